@@ -1,0 +1,32 @@
+"""Certified privacy accounting for the shuffle model of differential privacy."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "Accountant": "accountant",
+    "AccuracyWarning": "composition",
+    "Bounds": "bracket",
+    "Side": "bracket",
+    "PLD": "pld",
+    "Mechanism": "mechanisms",
+    "ShuffledLDP": "mechanisms",
+    "ShuffledRR": "mechanisms",
+    "Subsampled": "mechanisms",
+}
+
+__all__ = sorted(_HOME)
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        return getattr(importlib.import_module(f".{_HOME[name]}", __name__), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

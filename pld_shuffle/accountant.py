@@ -1,0 +1,108 @@
+"""The accountant: a ledger of rounds, and questions about it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .bracket import Bounds
+from .composition import Composition
+from .mechanisms import Mechanism, as_mechanism
+from .validation import nonnegatives, positive_int, probabilities, real
+
+
+class Accountant:
+    """Certified (epsilon, delta) of the adaptive composition of all rounds composed so far.
+
+    Parameters
+    ----------
+    rtol : wanted relative width of every bracket on delta, ``upper <= (1 + rtol) * lower``, wherever
+        upper >= 1e-100; in (1e-9, 1]. Lattice, windows and tilt follow from it.
+
+    Adaptive means: a round may depend on earlier outputs, while the *parameters* of every round are
+    fixed independently of the data. If rtol cannot be met an `AccuracyWarning` says what was reached; the
+    answer stays certified. `MemoryError` names the parameter to change.
+
+    >>> acc = Accountant().compose(ShuffledLDP(eps0=4.0, n=10_000), 10)
+    >>> round(acc.get_epsilon(1e-6), 3)
+    1.391
+    """
+
+    def __init__(self, rtol: float = 1e-3) -> None:
+        value = real("rtol", rtol)
+        if not 1e-9 < value <= 1.0:
+            raise ValueError(f"rtol must be in (1e-9, 1], got {rtol!r}")
+        self._rtol = value
+        self._ledger: dict[Mechanism, int] = {}
+        self._composition: Composition | None = None
+
+    @property
+    def rtol(self) -> float:
+        """The wanted relative width of brackets on delta."""
+        return self._rtol
+
+    @property
+    def ledger(self) -> tuple[tuple[Mechanism, int], ...]:
+        """The distinct mechanisms with their counts, in the order of their first appearance."""
+        return tuple(self._ledger.items())
+
+    @property
+    def rounds(self) -> int:
+        """Number of rounds composed so far."""
+        return sum(self._ledger.values())
+
+    def compose(self, mechanism: Mechanism, count: int = 1) -> Accountant:
+        """Add `count` rounds of `mechanism`; returns this accountant.
+
+        Raises TypeError or ValueError, and then nothing has been added.
+        """
+        mechanism = as_mechanism(mechanism)
+        count = positive_int("count", count)
+        self._ledger[mechanism] = self._ledger.get(mechanism, 0) + count
+        self._composition = None
+        return self
+
+    def delta_bounds(self, epsilon: Any) -> Bounds:
+        """Bounds(lower, upper) enclosing delta(epsilon), epsilon in [0, inf], scalar or array.
+
+        delta is exactly 0 at or above the sum of the rounds' largest losses (pure DP).
+        """
+        values = nonnegatives("epsilon", epsilon)
+        found = [self._query.delta(float(eps)) for eps in values.ravel()]
+        return _shaped(found, values)
+
+    def epsilon_bounds(self, delta: Any) -> Bounds:
+        """Bounds(lower, upper) enclosing the smallest epsilon >= 0 with delta(epsilon) <= delta.
+
+        `delta` in [0, 1], scalar or array. At delta = 0: the sum of the rounds' largest losses, or inf.
+        """
+        values = probabilities("delta", delta)
+        found = [self._query.epsilon(float(value)) for value in values.ravel()]
+        return _shaped(found, values)
+
+    def get_delta(self, epsilon: Any) -> Any:
+        """Certified upper bound on delta at `epsilon`; float, or array for an array."""
+        return self.delta_bounds(epsilon).upper
+
+    def get_epsilon(self, delta: Any) -> Any:
+        """Certified upper bound on epsilon at `delta`; float, or array for an array."""
+        return self.epsilon_bounds(delta).upper
+
+    @property
+    def _query(self) -> Composition:
+        """The composition of the present ledger; kept so that one tilt serves many questions."""
+        if self._composition is None:
+            self._composition = Composition(self.ledger, self._rtol)
+        return self._composition
+
+    def __repr__(self) -> str:
+        return f"Accountant(rtol={self._rtol!r}, ledger={list(self.ledger)!r})"
+
+
+def _shaped(found: list[Bounds], values: np.ndarray) -> Bounds:
+    if values.ndim == 0:
+        return found[0]
+    lower = np.array([bounds.lower for bounds in found], np.float64).reshape(values.shape)
+    upper = np.array([bounds.upper for bounds in found], np.float64).reshape(values.shape)
+    return Bounds(lower, upper)

@@ -1,0 +1,115 @@
+"""From a crowd pair and a sampling rate to atoms sorted by privacy loss.
+
+Subsampling, fixed-size random cohorts and substitution (Zhu-Dong-Wang 2022, Prop. 30, both halves in one
+pair; THEORY section 6): with x = theta t > 0 the atom has masses (1 + (2q-1) x, 1 - x) times the coin's
+weight, its mirror image has them swapped, and all remaining mass is at loss 0. q = 1 is the plain pair, so
+there is one kernel. The largest finite loss is log1p(2 q theta / (1 - theta)).
+
+The atoms of one cell of the lattice are summed first (they lie between the same two lattice points, so
+splitting the sum is the sum of the splits, and merging them is a merge).
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .bracket import Side
+from .crowd import ROUNDOFF, CrowdPair, Resolution
+from .lattice import place
+from .pld import PLD
+
+Array = NDArray[np.float64]
+
+MAX_CELLS = 2**23
+# Losses are log1p of a ratio known to a few ulp, and lattice points are rounded: absolute error below
+# LOSS_ULPS u max(1, |loss|), booked as slack on every formed law.
+LOSS_ULPS = 48.0
+
+
+def largest_loss(pair: CrowdPair, rate: float) -> float:
+    """The largest finite loss of the pair; inf if theta = 1 makes losses unbounded."""
+    if pair.trivial:
+        return 0.0
+    if rate == 1.0 or pair.max_loss == math.inf:
+        return pair.max_loss
+    return math.log1p(2.0 * rate * pair.theta / pair.gap) * (1.0 + 8.0 * ROUNDOFF)
+
+
+def crowd_pld(
+    pair: CrowdPair, *, rate: float, step: float, side: Side, resolution: Resolution, reach: float
+) -> PLD:
+    """The law of `pair` under sampling rate `rate` on the lattice of `step`, certified on `side`.
+
+    Cost O(sqrt n) atoms per component (`CrowdPair.mixture`) plus the number of cells. Raises
+    MemoryError before allocating if the lattice would exceed MAX_CELLS points.
+    """
+    upper = side is Side.UPPER
+    top_loss = largest_loss(pair, rate)
+    mixture = pair.mixture(side, resolution)
+    if mixture.coins.size == 0:
+        return PLD.build(
+            np.array([mixture.null]), 0, step=step, side=side,
+            infinity=mixture.missed if upper else 0.0, max_loss=0.0, slack=0.0,
+        )  # fmt: skip
+    # Two tails of a fair coin, both masses of each atom: at most 2 * 2 exp(-reach^2/2) / 2 of P-mass.
+    coin_missed = resolution.missed / 4.0
+    window = math.sqrt(2.0 * math.log(4.0 / coin_missed))
+    steps = 0.5 * window * np.sqrt(mixture.coins)
+    clipped = np.any(window < np.sqrt(mixture.coins))
+    sign = 1.0 if upper else -1.0
+    weight = mixture.weight * (1.0 + sign * ROUNDOFF * (32.0 + 4.0 * steps))
+
+    # The largest loss inside the windows sizes the table of cell edges.
+    share = np.minimum(1.0, (window + 2.0 / np.sqrt(mixture.coins)) / np.sqrt(mixture.coins))
+    x = np.max(mixture.bias * share)
+    if x >= mixture.bias.max():
+        y = float(mixture.gap.min())
+        if y <= 0.0:  # theta = 1: the last finite atom has t = 1 - 2/m
+            y = 2.0 / float(mixture.coins.max())
+    else:
+        y = 1.0 - x
+    span = math.log1p(2.0 * rate * float(x) / y)
+    count = math.ceil(span / step) + 2
+    if count > MAX_CELLS:
+        raise MemoryError(
+            f"a lattice of {count} cells is over the limit of {MAX_CELLS}; use a larger rtol or step"
+        )
+    from . import kernels
+
+    edges = 2.0 * rate / (2.0 * rate + np.expm1(step * np.arange(count + 1)))
+    edges[0] = 2.0
+    cell_x, cell_y = np.zeros(count + 1), np.zeros(count + 1)
+    top_bias = float(mixture.bias.max())
+    centre, top_x, top_y, infinite, visited = kernels.coin_cells(
+        mixture.coins, mixture.bias, mixture.gap, weight, window, rate, step,
+        edges, top_bias, cell_x, cell_y,
+    )  # fmt: skip
+    sum_x = float(cell_x.sum()) + top_x + infinite
+    null = mixture.null + centre + 2.0 * (1.0 - rate) * sum_x
+    kept = np.flatnonzero(cell_y)
+    p = cell_y[kept] + 2.0 * rate * cell_x[kept]
+    q = cell_y[kept]
+    loss = np.log1p(2.0 * rate * cell_x[kept] / q)
+    if top_y > 0.0:
+        kept = np.append(kept, count)
+        p = np.append(p, top_y + 2.0 * rate * top_x)
+        q = np.append(q, top_y)
+        loss = np.append(loss, math.log1p(2.0 * rate * top_bias / float(mixture.gap.min())))
+    mass = np.concatenate((q[::-1], [null], p))
+    loss = np.concatenate((-loss[::-1], [0.0], loss))
+    cell = np.floor(loss / step).astype(np.int64)
+    offset = loss - cell * step
+    offset = np.clip(offset, 0.0, step)  # moves a loss by an ulp at most: in slack
+    masses, low = place(mass, cell, offset, step=step, side=side, reach=reach)
+    missed = mixture.missed + (coin_missed if clipped else 0.0)
+    infinity = 2.0 * rate * infinite
+    if upper:
+        infinity += missed
+    slack = LOSS_ULPS * ROUNDOFF * max(1.0, float(loss[-1]))
+    return PLD.build(
+        masses, low, step=step, side=side, infinity=infinity, max_loss=top_loss, slack=slack,
+        atoms=visited,
+    )  # fmt: skip

@@ -1,0 +1,476 @@
+"""Composition: chooses step, windows and tilt for a question, and spends the error budget.
+
+A ledger is a list of (mechanism, count); a question asks for delta at an epsilon or the reverse:
+
+1. Sketch every mechanism and solve the saddle point (`saddle`): the tilt and the order of delta.
+2. Choose the lattice. Splitting or merging mass inside cells of width h changes log M(t) by about
+   (t^2 + t) h^2 / 12 upwards and half as much downwards, so r laws on step h widen the bracket on delta by
+   r (t^2 + t) h^2 / 8; the step that spends a given share of rtol follows. Windows follow delta; buckets of
+   crowd sizes follow z^2 = (t^2 + t) variance.
+3. Compose by tilted FFT (`convolution.product`); long compositions in levels, on a step that grows like
+   the square root of the rounds (Ghazi et al. 2022), so that arrays do not grow with the rounds.
+4. Read both sides off with everything neglected put on the safe side, and *measure* the bracket. If it is
+   wider than rtol, spend less and repeat. So the choices of 1-3 affect speed, never correctness.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+import numpy as np
+
+from . import convolution
+from .bracket import Bounds, Side
+from .convolution import Law, Reader
+from .crowd import Resolution
+from .lattice import place
+from .mechanisms import Mechanism
+from .pld import PLD, compose_infinity
+from .saddle import Sketch
+
+Ledger = Sequence[tuple[Mechanism, int]]
+Item = tuple[Mechanism | Law, int]
+
+SMALLEST_DELTA = 1e-280  # windows cannot follow a delta below this in double precision
+RELATIVE_DOWN_TO = 1e-100  # rtol is promised for deltas above this
+MAX_ATTEMPTS = 8
+BATCH = 24  # distinct laws multiplied before the step grows
+FEW = 8  # up to so many distinct mechanisms, each gets a lattice of its own
+LEVEL_POINTS = 2**18  # a window of one level
+LEVEL_WORK = 2**21  # window times distinct laws
+
+
+class AccuracyWarning(UserWarning):
+    """A bracket is valid but wider than the requested rtol."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What one attempt works with: the tilt, the order of delta, and the shares of the budget."""
+
+    tilt: float
+    sensitivity: float  # t^2 + t, with a floor: how strongly log delta feels variance
+    variance: float  # of the composed loss, sketched
+    tilted_variance: float
+    log_delta: float
+    rounds: int
+    rtol: float
+    effort: float = 1.0  # the share of rtol that is spent, lowered from attempt to attempt
+    levels: int = 1
+
+    def step(self, laws: int) -> float:
+        """The step on which `laws` laws spend one level's share of the lattice budget."""
+        budget = 0.5 * self.rtol * self.effort / self.levels
+        return math.sqrt(8.0 * budget / (laws * self.sensitivity))
+
+    @property
+    def resolution(self) -> Resolution:
+        log_missed = self.log_delta + math.log(0.02 * self.rtol * self.effort / self.rounds)
+        z_square = max(1.0, self.sensitivity * self.variance)
+        budget = 0.2 * self.rtol * self.effort
+        return Resolution(
+            missed=math.exp(max(log_missed, -690.0)),
+            crowd_width=2.0 * budget / z_square,
+            bias_width=math.sqrt(4.0 * budget / (z_square * (1.0 + z_square / self.rounds))),
+        )
+
+    @property
+    def tail(self) -> float:
+        """Tilted mass that one convolution may leave out."""
+        return 1e-8 * self.rtol * self.effort / self.rounds**0.5
+
+    @property
+    def reach(self) -> float:
+        """Gaps beyond this are better rounded down than merged over."""
+        return 2.0 / self.tilt if self.tilt > 0.0 else math.inf
+
+    def fits(self, laws: int, distinct: int) -> bool:
+        """Whether `laws` laws are worth multiplying in one level."""
+        points = 14.0 * math.sqrt(self.tilted_variance) / self.step(laws)
+        return points <= LEVEL_POINTS and points * distinct <= LEVEL_WORK
+
+    def levelled(self, distinct: int) -> Plan:
+        """This plan with the number of levels it will need."""
+        laws, plan = self.rounds, self
+        if 1 < distinct <= FEW:
+            plan = replace(plan, levels=2)
+        while not plan.fits(laws, distinct) and laws > 4:
+            size = _batch_rounds(laws, distinct)
+            laws = -(-laws // size) + 1
+            distinct = -(-distinct // BATCH) + 1
+            plan = replace(plan, levels=plan.levels + 1)
+        return plan
+
+
+def _batch_rounds(laws: int, distinct: int) -> int:
+    """Rounds put together before the step grows."""
+    return BATCH if distinct > BATCH else max(2, math.isqrt(laws))
+
+
+class Composed:
+    """Both sides of a composition under one tilt: reads delta near the tilted mean."""
+
+    def __init__(self, lower: Reader, upper: Reader, infinity: Bounds, slack: float) -> None:
+        self._lower = lower
+        self._upper = upper
+        self._infinity = infinity
+        self._slack = slack
+
+    def lower(self, eps: float) -> float:
+        """Certified lower bound on delta(eps)."""
+        if eps == math.inf:
+            return float(self._infinity.lower)
+        shift = self._slack + 1e-15 * max(1.0, abs(eps))
+        return float(min(1.0, self._lower.bracket(eps + shift)[0] + self._infinity.lower))
+
+    def upper(self, eps: float) -> float:
+        """Certified upper bound on delta(eps)."""
+        if eps == math.inf:
+            return float(self._infinity.upper)
+        shift = self._slack + 1e-15 * max(1.0, abs(eps))
+        return float(min(1.0, self._upper.bracket(eps - shift)[1] + self._infinity.upper))
+
+    def width(self, eps: float) -> float:
+        """upper / lower - 1 at eps."""
+        lower = self.lower(eps)
+        return self.upper(eps) / lower - 1.0 if lower > 0.0 else math.inf
+
+
+@dataclass(frozen=True)
+class DeltaQuestion:
+    """What is delta at this epsilon?"""
+
+    eps: float
+
+    def answer(self, composed: Composed, max_loss: float) -> Bounds:
+        return Bounds(composed.lower(self.eps), composed.upper(self.eps))
+
+    def log_delta(self, found: Bounds) -> float:
+        return math.log(max(found.lower or found.upper, 1e-300))
+
+    def width(self, composed: Composed, found: Bounds) -> float:
+        if found.upper < RELATIVE_DOWN_TO:
+            return 0.0
+        return float(found.upper / found.lower - 1.0) if found.lower > 0.0 else math.inf
+
+
+@dataclass(frozen=True)
+class EpsilonQuestion:
+    """What is the smallest epsilon >= 0 with delta(epsilon) <= delta?"""
+
+    delta: float
+
+    def answer(self, composed: Composed, max_loss: float) -> Bounds:
+        upper = self._least_proven(composed, max_loss)
+        return Bounds(self._largest_excluded(composed, upper), upper)
+
+    def _least_proven(self, composed: Composed, max_loss: float) -> float:
+        """The least eps with upper(eps) <= delta; upper decreases everywhere."""
+        if composed.upper(0.0) <= self.delta:
+            return 0.0
+        low, high = 0.0, 1.0
+        while high < max_loss and composed.upper(high) > self.delta:
+            low, high = high, 2.0 * high
+            if high > 1e15:
+                return max_loss
+        high = min(high, max_loss)
+        while high - low > 1e-15 * high:
+            middle = 0.5 * (low + high)
+            if not low < middle < high:
+                break
+            if composed.upper(middle) <= self.delta:
+                high = middle
+            else:
+                low = middle
+        return high
+
+    def _largest_excluded(self, composed: Composed, upper: float) -> float:
+        """The largest eps near `upper` with lower(eps) >= delta, 0 if none is found.
+
+        Far from the tilted mean the certificate eats the lower bound, so the search starts at `upper`.
+        """
+        stride = 1e-9 * upper if upper < math.inf else 0.0
+        high = low = upper
+        while composed.lower(low) < self.delta:
+            if low <= 0.0 or stride == 0.0:
+                return 0.0
+            high, low = low, max(0.0, low - stride)
+            stride *= 2.0
+        while high - low > 1e-15 * high:
+            middle = 0.5 * (low + high)
+            if not low < middle < high:
+                break
+            if composed.lower(middle) >= self.delta:
+                low = middle
+            else:
+                high = middle
+        return low
+
+    def log_delta(self, found: Bounds) -> float:
+        return math.log(self.delta)
+
+    def width(self, composed: Composed, found: Bounds) -> float:
+        if self.delta < RELATIVE_DOWN_TO or found.upper - found.lower <= 1e-13 * found.upper:
+            return 0.0
+        if found.upper == math.inf:
+            return math.inf
+        # delta at the two ends bounds the bracket of delta anywhere between them.
+        return max(composed.width(found.upper), composed.width(found.lower))
+
+
+class Composition:
+    """Answers questions about one ledger; see the module for how."""
+
+    def __init__(self, ledger: Ledger, rtol: float) -> None:
+        # A mechanism without any loss changes nothing.
+        self._ledger = [
+            (mechanism, count) for mechanism, count in ledger if mechanism.loss_scale > 0.0
+        ]
+        self._rtol = rtol
+        self._rounds = sum(count for _, count in self._ledger)
+        self._pure = all(mechanism.max_loss < math.inf for mechanism, _ in self._ledger)
+        self._limit = _exact_sum(self._ledger) if self._pure else None
+        self.max_loss = _float_above(self._limit) if self._limit is not None else math.inf
+        self._recent: list[Composed] = []
+
+    def delta(self, eps: float) -> Bounds:
+        """Bounds on delta at eps in [0, inf]."""
+        if self._limit is not None and eps >= self._limit:
+            return Bounds(0.0, 0.0)
+        question = DeltaQuestion(eps)
+        recent = self._from_recent(question)
+        if recent is not None:
+            return recent
+        missed = 1e-30
+        for _ in range(4):
+            sketch = Sketch(self._ledger, missed)
+            tilt = sketch.saddle(eps) if eps < math.inf else 0.0
+            log_delta = sketch.log_delta(tilt, eps)
+            if log_delta > math.log(missed) + math.log(1e4 * self._rounds) or missed <= 1e-300:
+                break
+            missed = max(missed**3 if missed > 1e-100 else 1e-300, 1e-300)
+        return self._refined(question, sketch, tilt, log_delta)
+
+    def epsilon(self, delta: float) -> Bounds:
+        """Bounds on the smallest eps >= 0 with delta(eps) <= delta, delta in [0, 1]."""
+        if not self._ledger or delta >= 1.0:
+            return Bounds(0.0, 0.0)
+        if delta == 0.0:
+            return Bounds(self._below_limit(), self.max_loss)
+        if delta < SMALLEST_DELTA:
+            # Honest, not tight: epsilon decreases in delta, and pure DP bounds it from above.
+            return Bounds(self.epsilon(SMALLEST_DELTA).lower, self.max_loss)
+        question = EpsilonQuestion(delta)
+        recent = self._from_recent(question)
+        if recent is not None:
+            return recent
+        sketch = Sketch(self._ledger, max(1e-5 * delta / self._rounds, 1e-300))
+        tilt = sketch.saddle_of_delta(math.log(delta))
+        return self._refined(question, sketch, tilt, math.log(delta))
+
+    def _below_limit(self) -> float:
+        """The largest float not above the sum of the largest losses."""
+        if self._limit is None:
+            return math.inf
+        return self.max_loss if self._limit == self.max_loss else math.nextafter(self.max_loss, 0.0)
+
+    def _from_recent(self, question: DeltaQuestion | EpsilonQuestion) -> Bounds | None:
+        """An earlier composition's answer, if it is tight enough."""
+        for composed in reversed(self._recent):
+            found = question.answer(composed, self.max_loss)
+            if question.width(composed, found) <= self._rtol:
+                return found
+        return None
+
+    def _refined(
+        self,
+        question: DeltaQuestion | EpsilonQuestion,
+        sketch: Sketch,
+        tilt: float,
+        log_delta: float,
+    ) -> Bounds:
+        """Compose, measure, and compose again with less error, until the bracket is tight."""
+        variance = max(sketch.moments(0.0)[2], 1e-300)
+        effective = max(tilt, min(1.0 / math.sqrt(variance), 1e8))
+        plan = Plan(
+            tilt=tilt,
+            sensitivity=effective * effective + effective,
+            variance=variance,
+            tilted_variance=sketch.moments(tilt)[2],
+            log_delta=log_delta,
+            rounds=self._rounds,
+            rtol=self._rtol,
+        )
+        best: Bounds | None = None
+        width, reason = math.inf, ""
+        for _ in range(MAX_ATTEMPTS):
+            try:
+                composed = self._compose(plan.levelled(len(self._ledger)))
+            except MemoryError as error:
+                if best is None:
+                    raise
+                reason = f": {error}"
+                break
+            found = question.answer(composed, self.max_loss)
+            if best is not None:
+                found = Bounds(max(found.lower, best.lower), min(found.upper, best.upper))
+            best = found
+            width = question.width(composed, found)
+            if width <= self._rtol:
+                self._recent = [*self._recent[-15:], composed]
+                return found
+            shrink = 0.7 * self._rtol / width
+            plan = replace(
+                plan,
+                effort=plan.effort * min(0.5, max(1.0 / 64.0, shrink)),
+                log_delta=min(plan.log_delta, question.log_delta(found)),
+            )
+        assert best is not None
+        warnings.warn(
+            f"{question}: the answer {best} is certified, but delta is known there to {width:.1e} only,"
+            f" not to rtol={self._rtol:.1e}{reason}",
+            AccuracyWarning,
+            stacklevel=4,
+        )
+        return best
+
+    # -- composing -------------------------------------------------------------------------------------
+
+    def _compose(self, plan: Plan) -> Composed:
+        sides = {side: _SideRun(plan, side).run(self._ledger) for side in Side}
+        lower, upper = sides[Side.LOWER], sides[Side.UPPER]
+        return Composed(
+            Reader(lower.law),
+            Reader(upper.law),
+            Bounds(compose_infinity(lower.infinity), compose_infinity(upper.infinity)),
+            max(lower.slack, upper.slack) * (1.0 + 1e-9),
+        )
+
+
+@dataclass(frozen=True)
+class _SideResult:
+    law: Law
+    infinity: list[tuple[float, int]]
+    slack: float
+
+
+class _SideRun:
+    """One side of one attempt: forms the laws batch by batch, multiplies, and lets the step grow."""
+
+    def __init__(self, plan: Plan, side: Side) -> None:
+        self._plan = plan
+        self._side = side
+        self._infinity: list[tuple[float, int]] = []
+        self._slack = 0.0
+
+    def run(self, ledger: list[tuple[Mechanism, int]]) -> _SideResult:
+        plan = self._plan
+        step = plan.step(plan.rounds)
+        if 1 < len(ledger) <= FEW:
+            # Sparse laws need their largest loss on the lattice: a step of its own for each mechanism.
+            common = plan.step(len(ledger))
+            parts: list[Item] = []
+            for mechanism, count in ledger:
+                own = _aligned(step, mechanism.max_loss)
+                law = self._reduced([(mechanism, count)], own, count)
+                parts.append((self._moved(law, max(common, own)), 1))
+                reach = max(abs(law.low), abs(law.low + law.mass.size)) * law.step
+                self._slack += 1e-14 * (1.0 + reach)
+            widest = max(law.step for law, _ in parts if isinstance(law, Law))
+            parts = [(self._moved(law, widest), 1) for law, _ in parts if isinstance(law, Law)]
+            law = self._reduced(parts, widest, len(parts))
+        else:
+            limits = {mechanism.max_loss for mechanism, _ in ledger}
+            if len(limits) == 1:
+                step = _aligned(step, limits.pop())
+            law = self._reduced(list(ledger), step, plan.rounds)
+        return _SideResult(law, self._infinity, self._slack)
+
+    def _law(self, item: Mechanism | Law, count: int, step: float) -> Law:
+        """The tilted law of an item; a mechanism is formed here, and its mass and slack booked."""
+        if isinstance(item, Law):
+            return item
+        pld: PLD = item.form(
+            step=step, side=self._side, resolution=self._plan.resolution, reach=self._plan.reach
+        )
+        self._infinity.append((pld.infinity, count))
+        self._slack += count * pld.slack
+        return pld.tilted(self._plan.tilt)
+
+    def _reduced(self, items: Sequence[Item], step: float, laws: int) -> Law:
+        """The product of all items, on a step that has grown where there were many."""
+        plan = self._plan
+        if laws <= 4 or plan.fits(laws, len(items)):
+            formed = [(self._law(item, count, step), count) for item, count in items]
+            return convolution.product(formed, plan.tail)
+        size = _batch_rounds(laws, len(items))
+        batch: list[tuple[Law, int]] = []
+        held = 0
+        products: list[tuple[Law, int]] = []
+
+        def close() -> None:
+            nonlocal batch, held
+            if batch:
+                products.append((convolution.product(batch, plan.tail), 1))
+            batch, held = [], 0
+
+        for item, count in items:
+            law = self._law(item, count, step)
+            repeats, rest = divmod(count, size)
+            if repeats:
+                products.append((convolution.product([(law, size)], plan.tail), repeats))
+            if rest:
+                batch.append((law, rest))
+                held += rest
+                if held >= size:
+                    close()
+        close()
+        fewer = sum(count for _, count in products)
+        ratio = math.floor(plan.step(fewer) / step)
+        if ratio >= 2:
+            products = [(self._coarser(law, ratio), count) for law, count in products]
+            step = products[0][0].step
+        return self._reduced(products, step, fewer)
+
+    def _coarser(self, law: Law, ratio: int) -> Law:
+        """`law` on a step `ratio` times as long, by integer arithmetic."""
+        index = law.low + np.arange(law.mass.size, dtype=np.int64)
+        cell = index // ratio
+        return self._placed(law, cell, (index - cell * ratio) * law.step, law.step * ratio)
+
+    def _moved(self, law: Law, step: float) -> Law:
+        """`law` on another, longer step."""
+        if step == law.step:
+            return law
+        loss = (law.low + np.arange(law.mass.size)) * law.step
+        cell = np.floor(loss / step).astype(np.int64)
+        return self._placed(law, cell, np.clip(loss - cell * step, 0.0, step), step)
+
+    def _placed(self, law: Law, cell: np.ndarray, offset: np.ndarray, step: float) -> Law:
+        plan = self._plan
+        mass, low = place(
+            law.mass, cell, offset, step=step, side=self._side, tilt=plan.tilt, reach=plan.reach
+        )
+        return convolution.relabelled(law, mass, low, step)
+
+
+def _exact_sum(ledger: Ledger) -> Fraction:
+    """The sum of the rounds' largest losses, exactly: delta is 0 there, and not below."""
+    return sum((count * Fraction(mechanism.max_loss) for mechanism, count in ledger), Fraction(0))
+
+
+def _float_above(value: Fraction) -> float:
+    """The smallest float not below `value`."""
+    near = float(value)
+    return near if near >= value else math.nextafter(near, math.inf)
+
+
+def _aligned(step: float, max_loss: float) -> float:
+    """The longest step up to `step` that has `max_loss` as a multiple."""
+    if not 0.0 < max_loss < math.inf or max_loss / step > 2.0**40:
+        return step
+    return max_loss / math.ceil(max_loss / step)

@@ -1,0 +1,215 @@
+"""The canonical pair: a target hiding in a crowd, as a mixture of tilted coins.
+
+Every shuffle pair of the package is a `CrowdPair`. Each of the n-1 other users independently shows
+one of two coin labels (probability coin_rate/2 each), a neutral label (neutral_rate), or nothing.
+The target shows a coin label with probability target_coin, namely the one matching the dataset with
+probability (1+theta)/2; a neutral label with probability target_neutral; or reveals that its report
+is independent of its value (null). The adversary sees the three counts, or the null event.
+
+Given m coin labels and c neutral ones the view is the *tilted-coin pair* T(m, theta(m, c)): toss m fair
+coins, t = (2 heads - m)/m, and P, Q have densities 1 + theta t, 1 - theta t, with
+
+    theta(m, c) = theta m / (m + kappa c),   kappa = target_neutral coin_rate / (neutral_rate target_coin),
+
+and (m, c) has the same law under P and Q. (THEORY section 2; Feldman-McMillan-Talwar 2021, Thm 3.2 for
+the case without neutral labels.)
+
+Bucketing, certified by post-processing: T(m, theta) dominates T(m+1, theta) (add a fair coin), and
+T(m, theta) dominates T(m, theta') for theta' <= theta. So sizes in a bucket are replaced by their smallest
+(upper) or largest (lower); thetas by the two extremes with the mean kept (upper) or their mean (lower).
+Cost: O(sqrt n) for the weights, a number of components that depends on the wanted accuracy only.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .bracket import Side
+from .tails import chernoff_window
+
+Array = NDArray[np.float64]
+
+ROUNDOFF = 2.0**-53
+MAX_COMPONENTS = 4_000_000
+
+
+@dataclass(frozen=True)
+class Resolution:
+    """How finely a law is formed; smaller is tighter and slower, every value is certified.
+
+    missed : P-mass that windows may leave out (it goes to the safe side).
+    crowd_width : relative width of a bucket of crowd sizes m; 0 keeps every m.
+    bias_width : relative width of an interval of theta.
+    """
+
+    missed: float = 1e-15
+    crowd_width: float = 0.0
+    bias_width: float = 1e-3
+
+
+@dataclass(frozen=True)
+class CoinMixture:
+    """Components (coins, bias, gap = 1 - bias, weight), a null mass, and the mass left out.
+
+    For a lower bound weights sum to at most 1 - null, for an upper bound `missed` is the P-mass that
+    must be put at infinite loss. All arrays have one shape (components,).
+    """
+
+    coins: NDArray[np.int64]
+    bias: Array
+    gap: Array
+    weight: Array
+    null: float
+    missed: float
+
+
+@dataclass(frozen=True)
+class CrowdPair:
+    """The numbers of the canonical pair (see the module).
+
+    gap = 1 - theta and max_loss = log((1 + theta)/(1 - theta)) are given apart, so that they keep their
+    precision: max_loss is exact (eps0 itself) where the pair belongs to an eps0-LDP randomizer.
+    """
+
+    n: int
+    coin_rate: float
+    neutral_rate: float
+    target_coin: float
+    target_neutral: float
+    null: float
+    theta: float
+    gap: float
+    max_loss: float
+
+    @property
+    def trivial(self) -> bool:
+        """Whether the view never carries information."""
+        return self.theta <= 0.0 or self.target_coin <= 0.0
+
+    @property
+    def kappa(self) -> float:
+        """Weight of a neutral label against a coin label in the likelihood."""
+        if self.target_neutral <= 0.0 or self.neutral_rate <= 0.0:
+            return 0.0
+        return self.target_neutral * self.coin_rate / (self.neutral_rate * self.target_coin)
+
+    @property
+    def mean_crowd(self) -> float:
+        """Expected number of coin labels, the target's included."""
+        return 1.0 + (self.n - 1) * self.coin_rate
+
+    @property
+    def spread(self) -> float:
+        """Rough standard deviation of x = theta t, only to choose steps."""
+        m = self.mean_crowd
+        return self.theta * m / (m + self.kappa * self.n * self.neutral_rate) / math.sqrt(m)
+
+    def mixture(self, side: Side, resolution: Resolution) -> CoinMixture:
+        """The mixture of tilted coins, bucketed onto `side`.
+
+        Cost O(sqrt(n) + components). Raises MemoryError, before allocating, if the resolution would
+        need more than MAX_COMPONENTS components.
+        """
+        upper = side is Side.UPPER
+        sign = 1.0 if upper else -1.0
+        if self.trivial:
+            empty = np.empty(0)
+            return CoinMixture(np.empty(0, np.int64), empty, empty, empty, 1.0, 0.0)
+        missed = resolution.missed / 4.0
+        low, high = chernoff_window(self.n - 1, self.coin_rate, missed)
+        sizes_low, pmf = low + 1, _pmf_window(self.n - 1, self.coin_rate, low, high)
+        # Relative rounding of each entry; see binomial_pmf. The sum's error is at most the same.
+        mode = int(self.coin_rate * self.n)
+        distance = np.abs(np.arange(low, high + 1) - mode)
+        pmf *= 1.0 + sign * ROUNDOFF * (8.0 + 3.0 * distance + 3.0 * (pmf @ distance))
+        # Mass below the window would be worse than anything in it: at infinity for an upper bound. Mass
+        # above it is dominated by what is inside. A lower bound drops both.
+        below = missed if low > 0 else 0.0
+        above = missed if high < self.n - 1 else 0.0
+        if not upper:
+            pmf *= 1.0 - below - above
+        if self.kappa > 0.0:
+            # The target may be neutral: sizes low .. high+1, the mixture of both cases.
+            sizes_low = low
+            pmf = np.append(self.target_neutral * pmf, 0.0) + np.append(0.0, self.target_coin * pmf)
+            scale = self.target_neutral + self.target_coin
+        else:
+            scale = self.target_coin
+            pmf = pmf * scale
+        # Neutral targets of a pair without neutral others never arise; their label is a null view.
+        null = self.null + (1.0 - self.null - scale if scale + self.null < 1.0 else 0.0)
+        if sizes_low == 0:
+            null += pmf[0]
+            pmf = pmf[1:]
+            sizes_low = 1
+        starts = _bucket_starts(sizes_low, sizes_low + pmf.size, resolution.crowd_width)
+        weight = np.add.reduceat(pmf, starts - sizes_low)
+        ends = np.append(starts[1:], sizes_low + pmf.size) - 1
+        left_out = below
+        if self.kappa > 0.0:
+            coins, bias, gap, weight = self._split(starts, ends, weight, upper, resolution)
+            left_out += missed
+        else:
+            coins = starts if upper else ends
+            bias = np.full(coins.size, self.theta)
+            gap = np.full(coins.size, self.gap)
+        return CoinMixture(coins, bias, gap, weight, null, left_out)
+
+    def _split(
+        self,
+        starts: NDArray[np.int64],
+        ends: NDArray[np.int64],
+        weight: Array,
+        upper: bool,
+        resolution: Resolution,
+    ) -> tuple[NDArray[np.int64], Array, Array, Array]:
+        """Components (coins, bias, gap, weight) after splitting by the number of neutral labels."""
+        from . import kernels
+
+        rate = min(1.0, self.neutral_rate / (1.0 - self.coin_rate))
+        log_missed = math.log(12.0 / resolution.missed)
+        trials = self.n * (1.0 - self.coin_rate)
+        window = 2.0 * (math.sqrt(2.0 * trials * rate * (1.0 - rate) * log_missed) + log_missed)
+        relative = window * self.kappa / (self.mean_crowd + self.kappa * trials * rate)
+        parts = max(1, min(math.ceil(window) + 4, math.ceil(relative / resolution.bias_width)))
+        room = starts.size * parts * 2
+        if room > MAX_COMPONENTS:
+            raise MemoryError(
+                f"a mixture of {room} coin components is too large; use a larger rtol or a larger delta"
+            )
+        coins = np.empty(room, np.int64)
+        bias, gap, share = np.empty(room), np.empty(room), np.empty(room)
+        used = kernels.split_neutral(
+            self.n, rate, self.kappa, self.theta, self.gap, starts, ends, weight, parts,
+            log_missed, upper, coins, bias, gap, share,
+        )  # fmt: skip
+        share = share[:used]
+        if upper:
+            share *= 1.0 + ROUNDOFF * (8.0 + 5.0 * window)
+        else:
+            share *= 1.0 - ROUNDOFF * (8.0 + 5.0 * window) - 3.0 * math.exp(-log_missed)
+        return coins[:used], bias[:used], gap[:used], share
+
+
+def _pmf_window(n: int, p: float, low: int, high: int) -> Array:
+    """Bin(n, p) on low .. high, normalised to 1 there."""
+    from . import kernels
+
+    out = np.ones(high - low + 1)
+    if 0.0 < p < 1.0 and n > 0:
+        kernels.binomial_pmf(n, p, low, high, out)
+    return out
+
+
+def _bucket_starts(first: int, stop: int, width: float) -> NDArray[np.int64]:
+    """Start of each bucket of first .. stop-1; a bucket spans at most a factor 1 + width."""
+    if width * stop < 1.0:
+        return np.arange(first, stop, dtype=np.int64)
+    ratio = math.log1p(width)
+    steps = np.arange(math.ceil(math.log(stop / first) / ratio) + 1)
+    starts = np.unique(np.floor(first * np.exp(ratio * steps)).astype(np.int64))
+    return starts[starts < stop]

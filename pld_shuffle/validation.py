@@ -1,0 +1,78 @@
+"""The border: every number a caller passes in is checked here once, so the inside can trust it.
+
+Conditions are written in their positive form (``if not 0 < value``), so that nan fails them, and the
+messages name the argument and show the value.
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+def real(name: str, value: Any) -> float:
+    """`value` as a float; `TypeError` if it is not a real number (bool is not a number here)."""
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Real):
+        raise TypeError(f"{name} must be a real number, got {value!r}")
+    return float(value)
+
+
+def positive_float(name: str, value: Any) -> float:
+    """`value` as a float with 0 < value < inf."""
+    number = real(name, value)
+    if not 0.0 < number < math.inf:
+        raise ValueError(f"{name} must be positive and finite, got {value!r}")
+    return number
+
+
+def unit_interval(name: str, value: Any) -> float:
+    """`value` as a float with 0 < value <= 1."""
+    number = real(name, value)
+    if not 0.0 < number <= 1.0:
+        raise ValueError(f"{name} must be in (0, 1], got {value!r}")
+    return number
+
+
+def positive_int(name: str, value: Any, *, least: int = 1) -> int:
+    """`value` as an int with value >= least; floats are refused, even integral ones."""
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Integral):
+        raise TypeError(f"{name} must be an integer, got {value!r}")
+    number = int(value)
+    if not number >= least:
+        raise ValueError(f"{name} must be at least {least}, got {value!r}")
+    return number
+
+
+def choice(name: str, value: Any, options: tuple[str, ...]) -> str:
+    """`value` if it is one of the strings `options`."""
+    if value not in options:
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, options))}, got {value!r}")
+    return str(value)
+
+
+def real_array(name: str, value: Any) -> NDArray[np.float64]:
+    """`value`, a real number or an array-like of them, as a float array (0-d for a scalar)."""
+    array = np.asarray(value)
+    if array.dtype.kind not in "iuf":
+        raise TypeError(f"{name} must be a real number or an array of them, got {value!r}")
+    return array.astype(np.float64)
+
+
+def probabilities(name: str, value: Any) -> NDArray[np.float64]:
+    """`value` as a float array with every entry in [0, 1]."""
+    array = real_array(name, value)
+    if not np.all((array >= 0.0) & (array <= 1.0)):
+        raise ValueError(f"{name} must be in [0, 1], got {value!r}")
+    return array
+
+
+def nonnegatives(name: str, value: Any) -> NDArray[np.float64]:
+    """`value` as a float array with every entry in [0, inf]."""
+    array = real_array(name, value)
+    if not np.all(array >= 0.0):
+        raise ValueError(f"{name} must be nonnegative, got {value!r}")
+    return array
