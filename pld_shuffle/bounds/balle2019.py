@@ -1,0 +1,507 @@
+"""Balle, Bell, Gascon, Nissim, The privacy blanket of the shuffle model, CRYPTO 2019.
+
+Idea. Every output law is a mixture mu_x = (1-gamma) nu_x + gamma omega with the *blanket* omega =
+inf_x mu_x / gamma. Users who answer from the blanket hide the target. Lemma 8: for every pair x,
+x' of the target's inputs
+
+    delta(epsilon) <= 1/(gamma n) E[(L_1 + ... + L_M)_+],   M ~ Bin(n, gamma),
+    L = (mu_x(W) - e^epsilon mu_x'(W)) / omega(W),   W ~ omega,   E L = 1 - e^epsilon = -a.
+
+Lemmas 9, 12, 13 say in which interval L lies (largest value `b_plus`, length `b`) and bound E L^2
+by `c`, for a generic eps0-LDP randomizer, k-ary randomized response and the Laplace mechanism.
+Concentration then gives
+
+    Hoeffding (Lemma 10):  E[(L_1 + ... + L_m)_+] <= b^2/(4a) exp(-2 m a^2/b^2)
+    Bennett   (Lemma 11):  E[(L_1 + ... + L_m)_+] <= b_plus / log(1+u) exp(-m (c/b_plus^2) phi(u)),
+                           u = a b_plus/c,  phi(u) = (1+u) log(1+u) - u.
+
+Both are geometric in m, so the expectation over M = 1 ... n has a closed form,
+C ((1 - gamma (1 - e^-kappa))^n - (1-gamma)^n) / (gamma n): no sum is evaluated, and n may be 10^9.
+
+*A correction.* Lemma 11 is printed with the factor b_plus/(a m log(1+u)). That is not homogeneous
+(the left side scales with L, the printed right side does not) and it is false: it would allow
+binary randomized response with n = 10^6, eps0 = 0.5 the guarantee epsilon = 5.2e-4 at delta = 1e-6,
+where the exact delta is at least 3.9e-5 (tests). Integrating Bennett's inequality as above, with
+int_v^inf exp(-K phi(x)) dx <= exp(-K phi(v)) / (K log(1+v)), gives the form used here. The
+authors' published code has it too: for k-RR and Laplace it agrees to its own tolerance (1e-9), for
+a generic randomizer its second moment is a little larger than the worst case of Lemma 9 used here.
+
+*A generic randomizer's gamma is unknown*, gamma in [e^-eps0, 1] (Lemma 7). Lemma 8 holds for every
+smaller gamma with the same omega (answer from the blanket less often), so gamma = e^-eps0 is used
+there; the moments of L are taken at their worst case over the whole interval.
+
+All bounds are upper bounds for the worst pair of inputs, one round, substitution of one user's
+value, all n users honest. Unknowns: `_delta` evaluates the bound; `_epsilon` is the smallest
+epsilon <= eps0 and `_eps0` the largest eps0 >= epsilon at which the bound, evaluated once more, is
+<= delta (see `solving`). delta = 1.0 means that the bound is vacuous. Cost: O(1) for delta, about
+260 such evaluations (a few ms) for the other unknowns.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from .domain import (
+    EPS0_LIMIT,
+    SLACK,
+    OutOfRange,
+    above,
+    below,
+    count,
+    delta_above,
+    fraction,
+    local_budget,
+    log_expm1,
+    positive,
+)
+from .solving import largest_satisfying, smallest_satisfying
+
+__all__ = [
+    "GenericBlanket",
+    "LaplaceBlanket",
+    "RRBlanket",
+    "balle_bennett_delta",
+    "balle_bennett_eps0",
+    "balle_bennett_epsilon",
+    "balle_generic_delta",
+    "balle_generic_eps0",
+    "balle_generic_epsilon",
+    "balle_hoeffding_delta",
+    "balle_hoeffding_eps0",
+    "balle_hoeffding_epsilon",
+    "balle_rr_delta",
+    "balle_rr_eps0",
+    "balle_rr_epsilon",
+    "balle_rr_gamma",
+]
+
+
+# --- what is known about a randomizer's privacy amplification variable L -------------------------
+
+
+@dataclass(frozen=True)
+class Blanket:
+    """gamma (similarity, or a lower bound of it) and the data of L: b_plus, b and c of the
+    module's notation.
+    """
+
+    gamma: float
+    largest: float
+    length: float
+    second_moment: float
+
+
+class BlanketFamily(Protocol):
+    """A randomizer for every eps0, as `balle_hoeffding_*` and `balle_bennett_*` need it."""
+
+    def blanket(self, *, epsilon: float, eps0: float) -> Blanket:
+        """The data of L at 0 < epsilon < eps0."""
+
+
+@dataclass(frozen=True)
+class GenericBlanket:
+    """Any eps0-LDP randomizer (Balle et al. 2019, Lemmas 7 and 9)."""
+
+    def blanket(self, *, epsilon: float, eps0: float) -> Blanket:
+        gamma = math.exp(-eps0)
+        # c = g e^eps0 (e^{2 eps}+1) - 2 g^2 e^{eps - 2 eps0} is concave in the unknown g: its
+        # maximum on [gamma, 1]
+        worst = min(1.0, max(gamma, math.exp(3 * eps0) * math.cosh(epsilon) / 2))
+        return Blanket(
+            gamma=gamma,
+            largest=-math.exp(eps0) * math.expm1(epsilon - 2 * eps0),
+            length=(math.exp(epsilon) + 1) * 2 * math.sinh(eps0),
+            second_moment=worst * math.exp(eps0) * (math.exp(2 * epsilon) + 1)
+            - 2 * worst**2 * math.exp(epsilon - 2 * eps0),
+        )
+
+
+@dataclass(frozen=True)
+class RRBlanket:
+    """k-ary randomized response (Balle et al. 2019, Lemmas 6.1 and 12); `k` >= 2 is the size of
+    the alphabet.
+    """
+
+    k: int = 2
+
+    def __post_init__(self) -> None:
+        count("k", self.k, minimum=2)
+
+    def blanket(self, *, epsilon: float, eps0: float) -> Blanket:
+        odds = math.expm1(eps0)  # e^eps0 - 1
+        gamma = self.k / (odds + self.k)
+        truth = odds / (odds + self.k)  # 1 - gamma
+        excess = math.expm1(epsilon)
+        return Blanket(
+            gamma=gamma,
+            largest=gamma * math.exp(epsilon) * math.expm1(eps0 - epsilon),
+            length=truth * self.k * (math.exp(epsilon) + 1),
+            second_moment=gamma * (2 - gamma) * excess**2
+            + truth**2 * self.k * (math.exp(2 * epsilon) + 1),
+        )
+
+
+@dataclass(frozen=True)
+class LaplaceBlanket:
+    """x + Lap(1/eps0) on [0, 1] (Balle et al. 2019, Lemmas 6.2 and 13)."""
+
+    def blanket(self, *, epsilon: float, eps0: float) -> Blanket:
+        half = math.exp(-eps0 / 2)
+        return Blanket(
+            gamma=half,
+            largest=-math.expm1(epsilon - eps0) / half,
+            length=(math.exp(epsilon) + 1) * 2 * math.sinh(eps0 / 2),
+            second_moment=(math.exp(2 * epsilon) + 1) / 3 * (2 / half + half * half)
+            - 2 * math.exp(epsilon) * (2 * half - half * half),
+        )
+
+
+_GENERIC = GenericBlanket()
+
+
+# --- the two concentration inequalities ----------------------------------------------------------
+
+
+def _log_blanket_average(*, gamma: float, decay: float, n: int) -> float:
+    """log of sum_{m=1}^n Bin(n, gamma)(m) e^{-m decay}, without cancellation; decay > 0, 0 < gamma
+    < 1.
+    """
+    everyone = n * math.log1p(gamma * math.expm1(-decay))
+    # the ratio of the m = 0 term to the whole sum is exp(-n log1p(gamma e^-decay / (1-gamma)))
+    gap = n * math.log1p(math.exp(-decay) * gamma / (1 - gamma))
+    if gap == 0:  # e^-decay underflowed: only m = 1 matters, and n e^-decay gamma bounds its term
+        return math.log(n * gamma) - decay
+    return everyone + math.log(-math.expm1(-gap))
+
+
+def _phi(u: float) -> float:
+    """(1+u) log(1+u) - u for u > 0, without cancellation for small u."""
+    if u < 0.05:
+        return math.fsum((-1) ** order * u**order / (order * (order - 1)) for order in range(2, 16))
+    return (1 + u) * math.log1p(u) - u
+
+
+def _log_hoeffding(data: Blanket, *, epsilon: float, n: int) -> float:
+    drift = math.expm1(epsilon)
+    decay = 2 * (drift / data.length) ** 2
+    factor = 2 * math.log(data.length) - math.log(4 * drift)
+    return (
+        factor + _log_blanket_average(gamma=data.gamma, decay=decay, n=n) - math.log(n * data.gamma)
+    )
+
+
+def _log_bennett(data: Blanket, *, epsilon: float, n: int) -> float:
+    u = math.expm1(epsilon) * data.largest / data.second_moment
+    decay = data.second_moment / data.largest**2 * _phi(u)
+    factor = math.log(data.largest) - math.log(math.log1p(u))
+    return (
+        factor + _log_blanket_average(gamma=data.gamma, decay=decay, n=n) - math.log(n * data.gamma)
+    )
+
+
+def _log_generic(*, epsilon: float, eps0: float, n: int) -> float:
+    """log of the left side of Theorem 6, inequality (4)."""
+    log_drift = log_expm1(epsilon)
+    log_length = math.log1p(math.exp(-epsilon)) + epsilon + log_expm1(2 * eps0) - eps0
+    rate = min(math.exp(-eps0), math.exp(2 * (log_drift - log_length)))
+    return 2 * log_length - math.log(4 * n) - log_drift + math.expm1(-2) * n * rate
+
+
+_LogBound = Callable[[float, float], float]  # (epsilon, eps0) -> log delta
+
+
+def _certain(log_bound: _LogBound, *, epsilon: float, eps0: float) -> float:
+    """The bound on log delta, moved up by the slack that `delta_above` adds."""
+    value = log_bound(epsilon, eps0)
+    return value + SLACK * (1 + abs(value))
+
+
+def _log_limit(delta: float) -> float:
+    """log delta less the rounding of log and exp, so that the solution's own `_delta` is <= "
+    "delta."""
+    return math.log(delta) * (1 + 1e-15) - 1e-15
+
+
+def _smallest_epsilon(
+    log_bound: _LogBound, *, eps0: float, delta: float, top: float, source: str
+) -> float:
+    limit = _log_limit(delta)
+    solution = smallest_satisfying(
+        lambda epsilon: _certain(log_bound, epsilon=epsilon, eps0=eps0) - limit,
+        low=min(1e-12, top / 2),
+        high=top,
+    )
+    if solution is None:
+        raise OutOfRange(
+            f"{source} gives no epsilon below eps0 = {eps0:g} at delta = {delta:g}: no "
+            "amplification for so few users"
+        )
+    return solution
+
+
+def _largest_eps0(
+    log_bound: _LogBound, *, epsilon: float, delta: float, bottom: float, top: float, source: str
+) -> float:
+    limit = _log_limit(delta)
+    solution = largest_satisfying(
+        lambda eps0: _certain(log_bound, epsilon=epsilon, eps0=eps0) - limit, low=bottom, high=top
+    )
+    if solution is None:
+        raise OutOfRange(
+            f"{source} allows no eps0 above epsilon = {epsilon:g} at delta = {delta:g}: no "
+            "amplification for so few users"
+        )
+    return solution
+
+
+_BELOW_ONE = 1 - 1e-9  # the implicit bounds need epsilon < eps0 strictly
+
+
+def _check_implicit(*, epsilon: float, eps0: float) -> tuple[float, float]:
+    target, budget = positive("epsilon", epsilon), local_budget(eps0)
+    if not target < budget:
+        raise OutOfRange(
+            f"epsilon = {epsilon!r}: the blanket bounds need epsilon < eps0 = {eps0!r} (above "
+            "it, pure local DP gives delta = 0)"
+        )
+    return target, budget
+
+
+def _top_eps0(*, n: int, epsilon: float) -> float:
+    """An eps0 beyond which no bound of this file is satisfied, kept within EPS0_LIMIT."""
+    return min(EPS0_LIMIT, max(2 * epsilon, 2 * math.log(n) + epsilon + 60))
+
+
+# --- Lemma 8 with Hoeffding ----------------------------------------------------------------------
+
+
+def balle_hoeffding_delta(
+    *, epsilon: float, eps0: float, n: int, randomizer: BlanketFamily = _GENERIC
+) -> float:
+    """Upper bound on delta by Lemmas 8 and 10 of Balle et al. 2019, at most 1.
+
+    `randomizer` is GenericBlanket() (Lemma 9), RRBlanket(k) (Lemma 12) or LaplaceBlanket() (Lemma
+    13). Raises OutOfRange unless epsilon < eps0 <= 200. O(1).
+    """
+    target, budget = _check_implicit(epsilon=epsilon, eps0=eps0)
+    users = count("n", n)
+    return delta_above(
+        _log_hoeffding(randomizer.blanket(epsilon=target, eps0=budget), epsilon=target, n=users)
+    )
+
+
+def balle_hoeffding_epsilon(
+    *, eps0: float, delta: float, n: int, randomizer: BlanketFamily = _GENERIC
+) -> float:
+    """Smallest epsilon < eps0 with `balle_hoeffding_delta` <= delta; raises OutOfRange if there is
+    none.
+    """
+    budget, failure, users = local_budget(eps0), fraction("delta", delta), count("n", n)
+    return _smallest_epsilon(
+        lambda e, b: _log_hoeffding(randomizer.blanket(epsilon=e, eps0=b), epsilon=e, n=users),
+        eps0=budget,
+        delta=failure,
+        top=budget * _BELOW_ONE,
+        source="Balle et al. 2019 with Hoeffding's inequality",
+    )
+
+
+def balle_hoeffding_eps0(
+    *, epsilon: float, delta: float, n: int, randomizer: BlanketFamily = _GENERIC
+) -> float:
+    """Largest eps0 > epsilon with `balle_hoeffding_delta` <= delta; raises OutOfRange if there is
+    none.
+    """
+    target, failure, users = positive("epsilon", epsilon), fraction("delta", delta), count("n", n)
+    return _largest_eps0(
+        lambda e, b: _log_hoeffding(randomizer.blanket(epsilon=e, eps0=b), epsilon=e, n=users),
+        epsilon=target,
+        delta=failure,
+        bottom=target / _BELOW_ONE,
+        top=_top_eps0(n=users, epsilon=target),
+        source="Balle et al. 2019 with Hoeffding's inequality",
+    )
+
+
+# --- Lemma 8 with Bennett ------------------------------------------------------------------------
+
+
+def balle_bennett_delta(
+    *, epsilon: float, eps0: float, n: int, randomizer: BlanketFamily = _GENERIC
+) -> float:
+    """Upper bound on delta by Lemmas 8 and 11 (corrected: see the module) of Balle et al. 2019, at
+    most 1.
+
+    `randomizer` is GenericBlanket() (Lemma 9), RRBlanket(k) (Lemma 12) or LaplaceBlanket() (Lemma
+    13). Raises OutOfRange unless epsilon < eps0 <= 200. O(1).
+    """
+    target, budget = _check_implicit(epsilon=epsilon, eps0=eps0)
+    users = count("n", n)
+    return delta_above(
+        _log_bennett(randomizer.blanket(epsilon=target, eps0=budget), epsilon=target, n=users)
+    )
+
+
+def balle_bennett_epsilon(
+    *, eps0: float, delta: float, n: int, randomizer: BlanketFamily = _GENERIC
+) -> float:
+    """Smallest epsilon < eps0 with `balle_bennett_delta` <= delta; raises OutOfRange if there is
+    none.
+    """
+    budget, failure, users = local_budget(eps0), fraction("delta", delta), count("n", n)
+    return _smallest_epsilon(
+        lambda e, b: _log_bennett(randomizer.blanket(epsilon=e, eps0=b), epsilon=e, n=users),
+        eps0=budget,
+        delta=failure,
+        top=budget * _BELOW_ONE,
+        source="Balle et al. 2019 with Bennett's inequality",
+    )
+
+
+def balle_bennett_eps0(
+    *, epsilon: float, delta: float, n: int, randomizer: BlanketFamily = _GENERIC
+) -> float:
+    """Largest eps0 > epsilon with `balle_bennett_delta` <= delta; raises OutOfRange if there is
+    none.
+    """
+    target, failure, users = positive("epsilon", epsilon), fraction("delta", delta), count("n", n)
+    return _largest_eps0(
+        lambda e, b: _log_bennett(randomizer.blanket(epsilon=e, eps0=b), epsilon=e, n=users),
+        epsilon=target,
+        delta=failure,
+        bottom=target / _BELOW_ONE,
+        top=_top_eps0(n=users, epsilon=target),
+        source="Balle et al. 2019 with Bennett's inequality",
+    )
+
+
+# --- Theorem 6 -----------------------------------------------------------------------------------
+
+
+def balle_generic_delta(*, epsilon: float, eps0: float, n: int) -> float:
+    """Upper bound on delta for any eps0-LDP randomizer, Balle et al. 2019, Theorem 6, at most 1.
+
+    Valid for all epsilon > 0, eps0 > 0, n >= 1 (evaluated for eps0 <= 200, OutOfRange above). O(1).
+    """
+    target, budget, users = positive("epsilon", epsilon), local_budget(eps0), count("n", n)
+    return delta_above(_log_generic(epsilon=target, eps0=budget, n=users))
+
+
+def balle_generic_epsilon(*, eps0: float, delta: float, n: int) -> float:
+    """Smallest epsilon <= eps0 with `balle_generic_delta` <= delta (Theorem 6); OutOfRange if
+    there is none.
+    """
+    budget, failure, users = local_budget(eps0), fraction("delta", delta), count("n", n)
+    return _smallest_epsilon(
+        lambda e, b: _log_generic(epsilon=e, eps0=b, n=users),
+        eps0=budget,
+        delta=failure,
+        top=budget,
+        source="Balle et al. 2019, Theorem 6,",
+    )
+
+
+def balle_generic_eps0(*, epsilon: float, delta: float, n: int) -> float:
+    """Largest eps0 >= epsilon with `balle_generic_delta` <= delta (Theorem 6); OutOfRange if there
+    is none.
+    """
+    target, failure, users = positive("epsilon", epsilon), fraction("delta", delta), count("n", n)
+    return _largest_eps0(
+        lambda e, b: _log_generic(epsilon=e, eps0=b, n=users),
+        epsilon=target,
+        delta=failure,
+        bottom=target,
+        top=_top_eps0(n=users, epsilon=target),
+        source="Balle et al. 2019, Theorem 6,",
+    )
+
+
+# --- Theorem 1: k-ary randomized response in closed form -----------------------------------------
+
+
+def _rr_similarity(*, eps0: float, k: int) -> float:
+    return k / (math.expm1(eps0) + k)
+
+
+def _check_rr_n(n: int) -> int:
+    users = count("n", n)
+    if not users >= 2:
+        raise OutOfRange(f"n = {n!r}: Balle et al. 2019, Theorem 1, needs n >= 2")
+    return users
+
+
+def _check_rr_epsilon(epsilon: float) -> float:
+    target = positive("epsilon", epsilon)
+    if not target <= 1:
+        raise OutOfRange(f"epsilon = {epsilon!r}: Balle et al. 2019, Theorem 1, needs epsilon <= 1")
+    return target
+
+
+def balle_rr_gamma(*, epsilon: float, delta: float, n: int, k: int) -> float:
+    """The share of random answers that makes shuffled k-RR (epsilon, delta)-DP, Balle et al. 2019,
+    Theorem 1.
+
+    gamma = max(14 k log(2/delta)/((n-1) epsilon^2), 27 k/((n-1) epsilon)); with probability gamma
+    a user answers uniformly over all k values. Every larger gamma is covered too. Raises
+    OutOfRange unless epsilon <= 1 and the result is < 1.
+    """
+    target, failure = _check_rr_epsilon(epsilon), fraction("delta", delta)
+    users, alphabet = _check_rr_n(n), count("k", k, minimum=2)
+    noise = math.log(2) - math.log(failure)
+    per_value = max(14 * noise / target**2, 27 / target) / (users - 1)
+    gamma = above(alphabet * per_value)
+    if not gamma < 1:
+        raise OutOfRange(
+            f"Balle et al. 2019, Theorem 1, needs gamma < 1 and asks for gamma = {gamma:.4g} "
+            f"(n = {n!r}, k = {k!r})"
+        )
+    return gamma
+
+
+def balle_rr_eps0(*, epsilon: float, delta: float, n: int, k: int) -> float:
+    """The largest eps0 of k-RR amplified to (epsilon, delta) by Theorem 1: log(1 + k
+    (1-gamma)/gamma).
+
+    Range and errors as `balle_rr_gamma`.
+    """
+    gamma = balle_rr_gamma(epsilon=epsilon, delta=delta, n=n, k=k)
+    return below(math.log1p(k * (1 - gamma) / gamma))
+
+
+def balle_rr_epsilon(*, eps0: float, delta: float, n: int, k: int) -> float:
+    """Upper bound on epsilon of shuffled k-RR, Balle et al. 2019, Theorem 1 solved for epsilon.
+
+    max(sqrt(14 k log(2/delta)/((n-1) gamma)), 27 k/((n-1) gamma)), gamma = k/(e^eps0 + k - 1).
+    Raises OutOfRange where this exceeds 1.
+    """
+    budget, failure = local_budget(eps0), fraction("delta", delta)
+    users, alphabet = _check_rr_n(n), count("k", k, minimum=2)
+    hidden = (users - 1) * _rr_similarity(eps0=budget, k=alphabet) / alphabet  # Theorem 1's c
+    noise = math.log(2) - math.log(failure)
+    epsilon = above(max(math.sqrt(14 * noise / hidden), 27 / hidden))
+    if not epsilon <= 1:
+        raise OutOfRange(
+            f"Balle et al. 2019, Theorem 1, needs epsilon <= 1 and gives epsilon = {epsilon:.4g}"
+        )
+    return epsilon
+
+
+def balle_rr_delta(*, epsilon: float, eps0: float, n: int, k: int) -> float:
+    """Upper bound on delta of shuffled k-RR, Balle et al. 2019, Theorem 1 solved for delta, at
+    most 1.
+
+    2 exp(-gamma (n-1) epsilon^2/(14 k)). Raises OutOfRange unless epsilon <= 1 and gamma >= 27
+    k/((n-1) epsilon).
+    """
+    target, budget = _check_rr_epsilon(epsilon), local_budget(eps0)
+    users, alphabet = _check_rr_n(n), count("k", k, minimum=2)
+    hidden = (users - 1) * _rr_similarity(eps0=budget, k=alphabet) / alphabet
+    if not below(hidden) * target >= 27:
+        raise OutOfRange(
+            f"epsilon = {epsilon!r}: Balle et al. 2019, Theorem 1, needs epsilon >= 27 "
+            f"k/((n-1) gamma) = {27 / hidden:.4g}"
+        )
+    return delta_above(math.log(2) - hidden * target**2 / 14)

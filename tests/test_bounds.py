@@ -1,0 +1,872 @@
+"""The published bounds against independent evaluations, and against the exact truth they must not
+fall below.
+
+1. every formula against mpmath (50 digits), written down again from the papers;
+2. the lemmas the bounds rest on, by quadrature and simulation-free counterexample (Balle et al.
+   Lemma 11 as printed is false);
+3. no upper bound below the exact divergence of a protocol or pair it covers;
+4. solved unknowns satisfy their bound; ranges and bad input are refused; extremes do not overflow.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import mpmath as mp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.integrate import quad
+from scipy.stats import binom
+
+from pld_shuffle import bounds
+from pld_shuffle.bounds import GenericBlanket, LaplaceBlanket, OutOfRange, RRBlanket
+from pld_shuffle.bounds.binomial import log_binomial_pmf
+from pld_shuffle.bounds.clones import coin_pair_delta
+
+mp.mp.dps = 50
+M = mp.mpf
+
+CLOSE = 1e-10
+FAMILIES = [GenericBlanket(), RRBlanket(2), RRBlanket(10), LaplaceBlanket()]
+CASES = [
+    (0.1, 0.4, 2000),
+    (0.25, 1.0, 10_000),
+    (0.5, 4.0, 10**5),
+    (0.01, 2.0, 10**9),
+    (2.0, 14.0, 10**9),
+]
+
+
+def close(ours: float, reference: mp.mpf, rtol: float = CLOSE) -> bool:
+    """Agreement, on the safe (upper) side."""
+    return bool(0 <= M(ours) / reference - 1 <= rtol)
+
+
+def close_delta(ours: float, reference: mp.mpf, rtol: float = 2e-12) -> bool:
+    """Agreement of log delta, on the safe (upper) side, relative to its size; 1 where the formula
+    exceeds 1.
+    """
+    if reference >= 1:
+        return ours == 1.0
+    size = 1 - mp.log(reference)
+    return bool(0 <= mp.log(M(ours)) - mp.log(reference) <= rtol * size) or (
+        reference < 1e-300 and 0 < ours < 1e-300
+    )
+
+
+# --- 1. formulas, written again in mpmath --------------------------------------------------------
+
+
+def mp_moments(family, eps, eps0):
+    """(gamma, b_plus, b, c) of Lemmas 6, 7, 9, 12, 13."""
+    e, e0 = mp.e ** M(eps), mp.e ** M(eps0)
+    if isinstance(family, RRBlanket):
+        k = family.k
+        gamma = k / (e0 + k - 1)
+        high, low = gamma * (1 - e) + (1 - gamma) * k, gamma * (1 - e) - (1 - gamma) * k * e
+        return (
+            gamma,
+            high,
+            high - low,
+            gamma * (2 - gamma) * (1 - e) ** 2 + (1 - gamma) ** 2 * k * (1 + e**2),
+        )
+    if isinstance(family, LaplaceBlanket):
+        half = mp.sqrt(e0)
+        high, low = half * (1 - e / e0), (1 - e * e0) / half
+        second = (e**2 + 1) / 3 * (2 * half + 1 / e0) - 2 * e * (2 / half - 1 / e0)
+        return 1 / half, high, high - low, second
+    high, low = e0 * (1 - e / e0**2), (1 - e * e0**2) / e0
+    grid = [1 / e0 + (1 - 1 / e0) * M(i) / 4000 for i in range(4001)]
+    second = max(g * e0 * (e**2 + 1) - 2 * g**2 * e / e0**2 for g in grid)
+    return 1 / e0, high, high - low, second
+
+
+def mp_implicit(name, family, eps, eps0, n):
+    gamma, high, length, second = mp_moments(family, eps, eps0)
+    a = mp.e ** M(eps) - 1
+    if name == "hoeffding":
+        factor, decay = length**2 / (4 * a), 2 * a**2 / length**2
+    else:
+        u = a * high / second
+        factor = high / mp.log(1 + u)
+        decay = second / high**2 * ((1 + u) * mp.log(1 + u) - u)
+    with mp.workdps(80):
+        total = (1 - gamma * (1 - mp.e**-decay)) ** n - (1 - gamma) ** n
+    return factor * total / (gamma * n)
+
+
+@pytest.mark.parametrize("name", ["hoeffding", "bennett"])
+@pytest.mark.parametrize("family", FAMILIES, ids=str)
+@pytest.mark.parametrize(("eps", "eps0", "n"), CASES)
+def test_implicit_blanket_bounds(name, family, eps, eps0, n):
+    ours = getattr(bounds, f"balle_{name}_delta")(epsilon=eps, eps0=eps0, n=n, randomizer=family)
+    reference = mp_implicit(name, family, eps, eps0, n)
+    # the generic reference maximises c on a grid
+    assert close_delta(ours, reference, 1e-6 if isinstance(family, GenericBlanket) else 2e-12)
+
+
+def test_expectation_over_the_blanket_size_term_by_term():
+    family, eps, eps0, n = RRBlanket(3), 0.3, 1.5, 400
+    gamma, high, _, second = (float(x) for x in mp_moments(family, eps, eps0))
+    a = math.expm1(eps)
+    u = a * high / second
+    phi = (1 + u) * math.log1p(u) - u
+    m = np.arange(1, n + 1)
+    total = np.dot(
+        binom.pmf(m, n, gamma), high / math.log1p(u) * np.exp(-m * second / high**2 * phi)
+    )
+    ours = bounds.balle_bennett_delta(epsilon=eps, eps0=eps0, n=n, randomizer=family)
+    assert ours == pytest.approx(total / (gamma * n), rel=1e-9)
+
+
+@pytest.mark.parametrize(("eps", "eps0", "n"), CASES)
+def test_theorem_6(eps, eps0, n):
+    e, e0 = mp.e ** M(eps), mp.e ** M(eps0)
+    length = (e + 1) * (e0 - 1 / e0)
+    rate = min(1 / e0, (e - 1) ** 2 / length**2)
+    reference = length**2 / (4 * n * (e - 1)) * mp.e ** (-(1 - mp.e**-2) * n * rate)
+    ours = bounds.balle_generic_delta(epsilon=eps, eps0=eps0, n=n)
+    assert close_delta(ours, reference)
+
+
+def test_theorem_1_of_balle():
+    gamma = bounds.balle_rr_gamma(epsilon=0.5, delta=1e-6, n=10_000, k=4)
+    assert close(
+        gamma, max(14 * 4 * mp.log(2 / M(1e-6)) / (9999 * M(0.25)), M(27) * 4 / (9999 * M(0.5)))
+    )
+    eps0 = bounds.balle_rr_eps0(epsilon=0.5, delta=1e-6, n=10_000, k=4)
+    assert eps0 == pytest.approx(math.log(1 + 4 * (1 - gamma) / gamma), rel=1e-11)
+    assert bounds.balle_rr_epsilon(eps0=eps0, delta=1e-6, n=10_000, k=4) == pytest.approx(
+        0.5, rel=1e-10
+    )
+    assert bounds.balle_rr_delta(epsilon=0.5, eps0=eps0, n=10_000, k=4) == pytest.approx(
+        1e-6, rel=1e-8
+    )
+
+
+def test_erlingsson():
+    ours = bounds.erlingsson_epsilon(eps0=0.4, delta=1e-6, n=5000)
+    assert close(ours, 12 * M(0.4) * mp.sqrt(mp.log(1 / M(1e-6)) / 5000))
+    assert bounds.erlingsson_delta(epsilon=ours, eps0=0.4, n=5000) == pytest.approx(1e-6, rel=1e-9)
+    assert bounds.erlingsson_eps0(epsilon=ours, delta=1e-6, n=5000) == pytest.approx(0.4, rel=1e-11)
+
+
+@pytest.mark.parametrize(
+    ("eps0", "delta", "n"), [(0.5, 1e-6, 2000), (3.0, 1e-8, 10**5), (14.0, 1e-6, 10**9)]
+)
+def test_cheu(eps0, delta, n):
+    coins = 2 * n / (mp.e ** M(eps0) + 1)
+    s = coins - mp.sqrt(2 * coins * mp.log(2 / M(delta)))
+    reference = (1 - s / n) * mp.sqrt(32 * mp.log(4 / M(delta)) / s)
+    assert close(bounds.cheu_epsilon(eps0=eps0, delta=delta, n=n), reference)
+
+
+@pytest.mark.parametrize(
+    ("eps0", "delta", "n"), [(0.5, 1e-6, 2000), (3.0, 1e-8, 10**5), (14.0, 1e-6, 10**9)]
+)
+def test_feldman_closed_forms(eps0, delta, n):
+    e0, d = mp.e ** M(eps0), M(delta)
+    first = mp.log(1 + (e0 - 1) / (e0 + 1) * (8 * mp.sqrt(e0 * mp.log(4 / d) / n) + 8 * e0 / n))
+    second = mp.log(
+        1 + (e0 - 1) * (4 * mp.sqrt(2 * mp.log(4 / d)) / mp.sqrt((e0 + 1) * n) + M(4) / n)
+    )
+    assert close(bounds.feldman2021_epsilon(eps0=eps0, delta=delta, n=n), first)
+    assert close(bounds.feldman2023_epsilon(eps0=eps0, delta=delta, n=n), second)
+
+
+def mp_girgis(order, eps0, cohort, population, half):
+    e0, g = mp.e ** M(eps0), M(cohort) / population
+    kbar = mp.floor((cohort - 1) / (2 * e0)) + 1
+    y = (e0**2 - 1) / e0 / (2 if half else 1)
+    residue = ((1 + g * y) ** order - 1 - order * g * y) * mp.e ** (-(cohort - 1) / (8 * e0))
+    total = 1 + 4 * mp.binomial(order, 2) * g**2 * (e0 - 1) ** 2 / (kbar * e0) + residue
+    base = mp.sqrt(2 * (e0**2 - 1) ** 2 / (kbar * e0**2)) * g
+    total += mp.fsum(
+        mp.binomial(order, j) * j * mp.gamma(M(j) / 2) * base**j for j in range(3, order + 1)
+    )
+    return mp.log(total) / (order - 1)
+
+
+@pytest.mark.parametrize("residue", ["theorem", "published-code"])
+@pytest.mark.parametrize(
+    ("order", "eps0", "cohort", "population"),
+    [
+        (2, 0.1, 100, 100),
+        (3, 3.0, 1000, 10**5),
+        (40, 2.0, 10**4, 10**6),
+        (700, 14.0, 10**9, 10**9),
+        (5, 14.0, 7, 10**9),
+    ],
+)
+def test_girgis(order, eps0, cohort, population, residue):
+    ours = bounds.girgis_rdp(
+        order=order, eps0=eps0, cohort=cohort, population=population, residue=residue
+    )
+    assert close(ours, mp_girgis(order, eps0, cohort, population, residue != "theorem"), 1e-9)
+
+
+def test_girgis_published_epsilon():
+    setting = {"eps0": 3.0, "cohort": 1000, "population": 10**5, "rounds": 10**4, "delta": 1e-5}
+    published = bounds.girgis_epsilon(**setting, residue="published-code")
+    assert published.epsilon == pytest.approx(11.88, abs=0.005)
+    assert published.order == 3
+    assert bounds.girgis_epsilon(**setting).epsilon == pytest.approx(12.848, abs=0.005)
+
+
+@pytest.mark.parametrize(
+    ("order", "eps0", "n"), [(2, 1.0, 50), (7, 2.0, 300), (33, 0.3, 1000), (4, 5.0, 20)]
+)
+def test_girgis_lower_is_the_series_of_central_moments(order, eps0, n):
+    q, e0 = 1 / (mp.e ** M(eps0) + 1), mp.e ** M(eps0)
+    pmf = [mp.binomial(n, k) * q**k * (1 - q) ** (n - k) for k in range(n + 1)]
+    c = (e0**2 - 1) / (n * e0)
+    moments = [mp.fsum(w * (k - n * q) ** i for k, w in enumerate(pmf)) for i in range(order + 1)]
+    total = 1 + mp.binomial(order, 2) * (e0 - 1) ** 2 / (n * e0)
+    total += mp.fsum(mp.binomial(order, i) * c**i * moments[i] for i in range(3, order + 1))
+    ours = bounds.girgis_rdp_lower(order=order, eps0=eps0, n=n)
+    assert 0 <= 1 - ours / float(mp.log(total) / (order - 1)) < 1e-9
+
+
+def test_rdp_conversion():
+    orders, rdp = np.array([1.5, 2.0, 8.0, 64.0]), np.array([0.01, 0.02, 0.1, 3.0])
+    epsilons = [
+        M(r) + (mp.log(1 / M(1e-5)) + (M(a) - 1) * mp.log(1 - 1 / M(a)) - mp.log(M(a))) / (M(a) - 1)
+        for a, r in zip(orders, rdp, strict=True)
+    ]
+    best = bounds.rdp_to_epsilon(orders=orders, rdp=rdp, delta=1e-5)
+    assert best.order == orders[int(np.argmin([float(x) for x in epsilons]))] == 8.0
+    assert close(best.epsilon, min(epsilons))
+    back = bounds.rdp_to_delta(orders=[8.0], rdp=[0.1], epsilon=best.epsilon)
+    assert back.delta == pytest.approx(1e-5, rel=1e-8)
+    assert bounds.rdp_to_epsilon(orders=[2, 3], rdp=[0, math.inf], delta=0.9).epsilon == 0
+
+
+def mp_optimal(eps, delta, k, i):
+    """Kairouz et al. 2015, Theorem 3.3: the pair number i."""
+    e = mp.e ** M(eps)
+    total = mp.fsum(mp.binomial(k, j) * (e ** (k - j) - e ** (k - 2 * i + j)) for j in range(i))
+    return (k - 2 * i) * M(eps), 1 - (1 - M(delta)) ** k * (1 - total / (1 + e) ** k)
+
+
+@pytest.mark.parametrize(
+    ("eps", "delta", "k", "i"), [(0.1, 1e-6, 30, 5), (1.0, 0.0, 7, 2), (3.0, 1e-3, 100, 1)]
+)
+def test_optimal_composition(eps, delta, k, i):
+    total, reference = mp_optimal(eps, delta, k, i)
+    ours = bounds.optimal_composition_delta(
+        epsilon=eps, delta=delta, rounds=k, total_epsilon=float(total)
+    )
+    assert close(ours, reference, 1e-8)
+    back = bounds.optimal_composition_epsilon(epsilon=eps, delta=delta, rounds=k, total_delta=ours)
+    assert back == pytest.approx(float(total), rel=1e-8)
+
+
+def test_naive_composition_is_ordered():
+    single = {"epsilon": 0.1, "delta": 1e-9, "rounds": 1000}
+    advanced = bounds.advanced_composition(**single, slack=1e-6)
+    optimal = bounds.optimal_composition_epsilon(**single, total_delta=advanced.delta)
+    basic = bounds.basic_composition(**single)
+    assert basic == pytest.approx((100.0, 1e-6))
+    assert optimal < advanced.epsilon < basic.epsilon
+    drift = 1000 * M(0.1) * (mp.e ** M(0.1) - 1) / (mp.e ** M(0.1) + 1)
+    assert close(advanced.epsilon, drift + M(0.1) * mp.sqrt(2 * 1000 * mp.log(10**6)))
+
+
+@pytest.mark.parametrize("trials", [1, 17, 10**4, 10**9])
+def test_binomial_mass(trials):
+    for p in (0.5, 0.018, 1e-6):
+        mean, sigma = trials * p, math.sqrt(trials * p * (1 - p))
+        for z in (-30, -3, 0, 3, 30):
+            j = min(trials, max(0, round(mean + z * sigma)))
+            if trials <= 10**4:
+                reference = (
+                    mp.log(mp.binomial(trials, j))
+                    + j * mp.log(M(p))
+                    + (trials - j) * mp.log(1 - M(p))
+                )
+            else:
+                lg = mp.loggamma
+                reference = lg(trials + 1) - lg(j + 1) - lg(trials - j + 1)
+                reference += j * mp.log(M(p)) + (trials - j) * mp.log(1 - M(p))
+            ours = log_binomial_pmf(np.array([j]), trials=trials, chance=p)[0]
+            assert abs(ours - float(reference)) < 3e-11
+
+
+# --- 2. the lemmas underneath --------------------------------------------------------------------
+
+
+def laplace_moments(eps, eps0, x, x_other):
+    """Smallest and largest L and E L^2 of the Laplace mechanism on [0, 1], by quadrature."""
+
+    def density(y, at):
+        return eps0 / 2 * math.exp(-eps0 * abs(y - at))
+
+    def blanket(y):  # not normalised: the infimum over inputs, attained at the farther end
+        return min(density(y, 0.0), density(y, 1.0))
+
+    gamma = math.exp(-eps0 / 2)
+
+    def variable(y):
+        return gamma * (density(y, x) - math.exp(eps) * density(y, x_other)) / blanket(y)
+
+    edges = sorted({-60 / eps0, 0.0, x, 0.5, x_other, 1.0, 1 + 60 / eps0})
+    second = sum(
+        quad(lambda y: variable(y) ** 2 * blanket(y) / gamma, low, high, limit=200)[0]
+        for low, high in itertools.pairwise(edges)
+    )
+    values = [variable(y) for y in np.linspace(-2, 3, 4001)]
+    return min(values), max(values), second
+
+
+@pytest.mark.parametrize(("eps", "eps0"), [(0.1, 0.5), (0.5, 2.0), (1.5, 4.0)])
+@pytest.mark.parametrize(("x", "x_other"), [(0.0, 1.0), (0.2, 0.9), (1.0, 0.4)])
+def test_laplace_moments_by_quadrature(eps, eps0, x, x_other):
+    low, high, second = laplace_moments(eps, eps0, x, x_other)
+    for family in (LaplaceBlanket(), GenericBlanket()):
+        data = family.blanket(epsilon=eps, eps0=eps0)
+        assert high <= data.largest * (1 + 1e-12)
+        assert low >= data.largest - data.length - 1e-12 * data.length
+        assert second <= data.second_moment * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("k", [2, 3, 20])
+@pytest.mark.parametrize(("eps", "eps0"), [(0.01, 0.05), (0.1, 0.5), (1.5, 4.0)])
+def test_rr_moments_by_enumeration(k, eps, eps0):
+    gamma = k / (math.exp(eps0) + k - 1)
+    first = np.full(k, gamma / k)
+    second = first.copy()
+    first[0] += 1 - gamma
+    second[1] += 1 - gamma
+    variable = (first - math.exp(eps) * second) * k
+    exact = RRBlanket(k).blanket(epsilon=eps, eps0=eps0)
+    assert exact.largest == pytest.approx(variable.max(), rel=1e-12)
+    assert exact.length == pytest.approx(variable.max() - variable.min(), rel=1e-12)
+    assert exact.second_moment == pytest.approx(np.mean(variable**2), rel=1e-12)
+    generic = GenericBlanket().blanket(epsilon=eps, eps0=eps0)
+    assert generic.gamma <= gamma
+    assert generic.largest >= variable.max() - 1e-12
+    assert generic.largest - generic.length <= variable.min() + 1e-12
+    assert generic.second_moment >= np.mean(variable**2) - 1e-12
+
+
+def test_lemma_11_as_printed_is_false_and_as_used_holds():
+    # L = +s with probability p, else -s: the printed factor b_plus/(a m log(1+u)) does not scale
+    # with s
+    chance, scale = 0.4, 100.0
+    for m in (1, 3, 10):
+        heads = np.arange(m + 1)
+        truth = float(np.dot(binom.pmf(heads, m, chance), np.maximum(scale * (2 * heads - m), 0)))
+        a, high, second = scale * (1 - 2 * chance), scale, scale**2
+        u = a * high / second
+        decay = m * second / high**2 * ((1 + u) * math.log1p(u) - u)
+        used = high / math.log1p(u) * math.exp(-decay)
+        assert truth <= used
+        assert truth > used / (a * m)
+
+
+def test_lemma_11_as_printed_would_certify_a_false_guarantee():
+    # binary randomized response, n = 10^6, eps0 = 0.5: the printed lemma gives delta <= 1e-6 here
+    epsilon, eps0, n = 5.233e-4, 0.5, 10**6
+    data = RRBlanket(2).blanket(epsilon=epsilon, eps0=eps0)
+    a, gamma = math.expm1(epsilon), data.gamma
+    u = a * data.largest / data.second_moment
+    decay = data.second_moment / data.largest**2 * (u**2 / 2 - u**3 / 6 + u**4 / 12)
+    m = np.arange(400_000, n + 1)
+    share = binom.pmf(m, n, gamma)
+    printed = np.dot(share, data.largest / (a * m * math.log1p(u)) * np.exp(-m * decay)) / gamma / n
+    assert printed < 1e-6
+    assert attack_delta(epsilon=epsilon, eps0=eps0, n=n) > 3.9e-5
+    used = bounds.balle_bennett_delta(epsilon=epsilon, eps0=eps0, n=n, randomizer=RRBlanket(2))
+    assert used > 3.9e-5
+
+
+# --- 3. nothing below the truth ------------------------------------------------------------------
+
+
+def attack_delta(*, epsilon, eps0, n):
+    """Exact delta of shuffled binary randomized response, all others holding 0 (or, by symmetry,
+    1).
+    """
+    flip = 1 / (math.exp(eps0) + 1)
+    ones = np.arange(n + 1)
+    without = binom.pmf(ones, n - 1, flip)
+    shifted = np.append(0.0, without[:-1])
+    holds_0 = (1 - flip) * without + flip * shifted
+    holds_1 = flip * without + (1 - flip) * shifted
+    alpha = math.exp(epsilon)
+    return max(
+        float(np.maximum(holds_0 - alpha * holds_1, 0).sum()),
+        float(np.maximum(holds_1 - alpha * holds_0, 0).sum()),
+    )
+
+
+def coin_delta(*, m, theta, epsilon):
+    """Exact delta of the tilted-coin pair T(m, theta)."""
+    t = (2 * np.arange(m + 1) - m) / m
+    gain = np.maximum((1 + theta * t) - math.exp(epsilon) * (1 - theta * t), 0)
+    return float(np.dot(binom.pmf(np.arange(m + 1), m, 0.5), gain))
+
+
+def clones_delta(*, epsilon, eps0, n, clone, theta=None):
+    """Exact delta of a clones pair by the double sum over clones and heads."""
+    theta = math.tanh(eps0 / 2) if theta is None else theta
+    weights = binom.pmf(np.arange(n), n - 1, clone)
+    return sum(
+        w * coin_delta(m=c + 1, theta=theta, epsilon=epsilon)
+        for c, w in enumerate(weights)
+        if w > 1e-25
+    )
+
+
+def blanket_delta(*, epsilon, eps0, n, k):
+    """Lemma 8 of Balle et al. 2019 for k-RR without any inequality (the weak adversary), by the
+    sum over all counts.
+    """
+    gamma = k / (math.exp(eps0) + k - 1)
+    alpha = math.exp(epsilon)
+    total = 0.0
+    for size, weight in zip(range(1, n + 1), binom.pmf(np.arange(1, n + 1), n, gamma), strict=True):
+        if weight < 1e-25:
+            continue
+        drift = size * gamma * (1 - alpha)
+        for fair, share in enumerate(binom.pmf(np.arange(size + 1), size, 2 / k)):
+            if share * weight < 1e-25:
+                continue
+            first = np.arange(fair + 1)
+            value = drift + (1 - gamma) * k * (first - alpha * (fair - first))
+            total += (
+                weight * share * float(np.dot(binom.pmf(first, fair, 0.5), np.maximum(value, 0)))
+            )
+    return total / (gamma * n)
+
+
+ANY_RANDOMIZER = [
+    bounds.erlingsson_epsilon,
+    bounds.balle_generic_epsilon,
+    bounds.balle_hoeffding_epsilon,
+    bounds.balle_bennett_epsilon,
+    bounds.feldman2021_epsilon,
+    bounds.feldman2021_numerical_epsilon,
+    bounds.feldman2023_epsilon,
+    bounds.feldman2023_numerical_epsilon,
+]
+
+
+def binary_rr(function):
+    return lambda **given: function(**given, randomizer=RRBlanket(2))
+
+
+BINARY_RR = [
+    bounds.cheu_epsilon,
+    binary_rr(bounds.balle_hoeffding_epsilon),
+    binary_rr(bounds.balle_bennett_epsilon),
+    lambda **given: bounds.balle_rr_epsilon(**given, k=2),
+]
+
+
+@settings(max_examples=50, deadline=None, derandomize=True)
+@given(
+    eps0=st.floats(0.05, 6.0),
+    n=st.integers(1, 4000),
+    log_delta=st.floats(-25.0, -0.5),
+)
+def test_no_upper_bound_below_the_attack_on_binary_rr(eps0, n, log_delta):
+    delta = math.exp(log_delta)
+    for bound in ANY_RANDOMIZER + BINARY_RR:
+        try:
+            epsilon = bound(eps0=eps0, delta=delta, n=n)
+        except OutOfRange:
+            continue
+        assert attack_delta(epsilon=epsilon, eps0=eps0, n=n) <= delta * (1 + 1e-9)
+
+
+@pytest.mark.parametrize(
+    ("eps0", "n", "delta"),
+    [(0.4, 1500, 1e-3), (0.3, 3000, 1e-6), (3.0, 3000, 1e-4), (1.0, 4000, 1e-8)],
+)
+def test_every_bound_applies_somewhere(eps0, n, delta):
+    """Guards the property above against passing because everything is out of range."""
+    applied = set()
+    for index, bound in enumerate(ANY_RANDOMIZER + BINARY_RR):
+        try:
+            epsilon = bound(eps0=eps0, delta=delta, n=n)
+        except OutOfRange:
+            continue
+        applied.add(index)
+        assert attack_delta(epsilon=epsilon, eps0=eps0, n=n) <= delta
+    if eps0 == 0.4:
+        assert applied == set(range(len(ANY_RANDOMIZER + BINARY_RR)))
+
+
+@settings(max_examples=25, deadline=None, derandomize=True)
+@given(eps0=st.floats(0.2, 5.0), n=st.integers(1, 250), share=st.floats(0.02, 0.98))
+def test_numerical_clones_from_above_and_tight(eps0, n, share):
+    epsilon = share * eps0
+    for clone, ours in (
+        (math.exp(-eps0), bounds.feldman2021_numerical_delta(epsilon=epsilon, eps0=eps0, n=n)),
+        (
+            2 / (math.exp(eps0) + 1),
+            bounds.feldman2023_numerical_delta(epsilon=epsilon, eps0=eps0, n=n),
+        ),
+    ):
+        truth = clones_delta(epsilon=epsilon, eps0=eps0, n=n, clone=clone)
+        assert ours >= truth * (1 - 1e-12)
+        if truth > 1e-20:
+            assert ours <= truth * (1 + 1e-8)
+
+
+def test_numerical_clones_with_buckets():
+    # 10^6 users, stronger clones: exact sum over every clone count that matters, heads by tail
+    # functions
+    eps0, n, epsilon = 1.0, 10**6, 2.5e-3
+    clone = 2 / (math.exp(eps0) + 1)
+    mean, sigma = (n - 1) * clone, math.sqrt((n - 1) * clone * (1 - clone))
+    c = np.arange(int(mean - 9 * sigma), int(mean + 9 * sigma))
+    m = c + 1.0
+    lean = math.tanh(epsilon / 2) / math.tanh(eps0 / 2)
+    a = np.ceil(m * (1 + lean) / 2)
+    excess = a / 2 * binom.pmf(a, m, 0.5) - m * lean / 2 * binom.sf(a - 1, m, 0.5)
+    truth = np.dot(
+        binom.pmf(c, n - 1, clone), 2 * math.tanh(eps0 / 2) * (1 + math.exp(epsilon)) / m * excess
+    )
+    ours = bounds.feldman2023_numerical_delta(epsilon=epsilon, eps0=eps0, n=n)
+    assert truth * (1 - 1e-9) <= ours <= truth * 1.001
+
+
+@pytest.mark.parametrize("m", [10**3, 10**6, 10**8])
+@pytest.mark.parametrize("z", [2, 6, 15])
+def test_conditional_delta_against_a_sum_of_positive_terms(m, z):
+    eps0 = 1.0
+    theta = math.tanh(eps0 / 2)
+    epsilon = 2 * math.atanh(theta * z / math.sqrt(m))
+    centre = m * (1 + math.tanh(epsilon / 2) / theta) / 2
+    heads = np.arange(math.ceil(centre), min(m, math.ceil(centre) + 20 * math.isqrt(m)) + 1.0)
+    ratios = np.append(1.0, np.cumprod((m - heads) / (heads + 1))[:-1])
+    first = math.exp(log_binomial_pmf(heads[:1], trials=m, chance=0.5)[0])
+    truth = 2 * theta * (1 + math.exp(epsilon)) / m * first * math.fsum((heads - centre) * ratios)
+    ours = coin_pair_delta(np.array([float(m)]), theta=theta, epsilon=epsilon)[0]
+    assert truth <= ours <= truth * (1 + 1e-6)
+
+
+@pytest.mark.parametrize(("n", "share", "size"), [(5000, 0.8, 1e-24), (20_000, 0.7, 1e-60)])
+def test_numerical_clones_at_tiny_delta(n, share, size):
+    eps0 = 4.0
+    clone = 2 / (math.exp(eps0) + 1)
+    epsilon = share * eps0
+    with np.errstate(under="ignore"):
+        weights = np.exp(log_binomial_pmf(np.arange(n), trials=n - 1, chance=clone))
+    truth = sum(
+        w * coin_delta(m=c + 1, theta=math.tanh(eps0 / 2), epsilon=epsilon)
+        for c, w in enumerate(weights)
+        if w > 1e-120
+    )
+    ours = bounds.feldman2023_numerical_delta(epsilon=epsilon, eps0=eps0, n=n)
+    assert truth < size
+    assert truth * (1 - 1e-10) <= ours <= truth * (1 + 1e-6)
+
+
+@pytest.mark.parametrize(
+    ("eps0", "n", "delta", "clones", "stronger"),
+    [
+        (1.0, 10**3, 1e-6, 0.1824123, 0.1486706),
+        (1.0, 10**4, 1e-6, 0.0530053, 0.0432062),
+        (4.0, 10**5, 1e-6, 0.1697697, 0.1181531),
+        (4.0, 10**6, 1e-8, 0.0641968, 0.0450730),
+    ],
+)
+def test_numerical_clones_reference_values(eps0, n, delta, clones, stronger):
+    assert bounds.feldman2021_numerical_epsilon(eps0=eps0, delta=delta, n=n) == pytest.approx(
+        clones, rel=1e-4
+    )
+    assert bounds.feldman2023_numerical_epsilon(eps0=eps0, delta=delta, n=n) == pytest.approx(
+        stronger, rel=1e-4
+    )
+
+
+@settings(max_examples=100, deadline=None, derandomize=True)
+@given(eps0=st.floats(0.01, 12.0), log10_n=st.floats(2, 8), log10_delta=st.floats(-12, -1))
+def test_closed_forms_above_their_own_pair(eps0, log10_n, log10_delta):
+    n, delta = round(10**log10_n), 10**log10_delta
+    for closed, pair in (
+        (bounds.feldman2021_epsilon, bounds.feldman2021_numerical_epsilon),
+        (bounds.feldman2023_epsilon, bounds.feldman2023_numerical_epsilon),
+    ):
+        try:
+            epsilon = closed(eps0=eps0, delta=delta, n=n)
+        except OutOfRange:
+            continue
+        assert epsilon >= pair(eps0=eps0, delta=delta, n=n) * (1 - 1e-3)
+
+
+@pytest.mark.parametrize("k", [2, 3, 7])
+@pytest.mark.parametrize(
+    ("eps0", "n", "epsilon"), [(0.5, 60, 0.3), (2.0, 60, 1.0), (1.0, 120, 0.2), (3.0, 30, 2.5)]
+)
+def test_rr_bounds_above_the_exact_blanket(k, eps0, n, epsilon):
+    truth = blanket_delta(epsilon=epsilon, eps0=eps0, n=n, k=k)
+    given_ = {"epsilon": epsilon, "eps0": eps0, "n": n}
+    for bound in (bounds.balle_hoeffding_delta, bounds.balle_bennett_delta):
+        assert bound(**given_, randomizer=RRBlanket(k)) >= truth
+        assert bound(**given_) >= truth
+
+
+@pytest.mark.parametrize(
+    ("eps0", "n", "k", "epsilon"), [(0.5, 1000, 3, 0.9), (1.0, 1000, 4, 1.0), (0.2, 600, 2, 0.5)]
+)
+def test_theorem_1_above_the_strong_adversary(eps0, n, k, epsilon):
+    gamma = k / (math.exp(eps0) + k - 1)
+    truth = (1 - gamma) * clones_delta(
+        epsilon=epsilon, eps0=eps0, n=n, clone=2 * gamma / k, theta=1.0
+    )
+    assert bounds.balle_rr_delta(epsilon=epsilon, eps0=eps0, n=n, k=k) >= truth > 0
+
+
+@pytest.mark.parametrize(("eps0", "n", "delta"), [(1.0, 2000, 1e-5), (3.0, 4000, 1e-4)])
+def test_laplace_bounds_above_thresholded_laplace(eps0, n, delta):
+    # announcing only whether the noisy value exceeds 1/2 is binary randomized response
+    flip = math.exp(-eps0 / 2) / 2
+    for bound in (bounds.balle_hoeffding_epsilon, bounds.balle_bennett_epsilon):
+        epsilon = bound(eps0=eps0, delta=delta, n=n, randomizer=LaplaceBlanket())
+        assert attack_delta(epsilon=epsilon, eps0=math.log((1 - flip) / flip), n=n) <= delta
+
+
+@pytest.mark.parametrize("order", [2, 5, 20])
+@pytest.mark.parametrize(
+    ("eps0", "cohort", "population"), [(1.0, 200, 200), (2.0, 50, 500), (4.0, 30, 30)]
+)
+def test_girgis_above_exact_subsampled_binary_rr(order, eps0, cohort, population):
+    flip, rate = 1 / (math.exp(eps0) + 1), cohort / population
+    k = np.arange(cohort + 1)
+    ratio = (k * (1 - flip) / flip + (cohort - k) * flip / (1 - flip)) / cohort
+    exact = math.log(np.dot(binom.pmf(k, cohort, flip), (1 + rate * (ratio - 1)) ** order)) / (
+        order - 1
+    )
+    for residue in ("theorem", "published-code"):
+        upper = bounds.girgis_rdp(
+            order=order, eps0=eps0, cohort=cohort, population=population, residue=residue
+        )
+        assert upper >= exact
+    if cohort == population:
+        assert bounds.girgis_rdp_lower(order=order, eps0=eps0, n=cohort) == pytest.approx(
+            exact, rel=1e-8
+        )
+
+
+def test_rdp_conversion_above_the_truth():
+    eps0, n = 2.0, 500
+    orders = np.linspace(1.1, 60, 400)
+    # for one pair, the conversion of its exact divergences bounds its exact delta
+    rdp = [bounds.girgis_rdp_lower(order=float(order), eps0=eps0, n=n) for order in orders]
+    flip = 1 / (math.exp(eps0) + 1)
+    k = np.arange(n + 1)
+    law = binom.pmf(k, n, flip)
+    ratio = (k * (1 - flip) / flip + (n - k) * flip / (1 - flip)) / n
+    for delta in (1e-3, 1e-8):
+        epsilon = bounds.rdp_to_epsilon(orders=orders, rdp=rdp, delta=delta).epsilon
+        assert float(np.dot(law, np.maximum(ratio - math.exp(epsilon), 0))) <= delta
+
+
+def test_naive_composition_above_the_product():
+    # two rounds of binary randomized response composed exactly
+    eps, k = 0.7, 2
+    p = 1 / (1 + math.exp(-eps))
+    losses = {2 * eps: p * p, 0.0: 2 * p * (1 - p), -2 * eps: (1 - p) ** 2}
+    for total in (0.1, 0.7, 1.3):
+        truth = sum(w * max(0, -math.expm1(total - loss)) for loss, w in losses.items())
+        ours = bounds.optimal_composition_delta(
+            epsilon=eps, delta=0.0, rounds=k, total_epsilon=total
+        )
+        assert truth <= ours <= truth * (1 + 1e-9)
+
+
+@pytest.mark.parametrize(("eps0", "n"), [(0.4, 2000), (2.0, 10**4), (4.0, 10**5), (8.0, 10**7)])
+@pytest.mark.parametrize("delta", [1e-3, 1e-6, 1e-10])
+def test_not_below_the_accountant(eps0, n, delta):
+    accountant = pytest.importorskip("pld_shuffle.accountant")
+    mechanisms = pytest.importorskip("pld_shuffle.mechanisms")
+
+    def lower(mechanism):
+        return accountant.Accountant().compose(mechanism).epsilon_bounds(delta).lower
+
+    by_pair = {
+        "clones": [bounds.feldman2021_epsilon, bounds.feldman2021_numerical_epsilon],
+        "stronger-clones": [bounds.feldman2023_epsilon, bounds.feldman2023_numerical_epsilon],
+    }
+    for analysis, functions in by_pair.items():
+        tight = lower(mechanisms.ShuffledLDP(eps0=eps0, n=n, analysis=analysis))
+        for bound in functions:
+            try:
+                assert bound(eps0=eps0, delta=delta, n=n) >= tight * (1 - 1e-9)
+            except OutOfRange:
+                continue
+    for k in (2, 10):
+        tight = lower(mechanisms.ShuffledRR(k=k, n=n, eps0=eps0, adversary="weak"))
+        for bound in (bounds.balle_hoeffding_epsilon, bounds.balle_bennett_epsilon):
+            try:
+                assert bound(eps0=eps0, delta=delta, n=n, randomizer=RRBlanket(k)) >= tight * (
+                    1 - 1e-9
+                )
+            except OutOfRange:
+                continue
+
+
+# --- 4. unknowns, ranges, extremes ---------------------------------------------------------------
+
+
+def pairs_of_unknowns():
+    for family in FAMILIES:
+        for name in ("hoeffding", "bennett"):
+            functions = [
+                getattr(bounds, f"balle_{name}_{unknown}")
+                for unknown in ("delta", "epsilon", "eps0")
+            ]
+            yield (
+                f"{name}-{family}",
+                [
+                    lambda function=function, family=family, **given: function(
+                        **given, randomizer=family
+                    )
+                    for function in functions
+                ],
+            )
+    for name in ("balle_generic", "cheu", "feldman2021", "feldman2023"):
+        yield (
+            name,
+            [getattr(bounds, f"{name}_{unknown}") for unknown in ("delta", "epsilon", "eps0")],
+        )
+
+
+@pytest.mark.parametrize(
+    ("name", "functions"), list(pairs_of_unknowns()), ids=lambda x: x if isinstance(x, str) else ""
+)
+@pytest.mark.parametrize(
+    ("eps0", "n", "target"), [(0.5, 10**5, 1e-6), (2.0, 10**6, 1e-10), (6.0, 10**9, 1e-4)]
+)
+def test_solutions_satisfy_their_bound_and_are_sharp(name, functions, eps0, n, target):
+    delta, epsilon, budget = functions
+    found = epsilon(eps0=eps0, delta=target, n=n)
+    assert delta(epsilon=found, eps0=eps0, n=n) <= target * (1 + 1e-9)
+    assert delta(epsilon=found * (1 - 1e-8), eps0=eps0, n=n) >= target * (1 - 1e-9)
+    if name not in (
+        "cheu",
+        "feldman2021",
+        "feldman2023",
+    ):  # implicit bounds: delta is what is evaluated
+        assert delta(epsilon=found, eps0=eps0, n=n) <= target
+    largest = budget(epsilon=found, delta=target, n=n)
+    assert largest == pytest.approx(eps0, rel=1e-7)
+    assert epsilon(eps0=largest, delta=target, n=n) <= found * (1 + 1e-8)
+
+
+def test_solver_survives_bounds_that_rise_again():
+    # Theorem 6 rises for large epsilon: with few users only a middle stretch is satisfied, if any
+    epsilon = bounds.balle_generic_epsilon(eps0=2.0, delta=0.1, n=1000)
+    assert bounds.balle_generic_delta(epsilon=epsilon, eps0=2.0, n=1000) <= 0.1
+    with pytest.raises(OutOfRange, match="no epsilon below eps0"):
+        bounds.balle_generic_epsilon(eps0=5.0, delta=1e-9, n=100)
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: bounds.erlingsson_epsilon(eps0=0.5, delta=1e-6, n=10**6), "eps0 < 1/2"),
+        (lambda: bounds.erlingsson_epsilon(eps0=0.4, delta=1e-6, n=999), "n >= 1000"),
+        (lambda: bounds.erlingsson_epsilon(eps0=0.4, delta=0.01, n=10**6), "delta < 1/100"),
+        (lambda: bounds.erlingsson_delta(epsilon=1e-9, eps0=0.4, n=10**6), "delta < 1/100"),
+        (lambda: bounds.erlingsson_eps0(epsilon=1.0, delta=1e-6, n=10**6), "eps0 < 1/2"),
+        (lambda: bounds.balle_rr_gamma(epsilon=1.1, delta=1e-6, n=10**6, k=2), "epsilon <= 1"),
+        (lambda: bounds.balle_rr_gamma(epsilon=0.1, delta=1e-6, n=1000, k=2), "gamma < 1"),
+        (lambda: bounds.balle_rr_epsilon(eps0=9.0, delta=1e-6, n=1000, k=2), "epsilon <= 1"),
+        (lambda: bounds.balle_rr_delta(epsilon=0.1, eps0=9.0, n=1000, k=2), "27 k"),
+        (lambda: bounds.balle_hoeffding_delta(epsilon=1.0, eps0=1.0, n=1000), "epsilon < eps0"),
+        (lambda: bounds.balle_bennett_eps0(epsilon=0.01, delta=1e-9, n=10), "no eps0 above"),
+        (lambda: bounds.balle_generic_delta(epsilon=1.0, eps0=201.0, n=1000), "eps0 <= 200"),
+        (lambda: bounds.cheu_epsilon(eps0=8.0, delta=1e-6, n=1000), "14 log"),
+        (lambda: bounds.cheu_delta(epsilon=1e-3, eps0=8.0, n=1000), "no delta"),
+        (lambda: bounds.feldman2021_epsilon(eps0=5.0, delta=1e-6, n=1000), "Theorem 3.1"),
+        (lambda: bounds.feldman2021_delta(epsilon=1e-9, eps0=5.0, n=1000), "no delta"),
+        (lambda: bounds.feldman2023_epsilon(eps0=5.0, delta=1e-6, n=1000), "closed form"),
+        (lambda: bounds.feldman2023_eps0(epsilon=0.1, delta=1e-6, n=20), "no eps0"),
+        (lambda: bounds.basic_composition(epsilon=1.0, delta=0.1, rounds=10), "add up"),
+        (
+            lambda: bounds.optimal_composition_epsilon(
+                epsilon=1.0, delta=1e-3, rounds=100, total_delta=1e-3
+            ),
+            "already fail",
+        ),
+        (lambda: bounds.rdp_to_epsilon(orders=[2], rdp=[math.inf], delta=0.1), "infinite"),
+    ],
+)
+def test_out_of_range_names_the_reason(call, words):
+    with pytest.raises(OutOfRange) as caught:
+        call()
+    assert words in str(caught.value)
+
+
+@pytest.mark.parametrize("bad", [math.nan, 0.0, -1.0, math.inf, "1", True, None, 1j])
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda bad: bounds.balle_hoeffding_delta(epsilon=bad, eps0=1.0, n=100),
+        lambda bad: bounds.balle_bennett_epsilon(eps0=bad, delta=1e-6, n=100),
+        lambda bad: bounds.feldman2021_numerical_epsilon(eps0=1.0, delta=bad, n=100),
+        lambda bad: bounds.cheu_epsilon(eps0=1.0, delta=1e-3, n=bad),
+        lambda bad: bounds.girgis_rdp(order=bad, eps0=1.0, cohort=10, population=10),
+        lambda bad: bounds.girgis_rdp_lower(order=bad, eps0=1.0, n=10),
+        lambda bad: bounds.advanced_composition(epsilon=0.1, delta=0.0, rounds=10, slack=bad),
+        lambda bad: bounds.rdp_to_delta(orders=[2.0], rdp=[0.1], epsilon=bad),
+    ],
+)
+def test_bad_input_is_refused(call, bad):
+    with pytest.raises((TypeError, ValueError)) as caught:
+        call(bad)
+    assert not isinstance(caught.value, OutOfRange)
+    assert repr(bad) in str(caught.value)
+
+
+def test_more_bad_input():
+    with pytest.raises(ValueError, match="cohort"):
+        bounds.girgis_rdp(order=2, eps0=1.0, cohort=11, population=10)
+    with pytest.raises(ValueError, match="residue"):
+        bounds.girgis_rdp(order=2, eps0=1.0, cohort=10, population=10, residue="other")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="equal length"):
+        bounds.rdp_to_epsilon(orders=[2, 3], rdp=[0.1], delta=0.1)
+    with pytest.raises(ValueError, match="orders"):
+        bounds.rdp_to_epsilon(orders=[1.0], rdp=[0.1], delta=0.1)
+    with pytest.raises(ValueError, match="rdp"):
+        bounds.rdp_to_epsilon(orders=[2.0], rdp=[math.nan], delta=0.1)
+    with pytest.raises(ValueError, match="k must"):
+        RRBlanket(1)
+    with pytest.raises(TypeError):
+        bounds.cheu_epsilon(1.0, 1e-6, 1000)  # type: ignore[misc]
+
+
+def test_extremes_neither_overflow_nor_underflow():
+    n, eps0 = 10**9, 14.0
+    for family in FAMILIES:
+        for bound in (bounds.balle_hoeffding_delta, bounds.balle_bennett_delta):
+            for epsilon in (1e-9, 1.0, 13.999):
+                assert 0 < bound(epsilon=epsilon, eps0=eps0, n=n, randomizer=family) <= 1
+    for order in (2, 100, 10**4):
+        upper = bounds.girgis_rdp(order=order, eps0=eps0, cohort=n, population=n)
+        lower = bounds.girgis_rdp_lower(order=order, eps0=eps0, n=n)
+        assert 0 < lower <= upper < math.inf
+    assert 0 < bounds.girgis_rdp(order=10**4, eps0=eps0, cohort=1, population=n) < math.inf
+    assert 0 < bounds.girgis_rdp(order=10**4, eps0=200.0, cohort=n, population=n) < math.inf
+    assert 0 < bounds.feldman2021_numerical_delta(epsilon=13.9, eps0=eps0, n=n) < 1e-100
+    assert 0 < bounds.feldman2023_numerical_epsilon(eps0=eps0, delta=1e-200, n=n) < eps0
+    assert bounds.feldman2021_numerical_delta(epsilon=eps0, eps0=eps0, n=n) == 0
+    assert bounds.feldman2021_numerical_epsilon(eps0=1.0, delta=1e-6, n=1) == pytest.approx(
+        1.0, rel=1e-5
+    )
+    huge = bounds.optimal_composition_epsilon(
+        epsilon=1e-4, delta=0.0, rounds=10**8, total_delta=1e-9
+    )
+    assert (
+        0
+        < huge
+        < bounds.advanced_composition(epsilon=1e-4, delta=0.0, rounds=10**8, slack=1e-9).epsilon
+    )
