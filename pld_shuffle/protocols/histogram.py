@@ -1,0 +1,121 @@
+"""Private histogram (Balle, Bell, Gascon, Nissim 2019, Algorithm 1).
+
+Every user sends the value with probability 1 - gamma and a uniform one of the k values with
+probability gamma. With c_j users at value j, n in all and N_j messages j,
+
+    E N_j = (1 - gamma) c_j + gamma n / k,
+    Var N_j = c_j t (1-t) + (n - c_j) f (1-f),    f = gamma/k,  t = 1 - gamma + f,
+
+since the messages are independent. So (N_j - gamma n / k) / (1 - gamma) estimates c_j without bias,
+with variance Var N_j / (1 - gamma)^2; it is linear in c_j, so the worst data put a bin at 0 or at
+n. The estimates sum to n (up to rounding); they may be negative.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..randomizers import KRandomizedResponse
+from ..randomizers.base import FloatArray, IntArray
+from ..randomizers.border import integer_array, integer_in, open_unit
+from .expected_error import ExpectedError, bernstein_radius
+from .messages import one_per_user, received, shuffled
+
+
+class HistogramEstimate(NamedTuple):
+    """Unbiased estimates of the counts and their standard errors, both of shape (k,).
+
+    The standard errors put the estimated counts, moved into [0, n], into the exact variance.
+    """
+
+    counts: FloatArray
+    standard_errors: FloatArray
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrivateHistogram:
+    """Histogram of n values in 0 ... k-1 by k-ary randomized response.
+
+    k: number of bins, at least 2. gamma: probability of a random answer, in (0, 1). n: number of
+    users. Raises TypeError or ValueError for anything else.
+    """
+
+    k: int
+    gamma: float
+    n: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "k", integer_in("k", self.k, 2))
+        object.__setattr__(self, "gamma", open_unit("gamma", self.gamma))
+        object.__setattr__(self, "n", integer_in("n", self.n, 1))
+
+    @property
+    def randomizer(self) -> KRandomizedResponse:
+        """The local randomizer. ValueError where its eps0 would exceed 700."""
+        return KRandomizedResponse.from_gamma(k=self.k, gamma=self.gamma)
+
+    @property
+    def lie(self) -> float:
+        """Probability of each single other value, gamma / k."""
+        return self.gamma / self.k
+
+    @property
+    def truth(self) -> float:
+        """Probability of the true value, 1 - gamma + gamma / k."""
+        return 1 - self.gamma + self.lie
+
+    def randomize(self, values: ArrayLike, rng: np.random.Generator) -> IntArray:
+        """One message per user; `values` has shape (n,), integers in 0 ... k-1."""
+        one_per_user(integer_array("values", values, self.k), self.n)
+        return self.randomizer.sample(values, rng)
+
+    def shuffle(self, messages: ArrayLike, rng: np.random.Generator) -> NDArray[Any]:
+        """The messages in uniformly random order."""
+        return shuffled(messages, rng)
+
+    def analyze(self, messages: ArrayLike) -> HistogramEstimate:
+        """Counts and standard errors from the n messages, in any order."""
+        found = np.bincount(received(messages, self.n, self.k), minlength=self.k)
+        counts: FloatArray = np.asarray((found - self.n * self.lie) / (1 - self.gamma))
+        variances = self._variances(np.clip(counts, 0, self.n))
+        return HistogramEstimate(counts=counts, standard_errors=np.sqrt(variances))
+
+    def bin_errors(self, counts: ArrayLike) -> FloatArray:
+        """Exact standard deviation of every estimated count, for the true `counts`, shape (k,).
+
+        ValueError unless `counts` are k non-negative integers that sum to n.
+        """
+        return np.asarray(np.sqrt(self._variances(self._true_counts(counts))))
+
+    def expected_error(self, counts: ArrayLike | None = None) -> ExpectedError:
+        """Mean squared error of one bin: of the worst bin for the true `counts`, or of any data.
+
+        `counts`: shape (k,), non-negative integers that sum to n; None asks for the worst data.
+        """
+        values = np.array([0, self.n]) if counts is None else self._true_counts(counts)
+        return ExpectedError(exact=float(np.max(self._variances(values))))
+
+    def error_bound(self, *, failure: float) -> float:
+        """With probability 1 - failure all k estimates are within this of the truth, for any data.
+
+        Bernstein's inequality for the worst bin and a union bound over the bins.
+        """
+        share = open_unit("failure", failure) / self.k
+        variance = self.n * max(self.truth * (1 - self.truth), self.lie * (1 - self.lie))
+        radius = bernstein_radius(variance=variance, largest=1.0, failure=share)
+        return radius / (1 - self.gamma)
+
+    def _true_counts(self, counts: ArrayLike) -> IntArray:
+        values = integer_array("counts", counts, self.n + 1)
+        if not (values.shape == (self.k,) and int(values.sum()) == self.n):
+            raise ValueError(f"counts must be {self.k} numbers that sum to n={self.n}")
+        return values
+
+    def _variances(self, counts: NDArray[Any]) -> FloatArray:
+        hits = counts * self.truth * (self.gamma - self.lie)
+        misses = (self.n - counts) * self.lie * (1 - self.lie)
+        return np.asarray((hits + misses) / (1 - self.gamma) ** 2)

@@ -1,0 +1,179 @@
+"""Hadamard response: report a column of a Hadamard matrix on which the value's row is +1.
+
+Structure (Acharya, Sun, Zhang, Hadamard response, AISTATS 2019)
+    B blocks of b columns, K = B b reports; b is the smallest power of 2 with b >= k/B + 1. Value x
+    belongs to block x div (b-1) and has row r = 1 + x mod (b-1) of the b x b Sylvester matrix,
+    whose entry at (r, c) is +1 iff r & c has even parity. C_x is the set of the s = b/2 columns of
+    the block on which that row is +1. Reports in C_x have weight e^eps0, all others weight 1,
+    norm Z = s e^eps0 + K - s.
+
+Facts
+    Two values of one block share s/2 reports, two values of different blocks none. So
+
+        tv = (s/2) (e^eps0 - 1) / Z    if all values lie in one block (B = 1, or k <= b - 1),
+        tv =   s   (e^eps0 - 1) / Z    otherwise (the table of Wang et al. 2024 has s/2 throughout).
+
+    With one block in use its column 0 belongs to every C_x, and no other does, since the rows
+    1, 2, 4, ..., b/2 are in use; so gamma = (K - 1 + e^eps0) / Z there, and K / Z otherwise.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .base import FloatArray, IntArray, PairLaw, PureLDP, read_only, require_small_law
+from .border import generator, integer_array, integer_in, local_epsilon
+
+
+@dataclass(frozen=True, kw_only=True)
+class HadamardResponse(PureLDP):
+    """Hadamard response for the values 0 ... k-1; a report is an integer in 0 ... K-1.
+
+    k: number of values, 2 ... 2^48. eps0: local epsilon, in (0, 700]. blocks: B, a power of two up
+    to 2^49; 1 is the choice for small eps0. Raises TypeError or ValueError for anything else.
+    """
+
+    k: int
+    eps0: float
+    blocks: int = 1
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "k", integer_in("k", self.k, 2, 2**48))
+        object.__setattr__(self, "eps0", local_epsilon(self.eps0))
+        object.__setattr__(self, "blocks", integer_in("blocks", self.blocks, 1, 2**49))
+        if self.blocks & (self.blocks - 1):
+            raise ValueError(f"blocks must be a power of two, got {self.blocks!r}")
+        if not self.outputs < 2**62:
+            raise ValueError(f"k={self.k!r}, blocks={self.blocks!r} need 2^62 reports or more")
+
+    @classmethod
+    def optimal(cls, *, k: int, eps0: float) -> HadamardResponse:
+        """The customary number of blocks, the largest power of 2 up to min(e^eps0, 2 k)."""
+        count = integer_in("k", k, 2, 2**48)
+        highest = min(math.exp(local_epsilon(eps0)), 2.0 * count)
+        return cls(k=count, eps0=eps0, blocks=2 ** (math.frexp(highest)[1] - 1))
+
+    @property
+    def width(self) -> int:
+        """b, the number of columns of one block."""
+        needed = -(-self.k // self.blocks) + 1
+        return 1 << (needed - 1).bit_length()
+
+    @property
+    def favoured(self) -> int:
+        """s = b/2, the number of reports with the larger weight."""
+        return self.width // 2
+
+    @property
+    def blocks_used(self) -> int:
+        """Number of blocks that hold at least one value."""
+        return -(-self.k // (self.width - 1))
+
+    @property
+    def truth(self) -> float:
+        """Probability of a report in C_x, s e^eps0 / Z."""
+        return self.favoured * self._heavy
+
+    @property
+    def tv(self) -> float:
+        """(e^eps0 - 1) s / Z if several blocks are in use, half of it otherwise."""
+        private = self.favoured / 2 if self.blocks_used == 1 else self.favoured
+        return -math.expm1(-self.eps0) * private * self._heavy
+
+    @property
+    def gamma(self) -> float:
+        """K / Z if several blocks are in use, (K - 1 + e^eps0) / Z otherwise."""
+        if self.blocks_used == 1:
+            return (self.outputs - 1) * self._light + self._heavy
+        return self.outputs * self._light
+
+    @property
+    def inputs(self) -> int:
+        """Number of inputs, k."""
+        return self.k
+
+    @property
+    def outputs(self) -> int:
+        """Number of reports, K = B b."""
+        return self.blocks * self.width
+
+    def favours(self, reports: ArrayLike, x: ArrayLike) -> NDArray[np.bool_]:
+        """Whether each report lies in C_x; `reports` and the values `x` are broadcast."""
+        block, column = np.divmod(integer_array("reports", reports, self.outputs), self.width)
+        home, row = self._place(integer_array("x", x, self.k))
+        return np.asarray((block == home) & (_parity(row & column) == 0))
+
+    def law(self) -> FloatArray:
+        """Shape (k, K)."""
+        require_small_law(self.inputs, self.outputs)
+        inside = self.favours(np.arange(self.outputs), np.arange(self.k)[:, np.newaxis])
+        return read_only(np.where(inside, self._heavy, self._light))
+
+    def columns(self, reports: ArrayLike) -> IntArray:
+        """A report is its own column."""
+        return integer_array("reports", reports, self.outputs)
+
+    def pair_laws(self) -> tuple[PairLaw, ...]:
+        """Pairs within a block and pairs across blocks, as far as they occur.
+
+        Groups: in both sets (column 0 apart from the others), in the first, in the second, in
+        neither.
+        """
+        s, heavy, light = self.favoured, self._heavy, self._light
+        lone = 1 if self.blocks_used == 1 else 0
+        kinds = []
+        if self.width > 2:
+            kinds.append((lone, s // 2 - lone, s // 2, s // 2, self.outputs - 3 * (s // 2)))
+        if self.blocks_used > 1:
+            kinds.append((0, 0, s, s, self.outputs - 2 * s))
+        return tuple(
+            PairLaw.of(
+                first=np.array(kind) * (heavy, heavy, heavy, light, light),
+                second=np.array(kind) * (heavy, heavy, light, heavy, light),
+                blanket=np.array(kind) * (heavy, light, light, light, light),
+            )
+            for kind in kinds
+        )
+
+    def sample(self, x: ArrayLike, rng: np.random.Generator) -> IntArray:
+        """Reports in 0 ... K-1, the shape of `x` (integers in 0 ... k-1)."""
+        values = integer_array("x", x, self.k)
+        source = generator(rng)
+        home, row = self._place(values)
+        honest = source.random(values.shape) < self.truth
+        # The reports outside C_x: s of them inside the block, the others in the other blocks.
+        outside = source.integers(0, self.outputs - self.favoured, values.shape)
+        at_home = honest | (outside < self.favoured)
+        elsewhere = outside - self.favoured
+        elsewhere = elsewhere + self.width * (elsewhere >= home * self.width)
+        # A uniform column, with the lowest bit of the row flipped where its parity is wrong.
+        column = source.integers(0, self.width, values.shape)
+        wrong = (_parity(row & column) == 0) != honest
+        column = np.where(wrong, column ^ (row & -row), column)
+        return np.where(at_home, home * self.width + column, elsewhere)
+
+    @property
+    def _heavy(self) -> float:
+        """Mass of a report in C_x, e^eps0 / Z."""
+        return 1 / (self.favoured + (self.outputs - self.favoured) * math.exp(-self.eps0))
+
+    @property
+    def _light(self) -> float:
+        """Mass of a report outside C_x, 1 / Z."""
+        return self._heavy * math.exp(-self.eps0)
+
+    def _place(self, values: IntArray) -> tuple[IntArray, IntArray]:
+        """Block and row of each value."""
+        home, index = np.divmod(values, self.width - 1)
+        return home, index + 1
+
+
+def _parity(words: IntArray) -> IntArray:
+    """Parity of the number of ones of each non-negative int64."""
+    for shift in (32, 16, 8, 4, 2, 1):
+        words = words ^ (words >> shift)
+    return words & 1
