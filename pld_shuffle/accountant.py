@@ -24,9 +24,10 @@ class Accountant:
     fixed independently of the data. If rtol cannot be met an `AccuracyWarning` says what was reached; the
     answer stays certified. `MemoryError` names the parameter to change.
 
+    >>> from pld_shuffle import ShuffledLDP
     >>> acc = Accountant().compose(ShuffledLDP(eps0=4.0, n=10_000), 10)
     >>> round(acc.get_epsilon(1e-6), 3)
-    1.391
+    1.397
     """
 
     def __init__(self, rtol: float = 1e-3) -> None:

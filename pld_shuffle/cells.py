@@ -24,6 +24,7 @@ from .pld import PLD
 Array = NDArray[np.float64]
 
 MAX_CELLS = 2**23
+SMALLEST_CELL = 1e-290
 # Losses are log1p of a ratio known to a few ulp, and lattice points are rounded: absolute error below
 # LOSS_ULPS u max(1, |loss|), booked as slack on every formed law.
 LOSS_ULPS = 48.0
@@ -89,7 +90,10 @@ def crowd_pld(
     )  # fmt: skip
     sum_x = float(cell_x.sum()) + top_x + infinite
     null = mixture.null + centre + 2.0 * (1.0 - rate) * sum_x
-    kept = np.flatnonzero(cell_y)
+    # Subnormal sums have lost their ratios: they count as missed.
+    kept = np.flatnonzero(cell_y > SMALLEST_CELL)
+    lost = (cell_y <= SMALLEST_CELL) & (cell_x + cell_y > 0.0)
+    tiny = 2.0 * float(np.sum(cell_x[lost] + cell_y[lost])) + 1e-300 if lost.any() else 0.0
     p = cell_y[kept] + 2.0 * rate * cell_x[kept]
     q = cell_y[kept]
     loss = np.log1p(2.0 * rate * cell_x[kept] / q)
@@ -104,7 +108,7 @@ def crowd_pld(
     offset = loss - cell * step
     offset = np.clip(offset, 0.0, step)  # moves a loss by an ulp at most: in slack
     masses, low = place(mass, cell, offset, step=step, side=side, reach=reach)
-    missed = mixture.missed + (coin_missed if clipped else 0.0)
+    missed = mixture.missed + (coin_missed if clipped else 0.0) + tiny
     infinity = 2.0 * rate * infinite
     if upper:
         infinity += missed

@@ -29,15 +29,16 @@ from .convolution import Law, Reader
 from .crowd import Resolution
 from .lattice import place
 from .mechanisms import Mechanism
-from .pld import PLD, compose_infinity
+from .pld import PLD
 from .saddle import Sketch
 
 Ledger = Sequence[tuple[Mechanism, int]]
 Item = tuple[Mechanism | Law, int]
 
 SMALLEST_DELTA = 1e-280  # windows cannot follow a delta below this in double precision
+EPSILON_WIDTH = 1e-9  # an epsilon known to so much needs no relative accuracy in delta
 RELATIVE_DOWN_TO = 1e-100  # rtol is promised for deltas above this
-MAX_ATTEMPTS = 8
+MAX_ATTEMPTS = 16
 BATCH = 24  # distinct laws multiplied before the step grows
 FEW = 8  # up to so many distinct mechanisms, each gets a lattice of its own
 LEVEL_POINTS = 2**18  # a window of one level
@@ -60,11 +61,13 @@ class Plan:
     rounds: int
     rtol: float
     effort: float = 1.0  # the share of rtol that is spent, lowered from attempt to attempt
+    lattice_effort: float = 1.0  # the same for the lattice alone, on top
     levels: int = 1
+    direct: bool = False  # multiply without transforms, see convolution.direct_product
 
     def step(self, laws: int) -> float:
         """The step on which `laws` laws spend one level's share of the lattice budget."""
-        budget = 0.5 * self.rtol * self.effort / self.levels
+        budget = 0.5 * self.rtol * self.effort * self.lattice_effort / self.levels
         return math.sqrt(8.0 * budget / (laws * self.sensitivity))
 
     @property
@@ -81,7 +84,7 @@ class Plan:
     @property
     def tail(self) -> float:
         """Tilted mass that one convolution may leave out."""
-        return 1e-8 * self.rtol * self.effort / self.rounds**0.5
+        return 1e-8 * self.rtol * min(1.0, self.effort) / math.sqrt(self.rounds)
 
     @property
     def reach(self) -> float:
@@ -120,6 +123,13 @@ class Composed:
         self._infinity = infinity
         self._slack = slack
 
+    @classmethod
+    def of(cls, lower: SideRun, lower_law: Law, upper: SideRun, upper_law: Law) -> Composed:
+        """Put the two sides of one attempt together."""
+        slack = max(lower.slack, upper.slack) * (1.0 + 1e-9)
+        infinity = Bounds(lower.infinity, upper.infinity)
+        return cls(Reader(lower_law), Reader(upper_law), infinity, slack)
+
     def lower(self, eps: float) -> float:
         """Certified lower bound on delta(eps)."""
         if eps == math.inf:
@@ -133,6 +143,10 @@ class Composed:
             return float(self._infinity.upper)
         shift = self._slack + 1e-15 * max(1.0, abs(eps))
         return float(min(1.0, self._upper.bracket(eps - shift)[1] + self._infinity.upper))
+
+    def noise(self, eps: float) -> float:
+        """Relative size at eps of what windows and transforms may have got wrong."""
+        return max(self._lower.noise(eps), self._upper.noise(eps))
 
     def width(self, eps: float) -> float:
         """upper / lower - 1 at eps."""
@@ -148,6 +162,10 @@ class DeltaQuestion:
 
     def answer(self, composed: Composed, max_loss: float) -> Bounds:
         return Bounds(composed.lower(self.eps), composed.upper(self.eps))
+
+    def place(self, found: Bounds) -> float:
+        """Where the answer is read off."""
+        return self.eps
 
     def log_delta(self, found: Bounds) -> float:
         return math.log(max(found.lower or found.upper, 1e-300))
@@ -210,11 +228,16 @@ class EpsilonQuestion:
                 high = middle
         return low
 
+    def place(self, found: Bounds) -> float:
+        """Where the answer is read off."""
+        return float(found.upper)
+
     def log_delta(self, found: Bounds) -> float:
         return math.log(self.delta)
 
     def width(self, composed: Composed, found: Bounds) -> float:
-        if self.delta < RELATIVE_DOWN_TO or found.upper - found.lower <= 1e-13 * found.upper:
+        # Near the pure-DP limit delta falls to 0 within rounding: there epsilon itself must be known.
+        if self.delta < RELATIVE_DOWN_TO or found.upper <= found.lower * (1.0 + EPSILON_WIDTH):
             return 0.0
         if found.upper == math.inf:
             return math.inf
@@ -294,8 +317,8 @@ class Composition:
         log_delta: float,
     ) -> Bounds:
         """Compose, measure, and compose again with less error, until the bracket is tight."""
-        variance = max(sketch.moments(0.0)[2], 1e-300)
-        effective = max(tilt, min(1.0 / math.sqrt(variance), 1e8))
+        variance = max(sketch.moments(0.0)[2], 1e-4 * sketch.scale**2)
+        effective = max(tilt, 1.0 / math.sqrt(variance))
         plan = Plan(
             tilt=tilt,
             sensitivity=effective * effective + effective,
@@ -304,6 +327,8 @@ class Composition:
             log_delta=log_delta,
             rounds=self._rounds,
             rtol=self._rtol,
+            # Where lattices are cheap, brackets may as well be tighter than asked.
+            lattice_effort=1.0 / 16.0 if len(self._ledger) <= FEW else 1.0,
         )
         best: Bounds | None = None
         width, reason = math.inf, ""
@@ -311,6 +336,12 @@ class Composition:
             try:
                 composed = self._compose(plan.levelled(len(self._ledger)))
             except MemoryError as error:
+                if best is None and plan.lattice_effort < 1.0:
+                    plan = replace(plan, lattice_effort=min(1.0, 4.0 * plan.lattice_effort))
+                    continue
+                if best is None and plan.effort < 1e6:  # a wide bracket is better than none
+                    plan = replace(plan, effort=4.0 * plan.effort)
+                    continue
                 if best is None:
                     raise
                 reason = f": {error}"
@@ -323,6 +354,13 @@ class Composition:
             if width <= self._rtol:
                 self._recent = [*self._recent[-15:], composed]
                 return found
+            if (
+                self._rounds > 1
+                and not plan.direct
+                and composed.noise(question.place(found)) > 0.2 * self._rtol
+            ):
+                plan = replace(plan, direct=True, lattice_effort=1.0)
+                continue
             shrink = 0.7 * self._rtol / width
             plan = replace(
                 plan,
@@ -341,33 +379,26 @@ class Composition:
     # -- composing -------------------------------------------------------------------------------------
 
     def _compose(self, plan: Plan) -> Composed:
-        sides = {side: _SideRun(plan, side).run(self._ledger) for side in Side}
-        lower, upper = sides[Side.LOWER], sides[Side.UPPER]
-        return Composed(
-            Reader(lower.law),
-            Reader(upper.law),
-            Bounds(compose_infinity(lower.infinity), compose_infinity(upper.infinity)),
-            max(lower.slack, upper.slack) * (1.0 + 1e-9),
-        )
+        lower, upper = SideRun(plan, Side.LOWER), SideRun(plan, Side.UPPER)
+        return Composed.of(lower, lower.run(self._ledger), upper, upper.run(self._ledger))
 
 
-@dataclass(frozen=True)
-class _SideResult:
-    law: Law
-    infinity: list[tuple[float, int]]
-    slack: float
-
-
-class _SideRun:
+class SideRun:
     """One side of one attempt: forms the laws batch by batch, multiplies, and lets the step grow."""
 
     def __init__(self, plan: Plan, side: Side) -> None:
         self._plan = plan
         self._side = side
-        self._infinity: list[tuple[float, int]] = []
-        self._slack = 0.0
+        self._log_finite = 0.0
+        self.slack = 0.0
 
-    def run(self, ledger: list[tuple[Mechanism, int]]) -> _SideResult:
+    @property
+    def infinity(self) -> float:
+        """P-mass at infinite loss of everything formed so far, 1 - prod (1 - w)^count."""
+        return -math.expm1(self._log_finite)
+
+    def run(self, ledger: list[tuple[Mechanism, int]]) -> Law:
+        """The product over a whole ledger."""
         plan = self._plan
         step = plan.step(plan.rounds)
         if 1 < len(ledger) <= FEW:
@@ -379,33 +410,33 @@ class _SideRun:
                 law = self._reduced([(mechanism, count)], own, count)
                 parts.append((self._moved(law, max(common, own)), 1))
                 reach = max(abs(law.low), abs(law.low + law.mass.size)) * law.step
-                self._slack += 1e-14 * (1.0 + reach)
+                self.slack += 1e-14 * (1.0 + reach)
             widest = max(law.step for law, _ in parts if isinstance(law, Law))
             parts = [(self._moved(law, widest), 1) for law, _ in parts if isinstance(law, Law)]
-            law = self._reduced(parts, widest, len(parts))
-        else:
-            limits = {mechanism.max_loss for mechanism, _ in ledger}
-            if len(limits) == 1:
-                step = _aligned(step, limits.pop())
-            law = self._reduced(list(ledger), step, plan.rounds)
-        return _SideResult(law, self._infinity, self._slack)
+            return self._reduced(parts, widest, len(parts))
+        limits = {mechanism.max_loss for mechanism, _ in ledger}
+        if len(limits) == 1:
+            step = _aligned(step, limits.pop())
+        return self._reduced(list(ledger), step, plan.rounds)
 
-    def _law(self, item: Mechanism | Law, count: int, step: float) -> Law:
+    def law(self, item: Mechanism | Law, count: int, step: float) -> Law:
         """The tilted law of an item; a mechanism is formed here, and its mass and slack booked."""
         if isinstance(item, Law):
             return item
         pld: PLD = item.form(
             step=step, side=self._side, resolution=self._plan.resolution, reach=self._plan.reach
         )
-        self._infinity.append((pld.infinity, count))
-        self._slack += count * pld.slack
+        self._log_finite += count * math.log1p(-min(pld.infinity, 1.0 - 1e-16))
+        self.slack += count * pld.slack
         return pld.tilted(self._plan.tilt)
 
     def _reduced(self, items: Sequence[Item], step: float, laws: int) -> Law:
         """The product of all items, on a step that has grown where there were many."""
         plan = self._plan
         if laws <= 4 or plan.fits(laws, len(items)):
-            formed = [(self._law(item, count, step), count) for item, count in items]
+            formed = [(self.law(item, count, step), count) for item, count in items]
+            if plan.direct:
+                return convolution.direct_product(formed)
             return convolution.product(formed, plan.tail)
         size = _batch_rounds(laws, len(items))
         batch: list[tuple[Law, int]] = []
@@ -419,7 +450,7 @@ class _SideRun:
             batch, held = [], 0
 
         for item, count in items:
-            law = self._law(item, count, step)
+            law = self.law(item, count, step)
             repeats, rest = divmod(count, size)
             if repeats:
                 products.append((convolution.product([(law, size)], plan.tail), repeats))
@@ -432,11 +463,11 @@ class _SideRun:
         fewer = sum(count for _, count in products)
         ratio = math.floor(plan.step(fewer) / step)
         if ratio >= 2:
-            products = [(self._coarser(law, ratio), count) for law, count in products]
+            products = [(self.coarser(law, ratio), count) for law, count in products]
             step = products[0][0].step
         return self._reduced(products, step, fewer)
 
-    def _coarser(self, law: Law, ratio: int) -> Law:
+    def coarser(self, law: Law, ratio: int) -> Law:
         """`law` on a step `ratio` times as long, by integer arithmetic."""
         index = law.low + np.arange(law.mass.size, dtype=np.int64)
         cell = index // ratio

@@ -211,8 +211,10 @@ def split_neutral(
             if mass[part] == 0.0:
                 continue
             mean_ratio = slope[part] / mass[part]
-            near = m / (m + kappa * (low + part * width))
-            far = m / (m + kappa * min(high, low + part * width + width - 1))
+            least = low + part * width
+            most = min(high, least + width - 1)
+            near = m / (m + kappa * least)
+            far = m / (m + kappa * most)
             share = weight[j] * mass[part] / total
             if upper and near > far:
                 portion = max((mean_ratio - far) / (near - far), 0.0)
@@ -221,7 +223,9 @@ def split_neutral(
                 shares = (share * portion, share * (1.0 - portion))
                 pieces = 2
             else:
-                if not upper:
+                if least == most:
+                    mean_ratio = near
+                elif not upper:
                     mean_ratio *= 1.0 - slop
                 ratios = (min(mean_ratio, 1.0), 0.0)
                 shares = (share, 0.0)

@@ -60,9 +60,9 @@ def place(
         raised = mass * up * np.exp(tilt * (step - offset))
         lowered = mass * (1.0 - up) * np.exp(-tilt * offset)
         index = cell - low
-        out = np.bincount(index, lowered, size)
-        out[1:] += np.bincount(index, raised, size)[:-1]
-        return out, low
+        split: Array = np.bincount(index, lowered, size).astype(np.float64)
+        split[1:] += np.bincount(index, raised, size)[:-1]
+        return split, low
     from . import kernels
 
     out = np.zeros(size)

@@ -177,7 +177,7 @@ class ShuffledRR(CrowdMechanism):
     The pairs are exact for these adversaries (THEORY section 2). Raises ValueError or TypeError.
 
     >>> ShuffledRR(k=4, n=1000, gamma=0.25)
-    ShuffledRR(k=4, n=1000, gamma=0.25, eps0=2.5649493574615367, adversary='strong')
+    ShuffledRR(k=4, n=1000, gamma=0.25, adversary='strong')
     """
 
     k: int
@@ -212,6 +212,11 @@ class ShuffledRR(CrowdMechanism):
         object.__setattr__(self, "gamma", gamma)
         object.__setattr__(self, "eps0", eps0)
         object.__setattr__(self, "adversary", choice("adversary", adversary, ADVERSARIES))
+
+    def __repr__(self) -> str:
+        from_gamma = math.log1p(self.k * (1.0 - self.gamma) / self.gamma)
+        given = f"gamma={self.gamma!r}" if from_gamma == self.eps0 else f"eps0={self.eps0!r}"
+        return f"ShuffledRR(k={self.k}, n={self.n}, {given}, adversary={self.adversary!r})"
 
     @property
     def pair(self) -> CrowdPair:
@@ -323,7 +328,13 @@ class Subsampled(CrowdMechanism):
             if self.population is None
             else f"{self.pair.n} of {self.population} users (rate {self.rate:g})"
         )
-        return self.mechanism.assumptions() | {
+        base = self.mechanism.assumptions()
+        if isinstance(self.mechanism, ShuffledRR):
+            # Amplification needs a view that hides the cohort: seeing who answered at random would not.
+            base["adversary"] = (
+                "sees the shuffled reports only (the pair is a valid bound, not exact)"
+            )
+        return base | {
             "sampling": f"uniformly random cohort of fixed size, {cohort}, not revealed to the adversary"
         }
 

@@ -52,17 +52,18 @@ class PLD:
         masses = np.array(masses[first:last], np.float64)
         masses.setflags(write=False)
         # An upper law counts the mass its windows missed twice: in place, and at infinity.
-        if not (masses.sum() <= 1.0 + 1e-6 and masses.min() >= 0.0 and 0.0 <= infinity <= 1.0):
+        if not (masses.sum() <= 1 + 1e-6 and masses.min() >= 0 and 0 <= infinity <= 1 + 1e-6):
             raise ArithmeticError(
                 f"{side.value} PLD with mass {float(masses.sum())!r} + {infinity!r} at infinity,"
                 f" least entry {float(masses.min())!r}"
             )
+        infinity = min(infinity, 1.0)  # a probability: 1 bounds it from above
         return cls(masses, low + first, step, side, infinity, max_loss, slack, atoms)
 
     @property
     def losses(self) -> Array:
         """The lattice losses, shape (points,)."""
-        return (self.low + np.arange(self.masses.size)) * self.step
+        return (self.low + np.arange(self.masses.size, dtype=np.float64)) * self.step
 
     def delta(self, epsilon: Any) -> Any:
         """Hockey-stick divergence at `epsilon` (scalar or array), on this PLD's side.

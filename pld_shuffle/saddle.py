@@ -31,13 +31,18 @@ class Sketch:
             )
             for mechanism, _ in ledger
         ]
+        self.scale = math.sqrt(sum(count * m.loss_scale**2 for m, count in ledger))
         self._count = np.array([count for _, count in ledger], np.float64)
         sizes = np.array([law.masses.size for law in laws])
         self._start = np.concatenate(([0], np.cumsum(sizes)[:-1]))
         self._owner = np.repeat(np.arange(len(laws)), sizes)
         self._loss = np.concatenate([law.losses for law in laws])
+        self._top = float(self._count @ np.array([law.losses[-1] for law in laws]))
         with np.errstate(divide="ignore"):
-            self._log_mass = np.log(np.concatenate([law.masses for law in laws]))
+            log_mass = np.log(np.concatenate([law.masses for law in laws]))
+        self._log_mass = np.maximum(
+            log_mass, -1e5
+        )  # finite, so that a law without mass is harmless
         self.infinity = float(self._count @ np.array([law.infinity for law in laws]))
         self._largest = 40.0 / min(law.step for law in laws)
         self._smallest = 1e-9 / max(1e-300, float(np.abs(self._loss).max()))
@@ -80,10 +85,22 @@ class Sketch:
         """The tilt >= 0 whose saddle point has about that delta."""
         return self._solve(lambda tilt: self.log_delta(tilt) <= log_delta)
 
+    def _saturated(self, tilt: float) -> bool:
+        """Whether more tilt is useless, the largest losses already holding most of the tilted mass."""
+        _, mean, _ = self.moments(tilt)
+        return tilt * self.scale > 3.0 and tilt * (self._top - mean) < 2.0
+
     def _solve(self, reached: Callable[[float], bool]) -> float:
         """The tilt at which the monotone predicate turns true, to 0.1 %."""
         if reached(0.0):
             return 0.0
+        if self._saturated(self._largest):
+            # As a last resort on the way up: beyond saturation nothing changes.
+            asked = reached
+
+            def reached(tilt: float) -> bool:
+                return asked(tilt) or self._saturated(tilt)
+
         high = 1.0 / math.sqrt(max(self.moments(0.0)[2], 1e-300))
         high = min(high, self._largest)
         while not reached(high):
