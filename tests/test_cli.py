@@ -1,0 +1,389 @@
+"""The command line: answers, their safe rounding, and one line for anything that is wrong."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import os
+import subprocess
+import sys
+import warnings
+
+import pytest
+
+from pld_shuffle import Accountant, ShuffledLDP, ShuffledRR, Subsampled, cli
+from pld_shuffle.cli import main
+from pld_shuffle.trainlog import COLUMNS
+
+LOG = "round,n,eps0,population\n1,50,1.0,1000\n2,60,1.0,1000\n3,50,1.0,1000\n"
+SMALL = ["--eps0", "1", "--n", "100"]
+
+
+@pytest.fixture
+def log(tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_text(LOG)
+    return str(path)
+
+
+@pytest.fixture
+def run(capsys):
+    """Run a command that must succeed in silence; returns its standard output."""
+
+    def running(*argv):
+        assert main(list(argv)) == 0
+        out, err = capsys.readouterr()
+        assert err == ""
+        return out
+
+    return running
+
+
+def no_constants(name):
+    raise AssertionError(f"{name} is no JSON")
+
+
+def run_json(run, *argv):
+    return json.loads(run(*argv, "--json"), parse_constant=no_constants)
+
+
+def small_accountant():
+    accountant = Accountant()
+    for n, count in ((50, 2), (60, 1)):
+        accountant.compose(Subsampled(ShuffledLDP(eps0=1.0, n=n), population=1000), count)
+    return accountant
+
+
+# --- answers --------------------------------------------------------------------------------
+
+
+def test_account_agrees_with_the_library(run, log):
+    report = run_json(run, "account", log, "--delta", "1e-6", "--epsilon", "0.1", "0.2")
+    accountant = small_accountant()
+    expected = accountant.epsilon_bounds(1e-6)
+    (row,) = report["epsilon_bounds"]
+    assert row["delta"] == 1e-6
+    assert row["lower"] == pytest.approx(expected.lower, rel=1e-3)
+    assert row["upper"] == pytest.approx(expected.upper, rel=1e-3)
+    assert row["lower"] <= row["upper"]
+    deltas = accountant.delta_bounds([0.1, 0.2])
+    assert [row["upper"] for row in report["delta_bounds"]] == pytest.approx(deltas.upper, rel=2e-3)
+    assert [row["round"] for row in report["spent"]] == [1, 2, 3]
+    last = report["spent"][-1]
+    assert last["lower"] <= expected.upper
+    assert last["upper"] >= expected.lower
+    assert report["total_rounds"] == 3
+    assert report["log"] == "log.csv"
+    assert report["mechanisms"][0]["count"] == 1
+    assert sorted(report["assumptions"]) == ["adversary", "analysis", "neighbours", "sampling"]
+
+
+def test_epsilon_agrees_with_the_library(run):
+    report = run_json(run, "epsilon", *SMALL, "--rounds", "5", "--delta", "1e-6", "1e-9")
+    accountant = Accountant().compose(ShuffledLDP(eps0=1.0, n=100), 5)
+    for row in report["epsilon_bounds"]:
+        expected = accountant.epsilon_bounds(row["delta"])
+        assert row["upper"] == pytest.approx(expected.upper, rel=1e-3)
+    assert report["total_rounds"] == 5
+
+
+def test_delta_with_the_flags_of_randomized_response(run):
+    flags = [
+        "--mechanism",
+        "rr",
+        "--k",
+        "4",
+        "--gamma",
+        "0.25",
+        "--adversary",
+        "weak",
+        "--n",
+        "100",
+        "--rate",
+        "0.5",
+    ]
+    report = run_json(run, "delta", *flags, "--epsilon", "0.5", "--rtol", "1e-2")
+    mechanism = Subsampled(ShuffledRR(k=4, n=100, gamma=0.25, adversary="weak"), rate=0.5)
+    expected = Accountant(rtol=1e-2).compose(mechanism).delta_bounds(0.5)
+    (row,) = report["delta_bounds"]
+    assert row["lower"] == pytest.approx(expected.lower, rel=2e-2)
+    assert row["upper"] == pytest.approx(expected.upper, rel=2e-2)
+    assert report["mechanisms"] == [{"mechanism": repr(mechanism), "count": 1}]
+    assert report["rtol"] == 1e-2
+
+
+def test_infinity_is_a_string_in_json(run):
+    flags = ["--mechanism", "rr", "--k", "2", "--gamma", "0.5", "--n", "10"]
+    report = run_json(run, "epsilon", *flags, "--delta", "0")
+    assert report["epsilon_bounds"] == [{"delta": 0.0, "lower": "inf", "upper": "inf"}]
+    assert "inf" in run("epsilon", *flags, "--delta", "0")
+
+
+def test_every_and_count(run, tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_text("n,eps0\n" + "50,0.5\n" * 7)
+    report = run_json(run, "account", str(path), "--delta", "1e-5", "--every", "3")
+    assert [row["round"] for row in report["spent"]] == [3, 6, 7]
+    assert report["mechanisms"] == [{"mechanism": repr(ShuffledLDP(eps0=0.5, n=50)), "count": 7}]
+
+
+def test_standard_input(run, monkeypatch):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(LOG.encode())))
+    report = run_json(run, "account", "-", "--delta", "1e-6")
+    assert report["log"] == "standard input"
+    assert report["total_rounds"] == 3
+
+
+def test_human_output_says_what_was_assumed_and_how_long_it_took(run, log):
+    text = run("account", log, "--delta", "1e-6")
+    for sentence in small_accountant().ledger[0][0].assumptions()["neighbours"].splitlines():
+        assert sentence in text
+    for word in ("Assumed", "adversary", "analysis", "sampling", "lower", "upper", "round", "Took"):
+        assert word in text
+    assert "n=50..60" in text
+    assert "2 x" not in text  # one line for all three rounds
+    assert "3 x Subsampled" in text
+
+
+def test_the_sample(run):
+    text = run("account", "--sample", "--delta", "1e-6")
+    assert "200 rounds from sample_log.csv" in text
+    spent = text.split("Epsilon spent")[1].splitlines()
+    assert [line.split()[0] for line in spent[2:22]] == [str(i) for i in range(10, 201, 10)]
+
+
+@pytest.mark.parametrize("value", [1.0, 0.1, 1 / 3, 2 / 3, 1.2345678e-38, 4.9e-300, 1e300, 0.0])
+def test_printed_bounds_err_to_the_safe_side(value):
+    assert float(cli._upper_text(value)) >= value
+    assert float(cli._lower_text(value)) <= value
+    assert float(cli._upper_text(value)) == pytest.approx(value, rel=1.1e-5)
+    assert float(cli._lower_text(value)) == pytest.approx(value, rel=1.1e-5)
+
+
+def test_infinite_bounds_are_printed():
+    assert cli._upper_text(math.inf) == "inf"
+
+
+@pytest.mark.parametrize(
+    ("rows", "step"), [(1, 1), (20, 1), (21, 2), (41, 5), (200, 10), (201, 20), (10**6, 50_000)]
+)
+def test_tables_of_long_logs_are_thinned(rows, step):
+    assert cli._row_step(rows) == step
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "telling"),
+    [
+        (0.37, [0.05, 0.1, 0.2, 0.5, 1.0]),
+        (1.0, [0.2, 0.5, 1.0, 2.0, 5.0]),
+        (math.inf, [0.2, 0.5, 1.0, 2.0, 5.0]),
+        (0.0, [0.2, 0.5, 1.0, 2.0, 5.0]),
+        (7e-4, [1e-4, 2e-4, 5e-4, 1e-3, 2e-3]),
+    ],
+)
+def test_telling_epsilons(epsilon, telling):
+    assert cli._telling_epsilons(epsilon) == telling
+
+
+def test_texts_that_differ_in_numbers_are_merged():
+    texts = [("f(eps0=2.0, n=9)", 1), ("g()", 2), ("f(eps0=2.0, n=10)", 1), ("g()", 1)]
+    assert cli._with_ranges(texts) == [(2, "f(eps0=2.0, n=9..10)"), (3, "g()")]
+
+
+# --- pictures -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("command", ["account", "epsilon", "delta"])
+def test_pictures(run, log, tmp_path, command):
+    picture = tmp_path / "out" / "picture.png"
+    picture.parent.mkdir()
+    arguments = {
+        "account": [log, "--delta", "1e-6"],
+        "epsilon": [*SMALL, "--delta", "1e-6"],
+        "delta": [*SMALL, "--epsilon", "0.1"],
+    }[command]
+    run(command, *arguments, "--plot", str(picture))
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    assert list(picture.parent.iterdir()) == [picture]
+
+
+# --- what goes wrong ------------------------------------------------------------------------
+
+
+BAD_COMMANDS = [
+    ("", "COMMAND"),
+    ("acount", "acount"),
+    ("epsilon --eps0 1 --n 100", "--delta"),
+    ("epsilon --eps0 1 --n 100 --delta", "--delta"),
+    ("epsilon --eps0 1 --n 100 --delta 1e-6 --frobnicate", "--frobnicate"),
+    ("epsilon --eps0 1 --n 100 --delta 1e-6 --round 3", "--round"),
+    ("epsilon --eps0 1 --n 100 --delta 2", "--delta: must be in [0, 1], got 2.0"),
+    ("epsilon --eps0 1 --n 100 --delta nan", "--delta: expected a number, got 'nan'"),
+    ("epsilon --eps0 1 --n 100 --delta=-1e-6", "--delta: must be in [0, 1]"),
+    ("epsilon --eps0 1 --n 100 --delta 1e-6 --rtol 0", "--rtol"),
+    ("epsilon --eps0 1 --n 100 --delta 1e-6 --rtol x", "--rtol"),
+    ("epsilon --eps0 1 --n 100 --delta 1e-6 --rounds 0", "--rounds: must be at least 1, got 0"),
+    ("epsilon --eps0 1 --n 100 --delta 1e-6 --rounds 1.5", "--rounds: expected an integer"),
+    ("epsilon --n 100 --delta 1e-6", "--eps0: required"),
+    ("epsilon --eps0 1 --delta 1e-6", "--n: required"),
+    ("epsilon --eps0 0 --n 100 --delta 1e-6", "--eps0"),
+    ("epsilon --eps0 inf --n 100 --delta 1e-6", "--eps0"),
+    ("epsilon --eps0 1 --n 0 --delta 1e-6", "--n"),
+    ("epsilon --eps0 1 --n 100 --k 4 --delta 1e-6", "--k: has no meaning"),
+    ("epsilon --eps0 1 --n 100 --analysis x --delta 1e-6", "--analysis"),
+    ("epsilon --eps0 1 --n 100 --population 99 --delta 1e-6", "--population"),
+    ("epsilon --eps0 1 --n 100 --rate 2 --delta 1e-6", "--rate"),
+    ("epsilon --mechanism gauss --n 100 --delta 1e-6", "--mechanism"),
+    ("epsilon --mechanism rr --k 1 --gamma 0.5 --n 100 --delta 1e-6", "--k"),
+    ("epsilon --mechanism rr --k 4 --gamma 2 --n 100 --delta 1e-6", "--gamma"),
+    ("epsilon --mechanism rr --k 4 --n 100 --delta 1e-6", "--gamma: give exactly one"),
+    ("epsilon --mechanism rr --k 4 --gamma 1 --adversary x --n 9 --delta 0", "--adversary"),
+    ("delta --eps0 1 --n 100 --epsilon -1", "--epsilon: must be at least 0"),
+    ("delta --eps0 1 --n 100 --epsilon 1 inf", "--epsilon: expected a number"),
+    ("delta --eps0 1 --n 100 --epsilon 1 --plot x.doc", "--plot"),
+    ("delta --eps0 1 --n 100 --epsilon 1 --plot /no/such/place/x.png", "--plot"),
+    ("account --delta 1e-6", "--sample"),
+    ("account --sample - --delta 1e-6", "--sample"),
+    ("account /no/such/log.csv --delta 1e-6", "/no/such/log.csv"),
+    ("account . --delta 1e-6", "cannot read '.'"),
+    ("account --sample --delta 1e-6 --every 0", "--every"),
+    ("account --sample --delta 1e-6 --epsilon x", "--epsilon"),
+]
+
+
+@pytest.mark.parametrize(("command", "complaint"), BAD_COMMANDS)
+def test_bad_input_is_one_line_and_status_two(capsys, command, complaint):
+    assert main(command.split()) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.count("\n") == 1
+    assert err.startswith("pld-shuffle: error: ")
+    assert complaint in err
+
+
+def test_a_bad_log_is_one_line_and_status_two(capsys, tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_text("n,eps0,loss\n50,1.0,3\n50,oops,2\n")
+    assert main(["account", str(path), "--delta", "1e-6"]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    expected = "log.csv, line 3, column 'eps0': expected a number, got 'oops'"
+    assert err == f"pld-shuffle: error: {expected}\n"
+
+
+def test_unknown_columns_are_said_on_one_line(capsys, tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_text("n,eps0,loss,lr\n50,1.0,3,0.1\n")
+    assert main(["account", str(path), "--delta", "1e-6", "--json"]) == 0
+    out, err = capsys.readouterr()
+    assert err == "pld-shuffle: note: log.csv: ignored unknown columns loss, lr\n"
+    assert json.loads(out)["notes"] == ["log.csv: ignored unknown columns loss, lr"]
+
+
+def test_unmet_accuracy_is_said(capsys, monkeypatch):
+    from pld_shuffle.composition import AccuracyWarning
+
+    honest = Accountant.epsilon_bounds
+
+    def warning(self, delta):
+        warnings.warn("rtol=0.001 was not\nmet", AccuracyWarning, stacklevel=2)
+        return honest(self, delta)
+
+    monkeypatch.setattr(Accountant, "epsilon_bounds", warning)
+    assert main(["epsilon", *SMALL, "--delta", "1e-6", "1e-7", "--json"]) == 0
+    out, err = capsys.readouterr()
+    assert err == "pld-shuffle: warning: rtol=0.001 was not met\n"
+    assert json.loads(out)["warnings"] == ["rtol=0.001 was not met"]
+
+
+def test_giving_up_is_one_line_and_status_one(capsys, monkeypatch):
+    def too_large(self, delta):
+        raise MemoryError("needs 10 GB;\nraise rtol")
+
+    monkeypatch.setattr(Accountant, "epsilon_bounds", too_large)
+    assert main(["epsilon", *SMALL, "--delta", "1e-6"]) == 1
+    out, err = capsys.readouterr()
+    assert (out, err) == ("", "pld-shuffle: gave up: needs 10 GB; raise rtol\n")
+
+
+def test_a_picture_that_cannot_be_written(capsys, monkeypatch, tmp_path):
+    def full(figure, path):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("pld_shuffle.plots.save_figure", full)
+    command = ["delta", *SMALL, "--epsilon", "0.1", "--plot", str(tmp_path / "x.png")]
+    assert main(command) == 2
+    assert "No space left" in capsys.readouterr().err
+
+
+def test_an_interrupt_is_no_traceback(monkeypatch, capsys):
+    def interrupt(self, delta):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Accountant, "epsilon_bounds", interrupt)
+    assert main(["epsilon", *SMALL, "--delta", "1e-6"]) == 130
+    assert capsys.readouterr() == ("", "")
+
+
+# --- the progress bar -----------------------------------------------------------------------
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+@pytest.mark.parametrize(
+    ("stream", "rows", "shown"),
+    [(Terminal(), 1000, True), (Terminal(), 10, False), (io.StringIO(), 1000, False)],
+)
+def test_progress_is_for_terminals_and_long_logs(monkeypatch, stream, rows, shown):
+    monkeypatch.setattr(sys, "stderr", stream)
+    with cli._progress_bar(rows) as progress:
+        assert (progress is not None) == shown
+        if progress is not None:
+            for done in range(rows):
+                progress(done + 1, rows)
+    assert ("round" in stream.getvalue()) == shown
+
+
+# --- the process ----------------------------------------------------------------------------
+
+
+def test_help_needs_nothing_heavy():
+    code = (
+        "import sys; from pld_shuffle.cli import main; assert main(['account', '--help']) == 0;"
+        "heavy = {'numpy', 'scipy', 'numba', 'matplotlib', 'tqdm'} & sys.modules.keys();"
+        "assert not heavy, heavy"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stderr == ""
+    assert done.returncode == 0
+    assert all(column in done.stdout for column in COLUMNS if column != "round")
+
+
+def test_the_module_runs():
+    command = [sys.executable, "-m", "pld_shuffle", "delta", "--epsilon", "1"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert (
+        done.stderr
+        == "pld-shuffle: error: argument --n: required for the mechanism 'ldp', not given\n"
+    )
+
+
+@pytest.mark.skipif(os.name == "nt", reason="POSIX pipes")
+def test_a_reader_that_leaves_is_no_traceback():
+    code = (
+        "import sys; from pld_shuffle import cli;"
+        "cli._human_lines = lambda report: ('x' * 99 for _ in range(9999));"
+        "sys.exit(cli.main(sys.argv[1:]))"
+    )
+    command = [sys.executable, "-c", code, "epsilon", *SMALL, "--delta", "1"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None and process.stderr is not None
+        process.stdout.close()
+        assert process.stderr.read() == b""
+    assert process.returncode == 141

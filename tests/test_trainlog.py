@@ -1,0 +1,289 @@
+"""Training logs: what a good one means, and that a bad one names its line and column."""
+
+from __future__ import annotations
+
+import io
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pld_shuffle.mechanisms import ShuffledLDP, ShuffledRR, Subsampled
+from pld_shuffle.trainlog import (
+    FieldError,
+    LogError,
+    integer_from_text,
+    mechanism_from_fields,
+    number_from_text,
+    parse_training_log,
+    read_training_log,
+    sample_training_log,
+)
+
+LDP_LOG = """\
+round,mechanism,n,eps0,population
+1,ldp,4873,2.0,1000000
+2,ldp,5120,2.0,1000000
+"""
+
+
+def rounds_of(text):
+    return list(parse_training_log(text, "log.csv").rounds)
+
+
+# --- good logs ------------------------------------------------------------------------------
+
+
+def test_the_log_of_the_readme():
+    log = parse_training_log(LDP_LOG, "log.csv")
+    assert list(log.rounds) == [
+        (Subsampled(ShuffledLDP(eps0=2.0, n=4873), population=1_000_000), 1),
+        (Subsampled(ShuffledLDP(eps0=2.0, n=5120), population=1_000_000), 1),
+    ]
+    assert log.notes == ()
+    assert log.total_rounds == 2
+
+
+def test_every_column():
+    text = (
+        "mechanism,n,eps0,k,gamma,adversary,analysis,population,rate,count\n"
+        "ldp,100,1.5,,,,clones,,,3\n"
+        "rr,200,,4,0.25,weak,,,0.5,\n"
+        "rr,300,2,3,,,,900,,2\n"
+        ",400,1,,,,,,,\n"
+    )
+    assert rounds_of(text) == [
+        (ShuffledLDP(eps0=1.5, n=100, analysis="clones"), 3),
+        (Subsampled(ShuffledRR(k=4, n=200, gamma=0.25, adversary="weak"), rate=0.5), 1),
+        (Subsampled(ShuffledRR(k=3, n=300, eps0=2.0), population=900), 2),
+        (ShuffledLDP(eps0=1.0, n=400), 1),
+    ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "n,eps0\n10,1\n",
+        "\ufeffn,eps0\n10,1\n",
+        "n,eps0\r\n10,1\r\n",
+        "n,eps0\r10,1\r",
+        "n,eps0\n10,1",
+        "\n\nn,eps0\n\n10,1\n\n   \n",
+        ' n , eps0\n "10",\t1 \n',
+        "eps0,n\n1,10\n",
+        "n,eps0\n10.0,1e0\n",
+        "n,eps0\n1e1,+1.\n",
+    ],
+)
+def test_ways_to_write_the_same(text, tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_bytes(text.encode())
+    assert list(read_training_log(path).rounds) == [(ShuffledLDP(eps0=1.0, n=10), 1)]
+
+
+def test_standard_input(monkeypatch):
+    monkeypatch.setattr(
+        sys, "stdin", io.TextIOWrapper(io.BytesIO(b"\xef\xbb\xbf" + LDP_LOG.encode()))
+    )
+    log = read_training_log("-")
+    assert log.total_rounds == 2
+    assert log.name == "standard input"
+
+
+def test_standard_input_that_is_text_only(monkeypatch):
+    monkeypatch.setattr(sys, "stdin", io.StringIO("\ufeff" + LDP_LOG))
+    assert read_training_log("-").total_rounds == 2
+
+
+def test_equal_rows_share_a_mechanism():
+    (first, _), (second, _) = rounds_of("round,n,eps0\n1,10,1\n2,10,1\n")
+    assert first is second
+
+
+def test_a_log_of_ten_thousand_rounds():
+    rows = "".join(f"{i},{1000 + i},2.0\n" for i in range(10_000))
+    assert parse_training_log("round,n,eps0\n" + rows).total_rounds == 10_000
+
+
+# --- remarks --------------------------------------------------------------------------------
+
+
+def test_unknown_columns_are_ignored_and_said():
+    log = parse_training_log("n,eps0,Count,loss,,loss\n10,1,7,0.1,x,\n", "log.csv")
+    assert list(log.rounds) == [(ShuffledLDP(eps0=1.0, n=10), 1)]
+    assert log.notes == (
+        "log.csv: ignored unknown columns Count (did you mean count?), loss, one without a name",
+    )
+
+
+@pytest.mark.parametrize(
+    ("labels", "remark"),
+    [
+        ("1 2 3", None),
+        ("7 8 9", None),
+        ("1 2 4", "round 4 follows round 2 at line 4"),
+        ("1 1 2", "round 1 follows round 1 at line 3"),
+        ("a b c", None),
+        ("0.1 0.2 0.3", None),
+    ],
+)
+def test_missing_or_doubled_rounds_are_remarked(labels, remark):
+    text = "round,n,eps0\n" + "".join(f"{label},10,1\n" for label in labels.split())
+    log = parse_training_log(text, "log.csv")
+    assert log.total_rounds == 3
+    if remark is None:
+        assert log.notes == ()
+    else:
+        assert len(log.notes) == 1
+        assert remark in log.notes[0]
+
+
+# --- bad logs -------------------------------------------------------------------------------
+
+BAD_LOGS = [
+    # text, line, column, part of the reason
+    ("", 1, None, "empty"),
+    ("\n \n", 1, None, "empty"),
+    ("\ufeff", 1, None, "empty"),
+    ("n,eps0\n", 2, None, "no rounds"),
+    ("10,1\n11,1\n", 1, "n", "header"),
+    ("n;eps0\n10;1\n", 1, "n", "comma-separated"),
+    ("N,eps0\n10,1\n", 1, "n", "header"),
+    ("n,eps0,n\n10,1,10\n", 1, "n", "twice"),
+    ("n,eps0,population\n10,1,100\n11,1\n", 3, "population", "missing"),
+    ("n,eps0\n10,1\n11,1,000\n", 3, None, "3 cells under 2 columns"),
+    ("n,eps0\n10,1\n,\n", 3, "n", "required"),
+    ("n,eps0\n10,\n", 2, "eps0", "required"),
+    ("n\n10\n", 2, "eps0", "required"),
+    ("n,mechanism,gamma\n10,rr,0.5\n", 2, "k", "required"),
+    ("n,mechanism,k\n10,rr,4\n", 2, "gamma", "neither"),
+    ("n,mechanism,k,gamma,eps0\n10,rr,4,0.5,1\n", 2, "gamma", "both"),
+    ("n,eps0,population,rate\n10,1,100,0.1\n", 2, "rate", "both"),
+    ("n,eps0,mechanism\n10,1,laplace\n", 2, "mechanism", "'laplace'"),
+    ("n,eps0,mechanism\n10,1,LDP\n", 2, "mechanism", "'LDP'"),
+    ("n,eps0,k\n10,1,4\n", 2, "k", "no meaning"),
+    ("n,eps0,adversary\n10,1,weak\n", 2, "adversary", "no meaning"),
+    ("n,mechanism,k,gamma,analysis\n10,rr,4,0.5,clones\n", 2, "analysis", "no meaning"),
+    ("n,eps0\n10,1\n\n0,1\n", 4, "n", "0"),
+    ("n,eps0\n-5,1\n", 2, "n", "-5"),
+    ("n,eps0\n10.5,1\n", 2, "n", "'10.5'"),
+    ("n,eps0\nten,1\n", 2, "n", "'ten'"),
+    ("n,eps0\nnan,1\n", 2, "n", "'nan'"),
+    ("n,eps0\n1_000,1\n", 2, "n", "'1_000'"),
+    ("n,eps0\n\u0661\u0660,1\n", 2, "n", "integer"),
+    ("n,eps0\nTrue,1\n", 2, "n", "'True'"),
+    ("n,eps0\n1e30,1\n", 2, "n", "too large"),
+    ("n,eps0\n1e999999999,1\n", 2, "n", "too large"),
+    ("n,eps0\n1e-999999999,1\n", 2, "n", "integer"),
+    ("n,eps0\n" + "9" * 5000 + ",1\n", 2, "n", "too large"),
+    ("n,eps0\n10,nan\n", 2, "eps0", "'nan'"),
+    ("n,eps0\n10,inf\n", 2, "eps0", "'inf'"),
+    ("n,eps0\n10,1e999\n", 2, "eps0", "too large"),
+    ("n,eps0\n10,1e-999\n", 2, "eps0", "too small"),
+    ("n,eps0\n10,0\n", 2, "eps0", "0"),
+    ("n,eps0\n10,-1\n", 2, "eps0", "-1"),
+    ('n,eps0\n10,"1,5"\n', 2, "eps0", "'1,5'"),
+    ("n,eps0,analysis\n10,1,cloning\n", 2, "analysis", "'cloning'"),
+    ("n,mechanism,k,gamma\n10,rr,1,0.5\n", 2, "k", "1"),
+    ("n,mechanism,k,gamma\n10,rr,4,0\n", 2, "gamma", "0"),
+    ("n,mechanism,k,gamma\n10,rr,4,1.5\n", 2, "gamma", "1.5"),
+    ("n,mechanism,k,gamma,adversary\n10,rr,4,0.5,evil\n", 2, "adversary", "'evil'"),
+    ("n,eps0,population\n10,1,9\n", 2, "population", "9"),
+    ("n,eps0,population\n10,1,99.5\n", 2, "population", "'99.5'"),
+    ("n,eps0,rate\n10,1,0\n", 2, "rate", "0"),
+    ("n,eps0,rate\n10,1,1.01\n", 2, "rate", "1.01"),
+    ("n,eps0,count\n10,1,0\n", 2, "count", "0"),
+    ("n,eps0,count\n10,1,1.5\n", 2, "count", "'1.5'"),
+    ('n,eps0\n10,1\n11,"1\n', 3, None, "not CSV"),
+    ('n,eps0\n10,1\n11,"1"0\n', 3, None, "not CSV"),
+    ('n,eps0,note\n10,1,"two\nlines"\n0,1,\n', 4, "n", "0"),
+    ("n,eps0\n10,1\x00\n", 2, None, ""),
+]
+
+
+@pytest.mark.parametrize(("text", "line", "column", "reason"), BAD_LOGS)
+def test_a_bad_log_names_line_and_column(text, line, column, reason, tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_bytes(text.encode())
+    with pytest.raises(LogError) as caught:
+        read_training_log(path)
+    error = caught.value
+    assert reason in error.reason
+    assert error.line == line
+    if "\x00" not in text:  # the csv module refuses NUL itself before Python 3.11
+        assert error.column == column
+    assert f"log.csv, line {line}" in str(error)
+    assert "\n" not in str(error)
+    assert len(str(error)) < 400
+
+
+@pytest.mark.parametrize(
+    ("data", "line", "reason"),
+    [
+        (LDP_LOG.encode("utf-16"), 1, "UTF-16"),
+        (b"n,eps0\n10,1\n11,\xff1\n", 3, "0xff"),
+    ],
+)
+def test_bytes_that_are_no_utf8(data, line, reason, tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_bytes(data)
+    with pytest.raises(LogError, match=reason) as caught:
+        read_training_log(path)
+    assert caught.value.line == line
+
+
+def test_a_file_that_is_not_there(tmp_path):
+    with pytest.raises(OSError):
+        read_training_log(tmp_path / "none.csv")
+
+
+# --- numbers and fields ---------------------------------------------------------------------
+
+
+def test_large_integers_are_exact():
+    assert integer_from_text("n", "123456789012345678") == 123456789012345678
+    assert integer_from_text("n", "123456789012345678.000") == 123456789012345678
+    with pytest.raises(FieldError, match="expected an integer"):
+        integer_from_text("n", "1.00000000000000000000000000000000001")
+
+
+def test_numbers():
+    assert number_from_text("delta", " 1e-6 ") == 1e-6
+    assert number_from_text("delta", "0.0e5") == 0.0
+    for text in ("", "-", ".", "e5", "0x10", "1e", "1 2", "infinity"):
+        with pytest.raises(FieldError, match="expected a number"):
+            number_from_text("delta", text)
+
+
+def test_fields_say_which_one_is_wrong():
+    with pytest.raises(FieldError) as caught:
+        mechanism_from_fields({"n": "10", "eps0": "x"})
+    assert caught.value.field == "eps0"
+
+
+# --- the sample -----------------------------------------------------------------------------
+
+
+def test_the_sample():
+    log = sample_training_log()
+    assert log.total_rounds == len(log.rounds) == 200
+    assert log.notes == ()
+    assert len({mechanism for mechanism, _ in log.rounds}) > 100
+    for mechanism, count in log.rounds:
+        assert count == 1
+        assert isinstance(mechanism, Subsampled)
+        assert mechanism.population == 1_000_000
+        assert isinstance(mechanism.mechanism, ShuffledLDP)
+        assert mechanism.mechanism.eps0 == 2.0
+        assert 4_500 < mechanism.mechanism.n < 5_500
+
+
+def test_the_sample_is_what_its_script_writes(tmp_path):
+    root = Path(__file__).parent.parent
+    script = root / "benchmarks" / "make_sample_log.py"
+    if not script.exists():
+        pytest.skip("the benchmarks are not part of this installation")
+    subprocess.run([sys.executable, script, tmp_path / "log.csv"], check=True)
+    shipped = root / "pld_shuffle" / "data" / "sample_log.csv"
+    assert (tmp_path / "log.csv").read_bytes() == shipped.read_bytes()
