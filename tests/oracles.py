@@ -1,0 +1,631 @@
+"""Slow, exact answers that share neither code nor method with the library.
+
+Three layers, each checked against the one before it in test_oracles.py:
+
+1. *Protocols*, enumerated. Every user's output law is written down, every message vector (or every
+   histogram) is visited, and what the adversary sees is a dictionary view -> probability.
+2. *Pairs*, from the raw formulas: label counts (a, b), (a, b, c), response counts n_1, n_2. A pair
+   is a list of atoms (p, q); p and q may be `fractions.Fraction` or `mpmath.mpf` (exact, or to
+   `DIGITS` digits), or two float64 arrays for the medium-sized ones (`*_float`).
+3. *Composition* without a lattice: products of atom lists, atoms of equal ratio p/q merged. The
+   last product is never formed: delta = sum_a p_a H_{alpha q_a / p_a}(B), with the suffix sums of
+   the sorted list B ("meet in the middle"), which is exact and costs O(|A| log|B|).
+
+Notation: alpha = e^eps, H_alpha(P||Q) = sum (p - alpha q)_+, e0 = e^eps0, n users with the target.
+Two pairs have the same H for every alpha exactly when their atoms agree after merging equal ratios
+(`canonical`). (P, Q) dominates (P', Q') for every alpha > 0 exactly when it does at the ratios p/q
+of (P, Q) and in the limits 0 and infinity: between them H(P||Q) is linear, H(P'||Q') convex.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+from functools import cache
+from typing import Any
+
+import mpmath
+import numpy as np
+from mpmath import mp, mpf
+from scipy.special import gammaln
+
+Number = Any  # Fraction or mpf
+Atoms = list[tuple[Number, Number]]
+FloatPair = tuple[np.ndarray, np.ndarray]
+
+DIGITS = 60  # working precision; answers are good to well over 30 digits
+mp.dps = DIGITS
+KEY_BITS = 150  # ratios of mpf atoms are merged when they agree to this many bits (45 digits)
+
+
+# ---------------------------------------------------------------------------------------------
+# 1. Protocols, enumerated
+# ---------------------------------------------------------------------------------------------
+
+
+def histogram_law(laws: Sequence[Sequence[Number]]) -> dict[tuple[int, ...], Number]:
+    """Exact law of the histogram of one message per user; laws[i][y] = P(user i sends y)."""
+    width = len(laws[0])
+    current: dict[tuple[int, ...], Number] = {(0,) * width: 1}
+    for law in laws:
+        following: dict[tuple[int, ...], Number] = {}
+        for counts, mass in current.items():
+            for message, probability in enumerate(law):
+                if probability == 0:
+                    continue
+                key = counts[:message] + (counts[message] + 1,) + counts[message + 1 :]
+                following[key] = following.get(key, 0) + mass * probability
+        current = following
+    return current
+
+
+def histogram_law_by_vectors(laws: Sequence[Sequence[Number]]) -> dict[tuple[int, ...], Number]:
+    """The same law, visiting all K^n message vectors one by one."""
+    width = len(laws[0])
+    result: dict[tuple[int, ...], Number] = {}
+    for vector in itertools.product(range(width), repeat=len(laws)):
+        key = tuple(vector.count(message) for message in range(width))
+        mass = math.prod(law[message] for law, message in zip(laws, vector, strict=True))
+        result[key] = result.get(key, 0) + mass
+    return result
+
+
+def pair_of_views(view_p: dict[Any, Number], view_q: dict[Any, Number]) -> Atoms:
+    """The atoms (p, q) of two view distributions."""
+    return [(view_p.get(key, 0), view_q.get(key, 0)) for key in {**view_p, **view_q}]
+
+
+def shuffled_pair(
+    target_p: Sequence[Number], target_q: Sequence[Number], others: Sequence[Sequence[Number]]
+) -> Atoms:
+    """The shuffled histogram when the target's output law is target_p, or target_q."""
+    return pair_of_views(histogram_law([target_p, *others]), histogram_law([target_q, *others]))
+
+
+def rr_law(k: int, gamma: Number, value: int) -> list[Number]:
+    """k-RR: with probability gamma uniform over [k] (the true value included), else the truth."""
+    return [gamma / k + (1 - gamma if message == value else 0) for message in range(k)]
+
+
+def _point(k: int, value: int) -> list[int]:
+    return [int(message == value) for message in range(k)]
+
+
+def strong_view(k: int, gamma: Number, values: Sequence[int]) -> dict[Any, Number]:
+    """What the strong adversary sees: who answered at random (the target, user 0, too), and the
+    histogram of the shuffled messages."""
+    view: dict[Any, Number] = {}
+    for randomised in itertools.product((False, True), repeat=len(values)):
+        weight = math.prod(gamma if flag else 1 - gamma for flag in randomised)
+        laws = [
+            [Fraction(1, k)] * k if flag else _point(k, value)
+            for flag, value in zip(randomised, values, strict=True)
+        ]
+        for counts, mass in histogram_law(laws).items():
+            view[randomised, counts] = weight * mass
+    return view
+
+
+def weak_view(k: int, gamma: Number, values: Sequence[int]) -> dict[Any, Number]:
+    """What the weak adversary sees: who of the others answered at random, and the histogram."""
+    view: dict[Any, Number] = {}
+    for randomised in itertools.product((False, True), repeat=len(values) - 1):
+        weight = math.prod(gamma if flag else 1 - gamma for flag in randomised)
+        laws: list[Sequence[Number]] = [rr_law(k, gamma, values[0])]
+        for flag, value in zip(randomised, values[1:], strict=True):
+            laws.append([Fraction(1, k)] * k if flag else _point(k, value))
+        for counts, mass in histogram_law(laws).items():
+            view[randomised, counts] = weight * mass
+    return view
+
+
+def cohort_view(laws: Sequence[Sequence[Number]], cohort: int) -> dict[Any, Number]:
+    """Shuffled reports of a uniformly random cohort of fixed size; nobody sees who was in it."""
+    view: dict[Any, Number] = {}
+    for members in itertools.combinations(range(len(laws)), cohort):
+        for counts, mass in histogram_law([laws[i] for i in members]).items():
+            view[counts] = view.get(counts, 0) + mass * Fraction(1, math.comb(len(laws), cohort))
+    return view
+
+
+def cohort_pair(
+    target_p: Sequence[Number],
+    target_q: Sequence[Number],
+    others: Sequence[Sequence[Number]],
+    cohort: int,
+) -> Atoms:
+    """The subsampled shuffled protocol on a population of 1 + len(others) users."""
+    return pair_of_views(
+        cohort_view([target_p, *others], cohort), cohort_view([target_q, *others], cohort)
+    )
+
+
+@cache
+def _histogram_index(width: int, users: int) -> tuple[np.ndarray, int]:
+    """For every message vector, in C order, the number of its histogram; and how many there are."""
+    messages = np.indices((width,) * users).reshape(users, -1)
+    code = np.zeros(messages.shape[1], dtype=np.int64)
+    for message in range(width):
+        code = code * (users + 1) + (messages == message).sum(axis=0)
+    values, index = np.unique(code, return_inverse=True)
+    return index.reshape(-1), len(values)
+
+
+def shuffled_float(laws: np.ndarray) -> np.ndarray:
+    """Histogram probabilities in float64, over all K^n message vectors; laws has shape (n, K)."""
+    index, size = _histogram_index(laws.shape[1], laws.shape[0])
+    joint = laws[0]
+    for law in laws[1:]:
+        joint = np.multiply.outer(joint, law).reshape(-1)
+    return np.bincount(index, weights=joint, minlength=size)
+
+
+# ---------------------------------------------------------------------------------------------
+# 2. Pairs from the raw formulas, exactly
+# ---------------------------------------------------------------------------------------------
+
+
+def binomial(trials: int, successes: int, chance: Number) -> Number:
+    return math.comb(trials, successes) * chance**successes * (1 - chance) ** (trials - successes)
+
+
+def clone_pair(n: int, e0: Number, chance: Number) -> Atoms:
+    """(A + D, C - A + 1 - D) against (A + 1 - D, C - A + D): C ~ Bin(n-1, chance),
+    A ~ Bin(C, 1/2), D ~ Bernoulli(e0/(e0+1)). Feldman-McMillan-Talwar 2021, Theorem 3.2."""
+    truthful = e0 / (e0 + 1)
+    law_p: dict[tuple[int, int], Number] = {}
+    law_q: dict[tuple[int, int], Number] = {}
+    for clones in range(n):
+        weight = binomial(n - 1, clones, chance) / 2**clones
+        for heads in range(clones + 1):
+            mass = weight * math.comb(clones, heads)
+            for coin, part in ((1, truthful), (0, 1 - truthful)):
+                seen_p = (heads + coin, clones - heads + 1 - coin)
+                seen_q = (heads + 1 - coin, clones - heads + coin)
+                law_p[seen_p] = law_p.get(seen_p, 0) + mass * part
+                law_q[seen_q] = law_q.get(seen_q, 0) + mass * part
+    return pair_of_views(law_p, law_q)
+
+
+def clones(n: int, e0: Number) -> Atoms:
+    """Any eps0-LDP randomizer, Feldman-McMillan-Talwar 2021: clone probability e^-eps0."""
+    return clone_pair(n, e0, 1 / e0)
+
+
+def stronger_clones(n: int, e0: Number) -> Atoms:
+    """Any eps0-LDP randomizer, the theorem: clone probability 2/(e^eps0 + 1)."""
+    return clone_pair(n, e0, 2 / (e0 + 1))
+
+
+def reduction_laws(
+    p: Number, beta: Number, q: Number
+) -> tuple[list[Number], list[Number], list[Number]]:
+    """Label laws over (0, 1, *, nothing): the target's two, and that of every other user."""
+    alpha = beta / (p - 1)
+    star = 1 - alpha * (p + 1)
+    return (
+        [alpha * p, alpha, star, 0],
+        [alpha, alpha * p, star, 0],
+        [alpha * p / q, alpha * p / q, star / q, 1 - (1 + beta) / q],
+    )
+
+
+def reduction(n: int, p: Number, beta: Number, q: Number) -> Atoms:
+    """The pair of label counts (a, b, c) of the theorem, beta = TV or a bound on it."""
+    target_p, target_q, other = reduction_laws(p, beta, q)
+    return shuffled_pair(target_p, target_q, [other] * (n - 1))
+
+
+def third_outcome(n: int, p: Number, beta: Number, q: Number) -> Atoms:
+    """NOT a bound: the published variant in which only the target can show the third label."""
+    alpha = beta / (p - 1)
+    star = 1 - alpha * (p + 1)
+    other = [alpha * p / q, alpha * p / q, 1 - 2 * alpha * p / q]
+    return shuffled_pair([alpha * p, alpha, star], [alpha, alpha * p, star], [other] * (n - 1))
+
+
+def strong(n: int, k: int, gamma: Number, *, conditional: bool = False) -> Atoms:
+    """k-RR, strong adversary: loss log(n_1/n_2); the target answers at random (loss 0) with
+    probability gamma, unless the view is conditioned on a truthful target."""
+    truthful = 1 if conditional else 1 - gamma
+    other = [gamma / k, gamma / k, 1 - 2 * gamma / k]
+    seen = shuffled_pair([1, 0, 0], [0, 1, 0], [other] * (n - 1))
+    atoms = [(truthful * mass_p, truthful * mass_q) for mass_p, mass_q in seen]
+    return atoms if conditional else [*atoms, (gamma, gamma)]
+
+
+def weak(n: int, k: int, gamma: Number) -> Atoms:
+    """k-RR, weak adversary: B ~ Bin(n-1, gamma) of the others answered at random; counts n_1, n_2
+    among those B reports and the target's own."""
+    if k == 2:
+        uniform, seen = [Fraction(1, 2)] * 2, [1 - gamma / 2, gamma / 2]
+        swapped = seen[::-1]
+    else:
+        uniform = [Fraction(1, k), Fraction(1, k), Fraction(k - 2, k)]
+        seen = [1 - gamma + gamma / k, gamma / k, gamma * (k - 2) / k]
+        swapped = [seen[1], seen[0], seen[2]]
+    atoms: Atoms = []
+    for blanket in range(n):
+        weight = binomial(n - 1, blanket, gamma)
+        for mass_p, mass_q in shuffled_pair(seen, swapped, [uniform] * blanket):
+            atoms.append((weight * mass_p, weight * mass_q))
+    return atoms
+
+
+def tilted(m: int, theta: Number) -> Atoms:
+    """The tilted-coin pair T(m, theta); m = 0 carries no information."""
+    if m == 0:
+        return [(1, 1)]
+    atoms: Atoms = []
+    for heads in range(m + 1):
+        fair = Fraction(math.comb(m, heads), 2**m)
+        lean = theta * Fraction(2 * heads - m, m)
+        atoms.append((fair * (1 + lean), fair * (1 - lean)))
+    return atoms
+
+
+def mixture(parts: Iterable[tuple[int, Number, Number]], null: Number = 0) -> Atoms:
+    """Visible mixture of T(m, theta) with weight w, over (m, theta, w), and of a null view."""
+    atoms: Atoms = [(null, null)]
+    for m, theta, weight in parts:
+        atoms.extend((weight * mass_p, weight * mass_q) for mass_p, mass_q in tilted(m, theta))
+    return atoms
+
+
+def balle_lemma8(n: int, k: int, gamma: Number, alpha: Number) -> Number:
+    """Balle-Bell-Gascon-Nissim 2019, Lemma 8, for k-RR, summed exactly: with M ~ Bin(n, gamma) and
+    W_i uniform on [k], delta = E[(sum_{i<=M} L_i)_+] / (gamma n)."""
+    own = k * (1 - gamma) + gamma  # mu_x(x) / omega(x)
+    gains = {0: own - alpha * gamma, 1: gamma - alpha * own, 2: gamma * (1 - alpha)}
+    total: Number = 0
+    for blanket in range(n + 1):
+        weight = binomial(n, blanket, gamma)
+        for first in range(blanket + 1):
+            for second in range(blanket - first + 1):
+                rest = blanket - first - second
+                if k == 2 and rest:
+                    continue
+                ways = math.comb(blanket, first) * math.comb(blanket - first, second)
+                chance = weight * ways * Fraction((k - 2) ** rest, k**blanket)
+                amount = first * gains[0] + second * gains[1] + rest * gains[2]
+                total += chance * max(amount, 0)
+    return total / (gamma * n)
+
+
+def subsampled(atoms: Atoms, rate: Number) -> Atoms:
+    """Both halves of Zhu-Dong-Wang 2022, Proposition 30, in one pair, for a symmetric (P, Q): the
+    atoms (M, Q) where P > Q, M = rate P + (1 - rate) Q, their mirror image, loss 0 for the rest."""
+    merged: Atoms = []
+    for mass_p, mass_q in canonical(atoms):
+        if mass_p > mass_q:
+            mixed = rate * mass_p + (1 - rate) * mass_q
+            merged += [(mixed, mass_q), (mass_q, mixed)]
+    null = 1 - sum(mass_p for mass_p, _ in merged)
+    return [*merged, (null, null)]
+
+
+def one_sided(atoms: Atoms, rate: Number) -> Atoms:
+    """NOT a bound under composition: (rate P + (1 - rate) Q, Q) alone."""
+    return [(rate * mass_p + (1 - rate) * mass_q, mass_q) for mass_p, mass_q in atoms]
+
+
+# ---------------------------------------------------------------------------------------------
+# 3. Divergences and composition, exactly
+# ---------------------------------------------------------------------------------------------
+
+
+def hockey_stick(atoms: Atoms, alpha: Number) -> Number:
+    return sum((max(mass_p - alpha * mass_q, 0) for mass_p, mass_q in atoms), start=0)
+
+
+def _ratio_key(mass_p: Number, mass_q: Number) -> Any:
+    if mass_q == 0:
+        return None
+    ratio = mass_p / mass_q
+    if isinstance(ratio, mpf):
+        with mp.workprec(KEY_BITS):
+            return +ratio
+    return ratio
+
+
+def canonical(atoms: Atoms) -> Atoms:
+    """Atoms of equal ratio p/q merged, sorted by ratio, the infinite ratio last."""
+    merged: dict[Any, tuple[Number, Number]] = {}
+    for mass_p, mass_q in atoms:
+        if mass_p == 0 and mass_q == 0:
+            continue
+        key = _ratio_key(mass_p, mass_q)
+        before = merged.get(key, (0, 0))
+        merged[key] = (before[0] + mass_p, before[1] + mass_q)
+    finite = sorted(key for key in merged if key is not None)
+    return [merged[key] for key in finite] + ([merged[None]] if None in merged else [])
+
+
+def product(first: Atoms, second: Atoms) -> Atoms:
+    """Two independent views together, atoms of equal ratio merged."""
+    return canonical([(a * c, b * d) for a, b in first for c, d in second])
+
+
+def power(atoms: Atoms, count: int) -> Atoms:
+    """`count` independent views together."""
+    result: Atoms = [(1, 1)]
+    square = canonical(atoms)
+    while count:
+        if count & 1:
+            result = product(result, square)
+        count >>= 1
+        if count:
+            square = product(square, square)
+    return result
+
+
+def dominates(
+    large: Atoms, small: Atoms, tolerance: Number = 0, alphas_above: Number | None = None
+) -> bool:
+    """H(large) >= H(small) - tolerance at every alpha > 0 (or every alpha >= alphas_above)."""
+    return violation(large, small, alphas_above) <= tolerance
+
+
+def violation(large: Atoms, small: Atoms, alphas_above: Number | None = None) -> Number:
+    """The largest H_alpha(small) - H_alpha(large), over alpha > 0 or alpha >= alphas_above."""
+    large, small = canonical(large), canonical(small)
+    alphas = [mass_p / mass_q for mass_p, mass_q in large if mass_q != 0]
+    if alphas_above is not None:
+        alphas = [alphas_above, *(alpha for alpha in alphas if alpha > alphas_above)]
+    gaps = [hockey_stick(small, alpha) - hockey_stick(large, alpha) for alpha in alphas]
+    at_infinity = [sum(p for p, q in pair if q == 0) for pair in (small, large)]
+    gaps.append(at_infinity[0] - at_infinity[1])
+    if alphas_above is None:  # slope at alpha = 0: -(Q-mass where P > 0)
+        covered = [sum(q for p, q in pair if p != 0) for pair in (small, large)]
+        gaps.append(covered[1] - covered[0])
+    return max(gaps)
+
+
+class Composition:
+    """Exact delta(eps) of a list of (atoms, count); the product of its two halves is not formed."""
+
+    def __init__(self, rounds: Iterable[tuple[Atoms, int]]) -> None:
+        left: Atoms = [(1, 1)]
+        right: Atoms = [(1, 1)]
+        spare = 0
+        for atoms, count in rounds:
+            half = power(atoms, count // 2)
+            other = product(half, canonical(atoms)) if count % 2 else half
+            if spare:
+                left, right = product(left, other), product(right, half)
+            else:
+                left, right = product(left, half), product(right, other)
+            spare ^= count % 2
+        self._left = [(mass_p, mass_q) for mass_p, mass_q in left if mass_p != 0]
+        right = [(mass_p, mass_q) for mass_p, mass_q in right if mass_p != 0]
+        self._never = sum((mass_p for mass_p, mass_q in right if mass_q == 0), start=0)
+        finite = [(mass_p, mass_q) for mass_p, mass_q in right if mass_q != 0]
+        self._ratios = [mass_p / mass_q for mass_p, mass_q in finite]
+        self._tail_p: list[Number] = [0]
+        self._tail_q: list[Number] = [0]
+        for mass_p, mass_q in reversed(finite):
+            self._tail_p.append(self._tail_p[-1] + mass_p)
+            self._tail_q.append(self._tail_q[-1] + mass_q)
+        self._tail_p.reverse()
+        self._tail_q.reverse()
+        self._all = self._tail_p[0] + self._never
+
+    def hockey_stick(self, alpha: Number) -> Number:
+        total: Number = 0
+        for mass_p, mass_q in self._left:
+            if mass_q == 0:
+                total += mass_p * self._all
+                continue
+            start = bisect_right(self._ratios, alpha * mass_q / mass_p)
+            total += mass_p * (self._never + self._tail_p[start])
+            total -= alpha * mass_q * self._tail_q[start]
+        return total
+
+    def delta(self, epsilon: float | mpf) -> mpf:
+        """delta(eps) to more than 30 digits (atoms given as mpf), epsilon taken as exact."""
+        return to_mpf(self.hockey_stick(mp.exp(mpf(epsilon))))
+
+    def largest_loss(self) -> mpf:
+        """The largest privacy loss (inf where Q misses some of P)."""
+        if self._never != 0 or any(mass_q == 0 for _, mass_q in self._left):
+            return mp.inf
+        return mp.log(to_mpf(max(p / q for p, q in self._left) * self._ratios[-1]))
+
+    def epsilon_at(self, delta: float | mpf) -> mpf:
+        """The eps with delta(eps) = delta by bisection, to 25 digits; for choosing test points."""
+        low, high = mpf(0), mpf(1)
+        while self.delta(high) > delta:
+            high *= 2
+        for _ in range(90):
+            middle = (low + high) / 2
+            low, high = (middle, high) if self.delta(middle) > delta else (low, middle)
+        return high
+
+
+def to_mpf(value: Number) -> mpf:
+    return mpf(value.numerator) / value.denominator if isinstance(value, Fraction) else mpf(value)
+
+
+def exp_of(eps0: float) -> mpf:
+    """e^eps0 of exactly this float, to DIGITS digits."""
+    return mpmath.exp(mpf(eps0))
+
+
+# ---------------------------------------------------------------------------------------------
+# 4. Medium-sized pairs in float64 (log-gamma, all atoms, nothing bucketed)
+# ---------------------------------------------------------------------------------------------
+
+FLOAT_RTOL = 1e-9  # what the functions below are good to: rounding of log-gamma at n = 10^4
+LEAST_LOG = math.log(1e-280)  # outcomes rarer than this are left out
+
+
+def _log_binomial(trials: int | np.ndarray, successes: np.ndarray, chance: float) -> np.ndarray:
+    trials = np.asarray(trials, dtype=float)
+    ways = gammaln(trials + 1) - gammaln(successes + 1) - gammaln(trials - successes + 1)
+    if chance >= 1.0:
+        return np.where(successes == trials, 0.0, -np.inf)
+    return ways + successes * math.log(chance) + (trials - successes) * math.log1p(-chance)
+
+
+def clone_pair_float(n: int, e0: float, chance: float) -> FloatPair:
+    """`clone_pair` with P = (a e0 + b)/((a + b)(e0 + 1)) x 2 x fair, summed over C and A = a."""
+    crowd = np.arange(n, dtype=float)
+    weight = _log_binomial(n - 1, crowd, chance)
+    crowd, weight = crowd[weight > LEAST_LOG], weight[weight > LEAST_LOG]
+    masses_p, masses_q = [], []
+    for size, log_weight in zip(crowd + 1.0, weight, strict=True):
+        ones = np.arange(size + 1.0)
+        fair = np.exp(log_weight + _log_binomial(size, ones, 0.5))
+        masses_p.append(fair * 2.0 * (ones * e0 + size - ones) / (size * (e0 + 1.0)))
+        masses_q.append(fair * 2.0 * (ones + (size - ones) * e0) / (size * (e0 + 1.0)))
+    return np.concatenate(masses_p), np.concatenate(masses_q)
+
+
+def clones_float(n: int, eps0: float) -> FloatPair:
+    return clone_pair_float(n, math.exp(eps0), math.exp(-eps0))
+
+
+def stronger_clones_float(n: int, eps0: float) -> FloatPair:
+    return clone_pair_float(n, math.exp(eps0), 2.0 / (math.exp(eps0) + 1.0))
+
+
+def strong_float(n: int, k: int, gamma: float, *, conditional: bool = False) -> FloatPair:
+    """n_1 - 1 and n_2 of the n - 1 others under P; n_1 and n_2 - 1 under Q."""
+    crowd = np.arange(n, dtype=float)
+    weight = _log_binomial(n - 1, crowd, 2.0 * gamma / k)
+    crowd, weight = crowd[weight > LEAST_LOG], weight[weight > LEAST_LOG]
+    masses_p, masses_q = [], []
+    for size, log_weight in zip(crowd, weight, strict=True):
+        among = np.exp(log_weight + _log_binomial(size, np.arange(size + 1.0), 0.5))
+        masses_p.append(np.concatenate(([0.0], among)))  # n_1 = 0 ... size + 1
+        masses_q.append(np.concatenate((among, [0.0])))
+    truthful = 1.0 if conditional else 1.0 - gamma
+    null = [] if conditional else [np.array([gamma])]
+    return (
+        np.concatenate([truthful * np.concatenate(masses_p), *null]),
+        np.concatenate([truthful * np.concatenate(masses_q), *null]),
+    )
+
+
+def weak_float(n: int, k: int, gamma: float, least_log: float = math.log(1e-30)) -> FloatPair:
+    """All (B, n_1, n_2): multinomial counts times ((1-gamma) n_1 + gamma (B+1)/k) k/(B+1)."""
+    blankets = np.arange(n, dtype=float)
+    weight = _log_binomial(n - 1, blankets, gamma)
+    blankets, weight = blankets[weight > least_log], weight[weight > least_log]
+    masses_p, masses_q = [], []
+    for size, log_weight in zip(blankets + 1.0, weight, strict=True):
+        pairs = np.arange(size + 1.0)  # n_1 + n_2
+        log_pairs = log_weight + _log_binomial(size, pairs, 2.0 / k)
+        pairs, log_pairs = pairs[log_pairs > least_log], log_pairs[log_pairs > least_log]
+        if not pairs.size:
+            continue
+        first = np.concatenate([np.arange(total + 1.0) for total in pairs])
+        repeats = (pairs + 1.0).astype(int)
+        total = np.repeat(pairs, repeats)
+        chance = np.exp(np.repeat(log_pairs, repeats) + _log_binomial(total, first, 0.5))
+        flat = gamma * size / k
+        masses_p.append(chance * ((1.0 - gamma) * first + flat) * k / size)
+        masses_q.append(chance * ((1.0 - gamma) * (total - first) + flat) * k / size)
+    return np.concatenate(masses_p), np.concatenate(masses_q)
+
+
+def subsampled_float(pair: FloatPair, rate: float) -> FloatPair:
+    """`subsampled` in float64; only for a symmetric pair."""
+    masses_p, masses_q = pair
+    above = masses_p > masses_q
+    high, low = masses_p[above], masses_q[above]
+    mixed = rate * high + (1.0 - rate) * low
+    null = np.array([1.0 - math.fsum(mixed) - math.fsum(low)])
+    return np.concatenate([mixed, low, null]), np.concatenate([low, mixed, null])
+
+
+def delta_float(pair: FloatPair, epsilon: float) -> float:
+    """One round: sum (p - e^eps q)_+."""
+    return math.fsum(np.maximum(pair[0] - math.exp(epsilon) * pair[1], 0.0))
+
+
+def delta_two_rounds_float(first: FloatPair, second: FloatPair, epsilon: float) -> float:
+    """Two rounds, without forming the product: sum_a p_a H_{alpha q_a/p_a}(second)."""
+    seen = second[0] > 0.0
+    masses_p, masses_q = second[0][seen], second[1][seen]
+    with np.errstate(divide="ignore"):
+        ratios = masses_p / masses_q
+    order = np.argsort(ratios)
+    ratios = ratios[order]
+    tail_p = np.append(np.cumsum(masses_p[order][::-1])[::-1], 0.0)
+    tail_q = np.append(np.cumsum(masses_q[order][::-1])[::-1], 0.0)
+    seen = first[0] > 0.0
+    masses_p, masses_q = first[0][seen], math.exp(epsilon) * first[1][seen]
+    start = np.searchsorted(ratios, masses_q / masses_p, side="right")
+    return math.fsum(np.maximum(masses_p * tail_p[start] - masses_q * tail_q[start], 0.0))
+
+
+def delta_lattice_float(
+    rounds: Iterable[tuple[FloatPair, int]], epsilon: float, step: float
+) -> tuple[float, float]:
+    """Lower and upper delta of many rounds by rounding losses down, or up, and a plain FFT.
+
+    The textbook accountant (Koskela et al.): the bracket widens by count * step and the FFT's noise
+    near 1e-15 is absolute, so this is for deltas above 1e-9 only.
+    """
+    rounds = list(rounds)
+    answers = []
+    for rounding in (np.floor, np.ceil):
+        lattices, finite = [], 1.0
+        for (masses_p, masses_q), count in rounds:
+            hidden = (masses_p > 0.0) & (masses_q > 0.0)
+            losses = np.log(masses_p[hidden] / masses_q[hidden])
+            index = rounding(losses / step).astype(np.int64)
+            lattices.append((index, masses_p[hidden], count))
+            lost = math.fsum(masses_p[(masses_p > 0.0) & (masses_q == 0.0)])
+            finite *= (1.0 - lost) ** count
+        span = sum(count * int(np.abs(index).max() + 1) for index, _, count in lattices)
+        size = 1 << (2 * span + 1).bit_length()
+        transform = np.ones(size // 2 + 1, dtype=complex)
+        for index, masses, count in lattices:
+            cells = np.bincount(index % size, weights=masses, minlength=size)
+            transform *= np.fft.rfft(cells) ** count
+        cells = np.fft.irfft(transform, size)
+        losses = step * np.arange(-(size // 2), size // 2)
+        cells = np.roll(cells, size // 2)
+        above = losses > epsilon
+        gain = -np.expm1(epsilon - losses[above])
+        answers.append(float(cells[above] @ gain) + 1.0 - finite)
+    return answers[0], answers[1]
+
+
+def delta_direct_float(
+    rounds: Iterable[tuple[FloatPair, int]], epsilon: float, cells: int
+) -> tuple[float, float]:
+    """delta of many rounds, and an estimate of its error, by convolving positive numbers directly.
+
+    No transform, so no noise floor: relative accuracy at any delta. Losses are shared out linearly
+    between neighbours on lattices of epsilon/cells and epsilon/(2 cells), and the h^2 term of the
+    error removed (Richardson), which needs laws that are dense on the lattice.
+    """
+    rounds = list(rounds)
+    answers = []
+    for step in (epsilon / cells, epsilon / (2 * cells)):
+        whole, origin, log_finite = np.ones(1), 0, 0.0
+        for (masses_p, masses_q), count in rounds:
+            hidden = (masses_p > 0.0) & (masses_q > 0.0)
+            place = np.log(masses_p[hidden] / masses_q[hidden]) / step
+            index = np.floor(place).astype(np.int64)
+            first = int(index.min())
+            share = masses_p[hidden] * (place - index)
+            size = int(index.max()) - first + 2
+            law = np.bincount(index - first + 1, weights=share, minlength=size)
+            law += np.bincount(index - first, weights=masses_p[hidden] - share, minlength=size)
+            lost = math.fsum(masses_p[(masses_p > 0.0) & (masses_q == 0.0)])
+            log_finite += count * math.log1p(-lost)
+            for _ in range(count):
+                whole, origin = np.convolve(whole, law), origin + first
+        losses = step * (origin + np.arange(len(whole)))
+        above = losses > epsilon
+        gain = -np.expm1(epsilon - losses[above])
+        answers.append(math.fsum(whole[above] * gain) - math.expm1(log_finite))
+    better = (4.0 * answers[1] - answers[0]) / 3.0
+    return better, abs(better - answers[1])

@@ -1,0 +1,437 @@
+"""Honesty: every bracket of the accountant contains the truth; and, apart from that, it is tight.
+
+The truth comes from oracles.py: 60-digit arithmetic on atoms, no lattice, for few users; float64
+sums over all atoms (good to 1e-9) for many. Honesty (upper >= truth >= lower) and tightness are
+different tests; a bracket that is merely wide fails the second only. NOT_TIGHT lists the cases that
+may miss rtol, and is meant to be empty. `test_the_checks_would_notice` shows that a bound that is
+off by 1e-3 would be caught.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+import oracles as o
+import pytest
+from mpmath import mpf
+
+from pld_shuffle import Accountant, Bounds, ShuffledLDP, ShuffledRR, Side, Subsampled
+from pld_shuffle.composition import AccuracyWarning
+
+RTOL = 1e-3
+TIGHT_ABOVE = 1e-100  # rtol is promised where the upper bound is at least this
+INPUT_ROUNDING = mpf(10) ** -13  # gamma, rates and e^eps0 are rounded on the way in
+NOT_TIGHT: frozenset[str] = frozenset()
+
+Mechanism = ShuffledLDP | ShuffledRR | Subsampled
+
+
+class Case(NamedTuple):
+    """Rounds, and the epsilons to ask about: shares of the largest loss, or values if it is inf."""
+
+    rounds: list[tuple[Mechanism, int]]
+    shares: tuple[float, ...] = (0.0, 0.02, 0.1, 0.3, 0.6, 0.9, 0.999)
+
+
+def exact_atoms(mechanism: Mechanism) -> o.Atoms:
+    """The oracle's pair for a mechanism, from the parameters a person would type."""
+    if isinstance(mechanism, Subsampled):
+        return o.subsampled(exact_atoms(mechanism.mechanism), mpf(mechanism.rate))
+    if isinstance(mechanism, ShuffledLDP):
+        pair = o.clones if mechanism.analysis == "clones" else o.stronger_clones
+        return pair(mechanism.n, o.exp_of(mechanism.eps0))
+    gamma = mpf(mechanism.gamma)
+    if mechanism.adversary == "weak":
+        return o.weak(mechanism.n, mechanism.k, gamma)
+    conditional = mechanism.adversary == "strong-conditional"
+    return o.strong(mechanism.n, mechanism.k, gamma, conditional=conditional)
+
+
+def ldp(n: int, eps0: float, analysis: str = "stronger-clones") -> ShuffledLDP:
+    return ShuffledLDP(eps0=eps0, n=n, analysis=analysis)
+
+
+def rr(n: int, k: int, gamma: float, adversary: str) -> ShuffledRR:
+    return ShuffledRR(k=k, n=n, gamma=gamma, adversary=adversary)
+
+
+DENSE = tuple(number / 20.0 for number in range(20)) + (0.98, 0.999)
+INFINITE = (0.0, 0.3, 1.0, 2.5, 5.0, 9.0)  # epsilons where the largest loss is infinite
+FEW = (0.0, 0.05, 0.3, 0.8)  # less far out, where the library or the oracle is slow
+
+CASES: dict[str, Case] = {
+    "ldp n=1": Case([(ldp(1, 1.25), 1)]),
+    "ldp n=1, 10 rounds": Case([(ldp(1, 1.25), 10)]),
+    "ldp n=1, 300 rounds": Case([(ldp(1, 0.125), 300)], DENSE),
+    "clones n=1, 7 rounds": Case([(ldp(1, 2.0, "clones"), 7)]),
+    "ldp n=2": Case([(ldp(2, 3.0), 1)]),
+    "ldp n=2, 300 rounds": Case([(ldp(2, 0.5), 300)]),
+    "clones n=2, 100 rounds": Case([(ldp(2, 0.25, "clones"), 100)]),
+    "ldp n=3, 40 rounds": Case([(ldp(3, 1.0), 40)]),
+    "clones n=3, 40 rounds": Case([(ldp(3, 1.0, "clones"), 40)]),
+    "ldp n=5": Case([(ldp(5, 2.0), 1)]),
+    "ldp n=5, 8 rounds": Case([(ldp(5, 2.0), 8)]),
+    "clones n=5, 8 rounds": Case([(ldp(5, 0.125, "clones"), 8)]),
+    "ldp n=20": Case([(ldp(20, 4.0), 1)]),
+    "clones n=20": Case([(ldp(20, 1.0, "clones"), 1)]),
+    "ldp n=20, 3 rounds": Case([(ldp(20, 6.0), 3)], FEW),
+    "clones n=20, 3 rounds": Case([(ldp(20, 1.5, "clones"), 3)], FEW),
+    "ldp n=130": Case([(ldp(130, 0.125), 1)]),
+    "weak n=1, 6 rounds": Case([(rr(1, 4, 0.25, "weak"), 6)], FEW),
+    "weak n=2, 5 rounds": Case([(rr(2, 3, 0.5, "weak"), 5)], FEW),
+    "weak n=3, 4 rounds": Case([(rr(3, 4, 0.25, "weak"), 4)], FEW),
+    "weak n=3, binary, 30 rounds": Case([(rr(3, 2, 0.75, "weak"), 30)]),
+    "weak n=5, 2 rounds": Case([(rr(5, 3, 0.25, "weak"), 2)], FEW),
+    "weak n=20": Case([(rr(20, 4, 0.5, "weak"), 1)]),
+    "weak n=20, wide alphabet": Case([(rr(20, 50, 0.75, "weak"), 1)]),
+    "strong n=1, 3 rounds": Case([(rr(1, 4, 0.25, "strong"), 3)], INFINITE),
+    "strong n=2, 4 rounds": Case([(rr(2, 3, 0.5, "strong"), 4)], INFINITE),
+    "strong n=3, 20 rounds": Case([(rr(3, 2, 0.999, "strong"), 20)], INFINITE),
+    "strong n=5, 4 rounds": Case([(rr(5, 4, 0.75, "strong"), 4)], INFINITE),
+    "strong n=20": Case([(rr(20, 2, 0.875, "strong"), 1)], INFINITE),
+    "strong n=20, 2 rounds": Case([(rr(20, 3, 0.75, "strong"), 2)], INFINITE),
+    "strong, nobody truthful": Case([(rr(5, 3, 1.0, "strong"), 2)], INFINITE),
+    "conditional n=1": Case([(rr(1, 4, 0.25, "strong-conditional"), 1)], INFINITE),
+    "conditional n=5, 3 rounds": Case([(rr(5, 2, 0.5, "strong-conditional"), 3)], INFINITE),
+    "conditional n=20": Case([(rr(20, 2, 0.9375, "strong-conditional"), 1)], INFINITE),
+    "subsampled ldp n=1, 100 rounds": Case([(Subsampled(ldp(1, 1.0), rate=0.125), 100)]),
+    "subsampled ldp n=2, 30 rounds": Case([(Subsampled(ldp(2, 2.0), population=16), 30)]),
+    "subsampled clones n=5, 6 rounds": Case(
+        [(Subsampled(ldp(5, 1.0, "clones"), population=40), 6)], FEW
+    ),
+    "subsampled ldp n=20, 2 rounds": Case([(Subsampled(ldp(20, 3.0), population=2000), 2)], FEW),
+    "subsampled weak n=3, 4 rounds": Case([(Subsampled(rr(3, 3, 0.5, "weak"), rate=0.25), 4)], FEW),
+    "subsampled strong n=5, 3 rounds": Case(
+        [(Subsampled(rr(5, 3, 0.5, "strong"), population=80), 3)], INFINITE
+    ),
+    "subsampled conditional n=3, 4 rounds": Case(
+        [(Subsampled(rr(3, 3, 0.75, "strong-conditional"), rate=0.5), 4)], INFINITE
+    ),
+    "everybody sampled": Case([(Subsampled(ldp(3, 1.0), population=3), 10)]),
+    "mix of cohorts": Case([(ldp(2, 1.0), 3), (ldp(3, 0.5), 4), (ldp(5, 1.5), 2)], FEW),
+    "mix of analyses": Case([(ldp(3, 1.0), 5), (ldp(3, 1.0, "clones"), 5)], FEW),
+    "mix of mechanisms": Case(
+        [
+            (rr(2, 3, 0.5, "weak"), 2),
+            (ldp(2, 3.0), 3),
+            (Subsampled(ldp(2, 2.0), population=16), 3),
+        ],
+        FEW,
+    ),
+    "mix with infinite losses": Case(
+        [(rr(3, 2, 0.9375, "strong"), 3), (ldp(3, 1.0), 3), (rr(2, 4, 0.25, "weak"), 1)], INFINITE
+    ),
+    "loud round among quiet ones": Case([(ldp(1, 8.0), 1), (ldp(3, 0.125), 20)], FEW),
+}
+
+
+@cache
+def truth_of(name: str) -> tuple[tuple[float, ...], tuple[mpf, ...]]:
+    """The epsilons of a case and the exact deltas."""
+    case = CASES[name]
+    composition = o.Composition([(exact_atoms(m), count) for m, count in case.rounds])
+    most = composition.largest_loss()
+    scale = 1.0 if most == o.mp.inf else float(most)
+    epsilons = tuple(share * scale for share in case.shares)
+    return epsilons, tuple(composition.delta(epsilon) for epsilon in epsilons)
+
+
+def compose(rounds: list[tuple[Mechanism, int]], rtol: float) -> Accountant:
+    accountant = Accountant(rtol=rtol)
+    for mechanism, count in rounds:
+        accountant.compose(mechanism, count)
+    return accountant
+
+
+@cache
+def answer_of(name: str, rtol: float = RTOL) -> tuple[Bounds, ...]:
+    """The library's brackets at the same epsilons."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", AccuracyWarning)  # wide is not dishonest
+        bounds = compose(CASES[name].rounds, rtol).delta_bounds(np.array(truth_of(name)[0]))
+    return tuple(Bounds(*pair) for pair in zip(bounds.lower, bounds.upper, strict=True))
+
+
+def complaint(bounds: Bounds, truth: mpf, slack: mpf = INPUT_ROUNDING) -> str:
+    """Empty if lower <= truth <= upper, else what is wrong and by which factor."""
+    if not (math.isfinite(bounds.lower) and math.isfinite(bounds.upper)):
+        return f"not finite: {bounds}"
+    if not 0.0 <= bounds.lower <= bounds.upper <= 1.0:
+        return f"out of order: {bounds}"
+    if not mpf(float(bounds.upper)) >= truth * (1 - slack):
+        return f"upper {bounds.upper!r} is below the truth by {float(1 - bounds.upper / truth):.3e}"
+    if not mpf(float(bounds.lower)) <= truth * (1 + slack):
+        excess = bounds.lower / truth - 1 if truth else mpf(bounds.lower)
+        return f"lower {bounds.lower!r} is above the truth by {float(excess):.3e}"
+    return ""
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_bounds_contain_the_truth(name: str) -> None:
+    for epsilon, truth, bounds in zip(*truth_of(name), answer_of(name), strict=True):
+        assert not complaint(bounds, truth), (name, epsilon, complaint(bounds, truth))
+
+
+@pytest.mark.parametrize("name", [name for name in CASES if name not in NOT_TIGHT])
+def test_bounds_are_tight(name: str) -> None:
+    epsilons, _ = truth_of(name)
+    for epsilon, bounds in zip(epsilons, answer_of(name), strict=True):
+        if bounds.upper >= TIGHT_ABOVE:
+            width = bounds.upper / bounds.lower - 1.0 if bounds.lower > 0.0 else math.inf
+            assert width <= RTOL, (name, epsilon, bounds, width)
+
+
+def test_cases_reach_tiny_deltas() -> None:
+    smallest = min(delta for name in CASES for delta in truth_of(name)[1] if delta > 0)
+    assert smallest < mpf(10) ** -80
+    decades = {int(o.mp.log10(d)) // 10 for name in CASES for d in truth_of(name)[1] if d > 0}
+    assert decades >= set(range(-9, 0))
+
+
+SHARP = [
+    "ldp n=5, 8 rounds",
+    "clones n=20, 3 rounds",
+    "weak n=3, 4 rounds",
+    "strong n=5, 4 rounds",
+    "conditional n=5, 3 rounds",
+    "subsampled ldp n=20, 2 rounds",
+    "mix of mechanisms",
+]
+
+
+@pytest.mark.parametrize("name", SHARP)
+def test_the_checks_would_notice(name: str) -> None:
+    """At rtol = 2e-4: honest as they stand, and a bound moved by 1e-3 past the truth is caught."""
+    for truth, bounds in zip(truth_of(name)[1], answer_of(name, 2e-4), strict=True):
+        assert not complaint(bounds, truth)
+        if not TIGHT_ABOVE < truth < 0.98:
+            continue
+        assert complaint(Bounds(bounds.lower * (1.0 - 1e-3), bounds.upper / (1.0 + 1e-3)), truth)
+        assert complaint(Bounds(bounds.lower * (1.0 + 1e-3), bounds.upper * (1.0 + 1e-2)), truth)
+
+
+@pytest.mark.parametrize("wrong", [ldp(4, 1.0), ldp(2, 1.0), ldp(3, 1.001), ldp(3, 0.999)])
+def test_the_checks_would_notice_a_wrong_mechanism(wrong: ShuffledLDP) -> None:
+    epsilons, truths = truth_of("ldp n=3, 40 rounds")
+    bounds = compose([(wrong, 40)], RTOL).delta_bounds(epsilons[3])
+    assert complaint(bounds, truths[3])
+
+
+# --- pure DP --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_nothing_is_left_at_the_largest_loss(name: str) -> None:
+    """delta(eps) = 0 exactly from the sum of the largest losses on, and epsilon(0) is that sum."""
+    rounds = CASES[name].rounds
+    accountant = compose(rounds, RTOL)
+    exact = o.Composition([(exact_atoms(m), count) for m, count in rounds]).largest_loss()
+    most = math.fsum(count * mechanism.max_loss for mechanism, count in rounds)
+    if exact == o.mp.inf:
+        at_zero = accountant.epsilon_bounds(0.0)
+        assert at_zero.upper == at_zero.lower == math.inf
+        return
+    assert most == pytest.approx(float(exact), rel=1e-12)
+    assert accountant.delta_bounds(most * (1 + 1e-12)) == Bounds(0.0, 0.0)
+    assert accountant.delta_bounds(2.0 * most) == Bounds(0.0, 0.0)
+    assert accountant.get_epsilon(0.0) == pytest.approx(float(exact), rel=1e-12)
+    assert accountant.get_epsilon(0.0) >= accountant.epsilon_bounds(0.0).lower
+
+
+END_CASES = ["ldp n=5, 8 rounds", "clones n=3, 40 rounds", "weak n=2, 5 rounds"]
+
+
+@pytest.mark.parametrize("name", END_CASES)
+def test_a_hair_below_the_largest_loss(name: str) -> None:
+    """At eps = (1 - 1e-6) L_max one atom is left, and 1 - e^{eps - L} has lost six digits: the
+    bracket is honest (an error of 1e-15 in e^eps0 moves delta by 1e-9), and tight or says so."""
+    rounds = CASES[name].rounds
+    exact = o.Composition([(exact_atoms(m), count) for m, count in rounds])
+    epsilon = (1.0 - 1e-6) * float(exact.largest_loss())
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", AccuracyWarning)
+        bounds = compose(rounds, RTOL).delta_bounds(epsilon)
+    assert not complaint(bounds, exact.delta(epsilon), mpf(10) ** -8)
+    warned = any(issubclass(warning.category, AccuracyWarning) for warning in caught)
+    assert warned or bounds.upper <= (1.0 + RTOL) * bounds.lower
+
+
+# --- epsilon --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "deltas"),
+    [
+        ("ldp n=2, 300 rounds", (0.5, 0.05, 1e-6, 1e-20, 1e-60)),
+        ("weak n=3, 4 rounds", (0.5, 0.05, 1e-2)),
+        ("mix of mechanisms", (0.5, 1e-2, 1e-4)),
+        ("strong n=20", (0.1, 0.05, 1e-3, 1e-20)),
+    ],
+)
+def test_epsilon_bounds_contain_the_truth(name: str, deltas: tuple[float, ...]) -> None:
+    rounds = CASES[name].rounds
+    exact = o.Composition([(exact_atoms(m), count) for m, count in rounds])
+    accountant = compose(rounds, RTOL)
+    for delta in deltas:
+        if exact.delta(1e5) > delta:  # the mass at infinity
+            assert accountant.get_epsilon(delta) == math.inf
+            continue
+        bounds = accountant.epsilon_bounds(delta)
+        assert bounds.lower <= bounds.upper
+        if exact.delta(0.0) > delta:
+            assert exact.delta(bounds.upper) <= delta * (1 + 1e-10)
+            if bounds.lower > 0.0:
+                assert exact.delta(bounds.lower) >= delta * (1 - 1e-10)
+            assert exact.delta(bounds.lower) <= 1.01 * delta or bounds.upper - bounds.lower < 1e-3
+
+
+# --- one PLD --------------------------------------------------------------------------------
+
+PIECES: list[Mechanism] = [
+    ldp(5, 2.0),
+    ldp(20, 1.0, "clones"),
+    rr(5, 4, 0.25, "weak"),
+    rr(5, 4, 0.25, "strong"),
+    rr(5, 4, 0.25, "strong-conditional"),
+    Subsampled(ldp(5, 2.0), population=50),
+    Subsampled(rr(5, 4, 0.25, "strong"), rate=0.125),
+]
+
+
+@pytest.mark.parametrize("mechanism", PIECES, ids=repr)
+@pytest.mark.parametrize("step", [0.001, 0.01, 0.1])
+def test_a_pld_keeps_to_its_side(mechanism: Mechanism, step: float) -> None:
+    """Either side of one round, and of three, on coarse and on fine lattices."""
+    atoms = exact_atoms(mechanism)
+    upper = mechanism.pld(step=step, side=Side.UPPER)
+    lower = mechanism.pld(step=step, side=Side.LOWER)
+    for rounds in (1, 3):
+        exact = o.Composition([(atoms, rounds)])
+        above = upper if rounds == 1 else upper.self_compose(rounds)
+        below = lower if rounds == 1 else lower.self_compose(rounds)
+        for epsilon in (0.0, 0.05, 0.3, 1.0, 2.5):
+            truth = exact.delta(epsilon)
+            assert above.delta(epsilon) >= truth * (1 - INPUT_ROUNDING) - mpf(10) ** -14
+            assert below.delta(epsilon) <= truth * (1 + INPUT_ROUNDING) + mpf(10) ** -14
+
+
+# --- many users -----------------------------------------------------------------------------
+
+FLOAT_CASES: dict[str, tuple[Mechanism, Callable[[], o.FloatPair]]] = {
+    "clones": (ldp(10_000, 4.0, "clones"), lambda: o.clones_float(10_000, 4.0)),
+    "stronger clones": (ldp(10_000, 4.0), lambda: o.stronger_clones_float(10_000, 4.0)),
+    "many clones": (ldp(2_000, 0.5, "clones"), lambda: o.clones_float(2_000, 0.5)),
+    "few clones": (ldp(200, 6.0), lambda: o.stronger_clones_float(200, 6.0)),
+    "strong": (rr(1_000, 4, 0.25, "strong"), lambda: o.strong_float(1_000, 4, 0.25)),
+    "conditional": (
+        rr(1_000, 4, 0.25, "strong-conditional"),
+        lambda: o.strong_float(1_000, 4, 0.25, conditional=True),
+    ),
+    "weak": (rr(200, 4, 0.25, "weak"), lambda: o.weak_float(200, 4, 0.25)),
+    "subsampled clones": (
+        Subsampled(ldp(1_000, 3.0, "clones"), population=100_000),
+        lambda: o.subsampled_float(o.clones_float(1_000, 3.0), 0.01),
+    ),
+    "subsampled weak": (
+        Subsampled(rr(100, 4, 0.25, "weak"), rate=0.125),
+        lambda: o.subsampled_float(o.weak_float(100, 4, 0.25), 0.125),
+    ),
+}
+SCALES = (0.0, 1.0, 3.0, 6.0, 10.0, 18.0)  # epsilons, in standard deviations of one loss
+
+
+@cache
+def float_pair(name: str) -> o.FloatPair:
+    return FLOAT_CASES[name][1]()
+
+
+def loss_scale(pair: o.FloatPair) -> float:
+    seen = (pair[0] > 0.0) & (pair[1] > 0.0)
+    losses = np.log(pair[0][seen] / pair[1][seen])
+    return float(np.sqrt(np.average(losses**2, weights=pair[0][seen])))
+
+
+def check_medium(bounds: Bounds, truth: float, least: float) -> None:
+    if truth < least:
+        return
+    assert not complaint(bounds, mpf(truth), mpf(2 * o.FLOAT_RTOL)), (bounds, truth)
+    assert bounds.upper <= (1.0 + RTOL) * bounds.lower
+
+
+def least_delta(name: str) -> float:
+    """What the float oracle leaves out is far below this."""
+    return 1e-20 if "weak" in name else 1e-90
+
+
+@pytest.mark.parametrize("name", FLOAT_CASES)
+def test_many_users_one_round(name: str) -> None:
+    pair = float_pair(name)
+    accountant = compose([(FLOAT_CASES[name][0], 1)], RTOL)
+    for multiple in SCALES:
+        epsilon = multiple * loss_scale(pair)
+        truth = o.delta_float(pair, epsilon)
+        check_medium(accountant.delta_bounds(epsilon), truth, least_delta(name))
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("clones", "clones"),
+        ("stronger clones", "weak"),
+        ("strong", "many clones"),
+        ("few clones", "subsampled clones"),
+        ("subsampled weak", "strong"),
+    ],
+)
+def test_many_users_two_rounds(first: str, second: str) -> None:
+    pairs = float_pair(first), float_pair(second)
+    accountant = compose([(FLOAT_CASES[first][0], 1), (FLOAT_CASES[second][0], 1)], RTOL)
+    scale = math.hypot(loss_scale(pairs[0]), loss_scale(pairs[1]))
+    for multiple in SCALES:
+        truth = o.delta_two_rounds_float(*pairs, multiple * scale)
+        least = max(least_delta(first), least_delta(second))
+        check_medium(accountant.delta_bounds(multiple * scale), truth, least)
+
+
+@pytest.mark.parametrize(
+    ("name", "rounds", "multiple", "cells"),
+    [
+        ("clones", 10, 2.0, 150),
+        ("clones", 10, 13.2, 1600),
+        ("stronger clones", 20, 16.0, 3200),
+        ("many clones", 12, 16.0, 2400),
+        ("strong", 8, 6.0, 400),
+        ("conditional", 4, 3.0, 400),
+        ("weak", 6, 8.0, 400),
+        ("subsampled clones", 40, 20.0, 800),
+        ("subsampled weak", 20, 10.0, 800),
+    ],
+)
+def test_many_users_many_rounds(name: str, rounds: int, multiple: float, cells: int) -> None:
+    """Deltas to 1e-56 against direct convolution, good to its own estimate of its error."""
+    pair = float_pair(name)
+    epsilon = multiple * math.sqrt(rounds) * loss_scale(pair)
+    truth, doubt = o.delta_direct_float([(pair, rounds)], epsilon, cells)
+    assert 0.0 <= doubt <= 5e-3 * truth
+    bounds = compose([(FLOAT_CASES[name][0], rounds)], RTOL).delta_bounds(epsilon)
+    assert bounds.upper >= truth - doubt and bounds.lower <= truth + doubt
+    assert bounds.upper <= (1.0 + RTOL) * bounds.lower
+
+
+def test_many_users_mixed_rounds() -> None:
+    """A mixed ledger against the textbook accountant, deltas above 1e-9."""
+    ledger = [("stronger clones", 5), ("strong", 3), ("many clones", 4), ("subsampled clones", 30)]
+    accountant = compose([(FLOAT_CASES[name][0], count) for name, count in ledger], RTOL)
+    rounds = [(float_pair(name), count) for name, count in ledger]
+    for epsilon in (0.0, 0.5, 1.5):
+        lower, upper = o.delta_lattice_float(rounds, epsilon, 1e-4)
+        bounds = accountant.delta_bounds(epsilon)
+        assert upper <= 1.06 * lower
+        assert bounds.upper >= lower - 1e-12 and bounds.lower <= upper + 1e-12
+        assert bounds.upper <= (1.0 + RTOL) * bounds.lower
+        assert bounds.upper == pytest.approx((lower + upper) / 2.0, rel=2e-3)

@@ -1,0 +1,364 @@
+"""The oracles against each other, and the facts about pairs that the library builds on.
+
+Exact rational arithmetic: `==` between two canonical pairs means equal H_alpha for every alpha, and
+`dominates` is decided, not sampled. No library code runs here.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from fractions import Fraction as F
+
+import numpy as np
+import oracles as o
+import pytest
+from mpmath import mp, mpf
+
+E0 = F(5, 2)  # e^eps0
+GAMMAS = (F(1, 4), F(2, 3))
+
+
+def tilted_clones(n: int, e0: F, chance: F) -> o.Atoms:
+    theta = (e0 - 1) / (e0 + 1)  # tanh(eps0 / 2)
+    return o.mixture((1 + c, theta, o.binomial(n - 1, c, chance)) for c in range(n))
+
+
+def tilted_reduction(n: int, p: F, beta: F, q: F) -> o.Atoms:
+    alpha = beta / (p - 1)
+    star = 1 - alpha * (p + 1)
+    parts = []
+    for neutral in range(n + 1):
+        for m in range(n - neutral + 1):
+            weight = o.binomial(n, neutral, star / q)
+            weight *= o.binomial(n - neutral, m, 2 * alpha * p / (q - star))
+            weight *= q / n * ((1 + 1 / p) * F(m, 2) + neutral)
+            if weight:
+                theta = (p - 1) * m / ((p + 1) * m + 2 * p * neutral)
+                parts.append((m, theta, weight))
+    return o.mixture(parts)
+
+
+def tilted_weak(n: int, k: int, gamma: F) -> o.Atoms:
+    parts = []
+    for blanket in range(n):
+        for m in range(blanket + 2):
+            lean = (1 - gamma) * k * m / F(2 * (blanket + 1))
+            weight = o.binomial(n - 1, blanket, gamma)
+            weight *= o.binomial(blanket + 1, m, F(2, k)) * (lean + gamma)
+            parts.append((m, lean / (lean + gamma), weight))
+    return o.mixture(parts)
+
+
+# --- enumeration ------------------------------------------------------------------------------
+
+
+def test_histogram_laws_agree() -> None:
+    laws = [[F(1, 2), F(1, 3), F(1, 6)], [F(0), F(1, 4), F(3, 4)], [F(2, 7), F(4, 7), F(1, 7)]]
+    laws = [*laws, laws[0]]
+    exact = o.histogram_law(laws)
+    by_vectors = {key: mass for key, mass in o.histogram_law_by_vectors(laws).items() if mass}
+    assert exact == by_vectors
+    floats = o.shuffled_float(np.array(laws, dtype=float))
+    assert sorted(floats[floats > 0]) == pytest.approx(sorted(map(float, exact.values())))
+
+
+def test_domination_is_decided_exactly() -> None:
+    large, small = o.tilted(2, F(1, 2)), o.tilted(3, F(1, 2))
+    assert o.dominates(large, small) and not o.dominates(small, large)
+    assert o.dominates(large, large)
+    leaking = [(F(1, 100), F(0)), (F(99, 100), F(1))]
+    assert not o.dominates(large, leaking)
+    assert not o.dominates(large, [(q, p) for p, q in leaking])
+
+
+# --- the table of tilted-coin mixtures --------------------------------------------------------
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 6])
+def test_clone_pairs_are_tilted_coins(n: int) -> None:
+    assert o.canonical(o.clones(n, E0)) == o.canonical(tilted_clones(n, E0, 1 / E0))
+    stronger = o.canonical(o.stronger_clones(n, E0))
+    assert stronger == o.canonical(tilted_clones(n, E0, 2 / (E0 + 1)))
+    assert o.dominates(o.clones(n, E0), stronger)
+    worst = (E0 - 1) / (E0 + 1)
+    assert stronger == o.canonical(o.reduction(n, E0, worst, E0))
+
+
+@pytest.mark.parametrize("n", [1, 2, 5])
+@pytest.mark.parametrize(("p", "beta", "q"), [(E0, F(1, 4), E0), (F(3), F(1, 10), F(3, 2))])
+def test_reduction_is_tilted_coins(n: int, p: F, beta: F, q: F) -> None:
+    raw = o.canonical(o.reduction(n, p, beta, q))
+    assert raw == o.canonical(tilted_reduction(n, p, beta, q))
+    assert sum(mass for mass, _ in raw) == 1
+
+
+@pytest.mark.parametrize("gamma", GAMMAS)
+@pytest.mark.parametrize(("n", "k"), [(1, 2), (1, 3), (2, 2), (3, 3), (4, 3), (3, 4)])
+def test_rr_pairs_are_the_protocol(n: int, k: int, gamma: F) -> None:
+    """Both adversaries of k-RR, enumerated, whatever the other users hold."""
+    strong = o.canonical(o.strong(n, k, gamma))
+    weak = o.canonical(o.weak(n, k, gamma))
+    for held in itertools.combinations_with_replacement(range(k), n - 1):
+        views = [o.strong_view(k, gamma, (target, *held)) for target in (0, 1)]
+        assert o.canonical(o.pair_of_views(*views)) == strong
+        views = [o.weak_view(k, gamma, (target, *held)) for target in (0, 1)]
+        assert o.canonical(o.pair_of_views(*views)) == weak
+        laws = [o.rr_law(k, gamma, value) for value in range(k)]
+        only_reports = o.shuffled_pair(laws[0], laws[1], [laws[value] for value in held])
+        assert o.dominates(weak, only_reports)
+    assert o.dominates(strong, weak)
+    assert o.dominates(o.strong(n, k, gamma, conditional=True), strong)
+    coins = [(1 + c, F(1), (1 - gamma) * o.binomial(n - 1, c, 2 * gamma / k)) for c in range(n)]
+    assert strong == o.canonical(o.mixture(coins, null=gamma))
+    assert weak == o.canonical(tilted_weak(n, k, gamma))
+
+
+@pytest.mark.parametrize("gamma", GAMMAS)
+def test_weak_with_two_letters_is_stronger_clones(gamma: F) -> None:
+    e0 = 1 + 2 * (1 - gamma) / gamma
+    for n in (1, 3, 6):
+        assert o.canonical(o.weak(n, 2, gamma)) == o.canonical(o.stronger_clones(n, e0))
+
+
+@pytest.mark.parametrize("gamma", GAMMAS)
+@pytest.mark.parametrize(("n", "k"), [(1, 3), (4, 2), (5, 4), (8, 3)])
+def test_weak_is_the_blanket_lemma(n: int, k: int, gamma: F) -> None:
+    """Balle et al. 2019, Lemma 8, without a concentration inequality, is the weak adversary."""
+    atoms = o.weak(n, k, gamma)
+    for alpha in (F(1), F(9, 8), F(3, 2), F(2), F(5)):
+        assert o.hockey_stick(atoms, alpha) == o.balle_lemma8(n, k, gamma, alpha)
+
+
+def test_clone_pairs_cover_randomised_response() -> None:
+    k, gamma, n = 3, F(1, 2), 4
+    e0 = 1 + k * (1 - gamma) / gamma
+    laws = [o.rr_law(k, gamma, value) for value in range(k)]
+    for held in itertools.combinations_with_replacement(range(k), n - 1):
+        view = o.shuffled_pair(laws[0], laws[1], [laws[value] for value in held])
+        assert o.dominates(o.stronger_clones(n, e0), view)
+    beta = (e0 - 1) / (e0 + k - 1)
+    assert o.dominates(o.reduction(n, e0, beta, e0), o.weak(n, k, gamma))
+    assert o.dominates(o.stronger_clones(n, e0), o.reduction(n, e0, beta, e0))
+
+
+def test_order_of_tilted_coins() -> None:
+    theta = F(3, 5)
+    for m in (1, 2, 5):
+        assert o.dominates(o.tilted(m, theta), o.tilted(m + 1, theta))
+        assert o.dominates(o.tilted(m, theta), o.tilted(m, theta / 2))
+        hidden = o.tilted(m, F(2, 5))
+        revealed = o.mixture([(m, F(1, 5), F(1, 2)), (m, F(3, 5), F(1, 2))])
+        assert o.dominates(revealed, hidden)
+
+
+def test_pairs_are_symmetric() -> None:
+    for atoms in (o.clones(4, E0), o.weak(3, 3, F(1, 4)), o.reduction(4, E0, F(1, 5), F(2))):
+        assert o.canonical(atoms) == o.canonical([(q, p) for p, q in atoms])
+
+
+# --- the published pair with a third outcome --------------------------------------------------
+
+
+def test_third_outcome_pair_is_not_a_bound() -> None:
+    """k = 4, eps0 = 2, n = 30, everybody else at a third value: eps(1e-6) = 1.745, not 1.672."""
+    n, k, e0 = 30, 4, math.exp(2.0)
+    gamma = k / (e0 + k - 1)
+    seen, flat = 1 - gamma + gamma / k, gamma / k
+    # values 2 (held by the others) and 3 are told apart by the histogram; enumerate all of it
+    laws = ([seen, flat, flat, flat], [flat, seen, flat, flat], [flat, flat, seen, flat])
+    attack = o.shuffled_pair(laws[0], laws[1], [laws[2]] * (n - 1))
+    beta = (e0 - 1) / (e0 + k - 1)
+    published = o.third_outcome(n, e0, beta, e0)
+    proven = o.reduction(n, e0, beta, e0)
+
+    def epsilon(atoms: o.Atoms) -> float:
+        masses = np.array(atoms, dtype=float)
+        low, high = 0.0, 2.0
+        for _ in range(40):
+            middle = (low + high) / 2
+            spent = o.delta_float((masses[:, 0], masses[:, 1]), middle)
+            low, high = (middle, high) if spent > 1e-6 else (low, middle)
+        return high
+
+    assert epsilon(attack) == pytest.approx(1.745, abs=5e-4)
+    assert epsilon(published) == pytest.approx(1.672, abs=5e-4)
+    assert epsilon(proven) >= epsilon(attack)
+    assert epsilon(proven) == pytest.approx(2.0, abs=5e-3)
+    weak = np.array(o.weak(n, k, gamma), dtype=float)
+    assert o.delta_float((weak[:, 0], weak[:, 1]), 1.97) == pytest.approx(1e-6, rel=0.5)
+
+
+# --- subsampling ------------------------------------------------------------------------------
+
+
+def test_merged_pair_has_both_halves() -> None:
+    """H_alpha(M||Q) from alpha = 1 upwards, H_alpha(P||(1-r)P + rQ) below; and it is symmetric."""
+    rate = F(2, 7)
+    for atoms in (o.clones(4, E0), o.strong(3, 3, F(1, 3)), o.weak(3, 3, F(1, 3))):
+        merged = o.subsampled(atoms, rate)
+        assert sum(p for p, _ in merged) == sum(q for _, q in merged) == 1
+        above = o.one_sided(atoms, rate)
+        below = [(p, (1 - rate) * p + rate * q) for p, q in atoms]
+        for alpha in (F(1), F(7, 6), F(3, 2), F(2), F(9)):
+            assert o.hockey_stick(merged, alpha) == o.hockey_stick(above, alpha)
+            assert o.hockey_stick(merged, 1 / alpha) == o.hockey_stick(below, 1 / alpha)
+        assert o.canonical(merged) == o.canonical([(q, p) for p, q in merged])
+        assert o.canonical(o.subsampled(atoms, F(1))) == o.canonical(atoms)
+        assert o.dominates(merged, above) and not o.dominates(above, merged)
+
+
+def test_merged_loss_never_exceeds_its_maximum() -> None:
+    rate, e0 = F(1, 5), F(3)
+    ratios = [p / q for p, q in o.canonical(o.subsampled(o.clones(3, e0), rate))]
+    assert max(ratios) == 1 + rate * (e0 - 1) and min(ratios) == 1 / max(ratios)
+
+
+COHORTS = [(2, 1), (3, 1), (3, 2), (4, 2), (4, 3), (5, 2), (5, 4)]
+
+
+@pytest.mark.parametrize(("population", "cohort"), COHORTS)
+def test_subsampled_pairs_cover_the_actual_protocol(population: int, cohort: int) -> None:
+    """Cohorts drawn anew each round from populations of up to 5, shuffled reports only, two rounds.
+
+    k-RR with every choice of the other users' values (up to order); all alpha > 0.
+    """
+    k, gamma, rate = 2, F(1, 2), F(cohort, population)
+    if population <= 4:
+        k = 3
+    e0 = 1 + k * (1 - gamma) / gamma
+    laws = [o.rr_law(k, gamma, value) for value in range(k)]
+    pairs = [
+        o.subsampled(atoms, rate)
+        for atoms in (o.stronger_clones(cohort, e0), o.weak(cohort, k, gamma))
+    ]
+    squares = [o.power(pair, 2) for pair in pairs]
+    views = [
+        o.cohort_pair(laws[0], laws[1], [laws[value] for value in held], cohort)
+        for held in itertools.combinations_with_replacement(range(k), population - 1)
+    ]
+    for view in views:
+        assert sum(p for p, _ in view) == 1
+        assert all(o.dominates(pair, view) for pair in pairs)
+    for first, second in itertools.combinations_with_replacement(views, 2):
+        both = o.product(first, second)  # the other users' values may change between rounds
+        assert all(o.dominates(square, both) for square in squares)
+
+
+def test_one_sided_subsampling_is_violated() -> None:
+    """(rP + (1-r)Q, Q) bounds one round from alpha = 1 upwards, but not two."""
+    population, cohort, k, gamma = 3, 2, 3, F(1, 10)
+    e0 = 1 + k * (1 - gamma) / gamma
+    rate = F(cohort, population)
+    honest = o.stronger_clones(cohort, e0)
+    half = o.one_sided(honest, rate)
+    laws = [o.rr_law(k, gamma, value) for value in range(k)]
+    for held in itertools.combinations_with_replacement(range(k), population - 1):
+        view = o.cohort_pair(laws[0], laws[1], [laws[value] for value in held], cohort)
+        assert o.dominates(half, view, alphas_above=F(1))
+        if held == (2, 2):
+            assert o.violation(o.power(half, 2), o.power(view, 2), F(1)) > F(17, 100)
+        assert o.dominates(o.power(o.subsampled(honest, rate), 2), o.power(view, 2))
+
+
+# --- composition ------------------------------------------------------------------------------
+
+
+def test_power_is_the_plain_product() -> None:
+    atoms = o.weak(2, 3, F(1, 3))
+    plain = [
+        (math.prod(p for p, _ in chosen), math.prod(q for _, q in chosen))
+        for chosen in itertools.product(atoms, repeat=3)
+    ]
+    assert o.power(atoms, 3) == o.canonical(plain)
+
+
+def test_composition_never_formed_equals_the_product() -> None:
+    first, second = o.strong(3, 3, F(1, 3)), o.clones(3, E0)
+    whole = o.product(o.power(first, 3), o.power(second, 2))
+    composition = o.Composition([(first, 3), (second, 2)])
+    for alpha in (F(1, 3), F(1), F(2), E0, E0**2, F(1000)):
+        assert composition.hockey_stick(alpha) == o.hockey_stick(whole, alpha)
+    assert composition.largest_loss() == mp.inf
+    finite = o.Composition([(second, 3)])
+    assert abs(finite.largest_loss() - 3 * mp.log(mpf(5) / 2)) < mpf(10) ** -50
+
+
+@pytest.mark.parametrize("rounds", [1, 2, 7, 260, 501])
+def test_composition_of_local_reports_is_binomial(rounds: int) -> None:
+    """n = 1 is randomised response without a shuffle: delta in closed form, here down to 1e-80."""
+    e0 = o.exp_of(1.25)
+    composition = o.Composition([(o.stronger_clones(1, e0), rounds)])
+    truth = e0 / (e0 + 1)
+    for epsilon in (0.0, 0.3, 0.8 * 1.25 * rounds, 1.25 * rounds - 0.25):
+        closed = mpf(0)
+        for heads in range(rounds + 1):
+            ratio = e0 ** (2 * heads - rounds)
+            mass = math.comb(rounds, heads) * truth**heads * (1 - truth) ** (rounds - heads)
+            closed += mass * max(0, 1 - mp.exp(mpf(epsilon)) / ratio)
+        assert abs(composition.delta(epsilon) - closed) <= mpf(10) ** -35 * closed
+    assert composition.delta(1.25 * rounds) <= mpf(10) ** -50
+
+
+def test_decimal_and_rational_agree() -> None:
+    exact = o.Composition([(o.clones(3, F(5, 2)), 4), (o.weak(2, 3, F(1, 4)), 3)])
+    digits = o.Composition([(o.clones(3, mpf(5) / 2), 4), (o.weak(2, 3, mpf(1) / 4), 3)])
+    for alpha in (F(1), F(3, 2), F(20), F(5, 2) ** 4 * F(10) ** 3 - F(1, 10**9)):
+        truth = o.to_mpf(exact.hockey_stick(alpha))
+        assert abs(digits.hockey_stick(o.to_mpf(alpha)) - truth) <= mpf(10) ** -40 * truth
+
+
+def test_epsilon_inverts_delta() -> None:
+    composition = o.Composition([(o.clones(3, o.exp_of(1.0)), 20)])
+    epsilon = composition.epsilon_at(mpf(10) ** -15)
+    assert abs(composition.delta(epsilon) / mpf(10) ** -15 - 1) < 1e-6
+
+
+# --- medium-sized pairs -----------------------------------------------------------------------
+
+
+def close(value: float, truth: mpf, rtol: float = o.FLOAT_RTOL) -> bool:
+    return abs(value - truth) <= rtol * truth
+
+
+@pytest.mark.parametrize("n", [1, 2, 20])
+@pytest.mark.parametrize("rate", [None, 0.125])
+def test_float_pairs_are_the_exact_ones(n: int, rate: float | None) -> None:
+    eps0, gamma = 1.5, 0.25
+    e0 = o.exp_of(eps0)
+    cases = [
+        (o.clones_float(n, eps0), o.clones(n, e0)),
+        (o.stronger_clones_float(n, eps0), o.stronger_clones(n, e0)),
+        (o.strong_float(n, 3, gamma), o.strong(n, 3, F(1, 4))),
+        (o.strong_float(n, 3, gamma, conditional=True), o.strong(n, 3, F(1, 4), conditional=True)),
+        (o.weak_float(n, 4, gamma), o.weak(n, 4, F(1, 4))),
+        (o.weak_float(n, 2, gamma), o.weak(n, 2, F(1, 4))),
+    ]
+    for pair, atoms in cases:
+        if rate is not None:
+            pair, atoms = o.subsampled_float(pair, rate), o.subsampled(atoms, F(rate))
+        assert math.fsum(pair[0]) == pytest.approx(1.0, abs=1e-12)
+        assert math.fsum(pair[1]) == pytest.approx(1.0, abs=1e-12)
+        one, two = o.Composition([(atoms, 1)]), o.Composition([(atoms, 1), (cases[0][1], 1)])
+        for epsilon in (0.0, 0.1, 0.7, 1.3):
+            assert close(o.delta_float(pair, epsilon), one.delta(epsilon), 1e-8)
+            both = o.delta_two_rounds_float(pair, cases[0][0], epsilon)
+            assert close(both, two.delta(epsilon), 1e-8)
+
+
+def test_large_float_pair_keeps_relative_accuracy() -> None:
+    """n = 260 against 60-digit arithmetic, deltas to 1e-80."""
+    pair = o.stronger_clones_float(260, 0.125)
+    exact = o.stronger_clones(260, o.exp_of(0.125))
+    for epsilon, size in ((0.01, 1e-3), (0.06, 1e-14), (0.12, 1e-63), (0.125 - 1e-9, 1e-80)):
+        truth = o.hockey_stick(exact, o.exp_of(epsilon))
+        assert close(o.delta_float(pair, epsilon), truth, 1e-7 if size == 1e-80 else o.FLOAT_RTOL)
+        assert truth < size
+
+
+def test_lattice_accountant_brackets_the_truth() -> None:
+    pair = o.weak_float(60, 4, 0.25)
+    other = o.strong_float(40, 3, 0.5)
+    exact = o.delta_two_rounds_float(pair, other, 0.8)
+    lower, upper = o.delta_lattice_float([(pair, 1), (other, 1)], 0.8, 1e-5)
+    assert lower <= exact * (1 + 1e-9) and exact * (1 - 1e-9) <= upper <= 1.001 * lower
