@@ -1,0 +1,271 @@
+"""The ledger: order facts, pooling, permutations, bad input, and what a query may return."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pld_shuffle import (
+    PLD,
+    Accountant,
+    Bounds,
+    Mechanism,
+    ShuffledLDP,
+    ShuffledRR,
+    Side,
+    Subsampled,
+)
+from pld_shuffle.trajectory import epsilon_trajectory
+
+NAN = float("nan")
+INF = float("inf")
+
+
+def epsilon(mechanism: Mechanism, rounds: int = 1, delta: float = 1e-6) -> Bounds:
+    return Accountant().compose(mechanism, rounds).epsilon_bounds(delta)
+
+
+# -- order facts, each by post-processing: the lower end of the better may not exceed the upper of the worse
+
+
+@settings(max_examples=15, deadline=None)
+@given(n=st.integers(2, 3000), eps0=st.floats(0.2, 6.0), rounds=st.integers(1, 30))
+def test_more_users_less_eps0_fewer_rounds_never_cost_more(
+    n: int, eps0: float, rounds: int
+) -> None:
+    base = epsilon(ShuffledLDP(eps0, n), rounds)
+    assert epsilon(ShuffledLDP(eps0, 2 * n), rounds).lower <= base.upper
+    assert epsilon(ShuffledLDP(0.8 * eps0, n), rounds).lower <= base.upper
+    assert base.lower <= epsilon(ShuffledLDP(eps0, n), rounds + 1).upper
+    assert base.lower <= epsilon(ShuffledLDP(eps0, n, "clones"), rounds).upper
+    assert base.upper <= rounds * eps0
+
+
+@settings(max_examples=10, deadline=None)
+@given(k=st.integers(2, 9), n=st.integers(2, 2000), gamma=st.floats(0.05, 0.9))
+def test_weaker_adversaries_and_smaller_cohorts_never_cost_more(
+    k: int, n: int, gamma: float
+) -> None:
+    weak = epsilon(ShuffledRR(k, n, gamma=gamma, adversary="weak"), 3)
+    strong = epsilon(ShuffledRR(k, n, gamma=gamma, adversary="strong"), 3)
+    conditional = epsilon(ShuffledRR(k, n, gamma=gamma, adversary="strong-conditional"), 3)
+    assert weak.lower <= strong.upper and strong.lower <= conditional.upper
+    sampled = Subsampled(ShuffledRR(k, n, gamma=gamma, adversary="weak"), rate=0.3)
+    assert epsilon(sampled, 3).lower <= weak.upper
+
+
+def test_weak_binary_rr_is_stronger_clones() -> None:
+    """THEORY section 2: for k = 2 the weak adversary is the clones pair with the stronger rate."""
+    eps0 = 1.7
+    rr = Accountant(rtol=1e-6).compose(ShuffledRR(2, 400, eps0=eps0, adversary="weak"), 5)
+    ldp = Accountant(rtol=1e-6).compose(ShuffledLDP(eps0, 400), 5)
+    one, other = rr.delta_bounds(1.0), ldp.delta_bounds(1.0)
+    assert one.lower <= other.upper and other.lower <= one.upper
+    assert one.upper <= one.lower * (1 + 1e-6)
+
+
+# -- the ledger
+
+
+def test_count_is_repetition_and_order_does_not_matter() -> None:
+    first, second = ShuffledLDP(2.0, 500), ShuffledRR(3, 400, gamma=0.5)
+    at_once = Accountant().compose(first, 3).compose(second, 2)
+    one_by_one = Accountant()
+    for mechanism in (second, first, first, second, first):
+        assert one_by_one.compose(mechanism) is one_by_one
+    assert dict(at_once.ledger) == dict(one_by_one.ledger) == {first: 3, second: 2}
+    for delta in (1e-3, 1e-9, 1e-60):
+        one, other = at_once.epsilon_bounds(delta), one_by_one.epsilon_bounds(delta)
+        assert one.upper == pytest.approx(other.upper, rel=1e-9)
+        assert one.lower == pytest.approx(other.lower, rel=1e-9)
+
+
+def test_a_full_cohort_is_no_subsampling() -> None:
+    plain = ShuffledLDP(2.0, 300)
+    assert epsilon(Subsampled(plain, population=300), 4) == epsilon(plain, 4)
+
+
+def test_queries_change_nothing() -> None:
+    acc = Accountant().compose(ShuffledLDP(2.0, 500), 7)
+    before = acc.epsilon_bounds(1e-6)
+    acc.delta_bounds(np.linspace(0.0, 3.0, 7))
+    acc.epsilon_bounds([1e-3, 1e-30])
+    again = Accountant().compose(ShuffledLDP(2.0, 500), 7)
+    assert acc.epsilon_bounds(1e-6).lower <= before.upper
+    assert again.epsilon_bounds(1e-6) == before and acc.ledger == again.ledger
+
+
+def test_scalars_and_arrays() -> None:
+    acc = Accountant().compose(ShuffledLDP(2.0, 500), 7)
+    assert isinstance(acc.get_delta(0.5), float) and isinstance(acc.get_epsilon(1e-6), float)
+    deltas = acc.delta_bounds(np.array([[0.0, 0.5], [1.0, INF]]))
+    assert deltas.lower.shape == deltas.upper.shape == (2, 2)
+    assert np.all(deltas.lower <= deltas.upper) and np.all(deltas.upper[0] > deltas.upper[1])
+    assert deltas.upper[1, 1] == 0.0
+    assert acc.get_epsilon(np.array([1e-6]))[0] == pytest.approx(acc.get_epsilon(1e-6), rel=1e-3)
+
+
+def test_an_empty_ledger_and_a_report_without_information_cost_nothing() -> None:
+    for acc in (
+        Accountant(),
+        Accountant().compose(ShuffledRR(3, 10, gamma=1.0, adversary="weak"), 9),
+    ):
+        assert acc.delta_bounds(0.0) == Bounds(0.0, 0.0)
+        assert acc.epsilon_bounds(0.0) == Bounds(0.0, 0.0)
+
+
+def test_pure_dp_is_exact() -> None:
+    acc = Accountant().compose(ShuffledLDP(1.0, 1), 50).compose(ShuffledLDP(0.5, 40), 4)
+    assert acc.epsilon_bounds(0.0) == Bounds(52.0, 52.0)
+    assert acc.delta_bounds(52.0) == Bounds(0.0, 0.0)
+    below = acc.delta_bounds(51.9)
+    assert 0.0 < below.lower <= below.upper <= below.lower * 1.001
+    strong = Accountant().compose(ShuffledRR(3, 20, gamma=0.5))
+    assert strong.get_epsilon(0.0) == INF
+    never = (1 - 0.5 / 3) ** 19 * 0.5  # the target tells the truth and nobody shows the other value
+    least = strong.delta_bounds(INF)
+    assert least.lower <= never <= least.upper <= least.lower * (1 + 1e-9)
+
+
+def test_trajectory_is_the_accountant_after_each_prefix() -> None:
+    rows: list[tuple[Mechanism, int]] = [
+        (Subsampled(ShuffledLDP(2.0, 400 + 7 * i), population=10**5), 1 + i % 2) for i in range(60)
+    ]
+    found = epsilon_trajectory(rows, 1e-7, every=7)
+    for i, row in enumerate([*range(7, 61, 7), 60]):
+        acc = Accountant(rtol=1e-5)
+        for mechanism, count in rows[:row]:
+            acc.compose(mechanism, count)
+        truth = acc.epsilon_bounds(1e-7)
+        assert found.rounds[i] == acc.rounds
+        assert found.lower[i] <= truth.upper and truth.lower <= found.upper[i]
+        assert found.upper[i] <= found.lower[i] * 1.001
+
+
+# -- pieces for advanced users
+
+
+def test_plds_know_their_side() -> None:
+    upper, lower = (
+        ShuffledLDP(2.0, 100).pld(step=1e-3, side=side) for side in (Side.UPPER, Side.LOWER)
+    )
+    assert upper.delta(0.5) >= lower.delta(0.5) >= upper.delta(0.5) * 0.999
+    assert upper.self_compose(4).delta(0.5) == pytest.approx(
+        upper.compose(upper).compose(upper).compose(upper).delta(0.5), rel=1e-9
+    )
+    with pytest.raises(ValueError, match="sides differ"):
+        upper.compose(lower)
+    with pytest.raises(ValueError, match="steps differ"):
+        upper.compose(ShuffledLDP(2.0, 100).pld(step=2e-3))
+    with pytest.raises(ValueError, match="read-only"):
+        upper.masses[0] = 1.0
+    assert isinstance(upper, PLD)
+
+
+def test_mechanisms_are_values() -> None:
+    assert ShuffledLDP(2, np.int64(10)) == ShuffledLDP(2.0, 10)
+    assert len({ShuffledLDP(2.0, 10), ShuffledLDP(2.0, 10), ShuffledLDP(2.0, 11)}) == 2
+    for mechanism in (
+        ShuffledLDP(2.0, 10, "clones"),
+        ShuffledRR(4, 10, gamma=0.25),
+        ShuffledRR(4, 10, eps0=2.0, adversary="weak"),
+        Subsampled(ShuffledLDP(2.0, 10), population=100),
+        Subsampled(ShuffledLDP(2.0, 10), rate=0.125),
+    ):
+        assert eval(repr(mechanism)) == mechanism
+        assert set(mechanism.assumptions()) == {"neighbours", "adversary", "analysis", "sampling"}
+
+
+# -- bad input: a clear error that names the argument and shows the value
+
+LDP = ShuffledLDP(2.0, 10)
+BAD: list[tuple[Callable[[], Any], type[Exception], str]] = [
+    *[
+        (lambda v=v: ShuffledLDP(v, 10), ValueError, f"eps0 .*{v!r}")
+        for v in (NAN, INF, -INF, -1.0, 0.0, 0, 701)
+    ],
+    *[
+        (lambda v=v: ShuffledLDP(v, 10), TypeError, "eps0 .*")
+        for v in ("2", None, True, LDP, [1.0], 1j)
+    ],
+    *[(lambda v=v: ShuffledLDP(1.0, v), ValueError, f"n .*{v!r}") for v in (0, -5, 10**14)],
+    *[
+        (lambda v=v: ShuffledLDP(1.0, v), TypeError, "n .*")
+        for v in (2.0, 2.5, NAN, "10", None, True, LDP)
+    ],
+    (lambda: ShuffledLDP(1.0, 10, "best"), ValueError, "analysis .*'best'"),
+    *[(lambda v=v: ShuffledRR(v, 10, gamma=0.5), ValueError, f"k .*{v!r}") for v in (1, 0, -3)],
+    *[(lambda v=v: ShuffledRR(v, 10, gamma=0.5), TypeError, "k .*") for v in (2.0, "3", None)],
+    *[
+        (lambda v=v: ShuffledRR(3, 10, gamma=v), ValueError, f"gamma .*{v!r}")
+        for v in (0.0, -0.1, 1.1, NAN, INF)
+    ],
+    (lambda: ShuffledRR(3, 10, gamma="x"), TypeError, "gamma .*'x'"),  # type: ignore[arg-type]
+    (lambda: ShuffledRR(3, 10, eps0=0.0), ValueError, "eps0 .*0.0"),
+    (lambda: ShuffledRR(3, 10, gamma=0.5, adversary="lazy"), ValueError, "adversary .*'lazy'"),
+    (lambda: ShuffledRR(3, 10), ValueError, "exactly one of gamma and eps0"),
+    (lambda: ShuffledRR(3, 10, gamma=0.5, eps0=1.0), ValueError, "exactly one of gamma and eps0"),
+    *[
+        (lambda v=v: Subsampled(LDP, rate=v), ValueError, f"rate .*{v!r}")
+        for v in (0.0, -0.1, 1.5, NAN)
+    ],
+    (lambda: Subsampled(LDP, population=9), ValueError, "population .*9"),
+    (lambda: Subsampled(LDP, population=20.0), TypeError, "population .*20.0"),  # type: ignore[arg-type]
+    (lambda: Subsampled(LDP), ValueError, "exactly one of population and rate"),
+    (lambda: Subsampled(LDP, rate=0.5, population=20), ValueError, "exactly one of"),
+    (lambda: Subsampled(3.0, rate=0.5), TypeError, "mechanism .*3.0"),  # type: ignore[arg-type]
+    (lambda: Subsampled(Subsampled(LDP, rate=0.5), rate=0.5), TypeError, "mechanism "),
+    (lambda: Accountant(rtol=0.0), ValueError, "rtol .*0.0"),
+    (lambda: Accountant(rtol=NAN), ValueError, "rtol .*nan"),
+    (lambda: Accountant(rtol="fine"), TypeError, "rtol .*'fine'"),  # type: ignore[arg-type]
+    (lambda: Accountant().compose(0.5), TypeError, "mechanism .*0.5"),  # type: ignore[arg-type]
+    *[
+        (lambda v=v: Accountant().compose(LDP, v), error, "count .*")
+        for v, error in ((0, ValueError), (-1, ValueError), (1.0, TypeError), (NAN, TypeError))
+    ],
+    *[
+        (lambda v=v: Accountant().compose(LDP).get_epsilon(v), ValueError, "delta .*")
+        for v in (-1e-9, 1.1, NAN, INF, [0.5, 2.0])
+    ],
+    *[
+        (lambda v=v: Accountant().compose(LDP).get_epsilon(v), TypeError, "delta .*")
+        for v in ("1e-6", None, LDP, True)
+    ],
+    *[
+        (lambda v=v: Accountant().compose(LDP).get_delta(v), ValueError, "epsilon .*")
+        for v in (-0.1, NAN, [1.0, NAN])
+    ],
+    (lambda: Accountant().compose(LDP).get_delta("1"), TypeError, "epsilon .*'1'"),
+    (lambda: LDP.pld(step=0.0), ValueError, "step .*0.0"),
+    (lambda: LDP.pld(side="upper"), TypeError, "side .*'upper'"),  # type: ignore[arg-type]
+    (lambda: LDP.pld(missed=0.5), ValueError, "missed .*0.5"),
+    (lambda: LDP.pld(step=1e-9), MemoryError, "step"),
+    (lambda: LDP.pld().self_compose(0), ValueError, "count .*0"),
+    (lambda: LDP.pld().compose(1.0), TypeError, "other .*1.0"),  # type: ignore[arg-type]
+    (lambda: LDP.pld().delta(NAN), ValueError, "epsilon .*nan"),
+    (lambda: epsilon_trajectory([], 1e-6), ValueError, "rounds"),
+    (lambda: epsilon_trajectory([(LDP, 1)], 2.0), ValueError, "delta .*2.0"),
+    (lambda: epsilon_trajectory([(LDP, 0)], 1e-6), ValueError, "count .*0"),
+    (lambda: epsilon_trajectory([(LDP, 1)], 1e-6, every=0), ValueError, "every .*0"),
+]
+
+
+@pytest.mark.parametrize("call,error,message", BAD, ids=[str(i) for i in range(len(BAD))])
+def test_bad_input_is_refused(
+    call: Callable[[], Any], error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        call()
+
+
+def test_a_refused_round_is_not_half_added() -> None:
+    acc = Accountant().compose(LDP)
+    with pytest.raises(ValueError):
+        acc.compose(LDP, 0)
+    assert acc.ledger == ((LDP, 1),) and math.isfinite(acc.get_epsilon(1e-6))

@@ -1,0 +1,88 @@
+"""Kernels against plain Python, compiled and not, and the windows against exact tails."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from pld_shuffle import kernels
+from pld_shuffle.tails import chernoff_window, hoeffding_window
+
+
+def plain(kernel):  # type: ignore[no-untyped-def]
+    """The Python function behind a kernel."""
+    return getattr(kernel, "py_func", kernel)
+
+
+@pytest.mark.parametrize("m", [2, 4, 30, 62, 64, 66, 100, 1000, 4096])
+def test_central_coin_mass(m: int) -> None:
+    exact = Fraction(math.comb(m, m // 2), 2**m)
+    for kernel in (kernels.central_coin_mass, plain(kernels.central_coin_mass)):
+        assert abs(Fraction(kernel(m)) / exact - 1) < 2e-15
+
+
+@pytest.mark.parametrize("n,p", [(1, 0.3), (50, 0.02), (1000, 0.5), (300, 0.97)])
+def test_binomial_pmf(n: int, p: float) -> None:
+    low, high = max(0, int(n * p) - 40), min(n, int(n * p) + 40)
+    weights = [
+        math.comb(n, x) * Fraction(p) ** x * (1 - Fraction(p)) ** (n - x)
+        for x in range(low, high + 1)
+    ]
+    total = sum(weights)
+    for kernel in (kernels.binomial_pmf, plain(kernels.binomial_pmf)):
+        out = np.empty(high - low + 1)
+        kernel(n, p, low, high, out)
+        for found, exact in zip(out, weights, strict=True):
+            assert abs(Fraction(float(found)) / (exact / total) - 1) < 1e-13
+
+
+@pytest.mark.parametrize("window", [chernoff_window, hoeffding_window])
+@pytest.mark.parametrize(
+    "n,p", [(1, 0.5), (10, 0.1), (200, 0.03), (500, 0.6), (400, 1.0), (30, 0.0)]
+)
+@pytest.mark.parametrize("missed", [1e-3, 1e-12, 1e-60])
+def test_windows_hold_the_mass(window, n: int, p: float, missed: float) -> None:  # type: ignore[no-untyped-def]
+    low, high = window(n, p, missed)
+    exact = Fraction(p)
+    mass = [math.comb(n, x) * exact**x * (1 - exact) ** (n - x) for x in range(n + 1)]
+    assert sum(mass[:low]) <= Fraction(missed) and sum(mass[high + 1 :]) <= Fraction(missed)
+    tight = chernoff_window(n, p, missed)
+    loose = hoeffding_window(n, p, missed)
+    assert tight[1] - tight[0] <= loose[1] - loose[0] + 1
+
+
+@pytest.mark.parametrize("rate", [1.0, 0.05])
+def test_cells_compiled_and_plain_agree_with_enumeration(rate: float) -> None:
+    coins = np.array([1, 2, 3, 7, 40], np.int64)
+    bias = np.array([0.7, 0.7, 0.6, 0.7, 0.5])
+    weight = np.array([0.1, 0.2, 0.3, 0.25, 0.15])
+    step = 0.01
+    edges = 2 * rate / (2 * rate + np.expm1(step * np.arange(400)))
+    edges[0] = 2.0
+    for kernel in (kernels.coin_cells, plain(kernels.coin_cells)):
+        x, y = np.zeros(399), np.zeros(399)
+        centre, top_x, top_y, infinite, _ = kernel(
+            coins, bias, 1 - bias, weight, 1e9, rate, step, edges, 0.7, x, y
+        )
+        expected_x, expected_y, expected_centre = np.zeros(399), np.zeros(399), 0.0
+        expected_top = 0.0
+        for m, theta, w in zip(coins, bias, weight, strict=True):
+            for heads in range(int(m) + 1):
+                t = (2 * heads - m) / m
+                mass = w * math.comb(int(m), heads) / 2.0 ** int(m)
+                if t == 0:
+                    expected_centre += mass
+                elif t == 1 and theta == 0.7:
+                    expected_top += mass
+                elif t > 0:
+                    loss = math.log1p(2 * rate * theta * t / (1 - theta * t))
+                    expected_x[int(loss / step)] += mass * theta * t
+                    expected_y[int(loss / step)] += mass * (1 - theta * t)
+        assert infinite == 0.0 and centre == pytest.approx(expected_centre, rel=1e-14)
+        assert top_x == pytest.approx(expected_top * 0.7, rel=1e-14)
+        assert top_y == pytest.approx(expected_top * 0.3, rel=1e-14)
+        np.testing.assert_allclose(x, expected_x, rtol=1e-13)
+        np.testing.assert_allclose(y, expected_y, rtol=1e-13)

@@ -1,0 +1,44 @@
+"""An independent peer: dp_accounting composes the same single-round pair on its own grid."""
+
+from __future__ import annotations
+
+import math
+import warnings
+
+import pytest
+
+from pld_shuffle import Accountant, ShuffledLDP, ShuffledRR, Side
+from pld_shuffle.mechanisms import CrowdMechanism
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    pld = pytest.importorskip("dp_accounting.pld.privacy_loss_distribution")
+
+
+@pytest.mark.parametrize(
+    "mechanism,rounds",
+    [
+        (ShuffledLDP(2.0, 800), 20),
+        (ShuffledLDP(1.0, 300, "clones"), 50),
+        (ShuffledRR(4, 500, gamma=0.4, adversary="weak"), 10),
+    ],
+)
+def test_dp_accounting_agrees_within_its_grid(mechanism: CrowdMechanism, rounds: int) -> None:
+    one = mechanism.pld(step=mechanism.loss_scale / 400, side=Side.UPPER)
+    grid = mechanism.loss_scale / 100
+    log_p, log_q = {}, {}
+    for i, (loss, mass) in enumerate(zip(one.losses, one.masses, strict=True)):
+        if mass > 1e-25:
+            log_p[i] = math.log(mass)
+            log_q[i] = math.log(mass) - loss
+    settings = dict(value_discretization_interval=grid, use_connect_dots=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        theirs = pld.from_two_probability_mass_functions(log_p, log_q, **settings)
+        composed = theirs.self_compose(rounds)
+    ours = Accountant().compose(mechanism, rounds)
+    for multiple in (1.0, 3.0, 5.0):
+        eps = multiple * math.sqrt(rounds) * mechanism.loss_scale
+        bounds = ours.delta_bounds(eps)
+        found = composed.get_delta_for_epsilon(eps)
+        assert bounds.lower * (1 - 1e-9) <= found <= bounds.upper * (1 + 2e-3) + 1e-12
