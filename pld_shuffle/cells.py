@@ -25,8 +25,8 @@ Array = NDArray[np.float64]
 
 MAX_CELLS = 2**23
 SMALLEST_CELL = 1e-290
-# Losses are log1p of a ratio known to a few ulp, and lattice points are rounded: absolute error below
-# LOSS_ULPS u max(1, |loss|), booked as slack on every formed law.
+# Losses are log1p of a ratio known to a few ulp, and lattice points are rounded: relative error below
+# LOSS_ULPS u, booked as slack on every formed law.
 LOSS_ULPS = 48.0
 
 
@@ -61,7 +61,8 @@ def crowd_pld(
     steps = 0.5 * window * np.sqrt(mixture.coins)
     clipped = np.any(window < np.sqrt(mixture.coins))
     sign = 1.0 if upper else -1.0
-    weight = mixture.weight * (1.0 + sign * ROUNDOFF * (32.0 + 4.0 * steps))
+    rounding = ROUNDOFF * (32.0 + 4.0 * steps + mixture.coins.size)
+    weight = mixture.weight * (1.0 + sign * rounding)
 
     # The largest loss inside the windows sizes the table of cell edges.
     share = np.minimum(1.0, (window + 2.0 / np.sqrt(mixture.coins)) / np.sqrt(mixture.coins))
@@ -83,10 +84,10 @@ def crowd_pld(
     edges = 2.0 * rate / (2.0 * rate + np.expm1(step * np.arange(count + 1)))
     edges[0] = 2.0
     cell_x, cell_y = np.zeros(count + 1), np.zeros(count + 1)
-    top_bias = float(mixture.bias.max())
+    top_gap = float(mixture.gap.min())
     centre, top_x, top_y, infinite, visited = kernels.coin_cells(
         mixture.coins, mixture.bias, mixture.gap, weight, window, rate, step,
-        edges, top_bias, cell_x, cell_y,
+        edges, top_gap, cell_x, cell_y,
     )  # fmt: skip
     sum_x = float(cell_x.sum()) + top_x + infinite
     null = mixture.null + centre + 2.0 * (1.0 - rate) * sum_x
@@ -101,7 +102,7 @@ def crowd_pld(
         kept = np.append(kept, count)
         p = np.append(p, top_y + 2.0 * rate * top_x)
         q = np.append(q, top_y)
-        loss = np.append(loss, math.log1p(2.0 * rate * top_bias / float(mixture.gap.min())))
+        loss = np.append(loss, math.log1p(2.0 * rate * float(mixture.bias.max()) / top_gap))
     mass = np.concatenate((q[::-1], [null], p))
     loss = np.concatenate((-loss[::-1], [0.0], loss))
     cell = np.floor(loss / step).astype(np.int64)
@@ -112,7 +113,9 @@ def crowd_pld(
     infinity = 2.0 * rate * infinite
     if upper:
         infinity += missed
-    slack = LOSS_ULPS * ROUNDOFF * max(1.0, float(loss[-1]))
+    # Sums over atoms and components round the ratio of a cell; merging leaves 1e-14 of a step.
+    summed = ROUNDOFF * (LOSS_ULPS + mixture.coins.size)
+    slack = summed * float(loss[-1]) + 2e-14 * step
     return PLD.build(
         masses, low, step=step, side=side, infinity=infinity, max_loss=top_loss, slack=slack,
         atoms=visited,

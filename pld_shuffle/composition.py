@@ -127,22 +127,25 @@ class Composed:
     def of(cls, lower: SideRun, lower_law: Law, upper: SideRun, upper_law: Law) -> Composed:
         """Put the two sides of one attempt together."""
         slack = max(lower.slack, upper.slack) * (1.0 + 1e-9)
-        infinity = Bounds(lower.infinity, upper.infinity)
+        # Each is 1 - prod (1 - w): a few ulp, and the masses w carry their own allowance.
+        infinity = Bounds(lower.infinity * (1.0 - 2e-15), min(1.0, upper.infinity * (1.0 + 2e-15)))
         return cls(Reader(lower_law), Reader(upper_law), infinity, slack)
 
     def lower(self, eps: float) -> float:
         """Certified lower bound on delta(eps)."""
         if eps == math.inf:
             return float(self._infinity.lower)
-        shift = self._slack + 1e-15 * max(1.0, abs(eps))
-        return float(min(1.0, self._lower.bracket(eps + shift)[0] + self._infinity.lower))
+        shift = self._slack + 1e-15 * eps
+        finite = self._lower.bracket(eps + shift)[0]
+        return float(min(1.0, (finite + self._infinity.lower) * (1.0 - 1e-15)))
 
     def upper(self, eps: float) -> float:
         """Certified upper bound on delta(eps)."""
         if eps == math.inf:
             return float(self._infinity.upper)
-        shift = self._slack + 1e-15 * max(1.0, abs(eps))
-        return float(min(1.0, self._upper.bracket(eps - shift)[1] + self._infinity.upper))
+        shift = self._slack + 1e-15 * eps
+        finite = self._upper.bracket(eps - shift)[1]
+        return float(min(1.0, (finite + self._infinity.upper) * (1.0 + 1e-15)))
 
     def noise(self, eps: float) -> float:
         """Relative size at eps of what windows and transforms may have got wrong."""
@@ -256,7 +259,8 @@ class Composition:
         self._rtol = rtol
         self._rounds = sum(count for _, count in self._ledger)
         self._pure = all(mechanism.max_loss < math.inf for mechanism, _ in self._ledger)
-        self._limit = _exact_sum(self._ledger) if self._pure else None
+        losses = [(mechanism.max_loss, count) for mechanism, count in self._ledger]
+        self._limit = _exact_sum(losses) if self._pure else None
         self.max_loss = _float_above(self._limit) if self._limit is not None else math.inf
         self._recent: list[Composed] = []
 
@@ -296,10 +300,12 @@ class Composition:
         return self._refined(question, sketch, tilt, math.log(delta))
 
     def _below_limit(self) -> float:
-        """The largest float not above the sum of the largest losses."""
-        if self._limit is None:
+        """The sum of the largest losses, rounded downwards."""
+        if not self._pure:
             return math.inf
-        return self.max_loss if self._limit == self.max_loss else math.nextafter(self.max_loss, 0.0)
+        below = _exact_sum([(m.max_loss_below, count) for m, count in self._ledger])
+        near = float(below)
+        return near if near <= below else math.nextafter(near, 0.0)
 
     def _from_recent(self, question: DeltaQuestion | EpsilonQuestion) -> Bounds | None:
         """An earlier composition's answer, if it is tight enough."""
@@ -410,7 +416,7 @@ class SideRun:
                 law = self._reduced([(mechanism, count)], own, count)
                 parts.append((self._moved(law, max(common, own)), 1))
                 reach = max(abs(law.low), abs(law.low + law.mass.size)) * law.step
-                self.slack += 1e-14 * (1.0 + reach)
+                self.slack += 1e-14 * (reach + common)
             widest = max(law.step for law, _ in parts if isinstance(law, Law))
             parts = [(self._moved(law, widest), 1) for law, _ in parts if isinstance(law, Law)]
             return self._reduced(parts, widest, len(parts))
@@ -463,12 +469,13 @@ class SideRun:
         fewer = sum(count for _, count in products)
         ratio = math.floor(plan.step(fewer) / step)
         if ratio >= 2:
-            products = [(self.coarser(law, ratio), count) for law, count in products]
+            products = [(self.coarser(law, ratio, count), count) for law, count in products]
             step = products[0][0].step
         return self._reduced(products, step, fewer)
 
-    def coarser(self, law: Law, ratio: int) -> Law:
-        """`law` on a step `ratio` times as long, by integer arithmetic."""
+    def coarser(self, law: Law, ratio: int, count: int = 1) -> Law:
+        """`law`, used `count` times, on a step `ratio` times as long, by integer arithmetic."""
+        self.slack += 2e-14 * count * ratio * law.step
         index = law.low + np.arange(law.mass.size, dtype=np.int64)
         cell = index // ratio
         return self._placed(law, cell, (index - cell * ratio) * law.step, law.step * ratio)
@@ -489,9 +496,9 @@ class SideRun:
         return convolution.relabelled(law, mass, low, step)
 
 
-def _exact_sum(ledger: Ledger) -> Fraction:
-    """The sum of the rounds' largest losses, exactly: delta is 0 there, and not below."""
-    return sum((count * Fraction(mechanism.max_loss) for mechanism, count in ledger), Fraction(0))
+def _exact_sum(losses: Sequence[tuple[float, int]]) -> Fraction:
+    """The sum of loss * count, exactly: delta is 0 at the sum of the largest losses, and not below."""
+    return sum((count * Fraction(loss) for loss, count in losses), Fraction(0))
 
 
 def _float_above(value: Fraction) -> float:

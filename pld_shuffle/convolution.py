@@ -105,7 +105,7 @@ def relabelled(law: Law, mass: Array, low: int, step: float) -> Law:
         step,
         law.tilt,
         law.log_scale + math.log(total),
-        law.error * math.exp(law.tilt * step + step),
+        law.error * math.exp(law.tilt * step + step) / min(1.0, total),
         law.relative + 64.0 * ROUNDOFF,
     )
 
@@ -230,7 +230,9 @@ class RunningProduct:
         start = (first - self._low) % size
         mass = np.concatenate((mass[start:], mass[:start]))[:width]
         np.maximum(mass, 0.0, out=mass)
-        growth = math.exp(self._laws * (size + 64.0) * ROUNDOFF * 4.0)
+        growth = math.exp(
+            self._laws * (size + 64.0) * ROUNDOFF * 4.0 + self._inherited + self._relative
+        )
         multiplying = math.sqrt(5.0) * 1.01 * ROUNDOFF * self._laws
         error = growth * (
             math.expm1(self._inherited)

@@ -35,6 +35,7 @@ Array = NDArray[np.float64]
 
 ROUNDOFF = 2.0**-53
 MAX_COMPONENTS = 4_000_000
+KEEP_EVERY = 20_000  # components; below, no two numbers of neutral labels are put together
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,7 @@ class CrowdPair:
     """The numbers of the canonical pair (see the module).
 
     gap = 1 - theta and max_loss = log((1 + theta)/(1 - theta)) are given apart, so that they keep their
-    precision: max_loss is exact (eps0 itself) where the pair belongs to an eps0-LDP randomizer.
+    precision. max_loss is exact (eps0 itself) if exact_loss, else rounded upwards.
     """
 
     n: int
@@ -84,6 +85,7 @@ class CrowdPair:
     theta: float
     gap: float
     max_loss: float
+    exact_loss: bool = True
 
     @property
     def trivial(self) -> bool:
@@ -175,7 +177,13 @@ class CrowdPair:
         trials = self.n * (1.0 - self.coin_rate)
         window = 2.0 * (math.sqrt(2.0 * trials * rate * (1.0 - rate) * log_missed) + log_missed)
         relative = window * self.kappa / (self.mean_crowd + self.kappa * trials * rate)
-        parts = max(1, min(math.ceil(window) + 4, math.ceil(relative / resolution.bias_width)))
+        # The loss of an atom at t moves by at most 2 theta t / (1 - theta t) per relative move of theta:
+        # far more than 1 near t = 1 if theta is near 1. Keeping every c is best where it is cheap.
+        relative /= max(self.gap, 1.0 / math.sqrt(self.mean_crowd))
+        every = math.ceil(window) + 4
+        if starts.size * every > KEEP_EVERY:
+            every = min(every, math.ceil(relative / resolution.bias_width))
+        parts = max(1, every)
         room = starts.size * parts * 2
         if room > MAX_COMPONENTS:
             raise MemoryError(

@@ -61,7 +61,7 @@ def central_coin_mass(m):
 
 
 @jit
-def coin_cells(coins, bias, gap, weight, reach, rate, step, edges, top_bias, cell_x, cell_y):
+def coin_cells(coins, bias, gap, weight, reach, rate, step, edges, top_gap, cell_x, cell_y):
     """Sum the heads-side atoms of a mixture of tilted coins into cells of the privacy loss.
 
     Component j: coins[j] >= 1 fair coins, bias theta = bias[j], gap[j] = 1 - theta (given apart so
@@ -71,7 +71,7 @@ def coin_cells(coins, bias, gap, weight, reach, rate, step, edges, top_bias, cel
     holds the atoms with edges[i] >= y > edges[i+1] (edges fall from 1).
 
     Atoms beyond t = reach / sqrt(m) are skipped. Returns (mass at t = 0, x-mass of the atoms at t = 1
-    with bias top_bias, their y-mass, fair mass at infinite loss, atoms visited). b comes from a
+    with gap at most top_gap, their y-mass, fair mass at infinite loss, atoms visited). b comes from a
     recurrence started at the centre: relative error at most 3 u (steps + 4).
     """
     centre = 0.0
@@ -124,7 +124,7 @@ def coin_cells(coins, bias, gap, weight, reach, rate, step, edges, top_bias, cel
         if final == m:
             if rest == 0.0:
                 infinite += b
-            elif theta >= top_bias:
+            elif rest <= top_gap:
                 top_x += b * theta
                 top_y += b * rest
             else:
@@ -187,11 +187,11 @@ def split_neutral(
         value = 1.0
         c = mode
         while True:
-            # weight (m + kappa c), and the same times theta, up to constants: m + kappa c, and m.
+            # weight (m + kappa c), and the same times 1 - theta/bias, up to constants.
             part = (c - low) // width
             term = value * (m + kappa * c)
             mass[part] += term
-            slope[part] += value * m
+            slope[part] += value * kappa * c
             total += term
             if c == high:
                 break
@@ -205,36 +205,34 @@ def split_neutral(
             part = (c - low) // width
             term = value * (m + kappa * c)
             mass[part] += term
-            slope[part] += value * m
+            slope[part] += value * kappa * c
             total += term
         for part in range(parts):
             if mass[part] == 0.0:
                 continue
-            mean_ratio = slope[part] / mass[part]
+            # In terms of 1 - theta/bias = kappa c / (m + kappa c), which keeps its precision at 0.
             least = low + part * width
             most = min(high, least + width - 1)
-            near = m / (m + kappa * least)
-            far = m / (m + kappa * most)
+            near = kappa * least / (m + kappa * least)
+            far = kappa * most / (m + kappa * most)
+            mean_fall = slope[part] / mass[part]
             share = weight[j] * mass[part] / total
-            if upper and near > far:
-                portion = max((mean_ratio - far) / (near - far), 0.0)
-                portion = min(1.0, portion + slop * near / (near - far))
-                ratios = (near, far)
+            pieces = 1
+            falls = (near, 0.0)
+            shares = (share, 0.0)
+            if least < most and upper:
+                portion = max((far - mean_fall) / (far - near), 0.0)
+                portion = min(1.0, portion + slop * far / (far - near))
+                falls = (near, far)
                 shares = (share * portion, share * (1.0 - portion))
                 pieces = 2
-            else:
-                if least == most:
-                    mean_ratio = near
-                elif not upper:
-                    mean_ratio *= 1.0 - slop
-                ratios = (min(mean_ratio, 1.0), 0.0)
-                shares = (share, 0.0)
-                pieces = 1
+            elif least < most:
+                falls = (min(1.0, mean_fall * (1.0 + slop)), 0.0)
             for piece in range(pieces):
                 if shares[piece] > 0.0:
                     coins[used] = count
-                    biases[used] = bias * ratios[piece]
-                    gaps[used] = gap * ratios[piece] + (1.0 - ratios[piece])
+                    biases[used] = bias * (1.0 - falls[piece])
+                    gaps[used] = gap * (1.0 - falls[piece]) + falls[piece]
                     weights[used] = shares[piece]
                     used += 1
     return used
@@ -292,7 +290,7 @@ def merge_upwards(mass, cell, offset, step, tilt, reach, out):
                 merged += fraction * local
                 remaining *= 1.0 - fraction
                 deficit = 0.0
-        if deficit > 1e-15 * merged:
+        if deficit > 1e-14 * step * merged:
             out[target - 1] += merged * math.exp(-tilt * step)
         else:
             out[target] += merged

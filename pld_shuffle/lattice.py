@@ -23,13 +23,13 @@ from .bracket import Side
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 
-# Offsets this close to a lattice point, in units of max(1, |loss|), count as on it (booked in slack).
+# Offsets this close to a lattice point, in units of the loss, count as on it (booked in slack).
 SNAP = 2e-15
 
 
 def snap(cell: Index, offset: Array, step: float) -> tuple[Index, Array]:
     """Put atoms within rounding of a lattice point exactly on it."""
-    tolerance = SNAP * np.maximum(1.0, np.abs(cell) * step)
+    tolerance = SNAP * (np.abs(cell) + 1.0) * step
     above = offset >= step - tolerance
     cell = cell + above
     offset = np.where(above | (offset <= tolerance), 0.0, offset)

@@ -32,6 +32,11 @@ class Mechanism(ABC):
         """The largest finite privacy loss; inf if finite losses are unbounded."""
 
     @property
+    def max_loss_below(self) -> float:
+        """`max_loss` rounded the other way; the same if it is exact."""
+        return self.max_loss * (1.0 - 4e-15)
+
+    @property
     @abstractmethod
     def loss_scale(self) -> float:
         """Rough standard deviation of the loss, only to choose lattice steps; 0 for no loss."""
@@ -85,6 +90,11 @@ class CrowdMechanism(Mechanism):
         return largest_loss(self.pair, self.rate)
 
     @property
+    def max_loss_below(self) -> float:
+        exact = self.rate == 1.0 and self.pair.exact_loss
+        return self.max_loss if exact else super().max_loss_below
+
+    @property
     def loss_scale(self) -> float:
         pair = self.pair
         if pair.trivial:
@@ -100,6 +110,8 @@ class CrowdMechanism(Mechanism):
         )
 
 
+SMALLEST_EPS0, LARGEST_EPS0 = 1e-9, 700.0
+SMALLEST_RATE = 1e-12
 ANALYSES = ("stronger-clones", "clones")
 ADVERSARIES = ("strong", "weak", "strong-conditional")
 _SUBSTITUTION = "neighbouring datasets differ in the value of one user (substitution)"
@@ -112,7 +124,7 @@ class ShuffledLDP(CrowdMechanism):
 
     Parameters
     ----------
-    eps0 : local epsilon, 0 < eps0 <= 700.
+    eps0 : local epsilon, in [1e-9, 700].
     n : users whose reports are shuffled together, the target included; n >= 1.
     analysis : "stronger-clones" (default; clone probability 1/(e^eps0 + 1) per side, proved for every
         eps0-LDP randomizer in docs/theory.md) or "clones" (Feldman, McMillan, Talwar 2021, Thm 3.2).
@@ -184,7 +196,9 @@ class ShuffledRR(CrowdMechanism):
     n: int
     gamma: float
     eps0: float
+    truth: float  # 1 - gamma, kept apart because it may be tiny
     adversary: str
+    given: str  # "gamma" or "eps0": that one is exact, the other rounded
 
     def __init__(
         self,
@@ -200,28 +214,32 @@ class ShuffledRR(CrowdMechanism):
             raise ValueError(
                 f"give exactly one of gamma and eps0, got gamma={gamma!r}, eps0={eps0!r}"
             )
+        object.__setattr__(self, "given", "eps0" if gamma is None else "gamma")
         if gamma is None:
             eps0 = _local_epsilon(eps0)
             shrink = math.exp(-eps0)
             gamma = k * shrink / (1.0 + (k - 1) * shrink)
+            truth = -math.expm1(-eps0) / (1.0 + (k - 1) * shrink)
         else:
             gamma = unit_interval("gamma", gamma)
-            eps0 = math.log1p(k * (1.0 - gamma) / gamma)
+            truth = 1.0 - gamma
+            eps0 = math.log1p(k * truth / gamma) if gamma > 1e-300 else math.inf
+            if not eps0 <= LARGEST_EPS0:
+                raise ValueError(f"gamma must leave eps0 at most {LARGEST_EPS0:g}, got {gamma!r}")
         object.__setattr__(self, "k", k)
         object.__setattr__(self, "n", _crowd_size(n))
         object.__setattr__(self, "gamma", gamma)
         object.__setattr__(self, "eps0", eps0)
+        object.__setattr__(self, "truth", truth)
         object.__setattr__(self, "adversary", choice("adversary", adversary, ADVERSARIES))
 
     def __repr__(self) -> str:
-        from_gamma = math.log1p(self.k * (1.0 - self.gamma) / self.gamma)
-        given = f"gamma={self.gamma!r}" if from_gamma == self.eps0 else f"eps0={self.eps0!r}"
+        given = f"eps0={self.eps0!r}" if self.given == "eps0" else f"gamma={self.gamma!r}"
         return f"ShuffledRR(k={self.k}, n={self.n}, {given}, adversary={self.adversary!r})"
 
     @property
     def pair(self) -> CrowdPair:
-        gamma, k = self.gamma, self.k
-        truth = 1.0 - gamma
+        gamma, k, truth = self.gamma, self.k, self.truth
         coin = 2.0 * gamma / k
         neutral = gamma * (k - 2) / k
         if self.adversary == "weak":
@@ -235,7 +253,8 @@ class ShuffledRR(CrowdMechanism):
                 null=0.0,
                 theta=truth / target_coin,
                 gap=coin / target_coin,
-                max_loss=self.eps0,
+                max_loss=self.eps0 if self.given == "eps0" else self.eps0 * (1.0 + 1e-15),
+                exact_loss=self.given == "eps0",
             )
         conditional = self.adversary == "strong-conditional" and gamma < 1.0
         return CrowdPair(
@@ -303,7 +322,10 @@ class Subsampled(CrowdMechanism):
                 raise ValueError(f"population must be at least n={n}, got {population!r}")
             rate = n / population
         object.__setattr__(self, "mechanism", mechanism)
-        object.__setattr__(self, "sampling_rate", unit_interval("rate", rate))
+        rate = unit_interval("rate", rate)
+        if not rate >= SMALLEST_RATE:
+            raise ValueError(f"rate must be at least {SMALLEST_RATE:g}, got {rate!r}")
+        object.__setattr__(self, "sampling_rate", rate)
         object.__setattr__(self, "population", population)
 
     def __repr__(self) -> str:
@@ -341,8 +363,8 @@ class Subsampled(CrowdMechanism):
 
 def _local_epsilon(value: Any) -> float:
     eps0 = positive_float("eps0", value)
-    if not eps0 <= 700.0:
-        raise ValueError(f"eps0 must be at most 700, got {value!r}")
+    if not SMALLEST_EPS0 <= eps0 <= LARGEST_EPS0:
+        raise ValueError(f"eps0 must be in [{SMALLEST_EPS0:g}, {LARGEST_EPS0:g}], got {value!r}")
     return eps0
 
 

@@ -31,12 +31,12 @@ def chernoff_window(n: int, p: float, missed: float) -> tuple[int, int]:
     if p >= 1.0:
         return n, n
     need = math.log(1.0 / missed) + 1e-6
-    mean = n * p
+    mean, rest_mean = n * p, n * (1.0 - p)  # 1 - p is exact where it matters, for p >= 1/2
 
     def exponent(x: int) -> float:
-        shift = x - mean
+        shift = x - mean if p < 0.5 else (x - n) + rest_mean
         first = x * math.log1p(shift / mean) if x > 0 else 0.0
-        rest = (n - x) * math.log1p(-shift / (n - mean)) if x < n else 0.0
+        rest = (n - x) * math.log1p(-shift / rest_mean) if x < n else 0.0
         return first + rest
 
     # P(X <= x) <= exp(-exponent(x)) below the mean: the largest such x that satisfies the need.
