@@ -177,9 +177,10 @@ class CrowdPair:
         trials = self.n * (1.0 - self.coin_rate)
         window = 2.0 * (math.sqrt(2.0 * trials * rate * (1.0 - rate) * log_missed) + log_missed)
         relative = window * self.kappa / (self.mean_crowd + self.kappa * trials * rate)
-        # The loss of an atom at t moves by at most 2 theta t / (1 - theta t) per relative move of theta:
-        # far more than 1 near t = 1 if theta is near 1. Keeping every c is best where it is cheap.
-        relative /= max(self.gap, 1.0 / math.sqrt(self.mean_crowd))
+        # The loss 2 artanh(x), x = theta t, moves by 2 x / (1 - x^2) per relative move of theta: far more
+        # than by itself near t = 1 if theta is near 1. Few coins get there, at ten deviations.
+        x = self.theta * min(1.0, 10.0 / math.sqrt(self.mean_crowd))
+        relative /= max(1.0 - x, self.gap)
         every = math.ceil(window) + 4
         if starts.size * every > KEEP_EVERY:
             every = min(every, math.ceil(relative / resolution.bias_width))

@@ -222,6 +222,43 @@ def test_the_checks_would_notice_a_wrong_mechanism(wrong: ShuffledLDP) -> None:
     assert complaint(bounds, truths[3])
 
 
+# --- random ledgers -------------------------------------------------------------------------
+
+
+def random_mechanism(rng: np.random.Generator) -> Mechanism:
+    n = int(rng.choice([1, 2, 3, 4, 5, 8, 20]))
+    gamma = float(rng.choice([rng.uniform(0.001, 1.0), 1.0 - 10.0 ** rng.uniform(-6, -1)]))
+    mechanism: ShuffledLDP | ShuffledRR
+    if rng.random() < 1 / 3:
+        analysis = str(rng.choice(["clones", "stronger-clones"]))
+        mechanism = ldp(n, math.exp(rng.uniform(-4.0, 2.5)), analysis)
+    else:
+        adversary = str(rng.choice(["strong", "weak", "strong-conditional"]))
+        mechanism = rr(n, int(rng.choice([2, 3, 4, 10, 1000])), gamma, adversary)
+    if rng.random() < 0.3:
+        return Subsampled(mechanism, rate=float(rng.choice([1.0, 0.5, 0.1, 1e-3, 1e-6])))
+    return mechanism
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_random_ledgers(seed: int) -> None:
+    """Honest and tight on mechanisms that nobody picked."""
+    rng = np.random.default_rng(seed)
+    rounds = []
+    for _ in range(int(rng.choice([1, 1, 2, 3]))):
+        mechanism = random_mechanism(rng)
+        cohort = mechanism.mechanism if isinstance(mechanism, Subsampled) else mechanism
+        rounds.append((mechanism, int(rng.integers(1, 5)) if cohort.n <= 3 else 1))
+    exact = o.Composition([(exact_atoms(m), count) for m, count in rounds])
+    most = min(float(exact.largest_loss()), 5.0 * len(rounds))
+    accountant = compose(rounds, RTOL)
+    for share in (0.0, rng.uniform(0.0, 0.3), rng.uniform(0.3, 0.95)):
+        truth, bounds = exact.delta(share * most), accountant.delta_bounds(share * most)
+        assert not complaint(bounds, truth), (rounds, share, complaint(bounds, truth))
+        wide = bounds.upper > max(TIGHT_ABOVE, (1.0 + RTOL) * bounds.lower)
+        assert not wide, (rounds, share, bounds)
+
+
 # --- pure DP --------------------------------------------------------------------------------
 
 
@@ -248,9 +285,6 @@ END_CASES = [
     "clones n=3, 40 rounds",
     "weak n=2, 5 rounds",
     "subsampled ldp n=2, 30 rounds",
-    "mix of cohorts",
-    "mix of analyses",
-    "loud round among quiet ones",
 ]
 
 

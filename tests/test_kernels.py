@@ -65,7 +65,7 @@ def test_cells_compiled_and_plain_agree_with_enumeration(rate: float) -> None:
     for kernel in (kernels.coin_cells, plain(kernels.coin_cells)):
         x, y = np.zeros(399), np.zeros(399)
         centre, top_x, top_y, infinite, _ = kernel(
-            coins, bias, 1 - bias, weight, 1e9, rate, step, edges, 0.7, x, y
+            coins, bias, 1 - bias, weight, 1e9, rate, step, edges, 1 - 0.7, x, y
         )
         expected_x, expected_y, expected_centre = np.zeros(399), np.zeros(399), 0.0
         expected_top = 0.0
