@@ -12,6 +12,7 @@ splitting the sum is the sum of the splits, and merging them is a merge).
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,29 +40,41 @@ def largest_loss(pair: CrowdPair, rate: float) -> float:
     return math.log1p(2.0 * rate * pair.theta / pair.gap) * (1.0 + 8.0 * ROUNDOFF)
 
 
-def crowd_pld(
-    pair: CrowdPair, *, rate: float, step: float, side: Side, resolution: Resolution, reach: float
-) -> PLD:
-    """The law of `pair` under sampling rate `rate` on the lattice of `step`, certified on `side`.
+@dataclass(frozen=True)
+class Atoms:
+    """Atoms sorted by loss (arrays of one shape), with what was left out on the side they were formed for.
+
+    lower_share : for upper atoms, the share of their mass that is certainly there, if known.
+    """
+
+    mass: Array
+    loss: Array
+    infinite: float
+    missed: float
+    slack: float
+    visited: int
+    lower_share: float | None
+
+
+def crowd_atoms(
+    pair: CrowdPair, *, rate: float, step: float, side: Side, resolution: Resolution
+) -> Atoms:
+    """The atoms of `pair` under sampling rate `rate`, summed per cell of the lattice of `step`.
 
     Cost O(sqrt n) atoms per component (`CrowdPair.mixture`) plus the number of cells. Raises
     MemoryError before allocating if the lattice would exceed MAX_CELLS points.
     """
     upper = side is Side.UPPER
-    top_loss = largest_loss(pair, rate)
     mixture = pair.mixture(side, resolution)
     if mixture.coins.size == 0:
-        return PLD.build(
-            np.array([mixture.null]), 0, step=step, side=side,
-            infinity=mixture.missed if upper else 0.0, max_loss=0.0, slack=0.0,
-        )  # fmt: skip
+        return Atoms(np.array([mixture.null]), np.zeros(1), 0.0, mixture.missed, 0.0, 0, None)
     # Two tails of a fair coin, both masses of each atom: at most 2 * 2 exp(-reach^2/2) / 2 of P-mass.
     coin_missed = resolution.missed / 4.0
     window = math.sqrt(2.0 * math.log(4.0 / coin_missed))
     steps = 0.5 * window * np.sqrt(mixture.coins)
     clipped = np.any(window < np.sqrt(mixture.coins))
     sign = 1.0 if upper else -1.0
-    rounding = ROUNDOFF * (32.0 + 4.0 * steps + mixture.coins.size)
+    rounding = ROUNDOFF * (96.0 + 4.0 * steps + mixture.coins.size)
     weight = mixture.weight * (1.0 + sign * rounding)
 
     # The largest loss inside the windows sizes the table of cell edges.
@@ -105,18 +118,50 @@ def crowd_pld(
         loss = np.append(loss, math.log1p(2.0 * rate * float(mixture.bias.max()) / top_gap))
     mass = np.concatenate((q[::-1], [null], p))
     loss = np.concatenate((-loss[::-1], [0.0], loss))
-    cell = np.floor(loss / step).astype(np.int64)
-    offset = loss - cell * step
-    offset = np.clip(offset, 0.0, step)  # moves a loss by an ulp at most: in slack
-    masses, low = place(mass, cell, offset, step=step, side=side, reach=reach)
     missed = mixture.missed + (coin_missed if clipped else 0.0) + tiny
-    infinity = 2.0 * rate * infinite
-    if upper:
-        infinity += missed
     # Sums over atoms and components round the ratio of a cell; merging leaves 1e-14 of a step.
-    summed = ROUNDOFF * (LOSS_ULPS + mixture.coins.size)
+    summed = ROUNDOFF * (LOSS_ULPS + 2.0 * (mixture.coins.size + float(steps.max())))
     slack = summed * float(loss[-1]) + 2e-14 * step
+    lower_share = mixture.lower_share
+    if lower_share is not None:
+        lower_share *= (1.0 - 3.0 * float(rounding.max())) * (
+            1.0 - (coin_missed if clipped else 0.0)
+        )
+    return Atoms(mass, loss, 2.0 * rate * infinite, missed, slack, visited, lower_share)
+
+
+def placed(atoms: Atoms, *, step: float, side: Side, reach: float, max_loss: float) -> PLD:
+    """The lattice law of `atoms` on `side`."""
+    cell = np.floor(atoms.loss / step).astype(np.int64)
+    offset = np.clip(
+        atoms.loss - cell * step, 0.0, step
+    )  # moves a loss by an ulp at most: in slack
+    masses, low = place(atoms.mass, cell, offset, step=step, side=side, reach=reach)
+    infinity = atoms.infinite + (atoms.missed if side is Side.UPPER else 0.0)
     return PLD.build(
-        masses, low, step=step, side=side, infinity=infinity, max_loss=top_loss, slack=slack,
-        atoms=visited,
+        masses, low, step=step, side=side, infinity=infinity, max_loss=max_loss, slack=atoms.slack,
+        atoms=atoms.visited,
     )  # fmt: skip
+
+
+def crowd_pld(
+    pair: CrowdPair, *, rate: float, step: float, side: Side, resolution: Resolution, reach: float
+) -> PLD:
+    """The law of `pair` under sampling rate `rate` on the lattice of `step`, certified on `side`."""
+    atoms = crowd_atoms(pair, rate=rate, step=step, side=side, resolution=resolution)
+    return placed(atoms, step=step, side=side, reach=reach, max_loss=largest_loss(pair, rate))
+
+
+def crowd_plds(
+    pair: CrowdPair, *, rate: float, step: float, resolution: Resolution, reach: float
+) -> tuple[PLD, PLD]:
+    """The (lower, upper) laws, from one run of the kernel where nothing had to be bucketed."""
+    limit = largest_loss(pair, rate)
+    atoms = crowd_atoms(pair, rate=rate, step=step, side=Side.UPPER, resolution=resolution)
+    upper = placed(atoms, step=step, side=Side.UPPER, reach=reach, max_loss=limit)
+    share = atoms.lower_share
+    if share is None:
+        below = crowd_atoms(pair, rate=rate, step=step, side=Side.LOWER, resolution=resolution)
+    else:
+        below = replace(atoms, mass=share * atoms.mass, infinite=share * atoms.infinite)
+    return placed(below, step=step, side=Side.LOWER, reach=reach, max_loss=limit), upper

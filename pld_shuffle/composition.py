@@ -41,6 +41,7 @@ RELATIVE_DOWN_TO = 1e-100  # rtol is promised for deltas above this
 MAX_ATTEMPTS = 16
 BATCH = 24  # distinct laws multiplied before the step grows
 FEW = 8  # up to so many distinct mechanisms, each gets a lattice of its own
+WAITING_POINTS = 2**23  # of laws formed for both sides, held until the other side needs them
 LEVEL_POINTS = 2**18  # a window of one level
 LEVEL_WORK = 2**21  # window times distinct laws
 
@@ -176,6 +177,8 @@ class DeltaQuestion:
     def width(self, composed: Composed, found: Bounds) -> float:
         if found.upper < RELATIVE_DOWN_TO:
             return 0.0
+        if found.upper < found.lower:
+            raise ArithmeticError(f"inverted bracket {found} at {self}")
         return float(found.upper / found.lower - 1.0) if found.lower > 0.0 else math.inf
 
 
@@ -210,13 +213,13 @@ class EpsilonQuestion:
         return high
 
     def _largest_excluded(self, composed: Composed, upper: float) -> float:
-        """The largest eps near `upper` with lower(eps) >= delta, 0 if none is found.
+        """The largest eps near `upper` with lower(eps) > delta, 0 if none is found.
 
         Far from the tilted mean the certificate eats the lower bound, so the search starts at `upper`.
         """
         stride = 1e-9 * upper if upper < math.inf else 0.0
         high = low = upper
-        while composed.lower(low) < self.delta:
+        while composed.lower(low) <= self.delta:
             if low <= 0.0 or stride == 0.0:
                 return 0.0
             high, low = low, max(0.0, low - stride)
@@ -225,7 +228,7 @@ class EpsilonQuestion:
             middle = 0.5 * (low + high)
             if not low < middle < high:
                 break
-            if composed.lower(middle) >= self.delta:
+            if composed.lower(middle) > self.delta:
                 low = middle
             else:
                 high = middle
@@ -239,6 +242,8 @@ class EpsilonQuestion:
         return math.log(self.delta)
 
     def width(self, composed: Composed, found: Bounds) -> float:
+        if found.upper < found.lower:
+            raise ArithmeticError(f"inverted bracket {found} at {self}")
         # Near the pure-DP limit delta falls to 0 within rounding: there epsilon itself must be known.
         if self.delta < RELATIVE_DOWN_TO or found.upper <= found.lower * (1.0 + EPSILON_WIDTH):
             return 0.0
@@ -334,7 +339,7 @@ class Composition:
             rounds=self._rounds,
             rtol=self._rtol,
             # Where lattices are cheap, brackets may as well be tighter than asked.
-            lattice_effort=1.0 / 16.0 if len(self._ledger) <= FEW else 1.0,
+            lattice_effort=1.0 / 64.0 if len(self._ledger) <= FEW else 1.0,
         )
         best: Bounds | None = None
         width, reason = math.inf, ""
@@ -385,18 +390,26 @@ class Composition:
     # -- composing -------------------------------------------------------------------------------------
 
     def _compose(self, plan: Plan) -> Composed:
-        lower, upper = SideRun(plan, Side.LOWER), SideRun(plan, Side.UPPER)
+        lower, upper = SideRun.pair(plan)
         return Composed.of(lower, lower.run(self._ledger), upper, upper.run(self._ledger))
 
 
 class SideRun:
     """One side of one attempt: forms the laws batch by batch, multiplies, and lets the step grow."""
 
-    def __init__(self, plan: Plan, side: Side) -> None:
+    def __init__(self, plan: Plan, side: Side, formed: dict[tuple[Mechanism, float], PLD]) -> None:
         self._plan = plan
         self._side = side
+        self._formed = formed
+        self._waiting_points = 0
         self._log_finite = 0.0
         self.slack = 0.0
+
+    @classmethod
+    def pair(cls, plan: Plan) -> tuple[SideRun, SideRun]:
+        """The lower and the upper side; what one forms for both, the other picks up."""
+        formed: dict[tuple[Mechanism, float], PLD] = {}
+        return cls(plan, Side.LOWER, formed), cls(plan, Side.UPPER, formed)
 
     @property
     def infinity(self) -> float:
@@ -416,7 +429,7 @@ class SideRun:
                 law = self._reduced([(mechanism, count)], own, count)
                 parts.append((self._moved(law, max(common, own)), 1))
                 reach = max(abs(law.low), abs(law.low + law.mass.size)) * law.step
-                self.slack += 1e-14 * (reach + common)
+                self.slack += 1e-14 * reach + 2e-14 * common
             widest = max(law.step for law, _ in parts if isinstance(law, Law))
             parts = [(self._moved(law, widest), 1) for law, _ in parts if isinstance(law, Law)]
             return self._reduced(parts, widest, len(parts))
@@ -429,12 +442,26 @@ class SideRun:
         """The tilted law of an item; a mechanism is formed here, and its mass and slack booked."""
         if isinstance(item, Law):
             return item
-        pld: PLD = item.form(
-            step=step, side=self._side, resolution=self._plan.resolution, reach=self._plan.reach
-        )
+        pld = self._form(item, step)
         self._log_finite += count * math.log1p(-min(pld.infinity, 1.0 - 1e-16))
         self.slack += count * pld.slack
         return pld.tilted(self._plan.tilt)
+
+    def _form(self, mechanism: Mechanism, step: float) -> PLD:
+        """This side's law of `mechanism`; the other side's is left for it, up to some memory."""
+        waiting = self._formed.pop((mechanism, step), None)
+        if waiting is not None and waiting.side is self._side:
+            return waiting
+        plan = self._plan
+        if self._waiting_points > WAITING_POINTS:
+            return mechanism.form(
+                step=step, side=self._side, resolution=plan.resolution, reach=plan.reach
+            )
+        lower, upper = mechanism.both(step=step, resolution=plan.resolution, reach=plan.reach)
+        mine, other = (lower, upper) if self._side is Side.LOWER else (upper, lower)
+        self._formed[mechanism, step] = other
+        self._waiting_points += other.masses.size
+        return mine
 
     def _reduced(self, items: Sequence[Item], step: float, laws: int) -> Law:
         """The product of all items, on a step that has grown where there were many."""

@@ -39,6 +39,7 @@ MAX_POINTS = 2**23
 TRIM = 1e-17
 MAX_DIRECT = 2e10
 NOTHING = -1e5
+UNDERFLOW = 1e-300
 
 
 def dot(left: Array, right: Array) -> float:
@@ -57,6 +58,7 @@ class Law:
     log_scale: float
     error: float
     relative: float
+    shrunk: float = 0.0  # how much tilted mass (in logs) lower placements have lost on the way
 
     @property
     def mean(self) -> float:
@@ -80,8 +82,11 @@ def tilted(masses: Array, low: int, step: float, tilt: float) -> Law:
     total = float(mass.sum())
     # log, product, difference and exp: relative error of an entry below u (6 + |tilt x| + |exponents|).
     largest = float(np.max(np.where(mass > 0.0, np.abs(tilt * x) + np.abs(exponent), 0.0)))
-    relative = ROUNDOFF * (8.0 + 3.0 * largest)
-    return Law(mass / total, low, step, tilt, peak + math.log(total), 0.0, relative)
+    relative = ROUNDOFF * (8.0 + 4.0 * largest)
+    # What underflows is below the smallest double each.
+    return Law(
+        mass / total, low, step, tilt, peak + math.log(total), masses.size * UNDERFLOW, relative
+    )
 
 
 def _trimmed(law: Law) -> Law:
@@ -106,7 +111,8 @@ def relabelled(law: Law, mass: Array, low: int, step: float) -> Law:
         law.tilt,
         law.log_scale + math.log(total),
         law.error * math.exp(law.tilt * step + step) / min(1.0, total),
-        law.relative + 64.0 * ROUNDOFF,
+        law.relative + (64.0 + 2.0 * step / law.step) * ROUNDOFF,
+        law.shrunk + max(0.0, -math.log(total)),
     )
 
 
@@ -178,7 +184,7 @@ class RunningProduct:
         self._tails = tails
         self._eta = FFT_CONSTANT * ROUNDOFF * math.log2(self._size)
         self._spectrum: NDArray[np.complex128] | None = None
-        self._rounding = self._inherited = self._relative = 0.0
+        self._rounding = self._inherited = self._relative = self._shrunk = 0.0
         self._log_scale = self._scale_size = 0.0
         self._low = 0
         self._laws = 0
@@ -206,7 +212,9 @@ class RunningProduct:
         self._spectrum = factor if self._spectrum is None else self._spectrum * factor
         self._rounding += count * self._eta * math.sqrt(dot(law.mass, law.mass))
         self._inherited += count * math.log1p(law.error)
-        self._relative += count * math.log1p(law.relative)
+        folds = -(-law.mass.size // self._size)
+        self._relative += count * math.log1p(law.relative + folds * ROUNDOFF)
+        self._shrunk += count * law.shrunk
         self._log_scale += count * law.log_scale
         self._scale_size += count * abs(law.log_scale)
         self._low += count * law.low
@@ -235,12 +243,16 @@ class RunningProduct:
         )
         multiplying = math.sqrt(5.0) * 1.01 * ROUNDOFF * self._laws
         error = growth * (
-            math.expm1(self._inherited)
+            # A lower placement is not linear in the noise it met: the noise of one factor is set against
+            # the other factors before their placements shrank them.
+            math.expm1(self._inherited) * math.exp(self._shrunk)
             + 2.0 * self._tails.tail
             + math.sqrt(size) * (self._rounding + (multiplying + 2.0 * self._eta) * norm)
         )
         relative = math.expm1(self._relative) + 4.0 * ROUNDOFF * self._scale_size
-        return Law(mass, first, self._step, self._tilt, self._log_scale, error, relative)
+        return Law(
+            mass, first, self._step, self._tilt, self._log_scale, error, relative, self._shrunk
+        )
 
 
 def product(factors: list[tuple[Law, int]], tail: float) -> Law:
@@ -292,10 +304,13 @@ def direct_product(factors: list[tuple[Law, int]]) -> Law:
                 law.tilt,
                 result.log_scale + law.log_scale,
                 # Products below the smallest double are lost: far less than 1e-290 in all.
-                result.error + law.error * (1.0 + result.error) + 1e-290,
+                (result.error + law.error * (1.0 + result.error))
+                * math.exp(result.shrunk + law.shrunk)
+                + 1e-290,
                 (1.0 + result.relative) * (1.0 + law.relative) * (1.0 + 2.0 * terms * ROUNDOFF)
                 - 1.0
                 + 4.0 * ROUNDOFF * abs(result.log_scale + law.log_scale),
+                result.shrunk + law.shrunk,
             )
     assert result is not None
     return result
@@ -380,7 +395,9 @@ class Reader:
             1.0 + abs(law.log_scale) + 2.0 * abs(law.tilt * eps) + abs(exponent)
         )
         wrong = self._peak * law.error
-        scale = math.exp(min(exponent, 700.0))
+        if exponent > 600.0:  # too far below the tilted mean to say anything
+            return 0.0, math.inf
+        scale = math.exp(exponent)
         lower = max(0.0, value * (1.0 - relative) - wrong) * scale * (1.0 - relative)
         upper = (value * (1.0 + relative) + wrong) * scale * (1.0 + relative)
-        return lower, upper
+        return lower, upper + UNDERFLOW

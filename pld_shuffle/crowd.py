@@ -57,7 +57,8 @@ class CoinMixture:
     """Components (coins, bias, gap = 1 - bias, weight), a null mass, and the mass left out.
 
     For a lower bound weights sum to at most 1 - null, for an upper bound `missed` is the P-mass that
-    must be put at infinite loss. All arrays have one shape (components,).
+    must be put at infinite loss. All arrays have one shape (components,). `lower_share` of an upper
+    mixture: where nothing was bucketed, this share of it is a lower mixture, so one kernel run serves both.
     """
 
     coins: NDArray[np.int64]
@@ -66,6 +67,7 @@ class CoinMixture:
     weight: Array
     null: float
     missed: float
+    lower_share: float | None = None
 
 
 @dataclass(frozen=True)
@@ -127,9 +129,10 @@ class CrowdPair:
         # Relative rounding of each entry; see binomial_pmf. The sum's error is at most the same.
         mode = int(self.coin_rate * self.n)
         distance = np.abs(np.arange(low, high + 1) - mode)
-        pmf *= 1.0 + sign * ROUNDOFF * (8.0 + 3.0 * distance + 3.0 * (pmf @ distance))
+        summing = 6.0 * float(np.sum(pmf * distance)) + pmf.size
+        pmf *= 1.0 + sign * ROUNDOFF * (16.0 + 6.0 * distance + summing)
         # Mass below the window would be worse than anything in it: at infinity for an upper bound. Mass
-        # above it is dominated by what is inside. A lower bound drops both.
+        # above it is dominated by what is inside (without neutral labels). A lower bound drops both.
         below = missed if low > 0 else 0.0
         above = missed if high < self.n - 1 else 0.0
         if not upper:
@@ -154,12 +157,16 @@ class CrowdPair:
         left_out = below
         if self.kappa > 0.0:
             coins, bias, gap, weight = self._split(starts, ends, weight, upper, resolution)
-            left_out += missed
+            left_out += missed + above  # here, more coin labels are not better hidden
         else:
             coins = starts if upper else ends
             bias = np.full(coins.size, self.theta)
             gap = np.full(coins.size, self.gap)
-        return CoinMixture(coins, bias, gap, weight, null, left_out)
+        lower_share = None
+        if upper and self.kappa == 0.0 and starts.size == pmf.size:
+            worst = ROUNDOFF * (16.0 + 6.0 * float(distance.max(initial=0.0)) + summing)
+            lower_share = (1.0 - 3.0 * worst) * (1.0 - below - above)
+        return CoinMixture(coins, bias, gap, weight, null, left_out, lower_share)
 
     def _split(
         self,

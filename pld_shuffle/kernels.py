@@ -22,7 +22,7 @@ def binomial_pmf(n, p, low, high, out):
     """Fill out[i] with Bin(n, p)(low + i) / Bin(n, p)([low, high]); 0 < p < 1.
 
     Ratio recurrence outwards from the mode; the scale is the walked sum, never lgamma. The relative
-    rounding error of an entry is at most 3 u (|x - mode| + 2) plus that of the sum.
+    rounding error of an entry is at most 5 u (|x - mode| + 2) plus that of the sum.
     """
     mode = min(max(int((n + 1) * p), low), high)
     odds = p / (1.0 - p)

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .bracket import Side
-from .cells import crowd_pld, largest_loss
+from .cells import crowd_pld, crowd_plds, largest_loss
 from .crowd import CrowdPair, Resolution
 from .pld import PLD
 from .validation import choice, positive_float, positive_int, unit_interval
@@ -46,6 +46,15 @@ class Mechanism(ABC):
         self, *, step: float, side: Side, resolution: Resolution, reach: float = math.inf
     ) -> PLD:
         """The law of the privacy loss on the lattice of `step`, certified on `side`."""
+
+    def both(
+        self, *, step: float, resolution: Resolution, reach: float = math.inf
+    ) -> tuple[PLD, PLD]:
+        """The (lower, upper) laws of `form`."""
+        lower, upper = (
+            self.form(step=step, side=side, resolution=resolution, reach=reach) for side in Side
+        )
+        return lower, upper
 
     @abstractmethod
     def assumptions(self) -> dict[str, str]:
@@ -108,6 +117,11 @@ class CrowdMechanism(Mechanism):
         return crowd_pld(
             self.pair, rate=self.rate, step=step, side=side, resolution=resolution, reach=reach
         )
+
+    def both(
+        self, *, step: float, resolution: Resolution, reach: float = math.inf
+    ) -> tuple[PLD, PLD]:
+        return crowd_plds(self.pair, rate=self.rate, step=step, resolution=resolution, reach=reach)
 
 
 SMALLEST_EPS0, LARGEST_EPS0 = 1e-9, 700.0
@@ -256,7 +270,7 @@ class ShuffledRR(CrowdMechanism):
                 max_loss=self.eps0 if self.given == "eps0" else self.eps0 * (1.0 + 1e-15),
                 exact_loss=self.given == "eps0",
             )
-        conditional = self.adversary == "strong-conditional" and gamma < 1.0
+        conditional = self.adversary == "strong-conditional"
         return CrowdPair(
             n=self.n,
             coin_rate=coin,

@@ -76,6 +76,7 @@ class PLD:
             raise ValueError(f"epsilon must not be nan, got {epsilon!r}")
         read = convolution.Reader(self.tilted(0.0))
         upper = self.side is Side.UPPER
+        sign = -1.0 if upper else 1.0
         flat = values.ravel()
         out = np.empty(flat.size)
         for i, eps in enumerate(flat):
@@ -83,7 +84,9 @@ class PLD:
                 out[i] = self.infinity
             else:
                 shift = -self.slack if upper else self.slack
-                low, high = read.bracket(float(eps) + shift)
+                low, high = read.bracket(
+                    float(eps) + shift * (1.0 + 1e-9) + sign * 1e-15 * abs(eps)
+                )
                 out[i] = min(1.0, (high if upper else low) + self.infinity)
         return out.reshape(values.shape) if values.ndim else float(out[0])
 
@@ -120,17 +123,19 @@ def _composed(parts: list[tuple[PLD, int]]) -> PLD:
     upper = first.side is Side.UPPER
     law = convolution.product([(pld.tilted(0.0), count) for pld, count in parts], tail=1e-16)
     scale = math.exp(law.log_scale)
-    masses = law.mass * scale
+    relative = 1.01 * (law.relative + 4.0 * convolution.ROUNDOFF * (1.0 + abs(law.log_scale)))
+    masses = law.mass * scale * (1.0 + relative if upper else 1.0 - relative)
     wrong = law.error * scale
     infinity = compose_infinity([(pld.infinity, count) for pld, count in parts])
     if upper:
-        infinity += wrong
+        infinity = infinity * (1.0 + 2e-15) + wrong
     else:  # remove the possibly invented mass where it counts most
         excess = np.minimum(np.cumsum(masses[::-1]), wrong)[::-1]
         masses = masses - (excess - np.append(excess[1:], 0.0))
         masses = np.maximum(masses, 0.0)
+        infinity *= 1.0 - 2e-15
     return PLD.build(
         masses, law.low, step=first.step, side=first.side, infinity=min(infinity, 1.0),
-        max_loss=sum(count * pld.max_loss for pld, count in parts),
+        max_loss=sum(count * pld.max_loss for pld, count in parts) * (1.0 + 1e-15 * len(parts)),
         slack=sum(count * pld.slack for pld, count in parts),
     )  # fmt: skip

@@ -1,8 +1,8 @@
 """Epsilon spent after each round of a log, certified at every round.
 
 Prefixes between a and 2a rows share one tilt and one pair of lattices. Rows are multiplied in blocks on
-the fine step; finished blocks live on a coarser one. So a prefix costs two short transforms a side, and the log is
-formed about twice in all. A prefix whose bracket comes out wider than rtol is composed on its own.
+the fine step; finished blocks live on a coarser one. So a prefix costs two short transforms a side, and
+the log is formed about twice in all. A prefix whose bracket comes out wider than rtol is composed on its own.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from .bracket import Side
 from .composition import BATCH, Composed, Composition, EpsilonQuestion, Plan, SideRun
 from .convolution import Law, RunningProduct, Tails
 from .mechanisms import Mechanism, as_mechanism
@@ -48,8 +47,8 @@ def epsilon_trajectory(
 ) -> Trajectory:
     """Bounds on epsilon at `delta` after every `every`-th entry of `rounds`, and after the last.
 
-    Parameters: rounds, a non-empty sequence of (mechanism, count) in the order they were run; delta in [0, 1];
-    rtol, as for `Accountant`; progress, called with (entries done, entries in all).
+    Parameters: rounds, a non-empty sequence of (mechanism, count) in the order they were run; delta in
+    [0, 1]; rtol, as for `Accountant`; progress, called with (entries done, entries in all).
     Raises TypeError or ValueError naming the argument. Cost O(len(rounds)) formations and transforms.
     """
     rows = [(as_mechanism(mechanism), positive_int("count", count)) for mechanism, count in rounds]
@@ -134,7 +133,7 @@ class _Run:
         )
         if max(count for _, count in rows) > 4 * BATCH:
             return {}
-        sides = [_Prefix(plan, side, laws, len(rows)) for side in Side]
+        sides = [_Prefix(plan, run, laws, len(rows)) for run in SideRun.pair(plan)]
         question = EpsilonQuestion(self._delta)
         found: dict[int, tuple[float, float]] = {}
         want = set(asked)
@@ -158,8 +157,8 @@ class _Run:
 class _Prefix:
     """One side of a growing prefix: a block on the fine step, finished blocks on the coarse one."""
 
-    def __init__(self, plan: Plan, side: Side, laws: int, rows: int) -> None:
-        self.run = SideRun(plan, side)
+    def __init__(self, plan: Plan, run: SideRun, laws: int, rows: int) -> None:
+        self.run = run
         self._plan = plan
         self._step = plan.step(laws)
         blocks = -(-rows // BATCH) + 1

@@ -101,6 +101,20 @@ def test_queries_change_nothing() -> None:
     assert again.epsilon_bounds(1e-6) == before and acc.ledger == again.ledger
 
 
+def test_an_answer_does_not_depend_on_earlier_questions() -> None:
+    """A composition tilted towards tiny deltas must not answer for large ones beyond its reach."""
+    acc = Accountant().compose(ShuffledLDP(1.0, 1000))
+    acc.delta_bounds(0.999999)
+    for eps in (0.0, 0.01, 0.3):
+        fresh = Accountant(rtol=1e-5).compose(ShuffledLDP(1.0, 1000)).delta_bounds(eps)
+        later = acc.delta_bounds(eps)
+        assert later.lower <= fresh.upper and fresh.lower <= later.upper
+        assert later.upper <= later.lower * 1.001
+    fresh = Accountant(rtol=1e-5).compose(ShuffledLDP(1.0, 1000)).epsilon_bounds(0.01)
+    later = acc.epsilon_bounds(0.01)
+    assert 0.0 < later.lower <= fresh.upper and fresh.lower <= later.upper
+
+
 def test_scalars_and_arrays() -> None:
     acc = Accountant().compose(ShuffledLDP(2.0, 500), 7)
     assert isinstance(acc.get_delta(0.5), float) and isinstance(acc.get_epsilon(1e-6), float)
