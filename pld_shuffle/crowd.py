@@ -88,6 +88,9 @@ class CrowdPair:
     gap: float
     max_loss: float
     exact_loss: bool = True
+    silent_rate: float | None = (
+        None  # 1 - coin_rate - neutral_rate, where it needs its own precision
+    )
 
     @property
     def trivial(self) -> bool:
@@ -129,8 +132,10 @@ class CrowdPair:
         # Relative rounding of each entry; see binomial_pmf. The sum's error is at most the same.
         mode = int(self.coin_rate * self.n)
         distance = np.abs(np.arange(low, high + 1) - mode)
-        summing = 6.0 * float(np.sum(pmf * distance)) + pmf.size
-        pmf *= 1.0 + sign * ROUNDOFF * (16.0 + 6.0 * distance + summing)
+        # ... and the rate itself is rounded: log pmf moves by (x - np) / (1 - p) per relative move of p.
+        stride = 6.0 + 9.0 / (1.0 - self.coin_rate) if self.coin_rate < 1.0 else 0.0
+        summing = stride * float(np.sum(pmf * distance)) + pmf.size
+        pmf *= 1.0 + sign * ROUNDOFF * (16.0 + stride * (1.0 + distance) + summing)
         # Mass below the window would be worse than anything in it: at infinity for an upper bound. Mass
         # above it is dominated by what is inside (without neutral labels). A lower bound drops both.
         below = missed if low > 0 else 0.0
@@ -164,7 +169,8 @@ class CrowdPair:
             gap = np.full(coins.size, self.gap)
         lower_share = None
         if upper and self.kappa == 0.0 and starts.size == pmf.size:
-            worst = ROUNDOFF * (16.0 + 6.0 * float(distance.max(initial=0.0)) + summing)
+            farthest = 1.0 + float(distance.max(initial=0.0))
+            worst = ROUNDOFF * (16.0 + stride * farthest + summing)
             lower_share = (1.0 - 3.0 * worst) * (1.0 - below - above)
         return CoinMixture(coins, bias, gap, weight, null, left_out, lower_share)
 
@@ -180,9 +186,12 @@ class CrowdPair:
         from . import kernels
 
         rate = min(1.0, self.neutral_rate / (1.0 - self.coin_rate))
+        rest_rate = 1.0 - rate
+        if self.silent_rate is not None:
+            rest_rate = self.silent_rate / (1.0 - self.coin_rate)
         log_missed = math.log(12.0 / resolution.missed)
         trials = self.n * (1.0 - self.coin_rate)
-        window = 2.0 * (math.sqrt(2.0 * trials * rate * (1.0 - rate) * log_missed) + log_missed)
+        window = 2.0 * (math.sqrt(2.0 * trials * rate * rest_rate * log_missed) + log_missed)
         relative = window * self.kappa / (self.mean_crowd + self.kappa * trials * rate)
         # The loss 2 artanh(x), x = theta t, moves by 2 x / (1 - x^2) per relative move of theta: far more
         # than by itself near t = 1 if theta is near 1. Few coins get there, at ten deviations.
@@ -200,7 +209,7 @@ class CrowdPair:
         coins = np.empty(room, np.int64)
         bias, gap, share = np.empty(room), np.empty(room), np.empty(room)
         used = kernels.split_neutral(
-            self.n, rate, self.kappa, self.theta, self.gap, starts, ends, weight, parts,
+            self.n, rate, rest_rate, self.kappa, self.theta, self.gap, starts, ends, weight, parts,
             log_missed, upper, coins, bias, gap, share,
         )  # fmt: skip
         share = share[:used]

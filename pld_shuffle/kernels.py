@@ -142,7 +142,7 @@ def coin_cells(coins, bias, gap, weight, reach, rate, step, edges, top_gap, cell
 def split_neutral(
     n,
     rate,
-    kappa,
+    rest_rate, kappa,
     bias,
     gap,
     first,
@@ -159,7 +159,8 @@ def split_neutral(
     """Split each bucket of crowd sizes by the number c of neutral labels.
 
     Bucket j: sizes first[j] .. final[j], weight[j]. Given m, c has law proportional to
-    Bin(n-m, rate)(c) (m + kappa c), and theta(m, c) = bias m / (m + kappa c). For an upper bound the
+    Bin(n-m, rate)(c) (m + kappa c), rest_rate = 1 - rate, and theta(m, c) = bias m / (m + kappa c). For
+    an upper bound the
     law and theta of final[j] are used with first[j] coins, and inside each of `parts` intervals of c
     the two extreme thetas with the mean theta kept; for a lower bound the law and theta of first[j]
     with final[j] coins, and the mean. The window of c misses at most 3 exp(-log_missed) of the law.
@@ -170,16 +171,16 @@ def split_neutral(
         m = final[j] if upper else first[j]
         count = first[j] if upper else final[j]
         trials = n - m
-        spread = math.sqrt(2.0 * trials * rate * (1.0 - rate) * log_missed) + log_missed
+        spread = math.sqrt(2.0 * trials * rate * rest_rate * log_missed) + log_missed
         mean = trials * rate
         low = max(0, int(mean - spread) - 1)
         high = min(trials, int(mean + spread) + 2)
-        if rate >= 1.0:
+        if rest_rate <= 0.0:
             low = trials
         # Every sum below has relative rounding error under `slop`: recurrence plus summation.
         slop = 5e-16 * (high - low + 8)
         mode = min(max(int((trials + 1) * rate), low), high)
-        odds = rate / (1.0 - rate) if rate < 1.0 else 1.0
+        odds = rate / rest_rate if rest_rate > 0.0 else 1.0
         width = (high - low) // parts + 1
         mass = np.zeros(parts)
         slope = np.zeros(parts)

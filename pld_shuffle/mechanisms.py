@@ -269,6 +269,7 @@ class ShuffledRR(CrowdMechanism):
                 gap=coin / target_coin,
                 max_loss=self.eps0 if self.given == "eps0" else self.eps0 * (1.0 + 1e-15),
                 exact_loss=self.given == "eps0",
+                silent_rate=truth,
             )
         conditional = self.adversary == "strong-conditional"
         return CrowdPair(
