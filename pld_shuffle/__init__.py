@@ -13,6 +13,7 @@ _HOME = {
     "Bounds": "bracket",
     "Side": "bracket",
     "PLD": "pld",
+    "RenyiAccountant": "renyi",
     "Mechanism": "mechanisms",
     "ShuffledLDP": "mechanisms",
     "ShuffledRR": "mechanisms",

@@ -90,6 +90,18 @@ class Accountant:
         """Certified upper bound on epsilon at `delta`; float, or array for an array."""
         return self.epsilon_bounds(delta).upper
 
+    def get_rdp(self, alpha: Any) -> Any:
+        """Upper bound on the Renyi divergence of all rounds at real orders alpha > 1 (they add up).
+
+        What an ideal Renyi accountant would work with; `renyi.RenyiAccountant` is that accountant.
+        """
+        from .renyi import RenyiAccountant
+
+        accountant = RenyiAccountant()
+        for mechanism, count in self.ledger:
+            accountant.compose(mechanism, count)
+        return accountant.get_rdp(alpha)
+
     @property
     def _query(self) -> Composition:
         """The composition of the present ledger; kept so that one tilt serves many questions."""

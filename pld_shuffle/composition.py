@@ -79,7 +79,8 @@ class Plan:
         return Resolution(
             missed=math.exp(max(log_missed, -690.0)),
             crowd_width=2.0 * budget / z_square,
-            bias_width=math.sqrt(4.0 * budget / (z_square * (1.0 + z_square / self.rounds))),
+            bias_width=math.sqrt(8.0 * budget / (z_square * (1.0 + z_square / self.rounds))),
+            pull=z_square / self.rounds,
         )
 
     @property

@@ -35,6 +35,7 @@ Array = NDArray[np.float64]
 
 ROUNDOFF = 2.0**-53
 MAX_COMPONENTS = 4_000_000
+MAX_CUTS = 100_000
 KEEP_EVERY = 20_000  # components; below, no two numbers of neutral labels are put together
 
 
@@ -44,12 +45,14 @@ class Resolution:
 
     missed : P-mass that windows may leave out (it goes to the safe side).
     crowd_width : relative width of a bucket of crowd sizes m; 0 keeps every m.
-    bias_width : relative width of an interval of theta.
+    bias_width : relative width of an interval of theta where most of the mass is.
+    pull : z^2 of one round under the tilt; it says where the mass of theta moves to.
     """
 
     missed: float = 1e-15
     crowd_width: float = 0.0
     bias_width: float = 1e-3
+    pull: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -191,17 +194,17 @@ class CrowdPair:
             rest_rate = self.silent_rate / (1.0 - self.coin_rate)
         log_missed = math.log(12.0 / resolution.missed)
         trials = self.n * (1.0 - self.coin_rate)
-        window = 2.0 * (math.sqrt(2.0 * trials * rate * rest_rate * log_missed) + log_missed)
-        relative = window * self.kappa / (self.mean_crowd + self.kappa * trials * rate)
+        deviation = math.sqrt(trials * rate * rest_rate)
+        reach = math.sqrt(2.0 * log_missed)
+        window = 2.0 * (reach * deviation + log_missed)
+        relative = deviation * self.kappa / (self.mean_crowd + self.kappa * trials * rate)
         # The loss 2 artanh(x), x = theta t, moves by 2 x / (1 - x^2) per relative move of theta: far more
         # than by itself near t = 1 if theta is near 1. Few coins get there, at ten deviations.
         x = self.theta * min(1.0, 10.0 / math.sqrt(self.mean_crowd))
-        relative /= max(1.0 - x, self.gap)
-        every = math.ceil(window) + 4
-        if starts.size * every > KEEP_EVERY:
-            every = min(every, math.ceil(relative / resolution.bias_width))
-        parts = max(1, every)
-        room = starts.size * parts * 2
+        steep = relative / max(1.0 - x, self.gap)
+        cuts = _normal_cuts(resolution.bias_width / steep, -resolution.pull * relative, reach)
+        every = starts.size * (window + 4.0) <= KEEP_EVERY or cuts.size + 1 >= window
+        room = starts.size * (math.ceil(window) + 6 if every else 2 * (cuts.size + 2))
         if room > MAX_COMPONENTS:
             raise MemoryError(
                 f"a mixture of {room} coin components is too large; use a larger rtol or a larger delta"
@@ -209,8 +212,8 @@ class CrowdPair:
         coins = np.empty(room, np.int64)
         bias, gap, share = np.empty(room), np.empty(room), np.empty(room)
         used = kernels.split_neutral(
-            self.n, rate, rest_rate, self.kappa, self.theta, self.gap, starts, ends, weight, parts,
-            log_missed, upper, coins, bias, gap, share,
+            self.n, rate, rest_rate, self.kappa, self.theta, self.gap, starts, ends, weight, cuts,
+            every, log_missed, upper, coins, bias, gap, share,
         )  # fmt: skip
         share = share[:used]
         if upper:
@@ -218,6 +221,22 @@ class CrowdPair:
         else:
             share *= 1.0 - ROUNDOFF * (8.0 + 5.0 * window) - 3.0 * math.exp(-log_missed)
         return coins[:used], bias[:used], gap[:used], share
+
+
+def _normal_cuts(width: float, centre: float, reach: float) -> Array:
+    """Cuts of a normal variable for the least within-interval variance at about `width` in the bulk.
+
+    Widths grow like density^(-1/3), that is exp((d - centre)^2 / 6): where the mass (as tilted around
+    `centre`) is small, intervals may be long. Standardised, ascending; at most MAX_CUTS of them.
+    """
+    span = max(reach, 1.0) * 1.05
+    grid = centre + np.linspace(-2.0 * span, 2.0 * span, 4001)
+    growth = np.exp(np.minimum((grid - centre) ** 2 / 6.0, 60.0))
+    count = np.concatenate(([0.0], np.cumsum(0.5 * (1.0 / growth[1:] + 1.0 / growth[:-1]))))
+    count *= (grid[1] - grid[0]) / max(width, 1e-12)
+    pieces = max(1, min(MAX_CUTS, math.ceil(count[-1])))
+    cuts: Array = np.interp(np.arange(1, pieces) * (count[-1] / pieces), count, grid)
+    return cuts
 
 
 def _pmf_window(n: int, p: float, low: int, high: int) -> Array:

@@ -140,84 +140,72 @@ def coin_cells(coins, bias, gap, weight, reach, rate, step, edges, top_gap, cell
 
 @jit
 def split_neutral(
-    n,
-    rate,
-    rest_rate, kappa,
-    bias,
-    gap,
-    first,
-    final,
-    weight,
-    parts,
-    log_missed,
-    upper,
-    coins,
-    biases,
-    gaps,
-    weights,
-):
+    n, rate, rest_rate, kappa, bias, gap, first, final, weight, cuts, every, log_missed, upper,
+    coins, biases, gaps, weights,
+):  # fmt: skip
     """Split each bucket of crowd sizes by the number c of neutral labels.
 
     Bucket j: sizes first[j] .. final[j], weight[j]. Given m, c has law proportional to
     Bin(n-m, rate)(c) (m + kappa c), rest_rate = 1 - rate, and theta(m, c) = bias m / (m + kappa c). For
-    an upper bound the
-    law and theta of final[j] are used with first[j] coins, and inside each of `parts` intervals of c
-    the two extreme thetas with the mean theta kept; for a lower bound the law and theta of first[j]
-    with final[j] coins, and the mean. The window of c misses at most 3 exp(-log_missed) of the law.
-    Returns the number of components written.
+    an upper bound the law and theta of final[j] are used with first[j] coins, and inside each interval of
+    c the two extreme thetas with the mean theta kept; for a lower bound the law and theta of first[j] with
+    final[j] coins, and the mean. Intervals end at the standardised `cuts`, or hold one c each (`every`). The
+    window of c misses at most 3 exp(-log_missed) of the law. Returns the number of components written.
     """
     used = 0
     for j in range(first.size):
         m = final[j] if upper else first[j]
         count = first[j] if upper else final[j]
         trials = n - m
-        spread = math.sqrt(2.0 * trials * rate * rest_rate * log_missed) + log_missed
+        deviation = math.sqrt(trials * rate * rest_rate)
+        spread = math.sqrt(2.0 * log_missed) * deviation + log_missed
         mean = trials * rate
         low = max(0, int(mean - spread) - 1)
         high = min(trials, int(mean + spread) + 2)
         if rest_rate <= 0.0:
             low = trials
         # Every sum below has relative rounding error under `slop`: recurrence plus summation.
-        slop = 5e-16 * (high - low + 8)
+        slop = 1e-15 * (high - low + 8)
         mode = min(max(int((trials + 1) * rate), low), high)
         odds = rate / rest_rate if rest_rate > 0.0 else 1.0
-        width = (high - low) // parts + 1
-        mass = np.zeros(parts)
-        slope = np.zeros(parts)
-        total = 0.0
+        law = np.empty(high - low + 1)
+        law[mode - low] = 1.0
         value = 1.0
-        c = mode
-        while True:
-            # weight (m + kappa c), and the same times 1 - theta/bias, up to constants.
-            part = (c - low) // width
-            term = value * (m + kappa * c)
-            mass[part] += term
-            slope[part] += value * kappa * c
-            total += term
-            if c == high:
-                break
+        for c in range(mode, high):
             value *= odds * ((trials - c) / (c + 1.0))
-            c += 1
+            law[c + 1 - low] = value
         value = 1.0
-        c = mode
-        while c > low:
+        for c in range(mode, low, -1):
             value *= c / ((trials - c + 1.0) * odds)
-            c -= 1
-            part = (c - low) // width
-            term = value * (m + kappa * c)
-            mass[part] += term
-            slope[part] += value * kappa * c
-            total += term
-        for part in range(parts):
-            if mass[part] == 0.0:
+            law[c - 1 - low] = value
+        total = 0.0
+        for c in range(low, high + 1):
+            total += law[c - low] * (m + kappa * c)
+        c = low
+        cut = 0
+        while c <= high:
+            # One interval [least, most]: its mass and, of that, 1 - theta/bias = kappa c / (m + kappa c),
+            # which keeps its precision at 0.
+            least = c
+            most = c
+            if not every:
+                while cut < cuts.size and mean + cuts[cut] * deviation <= least:
+                    cut += 1
+                most = high
+                if cut < cuts.size:
+                    most = min(high, max(least, int(math.ceil(mean + cuts[cut] * deviation)) - 1))
+            mass = 0.0
+            slope = 0.0
+            while c <= most:
+                mass += law[c - low] * (m + kappa * c)
+                slope += law[c - low] * kappa * c
+                c += 1
+            if mass == 0.0:
                 continue
-            # In terms of 1 - theta/bias = kappa c / (m + kappa c), which keeps its precision at 0.
-            least = low + part * width
-            most = min(high, least + width - 1)
             near = kappa * least / (m + kappa * least)
             far = kappa * most / (m + kappa * most)
-            mean_fall = slope[part] / mass[part]
-            share = weight[j] * mass[part] / total
+            mean_fall = slope / mass
+            share = weight[j] * mass / total
             pieces = 1
             falls = (near, 0.0)
             shares = (share, 0.0)

@@ -60,6 +60,12 @@ class Mechanism(ABC):
     def assumptions(self) -> dict[str, str]:
         """What a guarantee for this mechanism rests on: neighbours, adversary, analysis, sampling."""
 
+    def renyi_divergence(self, alpha: Any) -> Any:
+        """Upper bound on the Renyi divergence of the pair at real orders alpha > 1; see `renyi`."""
+        from .renyi import renyi_divergence
+
+        return renyi_divergence(self, alpha)
+
     def pld(
         self, *, step: float | None = None, side: Side = Side.UPPER, missed: float = 1e-15
     ) -> PLD:
