@@ -39,6 +39,7 @@ SMALLEST_DELTA = 1e-280  # windows cannot follow a delta below this in double pr
 EPSILON_WIDTH = 1e-9  # an epsilon known to so much needs no relative accuracy in delta
 RELATIVE_DOWN_TO = 1e-100  # rtol is promised for deltas above this
 MAX_ATTEMPTS = 16
+UNPROMISED_ATTEMPTS = 3  # below that delta, only so much effort is made, and no warning given
 BATCH = 24  # distinct laws multiplied before the step grows
 FEW = 8  # up to so many distinct mechanisms, each gets a lattice of its own
 WAITING_POINTS = 2**23  # of laws formed for both sides, held until the other side needs them
@@ -75,7 +76,8 @@ class Plan:
     def resolution(self) -> Resolution:
         log_missed = self.log_delta + math.log(0.02 * self.rtol * self.effort / self.rounds)
         z_square = max(1.0, self.sensitivity * self.variance)
-        budget = 0.2 * self.rtol * self.effort
+        # Where the lattice takes next to nothing, buckets may take more.
+        budget = (0.2 if self.lattice_effort == 1.0 else 0.4) * self.rtol * self.effort
         return Resolution(
             missed=math.exp(max(log_missed, -690.0)),
             crowd_width=2.0 * budget / z_square,
@@ -153,6 +155,13 @@ class Composed:
         """Relative size at eps of what windows and transforms may have got wrong."""
         return max(self._lower.noise(eps), self._upper.noise(eps))
 
+    def missed(self, eps: float) -> float:
+        """Relative size at eps of the upper side's mass at infinity, most of it missed by windows."""
+        lower = self.lower(eps)
+        return (
+            float(self._infinity.upper - self._infinity.lower) / lower if lower > 0.0 else math.inf
+        )
+
     def width(self, eps: float) -> float:
         """upper / lower - 1 at eps."""
         lower = self.lower(eps)
@@ -172,11 +181,15 @@ class DeltaQuestion:
         """Where the answer is read off."""
         return self.eps
 
+    def promised(self, found: Bounds) -> bool:
+        """Whether rtol is promised there."""
+        return bool(found.upper >= RELATIVE_DOWN_TO)
+
     def log_delta(self, found: Bounds) -> float:
         return math.log(max(found.lower or found.upper, 1e-300))
 
     def width(self, composed: Composed, found: Bounds) -> float:
-        if found.upper < RELATIVE_DOWN_TO:
+        if found.upper == found.lower:
             return 0.0
         if found.upper < found.lower:
             raise ArithmeticError(f"inverted bracket {found} at {self}")
@@ -239,6 +252,10 @@ class EpsilonQuestion:
         """Where the answer is read off."""
         return float(found.upper)
 
+    def promised(self, found: Bounds) -> bool:
+        """Whether rtol is promised there."""
+        return self.delta >= RELATIVE_DOWN_TO
+
     def log_delta(self, found: Bounds) -> float:
         return math.log(self.delta)
 
@@ -246,7 +263,7 @@ class EpsilonQuestion:
         if found.upper < found.lower:
             raise ArithmeticError(f"inverted bracket {found} at {self}")
         # Near the pure-DP limit delta falls to 0 within rounding: there epsilon itself must be known.
-        if self.delta < RELATIVE_DOWN_TO or found.upper <= found.lower * (1.0 + EPSILON_WIDTH):
+        if found.upper <= found.lower * (1.0 + EPSILON_WIDTH):
             return 0.0
         if found.upper == math.inf:
             return math.inf
@@ -344,7 +361,7 @@ class Composition:
         )
         best: Bounds | None = None
         width, reason = math.inf, ""
-        for _ in range(MAX_ATTEMPTS):
+        for attempt in range(MAX_ATTEMPTS):
             try:
                 composed = self._compose(plan.levelled(len(self._ledger)))
             except MemoryError as error:
@@ -363,8 +380,16 @@ class Composition:
                 found = Bounds(max(found.lower, best.lower), min(found.upper, best.upper))
             best = found
             width = question.width(composed, found)
+            better = min(plan.log_delta, question.log_delta(found))
+            if better < plan.log_delta - 2.0 and found.upper > (1.0 + self._rtol) * found.lower:
+                # delta is far smaller than sketched: what the windows missed may be all of the bracket.
+                plan = replace(plan, log_delta=better)
+                if composed.missed(question.place(found)) > 0.1 * self._rtol:
+                    continue
             if width <= self._rtol:
                 self._recent = [*self._recent[-15:], composed]
+                return found
+            if attempt >= UNPROMISED_ATTEMPTS and not question.promised(found):
                 return found
             if (
                 self._rounds > 1
@@ -377,9 +402,10 @@ class Composition:
             plan = replace(
                 plan,
                 effort=plan.effort * min(0.5, max(1.0 / 64.0, shrink)),
-                log_delta=min(plan.log_delta, question.log_delta(found)),
             )
         assert best is not None
+        if not question.promised(best):
+            return best
         warnings.warn(
             f"{question}: the answer {best} is certified, but delta is known there to {width:.1e} only,"
             f" not to rtol={self._rtol:.1e}{reason}",

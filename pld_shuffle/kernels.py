@@ -193,7 +193,7 @@ def split_neutral(
                     cut += 1
                 most = high
                 if cut < cuts.size:
-                    most = min(high, max(least, int(math.ceil(mean + cuts[cut] * deviation)) - 1))
+                    most = min(high, max(least, math.ceil(mean + cuts[cut] * deviation) - 1))
             mass = 0.0
             slope = 0.0
             while c <= most:

@@ -74,7 +74,7 @@ class Mechanism(ABC):
         Parameters: step, the lattice spacing in units of loss (default: 1/200 of the loss's scale);
         side; missed, the P-mass that windows may leave out (an upper PLD has it at infinity).
         Raises ValueError/TypeError on bad arguments, MemoryError if the lattice would be too large.
-        Complexity O(sqrt n) per crowd size kept.
+        Crowd sizes within 1e-5 of each other share a bucket. Complexity O(sqrt n) per bucket.
         """
         if not isinstance(side, Side):
             raise TypeError(f"side must be a Side, got {side!r}")
@@ -84,7 +84,9 @@ class Mechanism(ABC):
         missed = positive_float("missed", missed)
         if not missed < 0.1:
             raise ValueError(f"missed must be below 0.1, got {missed!r}")
-        return self.form(step=step, side=side, resolution=Resolution(missed=missed))
+        return self.form(
+            step=step, side=side, resolution=Resolution(missed=missed, crowd_width=1e-5)
+        )
 
 
 class CrowdMechanism(Mechanism):

@@ -24,7 +24,9 @@ class Sketch:
 
     def __init__(self, ledger: Sequence[tuple[Mechanism, int]], missed: float) -> None:
         self.missed = missed
-        resolution = Resolution(missed=missed, crowd_width=0.1, bias_width=0.2)
+        resolution = Resolution(
+            missed=missed, crowd_width=min(0.1, -1.0 / math.log(missed)), bias_width=0.2
+        )
         laws = [
             mechanism.form(
                 step=mechanism.loss_scale / POINTS_PER_SCALE, side=Side.UPPER, resolution=resolution

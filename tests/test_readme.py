@@ -39,6 +39,9 @@ def test_commands_run(
     assert main(command.split()) == 0
     printed = capsys.readouterr().out
     if "--sample" in command:
-        line = re.search(r"^  1e-06 .*$", README, re.MULTILINE)
-        assert line is not None and line.group(0) in printed
+        row = re.compile(r"^ +1e-06 +(\S+) +(\S+)$", re.MULTILINE)
+        quoted, found = row.search(README), row.search(printed)
+        assert quoted is not None and found is not None
+        for one, other in zip(quoted.groups(), found.groups(), strict=True):
+            assert float(one) == pytest.approx(float(other), rel=2e-4)
         assert (tmp_path / "spent.png").stat().st_size > 10_000

@@ -1,13 +1,15 @@
-"""Large sizes: a billion users, a million rounds, hundreds of different cohorts; and refusing politely.
+"""Large sizes: a billion users, a million rounds, hundreds of cohorts; and refusing politely.
 
-The truth comes from sums that share neither code nor method with the library (no lattice, no buckets, no
-recurrence over atoms):
+The truth comes from sums that share neither code nor method with the library (no buckets, no tilt,
+no recurrence over atoms):
 
 * one round of n users: given m coin labels, with b(A) = P(Bin(m, 1/2) = A) and the cut c,
-      sum_{A >= c} b(A) ((1 + theta t) - alpha (1 - theta t)) = (1-alpha) P(A >= c) + (1+alpha) theta c b(c) / m,
-  since (2A - m) b(A) = A b(A) - (A+1) b(A+1) telescopes; every m in a window of 1e-40 is summed. The
-  incomplete beta function and the probabilities used are themselves compared with 50-digit sums.
-* rounds with one user: the loss is +-eps0, a lattice law that can be summed exactly.
+      sum_{A >= c} b(A) ((1 + theta t) - alpha (1 - theta t))
+          = (1 - alpha) P(A >= c) + (1 + alpha) theta c b(c) / m,
+  since (2A - m) b(A) = A b(A) - (A+1) b(A+1) telescopes; every m within 7 standard deviations is
+  summed. The incomplete beta function and the probabilities used are compared with 50-digit sums.
+* rounds with one user: the loss is +-eps0, a lattice law that can be summed exactly;
+* 300 cohorts: every atom, losses shared out linearly on two fine lattices, a plain FFT.
 
 No test here looks at a clock.
 """
@@ -69,8 +71,8 @@ def coin_delta(m: np.ndarray, theta: float, epsilon: float) -> np.ndarray:
 
 @cache
 def crowd(n: int, chance: float) -> tuple[np.ndarray, np.ndarray]:
-    """(m, weight) for m - 1 ~ Bin(n-1, chance), all m within 14 standard deviations."""
-    middle, reach = round(n * chance), math.ceil(14.0 * math.sqrt(n * chance * (1.0 - chance)))
+    """(m, weight) for m - 1 ~ Bin(n-1, chance), all m within 7 standard deviations (all but 3e-12)."""
+    middle, reach = round(n * chance), math.ceil(7.0 * math.sqrt(n * chance * (1.0 - chance)))
     others = np.arange(middle - reach, middle + reach + 1, dtype=float)
     return others + 1.0, binomial(np.full(others.size, n - 1.0), others, chance)
 
@@ -126,7 +128,7 @@ def test_the_ingredients() -> None:
         near = float(binomial(BILLION - 1.0, float(others), float(rate)))
         assert near == pytest.approx(float(exact), rel=1e-11)
     _, weight = crowd(BILLION, 2.0 / (math.exp(4.0) + 1.0))
-    assert math.fsum(weight) == pytest.approx(1.0, abs=1e-11)
+    assert math.fsum(weight) == pytest.approx(1.0, abs=2e-11)
 
 
 # -- a billion users ------------------------------------------------------------------------------------
@@ -136,7 +138,7 @@ def test_the_ingredients() -> None:
     "mechanism",
     [
         ShuffledLDP(eps0=4.0, n=BILLION),
-        ShuffledLDP(eps0=1.0, n=BILLION, analysis="clones"),
+        ShuffledLDP(eps0=3.0, n=BILLION, analysis="clones"),
         ShuffledRR(k=4, n=BILLION, gamma=0.25),
         Subsampled(ShuffledLDP(eps0=4.0, n=BILLION), population=100 * BILLION),
         ShuffledLDP(eps0=4.0, n=10**7),
@@ -144,15 +146,13 @@ def test_the_ingredients() -> None:
     ids=["stronger clones", "clones", "strong", "subsampled", "ten million"],
 )
 def test_a_billion_users(mechanism: Mechanism) -> None:
-    for delta in (1e-4, 1e-8, 1e-16):
-        accountant = Accountant().compose(mechanism)
-        epsilon = accountant.get_epsilon(delta)
-        truth = round_delta(mechanism, epsilon)
-        check(accountant.delta_bounds(epsilon), truth, DOUBT)
-        # epsilon itself: delta is passed between the two ends.
+    accountant = Accountant().compose(mechanism)
+    for delta in (1e-6, 1e-16):
         bounds = accountant.epsilon_bounds(delta)
-        assert round_delta(mechanism, bounds.upper) <= delta * (1.0 + DOUBT)
-        assert round_delta(mechanism, bounds.lower) >= delta * (1.0 - DOUBT)
+        truth = round_delta(mechanism, bounds.upper)
+        check(accountant.delta_bounds(bounds.upper), truth, DOUBT)
+        assert truth <= delta * (1.0 + DOUBT)
+    assert round_delta(mechanism, bounds.lower) >= delta * (1.0 - DOUBT)
 
 
 def test_the_checks_would_notice() -> None:
@@ -194,7 +194,7 @@ def one_user_delta(eps0: float, rounds: int, epsilon: float) -> float:
 @pytest.mark.parametrize(("eps0", "rounds"), [(1e-3, 10**6), (4e-3, 10**6), (0.02, 10**5)])
 def test_a_million_rounds_of_one_user(eps0: float, rounds: int) -> None:
     accountant = Accountant().compose(ShuffledLDP(eps0=eps0, n=1), rounds)
-    for delta in (1e-3, 1e-9, 1e-30):
+    for delta in (1e-3, 1e-9, 1e-20):
         epsilon = accountant.get_epsilon(delta)
         # Between lattice points of the truth delta is a sum of the same terms: any epsilon will do.
         truth = one_user_delta(eps0, rounds, epsilon)
@@ -251,18 +251,40 @@ def test_300_distinct_mechanisms_of_one_user() -> None:
         check(accountant.delta_bounds(epsilon), truth, 1e-9, rtol=1e-2)
 
 
+def transformed_delta(pairs: list[o.FloatPair], epsilon: float, cells: int) -> float:
+    """delta of one round of every pair: losses shared out linearly on a lattice of epsilon/cells,
+    one plain FFT. Absolute noise near 1e-15; the error of the lattice is of second order."""
+    step = epsilon / cells
+    places = [np.log(p / q) / step for p, q in pairs]
+    half = sum(math.ceil(np.abs(place).max()) + 1 for place in places)
+    size = 1 << (2 * half + 1).bit_length()
+    transform = np.ones(size // 2 + 1, dtype=complex)
+    for (p, _), place in zip(pairs, places, strict=True):
+        index = np.floor(place).astype(np.int64)
+        share = p * (place - index)
+        law = np.bincount((index + 1) % size, share, size) + np.bincount(
+            index % size, p - share, size
+        )
+        transform *= np.fft.rfft(law)
+    composed = np.fft.irfft(transform, size)[: size // 2]
+    losses = step * np.arange(size // 2)
+    above = losses > epsilon
+    return float(composed[above] @ -np.expm1(epsilon - losses[above]))
+
+
 def test_300_distinct_cohorts() -> None:
-    """Cohorts of 200 ... 499 users against direct convolution of positive numbers, no transform."""
-    sizes = range(200, 500)
+    """Cohorts of 60 ... 359 users against a plain FFT on two fine lattices, extrapolated."""
+    sizes = range(60, 360)
     accountant = Accountant()
     for n in sizes:
         accountant.compose(ShuffledLDP(eps0=1.0, n=n))
     epsilon = accountant.get_epsilon(1e-6)
-    pairs = [(o.stronger_clones_float(n, 1.0), 1) for n in sizes]
-    kept = [((p[p > 1e-18], q[p > 1e-18]), count) for (p, q), count in pairs]
-    truth, doubt = o.delta_direct_float(kept, epsilon, 250)
-    assert 0.0 <= doubt <= 5e-3 * truth
-    check(accountant.delta_bounds(epsilon), truth, doubt / truth + 1e-9)
+    pairs = [o.stronger_clones_float(n, 1.0) for n in sizes]
+    pairs = [(p[p > 1e-19], q[p > 1e-19]) for p, q in pairs]
+    coarse, fine = (transformed_delta(pairs, epsilon, cells) for cells in (1_000, 2_000))
+    truth = (4.0 * fine - coarse) / 3.0
+    assert abs(truth / fine - 1.0) <= 1e-2  # the h^2 term; what is left after it is far less
+    check(accountant.delta_bounds(epsilon), truth, 1e-4)
     rows = [(ShuffledLDP(eps0=1.0, n=n), 1) for n in sizes]
     found = epsilon_trajectory(rows, 1e-6, every=100)
     bounds = accountant.epsilon_bounds(1e-6)
