@@ -1,4 +1,5 @@
-"""The command ``pld-shuffle``: account a training log, or ask for one epsilon or delta.
+"""The command ``pld-shuffle``: account a training log, ask for one epsilon or delta, or compare
+with the bounds of the literature.
 
 Guarantee: every number is printed rounded to the safe side (upper bounds up, lower bounds down);
 ``--json`` prints the doubles themselves.
@@ -12,7 +13,10 @@ Common keys are ``command``, ``assumptions`` (lists of sentences), ``mechanisms`
 accounted, in order, equal neighbours pooled: ``mechanism``, ``count``), ``total_rounds``, ``rtol``,
 ``epsilon_bounds`` (each ``delta``, ``lower``, ``upper``), ``delta_bounds`` (each ``epsilon``,
 ``lower``, ``upper``), ``notes``, ``warnings`` and ``seconds``; ``account`` adds ``log`` and
-``spent`` (each ``round``, ``lower``, ``upper``: epsilon after that round).
+``spent`` (each ``round``, ``lower``, ``upper``: epsilon after that round); ``compare`` adds
+``methods`` (each ``name``, ``source``, ``kind``, ``epsilon``, ``factor`` over the upper bound of
+``epsilon_bounds`` or null, ``note``), the smallest first, and ``not_applicable`` (each ``name``,
+``source``, ``reason``).
 
 Nothing heavy (numpy, numba, matplotlib) is imported before the arguments are known to be sound.
 """
@@ -53,6 +57,8 @@ _TABLE_ROWS = 20
 _CURVE_POINTS = 60
 #: Characters in a line of a picture's title, at most.
 _TITLE_WIDTH = 80
+#: Characters in a line of wrapped text.
+_LINE_WIDTH = 96
 #: Significant digits of a bound in the human-readable output.
 _DIGITS = 6
 
@@ -126,6 +132,16 @@ def _parser() -> _Parser:
     _add_mechanism_flags(delta)
     delta.add_argument("--epsilon", metavar="EPS", nargs="+", required=True, help="e.g. 1")
     _add_output_flags(delta, "delta against epsilon")
+
+    compare = _add_command(
+        commands,
+        "compare",
+        "all published bounds on epsilon that are valid for equal rounds",
+        _compare,
+    )
+    _add_mechanism_flags(compare)
+    compare.add_argument("--delta", metavar="DELTA", required=True, help="e.g. 1e-6")
+    _add_output_flags(compare, "the bounds as bars")
     return parser
 
 
@@ -302,6 +318,30 @@ def _delta(arguments: argparse.Namespace) -> _Report:
     return report
 
 
+def _compare(arguments: argparse.Namespace) -> _Report:
+    (delta,) = _numbers("delta", [arguments.delta], lambda x: 0 < x < 1, "in (0, 1)")
+    rounds, accountant = _equal_rounds(arguments)
+
+    from pld_shuffle.comparison import as_report, compare, draw_comparison
+
+    ((mechanism, count),) = rounds
+    with _blaming(None):
+        comparison = compare(mechanism, delta=delta, rounds=count, rtol=accountant.rtol)
+    report = _common_report("compare", rounds, arguments)
+    tight = comparison.tight
+    report["epsilon_bounds"] = [
+        {"delta": delta, "lower": float(tight.lower), "upper": float(tight.upper)}
+    ]
+    report.update(as_report(comparison))
+    if arguments.plot is not None:
+        height = 1.4 + 0.3 * len(comparison.methods)
+        with _picture(arguments.plot, (8.0, height)) as ax:
+            draw_comparison(comparison, ax)
+            title = textwrap.fill(f"{count:,} x {mechanism!r}", _TITLE_WIDTH)
+            ax.set_title(title, fontsize="small")
+    return report
+
+
 def _equal_rounds(
     arguments: argparse.Namespace,
 ) -> tuple[list[tuple[Mechanism, int]], Accountant]:
@@ -400,13 +440,13 @@ def _progress_bar(rows: int) -> Iterator[Callable[[int, int], None] | None]:
 
 
 @contextlib.contextmanager
-def _picture(path: str) -> Iterator[Any]:
+def _picture(path: str, size: tuple[float, float] = (6.4, 4.2)) -> Iterator[Any]:
     """Axes of a figure that is written to `path`; no window system and no pyplot state."""
     from matplotlib.figure import Figure
 
     from pld_shuffle.plots import save_figure
 
-    figure = Figure(figsize=(6.4, 4.2), layout="constrained")
+    figure = Figure(figsize=size, layout="constrained")
     yield figure.add_subplot()
     try:
         save_figure(figure, path)
@@ -488,8 +528,40 @@ def _human_lines(report: _Report) -> Iterator[str]:
         yield ""
         yield f"Epsilon spent, at delta = {report['epsilon_bounds'][0]['delta']:g}"
         yield from _table("round", report["spent"])
+    if "methods" in report:
+        yield from _comparison_lines(report)
     yield ""
     yield f"Took {report['seconds']:.1f} s."
+
+
+def _comparison_lines(report: _Report) -> Iterator[str]:
+    yield ""
+    yield "Upper bounds on epsilon that are valid here (factor: over the tight upper bound)"
+    rows = [("epsilon", "factor", "bound", "source")]
+    for method in report["methods"]:
+        factor = "" if method["factor"] is None else f"{method['factor']:.3f}"
+        bound = method["name"] + (f" ({method['note']})" if method["note"] else "")
+        rows.append((_upper_text(method["epsilon"]), factor, bound, method["source"]))
+    widths = [max(len(row[i]) for row in rows) for i in range(3)]
+    for epsilon, factor, bound, source in rows:
+        yield (
+            f"  {epsilon.rjust(widths[0])}   {factor.rjust(widths[1])}   "
+            f"{bound.ljust(widths[2])}   {source}"
+        ).rstrip()
+    reasons: dict[str, list[str]] = {}
+    for excluded in report["not_applicable"]:
+        label = f"{excluded['name']} [{excluded['source']}]"
+        reasons.setdefault(excluded["reason"], []).append(label)
+    if reasons:
+        yield ""
+        yield "Not valid here, and why"
+    for reason, names in reasons.items():
+        yield from textwrap.wrap(
+            "; ".join(names) + ":", _LINE_WIDTH, initial_indent="  ", subsequent_indent="  "
+        )
+        yield from textwrap.wrap(
+            reason, _LINE_WIDTH, initial_indent="      ", subsequent_indent="      "
+        )
 
 
 def _with_ranges(texts: Iterable[tuple[str, int]]) -> list[tuple[int, str]]:

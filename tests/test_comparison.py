@@ -1,0 +1,238 @@
+"""The comparison: the issue's numbers, who covers whom, and the command line."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from pld_shuffle import Accountant, ShuffledLDP, ShuffledRR, Subsampled
+from pld_shuffle.cli import main
+from pld_shuffle.comparison import Comparison, compare, draw_comparison
+
+COHORT = Subsampled(ShuffledLDP(eps0=3.0, n=1_000), population=100_000)
+
+
+@pytest.fixture(scope="module")
+def issue() -> Comparison:
+    return compare(COHORT, delta=1e-5, rounds=10_000)
+
+
+def test_the_setting_of_the_papers(issue: Comparison) -> None:
+    """Cohorts of 1000 of 10^5, eps0 = 3, 10^4 rounds, delta = 1e-5."""
+    assert issue["PLD, stronger clones"].epsilon == pytest.approx(0.733, abs=1e-3)
+    assert issue["PLD, clones"].epsilon == pytest.approx(1.0874, abs=1e-3)
+    assert issue["Renyi bound of Girgis et al."].epsilon == pytest.approx(12.85, abs=5e-3)
+    assert issue["exact Renyi, stronger clones"].epsilon == pytest.approx(0.8024, abs=1e-3)
+    assert issue["exact Renyi, clones"].epsilon == pytest.approx(1.1872, abs=2e-3)
+    names = [method.name for method in issue.methods]
+    order = [
+        "PLD, stronger clones",
+        "exact Renyi, stronger clones",
+        "PLD, clones",
+        "exact Renyi, clones",
+        "Renyi bound of Girgis et al.",
+    ]
+    assert [name for name in names if name in order] == order
+    assert any("11.88" in note for note in issue.notes)
+
+
+def test_sorted_with_factors(issue: Comparison) -> None:
+    epsilons = [method.epsilon for method in issue.methods]
+    assert epsilons == sorted(epsilons)
+    assert issue.methods[0].factor == 1.0
+    for method in issue.methods:
+        assert method.factor == pytest.approx(method.epsilon / issue.tight.upper)
+
+
+def test_every_bound_is_listed_or_has_a_reason(issue: Comparison) -> None:
+    assert all(bound.reason for bound in issue.excluded)
+    names = [m.name for m in issue.methods] + [bound.name for bound in issue.excluded]
+    assert len(names) == len(set(names)) == 21
+    reasons = {bound.name: bound.reason for bound in issue.excluded}
+    assert "eps0 < 1/2" in reasons["shuffling, closed form"]
+    assert "binary randomized response only" in reasons["binary randomized response"]
+    assert "Laplace" in reasons["blanket, Laplace, Bennett"]
+    with pytest.raises(KeyError):
+        issue["shuffling, closed form"]
+
+
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    eps0=st.floats(0.1, 5.0),
+    n=st.integers(50, 20_000),
+    rate=st.sampled_from([1.0, 0.1, 0.01]),
+    rounds=st.sampled_from([1, 3, 50]),
+    log_delta=st.floats(-9.0, -3.0),
+)
+def test_nothing_valid_is_below_the_lower_bracket(
+    eps0: float, n: int, rate: float, rounds: int, log_delta: float
+) -> None:
+    mechanism = Subsampled(ShuffledLDP(eps0=eps0, n=n), rate=rate)
+    found = compare(mechanism, delta=10.0**log_delta, rounds=rounds)
+    for method in found.methods:
+        assert method.epsilon >= found.tight.lower, method
+
+
+@pytest.mark.parametrize("k", [2, 5])
+@pytest.mark.parametrize("rounds", [1, 8])
+def test_randomised_response_against_the_weak_adversary(k: int, rounds: int) -> None:
+    mechanism = ShuffledRR(k=k, n=2_000, eps0=1.0, adversary="weak")
+    found = compare(mechanism, delta=1e-6, rounds=rounds)
+    for method in found.methods:
+        assert method.epsilon >= found.tight.lower, method
+    names = {method.name for method in found.methods}
+    assert {"blanket, k-RR, Bennett", "PLD, strong adversary", "blanket, generic, Bennett"} <= names
+    reasons = {bound.name: bound.reason for bound in found.excluded}
+    assert "covers an adversary who sees only the shuffled reports" in reasons["PLD, clones"]
+    assert "infinite" in reasons["exact Renyi, strong adversary"]
+
+
+def test_strong_adversary_is_not_covered_by_local_dp() -> None:
+    found = compare(ShuffledRR(k=4, n=1_000, gamma=0.25), delta=1e-5)
+    assert {method.name for method in found.methods} == {
+        "PLD, strong adversary",
+        "PLD, strong-conditional adversary",
+    }
+    reasons = {bound.name: bound.reason for bound in found.excluded}
+    assert "the target included" in reasons["local DP, no shuffling"]
+
+
+def test_cohorts_hide_who_took_part() -> None:
+    """Then every bound is for the shuffled reports, and the general ones apply to k-RR."""
+    mechanism = Subsampled(ShuffledRR(k=2, n=2_000, eps0=1.0, adversary="weak"), rate=0.02)
+    found = compare(mechanism, delta=1e-6, rounds=20)
+    names = {method.name for method in found.methods}
+    assert {"PLD, clones", "binary randomized response", "Renyi bound of Girgis et al."} <= names
+    for method in found.methods:
+        assert method.epsilon >= found.tight.lower, method
+    same = Accountant().compose(mechanism, 20).epsilon_bounds(1e-6)
+    assert found.tight == same
+    # For k = 2 the weak adversary's pair is stronger clones.
+    assert found["PLD, stronger clones"].epsilon == pytest.approx(found.tight.upper, rel=1e-5)
+
+
+def test_one_round() -> None:
+    found = compare(ShuffledLDP(eps0=0.3, n=100_000), delta=1e-6)
+    assert found["stronger clones, numerical"].factor == pytest.approx(1.0, abs=1e-3)
+    assert "shuffling, closed form" in {method.name for method in found.methods}
+    assert found["local DP, no shuffling"].epsilon == pytest.approx(0.3)
+
+
+def test_the_pitfall_is_not_listed(issue: Comparison) -> None:
+    """Half of the subsampled pair alone would give 0.986 with clones."""
+    assert not any(0.97 < method.epsilon < 1.0 for method in issue.methods)
+
+
+def test_picture(issue: Comparison) -> None:
+    from matplotlib.figure import Figure
+
+    ax = draw_comparison(issue, Figure().add_subplot())
+    assert len(ax.patches) == len(issue.methods)
+    assert ax.get_xscale() == "log"
+    infinite = compare(ShuffledRR(k=2, n=3, gamma=0.3), delta=1e-6)
+    assert infinite.tight.upper == math.inf
+    assert all(math.isnan(method.factor) for method in infinite.methods)
+    draw_comparison(infinite, Figure().add_subplot())
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "match"),
+    [
+        ({"delta": 0.0}, ValueError, "delta"),
+        ({"delta": math.nan}, ValueError, "delta"),
+        ({"delta": "1e-6"}, TypeError, "delta"),
+        ({"rounds": 0}, ValueError, "rounds"),
+        ({"rounds": True}, TypeError, "rounds"),
+        ({"rtol": 2.0}, ValueError, "rtol"),
+    ],
+)
+def test_refuses(change: dict[str, object], error: type[Exception], match: str) -> None:
+    arguments: dict[str, object] = {"delta": 1e-6, "rounds": 1}
+    with pytest.raises(error, match=match):
+        compare(ShuffledLDP(eps0=1.0, n=10), **(arguments | change))  # type: ignore[arg-type]
+
+
+def test_refuses_what_is_no_mechanism() -> None:
+    with pytest.raises(TypeError, match="mechanism"):
+        compare("ldp", delta=1e-6)  # type: ignore[arg-type]
+
+
+# --- the command line -------------------------------------------------------------------------
+
+ISSUE = [
+    "compare",
+    "--n",
+    "1000",
+    "--population",
+    "100000",
+    "--eps0",
+    "3",
+    "--rounds",
+    "10000",
+    "--delta",
+    "1e-5",
+]
+
+
+def test_command(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(ISSUE) == 0
+    shown = capsys.readouterr()
+    for text in ("0.73278", "PLD, stronger clones", "Girgis et al. 2021", "12.848"):
+        assert text in shown.out
+    assert "Not valid here, and why" in shown.out and "11.88" in shown.err
+
+
+def test_command_in_json_with_a_picture(capsys: pytest.CaptureFixture[str], tmp_path) -> None:
+    picture = tmp_path / "compare.png"
+    small = [
+        "compare",
+        "--n",
+        "300",
+        "--eps0",
+        "1",
+        "--rounds",
+        "4",
+        "--delta",
+        "1e-5",
+        "--json",
+        "--plot",
+    ]
+    assert main([*small, str(picture)]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert picture.stat().st_size > 10_000
+    assert report["command"] == "compare"
+    assert report["methods"][0]["name"] == "PLD, stronger clones"
+    assert report["methods"][0]["epsilon"] == report["epsilon_bounds"][0]["upper"]
+    assert {"name", "source", "reason"} == set(report["not_applicable"][0])
+
+
+def test_command_with_infinite_losses(capsys: pytest.CaptureFixture[str]) -> None:
+    flags = [
+        "compare",
+        "--mechanism",
+        "rr",
+        "--k",
+        "2",
+        "--gamma",
+        "0.3",
+        "--n",
+        "3",
+        "--delta",
+        "1e-6",
+    ]
+    assert main(flags) == 0
+    assert "inf" in capsys.readouterr().out
+    assert main([*flags, "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["methods"][0]["epsilon"] == "inf" and report["methods"][0]["factor"] is None
+
+
+@pytest.mark.parametrize("delta", ["0", "1", "x", "nan"])
+def test_command_refuses_delta(delta: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compare", "--n", "100", "--eps0", "1", "--delta", delta]) == 2
+    shown = capsys.readouterr()
+    assert "delta" in shown.err and shown.out == ""

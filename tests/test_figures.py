@@ -1,0 +1,55 @@
+"""Every figure script runs, in its quick version, and writes its picture and its table."""
+
+from __future__ import annotations
+
+import csv
+import importlib.util
+import sys
+from pathlib import Path
+
+import pytest
+
+FIGURES = Path(__file__).resolve().parent.parent / "benchmarks" / "figures"
+SCRIPTS = sorted(path.stem for path in FIGURES.glob("*.py"))
+#: What has to appear in the output of a script that knows reference values.
+SAID = {
+    "koskela_figure1": "1.923059e-21",
+    "koskela_figure2": "12.85",
+    "koskela_figure3": "published 3.1996, ours [2.8382",
+    "koskela_figure4": "3.829249e-01",
+    "tiny_delta_curve": "3.330e-38",
+    "value_of_information": "0.547330",
+}
+
+
+def test_there_are_figures() -> None:
+    assert {"balle_figure3", "epsilon_over_rounds", *SAID} <= set(SCRIPTS)
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_quick_version(
+    name: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    spec = importlib.util.spec_from_file_location(f"figure_{name}", FIGURES / f"{name}.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    monkeypatch.setattr(sys, "argv", [name, "--quick", "--output", str(tmp_path)])
+    spec.loader.exec_module(module)
+    module.main()
+    assert SAID.get(name, "") in capsys.readouterr().out
+    picture = tmp_path / f"{name}.png"
+    assert picture.read_bytes().startswith(b"\x89PNG") and picture.stat().st_size > 10_000
+    with (tmp_path / f"{name}.csv").open(newline="") as handle:
+        rows = list(csv.reader(handle))
+    assert len(rows) > 4
+    assert all(len(row) == len(rows[0]) and all(row) for row in rows)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [f"{name}.csv", f"{name}.png"]
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_committed_outputs(name: str) -> None:
+    for ending in (".png", ".csv"):
+        assert (FIGURES / f"{name}{ending}").is_file()
