@@ -8,11 +8,12 @@ import numpy as np
 
 from .bracket import Bounds
 from .composition import Composition
-from .mechanisms import Mechanism, as_mechanism
-from .validation import nonnegatives, positive_int, probabilities, real
+from .ledger import Ledger
+from .mechanisms import Mechanism
+from .validation import nonnegatives, probabilities, real
 
 
-class Accountant:
+class Accountant(Ledger):
     """Certified (epsilon, delta) of the adaptive composition of all rounds composed so far.
 
     Parameters
@@ -34,35 +35,14 @@ class Accountant:
         value = real("rtol", rtol)
         if not 1e-9 < value <= 1.0:
             raise ValueError(f"rtol must be in (1e-9, 1], got {rtol!r}")
+        super().__init__()
         self._rtol = value
-        self._ledger: dict[Mechanism, int] = {}
-        self._composition: Composition | None = None
+        self._composition: tuple[tuple[tuple[Mechanism, int], ...], Composition] | None = None
 
     @property
     def rtol(self) -> float:
         """The wanted relative width of brackets on delta."""
         return self._rtol
-
-    @property
-    def ledger(self) -> tuple[tuple[Mechanism, int], ...]:
-        """The distinct mechanisms with their counts, in the order of their first appearance."""
-        return tuple(self._ledger.items())
-
-    @property
-    def rounds(self) -> int:
-        """Number of rounds composed so far."""
-        return sum(self._ledger.values())
-
-    def compose(self, mechanism: Mechanism, count: int = 1) -> Accountant:
-        """Add `count` rounds of `mechanism`; returns this accountant.
-
-        Raises TypeError or ValueError, and then nothing has been added.
-        """
-        mechanism = as_mechanism(mechanism)
-        count = positive_int("count", count)
-        self._ledger[mechanism] = self._ledger.get(mechanism, 0) + count
-        self._composition = None
-        return self
 
     def delta_bounds(self, epsilon: Any) -> Bounds:
         """Bounds(lower, upper) enclosing delta(epsilon), epsilon in [0, inf], scalar or array.
@@ -105,9 +85,10 @@ class Accountant:
     @property
     def _query(self) -> Composition:
         """The composition of the present ledger; kept so that one tilt serves many questions."""
-        if self._composition is None:
-            self._composition = Composition(self.ledger, self._rtol)
-        return self._composition
+        ledger = self.ledger
+        if self._composition is None or self._composition[0] != ledger:
+            self._composition = ledger, Composition(ledger, self._rtol)
+        return self._composition[1]
 
     def __repr__(self) -> str:
         return f"Accountant(rtol={self._rtol!r}, ledger={list(self.ledger)!r})"

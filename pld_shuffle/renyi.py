@@ -40,10 +40,10 @@ from .bounds.rdp import DeltaAtOrder, EpsilonAtOrder, rdp_to_delta, rdp_to_epsil
 from .bracket import Bounds, Side
 from .crowd import CrowdPair, Resolution
 from .kernels import central_coin_mass, jit
+from .ledger import Ledger
 from .mechanisms import CrowdMechanism, Mechanism, as_mechanism
 from .validation import (
     nonnegatives,
-    positive_int,
     probabilities,
     real,
     real_array,
@@ -537,7 +537,7 @@ def _lattice_divergence(mechanism: Mechanism, order: float) -> Bounds:
 # --- the accountant --------------------------------------------------------------------------
 
 
-class RenyiAccountant:
+class RenyiAccountant(Ledger):
     """(epsilon, delta) of the adaptive composition of all rounds, by exact Renyi divergences.
 
     The same `compose`, `get_epsilon` and `get_delta` as `Accountant`, so that one can be swapped
@@ -546,34 +546,15 @@ class RenyiAccountant:
     to `Accountant` is what the conversion loses. All answers are upper bounds; infinite where the
     divergence is (a strong adversary's loss).
 
+    >>> from pld_shuffle import ShuffledLDP
     >>> acc = RenyiAccountant().compose(ShuffledLDP(eps0=4.0, n=10_000), 10)
     >>> round(acc.get_epsilon(1e-6), 3)
     1.504
     """
 
     def __init__(self) -> None:
-        self._ledger: dict[Mechanism, int] = {}
+        super().__init__()
         self._known: dict[tuple[Mechanism, float], float] = {}
-
-    @property
-    def ledger(self) -> tuple[tuple[Mechanism, int], ...]:
-        """The distinct mechanisms with their counts, in the order of their first appearance."""
-        return tuple(self._ledger.items())
-
-    @property
-    def rounds(self) -> int:
-        """Number of rounds composed so far."""
-        return sum(self._ledger.values())
-
-    def compose(self, mechanism: Mechanism, count: int = 1) -> RenyiAccountant:
-        """Add `count` rounds of `mechanism`; returns this accountant.
-
-        Raises TypeError or ValueError, and then nothing has been added.
-        """
-        mechanism = as_mechanism(mechanism)
-        count = positive_int("count", count)
-        self._ledger[mechanism] = self._ledger.get(mechanism, 0) + count
-        return self
 
     def get_rdp(self, alpha: Any) -> Any:
         """Renyi divergence of all rounds at orders `alpha` > 1, from above; float or array."""
@@ -640,7 +621,7 @@ class RenyiAccountant:
             if key not in self._known:
                 self._known[key] = float(renyi_bounds(mechanism, order, rtol=1e-3).upper)
             total += count * self._known[key]
-        return total * (1.0 + 1e-15 * len(self._ledger))
+        return total * (1.0 + 1e-15 * len(self._counts))
 
     def _best(self, value: Callable[[float, float], float]) -> tuple[float, float]:
         """The order with the least value(order, divergence), and that value.

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from .composition import BATCH, Composed, Composition, EpsilonQuestion, Plan, SideRun
 from .convolution import Law, RunningProduct, Tails
+from .ledger import Ledger
 from .mechanisms import Mechanism, as_mechanism
 from .saddle import Sketch
 from .validation import positive_int, probabilities, real
@@ -200,7 +201,7 @@ def _running(deviation: float, tail: float) -> RunningProduct:
 
 
 def _pooled(rows: Rows) -> list[tuple[Mechanism, int]]:
-    pools: dict[Mechanism, int] = {}
+    pool = Ledger()
     for mechanism, count in rows:
-        pools[mechanism] = pools.get(mechanism, 0) + count
-    return list(pools.items())
+        pool.compose(mechanism, count)
+    return list(pool.ledger)
