@@ -36,7 +36,7 @@ Array = NDArray[np.float64]
 ROUNDOFF = 2.0**-53
 MAX_COMPONENTS = 4_000_000
 MAX_CUTS = 100_000
-KEEP_EVERY = 20_000  # components; below, no two numbers of neutral labels are put together
+KEEP_EVERY = 20_000  # components at bias_width 1e-3; below, every number of neutral labels is kept
 
 
 @dataclass(frozen=True)
@@ -203,8 +203,9 @@ class CrowdPair:
         x = self.theta * min(1.0, 10.0 / math.sqrt(self.mean_crowd))
         steep = relative / max(1.0 - x, self.gap)
         cuts = _normal_cuts(resolution.bias_width / steep, -resolution.pull * relative, reach)
-        every = starts.size * (window + 4.0) <= KEEP_EVERY or cuts.size + 1 >= window
-        room = starts.size * (math.ceil(window) + 6 if every else 2 * (cuts.size + 2))
+        cheap = KEEP_EVERY * min(1.0, 1e-3 / resolution.bias_width) ** 2
+        every = starts.size * (window + 4.0) <= max(cheap, 500.0) or cuts.size + 1 >= window
+        room = starts.size * (math.ceil(window) + 6 if every else cuts.size + 3)
         if room > MAX_COMPONENTS:
             raise MemoryError(
                 f"a mixture of {room} coin components is too large; use a larger rtol or a larger delta"

@@ -96,6 +96,7 @@ def coin_cells(coins, bias, gap, weight, reach, rate, step, edges, top_gap, cell
         scale = 2.0 * theta / m
         fall = final if final < m else m - 1
         i = 0
+        stride = 1
         sum_x = 0.0
         sum_y = 0.0
         visited += final - heads + 1
@@ -108,13 +109,16 @@ def coin_cells(coins, bias, gap, weight, reach, rate, step, edges, top_gap, cell
                 cell_y[i] += sum_y
                 sum_x = 0.0
                 sum_y = 0.0
-                i += 1
+                # Equal strides of t are nearly equal strides of loss: start where the last one led.
+                before = i
+                i = min(last, i + stride)
                 if i + 8 <= last and y <= edges[i + 8]:
                     i = min(last, int(math.log1p(2.0 * rate * x / y) / step))
-                    while y > edges[i]:
-                        i -= 1
+                while y > edges[i]:
+                    i -= 1
                 while i < last and y <= edges[i + 1]:
                     i += 1
+                stride = i - before
             sum_x += b * x
             sum_y += b * y
             heads += 1
@@ -183,6 +187,7 @@ def split_neutral(
             total += law[c - low] * (m + kappa * c)
         c = low
         cut = 0
+        carried = 0.0
         while c <= high:
             # One interval [least, most]: its mass and, of that, 1 - theta/bias = kappa c / (m + kappa c),
             # which keeps its precision at 0.
@@ -200,30 +205,32 @@ def split_neutral(
                 mass += law[c - low] * (m + kappa * c)
                 slope += law[c - low] * kappa * c
                 c += 1
-            if mass == 0.0:
-                continue
-            near = kappa * least / (m + kappa * least)
-            far = kappa * most / (m + kappa * most)
-            mean_fall = slope / mass
             share = weight[j] * mass / total
-            pieces = 1
-            falls = (near, 0.0)
-            shares = (share, 0.0)
-            if least < most and upper:
-                portion = max((far - mean_fall) / (far - near), 0.0)
-                portion = min(1.0, portion + slop * far / (far - near))
-                falls = (near, far)
-                shares = (share * portion, share * (1.0 - portion))
-                pieces = 2
-            elif least < most:
-                falls = (min(1.0, mean_fall * (1.0 + slop)), 0.0)
-            for piece in range(pieces):
-                if shares[piece] > 0.0:
-                    coins[used] = count
-                    biases[used] = bias * (1.0 - falls[piece])
-                    gaps[used] = gap * (1.0 - falls[piece]) + falls[piece]
-                    weights[used] = shares[piece]
-                    used += 1
+            fall = kappa * least / (m + kappa * least)
+            if upper:
+                # The two extremes are the interval's start and the next one's, which shares it.
+                end = min(high, most + 1)
+                far = kappa * end / (m + kappa * end)
+                near_share = share
+                if least < most and mass > 0.0:
+                    portion = max((far - slope / mass) / (far - fall), 0.0)
+                    near_share = share * min(1.0, portion + slop * far / (far - fall))
+                share, carried = carried + near_share, share - near_share
+            elif least < most and mass > 0.0:
+                fall = min(1.0, slope / mass * (1.0 + slop))
+            if share > 0.0:
+                coins[used] = count
+                biases[used] = bias * (1.0 - fall)
+                gaps[used] = gap * (1.0 - fall) + fall
+                weights[used] = share
+                used += 1
+        if carried > 0.0:
+            fall = kappa * high / (m + kappa * high)
+            coins[used] = count
+            biases[used] = bias * (1.0 - fall)
+            gaps[used] = gap * (1.0 - fall) + fall
+            weights[used] = carried
+            used += 1
     return used
 
 

@@ -305,7 +305,8 @@ def test_decimal_and_rational_agree() -> None:
     digits = o.Composition([(o.clones(3, mpf(5) / 2), 4), (o.weak(2, 3, mpf(1) / 4), 3)])
     for alpha in (F(1), F(3, 2), F(20), F(5, 2) ** 4 * F(10) ** 3 - F(1, 10**9)):
         truth = o.to_mpf(exact.hockey_stick(alpha))
-        assert abs(digits.hockey_stick(o.to_mpf(alpha)) - truth) <= mpf(10) ** -40 * truth
+        # Near the largest ratio 60 digits cancel down to about 37.
+        assert abs(digits.hockey_stick(o.to_mpf(alpha)) - truth) <= mpf(10) ** -33 * truth
 
 
 def test_epsilon_inverts_delta() -> None:
