@@ -126,7 +126,7 @@ class Tails:
     def __init__(self, deviation: float, tail: float) -> None:
         self.tail = tail
         base = math.sqrt(2.0 * math.log(2.0 / tail)) / max(deviation, 1e-6)
-        self._rates = base * np.array([0.6, 0.85, 1.1])
+        self._rates = base * np.array([0.06, 0.15, 0.35, 0.7, 1.0])
         self._moments = np.zeros((2, self._rates.size))
         self._low = self._high = 0
 
