@@ -115,6 +115,14 @@ def test_an_answer_does_not_depend_on_earlier_questions() -> None:
     assert 0.0 < later.lower <= fresh.upper and fresh.lower <= later.upper
 
 
+def test_heavy_tails_stay_tight() -> None:
+    """A small rate and a large eps0: rare large losses, whose window needs small Chernoff rates."""
+    acc = Accountant().compose(Subsampled(ShuffledLDP(5.0, 5000), population=10**6), 2000)
+    bounds = acc.epsilon_bounds(1e-6)  # an AccuracyWarning would be an error here
+    deltas = acc.delta_bounds(bounds.upper)
+    assert bounds.lower < bounds.upper and deltas.upper <= deltas.lower * 1.001
+
+
 def test_scalars_and_arrays() -> None:
     acc = Accountant().compose(ShuffledLDP(2.0, 500), 7)
     assert isinstance(acc.get_delta(0.5), float) and isinstance(acc.get_epsilon(1e-6), float)
