@@ -10,7 +10,7 @@ from .bracket import Bounds
 from .composition import Composition
 from .ledger import Ledger
 from .mechanisms import Mechanism
-from .validation import nonnegatives, probabilities, real
+from .validation import nonnegatives, probabilities, tolerance
 
 
 class Accountant(Ledger):
@@ -32,11 +32,8 @@ class Accountant(Ledger):
     """
 
     def __init__(self, rtol: float = 1e-3) -> None:
-        value = real("rtol", rtol)
-        if not 1e-9 < value <= 1.0:
-            raise ValueError(f"rtol must be in (1e-9, 1], got {rtol!r}")
         super().__init__()
-        self._rtol = value
+        self._rtol = tolerance("rtol", rtol)
         self._composition: tuple[tuple[tuple[Mechanism, int], ...], Composition] | None = None
 
     @property

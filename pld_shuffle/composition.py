@@ -67,6 +67,30 @@ class Plan:
     levels: int = 1
     direct: bool = False  # multiply without transforms, see convolution.direct_product
 
+    @classmethod
+    def steered(
+        cls,
+        sketch: Sketch,
+        tilt: float,
+        *,
+        log_delta: float,
+        rounds: int,
+        rtol: float,
+        growth: float = 1.0,
+    ) -> Plan:
+        """The plan for `rounds` rounds, `growth` times as many as were sketched, under `tilt`."""
+        variance = max(sketch.moments(0.0)[2], 1e-4 * sketch.scale**2)
+        effective = max(tilt, 1.0 / math.sqrt(variance))
+        return cls(
+            tilt=tilt,
+            sensitivity=effective * effective + effective,
+            variance=variance * growth,
+            tilted_variance=sketch.moments(tilt)[2] * growth,
+            log_delta=log_delta,
+            rounds=rounds,
+            rtol=rtol,
+        )
+
     def step(self, laws: int) -> float:
         """The step on which `laws` laws spend one level's share of the lattice budget."""
         budget = 0.5 * self.rtol * self.effort * self.lattice_effort / self.levels
@@ -346,19 +370,10 @@ class Composition:
         log_delta: float,
     ) -> Bounds:
         """Compose, measure, and compose again with less error, until the bracket is tight."""
-        variance = max(sketch.moments(0.0)[2], 1e-4 * sketch.scale**2)
-        effective = max(tilt, 1.0 / math.sqrt(variance))
-        plan = Plan(
-            tilt=tilt,
-            sensitivity=effective * effective + effective,
-            variance=variance,
-            tilted_variance=sketch.moments(tilt)[2],
-            log_delta=log_delta,
-            rounds=self._rounds,
-            rtol=self._rtol,
+        plan = Plan.steered(sketch, tilt, log_delta=log_delta, rounds=self._rounds, rtol=self._rtol)
+        if len(self._ledger) <= FEW:
             # Where lattices are cheap, brackets may as well be tighter than asked.
-            lattice_effort=1.0 / 64.0 if len(self._ledger) <= FEW else 1.0,
-        )
+            plan = replace(plan, lattice_effort=1.0 / 64.0)
         best: Bounds | None = None
         width, reason = math.inf, ""
         for attempt in range(MAX_ATTEMPTS):

@@ -60,12 +60,6 @@ class Law:
     relative: float
     shrunk: float = 0.0  # how much tilted mass (in logs) lower placements have lost on the way
 
-    @property
-    def mean(self) -> float:
-        """Tilted mean in units of loss."""
-        index = np.arange(self.mass.size, dtype=np.float64)
-        return (self.low + dot(self.mass, index) / float(self.mass.sum())) * self.step
-
 
 def tilted(masses: Array, low: int, step: float, tilt: float) -> Law:
     """The Law of plain masses (P-masses) under `tilt`."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,7 @@ from .convolution import Law, RunningProduct, Tails
 from .ledger import Ledger
 from .mechanisms import Mechanism, as_mechanism
 from .saddle import Sketch
-from .validation import positive_int, probabilities, real
+from .validation import positive_int, probabilities, real, tolerance
 
 Rows = Sequence[tuple[Mechanism, int]]
 
@@ -57,11 +57,8 @@ def epsilon_trajectory(
         raise ValueError("rounds must not be empty")
     target = float(probabilities("delta", real("delta", delta)))
     every = positive_int("every", every)
-    tolerance = real("rtol", rtol)
-    if not 1e-9 < tolerance <= 1.0:
-        raise ValueError(f"rtol must be in (1e-9, 1], got {rtol!r}")
     wanted = sorted({*range(every, len(rows) + 1, every), len(rows)})
-    run = _Run(rows, target, tolerance, wanted, progress)
+    run = _Run(rows, target, tolerance("rtol", rtol), wanted, progress)
     bounds = run.bounds()
     total = np.cumsum([count for _, count in rows])
     return Trajectory(
@@ -118,20 +115,15 @@ class _Run:
         laws = sum(count for _, count in rows)
         sketch = Sketch(pooled, max(1e-5 * self._delta / laws, 1e-300))
         tilt = sketch.saddle_of_delta(math.log(self._delta))
-        variance = max(sketch.moments(0.0)[2], 1e-4 * sketch.scale**2)
-        effective = max(tilt, 1.0 / math.sqrt(variance))
-        grown = laws / held
-        plan = Plan(
-            tilt=tilt,
-            sensitivity=effective * effective + effective,
-            variance=variance * grown,
-            tilted_variance=sketch.moments(tilt)[2] * grown,
+        plan = Plan.steered(
+            sketch,
+            tilt,
             log_delta=math.log(self._delta),
             rounds=laws,
             rtol=self._rtol,
-            effort=0.7,
-            levels=2,
+            growth=laws / held,
         )
+        plan = replace(plan, effort=0.7, levels=2)
         if max(count for _, count in rows) > 4 * BATCH:
             return {}
         sides = [_Prefix(plan, run, laws, len(rows)) for run in SideRun.pair(plan)]

@@ -37,6 +37,14 @@ def unit_interval(name: str, value: Any) -> float:
     return number
 
 
+def tolerance(name: str, value: Any) -> float:
+    """`value` as a relative tolerance in (1e-9, 1]."""
+    number = real(name, value)
+    if not 1e-9 < number <= 1.0:
+        raise ValueError(f"{name} must be in (1e-9, 1], got {value!r}")
+    return number
+
+
 def positive_int(name: str, value: Any, *, least: int = 1) -> int:
     """`value` as an int with value >= least; floats are refused, even integral ones."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Integral):

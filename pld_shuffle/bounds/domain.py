@@ -15,10 +15,11 @@ floating point.
 from __future__ import annotations
 
 import math
-import numbers
 import operator
 import sys
 from typing import Any, SupportsIndex, cast
+
+from .. import validation
 
 __all__ = ["EPS0_LIMIT", "SLACK", "OutOfRange"]
 
@@ -32,22 +33,12 @@ SLACK = 1e-12
 EPS0_LIMIT = 200.0
 
 
+_real = validation.real
+positive = validation.positive_float
+
+
 class OutOfRange(ValueError):
     """The arguments are meaningful, but outside the range in which the cited theorem holds."""
-
-
-def _real(name: str, value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        raise TypeError(f"{name} must be a real number, got {value!r}")
-    return float(value)
-
-
-def positive(name: str, value: Any) -> float:
-    """`value` as a float in (0, inf); raises TypeError or ValueError naming it."""
-    number = _real(name, value)
-    if not 0 < number < math.inf:
-        raise ValueError(f"{name} must be positive and finite, got {value!r}")
-    return number
 
 
 def fraction(name: str, value: Any) -> float:

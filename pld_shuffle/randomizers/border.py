@@ -6,14 +6,17 @@ Booleans are not numbers here.
 
 from __future__ import annotations
 
-import math
 import numbers
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .. import validation
 from .base import FloatArray, IntArray
+
+real = validation.real
+positive_finite = validation.positive_float
 
 EPS0_MAX = 700.0
 """Largest local epsilon accepted: exp(eps0) must be a finite double, and log(2^1024) = 709.8."""
@@ -30,27 +33,12 @@ def integer_in(name: str, value: object, lowest: int, highest: int | None = None
     return number
 
 
-def real(name: str, value: object) -> float:
-    """`value` as a float (nan and inf pass); TypeError if it is not a real number."""
-    if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        raise TypeError(f"{name} must be a real number, got {value!r}")
-    return float(value)
-
-
 def local_epsilon(value: object) -> float:
     """`value` as a local epsilon in (0, EPS0_MAX]."""
     eps0 = real("eps0", value)
     if not 0 < eps0 <= EPS0_MAX:
         raise ValueError(f"eps0 must be in (0, {EPS0_MAX:g}], got {value!r}")
     return eps0
-
-
-def positive_finite(name: str, value: object) -> float:
-    """`value` as a float in (0, inf)."""
-    number = real(name, value)
-    if not 0 < number < math.inf:
-        raise ValueError(f"{name} must be positive and finite, got {value!r}")
-    return number
 
 
 def open_unit(name: str, value: object) -> float:
