@@ -20,9 +20,13 @@ _HOME = {
     "Side": "bracket",
     "PLD": "pld",
     "RenyiAccountant": "renyi",
-    "Mechanism": "mechanisms",
+    "DiscretePair": "pmfs",
+    "Gaussian": "central",
+    "Laplace": "central",
+    "Mechanism": "mechanism",
     "ShuffledLDP": "mechanisms",
     "ShuffledRR": "mechanisms",
+    "ShuffledRandomizer": "mechanisms",
     "Subsampled": "mechanisms",
 }
 

@@ -12,19 +12,15 @@ splitting the sum is the sum of the splits, and merging them is a merge).
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .atoms import Atoms, placed, require_room
 from .bracket import Side
 from .crowd import ROUNDOFF, CrowdPair, Resolution
-from .lattice import place
 from .pld import PLD
 
-Array = NDArray[np.float64]
-
-MAX_CELLS = 2**23
 SMALLEST_CELL = 1e-290
 # Losses are log1p of a ratio known to a few ulp, and lattice points are rounded: relative error below
 # LOSS_ULPS u, booked as slack on every formed law.
@@ -38,22 +34,6 @@ def largest_loss(pair: CrowdPair, rate: float) -> float:
     if rate == 1.0 or pair.max_loss == math.inf:
         return pair.max_loss
     return math.log1p(2.0 * rate * pair.theta / pair.gap) * (1.0 + 8.0 * ROUNDOFF)
-
-
-@dataclass(frozen=True)
-class Atoms:
-    """Atoms sorted by loss (arrays of one shape), with what was left out on the side they were formed for.
-
-    lower_share : for upper atoms, the share of their mass that is certainly there, if known.
-    """
-
-    mass: Array
-    loss: Array
-    infinite: float
-    missed: float
-    slack: float
-    visited: int
-    lower_share: float | None
 
 
 def crowd_atoms(
@@ -88,10 +68,7 @@ def crowd_atoms(
         y = 1.0 - x
     span = math.log1p(2.0 * rate * float(x) / y)
     count = math.ceil(span / step) + 2
-    if count > MAX_CELLS:
-        raise MemoryError(
-            f"a lattice of {count} cells is over the limit of {MAX_CELLS}; use a larger rtol or step"
-        )
+    require_room(count)
     from . import kernels
 
     edges = 2.0 * rate / (2.0 * rate + np.expm1(step * np.arange(count + 1)))
@@ -128,20 +105,6 @@ def crowd_atoms(
             1.0 - (coin_missed if clipped else 0.0)
         )
     return Atoms(mass, loss, 2.0 * rate * infinite, missed, slack, visited, lower_share)
-
-
-def placed(atoms: Atoms, *, step: float, side: Side, reach: float, max_loss: float) -> PLD:
-    """The lattice law of `atoms` on `side`."""
-    cell = np.floor(atoms.loss / step).astype(np.int64)
-    offset = np.clip(
-        atoms.loss - cell * step, 0.0, step
-    )  # moves a loss by an ulp at most: in slack
-    masses, low = place(atoms.mass, cell, offset, step=step, side=side, reach=reach)
-    infinity = atoms.infinite + (atoms.missed if side is Side.UPPER else 0.0)
-    return PLD.build(
-        masses, low, step=step, side=side, infinity=infinity, max_loss=max_loss, slack=atoms.slack,
-        atoms=atoms.visited,
-    )  # fmt: skip
 
 
 def crowd_pld(

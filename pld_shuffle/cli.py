@@ -66,11 +66,17 @@ _DIGITS = 6
 _NUMBER = re.compile(r"(?<![\w.])[0-9]+(?:\.[0-9]+)?(?:e[+-]?[0-9]+)?")
 
 _MECHANISM_FLAGS = {
-    "mechanism": ("ldp|rr", "any eps0-LDP randomizer (default), or k-ary randomized response"),
+    "mechanism": (
+        "ldp|randomizer|rr",
+        "any eps0-LDP randomizer (default), one of known total variation, or k-ary randomized response",
+    ),
     "n": ("USERS", "users whose reports are shuffled together in a round (required)"),
     "eps0": ("EPS", "local budget"),
     "k": ("SIZE", "rr: alphabet size"),
     "gamma": ("PROB", "rr, instead of --eps0: probability of a uniformly random answer"),
+    "tv": ("BETA", "randomizer: largest total variation of two output laws"),
+    "p": ("RATIO", "randomizer, with --q instead of --eps0: largest ratio within a pair of laws"),
+    "q": ("RATIO", "randomizer: largest ratio of a pair's larger law to any other user's law"),
     "adversary": ("WHO", "rr: strong (default), weak or strong-conditional"),
     "analysis": ("WHICH", "ldp: stronger-clones (default) or clones"),
     "population": ("USERS", "the cohort is a uniformly random subset of this many users"),
@@ -106,7 +112,7 @@ def _parser() -> _Parser:
         "log",
         metavar="LOG.csv",
         nargs="?",
-        help="one row per round; columns mechanism, n, eps0, k, gamma, adversary, analysis, "
+        help="one row per round; columns mechanism, n, eps0, k, gamma, tv, p, q, adversary, analysis, "
         "population or rate, count; - reads standard input",
     )
     account.add_argument(
@@ -322,7 +328,7 @@ def _compare(arguments: argparse.Namespace) -> _Report:
     (delta,) = _numbers("delta", [arguments.delta], lambda x: 0 < x < 1, "in (0, 1)")
     rounds, accountant = _equal_rounds(arguments)
 
-    from pld_shuffle.comparison import as_report, compare, draw_comparison
+    from pld_shuffle.comparison import as_report, compare
 
     ((mechanism, count),) = rounds
     with _blaming(None):
@@ -334,9 +340,11 @@ def _compare(arguments: argparse.Namespace) -> _Report:
     ]
     report.update(as_report(comparison))
     if arguments.plot is not None:
+        from pld_shuffle.plots import methods_compared
+
         height = 1.4 + 0.3 * len(comparison.methods)
         with _picture(arguments.plot, (8.0, height)) as ax:
-            draw_comparison(comparison, ax)
+            methods_compared(comparison, ax)
             title = textwrap.fill(f"{count:,} x {mechanism!r}", _TITLE_WIDTH)
             ax.set_title(title, fontsize="small")
     return report

@@ -20,19 +20,16 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from . import bounds
 from .accountant import Accountant
 from .bracket import Bounds
-from .mechanisms import CrowdMechanism, Mechanism, ShuffledLDP, ShuffledRR, Subsampled
+from .mechanisms import Mechanism, ShuffledLDP, ShuffledRandomizer, ShuffledRR, Subsampled
 from .renyi import RenyiAccountant
 from .validation import positive_int, real
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-__all__ = ["Comparison", "Excluded", "Method", "as_report", "compare", "draw_comparison"]
+__all__ = ["Comparison", "Excluded", "Method", "as_report", "compare"]
 
 REPORTS, WEAK, STRONG = 0, 1, 2
 _SEES = {
@@ -77,7 +74,7 @@ class Comparison:
     bounds, the smallest first. excluded : the others. notes : remarks, one sentence each.
     """
 
-    mechanism: CrowdMechanism
+    mechanism: Mechanism
     rounds: int
     delta: float
     tight: Bounds
@@ -107,26 +104,31 @@ class _Setting:
     delta: float
 
     @classmethod
-    def of(cls, mechanism: CrowdMechanism, rounds: int, delta: float) -> _Setting:
-        whole = mechanism.mechanism if isinstance(mechanism, Subsampled) else mechanism
-        if isinstance(whole, ShuffledLDP):
-            k, sees = None, REPORTS
-        elif isinstance(whole, ShuffledRR):
+    def of(cls, mechanism: Mechanism, rounds: int, delta: float) -> _Setting:
+        whole = _whole(mechanism)
+        rate, population = 1.0, None
+        k, sees = None, REPORTS
+        if isinstance(whole, ShuffledRR):
             k, sees = whole.k, WEAK if whole.adversary == "weak" else STRONG
-        else:
+        elif isinstance(whole, ShuffledRandomizer) and whole.p is not None:
             raise TypeError(
-                "mechanism must be a ShuffledLDP or ShuffledRR, subsampled or not, "
+                "mechanism must be given by its eps0, since the bounds of the literature are about eps0-LDP"
+                f" randomizers, got {mechanism!r}"
+            )
+        elif not isinstance(whole, (ShuffledLDP, ShuffledRandomizer)):
+            raise TypeError(
+                "mechanism must be a ShuffledLDP, ShuffledRandomizer or ShuffledRR, subsampled or not, "
                 f"got {mechanism!r}"
             )
         if isinstance(mechanism, Subsampled):
+            rate, population = mechanism.rate, mechanism.population
             sees = REPORTS  # whoever sees more knows who took part
-        population = getattr(mechanism, "population", None)
         if population is None:
             # Fewer users make the rate larger, the safe side.
-            size = whole.n / mechanism.rate
+            size = whole.n / rate
             nearest = round(size)
             population = nearest if abs(size - nearest) <= 1e-9 * size else math.floor(size)
-        return cls(whole.eps0, whole.n, mechanism.rate, population, k, sees, rounds, delta)
+        return cls(whole.eps0, whole.n, rate, population, k, sees, rounds, delta)
 
 
 @dataclass(frozen=True)
@@ -221,16 +223,14 @@ def compare(
 ) -> Comparison:
     """Every published bound on epsilon that is valid for `rounds` of `mechanism` at `delta`.
 
-    Parameters: mechanism, a ShuffledLDP or ShuffledRR, subsampled or not; delta in (0, 1); rounds;
-    rtol of the tight accountant. Raises TypeError or ValueError naming the argument. Cost: a few
+    Parameters: mechanism, a ShuffledLDP, ShuffledRandomizer or ShuffledRR, subsampled or not; delta in (0,
+    1); rounds; rtol of the tight accountant. Raises TypeError or ValueError naming the argument. Cost: a few
     seconds at n = 10^5.
 
     >>> found = compare(ShuffledLDP(eps0=4.0, n=10_000), delta=1e-6, rounds=10)
     >>> found.methods[0].name
     'PLD, stronger clones'
     """
-    if not isinstance(mechanism, CrowdMechanism):
-        raise TypeError(f"mechanism must be a shuffle mechanism, got {mechanism!r}")
     rounds = positive_int("rounds", rounds)
     failure = real("delta", delta)
     if not 0.0 < failure < 1.0:
@@ -270,22 +270,22 @@ _Candidate = tuple[str, str, str, int, Callable[[], _Answer]]
 
 
 def _candidates(
-    asked: CrowdMechanism, setting: _Setting, tight: Bounds, rtol: float
+    asked: Mechanism, setting: _Setting, tight: Bounds, rtol: float
 ) -> Iterator[_Candidate]:
     """(name, source, kind, whom it covers, how to compute it) of every bound known here."""
     for label, covers, whole in _pairs(asked):
-        mechanism: CrowdMechanism = whole
+        mechanism: Mechanism = whole
         if isinstance(asked, Subsampled):
             mechanism = Subsampled(whole, rate=asked.rate)
 
-        def by_pld(mechanism: CrowdMechanism = mechanism) -> _Answer:
+        def by_pld(mechanism: Mechanism = mechanism) -> _Answer:
             found = tight
             if _whole(mechanism) != _whole(asked):
                 accountant = Accountant(rtol=rtol).compose(mechanism, setting.rounds)
                 found = accountant.epsilon_bounds(setting.delta)
             return float(found.upper), f"lower end {found.lower:.6g}"
 
-        def by_rdp(mechanism: CrowdMechanism = mechanism) -> _Answer:
+        def by_rdp(mechanism: Mechanism = mechanism) -> _Answer:
             accountant = RenyiAccountant().compose(mechanism, setting.rounds)
             found = accountant.epsilon_at_order(setting.delta)
             if found.epsilon == math.inf:
@@ -312,14 +312,16 @@ def _candidates(
             yield name, bound.source, "composed", bound.covers, answer
 
 
-def _whole(mechanism: CrowdMechanism) -> CrowdMechanism:
+def _whole(mechanism: Mechanism) -> Mechanism:
     return mechanism.mechanism if isinstance(mechanism, Subsampled) else mechanism
 
 
-def _pairs(asked: CrowdMechanism) -> Iterator[tuple[str, int, ShuffledLDP | ShuffledRR]]:
+def _pairs(asked: Mechanism) -> Iterator[tuple[str, int, Mechanism]]:
     """The package's own pairs for the randomizer asked about: label, whom they cover, pair."""
     whole = _whole(asked)
-    assert isinstance(whole, (ShuffledLDP, ShuffledRR))
+    assert isinstance(whole, (ShuffledLDP, ShuffledRandomizer, ShuffledRR))
+    if isinstance(whole, ShuffledRandomizer):
+        yield "(p, beta, q) reduction", REPORTS, whole
     for label in ("stronger clones", "clones"):
         analysis = label.replace(" ", "-")
         yield label, REPORTS, ShuffledLDP(eps0=whole.eps0, n=whole.n, analysis=analysis)
@@ -422,46 +424,6 @@ def _plainly_composed(way: str, s: _Setting) -> _Answer:
         )  # fmt: skip
         best = min(best, found.epsilon)
     return best, ""
-
-
-_COLOURS = {"pld": "#0072B2", "rdp": "#D55E00", "composed": "#009E73", "local": "#CC79A7"}
-_LEGEND = {
-    "pld": "privacy loss distribution",
-    "rdp": "Renyi DP",
-    "composed": "single-round bound",
-    "local": "without shuffling",
-}
-
-
-def draw_comparison(comparison: Comparison, ax: Axes | None = None) -> Axes:
-    """One bar per valid bound, the smallest on top, epsilon on a logarithmic axis."""
-    if ax is None:
-        from matplotlib import pyplot
-
-        height = 1.2 + 0.3 * len(comparison.methods)
-        ax = pyplot.subplots(figsize=(8.0, height), layout="constrained")[1]
-    shown = [m for m in comparison.methods if 0.0 < m.epsilon < math.inf]
-    labelled: set[str] = set()
-    for position, method in enumerate(shown):
-        ax.barh(
-            position, method.epsilon, color=_COLOURS[method.kind],
-            label=None if method.kind in labelled else _LEGEND[method.kind],
-        )  # fmt: skip
-        labelled.add(method.kind)
-        ax.annotate(
-            f"{method.epsilon:.4g}", (method.epsilon, position), xytext=(3, 0),
-            textcoords="offset points", va="center", fontsize="small",
-        )  # fmt: skip
-    ax.set_yticks(range(len(shown)), [m.name for m in shown], fontsize="small")
-    ax.invert_yaxis()
-    if shown:
-        ax.set_xscale("log")
-        ax.set_xlim(0.7 * shown[0].epsilon, 2.5 * shown[-1].epsilon)
-        ax.legend(frameon=False, fontsize="small", loc="upper right")
-    else:
-        ax.text(0.5, 0.5, "no bound is finite", transform=ax.transAxes, ha="center", va="center")
-    ax.set_xlabel(f"upper bound on ε at δ = {comparison.delta:g}")
-    return ax
 
 
 def as_report(comparison: Comparison) -> dict[str, Any]:

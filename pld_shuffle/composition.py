@@ -107,6 +107,7 @@ class Plan:
             crowd_width=2.0 * budget / z_square,
             bias_width=math.sqrt(8.0 * budget / (z_square * (1.0 + z_square / self.rounds))),
             pull=z_square / self.rounds,
+            profile_width=math.sqrt(8.0 * budget / (self.rounds * self.sensitivity)),
         )
 
     @property

@@ -47,12 +47,14 @@ class Resolution:
     crowd_width : relative width of a bucket of crowd sizes m; 0 keeps every m.
     bias_width : relative width of an interval of theta where most of the mass is.
     pull : z^2 of one round under the tilt; it says where the mass of theta moves to.
+    profile_width : distance of the dots of a privacy profile, in units of loss; 0 means one lattice step.
     """
 
     missed: float = 1e-15
     crowd_width: float = 0.0
     bias_width: float = 1e-3
     pull: float = 0.0
+    profile_width: float = 0.0
 
 
 @dataclass(frozen=True)

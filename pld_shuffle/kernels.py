@@ -274,6 +274,11 @@ def merge_upwards(mass, cell, offset, step, tilt, reach, out):
             above = (cell[j] - target) * step + offset[j]
             if above > reach:
                 break
+            if above <= 0.0:  # on the lattice point already: of no help, and not to be rounded down
+                out[target] += remaining * mass[j]
+                j += 1
+                remaining = 1.0
+                continue
             local = remaining * mass[j] * math.exp(-tilt * above)
             drop = -local * math.expm1(-above)
             if drop <= deficit:
@@ -304,3 +309,25 @@ def hockey_sums(mass, fall, drop, plain, hockey):
         above = mass[j] + fall * above
         plain[j] = above
         hockey[j] = above_hockey
+
+
+@jit
+def lower_hull(x, y, kept):
+    """Indices of the lower convex hull of the points (x ascending, y), stopped where it would rise.
+
+    Monotone chain (Andrew 1979). Returns how many of `kept` were written.
+    """
+    count = 0
+    for i in range(x.size):
+        while count >= 2:
+            a = kept[count - 2]
+            b = kept[count - 1]
+            if (y[b] - y[a]) * (x[i] - x[b]) >= (y[i] - y[b]) * (x[b] - x[a]):
+                count -= 1
+            else:
+                break
+        kept[count] = i
+        count += 1
+    while count >= 2 and y[kept[count - 1]] >= y[kept[count - 2]]:
+        count -= 1
+    return count

@@ -1,8 +1,6 @@
-"""Mechanisms: what was run, in the field's parameters, and the proven pair that stands for it.
+"""Shuffle mechanisms: what was run, in the field's parameters, and the proven pair that stands for it.
 
-A mechanism is a frozen, hashable value. `Mechanism` is all that the rest of the package asks of it: a lattice
-law on either side (`pld`), the largest finite loss (`max_loss`), a rough scale (`loss_scale`), and what was
-assumed (`assumptions`). A shuffle mechanism only has to name its `CrowdPair`.
+A shuffle mechanism here only has to name its `CrowdPair`; `mechanism` says what it gets for that.
 
 Assumptions of every pair here: the shuffler is trusted and its output is all the adversary sees beyond what
 is stated; one message per user and round; all users of a round run the same randomizer; n counts the users
@@ -12,125 +10,15 @@ who really add their noise; neighbouring datasets differ in one user's value (su
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from .bracket import Side
-from .cells import crowd_pld, crowd_plds, largest_loss
 from .crowd import CrowdPair, Resolution
+from .mechanism import CrowdMechanism, Mechanism, ProfileMechanism, as_mechanism
 from .pld import PLD
-from .validation import choice, positive_float, positive_int, unit_interval
-
-
-class Mechanism(ABC):
-    """One round of something with a proven dominating pair."""
-
-    @property
-    @abstractmethod
-    def max_loss(self) -> float:
-        """The largest finite privacy loss; inf if finite losses are unbounded."""
-
-    @property
-    def max_loss_below(self) -> float:
-        """`max_loss` rounded the other way; the same if it is exact."""
-        return self.max_loss * (1.0 - 4e-15)
-
-    @property
-    @abstractmethod
-    def loss_scale(self) -> float:
-        """Rough standard deviation of the loss, only to choose lattice steps; 0 for no loss."""
-
-    @abstractmethod
-    def form(
-        self, *, step: float, side: Side, resolution: Resolution, reach: float = math.inf
-    ) -> PLD:
-        """The law of the privacy loss on the lattice of `step`, certified on `side`."""
-
-    def both(
-        self, *, step: float, resolution: Resolution, reach: float = math.inf
-    ) -> tuple[PLD, PLD]:
-        """The (lower, upper) laws of `form`."""
-        lower, upper = (
-            self.form(step=step, side=side, resolution=resolution, reach=reach) for side in Side
-        )
-        return lower, upper
-
-    @abstractmethod
-    def assumptions(self) -> dict[str, str]:
-        """What a guarantee for this mechanism rests on: neighbours, adversary, analysis, sampling."""
-
-    def renyi_divergence(self, alpha: Any) -> Any:
-        """Upper bound on the Renyi divergence of the pair at real orders alpha > 1; see `renyi`."""
-        from .renyi import renyi_divergence
-
-        return renyi_divergence(self, alpha)
-
-    def pld(
-        self, *, step: float | None = None, side: Side = Side.UPPER, missed: float = 1e-15
-    ) -> PLD:
-        """The privacy loss distribution of one round on one side.
-
-        Parameters: step, the lattice spacing in units of loss (default: 1/200 of the loss's scale);
-        side; missed, the P-mass that windows may leave out (an upper PLD has it at infinity).
-        Raises ValueError/TypeError on bad arguments, MemoryError if the lattice would be too large.
-        Crowd sizes within 1e-5 of each other share a bucket. Complexity O(sqrt n) per bucket.
-        """
-        if not isinstance(side, Side):
-            raise TypeError(f"side must be a Side, got {side!r}")
-        if step is None:
-            step = self.loss_scale / 200.0 or 1.0
-        step = positive_float("step", step)
-        missed = positive_float("missed", missed)
-        if not missed < 0.1:
-            raise ValueError(f"missed must be below 0.1, got {missed!r}")
-        return self.form(
-            step=step, side=side, resolution=Resolution(missed=missed, crowd_width=1e-5)
-        )
-
-
-class CrowdMechanism(Mechanism):
-    """A mechanism whose pair is a `CrowdPair`, possibly on a random cohort."""
-
-    @property
-    @abstractmethod
-    def pair(self) -> CrowdPair:
-        """The canonical pair."""
-
-    @property
-    def rate(self) -> float:
-        """Probability of being in the cohort; 1 without subsampling."""
-        return 1.0
-
-    @property
-    def max_loss(self) -> float:
-        return largest_loss(self.pair, self.rate)
-
-    @property
-    def max_loss_below(self) -> float:
-        exact = self.rate == 1.0 and self.pair.exact_loss
-        return self.max_loss if exact else super().max_loss_below
-
-    @property
-    def loss_scale(self) -> float:
-        pair = self.pair
-        if pair.trivial:
-            return 0.0
-        x = min(pair.spread, 0.999)
-        return min(math.log1p(2.0 * self.rate * x / (1.0 - x)), self.max_loss)
-
-    def form(
-        self, *, step: float, side: Side, resolution: Resolution, reach: float = math.inf
-    ) -> PLD:
-        return crowd_pld(
-            self.pair, rate=self.rate, step=step, side=side, resolution=resolution, reach=reach
-        )
-
-    def both(
-        self, *, step: float, resolution: Resolution, reach: float = math.inf
-    ) -> tuple[PLD, PLD]:
-        return crowd_plds(self.pair, rate=self.rate, step=step, resolution=resolution, reach=reach)
-
+from .validation import choice, positive_float, positive_int, real, unit_interval
 
 SMALLEST_EPS0, LARGEST_EPS0 = 1e-9, 700.0
 SMALLEST_RATE = 1e-12
@@ -255,6 +143,10 @@ class ShuffledRR(CrowdMechanism):
         object.__setattr__(self, "truth", truth)
         object.__setattr__(self, "adversary", choice("adversary", adversary, ADVERSARIES))
 
+    def arguments(self) -> dict[str, Any]:
+        given = {self.given: getattr(self, self.given)}
+        return {"k": self.k, "n": self.n, **given, "adversary": self.adversary}
+
     def __repr__(self) -> str:
         given = f"eps0={self.eps0!r}" if self.given == "eps0" else f"gamma={self.gamma!r}"
         return f"ShuffledRR(k={self.k}, n={self.n}, {given}, adversary={self.adversary!r})"
@@ -307,13 +199,111 @@ class ShuffledRR(CrowdMechanism):
 
 
 @dataclass(frozen=True, init=False)
-class Subsampled(CrowdMechanism):
+class ShuffledRandomizer(CrowdMechanism):
+    """n users shuffle the reports of any randomizer with parameters (p, beta, q).
+
+    Parameters
+    ----------
+    n : users whose reports are shuffled together, the target included.
+    tv : beta, at least the total variation of the target's two output laws, in [0, 1].
+    eps0 : local epsilon in [1e-9, 700]; it stands for p = q = e^eps0, right if all users share a randomizer.
+    p, q : instead of eps0. The target's two output laws are within a factor p of each other, and at most
+        q times every other user's law; 1 < p <= e^700, q >= 1.
+
+    The (p, beta, q) reduction with the third outcome that others can show too (docs/theory.md, section 4,
+    for every eps and every order). tv counts as min(tv, (p-1)/(p+1), q-1), which no total variation
+    exceeds; with tv = 1 this is "stronger clones". Raises ValueError or TypeError.
+
+    >>> ShuffledRandomizer(n=1000, eps0=2.0, tv=0.5)
+    ShuffledRandomizer(n=1000, tv=0.5, eps0=2.0)
+    """
+
+    n: int
+    tv: float
+    eps0: float
+    p: float | None
+    q: float | None
+
+    def __init__(
+        self,
+        n: int,
+        *,
+        tv: float,
+        eps0: float | None = None,
+        p: float | None = None,
+        q: float | None = None,
+    ) -> None:
+        if (eps0 is None) == (p is None) or (p is None) != (q is None):
+            raise ValueError(f"give either eps0, or p and q, got eps0={eps0!r}, p={p!r}, q={q!r}")
+        distance = real("tv", tv)
+        if not 0.0 <= distance <= 1.0:
+            raise ValueError(f"tv must be in [0, 1], got {tv!r}")
+        if p is None:
+            eps0 = _local_epsilon(eps0)
+        else:
+            p, q = positive_float("p", p), positive_float("q", q)
+            largest = math.exp(LARGEST_EPS0)
+            if not 1.0 < p <= largest:
+                raise ValueError(f"p must be in (1, e^{LARGEST_EPS0:g}], got {p!r}")
+            if not 1.0 <= q <= largest:
+                raise ValueError(f"q must be in [1, e^{LARGEST_EPS0:g}], got {q!r}")
+            eps0 = math.log(p)
+        object.__setattr__(self, "n", _crowd_size(n))
+        object.__setattr__(self, "tv", distance)
+        object.__setattr__(self, "eps0", eps0)
+        object.__setattr__(self, "p", p)
+        object.__setattr__(self, "q", q)
+
+    @property
+    def pair(self) -> CrowdPair:
+        shrink = math.exp(-self.eps0) if self.p is None else 1.0 / self.p
+        spread = -math.expm1(-self.eps0) if self.p is None else (self.p - 1.0) / self.p
+        theta = spread / (1.0 + shrink)
+        share = shrink if self.q is None else 1.0 / self.q  # 1/q
+        room = math.inf if self.q is None else self.q - 1.0
+        beta = min(self.tv, theta, room)
+        coin = min(1.0, beta / theta)
+        return CrowdPair(
+            n=self.n,
+            coin_rate=2.0 * beta / spread * share,
+            neutral_rate=(1.0 - coin) * share,
+            target_coin=coin,
+            target_neutral=1.0 - coin,
+            null=0.0,
+            theta=theta,
+            gap=2.0 * shrink / (1.0 + shrink),
+            max_loss=self.eps0 if self.p is None else self.eps0 * (1.0 + 1e-15),
+            exact_loss=self.p is None,
+            silent_rate=max(0.0, (1.0 - share) - beta * share),
+        )
+
+    def arguments(self) -> dict[str, Any]:
+        given = {"eps0": self.eps0} if self.p is None else {"p": self.p, "q": self.q}
+        return {"n": self.n, "tv": self.tv, **given}
+
+    def __repr__(self) -> str:
+        return f"ShuffledRandomizer({', '.join(f'{k}={v!r}' for k, v in self.arguments().items())})"
+
+    def assumptions(self) -> dict[str, str]:
+        limits = f"eps0={self.eps0:g}" if self.p is None else f"p={self.p:g}, q={self.q:g}"
+        return {
+            "neighbours": _SUBSTITUTION,
+            "adversary": "sees the shuffled reports and knows every other user's value",
+            "analysis": f"(p, beta, q) reduction, for every randomizer with {limits} and total"
+            f" variation at most {self.tv:g}",
+            "sampling": _FULL,
+        }
+
+
+@dataclass(frozen=True, init=False)
+class Subsampled(Mechanism):
     """A mechanism run on a uniformly random cohort of fixed size, hidden from the adversary.
 
     Parameters
     ----------
-    mechanism : a shuffle mechanism whose n is the cohort size.
-    population | rate : exactly one; the number N >= n of users the cohort is drawn from, or n/N in (0, 1].
+    mechanism : a mechanism with a symmetric pair, not subsampled itself; its n is the cohort size.
+    population | rate : exactly one; the number N >= n of users the cohort is drawn from, or n/N in
+        [1e-12, 1].
 
     Neighbours: substitution. Both halves of the amplified curve are in one dominating pair
     (Zhu-Dong-Wang 2022, Prop. 30; see `cells`). A view that names the participants has no amplification, so
@@ -323,55 +313,81 @@ class Subsampled(CrowdMechanism):
     0.01
     """
 
-    mechanism: CrowdMechanism
-    sampling_rate: float
-    population: int | None = None
+    mechanism: Mechanism
+    rate: float
+    population: int | None
 
     def __init__(
-        self, mechanism: CrowdMechanism, *, population: int | None = None, rate: float | None = None
+        self, mechanism: Mechanism, *, population: int | None = None, rate: float | None = None
     ) -> None:
-        if not isinstance(mechanism, CrowdMechanism) or isinstance(mechanism, Subsampled):
-            raise TypeError(
-                f"mechanism must be a shuffle mechanism, not subsampled, got {mechanism!r}"
-            )
+        if not isinstance(mechanism, Mechanism) or isinstance(mechanism, Subsampled):
+            raise TypeError(f"mechanism must be a mechanism, not subsampled, got {mechanism!r}")
         if (population is None) == (rate is None):
             raise ValueError(
                 f"give exactly one of population and rate, got population={population!r}, rate={rate!r}"
             )
         if population is not None:
             population = positive_int("population", population)
-            n = mechanism.pair.n
+            n = mechanism.users
+            if n is None:
+                raise ValueError(
+                    f"population needs a mechanism with users; give rate, got {mechanism!r}"
+                )
             if not population >= n:
                 raise ValueError(f"population must be at least n={n}, got {population!r}")
             rate = n / population
-        object.__setattr__(self, "mechanism", mechanism)
         rate = unit_interval("rate", rate)
         if not rate >= SMALLEST_RATE:
             raise ValueError(f"rate must be at least {SMALLEST_RATE:g}, got {rate!r}")
-        object.__setattr__(self, "sampling_rate", rate)
+        object.__setattr__(self, "mechanism", mechanism)
+        object.__setattr__(self, "rate", rate)
         object.__setattr__(self, "population", population)
+        _ = self.core  # TypeError here and not at the first question
+
+    @cached_property
+    def core(self) -> Mechanism:  # type: ignore[override]
+        return self.mechanism.core.on_cohort(self.rate)
+
+    @property
+    def max_loss(self) -> float:
+        return self.core.max_loss
+
+    @property
+    def max_loss_below(self) -> float:
+        return self.core.max_loss_below
+
+    @property
+    def loss_scale(self) -> float:
+        return self.core.loss_scale
+
+    @property
+    def users(self) -> int | None:
+        return self.mechanism.users
+
+    def form(
+        self, *, step: float, side: Side, resolution: Resolution, reach: float = math.inf
+    ) -> PLD:
+        return self.core.form(step=step, side=side, resolution=resolution, reach=reach)
+
+    def both(
+        self, *, step: float, resolution: Resolution, reach: float = math.inf
+    ) -> tuple[PLD, PLD]:
+        return self.core.both(step=step, resolution=resolution, reach=reach)
+
+    def arguments(self) -> dict[str, Any]:
+        if self.population is None:
+            return {"mechanism": self.mechanism, "rate": self.rate}
+        return {"mechanism": self.mechanism, "population": self.population}
 
     def __repr__(self) -> str:
-        given = (
-            f"rate={self.sampling_rate!r}"
-            if self.population is None
-            else f"population={self.population!r}"
-        )
-        return f"Subsampled({self.mechanism!r}, {given})"
-
-    @property
-    def pair(self) -> CrowdPair:
-        return self.mechanism.pair
-
-    @property
-    def rate(self) -> float:
-        return self.sampling_rate
+        name = "rate" if self.population is None else "population"
+        return f"Subsampled({self.mechanism!r}, {name}={getattr(self, name)!r})"
 
     def assumptions(self) -> dict[str, str]:
         cohort = (
             f"rate {self.rate:g}"
             if self.population is None
-            else f"{self.pair.n} of {self.population} users (rate {self.rate:g})"
+            else f"{self.users} of {self.population} users (rate {self.rate:g})"
         )
         base = self.mechanism.assumptions()
         if isinstance(self.mechanism, ShuffledRR):
@@ -398,11 +414,13 @@ def _crowd_size(value: Any) -> int:
     return n
 
 
-def as_mechanism(value: Any) -> Mechanism:
-    """`value` if it is a mechanism; TypeError otherwise."""
-    if not isinstance(value, Mechanism):
-        raise TypeError(f"mechanism must be a mechanism, got {value!r}")
-    return value
-
-
-__all__ = ["CrowdMechanism", "Mechanism", "ShuffledLDP", "ShuffledRR", "Subsampled", "as_mechanism"]
+__all__ = [
+    "CrowdMechanism",
+    "Mechanism",
+    "ProfileMechanism",
+    "ShuffledLDP",
+    "ShuffledRR",
+    "ShuffledRandomizer",
+    "Subsampled",
+    "as_mechanism",
+]

@@ -9,15 +9,16 @@ epsilon - slack, a lower one at epsilon + slack.
 from __future__ import annotations
 
 import math
+import os
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from . import convolution
 from .bracket import Side
-from .validation import positive_int, real_array
+from .validation import positive_float, positive_int, real_array
 
 Array = NDArray[np.float64]
 
@@ -59,6 +60,23 @@ class PLD:
             )
         infinity = min(infinity, 1.0)  # a probability: 1 bounds it from above
         return cls(masses, low + first, step, side, infinity, max_loss, slack, atoms)
+
+    @classmethod
+    def from_pmfs(
+        cls, log_p: ArrayLike, log_q: ArrayLike, *, step: float, side: Side = Side.UPPER
+    ) -> PLD:
+        """The law of log(P/Q) under P for a finite pair, on the lattice of `step`, certified on `side`.
+
+        log_p, log_q : natural logarithms of the masses, shape (outcomes,), -inf for 0, each summing to 1
+        within 1e-9. Only the order (P, Q) is covered; `pmfs.DiscretePair` covers both, and composes in an
+        `Accountant`. Raises ValueError or TypeError; MemoryError for too fine a step. O(outcomes log
+        outcomes).
+        """
+        from .pmfs import pld_from_pmfs
+
+        if not isinstance(side, Side):
+            raise TypeError(f"side must be a Side, got {side!r}")
+        return pld_from_pmfs(log_p, log_q, step=positive_float("step", step), side=side)
 
     @property
     def losses(self) -> Array:
@@ -107,6 +125,22 @@ class PLD:
         (infinite loss above, removed from the largest losses below). For tiny delta use `Accountant`.
         """
         return _composed([(self, positive_int("count", count))])
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write this PLD to an npz file (arrays and numbers, no pickles), all of it or nothing."""
+        from .checkpoint import save_pld
+
+        save_pld(self, path)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> PLD:
+        """The PLD in a file that `save` wrote, the same to the last bit.
+
+        Raises CheckpointError, a ValueError, if the file holds anything but a PLD of this version; OSError.
+        """
+        from .checkpoint import load_pld
+
+        return load_pld(path)
 
     def tilted(self, tilt: float) -> convolution.Law:
         """The finite part as an exponentially tilted, normalised law."""

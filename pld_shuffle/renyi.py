@@ -499,6 +499,10 @@ def _divergence(mechanism: Mechanism, order: float, rtol: float) -> Bounds:
         return Bounds(0.0, 0.0)
     if order == math.inf:
         return Bounds(mechanism.max_loss_below, mechanism.max_loss)
+    mechanism = mechanism.core
+    exact = mechanism.renyi_exact(order)
+    if exact is not None:
+        return exact
     if not isinstance(mechanism, CrowdMechanism):
         return _lattice_divergence(mechanism, order)
     pair = mechanism.pair

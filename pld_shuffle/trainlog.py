@@ -9,10 +9,14 @@ A federated training job writes one row per round, and the cohort changes from r
 Columns (a cell that is blank counts as not given; blank lines are skipped):
 
 ==============  ==========================================================================
-``mechanism``   ``ldp`` (any eps0-LDP randomizer, the default) or ``rr`` (k-ary randomized
-                response)
+``mechanism``   ``ldp`` (any eps0-LDP randomizer, the default), ``randomizer`` (any randomizer of
+                known total variation) or ``rr`` (k-ary randomized response)
 ``n``           users whose reports are shuffled together in the round; required
-``eps0``        local budget; required for ``ldp``, this or ``gamma`` for ``rr``
+``eps0``        local budget; required for ``ldp``, this or ``gamma`` for ``rr``, this or ``p`` and
+                ``q`` for ``randomizer``
+``tv``          largest total variation of two output laws, ``randomizer`` only; required there
+``p``, ``q``    largest likelihood ratios within a pair of laws, and against the others' law;
+                ``randomizer`` only
 ``k``           alphabet size, ``rr`` only; required there
 ``gamma``       probability of a uniformly random answer, ``rr`` only
 ``adversary``   ``rr`` only: ``strong``, ``weak`` or ``strong-conditional``
@@ -45,7 +49,13 @@ from decimal import Decimal
 from importlib import resources
 from pathlib import Path
 
-from pld_shuffle.mechanisms import CrowdMechanism, Mechanism, ShuffledLDP, ShuffledRR, Subsampled
+from pld_shuffle.mechanisms import (
+    Mechanism,
+    ShuffledLDP,
+    ShuffledRandomizer,
+    ShuffledRR,
+    Subsampled,
+)
 from pld_shuffle.validation import positive_int
 
 __all__ = [
@@ -63,16 +73,17 @@ __all__ = [
 
 #: Fields of a mechanism by the kind of value they hold.
 _INTEGER_FIELDS = frozenset({"n", "k", "population"})
-_NUMBER_FIELDS = frozenset({"eps0", "gamma", "rate"})
+_NUMBER_FIELDS = frozenset({"eps0", "gamma", "rate", "tv", "p", "q"})
 _WORD_FIELDS = frozenset({"adversary", "analysis"})
 _SAMPLING_FIELDS = frozenset({"population", "rate"})
 
 #: Fields that say something about a mechanism of that name, and those it cannot do without.
 _FIELDS_OF = {
     "ldp": frozenset({"n", "eps0", "analysis"}) | _SAMPLING_FIELDS,
+    "randomizer": frozenset({"n", "eps0", "tv", "p", "q"}) | _SAMPLING_FIELDS,
     "rr": frozenset({"n", "k", "eps0", "gamma", "adversary"}) | _SAMPLING_FIELDS,
 }
-_REQUIRED_FIELDS_OF = {"ldp": ("n", "eps0"), "rr": ("n", "k")}
+_REQUIRED_FIELDS_OF = {"ldp": ("n", "eps0"), "randomizer": ("n", "tv"), "rr": ("n", "k")}
 
 #: Every column a log may have with a meaning.
 COLUMNS = (
@@ -82,6 +93,9 @@ COLUMNS = (
     "eps0",
     "k",
     "gamma",
+    "tv",
+    "p",
+    "q",
     "adversary",
     "analysis",
     "population",
@@ -228,7 +242,7 @@ def mechanism_from_fields(fields: Mapping[str, str]) -> Mechanism:
 
     Returns
     -------
-    ShuffledLDP, ShuffledRR or Subsampled
+    ShuffledLDP, ShuffledRandomizer, ShuffledRR or Subsampled
         Subsampled where ``population`` or ``rate`` is given.
 
     Raises
@@ -239,8 +253,8 @@ def mechanism_from_fields(fields: Mapping[str, str]) -> Mechanism:
     """
     name = fields.get("mechanism", "ldp").strip()
     if name not in _FIELDS_OF:
-        known = " or ".join(_FIELDS_OF)
-        raise FieldError("mechanism", f"expected {known}, got {_quoted(name)}")
+        known = ", ".join(_FIELDS_OF)
+        raise FieldError("mechanism", f"expected one of {known}, got {_quoted(name)}")
     given = {key: text for key, text in fields.items() if key != "mechanism"}
     for key in given:
         if key not in _FIELDS_OF[name]:
@@ -251,6 +265,10 @@ def mechanism_from_fields(fields: Mapping[str, str]) -> Mechanism:
     if name == "rr" and ("eps0" in given) == ("gamma" in given):
         which = "both" if "gamma" in given else "neither"
         raise FieldError("gamma", f"give exactly one of gamma and eps0, got {which}")
+    if name == "randomizer" and not (
+        ("eps0" in given) != ("p" in given) and ("p" in given) == ("q" in given)
+    ):
+        raise FieldError("eps0", "give either eps0, or p and q")
     if given.keys() >= _SAMPLING_FIELDS:
         raise FieldError("rate", "give at most one of population and rate, got both")
 
@@ -260,9 +278,11 @@ def mechanism_from_fields(fields: Mapping[str, str]) -> Mechanism:
     population = integers.pop("population", None)
     rate = numbers.pop("rate", None)
     try:
-        mechanism: CrowdMechanism
+        mechanism: Mechanism
         if name == "ldp":
             mechanism = ShuffledLDP(**numbers, **integers, **words)  # type: ignore[arg-type]
+        elif name == "randomizer":
+            mechanism = ShuffledRandomizer(**numbers, **integers)  # type: ignore[arg-type]
         else:
             mechanism = ShuffledRR(**numbers, **integers, **words)  # type: ignore[arg-type]
         if population is not None:

@@ -1,0 +1,201 @@
+"""From a privacy profile, known at dots from both sides, to atoms of a privacy loss.
+
+A pair (P, Q) is its profile h(s) = H_s(P||Q), a convex function of s = e^eps: a kink of h at s, where the
+slope rises by q, is an atom of Q-mass q and P-mass s q with loss log s (Doroshenko et al. 2022; Zhu, Dong,
+Wang 2022). So a convex polygon above h is a pair that dominates, and one below h is a pair that is dominated:
+
+* Upper: the polygon through certified upper values at the dots ("connect the dots"), or its convex hull.
+* Lower: between two neighbouring dots h lies above the line through the two dots on the left, and above the
+  line through the two dots on the right. Their maximum is a valley; dots and valleys are vertices of a
+  function below h, and its convex hull is the polygon. (Lines start at an upper value and end at a lower
+  one, so noise in the values only lowers them.)
+
+Both err by O(width^2) of the distance between dots, and an isolated kink is found exactly.
+
+Notation: growth g = s - 1 = expm1(eps), so that losses may be tiny. Losses above 0 come from the profile
+itself, those below 0 from the reversed pair's (h(1/s) = (g + h'(s))/s); a symmetric pair has one profile
+for both. The mass at loss 0 is what both leave.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .atoms import Atoms
+from .bracket import Bounds, Side
+
+Array = NDArray[np.float64]
+#: Bounds on delta, arrays, at growths expm1(eps) >= 0.
+Profile = Callable[[Array], Bounds]
+
+MAX_DOTS = 20_000
+LOSS_ULPS = 16.0
+CLOSEST = 1e-4  # of the distance between dots
+_U = 2.0**-53
+# Vertices move by this to the safe side: more than the rounding of the hull's comparisons (6 u of a value).
+_MARGIN = 64.0 * _U
+
+
+@dataclass(frozen=True)
+class Dots:
+    """A profile at growths 0 = g_0 < g_1 < ... : lower <= h <= upper, and a lower bound on h(inf).
+
+    last_slope : a slope >= the profile's in front of the last dot, where the largest loss is an atom (else
+    0).
+    """
+
+    growth: Array
+    lower: Array
+    upper: Array
+    infinity: float = 0.0
+    last_slope: float = 0.0
+
+
+def dots(
+    profile: Profile, *, width: float, missed: float, scale: float, max_loss: float = math.inf,
+    infinity: float = 0.0, top_mass: float = 0.0,
+) -> Dots:  # fmt: skip
+    """The profile at losses 0, width, 2 width ..., up to where it is below `missed`, or to max_loss.
+
+    `scale` is about one standard deviation of the loss. `width` shrinks so that a finite max_loss is a dot,
+    and grows so that there are at most MAX_DOTS.
+    """
+
+    def negligible(loss: float) -> bool:
+        return bool(profile(np.array([math.expm1(loss)])).upper[0] <= infinity + missed)
+
+    largest = min(max_loss, 700.0)
+    reach = min(scale, largest)
+    while reach < largest and not negligible(reach):
+        reach = min(2.0 * reach, largest)
+    low = 0.5 * reach
+    while reach - low > 0.02 * reach:  # the predicate is monotone; fewer dots
+        middle = 0.5 * (low + reach)
+        if negligible(middle):
+            reach = middle
+        else:
+            low = middle
+    count = max(2, min(MAX_DOTS, math.ceil(reach / width)))
+    slope = 0.0
+    if reach >= max_loss:
+        losses = np.linspace(0.0, max_loss, count + 1)
+        slope = -top_mass * math.exp(-max_loss) * (1.0 - 8.0 * _U)
+    else:
+        losses = max(width, reach / count) * np.arange(count + 1)
+    growth = np.expm1(losses)
+    bounds = profile(growth)
+    return Dots(growth, bounds.lower, bounds.upper, infinity, slope)
+
+
+def atoms(forward: Dots, backward: Dots, side: Side) -> Atoms:
+    """The pair with profile `forward`, and `backward` for the reversed pair, as atoms on `side`."""
+    upper = side is Side.UPPER
+    if upper:
+        right, left = _points(forward, forward.upper), _points(backward, backward.upper)
+    else:
+        right, left = _valleys(forward, backward), _valleys(backward, forward)
+    sign = 1.0 if upper else -1.0
+    right, left = ((g, h * (1.0 + sign * _MARGIN)) for g, h in (right, left))
+    right, left, middle = _joined(right, left, upper)
+    middle *= 1.0 + sign * _MARGIN
+    (gain, high), (loss_gain, low) = (_kinks(*points, upper) for points in (right, left))
+    # P-masses: s q for losses above 0; a loss below 0 has the reversed pair's Q-mass, which is q.
+    mass = np.concatenate((low[::-1], [middle], high * (1.0 + gain)))
+    losses = np.concatenate((-np.log1p(loss_gain)[::-1], [0.0], np.log1p(gain)))
+    infinite = float(right[1][-1])
+    slack = LOSS_ULPS * _U * float(max(losses[-1], -losses[0]))
+    return Atoms(mass, losses, infinite, 0.0, slack, forward.growth.size + backward.growth.size)
+
+
+_Points = tuple[Array, Array]
+
+
+def _points(known: Dots, values: Array) -> _Points:
+    """Vertices (growth, value) to connect; behind the last one the profile is constant."""
+    return known.growth, values
+
+
+def _valleys(known: Dots, reverse: Dots) -> _Points:
+    """Vertices of a function below the profile: the dots' lower values, and the valleys between them."""
+    g, low, high = known.growth, known.lower, known.upper
+    # The dot on the left of 0 is the reversed pair's first one.
+    other = float(reverse.growth[1])
+    before_g = np.append(-other / (1.0 + other), g[:-1])
+    before = np.append((other + reverse.upper[1]) / (1.0 + other), high[:-1])
+    rising = (low - before) / (g - before_g)  # slope of the line from the left, at every dot
+    falling = np.full(g.size, known.last_slope)  # and from the right; a profile never rises
+    falling[:-1] = (high[1:] - low[:-1]) / np.diff(g)
+    gap = np.diff(g)
+    left, right = rising[:-1], np.minimum(falling[1:], 0.0)
+    # Where the lines cross: low_i + left d = low_{i+1} - right (gap - d).
+    with np.errstate(divide="ignore", invalid="ignore"):
+        where = (np.diff(low) - right * gap) / (left - right)
+    inside = (left < right) & (where > 0.0) & (where < gap)
+    # Vertices keep a distance: a little off the crossing, the lower one of the two lines is below both.
+    position = np.where(inside, np.clip(where, CLOSEST * gap, (1.0 - CLOSEST) * gap), 0.5 * gap)
+    cross = np.where(
+        inside,
+        np.minimum(low[:-1] + left * position, low[1:] - right * (gap - position)),
+        # The lines do not cross: one of them lies above the chord between the lower values.
+        np.minimum(low[:-1], low[:-1] + np.diff(low) * position / gap),
+    )
+    growth = np.concatenate((g, g[:-1] + position))
+    value = np.concatenate((low, cross * (1.0 - 8.0 * _U)))
+    # Beyond the last dot: on along the last line, until the value at infinite loss is reached.
+    floor = known.infinity
+    if low[-1] > floor:
+        if rising[-1] < 0.0:
+            growth = np.append(growth, g[-1] + (low[-1] - floor) / -rising[-1])
+            value = np.append(value, floor)
+        else:  # noise: no line to follow
+            value[g.size - 1] = floor
+    order = np.argsort(growth, kind="stable")
+    return growth[order], np.maximum(value[order], floor)
+
+
+def _joined(right: _Points, left: _Points, upper: bool) -> tuple[_Points, _Points, float]:
+    """Convex hulls on both sides of 0 with a common value there, and the P-mass (and Q-mass) at loss 0.
+
+    The value at 0 falls until the polygon is convex there: down to the chord between its neighbours, the
+    reversed pair's vertex being at -k/(1+k) with value (k + b)/(1+k).
+    """
+    start = min(float(right[1][0]), float(left[1][0]))
+    while True:
+        ahead, behind = _hull(start, right), _hull(start, left)
+        g, a = (float(part[1]) if part.size > 1 else math.inf for part in ahead)
+        k, b = (float(part[1]) if part.size > 1 else math.inf for part in behind)
+        slopes = sum((y - start) / x if x < math.inf else 0.0 for x, y in ((g, a), (k, b)))
+        middle = 1.0 - start + slopes
+        if middle >= 0.0:
+            return ahead, behind, middle
+        chord = ((k + b) * g + a * k) / (g * (1.0 + k) + k)
+        if upper and not chord < start:  # a rounding error below zero: more mass is the safe side
+            return ahead, behind, 0.0
+        nudged = start + middle / (1.0 + 1.0 / g + 1.0 / k) * (1.0 + 1e-6)
+        start = chord if chord < start else min(nudged, math.nextafter(start, 0.0))
+
+
+def _hull(start: float, points: _Points) -> _Points:
+    """Lower convex hull from (0, start) on; it ends with slope 0."""
+    growth = np.append(0.0, points[0][1:])
+    value = np.append(start, points[1][1:])
+    from . import kernels
+
+    kept = np.empty(growth.size, np.int64)
+    count = kernels.lower_hull(growth, value, kept)
+    index = kept[:count]
+    return growth[index], value[index]
+
+
+def _kinks(growth: Array, value: Array, upper: bool) -> tuple[Array, Array]:
+    """Positions and Q-masses of the kinks after the first vertex, rounded to the safe side."""
+    slopes = np.append(np.diff(value) / np.diff(growth), 0.0)
+    rounding = 8.0 * _U * (np.abs(slopes[1:]) + np.abs(slopes[:-1]))
+    rise = np.diff(slopes)
+    mass = np.maximum(0.0, rise + rounding if upper else rise - rounding)
+    return growth[1:], mass
