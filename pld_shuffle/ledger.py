@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, TypeVar
 
+from . import checkpoint
+from .files import write_text
 from .mechanisms import Mechanism, as_mechanism
 from .validation import positive_int
 
@@ -11,7 +16,13 @@ Self = TypeVar("Self", bound="Ledger")
 
 
 class Ledger:
-    """Rounds composed so far, equal mechanisms pooled."""
+    """Rounds composed so far, equal mechanisms pooled.
+
+    State can be saved and restored (`state_dict`, `to_json`, `save` and their counterparts; the format is in
+    `checkpoint`): the mechanisms with their counts, no arrays. A restored object gives the very same numbers
+    as the saved one from the next `compose` on. As long as the ledger has not changed, an answer may depend,
+    within the accuracy asked for, on questions asked earlier; a restored object has not been asked any.
+    """
 
     def __init__(self) -> None:
         self._counts: dict[Mechanism, int] = {}
@@ -29,9 +40,61 @@ class Ledger:
     def compose(self: Self, mechanism: Mechanism, count: int = 1) -> Self:
         """Add `count` rounds of `mechanism`; returns this object.
 
-        Raises TypeError or ValueError, and then nothing has been added.
+        Raises TypeError or ValueError, also for a mechanism of another neighbouring relation than the
+        ledger's, and then nothing has been added.
         """
         mechanism = as_mechanism(mechanism)
         count = positive_int("count", count)
+        for held in self._counts:
+            if held.relation != mechanism.relation:
+                raise ValueError(
+                    f"mechanism must be for the ledger's neighbouring relation {held.relation!r}, got"
+                    f" {mechanism.relation!r} with {mechanism!r}"
+                )
+            break
         self._counts[mechanism] = self._counts.get(mechanism, 0) + count
         return self
+
+    def state_dict(self) -> dict[str, Any]:
+        """Settings, mechanisms and counts as plain data that JSON can hold.
+
+        Raises CheckpointError, a ValueError, for a mechanism that is not one of the package's own.
+        """
+        return checkpoint.ledger_state(type(self).__name__, self._settings(), self.ledger)
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Replace settings and ledger by those of a state of the same class.
+
+        Raises CheckpointError, a ValueError, that names what is wrong; then this object is unchanged.
+        """
+        maker: Any = type(self)
+        settings, ledger = checkpoint.read_ledger_state(maker.__name__, self._settings(), state)
+        with checkpoint.at("checkpoint"):
+            fresh = maker(**settings)
+        for mechanism, count in ledger:
+            fresh.compose(mechanism, count)
+        self.__dict__.update(vars(fresh))
+
+    def to_json(self) -> str:
+        """`state_dict` as JSON text; numbers are exact."""
+        return checkpoint.to_json(self.state_dict())
+
+    @classmethod
+    def from_json(cls: type[Self], text: str) -> Self:
+        """A new object from the text that `to_json` gave. Raises CheckpointError, a ValueError."""
+        new = cls()
+        new.load_state_dict(checkpoint.from_json(text))
+        return new
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write `to_json` to a file, all of it or nothing. Raises CheckpointError or OSError."""
+        write_text(path, self.to_json() + "\n")
+
+    @classmethod
+    def load(cls: type[Self], path: str | os.PathLike[str]) -> Self:
+        """A new object from the file that `save` wrote. Raises CheckpointError or OSError."""
+        return cls.from_json(checkpoint.decoded(Path(path).read_bytes()))
+
+    def _settings(self) -> dict[str, Any]:
+        """The constructor's arguments."""
+        return {}

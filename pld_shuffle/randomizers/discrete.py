@@ -26,6 +26,9 @@ from .border import generator, integer_array, integer_in, real_array
 ROW_SUM_TOLERANCE = 1e-9
 """How far the sum of a given row may be from 1; rows are then divided by their sums."""
 
+SAME_SUM = 2.0**-51
+"""Rounding of the sum of a normalised row: 2^-53 per entry, on average over a row, and of the sum."""
+
 
 class PairParameters(NamedTuple):
     """The parameters (p, tv, q) of one pair of inputs, when the others may hold any input."""
@@ -61,6 +64,8 @@ class DiscreteRandomizer:
         if not bool(np.all(np.abs(sums - 1) <= ROW_SUM_TOLERANCE)):
             worst = int(np.argmax(np.abs(sums - 1)))
             raise ValueError(f"matrix: row {worst} must sum to 1, got {sums[worst]!r}")
+        # Rows that sum to 1 within rounding stay: a matrix that was normalised comes back the same.
+        sums[np.abs(sums - 1) <= SAME_SUM] = 1.0
         rows = rows / sums[:, np.newaxis]
         object.__setattr__(self, "matrix", tuple(tuple(map(float, row)) for row in rows))
 

@@ -1,0 +1,398 @@
+"""Sweeps: the same numbers as single questions, whatever runs them, killed or not; tables that grow."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pld_shuffle import Accountant, ShuffledLDP, ShuffledRR, Subsampled, sweeps
+from pld_shuffle.sweeps import COLUMNS, grid, sweep, to_csv, to_json
+from pld_shuffle.tables import text_of, value_of
+
+NUMBERS = ("epsilon_lower", "epsilon_upper", "delta_lower", "delta_upper")
+
+PLANS: list[dict[str, Any]] = [
+    {"n": 1000, "eps0": 1.0, "rounds": 3},
+    {"mechanism": "rr", "k": "4", "n": 500, "gamma": 0.25, "adversary": "weak", "epsilon": 0.5},
+    {"n": 200, "eps0": "2", "population": 10**6, "rounds": 10, "delta": 1e-9, "rtol": 0.01},
+    {"mechanism": "rr", "k": 3, "n": 50, "eps0": 1.5, "delta": 0},
+    {"n": 100, "eps0": 4, "analysis": "clones", "rate": 0.1, "gamma": None, "adversary": ""},
+]
+
+
+def numbers(rows: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
+    """All but the seconds."""
+    return [tuple(row[name] for name in COLUMNS if name != "seconds") for row in rows]
+
+
+# -- answers
+
+
+def test_rows_are_the_answers_of_single_accountants() -> None:
+    """Each bound equals, to the last bit, that of a new accountant composed by hand."""
+    rows = sweep(PLANS, delta=1e-6, workers=1)
+    assert [tuple(row) for row in rows] == [COLUMNS] * len(PLANS)
+    by_hand = [
+        Accountant().compose(ShuffledLDP(1.0, 1000), 3).epsilon_bounds(1e-6),
+        Accountant()
+        .compose(ShuffledRR(k=4, n=500, gamma=0.25, adversary="weak"))
+        .delta_bounds(0.5),
+        Accountant(0.01)
+        .compose(Subsampled(ShuffledLDP(2.0, 200), population=10**6), 10)
+        .epsilon_bounds(1e-9),
+        Accountant().compose(ShuffledRR(k=3, n=50, eps0=1.5)).epsilon_bounds(0.0),
+        Accountant()
+        .compose(Subsampled(ShuffledLDP(4.0, 100, analysis="clones"), rate=0.1))
+        .epsilon_bounds(1e-6),
+    ]
+    for row, plan, bounds in zip(rows, PLANS, by_hand, strict=True):
+        asked = "delta" if "epsilon" in plan else "epsilon"
+        other = "epsilon" if asked == "delta" else "delta"
+        assert (row[f"{asked}_lower"], row[f"{asked}_upper"]) == tuple(bounds)
+        assert row[f"{other}_lower"] is None and row[f"{other}_upper"] is None
+        assert row["error"] is None and row["seconds"] > 0.0
+    assert rows[3]["epsilon_upper"] == math.inf
+    assert (rows[0]["mechanism"], rows[0]["rounds"], rows[0]["delta"]) == ("ldp", 3, 1e-6)
+    assert (rows[2]["delta"], rows[2]["rtol"], rows[2]["eps0"]) == (1e-9, 0.01, 2)
+
+
+def test_a_plan_that_fails_is_a_row() -> None:
+    """Bad values, and a computation that gives up, are named; the others go on."""
+    plans = [
+        {"n": 0, "eps0": 1},
+        {"n": 10, "eps0": math.nan},
+        {"n": 10, "eps0": 1, "k": 3},
+        {"n": 10, "eps0": 1, "delta": 2},
+        {"n": 10, "eps0": 1, "rounds": 0},
+        {"n": 10, "eps0": 1, "rounds": 1.5},
+        {"n": 10, "eps0": 1, "rtol": 7},
+        {"mechanism": "laplace noise", "n": 10},
+        {"n": 10, "eps0": 1},
+    ]
+    rows = sweep(plans, delta=1e-3, workers=1)
+    named = ["n must", "eps0", "'ldp'", "delta must", "count must", "rounds", "rtol", "mechanism"]
+    for row, word in zip(rows, named, strict=False):
+        assert word in row["error"] and all(row[name] is None for name in NUMBERS)
+    assert rows[-1]["error"] is None and rows[-1]["epsilon_lower"] > 0.0
+
+
+def test_giving_up_is_an_error_of_the_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    def gives_up(self: Accountant, delta: float) -> Any:
+        raise MemoryError("too many\nlattice points; raise rtol")
+
+    monkeypatch.setattr(Accountant, "epsilon_bounds", gives_up)
+    [row] = sweep([{"n": 10, "eps0": 1}], delta=1e-3)
+    assert row["error"] == "MemoryError: too many lattice points; raise rtol"
+
+
+def test_equal_plans_are_computed_once_however_they_are_written(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked = []
+    real = sweeps.answer
+
+    def counted(plan: Any) -> Any:
+        asked.append(plan)
+        return real(plan)
+
+    monkeypatch.setattr(sweeps, "answer", counted)
+    plans: list[dict[str, Any]] = [
+        {"n": 100, "eps0": 1},
+        {"n": np.int64(100), "eps0": np.float64(1.0), "rounds": 1},
+        {"n": "1e2", "eps0": " 1.0", "mechanism": "ldp", "delta": "0.001", "rtol": None},
+        {"n": 100, "eps0": 1, "delta": 1e-4},
+    ]
+    rows = sweep(plans, delta=1e-3, workers=1)
+    assert len(asked) == 2 and rows[0] == rows[1] == rows[2] != rows[3]
+    assert rows[0] is not rows[1]
+
+
+def test_grid_is_the_product() -> None:
+    plans = grid(mechanism="ldp", n=(10, 20), eps0=np.array([1.0, 2.0]))
+    assert [(p["n"], p["eps0"]) for p in plans] == [(10, 1), (10, 2), (20, 1), (20, 2)]
+    assert all(p["mechanism"] == "ldp" for p in plans)
+
+
+@pytest.mark.parametrize(
+    ("plans", "options", "error", "message"),
+    [
+        ([{"n": 10, "eps": 1}], {"delta": 0.1}, ValueError, r"plans\[0\]: unknown field 'eps'"),
+        ([{"n": 10, "eps0": 1}], {}, ValueError, r"plans\[0\]: give one of .*neither"),
+        ([{"n": 1, "delta": 0, "epsilon": 0}], {}, ValueError, r"plans\[0\]: give one of .*both"),
+        ([{"n": True, "eps0": 1}], {"delta": 0.1}, TypeError, r"plans\[0\]: n must be a number"),
+        ([{"n": [1], "eps0": 1}], {"delta": 0.1}, TypeError, r"plans\[0\]: n must be a number"),
+        (["n"], {"delta": 0.1}, TypeError, r"plans\[0\] must be a mapping"),
+        ([], {"delta": 0.1, "epsilon": 1.0}, ValueError, "at most one of delta and epsilon"),
+        ([], {"delta": 1.5}, ValueError, "delta must be in"),
+        ([], {"epsilon": -1}, ValueError, "epsilon must be nonnegative"),
+        ([], {"rtol": 0}, ValueError, "rtol must be in"),
+        ([], {"workers": 0}, ValueError, "workers must be at least 1"),
+        ([], {"executor": map}, TypeError, "executor must be"),
+        ([], {"output": "table.txt"}, ValueError, "output must end in one of .csv"),
+    ],
+)
+def test_bad_arguments_stop_before_anything_is_done(
+    plans: Any, options: Any, error: type[Exception], message: str, tmp_path: Path
+) -> None:
+    output = tmp_path / "out.csv"
+    with pytest.raises(error, match=message):
+        sweep(plans, **{"output": output, **options})
+    assert not output.exists()
+
+
+def test_no_plans_no_rows() -> None:
+    assert sweep([]) == []
+
+
+# -- executors
+
+
+class OnlyMap(Executor):
+    """An executor that can do nothing but map, one after the other."""
+
+    def map(self, function: Any, *iterables: Any, **options: Any) -> Iterator[Any]:
+        assert not options
+        return map(function, *iterables)
+
+    def submit(self, *arguments: Any, **options: Any) -> Any:
+        raise NotImplementedError
+
+
+def test_executors_give_the_same_numbers(tmp_path: Path) -> None:
+    """Processes of our own, threads and anything with `map`; a file or none."""
+    expected = numbers(sweep(PLANS, delta=1e-6, workers=1))
+    assert numbers(sweep(PLANS, delta=1e-6, workers=2, output=tmp_path / "a.csv")) == expected
+    with ThreadPoolExecutor(2) as pool:
+        assert numbers(sweep(PLANS, delta=1e-6, executor=pool)) == expected
+        assert pool.submit(int).result() == 0  # still open
+    assert numbers(sweep(PLANS, delta=1e-6, executor=OnlyMap())) == expected
+    with pytest.raises(ValueError, match="at most one of executor and workers"):
+        sweep(PLANS, delta=1e-6, executor=OnlyMap(), workers=2)
+
+
+def test_dask_cluster(tmp_path: Path) -> None:
+    """Two worker processes of a local cluster, through the executor that its client hands out."""
+    distributed = pytest.importorskip("distributed")
+    expected = numbers(sweep(PLANS, delta=1e-6, workers=1))
+    with (
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        output = tmp_path / "dask.csv"
+        rows = sweep(PLANS, delta=1e-6, executor=client.get_executor(), output=output)
+        assert numbers(rows) == expected
+        assert sweep(PLANS, delta=1e-6, executor=client.get_executor(), output=output) == rows
+
+
+# -- files
+
+
+@pytest.mark.parametrize("suffix", ["csv", "jsonl"])
+def test_a_file_is_taken_over_and_extended(
+    suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows read from the file equal the rows computed, types and seconds included."""
+    output = tmp_path / f"table.{suffix}"
+    first = sweep(PLANS[:3], delta=1e-6, output=output, workers=1)
+    more = sweep(PLANS, delta=1e-6, output=output, workers=1)
+    assert more[:3] == first
+    assert [list(map(type, row.values())) for row in more[:3]] == [
+        list(map(type, row.values())) for row in first
+    ]
+    size = output.stat().st_size
+    monkeypatch.setattr(sweeps, "answer", None)  # nothing is left to compute
+    assert sweep(reversed(PLANS), delta=1e-6, output=output) == more[::-1]
+    assert output.stat().st_size == size
+
+
+def test_rows_with_errors_are_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    output = tmp_path / "table.csv"
+    plan = {"n": 10, "eps0": 1, "delta": 0.01}
+    with monkeypatch.context() as patch:
+        patch.setattr(Accountant, "compose", None)
+        [row] = sweep([plan], output=output)
+        assert row["error"].startswith("TypeError")
+    [row] = sweep([plan], output=output)
+    assert row["error"] is None
+    assert sweep([plan], output=output) == [row]
+
+
+@pytest.mark.parametrize("suffix", ["csv", "jsonl"])
+def test_a_file_torn_anywhere_is_resumed(suffix: str, tmp_path: Path) -> None:
+    """Cut at every 7th byte: the whole rows are kept, the torn one is computed again."""
+    plans = grid(n=[10, 20, 30], eps0=1.0)
+    whole = tmp_path / f"whole.{suffix}"
+    expected = sweep(plans, delta=0.01, output=whole, workers=1)
+    data = whole.read_bytes()
+    for cut in range(0, len(data), 7):
+        torn = tmp_path / f"torn.{suffix}"
+        torn.write_bytes(data[:cut])
+        rows = sweep(plans, delta=0.01, output=torn, workers=1)
+        assert numbers(rows) == numbers(expected)
+        kept = data[:cut].count(b"\n") - (suffix == "csv")
+        assert rows[: max(kept, 0)] == expected[: max(kept, 0)]
+        assert sweep(plans, delta=0.01, output=torn) == rows
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.csv", "my,own,data\n1,2,3\n"),
+        ("b.csv", "my notes"),
+        ("c.jsonl", '{"a": 1}\n'),
+        ("d.jsonl", "[1, 2]"),
+        ("e.csv", ",".join(COLUMNS) + "\n1,2\n"),
+        ("f.csv", ",".join(COLUMNS) + '\n"1' + "," * (len(COLUMNS) - 1) + "\n"),
+        ("g.jsonl", "\xff\n"),
+    ],
+)
+def test_files_of_others_are_not_touched(name: str, content: str, tmp_path: Path) -> None:
+    output = tmp_path / name
+    output.write_bytes(content.encode("latin-1"))
+    with pytest.raises(ValueError, match=r"is there and no table to go on with: line \d"):
+        sweep(PLANS, delta=1e-6, output=output)
+    assert output.read_bytes() == content.encode("latin-1")
+
+
+def test_final_tables(tmp_path: Path) -> None:
+    """CSV and JSON read by other readers hold the same doubles; infinity is "inf"."""
+    rows = sweep([*PLANS, {"n": 0, "eps0": 1}], delta=1e-6, workers=1)
+    to_csv(rows, tmp_path / "t.csv")
+    to_json(rows, tmp_path / "t.json")
+    with open(tmp_path / "t.csv", newline="", encoding="utf-8") as file:
+        from_csv = list(csv.DictReader(file))
+    from_json = json.loads((tmp_path / "t.json").read_text(encoding="utf-8"))
+    assert len(from_csv) == len(from_json) == len(rows)
+    for row, cells, found in zip(rows, from_csv, from_json, strict=True):
+        assert list(cells) == list(found) == list(COLUMNS)
+        for name in NUMBERS:
+            if row[name] is None:
+                assert cells[name] == "" and found[name] is None
+            else:
+                assert float(cells[name]) == float(found[name]) == row[name]
+        assert (cells["error"] or None) == found["error"] == row["error"]
+    assert from_json[3]["epsilon_upper"] == "inf"
+    to_json([], tmp_path / "t.json")
+    assert json.loads((tmp_path / "t.json").read_text()) == []
+    with pytest.raises(ValueError, match=r"rows\[1\] has other columns"):
+        to_csv([{"a": 1}, {"b": 1}], tmp_path / "t.csv")
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.one_of(
+        st.floats(allow_nan=False),
+        st.integers(-(10**25), 10**25),
+        st.text(max_size=10),
+        st.sampled_from(["1_0", "nan", " 4e0", "0x1", "1e400", "1e-400", "00", "-0.0", "٣"]),
+    )
+)
+def test_texts_of_values_are_canonical(value: Any) -> None:
+    """The text of what a text means is that text; numbers keep their value."""
+    text = text_of(value)
+    assert text_of(value_of(text)) == text == text_of(text)
+    if not isinstance(value, str) and abs(value) < 10**18:
+        assert value_of(text) == value
+
+
+# -- stopped
+
+
+SCRIPT = """
+import sys, time
+from pld_shuffle import sweeps
+from pld_shuffle.sweeps import grid, sweep
+
+plans = grid(n=[100, 200, 300], eps0=[0.5 + 0.1 * i for i in range(40)], rounds=[1, 4])
+
+if __name__ == "__main__":
+    sweep(plans, delta=1e-6, output=sys.argv[1], workers=2, progress=True)
+"""
+
+
+def started(tmp_path: Path, output: Path) -> subprocess.Popen[bytes]:
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT)
+    root = str(Path(sweeps.__file__).parents[1])
+    environment = dict(os.environ, PYTHONPATH=root)
+    process = subprocess.Popen(
+        [sys.executable, str(script), str(output)], env=environment, stderr=subprocess.PIPE
+    )
+    while process.poll() is None and (not output.exists() or output.read_bytes().count(b"\n") < 6):
+        time.sleep(0.01)
+    return process
+
+
+def script_plans() -> list[dict[str, Any]]:
+    space: dict[str, Any] = {"__name__": "plans"}
+    exec(SCRIPT, space)
+    plans: list[dict[str, Any]] = space["plans"]
+    return plans
+
+
+def test_killed_and_resumed(tmp_path: Path) -> None:
+    """Killed without warning after a few rows; resumed, every number is that of a sweep left alone."""
+    output = tmp_path / "out.jsonl"
+    process = started(tmp_path, output)
+    process.kill()
+    process.communicate()
+    kept = output.read_bytes().splitlines(keepends=True)
+    rows = sweep(script_plans(), delta=1e-6, output=output, workers=1)
+    assert 5 <= len(kept) < len(rows)
+    assert output.read_bytes().startswith(b"".join(kept[:-1]))
+    alone = sweep(script_plans(), delta=1e-6, workers=1)
+    assert numbers(rows) == numbers(alone)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals")
+def test_interrupted_and_resumed(tmp_path: Path) -> None:
+    """An interrupt ends the sweep with its rows whole; the bar was on standard error, as asked."""
+    output = tmp_path / "out.csv"
+    process = started(tmp_path, output)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode != 0
+    assert b"KeyboardInterrupt" in errors and b"plan/s" in errors
+    assert errors.count(b"Traceback") <= 1  # none from the workers
+    data = output.read_bytes()
+    assert data.endswith(b"\n") and 6 <= data.count(b"\n") <= 240
+    rows = sweep(script_plans(), delta=1e-6, output=output, workers=1)
+    assert output.read_bytes().startswith(data) and len(rows) == 240
+    assert all(row["error"] is None for row in rows)
+
+
+def test_workers_that_die_leave_the_rows(tmp_path: Path) -> None:
+    """A dead worker is an error of the sweep, not a silent gap; what was finished is kept."""
+    output = tmp_path / "out.csv"
+    plans = grid(n=[100, 200], eps0=1.0)
+    first = sweep(plans[:1], delta=1e-6, output=output, workers=1)
+    spawn = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(1, spawn, os._exit, (3,)) as pool, pytest.raises(BrokenProcessPool):
+        sweep(plans, delta=1e-6, output=output, executor=pool)
+    assert sweep(plans, delta=1e-6, output=output, workers=1)[:1] == first
+
+
+def test_no_bar_without_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    sweep(PLANS[:1], delta=1e-6)
+    assert capsys.readouterr().err == ""
+    sweep(PLANS[:1], delta=1e-6, progress=True)
+    assert "1/1" in capsys.readouterr().err
