@@ -1,10 +1,11 @@
-"""Pictures: epsilon over the rounds, the privacy curve; both with the bracket that is certified.
+"""Pictures of what is certified: epsilon over the rounds, privacy curve, trade-off curve, loss
+distribution, comparison of methods.
 
 Every function takes matplotlib axes (``ax=None`` makes new ones with pyplot) and returns the axes
 it drew on, so that pictures combine: a second call on the same axes adds a curve in the next
-colour.  The line is the certified *upper* bound; the shaded band below it reaches down to the
-certified *lower* bound, the truth lies in between.  At the default accuracy the band is thinner
-than the line, which is the point.
+colour.  The line is the bound on the *safe* side (upper for epsilon, delta and true-positive rates,
+lower for missed detections); the shaded band reaches to the other certified bound, the truth lies in
+between.  At the default accuracy the band is thinner than the line, which is the point.
 
 The colours are those of Okabe and Ito (2008), made to be told apart by colour-blind readers.
 
@@ -14,11 +15,15 @@ matplotlib is imported inside the functions: importing this module costs nothing
 from __future__ import annotations
 
 import os
-import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from .bracket import Side
+from .files import replacing
+from .validation import probabilities
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -26,39 +31,70 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from pld_shuffle.accountant import Accountant
+    from pld_shuffle.comparison import Comparison
+    from pld_shuffle.pld import PLD
+    from pld_shuffle.risk import AttackRisk
     from pld_shuffle.trajectory import Trajectory
 
-__all__ = ["COLOURS", "check_picture_path", "epsilon_over_rounds", "privacy_curve", "save_figure"]
+__all__ = [
+    "COLOURS",
+    "check_picture_path",
+    "epsilon_over_rounds",
+    "loss_distribution",
+    "methods_compared",
+    "privacy_curve",
+    "save_figure",
+    "trade_off_curve",
+]
 
 #: Okabe-Ito without its yellow, which is hard to see as a line on white.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 
 #: Marks the curves drawn here, so that the next one takes the next colour.
 _CURVE_MARK = "pld_shuffle-curve"
+_GUESS_MARK = "pld_shuffle-guess"
+
+_BINS = 120
+_LEAST_SHOWN = 1e-15
+_NOTHING = 1e-300  # stands for 0 on a logarithmic axis
+_SIDE_STYLES = {Side.LOWER: "--", Side.UPPER: "-"}
+
+#: Colour and legend entry of a bound's kind in a comparison.
+_KINDS = {
+    "pld": (COLOURS[0], "privacy loss distribution"),
+    "rdp": (COLOURS[1], "Renyi DP"),
+    "composed": (COLOURS[2], "single-round bound"),
+    "local": (COLOURS[3], "without shuffling"),
+}
 
 
-def _axes(ax: Axes | None) -> Axes:
+def _axes(ax: Axes | None, size: tuple[float, float] = (6.4, 4.2)) -> Axes:
     if ax is not None:
         return ax
     from matplotlib import pyplot
 
-    new: Axes = pyplot.subplots(figsize=(6.4, 4.2), layout="constrained")[1]
+    new: Axes = pyplot.subplots(figsize=size, layout="constrained")[1]
     return new
 
 
+def _next_colour(ax: Axes) -> str:
+    drawn = sum(artist.get_gid() == _CURVE_MARK for artist in ax.get_children())
+    return COLOURS[drawn % len(COLOURS)]
+
+
 def _draw_bracket(
-    ax: Axes, positions: Any, lower: Any, upper: Any, label: str | None, marker: str | None
-) -> None:
-    """The upper bound as a line and the bracket as a band, in the next free colour."""
-    drawn = sum(line.get_gid() == _CURVE_MARK for line in ax.get_lines())
-    colour = COLOURS[drawn % len(COLOURS)]
+    ax: Axes, positions: Any, lower: Any, upper: Any, label: str | None, marker: str | None,
+    safe: Side = Side.UPPER,
+) -> None:  # fmt: skip
+    """The bound on the safe side as a line and the bracket as a band, in the next free colour."""
+    colour = _next_colour(ax)
     ax.plot(
         positions,
-        upper,
+        upper if safe is Side.UPPER else lower,
         color=colour,
         marker=marker,
         markersize=3.5,
-        label="certified upper bound" if label is None else label,
+        label=f"certified {safe.value} bound" if label is None else label,
         gid=_CURVE_MARK,
     )
     ax.fill_between(
@@ -180,6 +216,209 @@ def privacy_curve(
     return ax
 
 
+def trade_off_curve(
+    accountant: Accountant | AttackRisk,
+    ax: Axes | None = None,
+    alphas: ArrayLike | None = None,
+    *,
+    log: bool = False,
+    label: str | None = None,
+) -> Axes:
+    """What the best attack errs, or finds: its ROC curve, with the bracket.
+
+    Parameters
+    ----------
+    accountant : Accountant or AttackRisk
+        Holds the composed rounds; what the rates mean is in :mod:`pld_shuffle.risk`.
+    ax : matplotlib axes, optional
+        Where to draw; new axes by default.
+    alphas : array-like, shape (points,), optional
+        False-positive rates, in increasing order: by default 101 from 0 to 1, or from 1e-6 to 1 with
+        `log`. With `log`, rates of 0 have no place and are left out.
+    log : bool
+        False: the trade-off curve, the false-negative rate against the false-positive rate on linear
+        axes. True: the true-positive rate on logarithmic axes, which shows low false-positive rates.
+    label : str, optional
+        Legend entry of the curve; by default line and band are explained.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+
+    Raises
+    ------
+    ValueError, TypeError
+        As :meth:`pld_shuffle.risk.AttackRisk.trade_off`.
+
+    Notes
+    -----
+    The dashed line is guessing without looking: TPR = FPR.
+    """
+    from .risk import AttackRisk
+
+    risk = accountant if isinstance(accountant, AttackRisk) else AttackRisk(accountant)
+    if alphas is None:
+        alphas = np.logspace(-6.0, 0.0, 101) if log else np.linspace(0.0, 1.0, 101)
+    rates = np.atleast_1d(probabilities("alphas", alphas))
+    if log:
+        rates = rates[rates > 0.0]
+    if rates.size == 0:
+        raise ValueError(f"alphas must hold a rate that can be drawn, got {alphas!r}")
+    bounds = risk.true_positive_rate(rates) if log else risk.trade_off(rates)
+    ax = _axes(ax)
+    ax.set_xlabel("false-positive rate")
+    ax.set_ylabel("true-positive rate" if log else "false-negative rate")
+    if not any(line.get_gid() == _GUESS_MARK for line in ax.get_lines()):
+        ends = np.array([rates[0], 1.0]) if log else np.array([0.0, 1.0])
+        ax.plot(
+            ends, ends if log else 1.0 - ends, color="0.55", linestyle="--", linewidth=1.0,
+            label="guessing without looking", gid=_GUESS_MARK, zorder=1.0,
+        )  # fmt: skip
+    if log:
+        ax.set_xscale("log")
+        ax.set_yscale("log")
+    lower, upper = np.asarray(bounds.lower), np.asarray(bounds.upper)
+    _draw_bracket(ax, rates, lower, upper, label, None, Side.UPPER if log else Side.LOWER)
+    return ax
+
+
+def loss_distribution(
+    plds: PLD | Sequence[PLD],
+    ax: Axes | None = None,
+    *,
+    log: bool = True,
+    label: str | None = None,
+) -> Axes:
+    """The privacy loss distribution: P-mass against loss.
+
+    Parameters
+    ----------
+    plds : PLD, or a sequence of them
+        For instance both sides of one mechanism, ``[m.pld(side=side) for side in Side]``.
+    ax : matplotlib axes, optional
+        Where to draw; new axes by default.
+    log : bool
+        Whether the masses are on a logarithmic axis, which shows the tails.
+    label : str, optional
+        Put in front of the side in the legend entries.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+
+    Raises
+    ------
+    ValueError, TypeError
+        If `plds` is anything else, or empty.
+
+    Notes
+    -----
+    Neighbouring lattice points share a bin, so that there are about 120; the axis says how wide a bin is.
+    The mass at infinite loss has no place on the axis, so the legend says it. On a logarithmic axis, bins
+    below 1e-15 of the largest are not shown.
+    """
+    from .pld import PLD
+
+    shown = [plds] if isinstance(plds, PLD) else list(plds)
+    for pld in shown:
+        if not isinstance(pld, PLD):
+            raise TypeError(f"plds must be a PLD or a sequence of them, got {pld!r}")
+    if not shown:
+        raise ValueError(f"plds must not be empty, got {plds!r}")
+    ax = _axes(ax)
+    span = max(pld.losses[-1] for pld in shown) - min(pld.losses[0] for pld in shown)
+    widths = set()
+    for pld in shown:
+        masses, edges = _binned(pld, span / _BINS)
+        widths.add(edges[1] - edges[0])
+        name = f"{pld.side.value} side" if label is None else f"{label}, {pld.side.value} side"
+        if pld.infinity > 0.0:
+            name += f", and {pld.infinity:.3g} at infinite loss"
+        ax.stairs(
+            masses, edges, baseline=_NOTHING if log else 0.0, color=_next_colour(ax), label=name,
+            gid=_CURVE_MARK, linestyle=_SIDE_STYLES[pld.side], linewidth=1.2,
+        )  # fmt: skip
+    _leave_room(ax, log)
+    ax.set_xlabel("privacy loss")
+    alike = max(widths) <= min(widths) * (1.0 + 1e-9)
+    ax.set_ylabel(f"mass per {widths.pop():.3g} of loss" if alike else "mass per bin")
+    ax.grid(True, alpha=0.3)
+    ax.legend(frameon=False, loc="best" if log else "upper right")
+    return ax
+
+
+def _binned(pld: PLD, width: float) -> tuple[Any, Any]:
+    """Masses of bins of about `width` and their edges; whole lattice points, loss 0 in mid-bin."""
+    points = max(1, round(width / pld.step)) | 1
+    index = pld.low + np.arange(pld.masses.size) + points // 2
+    first = int(index[0]) // points
+    masses = np.bincount(index // points - first, weights=pld.masses)
+    return masses, (first - 0.5 + np.arange(masses.size + 1)) * (points * pld.step)
+
+
+def _leave_room(ax: Axes, log: bool) -> None:
+    """Limits of the masses' axis for all distributions drawn on it, and a legend above."""
+    from matplotlib.patches import StepPatch
+
+    drawn = [patch.get_data()[0] for patch in ax.patches if isinstance(patch, StepPatch)]
+    masses = np.concatenate(drawn)
+    masses = masses[masses > 0.0]
+    if masses.size == 0:
+        ax.set_ylim(0.0, 1.0)
+        _say_instead(ax, "all mass is at infinite loss")
+        return
+    peak = masses.max()
+    if log:
+        ax.set_yscale("log")
+        ax.set_ylim(max(_LEAST_SHOWN * peak, 0.3 * masses.min()), 10.0 * peak)
+    else:
+        ax.set_ylim(0.0, 1.2 * peak)
+
+
+def methods_compared(comparison: Comparison, ax: Axes | None = None) -> Axes:
+    """One bar per valid bound on epsilon, the smallest on top, on a logarithmic axis.
+
+    Parameters
+    ----------
+    comparison : Comparison
+        What :func:`pld_shuffle.comparison.compare` returned.
+    ax : matplotlib axes, optional
+        Where to draw; new axes by default, high enough for all bars.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+
+    Notes
+    -----
+    Bounds that are 0 or infinite have no place on the axis and are left out.
+    """
+    ax = _axes(ax, (8.0, 1.2 + 0.3 * len(comparison.methods)))
+    shown = [m for m in comparison.methods if 0.0 < m.epsilon < np.inf]
+    labelled: set[str] = set()
+    for position, method in enumerate(shown):
+        colour, legend = _KINDS[method.kind]
+        ax.barh(
+            position, method.epsilon, color=colour,
+            label=None if method.kind in labelled else legend,
+        )  # fmt: skip
+        labelled.add(method.kind)
+        ax.annotate(
+            f"{method.epsilon:.4g}", (method.epsilon, position), xytext=(3, 0),
+            textcoords="offset points", va="center", fontsize="small",
+        )  # fmt: skip
+    ax.set_yticks(range(len(shown)), [m.name for m in shown], fontsize="small")
+    ax.invert_yaxis()
+    if shown:
+        ax.set_xscale("log")
+        ax.set_xlim(0.7 * shown[0].epsilon, 2.5 * shown[-1].epsilon)
+        ax.legend(frameon=False, fontsize="small", loc="upper right")
+    else:
+        _say_instead(ax, "no bound is finite")
+    ax.set_xlabel(f"upper bound on ε at δ = {comparison.delta:g}")
+    return ax
+
+
 def check_picture_path(path: str | os.PathLike[str]) -> Path:
     """The file that :func:`save_figure` would write, if it can; nothing is written here.
 
@@ -217,19 +456,5 @@ def save_figure(figure: Figure, path: str | os.PathLike[str]) -> None:
         If the directory cannot be written.
     """
     target = check_picture_path(path)
-    mode = target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_umask()
-    handle, temporary = tempfile.mkstemp(prefix=f".{target.stem}-", dir=target.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            figure.savefig(file, format=target.suffix.removeprefix(".").lower(), dpi=150)
-        os.chmod(temporary, mode)
-        os.replace(temporary, target)
-    except BaseException:
-        os.unlink(temporary)
-        raise
-
-
-def _umask() -> int:
-    umask = os.umask(0o022)
-    os.umask(umask)
-    return umask
+    with replacing(target) as file:
+        figure.savefig(file, format=target.suffix.removeprefix(".").lower(), dpi=150)

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from pld_shuffle import Accountant, ShuffledLDP, ShuffledRR, Subsampled
 from pld_shuffle.cli import main
-from pld_shuffle.comparison import Comparison, compare, draw_comparison
+from pld_shuffle.comparison import Comparison, compare
+from pld_shuffle.plots import methods_compared
 
 COHORT = Subsampled(ShuffledLDP(eps0=3.0, n=1_000), population=100_000)
 
@@ -130,13 +131,13 @@ def test_the_pitfall_is_not_listed(issue: Comparison) -> None:
 def test_picture(issue: Comparison) -> None:
     from matplotlib.figure import Figure
 
-    ax = draw_comparison(issue, Figure().add_subplot())
+    ax = methods_compared(issue, Figure().add_subplot())
     assert len(ax.patches) == len(issue.methods)
     assert ax.get_xscale() == "log"
     infinite = compare(ShuffledRR(k=2, n=3, gamma=0.3), delta=1e-6)
     assert infinite.tight.upper == math.inf
     assert all(math.isnan(method.factor) for method in infinite.methods)
-    draw_comparison(infinite, Figure().add_subplot())
+    methods_compared(infinite, Figure().add_subplot())
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,365 @@
+"""Attack risk against the Neyman-Pearson lemma: outcomes sorted by likelihood ratio, exactly.
+
+The oracle knows nothing of epsilon or delta: it takes outcomes in the order of their ratio q/p until the
+false-positive rate is used up, splitting the last one. Honesty (the truth is inside) is tested apart from
+tightness (the two sides are close).
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import mpmath
+import numpy as np
+import oracles
+import pytest
+from mpmath import mpf
+
+from pld_shuffle import Accountant, Bounds, Gaussian, ShuffledLDP, ShuffledRR, Subsampled
+from pld_shuffle.risk import AttackRisk
+
+RATES = (1e-12, 1e-6, 1e-3, 0.02, 0.1, 0.3, 0.45, 0.5, 0.6, 0.8, 0.97, 0.999, 1.0 - 1e-6)
+PRIORS = (1e-9, 0.01, 0.2, 0.4, 0.5, 0.55, 0.7, 0.93, 1.0 - 1e-6)
+
+CASES = {
+    "ldp, one user": (ShuffledLDP(eps0=1.0, n=1), 1, lambda: oracles.clone_pair(1, E1, mpf(0))),
+    "ldp": (ShuffledLDP(eps0=1.0, n=4), 3, lambda: oracles.stronger_clones(4, E1)),
+    "weak rr": (
+        ShuffledRR(k=3, n=3, gamma=0.25, adversary="weak"), 2,
+        lambda: oracles.weak(3, 3, Fraction(1, 4)),
+    ),
+    "strong rr": (ShuffledRR(k=2, n=4, gamma=0.5), 2, lambda: oracles.strong(4, 2, Fraction(1, 2))),
+    "subsampled": (
+        Subsampled(ShuffledLDP(eps0=1.0, n=3), rate=0.25), 3,
+        lambda: oracles.subsampled(oracles.stronger_clones(3, E1), Fraction(1, 4)),
+    ),
+}  # fmt: skip
+E1 = oracles.exp_of(1.0)
+
+
+class Truth:
+    """A composed pair, its exact ROC curve and Bayes errors."""
+
+    def __init__(self, atoms: oracles.Atoms) -> None:
+        ratios = oracles.canonical(atoms)  # ascending in p/q, so the first atoms speak for Q
+        self.atoms = [tuple(map(oracles.to_mpf, atom)) for atom in ratios]
+
+    def power(self, rate: float) -> mpf:
+        """The largest Q(A) over randomised tests with P(A) = rate."""
+        left, found = mpf(rate), mpf(0)
+        for mass_p, mass_q in self.atoms:
+            if mass_p >= left:
+                return found + (mass_q * left / mass_p if mass_p else mass_q)
+            left -= mass_p
+            found += mass_q
+        return found
+
+    def bayes_error(self, prior: float) -> mpf:
+        prior = mpf(prior)
+        return sum(min((1 - prior) * mass_p, prior * mass_q) for mass_p, mass_q in self.atoms)
+
+    def delta(self, eps: float) -> mpf:
+        return oracles.hockey_stick(self.atoms, mp_exp(eps))
+
+    @property
+    def largest_loss(self) -> float:
+        if any(mass_q == 0 for _, mass_q in self.atoms):
+            return math.inf
+        return float(mpmath.log(max(p / q for p, q in self.atoms)) * (1 + mpf("1e-15")))
+
+
+def mp_exp(eps: float) -> mpf:
+    return mpmath.exp(mpf(float(eps)))
+
+
+class Known:
+    """Answers of an accountant from exact deltas, as wide as they are told to be."""
+
+    def __init__(self, delta, largest_loss: float, width: float = 4e-16, seed: int = 0) -> None:
+        self.delta, self.largest_loss, self.width = delta, largest_loss, width
+        self.seed, self.noise = seed, np.random.default_rng(seed)
+        self.asked = 0
+
+    def delta_bounds(self, epsilon) -> Bounds:
+        if np.ndim(epsilon):
+            found = [self.delta_bounds(eps) for eps in np.asarray(epsilon)]
+            return Bounds(*(np.array(side) for side in zip(*found, strict=True)))
+        self.asked += 1
+        if epsilon == math.inf:
+            exact = 0.0 if self.largest_loss < math.inf else self.delta(2000.0)
+        else:
+            exact = self.delta(epsilon)
+        below, above = 4e-16, 4e-16
+        if (
+            self.width > below
+        ):  # the truth is at one of the two ends: all lower, all upper, or as it comes
+            below, above = {0: (below, self.width), 1: (self.width, above)}.get(
+                self.seed, self.noise.permutation([4e-16, self.width])
+            )
+        return Bounds(float(exact * (1 - mpf(below))), float(exact * (1 + mpf(above))))
+
+    def epsilon_bounds(self, delta) -> Bounds:
+        assert delta == 0.0
+        return Bounds(self.largest_loss, self.largest_loss)
+
+
+@pytest.fixture(scope="module", params=CASES, ids=str)
+def case(request) -> tuple[Accountant, Truth]:
+    mechanism, count, atoms = CASES[request.param]
+    truth = Truth(oracles.power(atoms(), count))
+    return Accountant().compose(mechanism, count), truth
+
+
+def width(bounds: Bounds) -> float:
+    return float(bounds.upper / bounds.lower - 1.0) if bounds.lower > 0.0 else math.inf
+
+
+# -- honesty ---------------------------------------------------------------------------------------------
+
+
+def test_roc_curve_encloses_the_best_test(case) -> None:
+    """TPR and f at every rate, against outcomes sorted by likelihood ratio."""
+    accountant, truth = case
+    risk = AttackRisk(accountant)
+    hits, missed = risk.true_positive_rate(RATES), risk.trade_off(RATES)
+    for i, rate in enumerate(RATES):
+        power = truth.power(rate)
+        assert hits.lower[i] <= power <= hits.upper[i]
+        assert missed.lower[i] <= 1 - power <= missed.upper[i]
+
+
+def test_bayes_error_encloses_the_sum_of_minima(case) -> None:
+    """Error and accuracy of guessing, priors on both sides of 1/2, from sum min((1 - prior) p, prior q)."""
+    accountant, truth = case
+    risk = AttackRisk(accountant)
+    errors, accuracies = risk.bayes_error(PRIORS), risk.bayes_accuracy(PRIORS)
+    for i, prior in enumerate(PRIORS):
+        exact = truth.bayes_error(prior) * (1 - mpf("1e-50"))  # the sum is good to 60 digits
+        assert errors.lower[i] <= exact <= errors.upper[i]
+        assert accuracies.lower[i] <= 1 - exact <= accuracies.upper[i]
+        assert errors.upper[i] - errors.lower[i] <= 1e-3 * min(prior, 1.0 - prior)
+        assert width(Bounds(accuracies.lower[i], accuracies.upper[i])) <= 1e-3
+
+
+def test_advantage_encloses_the_total_variation(case) -> None:
+    accountant, truth = case
+    bounds = AttackRisk(accountant).advantage()
+    exact = sum(abs(p - q) for p, q in truth.atoms) / 2
+    assert bounds.lower <= exact <= bounds.upper
+    assert width(bounds) <= 1e-3
+
+
+def test_posterior_encloses_the_precision_of_the_best_test(case) -> None:
+    accountant, truth = case
+    for rate, prior in [(1e-6, 0.5), (0.01, 0.1), (0.3, 0.9)]:
+        bounds = AttackRisk(accountant).posterior(rate, prior)
+        hit = mpf(prior) * truth.power(rate)
+        exact = hit / (hit + (1 - mpf(prior)) * mpf(rate))
+        assert bounds.lower <= exact <= bounds.upper
+        assert width(bounds) <= 2e-3
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("noise", [1e-3, 0.5])
+def test_wide_and_uneven_brackets_are_never_trusted(noise: float, seed: int) -> None:
+    """Lines through badly known points would cheat if a lower bound stood where an upper one belongs."""
+    truth = Truth(oracles.power(oracles.stronger_clones(3, E1), 2))
+    risk = AttackRisk(Known(truth.delta, truth.largest_loss, noise, seed))
+    fixed = float(1 - truth.delta(0.0)) / 2  # f(fixed) = fixed: the slope is about -1 there
+    near = (fixed * (1 + shift) for shift in (-0.3, -0.03, 0.0, 0.01, 0.1, 0.5))
+    for rate in (1e-6, 0.01, 0.2, *near, 0.6, 0.9, 0.999):
+        power, hits, missed = truth.power(rate), risk.true_positive_rate(rate), risk.trade_off(rate)
+        assert hits.lower <= power <= hits.upper
+        assert missed.lower <= 1 - power <= missed.upper
+
+
+# -- tightness -------------------------------------------------------------------------------------------
+
+
+def test_roc_curve_is_tight(case) -> None:
+    """TPR to 2e-3 at any rate; f to a small part of 1 - alpha, its value without any attack."""
+    accountant, truth = case
+    risk = AttackRisk(accountant)
+    for rate in RATES:
+        assert width(risk.true_positive_rate(rate)) <= 2e-3
+        missed = risk.trade_off(rate)
+        assert missed.upper - missed.lower <= 2e-3 * (1.0 - rate)
+        if rate > 0.9 and truth.power(rate) < 1:
+            assert width(missed) <= 3e-3
+
+
+@pytest.mark.parametrize("rtol", [1e-2, 1e-4, 1e-6])
+def test_search_meets_its_tolerance_with_few_questions(rtol: float) -> None:
+    """With exact deltas the search alone is left: it meets rtol on TPR and on f."""
+    truth = Truth(oracles.power(oracles.stronger_clones(3, E1), 2))
+    for rate in RATES:
+        known = Known(truth.delta, truth.largest_loss)
+        assert width(AttackRisk(known, rtol=rtol).true_positive_rate(rate)) <= rtol
+        assert known.asked <= 60
+        assert width(AttackRisk(known, rtol=rtol).trade_off(rate)) <= rtol
+
+
+@pytest.mark.parametrize("deviation", [0.001, 1.0, 6.0])
+def test_gaussian_trade_off(deviation: float) -> None:
+    """Closed form: f(alpha) = Phi(Phi^-1(1 - alpha) - mu) (Dong, Roth and Su 2022)."""
+    mu = mpf(deviation)
+
+    def delta(eps: float) -> mpf:
+        eps = mpf(eps)
+        return mpmath.ncdf(mu / 2 - eps / mu) - mpmath.exp(eps) * mpmath.ncdf(-mu / 2 - eps / mu)
+
+    risk = AttackRisk(Known(delta, math.inf), rtol=1e-5)
+    for quantile in (-7.0, -4.75, -3.1, -1.0, 0.3, 2.0):
+        rate = mpmath.ncdf(mpf(quantile))
+        near = float(rate)
+        exact = mpmath.ncdf(mpf(quantile) + (mpf(near) - rate) / mpmath.npdf(quantile) + mu)
+        bounds = risk.true_positive_rate(near)
+        assert bounds.lower <= exact * (1 + mpf(1e-12))
+        assert bounds.upper >= exact * (1 - mpf(1e-12))
+        assert width(bounds) <= 1e-5
+        assert width(risk.trade_off(near)) <= 1e-4 or deviation > 5.0
+
+
+def test_gaussian_mechanism() -> None:
+    """Four rounds at sigma = 2 are one at sigma = 1, so the accountant's curve has a closed form too."""
+    risk = AttackRisk(Accountant().compose(Gaussian(2.0), 4))
+    for quantile in (-7.0, -4.75, -1.0, 0.0, 2.0, 3.7):
+        rate = float(mpmath.ncdf(quantile))
+        exact = mpmath.ncdf(mpf(quantile) + 1)  # the rate is rounded: good to 1e-12
+        hits, missed = risk.true_positive_rate(rate), risk.trade_off(rate)
+        assert hits.lower * (1 - 1e-12) <= exact <= hits.upper * (1 + 1e-12)
+        assert missed.lower * (1 - 1e-12) <= 1 - exact <= missed.upper * (1 + 1e-12)
+        assert width(hits) <= 2e-3
+        assert width(missed) <= 2e-3
+
+
+def test_low_rates_of_a_large_crowd() -> None:
+    """Ten rounds of 10^4 users: narrow at tiny rates, and near the Gaussian curve of the same advantage."""
+    risk = AttackRisk(Accountant().compose(ShuffledLDP(eps0=4.0, n=10_000), 10))
+    for rate in (1e-12, 1e-9, 1e-6, 1e-3):
+        bounds = risk.true_positive_rate(rate)
+        assert rate < bounds.lower
+        assert width(bounds) <= 2e-3
+    mu = 2.0 * mpmath.sqrt(2) * mpmath.erfinv(mpf(risk.advantage().upper))
+    hit = mpmath.ncdf(mpmath.sqrt(2) * mpmath.erfinv(2 * mpf("0.1") - 1) + mu)
+    assert risk.true_positive_rate(0.1).upper == pytest.approx(float(hit), rel=1e-2)
+
+
+# -- what a trade-off curve is -----------------------------------------------------------------------------
+
+
+def test_randomized_response_of_one_user() -> None:
+    """The curve of pure DP, f = max(0, 1 - e^eps alpha, e^-eps (1 - alpha))."""
+    risk = AttackRisk(Accountant().compose(ShuffledLDP(eps0=1.5, n=1)))
+    growth = oracles.exp_of(1.5)
+    for rate in RATES:
+        alpha = mpf(rate)
+        exact = max(mpf(0), 1 - growth * alpha, (1 - alpha) / growth)
+        bounds = risk.trade_off(rate)
+        assert bounds.lower <= exact <= bounds.upper
+        assert width(bounds) <= 1e-3
+
+
+def test_curve_is_convex_and_its_own_inverse(case) -> None:
+    risk = AttackRisk(case[0])
+    alphas = np.linspace(0.0, 1.0, 21)
+    lower, upper = risk.trade_off(alphas)
+    assert np.all(lower[1:-1] <= 0.5 * (upper[:-2] + upper[2:]))
+    assert np.all(np.diff(lower) <= upper[1:] - lower[1:])
+    assert np.all(risk.trade_off(upper).lower <= alphas)
+    inside = upper < 1.0  # at alpha = 0, f may be below what it takes to come back
+    assert np.all(
+        risk.trade_off(lower).upper[inside & (lower > 0.0)] >= alphas[inside & (lower > 0.0)]
+    )
+
+
+def test_ends_of_the_curve(case) -> None:
+    """f(0) = 1 - delta(inf), f(1) = 0, and no test is worse than guessing without looking."""
+    accountant, truth = case
+    risk = AttackRisk(accountant)
+    revealed = sum(q for p, q in truth.atoms if p == 0)
+    start, hits = risk.trade_off(0.0), risk.true_positive_rate(0.0)
+    assert start.lower <= 1 - revealed <= start.upper
+    assert hits.lower <= revealed <= hits.upper
+    assert hits.upper - hits.lower <= 1e-9
+    assert risk.trade_off(1.0) == (0.0, 0.0)
+    assert risk.true_positive_rate(1.0) == (1.0, 1.0)
+    assert np.all(risk.true_positive_rate(RATES).lower >= RATES)
+
+
+def test_rates_too_small_for_the_search() -> None:
+    """Below 1e-90 the curve's neighbours bound it: between the chord from 0 and the value at 1e-90."""
+    risk = AttackRisk(Accountant().compose(ShuffledLDP(eps0=1.0, n=1)))
+    bounds = risk.true_positive_rate(1e-120)
+    assert bounds.lower <= oracles.exp_of(1.0) * mpf(1e-120) <= bounds.upper
+    assert bounds.lower >= 2.7e-120
+    assert bounds.upper <= 2.8e-90
+
+
+def test_nothing_composed_gives_nothing_away() -> None:
+    risk = AttackRisk(Accountant())
+    for rate in (0.0, 1e-9, 0.3, 0.8, 1.0):
+        assert risk.true_positive_rate(rate) == pytest.approx((rate, rate), rel=1e-14)
+        assert risk.trade_off(rate) == pytest.approx((1.0 - rate, 1.0 - rate), rel=1e-14)
+    assert risk.advantage() == (0.0, 0.0)
+    assert risk.bayes_error(0.3) == pytest.approx((0.3, 0.3), rel=1e-14)
+
+
+def test_more_rounds_help_the_attacker() -> None:
+    accountant = Accountant().compose(ShuffledLDP(eps0=1.0, n=100))
+    risk = AttackRisk(accountant)
+    before = risk.true_positive_rate(0.01), risk.bayes_error(0.5)
+    accountant.compose(ShuffledLDP(eps0=1.0, n=100), 9)
+    assert risk.true_positive_rate(0.01).lower > before[0].upper
+    assert risk.bayes_error(0.5).upper < before[1].lower
+
+
+# -- the border ------------------------------------------------------------------------------------------
+
+
+def test_shapes() -> None:
+    """Scalars give floats, arrays give arrays of their shape."""
+    risk = AttackRisk(Accountant().compose(ShuffledLDP(eps0=1.0, n=100)))
+    for ask in (
+        risk.true_positive_rate, risk.trade_off, risk.bayes_error, risk.bayes_accuracy,
+        lambda rate: risk.posterior(rate, 0.5),
+    ):  # fmt: skip
+        one = ask(0.25)
+        assert type(one.lower) is float
+        assert type(one.upper) is float
+        many = ask([[0.25, 0.5, 1.0]])
+        assert many.lower.shape == many.upper.shape == (1, 3)
+        assert (many.lower[0, 0], many.upper[0, 0]) == pytest.approx(one, rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("ask", "error", "match"),
+    [
+        (lambda risk: risk.trade_off(1.5), ValueError, "alpha"),
+        (lambda risk: risk.trade_off(math.nan), ValueError, "alpha"),
+        (lambda risk: risk.true_positive_rate(-0.1), ValueError, "fpr"),
+        (lambda risk: risk.true_positive_rate("0.1"), TypeError, "fpr"),
+        (lambda risk: risk.bayes_error(1.1), ValueError, "prior"),
+        (lambda risk: risk.bayes_accuracy(None), TypeError, "prior"),
+        (lambda risk: risk.posterior(0.0, 0.5), ValueError, "fpr"),
+        (lambda risk: risk.posterior(0.1, 1.0), ValueError, "prior"),
+        (lambda risk: risk.posterior(0.1, True), TypeError, "prior"),
+        (lambda risk: AttackRisk(Accountant(), rtol=0.0), ValueError, "rtol"),
+        (lambda risk: AttackRisk(0.5), TypeError, "accountant"),
+    ],
+)  # fmt: skip
+def test_bad_input(ask, error, match: str) -> None:
+    with pytest.raises(error, match=match):
+        ask(AttackRisk(Accountant()))
+
+
+def test_ordered_pairs_are_refused() -> None:
+    """One order's profile says nothing of the other's: half of the curve is unknown."""
+    from pld_shuffle import DiscretePair
+
+    logs = np.log([0.5, 0.3, 0.2]), np.log([0.2, 0.2, 0.6])
+    risk = AttackRisk(Accountant().compose(DiscretePair(*map(tuple, logs), symmetric=False)))
+    for ask in (risk.advantage, lambda: risk.trade_off(0.1), lambda: risk.bayes_error(0.1)):
+        with pytest.raises(ValueError, match="symmetric"):
+            ask()
