@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 
 from .bracket import Bounds
+from .budget import Budget
 from .composition import Composition
 from .ledger import Ledger
-from .mechanisms import Mechanism
-from .validation import nonnegatives, probabilities, tolerance
+from .mechanisms import Mechanism, as_mechanism
+from .validation import nonnegatives, positive_int, probabilities, real, tolerance
 
 
 class Accountant(Ledger):
@@ -34,6 +35,7 @@ class Accountant(Ledger):
     def __init__(self, rtol: float = 1e-3) -> None:
         super().__init__()
         self._rtol = tolerance("rtol", rtol)
+        self._budgets: dict[tuple[float, float], Budget] = {}
         self._composition: tuple[tuple[tuple[Mechanism, int], ...], Composition] | None = None
 
     @property
@@ -67,6 +69,30 @@ class Accountant(Ledger):
         """Certified upper bound on epsilon at `delta`; float, or array for an array."""
         return self.epsilon_bounds(delta).upper
 
+    def would_exceed(
+        self, mechanism: Mechanism, *, epsilon: float, delta: float, count: int = 1
+    ) -> bool:
+        """Whether `count` more rounds of `mechanism` could spend more than `epsilon` at `delta`.
+
+        True unless an upper bound proves that they do not. The ledger stays as it is. Raises TypeError or
+        ValueError. In a training loop nearly every answer comes from memory (see `budget`).
+
+        >>> from pld_shuffle import ShuffledLDP
+        >>> acc, batch = Accountant(), ShuffledLDP(eps0=1.0, n=10_000)
+        >>> while not acc.would_exceed(batch, epsilon=1.0, delta=1e-6):
+        ...     acc = acc.compose(batch)
+        >>> acc.get_epsilon(1e-6) <= 1.0 < Accountant().compose(batch, acc.rounds + 1).get_epsilon(1e-6)
+        True
+        """
+        limit = float(nonnegatives("epsilon", real("epsilon", epsilon)))
+        allowed = float(probabilities("delta", real("delta", delta)))
+        counts = dict(self.ledger)
+        mechanism = as_mechanism(mechanism)
+        counts[mechanism] = counts.get(mechanism, 0) + positive_int("count", count)
+        if (limit, allowed) not in self._budgets:
+            self._budgets[limit, allowed] = Budget(limit, allowed, self._rtol)
+        return not self._budgets[limit, allowed].holds(counts)
+
     def get_rdp(self, alpha: Any) -> Any:
         """Upper bound on the Renyi divergence of all rounds at real orders alpha > 1 (they add up).
 
@@ -78,6 +104,9 @@ class Accountant(Ledger):
         for mechanism, count in self.ledger:
             accountant.compose(mechanism, count)
         return accountant.get_rdp(alpha)
+
+    def _settings(self) -> dict[str, Any]:
+        return {"rtol": self._rtol}
 
     @property
     def _query(self) -> Composition:

@@ -1,12 +1,12 @@
-"""The command ``pld-shuffle``: account a training log, ask for one epsilon or delta, or compare
-with the bounds of the literature.
+"""The command ``pld-shuffle``: account a training log, ask for one epsilon or delta, compare
+with the bounds of the literature, or plan: find the parameter that just meets a target.
 
 Guarantee: every number is printed rounded to the safe side (upper bounds up, lower bounds down);
 ``--json`` prints the doubles themselves.
 
-Exit status: 0 for an answer; 2 for bad input, with one line on standard error and nothing on
-standard output; 1 where the computation itself gave up (also one line); 130 and 141 if the person
-or the reader of the output went away.
+Exit status: 0 for an answer; 2 for bad input, and for a plan that cannot meet its target, with one
+line on standard error and nothing on standard output; 1 where the computation itself gave up (also one
+line); 130 and 141 if the person or the reader of the output went away.
 
 JSON (one object): finite numbers as they are, infinity as the string ``"inf"``; there is no nan.
 Common keys are ``command``, ``assumptions`` (lists of sentences), ``mechanisms`` (what was
@@ -16,7 +16,9 @@ accounted, in order, equal neighbours pooled: ``mechanism``, ``count``), ``total
 ``spent`` (each ``round``, ``lower``, ``upper``: epsilon after that round); ``compare`` adds
 ``methods`` (each ``name``, ``source``, ``kind``, ``epsilon``, ``factor`` over the upper bound of
 ``epsilon_bounds`` or null, ``note``), the smallest first, and ``not_applicable`` (each ``name``,
-``source``, ``reason``).
+``source``, ``reason``); ``plan`` adds ``plan``: ``parameter``, ``value``, ``end`` (``largest`` or
+``smallest``), the target ``epsilon`` and ``delta``, ``unmet`` (the nearest value not proven to meet it, or
+null), ``unmet_epsilon`` (``lower``, ``upper``, or null) and ``tight`` (whether ``unmet`` provably fails).
 
 Nothing heavy (numpy, numba, matplotlib) is imported before the arguments are known to be sound.
 """
@@ -148,6 +150,22 @@ def _parser() -> _Parser:
     _add_mechanism_flags(compare)
     compare.add_argument("--delta", metavar="DELTA", required=True, help="e.g. 1e-6")
     _add_output_flags(compare, "the bounds as bars")
+
+    plan = _add_command(
+        commands, "plan", "the parameter that just meets an epsilon at a delta, safe side", _plan
+    )
+    plan.add_argument(
+        "--solve",
+        metavar="WHAT",
+        required=True,
+        help="largest eps0, rounds or rate; smallest n, gamma or population; "
+        "with --population, largest n",
+    )
+    _add_mechanism_flags(plan)
+    plan.set_defaults(rounds=None)
+    plan.add_argument("--epsilon", metavar="EPS", required=True, help="the target, e.g. 2")
+    plan.add_argument("--delta", metavar="DELTA", required=True, help="e.g. 1e-6")
+    _add_output_flags(plan, "delta against epsilon")
     return parser
 
 
@@ -350,6 +368,44 @@ def _compare(arguments: argparse.Namespace) -> _Report:
     return report
 
 
+def _plan(arguments: argparse.Namespace) -> _Report:
+    (delta,) = _deltas([arguments.delta])
+    (epsilon,) = _epsilons([arguments.epsilon])
+    rtol = _new_accountant(arguments).rtol
+    _check_plot_path(arguments.plot)
+
+    from pld_shuffle.calibration import KINDS, solve
+
+    if arguments.solve not in KINDS:
+        raise _BadInput(
+            f"argument --solve: must be one of {', '.join(KINDS)}, got {arguments.solve!r}"
+        )
+    given = {flag: getattr(arguments, flag) for flag in (*_MECHANISM_FLAGS, "rounds")}
+    fields = {flag: text for flag, text in given.items() if text is not None}
+    with _blaming(None):
+        found = solve(arguments.solve, fields, epsilon=epsilon, delta=delta, rtol=rtol)
+    report = _common_report("plan", found.ledger, arguments)
+    unmet = found.unmet_epsilon
+    report["plan"] = {
+        "parameter": found.parameter,
+        "value": found.value,
+        "end": found.end,
+        "epsilon": epsilon,
+        "delta": delta,
+        "unmet": found.unmet,
+        "unmet_epsilon": None
+        if unmet is None
+        else {"lower": float(unmet.lower), "upper": float(unmet.upper)},
+        "tight": found.tight,
+    }
+    report["epsilon_bounds"] = [
+        {"delta": delta, "lower": float(found.achieved.lower), "upper": float(found.achieved.upper)}
+    ]
+    if arguments.plot is not None:
+        _draw_privacy_curve(arguments, found.accountant(), 1.5 * epsilon)
+    return report
+
+
 def _equal_rounds(
     arguments: argparse.Namespace,
 ) -> tuple[list[tuple[Mechanism, int]], Accountant]:
@@ -517,6 +573,9 @@ def _human_lines(report: _Report) -> Iterator[str]:
         (entry["mechanism"], entry["count"]) for entry in report["mechanisms"]
     ):
         yield f"  {count:,} x {mechanism}"
+    if "plan" in report:
+        yield ""
+        yield from _plan_lines(report["plan"])
     yield ""
     yield "Assumed"
     width = max((len(topic) for topic in report["assumptions"]), default=0)
@@ -540,6 +599,29 @@ def _human_lines(report: _Report) -> Iterator[str]:
         yield from _comparison_lines(report)
     yield ""
     yield f"Took {report['seconds']:.1f} s."
+
+
+def _plan_lines(plan: dict[str, Any]) -> Iterator[str]:
+    name, largest = plan["parameter"], plan["end"] == "largest"
+
+    def shown(value: float, upwards: bool) -> str:
+        if isinstance(value, int):
+            return f"{value:,}"
+        return _upper_text(value) if upwards else _lower_text(value)
+
+    yield (
+        f"The {plan['end']} {name} for epsilon = {plan['epsilon']:g} at delta = {plan['delta']:g}: "
+        f"{shown(plan['value'], not largest)}"
+    )
+    if plan["unmet"] is None:
+        yield "  (the end of its range)"
+        return
+    fails = "fails" if plan["tight"] else "is not proven to meet it"
+    spent = plan["unmet_epsilon"]
+    yield (
+        f"  {name} = {shown(plan['unmet'], largest)} {fails}: "
+        f"epsilon in [{_lower_text(spent['lower'])}, {_upper_text(spent['upper'])}]"
+    )
 
 
 def _comparison_lines(report: _Report) -> Iterator[str]:

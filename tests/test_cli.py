@@ -387,3 +387,67 @@ def test_a_reader_that_leaves_is_no_traceback():
         process.stdout.close()
         assert process.stderr.read() == b""
     assert process.returncode == 141
+
+
+# --- plan -----------------------------------------------------------------------------------
+
+
+def test_plan_agrees_with_the_accountant(run):
+    flags = ["--n", "1000", "--eps0", "1", "--epsilon", "1", "--delta", "1e-6"]
+    report = run_json(run, "plan", "--solve", "rounds", *flags)
+    plan, mechanism = report["plan"], ShuffledLDP(eps0=1.0, n=1000)
+    assert (plan["parameter"], plan["end"], plan["tight"]) == ("rounds", "largest", True)
+    assert (plan["epsilon"], plan["delta"]) == (1.0, 1e-6)
+    assert plan["unmet"] == plan["value"] + 1 == report["total_rounds"] + 1
+    met = Accountant(1e-5).compose(mechanism, plan["value"]).epsilon_bounds(1e-6)
+    failed = Accountant(1e-5).compose(mechanism, plan["unmet"]).epsilon_bounds(1e-6)
+    assert met.upper <= 1.0 < failed.lower
+    assert plan["unmet_epsilon"]["lower"] <= failed.upper
+    (row,) = report["epsilon_bounds"]
+    assert row["lower"] <= met.upper and met.lower <= row["upper"] <= 1.0
+
+
+def test_plan_for_people(run):
+    """Values are rounded to the safe side: a largest one down, and still it meets the target."""
+    flags = ["--n", "1000", "--rounds", "10", "--epsilon", "1", "--delta", "1e-6"]
+    text = run("plan", "--solve", "eps0", *flags)
+    (line,) = [line for line in text.splitlines() if line.startswith("The largest eps0 for")]
+    exact = run_json(run, "plan", "--solve", "eps0", *flags)["plan"]["value"]
+    shown = float(line.split()[-1])
+    assert shown <= exact
+    assert shown == pytest.approx(exact, rel=1e-5)
+    assert Accountant().compose(ShuffledLDP(shown, 1000), 10).get_epsilon(1e-6) <= 1.0
+    assert " fails: epsilon in [1.0" in text
+
+
+def test_plan_to_the_end_of_the_range(run, tmp_path):
+    picture = tmp_path / "x.svg"
+    flags = ["--n", "100", "--epsilon", "900", "--delta", "1e-6", "--plot", str(picture)]
+    text = run("plan", "--solve", "eps0", *flags)
+    assert "the end of its range" in text
+    assert picture.exists()
+
+
+BAD_PLANS = [
+    ("--n 100 --eps0 1 --epsilon 1 --delta 1e-6", "--solve"),
+    ("--solve k --n 100 --eps0 1 --epsilon 1 --delta 1e-6", "--solve: must be one of"),
+    ("--solve rounds --n 100 --eps0 1 --epsilon 1", "--delta"),
+    ("--solve rounds --n 100 --eps0 1 --delta 1e-6", "--epsilon"),
+    ("--solve rounds --n 100 --epsilon 1 --delta 1e-6", "--eps0: required"),
+    ("--solve rounds --rounds 3 --n 100 --eps0 1 --epsilon 1 --delta 1e-6", "--rounds: is solved"),
+    ("--solve n --n 100 --eps0 1 --epsilon 1 --delta 1e-6", "--n: is solved for"),
+    ("--solve n --rounds 0 --eps0 1 --epsilon 1 --delta 1e-6", "--rounds: must be at least 1"),
+    ("--solve n --eps0 1 --epsilon 1 --delta 2", "--delta: must be in [0, 1]"),
+    ("--solve gamma --n 9 --eps0 1 --epsilon 1 --delta 1e-6", "--gamma: has no meaning"),
+    ("--solve rounds --n 50 --eps0 5 --epsilon 0.1 --delta 1e-6", "in the way: n=50"),
+]
+
+
+@pytest.mark.parametrize(("command", "complaint"), BAD_PLANS)
+def test_bad_plans_are_one_line_and_status_two(capsys, command, complaint):
+    assert main(["plan", *command.split()]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.count("\n") == 1
+    assert err.startswith("pld-shuffle: error: ")
+    assert complaint in err

@@ -1,0 +1,382 @@
+"""Planning: the safe end against brute force and against tighter accountants; what is infeasible."""
+
+from __future__ import annotations
+
+import math
+import re
+import warnings
+
+import pytest
+
+from pld_shuffle import Accountant, Bounds, ShuffledLDP, ShuffledRR, Subsampled
+from pld_shuffle.calibration import KINDS, InfeasibleError, safe_end, solve
+from pld_shuffle.composition import AccuracyWarning
+from pld_shuffle.trainlog import FieldError
+
+QUESTION = {"n": 5000, "population": 10**6, "rounds": 2000}
+SMALL = {"n": 1000, "rounds": 10, "rate": 0.5}
+
+
+def spent(ledger, delta, rtol=2e-4):
+    """Bounds on epsilon by an accountant five times tighter than the solver's."""
+    accountant = Accountant(rtol)
+    for mechanism, count in ledger:
+        accountant.compose(mechanism, count)
+    return accountant.epsilon_bounds(delta)
+
+
+def exact(function):
+    """Bounds of no width around a function."""
+    return lambda value: Bounds(function(value), function(value))
+
+
+# --- the search -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("power", [0.1, 0.5, 1.0, 3.0, -0.5, -2.0])
+@pytest.mark.parametrize("root", [1.0, 1.2345, 977.0, 999_999.0])
+@pytest.mark.parametrize("whole", [True, False])
+def test_the_search_finds_known_roots(power, root, whole):
+    """value^power <= root^power, whose safe end is root itself, or the integer next to it."""
+    end = safe_end(
+        exact(lambda value: value**power), root**power, low=1, high=10**6,
+        increasing=power > 0, whole=whole, rtol=1e-6,
+    )  # fmt: skip
+    if whole:
+        assert end.value == (math.floor(root) if power > 0 else math.ceil(root))
+        assert end.unmet in (None, end.value + (1 if power > 0 else -1))
+    else:
+        assert end.value == pytest.approx(root, rel=1e-6)
+    assert end.value**power <= root**power
+    assert end.unmet is None or end.unmet**power > root**power
+
+
+@pytest.mark.parametrize("steps", [7, 29, 499])
+def test_the_search_survives_steps_and_infinities(steps):
+    """A staircase that is 0 at first and infinite at last: the search ends at the last good integer."""
+
+    def staircase(value):
+        if value > 900:
+            return math.inf
+        return float(value // steps) if value > 10 else 0.0
+
+    for target in (0.0, 1.0, 2.5, 1e9):
+        end = safe_end(exact(staircase), target, low=1, high=1000, increasing=True, whole=True)
+        scan = max(value for value in range(1, 1001) if staircase(value) <= target)
+        assert (end.value, end.unmet) == (scan, scan + 1 if scan < 1000 else None)
+
+
+def test_a_loose_bracket_never_has_the_last_word():
+    """Loose bounds whose upper end is 1 % too small at the answer: tight ones are asked there."""
+
+    def loose(value):
+        return Bounds(0.9 * value, 0.99 * value)
+
+    end = safe_end(exact(float), 100.0, low=1, high=10**6, increasing=True, whole=True, loose=loose)
+    assert (end.value, end.achieved, end.unmet) == (100, Bounds(100.0, 100.0), 101)
+
+
+def test_wide_brackets_end_on_the_safe_side():
+    """With upper 5 % above the truth and lower 5 % below, the upper side alone decides."""
+    end = safe_end(
+        lambda value: Bounds(0.95 * value, 1.05 * value), 100.0, low=1, high=10**6, increasing=True,
+        whole=True,
+    )  # fmt: skip
+    assert (end.value, end.unmet) == (95, 96)
+    assert end.unmet_bounds.lower < 100.0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        ({"low": 0.0}, "low must be positive"),
+        ({"low": 2.0, "high": 1.0}, "low must not exceed high"),
+        ({"rtol": 0.0}, "rtol"),
+        ({"start": -1.0}, "start"),
+        ({"target": -1.0}, "target"),
+        ({"target": math.nan}, "target"),
+    ],
+)
+def test_bad_arguments_of_the_search(arguments, complaint):
+    given = {"target": 1.0, "low": 1.0, "high": 2.0, "increasing": True} | arguments
+    with pytest.raises(ValueError, match=complaint):
+        safe_end(exact(float), **given)
+
+
+def test_an_infeasible_search_names_the_better_end():
+    with pytest.raises(InfeasibleError, match=r"even 3\.0 is not proven"):
+        safe_end(exact(float), 1.0, low=3.0, high=9.0, increasing=True)
+
+
+# --- answers --------------------------------------------------------------------------------
+
+
+CASES = [
+    ("eps0", QUESTION, 2.0, 1e-6),
+    ("eps0", {"n": 300, "rounds": 3, "analysis": "clones"}, 0.5, 1e-9),
+    ("eps0", {"mechanism": "rr", "k": 5, "adversary": "weak", "n": 2000, "rounds": 7}, 1.0, 1e-6),
+    ("n", {"eps0": "1.5", "rounds": "40"}, 1.0, 1e-6),
+    ("n", {"eps0": 4.0, "rate": 0.01, "rounds": 100}, 0.5, 1e-8),
+    ("n", {"eps0": 3.0, "population": 10**5, "rounds": 1000}, 1.0, 1e-6),
+    ("rounds", {"n": 5000, "eps0": 1.0}, 2.0, 1e-6),
+    ("rounds", {"n": 1000, "eps0": 2.0, "rate": 0.1}, 1.0, 1e-6),
+    ("rate", {"n": 1000, "eps0": 2.0, "rounds": 500}, 1.0, 1e-6),
+    ("population", {"n": 1000, "eps0": 2.0, "rounds": 500}, 1.0, 1e-6),
+    ("gamma", {"mechanism": "rr", "k": 4, "n": 10_000, "rounds": 10}, 1.0, 1e-6),
+]
+
+
+@pytest.mark.parametrize(("parameter", "plan", "epsilon", "delta"), CASES)
+def test_both_sides_of_the_answer(parameter, plan, epsilon, delta):
+    """The value meets the target and its neighbour fails, by an accountant five times tighter."""
+    found = solve(parameter, plan, epsilon=epsilon, delta=delta)
+    assert found.achieved.upper <= epsilon
+    assert found.achieved == found.accountant().epsilon_bounds(delta)
+    met = spent(found.ledger, delta)
+    assert met.upper <= epsilon
+    assert found.achieved.lower <= met.upper and met.lower <= found.achieved.upper
+    # The neighbour, built by itself from the fields.
+    beside = solve(parameter, plan, epsilon=epsilon, delta=1.0, bounds=(found.unmet, found.unmet))
+    failed = spent(beside.ledger, delta)
+    assert failed.lower > epsilon
+    assert found.tight
+    assert found.unmet_epsilon.lower <= failed.upper and failed.lower <= found.unmet_epsilon.upper
+    kind = KINDS[parameter]
+    if kind.whole:
+        assert abs(found.unmet - found.value) == 1
+    else:
+        assert abs(found.unmet - found.value) <= 1e-4 * found.value
+    assert (found.unmet > found.value) is (found.end == "largest")
+
+
+@pytest.mark.parametrize("epsilon", [0.3, 0.5, 1.0])
+def test_most_rounds_by_brute_force(epsilon):
+    mechanism = ShuffledLDP(eps0=1.0, n=500)
+    count = 1
+    while Accountant().compose(mechanism, count).get_epsilon(1e-5) <= epsilon:
+        count += 1
+    if count == 1:
+        with pytest.raises(InfeasibleError):
+            solve("rounds", {"eps0": 1.0, "n": 500}, epsilon=epsilon, delta=1e-5)
+    else:
+        found = solve("rounds", {"eps0": 1.0, "n": 500}, epsilon=epsilon, delta=1e-5)
+        assert found.value == count - 1
+
+
+def test_smallest_cohort_by_brute_force():
+    plan = {"mechanism": "rr", "k": 3, "gamma": 0.5, "adversary": "weak", "rounds": 2}
+    found = solve("n", plan, epsilon=2.0, delta=1e-3)
+    meeting = [
+        n
+        for n in range(1, 2 * found.value)
+        if Accountant()
+        .compose(ShuffledRR(k=3, n=n, gamma=0.5, adversary="weak"), 2)
+        .get_epsilon(1e-3)
+        <= 2.0
+    ]
+    assert found.value == meeting[0] > 10
+    assert meeting == list(range(found.value, 2 * found.value))
+
+
+def test_pure_privacy_in_closed_form():
+    """At delta = 0 losses add up: eps0 = epsilon / rounds."""
+    found = solve("eps0", {"n": 50, "rounds": 500}, epsilon=1.0, delta=0.0, value_rtol=1e-6)
+    assert 0.002 * (1 - 1e-6) <= found.value <= 0.002
+
+
+def test_answers_are_monotone_in_the_target():
+    values = [
+        solve("eps0", {"n": 1000, "rounds": 10}, epsilon=epsilon, delta=1e-6).value
+        for epsilon in (0.1, 0.2, 0.5, 1.0, 2.0)
+    ]
+    assert values == sorted(values)
+    counts = [
+        solve("rounds", {"n": 10**5, "eps0": 1}, epsilon=1.0, delta=delta).value
+        for delta in (1e-12, 1e-9, 1e-6, 1e-3)
+    ]
+    assert counts == sorted(counts) and counts[0] < counts[-1]
+
+
+def test_answers_are_deterministic():
+    once, again = (solve("eps0", SMALL, epsilon=1.0, delta=1e-7) for _ in range(2))
+    assert once == again
+
+
+def test_texts_and_numbers_are_the_same():
+    texts = {name: str(value) for name, value in SMALL.items()}
+    assert solve("eps0", texts, epsilon=1.0, delta=1e-7) == solve(
+        "eps0", SMALL, epsilon=1.0, delta=1e-7
+    )
+
+
+def test_a_range_that_meets_the_target_to_its_end():
+    found = solve("rounds", {"n": 10**6, "eps0": 0.1}, epsilon=5, delta=1e-6, bounds=(1, 300))
+    assert (found.value, found.unmet, found.unmet_epsilon, found.tight) == (300, None, None, False)
+    silent = {"mechanism": "rr", "k": 3, "gamma": 1.0, "n": 10}
+    assert solve("rounds", silent, epsilon=0, delta=0).value == KINDS["rounds"].high
+
+
+# --- plans as functions ---------------------------------------------------------------------
+
+
+def test_a_function_of_many_mechanisms():
+    """Twelve different cohorts: one budget for all of them, checked from both sides."""
+
+    def ledger(eps0):
+        return [(Subsampled(ShuffledLDP(eps0, 800 + 50 * i), rate=0.02), 5) for i in range(12)]
+
+    found = solve("eps0", ledger, epsilon=0.5, delta=1e-6)
+    assert found.ledger == tuple(ledger(found.value))
+    assert spent(ledger(found.value), 1e-6, 1e-4).upper <= 0.5
+    assert spent(ledger(found.unmet), 1e-6, 1e-4).lower > 0.5
+
+
+def test_a_function_of_another_parameter():
+    """Share of rounds with a weak randomizer, a parameter the solver has never heard of."""
+
+    def ledger(weak):
+        return [(ShuffledLDP(2.0, 2000), 40), (ShuffledLDP(0.5, 2000), weak)]
+
+    found = solve(
+        "weak", ledger, epsilon=3.0, delta=1e-6, bounds=(1, 10**6), increasing=True, whole=True
+    )
+    assert spent(ledger(found.value), 1e-6).upper <= 3.0 < spent(ledger(found.unmet), 1e-6).lower
+    assert found.unmet == found.value + 1
+
+
+def test_bad_arguments():
+    plan = {"n": 100, "eps0": 1.0}
+    for arguments, error, complaint in (
+        (("k", plan, 1.0, 1e-6), ValueError, "parameter must be one of"),
+        (("rounds", 3, 1.0, 1e-6), TypeError, "plan must be a mapping"),
+        (("eps0", plan, 1.0, 1e-6), FieldError, "eps0: is solved for"),
+        (("rounds", plan, -1.0, 1e-6), ValueError, "epsilon"),
+        (("rounds", plan, math.inf, 1e-6), ValueError, "epsilon must be finite"),
+        (("rounds", plan, 1.0, 2.0), ValueError, "delta"),
+        (("rounds", plan, "1", 1e-6), TypeError, "epsilon"),
+        (("rounds", plan | {"k": 3}, 1.0, 1e-6), FieldError, "k: has no meaning"),
+        (("rounds", plan | {"eps0": True}, 1.0, 1e-6), TypeError, "eps0"),
+        (("rate", plan | {"rounds": 0}, 1.0, 1e-6), FieldError, "rounds: must be at least 1"),
+        (("rate", plan | {"population": 10**4}, 1.0, 1e-6), FieldError, "at most one of"),
+        (("sigma", lambda value: [], 1.0, 1e-6), ValueError, "give increasing and bounds"),
+        (("eps0", lambda value: [(value, 1)], 1.0, 1e-6), TypeError, "mechanism"),
+    ):
+        parameter, given, epsilon, delta = arguments
+        with pytest.raises(error, match=re.escape(complaint)):
+            solve(parameter, given, epsilon=epsilon, delta=delta)
+    with pytest.raises(ValueError, match="for a callable plan"):
+        solve("rounds", plan, epsilon=1.0, delta=1e-6, increasing=False)
+    with pytest.raises(ValueError, match=r"bounds must be \(low, high\)"):
+        solve("rounds", plan, epsilon=1.0, delta=1e-6, bounds=(5, 2))
+    with pytest.raises(TypeError, match="low of bounds"):
+        solve("rounds", plan, epsilon=1.0, delta=1e-6, bounds=(0.5, 2))
+
+
+# --- what cannot be met ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("parameter", "plan", "epsilon", "delta", "telling"),
+    [
+        ("rounds", {"n": 50, "eps0": 5.0}, 0.1, 1e-6, ["even rounds=1 ", "n=50", "eps0=5.0"]),
+        ("n", {"rounds": 10**6, "eps0": 14}, 0.01, 1e-6, ["even n=10000000000000 ", "rounds=10"]),
+        ("eps0", {"n": 50, "rounds": 9}, 0.0, 0.0, ["even eps0=1e-09 ", "target is too small"]),
+        ("rate", {"n": 9, "eps0": 500.0, "rounds": 10**6}, 1, 0.0, ["even rate=1e-12 ", "eps0=5"]),
+    ],
+)
+def test_infeasible_targets_say_what_is_in_the_way(parameter, plan, epsilon, delta, telling):
+    with pytest.raises(InfeasibleError) as raised:
+        solve(parameter, plan, epsilon=epsilon, delta=delta)
+    for words in (f"no {parameter} in", f"epsilon={float(epsilon)!r}", *telling):
+        assert words in str(raised.value)
+
+
+def test_unmet_accuracy_is_said_of_the_answer_only(monkeypatch):
+    """A warning about a bracket of the answer is repeated; about others on the way it is not."""
+    honest = Accountant.epsilon_bounds
+
+    def warning(self, delta):
+        ((_, count),) = self.ledger
+        warnings.warn(f"{count} rounds were difficult", AccuracyWarning, stacklevel=2)
+        return honest(self, delta)
+
+    monkeypatch.setattr(Accountant, "epsilon_bounds", warning)
+    with pytest.warns(AccuracyWarning) as caught:
+        found = solve("rounds", {"n": 1000, "eps0": 1.0}, epsilon=1.0, delta=1e-6)
+    said = [str(item.message) for item in caught]
+    assert said == [f"{count} rounds were difficult" for count in (found.value, found.unmet)]
+
+
+# --- would_exceed ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "mechanisms",
+    [
+        [ShuffledLDP(eps0=1.0, n=500)],
+        [ShuffledLDP(eps0=1.0, n=500), ShuffledRR(k=3, n=400, gamma=0.4, adversary="weak")],
+        [Subsampled(ShuffledLDP(eps0=2.0, n=200 + i), rate=0.2) for i in range(4)],
+    ],
+    ids=["one", "two", "four"],
+)
+def test_would_exceed_in_a_loop(mechanisms):
+    """Every answer of a training loop against the accountant that would have run the round."""
+    accountant = Accountant()
+    answers = []
+    for round_number in range(200):
+        mechanism = mechanisms[round_number % len(mechanisms)]
+        before = accountant.ledger
+        asked = accountant.would_exceed(mechanism, epsilon=1.5, delta=1e-5)
+        assert accountant.ledger == before
+        tried = Accountant()
+        for item, count in before:
+            tried.compose(item, count)
+        answers.append(asked)
+        assert asked is bool(tried.compose(mechanism).get_epsilon(1e-5) > 1.5)
+        if asked:
+            break
+        accountant.compose(mechanism)
+    assert answers[-1] and len(answers) > 10
+
+
+def test_would_exceed_counts():
+    """All counts against the most rounds there can be, asked in an unhelpful order."""
+    mechanism = ShuffledLDP(eps0=1.0, n=1000)
+    most = solve("rounds", {"eps0": 1.0, "n": 1000}, epsilon=2.0, delta=1e-6).value
+    accountant = Accountant().compose(mechanism, 10)
+    for count in (10**6, most - 9, most - 10, 1, most - 11, most, most - 10, most - 9):
+        asked = accountant.would_exceed(mechanism, epsilon=2.0, delta=1e-6, count=count)
+        assert asked is (count + 10 > most)
+    assert not accountant.would_exceed(mechanism, epsilon=3.0, delta=1e-6, count=most)
+    assert accountant.would_exceed(mechanism, epsilon=2.0, delta=1e-9, count=most - 10)
+    assert accountant.ledger == ((mechanism, 10),)
+
+
+def test_would_exceed_at_the_ends():
+    mechanism = ShuffledRR(k=3, n=100, gamma=0.5)
+    accountant = Accountant()
+    assert accountant.would_exceed(mechanism, epsilon=10.0, delta=0.0)  # losses are infinite
+    assert not accountant.would_exceed(mechanism, epsilon=math.inf, delta=0.0)
+    assert not accountant.would_exceed(mechanism, epsilon=0.0, delta=1.0)
+    pure = ShuffledLDP(eps0=0.25, n=100)
+    assert not accountant.would_exceed(pure, epsilon=1.0, delta=0.0, count=4)
+    assert accountant.would_exceed(pure, epsilon=1.0, delta=0.0, count=5)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "complaint"),
+    [
+        ({"mechanism": "ldp"}, TypeError, "mechanism"),
+        ({"epsilon": -1.0}, ValueError, "epsilon"),
+        ({"delta": math.nan}, ValueError, "delta"),
+        ({"delta": [1e-6]}, TypeError, "delta"),
+        ({"count": 0}, ValueError, "count"),
+        ({"count": 1.0}, TypeError, "count"),
+    ],
+)
+def test_bad_arguments_of_would_exceed(arguments, error, complaint):
+    accountant = Accountant()
+    given = {"mechanism": ShuffledLDP(1.0, 10), "epsilon": 1.0, "delta": 1e-6} | arguments
+    with pytest.raises(error, match=complaint):
+        accountant.would_exceed(given.pop("mechanism"), **given)
+    assert accountant.ledger == ()
