@@ -157,7 +157,9 @@ class Composed:
         """Put the two sides of one attempt together."""
         slack = max(lower.slack, upper.slack) * (1.0 + 1e-9)
         # Each is 1 - prod (1 - w): a few ulp, and the masses w carry their own allowance.
-        infinity = Bounds(lower.infinity * (1.0 - 2e-15), min(1.0, upper.infinity * (1.0 + 2e-15)))
+        infinity = Bounds(
+            lower.infinity * (1.0 - 2e-15) + 0.0, min(1.0, upper.infinity * (1.0 + 2e-15))
+        )
         return cls(Reader(lower_law), Reader(upper_law), infinity, slack)
 
     def lower(self, eps: float) -> float:
@@ -372,7 +374,10 @@ class Composition:
     ) -> Bounds:
         """Compose, measure, and compose again with less error, until the bracket is tight."""
         plan = Plan.steered(sketch, tilt, log_delta=log_delta, rounds=self._rounds, rtol=self._rtol)
-        if len(self._ledger) <= FEW:
+        hopeless = log_delta < math.log(SMALLEST_DELTA)
+        if hopeless:  # honest, not tight: the upper bound is what windows miss
+            plan = replace(plan, effort=1e4)
+        elif len(self._ledger) <= FEW:
             # Where lattices are cheap, brackets may as well be tighter than asked.
             plan = replace(plan, lattice_effort=1.0 / 64.0)
         best: Bounds | None = None
@@ -402,6 +407,8 @@ class Composition:
                 plan = replace(plan, log_delta=better)
                 if composed.missed(question.place(found)) > 0.1 * self._rtol:
                     continue
+            if hopeless:
+                return found
             if width <= self._rtol:
                 self._recent = [*self._recent[-15:], composed]
                 return found
@@ -457,7 +464,7 @@ class SideRun:
     @property
     def infinity(self) -> float:
         """P-mass at infinite loss of everything formed so far, 1 - prod (1 - w)^count."""
-        return -math.expm1(self._log_finite)
+        return -math.expm1(self._log_finite) + 0.0
 
     def run(self, ledger: list[tuple[Mechanism, int]]) -> Law:
         """The product over a whole ledger."""

@@ -377,6 +377,8 @@ class Reader:
 
     def noise(self, eps: float) -> float:
         """The part of the value at eps that total variation (windows, transforms) may have got wrong."""
+        if eps == math.inf:  # nothing finite is left there
+            return 0.0
         value = self._value(eps)
         return self._peak * self.law.error / value if value > 0.0 else math.inf
 

@@ -11,8 +11,8 @@ coins, t = (2 heads - m)/m, and P, Q have densities 1 + theta t, 1 - theta t, wi
 
     theta(m, c) = theta m / (m + kappa c),   kappa = target_neutral coin_rate / (neutral_rate target_coin),
 
-and (m, c) has the same law under P and Q. (THEORY section 2; Feldman-McMillan-Talwar 2021, Thm 3.2 for
-the case without neutral labels.)
+and (m, c) has the same law under P and Q. (docs/theory.md, section 2;
+Feldman-McMillan-Talwar 2021, Thm 3.2 for the case without neutral labels.)
 
 Bucketing, certified by post-processing: T(m, theta) dominates T(m+1, theta) (add a fair coin), and
 T(m, theta) dominates T(m, theta') for theta' <= theta. So sizes in a bucket are replaced by their smallest
@@ -36,7 +36,10 @@ Array = NDArray[np.float64]
 ROUNDOFF = 2.0**-53
 MAX_COMPONENTS = 4_000_000
 MAX_CUTS = 100_000
-KEEP_EVERY = 20_000  # components at bias_width 1e-3; below, every number of neutral labels is kept
+LARGEST_GROWTH = 1.5
+# Up to so many atoms every number of neutral labels is kept: cheap, and right far out in the tails, where the
+# outermost intervals put mass on thetas that are rarer by far.
+KEEP_EVERY = 8_000_000
 
 
 @dataclass(frozen=True)
@@ -205,8 +208,8 @@ class CrowdPair:
         x = self.theta * min(1.0, 10.0 / math.sqrt(self.mean_crowd))
         steep = relative / max(1.0 - x, self.gap)
         cuts = _normal_cuts(resolution.bias_width / steep, -resolution.pull * relative, reach)
-        cheap = KEEP_EVERY * min(1.0, 1e-3 / resolution.bias_width) ** 2
-        every = starts.size * (window + 4.0) <= max(cheap, 500.0) or cuts.size + 1 >= window
+        atoms = 1.0 + reach * math.sqrt(self.mean_crowd)  # per component
+        every = starts.size * (window + 4.0) * atoms <= KEEP_EVERY or cuts.size + 1 >= window
         room = starts.size * (math.ceil(window) + 6 if every else cuts.size + 3)
         if room > MAX_COMPONENTS:
             raise MemoryError(
@@ -230,11 +233,12 @@ def _normal_cuts(width: float, centre: float, reach: float) -> Array:
     """Cuts of a normal variable for the least within-interval variance at about `width` in the bulk.
 
     Widths grow like density^(-1/3), that is exp((d - centre)^2 / 6): where the mass (as tilted around
-    `centre`) is small, intervals may be long. Standardised, ascending; at most MAX_CUTS of them.
+    `centre`) is small, intervals may be long, up to e^LARGEST_GROWTH widths: an upper bound has mass at
+    both ends of an interval. Standardised, ascending; at most MAX_CUTS of them.
     """
     span = max(reach, 1.0) * 1.05
     grid = centre + np.linspace(-2.0 * span, 2.0 * span, 4001)
-    growth = np.exp(np.minimum((grid - centre) ** 2 / 6.0, 60.0))
+    growth = np.exp(np.minimum((grid - centre) ** 2 / 6.0, LARGEST_GROWTH))
     count = np.concatenate(([0.0], np.cumsum(0.5 * (1.0 / growth[1:] + 1.0 / growth[:-1]))))
     count *= (grid[1] - grid[0]) / max(width, 1e-12)
     pieces = max(1, min(MAX_CUTS, math.ceil(count[-1])))

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, fields
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +22,9 @@ from .cells import crowd_pld, crowd_plds, largest_loss
 from .crowd import CrowdPair, Resolution
 from .pld import PLD
 from .validation import positive_float
+
+if TYPE_CHECKING:
+    from .profile import Dots
 
 Array = NDArray[np.float64]
 
@@ -46,6 +51,16 @@ class Mechanism(ABC):
     def users(self) -> int | None:
         """Number of users whose reports are shuffled together; None for a central mechanism."""
         return None
+
+    @property
+    def relation(self) -> str:
+        """The neighbouring relation the pair is for; one ledger holds one relation."""
+        return "replace-one"
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether (P, Q) and (Q, P) have the same profile."""
+        return True
 
     @property
     def core(self) -> Mechanism:
@@ -172,6 +187,10 @@ class ProfileMechanism(Mechanism):
     def profile(self, growth: Array) -> Bounds:
         """Bounds (arrays) on H_s(P||Q) at s = 1 + growth, growth = expm1(epsilon) >= 0, rounding included."""
 
+    def profile_within(self, rtol: float) -> Callable[[Array], Bounds]:
+        """`profile` for callers content with brackets of relative width `rtol`, where that is cheaper."""
+        return self.profile
+
     @property
     def infinite_mass(self) -> float:
         """A lower bound on the mass at infinite loss, the limit of the profile."""
@@ -182,13 +201,14 @@ class ProfileMechanism(Mechanism):
         """A lower bound on the P-mass at exactly `max_loss`."""
         return 0.0
 
-    def dots(self, width: float, missed: float) -> tuple[Any, Any]:
-        """The profile at dots of that width, and the reversed pair's (`profile.Dots`)."""
-        from .profile import dots
+    def dots(self, width: float, missed: float, centre: float | None) -> tuple[Dots, Dots]:
+        """The profile at dots of that width, and the reversed pair's; see `profile.dots`."""
+        from .profile import dot_rtol, dots
 
         found = dots(
-            self.profile, width=width, missed=missed, scale=self.loss_scale, max_loss=self.max_loss,
-            infinity=self.infinite_mass, top_mass=self.top_mass,
+            self.profile_within(dot_rtol(width, self.loss_scale)), width=width, missed=missed,
+            scale=self.loss_scale, max_loss=self.max_loss, infinity=self.infinite_mass,
+            top_mass=self.top_mass, centre=centre,
         )  # fmt: skip
         return found, found
 
@@ -211,7 +231,10 @@ class ProfileMechanism(Mechanism):
 
         if self.loss_scale == 0.0:
             return [_no_loss(step, side) for side in sides]
-        forward, backward = self.dots(max(step, resolution.profile_width), resolution.missed)
+        width, centre = step, None
+        if resolution.profile_width > 0.0:
+            width, centre = max(step, resolution.profile_width), math.sqrt(resolution.pull)
+        forward, backward = self.dots(width, resolution.missed, centre)
         return [
             placed(
                 atoms(forward, backward, side), step=step, side=side, reach=reach,
@@ -245,7 +268,7 @@ class _CrowdOnCohort(CrowdMechanism):
 
 @dataclass(frozen=True)
 class _ProfileOnCohort(ProfileMechanism):
-    """A symmetric pair under sampling rate q: both halves in one symmetric pair (THEORY section 6).
+    """A symmetric pair under sampling rate q: both halves in one symmetric pair (docs/theory.md, section 5).
 
     For s >= 1, H_s(qP + (1-q)Q || Q) = q H_{1 + (s-1)/q}(P || Q).
     """
@@ -254,10 +277,16 @@ class _ProfileOnCohort(ProfileMechanism):
     sampling_rate: float
 
     def profile(self, growth: Array) -> Bounds:
+        return self._amplified(self.whole.profile, growth)
+
+    def profile_within(self, rtol: float) -> Callable[[Array], Bounds]:
+        return partial(self._amplified, self.whole.profile_within(rtol))
+
+    def _amplified(self, profile: Callable[[Array], Bounds], growth: Array) -> Bounds:
         q = self.sampling_rate
         # The growth is rounded: asked a little lower for the upper side, a little higher for the lower.
-        upper = self.whole.profile(growth / q * (1.0 - 4e-16)).upper
-        lower = self.whole.profile(growth / q * (1.0 + 4e-16)).lower
+        bounds = profile(np.concatenate((growth / q * (1.0 - 4e-16), growth / q * (1.0 + 4e-16))))
+        lower, upper = bounds.lower[growth.size :], bounds.upper[: growth.size]
         return Bounds(q * lower * (1.0 - 4e-16), q * upper * (1.0 + 4e-16))
 
     @property

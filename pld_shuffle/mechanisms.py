@@ -37,7 +37,8 @@ class ShuffledLDP(CrowdMechanism):
     eps0 : local epsilon, in [1e-9, 700].
     n : users whose reports are shuffled together, the target included; n >= 1.
     analysis : "stronger-clones" (default; clone probability 1/(e^eps0 + 1) per side, proved for every
-        eps0-LDP randomizer in docs/theory.md) or "clones" (Feldman, McMillan, Talwar 2021, Thm 3.2).
+        eps0-LDP randomizer in docs/theory.md, section 4) or "clones" (Feldman, McMillan, Talwar 2021,
+        Thm 3.2).
 
     Raises ValueError or TypeError naming the argument.
 
@@ -96,7 +97,7 @@ class ShuffledRR(CrowdMechanism):
         "weak" sees it of the other n - 1 users; "strong-conditional" is the strong adversary given that
         the target told the truth, the published pair of Koskela, Heikkila and Honkela.
 
-    The pairs are exact for these adversaries (THEORY section 2). Raises ValueError or TypeError.
+    The pairs are exact for these adversaries (docs/theory.md, section 2). Raises ValueError or TypeError.
 
     >>> ShuffledRR(k=4, n=1000, gamma=0.25)
     ShuffledRR(k=4, n=1000, gamma=0.25, adversary='strong')

@@ -35,6 +35,7 @@ Profile = Callable[[Array], Bounds]
 
 MAX_DOTS = 20_000
 LOSS_ULPS = 16.0
+LARGEST_GROWTH = 8.0
 CLOSEST = 1e-4  # of the distance between dots
 _U = 2.0**-53
 # Vertices move by this to the safe side: more than the rounding of the hull's comparisons (6 u of a value).
@@ -56,11 +57,16 @@ class Dots:
     last_slope: float = 0.0
 
 
+def dot_rtol(width: float, scale: float) -> float:
+    """How well dots at that distance should be known: well below the second differences, (width/scale)^2."""
+    return min(1e-3, max(1e-7, 0.2 * (width / scale) ** 2))
+
+
 def dots(
     profile: Profile, *, width: float, missed: float, scale: float, max_loss: float = math.inf,
-    infinity: float = 0.0, top_mass: float = 0.0,
+    infinity: float = 0.0, top_mass: float = 0.0, centre: float | None = None,
 ) -> Dots:  # fmt: skip
-    """The profile at losses 0, width, 2 width ..., up to where it is below `missed`, or to max_loss.
+    """The profile at losses from 0 up to where it is below `missed`, or to max_loss.
 
     `scale` is about one standard deviation of the loss. `width` shrinks so that a finite max_loss is a dot,
     and grows so that there are at most MAX_DOTS.
@@ -80,16 +86,32 @@ def dots(
             reach = middle
         else:
             low = middle
-    count = max(2, min(MAX_DOTS, math.ceil(reach / width)))
+    if centre is None:
+        losses = np.linspace(0.0, reach, max(2, min(MAX_DOTS, math.ceil(reach / width))) + 1)
+    else:
+        losses = _spaced(reach, width, scale, centre)
     slope = 0.0
     if reach >= max_loss:
-        losses = np.linspace(0.0, max_loss, count + 1)
         slope = -top_mass * math.exp(-max_loss) * (1.0 - 8.0 * _U)
-    else:
-        losses = max(width, reach / count) * np.arange(count + 1)
     growth = np.expm1(losses)
     bounds = profile(growth)
     return Dots(growth, bounds.lower, bounds.upper, infinity, slope)
+
+
+def _spaced(reach: float, width: float, scale: float, centre: float) -> Array:
+    """Losses from 0 to `reach`, `width` apart near `centre` (in scales), farther out elsewhere.
+
+    Distances like density^(-1/3) have the least variance within the cells for their number; but at most
+    LARGEST_GROWTH widths, for laws that are not normal.
+    """
+    grid = np.linspace(0.0, reach, 2001)
+    growth = np.exp(np.minimum((grid / scale - centre) ** 2 / 6.0, math.log(LARGEST_GROWTH)))
+    density = 1.0 / (width * growth)
+    count = np.append(0.0, np.cumsum(0.5 * (density[1:] + density[:-1])) * (grid[1] - grid[0]))
+    pieces = max(2, min(MAX_DOTS, math.ceil(count[-1])))
+    losses: Array = np.interp(np.linspace(0.0, count[-1], pieces + 1), count, grid)
+    losses[-1] = reach
+    return losses
 
 
 def atoms(forward: Dots, backward: Dots, side: Side) -> Atoms:

@@ -61,7 +61,7 @@ def test_weaker_adversaries_and_smaller_cohorts_never_cost_more(
 
 
 def test_weak_binary_rr_is_stronger_clones() -> None:
-    """THEORY section 2: for k = 2 the weak adversary is the clones pair with the stronger rate."""
+    """docs/theory.md, section 2: for k = 2 the weak adversary is the clones pair with the stronger rate."""
     eps0 = 1.7
     rr = Accountant(rtol=1e-6).compose(ShuffledRR(2, 400, eps0=eps0, adversary="weak"), 5)
     ldp = Accountant(rtol=1e-6).compose(ShuffledLDP(eps0, 400), 5)

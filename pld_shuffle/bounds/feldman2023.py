@@ -2,7 +2,7 @@
 
 "Stronger clones": clone probability 2/(e^eps0 + 1) instead of e^-eps0. The paper carries an
 erratum (its proof fails for a third outcome that only the target shows); the statement for every
-eps0-LDP randomizer is restored by the convex-order argument in this project's theory notes, so the
+eps0-LDP randomizer is restored by the convex-order argument of docs/theory.md, section 4, so the
 closed form below is used for all of them.
 
 Upper bounds, one round, substitution, all n users honest, one randomizer for all users.

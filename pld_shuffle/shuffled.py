@@ -1,0 +1,463 @@
+"""Named local randomizers in a shuffler: the blanket adversary, concrete attacks, and the tightest analysis.
+
+`Blanket` is the view of Balle, Bell, Gascon and Nissim (2019), section 5: beyond the shuffled reports the
+adversary sees who of the other n-1 users drew their report from the blanket (the part of the law that does
+not depend on the value), and those users' other reports. Its divergence is exact, see `blanket`.
+
+Three analyses are proven for every pure randomizer, and each is a post-processing of the next
+(docs/theory.md, section 8):
+
+    "blanket"  <=  "reduction" (p, beta, q)  <=  "stronger-clones" (eps0 only)
+
+so "tightest" is the first. For k-ary randomised response the blanket adversary is the weak adversary.
+
+An attack goes the other way: n-1 users with one chosen value, and two chosen values of the target, are
+concrete neighbouring datasets. Their divergence is what *no* analysis can go below.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cached_property, partial
+from itertools import permutations, product
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import blanket
+from .bracket import Bounds, Side
+from .crowd import Resolution
+from .mechanism import Mechanism, ProfileMechanism
+from .mechanisms import ShuffledLDP, ShuffledRandomizer, ShuffledRR
+from .pld import PLD
+from .profile import Dots, dot_rtol, dots
+from .randomizers import (
+    BinaryRandomizedResponse,
+    DiscreteRandomizer,
+    FiniteRandomizer,
+    Gaussian,
+    KRandomizedResponse,
+    Laplace,
+    LocalRandomizer,
+)
+from .validation import choice, positive_int
+
+Array = NDArray[np.float64]
+#: (first, second, blanket): masses of groups of reports, see `blanket.profile`.
+Groups = tuple[Array, Array, Array]
+
+ANALYSES = ("tightest", "blanket", "reduction", "stronger-clones")
+PROFILE_RTOL = 1e-6  # of every dot; the dots' distance errs by more
+MASS_ERROR = 1e-12  # relative, of the masses that randomizers give
+LAPLACE_CELLS, GAUSSIAN_CELLS = 256, 512  # of a continuous law, in each half
+TAIL = 1e-18  # of Gaussian noise, beyond which a report counts as revealed, where no other is asked for
+MAX_CHOICES = 256  # attacks tried
+
+_SUBSTITUTION = "neighbouring datasets differ in the value of one user (substitution)"
+_FULL = "all n users take part; n counts the users whose reports are shuffled together"
+
+
+class _Grouped(ProfileMechanism):
+    """A profile that is the maximum over pairs of inputs, each a finite law on either side."""
+
+    n: int
+
+    @property
+    def _pairs(self) -> tuple[dict[Side, Groups], ...]:
+        raise NotImplementedError
+
+    @property
+    def users(self) -> int | None:
+        return self.n
+
+    @property
+    def max_loss(self) -> float:
+        """The largest loss of the law on the upper side; inf where that has reports given away."""
+        largest = max(blanket.largest_loss(*pair[Side.UPPER]) for pair in self._pairs)
+        return largest * (1.0 + 1e-12)
+
+    @property
+    def max_loss_below(self) -> float:
+        """Not below the largest loss with an attack's or a finite law's own masses."""
+        return self.max_loss * (1.0 - 4e-12)
+
+    @cached_property
+    def loss_scale(self) -> float:  # type: ignore[override]
+        return max(blanket.loss_scale(*pair[Side.UPPER], self.n) for pair in self._pairs)
+
+    @cached_property
+    def infinite_mass(self) -> float:  # type: ignore[override]
+        """Reports that only one of the two inputs can give and no blanket hides."""
+        masses = []
+        for pair in self._pairs:
+            first, second, hidden = pair[Side.LOWER]
+            masses.append(float(np.sum(first[(second == 0.0) & (hidden == 0.0)])))
+        return max(masses) * (1.0 - 2.0 * MASS_ERROR)
+
+    def profile(self, growth: Array) -> Bounds:
+        return self.profile_within(PROFILE_RTOL)(growth)
+
+    def profile_within(self, rtol: float) -> Callable[[Array], Bounds]:
+        return partial(_largest_profile, self._pairs, self.n, rtol)
+
+
+def _largest_profile(
+    pairs: Iterable[dict[Side, Groups]], n: int, rtol: float, growth: Array
+) -> Bounds:
+    """The maximum of the pairs' profiles, from both sides."""
+    lower, upper = np.zeros(growth.shape), np.zeros(growth.shape)
+    for pair in pairs:
+        found = _one_profile(pair[Side.UPPER], n, rtol, growth)
+        upper = np.maximum(upper, found.upper)
+        if pair[Side.LOWER] is not pair[Side.UPPER]:
+            found = _one_profile(pair[Side.LOWER], n, rtol, growth)
+        lower = np.maximum(lower, found.lower)
+    return Bounds(lower, upper)
+
+
+def _one_profile(groups: Groups, n: int, rtol: float, growth: Array) -> Bounds:
+    return blanket.profile(*groups, n, growth, rtol=rtol, mass_error=MASS_ERROR)
+
+
+@dataclass(frozen=True)
+class Blanket(_Grouped):
+    """n users shuffle reports of a named randomizer; the blanket adversary, exactly.
+
+    Parameters
+    ----------
+    randomizer : one of `pld_shuffle.randomizers`, the same for all users. Finite ones by the kinds of pairs
+    of
+        inputs they list (both orders of each); Laplace and Gaussian by the pair (0, 1), the worst one.
+    n : users whose reports are shuffled together, the target included; at most 10^13.
+
+    Raises ValueError or TypeError naming the argument. Cost of a law: a few hundred evaluations of
+    `blanket.profile` for every kind of pair of inputs.
+
+    >>> from pld_shuffle.randomizers import UnaryEncoding
+    >>> Blanket(UnaryEncoding(k=4, eps0=2.0), n=1000).users
+    1000
+    """
+
+    randomizer: LocalRandomizer
+    n: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "randomizer", _randomizer(self.randomizer))
+        object.__setattr__(self, "n", _users(self.n))
+
+    @cached_property
+    def _pairs(self) -> tuple[dict[Side, Groups], ...]:  # type: ignore[override]
+        return _pairs_of_inputs(self.randomizer, TAIL)
+
+    def dots(self, width: float, missed: float, centre: float | None) -> tuple[Dots, Dots]:
+        if not isinstance(self.randomizer, Gaussian):
+            return super().dots(width, missed, centre)
+        pairs = _pairs_of_inputs(self.randomizer, min(0.05, 0.25 * missed))
+        found = dots(
+            partial(_largest_profile, pairs, self.n, dot_rtol(width, self.loss_scale)),
+            width=width, missed=missed, scale=self.loss_scale, centre=centre,
+        )  # fmt: skip
+        return found, found
+
+    def assumptions(self) -> dict[str, str]:
+        return {
+            "neighbours": _SUBSTITUTION,
+            "adversary": "sees the shuffled reports, knows every other user's value, and sees which of the"
+            " other users' reports came from the privacy blanket",
+            "analysis": f"exact pair of the blanket adversary for {self.randomizer!r}",
+            "sampling": _FULL,
+        }
+
+
+@dataclass(frozen=True)
+class Attack(_Grouped):
+    """Two concrete neighbouring datasets: the target holds `first` or `second`, all n-1 others hold `others`.
+
+    The pair is ordered (D has `first`), and exact: what it spends, `randomizer` in a shuffler spends at
+    least, over any number of rounds. Inputs are 0 ... inputs-1 of a finite randomizer.
+
+    Raises ValueError or TypeError naming the argument.
+    """
+
+    randomizer: FiniteRandomizer
+    n: int
+    first: int
+    second: int
+    others: int
+
+    def __post_init__(self) -> None:
+        randomizer = _randomizer(self.randomizer)
+        if not isinstance(randomizer, FiniteRandomizer):
+            raise TypeError(f"randomizer must be finite to be attacked, got {randomizer!r}")
+        object.__setattr__(self, "n", _users(self.n))
+        for name in ("first", "second", "others"):
+            value = positive_int(name, getattr(self, name), least=0)
+            if not value < randomizer.inputs:
+                raise ValueError(f"{name} must be below inputs={randomizer.inputs}, got {value!r}")
+            object.__setattr__(self, name, value)
+        if self.first == self.second:
+            raise ValueError(f"second must differ from first, got {self.second!r}")
+
+    @cached_property
+    def _groups(self) -> Groups:
+        law = self.randomizer.law()
+        return _merged(law[self.first], law[self.second], law[self.others])
+
+    @cached_property
+    def _pairs(self) -> tuple[dict[Side, Groups], ...]:  # type: ignore[override]
+        first, second, others = self._groups
+        return tuple(
+            dict.fromkeys(Side, g) for g in ((first, second, others), (second, first, others))
+        )
+
+    def profile_within(self, rtol: float) -> Callable[[Array], Bounds]:
+        """Of the ordered pair."""
+        return partial(_largest_profile, self._pairs[:1], self.n, rtol)
+
+    def dots(self, width: float, missed: float, centre: float | None) -> tuple[Dots, Dots]:
+        rtol = dot_rtol(width, self.loss_scale)
+        forward, backward = (
+            dots(
+                partial(_largest_profile, (pair,), self.n, rtol), width=width, missed=missed,
+                scale=self.loss_scale, max_loss=self.max_loss, infinity=infinity,
+                centre=centre,
+            )
+            for pair, infinity in zip(self._pairs, (self.infinite_mass, 0.0), strict=True)
+        )  # fmt: skip
+        return forward, backward
+
+    @cached_property
+    def infinite_mass(self) -> float:  # type: ignore[override]
+        first, second, others = self._groups
+        return float(np.sum(first[(second == 0.0) & (others == 0.0)])) * (1.0 - 2.0 * MASS_ERROR)
+
+    @property
+    def symmetric(self) -> bool:
+        return False
+
+    def on_cohort(self, rate: float) -> Mechanism:
+        return Mechanism.on_cohort(self, rate)
+
+    def assumptions(self) -> dict[str, str]:
+        return {
+            "neighbours": f"the target holds {self.first} or {self.second}, all others hold {self.others}",
+            "adversary": "sees the shuffled reports",
+            "analysis": "exact divergence of these two datasets: a lower bound for any analysis",
+            "sampling": _FULL,
+        }
+
+
+class AttackBounds(NamedTuple):
+    """The strongest attack that was tried, and certified bounds on what it spends.
+
+    `bounds.lower` is a lower bound on the mechanism's true epsilon (or delta), whatever the analysis.
+    """
+
+    bounds: Bounds
+    attack: Attack
+
+
+@dataclass(frozen=True)
+class Shuffled(Mechanism):
+    """n users shuffle reports of a named randomizer, with the tightest proven analysis.
+
+    Parameters
+    ----------
+    randomizer : one of `pld_shuffle.randomizers`, the same for all users.
+    n : users whose reports are shuffled together, the target included.
+    analysis : "tightest" (default), "blanket", "reduction" (total variation and eps0) or
+        "stronger-clones" (eps0 only). The last two need a finite eps0 and pure LDP.
+
+    `core` is the mechanism that was taken, `alternatives` what the other analyses give, `attack_bounds` how
+    far any analysis could still go. Rounds must be independent: RAPPOR's permanent noise is drawn afresh in
+    each round (its reports from one memoised filter are one round of ``rappor.memoised``). Raises
+    ValueError or TypeError naming the argument.
+
+    >>> from pld_shuffle.randomizers import KRandomizedResponse
+    >>> Shuffled(KRandomizedResponse(k=4, eps0=2.0), n=1000).core
+    ShuffledRR(k=4, n=1000, eps0=2.0, adversary='weak')
+    """
+
+    randomizer: LocalRandomizer
+    n: int
+    analysis: str = "tightest"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "randomizer", _randomizer(self.randomizer))
+        object.__setattr__(self, "n", _users(self.n))
+        choice("analysis", self.analysis, ANALYSES)
+        _ = self.core  # an analysis that does not apply is refused here
+
+    @cached_property
+    def core(self) -> Mechanism:  # type: ignore[override]
+        return self._analysed("blanket" if self.analysis == "tightest" else self.analysis)
+
+    def _analysed(self, analysis: str) -> Mechanism:
+        randomizer, n = self.randomizer, self.n
+        if analysis == "blanket":
+            if isinstance(randomizer, KRandomizedResponse):
+                return ShuffledRR(randomizer.k, n, eps0=randomizer.eps0, adversary="weak")
+            if isinstance(randomizer, BinaryRandomizedResponse):
+                return ShuffledRR(2, n, eps0=randomizer.eps0, adversary="weak")
+            return Blanket(randomizer, n)
+        if not (randomizer.delta0 == 0.0 and 0.0 < randomizer.eps0 < math.inf):
+            raise ValueError(
+                f"analysis {analysis!r} needs pure LDP with a finite positive eps0, got {randomizer!r}"
+            )
+        if analysis == "reduction":
+            return ShuffledRandomizer(n, eps0=randomizer.eps0, tv=min(1.0, randomizer.tv))
+        return ShuffledLDP(eps0=randomizer.eps0, n=n)
+
+    def alternatives(
+        self, *, delta: float, rounds: int = 1, rtol: float = 1e-3
+    ) -> dict[str, Bounds]:
+        """Bounds on epsilon at `delta` after `rounds` rounds, by every analysis that applies."""
+        from .accountant import Accountant
+
+        found = {}
+        for analysis in ANALYSES[1:]:
+            try:
+                mechanism = self._analysed(analysis)
+            except ValueError:  # does not apply to this randomizer
+                continue
+            found[analysis] = Accountant(rtol).compose(mechanism, rounds).epsilon_bounds(delta)
+        return found
+
+    def attack_bounds(
+        self,
+        *,
+        delta: float | None = None,
+        epsilon: float | None = None,
+        rounds: int = 1,
+        choices: Iterable[tuple[int, int, int]] | None = None,
+        rtol: float = 1e-3,
+    ) -> AttackBounds:
+        """What the strongest of a few concrete attacks spends over `rounds` rounds: see `Attack`.
+
+        Give `delta` for bounds on epsilon, or `epsilon` for bounds on delta. `choices`: (first, second,
+        others) to try; by default all triples of inputs, or, where they are more than 256, those of the
+        farthest pair and of the first inputs. The best one is found by one round's divergence, then
+        composed. Finite randomizers only. Raises TypeError or ValueError naming the argument.
+        """
+        from .accountant import Accountant
+
+        if (delta is None) == (epsilon is None):
+            raise ValueError(f"give exactly one of delta and epsilon, got {delta!r}, {epsilon!r}")
+        attack = self._strongest(choices)
+        accountant = Accountant(rtol).compose(attack, rounds)
+        if delta is not None:
+            return AttackBounds(accountant.epsilon_bounds(delta), attack)
+        return AttackBounds(accountant.delta_bounds(epsilon), attack)
+
+    def _strongest(self, choices: Iterable[tuple[int, int, int]] | None) -> Attack:
+        if not isinstance(self.randomizer, FiniteRandomizer):
+            raise TypeError(f"randomizer must be finite to be attacked, got {self.randomizer!r}")
+        tried = list(_triples(self.randomizer) if choices is None else choices)
+        attacks = [Attack(self.randomizer, self.n, *triple) for triple in tried]
+        if not attacks:
+            raise ValueError("choices must not be empty")
+        growth = np.expm1([2.0 * min(max(a.loss_scale for a in attacks), 100.0)])
+        strengths = [float(attack.profile(growth).lower[0]) for attack in attacks]
+        return attacks[int(np.argmax(strengths))]
+
+    @property
+    def max_loss(self) -> float:
+        return self.core.max_loss
+
+    @property
+    def max_loss_below(self) -> float:
+        return self.core.max_loss_below
+
+    @property
+    def loss_scale(self) -> float:
+        return self.core.loss_scale
+
+    @property
+    def users(self) -> int | None:
+        return self.n
+
+    def form(
+        self, *, step: float, side: Side, resolution: Resolution, reach: float = math.inf
+    ) -> PLD:
+        return self.core.form(step=step, side=side, resolution=resolution, reach=reach)
+
+    def both(
+        self, *, step: float, resolution: Resolution, reach: float = math.inf
+    ) -> tuple[PLD, PLD]:
+        return self.core.both(step=step, resolution=resolution, reach=reach)
+
+    def assumptions(self) -> dict[str, str]:
+        return self.core.assumptions()
+
+
+def _pairs_of_inputs(randomizer: LocalRandomizer, tail: float) -> tuple[dict[Side, Groups], ...]:
+    """Finite laws, on either side, of all ordered pairs of inputs that may be the worst one."""
+    if isinstance(randomizer, Laplace):
+        sides = {
+            side: blanket.laplace_groups(randomizer.eps0, side=side, cells=LAPLACE_CELLS)
+            for side in Side
+        }
+        return (sides,)  # the mirror image is the reversed pair
+    if isinstance(randomizer, Gaussian):
+        sides = {
+            side: blanket.gaussian_groups(
+                randomizer.sigma, side=side, missed=tail, cells=GAUSSIAN_CELLS
+            )
+            for side in Side
+        }
+        return (sides,)
+    assert isinstance(randomizer, FiniteRandomizer)
+    pairs: list[dict[Side, Groups]] = []
+    for kind in randomizer.pair_laws():
+        forward = _merged(kind.first, kind.second, kind.blanket)
+        reverse = _merged(kind.second, kind.first, kind.blanket)
+        pairs.append(dict.fromkeys(Side, forward))
+        if not all(np.array_equal(a, b) for a, b in zip(forward, reverse, strict=True)):
+            pairs.append(dict.fromkeys(Side, reverse))
+    return tuple(pairs)
+
+
+def _merged(first: Array, second: Array, hidden: Array) -> Groups:
+    """Groups in a fixed order, those with equal ratios merged (exactly equal: nothing is lost)."""
+    scale = np.where(hidden > 0.0, hidden, first + second)
+    seen = scale > 0.0
+    masses = np.stack((first, second, hidden))[:, seen]
+    ratios = masses / scale[seen]
+    _, index = np.unique(ratios, axis=1, return_inverse=True)
+    index = index.ravel()
+    count = int(index.max()) + 1
+    one, two, three = (np.bincount(index, row, count).astype(np.float64) for row in masses)
+    return one, two, three
+
+
+def _triples(randomizer: FiniteRandomizer) -> Iterable[tuple[int, int, int]]:
+    """(first, second, others) for the default search."""
+    inputs = randomizer.inputs
+    if inputs * (inputs - 1) * inputs <= MAX_CHOICES:
+        pairs = list(permutations(range(inputs), 2))
+        return [(i, j, z) for (i, j), z in product(pairs, range(inputs))]
+    found = [(i, j, z) for i, j in permutations(range(3), 2) for z in range(4)]
+    if isinstance(randomizer, DiscreteRandomizer):
+        for pair in (randomizer.farthest_pair, randomizer.worst_pair):
+            others = range(min(inputs, MAX_CHOICES // 4))
+            found += [(pair.first, pair.second, z) for z in others]
+            found += [(pair.second, pair.first, z) for z in others]
+    return found
+
+
+def _randomizer(value: Any) -> LocalRandomizer:
+    if not isinstance(value, LocalRandomizer):
+        raise TypeError(f"randomizer must be one of pld_shuffle.randomizers, got {value!r}")
+    if not isinstance(value, (Laplace, Gaussian, FiniteRandomizer)):
+        raise TypeError(f"randomizer must be finite, Laplace or Gaussian, got {value!r}")
+    return value
+
+
+def _users(value: Any) -> int:
+    n = positive_int("n", value)
+    if not n <= blanket.MAX_N:
+        raise ValueError(f"n must be at most 10**13, got {value!r}")
+    return n

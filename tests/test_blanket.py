@@ -1,0 +1,492 @@
+"""`blanket`: the exact profile of the blanket adversary, against enumeration, closed forms and the lattice.
+
+Honesty tests ask lower <= truth <= upper of something computed by other means; widths are checked apart.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from fractions import Fraction
+
+import mpmath
+import numpy as np
+import oracles
+import pytest
+from mpmath import mpf
+from scipy.special import gammaln, ndtr
+
+from pld_shuffle import ShuffledLDP, ShuffledRR, Side, contour_kernels
+from pld_shuffle.blanket import (
+    gaussian_groups,
+    laplace_groups,
+    largest_loss,
+    loss_scale,
+    profile,
+)
+
+ROUNDING = 1e-14  # of the conversion of a reference to double
+
+
+def rr(k: int, eps0: float) -> list[np.ndarray]:
+    """The groups of k-ary randomised response: the two values and all others."""
+    low = 1.0 / (math.exp(eps0) + k - 1)
+    high = math.exp(eps0) * low
+    rest = [(k - 2) * low] * (k > 2)
+    return [np.array(row) for row in ([high, low, *rest], [low, high, *rest], [low, low, *rest])]
+
+
+def rational(rng, groups: int) -> list[Fraction]:
+    """A random law with small denominators, so that it is exact in both arithmetics."""
+    cuts = sorted(int(c) for c in rng.choice(63, groups - 1, replace=False) + 1)
+    return [Fraction(b - a, 64) for a, b in itertools.pairwise([0, *cuts, 64])]
+
+
+def instances(rng, count: int):
+    """Random (first, second, blanket, n), some with reports outside of the blanket, some with gamma = 1."""
+    for i in range(count):
+        groups = int(rng.integers(2, 5))
+        first, second = rational(rng, groups), rational(rng, groups)
+        scale = [Fraction(1, 2), Fraction(1), Fraction(1, 8)][i % 3]
+        cover = [scale * min(a, b) for a, b in zip(first, second, strict=True)]
+        if i % 4 == 3:
+            cover = rational(rng, groups)
+            if i % 8 == 7:
+                cover[1] += cover[0]
+                cover[0] = Fraction(0)
+        elif i % 5 == 4:
+            cover[0] = Fraction(0)
+        yield first, second, cover, int(rng.integers(1, 7))
+
+
+def view(first, second, cover, n: int) -> oracles.Atoms:
+    """The view by its definition: B ~ Bin(n-1, gamma) blanket messages and the target's, shuffled."""
+    gamma = sum(cover)
+    atoms: oracles.Atoms = []
+    for others in range(n):
+        weight = oracles.binomial(n - 1, others, gamma) if gamma < 1 else Fraction(others == n - 1)
+        if weight == 0:
+            continue
+        law = [b / gamma for b in cover] if gamma else []
+        atoms += [
+            (weight * a, weight * b)
+            for a, b in oracles.shuffled_pair(first, second, [law] * others)
+        ]
+    return atoms
+
+
+def positive_part(x, b, n: int) -> Fraction:
+    """E(S)_+ / n by the multinomial law, in rationals; x, b without the atom at 0."""
+    rest = 1 - sum(b)
+    total = Fraction(0)
+    for counts in itertools.product(range(n + 1), repeat=len(x)):
+        left = n - sum(counts)
+        if left < 0:
+            continue
+        value = sum(c * v for c, v in zip(counts, x, strict=True))
+        if value > 0:
+            weight = Fraction(math.factorial(n), math.factorial(left)) * rest**left
+            for c, p in zip(counts, b, strict=True):
+                weight *= p**c / math.factorial(c)
+            total += weight * value
+    return total / n
+
+
+def encloses(bounds, truth, index=()) -> bool:
+    low, high = float(bounds.lower[index]), float(bounds.upper[index])
+    value = float(truth)
+    return low <= value * (1 + ROUNDING) and value * (1 - ROUNDING) <= high
+
+
+def test_profile_is_the_divergence_of_the_enumerated_view():
+    """Every view of small protocols, in rationals, b = 0 groups and gamma = 1 included; exact to 1e-11."""
+    rng = np.random.default_rng(5)
+    growth = [Fraction(0), Fraction(1, 8), Fraction(1), Fraction(3)]
+    for first, second, cover, n in instances(rng, 40):
+        masses = [np.array([float(v) for v in row]) for row in (first, second, cover)]
+        bounds = profile(*masses, n, [float(g) for g in growth])
+        atoms = view(first, second, cover, n)
+        for i, g in enumerate(growth):
+            truth = oracles.hockey_stick(atoms, 1 + g)
+            assert encloses(bounds, truth, i), (first, second, cover, n, g)
+            assert bounds.upper[i] - bounds.lower[i] <= 1e-11 * float(truth) + 1e-15
+
+
+def smooth(x, b, n, rtol=1e-6, kernel="smooth_part"):
+    """The contour integral alone, without the enumeration that `profile` prefers for few users."""
+    values, masses = np.array([float(v) for v in x]), np.array([float(v) for v in b])
+    rest = -math.fsum([-1.0, *masses])
+    low, high, _ = getattr(contour_kernels, kernel)(
+        float(n), values, 2.0**-52 * np.abs(values), masses, rest, 0.0, 0.0, rtol
+    )
+    return low, high
+
+
+@pytest.mark.parametrize("n", [2, 3, 7, 12])
+def test_contour_encloses_the_multinomial_sum(n):
+    """The transform's bracket for short sums, whose laws are lattice-like and anything but normal."""
+    rng = np.random.default_rng(n)
+    widths = []
+    for i in range(12):
+        groups = 2 + i % 2
+        b = [v / 2 if i % 3 else v for v in rational(rng, groups)]
+        x = [Fraction(int(v), 16) for v in rng.integers(-40, 40, groups)]
+        x[0], x[1] = abs(x[0]) + 1, -abs(x[1]) - 1
+        x[1] -= max(Fraction(0), sum(p * v for p, v in zip(b, x, strict=True)) / b[1])  # E X <= 0
+        truth = float(positive_part(x, b, n))
+        low, high = smooth(x, b, n)
+        assert low <= truth * (1 + ROUNDING) and truth * (1 - ROUNDING) <= high
+        widths.append((high - low) / truth)
+    assert np.median(widths) < 3e-4
+
+
+@pytest.mark.parametrize("chance", [1e-6, 1e-9, 1e-13])
+def test_contour_encloses_rare_high_atoms(chance):
+    """An atom far above the rest, which the exponential cannot see together with it, and its cut.
+
+    400 users, too many to enumerate; the reference sums the counts of all atoms, at most 3 of the rare one.
+    """
+    n = 400
+    x, b = np.array([-0.5, 0.25, 1e4]), np.array([0.5, 0.25, chance])
+    down, up = np.meshgrid(np.arange(n + 1.0), np.arange(n + 1.0))
+    truth = 0.0
+    for rare in range(4):
+        left = n - rare - down - up
+        valid = left >= 0
+        with np.errstate(invalid="ignore"):
+            log_weight = (
+                gammaln(n + 1.0)
+                - gammaln(down + 1.0)
+                - gammaln(up + 1.0)
+                - gammaln(np.where(valid, left, 0.0) + 1.0)
+                - gammaln(rare + 1.0)
+                + down * math.log(0.5)
+                + up * math.log(0.25)
+                + left * math.log1p(-0.75 - chance)
+                + rare * math.log(chance)
+            )
+        value = np.maximum(down * x[0] + up * x[1] + rare * x[2], 0.0)
+        truth += float(np.sum(np.where(valid, np.exp(log_weight) * value, 0.0))) / n
+    low, high = smooth(x, b, n, kernel="positive_part")
+    assert low <= truth * (1 + 1e-10) and truth * (1 - 1e-10) <= high
+    assert high - low < 2e-5 * truth
+
+
+@pytest.mark.parametrize("rtol", [1e-4, 1e-6, 1e-8])
+@pytest.mark.parametrize(("k", "eps0"), [(2, 1.0), (4, 2.0), (10, 4.0)])
+def test_medium_sums_against_direct_summation(k, eps0, rtol):
+    """k-RR, n = 400, against the atoms of the weak adversary's pair; the bracket is as narrow as asked."""
+    n = 400
+    masses = rr(k, eps0)
+    pair = oracles.weak_float(n, k, float(masses[2].sum()))
+    scale = loss_scale(*masses, n)
+    eps = np.array([0.37, 1.1, 2.3, 3.9]) * scale
+    bounds = profile(*masses, n, np.expm1(eps), rtol=rtol)
+    for i, e in enumerate(eps):
+        truth = oracles.delta_float(pair, e)
+        noise = 1e-10 * truth + 1e-15
+        assert bounds.lower[i] <= truth + noise and truth - noise <= bounds.upper[i]
+        assert bounds.upper[i] - bounds.lower[i] <= 3.0 * rtol * truth
+
+
+@pytest.mark.parametrize(("eps0", "n"), [(7.0, 300), (10.0, 2000)])
+def test_few_blanket_messages_against_direct_summation(eps0, n):
+    """A small gamma, where almost all X are 0 and the counts are enumerated up to a bounded tail."""
+    masses = rr(4, eps0)
+    pair = oracles.weak_float(n, 4, float(masses[2].sum()))
+    eps = np.array([0.01, 0.2, 0.6, 0.9]) * eps0
+    bounds = profile(*masses, n, np.expm1(eps))
+    for i, e in enumerate(eps):
+        truth = oracles.delta_float(pair, e)
+        assert bounds.lower[i] <= truth * (1 + 1e-10) and truth * (1 - 1e-10) <= bounds.upper[i]
+        assert bounds.upper[i] - bounds.lower[i] <= 1e-9 * truth
+
+
+@pytest.mark.parametrize(("k", "eps0", "n"), [(4, 2.0, 1000), (3, 2.0, 10**5), (2, 1.0, 10**6)])
+def test_agrees_with_the_lattice_down_to_tiny_deltas(k, eps0, n):
+    """The brackets of the blanket and of the weak adversary's lattice laws overlap, to delta near 1e-60."""
+    masses = rr(k, eps0)
+    scale = loss_scale(*masses, n)
+    mechanism = ShuffledRR(k, n, eps0=eps0, adversary="weak")
+    laws = [mechanism.pld(step=scale / 500, side=side, missed=1e-75) for side in Side]
+    eps = np.array([e for e in (0.5, 2.0, 5.0, 10.0, 16.0) if e * scale < eps0]) * scale
+    bounds = profile(*masses, n, np.expm1(eps), mass_error=1e-15)
+    for i, e in enumerate(eps):
+        low, high = (float(law.delta(float(e))) for law in laws)
+        assert bounds.lower[i] <= high and low <= bounds.upper[i]
+        if bounds.upper[i] > 1e-40:
+            assert bounds.upper[i] <= bounds.lower[i] * (1 + 3e-6)
+    if n == 10**6:
+        assert bounds.upper[-1] < 1e-55
+
+
+def test_large_n_approaches_the_normal_law():
+    """n = 10^12: delta = sd/n (phi(z) - z Phi(-z)) to O(1/sqrt n); rounding leaves a width of 1e-5."""
+    masses = rr(4, 2.0)
+    n = 10**12
+    scale = loss_scale(*masses, n)
+    growth = np.expm1(np.array([0.5, 2.0, 6.0]) * scale)
+    bounds = profile(*masses, n, growth)
+    first, second, cover = masses
+    for i, g in enumerate(growth):
+        x = (first - second - g * second) / cover
+        deviation = math.sqrt(float(np.sum(cover * x * x)) - g * g)
+        z = g * math.sqrt(n) / deviation
+        normal = (
+            deviation
+            / math.sqrt(n)
+            * (math.exp(-z * z / 2) / math.sqrt(2 * math.pi) - z * float(ndtr(-z)))
+        )
+        assert bounds.lower[i] == pytest.approx(normal, rel=1e-4)
+        assert bounds.upper[i] <= bounds.lower[i] * (1 + 1e-5)
+
+
+@pytest.mark.parametrize("eps0", [0.01, 1.0, 5.0])
+def test_laplace_alone_is_its_closed_form(eps0):
+    """n = 1: the divergence of Laplace laws at distance 1 is 1 - exp((eps - eps0)/2)."""
+    eps = np.array([0.0, 0.2, 0.7, 0.99]) * eps0
+    truth = [-mpmath.expm1((mpf(float(e)) - mpf(eps0)) / 2) for e in eps]
+    low, high = (
+        profile(*laplace_groups(eps0, side=side), 1, np.expm1(eps), mass_error=1e-14)
+        for side in Side
+    )
+    for i, value in enumerate(truth):
+        assert low.lower[i] <= float(value) * (1 + ROUNDING)
+        assert float(value) * (1 - ROUNDING) <= high.upper[i]
+        assert high.upper[i] - low.lower[i] < 1e-4 * eps0
+
+
+def laplace_pair_of_two(eps0: float, growth: float) -> mpf:
+    """n = 2 by quadrature: (1/2) E(X1 + X2)_+ = (1/2) int E(X + X2)_+, both in closed form at given X2."""
+    e0, ratio = mpf(eps0), 1 + mpf(growth)
+
+    def cdf(centre, y):
+        d = e0 * (y - centre)
+        return mpmath.exp(d) / 2 if d < 0 else 1 - mpmath.exp(-d) / 2
+
+    def stop_loss(
+        t,
+    ):  # E(X - t)_+, X decreasing in the report y from e^e0 - ratio to 1 - ratio e^e0
+        silent = (1 - mpmath.exp(-e0 / 2)) * max(-t, 0)
+        if t >= mpmath.exp(e0) - ratio:
+            return silent
+        if t < 1 - ratio * mpmath.exp(e0):
+            edge = mpf(10**6)
+        elif t >= 1 - ratio:
+            edge = (1 - mpmath.log(t + ratio) / e0) / 2
+        else:
+            edge = (1 + mpmath.log((1 - t) / ratio) / e0) / 2
+        mass = mpmath.exp(-e0 / 2) * cdf(mpf(1) / 2, edge)
+        return silent + cdf(0, edge) - ratio * cdf(1, edge) - t * mass
+
+    def inner(y):
+        x = (
+            mpmath.exp(e0 * (1 - 2 * y)) - ratio
+            if y < 0.5
+            else 1 - ratio * mpmath.exp(e0 * (2 * y - 1))
+        )
+        return stop_loss(-x) * e0 / 2 * mpmath.exp(-e0 * (abs(y - mpf(1) / 2) + mpf(1) / 2))
+
+    ends = mpmath.exp(-e0) / 2
+    total = ends * (stop_loss(ratio - mpmath.exp(e0)) + stop_loss(ratio * mpmath.exp(e0) - 1)) + (
+        1 - mpmath.exp(-e0 / 2)
+    ) * stop_loss(mpf(0))
+    total += mpmath.quad(inner, [mpf(i) / 16 for i in range(17)])
+    return total / 2
+
+
+def test_laplace_of_two_users_is_the_quadrature():
+    """n = 2, eps0 = 1: both sides around a quadrature of the continuous law."""
+    growth = 0.3
+    with mpmath.workdps(20):
+        truth = float(laplace_pair_of_two(1.0, growth))
+    low, high = (
+        profile(*laplace_groups(1.0, side=side), 2, growth, mass_error=1e-14) for side in Side
+    )
+    assert low.lower <= truth * (1 + 1e-7) and truth * (1 - 1e-7) <= high.upper
+    assert high.upper - low.lower < 2e-3 * truth
+
+
+@pytest.mark.parametrize("sigma", [0.4, 1.0, 4.0])
+def test_gaussian_alone_is_its_closed_form(sigma):
+    """n = 1: Phi(1/(2 sigma) - eps sigma) - e^eps Phi(-1/(2 sigma) - eps sigma) (Balle and Wang 2018)."""
+    eps = np.array([0.0, 0.3, 1.0, 2.0]) / sigma
+    truth = ndtr(0.5 / sigma - eps * sigma) - np.exp(eps) * ndtr(-0.5 / sigma - eps * sigma)
+    low, high = (
+        profile(*gaussian_groups(sigma, side=side), 1, np.expm1(eps), mass_error=1e-12)
+        for side in Side
+    )
+    assert np.all(low.lower <= truth * (1 + 1e-13)) and np.all(truth * (1 - 1e-13) <= high.upper)
+    assert np.all(high.upper - low.lower < 5e-4 * truth)
+
+
+@pytest.mark.parametrize(
+    ("groups", "gamma", "error"),
+    [
+        (lambda side: laplace_groups(2.0, side=side), math.exp(-1.0), 1e-14),
+        (lambda side: gaussian_groups(1.0, side=side), math.erfc(0.5 / math.sqrt(2.0)), 1e-12),
+    ],
+)
+def test_sides_of_continuous_laws_keep_the_masses_and_are_close(groups, gamma, error):
+    """Both sides sum to 1, 1 and gamma; at n = 1000 they enclose a narrow bracket in the right order."""
+    for side in Side:
+        first, second, cover = groups(side)
+        assert first.sum() == pytest.approx(1.0, rel=1e-12)
+        assert second.sum() == pytest.approx(1.0, rel=1e-12)
+        assert cover.sum() == pytest.approx(gamma, rel=1e-12)
+    eps = np.array([0.5, 1.5, 3.0]) * loss_scale(*groups(Side.LOWER), 1000)
+    low, high = (profile(*groups(side), 1000, np.expm1(eps), mass_error=error) for side in Side)
+    assert np.all(low.lower < high.upper)
+    assert np.all(high.upper < low.lower * (1 + 5e-4))
+
+
+def test_sides_nest_as_cells_are_refined():
+    """Halving every cell of the Laplace law moves both sides inwards."""
+    growth = np.expm1([0.05, 0.2])
+    upper = [profile(*laplace_groups(2.0, side=Side.UPPER, cells=c), 500, growth) for c in (8, 16)]
+    lower = [profile(*laplace_groups(2.0, side=Side.LOWER, cells=c), 500, growth) for c in (8, 16)]
+    assert np.all(upper[1].upper < upper[0].lower)
+    assert np.all(lower[1].lower > lower[0].upper)
+    assert np.all(lower[1].upper < upper[1].lower)
+
+
+def test_laplace_is_below_stronger_clones():
+    """Shuffled Laplace, n = 10^5, eps0 = 2, against the bound for every eps0-LDP randomizer."""
+    eps = np.array([0.005, 0.02, 0.05])
+    clones = ShuffledLDP(eps0=2.0, n=10**5).pld(side=Side.LOWER)
+    bounds = profile(*laplace_groups(2.0, side=Side.UPPER), 10**5, np.expm1(eps))
+    for i, e in enumerate(eps):
+        assert bounds.upper[i] < clones.delta(float(e))
+
+
+def test_profile_falls_and_is_convex():
+    """delta as a function of e^eps is nonincreasing and convex; the brackets must allow such a function."""
+    growth = np.linspace(0.0, 0.2, 41)
+    bounds = profile(*laplace_groups(2.0, side=Side.UPPER), 2000, growth)
+    assert np.all(bounds.lower[1:] <= bounds.upper[:-1])
+    assert np.all(bounds.lower[1:-1] <= 0.5 * (bounds.upper[:-2] + bounds.upper[2:]))
+    assert np.all(bounds.upper[1:] < bounds.upper[:-1])
+
+
+@pytest.mark.parametrize("kind", ["laplace", "gaussian"])
+def test_inputs_0_and_1_are_the_worst_pair(kind):
+    """int (mu_a - E mu_b - t omega)_+ is largest at (0, 1) for every t, so X is in convex order (theory)."""
+    rng = np.random.default_rng(11)
+    y, step = np.linspace(-30.0, 31.0, 61_001, retstep=True)
+    for _ in range(60):
+        scale = float(rng.uniform(0.2, 2.0))
+
+        def bell(centre, scale=scale):
+            d = np.abs(y - centre) / scale
+            return np.exp(-d if kind == "laplace" else -d * d / 2)
+
+        omega = np.minimum(bell(0.0), bell(1.0))
+        ratio = float(np.exp(rng.uniform(0.0, 1.5)))
+        a, b = rng.uniform(0.0, 1.0, 2)
+        for t in (-3.0, -0.5, 0.0, 0.3, 1.0, 3.0):
+            worst = np.maximum(bell(0.0) - ratio * bell(1.0) - t * omega, 0.0).sum() * step
+            other = np.maximum(bell(a) - ratio * bell(b) - t * omega, 0.0).sum() * step
+            assert other <= worst + 2e-5 * scale
+
+
+def test_mass_error_covers_perturbed_masses():
+    """Moving every mass within mass_error stays inside the bracket, which is no wider than it must be."""
+    rng = np.random.default_rng(3)
+    masses = rr(4, 2.0)
+    growth = np.expm1(np.array([0.5, 2.0]) * loss_scale(*masses, 3000))
+    wide = profile(*masses, 3000, growth, mass_error=1e-6)
+    plain = profile(*masses, 3000, growth)
+    assert np.all(wide.lower < plain.lower) and np.all(plain.upper < wide.upper)
+    assert np.all(wide.upper < plain.upper * 1.05)
+    for _ in range(10):
+        moved = [row * (1 - 1e-6 * rng.choice([0, 1], row.size)) for row in masses]
+        bounds = profile(*moved, 3000, growth)
+        assert np.all(wide.lower <= bounds.upper) and np.all(bounds.lower <= wide.upper)
+
+
+def test_nothing_to_see():
+    """Equal laws, losses beyond the largest, and reports nobody else can show."""
+    same = profile([0.5, 0.5], [0.5, 0.5], [0.25, 0.25], 1000, [0.0, 1.0])
+    assert np.all(same.lower == 0.0) and np.all(same.upper == 0.0)
+    masses = rr(4, 2.0)
+    beyond = profile(*masses, 1000, [math.exp(2.0) * 1.001, 100.0])
+    assert np.all(beyond.upper == 0.0)
+    at_most = profile(*masses, 10**6, [math.expm1(2.0)])
+    assert at_most.upper[0] < 1e-12
+    bare = profile([0.75, 0.25], [0.25, 0.75], [0.0, 0.0], 1000, [0.0, 1.0, 2.0])
+    assert bare.lower == pytest.approx([0.5, 0.25, 0.0], abs=1e-15)
+    assert np.all(bare.lower <= [0.5, 0.25, 0.0]) and np.all(bare.upper >= [0.5, 0.25, 0.0])
+    assert float(profile(*masses, 1, 0.0).upper) == pytest.approx(masses[0][0] - masses[1][0])
+
+
+def test_scalars_keep_their_shape():
+    """A scalar growth gives 0-d bounds, an array its own shape."""
+    masses = rr(3, 1.0)
+    assert profile(*masses, 10, 0.5).lower.shape == ()
+    assert profile(*masses, 10, [[0.5, 1.0]]).upper.shape == (1, 2)
+
+
+def test_scales_of_the_loss():
+    """largest_loss is log max f/s, infinite where s = 0 < f; loss_scale follows 1/sqrt(n)."""
+    masses = rr(4, 2.0)
+    assert largest_loss(*masses) == pytest.approx(2.0, rel=1e-14)
+    assert largest_loss([0.5, 0.5], [0.0, 1.0], [0.0, 0.5]) == math.inf
+    assert loss_scale(*masses, 10**6) == pytest.approx(loss_scale(*masses, 10**4) / 10.0)
+    assert loss_scale([1.0], [1.0], [0.5], 7) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "text"),
+    [
+        ({"n": 0}, ValueError, "n must be"),
+        ({"n": 10**14}, ValueError, "n must be at most"),
+        ({"n": 3.0}, TypeError, "n must be"),
+        ({"growth": -0.1}, ValueError, "growth"),
+        ({"growth": math.inf}, ValueError, "growth"),
+        ({"growth": math.nan}, ValueError, "growth"),
+        ({"rtol": 0.0}, ValueError, "rtol"),
+        ({"mass_error": 0.1}, ValueError, "mass_error"),
+        ({"first": [0.9, 0.9]}, ValueError, "first must sum"),
+        ({"second": [0.5, -0.5]}, ValueError, "second"),
+        ({"blanket": [0.5]}, ValueError, "one length"),
+    ],
+)
+def test_bad_arguments_are_named(change, error, text):
+    """Every refused argument is named in the message."""
+    good = {"first": [0.5, 0.5], "second": [0.5, 0.5], "blanket": [0.5, 0.5], "n": 3, "growth": 0.1}
+    with pytest.raises(error, match=text):
+        profile(**(good | change))
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: laplace_groups(-1.0, side=Side.UPPER),
+        lambda: laplace_groups(1.0, side=Side.UPPER, cells=0),
+        lambda: gaussian_groups(1.0, side=Side.UPPER, missed=0.5),
+        lambda: gaussian_groups(0.02, side=Side.UPPER),
+    ],
+)
+def test_bad_groups_are_refused(call):
+    """Out-of-range noise, cells and windows raise ValueError."""
+    with pytest.raises(ValueError, match=r"must be|needs"):
+        call()
+
+
+def test_side_must_be_a_side():
+    """A string is no side."""
+    with pytest.raises(TypeError, match="side"):
+        laplace_groups(1.0, side="upper")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("n", "eps0", "eps"), [(10**5, 8.0, 1.1763), (10**4, 4.0, 0.4066)])
+def test_attack_with_everybody_else_at_a_third_value(n, eps0, eps):
+    """gamma = 1: exact 3-RR with all others holding the third value has this eps at delta 1e-6."""
+    low = 1.0 / (math.exp(eps0) + 2.0)
+    high = math.exp(eps0) * low
+    growth = np.expm1([eps - 5e-5, eps + 5e-5])
+    bounds = profile(
+        [high, low, low], [low, high, low], [low, low, high], n, growth, mass_error=1e-15
+    )
+    assert bounds.upper[1] <= 1e-6 <= bounds.lower[0]
+    assert np.all(bounds.upper < bounds.lower * (1 + 1e-5))
