@@ -1,4 +1,4 @@
-"""Protocols: bias and variance on simulated data, exact errors against enumeration, the border.
+"""Protocols: bias and variance on simulated data, exact errors and privacy against enumeration, calibration.
 
 Statistical tolerance: over R repetitions the mean error must be within 5 standard errors of 0, and the
 sample variance within 5 sqrt(2/(R-1)) (relative) of the exact one, which is its standard error for
@@ -9,16 +9,29 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
+from fractions import Fraction
 
+import mpmath
 import numpy as np
+import oracles
 import pytest
+from scipy.stats import binom, norm
 
+from pld_shuffle import Accountant, ShuffledRR
+from pld_shuffle.bounds.domain import OutOfRange
+from pld_shuffle.calibration import InfeasibleError
 from pld_shuffle.protocols import (
     BinarySum,
+    BinomialExchange,
+    BinomialShift,
     BitHistogram,
+    OneBitMean,
     PrivateHistogram,
     RealSum,
+    UnarySum,
     ZeroSum,
+    ZeroSumHistogram,
 )
 from pld_shuffle.randomizers import RAPPOR, BinaryRandomizedResponse, UnaryEncoding
 
@@ -183,7 +196,10 @@ def test_the_papers_choice_of_cells():
         (PrivateHistogram(k=3, gamma=0.5, n=6), [0, 1, 2, 0, 1, 2]),
         (BinarySum(gamma=0.5, n=6), [0, 1, 1, 0, 1, 0]),
         (ZeroSum(rate=0.5, n=6), [0, 1, 1, 0, 1, 0]),
+        (ZeroSumHistogram(k=3, rate=0.5, n=6), [0, 1, 2, 0, 1, 2]),
         (RealSum(k=3, gamma=0.5, n=6), [0.0, 0.1, 1.0, 0.5, 0.2, 0.9]),
+        (UnarySum(bits=3, gamma=0.5, n=6), [0.0, 0.1, 1.0, 0.5, 0.2, 0.9]),
+        (OneBitMean(gamma=0.5, n=6), [0.0, 0.1, 1.0, 0.5, 0.2, 0.9]),
         (BitHistogram(randomizer=RAPPOR_, n=6), [0, 1, 2, 3, 0, 1]),
     ],
     ids=repr,
@@ -215,6 +231,10 @@ def test_border_and_shuffling(protocol, values):
         (lambda v: BinarySum(gamma=v, n=5), "gamma"),
         (lambda v: RealSum(k=2, gamma=v, n=5), "gamma"),
         (lambda v: ZeroSum(rate=v, n=5), "rate"),
+        (lambda v: ZeroSumHistogram(k=2, rate=v, n=5), "rate"),
+        (lambda v: UnarySum(bits=2, gamma=v, n=5), "gamma"),
+        (lambda v: OneBitMean(gamma=v, n=5), "gamma"),
+        (lambda v: BinomialShift(5, v), "rate"),
         (lambda v: BinarySum(gamma=0.5, n=5).error_bound(failure=v), "failure"),
         (lambda v: RealSum(k=2, gamma=0.5, n=5).error_bound(failure=v), "failure"),
         (lambda v: PrivateHistogram(k=2, gamma=0.5, n=5).error_bound(failure=v), "failure"),
@@ -234,6 +254,10 @@ def test_bad_sizes_are_named():
         lambda v: BinarySum(gamma=0.5, n=v),
         lambda v: ZeroSum(rate=0.5, n=v),
         lambda v: RealSum(k=2, gamma=0.5, n=v),
+        lambda v: UnarySum(bits=2, gamma=0.5, n=v),
+        lambda v: OneBitMean(gamma=0.5, n=v),
+        lambda v: ZeroSumHistogram(k=2, rate=0.5, n=v),
+        lambda v: BinomialExchange(v, 0.5),
         lambda v: BitHistogram(randomizer=RAPPOR_, n=v),
     ):
         with pytest.raises(ValueError, match="n must"):
@@ -250,3 +274,610 @@ def test_bad_sizes_are_named():
             PrivateHistogram(k=3, gamma=0.5, n=5).bin_errors(counts)
     with pytest.raises(ValueError, match="true_sum"):
         ZeroSum(rate=0.5, n=5).expected_error(6)
+
+
+# --- the newer protocols: bias, variance, exact errors ---------------------------------------------------
+
+
+@pytest.mark.parametrize("bits", [1, 4, 20])
+def test_unary_sum(bits):
+    """Unbiased, with the exact variance, for values on and off the grid."""
+    protocol = UnarySum(bits=bits, gamma=0.2, n=100)
+    values = np.concatenate([np.random.default_rng(1).random(80), np.ones(10), np.zeros(10)])
+    runs = errors(protocol, values, values.sum())
+    unbiased_with_variance(runs, protocol.expected_error(values).exact)
+    worst = protocol.expected_error().exact
+    grid = np.arange(100) / 99
+    for one in (values, grid, np.full(100, 0.5 / bits)):
+        assert protocol.expected_error(one).exact <= worst * (1 + 1e-12)
+    assert protocol.expected_error(np.full(100, 0.5 / bits)).exact == pytest.approx(
+        worst, rel=1e-12
+    )
+
+
+@pytest.mark.parametrize(
+    "bits, gamma, x", [(1, 0.3, 0.2), (3, 0.1, 0.5), (4, 0.7, 1.0), (2, 0.4, 0)]
+)
+def test_unary_sum_error_by_enumeration(bits, gamma, x):
+    """One user: all roundings and all answers."""
+    protocol = UnarySum(bits=bits, gamma=gamma, n=1)
+    mean = square = 0.0
+    for messages in itertools.product((0, 1), repeat=bits):
+        mass = 0.0
+        for ones, chance in unary_code(x, bits):
+            truth = [1] * ones + [0] * (bits - ones)
+            mass += chance * math.prod(
+                1 - gamma / 2 if m == t else gamma / 2 for m, t in zip(messages, truth, strict=True)
+            )
+        error = protocol.analyze(list(messages)) - x
+        mean += mass * error
+        square += mass * error**2
+    assert mean == pytest.approx(0, abs=1e-12)
+    assert protocol.expected_error([x]).exact == pytest.approx(square, rel=1e-12)
+
+
+def test_one_bit_mean_is_the_real_sum_with_one_cell():
+    """Unbiased for the mean, variance scaled by n^2; the same messages as RealSum(k=1)."""
+    protocol = OneBitMean(gamma=0.25, n=200)
+    values = np.random.default_rng(4).random(200)
+    runs = errors(protocol, values, values.mean())
+    unbiased_with_variance(runs, protocol.expected_error(values).exact)
+    total = RealSum(k=1, gamma=0.25, n=200)
+    assert protocol.expected_error().exact == pytest.approx(total.expected_error().exact / 200**2)
+    assert protocol.expected_error().published >= protocol.expected_error().exact
+    messages = total.randomize(values, np.random.default_rng(9))
+    np.testing.assert_array_equal(messages, protocol.randomize(values, np.random.default_rng(9)))
+    assert protocol.analyze(messages) == pytest.approx(total.analyze(messages) / 200)
+
+
+def test_zero_sum_histogram():
+    """Empty bins are reported as empty with certainty; the mean squared error of every bin is exact."""
+    protocol = ZeroSumHistogram(k=4, rate=0.85, n=60)
+    counts = np.array([30, 0, 8, 22])
+    runs = errors(protocol, np.repeat(np.arange(4), counts), counts, lambda found: found.counts)
+    assert np.all(runs[:, 1] == 0)
+    exact = protocol.bin_errors(counts) ** 2
+    assert exact[1] == 0
+    squares = runs**2
+    wrong = np.abs(squares.mean(axis=0) - exact)
+    assert np.all(wrong <= 5 * squares.std(axis=0) / math.sqrt(REPETITIONS))
+    assert exact.max() == pytest.approx(protocol.expected_error(counts).exact)
+    assert exact.max() <= protocol.expected_error().exact
+    # every bin is a ZSUM of its own
+    alone = ZeroSum(rate=0.85, n=60)
+    assert exact[2] == pytest.approx(alone.expected_error(8).exact)
+
+
+def test_zero_sum_histogram_needs_every_bins_messages():
+    protocol = ZeroSumHistogram(k=2, rate=0.5, n=1)
+    with pytest.raises(ValueError, match="messages must be 2 for every bin"):
+        protocol.analyze([0, 1, 1, 3])
+
+
+# --- privacy: exhaustive enumeration against what is accounted for --------------------------------------
+
+
+def unary_code(x, bits):
+    """(number of ones, probability) of the rounded unary code of x."""
+    low = min(math.floor(x * bits), bits - 1)
+    up = x * bits - low
+    return [(low, 1 - up), (low + 1, up)]
+
+
+def chance_of(*parts):
+    """Law of a sum of independent Bernoulli variables, as a dictionary of Fractions."""
+    law = {0: Fraction(1)}
+    for part in parts:
+        following: dict[int, Fraction] = {}
+        for total, mass in law.items():
+            for step, weight in ((0, 1 - part), (1, part)):
+                following[total + step] = following.get(total + step, 0) + mass * weight
+        law = following
+    return law
+
+
+def product_law(*laws):
+    """Joint law of independent views."""
+    joint = {(): Fraction(1)}
+    for law in laws:
+        joint = {
+            (*key, more): mass * weight
+            for key, mass in joint.items()
+            for more, weight in law.items()
+        }
+    return joint
+
+
+EPSILONS = (0.0, 0.01, 0.3, 1.0, 2.5)
+
+
+def accounted(protocol, pairs, *, rounds=1, exact=False):
+    """Upper delta above every enumerated pair's; if `exact`, the lower one below the worst pair's."""
+    accountant = protocol.accountant(rounds)
+    pairs = list(pairs)
+    for epsilon in EPSILONS:
+        alpha = Fraction(math.exp(epsilon))
+        truth = max(float(oracles.hockey_stick(pair, alpha)) for pair in pairs)
+        bounds = accountant.delta_bounds(epsilon)
+        # the enumeration is exact but for alpha and the laws' last digits
+        assert bounds.upper >= truth * (1 - 1e-12) - 1e-15, (epsilon, bounds, truth)
+        if exact:
+            assert bounds.lower <= truth * (1 + 1e-12) + 1e-15, (epsilon, bounds, truth)
+
+
+def neighbours(laws, users):
+    """Shuffled views for all data of the others and all ordered pairs of the target's inputs."""
+    for others in itertools.combinations_with_replacement(range(len(laws)), users - 1):
+        for one, two in itertools.permutations(range(len(laws)), 2):
+            yield oracles.shuffled_pair(laws[one], laws[two], [laws[i] for i in others])
+
+
+@pytest.mark.parametrize("k, gamma, n", [(2, 0.5, 3), (3, 0.3, 3), (3, 0.75, 4), (4, 0.5, 1)])
+def test_histogram_privacy_by_enumeration(k, gamma, n):
+    """The shuffled reports lie below the mechanism; the weak adversary's view equals it."""
+    protocol = PrivateHistogram(k=k, gamma=gamma, n=n)
+    share = Fraction(gamma)
+    accounted(protocol, neighbours([oracles.rr_law(k, share, x) for x in range(k)], n))
+    views = [
+        oracles.pair_of_views(
+            oracles.weak_view(k, share, [0, *others]), oracles.weak_view(k, share, [1, *others])
+        )
+        for others in itertools.combinations_with_replacement(range(k), n - 1)
+    ]
+    accounted(protocol, views, exact=True)
+
+
+@pytest.mark.parametrize("gamma, n", [(0.25, 2), (0.5, 4), (0.8, 5)])
+def test_binary_sum_privacy_by_enumeration(gamma, n):
+    laws = [oracles.rr_law(2, Fraction(gamma), x) for x in range(2)]
+    accounted(BinarySum(gamma=gamma, n=n), neighbours(laws, n))
+    two = [oracles.product(pair, pair) for pair in neighbours(laws, n)]
+    accounted(BinarySum(gamma=gamma, n=n), two, rounds=2)
+
+
+@pytest.mark.parametrize("k, gamma", [(1, 0.5), (2, 0.3), (3, 0.6)])
+def test_real_sum_privacy_by_enumeration(k, gamma):
+    """Values on and off the grid: rounding is a mixture of inputs, and the mechanism still dominates."""
+    share = Fraction(gamma)
+    laws = []
+    for x in (0.0, 0.2, 0.5, 0.9, 1.0):
+        low = min(math.floor(x * k), k - 1)
+        up = Fraction(x) * k - low
+        rounded = [oracles.rr_law(k + 1, share, low), oracles.rr_law(k + 1, share, low + 1)]
+        laws.append([(1 - up) * a + up * b for a, b in zip(*rounded, strict=True)])
+    accounted(RealSum(k=k, gamma=gamma, n=3), neighbours(laws, 3))
+
+
+@pytest.mark.parametrize("bits, gamma, n", [(1, 0.5, 3), (2, 0.3, 3), (3, 0.75, 2)])
+def test_unary_sum_privacy_by_enumeration(bits, gamma, n):
+    """All r n messages together are their number of ones; every pair of values, every data of the others."""
+    half = Fraction(gamma) / 2
+    values = [Fraction(i, 2 * bits) for i in range(2 * bits + 1)]
+    own = []
+    for x in values:
+        law: dict[int, Fraction] = {}
+        for ones, chance in unary_code(x, bits):
+            for total, mass in chance_of(*[1 - half] * ones, *[half] * (bits - ones)).items():
+                law[total] = law.get(total, 0) + Fraction(chance) * mass
+        own.append(law)
+
+    def pairs():
+        for known in range((n - 1) * bits + 1):
+            noise = chance_of(*[1 - half] * known, *[half] * ((n - 1) * bits - known))
+            seen = []
+            for law in own:
+                view: dict[int, Fraction] = {}
+                for (a, mass), (b, weight) in itertools.product(law.items(), noise.items()):
+                    view[a + b] = view.get(a + b, 0) + mass * weight
+                seen.append(view)
+            for one, two in itertools.permutations(seen, 2):
+                yield oracles.pair_of_views(one, two)
+
+    accounted(UnarySum(bits=bits, gamma=gamma, n=n), pairs())
+
+
+def test_unary_sum_composition_is_nearly_what_the_joint_shuffle_shows():
+    """n = 20, r = 3: the pair of the joint shuffle, who is random of the others seen, is within 3 %."""
+    n, bits, gamma, delta = 20, 3, 0.5, 1e-4
+    spent = UnarySum(bits=bits, gamma=gamma, n=n).accountant().epsilon_bounds(delta)
+    others = (n - 1) * bits
+    weights = binom.pmf(np.arange(others + 1), others, gamma)
+    first = binom.pmf(np.arange(bits + 1), bits, 1 - gamma / 2)
+    pairs = [
+        (np.convolve(coins, first), np.convolve(coins, first[::-1]))
+        for coins in (binom.pmf(np.arange(m + 1), m, 0.5) for m in range(others + 1))
+    ]
+
+    def joint(epsilon):
+        return sum(
+            w * np.maximum(p - math.exp(epsilon) * q, 0).sum()
+            for w, (p, q) in zip(weights, pairs, strict=True)
+        )
+
+    assert joint(spent.upper) <= delta
+    assert joint(spent.lower / 1.03) > delta
+
+
+@pytest.mark.parametrize(
+    "randomizer",
+    [
+        UnaryEncoding(k=2, eps0=1.5),
+        UnaryEncoding(k=3, eps0=2.0, variant="optimised"),
+        RAPPOR(k=2, noise=0.3, one_if_zero=0.2, one_if_one=0.9),
+    ],
+    ids=repr,
+)
+def test_bit_histogram_privacy_by_enumeration(randomizer):
+    laws = [[Fraction(mass) for mass in row] for row in randomizer.law().tolist()]
+    accounted(BitHistogram(randomizer=randomizer, n=3), neighbours(laws, 3))
+
+
+@pytest.mark.parametrize("noise", [0.3, 0.7])
+def test_rappor_lifetime_by_enumeration(noise):
+    """Two shuffled collections from one set of memoised filters, two users: below the lifetime, once."""
+    randomizer = RAPPOR(k=2, noise=noise, one_if_zero=0.25, one_if_one=0.75)
+    protocol = BitHistogram(randomizer=randomizer, n=2)
+    filters = list(itertools.product((0, 1), repeat=2))
+    kept = randomizer.memoised.law().tolist()  # bit j of a column number is bit j of the filter
+    once = randomizer.instantaneous
+
+    def report(memoised):
+        return [
+            math.prod(
+                {(1, 1): 0.75, (0, 1): 0.25, (1, 0): 0.25, (0, 0): 0.75}[(bit, known)]
+                for bit, known in zip(sent, memoised, strict=True)
+            )
+            for sent in filters
+        ]
+
+    assert once([0, 1], np.random.default_rng(1)).shape == (2,)
+
+    def view(values):
+        seen: dict[tuple[object, object], float] = {}
+        for pair in itertools.product(range(4), repeat=2):
+            weight = math.prod(kept[x][column] for x, column in zip(values, pair, strict=True))
+            memoised = [(column & 1, column >> 1) for column in pair]
+            one = oracles.histogram_law([report(m) for m in memoised])
+            for (a, p), (b, q) in itertools.product(one.items(), repeat=2):
+                seen[a, b] = seen.get((a, b), 0) + weight * p * q
+        return seen
+
+    pairs = [oracles.pair_of_views(view([x, z]), view([1 - x, z])) for x in (0, 1) for z in (0, 1)]
+    assert protocol.ledger(2) == protocol.ledger(1000) == ((protocol.lifetime_mechanism, 1),)
+    accounted(protocol, pairs, rounds=2)
+
+
+def test_rappor_rounds_are_not_composed_as_if_independent():
+    """One collection, the lifetime, and no permanent step at all."""
+    protocol = BitHistogram(randomizer=RAPPOR_, n=1000)
+    assert protocol.ledger(1) == ((protocol.mechanism, 1),)
+    assert protocol.ledger(2) == ((protocol.lifetime_mechanism, 1),)
+    assert protocol.lifetime_mechanism.eps0 == pytest.approx(RAPPOR_.lifetime_eps0, rel=1e-12)
+    fresh = BitHistogram(randomizer=RAPPOR(k=4, noise=0.0, one_if_zero=0.2, one_if_one=0.9), n=1000)
+    assert fresh.ledger(3) == ((fresh.mechanism, 3),)
+    for none in (fresh, BitHistogram(randomizer=UnaryEncoding(k=4, eps0=1.0), n=5)):
+        with pytest.raises(ValueError, match="permanent step"):
+            _ = none.lifetime_mechanism
+
+
+def zero_sum_views(n, rate):
+    """Laws of the number of ones for a sum of 0 and of 1."""
+    noise = chance_of(*[Fraction(rate)] * n)
+    return noise, {ones + 1: mass for ones, mass in noise.items()}
+
+
+@pytest.mark.parametrize("rate, n", [(0.5, 1), (0.75, 3), (0.9, 4), (0.125, 5)])
+def test_zero_sum_privacy_by_enumeration(rate, n):
+    """Exact: the larger of both orders lies in the bracket; the others' bits only shift the count."""
+    zero, one = zero_sum_views(n, rate)
+    both = [oracles.pair_of_views(one, zero), oracles.pair_of_views(zero, one)]
+    protocol = ZeroSum(rate=rate, n=n)
+    accounted(protocol, both, exact=True)
+    # the user's bit may go up in one round and down in the next
+    accounted(protocol, [oracles.product(a, b) for a in both for b in both], rounds=2)
+
+
+@pytest.mark.parametrize("k, rate, n", [(2, 0.75, 2), (3, 0.9, 3), (3, 0.25, 2)])
+def test_zero_sum_histogram_privacy_by_enumeration(k, rate, n):
+    """Exact: the whole view, k counts, for all data of the others and all moves of the target."""
+    noise = chance_of(*[Fraction(rate)] * n)
+
+    def view(values):
+        shifts = [sum(x == j for x in values) for j in range(k)]
+        return product_law(*({z + c: mass for z, mass in noise.items()} for c in shifts))
+
+    pairs = [
+        oracles.pair_of_views(view([x, *others]), view([y, *others]))
+        for others in itertools.combinations_with_replacement(range(k), n - 1)
+        for x, y in itertools.permutations(range(k), 2)
+    ]
+    protocol = ZeroSumHistogram(k=k, rate=rate, n=n)
+    accounted(protocol, pairs[:12], exact=True)
+    one = pairs[0]
+    if k == 2:
+        accounted(protocol, [oracles.product(one, one)], rounds=2, exact=True)
+
+
+def test_dishonest_users_may_send_what_they_like():
+    """Three of five users honest: the others' noise is not counted, their absence is covered."""
+    protocol = ZeroSum(rate=0.75, n=5, honest_fraction=0.6)
+    assert protocol.honest == 3
+    assert protocol.mechanism == ZeroSum(rate=0.75, n=3).mechanism
+    zero, one = zero_sum_views(3, 0.75)
+    accounted(
+        protocol, [oracles.pair_of_views(one, zero), oracles.pair_of_views(zero, one)], exact=True
+    )
+    # two dishonest users send constant bits: a post-processing
+    shifted = [{ones + 4: mass for ones, mass in law.items()} for law in (one, zero)]
+    accounted(protocol, [oracles.pair_of_views(*shifted)])
+    histogram = PrivateHistogram(k=3, gamma=0.5, n=4, honest_fraction=0.75)
+    assert histogram.mechanism == PrivateHistogram(k=3, gamma=0.5, n=3).mechanism
+
+
+@pytest.mark.parametrize(
+    "n, fraction, honest",
+    [(100, 0.29, 29), (10, 0.7, 7), (5, 0.5, 2), (10**9, 1.0, 10**9), (3, 1 / 3 + 1e-9, 1)],
+)
+def test_honest_users_are_counted_exactly(n, fraction, honest):
+    """0.29 of 100 is 29, although the double next to 0.29 is below it; never more than asked for."""
+    assert BinarySum(gamma=0.5, n=n, honest_fraction=fraction).honest == honest
+
+
+@pytest.mark.parametrize("rate", [0.5, 0.03125, 0.9990234375, 0.75])
+@pytest.mark.parametrize("n", [1, 2, 7, 40])
+def test_binomial_profiles_enclose_the_rational_truth(n, rate):
+    """Both profiles, at kinks and between them, against Fractions; and they are tight to 1e-9."""
+    chance = Fraction(rate)
+    masses = [oracles.binomial(n, i, chance) for i in range(n + 1)]
+    up, down = [0, *masses], [*masses, 0]
+    kinks = [math.log(a / b) for a, b in zip(up, down, strict=True) if a > 0 and b > 0]
+    for epsilon in (0.0, 1e-9, 0.4, 3.0, *(abs(kink) for kink in kinks[:3]), 60.0):
+        growth = np.array([math.expm1(epsilon)])
+        s = 1 + Fraction(float(growth[0]))
+        shift = max(
+            sum(max(p - s * q, 0) for p, q in zip(up, down, strict=True)),
+            sum(max(q - s * p, 0) for p, q in zip(up, down, strict=True)),
+        )
+        exchange = sum(
+            max(p * v - s * q * u, 0)
+            for p, q in zip(up, down, strict=True)
+            for u, v in zip(up, down, strict=True)
+        )
+        for mechanism, truth in (
+            (BinomialShift(n, rate), shift),
+            (BinomialExchange(n, rate), exchange),
+        ):
+            assert type(mechanism)(**mechanism.arguments()) == mechanism
+            bounds = mechanism.profile(growth)
+            lower, upper = Fraction(float(bounds.lower[0])), Fraction(float(bounds.upper[0]))
+            assert lower <= truth <= upper
+            assert mechanism.infinite_mass <= truth
+            assert float(upper - lower) <= 1e-9 * float(truth) + 1e-15
+
+
+@pytest.mark.parametrize("n, rate", [(10**4, 0.03), (10**6, 1 - 1e-3), (10**8, 1 - 1e-6)])
+def test_binomial_profiles_enclose_high_precision_sums(n, rate):
+    """Sums of all terms to 40 digits, deltas down to 1e-80; and the enclosure is narrower than 1e-8."""
+    mechanism = BinomialShift(n, rate)
+    p = oracles.mpf(min(rate, 1 - rate))
+
+    def mass(i):
+        logs = [mpmath.loggamma(x + 1) for x in (n, i, n - i)]
+        return mpmath.exp(
+            logs[0] - logs[1] - logs[2] + i * mpmath.log(p) + (n - i) * mpmath.log1p(-p)
+        )
+
+    def rising(s):
+        i = int(mpmath.floor(s * (n + 1) * p / (1 - p + s * p))) + 1
+        total, here = oracles.mpf(0), mass(i - 1)
+        while here > total * oracles.mpf("1e-30"):
+            further = here * (n - i + 1) * p / (i * (1 - p))
+            total, here, i = total + here - s * further, further, i + 1
+        return total
+
+    def falling(s):
+        i = int(mpmath.ceil((n + 1) * p / (p + s * (1 - p)))) - 1
+        total, here = oracles.mpf(0), mass(i)
+        while i >= 0 and here > total * oracles.mpf("1e-30"):
+            further = here * i * (1 - p) / ((n - i + 1) * p)
+            total, here, i = total + here - s * further, further, i - 1
+        return total
+
+    for sigmas in (0.3, 6, 25):
+        growth = np.array([math.expm1(sigmas * mechanism.loss_scale)])
+        s = 1 + oracles.mpf(float(growth[0]))
+        truth = max(rising(s), falling(s))
+        bounds = mechanism.profile(growth)
+        lower, upper = oracles.mpf(float(bounds.lower[0])), oracles.mpf(float(bounds.upper[0]))
+        assert lower <= truth <= upper
+        assert upper - lower <= 1e-8 * truth
+
+
+def test_binomial_pairs_have_unbounded_renyi_divergence():
+    """Both laws have counts of positive probability that the other does not have."""
+    for mechanism in (BinomialShift(30, 0.8), BinomialExchange(30, 0.8)):
+        assert mechanism.renyi_divergence(2.0) == math.inf
+        assert mechanism.max_loss == math.inf
+    with pytest.raises(MemoryError, match="binomial window"):
+        BinomialShift(10**12, 0.5).profile(np.zeros(1))
+
+
+def test_binomial_pairs_at_scale():
+    """A million users, 100 rounds: a narrow bracket, and the two sides of a Gaussian's epsilon."""
+    mechanism = ZeroSum(rate=1 - 1e-3, n=10**6).mechanism
+    accountant = Accountant().compose(mechanism, 100)
+    bounds = accountant.delta_bounds(accountant.get_epsilon(1e-8))
+    assert bounds.lower <= 1e-8 <= bounds.upper * (1 + 1e-9)
+    assert bounds.upper <= bounds.lower * 1.0011
+    mu = math.sqrt(100 / (10**6 * 1e-3 * (1 - 1e-3)))
+    gaussian = norm.cdf(-1 / mu + mu / 2) - math.e * norm.cdf(-1 / mu - mu / 2)
+    assert accountant.get_delta(1.0) == pytest.approx(gaussian, rel=0.5)
+
+
+# --- calibration -----------------------------------------------------------------------------------------
+
+
+def riskier(protocol, factor=1e-3):
+    """The same protocol with a thousandth less noise."""
+    if isinstance(protocol, BitHistogram):
+        randomizer = protocol.randomizer
+        if isinstance(randomizer, RAPPOR):
+            changed = replace(randomizer, noise=randomizer.noise * (1 - factor))
+        else:
+            changed = replace(randomizer, eps0=randomizer.eps0 * (1 + factor))
+        return replace(protocol, randomizer=changed)
+    if hasattr(protocol, "rate"):
+        return replace(protocol, rate=1 - (1 - protocol.rate) * (1 - factor))
+    return replace(protocol, gamma=protocol.gamma * (1 - factor))
+
+
+BUILDERS = {
+    "histogram": lambda e, d, n, **more: PrivateHistogram.from_budget(e, d, n, k=4, **more),
+    "binary": BinarySum.from_budget,
+    "real": lambda e, d, n, **more: RealSum.from_budget(e, d, n, k=5, **more),
+    "unary": lambda e, d, n, **more: UnarySum.from_budget(e, d, n, bits=8, **more),
+    "mean": OneBitMean.from_budget,
+    "zero": ZeroSum.from_budget,
+    "zero histogram": lambda e, d, n, **more: ZeroSumHistogram.from_budget(e, d, n, k=3, **more),
+    "bits": lambda e, d, n, **more: BitHistogram.from_budget(e, d, n, k=3, **more),
+    "rappor": lambda e, d, n, **more: BitHistogram.rappor_from_budget(
+        e, d, n, k=3, one_if_zero=0.02, one_if_one=0.98, **more
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    "epsilon, delta, n, more",
+    [
+        (1.0, 1e-6, 5_000, {}),
+        (0.8, 1e-8, 20_000, {"rounds": 6}),
+        (1.5, 1e-5, 4_000, {"honest_fraction": 0.5}),
+    ],
+    ids=["plain", "rounds", "honest"],
+)
+@pytest.mark.parametrize("name", BUILDERS)
+def test_from_budget_is_safe_and_nearly_tight(name, epsilon, delta, n, more):
+    """Proved private as returned; with a thousandth less noise, proved not to be (by the accountant)."""
+    protocol = BUILDERS[name](epsilon, delta, n, **more)
+    rounds = more.get("rounds", 1)
+    assert protocol.n == n and protocol.honest == n * more.get("honest_fraction", 1.0)
+    assert protocol.accountant(rounds).get_epsilon(delta) <= epsilon
+    assert protocol.accountant(rounds).get_delta(epsilon) <= delta
+    assert riskier(protocol).accountant(rounds).epsilon_bounds(delta).lower > epsilon
+
+
+def test_real_sum_from_budget_finds_the_best_number_of_cells():
+    """Neither neighbouring k has a smaller exact worst-case error at the same budget."""
+    best = RealSum.from_budget(0.9, 1e-6, 30_000)
+    error = best.expected_error().exact
+    for k in (best.k - 1, best.k + 1, 2 * best.k, 1):
+        other = RealSum.from_budget(0.9, 1e-6, 30_000, k=k)
+        assert other.expected_error().exact > error
+    assert best.k > 5
+
+
+def test_bit_histogram_from_budget_takes_the_better_variant():
+    found = BitHistogram.from_budget(1.0, 1e-6, 3_000, k=5)
+    both = [
+        BitHistogram.from_budget(1.0, 1e-6, 3_000, k=5, variant=variant)
+        for variant in ("symmetric", "optimised")
+    ]
+    assert found.expected_error().exact == min(one.expected_error().exact for one in both)
+
+
+@pytest.mark.parametrize(
+    "theorem, budget",
+    [
+        (
+            lambda e, d, n: PrivateHistogram.from_theorem(e, d, n, k=4),
+            lambda e, d, n: PrivateHistogram.from_budget(e, d, n, k=4),
+        ),
+        (BinarySum.from_theorem, BinarySum.from_budget),
+        (RealSum.from_theorem, RealSum.from_budget),
+        (
+            lambda e, d, n: UnarySum.from_theorem(e, d, n, bits=8),
+            lambda e, d, n: UnarySum.from_budget(e, d, n, bits=8),
+        ),
+        (OneBitMean.from_theorem, OneBitMean.from_budget),
+        (ZeroSum.from_theorem, ZeroSum.from_budget),
+        (
+            lambda e, d, n: ZeroSumHistogram.from_theorem(e, d, n, k=3),
+            lambda e, d, n: ZeroSumHistogram.from_budget(e, d, n, k=3),
+        ),
+        (
+            lambda e, d, n: BitHistogram.from_theorem(e, d, n, k=3),
+            lambda e, d, n: BitHistogram.from_budget(e, d, n, k=3),
+        ),
+    ],
+)
+@pytest.mark.parametrize("epsilon", [0.7])
+def test_theorems_are_safe_and_the_accountant_needs_less_noise(theorem, budget, epsilon):
+    delta, n = 1e-6, 300_000
+    slow, fast = theorem(epsilon, delta, n), budget(epsilon, delta, n)
+    assert slow.accountant().epsilon_bounds(delta).upper < epsilon
+    assert fast.expected_error().exact < slow.expected_error().exact
+
+
+def test_theorems_say_where_they_end():
+    for build in (
+        lambda: PrivateHistogram.from_theorem(1.5, 1e-6, 10**6, k=4),
+        lambda: PrivateHistogram.from_theorem(0.5, 1e-6, 100, k=4),
+        lambda: BinarySum.from_theorem(0.5, 1e-6, 100),
+        lambda: RealSum.from_theorem(0.5, 1e-6, 100),
+        lambda: UnarySum.from_theorem(0.5, 1e-6, 1000),
+        lambda: ZeroSum.from_theorem(0.5, 1e-6, 100),
+        lambda: ZeroSum.from_theorem(1.5, 1e-6, 10**6),
+        lambda: BitHistogram.from_theorem(0.5, 1e-6, 50, k=3),
+    ):
+        with pytest.raises(OutOfRange):
+            build()
+
+
+def test_a_lonely_user_gets_local_privacy():
+    """Without a crowd the budget is spent as pure local privacy; ZSUM has nothing to fall back on."""
+    alone = PrivateHistogram.from_budget(1.0, 1e-9, 1, k=3)
+    assert alone.randomizer.eps0 == pytest.approx(1.0, rel=1e-4)
+    shared = BinarySum.from_budget(1.0, 1e-12, 1, rounds=4)
+    assert shared.randomizer.eps0 == pytest.approx(0.25, rel=1e-4)
+    with pytest.raises(InfeasibleError):
+        ZeroSum.from_budget(0.5, 1e-6, 20)
+    with pytest.raises(InfeasibleError):
+        ZeroSumHistogram.from_budget(0.5, 1e-6, 20, k=2)
+
+
+@pytest.mark.parametrize("name", BUILDERS)
+def test_bad_budgets_are_named(name):
+    build = BUILDERS[name]
+    for wrong, match in (
+        ((0.0, 1e-6, 100), "epsilon"),
+        ((math.inf, 1e-6, 100), "epsilon"),
+        ((1.0, 0.0, 100), "delta"),
+        ((1.0, 1.5, 100), "delta"),
+        ((1.0, 1e-6, 0), "n must"),
+    ):
+        with pytest.raises(ValueError, match=match):
+            build(*wrong)
+    with pytest.raises(ValueError, match="rounds"):
+        build(1.0, 1e-6, 100, rounds=0)
+    for fraction in (0.0, 1.5, math.nan):
+        with pytest.raises(ValueError, match="honest_fraction"):
+            build(1.0, 1e-6, 100, honest_fraction=fraction)
+    with pytest.raises(ValueError, match="no honest user"):
+        build(1.0, 1e-6, 100, honest_fraction=0.001)
+    with pytest.raises(TypeError, match="epsilon"):
+        build("1", 1e-6, 100)
+
+
+def test_mechanisms_have_the_protocols_parameters():
+    """Neither better nor worse than the randomizer that is run: values, users, eps0 and total variation."""
+    assert RealSum(k=4, gamma=0.3, n=50).mechanism == ShuffledRR(5, 50, gamma=0.3, adversary="weak")
+    mean = OneBitMean(gamma=0.3, n=50, honest_fraction=0.5)
+    assert mean.mechanism == BinarySum(gamma=0.3, n=25).mechanism
+    assert mean.mechanism == ShuffledRR(2, 25, gamma=0.3, adversary="weak")
+    unary = UnarySum(bits=6, gamma=0.3, n=50)
+    assert unary.ledger(7) == ((BinarySum(gamma=0.3, n=50).mechanism, 42),)
+    for randomizer in (UnaryEncoding(k=4, eps0=1.5), RAPPOR_):
+        mechanism = BitHistogram(randomizer=randomizer, n=50).mechanism
+        assert mechanism.n == 50
+        assert randomizer.eps0 <= mechanism.eps0 <= randomizer.eps0 * (1 + 1e-12)
+        assert randomizer.tv <= mechanism.tv <= randomizer.tv * (1 + 1e-12)

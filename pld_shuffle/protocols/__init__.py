@@ -1,17 +1,28 @@
-"""Shuffle-model protocols: what users send, and what the analyzer makes of it."""
+"""Shuffle-model protocols: what users send, what the analyzer makes of it, and what it costs in privacy."""
 
-from .binary_sum import BinarySum, ZeroSum
+from .binary_sum import BinarySum
+from .binomial_shift import BinomialExchange, BinomialShift
 from .bit_histogram import BitHistogram
 from .expected_error import ExpectedError
 from .histogram import HistogramEstimate, PrivateHistogram
+from .one_bit_mean import OneBitMean
+from .protocol import Protocol
 from .real_sum import RealSum
+from .unary_sum import UnarySum
+from .zero_sum import ZeroSum, ZeroSumHistogram
 
 __all__ = [
     "BinarySum",
+    "BinomialExchange",
+    "BinomialShift",
     "BitHistogram",
     "ExpectedError",
     "HistogramEstimate",
+    "OneBitMean",
     "PrivateHistogram",
+    "Protocol",
     "RealSum",
+    "UnarySum",
     "ZeroSum",
+    "ZeroSumHistogram",
 ]

@@ -1,14 +1,10 @@
-"""Sums of bits.
+"""Sum of bits by randomized response (Cheu, Smith, Ullman, Zeber, Zhilyaev 2019).
 
-BinarySum
-    One bit per user (Cheu, Smith, Ullman, Zeber, Zhilyaev 2019): the true bit with probability
-    1 - gamma, a fair coin with probability gamma (their lambda is gamma n). Every message has
-    variance (gamma/2)(1 - gamma/2), whatever the data, so the estimate
-    (sum of the bits - gamma n / 2) / (1 - gamma) is unbiased with the same error for all data.
-ZeroSum
-    Two bits per user, "ZSUM" (Balcer and Cheu 2020; Cheu 2022, section 3.2): the true bit, and
-    noise Ber(r), r near 1. The analyzer reports 0 unless more than n ones arrive, so that a true
-    sum of 0 is always reported as 0. The truncation makes it biased; the error is exact below.
+One bit per user: the true one with probability 1 - gamma, a fair coin with probability gamma (their lambda
+is gamma n). Every message has variance (gamma/2)(1 - gamma/2), whatever the data, so the estimate
+(sum of the bits - gamma n / 2) / (1 - gamma) is unbiased with the same error for all data.
+
+Privacy: `ShuffledRR` with k = 2, weak adversary. The paper's section 4.2 is `from_theorem`.
 """
 
 from __future__ import annotations
@@ -18,29 +14,77 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.stats import binom
 
+from ..mechanisms import ShuffledRR
 from ..randomizers import BinaryRandomizedResponse, KRandomizedResponse
-from ..randomizers.base import FloatArray, IntArray
-from ..randomizers.border import generator, integer_array, integer_in, open_unit
+from ..randomizers.base import IntArray
+from ..randomizers.border import integer_array, integer_in, open_unit
 from .expected_error import ExpectedError, bernstein_radius
 from .messages import one_per_user, received, shuffled
+from .protocol import OneMechanism, checked_fraction, honest_users
+from .randomized_response import calibrated_gamma
 
 
 @dataclass(frozen=True, kw_only=True)
-class BinarySum:
+class BinarySum(OneMechanism):
     """Sum of n bits by binary randomized response.
 
-    gamma: probability of a random bit, in (0, 1). n: number of users.
-    Raises TypeError or ValueError for anything else.
+    gamma: probability of a random bit, in (0, 1). n: number of users. honest_fraction: share of them
+    whose noise is relied upon, in (0, 1]. Raises TypeError or ValueError for anything else.
     """
 
     gamma: float
     n: int
+    honest_fraction: float = 1.0
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "gamma", open_unit("gamma", self.gamma))
         object.__setattr__(self, "n", integer_in("n", self.n, 1))
+        fraction = checked_fraction(self.n, self.honest_fraction)
+        object.__setattr__(self, "honest_fraction", fraction)
+
+    @classmethod
+    def from_budget(
+        cls,
+        epsilon: float,
+        delta: float,
+        n: int,
+        *,
+        rounds: int = 1,
+        honest_fraction: float = 1.0,
+    ) -> BinarySum:
+        """The least gamma whose `rounds` rounds the accountant proves (epsilon, delta)-private.
+
+        About ten compositions. Raises TypeError or ValueError for bad arguments.
+        """
+        return calibrated_gamma(
+            lambda gamma: cls(gamma=gamma, n=n, honest_fraction=honest_fraction),
+            values=2,
+            epsilon=epsilon,
+            delta=delta,
+            rounds=rounds,
+            honest=honest_users(integer_in("n", n, 1), checked_fraction(n, honest_fraction)),
+        )
+
+    @classmethod
+    def from_theorem(
+        cls, epsilon: float, delta: float, n: int, *, honest_fraction: float = 1.0
+    ) -> BinarySum:
+        """gamma = lambda/n of Cheu et al. 2019, section 4.2, for one round; see `bounds.cheu2019`.
+
+        Raises `bounds.domain.OutOfRange` where the theorem asks for more noise than there are users.
+        """
+        from ..bounds.cheu2019 import cheu_eps0
+
+        honest = honest_users(integer_in("n", n, 1), checked_fraction(n, honest_fraction))
+        eps0 = cheu_eps0(epsilon=epsilon, delta=delta, n=honest)
+        gamma = BinaryRandomizedResponse(eps0).gamma
+        return cls(gamma=gamma, n=n, honest_fraction=honest_fraction)
+
+    @property
+    def mechanism(self) -> ShuffledRR:
+        """One round: binary randomized response of the honest users, weak adversary."""
+        return ShuffledRR(2, self.honest, gamma=self.gamma, adversary="weak")
 
     @property
     def randomizer(self) -> BinaryRandomizedResponse:
@@ -77,57 +121,3 @@ class BinarySum:
     @property
     def _variance(self) -> float:
         return self.n * (self.gamma / 2) * (1 - self.gamma / 2)
-
-
-@dataclass(frozen=True, kw_only=True)
-class ZeroSum:
-    """Sum of n bits with two messages each; a true sum of 0 is reported as 0 with certainty.
-
-    rate: r, probability that the noise bit is 1, in (0, 1). n: number of users.
-    Raises TypeError or ValueError for anything else.
-
-    One user's two messages alone are not private (the first is the value): all privacy comes from
-    the sum of the other users' noise bits, and there is no local randomizer to amplify.
-    """
-
-    rate: float
-    n: int
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "rate", open_unit("rate", self.rate))
-        object.__setattr__(self, "n", integer_in("n", self.n, 1))
-
-    def randomize(self, values: ArrayLike, rng: np.random.Generator) -> IntArray:
-        """Two bits per user, shape (n, 2); `values` has shape (n,), integers 0 or 1."""
-        bits = one_per_user(integer_array("values", values, 2), self.n)
-        noise = generator(rng).random(self.n) < self.rate
-        return np.stack([bits, noise.astype(np.int64)], axis=1)
-
-    def shuffle(self, messages: ArrayLike, rng: np.random.Generator) -> NDArray[Any]:
-        """All 2 n messages, of all users together, in uniformly random order."""
-        return shuffled(messages, rng)
-
-    def analyze(self, messages: ArrayLike) -> float:
-        """Number of ones minus n r, or 0 if at most n ones arrived; from all 2 n messages."""
-        ones = int(received(messages, 2 * self.n, 2).sum())
-        return ones - self.n * self.rate if ones > self.n else 0.0
-
-    def expected_error(self, true_sum: int | None = None) -> ExpectedError:
-        """Exact mean squared error for a true sum of `true_sum`, or for the worst one. O(n) time.
-
-        With eta ~ Bin(n, r) it is s^2 P[eta <= n - s] + E[(eta - n r)^2; eta > n - s].
-        """
-        errors = self._errors()
-        if true_sum is None:
-            return ExpectedError(exact=float(errors.max()))
-        return ExpectedError(exact=float(errors[integer_in("true_sum", true_sum, 0, self.n)]))
-
-    def _errors(self) -> FloatArray:
-        """Mean squared errors for the true sums 0 ... n."""
-        noise = np.arange(self.n + 1)
-        masses = binom.pmf(noise, self.n, self.rate)
-        squares = masses * (noise - self.n * self.rate) ** 2
-        # kept[s]: E[(eta - n r)^2; eta > n - s], summed from the top
-        kept = np.concatenate([[0.0], np.cumsum(squares[::-1])[:-1]])
-        lost = binom.cdf(self.n - noise, self.n, self.rate)
-        return np.asarray(noise.astype(np.float64) ** 2 * lost + kept)

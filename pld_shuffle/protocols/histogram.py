@@ -9,6 +9,10 @@ probability gamma. With c_j users at value j, n in all and N_j messages j,
 since the messages are independent. So (N_j - gamma n / k) / (1 - gamma) estimates c_j without bias,
 with variance Var N_j / (1 - gamma)^2; it is linear in c_j, so the worst data put a bin at 0 or at
 n. The estimates sum to n (up to rounding); they may be negative.
+
+Privacy: `ShuffledRR` with the weak adversary, who sees who of the *other* users answered at random. That pair
+is exact for this adversary, and valid for the shuffled reports (Balle et al., Lemma 8, is the same number).
+The paper's closed form (Theorem 1) is `from_theorem`.
 """
 
 from __future__ import annotations
@@ -19,11 +23,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..mechanisms import ShuffledRR
 from ..randomizers import KRandomizedResponse
 from ..randomizers.base import FloatArray, IntArray
 from ..randomizers.border import integer_array, integer_in, open_unit
 from .expected_error import ExpectedError, bernstein_radius
 from .messages import one_per_user, received, shuffled
+from .protocol import OneMechanism, checked_fraction, honest_users
+from .randomized_response import calibrated_gamma
 
 
 class HistogramEstimate(NamedTuple):
@@ -37,21 +44,73 @@ class HistogramEstimate(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class PrivateHistogram:
+class PrivateHistogram(OneMechanism):
     """Histogram of n values in 0 ... k-1 by k-ary randomized response.
 
     k: number of bins, at least 2. gamma: probability of a random answer, in (0, 1). n: number of
-    users. Raises TypeError or ValueError for anything else.
+    users. honest_fraction: share of them whose noise is relied upon, in (0, 1]. Raises TypeError or
+    ValueError for anything else.
+
+    >>> histogram = PrivateHistogram.from_budget(1.0, 1e-6, 10_000, k=4)
+    >>> histogram.accountant().get_epsilon(1e-6) <= 1.0
+    True
     """
 
     k: int
     gamma: float
     n: int
+    honest_fraction: float = 1.0
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "k", integer_in("k", self.k, 2))
         object.__setattr__(self, "gamma", open_unit("gamma", self.gamma))
         object.__setattr__(self, "n", integer_in("n", self.n, 1))
+        fraction = checked_fraction(self.n, self.honest_fraction)
+        object.__setattr__(self, "honest_fraction", fraction)
+
+    @classmethod
+    def from_budget(
+        cls,
+        epsilon: float,
+        delta: float,
+        n: int,
+        *,
+        k: int,
+        rounds: int = 1,
+        honest_fraction: float = 1.0,
+    ) -> PrivateHistogram:
+        """The least gamma whose `rounds` rounds the accountant proves (epsilon, delta)-private.
+
+        About ten compositions. Raises TypeError or ValueError for bad arguments.
+        """
+        bins = integer_in("k", k, 2)
+        return calibrated_gamma(
+            lambda gamma: cls(k=bins, gamma=gamma, n=n, honest_fraction=honest_fraction),
+            values=bins,
+            epsilon=epsilon,
+            delta=delta,
+            rounds=rounds,
+            honest=honest_users(integer_in("n", n, 1), checked_fraction(n, honest_fraction)),
+        )
+
+    @classmethod
+    def from_theorem(
+        cls, epsilon: float, delta: float, n: int, *, k: int, honest_fraction: float = 1.0
+    ) -> PrivateHistogram:
+        """gamma of Balle et al. 2019, Theorem 1, for one round; see `bounds.balle2019.balle_rr_gamma`.
+
+        Raises `bounds.domain.OutOfRange` unless epsilon <= 1 and gamma < 1.
+        """
+        from ..bounds.balle2019 import balle_rr_gamma
+
+        honest = honest_users(integer_in("n", n, 1), checked_fraction(n, honest_fraction))
+        gamma = balle_rr_gamma(epsilon=epsilon, delta=delta, n=honest, k=k)
+        return cls(k=k, gamma=gamma, n=n, honest_fraction=honest_fraction)
+
+    @property
+    def mechanism(self) -> ShuffledRR:
+        """One round: k-ary randomized response of the honest users, weak adversary."""
+        return ShuffledRR(self.k, self.honest, gamma=self.gamma, adversary="weak")
 
     @property
     def randomizer(self) -> KRandomizedResponse:

@@ -12,42 +12,55 @@ so that (sum y / k - gamma n / 2) / (1 - gamma) is unbiased. The paper bounds th
 rounding cell: with x = 1 - g/k, at g = max(0, (1 - gamma k) / (2 (1 - gamma))).
 In the paper gamma = c (k+1) / n, and k = (n/c)^(1/3) balances the two terms.
 
+Privacy: rounding is a random choice among inputs of (k+1)-ary randomized response, made by every user alone.
+The law of the view is then a mixture over the target's rounded value, for both neighbours; hockey-stick
+divergence is jointly convex, so the pair of the two worst rounded values, `ShuffledRR` over k+1 values, weak
+adversary, dominates; it is attained by values on the grid. `from_budget` looks for the k with the least exact
+worst-case error; `from_theorem` is Theorem 2 with the gamma of Theorem 1 and the paper's k.
+
 k = 1 is the one-bit mean of the lecture notes (their equation 9.2): the message is 1 with
 probability 1/(e^eps0+1) + x (e^eps0-1)/(e^eps0+1), gamma = 2/(e^eps0+1).
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..mechanisms import ShuffledRR
 from ..randomizers import KRandomizedResponse
 from ..randomizers.base import FloatArray, IntArray
 from ..randomizers.border import generator, integer_in, open_unit, positive_finite, unit_array
 from .expected_error import ExpectedError, bernstein_radius
 from .messages import one_per_user, received, shuffled
+from .protocol import OneMechanism, checked_fraction, honest_users
+from .randomized_response import calibrated_gamma
 
 
 @dataclass(frozen=True, kw_only=True)
-class RealSum:
+class RealSum(OneMechanism):
     """Sum of n values in [0, 1] by randomized rounding and randomized response.
 
     k: number of rounding cells, at least 1 (messages are integers 0 ... k). gamma: probability of
-    a random answer, in (0, 1). n: number of users. Raises TypeError or ValueError for anything
-    else.
+    a random answer, in (0, 1). n: number of users. honest_fraction: share of them whose noise is
+    relied upon, in (0, 1]. Raises TypeError or ValueError for anything else.
     """
 
     k: int
     gamma: float
     n: int
+    honest_fraction: float = 1.0
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "k", integer_in("k", self.k, 1))
         object.__setattr__(self, "gamma", open_unit("gamma", self.gamma))
         object.__setattr__(self, "n", integer_in("n", self.n, 1))
+        fraction = checked_fraction(self.n, self.honest_fraction)
+        object.__setattr__(self, "honest_fraction", fraction)
 
     @classmethod
     def from_blankets(cls, *, c: float, n: int) -> RealSum:
@@ -62,6 +75,71 @@ class RealSum:
         if not gamma < 1:
             raise ValueError(f"c={c!r} needs more than n={n!r} users (gamma={gamma!r})")
         return cls(k=cells, gamma=gamma, n=users)
+
+    @classmethod
+    def from_budget(
+        cls,
+        epsilon: float,
+        delta: float,
+        n: int,
+        *,
+        k: int | None = None,
+        rounds: int = 1,
+        honest_fraction: float = 1.0,
+    ) -> RealSum:
+        """The least gamma whose `rounds` rounds the accountant proves (epsilon, delta)-private.
+
+        k: number of cells; None looks for the one with the least exact worst-case error (a local minimum:
+        both neighbouring k are calibrated and worse). About ten compositions for every k that is tried, three
+        to ten of them. Raises TypeError or ValueError for bad arguments.
+        """
+        users = integer_in("n", n, 1)
+        honest = honest_users(users, checked_fraction(users, honest_fraction))
+
+        def at(cells: int) -> RealSum:
+            return calibrated_gamma(
+                lambda gamma: cls(k=cells, gamma=gamma, n=users, honest_fraction=honest_fraction),
+                values=cells + 1,
+                epsilon=epsilon,
+                delta=delta,
+                rounds=rounds,
+                honest=honest,
+            )
+
+        if k is not None:
+            return at(integer_in("k", k, 1))
+        best = at(1)
+        for _ in range(6):
+            cells = _best_cells(best)
+            if cells == best.k:
+                break
+            best = min(best, at(cells), key=_worst_error)
+            if best.k != cells:
+                break
+        return _descended(best, at)
+
+    @classmethod
+    def from_theorem(
+        cls, epsilon: float, delta: float, n: int, *, honest_fraction: float = 1.0
+    ) -> RealSum:
+        """Balle et al. 2019, Theorem 2, for one round: k = (n/c)^(1/3), c = gamma n/(k+1) of Theorem 1.
+
+        Raises `bounds.domain.OutOfRange` unless epsilon <= 1 and gamma < 1.
+        """
+        from ..bounds.balle2019 import balle_rr_gamma
+
+        users = integer_in("n", n, 1)
+        honest = honest_users(users, checked_fraction(users, honest_fraction))
+        # Theorem 1 asks for a gamma proportional to the number of values, here k+1.
+        per_value = balle_rr_gamma(epsilon=epsilon, delta=delta, n=honest, k=2) / 2
+        k = max(1, round(per_value ** (-1 / 3)))
+        gamma = balle_rr_gamma(epsilon=epsilon, delta=delta, n=honest, k=k + 1)
+        return cls(k=k, gamma=gamma, n=users, honest_fraction=honest_fraction)
+
+    @property
+    def mechanism(self) -> ShuffledRR:
+        """One round: randomized response of the honest users over k+1 values, weak adversary."""
+        return ShuffledRR(self.k + 1, self.honest, gamma=self.gamma, adversary="weak")
 
     @property
     def randomizer(self) -> KRandomizedResponse:
@@ -90,9 +168,7 @@ class RealSum:
         `published` is the bound in the proof of Theorem 2, in both cases for the worst values.
         """
         if values is None:
-            gap = max(0.0, (1 - self.gamma * self.k) / (2 * (1 - self.gamma)))
-            worst = np.array([1 - gap / self.k])
-            exact = self.n * float(self._variances(worst, np.array([gap]))[0])
+            exact = self._worst_variance
         else:
             numbers = one_per_user(unit_array("values", values), self.n)
             exact = float(np.sum(self._variances(numbers, numbers * self.k % 1)))
@@ -102,12 +178,26 @@ class RealSum:
             published=self.n * bound / (1 - self.gamma) ** 2,
         )
 
+    @property
+    def worst_value(self) -> float:
+        """A value in [0, 1] with the largest variance; the worst data are n of it."""
+        return 1 - self._worst_gap / self.k
+
+    @property
+    def _worst_gap(self) -> float:
+        return max(0.0, (1 - self.gamma * self.k) / (2 * (1 - self.gamma)))
+
+    @property
+    def _worst_variance(self) -> float:
+        value, gap = np.array([self.worst_value]), np.array([self._worst_gap])
+        return self.n * float(self._variances(value, gap)[0])
+
     def error_bound(self, *, failure: float) -> float:
         """With probability 1 - failure the estimate is within this of the truth, for any data.
 
         Bernstein's inequality with the exact worst variance.
         """
-        variance = self.expected_error().exact * (1 - self.gamma) ** 2
+        variance = self._worst_variance
         radius = bernstein_radius(
             variance=variance, largest=1.0, failure=open_unit("failure", failure)
         )
@@ -119,3 +209,37 @@ class RealSum:
         uniform = self.gamma * (self.k + 2) / (12 * self.k)
         apart = self.gamma * (1 - self.gamma) * (values - 0.5) ** 2
         return np.asarray(rounding + uniform + apart)
+
+
+def _worst_error(protocol: RealSum) -> float:
+    return protocol.expected_error().exact
+
+
+def _best_cells(protocol: RealSum) -> int:
+    """The k with the least worst-case error if gamma/(k+1) stayed as it is; a convex search."""
+    per_value = protocol.gamma / (protocol.k + 1)
+
+    def error(k: int) -> float:
+        gamma = per_value * (k + 1)
+        return _worst_error(RealSum(k=k, gamma=gamma, n=protocol.n)) if gamma < 1 else np.inf
+
+    low, high = 1, max(3, min(protocol.n, int(1 / per_value)))
+    while high - low > 2:
+        middle = (low + high) // 2
+        if error(middle) <= error(middle + 1):
+            high = middle + 1
+        else:
+            low = middle
+    return min(range(low, high + 1), key=error)
+
+
+def _descended(start: RealSum, at: Callable[[int], RealSum]) -> RealSum:
+    """The protocol from which neither k - 1 nor k + 1 has a smaller error."""
+    best = start
+    for stride in (-1, 1):
+        moved = True
+        while moved and best.k + stride >= 1:
+            other = at(best.k + stride)
+            moved = _worst_error(other) < _worst_error(best)
+            best = other if moved else best
+    return best

@@ -1,0 +1,62 @@
+"""Calibration of a protocol to a privacy budget: the least noise that the accountant can prove.
+
+A protocol is built from one positive parameter, in which its privacy is monotone; `calibration.safe_end`
+searches. That it is monotone only steers the search: what is returned was accounted for by itself, and its
+certified *upper* epsilon at delta is at most the one asked for.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import TypeVar
+
+from ..bracket import Bounds
+from ..calibration import LOOSE_RTOL, safe_end
+from ..composition import AccuracyWarning
+from ..randomizers.border import open_unit, positive_finite
+from ..validation import positive_int
+from .protocol import Protocol
+
+P = TypeVar("P", bound=Protocol)
+
+RTOL = 1e-3  # of the accountant's brackets on delta, `Protocol.accountant`'s default
+WIDTH = 1e-5  # relative width to which the parameter is found; far below what it does to the error
+
+
+def calibrated(
+    build: Callable[[float], P],
+    *,
+    epsilon: float,
+    delta: float,
+    rounds: int,
+    low: float,
+    high: float,
+    guess: float,
+    increasing: bool,
+) -> P:
+    """The protocol with the least noise that is proved (epsilon, delta)-private over `rounds` rounds.
+
+    build : parameter in [low, high] -> protocol; `increasing` says whether epsilon grows with it. `guess`:
+    where to begin. Raises `calibration.InfeasibleError` (a ValueError) if the most private end is not enough,
+    TypeError or ValueError for a bad budget. About ten compositions.
+    """
+    target = positive_finite("epsilon", epsilon)
+    # So that an accountant asked for delta, whose bracket is a little different, says at most delta, too.
+    failure = open_unit("delta", delta) * (1.0 - RTOL)
+    count = positive_int("rounds", rounds)
+
+    def spent(parameter: float) -> Bounds:
+        return build(parameter).accountant(count, rtol=RTOL).epsilon_bounds(failure)
+
+    def loosely(parameter: float) -> Bounds:
+        return build(parameter).accountant(count, rtol=LOOSE_RTOL).epsilon_bounds(failure)
+
+    with warnings.catch_warnings():
+        # A bracket wider than wanted is certified all the same, and its upper end decides.
+        warnings.simplefilter("ignore", AccuracyWarning)
+        end = safe_end(
+            spent, target, low=low, high=high, increasing=increasing, rtol=WIDTH, start=guess,
+            loose=loosely,
+        )  # fmt: skip
+    return build(end.value)

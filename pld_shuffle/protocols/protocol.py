@@ -1,0 +1,80 @@
+"""What all protocols share: who takes part, who can be trusted, and what the rounds cost.
+
+Privacy is accounted for the `honest` users only. Messages of the others are whatever they like, but do
+not depend on the honest users' data, so the whole view is a post-processing of the honest users' shuffled
+messages (Cheu 2022, section 2.2, robust privacy; Cheu et al. 2019, section 3.2). The guarantee is for honest
+users. Errors (`expected_error`) are those of a run in which everybody follows the protocol.
+
+Rounds: the same users take part in every round and draw fresh noise; their values may change from round
+to round, also in answer to earlier outputs (adaptive composition).
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from ..validation import positive_int, unit_interval
+
+if TYPE_CHECKING:
+    from ..accountant import Accountant
+    from ..mechanism import Mechanism
+
+
+class Protocol(ABC):
+    """A protocol of n users, `honest_fraction` of whom are relied upon for privacy."""
+
+    n: int
+    honest_fraction: float
+
+    @property
+    def honest(self) -> int:
+        """Number of users whose noise is counted on, floor(honest_fraction n)."""
+        return honest_users(self.n, self.honest_fraction)
+
+    @abstractmethod
+    def ledger(self, rounds: int = 1) -> tuple[tuple[Mechanism, int], ...]:
+        """The mechanisms that account for `rounds` rounds, with their counts."""
+
+    def accountant(self, rounds: int = 1, *, rtol: float = 1e-3) -> Accountant:
+        """An accountant with `rounds` rounds of this protocol composed."""
+        from ..accountant import Accountant
+
+        accountant = Accountant(rtol=rtol)
+        for mechanism, count in self.ledger(rounds):
+            accountant.compose(mechanism, count)
+        return accountant
+
+
+class OneMechanism(Protocol):
+    """A protocol one round of which is one mechanism."""
+
+    @property
+    @abstractmethod
+    def mechanism(self) -> Mechanism:
+        """What one round costs: compose it in an `Accountant`."""
+
+    def ledger(self, rounds: int = 1) -> tuple[tuple[Mechanism, int], ...]:
+        """The mechanism, `rounds` times."""
+        return ((self.mechanism, positive_int("rounds", rounds)),)
+
+
+def honest_users(n: int, fraction: float) -> int:
+    """floor(fraction n); ValueError if nobody is left.
+
+    The fraction is read as the decimal number it prints as: 0.29 of 100 users are 29, although the
+    double next to 0.29 is a little below it.
+    """
+    honest = math.floor(Fraction(repr(fraction)) * n)
+    if not honest >= 1:
+        raise ValueError(f"honest_fraction={fraction!r} leaves no honest user of n={n!r}")
+    return honest
+
+
+def checked_fraction(n: int, fraction: object) -> float:
+    """`fraction` as a float in (0, 1] that leaves at least one honest user of n."""
+    number = unit_interval("honest_fraction", fraction)
+    honest_users(n, number)
+    return number

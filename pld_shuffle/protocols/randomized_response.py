@@ -1,0 +1,50 @@
+"""Calibration of the protocols built on randomized response: the least probability of a random answer."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import TypeVar
+
+from ..randomizers.border import open_unit, positive_finite
+from ..validation import positive_int
+from .budget import calibrated
+from .protocol import Protocol
+
+P = TypeVar("P", bound=Protocol)
+
+LEAST_GAMMA = 1e-12
+
+
+def calibrated_gamma(
+    build: Callable[[float], P],
+    *,
+    values: int,
+    epsilon: float,
+    delta: float,
+    rounds: int,
+    honest: int,
+    messages: int = 1,
+) -> P:
+    """The protocol with the least gamma, for randomized response over `values` values.
+
+    A larger gamma is a post-processing (answer at random once more), so privacy grows with it. Where
+    epsilon is shared equally by all messages as pure local privacy, no crowd is needed: the safe end.
+    """
+    target = positive_finite("epsilon", epsilon)
+    shares = positive_int("rounds", rounds) * messages
+    local = target / shares * (1.0 - 1e-12)
+    safe = values / (math.expm1(min(local, 600.0)) + values)
+    safe = max(min(safe * (1.0 + 1e-9), 1.0 - 1e-15), LEAST_GAMMA)
+    failure = open_unit("delta", delta)
+    guess = 2.0 * values * shares * -math.log(failure) / (honest * target**2)
+    return calibrated(
+        build,
+        epsilon=target,
+        delta=failure,
+        rounds=rounds,
+        low=LEAST_GAMMA,
+        high=safe,
+        guess=guess,
+        increasing=False,
+    )

@@ -1,0 +1,272 @@
+"""ZSUM, sums of bits that report 0 for 0, and the histogram built on it (Balcer and Cheu 2020).
+
+Every user sends two bits, the true one and noise Ber(r), r near 1 (Cheu 2022, section 3.2). The analyzer
+reports 0 unless more than n ones arrive, so that a true sum of 0 is always reported as 0. The truncation
+makes it biased; the error is exact below. The histogram runs one ZSUM per bin, messages labelled by the bin:
+empty bins are reported as empty, however many there are.
+
+Privacy: the view is the number of ones (in every bin), x + Bin(honest, r). The pairs are exact, see
+`binomial_shift`. With the papers' choice of r, `theorem_rate`, they say how much of the noise was not needed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.stats import binom
+
+from ..bounds.domain import OutOfRange
+from ..randomizers.base import FloatArray, IntArray
+from ..randomizers.border import generator, integer_array, integer_in, open_unit, positive_finite
+from ..validation import positive_int
+from .binomial_shift import BinomialExchange, BinomialShift
+from .budget import calibrated
+from .expected_error import ExpectedError
+from .histogram import HistogramEstimate
+from .messages import one_per_user, received, shuffled
+from .protocol import OneMechanism, Protocol, checked_fraction, honest_users
+
+P = TypeVar("P", bound=Protocol)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ZeroSum(OneMechanism):
+    """Sum of n bits with two messages each; a true sum of 0 is reported as 0 with certainty.
+
+    rate: r, probability that the noise bit is 1, in (0, 1). n: number of users. honest_fraction: share
+    of them whose noise is relied upon, in (0, 1]. Raises TypeError or ValueError for anything else.
+
+    One user's two messages alone are not private (the first is the value): all privacy comes from
+    the sum of the other users' noise bits, and there is no local randomizer to amplify.
+    """
+
+    rate: float
+    n: int
+    honest_fraction: float = 1.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rate", open_unit("rate", self.rate))
+        object.__setattr__(self, "n", integer_in("n", self.n, 1))
+        fraction = checked_fraction(self.n, self.honest_fraction)
+        object.__setattr__(self, "honest_fraction", fraction)
+
+    @classmethod
+    def from_budget(
+        cls,
+        epsilon: float,
+        delta: float,
+        n: int,
+        *,
+        rounds: int = 1,
+        honest_fraction: float = 1.0,
+    ) -> ZeroSum:
+        """The largest r (least noise) whose `rounds` rounds the accountant proves (epsilon, delta)-private.
+
+        About ten compositions. ValueError if fair coins, r = 1/2, are not enough.
+        """
+        return calibrated_rate(
+            lambda rate: cls(rate=rate, n=n, honest_fraction=honest_fraction),
+            epsilon=epsilon,
+            delta=delta,
+            rounds=rounds,
+            honest=honest_users(integer_in("n", n, 1), checked_fraction(n, honest_fraction)),
+        )
+
+    @classmethod
+    def from_theorem(
+        cls, epsilon: float, delta: float, n: int, *, honest_fraction: float = 1.0
+    ) -> ZeroSum:
+        """r = 1 - 50 log(2/delta)/(epsilon^2 n), one round; see `theorem_rate`."""
+        honest = honest_users(integer_in("n", n, 1), checked_fraction(n, honest_fraction))
+        rate = theorem_rate(epsilon=epsilon, delta=delta, honest=honest)
+        return cls(rate=rate, n=n, honest_fraction=honest_fraction)
+
+    @property
+    def mechanism(self) -> BinomialShift:
+        """One round: the exact pair, a count through the honest users' Bin(honest, r) moved by one."""
+        return BinomialShift(self.honest, self.rate)
+
+    def randomize(self, values: ArrayLike, rng: np.random.Generator) -> IntArray:
+        """Two bits per user, shape (n, 2); `values` has shape (n,), integers 0 or 1."""
+        bits = one_per_user(integer_array("values", values, 2), self.n)
+        noise = generator(rng).random(self.n) < self.rate
+        return np.stack([bits, noise.astype(np.int64)], axis=1)
+
+    def shuffle(self, messages: ArrayLike, rng: np.random.Generator) -> NDArray[Any]:
+        """All 2 n messages, of all users together, in uniformly random order."""
+        return shuffled(messages, rng)
+
+    def analyze(self, messages: ArrayLike) -> float:
+        """Number of ones minus n r, or 0 if at most n ones arrived; from all 2 n messages."""
+        ones = int(received(messages, 2 * self.n, 2).sum())
+        return ones - self.n * self.rate if ones > self.n else 0.0
+
+    def expected_error(self, true_sum: int | None = None) -> ExpectedError:
+        """Exact mean squared error for a true sum of `true_sum`, or for the worst one. O(n) time.
+
+        With eta ~ Bin(n, r) it is s^2 P[eta <= n - s] + E[(eta - n r)^2; eta > n - s].
+        """
+        errors = zero_sum_errors(self.n, self.rate)
+        if true_sum is None:
+            return ExpectedError(exact=float(errors.max()))
+        return ExpectedError(exact=float(errors[integer_in("true_sum", true_sum, 0, self.n)]))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ZeroSumHistogram(OneMechanism):
+    """Histogram of n values in 0 ... k-1 by one ZSUM per bin; an empty bin is reported as 0 with certainty.
+
+    k: number of bins, at least 2. rate: r, probability that a noise bit is 1, in (0, 1). n: number of
+    users. honest_fraction: share of them whose noise is relied upon, in (0, 1]. Raises TypeError or
+    ValueError for anything else. Every user sends 2 k messages; message 2 j + b is the bit b of bin j.
+    """
+
+    k: int
+    rate: float
+    n: int
+    honest_fraction: float = 1.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "k", integer_in("k", self.k, 2))
+        object.__setattr__(self, "rate", open_unit("rate", self.rate))
+        object.__setattr__(self, "n", integer_in("n", self.n, 1))
+        fraction = checked_fraction(self.n, self.honest_fraction)
+        object.__setattr__(self, "honest_fraction", fraction)
+
+    @classmethod
+    def from_budget(
+        cls,
+        epsilon: float,
+        delta: float,
+        n: int,
+        *,
+        k: int,
+        rounds: int = 1,
+        honest_fraction: float = 1.0,
+    ) -> ZeroSumHistogram:
+        """The largest r (least noise) whose `rounds` rounds the accountant proves (epsilon, delta)-private.
+
+        The same for every k. About ten compositions. ValueError if fair coins, r = 1/2, are not enough.
+        """
+        return calibrated_rate(
+            lambda rate: cls(k=k, rate=rate, n=n, honest_fraction=honest_fraction),
+            epsilon=epsilon,
+            delta=delta,
+            rounds=rounds,
+            honest=honest_users(integer_in("n", n, 1), checked_fraction(n, honest_fraction)),
+        )
+
+    @classmethod
+    def from_theorem(
+        cls, epsilon: float, delta: float, n: int, *, k: int, honest_fraction: float = 1.0
+    ) -> ZeroSumHistogram:
+        """r of ZSUM at (epsilon/2, delta/2), one round: two bins change (Cheu 2022, Theorem 12)."""
+        honest = honest_users(integer_in("n", n, 1), checked_fraction(n, honest_fraction))
+        half, share = positive_finite("epsilon", epsilon) / 2, open_unit("delta", delta) / 2
+        rate = theorem_rate(epsilon=half, delta=share, honest=honest)
+        return cls(k=k, rate=rate, n=n, honest_fraction=honest_fraction)
+
+    @property
+    def mechanism(self) -> BinomialExchange:
+        """One round: the exact pair, one bin's count falls by one and another's rises by one."""
+        return BinomialExchange(self.honest, self.rate)
+
+    def randomize(self, values: ArrayLike, rng: np.random.Generator) -> IntArray:
+        """2 k messages per user, shape (n, k, 2); `values` has shape (n,), integers in 0 ... k-1."""
+        numbers = one_per_user(integer_array("values", values, self.k), self.n)
+        bins = np.arange(self.k)
+        own = (numbers[:, np.newaxis] == bins).astype(np.int64)
+        noise = (generator(rng).random((self.n, self.k)) < self.rate).astype(np.int64)
+        return np.stack([2 * bins + own, 2 * bins + noise], axis=2)
+
+    def shuffle(self, messages: ArrayLike, rng: np.random.Generator) -> NDArray[Any]:
+        """All 2 k n messages, of all users together, in uniformly random order."""
+        return shuffled(messages, rng)
+
+    def analyze(self, messages: ArrayLike) -> HistogramEstimate:
+        """Counts, and root mean squared errors as if they were true, from all 2 k n messages in any order."""
+        labels = received(messages, 2 * self.k * self.n, 2 * self.k)
+        found = np.bincount(labels, minlength=2 * self.k).reshape(self.k, 2)
+        if not np.all(found.sum(axis=1) == 2 * self.n):
+            raise ValueError(
+                f"messages must be {2 * self.n} for every bin, got {found.sum(axis=1)}"
+            )
+        ones = found[:, 1]
+        counts = np.where(ones > self.n, ones - self.n * self.rate, 0.0)
+        places = np.clip(np.rint(counts), 0, self.n).astype(np.int64)
+        errors = np.sqrt(zero_sum_errors(self.n, self.rate)[places])
+        return HistogramEstimate(counts=counts, standard_errors=np.asarray(errors))
+
+    def bin_errors(self, counts: ArrayLike) -> FloatArray:
+        """Exact root mean squared error of every bin, for the true `counts`, shape (k,). O(n) time.
+
+        ValueError unless `counts` are k non-negative integers that sum to n.
+        """
+        values = integer_array("counts", counts, self.n + 1)
+        if not (values.shape == (self.k,) and int(values.sum()) == self.n):
+            raise ValueError(f"counts must be {self.k} numbers that sum to n={self.n}")
+        return np.asarray(np.sqrt(zero_sum_errors(self.n, self.rate)[values]))
+
+    def expected_error(self, counts: ArrayLike | None = None) -> ExpectedError:
+        """Mean squared error of one bin: of the worst bin for the true `counts`, or of any data. O(n)."""
+        if counts is None:
+            return ExpectedError(exact=float(zero_sum_errors(self.n, self.rate).max()))
+        return ExpectedError(exact=float(np.max(self.bin_errors(counts) ** 2)))
+
+
+def zero_sum_errors(n: int, rate: float) -> FloatArray:
+    """Mean squared errors of ZSUM for the true sums 0 ... n. O(n) time.
+
+    With eta ~ Bin(n, r) it is s^2 P[eta <= n - s] + E[(eta - n r)^2; eta > n - s].
+    """
+    noise = np.arange(n + 1)
+    masses = binom.pmf(noise, n, rate)
+    squares = masses * (noise - n * rate) ** 2
+    # kept[s]: E[(eta - n r)^2; eta > n - s], summed from the top
+    kept = np.concatenate([[0.0], np.cumsum(squares[::-1])[:-1]])
+    lost = binom.cdf(n - noise, n, rate)
+    return np.asarray(noise.astype(np.float64) ** 2 * lost + kept)
+
+
+def calibrated_rate(
+    build: Callable[[float], P], *, epsilon: float, delta: float, rounds: int, honest: int
+) -> P:
+    """The protocol with the largest r >= 1/2 that is proved private; build : r -> protocol."""
+    target, failure = positive_finite("epsilon", epsilon), open_unit("delta", delta)
+    guess = 2.0 * positive_int("rounds", rounds) * -math.log(failure) / (honest * target**2)
+    return calibrated(
+        lambda zero: build(1.0 - zero),
+        epsilon=target,
+        delta=failure,
+        rounds=rounds,
+        guess=guess,
+        low=max(min(1e-3 / honest, 0.25), 1e-14),
+        high=0.5,
+        increasing=False,
+    )
+
+
+def theorem_rate(*, epsilon: float, delta: float, honest: int) -> float:
+    """r = 1 - 50 log(2/delta)/(epsilon^2 n), for epsilon <= 1, where it is at least 1/2; one round of ZSUM.
+
+    The order is Balcer and Cheu's (Cheu 2022, section 3.2, leaves the constant open). Why 50 is enough: count
+    zeros, Z ~ Bin(n, q), q <= 1/2, with mean m = n q = 50 log(2/delta)/epsilon^2 > 34/epsilon^2. Except with
+    probability 2 exp(-m t^2/3) = delta (Chernoff), Z is within t m of m, t = epsilon sqrt(3/50) < epsilon/4.
+    At counts z within t m + 1 of m, hence within u m, u = epsilon/4 + epsilon^2/34 < 0.28 epsilon, the ratio
+    (n-z+1) q/(z (1-q)) of neighbouring masses is between (1-u)/(1+u) and (1+u+2/n)/(1-u), so the loss is at
+    most 2 artanh(u) + 4/n < 0.65 epsilon, as n >= 2 m. Raises OutOfRange otherwise.
+    """
+    target, failure = positive_finite("epsilon", epsilon), open_unit("delta", delta)
+    if not target <= 1:
+        raise OutOfRange(f"epsilon = {epsilon!r}: Balcer and Cheu's choice is for epsilon <= 1")
+    zeros = 50.0 * math.log(2.0 / failure) / target**2 * (1.0 + 1e-12)
+    if not zeros <= 0.5 * honest:
+        raise OutOfRange(
+            f"Balcer and Cheu's choice needs n >= 100 log(2/delta)/epsilon^2 = {2 * zeros:.4g}, got {honest}"
+        )
+    return 1.0 - zeros / honest
