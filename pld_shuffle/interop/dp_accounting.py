@@ -1,0 +1,404 @@
+"""Google's dp_accounting (0.4 or later): its distributions, its events, its accountant interface.
+
+* `to_dp_accounting`: one of our upper laws as a `PrivacyLossDistribution`, to compose on that side.
+* `from_dp_accounting`: the other way, as a mechanism that our `Accountant` composes.
+* `ShufflePrivacyAccountant`: a `PrivacyAccountant` that answers with our certified bounds, for shuffle events
+  (`ShuffledLDPEvent`, `MechanismEvent`) and for central ones; so `calibrate_dp_mechanism` works with them.
+
+Shuffle pairs are for neighbours that differ in one user's value, `NeighboringRelation.REPLACE_ONE`, and so
+is this accountant. There a noise multiplier is noise over the *norm* of one contribution, so replacing it
+moves a sum by twice that norm: `GaussianDpEvent(z)` is `Gaussian(sigma=z, sensitivity=2)`, as in
+dp_accounting, and `LaplaceDpEvent(z)` is `Laplace(scale=z, sensitivity=2)`; on a Poisson sample,
+`PoissonGaussian(sigma=z, rate=q)`. (Laplace noise on several coordinates: splitting a shift over
+coordinates leaves less mass at the two extreme losses and more between them, at the same mean of e^-loss,
+hence a smaller profile; so the scalar pair dominates.)
+
+What dp_accounting's own composition adds is described and measured in docs/interop.md: grid and truncation on
+the pessimistic side, and rounding of its transforms, which nothing bounds.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+try:
+    import attr  # comes with dp_accounting
+    from dp_accounting import dp_event, privacy_accountant
+    from dp_accounting.pld import pld_pmf, privacy_loss_distribution
+except ImportError as error:
+    raise ImportError(
+        "pld_shuffle.interop.dp_accounting needs dp_accounting 0.4 or later:"
+        " pip install 'pld-shuffle[interop]'"
+    ) from error
+
+from ..accountant import Accountant
+from ..bracket import Bounds, Side
+from ..central import Gaussian, Laplace
+from ..mechanism import Mechanism, as_mechanism
+from ..mechanisms import ShuffledLDP, ShuffledRR, Subsampled
+from ..pld import PLD
+from ..poisson import PoissonGaussian
+from ..validation import (
+    choice,
+    nonnegatives,
+    positive_float,
+    positive_int,
+    probabilities,
+    unit_interval,
+)
+from .imported import ImportedPair, WorseOrder
+
+PrivacyLossDistribution = privacy_loss_distribution.PrivacyLossDistribution
+NeighboringRelation = privacy_accountant.NeighboringRelation
+ErrorDetails = privacy_accountant.PrivacyAccountant.CompositionErrorDetails
+
+DISCRETIZATION = 1e-4  # dp_accounting's default grid
+# Pessimistic distributions of dp_accounting have up to 1e-8 of mass too much (rounding of differences, cut
+# at 0), after a thousand compositions 1e-5. Mass that is missing would be a mistake on the wrong side.
+_EXCESS, _DEFICIT = 1e-3, 1e-9
+_U = 2.0**-53
+
+
+def to_dp_accounting(
+    law: Mechanism | PLD, *, discretization: float | None = None, missed: float = 1e-18
+) -> Any:
+    """A mechanism's upper law, on the grid of `discretization`, as a pessimistic `PrivacyLossDistribution`.
+
+    Parameters
+    ----------
+    law : a mechanism, or one of its upper `PLD`s.
+    discretization : grid spacing in units of loss; must equal that of whatever it is composed with. By
+        default 1e-4, as in dp_accounting, and a PLD's own step.
+    missed : P-mass per round that windows may leave out; it goes to infinite loss. Not for a PLD.
+
+    Its delta is at least the mechanism's at every epsilon, and so is the delta of exact compositions; the
+    pair is symmetric, so the relation "add" has the same distribution as "remove". Raises ValueError for a
+    lower PLD, another grid than a PLD's, or one as fine as rounding; MemoryError for a grid too fine to form;
+    ArithmeticError if the masses are no distribution.
+
+    >>> from pld_shuffle import ShuffledLDP
+    >>> rounds = to_dp_accounting(ShuffledLDP(eps0=4.0, n=10_000)).self_compose(10)
+    >>> round(rounds.get_epsilon_for_delta(1e-6), 3)
+    1.397
+    """
+    if not isinstance(law, PLD):
+        step = DISCRETIZATION if discretization is None else discretization
+        step = positive_float("discretization", step)
+        law = as_mechanism(law).pld(step=step, side=Side.UPPER, missed=missed)
+    elif discretization not in (None, law.step):
+        raise ValueError(
+            f"discretization must be the law's step {law.step!r}, got {discretization!r}"
+        )
+    if law.side is not Side.UPPER:
+        raise ValueError(f"law must be on the upper side, got one on side {law.side.value!r}")
+    if not law.slack < law.step:
+        raise ValueError(
+            f"discretization must be above the rounding {law.slack!r} of losses, got {law.step!r}"
+        )
+    # Losses may be too small by `slack`. Atoms that much higher are dominated by ones split onto the grid.
+    share = math.expm1(-law.slack) / math.expm1(-law.step)
+    masses = np.zeros(law.masses.size + 1)
+    masses[:-1] = law.masses * (1.0 - share)
+    masses[1:] += law.masses * share * (1.0 + 8.0 * _U)
+    masses *= 1.0 + 8.0 * _U
+    total = math.fsum(masses) + law.infinity
+    if not 1.0 - _DEFICIT <= total <= 1.0 + _EXCESS:
+        raise ArithmeticError(f"an upper law with mass {total!r}")
+    pmf = pld_pmf.DensePLDPmf(law.step, law.low, masses, law.infinity, pessimistic_estimate=True)
+    return PrivacyLossDistribution(pmf)
+
+
+def from_dp_accounting(distribution: Any, neighboring_relation: Any) -> ImportedPair | WorseOrder:
+    """A `PrivacyLossDistribution` as a mechanism for `Accountant`.
+
+    Parameters
+    ----------
+    distribution : single-round distributions are best; one that dp_accounting composed carries the rounding
+        of its transforms.
+    neighboring_relation : the `NeighboringRelation` it was computed for (the distribution does not know). To
+        be composed with shuffle mechanisms it must be REPLACE_ONE.
+
+    A pessimistic distribution states a pair that is at least as bad as the mechanism, so the *upper* ends
+    of brackets carry over to the mechanism; an optimistic one, the lower ends (`ImportedPair.side`). If the
+    orders "remove" and "add" differ, the larger profile counts. Mass that is missing (up to 1e-9 of
+    rounding) is put at infinite loss. Raises TypeError for anything else; ValueError for a wrong mass, for
+    an optimistic distribution with negative masses or two orders, and for two orders under REPLACE_ONE.
+    """
+    if not isinstance(distribution, PrivacyLossDistribution):
+        raise TypeError(f"distribution must be a PrivacyLossDistribution, got {distribution!r}")
+    if not isinstance(neighboring_relation, NeighboringRelation):
+        raise TypeError(
+            f"neighboring_relation must be a NeighboringRelation, got {neighboring_relation!r}"
+        )
+    neighbours = neighboring_relation.name.lower().replace("_", "-")
+    try:
+        symmetric = bool(distribution._symmetric)
+        remove, add = distribution._pmf_remove, distribution._pmf_add
+        pairs = [_pair(pmf, neighbours) for pmf in ((remove,) if symmetric else (remove, add))]
+    except AttributeError as error:  # there is no public way to read masses
+        raise TypeError(
+            f"distribution has another layout than dp_accounting 0.4 to 0.6, got {distribution!r}"
+        ) from error
+    if symmetric:
+        found: ImportedPair | WorseOrder = pairs[0]
+    elif neighbours == "replace-one":
+        raise ValueError(
+            "neighboring_relation must be one with two orders, as the distribution has two,"
+            f" got {neighboring_relation!r}"
+        )
+    else:
+        found = WorseOrder(*pairs)
+    _check_reading(distribution, found)
+    return found
+
+
+def _pair(pmf: Any, neighbours: str) -> ImportedPair:
+    """The positive part of a `PLDPmf`, checked."""
+    pmf = pmf.to_dense_pmf()
+    side = Side.UPPER if pmf._pessimistic_estimate else Side.LOWER
+    step, low, infinity = (
+        float(pmf._discretization),
+        int(pmf._lower_loss),
+        float(pmf._infinity_mass),
+    )
+    masses = np.asarray(pmf._probs, np.float64)
+    negative = -float(np.minimum(masses, 0.0).sum())
+    total = math.fsum(masses) + infinity
+    if not (np.all(np.isfinite(masses)) and 0.0 <= infinity <= 1.0 and negative <= _DEFICIT):
+        raise ValueError(
+            f"distribution has no masses but {masses!r} with {infinity!r} at infinite loss"
+        )
+    if side is Side.UPPER:
+        if not 1.0 - _DEFICIT <= total <= 1.0 + _EXCESS:
+            raise ValueError(f"distribution must have mass 1, got {total!r}")
+        # Transforms leave negative noise; without it there is only more mass.
+        infinity = min(1.0, infinity + max(0.0, 1.0 - total))
+        masses = np.maximum(masses, 0.0)
+    elif negative > 0.0 or not total <= 1.0 + _DEFICIT:
+        raise ValueError(
+            f"distribution is optimistic and has mass {total!r}, {negative!r} of it negative;"
+            " import the single rounds instead"
+        )
+    first = max(0, 1 - low)
+    return ImportedPair(
+        step=step,
+        low=max(1, low),
+        masses=tuple(masses[first:].tolist()),
+        infinity=infinity,
+        neighbours=neighbours,
+        side=side.value,
+    )
+
+
+def _check_reading(distribution: Any, found: ImportedPair | WorseOrder) -> None:
+    """What was read gives the deltas that the distribution's own public method gives."""
+    asked = np.array([0.0, 0.3, 1.0, 2.0, 4.0, 8.0]) * found.loss_scale
+    ours = found.profile(np.expm1(asked))
+    for eps, low, high in zip(asked.tolist(), ours.lower, ours.upper, strict=True):
+        theirs = float(distribution.get_delta_for_epsilon(eps))
+        if not low * (1.0 - 1e-6) - 2e-9 <= theirs <= high * (1.0 + 1e-6) + 2e-9:
+            raise ValueError(
+                f"distribution was misread: delta({eps!r}) = {theirs!r} by its own method,"
+                f" {float(high)!r} from the masses read"
+            )
+
+
+@attr.s(frozen=True, slots=True, auto_attribs=True)
+class MechanismEvent(dp_event.DpEvent):  # type: ignore[misc]
+    """One round of any mechanism of this package, for neighbours that differ in one user's value.
+
+    The sensitivity of a central mechanism (`Gaussian`, `Laplace`) must be meant for that relation.
+    """
+
+    mechanism: Mechanism
+
+    def __attrs_post_init__(self) -> None:
+        mechanism = as_mechanism(self.mechanism)
+        choice("mechanism.relation", mechanism.relation, ("replace-one",))
+
+
+@attr.s(frozen=True, slots=True, auto_attribs=True)
+class ShuffledLDPEvent(dp_event.DpEvent):  # type: ignore[misc]
+    """n users shuffle the reports of any eps0-LDP randomizer: `pld_shuffle.ShuffledLDP` as an event."""
+
+    eps0: float
+    n: int
+
+    def __attrs_post_init__(self) -> None:
+        _ = self.mechanism  # ValueError or TypeError here, and not when it is composed
+
+    @property
+    def mechanism(self) -> ShuffledLDP:
+        """The mechanism."""
+        return ShuffledLDP(eps0=self.eps0, n=self.n)
+
+
+class ShufflePrivacyAccountant(privacy_accountant.PrivacyAccountant):  # type: ignore[misc]
+    """A `PrivacyAccountant` for shuffle and central events, with certified answers from `Accountant`.
+
+    Parameters
+    ----------
+    neighboring_relation : must be REPLACE_ONE.
+    rtol : as for `Accountant`: wanted relative width of brackets on delta.
+
+    Supported: `ShuffledLDPEvent`, `MechanismEvent`, `GaussianDpEvent`, `LaplaceDpEvent`,
+    `RandomizedResponseDpEvent` (one user's report, seen by the adversary),
+    `SampledWithoutReplacementDpEvent` of one of these, `PoissonSampledDpEvent` of a `GaussianDpEvent`,
+    `ComposedDpEvent`, `SelfComposedDpEvent`, `NoOpDpEvent`, `NonPrivateDpEvent`. Anything else, and any
+    event with impossible parameters, is an `UnsupportedEventError` that says why.
+
+    No answer rests on a distribution of dp_accounting's, unless a `MechanismEvent` holds an imported one.
+
+    >>> accountant = ShufflePrivacyAccountant().compose(ShuffledLDPEvent(eps0=4.0, n=10_000), 10)
+    >>> round(accountant.get_epsilon(1e-6), 3)
+    1.397
+    """
+
+    def __init__(
+        self,
+        neighboring_relation: Any = NeighboringRelation.REPLACE_ONE,
+        *,
+        rtol: float = 1e-3,
+    ) -> None:
+        if neighboring_relation is not NeighboringRelation.REPLACE_ONE:
+            raise ValueError(
+                "neighboring_relation must be REPLACE_ONE, the relation of shuffle pairs,"
+                f" got {neighboring_relation!r}"
+            )
+        super().__init__(neighboring_relation)
+        self._accountant = Accountant(rtol)
+        self._private = True
+
+    def _maybe_compose(self, event: Any, count: int, do_compose: bool) -> Any:
+        if isinstance(event, dp_event.SelfComposedDpEvent):
+            try:
+                repeats = positive_int("count", event.count, least=0)
+            except (TypeError, ValueError) as error:
+                return ErrorDetails(invalid_event=event, error_message=str(error))
+            inner = _NOTHING if repeats == 0 else event.event
+            return self._maybe_compose(inner, repeats * count, do_compose)
+        if isinstance(event, dp_event.ComposedDpEvent):
+            for part in event.events:
+                failed = self._maybe_compose(part, count, do_compose)
+                if failed is not None:
+                    return failed
+            return None
+        try:
+            found = _mechanism(event)
+        except (TypeError, ValueError) as error:
+            return ErrorDetails(invalid_event=event, error_message=str(error))
+        if do_compose:
+            if isinstance(found, Mechanism):
+                self._accountant.compose(found, count)
+            elif found is _NOT_PRIVATE:
+                self._private = False
+        return None
+
+    def get_epsilon(self, target_delta: float) -> float:
+        """Certified upper bound on epsilon at `target_delta`; inf after a non-private event."""
+        return float(self.epsilon_bounds(target_delta).upper)
+
+    def get_delta(self, target_epsilon: float) -> float:
+        """Certified upper bound on delta at `target_epsilon`; 1 after a non-private event."""
+        return float(self.delta_bounds(target_epsilon).upper)
+
+    def epsilon_bounds(self, target_delta: Any) -> Bounds:
+        """As `Accountant.epsilon_bounds`; (inf, inf) after a non-private event."""
+        if self._private:
+            return self._accountant.epsilon_bounds(target_delta)
+        return _everywhere(math.inf, probabilities("target_delta", target_delta))
+
+    def delta_bounds(self, target_epsilon: Any) -> Bounds:
+        """As `Accountant.delta_bounds`; (1, 1) after a non-private event."""
+        if self._private:
+            return self._accountant.delta_bounds(target_epsilon)
+        return _everywhere(1.0, nonnegatives("target_epsilon", target_epsilon))
+
+
+_NOTHING = dp_event.NoOpDpEvent()
+_NOT_PRIVATE = dp_event.NonPrivateDpEvent()
+
+
+def _mechanism(event: Any) -> Any:
+    """The mechanism of a basic or sampled event, or _NOTHING, or _NOT_PRIVATE.
+
+    Raises ValueError or TypeError if there is none.
+    """
+    if isinstance(event, dp_event.NoOpDpEvent):
+        return _NOTHING
+    if isinstance(event, dp_event.NonPrivateDpEvent):
+        return _NOT_PRIVATE
+    if isinstance(event, (MechanismEvent, ShuffledLDPEvent)):
+        return event.mechanism
+    if isinstance(event, dp_event.GaussianDpEvent):
+        noise = event.noise_multiplier
+        return Gaussian(sigma=noise, sensitivity=2.0) if noise != 0 else _NOT_PRIVATE
+    if isinstance(event, dp_event.LaplaceDpEvent):
+        noise = event.noise_multiplier
+        return Laplace(scale=noise, sensitivity=2.0) if noise != 0 else _NOT_PRIVATE
+    if isinstance(event, dp_event.RandomizedResponseDpEvent):
+        return _randomized_response(event)
+    if isinstance(event, dp_event.SampledWithoutReplacementDpEvent):
+        return _fixed_cohort(event)
+    if isinstance(event, dp_event.PoissonSampledDpEvent):
+        return _poisson(event)
+    raise ValueError(f"no pair for {type(event).__name__} under REPLACE_ONE")
+
+
+def _randomized_response(event: Any) -> Any:
+    if event.num_buckets == 1:
+        return _NOTHING
+    if event.noise_parameter == 0:
+        return _NOT_PRIVATE
+    # Among n = 1 users, the adversary who sees the shuffled reports sees the report.
+    return ShuffledRR(k=event.num_buckets, n=1, gamma=event.noise_parameter, adversary="weak")
+
+
+def _fixed_cohort(event: Any) -> Any:
+    size, population = event.sample_size, event.source_dataset_size
+    if size == 0:
+        return _NOTHING
+    if not 0 < size <= population:
+        raise ValueError(f"sample_size must be in [0, {population!r}], got {size!r}")
+    whole = _mechanism(event.event)
+    if not isinstance(whole, Mechanism):
+        return whole
+    if whole.users is None:
+        return Subsampled(whole, rate=size / population)
+    if whole.users != size:
+        raise ValueError(f"sample_size must be the mechanism's n={whole.users}, got {size!r}")
+    return Subsampled(whole, population=population)
+
+
+def _poisson(event: Any) -> Any:
+    inner = event.event
+    if not isinstance(inner, dp_event.GaussianDpEvent):
+        raise ValueError(
+            "Poisson sampling under REPLACE_ONE is known for GaussianDpEvent only; a cohort for the shuffler"
+            " must have a fixed size (SampledWithoutReplacementDpEvent)"
+        )
+    if event.sampling_probability == 0:
+        return _NOTHING
+    rate = unit_interval("sampling_probability", event.sampling_probability)
+    if inner.noise_multiplier == 0:
+        return _NOT_PRIVATE
+    return PoissonGaussian(sigma=inner.noise_multiplier, rate=rate)
+
+
+def _everywhere(value: float, asked: Any) -> Bounds:
+    """Both bounds `value`, in the shape of the array `asked`."""
+    if asked.ndim == 0:
+        return Bounds(value, value)
+    return Bounds(np.full(asked.shape, value), np.full(asked.shape, value))
+
+
+__all__ = [
+    "MechanismEvent",
+    "ShufflePrivacyAccountant",
+    "ShuffledLDPEvent",
+    "from_dp_accounting",
+    "to_dp_accounting",
+]

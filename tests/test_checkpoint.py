@@ -1,0 +1,475 @@
+"""Checkpoints: exact round trips, the same doubles after a restart, and clear refusals."""
+
+from __future__ import annotations
+
+import copy
+import json
+import math
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import pld_shuffle
+from pld_shuffle import (
+    PLD,
+    Accountant,
+    DiscretePair,
+    Gaussian,
+    Laplace,
+    Mechanism,
+    RenyiAccountant,
+    Shuffled,
+    ShuffledLDP,
+    ShuffledRandomizer,
+    ShuffledRR,
+    Side,
+    Subsampled,
+    randomizers,
+)
+from pld_shuffle.checkpoint import CheckpointError, mechanism_from_state, mechanism_state
+from pld_shuffle.files import replacing, write_text
+from pld_shuffle.interop.imported import ImportedPair
+from pld_shuffle.protocols.binomial_shift import BinomialShift
+from pld_shuffle.shuffled import Attack, Blanket
+
+HALF = (math.log(0.5), math.log(0.5), -math.inf)
+SKEW = (math.log(0.3), math.log(0.6), math.log(0.1))
+
+MECHANISMS: list[Mechanism] = [
+    ShuffledLDP(eps0=0.1 + 0.2, n=10**13),
+    ShuffledLDP(eps0=2.0, n=7, analysis="clones"),
+    ShuffledRR(k=4, n=1000, gamma=1 / 3),
+    ShuffledRR(k=2**80, n=1000, eps0=1.1, adversary="weak"),
+    ShuffledRR(k=3, n=50, eps0=5e-324 + 1e-9, adversary="strong-conditional"),
+    ShuffledRandomizer(eps0=1.0, tv=0.3, n=500),
+    ShuffledRandomizer(p=3.0, q=4.0, tv=0.3, n=500),
+    Subsampled(ShuffledLDP(eps0=3.0, n=100_000), population=2**53 + 1),
+    Subsampled(ShuffledRR(k=4, n=1000, gamma=0.25), rate=0.1),
+    Gaussian(0.7, sensitivity=2.0),
+    Laplace(1.0 / 3.0),
+    Subsampled(Gaussian(1.0), rate=0.01),
+    DiscretePair(HALF, SKEW),
+    DiscretePair(SKEW, SKEW, symmetric=False),
+    Shuffled(randomizers.KRandomizedResponse(k=4, eps0=2.0), n=1000, analysis="reduction"),
+    Subsampled(Blanket(randomizers.Laplace(2.0), n=100), population=1000),
+    Attack(randomizers.KRandomizedResponse(k=4, eps0=2.0), n=100, first=0, second=1, others=2),
+    pld_shuffle.PoissonGaussian(sigma=1.5, rate=0.01, norm=2.0),
+    ImportedPair(step=0.5, low=2, masses=(0.731,), infinity=0.0, neighbours="replace-one"),
+    BinomialShift(100, 0.9),
+]
+
+
+def through_json(state: Any) -> Any:
+    return json.loads(json.dumps(state, allow_nan=False))
+
+
+# -- round trips
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS, ids=lambda m: type(m).__name__)
+def test_mechanisms_come_back_equal_hash_and_all(mechanism: Mechanism) -> None:
+    """Also through JSON text, and the arguments are the same doubles and the same types."""
+    back = mechanism_from_state(through_json(mechanism_state(mechanism)))
+    assert back == mechanism and hash(back) == hash(mechanism)
+    assert repr(back) == repr(mechanism) and repr(back.arguments()) == repr(mechanism.arguments())
+
+
+def test_every_public_mechanism_is_tried_here() -> None:
+    """A mechanism that is added to the package must be added to the list above."""
+    public = [getattr(pld_shuffle, name) for name in pld_shuffle.__all__]
+    kinds = {t for t in public if isinstance(t, type) and issubclass(t, Mechanism)}
+    assert kinds - {Mechanism} <= {type(mechanism) for mechanism in MECHANISMS}
+
+
+RANDOMIZERS = [
+    randomizers.BinaryRandomizedResponse(0.1),
+    randomizers.KRandomizedResponse(k=2**60, eps0=1.7),
+    randomizers.Gaussian(sigma=0.3, eps0=1.0),
+    randomizers.Laplace(2.0),
+    randomizers.HadamardResponse(k=6, eps0=2.0, blocks=2),
+    randomizers.LocalHashing(k=10, buckets=4, eps0=1.0),
+    randomizers.RAPPOR(k=5, noise=0.5, one_if_zero=0.25, one_if_one=0.75),
+    randomizers.RAPPOR(k=5, noise=0.0, one_if_zero=0.2, one_if_one=0.7, bits=64, hashes=2, salt=9),
+    randomizers.SubsetSelection(k=10, size=3, eps0=1.0),
+    randomizers.UnaryEncoding(k=10, eps0=1.0, variant="optimised"),
+    randomizers.DiscreteRandomizer([[0.1, 0.2, 0.7], [1 / 3, 1 / 3, 1 / 3]]),
+]
+
+
+@pytest.mark.parametrize("randomizer", RANDOMIZERS, ids=lambda r: type(r).__name__)
+def test_local_randomizers_come_back(randomizer: Any) -> None:
+    """Nested in a mechanism; `randomizers.Gaussian` is not the mechanism of that name."""
+    mechanism = Shuffled(randomizer, n=100)
+    state = through_json(mechanism_state(mechanism))
+    kind = f"randomizers.{type(randomizer).__name__}"
+    assert state["arguments"]["randomizer"]["kind"] == kind
+    back = mechanism_from_state(state)
+    assert back == mechanism and back.arguments()["randomizer"] == randomizer
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.floats(1e-12, 1.0), min_size=2, max_size=40))
+def test_a_normalised_matrix_is_not_normalised_again(weights: list[float]) -> None:
+    """The constructor is idempotent, which the round trip needs."""
+    total = math.fsum(weights) * (1.0 + 3e-10)
+    row = [weight / total for weight in weights]
+    once = randomizers.DiscreteRandomizer([row, row[::-1]])
+    assert randomizers.DiscreteRandomizer(once.matrix) == once
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    eps0=st.floats(1e-9, 700.0),
+    gamma=st.floats(1e-290, 1.0),
+    n=st.integers(1, 10**13),
+    k=st.integers(2, 2**70),
+    more=st.integers(0, 2**60),
+    rtol=st.floats(1.0000001e-9, 1.0),
+    count=st.integers(1, 2**70),
+)
+def test_every_double_and_every_integer_survives(
+    eps0: float, gamma: float, n: int, k: int, more: int, rtol: float, count: int
+) -> None:
+    acc = Accountant(rtol).compose(ShuffledLDP(eps0, n), count)
+    rate = max(1e-12, gamma)
+    acc.compose(Subsampled(ShuffledLDP(eps0, n), population=n + min(more, 10**11 * n)))
+    acc.compose(ShuffledRR(k=k, n=n, eps0=eps0)).compose(Subsampled(ShuffledLDP(1, n), rate=rate))
+    back = Accountant.from_json(acc.to_json())
+    assert back.ledger == acc.ledger and back.rtol == acc.rtol and back.rounds == acc.rounds
+    assert back.to_json() == acc.to_json()
+
+
+def test_order_of_first_appearance_and_pooling_are_kept() -> None:
+    acc = Accountant()
+    for mechanism in (*MECHANISMS, MECHANISMS[3], MECHANISMS[0]):
+        acc.compose(mechanism, 2)
+    back = Accountant()
+    back.load_state_dict(through_json(acc.state_dict()))
+    assert back.ledger == acc.ledger
+    assert back.ledger[0][1] == 4 and back.rounds == 2 * len(MECHANISMS) + 4
+
+
+def test_the_state_is_small_and_readable() -> None:
+    """Mechanisms and counts, no arrays, whatever has been asked."""
+    acc = Accountant().compose(ShuffledLDP(eps0=1.0, n=1000), 100)
+    before = acc.state_dict()
+    acc.epsilon_bounds(1e-6)
+    assert acc.state_dict() == before == {
+        "schema": "pld_shuffle.Accountant",
+        "version": 1,
+        "rtol": 1e-3,
+        "ledger": [
+            {
+                "mechanism": {
+                    "kind": "ShuffledLDP",
+                    "arguments": {"eps0": 1.0, "n": 1000, "analysis": "stronger-clones"},
+                },
+                "count": 100,
+            }
+        ],
+    }  # fmt: skip
+
+
+# -- a run that is interrupted half way gives the same doubles
+
+
+def rounds() -> list[Mechanism]:
+    """100 rounds of 60 different mechanisms."""
+    rows: list[Mechanism] = []
+    for i in range(100):
+        base = ShuffledLDP(eps0=1.0 + i % 3 / 7, n=900 + 37 * (i % 20))
+        rows.append(Subsampled(base, population=10_000) if i % 2 else base)
+    return rows
+
+
+def continued(acc: Accountant | RenyiAccountant, rows: list[Mechanism]) -> Any:
+    for mechanism in rows:
+        acc.compose(mechanism)
+    return acc
+
+
+DELTA = 1e-6
+
+
+def test_resumed_half_way_bit_identical_epsilons(tmp_path: Path) -> None:
+    """The answers are compared with ==: at one delta, at an array, and delta at an epsilon."""
+    rows = rounds()
+    straight = continued(Accountant(), rows)
+    first = continued(Accountant(), rows[:50])
+    first.epsilon_bounds(DELTA)  # a question before the save must not matter
+    first.save(tmp_path / "run.json")
+    resumed = continued(Accountant.load(tmp_path / "run.json"), rows[50:])
+    assert resumed.epsilon_bounds(DELTA) == straight.epsilon_bounds(DELTA)
+    for one, other in zip(
+        resumed.delta_bounds([0.5, 1.0]), straight.delta_bounds([0.5, 1.0]), strict=True
+    ):
+        assert one.tolist() == other.tolist()
+
+
+def test_resumed_in_another_process(tmp_path: Path) -> None:
+    rows = rounds()
+    path = tmp_path / "run.json"
+    continued(Accountant(2e-3), rows[:50]).save(path)
+    code = (
+        "import sys; sys.path.insert(0, sys.argv[2]); import test_checkpoint as t;"
+        "acc = t.continued(t.Accountant.load(sys.argv[1]), t.rounds()[50:]);"
+        "print(*(x.hex() for x in acc.epsilon_bounds(t.DELTA)))"
+    )
+    found = subprocess.run(
+        [sys.executable, "-c", code, str(path), str(Path(__file__).parent)],
+        check=True, capture_output=True, text=True,
+    )  # fmt: skip
+    straight = continued(Accountant(2e-3), rows)
+    assert found.stdout.split() == [x.hex() for x in straight.epsilon_bounds(DELTA)]
+
+
+def test_asked_after_every_round_in_both_runs() -> None:
+    """An accountant keeps compositions of its present ledger; a new round makes both start afresh."""
+    rows = rounds()[:14]
+    straight, found = Accountant(), []
+    for mechanism in rows:
+        found.append(straight.compose(mechanism).epsilon_bounds(DELTA))
+    resumed, again = Accountant(), []
+    for mechanism in rows:
+        resumed = Accountant.from_json(resumed.to_json())
+        again.append(resumed.compose(mechanism).epsilon_bounds(DELTA))
+    assert again == found
+
+
+def test_loading_forgets_what_was_asked_of_the_object() -> None:
+    """The answers of an object that is loaded into are those of a new one, its caches included."""
+    saved = Accountant(1e-4).compose(ShuffledLDP(eps0=2.0, n=3000), 3)
+    used = Accountant(0.5).compose(ShuffledLDP(eps0=2.0, n=3000), 3)
+    used.epsilon_bounds(1e-3)
+    used.load_state_dict(saved.state_dict())
+    assert used.rtol == 1e-4
+    assert used.epsilon_bounds(DELTA) == saved.epsilon_bounds(DELTA)
+
+
+def test_renyi_accountant_resumed() -> None:
+    rows = rounds()[:4]
+    straight = continued(RenyiAccountant(), rows)
+    half = continued(RenyiAccountant(), rows[:2])
+    half.get_epsilon(DELTA)
+    resumed = continued(RenyiAccountant.from_json(half.to_json()), rows[2:])
+    assert resumed.get_epsilon(DELTA) == straight.get_epsilon(DELTA)
+    assert "rtol" not in half.state_dict()
+
+
+# -- refusals
+
+
+def broken(change: Callable[[dict[str, Any]], Any]) -> dict[str, Any]:
+    acc = Accountant().compose(ShuffledLDP(eps0=1.0, n=10)).compose(MECHANISMS[8], 3)
+    state = copy.deepcopy(acc.state_dict())
+    change(state)
+    return state
+
+
+def arguments(state: dict[str, Any], entry: int = 0) -> Any:
+    return state["ledger"][entry]["mechanism"]["arguments"]
+
+
+REFUSED: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
+    "version": (lambda s: s.update(version=2), "version.* 2"),
+    "version true": (lambda s: s.update(version=True), "version.* True"),
+    "no version": (lambda s: s.pop("version"), "missing field 'version'"),
+    "schema": (lambda s: s.update(schema="pld_shuffle.RenyiAccountant"), "schema: .*Renyi"),
+    "unknown field": (lambda s: s.update(grid=1), "unknown field 'grid'"),
+    "no rtol": (lambda s: s.pop("rtol"), "missing field 'rtol'"),
+    "rtol": (lambda s: s.update(rtol=2.0), "rtol must be in"),
+    "rtol text": (lambda s: s.update(rtol="0.1"), "rtol must be a real number"),
+    "ledger": (lambda s: s.update(ledger={}), "ledger: expected a list"),
+    "entry": (lambda s: s["ledger"].append([1]), r"ledger\[2\]: expected a mapping"),
+    "entry field": (lambda s: s["ledger"][1].update(n=1), r"ledger\[1\]: unknown field 'n'"),
+    "no count": (lambda s: s["ledger"][1].pop("count"), r"ledger\[1\]: missing field 'count'"),
+    "count": (lambda s: s["ledger"][1].update(count=0), r"ledger\[1\]: count must be at least 1"),
+    "count 2.0": (lambda s: s["ledger"][1].update(count=2.0), r"\[1\]: count must be an integer"),
+    "kind": (lambda s: s["ledger"][0]["mechanism"].update(kind="X"), "unknown kind 'X'"),
+    "no class": (lambda s: s["ledger"][0]["mechanism"].update(kind="Side"), "unknown kind 'Side'"),
+    "abstract": (
+        lambda s: s["ledger"][0]["mechanism"].update(kind="Mechanism"), "unknown kind 'Mechanism'",
+    ),
+    "private": (
+        lambda s: s["ledger"][0]["mechanism"].update(kind="__getattr__"), "unknown kind '__getattr__'",
+    ),
+    "kind list": (lambda s: s["ledger"][0]["mechanism"].update(kind=[1]), r"unknown kind \[1\]"),
+    "no mechanism": (
+        lambda s: s["ledger"][0].update(
+            mechanism={"kind": "randomizers.Laplace", "arguments": {"eps0": 1.0}}
+        ),
+        r"ledger\[0\]\.mechanism: expected a mechanism",
+    ),
+    "mechanism text": (lambda s: s["ledger"][0].update(mechanism="LDP"), "expected a mechanism"),
+    "argument": (lambda s: arguments(s).update(m=1), r"ledger\[0\].*ShuffledLDP.*'m'"),
+    "no argument": (lambda s: arguments(s).pop("n"), r"ledger\[0\].*ShuffledLDP.*'n'"),
+    "default": (lambda s: arguments(s).pop("analysis"), "missing field 'analysis'"),
+    "value": (lambda s: arguments(s).update(eps0=-1.0), "eps0 must be positive"),
+    "huge": (lambda s: arguments(s).update(eps0=10**400), r"ledger\[0\].*too large"),
+    "type": (lambda s: arguments(s).update(n=10.0), "n must be an integer"),
+    "nan": (lambda s: arguments(s).update(eps0=math.nan), r"mechanism\.eps0: .* nan"),
+    "inf": (lambda s: arguments(s).update(eps0=math.inf), r"mechanism\.eps0: .* inf"),
+    "text inf": (lambda s: arguments(s).update(eps0="inf"), "eps0 must be positive and finite"),
+    "arguments": (
+        lambda s: s["ledger"][0]["mechanism"].update(arguments=[1]), "arguments: expected a mapping",
+    ),
+    "nested": (
+        lambda s: arguments(s, 1)["mechanism"]["arguments"].update(k=1),
+        r"ledger\[1\]\.mechanism\.mechanism \(ShuffledRR\): k must be at least 2",
+    ),
+    "both": (lambda s: arguments(s, 1).update(population=10**6), "exactly one of population"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_a_state_of_another_form_is_refused_and_nothing_changes(case: str) -> None:
+    """The message says where; the object and its answers stay as they were."""
+    change, message = REFUSED[case]
+    state = broken(change)
+    acc = Accountant(0.01).compose(ShuffledLDP(eps0=3.0, n=100), 2)
+    before = acc.state_dict()
+    with pytest.raises(CheckpointError, match=message):
+        acc.load_state_dict(state)
+    assert acc.state_dict() == before and acc.rtol == 0.01
+
+
+def test_state_must_be_a_mapping_and_text_must_be_json() -> None:
+    text = Accountant().compose(ShuffledLDP(eps0=1.0, n=10)).to_json()
+    with pytest.raises(CheckpointError, match="expected a mapping"):
+        Accountant.from_json("[1]")
+    for bad, message in (
+        (text[:-3], "not JSON"),
+        ("", "not JSON"),
+        (text.replace("1.0", "NaN"), "NaN"),
+        (text.replace("1.0", "Infinity"), "Infinity"),
+        (text.replace('"n": 10', '"n": 10, "n": 11'), "'n' comes twice"),
+    ):
+        with pytest.raises(CheckpointError, match=message):
+            Accountant.from_json(bad)
+    with pytest.raises(TypeError, match="text must be a str"):
+        Accountant.from_json(3)  # type: ignore[arg-type]
+
+
+class Own(ShuffledLDP):
+    """A mechanism the package does not know."""
+
+
+def test_mechanisms_of_others_cannot_be_saved() -> None:
+    acc = Accountant().compose(Own(eps0=1.0, n=10))
+    with pytest.raises(CheckpointError, match=r"cannot save .*Own is no public mechanism"):
+        acc.state_dict()
+
+
+# -- files
+
+
+def test_files_are_replaced_in_one_step(tmp_path: Path) -> None:
+    """A failure half way keeps the old content and leaves no other file."""
+    path = tmp_path / "run.json"
+    acc = Accountant().compose(MECHANISMS[0])
+    acc.save(path)
+    with pytest.raises(CheckpointError):
+        Accountant().compose(Own(eps0=1.0, n=10)).save(path)
+    with pytest.raises(ZeroDivisionError), replacing(path) as file:
+        file.write(b"half")
+        1 / 0  # noqa: B018
+    assert Accountant.load(path).ledger == acc.ledger
+    assert list(tmp_path.iterdir()) == [path]
+    write_text(path, "a\r\nü\n")
+    assert path.read_bytes() == b"a\r\n\xc3\xbc\n"
+    with pytest.raises(ValueError, match="regular file"):
+        write_text(tmp_path, "text")
+    with pytest.raises(CheckpointError, match="not JSON"):
+        path.write_bytes(b"\xff\xfe{}")
+        Accountant.load(path)
+    with pytest.raises(OSError):
+        Accountant.load(tmp_path / "none.json")
+
+
+def same(one: PLD, other: PLD) -> bool:
+    return (
+        one.masses.tobytes() == other.masses.tobytes()
+        and (one.low, one.step, one.side, one.infinity) == (other.low, other.step, other.side, other.infinity)
+        and (one.max_loss, one.slack, one.atoms) == (other.max_loss, other.slack, other.atoms)
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("side", Side)
+@pytest.mark.parametrize(
+    "mechanism",
+    [ShuffledLDP(eps0=2.0, n=500), ShuffledRR(k=4, n=100, gamma=0.3), Gaussian(2.0)],
+    ids=lambda m: type(m).__name__,
+)
+def test_plds_come_back_to_the_last_bit(mechanism: Mechanism, side: Side, tmp_path: Path) -> None:
+    """Also composed, with slack; and the law that was read gives the same deltas and composes."""
+    path = tmp_path / "law.npz"
+    for pld in (mechanism.pld(side=side), mechanism.pld(side=side).self_compose(3)):
+        pld.save(path)
+        back = PLD.load(path)
+        assert same(back, pld) and not back.masses.flags.writeable
+        assert back.delta(0.3) == pld.delta(0.3)
+    assert same(back.compose(back), pld.compose(pld))
+    assert list(tmp_path.iterdir()) == [path]
+
+
+CHANGES: dict[str, tuple[dict[str, Any], str]] = {
+    "version": ({"version": 2}, "version.* 2"),
+    "schema": ({"schema": "other"}, "schema"),
+    "unknown": ({"tilt": 1.0}, "unknown field 'tilt'"),
+    "missing": ({"slack": None}, "missing field 'slack'"),
+    "side": ({"side": "middle"}, "side: .*middle"),
+    "negative": ({"masses": np.array([0.5, -0.1])}, "masses"),
+    "nan": ({"masses": np.array([0.5, math.nan])}, "masses"),
+    "infinite": ({"masses": np.array([math.inf])}, "masses"),
+    "too much": ({"masses": np.array([0.7, 0.7])}, "masses.*1.4"),
+    "shape": ({"masses": np.ones((1, 1))}, "masses: expected float64"),
+    "single": ({"masses": np.ones(1, np.float32)}, "masses: expected float64"),
+    "scalar": ({"masses": np.float64(1.0)}, "masses: expected float64"),
+    "empty": ({"masses": np.zeros(0)}, "masses"),
+    "low": ({"low": 1.0}, "low: expected an integer"),
+    "low array": ({"low": np.array([1])}, "low: expected an integer"),
+    "step": ({"step": 0.0}, "step must be positive"),
+    "infinity": ({"infinity": 1.5}, "infinity must be in"),
+    "max_loss": ({"max_loss": math.nan}, "max_loss"),
+    "slack": ({"slack": -1.0}, "slack must be nonnegative"),
+    "slack inf": ({"slack": math.inf}, "slack"),
+    "atoms": ({"atoms": -1}, "atoms"),
+    "pickle": ({"low": np.array([{}], dtype=object)}, "no npz file of numbers"),
+}
+
+
+@pytest.mark.parametrize("case", CHANGES)
+def test_a_file_that_is_no_pld_is_refused(case: str, tmp_path: Path) -> None:
+    path = tmp_path / "law.npz"
+    ShuffledLDP(eps0=1.0, n=10).pld().save(path)
+    change, message = CHANGES[case]
+    with np.load(path) as archive:
+        fields: dict[str, Any] = {**archive, **change}
+    kept = {name: value for name, value in fields.items() if value is not None}
+    np.savez(path, **kept)
+    with pytest.raises(CheckpointError, match=message):
+        PLD.load(path)
+
+
+def test_torn_and_foreign_files_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "law.npz"
+    ShuffledLDP(eps0=1.0, n=100).pld().save(path)
+    whole = path.read_bytes()
+    flipped = bytearray(whole)
+    flipped[len(whole) // 3] ^= 1
+    for data in (b"", b"text", whole[: len(whole) // 2], bytes(flipped)):
+        path.write_bytes(data)
+        with pytest.raises(CheckpointError, match="no npz file"):
+            PLD.load(path)
+    np.save(tmp_path / "array.npy", np.ones(3))
+    with pytest.raises(CheckpointError, match="no npz file"):
+        PLD.load(tmp_path / "array.npy")
+    with pytest.raises(OSError):
+        PLD.load(tmp_path / "none.npz")

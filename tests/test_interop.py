@@ -1,0 +1,609 @@
+"""dp_accounting: what goes out is an upper bound, what comes in is what it was; one accountant for both."""
+
+from __future__ import annotations
+
+import importlib
+import math
+import re
+import subprocess
+import sys
+import warnings
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import mpmath as mp
+import numpy as np
+import pytest
+
+from pld_shuffle import Accountant, ShuffledLDP, ShuffledRR, Side, Subsampled
+from pld_shuffle.central import Gaussian, Laplace
+from pld_shuffle.interop.imported import ImportedPair, WorseOrder
+from pld_shuffle.poisson import PoissonGaussian
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    pytest.importorskip("dp_accounting")
+    from dp_accounting import dp_event, mechanism_calibration, privacy_accountant
+    from dp_accounting.pld import common, pld_pmf
+    from dp_accounting.pld import privacy_loss_distribution as peer
+
+    from pld_shuffle.interop import dp_accounting as bridge
+    from pld_shuffle.interop.dp_accounting import (
+        MechanismEvent,
+        ShuffledLDPEvent,
+        ShufflePrivacyAccountant,
+        from_dp_accounting,
+        to_dp_accounting,
+    )
+
+Relation = privacy_accountant.NeighboringRelation
+REPLACE = Relation.REPLACE_ONE
+ROOT = Path(__file__).parent.parent
+BLOCKS = re.findall(
+    r"```python\n(.*?)```", (ROOT / "docs" / "interop.md").read_text("utf-8"), re.DOTALL
+)
+SMALL = ShuffledLDP(2.0, 300)
+
+
+def replaced_gaussian(noise: float, rate: float = 1.0, **options: Any) -> Any:
+    """The peer's (Poisson-subsampled) Gaussian for replacement."""
+    return peer.from_gaussian_mechanism(
+        noise, sampling_prob=rate, neighboring_relation=REPLACE, **options
+    )
+
+
+# --- out --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        SMALL,
+        ShuffledRR(4, 200, gamma=0.3),
+        Subsampled(ShuffledLDP(3.0, 100), population=1000),
+        Gaussian(1.5),
+    ],
+)
+def test_an_exported_round_is_an_upper_bound_and_tight(mechanism: Any) -> None:
+    """The peer reads at least our certified lower delta, and at most what the grid costs more."""
+    grid = mechanism.loss_scale / 50
+    out = to_dp_accounting(mechanism, discretization=grid)
+    ours = Accountant(1e-6).compose(mechanism)
+    for multiple in (0.0, 0.013, 0.5, 1.0, 2.0, 3.0):
+        eps = multiple * mechanism.loss_scale
+        bounds = ours.delta_bounds(eps)
+        found = out.get_delta_for_epsilon(eps)
+        assert found >= bounds.lower * (1 - 1e-12)
+        assert found <= bounds.upper * 1.002 + 1e-15
+
+
+def test_slack_of_losses_goes_along() -> None:
+    """An upper law whose losses may be off by a third of a step is exported with losses that much higher."""
+    law = SMALL.pld(step=0.01, side=Side.UPPER)
+    loose = replace(law, slack=0.0033)
+    out = to_dp_accounting(loose)
+    for eps in (0.0, 0.0049, 0.1, 0.1033, 0.2967, 0.5, 1.0):
+        assert out.get_delta_for_epsilon(eps) >= loose.delta(eps) * (1 - 1e-10)
+        assert out.get_delta_for_epsilon(eps) > law.delta(eps)
+    exact = to_dp_accounting(law)
+    assert exact.get_delta_for_epsilon(0.1) == pytest.approx(law.delta(0.1), rel=1e-9)
+
+
+def test_infinite_mass_goes_along() -> None:
+    """A pair with infinite losses keeps their mass."""
+    mechanism = ShuffledRR(4, 3, gamma=0.3)
+    law = mechanism.pld(step=0.01)
+    assert law.infinity > 0.01
+    assert to_dp_accounting(law).get_delta_for_epsilon(math.inf) == law.infinity
+
+
+def test_export_refuses() -> None:
+    """A lower law, another grid, a grid as fine as rounding, and what is no law."""
+    with pytest.raises(ValueError, match="upper side"):
+        to_dp_accounting(SMALL.pld(step=0.01, side=Side.LOWER))
+    with pytest.raises(ValueError, match=r"discretization must be the law's step 0\.01, got 0\.02"):
+        to_dp_accounting(SMALL.pld(step=0.01), discretization=0.02)
+    with pytest.raises(ValueError, match="above the rounding"):
+        to_dp_accounting(replace(SMALL.pld(step=0.01), slack=0.01))
+    with pytest.raises(ValueError, match="discretization must be positive"):
+        to_dp_accounting(SMALL, discretization=-1.0)
+    with pytest.raises(TypeError, match="mechanism"):
+        to_dp_accounting("gaussian")  # type: ignore[arg-type]
+    short = SMALL.pld(step=0.01)
+    with pytest.raises(ArithmeticError, match="mass"):
+        to_dp_accounting(replace(short, masses=0.9 * short.masses))
+
+
+# --- in ---------------------------------------------------------------------------------------
+
+
+def exact_delta(pair: ImportedPair, growth: float) -> Any:
+    """delta at s = 1 + growth by rational-like sums in 60 digits."""
+    with mp.workdps(60):
+        s = 1 + mp.mpf(growth)
+        total = mp.mpf(pair.infinity)
+        for i, mass in enumerate(pair.masses):
+            total += max(mp.mpf(0), mass * (1 - s * mp.exp(-(pair.low + i) * mp.mpf(pair.step))))
+        return total
+
+
+@pytest.mark.parametrize("step,low,size", [(0.1, 1, 40), (1e-4, 7, 90), (0.37, 3, 5)])
+def test_the_profile_of_masses_encloses_exact_sums(step: float, low: int, size: int) -> None:
+    """At lattice points, an ulp beside them, between them, below all and above all."""
+    rng = np.random.default_rng(size)
+    masses = rng.uniform(0.1, 1.0, size) * np.exp(-0.3 * np.arange(size))
+    masses *= 0.4 / masses.sum()
+    pair = ImportedPair(step, low, tuple(masses.tolist()), 1e-7, "replace-one")
+    points = np.expm1(step * np.arange(0, low + size + 3))
+    asked = [0.0, *points, *np.nextafter(points[1:], 0), *np.nextafter(points[1:], 9e9)]
+    asked += rng.uniform(0.0, 1.1 * points[-1], 60).tolist()
+    found = pair.profile(np.array(asked))
+    for growth, low_end, high_end in zip(asked, found.lower, found.upper, strict=True):
+        exact = exact_delta(pair, growth)
+        assert low_end <= exact <= high_end
+        assert high_end <= low_end * (1 + 1e-9) + 1e-14
+
+
+def test_an_imported_gaussian_is_above_the_truth_and_close() -> None:
+    """Pessimistic masses of the peer against the exact profile, which is not computed from masses."""
+    imported = from_dp_accounting(
+        replaced_gaussian(1.0, 0.1, value_discretization_interval=2e-3), REPLACE
+    )
+    assert isinstance(imported, ImportedPair) and imported.side == "upper"
+    growth = np.expm1(np.array([0.0, 0.05, 0.2, 0.5, 1.0, 2.0]))
+    exact = PoissonGaussian(1.0, 0.1).profile(growth)
+    found = imported.profile(growth)
+    assert np.all(found.upper >= exact.lower - 1e-14)
+    assert np.all(found.upper <= exact.upper * 1.0005)
+
+
+def test_an_optimistic_distribution_is_a_lower_bound() -> None:
+    """Rounded down, the stated pair is below the truth and says so."""
+    below = from_dp_accounting(
+        replaced_gaussian(
+            1.0, pessimistic_estimate=False, use_connect_dots=False,
+            value_discretization_interval=1e-2,
+        ),
+        REPLACE,
+    )  # fmt: skip
+    assert isinstance(below, ImportedPair) and below.side == "lower"
+    assert "lower end" in below.assumptions()["analysis"]
+    truth = Accountant().compose(Gaussian(1.0, 2.0), 3)
+    found = Accountant().compose(below, 3)
+    for eps in (1.0, 5.0, 12.0):
+        assert found.delta_bounds(eps).lower <= truth.delta_bounds(eps).upper
+        assert found.delta_bounds(eps).upper >= 0.9 * truth.delta_bounds(eps).lower
+
+
+def test_out_and_in_again() -> None:
+    """A round trip costs only what the grid costs, and stays an upper bound."""
+    truth = Accountant().compose(SMALL, 8)
+    back = from_dp_accounting(to_dp_accounting(SMALL, discretization=2e-3), REPLACE)
+    found = Accountant().compose(back, 8)
+    for eps in (0.1, 1.0, 2.0):
+        assert found.delta_bounds(eps).upper >= truth.delta_bounds(eps).lower
+        assert found.delta_bounds(eps).lower <= truth.delta_bounds(eps).upper * 1.001
+
+
+def test_two_orders_count_as_the_worse_one() -> None:
+    """Addition and removal differ under Poisson sampling: the larger delta everywhere, also composed."""
+    theirs = peer.from_gaussian_mechanism(
+        1.0, sampling_prob=0.2, value_discretization_interval=5e-3
+    )
+    worse = from_dp_accounting(theirs, Relation.ADD_OR_REMOVE_ONE)
+    assert isinstance(worse, WorseOrder)
+    assert np.any(
+        worse.first.profile(np.array([0.1])).upper != worse.second.profile(np.array([0.1])).upper
+    )
+    other_way = WorseOrder(worse.second, worse.first)
+    for eps in (0.0, 0.1, 0.2, 0.5):
+        found = worse.profile(np.array([math.expm1(eps)]))
+        assert other_way.profile(np.array([math.expm1(eps)])) == found
+        assert found.lower[0] - 1e-12 <= theirs.get_delta_for_epsilon(eps) <= found.upper[0] + 1e-12
+    composed, ours = theirs.self_compose(6), Accountant().compose(worse, 6)
+    for eps in (0.3, 1.0, 2.0):
+        assert composed.get_delta_for_epsilon(eps) <= ours.get_delta(eps) * (1 + 1e-9) + 1e-12
+        assert ours.get_delta(eps) <= composed.get_delta_for_epsilon(eps) * 1.3
+    with pytest.raises(ValueError, match="two orders"):
+        from_dp_accounting(theirs, REPLACE)
+    for mechanism in (worse, worse.first):
+        with pytest.raises(TypeError):
+            Subsampled(mechanism, rate=0.5)
+        with pytest.raises(ValueError, match="replace-one"):
+            MechanismEvent(mechanism)
+
+
+def test_missing_mass_is_at_infinity_and_negative_noise_is_dropped() -> None:
+    """A deficit within rounding makes delta larger by as much; negative noise counts as none."""
+    masses = np.array([0.3, 0.4, -1e-17, 0.3 - 2e-10])
+    pmf = pld_pmf.DensePLDPmf(0.5, -1, masses, 0.0, True)
+    pair = from_dp_accounting(peer.PrivacyLossDistribution(pmf), REPLACE)
+    assert isinstance(pair, ImportedPair)
+    assert pair.infinity == pytest.approx(2e-10, rel=1e-5) and pair.masses == (0.0, masses[3])
+    assert pair.low == 1 and pair.max_loss == math.inf
+    assert pair.profile(np.array([math.expm1(1.5)])).lower[0] >= 1.9e-10
+
+
+@pytest.mark.parametrize(
+    "masses,infinity,pessimistic",
+    [
+        ([0.3, 0.4, 0.2], 0.0, True),
+        ([0.3, 0.4, 0.4], 0.0, True),
+        ([0.3, 0.4, math.nan], 0.0, True),
+        ([0.3, -0.4, 1.1], 0.0, True),
+        ([0.3, 0.3], 0.0, True),
+        ([0.5, 0.5], -1e-3, True),
+        ([0.3, 0.4, -1e-17, 0.2], 0.0, False),
+        ([0.7, 0.4], 0.0, False),
+    ],
+)
+def test_import_refuses_what_is_no_distribution(
+    masses: list[float], infinity: float, pessimistic: bool
+) -> None:
+    """Mass missing, too much, not finite, negative; a composed optimistic one."""
+    pmf = pld_pmf.DensePLDPmf(0.5, -1, np.array(masses), infinity, pessimistic)
+    with pytest.raises(ValueError, match="distribution"):
+        from_dp_accounting(peer.PrivacyLossDistribution(pmf), REPLACE)
+
+
+def test_import_refuses_other_things() -> None:
+    """Other types, and a relation that is none."""
+    with pytest.raises(TypeError, match="PrivacyLossDistribution"):
+        from_dp_accounting(SMALL, REPLACE)
+    with pytest.raises(TypeError, match="NeighboringRelation"):
+        from_dp_accounting(peer.identity(), "replace-one")
+
+
+def test_a_misread_distribution_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If the masses read do not give the distribution's own deltas, that is an error and no number."""
+    theirs = replaced_gaussian(2.0, value_discretization_interval=1e-2)
+    monkeypatch.setattr(theirs, "_pmf_remove", replaced_gaussian(1.9)._pmf_remove)
+    assert from_dp_accounting(theirs, REPLACE)  # consistent again
+    monkeypatch.setattr(theirs, "get_delta_for_epsilon", lambda eps: 0.3)
+    with pytest.raises(ValueError, match="misread"):
+        from_dp_accounting(theirs, REPLACE)
+
+
+def test_sparse_distributions_and_trivial_ones() -> None:
+    """(eps, delta)-DP as a distribution; no loss at all; infinite loss only."""
+    parameters = common.DifferentialPrivacyParameters(0.5, 1e-3)
+    pair = from_dp_accounting(
+        peer.from_privacy_parameters(parameters, value_discretization_interval=0.1), REPLACE
+    )
+    bounds = Accountant().compose(pair).delta_bounds([0.0, 0.55, 3.0])
+    exact = np.array([1e-3 + 0.999 * math.tanh(0.25), 1e-3, 1e-3])
+    assert np.all(bounds.lower <= exact * (1 + 1e-12))
+    assert np.all(exact <= bounds.upper * (1 + 1e-12)) and np.all(bounds.upper <= exact * 1.002)
+    nothing = from_dp_accounting(peer.identity(), REPLACE)
+    assert Accountant().compose(nothing, 5).get_epsilon(0.0) == 0.0
+    only = ImportedPair(0.1, 1, (), 0.25, "replace-one")
+    found = Accountant().compose(only, 2).delta_bounds(3.0)
+    assert found.lower <= 1 - 0.75**2 <= found.upper <= (1 - 0.75**2) * 1.001
+
+
+def test_imported_pairs_are_values() -> None:
+    """Rebuilt from arguments, hashable, equal; bad arguments are named."""
+    pair = from_dp_accounting(replaced_gaussian(3.0, value_discretization_interval=0.01), REPLACE)
+    assert ImportedPair(**pair.arguments()) == pair
+    assert hash(ImportedPair(**pair.arguments())) == hash(pair) and len(repr(pair)) < 200
+    good = {"step": 0.1, "low": 1, "masses": (0.2,), "infinity": 0.0, "neighbours": "replace-one"}
+    for name, value in (
+        ("step", 0.0), ("low", 0), ("masses", (-0.1,)), ("masses", (0.8, 0.3)), ("masses", 0.2),
+        ("infinity", 1.5), ("neighbours", "replace"), ("side", "both"),
+    ):  # fmt: skip
+        with pytest.raises(ValueError, match=name):
+            ImportedPair(**{**good, name: value})  # type: ignore[arg-type]
+
+
+# --- Gaussians on a Poisson sample -----------------------------------------------------------
+
+
+def poisson_truth(eps: Any, sigma: float, rate: float) -> Any:
+    """delta of q N(1) + (1-q) N(0) against q N(-1) + (1-q) N(0) by bisection in 60 digits."""
+    q, s = mp.mpf(rate), mp.mpf(sigma)
+
+    def loss(x: Any) -> Any:
+        up, down = ((1 - q) + q * mp.exp((2 * c * x - 1) / (2 * s * s)) for c in (1, -1))
+        return mp.log(up) - mp.log(down)
+
+    low, high = -2000 * s, 2000 * s
+    for _ in range(220):
+        middle = (low + high) / 2
+        low, high = (low, middle) if loss(middle) > eps else (middle, high)
+
+    def tail(c: int) -> Any:
+        return mp.erfc((high - c) / s / mp.sqrt(2)) / 2
+
+    p, other = (1 - q) * tail(0) + q * tail(1), (1 - q) * tail(0) + q * tail(-1)
+    return p - mp.exp(eps) * other
+
+
+@pytest.mark.parametrize(
+    "sigma,rate",
+    [(1.0, 0.01), (0.7, 0.3), (5.0, 1e-3), (0.05, 1e-6), (0.05, 0.5), (100, 1e-9), (2.0, 1.0)],
+)
+def test_poisson_gaussian_profile_encloses_high_precision(sigma: float, rate: float) -> None:
+    """Certified bounds against 60 digits, and they are narrow."""
+    mechanism = PoissonGaussian(sigma, rate)
+    with mp.workdps(60):
+        for multiple in (0.0, 1e-8, 0.01, 0.3, 1.0, 3.0, 10.0):
+            growth = math.expm1(min(multiple * mechanism.loss_scale, 300.0))
+            exact = poisson_truth(mp.log1p(mp.mpf(growth)), sigma, rate)
+            found = mechanism.profile(np.array([growth]))
+            assert found.lower[0] <= exact <= found.upper[0]
+            assert found.upper[0] <= found.lower[0] * (1 + 1e-7)
+
+
+def test_opposite_contributions_are_the_worst() -> None:
+    """Any two contributions in the unit disc give at most that delta (two-dimensional quadrature)."""
+    sigma, rate = 0.8, 0.3
+    z = np.linspace(-9.0, 9.0, 481)
+    area = (z[1] - z[0]) ** 2
+    x, y = np.meshgrid(z, z)
+
+    def density(point: tuple[float, float]) -> Any:
+        square = (x - point[0] / sigma) ** 2 + (y - point[1] / sigma) ** 2
+        return np.exp(-0.5 * square) / (2.0 * math.pi)
+
+    base = (1 - rate) * density((0.0, 0.0))
+    one = base + rate * density((1.0, 0.0))
+    worst = PoissonGaussian(sigma, rate)
+    for eps in (0.0, 0.3, 1.0):
+        bound = float(worst.profile(np.array([math.expm1(eps)])).upper[0])
+        for length in (0.0, 0.5, 1.0):
+            for angle in (0.0, 0.4, 1.0, 1.6, 2.2, 2.8, math.pi):
+                point = (length * math.cos(angle), length * math.sin(angle))
+                other = base + rate * density(point)
+                for p, q in ((one, other), (other, one)):
+                    found = area * float(np.maximum(p - math.exp(eps) * q, 0.0).sum())
+                    assert found <= bound * (1 + 1e-4)
+                    if length == 1.0 and angle == math.pi:
+                        assert found >= bound * (1 - 1e-3)
+
+
+def test_poisson_gaussian_composes_as_the_peer_does() -> None:
+    """The same pair, independent code: the peer's pessimistic composition is above ours by its grid only."""
+    ours = Accountant().compose(PoissonGaussian(1.0, 0.05), 40)
+    theirs = replaced_gaussian(1.0, 0.05, value_discretization_interval=5e-4).self_compose(40)
+    for delta in (1e-3, 1e-6, 1e-9):
+        bounds = ours.epsilon_bounds(delta)
+        assert (
+            bounds.lower - 1e-9
+            <= theirs.get_epsilon_for_delta(delta)
+            <= bounds.upper * 1.0005 + 1e-6
+        )
+
+
+def test_poisson_gaussian_refuses() -> None:
+    """Arguments are named."""
+    for name, given in (
+        ("sigma", {"sigma": 0.0, "rate": 0.1}),
+        ("sigma", {"sigma": 1e-4, "rate": 0.1}),
+        ("rate", {"sigma": 1.0, "rate": 0.0}),
+        ("rate", {"sigma": 1.0, "rate": 1e-13}),
+        ("norm", {"sigma": 1.0, "rate": 0.1, "norm": math.inf}),
+    ):
+        with pytest.raises(ValueError, match=name):
+            PoissonGaussian(**given)
+
+
+# --- the accountant -----------------------------------------------------------------------------
+
+
+def test_gaussian_laplace_and_randomized_response_as_the_peer_has_them() -> None:
+    """Under REPLACE_ONE, against the peer's own distributions for it."""
+    grid = {"value_discretization_interval": 1e-3}
+    cases = (
+        (dp_event.GaussianDpEvent(3.0), replaced_gaussian(3.0, **grid)),
+        (
+            dp_event.RandomizedResponseDpEvent(0.6, 5),
+            peer.from_randomized_response(0.6, 5, neighboring_relation=REPLACE, **grid),
+        ),
+        # The peer has no Laplace mechanism for replacement: twice the sensitivity, by definition.
+        (dp_event.LaplaceDpEvent(4.0), peer.from_laplace_mechanism(4.0, sensitivity=2.0, **grid)),
+    )
+    for event, theirs in cases:
+        bounds = ShufflePrivacyAccountant().compose(event, 4).epsilon_bounds(1e-5)
+        found = theirs.self_compose(4).get_epsilon_for_delta(1e-5)
+        assert bounds.lower - 1e-9 <= found <= bounds.upper + 4 * 1e-3
+        assert bounds.upper <= bounds.lower * 1.001
+
+
+def test_laplace_noise_on_two_coordinates_is_no_worse_than_on_one() -> None:
+    """Splitting the distance over coordinates lowers delta: exact sums over products of scalar losses."""
+    z = np.linspace(-12.0, 14.0, 1301)
+    width = z[1] - z[0]
+
+    def law(shift: float) -> Any:
+        return 0.5 * np.exp(-np.abs(z - shift)) * width
+
+    whole = Laplace(1.0, 2.0)
+    for part in (0.2, 0.7, 1.0):
+        p = np.outer(law(0.0), law(0.0))
+        q = np.outer(law(part), law(2.0 - part))
+        for eps in (0.0, 0.4, 1.0, 1.6, 1.9):
+            split = float(np.maximum(p - math.exp(eps) * q, 0.0).sum())
+            bound = float(whole.profile(np.array([math.expm1(eps)])).upper[0])
+            assert split <= bound * (1 + 1e-3) + 1e-5
+
+
+def test_fixed_cohorts_are_subsampled_mechanisms() -> None:
+    """Sampling without replacement, for a shuffler and for a curator."""
+    sampled = dp_event.SampledWithoutReplacementDpEvent
+    for event, mechanism in (
+        (sampled(3000, 300, ShuffledLDPEvent(2.0, 300)), Subsampled(SMALL, population=3000)),
+        (sampled(1000, 20, dp_event.GaussianDpEvent(2.0)), Subsampled(Gaussian(2.0, 2.0), rate=0.02)),
+        (dp_event.PoissonSampledDpEvent(0.1, dp_event.GaussianDpEvent(1.0)), PoissonGaussian(1.0, 0.1)),
+        (MechanismEvent(SMALL), SMALL),
+    ):  # fmt: skip
+        found = ShufflePrivacyAccountant().compose(event, 7)
+        plain = Accountant().compose(mechanism, 7)
+        assert found.get_epsilon(1e-5) == plain.get_epsilon(1e-5)
+        assert found.get_delta(0.3) == plain.get_delta(0.3)
+
+
+def test_composition_of_events() -> None:
+    """Nested compositions count as their parts; the ledger of events is the peer's."""
+    gaussian, shuffled = dp_event.GaussianDpEvent(5.0), ShuffledLDPEvent(1.0, 500)
+    nested = dp_event.SelfComposedDpEvent(
+        dp_event.ComposedDpEvent([gaussian, dp_event.SelfComposedDpEvent(shuffled, 3)]), 2
+    )
+    found = ShufflePrivacyAccountant(rtol=1e-2).compose(nested).compose(dp_event.NoOpDpEvent())
+    plain = Accountant(1e-2).compose(Gaussian(5.0, 2.0), 2).compose(ShuffledLDP(1.0, 500), 6)
+    assert found.epsilon_bounds(1e-5) == plain.epsilon_bounds(1e-5)
+    assert found.delta_bounds([0.1, 1.0]).upper.tolist() == plain.get_delta([0.1, 1.0]).tolist()
+    # The peer's builder unrolls the outer repetition.
+    assert found.ledger == dp_event.SelfComposedDpEvent(nested.event, 2)
+    empty = dp_event.ComposedDpEvent([dp_event.SelfComposedDpEvent(shuffled, 0)])
+    assert ShufflePrivacyAccountant().compose(empty).get_epsilon(0.0) == 0.0
+
+
+def test_non_private_events() -> None:
+    """Infinite epsilon and delta 1 from then on, scalars and arrays."""
+    without_noise = (
+        dp_event.NonPrivateDpEvent(),
+        dp_event.GaussianDpEvent(0.0),
+        dp_event.LaplaceDpEvent(0),
+        dp_event.RandomizedResponseDpEvent(0.0, 3),
+        dp_event.PoissonSampledDpEvent(0.1, dp_event.GaussianDpEvent(0.0)),
+    )
+    for event in without_noise:
+        found = ShufflePrivacyAccountant().compose(event).compose(ShuffledLDPEvent(1.0, 10))
+        assert found.get_epsilon(0.5) == math.inf and found.get_delta(3.0) == 1.0
+        assert found.epsilon_bounds([0.1, 0.2]).lower.tolist() == [math.inf, math.inf]
+    for event in (
+        dp_event.RandomizedResponseDpEvent(0.0, 1),
+        dp_event.PoissonSampledDpEvent(0.0, dp_event.GaussianDpEvent(1.0)),
+        dp_event.SampledWithoutReplacementDpEvent(10, 0, dp_event.GaussianDpEvent(1.0)),
+    ):
+        assert ShufflePrivacyAccountant().compose(event).get_epsilon(0.0) == 0.0
+
+
+@pytest.mark.parametrize(
+    "event,reason",
+    [
+        (dp_event.UnsupportedDpEvent(), "UnsupportedDpEvent"),
+        (dp_event.ZCDpEvent(0.1), "REPLACE_ONE"),
+        (dp_event.GaussianDpEvent(-1.0), "sigma"),
+        (dp_event.PoissonSampledDpEvent(0.1, dp_event.LaplaceDpEvent(1.0)), "GaussianDpEvent only"),
+        (dp_event.PoissonSampledDpEvent(0.1, ShuffledLDPEvent(1.0, 10)), "fixed size"),
+        (dp_event.PoissonSampledDpEvent(1.5, dp_event.GaussianDpEvent(1.0)), "sampling_probability"),
+        (dp_event.SampledWithoutReplacementDpEvent(100, 20, ShuffledLDPEvent(1.0, 10)), "n=10"),
+        (dp_event.SampledWithoutReplacementDpEvent(10, 20, ShuffledLDPEvent(1.0, 20)), "sample_size"),
+        (dp_event.SelfComposedDpEvent(ShuffledLDPEvent(1.0, 10), -1), "count"),
+    ],
+)  # fmt: skip
+def test_unsupported_events_say_why_and_change_nothing(event: Any, reason: str) -> None:
+    """Also inside of a composition whose first part is fine."""
+    accountant = ShufflePrivacyAccountant()
+    whole = dp_event.ComposedDpEvent([ShuffledLDPEvent(1.0, 10), event])
+    assert not accountant.supports(whole)
+    with pytest.raises(privacy_accountant.UnsupportedEventError, match=reason):
+        accountant.compose(whole)
+    assert accountant.get_epsilon(0.0) == 0.0 and accountant.ledger == dp_event.NoOpDpEvent()
+
+
+def test_other_neighbouring_relations_are_refused() -> None:
+    """Shuffle pairs are for replacement."""
+    for relation in (Relation.ADD_OR_REMOVE_ONE, Relation.REPLACE_SPECIAL):
+        with pytest.raises(ValueError, match="REPLACE_ONE"):
+            ShufflePrivacyAccountant(relation)
+    assert ShufflePrivacyAccountant().neighboring_relation is REPLACE
+
+
+def test_events_are_values_and_survive_named_tuples() -> None:
+    """Equality, hashing, the peer's serial form; bad parameters fail where they are given."""
+    for event in (ShuffledLDPEvent(1.0, 10), MechanismEvent(SMALL)):
+        again = dp_event.DpEvent.from_named_tuple(event.to_named_tuple())
+        assert again == event and hash(again) == hash(event)
+    assert ShuffledLDPEvent(1.0, 10) != ShuffledLDPEvent(1.0, 11)
+    with pytest.raises(ValueError, match="eps0"):
+        ShuffledLDPEvent(-1.0, 10)
+    with pytest.raises(TypeError, match="mechanism"):
+        MechanismEvent(dp_event.GaussianDpEvent(1.0))
+
+
+# --- calibration, and everything together ---------------------------------------------------------
+
+
+def mixed(eps0: float) -> Any:
+    """A little of both worlds."""
+    return dp_event.ComposedDpEvent(
+        [
+            dp_event.SelfComposedDpEvent(ShuffledLDPEvent(eps0, 1000), 5),
+            dp_event.PoissonSampledDpEvent(0.02, dp_event.GaussianDpEvent(2.0)),
+        ]
+    )
+
+
+def test_calibrating_the_local_budget() -> None:
+    """The peer's calibration finds the largest eps0; our own accountant agrees that it meets the target."""
+    eps0 = mechanism_calibration.calibrate_dp_mechanism(
+        ShufflePrivacyAccountant, mixed, 1.0, 1e-5,
+        mechanism_calibration.ExplicitBracketInterval(0.1, 5.0), tol=1e-4,
+    )  # fmt: skip
+
+    def spent(value: float) -> Any:
+        ours = Accountant().compose(ShuffledLDP(value, 1000), 5)
+        return ours.compose(PoissonGaussian(2.0, 0.02)).epsilon_bounds(1e-5)
+
+    assert spent(eps0).upper <= 1.0 < spent(eps0 + 3e-3).upper
+
+
+def test_calibrating_the_crowd() -> None:
+    """A whole number of users, found by the peer's discrete search."""
+    n = mechanism_calibration.calibrate_dp_mechanism(
+        ShufflePrivacyAccountant, lambda n: ShuffledLDPEvent(2.0, n), 0.3, 1e-5,
+        mechanism_calibration.LowerEndpointAndGuess(100, 500), discrete=True,
+    )  # fmt: skip
+    assert isinstance(n, int)
+    assert Accountant().compose(ShuffledLDP(2.0, n)).get_epsilon(1e-5) <= 0.3
+    assert Accountant().compose(ShuffledLDP(2.0, n - 2)).get_epsilon(1e-5) > 0.3
+
+
+def test_shuffled_rounds_and_subsampled_steps_in_either_accountant() -> None:
+    """The peer composing our law, ours composing theirs, and ours alone: one answer, to the grid."""
+    grid, rounds, steps, delta = 1e-3, 10, 50, 1e-6
+    step = dp_event.PoissonSampledDpEvent(0.05, dp_event.GaussianDpEvent(1.0))
+    theirs = replaced_gaussian(1.0, 0.05, value_discretization_interval=grid)
+    ours = ShufflePrivacyAccountant().compose(ShuffledLDPEvent(2.0, 300), rounds)
+    bounds = ours.compose(step, steps).epsilon_bounds(delta)
+    assert bounds.upper <= bounds.lower * 1.001
+    peers = theirs.self_compose(steps).compose(
+        to_dp_accounting(SMALL, discretization=grid).self_compose(rounds)
+    )
+    assert bounds.lower <= peers.get_epsilon_for_delta(delta) <= bounds.upper * 1.001
+    both = Accountant().compose(SMALL, rounds).compose(from_dp_accounting(theirs, REPLACE), steps)
+    assert bounds.lower <= both.get_epsilon(delta) <= bounds.upper * 1.001
+
+
+@pytest.mark.parametrize("block", BLOCKS, ids=[str(i) for i in range(len(BLOCKS))])
+def test_docs_blocks_run(block: str) -> None:
+    """The code of docs/interop.md, with the numbers it quotes."""
+    exec(block, {})
+
+
+def test_docs_have_the_ten_lines() -> None:
+    """The first block is short: what a user of the peer adds."""
+    assert len([line for line in BLOCKS[0].splitlines() if line.strip()]) <= 10
+
+
+# --- the package is optional ------------------------------------------------------------------
+
+
+def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without dp_accounting the import says what to install."""
+    monkeypatch.setitem(sys.modules, "dp_accounting", None)
+    with pytest.raises(ImportError, match=r"pld-shuffle\[interop\]"):
+        importlib.reload(bridge)
+    assert "interop = [" in (ROOT / "pyproject.toml").read_text("utf-8")
+
+
+def test_nothing_else_imports_it() -> None:
+    """The package, its accountant and imported pairs do without."""
+    code = (
+        "import sys, pld_shuffle.accountant, pld_shuffle.interop.imported, pld_shuffle.poisson;"
+        "assert not {'dp_accounting', 'attr'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)
