@@ -207,7 +207,9 @@ class CrowdPair:
         # than by itself near t = 1 if theta is near 1. Few coins get there, at ten deviations.
         x = self.theta * min(1.0, 10.0 / math.sqrt(self.mean_crowd))
         steep = relative / max(1.0 - x, self.gap)
-        cuts = _normal_cuts(resolution.bias_width / steep, -resolution.pull * relative, reach)
+        cuts = np.empty(0)
+        if steep > 0.0:  # otherwise everybody without a coin label has a neutral one
+            cuts = _normal_cuts(resolution.bias_width / steep, -resolution.pull * relative, reach)
         atoms = 1.0 + reach * math.sqrt(self.mean_crowd)  # per component
         every = starts.size * (window + 4.0) * atoms <= KEEP_EVERY or cuts.size + 1 >= window
         room = starts.size * (math.ceil(window) + 6 if every else cuts.size + 3)

@@ -20,7 +20,15 @@ import oracles as o
 import pytest
 from mpmath import mpf
 
-from pld_shuffle import Accountant, Bounds, ShuffledLDP, ShuffledRR, Side, Subsampled
+from pld_shuffle import (
+    Accountant,
+    Bounds,
+    ShuffledLDP,
+    ShuffledRandomizer,
+    ShuffledRR,
+    Side,
+    Subsampled,
+)
 from pld_shuffle.composition import AccuracyWarning
 
 RTOL = 1e-3
@@ -28,7 +36,7 @@ TIGHT_ABOVE = 1e-100  # rtol is promised where the upper bound is at least this
 INPUT_ROUNDING = mpf(10) ** -13  # gamma, rates and e^eps0 are rounded on the way in
 NOT_TIGHT: frozenset[str] = frozenset()
 
-Mechanism = ShuffledLDP | ShuffledRR | Subsampled
+Mechanism = ShuffledLDP | ShuffledRandomizer | ShuffledRR | Subsampled
 
 
 class Case(NamedTuple):
@@ -45,6 +53,10 @@ def exact_atoms(mechanism: Mechanism) -> o.Atoms:
     if isinstance(mechanism, ShuffledLDP):
         pair = o.clones if mechanism.analysis == "clones" else o.stronger_clones
         return pair(mechanism.n, o.exp_of(mechanism.eps0))
+    if isinstance(mechanism, ShuffledRandomizer):
+        p = o.exp_of(mechanism.eps0) if mechanism.p is None else mpf(mechanism.p)
+        q = p if mechanism.q is None else mpf(mechanism.q)
+        return o.reduction(mechanism.n, p, min(mpf(mechanism.tv), (p - 1) / (p + 1), q - 1), q)
     gamma = mpf(mechanism.gamma)
     if mechanism.adversary == "weak":
         return o.weak(mechanism.n, mechanism.k, gamma)
@@ -82,6 +94,14 @@ CASES: dict[str, Case] = {
     "ldp n=20, 3 rounds": Case([(ldp(20, 6.0), 3)], FEW),
     "clones n=20, 3 rounds": Case([(ldp(20, 1.5, "clones"), 3)], FEW),
     "ldp n=130": Case([(ldp(130, 0.125), 1)]),
+    "reduction n=1, 6 rounds": Case([(ShuffledRandomizer(1, eps0=1.0, tv=0.25), 6)]),
+    "reduction n=3, 4 rounds": Case([(ShuffledRandomizer(3, eps0=2.0, tv=0.5), 4)]),
+    "reduction n=12": Case([(ShuffledRandomizer(12, eps0=1.5, tv=0.125), 1)]),
+    "reduction n=5, 2 rounds, p and q": Case([(ShuffledRandomizer(5, p=3.0, q=1.75, tv=0.25), 2)]),
+    "reduction n=4, q = 1 + tv": Case([(ShuffledRandomizer(4, p=4.0, q=1.25, tv=0.5), 3)]),
+    "subsampled reduction n=3, 3 rounds": Case(
+        [(Subsampled(ShuffledRandomizer(3, eps0=2.0, tv=0.5), rate=0.25), 3)], FEW
+    ),
     "weak n=1, 6 rounds": Case([(rr(1, 4, 0.25, "weak"), 6)]),
     "weak n=2, 5 rounds": Case([(rr(2, 3, 0.5, "weak"), 5)]),
     "weak n=3, 4 rounds": Case([(rr(3, 4, 0.25, "weak"), 4)]),

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pld_shuffle.mechanisms import ShuffledLDP, ShuffledRR, Subsampled
+from pld_shuffle.mechanisms import ShuffledLDP, ShuffledRandomizer, ShuffledRR, Subsampled
 from pld_shuffle.trainlog import (
     FieldError,
     LogError,
@@ -43,6 +43,18 @@ def test_the_log_of_the_readme():
     ]
     assert log.notes == ()
     assert log.total_rounds == 2
+
+
+def test_randomizers_of_known_total_variation():
+    text = (
+        "mechanism,n,eps0,tv,p,q,population\n"
+        "randomizer,100,1.5,0.4,,,\n"
+        "randomizer,200,,0.25,3,2.5,4000\n"
+    )
+    assert rounds_of(text) == [
+        (ShuffledRandomizer(100, eps0=1.5, tv=0.4), 1),
+        (Subsampled(ShuffledRandomizer(200, p=3.0, q=2.5, tv=0.25), population=4000), 1),
+    ]
 
 
 def test_every_column():
@@ -254,6 +266,23 @@ def test_numbers():
     for text in ("", "-", ".", "e5", "0x10", "1e", "1 2", "infinity"):
         with pytest.raises(FieldError, match="expected a number"):
             number_from_text("delta", text)
+
+
+@pytest.mark.parametrize(
+    ("fields", "blamed"),
+    [
+        ({"n": "10", "eps0": "1"}, "tv"),
+        ({"n": "10", "tv": "0.5"}, "eps0"),
+        ({"n": "10", "tv": "0.5", "p": "2"}, "eps0"),
+        ({"n": "10", "tv": "0.5", "eps0": "1", "p": "2", "q": "2"}, "eps0"),
+        ({"n": "10", "tv": "1.5", "eps0": "1"}, "tv"),
+        ({"n": "10", "tv": "0.5", "eps0": "1", "k": "4"}, "k"),
+    ],
+)
+def test_randomizer_fields_say_which_one_is_wrong(fields, blamed):
+    with pytest.raises(FieldError) as caught:
+        mechanism_from_fields({"mechanism": "randomizer", **fields})
+    assert caught.value.field == blamed
 
 
 def test_fields_say_which_one_is_wrong():
