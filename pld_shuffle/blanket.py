@@ -160,8 +160,8 @@ def gaussian_groups(
     positive terms, of truncation error below 1e-17 relative because no exponent varies by more than 1 in a
     cell (Bernstein ellipse of parameter 8; docs/theory.md, section 8). Beyond the point that the first law
     passes with probability `missed` (in (0, 0.1)) the upper law has no blanket and an infinite loss, the
-    lower one a single merged group. Choose missed well under the smallest delta of interest, but not 1e-100: the
-    farthest ratios are what costs time.
+    lower one a single merged group. Choose missed well under the smallest delta of interest, but not
+    1e-100: the farthest ratios are what costs time.
 
     Cell ends: quantiles of N(-1, 3 sigma^2), which add least variance, together with equal steps. Relative
     rounding error of every mass below 1e-12 (pass it as mass_error). Raises ValueError where masses

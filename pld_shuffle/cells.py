@@ -2,8 +2,8 @@
 
 Subsampling, fixed-size random cohorts and substitution (Zhu-Dong-Wang 2022, Prop. 30, both halves in one
 pair; docs/theory.md, section 5): with x = theta t > 0 the atom has masses (1 + (2q-1) x, 1 - x) times the
-coin's weight, its mirror image has them swapped, and all remaining mass is at loss 0. q = 1 is the plain pair, so
-there is one kernel. The largest finite loss is log1p(2 q theta / (1 - theta)).
+coin's weight, its mirror image has them swapped, and all remaining mass is at loss 0. q = 1 is the plain
+pair, so there is one kernel. The largest finite loss is log1p(2 q theta / (1 - theta)).
 
 The atoms of one cell of the lattice are summed first (they lie between the same two lattice points, so
 splitting the sum is the sum of the splits, and merging them is a merge).

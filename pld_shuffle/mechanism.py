@@ -130,6 +130,51 @@ class Mechanism(ABC):
         )
 
 
+class Wrapper(Mechanism):
+    """A mechanism that leaves the forming of laws to another one, its `core`."""
+
+    @property
+    @abstractmethod
+    def core(self) -> Mechanism: ...
+
+    @property
+    def max_loss(self) -> float:
+        return self.core.max_loss
+
+    @property
+    def max_loss_below(self) -> float:
+        return self.core.max_loss_below
+
+    @property
+    def loss_scale(self) -> float:
+        return self.core.loss_scale
+
+    @property
+    def users(self) -> int | None:
+        return self.core.users
+
+    @property
+    def relation(self) -> str:
+        return self.core.relation
+
+    @property
+    def symmetric(self) -> bool:
+        return self.core.symmetric
+
+    def form(
+        self, *, step: float, side: Side, resolution: Resolution, reach: float = math.inf
+    ) -> PLD:
+        return self.core.form(step=step, side=side, resolution=resolution, reach=reach)
+
+    def both(
+        self, *, step: float, resolution: Resolution, reach: float = math.inf
+    ) -> tuple[PLD, PLD]:
+        return self.core.both(step=step, resolution=resolution, reach=reach)
+
+    def assumptions(self) -> dict[str, str]:
+        return self.core.assumptions()
+
+
 class CrowdMechanism(Mechanism):
     """A mechanism whose pair is a `CrowdPair`, possibly on a random cohort."""
 
@@ -307,6 +352,10 @@ class _ProfileOnCohort(ProfileMechanism):
     def loss_scale(self) -> float:
         scale = min(self.whole.loss_scale, 700.0)
         return min(_amplified(self.sampling_rate, scale), self.max_loss)
+
+    @property
+    def users(self) -> int | None:
+        return self.whole.users
 
     def assumptions(self) -> dict[str, str]:
         return self.whole.assumptions()

@@ -14,10 +14,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from .bracket import Side
-from .crowd import CrowdPair, Resolution
-from .mechanism import CrowdMechanism, Mechanism, ProfileMechanism, as_mechanism
-from .pld import PLD
+from .crowd import CrowdPair
+from .mechanism import CrowdMechanism, Mechanism, ProfileMechanism, Wrapper, as_mechanism
 from .validation import choice, positive_float, positive_int, real, unit_interval
 
 SMALLEST_EPS0, LARGEST_EPS0 = 1e-9, 700.0
@@ -297,7 +295,7 @@ class ShuffledRandomizer(CrowdMechanism):
 
 
 @dataclass(frozen=True, init=False)
-class Subsampled(Mechanism):
+class Subsampled(Wrapper):
     """A mechanism run on a uniformly random cohort of fixed size, hidden from the adversary.
 
     Parameters
@@ -348,32 +346,6 @@ class Subsampled(Mechanism):
     @cached_property
     def core(self) -> Mechanism:  # type: ignore[override]
         return self.mechanism.core.on_cohort(self.rate)
-
-    @property
-    def max_loss(self) -> float:
-        return self.core.max_loss
-
-    @property
-    def max_loss_below(self) -> float:
-        return self.core.max_loss_below
-
-    @property
-    def loss_scale(self) -> float:
-        return self.core.loss_scale
-
-    @property
-    def users(self) -> int | None:
-        return self.mechanism.users
-
-    def form(
-        self, *, step: float, side: Side, resolution: Resolution, reach: float = math.inf
-    ) -> PLD:
-        return self.core.form(step=step, side=side, resolution=resolution, reach=reach)
-
-    def both(
-        self, *, step: float, resolution: Resolution, reach: float = math.inf
-    ) -> tuple[PLD, PLD]:
-        return self.core.both(step=step, resolution=resolution, reach=reach)
 
     def arguments(self) -> dict[str, Any]:
         if self.population is None:

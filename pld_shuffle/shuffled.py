@@ -29,10 +29,8 @@ from numpy.typing import NDArray
 
 from . import blanket
 from .bracket import Bounds, Side
-from .crowd import Resolution
-from .mechanism import Mechanism, ProfileMechanism
+from .mechanism import Mechanism, ProfileMechanism, Wrapper
 from .mechanisms import ShuffledLDP, ShuffledRandomizer, ShuffledRR
-from .pld import PLD
 from .profile import Dots, dot_rtol, dots
 from .randomizers import (
     BinaryRandomizedResponse,
@@ -261,7 +259,7 @@ class AttackBounds(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Shuffled(Mechanism):
+class Shuffled(Wrapper):
     """n users shuffle reports of a named randomizer, with the tightest proven analysis.
 
     Parameters
@@ -362,35 +360,6 @@ class Shuffled(Mechanism):
         growth = np.expm1([2.0 * min(max(a.loss_scale for a in attacks), 100.0)])
         strengths = [float(attack.profile(growth).lower[0]) for attack in attacks]
         return attacks[int(np.argmax(strengths))]
-
-    @property
-    def max_loss(self) -> float:
-        return self.core.max_loss
-
-    @property
-    def max_loss_below(self) -> float:
-        return self.core.max_loss_below
-
-    @property
-    def loss_scale(self) -> float:
-        return self.core.loss_scale
-
-    @property
-    def users(self) -> int | None:
-        return self.n
-
-    def form(
-        self, *, step: float, side: Side, resolution: Resolution, reach: float = math.inf
-    ) -> PLD:
-        return self.core.form(step=step, side=side, resolution=resolution, reach=reach)
-
-    def both(
-        self, *, step: float, resolution: Resolution, reach: float = math.inf
-    ) -> tuple[PLD, PLD]:
-        return self.core.both(step=step, resolution=resolution, reach=reach)
-
-    def assumptions(self) -> dict[str, str]:
-        return self.core.assumptions()
 
 
 def _pairs_of_inputs(randomizer: LocalRandomizer, tail: float) -> tuple[dict[Side, Groups], ...]:

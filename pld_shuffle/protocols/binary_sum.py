@@ -10,18 +10,17 @@ Privacy: `ShuffledRR` with k = 2, weak adversary. The paper's section 4.2 is `fr
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ..mechanisms import ShuffledRR
 from ..randomizers import BinaryRandomizedResponse, KRandomizedResponse
 from ..randomizers.base import IntArray
-from ..randomizers.border import integer_array, integer_in, open_unit
+from ..randomizers.border import integer_array, open_unit
 from .expected_error import ExpectedError, bernstein_radius
-from .messages import one_per_user, received, shuffled
-from .protocol import OneMechanism, checked_fraction, honest_users
+from .messages import one_per_user, received
+from .protocol import OneMechanism, honest_users
 from .randomized_response import calibrated_gamma
 
 
@@ -39,9 +38,7 @@ class BinarySum(OneMechanism):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "gamma", open_unit("gamma", self.gamma))
-        object.__setattr__(self, "n", integer_in("n", self.n, 1))
-        fraction = checked_fraction(self.n, self.honest_fraction)
-        object.__setattr__(self, "honest_fraction", fraction)
+        self._check_users()
 
     @classmethod
     def from_budget(
@@ -63,7 +60,7 @@ class BinarySum(OneMechanism):
             epsilon=epsilon,
             delta=delta,
             rounds=rounds,
-            honest=honest_users(integer_in("n", n, 1), checked_fraction(n, honest_fraction)),
+            honest=honest_users(n, honest_fraction),
         )
 
     @classmethod
@@ -76,7 +73,7 @@ class BinarySum(OneMechanism):
         """
         from ..bounds.cheu2019 import cheu_eps0
 
-        honest = honest_users(integer_in("n", n, 1), checked_fraction(n, honest_fraction))
+        honest = honest_users(n, honest_fraction)
         eps0 = cheu_eps0(epsilon=epsilon, delta=delta, n=honest)
         gamma = BinaryRandomizedResponse(eps0).gamma
         return cls(gamma=gamma, n=n, honest_fraction=honest_fraction)
@@ -95,10 +92,6 @@ class BinarySum(OneMechanism):
         """One bit per user; `values` has shape (n,), integers 0 or 1."""
         one_per_user(integer_array("values", values, 2), self.n)
         return self.randomizer.sample(values, rng)
-
-    def shuffle(self, messages: ArrayLike, rng: np.random.Generator) -> NDArray[Any]:
-        """The messages in uniformly random order."""
-        return shuffled(messages, rng)
 
     def analyze(self, messages: ArrayLike) -> float:
         """Unbiased estimate of the number of ones, from the n messages in any order."""

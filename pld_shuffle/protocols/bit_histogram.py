@@ -37,7 +37,6 @@ from ..randomizers.border import (
     bit_array,
     generator,
     integer_array,
-    integer_in,
     positive_finite,
 )
 from ..validation import positive_int
@@ -45,7 +44,7 @@ from .budget import calibrated
 from .expected_error import ExpectedError
 from .histogram import HistogramEstimate
 from .messages import one_per_user
-from .protocol import OneMechanism, checked_fraction, honest_users
+from .protocol import OneMechanism, honest_users
 
 VARIANTS: tuple[Literal["symmetric", "optimised"], ...] = ("symmetric", "optimised")
 
@@ -73,9 +72,7 @@ class BitHistogram(OneMechanism):
             )
         if isinstance(self.randomizer, RAPPOR) and self.randomizer.bits is not None:
             raise ValueError(f"randomizer must have one-hot filters, got {self.randomizer!r}")
-        object.__setattr__(self, "n", integer_in("n", self.n, 1))
-        fraction = checked_fraction(self.n, self.honest_fraction)
-        object.__setattr__(self, "honest_fraction", fraction)
+        self._check_users()
 
     @classmethod
     def from_budget(
@@ -105,7 +102,7 @@ class BitHistogram(OneMechanism):
                 ),
                 key=lambda protocol: protocol.expected_error().exact,
             )  # fmt: skip
-        honest = honest_users(integer_in("n", n, 1), checked_fraction(n, honest_fraction))
+        honest = honest_users(n, honest_fraction)
         safe = _local_share(epsilon, rounds)
         return calibrated(
             lambda eps0: cls(
@@ -177,7 +174,7 @@ class BitHistogram(OneMechanism):
         """
         from ..bounds.feldman2023 import feldman2023_eps0
 
-        honest = honest_users(integer_in("n", n, 1), checked_fraction(n, honest_fraction))
+        honest = honest_users(n, honest_fraction)
         eps0 = feldman2023_eps0(epsilon=epsilon, delta=delta, n=honest)
         randomizer = UnaryEncoding(k=k, eps0=eps0, variant=variant)
         return cls(randomizer=randomizer, n=n, honest_fraction=honest_fraction)

@@ -28,8 +28,8 @@ from ..randomizers import KRandomizedResponse
 from ..randomizers.base import FloatArray, IntArray
 from ..randomizers.border import integer_array, integer_in, open_unit
 from .expected_error import ExpectedError, bernstein_radius
-from .messages import one_per_user, received, shuffled
-from .protocol import OneMechanism, checked_fraction, honest_users
+from .messages import one_per_user, received
+from .protocol import OneMechanism, honest_users
 from .randomized_response import calibrated_gamma
 
 
@@ -64,9 +64,7 @@ class PrivateHistogram(OneMechanism):
     def __post_init__(self) -> None:
         object.__setattr__(self, "k", integer_in("k", self.k, 2))
         object.__setattr__(self, "gamma", open_unit("gamma", self.gamma))
-        object.__setattr__(self, "n", integer_in("n", self.n, 1))
-        fraction = checked_fraction(self.n, self.honest_fraction)
-        object.__setattr__(self, "honest_fraction", fraction)
+        self._check_users()
 
     @classmethod
     def from_budget(
@@ -90,7 +88,7 @@ class PrivateHistogram(OneMechanism):
             epsilon=epsilon,
             delta=delta,
             rounds=rounds,
-            honest=honest_users(integer_in("n", n, 1), checked_fraction(n, honest_fraction)),
+            honest=honest_users(n, honest_fraction),
         )
 
     @classmethod
@@ -103,7 +101,7 @@ class PrivateHistogram(OneMechanism):
         """
         from ..bounds.balle2019 import balle_rr_gamma
 
-        honest = honest_users(integer_in("n", n, 1), checked_fraction(n, honest_fraction))
+        honest = honest_users(n, honest_fraction)
         gamma = balle_rr_gamma(epsilon=epsilon, delta=delta, n=honest, k=k)
         return cls(k=k, gamma=gamma, n=n, honest_fraction=honest_fraction)
 
@@ -131,10 +129,6 @@ class PrivateHistogram(OneMechanism):
         """One message per user; `values` has shape (n,), integers in 0 ... k-1."""
         one_per_user(integer_array("values", values, self.k), self.n)
         return self.randomizer.sample(values, rng)
-
-    def shuffle(self, messages: ArrayLike, rng: np.random.Generator) -> NDArray[Any]:
-        """The messages in uniformly random order."""
-        return shuffled(messages, rng)
 
     def analyze(self, messages: ArrayLike) -> HistogramEstimate:
         """Counts and standard errors from the n messages, in any order."""

@@ -14,9 +14,14 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..randomizers.border import integer_in
 from ..validation import positive_int, unit_interval
+from .messages import shuffled
 
 if TYPE_CHECKING:
     from ..accountant import Accountant
@@ -33,6 +38,16 @@ class Protocol(ABC):
     def honest(self) -> int:
         """Number of users whose noise is counted on, floor(honest_fraction n)."""
         return honest_users(self.n, self.honest_fraction)
+
+    def _check_users(self) -> None:
+        """Check and convert `n` and `honest_fraction`; for a frozen dataclass's __post_init__."""
+        honest_users(self.n, self.honest_fraction)
+        object.__setattr__(self, "n", int(self.n))
+        object.__setattr__(self, "honest_fraction", float(self.honest_fraction))
+
+    def shuffle(self, messages: ArrayLike, rng: np.random.Generator) -> NDArray[Any]:
+        """All messages, of all users together, in uniformly random order."""
+        return shuffled(messages, rng)
 
     @abstractmethod
     def ledger(self, rounds: int = 1) -> tuple[tuple[Mechanism, int], ...]:
@@ -61,20 +76,15 @@ class OneMechanism(Protocol):
         return ((self.mechanism, positive_int("rounds", rounds)),)
 
 
-def honest_users(n: int, fraction: float) -> int:
-    """floor(fraction n); ValueError if nobody is left.
+def honest_users(n: object, honest_fraction: object) -> int:
+    """floor(honest_fraction n); ValueError or TypeError for bad ones, or if nobody is left.
 
     The fraction is read as the decimal number it prints as: 0.29 of 100 users are 29, although the
     double next to 0.29 is a little below it.
     """
-    honest = math.floor(Fraction(repr(fraction)) * n)
+    users = integer_in("n", n, 1)
+    fraction = unit_interval("honest_fraction", honest_fraction)
+    honest = math.floor(Fraction(repr(fraction)) * users)
     if not honest >= 1:
-        raise ValueError(f"honest_fraction={fraction!r} leaves no honest user of n={n!r}")
+        raise ValueError(f"honest_fraction={fraction!r} leaves no honest user of n={users!r}")
     return honest
-
-
-def checked_fraction(n: int, fraction: object) -> float:
-    """`fraction` as a float in (0, 1] that leaves at least one honest user of n."""
-    number = unit_interval("honest_fraction", fraction)
-    honest_users(n, number)
-    return number

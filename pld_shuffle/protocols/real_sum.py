@@ -26,18 +26,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ..mechanisms import ShuffledRR
 from ..randomizers import KRandomizedResponse
 from ..randomizers.base import FloatArray, IntArray
 from ..randomizers.border import generator, integer_in, open_unit, positive_finite, unit_array
 from .expected_error import ExpectedError, bernstein_radius
-from .messages import one_per_user, received, shuffled
-from .protocol import OneMechanism, checked_fraction, honest_users
+from .messages import one_per_user, received
+from .protocol import OneMechanism, honest_users
 from .randomized_response import calibrated_gamma
 
 
@@ -58,9 +57,7 @@ class RealSum(OneMechanism):
     def __post_init__(self) -> None:
         object.__setattr__(self, "k", integer_in("k", self.k, 1))
         object.__setattr__(self, "gamma", open_unit("gamma", self.gamma))
-        object.__setattr__(self, "n", integer_in("n", self.n, 1))
-        fraction = checked_fraction(self.n, self.honest_fraction)
-        object.__setattr__(self, "honest_fraction", fraction)
+        self._check_users()
 
     @classmethod
     def from_blankets(cls, *, c: float, n: int) -> RealSum:
@@ -94,7 +91,7 @@ class RealSum(OneMechanism):
         to ten of them. Raises TypeError or ValueError for bad arguments.
         """
         users = integer_in("n", n, 1)
-        honest = honest_users(users, checked_fraction(users, honest_fraction))
+        honest = honest_users(users, honest_fraction)
 
         def at(cells: int) -> RealSum:
             return calibrated_gamma(
@@ -129,7 +126,7 @@ class RealSum(OneMechanism):
         from ..bounds.balle2019 import balle_rr_gamma
 
         users = integer_in("n", n, 1)
-        honest = honest_users(users, checked_fraction(users, honest_fraction))
+        honest = honest_users(users, honest_fraction)
         # Theorem 1 asks for a gamma proportional to the number of values, here k+1.
         per_value = balle_rr_gamma(epsilon=epsilon, delta=delta, n=honest, k=2) / 2
         k = max(1, round(per_value ** (-1 / 3)))
@@ -152,10 +149,6 @@ class RealSum(OneMechanism):
         cells = np.floor(scaled)
         up = generator(rng).random(self.n) < scaled - cells
         return self.randomizer.sample(cells.astype(np.int64) + up, rng)
-
-    def shuffle(self, messages: ArrayLike, rng: np.random.Generator) -> NDArray[Any]:
-        """The messages in uniformly random order."""
-        return shuffled(messages, rng)
 
     def analyze(self, messages: ArrayLike) -> float:
         """Unbiased estimate of the sum, from the n messages in any order."""

@@ -29,10 +29,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ..mechanisms import ShuffledRR
 from ..randomizers import BinaryRandomizedResponse, KRandomizedResponse
@@ -46,8 +46,8 @@ from ..randomizers.border import (
 )
 from ..validation import positive_int
 from .expected_error import ExpectedError
-from .messages import one_per_user, received, shuffled
-from .protocol import Protocol, checked_fraction, honest_users
+from .messages import one_per_user, received
+from .protocol import Protocol, honest_users
 from .randomized_response import calibrated_gamma
 
 if TYPE_CHECKING:
@@ -71,9 +71,7 @@ class UnarySum(Protocol):
     def __post_init__(self) -> None:
         object.__setattr__(self, "bits", integer_in("bits", self.bits, 1))
         object.__setattr__(self, "gamma", open_unit("gamma", self.gamma))
-        object.__setattr__(self, "n", integer_in("n", self.n, 1))
-        fraction = checked_fraction(self.n, self.honest_fraction)
-        object.__setattr__(self, "honest_fraction", fraction)
+        self._check_users()
 
     @classmethod
     def from_budget(
@@ -99,7 +97,7 @@ class UnarySum(Protocol):
             epsilon=epsilon,
             delta=delta,
             rounds=rounds,
-            honest=honest_users(users, checked_fraction(users, honest_fraction)),
+            honest=honest_users(users, honest_fraction),
             messages=length,
         )
 
@@ -127,7 +125,7 @@ class UnarySum(Protocol):
 
         users = integer_in("n", n, 1)
         length = _root(users) if bits is None else integer_in("bits", bits, 1)
-        honest = honest_users(users, checked_fraction(users, honest_fraction))
+        honest = honest_users(users, honest_fraction)
         target = positive_finite("epsilon", epsilon)
         share = open_unit("delta", delta) / 2 * (1 - 1e-9)
 
@@ -167,10 +165,6 @@ class UnarySum(Protocol):
         ones = cells + (generator(rng).random(self.n) < scaled - cells)
         unary = (np.arange(self.bits) < ones[:, np.newaxis]).astype(np.int64)
         return self.randomizer.sample(unary, rng)
-
-    def shuffle(self, messages: ArrayLike, rng: np.random.Generator) -> NDArray[Any]:
-        """All n bits messages, of all users together, in uniformly random order."""
-        return shuffled(messages, rng)
 
     def analyze(self, messages: ArrayLike) -> float:
         """Unbiased estimate of the sum, from all messages in any order."""

@@ -14,10 +14,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.stats import binom
 
 from ..bounds.domain import OutOfRange
@@ -28,8 +28,8 @@ from .binomial_shift import BinomialExchange, BinomialShift
 from .budget import calibrated
 from .expected_error import ExpectedError
 from .histogram import HistogramEstimate
-from .messages import one_per_user, received, shuffled
-from .protocol import OneMechanism, Protocol, checked_fraction, honest_users
+from .messages import one_per_user, received
+from .protocol import OneMechanism, Protocol, honest_users
 
 P = TypeVar("P", bound=Protocol)
 
@@ -51,9 +51,7 @@ class ZeroSum(OneMechanism):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "rate", open_unit("rate", self.rate))
-        object.__setattr__(self, "n", integer_in("n", self.n, 1))
-        fraction = checked_fraction(self.n, self.honest_fraction)
-        object.__setattr__(self, "honest_fraction", fraction)
+        self._check_users()
 
     @classmethod
     def from_budget(
@@ -74,7 +72,7 @@ class ZeroSum(OneMechanism):
             epsilon=epsilon,
             delta=delta,
             rounds=rounds,
-            honest=honest_users(integer_in("n", n, 1), checked_fraction(n, honest_fraction)),
+            honest=honest_users(n, honest_fraction),
         )
 
     @classmethod
@@ -82,7 +80,7 @@ class ZeroSum(OneMechanism):
         cls, epsilon: float, delta: float, n: int, *, honest_fraction: float = 1.0
     ) -> ZeroSum:
         """r = 1 - 50 log(2/delta)/(epsilon^2 n), one round; see `theorem_rate`."""
-        honest = honest_users(integer_in("n", n, 1), checked_fraction(n, honest_fraction))
+        honest = honest_users(n, honest_fraction)
         rate = theorem_rate(epsilon=epsilon, delta=delta, honest=honest)
         return cls(rate=rate, n=n, honest_fraction=honest_fraction)
 
@@ -96,10 +94,6 @@ class ZeroSum(OneMechanism):
         bits = one_per_user(integer_array("values", values, 2), self.n)
         noise = generator(rng).random(self.n) < self.rate
         return np.stack([bits, noise.astype(np.int64)], axis=1)
-
-    def shuffle(self, messages: ArrayLike, rng: np.random.Generator) -> NDArray[Any]:
-        """All 2 n messages, of all users together, in uniformly random order."""
-        return shuffled(messages, rng)
 
     def analyze(self, messages: ArrayLike) -> float:
         """Number of ones minus n r, or 0 if at most n ones arrived; from all 2 n messages."""
@@ -134,9 +128,7 @@ class ZeroSumHistogram(OneMechanism):
     def __post_init__(self) -> None:
         object.__setattr__(self, "k", integer_in("k", self.k, 2))
         object.__setattr__(self, "rate", open_unit("rate", self.rate))
-        object.__setattr__(self, "n", integer_in("n", self.n, 1))
-        fraction = checked_fraction(self.n, self.honest_fraction)
-        object.__setattr__(self, "honest_fraction", fraction)
+        self._check_users()
 
     @classmethod
     def from_budget(
@@ -158,7 +150,7 @@ class ZeroSumHistogram(OneMechanism):
             epsilon=epsilon,
             delta=delta,
             rounds=rounds,
-            honest=honest_users(integer_in("n", n, 1), checked_fraction(n, honest_fraction)),
+            honest=honest_users(n, honest_fraction),
         )
 
     @classmethod
@@ -166,7 +158,7 @@ class ZeroSumHistogram(OneMechanism):
         cls, epsilon: float, delta: float, n: int, *, k: int, honest_fraction: float = 1.0
     ) -> ZeroSumHistogram:
         """r of ZSUM at (epsilon/2, delta/2), one round: two bins change (Cheu 2022, Theorem 12)."""
-        honest = honest_users(integer_in("n", n, 1), checked_fraction(n, honest_fraction))
+        honest = honest_users(n, honest_fraction)
         half, share = positive_finite("epsilon", epsilon) / 2, open_unit("delta", delta) / 2
         rate = theorem_rate(epsilon=half, delta=share, honest=honest)
         return cls(k=k, rate=rate, n=n, honest_fraction=honest_fraction)
@@ -183,10 +175,6 @@ class ZeroSumHistogram(OneMechanism):
         own = (numbers[:, np.newaxis] == bins).astype(np.int64)
         noise = (generator(rng).random((self.n, self.k)) < self.rate).astype(np.int64)
         return np.stack([2 * bins + own, 2 * bins + noise], axis=2)
-
-    def shuffle(self, messages: ArrayLike, rng: np.random.Generator) -> NDArray[Any]:
-        """All 2 k n messages, of all users together, in uniformly random order."""
-        return shuffled(messages, rng)
 
     def analyze(self, messages: ArrayLike) -> HistogramEstimate:
         """Counts, and root mean squared errors as if they were true, from all 2 k n messages in any order."""
