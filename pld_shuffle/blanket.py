@@ -189,7 +189,9 @@ def gaussian_groups(
     graded = spread * ndtri(np.linspace(low, high, count + 1)[1:-1]) - 1.0
     even = np.linspace(start, 0.5, steps + 1)
     ends = np.union1d(even, graded[(graded > start) & (graded < 0.5)])
-    ends = ends[np.append(np.diff(ends) > 1e-6 * longest, True)]
+    kept = np.append(np.diff(ends) > 1e-6 * longest, True)
+    kept[0] = True  # nothing between `start` and the first cell may be lost
+    ends = ends[kept]
     nodes, weights = np.polynomial.legendre.leggauss(LEGENDRE)
     half = 0.5 * np.diff(ends)[:, None]
     y = ends[:-1, None] + half * (1.0 + nodes)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -280,12 +280,15 @@ class ProfileMechanism(Mechanism):
         if resolution.profile_width > 0.0:
             width, centre = max(step, resolution.profile_width), math.sqrt(resolution.pull)
         forward, backward = self.dots(width, resolution.missed, centre)
+        # An atom at the largest loss is used as a slope there; where that loss is rounded, it lies lower.
+        wrong = self.max_loss - self.max_loss_below if self.top_mass > 0.0 else 0.0
+        found = [atoms(forward, backward, side) for side in sides]
         return [
             placed(
-                atoms(forward, backward, side), step=step, side=side, reach=reach,
+                replace(one, slack=one.slack + wrong), step=step, side=side, reach=reach,
                 max_loss=self.max_loss,
             )
-            for side in sides
+            for side, one in zip(sides, found, strict=True)
         ]  # fmt: skip
 
     def on_cohort(self, rate: float) -> Mechanism:
@@ -347,6 +350,10 @@ class _ProfileOnCohort(ProfileMechanism):
     @property
     def max_loss(self) -> float:
         return _amplified(self.sampling_rate, self.whole.max_loss)
+
+    @property
+    def max_loss_below(self) -> float:
+        return _amplified(self.sampling_rate, self.whole.max_loss_below) * (1.0 - 4e-15)
 
     @property
     def loss_scale(self) -> float:

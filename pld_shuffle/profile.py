@@ -144,7 +144,10 @@ def _points(known: Dots, values: Array) -> _Points:
 
 def _valleys(known: Dots, reverse: Dots) -> _Points:
     """Vertices of a function below the profile: the dots' lower values, and the valleys between them."""
-    g, low, high = known.growth, known.lower, known.upper
+    g, high = known.growth, known.upper
+    floor = known.infinity
+    # Raised before lines are drawn: vertices between dots must not be raised later.
+    low = np.maximum(known.lower, floor)
     # The dot on the left of 0 is the reversed pair's first one.
     other = float(reverse.growth[1])
     before_g = np.append(-other / (1.0 + other), g[:-1])
@@ -158,18 +161,22 @@ def _valleys(known: Dots, reverse: Dots) -> _Points:
     with np.errstate(divide="ignore", invalid="ignore"):
         where = (np.diff(low) - right * gap) / (left - right)
     inside = (left < right) & (where > 0.0) & (where < gap)
-    # Vertices keep a distance: a little off the crossing, the lower one of the two lines is below both.
-    position = np.where(inside, np.clip(where, CLOSEST * gap, (1.0 - CLOSEST) * gap), 0.5 * gap)
-    cross = np.where(
-        inside,
-        np.minimum(low[:-1] + left * position, low[1:] - right * (gap - position)),
-        # The lines do not cross: one of them lies above the chord between the lower values.
-        np.minimum(low[:-1], low[:-1] + np.diff(low) * position / gap),
-    )
+    # Vertices keep a distance. A crossing close to the dot on its right moves left, where the lower line
+    # is below both. One close to the dot on its left is replaced by that dot, put down to the crossing: the
+    # right line, which falls from before it, is above the rest. So no vertex is below `floor`.
+    near = inside & (where < CLOSEST * gap)
+    start = low.copy()
+    down = low[1:][near] - right[near] * (gap - where)[near]
+    start[:-1][near] = np.minimum(start[:-1][near], down)
+    inside &= ~near
+    position = np.where(inside, np.minimum(where, (1.0 - CLOSEST) * gap), 0.5 * gap)
+    chord = np.minimum(start[:-1], start[:-1] + (low[1:] - start[:-1]) * position / gap)
+    # Where the lines do not cross, one of them lies above the chord between the lower values.
+    lines = np.minimum(low[:-1] + left * position, low[1:] - right * (gap - position))
+    cross = np.where(inside, lines, chord)
     growth = np.concatenate((g, g[:-1] + position))
-    value = np.concatenate((low, cross * (1.0 - 8.0 * _U)))
+    value = np.concatenate((start, cross * (1.0 - 8.0 * _U)))
     # Beyond the last dot: on along the last line, until the value at infinite loss is reached.
-    floor = known.infinity
     if low[-1] > floor:
         if rising[-1] < 0.0:
             growth = np.append(growth, g[-1] + (low[-1] - floor) / -rising[-1])

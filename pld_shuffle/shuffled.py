@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property, partial
 from itertools import permutations, product
 from typing import Any, NamedTuple
@@ -50,6 +50,7 @@ Groups = tuple[Array, Array, Array]
 ANALYSES = ("tightest", "blanket", "reduction", "stronger-clones")
 PROFILE_RTOL = 1e-6  # of every dot; the dots' distance errs by more
 MASS_ERROR = 1e-12  # relative, of the masses that randomizers give
+LOSS_ERROR = 2.1 * MASS_ERROR  # absolute: of the logarithm of a ratio of two
 LAPLACE_CELLS, GAUSSIAN_CELLS = 256, 512  # of a continuous law, in each half
 TAIL = 1e-18  # of Gaussian noise, beyond which a report counts as revealed, where no other is asked for
 MAX_CHOICES = 256  # attacks tried
@@ -74,13 +75,17 @@ class _Grouped(ProfileMechanism):
     @property
     def max_loss(self) -> float:
         """The largest loss of the law on the upper side; inf where that has reports given away."""
-        largest = max(blanket.largest_loss(*pair[Side.UPPER]) for pair in self._pairs)
-        return largest * (1.0 + 1e-12)
+        largest = self._largest_loss
+        return largest * (1.0 + 1e-15) + LOSS_ERROR if largest > 0.0 else 0.0
 
     @property
     def max_loss_below(self) -> float:
-        """Not below the largest loss with an attack's or a finite law's own masses."""
-        return self.max_loss * (1.0 - 4e-12)
+        """Of the same law, rounded downwards."""
+        return max(0.0, self._largest_loss * (1.0 - 1e-15) - LOSS_ERROR)
+
+    @property
+    def _largest_loss(self) -> float:
+        return max(blanket.largest_loss(*pair[Side.UPPER]) for pair in self._pairs)
 
     @cached_property
     def loss_scale(self) -> float:  # type: ignore[override]
@@ -145,6 +150,21 @@ class Blanket(_Grouped):
     def __post_init__(self) -> None:
         object.__setattr__(self, "randomizer", _randomizer(self.randomizer))
         object.__setattr__(self, "n", _users(self.n))
+
+    @property
+    def max_loss(self) -> float:
+        """eps0 itself where that is what the randomizer was given."""
+        return self._given_eps0 or super().max_loss
+
+    @property
+    def max_loss_below(self) -> float:
+        return self._given_eps0 or super().max_loss_below
+
+    @property
+    def _given_eps0(self) -> float:
+        """eps0 if it is a parameter of a pure randomizer, which then attains it; 0 otherwise."""
+        given = any(f.name == "eps0" for f in fields(self.randomizer))  # type: ignore[arg-type]
+        return self.randomizer.eps0 if given and self.randomizer.delta0 == 0.0 else 0.0
 
     @cached_property
     def _pairs(self) -> tuple[dict[Side, Groups], ...]:  # type: ignore[override]

@@ -25,7 +25,8 @@ def code_cells(notebook: Any) -> list[Any]:
 
 
 def test_there_are_notebooks() -> None:
-    assert {"federated", "papers", "quickstart", "theory"} <= {path.stem for path in NOTEBOOKS}
+    expected = {"federated", "papers", "planning", "protocols", "quickstart", "theory"}
+    assert expected <= {path.stem for path in NOTEBOOKS}
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)

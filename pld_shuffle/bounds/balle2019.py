@@ -106,6 +106,7 @@ class GenericBlanket:
     """Any eps0-LDP randomizer (Balle et al. 2019, Lemmas 7 and 9)."""
 
     def blanket(self, *, epsilon: float, eps0: float) -> Blanket:
+        """The data of L at 0 < epsilon < eps0."""
         gamma = math.exp(-eps0)
         # c = g e^eps0 (e^{2 eps}+1) - 2 g^2 e^{eps - 2 eps0} is concave in the unknown g: its
         # maximum on [gamma, 1]
@@ -131,6 +132,7 @@ class RRBlanket:
         count("k", self.k, minimum=2)
 
     def blanket(self, *, epsilon: float, eps0: float) -> Blanket:
+        """The data of L at 0 < epsilon < eps0."""
         odds = math.expm1(eps0)  # e^eps0 - 1
         gamma = self.k / (odds + self.k)
         truth = odds / (odds + self.k)  # 1 - gamma
@@ -149,6 +151,7 @@ class LaplaceBlanket:
     """x + Lap(1/eps0) on [0, 1] (Balle et al. 2019, Lemmas 6.2 and 13)."""
 
     def blanket(self, *, epsilon: float, eps0: float) -> Blanket:
+        """The data of L at 0 < epsilon < eps0."""
         half = math.exp(-eps0 / 2)
         return Blanket(
             gamma=half,
