@@ -41,7 +41,7 @@ RELATIVE_DOWN_TO = 1e-100  # rtol is promised for deltas above this
 MAX_ATTEMPTS = 16
 UNPROMISED_ATTEMPTS = 3  # below that delta, only so much effort is made, and no warning given
 BATCH = 24  # distinct laws multiplied before the step grows
-FEW = 8  # up to so many distinct mechanisms, each gets a lattice of its own
+FEW = 24  # up to so many distinct mechanisms, each gets a lattice of its own
 WAITING_POINTS = 2**23  # of laws formed for both sides, held until the other side needs them
 LEVEL_POINTS = 2**18  # a window of one level
 LEVEL_WORK = 2**21  # window times distinct laws
@@ -346,7 +346,9 @@ class Composition:
         if recent is not None:
             return recent
         sketch = Sketch(self._ledger, max(1e-5 * delta / self._rounds, 1e-300))
-        tilt = sketch.saddle_of_delta(math.log(delta))
+        # With more mass at infinite loss than delta, epsilon is infinite and there is no saddle point.
+        lost = sketch.infinity > 1.001 * delta
+        tilt = 0.0 if lost else sketch.saddle_of_delta(math.log(delta))
         return self._refined(question, sketch, tilt, math.log(delta))
 
     def _below_limit(self) -> float:
