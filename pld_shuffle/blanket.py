@@ -43,7 +43,7 @@ Array = NDArray[np.float64]
 MAX_N = 10**13
 LEGENDRE = 12  # nodes of a Gauss-Legendre sum
 LARGEST_EXPONENT = 650.0
-FULL = 2.0**-50  # a blanket mass this near to 1, per group, is taken for 1
+FULL = 2.0**-50  # rounding of a sum of masses, per group
 
 
 def profile(
@@ -55,19 +55,20 @@ def profile(
     *,
     rtol: float = 1e-6,
     mass_error: float = 0.0,
+    law: bool = False,
 ) -> Bounds:
     """Bounds on delta(eps) of the blanket adversary; see the module.
 
     Parameters
     ----------
     first, second, blanket : masses of the groups of reports under the target's two inputs and under the
-        blanket, shape (groups,); at least 0. first, second sum to about 1, blanket to gamma <= 1. A blanket
-        within groups * 2^-50 of 1 is taken for a law.
+        blanket, shape (groups,); at least 0. first, second sum to about 1, blanket to gamma <= 1.
     n : users whose reports are shuffled together, the target included; 1 <= n <= 10^13.
     growth : e^eps - 1 >= 0, a scalar or an array of shape (points,); finite.
     rtol : wanted relative width of the bracket, in (1e-9, 1]. Not promised: where the law of the sum has
         atoms near 0, or rounding is larger (u sqrt(n) times a small factor), the bracket is wider.
     mass_error : bound on the relative error of every mass given.
+    law : whether `blanket` is a law itself, so that gamma is 1 exactly (an attack).
 
     Returns Bounds of arrays of the shape of growth. Raises ValueError or TypeError naming the argument.
 
@@ -91,9 +92,24 @@ def profile(
     flat = np.ascontiguousarray(points.ravel())
     lower, upper = np.empty(flat.size), np.empty(flat.size)
     nodes = np.empty(flat.size)
-    contour_kernels.profile(
-        n, *masses, _rest(masses[2]), flat, rtol, error, lower, upper, nodes
-    )  # fmt: skip
+    first, second, hidden = masses
+    rest = _rest(hidden)
+    near = FULL * hidden.size
+    if law or rest >= near:
+        rest = 0.0 if law else rest
+        contour_kernels.profile(
+            n, first, second, hidden, rest, flat, rtol, error, lower, upper, nodes
+        )
+    else:
+        # Up to rounding the blanket is everything: a smaller one is an upper bound, a larger one a lower.
+        spare = np.empty(flat.size)
+        contour_kernels.profile(
+            n, first, second, hidden, 0.0, flat, rtol, error + near, lower, spare, nodes
+        )
+        smaller = hidden * (1.0 - 2.0 * near)
+        contour_kernels.profile(
+            n, first, second, smaller, _rest(smaller), flat, rtol, error, spare, upper, nodes
+        )
     return Bounds(lower.reshape(points.shape), upper.reshape(points.shape))
 
 
@@ -232,9 +248,8 @@ def _side(side: Side) -> Side:
 
 
 def _rest(blanket: Array) -> float:
-    """1 - gamma, correctly rounded; 0 where gamma is 1 up to rounding."""
-    rest = -math.fsum([-1.0, *blanket.tolist()])
-    return 0.0 if rest < FULL * blanket.size else rest
+    """1 - gamma, correctly rounded."""
+    return max(0.0, -math.fsum([-1.0, *blanket.tolist()]))
 
 
 def _masses(first: Any, second: Any, blanket: Any) -> tuple[Array, Array, Array]:

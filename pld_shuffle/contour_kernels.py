@@ -33,6 +33,7 @@ ROUNDER = 1.5 * 2.0**52
 
 # Rates of the Chernoff bounds on aliases: beyond the saddle point in inverse deviations, before it relative.
 BEYOND = np.array([1.0, 2.5, 4.5, 6.5, 9.0, 16.0, 40.0])
+FAINT = 1e-250  # tilted mass that counts for nothing
 BEFORE = np.array([0.98, 0.8, 0.6, 0.4, 0.25, 0.12, 0.04])
 
 
@@ -345,6 +346,10 @@ def smooth_part(n, x, wobble, b, rest, mass_error, known, rtol):
         grown = math.exp(a)
         p[j] = b[j] * grown / total
         centred[j] = x[j] - centre
+        if p[j] < FAINT:  # of no weight, but with angles beyond all reduction
+            p[j] = 0.0
+            centred[j] = 0.0
+            rounding += 2.0 * FAINT * total
         variance += p[j] * centred[j] * centred[j]
         used += b[j]
         rise = abs(math.expm1(a))
@@ -406,6 +411,8 @@ def smooth_part(n, x, wobble, b, rest, mass_error, known, rtol):
                 tau *= min(1.0, math.sqrt(goal * first / second)) if second > 0.0 else 1.0
                 tries = 1
                 again = True
+    if not first + error < math.inf:
+        return 0.0, math.inf, spent
     exponent = scale + 0.5 * (tau * lam) ** 2
     size = n * abs(moment) + 2.0 * abs(math.log(lam)) + math.log(n) + (tau * lam) ** 2
     relative = math.expm1(min(1.01 * rounding + 8.0 * U * (size + 8.0), 100.0))
@@ -624,3 +631,6 @@ def profile(n, first, second, blanket, rest, growth, rtol, mass_error, lower, up
             )
         lower[i] = max(0.0, (low + apart - doubt) * (1.0 - 4.0 * U))
         upper[i] = (high + apart + doubt) * (1.0 + 4.0 * U)
+        if not lower[i] <= upper[i]:  # a number that is none: what holds for any pair
+            lower[i] = 0.0
+            upper[i] = 1.0

@@ -26,6 +26,8 @@ from .validation import positive_float
 if TYPE_CHECKING:
     from .profile import Dots
 
+LARGEST_GROWTH = 1e300  # that a profile is asked for
+
 Array = NDArray[np.float64]
 
 
@@ -232,8 +234,8 @@ class ProfileMechanism(Mechanism):
     def profile(self, growth: Array) -> Bounds:
         """Bounds (arrays) on H_s(P||Q) at s = 1 + growth, growth = expm1(epsilon) >= 0, rounding included."""
 
-    def profile_within(self, rtol: float) -> Callable[[Array], Bounds]:
-        """`profile` for callers content with brackets of relative width `rtol`, where that is cheaper."""
+    def profile_within(self, rtol: float, missed: float) -> Callable[[Array], Bounds]:
+        """`profile` for callers content with brackets of relative width `rtol`, or of width `missed`."""
         return self.profile
 
     @property
@@ -251,8 +253,8 @@ class ProfileMechanism(Mechanism):
         from .profile import dot_rtol, dots
 
         found = dots(
-            self.profile_within(dot_rtol(width, self.loss_scale)), width=width, missed=missed,
-            scale=self.loss_scale, max_loss=self.max_loss, infinity=self.infinite_mass,
+            self.profile_within(dot_rtol(width, self.loss_scale), missed), width=width,
+            missed=missed, scale=self.loss_scale, max_loss=self.max_loss, infinity=self.infinite_mass,
             top_mass=self.top_mass, centre=centre,
         )  # fmt: skip
         return found, found
@@ -327,14 +329,19 @@ class _ProfileOnCohort(ProfileMechanism):
     def profile(self, growth: Array) -> Bounds:
         return self._amplified(self.whole.profile, growth)
 
-    def profile_within(self, rtol: float) -> Callable[[Array], Bounds]:
-        return partial(self._amplified, self.whole.profile_within(rtol))
+    def profile_within(self, rtol: float, missed: float) -> Callable[[Array], Bounds]:
+        return partial(
+            self._amplified, self.whole.profile_within(rtol, missed / self.sampling_rate)
+        )
 
     def _amplified(self, profile: Callable[[Array], Bounds], growth: Array) -> Bounds:
         q = self.sampling_rate
         # The growth is rounded: asked a little lower for the upper side, a little higher for the lower.
-        bounds = profile(np.concatenate((growth / q * (1.0 - 4e-16), growth / q * (1.0 + 4e-16))))
+        asked = np.minimum(growth, LARGEST_GROWTH * q) / q
+        bounds = profile(np.concatenate((asked * (1.0 - 4e-16), asked * (1.0 + 4e-16))))
         lower, upper = bounds.lower[growth.size :], bounds.upper[: growth.size]
+        # Beyond the largest growth asked for: what is at infinity, and what was there.
+        lower = np.where(growth > LARGEST_GROWTH * q, self.whole.infinite_mass, lower)
         return Bounds(q * lower * (1.0 - 4e-16), q * upper * (1.0 + 4e-16))
 
     @property

@@ -20,6 +20,8 @@ from .validation import choice, positive_float, positive_int, real, unit_interva
 
 SMALLEST_EPS0, LARGEST_EPS0 = 1e-9, 700.0
 SMALLEST_RATE = 1e-12
+SNAP = 1e-14
+NEAREST_GAMMA = 1.0 - 1e-12  # the largest gamma below 1
 ANALYSES = ("stronger-clones", "clones")
 ADVERSARIES = ("strong", "weak", "strong-conditional")
 _SUBSTITUTION = "neighbouring datasets differ in the value of one user (substitution)"
@@ -90,7 +92,7 @@ class ShuffledRR(CrowdMechanism):
     ----------
     k : alphabet size, k >= 2.
     n : users whose reports are shuffled together, the target included.
-    gamma | eps0 : exactly one; gamma in (0, 1], eps0 = log(1 + k (1 - gamma) / gamma).
+    gamma | eps0 : exactly one; gamma 1 or in (0, 1 - 1e-12], eps0 = log(1 + k (1 - gamma) / gamma).
     adversary : "strong" also sees who answered at random, the target included (losses can be infinite);
         "weak" sees it of the other n - 1 users; "strong-conditional" is the strong adversary given that
         the target told the truth, the published pair of Koskela, Heikkila and Honkela.
@@ -132,6 +134,10 @@ class ShuffledRR(CrowdMechanism):
         else:
             gamma = unit_interval("gamma", gamma)
             truth = 1.0 - gamma
+            if truth > 0.0 and gamma > NEAREST_GAMMA:  # rounding of rates would outweigh the truth
+                raise ValueError(
+                    f"gamma must be 1 (no information at all) or at most 1 - 1e-12, got {gamma!r}"
+                )
             eps0 = math.log1p(k * truth / gamma) if gamma > 1e-300 else math.inf
             if not eps0 <= LARGEST_EPS0:
                 raise ValueError(f"gamma must leave eps0 at most {LARGEST_EPS0:g}, got {gamma!r}")
@@ -261,11 +267,15 @@ class ShuffledRandomizer(CrowdMechanism):
         share = shrink if self.q is None else 1.0 / self.q  # 1/q
         room = math.inf if self.q is None else self.q - 1.0
         beta = min(self.tv, theta, room)
-        coin = min(1.0, beta / theta)
+        # Within rounding of the ends it is the end: nobody is neutral, nobody is silent.
+        coin = beta / theta if beta < theta * (1.0 - SNAP) else 1.0
+        neutral = (1.0 - coin) * share
+        silent = max(0.0, (1.0 - share) - beta * share)
+        silent = silent if silent > SNAP else 0.0
         return CrowdPair(
             n=self.n,
-            coin_rate=2.0 * beta / spread * share,
-            neutral_rate=(1.0 - coin) * share,
+            coin_rate=2.0 * beta / spread * share if silent > 0.0 else 1.0 - neutral,
+            neutral_rate=neutral,
             target_coin=coin,
             target_neutral=1.0 - coin,
             null=0.0,
@@ -273,7 +283,7 @@ class ShuffledRandomizer(CrowdMechanism):
             gap=2.0 * shrink / (1.0 + shrink),
             max_loss=self.eps0 if self.p is None else self.eps0 * (1.0 + 1e-15),
             exact_loss=self.p is None,
-            silent_rate=max(0.0, (1.0 - share) - beta * share),
+            silent_rate=silent,
         )
 
     def arguments(self) -> dict[str, Any]:

@@ -152,15 +152,12 @@ class DiscretePair(ProfileMechanism):
 
     @cached_property
     def loss_scale(self) -> float:  # type: ignore[override]
-        """Standard deviation of the finite losses, or the log of an infinite one's rarity."""
+        """Root of the mean square of the finite losses; about 1 where all are 0 but some are infinite."""
         scale = 0.0
         for order in self._orders:
-            if order.loss.size:
-                mean = float(order.mass @ order.loss) / float(order.mass.sum())
-                scale = max(scale, math.sqrt(float(order.mass @ (order.loss - mean) ** 2)))
-            if order.infinite > 0.0 and scale == 0.0:
-                scale = 1.0
-        return scale
+            scale = max(scale, math.sqrt(float(order.mass @ order.loss**2)))
+        lost = any(order.infinite > 0.0 for order in self._orders)
+        return 1.0 if lost and scale < 1e-12 else scale
 
     def profile(self, growth: Array) -> Bounds:
         ascending = np.argsort(growth, kind="stable")

@@ -33,7 +33,7 @@ Array = NDArray[np.float64]
 #: Bounds on delta, arrays, at growths expm1(eps) >= 0.
 Profile = Callable[[Array], Bounds]
 
-MAX_DOTS = 20_000
+MAX_DOTS = 6_000
 LOSS_ULPS = 16.0
 LARGEST_GROWTH = 8.0
 CLOSEST = 1e-4  # of the distance between dots
@@ -73,9 +73,10 @@ def dots(
     """
 
     def negligible(loss: float) -> bool:
-        return bool(profile(np.array([math.expm1(loss)])).upper[0] <= infinity + missed)
+        upper = profile(np.array([math.expm1(loss)])).upper[0]
+        return bool(upper <= infinity * (1.0 + 1e-10) + missed)
 
-    largest = min(max_loss, 700.0)
+    largest = min(max_loss, 690.0)
     reach = min(scale, largest)
     while reach < largest and not negligible(reach):
         reach = min(2.0 * reach, largest)
@@ -86,6 +87,8 @@ def dots(
             reach = middle
         else:
             low = middle
+    if reach > 0.75 * max_loss:  # a few more dots, and what is known of the largest loss counts
+        reach = max_loss
     if centre is None:
         losses = np.linspace(0.0, reach, max(2, min(MAX_DOTS, math.ceil(reach / width))) + 1)
     else:

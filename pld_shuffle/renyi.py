@@ -521,15 +521,18 @@ def _divergence(mechanism: Mechanism, order: float, rtol: float) -> Bounds:
 def _lattice_divergence(mechanism: Mechanism, order: float) -> Bounds:
     """For a mechanism known by its lattice laws only: their divergences, which enclose its own."""
     ends = []
+    scale, top = mechanism.loss_scale, mechanism.max_loss
+    # What windows miss counts with the largest loss: e^((order - 1) top) times, if that is finite.
+    missed = math.exp(-20.0 - min(640.0, (order - 1.0) * top)) if top < math.inf else 1e-290
+    resolution = Resolution(
+        missed=missed, profile_width=scale / 100.0, pull=((order - 1.0) * scale) ** 2
+    )
     for side in Side:
-        law = mechanism.form(
-            step=mechanism.loss_scale / 400.0, side=side, resolution=Resolution(missed=1e-290)
-        )
+        law = mechanism.form(step=scale / 400.0, side=side, resolution=resolution)
         with np.errstate(divide="ignore"):
             logs = np.log(law.masses) + (order - 1.0) * law.losses
         total = float(np.logaddexp.reduce(logs))
         if law.infinity > 0.0:
-            top = mechanism.max_loss
             total = float(np.logaddexp(total, math.log(law.infinity) + (order - 1.0) * top))
         slack = law.slack + ROUNDING / (order - 1.0) + ROUNDING_PER_EXPONENT * law.losses[-1]
         sign = 1.0 if side is Side.UPPER else -1.0

@@ -33,6 +33,7 @@ from .mechanism import Mechanism, ProfileMechanism, Wrapper
 from .mechanisms import ShuffledLDP, ShuffledRandomizer, ShuffledRR
 from .profile import Dots, dot_rtol, dots
 from .randomizers import (
+    RAPPOR,
     BinaryRandomizedResponse,
     DiscreteRandomizer,
     FiniteRandomizer,
@@ -46,26 +47,63 @@ from .validation import choice, positive_int
 Array = NDArray[np.float64]
 #: (first, second, blanket): masses of groups of reports, see `blanket.profile`.
 Groups = tuple[Array, Array, Array]
+Answer = Callable[[Array], Bounds]
 
 ANALYSES = ("tightest", "blanket", "reduction", "stronger-clones")
 PROFILE_RTOL = 1e-6  # of every dot; the dots' distance errs by more
-MASS_ERROR = 1e-12  # relative, of the masses that randomizers give
-LOSS_ERROR = 2.1 * MASS_ERROR  # absolute: of the logarithm of a ratio of two
+# Relative errors of the masses that randomizers give, and of Gaussian noise's and a matrix's.
+MASS_ERROR, GAUSSIAN_ERROR, MATRIX_ERROR = 2e-14, 1e-12, 1e-15
 LAPLACE_CELLS, GAUSSIAN_CELLS = 256, 512  # of a continuous law, in each half
 TAIL = 1e-18  # of Gaussian noise, beyond which a report counts as revealed, where no other is asked for
 MAX_CHOICES = 256  # attacks tried
+LARGEST_EPS0 = 150.0  # of a blanket; beyond, masses underflow
 
 _SUBSTITUTION = "neighbouring datasets differ in the value of one user (substitution)"
 _FULL = "all n users take part; n counts the users whose reports are shuffled together"
 
 
+@dataclass(frozen=True, eq=False)
+class _Pair:
+    """An ordered pair of inputs: finite laws on either side (the same where the randomizer is finite).
+
+    law : the blanket is a law of its own, an attack's. error : of the masses, relative.
+    """
+
+    lower: Groups
+    upper: Groups
+    law: bool
+    error: float
+
+    def profile(self, n: int, rtol: float, growth: Array) -> Bounds:
+        """Bounds on the divergence at e^eps = 1 + growth."""
+        found = self._of(self.upper, n, rtol, growth)
+        if self.lower is self.upper:
+            return found
+        return Bounds(self._of(self.lower, n, rtol, growth).lower, found.upper)
+
+    def _of(self, groups: Groups, n: int, rtol: float, growth: Array) -> Bounds:
+        return blanket.profile(*groups, n, growth, rtol=rtol, mass_error=self.error, law=self.law)
+
+    def infinite_mass(self, n: int) -> float:
+        """A lower bound on the mass at infinite loss: no report of the view is possible with `second`."""
+        first, second, hidden = self.lower
+        never = second == 0.0
+        bare = float(np.sum(first[never & (hidden == 0.0)]))
+        covered = float(np.sum(first[never & (hidden > 0.0)]))
+        others = float(np.sum(hidden[never]))
+        if not self.law:
+            others += max(0.0, 1.0 - float(np.sum(hidden)))
+        share = min(1.0, others * (1.0 - 2.0 * self.error - 1e-15)) ** (n - 1)
+        return (bare + covered * share) * (1.0 - 2.0 * self.error - 1e-15 * second.size)
+
+
 class _Grouped(ProfileMechanism):
-    """A profile that is the maximum over pairs of inputs, each a finite law on either side."""
+    """A profile that is the maximum over pairs of inputs."""
 
     n: int
 
     @property
-    def _pairs(self) -> tuple[dict[Side, Groups], ...]:
+    def _pairs(self) -> tuple[_Pair, ...]:
         raise NotImplementedError
 
     @property
@@ -76,53 +114,44 @@ class _Grouped(ProfileMechanism):
     def max_loss(self) -> float:
         """The largest loss of the law on the upper side; inf where that has reports given away."""
         largest = self._largest_loss
-        return largest * (1.0 + 1e-15) + LOSS_ERROR if largest > 0.0 else 0.0
+        return largest * (1.0 + 1e-15) + self._loss_error if largest > 0.0 else 0.0
 
     @property
     def max_loss_below(self) -> float:
         """Of the same law, rounded downwards."""
-        return max(0.0, self._largest_loss * (1.0 - 1e-15) - LOSS_ERROR)
+        return max(0.0, self._largest_loss * (1.0 - 1e-15) - self._loss_error)
 
     @property
     def _largest_loss(self) -> float:
-        return max(blanket.largest_loss(*pair[Side.UPPER]) for pair in self._pairs)
+        return max(blanket.largest_loss(*pair.upper) for pair in self._pairs)
+
+    @property
+    def _loss_error(self) -> float:
+        """Absolute: of the logarithm of a ratio of two masses."""
+        return max(2.1 * pair.error for pair in self._pairs)
 
     @cached_property
     def loss_scale(self) -> float:  # type: ignore[override]
-        return max(blanket.loss_scale(*pair[Side.UPPER], self.n) for pair in self._pairs)
+        return max(blanket.loss_scale(*pair.upper, self.n) for pair in self._pairs)
 
     @cached_property
     def infinite_mass(self) -> float:  # type: ignore[override]
-        """Reports that only one of the two inputs can give and no blanket hides."""
-        masses = []
-        for pair in self._pairs:
-            first, second, hidden = pair[Side.LOWER]
-            masses.append(float(np.sum(first[(second == 0.0) & (hidden == 0.0)])))
-        return max(masses) * (1.0 - 2.0 * MASS_ERROR)
+        return max(pair.infinite_mass(self.n) for pair in self._pairs)
 
     def profile(self, growth: Array) -> Bounds:
-        return self.profile_within(PROFILE_RTOL)(growth)
+        return self.profile_within(PROFILE_RTOL, TAIL)(growth)
 
-    def profile_within(self, rtol: float) -> Callable[[Array], Bounds]:
+    def profile_within(self, rtol: float, missed: float) -> Answer:
         return partial(_largest_profile, self._pairs, self.n, rtol)
 
 
-def _largest_profile(
-    pairs: Iterable[dict[Side, Groups]], n: int, rtol: float, growth: Array
-) -> Bounds:
+def _largest_profile(pairs: Iterable[_Pair], n: int, rtol: float, growth: Array) -> Bounds:
     """The maximum of the pairs' profiles, from both sides."""
-    lower, upper = np.zeros(growth.shape), np.zeros(growth.shape)
-    for pair in pairs:
-        found = _one_profile(pair[Side.UPPER], n, rtol, growth)
-        upper = np.maximum(upper, found.upper)
-        if pair[Side.LOWER] is not pair[Side.UPPER]:
-            found = _one_profile(pair[Side.LOWER], n, rtol, growth)
-        lower = np.maximum(lower, found.lower)
-    return Bounds(lower, upper)
-
-
-def _one_profile(groups: Groups, n: int, rtol: float, growth: Array) -> Bounds:
-    return blanket.profile(*groups, n, growth, rtol=rtol, mass_error=MASS_ERROR)
+    found = [pair.profile(n, rtol, growth) for pair in pairs]
+    return Bounds(
+        np.max([bounds.lower for bounds in found], axis=0),
+        np.max([bounds.upper for bounds in found], axis=0),
+    )
 
 
 @dataclass(frozen=True)
@@ -148,7 +177,12 @@ class Blanket(_Grouped):
     n: int
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "randomizer", _randomizer(self.randomizer))
+        randomizer = _randomizer(self.randomizer)
+        if LARGEST_EPS0 < randomizer.eps0 < math.inf:
+            raise ValueError(
+                f"randomizer must have an eps0 of at most {LARGEST_EPS0:g} or none, got {randomizer!r}"
+            )
+        object.__setattr__(self, "randomizer", randomizer)
         object.__setattr__(self, "n", _users(self.n))
 
     @property
@@ -167,25 +201,22 @@ class Blanket(_Grouped):
         return self.randomizer.eps0 if given and self.randomizer.delta0 == 0.0 else 0.0
 
     @cached_property
-    def _pairs(self) -> tuple[dict[Side, Groups], ...]:  # type: ignore[override]
+    def _pairs(self) -> tuple[_Pair, ...]:  # type: ignore[override]
         return _pairs_of_inputs(self.randomizer, TAIL)
 
-    def dots(self, width: float, missed: float, centre: float | None) -> tuple[Dots, Dots]:
-        if not isinstance(self.randomizer, Gaussian):
-            return super().dots(width, missed, centre)
-        pairs = _pairs_of_inputs(self.randomizer, min(0.05, 0.25 * missed))
-        found = dots(
-            partial(_largest_profile, pairs, self.n, dot_rtol(width, self.loss_scale)),
-            width=width, missed=missed, scale=self.loss_scale, centre=centre,
-        )  # fmt: skip
-        return found, found
+    def profile_within(self, rtol: float, missed: float) -> Answer:
+        pairs = self._pairs
+        if isinstance(self.randomizer, Gaussian):
+            pairs = _pairs_of_inputs(self.randomizer, min(0.05, 0.25 * missed))
+        return partial(_largest_profile, pairs, self.n, rtol)
 
     def assumptions(self) -> dict[str, str]:
         return {
             "neighbours": _SUBSTITUTION,
             "adversary": "sees the shuffled reports, knows every other user's value, and sees which of the"
             " other users' reports came from the privacy blanket",
-            "analysis": f"exact pair of the blanket adversary for {self.randomizer!r}",
+            "analysis": f"exact pair of the blanket adversary for {self.randomizer!r}"
+            f"{_inputs(self.randomizer)}",
             "sampling": _FULL,
         }
 
@@ -220,37 +251,34 @@ class Attack(_Grouped):
             raise ValueError(f"second must differ from first, got {self.second!r}")
 
     @cached_property
-    def _groups(self) -> Groups:
+    def _pairs(self) -> tuple[_Pair, ...]:  # type: ignore[override]
+        """Both orders."""
         law = self.randomizer.law()
-        return _merged(law[self.first], law[self.second], law[self.others])
+        found = []
+        for one, two in ((self.first, self.second), (self.second, self.first)):
+            groups = _merged(law[one], law[two], law[self.others])
+            found.append(_Pair(groups, groups, True, _error(self.randomizer)))
+        return tuple(found)
+
+    def profile_within(self, rtol: float, missed: float) -> Answer:
+        """Of the ordered pair."""
+        return partial(self._pairs[0].profile, self.n, rtol)
 
     @cached_property
-    def _pairs(self) -> tuple[dict[Side, Groups], ...]:  # type: ignore[override]
-        first, second, others = self._groups
-        return tuple(
-            dict.fromkeys(Side, g) for g in ((first, second, others), (second, first, others))
-        )
-
-    def profile_within(self, rtol: float) -> Callable[[Array], Bounds]:
-        """Of the ordered pair."""
-        return partial(_largest_profile, self._pairs[:1], self.n, rtol)
+    def infinite_mass(self) -> float:  # type: ignore[override]
+        return self._pairs[0].infinite_mass(self.n)
 
     def dots(self, width: float, missed: float, centre: float | None) -> tuple[Dots, Dots]:
         rtol = dot_rtol(width, self.loss_scale)
         forward, backward = (
             dots(
-                partial(_largest_profile, (pair,), self.n, rtol), width=width, missed=missed,
-                scale=self.loss_scale, max_loss=self.max_loss, infinity=infinity,
-                centre=centre,
+                partial(pair.profile, self.n, rtol), width=width, missed=missed,
+                scale=self.loss_scale, max_loss=self.max_loss,
+                infinity=pair.infinite_mass(self.n), centre=centre,
             )
-            for pair, infinity in zip(self._pairs, (self.infinite_mass, 0.0), strict=True)
+            for pair in self._pairs
         )  # fmt: skip
         return forward, backward
-
-    @cached_property
-    def infinite_mass(self) -> float:  # type: ignore[override]
-        first, second, others = self._groups
-        return float(np.sum(first[(second == 0.0) & (others == 0.0)])) * (1.0 - 2.0 * MASS_ERROR)
 
     @property
     def symmetric(self) -> bool:
@@ -286,8 +314,9 @@ class Shuffled(Wrapper):
     ----------
     randomizer : one of `pld_shuffle.randomizers`, the same for all users.
     n : users whose reports are shuffled together, the target included.
-    analysis : "tightest" (default), "blanket", "reduction" (total variation and eps0) or
-        "stronger-clones" (eps0 only). The last two need a finite eps0 and pure LDP.
+    analysis : "tightest" (default: the blanket; the reduction where eps0 is over 150), "blanket",
+        "reduction" (total variation and eps0) or "stronger-clones" (eps0 only). The last two need a
+        finite eps0 and pure LDP.
 
     `core` is the mechanism that was taken, `alternatives` what the other analyses give, `attack_bounds` how
     far any analysis could still go. Rounds must be independent: RAPPOR's permanent noise is drawn afresh in
@@ -311,7 +340,11 @@ class Shuffled(Wrapper):
 
     @cached_property
     def core(self) -> Mechanism:  # type: ignore[override]
-        return self._analysed("blanket" if self.analysis == "tightest" else self.analysis)
+        if self.analysis != "tightest":
+            return self._analysed(self.analysis)
+        # Beyond that eps0 nobody hides anybody, and the reduction is all there is to say.
+        strong = LARGEST_EPS0 < self.randomizer.eps0 < math.inf
+        return self._analysed("reduction" if strong else "blanket")
 
     def _analysed(self, analysis: str) -> Mechanism:
         randomizer, n = self.randomizer, self.n
@@ -382,31 +415,42 @@ class Shuffled(Wrapper):
         return attacks[int(np.argmax(strengths))]
 
 
-def _pairs_of_inputs(randomizer: LocalRandomizer, tail: float) -> tuple[dict[Side, Groups], ...]:
-    """Finite laws, on either side, of all ordered pairs of inputs that may be the worst one."""
-    if isinstance(randomizer, Laplace):
-        sides = {
-            side: blanket.laplace_groups(randomizer.eps0, side=side, cells=LAPLACE_CELLS)
-            for side in Side
-        }
-        return (sides,)  # the mirror image is the reversed pair
-    if isinstance(randomizer, Gaussian):
-        sides = {
-            side: blanket.gaussian_groups(
+def _pairs_of_inputs(randomizer: LocalRandomizer, tail: float) -> tuple[_Pair, ...]:
+    """All ordered pairs of inputs that may be the worst one."""
+    error = _error(randomizer)
+    if isinstance(randomizer, (Laplace, Gaussian)):
+        # The pair (0, 1); its mirror image is the reversed pair.
+        lower, upper = (
+            blanket.laplace_groups(randomizer.eps0, side=side, cells=LAPLACE_CELLS)
+            if isinstance(randomizer, Laplace)
+            else blanket.gaussian_groups(
                 randomizer.sigma, side=side, missed=tail, cells=GAUSSIAN_CELLS
             )
             for side in Side
-        }
-        return (sides,)
+        )
+        return (_Pair(lower, upper, False, error),)
     assert isinstance(randomizer, FiniteRandomizer)
-    pairs: list[dict[Side, Groups]] = []
+    pairs: list[_Pair] = []
     for kind in randomizer.pair_laws():
         forward = _merged(kind.first, kind.second, kind.blanket)
         reverse = _merged(kind.second, kind.first, kind.blanket)
-        pairs.append(dict.fromkeys(Side, forward))
+        pairs.append(_Pair(forward, forward, False, error))
         if not all(np.array_equal(a, b) for a, b in zip(forward, reverse, strict=True)):
-            pairs.append(dict.fromkeys(Side, reverse))
+            pairs.append(_Pair(reverse, reverse, False, error))
     return tuple(pairs)
+
+
+def _inputs(randomizer: LocalRandomizer) -> str:
+    """What the pairs range over, where that is more than the randomizer's inputs."""
+    bloom = isinstance(randomizer, RAPPOR) and randomizer.bits is not None
+    return ", the worst over all filters, whether or not a value has them" if bloom else ""
+
+
+def _error(randomizer: LocalRandomizer) -> float:
+    """Bound on the relative error of the masses of the randomizer's laws."""
+    if isinstance(randomizer, DiscreteRandomizer):
+        return MATRIX_ERROR
+    return GAUSSIAN_ERROR if isinstance(randomizer, Gaussian) else MASS_ERROR
 
 
 def _merged(first: Array, second: Array, hidden: Array) -> Groups:

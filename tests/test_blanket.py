@@ -490,3 +490,23 @@ def test_attack_with_everybody_else_at_a_third_value(n, eps0, eps):
     )
     assert bounds.upper[1] <= 1e-6 <= bounds.lower[0]
     assert np.all(bounds.upper < bounds.lower * (1 + 1e-5))
+
+
+@pytest.mark.parametrize("eps0", [20.0, 25.0, 40.0])
+@pytest.mark.parametrize("nearness", [1e-3, 1e-6, 1e-9])
+def test_next_to_the_largest_loss(eps0: float, nearness: float) -> None:
+    """Binary randomised response, ten users, just below its eps0: the exact rational sum is enclosed."""
+    heavy, light = 1.0 / (1.0 + math.exp(-eps0)), math.exp(-eps0) / (1.0 + math.exp(-eps0))
+    growth = math.expm1(eps0) * (1.0 - nearness)
+    n, e = 10, Fraction(growth) + 1
+    p, q = Fraction(heavy), Fraction(light)
+    truth = Fraction(0)
+    for ones in range(n + 1):
+        for twos in range(n + 1 - ones):
+            ways = math.comb(n, ones) * math.comb(n - ones, twos)
+            chance = ways * q ** (ones + twos) * (1 - 2 * q) ** (n - ones - twos)
+            total = ones * (p - e * q) / q + twos * (q - e * p) / q
+            truth += chance * max(total, Fraction(0))
+    bounds = profile([heavy, light], [light, heavy], [light, light], n, growth)
+    assert Fraction(float(bounds.lower)) <= truth / n <= Fraction(float(bounds.upper))
+    assert bounds.upper <= 1.02 * bounds.lower

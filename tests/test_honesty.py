@@ -99,6 +99,9 @@ CASES: dict[str, Case] = {
     "reduction n=12": Case([(ShuffledRandomizer(12, eps0=1.5, tv=0.125), 1)]),
     "reduction n=5, 2 rounds, p and q": Case([(ShuffledRandomizer(5, p=3.0, q=1.75, tv=0.25), 2)]),
     "reduction n=4, q = 1 + tv": Case([(ShuffledRandomizer(4, p=4.0, q=1.25, tv=0.5), 3)]),
+    "reduction n=5, q = 1 + tv, nobody neutral": Case(
+        [(ShuffledRandomizer(5, p=54.598150033144236, q=1.9640275800758171, tv=1.0), 2)], FEW
+    ),
     "subsampled reduction n=3, 3 rounds": Case(
         [(Subsampled(ShuffledRandomizer(3, eps0=2.0, tv=0.5), rate=0.25), 3)], FEW
     ),

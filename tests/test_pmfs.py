@@ -97,6 +97,31 @@ def test_the_law_of_an_ordered_pair() -> None:
     assert upper.infinity == pytest.approx(0.0, abs=1e-15) and lower.max_loss <= upper.max_loss
 
 
+def test_one_loss_only_is_a_loss() -> None:
+    """Under P every loss is log 2: no deviation, and yet delta is 1 - e^eps / 2."""
+    pair = DiscretePair([0.0, -math.inf], [math.log(0.5), math.log(0.5)], symmetric=False)
+    for rounds in (1, 3):
+        accountant = Accountant().compose(pair, rounds)
+        for eps in (0.0, 0.3, 0.6):
+            truth = -math.expm1(eps - rounds * math.log(2.0))
+            lower, upper = accountant.delta_bounds(eps)
+            assert lower <= truth * (1 + 1e-13) and truth <= upper * (1 + 1e-13)
+            assert upper <= 1.001 * lower
+
+
+@pytest.mark.parametrize("rate", [1e-6, 1e-3, 0.5])
+def test_a_rare_cohort_keeps_the_infinite_loss(rate: float) -> None:
+    """Subsampled, one round: rate H at 1 + (e^eps - 1)/rate, also where only the infinite loss is left."""
+    p, q = fractions(5, 4, 1), fractions(4, 6, 0)
+    sampled = Subsampled(DiscretePair(logs(p), logs(q)), rate=rate)
+    for eps in (0.0, 0.2, 0.5):
+        inner = math.log1p(math.expm1(eps) / rate)
+        truth = rate * max(hockey_stick(p, q, inner), hockey_stick(q, p, inner))
+        lower, upper = Accountant().compose(sampled).delta_bounds(eps)
+        assert lower <= truth * (1 + 1e-12) and truth <= upper * (1 + 1e-12)
+        assert upper <= 1.001 * lower
+
+
 class Known(ProfileMechanism):
     """A symmetric pair by its exact profile: binary randomised response, so that dots meet one kink."""
 

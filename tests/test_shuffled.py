@@ -247,6 +247,42 @@ def test_a_report_that_gives_the_input_away() -> None:
     assert np.all(truth <= accountant.get_delta(EPSILONS) * (1 + 1e-12))
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "others"), [(0, 1, 0), (1, 0, 0), (1, 0, 1), (0, 1, 1)]
+)
+@pytest.mark.parametrize("n", [1, 2, 4])
+def test_attacks_with_reports_that_give_the_input_away(
+    first: int, second: int, others: int, n: int
+) -> None:
+    """Zeros in the matrix: infinite losses also where the others share the zero; enumeration agrees."""
+    law = np.array([[0.7, 0.3, 0.0], [0.0, 0.9, 0.1]])
+    rest = [law[others]] * (n - 1)
+    one, two = shuffled_law([law[first], *rest]), shuffled_law([law[second], *rest])
+    p, q = np.array(list(one.values())), np.array([two[view] for view in one])
+    accountant = Accountant().compose(Attack(DiscreteRandomizer(law), n, first, second, others))
+    for eps in EPSILONS:
+        truth = float(np.maximum(p - math.exp(eps) * q, 0.0).sum())
+        lower, upper = accountant.delta_bounds(eps)
+        assert lower <= truth * (1 + 1e-11) + 1e-14 and truth <= upper * (1 + 1e-11) + 1e-14
+        assert upper <= 1.001 * lower + 1e-9
+
+
+def test_local_budgets_beyond_all_hiding() -> None:
+    """eps0 = 400: the blanket refuses, the default takes the reduction, and says so."""
+    with pytest.raises(ValueError, match="eps0 of at most 150"):
+        Blanket(BinaryRandomizedResponse(eps0=400.0), 10)
+    strong = Shuffled(UnaryEncoding(k=4, eps0=400.0), 10)
+    assert isinstance(strong.core, ShuffledRandomizer)
+    assert "reduction" in strong.assumptions()["analysis"]
+
+
+def test_tiny_local_budgets() -> None:
+    """eps0 = 1e-6: as precise as any other."""
+    accountant = Accountant().compose(Shuffled(UnaryEncoding(k=4, eps0=1e-6), 1000))
+    lower, upper = accountant.epsilon_bounds(1e-9)
+    assert 0.0 < lower <= upper <= 1.001 * lower < 1e-6
+
+
 def test_alternatives_name_what_others_give() -> None:
     """All analyses that apply, consistent with accounting each on its own."""
     mechanism = Shuffled(SubsetSelection(k=5, size=2, eps0=2.0), 2000)
