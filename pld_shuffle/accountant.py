@@ -10,8 +10,8 @@ from .bracket import Bounds
 from .budget import Budget
 from .composition import Composition
 from .ledger import Ledger
-from .mechanisms import Mechanism, as_mechanism
-from .validation import nonnegatives, positive_int, probabilities, real, tolerance
+from .mechanisms import Mechanism
+from .validation import nonnegatives, probabilities, real, tolerance
 
 
 class Accountant(Ledger):
@@ -75,7 +75,8 @@ class Accountant(Ledger):
         """Whether `count` more rounds of `mechanism` could spend more than `epsilon` at `delta`.
 
         True unless an upper bound proves that they do not. The ledger stays as it is. Raises TypeError or
-        ValueError. In a training loop nearly every answer comes from memory (see `budget`).
+        ValueError, also where `compose` would. In a training loop nearly every answer comes from memory
+        (see `budget`).
 
         >>> from pld_shuffle import ShuffledLDP
         >>> acc, batch = Accountant(), ShuffledLDP(eps0=1.0, n=10_000)
@@ -86,9 +87,9 @@ class Accountant(Ledger):
         """
         limit = float(nonnegatives("epsilon", real("epsilon", epsilon)))
         allowed = float(probabilities("delta", real("delta", delta)))
+        mechanism, count = self._checked(mechanism, count)
         counts = dict(self.ledger)
-        mechanism = as_mechanism(mechanism)
-        counts[mechanism] = counts.get(mechanism, 0) + positive_int("count", count)
+        counts[mechanism] = counts.get(mechanism, 0) + count
         if (limit, allowed) not in self._budgets:
             self._budgets[limit, allowed] = Budget(limit, allowed, self._rtol)
         return not self._budgets[limit, allowed].holds(counts)

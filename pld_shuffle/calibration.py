@@ -153,6 +153,13 @@ def safe_end(
     return search.run(start, stride)
 
 
+def _bounds(name: str, found: Any) -> Bounds:
+    """What the caller's function of that name returned, if it is a bracket."""
+    if not isinstance(found, Bounds):
+        raise TypeError(f"{name} must return Bounds, got {found!r}")
+    return found
+
+
 class _Search:
     """One search; see the module. A good value meets the target, a bad one is not proven to."""
 
@@ -196,14 +203,14 @@ class _Search:
     def _asked(self, value: Number) -> Bounds:
         """Tight bounds at `value`."""
         if value not in self._tight:
-            self._tight[value] = self._spent(value)
+            self._tight[value] = _bounds("spent", self._spent(value))
         return self._tight[value]
 
     def _met(self, value: Number) -> bool:
         """Whether `value` is proven to meet the target, by loose bounds where they can tell."""
         if self._loose is not None and value not in self._tight:
             if value not in self._rough:
-                self._rough[value] = self._loose(value)
+                self._rough[value] = _bounds("loose", self._loose(value))
             rough = self._rough[value]
             if rough.upper <= self._target:
                 return True
@@ -325,11 +332,17 @@ class _Kind:
     def within(self, bounds: tuple[Number, Number] | None) -> _Kind:
         """The same on the range the caller allows."""
         check = positive_int if self.whole else positive_float
-        low, high = (self.low, self.high) if bounds is None else bounds
+        low, high = (self.low, self.high) if bounds is None else _two(bounds)
         low, high = check("low of bounds", low), check("high of bounds", high)
         if not low <= high:
             raise ValueError(f"bounds must be (low, high) with low <= high, got {bounds!r}")
         return replace(self, low=low, high=high, start=min(max(self.start, low), high))
+
+
+def _two(bounds: Any) -> tuple[Number, Number]:
+    if not isinstance(bounds, (tuple, list)) or len(bounds) != 2:
+        raise TypeError(f"bounds must be (low, high), got {bounds!r}")
+    return bounds[0], bounds[1]
 
 
 KINDS = {
@@ -401,8 +414,8 @@ def solve(
         plan it may be any name.
     plan : what is run, without `parameter`: either a mapping with the names of the columns of a log
         (mechanism, n, eps0, k, gamma, adversary, analysis, population or rate) and rounds (default 1),
-        values as numbers or as texts; or a callable that takes a value and returns the ledger, an
-        iterable of (mechanism, count).
+        values as numbers or as texts, None and "" counting as not given; or a callable that takes a
+        value and returns the ledger, an iterable of (mechanism, count).
     epsilon, delta : the target, epsilon in [0, inf), delta in [0, 1].
     rtol : relative width asked of brackets on delta, as for `Accountant`.
     value_rtol : relative distance at most between `value` and `unmet` of a parameter that is no integer.
@@ -441,7 +454,7 @@ def solve(
             loose=questions.loose if questions.few(start) else None,
         )  # fmt: skip
     except InfeasibleError:
-        others = {} if callable(plan) else _relaxed(parameter, fields, kind.best)
+        others = None if callable(plan) else _relaxed(parameter, fields, kind.best)
         raise InfeasibleError(questions.obstacle(parameter, kind, asked, others)) from None
     questions.repeat_warnings(end)
     return Solution(
@@ -470,8 +483,13 @@ class _Questions:
     def ledger(self, value: Number) -> Rounds:
         """The plan at `value`, equal mechanisms pooled."""
         pool = Ledger()
-        for mechanism, count in self._build(value):
-            pool.compose(mechanism, count)
+        rounds = self._build(value)
+        if not isinstance(rounds, Iterable):
+            raise TypeError(f"plan must return (mechanism, count) pairs, got {rounds!r}")
+        for pair in rounds:
+            if not (isinstance(pair, (tuple, list)) and len(pair) == 2):
+                raise TypeError(f"plan must return (mechanism, count) pairs, got {pair!r} in it")
+            pool.compose(*pair)
         return pool.ledger
 
     def few(self, value: Number) -> bool:
@@ -510,19 +528,25 @@ class _Questions:
                 warnings.warn(remark, AccuracyWarning, stacklevel=3)
 
     def obstacle(
-        self, parameter: str, kind: _Kind, epsilon: float, others: Iterable[tuple[str, Rounds]]
+        self,
+        parameter: str,
+        kind: _Kind,
+        epsilon: float,
+        others: Iterable[tuple[str, Rounds]] | None,
     ) -> str:
-        """Why nothing meets the target, and which other parameters could change that."""
+        """Why nothing meets the target, and, where they are known, which other parameters matter."""
         spent = self.tight(kind.best)
         text = (
             f"no {parameter} in [{kind.low!r}, {kind.high!r}] is proven to meet epsilon={epsilon!r} at"
             f" delta={self._delta!r}: even {parameter}={kind.best!r} spends epsilon in"
             f" [{float(spent.lower)!r}, {float(spent.upper)!r}]"
         )
+        if others is None:
+            return text
         helpful = [change for change, ledger in others if self._helps(ledger, epsilon)]
         if helpful:
             return f"{text}; in the way: {', '.join(helpful)}"
-        return f"{text}; no other parameter alone can change that: the target is too small"
+        return f"{text}; no other parameter at its most private changes that alone: the target is too small"
 
     def _helps(self, ledger: Rounds, epsilon: float) -> bool:
         try:
@@ -568,7 +592,8 @@ def _kind_of_name(
             raise ValueError(
                 f"parameter {parameter!r} is none of {', '.join(KINDS)}: give increasing and bounds"
             )
-        known = _Kind(bounds[0], bounds[1], bounds[0], increasing, False)
+        low, high = _two(bounds)
+        known = _Kind(low, high, low, increasing, False)
     if increasing is not None:
         known = replace(known, increasing=increasing)
     return known if whole is None else replace(known, whole=whole)
@@ -579,11 +604,16 @@ def _texts(parameter: str, plan: Mapping[str, Any]) -> dict[str, str]:
     choice("parameter", parameter, tuple(KINDS))
     if not isinstance(plan, Mapping):
         raise TypeError(f"plan must be a mapping of fields or a callable, got {plan!r}")
-    if parameter in plan:
+    given = {
+        name: value
+        for name, value in plan.items()
+        if not (value is None or (isinstance(value, str) and not value.strip()))
+    }
+    if parameter in given:
         raise FieldError(
-            parameter, f"is solved for, so it must not be given, got {plan[parameter]!r}"
+            parameter, f"is solved for, so it must not be given, got {given[parameter]!r}"
         )
-    return {name: _text(name, value) for name, value in plan.items()}
+    return {name: _text(name, value) for name, value in given.items()}
 
 
 def _text(name: str, value: Any) -> str:
@@ -636,8 +666,8 @@ def _relaxed(
     for name, text in ({"rounds": "1"} | dict(fields)).items():
         if name not in KINDS or name == parameter:
             continue
-        if name == "n" and "population" in fields:
-            continue
+        if name == "n" and "population" in (parameter, *fields):
+            continue  # drawn from a population, n has no end that is the most private
         changed = {key: value for key, value in fields.items() if key != name}
         kind = _kind_in_fields(name, changed | {parameter: _text(parameter, best)})
         value = kind.best

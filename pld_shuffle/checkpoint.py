@@ -67,6 +67,15 @@ def at(place: str) -> Iterator[None]:
         raise CheckpointError(f"{place}: {error}") from error
 
 
+@contextlib.contextmanager
+def _nested() -> Iterator[None]:
+    """Nothing that was saved is nested deeply: what is, cannot be one of ours."""
+    try:
+        yield
+    except RecursionError:
+        raise CheckpointError("checkpoint: nested too deeply") from None
+
+
 # --- mechanisms and local randomizers --------------------------------------------------------
 
 
@@ -83,6 +92,7 @@ def mechanism_state(mechanism: Mechanism) -> dict[str, Any]:
     return state
 
 
+@_nested()
 def mechanism_from_state(state: Any, place: str = "mechanism") -> Mechanism:
     """The mechanism that `mechanism_state` wrote; CheckpointError, which says where, otherwise."""
     value = _decoded(state, place)
@@ -206,6 +216,7 @@ def ledger_state(
     return {**header, **settings, "ledger": entries}
 
 
+@_nested()
 def read_ledger_state(
     owner: str, settings: Iterable[str], state: Any
 ) -> tuple[dict[str, Any], list[tuple[Mechanism, int]]]:
@@ -216,14 +227,16 @@ def read_ledger_state(
     entries = fields["ledger"]
     if not isinstance(entries, (list, tuple)):
         raise CheckpointError(f"ledger: expected a list, got {entries!r}")
-    ledger = []
+    ledger: dict[Mechanism, int] = {}
     for i, entry in enumerate(entries):
         place = f"ledger[{i}]"
         entry = _fields(entry, {"mechanism", "count"}, place)
         mechanism = mechanism_from_state(entry["mechanism"], f"{place}.mechanism")
+        if mechanism in ledger:
+            raise CheckpointError(f"{place}: {mechanism!r} comes twice")
         with at(place):
-            ledger.append((mechanism, positive_int("count", entry["count"])))
-    return {name: fields[name] for name in names}, ledger
+            ledger[mechanism] = positive_int("count", entry["count"])
+    return {name: fields[name] for name in names}, list(ledger.items())
 
 
 def _check_header(state: Any, schema: str) -> None:
@@ -236,7 +249,7 @@ def _check_header(state: Any, schema: str) -> None:
     if state["schema"] != schema:
         raise CheckpointError(f"schema: expected {schema!r}, got {state['schema']!r}")
     version = state["version"]
-    if isinstance(version, bool) or version != VERSION:
+    if type(version) is not int or version != VERSION:
         raise CheckpointError(f"version: only version {VERSION} is known here, got {version!r}")
 
 
@@ -245,6 +258,7 @@ def to_json(state: Mapping[str, Any]) -> str:
     return json.dumps(state, indent=1, allow_nan=False)
 
 
+@_nested()
 def from_json(text: str) -> Any:
     """The state in a JSON text; CheckpointError if it is not JSON, or a field comes twice."""
     if not isinstance(text, str):
@@ -298,7 +312,7 @@ def load_pld(path: str | os.PathLike[str]) -> PLD:
 
     Nothing is unpickled. Raises OSError if the file cannot be read.
     """
-    from .pld import PLD
+    from .pld import EXCESS, PLD
 
     fields = _archive(path)
     _check_header(fields, PLD_SCHEMA)
@@ -307,8 +321,7 @@ def load_pld(path: str | os.PathLike[str]) -> PLD:
     if not (isinstance(masses, np.ndarray) and masses.dtype == np.float64 and masses.ndim == 1):
         raise CheckpointError(f"masses: expected float64 of shape (points,), got {masses!r}")
     total = float(masses.sum()) if masses.size else math.nan
-    # As `PLD.build`: an upper law counts what its windows missed twice, in place and at infinity.
-    if not (np.all(masses >= 0.0) and 0.0 <= total <= 1.0 + 1e-4):
+    if not (np.all(masses >= 0.0) and 0.0 <= total <= 1.0 + EXCESS):
         raise CheckpointError(f"masses: expected a law, got {masses.size} entries, sum {total!r}")
     if fields["side"] not in [side.value for side in Side]:
         raise CheckpointError(f"side: expected 'lower' or 'upper', got {fields['side']!r}")

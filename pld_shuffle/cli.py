@@ -398,6 +398,11 @@ def _plan(arguments: argparse.Namespace) -> _Report:
         else {"lower": float(unmet.lower), "upper": float(unmet.upper)},
         "tight": found.tight,
     }
+    if found.parameter == "n" and found.end == "largest":
+        report["notes"].append(
+            "with a fixed population users take part more often in a larger cohort, so the largest n is"
+            " sought; every smaller cohort is as private"
+        )
     report["epsilon_bounds"] = [
         {"delta": delta, "lower": float(found.achieved.lower), "upper": float(found.achieved.upper)}
     ]
@@ -585,11 +590,11 @@ def _human_lines(report: _Report) -> Iterator[str]:
             yield f"  {topic if position == 0 else '':{width}}  {sentence}"
     if "epsilon_bounds" in report:
         yield ""
-        yield "Epsilon (the truth for these rounds lies between lower and upper)"
+        yield "Epsilon (of the pairs for these rounds: the exact value lies between lower and upper)"
         yield from _table("delta", report["epsilon_bounds"])
     if "delta_bounds" in report:
         yield ""
-        yield "Delta (the truth for these rounds lies between lower and upper)"
+        yield "Delta (of the pairs for these rounds: the exact value lies between lower and upper)"
         yield from _table("epsilon", report["delta_bounds"])
     if "spent" in report:
         yield ""
@@ -731,7 +736,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except _BadInput as error:
         print(f"pld-shuffle: error: {_one_line(error)}", file=sys.stderr)
         return _BAD_INPUT
-    except (MemoryError, OverflowError) as error:
+    except (MemoryError, ArithmeticError) as error:
         print(f"pld-shuffle: gave up: {_one_line(error)}", file=sys.stderr)
         return _GAVE_UP
     except BrokenPipeError:

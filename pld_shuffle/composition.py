@@ -30,7 +30,7 @@ from .crowd import Resolution
 from .lattice import place
 from .mechanisms import Mechanism
 from .pld import PLD
-from .saddle import Sketch
+from .saddle import POINTS_PER_SCALE, Sketch
 
 Ledger = Sequence[tuple[Mechanism, int]]
 Item = tuple[Mechanism | Law, int]
@@ -346,10 +346,21 @@ class Composition:
         if recent is not None:
             return recent
         sketch = Sketch(self._ledger, max(1e-5 * delta / self._rounds, 1e-300))
-        # With more mass at infinite loss than delta, epsilon is infinite and there is no saddle point.
-        lost = sketch.infinity > 1.001 * delta
-        tilt = 0.0 if lost else sketch.saddle_of_delta(math.log(delta))
+        if sketch.infinity > delta and self._infinite_mass(delta) > delta:
+            return Bounds(math.inf, math.inf)
+        tilt = sketch.saddle_of_delta(math.log(delta))
         return self._refined(question, sketch, tilt, math.log(delta))
+
+    def _infinite_mass(self, delta: float) -> float:
+        """Lower bound on the mass at infinity, from laws too coarse for anything else."""
+        missed = max(1e-7 * delta / self._rounds, 1e-300)
+        resolution = Resolution(missed=missed, crowd_width=1e-6)
+        log_finite = 0.0
+        for mechanism, count in self._ledger:
+            step = mechanism.loss_scale / POINTS_PER_SCALE
+            law = mechanism.form(step=step, side=Side.LOWER, resolution=resolution)
+            log_finite += count * math.log1p(-min(law.infinity, 1.0 - 1e-16))
+        return -math.expm1(log_finite) * (1.0 - 2e-15)
 
     def _below_limit(self) -> float:
         """The sum of the largest losses, rounded downwards."""

@@ -43,17 +43,28 @@ class Ledger:
         Raises TypeError or ValueError, also for a mechanism of another neighbouring relation than the
         ledger's, and then nothing has been added.
         """
-        mechanism = as_mechanism(mechanism)
-        count = positive_int("count", count)
-        for held in self._counts:
-            if held.relation != mechanism.relation:
-                raise ValueError(
-                    f"mechanism must be for the ledger's neighbouring relation {held.relation!r}, got"
-                    f" {mechanism.relation!r} with {mechanism!r}"
-                )
-            break
+        mechanism, count = self._checked(mechanism, count)
         self._counts[mechanism] = self._counts.get(mechanism, 0) + count
         return self
+
+    def _checked(self, mechanism: Mechanism, count: int) -> tuple[Mechanism, int]:
+        """Both, if this ledger can take them."""
+        mechanism = as_mechanism(mechanism)
+        count = positive_int("count", count)
+        held = next(iter(self._counts), mechanism)
+        if held.relation != mechanism.relation:
+            raise ValueError(
+                f"mechanism must be for the ledger's neighbouring relation {held.relation!r}, got"
+                f" {mechanism.relation!r} with {mechanism!r}"
+            )
+        return mechanism, count
+
+    def __copy__(self: Self) -> Self:
+        """A new object with the same settings and rounds, which has not been asked anything."""
+        maker: Any = type(self)
+        new: Self = maker(**self._settings())
+        new._counts = dict(self._counts)
+        return new
 
     def state_dict(self) -> dict[str, Any]:
         """Settings, mechanisms and counts as plain data that JSON can hold.
@@ -71,8 +82,9 @@ class Ledger:
         settings, ledger = checkpoint.read_ledger_state(maker.__name__, self._settings(), state)
         with checkpoint.at("checkpoint"):
             fresh = maker(**settings)
-        for mechanism, count in ledger:
-            fresh.compose(mechanism, count)
+        for i, (mechanism, count) in enumerate(ledger):
+            with checkpoint.at(f"ledger[{i}]"):
+                fresh.compose(mechanism, count)
         self.__dict__.update(vars(fresh))
 
     def to_json(self) -> str:

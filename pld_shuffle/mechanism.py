@@ -248,6 +248,11 @@ class ProfileMechanism(Mechanism):
         """A lower bound on the P-mass at exactly `max_loss`."""
         return 0.0
 
+    @property
+    def most_dots(self) -> int:
+        """At how many growths the profile may be asked for one law."""
+        return 20_000
+
     def dots(self, width: float, missed: float, centre: float | None) -> tuple[Dots, Dots]:
         """The profile at dots of that width, and the reversed pair's; see `profile.dots`."""
         from .profile import dot_rtol, dots
@@ -255,7 +260,7 @@ class ProfileMechanism(Mechanism):
         found = dots(
             self.profile_within(dot_rtol(width, self.loss_scale), missed), width=width,
             missed=missed, scale=self.loss_scale, max_loss=self.max_loss, infinity=self.infinite_mass,
-            top_mass=self.top_mass, centre=centre,
+            top_mass=self.top_mass, centre=centre, most=self.most_dots,
         )  # fmt: skip
         return found, found
 
@@ -347,6 +352,10 @@ class _ProfileOnCohort(ProfileMechanism):
     @property
     def infinite_mass(self) -> float:
         return self.sampling_rate * self.whole.infinite_mass * (1.0 - 4e-16)
+
+    @property
+    def most_dots(self) -> int:
+        return self.whole.most_dots
 
     @property
     def top_mass(self) -> float:

@@ -253,6 +253,8 @@ class ShuffledRandomizer(CrowdMechanism):
             if not 1.0 <= q <= largest:
                 raise ValueError(f"q must be in [1, e^{LARGEST_EPS0:g}], got {q!r}")
             eps0 = math.log(p)
+            if not eps0 >= SMALLEST_EPS0:
+                raise ValueError(f"p must be at least e^{SMALLEST_EPS0:g}, got {p!r}")
         object.__setattr__(self, "n", _crowd_size(n))
         object.__setattr__(self, "tv", distance)
         object.__setattr__(self, "eps0", eps0)

@@ -33,7 +33,7 @@ Array = NDArray[np.float64]
 #: Bounds on delta, arrays, at growths expm1(eps) >= 0.
 Profile = Callable[[Array], Bounds]
 
-MAX_DOTS = 6_000
+MAX_DOTS = 20_000
 LOSS_ULPS = 16.0
 LARGEST_GROWTH = 8.0
 CLOSEST = 1e-4  # of the distance between dots
@@ -64,7 +64,7 @@ def dot_rtol(width: float, scale: float) -> float:
 
 def dots(
     profile: Profile, *, width: float, missed: float, scale: float, max_loss: float = math.inf,
-    infinity: float = 0.0, top_mass: float = 0.0, centre: float | None = None,
+    infinity: float = 0.0, top_mass: float = 0.0, centre: float | None = None, most: int = MAX_DOTS,
 ) -> Dots:  # fmt: skip
     """The profile at losses from 0 up to where it is below `missed`, or to max_loss.
 
@@ -90,9 +90,9 @@ def dots(
     if reach > 0.75 * max_loss:  # a few more dots, and what is known of the largest loss counts
         reach = max_loss
     if centre is None:
-        losses = np.linspace(0.0, reach, max(2, min(MAX_DOTS, math.ceil(reach / width))) + 1)
+        losses = np.linspace(0.0, reach, max(2, min(most, math.ceil(reach / width))) + 1)
     else:
-        losses = _spaced(reach, width, scale, centre)
+        losses = _spaced(reach, width, scale, centre, most)
     slope = 0.0
     if reach >= max_loss:
         slope = -top_mass * math.exp(-max_loss) * (1.0 - 8.0 * _U)
@@ -101,7 +101,7 @@ def dots(
     return Dots(growth, bounds.lower, bounds.upper, infinity, slope)
 
 
-def _spaced(reach: float, width: float, scale: float, centre: float) -> Array:
+def _spaced(reach: float, width: float, scale: float, centre: float, most: int) -> Array:
     """Losses from 0 to `reach`, `width` apart near `centre` (in scales), farther out elsewhere.
 
     Distances like density^(-1/3) have the least variance within the cells for their number; but at most
@@ -111,7 +111,7 @@ def _spaced(reach: float, width: float, scale: float, centre: float) -> Array:
     growth = np.exp(np.minimum((grid / scale - centre) ** 2 / 6.0, math.log(LARGEST_GROWTH)))
     density = 1.0 / (width * growth)
     count = np.append(0.0, np.cumsum(0.5 * (density[1:] + density[:-1])) * (grid[1] - grid[0]))
-    pieces = max(2, min(MAX_DOTS, math.ceil(count[-1])))
+    pieces = max(2, min(most, math.ceil(count[-1])))
     losses: Array = np.interp(np.linspace(0.0, count[-1], pieces + 1), count, grid)
     losses[-1] = reach
     return losses

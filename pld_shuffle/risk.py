@@ -41,6 +41,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from .bracket import Bounds
+from .ledger import Ledger
 from .validation import probabilities, real, tolerance
 
 __all__ = ["AttackRisk", "Profile"]
@@ -158,7 +159,8 @@ class AttackRisk:
 
     def _profile(self) -> Profile:
         """The accountant, if all its pairs are symmetric; ValueError otherwise."""
-        for mechanism, _ in getattr(self._accountant, "ledger", ()):
+        rounds = self._accountant.ledger if isinstance(self._accountant, Ledger) else ()
+        for mechanism, _ in rounds:
             if not mechanism.symmetric:
                 raise ValueError(f"accountant must hold symmetric pairs only, got {mechanism!r}")
         return self._accountant

@@ -55,6 +55,7 @@ PROFILE_RTOL = 1e-6  # of every dot; the dots' distance errs by more
 MASS_ERROR, GAUSSIAN_ERROR, MATRIX_ERROR = 2e-14, 1e-12, 1e-15
 LAPLACE_CELLS, GAUSSIAN_CELLS = 256, 512  # of a continuous law, in each half
 TAIL = 1e-18  # of Gaussian noise, beyond which a report counts as revealed, where no other is asked for
+MAX_DOTS = 6_000  # of a law; each costs a contour
 MAX_CHOICES = 256  # attacks tried
 LARGEST_EPS0 = 150.0  # of a blanket; beyond, masses underflow
 
@@ -137,6 +138,10 @@ class _Grouped(ProfileMechanism):
     @cached_property
     def infinite_mass(self) -> float:  # type: ignore[override]
         return max(pair.infinite_mass(self.n) for pair in self._pairs)
+
+    @property
+    def most_dots(self) -> int:
+        return MAX_DOTS
 
     def profile(self, growth: Array) -> Bounds:
         return self.profile_within(PROFILE_RTOL, TAIL)(growth)
@@ -274,7 +279,7 @@ class Attack(_Grouped):
             dots(
                 partial(pair.profile, self.n, rtol), width=width, missed=missed,
                 scale=self.loss_scale, max_loss=self.max_loss,
-                infinity=pair.infinite_mass(self.n), centre=centre,
+                infinity=pair.infinite_mass(self.n), centre=centre, most=MAX_DOTS,
             )
             for pair in self._pairs
         )  # fmt: skip

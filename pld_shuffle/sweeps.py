@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import numbers
 import os
 import signal
 import sys
@@ -39,12 +40,12 @@ Key = tuple[tuple[str, str], ...]
 
 
 def grid(**fields: Any) -> list[Row]:
-    """All combinations of the given values as plans; the last field changes fastest.
+    """All combinations of the given values as plans; the last field changes fastest. None: not given.
 
     >>> grid(n=[1000, 2000], eps0=1.0)
     [{'n': 1000, 'eps0': 1.0}, {'n': 2000, 'eps0': 1.0}]
     """
-    single = (str, int, float)
+    single = (str, numbers.Real, type(None))
     values = [[value] if isinstance(value, single) else list(value) for value in fields.values()]
     return [dict(zip(fields, chosen, strict=True)) for chosen in itertools.product(*values)]
 
@@ -69,7 +70,8 @@ def sweep(
     rtol : as for `Accountant`, for plans without one.
     output : a file that grows by a row per plan, .csv or .jsonl. If it is there, its rows are taken over
         and only the other plans are computed: call again with the same arguments to resume. Rows with an
-        error are tried again. One sweep at a time may write to it.
+        error are tried again, and written again only if the answer is another. One sweep at a time may
+        write to it.
     executor : any `concurrent.futures.Executor` (dask: ``client.get_executor()``); stays open.
     workers : processes to start otherwise; as many as there are cores by default, 1 computes in this
         process.
@@ -105,9 +107,12 @@ def sweep(
     rows: dict[Key, Row] = {}
     with contextlib.ExitStack() as stack:
         table = None if output is None else stack.enter_context(GrowingTable(output, COLUMNS))
+        failed: dict[Key, str] = {}
         for row in table.rows if table is not None else []:
             if row["error"] is None:
                 rows[_key_of_row(row)] = row
+            else:
+                failed[_key_of_row(row)] = row["error"]
         todo = [key for key in dict.fromkeys(keys) if key not in rows]
         done = len(set(keys)) - len(todo)
         bar = stack.enter_context(_bar(progress, done, len(todo)))
@@ -116,7 +121,7 @@ def sweep(
             for key, found in zip(todo, answers, strict=True):
                 row = dict.fromkeys(COLUMNS) | {name: value_of(text) for name, text in key} | found
                 rows[key] = row
-                if table is not None:
+                if table is not None and (row["error"] is None or row["error"] != failed.get(key)):
                     table.append(row)
                 bar()
     return [dict(rows[key]) for key in keys]

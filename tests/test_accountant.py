@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import math
+import pickle
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -21,6 +24,9 @@ from pld_shuffle import (
     Side,
     Subsampled,
 )
+from pld_shuffle.interop.imported import ImportedPair
+from pld_shuffle.pld import EXCESS
+from pld_shuffle.renyi import RenyiAccountant
 from pld_shuffle.trajectory import epsilon_trajectory
 
 NAN = float("nan")
@@ -291,3 +297,81 @@ def test_a_refused_round_is_not_half_added() -> None:
     with pytest.raises(ValueError):
         acc.compose(LDP, 0)
     assert acc.ledger == ((LDP, 1),) and math.isfinite(acc.get_epsilon(1e-6))
+
+
+def test_rates_next_to_one_are_accounted_or_refused() -> None:
+    """The largest gamma below 1 gets an answer from every adversary, one nearer to 1 a clear refusal."""
+    nearest = 1.0 - 1e-12
+    for adversary in ("strong", "weak", "strong-conditional"):
+        for n in (1, 1000):
+            mechanism = ShuffledRR(k=2, n=n, gamma=nearest, adversary=adversary)
+            bounds = Accountant(rtol=0.05).compose(mechanism).epsilon_bounds(1e-6)
+            assert 0.0 <= bounds.lower <= bounds.upper
+        with pytest.raises(ValueError, match=r"gamma must be 1 .* got 0\.99999999999999"):
+            ShuffledRR(k=2, n=1000, gamma=1.0 - 1e-14, adversary=adversary)
+        assert ShuffledRR(k=2, n=1000, gamma=1.0, adversary=adversary).truth == 0.0
+
+
+def test_plds_with_too_much_mass_are_refused() -> None:
+    """Up to the shared allowance an upper law stands; beyond it, the message says what to change."""
+    numbers: dict[str, Any] = {"step": 0.1, "side": Side.UPPER, "max_loss": 1.0, "slack": 0.0}
+    law = PLD.build(np.array([1.0 + 0.9 * EXCESS]), 1, infinity=1.0 + 0.9 * EXCESS, **numbers)
+    assert law.infinity == 1.0
+    for mass, infinity in ((1.0 + 1.1 * EXCESS, 0.0), (0.5, 1.0 + 1.1 * EXCESS), (-0.1, 0.0)):
+        with pytest.raises(ArithmeticError, match=r"upper PLD with mass .*gamma, eps0"):
+            PLD.build(np.array([mass]), 1, infinity=infinity, **numbers)
+
+
+def test_plds_are_compared_by_value() -> None:
+    """Each number counts but for the benchmark's; equal ones have one hash."""
+    law = ShuffledLDP(eps0=1.0, n=50).pld(step=0.01)
+    again = ShuffledLDP(eps0=1.0, n=50).pld(step=0.01)
+    assert law is not again and law == again and len({law, again}) == 1
+    assert replace(law, atoms=law.atoms + 1) == law
+    masses = law.masses.copy()
+    masses[3] = np.nextafter(masses[3], 1.0)
+    for change in (
+        {"masses": masses}, {"masses": law.masses[:-1]}, {"low": law.low + 1}, {"step": 0.02},
+        {"side": Side.LOWER}, {"infinity": 0.1}, {"max_loss": 2.0}, {"slack": 1e-9},
+    ):  # fmt: skip
+        other: PLD = replace(law, **change)  # type: ignore[arg-type]
+        assert law != other
+    assert law != 1.0
+
+
+@pytest.mark.parametrize(
+    "again", [copy.copy, copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))]
+)
+def test_copies_of_plds_are_read_only(again: Callable[[PLD], PLD]) -> None:
+    law = ShuffledLDP(eps0=1.0, n=50).pld(step=0.01)
+    found = again(law)
+    assert found == law and hash(found) == hash(law) and not found.masses.flags.writeable
+    assert found.delta(0.1) == law.delta(0.1)
+
+
+@pytest.mark.parametrize("maker", [lambda: Accountant(0.01), RenyiAccountant])
+@pytest.mark.parametrize("again", [copy.copy, copy.deepcopy])
+def test_copies_of_ledgers_are_independent(again: Any, maker: Any) -> None:
+    """A round composed into one of the two is not in the other, and the settings are the same."""
+    mechanism = ShuffledLDP(eps0=1.0, n=50)
+    acc = maker().compose(mechanism, 3)
+    before = acc.get_epsilon(1e-3)
+    found = again(acc)
+    assert type(found) is type(acc) and found.state_dict() == acc.state_dict()
+    found.compose(mechanism, 5)
+    assert (acc.rounds, found.rounds) == (3, 8) and acc.get_epsilon(1e-3) == before
+    assert found.get_epsilon(1e-3) == maker().compose(mechanism, 8).get_epsilon(1e-3)
+
+
+def test_would_exceed_refuses_what_compose_refuses() -> None:
+    """Another neighbouring relation: the same error in the same words, and nothing is added."""
+    other = ImportedPair(
+        step=0.5, low=1, masses=(0.1,), infinity=0.0, neighbours="add-or-remove-one"
+    )
+    acc = Accountant().compose(ShuffledLDP(eps0=1.0, n=50))
+    with pytest.raises(ValueError, match="neighbouring relation") as composed:
+        acc.compose(other)
+    with pytest.raises(ValueError, match="neighbouring relation") as asked:
+        acc.would_exceed(other, epsilon=10.0, delta=0.5)
+    assert str(composed.value) == str(asked.value) and acc.rounds == 1
+    assert not Accountant().would_exceed(other, epsilon=1.0, delta=0.5)

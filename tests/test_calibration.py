@@ -380,3 +380,59 @@ def test_bad_arguments_of_would_exceed(arguments, error, complaint):
     with pytest.raises(error, match=complaint):
         accountant.would_exceed(given.pop("mechanism"), **given)
     assert accountant.ledger == ()
+
+
+# --- what is said of plans, and what counts as one -------------------------------------------
+
+
+def test_an_infeasible_function_gets_no_advice():
+    """Of a callable, nobody knows what else could change."""
+
+    def ledger(eps0):
+        return [(ShuffledLDP(eps0=eps0, n=10), 1)]
+
+    with pytest.raises(InfeasibleError) as raised:
+        solve("eps0", ledger, epsilon=0.0, delta=1e-15)
+    assert "even eps0=1e-09 spends" in str(raised.value)
+    assert "parameter" not in str(raised.value) and "in the way" not in str(raised.value)
+
+
+def test_advice_on_a_population_leaves_its_cohort_alone():
+    """Another n would not go with the largest population: it used to be an error of another field."""
+    plan = {"n": 1000, "eps0": 3}
+    with pytest.raises(InfeasibleError, match=r"in the way: eps0=3 \(with eps0=1e-09") as raised:
+        solve("population", plan, epsilon=0, delta=1e-15)
+    assert "n=1000" not in str(raised.value)
+    with pytest.raises(InfeasibleError, match="even population=2000 "):
+        solve("population", plan, epsilon=0, delta=1e-15, bounds=(1500, 2000))
+    # What the advice says is true: with that eps0 there is an answer.
+    assert solve("population", plan | {"eps0": 1e-9}, epsilon=0, delta=1e-15).value >= 1000
+
+
+@pytest.mark.parametrize("bounds", [2, (1, 2, 3), "ab", {1, 2}])
+def test_bounds_are_two(bounds):
+    with pytest.raises(TypeError, match=r"bounds must be \(low, high\)"):
+        solve("eps0", {"n": 10}, epsilon=1.0, delta=1e-6, bounds=bounds)
+    with pytest.raises(TypeError, match=r"bounds must be \(low, high\)"):
+        solve("noise", lambda value: [], epsilon=1.0, delta=0.1, bounds=bounds, increasing=False)
+
+
+@pytest.mark.parametrize("rounds", [None, 3, [1], "ab", [(1, 2, 3)], ShuffledLDP(1.0, 10)])
+def test_a_function_must_return_a_ledger(rounds):
+    with pytest.raises(TypeError, match=r"plan must return \(mechanism, count\) pairs"):
+        solve("eps0", lambda value: rounds, epsilon=1.0, delta=1e-6)
+
+
+def test_spent_must_return_bounds():
+    for name in ("spent", "loose"):
+        honest = {"spent": lambda value: Bounds(value, value)}
+        functions = honest | {name: lambda value: (value, value)}
+        with pytest.raises(TypeError, match=f"{name} must return Bounds, got"):
+            safe_end(**functions, target=1.5, low=1, high=2, increasing=True)
+
+
+def test_none_and_blanks_are_not_given():
+    """As in a sweep, and also for the parameter that is solved for."""
+    plan = {"n": 1000, "eps0": None, "rounds": "", "rate": None, "population": " "}
+    found = solve("eps0", plan, epsilon=1.0, delta=1e-6)
+    assert found == solve("eps0", {"n": 1000}, epsilon=1.0, delta=1e-6)

@@ -36,6 +36,7 @@ from pld_shuffle import (
 from pld_shuffle.checkpoint import CheckpointError, mechanism_from_state, mechanism_state
 from pld_shuffle.files import replacing, write_text
 from pld_shuffle.interop.imported import ImportedPair
+from pld_shuffle.pld import EXCESS
 from pld_shuffle.protocols.binomial_shift import BinomialShift
 from pld_shuffle.shuffled import Attack, Blanket
 
@@ -127,7 +128,7 @@ def test_a_normalised_matrix_is_not_normalised_again(weights: list[float]) -> No
 @settings(max_examples=100, deadline=None)
 @given(
     eps0=st.floats(1e-9, 700.0),
-    gamma=st.floats(1e-290, 1.0),
+    gamma=st.floats(1e-290, 1.0 - 1e-12) | st.just(1.0),
     n=st.integers(1, 10**13),
     k=st.integers(2, 2**70),
     more=st.integers(0, 2**60),
@@ -273,12 +274,32 @@ def broken(change: Callable[[dict[str, Any]], Any]) -> dict[str, Any]:
     return state
 
 
+def nested(depth: int) -> Any:
+    state: Any = 1
+    for _ in range(depth):
+        state = {"kind": "Subsampled", "arguments": {"mechanism": state, "rate": 0.5}}
+    return state
+
+
+OTHER = ImportedPair(step=0.5, low=1, masses=(0.1,), infinity=0.0, neighbours="add-or-remove-one")
+
+
 def arguments(state: dict[str, Any], entry: int = 0) -> Any:
     return state["ledger"][entry]["mechanism"]["arguments"]
 
 
 REFUSED: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
     "version": (lambda s: s.update(version=2), "version.* 2"),
+    "version 1.0": (lambda s: s.update(version=1.0), r"version.* 1\.0"),
+    "twice": (
+        lambda s: s["ledger"].append(copy.deepcopy(s["ledger"][0])), r"ledger\[2\]: .* comes twice",
+    ),
+    "relations": (
+        lambda s: s["ledger"].append({"mechanism": mechanism_state(OTHER), "count": 1}),
+        r"ledger\[2\]: .* neighbouring relation",
+    ),
+    "deep": (lambda s: s["ledger"][0].update(mechanism=nested(10**5)), "nested too deeply"),
+    "deep version": (lambda s: s.update(version=nested(10**5)), "nested too deeply"),
     "version true": (lambda s: s.update(version=True), "version.* True"),
     "no version": (lambda s: s.pop("version"), "missing field 'version'"),
     "schema": (lambda s: s.update(schema="pld_shuffle.RenyiAccountant"), "schema: .*Renyi"),
@@ -473,3 +494,31 @@ def test_torn_and_foreign_files_are_refused(tmp_path: Path) -> None:
         PLD.load(tmp_path / "array.npy")
     with pytest.raises(OSError):
         PLD.load(tmp_path / "none.npz")
+
+
+def test_what_is_nested_deeply_is_refused() -> None:
+    """Wherever it stands in a text or a state."""
+    for text in ("[" * 10**5 + "]" * 10**5, '{"a":' * 10**5 + "1" + "}" * 10**5):
+        with pytest.raises(CheckpointError, match="nested too deeply"):
+            Accountant.from_json(text)
+    with pytest.raises(CheckpointError, match="nested too deeply"):
+        mechanism_from_state(nested(10**5))
+
+
+def test_whatever_a_pld_may_be_comes_back(tmp_path: Path) -> None:
+    """Laws at rates next to 1 have the most mass too much: saved, they can be read."""
+    mechanism = ShuffledRR(k=2, n=1, gamma=1.0 - 1e-12, adversary="weak")
+    law = mechanism.pld(step=1e-14).self_compose(5)
+    most = PLD.build(
+        np.array([1.0 + EXCESS]),
+        1,
+        step=0.1,
+        side=Side.UPPER,
+        infinity=1.0,
+        max_loss=1.0,
+        slack=0.0,
+    )
+    assert law.masses.sum() > 1.0 + 1e-4
+    for pld in (law, most):
+        pld.save(tmp_path / "law.npz")
+        assert PLD.load(tmp_path / "law.npz") == pld

@@ -451,3 +451,38 @@ def test_bad_plans_are_one_line_and_status_two(capsys, command, complaint):
     assert err.count("\n") == 1
     assert err.startswith("pld-shuffle: error: ")
     assert complaint in err
+
+
+def test_a_fixed_population_has_a_largest_cohort_and_says_why(capsys):
+    command = "plan --solve n --eps0 2 --epsilon 1 --delta 1e-6 --rounds 20"
+    flags = command.split()
+    assert main([*flags, "--population", "100000", "--json"]) == 0
+    out, err = capsys.readouterr()
+    report = json.loads(out)
+    assert report["plan"]["end"] == "largest"
+    (note,) = report["notes"]
+    assert "fixed population" in note and note in err
+    assert main([*flags, "--population", "100000"]) == 0
+    out, err = capsys.readouterr()
+    assert "The largest n for" in out and err == f"pld-shuffle: note: {note}\n"
+    assert main([*flags, "--json"]) == 0
+    out, err = capsys.readouterr()
+    assert json.loads(out)["notes"] == [] and err == ""
+
+
+@pytest.mark.parametrize("gave_up", [ArithmeticError("mass 1.1"), MemoryError("mass 1.1")])
+def test_a_computation_that_fails_is_one_line(capsys, monkeypatch, gave_up):
+    def failing(self, delta):
+        raise gave_up
+
+    monkeypatch.setattr(Accountant, "epsilon_bounds", failing)
+    assert main(["epsilon", *SMALL, "--delta", "0.01"]) == 1
+    out, err = capsys.readouterr()
+    assert (out, err) == ("", "pld-shuffle: gave up: mass 1.1\n")
+
+
+def test_gamma_next_to_one_is_bad_input(capsys):
+    flags = "--mechanism rr --k 2 --n 1000 --gamma 0.99999999999999 --adversary weak --delta 1e-6"
+    assert main(["epsilon", *flags.split()]) == 2
+    out, err = capsys.readouterr()
+    assert out == "" and err.startswith("pld-shuffle: error: argument --gamma: gamma must be 1")

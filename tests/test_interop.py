@@ -16,10 +16,20 @@ import mpmath as mp
 import numpy as np
 import pytest
 
-from pld_shuffle import Accountant, ShuffledLDP, ShuffledRR, Side, Subsampled
+from pld_shuffle import (
+    Accountant,
+    DiscretePair,
+    Shuffled,
+    ShuffledLDP,
+    ShuffledRR,
+    Side,
+    Subsampled,
+)
 from pld_shuffle.central import Gaussian, Laplace
 from pld_shuffle.interop.imported import ImportedPair, WorseOrder
 from pld_shuffle.poisson import PoissonGaussian
+from pld_shuffle.randomizers import KRandomizedResponse
+from pld_shuffle.risk import AttackRisk
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
@@ -522,6 +532,34 @@ def test_events_are_values_and_survive_named_tuples() -> None:
         ShuffledLDPEvent(-1.0, 10)
     with pytest.raises(TypeError, match="mechanism"):
         MechanismEvent(dp_event.GaussianDpEvent(1.0))
+
+
+def test_ordered_pairs_are_refused() -> None:
+    """One order of two neighbours says nothing about the other, and REPLACE_ONE has both."""
+    logs = tuple(np.log([0.5, 0.3, 0.2]).tolist()), tuple(np.log([0.2, 0.2, 0.6]).tolist())
+    one = DiscretePair(*logs, symmetric=False)
+    attack = Shuffled(KRandomizedResponse(k=3, eps0=1.0), n=5).attack_bounds(delta=1e-3).attack
+    for mechanism in (one, attack):
+        with pytest.raises(ValueError, match="symmetric pair"):
+            MechanismEvent(mechanism)
+        with pytest.raises(ValueError, match="symmetric pair"):
+            to_dp_accounting(mechanism, discretization=0.01)
+    both = DiscretePair(*logs)
+    found = ShufflePrivacyAccountant().compose(MechanismEvent(both)).get_epsilon(0.01)
+    assert found == Accountant().compose(both).get_epsilon(0.01)
+
+
+def test_risks_of_the_adapter_are_those_of_the_accountant() -> None:
+    """Also after composed events, whose ledger is an event and no list of pairs."""
+    adapter = ShufflePrivacyAccountant().compose(ShuffledLDPEvent(2.0, 100), 3)
+    risk = AttackRisk(adapter)
+    straight = AttackRisk(Accountant().compose(ShuffledLDP(eps0=2.0, n=100), 3))
+    assert risk.true_positive_rate([1e-3, 0.1]).upper.tolist() == (
+        straight.true_positive_rate([1e-3, 0.1]).upper.tolist()
+    )
+    assert risk.advantage() == straight.advantage()
+    exposed = AttackRisk(ShufflePrivacyAccountant().compose(dp_event.NonPrivateDpEvent()))
+    assert exposed.advantage() == (1.0, 1.0)
 
 
 # --- calibration, and everything together ---------------------------------------------------------

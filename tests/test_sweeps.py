@@ -396,3 +396,33 @@ def test_no_bar_without_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().err == ""
     sweep(PLANS[:1], delta=1e-6, progress=True)
     assert "1/1" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("suffix", ["csv", "jsonl"])
+def test_an_error_is_written_once(
+    suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Resuming a sweep with a hopeless plan does not grow the file; another error does."""
+    output = tmp_path / f"table.{suffix}"
+    plans = [{"n": 10, "eps0": 1}, {"n": 10, "eps0": -1}]
+    first = sweep(plans, delta=0.01, output=output, workers=1)
+    data = output.read_bytes()
+    for _ in range(3):
+        again = sweep(plans, delta=0.01, output=output, workers=1)
+        assert again[0] == first[0] and again[1]["error"] == first[1]["error"] is not None
+        assert output.read_bytes() == data
+    monkeypatch.setattr(Accountant, "compose", None)
+    sweep(plans, delta=0.01, output=output, workers=1)
+    assert len(output.read_bytes().splitlines()) == len(data.splitlines())  # eps0 fails before
+    sweep([*plans, {"n": 11, "eps0": 1}], delta=0.01, output=output, workers=1)
+    assert len(output.read_bytes().splitlines()) == len(data.splitlines()) + 1
+
+
+def test_grids_of_numpy_numbers_and_of_nothing() -> None:
+    plans = grid(n=np.int64(5), eps0=np.array([1.0, 2.0]), rate=None, rtol=np.float32(0.5))
+    assert [(p["n"], p["eps0"], p["rate"], p["rtol"]) for p in plans] == [
+        (5, 1.0, None, 0.5),
+        (5, 2.0, None, 0.5),
+    ]
+    [one, two] = sweep(plans, delta=0.01, workers=1)
+    assert one["error"] is two["error"] is None and one["rate"] is None

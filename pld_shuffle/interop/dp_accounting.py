@@ -69,15 +69,15 @@ def to_dp_accounting(
 
     Parameters
     ----------
-    law : a mechanism, or one of its upper `PLD`s.
+    law : a mechanism with a symmetric pair, or an upper `PLD` of such a one.
     discretization : grid spacing in units of loss; must equal that of whatever it is composed with. By
         default 1e-4, as in dp_accounting, and a PLD's own step.
     missed : P-mass per round that windows may leave out; it goes to infinite loss. Not for a PLD.
 
     Its delta is at least the mechanism's at every epsilon, and so is the delta of exact compositions; the
     pair is symmetric, so the relation "add" has the same distribution as "remove". Raises ValueError for a
-    lower PLD, another grid than a PLD's, or one as fine as rounding; MemoryError for a grid too fine to form;
-    ArithmeticError if the masses are no distribution.
+    lower PLD, an ordered pair, another grid than a PLD's, or one as fine as rounding; MemoryError for a grid
+    too fine to form; ArithmeticError if the masses are no distribution.
 
     >>> from pld_shuffle import ShuffledLDP
     >>> rounds = to_dp_accounting(ShuffledLDP(eps0=4.0, n=10_000)).self_compose(10)
@@ -87,7 +87,9 @@ def to_dp_accounting(
     if not isinstance(law, PLD):
         step = DISCRETIZATION if discretization is None else discretization
         step = positive_float("discretization", step)
-        law = as_mechanism(law).pld(step=step, side=Side.UPPER, missed=missed)
+        mechanism = as_mechanism(law)
+        _check_symmetric(mechanism)
+        law = mechanism.pld(step=step, side=Side.UPPER, missed=missed)
     elif discretization not in (None, law.step):
         raise ValueError(
             f"discretization must be the law's step {law.step!r}, got {discretization!r}"
@@ -208,9 +210,10 @@ def _check_reading(distribution: Any, found: ImportedPair | WorseOrder) -> None:
 
 @attr.s(frozen=True, slots=True, auto_attribs=True)
 class MechanismEvent(dp_event.DpEvent):  # type: ignore[misc]
-    """One round of any mechanism of this package, for neighbours that differ in one user's value.
+    """One round of a mechanism of this package, for neighbours that differ in one user's value.
 
-    The sensitivity of a central mechanism (`Gaussian`, `Laplace`) must be meant for that relation.
+    Its pair must cover both orders of the two neighbours (ValueError for an ordered pair). The sensitivity of
+    a central mechanism (`Gaussian`, `Laplace`) must be meant for that relation.
     """
 
     mechanism: Mechanism
@@ -218,6 +221,7 @@ class MechanismEvent(dp_event.DpEvent):  # type: ignore[misc]
     def __attrs_post_init__(self) -> None:
         mechanism = as_mechanism(self.mechanism)
         choice("mechanism.relation", mechanism.relation, ("replace-one",))
+        _check_symmetric(mechanism)
 
 
 @attr.s(frozen=True, slots=True, auto_attribs=True)
@@ -316,6 +320,12 @@ class ShufflePrivacyAccountant(privacy_accountant.PrivacyAccountant):  # type: i
         if self._private:
             return self._accountant.delta_bounds(target_epsilon)
         return _everywhere(1.0, nonnegatives("target_epsilon", target_epsilon))
+
+
+def _check_symmetric(mechanism: Mechanism) -> None:
+    """Refuse a pair that covers one order of two neighbours only."""
+    if not mechanism.symmetric:
+        raise ValueError(f"mechanism must have a symmetric pair, got {mechanism!r}")
 
 
 _NOTHING = dp_event.NoOpDpEvent()
