@@ -18,7 +18,7 @@ import oracles
 import pytest
 from scipy.stats import binom, norm
 
-from pld_shuffle import Accountant, ShuffledRR
+from pld_shuffle import Accountant, ShuffledRR, Subsampled
 from pld_shuffle.bounds.domain import OutOfRange
 from pld_shuffle.calibration import InfeasibleError
 from pld_shuffle.protocols import (
@@ -28,11 +28,13 @@ from pld_shuffle.protocols import (
     BitHistogram,
     OneBitMean,
     PrivateHistogram,
+    RAPPORHistogram,
     RealSum,
     UnarySum,
     ZeroSum,
     ZeroSumHistogram,
 )
+from pld_shuffle.protocols.zero_sum import zero_sum_errors
 from pld_shuffle.randomizers import RAPPOR, BinaryRandomizedResponse, UnaryEncoding
 
 REPETITIONS = 2000
@@ -132,6 +134,38 @@ def test_zero_sum_error_by_enumeration():
             bits = [1] * ones + [0] * (4 - ones) + list(noise)
             total += mass * (protocol.analyze(bits) - ones) ** 2
         assert protocol.expected_error(ones).exact == pytest.approx(total, rel=1e-12)
+
+
+@pytest.mark.parametrize("rate", [0.5, 0.03, 0.8, 0.999, 1e-9, 1 - 1e-9])
+@pytest.mark.parametrize("n", [1, 2, 9, 400])
+def test_zero_sum_errors_are_the_sums_they_stand_for(n, rate):
+    """The closed form against the defining sum for every true sum; bisection finds the largest of them."""
+    eta = np.arange(n + 1)
+    masses = binom.pmf(eta, n, rate)
+    truth = np.array(
+        [
+            np.sum(masses * np.where(eta > n - s, eta - n * rate, -s) ** 2, dtype=float)
+            for s in range(n + 1)
+        ]
+    )
+    np.testing.assert_allclose(zero_sum_errors(eta, n, rate), truth, rtol=1e-9, atol=1e-300)
+    protocol = ZeroSum(rate=rate, n=n)
+    assert protocol.expected_error().exact == pytest.approx(truth.max(), rel=1e-9)
+    histogram = ZeroSumHistogram(k=2, rate=rate, n=n)
+    assert histogram.expected_error().exact == protocol.expected_error().exact
+
+
+def test_zero_sum_errors_of_many_users_are_gaussian():
+    """n = 1e12, without arrays of that size: s = n q + y has (s^2 Phi(-y/sigma) + kept) / sigma^2."""
+    n, rate = 10**12, 0.75
+    sigma = math.sqrt(n * rate * (1 - rate))
+    protocol = ZeroSum(rate=rate, n=n)
+    for sigmas in (-2.0, 0.0, 3.0):
+        s = round(n * (1 - rate) + sigmas * sigma)
+        kept = sigma**2 * (norm.cdf(sigmas) - sigmas * norm.pdf(sigmas))
+        truth = s**2 * norm.cdf(-sigmas) + kept
+        assert protocol.expected_error(s).exact == pytest.approx(truth, rel=1e-4)
+        assert protocol.expected_error(s).exact <= protocol.expected_error().exact
 
 
 @pytest.mark.parametrize("k", [1, 3, 10])
@@ -259,14 +293,24 @@ def test_bad_sizes_are_named():
         lambda v: ZeroSumHistogram(k=2, rate=0.5, n=v),
         lambda v: BinomialExchange(v, 0.5),
         lambda v: BitHistogram(randomizer=RAPPOR_, n=v),
+        lambda v: RAPPORHistogram(randomizer=RAPPOR_, n=v),
     ):
         with pytest.raises(ValueError, match="n must"):
             build(0)
         with pytest.raises(TypeError, match="n must"):
             build(1.5)
+    for pair in (BinomialShift, BinomialExchange):
+        with pytest.raises(ValueError, match=r"n must be at most 10\*\*13, got 10000000000001"):
+            pair(10**13 + 1, 0.5)
     with pytest.raises(ValueError, match="one-hot"):
         bloom = RAPPOR(k=4, noise=0.3, one_if_zero=0.2, one_if_one=0.9, bits=8, hashes=2)
         BitHistogram(randomizer=bloom, n=3)
+    with pytest.raises(ValueError, match="one-hot"):
+        RAPPORHistogram(randomizer=bloom, n=3)
+    with pytest.raises(ValueError, match="noise > 0"):
+        RAPPORHistogram(randomizer=replace(RAPPOR_, noise=0.0), n=3)
+    with pytest.raises(TypeError, match="randomizer must be a RAPPOR"):
+        RAPPORHistogram(randomizer=UnaryEncoding(k=2, eps0=1.0), n=3)
     with pytest.raises(TypeError, match="randomizer"):
         BitHistogram(randomizer=BinaryRandomizedResponse(1.0), n=3)
     for counts in ([1, 1], [3, 3, -1], [2, 2, 2]):
@@ -512,52 +556,222 @@ def test_bit_histogram_privacy_by_enumeration(randomizer):
     accounted(BitHistogram(randomizer=randomizer, n=3), neighbours(laws, 3))
 
 
-@pytest.mark.parametrize("noise", [0.3, 0.7])
-def test_rappor_lifetime_by_enumeration(noise):
-    """Two shuffled collections from one set of memoised filters, two users: below the lifetime, once."""
-    randomizer = RAPPOR(k=2, noise=noise, one_if_zero=0.25, one_if_one=0.75)
-    protocol = BitHistogram(randomizer=randomizer, n=2)
-    filters = list(itertools.product((0, 1), repeat=2))
-    kept = randomizer.memoised.law().tolist()  # bit j of a column number is bit j of the filter
-    once = randomizer.instantaneous
+def bit_law(filter_, one_if_zero, one_if_one):
+    """Law of a two-bit report on a filter, over the reports (0, 0), (1, 0), (0, 1), (1, 1)."""
+    ones = [one_if_one if bit else one_if_zero for bit in filter_]
+    return [
+        math.prod(one if bit else 1 - one for bit, one in zip(report, ones, strict=True))
+        for report in FILTERS
+    ]
 
-    def report(memoised):
-        return [
-            math.prod(
-                {(1, 1): 0.75, (0, 1): 0.25, (1, 0): 0.25, (0, 0): 0.75}[(bit, known)]
-                for bit, known in zip(sent, memoised, strict=True)
+
+FILTERS = ((0, 0), (1, 0), (0, 1), (1, 1))  # column number: bit j is bit j of the report
+LOW, HIGH = Fraction(1, 8), Fraction(7, 8)  # the instantaneous step
+
+
+def kept_law(value, noise):
+    """Law of the memoised filter of a value, over FILTERS."""
+    return bit_law((value == 0, value == 1), noise / 2, 1 - noise / 2)
+
+
+def joint_reports(value, noise, rounds, memoised):
+    """Joint law of one user's reports of several rounds, over tuples of columns."""
+    step = [bit_law(filter_, LOW, HIGH) for filter_ in FILTERS]
+    kept = kept_law(value, noise)
+    once = [sum(w * law[c] for w, law in zip(kept, step, strict=True)) for c in range(4)]
+    joint = {}
+    for columns in itertools.product(range(4), repeat=rounds):
+        if memoised:
+            joint[columns] = sum(
+                weight * math.prod(law[c] for c in columns)
+                for weight, law in zip(kept, step, strict=True)
             )
-            for sent in filters
-        ]
+        else:
+            joint[columns] = math.prod(once[c] for c in columns)
+    return joint
 
-    assert once([0, 1], np.random.default_rng(1)).shape == (2,)
+
+def collections(values, noise, rounds, memoised):
+    """Law of all collections together, each a shuffled one, enumerated over all users' reports."""
+    users = [joint_reports(x, noise, rounds, memoised) for x in values]
+    view: dict[object, Fraction] = {}
+    for reports in itertools.product(*(user.items() for user in users)):
+        seen = tuple(
+            tuple(sorted(columns)) for columns in zip(*(r for r, _ in reports), strict=True)
+        )
+        view[seen] = view.get(seen, 0) + math.prod(mass for _, mass in reports)
+    return view
+
+
+@pytest.mark.parametrize("memoised", [False, True])
+@pytest.mark.parametrize(
+    "noise, n, rounds", [(0.5, 1, 3), (0.75, 2, 2), (0.25, 2, 2), (0.75, 1, 2)]
+)
+def test_rappor_collections_by_enumeration(noise, n, rounds, memoised):
+    """All collections of a run, fresh or memoised permanent noise, against that protocol's accountant."""
+    steps = RAPPOR(k=2, noise=noise, one_if_zero=float(LOW), one_if_one=float(HIGH))
+    kind = RAPPORHistogram if memoised else BitHistogram
+    share = Fraction(noise)
+    pairs = [
+        oracles.pair_of_views(
+            collections([x, *others], share, rounds, memoised),
+            collections([1 - x, *others], share, rounds, memoised),
+        )
+        for x in (0, 1)
+        for others in itertools.combinations_with_replacement((0, 1), n - 1)
+    ]
+    accounted(kind(randomizer=steps, n=n), pairs, rounds=rounds)
+
+
+def test_fresh_rappor_rounds_may_change_values():
+    """Three rounds of one user, whose value moves either way in each of them."""
+    steps = RAPPOR(k=2, noise=0.75, one_if_zero=0.0625, one_if_one=0.9375)
+    laws = [[Fraction(mass) for mass in row] for row in steps.law().tolist()]
+    alone = list(neighbours(laws, 1))
+    both_ways = [
+        oracles.product(oracles.product(a, b), c) for a in alone for b in alone for c in alone
+    ]
+    accounted(BitHistogram(randomizer=steps, n=1), both_ways, rounds=3)
+    # what the fresh rounds spend is more than a lifetime of memoised ones: the ledgers are not exchangeable
+    lifetime = RAPPORHistogram(randomizer=steps, n=1).accountant(3)
+    truth = max(float(oracles.hockey_stick(pair, Fraction(math.e))) for pair in both_ways)
+    assert lifetime.get_delta(1.0) < truth
+
+
+@pytest.mark.parametrize("memoised", [False, True])
+def test_real_calls_have_the_enumerated_joint_law(memoised):
+    """Two calls of `randomize` by 100,000 users of value 1: the joint law of their reports, cell by cell."""
+    n, noise = 100_000, Fraction(1, 2)
+    steps = RAPPOR(k=2, noise=float(noise), one_if_zero=float(LOW), one_if_one=float(HIGH))
+    values, rng = np.ones(n, dtype=int), np.random.default_rng(8)
+    if memoised:
+        protocol = RAPPORHistogram(randomizer=steps, n=n)
+        kept = protocol.memoise(values, rng)
+        calls = [protocol.randomize(kept, rng) for _ in range(2)]
+    else:
+        fresh = BitHistogram(randomizer=steps, n=n)
+        calls = [fresh.randomize(values, rng) for _ in range(2)]
+    columns = [call @ np.array([1, 2]) for call in calls]
+    law = joint_reports(1, noise, 2, memoised)
+    other = joint_reports(1, noise, 2, not memoised)
+    far = 0.0
+    for cell, mass in law.items():
+        found = np.mean((columns[0] == cell[0]) & (columns[1] == cell[1]))
+        width = math.sqrt(float(mass * (1 - mass)) / n)
+        assert abs(found - float(mass)) <= 5 * width
+        far = max(far, abs(found - float(other[cell])) / width)
+    assert far > 10  # and they do not have the other protocol's
+
+
+def test_rappor_ledgers():
+    """Fresh noise: so many rounds. Memoised noise: one collection, or the lifetime once."""
+    fresh = BitHistogram(randomizer=RAPPOR_, n=1000)
+    assert fresh.ledger(3) == ((fresh.mechanism, 3),)
+    kept = RAPPORHistogram(randomizer=RAPPOR_, n=1000)
+    assert kept.ledger() == ((kept.collection_mechanism, 1),) == ((fresh.mechanism, 1),)
+    assert kept.ledger(2) == kept.ledger(1000) == ((kept.lifetime_mechanism, 1),)
+    assert kept.lifetime_mechanism.eps0 == pytest.approx(RAPPOR_.lifetime_eps0, rel=1e-12)
+    assert kept.lifetime_mechanism.tv == pytest.approx(0.7, rel=1e-12)
+    half = replace(kept, honest_fraction=0.5)
+    assert half.ledger(2)[0][0].n == half.ledger(1)[0][0].n == 500
+
+
+def test_rappor_histogram():
+    """Estimate and error are those of BitHistogram; only filters are taken, and they are not changed."""
+    counts = np.array([300, 0, 50, 150])
+    values = np.repeat(np.arange(4), counts)
+    kept = RAPPORHistogram(randomizer=RAPPOR_, n=500)
+    fresh = BitHistogram(randomizer=RAPPOR_, n=500)
+    assert kept.expected_error(counts) == fresh.expected_error(counts)
+    rng = np.random.default_rng(12)
+    runs = []
+    for _ in range(REPETITIONS):
+        filters = kept.memoise(values, rng)
+        once = filters.copy()
+        messages = kept.shuffle(kept.randomize(filters, rng), rng)
+        np.testing.assert_array_equal(filters, once)
+        runs.append(kept.analyze(messages).counts - counts)
+    for j, exact in enumerate(kept.bin_errors(counts)):
+        unbiased_with_variance(np.array(runs)[:, j], exact**2)
+    exact_steps = RAPPOR(k=4, noise=0.3, one_if_zero=0.0, one_if_one=1.0)
+    silent = replace(kept, randomizer=exact_steps)
+    np.testing.assert_array_equal(silent.randomize(filters, rng), filters)
+    for wrong in (values, filters[:-1], filters[:, :3]):
+        with pytest.raises(ValueError, match="filters must be what `memoise` returned once"):
+            kept.randomize(wrong, rng)
+    with pytest.raises(ValueError, match="filters must lie in"):
+        kept.randomize(filters + 1, rng)
+    with pytest.raises(ValueError, match="values must have shape"):
+        kept.memoise(values[:-1], rng)
+    with pytest.raises(ValueError, match="messages must"):
+        kept.analyze(filters[:-1])
+    for call in (lambda: kept.memoise(values, 3), lambda: kept.randomize(filters, None)):
+        with pytest.raises(TypeError, match="rng"):
+            call()
+
+
+def test_protocols_without_a_single_mechanism_say_so():
+    """UnarySum and RAPPORHistogram name what to use instead, and have no cohorts."""
+    unary, rappor = UnarySum(bits=2, gamma=0.5, n=5), RAPPORHistogram(randomizer=RAPPOR_, n=5)
+    with pytest.raises(AttributeError, match=r"message_mechanism.*ledger"):
+        _ = unary.mechanism
+    with pytest.raises(AttributeError, match=r"ledger.*lifetime_mechanism"):
+        _ = rappor.mechanism
+    for protocol in (unary, rappor):
+        assert not hasattr(protocol, "on_cohort")
+
+
+def test_cohorts_of_honest_users():
+    """Everybody honest: the rate is n/population."""
+    protocol = BinarySum(gamma=0.5, n=20)
+    assert protocol.on_cohort(50) == Subsampled(protocol.mechanism, population=50)
+    some = ZeroSum(rate=0.75, n=20, honest_fraction=0.5)
+    assert some.on_cohort(50) == Subsampled(some.mechanism, rate=20 / 25)
+    assert some.on_cohort(30).rate == 1.0  # all of the 15 honest users may be in a cohort
+    for wrong in (19, 0):
+        with pytest.raises(ValueError, match="population must be at least"):
+            some.on_cohort(wrong)
+    with pytest.raises(TypeError, match="population"):
+        some.on_cohort(50.0)
+
+
+def test_cohorts_with_dishonest_users_by_enumeration():
+    """2 of 4 users, 3 of the 4 honest: the adversary knows whether the fourth is in the cohort."""
+    share = Fraction(1, 2)
+    protocol = BinarySum(gamma=0.5, n=2, honest_fraction=0.75)
+    assert protocol.honest == 1
+    laws = [oracles.rr_law(2, share, x) for x in range(2)]
 
     def view(values):
-        seen: dict[tuple[object, object], float] = {}
-        for pair in itertools.product(range(4), repeat=2):
-            weight = math.prod(kept[x][column] for x, column in zip(values, pair, strict=True))
-            memoised = [(column & 1, column >> 1) for column in pair]
-            one = oracles.histogram_law([report(m) for m in memoised])
-            for (a, p), (b, q) in itertools.product(one.items(), repeat=2):
-                seen[a, b] = seen.get((a, b), 0) + weight * p * q
+        seen: dict[object, Fraction] = {}
+        for cohort in itertools.combinations(range(4), 2):
+            honest = [i for i in cohort if i < 3]
+            for reports, mass in oracles.histogram_law([laws[values[i]] for i in honest]).items():
+                key = (len(honest), reports)
+                seen[key] = seen.get(key, 0) + mass / 6
         return seen
 
-    pairs = [oracles.pair_of_views(view([x, z]), view([1 - x, z])) for x in (0, 1) for z in (0, 1)]
-    assert protocol.ledger(2) == protocol.ledger(1000) == ((protocol.lifetime_mechanism, 1),)
-    accounted(protocol, pairs, rounds=2)
-
-
-def test_rappor_rounds_are_not_composed_as_if_independent():
-    """One collection, the lifetime, and no permanent step at all."""
-    protocol = BitHistogram(randomizer=RAPPOR_, n=1000)
-    assert protocol.ledger(1) == ((protocol.mechanism, 1),)
-    assert protocol.ledger(2) == ((protocol.lifetime_mechanism, 1),)
-    assert protocol.lifetime_mechanism.eps0 == pytest.approx(RAPPOR_.lifetime_eps0, rel=1e-12)
-    fresh = BitHistogram(randomizer=RAPPOR(k=4, noise=0.0, one_if_zero=0.2, one_if_one=0.9), n=1000)
-    assert fresh.ledger(3) == ((fresh.mechanism, 3),)
-    for none in (fresh, BitHistogram(randomizer=UnaryEncoding(k=4, eps0=1.0), n=5)):
-        with pytest.raises(ValueError, match="permanent step"):
-            _ = none.lifetime_mechanism
+    pairs = [
+        oracles.pair_of_views(view([x, *others]), view([1 - x, *others]))
+        for x in (0, 1)
+        for others in itertools.product((0, 1), repeat=2)
+    ]
+    sampled = Accountant().compose(protocol.on_cohort(4))
+    largest = protocol.randomizer.eps0
+    for epsilon in np.linspace(0.0, largest, 12):
+        truth = max(
+            float(oracles.hockey_stick(pair, Fraction(math.exp(epsilon)))) for pair in pairs
+        )
+        assert sampled.delta_bounds(epsilon).upper >= truth * (1 - 1e-12)
+    # neither honest/population nor n/population is enough: given who is dishonest, it is 2 of 3
+    for rate in (1 / 4, 2 / 4):
+        mechanism = Subsampled(protocol.mechanism, rate=rate)
+        wrong = Accountant().compose(mechanism)
+        epsilon = mechanism.max_loss * (1 + 1e-6)
+        truth = max(
+            float(oracles.hockey_stick(pair, Fraction(math.exp(epsilon)))) for pair in pairs
+        )
+        assert wrong.get_delta(epsilon) < truth
 
 
 def zero_sum_views(n, rate):
@@ -702,6 +916,15 @@ def test_binomial_pairs_have_unbounded_renyi_divergence():
         BinomialShift(10**12, 0.5).profile(np.zeros(1))
 
 
+def test_binomial_pairs_say_how_far_they_are_exact():
+    """The larger of two orders is exact once; the exchange is one pair."""
+    shift, exchange = (
+        pair(5, 0.5).assumptions()["analysis"] for pair in (BinomialShift, BinomialExchange)
+    )
+    assert "exact for one round; an upper bound over rounds" in shift
+    assert "for any number of rounds" in exchange
+
+
 def test_binomial_pairs_at_scale():
     """A million users, 100 rounds: a narrow bracket, and the two sides of a Gaussian's epsilon."""
     mechanism = ZeroSum(rate=1 - 1e-3, n=10**6).mechanism
@@ -719,7 +942,7 @@ def test_binomial_pairs_at_scale():
 
 def riskier(protocol, factor=1e-3):
     """The same protocol with a thousandth less noise."""
-    if isinstance(protocol, BitHistogram):
+    if isinstance(protocol, BitHistogram | RAPPORHistogram):
         randomizer = protocol.randomizer
         if isinstance(randomizer, RAPPOR):
             changed = replace(randomizer, noise=randomizer.noise * (1 - factor))
@@ -740,7 +963,7 @@ BUILDERS = {
     "zero": ZeroSum.from_budget,
     "zero histogram": lambda e, d, n, **more: ZeroSumHistogram.from_budget(e, d, n, k=3, **more),
     "bits": lambda e, d, n, **more: BitHistogram.from_budget(e, d, n, k=3, **more),
-    "rappor": lambda e, d, n, **more: BitHistogram.rappor_from_budget(
+    "rappor": lambda e, d, n, **more: RAPPORHistogram.from_budget(
         e, d, n, k=3, one_if_zero=0.02, one_if_one=0.98, **more
     ),
 }
@@ -774,6 +997,17 @@ def test_real_sum_from_budget_finds_the_best_number_of_cells():
         other = RealSum.from_budget(0.9, 1e-6, 30_000, k=k)
         assert other.expected_error().exact > error
     assert best.k > 5
+
+
+@pytest.mark.parametrize("epsilon, n", [(20.0, 100), (1000.0, 100), (8.0, 30)])
+def test_real_sum_from_budget_at_weak_budgets(epsilon, n):
+    """Thousands of cells and the floor of gamma: no other k is better by more than 1e-3."""
+    best = RealSum.from_budget(epsilon, 1e-6, n)
+    error = best.expected_error().exact
+    assert best.accountant().get_epsilon(1e-6) <= epsilon
+    for k in (max(1, best.k // 2), best.k - best.k // 20, best.k + best.k // 20, 2 * best.k):
+        other = RealSum.from_budget(epsilon, 1e-6, n, k=k)
+        assert other.expected_error().exact >= error * (1 - 1e-3)
 
 
 def test_bit_histogram_from_budget_takes_the_better_variant():
@@ -843,6 +1077,23 @@ def test_a_lonely_user_gets_local_privacy():
         ZeroSum.from_budget(0.5, 1e-6, 20)
     with pytest.raises(InfeasibleError):
         ZeroSumHistogram.from_budget(0.5, 1e-6, 20, k=2)
+
+
+def test_impossible_budgets_name_the_budget_and_the_users():
+    """Text with epsilon, delta, n, honest and rounds; no rate so close to 1 that arithmetic fails."""
+    text = r"epsilon=0.001 at delta=1e-06 .* n=1000 users \(500 honest\) and rounds=3: .*more honest users"
+    with pytest.raises(InfeasibleError, match=text):
+        ZeroSum.from_budget(0.001, 1e-6, 1000, rounds=3, honest_fraction=0.5)
+    for build in BUILDERS.values():
+        with pytest.raises(InfeasibleError, match=r"epsilon=1e-13 at delta=1e-20 .* n=10 users"):
+            build(1e-13, 1e-20, 10)
+
+
+@pytest.mark.parametrize("name", [name for name in BUILDERS if name != "zero"])
+def test_budgets_that_ask_for_nothing(name):
+    """epsilon = 1000: the least noise in the range, and it is accounted for."""
+    protocol = BUILDERS[name](1000.0, 1e-6, 100)
+    assert protocol.accountant(rtol=0.1).get_epsilon(1e-6) <= 1000.0
 
 
 @pytest.mark.parametrize("name", BUILDERS)

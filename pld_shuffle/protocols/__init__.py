@@ -7,6 +7,7 @@ from .expected_error import ExpectedError
 from .histogram import HistogramEstimate, PrivateHistogram
 from .one_bit_mean import OneBitMean
 from .protocol import Protocol
+from .rappor_histogram import RAPPORHistogram
 from .real_sum import RealSum
 from .unary_sum import UnarySum
 from .zero_sum import ZeroSum, ZeroSumHistogram
@@ -21,6 +22,7 @@ __all__ = [
     "OneBitMean",
     "PrivateHistogram",
     "Protocol",
+    "RAPPORHistogram",
     "RealSum",
     "UnarySum",
     "ZeroSum",

@@ -52,7 +52,7 @@ class BinarySum(OneMechanism):
     ) -> BinarySum:
         """The least gamma whose `rounds` rounds the accountant proves (epsilon, delta)-private.
 
-        About ten compositions. Raises TypeError or ValueError for bad arguments.
+        gamma is at least 1e-12. About ten compositions. Raises TypeError or ValueError for bad arguments.
         """
         return calibrated_gamma(
             lambda gamma: cls(gamma=gamma, n=n, honest_fraction=honest_fraction),

@@ -15,8 +15,11 @@ and with T(i) = P[Z >= i], F(i) = P[Z <= i]
 
 Neighbouring is symmetric, and a user may hold 0 in one round and 1 in the next, so `BinomialShift` has the
 maximum of the first two as its profile at every s >= 1: it dominates both orders, hence every adaptive
-composition of them. Both pairs are exact for an adversary who knows all other values; nothing is conditioned
-on. Bounds hold everything neglected: windows leave out 1e-290 of mass, masses carry their rounding.
+composition of them. For an adversary who knows all other values it is exact for one round; over rounds it is
+an upper bound, since no single sequence of orders attains it (lower bounds of an accountant then enclose the
+stated pair, not the protocol's truth). `BinomialExchange` is one pair in both orders: exact for any number of
+rounds. Nothing is conditioned on. Bounds hold everything neglected: windows leave out 1e-290 of mass, masses
+carry their rounding.
 
 Binomial noise: Balcer and Cheu 2020; profiles of products: Zhu, Dong, Wang 2022.
 """
@@ -42,6 +45,7 @@ Array = NDArray[np.float64]
 
 _U = 2.0**-53
 _MISSED = 1e-290
+LARGEST_N = 10**13
 MAX_WINDOW = 2**22  # counts; 74 standard deviations of up to 3e9 fair coins
 _CHUNK = 2**21  # entries of a table at a time
 
@@ -99,6 +103,8 @@ class _Binomial(ProfileMechanism):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "n", positive_int("n", self.n))
+        if not self.n <= LARGEST_N:
+            raise ValueError(f"n must be at most 10**13, got {self.n!r}")
         object.__setattr__(self, "rate", open_unit("rate", self.rate))
 
     @property
@@ -122,6 +128,11 @@ class _Binomial(ProfileMechanism):
     @abstractmethod
     def _moves(self) -> float:
         """Root of the number of counts that move."""
+
+    @property
+    @abstractmethod
+    def _analysis(self) -> str:
+        """How far the pair is exact."""
 
     @property
     def _chance(self) -> float:
@@ -170,7 +181,7 @@ class _Binomial(ProfileMechanism):
         return {
             "neighbours": "neighbouring datasets differ in the value of one user (substitution)",
             "adversary": "sees the shuffled messages and knows every other user's value",
-            "analysis": "exact pair of the binomial counts",
+            "analysis": self._analysis,
             "sampling": "all n users take part; n counts the users whose noise bits are in the sum",
         }
 
@@ -180,7 +191,8 @@ class BinomialShift(_Binomial):
     """A sum seen through Bin(n, rate): the pair (1 + Z, Z) and its reverse, whichever is worse.
 
     n: noise bits, at least 1. rate: probability of a one, in (0, 1). Raises TypeError or ValueError.
-    The profile costs O(sqrt(n rate (1-rate))) once and O(1) per epsilon; MemoryError beyond 3e9 fair coins.
+    n at most 10**13. The profile costs O(sqrt(n rate (1-rate))) once and O(1) per epsilon; MemoryError beyond
+    3e9 fair coins. Exact for one round; an upper bound over rounds.
     """
 
     @property
@@ -191,6 +203,13 @@ class BinomialShift(_Binomial):
     @property
     def _moves(self) -> float:
         return 1.0
+
+    @property
+    def _analysis(self) -> str:
+        return (
+            "larger of both orders of a binomial count's pair: exact for one round; an upper bound over"
+            " rounds"
+        )
 
     def profile(self, growth: Array) -> Bounds:
         """Bounds on the larger of both orders' hockey-stick divergences."""
@@ -206,7 +225,8 @@ class BinomialExchange(_Binomial):
     """Two sums seen through independent Bin(n, rate), one falling by one as the other rises.
 
     n: noise bits of each sum. rate: probability of a one, in (0, 1). Raises TypeError or ValueError.
-    The profile costs O(sqrt(n rate (1-rate))) per epsilon.
+    n at most 10**13. The profile costs O(sqrt(n rate (1-rate))) per epsilon; MemoryError beyond 3e9 fair
+    coins. Exact for any number of rounds.
     """
 
     @property
@@ -218,6 +238,10 @@ class BinomialExchange(_Binomial):
     @property
     def _moves(self) -> float:
         return math.sqrt(2.0)
+
+    @property
+    def _analysis(self) -> str:
+        return "exact pair of two binomial counts, for any number of rounds"
 
     def profile(self, growth: Array) -> Bounds:
         """Bounds on the hockey-stick divergence of the product pair."""

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from ..bracket import Bounds
-from ..calibration import LOOSE_RTOL, safe_end
+from ..calibration import LOOSE_RTOL, InfeasibleError, safe_end
 from ..composition import AccuracyWarning
 from ..randomizers.border import open_unit, positive_finite
 from ..validation import positive_int
@@ -39,7 +39,7 @@ def calibrated(
 
     build : parameter in [low, high] -> protocol; `increasing` says whether epsilon grows with it. `guess`:
     where to begin. Raises `calibration.InfeasibleError` (a ValueError) if the most private end is not enough,
-    TypeError or ValueError for a bad budget. About ten compositions.
+    naming the budget and the users; TypeError or ValueError for a bad budget. About ten compositions.
     """
     target = positive_finite("epsilon", epsilon)
     # So that an accountant asked for delta, whose bracket is a little different, says at most delta, too.
@@ -55,8 +55,18 @@ def calibrated(
     with warnings.catch_warnings():
         # A bracket wider than wanted is certified all the same, and its upper end decides.
         warnings.simplefilter("ignore", AccuracyWarning)
-        end = safe_end(
-            spent, target, low=low, high=high, increasing=increasing, rtol=WIDTH, start=guess,
-            loose=loosely,
-        )  # fmt: skip
+        try:
+            end = safe_end(
+                spent, target, low=low, high=high, increasing=increasing, rtol=WIDTH, start=guess,
+                loose=loosely,
+            )  # fmt: skip
+        except InfeasibleError as error:
+            noisiest = build(low if increasing else high)
+            least = noisiest.accountant(count, rtol=LOOSE_RTOL).epsilon_bounds(failure)
+            raise InfeasibleError(
+                f"epsilon={target!r} at delta={delta!r} cannot be proved for n={noisiest.n} users"
+                f" ({noisiest.honest} honest) and rounds={count}: with the most noise, {noisiest!r} spends"
+                f" {least.lower:.4g} to {least.upper:.4g}; more honest users, fewer rounds, or a larger"
+                " epsilon or delta would help"
+            ) from error
     return build(end.value)

@@ -79,7 +79,7 @@ class PrivateHistogram(OneMechanism):
     ) -> PrivateHistogram:
         """The least gamma whose `rounds` rounds the accountant proves (epsilon, delta)-private.
 
-        About ten compositions. Raises TypeError or ValueError for bad arguments.
+        gamma is at least 1e-12. About ten compositions. Raises TypeError or ValueError for bad arguments.
         """
         bins = integer_in("k", k, 2)
         return calibrated_gamma(

@@ -50,7 +50,7 @@ class OneBitMean(OneMechanism):
     ) -> OneBitMean:
         """The least gamma whose `rounds` rounds the accountant proves (epsilon, delta)-private.
 
-        About ten compositions. Raises TypeError or ValueError for bad arguments.
+        gamma is at least 1e-12. About ten compositions. Raises TypeError or ValueError for bad arguments.
         """
         found = BinarySum.from_budget(
             epsilon, delta, n, rounds=rounds, honest_fraction=honest_fraction

@@ -6,7 +6,17 @@ messages (Cheu 2022, section 2.2, robust privacy; Cheu et al. 2019, section 3.2)
 users. Errors (`expected_error`) are those of a run in which everybody follows the protocol.
 
 Rounds: the same users take part in every round and draw fresh noise; their values may change from round
-to round, also in answer to earlier outputs (adaptive composition).
+to round, also in answer to earlier outputs (adaptive composition). The exception is `RAPPORHistogram`, whose
+collections share the memoised noise: it is for values that do not change, and its `ledger` knows.
+
+What a round costs: `ledger(rounds)` and `accountant(rounds)`, for every protocol. Most are `OneMechanism`,
+one round being one `mechanism`, which can be composed with others by hand and run on random cohorts
+(`on_cohort`). `UnarySum` (a round is several mechanisms) and `RAPPORHistogram` (several collections are not
+several rounds) are not: their `mechanism` raises an AttributeError that says what to use.
+
+Upper ends of an accountant's brackets hold for the protocol, whatever the rounds. Lower ends enclose the
+*stated* pairs: they are the protocol's own where its docstring calls the pair exact, for one round or for
+any number.
 """
 
 from __future__ import annotations
@@ -26,6 +36,7 @@ from .messages import shuffled
 if TYPE_CHECKING:
     from ..accountant import Accountant
     from ..mechanism import Mechanism
+    from ..mechanisms import Subsampled
 
 
 class Protocol(ABC):
@@ -54,7 +65,10 @@ class Protocol(ABC):
         """The mechanisms that account for `rounds` rounds, with their counts."""
 
     def accountant(self, rounds: int = 1, *, rtol: float = 1e-3) -> Accountant:
-        """An accountant with `rounds` rounds of this protocol composed."""
+        """An accountant with `rounds` rounds of this protocol composed.
+
+        Its upper bounds hold for the protocol, its lower ones for the stated pairs; see the module.
+        """
         from ..accountant import Accountant
 
         accountant = Accountant(rtol=rtol)
@@ -74,6 +88,29 @@ class OneMechanism(Protocol):
     def ledger(self, rounds: int = 1) -> tuple[tuple[Mechanism, int], ...]:
         """The mechanism, `rounds` times."""
         return ((self.mechanism, positive_int("rounds", rounds)),)
+
+    def on_cohort(self, population: int) -> Subsampled:
+        """One round run by n users drawn from `population` users uniformly, hidden from the adversary.
+
+        Every user of the cohort knows of being in it. So given the others' part of the cohort, the h honest
+        members are a uniform choice among the honest users of the population, at least
+        H = floor(honest_fraction population) by assumption, and an honest user is among them with
+        probability h/H <= n/H, *not* n/population: that is the rate here. The mechanism is that of `honest`
+        users, so at least that many must be honest in *every* cohort; how many a random cohort happens to
+        have is random, and cohorts with fewer are not covered. Draw anew for every round.
+
+        population: at least n. Raises TypeError or ValueError. `Subsampled(self.mechanism, population=...)`
+        would be wrong for honest_fraction < 1: it takes `honest` for the size of the cohort.
+        """
+        from ..mechanisms import Subsampled
+
+        people = positive_int("population", population)
+        if not people >= self.n:
+            raise ValueError(f"population must be at least n={self.n}, got {population!r}")
+        if self.honest == self.n:
+            return Subsampled(self.mechanism, population=people)
+        relied_upon = honest_users(people, self.honest_fraction)
+        return Subsampled(self.mechanism, rate=min(1.0, self.n / relied_upon))
 
 
 def honest_users(n: object, honest_fraction: object) -> int:

@@ -14,6 +14,7 @@ from .protocol import Protocol
 P = TypeVar("P", bound=Protocol)
 
 LEAST_GAMMA = 1e-12
+LARGEST_GAMMA = 1.0 - 1e-9  # beyond, eps0 and what is left of the truth are below 1e-8
 
 
 def calibrated_gamma(
@@ -29,13 +30,14 @@ def calibrated_gamma(
     """The protocol with the least gamma, for randomized response over `values` values.
 
     A larger gamma is a post-processing (answer at random once more), so privacy grows with it. Where
-    epsilon is shared equally by all messages as pure local privacy, no crowd is needed: the safe end.
+    epsilon is shared equally by all messages as pure local privacy, no crowd is needed: the safe end (unless
+    it is beyond LARGEST_GAMMA). gamma is at least LEAST_GAMMA.
     """
     target = positive_finite("epsilon", epsilon)
     shares = positive_int("rounds", rounds) * messages
     local = target / shares * (1.0 - 1e-12)
     safe = values / (math.expm1(min(local, 600.0)) + values)
-    safe = max(min(safe * (1.0 + 1e-9), 1.0 - 1e-15), LEAST_GAMMA)
+    safe = max(min(safe * (1.0 + 1e-9), LARGEST_GAMMA), LEAST_GAMMA)
     failure = open_unit("delta", delta)
     guess = 2.0 * values * shares * -math.log(failure) / (honest * target**2)
     return calibrated(

@@ -29,7 +29,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -61,6 +61,10 @@ class UnarySum(Protocol):
     bits: r, at least 1. gamma: probability of a random bit, in (0, 1). n: number of users.
     honest_fraction: share of them whose noise is relied upon, in (0, 1]. Raises TypeError or
     ValueError for anything else.
+
+    The ledger is an upper bound, for one round and for many: it is exact for messages shuffled position by
+    position (bits all different), of which the joint shuffle is a post-processing. Lower ends of its
+    brackets are not the joint shuffle's.
     """
 
     bits: int
@@ -86,8 +90,8 @@ class UnarySum(Protocol):
     ) -> UnarySum:
         """The least gamma whose `rounds` rounds the accountant proves (epsilon, delta)-private.
 
-        bits: messages per user, by default the paper's sqrt(n), rounded up. About ten compositions. Raises
-        TypeError or ValueError for bad arguments.
+        bits: messages per user, by default the paper's sqrt(n), rounded up. gamma is at least 1e-12. About
+        ten compositions. Raises TypeError or ValueError for bad arguments.
         """
         users = integer_in("n", n, 1)
         length = _root(users) if bits is None else integer_in("bits", bits, 1)
@@ -148,6 +152,14 @@ class UnarySum(Protocol):
     def message_mechanism(self) -> ShuffledRR:
         """One position: binary randomized response of the honest users. A round is `bits` of them."""
         return ShuffledRR(2, self.honest, gamma=self.gamma, adversary="weak")
+
+    @property
+    def mechanism(self) -> NoReturn:
+        """There is none: a round is several mechanisms, see `ledger`. Raises AttributeError."""
+        raise AttributeError(
+            "UnarySum has no mechanism of its own: a round is `bits` runs of message_mechanism; use"
+            " ledger(rounds) or accountant(rounds)"
+        )
 
     def ledger(self, rounds: int = 1) -> tuple[tuple[Mechanism, int], ...]:
         """The mechanism of one position, `bits` times for every round."""

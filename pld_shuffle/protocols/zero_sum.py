@@ -5,8 +5,23 @@ reports 0 unless more than n ones arrive, so that a true sum of 0 is always repo
 makes it biased; the error is exact below. The histogram runs one ZSUM per bin, messages labelled by the bin:
 empty bins are reported as empty, however many there are.
 
-Privacy: the view is the number of ones (in every bin), x + Bin(honest, r). The pairs are exact, see
-`binomial_shift`. With the papers' choice of r, `theorem_rate`, they say how much of the noise was not needed.
+Privacy: the view is the number of ones (in every bin), x + Bin(honest, r). The pairs are exact (ZSUM's for
+one round; over rounds it is an upper bound), see `binomial_shift`. With the papers' choice of r,
+`theorem_rate`, they say how much of the noise was not needed.
+
+Error. With eta ~ Bin(n, r), masses b, and s the true sum, it is
+
+    s^2 P[eta <= n-s] + E[(eta - n r)^2; eta > n-s].
+
+From (i - n r) b(i) = g(i) - g(i+1), g(i) = (1-r) i b(i), summation by parts gives, with m = n-s+1,
+
+    E[(eta - n r)^2; eta >= m] = (m - n r) g(m) + n r (1-r) P[Bin(n-1, r) >= m].
+
+From s to s+1, with t = n-s, it grows by (2s+1) P[eta < t] - b(t) (s^2 - (n r - t)^2). Let y = n r - t, so
+that s = n (1-r) + y and the bracket is n (1-r) (n (1-r) + 2y). Where that is not positive, the error grows.
+Elsewhere the growth has the sign of P[eta < t]/b(t) (2s+1)/(n (1-r) (n (1-r) + 2y)) - 1, and both factors
+fall in s (the first as b is log-concave). So the error rises up to one s and falls after it: the worst s is
+found by bisection.
 """
 
 from __future__ import annotations
@@ -65,7 +80,8 @@ class ZeroSum(OneMechanism):
     ) -> ZeroSum:
         """The largest r (least noise) whose `rounds` rounds the accountant proves (epsilon, delta)-private.
 
-        About ten compositions. ValueError if fair coins, r = 1/2, are not enough.
+        1 - r is at least 1e-3/honest, or 1e-14. About ten compositions. InfeasibleError, a ValueError, if
+        fair coins, r = 1/2, are not enough; TypeError or ValueError for bad arguments.
         """
         return calibrated_rate(
             lambda rate: cls(rate=rate, n=n, honest_fraction=honest_fraction),
@@ -86,7 +102,7 @@ class ZeroSum(OneMechanism):
 
     @property
     def mechanism(self) -> BinomialShift:
-        """One round: the exact pair, a count through the honest users' Bin(honest, r) moved by one."""
+        """One round: the exact pair, larger of both orders, of a count through Bin(honest, r)."""
         return BinomialShift(self.honest, self.rate)
 
     def randomize(self, values: ArrayLike, rng: np.random.Generator) -> IntArray:
@@ -101,14 +117,11 @@ class ZeroSum(OneMechanism):
         return ones - self.n * self.rate if ones > self.n else 0.0
 
     def expected_error(self, true_sum: int | None = None) -> ExpectedError:
-        """Exact mean squared error for a true sum of `true_sum`, or for the worst one. O(n) time.
-
-        With eta ~ Bin(n, r) it is s^2 P[eta <= n - s] + E[(eta - n r)^2; eta > n - s].
-        """
-        errors = zero_sum_errors(self.n, self.rate)
+        """Exact mean squared error for a true sum of `true_sum`, or for the worst one (O(log n))."""
         if true_sum is None:
-            return ExpectedError(exact=float(errors.max()))
-        return ExpectedError(exact=float(errors[integer_in("true_sum", true_sum, 0, self.n)]))
+            return ExpectedError(exact=worst_zero_sum_error(self.n, self.rate))
+        place = np.array([integer_in("true_sum", true_sum, 0, self.n)])
+        return ExpectedError(exact=float(zero_sum_errors(place, self.n, self.rate)[0]))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,7 +156,9 @@ class ZeroSumHistogram(OneMechanism):
     ) -> ZeroSumHistogram:
         """The largest r (least noise) whose `rounds` rounds the accountant proves (epsilon, delta)-private.
 
-        The same for every k. About ten compositions. ValueError if fair coins, r = 1/2, are not enough.
+        The same for every k. 1 - r is at least 1e-3/honest, or 1e-14. About ten compositions.
+        InfeasibleError, a ValueError, if fair coins, r = 1/2, are not enough; TypeError or ValueError for bad
+        arguments.
         """
         return calibrated_rate(
             lambda rate: cls(k=k, rate=rate, n=n, honest_fraction=honest_fraction),
@@ -187,38 +202,46 @@ class ZeroSumHistogram(OneMechanism):
         ones = found[:, 1]
         counts = np.where(ones > self.n, ones - self.n * self.rate, 0.0)
         places = np.clip(np.rint(counts), 0, self.n).astype(np.int64)
-        errors = np.sqrt(zero_sum_errors(self.n, self.rate)[places])
+        errors = np.sqrt(zero_sum_errors(places, self.n, self.rate))
         return HistogramEstimate(counts=counts, standard_errors=np.asarray(errors))
 
     def bin_errors(self, counts: ArrayLike) -> FloatArray:
-        """Exact root mean squared error of every bin, for the true `counts`, shape (k,). O(n) time.
+        """Exact root mean squared error of every bin, for the true `counts`, shape (k,).
 
         ValueError unless `counts` are k non-negative integers that sum to n.
         """
         values = integer_array("counts", counts, self.n + 1)
         if not (values.shape == (self.k,) and int(values.sum()) == self.n):
             raise ValueError(f"counts must be {self.k} numbers that sum to n={self.n}")
-        return np.asarray(np.sqrt(zero_sum_errors(self.n, self.rate)[values]))
+        return np.asarray(np.sqrt(zero_sum_errors(values, self.n, self.rate)))
 
     def expected_error(self, counts: ArrayLike | None = None) -> ExpectedError:
-        """Mean squared error of one bin: of the worst bin for the true `counts`, or of any data. O(n)."""
+        """Mean squared error of one bin: of the worst bin for the true `counts`, or of any data."""
         if counts is None:
-            return ExpectedError(exact=float(zero_sum_errors(self.n, self.rate).max()))
+            return ExpectedError(exact=worst_zero_sum_error(self.n, self.rate))
         return ExpectedError(exact=float(np.max(self.bin_errors(counts) ** 2)))
 
 
-def zero_sum_errors(n: int, rate: float) -> FloatArray:
-    """Mean squared errors of ZSUM for the true sums 0 ... n. O(n) time.
+def zero_sum_errors(sums: IntArray, n: int, rate: float) -> FloatArray:
+    """Mean squared errors of ZSUM for the true `sums`, integers in 0 ... n; formula in the module."""
+    least = (n + 1) - sums  # eta from here on is reported
+    first = (least - n * rate) * (1 - rate) * least * binom.pmf(least, n, rate)
+    kept = first + n * rate * (1 - rate) * binom.sf(least - 1, n - 1, rate)
+    return np.asarray(sums.astype(np.float64) ** 2 * binom.cdf(n - sums, n, rate) + kept)
 
-    With eta ~ Bin(n, r) it is s^2 P[eta <= n - s] + E[(eta - n r)^2; eta > n - s].
-    """
-    noise = np.arange(n + 1)
-    masses = binom.pmf(noise, n, rate)
-    squares = masses * (noise - n * rate) ** 2
-    # kept[s]: E[(eta - n r)^2; eta > n - s], summed from the top
-    kept = np.concatenate([[0.0], np.cumsum(squares[::-1])[:-1]])
-    lost = binom.cdf(n - noise, n, rate)
-    return np.asarray(noise.astype(np.float64) ** 2 * lost + kept)
+
+def worst_zero_sum_error(n: int, rate: float) -> float:
+    """The largest of the mean squared errors: bisection for where they stop rising, see the module."""
+    rising, falling = -1, n
+    while falling - rising > 1:
+        s = (rising + falling) // 2
+        t = n - s
+        lost = s**2 - (n * rate - t) ** 2
+        if (2 * s + 1) * binom.cdf(t - 1, n, rate) > binom.pmf(t, n, rate) * lost:
+            rising = s
+        else:
+            falling = s
+    return float(zero_sum_errors(np.array([falling]), n, rate)[0])
 
 
 def calibrated_rate(

@@ -1,0 +1,150 @@
+"""Histogram by basic RAPPOR with memoised noise: many collections of values that do not change.
+
+`memoise` draws the permanent noise, once; `randomize` makes one report from every kept filter, as often as
+wanted. Estimate and error of one collection are those of `bit_counts`; estimates of several collections
+share the permanent noise, so they are not independent, and their mean keeps its error.
+
+Privacy. One collection is a shuffled round of the whole randomizer. Several share the permanent noise and
+must not be composed as if independent. Given all memoised filters the collections are independent, and every
+one depends on the multiset of filters only; so all of them together are a post-processing of *one* shuffled
+collection of the memoised filters themselves, which `lifetime_mechanism` accounts for, once, whatever the
+number of collections. That needs the same users in every collection (with some of them missing, a collection
+would depend on more than the multiset), so cohorts are not covered, and neither are values that change: then
+filters are to be memoised anew, and the lifetimes composed.
+
+Source: Erlingsson, Pihur, Korolova 2014 (RAPPOR).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NoReturn
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..mechanisms import ShuffledRandomizer
+from ..randomizers import RAPPOR
+from ..randomizers.bits import BitArray
+from ..randomizers.border import bit_array, integer_array, positive_finite
+from ..validation import positive_int
+from .bit_counts import BitCounts, one_hot_rappor
+from .budget import calibrated
+from .messages import one_per_user
+
+if TYPE_CHECKING:
+    from ..mechanism import Mechanism
+
+LEAST_NOISE = 1e-9
+
+
+@dataclass(frozen=True, kw_only=True)
+class RAPPORHistogram(BitCounts):
+    """Histogram of n unchanging values in 0 ... k-1 from reports on memoised one-hot filters.
+
+    randomizer: a `RAPPOR` without Bloom filter (bits=None) and with noise > 0. n: number of users.
+    honest_fraction: share of them whose noise is relied upon, in (0, 1]. Raises TypeError or
+    ValueError for anything else.
+
+    The pairs are upper bounds (reductions), for one collection and for all.
+
+    >>> steps = RAPPOR(k=3, noise=0.5, one_if_zero=0.25, one_if_one=0.75)
+    >>> histogram, rng = RAPPORHistogram(randomizer=steps, n=4), np.random.default_rng(0)
+    >>> filters = histogram.memoise([0, 2, 2, 1], rng)  # once
+    >>> daily = [histogram.shuffle(histogram.randomize(filters, rng), rng) for _ in range(30)]
+    >>> histogram.ledger(30) == ((histogram.lifetime_mechanism, 1),)
+    True
+    """
+
+    randomizer: RAPPOR
+    n: int
+    honest_fraction: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.randomizer, RAPPOR):
+            raise TypeError(f"randomizer must be a RAPPOR, got {self.randomizer!r}")
+        one_hot_rappor(self.randomizer)
+        if not self.randomizer.noise > 0:
+            raise ValueError(f"randomizer must have noise > 0 to memoise, got {self.randomizer!r}")
+        self._check_users()
+
+    @classmethod
+    def from_budget(
+        cls,
+        epsilon: float,
+        delta: float,
+        n: int,
+        *,
+        k: int,
+        one_if_zero: float,
+        one_if_one: float,
+        rounds: int = 1,
+        honest_fraction: float = 1.0,
+    ) -> RAPPORHistogram:
+        """The least permanent noise f (at least 1e-9) for one collection or, if rounds > 1, for any number.
+
+        one_if_zero, one_if_one: the instantaneous step (p and q of the paper), kept as given. With rounds > 1
+        the memoised filters themselves are proved (epsilon, delta)-private. About ten compositions. Raises
+        TypeError or ValueError for bad arguments, InfeasibleError if noise f close to 1 is not enough.
+        """
+
+        def build(noise: float) -> RAPPORHistogram:
+            steps = RAPPOR(k=k, noise=noise, one_if_zero=one_if_zero, one_if_one=one_if_one)
+            return cls(randomizer=steps, n=n, honest_fraction=honest_fraction)
+
+        # The permanent step alone has eps0 = 2 log((2 - f)/f).
+        half = min(positive_finite("epsilon", epsilon), 1000.0) / 2
+        safe = 2 / (1 + math.exp(half)) * (1 + 1e-12)
+        return calibrated(
+            build,
+            epsilon=epsilon,
+            delta=delta,
+            rounds=rounds,
+            low=LEAST_NOISE,
+            high=min(max(safe, LEAST_NOISE), 1 - 1e-9),
+            guess=0.1,
+            increasing=False,
+        )
+
+    @property
+    def collection_mechanism(self) -> ShuffledRandomizer:
+        """One collection: the (p, beta, q) reduction for both steps. Not to be composed with another one."""
+        return self._accounted(self.randomizer)
+
+    @property
+    def lifetime_mechanism(self) -> ShuffledRandomizer:
+        """All collections from the same filters together: compose it once."""
+        return self._accounted(self.randomizer.memoised)
+
+    @property
+    def mechanism(self) -> NoReturn:
+        """There is none: several collections are not several rounds of one. Raises AttributeError."""
+        raise AttributeError(
+            "RAPPORHistogram has no mechanism to compose round by round: use ledger(rounds), or"
+            " collection_mechanism for a single collection and lifetime_mechanism, once, for any number"
+        )
+
+    def ledger(self, rounds: int = 1) -> tuple[tuple[Mechanism, int], ...]:
+        """One collection by itself; of two or more the lifetime, once, whatever their number."""
+        if positive_int("rounds", rounds) == 1:
+            return ((self.collection_mechanism, 1),)
+        return ((self.lifetime_mechanism, 1),)
+
+    def memoise(self, values: ArrayLike, rng: np.random.Generator) -> BitArray:
+        """The users' filters with the permanent noise, shape (n, k), for `values` of shape (n,).
+
+        To be called once, and the filters to be kept: every further call would cost a further lifetime.
+        """
+        one_per_user(integer_array("values", values, self.k), self.n)
+        return self.randomizer.permanent(values, rng)
+
+    def randomize(self, filters: ArrayLike, rng: np.random.Generator) -> BitArray:
+        """One collection: a message of k bits per user, shape (n, k), from the `filters` of `memoise`."""
+        shape = np.shape(filters)
+        if shape != (self.n, self.k):
+            raise ValueError(
+                f"filters must be what `memoise` returned once, shape ({self.n}, {self.k}), got shape"
+                f" {shape}; values are not taken: their noise would be drawn afresh, and not be accounted for"
+            )
+        return self.randomizer.instantaneous(bit_array("filters", filters, self.k), rng)
