@@ -26,7 +26,9 @@ from . import bounds
 from .accountant import Accountant
 from .bracket import Bounds
 from .mechanisms import Mechanism, ShuffledLDP, ShuffledRandomizer, ShuffledRR, Subsampled
+from .randomizers import BinaryRandomizedResponse, KRandomizedResponse, Laplace
 from .renyi import RenyiAccountant
+from .shuffled import Shuffled
 from .validation import positive_int, real
 
 __all__ = ["Comparison", "Excluded", "Method", "as_report", "compare"]
@@ -102,13 +104,23 @@ class _Setting:
     sees: int
     rounds: int
     delta: float
+    laplace: bool = False
 
     @classmethod
     def of(cls, mechanism: Mechanism, rounds: int, delta: float) -> _Setting:
         whole = _whole(mechanism)
         rate, population = 1.0, None
-        k, sees = None, REPORTS
-        if isinstance(whole, ShuffledRR):
+        k, sees, laplace = None, REPORTS, False
+        if isinstance(whole, Shuffled):
+            randomizer = whole.randomizer
+            if not (randomizer.delta0 == 0.0 and 0.0 < randomizer.eps0 < math.inf):
+                raise TypeError(
+                    f"mechanism must have a pure randomizer with a finite eps0, got {mechanism!r}"
+                )
+            k = randomizer.k if isinstance(randomizer, KRandomizedResponse) else None
+            k = 2 if isinstance(randomizer, BinaryRandomizedResponse) else k
+            laplace = isinstance(randomizer, Laplace)
+        elif isinstance(whole, ShuffledRR):
             k, sees = whole.k, WEAK if whole.adversary == "weak" else STRONG
         elif isinstance(whole, ShuffledRandomizer) and whole.p is not None:
             raise TypeError(
@@ -117,8 +129,8 @@ class _Setting:
             )
         elif not isinstance(whole, (ShuffledLDP, ShuffledRandomizer)):
             raise TypeError(
-                "mechanism must be a ShuffledLDP, ShuffledRandomizer or ShuffledRR, subsampled or not, "
-                f"got {mechanism!r}"
+                "mechanism must be a Shuffled, ShuffledLDP, ShuffledRandomizer or ShuffledRR, subsampled or"
+                f" not, got {mechanism!r}"
             )
         if isinstance(mechanism, Subsampled):
             rate, population = mechanism.rate, mechanism.population
@@ -128,7 +140,8 @@ class _Setting:
             size = whole.n / rate
             nearest = round(size)
             population = nearest if abs(size - nearest) <= 1e-9 * size else math.floor(size)
-        return cls(whole.eps0, whole.n, rate, population, k, sees, rounds, delta)
+        eps0 = whole.randomizer.eps0 if isinstance(whole, Shuffled) else whole.eps0
+        return cls(eps0, whole.n, rate, population, k, sees, rounds, delta, laplace)
 
 
 @dataclass(frozen=True)
@@ -209,7 +222,9 @@ _ONE_ROUND = (
     ),
     _OneRound(
         "blanket, Laplace, Bennett", "Balle et al. 2019, Lemmas 8, 11, 13", WEAK,
-        lambda s, delta: math.inf,
+        lambda s, delta: bounds.balle_bennett_epsilon(
+            eps0=s.eps0, delta=delta, n=s.n, randomizer=bounds.LaplaceBlanket()
+        ),
         "laplace",
     ),
 )  # fmt: skip
@@ -223,9 +238,9 @@ def compare(
 ) -> Comparison:
     """Every published bound on epsilon that is valid for `rounds` of `mechanism` at `delta`.
 
-    Parameters: mechanism, a ShuffledLDP, ShuffledRandomizer or ShuffledRR, subsampled or not; delta in (0,
-    1); rounds; rtol of the tight accountant. Raises TypeError or ValueError naming the argument. Cost: a few
-    seconds at n = 10^5.
+    Parameters: mechanism, a Shuffled, ShuffledLDP, ShuffledRandomizer or ShuffledRR, subsampled or not;
+    delta in (0, 1); rounds; rtol of the tight accountant. Raises TypeError or ValueError naming the
+    argument. Cost: seconds.
 
     >>> found = compare(ShuffledLDP(eps0=4.0, n=10_000), delta=1e-6, rounds=10)
     >>> found.methods[0].name
@@ -319,9 +334,13 @@ def _whole(mechanism: Mechanism) -> Mechanism:
 def _pairs(asked: Mechanism) -> Iterator[tuple[str, int, Mechanism]]:
     """The package's own pairs for the randomizer asked about: label, whom they cover, pair."""
     whole = _whole(asked)
-    assert isinstance(whole, (ShuffledLDP, ShuffledRandomizer, ShuffledRR))
+    assert isinstance(whole, (Shuffled, ShuffledLDP, ShuffledRandomizer, ShuffledRR))
     if isinstance(whole, ShuffledRandomizer):
         yield "(p, beta, q) reduction", REPORTS, whole
+    if isinstance(whole, Shuffled):
+        for label, analysis in (("blanket", "blanket"), ("(p, beta, q) reduction", "reduction")):
+            yield label, REPORTS, Shuffled(whole.randomizer, whole.n, analysis).core
+        whole = ShuffledLDP(eps0=whole.randomizer.eps0, n=whole.n)
     for label in ("stronger clones", "clones"):
         analysis = label.replace(" ", "-")
         yield label, REPORTS, ShuffledLDP(eps0=whole.eps0, n=whole.n, analysis=analysis)
@@ -381,7 +400,7 @@ def _per_round(s: _Setting, share: float) -> float:
 
 
 def _composed(bound: _OneRound, s: _Setting) -> _Answer:
-    if bound.only == "laplace":
+    if bound.only == "laplace" and not s.laplace:
         raise bounds.OutOfRange("it is for the Laplace mechanism only")
     if bound.only == "rr" and s.k is None:
         raise bounds.OutOfRange("it is for k-ary randomized response only")

@@ -9,10 +9,18 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pld_shuffle import Accountant, ShuffledLDP, ShuffledRR, Subsampled
+from pld_shuffle import (
+    Accountant,
+    Shuffled,
+    ShuffledLDP,
+    ShuffledRandomizer,
+    ShuffledRR,
+    Subsampled,
+)
 from pld_shuffle.cli import main
 from pld_shuffle.comparison import Comparison, compare
 from pld_shuffle.plots import methods_compared
+from pld_shuffle.randomizers import Gaussian, Laplace
 
 COHORT = Subsampled(ShuffledLDP(eps0=3.0, n=1_000), population=100_000)
 
@@ -90,6 +98,30 @@ def test_randomised_response_against_the_weak_adversary(k: int, rounds: int) -> 
     reasons = {bound.name: bound.reason for bound in found.excluded}
     assert "covers an adversary who sees only the shuffled reports" in reasons["PLD, clones"]
     assert "infinite" in reasons["exact Renyi, strong adversary"]
+
+
+def test_named_randomizers() -> None:
+    """Laplace noise: the blanket is smallest; Balle et al.'s bound for Laplace noise applies."""
+    found = compare(Shuffled(Laplace(1.0), 5_000), delta=1e-6)
+    assert found.methods[0].name == "PLD, blanket"
+    names = [method.name for method in found.methods]
+    for name in (
+        "PLD, (p, beta, q) reduction",
+        "PLD, stronger clones",
+        "blanket, Laplace, Bennett",
+    ):
+        assert found[name].epsilon > found.tight.lower and name in names
+    assert "it is for k-ary" in next(b.reason for b in found.excluded if "k-RR" in b.name)
+
+
+def test_randomizers_of_known_total_variation() -> None:
+    """The reduction is smallest; without an eps0 the literature's bounds do not apply."""
+    found = compare(ShuffledRandomizer(1_000, eps0=2.0, tv=0.5), delta=1e-6, rounds=5)
+    assert found.methods[0].name == "PLD, (p, beta, q) reduction"
+    with pytest.raises(TypeError, match="given by its eps0"):
+        compare(ShuffledRandomizer(10_000, p=3.0, q=4.0, tv=0.3), delta=1e-6)
+    with pytest.raises(TypeError, match="pure randomizer"):
+        compare(Shuffled(Gaussian(sigma=1.0, eps0=1.0), 10_000), delta=1e-6)
 
 
 def test_strong_adversary_is_not_covered_by_local_dp() -> None:
