@@ -527,15 +527,14 @@ def _lattice_divergence(mechanism: Mechanism, order: float) -> Bounds:
     resolution = Resolution(
         missed=missed, profile_width=scale / 100.0, pull=((order - 1.0) * scale) ** 2
     )
-    for side in Side:
-        law = mechanism.form(step=scale / 400.0, side=side, resolution=resolution)
+    for law in mechanism.both(step=scale / 400.0, resolution=resolution):
         with np.errstate(divide="ignore"):
             logs = np.log(law.masses) + (order - 1.0) * law.losses
         total = float(np.logaddexp.reduce(logs))
         if law.infinity > 0.0:
             total = float(np.logaddexp(total, math.log(law.infinity) + (order - 1.0) * top))
         slack = law.slack + ROUNDING / (order - 1.0) + ROUNDING_PER_EXPONENT * law.losses[-1]
-        sign = 1.0 if side is Side.UPPER else -1.0
+        sign = 1.0 if law.side is Side.UPPER else -1.0
         value = total / (order - 1.0) + sign * float(slack)
         ends.append(min(max(0.0, value), mechanism.max_loss))
     return Bounds(min(ends), max(ends))
