@@ -223,8 +223,7 @@ def _certain(log_bound: _LogBound, *, epsilon: float, eps0: float) -> float:
 
 
 def _log_limit(delta: float) -> float:
-    """log delta less the rounding of log and exp, so that the solution's own `_delta` is <= "
-    "delta."""
+    """log delta less the rounding of log and exp, so that the solution's own `_delta` is <= delta."""
     return math.log(delta) * (1 + 1e-15) - 1e-15
 
 
@@ -278,7 +277,54 @@ def _top_eps0(*, n: int, epsilon: float) -> float:
     return min(EPS0_LIMIT, max(2 * epsilon, 2 * math.log(n) + epsilon + 60))
 
 
-# --- Lemma 8 with Hoeffding ----------------------------------------------------------------------
+# --- Lemma 8 with Hoeffding or Bennett --------------------------------------------------------------
+
+
+class _LogTail(Protocol):
+    """log delta at epsilon from the data of L, by one concentration inequality."""
+
+    def __call__(self, data: Blanket, *, epsilon: float, n: int) -> float: ...
+
+
+def _implicit_delta(
+    tail: _LogTail, randomizer: BlanketFamily, *, epsilon: float, eps0: float, n: int
+) -> float:
+    target, budget = _check_implicit(epsilon=epsilon, eps0=eps0)
+    users = count("n", n)
+    return delta_above(
+        tail(randomizer.blanket(epsilon=target, eps0=budget), epsilon=target, n=users)
+    )
+
+
+def _implicit_epsilon(
+    tail: _LogTail, randomizer: BlanketFamily, *, eps0: float, delta: float, n: int, source: str
+) -> float:
+    budget, failure, users = local_budget(eps0), fraction("delta", delta), count("n", n)
+    return _smallest_epsilon(
+        lambda e, b: tail(randomizer.blanket(epsilon=e, eps0=b), epsilon=e, n=users),
+        eps0=budget,
+        delta=failure,
+        top=budget * _BELOW_ONE,
+        source=source,
+    )
+
+
+def _implicit_eps0(
+    tail: _LogTail, randomizer: BlanketFamily, *, epsilon: float, delta: float, n: int, source: str
+) -> float:
+    target, failure, users = positive("epsilon", epsilon), fraction("delta", delta), count("n", n)
+    return _largest_eps0(
+        lambda e, b: tail(randomizer.blanket(epsilon=e, eps0=b), epsilon=e, n=users),
+        epsilon=target,
+        delta=failure,
+        bottom=target / _BELOW_ONE,
+        top=_top_eps0(n=users, epsilon=target),
+        source=source,
+    )
+
+
+_HOEFFDING = "Balle et al. 2019 with Hoeffding's inequality"
+_BENNETT = "Balle et al. 2019 with Bennett's inequality"
 
 
 def balle_hoeffding_delta(
@@ -289,11 +335,7 @@ def balle_hoeffding_delta(
     `randomizer` is GenericBlanket() (Lemma 9), RRBlanket(k) (Lemma 12) or LaplaceBlanket() (Lemma
     13). Raises OutOfRange unless epsilon < eps0 <= 200. O(1).
     """
-    target, budget = _check_implicit(epsilon=epsilon, eps0=eps0)
-    users = count("n", n)
-    return delta_above(
-        _log_hoeffding(randomizer.blanket(epsilon=target, eps0=budget), epsilon=target, n=users)
-    )
+    return _implicit_delta(_log_hoeffding, randomizer, epsilon=epsilon, eps0=eps0, n=n)
 
 
 def balle_hoeffding_epsilon(
@@ -302,13 +344,8 @@ def balle_hoeffding_epsilon(
     """Smallest epsilon < eps0 with `balle_hoeffding_delta` <= delta; raises OutOfRange if there is
     none.
     """
-    budget, failure, users = local_budget(eps0), fraction("delta", delta), count("n", n)
-    return _smallest_epsilon(
-        lambda e, b: _log_hoeffding(randomizer.blanket(epsilon=e, eps0=b), epsilon=e, n=users),
-        eps0=budget,
-        delta=failure,
-        top=budget * _BELOW_ONE,
-        source="Balle et al. 2019 with Hoeffding's inequality",
+    return _implicit_epsilon(
+        _log_hoeffding, randomizer, eps0=eps0, delta=delta, n=n, source=_HOEFFDING
     )
 
 
@@ -318,18 +355,9 @@ def balle_hoeffding_eps0(
     """Largest eps0 > epsilon with `balle_hoeffding_delta` <= delta; raises OutOfRange if there is
     none.
     """
-    target, failure, users = positive("epsilon", epsilon), fraction("delta", delta), count("n", n)
-    return _largest_eps0(
-        lambda e, b: _log_hoeffding(randomizer.blanket(epsilon=e, eps0=b), epsilon=e, n=users),
-        epsilon=target,
-        delta=failure,
-        bottom=target / _BELOW_ONE,
-        top=_top_eps0(n=users, epsilon=target),
-        source="Balle et al. 2019 with Hoeffding's inequality",
+    return _implicit_eps0(
+        _log_hoeffding, randomizer, epsilon=epsilon, delta=delta, n=n, source=_HOEFFDING
     )
-
-
-# --- Lemma 8 with Bennett ------------------------------------------------------------------------
 
 
 def balle_bennett_delta(
@@ -341,11 +369,7 @@ def balle_bennett_delta(
     `randomizer` is GenericBlanket() (Lemma 9), RRBlanket(k) (Lemma 12) or LaplaceBlanket() (Lemma
     13). Raises OutOfRange unless epsilon < eps0 <= 200. O(1).
     """
-    target, budget = _check_implicit(epsilon=epsilon, eps0=eps0)
-    users = count("n", n)
-    return delta_above(
-        _log_bennett(randomizer.blanket(epsilon=target, eps0=budget), epsilon=target, n=users)
-    )
+    return _implicit_delta(_log_bennett, randomizer, epsilon=epsilon, eps0=eps0, n=n)
 
 
 def balle_bennett_epsilon(
@@ -354,14 +378,7 @@ def balle_bennett_epsilon(
     """Smallest epsilon < eps0 with `balle_bennett_delta` <= delta; raises OutOfRange if there is
     none.
     """
-    budget, failure, users = local_budget(eps0), fraction("delta", delta), count("n", n)
-    return _smallest_epsilon(
-        lambda e, b: _log_bennett(randomizer.blanket(epsilon=e, eps0=b), epsilon=e, n=users),
-        eps0=budget,
-        delta=failure,
-        top=budget * _BELOW_ONE,
-        source="Balle et al. 2019 with Bennett's inequality",
-    )
+    return _implicit_epsilon(_log_bennett, randomizer, eps0=eps0, delta=delta, n=n, source=_BENNETT)
 
 
 def balle_bennett_eps0(
@@ -370,14 +387,8 @@ def balle_bennett_eps0(
     """Largest eps0 > epsilon with `balle_bennett_delta` <= delta; raises OutOfRange if there is
     none.
     """
-    target, failure, users = positive("epsilon", epsilon), fraction("delta", delta), count("n", n)
-    return _largest_eps0(
-        lambda e, b: _log_bennett(randomizer.blanket(epsilon=e, eps0=b), epsilon=e, n=users),
-        epsilon=target,
-        delta=failure,
-        bottom=target / _BELOW_ONE,
-        top=_top_eps0(n=users, epsilon=target),
-        source="Balle et al. 2019 with Bennett's inequality",
+    return _implicit_eps0(
+        _log_bennett, randomizer, epsilon=epsilon, delta=delta, n=n, source=_BENNETT
     )
 
 

@@ -13,8 +13,8 @@ from __future__ import annotations
 import math
 
 from .clones import ClonesPair
-from .domain import OutOfRange, above, count, delta_above, fraction, local_budget, positive
-from .solving import largest_satisfying
+from .closed_form import ClosedForm
+from .domain import count, fraction, local_budget, positive
 
 __all__ = [
     "feldman2021_delta",
@@ -25,16 +25,21 @@ __all__ = [
 ]
 
 
-def _largest_eps0(*, log_delta: float, n: int) -> float:
-    """The end of the theorem's range; -inf if it is empty."""
-    ratio = n / (16 * (math.log(2) - log_delta))
-    return math.log(ratio)
+def _largest_eps0(log_delta: float, n: int) -> float:
+    """The end of the theorem's range."""
+    return math.log(n / (16 * (math.log(2) - log_delta)))
 
 
-def _epsilon(*, eps0: float, log_delta: float, n: int) -> float:
+def _bracket(eps0: float, log_delta: float, n: int) -> float:
     per_user = math.exp(eps0) / n
-    bracket = 8 * math.sqrt(per_user * (math.log(4) - log_delta)) + 8 * per_user
-    return above(math.log1p(math.tanh(eps0 / 2) * bracket))
+    return math.tanh(eps0 / 2) * (
+        8 * math.sqrt(per_user * (math.log(4) - log_delta)) + 8 * per_user
+    )
+
+
+_FORM = ClosedForm(
+    "Feldman et al. 2021, Theorem 3.1,", "log(n/(16 log(2/delta)))", _largest_eps0, _bracket
+)
 
 
 def feldman2021_epsilon(*, eps0: float, delta: float, n: int) -> float:
@@ -43,35 +48,14 @@ def feldman2021_epsilon(*, eps0: float, delta: float, n: int) -> float:
     log(1 + (e^eps0-1)/(e^eps0+1) (8 sqrt(e^eps0 log(4/delta)/n) + 8 e^eps0/n)). Raises OutOfRange
     unless eps0 <= log(n/(16 log(2/delta))). O(1).
     """
-    budget, failure, users = local_budget(eps0), fraction("delta", delta), count("n", n)
-    limit = _largest_eps0(log_delta=math.log(failure), n=users)
-    if not budget <= limit:
-        raise OutOfRange(
-            f"eps0 = {eps0!r}: Feldman et al. 2021, Theorem 3.1, needs eps0 <= log(n/(16 "
-            f"log(2/delta))) = {limit:.4g}"
-        )
-    return _epsilon(eps0=budget, log_delta=math.log(failure), n=users)
+    return _FORM.epsilon(eps0=eps0, delta=delta, n=n)
 
 
 def feldman2021_eps0(*, epsilon: float, delta: float, n: int) -> float:
     """The largest eps0 in the range of Theorem 3.1 with `feldman2021_epsilon` <= epsilon;
     OutOfRange if there is none.
     """
-    target, failure, users = positive("epsilon", epsilon), fraction("delta", delta), count("n", n)
-    limit = _largest_eps0(log_delta=math.log(failure), n=users) * (1 - 1e-15)
-    solution = None
-    if limit > 1e-12:
-        solution = largest_satisfying(
-            lambda eps0: _epsilon(eps0=eps0, log_delta=math.log(failure), n=users) - target,
-            low=1e-12,
-            high=limit,
-        )
-    if solution is None:
-        raise OutOfRange(
-            f"Feldman et al. 2021, Theorem 3.1, allows no eps0 at epsilon = {epsilon!r}, delta "
-            f"= {delta!r}, n = {n!r}"
-        )
-    return solution
+    return _FORM.eps0(epsilon=epsilon, delta=delta, n=n)
 
 
 def feldman2021_delta(*, epsilon: float, eps0: float, n: int) -> float:
@@ -83,17 +67,8 @@ def feldman2021_delta(*, epsilon: float, eps0: float, n: int) -> float:
     target, budget, users = positive("epsilon", epsilon), local_budget(eps0), count("n", n)
     per_user = math.exp(budget) / users
     root = math.expm1(target) / math.tanh(budget / 2) / 8 - per_user
-    log_delta = math.log(2) - 1 / (16 * per_user)
-    if root > 0:
-        log_delta = max(log_delta, math.log(4) - root**2 / per_user)
-    if not (root > 0 and log_delta < 0):
-        raise OutOfRange(
-            f"Feldman et al. 2021, Theorem 3.1, gives no delta < 1 at epsilon = {epsilon!r}, "
-            f"eps0 = {eps0!r}, n = {n!r}"
-        )
-    # the slack covers that `feldman2021_epsilon` itself is moved up: d log(delta)/d log(epsilon)
-    # is about 2 log(1/delta)
-    return delta_above(log_delta + 8e-12 * (1 - log_delta))
+    least, solved = math.log(2) - 1 / (16 * per_user), math.log(4) - root**2 / per_user
+    return _FORM.delta(root, least, solved, epsilon=epsilon, eps0=eps0, n=n)
 
 
 def feldman2021_numerical_delta(*, epsilon: float, eps0: float, n: int) -> float:

@@ -13,8 +13,8 @@ from __future__ import annotations
 import math
 
 from .clones import ClonesPair
-from .domain import OutOfRange, above, count, delta_above, fraction, local_budget, positive
-from .solving import largest_satisfying
+from .closed_form import ClosedForm
+from .domain import count, fraction, local_budget, positive
 
 __all__ = [
     "feldman2023_delta",
@@ -25,15 +25,20 @@ __all__ = [
 ]
 
 
-def _largest_eps0(*, log_delta: float, n: int) -> float:
-    """The end of the theorem's range; -inf if it is empty."""
+def _largest_eps0(log_delta: float, n: int) -> float:
+    """The end of the closed form's range; -inf if it is empty."""
     ratio = n / (8 * (math.log(2) - log_delta)) - 1
     return math.log(ratio) if ratio > 0 else -math.inf
 
 
-def _epsilon(*, eps0: float, log_delta: float, n: int) -> float:
+def _bracket(eps0: float, log_delta: float, n: int) -> float:
     root = 4 * math.sqrt(2 * (math.log(4) - log_delta) / ((math.exp(eps0) + 1) * n))
-    return above(math.log1p(math.expm1(eps0) * (root + 4 / n)))
+    return math.expm1(eps0) * (root + 4 / n)
+
+
+_FORM = ClosedForm(
+    "Feldman et al. 2023 (closed form)", "log(n/(8 log(2/delta)) - 1)", _largest_eps0, _bracket
+)
 
 
 def feldman2023_epsilon(*, eps0: float, delta: float, n: int) -> float:
@@ -42,35 +47,14 @@ def feldman2023_epsilon(*, eps0: float, delta: float, n: int) -> float:
     log(1 + (e^eps0-1) (4 sqrt(2 log(4/delta))/sqrt((e^eps0+1) n) + 4/n)). Raises OutOfRange unless
     eps0 <= log(n/(8 log(2/delta)) - 1). O(1).
     """
-    budget, failure, users = local_budget(eps0), fraction("delta", delta), count("n", n)
-    limit = _largest_eps0(log_delta=math.log(failure), n=users)
-    if not budget <= limit:
-        raise OutOfRange(
-            f"eps0 = {eps0!r}: Feldman et al. 2023 (closed form) needs eps0 <= log(n/(8 "
-            f"log(2/delta)) - 1) = {limit:.4g}"
-        )
-    return _epsilon(eps0=budget, log_delta=math.log(failure), n=users)
+    return _FORM.epsilon(eps0=eps0, delta=delta, n=n)
 
 
 def feldman2023_eps0(*, epsilon: float, delta: float, n: int) -> float:
     """The largest eps0 in the range of the closed form with `feldman2023_epsilon` <= epsilon;
     OutOfRange if there is none.
     """
-    target, failure, users = positive("epsilon", epsilon), fraction("delta", delta), count("n", n)
-    limit = _largest_eps0(log_delta=math.log(failure), n=users) * (1 - 1e-15)
-    solution = None
-    if limit > 1e-12:
-        solution = largest_satisfying(
-            lambda eps0: _epsilon(eps0=eps0, log_delta=math.log(failure), n=users) - target,
-            low=1e-12,
-            high=limit,
-        )
-    if solution is None:
-        raise OutOfRange(
-            f"Feldman et al. 2023 (closed form) allows no eps0 at epsilon = {epsilon!r}, delta "
-            f"= {delta!r}, n = {n!r}"
-        )
-    return solution
+    return _FORM.eps0(epsilon=epsilon, delta=delta, n=n)
 
 
 def feldman2023_delta(*, epsilon: float, eps0: float, n: int) -> float:
@@ -82,15 +66,8 @@ def feldman2023_delta(*, epsilon: float, eps0: float, n: int) -> float:
     target, budget, users = positive("epsilon", epsilon), local_budget(eps0), count("n", n)
     both = math.exp(budget) + 1
     root = (math.expm1(target) / math.expm1(budget) - 4 / users) / 4
-    log_delta = math.log(2) - users / (8 * both)
-    if root > 0:
-        log_delta = max(log_delta, math.log(4) - root**2 * both * users / 2)
-    if not (root > 0 and log_delta < 0):
-        raise OutOfRange(
-            f"Feldman et al. 2023 (closed form) gives no delta < 1 at epsilon = {epsilon!r}, "
-            f"eps0 = {eps0!r}, n = {n!r}"
-        )
-    return delta_above(log_delta + 8e-12 * (1 - log_delta))
+    least, solved = math.log(2) - users / (8 * both), math.log(4) - root**2 * both * users / 2
+    return _FORM.delta(root, least, solved, epsilon=epsilon, eps0=eps0, n=n)
 
 
 def feldman2023_numerical_delta(*, epsilon: float, eps0: float, n: int) -> float:
