@@ -1,9 +1,10 @@
 """Certified privacy accounting for the shuffle model of differential privacy.
 
-The idea in three files: `crowd` (every shuffle mechanism is one mixture of tilted coins), `lattice` (two
-placements, one that dominates and one that is dominated) and `convolution` (exponentially tilted FFT, with a
-bound on everything it neglects). `composition` puts them together for a question; `accountant` asks it. The
-README's Architecture section has the other rooms and the life of a query.
+The idea in four files: `crowd` (a shuffled round is one mixture of tilted coins) or `profile` (a pair known
+by its privacy profile becomes atoms, from above and from below), `lattice` (two placements, one that
+dominates and one that is dominated) and `convolution` (exponentially tilted FFT, with a bound on everything
+it neglects). `composition` puts them together for a question; `accountant` asks it. The README's
+Architecture section has the other rooms and the life of a query.
 """
 
 from __future__ import annotations

@@ -36,11 +36,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .bracket import Bounds, Side
-from .validation import nonnegatives, positive_float, positive_int, real, tolerance
+from .validation import crowd_size, nonnegatives, positive_float, positive_int, real, tolerance
 
 Array = NDArray[np.float64]
 
-MAX_N = 10**13
 LEGENDRE = 12  # nodes of a Gauss-Legendre sum
 LARGEST_EXPONENT = 650.0
 FULL = 2.0**-50  # rounding of a sum of masses, per group
@@ -79,9 +78,7 @@ def profile(
     from . import contour_kernels
 
     masses = _masses(first, second, blanket)
-    n = positive_int("n", n)
-    if not n <= MAX_N:
-        raise ValueError(f"n must be at most 10**13, got {n!r}")
+    n = crowd_size(n)
     points = nonnegatives("growth", growth)
     if not np.all(np.isfinite(points)):
         raise ValueError(f"growth must be finite, got {growth!r}")

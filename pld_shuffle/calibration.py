@@ -40,6 +40,7 @@ from .ledger import Ledger
 from .mechanisms import LARGEST_EPS0, SMALLEST_EPS0, SMALLEST_RATE, Mechanism
 from .trainlog import FieldError, integer_from_text, mechanism_from_fields, number_from_text
 from .validation import (
+    LARGEST_CROWD,
     choice,
     nonnegatives,
     positive_float,
@@ -348,7 +349,7 @@ def _two(bounds: Any) -> tuple[Number, Number]:
 KINDS = {
     "eps0": _Kind(SMALLEST_EPS0, LARGEST_EPS0, 1.0, True, False, EXPONENTIAL),
     "gamma": _Kind(1e-12, 1.0, 0.1, False, False),
-    "n": _Kind(1, 10**13, 1000, False, True),
+    "n": _Kind(1, LARGEST_CROWD, 1000, False, True),
     "population": _Kind(1, 10**18 - 1, 10**6, False, True),
     "rate": _Kind(SMALLEST_RATE, 1.0, 1e-2, True, False),
     "rounds": _Kind(1, 10**9, 100, True, True),

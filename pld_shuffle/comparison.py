@@ -28,7 +28,7 @@ from .bracket import Bounds
 from .mechanisms import Mechanism, ShuffledLDP, ShuffledRandomizer, ShuffledRR, Subsampled
 from .randomizers import BinaryRandomizedResponse, KRandomizedResponse, Laplace
 from .renyi import RenyiAccountant
-from .shuffled import Shuffled
+from .shuffled import Shuffled, is_pure
 from .validation import positive_int, real
 
 __all__ = ["Comparison", "Excluded", "Method", "as_report", "compare"]
@@ -113,7 +113,7 @@ class _Setting:
         k, sees, laplace = None, REPORTS, False
         if isinstance(whole, Shuffled):
             randomizer = whole.randomizer
-            if not (randomizer.delta0 == 0.0 and 0.0 < randomizer.eps0 < math.inf):
+            if not is_pure(randomizer):
                 raise TypeError(
                     f"mechanism must have a pure randomizer with a finite eps0, got {mechanism!r}"
                 )

@@ -12,19 +12,18 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .atoms import placed
 from .bracket import Bounds, Side
 from .cells import crowd_pld, crowd_plds, largest_loss
 from .crowd import CrowdPair, Resolution
 from .pld import PLD
+from .profile import MAX_DOTS, Dots, atoms, dot_rtol, dots
 from .validation import positive_float
-
-if TYPE_CHECKING:
-    from .profile import Dots
 
 LARGEST_GROWTH = 1e300  # that a profile is asked for
 
@@ -228,7 +227,7 @@ class CrowdMechanism(Mechanism):
 
 
 class ProfileMechanism(Mechanism):
-    """A mechanism known by its privacy profile. The pair is symmetric unless `reverse_profile` differs."""
+    """A mechanism known by its privacy profile, that of both orders unless `dots` says otherwise."""
 
     @abstractmethod
     def profile(self, growth: Array) -> Bounds:
@@ -251,12 +250,10 @@ class ProfileMechanism(Mechanism):
     @property
     def most_dots(self) -> int:
         """At how many growths the profile may be asked for one law."""
-        return 20_000
+        return MAX_DOTS
 
     def dots(self, width: float, missed: float, centre: float | None) -> tuple[Dots, Dots]:
         """The profile at dots of that width, and the reversed pair's; see `profile.dots`."""
-        from .profile import dot_rtol, dots
-
         found = dots(
             self.profile_within(dot_rtol(width, self.loss_scale), missed), width=width,
             missed=missed, scale=self.loss_scale, max_loss=self.max_loss, infinity=self.infinite_mass,
@@ -278,9 +275,6 @@ class ProfileMechanism(Mechanism):
     def _formed(
         self, sides: tuple[Side, ...], step: float, resolution: Resolution, reach: float
     ) -> list[PLD]:
-        from .atoms import placed
-        from .profile import atoms
-
         if self.loss_scale == 0.0:
             return [_no_loss(step, side) for side in sides]
         width, centre = step, None

@@ -16,7 +16,7 @@ from typing import Any
 
 from .crowd import CrowdPair
 from .mechanism import CrowdMechanism, Mechanism, ProfileMechanism, Wrapper, as_mechanism
-from .validation import choice, positive_float, positive_int, real, unit_interval
+from .validation import choice, crowd_size, positive_float, positive_int, real, unit_interval
 
 SMALLEST_EPS0, LARGEST_EPS0 = 1e-9, 700.0
 SMALLEST_RATE = 1e-12
@@ -24,8 +24,8 @@ SNAP = 1e-14
 NEAREST_GAMMA = 1.0 - 1e-12  # the largest gamma below 1
 ANALYSES = ("stronger-clones", "clones")
 ADVERSARIES = ("strong", "weak", "strong-conditional")
-_SUBSTITUTION = "neighbouring datasets differ in the value of one user (substitution)"
-_FULL = "all n users take part; n counts the users whose reports are shuffled together"
+SUBSTITUTION = "neighbouring datasets differ in the value of one user (substitution)"
+EVERYBODY = "all n users take part; n counts the users whose reports are shuffled together"
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class ShuffledLDP(CrowdMechanism):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "eps0", _local_epsilon(self.eps0))
-        object.__setattr__(self, "n", _crowd_size(self.n))
+        object.__setattr__(self, "n", crowd_size(self.n))
         choice("analysis", self.analysis, ANALYSES)
 
     @property
@@ -77,10 +77,10 @@ class ShuffledLDP(CrowdMechanism):
             "clones": "clones (Feldman-McMillan-Talwar 2021), valid for every eps0-LDP randomizer",
         }
         return {
-            "neighbours": _SUBSTITUTION,
+            "neighbours": SUBSTITUTION,
             "adversary": "sees the shuffled reports and knows every other user's value",
             "analysis": named[self.analysis],
-            "sampling": _FULL,
+            "sampling": EVERYBODY,
         }
 
 
@@ -142,7 +142,7 @@ class ShuffledRR(CrowdMechanism):
             if not eps0 <= LARGEST_EPS0:
                 raise ValueError(f"gamma must leave eps0 at most {LARGEST_EPS0:g}, got {gamma!r}")
         object.__setattr__(self, "k", k)
-        object.__setattr__(self, "n", _crowd_size(n))
+        object.__setattr__(self, "n", crowd_size(n))
         object.__setattr__(self, "gamma", gamma)
         object.__setattr__(self, "eps0", eps0)
         object.__setattr__(self, "truth", truth)
@@ -196,10 +196,10 @@ class ShuffledRR(CrowdMechanism):
             "strong-conditional": "strong, given that the target told the truth (published variant)",
         }
         return {
-            "neighbours": _SUBSTITUTION,
+            "neighbours": SUBSTITUTION,
             "adversary": named[self.adversary],
             "analysis": f"exact pair of {self.k}-ary randomised response for this adversary",
-            "sampling": _FULL,
+            "sampling": EVERYBODY,
         }
 
 
@@ -255,7 +255,7 @@ class ShuffledRandomizer(CrowdMechanism):
             eps0 = math.log(p)
             if not eps0 >= SMALLEST_EPS0:
                 raise ValueError(f"p must be at least e^{SMALLEST_EPS0:g}, got {p!r}")
-        object.__setattr__(self, "n", _crowd_size(n))
+        object.__setattr__(self, "n", crowd_size(n))
         object.__setattr__(self, "tv", distance)
         object.__setattr__(self, "eps0", eps0)
         object.__setattr__(self, "p", p)
@@ -298,11 +298,11 @@ class ShuffledRandomizer(CrowdMechanism):
     def assumptions(self) -> dict[str, str]:
         limits = f"eps0={self.eps0:g}" if self.p is None else f"p={self.p:g}, q={self.q:g}"
         return {
-            "neighbours": _SUBSTITUTION,
+            "neighbours": SUBSTITUTION,
             "adversary": "sees the shuffled reports and knows every other user's value",
             "analysis": f"(p, beta, q) reduction, for every randomizer with {limits} and total"
             f" variation at most {self.tv:g}",
-            "sampling": _FULL,
+            "sampling": EVERYBODY,
         }
 
 
@@ -390,13 +390,6 @@ def _local_epsilon(value: Any) -> float:
     if not SMALLEST_EPS0 <= eps0 <= LARGEST_EPS0:
         raise ValueError(f"eps0 must be in [{SMALLEST_EPS0:g}, {LARGEST_EPS0:g}], got {value!r}")
     return eps0
-
-
-def _crowd_size(value: Any) -> int:
-    n = positive_int("n", value)
-    if not n <= 10**13:
-        raise ValueError(f"n must be at most 10**13, got {value!r}")
-    return n
 
 
 __all__ = [

@@ -47,6 +47,7 @@ from .validation import (
     probabilities,
     real,
     real_array,
+    tolerance,
 )
 
 Array = NDArray[np.float64]
@@ -474,9 +475,7 @@ def renyi_bounds(mechanism: Mechanism, alpha: Any, *, rtol: float = RTOL) -> Bou
     orders = real_array("alpha", alpha)
     if not np.all(orders > 1.0):
         raise ValueError(f"alpha must be greater than 1, got {alpha!r}")
-    width = real("rtol", rtol)
-    if not 1e-9 < width <= 1.0:
-        raise ValueError(f"rtol must be in (1e-9, 1], got {rtol!r}")
+    width = tolerance("rtol", rtol)
     found = [_divergence(mechanism, float(order), width) for order in orders.ravel()]
     if orders.ndim == 0:
         return found[0]

@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from . import blanket
 from .bracket import Bounds, Side
 from .mechanism import Mechanism, ProfileMechanism, Wrapper
-from .mechanisms import ShuffledLDP, ShuffledRandomizer, ShuffledRR
+from .mechanisms import EVERYBODY, SUBSTITUTION, ShuffledLDP, ShuffledRandomizer, ShuffledRR
 from .profile import Dots, dot_rtol, dots
 from .randomizers import (
     RAPPOR,
@@ -42,7 +42,7 @@ from .randomizers import (
     Laplace,
     LocalRandomizer,
 )
-from .validation import choice, positive_int
+from .validation import choice, crowd_size, positive_int
 
 Array = NDArray[np.float64]
 #: (first, second, blanket): masses of groups of reports, see `blanket.profile`.
@@ -58,9 +58,6 @@ TAIL = 1e-18  # of Gaussian noise, beyond which a report counts as revealed, whe
 MAX_DOTS = 6_000  # of a law; each costs a contour
 MAX_CHOICES = 256  # attacks tried
 LARGEST_EPS0 = 150.0  # of a blanket; beyond, masses underflow
-
-_SUBSTITUTION = "neighbouring datasets differ in the value of one user (substitution)"
-_FULL = "all n users take part; n counts the users whose reports are shuffled together"
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,12 +180,12 @@ class Blanket(_Grouped):
 
     def __post_init__(self) -> None:
         randomizer = _randomizer(self.randomizer)
-        if LARGEST_EPS0 < randomizer.eps0 < math.inf:
+        if is_pure(randomizer) and not randomizer.eps0 <= LARGEST_EPS0:
             raise ValueError(
                 f"randomizer must have an eps0 of at most {LARGEST_EPS0:g} or none, got {randomizer!r}"
             )
         object.__setattr__(self, "randomizer", randomizer)
-        object.__setattr__(self, "n", _users(self.n))
+        object.__setattr__(self, "n", crowd_size(self.n))
 
     @property
     def max_loss(self) -> float:
@@ -203,7 +200,7 @@ class Blanket(_Grouped):
     def _given_eps0(self) -> float:
         """eps0 if it is a parameter of a pure randomizer, which then attains it; 0 otherwise."""
         given = any(f.name == "eps0" for f in fields(self.randomizer))  # type: ignore[arg-type]
-        return self.randomizer.eps0 if given and self.randomizer.delta0 == 0.0 else 0.0
+        return self.randomizer.eps0 if given and is_pure(self.randomizer) else 0.0
 
     @cached_property
     def _pairs(self) -> tuple[_Pair, ...]:  # type: ignore[override]
@@ -217,12 +214,12 @@ class Blanket(_Grouped):
 
     def assumptions(self) -> dict[str, str]:
         return {
-            "neighbours": _SUBSTITUTION,
+            "neighbours": SUBSTITUTION,
             "adversary": "sees the shuffled reports, knows every other user's value, and sees which of the"
             " other users' reports came from the privacy blanket",
             "analysis": f"exact pair of the blanket adversary for {self.randomizer!r}"
             f"{_inputs(self.randomizer)}",
-            "sampling": _FULL,
+            "sampling": EVERYBODY,
         }
 
 
@@ -246,7 +243,7 @@ class Attack(_Grouped):
         randomizer = _randomizer(self.randomizer)
         if not isinstance(randomizer, FiniteRandomizer):
             raise TypeError(f"randomizer must be finite to be attacked, got {randomizer!r}")
-        object.__setattr__(self, "n", _users(self.n))
+        object.__setattr__(self, "n", crowd_size(self.n))
         for name in ("first", "second", "others"):
             value = positive_int(name, getattr(self, name), least=0)
             if not value < randomizer.inputs:
@@ -297,7 +294,7 @@ class Attack(_Grouped):
             "neighbours": f"the target holds {self.first} or {self.second}, all others hold {self.others}",
             "adversary": "sees the shuffled reports",
             "analysis": "exact divergence of these two datasets: a lower bound for any analysis",
-            "sampling": _FULL,
+            "sampling": EVERYBODY,
         }
 
 
@@ -339,7 +336,7 @@ class Shuffled(Wrapper):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "randomizer", _randomizer(self.randomizer))
-        object.__setattr__(self, "n", _users(self.n))
+        object.__setattr__(self, "n", crowd_size(self.n))
         choice("analysis", self.analysis, ANALYSES)
         _ = self.core  # an analysis that does not apply is refused here
 
@@ -348,7 +345,7 @@ class Shuffled(Wrapper):
         if self.analysis != "tightest":
             return self._analysed(self.analysis)
         # Beyond that eps0 nobody hides anybody, and the reduction is all there is to say.
-        strong = LARGEST_EPS0 < self.randomizer.eps0 < math.inf
+        strong = is_pure(self.randomizer) and self.randomizer.eps0 > LARGEST_EPS0
         return self._analysed("reduction" if strong else "blanket")
 
     def _analysed(self, analysis: str) -> Mechanism:
@@ -359,7 +356,7 @@ class Shuffled(Wrapper):
             if isinstance(randomizer, BinaryRandomizedResponse):
                 return ShuffledRR(2, n, eps0=randomizer.eps0, adversary="weak")
             return Blanket(randomizer, n)
-        if not (randomizer.delta0 == 0.0 and 0.0 < randomizer.eps0 < math.inf):
+        if not is_pure(randomizer):
             raise ValueError(
                 f"analysis {analysis!r} needs pure LDP with a finite positive eps0, got {randomizer!r}"
             )
@@ -418,6 +415,11 @@ class Shuffled(Wrapper):
         growth = np.expm1([2.0 * min(max(a.loss_scale for a in attacks), 100.0)])
         strengths = [float(attack.profile(growth).lower[0]) for attack in attacks]
         return attacks[int(np.argmax(strengths))]
+
+
+def is_pure(randomizer: LocalRandomizer) -> bool:
+    """Whether it is eps0-LDP, 0 < eps0 < inf. Gaussian noise never is, however small its delta0."""
+    return not isinstance(randomizer, Gaussian) and 0.0 < randomizer.eps0 < math.inf
 
 
 def _pairs_of_inputs(randomizer: LocalRandomizer, tail: float) -> tuple[_Pair, ...]:
@@ -492,10 +494,3 @@ def _randomizer(value: Any) -> LocalRandomizer:
     if not isinstance(value, (Laplace, Gaussian, FiniteRandomizer)):
         raise TypeError(f"randomizer must be finite, Laplace or Gaussian, got {value!r}")
     return value
-
-
-def _users(value: Any) -> int:
-    n = positive_int("n", value)
-    if not n <= blanket.MAX_N:
-        raise ValueError(f"n must be at most 10**13, got {value!r}")
-    return n

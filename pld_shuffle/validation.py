@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+LARGEST_CROWD = 10**13
+
 
 def real(name: str, value: Any) -> float:
     """`value` as a float; `TypeError` if it is not a real number (bool is not a number here)."""
@@ -45,14 +47,28 @@ def tolerance(name: str, value: Any) -> float:
     return number
 
 
-def positive_int(name: str, value: Any, *, least: int = 1) -> int:
-    """`value` as an int with value >= least; floats are refused, even integral ones."""
+def integer_in(name: str, value: Any, lowest: int, highest: int | None = None) -> int:
+    """`value` as an int in [lowest, highest]; floats are refused, even integral ones."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Integral):
         raise TypeError(f"{name} must be an integer, got {value!r}")
     number = int(value)
-    if not number >= least:
-        raise ValueError(f"{name} must be at least {least}, got {value!r}")
+    if not (lowest <= number and (highest is None or number <= highest)):
+        limits = f"at least {lowest}" if highest is None else f"in [{lowest}, {highest}]"
+        raise ValueError(f"{name} must be {limits}, got {value!r}")
     return number
+
+
+def positive_int(name: str, value: Any, *, least: int = 1) -> int:
+    """`value` as an int with value >= least."""
+    return integer_in(name, value, least)
+
+
+def crowd_size(value: Any) -> int:
+    """`value` as a number n of users, 1 <= n <= LARGEST_CROWD."""
+    n = positive_int("n", value)
+    if not n <= LARGEST_CROWD:
+        raise ValueError(f"n must be at most 10**13, got {value!r}")
+    return n
 
 
 def choice(name: str, value: Any, options: tuple[str, ...]) -> str:

@@ -227,6 +227,15 @@ def test_gaussian_noise_has_the_blanket_only() -> None:
     assert all(bounds.upper <= 1.01 * bounds.lower for bounds in spent)
 
 
+def test_gaussian_noise_is_never_pure() -> None:
+    """Its delta0 may be 0 in floating point; its losses are unbounded all the same."""
+    noise = Gaussian(sigma=10.0, eps0=600.0)
+    assert noise.delta0 == 0.0
+    assert Shuffled(noise, 1000).max_loss == math.inf
+    with pytest.raises(ValueError, match="needs pure LDP"):
+        Shuffled(noise, 1000, "reduction")
+
+
 def test_identical_rows_spend_nothing() -> None:
     """eps0 = 0: a null mechanism, not an error, unless an analysis needs eps0."""
     same = DiscreteRandomizer([[0.3, 0.7], [0.3, 0.7]])

@@ -39,13 +39,12 @@ from ..bracket import Bounds
 from ..mechanism import ProfileMechanism
 from ..randomizers.border import open_unit
 from ..tails import chernoff_window
-from ..validation import positive_int
+from ..validation import crowd_size
 
 Array = NDArray[np.float64]
 
 _U = 2.0**-53
 _MISSED = 1e-290
-LARGEST_N = 10**13
 MAX_WINDOW = 2**22  # counts; 74 standard deviations of up to 3e9 fair coins
 _CHUNK = 2**21  # entries of a table at a time
 
@@ -102,9 +101,7 @@ class _Binomial(ProfileMechanism):
     rate: float
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "n", positive_int("n", self.n))
-        if not self.n <= LARGEST_N:
-            raise ValueError(f"n must be at most 10**13, got {self.n!r}")
+        object.__setattr__(self, "n", crowd_size(self.n))
         object.__setattr__(self, "rate", open_unit("rate", self.rate))
 
     @property

@@ -6,7 +6,6 @@ Booleans are not numbers here.
 
 from __future__ import annotations
 
-import numbers
 from typing import Any
 
 import numpy as np
@@ -15,22 +14,12 @@ from numpy.typing import ArrayLike, NDArray
 from .. import validation
 from .base import FloatArray, IntArray
 
+integer_in = validation.integer_in
 real = validation.real
 positive_finite = validation.positive_float
 
 EPS0_MAX = 700.0
 """Largest local epsilon accepted: exp(eps0) must be a finite double, and log(2^1024) = 709.8."""
-
-
-def integer_in(name: str, value: object, lowest: int, highest: int | None = None) -> int:
-    """`value` as an int in [lowest, highest]; TypeError if it is none, ValueError if outside."""
-    if isinstance(value, bool) or not isinstance(value, numbers.Integral):
-        raise TypeError(f"{name} must be an integer, got {value!r}")
-    number = int(value)
-    if not (lowest <= number and (highest is None or number <= highest)):
-        limits = f"at least {lowest}" if highest is None else f"in [{lowest}, {highest}]"
-        raise ValueError(f"{name} must be {limits}, got {value!r}")
-    return number
 
 
 def local_epsilon(value: object) -> float:
