@@ -1,6 +1,6 @@
 """Write the sample training log that ships with the package.
 
-A made-up federated job: every round invites a random 5,500 out of 1,000,000 phones, and a phone
+A made-up federated job: every round invites a random 5,500 out of 100,000 phones, and a phone
 drops out with a probability that follows the time of day (fewer are on a charger at noon), so the
 cohorts vary around 5,000.  The seed is fixed and only ``random.Random.random`` is used, whose
 stream the standard library keeps stable, so the file is the same on every machine.
@@ -19,8 +19,8 @@ SEED = 20_240_601
 ROUNDS = 200
 ROUNDS_PER_DAY = 24
 INVITED = 5_500
-POPULATION = 1_000_000
-EPS0 = 2.0
+POPULATION = 100_000
+EPS0 = 5.5
 
 
 def dropout_probability(round_number: int) -> float:

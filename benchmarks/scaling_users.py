@@ -12,14 +12,15 @@ atoms, the same loop in Hoeffding windows, and the vectorised O(n) Hoeffding ref
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Sequence
 
 import harness
 import peers
 
-from pld_shuffle import PLD, Accountant, Mechanism, ShuffledLDP, ShuffledRR
-from pld_shuffle.mechanisms import as_mechanism
+from pld_shuffle import Accountant, Bounds, Mechanism, ShuffledLDP, ShuffledRR, Side
+from pld_shuffle.composition.attempts import Composition
+from pld_shuffle.pairs.atoms import Atoms
+from pld_shuffle.pairs.pair import Pair, Resolution
 
 EPS0 = 4.0
 DELTA = 1e-6
@@ -30,44 +31,44 @@ MECHANISMS = {
 }
 
 
-@dataclass(frozen=True, eq=False)
-class Watched(Mechanism):
-    """A mechanism that notes what forming its laws costs."""
+class Watched(Pair):
+    """A pair that counts what forming its atoms costs."""
 
-    inner: Mechanism
-    seconds: list[float] = field(default_factory=list)
-    atoms: list[int] = field(default_factory=list)
+    def __init__(self, inner: Pair) -> None:
+        self.inner = inner
+        self.seconds: list[float] = []
+        self.visited: list[int] = []
 
     @property
-    def max_loss(self) -> float:
+    def max_loss(self) -> Bounds:
         return self.inner.max_loss
 
     @property
-    def loss_scale(self) -> float:
-        return self.inner.loss_scale
+    def scale(self) -> float:
+        return self.inner.scale
 
-    def assumptions(self) -> dict[str, str]:
-        return self.inner.assumptions()
-
-    def form(self, **how: Any) -> PLD:
+    def atoms(self, sides: Sequence[Side], resolution: Resolution) -> list[Atoms]:
         begin = time.process_time()
-        law = self.inner.form(**how)
+        found = self.inner.atoms(sides, resolution)
         self.seconds.append(time.process_time() - begin)
-        self.atoms.append(law.atoms)
-        return law
+        self.visited.append(max(atoms.visited for atoms in found))
+        return found
+
+    def amplified(self, rate: float) -> Pair:
+        return self.inner.amplified(rate)
 
 
 def answer(mechanism: Mechanism) -> harness.Row:
     """One certified epsilon, from nothing."""
-    watched = Watched(as_mechanism(mechanism))
-    accountant = Accountant().compose(watched)
-    bounds = accountant.epsilon_bounds(DELTA)
-    composed = accountant.delta_bounds(bounds.upper)
+    watched = Watched(mechanism.pair)
+    composition = Composition([(watched, 1)], 1e-3)
+    bounds = composition.epsilons(DELTA)
+    composed = composition.deltas(bounds.upper)
     return {
         "form_ms": 1e3 * sum(watched.seconds),
         "largest_form_ms": 1e3 * max(watched.seconds),
         "laws": len(watched.seconds),
-        "atoms": sum(watched.atoms),
+        "atoms": sum(watched.visited),
         "epsilon": bounds.upper,
         "delta_width": composed.upper / composed.lower - 1.0,
     }

@@ -1,49 +1,36 @@
 """Certified privacy accounting for the shuffle model of differential privacy.
 
-The idea in four files: `crowd` (a shuffled round is one mixture of tilted coins) or `profile` (a pair known
-by its privacy profile becomes atoms, from above and from below), `lattice` (two placements, one that
-dominates and one that is dominated) and `convolution` (exponentially tilted FFT, with a bound on everything
-it neglects). `composition` puts them together for a question; `accountant` asks it. The README's
-Architecture section has the other rooms and the life of a query.
+Read `reference` first: the whole idea in plain Python. Then `pairs.pair`, the one abstraction (a dominating pair
+that can be asked for atoms on a side), `composition.attempts` (from pairs to a bracket), `mechanisms.base` (what was
+run, and its pair) and `accountant`. CONTRIBUTING.md has the other rooms and the life of a query.
 """
 
 from __future__ import annotations
 
+import ast
 import importlib
 from typing import Any
 
+from . import _moved
+
 __version__ = "0.2.0"
 
-_HOME = {
-    "Accountant": "accountant",
-    "AttackRisk": "risk",
-    "AccuracyWarning": "composition",
-    "Bounds": "bracket",
-    "Side": "bracket",
-    "CheckpointError": "checkpoint",
-    "InfeasibleError": "calibration",
-    "PLD": "pld",
-    "PoissonGaussian": "poisson",
-    "RenyiAccountant": "renyi",
-    "solve": "calibration",
-    "sweep": "sweeps",
-    "DiscretePair": "pmfs",
-    "Gaussian": "central",
-    "Laplace": "central",
-    "Mechanism": "mechanism",
-    "Shuffled": "shuffled",
-    "ShuffledLDP": "mechanisms",
-    "ShuffledRR": "mechanisms",
-    "ShuffledRandomizer": "mechanisms",
-    "Subsampled": "mechanisms",
-}
+# Names are imported when first used. The stub is the one list of them, for us and for type checkers.
+with open(f"{__file__}i", encoding="utf-8") as _stub:
+    _HOME = {
+        alias.name: f"{__name__}.{node.module}"
+        for node in ast.parse(_stub.read()).body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
 
 __all__ = sorted(_HOME)
+_moved.install()
 
 
 def __getattr__(name: str) -> Any:
     if name in _HOME:
-        return getattr(importlib.import_module(f".{_HOME[name]}", __name__), name)
+        return getattr(importlib.import_module(_HOME[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

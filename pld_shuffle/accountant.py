@@ -2,16 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from .bracket import Bounds
-from .budget import Budget
-from .composition import Composition
+from .composition.attempts import Composition
+from .composition.groups import group_deltas, group_epsilons
+from .composition.would_exceed import Budget
 from .ledger import Ledger
 from .mechanisms import Mechanism
-from .validation import nonnegatives, probabilities, real, tolerance
+from .numerics.sides import Bounds, Side
+from .numerics.validation import (
+    nonnegatives,
+    positive_int,
+    probabilities,
+    real,
+    real_array,
+    tolerance,
+)
+from .pairs.pair import Pair
+from .trainlog import compose_log
+
+Array = NDArray[np.float64]
+Rounds = tuple[tuple[Mechanism, int], ...]
 
 
 class Accountant(Ledger):
@@ -29,45 +44,96 @@ class Accountant(Ledger):
     >>> from pld_shuffle import ShuffledLDP
     >>> acc = Accountant().compose(ShuffledLDP(eps0=4.0, n=10_000), 10)
     >>> round(acc.get_epsilon(1e-6), 3)
-    1.397
+    1.385
     """
 
     def __init__(self, rtol: float = 1e-3) -> None:
         super().__init__()
         self._rtol = tolerance("rtol", rtol)
         self._budgets: dict[tuple[float, float], Budget] = {}
-        self._composition: tuple[tuple[tuple[Mechanism, int], ...], Composition] | None = None
+        self._pairs: dict[Mechanism, tuple[Pair, Pair]] = {}
+        self._asked: tuple[Rounds, Composition, Composition] | None = None
 
     @property
     def rtol(self) -> float:
         """The wanted relative width of brackets on delta."""
         return self._rtol
 
-    def delta_bounds(self, epsilon: Any) -> Bounds:
+    @classmethod
+    def from_log(cls, log: Any, rtol: float = 1e-3) -> Accountant:
+        """An accountant that has composed a training log; arguments and errors as `compose_log`.
+
+        >>> Accountant.from_log([{"n": 5000, "eps0": 2.0, "count": 10}]).rounds
+        10
+        """
+        return cls(rtol).compose_log(log)
+
+    def compose_log(self, log: Any) -> Accountant:
+        """Add all rounds of a training log, or none of them; returns this object.
+
+        log : a path or "-", an open file, a pandas or polars data frame, or mappings, one for each round
+        (see `trainlog.training_log`). Raises LogError (a ValueError), which names what is wrong and where,
+        TypeError or OSError. Gives a LogWarning for columns that were ignored.
+        """
+        compose_log(self, log)
+        return self
+
+    def delta_bounds(self, epsilon: Any, *, group: int = 1) -> Bounds:
         """Bounds(lower, upper) enclosing delta(epsilon), epsilon in [0, inf], scalar or array.
 
-        delta is exactly 0 at or above the sum of the rounds' largest losses (pure DP).
-        """
-        values = nonnegatives("epsilon", epsilon)
-        found = [self._query.delta(float(eps)) for eps in values.ravel()]
-        return _shaped(found, values)
+        The upper end is proved by the mechanisms' pairs; the lower end is an attack's where the analysis is not
+        exact. delta is exactly 0 at or above the sum of the rounds' largest losses (pure DP). An epsilon that is no
+        double (a Fraction, a longdouble) is answered for itself: each end is that of its neighbour on the safe side.
 
-    def epsilon_bounds(self, delta: Any) -> Bounds:
+        group : how many users change together, or how many of the reports one user sends. The upper end grows
+        (`composition.groups`); the lower end stays that of one user.
+        """
+        asked = _neighbours(nonnegatives, "epsilon", epsilon)
+        found = self._enclosed(Composition.deltas, *asked)
+        return self._grown(found, group_deltas, asked[0], group)
+
+    def epsilon_bounds(self, delta: Any, *, group: int = 1) -> Bounds:
         """Bounds(lower, upper) enclosing the smallest epsilon >= 0 with delta(epsilon) <= delta.
 
-        `delta` in [0, 1], scalar or array. At delta = 0: the sum of the rounds' largest losses, or inf.
+        `delta` in [0, 1], scalar or array; Fractions as for `delta_bounds`. At delta = 0: the sum of the rounds'
+        largest losses, or inf. `group`: see `delta_bounds`.
+
+        >>> from pld_shuffle import ShuffledLDP
+        >>> acc = Accountant().compose(ShuffledLDP(eps0=1.0, n=10_000), 10)
+        >>> [round(acc.get_epsilon(1e-6, group=g), 3) for g in (1, 2, 3)]
+        [0.131, 0.274, 0.423]
         """
-        values = probabilities("delta", delta)
-        found = [self._query.epsilon(float(value)) for value in values.ravel()]
-        return _shaped(found, values)
+        asked = _neighbours(probabilities, "delta", delta)
+        found = self._enclosed(Composition.epsilons, *asked)
+        return self._grown(found, group_epsilons, asked[0], group)
 
-    def get_delta(self, epsilon: Any) -> Any:
+    def gap_bounds(self, delta: Any) -> Bounds:
+        """Epsilon at `delta`: no analysis can go below lower, and these analyses not below upper.
+
+        So the bracket of `epsilon_bounds` has two parts. From lower (the attacks) to upper is what a better analysis
+        could still gain, whatever rtol is; from there to `get_epsilon` is numerical, and rtol governs it. Where the
+        attacks are the pairs themselves there is no gap.
+
+        >>> from pld_shuffle import ShuffledLDP
+        >>> acc = Accountant().compose(ShuffledLDP(eps0=4.0, n=10_000))
+        >>> attack, analysis = acc.gap_bounds(1e-6)
+        >>> round(attack, 4), round(analysis, 4), round(acc.get_epsilon(1e-6), 4)
+        (0.4066, 0.4071, 0.4071)
+        """
+        _, high = _neighbours(probabilities, "delta", delta)
+        with self._lock:
+            analysis, attack = self._compositions()
+            lower = analysis.epsilons(high).lower
+            least = np.minimum(attack.epsilons(high).lower, lower)
+            return Bounds(least if np.ndim(least) else float(least), lower)
+
+    def get_delta(self, epsilon: Any, *, group: int = 1) -> Any:
         """Certified upper bound on delta at `epsilon`; float, or array for an array."""
-        return self.delta_bounds(epsilon).upper
+        return self.delta_bounds(epsilon, group=group).upper
 
-    def get_epsilon(self, delta: Any) -> Any:
+    def get_epsilon(self, delta: Any, *, group: int = 1) -> Any:
         """Certified upper bound on epsilon at `delta`; float, or array for an array."""
-        return self.epsilon_bounds(delta).upper
+        return self.epsilon_bounds(delta, group=group).upper
 
     def would_exceed(
         self, mechanism: Mechanism, *, epsilon: float, delta: float, count: int = 1
@@ -85,45 +151,81 @@ class Accountant(Ledger):
         >>> acc.get_epsilon(1e-6) <= 1.0 < Accountant().compose(batch, acc.rounds + 1).get_epsilon(1e-6)
         True
         """
-        limit = float(nonnegatives("epsilon", real("epsilon", epsilon)))
-        allowed = float(probabilities("delta", real("delta", delta)))
-        mechanism, count = self._checked(mechanism, count)
-        counts = dict(self.ledger)
-        counts[mechanism] = counts.get(mechanism, 0) + count
-        if (limit, allowed) not in self._budgets:
-            self._budgets[limit, allowed] = Budget(limit, allowed, self._rtol)
-        return not self._budgets[limit, allowed].holds(counts)
+        limit = float(nonnegatives("epsilon", real("epsilon", epsilon, Side.LOWER)))
+        allowed = float(probabilities("delta", real("delta", delta, Side.LOWER)))
+        with self._lock:
+            mechanism, count = self._checked(mechanism, count)
+            counts = dict(self.ledger)
+            counts[mechanism] = counts.get(mechanism, 0) + count
+            spent = {self._both(held)[0]: rounds for held, rounds in counts.items()}
+            if (limit, allowed) not in self._budgets:
+                self._budgets[limit, allowed] = Budget(limit, allowed, self._rtol)
+            return not self._budgets[limit, allowed].holds(spent)
 
     def get_rdp(self, alpha: Any) -> Any:
         """Upper bound on the Renyi divergence of all rounds at real orders alpha > 1 (they add up).
 
         What an ideal Renyi accountant would work with; `renyi.RenyiAccountant` is that accountant.
         """
-        from .renyi import RenyiAccountant
+        from .composition.renyi_divergence import renyi_divergence  # loads numba
 
-        accountant = RenyiAccountant()
-        for mechanism, count in self.ledger:
-            accountant.compose(mechanism, count)
-        return accountant.get_rdp(alpha)
+        found = [
+            count * renyi_divergence(mechanism.pair, alpha) for mechanism, count in self.ledger
+        ]
+        none = np.zeros_like(real_array("alpha", alpha))
+        total = sum(found, none) * (1.0 + 1e-15 * (1 + len(found)))
+        return total if none.ndim else float(total)
 
     def _settings(self) -> dict[str, Any]:
         return {"rtol": self._rtol}
 
-    @property
-    def _query(self) -> Composition:
-        """The composition of the present ledger; kept so that one tilt serves many questions."""
+    def _enclosed(
+        self, question: Callable[[Composition, Array], Bounds], low: Array, high: Array
+    ) -> Bounds:
+        """Upper ends by the analyses at `low`, lower ends by the attacks at `high`: answers fall."""
+        with self._lock:
+            analysis, attack = self._compositions()
+            proved = question(analysis, low)
+            if attack is analysis and np.array_equal(low, high):
+                return proved
+            return Bounds(question(attack, high).lower, proved.upper)
+
+    def _grown(
+        self,
+        one: Bounds,
+        question: Callable[[Composition, Array, int], Any],
+        low: Array,
+        group: int,
+    ) -> Bounds:
+        """Bounds for `group` users from those of one."""
+        group = positive_int("group", group)
+        if group == 1:
+            return one
+        with self._lock:
+            return Bounds(one.lower, question(self._compositions()[0], low, group))
+
+    def _compositions(self) -> tuple[Composition, Composition]:
+        """Of the analyses and of the attacks of the present ledger; kept, so that one tilt serves many questions."""
         ledger = self.ledger
-        if self._composition is None or self._composition[0] != ledger:
-            self._composition = ledger, Composition(ledger, self._rtol)
-        return self._composition[1]
+        if self._asked is None or self._asked[0] != ledger:
+            both = [(self._both(mechanism), count) for mechanism, count in ledger]
+            analysis = Composition([(pair, count) for (pair, _), count in both], self._rtol)
+            attack = analysis
+            if any(pair is not lower for (pair, lower), _ in both):
+                attack = Composition([(lower, count) for (_, lower), count in both], self._rtol)
+            self._asked = ledger, analysis, attack
+        return self._asked[1:]
+
+    def _both(self, mechanism: Mechanism) -> tuple[Pair, Pair]:
+        """The pair and the attack pair of a mechanism, the same objects for equal mechanisms."""
+        if mechanism not in self._pairs:
+            self._pairs[mechanism] = mechanism.pair, mechanism.attack_pair
+        return self._pairs[mechanism]
 
     def __repr__(self) -> str:
         return f"Accountant(rtol={self._rtol!r}, ledger={list(self.ledger)!r})"
 
 
-def _shaped(found: list[Bounds], values: np.ndarray) -> Bounds:
-    if values.ndim == 0:
-        return found[0]
-    lower = np.array([bounds.lower for bounds in found], np.float64).reshape(values.shape)
-    upper = np.array([bounds.upper for bounds in found], np.float64).reshape(values.shape)
-    return Bounds(lower, upper)
+def _neighbours(check: Callable[..., Array], name: str, value: Any) -> tuple[Array, Array]:
+    """The doubles next to the numbers given, below and above; the numbers themselves where they are doubles."""
+    return check(name, value, Side.LOWER), check(name, value, Side.UPPER)

@@ -14,66 +14,47 @@ package's public names only, arguments pass the constructors' own checks, and no
 default. Everything else is a `CheckpointError` that says where. A mechanism that gains an argument needs a
 new VERSION.
 
+Version 1 (releases up to 0.2.0) is read as what it meant then: `Subsampled` had the general amplification only, and the
+"tightest" analysis of `Shuffled` was the blanket, or the reduction where eps0 is over 150.
+
 Guarantee: a restored ledger equals the saved one entry by entry, in the same order, so it gives the very same
 doubles (with the same releases of this package and its libraries, on the same machine).
 """
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import importlib
-import json
 import math
 import numbers
 import os
-import zipfile
-import zlib
-from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping
+from typing import Any
 
-import numpy as np
-
-from .bracket import Side
-from .files import replacing
-from .mechanism import Mechanism, as_mechanism
-from .validation import nonnegatives, positive_float, positive_int, probabilities, real
-
-if TYPE_CHECKING:
-    from .pld import PLD
-
-VERSION = 1
-#: Modules whose public classes have names here: the package itself, and others with their name in front.
-HOMES = ("", "randomizers", "shuffled", "protocols.binomial_shift", "interop.imported")
-PLD_SCHEMA = "pld_shuffle.PLD"
-_INFINITIES = {"inf": math.inf, "-inf": -math.inf}
-_PLD_FIELDS = frozenset(
-    {"schema", "version", "masses", "low", "step", "side", "infinity", "max_loss", "slack", "atoms"}
+from .composition.pld import PLD
+from .mechanisms import Mechanism, Shuffled, ShuffledRandomizer, as_mechanism
+from .numerics.validation import positive_int
+from .storage.records import (
+    CheckpointError,
+    at,
+    check_header,
+    decoded,
+    fields_of,
+    from_json,
+    nested,
+    to_json,
 )
 
-
-class CheckpointError(ValueError):
-    """Something that cannot be saved, or a checkpoint that cannot be read; the text says where."""
-
-
-@contextlib.contextmanager
-def at(place: str) -> Iterator[None]:
-    """Turn a complaint about a value into one that says where it stands."""
-    try:
-        yield
-    except CheckpointError:
-        raise
-    except (TypeError, ValueError, OverflowError) as error:
-        raise CheckpointError(f"{place}: {error}") from error
-
-
-@contextlib.contextmanager
-def _nested() -> Iterator[None]:
-    """Nothing that was saved is nested deeply: what is, cannot be one of ours."""
-    try:
-        yield
-    except RecursionError:
-        raise CheckpointError("checkpoint: nested too deeply") from None
+VERSION = 2
+#: What stands in front of the public names of classes here, and the module that has them.
+HOMES = {
+    "": "mechanisms",
+    "randomizers": "randomizers",
+    "shuffled": "mechanisms.shuffled",
+    "protocols.binomial_shift": "mechanisms.binomial_shift",
+    "interop.imported": "mechanisms.imported",
+}
+_INFINITIES = {"inf": math.inf, "-inf": -math.inf}
 
 
 # --- mechanisms and local randomizers --------------------------------------------------------
@@ -92,7 +73,7 @@ def mechanism_state(mechanism: Mechanism) -> dict[str, Any]:
     return state
 
 
-@_nested()
+@nested()
 def mechanism_from_state(state: Any, place: str = "mechanism") -> Mechanism:
     """The mechanism that `mechanism_state` wrote; CheckpointError, which says where, otherwise."""
     value = _decoded(state, place)
@@ -137,7 +118,7 @@ def _class_of(kind: str) -> type | None:
 
 def _public(home: str, name: str) -> type | None:
     """The class of that name in a module, if it is a mechanism or a local randomizer."""
-    module = importlib.import_module(f"{__package__}.{home}" if home else str(__package__))
+    module = importlib.import_module(f"{__package__}.{HOMES[home]}")
     if name.startswith("_") or not (home or name in module.__all__):
         return None
     found = getattr(module, name, None)
@@ -174,7 +155,7 @@ def _decoded(state: Any, place: str) -> Any:
         return state
     if isinstance(state, (list, tuple)):
         return tuple(_decoded(item, f"{place}[{i}]") for i, item in enumerate(state))
-    fields = _fields(state, {"kind", "arguments"}, place)
+    fields = fields_of(state, {"kind", "arguments"}, place)
     kind = fields["kind"]
     found = _class_of(kind) if isinstance(kind, str) else None
     if found is None:
@@ -186,19 +167,31 @@ def _decoded(state: Any, place: str) -> Any:
         value = found(**{n: _decoded(item, f"{place}.{n}") for n, item in given.items()})
     expected = _arguments(value)
     if given != expected:
-        _fields(given, set(expected), f"{place} ({kind})")
+        fields_of(given, set(expected), f"{place} ({kind})")
         raise CheckpointError(f"{place} ({kind}): {dict(given)!r} reads back as {expected!r}")
     return value
 
 
-def _fields(state: Any, names: set[str], place: str) -> Mapping[str, Any]:
-    """`state` if it is a mapping with just these fields."""
-    if not isinstance(state, Mapping):
-        raise CheckpointError(f"{place}: expected a mapping, got {state!r}")
-    for problem, wrong in (("unknown", state.keys() - names), ("missing", names - state.keys())):
-        if wrong:
-            raise CheckpointError(f"{place}: {problem} field {', '.join(sorted(map(repr, wrong)))}")
-    return state
+def _from_version_1(state: Any, place: str) -> Any:
+    """The state of version 2 that means what `state` meant in version 1."""
+    if isinstance(state, (list, tuple)):
+        return [_from_version_1(item, f"{place}[{i}]") for i, item in enumerate(state)]
+    if not (isinstance(state, Mapping) and isinstance(state.get("arguments"), Mapping)):
+        return state
+    given = {n: _from_version_1(item, f"{place}.{n}") for n, item in state["arguments"].items()}
+    new = {**state, "arguments": given}
+    kind, analysis = state.get("kind"), given.get("analysis")
+    if kind == "Subsampled":
+        if "analysis" in given:
+            raise CheckpointError(f"{place} (Subsampled): version 1 has no field 'analysis'")
+        given["analysis"] = "general"
+    elif kind == "ShuffledLDP" and analysis == "tightest":
+        raise CheckpointError(f"{place} (ShuffledLDP): version 1 has no analysis 'tightest'")
+    elif kind == "Shuffled" and analysis == "tightest":
+        meant = _decoded(new, place)
+        strong = isinstance(meant, Shuffled) and isinstance(meant.core, ShuffledRandomizer)
+        given["analysis"] = "reduction" if strong else "blanket"
+    return new
 
 
 # --- ledgers ---------------------------------------------------------------------------------
@@ -216,151 +209,41 @@ def ledger_state(
     return {**header, **settings, "ledger": entries}
 
 
-@_nested()
+@nested()
 def read_ledger_state(
     owner: str, settings: Iterable[str], state: Any
 ) -> tuple[dict[str, Any], list[tuple[Mechanism, int]]]:
     """(settings, ledger) of a state; CheckpointError for anything that `ledger_state` cannot have written."""
     names = set(settings)
-    _check_header(state, f"pld_shuffle.{owner}")
-    fields = _fields(state, {"schema", "version", "ledger", *names}, "checkpoint")
+    version = check_header(state, f"pld_shuffle.{owner}", (1, VERSION))
+    fields = fields_of(state, {"schema", "version", "ledger", *names}, "checkpoint")
     entries = fields["ledger"]
     if not isinstance(entries, (list, tuple)):
         raise CheckpointError(f"ledger: expected a list, got {entries!r}")
     ledger: dict[Mechanism, int] = {}
     for i, entry in enumerate(entries):
         place = f"ledger[{i}]"
-        entry = _fields(entry, {"mechanism", "count"}, place)
-        mechanism = mechanism_from_state(entry["mechanism"], f"{place}.mechanism")
-        if mechanism in ledger:
+        entry = fields_of(entry, {"mechanism", "count"}, place)
+        written = entry["mechanism"]
+        if version == 1:
+            written = _from_version_1(written, f"{place}.mechanism")
+        mechanism = mechanism_from_state(written, f"{place}.mechanism")
+        if mechanism in ledger and version > 1:  # two names of version 1 may be one mechanism now
             raise CheckpointError(f"{place}: {mechanism!r} comes twice")
         with at(place):
-            ledger[mechanism] = positive_int("count", entry["count"])
+            count = positive_int("count", entry["count"])
+            ledger[mechanism] = ledger.get(mechanism, 0) + count
     return {name: fields[name] for name in names}, list(ledger.items())
 
 
-def _check_header(state: Any, schema: str) -> None:
-    """What it is and which version comes first: other complaints would follow from these."""
-    if not isinstance(state, Mapping):
-        raise CheckpointError(f"checkpoint: expected a mapping, got {state!r}")
-    for name in ("schema", "version"):
-        if name not in state:
-            raise CheckpointError(f"checkpoint: missing field {name!r}")
-    if state["schema"] != schema:
-        raise CheckpointError(f"schema: expected {schema!r}, got {state['schema']!r}")
-    version = state["version"]
-    if type(version) is not int or version != VERSION:
-        raise CheckpointError(f"version: only version {VERSION} is known here, got {version!r}")
-
-
-def to_json(state: Mapping[str, Any]) -> str:
-    """A state as JSON text."""
-    return json.dumps(state, indent=1, allow_nan=False)
-
-
-@_nested()
-def from_json(text: str) -> Any:
-    """The state in a JSON text; CheckpointError if it is not JSON, or a field comes twice."""
-    if not isinstance(text, str):
-        raise TypeError(f"text must be a str, got {text!r}")
-
-    def refuse(name: str) -> Any:
-        raise CheckpointError(f"not JSON: {name}")
-
-    with at("not JSON"):
-        return json.loads(text, parse_constant=refuse, object_pairs_hook=_without_repeats)
-
-
-def decoded(data: bytes) -> str:
-    """The text in a file's bytes; CheckpointError if they are not UTF-8."""
-    with at("not JSON"):
-        return data.decode("utf-8")
-
-
-def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        repeated = sorted({name for name in names if names.count(name) > 1})
-        raise CheckpointError(f"field {', '.join(map(repr, repeated))} comes twice")
-    return found
-
-
-# --- laws ------------------------------------------------------------------------------------
-
-
 def save_pld(pld: PLD, path: str | os.PathLike[str]) -> None:
-    """Write a law to an npz file, all of it or nothing."""
-    with replacing(path) as file:
-        np.savez(
-            file,
-            schema=np.str_(PLD_SCHEMA),
-            version=np.int64(VERSION),
-            masses=pld.masses,
-            low=np.int64(pld.low),
-            step=np.float64(pld.step),
-            side=np.str_(pld.side.value),
-            infinity=np.float64(pld.infinity),
-            max_loss=np.float64(pld.max_loss),
-            slack=np.float64(pld.slack),
-            atoms=np.int64(pld.atoms),
-        )
+    """`PLD.save`."""
+    pld.save(path)
 
 
 def load_pld(path: str | os.PathLike[str]) -> PLD:
-    """The law in a file that `save_pld` wrote; CheckpointError if it holds anything else.
-
-    Nothing is unpickled. Raises OSError if the file cannot be read.
-    """
-    from .pld import EXCESS, PLD
-
-    fields = _archive(path)
-    _check_header(fields, PLD_SCHEMA)
-    _fields(fields, set(_PLD_FIELDS), "checkpoint")
-    masses = fields["masses"]
-    if not (isinstance(masses, np.ndarray) and masses.dtype == np.float64 and masses.ndim == 1):
-        raise CheckpointError(f"masses: expected float64 of shape (points,), got {masses!r}")
-    total = float(masses.sum()) if masses.size else math.nan
-    if not (np.all(masses >= 0.0) and 0.0 <= total <= 1.0 + EXCESS):
-        raise CheckpointError(f"masses: expected a law, got {masses.size} entries, sum {total!r}")
-    if fields["side"] not in [side.value for side in Side]:
-        raise CheckpointError(f"side: expected 'lower' or 'upper', got {fields['side']!r}")
-    for name in ("low", "atoms"):
-        if type(fields[name]) is not int:
-            raise CheckpointError(f"{name}: expected an integer, got {fields[name]!r}")
-    with at("checkpoint"):
-        step = positive_float("step", fields["step"])
-        infinity = float(probabilities("infinity", real("infinity", fields["infinity"])))
-        slack = float(nonnegatives("slack", real("slack", fields["slack"])))
-        max_loss = real("max_loss", fields["max_loss"])
-    if math.isnan(max_loss) or not slack < math.inf or not fields["atoms"] >= 0:
-        raise CheckpointError(
-            f"checkpoint: max_loss {max_loss!r}, slack {slack!r}, {fields['atoms']!r} atoms"
-        )
-    masses.setflags(write=False)
-    return PLD(
-        masses, fields["low"], step, Side(fields["side"]), infinity, max_loss, slack, fields["atoms"]
-    )  # fmt: skip
-
-
-def _archive(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """The arrays of an npz file by name, those without dimensions as Python scalars."""
-    with open(path, "rb") as file:
-        try:
-            with np.load(file, allow_pickle=False) as archive:
-                found = {name: archive[name] for name in archive.files}
-        except (
-            ValueError,
-            TypeError,
-            AttributeError,
-            EOFError,
-            zipfile.BadZipFile,
-            zlib.error,
-        ) as error:
-            raise CheckpointError(
-                f"{os.fspath(path)!r} is no npz file of numbers: {error}"
-            ) from error
-    return {name: array.item() if array.ndim == 0 else array for name, array in found.items()}
+    """`PLD.load`."""
+    return PLD.load(path)
 
 
 __all__ = [

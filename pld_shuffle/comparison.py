@@ -18,18 +18,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import partial
 from typing import Any
 
 from . import bounds
 from .accountant import Accountant
-from .bracket import Bounds
 from .mechanisms import Mechanism, ShuffledLDP, ShuffledRandomizer, ShuffledRR, Subsampled
+from .mechanisms.shuffled import Shuffled, is_pure
+from .numerics.sides import Bounds
+from .numerics.validation import positive_int, real
 from .randomizers import BinaryRandomizedResponse, KRandomizedResponse, Laplace
 from .renyi import RenyiAccountant
-from .shuffled import Shuffled, is_pure
-from .validation import positive_int, real
+from .storage.frames import data_frame
 
 __all__ = ["Comparison", "Excluded", "Method", "as_report", "compare"]
 
@@ -90,6 +91,11 @@ class Comparison:
             if method.name == name:
                 return method
         raise KeyError(name)
+
+    def to_frame(self) -> Any:
+        """The methods as a pandas DataFrame, a row each; ImportError without pandas."""
+        names = [field.name for field in fields(Method)]
+        return data_frame({n: [getattr(method, n) for method in self.methods] for n in names})
 
 
 @dataclass(frozen=True)
@@ -243,8 +249,8 @@ def compare(
     argument. Cost: seconds.
 
     >>> found = compare(ShuffledLDP(eps0=4.0, n=10_000), delta=1e-6, rounds=10)
-    >>> found.methods[0].name
-    'PLD, stronger clones'
+    >>> [method.name for method in found.methods[:2]]
+    ['PLD, tightest analysis', 'PLD, stronger clones']
     """
     rounds = positive_int("rounds", rounds)
     failure = real("delta", delta)
@@ -288,14 +294,11 @@ def _candidates(
     asked: Mechanism, setting: _Setting, tight: Bounds, rtol: float
 ) -> Iterator[_Candidate]:
     """(name, source, kind, whom it covers, how to compute it) of every bound known here."""
-    for label, covers, whole in _pairs(asked):
-        mechanism: Mechanism = whole
-        if isinstance(asked, Subsampled):
-            mechanism = Subsampled(whole, rate=asked.rate)
+    for label, covers, mechanism in _analyses(asked):
 
         def by_pld(mechanism: Mechanism = mechanism) -> _Answer:
             found = tight
-            if _whole(mechanism) != _whole(asked):
+            if mechanism != asked:
                 accountant = Accountant(rtol=rtol).compose(mechanism, setting.rounds)
                 found = accountant.epsilon_bounds(setting.delta)
             return float(found.upper), f"lower end {found.lower:.6g}"
@@ -331,10 +334,25 @@ def _whole(mechanism: Mechanism) -> Mechanism:
     return mechanism.mechanism if isinstance(mechanism, Subsampled) else mechanism
 
 
+def _analyses(asked: Mechanism) -> Iterator[tuple[str, int, Mechanism]]:
+    """What was run by each of the package's analyses: label, whom it covers, mechanism."""
+    for label, covers, whole in _pairs(asked):
+        if not isinstance(asked, Subsampled):
+            yield label, covers, whole
+            continue
+        sampled = Subsampled(whole, rate=asked.rate, analysis=asked.analysis)
+        yield label, covers, asked if whole == asked.mechanism else sampled
+        if label == "stronger clones" and asked.rate < 1.0 and asked.analysis != "general":
+            general = Subsampled(whole, rate=asked.rate, analysis="general")
+            yield f"{label}, general amplification", covers, general
+
+
 def _pairs(asked: Mechanism) -> Iterator[tuple[str, int, Mechanism]]:
     """The package's own pairs for the randomizer asked about: label, whom they cover, pair."""
     whole = _whole(asked)
     assert isinstance(whole, (Shuffled, ShuffledLDP, ShuffledRandomizer, ShuffledRR))
+    if isinstance(whole, (Shuffled, ShuffledLDP)) and whole.analysis == "tightest":
+        yield "tightest analysis", REPORTS, whole
     if isinstance(whole, ShuffledRandomizer):
         yield "(p, beta, q) reduction", REPORTS, whole
     if isinstance(whole, Shuffled):

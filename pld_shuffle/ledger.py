@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
 from . import checkpoint
-from .files import write_text
 from .mechanisms import Mechanism, as_mechanism
-from .validation import positive_int
+from .numerics.validation import positive_int
+from .storage.files import write_text
 
 Self = TypeVar("Self", bound="Ledger")
 
@@ -20,22 +21,35 @@ class Ledger:
 
     State can be saved and restored (`state_dict`, `to_json`, `save` and their counterparts; the format is in
     `checkpoint`): the mechanisms with their counts, no arrays. A restored object gives the very same numbers
-    as the saved one from the next `compose` on. As long as the ledger has not changed, an answer may depend,
+    as the saved one from the next `compose` on. Any number of threads may compose and ask: every round is counted,
+    and questions wait for each other. As long as the ledger has not changed, an answer may depend,
     within the accuracy asked for, on questions asked earlier; a restored object has not been asked any.
     """
 
     def __init__(self) -> None:
         self._counts: dict[Mechanism, int] = {}
+        self._lock = threading.RLock()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Settings and rounds alone; what was computed is computed again."""
+        return {"settings": self._settings(), "counts": dict(self.ledger)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        maker: Any = type(self)
+        self.__dict__.update(vars(maker(**state["settings"])))
+        self._counts = dict(state["counts"])
 
     @property
     def ledger(self) -> tuple[tuple[Mechanism, int], ...]:
         """The distinct mechanisms with their counts, in the order of their first appearance."""
-        return tuple(self._counts.items())
+        with self._lock:
+            return tuple(self._counts.items())
 
     @property
     def rounds(self) -> int:
         """Number of rounds composed so far."""
-        return sum(self._counts.values())
+        with self._lock:
+            return sum(self._counts.values())
 
     def compose(self: Self, mechanism: Mechanism, count: int = 1) -> Self:
         """Add `count` rounds of `mechanism`; returns this object.
@@ -43,8 +57,9 @@ class Ledger:
         Raises TypeError or ValueError, also for a mechanism of another neighbouring relation than the
         ledger's, and then nothing has been added.
         """
-        mechanism, count = self._checked(mechanism, count)
-        self._counts[mechanism] = self._counts.get(mechanism, 0) + count
+        with self._lock:
+            mechanism, count = self._checked(mechanism, count)
+            self._counts[mechanism] = self._counts.get(mechanism, 0) + count
         return self
 
     def _checked(self, mechanism: Mechanism, count: int) -> tuple[Mechanism, int]:
@@ -63,7 +78,7 @@ class Ledger:
         """A new object with the same settings and rounds, which has not been asked anything."""
         maker: Any = type(self)
         new: Self = maker(**self._settings())
-        new._counts = dict(self._counts)
+        new._counts = dict(self.ledger)
         return new
 
     def state_dict(self) -> dict[str, Any]:
@@ -85,7 +100,10 @@ class Ledger:
         for i, (mechanism, count) in enumerate(ledger):
             with checkpoint.at(f"ledger[{i}]"):
                 fresh.compose(mechanism, count)
-        self.__dict__.update(vars(fresh))
+        with self._lock:
+            self.__dict__.update(
+                {name: value for name, value in vars(fresh).items() if name != "_lock"}
+            )
 
     def to_json(self) -> str:
         """`state_dict` as JSON text; numbers are exact."""

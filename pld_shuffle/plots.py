@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .bracket import Side
-from .files import replacing
-from .validation import probabilities
+from .numerics.sides import Side
+from .numerics.validation import probabilities
+from .storage.files import replacing
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from pld_shuffle.accountant import Accountant
     from pld_shuffle.comparison import Comparison
-    from pld_shuffle.pld import PLD
+    from pld_shuffle.composition.pld import PLD
     from pld_shuffle.risk import AttackRisk
     from pld_shuffle.trajectory import Trajectory
 
@@ -317,7 +317,7 @@ def loss_distribution(
     The mass at infinite loss has no place on the axis, so the legend says it. On a logarithmic axis, bins
     below 1e-15 of the largest are not shown.
     """
-    from .pld import PLD
+    from .composition.pld import PLD
 
     shown = [plds] if isinstance(plds, PLD) else list(plds)
     for pld in shown:

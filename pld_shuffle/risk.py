@@ -40,9 +40,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from .bracket import Bounds
 from .ledger import Ledger
-from .validation import probabilities, real, tolerance
+from .numerics.sides import Bounds
+from .numerics.validation import probabilities, real, tolerance
 
 __all__ = ["AttackRisk", "Profile"]
 

@@ -1,13 +1,14 @@
 """Sweeps: the same question at many settings, on all cores, resumable.
 
-A plan is a mapping of fields: those of a training log's row (`trainlog`: mechanism, n, eps0, k, gamma,
-adversary, analysis, population, rate, ...), `rounds` equal rounds (default 1), and `delta` or `epsilon`.
-Every plan gets an accountant of its own, so an answer depends on nothing but its plan: not on the order,
-the number of workers, or whether the sweep was interrupted.
+A plan is a mapping of fields (see `fields`): those of a training log's row, `rounds` equal rounds (default
+1), and `delta` or `epsilon`. Every plan gets an accountant of its own, so an answer depends on nothing but
+its plan: not on the order, the number of workers, or whether the sweep was interrupted.
 
-Only `map` of an executor is used: settings out one by one, answers back in order. A free worker takes the
-next plan, so the workers' idle time at the end is at most the dearest plan's. Rows are written as they come
-back; what a killed sweep loses is at most what was finished behind a slower plan.
+A sweep begins in this process. What is left after a moment goes to worker processes, if there are cores for
+them: starting one costs about a second. Only `map` of an executor is used: settings out one by one, answers
+back in order. A free worker takes the next plan, so the workers' idle time at the end is at most the dearest
+plan's. Rows are written as they come back; what a killed sweep loses is at most what was finished behind a
+slower plan.
 """
 
 from __future__ import annotations
@@ -19,24 +20,35 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from typing import Any
 
 from .accountant import Accountant
-from .tables import GrowingTable, Row, text_of, to_csv, to_json, value_of
-from .trainlog import COLUMNS as LOG_COLUMNS
-from .trainlog import integer_from_text, mechanism_from_fields, number_from_text
-from .validation import nonnegatives, positive_int, probabilities, real, tolerance
+from .fields import FIELDS as ALL_FIELDS
+from .fields import (
+    MECHANISM_FIELDS,
+    PLAN_FIELDS,
+    QUESTION_FIELDS,
+    FieldError,
+    Value,
+    mechanism_from_values,
+    near_miss,
+)
+from .numerics.validation import nonnegatives, positive_int, probabilities, real, tolerance
+from .storage.frames import data_frame
+from .storage.tables import GrowingTable, Row, to_csv, to_json
+from .storage.texts import text_of
 
-MECHANISM_FIELDS = tuple(name for name in LOG_COLUMNS if name not in ("round", "count"))
-QUESTION_FIELDS = ("rounds", "delta", "epsilon", "rtol")
 ANSWERS = ("epsilon_lower", "epsilon_upper", "delta_lower", "delta_upper", "seconds", "error")
-FIELDS = MECHANISM_FIELDS + QUESTION_FIELDS
-COLUMNS = FIELDS + ANSWERS
+COLUMNS = PLAN_FIELDS + ANSWERS
 
-#: A plan in its one canonical form: (field, text) for every field that is given, in the order of FIELDS.
-Key = tuple[tuple[str, str], ...]
+#: Seconds after which a sweep starts workers.
+PATIENCE = 2.0
+
+#: A plan in its one canonical form: (field, value) for every field that is given, in the order of the fields.
+#: A value that is none of its field's kind stays a text; it is the row's error.
+Key = tuple[tuple[str, Value], ...]
 
 
 def grid(**fields: Any) -> list[Row]:
@@ -73,8 +85,8 @@ def sweep(
         error are tried again, and written again only if the answer is another. One sweep at a time may
         write to it.
     executor : any `concurrent.futures.Executor` (dask: ``client.get_executor()``); stays open.
-    workers : processes to start otherwise; as many as there are cores by default, 1 computes in this
-        process.
+    workers : processes to start otherwise. By default, as many as there are cores, as soon as the sweep
+        turns out to take more than a moment; 1 computes in this process.
     progress : show a bar on standard error; by default if that is a terminal.
 
     Every row has the keys `COLUMNS`: the fields (None: not given), ``epsilon_lower`` and ``epsilon_upper``
@@ -86,19 +98,19 @@ def sweep(
     (an unknown field, no question); a bad *value* in a plan is that row's error. After KeyboardInterrupt, or
     if a worker dies, the rows in `output` are complete.
 
-    Processes are started afresh ("spawn"), so a script needs the usual guard:
+    Processes are started afresh, and none of them runs the calling script, so a script needs no
+    ``if __name__ == "__main__"`` around:
 
-        if __name__ == "__main__":
-            rows = sweep(grid(n=[10**4, 10**5], eps0=[1, 2, 4]), delta=1e-6, output="sweep.csv")
+        rows = sweep(grid(n=[10**4, 10**5], eps0=[1, 2, 4]), delta=1e-6, output="sweep.csv")
 
     >>> [row] = sweep([{"n": 10_000, "eps0": 4, "rounds": 10}], delta=1e-6, workers=1)
     >>> round(row["epsilon_upper"], 3)
-    1.397
+    1.385
     """
-    defaults = {"mechanism": "ldp", "rounds": "1", "rtol": text_of(tolerance("rtol", rtol))}
+    defaults = {"rounds": 1, "rtol": tolerance("rtol", rtol)}
     question = _question(delta, epsilon)
     keys = [_key(plan, f"plans[{i}]", defaults, question) for i, plan in enumerate(plans)]
-    count = _cores() if workers is None else positive_int("workers", workers)
+    count = None if workers is None else positive_int("workers", workers)
     if executor is not None and not isinstance(executor, Executor):
         raise TypeError(f"executor must be a concurrent.futures.Executor, got {executor!r}")
     if executor is not None and workers is not None:
@@ -109,17 +121,17 @@ def sweep(
         table = None if output is None else stack.enter_context(GrowingTable(output, COLUMNS))
         failed: dict[Key, str] = {}
         for row in table.rows if table is not None else []:
+            key = _canonical({name: row[name] for name in PLAN_FIELDS if row[name] is not None})
             if row["error"] is None:
-                rows[_key_of_row(row)] = row
+                rows[key] = row | dict(key)
             else:
-                failed[_key_of_row(row)] = row["error"]
+                failed[key] = row["error"]
         todo = [key for key in dict.fromkeys(keys) if key not in rows]
         done = len(set(keys)) - len(todo)
         bar = stack.enter_context(_bar(progress, done, len(todo)))
-        run = stack.enter_context(_mapping(executor, min(count, len(todo))))
-        with contextlib.closing(_answers(run, todo)) as answers:
+        with contextlib.closing(_answers(todo, executor, count)) as answers:
             for key, found in zip(todo, answers, strict=True):
-                row = dict.fromkeys(COLUMNS) | {name: value_of(text) for name, text in key} | found
+                row = dict.fromkeys(COLUMNS) | dict(key) | found
                 rows[key] = row
                 if table is not None and (row["error"] is None or row["error"] != failed.get(key)):
                     table.append(row)
@@ -127,20 +139,30 @@ def sweep(
     return [dict(rows[key]) for key in keys]
 
 
-def answer(plan: Mapping[str, str]) -> Row:
-    """The answers to one plan of texts; never raises an Exception, it is the row's error."""
+def to_frame(rows: Sequence[Row]) -> Any:
+    """The rows of a sweep as a pandas DataFrame with the columns `COLUMNS`; ImportError without pandas."""
+    return data_frame({name: [row[name] for row in rows] for name in COLUMNS})
+
+
+def answer(plan: Mapping[str, Value]) -> Row:
+    """The answers to one plan; never raises an Exception, it is the row's error."""
     begin = time.perf_counter()
     found: Row = dict.fromkeys(ANSWERS)
     try:
-        accountant = Accountant(number_from_text("rtol", plan["rtol"]))
-        mechanism = mechanism_from_fields({f: plan[f] for f in MECHANISM_FIELDS if f in plan})
-        accountant.compose(mechanism, integer_from_text("rounds", plan["rounds"]))
-        if "delta" in plan:
-            bounds = accountant.epsilon_bounds(number_from_text("delta", plan["delta"]))
-            answered = "epsilon"
+        asked: dict[str, Any] = {
+            name: known.value(plan[name]) for name, known in QUESTION_FIELDS.items() if name in plan
+        }
+        accountant = Accountant(asked["rtol"])
+        described = {
+            name: known.value(plan[name])
+            for name, known in MECHANISM_FIELDS.items()
+            if name in plan
+        }
+        accountant.compose(mechanism_from_values(described), asked["rounds"])
+        if "delta" in asked:
+            bounds, answered = accountant.epsilon_bounds(asked["delta"]), "epsilon"
         else:
-            bounds = accountant.delta_bounds(number_from_text("epsilon", plan["epsilon"]))
-            answered = "delta"
+            bounds, answered = accountant.delta_bounds(asked["epsilon"]), "delta"
         found[f"{answered}_lower"] = float(bounds.lower)
         found[f"{answered}_upper"] = float(bounds.upper)
     except Exception as error:  # whatever it is, the other plans go on
@@ -152,49 +174,83 @@ def answer(plan: Mapping[str, str]) -> Row:
 # --- plans -----------------------------------------------------------------------------------
 
 
-def _question(delta: float | None, epsilon: float | None) -> dict[str, str]:
+def _question(delta: float | None, epsilon: float | None) -> dict[str, float]:
     if delta is not None and epsilon is not None:
         raise ValueError(f"give at most one of delta and epsilon, got {delta!r} and {epsilon!r}")
     if delta is not None:
-        return {"delta": text_of(float(probabilities("delta", real("delta", delta))))}
+        return {"delta": float(probabilities("delta", real("delta", delta)))}
     if epsilon is not None:
-        return {"epsilon": text_of(float(nonnegatives("epsilon", real("epsilon", epsilon))))}
+        return {"epsilon": float(nonnegatives("epsilon", real("epsilon", epsilon)))}
     return {}
 
 
 def _key(
-    plan: Mapping[str, Any], place: str, defaults: Mapping[str, str], question: Mapping[str, str]
+    plan: Mapping[str, Any],
+    place: str,
+    defaults: Mapping[str, float],
+    question: Mapping[str, float],
 ) -> Key:
     """The canonical form of a plan."""
     if not isinstance(plan, Mapping):
         raise TypeError(f"{place} must be a mapping of fields, got {plan!r}")
-    texts = {}
+    given: dict[str, Any] = {}
     for name, value in plan.items():
-        if name not in FIELDS:
-            raise ValueError(f"{place}: unknown field {name!r}; known are {', '.join(FIELDS)}")
-        if value is None or (isinstance(value, str) and not value.strip()):
-            continue
-        try:
-            texts[name] = text_of(value)
-        except TypeError as error:
-            raise TypeError(f"{place}: {name} {error}") from error
-    if not {"delta", "epsilon"} & texts.keys():
-        texts |= question
-    asked = {"delta", "epsilon"} & texts.keys()
+        if name not in PLAN_FIELDS:
+            near = near_miss(str(name), PLAN_FIELDS)
+            meant = "" if near is None else f" (did you mean {near!r}?)"
+            known = ", ".join(PLAN_FIELDS)
+            raise ValueError(f"{place}: unknown field {name!r}{meant}; known are {known}")
+        if not (value is None or (isinstance(value, str) and not value.strip())):
+            given[name] = value
+    if not {"delta", "epsilon"} & given.keys():
+        given |= question
+    asked = {"delta", "epsilon"} & given.keys()
     if len(asked) != 1:
         got = "both" if asked else "neither"
         raise ValueError(f"{place}: give one of delta and epsilon, got {got}")
-    texts = {**defaults, **texts}
-    return tuple((name, texts[name]) for name in FIELDS if name in texts)
+    mechanism = "shuffled" if "randomizer" in given else "ldp"
+    try:
+        return _canonical({"mechanism": mechanism, **defaults, **given})
+    except TypeError as error:
+        raise TypeError(f"{place}: {error}") from error
 
 
-def _key_of_row(row: Row) -> Key:
-    return tuple((name, text_of(row[name])) for name in FIELDS if row[name] is not None)
+def _canonical(given: Mapping[str, Any]) -> Key:
+    """Values by their fields' kinds, so that equal plans are equal; a bad value as a text."""
+    found: list[tuple[str, Value]] = []
+    for name in PLAN_FIELDS:
+        if name in given:
+            try:
+                value = ALL_FIELDS[name].value(given[name])
+            except FieldError:
+                value = text_of(given[name])
+            found.append((name, value if value == value else text_of(value)))  # nan is no number
+    return tuple(found)
 
 
 # --- workers ---------------------------------------------------------------------------------
 
-Map = Callable[[Callable[[Mapping[str, str]], Row], list[dict[str, str]]], Iterable[Row]]
+
+def _answers(
+    todo: list[Key], executor: Executor | None, workers: int | None
+) -> Generator[Row, None, None]:
+    """The answers in order; plans not yet begun are cancelled when this is closed."""
+    plans = [dict(key) for key in todo]
+    if executor is not None:
+        yield from executor.map(answer, plans)
+        return
+    count = _cores() if workers is None else workers
+    begin = time.monotonic()
+    done = 0
+    while done < len(plans) and (
+        min(count, len(plans) - done) < 2
+        or (workers is None and time.monotonic() - begin < PATIENCE)
+    ):
+        yield answer(plans[done])
+        done += 1
+    if done < len(plans):
+        with _processes(min(count, len(plans) - done)) as pool:
+            yield from pool.map(answer, plans[done:])
 
 
 def _cores() -> int:
@@ -205,41 +261,25 @@ def _cores() -> int:
 
 
 @contextlib.contextmanager
-def _mapping(executor: Executor | None, workers: int) -> Iterator[Map]:
-    """`map` of the executor handed in, of this process, or of new processes."""
-    if executor is not None:
-        yield executor.map
-    elif workers <= 1:
-        yield map
-    else:
-        import multiprocessing
-        from concurrent.futures import ProcessPoolExecutor
+def _processes(workers: int) -> Iterator[Executor]:
+    """New processes, which do not run the calling script: it needs no main guard."""
+    from loky.process_executor import ProcessPoolExecutor
 
-        context = multiprocessing.get_context("spawn")
-        with ProcessPoolExecutor(workers, context, _start_worker) as pool:
-            yield pool.map
+    with ProcessPoolExecutor(workers, initializer=_start_worker, initargs=(os.getpid(),)) as pool:
+        yield pool
 
 
-def _answers(run: Map, todo: list[Key]) -> Generator[Row, None, None]:
-    """The answers in order; plans not yet begun are cancelled when this is closed."""
-    yield from run(answer, [dict(key) for key in todo])
-
-
-def _start_worker() -> None:
+def _start_worker(parent: int) -> None:
     """Leave interrupts to the parent process, and end when it ends, however that happens."""
-    import multiprocessing
     import threading
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        threading.Thread(target=_end_with, args=(parent.sentinel,), daemon=True).start()
+    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
 
 
-def _end_with(sentinel: int) -> None:
-    from multiprocessing.connection import wait
-
-    wait([sentinel])
+def _end_with(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(0.5)
     os._exit(1)
 
 
@@ -254,4 +294,4 @@ def _bar(progress: bool | None, done: int, todo: int) -> Iterator[Callable[[], o
         yield bar.update
 
 
-__all__ = ["COLUMNS", "grid", "sweep", "to_csv", "to_json"]
+__all__ = ["COLUMNS", "grid", "sweep", "to_csv", "to_frame", "to_json"]

@@ -1,4 +1,4 @@
-"""Training logs: one CSV row per round in, the rounds as (mechanism, count) pairs out.
+"""Training logs: one row per round in, the rounds as (mechanism, count) pairs out.
 
 A federated training job writes one row per round, and the cohort changes from round to round::
 
@@ -6,124 +6,69 @@ A federated training job writes one row per round, and the cohort changes from r
     1,ldp,4873,2.0,1000000
     2,ldp,5120,2.0,1000000
 
-Columns (a cell that is blank counts as not given; blank lines are skipped):
+The columns are the fields of `pld_shuffle.fields`; docs/fields.md and ``pld-shuffle account --help`` list
+them. ``mechanism`` is ``ldp`` by default, ``count`` says how many equal rounds a row stands for, ``round`` is
+a label that is never used in a computation. A blank cell counts as not given; blank lines are skipped.
 
-==============  ==========================================================================
-``mechanism``   ``ldp`` (any eps0-LDP randomizer, the default), ``randomizer`` (any randomizer of
-                known total variation) or ``rr`` (k-ary randomized response)
-``n``           users whose reports are shuffled together in the round; required
-``eps0``        local budget; required for ``ldp``, this or ``gamma`` for ``rr``, this or ``p`` and
-                ``q`` for ``randomizer``
-``tv``          largest total variation of two output laws, ``randomizer`` only; required there
-``p``, ``q``    largest likelihood ratios within a pair of laws, and against the others' law;
-                ``randomizer`` only
-``k``           alphabet size, ``rr`` only; required there
-``gamma``       probability of a uniformly random answer, ``rr`` only
-``adversary``   ``rr`` only: ``strong``, ``weak`` or ``strong-conditional``
-``analysis``    ``ldp`` only: ``stronger-clones`` or ``clones``
-``population``  the cohort is a uniformly random set of n out of this many users ...
-``rate``        ... or makes up this share of the users; at most one of the two
-``count``       how many equal rounds the row stands for (default 1)
-``round``       a label; never used in a computation
-==============  ==========================================================================
+A log may also be an open file, a list of mappings, or a pandas or polars data frame (`training_log`). It is
+read as strictly.
 
-Guarantee: a log is read to its end before anything is returned, so it is accounted in full or
-not at all.  A bad value is a :class:`LogError` that names the line and the column.  A column of
-another name is ignored, and a note says so.
-
-The command line builds its mechanisms with the same :func:`mechanism_from_fields`, so flags and
-columns have one meaning.
+Guarantee: a log is read to its end before anything is returned, so it is accounted in full or not at all. A
+bad value is a `LogError` that names the line and the column. So is a column whose name is nearly that of a
+field: to pass over ``counts`` would count 50 rounds as one. Any other column is ignored, and a note says so.
 """
 
 from __future__ import annotations
 
+import copy
 import csv
 import io
 import itertools
 import os
 import re
 import sys
-from collections.abc import Mapping
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from importlib import resources
 from pathlib import Path
+from typing import Any, Protocol
 
-from pld_shuffle.mechanisms import (
-    Mechanism,
-    ShuffledLDP,
-    ShuffledRandomizer,
-    ShuffledRR,
-    Subsampled,
+from .fields import (
+    COLUMNS,
+    MECHANISM_FIELDS,
+    Field,
+    FieldError,
+    mechanism_from_values,
+    near_miss,
+    values_of,
 )
-from pld_shuffle.validation import positive_int
+from .mechanisms import Mechanism
+from .numerics.validation import positive_int
+from .storage.texts import quoted
 
 __all__ = [
     "COLUMNS",
     "FieldError",
     "LogError",
+    "LogWarning",
     "TrainingLog",
+    "compose_log",
     "integer_from_text",
     "mechanism_from_fields",
     "number_from_text",
     "parse_training_log",
     "read_training_log",
     "sample_training_log",
+    "training_log",
 ]
 
-#: Fields of a mechanism by the kind of value they hold.
-_INTEGER_FIELDS = frozenset({"n", "k", "population"})
-_NUMBER_FIELDS = frozenset({"eps0", "gamma", "rate", "tv", "p", "q"})
-_WORD_FIELDS = frozenset({"adversary", "analysis"})
-_SAMPLING_FIELDS = frozenset({"population", "rate"})
-
-#: Fields that say something about a mechanism of that name, and those it cannot do without.
-_FIELDS_OF = {
-    "ldp": frozenset({"n", "eps0", "analysis"}) | _SAMPLING_FIELDS,
-    "randomizer": frozenset({"n", "eps0", "tv", "p", "q"}) | _SAMPLING_FIELDS,
-    "rr": frozenset({"n", "k", "eps0", "gamma", "adversary"}) | _SAMPLING_FIELDS,
-}
-_REQUIRED_FIELDS_OF = {"ldp": ("n", "eps0"), "randomizer": ("n", "tv"), "rr": ("n", "k")}
-
-#: Every column a log may have with a meaning.
-COLUMNS = (
-    "round",
-    "mechanism",
-    "n",
-    "eps0",
-    "k",
-    "gamma",
-    "tv",
-    "p",
-    "q",
-    "adversary",
-    "analysis",
-    "population",
-    "rate",
-    "count",
-)
-
-_NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,9})?", re.ASCII)
-#: Integers of more digits than this are refused (10^18 users are enough for anybody).
-_MOST_DIGITS = 18
-_LONGEST_QUOTE = 40
+#: A row: its place (line of the file or number of the row), and its cells in the header's order.
+Row = tuple[int, Sequence[Any]]
 
 
-class FieldError(ValueError):
-    """A bad value of one named field.
-
-    Attributes
-    ----------
-    field : str
-        Name of the field: a log's column, or a command-line flag without its dashes.
-    reason : str
-        What is wrong, value included.
-    """
-
-    def __init__(self, field: str, reason: str) -> None:
-        super().__init__(f"{field}: {reason}")
-        self.field = field
-        self.reason = reason
+class LogWarning(UserWarning):
+    """Something about a log that a person should see; the log is accounted."""
 
 
 class LogError(ValueError):
@@ -134,15 +79,17 @@ class LogError(ValueError):
     name : str
         The log's name: a file name, or ``standard input``.
     line : int
-        Line of the file, counted from 1.
+        Line of the file, or row of a log that is no file; both counted from 1. 0 is all rows.
     column : str or None
         Name of the column, None where the line as a whole is at fault.
     reason : str
         What is wrong, value included.
     """
 
-    def __init__(self, name: str, line: int, column: str | None, reason: str) -> None:
-        place = f"{name}, line {line}"
+    def __init__(
+        self, name: str, line: int, column: str | None, reason: str, *, unit: str = "line"
+    ) -> None:
+        place = f"{name}, {unit} {line}" if line else name
         if column is not None:
             place += f", column {column!r}"
         super().__init__(f"{place}: {reason}")
@@ -176,11 +123,6 @@ class TrainingLog:
         return sum(count for _, count in self.rounds)
 
 
-def _quoted(text: str) -> str:
-    shown = text if len(text) <= _LONGEST_QUOTE else text[:_LONGEST_QUOTE] + "..."
-    return repr(shown)
-
-
 def number_from_text(field: str, text: str) -> float:
     """The finite decimal number written in `text`, e.g. ``2``, ``0.5`` or ``1e-6``.
 
@@ -190,45 +132,18 @@ def number_from_text(field: str, text: str) -> float:
         If `text` is no decimal number ("nan" and "inf" are none), or one so large or so small
         that a double would hold infinity or zero in its place.
     """
-    text = text.strip()
-    if not _NUMBER.fullmatch(text):
-        raise FieldError(field, f"expected a number, got {_quoted(text)}")
-    value = float(text)
-    if abs(value) == float("inf"):
-        raise FieldError(field, f"too large for a double: {_quoted(text)}")
-    if value == 0 and re.search("[1-9]", re.split("[eE]", text)[0]):
-        raise FieldError(field, f"too small for a double: {_quoted(text)}")
-    return value
+    return float(Field(field, float, "", "").parse(text))
 
 
 def integer_from_text(field: str, text: str) -> int:
     """The integer written in `text`; ``5000``, ``5000.0`` and ``5e3`` are the same, exactly.
-
-    (Spreadsheets and data frames write integers as ``4.0`` where a column has gaps.)
 
     Raises
     ------
     FieldError
         If `text` is no decimal number, has a fractional part, or more than 18 digits.
     """
-    text = text.strip()
-    if not _NUMBER.fullmatch(text):
-        raise FieldError(field, f"expected an integer, got {_quoted(text)}")
-    value = Decimal(text)
-    if value.adjusted() >= _MOST_DIGITS:
-        raise FieldError(field, f"too large, more than {_MOST_DIGITS} digits: {_quoted(text)}")
-    # The first test is for 1e-999999999, whose remainder underflows to zero.
-    if (value != 0 and value.adjusted() < 0) or value % 1 != 0:
-        raise FieldError(field, f"expected an integer, got {_quoted(text)}")
-    return int(value)
-
-
-def _blamed_field(message: str, candidates: tuple[str, ...], otherwise: str) -> str:
-    """The candidate that an error message names first."""
-    for word in re.findall(r"\w+", message):
-        if word in candidates:
-            return str(word)
-    return otherwise
+    return int(Field(field, int, "", "").parse(text))
 
 
 def mechanism_from_fields(fields: Mapping[str, str]) -> Mechanism:
@@ -237,62 +152,15 @@ def mechanism_from_fields(fields: Mapping[str, str]) -> Mechanism:
     Parameters
     ----------
     fields : mapping of str to str
-        Values as texts by the names of the module docstring, without ``round`` and ``count``.
-        Fields that were not given are absent.
-
-    Returns
-    -------
-    ShuffledLDP, ShuffledRandomizer, ShuffledRR or Subsampled
-        Subsampled where ``population`` or ``rate`` is given.
+        Values as texts by the names of the columns, without ``round`` and ``count``. Fields that
+        were not given are absent.
 
     Raises
     ------
     FieldError
-        For a value that is no number, out of range, missing, or that has no meaning for the
-        mechanism (such as ``k`` with ``ldp``: a number nobody uses is a misunderstanding).
+        For a text that is no number, and as `fields.mechanism_from_values`.
     """
-    name = fields.get("mechanism", "ldp").strip()
-    if name not in _FIELDS_OF:
-        known = ", ".join(_FIELDS_OF)
-        raise FieldError("mechanism", f"expected one of {known}, got {_quoted(name)}")
-    given = {key: text for key, text in fields.items() if key != "mechanism"}
-    for key in given:
-        if key not in _FIELDS_OF[name]:
-            raise FieldError(key, f"has no meaning for the mechanism {name!r}")
-    for key in _REQUIRED_FIELDS_OF[name]:
-        if key not in given:
-            raise FieldError(key, f"required for the mechanism {name!r}, not given")
-    if name == "rr" and ("eps0" in given) == ("gamma" in given):
-        which = "both" if "gamma" in given else "neither"
-        raise FieldError("gamma", f"give exactly one of gamma and eps0, got {which}")
-    if name == "randomizer" and not (
-        ("eps0" in given) != ("p" in given) and ("p" in given) == ("q" in given)
-    ):
-        raise FieldError("eps0", "give either eps0, or p and q")
-    if given.keys() >= _SAMPLING_FIELDS:
-        raise FieldError("rate", "give at most one of population and rate, got both")
-
-    integers = {key: integer_from_text(key, given[key]) for key in given.keys() & _INTEGER_FIELDS}
-    numbers = {key: number_from_text(key, given[key]) for key in given.keys() & _NUMBER_FIELDS}
-    words = {key: given[key].strip() for key in given.keys() & _WORD_FIELDS}
-    population = integers.pop("population", None)
-    rate = numbers.pop("rate", None)
-    try:
-        mechanism: Mechanism
-        if name == "ldp":
-            mechanism = ShuffledLDP(**numbers, **integers, **words)  # type: ignore[arg-type]
-        elif name == "randomizer":
-            mechanism = ShuffledRandomizer(**numbers, **integers)  # type: ignore[arg-type]
-        else:
-            mechanism = ShuffledRR(**numbers, **integers, **words)  # type: ignore[arg-type]
-        if population is not None:
-            mechanism = Subsampled(mechanism, population=population)
-        elif rate is not None:
-            mechanism = Subsampled(mechanism, rate=rate)
-    except (TypeError, ValueError) as error:
-        blamed = _blamed_field(str(error), tuple(given), otherwise="mechanism")
-        raise FieldError(blamed, str(error)) from error
-    return mechanism
+    return mechanism_from_values(values_of(fields, MECHANISM_FIELDS))
 
 
 def _decoded(data: bytes, name: str) -> str:
@@ -306,56 +174,103 @@ def _decoded(data: bytes, name: str) -> str:
         raise LogError(name, line, None, wrong) from error
 
 
-def _header_positions(header: list[str], name: str, line: int) -> dict[str, int]:
-    """Position of every column that has a meaning."""
-    positions: dict[str, int] = {}
-    for position, title in enumerate(header):
-        if title not in COLUMNS:
-            continue
-        if title in positions:
-            raise LogError(name, line, title, "appears twice in the header")
-        positions[title] = position
-    if "n" not in positions:
-        found = _quoted(",".join(header))
-        raise LogError(
-            name,
-            line,
-            "n",
-            f"missing: the log must begin with a comma-separated header, got {found}",
+class _Reader:
+    """Reads rows under one header; whatever is wrong is a LogError that names the place.
+
+    name : the log's. unit : what a place is, "line" or "row".
+    """
+
+    def __init__(self, name: str, unit: str) -> None:
+        self._name = name
+        self._unit = unit
+
+    def error(self, place: int, column: str | None, reason: str) -> LogError:
+        return LogError(self._name, place, column, reason, unit=self._unit)
+
+    def read(self, header: Sequence[str], place: int, rows: Iterable[Row]) -> TrainingLog:
+        """All rows, the header at `place`."""
+        positions = self._positions(header, place)
+        described = [column for column in positions if column != "round"]
+        rounds: list[tuple[Mechanism, int]] = []
+        labels: list[tuple[int, str]] = []
+        seen: dict[str, tuple[Mechanism, int]] = {}
+        for place, cells in rows:
+            if "round" in positions:
+                labels.append((place, str(cells[positions["round"]])))
+            given = {column: cells[positions[column]] for column in described}
+            key = repr(given)  # tells 1 from True, which are equal
+            if key not in seen:
+                seen[key] = self._round(given, place)
+            rounds.append(seen[key])
+        if not rounds:
+            raise self.error(place + 1, None, "the log has a header and no rounds")
+        notes = [self._ignored(header)]
+        if all(count == 1 for _, count in rounds):
+            notes.append(self._numbering(labels))
+        return TrainingLog(
+            name=self._name,
+            rounds=tuple(rounds),
+            notes=tuple(note for note in notes if note is not None),
         )
-    return positions
 
+    def _positions(self, header: Sequence[str], place: int) -> dict[str, int]:
+        """Position of every column that has a meaning."""
+        positions: dict[str, int] = {}
+        for position, title in enumerate(header):
+            if title in positions:
+                raise self.error(place, title, "appears twice in the header")
+            if title in COLUMNS:
+                positions[title] = position
+        if not {"n", "mechanism"} & positions.keys():
+            form = "begin with a comma-separated header" if self._unit == "line" else "have columns"
+            found = quoted(",".join(header))
+            raise self.error(place, "n", f"missing: the log must {form}, got {found}")
+        for title in header:
+            meant = None if title in COLUMNS else near_miss(title, taken=positions)
+            if meant is not None:
+                wrong = f"is no column; did you mean {meant!r}? Rename it or take it out"
+                raise self.error(place, title, wrong)
+        return positions
 
-def _ignored_columns_note(header: list[str], name: str) -> str | None:
-    unknown = list(dict.fromkeys(title for title in header if title not in COLUMNS))
-    if not unknown:
+    def _round(self, given: Mapping[str, Any], place: int) -> tuple[Mechanism, int]:
+        """Mechanism and count of one row."""
+        values: dict[str, Any] = {}
+        for column, cell in given.items():
+            try:
+                values |= values_of({column: cell}, COLUMNS)
+            except (FieldError, TypeError) as error:
+                reason = error.reason if isinstance(error, FieldError) else str(error)
+                raise self.error(place, column, reason) from error
+        count = values.pop("count", 1)
+        try:
+            return mechanism_from_values(values), positive_int("count", count)
+        except FieldError as error:
+            raise self.error(place, error.field, error.reason) from error
+        except ValueError as error:
+            raise self.error(place, "count", str(error)) from error
+
+    def _ignored(self, header: Sequence[str]) -> str | None:
+        unknown = list(dict.fromkeys(title for title in header if title not in COLUMNS))
+        if not unknown:
+            return None
+        noun = "column" if len(unknown) == 1 else "columns"
+        shown = ", ".join(title or "one without a name" for title in unknown)
+        return f"{self._name}: ignored unknown {noun} {shown}"
+
+    def _numbering(self, labels: list[tuple[int, str]]) -> str | None:
+        """A remark where round numbers do not count up by one: rows may be missing or doubled."""
+        numbers = []
+        for place, text in labels:
+            if not re.fullmatch("[0-9]{1,18}", text, re.ASCII):
+                return None  # labels of another kind
+            numbers.append((place, int(text)))
+        for (_, before), (place, number) in itertools.pairwise(numbers):
+            if number != before + 1:
+                return (
+                    f"{self._name}: round {number} follows round {before} at {self._unit} {place}; "
+                    "the rows are accounted as they stand"
+                )
         return None
-    shown = []
-    for title in unknown:
-        if not title:
-            shown.append("one without a name")
-        elif title.lower() in COLUMNS:
-            shown.append(f"{title} (did you mean {title.lower()}?)")
-        else:
-            shown.append(title)
-    noun = "column" if len(shown) == 1 else "columns"
-    return f"{name}: ignored unknown {noun} " + ", ".join(shown)
-
-
-def _numbering_note(labels: list[tuple[int, str]], name: str) -> str | None:
-    """A remark where round numbers do not count up by one: rows may be missing or doubled."""
-    numbers = []
-    for line, text in labels:
-        if not re.fullmatch("[0-9]{1,18}", text, re.ASCII):
-            return None  # labels of another kind
-        numbers.append((line, int(text)))
-    for (_, before), (line, number) in itertools.pairwise(numbers):
-        if number != before + 1:
-            return (
-                f"{name}: round {number} follows round {before} at line {line}; "
-                "the rows are accounted as they stand"
-            )
-    return None
 
 
 def parse_training_log(text: str, name: str = "training log") -> TrainingLog:
@@ -377,66 +292,141 @@ def parse_training_log(text: str, name: str = "training log") -> TrainingLog:
     -----
     Time and memory are linear in the text; equal rows share one mechanism.
     """
+    lines = _lines(text, name)
+    place, header = next(lines, (1, []))
+    if not header:
+        raise LogError(name, 1, None, "the log is empty")
+    return _Reader(name, "line").read(header, place, _rows(lines, header, name))
+
+
+def _lines(text: str, name: str) -> Iterator[tuple[int, list[str]]]:
+    """(line, stripped cells) of every row of the CSV text that is not blank."""
     reader = csv.reader(io.StringIO(text, newline=""), strict=True, skipinitialspace=True)
-    header: list[str] | None = None
-    positions: dict[str, int] = {}
-    rounds: list[tuple[Mechanism, int]] = []
-    labels: list[tuple[int, str]] = []
-    seen: dict[tuple[str, ...], tuple[Mechanism, int]] = {}
     line = 1
     try:
         for row in reader:
             cells = [cell.strip() for cell in row]
-            if len(cells) == 0 or cells == [""]:
-                pass
-            elif header is None:
-                header = cells
-                positions = _header_positions(header, name, line)
-            else:
-                if len(cells) < len(header):
-                    missing = header[len(cells)] or None
-                    wrong = f"cell missing: {len(cells)} cells under {len(header)} columns"
-                    raise LogError(name, line, missing, wrong)
-                if len(cells) > len(header):
-                    wrong = f"{len(cells)} cells under {len(header)} columns"
-                    raise LogError(name, line, None, wrong)
-                if "round" in positions:
-                    labels.append((line, cells[positions["round"]]))
-                key = tuple(cells[positions[c]] for c in positions if c != "round")
-                if key not in seen:
-                    given = {c: cells[p] for c, p in positions.items() if cells[p] != ""}
-                    try:
-                        seen[key] = _round_from_fields(given)
-                    except FieldError as error:
-                        raise LogError(name, line, error.field, error.reason) from error
-                rounds.append(seen[key])
+            if cells not in ([], [""]):
+                yield line, cells
             line = reader.line_num + 1
     except csv.Error as error:
         raise LogError(name, max(line, reader.line_num), None, f"not CSV: {error}") from error
-    if header is None:
-        raise LogError(name, 1, None, "the log is empty")
-    if not rounds:
-        raise LogError(name, line, None, "the log has a header and no rounds")
-    notes = [_ignored_columns_note(header, name)]
-    if all(count == 1 for _, count in rounds):
-        notes.append(_numbering_note(labels, name))
-    return TrainingLog(
-        name=name,
-        rounds=tuple(rounds),
-        notes=tuple(note for note in notes if note is not None),
+
+
+def _rows(
+    lines: Iterable[tuple[int, list[str]]], header: Sequence[str], name: str
+) -> Iterator[Row]:
+    """The same, as many cells in each as there are columns."""
+    for line, cells in lines:
+        if len(cells) < len(header):
+            missing = header[len(cells)] or None
+            wrong = f"cell missing: {len(cells)} cells under {len(header)} columns"
+            raise LogError(name, line, missing, wrong)
+        if len(cells) > len(header):
+            wrong = f"{len(cells)} cells under {len(header)} columns"
+            raise LogError(name, line, None, wrong)
+        yield line, cells
+
+
+def training_log(source: Any, name: str = "training log") -> TrainingLog:
+    """A training log from whatever holds one.
+
+    Parameters
+    ----------
+    source : TrainingLog, path or "-", open file, data frame, or iterable of mappings
+        A path or ``-`` as for `read_training_log`; a file open for reading, text or bytes; a pandas
+        or polars data frame; or one mapping per round, from the names of columns to numbers or
+        texts. None and "" count as not given, as do the gaps of a pandas frame.
+    name : str
+        What messages call a log that has no file name. They count the rows of a frame or of
+        mappings from 1.
+
+    Raises
+    ------
+    LogError
+        As `parse_training_log`.
+    TypeError
+        For anything else.
+    OSError
+        If a file cannot be read.
+
+    Examples
+    --------
+    >>> training_log([{"n": 5000, "eps0": 2.0, "count": 10}]).total_rounds
+    10
+    """
+    if isinstance(source, TrainingLog):
+        return source
+    if isinstance(source, (str, os.PathLike)):
+        return read_training_log(source)
+    if hasattr(source, "read"):
+        data = source.read()
+        named = getattr(source, "name", None)
+        name = Path(named).name if isinstance(named, str) else name
+        text = _decoded(bytes(data), name) if not isinstance(data, str) else data
+        return parse_training_log(text.removeprefix("\ufeff"), name)
+    header, rows = _table(source)
+    if not header:
+        raise LogError(name, 0, None, "the log is empty", unit="row")
+    return _Reader(name, "row").read(header, 0, enumerate(rows, 1))
+
+
+class Composes(Protocol):
+    """Whatever rounds can be added to: an accountant."""
+
+    def compose(self, mechanism: Mechanism, count: int = 1, /) -> object:
+        """Add `count` rounds of `mechanism`."""
+
+
+def compose_log(ledger: Composes, source: Any) -> TrainingLog:
+    """Compose all rounds of a log onto an accountant, or none of them if something is wrong.
+
+    Parameters
+    ----------
+    ledger : Accountant or RenyiAccountant
+    source : as for `training_log`
+
+    Raises
+    ------
+    LogError, TypeError, OSError
+        As `training_log`.
+    ValueError
+        As ``ledger.compose``, for mechanisms of another neighbouring relation than the ledger's.
+
+    What a person should see of the log (columns ignored, round numbers missing) is a `LogWarning`.
+    """
+    log = training_log(source)
+    trial = copy.copy(ledger)
+    for accountant in (trial, ledger):
+        for mechanism, count in log.rounds:
+            accountant.compose(mechanism, count)
+    for note in log.notes:
+        warnings.warn(note, LogWarning, stacklevel=3)
+    return log
+
+
+def _table(source: Any) -> tuple[list[str], Iterable[Sequence[Any]]]:
+    """Header and rows of a data frame or of mappings."""
+    if hasattr(source, "iter_rows"):  # polars
+        return list(source.columns), source.iter_rows()
+    if hasattr(source, "itertuples"):  # pandas, which has gaps for cells that are blank
+        cells = source.itertuples(index=False, name=None)
+        gaps = source.isna().itertuples(index=False, name=None)
+        pairs = zip(cells, gaps, strict=True)
+        return [str(title) for title in source.columns], (
+            [None if gap else cell for cell, gap in zip(*pair, strict=True)] for pair in pairs
+        )
+    wanted = "a path, an open file, a data frame or an iterable of mappings"
+    if not isinstance(source, Iterable) or isinstance(source, (Mapping, bytes)):
+        raise TypeError(f"source must be {wanted}, got {source!r}")
+    mappings = list(source)
+    for row in mappings:
+        if not isinstance(row, Mapping):
+            raise TypeError(f"source must be {wanted}, got {row!r} in it")
+    header = list(dict.fromkeys(title for row in mappings for title in row))
+    return [str(title) for title in header], (
+        [row.get(title) for title in header] for row in mappings
     )
-
-
-def _round_from_fields(given: dict[str, str]) -> tuple[Mechanism, int]:
-    """Mechanism and count of one row."""
-    fields = {key: text for key, text in given.items() if key not in ("round", "count")}
-    mechanism = mechanism_from_fields(fields)
-    count = integer_from_text("count", given.get("count", "1"))
-    try:
-        positive_int("count", count)
-    except (TypeError, ValueError) as error:
-        raise FieldError("count", str(error)) from error
-    return mechanism, count
 
 
 def read_training_log(source: str | os.PathLike[str]) -> TrainingLog:

@@ -8,20 +8,27 @@ the log is formed about twice in all. A prefix whose bracket comes out wider tha
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .composition import BATCH, Composed, Composition, EpsilonQuestion, Plan, SideRun
-from .convolution import Law, RunningProduct, Tails
-from .ledger import Ledger
+from .composition.attempts import Composition
+from .composition.one_side import OneSide
+from .composition.plan import BATCH, Plan
+from .composition.reading import Composed, EpsilonQuestion
+from .composition.sketch import Sketch
 from .mechanisms import Mechanism, as_mechanism
-from .saddle import Sketch
-from .validation import positive_int, probabilities, real, tolerance
+from .numerics.convolution import Law, RunningProduct, Tails
+from .numerics.validation import positive_int, probabilities, real, tolerance
+from .pairs.pair import Pair
+from .storage.frames import data_frame
 
 Rows = Sequence[tuple[Mechanism, int]]
+Pairs = list[tuple[Pair, int]]
 
 DIRECT = 12  # prefixes up to so many rows are composed on their own
 
@@ -30,12 +37,17 @@ DIRECT = 12  # prefixes up to so many rows are composed on their own
 class Trajectory:
     """Epsilon after chosen prefixes of a log; arrays of one shape (prefixes,).
 
-    rounds : number of rounds composed so far; lower, upper : certified enclosure of epsilon.
+    rounds : number of rounds composed so far; lower, upper : certified enclosure of epsilon, the lower end by
+    attacks where the analysis is not exact.
     """
 
     rounds: NDArray[np.int64]
     lower: NDArray[np.float64]
     upper: NDArray[np.float64]
+
+    def to_frame(self) -> Any:
+        """A pandas DataFrame with the columns rounds, lower and upper; ImportError without pandas."""
+        return data_frame({"rounds": self.rounds, "lower": self.lower, "upper": self.upper})
 
 
 def epsilon_trajectory(
@@ -58,20 +70,29 @@ def epsilon_trajectory(
     target = float(probabilities("delta", real("delta", delta)))
     every = positive_int("every", every)
     wanted = sorted({*range(every, len(rows) + 1, every), len(rows)})
-    run = _Run(rows, target, tolerance("rtol", rtol), wanted, progress)
-    bounds = run.bounds()
+    width = tolerance("rtol", rtol)
+    known: dict[Mechanism, tuple[Pair, Pair]] = {}
+    for mechanism, _ in rows:
+        if mechanism not in known:
+            known[mechanism] = mechanism.pair, mechanism.attack_pair
+    proved = [(known[mechanism][0], count) for mechanism, count in rows]
+    attacks = [(known[mechanism][1], count) for mechanism, count in rows]
+    above = _Run(proved, target, width, wanted, progress).bounds()
+    below = above
+    if any(one is not other for (one, _), (other, _) in zip(proved, attacks, strict=True)):
+        below = _Run(attacks, target, width, wanted, None).bounds()
     total = np.cumsum([count for _, count in rows])
     return Trajectory(
         total[np.array(wanted) - 1].astype(np.int64),
-        np.array([bounds[row][0] for row in wanted]),
-        np.array([bounds[row][1] for row in wanted]),
+        np.array([min(below[row][0], above[row][1]) for row in wanted]),
+        np.array([above[row][1] for row in wanted]),
     )
 
 
 class _Run:
     def __init__(
         self,
-        rows: list[tuple[Mechanism, int]],
+        rows: Pairs,
         delta: float,
         rtol: float,
         wanted: list[int],
@@ -106,7 +127,7 @@ class _Run:
 
     def _segment(self, done: int, end: int, asked: list[int]) -> dict[int, tuple[float, float]]:
         """Bounds after the rows of `asked`, all in (done, end], where the shared tilt allows them."""
-        rows = [(m, count) for m, count in self._rows[:end] if m.loss_scale > 0.0]
+        rows = [(pair, count) for pair, count in self._rows[:end] if pair.scale > 0.0]
         if len(rows) < end:
             return {}  # rows without loss: leave it to the general path
         middle = max(1, round(math.sqrt(max(done, 1) * end)))
@@ -121,19 +142,23 @@ class _Run:
             log_delta=math.log(self._delta),
             rounds=laws,
             rtol=self._rtol,
-            growth=laws / held,
+            factor=laws / held,
         )
-        plan = replace(plan, effort=0.7, levels=2)
+        plan = replace(plan, share=0.7, levels=2)
         if max(count for _, count in rows) > 4 * BATCH:
             return {}
-        sides = [_Prefix(plan, run, laws, len(rows)) for run in SideRun.pair(plan)]
+        runs = OneSide.pair(plan)
+        seen = Counter(pair for pair, _ in rows)
+        for run in runs:
+            run.keep = frozenset(pair for pair, times in seen.items() if times > 1)
+        sides = [_Prefix(plan, run, laws, len(rows)) for run in runs]
         question = EpsilonQuestion(self._delta)
         found: dict[int, tuple[float, float]] = {}
         want = set(asked)
         try:
-            for row, (mechanism, count) in enumerate(rows, 1):
+            for row, (pair, count) in enumerate(rows, 1):
                 for side in sides:
-                    side.extend(mechanism, count)
+                    side.extend(pair, count)
                 if row in want:
                     lower, upper = sides
                     composed = Composed.of(lower.run, lower.value(), upper.run, upper.value())
@@ -141,6 +166,7 @@ class _Run:
                     bounds = question.answer(composed, limit)
                     if question.width(composed, bounds) <= self._rtol:
                         found[row] = bounds
+                if row > done:
                     self._report(row)
         except MemoryError:
             pass  # a window outgrew its estimate: the rest is composed row by row
@@ -150,7 +176,7 @@ class _Run:
 class _Prefix:
     """One side of a growing prefix: a block on the fine step, finished blocks on the coarse one."""
 
-    def __init__(self, plan: Plan, run: SideRun, laws: int, rows: int) -> None:
+    def __init__(self, plan: Plan, run: OneSide, laws: int, rows: int) -> None:
         self.run = run
         self._plan = plan
         self._step = plan.step(laws)
@@ -165,9 +191,9 @@ class _Prefix:
         self._block = _running(self._deviation, plan.tail)
         self._open = 0
 
-    def extend(self, mechanism: Mechanism, count: int) -> None:
+    def extend(self, pair: Pair, count: int) -> None:
         """Multiply by one row."""
-        self._block.extend(self.run.law(mechanism, count, self._step), count)
+        self._block.extend(self.run.law(pair, count, self._step), count)
         self._open += 1
         if self._open == BATCH:
             self._blocks.extend(self._coarse(self._block.value()))
@@ -192,8 +218,8 @@ def _running(deviation: float, tail: float) -> RunningProduct:
     return RunningProduct(math.ceil(3.2 * reach * deviation) + 256, Tails(deviation, tail))
 
 
-def _pooled(rows: Rows) -> list[tuple[Mechanism, int]]:
-    pool = Ledger()
-    for mechanism, count in rows:
-        pool.compose(mechanism, count)
-    return list(pool.ledger)
+def _pooled(rows: Pairs) -> Pairs:
+    pool: dict[Pair, int] = {}
+    for pair, count in rows:
+        pool[pair] = pool.get(pair, 0) + count
+    return list(pool.items())

@@ -24,8 +24,8 @@ from pld_shuffle import (
     Side,
     Subsampled,
 )
-from pld_shuffle.interop.imported import ImportedPair
-from pld_shuffle.pld import EXCESS
+from pld_shuffle.composition.pld import EXCESS
+from pld_shuffle.mechanisms.imported import ImportedPair
 from pld_shuffle.renyi import RenyiAccountant
 from pld_shuffle.trajectory import epsilon_trajectory
 
@@ -45,10 +45,12 @@ def epsilon(mechanism: Mechanism, rounds: int = 1, delta: float = 1e-6) -> Bound
 def test_more_users_less_eps0_fewer_rounds_never_cost_more(
     n: int, eps0: float, rounds: int
 ) -> None:
-    base = epsilon(ShuffledLDP(eps0, n), rounds)
-    assert epsilon(ShuffledLDP(eps0, 2 * n), rounds).lower <= base.upper
-    assert epsilon(ShuffledLDP(0.8 * eps0, n), rounds).lower <= base.upper
-    assert base.lower <= epsilon(ShuffledLDP(eps0, n), rounds + 1).upper
+    base = epsilon(ShuffledLDP(eps0, n, analysis="stronger-clones"), rounds)
+    assert epsilon(ShuffledLDP(eps0, 2 * n, analysis="stronger-clones"), rounds).lower <= base.upper
+    assert (
+        epsilon(ShuffledLDP(0.8 * eps0, n, analysis="stronger-clones"), rounds).lower <= base.upper
+    )
+    assert base.lower <= epsilon(ShuffledLDP(eps0, n, analysis="stronger-clones"), rounds + 1).upper
     assert base.lower <= epsilon(ShuffledLDP(eps0, n, "clones"), rounds).upper
     assert base.upper <= rounds * eps0
 
@@ -62,7 +64,9 @@ def test_weaker_adversaries_and_smaller_cohorts_never_cost_more(
     strong = epsilon(ShuffledRR(k, n, gamma=gamma, adversary="strong"), 3)
     conditional = epsilon(ShuffledRR(k, n, gamma=gamma, adversary="strong-conditional"), 3)
     assert weak.lower <= strong.upper and strong.lower <= conditional.upper
-    sampled = Subsampled(ShuffledRR(k, n, gamma=gamma, adversary="weak"), rate=0.3)
+    sampled = Subsampled(
+        ShuffledRR(k, n, gamma=gamma, adversary="weak"), rate=0.3, analysis="general"
+    )
     assert epsilon(sampled, 3).lower <= weak.upper
 
 
@@ -70,7 +74,7 @@ def test_weak_binary_rr_is_stronger_clones() -> None:
     """docs/theory.md, section 2: for k = 2 the weak adversary is the clones pair with the stronger rate."""
     eps0 = 1.7
     rr = Accountant(rtol=1e-6).compose(ShuffledRR(2, 400, eps0=eps0, adversary="weak"), 5)
-    ldp = Accountant(rtol=1e-6).compose(ShuffledLDP(eps0, 400), 5)
+    ldp = Accountant(rtol=1e-6).compose(ShuffledLDP(eps0, 400, analysis="stronger-clones"), 5)
     one, other = rr.delta_bounds(1.0), ldp.delta_bounds(1.0)
     assert one.lower <= other.upper and other.lower <= one.upper
     assert one.upper <= one.lower * (1 + 1e-6)
@@ -80,7 +84,7 @@ def test_weak_binary_rr_is_stronger_clones() -> None:
 
 
 def test_count_is_repetition_and_order_does_not_matter() -> None:
-    first, second = ShuffledLDP(2.0, 500), ShuffledRR(3, 400, gamma=0.5)
+    first, second = ShuffledLDP(2.0, 500, analysis="stronger-clones"), ShuffledRR(3, 400, gamma=0.5)
     at_once = Accountant().compose(first, 3).compose(second, 2)
     one_by_one = Accountant()
     for mechanism in (second, first, first, second, first):
@@ -93,44 +97,54 @@ def test_count_is_repetition_and_order_does_not_matter() -> None:
 
 
 def test_a_full_cohort_is_no_subsampling() -> None:
-    plain = ShuffledLDP(2.0, 300)
-    assert epsilon(Subsampled(plain, population=300), 4) == epsilon(plain, 4)
+    plain = ShuffledLDP(2.0, 300, analysis="stronger-clones")
+    assert epsilon(Subsampled(plain, population=300, analysis="general"), 4) == epsilon(plain, 4)
 
 
 def test_queries_change_nothing() -> None:
-    acc = Accountant().compose(ShuffledLDP(2.0, 500), 7)
+    acc = Accountant().compose(ShuffledLDP(2.0, 500, analysis="stronger-clones"), 7)
     before = acc.epsilon_bounds(1e-6)
     acc.delta_bounds(np.linspace(0.0, 3.0, 7))
     acc.epsilon_bounds([1e-3, 1e-30])
-    again = Accountant().compose(ShuffledLDP(2.0, 500), 7)
+    again = Accountant().compose(ShuffledLDP(2.0, 500, analysis="stronger-clones"), 7)
     assert acc.epsilon_bounds(1e-6).lower <= before.upper
     assert again.epsilon_bounds(1e-6) == before and acc.ledger == again.ledger
 
 
 def test_an_answer_does_not_depend_on_earlier_questions() -> None:
     """A composition tilted towards tiny deltas must not answer for large ones beyond its reach."""
-    acc = Accountant().compose(ShuffledLDP(1.0, 1000))
+    acc = Accountant().compose(ShuffledLDP(1.0, 1000, analysis="stronger-clones"))
     acc.delta_bounds(0.999999)
     for eps in (0.0, 0.01, 0.3):
-        fresh = Accountant(rtol=1e-5).compose(ShuffledLDP(1.0, 1000)).delta_bounds(eps)
+        fresh = (
+            Accountant(rtol=1e-5)
+            .compose(ShuffledLDP(1.0, 1000, analysis="stronger-clones"))
+            .delta_bounds(eps)
+        )
         later = acc.delta_bounds(eps)
         assert later.lower <= fresh.upper and fresh.lower <= later.upper
         assert later.upper <= later.lower * 1.001
-    fresh = Accountant(rtol=1e-5).compose(ShuffledLDP(1.0, 1000)).epsilon_bounds(0.01)
+    fresh = (
+        Accountant(rtol=1e-5)
+        .compose(ShuffledLDP(1.0, 1000, analysis="stronger-clones"))
+        .epsilon_bounds(0.01)
+    )
     later = acc.epsilon_bounds(0.01)
     assert 0.0 < later.lower <= fresh.upper and fresh.lower <= later.upper
 
 
 def test_heavy_tails_stay_tight() -> None:
     """A small rate and a large eps0: rare large losses, whose window needs small Chernoff rates."""
-    acc = Accountant().compose(Subsampled(ShuffledLDP(5.0, 5000), population=10**6), 2000)
+    acc = Accountant().compose(
+        Subsampled(ShuffledLDP(5.0, 5000, analysis="stronger-clones"), population=10**6), 2000
+    )
     bounds = acc.epsilon_bounds(1e-6)  # an AccuracyWarning would be an error here
     deltas = acc.delta_bounds(bounds.upper)
     assert bounds.lower < bounds.upper and deltas.upper <= deltas.lower * 1.001
 
 
 def test_scalars_and_arrays() -> None:
-    acc = Accountant().compose(ShuffledLDP(2.0, 500), 7)
+    acc = Accountant().compose(ShuffledLDP(2.0, 500, analysis="stronger-clones"), 7)
     assert isinstance(acc.get_delta(0.5), float) and isinstance(acc.get_epsilon(1e-6), float)
     deltas = acc.delta_bounds(np.array([[0.0, 0.5], [1.0, INF]]))
     assert deltas.lower.shape == deltas.upper.shape == (2, 2)
@@ -149,7 +163,11 @@ def test_an_empty_ledger_and_a_report_without_information_cost_nothing() -> None
 
 
 def test_pure_dp_is_exact() -> None:
-    acc = Accountant().compose(ShuffledLDP(1.0, 1), 50).compose(ShuffledLDP(0.5, 40), 4)
+    acc = (
+        Accountant()
+        .compose(ShuffledLDP(1.0, 1, analysis="stronger-clones"), 50)
+        .compose(ShuffledLDP(0.5, 40, analysis="stronger-clones"), 4)
+    )
     assert acc.epsilon_bounds(0.0) == Bounds(52.0, 52.0)
     assert acc.delta_bounds(52.0) == Bounds(0.0, 0.0)
     below = acc.delta_bounds(51.9)
@@ -163,10 +181,14 @@ def test_pure_dp_is_exact() -> None:
 
 def test_trajectory_is_the_accountant_after_each_prefix() -> None:
     rows: list[tuple[Mechanism, int]] = [
-        (Subsampled(ShuffledLDP(2.0, 400 + 7 * i), population=10**5), 1 + i % 2) for i in range(60)
+        (
+            Subsampled(ShuffledLDP(2.0, 400 + 7 * i, analysis="stronger-clones"), population=10**5),
+            1 + i % 2,
+        )
+        for i in range(30)
     ]
-    found = epsilon_trajectory(rows, 1e-7, every=7)
-    for i, row in enumerate([*range(7, 61, 7), 60]):
+    found = epsilon_trajectory(rows, 1e-7, every=13)
+    for i, row in enumerate([13, 26, 30]):
         acc = Accountant(rtol=1e-5)
         for mechanism, count in rows[:row]:
             acc.compose(mechanism, count)
@@ -181,7 +203,8 @@ def test_trajectory_is_the_accountant_after_each_prefix() -> None:
 
 def test_plds_know_their_side() -> None:
     upper, lower = (
-        ShuffledLDP(2.0, 100).pld(step=1e-3, side=side) for side in (Side.UPPER, Side.LOWER)
+        ShuffledLDP(2.0, 100, analysis="stronger-clones").pld(step=1e-3, side=side)
+        for side in (Side.UPPER, Side.LOWER)
     )
     assert upper.delta(0.5) >= lower.delta(0.5) >= upper.delta(0.5) * 0.999
     assert upper.self_compose(4).delta(0.5) == pytest.approx(
@@ -190,21 +213,36 @@ def test_plds_know_their_side() -> None:
     with pytest.raises(ValueError, match="sides differ"):
         upper.compose(lower)
     with pytest.raises(ValueError, match="steps differ"):
-        upper.compose(ShuffledLDP(2.0, 100).pld(step=2e-3))
+        upper.compose(ShuffledLDP(2.0, 100, analysis="stronger-clones").pld(step=2e-3))
     with pytest.raises(ValueError, match="read-only"):
         upper.masses[0] = 1.0
     assert isinstance(upper, PLD)
 
 
 def test_mechanisms_are_values() -> None:
-    assert ShuffledLDP(2, np.int64(10)) == ShuffledLDP(2.0, 10)
-    assert len({ShuffledLDP(2.0, 10), ShuffledLDP(2.0, 10), ShuffledLDP(2.0, 11)}) == 2
+    assert ShuffledLDP(2, np.int64(10), analysis="stronger-clones") == ShuffledLDP(
+        2.0, 10, analysis="stronger-clones"
+    )
+    assert (
+        len(
+            {
+                ShuffledLDP(2.0, 10, analysis="stronger-clones"),
+                ShuffledLDP(2.0, 10, analysis="stronger-clones"),
+                ShuffledLDP(2.0, 11, analysis="stronger-clones"),
+            }
+        )
+        == 2
+    )
     for mechanism in (
         ShuffledLDP(2.0, 10, "clones"),
         ShuffledRR(4, 10, gamma=0.25),
         ShuffledRR(4, 10, eps0=2.0, adversary="weak"),
-        Subsampled(ShuffledLDP(2.0, 10), population=100),
-        Subsampled(ShuffledLDP(2.0, 10), rate=0.125),
+        Subsampled(
+            ShuffledLDP(2.0, 10, analysis="stronger-clones"), population=100, analysis="general"
+        ),
+        Subsampled(
+            ShuffledLDP(2.0, 10, analysis="stronger-clones"), rate=0.125, analysis="general"
+        ),
     ):
         assert eval(repr(mechanism)) == mechanism
         assert set(mechanism.assumptions()) == {"neighbours", "adversary", "analysis", "sampling"}
@@ -212,22 +250,29 @@ def test_mechanisms_are_values() -> None:
 
 # -- bad input: a clear error that names the argument and shows the value
 
-LDP = ShuffledLDP(2.0, 10)
+LDP = ShuffledLDP(2.0, 10, analysis="stronger-clones")
 BAD: list[tuple[Callable[[], Any], type[Exception], str]] = [
     *[
-        (lambda v=v: ShuffledLDP(v, 10), ValueError, f"eps0 .*{v!r}")
+        (lambda v=v: ShuffledLDP(v, 10, analysis="stronger-clones"), ValueError, f"eps0 .*{v!r}")
         for v in (NAN, INF, -INF, -1.0, 0.0, 0, 701)
     ],
     *[
-        (lambda v=v: ShuffledLDP(v, 10), TypeError, "eps0 .*")
+        (lambda v=v: ShuffledLDP(v, 10, analysis="stronger-clones"), TypeError, "eps0 .*")
         for v in ("2", None, True, LDP, [1.0], 1j)
     ],
-    *[(lambda v=v: ShuffledLDP(1.0, v), ValueError, f"n .*{v!r}") for v in (0, -5, 10**14)],
     *[
-        (lambda v=v: ShuffledLDP(1.0, v), TypeError, "n .*")
+        (lambda v=v: ShuffledLDP(1.0, v, analysis="stronger-clones"), ValueError, f"n .*{v!r}")
+        for v in (0, -5, 10**14)
+    ],
+    *[
+        (lambda v=v: ShuffledLDP(1.0, v, analysis="stronger-clones"), TypeError, "n .*")
         for v in (2.0, 2.5, NAN, "10", None, True, LDP)
     ],
-    (lambda: ShuffledLDP(1.0, 10, "best"), ValueError, "analysis .*'best'"),
+    (
+        lambda: ShuffledLDP(1.0, 10, "best"),
+        ValueError,
+        "analysis .*'best'",
+    ),
     *[(lambda v=v: ShuffledRR(v, 10, gamma=0.5), ValueError, f"k .*{v!r}") for v in (1, 0, -3)],
     *[(lambda v=v: ShuffledRR(v, 10, gamma=0.5), TypeError, "k .*") for v in (2.0, "3", None)],
     *[
@@ -240,15 +285,25 @@ BAD: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: ShuffledRR(3, 10), ValueError, "exactly one of gamma and eps0"),
     (lambda: ShuffledRR(3, 10, gamma=0.5, eps0=1.0), ValueError, "exactly one of gamma and eps0"),
     *[
-        (lambda v=v: Subsampled(LDP, rate=v), ValueError, f"rate .*{v!r}")
+        (lambda v=v: Subsampled(LDP, rate=v, analysis="general"), ValueError, f"rate .*{v!r}")
         for v in (0.0, -0.1, 1.5, NAN)
     ],
-    (lambda: Subsampled(LDP, population=9), ValueError, "population .*9"),
-    (lambda: Subsampled(LDP, population=20.0), TypeError, "population .*20.0"),  # type: ignore[arg-type]
-    (lambda: Subsampled(LDP), ValueError, "exactly one of population and rate"),
-    (lambda: Subsampled(LDP, rate=0.5, population=20), ValueError, "exactly one of"),
-    (lambda: Subsampled(3.0, rate=0.5), TypeError, "mechanism .*3.0"),  # type: ignore[arg-type]
-    (lambda: Subsampled(Subsampled(LDP, rate=0.5), rate=0.5), TypeError, "mechanism "),
+    (lambda: Subsampled(LDP, population=9, analysis="general"), ValueError, "population .*9"),
+    (lambda: Subsampled(LDP, population=20.0, analysis="general"), TypeError, "population .*20.0"),  # type: ignore[arg-type]
+    (lambda: Subsampled(LDP, analysis="general"), ValueError, "exactly one of population and rate"),
+    (
+        lambda: Subsampled(LDP, rate=0.5, population=20, analysis="general"),
+        ValueError,
+        "exactly one of",
+    ),
+    (lambda: Subsampled(3.0, rate=0.5, analysis="general"), TypeError, "mechanism .*3.0"),  # type: ignore[arg-type]
+    (
+        lambda: Subsampled(
+            Subsampled(LDP, rate=0.5, analysis="general"), rate=0.5, analysis="general"
+        ),
+        TypeError,
+        "mechanism ",
+    ),
     (lambda: Accountant(rtol=0.0), ValueError, "rtol .*0.0"),
     (lambda: Accountant(rtol=NAN), ValueError, "rtol .*nan"),
     (lambda: Accountant(rtol="fine"), TypeError, "rtol .*'fine'"),  # type: ignore[arg-type]
@@ -324,8 +379,8 @@ def test_plds_with_too_much_mass_are_refused() -> None:
 
 def test_plds_are_compared_by_value() -> None:
     """Each number counts but for the benchmark's; equal ones have one hash."""
-    law = ShuffledLDP(eps0=1.0, n=50).pld(step=0.01)
-    again = ShuffledLDP(eps0=1.0, n=50).pld(step=0.01)
+    law = ShuffledLDP(eps0=1.0, n=50, analysis="stronger-clones").pld(step=0.01)
+    again = ShuffledLDP(eps0=1.0, n=50, analysis="stronger-clones").pld(step=0.01)
     assert law is not again and law == again and len({law, again}) == 1
     assert replace(law, atoms=law.atoms + 1) == law
     masses = law.masses.copy()
@@ -343,7 +398,7 @@ def test_plds_are_compared_by_value() -> None:
     "again", [copy.copy, copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))]
 )
 def test_copies_of_plds_are_read_only(again: Callable[[PLD], PLD]) -> None:
-    law = ShuffledLDP(eps0=1.0, n=50).pld(step=0.01)
+    law = ShuffledLDP(eps0=1.0, n=50, analysis="stronger-clones").pld(step=0.01)
     found = again(law)
     assert found == law and hash(found) == hash(law) and not found.masses.flags.writeable
     assert found.delta(0.1) == law.delta(0.1)
@@ -353,7 +408,7 @@ def test_copies_of_plds_are_read_only(again: Callable[[PLD], PLD]) -> None:
 @pytest.mark.parametrize("again", [copy.copy, copy.deepcopy])
 def test_copies_of_ledgers_are_independent(again: Any, maker: Any) -> None:
     """A round composed into one of the two is not in the other, and the settings are the same."""
-    mechanism = ShuffledLDP(eps0=1.0, n=50)
+    mechanism = ShuffledLDP(eps0=1.0, n=50, analysis="stronger-clones")
     acc = maker().compose(mechanism, 3)
     before = acc.get_epsilon(1e-3)
     found = again(acc)
@@ -368,10 +423,18 @@ def test_would_exceed_refuses_what_compose_refuses() -> None:
     other = ImportedPair(
         step=0.5, low=1, masses=(0.1,), infinity=0.0, neighbours="add-or-remove-one"
     )
-    acc = Accountant().compose(ShuffledLDP(eps0=1.0, n=50))
+    acc = Accountant().compose(ShuffledLDP(eps0=1.0, n=50, analysis="stronger-clones"))
     with pytest.raises(ValueError, match="neighbouring relation") as composed:
         acc.compose(other)
     with pytest.raises(ValueError, match="neighbouring relation") as asked:
         acc.would_exceed(other, epsilon=10.0, delta=0.5)
     assert str(composed.value) == str(asked.value) and acc.rounds == 1
     assert not Accountant().would_exceed(other, epsilon=1.0, delta=0.5)
+
+
+def test_a_trajectory_as_a_data_frame() -> None:
+    pytest.importorskip("pandas")
+    found = epsilon_trajectory([(LDP, 2), (LDP, 3)], 1e-4)
+    frame = found.to_frame()
+    assert list(frame.columns) == ["rounds", "lower", "upper"]
+    assert list(frame["rounds"]) == [2, 5] and list(frame["upper"]) == list(found.upper)

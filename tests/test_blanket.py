@@ -16,14 +16,10 @@ import pytest
 from mpmath import mpf
 from scipy.special import gammaln, ndtr
 
-from pld_shuffle import ShuffledLDP, ShuffledRR, Side, contour_kernels
-from pld_shuffle.blanket import (
-    gaussian_groups,
-    laplace_groups,
-    largest_loss,
-    loss_scale,
-    profile,
-)
+from pld_shuffle import ShuffledLDP, ShuffledRR, Side
+from pld_shuffle.pairs import contour_kernels
+from pld_shuffle.pairs.blanket import largest_loss, loss_scale, profile
+from pld_shuffle.pairs.noise import gaussian_groups, laplace_groups
 
 ROUNDING = 1e-14  # of the conversion of a reference to double
 
@@ -353,7 +349,7 @@ def test_sides_nest_as_cells_are_refined():
 def test_laplace_is_below_stronger_clones():
     """Shuffled Laplace, n = 10^5, eps0 = 2, against the bound for every eps0-LDP randomizer."""
     eps = np.array([0.005, 0.02, 0.05])
-    clones = ShuffledLDP(eps0=2.0, n=10**5).pld(side=Side.LOWER)
+    clones = ShuffledLDP(eps0=2.0, n=10**5, analysis="stronger-clones").pld(side=Side.LOWER)
     bounds = profile(*laplace_groups(2.0, side=Side.UPPER), 10**5, np.expm1(eps))
     for i, e in enumerate(eps):
         assert bounds.upper[i] < clones.delta(float(e))

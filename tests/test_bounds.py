@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from fractions import Fraction
 
 import mpmath as mp
 import numpy as np
@@ -23,8 +24,8 @@ from scipy.stats import binom
 
 from pld_shuffle import bounds
 from pld_shuffle.bounds import GenericBlanket, LaplaceBlanket, OutOfRange, RRBlanket
-from pld_shuffle.bounds.binomial import log_binomial_pmf
 from pld_shuffle.bounds.clones import coin_pair_delta
+from pld_shuffle.numerics.log_binomial import log_binomial_pmf
 
 mp.mp.dps = 50
 M = mp.mpf
@@ -154,27 +155,52 @@ def test_erlingsson():
     assert bounds.erlingsson_eps0(epsilon=ours, delta=1e-6, n=5000) == pytest.approx(0.4, rel=1e-11)
 
 
-@pytest.mark.parametrize(
-    ("eps0", "delta", "n"), [(0.5, 1e-6, 2000), (3.0, 1e-8, 10**5), (14.0, 1e-6, 10**9)]
-)
-def test_cheu(eps0, delta, n):
+def mp_cheu(eps0, delta, n):
     coins = 2 * n / (mp.e ** M(eps0) + 1)
-    s = coins - mp.sqrt(2 * coins * mp.log(2 / M(delta)))
-    reference = (1 - s / n) * mp.sqrt(32 * mp.log(4 / M(delta)) / s)
-    assert close(bounds.cheu_epsilon(eps0=eps0, delta=delta, n=n), reference)
+    r = coins - mp.sqrt(2 * coins * mp.log(2 / M(delta)))
+    return (1 - r / n) * mp.sqrt(32 * mp.log(4 / M(delta)) / r)
 
 
+def mp_feldman2021(eps0, delta, n):
+    e0, log4 = mp.e ** M(eps0), mp.log(4 / M(delta))
+    return mp.log(1 + (e0 - 1) / (e0 + 1) * (8 * mp.sqrt(e0 * log4 / n) + 8 * e0 / n))
+
+
+def mp_feldman2023(eps0, delta, n):
+    e0, log4 = mp.e ** M(eps0), mp.log(4 / M(delta))
+    return mp.log(1 + (e0 - 1) * (4 * mp.sqrt(2 * log4) / mp.sqrt((e0 + 1) * n) + M(4) / n))
+
+
+FORMULAS = {"cheu": mp_cheu, "feldman2021": mp_feldman2021, "feldman2023": mp_feldman2023}
+
+
+@pytest.mark.parametrize("name", FORMULAS)
 @pytest.mark.parametrize(
     ("eps0", "delta", "n"), [(0.5, 1e-6, 2000), (3.0, 1e-8, 10**5), (14.0, 1e-6, 10**9)]
 )
-def test_feldman_closed_forms(eps0, delta, n):
-    e0, d = mp.e ** M(eps0), M(delta)
-    first = mp.log(1 + (e0 - 1) / (e0 + 1) * (8 * mp.sqrt(e0 * mp.log(4 / d) / n) + 8 * e0 / n))
-    second = mp.log(
-        1 + (e0 - 1) * (4 * mp.sqrt(2 * mp.log(4 / d)) / mp.sqrt((e0 + 1) * n) + M(4) / n)
+def test_closed_forms_and_their_inverses(name, eps0, delta, n):
+    """The other unknowns against the 50-digit formula solved by bisection, each on its safe side."""
+    formula = FORMULAS[name]
+    epsilon, of_delta, of_eps0 = (
+        getattr(bounds, f"{name}_{unknown}") for unknown in ("epsilon", "delta", "eps0")
     )
-    assert close(bounds.feldman2021_epsilon(eps0=eps0, delta=delta, n=n), first)
-    assert close(bounds.feldman2023_epsilon(eps0=eps0, delta=delta, n=n), second)
+    found = epsilon(eps0=eps0, delta=delta, n=n)
+    assert close(found, formula(eps0, delta, n))
+    wanted = found * 1.05  # strictly inside the range in every case
+    exact = mp.findroot(
+        lambda x: formula(x, delta, n) - wanted, (eps0, eps0 * 1.2), solver="anderson"
+    )
+    ours = of_eps0(epsilon=wanted, delta=delta, n=n)
+    assert 0 <= 1 - M(ours) / exact < 1e-11
+    assert epsilon(eps0=ours, delta=delta, n=n) <= wanted
+    log_delta = mp.findroot(
+        lambda x: formula(eps0, mp.e**x, n) - wanted,
+        (2 * math.log(delta), math.log(delta)),
+        solver="anderson",
+    )
+    ours = of_delta(epsilon=wanted, eps0=eps0, n=n)
+    assert 0 <= mp.log(M(ours)) - log_delta < 1e-10
+    assert epsilon(eps0=eps0, delta=ours, n=n) <= wanted
 
 
 def mp_girgis(order, eps0, cohort, population, half):
@@ -228,6 +254,48 @@ def test_girgis_lower_is_the_series_of_central_moments(order, eps0, n):
     total += mp.fsum(mp.binomial(order, i) * c**i * moments[i] for i in range(3, order + 1))
     ours = bounds.girgis_rdp_lower(order=order, eps0=eps0, n=n)
     assert 0 <= 1 - ours / float(mp.log(total) / (order - 1)) < 1e-9
+
+
+@pytest.mark.parametrize("order", [1 + 1e-9, 1.001, 2.5, 40.5])
+@pytest.mark.parametrize(("eps0", "n"), [(0.01, 40), (1.0, 60), (6.0, 30)])
+def test_girgis_lower_at_real_orders(order, eps0, n):
+    q, e0 = 1 / (mp.e ** M(eps0) + 1), mp.e ** M(eps0)
+    excess = mp.mpf(0)
+    for k in range(n + 1):
+        x = (e0 - 1 / e0) / n * (k - n * q)
+        excess += (
+            mp.binomial(n, k) * q**k * (1 - q) ** (n - k) * ((1 + x) ** M(order) - 1 - order * x)
+        )
+    ours = bounds.girgis_rdp_lower(order=order, eps0=eps0, n=n)
+    assert 0 <= 1 - M(ours) / (mp.log(1 + excess) / (M(order) - 1)) < 1e-9
+
+
+def test_girgis_steps_of_the_proof():
+    """docs/bounds.md: moments of (P - Q)/R for three laws with ratios at most p, exactly, m clones."""
+    rng = np.random.default_rng(3)
+    reached = 0.0
+    for _ in range(200):
+        m = int(rng.integers(1, 6))
+        laws = np.exp(rng.uniform(0, 2) * rng.choice([-0.5, 0.5], size=(3, 3)))
+        laws = laws / laws.sum(axis=1, keepdims=True)
+        worst = max((a / b).max() for a, b in itertools.permutations(laws, 2))
+        first, second, clone = laws
+        p, y = worst, worst - 1 / worst
+        if p < 1.01:
+            continue
+        ratio = (first - second) / clone
+        assert np.abs(ratio).max() <= (p - 1) * (1 + 1e-12)
+        reached = max(reached, np.abs(ratio).max() / y)
+        for j in (2, 3, 4, 7):
+            moment = sum(
+                np.prod(clone[list(word)]) * abs(np.mean(ratio[list(word)])) ** j
+                for word in itertools.product(range(3), repeat=m)
+            )
+            bound = j * math.gamma(j / 2) * (2 * y * y / m) ** (j / 2)
+            assert moment <= bound * (1 + 1e-12)
+            if j == 2:
+                assert moment <= 4 * (p - 1) ** 2 / (p * m) * (1 + 1e-12)
+    assert reached > 0.5  # y/2, as in the authors' code, is exceeded
 
 
 def test_rdp_conversion():
@@ -682,8 +750,16 @@ def test_naive_composition_above_the_product():
         assert truth <= ours <= truth * (1 + 1e-9)
 
 
-@pytest.mark.parametrize(("eps0", "n"), [(0.4, 2000), (2.0, 10**4), (4.0, 10**5), (8.0, 10**7)])
-@pytest.mark.parametrize("delta", [1e-3, 1e-6, 1e-10])
+@pytest.mark.parametrize(
+    ("eps0", "n", "delta"),
+    [
+        (0.4, 2000, 1e-3),
+        (2.0, 10**4, 1e-6),
+        (2.0, 10**4, 1e-10),
+        (4.0, 10**5, 1e-6),
+        (8.0, 10**7, 1e-10),
+    ],
+)
 def test_not_below_the_accountant(eps0, n, delta):
     accountant = pytest.importorskip("pld_shuffle.accountant")
     mechanisms = pytest.importorskip("pld_shuffle.mechanisms")
@@ -748,17 +824,22 @@ def pairs_of_unknowns():
 def test_solutions_satisfy_their_bound_and_are_sharp(name, functions, eps0, n, target):
     delta, epsilon, budget = functions
     found = epsilon(eps0=eps0, delta=target, n=n)
-    assert delta(epsilon=found, eps0=eps0, n=n) <= target * (1 + 1e-9)
+    assert delta(epsilon=found, eps0=eps0, n=n) <= target * (1 + 1e-12)
     assert delta(epsilon=found * (1 - 1e-8), eps0=eps0, n=n) >= target * (1 - 1e-9)
-    if name not in (
-        "cheu",
-        "feldman2021",
-        "feldman2023",
-    ):  # implicit bounds: delta is what is evaluated
-        assert delta(epsilon=found, eps0=eps0, n=n) <= target
     largest = budget(epsilon=found, delta=target, n=n)
     assert largest == pytest.approx(eps0, rel=1e-7)
-    assert epsilon(eps0=largest, delta=target, n=n) <= found * (1 + 1e-8)
+    assert epsilon(eps0=largest, delta=target, n=n) <= found * (1 + 1e-12)
+    # what the theorem states is evaluated; fed back into it, a solution does not miss by an ulp
+    if name in FORMULAS:
+        assert epsilon(eps0=largest, delta=target, n=n) <= found
+        assert epsilon(eps0=eps0, delta=delta(epsilon=found, eps0=eps0, n=n), n=n) <= found
+    else:
+        assert delta(epsilon=found, eps0=eps0, n=n) <= target
+        assert delta(epsilon=found, eps0=largest, n=n) <= target
+    # monotone: a smaller target costs more
+    assert epsilon(eps0=eps0, delta=target / 2, n=n) > found
+    assert budget(epsilon=found, delta=target / 2, n=n) < largest
+    assert epsilon(eps0=eps0, delta=target, n=2 * n) < found
 
 
 def test_solver_survives_bounds_that_rise_again():
@@ -825,6 +906,67 @@ def test_bad_input_is_refused(call, bad):
         call(bad)
     assert not isinstance(caught.value, OutOfRange)
     assert repr(bad) in str(caught.value)
+
+
+@pytest.mark.parametrize("huge", [10**400, Fraction(10**400)])
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda huge: bounds.feldman2023_delta(epsilon=huge, eps0=1.0, n=100),
+        lambda huge: bounds.balle_generic_delta(epsilon=1.0, eps0=huge, n=100),
+        lambda huge: bounds.cheu_epsilon(eps0=1.0, delta=huge, n=100),
+        lambda huge: bounds.feldman2021_epsilon(eps0=1.0, delta=1e-6, n=huge),
+        lambda huge: bounds.girgis_rdp_lower(order=huge, eps0=1.0, n=10),
+        lambda huge: bounds.girgis_rdp(order=2, eps0=1.0, cohort=10, population=huge),
+        lambda huge: bounds.basic_composition(epsilon=0.1, delta=0.0, rounds=huge),
+        lambda huge: bounds.advanced_composition(epsilon=huge, delta=0.0, rounds=2, slack=0.1),
+        lambda huge: bounds.rdp_to_epsilon(orders=[2.0], rdp=[huge], delta=0.1),
+    ],
+)
+def test_numbers_beyond_doubles_are_refused(call, huge):
+    with pytest.raises((TypeError, ValueError)) as caught:
+        call(huge)
+    assert not isinstance(caught.value, OutOfRange)
+
+
+THIRD = Fraction(1, 3)  # float(THIRD) is below it
+ABOVE = math.nextafter(1 / 3, 1)
+
+
+def test_rationals_are_rounded_to_the_safe_side():
+    n, tenth = 10**6, Fraction(1, 10)  # float(tenth) is above it
+    under = math.nextafter(0.1, 0)
+    for name in (
+        "feldman2021",
+        "feldman2023",
+        "cheu",
+        "balle_generic",
+        "balle_bennett",
+        "erlingsson",
+    ):
+        epsilon, delta, eps0 = (
+            getattr(bounds, f"{name}_{unknown}") for unknown in ("epsilon", "delta", "eps0")
+        )
+        small, under_small = Fraction(1, 1000), Fraction(math.nextafter(0.001, 0))
+        assert under_small < small < Fraction(0.001)  # float(small) is above it
+        assert epsilon(eps0=THIRD, delta=small, n=n) == epsilon(
+            eps0=ABOVE, delta=float(under_small), n=n
+        )
+        assert delta(epsilon=tenth, eps0=THIRD, n=n) == delta(epsilon=under, eps0=ABOVE, n=n)
+        assert eps0(epsilon=Fraction(1, 100), delta=small, n=n) == eps0(
+            epsilon=math.nextafter(0.01, 0), delta=float(under_small), n=n
+        )
+    single = {"delta": 0.0, "rounds": 3}
+    assert bounds.basic_composition(epsilon=THIRD, **single).epsilon >= 1
+    assert bounds.optimal_composition_delta(
+        epsilon=THIRD, **single, total_epsilon=tenth
+    ) == bounds.optimal_composition_delta(epsilon=ABOVE, **single, total_epsilon=under)
+    # of a lower bound the other side is safe
+    assert bounds.girgis_rdp_lower(order=2, eps0=tenth, n=9) == bounds.girgis_rdp_lower(
+        order=2, eps0=under, n=9
+    )
+    upper = bounds.rdp_to_epsilon(orders=[2], rdp=[THIRD], delta=0.1).epsilon
+    assert upper == bounds.rdp_to_epsilon(orders=[2], rdp=[ABOVE], delta=0.1).epsilon
 
 
 def test_more_bad_input():

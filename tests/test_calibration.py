@@ -10,10 +10,11 @@ import pytest
 
 from pld_shuffle import Accountant, Bounds, ShuffledLDP, ShuffledRR, Subsampled
 from pld_shuffle.calibration import KINDS, InfeasibleError, safe_end, solve
-from pld_shuffle.composition import AccuracyWarning
+from pld_shuffle.composition.attempts import AccuracyWarning
 from pld_shuffle.trainlog import FieldError
 
 QUESTION = {"n": 5000, "population": 10**6, "rounds": 2000}
+CLONES = {"analysis": "stronger-clones"}  # an analysis whose brackets enclose its own pair
 SMALL = {"n": 1000, "rounds": 10, "rate": 0.5}
 
 
@@ -112,16 +113,16 @@ def test_an_infeasible_search_names_the_better_end():
 
 
 CASES = [
-    ("eps0", QUESTION, 2.0, 1e-6),
+    ("eps0", QUESTION | CLONES, 2.0, 1e-6),
     ("eps0", {"n": 300, "rounds": 3, "analysis": "clones"}, 0.5, 1e-9),
     ("eps0", {"mechanism": "rr", "k": 5, "adversary": "weak", "n": 2000, "rounds": 7}, 1.0, 1e-6),
-    ("n", {"eps0": "1.5", "rounds": "40"}, 1.0, 1e-6),
-    ("n", {"eps0": 4.0, "rate": 0.01, "rounds": 100}, 0.5, 1e-8),
-    ("n", {"eps0": 3.0, "population": 10**5, "rounds": 1000}, 1.0, 1e-6),
-    ("rounds", {"n": 5000, "eps0": 1.0}, 2.0, 1e-6),
-    ("rounds", {"n": 1000, "eps0": 2.0, "rate": 0.1}, 1.0, 1e-6),
-    ("rate", {"n": 1000, "eps0": 2.0, "rounds": 500}, 1.0, 1e-6),
-    ("population", {"n": 1000, "eps0": 2.0, "rounds": 500}, 1.0, 1e-6),
+    ("n", {"eps0": "1.5", "rounds": "40"} | CLONES, 1.0, 1e-6),
+    ("n", {"eps0": 4.0, "rate": 0.01, "rounds": 100} | CLONES, 0.5, 1e-8),
+    ("n", {"eps0": 3.0, "population": 10**5, "rounds": 1000} | CLONES, 1.0, 1e-6),
+    ("rounds", {"n": 5000, "eps0": 1.0} | CLONES, 2.0, 1e-6),
+    ("rounds", {"n": 1000, "eps0": 2.0, "rate": 0.1} | CLONES, 1.0, 1e-6),
+    ("rate", {"n": 1000, "eps0": 2.0, "rounds": 500} | CLONES, 1.0, 1e-6),
+    ("population", {"n": 1000, "eps0": 2.0, "rounds": 500} | CLONES, 1.0, 1e-6),
     ("gamma", {"mechanism": "rr", "k": 4, "n": 10_000, "rounds": 10}, 1.0, 1e-6),
 ]
 
@@ -147,6 +148,25 @@ def test_both_sides_of_the_answer(parameter, plan, epsilon, delta):
     else:
         assert abs(found.unmet - found.value) <= 1e-4 * found.value
     assert (found.unmet > found.value) is (found.end == "largest")
+
+
+@pytest.mark.parametrize(
+    ("parameter", "plan"),
+    [
+        ("n", {"eps0": 1.5, "rounds": 40}),
+        ("rounds", {"n": 1000, "eps0": 2.0, "rate": 0.1}),
+        ("rate", {"n": 1000, "eps0": 2.0, "rounds": 500}),
+    ],
+)
+def test_the_default_analysis_proves_no_better_value(parameter, plan):
+    """Lower ends are an attack's and may lie below the target; the neighbour is not proven to meet it all the same."""
+    found = solve(parameter, plan, epsilon=1.0, delta=1e-6)
+    assert found.achieved == found.accountant().epsilon_bounds(1e-6)
+    assert found.achieved.upper <= 1.0 < found.unmet_epsilon.upper
+    assert found.tight is bool(found.unmet_epsilon.lower > 1.0)
+    # Not for want of digits: an accountant five times tighter gives the same to that accuracy.
+    beside = solve(parameter, plan, epsilon=1.0, delta=1.0, bounds=(found.unmet, found.unmet))
+    assert spent(beside.ledger, 1e-6).upper == pytest.approx(found.unmet_epsilon.upper, rel=3e-4)
 
 
 @pytest.mark.parametrize("epsilon", [0.3, 0.5, 1.0])
@@ -223,7 +243,9 @@ def test_a_function_of_many_mechanisms():
     """Twelve different cohorts: one budget for all of them, checked from both sides."""
 
     def ledger(eps0):
-        return [(Subsampled(ShuffledLDP(eps0, 800 + 50 * i), rate=0.02), 5) for i in range(12)]
+        return [
+            (Subsampled(ShuffledLDP(eps0, 800 + 50 * i, **CLONES), rate=0.02), 5) for i in range(12)
+        ]
 
     found = solve("eps0", ledger, epsilon=0.5, delta=1e-6)
     assert found.ledger == tuple(ledger(found.value))
@@ -235,7 +257,7 @@ def test_a_function_of_another_parameter():
     """Share of rounds with a weak randomizer, a parameter the solver has never heard of."""
 
     def ledger(weak):
-        return [(ShuffledLDP(2.0, 2000), 40), (ShuffledLDP(0.5, 2000), weak)]
+        return [(ShuffledLDP(2.0, 2000, **CLONES), 40), (ShuffledLDP(0.5, 2000, **CLONES), weak)]
 
     found = solve(
         "weak", ledger, epsilon=3.0, delta=1e-6, bounds=(1, 10**6), increasing=True, whole=True
@@ -258,7 +280,7 @@ def test_bad_arguments():
         (("rounds", plan | {"eps0": True}, 1.0, 1e-6), TypeError, "eps0"),
         (("rate", plan | {"rounds": 0}, 1.0, 1e-6), FieldError, "rounds: must be at least 1"),
         (("rate", plan | {"population": 10**4}, 1.0, 1e-6), FieldError, "at most one of"),
-        (("sigma", lambda value: [], 1.0, 1e-6), ValueError, "give increasing and bounds"),
+        (("spread", lambda value: [], 1.0, 1e-6), ValueError, "give increasing and bounds"),
         (("eps0", lambda value: [(value, 1)], 1.0, 1e-6), TypeError, "mechanism"),
     ):
         parameter, given, epsilon, delta = arguments
@@ -389,7 +411,7 @@ def test_an_infeasible_function_gets_no_advice():
     """Of a callable, nobody knows what else could change."""
 
     def ledger(eps0):
-        return [(ShuffledLDP(eps0=eps0, n=10), 1)]
+        return [(ShuffledLDP(eps0=eps0, n=10, **CLONES), 1)]
 
     with pytest.raises(InfeasibleError) as raised:
         solve("eps0", ledger, epsilon=0.0, delta=1e-15)
@@ -399,7 +421,7 @@ def test_an_infeasible_function_gets_no_advice():
 
 def test_advice_on_a_population_leaves_its_cohort_alone():
     """Another n would not go with the largest population: it used to be an error of another field."""
-    plan = {"n": 1000, "eps0": 3}
+    plan = {"n": 1000, "eps0": 3} | CLONES
     with pytest.raises(InfeasibleError, match=r"in the way: eps0=3 \(with eps0=1e-09") as raised:
         solve("population", plan, epsilon=0, delta=1e-15)
     assert "n=1000" not in str(raised.value)

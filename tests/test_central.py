@@ -80,7 +80,10 @@ def test_laplace_rounds_by_quadrature(rounds: int) -> None:
 
 def test_a_local_and_central_pipeline() -> None:
     """Rounds of both kinds in one ledger cost more than either, and no more than their basic sum."""
-    local, central = ShuffledLDP(eps0=2.0, n=10_000), Gaussian(sigma=20.0)
+    local, central = (
+        ShuffledLDP(eps0=2.0, n=10_000, analysis="stronger-clones"),
+        Gaussian(sigma=20.0),
+    )
     both = Accountant().compose(local, 20).compose(central, 50).get_epsilon(1e-6)
     one = Accountant().compose(local, 20).get_epsilon(5e-7)
     other = Accountant().compose(central, 50).get_epsilon(5e-7)
@@ -90,7 +93,9 @@ def test_a_local_and_central_pipeline() -> None:
 @pytest.mark.parametrize("rate", [0.01, 0.5, 1.0])
 def test_subsampled_gaussian_single_round(rate: float) -> None:
     """One round on a cohort: q H at 1 + (e^eps - 1)/q, exactly."""
-    accountant = Accountant().compose(Subsampled(Gaussian(sigma=0.8), rate=rate))
+    accountant = Accountant().compose(
+        Subsampled(Gaussian(sigma=0.8), rate=rate, analysis="general")
+    )
     for eps in (0.0, 0.2, 1.0):
         inner = math.log1p(math.expm1(eps) / rate)
         truth = rate * float(gaussian_delta(1.25, inner))
@@ -122,7 +127,11 @@ def test_renyi_divergences_are_the_closed_forms() -> None:
         ),
         (lambda: Laplace("1"), TypeError, r"scale must be a real number.*'1'"),
         (lambda: Laplace(1e-4), ValueError, r"scale must be between"),
-        (lambda: Subsampled(Gaussian(1.0), population=10), ValueError, r"population needs"),
+        (
+            lambda: Subsampled(Gaussian(1.0), population=10, analysis="general"),
+            ValueError,
+            r"population needs",
+        ),
     ],
 )
 def test_bad_input_is_named(make: object, error: type[Exception], message: str) -> None:

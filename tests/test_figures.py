@@ -15,6 +15,7 @@ SCRIPTS = sorted(path.stem for path in FIGURES.glob("*.py"))
 SAID = {
     "attack_gap": "k-RR, n = 10000: analysis over attack from 1.000",
     "blanket_laplace": "stronger clones is 1.203",
+    "gap_to_truth": "telemetry at 1e-5: 0.8299 to 0.8300",
     "koskela_figure1": "1.923059e-21",
     "koskela_figure2": "12.85",
     "koskela_figure3": "published 3.1996, ours [2.8382",
@@ -24,11 +25,18 @@ SAID = {
 }
 
 
+#: Seconds each; their numbers are asserted by other tests too.
+SLOW = {"blanket_laplace", "koskela_figure3", "protocol_real_sum", "tiny_delta_curve"}
+
+
 def test_there_are_figures() -> None:
-    assert {"balle_figure3", "epsilon_over_rounds", *SAID} <= set(SCRIPTS)
+    assert {"balle_figure3", "epsilon_over_rounds", *SAID, *SLOW} <= set(SCRIPTS)
 
 
-@pytest.mark.parametrize("name", SCRIPTS)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[pytest.mark.slow] if name in SLOW else []) for name in SCRIPTS],
+)
 def test_quick_version(
     name: str,
     tmp_path: Path,
@@ -46,7 +54,7 @@ def test_quick_version(
     assert picture.read_bytes().startswith(b"\x89PNG") and picture.stat().st_size > 10_000
     with (tmp_path / f"{name}.csv").open(newline="") as handle:
         rows = list(csv.reader(handle))
-    assert len(rows) > 4
+    assert len(rows) > 2
     assert all(len(row) == len(rows[0]) and all(row) for row in rows)
     assert sorted(path.name for path in tmp_path.iterdir()) == [f"{name}.csv", f"{name}.png"]
 

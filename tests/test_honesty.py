@@ -1,6 +1,7 @@
 """Honesty: every bracket of the accountant contains the truth; and, apart from that, it is tight.
 
-The truth comes from oracles.py: 60-digit arithmetic on atoms, no lattice, for few users; float64
+The truth comes from oracles.py: 60-digit arithmetic on atoms, no lattice, for few users (stored in
+data/exact_deltas.json, which `python tests/test_honesty.py` writes and a slow test computes again); float64
 sums over all atoms (good to 1e-9) for many. Honesty (upper >= truth >= lower) and tightness are
 different tests; a bracket that is merely wide fails the second only. NOT_TIGHT lists the cases that
 may miss rtol, and is meant to be empty. `test_the_checks_would_notice` shows that a bound that is
@@ -9,10 +10,12 @@ off by 1e-3 would be caught.
 
 from __future__ import annotations
 
+import json
 import math
 import warnings
 from collections.abc import Callable
 from functools import cache
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -29,7 +32,7 @@ from pld_shuffle import (
     Side,
     Subsampled,
 )
-from pld_shuffle.composition import AccuracyWarning
+from pld_shuffle.composition.attempts import AccuracyWarning
 
 RTOL = 1e-3
 TIGHT_ABOVE = 1e-100  # rtol is promised where the upper bound is at least this
@@ -79,7 +82,8 @@ FEW = (0.0, 0.05, 0.3, 0.8, 0.99)
 CASES: dict[str, Case] = {
     "ldp n=1": Case([(ldp(1, 1.25), 1)]),
     "ldp n=1, 10 rounds": Case([(ldp(1, 1.25), 10)]),
-    "ldp n=1, 300 rounds": Case([(ldp(1, 0.125), 300)], DENSE),
+    "ldp n=1, 300 rounds": Case([(ldp(1, 0.125), 300)], DENSE[::5]),
+    "ldp n=1, 300 rounds, dense": Case([(ldp(1, 0.125), 300)], DENSE),
     "clones n=1, 7 rounds": Case([(ldp(1, 2.0, "clones"), 7)]),
     "ldp n=2": Case([(ldp(2, 3.0), 1)]),
     "ldp n=2, 300 rounds": Case([(ldp(2, 0.5), 300)]),
@@ -103,7 +107,8 @@ CASES: dict[str, Case] = {
         [(ShuffledRandomizer(5, p=54.598150033144236, q=1.9640275800758171, tv=1.0), 2)], FEW
     ),
     "subsampled reduction n=3, 3 rounds": Case(
-        [(Subsampled(ShuffledRandomizer(3, eps0=2.0, tv=0.5), rate=0.25), 3)], FEW
+        [(Subsampled(ShuffledRandomizer(3, eps0=2.0, tv=0.5), rate=0.25, analysis="general"), 3)],
+        FEW,
     ),
     "weak n=1, 6 rounds": Case([(rr(1, 4, 0.25, "weak"), 6)]),
     "weak n=2, 5 rounds": Case([(rr(2, 3, 0.5, "weak"), 5)]),
@@ -122,27 +127,36 @@ CASES: dict[str, Case] = {
     "conditional n=1": Case([(rr(1, 4, 0.25, "strong-conditional"), 1)], INFINITE),
     "conditional n=5, 3 rounds": Case([(rr(5, 2, 0.5, "strong-conditional"), 3)], INFINITE),
     "conditional n=20": Case([(rr(20, 2, 0.9375, "strong-conditional"), 1)], INFINITE),
-    "subsampled ldp n=1, 100 rounds": Case([(Subsampled(ldp(1, 1.0), rate=0.125), 100)]),
-    "subsampled ldp n=2, 30 rounds": Case([(Subsampled(ldp(2, 2.0), population=16), 30)]),
-    "subsampled clones n=5, 6 rounds": Case(
-        [(Subsampled(ldp(5, 1.0, "clones"), population=40), 6)], FEW
+    "subsampled ldp n=1, 100 rounds": Case(
+        [(Subsampled(ldp(1, 1.0), rate=0.125, analysis="general"), 100)]
     ),
-    "subsampled ldp n=20, 2 rounds": Case([(Subsampled(ldp(20, 3.0), population=2000), 2)], FEW),
-    "subsampled weak n=3, 4 rounds": Case([(Subsampled(rr(3, 3, 0.5, "weak"), rate=0.25), 4)]),
+    "subsampled ldp n=2, 30 rounds": Case(
+        [(Subsampled(ldp(2, 2.0), population=16, analysis="general"), 30)]
+    ),
+    "subsampled clones n=5, 6 rounds": Case(
+        [(Subsampled(ldp(5, 1.0, "clones"), population=40, analysis="general"), 6)], FEW
+    ),
+    "subsampled ldp n=20, 2 rounds": Case(
+        [(Subsampled(ldp(20, 3.0), population=2000, analysis="general"), 2)], FEW
+    ),
+    "subsampled weak n=3, 4 rounds": Case(
+        [(Subsampled(rr(3, 3, 0.5, "weak"), rate=0.25, analysis="general"), 4)]
+    ),
     "subsampled strong n=5, 3 rounds": Case(
-        [(Subsampled(rr(5, 3, 0.5, "strong"), population=80), 3)], INFINITE
+        [(Subsampled(rr(5, 3, 0.5, "strong"), population=80, analysis="general"), 3)], INFINITE
     ),
     "subsampled conditional n=3, 4 rounds": Case(
-        [(Subsampled(rr(3, 3, 0.75, "strong-conditional"), rate=0.5), 4)], INFINITE
+        [(Subsampled(rr(3, 3, 0.75, "strong-conditional"), rate=0.5, analysis="general"), 4)],
+        INFINITE,
     ),
-    "everybody sampled": Case([(Subsampled(ldp(3, 1.0), population=3), 10)]),
+    "everybody sampled": Case([(Subsampled(ldp(3, 1.0), population=3, analysis="general"), 10)]),
     "mix of cohorts": Case([(ldp(2, 1.0), 3), (ldp(3, 0.5), 4), (ldp(5, 1.5), 2)]),
     "mix of analyses": Case([(ldp(3, 1.0), 5), (ldp(3, 1.0, "clones"), 5)]),
     "mix of mechanisms": Case(
         [
             (rr(2, 3, 0.5, "weak"), 2),
             (ldp(2, 3.0), 3),
-            (Subsampled(ldp(2, 2.0), population=16), 3),
+            (Subsampled(ldp(2, 2.0), population=16, analysis="general"), 3),
         ],
         FEW,
     ),
@@ -153,15 +167,84 @@ CASES: dict[str, Case] = {
 }
 
 
-@cache
-def truth_of(name: str) -> tuple[tuple[float, ...], tuple[mpf, ...]]:
-    """The epsilons of a case and the exact deltas."""
-    case = CASES[name]
-    composition = o.Composition([(exact_atoms(m), count) for m, count in case.rounds])
+SLOW = {"ldp n=1, 300 rounds, dense"}
+EACH = [pytest.param(name, marks=[pytest.mark.slow] if name in SLOW else []) for name in CASES]
+
+
+class Truth(NamedTuple):
+    """The largest loss of a case, the epsilons asked for and the exact deltas."""
+
+    largest_loss: mpf
+    epsilons: tuple[float, ...]
+    deltas: tuple[mpf, ...]
+
+
+def exact_composition(rounds: list[tuple[Mechanism, int]]) -> o.Composition:
+    return o.Composition([(exact_atoms(m), count) for m, count in rounds])
+
+
+def epsilons_of(name: str, largest_loss: mpf) -> tuple[float, ...]:
+    scale = 1.0 if largest_loss == o.mp.inf else float(largest_loss)
+    return tuple(share * scale for share in CASES[name].shares)
+
+
+def computed_truth(name: str) -> Truth:
+    """From the oracle: seconds for many rounds."""
+    composition = exact_composition(CASES[name].rounds)
     most = composition.largest_loss()
-    scale = 1.0 if most == o.mp.inf else float(most)
-    epsilons = tuple(share * scale for share in case.shares)
-    return epsilons, tuple(composition.delta(epsilon) for epsilon in epsilons)
+    epsilons = epsilons_of(name, most)
+    return Truth(most, epsilons, tuple(composition.delta(epsilon) for epsilon in epsilons))
+
+
+DATA = Path(__file__).resolve().parent / "data" / "exact_deltas.json"
+STORED: dict[str, dict[str, object]] = json.loads(DATA.read_text("utf-8")) if DATA.exists() else {}
+STORED_DIGITS = 40
+
+
+@cache
+def truth_of(name: str) -> Truth:
+    """The stored truth of a case."""
+    largest, deltas = STORED[name]["largest_loss"], STORED[name]["deltas"]
+    assert isinstance(deltas, list)
+    return Truth(mpf(largest), epsilons_of(name, mpf(largest)), tuple(map(mpf, deltas)))
+
+
+def store() -> None:
+    """Write the truths of all cases."""
+    stored = {}
+    for name in CASES:
+        truth = computed_truth(name)
+        digits = [o.mpmath.nstr(delta, STORED_DIGITS) for delta in truth.deltas]
+        stored[name] = {
+            "largest_loss": o.mpmath.nstr(truth.largest_loss, STORED_DIGITS),
+            "deltas": digits,
+        }
+    DATA.write_text(json.dumps(stored, indent=1) + "\n", encoding="utf-8")
+
+
+def test_truths_are_stored() -> None:
+    """One for each case, and one delta for each epsilon."""
+    assert list(STORED) == list(CASES)
+    for name in CASES:
+        assert len(truth_of(name).deltas) == len(CASES[name].shares)
+
+
+QUICK = ("ldp n=5", "clones n=1, 7 rounds", "strong n=2, 4 rounds", "weak n=3, 4 rounds")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in CASES],
+)
+def test_stored_truths_are_computed_again(name: str) -> None:
+    stored, computed = truth_of(name), computed_truth(name)
+    assert stored.epsilons == computed.epsilons
+    for ours, theirs in zip(
+        (stored.largest_loss, *stored.deltas),
+        (computed.largest_loss, *computed.deltas),
+        strict=True,
+    ):
+        assert ours == theirs or abs(ours - theirs) <= mpf(10) ** -37 * abs(theirs)
 
 
 def compose(rounds: list[tuple[Mechanism, int]], rtol: float) -> Accountant:
@@ -176,7 +259,7 @@ def answer_of(name: str, rtol: float = RTOL) -> tuple[Bounds, ...]:
     """The library's brackets at the same epsilons."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", AccuracyWarning)  # wide is not dishonest
-        bounds = compose(CASES[name].rounds, rtol).delta_bounds(np.array(truth_of(name)[0]))
+        bounds = compose(CASES[name].rounds, rtol).delta_bounds(np.array(truth_of(name).epsilons))
     return tuple(Bounds(*pair) for pair in zip(bounds.lower, bounds.upper, strict=True))
 
 
@@ -194,25 +277,25 @@ def complaint(bounds: Bounds, truth: mpf, slack: mpf = INPUT_ROUNDING) -> str:
     return ""
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", EACH)
 def test_bounds_contain_the_truth(name: str) -> None:
-    for epsilon, truth, bounds in zip(*truth_of(name), answer_of(name), strict=True):
+    _, epsilons, truths = truth_of(name)
+    for epsilon, truth, bounds in zip(epsilons, truths, answer_of(name), strict=True):
         assert not complaint(bounds, truth), (name, epsilon, complaint(bounds, truth))
 
 
-@pytest.mark.parametrize("name", [name for name in CASES if name not in NOT_TIGHT])
+@pytest.mark.parametrize("name", [case for case in EACH if case.values[0] not in NOT_TIGHT])
 def test_bounds_are_tight(name: str) -> None:
-    epsilons, _ = truth_of(name)
-    for epsilon, bounds in zip(epsilons, answer_of(name), strict=True):
+    for epsilon, bounds in zip(truth_of(name).epsilons, answer_of(name), strict=True):
         if bounds.upper >= TIGHT_ABOVE:
             width = bounds.upper / bounds.lower - 1.0 if bounds.lower > 0.0 else math.inf
             assert width <= RTOL, (name, epsilon, bounds, width)
 
 
 def test_cases_reach_tiny_deltas() -> None:
-    smallest = min(delta for name in CASES for delta in truth_of(name)[1] if delta > 0)
+    smallest = min(delta for name in CASES for delta in truth_of(name).deltas if delta > 0)
     assert smallest < mpf(10) ** -80
-    decades = {int(o.mp.log10(d)) // 10 for name in CASES for d in truth_of(name)[1] if d > 0}
+    decades = {int(o.mp.log10(d)) // 10 for name in CASES for d in truth_of(name).deltas if d > 0}
     assert decades >= set(range(-9, 0))
 
 
@@ -230,7 +313,7 @@ SHARP = [
 @pytest.mark.parametrize("name", SHARP)
 def test_the_checks_would_notice(name: str) -> None:
     """At rtol = 2e-4: honest as they stand, and a bound moved by 1e-3 past the truth is caught."""
-    for truth, bounds in zip(truth_of(name)[1], answer_of(name, 2e-4), strict=True):
+    for truth, bounds in zip(truth_of(name).deltas, answer_of(name, 2e-4), strict=True):
         assert not complaint(bounds, truth)
         if not TIGHT_ABOVE < truth < 0.98:
             continue
@@ -240,7 +323,7 @@ def test_the_checks_would_notice(name: str) -> None:
 
 @pytest.mark.parametrize("wrong", [ldp(4, 1.0), ldp(2, 1.0), ldp(3, 1.001), ldp(3, 0.999)])
 def test_the_checks_would_notice_a_wrong_mechanism(wrong: ShuffledLDP) -> None:
-    epsilons, truths = truth_of("ldp n=3, 40 rounds")
+    _, epsilons, truths = truth_of("ldp n=3, 40 rounds")
     bounds = compose([(wrong, 40)], RTOL).delta_bounds(epsilons[3])
     assert complaint(bounds, truths[3])
 
@@ -259,7 +342,9 @@ def random_mechanism(rng: np.random.Generator) -> Mechanism:
         adversary = str(rng.choice(["strong", "weak", "strong-conditional"]))
         mechanism = rr(n, int(rng.choice([2, 3, 4, 10, 1000])), gamma, adversary)
     if rng.random() < 0.3:
-        return Subsampled(mechanism, rate=float(rng.choice([1.0, 0.5, 0.1, 1e-3, 1e-6])))
+        return Subsampled(
+            mechanism, rate=float(rng.choice([1.0, 0.5, 0.1, 1e-3, 1e-6])), analysis="general"
+        )
     return mechanism
 
 
@@ -272,7 +357,7 @@ def test_random_ledgers(seed: int) -> None:
         mechanism = random_mechanism(rng)
         cohort = mechanism.mechanism if isinstance(mechanism, Subsampled) else mechanism
         rounds.append((mechanism, int(rng.integers(1, 5)) if cohort.n <= 3 else 1))
-    exact = o.Composition([(exact_atoms(m), count) for m, count in rounds])
+    exact = exact_composition(rounds)
     most = min(float(exact.largest_loss()), 5.0 * len(rounds))
     accountant = compose(rounds, RTOL)
     for share in (0.0, rng.uniform(0.0, 0.3), rng.uniform(0.3, 0.95)):
@@ -290,7 +375,7 @@ def test_nothing_is_left_at_the_largest_loss(name: str) -> None:
     """delta(eps) = 0 exactly from the sum of the largest losses on, and epsilon(0) is that sum."""
     rounds = CASES[name].rounds
     accountant = compose(rounds, RTOL)
-    exact = o.Composition([(exact_atoms(m), count) for m, count in rounds]).largest_loss()
+    exact = truth_of(name).largest_loss
     most = math.fsum(count * mechanism.max_loss for mechanism, count in rounds)
     if exact == o.mp.inf:
         at_zero = accountant.epsilon_bounds(0.0)
@@ -316,7 +401,7 @@ def test_a_hair_below_the_largest_loss(name: str) -> None:
     """At eps = (1 - 1e-6) L_max one atom is left, and 1 - e^{eps - L} has lost six digits: the
     bracket is honest (an error of 1e-15 in e^eps0 moves delta by 1e-9), and tight or says so."""
     rounds = CASES[name].rounds
-    exact = o.Composition([(exact_atoms(m), count) for m, count in rounds])
+    exact = exact_composition(rounds)
     epsilon = (1.0 - 1e-6) * float(exact.largest_loss())
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", AccuracyWarning)
@@ -340,7 +425,7 @@ def test_a_hair_below_the_largest_loss(name: str) -> None:
 )
 def test_epsilon_bounds_contain_the_truth(name: str, deltas: tuple[float, ...]) -> None:
     rounds = CASES[name].rounds
-    exact = o.Composition([(exact_atoms(m), count) for m, count in rounds])
+    exact = exact_composition(rounds)
     accountant = compose(rounds, RTOL)
     for delta in deltas:
         if exact.delta(1e5) > delta:  # the mass at infinity
@@ -363,20 +448,24 @@ PIECES: list[Mechanism] = [
     rr(5, 4, 0.25, "weak"),
     rr(5, 4, 0.25, "strong"),
     rr(5, 4, 0.25, "strong-conditional"),
-    Subsampled(ldp(5, 2.0), population=50),
-    Subsampled(rr(5, 4, 0.25, "strong"), rate=0.125),
+    Subsampled(ldp(5, 2.0), population=50, analysis="general"),
+    Subsampled(rr(5, 4, 0.25, "strong"), rate=0.125, analysis="general"),
 ]
+
+
+@cache
+def piece_composition(mechanism: Mechanism, rounds: int) -> o.Composition:
+    return exact_composition([(mechanism, rounds)])
 
 
 @pytest.mark.parametrize("mechanism", PIECES, ids=repr)
 @pytest.mark.parametrize("step", [0.001, 0.01, 0.1])
 def test_a_pld_keeps_to_its_side(mechanism: Mechanism, step: float) -> None:
     """Either side of one round, and of three, on coarse and on fine lattices."""
-    atoms = exact_atoms(mechanism)
     upper = mechanism.pld(step=step, side=Side.UPPER)
     lower = mechanism.pld(step=step, side=Side.LOWER)
     for rounds in (1, 3):
-        exact = o.Composition([(atoms, rounds)])
+        exact = piece_composition(mechanism, rounds)
         above = upper if rounds == 1 else upper.self_compose(rounds)
         below = lower if rounds == 1 else lower.self_compose(rounds)
         for epsilon in (0.0, 0.05, 0.3, 1.0, 2.5):
@@ -399,11 +488,11 @@ FLOAT_CASES: dict[str, tuple[Mechanism, Callable[[], o.FloatPair]]] = {
     ),
     "weak": (rr(200, 4, 0.25, "weak"), lambda: o.weak_float(200, 4, 0.25)),
     "subsampled clones": (
-        Subsampled(ldp(1_000, 3.0, "clones"), population=100_000),
+        Subsampled(ldp(1_000, 3.0, "clones"), population=100_000, analysis="general"),
         lambda: o.subsampled_float(o.clones_float(1_000, 3.0), 0.01),
     ),
     "subsampled weak": (
-        Subsampled(rr(100, 4, 0.25, "weak"), rate=0.125),
+        Subsampled(rr(100, 4, 0.25, "weak"), rate=0.125, analysis="general"),
         lambda: o.subsampled_float(o.weak_float(100, 4, 0.25), 0.125),
     ),
 }
@@ -500,3 +589,7 @@ def test_many_users_mixed_rounds() -> None:
         assert bounds.upper >= lower - 1e-12 and bounds.lower <= upper + 1e-12
         assert bounds.upper <= (1.0 + RTOL) * bounds.lower
         assert bounds.upper == pytest.approx((lower + upper) / 2.0, rel=2e-3)
+
+
+if __name__ == "__main__":
+    store()

@@ -19,15 +19,17 @@ import pytest
 from pld_shuffle import (
     Accountant,
     DiscretePair,
+    PoissonSampled,
     Shuffled,
     ShuffledLDP,
     ShuffledRR,
     Side,
     Subsampled,
 )
-from pld_shuffle.central import Gaussian, Laplace
-from pld_shuffle.interop.imported import ImportedPair, WorseOrder
-from pld_shuffle.poisson import PoissonGaussian
+from pld_shuffle.mechanisms import ZeroOut
+from pld_shuffle.mechanisms.central import Gaussian, Laplace
+from pld_shuffle.mechanisms.imported import ImportedPair, WorseOrder
+from pld_shuffle.mechanisms.poisson_gaussian import PoissonGaussian
 from pld_shuffle.randomizers import KRandomizedResponse
 from pld_shuffle.risk import AttackRisk
 
@@ -35,7 +37,7 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     pytest.importorskip("dp_accounting")
     from dp_accounting import dp_event, mechanism_calibration, privacy_accountant
-    from dp_accounting.pld import common, pld_pmf
+    from dp_accounting.pld import common, pld_pmf, pld_privacy_accountant
     from dp_accounting.pld import privacy_loss_distribution as peer
 
     from pld_shuffle.interop import dp_accounting as bridge
@@ -50,9 +52,11 @@ with warnings.catch_warnings():
 Relation = privacy_accountant.NeighboringRelation
 REPLACE = Relation.REPLACE_ONE
 ROOT = Path(__file__).parent.parent
-BLOCKS = re.findall(
-    r"```python\n(.*?)```", (ROOT / "docs" / "interop.md").read_text("utf-8"), re.DOTALL
-)
+BLOCKS = [
+    block
+    for block in re.findall(r"```python\n(.*?)```", (ROOT / "docs/interop.md").read_text("utf-8"), re.DOTALL)
+    if "interop.dp_accounting" in block
+]  # fmt: skip
 SMALL = ShuffledLDP(2.0, 300)
 
 
@@ -445,6 +449,10 @@ def test_fixed_cohorts_are_subsampled_mechanisms() -> None:
         (sampled(3000, 300, ShuffledLDPEvent(2.0, 300)), Subsampled(SMALL, population=3000)),
         (sampled(1000, 20, dp_event.GaussianDpEvent(2.0)), Subsampled(Gaussian(2.0, 2.0), rate=0.02)),
         (dp_event.PoissonSampledDpEvent(0.1, dp_event.GaussianDpEvent(1.0)), PoissonGaussian(1.0, 0.1)),
+        (
+            dp_event.PoissonSampledDpEvent(0.1, ShuffledLDPEvent(1.0, 100)),
+            PoissonSampled(ShuffledLDP(1.0, 100), 0.1),
+        ),
         (MechanismEvent(SMALL), SMALL),
     ):  # fmt: skip
         found = ShufflePrivacyAccountant().compose(event, 7)
@@ -496,8 +504,14 @@ def test_non_private_events() -> None:
         (dp_event.UnsupportedDpEvent(), "UnsupportedDpEvent"),
         (dp_event.ZCDpEvent(0.1), "REPLACE_ONE"),
         (dp_event.GaussianDpEvent(-1.0), "sigma"),
-        (dp_event.PoissonSampledDpEvent(0.1, dp_event.LaplaceDpEvent(1.0)), "GaussianDpEvent only"),
-        (dp_event.PoissonSampledDpEvent(0.1, ShuffledLDPEvent(1.0, 10)), "fixed size"),
+        (dp_event.PoissonSampledDpEvent(0.1, dp_event.LaplaceDpEvent(1.0)), "GaussianDpEvent and shuffle events only"),
+        (
+            dp_event.PoissonSampledDpEvent(
+                0.1, dp_event.SampledWithoutReplacementDpEvent(20, 10, ShuffledLDPEvent(1.0, 10))
+            ),
+            "shuffle events only",
+        ),
+        (dp_event.PoissonSampledDpEvent(0.1, MechanismEvent(Laplace(2.0))), "shuffle events only"),
         (dp_event.PoissonSampledDpEvent(1.5, dp_event.GaussianDpEvent(1.0)), "sampling_probability"),
         (dp_event.SampledWithoutReplacementDpEvent(100, 20, ShuffledLDPEvent(1.0, 10)), "n=10"),
         (dp_event.SampledWithoutReplacementDpEvent(10, 20, ShuffledLDPEvent(1.0, 20)), "sample_size"),
@@ -516,10 +530,30 @@ def test_unsupported_events_say_why_and_change_nothing(event: Any, reason: str) 
 
 def test_other_neighbouring_relations_are_refused() -> None:
     """Shuffle pairs are for replacement."""
-    for relation in (Relation.ADD_OR_REMOVE_ONE, Relation.REPLACE_SPECIAL):
-        with pytest.raises(ValueError, match="REPLACE_ONE"):
-            ShufflePrivacyAccountant(relation)
+    with pytest.raises(ValueError, match="REPLACE_ONE"):
+        ShufflePrivacyAccountant(Relation.ADD_OR_REMOVE_ONE)
     assert ShufflePrivacyAccountant().neighboring_relation is REPLACE
+
+
+def test_zero_out_is_the_special_record() -> None:
+    """Central events against dp_accounting's own answers for REPLACE_SPECIAL; shuffled ones by `ZeroOut`."""
+    for event in (
+        dp_event.GaussianDpEvent(3.0),
+        dp_event.LaplaceDpEvent(2.0),
+        dp_event.PoissonSampledDpEvent(0.1, dp_event.GaussianDpEvent(1.5)),
+    ):
+        ours = ShufflePrivacyAccountant(Relation.REPLACE_SPECIAL).compose(event)
+        theirs = pld_privacy_accountant.PLDAccountant(Relation.REPLACE_SPECIAL).compose(event)
+        assert ours.get_epsilon(1e-5) == pytest.approx(theirs.get_epsilon(1e-5), rel=1e-3)
+        ours.compose(MechanismEvent(ZeroOut(SMALL)))
+        ours.compose(ShuffledLDPEvent(1.0, 1000), 2)
+        assert ours.get_epsilon(1e-5) > theirs.get_epsilon(1e-5)
+    accountant = ShufflePrivacyAccountant(Relation.REPLACE_SPECIAL)
+    refused = dp_event.SampledWithoutReplacementDpEvent(100, 10, dp_event.GaussianDpEvent(2.0))
+    with pytest.raises(privacy_accountant.UnsupportedEventError, match="zero-out"):
+        accountant.compose(refused)
+    with pytest.raises(privacy_accountant.UnsupportedEventError, match="relation"):
+        ShufflePrivacyAccountant().compose(MechanismEvent(ZeroOut(SMALL)))
 
 
 def test_events_are_values_and_survive_named_tuples() -> None:
@@ -605,20 +639,23 @@ def test_shuffled_rounds_and_subsampled_steps_in_either_accountant() -> None:
     grid, rounds, steps, delta = 1e-3, 10, 50, 1e-6
     step = dp_event.PoissonSampledDpEvent(0.05, dp_event.GaussianDpEvent(1.0))
     theirs = replaced_gaussian(1.0, 0.05, value_discretization_interval=grid)
-    ours = ShufflePrivacyAccountant().compose(ShuffledLDPEvent(2.0, 300), rounds)
+    small = ShuffledLDP(2.0, 300, analysis="stronger-clones")  # its bracket encloses its own pair
+    ours = ShufflePrivacyAccountant().compose(MechanismEvent(small), rounds)
     bounds = ours.compose(step, steps).epsilon_bounds(delta)
     assert bounds.upper <= bounds.lower * 1.001
     peers = theirs.self_compose(steps).compose(
-        to_dp_accounting(SMALL, discretization=grid).self_compose(rounds)
+        to_dp_accounting(small, discretization=grid).self_compose(rounds)
     )
     assert bounds.lower <= peers.get_epsilon_for_delta(delta) <= bounds.upper * 1.001
-    both = Accountant().compose(SMALL, rounds).compose(from_dp_accounting(theirs, REPLACE), steps)
+    both = Accountant().compose(small, rounds).compose(from_dp_accounting(theirs, REPLACE), steps)
     assert bounds.lower <= both.get_epsilon(delta) <= bounds.upper * 1.001
 
 
 @pytest.mark.parametrize("block", BLOCKS, ids=[str(i) for i in range(len(BLOCKS))])
 def test_docs_blocks_run(block: str) -> None:
     """The code of docs/interop.md, with the numbers it quotes."""
+    if "riskcal" in block:
+        pytest.importorskip("riskcal", reason="needs riskcal: pip install riskcal")
     exec(block, {})
 
 

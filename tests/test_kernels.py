@@ -8,8 +8,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from pld_shuffle import kernels
-from pld_shuffle.tails import chernoff_window, hoeffding_window
+from pld_shuffle.numerics import kernels
+from pld_shuffle.numerics.binomial import chernoff_window, hoeffding_window
+from pld_shuffle.pairs import coin_kernels
 
 
 def plain(kernel):  # type: ignore[no-untyped-def]
@@ -20,7 +21,7 @@ def plain(kernel):  # type: ignore[no-untyped-def]
 @pytest.mark.parametrize("m", [2, 4, 30, 62, 64, 66, 100, 1000, 4096])
 def test_central_coin_mass(m: int) -> None:
     exact = Fraction(math.comb(m, m // 2), 2**m)
-    for kernel in (kernels.central_coin_mass, plain(kernels.central_coin_mass)):
+    for kernel in (coin_kernels.central_coin_mass, plain(coin_kernels.central_coin_mass)):
         assert abs(Fraction(kernel(m)) / exact - 1) < 2e-15
 
 
@@ -62,10 +63,10 @@ def test_cells_compiled_and_plain_agree_with_enumeration(rate: float) -> None:
     step = 0.01
     edges = 2 * rate / (2 * rate + np.expm1(step * np.arange(400)))
     edges[0] = 2.0
-    for kernel in (kernels.coin_cells, plain(kernels.coin_cells)):
+    for kernel in (coin_kernels.coin_cells, plain(coin_kernels.coin_cells)):
         x, y = np.zeros(399), np.zeros(399)
         centre, top_x, top_y, infinite, _ = kernel(
-            coins, bias, 1 - bias, weight, 1e9, rate, step, edges, 1 - 0.7, x, y
+            coins, bias, 1 - bias, weight, 1e9, edges, 1 - 0.7, x, y
         )
         expected_x, expected_y, expected_centre = np.zeros(399), np.zeros(399), 0.0
         expected_top = 0.0

@@ -18,7 +18,7 @@ with warnings.catch_warnings():
 @pytest.mark.parametrize(
     "mechanism,rounds",
     [
-        (ShuffledLDP(2.0, 800), 20),
+        (ShuffledLDP(2.0, 800, analysis="stronger-clones"), 20),
         (ShuffledLDP(1.0, 300, "clones"), 50),
         (ShuffledRR(4, 500, gamma=0.4, adversary="weak"), 10),
     ],

@@ -18,8 +18,8 @@ from matplotlib import pyplot  # noqa: E402
 from matplotlib.figure import Figure  # noqa: E402
 
 from pld_shuffle import Accountant, ShuffledLDP, ShuffledRR, Side  # noqa: E402
-from pld_shuffle.bracket import Bounds  # noqa: E402
-from pld_shuffle.pld import PLD  # noqa: E402
+from pld_shuffle.composition.pld import PLD  # noqa: E402
+from pld_shuffle.numerics.sides import Bounds  # noqa: E402
 from pld_shuffle.plots import (  # noqa: E402
     COLOURS,
     check_picture_path,

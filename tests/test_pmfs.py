@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from pld_shuffle import PLD, Accountant, Bounds, DiscretePair, ShuffledRR, Side, Subsampled
-from pld_shuffle.mechanism import ProfileMechanism
+from pld_shuffle.mechanisms import ProfileMechanism
 
 Pmf = list[Fraction]
 
@@ -113,7 +113,7 @@ def test_one_loss_only_is_a_loss() -> None:
 def test_a_rare_cohort_keeps_the_infinite_loss(rate: float) -> None:
     """Subsampled, one round: rate H at 1 + (e^eps - 1)/rate, also where only the infinite loss is left."""
     p, q = fractions(5, 4, 1), fractions(4, 6, 0)
-    sampled = Subsampled(DiscretePair(logs(p), logs(q)), rate=rate)
+    sampled = Subsampled(DiscretePair(logs(p), logs(q)), rate=rate, analysis="general")
     for eps in (0.0, 0.2, 0.5):
         inner = math.log1p(math.expm1(eps) / rate)
         truth = rate * max(hockey_stick(p, q, inner), hockey_stick(q, p, inner))
@@ -153,7 +153,7 @@ def test_a_binary_pair_is_randomised_response() -> None:
     p = [-math.log1p(math.exp(-eps0)), -math.log1p(math.exp(eps0))]
     pair = DiscretePair(p, p[::-1])
     response = ShuffledRR(2, 1, eps0=eps0, adversary="weak")
-    for wrap in (lambda m: m, lambda m: Subsampled(m, rate=0.2)):
+    for wrap in (lambda m: m, lambda m: Subsampled(m, rate=0.2, analysis="general")):
         ours = Accountant().compose(wrap(pair), 7).epsilon_bounds(1e-5)
         known = Accountant().compose(wrap(response), 7).epsilon_bounds(1e-5)
         assert max(ours.lower, known.lower) <= min(ours.upper, known.upper) * (1 + 1e-9)
@@ -174,6 +174,6 @@ def test_values_and_errors() -> None:
     with pytest.raises(TypeError, match=r"symmetric"):
         DiscretePair(p, q, symmetric=1)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match=r"symmetric pair"):
-        Subsampled(DiscretePair(p, q, symmetric=False), rate=0.5)
+        Subsampled(DiscretePair(p, q, symmetric=False), rate=0.5, analysis="general")
     with pytest.raises(ValueError, match=r"population needs"):
-        Subsampled(pair, population=10)
+        Subsampled(pair, population=10, analysis="general")

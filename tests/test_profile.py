@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from pld_shuffle import Accountant, DiscretePair
-from pld_shuffle.bracket import Side
-from pld_shuffle.profile import Dots, atoms
+from pld_shuffle.mechanisms.shuffled import Blanket
+from pld_shuffle.numerics.sides import Side
+from pld_shuffle.pairs.profile import ProfilePoints, profile_atoms
 from pld_shuffle.randomizers import HadamardResponse, UnaryEncoding
-from pld_shuffle.shuffled import Blanket
 
 
 @pytest.mark.parametrize("seed", range(150))
@@ -37,11 +37,11 @@ def test_polygons_and_kinks_anywhere(seed: int) -> None:
     values = profile(growth)
     noise = float(rng.choice([0.0, 1e-12, 1e-6, 1e-3]))
     low, high = (values * (1.0 + sign * noise * rng.random(values.size)) for sign in (-1, 1))
-    known = Dots(growth, low, high, infinity=infinite * (1.0 - 1e-15))
+    known = ProfilePoints(growth, low, high, infinity=infinite * (1.0 - 1e-15))
     asked = np.sort(np.concatenate((growth, np.expm1(loss), rng.uniform(0.0, growth[-1], 100))))
     truth = profile(asked)
     for side, sign in ((Side.LOWER, 1.0), (Side.UPPER, -1.0)):
-        found = atoms(known, known, side)
+        found = profile_atoms(known, known, side)
         gains = -np.expm1(np.log1p(asked)[:, None] - found.loss)
         read = found.infinite + np.sum(found.mass * np.maximum(0.0, gains), axis=1)
         assert np.max(sign * (read - truth)) < 1e-14

@@ -105,7 +105,7 @@ def test_single_round_sharply(
 def test_analyses_and_the_attack(
     n: int, eps0: float, attack: float, stronger: str, clones: str
 ) -> None:
-    bounds = spent(ShuffledLDP(eps0=eps0, n=n), 1, delta=1e-6)
+    bounds = spent(ShuffledLDP(eps0=eps0, n=n, analysis="stronger-clones"), 1, delta=1e-6)
     agrees(bounds, stronger)
     assert bounds.lower > attack
     agrees(spent(ShuffledLDP(eps0=eps0, n=n, analysis="clones"), 1, delta=1e-6), clones)
@@ -134,7 +134,7 @@ MIDDLE = 0.1 + 0.9 * 20 / 59
     ],
 )
 def test_figure_one(rounds: int, epsilon: float, printed: str) -> None:
-    mechanism = ShuffledLDP(eps0=4.0, n=10_000)
+    mechanism = ShuffledLDP(eps0=4.0, n=10_000, analysis="stronger-clones")
     bounds = Accountant().compose(mechanism, rounds).delta_bounds(epsilon)
     narrow(bounds)
     agrees(bounds, printed)
@@ -188,16 +188,20 @@ def test_subsampled_rounds(rounds: int, clones: str, stronger: str) -> None:
     """Cohorts of 1000 of 10^5, eps0 = 3, delta = 1e-5."""
     for analysis, printed in (("clones", clones), ("stronger-clones", stronger)):
         cohort = ShuffledLDP(eps0=3.0, n=1_000, analysis=analysis)
-        bounds = spent(Subsampled(cohort, population=100_000), rounds, delta=1e-5)
+        bounds = spent(
+            Subsampled(cohort, population=100_000, analysis="general"), rounds, delta=1e-5
+        )
         agrees(bounds, printed)
         if analysis == "clones" and rounds == 10_000:
             assert bounds.lower > 1.08  # with one half of the pair only it would be 0.986
 
 
 def test_rate_and_population_are_the_same() -> None:
-    cohort = ShuffledLDP(eps0=3.0, n=1_000)
-    by_rate = spent(Subsampled(cohort, rate=0.01), 100, delta=1e-5)
-    by_population = spent(Subsampled(cohort, population=100_000), 100, delta=1e-5)
+    cohort = ShuffledLDP(eps0=3.0, n=1_000, analysis="stronger-clones")
+    by_rate = spent(Subsampled(cohort, rate=0.01, analysis="general"), 100, delta=1e-5)
+    by_population = spent(
+        Subsampled(cohort, population=100_000, analysis="general"), 100, delta=1e-5
+    )
     assert by_rate == by_population
 
 
@@ -207,12 +211,18 @@ def test_rate_and_population_are_the_same() -> None:
 def test_largest_losses() -> None:
     """eps0 for clones and the weak adversary, infinite for the strong one, log(1 + q(e^eps0 - 1))
     on a cohort."""
-    assert ShuffledLDP(eps0=4.0, n=10_000).max_loss == pytest.approx(4.0, rel=1e-14)
+    assert ShuffledLDP(eps0=4.0, n=10_000, analysis="stronger-clones").max_loss == pytest.approx(
+        4.0, rel=1e-14
+    )
     weak = ShuffledRR(k=4, n=1_000, eps0=2.0, adversary="weak")
     assert weak.max_loss == pytest.approx(2.0, rel=1e-12)
     assert ShuffledRR(k=4, n=1_000, gamma=0.25).max_loss == math.inf
-    cohort = Subsampled(ShuffledLDP(eps0=4.0, n=10_000), rate=0.01)
+    cohort = Subsampled(
+        ShuffledLDP(eps0=4.0, n=10_000, analysis="stronger-clones"), rate=0.01, analysis="general"
+    )
     assert cohort.max_loss == pytest.approx(math.log1p(0.01 * math.expm1(4.0)), rel=1e-12)
-    accountant = Accountant().compose(ShuffledLDP(eps0=4.0, n=10_000), 10)
+    accountant = Accountant().compose(
+        ShuffledLDP(eps0=4.0, n=10_000, analysis="stronger-clones"), 10
+    )
     assert accountant.delta_bounds(40.0) == Bounds(0.0, 0.0)
     assert accountant.get_epsilon(0.0) == pytest.approx(40.0, rel=1e-12)

@@ -23,15 +23,19 @@ RATES = (1e-12, 1e-6, 1e-3, 0.02, 0.1, 0.3, 0.45, 0.5, 0.6, 0.8, 0.97, 0.999, 1.
 PRIORS = (1e-9, 0.01, 0.2, 0.4, 0.5, 0.55, 0.7, 0.93, 1.0 - 1e-6)
 
 CASES = {
-    "ldp, one user": (ShuffledLDP(eps0=1.0, n=1), 1, lambda: oracles.clone_pair(1, E1, mpf(0))),
-    "ldp": (ShuffledLDP(eps0=1.0, n=4), 3, lambda: oracles.stronger_clones(4, E1)),
+    "ldp, one user": (
+        ShuffledLDP(eps0=1.0, n=1, analysis="stronger-clones"),
+        1,
+        lambda: oracles.clone_pair(1, E1, mpf(0)),
+    ),
+    "ldp": (ShuffledLDP(eps0=1.0, n=4, analysis="stronger-clones"), 3, lambda: oracles.stronger_clones(4, E1)),
     "weak rr": (
         ShuffledRR(k=3, n=3, gamma=0.25, adversary="weak"), 2,
         lambda: oracles.weak(3, 3, Fraction(1, 4)),
     ),
     "strong rr": (ShuffledRR(k=2, n=4, gamma=0.5), 2, lambda: oracles.strong(4, 2, Fraction(1, 2))),
     "subsampled": (
-        Subsampled(ShuffledLDP(eps0=1.0, n=3), rate=0.25), 3,
+        Subsampled(ShuffledLDP(eps0=1.0, n=3, analysis="stronger-clones"), rate=0.25, analysis="general"), 3,
         lambda: oracles.subsampled(oracles.stronger_clones(3, E1), Fraction(1, 4)),
     ),
 }  # fmt: skip
@@ -236,7 +240,9 @@ def test_gaussian_mechanism() -> None:
 
 def test_low_rates_of_a_large_crowd() -> None:
     """Ten rounds of 10^4 users: narrow at tiny rates, and near the Gaussian curve of the same advantage."""
-    risk = AttackRisk(Accountant().compose(ShuffledLDP(eps0=4.0, n=10_000), 10))
+    risk = AttackRisk(
+        Accountant().compose(ShuffledLDP(eps0=4.0, n=10_000, analysis="stronger-clones"), 10)
+    )
     for rate in (1e-12, 1e-9, 1e-6, 1e-3):
         bounds = risk.true_positive_rate(rate)
         assert rate < bounds.lower
@@ -251,7 +257,7 @@ def test_low_rates_of_a_large_crowd() -> None:
 
 def test_randomized_response_of_one_user() -> None:
     """The curve of pure DP, f = max(0, 1 - e^eps alpha, e^-eps (1 - alpha))."""
-    risk = AttackRisk(Accountant().compose(ShuffledLDP(eps0=1.5, n=1)))
+    risk = AttackRisk(Accountant().compose(ShuffledLDP(eps0=1.5, n=1, analysis="stronger-clones")))
     growth = oracles.exp_of(1.5)
     for rate in RATES:
         alpha = mpf(rate)
@@ -290,7 +296,7 @@ def test_ends_of_the_curve(case) -> None:
 
 def test_rates_too_small_for_the_search() -> None:
     """Below 1e-90 the curve's neighbours bound it: between the chord from 0 and the value at 1e-90."""
-    risk = AttackRisk(Accountant().compose(ShuffledLDP(eps0=1.0, n=1)))
+    risk = AttackRisk(Accountant().compose(ShuffledLDP(eps0=1.0, n=1, analysis="stronger-clones")))
     bounds = risk.true_positive_rate(1e-120)
     assert bounds.lower <= oracles.exp_of(1.0) * mpf(1e-120) <= bounds.upper
     assert bounds.lower >= 2.7e-120
@@ -307,10 +313,10 @@ def test_nothing_composed_gives_nothing_away() -> None:
 
 
 def test_more_rounds_help_the_attacker() -> None:
-    accountant = Accountant().compose(ShuffledLDP(eps0=1.0, n=100))
+    accountant = Accountant().compose(ShuffledLDP(eps0=1.0, n=100, analysis="stronger-clones"))
     risk = AttackRisk(accountant)
     before = risk.true_positive_rate(0.01), risk.bayes_error(0.5)
-    accountant.compose(ShuffledLDP(eps0=1.0, n=100), 9)
+    accountant.compose(ShuffledLDP(eps0=1.0, n=100, analysis="stronger-clones"), 9)
     assert risk.true_positive_rate(0.01).lower > before[0].upper
     assert risk.bayes_error(0.5).upper < before[1].lower
 
@@ -320,7 +326,9 @@ def test_more_rounds_help_the_attacker() -> None:
 
 def test_shapes() -> None:
     """Scalars give floats, arrays give arrays of their shape."""
-    risk = AttackRisk(Accountant().compose(ShuffledLDP(eps0=1.0, n=100)))
+    risk = AttackRisk(
+        Accountant().compose(ShuffledLDP(eps0=1.0, n=100, analysis="stronger-clones"))
+    )
     for ask in (
         risk.true_positive_rate, risk.trade_off, risk.bayes_error, risk.bayes_accuracy,
         lambda rate: risk.posterior(rate, 0.5),

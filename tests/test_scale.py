@@ -137,11 +137,15 @@ def test_the_ingredients() -> None:
 @pytest.mark.parametrize(
     "mechanism",
     [
-        ShuffledLDP(eps0=4.0, n=BILLION),
+        ShuffledLDP(eps0=4.0, n=BILLION, analysis="stronger-clones"),
         ShuffledLDP(eps0=3.0, n=BILLION, analysis="clones"),
         ShuffledRR(k=4, n=BILLION, gamma=0.25),
-        Subsampled(ShuffledLDP(eps0=4.0, n=BILLION), population=100 * BILLION),
-        ShuffledLDP(eps0=4.0, n=10**7),
+        Subsampled(
+            ShuffledLDP(eps0=4.0, n=BILLION, analysis="stronger-clones"),
+            population=100 * BILLION,
+            analysis="general",
+        ),
+        ShuffledLDP(eps0=4.0, n=10**7, analysis="stronger-clones"),
     ],
     ids=["stronger clones", "clones", "strong", "subsampled", "ten million"],
 )
@@ -157,7 +161,7 @@ def test_a_billion_users(mechanism: Mechanism) -> None:
 
 def test_the_checks_would_notice() -> None:
     """A bound that is off by 1e-3, or an n that is off by 1 %, is outside."""
-    mechanism = ShuffledLDP(eps0=4.0, n=BILLION)
+    mechanism = ShuffledLDP(eps0=4.0, n=BILLION, analysis="stronger-clones")
     accountant = Accountant().compose(mechanism)
     epsilon = accountant.get_epsilon(1e-8)
     truth = round_delta(mechanism, epsilon)
@@ -165,7 +169,7 @@ def test_the_checks_would_notice() -> None:
     for factor in (1.0 - 1e-3, 1.0 + 1e-3):
         with pytest.raises(AssertionError):
             check(Bounds(bounds.lower * factor, bounds.upper * factor), truth, DOUBT)
-    other = ShuffledLDP(eps0=4.0, n=BILLION + BILLION // 100)
+    other = ShuffledLDP(eps0=4.0, n=BILLION + BILLION // 100, analysis="stronger-clones")
     with pytest.raises(AssertionError):
         check(bounds, round_delta(other, epsilon), DOUBT)
 
@@ -193,7 +197,9 @@ def one_user_delta(eps0: float, rounds: int, epsilon: float) -> float:
 
 @pytest.mark.parametrize(("eps0", "rounds"), [(1e-3, 10**6), (4e-3, 10**6), (0.02, 10**5)])
 def test_a_million_rounds_of_one_user(eps0: float, rounds: int) -> None:
-    accountant = Accountant().compose(ShuffledLDP(eps0=eps0, n=1), rounds)
+    accountant = Accountant().compose(
+        ShuffledLDP(eps0=eps0, n=1, analysis="stronger-clones"), rounds
+    )
     for delta in (1e-3, 1e-9, 1e-20):
         epsilon = accountant.get_epsilon(delta)
         # Between lattice points of the truth delta is a sum of the same terms: any epsilon will do.
@@ -205,8 +211,8 @@ def test_a_million_rounds_of_one_user(eps0: float, rounds: int) -> None:
     "mechanism",
     [
         ShuffledLDP(eps0=1.0, n=10**6),
-        ShuffledLDP(eps0=4.0, n=BILLION),
-        Subsampled(ShuffledLDP(eps0=3.0, n=1_000), population=10**6),
+        ShuffledLDP(eps0=4.0, n=BILLION, analysis="stronger-clones"),
+        Subsampled(ShuffledLDP(eps0=3.0, n=1_000, analysis="stronger-clones"), population=10**6),
     ],
 )
 def test_a_million_rounds_approach_the_normal_limit(mechanism: Mechanism) -> None:
@@ -244,7 +250,7 @@ def test_300_distinct_mechanisms_of_one_user() -> None:
     losses = (np.arange(law.size) - sum(sizes)) * unit
     accountant = Accountant(rtol=1e-2)
     for i in sizes:
-        accountant.compose(ShuffledLDP(eps0=i * unit, n=1))
+        accountant.compose(ShuffledLDP(eps0=i * unit, n=1, analysis="stronger-clones"))
     for epsilon in (20.0, 40.0):
         above = losses > epsilon
         truth = math.fsum(law[above] * -np.expm1(epsilon - losses[above]))
@@ -277,7 +283,7 @@ def test_300_distinct_cohorts() -> None:
     sizes = range(60, 360)
     accountant = Accountant()
     for n in sizes:
-        accountant.compose(ShuffledLDP(eps0=1.0, n=n))
+        accountant.compose(ShuffledLDP(eps0=1.0, n=n, analysis="stronger-clones"))
     epsilon = accountant.get_epsilon(1e-6)
     pairs = [o.stronger_clones_float(n, 1.0) for n in sizes]
     pairs = [(p[p > 1e-19], q[p > 1e-19]) for p, q in pairs]
@@ -285,7 +291,7 @@ def test_300_distinct_cohorts() -> None:
     truth = (4.0 * fine - coarse) / 3.0
     assert abs(truth / fine - 1.0) <= 1e-2  # the h^2 term; what is left after it is far less
     check(accountant.delta_bounds(epsilon), truth, 1e-4)
-    rows = [(ShuffledLDP(eps0=1.0, n=n), 1) for n in sizes]
+    rows = [(ShuffledLDP(eps0=1.0, n=n, analysis="stronger-clones"), 1) for n in sizes]
     found = epsilon_trajectory(rows, 1e-6, every=100)
     bounds = accountant.epsilon_bounds(1e-6)
     assert found.lower[-1] <= bounds.upper and bounds.lower <= found.upper[-1]
@@ -298,7 +304,7 @@ def test_too_many_cells_are_refused_before_they_are_allocated() -> None:
     tracemalloc.start()
     try:
         with pytest.raises(MemoryError, match=r"a lattice of \d+ cells .* larger rtol or step"):
-            ShuffledLDP(eps0=4.0, n=1_000).pld(step=1e-9)
+            ShuffledLDP(eps0=4.0, n=1_000, analysis="stronger-clones").pld(step=1e-9)
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

@@ -21,6 +21,7 @@ from pld_shuffle import (
     Side,
     Subsampled,
 )
+from pld_shuffle.mechanisms.shuffled import Attack, Blanket
 from pld_shuffle.randomizers import (
     RAPPOR,
     BinaryRandomizedResponse,
@@ -33,7 +34,6 @@ from pld_shuffle.randomizers import (
     SubsetSelection,
     UnaryEncoding,
 )
-from pld_shuffle.shuffled import Attack, Blanket
 
 EPSILONS = (0.0, 0.05, 0.3, 0.8, 1.4)
 ANALYSES = ("blanket", "reduction", "stronger-clones")
@@ -96,7 +96,7 @@ def test_the_enumerated_protocol_lies_between_attack_and_analysis(seed: int) -> 
         upper = Accountant().compose(Shuffled(randomizer, n, analysis)).get_delta(EPSILONS)
         assert np.all(truth <= upper * (1 + 1e-12) + 1e-15)
     for eps, worst in zip(EPSILONS, truth, strict=True):
-        attack = Shuffled(randomizer, n).attack_bounds(epsilon=eps)
+        attack = Shuffled(randomizer, n, analysis="blanket").attack_bounds(epsilon=eps)
         assert attack.bounds.lower <= worst * (1 + 1e-12)
 
 
@@ -106,7 +106,7 @@ def test_two_rounds_lie_between_attack_and_analysis(seed: int) -> None:
     randomizer, n = random_randomizer(seed)
     n = min(n, 3)
     truth = truths(randomizer.law(), n, rounds=2)
-    mechanism = Shuffled(randomizer, n)
+    mechanism = Shuffled(randomizer, n, analysis="blanket")
     upper = Accountant().compose(mechanism, 2).get_delta(EPSILONS)
     assert np.all(truth <= upper * (1 + 1e-12) + 1e-15)
     for eps, worst in zip(EPSILONS, truth, strict=True):
@@ -165,7 +165,7 @@ def test_sharper_analyses_are_never_worse(randomizer: object) -> None:
 @pytest.mark.parametrize("randomizer", NAMED[:-1], ids=lambda r: type(r).__name__)
 def test_attacks_stay_below_the_analysis(randomizer: object) -> None:
     """At 1000 users, ten rounds: the attack's epsilon is positive and below the chosen analysis'."""
-    mechanism = Shuffled(randomizer, 1000)  # type: ignore[arg-type]
+    mechanism = Shuffled(randomizer, 1000, analysis="blanket")  # type: ignore[arg-type]
     upper = Accountant().compose(mechanism, 10).get_epsilon(1e-6)
     found = mechanism.attack_bounds(
         delta=1e-6, rounds=10, choices=[(0, 1, 2 % mechanism.randomizer.inputs)]
@@ -190,12 +190,12 @@ def test_the_blanket_of_randomised_response_is_the_weak_adversary(
 def test_laplace_over_a_hundred_rounds() -> None:
     """eps0 = 2, n = 10^5, delta = 1e-8: within rtol, and below the reduction and stronger clones."""
     laplace = Laplace(2.0)
-    accountant = Accountant().compose(Shuffled(laplace, 10**5), 100)
+    accountant = Accountant().compose(Shuffled(laplace, 10**5, analysis="blanket"), 100)
     lower, upper = accountant.epsilon_bounds(1e-8)
     ends = [accountant.delta_bounds(eps) for eps in (lower, upper)]
     assert max(end.upper / end.lower for end in ends) <= 1 + 1e-3
     reduction = ShuffledRandomizer(10**5, eps0=2.0, tv=laplace.tv)
-    others = [reduction, ShuffledLDP(2.0, 10**5)]
+    others = [reduction, ShuffledLDP(2.0, 10**5, analysis="stronger-clones")]
     found = [Accountant().compose(other, 100).epsilon_bounds(1e-8).lower for other in others]
     assert upper < 0.95 * found[0] and found[0] < 0.95 * found[1]
 
@@ -221,7 +221,8 @@ def test_gaussian_noise_has_the_blanket_only() -> None:
     with pytest.raises(ValueError, match="needs pure LDP"):
         Shuffled(noise, 100, "stronger-clones")
     spent = [
-        Accountant().compose(Shuffled(noise, n), 5).epsilon_bounds(1e-6) for n in (10_000, 100_000)
+        Accountant().compose(Shuffled(noise, n, analysis="blanket"), 5).epsilon_bounds(1e-6)
+        for n in (10_000, 100_000)
     ]
     assert spent[1].upper < 0.5 * spent[0].lower
     assert all(bounds.upper <= 1.01 * bounds.lower for bounds in spent)
@@ -231,7 +232,7 @@ def test_gaussian_noise_is_never_pure() -> None:
     """Its delta0 may be 0 in floating point; its losses are unbounded all the same."""
     noise = Gaussian(sigma=10.0, eps0=600.0)
     assert noise.delta0 == 0.0
-    assert Shuffled(noise, 1000).max_loss == math.inf
+    assert Shuffled(noise, 1000, analysis="blanket").max_loss == math.inf
     with pytest.raises(ValueError, match="needs pure LDP"):
         Shuffled(noise, 1000, "reduction")
 
@@ -239,7 +240,7 @@ def test_gaussian_noise_is_never_pure() -> None:
 def test_identical_rows_spend_nothing() -> None:
     """eps0 = 0: a null mechanism, not an error, unless an analysis needs eps0."""
     same = DiscreteRandomizer([[0.3, 0.7], [0.3, 0.7]])
-    assert Accountant().compose(Shuffled(same, 10), 5).get_epsilon(0.0) == 0.0
+    assert Accountant().compose(Shuffled(same, 10, analysis="blanket"), 5).get_epsilon(0.0) == 0.0
     with pytest.raises(ValueError, match="finite positive eps0"):
         Shuffled(same, 10, "reduction")
 
@@ -249,7 +250,7 @@ def test_a_report_that_gives_the_input_away() -> None:
     law = [[0.4, 0.5, 0.1], [0.5, 0.5, 0.0]]
     randomizer = DiscreteRandomizer(law)
     assert randomizer.eps0 == math.inf
-    accountant = Accountant().compose(Shuffled(randomizer, 3))
+    accountant = Accountant().compose(Shuffled(randomizer, 3, analysis="blanket"))
     lower, upper = accountant.delta_bounds(math.inf)
     assert lower <= 0.1 <= upper and upper < 0.1 + 1e-9
     truth = truths(np.array(law), 3)
@@ -287,30 +288,36 @@ def test_local_budgets_beyond_all_hiding() -> None:
 
 def test_tiny_local_budgets() -> None:
     """eps0 = 1e-6: as precise as any other."""
-    accountant = Accountant().compose(Shuffled(UnaryEncoding(k=4, eps0=1e-6), 1000))
+    accountant = Accountant().compose(
+        Shuffled(UnaryEncoding(k=4, eps0=1e-6), 1000, analysis="blanket")
+    )
     lower, upper = accountant.epsilon_bounds(1e-9)
     assert 0.0 < lower <= upper <= 1.001 * lower < 1e-6
 
 
 def test_alternatives_name_what_others_give() -> None:
     """All analyses that apply, consistent with accounting each on its own."""
-    mechanism = Shuffled(SubsetSelection(k=5, size=2, eps0=2.0), 2000)
+    mechanism = Shuffled(SubsetSelection(k=5, size=2, eps0=2.0), 2000, analysis="blanket")
     found = mechanism.alternatives(delta=1e-6, rounds=4)
     assert set(found) == set(ANALYSES)
-    expected = Accountant().compose(ShuffledLDP(2.0, 2000), 4).epsilon_bounds(1e-6)
+    expected = (
+        Accountant()
+        .compose(ShuffledLDP(2.0, 2000, analysis="stronger-clones"), 4)
+        .epsilon_bounds(1e-6)
+    )
     assert found["stronger-clones"] == expected
     assert "blanket" in mechanism.assumptions()["analysis"]
-    assert set(Shuffled(Gaussian(sigma=1.0, eps0=2.0), 10_000).alternatives(delta=1e-3)) == {
-        "blanket"
-    }
+    assert set(
+        Shuffled(Gaussian(sigma=1.0, eps0=2.0), 10_000, analysis="blanket").alternatives(delta=1e-3)
+    ) == {"blanket"}
 
 
 def test_values() -> None:
     """Equality, hashing, pickling, sampling of cohorts, and rebuilding from arguments."""
-    mechanism: Mechanism = Shuffled(UnaryEncoding(k=4, eps0=2.0), 500)
+    mechanism: Mechanism = Shuffled(UnaryEncoding(k=4, eps0=2.0), 500, analysis="blanket")
     assert pickle.loads(pickle.dumps(mechanism)) == mechanism
     assert type(mechanism)(**mechanism.arguments()) == mechanism and hash(mechanism)
-    sampled = Subsampled(mechanism, population=5000)
+    sampled = Subsampled(mechanism, population=5000, analysis="general")
     plain = Accountant().compose(mechanism, 10).get_epsilon(1e-6)
     assert Accountant().compose(sampled, 10).get_epsilon(1e-6) < 0.3 * plain
     assert mechanism.pld(side=Side.LOWER).delta(0.1) <= mechanism.pld().delta(0.1)
@@ -319,15 +326,23 @@ def test_values() -> None:
 @pytest.mark.parametrize(
     ("make", "error", "message"),
     [
-        (lambda: Shuffled(3.0, 10), TypeError, r"randomizer .*3\.0"),
-        (lambda: Shuffled(NAMED[0], 0), ValueError, r"n must be at least 1"),
-        (lambda: Shuffled(NAMED[0], 10, "best"), ValueError, r"analysis must be one of"),
+        (lambda: Shuffled(3.0, 10, analysis="blanket"), TypeError, r"randomizer .*3\.0"),
+        (lambda: Shuffled(NAMED[0], 0, analysis="blanket"), ValueError, r"n must be at least 1"),
+        (
+            lambda: Shuffled(NAMED[0], 10, "best"),
+            ValueError,
+            r"analysis must be one of",
+        ),
         (lambda: Attack(Laplace(1.0), 10, 0, 1, 1), TypeError, r"must be finite"),
         (lambda: Attack(NAMED[0], 10, 0, 0, 1), ValueError, r"second must differ"),
         (lambda: Attack(NAMED[0], 10, 0, 1, 9), ValueError, r"others must be below inputs=4"),
-        (lambda: Shuffled(NAMED[0], 10).attack_bounds(), ValueError, r"exactly one of delta"),
         (
-            lambda: Shuffled(NAMED[0], 10).attack_bounds(delta=0.1, choices=[]),
+            lambda: Shuffled(NAMED[0], 10, analysis="blanket").attack_bounds(),
+            ValueError,
+            r"exactly one of delta",
+        ),
+        (
+            lambda: Shuffled(NAMED[0], 10, analysis="blanket").attack_bounds(delta=0.1, choices=[]),
             ValueError,
             r"choices must not be empty",
         ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import json
 import math
@@ -22,9 +23,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pld_shuffle import Accountant, ShuffledLDP, ShuffledRR, Subsampled, sweeps
-from pld_shuffle.sweeps import COLUMNS, grid, sweep, to_csv, to_json
-from pld_shuffle.tables import text_of, value_of
+from pld_shuffle import (
+    Accountant,
+    Gaussian,
+    PoissonGaussian,
+    Shuffled,
+    ShuffledLDP,
+    ShuffledRR,
+    Subsampled,
+    sweeps,
+)
+from pld_shuffle.randomizers import Laplace, UnaryEncoding
+from pld_shuffle.storage.texts import text_of, value_of
+from pld_shuffle.sweeps import COLUMNS, grid, sweep, to_csv, to_frame, to_json
 
 NUMBERS = ("epsilon_lower", "epsilon_upper", "delta_lower", "delta_upper")
 
@@ -378,6 +389,126 @@ def test_interrupted_and_resumed(tmp_path: Path) -> None:
     rows = sweep(script_plans(), delta=1e-6, output=output, workers=1)
     assert output.read_bytes().startswith(data) and len(rows) == 240
     assert all(row["error"] is None for row in rows)
+
+
+NO_GUARD = """
+import sys
+from pld_shuffle.sweeps import grid, sweep
+
+with open(sys.argv[1], "a") as file:
+    file.write("started\\n")
+rows = sweep(grid(n=[100, 200], eps0=[1, 2]), delta=1e-6, workers=2, output=sys.argv[2])
+print(sum(row["error"] is None for row in rows))
+"""
+
+
+def test_a_script_needs_no_main_guard(tmp_path: Path) -> None:
+    """Two workers, and the script runs once: they do not begin by running it again."""
+    script = tmp_path / "script.py"
+    script.write_text(NO_GUARD)
+    runs, output = tmp_path / "runs.txt", tmp_path / "out.csv"
+    done = subprocess.run(
+        [sys.executable, str(script), str(runs), str(output)],
+        env=dict(os.environ, PYTHONPATH=str(Path(sweeps.__file__).parents[1])),
+        capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    assert (done.stdout, done.stderr, done.returncode) == ("4\n", "", 0)
+    assert runs.read_text() == "started\n"
+    assert len(output.read_text().splitlines()) == 5
+
+
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks for processes in /proc")
+def test_workers_end_with_their_parent(tmp_path: Path) -> None:
+    """kill -9 leaves no worker behind that computes for nobody."""
+    process = started(tmp_path, tmp_path / "out.csv")
+    workers = children(process.pid)
+    assert len(workers) >= 2
+    process.kill()
+    process.communicate()
+    deadline = time.monotonic() + 60
+    while any(map(alive, workers)) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert not any(map(alive, workers))
+
+
+def children(parent: int) -> list[int]:
+    """Processes that this one has started."""
+    found = []
+    for status in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            after_name = status.read_text().rpartition(")")[2].split()
+            if int(after_name[1]) == parent:
+                found.append(int(status.parent.name))
+    return found
+
+
+def alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def test_small_sweeps_stay_in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No process is started for what is done in a moment, nor for one plan; for the rest they are."""
+    plans = grid(n=[10, 20, 30], eps0=1)
+    sweep(plans[:1], delta=0.01, workers=1)  # compile
+    monkeypatch.setattr(sweeps, "_processes", None)
+    monkeypatch.setattr(sweeps, "_cores", lambda: 4)
+    monkeypatch.setattr(sweeps, "PATIENCE", 1e9)
+    expected = sweep(plans, delta=0.01)
+    sweep(plans[:1], delta=0.01, workers=7)
+    pools = []
+
+    @contextlib.contextmanager
+    def counted(workers: int) -> Iterator[Executor]:
+        pools.append(workers)
+        yield OnlyMap()
+
+    monkeypatch.setattr(sweeps, "_processes", counted)
+    monkeypatch.setattr(sweeps, "PATIENCE", -1.0)
+    assert numbers(sweep(plans, delta=0.01)) == numbers(expected)
+    assert numbers(sweep(plans, delta=0.01, workers=2)) == numbers(expected)
+    assert pools == [3, 2]
+
+
+def test_every_kind_of_mechanism() -> None:
+    """Named randomizers and central noise: as an accountant composed by hand, and numbers stay numbers."""
+    plans: list[dict[str, Any]] = [
+        {"randomizer": "unary-encoding", "k": 16, "eps0": "2", "n": 1000},
+        {"mechanism": "shuffled", "randomizer": "laplace", "eps0": 1, "n": 50.0, "rate": 0.5},
+        {"mechanism": "gaussian", "sigma": 2, "sensitivity": 0.5, "rounds": 3},
+        {"mechanism": "poisson-gaussian", "sigma": 1.0, "rate": 0.01, "rounds": 10},
+    ]
+    rows = sweep(plans, delta=1e-4, workers=1)
+    by_hand = [
+        (Shuffled(UnaryEncoding(k=16, eps0=2.0), n=1000), 1),
+        (Subsampled(Shuffled(Laplace(eps0=1.0), n=50), rate=0.5), 1),
+        (Gaussian(sigma=2.0, sensitivity=0.5), 3),
+        (PoissonGaussian(sigma=1.0, rate=0.01), 10),
+    ]
+    for row, (mechanism, count) in zip(rows, by_hand, strict=True):
+        bounds = Accountant().compose(mechanism, count).epsilon_bounds(1e-4)
+        assert (row["epsilon_lower"], row["epsilon_upper"]) == tuple(bounds)
+    assert [row["mechanism"] for row in rows[:2]] == ["shuffled", "shuffled"]
+    assert type(rows[0]["eps0"]) is float and type(rows[1]["n"]) is int
+
+
+def test_rows_as_a_data_frame(monkeypatch: pytest.MonkeyPatch) -> None:
+    pandas = pytest.importorskip("pandas")
+    rows = sweep(PLANS[:2], delta=1e-6, workers=1)
+    frame = to_frame(rows)
+    assert list(frame.columns) == list(COLUMNS) and len(frame) == 2
+    assert frame.loc[0, "epsilon_upper"] == rows[0]["epsilon_upper"]
+    assert pandas.isna(frame.loc[1, "epsilon_upper"])
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(ImportError, match="needs pandas"):
+        to_frame(rows)
+
+
+def test_a_misspelt_field_is_told_the_right_name() -> None:
+    with pytest.raises(ValueError, match=r"unknown field 'Eps0' \(did you mean 'eps0'\?\)"):
+        sweep([{"n": 10, "Eps0": 1}], delta=0.1)
 
 
 def test_workers_that_die_leave_the_rows(tmp_path: Path) -> None:

@@ -9,16 +9,19 @@ from pathlib import Path
 
 import pytest
 
+from pld_shuffle import Accountant
 from pld_shuffle.mechanisms import ShuffledLDP, ShuffledRandomizer, ShuffledRR, Subsampled
 from pld_shuffle.trainlog import (
     FieldError,
     LogError,
+    LogWarning,
     integer_from_text,
     mechanism_from_fields,
     number_from_text,
     parse_training_log,
     read_training_log,
     sample_training_log,
+    training_log,
 )
 
 LDP_LOG = """\
@@ -118,15 +121,155 @@ def test_a_log_of_ten_thousand_rounds():
     assert parse_training_log("round,n,eps0\n" + rows).total_rounds == 10_000
 
 
+# --- logs that are no files of their own --------------------------------------------------------
+
+ROWS = [
+    {"round": 1, "n": 100, "eps0": 1.5, "rate": None, "count": 3},
+    {"round": 2, "n": "200", "eps0": 2, "rate": "", "count": 1},
+    {"round": 3, "n": 300.0, "eps0": "1e0", "rate": 0.5},
+]
+OF_ROWS = (
+    (ShuffledLDP(eps0=1.5, n=100), 3),
+    (ShuffledLDP(eps0=2.0, n=200), 1),
+    (Subsampled(ShuffledLDP(eps0=1.0, n=300), rate=0.5), 1),
+)
+CSV_ROWS = "round,n,eps0,rate,count\n1,100,1.5,,3\n2,200,2,,1\n3,300,1e0,0.5,\n"
+
+
+def test_mappings_are_a_log():
+    log = training_log(ROWS, name="rows")
+    assert log.rounds == OF_ROWS and log.total_rounds == 5 and log.name == "rows"
+    assert training_log(iter(ROWS)).rounds == OF_ROWS
+    assert training_log(log) is log
+
+
+def test_files_are_logs(tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_text("\ufeff" + CSV_ROWS, encoding="utf-8")
+    assert training_log(path).rounds == training_log(str(path)).rounds == OF_ROWS
+    for mode, options in (("r", {"encoding": "utf-8"}), ("rb", {})):
+        with open(path, mode, **options) as file:
+            log = training_log(file)
+            assert (log.rounds, log.name) == (OF_ROWS, "log.csv")
+    assert training_log(io.StringIO(CSV_ROWS), name="pasted").name == "pasted"
+    assert training_log(io.BytesIO(CSV_ROWS.encode())).rounds == OF_ROWS
+
+
+def test_pandas_frames_are_logs():
+    pandas = pytest.importorskip("pandas")
+    assert training_log(pandas.read_csv(io.StringIO(CSV_ROWS))).rounds == OF_ROWS
+    nullable = pandas.read_csv(io.StringIO(CSV_ROWS)).convert_dtypes()
+    assert training_log(nullable).rounds == OF_ROWS
+    words = pandas.DataFrame({"mechanism": ["rr"], "k": [4], "n": [10], "gamma": [0.5]})
+    assert training_log(words).rounds == ((ShuffledRR(k=4, n=10, gamma=0.5), 1),)
+    with pytest.raises(LogError, match="training log, row 2, column 'n': expected an integer"):
+        training_log(pandas.DataFrame({"n": [10, 10.5], "eps0": [1, 1]}))
+    doubled = pandas.DataFrame([[1, 2, 3]], columns=["n", "eps0", "n"])
+    with pytest.raises(LogError, match="twice"):
+        training_log(doubled)
+
+
+def test_polars_frames_are_logs():
+    polars = pytest.importorskip("polars")
+    assert training_log(polars.read_csv(io.StringIO(CSV_ROWS))).rounds == OF_ROWS
+    with pytest.raises(LogError, match=r"row 1, column 'eps0'.*nan"):
+        training_log(polars.DataFrame({"n": [10], "eps0": [float("nan")]}))
+
+
+@pytest.mark.parametrize(
+    ("rows", "place", "column", "reason"),
+    [
+        ([], 0, None, "empty"),
+        ([{"n": 10, "eps0": 1}, {"n": 10}], 2, "eps0", "required"),
+        ([{"n": 10, "eps0": 1}, {"n": True, "eps0": 1}], 2, "n", "must be a number"),
+        ([{"n": 1, "eps0": 1}, {"n": True, "eps0": 1}], 2, "n", "must be a number"),
+        ([{"n": [10], "eps0": 1}], 1, "n", "must be a number"),
+        ([{"n": 10, "eps0": float("nan")}], 1, "eps0", "nan"),
+        ([{"n": 10, "eps0": 1, "counts": 50}], 0, "counts", "did you mean 'count'"),
+        ([{"n": 10, "eps0": 1, "count": 0}], 1, "count", "0"),
+        ([{"n": 10, "eps0": 10**400}], 1, "eps0", "too large"),
+        ([{"n": 10, "eps0": 1, "adversary": 3}], 1, "adversary", "expected a word"),
+        ([{"loss": 3}], 0, "n", "missing"),
+    ],
+)
+def test_mappings_are_read_as_strictly(rows, place, column, reason):
+    with pytest.raises(LogError, match=reason) as caught:
+        training_log(rows)
+    assert (caught.value.line, caught.value.column) == (place, column)
+
+
+@pytest.mark.parametrize("source", [3, None, {"n": [10]}, [3], b"n,eps0", [("n", 10)]])
+def test_other_things_are_no_logs(source):
+    with pytest.raises(TypeError, match="source must be a path, an open file"):
+        training_log(source)
+
+
+def test_accountants_compose_logs(tmp_path):
+    """The same as round by round; and in full or not at all."""
+    expected = Accountant(rtol=1e-2)
+    for mechanism, count in OF_ROWS:
+        expected.compose(mechanism, count)
+    accountant = Accountant.from_log(ROWS, rtol=1e-2)
+    assert (accountant.ledger, accountant.rtol) == (expected.ledger, 1e-2)
+    assert accountant.compose_log(ROWS) is accountant and accountant.rounds == 10
+    before = accountant.ledger
+    with pytest.raises(LogError):
+        accountant.compose_log([*ROWS, {"n": 0, "eps0": 1}])
+    assert accountant.ledger == before
+    with pytest.warns(LogWarning, match="ignored unknown column loss"):
+        Accountant.from_log([{"n": 10, "eps0": 1, "loss": 0.5}])
+
+
 # --- remarks --------------------------------------------------------------------------------
 
 
 def test_unknown_columns_are_ignored_and_said():
-    log = parse_training_log("n,eps0,Count,loss,,loss\n10,1,7,0.1,x,\n", "log.csv")
+    log = parse_training_log("n,eps0,loss,,loss\n10,1,0.1,x,\n", "log.csv")
     assert list(log.rounds) == [(ShuffledLDP(eps0=1.0, n=10), 1)]
-    assert log.notes == (
-        "log.csv: ignored unknown columns Count (did you mean count?), loss, one without a name",
-    )
+    assert log.notes == ("log.csv: ignored unknown columns loss, one without a name",)
+
+
+@pytest.mark.parametrize(
+    ("title", "meant"),
+    [
+        ("Count", "count"),
+        ("counts", "count"),
+        ("coutn", "count"),
+        ("COUNT ", "count"),
+        ("rounds", "count"),
+        ("Num-Rounds", "count"),
+        ("Population", "population"),
+        ("populations", "population"),
+        ("Rate", "rate"),
+        ("sampling rate", "rate"),
+        ("gama", "gamma"),
+        ("Adversary", "adversary"),
+        ("mechansim", "mechanism"),
+        ("N", "n"),
+        ("Round", "round"),
+        ("EPS-0", "eps0"),
+    ],
+)
+def test_a_near_miss_of_a_column_is_an_error(title, meant):
+    """50 rounds must not count as one because their column was called counts."""
+    with pytest.raises(LogError, match=f"did you mean '{meant}'") as caught:
+        parse_training_log(f"n,eps0,{title}\n10,1,50\n", "log.csv")
+    assert (caught.value.line, caught.value.column) == (1, title.strip())
+
+
+@pytest.mark.parametrize("title", ["epsilon0", "eps", "Epsilon", "local_eps"])
+def test_other_names_of_a_column_that_is_missing(title):
+    with pytest.raises(LogError, match="did you mean 'eps0'"):
+        parse_training_log(f"n,{title}\n10,1\n", "log.csv")
+
+
+@pytest.mark.parametrize(
+    "title", ["loss", "lr", "epsilon", "country", "account", "round_id", "date", "step", "m", "x"]
+)
+def test_columns_of_ones_own_are_left_alone(title):
+    log = parse_training_log(f"n,eps0,{title}\n10,1,50\n", "log.csv")
+    assert list(log.rounds) == [(ShuffledLDP(eps0=1.0, n=10), 1)]
+    assert log.notes == (f"log.csv: ignored unknown column {title}",)
 
 
 @pytest.mark.parametrize(
@@ -172,7 +315,7 @@ BAD_LOGS = [
     ("n,mechanism,k\n10,rr,4\n", 2, "gamma", "neither"),
     ("n,mechanism,k,gamma,eps0\n10,rr,4,0.5,1\n", 2, "gamma", "both"),
     ("n,eps0,population,rate\n10,1,100,0.1\n", 2, "rate", "both"),
-    ("n,eps0,mechanism\n10,1,laplace\n", 2, "mechanism", "'laplace'"),
+    ("n,eps0,mechanism\n10,1,laplacian\n", 2, "mechanism", "'laplacian'"),
     ("n,eps0,mechanism\n10,1,LDP\n", 2, "mechanism", "'LDP'"),
     ("n,eps0,k\n10,1,4\n", 2, "k", "no meaning"),
     ("n,eps0,adversary\n10,1,weak\n", 2, "adversary", "no meaning"),
@@ -302,9 +445,9 @@ def test_the_sample():
     for mechanism, count in log.rounds:
         assert count == 1
         assert isinstance(mechanism, Subsampled)
-        assert mechanism.population == 1_000_000
+        assert mechanism.population == 100_000
         assert isinstance(mechanism.mechanism, ShuffledLDP)
-        assert mechanism.mechanism.eps0 == 2.0
+        assert mechanism.mechanism.eps0 == 5.5
         assert 4_500 < mechanism.mechanism.n < 5_500
 
 

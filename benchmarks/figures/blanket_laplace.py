@@ -28,9 +28,9 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from pld_shuffle import Accountant, Mechanism, ShuffledLDP, ShuffledRandomizer
+from pld_shuffle.mechanisms.shuffled import Blanket
 from pld_shuffle.plots import COLOURS
 from pld_shuffle.randomizers import Gaussian, Laplace
-from pld_shuffle.shuffled import Blanket
 
 DELTA = 1e-8
 BUDGETS = (1.0, 2.0, 4.0)
@@ -40,7 +40,7 @@ BLANKET, REDUCTION, CLONES = "blanket", "(p, β, q) reduction", "stronger clones
 ANALYSES: dict[str, Callable[[Laplace, int], Mechanism]] = {
     BLANKET: lambda noise, n: Blanket(noise, n),
     REDUCTION: lambda noise, n: ShuffledRandomizer(n, eps0=noise.eps0, tv=noise.tv),
-    CLONES: lambda noise, n: ShuffledLDP(eps0=noise.eps0, n=n),
+    CLONES: lambda noise, n: ShuffledLDP(noise.eps0, n, "stronger-clones"),
 }
 STYLES = {BLANKET: "-", REDUCTION: "--", CLONES: ":"}
 

@@ -33,7 +33,7 @@ import numpy as np
 from pld_shuffle import Accountant
 from pld_shuffle.bounds.domain import OutOfRange
 from pld_shuffle.calibration import InfeasibleError, safe_end
-from pld_shuffle.central import Gaussian
+from pld_shuffle.mechanisms.central import Gaussian
 from pld_shuffle.plots import COLOURS
 from pld_shuffle.protocols import (
     BinarySum,

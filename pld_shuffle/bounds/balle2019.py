@@ -21,20 +21,22 @@ C ((1 - gamma (1 - e^-kappa))^n - (1-gamma)^n) / (gamma n): no sum is evaluated,
 *A correction.* Lemma 11 is printed with the factor b_plus/(a m log(1+u)). That is not homogeneous
 (the left side scales with L, the printed right side does not) and it is false: it would allow
 binary randomized response with n = 10^6, eps0 = 0.5 the guarantee epsilon = 5.2e-4 at delta = 1e-6,
-where the exact delta is at least 3.9e-5 (tests). Integrating Bennett's inequality as above, with
-int_v^inf exp(-K phi(x)) dx <= exp(-K phi(v)) / (K log(1+v)), gives the form used here. The
-authors' published code has it too: for k-RR and Laplace it agrees to its own tolerance (1e-9), for
-a generic randomizer its second moment is a little larger than the worst case of Lemma 9 used here.
+where the exact delta is at least
+3.9e-5 (tests). The authors' published code has the form used here: for k-RR and Laplace it agrees to its own
+tolerance (1e-9), for a generic randomizer its second moment is a little larger than the worst case
+of Lemma 9 used here.
 
 *A generic randomizer's gamma is unknown*, gamma in [e^-eps0, 1] (Lemma 7). Lemma 8 holds for every
 smaller gamma with the same omega (answer from the blanket less often), so gamma = e^-eps0 is used
 there; the moments of L are taken at their worst case over the whole interval.
 
-All bounds are upper bounds for the worst pair of inputs, one round, substitution of one user's
-value, all n users honest. Unknowns: `_delta` evaluates the bound; `_epsilon` is the smallest
-epsilon <= eps0 and `_eps0` the largest eps0 >= epsilon at which the bound, evaluated once more, is
-<= delta (see `solving`). delta = 1.0 means that the bound is vacuous. Cost: O(1) for delta, about
-260 such evaluations (a few ms) for the other unknowns.
+*Proofs.* Lemma 8: docs/theory.md, section 8. Lemmas 7, 9, 10, 11 (corrected), 12 and Theorem 6:
+docs/bounds.md. One cross moment of Lemma 13 and Theorem 1 rest on the authors' proofs; tests compare
+them with quadrature and exact sums.
+
+All are upper bounds for the worst pair of inputs, one round, substitution of one user's value, all
+n users honest. `_delta` evaluates the bound, 1.0 where it is vacuous; `_epsilon` and `_eps0` solve
+it (`bound`).
 """
 
 from __future__ import annotations
@@ -44,20 +46,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
+from .bound import DeltaBound
 from .domain import (
-    EPS0_LIMIT,
-    SLACK,
     OutOfRange,
     above,
     below,
     count,
     delta_above,
-    fraction,
+    failure,
     local_budget,
     log_expm1,
-    positive,
+    target,
 )
-from .solving import largest_satisfying, smallest_satisfying
 
 __all__ = [
     "GenericBlanket",
@@ -129,7 +129,7 @@ class RRBlanket:
     k: int = 2
 
     def __post_init__(self) -> None:
-        count("k", self.k, minimum=2)
+        count("k", self.k, least=2)
 
     def blanket(self, *, epsilon: float, eps0: float) -> Blanket:
         """The data of L at 0 < epsilon < eps0."""
@@ -187,97 +187,35 @@ def _phi(u: float) -> float:
     return (1 + u) * math.log1p(u) - u
 
 
+def _log_tail(data: Blanket, *, log_factor: float, decay: float, n: int) -> float:
+    """log of Lemma 8's bound if E[(L_1 + ... + L_m)_+] <= factor e^{-m decay}."""
+    average = _log_blanket_average(gamma=data.gamma, decay=decay, n=n)
+    return log_factor + average - math.log(n * data.gamma)
+
+
 def _log_hoeffding(data: Blanket, *, epsilon: float, n: int) -> float:
     drift = math.expm1(epsilon)
     decay = 2 * (drift / data.length) ** 2
-    factor = 2 * math.log(data.length) - math.log(4 * drift)
-    return (
-        factor + _log_blanket_average(gamma=data.gamma, decay=decay, n=n) - math.log(n * data.gamma)
-    )
+    log_factor = 2 * math.log(data.length) - math.log(4 * drift)
+    return _log_tail(data, log_factor=log_factor, decay=decay, n=n)
 
 
 def _log_bennett(data: Blanket, *, epsilon: float, n: int) -> float:
     u = math.expm1(epsilon) * data.largest / data.second_moment
     decay = data.second_moment / data.largest**2 * _phi(u)
-    factor = math.log(data.largest) - math.log(math.log1p(u))
-    return (
-        factor + _log_blanket_average(gamma=data.gamma, decay=decay, n=n) - math.log(n * data.gamma)
-    )
+    log_factor = math.log(data.largest / math.log1p(u))
+    return _log_tail(data, log_factor=log_factor, decay=decay, n=n)
 
 
-def _log_generic(*, epsilon: float, eps0: float, n: int) -> float:
+def _log_generic(epsilon: float, eps0: float, n: int) -> float:
     """log of the left side of Theorem 6, inequality (4)."""
     log_drift = log_expm1(epsilon)
     log_length = math.log1p(math.exp(-epsilon)) + epsilon + log_expm1(2 * eps0) - eps0
     rate = min(math.exp(-eps0), math.exp(2 * (log_drift - log_length)))
-    return 2 * log_length - math.log(4 * n) - log_drift + math.expm1(-2) * n * rate
+    return log_length + (log_length - log_drift) - math.log(4 * n) + math.expm1(-2) * n * rate
 
 
-_LogBound = Callable[[float, float], float]  # (epsilon, eps0) -> log delta
-
-
-def _certain(log_bound: _LogBound, *, epsilon: float, eps0: float) -> float:
-    """The bound on log delta, moved up by the slack that `delta_above` adds."""
-    value = log_bound(epsilon, eps0)
-    return value + SLACK * (1 + abs(value))
-
-
-def _log_limit(delta: float) -> float:
-    """log delta less the rounding of log and exp, so that the solution's own `_delta` is <= delta."""
-    return math.log(delta) * (1 + 1e-15) - 1e-15
-
-
-def _smallest_epsilon(
-    log_bound: _LogBound, *, eps0: float, delta: float, top: float, source: str
-) -> float:
-    limit = _log_limit(delta)
-    solution = smallest_satisfying(
-        lambda epsilon: _certain(log_bound, epsilon=epsilon, eps0=eps0) - limit,
-        low=min(1e-12, top / 2),
-        high=top,
-    )
-    if solution is None:
-        raise OutOfRange(
-            f"{source} gives no epsilon below eps0 = {eps0:g} at delta = {delta:g}: no "
-            "amplification for so few users"
-        )
-    return solution
-
-
-def _largest_eps0(
-    log_bound: _LogBound, *, epsilon: float, delta: float, bottom: float, top: float, source: str
-) -> float:
-    limit = _log_limit(delta)
-    solution = largest_satisfying(
-        lambda eps0: _certain(log_bound, epsilon=epsilon, eps0=eps0) - limit, low=bottom, high=top
-    )
-    if solution is None:
-        raise OutOfRange(
-            f"{source} allows no eps0 above epsilon = {epsilon:g} at delta = {delta:g}: no "
-            "amplification for so few users"
-        )
-    return solution
-
-
-_BELOW_ONE = 1 - 1e-9  # the implicit bounds need epsilon < eps0 strictly
-
-
-def _check_implicit(*, epsilon: float, eps0: float) -> tuple[float, float]:
-    target, budget = positive("epsilon", epsilon), local_budget(eps0)
-    if not target < budget:
-        raise OutOfRange(
-            f"epsilon = {epsilon!r}: the blanket bounds need epsilon < eps0 = {eps0!r} (above "
-            "it, pure local DP gives delta = 0)"
-        )
-    return target, budget
-
-
-def _top_eps0(*, n: int, epsilon: float) -> float:
-    """An eps0 beyond which no bound of this file is satisfied, kept within EPS0_LIMIT."""
-    return min(EPS0_LIMIT, max(2 * epsilon, 2 * math.log(n) + epsilon + 60))
-
-
-# --- Lemma 8 with Hoeffding or Bennett --------------------------------------------------------------
+# --- Lemma 8 with Hoeffding or Bennett -----------------------------------------------------------
 
 
 class _LogTail(Protocol):
@@ -286,45 +224,26 @@ class _LogTail(Protocol):
     def __call__(self, data: Blanket, *, epsilon: float, n: int) -> float: ...
 
 
-def _implicit_delta(
-    tail: _LogTail, randomizer: BlanketFamily, *, epsilon: float, eps0: float, n: int
-) -> float:
-    target, budget = _check_implicit(epsilon=epsilon, eps0=eps0)
-    users = count("n", n)
-    return delta_above(
-        tail(randomizer.blanket(epsilon=target, eps0=budget), epsilon=target, n=users)
-    )
+def _by_inequality(name: str, tail: _LogTail) -> Callable[[BlanketFamily], DeltaBound]:
+    """The bound of each family of randomizers by one inequality."""
+    source = f"Balle et al. 2019 with {name}'s inequality"
+
+    def bound(randomizer: BlanketFamily) -> DeltaBound:
+        def formula(epsilon: float, eps0: float, n: int) -> float:
+            if not epsilon < eps0:
+                raise OutOfRange(
+                    f"epsilon = {epsilon!r}: {source} needs epsilon < eps0 = {eps0!r} (from there on, "
+                    "pure local privacy gives delta = 0)"
+                )
+            return tail(randomizer.blanket(epsilon=epsilon, eps0=eps0), epsilon=epsilon, n=n)
+
+        return DeltaBound(source, formula)
+
+    return bound
 
 
-def _implicit_epsilon(
-    tail: _LogTail, randomizer: BlanketFamily, *, eps0: float, delta: float, n: int, source: str
-) -> float:
-    budget, failure, users = local_budget(eps0), fraction("delta", delta), count("n", n)
-    return _smallest_epsilon(
-        lambda e, b: tail(randomizer.blanket(epsilon=e, eps0=b), epsilon=e, n=users),
-        eps0=budget,
-        delta=failure,
-        top=budget * _BELOW_ONE,
-        source=source,
-    )
-
-
-def _implicit_eps0(
-    tail: _LogTail, randomizer: BlanketFamily, *, epsilon: float, delta: float, n: int, source: str
-) -> float:
-    target, failure, users = positive("epsilon", epsilon), fraction("delta", delta), count("n", n)
-    return _largest_eps0(
-        lambda e, b: tail(randomizer.blanket(epsilon=e, eps0=b), epsilon=e, n=users),
-        epsilon=target,
-        delta=failure,
-        bottom=target / _BELOW_ONE,
-        top=_top_eps0(n=users, epsilon=target),
-        source=source,
-    )
-
-
-_HOEFFDING = "Balle et al. 2019 with Hoeffding's inequality"
-_BENNETT = "Balle et al. 2019 with Bennett's inequality"
+_hoeffding = _by_inequality("Hoeffding", _log_hoeffding)
+_bennett = _by_inequality("Bennett", _log_bennett)
 
 
 def balle_hoeffding_delta(
@@ -335,64 +254,51 @@ def balle_hoeffding_delta(
     `randomizer` is GenericBlanket() (Lemma 9), RRBlanket(k) (Lemma 12) or LaplaceBlanket() (Lemma
     13). Raises OutOfRange unless epsilon < eps0 <= 200. O(1).
     """
-    return _implicit_delta(_log_hoeffding, randomizer, epsilon=epsilon, eps0=eps0, n=n)
+    return _hoeffding(randomizer).delta(epsilon=epsilon, eps0=eps0, n=n)
 
 
 def balle_hoeffding_epsilon(
     *, eps0: float, delta: float, n: int, randomizer: BlanketFamily = _GENERIC
 ) -> float:
-    """Smallest epsilon < eps0 with `balle_hoeffding_delta` <= delta; raises OutOfRange if there is
-    none.
-    """
-    return _implicit_epsilon(
-        _log_hoeffding, randomizer, eps0=eps0, delta=delta, n=n, source=_HOEFFDING
-    )
+    """Smallest epsilon < eps0 with `balle_hoeffding_delta` <= delta; OutOfRange if there is none."""
+    return _hoeffding(randomizer).epsilon(eps0=eps0, delta=delta, n=n)
 
 
 def balle_hoeffding_eps0(
     *, epsilon: float, delta: float, n: int, randomizer: BlanketFamily = _GENERIC
 ) -> float:
-    """Largest eps0 > epsilon with `balle_hoeffding_delta` <= delta; raises OutOfRange if there is
-    none.
-    """
-    return _implicit_eps0(
-        _log_hoeffding, randomizer, epsilon=epsilon, delta=delta, n=n, source=_HOEFFDING
-    )
+    """Largest eps0 > epsilon with `balle_hoeffding_delta` <= delta; OutOfRange if there is none."""
+    return _hoeffding(randomizer).eps0(epsilon=epsilon, delta=delta, n=n)
 
 
 def balle_bennett_delta(
     *, epsilon: float, eps0: float, n: int, randomizer: BlanketFamily = _GENERIC
 ) -> float:
-    """Upper bound on delta by Lemmas 8 and 11 (corrected: see the module) of Balle et al. 2019, at
-    most 1.
+    """Upper bound on delta by Lemmas 8 and 11 (corrected: see the module) of Balle et al. 2019, at most 1.
 
     `randomizer` is GenericBlanket() (Lemma 9), RRBlanket(k) (Lemma 12) or LaplaceBlanket() (Lemma
     13). Raises OutOfRange unless epsilon < eps0 <= 200. O(1).
     """
-    return _implicit_delta(_log_bennett, randomizer, epsilon=epsilon, eps0=eps0, n=n)
+    return _bennett(randomizer).delta(epsilon=epsilon, eps0=eps0, n=n)
 
 
 def balle_bennett_epsilon(
     *, eps0: float, delta: float, n: int, randomizer: BlanketFamily = _GENERIC
 ) -> float:
-    """Smallest epsilon < eps0 with `balle_bennett_delta` <= delta; raises OutOfRange if there is
-    none.
-    """
-    return _implicit_epsilon(_log_bennett, randomizer, eps0=eps0, delta=delta, n=n, source=_BENNETT)
+    """Smallest epsilon < eps0 with `balle_bennett_delta` <= delta; OutOfRange if there is none."""
+    return _bennett(randomizer).epsilon(eps0=eps0, delta=delta, n=n)
 
 
 def balle_bennett_eps0(
     *, epsilon: float, delta: float, n: int, randomizer: BlanketFamily = _GENERIC
 ) -> float:
-    """Largest eps0 > epsilon with `balle_bennett_delta` <= delta; raises OutOfRange if there is
-    none.
-    """
-    return _implicit_eps0(
-        _log_bennett, randomizer, epsilon=epsilon, delta=delta, n=n, source=_BENNETT
-    )
+    """Largest eps0 > epsilon with `balle_bennett_delta` <= delta; OutOfRange if there is none."""
+    return _bennett(randomizer).eps0(epsilon=epsilon, delta=delta, n=n)
 
 
 # --- Theorem 6 -----------------------------------------------------------------------------------
+
+_GENERIC_BOUND = DeltaBound("Balle et al. 2019, Theorem 6,", _log_generic)
 
 
 def balle_generic_delta(*, epsilon: float, eps0: float, n: int) -> float:
@@ -400,73 +306,47 @@ def balle_generic_delta(*, epsilon: float, eps0: float, n: int) -> float:
 
     Valid for all epsilon > 0, eps0 > 0, n >= 1 (evaluated for eps0 <= 200, OutOfRange above). O(1).
     """
-    target, budget, users = positive("epsilon", epsilon), local_budget(eps0), count("n", n)
-    return delta_above(_log_generic(epsilon=target, eps0=budget, n=users))
+    return _GENERIC_BOUND.delta(epsilon=epsilon, eps0=eps0, n=n)
 
 
 def balle_generic_epsilon(*, eps0: float, delta: float, n: int) -> float:
-    """Smallest epsilon <= eps0 with `balle_generic_delta` <= delta (Theorem 6); OutOfRange if
-    there is none.
-    """
-    budget, failure, users = local_budget(eps0), fraction("delta", delta), count("n", n)
-    return _smallest_epsilon(
-        lambda e, b: _log_generic(epsilon=e, eps0=b, n=users),
-        eps0=budget,
-        delta=failure,
-        top=budget,
-        source="Balle et al. 2019, Theorem 6,",
-    )
+    """Smallest epsilon < eps0 with `balle_generic_delta` <= delta; OutOfRange if there is none."""
+    return _GENERIC_BOUND.epsilon(eps0=eps0, delta=delta, n=n)
 
 
 def balle_generic_eps0(*, epsilon: float, delta: float, n: int) -> float:
-    """Largest eps0 >= epsilon with `balle_generic_delta` <= delta (Theorem 6); OutOfRange if there
-    is none.
-    """
-    target, failure, users = positive("epsilon", epsilon), fraction("delta", delta), count("n", n)
-    return _largest_eps0(
-        lambda e, b: _log_generic(epsilon=e, eps0=b, n=users),
-        epsilon=target,
-        delta=failure,
-        bottom=target,
-        top=_top_eps0(n=users, epsilon=target),
-        source="Balle et al. 2019, Theorem 6,",
-    )
+    """Largest eps0 > epsilon with `balle_generic_delta` <= delta; OutOfRange if there is none."""
+    return _GENERIC_BOUND.eps0(epsilon=epsilon, delta=delta, n=n)
 
 
 # --- Theorem 1: k-ary randomized response in closed form -----------------------------------------
 
 
-def _rr_similarity(*, eps0: float, k: int) -> float:
-    return k / (math.expm1(eps0) + k)
+def _hidden(*, eps0: float, n: int, k: int) -> float:
+    """(n-1) gamma/k: how many of the others answer at random, per value; Theorem 1's c."""
+    return (n - 1) / (math.expm1(eps0) + k)
 
 
-def _check_rr_n(n: int) -> int:
-    users = count("n", n)
-    if not users >= 2:
-        raise OutOfRange(f"n = {n!r}: Balle et al. 2019, Theorem 1, needs n >= 2")
-    return users
-
-
-def _check_rr_epsilon(epsilon: float) -> float:
-    target = positive("epsilon", epsilon)
-    if not target <= 1:
-        raise OutOfRange(f"epsilon = {epsilon!r}: Balle et al. 2019, Theorem 1, needs epsilon <= 1")
-    return target
+def _check(*, epsilon: float, n: int) -> None:
+    if not (epsilon <= 1 and n >= 2):
+        raise OutOfRange(
+            "Balle et al. 2019, Theorem 1, needs epsilon <= 1 and n >= 2; "
+            f"this is epsilon = {epsilon:.4g}, n = {n}"
+        )
 
 
 def balle_rr_gamma(*, epsilon: float, delta: float, n: int, k: int) -> float:
-    """The share of random answers that makes shuffled k-RR (epsilon, delta)-DP, Balle et al. 2019,
-    Theorem 1.
+    """The share of random answers that makes shuffled k-RR (epsilon, delta)-DP, Balle et al. 2019, Theorem 1.
 
-    gamma = max(14 k log(2/delta)/((n-1) epsilon^2), 27 k/((n-1) epsilon)); with probability gamma
-    a user answers uniformly over all k values. Every larger gamma is covered too. Raises
-    OutOfRange unless epsilon <= 1 and the result is < 1.
+    gamma = max(14 k log(2/delta)/((n-1) epsilon^2), 27 k/((n-1) epsilon)); with probability gamma a user
+    answers uniformly over all k values. Every larger gamma is covered too. Raises OutOfRange unless
+    epsilon <= 1, n >= 2 and the result is < 1.
     """
-    target, failure = _check_rr_epsilon(epsilon), fraction("delta", delta)
-    users, alphabet = _check_rr_n(n), count("k", k, minimum=2)
-    noise = math.log(2) - math.log(failure)
-    per_value = max(14 * noise / target**2, 27 / target) / (users - 1)
-    gamma = above(alphabet * per_value)
+    wanted, fail = target("epsilon", epsilon), failure("delta", delta)
+    users, values = count("n", n), count("k", k, least=2)
+    _check(epsilon=wanted, n=users)
+    noise = 14 * (math.log(2) - math.log(fail))
+    gamma = above(values * max(noise / wanted**2, 27 / wanted) / (users - 1))
     if not gamma < 1:
         raise OutOfRange(
             f"Balle et al. 2019, Theorem 1, needs gamma < 1 and asks for gamma = {gamma:.4g} "
@@ -476,8 +356,7 @@ def balle_rr_gamma(*, epsilon: float, delta: float, n: int, k: int) -> float:
 
 
 def balle_rr_eps0(*, epsilon: float, delta: float, n: int, k: int) -> float:
-    """The largest eps0 of k-RR amplified to (epsilon, delta) by Theorem 1: log(1 + k
-    (1-gamma)/gamma).
+    """The largest eps0 of k-RR amplified to (epsilon, delta) by Theorem 1: log(1 + k (1-gamma)/gamma).
 
     Range and errors as `balle_rr_gamma`.
     """
@@ -488,34 +367,32 @@ def balle_rr_eps0(*, epsilon: float, delta: float, n: int, k: int) -> float:
 def balle_rr_epsilon(*, eps0: float, delta: float, n: int, k: int) -> float:
     """Upper bound on epsilon of shuffled k-RR, Balle et al. 2019, Theorem 1 solved for epsilon.
 
-    max(sqrt(14 k log(2/delta)/((n-1) gamma)), 27 k/((n-1) gamma)), gamma = k/(e^eps0 + k - 1).
-    Raises OutOfRange where this exceeds 1.
+    max(sqrt(14 k log(2/delta)/((n-1) gamma)), 27 k/((n-1) gamma)), gamma = k/(e^eps0 + k - 1). Raises
+    OutOfRange unless n >= 2 and this is at most 1.
     """
-    budget, failure = local_budget(eps0), fraction("delta", delta)
-    users, alphabet = _check_rr_n(n), count("k", k, minimum=2)
-    hidden = (users - 1) * _rr_similarity(eps0=budget, k=alphabet) / alphabet  # Theorem 1's c
-    noise = math.log(2) - math.log(failure)
-    epsilon = above(max(math.sqrt(14 * noise / hidden), 27 / hidden))
-    if not epsilon <= 1:
-        raise OutOfRange(
-            f"Balle et al. 2019, Theorem 1, needs epsilon <= 1 and gives epsilon = {epsilon:.4g}"
-        )
+    budget, fail = local_budget(eps0), failure("delta", delta)
+    users, values = count("n", n), count("k", k, least=2)
+    _check(epsilon=0, n=users)
+    hidden = _hidden(eps0=budget, n=users, k=values)
+    noise = 14 * (math.log(2) - math.log(fail))
+    epsilon = above(max(math.sqrt(noise / hidden), 27 / hidden))
+    _check(epsilon=epsilon, n=users)
     return epsilon
 
 
 def balle_rr_delta(*, epsilon: float, eps0: float, n: int, k: int) -> float:
-    """Upper bound on delta of shuffled k-RR, Balle et al. 2019, Theorem 1 solved for delta, at
-    most 1.
+    """Upper bound on delta of shuffled k-RR, Balle et al. 2019, Theorem 1 solved for delta, at most 1.
 
-    2 exp(-gamma (n-1) epsilon^2/(14 k)). Raises OutOfRange unless epsilon <= 1 and gamma >= 27
+    2 exp(-gamma (n-1) epsilon^2/(14 k)). Raises OutOfRange unless epsilon <= 1, n >= 2 and gamma >= 27
     k/((n-1) epsilon).
     """
-    target, budget = _check_rr_epsilon(epsilon), local_budget(eps0)
-    users, alphabet = _check_rr_n(n), count("k", k, minimum=2)
-    hidden = (users - 1) * _rr_similarity(eps0=budget, k=alphabet) / alphabet
-    if not below(hidden) * target >= 27:
+    wanted, budget = target("epsilon", epsilon), local_budget(eps0)
+    users, values = count("n", n), count("k", k, least=2)
+    _check(epsilon=wanted, n=users)
+    hidden = _hidden(eps0=budget, n=users, k=values)
+    if not below(hidden) * wanted >= 27:
         raise OutOfRange(
-            f"epsilon = {epsilon!r}: Balle et al. 2019, Theorem 1, needs epsilon >= 27 "
-            f"k/((n-1) gamma) = {27 / hidden:.4g}"
+            f"epsilon = {epsilon!r}: Balle et al. 2019, Theorem 1, needs epsilon >= 27 k/((n-1) gamma) = "
+            f"{27 / hidden:.4g}"
         )
-    return delta_above(math.log(2) - hidden * target**2 / 14)
+    return delta_above(math.log(2) - hidden * wanted**2 / 14)

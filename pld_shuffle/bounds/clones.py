@@ -27,8 +27,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import binom
 
-from .binomial import log_binomial_pmf
-from .solving import smallest_of_falling
+from ..numerics.log_binomial import log_binomial_pmf
+from ..numerics.solving import smallest_satisfying
+from .domain import log_ratio
 
 __all__ = ["ClonesPair", "coin_pair_delta"]
 
@@ -71,13 +72,13 @@ class ClonesPair:
         """The smallest epsilon with delta(epsilon) <= delta, to a relative 1e-9 and on the safe
         side.
         """
-        limit = math.log(delta)
-
-        def excess(epsilon: float) -> float:
-            value = self.delta(epsilon)
-            return (math.log(value) if value > 0 else -math.inf) - limit
-
-        solution = smallest_of_falling(excess, low=1e-12 * self._eps0, high=self._eps0, rtol=1e-10)
+        solution = smallest_satisfying(
+            lambda epsilon: log_ratio(self.delta(epsilon), delta),
+            low=1e-12 * self._eps0,
+            high=self._eps0,
+            steps=1,
+            rtol=1e-10,
+        )
         assert solution is not None  # delta(eps0) = 0
         return solution
 

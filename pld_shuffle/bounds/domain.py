@@ -1,81 +1,64 @@
-"""What the published bounds accept: argument checks, `OutOfRange`, and rounding to the safe side.
+"""What the published bounds accept, and how they round.
 
-Two kinds of refusal are kept apart. An argument that no bound could use (delta = 2, n = 0, a bool)
-is a plain `ValueError` or `TypeError`. An argument that is meaningful but outside what a theorem
-covers (eps0 = 4 in a theorem for eps0 < 1/2) is `OutOfRange`, a subclass of `ValueError`, so that
-a comparison can catch it and say why the bound does not apply. No function of this package ever
-returns nan.
+*Two refusals.* An argument that no bound could use (delta = 2, n = 0, a bool) is a ValueError or
+TypeError of the package's border. One that has a meaning but lies outside what a theorem covers
+(eps0 = 4 where the theorem needs eps0 < 1/2) is `OutOfRange`, a ValueError of its own: a comparison
+catches it and says why the bound does not apply. No function of this package returns nan.
 
-Every function of this package evaluates the stated formula and then moves the answer to its safe
-side by `SLACK` (relative in epsilon and eps0, absolute in log delta), which is far above the
-rounding of the few operations involved: an upper bound is never returned too small because of
-floating point.
+*Rounding of arguments.* A Fraction or a longdouble becomes the neighbouring double for which the bound is
+larger: a target (epsilon, delta) is rounded down, what is spent (eps0, a Renyi divergence) is rounded up.
+
+*Rounding of answers.* A bound is evaluated as it is written and then moved to its safe side by `SLACK`,
+relative in epsilon and eps0, absolute in log delta. That is far above the rounding of the few operations.
 """
 
 from __future__ import annotations
 
 import math
-import operator
 import sys
-from typing import Any, SupportsIndex, cast
+from typing import Any
 
-from .. import validation
+from ..numerics import validation
+from ..numerics.sides import Side
 
 __all__ = ["EPS0_LIMIT", "SLACK", "OutOfRange"]
 
-# Measured: the formulas agree with 50-digit evaluations to about 1e-14 (tests); 1e-12 leaves a
-# wide margin.
 SLACK = 1e-12
+"""The formulas agree with 50-digit evaluations to about 1e-14 (tests); this leaves a wide margin."""
 
-# Moments of the privacy amplification variable grow like exp(3 eps0); beyond this they would leave
-# the
-# range of doubles. No bound gives amplification there unless n > e^200.
 EPS0_LIMIT = 200.0
+"""Largest eps0 evaluated. Moments of the blanket grow like exp(3 eps0) and would leave the doubles beyond
+about 236; no bound amplifies there unless n > e^200."""
 
-
-_real = validation.real
-positive = validation.positive_float
+COUNT_LIMIT = 10**18
+"""Largest number of users, rounds or values: beyond every population, and exact to 1e-16 as a double."""
 
 
 class OutOfRange(ValueError):
     """The arguments are meaningful, but outside the range in which the cited theorem holds."""
 
 
-def fraction(name: str, value: Any) -> float:
-    """`value` as a float in (0, 1); raises TypeError or ValueError naming it."""
-    number = _real(name, value)
-    if not 0 < number < 1:
-        raise ValueError(f"{name} must lie strictly between 0 and 1, got {value!r}")
-    return number
+def target(name: str, value: Any) -> float:
+    """An epsilon to be reached, in (0, inf), rounded down."""
+    return validation.positive_float(name, value, Side.LOWER)
 
 
-def small_or_zero(name: str, value: Any) -> float:
-    """`value` as a float in [0, 1); raises TypeError or ValueError naming it."""
-    number = _real(name, value)
-    if not 0 <= number < 1:
-        raise ValueError(f"{name} must satisfy 0 <= {name} < 1, got {value!r}")
-    return number
+def failure(name: str, value: Any) -> float:
+    """A delta to be reached, in (0, 1), rounded down."""
+    return validation.open_unit(name, value, Side.LOWER)
 
 
-def count(name: str, value: Any, *, minimum: int = 1) -> int:
-    """`value` as an int >= minimum; raises TypeError or ValueError naming it."""
-    if isinstance(value, bool):
-        raise TypeError(f"{name} must be an integer, got {value!r}")
-    try:
-        number = operator.index(cast(SupportsIndex, value))
-    except TypeError:
-        raise TypeError(f"{name} must be an integer, got {value!r}") from None
-    if not number >= minimum:
-        raise ValueError(f"{name} must be at least {minimum}, got {value!r}")
-    return number
-
-
-def local_budget(value: Any) -> float:
-    """eps0 as a float in (0, EPS0_LIMIT]; raises OutOfRange above."""
-    eps0 = positive("eps0", value)
+def local_budget(value: Any, rounding: Side = Side.UPPER) -> float:
+    """eps0 as a float in (0, EPS0_LIMIT], rounded up unless told otherwise; OutOfRange above."""
+    eps0 = validation.positive_float("eps0", value, rounding)
     if not eps0 <= EPS0_LIMIT:
         raise OutOfRange(f"eps0 = {eps0!r}: evaluated only for eps0 <= {EPS0_LIMIT:g}")
     return eps0
+
+
+def count(name: str, value: Any, *, least: int = 1) -> int:
+    """An int in [least, COUNT_LIMIT]."""
+    return validation.integer_in(name, value, least, COUNT_LIMIT)
 
 
 def above(value: float) -> float:
@@ -93,6 +76,12 @@ def delta_above(log_delta: float) -> float:
     if log_delta >= 0:
         return 1.0
     return min(1.0, max(math.exp(log_delta + SLACK * (1 - log_delta)), sys.float_info.min))
+
+
+def log_ratio(value: float, limit: float) -> float:
+    """log(value/limit) for value >= 0 and limit > 0: positive exactly if value > limit."""
+    ratio = value / limit
+    return math.log(ratio) if ratio > 0 else -math.inf
 
 
 def log_expm1(x: float) -> float:

@@ -1,86 +1,54 @@
-"""Erlingsson, Feldman, Mironov, Raghunathan, Talwar, Thakurta, Amplification by shuffling, SODA
-2019.
+"""Erlingsson, Feldman, Mironov, Raghunathan, Talwar, Thakurta, Amplification by shuffling, SODA 2019.
 
-In the form of Balle, Bell, Gascon, Nissim 2019, Theorem 4: if every user runs the same eps0-LDP
-randomizer with eps0 < 1/2, n >= 1000 and delta < 1/100, the shuffled messages are (epsilon,
-delta)-DP with
+If every user runs the same eps0-LDP randomizer with eps0 < 1/2, n >= 1000 and delta < 1/100, the shuffled
+reports are (epsilon, delta)-DP with
 
-    epsilon = 12 eps0 sqrt(log(1/delta) / n).
+    epsilon = 12 eps0 sqrt(log(1/delta)/n).
 
-Upper bounds, moved to the safe side; O(1). The three functions solve the same equation for each
-unknown. The formula is returned as it stands even where it exceeds eps0, which every eps0-LDP
-randomizer attains without shuffling.
+Stated as in Balle, Bell, Gascon, Nissim 2019, Theorem 4; *the constants rest on the authors'
+proof*. Upper bounds, all three unknowns in closed form, O(1). The formula is returned as it stands
+even where it exceeds eps0, which every eps0-LDP randomizer attains without shuffling.
 """
 
 from __future__ import annotations
 
 import math
 
-from .domain import OutOfRange, above, below, count, delta_above, fraction, positive
+from .domain import OutOfRange, above, below, count, delta_above, failure, local_budget, target
 
 __all__ = ["erlingsson_delta", "erlingsson_eps0", "erlingsson_epsilon"]
 
-_EPS0 = 0.5
-_N = 1000
-_DELTA = 0.01
 
-
-def _check_n(n: int) -> int:
-    users = count("n", n)
-    if not users >= _N:
-        raise OutOfRange(f"n = {n!r}: Erlingsson et al. 2019 needs n >= {_N}")
-    return users
-
-
-def _check_eps0(eps0: float) -> float:
-    budget = positive("eps0", eps0)
-    if not budget < _EPS0:
-        raise OutOfRange(f"eps0 = {eps0!r}: Erlingsson et al. 2019 needs eps0 < 1/2")
-    return budget
-
-
-def _check_delta(delta: float) -> float:
-    failure = fraction("delta", delta)
-    if not failure < _DELTA:
-        raise OutOfRange(f"delta = {delta!r}: Erlingsson et al. 2019 needs delta < 1/100")
-    return failure
+def _check(*, eps0: float, delta: float, n: int) -> None:
+    if not (eps0 < 0.5 and delta < 0.01 and n >= 1000):
+        raise OutOfRange(
+            "Erlingsson et al. 2019 needs eps0 < 1/2, delta < 1/100 and n >= 1000; "
+            f"this is eps0 = {eps0:.4g}, delta = {delta:.4g}, n = {n}"
+        )
 
 
 def erlingsson_epsilon(*, eps0: float, delta: float, n: int) -> float:
-    """Upper bound on epsilon (Balle et al. 2019, Theorem 4); OutOfRange unless eps0 < 1/2, n >=
-    1000, delta < 1/100.
-    """
-    users, budget, failure = _check_n(n), _check_eps0(eps0), _check_delta(delta)
-    return above(12 * budget * math.sqrt(-math.log(failure) / users))
+    """Upper bound on epsilon; OutOfRange unless eps0 < 1/2, n >= 1000 and delta < 1/100."""
+    budget, fail, users = local_budget(eps0), failure("delta", delta), count("n", n)
+    _check(eps0=budget, delta=fail, n=users)
+    return above(12 * budget * math.sqrt(-math.log(fail) / users))
 
 
 def erlingsson_delta(*, epsilon: float, eps0: float, n: int) -> float:
-    """Upper bound on delta (Balle et al. 2019, Theorem 4).
-
-    Raises OutOfRange unless eps0 < 1/2 and n >= 1000, and when the epsilon is so small that the
-    formula gives delta >= 1/100.
-    """
-    users, budget = _check_n(n), _check_eps0(eps0)
-    target = positive("epsilon", epsilon)
-    delta = delta_above(-users * (target / (12 * budget)) ** 2)
-    if not delta < _DELTA:
-        raise OutOfRange(
-            f"epsilon = {epsilon!r}: Erlingsson et al. 2019 gives delta = {delta:.3g} there, "
-            "and needs delta < 1/100"
-        )
+    """Upper bound on delta; OutOfRange unless eps0 < 1/2, n >= 1000 and the formula gives delta < 1/100."""
+    wanted, budget, users = target("epsilon", epsilon), local_budget(eps0), count("n", n)
+    delta = delta_above(-users * (wanted / (12 * budget)) ** 2)
+    _check(eps0=budget, delta=delta, n=users)
     return delta
 
 
 def erlingsson_eps0(*, epsilon: float, delta: float, n: int) -> float:
-    """The largest eps0 that is amplified to (epsilon, delta) (Balle et al. 2019, Theorem 4).
+    """The largest eps0 that is amplified to (epsilon, delta).
 
-    Raises OutOfRange unless n >= 1000 and delta < 1/100, and when the formula gives eps0 >= 1/2.
+    Raises OutOfRange unless n >= 1000, delta < 1/100 and the formula gives eps0 < 1/2: the range is open
+    there and has no largest eps0.
     """
-    users, failure = _check_n(n), _check_delta(delta)
-    budget = below(positive("epsilon", epsilon) / 12 / math.sqrt(-math.log(failure) / users))
-    if not budget < _EPS0:
-        raise OutOfRange(
-            f"epsilon = {epsilon!r}: Erlingsson et al. 2019 allows eps0 = {budget:.3g} there, "
-            "and needs eps0 < 1/2"
-        )
-    return budget
+    wanted, fail, users = target("epsilon", epsilon), failure("delta", delta), count("n", n)
+    eps0 = below(wanted / 12 / math.sqrt(-math.log(fail) / users))
+    _check(eps0=eps0, delta=fail, n=users)
+    return eps0

@@ -1,20 +1,23 @@
 """Feldman, McMillan, Talwar, Hiding among the clones, FOCS 2021.
 
-Every eps0-LDP report of another user is, with probability e^-eps0, a copy of what the target would
-send on a given one of its two inputs' laws mixed evenly ("clone"). Theorem 3.1 bounds the
-resulting pair in closed form, Theorem 3.2 is the pair itself, evaluated numerically.
+Every report of another user is, with probability e^-eps0, a "clone": a draw of the even mixture of the
+target's two possible laws. Theorem 3.1 is the closed form, for eps0 <= log(n/(16 log(2/delta))),
 
-Upper bounds for every eps0-LDP randomizer (adaptively chosen, too), one round, substitution, all n
-users honest.
+    epsilon = log(1 + (e^eps0-1)/(e^eps0+1) (8 sqrt(e^eps0 log(4/delta)/n) + 8 e^eps0/n)),
+
+Theorem 3.2 the pair itself, evaluated numerically (`clones`). *Both are proved again in
+docs/bounds.md*, as consequences of the stronger clones of 2023; only for randomizers chosen
+adaptively, one user after the other, they rest on the paper's proof. Upper bounds for every
+eps0-LDP randomizer, one round, substitution, all n users honest.
 """
 
 from __future__ import annotations
 
 import math
 
+from .bound import EpsilonBound
 from .clones import ClonesPair
-from .closed_form import ClosedForm
-from .domain import count, fraction, local_budget, positive
+from .domain import above, count, failure, local_budget, target
 
 __all__ = [
     "feldman2021_delta",
@@ -25,66 +28,61 @@ __all__ = [
 ]
 
 
-def _largest_eps0(log_delta: float, n: int) -> float:
-    """The end of the theorem's range."""
-    return math.log(n / (16 * (math.log(2) - log_delta)))
+def _formula(eps0: float, delta: float, n: int) -> float:
+    per_user, log_delta = math.exp(eps0) / n, math.log(delta)
+    if not 16 * per_user * (math.log(2) - log_delta) <= 1:
+        return math.inf
+    bracket = math.sqrt(per_user * (math.log(4) - log_delta)) + per_user
+    return above(math.log1p(8 * math.tanh(eps0 / 2) * bracket))
 
 
-def _bracket(eps0: float, log_delta: float, n: int) -> float:
-    per_user = math.exp(eps0) / n
-    return math.tanh(eps0 / 2) * (
-        8 * math.sqrt(per_user * (math.log(4) - log_delta)) + 8 * per_user
-    )
-
-
-_FORM = ClosedForm(
-    "Feldman et al. 2021, Theorem 3.1,", "log(n/(16 log(2/delta)))", _largest_eps0, _bracket
+_BOUND = EpsilonBound(
+    "Feldman et al. 2021, Theorem 3.1,", "eps0 <= log(n/(16 log(2/delta)))", _formula
 )
 
 
 def feldman2021_epsilon(*, eps0: float, delta: float, n: int) -> float:
     """Upper bound on epsilon, Feldman et al. 2021, Theorem 3.1.
 
-    log(1 + (e^eps0-1)/(e^eps0+1) (8 sqrt(e^eps0 log(4/delta)/n) + 8 e^eps0/n)). Raises OutOfRange
-    unless eps0 <= log(n/(16 log(2/delta))). O(1).
+    Raises OutOfRange unless eps0 <= log(n/(16 log(2/delta))). O(1).
     """
-    return _FORM.epsilon(eps0=eps0, delta=delta, n=n)
+    return _BOUND.epsilon(eps0=eps0, delta=delta, n=n)
 
 
 def feldman2021_eps0(*, epsilon: float, delta: float, n: int) -> float:
-    """The largest eps0 in the range of Theorem 3.1 with `feldman2021_epsilon` <= epsilon;
-    OutOfRange if there is none.
+    """The largest eps0 in the range of Theorem 3.1 with `feldman2021_epsilon` <= epsilon.
+
+    Raises OutOfRange if there is none.
     """
-    return _FORM.eps0(epsilon=epsilon, delta=delta, n=n)
+    return _BOUND.eps0(epsilon=epsilon, delta=delta, n=n)
 
 
 def feldman2021_delta(*, epsilon: float, eps0: float, n: int) -> float:
     """The smallest delta in the range of Theorem 3.1 with `feldman2021_epsilon` <= epsilon.
 
-    The range is delta >= 2 exp(-n/(16 e^eps0)). Raises OutOfRange if no delta < 1 satisfies both.
-    O(1).
+    The range is 2 exp(-n/(16 e^eps0)) <= delta < 1. Raises OutOfRange if there is none.
     """
-    target, budget, users = positive("epsilon", epsilon), local_budget(eps0), count("n", n)
-    per_user = math.exp(budget) / users
-    root = math.expm1(target) / math.tanh(budget / 2) / 8 - per_user
-    least, solved = math.log(2) - 1 / (16 * per_user), math.log(4) - root**2 / per_user
-    return _FORM.delta(root, least, solved, epsilon=epsilon, eps0=eps0, n=n)
+    return _BOUND.delta(epsilon=epsilon, eps0=eps0, n=n)
+
+
+def _pair(eps0: float, n: int) -> ClonesPair:
+    budget = local_budget(eps0)
+    return ClonesPair(eps0=budget, n=count("n", n), clone=math.exp(-budget))
 
 
 def feldman2021_numerical_delta(*, epsilon: float, eps0: float, n: int) -> float:
-    """Upper bound on delta from the clones pair of Feldman et al. 2021, Theorem 3.2 (single round).
+    """Upper bound on delta from the clones pair of Feldman et al. 2021, Theorem 3.2.
 
     Clone probability e^-eps0. No range restriction (eps0 <= 200, n <= 10^9 measured). Less than
     1e-3 relative above the pair's exact delta for delta >= 1e-12 (see `clones`), and 0 for epsilon
     >= eps0.
     """
-    target, budget, users = positive("epsilon", epsilon), local_budget(eps0), count("n", n)
-    return ClonesPair(eps0=budget, n=users, clone=math.exp(-budget)).delta(target)
+    return _pair(eps0, n).delta(target("epsilon", epsilon))
 
 
 def feldman2021_numerical_epsilon(*, eps0: float, delta: float, n: int) -> float:
-    """The smallest epsilon with `feldman2021_numerical_delta` <= delta, at most eps0. About 15
-    evaluations of delta.
+    """The smallest epsilon with `feldman2021_numerical_delta` <= delta, at most eps0.
+
+    About 15 evaluations of delta.
     """
-    budget, failure, users = local_budget(eps0), fraction("delta", delta), count("n", n)
-    return ClonesPair(eps0=budget, n=users, clone=math.exp(-budget)).epsilon(failure)
+    return _pair(eps0, n).epsilon(failure("delta", delta))

@@ -1,29 +1,34 @@
-"""What one does without a privacy loss distribution: composing single-round (epsilon, delta)
-guarantees.
+"""What one does without a privacy loss distribution: composing (epsilon, delta) guarantees of single rounds.
 
-* Basic composition (Dwork, McSherry, Nissim, Smith 2006): epsilons and deltas add up.
-* Advanced composition (Dwork, Rothblum, Vadhan 2010, with the mean of Kairouz, Oh, Viswanath 2015,
-  Theorem 3.4): epsilon' = k epsilon tanh(epsilon/2) + epsilon sqrt(2 k log(1/slack)), delta' = 1 -
-  (1-delta)^k (1-slack). The sum of k losses in [-epsilon, epsilon] with mean at most epsilon
-  tanh(epsilon/2) (randomized response is the worst) obeys Hoeffding-Azuma.
-* Optimal composition (Kairouz, Oh, Viswanath 2015, Theorem 3.3): no better function of (epsilon,
-  delta, k) exists, delta' = 1 - (1-delta)^k (1 - delta_RR),  delta_RR = sum_l Bin(k,
-  1/(1+e^epsilon))(l) (1 - e^{epsilon' - (k-2l) epsilon})_+.
+For k rounds, each (epsilon, delta)-DP and chosen adaptively:
 
-Upper bounds under adaptive composition of k rounds with the same guarantee.
+* *Basic* (Dwork, McSherry, Nissim, Smith 2006): epsilons and deltas add up.
+* *Advanced* (Dwork, Rothblum, Vadhan 2010, with the mean of Kairouz, Oh, Viswanath 2015, Theorem 3.4):
+  epsilon' = k epsilon tanh(epsilon/2) + epsilon sqrt(2 k log(1/slack)), delta' = 1 - (1-delta)^k
+  (1-slack). The k losses lie in [-epsilon, epsilon] with means of at most epsilon tanh(epsilon/2),
+  the mean of randomized response; the Hoeffding-Azuma inequality bounds their sum.
+* *Optimal* (Kairouz, Oh, Viswanath 2015, Theorem 3.3): delta' = 1 - (1-delta)^k (1 - delta_RR) with
+  delta_RR = sum_l Bin(k, 1/(1+e^epsilon))(l) (1 - e^{epsilon' - (k-2l) epsilon})_+. No function of
+  (epsilon, delta, k) is smaller: k rounds of randomized response that fail openly with probability
+  delta attain it.
+
+Upper bounds; docs/bounds.md proves that randomized response is the worst and what follows from it.
 """
 
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
 from scipy.stats import binom
 
-from .binomial import log_binomial_pmf
-from .domain import OutOfRange, above, count, fraction, positive, small_or_zero
-from .solving import smallest_of_falling
+from ..numerics.log_binomial import log_binomial_pmf
+from ..numerics.sides import Side
+from ..numerics.solving import smallest_satisfying
+from ..numerics.validation import positive_float, real
+from .domain import OutOfRange, above, count, failure, log_ratio, target
 
 __all__ = [
     "Guarantee",
@@ -41,37 +46,42 @@ class Guarantee(NamedTuple):
     delta: float
 
 
-def _log_no_failure(*, delta: float, rounds: int) -> float:
-    """log (1-delta)^rounds."""
-    return rounds * math.log1p(-delta)
+def _single(epsilon: float, delta: float, rounds: int) -> tuple[float, float, int]:
+    """The guarantee of one round, rounded up, and the number of rounds."""
+    fail = real("delta", delta, Side.UPPER)
+    if not 0 <= fail < 1:
+        raise ValueError(f"delta must satisfy 0 <= delta < 1, got {delta!r}")
+    return positive_float("epsilon", epsilon, Side.UPPER), fail, count("rounds", rounds)
+
+
+def _failure(delta: float, rounds: int, other: float) -> float:
+    """1 - (1-delta)^rounds (1-other), from above; other < 1."""
+    return min(1.0, above(-math.expm1(rounds * math.log1p(-delta) + math.log1p(-other))))
 
 
 def basic_composition(*, epsilon: float, delta: float, rounds: int) -> Guarantee:
-    """(k epsilon, k delta), Dwork et al. 2006; delta may be 0. Raises OutOfRange if k delta "
-    ">= 1."""
-    one, failure = positive("epsilon", epsilon), small_or_zero("delta", delta)
-    repetitions = count("rounds", rounds)
-    total = repetitions * failure
+    """(k epsilon, k delta), Dwork et al. 2006; delta may be 0. Raises OutOfRange if k delta >= 1."""
+    one, fail, repetitions = _single(epsilon, delta, rounds)
+    total = real("k delta", repetitions * Fraction(fail), Side.UPPER)
     if not total < 1:
         raise OutOfRange(
             f"basic composition: {rounds!r} rounds of delta = {delta!r} add up to {total:.3g} >= 1"
         )
-    return Guarantee(repetitions * one, total)
+    return Guarantee(real("k epsilon", repetitions * Fraction(one), Side.UPPER), total)
 
 
 def advanced_composition(*, epsilon: float, delta: float, rounds: int, slack: float) -> Guarantee:
-    """Advanced composition with the additional failure probability `slack` in (0, 1); delta may be
-    0.
+    """Advanced composition with the additional failure probability 0 < slack < 1; delta may be 0.
 
-    Dwork, Rothblum, Vadhan 2010 with the mean of Kairouz et al. 2015, Theorem 3.4; never worse in
+    Dwork, Rothblum, Vadhan 2010 with the mean of Kairouz et al. 2015, Theorem 3.4. Never worse in
     epsilon than basic composition, whose epsilon is returned where it is smaller. O(1).
     """
-    one, failure = positive("epsilon", epsilon), small_or_zero("delta", delta)
-    repetitions, extra = count("rounds", rounds), fraction("slack", slack)
+    one, fail, repetitions = _single(epsilon, delta, rounds)
+    extra = failure("slack", slack)
     drift = repetitions * one * math.tanh(one / 2)
     spread = one * math.sqrt(-2 * repetitions * math.log(extra))
-    total = -math.expm1(_log_no_failure(delta=failure, rounds=repetitions) + math.log1p(-extra))
-    return Guarantee(above(min(repetitions * one, drift + spread)), above(total))
+    total = above(min(repetitions * one, drift + spread))
+    return Guarantee(total, _failure(fail, repetitions, extra))
 
 
 def _rr_failure(*, epsilon: float, rounds: int, total_epsilon: float) -> float:
@@ -94,48 +104,41 @@ def _rr_failure(*, epsilon: float, rounds: int, total_epsilon: float) -> float:
     return min(1.0, (inside + outside) * (1 + 1e-10) + 1e-300)
 
 
+def _optimal_delta(one: float, fail: float, rounds: int, total_epsilon: float) -> float:
+    inner = _rr_failure(epsilon=one, rounds=rounds, total_epsilon=total_epsilon)
+    return _failure(fail, rounds, inner) if inner < 1 else 1.0
+
+
 def optimal_composition_delta(
     *, epsilon: float, delta: float, rounds: int, total_epsilon: float
 ) -> float:
-    """Upper bound on delta after k rounds of (epsilon, delta) at `total_epsilon`, Kairouz et al.
-    2015, Theorem 3.3.
+    """Upper bound on delta of k rounds at `total_epsilon`, Kairouz et al. 2015, Theorem 3.3.
 
     The optimum, to a relative 1e-9 of its two parts. O(min(k, sqrt(k))) terms; k to 10^9.
     """
-    one, failure = positive("epsilon", epsilon), small_or_zero("delta", delta)
-    repetitions, target = count("rounds", rounds), positive("total_epsilon", total_epsilon)
-    inner = _rr_failure(epsilon=one, rounds=repetitions, total_epsilon=target)
-    if inner >= 1:
-        return 1.0
-    return min(
-        1.0,
-        above(-math.expm1(_log_no_failure(delta=failure, rounds=repetitions) + math.log1p(-inner))),
-    )
+    return _optimal_delta(*_single(epsilon, delta, rounds), target("total_epsilon", total_epsilon))
 
 
 def optimal_composition_epsilon(
     *, epsilon: float, delta: float, rounds: int, total_delta: float
 ) -> float:
-    """The smallest epsilon with `optimal_composition_delta` <= total_delta (Kairouz et al. 2015,
-    Theorem 3.3), at most k epsilon.
+    """The smallest epsilon with `optimal_composition_delta` <= total_delta, at most k epsilon.
 
-    Raises OutOfRange unless total_delta >= 1 - (1-delta)^k. About 20 evaluations of delta.
+    Kairouz et al. 2015, Theorem 3.3. Raises OutOfRange unless total_delta >= 1 - (1-delta)^k. About 20
+    evaluations of delta.
     """
-    one, failure = positive("epsilon", epsilon), small_or_zero("delta", delta)
-    repetitions, limit = count("rounds", rounds), fraction("total_delta", total_delta)
-    least = above(-math.expm1(_log_no_failure(delta=failure, rounds=repetitions)))
-    if not least <= limit:
+    one, fail, repetitions = _single(epsilon, delta, rounds)
+    limit, top = failure("total_delta", total_delta), repetitions * one
+    solution = smallest_satisfying(
+        lambda total: log_ratio(_optimal_delta(one, fail, repetitions, total), limit),
+        low=1e-12 * top,
+        high=top,
+        steps=1,
+        rtol=1e-12,
+    )
+    if solution is None:
         raise OutOfRange(
             f"total_delta = {total_delta!r}: {rounds!r} rounds of delta = {delta!r} already "
-            f"fail with probability {least:.4g}"
+            f"fail with probability {_failure(fail, repetitions, 0.0):.4g}"
         )
-
-    def excess(total: float) -> float:
-        reached = optimal_composition_delta(
-            epsilon=one, delta=failure, rounds=repetitions, total_epsilon=total
-        )
-        return (math.log(reached) if reached > 0 else -800.0) - math.log(limit)
-
-    top = repetitions * one
-    solution = smallest_of_falling(excess, low=1e-12 * top, high=top, rtol=1e-12)
-    return top if solution is None else solution
+    return solution

@@ -6,8 +6,8 @@ An (alpha, R)-RDP mechanism is (epsilon, delta)-DP for every alpha > 1 with
     log delta = (alpha - 1) (R - epsilon + log(1 - 1/alpha)) - log(alpha)
 
 (Canonne, Kamath, Steinke 2020, Proposition 12; Balle, Barthe, Gaboardi, Hsu, Sato 2020, Theorem
-21). Upper bounds. R adds up over adaptive rounds: pass the sum. A divergence of +inf at some
-orders is allowed and never chosen unless all are infinite.
+21). Upper bounds. R adds up over adaptive rounds: pass the sum. A divergence of +inf at some orders
+is allowed and never chosen unless all are infinite. Proof: two lines of docs/bounds.md.
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .domain import OutOfRange, delta_above, fraction, positive
+from ..numerics.sides import Side
+from ..numerics.validation import real_array
+from .domain import OutOfRange, delta_above, failure, target
 
 __all__ = ["DeltaAtOrder", "EpsilonAtOrder", "rdp_to_delta", "rdp_to_epsilon"]
 
@@ -38,8 +40,9 @@ class DeltaAtOrder(NamedTuple):
 
 
 def _curve(orders: ArrayLike, rdp: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    alphas = np.atleast_1d(np.asarray(orders, dtype=np.float64))
-    values = np.atleast_1d(np.asarray(rdp, dtype=np.float64))
+    # a Renyi divergence rises with its order, so a smaller order and a larger divergence are safe
+    alphas = np.atleast_1d(real_array("orders", orders, Side.LOWER))
+    values = np.atleast_1d(real_array("rdp", rdp, Side.UPPER))
     if alphas.ndim != 1 or alphas.shape != values.shape or alphas.size == 0:
         raise ValueError(
             f"orders and rdp must be non-empty and of equal length, got shapes {alphas.shape} "
@@ -62,12 +65,12 @@ def rdp_to_epsilon(*, orders: ArrayLike, rdp: ArrayLike, delta: float) -> Epsilo
     reported as 0, which it implies. Raises OutOfRange if rdp is infinite everywhere. O(number of
     orders).
     """
-    failure = fraction("delta", delta)
+    fail = failure("delta", delta)
     alphas, values = _curve(orders, rdp)
-    epsilons = values + np.log1p(-1 / alphas) - (math.log(failure) + np.log(alphas)) / (alphas - 1)
+    epsilons = values + np.log1p(-1 / alphas) - (math.log(fail) + np.log(alphas)) / (alphas - 1)
     best = int(np.argmin(epsilons))
     # the slack is relative to the terms, not to their possibly small sum
-    size = float(values[best]) + abs(math.log(failure)) / float(alphas[best] - 1)
+    size = float(values[best]) + abs(math.log(fail)) / float(alphas[best] - 1)
     return EpsilonAtOrder(max(0.0, float(epsilons[best]) + 1e-14 * (size + 1)), float(alphas[best]))
 
 
@@ -78,8 +81,8 @@ def rdp_to_delta(*, orders: ArrayLike, rdp: ArrayLike, epsilon: float) -> DeltaA
     `orders` > 1 and `rdp` >= 0 are 1-D of equal length; epsilon > 0. Raises OutOfRange if rdp is
     infinite everywhere. O(number of orders).
     """
-    target = positive("epsilon", epsilon)
+    wanted = target("epsilon", epsilon)
     alphas, values = _curve(orders, rdp)
-    logs = (alphas - 1) * (values - target + np.log1p(-1 / alphas)) - np.log(alphas)
+    logs = (alphas - 1) * (values - wanted + np.log1p(-1 / alphas)) - np.log(alphas)
     best = int(np.argmin(logs))
     return DeltaAtOrder(delta_above(float(logs[best])), float(alphas[best]))

@@ -5,13 +5,17 @@
 * `ShufflePrivacyAccountant`: a `PrivacyAccountant` that answers with our certified bounds, for shuffle events
   (`ShuffledLDPEvent`, `MechanismEvent`) and for central ones; so `calibrate_dp_mechanism` works with them.
 
-Shuffle pairs are for neighbours that differ in one user's value, `NeighboringRelation.REPLACE_ONE`, and so
-is this accountant. There a noise multiplier is noise over the *norm* of one contribution, so replacing it
+Shuffle pairs are for neighbours that differ in one user's value, `NeighboringRelation.REPLACE_ONE`, and so is this
+accountant unless REPLACE_SPECIAL is asked for: one user's record becomes the special, zero record (`ZeroOut`). Under
+REPLACE_ONE a noise multiplier is noise over the *norm* of one contribution, so replacing it
 moves a sum by twice that norm: `GaussianDpEvent(z)` is `Gaussian(sigma=z, sensitivity=2)`, as in
 dp_accounting, and `LaplaceDpEvent(z)` is `Laplace(scale=z, sensitivity=2)`; on a Poisson sample,
 `PoissonGaussian(sigma=z, rate=q)`. (Laplace noise on several coordinates: splitting a shift over
 coordinates leaves less mass at the two extreme losses and more between them, at the same mean of e^-loss,
 hence a smaller profile; so the scalar pair dominates.)
+
+Under REPLACE_SPECIAL the sensitivity is the norm itself, and everything else is the same events read by `ZeroOut`:
+what is not proved for it is refused.
 
 What dp_accounting's own composition adds is described and measured in docs/interop.md: grid and truncation on
 the pessimistic side, and rounding of its transforms, which nothing bounds.
@@ -35,13 +39,22 @@ except ImportError as error:
     ) from error
 
 from ..accountant import Accountant
-from ..bracket import Bounds, Side
-from ..central import Gaussian, Laplace
-from ..mechanism import Mechanism, as_mechanism
-from ..mechanisms import ShuffledLDP, ShuffledRR, Subsampled
-from ..pld import PLD
-from ..poisson import PoissonGaussian
-from ..validation import (
+from ..composition.pld import PLD
+from ..mechanisms import (
+    Mechanism,
+    PoissonSampled,
+    ShuffledLDP,
+    ShuffledRR,
+    Subsampled,
+    ZeroOut,
+    as_mechanism,
+)
+from ..mechanisms.central import Gaussian, Laplace
+from ..mechanisms.imported import ImportedPair, WorseOrder
+from ..mechanisms.poisson_gaussian import PoissonGaussian
+from ..numerics.rounding import ROUNDOFF
+from ..numerics.sides import Bounds, Side
+from ..numerics.validation import (
     choice,
     nonnegatives,
     positive_float,
@@ -49,7 +62,6 @@ from ..validation import (
     probabilities,
     unit_interval,
 )
-from .imported import ImportedPair, WorseOrder
 
 PrivacyLossDistribution = privacy_loss_distribution.PrivacyLossDistribution
 NeighboringRelation = privacy_accountant.NeighboringRelation
@@ -59,7 +71,6 @@ DISCRETIZATION = 1e-4  # dp_accounting's default grid
 # Pessimistic distributions of dp_accounting have up to 1e-8 of mass too much (rounding of differences, cut
 # at 0), after a thousand compositions 1e-5. Mass that is missing would be a mistake on the wrong side.
 _EXCESS, _DEFICIT = 1e-3, 1e-9
-_U = 2.0**-53
 
 
 def to_dp_accounting(
@@ -82,7 +93,7 @@ def to_dp_accounting(
     >>> from pld_shuffle import ShuffledLDP
     >>> rounds = to_dp_accounting(ShuffledLDP(eps0=4.0, n=10_000)).self_compose(10)
     >>> round(rounds.get_epsilon_for_delta(1e-6), 3)
-    1.397
+    1.385
     """
     if not isinstance(law, PLD):
         step = DISCRETIZATION if discretization is None else discretization
@@ -104,8 +115,8 @@ def to_dp_accounting(
     share = math.expm1(-law.slack) / math.expm1(-law.step)
     masses = np.zeros(law.masses.size + 1)
     masses[:-1] = law.masses * (1.0 - share)
-    masses[1:] += law.masses * share * (1.0 + 8.0 * _U)
-    masses *= 1.0 + 8.0 * _U
+    masses[1:] += law.masses * share * (1.0 + 8.0 * ROUNDOFF)
+    masses *= 1.0 + 8.0 * ROUNDOFF
     total = math.fsum(masses) + law.infinity
     if not 1.0 - _DEFICIT <= total <= 1.0 + _EXCESS:
         raise ArithmeticError(f"an upper law with mass {total!r}")
@@ -210,7 +221,7 @@ def _check_reading(distribution: Any, found: ImportedPair | WorseOrder) -> None:
 
 @attr.s(frozen=True, slots=True, auto_attribs=True)
 class MechanismEvent(dp_event.DpEvent):  # type: ignore[misc]
-    """One round of a mechanism of this package, for neighbours that differ in one user's value.
+    """One round of a mechanism of this package, for neighbours that differ in one user's value; or a `ZeroOut`.
 
     Its pair must cover both orders of the two neighbours (ValueError for an ordered pair). The sensitivity of
     a central mechanism (`Gaussian`, `Laplace`) must be meant for that relation.
@@ -220,7 +231,7 @@ class MechanismEvent(dp_event.DpEvent):  # type: ignore[misc]
 
     def __attrs_post_init__(self) -> None:
         mechanism = as_mechanism(self.mechanism)
-        choice("mechanism.relation", mechanism.relation, ("replace-one",))
+        choice("mechanism.relation", mechanism.relation, ("replace-one", "zero-out"))
         _check_symmetric(mechanism)
 
 
@@ -245,12 +256,13 @@ class ShufflePrivacyAccountant(privacy_accountant.PrivacyAccountant):  # type: i
 
     Parameters
     ----------
-    neighboring_relation : must be REPLACE_ONE.
+    neighboring_relation : REPLACE_ONE, or REPLACE_SPECIAL (zero-out: see `ZeroOut` for what null reports must be).
     rtol : as for `Accountant`: wanted relative width of brackets on delta.
 
     Supported: `ShuffledLDPEvent`, `MechanismEvent`, `GaussianDpEvent`, `LaplaceDpEvent`,
     `RandomizedResponseDpEvent` (one user's report, seen by the adversary),
-    `SampledWithoutReplacementDpEvent` of one of these, `PoissonSampledDpEvent` of a `GaussianDpEvent`,
+    `SampledWithoutReplacementDpEvent` of one of these, `PoissonSampledDpEvent` of a `GaussianDpEvent` or of a
+    shuffle event whose n counts all users who may take part,
     `ComposedDpEvent`, `SelfComposedDpEvent`, `NoOpDpEvent`, `NonPrivateDpEvent`. Anything else, and any
     event with impossible parameters, is an `UnsupportedEventError` that says why.
 
@@ -258,7 +270,7 @@ class ShufflePrivacyAccountant(privacy_accountant.PrivacyAccountant):  # type: i
 
     >>> accountant = ShufflePrivacyAccountant().compose(ShuffledLDPEvent(eps0=4.0, n=10_000), 10)
     >>> round(accountant.get_epsilon(1e-6), 3)
-    1.397
+    1.385
     """
 
     def __init__(
@@ -267,9 +279,12 @@ class ShufflePrivacyAccountant(privacy_accountant.PrivacyAccountant):  # type: i
         *,
         rtol: float = 1e-3,
     ) -> None:
-        if neighboring_relation is not NeighboringRelation.REPLACE_ONE:
+        if neighboring_relation not in (
+            NeighboringRelation.REPLACE_ONE,
+            NeighboringRelation.REPLACE_SPECIAL,
+        ):
             raise ValueError(
-                "neighboring_relation must be REPLACE_ONE, the relation of shuffle pairs,"
+                "neighboring_relation must be REPLACE_ONE, the relation of shuffle pairs, or REPLACE_SPECIAL,"
                 f" got {neighboring_relation!r}"
             )
         super().__init__(neighboring_relation)
@@ -291,7 +306,7 @@ class ShufflePrivacyAccountant(privacy_accountant.PrivacyAccountant):  # type: i
                     return failed
             return None
         try:
-            found = _mechanism(event)
+            found = self._read(event)
         except (TypeError, ValueError) as error:
             return ErrorDetails(invalid_event=event, error_message=str(error))
         if do_compose:
@@ -300,6 +315,17 @@ class ShufflePrivacyAccountant(privacy_accountant.PrivacyAccountant):  # type: i
             elif found is _NOT_PRIVATE:
                 self._private = False
         return None
+
+    def _read(self, event: Any) -> Any:
+        """The event's mechanism, for this accountant's relation; ValueError or TypeError if there is none."""
+        zero_out = self.neighboring_relation is NeighboringRelation.REPLACE_SPECIAL
+        found = _mechanism(event, reach=1.0 if zero_out else 2.0)
+        if not isinstance(found, Mechanism):
+            return found
+        if zero_out:
+            return found if found.relation == "zero-out" else ZeroOut(found)
+        choice("mechanism.relation", found.relation, ("replace-one",))
+        return found
 
     def get_epsilon(self, target_delta: float) -> float:
         """Certified upper bound on epsilon at `target_delta`; inf after a non-private event."""
@@ -332,8 +358,10 @@ _NOTHING = dp_event.NoOpDpEvent()
 _NOT_PRIVATE = dp_event.NonPrivateDpEvent()
 
 
-def _mechanism(event: Any) -> Any:
+def _mechanism(event: Any, reach: float) -> Any:
     """The mechanism of a basic or sampled event, or _NOTHING, or _NOT_PRIVATE.
+
+    reach : how far a user moves a sum, in norms of a contribution: 2 by replacing it, 1 by leaving it out.
 
     Raises ValueError or TypeError if there is none.
     """
@@ -345,17 +373,17 @@ def _mechanism(event: Any) -> Any:
         return event.mechanism
     if isinstance(event, dp_event.GaussianDpEvent):
         noise = event.noise_multiplier
-        return Gaussian(sigma=noise, sensitivity=2.0) if noise != 0 else _NOT_PRIVATE
+        return Gaussian(sigma=noise, sensitivity=reach) if noise != 0 else _NOT_PRIVATE
     if isinstance(event, dp_event.LaplaceDpEvent):
         noise = event.noise_multiplier
-        return Laplace(scale=noise, sensitivity=2.0) if noise != 0 else _NOT_PRIVATE
+        return Laplace(scale=noise, sensitivity=reach) if noise != 0 else _NOT_PRIVATE
     if isinstance(event, dp_event.RandomizedResponseDpEvent):
         return _randomized_response(event)
     if isinstance(event, dp_event.SampledWithoutReplacementDpEvent):
-        return _fixed_cohort(event)
+        return _fixed_cohort(event, reach)
     if isinstance(event, dp_event.PoissonSampledDpEvent):
         return _poisson(event)
-    raise ValueError(f"no pair for {type(event).__name__} under REPLACE_ONE")
+    raise ValueError(f"no pair for {type(event).__name__} under REPLACE_ONE or REPLACE_SPECIAL")
 
 
 def _randomized_response(event: Any) -> Any:
@@ -367,13 +395,13 @@ def _randomized_response(event: Any) -> Any:
     return ShuffledRR(k=event.num_buckets, n=1, gamma=event.noise_parameter, adversary="weak")
 
 
-def _fixed_cohort(event: Any) -> Any:
+def _fixed_cohort(event: Any, reach: float) -> Any:
     size, population = event.sample_size, event.source_dataset_size
     if size == 0:
         return _NOTHING
     if not 0 < size <= population:
         raise ValueError(f"sample_size must be in [0, {population!r}], got {size!r}")
-    whole = _mechanism(event.event)
+    whole = _mechanism(event.event, reach)
     if not isinstance(whole, Mechanism):
         return whole
     if whole.users is None:
@@ -384,18 +412,22 @@ def _fixed_cohort(event: Any) -> Any:
 
 
 def _poisson(event: Any) -> Any:
+    """Every user by an own coin: of a Gaussian sum, or of a shuffle whose n is everybody who tosses one."""
+    probability = event.sampling_probability
+    rate = None if probability == 0 else unit_interval("sampling_probability", probability)
     inner = event.event
-    if not isinstance(inner, dp_event.GaussianDpEvent):
+    if isinstance(inner, dp_event.GaussianDpEvent):
+        if rate is None:
+            return _NOTHING
+        if inner.noise_multiplier == 0:
+            return _NOT_PRIVATE
+        return PoissonGaussian(sigma=inner.noise_multiplier, rate=rate)
+    if not isinstance(inner, (MechanismEvent, ShuffledLDPEvent)) or inner.mechanism.users is None:
         raise ValueError(
-            "Poisson sampling under REPLACE_ONE is known for GaussianDpEvent only; a cohort for the shuffler"
-            " must have a fixed size (SampledWithoutReplacementDpEvent)"
+            "Poisson sampling under REPLACE_ONE is known for GaussianDpEvent and shuffle events only, got"
+            f" {type(inner).__name__}"
         )
-    if event.sampling_probability == 0:
-        return _NOTHING
-    rate = unit_interval("sampling_probability", event.sampling_probability)
-    if inner.noise_multiplier == 0:
-        return _NOT_PRIVATE
-    return PoissonGaussian(sigma=inner.noise_multiplier, rate=rate)
+    return _NOTHING if rate is None else PoissonSampled(inner.mechanism, rate)
 
 
 def _everywhere(value: float, asked: Any) -> Bounds:

@@ -1,7 +1,7 @@
 """Shuffle-model protocols: what users send, what the analyzer makes of it, and what it costs in privacy."""
 
+from ..mechanisms.binomial_shift import BinomialExchange, BinomialShift
 from .binary_sum import BinarySum
-from .binomial_shift import BinomialExchange, BinomialShift
 from .bit_histogram import BitHistogram
 from .expected_error import ExpectedError
 from .histogram import HistogramEstimate, PrivateHistogram

@@ -4,7 +4,8 @@ One bit per user: the true one with probability 1 - gamma, a fair coin with prob
 is gamma n). Every message has variance (gamma/2)(1 - gamma/2), whatever the data, so the estimate
 (sum of the bits - gamma n / 2) / (1 - gamma) is unbiased with the same error for all data.
 
-Privacy: `ShuffledRR` with k = 2, weak adversary. The paper's section 4.2 is `from_theorem`.
+Privacy: `CountedBits`, the number of ones and nothing else, for any data. The paper's section 4.2 is
+`from_theorem`.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..mechanisms import ShuffledRR
+from ..mechanisms import CountedBits
 from ..randomizers import BinaryRandomizedResponse, KRandomizedResponse
 from ..randomizers.base import IntArray
 from ..randomizers.border import integer_array, open_unit
@@ -79,9 +80,9 @@ class BinarySum(OneMechanism):
         return cls(gamma=gamma, n=n, honest_fraction=honest_fraction)
 
     @property
-    def mechanism(self) -> ShuffledRR:
-        """One round: binary randomized response of the honest users, weak adversary."""
-        return ShuffledRR(2, self.honest, gamma=self.gamma, adversary="weak")
+    def mechanism(self) -> CountedBits:
+        """One round: the number of ones among the honest users' bits; exact."""
+        return CountedBits(self.honest, gamma=self.gamma)
 
     @property
     def randomizer(self) -> BinaryRandomizedResponse:

@@ -14,11 +14,12 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..mechanisms import SMALLEST_EPS0, ShuffledRandomizer
+from ..mechanisms import ShuffledRandomizer
+from ..mechanisms.shared import SMALLEST_EPS0
+from ..numerics.validation import positive_int
 from ..randomizers import RAPPOR, UnaryEncoding
 from ..randomizers.bits import BitArray
 from ..randomizers.border import EPS0_MAX, integer_array, positive_finite
-from ..validation import positive_int
 from .bit_counts import BitCounts, one_hot_rappor
 from .budget import calibrated
 from .messages import one_per_user

@@ -11,11 +11,11 @@ import warnings
 from collections.abc import Callable
 from typing import TypeVar
 
-from ..bracket import Bounds
-from ..calibration import LOOSE_RTOL, InfeasibleError, safe_end
-from ..composition import AccuracyWarning
+from ..composition.attempts import AccuracyWarning
+from ..numerics.search import LOOSE_RTOL, InfeasibleError, safe_end
+from ..numerics.sides import Bounds
+from ..numerics.validation import positive_int
 from ..randomizers.border import open_unit, positive_finite
-from ..validation import positive_int
 from .protocol import Protocol
 
 P = TypeVar("P", bound=Protocol)

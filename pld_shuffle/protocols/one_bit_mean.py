@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..mechanisms import ShuffledRR
+from ..mechanisms import CountedBits, ShuffledRR
 from ..randomizers.base import IntArray
 from .binary_sum import BinarySum
 from .expected_error import ExpectedError
@@ -71,8 +71,8 @@ class OneBitMean(OneMechanism):
         return RealSum(k=1, gamma=self.gamma, n=self.n, honest_fraction=self.honest_fraction)
 
     @property
-    def mechanism(self) -> ShuffledRR:
-        """One round: binary randomized response of the honest users, weak adversary."""
+    def mechanism(self) -> CountedBits | ShuffledRR:
+        """One round: the number of ones among the honest users' bits; exact."""
         return self.total.mechanism
 
     def randomize(self, values: ArrayLike, rng: np.random.Generator) -> IntArray:

@@ -14,9 +14,9 @@ one round being one `mechanism`, which can be composed with others by hand and r
 (`on_cohort`). `UnarySum` (a round is several mechanisms) and `RAPPORHistogram` (several collections are not
 several rounds) are not: their `mechanism` raises an AttributeError that says what to use.
 
-Upper ends of an accountant's brackets hold for the protocol, whatever the rounds. Lower ends enclose the
-*stated* pairs: they are the protocol's own where its docstring calls the pair exact, for one round or for
-any number.
+Upper ends of an accountant's brackets hold for the protocol, whatever the rounds. Lower ends are those of an
+attack, or enclose the *stated* pair: they are the protocol's own where its docstring calls the pair exact, for
+one round or for any number.
 """
 
 from __future__ import annotations
@@ -29,14 +29,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..numerics.validation import positive_int, unit_interval
 from ..randomizers.border import integer_in
-from ..validation import positive_int, unit_interval
 from .messages import shuffled
 
 if TYPE_CHECKING:
     from ..accountant import Accountant
-    from ..mechanism import Mechanism
-    from ..mechanisms import Subsampled
+    from ..mechanisms import Mechanism, Subsampled
 
 
 class Protocol(ABC):

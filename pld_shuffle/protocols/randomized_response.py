@@ -1,4 +1,4 @@
-"""Calibration of the protocols built on randomized response: the least probability of a random answer."""
+"""What the protocols built on randomized response share: the mechanism of one round, and its calibration."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import math
 from collections.abc import Callable
 from typing import TypeVar
 
+from ..mechanisms import CountedBits, ShuffledRR
+from ..numerics.validation import positive_int
 from ..randomizers.border import open_unit, positive_finite
-from ..validation import positive_int
 from .budget import calibrated
 from .protocol import Protocol
 
@@ -15,6 +16,16 @@ P = TypeVar("P", bound=Protocol)
 
 LEAST_GAMMA = 1e-12
 LARGEST_GAMMA = 1.0 - 1e-9  # beyond, eps0 and what is left of the truth are below 1e-8
+
+
+def shuffled_response(values: int, gamma: float, n: int) -> CountedBits | ShuffledRR:
+    """n users' randomized response over `values` values, for somebody who sees the shuffled reports.
+
+    Exact for two values; with more, the weak adversary's pair is nearly attained, by others who hold a third value.
+    """
+    if values == 2:
+        return CountedBits(n, gamma=gamma)
+    return ShuffledRR(values, n, gamma=gamma, adversary="weak")
 
 
 def calibrated_gamma(

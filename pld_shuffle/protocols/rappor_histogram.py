@@ -25,16 +25,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..mechanisms import ShuffledRandomizer
+from ..numerics.validation import positive_int
 from ..randomizers import RAPPOR
 from ..randomizers.bits import BitArray
 from ..randomizers.border import bit_array, integer_array, positive_finite
-from ..validation import positive_int
 from .bit_counts import BitCounts, one_hot_rappor
 from .budget import calibrated
 from .messages import one_per_user
 
 if TYPE_CHECKING:
-    from ..mechanism import Mechanism
+    from ..mechanisms import Mechanism
 
 LEAST_NOISE = 1e-9
 

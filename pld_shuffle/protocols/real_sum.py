@@ -14,9 +14,10 @@ In the paper gamma = c (k+1) / n, and k = (n/c)^(1/3) balances the two terms.
 
 Privacy: rounding is a random choice among inputs of (k+1)-ary randomized response, made by every user alone.
 The law of the view is then a mixture over the target's rounded value, for both neighbours; hockey-stick
-divergence is jointly convex, so the pair of the two worst rounded values, `ShuffledRR` over k+1 values, weak
-adversary, dominates; it is attained by values on the grid. `from_budget` looks for the k with the least exact
-worst-case error; `from_theorem` is Theorem 2 with the gamma of Theorem 1 and the paper's k.
+divergence is jointly convex, so randomized response over k+1 values dominates, and it is attained by values on
+the grid: `ShuffledRR` with the weak adversary for k >= 2, `CountedBits` for k = 1 (see `histogram`). `from_budget`
+looks for the k with the least exact worst-case error; `from_theorem` is Theorem 2 with the gamma of Theorem 1 and
+the paper's k.
 
 k = 1 is the one-bit mean of the lecture notes (their equation 9.2): the message is 1 with
 probability 1/(e^eps0+1) + x (e^eps0-1)/(e^eps0+1), gamma = 2/(e^eps0+1).
@@ -33,14 +34,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..calibration import InfeasibleError
-from ..mechanisms import ShuffledRR
+from ..mechanisms import CountedBits, ShuffledRR
 from ..randomizers import KRandomizedResponse
 from ..randomizers.base import FloatArray, IntArray
 from ..randomizers.border import generator, integer_in, open_unit, positive_finite, unit_array
 from .expected_error import ExpectedError, bernstein_radius
 from .messages import one_per_user, received
 from .protocol import OneMechanism, honest_users
-from .randomized_response import calibrated_gamma
+from .randomized_response import calibrated_gamma, shuffled_response
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -145,9 +146,9 @@ class RealSum(OneMechanism):
         return cls(k=k, gamma=gamma, n=users, honest_fraction=honest_fraction)
 
     @property
-    def mechanism(self) -> ShuffledRR:
-        """One round: randomized response of the honest users over k+1 values, weak adversary."""
-        return ShuffledRR(self.k + 1, self.honest, gamma=self.gamma, adversary="weak")
+    def mechanism(self) -> ShuffledRR | CountedBits:
+        """One round: randomized response of the honest users over k+1 values."""
+        return shuffled_response(self.k + 1, self.gamma, self.honest)
 
     @property
     def randomizer(self) -> KRandomizedResponse:

@@ -36,10 +36,10 @@ from numpy.typing import ArrayLike
 from scipy.stats import binom
 
 from ..bounds.domain import OutOfRange
+from ..mechanisms.binomial_shift import BinomialExchange, BinomialShift
+from ..numerics.validation import positive_int
 from ..randomizers.base import FloatArray, IntArray
 from ..randomizers.border import generator, integer_array, integer_in, open_unit, positive_finite
-from ..validation import positive_int
-from .binomial_shift import BinomialExchange, BinomialShift
 from .budget import calibrated
 from .expected_error import ExpectedError
 from .histogram import HistogramEstimate

@@ -5,6 +5,7 @@ from .binary_randomized_response import BinaryRandomizedResponse
 from .discrete import DiscreteRandomizer, PairParameters
 from .gaussian import Gaussian
 from .hadamard_response import HadamardResponse
+from .joint import Types
 from .k_randomized_response import KRandomizedResponse
 from .laplace import Laplace
 from .local_hashing import LocalHashing
@@ -27,5 +28,6 @@ __all__ = [
     "PairLaw",
     "PairParameters",
     "SubsetSelection",
+    "Types",
     "UnaryEncoding",
 ]

@@ -30,6 +30,7 @@ Source
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
@@ -92,8 +93,23 @@ class FiniteRandomizer(LocalRandomizer, Protocol):
     def columns(self, reports: ArrayLike) -> IntArray:
         """Column of the law for each report that `sample` returned."""
 
+    def joint_law(self, inputs: Sequence[int], *, blanket: bool = False) -> FloatArray:
+        """Masses of groups of reports under each of the inputs, and the blanket (see joint.py)."""
+
+    def kinds(self, given: Sequence[int] = ()) -> Sequence[int]:
+        """One input of each kind, where symmetries that fix the given inputs are divided out."""
+
+    def ordered_pairs(self) -> Iterator[tuple[int, int]]:
+        """One ordered pair of different inputs of each kind."""
+
+    def shared_values(self, first: int, second: int) -> Sequence[int]:
+        """Values whose law may be a good shared law for this target."""
+
     def pair_laws(self) -> tuple[PairLaw, ...]:
         """One `PairLaw` for every kind of pair of inputs (see `PairLaw`)."""
+
+    def types(self) -> Iterator[Any]:
+        """What the swap theorem needs, for every kind of target (see `joint.Types`)."""
 
 
 @runtime_checkable
@@ -173,7 +189,7 @@ def require_small_law(inputs: int, outputs: int) -> None:
     if not inputs * outputs <= LAW_LIMIT:
         raise ValueError(
             f"law() of {inputs} inputs and {count_text(outputs)} outputs has more than {LAW_LIMIT} "
-            "entries; use pair_laws() instead"
+            "entries; use joint_law() or pair_laws() instead"
         )
 
 

@@ -7,17 +7,19 @@ that pure eps0-LDP allows (Kairouz, Oh, Viswanath 2015), and gamma = 1 - tv.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .base import FloatArray, IntArray, PairLaw, PureLDP, read_only
+from .base import FloatArray, IntArray, PureLDP, read_only
 from .border import generator, integer_array, local_epsilon
+from .joint import FromJointLaw, rows, several
 
 
 @dataclass(frozen=True)
-class BinaryRandomizedResponse(PureLDP):
+class BinaryRandomizedResponse(PureLDP, FromJointLaw):
     """Randomized response on the bits 0 and 1.
 
     eps0: local epsilon, in (0, 700]. Raises TypeError or ValueError for anything else.
@@ -62,10 +64,11 @@ class BinaryRandomizedResponse(PureLDP):
         """A report is its own column."""
         return integer_array("reports", reports, 2)
 
-    def pair_laws(self) -> tuple[PairLaw, ...]:
-        """The only pair; groups: report 0, report 1."""
-        first, second = self.law()
-        return (PairLaw.of(first, second, np.minimum(first, second)),)
+    def joint_law(self, inputs: Sequence[int], *, blanket: bool = False) -> FloatArray:
+        """Groups: report 0, report 1."""
+        values, index = several(inputs, 2)
+        masses = [*self.law()[values], np.full(2, self.flip)]
+        return rows(masses, index, blanket=blanket)
 
     def sample(self, x: ArrayLike, rng: np.random.Generator) -> IntArray:
         """Reports 0 or 1, the shape of `x` (integers 0 or 1)."""

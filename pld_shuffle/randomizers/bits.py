@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import betainc
 
-from .base import FloatArray, IntArray, PairLaw, read_only, require_small_law
+from .base import FloatArray, IntArray, read_only, require_small_law
 from .border import bit_array
 
 BitArray = NDArray[np.uint8]
@@ -129,38 +129,66 @@ def blanket_probability(bits: int, ones: int, channel: BitChannel) -> float:
     return keep_zero**ones * many_zeros + covered
 
 
-def filter_pair_law(bits: int, ones: int, ones_apart: int, channel: BitChannel) -> PairLaw:
-    """`PairLaw` of two filters with d = `ones_apart` ones of their own. O(d^2 ones^2) groups.
+def filter_joint_law(
+    places: IntArray, bits: int, channel: BitChannel, *, blanket: bool
+) -> FloatArray:
+    """Joint law of the filters with ones at `places`, shape (filters, ones), all different.
 
-    The groups are the numbers of ones in the two private parts and in the common part and the
-    number of zeros among the remaining bits, where all numbers from `ones` upwards form one group.
+    A report counts the ones inside each filter: the likelihood ratio to all-zeros depends on that
+    number only. Groups: these numbers; with the blanket, its row comes last, and groups also tell
+    the number of zeros inside and outside of all filters, where numbers from `ones` upwards are
+    one. Raises ValueError beyond LAW_LIMIT groups. O(filters^2 ones groups) time.
     """
-    common = ones - ones_apart
-    rest = bits - ones - ones_apart
-    high = _binomial(ones_apart, channel.one_if_one, channel.zero_if_one)
-    low = _binomial(ones_apart, channel.one_if_zero, channel.zero_if_zero)
-    shared = _binomial(common, channel.one_if_one, channel.zero_if_one)
-    shared_as_rest = _binomial(common, channel.one_if_zero, channel.zero_if_zero)
-    zeros_of_rest = np.array(
-        [
-            _binomial_term(rest, zeros, channel.zero_if_zero, channel.one_if_zero)
-            for zeros in range(min(ones, rest + 1))
-        ]
-    )
+    filters, ones = places.shape
+    zeros = ones if blanket else 0  # counted up to here
+    shape = (filters + 1,) + (ones + 1,) * filters + (zeros + 1,)
+    require_small_law(filters + 1, math.prod(shape[1:]))
+    union, index = np.unique(places, return_inverse=True)
+    member = np.zeros((union.size, filters), dtype=bool)
+    member[index.reshape(-1), np.repeat(np.arange(filters), ones)] = True
+    masses = np.zeros(shape)
+    masses[(slice(None),) + (0,) * (filters + 1)] = 1.0
+    flat = (-1,) + (1,) * (filters + 1)
+    for inside in member:
+        hit = np.append(inside, False)  # the blanket's row starts from zeros everywhere
+        one = np.where(hit, channel.one_if_one, channel.one_if_zero).reshape(flat)
+        zero = np.where(hit, channel.zero_if_one, channel.zero_if_zero).reshape(flat)
+        # The last number along an axis cannot grow: no filter has more ones, and zeros saturate.
+        reported = np.zeros(shape)
+        source = (slice(None), *(slice(0, -1) if i else slice(None) for i in inside))
+        target = (slice(None), *(slice(1, None) if i else slice(None) for i in inside))
+        reported[target] = (masses * one)[source]
+        masses = reported + _counted(masses * zero, zeros)
+    if blanket:
+        masses = _with_rest(masses, bits - union.size, ones, channel)
+    return masses.reshape(filters + 1, -1)
+
+
+def _counted(masses: FloatArray, most: int) -> FloatArray:
+    """One more along the last axis, up to `most`."""
+    if most == 0:
+        return masses
+    moved = np.zeros_like(masses)
+    moved[..., 1:] = masses[..., :-1]
+    moved[..., -1] += masses[..., -1]
+    return moved
+
+
+def _with_rest(masses: FloatArray, rest: int, ones: int, channel: BitChannel) -> FloatArray:
+    """Add the zeros among `rest` other bits, and turn the last row into the blanket."""
+    few = range(min(ones, rest + 1))
+    share = [_binomial_term(rest, z, channel.zero_if_zero, channel.one_if_zero) for z in few]
     if rest >= ones:
-        many_zeros = betainc(ones, rest - ones + 1, channel.zero_if_zero)
-        zeros_of_rest = np.append(zeros_of_rest, many_zeros)
-    x, y, c, z = np.indices((ones_apart + 1, ones_apart + 1, common + 1, zeros_of_rest.size))
-    zeros = (ones_apart - x) + (ones_apart - y) + (common - c) + z
-    covered = np.maximum(0, ones - zeros)
-    factor = (channel.one_if_one / channel.one_if_zero) ** covered * (
+        share.append(float(betainc(ones, rest - ones + 1, channel.zero_if_zero)))
+    total = np.zeros_like(masses)
+    for chance in share:
+        total += chance * masses
+        masses = _counted(masses, ones)
+    covered = ones - np.arange(ones + 1)
+    total[-1] *= (channel.one_if_one / channel.one_if_zero) ** covered * (
         channel.zero_if_one / channel.zero_if_zero
     ) ** (ones - covered)
-    return PairLaw.of(
-        first=(high[x] * low[y] * shared[c] * zeros_of_rest[z]).ravel(),
-        second=(low[x] * high[y] * shared[c] * zeros_of_rest[z]).ravel(),
-        blanket=(low[x] * low[y] * shared_as_rest[c] * zeros_of_rest[z] * factor).ravel(),
-    )
+    return total
 
 
 def _binomial(count: int, success: float, failure: float) -> FloatArray:

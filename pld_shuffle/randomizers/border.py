@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .. import validation
+from ..numerics import validation
 from .base import FloatArray, IntArray
 
 integer_in = validation.integer_in
 real = validation.real
 positive_finite = validation.positive_float
+open_unit = validation.open_unit
 
 EPS0_MAX = 700.0
 """Largest local epsilon accepted: exp(eps0) must be a finite double, and log(2^1024) = 709.8."""
@@ -28,14 +29,6 @@ def local_epsilon(value: object) -> float:
     if not 0 < eps0 <= EPS0_MAX:
         raise ValueError(f"eps0 must be in (0, {EPS0_MAX:g}], got {value!r}")
     return eps0
-
-
-def open_unit(name: str, value: object) -> float:
-    """`value` as a float in (0, 1)."""
-    number = real(name, value)
-    if not 0 < number < 1:
-        raise ValueError(f"{name} must be in (0, 1), got {value!r}")
-    return number
 
 
 def generator(value: object) -> np.random.Generator:

@@ -12,6 +12,7 @@ over the smallest entry of the column: p and q agree. For a *single* pair they d
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
@@ -20,14 +21,19 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .base import FloatArray, IntArray, PairLaw, read_only
+from .base import FloatArray, IntArray, read_only
 from .border import generator, integer_array, integer_in, real_array
+from .joint import FromJointLaw, Types, merged, several
 
 ROW_SUM_TOLERANCE = 1e-9
 """How far the sum of a given row may be from 1; rows are then divided by their sums."""
 
 SAME_SUM = 2.0**-51
 """Rounding of the sum of a normalised row: 2^-53 per entry, on average over a row, and of the sum."""
+
+
+TYPES_INPUTS = 16
+"""Most inputs whose pairs and other values are all listed (`DiscreteRandomizer.types`)."""
 
 
 class PairParameters(NamedTuple):
@@ -41,7 +47,7 @@ class PairParameters(NamedTuple):
 
 
 @dataclass(frozen=True, init=False)
-class DiscreteRandomizer:
+class DiscreteRandomizer(FromJointLaw):
     """The randomizer whose output law is `matrix`: rows are inputs, columns are reports.
 
     matrix: array-like of shape (inputs >= 2, outputs >= 1), entries >= 0, rows that sum to 1 within
@@ -154,13 +160,32 @@ class DiscreteRandomizer:
         """A report is its own column."""
         return integer_array("reports", reports, self.outputs)
 
-    def pair_laws(self) -> tuple[PairLaw, ...]:
-        """One entry per pair first < second, in the order of `pairs`; reports are not merged."""
-        low = self.law().min(axis=0)
-        return tuple(
-            PairLaw.of(self.law()[i], self.law()[j], low)
-            for i, j in combinations(range(self.inputs), 2)
-        )
+    def joint_law(self, inputs: Sequence[int], *, blanket: bool = False) -> FloatArray:
+        """The rows of the matrix; reports with exactly equal ratios are merged."""
+        values, index = several(inputs, self.inputs)
+        law = self.law()
+        return merged(np.vstack([law[values][index], law.min(axis=0)][: 1 + blanket]))
+
+    def kinds(self, given: Sequence[int] = ()) -> Sequence[int]:
+        """All inputs: nothing is known about symmetries."""
+        return range(self.inputs)
+
+    def shared_values(self, first: int, second: int) -> Sequence[int]:
+        """The target's inputs and the one that tells most about it if all others hold it.
+
+        That is the input w of the largest sum of (R_first - R_second)^2 / R_w.
+        """
+        square = (self.law()[first] - self.law()[second]) ** 2
+        seen = square > 0
+        told = np.sum(square[seen] / self.law()[:, seen], axis=1)
+        return sorted({first, second, int(np.argmax(told))})
+
+    def types(self) -> Iterator[Types]:
+        """None if some report is impossible under one input only (then the theorem does not apply)
+        or if there are more than 16 inputs, as the number of laws grows like inputs^3.
+        """
+        if math.isfinite(self.p) and self.inputs <= TYPES_INPUTS:
+            yield from super().types()
 
     def sample(self, x: ArrayLike, rng: np.random.Generator) -> IntArray:
         """Reports in 0 ... outputs-1, the shape of `x` (integers in 0 ... inputs-1)."""

@@ -20,17 +20,20 @@ Facts
 from __future__ import annotations
 
 import math
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .base import FloatArray, IntArray, PairLaw, PureLDP, read_only, require_small_law
+from .base import FloatArray, IntArray, PureLDP, read_only, require_small_law
 from .border import generator, integer_array, integer_in, local_epsilon
+from .joint import FromJointLaw, rows, several
 
 
 @dataclass(frozen=True, kw_only=True)
-class HadamardResponse(PureLDP):
+class HadamardResponse(PureLDP, FromJointLaw):
     """Hadamard response for the values 0 ... k-1; a report is an integer in 0 ... K-1.
 
     k: number of values, 2 ... 2^48. eps0: local epsilon, in (0, 700]. blocks: B, a power of two up
@@ -117,27 +120,63 @@ class HadamardResponse(PureLDP):
         """A report is its own column."""
         return integer_array("reports", reports, self.outputs)
 
-    def pair_laws(self) -> tuple[PairLaw, ...]:
-        """Pairs within a block and pairs across blocks, as far as they occur.
+    def joint_law(self, inputs: Sequence[int], *, blanket: bool = False) -> FloatArray:
+        """Groups: which of the sets C_x have the report, and column 0 where the blanket needs it.
 
-        Groups: in both sets (column 0 apart from the others), in the first, in the second, in
-        neither.
+        The parities of a block's columns with some of its rows are uniform over a linear space.
+        Inputs of the completed code are allowed (see `kinds`).
         """
-        s, heavy, light = self.favoured, self._heavy, self._light
-        lone = 1 if self.blocks_used == 1 else 0
-        kinds = []
-        if self.width > 2:
-            kinds.append((lone, s // 2 - lone, s // 2, s // 2, self.outputs - 3 * (s // 2)))
-        if self.blocks_used > 1:
-            kinds.append((0, 0, s, s, self.outputs - 2 * s))
-        return tuple(
-            PairLaw.of(
-                first=np.array(kind) * (heavy, heavy, heavy, light, light),
-                second=np.array(kind) * (heavy, heavy, light, heavy, light),
-                blanket=np.array(kind) * (heavy, light, light, light, light),
-            )
-            for kind in kinds
-        )
+        values, index = several(inputs, self.codewords)
+        home, row = self._place(values)
+        counts: Counter[tuple[bool, ...]] = Counter()  # heavy under each input and the blanket
+        for block in np.unique(home):
+            here = home == block
+            space = {0}  # words of parities: bit i belongs to input i
+            for bit in range(self.width.bit_length() - 1):
+                odd = (row >> bit & 1).astype(bool) & here
+                word = sum(1 << i for i in np.flatnonzero(odd).tolist())
+                space |= {other ^ word for other in space}
+            for word in space:
+                inside = [bool(here[i]) and not word >> i & 1 for i in range(values.size)]
+                key = (*inside, False)
+                counts[key] += self.width // len(space)
+        if blanket and self.blocks_used == 1:
+            counts[(True,) * values.size + (False,)] -= 1
+            counts[(True,) * values.size + (True,)] += 1
+        nowhere = self.blocks - np.unique(home).size
+        counts[(False,) * (values.size + 1)] += nowhere * self.width
+        heavy = np.array(list(counts)).T
+        masses = np.array(list(counts.values())) * np.where(heavy, self._heavy, self._light)
+        return rows(masses, index, blanket=blanket)
+
+    def kinds(self, given: Sequence[int] = ()) -> Sequence[int]:
+        """One input of each kind: in the blocks of the given ones, every sum of their rows modulo 2
+        and a row that is no such sum; and one in a block of its own.
+
+        They range over the completed code, all rows of all blocks in use. It is the code itself
+        if the last block is full; otherwise some of these inputs may be k or larger, and bounds
+        over all kinds hold for more values than there are.
+        """
+        home, row = self._place(np.array(sorted(set(given)), dtype=np.int64))
+        found = set()
+        for block in np.unique(home).tolist():
+            sums = {0}
+            for word in row[home == block].tolist():
+                sums |= {other ^ word for other in sums}
+            fresh = {
+                r for r in (1 << j for j in range(self.width.bit_length() - 1)) if r not in sums
+            }
+            for r in (sums - {0}) | set(sorted(fresh)[:1]):
+                found.add(block * (self.width - 1) + r - 1)
+        empty = next(block for block in range(len(home) + 1) if block not in home)
+        if empty < self.blocks_used:
+            found.add(empty * (self.width - 1))
+        return sorted(found)
+
+    @property
+    def codewords(self) -> int:
+        """Number of inputs of the completed code: all rows of all blocks in use; at least k."""
+        return self.blocks_used * (self.width - 1)
 
     def sample(self, x: ArrayLike, rng: np.random.Generator) -> IntArray:
         """Reports in 0 ... K-1, the shape of `x` (integers in 0 ... k-1)."""

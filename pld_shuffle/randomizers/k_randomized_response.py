@@ -10,17 +10,19 @@ All formulas are written in e^{-eps0}, so that they keep their relative accuracy
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .base import FloatArray, IntArray, PairLaw, PureLDP, read_only, require_small_law
+from .base import FloatArray, IntArray, PureLDP, read_only, require_small_law
 from .border import generator, integer_array, integer_in, local_epsilon, open_unit
+from .joint import FromJointLaw, rows, several
 
 
 @dataclass(frozen=True, kw_only=True)
-class KRandomizedResponse(PureLDP):
+class KRandomizedResponse(PureLDP, FromJointLaw):
     """k-ary randomized response over the values 0 ... k-1.
 
     k: number of values, at least 2. eps0: local epsilon, in (0, 700].
@@ -85,16 +87,13 @@ class KRandomizedResponse(PureLDP):
         """A report is its own column."""
         return integer_array("reports", reports, self.k)
 
-    def pair_laws(self) -> tuple[PairLaw, ...]:
-        """The single kind of pair; groups: first value, second value, all others."""
-        rest = (self.k - 2) * self.lie
-        return (
-            PairLaw.of(
-                first=(self.truth, self.lie, rest),
-                second=(self.lie, self.truth, rest),
-                blanket=(self.lie, self.lie, rest),
-            ),
-        )
+    def joint_law(self, inputs: Sequence[int], *, blanket: bool = False) -> FloatArray:
+        """Groups: each of the inputs itself, and all other reports."""
+        values, index = several(inputs, self.k)
+        masses = np.full((values.size + 1, values.size + 1), self.lie)
+        np.fill_diagonal(masses[:-1, :-1], self.truth)
+        masses[:, -1] *= self.k - values.size
+        return rows(masses, index, blanket=blanket)
 
     def sample(self, x: ArrayLike, rng: np.random.Generator) -> IntArray:
         """Reports in 0 ... k-1, the shape of `x` (integers in 0 ... k-1)."""

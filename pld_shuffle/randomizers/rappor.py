@@ -29,7 +29,9 @@ filters occur.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain, product
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -41,19 +43,23 @@ from .bits import (
     BitChannel,
     add_noise,
     blanket_probability,
+    filter_joint_law,
     filter_law,
-    filter_pair_law,
     report_columns,
     total_variation,
 )
 from .border import EPS0_MAX, bit_array, generator, integer_array, integer_in, real
+from .joint import FromJointLaw, Types, rows, several, with_shared_blanket
 
 HASHES_MAX = 32
 """Most ones of a Bloom filter; C(bits, hashes) is then a finite double."""
 
+TYPES_HASHES = 4
+"""Most ones of a Bloom filter for which all ways to share ones are listed (`RAPPOR.types`)."""
+
 
 @dataclass(frozen=True, kw_only=True)
-class RAPPOR(PureLDP):
+class RAPPOR(PureLDP, FromJointLaw):
     """RAPPOR for the values 0 ... k-1; a report is a vector of bits.
 
     k: number of values, at least 2. noise: f in [0, 1), the permanent step. one_if_zero <
@@ -179,12 +185,62 @@ class RAPPOR(PureLDP):
         """Columns of reports of shape (..., length), length <= 62."""
         return report_columns(reports, self.length)
 
+    def joint_law(self, inputs: Sequence[int], *, blanket: bool = False) -> FloatArray:
+        """Groups: the numbers of ones in the distinct filters of the inputs (see bits.py).
+
+        The blanket's row is the infimum over all filters. ValueError beyond 2^22 masses.
+        """
+        values, index = several(inputs, self.k)
+        places = values[:, np.newaxis] if self.bits is None else np.sort(self._places(values))
+        return self._filters(places, index, blanket=blanket)
+
+    def kinds(self, given: Sequence[int] = ()) -> Sequence[int]:
+        """One-hot filters: see `FromJointLaw.kinds`. Bloom filters: all inputs, as none are alike."""
+        return super().kinds(given) if self.bits is None else range(self.k)
+
     def pair_laws(self) -> tuple[PairLaw, ...]:
-        """One entry per number of ones apart, d = 1 ... hashes."""
+        """One entry per number of ones apart, d = 1 ... hashes, whether or not a value has them."""
         return tuple(
-            filter_pair_law(self.length, self.hashes, apart, self.channel)
-            for apart in range(1, self.hashes + 1)
+            PairLaw.of(*self._filters(places, np.arange(2), blanket=True))
+            for places in self._filter_pairs()
         )
+
+    def types(self) -> Iterator[Types]:
+        """Of one-hot filters as ever. Bloom filters: over all filters, whether or not a value has
+        them, with V among the target's two laws and the blanket; none for more than 4 hashes.
+        """
+        if self.bits is None:
+            yield from super().types()
+        elif self.hashes <= TYPES_HASHES:
+            for pair, target in enumerate(self._filter_pairs()):
+                others = [np.vstack([target, other]) for other in self._other_filters(target)]
+                for shared, name in enumerate(("first", "second")):
+                    index = np.array([0, 1, shared, 2])
+                    laws = (self._filters(places, index, blanket=False) for places in others)
+                    yield Types(pair, name, tuple(laws))
+                laws = (self._filters(places, np.arange(3), blanket=True) for places in others)
+                yield Types(pair, "blanket", tuple(map(with_shared_blanket, laws)))
+
+    def _filters(self, places: IntArray, index: IntArray, *, blanket: bool) -> FloatArray:
+        """Joint law of the filters `places`, which may repeat, in the order of `index`."""
+        distinct, order = np.unique(places, axis=0, return_inverse=True)
+        masses = filter_joint_law(distinct, self.length, self.channel, blanket=blanket)
+        return rows(masses, order.reshape(-1)[index], blanket=blanket)
+
+    def _filter_pairs(self) -> Iterator[IntArray]:
+        """Two filters with d = 1 ... hashes ones apart, shape (2, hashes)."""
+        for apart in range(1, self.hashes + 1):
+            yield np.arange(self.hashes) + np.array([[0], [apart]])
+
+    def _other_filters(self, target: IntArray) -> Iterator[IntArray]:
+        """One more filter for every way to share ones with the two of `target`."""
+        apart, ones = int(target[1, 0]), self.hashes
+        parts = (range(apart), range(apart, ones), range(ones, ones + apart))  # first, both, second
+        for shares in product(*(range(len(part) + 1) for part in parts)):
+            new = ones - sum(shares)
+            if 0 <= new <= self.length - ones - apart:
+                own = [part[:share] for part, share in zip(parts, shares, strict=True)]
+                yield np.array([*chain(*own), *range(ones + apart, ones + apart + new)])
 
     def encode(self, x: ArrayLike) -> BitArray:
         """The filters of the values `x`, shape x.shape + (length,), each with `hashes` ones."""

@@ -15,7 +15,9 @@ estimation, 2016.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from itertools import combinations
 
 import numpy as np
@@ -24,7 +26,6 @@ from numpy.typing import ArrayLike
 from .base import (
     FloatArray,
     IntArray,
-    PairLaw,
     PureLDP,
     count_text,
     read_only,
@@ -32,12 +33,13 @@ from .base import (
 )
 from .bits import BitArray
 from .border import bit_array, generator, integer_array, integer_in, local_epsilon
+from .joint import FromJointLaw, rows, several
 
 _CHUNK = 2**20  # random keys held at a time
 
 
 @dataclass(frozen=True, kw_only=True)
-class SubsetSelection(PureLDP):
+class SubsetSelection(PureLDP, FromJointLaw):
     """Subset selection over the values 0 ... k-1; a report is a 0/1 vector with s ones.
 
     k: number of values, at least 2. size: s, from 1 (k-ary randomized response) to k-1.
@@ -113,20 +115,21 @@ class SubsetSelection(PureLDP):
             later += np.array([min(ways, 2**63 - 1) for ways in table])[members[..., i]]
         return self.outputs - 1 - later
 
-    def pair_laws(self) -> tuple[PairLaw, ...]:
-        """The single kind of pair; groups: the set has both values, one, the other, neither."""
-        k, s = self.k, self.size
-        ordered = k * (k - 1)
-        share = np.array([s * (s - 1), s * (k - s), s * (k - s), (k - s) * (k - s - 1)]) / ordered
+    def joint_law(self, inputs: Sequence[int], *, blanket: bool = False) -> FloatArray:
+        """Groups: which of the m distinct inputs the set has; 2^m of them."""
+        values, index = several(inputs, self.k)
+        k, s, m = self.k, self.size, values.size
         heavy = self.truth * k / s
         light = heavy * math.exp(-self.eps0)
-        return (
-            PairLaw.of(
-                first=share * (heavy, heavy, light, light),
-                second=share * (heavy, light, heavy, light),
-                blanket=share * light,
-            ),
-        )
+        inside = np.indices((2,) * m).reshape(m, -1)
+        # The share of sets with t given values in and m - t given values out, C(k-m, s-t) / C(k, s).
+        shares = [
+            Fraction(math.perm(s, t) * math.perm(k - s, m - t), math.perm(k, m))
+            for t in range(m + 1)
+        ]
+        share = np.array([float(part) for part in shares])[inside.sum(axis=0)]
+        masses = [*(share * np.where(inside == 1, heavy, light)), share * light]
+        return rows(masses, index, blanket=blanket)
 
     def sample(self, x: ArrayLike, rng: np.random.Generator) -> BitArray:
         """Reports of shape x.shape + (k,), each with s ones, for integers x in 0 ... k-1."""

@@ -13,28 +13,30 @@ differentially private protocols for frequency estimation, USENIX Security 2017 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .base import FloatArray, IntArray, PairLaw, PureLDP, require_small_law
+from .base import FloatArray, IntArray, PureLDP, require_small_law
 from .bits import (
     FILTER_BITS,
     BitArray,
     BitChannel,
     add_noise,
     blanket_probability,
+    filter_joint_law,
     filter_law,
-    filter_pair_law,
     report_columns,
 )
 from .border import generator, integer_array, integer_in, local_epsilon
+from .joint import FromJointLaw, rows, several
 
 
 @dataclass(frozen=True, kw_only=True)
-class UnaryEncoding(PureLDP):
+class UnaryEncoding(PureLDP, FromJointLaw):
     """Unary encoding of the values 0 ... k-1; a report is a vector of k bits.
 
     k: number of values, 2 ... 2^24. eps0: local epsilon, in (0, 700]. variant: "symmetric" (each
@@ -93,9 +95,14 @@ class UnaryEncoding(PureLDP):
         """Columns of reports of shape (..., k), k <= 62."""
         return report_columns(reports, self.k)
 
-    def pair_laws(self) -> tuple[PairLaw, ...]:
-        """The single kind of pair; at most 8 groups (two bits, and whether the rest has a zero)."""
-        return (filter_pair_law(self.k, 1, 1, self.channel),)
+    def joint_law(self, inputs: Sequence[int], *, blanket: bool = False) -> FloatArray:
+        """Groups: the bits of the m distinct inputs, at most 2^m.
+
+        With the blanket also the number of zeros elsewhere, none or some.
+        """
+        values, index = several(inputs, self.k)
+        masses = filter_joint_law(values[:, np.newaxis], self.k, self.channel, blanket=blanket)
+        return rows(masses, index, blanket=blanket)
 
     def sample(self, x: ArrayLike, rng: np.random.Generator) -> BitArray:
         """Reports of shape x.shape + (k,), zeros and ones, for integers x in 0 ... k-1."""

@@ -1,0 +1,77 @@
+"""How Sphinx builds the site: ``sphinx-build -c docs . build/site`` from the top of the repository.
+
+The sources are the whole repository, so a link between README, pages and notebooks that works in a
+checkout works on the site too. Nothing is executed and nothing is loaded from the network.
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+
+import pld_shuffle  # noqa: E402
+
+project = "pld_shuffle"
+author = "the pld_shuffle authors"
+copyright = f"{author}, Apache-2.0"
+version = release = pld_shuffle.__version__
+
+extensions = [
+    "myst_nb",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "docstrings",
+]
+root_doc = "docs/index"
+include_patterns = ["docs/**", "notebooks/*.ipynb", "benchmarks/README.md", "CHANGELOG.md"]
+exclude_patterns = ["docs/_*"]
+
+nb_execution_mode = "off"  # the tests run the notebooks
+myst_heading_anchors = 4
+myst_links_external_new_tab = False
+
+templates_path = [str(HERE / "_templates")]
+autosummary_generate = True
+autodoc_member_order = "bysource"
+autodoc_typehints = "signature"
+autodoc_class_signature = "mixed"
+default_role = "py:obj"
+smartquotes = False  # "eps0" is a string
+python_use_unqualified_type_names = True
+add_module_names = False
+
+
+def public_names() -> dict[str, list[str]]:
+    """The names on each module's page: its public ones, unless the package itself has them."""
+    found = {}
+    for name in re.findall(r"^   (pld_shuffle\S*)$", (HERE / "api.md").read_text(), re.MULTILINE):
+        module = importlib.import_module(name)
+        names = getattr(module, "__all__", None) or [
+            key
+            for key, value in vars(module).items()
+            if getattr(value, "__module__", None) == name and not key.startswith("_")
+        ]
+        top = pld_shuffle.__all__ if module is not pld_shuffle else []
+        here = [
+            n for n in names if n not in top or getattr(module, n) is not getattr(pld_shuffle, n)
+        ]
+        found[name] = sorted(here, key=str.lower)
+    return found
+
+
+autosummary_context = {"public_names": public_names()}
+# One class has several import paths; any of them may be the target of a name in a docstring.
+suppress_warnings = ["ref.python"]
+
+html_theme = "furo"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_title = f"pld_shuffle {release}"
+html_copy_source = False
+html_show_search_summary = False  # it would be fetched, which a page opened from disk may not
+html_theme_options = {"source_repository": "", "top_of_page_buttons": []}

@@ -1,0 +1,31 @@
+# The public names and where they live: `__init__.py` reads this list, and so do type checkers.
+from .accountant import Accountant as Accountant
+from .calibration import InfeasibleError as InfeasibleError
+from .calibration import solve as solve
+from .checkpoint import CheckpointError as CheckpointError
+from .composition.attempts import AccuracyWarning as AccuracyWarning
+from .composition.pld import PLD as PLD
+from .mechanisms import CountedBits as CountedBits
+from .mechanisms import CountedHistogram as CountedHistogram
+from .mechanisms import DiscretePair as DiscretePair
+from .mechanisms import Epoch as Epoch
+from .mechanisms import Gaussian as Gaussian
+from .mechanisms import Laplace as Laplace
+from .mechanisms import Mechanism as Mechanism
+from .mechanisms import MixedRR as MixedRR
+from .mechanisms import PoissonGaussian as PoissonGaussian
+from .mechanisms import PoissonSampled as PoissonSampled
+from .mechanisms import ShuffledLDP as ShuffledLDP
+from .mechanisms import ShuffledRandomizer as ShuffledRandomizer
+from .mechanisms import ShuffledRR as ShuffledRR
+from .mechanisms import StickyCohort as StickyCohort
+from .mechanisms import Subsampled as Subsampled
+from .mechanisms import ZeroOut as ZeroOut
+from .mechanisms.shuffled import Shuffled as Shuffled
+from .numerics.sides import Bounds as Bounds
+from .numerics.sides import Side as Side
+from .renyi import RenyiAccountant as RenyiAccountant
+from .risk import AttackRisk as AttackRisk
+from .sweeps import sweep as sweep
+
+__version__: str

@@ -1,0 +1,233 @@
+"""Answers about a composition: attempts with less and less error, until the bracket is tight.
+
+A ledger is a list of (pair, count); a question asks for delta at an epsilon or the reverse.
+
+1. Sketch every pair and solve the saddle point (`sketch`): the tilt, and the order of delta.
+2. Choose lattice, windows and buckets (`plan`).
+3. Compose each side by tilted FFT (`one_side`).
+4. Read both sides off (`reading`) and *measure* the bracket. If it is wider than rtol, spend less and repeat.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from ..numerics.sides import Bounds, Side
+from ..numerics.validation import nonnegatives, probabilities
+from ..pairs.pair import Pair, Resolution
+from .one_side import OneSide
+from .plan import FEW_LAWS, Plan
+from .pld import formed
+from .reading import Composed, DeltaQuestion, EpsilonQuestion
+from .sketch import POINTS_PER_SCALE, Sketch
+
+Ledger = Sequence[tuple[Pair, int]]
+
+SMALLEST_DELTA = 1e-280  # windows cannot follow a delta below this in double precision
+MAX_ATTEMPTS = 16
+UNPROMISED_ATTEMPTS = 3  # below that delta, only so many attempts are made, and no warning is given
+
+
+class AccuracyWarning(UserWarning):
+    """A bracket is valid but wider than the requested rtol."""
+
+
+class Composition:
+    """Answers questions about one ledger; see the module for how."""
+
+    def __init__(self, ledger: Ledger, rtol: float) -> None:
+        # A pair without any loss changes nothing.
+        self._ledger = [(pair, count) for pair, count in ledger if pair.scale > 0.0]
+        self._encloses = all(pair.encloses for pair, _ in ledger)
+        self._rtol = rtol
+        self._rounds = sum(count for _, count in self._ledger)
+        self._pure = all(pair.max_loss.upper < math.inf for pair, _ in self._ledger)
+        losses = [(float(pair.max_loss.upper), count) for pair, count in self._ledger]
+        self._limit = _exact_sum(losses) if self._pure else None
+        self.max_loss = _float_above(self._limit) if self._limit is not None else math.inf
+        self._recent: list[Composed] = []
+
+    @property
+    def latest(self) -> Composed | None:
+        """The law of the latest answer that was accurate enough, if there was one."""
+        return self._recent[-1] if self._recent else None
+
+    def deltas(self, epsilon: Any) -> Bounds:
+        """Bounds on delta at epsilon in [0, inf], scalar or array; TypeError or ValueError."""
+        return _elementwise(self.delta, nonnegatives("epsilon", epsilon))
+
+    def epsilons(self, delta: Any) -> Bounds:
+        """Bounds on the smallest epsilon with that delta, in [0, 1], scalar or array; TypeError or ValueError."""
+        return _elementwise(self.epsilon, probabilities("delta", delta))
+
+    def delta(self, eps: float) -> Bounds:
+        """Bounds on delta at eps in [0, inf]."""
+        if self._limit is not None and eps >= self._limit:
+            return Bounds(0.0, 0.0)
+        question = DeltaQuestion(eps)
+        recent = self._from_recent(question)
+        if recent is not None:
+            return recent
+        missed = 1e-30
+        for _ in range(4):
+            sketch = Sketch(self._ledger, missed)
+            tilt = sketch.saddle(eps) if eps < math.inf else 0.0
+            log_delta = sketch.log_delta(tilt, eps)
+            if log_delta > math.log(missed) + math.log(1e4 * self._rounds) or missed <= 1e-300:
+                break
+            missed = max(missed**3 if missed > 1e-100 else 1e-300, 1e-300)
+        return self._refined(question, sketch, tilt, log_delta)
+
+    def epsilon(self, delta: float) -> Bounds:
+        """Bounds on the smallest eps >= 0 with delta(eps) <= delta, delta in [0, 1]."""
+        if not self._ledger or delta >= 1.0:
+            return Bounds(0.0, 0.0)
+        if delta == 0.0:
+            return Bounds(self._below_limit(), self.max_loss)
+        if delta < SMALLEST_DELTA:
+            # Honest, not tight: epsilon decreases in delta, and pure DP bounds it from above.
+            return Bounds(self.epsilon(SMALLEST_DELTA).lower, self.max_loss)
+        question = EpsilonQuestion(delta)
+        recent = self._from_recent(question)
+        if recent is not None:
+            return recent
+        sketch = Sketch(self._ledger, max(1e-5 * delta / self._rounds, 1e-300))
+        if sketch.infinity > delta and self._infinite_mass(delta) > delta:
+            return Bounds(math.inf, math.inf)
+        tilt = sketch.saddle_of_delta(math.log(delta))
+        return self._refined(question, sketch, tilt, math.log(delta))
+
+    def _infinite_mass(self, delta: float) -> float:
+        """Lower bound on the mass at infinity, from laws too coarse for anything else."""
+        missed = max(1e-7 * delta / self._rounds, 1e-300)
+        log_finite = 0.0
+        for pair, count in self._ledger:
+            resolution = Resolution(pair.scale / POINTS_PER_SCALE, missed=missed, size_width=1e-6)
+            law = formed(pair, [Side.LOWER], resolution)[0]
+            log_finite += count * math.log1p(-min(law.infinity, 1.0 - 1e-16))
+        return -math.expm1(log_finite) * (1.0 - 2e-15)
+
+    def _below_limit(self) -> float:
+        """The sum of the largest losses, rounded downwards."""
+        if not self._pure:
+            return math.inf
+        below = _exact_sum([(float(pair.max_loss.lower), count) for pair, count in self._ledger])
+        near = float(below)
+        return near if near <= below else math.nextafter(near, 0.0)
+
+    def _from_recent(self, question: DeltaQuestion | EpsilonQuestion) -> Bounds | None:
+        """An earlier composition's answer, if it is tight enough."""
+        for composed in reversed(self._recent):
+            found = question.answer(composed, self.max_loss)
+            if question.width(composed, found) <= self._rtol:
+                return found
+        return None
+
+    def _refined(
+        self,
+        question: DeltaQuestion | EpsilonQuestion,
+        sketch: Sketch,
+        tilt: float,
+        log_delta: float,
+    ) -> Bounds:
+        """Compose, measure, and compose again with less error, until the bracket is tight."""
+        plan = Plan.steered(sketch, tilt, log_delta=log_delta, rounds=self._rounds, rtol=self._rtol)
+        hopeless = log_delta < math.log(SMALLEST_DELTA)
+        if hopeless:  # honest, not tight: the upper bound is what windows miss
+            plan = replace(plan, share=1e4)
+        elif len(self._ledger) <= FEW_LAWS:
+            # Where lattices are cheap, brackets may as well be tighter than asked.
+            plan = replace(plan, lattice_share=1.0 / 64.0)
+        best: Bounds | None = None
+        width, reason = math.inf, ""
+        for attempt in range(MAX_ATTEMPTS):
+            try:
+                composed = self._compose(plan.levelled(len(self._ledger)))
+            except MemoryError as error:
+                if best is None and plan.lattice_share < 1.0:
+                    plan = replace(plan, lattice_share=min(1.0, 4.0 * plan.lattice_share))
+                    continue
+                if best is None and plan.share < 1e6:  # a wide bracket is better than none
+                    plan = replace(plan, share=4.0 * plan.share)
+                    continue
+                if best is None:
+                    raise
+                reason = f": {error}"
+                break
+            found = question.answer(composed, self.max_loss)
+            if best is not None and self._encloses:
+                found = Bounds(max(found.lower, best.lower), min(found.upper, best.upper))
+            elif best is not None:
+                upper = min(found.upper, best.upper)
+                found = Bounds(min(found.lower, upper), upper)
+            best = found
+            width = question.width(composed, found)
+            better = min(plan.log_delta, question.log_delta(found))
+            if better < plan.log_delta - 2.0 and found.upper > (1.0 + self._rtol) * found.lower:
+                # delta is far smaller than sketched: what the windows missed may be all of the bracket.
+                plan = replace(plan, log_delta=better)
+                if composed.missed(question.place(found)) > 0.1 * self._rtol:
+                    continue
+            if hopeless:
+                return found
+            if width <= self._rtol:
+                self._recent = [*self._recent[-15:], composed]
+                return found
+            if attempt >= UNPROMISED_ATTEMPTS and not question.promised(found):
+                return found
+            if (
+                self._rounds > 1
+                and not plan.direct
+                and composed.noise(question.place(found)) > 0.2 * self._rtol
+            ):
+                plan = replace(plan, direct=True, lattice_share=1.0)
+                continue
+            shrink = 0.7 * self._rtol / width
+            plan = replace(
+                plan,
+                share=plan.share * min(0.5, max(1.0 / 64.0, shrink)),
+            )
+        assert best is not None
+        if not question.promised(best):
+            return best
+        warnings.warn(
+            f"{question}: the answer {best} is certified, but delta is known there to {width:.1e} only,"
+            f" not to rtol={self._rtol:.1e}{reason}",
+            AccuracyWarning,
+            stacklevel=4,
+        )
+        return best
+
+    def _compose(self, plan: Plan) -> Composed:
+        lower, upper = OneSide.pair(plan)
+        return Composed.of(lower, lower.run(self._ledger), upper, upper.run(self._ledger))
+
+
+def _exact_sum(losses: Sequence[tuple[float, int]]) -> Fraction:
+    """The sum of loss * count, exactly: delta is 0 at the sum of the largest losses, and not below."""
+    return sum((count * Fraction(loss) for loss, count in losses), Fraction(0))
+
+
+def _float_above(value: Fraction) -> float:
+    """The smallest float not below `value`."""
+    near = float(value)
+    return near if near >= value else math.nextafter(near, math.inf)
+
+
+def _elementwise(answer: Callable[[float], Bounds], values: np.ndarray) -> Bounds:
+    """The answers in the shape of the questions."""
+    found = [answer(float(value)) for value in values.ravel()]
+    if values.ndim == 0:
+        return found[0]
+    lower, upper = (
+        np.array([getattr(bounds, side) for bounds in found], np.float64).reshape(values.shape)
+        for side in ("lower", "upper")
+    )
+    return Bounds(lower, upper)

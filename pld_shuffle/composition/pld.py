@@ -1,0 +1,280 @@
+"""A privacy loss distribution on a lattice: a frozen value that knows its side.
+
+Notation: losses x_i = i * step, P-masses p_i (`masses`), mass at infinite loss (`infinity`). The hockey-stick
+divergence of an upper PLD is at least, that of a lower PLD at most, that of the pair it stands for, at every
+epsilon, and the same holds for compositions. `slack` books rounding of losses: an upper PLD is read at
+epsilon - slack, a lower one at epsilon + slack.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..numerics import convolution
+from ..numerics.lattice import place, require_memory
+from ..numerics.rounding import ROUNDOFF
+from ..numerics.sides import Side
+from ..numerics.validation import (
+    integer_in,
+    nonnegatives,
+    positive_float,
+    positive_int,
+    probabilities,
+    real,
+    real_array,
+)
+from ..pairs.atoms import Atoms
+from ..pairs.discrete import Losses, checked_pmfs
+from ..pairs.pair import Pair, Resolution
+from ..storage import records
+from ..storage.records import CheckpointError
+
+Array = NDArray[np.float64]
+
+#: A law may have so much mass too much. An upper one counts what its windows missed twice, in place and at
+#: infinity, and at rates within 1e-12 of 1 its allowances for rounding come to a percent.
+EXCESS = 1e-2
+LARGEST_INDEX = 2**52  # of a lattice point, so that losses keep their precision
+SCHEMA, VERSION = "pld_shuffle.PLD", 1
+_NUMBERS = ("low", "step", "infinity", "max_loss", "slack", "atoms")
+
+
+@dataclass(frozen=True, eq=False)
+class PLD:
+    """Lattice law of a privacy loss under P, certified on `side`.
+
+    masses : P-mass at loss ``(low + i) * step``, shape (points,), read-only.
+    infinity : P-mass at infinite loss.
+    max_loss : a loss above which the true pair has no finite mass (delta is exact there).
+    atoms : atoms visited when it was formed (0 if composed); for benchmarks.
+
+    PLDs are compared by value (`atoms` does not count).
+    """
+
+    masses: Array
+    low: int
+    step: float
+    side: Side
+    infinity: float
+    max_loss: float
+    slack: float = 0.0
+    atoms: int = 0
+
+    @classmethod
+    def build(
+        cls, masses: Array, low: int, *, step: float, side: Side, infinity: float,
+        max_loss: float, slack: float, atoms: int = 0,
+    ) -> PLD:  # fmt: skip
+        """Trim, check and freeze. Raises ArithmeticError, printing the parts, if mass is over 1 + EXCESS."""
+        held = np.flatnonzero(masses)
+        first, last = (int(held[0]), int(held[-1]) + 1) if held.size else (0, 1)
+        masses = np.array(masses[first:last], np.float64)
+        masses.setflags(write=False)
+        most = 1.0 + EXCESS
+        if not (masses.sum() <= most and masses.min() >= 0.0 and 0.0 <= infinity <= most):
+            raise ArithmeticError(
+                f"{side.value} PLD with mass {float(masses.sum())!r} + {infinity!r} at infinity,"
+                f" least entry {float(masses.min())!r}: rounding outweighs the loss; move rates and ratios"
+                " (gamma, eps0, p) away from where nothing is revealed, or compose fewer PLDs"
+            )
+        infinity = min(infinity, 1.0)  # a probability: 1 bounds it from above
+        return cls(masses, low + first, step, side, infinity, max_loss, slack, atoms)
+
+    @classmethod
+    def from_pmfs(
+        cls, log_p: ArrayLike, log_q: ArrayLike, *, step: float, side: Side = Side.UPPER
+    ) -> PLD:
+        """The law of log(P/Q) under P for a finite pair, on the lattice of `step`, certified on `side`.
+
+        log_p, log_q : natural logarithms of the masses, shape (outcomes,), -inf for 0, each summing to 1
+        within 1e-9. Only the order (P, Q) is covered; `pmfs.DiscretePair` covers both, and composes in an
+        `Accountant`. Raises ValueError or TypeError; MemoryError for too fine a step. O(outcomes log
+        outcomes).
+        """
+        if not isinstance(side, Side):
+            raise TypeError(f"side must be a Side, got {side!r}")
+        step = positive_float("step", step)
+        losses = Losses.of(*checked_pmfs(log_p, log_q))
+        top = losses.top + losses.error * (1.0 if side is Side.UPPER else -1.0)
+        return placed(losses.atoms(side), step=step, side=side, reach=math.inf, max_loss=top)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, PLD):
+            return NotImplemented
+        return self._numbers() == other._numbers() and np.array_equal(self.masses, other.masses)
+
+    def __hash__(self) -> int:
+        return hash(self._numbers())
+
+    def _numbers(self) -> tuple[Any, ...]:
+        """What two equal PLDs have in common besides the masses themselves."""
+        return (
+            self.masses.size, self.low, self.step, self.side, self.infinity, self.max_loss, self.slack
+        )  # fmt: skip
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Unpickled or copied: numpy does not keep arrays read-only."""
+        self.__dict__.update(state)
+        self.masses.setflags(write=False)
+
+    @property
+    def losses(self) -> Array:
+        """The lattice losses, shape (points,)."""
+        return (self.low + np.arange(self.masses.size, dtype=np.float64)) * self.step
+
+    def delta(self, epsilon: Any) -> Any:
+        """Hockey-stick divergence at `epsilon` (scalar or array), on this PLD's side.
+
+        Any real epsilon, also negative. O(points) once per call plus O(log points) per epsilon.
+        Raises ValueError for nan.
+        """
+        values = real_array("epsilon", epsilon)
+        if not np.all(values == values):
+            raise ValueError(f"epsilon must not be nan, got {epsilon!r}")
+        read = convolution.Reader(self.tilted(0.0))
+        upper = self.side is Side.UPPER
+        sign = -1.0 if upper else 1.0
+        flat = values.ravel()
+        out = np.empty(flat.size)
+        for i, eps in enumerate(flat):
+            if eps == math.inf or (upper and eps >= self.max_loss):
+                out[i] = self.infinity
+            else:
+                shift = -self.slack if upper else self.slack
+                low, high = read.bracket(
+                    float(eps) + shift * (1.0 + 1e-9) + sign * 1e-15 * abs(eps)
+                )
+                out[i] = min(1.0, (high if upper else low) + self.infinity)
+        return out.reshape(values.shape) if values.ndim else float(out[0])
+
+    def compose(self, other: PLD) -> PLD:
+        """The PLD of running both, on the common side; see `self_compose` for the accuracy."""
+        if not isinstance(other, PLD):
+            raise TypeError(f"other must be a PLD, got {other!r}")
+        if other.side is not self.side:
+            raise ValueError(f"sides differ: {self.side.value} and {other.side.value}")
+        if other.step != self.step:
+            raise ValueError(f"steps differ: {self.step!r} and {other.step!r}")
+        return _composed([(self, 1), (other, 1)])
+
+    def self_compose(self, count: int) -> PLD:
+        """The PLD of `count` independent runs.
+
+        An FFT without tilt: what it may get wrong in absolute mass (about 1e-13) is put on the safe side
+        (infinite loss above, removed from the largest losses below). For tiny delta use `Accountant`.
+        """
+        return _composed([(self, positive_int("count", count))])
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write this PLD to an npz file (arrays and numbers, no pickles), all of it or nothing."""
+        numbers = {name: getattr(self, name) for name in _NUMBERS}
+        header = {"schema": np.str_(SCHEMA), "version": np.int64(VERSION)}
+        records.write_arrays(
+            path, {**header, **numbers, "masses": self.masses, "side": np.str_(self.side.value)}
+        )
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> PLD:
+        """The PLD in a file that `save` wrote, the same to the last bit.
+
+        Raises CheckpointError, a ValueError, if the file holds anything but a PLD of this version; OSError.
+        """
+        found = records.read_arrays(path)
+        records.check_header(found, SCHEMA, (VERSION,))
+        names = {"schema", "version", "masses", "side", *_NUMBERS}
+        found = dict(records.fields_of(found, names, "checkpoint"))
+        masses, side = found["masses"], found["side"]
+        if not (isinstance(masses, np.ndarray) and masses.dtype == np.float64 and masses.ndim == 1):
+            raise CheckpointError(f"masses: expected float64 of shape (points,), got {masses!r}")
+        total = float(masses.sum()) if masses.size else math.nan
+        if not (np.all(masses >= 0.0) and 0.0 <= total <= 1.0 + EXCESS):
+            raise CheckpointError(
+                f"masses: expected a law, got {masses.size} entries, sum {total!r}"
+            )
+        if side not in [known.value for known in Side]:
+            raise CheckpointError(f"side: expected 'lower' or 'upper', got {side!r}")
+        for name in ("low", "atoms"):
+            if type(found[name]) is not int:
+                raise CheckpointError(f"{name}: expected an integer, got {found[name]!r}")
+        with records.at("checkpoint"):
+            low = integer_in("low", found["low"], -LARGEST_INDEX, LARGEST_INDEX - masses.size)
+            atoms = integer_in("atoms", found["atoms"], 0)
+            step = positive_float("step", found["step"])
+            infinity = float(probabilities("infinity", real("infinity", found["infinity"])))
+            slack = float(nonnegatives("slack", real("slack", found["slack"])))
+            max_loss = float(nonnegatives("max_loss", real("max_loss", found["max_loss"])))
+        if not slack < math.inf:
+            raise CheckpointError(f"slack: expected a finite number, got {slack!r}")
+        # An upper law may stop short of its largest loss, but nothing may lie far beyond it.
+        last = (low + masses.size - 2) * step
+        if not last <= max_loss * (1.0 + 1e-9) + 2.0 * slack + step:
+            raise CheckpointError(f"max_loss: there are masses beyond {max_loss!r}, up to {last!r}")
+        masses.setflags(write=False)
+        return cls(masses, low, step, Side(side), infinity, max_loss, slack, atoms)
+
+    def tilted(self, tilt: float) -> convolution.Law:
+        """The finite part as an exponentially tilted, normalised law."""
+        return convolution.tilted(self.masses, self.low, self.step, tilt)
+
+
+def placed(atoms: Atoms, *, step: float, side: Side, reach: float, max_loss: float) -> PLD:
+    """The lattice law of `atoms` on `side`. Raises MemoryError if the lattice would be too large."""
+    require_memory(0.5 * (float(atoms.loss[-1]) - float(atoms.loss[0])) / step)
+    cell = np.floor(atoms.loss / step).astype(np.int64)
+    # Clipping moves a loss by an ulp at most: in slack.
+    offset = np.clip(atoms.loss - cell * step, 0.0, step)
+    masses, low = place(atoms.mass, cell, offset, step=step, side=side, reach=reach)
+    infinity = atoms.infinite + (atoms.missed if side is Side.UPPER else 0.0)
+    return PLD.build(
+        masses, low, step=step, side=side, infinity=infinity, max_loss=max_loss, slack=atoms.slack,
+        atoms=atoms.visited,
+    )  # fmt: skip
+
+
+def formed(
+    pair: Pair, sides: Sequence[Side], resolution: Resolution, reach: float = math.inf
+) -> list[PLD]:
+    """The laws of `pair` on the lattice of `resolution.step`, one for each of `sides`.
+
+    `reach` is the largest gap over which a lower law merges atoms; see `lattice.place`.
+    """
+    limit = float(pair.max_loss.upper)
+    return [
+        placed(atoms, step=resolution.step, side=side, reach=reach, max_loss=limit)
+        for side, atoms in zip(sides, pair.atoms(sides, resolution), strict=True)
+    ]
+
+
+def compose_infinity(parts: list[tuple[float, int]]) -> float:
+    """P-mass at infinity of a composition, 1 - prod (1 - w)^count, without cancellation."""
+    return -math.expm1(sum(count * math.log1p(-min(mass, 1.0 - 1e-16)) for mass, count in parts))
+
+
+def _composed(parts: list[tuple[PLD, int]]) -> PLD:
+    first = parts[0][0]
+    upper = first.side is Side.UPPER
+    law = convolution.product([(pld.tilted(0.0), count) for pld, count in parts], tail=1e-16)
+    scale = math.exp(law.log_scale)
+    relative = 1.01 * (law.relative + 4.0 * ROUNDOFF * (1.0 + abs(law.log_scale)))
+    masses = law.mass * scale * (1.0 + relative if upper else 1.0 - relative)
+    wrong = law.error * scale
+    infinity = compose_infinity([(pld.infinity, count) for pld, count in parts])
+    if upper:
+        infinity = infinity * (1.0 + 2e-15) + wrong
+    else:  # remove the possibly invented mass where it counts most
+        excess = np.minimum(np.cumsum(masses[::-1]), wrong)[::-1]
+        masses = masses - (excess - np.append(excess[1:], 0.0))
+        masses = np.maximum(masses, 0.0)
+        infinity *= 1.0 - 2e-15
+    return PLD.build(
+        masses, law.low, step=first.step, side=first.side, infinity=min(infinity, 1.0),
+        max_loss=sum(count * pld.max_loss for pld, count in parts) * (1.0 + 1e-15 * len(parts)),
+        slack=sum(count * pld.slack for pld, count in parts),
+    )  # fmt: skip

@@ -1,0 +1,124 @@
+"""The log moment generating function of a ledger, sketched, and its saddle points.
+
+K(t) = sum_i count_i log E_P[exp(t L_i)] over coarse laws. The saddle point K'(t) = eps is the tilt under
+which the composed loss has mean eps, and exp(K(t) - t eps) / (1 + t (1+t) sqrt(2 pi K''(t))) estimates
+delta(eps) well enough to choose windows. Everything here is an estimate: it steers, it certifies nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from ..numerics.sides import Side
+from ..pairs.pair import Pair, Resolution
+from .pld import formed
+
+POINTS_PER_SCALE = 6.0
+
+
+class Sketch:
+    """Coarse laws of all pairs of a ledger, in one flat array."""
+
+    def __init__(self, ledger: Sequence[tuple[Pair, int]], missed: float) -> None:
+        self.missed = missed
+        size_width = min(0.1, -1.0 / math.log(missed))
+        laws = [
+            formed(
+                pair,
+                [Side.UPPER],
+                Resolution(
+                    pair.scale / POINTS_PER_SCALE,
+                    missed=missed,
+                    size_width=size_width,
+                    bias_width=0.2,
+                ),
+            )[0]
+            for pair, _ in ledger
+        ]
+        self.scale = math.sqrt(sum(count * pair.scale**2 for pair, count in ledger))
+        self._count = np.array([count for _, count in ledger], np.float64)
+        sizes = np.array([law.masses.size for law in laws])
+        self._start = np.concatenate(([0], np.cumsum(sizes)[:-1]))
+        self._owner = np.repeat(np.arange(len(laws)), sizes)
+        self._loss = np.concatenate([law.losses for law in laws])
+        self._top = float(self._count @ np.array([law.losses[-1] for law in laws]))
+        with np.errstate(divide="ignore"):
+            log_mass = np.log(np.concatenate([law.masses for law in laws]))
+        self._log_mass = np.maximum(
+            log_mass, -1e5
+        )  # finite, so that a law without mass is harmless
+        self.infinity = float(self._count @ np.array([law.infinity for law in laws]))
+        self._largest = 40.0 / min(law.step for law in laws)
+        self._smallest = 1e-9 / max(1e-300, float(np.abs(self._loss).max()))
+
+    def moments(self, tilt: float) -> tuple[float, float, float]:
+        """K, K' and K'' at `tilt`."""
+        exponent = self._log_mass + tilt * self._loss
+        peak = np.maximum.reduceat(exponent, self._start)
+        weight = np.exp(exponent - peak[self._owner])
+        total = np.add.reduceat(weight, self._start)
+        mean = np.add.reduceat(weight * self._loss, self._start) / total
+        variance = (
+            np.add.reduceat(weight * (self._loss - mean[self._owner]) ** 2, self._start) / total
+        )
+        count = self._count
+        return (
+            float(count @ (peak + np.log(total))),
+            float(count @ mean),
+            float(count @ variance),
+        )
+
+    def log_delta(self, tilt: float, eps: float | None = None) -> float:
+        """Estimate of log delta at `eps`, by default at the saddle point's own epsilon."""
+        k, mean, variance = self.moments(tilt)
+        eps = mean if eps is None else eps
+        if eps == math.inf:
+            finite = -math.inf
+        else:
+            finite = (
+                k - tilt * eps - math.log1p(tilt * (1.0 + tilt) * math.sqrt(2 * math.pi * variance))
+            )
+        floor = math.log(self.infinity) if self.infinity > 0.0 else -math.inf
+        return min(0.0, float(np.logaddexp(finite, floor)))
+
+    def saddle(self, eps: float) -> float:
+        """The tilt >= 0 with K' = eps, clamped at 0 and at a largest tilt."""
+        return self._solve(lambda tilt: self.moments(tilt)[1] >= eps)
+
+    def saddle_of_delta(self, log_delta: float) -> float:
+        """The tilt >= 0 whose saddle point has about that delta."""
+        return self._solve(lambda tilt: self.log_delta(tilt) <= log_delta)
+
+    def _saturated(self, tilt: float) -> bool:
+        """Whether more tilt is useless, the largest losses already holding most of the tilted mass."""
+        _, mean, _ = self.moments(tilt)
+        return tilt * self.scale > 3.0 and tilt * (self._top - mean) < 2.0
+
+    def _solve(self, reached: Callable[[float], bool]) -> float:
+        """The tilt at which the monotone predicate turns true, to 0.1 %."""
+        if reached(0.0):
+            return 0.0
+        if self._saturated(self._largest):
+            # As a last resort on the way up: beyond saturation nothing changes.
+            asked = reached
+
+            def reached(tilt: float) -> bool:
+                return asked(tilt) or self._saturated(tilt)
+
+        high = 1.0 / math.sqrt(max(self.moments(0.0)[2], 1e-300))
+        high = min(high, self._largest)
+        while not reached(high):
+            if high >= self._largest:
+                return self._largest
+            high = min(4.0 * high, self._largest)
+        low = 0.0
+        while high - low > 1e-3 * high and high > self._smallest:
+            middle = 0.5 * (low + high) if low > 0.0 else 0.25 * high
+            if reached(middle):
+                high = middle
+            else:
+                low = middle
+        return high

@@ -1,0 +1,75 @@
+"""Whether a ledger stays within a privacy budget: asked round after round, answered mostly from memory.
+
+The idea. Fewer rounds spend less, so a ledger proven to be within the budget proves it for every ledger
+with no larger counts. On a question that memory cannot answer, a ledger that repeats known pairs
+is first asked about with all counts doubled (or grown by less, where that was too much): in a training loop
+that is one question for many rounds. A loose bracket decides where it can, and one of the wanted rtol near
+the boundary. A pair that has not been seen before costs a question.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Mapping
+
+from ..numerics.search import LOOSE_RTOL
+from ..pairs.pair import Pair
+from .attempts import AccuracyWarning, Composition
+
+Counts = Mapping[Pair, int]
+
+CHEAP_PAIRS = 8  # up to so many distinct pairs a loose bracket is much cheaper than a tight one
+LARGEST_STRIDE = 1.0
+SMALLEST_STRIDE = 1e-3
+
+
+class Budget:
+    """What is known to fit into (epsilon, delta), and what is known not to."""
+
+    def __init__(self, epsilon: float, delta: float, rtol: float) -> None:
+        self._epsilon = epsilon
+        self._delta = delta
+        self._rtol = rtol
+        self._within: Counts = {}
+        self._beyond: Counts | None = None
+        self._stride = LARGEST_STRIDE
+        self._last: set[Pair] = set()
+
+    def holds(self, counts: Counts) -> bool:
+        """Whether `counts` rounds are proven to spend at most epsilon at delta."""
+        if _covers(self._within, counts):
+            return True
+        if self._beyond is not None and _covers(counts, self._beyond):
+            return False
+        repeated = counts.keys() == self._last
+        self._last = set(counts)
+        if repeated and self._stride >= SMALLEST_STRIDE:
+            grown = {item: math.ceil(n * (1.0 + self._stride)) for item, n in counts.items()}
+            if self._asked(grown):
+                self._stride = min(2.0 * self._stride, LARGEST_STRIDE)
+                return True
+            self._stride *= 0.5
+        return self._asked(counts)
+
+    def _asked(self, counts: Counts) -> bool:
+        """The answer for these counts, remembered."""
+        encloses = all(pair.encloses for pair in counts)
+        for rtol in (LOOSE_RTOL, self._rtol) if len(counts) <= CHEAP_PAIRS else (self._rtol,):
+            with warnings.catch_warnings():
+                # An undecided bracket is an answer here: not proven.
+                warnings.simplefilter("ignore", AccuracyWarning)
+                spent = Composition(list(counts.items()), rtol).epsilon(self._delta)
+            if spent.upper <= self._epsilon:
+                self._within = counts
+                return True
+            # Under another rtol, a pair that is only an upper bound is another one.
+            if spent.lower > self._epsilon and (rtol == self._rtol or encloses):
+                self._beyond = counts
+                return False
+        return False
+
+
+def _covers(larger: Counts, smaller: Counts) -> bool:
+    """Whether `larger` has at least the counts of `smaller`."""
+    return all(larger.get(pair, 0) >= count for pair, count in smaller.items())

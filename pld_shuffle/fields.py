@@ -1,0 +1,478 @@
+"""Fields: every value that describes what was run, declared once, with its type.
+
+A column of a training log, a flag of the command line, a parameter of `solve` and a column of `sweep` are
+the same thing under one name, a `Field`. A `Kind` says which fields describe a mechanism (or a local
+randomizer in a shuffler), and the names are those of its constructor. The reading of logs, the flags and
+their help, the plans, the ranges that `solve` searches and the table in docs/fields.md all follow from the
+two tables below: to offer a new parameter, add a `Field`; to offer a new mechanism, add a `Kind`.
+
+Texts become numbers at the border and only there (`Field.parse`); `mechanism_from_values` takes numbers.
+Nothing heavy is imported before a mechanism is built, so that ``--help`` answers at once.
+"""
+
+from __future__ import annotations
+
+import difflib
+import numbers
+import re
+from collections.abc import Container, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from .storage.texts import parse_integer, parse_number, quoted
+
+if TYPE_CHECKING:
+    from .mechanisms import Mechanism
+
+Value = int | float | str
+
+#: Titles at least as alike as this (difflib's ratio) are the same word misspelt.
+ALIKE = 0.8
+
+
+class FieldError(ValueError):
+    """A bad value of one named field.
+
+    Attributes
+    ----------
+    field : str
+        Name of the field: a log's column, or a command-line flag without its dashes.
+    reason : str
+        What is wrong, value included.
+    """
+
+    def __init__(self, field: str, reason: str) -> None:
+        super().__init__(f"{field}: {reason}")
+        self.field = field
+        self.reason = reason
+
+
+@dataclass(frozen=True)
+class Range:
+    """Where `solve` looks for a value: from `low` to `high`, first at `start`.
+
+    increasing : whether epsilon grows with the value; then the largest safe value is sought, else the
+        smallest.
+    """
+
+    low: float
+    high: float
+    start: float
+    increasing: bool
+
+
+@dataclass(frozen=True)
+class Field:
+    """One value with a name.
+
+    kind : int, float or str. metavar, help : for people. range : for `solve`, if it can look for it.
+    alias : names that others give to it; a log that uses one is told the right name.
+    """
+
+    name: str
+    kind: type[int] | type[float] | type[str]
+    metavar: str
+    help: str
+    range: Range | None = None
+    alias: tuple[str, ...] = ()
+
+    def parse(self, text: str) -> Value:
+        """The value written in `text`; FieldError if it is none of this field's kind."""
+        if self.kind is str:
+            return text.strip()
+        try:
+            return parse_integer(text) if self.kind is int else parse_number(text)
+        except ValueError as error:
+            raise FieldError(self.name, str(error)) from error
+
+    def value(self, given: Any) -> Value:
+        """`given`, a number or a text, as this field's kind; a float such as 5e3 may stand for an integer.
+
+        Raises FieldError, or TypeError for anything but numbers and texts (bool is no number here). Whether
+        the value is in range is for the mechanism to say.
+        """
+        if isinstance(given, str):
+            return self.parse(given)
+        if isinstance(given, bool) or not isinstance(given, numbers.Real):
+            raise TypeError(f"{self.name} must be a number or a text, got {given!r}")
+        if self.kind is str:
+            raise FieldError(self.name, f"expected a word, got {given!r}")
+        try:
+            if self.kind is float:
+                return float(given)
+            if isinstance(given, numbers.Integral) or float(given).is_integer():
+                return int(given)  # type: ignore[call-overload, no-any-return]
+        except OverflowError:
+            raise FieldError(self.name, "too large for a double") from None
+        raise FieldError(self.name, f"expected an integer, got {given!r}")
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A mechanism, or a local randomizer, that fields can describe.
+
+    maker : its class; fields are its arguments by name. required : fields that must be given.
+    one_of : groups of fields of which exactly one must be given. optional : fields that may be.
+    sampling : optional fields that say how the users of a round were drawn. implied : arguments that are
+    no fields of it unless given.
+    """
+
+    name: str
+    maker: str
+    help: str
+    required: tuple[str, ...] = ()
+    one_of: tuple[tuple[str, ...], ...] = ()
+    optional: tuple[str, ...] = ()
+    sampling: tuple[str, ...] = ()
+    implied: Mapping[str, Value] = field(default_factory=dict)
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        """The fields that its constructor takes."""
+        choices = (name for group in self.one_of for name in group)
+        return (*self.required, *choices, *self.optional)
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """All fields with a meaning for it."""
+        return self.arguments + self.sampling
+
+    @property
+    def usage(self) -> str:
+        """Its fields in one line: those in brackets may be left out."""
+        words = list(self.required)
+        if self.one_of:
+            words.append("(" + " | ".join(" ".join(group) for group in self.one_of) + ")")
+        words += [f"[{name}]" for name in self.optional]
+        if self.sampling:
+            cohort = [name for name in self.sampling if name in _COHORT]
+            words.append("[" + " | ".join(cohort) + "]")
+            words += [f"[{name}]" for name in self.sampling if name not in _COHORT]
+        return " ".join(words)
+
+    def check(self, noun: str, given: Iterable[str]) -> None:
+        """FieldError unless all that must be given is."""
+        for name in self.required:
+            if name not in given:
+                raise FieldError(name, f"required for the {noun} {self.name!r}, not given")
+        begun = [group for group in self.one_of if set(group) & set(given)]
+        if self.one_of and (len(begun) != 1 or not set(begun[0]) <= set(given)):
+            choices = " and ".join(
+                group[0] if len(group) == 1 else f"({', '.join(group)})" for group in self.one_of
+            )
+            got = {0: "neither", 1: "a part"}.get(len(begun), "both")
+            raise FieldError(self.one_of[0][0], f"give exactly one of {choices}, got {got}")
+
+
+def _table(*fields: Field) -> dict[str, Field]:
+    return {one.name: one for one in fields}
+
+
+_EPS0 = Range(1e-9, 700.0, 1.0, True)
+_NOISE = Range(2e-3, 1e8, 1.0, False)  # in units of the sensitivity
+
+#: What a mechanism is described by.
+MECHANISM_FIELDS = _table(
+    Field("mechanism", str, "KIND", "what was run; ldp by default, shuffled if there is a randomizer"),
+    Field("n", int, "USERS", "users whose reports are shuffled together in a round",
+          Range(1, 10**13, 1000, False)),
+    Field("eps0", float, "EPS", "local budget", _EPS0,
+          ("epsilon0", "eps", "epsilon", "local_epsilon", "local_eps")),
+    Field("k", int, "SIZE", "number of values a user can have"),
+    Field("gamma", float, "PROB", "probability of a uniformly random answer",
+          Range(1e-12, 1.0, 0.1, False)),
+    Field("tv", float, "BETA", "largest total variation of two output laws"),
+    Field("p", float, "RATIO", "largest likelihood ratio within a pair of output laws"),
+    Field("q", float, "RATIO", "largest ratio of a pair's larger law to any other user's law"),
+    Field("adversary", str, "WHO", "strong (default), weak or strong-conditional"),
+    Field("randomizer", str, "NAME", "the named local randomizer that all users run"),
+    Field("variant", str, "WHICH", "symmetric (default) or optimised"),
+    Field("blocks", int, "COUNT", "blocks of the response, a power of two (default 1)"),
+    Field("buckets", int, "COUNT", "number of hash values"),
+    Field("size", int, "COUNT", "number of values in a reported set"),
+    Field("noise", float, "PROB", "f, the permanent noise, in [0, 1)"),
+    Field("one_if_zero", float, "PROB", "probability of reporting 1 for a bit that is 0"),
+    Field("one_if_one", float, "PROB", "probability of reporting 1 for a bit that is 1"),
+    Field("bits", int, "COUNT", "length of a filter (default: one bit for every value); counted-bits: bits"
+          " a user sends (default 1)"),
+    Field("hashes", int, "COUNT", "ones of a filter (default 1)"),
+    Field("salt", int, "NUMBER", "selects the public hash functions (default 0)"),
+    Field("analysis", str, "WHICH", "ldp: stronger-clones (default) or clones; shuffled: tightest"
+          " (default), blanket, reduction or stronger-clones"),
+    Field("sigma", float, "DEVIATION", "standard deviation of Gaussian noise", _NOISE),
+    Field("scale", float, "SCALE", "scale of Laplace noise", _NOISE),
+    Field("sensitivity", float, "DISTANCE", "how far a user can move the exact answer (default 1)"),
+    Field("norm", float, "BOUND", "bound on the norm of one user's contribution (default 1)"),
+    Field("population", int, "USERS", "the cohort is a uniformly random subset of this many users",
+          Range(1, 10**18 - 1, 10**6, False)),
+    Field("rate", float, "SHARE", "the cohort's share of all users; poisson: the probability of taking"
+          " part", Range(1e-12, 1.0, 1e-2, True), ("sampling_rate", "sample_rate")),
+    Field("sampling", str, "HOW", "fixed (default): a cohort of n users; poisson: each of n users takes"
+          " part by a coin of its own, of probability rate"),
+    Field("dropout", float, "PROB", "probability that a member of the cohort sends nothing, whatever the"
+          " data (default 0)"),
+)  # fmt: skip
+
+#: How the users of a round are drawn.
+SAMPLINGS = ("fixed", "poisson")
+
+#: What a row of a log has besides.
+LOG_FIELDS = _table(
+    Field("round", str, "LABEL", "a label, never used in a computation"),
+    Field("count", int, "COUNT", "how many equal rounds the row stands for (default 1)",
+          alias=("rounds", "num_rounds", "repeat", "repeats", "repetitions")),
+)  # fmt: skip
+
+#: What a plan of `solve` or `sweep` and the command line have besides.
+QUESTION_FIELDS = _table(
+    Field("rounds", int, "COUNT", "equal rounds (default 1)", Range(1, 10**9, 100, True)),
+    Field("delta", float, "DELTA", "asks for epsilon at this delta, e.g. 1e-6"),
+    Field("epsilon", float, "EPS", "asks for delta at this epsilon, e.g. 1"),
+    Field("rtol", float, "RTOL", "relative width asked of the bracket on delta (default 1e-3)"),
+)
+
+FIELDS = MECHANISM_FIELDS | LOG_FIELDS | QUESTION_FIELDS
+
+#: Every column a log may have with a meaning.
+COLUMNS = ("round", *MECHANISM_FIELDS, "count")
+#: Every field a plan of `solve` or `sweep` may have.
+PLAN_FIELDS = (*MECHANISM_FIELDS, *QUESTION_FIELDS)
+
+_COHORT = ("population", "rate")
+_BIT = (("eps0",), ("gamma",), ("one_if_one", "one_if_zero"))
+_DRAWN = (*_COHORT, "sampling", "dropout")
+
+MECHANISMS = {
+    kind.name: kind
+    for kind in (
+        Kind("ldp", "ShuffledLDP", "reports of any eps0-LDP randomizer, shuffled",
+             ("n", "eps0"), optional=("analysis",), sampling=_DRAWN),
+        Kind("randomizer", "ShuffledRandomizer", "the same, of known total variation", ("n", "tv"),
+             (("eps0",), ("p", "q")), sampling=_DRAWN),
+        Kind("rr", "ShuffledRR", "k-ary randomized response, shuffled, against an adversary",
+             ("n", "k"), (("gamma",), ("eps0",)), ("adversary",), _DRAWN),
+        Kind("shuffled", "Shuffled", "a named local randomizer, shuffled; its own fields are below",
+             ("n", "randomizer"), optional=("analysis",), sampling=_DRAWN),
+        Kind("counted-bits", "CountedBits", "randomised bits of which only the number of ones is published",
+             ("n",), _BIT, ("bits",), _COHORT),
+        Kind("counted-histogram", "CountedHistogram", "randomised one-hot bits of which only the sums are"
+             " published", ("n",), _BIT, sampling=_COHORT),
+        Kind("gaussian", "Gaussian", "Gaussian noise on a query's answer, by a trusted curator",
+             ("sigma",), optional=("sensitivity",), sampling=("rate",)),
+        Kind("laplace", "Laplace", "Laplace noise on a query's answer, by a trusted curator",
+             ("scale",), optional=("sensitivity",), sampling=("rate",)),
+        Kind("poisson-gaussian", "PoissonGaussian", "Gaussian noise on the sum over a Poisson sample"
+             " (DP-SGD)", ("sigma", "rate"), optional=("norm",)),
+    )
+}  # fmt: skip
+
+RANDOMIZERS = {
+    kind.name: kind
+    for kind in (
+        Kind("binary-rr", "BinaryRandomizedResponse", "randomized response of one bit", ("eps0",)),
+        Kind("k-rr", "KRandomizedResponse", "k-ary randomized response", ("k", "eps0")),
+        Kind("unary-encoding", "UnaryEncoding", "every bit of a one-hot vector by itself",
+             ("k", "eps0"), optional=("variant",)),
+        Kind("subset-selection", "SubsetSelection", "a random set of values",
+             ("k", "size", "eps0")),
+        Kind("local-hashing", "LocalHashing", "randomized response of a hash value",
+             ("k", "buckets", "eps0")),
+        Kind("hadamard-response", "HadamardResponse", "a random row of a Hadamard matrix",
+             ("k", "eps0"), optional=("blocks",)),
+        Kind("rappor", "RAPPOR", "noise on the bits of a Bloom filter, drawn twice",
+             ("k", "noise", "one_if_zero", "one_if_one"), optional=("bits", "hashes", "salt")),
+        Kind("laplace", "Laplace", "Laplace noise on a value in [0, 1]", ("eps0",)),
+        # Its eps0 only says where the local guarantee is stated; the analysis does not use it.
+        Kind("gaussian", "Gaussian", "Gaussian noise on a value in [0, 1]", ("sigma",),
+             optional=("eps0",), implied={"eps0": 1.0}),
+    )
+}  # fmt: skip
+
+
+# --- values ----------------------------------------------------------------------------------
+
+
+def values_of(given: Mapping[str, Any], known: Iterable[str]) -> dict[str, Value]:
+    """The values of a plan or a row by their fields' kinds; None and blank texts count as not given.
+
+    Raises FieldError for a name that is not in `known` and for a bad value, TypeError for a value that is
+    neither a number nor a text.
+    """
+    found: dict[str, Value] = {}
+    known = tuple(known)
+    for name, value in given.items():
+        if name not in known:
+            raise FieldError(str(name), _unknown(str(name), known))
+        if not (value is None or (isinstance(value, str) and not value.strip())):
+            found[name] = FIELDS[name].value(value)
+    return found
+
+
+def mechanism_from_values(values: Mapping[str, Value]) -> Mechanism:
+    """The mechanism described by values of `MECHANISM_FIELDS`; fields that were not given are absent.
+
+    Raises FieldError for a value out of range, a required one that is missing, or one that has no meaning
+    for the mechanism (such as k with ldp: a number nobody uses is a misunderstanding).
+
+    >>> mechanism_from_values({"n": 1000, "randomizer": "unary-encoding", "k": 16, "eps0": 2.0})
+    Shuffled(randomizer=UnaryEncoding(k=16, eps0=2.0, variant='symmetric'), n=1000, analysis='tightest')
+    """
+    given = dict(values)
+    name = given.pop("mechanism", "shuffled" if "randomizer" in given else "ldp")
+    kind = _named(MECHANISMS, "mechanism", name)
+    inner = None
+    if "randomizer" in kind.required and "randomizer" in given:
+        inner = _named(RANDOMIZERS, "randomizer", given.pop("randomizer"))
+    noun, last = ("mechanism", kind) if inner is None else ("randomizer", inner)
+    for key in given:
+        if key not in MECHANISM_FIELDS:
+            raise FieldError(key, _unknown(key, MECHANISM_FIELDS))
+        if not (key in kind.fields or (inner is not None and key in inner.fields)):
+            raise FieldError(key, f"has no meaning for the {noun} {last.name!r}")
+    kind.check("mechanism", (*given, "randomizer") if inner is not None else given)
+    if inner is not None:
+        inner.check("randomizer", given)
+    if given.keys() >= set(_COHORT):
+        raise FieldError("rate", "give at most one of population and rate, got both")
+    try:
+        return _built(kind, inner, given)
+    except FieldError:
+        raise
+    except (TypeError, ValueError) as error:
+        words = re.findall(r"\w+", str(error))  # a message begins with the argument's name
+        blamed = next((word for word in words if word in given), "mechanism")
+        raise FieldError(blamed, str(error)) from error
+
+
+def _built(kind: Kind, inner: Kind | None, given: Mapping[str, Value]) -> Mechanism:
+    from . import mechanisms
+
+    def of(one: Kind) -> dict[str, Any]:
+        return {**one.implied, **{key: given[key] for key in one.arguments if key in given}}
+
+    if inner is None:
+        mechanism: Mechanism = getattr(mechanisms, kind.maker)(**of(kind))
+    else:
+        from . import randomizers
+        from .mechanisms.shuffled import Shuffled
+
+        randomizer = getattr(randomizers, inner.maker)(**of(inner))
+        mechanism = Shuffled(randomizer, **of(kind))
+    return _sampled(mechanism, {key: given[key] for key in kind.sampling if key in given})
+
+
+def _sampled(mechanism: Mechanism, drawn: Mapping[str, Any]) -> Mechanism:
+    """The mechanism on the users of a round, drawn as the fields of `Kind.sampling` say."""
+    from .mechanisms import PoissonSampled, Subsampled
+
+    how = drawn.get("sampling", "fixed")
+    drawn = {key: value for key, value in drawn.items() if key != "sampling"}
+    if how not in SAMPLINGS:
+        raise FieldError("sampling", f"expected one of {', '.join(SAMPLINGS)}, got {quoted(how)}")
+    if how == "poisson":
+        for name in ("population", "dropout"):
+            if name in drawn:
+                raise FieldError(
+                    name,
+                    "has no meaning with sampling poisson: n users, each with probability rate",
+                )
+        if "rate" not in drawn:
+            raise FieldError("rate", "required for sampling poisson, not given")
+        return PoissonSampled(mechanism, **drawn)
+    if drawn.keys() == {"dropout"}:  # out of everybody
+        drawn["rate"] = 1.0
+    return Subsampled(mechanism, **drawn) if drawn else mechanism
+
+
+def _named(kinds: Mapping[str, Kind], noun: str, name: Value) -> Kind:
+    if name not in kinds:
+        shown = quoted(name) if isinstance(name, str) else repr(name)
+        raise FieldError(noun, f"expected one of {', '.join(kinds)}, got {shown}")
+    return kinds[str(name)]
+
+
+# --- names -----------------------------------------------------------------------------------
+
+
+def near_miss(title: str, known: Iterable[str] = COLUMNS, taken: Container[str] = ()) -> str | None:
+    """The name that a title of no field was meant for: ``count`` for ``Counts``; None if there is none.
+
+    taken : names that are there. Next to ``eps0`` a column ``epsilon`` is something else, not its alias.
+    """
+    plain = _plain(title)
+    by_name = {_plain(name): name for name in known}
+    if plain in by_name:
+        return by_name[plain]
+    for name in by_name.values():
+        if name not in taken and plain in map(_plain, FIELDS[name].alias):
+            return name
+    # Of about the same length, and no single letters: "lr" and "country" mean themselves.
+    alike = [name for name in by_name if min(len(name), len(plain)) > 2]
+    for found in difflib.get_close_matches(plain, alike, cutoff=ALIKE):
+        if abs(len(found) - len(plain)) <= 1:
+            return by_name[found]
+    return None
+
+
+def _plain(title: str) -> str:
+    return re.sub(r"[^a-z0-9]", "", title.lower())
+
+
+def _unknown(name: str, known: Iterable[str]) -> str:
+    near = near_miss(name, known)
+    return "is no field" if near is None else f"is no field; did you mean {near!r}?"
+
+
+# --- for people ------------------------------------------------------------------------------
+
+
+def kind_lines() -> list[str]:
+    """The kinds and their fields, a line each, for a terminal."""
+    groups = (("mechanisms", MECHANISMS), ("randomizers", RANDOMIZERS))
+    width = max(len(name) for _, kinds in groups for name in kinds)
+    lines = []
+    for title, kinds in groups:
+        lines.append(f"{title} and their fields ([...] may be left out):")
+        lines += [f"  {kind.name:{width}}  {kind.usage}" for kind in kinds.values()]
+    return lines
+
+
+def markdown() -> str:
+    """The page docs/fields.md: every kind, every field."""
+    page = [
+        "# Fields",
+        "",
+        "What describes a round, under the same names in a training log's columns, in the flags of"
+        " `pld-shuffle` (with dashes for underscores), in `solve` and in `sweep`. This page is written by"
+        " `python -m pld_shuffle.fields`.",
+    ]
+    for title, kinds in (("Mechanisms", MECHANISMS), ("Randomizers", RANDOMIZERS)):
+        page += ["", f"## {title}", "", "| name | fields | what it is |", "|---|---|---|"]
+        page += [_row(f"`{k.name}`", f"`{k.usage}`", k.help) for k in kinds.values()]
+    page += [
+        "",
+        "Fields in brackets may be left out; of those in parentheses exactly one is given.",
+    ]
+    page += ["", "## Fields", "", "| name | kind | meaning | `solve` finds |", "|---|---|---|---|"]
+    for one in FIELDS.values():
+        found = (
+            "" if one.range is None else "the largest" if one.range.increasing else "the smallest"
+        )
+        page.append(_row(f"`{one.name}`", _KIND_NAMES[one.kind], one.help, found))
+    page += [
+        "",
+        "`round` and `count` are a log's, `rounds`, `delta`, `epsilon` and `rtol` those of plans and flags."
+        " With a fixed population `solve` finds the largest `n`.",
+    ]
+    return "\n".join(page) + "\n"
+
+
+_KIND_NAMES = {int: "integer", float: "number", str: "word"}
+
+
+def _row(*cells: str) -> str:
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+if __name__ == "__main__":
+    print(markdown(), end="")

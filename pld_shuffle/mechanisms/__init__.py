@@ -1,0 +1,40 @@
+"""Mechanisms: what was run, in the field's parameters, and the proven pair that stands for it."""
+
+from .base import CrowdMechanism, Mechanism, ProfileMechanism, Wrapper, as_mechanism
+from .central import Gaussian, Laplace
+from .counted_bits import CountedBits, CountedHistogram
+from .discrete import DiscretePair
+from .epoch import Epoch
+from .ldp import ShuffledLDP
+from .mixed_budgets import MixedRR
+from .poisson_gaussian import PoissonGaussian
+from .randomized_response import ShuffledRR
+from .reduction import ShuffledRandomizer
+from .sampling import PoissonSampled, Subsampled
+from .shuffled import Shuffled
+from .sticky import StickyCohort
+from .zero_out import ZeroOut
+
+__all__ = [
+    "CountedBits",
+    "CountedHistogram",
+    "CrowdMechanism",
+    "DiscretePair",
+    "Epoch",
+    "Gaussian",
+    "Laplace",
+    "Mechanism",
+    "MixedRR",
+    "PoissonGaussian",
+    "PoissonSampled",
+    "ProfileMechanism",
+    "Shuffled",
+    "ShuffledLDP",
+    "ShuffledRR",
+    "ShuffledRandomizer",
+    "StickyCohort",
+    "Subsampled",
+    "Wrapper",
+    "ZeroOut",
+    "as_mechanism",
+]

@@ -1,0 +1,293 @@
+"""What a mechanism is: something that was run, with a proven dominating pair.
+
+A mechanism is a frozen, hashable value. It names its `pair` (see `pairs.pair`): upper ends of all answers are
+proved by it. `attack_pair` is what two concrete neighbouring datasets give away: no analysis can go below it, so
+lower ends come from there. By default it is the same pair.
+
+Mechanisms of your own: subclass `Mechanism` and give a pair, or `ProfileMechanism` and give a privacy profile.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import fields
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..composition.attempts import Composition
+from ..composition.pld import PLD, formed
+from ..numerics.sides import Bounds, Side
+from ..numerics.validation import positive_float, positive_int, tolerance
+from ..pairs.coins import CoinMixture
+from ..pairs.pair import Pair, Resolution
+from ..pairs.profile import MAX_POINTS, ProfilePair
+
+Array = NDArray[np.float64]
+
+
+class AttackBounds(NamedTuple):
+    """Certified bounds on what the strongest attack that was tried spends.
+
+    `bounds.lower` is a lower bound on the mechanism's true epsilon (or delta), whatever the analysis. `attack`: the
+    two datasets as a mechanism of their own, where a search found them; else None.
+    """
+
+    bounds: Bounds
+    attack: Mechanism | None
+
+
+class Mechanism(ABC):
+    """One round of something with a proven dominating pair."""
+
+    @property
+    @abstractmethod
+    def pair(self) -> Pair:
+        """The dominating pair; upper ends are proved by it."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The parameters alone: what was derived from them is derived again."""
+        derived = (
+            name for name, value in vars(type(self)).items() if isinstance(value, cached_property)
+        )
+        inherited = {"pair", "attack_pair", *derived}
+        return {name: value for name, value in vars(self).items() if name not in inherited}
+
+    @property
+    def attack_pair(self) -> Pair:
+        """A pair that the mechanism is at least as bad as; lower ends come from it."""
+        return self.pair
+
+    def attack_bounds(
+        self,
+        *,
+        delta: float | None = None,
+        epsilon: float | None = None,
+        rounds: int = 1,
+        rtol: float = 1e-3,
+    ) -> AttackBounds:
+        """What the known attack spends over `rounds` rounds: no analysis can go below.
+
+        Give `delta` for bounds on epsilon, or `epsilon` for bounds on delta. The attack is `attack_pair`: for a
+        stated adversary, and for a central mechanism, that adversary's pair. Raises TypeError or ValueError
+        naming the argument.
+
+        >>> from pld_shuffle import ShuffledLDP
+        >>> found = ShuffledLDP(eps0=1.0, n=10_000).attack_bounds(delta=1e-6)
+        >>> round(found.bounds.lower, 4)
+        0.038
+        """
+        return AttackBounds(composed(self.attack_pair, delta, epsilon, rounds, rtol), None)
+
+    @property
+    def max_loss(self) -> float:
+        """The largest finite privacy loss; inf if finite losses are unbounded."""
+        return float(self.pair.max_loss.upper)
+
+    @property
+    def max_loss_below(self) -> float:
+        """`max_loss` rounded the other way; the same if it is exact."""
+        return float(self.pair.max_loss.lower)
+
+    @property
+    def loss_scale(self) -> float:
+        """Rough standard deviation of the loss, only to choose lattice steps; 0 for no loss."""
+        return self.pair.scale
+
+    @property
+    def users(self) -> int | None:
+        """Number of users whose reports are shuffled together; None for a central mechanism."""
+        return None
+
+    @property
+    def relation(self) -> str:
+        """The neighbouring relation the pair is for; one ledger holds one relation."""
+        return "replace-one"
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether (P, Q) and (Q, P) have the same profile."""
+        return self.pair.symmetric
+
+    def sampled(self, rate: float, presence: float = 1.0) -> Pair:
+        """The pair of a hidden random cohort; TypeError if none is proven for this mechanism.
+
+        presence : each user of the cohort takes part by a coin of its own with this probability, and the number of
+        reports is visible.
+        """
+        self.require_symmetric()
+        return self.pair.sampled(rate, presence)
+
+    def sampled_attack(self, rate: float, presence: float = 1.0) -> Pair:
+        """The attack pair of a hidden random cohort."""
+        return self.sampled(rate, presence)
+
+    def amplified(self, rate: float) -> Pair:
+        """The pair of a hidden random cohort by the general amplification, which knows only `pair`."""
+        self.require_symmetric()
+        return self.pair.amplified(rate)
+
+    def require_symmetric(self) -> None:
+        """Raise TypeError unless the pair covers both orders of two neighbours in one profile."""
+        if not self.symmetric:
+            raise TypeError(f"mechanism must have a symmetric pair to be subsampled, got {self!r}")
+
+    @abstractmethod
+    def assumptions(self) -> dict[str, str]:
+        """What a guarantee for this mechanism rests on: neighbours, adversary, analysis, sampling."""
+
+    def arguments(self) -> dict[str, Any]:
+        """Keyword arguments that rebuild this mechanism: ``type(m)(**m.arguments()) == m``.
+
+        By default a dataclass's fields.
+        """
+        return {f.name: getattr(self, f.name) for f in fields(self) if f.init}  # type: ignore[arg-type]
+
+    def renyi_divergence(self, alpha: Any) -> Any:
+        """Upper bound on the Renyi divergence of the pair at real orders alpha > 1."""
+        from ..composition.renyi_divergence import renyi_divergence  # loads numba
+
+        return renyi_divergence(self.pair, alpha)
+
+    def pld(
+        self, *, step: float | None = None, side: Side = Side.UPPER, missed: float = 1e-15
+    ) -> PLD:
+        """The privacy loss distribution of one round on one side.
+
+        Parameters: step, the lattice spacing in units of loss (default: 1/200 of the loss's scale);
+        side; missed, the P-mass that windows may leave out (an upper PLD has it at infinity).
+        Raises ValueError/TypeError on bad arguments, MemoryError if the lattice would be too large.
+        Numbers of coins within 1e-5 of each other share a bucket. Complexity O(sqrt n) per bucket.
+        """
+        if not isinstance(side, Side):
+            raise TypeError(f"side must be a Side, got {side!r}")
+        pair = self.pair if side is Side.UPPER else self.attack_pair
+        if step is None:
+            step = pair.scale / 200.0 or 1.0
+        step = positive_float("step", step)
+        missed = positive_float("missed", missed)
+        if not missed < 0.1:
+            raise ValueError(f"missed must be below 0.1, got {missed!r}")
+        return formed(pair, [side], Resolution(step, missed=missed, size_width=1e-5))[0]
+
+
+def composed(
+    pair: Pair, delta: float | None, epsilon: float | None, rounds: int, rtol: float
+) -> Bounds:
+    """Bounds on epsilon at `delta`, or on delta at `epsilon`, of `rounds` rounds of one pair."""
+    if (delta is None) == (epsilon is None):
+        raise ValueError(f"give exactly one of delta and epsilon, got {delta!r}, {epsilon!r}")
+    count, width = positive_int("rounds", rounds), tolerance("rtol", rtol)
+    composition = Composition([(pair, count)], width)
+    return composition.epsilons(delta) if delta is not None else composition.deltas(epsilon)
+
+
+class CrowdMechanism(Mechanism):
+    """A mechanism whose pair is a mixture of tilted coins among n users."""
+
+    @property
+    @abstractmethod
+    def pair(self) -> CoinMixture: ...
+
+    @property
+    def users(self) -> int | None:
+        return self.pair.n
+
+
+class ProfileMechanism(Mechanism):
+    """A mechanism known by its privacy profile, the same in both orders."""
+
+    @abstractmethod
+    def profile(self, growth: Array) -> Bounds:
+        """Bounds (arrays) on H_s(P||Q) at s = 1 + growth, growth = expm1(epsilon) >= 0, rounding included."""
+
+    def profile_within(self, rtol: float, missed: float) -> Callable[[Array], Bounds]:
+        """`profile` for callers content with brackets of relative width `rtol`, or of width `missed`."""
+        return self.profile
+
+    @property
+    @abstractmethod
+    def max_loss(self) -> float: ...
+
+    @property
+    def max_loss_below(self) -> float:
+        return self.max_loss * (1.0 - 4e-15)
+
+    @property
+    @abstractmethod
+    def loss_scale(self) -> float: ...
+
+    @property
+    def infinite_mass(self) -> float:
+        """A lower bound on the mass at infinite loss, the limit of the profile."""
+        return 0.0
+
+    @property
+    def top_mass(self) -> float:
+        """A lower bound on the P-mass at exactly `max_loss`."""
+        return 0.0
+
+    @property
+    def most_points(self) -> int:
+        """At how many growths the profile may be asked for one law."""
+        return MAX_POINTS
+
+    def renyi_exact(self, order: float) -> Bounds | None:
+        """Bounds on the Renyi divergence from a closed form, where there is one."""
+        return None
+
+    @cached_property
+    def pair(self) -> Pair:  # type: ignore[override]
+        return ProfilePair(
+            lambda growth, rtol, missed: self.profile_within(rtol, missed)(growth),
+            Bounds(self.max_loss_below, self.max_loss),
+            self.loss_scale,
+            infinite_mass=self.infinite_mass,
+            top_mass=self.top_mass,
+            most_points=self.most_points,
+            closed_renyi=self.renyi_exact,
+        )
+
+
+class Wrapper(Mechanism):
+    """A mechanism that stands for another one, its `core`, in everything that is not overridden."""
+
+    @property
+    @abstractmethod
+    def core(self) -> Mechanism:
+        """The mechanism it stands for."""
+
+    @property
+    def pair(self) -> Pair:
+        return self.core.pair
+
+    @property
+    def attack_pair(self) -> Pair:
+        return self.core.attack_pair
+
+    @property
+    def users(self) -> int | None:
+        return self.core.users
+
+    @property
+    def relation(self) -> str:
+        return self.core.relation
+
+    def sampled(self, rate: float, presence: float = 1.0) -> Pair:
+        return self.core.sampled(rate, presence)
+
+    def sampled_attack(self, rate: float, presence: float = 1.0) -> Pair:
+        return self.core.sampled_attack(rate, presence)
+
+    def assumptions(self) -> dict[str, str]:
+        return self.core.assumptions()
+
+
+def as_mechanism(value: Any) -> Mechanism:
+    """`value` if it is a mechanism; TypeError otherwise."""
+    if not isinstance(value, Mechanism):
+        raise TypeError(f"mechanism must be a mechanism, got {value!r}")
+    return value

@@ -1,0 +1,216 @@
+"""Randomised bits of which nothing but their number is published: by secure sums, or by a shuffler of equal bits.
+
+n users send bits that are 1 with one probability if the user holds 1, and with a smaller one if the user holds 0.
+`CountedBits` publishes the number of ones; `CountedHistogram` the k sums of one-hot encodings. Both are certified for
+every dataset, and exact for one round but for the lattice (docs/bits.md): nobody is told who answered at random.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ..numerics.validation import crowd_size, positive_int, real
+from ..pairs.bit_pair import (
+    BitAttackPair,
+    bit_pair,
+    two_count_attack,
+    two_count_pair,
+    worst_bit_attack,
+)
+from ..pairs.bits import BitShares
+from ..pairs.least import Array, least, upper_profile
+from ..pairs.pair import Pair
+from ..pairs.profile import ProfilePair
+from .base import Mechanism
+from .reduction import ShuffledRandomizer
+from .shared import EVERYBODY, SMALLEST_EPS0, SUBSTITUTION, local_epsilon
+
+LARGEST_BIT_EPS0 = 280.0
+
+
+@dataclass(frozen=True, init=False)
+class _Counted(Mechanism):
+    """What both share: how a bit is randomised, given in one of three ways."""
+
+    n: int
+    shares: BitShares
+    given: tuple[tuple[str, float], ...]
+    _published: ClassVar[str]
+    _exact: ClassVar[str]
+
+    def _give(
+        self,
+        n: int,
+        eps0: float | None,
+        gamma: float | None,
+        one_if_one: float | None,
+        one_if_zero: float | None,
+    ) -> None:
+        values = {
+            "eps0": eps0,
+            "gamma": gamma,
+            "one_if_one": one_if_one,
+            "one_if_zero": one_if_zero,
+        }
+        given = {name: real(name, value) for name, value in values.items() if value is not None}
+        if set(given) == {"eps0"}:
+            budget = local_epsilon(given["eps0"])
+            if not budget <= LARGEST_BIT_EPS0:
+                raise ValueError(f"eps0 must be at most {LARGEST_BIT_EPS0:g}, got {eps0!r}")
+            shares = BitShares.randomized_response(budget)
+        elif set(given) == {"gamma"}:
+            shares = BitShares.random_answers(given["gamma"])
+        elif set(given) == {"one_if_one", "one_if_zero"}:
+            one, zero = given["one_if_one"], given["one_if_zero"]
+            if not 0.0 < zero < one < 1.0:
+                raise ValueError(
+                    f"one_if_one must be below 1 and above one_if_zero, above 0, got {one!r} and {zero!r}"
+                )
+            shares = BitShares.of(one, zero)
+        else:
+            raise ValueError(
+                f"give eps0, or gamma, or one_if_one and one_if_zero, got eps0={eps0!r}, gamma={gamma!r},"
+                f" one_if_one={one_if_one!r}, one_if_zero={one_if_zero!r}"
+            )
+        object.__setattr__(self, "n", crowd_size(n))
+        object.__setattr__(self, "shares", shares)
+        object.__setattr__(self, "given", tuple(given.items()))
+
+    @property
+    def users(self) -> int | None:
+        return self.n
+
+    def arguments(self) -> dict[str, Any]:
+        return {"n": self.n, **dict(self.given)}
+
+    def __repr__(self) -> str:
+        inside = ", ".join(f"{name}={value!r}" for name, value in self.arguments().items())
+        return f"{type(self).__name__}({inside})"
+
+    def assumptions(self) -> dict[str, str]:
+        return {
+            "neighbours": SUBSTITUTION,
+            "adversary": f"sees {self._published} and knows every other user's value",
+            "analysis": f"{self._exact}; the bits of a round are independent, and all users run the same randomizer",
+            "sampling": EVERYBODY,
+        }
+
+
+@dataclass(frozen=True, init=False, repr=False)
+class CountedBits(_Counted):
+    """n users send randomised bits, and only the number of ones is published.
+
+    Parameters
+    ----------
+    n : users whose bits are counted together, the target included.
+    eps0 | gamma | one_if_one, one_if_zero : one of the three. eps0 in [1e-9, 280]: randomised response; gamma in
+        (2e-130, 1): a fair coin with probability gamma, the truth otherwise; or the probabilities of a 1 for the
+        values 1 and 0, 0 < one_if_zero < one_if_one < 1.
+    bits : bits a user sends in one round, independent given the value; all count together.
+
+    A user may also hold a number in [0, 1] and round it at random, every bit by itself or not: one-bit means, unary
+    sums. Upper ends hold for every dataset; lower ends come from an attack, all other users holding one value. Raises
+    ValueError or TypeError naming the argument.
+
+    >>> CountedBits(100_000, eps0=8.0)
+    CountedBits(n=100000, eps0=8.0)
+    """
+
+    bits: int = 1
+    _published: ClassVar[str] = "the number of ones"
+    _exact: ClassVar[str] = "exact for one round, an upper bound over rounds"
+
+    def __init__(
+        self,
+        n: int,
+        *,
+        eps0: float | None = None,
+        gamma: float | None = None,
+        one_if_one: float | None = None,
+        one_if_zero: float | None = None,
+        bits: int = 1,
+    ) -> None:
+        self._give(n, eps0, gamma, one_if_one, one_if_zero)
+        object.__setattr__(self, "bits", positive_int("bits", bits))
+
+    def arguments(self) -> dict[str, Any]:
+        return {**super().arguments(), **({"bits": self.bits} if self.bits > 1 else {})}
+
+    @cached_property
+    def pair(self) -> ProfilePair:  # type: ignore[override]
+        return bit_pair(self.n, self.shares, bits=self.bits)
+
+    @cached_property
+    def attack_pair(self) -> BitAttackPair:  # type: ignore[override]
+        return worst_bit_attack(self.n, self.shares, bits=self.bits)
+
+    def sampled(self, rate: float, presence: float = 1.0) -> Pair:
+        """Of a hidden cohort; for one bit a user the least of docs/bits.md, section 5, and of the coin labels."""
+        if presence < 1.0:
+            raise TypeError(
+                f"users whose bits are counted come by no coins of their own, got {self!r}"
+            )
+        known = bit_pair(self.n, self.shares, bits=self.bits, rate=rate)
+        if self.bits > 1:
+            return known
+        local = max(float(self.pair.max_loss.upper), SMALLEST_EPS0)
+        tv = min(1.0, self.shares.gap * (1.0 + 1e-14))
+        labels = ShuffledRandomizer(self.n, tv=tv, eps0=local).pair.sampled(rate)
+
+        def bound(growth: Array, missed: float) -> Array:
+            return np.asarray(known.profile(growth, 0.0, missed).upper)
+
+        return least(
+            [bound, upper_profile(labels)], largest=known.max_loss, scale=known.scale, even=True
+        )
+
+    def sampled_attack(self, rate: float, presence: float = 1.0) -> Pair:
+        return worst_bit_attack(self.n, self.shares, bits=self.bits, rate=rate)
+
+
+@dataclass(frozen=True, init=False, repr=False)
+class CountedHistogram(_Counted):
+    """n users write one of k values as k bits, one of them 1, randomise each, and only the k sums are published.
+
+    Parameters n, eps0 | gamma | one_if_one and one_if_zero as in `CountedBits`: for one bit, so that a user's whole
+    report is 2 eps0-LDP. The number of values does not matter. Less is published than by a shuffler, which keeps
+    the bits of a report together. Lower ends come from an attack: all others hold one value. A hidden random
+    cohort is bounded less tightly (general amplification), and its attack reads one sum only. Raises ValueError
+    or TypeError naming the argument.
+
+    >>> CountedHistogram(10_000, one_if_one=0.5, one_if_zero=0.01)
+    CountedHistogram(n=10000, one_if_one=0.5, one_if_zero=0.01)
+    """
+
+    _published: ClassVar[str] = "the k sums of bits"
+    _exact: ClassVar[str] = "the product of two counts, an upper bound"
+
+    def __init__(
+        self,
+        n: int,
+        *,
+        eps0: float | None = None,
+        gamma: float | None = None,
+        one_if_one: float | None = None,
+        one_if_zero: float | None = None,
+    ) -> None:
+        self._give(n, eps0, gamma, one_if_one, one_if_zero)
+
+    @cached_property
+    def pair(self) -> ProfilePair:  # type: ignore[override]
+        return two_count_pair(self.n, self.shares)
+
+    @cached_property
+    def attack_pair(self) -> ProfilePair:  # type: ignore[override]
+        return two_count_attack(self.n, self.shares)
+
+    def sampled_attack(self, rate: float, presence: float = 1.0) -> Pair:
+        """What one of the two sums tells, all others holding neither value."""
+        return worst_bit_attack(self.n, self.shares, rate=rate)
+
+
+__all__ = ["CountedBits", "CountedHistogram"]

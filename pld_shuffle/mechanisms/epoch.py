@@ -1,0 +1,86 @@
+"""An epoch: users in a hidden random order, cut into disjoint cohorts, everybody exactly once.
+
+The later cohorts' randomizers may depend on the earlier outputs. Stronger clones hold with n the users of the whole
+epoch, whatever the sizes of the cohorts.
+
+*Proof.* At position t, given the past, label the report as in docs/theory.md, section 4: its two laws and their
+total variation beta_t depend on the past. The target sits at a uniformly random position and is always labelled, so
+the positions without a label are filled by a random draw without replacement from the *others*, the same process
+wherever the target sits. Relative to the process in which every position is labelled like an other's, the density is
+(1/n) sum_t a_t, so
+
+    H_s = (1/n) E (sum_t xi_t)_+,
+
+and given the past xi_t lies below that of the largest total variation in convex order. Replace the last term by an
+independent copy of the latter, then the one before it, and so on: the pair of stronger clones. QED
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from ..numerics.validation import crowd_size
+from ..pairs.pair import Pair
+from .base import Mechanism
+from .ldp import ShuffledLDP
+from .shared import SUBSTITUTION, local_epsilon
+
+
+@dataclass(frozen=True)
+class Epoch(Mechanism):
+    """One pass over n users in a hidden random order, in disjoint cohorts of any size.
+
+    Parameters
+    ----------
+    eps0 : local epsilon of every report, for every past, in [1e-9, 700].
+    n : users of the epoch, the target included; every one reports exactly once.
+
+    The order is uniform and nobody but the shuffler learns it. Reports of a cohort are shuffled; later cohorts may be
+    asked by randomizers that depend on the output of earlier ones, each of them eps0-LDP. The target must be in the
+    epoch for certain: with dropouts, or users who come twice, this is another thing. Another epoch with a fresh order
+    is one more round of the ledger.
+
+    The lower end is the attack of `ShuffledLDP(eps0, n)`: who sees cohorts can put them together again. Raises
+    ValueError or TypeError naming the argument.
+
+    >>> from pld_shuffle import Accountant
+    >>> epoch = Accountant().compose(Epoch(eps0=4.0, n=10**6))  # in cohorts of 10**4, say
+    >>> cohort = Accountant().compose(ShuffledLDP(eps0=4.0, n=10**4))  # a user's own, if it is known
+    >>> round(epoch.get_epsilon(1e-6), 3), round(cohort.get_epsilon(1e-6), 3)
+    (0.034, 0.407)
+    """
+
+    eps0: float
+    n: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "eps0", local_epsilon(self.eps0))
+        object.__setattr__(self, "n", crowd_size(self.n))
+
+    @property
+    def users(self) -> int | None:
+        return self.n
+
+    @cached_property
+    def pair(self) -> Pair:  # type: ignore[override]
+        return ShuffledLDP(self.eps0, self.n, analysis="stronger-clones").pair
+
+    @cached_property
+    def attack_pair(self) -> Pair:  # type: ignore[override]
+        return ShuffledLDP(self.eps0, self.n).attack_pair
+
+    def sampled(self, rate: float, presence: float = 1.0) -> Pair:
+        raise TypeError(f"everybody must take part in an epoch, got {self!r} on a sample")
+
+    def amplified(self, rate: float) -> Pair:
+        return self.sampled(rate)
+
+    def assumptions(self) -> dict[str, str]:
+        return {
+            "neighbours": SUBSTITUTION,
+            "adversary": "sees the shuffled reports of every cohort and knows every other user's value",
+            "analysis": "stronger clones among all users of the epoch, for randomizers that are eps0-LDP whatever was"
+            " seen before; reports of a cohort are independent",
+            "sampling": "hidden uniform order of n users, cut into disjoint cohorts; everybody reports exactly once",
+        }

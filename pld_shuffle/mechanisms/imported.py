@@ -1,0 +1,201 @@
+"""A pair that somebody else computed: masses of its losses on a lattice.
+
+All that is kept are the masses at positive losses and at infinity; they determine delta(eps) for eps >= 0,
+and the pair is the symmetric one with that profile (its losses below 0 follow from h(1/s) = (h(s) + s -
+1)/s). For neighbouring relations that are symmetric this is no loss: the true reversed profile obeys the
+same equation, so whatever bounds the true profile on eps >= 0 in both orders bounds it everywhere.
+
+Both ends of a bracket enclose the *stated* pair. `side` says which of them says something about the mechanism
+behind it: the upper end if the masses were rounded pessimistically, the lower end if optimistically.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..numerics.hockey import HockeySums
+from ..numerics.rounding import ROUNDOFF
+from ..numerics.sides import Bounds
+from ..numerics.validation import (
+    choice,
+    positive_float,
+    positive_int,
+    probabilities,
+    real,
+    real_array,
+)
+from .base import ProfileMechanism
+
+Array = NDArray[np.float64]
+
+#: Neighbouring relations a pair may have been computed for.
+NEIGHBOURS = ("replace-one", "add-or-remove-one", "replace-special")
+SIDES = ("upper", "lower")
+
+_SENTENCES = {
+    "replace-one": "neighbouring datasets differ in the value of one user (substitution)",
+    "add-or-remove-one": "neighbouring datasets differ by one user (addition or removal)",
+    "replace-special": "neighbouring datasets differ in one user, replaced by a special one",
+}
+
+
+@dataclass(frozen=True)
+class ImportedPair(ProfileMechanism):
+    """A symmetric pair with P-mass masses[i] at loss ``(low + i) * step`` and `infinity` at infinite loss.
+
+    Parameters
+    ----------
+    step : lattice spacing, positive.
+    low : index of the first mass, at least 1: only positive losses are stated.
+    masses : nonnegative, with `infinity` at most 1 (up to 1e-3 of rounding); may be empty.
+    infinity : P-mass at infinite loss, in [0, 1].
+    neighbours : one of `NEIGHBOURS`. Only one relation makes sense in a ledger; shuffle mechanisms have
+        "replace-one".
+    side : "upper" or "lower", the end of a bracket that carries over to the mechanism the pair stands for.
+
+    Raises ValueError or TypeError naming the argument. Forming costs O(log points) per dot of the profile.
+
+    >>> from pld_shuffle import Accountant
+    >>> pair = ImportedPair(step=0.5, low=2, masses=(0.731,), infinity=0.0, neighbours="replace-one")
+    >>> round(Accountant().compose(pair).get_epsilon(0.1), 4)  # 1-DP, or a little less
+    0.8529
+    """
+
+    step: float
+    low: int
+    masses: tuple[float, ...]
+    infinity: float
+    neighbours: str
+    side: str = "upper"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "step", positive_float("step", self.step))
+        object.__setattr__(self, "low", positive_int("low", self.low))
+        masses = real_array("masses", self.masses)
+        if masses.ndim != 1 or not np.all(masses >= 0.0):
+            raise ValueError(f"masses must be nonnegative, of shape (points,), got {self.masses!r}")
+        infinity = float(probabilities("infinity", real("infinity", self.infinity)))
+        if not masses.sum() + infinity <= 1.0 + 1e-3:
+            raise ValueError(f"masses must sum to at most 1 - infinity, got {masses.sum()!r}")
+        held = np.flatnonzero(masses)
+        last = int(held[-1]) + 1 if held.size else 0
+        object.__setattr__(self, "masses", tuple(masses[:last].tolist()))
+        object.__setattr__(self, "infinity", infinity)
+        choice("neighbours", self.neighbours, NEIGHBOURS)
+        choice("side", self.side, SIDES)
+
+    def __repr__(self) -> str:
+        return (
+            f"ImportedPair(step={self.step!r}, low={self.low!r}, masses=<{len(self.masses)}>,"
+            f" infinity={self.infinity!r}, neighbours={self.neighbours!r}, side={self.side!r})"
+        )
+
+    @property
+    def max_loss(self) -> float:
+        if self.infinity > 0.0:
+            return math.inf
+        return (
+            (self.low + len(self.masses) - 1) * self.step * (1.0 + ROUNDOFF) if self.masses else 0.0
+        )
+
+    @property
+    def relation(self) -> str:
+        return self.neighbours
+
+    @property
+    def infinite_mass(self) -> float:
+        return self.infinity * (1.0 - 4.0 * ROUNDOFF)
+
+    @cached_property
+    def loss_scale(self) -> float:  # type: ignore[override]
+        p = np.array(self.masses, np.float64)
+        x = (self.low + np.arange(p.size)) * self.step
+        scale = math.sqrt(float(np.sum(p * x * x * (1.0 + np.exp(-x)))))
+        return max(scale, self.step if self.infinity > 0.0 else 0.0)
+
+    @cached_property
+    def _sums(self) -> HockeySums:
+        return HockeySums.of(np.array(self.masses, np.float64), self.low, self.step)
+
+    def profile(self, growth: Array) -> Bounds:
+        finite = self._sums.at(growth)
+        return Bounds(
+            (finite.lower + self.infinity * (1.0 - 2.0 * ROUNDOFF)) * (1.0 - 2.0 * ROUNDOFF),
+            np.minimum((finite.upper + self.infinity) * (1.0 + 4.0 * ROUNDOFF), 1.0),
+        )
+
+    def require_symmetric(self) -> None:
+        if self.neighbours != "replace-one":  # amplification is proven for substitution
+            raise TypeError(f"mechanism must be for neighbours 'replace-one', got {self!r}")
+
+    def assumptions(self) -> dict[str, str]:
+        how = {"upper": "pessimistic, so the upper end", "lower": "optimistic, so the lower end"}
+        return {
+            "neighbours": _SENTENCES[self.neighbours],
+            "adversary": "as where the pair was computed",
+            "analysis": f"imported masses ({how[self.side]} of a bracket carries over); their own"
+            " rounding is not covered",
+            "sampling": "as where the pair was computed",
+        }
+
+
+@dataclass(frozen=True)
+class WorseOrder(ProfileMechanism):
+    """At every epsilon the larger of two profiles: of a pair and of the reversed pair, say.
+
+    For a relation like addition or removal, whose orders differ, it bounds compositions in either order.
+    A bound from above only: what is composed of maxima may exceed the maximum of compositions.
+
+    Raises ValueError if the two are for different relations, or not both on the upper side.
+    """
+
+    first: ImportedPair
+    second: ImportedPair
+
+    def __post_init__(self) -> None:
+        for name in ("first", "second"):
+            pair = getattr(self, name)
+            if not isinstance(pair, ImportedPair):
+                raise TypeError(f"{name} must be an ImportedPair, got {pair!r}")
+            if pair.side != "upper":
+                raise ValueError(f"{name} must be on the upper side, got {pair!r}")
+        if self.first.neighbours != self.second.neighbours:
+            raise ValueError(
+                f"second must be for the same neighbours as first, {self.first.neighbours!r},"
+                f" got {self.second.neighbours!r}"
+            )
+
+    @property
+    def relation(self) -> str:
+        return self.first.neighbours
+
+    @property
+    def max_loss(self) -> float:
+        return max(self.first.max_loss, self.second.max_loss)
+
+    @property
+    def loss_scale(self) -> float:
+        return max(self.first.loss_scale, self.second.loss_scale)
+
+    @property
+    def infinite_mass(self) -> float:
+        return max(self.first.infinite_mass, self.second.infinite_mass)
+
+    def profile(self, growth: Array) -> Bounds:
+        one, other = self.first.profile(growth), self.second.profile(growth)
+        return Bounds(np.maximum(one.lower, other.lower), np.maximum(one.upper, other.upper))
+
+    def require_symmetric(self) -> None:
+        raise TypeError(f"mechanism must have a symmetric pair to be subsampled, got {self!r}")
+
+    def assumptions(self) -> dict[str, str]:
+        said = self.first.assumptions()
+        return said | {"analysis": said["analysis"] + "; the worse of the two orders everywhere"}
+
+
+__all__ = ["NEIGHBOURS", "SIDES", "ImportedPair", "WorseOrder"]

@@ -1,0 +1,155 @@
+"""Any eps0-LDP randomizer in a shuffler."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from ..numerics.validation import choice, crowd_size
+from ..pairs.bit_pair import worst_bit_attack
+from ..pairs.bits import BitShares
+from ..pairs.coins import CoinMixture
+from ..pairs.least import Array, least, upper_profile
+from ..pairs.pair import Pair
+from .base import Mechanism
+from .shared import EVERYBODY, SUBSTITUTION, exactly, local_epsilon
+
+ANALYSES = ("tightest", "stronger-clones", "clones")
+MOST_BIT_USERS = 10**9
+LEAST_GAIN, LEAST_ASKED = 1e-4, 1e-15  # a smaller gain is none; at deltas down to the latter
+FEW_USERS = (
+    64  # below, stronger clones are as good, and their law is sparse, which a hull would blur
+)
+
+
+@dataclass(frozen=True)
+class ShuffledLDP(Mechanism):
+    """n users shuffle the reports of any eps0-LDP randomizer, the same for all of them.
+
+    Parameters
+    ----------
+    eps0 : local epsilon, in [1e-9, 700].
+    n : users whose reports are shuffled together, the target included; n >= 1.
+    analysis : "tightest" (default): at every epsilon the least of the swap theorem (docs/swap.md) and of stronger
+        clones, for whoever sees the shuffled reports and knows every other user's value. "stronger-clones" alone:
+        clone probability 1/(e^eps0 + 1) per side, also for an adversary who is told who cloned (docs/theory.md,
+        section 4). "clones": Feldman, McMillan, Talwar 2021, Thm 3.2, also for randomizers that are chosen
+        one after the other with earlier reports in view.
+
+    With the default, lower ends come from an attack: three-valued or binary randomised response, all other users
+    holding one value. No analysis can go below it. Raises ValueError or TypeError naming the argument.
+
+    >>> ShuffledLDP(eps0=4.0, n=10_000)
+    ShuffledLDP(eps0=4.0, n=10000, analysis='tightest')
+    """
+
+    eps0: float
+    n: int
+    analysis: str = "tightest"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "eps0", local_epsilon(self.eps0))
+        object.__setattr__(self, "n", crowd_size(self.n))
+        choice("analysis", self.analysis, ANALYSES)
+
+    @property
+    def users(self) -> int | None:
+        return self.n
+
+    @cached_property
+    def pair(self) -> Pair:
+        return self._proved(1.0, 1.0)
+
+    @cached_property
+    def attack_pair(self) -> Pair:
+        return self._attack if self.analysis == "tightest" else self.pair
+
+    def sampled(self, rate: float, presence: float = 1.0) -> Pair:
+        return self._proved(rate, presence)
+
+    def sampled_attack(self, rate: float, presence: float = 1.0) -> Pair:
+        """With equal others the hidden cohort says nothing, so the sampled pair of the attack is one."""
+        return (self._attack if self.analysis == "tightest" else self.pair).sampled(rate, presence)
+
+    def amplified(self, rate: float) -> Pair:
+        if self.analysis == "tightest":
+            return self._clones.amplified(rate)
+        return self.pair.amplified(rate)
+
+    def _proved(self, rate: float, presence: float) -> Pair:
+        from ..pairs.swap import any_ldp_profile, may_win  # loads numba
+
+        clones = self._clones.sampled(rate, presence)
+        if (
+            self.analysis != "tightest"
+            or self.n < FEW_USERS
+            or not (rate < 1.0 or may_win(self.eps0, self.n))
+        ):
+            return clones
+
+        def swap(growth: Array, missed: float) -> Array:
+            return any_ldp_profile(self.eps0, self.n, growth, rate=rate, presence=presence)
+
+        largest, scale, labels = clones.max_loss, clones.scale, upper_profile(clones)
+        # Where the swap theorem nowhere gains, the pair of the labels itself is the better law: it is exact.
+        some = np.expm1(np.minimum(scale * np.arange(9.0), 0.9 * float(largest.upper)))
+        if not np.any(swap(some, LEAST_ASKED) < labels(some, LEAST_ASKED) * (1.0 - LEAST_GAIN)):
+            return clones
+        return least([swap, labels], largest=largest, scale=scale)
+
+    @property
+    def _clones(self) -> CoinMixture:
+        shrink = math.exp(-self.eps0)
+        rate = shrink if self.analysis == "clones" else 2.0 * shrink / (1.0 + shrink)
+        return CoinMixture(
+            n=self.n,
+            coin_rate=rate,
+            neutral_rate=0.0,
+            target_coin=1.0,
+            target_neutral=0.0,
+            null=0.0,
+            theta=math.tanh(0.5 * self.eps0),
+            gap=2.0 * shrink / (1.0 + shrink),
+            local_loss=exactly(self.eps0),
+        )
+
+    @property
+    def _attack(self) -> Pair:
+        """The worse of three-valued and binary randomised response for many users (docs/swap.md)."""
+        if self.n == 1:
+            return self._clones  # binary randomised response of one user
+        if self.eps0 < math.log(2.0) and self.n <= MOST_BIT_USERS:
+            shares = BitShares.randomized_response(self.eps0)
+            return worst_bit_attack(self.n, shares, eps0=self.eps0)
+        # All others hold the third value, so every report is a coin label or neutral.
+        shrink = math.exp(-self.eps0)
+        whole = 1.0 + 2.0 * shrink
+        return CoinMixture(
+            n=self.n,
+            coin_rate=2.0 * shrink / whole,
+            neutral_rate=1.0 / whole,
+            target_coin=(1.0 + shrink) / whole,
+            target_neutral=shrink / whole,
+            null=0.0,
+            theta=math.tanh(0.5 * self.eps0),
+            gap=2.0 * shrink / (1.0 + shrink),
+            local_loss=exactly(self.eps0),
+            silent_rate=0.0,
+        )
+
+    def assumptions(self) -> dict[str, str]:
+        named = {
+            "tightest": "the least of the swap theorem and stronger clones, valid for every eps0-LDP randomizer",
+            "stronger-clones": "stronger clones, valid for every eps0-LDP randomizer",
+            "clones": "clones (Feldman-McMillan-Talwar 2021), valid for every eps0-LDP randomizer",
+        }
+        independent = "" if self.analysis == "clones" else "; reports of a round are independent"
+        return {
+            "neighbours": SUBSTITUTION,
+            "adversary": "sees the shuffled reports and knows every other user's value",
+            "analysis": named[self.analysis] + independent,
+            "sampling": EVERYBODY,
+        }

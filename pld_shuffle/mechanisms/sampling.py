@@ -1,0 +1,256 @@
+"""Rounds in which a random part of the users takes part.
+
+* `Subsampled`: a hidden uniformly random cohort of a fixed size, out of which users may drop out.
+* `PoissonSampled`: every user comes or stays away by a coin of its own.
+
+Who stays away sends one more report, "absent", whatever the value; the number of reports is visible. So the second is
+everybody's shuffle of a randomizer with one more report, and dropouts are that in a cohort (docs/swap.md): what is
+proved for shuffled reports is proved for them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from ..numerics.validation import choice, positive_int, real, unit_interval
+from ..pairs.pair import Pair
+from .base import Mechanism
+from .central import Gaussian
+from .randomized_response import ShuffledRR
+
+SMALLEST_RATE = 1e-12
+ANALYSES = ("tightest", "general")
+
+
+@dataclass(frozen=True, init=False)
+class Subsampled(Mechanism):
+    """A mechanism run on a uniformly random cohort of fixed size, hidden from the adversary.
+
+    Parameters
+    ----------
+    mechanism : a mechanism, not subsampled itself; its n is the cohort size.
+    population | rate : exactly one; the number N >= n of users the cohort is drawn from, or n/N in
+        [1e-12, 1].
+    dropout : probability in [0, 1) that a member of the cohort sends nothing, by a coin of its own that does not
+        look at the data; the number of reports is visible.
+    colluding : how many of the population show the adversary all they know. Their number is taken off N: the
+        cohort is at worst n of the N - colluding others, who must be more than n.
+    analysis : "tightest" (default) or "general".
+
+    The cohort is drawn anew for every round, without looking at the data, and nobody but the shuffler learns who is in
+    it. "tightest": for a mechanism of the shuffle model, the hidden cohort is one more thing that hides the target
+    among the reports (docs/swap.md, Theorem C); one symmetric pair, attained if all others hold the same value. For a
+    central mechanism, and with "general": the general amplification, which lets the absent target be replaced by the
+    worst report; both halves of its curve are in one pair (Zhu, Dong, Wang 2022, Prop. 30).
+
+    Neighbours: substitution. The adversary sees the shuffled reports only, whatever else the mechanism's own adversary
+    sees: a view that names the participants has no amplification. At a fixed population the bound grows with the
+    cohort, so the largest of varying cohorts is safe for all. Raises ValueError or TypeError.
+
+    >>> from pld_shuffle import ShuffledLDP
+    >>> Subsampled(ShuffledLDP(eps0=3.0, n=1000), population=100_000).rate
+    0.01
+    """
+
+    mechanism: Mechanism
+    rate: float
+    population: int | None
+    analysis: str
+    dropout: float
+    colluding: int
+
+    def __init__(
+        self,
+        mechanism: Mechanism,
+        *,
+        population: int | None = None,
+        rate: float | None = None,
+        analysis: str = "tightest",
+        dropout: float = 0.0,
+        colluding: int = 0,
+    ) -> None:
+        _require_unsampled(mechanism)
+        analysis = choice("analysis", analysis, ANALYSES)
+        missing = real("dropout", dropout)
+        if not 0.0 <= missing < 1.0:
+            raise ValueError(f"dropout must be in [0, 1), got {dropout!r}")
+        colluding = positive_int("colluding", colluding, least=0)
+        if analysis == "general" and (missing > 0.0 or colluding > 0):
+            raise ValueError(
+                "dropout and colluding need analysis 'tightest', got"
+                f" dropout={dropout!r}, colluding={colluding!r} with 'general'"
+            )
+        if colluding > 0 and population is None:
+            raise ValueError(f"colluding needs a population, got {colluding!r} with rate={rate!r}")
+        if (population is None) == (rate is None):
+            raise ValueError(
+                f"give exactly one of population and rate, got population={population!r}, rate={rate!r}"
+            )
+        if population is not None:
+            population = positive_int("population", population)
+            n = mechanism.users
+            if n is None:
+                raise ValueError(
+                    f"population needs a mechanism with users; give rate, got {mechanism!r}"
+                )
+            if not population >= n:
+                raise ValueError(f"population must be at least n={n}, got {population!r}")
+            if colluding > 0 and not population - colluding > n:
+                raise ValueError(
+                    f"colluding must leave more than n={n} of population={population}, got {colluding!r}"
+                )
+            rate = n / (population - colluding)
+        rate = unit_interval("rate", rate)
+        if not rate >= SMALLEST_RATE:
+            raise ValueError(f"rate must be at least {SMALLEST_RATE:g}, got {rate!r}")
+        object.__setattr__(self, "mechanism", mechanism)
+        object.__setattr__(self, "rate", rate)
+        object.__setattr__(self, "population", population)
+        object.__setattr__(self, "analysis", analysis)
+        object.__setattr__(self, "dropout", missing)
+        object.__setattr__(self, "colluding", colluding)
+        _ = self.pair  # TypeError here and not at the first question
+
+    @property
+    def presence(self) -> float:
+        """The probability with which a member of the cohort sends its report."""
+        return 1.0 - self.dropout
+
+    @cached_property
+    def pair(self) -> Pair:  # type: ignore[override]
+        if self.rate == self.presence == 1.0:
+            return self.mechanism.pair
+        if self.analysis == "general":
+            return self.mechanism.amplified(self.rate)
+        return self.mechanism.sampled(self.rate, self.presence)
+
+    @cached_property
+    def attack_pair(self) -> Pair:  # type: ignore[override]
+        if self.rate == self.presence == 1.0:
+            return self.mechanism.attack_pair
+        if self.analysis == "general":
+            return self.pair
+        return self.mechanism.sampled_attack(self.rate, self.presence)
+
+    @property
+    def users(self) -> int | None:
+        return self.mechanism.users
+
+    @property
+    def relation(self) -> str:
+        return self.mechanism.relation
+
+    def arguments(self) -> dict[str, Any]:
+        name = "rate" if self.population is None else "population"
+        given = {"mechanism": self.mechanism, name: getattr(self, name), "analysis": self.analysis}
+        rarely = {"dropout": self.dropout, "colluding": self.colluding}
+        return given | {key: value for key, value in rarely.items() if value}
+
+    def __repr__(self) -> str:
+        given = self.arguments()
+        mechanism = given.pop("mechanism")
+        if self.analysis == "tightest":
+            del given["analysis"]
+        return f"Subsampled({mechanism!r}, {', '.join(f'{k}={v!r}' for k, v in given.items())})"
+
+    def assumptions(self) -> dict[str, str]:
+        cohort = (
+            f"rate {self.rate:g}"
+            if self.population is None
+            else f"{self.users} of {self.population} users (rate {self.rate:g})"
+        )
+        if self.colluding:
+            cohort += f", {self.colluding} of them colluding"
+        dropout = ""
+        if self.dropout:
+            dropout = (
+                f"; each member drops out with probability {self.dropout:g}, by a coin of its own that does not"
+                " look at the data, and the number of reports is visible"
+            )
+        return _hidden(self.mechanism) | {
+            "sampling": f"uniformly random cohort of fixed size, {cohort}, drawn anew every round without looking at"
+            f" the data, not revealed to the adversary{dropout}"
+        }
+
+
+@dataclass(frozen=True)
+class PoissonSampled(Mechanism):
+    """A mechanism of the shuffle model in which every user takes part by a coin of its own.
+
+    Parameters
+    ----------
+    mechanism : a mechanism of the shuffle model, not sampled itself; its n counts all users who may take part.
+    rate : probability of taking part, the same for all, in [1e-12, 1].
+
+    The coins are tossed anew for every round, without looking at the data. The number of reports is visible, who sent
+    them is not. Neighbours: substitution. At small delta a fixed cohort of the mean size spends less (near epsilon 0
+    it can be the other way round). Central Gaussian noise on a Poisson sample is `PoissonGaussian`.
+
+    Upper ends: "absent" is one more report that everybody makes alike, put into the analysis of the mechanism. Lower
+    ends: put into its attacks. Raises ValueError, or TypeError for mechanisms that no proof covers.
+
+    >>> from pld_shuffle import ShuffledLDP
+    >>> PoissonSampled(ShuffledLDP(eps0=3.0, n=100_000), rate=0.01).users
+    100000
+    """
+
+    mechanism: Mechanism
+    rate: float
+
+    def __post_init__(self) -> None:
+        _require_unsampled(self.mechanism)
+        if isinstance(self.mechanism, Gaussian):
+            raise TypeError(
+                "mechanism must be of the shuffle model; Gaussian noise on the sum over a Poisson sample is"
+                f" PoissonGaussian(sigma, rate, norm), got {self.mechanism!r}"
+            )
+        rate = unit_interval("rate", self.rate)
+        if not rate >= SMALLEST_RATE:
+            raise ValueError(f"rate must be at least {SMALLEST_RATE:g}, got {rate!r}")
+        object.__setattr__(self, "rate", rate)
+        try:
+            _ = self.pair  # here and not at the first question
+        except TypeError as error:
+            raise TypeError(
+                f"mechanism must be one whose labels or laws are known, got {self.mechanism!r}"
+            ) from error
+
+    @cached_property
+    def pair(self) -> Pair:  # type: ignore[override]
+        return self.mechanism.pair if self.rate == 1.0 else self.mechanism.sampled(1.0, self.rate)
+
+    @cached_property
+    def attack_pair(self) -> Pair:  # type: ignore[override]
+        if self.rate == 1.0:
+            return self.mechanism.attack_pair
+        return self.mechanism.sampled_attack(1.0, self.rate)
+
+    @property
+    def users(self) -> int | None:
+        return self.mechanism.users
+
+    @property
+    def relation(self) -> str:
+        return self.mechanism.relation
+
+    def assumptions(self) -> dict[str, str]:
+        return _hidden(self.mechanism) | {
+            "sampling": f"each of {self.users} users takes part by a coin of its own (rate {self.rate:g}), tossed anew"
+            " every round without looking at the data; the number of reports is visible, who sent them is not"
+        }
+
+
+def _require_unsampled(mechanism: Any) -> None:
+    if not isinstance(mechanism, Mechanism) or isinstance(mechanism, (Subsampled, PoissonSampled)):
+        raise TypeError(f"mechanism must be a mechanism, not sampled, got {mechanism!r}")
+
+
+def _hidden(mechanism: Mechanism) -> dict[str, str]:
+    """The assumptions of a mechanism whose participants are not seen."""
+    base = mechanism.assumptions()
+    if isinstance(mechanism, ShuffledRR):
+        # Amplification needs a view that hides the cohort: seeing who answered at random would not.
+        base["adversary"] = "sees the shuffled reports only (the pair is a valid bound, not exact)"
+    return base

@@ -1,0 +1,30 @@
+"""Sentences and checks that mechanisms of the shuffle model share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..numerics.sides import Bounds
+from ..numerics.validation import positive_float
+
+SMALLEST_EPS0, LARGEST_EPS0 = 1e-9, 700.0
+SUBSTITUTION = "neighbouring datasets differ in the value of one user (substitution)"
+EVERYBODY = "all n users take part; n counts the users whose reports are shuffled together"
+
+
+def local_epsilon(value: Any) -> float:
+    """`value` as a local epsilon in [SMALLEST_EPS0, LARGEST_EPS0]."""
+    eps0 = positive_float("eps0", value)
+    if not SMALLEST_EPS0 <= eps0 <= LARGEST_EPS0:
+        raise ValueError(f"eps0 must be in [{SMALLEST_EPS0:g}, {LARGEST_EPS0:g}], got {value!r}")
+    return eps0
+
+
+def exactly(loss: float) -> Bounds:
+    """The bounds of a largest loss that is known exactly."""
+    return Bounds(loss, loss)
+
+
+def nearly(loss: float) -> Bounds:
+    """The bounds of a largest loss that was rounded a few times."""
+    return Bounds(loss * (1.0 - 4e-15), loss * (1.0 + 1e-15))

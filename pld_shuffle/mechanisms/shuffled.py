@@ -1,0 +1,344 @@
+"""Named local randomizers in a shuffler, with the tightest proven analysis.
+
+For every pair of values of the target, any of these bounds what the shuffled reports give away, and so does the least
+of them (`pairs.least`):
+
+* the swap theorem (docs/swap.md) with V the law of some value, or the blanket: nothing is revealed but u ~ 1/n;
+* the blanket: the adversary is told who drew from it (docs/theory.md, section 8);
+* the (p, beta, q) reduction and stronger clones, which follow from the blanket.
+
+For one randomised bit the number of ones is all there is to see: `pairs.bit_pair` is exact.
+
+An attack goes the other way: n-1 users with one chosen value, and two chosen values of the target, are
+concrete neighbouring datasets. Their divergence is what *no* analysis can go below.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import islice
+
+import numpy as np
+
+from ..composition.attempts import Composition
+from ..numerics.sides import Bounds
+from ..numerics.validation import choice, crowd_size, positive_int, tolerance
+from ..pairs.bit_pair import BitAttackPair, bit_pair, worst_bit_attack
+from ..pairs.bits import BitShares
+from ..pairs.least import Array, UpperProfile, least
+from ..pairs.noise_types import laplace_types
+from ..pairs.pair import Pair
+from ..pairs.profile import ProfilePair
+from ..randomizers import (
+    BinaryRandomizedResponse,
+    DiscreteRandomizer,
+    FiniteRandomizer,
+    Gaussian,
+    KRandomizedResponse,
+    Laplace,
+    LocalRandomizer,
+)
+from ..randomizers.joint import Types
+from .attack import Attack, AttackBounds, noise_attack, strongest_attack
+from .base import Mechanism, composed
+from .blanket import (
+    LAPLACE_ERROR,
+    LARGEST_EPS0,
+    Blanket,
+    is_pure,
+    known_randomizer,
+    mass_error,
+)
+from .ldp import ShuffledLDP
+from .randomized_response import ShuffledRR
+from .reduction import ShuffledRandomizer
+from .shared import EVERYBODY, SUBSTITUTION
+
+ANALYSES = ("tightest", "blanket", "reduction", "stronger-clones")
+LARGEST_BIT_EPS0 = 280.0
+NOISE_CELLS, NOISE_ROOM = 32, 0.003  # of the types of Laplace noise
+SWAP_POINTS = 240  # of a profile: each costs up to a few milliseconds
+SMALL = 1e-12  # delta where nothing is asked
+MAX_TARGETS = 24  # ordered pairs of values that are looked at one by one
+
+
+@dataclass(frozen=True)
+class Shuffled(Mechanism):
+    """n users shuffle reports of a named randomizer, with the tightest proven analysis.
+
+    Parameters
+    ----------
+    randomizer : one of `pld_shuffle.randomizers`, the same for all users.
+    n : users whose reports are shuffled together, the target included.
+    analysis : "tightest" (default): the least of all that are proved for somebody who sees the shuffled reports and
+        knows every other user's value; exact for one randomised bit. "blanket": somebody who is told who drew from
+        the blanket, too. "reduction" (total variation and eps0) and "stronger-clones" (eps0 only) need pure LDP.
+
+    With the default, lower ends come from an attack. For Gaussian noise, upper ends are the blanket's (the swap theorem
+    is not worked out well enough for a law without large atoms), up to a third above the attack. Rounds must be
+    independent: RAPPOR's permanent noise is drawn afresh in each round (its reports from one memoised filter are
+    one round of ``rappor.memoised``). A `DiscreteRandomizer` of more than five inputs is analysed by its blanket.
+    Raises ValueError or TypeError naming the argument.
+
+    >>> from pld_shuffle.randomizers import KRandomizedResponse
+    >>> Shuffled(KRandomizedResponse(k=4, eps0=2.0), n=1000, analysis="blanket").core
+    ShuffledRR(k=4, n=1000, eps0=2.0, adversary='weak')
+    """
+
+    randomizer: LocalRandomizer
+    n: int
+    analysis: str = "tightest"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "randomizer", known_randomizer(self.randomizer))
+        object.__setattr__(self, "n", crowd_size(self.n))
+        choice("analysis", self.analysis, ANALYSES)
+        _ = self.core  # an analysis that does not apply is refused here
+
+    @property
+    def users(self) -> int | None:
+        return self.n
+
+    @cached_property
+    def core(self) -> Mechanism:
+        """The mechanism of the analysis that was asked for; of the blanket (or reduction) for "tightest"."""
+        if self.analysis != "tightest":
+            return self._analysed(self.analysis)
+        # Beyond that eps0 nobody hides anybody, and the reduction is all there is to say.
+        strong = is_pure(self.randomizer) and self.randomizer.eps0 > LARGEST_EPS0
+        return self._analysed("reduction" if strong else "blanket")
+
+    @cached_property
+    def pair(self) -> Pair:
+        return self._proved(1.0, 1.0)
+
+    @cached_property
+    def attack_pair(self) -> Pair:
+        return self._attack or self.core.attack_pair
+
+    def sampled(self, rate: float, presence: float = 1.0) -> Pair:
+        return self._proved(rate, presence)
+
+    def sampled_attack(self, rate: float, presence: float = 1.0) -> Pair:
+        if self._shares is not None and presence == 1.0:
+            return worst_bit_attack(self.n, self._shares, rate=rate, eps0=self.randomizer.eps0)
+        attack = self._attack
+        if attack is None:
+            return self.core.sampled_attack(rate, presence)
+        return attack.sampled(rate, presence)
+
+    def amplified(self, rate: float) -> Pair:
+        return self.core.amplified(rate)
+
+    # -- what is proved ----------------------------------------------------------------------------
+
+    def _proved(self, rate: float, presence: float) -> Pair:
+        everybody = rate == presence == 1.0
+        if self._shares is not None and everybody:
+            return bit_pair(self.n, self._shares)
+        base = self.core.pair if everybody else self.core.sampled(rate, presence)
+        choices = self._choices(rate)
+        if not choices:
+            return base
+        told = Blanket(self.randomizer, self.n).pair
+        told = told if everybody else told.sampled(rate, presence)
+        swap = self._swap(choices, rate, presence, told)
+        profiles = [swap]
+        if self._shares is not None and presence == 1.0:
+            bits = bit_pair(self.n, self._shares, rate=rate)
+            profiles.append(lambda growth, missed: bits.profile(growth, 0.0, missed).upper)
+
+        def blanket(growth: Array, missed: float) -> Array:
+            return np.asarray(told.profile(growth, 1e-6, missed).upper)
+
+        # The reduction and stronger clones are proved to be above the blanket. Where the swap theorem is
+        # better by far, nothing else is looked at.
+        probes = np.expm1(_reach(told, [0.0, 2.0, 4.0, 6.0, 8.0]))
+        if not np.all(swap(probes, SMALL) <= 0.99 * blanket(probes, SMALL)):
+            profiles.append(blanket)
+        return least(profiles, largest=base.max_loss, scale=base.scale, most_points=SWAP_POINTS)
+
+    def _choices(self, rate: float) -> list[list[Sequence[Array]]]:
+        """For every kind of target the types (`pairs.swap.typed_profile`) by shared law; none without the swap."""
+        randomizer, n = self.randomizer, self.n
+        if self.analysis != "tightest" or not (self._targets or self._noise):
+            return []
+        if rate == 1.0 and is_pure(randomizer) and n * math.exp(-randomizer.eps0) < 4.0:
+            return []  # nobody else covers the target often enough
+        if isinstance(randomizer, Laplace):
+            return [[laplace_types(randomizer.eps0, n, cells=NOISE_CELLS, room=NOISE_ROOM)]]
+        assert isinstance(randomizer, FiniteRandomizer)
+        found: dict[int, list[Sequence[Array]]] = {}
+        for types in randomizer.types():
+            found.setdefault(types.pair, []).append(_with_shared(types))
+        # A hidden cohort has no shared law.
+        return [options if rate == 1.0 else options[:1] for options in found.values()]
+
+    def _swap(
+        self,
+        choices: list[list[Sequence[Array]]],
+        rate: float,
+        presence: float,
+        told: ProfilePair,
+    ) -> UpperProfile:
+        """The largest over targets of the bound by the shared law that is the best where it matters."""
+        from ..pairs.swap import typed_profile  # loads numba
+
+        noise = self._noise
+        error = LAPLACE_ERROR if noise else 4.0 * mass_error(self.randomizer)
+
+        def bound(types: Sequence[Array], growth: Array) -> Array:
+            found = typed_profile(
+                types, self.n, growth, rate=rate, presence=presence, mass_error=error
+            )
+            return np.asarray(found)
+
+        far = np.expm1(_reach(told, [4.0]))
+        best = [
+            min(options, key=lambda types: float(bound(types, far)[0]))
+            if len(options) > 1
+            else options[0]
+            for options in choices
+        ]
+
+        def worst(growth: Array, missed: float) -> Array:
+            return np.asarray(np.max([bound(types, growth) for types in best], axis=0))
+
+        return worst
+
+    @cached_property
+    def _targets(self) -> list[tuple[int, int]]:
+        """One ordered pair of the target's values of each kind; none where only the blanket is used."""
+        randomizer = self.randomizer
+        if not isinstance(randomizer, FiniteRandomizer):
+            return []
+        if is_pure(randomizer) and not randomizer.eps0 <= LARGEST_EPS0:
+            return []
+        if not 0.0 < randomizer.eps0 < math.inf:
+            return []  # nothing to tell, or reports that no other value can make
+        if isinstance(randomizer, DiscreteRandomizer) and randomizer.inputs > 5:
+            return []
+        found = list(islice(randomizer.ordered_pairs(), MAX_TARGETS + 1))
+        return found if len(found) <= MAX_TARGETS else []
+
+    @property
+    def _noise(self) -> bool:
+        """Whether the swap theorem is used for a continuous value."""
+        randomizer = self.randomizer
+        return (
+            self.analysis == "tightest"
+            and isinstance(randomizer, Laplace)
+            and randomizer.eps0 <= LARGEST_EPS0
+        )
+
+    @property
+    def _shares(self) -> BitShares | None:
+        """The randomised bit, if that is what every user sends."""
+        randomizer = self.randomizer
+        binary = isinstance(randomizer, BinaryRandomizedResponse) or (
+            isinstance(randomizer, KRandomizedResponse) and randomizer.k == 2
+        )
+        if self.analysis == "tightest" and binary and 0.0 < randomizer.eps0 <= LARGEST_BIT_EPS0:
+            return BitShares.randomized_response(randomizer.eps0)
+        return None
+
+    @cached_property
+    def _attack(self) -> ProfilePair | BitAttackPair | None:
+        """The strongest attack; None where the lower end is the core's own pair."""
+        gaussian = self.analysis == "tightest" and isinstance(self.randomizer, Gaussian)
+        if self._noise or gaussian:
+            assert isinstance(self.randomizer, (Laplace, Gaussian))
+            return noise_attack(self.randomizer, self.n)
+        if self.analysis != "tightest" or not isinstance(self.randomizer, FiniteRandomizer):
+            return None
+        if self._shares is not None:
+            return worst_bit_attack(self.n, self._shares, eps0=self.randomizer.eps0)
+        if not self._targets:
+            return None
+        return strongest_attack(self.randomizer, self.n, None).pair
+
+    # -- other analyses ----------------------------------------------------------------------------
+
+    def _analysed(self, analysis: str) -> Mechanism:
+        randomizer, n = self.randomizer, self.n
+        if analysis == "blanket":
+            if isinstance(randomizer, KRandomizedResponse):
+                return ShuffledRR(randomizer.k, n, eps0=randomizer.eps0, adversary="weak")
+            if isinstance(randomizer, BinaryRandomizedResponse):
+                return ShuffledRR(2, n, eps0=randomizer.eps0, adversary="weak")
+            return Blanket(randomizer, n)
+        if not is_pure(randomizer):
+            raise ValueError(
+                f"analysis {analysis!r} needs pure LDP with a finite positive eps0, got {randomizer!r}"
+            )
+        if analysis == "reduction":
+            return ShuffledRandomizer(n, eps0=randomizer.eps0, tv=min(1.0, randomizer.tv))
+        return ShuffledLDP(eps0=randomizer.eps0, n=n, analysis="stronger-clones")
+
+    def alternatives(
+        self, *, delta: float, rounds: int = 1, rtol: float = 1e-3
+    ) -> dict[str, Bounds]:
+        """Bounds on epsilon at `delta` after `rounds` rounds, by every other analysis that applies."""
+        count, width = positive_int("rounds", rounds), tolerance("rtol", rtol)
+        found = {}
+        for analysis in ANALYSES[1:]:
+            try:
+                mechanism = self._analysed(analysis)
+            except ValueError:  # does not apply to this randomizer
+                continue
+            found[analysis] = Composition([(mechanism.pair, count)], width).epsilons(delta)
+        return found
+
+    def attack_bounds(
+        self,
+        *,
+        delta: float | None = None,
+        epsilon: float | None = None,
+        rounds: int = 1,
+        choices: Iterable[tuple[int, int, int]] | None = None,
+        rtol: float = 1e-3,
+    ) -> AttackBounds:
+        """What the strongest of a few concrete attacks spends over `rounds` rounds: see `Attack`.
+
+        Give `delta` for bounds on epsilon, or `epsilon` for bounds on delta. `choices`: (first, second,
+        others) to try; by default one triple of each kind, or, where they are more than 256, the first ones and
+        those of the farthest pair. The best one is found by one round's divergence, then
+        composed. Finite randomizers only. Raises TypeError or ValueError naming the argument.
+        """
+        attack = strongest_attack(self.randomizer, self.n, choices)
+        return AttackBounds(composed(attack.pair, delta, epsilon, rounds, rtol), attack)
+
+    def assumptions(self) -> dict[str, str]:
+        if self.analysis != "tightest" or not (self._targets or self._noise or self._shares):
+            return self.core.assumptions()
+        how = (
+            "exact for the number of ones"
+            if self._shares
+            else "the least of swap theorem, blanket and reduction"
+        )
+        return {
+            "neighbours": SUBSTITUTION,
+            "adversary": "sees the shuffled reports and knows every other user's value",
+            "analysis": f"{how}, for {self.randomizer!r}; reports of a round are independent, and all users run the"
+            " same randomizer",
+            "sampling": EVERYBODY,
+        }
+
+
+def _with_shared(types: Types) -> list[Array]:
+    """The laws, and that of a user who reports from V: the blanket is nobody's law."""
+    first, second, shared, _ = types.laws[0]
+    own = [np.array([first, second, shared, shared])] if types.shared == "blanket" else []
+    return [*types.laws, *own]
+
+
+def _reach(pair: ProfilePair, scales: list[float]) -> Array:
+    """Losses at so many scales, inside of the range."""
+    most = min(0.8 * float(pair.max_loss.upper), 100.0)
+    return np.minimum(np.array(scales) * pair.scale, most)
+
+
+__all__ = ["Attack", "AttackBounds", "Blanket", "Shuffled", "is_pure"]

@@ -1,0 +1,113 @@
+"""The zero-out relation: one user's contribution is there, or replaced by nothing.
+
+A ledger has one relation. Shuffled rounds are for the *substitution* of one user's value, and so is central noise next
+to them, at twice the norm of a contribution. Accountants of DP-SGD count zero-out (or removal), at the norm itself.
+Both can stand in one ledger if every mechanism of it is read that way:
+
+* shuffled reports: the user's report becomes a null report of a fixed law rho. Where rho lies in the convex hull of
+  the randomizer's laws (the law of some value, their mean, ...) the view of rho is a mixture of views of values, and
+  H is jointly convex: a bound for substitution is one for zero-out.
+* additive central noise: the exact answers differ by one contribution. The pair is the mechanism's, its sensitivity
+  meant for zero-out.
+* Gaussian noise on a Poisson sample of rate q: P = (1-q) N(0) + q N(C), Q = N(0), in either order. For s >= 1,
+  H_s(P||Q) = q h(1 + (s-1)/q), h of N(C) against N(0), and H_s(Q||P) is at most that: the general amplification of one
+  contribution's noise has both orders in one symmetric pair.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..pairs.pair import Pair
+from .base import Mechanism, Wrapper
+from .blanket import Blanket
+from .central import Gaussian, Laplace
+from .epoch import Epoch
+from .ldp import ShuffledLDP
+from .poisson_gaussian import PoissonGaussian
+from .randomized_response import ShuffledRR
+from .reduction import ShuffledRandomizer
+from .sampling import PoissonSampled, Subsampled
+from .shuffled import Shuffled
+from .sticky import StickyCohort
+
+RELATION = "zero-out"
+_REPORTS = (ShuffledLDP, ShuffledRR, ShuffledRandomizer, Shuffled, Blanket, Epoch)
+
+
+@dataclass(frozen=True)
+class ZeroOut(Wrapper):
+    """A mechanism read for the zero-out relation: a user's contribution, or nothing in its place.
+
+    Parameters
+    ----------
+    mechanism : shuffled reports (`ShuffledLDP`, `ShuffledRR`, `ShuffledRandomizer`, `Shuffled`, `Epoch`; also on a
+        hidden cohort: `Subsampled`, `PoissonSampled`, `StickyCohort`), whose null report must be one the randomizer
+        can make: its law is that of a value, or a mixture of values' laws. Or `Gaussian` or `Laplace`,
+        `sensitivity` being the bound on the norm of one contribution. Or `PoissonGaussian`.
+
+    In a hidden cohort the user stays in the population and is drawn like everybody else; only its report is null.
+    A ledger holds one relation: all of its mechanisms are `ZeroOut`, or none. Lower ends are those of the mechanism's
+    attack, for a null report of the attack's choice.
+
+    Raises TypeError for any other mechanism: nothing is proved for it. Central noise on a cohort of fixed size is one:
+    somebody else's contribution stands in for the absent user's.
+
+    >>> from pld_shuffle import Accountant
+    >>> acc = Accountant().compose(ZeroOut(ShuffledLDP(eps0=2.0, n=2_000)), 10)
+    >>> round(acc.compose(ZeroOut(Gaussian(sigma=20.0)), 10).get_epsilon(1e-6), 2)
+    1.12
+    """
+
+    mechanism: Mechanism
+
+    def __post_init__(self) -> None:
+        inner = self.mechanism
+        while isinstance(inner, (Subsampled, PoissonSampled, StickyCohort)):
+            inner = inner.mechanism
+        central = inner is self.mechanism and isinstance(
+            inner, (Gaussian, Laplace, PoissonGaussian)
+        )
+        if not (central or isinstance(inner, _REPORTS)):
+            raise TypeError(
+                f"mechanism must be one that is proved for the zero-out relation, got {self.mechanism!r}"
+            )
+
+    @property
+    def core(self) -> Mechanism:
+        return self.mechanism
+
+    @property
+    def pair(self) -> Pair:
+        noise = self.mechanism
+        if isinstance(noise, PoissonGaussian):
+            return Gaussian(noise.sigma, noise.norm).pair.amplified(noise.rate)
+        return noise.pair
+
+    @property
+    def attack_pair(self) -> Pair:
+        return self.pair if isinstance(self.mechanism, PoissonGaussian) else super().attack_pair
+
+    @property
+    def relation(self) -> str:
+        return RELATION
+
+    def sampled(self, rate: float, presence: float = 1.0) -> Pair:
+        raise TypeError(f"take the sample inside of ZeroOut, got {self!r} at rate {rate!r}")
+
+    def amplified(self, rate: float) -> Pair:
+        return self.sampled(rate)
+
+    def assumptions(self) -> dict[str, str]:
+        base = self.mechanism.assumptions()
+        if self.users is not None:
+            return base | {
+                "neighbours": "one user's report is replaced by a null report, whose law is a mixture of the"
+                " randomizer's own (zero-out)"
+            }
+        found = base | {
+            "neighbours": "one user's contribution, of norm at most the sensitivity, is replaced by nothing (zero-out)"
+        }
+        if isinstance(self.mechanism, PoissonGaussian):
+            found["analysis"] = "general amplification of Gaussian noise, both orders in one pair"
+        return found

@@ -1,0 +1,137 @@
+"""Compiled loops. Kernels take scalars and 1-D arrays, know nothing of privacy, check nothing.
+
+Imported only when a law is first formed, so that ``import pld_shuffle`` does not pay for numba.
+
+Every loop states how rounding grows in it, in the unit roundoff u = 2^-53; the callers add that to the side
+of the bound they are on.
+"""
+
+from __future__ import annotations
+
+import math
+
+from .compiled import jit
+
+
+@jit
+def binomial_pmf(n, p, low, high, out):
+    """Fill out[i] with Bin(n, p)(low + i) / Bin(n, p)([low, high]); 0 < p < 1.
+
+    Ratio recurrence outwards from the mode; the scale is the walked sum, never lgamma. The relative
+    rounding error of an entry is at most 5 u (|x - mode| + 2) plus that of the sum.
+    """
+    mode = min(max(int((n + 1) * p), low), high)
+    odds = p / (1.0 - p)
+    out[mode - low] = 1.0
+    total = 1.0
+    value = 1.0
+    for x in range(mode, high):
+        value *= odds * ((n - x) / (x + 1.0))
+        out[x + 1 - low] = value
+        total += value
+    value = 1.0
+    for x in range(mode, low, -1):
+        value *= x / ((n - x + 1.0) * odds)
+        out[x - 1 - low] = value
+        total += value
+    for i in range(high - low + 1):
+        out[i] /= total
+
+
+@jit
+def merge_upwards(mass, cell, offset, step, tilt, reach, out):
+    """Lower placement: merge mass so that every merged ratio is exactly a lattice point's.
+
+    Atoms, sorted by loss: atom j has loss (cell[j] step + offset[j]), 0 <= offset <= step, and tilted
+    mass mass[j] = p_j exp(tilt loss). out[i] receives the tilted mass at loss i step. The lowest
+    unconsumed mass is merged with as much of the next higher mass as brings the ratio of the merged
+    atom to the next lattice point (total P- and Q-mass kept: hiding, a lower bound). Where the next
+    mass is farther than `reach`, or there is none, the merged atom is rounded down instead.
+    """
+    count = mass.size
+    j = 0
+    remaining = 1.0
+    while j < count:
+        if mass[j] == 0.0 or remaining <= 0.0:
+            j += 1
+            remaining = 1.0
+            continue
+        if offset[j] <= 0.0:
+            out[cell[j]] += remaining * mass[j]
+            j += 1
+            remaining = 1.0
+            continue
+        target = cell[j] + 1
+        merged = 0.0
+        deficit = 0.0
+        while j < count and cell[j] < target:
+            below = step - offset[j]
+            local = remaining * mass[j] * math.exp(tilt * below)
+            merged += local
+            deficit += local * math.expm1(below)
+            j += 1
+            remaining = 1.0
+        while deficit > 0.0 and j < count:
+            if mass[j] == 0.0:
+                j += 1
+                continue
+            above = (cell[j] - target) * step + offset[j]
+            if above > reach:
+                break
+            if above <= 0.0:  # on the lattice point already: of no help, and not to be rounded down
+                out[target] += remaining * mass[j]
+                j += 1
+                remaining = 1.0
+                continue
+            local = remaining * mass[j] * math.exp(-tilt * above)
+            drop = -local * math.expm1(-above)
+            if drop <= deficit:
+                merged += local
+                deficit -= drop
+                j += 1
+                remaining = 1.0
+            else:
+                fraction = deficit / drop
+                merged += fraction * local
+                remaining *= 1.0 - fraction
+                deficit = 0.0
+        if deficit > 1e-14 * step * merged:
+            out[target - 1] += merged * math.exp(-tilt * step)
+        else:
+            out[target] += merged
+
+
+@jit
+def hockey_sums(mass, fall, drop, plain, hockey):
+    """Suffix sums for delta: plain[j] = sum_i mass[j+i] fall^i and
+    hockey[j] = sum_i mass[j+i] fall^i (1 - (1-drop)^i). All terms nonnegative, so each entry has
+    relative rounding error at most 4 u (mass.size - j)."""
+    above = 0.0
+    above_hockey = 0.0
+    for j in range(mass.size - 1, -1, -1):
+        above_hockey = fall * (drop * above + (1.0 - drop) * above_hockey)
+        above = mass[j] + fall * above
+        plain[j] = above
+        hockey[j] = above_hockey
+
+
+@jit
+def lower_hull(x, y, kept):
+    """Indices of the lower convex hull of the points (x ascending, y), stopped where it would rise.
+
+    Monotone chain (Andrew 1979). Returns how many of `kept` were written.
+    """
+    count = 0
+    for i in range(x.size):
+        while count >= 2:
+            a = kept[count - 2]
+            b = kept[count - 1]
+            if (y[b] - y[a]) * (x[i] - x[b]) >= (y[i] - y[b]) * (x[b] - x[a]):
+                count -= 1
+            else:
+                break
+        kept[count] = i
+        count += 1
+    while count >= 2 and y[kept[count - 1]] >= y[kept[count - 2]]:
+        count -= 1
+    return count

@@ -1,0 +1,141 @@
+"""The border: every number a caller passes in is checked here once, so the inside can trust it.
+
+Conditions are written in their positive form (``if not 0 < value``), so that nan fails them, and the
+messages name the argument and show the value.
+
+A number that is no double (a Fraction, a longdouble, a large integer) has to be rounded. `rounding`
+says to which side: `Side.LOWER` gives the largest double at most the number, `Side.UPPER` the
+smallest at least the number, None the nearest. A caller who proves a bound asks for the side on
+which its proof still covers the number itself. A double is never changed.
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .sides import Side
+
+LARGEST_CROWD = 10**13
+
+
+def real(name: str, value: Any, rounding: Side | None = None) -> float:
+    """`value` as a float, on the side `rounding` of it (module docstring).
+
+    TypeError if it is not a real number (bool is not a number here), ValueError if it is too large
+    for a double.
+    """
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Real):
+        raise TypeError(f"{name} must be a real number, got {value!r}")
+    # numpy rounds its integers before it compares them
+    exact: Any = int(value) if isinstance(value, numbers.Integral) else value
+    try:
+        number = float(exact)
+    except OverflowError:
+        raise ValueError(f"{name} must be a double, got a number too large for one") from None
+    # `float` rounds to nearest; the comparison with a double is exact.
+    if rounding is Side.LOWER and number > exact:
+        return math.nextafter(number, -math.inf)
+    if rounding is Side.UPPER and number < exact:
+        return math.nextafter(number, math.inf)
+    return number
+
+
+def positive_float(name: str, value: Any, rounding: Side | None = None) -> float:
+    """`value` as a float with 0 < value < inf."""
+    number = real(name, value, rounding)
+    if not 0.0 < number < math.inf:
+        raise ValueError(f"{name} must be positive and finite, got {value!r}")
+    return number
+
+
+def open_unit(name: str, value: Any, rounding: Side | None = None) -> float:
+    """`value` as a float with 0 < value < 1."""
+    number = real(name, value, rounding)
+    if not 0.0 < number < 1.0:
+        raise ValueError(f"{name} must be in (0, 1), got {value!r}")
+    return number
+
+
+def unit_interval(name: str, value: Any, rounding: Side | None = None) -> float:
+    """`value` as a float with 0 < value <= 1."""
+    number = real(name, value, rounding)
+    if not 0.0 < number <= 1.0:
+        raise ValueError(f"{name} must be in (0, 1], got {value!r}")
+    return number
+
+
+def tolerance(name: str, value: Any) -> float:
+    """`value` as a relative tolerance in (1e-9, 1]."""
+    number = real(name, value)
+    if not 1e-9 < number <= 1.0:
+        raise ValueError(f"{name} must be in (1e-9, 1], got {value!r}")
+    return number
+
+
+def integer_in(name: str, value: Any, lowest: int, highest: int | None = None) -> int:
+    """`value` as an int in [lowest, highest]; floats are refused, even integral ones."""
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Integral):
+        raise TypeError(f"{name} must be an integer, got {value!r}")
+    number = int(value)
+    if not (lowest <= number and (highest is None or number <= highest)):
+        limits = f"at least {lowest}" if highest is None else f"in [{lowest}, {highest}]"
+        raise ValueError(f"{name} must be {limits}, got {value!r}")
+    return number
+
+
+def positive_int(name: str, value: Any, *, least: int = 1) -> int:
+    """`value` as an int with value >= least."""
+    return integer_in(name, value, least)
+
+
+def crowd_size(value: Any) -> int:
+    """`value` as a number n of users, 1 <= n <= LARGEST_CROWD."""
+    n = positive_int("n", value)
+    if not n <= LARGEST_CROWD:
+        raise ValueError(f"n must be at most 10**13, got {value!r}")
+    return n
+
+
+def choice(name: str, value: Any, options: tuple[str, ...]) -> str:
+    """`value` if it is one of the strings `options`."""
+    if value not in options:
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, options))}, got {value!r}")
+    return str(value)
+
+
+def real_array(name: str, value: Any, rounding: Side | None = None) -> NDArray[np.float64]:
+    """`value`, a real number or an array-like of them, as a float array (0-d for a scalar).
+
+    With `rounding`, every entry lies on that side of the number given, and Fractions and integers
+    of any size are welcome. Without, they are refused.
+    """
+    array = np.asarray(value)
+    kind, bits = array.dtype.kind, 8 * array.dtype.itemsize
+    exact = (kind == "f" and bits <= 64) or (kind in "iu" and bits <= 32)
+    if kind in "iuf" and (exact or rounding is None):
+        return array.astype(np.float64)
+    if kind not in "iufO" or rounding is None:
+        raise TypeError(f"{name} must be a real number or an array of them, got {value!r}")
+    entries = [real(name, entry, rounding) for entry in array.ravel().tolist()]
+    return np.array(entries, dtype=np.float64).reshape(array.shape)
+
+
+def probabilities(name: str, value: Any, rounding: Side | None = None) -> NDArray[np.float64]:
+    """`value` as a float array with every entry in [0, 1]."""
+    array = real_array(name, value, rounding)
+    if not np.all((array >= 0.0) & (array <= 1.0)):
+        raise ValueError(f"{name} must be in [0, 1], got {value!r}")
+    return array
+
+
+def nonnegatives(name: str, value: Any, rounding: Side | None = None) -> NDArray[np.float64]:
+    """`value` as a float array with every entry in [0, inf]."""
+    array = real_array(name, value, rounding)
+    if not np.all(array >= 0.0):
+        raise ValueError(f"{name} must be nonnegative, got {value!r}")
+    return array

@@ -1,0 +1,1 @@
+"""Dominating pairs, and their atoms on a side of the truth."""

@@ -1,0 +1,31 @@
+"""Atoms of a privacy loss, on one side of the truth: masses and losses, and what was left out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Atoms:
+    """P-masses and their losses (ascending, arrays of one shape).
+
+    infinite : P-mass at infinite loss. missed : P-mass left out; an upper law has it at infinite loss, a
+    lower one does without it. slack : how far a loss may be off. visited : atoms summed, for benchmarks.
+    """
+
+    mass: Array
+    loss: Array
+    infinite: float = 0.0
+    missed: float = 0.0
+    slack: float = 0.0
+    visited: int = 0
+
+    @classmethod
+    def none(cls) -> Atoms:
+        """No loss at all."""
+        return cls(np.ones(1), np.zeros(1))

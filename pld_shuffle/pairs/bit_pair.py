@@ -1,0 +1,206 @@
+"""Pairs of counted bits: the supremum over all datasets, and one concrete pair of datasets (docs/bits.md).
+
+The view is the number of ones among n users who send r randomised bits each. `bit_pair` has the profile of the
+supremum over all datasets in both orders: exact for one round, an upper bound over rounds. `BitAttackPair` is the
+pair of two datasets: an attack. For sums of one-hot bits, two counts at once: `two_count_pair` and
+`two_count_attack`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..numerics.rounding import ROUNDOFF
+from ..numerics.sides import Bounds, Side
+from .atoms import Atoms
+from .bits import BitShares, TwoCounts, bit_attack, bit_profile
+from .least import MISSED, least
+from .pair import Pair, Resolution
+from .profile import ProfilePair
+from .slots import SlotLaw, slot_pair
+
+Array = NDArray[np.float64]
+
+MOST_POINTS = 1_500  # at which the profile of two counts is asked for one law
+
+
+def bit_pair(n: int, shares: BitShares, *, bits: int = 1, rate: float = 1.0) -> ProfilePair:
+    """The pair of n users' bits, or of a hidden cohort of n that the target belongs to with probability `rate`."""
+
+    def profile(growth: Array, missed: float) -> Array:
+        return np.asarray(bit_profile(n, shares, growth, bits=bits, rate=rate).upper)
+
+    def hidden(share: float, presence: float) -> ProfilePair:
+        if presence < 1.0:
+            raise TypeError(
+                "bits of users who come by coins of their own are accounted by their laws"
+            )
+        return bit_pair(n, shares, bits=bits, rate=rate * share)
+
+    return least(
+        [profile],
+        largest=_largest(shares, bits, rate),
+        scale=_scale(n, shares, bits, rate),
+        cohort=hidden,
+        even=True,
+    )
+
+
+def worst_bit_attack(
+    n: int, shares: BitShares, *, bits: int = 1, rate: float = 1.0, eps0: float | None = None
+) -> BitAttackPair:
+    """The strongest at four deviations: all others hold the target's first value, or its second.
+
+    eps0 : the largest loss of one report, where it is known exactly.
+    """
+    orders = [shares] if shares.symmetric else [shares, shares.mirrored]
+    attacks = [
+        BitAttackPair(n, order, bits, rate, all_hold_one=one, eps0=eps0)
+        for order in orders
+        for one in (False, True)
+    ]
+    far = min(4.0 * attacks[0].scale, 0.9 * float(attacks[0].max_loss.lower))
+
+    def strength(attack: BitAttackPair) -> float:
+        [law] = attack.atoms([Side.LOWER], Resolution(1.0, missed=1e-12))
+        return float(law.mass @ np.maximum(0.0, -np.expm1(far - law.loss)))
+
+    return max(attacks, key=strength)
+
+
+def two_count_pair(n: int, shares: BitShares) -> ProfilePair:
+    """The pair of the sums of n users' one-hot bits, whatever the others hold."""
+    known = _Counts(n, shares)
+
+    def profile(growth: Array, missed: float) -> Array:
+        return known.missing(missed).upper(growth)
+
+    return least(
+        [profile],
+        largest=_twice(shares),
+        scale=_two_scale(n, shares),
+        most_points=MOST_POINTS,
+        even=True,
+    )
+
+
+def two_count_attack(n: int, shares: BitShares) -> ProfilePair:
+    """The strongest of equal others at four deviations: all hold neither of the target's values, or one of them."""
+    known = _Counts(n, shares)
+    scale, largest = _two_scale(n, shares), _twice(shares)
+    far = np.expm1([min(4.0 * scale, 0.9 * float(largest.lower))])
+
+    def profile(old: int, new: int) -> Callable[[Array, float, float], Bounds]:
+        return lambda growth, rtol, missed: known.missing(missed).equal_others(growth, old, new)
+
+    def pair(old: int, new: int, reverse: ProfilePair | None = None) -> ProfilePair:
+        return ProfilePair(
+            profile(old, new), largest, scale, most_points=MOST_POINTS, reverse=reverse
+        )
+
+    places = [(0, 0), (n - 1, 0), (0, n - 1)] if n > 1 else [(0, 0)]
+    old, new = max(places, key=lambda held: float(profile(*held)(far, 0.0, 1e-9).lower[0]))
+    return pair(old, new, None if old == new else pair(new, old))
+
+
+class _Counts:
+    """`TwoCounts` by how much their windows may leave out."""
+
+    def __init__(self, n: int, shares: BitShares) -> None:
+        self._n, self._shares = n, shares
+        self._known: dict[float, TwoCounts] = {}
+
+    def missing(self, missed: float) -> TwoCounts:
+        share = next((m for m in MISSED if m <= 0.01 * missed), MISSED[-1])
+        if share not in self._known:
+            self._known[share] = TwoCounts(self._n, self._shares, missed=share)
+        return self._known[share]
+
+
+def _twice(shares: BitShares) -> Bounds:
+    """The largest losses of the two sums together."""
+    loss = math.log1p(shares.gap / shares.zero) + math.log1p(shares.gap / shares.not_one)
+    return Bounds(loss * (1.0 - 64.0 * ROUNDOFF), loss * (1.0 + 64.0 * ROUNDOFF))
+
+
+def _two_scale(n: int, shares: BitShares) -> float:
+    return min(math.sqrt(2.0) * _scale(n, shares, 1, 1.0), float(_twice(shares).upper))
+
+
+@dataclass(frozen=True)
+class BitAttackPair(Pair):
+    """All n-1 others hold 0 (or all 1), the target 1 against 0: the ordered pair, or of a hidden cohort."""
+
+    n: int
+    shares: BitShares
+    bits: int = 1
+    rate: float = 1.0
+    all_hold_one: bool = False
+    eps0: float | None = None  # the largest loss itself, where it is known exactly
+
+    @property
+    def max_loss(self) -> Bounds:
+        if self.eps0 is not None and self.rate == 1.0:
+            return Bounds(self.eps0, self.eps0)
+        return _largest(self.shares, self.bits, self.rate)
+
+    @property
+    def scale(self) -> float:
+        return _scale(self.n, self.shares, self.bits, self.rate)
+
+    @property
+    def symmetric(self) -> bool:
+        return False
+
+    def atoms(self, sides: Sequence[Side], resolution: Resolution) -> list[Atoms]:
+        missed = min(max(resolution.missed, 1e-250), 0.01)
+        ones = self.n - 1 if self.all_hold_one else 0
+        found = bit_attack(self.n, self.shares, ones, bits=self.bits, rate=self.rate, missed=missed)
+        return [
+            Atoms(
+                found.p_mass * (1.0 + (1.0 if side is Side.UPPER else -1.0) * found.mass_error),
+                found.loss,
+                missed=found.missed,
+                slack=found.loss_error,
+                visited=found.loss.size,
+            )
+            for side in sides
+        ]
+
+    def amplified(self, rate: float) -> Pair:
+        raise TypeError(f"the pair must be symmetric to be amplified, got {self!r}")
+
+    def sampled(self, rate: float, presence: float = 1.0) -> Pair:
+        if presence < 1.0:  # a third report, "absent": no longer a number of ones alone
+            return slot_pair(self._laws, ordered=True).sampled(self.rate * rate, presence)
+        return replace(self, rate=self.rate * rate)
+
+    def _laws(self, tail: float) -> tuple[SlotLaw, SlotLaw]:
+        if self.bits != 1:
+            raise TypeError(f"users who come by coins of their own send one bit each, got {self!r}")
+        share = self.shares
+        one = np.array([share.one, share.not_one])
+        zero = np.array([share.zero, share.not_zero])
+        others = one if self.all_hold_one else zero
+        law = SlotLaw(self.n, one, zero, others, True, 8.0 * ROUNDOFF)
+        return law, law
+
+
+def _largest(shares: BitShares, bits: int, rate: float) -> Bounds:
+    """log(1 + rate (ratio - 1)), the ratio of a target whose bits are all 1, or all 0."""
+    odds = shares.gap / min(shares.zero, shares.not_one)
+    growth = math.expm1(bits * math.log1p(odds)) if bits * math.log1p(odds) < 700.0 else math.inf
+    loss = math.log1p(rate * growth)
+    return Bounds(loss * (1.0 - 64.0 * ROUNDOFF), loss * (1.0 + 64.0 * ROUNDOFF))
+
+
+def _scale(n: int, shares: BitShares, bits: int, rate: float) -> float:
+    """Rough standard deviation of the loss, at equal others."""
+    variance = n * min(shares.zero * shares.not_zero, shares.one * shares.not_one)
+    spread = rate * math.sqrt(bits) * shares.gap / math.sqrt(variance)
+    return float(min(math.log1p(spread), _largest(shares, bits, rate).upper))

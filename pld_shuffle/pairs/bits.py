@@ -1,0 +1,593 @@
+"""Counts of randomised bits: what the number of ones gives away, certified over every dataset. Arrays only.
+
+n users send `bits` bits each. A bit is 1 with probability `one` if the user holds 1, and with probability
+`zero` < `one` if the user holds 0. The view is the number of ones: a shuffler of equal bits, or secure
+aggregation, shows no more. S is the number of ones among the M = bits (n-1) bits of the others, j of which
+are drawn with `one`. The likelihood ratio increases in the count, so for one bit a user
+
+    H_s(j) = max_k  a P(S >= k-1) - b P(S >= k),   a = one - s zero,  b = s (1-zero) - (1-one).
+
+Tilt S by e^zeta0 = b/a, the ratio at which the two reports balance. Then (proofs: docs/bits.md)
+
+    H_s(j) = a e^(K_j(zeta0) - zeta0 m) E[ p(m) - p(m + G) ],                                          (1)
+
+with p the tilted law of S, m its mode, G geometric with ratio e^-zeta0, K_j = log E e^(zeta S). Three facts:
+
+* Exact. (1) is a Fourier sum of N points, N about ten deviations. It confuses counts modulo N, which adds a
+  known constant. About 15 points have weight, whatever n is.
+* Every j at once. Point by point, the sum is at most its largest value over *real* m. That value is positive
+  and its logarithm is affine in j, so the bound is convex in j: its maximum is at an end of any range of j.
+  It loses second order, the lattice and the skewness: a share of about 1/(4 variance) in epsilon.
+* Few effective users. For j in [j1, j2] leave out j2-j1 of the others: adding them back is post-processing.
+
+The search halves the range of j until the better of the two bounds is close enough to the best single j.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..numerics.rounding import ROUNDOFF
+from ..numerics.sides import Bounds, Side
+from ..numerics.validation import (
+    crowd_size,
+    integer_in,
+    positive_float,
+    positive_int,
+    real_array,
+    unit_interval,
+)
+from .atoms import Atoms
+from .profile import points, profile_atoms
+
+Array = NDArray[np.float64]
+
+MOST = 4_000  # sums per growth; beyond, the bound stays as wide as it is
+HALVINGS = 12  # of the range of ones in a hidden cohort
+LARGEST_GROWTH = 1e140  # beyond every ratio of shares
+MAX_ATOMS = 5e7
+
+
+@dataclass(frozen=True)
+class BitShares:
+    """P(bit = 1) for the two values, with complements and difference as precise as the shares themselves.
+
+    one, zero : probabilities with 0 < zero < one < 1. not_one, not_zero : their complements. gap : one -
+    zero. Every field is right to 4 units in the last place; `of` and `randomized_response` see to that.
+
+    >>> BitShares.randomized_response(40.0).not_one
+    4.248354255291589e-18
+    """
+
+    one: float
+    zero: float
+    not_one: float
+    not_zero: float
+    gap: float
+
+    def __post_init__(self) -> None:
+        if not 1e-130 < self.zero < 1.0:
+            raise ValueError(f"zero must be in (1e-130, 1), got {self.zero!r}")
+        if not self.zero < self.one <= 1.0:
+            raise ValueError(f"one must be above zero={self.zero!r} and below 1, got {self.one!r}")
+        if not (self.not_one > 0.0 and self.not_zero > 0.0):
+            raise ValueError(
+                f"complements must be positive, got {self.not_one!r}, {self.not_zero!r}"
+            )
+        for name, share, rest in (
+            ("one", self.one, self.not_one),
+            ("zero", self.zero, self.not_zero),
+        ):
+            if not abs(share + rest - 1.0) <= 8.0 * ROUNDOFF:
+                raise ValueError(
+                    f"{name} and its complement must sum to 1, got {share!r} + {rest!r}"
+                )
+        if not abs(self.one - self.zero - self.gap) <= 8.0 * ROUNDOFF * self.one:
+            raise ValueError(f"gap must be one - zero = {self.one - self.zero!r}, got {self.gap!r}")
+
+    @classmethod
+    def of(cls, one: float, zero: float) -> BitShares:
+        """Given the two probabilities, as floats exactly. Raises ValueError unless 0 < zero < one < 1."""
+        return cls(float(one), float(zero), 1.0 - one, 1.0 - zero, one - zero)
+
+    @classmethod
+    def randomized_response(cls, eps0: float) -> BitShares:
+        """Binary randomised response: one = e^eps0 / (e^eps0 + 1) = 1 - zero; eps0 in (0, 290)."""
+        budget = positive_float("eps0", eps0)
+        if not budget < 290.0:
+            raise ValueError(f"eps0 must be below 290, got {eps0!r}")
+        low = math.exp(-budget) / (1.0 + math.exp(-budget))
+        high = 1.0 / (1.0 + math.exp(-budget))
+        return cls(high, low, low, high, math.tanh(0.5 * budget))
+
+    @classmethod
+    def random_answers(cls, gamma: float) -> BitShares:
+        """A fair coin with probability gamma, the truth otherwise; gamma in (2e-130, 1)."""
+        chance = float(gamma)
+        if not 2e-130 < chance < 1.0:
+            raise ValueError(f"gamma must be in (2e-130, 1), got {gamma!r}")
+        half = 0.5 * chance
+        return cls(1.0 - half, half, half, 1.0 - half, 1.0 - chance)
+
+    @property
+    def mirrored(self) -> BitShares:
+        """The same bits counted by zeros: the other order of two neighbours, ones j becoming M - j."""
+        return BitShares(self.not_zero, self.not_one, self.zero, self.one, self.gap)
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether mirroring changes nothing, so that both orders have one profile."""
+        return self.one == self.not_zero and self.zero == self.not_one
+
+
+def bit_profile(
+    n: int, shares: BitShares, growth: ArrayLike, *, bits: int = 1, rate: float = 1.0,
+    ones: tuple[int, int] | None = None, rtol: float = 1e-4,
+) -> Bounds:  # fmt: skip
+    """Bounds on the supremum of H_s, s = 1 + growth, over all neighbouring datasets in both orders.
+
+    Parameters
+    ----------
+    n : users who send their bits in one round, 1 <= n.
+    shares : the two probabilities; `bits` : bits a user sends, independently given the value.
+    growth : array of s - 1 = expm1(eps) >= -1, any shape.
+    rate : n / N if the n users are a fresh uniformly random, hidden subset of N > n; else 1.
+    ones : only datasets with this many ones (lowest, highest) among the others' n-1 values, and only the
+    order in
+        which the target holds 1 first; other values are excluded then. None (default): everything.
+    rtol : the upper end stops being improved when it is this near the best dataset found, relative in
+        epsilon, roughly; it is certified whatever rtol is.
+
+    Returns Bounds(lower, upper) of arrays: lower by a dataset, upper for all of them. Users may also hold a
+    value v in [0, 1] and send 1 with probability zero + v (one - zero): H is convex in each bit's
+    probability.
+
+    Source: docs/bits.md, Theorems 1 to 4. Cost: about 20 microseconds a growth, whatever n is; up to some
+    hundred microseconds where the count has a variance below a few hundred. Raises ValueError or TypeError.
+
+    >>> s = BitShares.randomized_response(1.0)
+    >>> bounds = bit_profile(1000, s, np.expm1([0.12661]))
+    >>> print(f"{bounds.lower[0]:.3g} {bounds.upper[0]:.3g}")
+    1e-06 1e-06
+    """
+    users, each, share = crowd_size(n), positive_int("bits", bits), unit_interval("rate", rate)
+    grown = real_array("growth", growth)
+    if not bool(np.all(grown >= -1.0)):
+        raise ValueError("growth must be at least -1")
+    if not 0.0 < rtol <= 1.0:
+        raise ValueError(f"rtol must be in (0, 1], got {rtol!r}")
+    if ones is None:
+        low, high = 0, users - 1
+    else:
+        low = integer_in("ones[0]", ones[0], 0, users - 1)
+        high = integer_in("ones[1]", ones[1], low, users - 1)
+        if share < 1.0:
+            raise ValueError("ones must be None for a hidden cohort: its number of ones is random")
+    flat = grown.ravel()
+    lower, upper = np.empty(flat.size), np.empty(flat.size)
+    above = flat >= 0.0
+    for above_one in (True, False):
+        chosen = above if above_one else ~above
+        if not bool(np.any(chosen)):
+            continue
+        part = flat[chosen]
+        # H_s(P||Q) = 1 - s + s H_(1/s)(Q||P), and the reversed pair is the mirrored one.
+        scaled = part if above_one else -part / np.maximum(1.0 + part, 1.0 / LARGEST_GROWTH)
+        scaled = np.minimum(scaled, LARGEST_GROWTH)
+        order = shares if above_one else shares.mirrored
+        limits = (low, high) if above_one else (users - 1 - high, users - 1 - low)
+        orders = [order] if ones is not None or shares.symmetric else [order, order.mirrored]
+        found = [_ordered(users, one, scaled, each, limits, share, rtol) for one in orders]
+        least = np.max([bounds.lower for bounds in found], axis=0)
+        most = np.max([bounds.upper for bounds in found], axis=0)
+        if not above_one:
+            least, most = -part + (1.0 + part) * least, -part + (1.0 + part) * most
+        lower[chosen] = np.maximum(least * (1.0 - 8.0 * ROUNDOFF), np.maximum(-part, 0.0))
+        upper[chosen] = np.minimum(most * (1.0 + 8.0 * ROUNDOFF), 1.0)
+    return Bounds(lower.reshape(grown.shape), upper.reshape(grown.shape))
+
+
+def _ordered(
+    users: int,
+    shares: BitShares,
+    growth: Array,
+    bits: int,
+    ones: tuple[int, int],
+    rate: float,
+    rtol: float,
+) -> Bounds:
+    """One order of the neighbours, the target holding 1 first; growth >= 0."""
+    if rate == 1.0:
+        return _everybody(users, shares, growth, bits, ones, rtol)
+    lower = np.maximum(
+        *(_equal_others(users, shares, growth, bits, rate, held) for held in (False, True))
+    )
+    # Theorem 4: at a share x of ones in the cohort, a full profile at another growth. Halve ranges of x
+    # until the upper end is near the lower one, or the number of ranges is too large.
+    upper = np.zeros(growth.size)
+    todo = [(0, users, np.arange(growth.size))]
+    for level in range(HALVINGS):
+        following = []
+        for low, high, open_ in todo:
+            value = _cohort(users, shares, growth[open_], bits, rate, (low, high), rtol)
+            # About the square of the deviations at which the threshold lies.
+            distance = -2.0 * np.log(
+                np.maximum(value / np.minimum(growth[open_] + 1e-300, 1.0), 1e-300)
+            )
+            enough = lower[open_] * (1.0 + rtol * (1.0 + np.clip(distance, 0.0, 100.0)))
+            done = (
+                (value <= np.maximum(enough, upper[open_]))
+                | (low == high)
+                | (level == HALVINGS - 1)
+            )
+            upper[open_[done]] = np.maximum(upper[open_[done]], value[done])
+            rest = open_[~done]
+            if rest.size:
+                middle = (low + high) // 2
+                following += [(low, middle, rest), (middle + 1, high, rest)]
+        todo = following
+    return Bounds(lower, upper)
+
+
+def _everybody(
+    users: int, shares: BitShares, growth: Array, bits: int, ones: tuple[int, int], rtol: float
+) -> Bounds:
+    from . import bit_kernels
+
+    lower, upper = np.empty(growth.size), np.empty(growth.size)
+    bit_kernels.all_growths(
+        np.ascontiguousarray(growth), float(bits), shares.one, shares.not_one, shares.zero,
+        shares.not_zero, shares.gap, float(bits * (users - 1)), float(bits * ones[0]),
+        float(bits * ones[1]), rtol, MOST, lower, upper,
+    )  # fmt: skip
+    return Bounds(lower, upper)
+
+
+def _full_growth(growth: Array, rate: float, share: float) -> tuple[Array, Array]:
+    """(u, relative rounding): the growth t - 1 at which the full profile is read, for a share of ones."""
+    linear = rate - growth * (1.0 - rate * share)
+    root = np.sqrt(linear * linear + 4.0 * rate * (1.0 - share) * growth)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        found = np.where(
+            linear > 0.0,
+            2.0 * growth / (linear + root),
+            (root - linear) / (2.0 * rate * (1.0 - share)),
+        )
+        rounding = 16.0 * ROUNDOFF * (1.0 + (rate + growth) / (np.abs(linear) + root))
+    found = np.where(np.isfinite(found), np.minimum(found, LARGEST_GROWTH), LARGEST_GROWTH)
+    return found, np.where(np.isfinite(rounding), np.minimum(rounding, 1.0), 1.0)
+
+
+def _cohort(
+    users: int,
+    shares: BitShares,
+    growth: Array,
+    bits: int,
+    rate: float,
+    ones: tuple[int, int],
+    rtol: float,
+) -> Array:
+    """Upper bound for a hidden cohort whose members hold between ones[0] and ones[1] ones (of n)."""
+    share = ones[0] / users
+    full, rounding = _full_growth(growth, rate, share)
+    limits = (max(ones[0] - 1, 0), min(ones[1], users - 1))
+    height = _everybody(users, shares, full * (1.0 - rounding), bits, limits, rtol).upper
+    weight = 1.0 - share + share * (1.0 + growth) / (1.0 + full * (1.0 - rounding))
+    value: Array = np.minimum(rate * weight * (1.0 + 8.0 * ROUNDOFF) * height, 1.0)
+    return value
+
+
+def _equal_others(
+    users: int, shares: BitShares, growth: Array, bits: int, rate: float, held: bool
+) -> Array:
+    """Lower bound, attained: all of the others hold the same value, 1 or 0."""
+    full, rounding = _full_growth(growth, rate, 1.0 if held else 0.0)
+    place = (users - 1, users - 1) if held else (0, 0)
+    height = _everybody(users, shares, full * (1.0 + rounding), bits, place, 1.0).lower
+    weight = (1.0 + growth) / (1.0 + full * (1.0 + rounding)) if held else 1.0
+    value: Array = rate * weight * (1.0 - 8.0 * ROUNDOFF) * height
+    return value
+
+
+def poisson_bit_profile(
+    population: int, shares: BitShares, growth: ArrayLike, *, rate: float, bits: int = 1, buckets: int = 128
+) -> Bounds:  # fmt: skip
+    """Poisson participation: each of `population` users joins with probability `rate`, by a coin of its own.
+
+    The view is the number of reports and the number of ones. Bounds on the supremum of H_s, s = 1 + growth
+    >= 1, over all neighbouring datasets in both orders. Given k reports it is a hidden cohort of k out of
+    N, so
+
+        H_s = sum_k Bin(N, rate)(k) (k/N) h_k(1 + growth N/k),    h_k the full profile of k users,
+
+    an equality where equal others are the worst for every k. `buckets` of k are taken at their least h and
+    their largest weight, which costs epsilon about 8/(buckets sqrt(k)). Cost: `buckets` profiles. Raises
+    ValueError, TypeError. Source: docs/bits.md, Theorem 4.
+    """
+    users, each, share = (
+        crowd_size(population),
+        positive_int("bits", bits),
+        unit_interval("rate", rate),
+    )
+    grown = real_array("growth", growth)
+    if not bool(np.all(grown >= 0.0)):
+        raise ValueError("growth must be at least 0")
+    if share == 1.0:
+        return bit_profile(users, shares, grown, bits=each)
+    start, law = _binomial(users, share, 1.0 - share, 1e-40)
+    count = positive_int("buckets", buckets)
+    edges = np.unique(np.linspace(0, law.size, min(count, law.size) + 1).astype(np.int64))
+    rounding = ROUNDOFF * (16.0 * law.size + 64.0)
+    flat = grown.ravel()
+    upper = np.zeros(flat.size)
+    orders = [shares] if shares.symmetric else [shares, shares.mirrored]
+    datasets = {(order, held): np.zeros(flat.size) for order in orders for held in (False, True)}
+    for first, last in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
+        least, most = start + first, start + last - 1
+        mass = float(np.sum(law[first:last]))
+        if most == 0:
+            continue
+        bounds = bit_profile(max(least, 1), shares, flat, bits=each, rate=most / users)
+        upper += mass * (1.0 + rounding) * bounds.upper
+        # At equal others the divergence increases with k: one more member spreads the likelihood ratio.
+        if least > 0:
+            for (order, held), total in datasets.items():
+                total += (mass * (1.0 - rounding)) * _equal_others(
+                    least, order, flat, each, least / users, held
+                )
+    lower = np.max(list(datasets.values()), axis=0)
+    shape = grown.shape
+    return Bounds(lower.reshape(shape), np.minimum(upper + 2e-40, 1.0).reshape(shape))
+
+
+class BitAttack(NamedTuple):
+    """The exact pair of two datasets, as atoms sorted by loss; an attack, for lower ends.
+
+    loss : log(P/Q), ascending. p_mass, q_mass : masses of P (the target holds 1) and of Q. missed : P-mass
+    without an atom, at most. mass_error : relative, of every mass. loss_error : absolute, of every loss.
+    """
+
+    loss: Array
+    p_mass: Array
+    q_mass: Array
+    missed: float
+    mass_error: float
+    loss_error: float
+
+
+def bit_attack(
+    n: int, shares: BitShares, ones: int, *, bits: int = 1, rate: float = 1.0, missed: float = 1e-40
+) -> BitAttack:
+    """The pair where `ones` of the n-1 others hold 1, the rest 0, and the target 1 under P, 0 under Q.
+
+    The other order is `shares.mirrored` with n-1-ones. rate < 1, a hidden cohort, needs equal others: ones
+    = 0 or n-1 then stands for all of the population. missed : P-mass that may be left out, in [1e-250,
+    0.01].
+
+    Cost O(sqrt(n)) for equal others, else O(n). Raises ValueError, TypeError, or MemoryError if that is too
+    much.
+
+    >>> attack = bit_attack(2, BitShares.randomized_response(1.0), 1)
+    >>> attack.loss.round(4).tolist()
+    [-1.0, -0.4338, 1.0]
+    """
+    users, each, share = crowd_size(n), positive_int("bits", bits), unit_interval("rate", rate)
+    held = integer_in("ones", ones, 0, users - 1)
+    if share < 1.0 and held not in (0, users - 1):
+        raise ValueError(f"ones must be 0 or n-1={users - 1} for a hidden cohort, got {ones!r}")
+    if not 1e-250 <= missed <= 0.01:
+        raise ValueError(f"missed must be in [1e-250, 0.01], got {missed!r}")
+    trials_one, trials_zero = each * held, each * (users - 1 - held)
+    inner = missed if 0 in (trials_one, trials_zero) else missed * 2.0**-70
+    first, first_law = _binomial(trials_one, shares.one, shares.not_one, inner)
+    second, second_law = _binomial(trials_zero, shares.zero, shares.not_zero, inner)
+    size = first_law.size * second_law.size
+    if not size <= 100.0 * MAX_ATOMS:
+        raise MemoryError(f"{size:.0f} products for ones={held}; take 0 or n-1")
+    law = np.convolve(first_law, second_law)
+    # Pairs outside of the windows are missing: relatively little where the law is not tiny itself.
+    lost = 0.0 if inner == missed else 4.0 * inner
+    kept = np.flatnonzero(law > (2.0**40 * lost))
+    low, law = first + second + int(kept[0]), law[kept[0] : kept[-1] + 1]
+    relative = ROUNDOFF * (16.0 * (first_law.size + second_law.size) + 32.0) + lost / float(
+        law.min()
+    )
+    _, with_one = _binomial(each, shares.one, shares.not_one, 0.0)
+    _, with_zero = _binomial(each, shares.zero, shares.not_zero, 0.0)
+    if share < 1.0:
+        absent = with_one if held else with_zero
+        with_one, with_zero = (
+            share * target + (1.0 - share) * absent for target in (with_one, with_zero)
+        )
+    # Only counts to which every part contributes: at an end of a window that is not the range's, some are
+    # cut.
+    start = 0 if low == 0 else each
+    stop = law.size + (each if low + law.size - 1 == trials_one + trials_zero else 0)
+    p_mass = np.convolve(law, with_one)
+    rest = 4.0 * missed + float(np.sum(p_mass[:start]) + np.sum(p_mass[stop:]))
+    p_mass = p_mass[start:stop]
+    q_mass = np.convolve(law, with_zero)[start:stop]
+    error = 2.0 * relative + 16.0 * ROUNDOFF * (each + 2)
+    if each == 1 and share == 1.0 and held in (0, users - 1):
+        # log(P/Q) = log1p(gap (b(k-1) - b(k)) / (zero b(k-1) + not_zero b(k))), b the law of the others' ones. With
+        # the ratio of neighbouring masses of a binomial law put in, nothing cancels but k against its mean.
+        own, rest_own = (shares.one, shares.not_one) if held else (shares.zero, shares.not_zero)
+        k = np.arange(low + start, low + start + p_mass.size, dtype=np.float64)
+        below = shares.zero * rest_own * k + shares.not_zero * own * (users - k)
+        loss = np.log1p(shares.gap * (k - users * own) / below)
+        above = shares.one * rest_own * k + shares.not_one * own * (users - k)
+        least = float(np.min(np.minimum(above, below)))
+        wrong = 8.0 * ROUNDOFF * shares.gap * users * own / least
+        loss_error = wrong + 16.0 * ROUNDOFF * float(np.max(np.abs(loss)))
+    else:
+        loss = np.log(p_mass / q_mass)
+        loss_error = 2.0 * error + 8.0 * ROUNDOFF * float(np.max(np.abs(loss)))
+    order = np.argsort(loss, kind="stable")  # increasing but for rounding
+    return BitAttack(loss[order], p_mass[order], q_mass[order], rest, error, loss_error)
+
+
+def _binomial(trials: int, share: float, rest: float, missed: float) -> tuple[int, Array]:
+    """The lowest count of a window of Bin(trials, share), and its masses; each tail outside at most
+    `missed`."""
+    from ..numerics import kernels
+    from ..numerics.binomial import chernoff_window
+
+    small = min(share, rest)
+    low, high = chernoff_window(trials, small, missed) if missed > 0.0 else (0, trials)
+    if not high - low < MAX_ATOMS:
+        raise MemoryError(f"a window of {high - low} counts is over the limit of {MAX_ATOMS:.0f}")
+    law = np.ones(high - low + 1)
+    if trials > 0:
+        kernels.binomial_pmf(trials, small, low, high, law)
+    if share <= 0.5:
+        return low, law
+    return trials - high, law[::-1].copy()
+
+
+def two_counts_profile(
+    n: int, shares: BitShares, growth: ArrayLike, *, pieces: int = 4, missed: float = 1e-20
+) -> Bounds:
+    """Sums of one-hot bits: bounds on the supremum of H_s, s = 1 + growth >= 1, for a user who changes value.
+
+    Arguments, cost and errors as `TwoCounts`; growth : array, any shape. The lower end has equal others: all
+    hold neither value, all the old one, or all the new one.
+    """
+    counts = TwoCounts(n, shares, pieces=pieces, missed=missed)
+    others = counts.n - 1
+    lower = np.max(
+        [counts.equal_others(growth, *held).lower for held in {(0, 0), (others, 0), (0, others)}],
+        axis=0,
+    )
+    return Bounds(lower, counts.upper(growth))
+
+
+class TwoCounts:
+    """The sums of one-hot bits, as products of two counts; laws are made once and kept.
+
+    Every user encodes one value out of k >= 3 in k bits, each sent through `shares`; the view is the k sums
+    of bits. A change of value touches two of them, independently: the old value's sum (1 before, 0 after)
+    and the new one's (0 before, 1 after); j_a + j_b <= n-1 others hold them. So the pair is a product, and
+
+        H_s = sum over atoms of both  p p' (1 - s e^(-l - l'))_+ .
+
+    `upper` takes for each factor the supremum over a piece of its j; `pieces` are powers of 4 from
+    either end, and what is lost to s < 1 and s > 1 having different worst datasets goes away with more
+    pieces. `missed`: sums end where a factor's divergence is below it.
+
+    Source: docs/bits.md, section 6. Cost: 4 pieces laws of some hundred growths. Raises ValueError or
+    TypeError.
+    """
+
+    def __init__(
+        self, n: int, shares: BitShares, *, pieces: int = 4, missed: float = 1e-20
+    ) -> None:
+        self.n, self.shares, self.missed = crowd_size(n), shares, missed
+        count = positive_int("pieces", pieces)
+        if not 0.0 < missed < 1e-2:
+            raise ValueError(f"missed must be in (0, 0.01), got {missed!r}")
+        others = self.n - 1
+        cuts = {0, others, others // 2}
+        for power in range(1, count):
+            cuts |= {others // 4**power, others - others // 4**power}
+        self._ranges = list(itertools.pairwise(sorted(cuts))) or [(0, 0)]
+        self._laws: dict[tuple[tuple[int, int], Side, bool], Atoms] = {}
+
+    def upper(self, growth: ArrayLike) -> Array:
+        """The largest H_s, for every dataset and in either order."""
+        grown = _rising(growth)
+        eps = np.log1p(grown.ravel())
+        found = np.zeros(eps.size)
+        for part, other in itertools.product(self._ranges, self._ranges):
+            if part[0] + other[0] <= self.n - 1:
+                old = self._law(part, Side.UPPER, False)
+                new = self._law(other, Side.UPPER, True)
+                found = np.maximum(found, _product(old, new, eps, 1.0))
+        above: Array = np.minimum(found, 1.0).reshape(grown.shape)
+        return above
+
+    def equal_others(self, growth: ArrayLike, old: int, new: int) -> Bounds:
+        """H_s where `old` of the others hold the target's first value and `new` its second one."""
+        grown = _rising(growth)
+        eps = np.log1p(grown.ravel())
+        ends = []
+        for side, sign in ((Side.LOWER, -1.0), (Side.UPPER, 1.0)):
+            first, second = self._law((old, old), side, False), self._law((new, new), side, True)
+            ends.append(np.minimum(_product(first, second, eps, sign), 1.0).reshape(grown.shape))
+        return Bounds(*ends)
+
+    def _law(self, ones: tuple[int, int], side: Side, reverse: bool) -> Atoms:
+        key = ones, side, reverse
+        if key not in self._laws:
+            points_per_scale = 40.0 if ones[0] < ones[1] else 120.0
+            self._laws[key] = _law(
+                self.n, self.shares, ones, side, self.missed, points_per_scale, reverse=reverse
+            )
+        return self._laws[key]
+
+
+def _rising(growth: ArrayLike) -> Array:
+    grown = real_array("growth", growth)
+    if not bool(np.all(grown >= 0.0)):
+        raise ValueError("growth must be at least 0")
+    return grown
+
+
+def _law(
+    users: int,
+    shares: BitShares,
+    ones: tuple[int, int],
+    side: Side,
+    missed: float,
+    points_per_scale: float,
+    *,
+    reverse: bool = False,
+) -> Atoms:
+    """One count as atoms on a side, for datasets with `ones` in a range; reversed: the target holds 0
+    first."""
+    ahead, behind = shares, shares.mirrored
+    near, far = ones, (users - 1 - ones[1], users - 1 - ones[0])
+    if reverse:
+        ahead, behind, near, far = behind, ahead, far, near
+    noise = min(shares.one * shares.not_one, shares.zero * shares.not_zero) * users
+    largest = max(math.log(shares.one / shares.zero), math.log(shares.not_zero / shares.not_one))
+    scale = min(shares.gap / math.sqrt(noise), largest)
+    known = []
+    for order, part in ((ahead, near), (behind, far)):
+        profile = partial(bit_profile, users, order, ones=part)
+        largest = math.log(order.one / order.zero) * (1.0 + 8.0 * ROUNDOFF)
+        known.append(
+            points(
+                profile,
+                width=scale / points_per_scale,
+                missed=missed,
+                scale=scale,
+                max_loss=largest,
+            )
+        )
+    return profile_atoms(known[0], known[1], side)
+
+
+def _product(first: Atoms, second: Atoms, eps: Array, sign: float) -> Array:
+    """H at e^eps of the product of two laws of atoms, rounded to the side of `sign`."""
+    q_mass = first.mass * np.exp(-first.loss)
+    p_above = np.append(np.cumsum(first.mass[::-1])[::-1], 0.0)
+    q_above = np.append(np.cumsum(q_mass[::-1])[::-1], 0.0)
+    level = eps[:, None] - second.loss[None, :]
+    index = np.searchsorted(first.loss, level)
+    p_part = p_above[index]
+    q_part = np.exp(level) * q_above[index]
+    rounding = (
+        ROUNDOFF * (4.0 * first.loss.size + 16.0 + 4.0 * np.abs(level)) + first.slack + second.slack
+    )
+    inner = np.maximum(0.0, p_part - q_part + sign * rounding * (p_part + q_part))
+    total = inner @ second.mass * (1.0 + sign * ROUNDOFF * (4.0 * second.loss.size + 16.0))
+    certain = first.infinite + second.infinite - first.infinite * second.infinite
+    found: Array = total + (certain if sign > 0.0 else certain * (1.0 - 8.0 * ROUNDOFF))
+    return found

@@ -1,0 +1,234 @@
+"""Compiled loops over mixtures of tilted coins. They take scalars and 1-D arrays, and check nothing.
+
+Every loop states how rounding grows in it, in the unit roundoff u = 2^-53.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ..numerics.compiled import jit
+
+
+@jit
+def central_coin_mass(m):
+    """P(Bin(m, 1/2) = m/2) for even m >= 0, relative error below 1e-15.
+
+    Product for m < 64; else sqrt(2/(pi m)) exp(-1/(4m) + 1/(24m^3) - 1/(20m^5) + 17/(112m^7)), the
+    logarithm of the duplication formula, an enveloping series whose next term is below 1e-15.
+    """
+    if m < 64:
+        value = 1.0
+        for i in range(1, m // 2 + 1):
+            value *= (2.0 * i - 1.0) / (2.0 * i)
+        return value
+    inverse = 1.0 / m
+    square = inverse * inverse
+    series = inverse * (-0.25 + square * (1.0 / 24.0 + square * (-0.05 + square * 17.0 / 112.0)))
+    return math.sqrt(2.0 * inverse / math.pi) * math.exp(series)
+
+
+@jit
+def cell_of(y, edges):
+    """The cell i with edges[i] >= y > edges[i + 1], at most the last one; edges fall."""
+    low = 0
+    high = edges.size - 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        if edges[middle] >= y:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+@jit
+def coin_cells(coins, bias, gap, weight, reach, edges, top_gap, cell_x, cell_y):
+    """Sum the heads-side atoms of a mixture of tilted coins into cells of the privacy loss.
+
+    Component j: coins[j] >= 1 fair coins, bias theta = bias[j], gap[j] = 1 - theta (given apart so
+    that it keeps its precision), weight[j]. The atom with A heads, t = (2A-m)/m > 0, has fair mass b,
+    x = theta t and y = 1 - x; its masses are b (1 + x) and b y, and its loss log((1 + x)/y) falls with y.
+    Only the sums of weight*b*x and weight*b*y are kept, per cell: cell i holds the atoms with
+    edges[i] >= y > edges[i+1]. The edges fall from above 1 to below every y.
+
+    1. Start at the centre of one component, with its central mass.
+    2. Walk outwards to t = reach / sqrt(m). The mass follows from a recurrence.
+    3. When an atom leaves its cell, book the sums of the cell and look for the next one where the last
+       stride led, or else by bisection.
+    4. The atom at t = 1 is booked apart where it has the largest loss of all.
+
+    Returns (mass at t = 0, x-mass of the atoms at t = 1 with gap at most top_gap, their y-mass, fair mass at
+    infinite loss, atoms visited). The relative error of b is at most 3 u (steps + 4).
+    """
+    centre = 0.0
+    top_x = 0.0
+    top_y = 0.0
+    infinite = 0.0
+    visited = 0
+    last = edges.size - 2
+    for j in range(coins.size):
+        m = coins[j]
+        theta = bias[j]
+        rest = gap[j]
+        if m % 2 == 0:
+            b = weight[j] * central_coin_mass(m)
+            centre += b
+            heads = m // 2 + 1
+            b *= (m - heads + 1.0) / heads
+        else:
+            heads = (m + 1) // 2
+            b = weight[j] * central_coin_mass(m + 1)
+        final = min(m, int(0.5 * (m + reach * math.sqrt(m))) + 1)
+        scale = 2.0 * theta / m
+        fall = final if final < m else m - 1
+        i = 0
+        stride = 1
+        sum_x = 0.0
+        sum_y = 0.0
+        visited += final - heads + 1
+        while heads <= fall:
+            tails = m - heads
+            x = scale * (heads - 0.5 * m)
+            y = rest + scale * tails
+            if y <= edges[i + 1]:
+                cell_x[i] += sum_x
+                cell_y[i] += sum_y
+                sum_x = 0.0
+                sum_y = 0.0
+                before = i
+                i = min(last, i + stride)
+                if i + 8 <= last and y <= edges[i + 8]:
+                    i = cell_of(y, edges)
+                while y > edges[i]:
+                    i -= 1
+                while i < last and y <= edges[i + 1]:
+                    i += 1
+                stride = i - before
+            sum_x += b * x
+            sum_y += b * y
+            heads += 1
+            b *= tails / float(heads)
+        cell_x[i] += sum_x
+        cell_y[i] += sum_y
+        if final == m:
+            if rest == 0.0:
+                infinite += b
+            elif rest <= top_gap:
+                top_x += b * theta
+                top_y += b * rest
+            else:
+                i = cell_of(rest, edges)
+                cell_x[i] += b * theta
+                cell_y[i] += b * rest
+    return centre, top_x, top_y, infinite, visited
+
+
+@jit
+def split_neutral(
+    n, rate, rest_rate, kappa, absent, bias, gap, first, final, weight, cuts, every, log_missed, upper,
+    coins, biases, gaps, weights,
+):  # fmt: skip
+    """Split each bucket of crowd sizes by the number c of neutral labels.
+
+    Bucket j: sizes first[j] .. final[j], weight[j]. Given m, c has law proportional to
+    Bin(n-m, rate)(c) (m + absent + kappa c), rest_rate = 1 - rate, and
+    theta(m, c) = bias m / (m + absent + kappa c). For
+    an upper bound the law and theta of final[j] are used with first[j] coins, and inside each interval of
+    c the two extreme thetas with the mean theta kept; for a lower bound the law and theta of first[j] with
+    final[j] coins, and the mean. Intervals end at the standardised `cuts`, or hold one c each (`every`). The
+    window of c misses at most 3 exp(-log_missed) of the law. Returns the number of components written.
+    """
+    used = 0
+    for j in range(first.size):
+        m = final[j] if upper else first[j]
+        count = first[j] if upper else final[j]
+        trials = n - m
+        deviation = math.sqrt(trials * rate * rest_rate)
+        spread = math.sqrt(2.0 * log_missed) * deviation + log_missed
+        mean = trials * rate
+        low = max(0, int(mean - spread) - 1)
+        high = min(trials, int(mean + spread) + 2)
+        if rest_rate <= 0.0:
+            low = trials
+        # Every sum below has relative rounding error under `slop`: recurrence plus summation.
+        slop = 1e-15 * (high - low + 8)
+        mode = min(max(int((trials + 1) * rate), low), high)
+        odds = rate / rest_rate if rest_rate > 0.0 else 1.0
+        law = np.empty(high - low + 1)
+        law[mode - low] = 1.0
+        value = 1.0
+        for c in range(mode, high):
+            value *= odds * ((trials - c) / (c + 1.0))
+            law[c + 1 - low] = value
+        value = 1.0
+        for c in range(mode, low, -1):
+            value *= c / ((trials - c + 1.0) * odds)
+            law[c - 1 - low] = value
+        total = 0.0
+        for c in range(low, high + 1):
+            total += law[c - low] * (m + absent + kappa * c)
+        c = low
+        cut = 0
+        carried = 0.0
+        while c <= high:
+            # One interval [least, most]: its mass and, of that, keep = theta/bias = m / (m + absent + kappa c)
+            # and fall = 1 - keep, either of which may be tiny and keeps its precision.
+            least = c
+            most = c
+            if not every:
+                while cut < cuts.size and mean + cuts[cut] * deviation <= least:
+                    cut += 1
+                most = high
+                if cut < cuts.size:
+                    most = min(high, max(least, math.ceil(mean + cuts[cut] * deviation) - 1))
+            mass = 0.0
+            slope = 0.0
+            kept = 0.0
+            while c <= most:
+                mass += law[c - low] * (m + absent + kappa * c)
+                slope += law[c - low] * (absent + kappa * c)
+                kept += law[c - low] * m
+                c += 1
+            share = weight[j] * mass / total
+            fall = (absent + kappa * least) / (m + absent + kappa * least)
+            keep = m / (m + absent + kappa * least)
+            if upper:
+                # The two extremes are the interval's start and the next one's, which shares it.
+                end = min(high, most + 1)
+                near_share = share
+                if least < most and mass > 0.0:
+                    far = (absent + kappa * end) / (m + absent + kappa * end)
+                    rest = m / (m + absent + kappa * end)
+                    if far < 0.5:
+                        portion = (far - slope / mass) / (far - fall)
+                        doubt = slop * far / (far - fall)
+                    else:  # keep - rest, without cancellation
+                        portion = (kept / mass - rest) / (keep - rest) if keep > rest else 1.0
+                        doubt = slop * keep / (keep - rest) if keep > rest else 1.0
+                    near_share = share * min(1.0, max(portion, 0.0) + doubt)
+                share, carried = carried + near_share, share - near_share
+            elif least < most and mass > 0.0:
+                if slope < kept:
+                    fall = slope / mass * (1.0 + slop)
+                    keep = 1.0 - fall
+                else:
+                    keep = kept / mass * (1.0 - slop)
+                    fall = 1.0 - keep
+            if share > 0.0:
+                coins[used] = count
+                biases[used] = bias * keep
+                gaps[used] = gap * keep + fall
+                weights[used] = share
+                used += 1
+        if carried > 0.0:
+            fall = (absent + kappa * high) / (m + absent + kappa * high)
+            keep = m / (m + absent + kappa * high)
+            coins[used] = count
+            biases[used] = bias * keep
+            gaps[used] = gap * keep + fall
+            weights[used] = carried
+            used += 1
+    return used

@@ -1,0 +1,497 @@
+"""The canonical pair: a target hiding among labelled users, as a mixture of tilted coins.
+
+Each of the other users shows one of two coin labels (probability coin_rate/2 each), a neutral label
+(neutral_rate), or nothing. The target shows a coin label with probability target_coin, namely the one matching
+the dataset with probability (1+theta)/2; a neutral label with probability target_neutral; or reveals that its
+report is independent of its value (null). The adversary sees the three counts, or the null event.
+
+Given m coin labels and c neutral ones the view is the *tilted-coin pair* T(m, theta(m, c)): toss m fair
+coins, t = (2 heads - m)/m, and P, Q have densities 1 + theta t, 1 - theta t, with
+
+    theta(m, c) = theta m / (m + kappa c),   kappa = target_neutral coin_rate / (neutral_rate target_coin),
+
+and (m, c) has the same law under P and Q (docs/theory.md, section 2; Feldman, McMillan, Talwar 2021, Thm 3.2
+for the case without neutral labels). Its density relative to n users labelled like the others is
+target_coin/(n coin_rate) (m + kappa c).
+
+*Participation.* If the n users are a hidden random cohort that the target belongs to with probability q, that
+density becomes q times the above plus 1 - q (docs/theory.md, section 11, Theorem C). So
+
+    theta(m, c) = theta m / (m + kappa c + absent),   absent = (1-q)/q n coin_rate / target_coin:
+
+a hidden cohort is a smaller bias, and the pair stays in its family.
+
+*Presence.* If each of the n users takes part by a coin of its own, of one probability, and the number of reports
+is visible, "absent" is one more label that everybody shows alike. Next to neutral labels that everybody shows alike
+too, or none at all, it is one of them, and the pair stays in its family; with a cohort as well. The largest loss
+remains that of the labels: it may happen that everybody is there. Otherwise the labels are a slot law (`slots`).
+
+*Amplification* at rate r is what holds for any pair (docs/theory.md, section 5): with x = theta t > 0 the atom
+has masses (1 + (2r-1) x, 1 - x) times the coin's weight, its mirror image has them swapped, and all remaining
+mass is at loss 0. The largest finite loss is log1p(2 r x / (1-x)) at x = theta.
+
+Buckets are certified by post-processing: T(m, theta) dominates T(m+1, theta) (add a fair coin), T(m, theta)
+dominates T(m, theta') for theta' <= theta, and H is convex in theta. So the numbers of coins in a bucket are
+replaced by their smallest (upper) or largest (lower); biases by the two extremes with the mean kept (upper) or
+by their mean (lower). Cost: O(sqrt n) for the weights, and a number of components that depends on the wanted
+accuracy only.
+
+The atoms of one cell of the lattice are summed: they lie between the same two lattice points, so splitting the
+sum is the sum of the splits, and merging them is a merge.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..numerics.binomial import binomial_window, chernoff_window
+from ..numerics.lattice import require_memory
+from ..numerics.rounding import ROUNDOFF
+from ..numerics.sides import Bounds, Side
+from .atoms import Atoms
+from .pair import Pair, Resolution
+from .slots import SlotLaw, slot_pair
+
+Array = NDArray[np.float64]
+
+MAX_COMPONENTS = 4_000_000
+MAX_CUTS = 100_000
+#: Intervals of the bias get longer where the mass is small, by at most this factor (its logarithm).
+LONGEST_INTERVAL = 1.5
+#: Up to so many atoms every number of neutral labels is kept. That costs little, and it is more accurate far out
+#: in the tails, where a long interval would put mass on biases that are much rarer.
+KEEP_EVERY = 8_000_000
+#: Sums of masses below this have lost their ratios to subnormal rounding: they count as missed.
+SMALLEST_CELL = 1e-290
+#: Relative error of the labels' rates, which took a few operations each.
+LABEL_ERROR = 64.0 * ROUNDOFF
+#: Losses are log1p of a ratio known to a few ulp, and lattice points are rounded: relative error below
+#: LOSS_ULPS u, booked as slack.
+LOSS_ULPS = 48.0
+
+
+@dataclass(frozen=True)
+class Components:
+    """Tilted coins (coins, bias, gap = 1 - bias, weight), a null mass, and the mass left out.
+
+    For a lower bound weights sum to at most 1 - null, for an upper bound `missed` is the P-mass that must be put
+    at infinite loss. All arrays have one shape (components,). `lower_share` of upper components: where nothing was
+    bucketed, this share of them is a lower mixture, so one run of the kernel serves both sides.
+    """
+
+    coins: NDArray[np.int64]
+    bias: Array
+    gap: Array
+    weight: Array
+    null: float
+    missed: float
+    lower_share: float | None = None
+
+
+@dataclass(frozen=True)
+class CoinMixture(Pair):
+    """The numbers of the canonical pair; see the module.
+
+    n : users, the target included. gap = 1 - theta is given apart, so that it keeps its precision; silent_rate, 1 -
+    coin_rate - neutral_rate, where it needs its own. local_loss : the largest loss of the labels themselves.
+    participation : the probability that the target is in the cohort of n. amplification : the rate of the general
+    amplification; at most one of the two is below 1.
+    """
+
+    n: int
+    coin_rate: float
+    neutral_rate: float
+    target_coin: float
+    target_neutral: float
+    null: float
+    theta: float
+    gap: float
+    local_loss: Bounds
+    silent_rate: float | None = None
+    label_ratio: float | None = None  # coin_rate / target_coin, where these may be subnormal
+    participation: float = 1.0
+    amplification: float = 1.0
+
+    @property
+    def trivial(self) -> bool:
+        """Whether the view never carries information."""
+        return self.theta <= 0.0 or self.target_coin <= 0.0
+
+    @property
+    def coin_rest(self) -> float:
+        """1 - coin_rate, precisely."""
+        if self.silent_rate is None:
+            return 1.0 - self.coin_rate
+        return self.neutral_rate + self.silent_rate
+
+    @property
+    def _ratio(self) -> float:
+        """coin_rate / target_coin."""
+        return self.coin_rate / self.target_coin if self.label_ratio is None else self.label_ratio
+
+    @property
+    def kappa(self) -> float:
+        """Weight of a neutral label against a coin label in the likelihood."""
+        if self.target_neutral <= 0.0 or self.neutral_rate <= 0.0:
+            return 0.0
+        return self.target_neutral / self.neutral_rate * self._ratio
+
+    @property
+    def absent(self) -> float:
+        """Weight of the target's absence against a coin label in the likelihood."""
+        q = self.participation
+        return (1.0 - q) / q * self.n * self._ratio
+
+    @property
+    def max_loss(self) -> Bounds:
+        if self.trivial:
+            return Bounds(0.0, 0.0)
+        q, r = self.participation, self.amplification
+        if q == r == 1.0 or (self.local_loss.upper == math.inf and q == 1.0):
+            return self.local_loss
+        # With every label on the target's side: x/(1-x), at the bias of n coins.
+        odds = self.theta / (self.gap + (1.0 - q) / q * self._ratio)
+        loss = math.log1p(2.0 * r * odds)
+        return Bounds(loss * (1.0 - 16.0 * ROUNDOFF), loss * (1.0 + 16.0 * ROUNDOFF))
+
+    @property
+    def scale(self) -> float:
+        if self.trivial:
+            return 0.0
+        m = 1.0 + (self.n - 1) * self.coin_rate
+        heavy = m + self.kappa * self.n * self.neutral_rate + self.absent
+        x = min(self.theta * m / heavy / math.sqrt(m), 0.999)
+        spread = math.log1p(2.0 * self.amplification * x / (1.0 - x))
+        return min(spread, float(self.max_loss.upper))
+
+    def amplified(self, rate: float) -> CoinMixture:
+        if self.participation < 1.0:
+            raise TypeError(f"a pair on a cohort cannot be amplified once more, got {self!r}")
+        return replace(self, amplification=self.amplification * rate)
+
+    def sampled(self, rate: float, presence: float = 1.0) -> Pair:
+        """The pair of Theorem C: the n users are a hidden random cohort of that share of the population.
+
+        presence : each of them takes part by a coin of its own with this probability.
+        """
+        if self.null > 0.0 or self.amplification < 1.0:
+            raise TypeError(f"the labels of the pair must hide who took part, got {self!r}")
+        share = self.participation * rate
+        if presence == 1.0:
+            return replace(self, participation=share)
+        if self.target_neutral != self.neutral_rate:
+            law = self.slot_law()
+            return slot_pair(lambda tail: (law, law)).sampled(share, presence)
+        neutral = presence * self.neutral_rate + (1.0 - presence)
+        return replace(
+            self,
+            coin_rate=presence * self.coin_rate,
+            neutral_rate=neutral,
+            target_coin=presence * self.target_coin,
+            target_neutral=neutral,
+            silent_rate=presence * self._silent,
+            participation=share,
+        )
+
+    def slot_law(self) -> SlotLaw:
+        """The labels of one user of the crowd, of the target and of the others; nobody's absence."""
+        high, low = 0.5 * (1.0 + self.theta), 0.5 * self.gap
+        half = 0.5 * self.coin_rate
+        first = np.array(
+            [high * self.target_coin, low * self.target_coin, self.target_neutral, 0.0]
+        )
+        others = np.array([half, half, self.neutral_rate, self._silent])
+        shown = (first > 0.0) | (others > 0.0)
+        second = first[[1, 0, 2, 3]]
+        return SlotLaw(self.n, first[shown], second[shown], others[shown], True, LABEL_ERROR)
+
+    @property
+    def _silent(self) -> float:
+        if self.silent_rate is not None:
+            return self.silent_rate
+        return max(0.0, 1.0 - self.coin_rate - self.neutral_rate)
+
+    # -- components --------------------------------------------------------------------------------
+
+    def components(self, side: Side, resolution: Resolution) -> Components:
+        """The mixture of tilted coins, bucketed onto `side`.
+
+        Cost O(sqrt(n) + components). Raises MemoryError, before allocating, if the resolution would
+        need more than MAX_COMPONENTS components.
+        """
+        upper = side is Side.UPPER
+        sign = 1.0 if upper else -1.0
+        missed = resolution.missed / 4.0
+        # The rarer of the two counts is the one whose rate keeps its precision.
+        others, rare = self.n - 1, min(self.coin_rate, self.coin_rest)
+        low, high = chernoff_window(others, rare, missed)
+        pmf = binomial_window(others, rare, low, high)
+        if rare < self.coin_rate:
+            low, high, pmf = others - high, others - low, pmf[::-1]
+        # Relative rounding of each entry; see kernels.binomial_pmf. The sum's error is at most the same.
+        mode = int(self.coin_rate * self.n)
+        distance = np.abs(np.arange(low, high + 1) - mode)
+        # ... and the rate itself is rounded: log pmf moves by (x - np) / (1 - p) per relative move of p.
+        stride = 6.0 + 9.0 / (1.0 - rare) if rare > 0.0 else 0.0
+        summing = stride * float(np.sum(pmf * distance)) + pmf.size
+        pmf *= 1.0 + sign * ROUNDOFF * (16.0 + stride * (1.0 + distance) + summing)
+        # Mass below the window would be worse than anything in it: at infinity for an upper bound. Mass
+        # above it is dominated by what is inside, if every size has the same bias. A lower bound drops both.
+        below = missed if low > 0 else 0.0
+        above = missed if high < others else 0.0
+        if not upper:
+            pmf *= 1.0 - below - above
+        # The target's slot adds a coin label or not; a target that is absent is like any other user.
+        q = self.participation
+        adds = q * self.target_coin + (1.0 - q) * self.coin_rate
+        adds_none = q * self.target_neutral + (1.0 - q) * self.coin_rest
+        if self.neutral_rate <= 0.0 and q == 1.0:
+            adds_none = 0.0  # a neutral target that no other user resembles is a null view
+        one_bias = self.kappa == 0.0 and self.absent == 0.0
+        sizes_low = low
+        if adds_none > 0.0:
+            pmf = np.append(adds_none * pmf, 0.0) + np.append(0.0, adds * pmf)
+        else:
+            sizes_low += 1
+            pmf = adds * pmf
+        null = 1.0 - (adds + adds_none) if adds + adds_none + self.null < 1.0 else self.null
+        if sizes_low == 0:
+            null += pmf[0]
+            pmf = pmf[1:]
+            sizes_low = 1
+        starts = _bucket_starts(sizes_low, sizes_low + pmf.size, resolution.size_width)
+        ends = np.append(starts[1:], sizes_low + pmf.size) - 1
+        weight = np.add.reduceat(pmf, starts - sizes_low)
+        left_out = below if one_bias else below + above
+        if self.kappa > 0.0:
+            left_out += missed
+            coins, bias, gap, weight = self._split_neutral(starts, ends, weight, upper, resolution)
+        elif one_bias:
+            coins = starts if upper else ends
+            bias, gap = np.full(coins.size, self.theta), np.full(coins.size, self.gap)
+        else:
+            sizes = np.arange(sizes_low, sizes_low + pmf.size, dtype=np.float64)
+            keep, fall = (
+                np.add.reduceat(pmf * part, starts - sizes_low) for part in self._kept(sizes)
+            )
+            coins, keep, fall, weight = self._bucketed(starts, ends, weight, keep, fall, upper)
+            bias, gap = self.theta * keep, self.gap * keep + fall
+        lower_share = None
+        if upper and self.kappa == 0.0 and starts.size == weight.size == pmf.size:
+            farthest = 1.0 + float(distance.max(initial=0.0))
+            worst = ROUNDOFF * (16.0 + stride * farthest + summing)
+            lower_share = (1.0 - 3.0 * worst) * (1.0 - below - above)
+        return Components(coins, bias, gap, weight, null, left_out, lower_share)
+
+    def _kept(self, sizes: NDArray[Any]) -> tuple[Array, Array]:
+        """keep = bias/theta of so many coins, and 1 - keep: either may be tiny, and keeps its precision."""
+        whole: Array = sizes + self.absent
+        keep: Array = sizes / whole
+        fall: Array = self.absent / whole
+        return keep, fall
+
+    def _bucketed(
+        self,
+        starts: NDArray[np.int64],
+        ends: NDArray[np.int64],
+        weight: Array,
+        keep: Array,
+        fall: Array,
+        upper: bool,
+    ) -> tuple[NDArray[np.int64], Array, Array, Array]:
+        """(coins, keep, 1 - keep, weight) of buckets; keep and fall: sums over the bucket, times its weights."""
+        far_keep, far_fall = self._kept(starts)
+        seen = weight > 0.0
+        keep = np.divide(keep, weight, out=far_keep.copy(), where=seen)
+        fall = np.divide(fall, weight, out=far_fall.copy(), where=seen)
+        slop = ROUNDOFF * (16.0 + (ends - starts))
+        if not upper:
+            # The smaller of the two is moved, and the other is what is left.
+            small, large = np.minimum(1.0, fall * (1.0 + slop)), keep * (1.0 - slop)
+            keep, fall = (
+                np.where(fall < keep, 1.0 - small, large),
+                np.where(fall < keep, small, 1.0 - large),
+            )
+            return ends, keep, fall, weight
+        near_keep, near_fall = self._kept(ends)
+        single = starts == ends
+        by_fall = far_fall < 0.5
+        size = np.where(by_fall, far_fall, near_keep)
+        width = np.where(by_fall, far_fall - near_fall, near_keep - far_keep)
+        part = np.where(by_fall, far_fall - fall, keep - far_keep)
+        width = np.where(single | (width <= 0.0), 1.0, width)
+        # The share of the larger bias, that of `ends`, rounded up.
+        share = np.where(single, 1.0, np.clip((part + 2.0 * slop * size) / width, 0.0, 1.0))
+        rest = ~single & (share < 1.0)
+        return (
+            np.concatenate((starts, starts[rest])),
+            np.concatenate((near_keep, far_keep[rest])),
+            np.concatenate((near_fall, far_fall[rest])),
+            np.concatenate((weight * share, (weight * (1.0 - share))[rest])),
+        )
+
+    def _split_neutral(
+        self,
+        starts: NDArray[np.int64],
+        ends: NDArray[np.int64],
+        weight: Array,
+        upper: bool,
+        resolution: Resolution,
+    ) -> tuple[NDArray[np.int64], Array, Array, Array]:
+        """Components (coins, bias, gap, weight) after splitting by the number of neutral labels."""
+        from . import coin_kernels
+
+        rate = min(1.0, self.neutral_rate / self.coin_rest)
+        rest_rate = 1.0 - rate
+        if self.silent_rate is not None:
+            rest_rate = self.silent_rate / self.coin_rest
+        log_missed = math.log(12.0 / resolution.missed)
+        mean_coins = 1.0 + (self.n - 1) * self.coin_rate
+        trials = self.n * self.coin_rest
+        deviation = math.sqrt(trials * rate * rest_rate)
+        reach = math.sqrt(2.0 * log_missed)
+        window = 2.0 * (reach * deviation + log_missed)
+        relative = deviation * self.kappa / (mean_coins + self.absent + self.kappa * trials * rate)
+        # The loss 2 artanh(x), x = theta t, moves by 2 x / (1 - x^2) per relative move of theta: far more
+        # than by itself near t = 1 if theta is near 1. Few coins get there, at ten deviations.
+        x = self.theta * min(1.0, 10.0 / math.sqrt(mean_coins))
+        steep = relative / max(1.0 - x, self.gap)
+        cuts = np.empty(0)
+        if steep > 0.0:  # otherwise everybody without a coin label has a neutral one
+            cuts = _normal_cuts(resolution.bias_width / steep, -resolution.pull * relative, reach)
+        atoms = 1.0 + reach * math.sqrt(mean_coins)  # per component
+        every = starts.size * (window + 4.0) * atoms <= KEEP_EVERY or cuts.size + 1 >= window
+        most = starts.size * (math.ceil(window) + 6 if every else cuts.size + 3)
+        if most > MAX_COMPONENTS:
+            raise MemoryError(
+                f"a mixture of {most} coin components is too large; use a larger rtol or a larger delta"
+            )
+        coins = np.empty(most, np.int64)
+        bias, gap, share = np.empty(most), np.empty(most), np.empty(most)
+        used = coin_kernels.split_neutral(
+            self.n, rate, rest_rate, self.kappa, self.absent, self.theta, self.gap, starts, ends,
+            weight, cuts, every, log_missed, upper, coins, bias, gap, share,
+        )  # fmt: skip
+        share = share[:used]
+        if upper:
+            share *= 1.0 + ROUNDOFF * (8.0 + 5.0 * window)
+        else:
+            share *= 1.0 - ROUNDOFF * (8.0 + 5.0 * window) - 3.0 * math.exp(-log_missed)
+        return coins[:used], bias[:used], gap[:used], share
+
+    # -- atoms -------------------------------------------------------------------------------------
+
+    def atoms(self, sides: Sequence[Side], resolution: Resolution) -> list[Atoms]:
+        """One run of the kernel serves both sides where nothing had to be bucketed.
+
+        Cost O(sqrt n) atoms per component plus the number of cells.
+        """
+        if self.trivial:
+            return [Atoms.none() for _ in sides]
+        above, share = self._summed(Side.UPPER, resolution)
+        found = []
+        for side in sides:
+            if side is Side.UPPER:
+                found.append(above)
+            elif share is None:
+                found.append(self._summed(side, resolution)[0])
+            else:
+                found.append(
+                    replace(above, mass=share * above.mass, infinite=share * above.infinite)
+                )
+        return found
+
+    def _summed(self, side: Side, resolution: Resolution) -> tuple[Atoms, float | None]:
+        """The atoms of one side, and the share of upper ones that is certainly there, if known."""
+        from . import coin_kernels
+
+        sign = 1.0 if side is Side.UPPER else -1.0
+        rate, step = self.amplification, resolution.step
+        parts = self.components(side, resolution)
+        # Two tails of a fair coin, both masses of each atom: at most 2 * 2 exp(-reach^2/2) / 2 of P-mass.
+        coin_missed = resolution.missed / 4.0
+        window = math.sqrt(2.0 * math.log(4.0 / coin_missed))
+        steps = 0.5 * window * np.sqrt(parts.coins)
+        clipped = bool(np.any(window < np.sqrt(parts.coins)))
+        rounding = ROUNDOFF * (96.0 + 4.0 * steps + parts.coins.size)
+        weight = parts.weight * (1.0 + sign * rounding)
+
+        edges = self._edges(parts, window, step)
+        count = edges.size - 1
+        cell_x, cell_y = np.zeros(count), np.zeros(count)
+        top_gap = float(parts.gap.min())
+        centre, top_x, top_y, infinite, visited = coin_kernels.coin_cells(
+            parts.coins, parts.bias, parts.gap, weight, window, edges, top_gap, cell_x, cell_y
+        )
+        sum_x = float(cell_x.sum()) + top_x + infinite
+        null = parts.null + centre + 2.0 * (1.0 - rate) * sum_x
+        kept = np.flatnonzero(cell_y > SMALLEST_CELL)
+        lost = (cell_y <= SMALLEST_CELL) & (cell_x + cell_y > 0.0)
+        tiny = 2.0 * float(np.sum(cell_x[lost] + cell_y[lost])) + 1e-300 if lost.any() else 0.0
+        p = cell_y[kept] + 2.0 * rate * cell_x[kept]
+        q = cell_y[kept]
+        loss = np.log1p(2.0 * rate * cell_x[kept] / q)
+        if top_y > 0.0:
+            p = np.append(p, top_y + 2.0 * rate * top_x)
+            q = np.append(q, top_y)
+            loss = np.append(loss, math.log1p(2.0 * rate * float(parts.bias.max()) / top_gap))
+        mass = np.concatenate((q[::-1], [null], p))
+        loss = np.concatenate((-loss[::-1], [0.0], loss))
+        missed = parts.missed + (coin_missed if clipped else 0.0) + tiny
+        # Sums over atoms and components round the ratio of a cell; merging leaves 1e-14 of a step.
+        summed = ROUNDOFF * (LOSS_ULPS + 2.0 * (parts.coins.size + float(steps.max())))
+        slack = summed * float(loss[-1]) + 2e-14 * step
+        share = parts.lower_share
+        if share is not None:
+            share *= (1.0 - 3.0 * float(rounding.max())) * (1.0 - (coin_missed if clipped else 0.0))
+        return Atoms(mass, loss, 2.0 * rate * infinite, missed, slack, int(visited)), share
+
+    def _edges(self, parts: Components, window: float, step: float) -> Array:
+        """Edges of the cells, as values of y = 1 - x, up to the largest loss inside the windows."""
+        share = np.minimum(1.0, (window + 2.0 / np.sqrt(parts.coins)) / np.sqrt(parts.coins))
+        x = float(np.max(parts.bias * share))
+        if x >= parts.bias.max():
+            y = float(parts.gap.min())
+            if y <= 0.0:  # theta = 1: the last finite atom has t = 1 - 2/m
+                y = 2.0 / float(parts.coins.max())
+        else:
+            y = 1.0 - x
+        rate = self.amplification
+        count = math.ceil(math.log1p(2.0 * rate * x / y) / step) + 2
+        require_memory(count)
+        edges: Array = 2.0 * rate / (2.0 * rate + np.expm1(step * np.arange(count + 2)))
+        edges[0] = 2.0
+        return edges
+
+
+def _normal_cuts(width: float, centre: float, reach: float) -> Array:
+    """Cuts of a normal variable for the least within-interval variance at about `width` in the bulk.
+
+    Widths grow like density^(-1/3), that is exp((d - centre)^2 / 6): where the mass (as tilted around
+    `centre`) is small, intervals may be long, up to e^LONGEST_INTERVAL widths: an upper bound has mass at
+    both ends of an interval. Standardised, ascending; at most MAX_CUTS of them.
+    """
+    span = max(reach, 1.0) * 1.05
+    grid = centre + np.linspace(-2.0 * span, 2.0 * span, 4001)
+    growth = np.exp(np.minimum((grid - centre) ** 2 / 6.0, LONGEST_INTERVAL))
+    count = np.concatenate(([0.0], np.cumsum(0.5 * (1.0 / growth[1:] + 1.0 / growth[:-1]))))
+    count *= (grid[1] - grid[0]) / max(width, 1e-12)
+    pieces = max(1, min(MAX_CUTS, math.ceil(count[-1])))
+    cuts: Array = np.interp(np.arange(1, pieces) * (count[-1] / pieces), count, grid)
+    return cuts
+
+
+def _bucket_starts(first: int, stop: int, width: float) -> NDArray[np.int64]:
+    """Start of each bucket of first .. stop-1; a bucket spans at most a factor 1 + width."""
+    if width * stop < 1.0:
+        return np.arange(first, stop, dtype=np.int64)
+    ratio = math.log1p(width)
+    steps = np.arange(math.ceil(math.log(stop / first) / ratio) + 1)
+    starts = np.unique(np.floor(first * np.exp(ratio * steps)).astype(np.int64))
+    return starts[starts < stop]

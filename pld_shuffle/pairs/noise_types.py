@@ -1,0 +1,467 @@
+"""Laplace and Gaussian noise on [0, 1] as finite laws, for the swap theorem and for attacks. Arrays only.
+
+Notation: R_x is the law of x + noise, x in [0, 1]; (a, b; w) is a target that holds a on one dataset and b
+on its neighbour next to another user who holds w; D = R_a - s R_b, s = e^eps.
+
+*Attacks* (lower side): all others hold w. Merging the reports of each cell is post-processing, so the
+masses of the cells are all there is to know: `laplace_attack`, `gaussian_attack`.
+
+*Types* (upper side): others may hold any w, the target any (a, b). A type is an array of four rows, the
+masses of groups of reports under R_a, R_b, the shared law V, and R_w. It may stand for many (a, b; w): all
+whose likelihood D/R_w is smaller in convex order. The steps (proofs: docs/theory.md, section 8, "Noise in
+the swap theorem"):
+
+1. *Contraction.* Let 0 < r <= 1. The map y -> r y + t + fresh noise takes R_x to R_(r x + t) for every x,
+   because either noise is self-decomposable: Lap is r Lap plus (nothing with probability r^2, else Lap),
+   and N is r N plus sqrt(1 - r^2) N. So (a, b; w) is a post-processing of (0, 1; w'), 0 <= w' <= 1, if w
+   lies between a and b, and otherwise, up to the mirror image, of (x, 1; 0) or (1, x; 0), 0 < x < 1.
+2. *Other users' values in a cell.* For Laplace noise R_w >= sinh(eps0 (v'-w))/sinh(eps0 h) R_v + the same
+   with v and v' exchanged, v <= w <= v' = v + h: outside of the cell with equality. The factors sum to at
+   least k = 1/cosh(eps0 h/2). So k R_v and k R_v', the rest telling nothing, cover all w of the cell, to
+   second order in h. For Gaussian noise min(R_v, R_v') covers them, to first order.
+3. *Target values in a cell.* (x, 1; 0), x0 <= x <= x1, is a contraction of (x0, 1; w') with -e <= w' <= 0,
+   e = (x1 - x0)/(1 - x1): step 2 covers these.
+   3a. Laplace also: by step 2 R_x is a mixture of R_x0, R_x1 and, with probability at most 1 - k, a law
+   inside of the cell with density at most eps0/tanh(eps0 h/2). So D/R_0 is below the mixture of the laws
+   for these. The last one's density relative to R_0 is moved to 0 and its largest value, and R_1/R_0 to
+   the cell's two ends.
+4. *Near pairs*, x >= 1 - gap. Laplace: both laws are images of binary randomised response of budget
+   eps0 gap, and R_w >= e^-eps0 (R_a + R_b)/2. Gaussian: R_x <= g max over the mixtures of R_l and R_1, l =
+   1 - gap, where g = exp(gap^2/(8 sigma^2)) (weighted arithmetic and geometric means). First rows that
+   sum to g > 1 are right here: the bound increases with D.
+
+Reports. Laplace: in a cell all densities are combinations of e^(eps0 y) and e^(-eps0 y), so the law is an
+exact mixture over the cell's two ends: the trapezoidal rule with tanh(eps0 h/2)/eps0 for h/2. Gaussian:
+R_a/R_w and R_b/R_w are moved to the ends of the cell independently with their means kept.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..numerics.validation import choice, crowd_size, positive_float, positive_int, real
+from .noise import LARGEST_EXPONENT, LEGENDRE
+
+Array = NDArray[np.float64]
+SHARED = ("first", "second", "blanket")
+LARGEST_EPS0 = 150.0  # beyond, masses underflow
+STEPS = tuple(0.5 * 0.75**i for i in range(23))  # of target values, relative to what is left
+FALLBACK = 0.05
+
+
+def laplace_attack(
+    eps0: float, *, first: float, second: float, others: float, cells: int = 256
+) -> Array:
+    """Masses of cells under the target's two laws and the others', shape (3, groups): a lower side.
+
+    Laplace noise of scale 1/eps0; `first`, `second`, `others` in [0, 1]. Relative rounding error of every
+    mass below 1e-13. Raises ValueError or TypeError naming the argument.
+
+    >>> laplace_attack(1.0, first=0.0, second=1.0, others=0.0).sum(axis=1).round(12)
+    array([1., 1., 1.])
+    """
+    budget = positive_float("eps0", eps0)
+    inputs = _inputs(first=first, second=second, others=others)
+    ends = np.union1d(np.linspace(0.0, 1.0, positive_int("cells", cells) + 1), inputs)
+    step = np.diff(ends)
+    rows = []
+    for x in inputs:
+        near = np.minimum(np.abs(ends[:-1] - x), np.abs(ends[1:] - x))
+        inside = 0.5 * np.exp(-budget * near) * -np.expm1(-budget * step)
+        tails = 0.5 * math.exp(-budget * x), 0.5 * math.exp(-budget * (1.0 - x))
+        rows.append(np.concatenate(([tails[0]], inside, [tails[1]])))
+    return np.array(rows)
+
+
+def laplace_types(
+    eps0: float, n: int, *, shared: str = "first", cells: int = 96, room: float = 0.002
+) -> tuple[Array, ...]:
+    """Types of Laplace noise of scale 1/eps0 that cover all targets and other users in [0, 1]; upper side.
+
+    n : users for whom the cover is made; it chooses the cells and is right for any n.
+    shared : V, "first" (R_a), "second" (R_b) or "blanket" (inf_x R_x / gamma, at most R_w/gamma, which is the
+        row).
+    cells : of reports in [0, 1], at least.
+    room : by how much a type may be worse than (0, 1; 0), see `_Standard`; in (0, 1].
+
+    Returns arrays of shape (4, groups), rows R_a, R_b, v, w, such that W - u V >= w - u v for every law W
+    that the type stands for and 0 <= u <= min w/v. What w - u v is short of 1 - u tells nothing (L = 0). The
+    first type is (0, 1; 0). Relative rounding error of every mass below 1e-13. Some 50 to 200 types. Raises
+    ValueError or TypeError naming the argument.
+    """
+    budget = positive_float("eps0", eps0)
+    if not budget <= LARGEST_EPS0:
+        raise ValueError(f"eps0 must be at most {LARGEST_EPS0:g}, got {eps0!r}")
+    crowd = crowd_size(n)
+    kept = choice("shared", shared, SHARED)
+    count = positive_int("cells", cells)
+    allowed = _room(room)
+    gamma = math.exp(-0.5 * budget)
+
+    def type_of(a: float, b: float, w: float, reach: float) -> Array:
+        """For others in cells of width up to `reach` next to w."""
+        return _type(_laplace_type(budget, a, b, w, reach, count), kept, gamma)
+
+    values = _graded(min(0.02, 0.06 / budget), 1.5)
+    reach = np.maximum(np.diff(values, prepend=0.0), np.diff(values, append=1.0))
+    types = [type_of(0.0, 1.0, w, r) for w, r in zip(values, reach, strict=True)]
+    standard = _Standard(_laplace_rows(budget, (0.0, 1.0, 0.0), count), crowd, allowed)
+
+    gap = 0.9
+    while not standard.admits(near := _type(_binary_rows(budget, gap), kept, gamma)) and gap > 1e-6:
+        gap *= 0.8
+    types.append(near)
+
+    def cover(low: float, high: float) -> Iterator[list[Array]]:
+        lower = _below(low, high)
+        targets = ((low, 1.0), (1.0, low))
+        yield [type_of(*target, w, lower) for target in targets for w in (0.0, -lower)]
+        yield _bumps(budget, low, high, kept, count)
+
+    types.extend(_targets(1.0 - gap, cover, standard))
+    return tuple(types)
+
+
+def _below(low: float, high: float) -> float:
+    """e of step 3: contracting (low, 1; -e) by r = (1 - high)/(1 - low) towards 1 gives (high, 1; 0)."""
+    return (high - low) / (1.0 - high)
+
+
+def _mean_ratio(gap: float) -> float:
+    """g of step 4, for two normal laws `gap` standard deviations apart, rounded up."""
+    return math.exp(0.125 * gap * gap) * (1.0 + 1e-14)
+
+
+def _targets(
+    end: float, cover: Callable[[float, float], Iterable[list[Array]]], standard: _Standard
+) -> Iterator[Array]:
+    """Types of cells that cover 0 <= x <= end: always the largest cell that the standard admits."""
+    x, first = 0.0, 0
+    while x < end:
+        for k in range(max(0, first - 2), len(STEPS)):
+            high = x + STEPS[k] * (1.0 - x)
+            types = next(filter(standard.admits_all, cover(x, high)), None)
+            if types is not None:
+                break
+        else:  # no cell is good enough; few bad ones will have to do
+            high = x + FALLBACK * (1.0 - x)
+            types = next(iter(cover(x, high)))
+        yield from types
+        x, first = high, k
+
+
+class _Standard:
+    """How bad (0, 1; 0) and (1, 0; 0) are among n users: the variance, and an exponent five deviations out.
+
+    It only serves to choose cells: a type is admitted if both are at most 1 + room times the worse of those.
+    """
+
+    def __init__(self, rows: Array, n: int, room: float) -> None:
+        scale = math.sqrt(_variance(rows) / n)
+        self.measures = ((1.0, 1e-3 / n), (1.0 + 5.0 * scale, 5.0 / (n * scale)))
+        both = [rows[[*target, 2, 2]] for target in ((0, 1), (1, 0))]
+        self.limits = [
+            (1.0 + room) * max(self._cost(own, *at) for own in both) for at in self.measures
+        ]
+
+    def admits(self, rows: Array) -> bool:
+        pairs = zip(self.measures, self.limits, strict=True)
+        return all(self._cost(rows, *at) <= limit for at, limit in pairs)
+
+    def admits_all(self, types: list[Array]) -> bool:
+        return all(map(self.admits, types))
+
+    @staticmethod
+    def _cost(rows: Array, growth: float, tilt: float) -> float:
+        """E(exp(x) - 1 - x), x = tilt (L - E L)."""
+        one, two, _, other = rows[:, rows[3] > 0.0]
+        mean = float(np.sum(rows[0] - growth * rows[1]))
+        x = tilt * np.append((one - growth * two) / other - mean, -mean)
+        mass = np.append(other, max(0.0, 1.0 - float(np.sum(other))))
+        x = np.minimum(x, LARGEST_EXPONENT)
+        return float(mass @ np.where(np.abs(x) < 1e-4, 0.5 * x * x, np.expm1(x) - x))
+
+
+def _bumps(budget: float, low: float, high: float, shared: str, cells: int) -> list[Array]:
+    """Types for (x, 1; 0) and (1, x; 0), low <= x <= high: step 3a."""
+    width = high - low
+    mass = _bump_mass(budget * width)
+    point = 0.5 * math.exp(-budget * high) * math.tanh(0.5 * budget * width)  # R_0 below a bump
+    gamma = math.exp(-0.5 * budget)
+    types = []
+    for x in (low, high):
+        main = _laplace_rows(budget, (x, 1.0, 0.0), cells)
+        for end in (low, high):
+            # Reports when R_x is the bump, moved to `end`: the cell [low, high] is kept whole.
+            nodes = np.unique(np.append(np.linspace(0.0, 1.0, 9), [low, high]))
+            nodes = nodes[(nodes <= low) | (nodes >= high)]
+            y, weight = _weights(budget, nodes)
+            one, other = (0.5 * np.exp(-budget * np.abs(y - z)) * weight for z in (1.0, 0.0))
+            here = int(np.searchsorted(y, end))
+            ratio = one[here] / other[here]
+            other[here] = max(0.0, other[here] - point)
+            one[here] = other[here] * ratio
+            bump = np.array(
+                [
+                    np.append(np.zeros(y.size), 1.0),
+                    np.append(one, point * ratio),
+                    np.append(other, point),
+                ]
+            )
+            rows = np.concatenate(((1.0 - mass) * main, mass * bump), axis=1)
+            # Of V = R_x = ... + bump the bump itself is at most mass/point R_0.
+            moving = rows[0] + (mass / point) * rows[2]
+            moving[main.shape[1] :] = (mass / point) * rows[2, main.shape[1] :]
+            kept = {"first": (moving, rows[1]), "second": (rows[1], moving)}
+            free = rows[2] / gamma
+            for k, (a, b) in enumerate(((0, 1), (1, 0))):
+                v = kept[shared][k] if shared in kept else free
+                types.append(np.array([rows[a], rows[b], v, rows[2]]))
+    return types
+
+
+def _bump_mass(height: float) -> float:
+    """1 - 1/cosh(height/2): what the mixture of two values lacks at most, eps0 times their distance."""
+    return 2.0 * math.sinh(0.25 * height) ** 2 / math.cosh(0.5 * height)
+
+
+def _binary_rows(budget: float, gap: float) -> Array:
+    """Step 4: binary randomised response of budget eps0 gap, and e^-eps0 times the mean of its laws."""
+    tilt = 1.0 / (1.0 + math.exp(-budget * gap))
+    near = 0.5 * math.exp(-budget)
+    return np.array([[tilt, 1.0 - tilt], [1.0 - tilt, tilt], [near, near]])
+
+
+def gaussian_attack(
+    sigma: float,
+    *,
+    first: float,
+    second: float,
+    others: float,
+    missed: float = 1e-15,
+    cells: int = 512,
+) -> Array:
+    """As `laplace_attack`, for noise N(0, sigma^2).
+
+    Beyond the points that R_first and R_second pass with probability `missed`, in (0, 0.1), reports are
+    merged. Relative error of every mass below 1e-12. Raises ValueError where densities underflow.
+    """
+    from scipy.special import ndtr
+
+    width = positive_float("sigma", sigma)
+    inputs = _inputs(first=first, second=second, others=others)
+    low, high = _ends(width, inputs, missed)
+    ends = _quantiles(width, low, high, positive_int("cells", cells))
+    rows = []
+    for x in inputs:
+        y, weight = _panels(width, ends, max(abs(low - x), abs(high - x)))
+        inside = np.sum(weight * np.exp(-0.5 * ((y - x) / width) ** 2), axis=1)
+        tails = ndtr((low - x) / width), ndtr((x - high) / width)
+        rows.append(np.concatenate(([tails[0]], inside, [tails[1]])))
+    return np.array(rows)
+
+
+def gaussian_types(
+    sigma: float,
+    n: int,
+    *,
+    missed: float = 1e-15,
+    gap: float = 0.05,
+    cells: int = 128,
+    room: float = 0.004,
+) -> tuple[Array, ...]:
+    """As `laplace_types`, for noise N(0, sigma^2) and V the blanket, inf_x R_x / gamma.
+
+    missed : beyond the points that R_a and R_b pass with this probability, in (0, 0.1), the target's report
+        counts as given away: groups without mass under R_w.
+    gap : targets closer than this are covered by step 4, which shifts D by a share of at least gap^2/(8
+        sigma^2); n times that should be well below sqrt(n). In (0, 0.5].
+
+    Relative error of every mass below 1e-12. The number of types grows fast as sigma falls below 0.7.
+    Raises ValueError where densities underflow.
+    """
+    width = positive_float("sigma", sigma)
+    crowd = crowd_size(n)
+    close = positive_float("gap", gap)
+    if not close <= 0.5:
+        raise ValueError(f"gap must be in (0, 0.5], got {gap!r}")
+    count = positive_int("cells", cells)
+    allowed = _room(room)
+    gamma = math.erfc(1.0 / (2.0 * math.sqrt(2.0) * width))
+
+    def type_of(a: float, b: float, low: float, high: float, factor: float = 1.0) -> Array:
+        masses = _gaussian_type(width, a, b, (low, high), missed, count)
+        masses[0] *= factor
+        return _type(masses, "blanket", gamma)
+
+    standard = _Standard(_gaussian_type(width, 0.0, 1.0, (0.0, 0.0), missed, count), crowd, allowed)
+    types = [type_of(0.0, 1.0, *cell) for cell in pairwise(_graded(0.005 * min(1.0, width), 1.5))]
+
+    def cover(low: float, high: float) -> Iterator[list[Array]]:
+        rows = type_of(low, 1.0, -_below(low, high), 0.0)
+        yield [rows, rows[[1, 0, 2, 3]]]
+
+    types.extend(_targets(1.0 - close, cover, standard))
+    low = 1.0 - close
+    factor = _mean_ratio((1.0 / low - 1.0) / width)
+    types.extend(type_of(x, 1.0, 0.0, 0.0, factor) for x in (low, 1.0, 1.0 / low))
+    return tuple(types)
+
+
+def _type(rows: Array, shared: str, gamma: float) -> Array:
+    one, two, other = rows
+    return np.array(
+        [one, two, {"first": one, "second": two, "blanket": other / gamma}[shared], other]
+    )
+
+
+def _inputs(**values: Any) -> list[float]:
+    found = []
+    for name, value in values.items():
+        x = real(name, value)
+        if not 0.0 <= x <= 1.0:
+            raise ValueError(f"{name} must be in [0, 1], got {value!r}")
+        found.append(x)
+    return found
+
+
+def _graded(first: float, growth: float) -> Array:
+    """Points from 0 to 1, symmetric; the cells start with width `first` at either end and grow."""
+    widths = first * growth ** np.arange(60)
+    half = np.cumsum(widths)
+    half = half[half < 0.4]
+    return np.concatenate(([0.0], half, 1.0 - half[::-1], [1.0]))
+
+
+def _room(value: Any) -> float:
+    room = positive_float("room", value)
+    if not room <= 1.0:
+        raise ValueError(f"room must be in (0, 1], got {value!r}")
+    return room
+
+
+def _variance(rows: Array) -> float:
+    """Of (R_a - R_b)/R_w under R_w."""
+    one, two, other = rows[:, rows[2] > 0.0]
+    return float(np.sum((one - two) ** 2 / other))
+
+
+def _laplace_rows(budget: float, inputs: tuple[float, ...], cells: int) -> Array:
+    """The inputs' laws on nodes, reports moved to the ends of their cells; exact for each input."""
+    low = min(inputs)
+    steps = math.ceil(cells * (1.0 - low))
+    y, weight = _weights(budget, np.union1d(np.linspace(low, 1.0, steps + 1), inputs))
+    return np.array([0.5 * np.exp(-budget * np.abs(y - x)) * weight for x in inputs])
+
+
+def _laplace_type(budget: float, a: float, b: float, w: float, reach: float, cells: int) -> Array:
+    """Rows R_a, R_b and the share of R_w that step 2 leaves in cells of width `reach`."""
+    rows = _laplace_rows(budget, (a, b, w), cells)
+    rows[2] /= math.cosh(0.5 * budget * reach)
+    return rows
+
+
+def _weights(budget: float, y: Array) -> tuple[Array, Array]:
+    """Weights of nodes: eps0 times any of the densities is integrated exactly, tails included."""
+    share = np.tanh(0.5 * budget * np.diff(y))
+    return y, np.append(share, 1.0) + np.append(1.0, share)
+
+
+def _ends(width: float, inputs: list[float], missed: float) -> tuple[float, float]:
+    """Where the least and the largest input leave out `missed`."""
+    from scipy.special import ndtri
+
+    left_out = positive_float("missed", missed)
+    if not left_out < 0.1:
+        raise ValueError(f"missed must be below 0.1, got {missed!r}")
+    reach = -width * float(ndtri(left_out))
+    low, high = min(inputs) - reach, max(inputs) + reach
+    if not 0.5 * ((high - low) / width) ** 2 <= LARGEST_EXPONENT:
+        raise ValueError(
+            f"sigma={width!r} with missed={missed!r} needs densities of exp(-{LARGEST_EXPONENT:g}) or"
+            " less; use a larger missed"
+        )
+    return low, high
+
+
+def _quantiles(width: float, low: float, high: float, cells: int) -> Array:
+    """Cell ends: quantiles of the normal law with three times the variance around the middle."""
+    from scipy.special import ndtr, ndtri
+
+    middle, spread = 0.5 * (low + high), math.sqrt(3.0) * width
+    mass = np.linspace(ndtr((low - middle) / spread), 0.5, cells // 2 + 1)[1:-1]
+    left = spread * ndtri(mass)
+    graded = np.concatenate((middle + left, [middle], middle - left[::-1]))
+    # Far out equal steps: no likelihood ratio grows by more than about exp(1/2) in one.
+    even = np.linspace(low, high, max(2, math.ceil(2.0 * (high - low) / width**2) + 1))
+    ends = np.union1d(graded, even)
+    kept = np.append(np.diff(ends) > 1e-6 * width, True)
+    kept[0] = True
+    return np.asarray(ends[kept])
+
+
+def _panels(width: float, ends: Array, reach: float) -> tuple[Array, Array]:
+    """Gauss-Legendre nodes and weights (over sigma sqrt(2 pi)) in each cell, shape (cells, nodes).
+
+    Panels are so short that no exponent varies by more than 1 in one.
+    """
+    longest = min(0.25 * width, width * width / reach)
+    panels = max(1, math.ceil(float(np.max(np.diff(ends))) / longest))
+    nodes, weights = np.polynomial.legendre.leggauss(LEGENDRE)
+    offset = ((np.arange(panels)[:, None] + 0.5 * (1.0 + nodes)) / panels).ravel()
+    step = np.diff(ends)[:, None]
+    share = np.tile(weights, panels) / (2.0 * panels * width * math.sqrt(2.0 * math.pi))
+    return ends[:-1, None] + step * offset, step * share
+
+
+def _gaussian_type(
+    width: float, a: float, b: float, cell: tuple[float, float], missed: float, count: int
+) -> Array:
+    """Rows R_a, R_b and min over the cell's ends w of R_w, reports moved to the corners of their cells."""
+    from scipy.special import ndtr
+
+    low, high = _ends(width, [a, b], missed)
+    middle = 0.5 * (cell[0] + cell[1])
+    ends = np.union1d(_quantiles(width, low, high, count), [middle])
+    parts = [
+        np.array(
+            [
+                [ndtr((low - a) / width) + ndtr((a - high) / width), 0.0],
+                [0.0, ndtr((low - b) / width) + ndtr((b - high) / width)],
+                [0.0, 0.0],
+            ]
+        )
+    ]
+    # Left of the middle the larger end is the less likely one.
+    for w, side in ((cell[1], ends[ends <= middle]), (cell[0], ends[ends >= middle])):
+        if side.size < 2:
+            continue
+        reach = max(abs(low - w), abs(high - w), abs(low - a), abs(high - b))
+        y, weight = _panels(width, side, reach)
+        density = weight * np.exp(-0.5 * ((y - w) / width) ** 2)
+        rise = [_share(side, y, (x - w) / width**2) for x in (a, b)]
+        ratio = [np.exp((x - w) * (2.0 * side - x - w) / (2.0 * width**2)) for x in (a, b)]
+        for i, j in ((0, 0), (0, 1), (1, 0), (1, 1)):
+            mass = np.sum(density * rise[0][i] * rise[1][j], axis=1)
+            ends_of = (slice(0, -1), slice(1, None))
+            parts.append(np.array([mass * ratio[0][ends_of[i]], mass * ratio[1][ends_of[j]], mass]))
+    masses = np.concatenate(parts, axis=1)
+    return masses[:, np.any(masses > 0.0, axis=0)]
+
+
+def _share(ends: Array, y: Array, slope: float) -> tuple[Array, Array]:
+    """Shares of reports y for the lower and the upper end that keep e^(slope y); all down at slope 0."""
+    if slope == 0.0:
+        return np.ones_like(y), np.zeros_like(y)
+    step = np.diff(ends)[:, None]
+    left = y - ends[:-1, None]
+    total = np.expm1(slope * step)
+    up = np.expm1(slope * left) / total
+    down = np.exp(slope * left) * np.expm1(slope * (step - left)) / total
+    return down, up

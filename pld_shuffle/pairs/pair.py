@@ -1,0 +1,96 @@
+"""The one abstraction of the library: a dominating pair that can be asked for its atoms on a side.
+
+A pair (P, Q) stands for a mechanism and all its neighbouring datasets. Its privacy loss is L = log(P/Q) under P.
+Nobody ever needs P and Q themselves, only atoms (mass, loss) that are certified on one side: upper atoms have at
+least the hockey-stick divergence of the pair at every epsilon, lower atoms at most, and so have their compositions.
+Two ways to make them recur everywhere (docs/theory.md, section 1):
+
+* *reveal* (split an atom, both masses kept): a step up;  *hide* (merge atoms, adding masses): a step down.
+
+Three examples. A fair coin that lands on the side of the dataset with probability 3/4 has two atoms, at losses
++-log 3. A target among n users is a mixture of such coins, `coins.CoinMixture`. Gaussian noise has no atoms, but
+a profile h(s) = H_s(P||Q) that can be computed: dots on it, connected, are atoms again, `profile.ProfilePair`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..numerics.sides import Bounds, Side
+from .atoms import Atoms
+
+
+@dataclass(frozen=True)
+class Resolution:
+    """How finely atoms are wanted; smaller is tighter and slower, every value is certified.
+
+    step : atoms that lie in one cell of this width of the loss may be summed.
+    missed : P-mass that windows may leave out; it goes to the safe side.
+    size_width : relative width of a bucket of numbers of coins; 0 keeps every number.
+    bias_width : relative width of an interval of the coins' bias where most of the mass is.
+    pull : z^2 of one round under the tilt; it says where the mass moves to.
+    point_width : distance of the points of a privacy profile, in units of loss; 0 means one step.
+    """
+
+    step: float
+    missed: float = 1e-15
+    size_width: float = 0.0
+    bias_width: float = 1e-3
+    pull: float = 0.0
+    point_width: float = 0.0
+
+
+class Pair(ABC):
+    """A dominating pair; see the module."""
+
+    @property
+    @abstractmethod
+    def max_loss(self) -> Bounds:
+        """The largest finite loss, from both sides; inf if finite losses are unbounded."""
+
+    @property
+    @abstractmethod
+    def scale(self) -> float:
+        """Rough standard deviation of the loss, only to choose steps; 0 for no loss."""
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether (P, Q) and (Q, P) have the same profile."""
+        return True
+
+    @property
+    def encloses(self) -> bool:
+        """Whether lower atoms are below the same pair that upper atoms are above, at every resolution."""
+        return True
+
+    @abstractmethod
+    def atoms(self, sides: Sequence[Side], resolution: Resolution) -> list[Atoms]:
+        """The atoms on each of `sides`. MemoryError, before allocating, if they would be too many."""
+
+    @abstractmethod
+    def amplified(self, rate: float) -> Pair:
+        """A pair for a hidden random cohort of that share of the population, if nothing else is known.
+
+        Zhu, Dong, Wang 2022, Prop. 30, both halves in one symmetric pair. TypeError if not symmetric.
+        """
+
+    def sampled(self, rate: float, presence: float = 1.0) -> Pair:
+        """A pair for a hidden random cohort of the shuffler: as `amplified`, where no more is known.
+
+        presence : each user of the cohort takes part by a coin of its own with this probability, and the number of
+        reports is visible. TypeError where no pair is proven.
+        """
+        require_everybody(self, presence)
+        return self.amplified(rate)
+
+    def renyi(self, order: float) -> Bounds | None:
+        """The Renyi divergence in closed form, where there is one."""
+        return None
+
+
+def require_everybody(pair: Pair, presence: float) -> None:
+    """Raise TypeError for users who take part by coins of their own."""
+    if presence < 1.0:
+        raise TypeError(f"users who come by coins of their own need labels or laws, got {pair!r}")

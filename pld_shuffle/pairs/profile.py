@@ -1,0 +1,374 @@
+"""From a privacy profile, known at points from both sides, to atoms of a privacy loss.
+
+A pair (P, Q) is its profile h(s) = H_s(P||Q), a convex function of s = e^eps: a kink of h at s, where the
+slope rises by q, is an atom of Q-mass q and P-mass s q with loss log s (Doroshenko et al. 2022; Zhu, Dong,
+Wang 2022). So a convex polygon above h is a pair that dominates, and one below h is a pair that is dominated:
+
+* Upper: the polygon through certified upper values at the points ("connect the dots"), or its convex hull.
+* Lower: between two neighbouring points h lies above the line through the two points on the left, and above the
+  line through the two points on the right. Their maximum is a valley; points and valleys are vertices of a
+  function below h, and its convex hull is the polygon. (Lines start at an upper value and end at a lower
+  one, so noise in the values only lowers them.)
+
+Both err by O(width^2) of the distance between points, and an isolated kink is found exactly.
+
+Notation: growth g = s - 1 = expm1(eps), so that losses may be tiny. Losses above 0 come from the profile
+itself, those below 0 from the reversed pair's (h(1/s) = (g + h'(s))/s); a symmetric pair has one profile
+for both. The mass at loss 0 is what both leave.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..numerics.rounding import ROUNDOFF
+from ..numerics.sides import Bounds, Side
+from .atoms import Atoms
+from .pair import Pair, Resolution, require_everybody
+
+Array = NDArray[np.float64]
+#: Bounds on delta, arrays, at growths expm1(eps) >= 0.
+Profile = Callable[[Array], Bounds]
+#: The same, with brackets of a relative width, or of a width that is missed anyway, being enough.
+SteeredProfile = Callable[[Array, float, float], Bounds]
+
+MAX_POINTS = 20_000
+LOSS_ULPS = 16.0
+LONGEST_DISTANCE = 8.0
+CLOSEST = 1e-4  # of the distance between points
+# Vertices move by this to the safe side: more than the rounding of the hull's comparisons (6 u of a value).
+_MARGIN = 64.0 * ROUNDOFF
+
+
+@dataclass(frozen=True)
+class ProfilePoints:
+    """A profile at growths 0 = g_0 < g_1 < ... : lower <= h <= upper, and a lower bound on h(inf).
+
+    last_slope : a slope >= the profile's in front of the last point, where the largest loss is an atom (else
+    0).
+    """
+
+    growth: Array
+    lower: Array
+    upper: Array
+    infinity: float = 0.0
+    last_slope: float = 0.0
+
+
+def point_rtol(width: float, scale: float) -> float:
+    """How well points at that distance should be known: well below the second differences, (width/scale)^2."""
+    return min(1e-3, max(1e-7, 0.2 * (width / scale) ** 2))
+
+
+def points(
+    profile: Profile, *, width: float, missed: float, scale: float, max_loss: float = math.inf,
+    infinity: float = 0.0, top_mass: float = 0.0, centre: float | None = None, most: int = MAX_POINTS,
+) -> ProfilePoints:  # fmt: skip
+    """The profile at losses from 0 up to where it is below `missed`, or to max_loss.
+
+    `scale` is about one standard deviation of the loss. `width` shrinks so that a finite max_loss is a point,
+    and grows so that there are at most MAX_POINTS.
+    """
+
+    def negligible(loss: float) -> bool:
+        upper = profile(np.array([math.expm1(loss)])).upper[0]
+        return bool(upper <= infinity * (1.0 + 1e-10) + missed)
+
+    largest = min(max_loss, 690.0)
+    reach = min(scale, largest)
+    while reach < largest and not negligible(reach):
+        reach = min(2.0 * reach, largest)
+    low = 0.5 * reach
+    while reach - low > 0.02 * reach:  # the predicate is monotone; fewer points
+        middle = 0.5 * (low + reach)
+        if negligible(middle):
+            reach = middle
+        else:
+            low = middle
+    if reach > 0.75 * max_loss:  # a few more points, and what is known of the largest loss counts
+        reach = max_loss
+    if centre is None:
+        losses = np.linspace(0.0, reach, max(2, min(most, math.ceil(reach / width))) + 1)
+    else:
+        losses = _spaced(reach, width, scale, centre, most)
+    slope = 0.0
+    if reach >= max_loss:
+        slope = -top_mass * math.exp(-max_loss) * (1.0 - 8.0 * ROUNDOFF)
+    growth = np.expm1(losses)
+    bounds = profile(growth)
+    return ProfilePoints(growth, bounds.lower, bounds.upper, infinity, slope)
+
+
+def _spaced(reach: float, width: float, scale: float, centre: float, most: int) -> Array:
+    """Losses from 0 to `reach`, `width` apart near `centre` (in scales), farther out elsewhere.
+
+    Distances like density^(-1/3) have the least variance within the cells for their number; but at most
+    LONGEST_DISTANCE widths, for laws that are not normal.
+    """
+    grid = np.linspace(0.0, reach, 2001)
+    growth = np.exp(np.minimum((grid / scale - centre) ** 2 / 6.0, math.log(LONGEST_DISTANCE)))
+    density = 1.0 / (width * growth)
+    count = np.append(0.0, np.cumsum(0.5 * (density[1:] + density[:-1])) * (grid[1] - grid[0]))
+    pieces = max(2, min(most, math.ceil(count[-1])))
+    losses: Array = np.interp(np.linspace(0.0, count[-1], pieces + 1), count, grid)
+    losses[-1] = reach
+    return losses
+
+
+def profile_atoms(forward: ProfilePoints, backward: ProfilePoints, side: Side) -> Atoms:
+    """The pair with profile `forward`, and `backward` for the reversed pair, as atoms on `side`."""
+    upper = side is Side.UPPER
+    if upper:
+        right, left = (
+            _vertices_above(forward, forward.upper),
+            _vertices_above(backward, backward.upper),
+        )
+    else:
+        right, left = _vertices_below(forward, backward), _vertices_below(backward, forward)
+    sign = 1.0 if upper else -1.0
+    right, left = ((g, h * (1.0 + sign * _MARGIN)) for g, h in (right, left))
+    right, left, middle = _joined(right, left, upper)
+    middle *= 1.0 + sign * _MARGIN
+    (gain, high), (loss_gain, low) = (_kinks(*points, upper) for points in (right, left))
+    # P-masses: s q for losses above 0; a loss below 0 has the reversed pair's Q-mass, which is q.
+    mass = np.concatenate((low[::-1], [middle], high * (1.0 + gain)))
+    losses = np.concatenate((-np.log1p(loss_gain)[::-1], [0.0], np.log1p(gain)))
+    infinite = float(right[1][-1])
+    slack = LOSS_ULPS * ROUNDOFF * float(max(losses[-1], -losses[0]))
+    return Atoms(mass, losses, infinite, 0.0, slack, forward.growth.size + backward.growth.size)
+
+
+_Vertices = tuple[Array, Array]
+
+
+def _vertices_above(known: ProfilePoints, values: Array) -> _Vertices:
+    """Vertices (growth, value) to connect; behind the last one the profile is constant."""
+    return known.growth, values
+
+
+def _vertices_below(known: ProfilePoints, reverse: ProfilePoints) -> _Vertices:
+    """Vertices of a function below the profile: the points' lower values, and the valleys between them."""
+    g, high = known.growth, known.upper
+    floor = known.infinity
+    # Raised before lines are drawn: vertices between points must not be raised later.
+    low = np.maximum(known.lower, floor)
+    # The point on the left of 0 is the reversed pair's first one.
+    other = float(reverse.growth[1])
+    before_g = np.append(-other / (1.0 + other), g[:-1])
+    before = np.append((other + reverse.upper[1]) / (1.0 + other), high[:-1])
+    rising = (low - before) / (g - before_g)  # slope of the line from the left, at every point
+    falling = np.full(g.size, known.last_slope)  # and from the right; a profile never rises
+    falling[:-1] = (high[1:] - low[:-1]) / np.diff(g)
+    gap = np.diff(g)
+    left, right = rising[:-1], np.minimum(falling[1:], 0.0)
+    # Where the lines cross: low_i + left d = low_{i+1} - right (gap - d).
+    with np.errstate(divide="ignore", invalid="ignore"):
+        where = (np.diff(low) - right * gap) / (left - right)
+    inside = (left < right) & (where > 0.0) & (where < gap)
+    # Vertices keep a distance. A crossing close to the point on its right moves left, where the lower line
+    # is below both. One close to the point on its left is replaced by that point, put down to the crossing: the
+    # right line, which falls from before it, is above the rest. So no vertex is below `floor`.
+    near = inside & (where < CLOSEST * gap)
+    start = low.copy()
+    down = low[1:][near] - right[near] * (gap - where)[near]
+    start[:-1][near] = np.minimum(start[:-1][near], down)
+    inside &= ~near
+    position = np.where(inside, np.minimum(where, (1.0 - CLOSEST) * gap), 0.5 * gap)
+    chord = np.minimum(start[:-1], start[:-1] + (low[1:] - start[:-1]) * position / gap)
+    # Where the lines do not cross, one of them lies above the chord between the lower values.
+    lines = np.minimum(low[:-1] + left * position, low[1:] - right * (gap - position))
+    cross = np.where(inside, lines, chord)
+    growth = np.concatenate((g, g[:-1] + position))
+    value = np.concatenate((start, cross * (1.0 - 8.0 * ROUNDOFF)))
+    # Beyond the last point: on along the last line, until the value at infinite loss is reached.
+    if low[-1] > floor:
+        if rising[-1] < 0.0:
+            growth = np.append(growth, g[-1] + (low[-1] - floor) / -rising[-1])
+            value = np.append(value, floor)
+        else:  # noise: no line to follow
+            value[g.size - 1] = floor
+    order = np.argsort(growth, kind="stable")
+    return growth[order], np.maximum(value[order], floor)
+
+
+def _joined(right: _Vertices, left: _Vertices, upper: bool) -> tuple[_Vertices, _Vertices, float]:
+    """Convex hulls on both sides of 0 with a common value there, and the P-mass (and Q-mass) at loss 0.
+
+    The value at 0 falls until the polygon is convex there: down to the chord between its neighbours, the
+    reversed pair's vertex being at -k/(1+k) with value (k + b)/(1+k).
+    """
+    start = min(float(right[1][0]), float(left[1][0]))
+    while True:
+        ahead, behind = _hull(start, right), _hull(start, left)
+        g, a = (float(part[1]) if part.size > 1 else math.inf for part in ahead)
+        k, b = (float(part[1]) if part.size > 1 else math.inf for part in behind)
+        slopes = sum((y - start) / x if x < math.inf else 0.0 for x, y in ((g, a), (k, b)))
+        middle = 1.0 - start + slopes
+        if middle >= 0.0:
+            return ahead, behind, middle
+        chord = ((k + b) * g + a * k) / (g * (1.0 + k) + k)
+        if upper and not chord < start:  # a rounding error below zero: more mass is the safe side
+            return ahead, behind, 0.0
+        nudged = start + middle / (1.0 + 1.0 / g + 1.0 / k) * (1.0 + 1e-6)
+        start = chord if chord < start else min(nudged, math.nextafter(start, 0.0))
+
+
+def _hull(start: float, points: _Vertices) -> _Vertices:
+    """Lower convex hull from (0, start) on; it ends with slope 0."""
+    growth = np.append(0.0, points[0][1:])
+    value = np.append(start, points[1][1:])
+    from ..numerics import kernels
+
+    kept = np.empty(growth.size, np.int64)
+    count = kernels.lower_hull(growth, value, kept)
+    index = kept[:count]
+    return growth[index], value[index]
+
+
+def _kinks(growth: Array, value: Array, upper: bool) -> tuple[Array, Array]:
+    """Positions and Q-masses of the kinks after the first vertex, rounded to the safe side."""
+    slopes = np.append(np.diff(value) / np.diff(growth), 0.0)
+    rounding = 8.0 * ROUNDOFF * (np.abs(slopes[1:]) + np.abs(slopes[:-1]))
+    rise = np.diff(slopes)
+    mass = np.maximum(0.0, rise + rounding if upper else rise - rounding)
+    return growth[1:], mass
+
+
+LARGEST_QUESTION = 1e300  # the largest growth that a profile is asked for
+
+
+@dataclass(frozen=True, eq=False)
+class ProfilePair(Pair):
+    """A pair known by its privacy profile H_s(P||Q), s = 1 + growth >= 1, and that of (Q, P).
+
+    profile : (growth, rtol, missed) -> Bounds (arrays), rounding included; brackets of relative width rtol, or of
+    width missed, are enough. largest : the largest finite loss. spread : rough standard deviation of the loss.
+    infinite_mass : a lower bound on the mass at infinite loss, the limit of the profile. top_mass : a lower bound
+    on the P-mass at exactly the largest loss. most_points : at how many growths the profile may be asked for one
+    law. reverse : the reversed pair's profile and infinite mass, where they differ. cohort : (rate, presence) -> pair,
+    where more is known of a hidden random cohort than the general amplification. closed_renyi : order -> Bounds.
+    """
+
+    profile: SteeredProfile
+    largest: Bounds
+    spread: float
+    infinite_mass: float = 0.0
+    top_mass: float = 0.0
+    most_points: int = MAX_POINTS
+    reverse: ProfilePair | None = None
+    cohort: Callable[[float, float], ProfilePair] | None = None
+    closed_renyi: Callable[[float], Bounds | None] | None = None
+
+    def renyi(self, order: float) -> Bounds | None:
+        return None if self.closed_renyi is None else self.closed_renyi(order)
+
+    @property
+    def max_loss(self) -> Bounds:
+        return self.largest
+
+    @property
+    def scale(self) -> float:
+        return self.spread
+
+    @property
+    def symmetric(self) -> bool:
+        return self.reverse is None
+
+    def atoms(self, sides: Sequence[Side], resolution: Resolution) -> list[Atoms]:
+        if self.scale == 0.0:
+            return [Atoms.none() for _ in sides]
+        width, centre = resolution.step, None
+        if resolution.point_width > 0.0:
+            width, centre = max(width, resolution.point_width), math.sqrt(resolution.pull)
+        forward = self._points(width, resolution.missed, centre)
+        backward = forward
+        if self.reverse is not None:
+            backward = self.reverse._points(width, resolution.missed, centre)
+        # An atom at the largest loss is used as a slope there; where that loss is rounded, it lies lower.
+        wrong = self.largest.upper - self.largest.lower if self.top_mass > 0.0 else 0.0
+        found = [profile_atoms(forward, backward, side) for side in sides]
+        return [replace(atoms, slack=atoms.slack + wrong) for atoms in found]
+
+    def _points(self, width: float, missed: float, centre: float | None) -> ProfilePoints:
+        rtol = point_rtol(width, self.scale)
+        return points(
+            lambda growth: self.profile(growth, rtol, missed), width=width, missed=missed,
+            scale=self.scale, max_loss=self.largest.upper, infinity=self.infinite_mass,
+            top_mass=self.top_mass, centre=centre, most=self.most_points,
+        )  # fmt: skip
+
+    def sampled(self, rate: float, presence: float = 1.0) -> ProfilePair:
+        if self.cohort is not None:
+            return self.cohort(rate, presence)
+        require_everybody(self, presence)
+        return self.amplified(rate)
+
+    def amplified(self, rate: float) -> ProfilePair:
+        """For s >= 1, H_s(rP + (1-r)Q || Q) = r H_{1 + (s-1)/r}(P || Q); both halves in one pair."""
+        if self.reverse is not None:
+            raise TypeError(f"the pair must be symmetric to be amplified, got {self!r}")
+
+        def profile(growth: Array, rtol: float, missed: float) -> Bounds:
+            # The growth is rounded: asked a little lower for the upper side, a little higher for the lower.
+            asked = np.minimum(growth, LARGEST_QUESTION * rate) / rate
+            both = np.concatenate((asked * (1.0 - 4e-16), asked * (1.0 + 4e-16)))
+            bounds = self.profile(both, rtol, missed / rate)
+            lower, upper = bounds.lower[growth.size :], bounds.upper[: growth.size]
+            # Beyond the largest growth asked for: what is at infinity, and what was there.
+            lower = np.where(growth > LARGEST_QUESTION * rate, self.infinite_mass, lower)
+            return Bounds(rate * lower * (1.0 - 4e-16), rate * upper * (1.0 + 4e-16))
+
+        low, high = self.largest
+        largest = Bounds(amplified_loss(low, rate) * (1.0 - 4e-15), amplified_loss(high, rate))
+        # An atom at the largest loss keeps its Q-mass; its P-mass is r p + (1 - r) p e^-loss.
+        kept = rate + (1.0 - rate) * math.exp(-high)
+        return ProfilePair(
+            profile,
+            largest,
+            min(amplified_loss(min(self.scale, 700.0), rate), float(largest.upper)),
+            infinite_mass=rate * self.infinite_mass * (1.0 - 4e-16),
+            top_mass=self.top_mass * kept * (1.0 - 2e-15),
+            most_points=self.most_points,
+        )
+
+
+def amplified_loss(loss: float, rate: float) -> float:
+    """log(1 + rate (e^loss - 1)), rounded upwards."""
+    if loss == math.inf or rate == 1.0:
+        return loss
+    if loss > 700.0:  # log(rate e^loss + 1 - rate) = loss + log(rate + (1 - rate) e^-loss)
+        return (loss + math.log(rate)) * (1.0 + 4e-16) if rate > 1e-300 else loss
+    return math.log1p(rate * math.expm1(loss)) * (1.0 + 2e-15)
+
+
+def worst(pairs: Sequence[ProfilePair]) -> ProfilePair:
+    """The pair whose profile is the largest of the given ones, in either order: it dominates them all.
+
+    A maximum of convex functions is convex, so it is a profile. Exact for one round; over rounds an upper bound.
+    """
+
+    def profile(growth: Array, rtol: float, missed: float) -> Bounds:
+        found = [pair.profile(growth, rtol, missed) for pair in pairs]
+        return Bounds(
+            np.max([bounds.lower for bounds in found], axis=0),
+            np.max([bounds.upper for bounds in found], axis=0),
+        )
+
+    def cohort(rate: float, presence: float) -> ProfilePair:
+        return worst([pair.cohort(rate, presence) for pair in pairs if pair.cohort is not None])
+
+    return ProfilePair(
+        profile,
+        Bounds(
+            max(pair.largest.lower for pair in pairs), max(pair.largest.upper for pair in pairs)
+        ),
+        max(pair.spread for pair in pairs),
+        infinite_mass=max(pair.infinite_mass for pair in pairs),
+        most_points=min(pair.most_points for pair in pairs),
+        cohort=None if any(pair.cohort is None for pair in pairs) else cohort,
+    )

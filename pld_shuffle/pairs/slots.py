@@ -1,0 +1,172 @@
+"""One formula: what the slots of a crowd say about the target, a sum of n independent terms.
+
+The target's report has law R_0 or R_1, and every slot of the crowd has law W. With D_s = R_0 - s R_1 the hockey-stick
+divergence at s = e^eps is
+
+    H_s = E (1/n) (sum over slots i of L_i)_+,   L_i = (D_s/W)(z_i),  z_i ~ W independent,                      (*)
+
+plus what reports that W cannot explain give away. A `SlotLaw` is this law: masses of groups of reports, first under
+R_0, second under R_1, others under W. If W is only known to be at least a sub-law (the privacy blanket, labels), the
+rest of a slot says nothing: L = 0 there. What differs between analyses and attacks is only which W is put in.
+
+Sampling does not leave the formula (docs/theory.md, section 11):
+
+* a hidden random cohort of n that the target belongs to with probability q: the target's slot is like any other with
+  probability 1 - q. So R_b becomes q R_b + (1-q) W;
+* each of n users takes part by an own coin of probability q, the number of reports being visible: one more report,
+  "absent", with probability 1-q for everybody. The n may themselves be a hidden cohort: dropouts.
+
+`blanket.profile` evaluates (*), certified from both sides.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..numerics.rounding import ROUNDOFF
+from ..numerics.sides import Bounds
+from . import blanket
+from .profile import ProfilePair
+
+Array = NDArray[np.float64]
+
+MAX_POINTS = 6_000  # of one law; each costs a contour
+TAIL = 1e-18  # of unbounded noise, beyond which a report counts as revealed, where no other is asked for
+
+
+@dataclass(frozen=True, eq=False)
+class SlotLaw:
+    """n slots; masses of groups of reports under R_0, R_1 and W, arrays of one shape (groups,).
+
+    whole : W is a law of its own, so the masses of `others` sum to 1. error : of the masses, relative.
+    """
+
+    n: int
+    first: Array
+    second: Array
+    others: Array
+    whole: bool
+    error: float
+
+    def profile(self, growth: Array, rtol: float) -> Bounds:
+        """Bounds on H_s at s = 1 + growth >= 1."""
+        return blanket.profile(
+            self.first, self.second, self.others, self.n, growth, rtol=rtol, mass_error=self.error,
+            law=self.whole,
+        )  # fmt: skip
+
+    @property
+    def largest_loss(self) -> float:
+        """To nearest; inf if a report is possible with R_0 only."""
+        return blanket.largest_loss(self.first, self.second, self.others)
+
+    @property
+    def loss_scale(self) -> float:
+        """Rough standard deviation of the loss."""
+        return blanket.loss_scale(self.first, self.second, self.others, self.n)
+
+    @property
+    def infinite_mass(self) -> float:
+        """A lower bound on the mass at infinite loss: no report of the view is possible with R_1."""
+        never = self.second == 0.0
+        bare = float(np.sum(self.first[never & (self.others == 0.0)]))
+        covered = float(np.sum(self.first[never & (self.others > 0.0)]))
+        others = float(np.sum(self.others[never]))
+        if not self.whole:
+            others += max(0.0, 1.0 - float(np.sum(self.others)))
+        share = min(1.0, others * (1.0 - 2.0 * self.error - 1e-15)) ** (self.n - 1)
+        return (bare + covered * share) * (1.0 - 2.0 * self.error - 1e-15 * self.second.size)
+
+    def reversed(self) -> SlotLaw:
+        """R_0 and R_1 exchanged."""
+        return replace(self, first=self.second, second=self.first)
+
+    def sampled(self, rate: float, presence: float = 1.0) -> SlotLaw:
+        """The target is in the hidden cohort with probability `rate`; its users come by coins of their own."""
+        if presence < 1.0:
+            return self.poisson(presence).sampled(rate)
+        if rate == 1.0:
+            return self
+        first, second, others = self._completed()
+        return SlotLaw(
+            self.n,
+            rate * first + (1.0 - rate) * others,
+            rate * second + (1.0 - rate) * others,
+            others,
+            True,
+            self.error + 4.0 * ROUNDOFF,
+        )
+
+    def poisson(self, rate: float) -> SlotLaw:
+        """Every one of the n users, the target included, takes part with probability `rate`."""
+        first, second, others = (
+            np.append(rate * masses, 1.0 - rate) for masses in self._completed()
+        )
+        return SlotLaw(self.n, first, second, others, True, self.error + 2.0 * ROUNDOFF)
+
+    def _completed(self) -> tuple[Array, Array, Array]:
+        """With a group of its own for the rest of W, which the target never shows."""
+        rest = 0.0 if self.whole else blanket.rest_of(self.others)
+        if rest == 0.0:
+            return self.first, self.second, self.others
+        return np.append(self.first, 0.0), np.append(self.second, 0.0), np.append(self.others, rest)
+
+
+#: The law on either side of a pair of inputs, for a tail that may be cut off.
+SlotLaws = Callable[[float], tuple[SlotLaw, SlotLaw]]
+
+
+def slot_pair(
+    laws: SlotLaws, *, largest: Bounds | None = None, ordered: bool = False
+) -> ProfilePair:
+    """The pair of a slot law, `laws(tail)` = (lower, upper); the same object twice where it is known exactly.
+
+    largest : the largest loss, where it is known better than from the masses. ordered : the pair is for R_0 against R_1
+    alone, otherwise it must have the same profile in both orders.
+    """
+    below, above = laws(TAIL)
+
+    def profile(growth: Array, rtol: float, missed: float) -> Bounds:
+        lower, upper = laws(min(0.05, 0.25 * missed))
+        found = upper.profile(growth, rtol)
+        if lower is upper:
+            return found
+        return Bounds(lower.profile(growth, rtol).lower, found.upper)
+
+    if largest is None:
+        orders = [_largest(above)] + ([_largest(above.reversed())] if ordered else [])
+        largest = max(orders, key=lambda bounds: float(bounds.upper))
+
+    def changed(change: Callable[[SlotLaw], SlotLaw]) -> SlotLaws:
+        def new_laws(tail: float) -> tuple[SlotLaw, SlotLaw]:
+            lower, upper = laws(tail)
+            one = change(upper)
+            return (one if lower is upper else change(lower)), one
+
+        return new_laws
+
+    return ProfilePair(
+        profile,
+        largest,
+        above.loss_scale,
+        infinite_mass=below.infinite_mass,
+        most_points=MAX_POINTS,
+        reverse=slot_pair(changed(SlotLaw.reversed), largest=largest) if ordered else None,
+        cohort=lambda rate, presence: slot_pair(
+            changed(lambda law: law.sampled(rate, presence)), ordered=ordered
+        ),
+    )
+
+
+def _largest(law: SlotLaw) -> Bounds:
+    """The largest loss of the law on the upper side; inf where that has reports given away."""
+    loss = law.largest_loss
+    if not 0.0 < loss < math.inf:
+        return Bounds(loss, loss)
+    error = 2.1 * law.error  # of the logarithm of a ratio of two masses
+    return Bounds(max(0.0, loss * (1.0 - 1e-15) - error), loss * (1.0 + 1e-15) + error)

@@ -1,0 +1,304 @@
+"""Upper bounds for shuffled reports and nothing but them, whatever the other users hold. Arrays only.
+
+n users run randomizers; the target's report has law R_0 or R_1. With s = 1 + growth, both theorems read
+
+    H_s <= E[((q/n) sum_i L_i + (1-q)(1-s))_+],    L_i = ((R_0 - s R_1)/W_i)(z_i),  z_i ~ W_i independent,
+
+either with q = 1 and the others' laws moved away from a law V, by the minimum u of n uniform numbers (swap
+with the first clone), or with a hidden cohort of n users out of n/q and W_i the others' own laws. The sum may
+mix *types* of laws; Hoelder's inequality on one contour shared by all types leaves only the pure ones:
+
+    E (sum L_i)_+ / n <= max_k (1/(2 pi n)) int |E exp(z L_k)|^n |dz|/|z|^2.
+
+The integral is a trapezoidal sum over about twenty nodes with a proven error. Proofs: docs/swap.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..numerics.rounding import ROUNDOFF
+from ..numerics.validation import (
+    crowd_size,
+    nonnegatives,
+    positive_float,
+    real,
+    unit_interval,
+)
+from . import swap_kernels
+
+Array = NDArray[np.float64]
+
+ROUNDED = 2.0**-50  # relative error of a mass that took a few operations
+#: (weight, excess, base, slope, wobble) of types of laws, shape (types, points).
+_Types = tuple[Array, Array, Array, Array, Array]
+LARGEST_BUDGET = 300.0  # beyond it e^eps0 has no room; n is far too small for it anyway
+
+
+def may_win(eps0: float, n: int) -> bool:
+    """Whether `any_ldp_profile` at full participation can be below its trivial value by much.
+
+    The chance (1 - e^-eps0)^n that nobody covers the target must be small. Cheap, and no promise.
+    """
+    return n * math.exp(-eps0) > 4.0
+
+
+def any_ldp_profile(
+    eps0: float, n: int, growth: Any, *, rate: float = 1.0, presence: float = 1.0
+) -> Array:
+    """Upper bound on sup H_s over all eps0-LDP randomizers and all datasets, s = 1 + growth.
+
+    Parameters
+    ----------
+    eps0 : local budget; > 0.
+    n : users whose reports are shuffled together, the target included; 1 <= n <= 10^13.
+    growth : e^eps - 1 >= 0; a scalar or an array of any shape.
+    rate : 1, or n/N where the n users are a hidden uniform cohort of N > n.
+    presence : each of the n users takes part by a coin of its own with this probability; the number of reports
+        is visible. "Absent" is one more report that everybody makes alike, so both theorems hold as they are.
+
+    Returns an array of the shape of growth. O(points) calls of a compiled loop of some 10^4 operations.
+    Theorems S and C of docs/swap.md. Raises ValueError or TypeError naming the argument.
+
+    >>> bound = any_ldp_profile(1.0, 10_000, [0.0, 0.03, 2.0])
+    >>> print(f"{bound[0]:.5f} {bound[1]:.3e} {bound[2]:.0f}")
+    0.00446 1.452e-05 0
+    """
+    budget = positive_float("eps0", eps0)
+    crowd = crowd_size(n)
+    share, there = unit_interval("rate", rate), unit_interval("presence", presence)
+    points = _points(growth)
+    out = np.zeros(points.size)
+    over = math.expm1(min(budget, LARGEST_BUDGET)) * (1.0 + 2.0**-51)  # p - 1, rounded up
+    flat = points.ravel()
+    if budget > LARGEST_BUDGET or (share == 1.0 and not may_win(budget, crowd)):
+        # H_s(R_0||R_1) itself, of binary randomized response.
+        out[:] = np.clip(there * (over - flat) / (over + 2.0) * (1.0 + 2.0**-50), 0.0, 1.0)
+        if budget > LARGEST_BUDGET:
+            out[:] = 1.0
+        return out.reshape(points.shape)
+    arrays = _with_absence(_hexagon(over), there)
+    reach = 0.0 if share < 1.0 else 0.98 / (1.0 + over)
+    swap_kernels.profile(
+        float(crowd), *arrays, 3, reach, share, ROUNDED, np.ascontiguousarray(flat), out
+    )
+    return out.reshape(points.shape)
+
+
+def known_profile(
+    first: Any,
+    second: Any,
+    shared: Any,
+    others: Any,
+    n: int,
+    growth: Any,
+    *,
+    rate: float = 1.0,
+    presence: float = 1.0,
+    mass_error: float = 0.0,
+) -> Array:
+    """Upper bound on H_s(first || second) for a known randomizer, whatever the others hold; s = 1 + growth.
+
+    Parameters
+    ----------
+    first, second : masses of the target's two laws on common groups of reports, shape (groups,).
+    shared : masses of V, a law of your choice that every other law covers (the law of any value will do);
+        ignored for rate < 1, where it may be None.
+    others : masses of every law that another user may have, shape (types, groups).
+    n, growth, rate, presence : as in `any_ldp_profile`.
+    mass_error : bound on the relative error of every mass given; the true masses sum to 1.
+
+    The ratios of all these laws must be constant on every group: then merging its reports loses nothing.
+    Where some other law does not cover the target's or V, no more than H_s(first || second) is returned.
+    Theorems S and C of docs/swap.md. O(points types groups) in a compiled loop, some 10^3 times that.
+    Raises ValueError or TypeError naming the argument.
+
+    >>> randomized = [[0.75, 0.25], [0.25, 0.75]]
+    >>> bound = known_profile(*randomized, randomized[0], randomized, 1000, 0.1)
+    >>> print(f"{float(bound):.3e}")
+    7.232e-05
+    """
+    error = _error(mass_error)
+    target = [_law("first", first, error), _law("second", second, error)]
+    rows = nonnegatives("others", others)
+    if rows.ndim != 2 or rows.shape[0] == 0 or rows.shape[1] != target[0].size:
+        raise ValueError(f"others must have shape (types, groups), has shape {rows.shape}")
+    if target[1].size != target[0].size:
+        raise ValueError("first and second must have the same length")
+    for row in rows:
+        _law("others", row, error)
+    law = rows[0]
+    if unit_interval("rate", rate) == 1.0:
+        law = _law("shared", shared, error)
+        if law.size != target[0].size:
+            raise ValueError("shared and first must have the same length")
+        if not any(np.array_equal(row, law) for row in rows):
+            rows = np.vstack([rows, law])
+    types = [np.array([*target, law, row]) for row in rows]
+    return typed_profile(types, n, growth, rate=rate, presence=presence, mass_error=error)
+
+
+def typed_profile(
+    types: Sequence[Any],
+    n: int,
+    growth: Any,
+    *,
+    rate: float = 1.0,
+    presence: float = 1.0,
+    mass_error: float = 0.0,
+) -> Array:
+    """Upper bound on H_s for targets and other users that are covered by `types`, s = 1 + growth.
+
+    Parameters
+    ----------
+    types : arrays of shape (4, groups), each with groups of its own: masses of the target's two laws, of V, and
+        of another user's law W (rows a, b, v, w). A type covers a target with laws R_0, R_1 next to a user with
+        law W if, for the u in question and every real t,
+        sum (a - s b - t (w - u v))_+ >= int (R_0 - s R_1 - t (W - u V))_+ ; what w is short of 1 has L = 0. For every
+        target all other users must be covered, and for rate = 1 a user with law V, too. For rate < 1 rows v are
+        ignored (u = 0).
+    n, growth, rate, presence : as in `any_ldp_profile`.
+    mass_error : bound on the relative error of every mass given; where w sums to 1 up to that, it does.
+
+    Reports with w = 0 are given away: sum (a - s b)_+ over them. If v > 0 there, no more than the target's own
+    H_s is returned. Theorems S and C of docs/swap.md. O(points types groups) in a compiled loop, some 10^3 times
+    that, less where groups are many. Raises ValueError or TypeError naming the argument.
+    """
+    error = _error(mass_error)
+    laws = [nonnegatives("types", law) for law in types]
+    if not laws or any(law.ndim != 2 or law.shape[0] != 4 or law.shape[1] == 0 for law in laws):
+        raise ValueError("types must be arrays of shape (4, groups), at least one")
+    crowd = crowd_size(n)
+    share, there = unit_interval("rate", rate), unit_interval("presence", presence)
+    if there < 1.0:  # one more report of every law, "absent"
+        laws = [np.column_stack([there * law, np.full(4, 1.0 - there)]) for law in laws]
+        error += 4.0 * ROUNDOFF
+    points = _points(growth)
+    flat = np.ascontiguousarray(points.ravel())
+    relative = error + ROUNDED
+    groups = max(law.shape[1] for law in laws) + 1
+    shape = (len(laws), groups)
+    weight, excess, base, slope = (np.zeros(shape) for _ in range(4))
+    wobble = np.zeros((*shape, 2))
+    bare, plain = np.zeros(flat.size), np.zeros(flat.size)
+    covered = True
+    for k, law in enumerate(laws):
+        first, second, shared, other = law
+        seen = other > 0.0
+        # What is given away, and the target's own divergence.
+        rounding = 4.0 * (relative + ROUNDED * groups) * (1.0 + flat)
+        for total, mask in ((bare, ~seen), (plain, np.ones_like(seen))):
+            if np.any(first[mask] > 0.0):
+                gap = first[mask] - second[mask]
+                lost = [np.sum(np.maximum(0.0, gap - g * second[mask])) for g in flat]
+                np.maximum(total, lost + rounding, out=total)
+        covered &= bool(share < 1.0 or np.all(shared[~seen] == 0.0))
+        where = np.flatnonzero(seen)
+        used = np.arange(where.size)
+        own = other[where]
+        weight[k, used] = own
+        base[k, used] = (first - second)[where] / own
+        slope[k, used] = second[where] / own
+        wobble[k, used, 0] = 2.0 * relative * (first + second)[where] / own
+        wobble[k, used, 1] = 2.0 * relative * slope[k, used]
+        if share == 1.0:
+            excess[k, used] = (shared[where] - own) / own
+        # The rest of W says nothing. Its mass is not needed to more than the error of the sum.
+        rest, wrong = 1.0 - math.fsum(other), 1.01 * error + ROUNDED * math.sqrt(other.size)
+        if not rest >= -wrong:
+            raise ValueError(f"w must sum to at most 1 in every type, sums to {1.0 - rest!r}")
+        if rest > wrong:
+            weight[k, where.size] = rest - wrong if share == 1.0 else rest
+            if share == 1.0:
+                rising = (1.0 - math.fsum(shared)) / rest - 1.0
+                excess[k, where.size] = min(rising, float(np.max(excess[k, used], initial=0.0)))
+            else:
+                wobble[k, where.size, 1] = 3.0 * wrong / rest * (1.0 - share) / share
+    bound: Array = np.minimum(1.0, plain)
+    if covered:
+        reach = 0.98 / (1.0 + float(np.max(excess))) if share == 1.0 else 0.0
+        out = np.empty(flat.size)
+        swap_kernels.profile(
+            float(crowd), weight, excess, base, slope, wobble, len(laws), reach, share,
+            2.0 * relative, flat, out,
+        )  # fmt: skip
+        bound = np.minimum(bound, out + bare * (1.0 + 4.0 * ROUNDED))
+    return bound.reshape(points.shape)
+
+
+def _hexagon(over: float) -> _Types:
+    """(weight, excess, base, slope, wobble) of S1, S2, T1, S3, T2 with V = R_0; over = e^eps0 - 1.
+
+    A point (a, b) = (R_0/W, R_1/W) has base a - b, slope b and excess a - 1.
+    """
+    p = 1.0 + over
+    down = over / p
+    points = {
+        "A": (over, over, 1.0),
+        "B": (0.0, -over, p),
+        "C": (-down, -down, 1.0),
+        "D": (0.0, down, 1.0 / p),
+        "E": (over, 0.0, p),
+        "F": (-down, 0.0, 1.0 / p),
+    }
+    laws = (
+        {"A": 1.0, "C": p},
+        {"B": 1.0, "D": p},
+        {"A": 1.0, "B": 1.0, "F": p},
+        {"E": 1.0, "F": p},
+        {"E": 1.0, "C": p, "D": p},
+    )
+    weight, excess, base, slope = (np.zeros((5, 3)) for _ in range(4))
+    for k, law in enumerate(laws):
+        total = sum(law.values())
+        for j, (name, mass) in enumerate(law.items()):
+            weight[k, j] = mass / total
+            excess[k, j], base[k, j], slope[k, j] = points[name]
+    wobble = ROUNDED * np.abs(np.stack([base, slope], axis=2))
+    return weight, excess, base, slope, wobble
+
+
+def _error(mass_error: Any) -> float:
+    error = real("mass_error", mass_error)
+    if not 0.0 <= error <= 1e-3:
+        raise ValueError(f"mass_error must be in [0, 1e-3], got {mass_error!r}")
+    return error
+
+
+def _with_absence(types: _Types, presence: float) -> _Types:
+    """With the point (1, 1) of the report "absent", of mass 1 - presence under every law."""
+    if presence == 1.0:
+        return types
+    weight, excess, base, slope, wobble = types
+    ones = np.ones((len(weight), 1))
+    return (
+        np.hstack([presence * weight, (1.0 - presence) * ones]),
+        np.hstack([excess, 0.0 * ones]),
+        np.hstack([base, 0.0 * ones]),
+        np.hstack([slope, ones]),
+        np.concatenate([wobble, np.zeros((len(weight), 1, 2))], axis=1),
+    )
+
+
+def _points(growth: Any) -> Array:
+    points = nonnegatives("growth", growth)
+    if not np.all(np.isfinite(points)):
+        raise ValueError(f"growth must be finite, got {growth!r}")
+    return points
+
+
+def _law(name: str, value: Any, error: float) -> Array:
+    """A law whose masses have a relative error of at most `error`, apart from rounding."""
+    law = nonnegatives(name, value)
+    if law.ndim != 1 or law.size == 0:
+        raise ValueError(f"{name} must be a 1-D array, has shape {law.shape}")
+    if not abs(math.fsum(law) - 1.0) <= 1.01 * error + ROUNDED * math.sqrt(law.size):
+        raise ValueError(
+            f"{name} must sum to 1 up to mass_error and rounding, sums to {math.fsum(law)!r}"
+        )
+    return law

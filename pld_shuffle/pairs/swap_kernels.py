@@ -1,0 +1,742 @@
+"""Compiled loops of the contour bound in `swap`. They take arrays and scalars and check nothing.
+
+Notation, as in docs/swap.md: a *type* k is a law of L with masses weight[k, j] and values value[k, j]; at
+v = u/(1-u) the masses are multiplied and the values divided by 1 - v excess[k, j], excess = V/W - 1.
+M(z) = E exp(z L). The contour is z = (X(t) + i t)/sigma, X(t) = far + bend/(1 + t^2/width^2). ROUNDOFF = 2^-53.
+
+Where arguments are rounded, M moves by at most |z| times a *slack*, which is added to |M|. For odd n the
+analytic majorant (m |M|^(n-1) + |M|^(n+1)/m)/2, log m = home, takes the place of |M|^n throughout.
+"""
+
+# mypy: disallow-untyped-defs=False, disallow-untyped-calls=False, check-untyped-defs=False
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from ..numerics.compiled import unchecked
+from ..numerics.rounding import ROUNDOFF
+
+STEPS = 64  # at most so many nodes, ...
+BINS = 48  # ... and so many bins of u
+REACH = 7.5  # nodes end about here, in deviations of the tilted sum
+MANY = 12  # atoms from which on Taylor's series is tried, ...
+TERMS = 16  # ... with so many terms
+PAIRS = 8  # of values that the far part looks at
+LOBES = 12  # lobes of |M|^n that are looked at one by one
+POWER = 16  # the window is exp(-(t/window)^POWER); Re t^POWER < 0 on |Im t| = b needs |t| < TURN b
+TURN = 10.21  # 1/sin(pi/32), rounded up
+# Real arguments where log M is needed: 0, 1 the ends of the far line; 2, 3 and 4, 5 those of the strip.
+POINTS = 6
+
+
+class Contour(NamedTuple):
+    """The contour, the trapezoidal rule on it, and what is known of it beforehand."""
+
+    sigma: float
+    far: float
+    bend: float
+    width: float
+    step: float
+    end: float  # the last node
+    nodes: int
+    window: float
+    blur: float  # standard deviation of the Gaussian smoothing, times 1/sigma
+    line: float  # error of the rule, relative to the greatest |M M*|^(n/2) on the strip
+
+
+@unchecked
+def move(v, k, weight, excess, value, shift, row, mass, moved):
+    """Row `row` of mass, moved: the law of type k at v, values shifted."""
+    for j in range(weight.shape[1]):
+        beta = 1.0 - v * excess[k, j]
+        mass[row, j] = weight[k, j] * beta
+        moved[row, j] = value[k, j] / beta + shift
+
+
+@unchecked
+def rise(x, row, mass, moved):
+    """E exp(x L) - 1, in a sum that keeps its relative precision near x = 0."""
+    total = 0.0
+    for j in range(mass.shape[1]):
+        total += mass[row, j] * math.expm1(x * moved[row, j])
+    return total
+
+
+@unchecked
+def cumulants(x, row, mass, moved):
+    """Mean, variance and third central moment of L under the law tilted by exp(x L)."""
+    total = 0.0
+    first = 0.0
+    for j in range(mass.shape[1]):
+        grown = mass[row, j] * math.exp(x * moved[row, j])
+        total += grown
+        first += grown * moved[row, j]
+    first /= total
+    second = 0.0
+    third = 0.0
+    for j in range(mass.shape[1]):
+        grown = mass[row, j] * math.exp(x * moved[row, j]) / total
+        off = moved[row, j] - first
+        second += grown * off * off
+        third += grown * off * off * off
+    return first, second, third
+
+
+@unchecked
+def saddle(n, row, mass, moved, start):
+    """About the minimiser x > 0 of n log M(x) - 2 log x, for a law with some positive value."""
+    low = 0.0
+    high = math.inf
+    x = start
+    for _ in range(200):
+        first, second, _third = cumulants(x, row, mass, moved)
+        gap = n * first - 2.0 / x
+        step = gap / (n * second + 2.0 / (x * x))
+        if gap > 0.0 or not abs(gap) < math.inf:
+            high = x
+        else:
+            low = x
+        if abs(step) < 1e-3 * x:
+            break
+        x -= step
+        if not low < x < high:
+            if high == math.inf:
+                x = 4.0 * low
+            elif low == 0.0:
+                x = 0.25 * high
+            else:
+                x = math.sqrt(low * high)
+    return x
+
+
+@unchecked
+def doubt(v, k, weight, excess, value, wobble, shift, relative, low, high):
+    """slack: every rounding error of M(z), low <= Re z <= high, is below |z| slack.
+
+    wobble: error of values; relative: that of masses and of excess + 1. The masses sum to 1 exactly, hence
+    |dM| <= sum |dm| |e^(zl) - 1| + m |z| |dl| e^(xl).
+    """
+    total = 0.0
+    for j in range(weight.shape[1]):
+        beta = 1.0 - v * excess[k, j]
+        moved = value[k, j] / beta + shift
+        share = relative * (1.0 + (1.0 + excess[k, j]) * v / beta)
+        share += ROUNDOFF * (weight.shape[1] + 16.0)
+        size = 3.0 * share * (abs(value[k, j] / beta) + abs(shift)) + wobble[k, j] / beta
+        grown = 1.0 + math.exp(low * moved) + math.exp(high * moved)
+        total += weight[k, j] * beta * size * grown
+    return 1.01 * total
+
+
+@unchecked
+def bowing(gap, before, after, k, weight, excess, value, low, high):
+    """A bound on |M - its interpolation over a gap in v| / |z|^2, low <= Re z <= high, before <= v <= after.
+
+    d^2 M/dv^2 = sum of weight (excess value z)^2 e^(z value/beta) / beta^3, beta = 1 - v excess.
+    """
+    total = 0.0
+    for j in range(weight.shape[1]):
+        one = 1.0 - before * excess[k, j]
+        two = 1.0 - after * excess[k, j]
+        a = value[k, j] / one
+        b = value[k, j] / two
+        exponent = max(max(low * a, low * b), max(high * a, high * b))
+        size = (excess[k, j] * value[k, j]) ** 2 * math.exp(exponent)
+        total += weight[k, j] * size / min(one, two) ** 3
+    return 0.126 * gap * gap * total
+
+
+@unchecked
+def series(heart, row, mass, moved, term, size):
+    """Fill term[p] with E L^p e^(heart L)/p! and size[p] with the sum of moduli, 0 < p <= TERMS.
+
+    term[0] is M(heart) - 1. Returns the largest |L|.
+    """
+    term[:] = 0.0
+    size[:] = 0.0
+    longest = 0.0
+    for j in range(mass.shape[1]):
+        if mass[row, j] == 0.0:
+            continue
+        here = moved[row, j]
+        grown = math.expm1(heart * here)
+        term[0] += mass[row, j] * grown
+        longest = max(longest, abs(here))
+        part = mass[row, j] * (1.0 + grown)
+        for p in range(1, TERMS + 1):
+            part *= here / p
+            term[p] += part
+            size[p] += abs(part)
+    return longest
+
+
+@unchecked
+def modulus_sum(n, parity, nodes, path, row, mass, moved, slack, bow, home, level, term, size):
+    """Sum of node |M|^n e^(-level), |M| enlarged by slack |z| + bow |z|^2; path: rows x, y, node.
+
+    Many atoms: by Taylor's series at the first node, with its remainder, wherever that is small.
+    """
+    total = 0.0
+    atoms = mass.shape[1]
+    heart = path[0, 0]
+    longest = series(heart, row, mass, moved, term, size) if atoms > MANY else -1.0
+    for i in range(nodes):
+        x = path[0, i]
+        y = path[1, i]
+        square = x * x + y * y
+        extra = slack * math.sqrt(square) + bow * square
+        direct = True
+        re = 0.0
+        im = 0.0
+        if longest >= 0.0:
+            ahead = x - heart
+            far = math.sqrt(ahead * ahead + y * y)
+            doubtful = size[TERMS] * far
+            rounded = 0.0
+            re = term[TERMS - 1]
+            for p in range(TERMS - 2, -1, -1):
+                old = re
+                re = ahead * old - y * im + term[p]
+                im = ahead * im + y * old
+                doubtful *= far
+                rounded = (rounded + size[p + 1]) * far
+            doubtful *= math.exp(longest * abs(ahead))
+            doubtful += ROUNDOFF * (atoms + 8.0 * TERMS) * rounded
+            direct = not n * doubtful < 1e-6
+            extra += 0.0 if direct else doubtful
+        if direct:
+            re = 0.0
+            im = 0.0
+            for j in range(atoms):
+                grown = math.expm1(x * moved[row, j])
+                angle = 0.5 * y * moved[row, j]
+                sine = math.sin(angle)
+                part = 2.0 * mass[row, j] * (1.0 + grown) * sine
+                re += mass[row, j] * grown - part * sine
+                im += part * math.cos(angle)
+        over = re * (2.0 + re) + im * im
+        if over > -0.75:
+            log = 0.5 * math.log1p(over) + extra / math.sqrt(1.0 + over)
+        else:
+            log = math.log(math.sqrt(max(1.0 + over, 0.0) + 64.0 * ROUNDOFF) + extra)
+        there = path[2, i] * math.exp(n * log - level)
+        if parity:
+            there *= math.cosh(log - home)
+        total += there
+    return total
+
+
+@unchecked
+def log_power(n, parity, log, home):
+    """log of |M|^n, or of its majorant, at log |M|."""
+    return n * log + (math.log(math.cosh(log - home)) if parity else 0.0)
+
+
+@unchecked
+def lobes(nu, eta, lowest, end, blur, damp, more, drift, quick):
+    """Bound on the integral of D(t) exp(-2 nu sin^2(t eta) - (blur t)^2/2)/t^2 over all lobes m > 0.
+
+    They are |t - m pi/eta| <= end; any eta from `lowest` up to the one given. With d_r between drift[r, 0]
+    and drift[r, 1], -log D(t) = damp max_(r=0,1) sin^2(t d_r) + more sin^2(t d_2). Proof: docs/swap.md.
+    quick: D = 1, and the first lobe's size for all.
+    """
+    bell = math.sqrt(0.5 * math.pi / nu)
+    rest = 1.37 * math.exp(-1.2 * nu)
+    plain = min(math.pi, bell * (1.0 + 0.25 / nu) + rest)
+    square = min(0.5 * math.pi, bell * (0.25 + 0.1875 / nu) / nu + rest)
+    total = 0.0
+    size = 0.0
+    for m in range(1, LOBES + 2):
+        ratio = (end * eta / (m * math.pi)) ** 2
+        size = ((1.0 + ratio) / (1.0 - ratio) ** 2 - 1.0) / ratio * square / (4.0 * m * m)
+        size = (plain + size) * math.exp(-0.5 * (blur * (m * math.pi / eta - end)) ** 2)
+        if quick:
+            return size * eta / 6.0
+        if m > LOBES:
+            break
+        fall = 0.0
+        for r in range(3):
+            rate = more if r == 2 else damp
+            if rate > 0.0:
+                start = drift[r, 0] * (m * math.pi / eta - end)
+                stop = drift[r, 1] * (m * math.pi / lowest + end)
+                if math.floor(start / math.pi) == math.floor(stop / math.pi):
+                    sine = min(abs(math.sin(start)), abs(math.sin(stop)))
+                    part = rate * sine * sine
+                    fall = fall + part if r == 2 else max(fall, part)
+        total += size * math.exp(-fall) / (m * m)
+    return (total + size / (LOBES + 0.5)) * eta / (math.pi * math.pi)
+
+
+@unchecked
+def far_part(n, path, row, other, mass, moved, low, high, top, enough):
+    """Half of all |t| > end, relative to M^n: nodes not evaluated, and the integral outside of the window.
+
+    For every law between the rows `row` and `other` and low <= Re z <= high; top: bound on log M there.
+    |M|^n <= M(x)^n prod_j exp(-2 n p_hub p_j sin^2(y gap_j/2)), p the tilted masses; the hub is the likeliest
+    value with all close to it, j runs over values far enough from it. A quarter of the exponent may go
+    into D, small where two pairs are out of step. That takes time; a bound below `enough` is found without.
+    """
+    atoms = mass.shape[1]
+    least = np.empty(atoms)
+    inner = np.empty(atoms)
+    outer = np.empty(atoms)
+    drift = np.zeros((3, 2))
+    hub = 0
+    for j in range(atoms):
+        inner[j] = min(moved[row, j], moved[other, j])
+        outer[j] = max(moved[row, j], moved[other, j])
+        exponent = min(min(low * inner[j], low * outer[j]), min(high * inner[j], high * outer[j]))
+        least[j] = min(mass[row, j], mass[other, j]) * math.exp(exponent - top) * (1.0 - 1e-9)
+        if least[j] > least[hub]:
+            hub = j
+    total = 0.0
+    square = 0.0
+    centre = moved[row, hub]
+    for j in range(atoms):
+        total += least[j]
+        square += least[j] * (moved[row, j] - centre) ** 2
+    near = 0.02 * math.sqrt(square / total)
+    apart = 0.5 * math.sqrt(square / total)
+    bottom = inner[hub]
+    peak = outer[hub]
+    likely = 0.0
+    total = 0.0
+    one = -1
+    two = -1
+    small = -1  # the likeliest value left out
+    for j in range(atoms):
+        gap = abs(moved[row, j] - centre)
+        if gap <= near:
+            likely += least[j]
+            bottom = min(bottom, inner[j])
+            peak = max(peak, outer[j])
+        elif gap < apart and least[j] > 0.0 and (small < 0 or least[j] > least[small]):
+            small = j
+    for j in range(atoms):
+        gap = abs(moved[row, j] - centre)
+        if gap < apart or gap == 0.0:
+            if j != small:
+                least[j] = 0.0
+            continue
+        if not least[j] > 0.0:
+            continue
+        total += least[j]
+        if one < 0 or least[j] > least[one]:
+            two = one
+            one = j
+        elif two < 0 or least[j] > least[two]:
+            two = j
+    kept = 0
+    for j in range(atoms):
+        kept += least[j] > 0.0 and j != small
+    while kept > PAIRS:  # the pairs that matter least are left out
+        worst = -1
+        weakest = math.inf
+        for j in range(atoms):
+            strength = least[j] * (moved[row, j] - centre) ** 2
+            if least[j] > 0.0 and j != small and strength < weakest:
+                worst = j
+                weakest = strength
+        if worst < 0:
+            break
+        least[worst] = 0.0
+        kept -= 1
+        total = 0.0
+        for j in range(atoms):
+            if j != small:
+                total += least[j]
+    nu = n * likely * total
+    if not nu > 0.25:
+        return 2.0 / path.end
+    half = 0.5 / path.sigma
+    damp = 0.0
+    if two >= 0:
+        damp = 0.5 * n * likely * least[one] * least[two] / (least[one] + least[two])
+        for r in range(2):
+            below = inner[one] - outer[two]
+            above = outer[one] - inner[two]
+            if r == 0:
+                below = inner[one] + inner[two] - 2.0 * peak
+                above = outer[one] + outer[two] - 2.0 * bottom
+            drift[r, 1] = half * max(abs(below), abs(above)) * (1.0 + 1e-9)
+            if below > 0.0 or above < 0.0:
+                drift[r, 0] = half * min(abs(below), abs(above)) * (1.0 - 1e-9)
+    more = 0.0
+    if small >= 0:
+        more = 2.0 * n * likely * least[small]
+        below = inner[small] - peak
+        above = outer[small] - bottom
+        drift[2, 1] = half * max(abs(below), abs(above)) * (1.0 + 1e-9)
+        if below > 0.0 or above < 0.0:
+            drift[2, 0] = half * min(abs(below), abs(above)) * (1.0 - 1e-9)
+        least[small] = 0.0
+    for quick in (True, False):
+        plain = 0.0
+        damped = 0.0
+        for j in range(atoms):
+            if not least[j] > 0.0:
+                continue
+            below = inner[j] - peak
+            above = outer[j] - bottom
+            eta = half * max(abs(below), abs(above)) * (1.0 + 1e-9)
+            lowest = 0.0
+            if below > 0.0 or above < 0.0:
+                lowest = half * min(abs(below), abs(above)) * (1.0 - 1e-9)
+            first = 2.0 / path.end
+            second = first
+            if path.end * eta < 0.5 * math.pi and lowest > 0.0:
+                sine = math.sin(path.end * lowest)
+                edge = math.pi / eta - path.end  # from here on nodes may be near a lobe again
+                cut = 0.0
+                if edge < 3.0 * path.window:
+                    cut = math.exp(-((edge / path.window) ** POWER))
+                    cut *= (1.0 + path.step / edge) / edge
+                bound = 2.0 * math.exp(-2.0 * nu * sine * sine) / path.end + cut
+                bound += lobes(nu, eta, lowest, path.end, path.blur, 0.0, more, drift, quick)
+                first = min(first, bound)
+                if damp > 0.0 and not quick:
+                    bound = 2.0 * math.exp(-1.5 * nu * sine * sine) / path.end + cut
+                    bound += lobes(
+                        0.75 * nu, eta, lowest, path.end, path.blur, damp, more, drift, False
+                    )  # fmt: skip
+                    second = min(second, bound)
+            plain += least[j] / total * math.log(first)
+            damped += least[j] / total * math.log(second)
+        if damp > 0.0 and not quick and damped < plain:
+            plain = damped
+        if math.exp(plain) < enough or not quick:
+            break
+    return math.exp(plain) * (1.0 + 1e-9)
+
+
+@unchecked
+def contour(n, place, row, period, mass, moved, nodes, points):
+    """Choose the contour for the law in `row`, saddle point `place`; fill nodes and points (see `POINTS`).
+
+    Any choice is valid, line = inf says that none was found. The numbers make the loss 1e-4 or less for a
+    Gaussian sum up to five deviations (measured); skewness bends the contour a little more or less.
+    """
+    _first, second, third = cumulants(place, row, mass, moved)
+    sigma = max(math.sqrt(n * second), 1.3 / place)
+    heart = place * sigma
+    square = heart * heart
+    stiff = 1.0 + 2.0 / square
+    skew = min(max(n * third / sigma**3 / (6.0 * stiff), -0.015), 0.015)
+    width = 1.2 + 1.22 * heart
+    bend = 2.0 / heart * (0.55 + 0.17 / heart) - skew * width * width
+    centre = heart * (1.0 - 1.0 / (0.92 * square * square + 3.3 * square + 2.9))
+    centre += 2.0 * skew / stiff
+    far = centre - bend
+    period *= sigma
+    window = max(1.5 * REACH, min(2.0 * REACH, (period - REACH) / 1.22))
+    shown = 0
+    for j in range(mass.shape[1]):
+        shown += mass[row, j] > 0.0
+    blur = (1.2 if shown == 2 else 0.3) / period  # two values are a lattice, with lobes for ever
+    # The strip |Im t| <= strip, see docs/swap.md, "The trapezoidal rule".
+    strip = min(0.62 * centre, 0.095 * window, 0.5 * width)
+    waist = 0.5 * centre
+    bump = 1.0
+    closest = -1.0
+    for _ in range(20):
+        bump = 1.0 / (1.0 - (strip / width) ** 2)
+        if bend > 0.0:
+            closest = far + bend / (1.0 + (waist**2 + 3.0 * strip**2) / width**2) - strip
+        else:
+            closest = far + bend * bump - strip
+        if closest > 0.1 * centre:
+            break
+        strip *= 0.9
+    slide = 1.0 - 2.0 * abs(bend) * strip * (bump / width) ** 2
+    step = 2.0 * math.pi * strip / (16.0 + 0.6 * strip * strip)
+    count = min(STEPS, math.ceil(REACH / step) + 1)
+    end = (count - 1) * step
+    line = math.inf
+    if closest > 0.05 * centre and slide > 0.1 and sigma < math.inf:
+        tilt = 2.83 * abs(bend) * bump * bump / width
+        hard = abs(far) + abs(bend) * bump
+        line = 2.0 * waist / (closest * (closest + 2.0 * strip)) + 2.0 / (slide**2 * waist)
+        line *= 1.0 + 0.5 * tilt * tilt
+        line *= math.exp((TURN * strip / window) ** POWER + 0.5 * blur**2 * (hard**2 + strip**2))
+        line *= 1.01 / math.expm1(2.0 * math.pi * strip / step)
+    for j in range(count):
+        t = j * step
+        fall = 1.0 / (1.0 + (t / width) ** 2)
+        real = far + bend * fall
+        lean = 2.0 * bend * t * fall * fall / (width * width)
+        node = step * (1.0 + 0.5 * lean * lean) / (real * real + t * t)
+        node *= math.exp(0.5 * blur**2 * (real * real - t * t) - (t / window) ** POWER)
+        nodes[0, j] = real / sigma
+        nodes[1, j] = t / sigma
+        nodes[2, j] = node if j > 0 else 0.5 * node
+    points[0] = far / sigma
+    points[1] = (far + bend / (1.0 + (end / width) ** 2)) / sigma
+    points[2] = (far - strip) / sigma
+    points[3] = (far + strip) / sigma
+    points[4] = (far + bend * bump - strip) / sigma
+    points[5] = (far + bend * bump + strip) / sigma
+    return Contour(sigma, far, bend, width, step, end, int(count), window, blur, line)
+
+
+@unchecked
+def remainder(n, parity, path, row, other, mass, moved, real, points, home, level, enough):
+    """What the evaluated nodes leave out, relative to e^level, for every law between two rows.
+
+    real: bounds on log M at `points`. M is convex in v for real arguments, so its ends bound it. No better
+    bound than `enough` is looked for.
+    """
+    top = -math.inf
+    for q in range(2):
+        top = max(top, max(real[row, q], real[other, q]))
+    peak = max(abs(points[0]), abs(points[1])) * path.sigma
+    outer = log_power(n, parity, top, home) - level + 0.5 * (path.blur * peak) ** 2
+    strip = -math.inf
+    for q in range(2, POINTS, 2):
+        both = max(real[row, q], real[other, q]) + max(real[row, q + 1], real[other, q + 1])
+        strip = max(strip, log_power(n, parity, 0.5 * both, home) - level)
+    if not (outer < 600.0 and strip < 600.0):
+        return math.inf
+    low = min(points[0], points[1])
+    high = max(points[0], points[1])
+    enough *= math.exp(-outer)
+    part = far_part(n - 1.0 if parity else n, path, row, other, mass, moved, low, high, top, enough)
+    part *= 1.0 + 0.2111 * (path.bend / path.width) ** 2
+    return math.exp(outer) * part + math.exp(strip) * path.line
+
+
+@unchecked
+def bins_of_u(n, wide, last, full, late, edges):
+    """Fill edges[0..bins], from 0 to `last` < full, `late` among them; wider where few u are."""
+    bins = 0
+    edges[0] = 0.0
+    while edges[bins] < last and bins < BINS:
+        u = edges[bins]
+        stride = min(wide * math.exp(0.4 * n * u) / n, 0.3 * (full - u))
+        u = last if u + stride > last - 0.4 * stride else u + stride
+        if edges[bins] < late < u:
+            u = late
+        bins += 1
+        edges[bins] = u
+    return bins
+
+
+@unchecked
+def profile(n, weight, excess, base, slope, wobble, early, reach, rate, relative, growth, out):
+    """Fill out[i] with the upper bound of H_(1+growth[i]); see `swap`.
+
+    weight, excess, base, slope: shape (types, atoms), values are base - growth slope; wobble[..., 0] and
+    wobble[..., 1]: errors of base and slope. Types from `early` on only count for u > 1/(p s), p - 1 the
+    greatest excess. reach: largest u, 0 for a hidden cohort.
+    """
+    types, atoms = weight.shape
+    parity = n % 2.0 == 1.0
+    fine = 5e-5 if atoms <= MANY else 1e-3  # wanted error of a bin of u, relative
+    value = np.empty((types, atoms))
+    wrong = np.empty((types, atoms))
+    mass = np.zeros((2 * types, atoms))
+    moved = np.zeros((2 * types, atoms))
+    real = np.zeros((2 * types, POINTS))
+    nodes = np.empty((3, STEPS))
+    points = np.empty(POINTS)
+    edges = np.zeros(BINS + 1)
+    term = np.empty(TERMS + 1)
+    size = np.empty(TERMS + 1)
+    home = np.empty(types)
+    sums = np.zeros((2, types))
+    rest = np.zeros(types)
+    most = 0.0
+    for k in range(types):
+        for j in range(atoms):
+            if weight[k, j] > 0.0:
+                most = max(most, excess[k, j])
+    for i in range(growth.size):
+        g = growth[i]
+        shift = -(1.0 - rate) * g / rate
+        trivial = 0.0
+        best = early - 1
+        start = 0.0
+        spread = -1.0
+        for k in range(types):
+            hinge = 0.0
+            first = 0.0
+            square = 0.0
+            for j in range(atoms):
+                big = abs(base[k, j]) + g * slope[k, j]
+                value[k, j] = base[k, j] - g * slope[k, j]
+                wrong[k, j] = wobble[k, j, 0] + g * wobble[k, j, 1] + 4.0 * ROUNDOFF * big
+                total = value[k, j] + shift
+                hinge += weight[k, j] * max(
+                    0.0, total + wrong[k, j] + 4.0 * ROUNDOFF * (big + abs(shift))
+                )
+                first += weight[k, j] * total
+                square += weight[k, j] * total * total
+            trivial = max(trivial, hinge)
+            square -= first * first
+            if k < early and square > spread:
+                spread = square
+                best = k
+                start = (math.sqrt(first * first + 8.0 * square / n) - first) / (2.0 * square)
+        trivial = min(1.0, rate * trivial * (1.0 + relative + ROUNDOFF * (atoms + 8.0)))
+        out[i] = trivial
+        if not (trivial > 0.0 and 0.0 < start < math.inf and n >= 2.0):
+            continue
+        # The saddle point of the type that is the worst there.
+        place = start
+        for k in range(early):
+            move(0.0, k, weight, excess, value, shift, k, mass, moved)
+        for _ in range(3):
+            highest = -math.inf
+            for j in range(atoms):
+                if weight[best, j] > 0.0:
+                    highest = max(highest, moved[best, j])
+            if not highest > 0.0:
+                break
+            place = saddle(n, best, mass, moved, place)
+            now = best
+            for k in range(early):
+                if rise(place, k, mass, moved) > rise(place, now, mass, moved):
+                    now = k
+            if now == best:
+                break
+            best = now
+        # The shortest period of |M| that matters.
+        widest = 0.0
+        for k in range(early):
+            hub = 0
+            for j in range(atoms):
+                if weight[k, j] > weight[k, hub]:
+                    hub = j
+            for j in range(atoms):
+                if weight[k, j] > 0.0:
+                    widest = max(widest, abs(value[k, j] - value[k, hub]))
+        path = contour(n, place, best, 2.0 * math.pi / widest, mass, moved, nodes, points)
+        if not path.line < math.inf:
+            continue
+        low = min(min(points[2], points[4]), min(points[0], nodes[0, 0]))
+        high = max(max(points[3], points[5]), max(points[0], nodes[0, 0]))
+        level = n * math.log1p(rise(nodes[0, 0], best, mass, moved))
+        if not level < 700.0:
+            continue
+        for k in range(types):
+            move(0.0, k, weight, excess, value, shift, k, mass, moved)
+            home[k] = math.log1p(rise(nodes[0, 0], k, mass, moved))
+        scale = path.sigma / (math.pi * n) * rate * math.exp(level)
+        # Bins of u, by the curvature of M in v, its growth, and what is left at the end.
+        bins = 0
+        late = math.inf
+        if reach > 0.0:
+            bow = 1e-300
+            square = (place * path.sigma) ** 2
+            for k in range(early):
+                pull = 0.0
+                curve = 0.0
+                for j in range(atoms):
+                    grown = weight[k, j] * math.exp(place * value[k, j])
+                    pull += grown * excess[k, j] * (place * value[k, j] - 1.0)
+                    curve += grown * (excess[k, j] * value[k, j]) ** 2
+                curve *= (square + 1.0) / (8.0 * n * path.sigma**2)
+                weak = n * (home[k] - home[best])
+                bow = max(bow, (curve + pull * pull / 12.0) * math.exp(min(weak, 0.0)))
+            guess = scale / (square * math.sqrt(1.0 + 2.0 / square))
+            horizon = math.log(max(trivial / max(guess, 1e-300), 1.0)) + 11.0
+            full = 1.0 / (1.0 + most)
+            if early < types:
+                late = (1.0 - 1e-12) * full / (1.0 + g)
+            wide = max(math.sqrt(fine / bow), 0.2)
+            bins = bins_of_u(n, wide, min(horizon / n, reach), full, late, edges)
+        # Node sums at the edges, interpolated in v, plus the remainder of every bin.
+        loss = math.exp((path.end / path.window) ** POWER)
+        answer = 0.0
+        survive = 1.0  # (1-u)^n
+        for e in range(bins + 1):
+            u = edges[e]
+            v = u / (1.0 - u)
+            before = edges[max(e - 1, 0)] / (1.0 - edges[max(e - 1, 0)])
+            after = edges[min(e + 1, bins)] / (1.0 - edges[min(e + 1, bins)])
+            side = e % 2
+            for k in range(types):
+                row = side * types + k
+                move(v, k, weight, excess, value, shift, row, mass, moved)
+                if k >= early and not u >= late:
+                    continue
+                slack = doubt(
+                    v, k, weight, excess, value, wrong, shift, relative, low, high
+                )  # fmt: skip
+                bow = 0.0
+                if bins > 0:
+                    bow = bowing(
+                        max(v - before, after - v), before, after, k, weight, excess, value,
+                        min(points[0], nodes[0, 0]), max(points[0], nodes[0, 0]),
+                    )  # fmt: skip
+                sums[side, k] = loss * modulus_sum(
+                    n,
+                    parity,
+                    path.nodes,
+                    nodes,
+                    row,
+                    mass,
+                    moved,
+                    slack,
+                    bow,
+                    home[k],
+                    level,
+                    term,
+                    size,
+                )
+                for q in range(POINTS):
+                    grown = rise(points[q], row, mass, moved) + slack * abs(points[q])
+                    log = math.log1p(grown) if grown > -1.0 else -math.inf
+                    real[row, q] = log + 4.0 * ROUNDOFF * abs(log) if grown > -1.0 else log
+                other = (1 - side) * types + k
+                if e == 0:
+                    other = row
+                if (e > 0 or bins == 0) and (k < early or edges[max(e - 1, 0)] >= late):
+                    rest[k] = loss * remainder(
+                        n,
+                        parity,
+                        path,
+                        row,
+                        other,
+                        mass,
+                        moved,
+                        real,
+                        points,
+                        home[k],
+                        level,
+                        fine * max(max(sums[0, best], sums[1, best]), sums[side, k]) / loss,
+                    )
+            if bins == 0:
+                for k in range(early):
+                    if not sums[0, k] + rest[k] <= answer:
+                        answer = sums[0, k] + rest[k]
+            elif e > 0:
+                left = math.exp(n * math.log1p(-u))
+                run = u - edges[e - 1]
+                share = survive - left + 1e-12 * survive
+                upper = share  # of the weight of the later edge
+                if n * run > 1e-3:
+                    upper = survive * (1.0 - edges[e - 1]) - left * (1.0 - u)
+                    upper = upper / ((n + 1.0) * run) - left + 1e-12 * survive
+                part = 0.0
+                for k in range(types):
+                    if k < early or edges[e - 1] >= late:
+                        sums[side, k] = max(sums[side, k], sums[1 - side, k])
+                        total = sums[1 - side, k] * max(share - upper, 0.0)
+                        total += sums[side, k] * upper + rest[k] * share
+                        if not total <= part:
+                            part = total
+                if not part * scale < share * trivial:
+                    break
+                answer += part
+                survive = left
+        answer *= scale
+        if bins > 0:
+            answer += survive * trivial
+        answer = answer * (1.0 + ROUNDOFF * (16.0 * abs(level) + 4000.0)) + 1e-300
+        if answer < trivial:
+            out[i] = answer

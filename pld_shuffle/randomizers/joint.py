@@ -1,0 +1,143 @@
+"""Joint laws: how likely each report is under several inputs at once, and all that follows from it.
+
+A *joint law* is an array with one row per input and one column per group of reports. Reports with
+equal ratios between the rows share a column, so that exponentially many reports become a handful,
+and nothing is lost: every analysis of the shuffle model sees the laws through these ratios only.
+
+A finite randomizer tells two things, `joint_law` and `kinds` (its symmetry). `FromJointLaw` derives
+
+    pair_laws   target's two inputs next to the blanket           (docs/theory.md, section 8)
+    types       target's two inputs, a shared law V and another user's law, for every kind of other
+                user: what the swap theorem asks for              (docs/swap.md)
+
+and the concrete attack "all others hold w" is ``joint_law((first, second, w))``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from .base import FloatArray, IntArray, PairLaw, read_only
+from .border import integer_array
+
+
+class Types(NamedTuple):
+    """The laws of everybody else, as the swap theorem sees them, for one target and one shared law.
+
+    pair
+        Number of the kind of ordered pair of target inputs, from 0. A bound on the mechanism is the
+        largest over all pairs of the smallest over all entries of that pair.
+    shared
+        What the shared law V is: "first", "second", "third" (another value) or "blanket" (inf_x
+        mu_x / gamma, which is below every law times the smallest factor, 1/gamma).
+    laws
+        One read-only array of shape (4, groups) for every kind of value that another user may
+        hold. Rows: masses under the target's first and second input, under V, and under that value.
+        Rows sum to 1; the last one may sum to less, then the rest of its mass tells nothing.
+    """
+
+    pair: int
+    shared: str
+    laws: tuple[FloatArray, ...]
+
+
+class FromJointLaw:
+    """Mixin: everything that a joint law and a symmetry imply. By default all inputs are alike."""
+
+    @property
+    def inputs(self) -> int:
+        """Number of inputs."""
+        raise NotImplementedError
+
+    def joint_law(self, inputs: Sequence[int], *, blanket: bool = False) -> FloatArray:
+        """Masses of groups of reports, shape (len(inputs), groups), read-only.
+
+        Inputs may repeat. With `blanket`, one more row: the mass of inf_x mu_x, which sums to gamma
+        (groups are then finer). Every row is accurate to about 1e-14 relative in each entry.
+        """
+        raise NotImplementedError
+
+    def kinds(self, given: Sequence[int] = ()) -> Sequence[int]:
+        """The least input of each kind, where the symmetries that fix all of `given` are divided out.
+
+        Here: the given inputs, and one that is different from all of them.
+        """
+        known = set(given)
+        fresh = next(x for x in range(len(known) + 1) if x not in known)
+        return sorted(known | {fresh} if fresh < self.inputs else known)
+
+    def ordered_pairs(self) -> Iterator[tuple[int, int]]:
+        """One ordered pair of different inputs of each kind."""
+        for first in self.kinds():
+            for second in self.kinds((first,)):
+                if second != first:
+                    yield first, second
+
+    def pair_laws(self) -> tuple[PairLaw, ...]:
+        """One `PairLaw` for every kind of unordered pair of inputs."""
+        # Least inputs: of the two orders of a pair, at least one is listed with first < second.
+        return tuple(
+            PairLaw.of(*self.joint_law(pair, blanket=True))
+            for pair in self.ordered_pairs()
+            if pair[0] < pair[1]
+        )
+
+    def shared_values(self, first: int, second: int) -> Sequence[int]:
+        """Values whose law may be a good shared law for this target."""
+        return self.kinds((first, second))
+
+    def types(self) -> Iterator[Types]:
+        """All `Types`: over all kinds of ordered pairs and of shared laws (see `Types`).
+
+        The laws of one entry range over every kind of value of the other users.
+        """
+        for pair, (first, second) in enumerate(self.ordered_pairs()):
+            for value in self.shared_values(first, second):
+                target = (first, second, value)
+                name = {first: "first", second: "second"}.get(value, "third")
+                laws = (self.joint_law((*target, other)) for other in self.kinds(target))
+                yield Types(pair, name, tuple(laws))
+            others = self.kinds((first, second))
+            joint = (self.joint_law((first, second, other), blanket=True) for other in others)
+            yield Types(pair, "blanket", tuple(map(with_shared_blanket, joint)))
+
+
+def with_shared_blanket(law: FloatArray) -> FloatArray:
+    """Rows (first, second, other, blanket) as (first, second, shared, other), shared normalised."""
+    first, second, other, blanket = law
+    return read_only(np.array([first, second, blanket / math.fsum(blanket), other]))
+
+
+def several(inputs: Sequence[int], count: int) -> tuple[IntArray, IntArray]:
+    """(distinct values, index of each input among them), checked to lie in [0, count)."""
+    values = integer_array("inputs", inputs, count)
+    if not (values.ndim == 1 and values.size > 0):
+        raise ValueError(f"inputs must be a sequence of at least one input, got {inputs!r}")
+    distinct, index = np.unique(values, return_inverse=True)
+    return distinct, index.reshape(-1)
+
+
+def rows(laws: ArrayLike, index: IntArray, *, blanket: bool) -> FloatArray:
+    """The rows `index` of the laws, then the last one if `blanket`; equal ratios are merged.
+
+    Ratios within 2^-46 count as equal: that is within the relative error of the masses.
+    """
+    masses = np.asarray(laws, dtype=np.float64)
+    kept = masses[np.append(index, len(masses) - 1) if blanket else index]
+    with np.errstate(divide="ignore"):
+        return merged(kept, lambda ratios: np.round(np.log(ratios) * 2.0**46))
+
+
+def merged(
+    masses: FloatArray, key: Callable[[FloatArray], FloatArray] = lambda ratios: ratios
+) -> FloatArray:
+    """Columns with equal keys of their ratios are added up; columns without mass are left out."""
+    seen = masses[:, np.any(masses > 0, axis=0)]
+    _, index = np.unique(key(seen / seen.max(axis=0)), axis=1, return_inverse=True)
+    index = index.reshape(-1)
+    return read_only(np.array([np.bincount(index, row) for row in seen], dtype=np.float64))

@@ -1,0 +1,388 @@
+"""What the command line prints and draws: a report as JSON, as lines for people, as a picture.
+
+A report is plain data, one JSON object (its keys are in docs/command_line.md), and the rounds it is about.
+For people every bound is rounded to the safe side, upper ones up and lower ones down; JSON has the doubles
+themselves, and infinity as the string "inf".
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import re
+import textwrap
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .accountant import Accountant
+    from .calibration import Solution
+    from .comparison import Comparison
+    from .mechanisms import Mechanism
+    from .numerics.sides import Bounds
+    from .trajectory import Trajectory
+
+#: Rows of the table of a log without --every, at most.
+TABLE_ROWS = 20
+#: Points of a privacy curve in a picture.
+CURVE_POINTS = 60
+#: Characters in a line of a picture's title, and in a line of wrapped text, at most.
+TITLE_WIDTH, LINE_WIDTH = 80, 96
+#: Significant digits of a bound for people.
+DIGITS = 6
+
+#: Numbers in a text that are no part of a name such as eps0.
+_NUMBER = re.compile(r"(?<![\w.])[0-9]+(?:\.[0-9]+)?(?:e[+-]?[0-9]+)?")
+
+
+@dataclass
+class Report:
+    """What a command found out. values : ready for JSON but for infinities. rounds : what was accounted."""
+
+    command: str
+    rounds: Sequence[tuple[Mechanism, int]]
+    rtol: float
+    values: dict[str, Any] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.values = {
+            "command": self.command,
+            "total_rounds": sum(count for _, count in self.rounds),
+            "mechanisms": _pooled(self.rounds),
+            "assumptions": _assumptions(self.rounds),
+            "lower_ends": _lower_ends(self.rounds),
+            "rtol": self.rtol,
+            "notes": self.notes,
+        } | self.values
+
+    def add_epsilons(self, deltas: Sequence[float], bounds: Sequence[Bounds]) -> None:
+        """Bounds on epsilon, one for each delta."""
+        rows = zip(deltas, bounds, strict=True)
+        self.values["epsilon_bounds"] = [{"delta": delta, **_ends(found)} for delta, found in rows]
+
+    def add_deltas(self, accountant: Accountant, epsilons: Sequence[float]) -> None:
+        """What the accountant says of delta at each epsilon."""
+        found = accountant.delta_bounds(list(epsilons))
+        rows = zip(epsilons, found.lower, found.upper, strict=True)
+        self.values["delta_bounds"] = [
+            {"epsilon": epsilon, "lower": float(lower), "upper": float(upper)}
+            for epsilon, lower, upper in rows
+        ]
+
+    def add_trajectory(self, trajectory: Trajectory) -> None:
+        """Epsilon spent after each of the rounds asked about."""
+        rows = zip(trajectory.rounds, trajectory.lower, trajectory.upper, strict=True)
+        self.values["spent"] = [
+            {"round": int(number), "lower": float(lower), "upper": float(upper)}
+            for number, lower, upper in rows
+        ]
+
+    def add_plan(self, found: Solution) -> None:
+        """The answer of `solve`, and why it is the largest or smallest."""
+        unmet = found.unmet_epsilon
+        self.values["plan"] = {
+            "parameter": found.parameter,
+            "value": found.value,
+            "end": found.end,
+            "epsilon": found.epsilon,
+            "delta": found.delta,
+            "unmet": found.unmet,
+            "unmet_epsilon": None if unmet is None else _ends(unmet),
+            "tight": found.tight,
+        }
+        if found.parameter == "n" and found.end == "largest":
+            self.notes.append(
+                "with a fixed population users take part more often in a larger cohort, so the largest n is"
+                " sought; every smaller cohort is as private"
+            )
+        self.add_epsilons([found.delta], [found.achieved])
+
+    def add_comparison(self, found: Comparison) -> None:
+        """All bounds at one setting."""
+        from .comparison import as_report
+
+        self.add_epsilons([found.delta], [found.tight])
+        methods = as_report(found)
+        self.notes.extend(methods.pop("notes"))
+        self.values.update(methods)
+
+    def json(self) -> Any:
+        """The report for JSON."""
+        return _json_ready(self.values)
+
+    def lines(self) -> Iterator[str]:
+        """The report for people."""
+        values = self.values
+        total = values["total_rounds"]
+        source = f" from {values['log']}" if "log" in values else ""
+        yield f"{total:,} {'round' if total == 1 else 'rounds'}{source}"
+        for count, text in with_ranges(
+            (repr(mechanism), count) for mechanism, count in self.rounds
+        ):
+            yield f"  {count:,} x {text}"
+        if "plan" in values:
+            yield ""
+            yield from _plan_lines(values["plan"])
+        yield ""
+        yield "Assumed"
+        width = max((len(topic) for topic in values["assumptions"]), default=0)
+        for topic, sentences in values["assumptions"].items():
+            for position, sentence in enumerate(sentences):
+                yield f"  {topic if position == 0 else '':{width}}  {sentence}"
+        for name, key, given in (
+            ("Epsilon", "epsilon_bounds", "delta"),
+            ("Delta", "delta_bounds", "epsilon"),
+        ):
+            if key in values:
+                yield ""
+                yield f"{name} ({_MEANING[values['lower_ends']]})"
+                yield from _table(given, values[key])
+        if "spent" in values:
+            yield ""
+            yield f"Epsilon spent, at delta = {values['epsilon_bounds'][0]['delta']:g}"
+            yield from _table("round", values["spent"])
+        if "methods" in values:
+            yield from _comparison_lines(values)
+        yield ""
+        yield f"Took {values['seconds']:.1f} s."
+
+
+# --- the data --------------------------------------------------------------------------------
+
+
+def _ends(bounds: Bounds) -> dict[str, float]:
+    return {"lower": float(bounds.lower), "upper": float(bounds.upper)}
+
+
+def _pooled(rounds: Sequence[tuple[Mechanism, int]]) -> list[dict[str, Any]]:
+    """What was run, in order, equal neighbours pooled; mechanisms as in a checkpoint."""
+    from .checkpoint import mechanism_state
+
+    pooled: list[dict[str, Any]] = []
+    last = None
+    for mechanism, count in rounds:
+        if mechanism == last:
+            pooled[-1]["count"] += count
+        else:
+            pooled.append({"mechanism": mechanism_state(mechanism), "count": count})
+        last = mechanism
+    return pooled
+
+
+#: What the two ends of a bracket mean, for people, by `_lower_ends`.
+_MEANING = {
+    "attack": "proved: at most upper; an attack spends lower, and no analysis can go below it",
+    "pair": "of the pairs for these rounds: the exact value lies between lower and upper",
+}
+
+
+def _lower_ends(rounds: Sequence[tuple[Mechanism, int]]) -> str:
+    """Where lower ends come from: "attack" if any mechanism's attack is not its own pair, else "pair"."""
+    kinds = dict.fromkeys(mechanism for mechanism, _ in rounds)
+    return "attack" if any(kind.attack_pair is not kind.pair for kind in kinds) else "pair"
+
+
+def _assumptions(rounds: Sequence[tuple[Mechanism, int]]) -> dict[str, list[str]]:
+    """What is assumed, by topic; sentences that differ in their numbers only are one."""
+    found: dict[str, list[str]] = {}
+    for mechanism in dict.fromkeys(mechanism for mechanism, _ in rounds):
+        for topic, sentence in mechanism.assumptions().items():
+            found.setdefault(topic, []).append(sentence)
+    return {
+        topic: [text for _, text in with_ranges((sentence, 1) for sentence in sentences)]
+        for topic, sentences in found.items()
+    }
+
+
+def with_ranges(texts: Iterable[tuple[str, int]]) -> list[tuple[int, str]]:
+    """Texts that differ in their numbers only as one, with ranges such as 4774..5200.
+
+    Takes (text, count) pairs and returns (sum of the counts, text) pairs, in order of appearance.
+    """
+    alike: dict[str, list[tuple[str, int]]] = {}
+    for text, count in texts:
+        alike.setdefault(_NUMBER.sub("#", text), []).append((text, count))
+    merged = []
+    for group in alike.values():
+        numbers = [_NUMBER.findall(text) for text, _ in group]
+        ranges = []
+        for column in zip(*numbers, strict=True):
+            least, most = min(column, key=float), max(column, key=float)
+            ranges.append(least if least == most else f"{least}..{most}")
+        fill = iter(ranges)
+        text = _NUMBER.sub(lambda _, fill=fill: next(fill), group[0][0])  # type: ignore[misc]
+        merged.append((sum(count for _, count in group), text))
+    return merged
+
+
+def row_step(rows: int) -> int:
+    """The smallest of 1, 2, 5, 10, 20, ... that leaves a table of at most TABLE_ROWS rows."""
+    scale = 1
+    while True:
+        for factor in (1, 2, 5):
+            if factor * scale * TABLE_ROWS >= rows:
+                return factor * scale
+        scale *= 10
+
+
+def telling_epsilons(epsilon: float) -> list[float]:
+    """Five round numbers around an epsilon; around 1 where it is infinite or 0."""
+    if not 0 < epsilon < math.inf:
+        epsilon = 1.0
+    exponent = math.floor(math.log10(epsilon))
+    steps = [float(f"{f}e{e}") for e in range(exponent - 2, exponent + 3) for f in (1, 2, 5)]
+    last_below = max((i for i, step in enumerate(steps) if step <= epsilon), default=2)
+    return steps[last_below - 2 : last_below + 3]
+
+
+def _json_ready(value: Any) -> Any:
+    """The same with infinities as strings, since JSON has none."""
+    if isinstance(value, dict):
+        return {key: _json_ready(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_json_ready(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return value
+
+
+# --- the lines -------------------------------------------------------------------------------
+
+
+def _rounded(value: float, rounding: str) -> str:
+    if not math.isfinite(value):
+        return str(value)
+    context = Context(prec=DIGITS, rounding=rounding)
+    return format(float(context.create_decimal_from_float(value)), f".{DIGITS}g")
+
+
+def upper_text(value: float) -> str:
+    """An upper bound, rounded up."""
+    return _rounded(value, ROUND_CEILING)
+
+
+def lower_text(value: float) -> str:
+    """A lower bound, rounded down."""
+    return _rounded(value, ROUND_FLOOR)
+
+
+def _table(title: str, rows: Sequence[dict[str, Any]]) -> list[str]:
+    """Lines of a table with a first column `title` and the bracket."""
+    cells = [(title, "lower", "upper")]
+    for row in rows:
+        position = row[title]
+        shown = f"{position:,}" if isinstance(position, int) else f"{position:.12g}"
+        cells.append((shown, lower_text(row["lower"]), upper_text(row["upper"])))
+    widths = [max(len(row[i]) for row in cells) for i in range(3)]
+    return [
+        "  " + "   ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True))
+        for row in cells
+    ]
+
+
+def _plan_lines(plan: dict[str, Any]) -> Iterator[str]:
+    name, largest = plan["parameter"], plan["end"] == "largest"
+
+    def shown(value: float, upwards: bool) -> str:
+        if isinstance(value, int):
+            return f"{value:,}"
+        return upper_text(value) if upwards else lower_text(value)
+
+    yield (
+        f"The {plan['end']} {name} for epsilon = {plan['epsilon']:g} at delta = {plan['delta']:g}: "
+        f"{shown(plan['value'], not largest)}"
+    )
+    if plan["unmet"] is None:
+        yield "  (the end of its range)"
+        return
+    fails = "fails" if plan["tight"] else "is not proven to meet it"
+    spent = plan["unmet_epsilon"]
+    yield (
+        f"  {name} = {shown(plan['unmet'], largest)} {fails}: "
+        f"epsilon in [{lower_text(spent['lower'])}, {upper_text(spent['upper'])}]"
+    )
+
+
+def _comparison_lines(values: dict[str, Any]) -> Iterator[str]:
+    yield ""
+    yield "Upper bounds on epsilon that are valid here (factor: over the tight upper bound)"
+    rows = [("epsilon", "factor", "bound", "source")]
+    for method in values["methods"]:
+        factor = "" if method["factor"] is None else f"{method['factor']:.3f}"
+        bound = method["name"] + (f" ({method['note']})" if method["note"] else "")
+        rows.append((upper_text(method["epsilon"]), factor, bound, method["source"]))
+    widths = [max(len(row[i]) for row in rows) for i in range(3)]
+    for epsilon, factor, bound, source in rows:
+        yield (
+            f"  {epsilon.rjust(widths[0])}   {factor.rjust(widths[1])}   "
+            f"{bound.ljust(widths[2])}   {source}"
+        ).rstrip()
+    reasons: dict[str, list[str]] = {}
+    for excluded in values["not_applicable"]:
+        label = f"{excluded['name']} [{excluded['source']}]"
+        reasons.setdefault(excluded["reason"], []).append(label)
+    if reasons:
+        yield ""
+        yield "Not valid here, and why"
+    for reason, names in reasons.items():
+        yield from _wrapped("; ".join(names) + ":", "  ")
+        yield from _wrapped(reason, "      ")
+
+
+def _wrapped(text: str, indent: str) -> list[str]:
+    return textwrap.wrap(text, LINE_WIDTH, initial_indent=indent, subsequent_indent=indent)
+
+
+# --- the pictures ----------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def picture(path: str, size: tuple[float, float] = (6.4, 4.2)) -> Iterator[Any]:
+    """Axes of a figure that is written to `path`; no window system and no pyplot state."""
+    from matplotlib.figure import Figure
+
+    from .plots import save_figure
+
+    figure = Figure(figsize=size, layout="constrained")
+    yield figure.add_subplot()
+    save_figure(figure, path)
+
+
+def draw_curve(path: str, accountant: Accountant, largest: float) -> None:
+    """delta against epsilon up to `largest`, for equal rounds."""
+    from .plots import privacy_curve
+
+    largest = largest if largest > 0 else 1.0
+    epsilons = [largest * i / (CURVE_POINTS - 1) for i in range(CURVE_POINTS)]
+    ((mechanism, count),) = accountant.ledger
+    with picture(path) as ax:
+        privacy_curve(accountant, epsilons, ax)
+        _entitle(ax, mechanism, count)
+
+
+def draw_comparison(path: str, found: Comparison) -> None:
+    """The bounds of a comparison."""
+    from .plots import methods_compared
+
+    with picture(path, (8.0, 1.4 + 0.3 * len(found.methods))) as ax:
+        methods_compared(found, ax)
+        _entitle(ax, found.mechanism, found.rounds)
+
+
+def draw_trajectory(path: str, trajectory: Trajectory, title: str) -> None:
+    """Epsilon over the rounds of a log."""
+    from .plots import epsilon_over_rounds
+
+    with picture(path) as ax:
+        epsilon_over_rounds(trajectory, ax)
+        ax.set_title(title)
+
+
+def _entitle(ax: Any, mechanism: Mechanism, count: int) -> None:
+    ax.set_title(textwrap.fill(f"{count:,} x {mechanism!r}", TITLE_WIDTH), fontsize="small")
+
+
+__all__ = ["Report", "draw_comparison", "draw_curve", "draw_trajectory"]

@@ -1,0 +1,77 @@
+"""The sketch steers and certifies nothing: its K, K' and K'' and its saddle points are near the truth."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from pld_shuffle import ShuffledLDP, ShuffledRR
+from pld_shuffle import reference as r
+from pld_shuffle.composition.sketch import Sketch
+
+LEDGER = [
+    (ShuffledLDP(eps0=1.0, n=2_000, analysis="stronger-clones").pair, 6),
+    (ShuffledRR(k=4, n=100, gamma=0.5, adversary="weak").pair, 2),
+]
+PAIRS = [(r.stronger_clones(2_000, 1.0), 6), (r.weak(100, 4, 0.5), 2)]
+
+
+def truth(tilt: float) -> tuple[float, float, float]:
+    """K, K' and K'' of the ledger by the reference's atoms."""
+    total = np.zeros(3)
+    for mixture, count in PAIRS:
+        p, q = r.atoms(mixture)
+        loss = np.log(p / q)
+        weight = p * np.exp(tilt * loss)
+        mass = weight.sum()
+        mean = weight @ loss / mass
+        total += count * np.array([math.log(mass), mean, weight @ (loss - mean) ** 2 / mass])
+    return tuple(total)
+
+
+@pytest.mark.parametrize("tilt", [0.0, 0.5, 3.0, 20.0])
+def test_moments(tilt: float) -> None:
+    found, exact = Sketch(LEDGER, 1e-30).moments(tilt), truth(tilt)
+    for ours, theirs in zip(found, exact, strict=True):
+        assert ours == pytest.approx(theirs, rel=0.1, abs=1e-3)
+
+
+def test_moments_are_derivatives_of_one_another() -> None:
+    """Of the sketch's own K, exactly."""
+    sketch, h = Sketch(LEDGER, 1e-30), 1e-4
+    for tilt in (0.5, 3.0, 20.0):
+        before, here, after = (sketch.moments(tilt + shift) for shift in (-h, 0.0, h))
+        assert (after[0] - before[0]) / (2 * h) == pytest.approx(here[1], rel=1e-6)
+        assert (after[1] - before[1]) / (2 * h) == pytest.approx(here[2], rel=1e-6)
+
+
+@pytest.mark.parametrize("eps", [0.1, 0.5, 1.5, 3.0])
+def test_the_saddle_has_the_mean_asked_for(eps: float) -> None:
+    """To the 0.1 % it promises on the tilt, by the sketch; to 10 %, by the truth."""
+    sketch = Sketch(LEDGER, 1e-30)
+    tilt = sketch.saddle(eps)
+    assert sketch.moments(tilt)[1] >= eps >= sketch.moments(tilt * (1.0 - 2e-3))[1]
+    assert truth(tilt)[1] == pytest.approx(eps, rel=0.1)
+
+
+def test_the_saddle_is_clamped_at_zero_and_at_the_largest_loss() -> None:
+    sketch = Sketch(LEDGER, 1e-30)
+    assert sketch.saddle(-1.0) == 0.0
+    assert math.isfinite(sketch.saddle(1e9)) and sketch.saddle(1e9) > 0.0
+    assert sketch.saddle_of_delta(0.0) == 0.0
+
+
+@pytest.mark.parametrize("eps", [0.2, 0.8, 2.0])
+def test_the_order_of_delta(eps: float) -> None:
+    """Within a factor e^2 over a dozen decades: enough to choose windows."""
+    one, two = (r.connect_dots(r.atoms(mixture), 5e-3) for mixture, _ in PAIRS)
+    whole = two
+    for law in (two, *[one] * 6):
+        whole = r.compose(whole, law)
+    exact = math.log(r.delta(whole, eps))
+    sketch = Sketch(LEDGER, 1e-60)
+    assert sketch.log_delta(sketch.saddle(eps), eps) == pytest.approx(exact, abs=2.0)
+    tilt = sketch.saddle_of_delta(exact)
+    assert sketch.log_delta(tilt) == pytest.approx(exact, abs=0.1)

@@ -1,0 +1,141 @@
+"""Placement on a lattice against reference.py, atom by atom and cell by cell, tilted and not."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from pld_shuffle import Side
+from pld_shuffle import reference as r
+from pld_shuffle.numerics.lattice import place, snap
+
+Array = np.ndarray
+STEP = 0.03125
+
+
+def random_atoms(seed: int, size: int) -> tuple[Array, Array]:
+    """Masses over many decades and ascending losses; some on lattice points, some crowded, some alone."""
+    rng = np.random.default_rng(seed)
+    loss = np.concatenate(
+        (
+            rng.normal(0.1, 0.6, size),
+            STEP * rng.integers(-30, 60, 5),
+            rng.uniform(0.2, 0.2 + STEP, size // 2),
+            rng.uniform(4.0, 6.0, 2),
+        )
+    )
+    loss.sort()
+    mass = np.exp(rng.uniform(-20.0, 0.0, loss.size))
+    return mass / mass.sum(), loss
+
+
+def placed(
+    mass: Array, loss: Array, side: Side, tilt: float = 0.0, reach: float = np.inf
+) -> tuple[Array, Array]:
+    """Losses and P-masses on the lattice; under a tilt, tilted on the way in and back on the way out."""
+    cell = np.floor(loss / STEP).astype(np.int64)
+    offset = np.clip(loss - cell * STEP, 0.0, STEP)
+    out, low = place(
+        mass * np.exp(tilt * loss), cell, offset, step=STEP, side=side, tilt=tilt, reach=reach
+    )
+    points = STEP * (low + np.arange(out.size))
+    return points, out * np.exp(-tilt * points)
+
+
+def hockey_stick(mass: Array, loss: Array, eps: float) -> float:
+    return math.fsum(mass * -np.expm1(np.minimum(eps - loss, 0.0)))
+
+
+LAWS = [random_atoms(seed, size) for seed, size in enumerate((1, 4, 30, 400, 400))]
+TILTS = (0.0, 0.7, 25.0)
+
+
+@pytest.mark.parametrize("law", LAWS, ids=range(len(LAWS)))
+@pytest.mark.parametrize("tilt", TILTS)
+@pytest.mark.parametrize("side", Side)
+def test_each_side_is_the_references(law: tuple[Array, Array], tilt: float, side: Side) -> None:
+    """One atom for each cell (the reference sums them first): the same masses, entry by entry."""
+    mass, loss = law
+    pair = mass, mass * np.exp(-loss)
+    low, p, q, _ = r.cells(pair, STEP)
+    p, q = p[p > 0.0], q[p > 0.0]
+    expected = (r.merge_up if side is Side.LOWER else r.connect_dots)((p, q), STEP)
+    points, found = placed(p, np.log(p / q), side, tilt)
+    assert expected.low == low
+    shift = low - round(points[0] / STEP)
+    assert shift >= 0 and not found[:shift].any()
+    np.testing.assert_allclose(
+        found[shift : shift + expected.mass.size], expected.mass, rtol=1e-9, atol=1e-14
+    )
+    assert not found[shift + expected.mass.size :].any()
+
+
+@pytest.mark.parametrize("law", LAWS, ids=range(len(LAWS)))
+@pytest.mark.parametrize("tilt", TILTS)
+def test_mass_is_kept(law: tuple[Array, Array], tilt: float) -> None:
+    """P-mass on both sides; Q-mass too where nothing is rounded down, never less than it was below."""
+    mass, loss = law
+    q_mass = math.fsum(mass * np.exp(-loss))
+    for side in Side:
+        points, found = placed(mass, loss, side, tilt)
+        assert (found >= 0.0).all()
+        assert math.fsum(found) == pytest.approx(1.0, rel=1e-12)
+        q_found = math.fsum(found * np.exp(-points))
+        if side is Side.UPPER:
+            assert q_found == pytest.approx(q_mass, rel=1e-12)
+        else:
+            assert q_found >= q_mass * (1.0 - 1e-12)
+
+
+@pytest.mark.parametrize("law", LAWS, ids=range(len(LAWS)))
+@pytest.mark.parametrize("tilt", TILTS)
+@pytest.mark.parametrize("reach", [np.inf, 0.4, 0.01])
+def test_each_side_is_kept_at_every_epsilon(
+    law: tuple[Array, Array], tilt: float, reach: float
+) -> None:
+    """As functions of e^eps both curves are convex and piecewise linear, so the kinks of the larger one,
+    and any point beyond them, decide: lattice points for the upper side, the atoms for the lower."""
+    mass, loss = law
+    above, below = (placed(mass, loss, side, tilt, reach) for side in (Side.UPPER, Side.LOWER))
+    for eps in (*above[0], -20.0, 20.0):
+        truth = hockey_stick(mass, loss, eps)
+        assert hockey_stick(above[1], above[0], eps) == pytest.approx(truth, rel=1e-10, abs=1e-18)
+    for eps in (*loss, -20.0, 20.0):
+        truth = hockey_stick(mass, loss, eps)
+        assert hockey_stick(below[1], below[0], eps) <= truth * (1.0 + 1e-12) + 1e-17
+
+
+def test_a_short_reach_rounds_down() -> None:
+    """Atoms half a step above -1 and far below 1: with reach, merged; without, at the point below."""
+    mass, loss = np.array([0.3, 0.7]), np.array([-1.0 + STEP / 2, 1.0])
+    points, merged = placed(mass, loss, Side.LOWER)
+    assert merged[np.isclose(points, -1.0)] == 0.0 and merged[np.isclose(points, 1.0)] < 0.7
+    points, rounded = placed(mass, loss, Side.LOWER, reach=0.5)
+    assert rounded[np.isclose(points, -1.0)] == pytest.approx(0.3, rel=1e-14)
+    assert rounded[np.isclose(points, 1.0)] == pytest.approx(0.7, rel=1e-14)
+
+
+@pytest.mark.parametrize("eps0", [0.1, 1.0, 3.7, 8.0])
+@pytest.mark.parametrize("pieces", [1, 7, 100, 12_345])
+def test_an_aligned_largest_loss_stays_where_it_is(eps0: float, pieces: int) -> None:
+    """Randomized response on a lattice that divides eps0: both sides are exact."""
+    step = eps0 / pieces
+    likely = 1.0 / (1.0 + math.exp(-eps0))
+    mass, loss = np.array([1.0 - likely, likely]), np.array([-eps0, eps0])
+    cell = np.floor(loss / step).astype(np.int64)
+    offset = np.clip(loss - cell * step, 0.0, step)
+    for side in Side:
+        out, low = place(mass, cell, offset, step=step, side=side)
+        held = np.flatnonzero(out)
+        assert list(low + held) == [-pieces, pieces]
+        np.testing.assert_allclose(out[held], mass, rtol=1e-14)
+
+
+def test_snapping_moves_by_rounding_only() -> None:
+    cell = np.array([0, 0, 1000, 1000, 5])
+    offset = np.array([1e-17, STEP - 1e-18, 1e-14, 1e-9, STEP / 2])
+    after, left = snap(cell, offset, STEP)
+    assert list(after) == [0, 1, 1000, 1000, 5]
+    assert list(left) == [0.0, 0.0, 0.0, 1e-9, STEP / 2]

@@ -1,0 +1,206 @@
+"""Constants of rounding arguments against ball arithmetic (docs/certificates.md says which row each belongs to).
+
+Every formula is evaluated in balls of 200 bits and more, so that its error is known exactly; the library's doubles
+must lie within what is booked. Parameters are drawn log-uniformly over their whole range, and at its ends.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from pld_shuffle import ShuffledLDP, ShuffledRandomizer, ShuffledRR
+from pld_shuffle.numerics.binomial import chernoff_window
+from pld_shuffle.numerics.kernels import binomial_pmf
+from pld_shuffle.numerics.rounding import ROUNDOFF
+from pld_shuffle.pairs.coin_kernels import central_coin_mass
+from pld_shuffle.pairs.coins import CoinMixture
+from pld_shuffle.pairs.contour_kernels import turns
+from pld_shuffle.pairs.profile import amplified_loss
+
+flint = pytest.importorskip("flint")
+arb, ctx, fmpz = flint.arb, flint.ctx, flint.fmpz
+
+
+@pytest.fixture(autouse=True)
+def _digits() -> Iterator[None]:
+    before = ctx.prec
+    ctx.prec = 400
+    yield
+    ctx.prec = before
+
+
+def relative(value: float, exact: arb) -> float:
+    """|value/exact - 1| as a double, in units of u; the ball is far thinner than that."""
+    error = (arb(value) / exact - 1) / arb(ROUNDOFF)
+    return float(abs(error).upper())
+
+
+def log_uniform(rng: np.random.Generator, low: float, high: float) -> float:
+    return float(math.exp(rng.uniform(math.log(low), math.log(high))))
+
+
+def central(m: int) -> arb:
+    """C(m, m/2) / 2^m by the gamma function."""
+    half = arb(m) / 2
+    return ((arb(m + 1)).lgamma() - 2 * (half + 1).lgamma() - m * arb(2).log()).exp()
+
+
+def test_central_mass_of_fair_coins() -> None:
+    """Row 5: relative error below 1e-15, that is 9 u, for every even number of coins up to 10^13."""
+    rng = np.random.default_rng(1)
+    sizes = [
+        *range(0, 1200, 2),
+        *(2 * int(log_uniform(rng, 500, 5e12)) for _ in range(400)),
+        10**13,
+    ]
+    worst = max(relative(central_coin_mass(m), central(m)) for m in sizes)
+    assert worst * ROUNDOFF < 1e-15
+
+
+def test_binomial_masses() -> None:
+    """Row 5: 5 u (|x - mode| + 2) and the sum's own, with the odds of the rate that was given."""
+    rng = np.random.default_rng(2)
+    for _ in range(60):
+        n, p = int(log_uniform(rng, 1, 2000)), log_uniform(rng, 1e-12, 0.5)
+        low, high = chernoff_window(n, p, 1e-30)
+        out = np.ones(high - low + 1)
+        binomial_pmf(n, p, low, high, out)
+        exact = [
+            arb(fmpz(math.comb(n, x))) * arb(p) ** x * (1 - arb(p)) ** (n - x)
+            for x in range(low, high + 1)
+        ]
+        total = sum(exact, start=arb(0))
+        mode = min(max(int((n + 1) * p), low), high)
+        entry = [5.0 * (abs(x - mode) + 2) for x in range(low, high + 1)]
+        mean = float(np.dot(out, entry)) + out.size
+        for value, truth, allowed in zip(out, exact, entry, strict=True):
+            assert relative(float(value), truth / total) <= allowed + mean
+
+
+def test_chernoff_windows_hold_the_mass() -> None:
+    """Row 1: no more than `missed` outside, on either side."""
+    rng = np.random.default_rng(3)
+    for _ in range(150):
+        n, missed = int(log_uniform(rng, 1, 3000)), log_uniform(rng, 1e-250, 0.09)
+        p = log_uniform(rng, 1e-12, 0.5)
+        p = p if rng.random() < 0.5 else 1.0 - p
+        low, high = chernoff_window(n, p, missed)
+        exact = [
+            arb(fmpz(math.comb(n, x))) * arb(p) ** x * (1 - arb(p)) ** (n - x) for x in range(n + 1)
+        ]
+        assert sum(exact[:low], start=arb(0)) <= arb(missed)
+        assert sum(exact[high + 1 :], start=arb(0)) <= arb(missed)
+
+
+def test_turns() -> None:
+    """Row 15: sine and versine within 8 u of the angle; 20 u are booked."""
+    rng = np.random.default_rng(4)
+    values = np.array([log_uniform(rng, 1e-9, 1e6) * rng.choice([-1.0, 1.0]) for _ in range(4000)])
+    values = np.concatenate((values, 0.5 * math.pi * np.arange(-50, 51)))
+    versine, sine = np.empty(values.size), np.empty(values.size)
+    for y in (1.0, 0.37, 1e-3):
+        turns(y, values, versine, sine)
+        for value, v, s in zip(values, versine, sine, strict=True):
+            angle = arb(y) * arb(float(value))
+            allowed = arb(8.0 * ROUNDOFF) * abs(angle)
+            assert abs(arb(float(s)) - angle.sin()) <= allowed
+            exact = 2 * (angle / 2).sin() ** 2
+            assert abs(arb(float(v)) - exact) <= allowed
+
+
+def test_amplified_losses_are_rounded_upwards() -> None:
+    """Row 13: log(1 + rate (e^loss - 1)) from above, by at most 1e-14."""
+    rng = np.random.default_rng(5)
+    for _ in range(2000):
+        loss, rate = log_uniform(rng, 1e-12, 690.0), log_uniform(rng, 1e-12, 1.0)
+        exact = (1 + arb(rate) * arb(loss).expm1()).log()
+        found = arb(amplified_loss(loss, rate))
+        assert exact <= found <= exact * (1 + arb(1e-14))
+
+
+def budgets(rng: np.random.Generator, count: int) -> list[float]:
+    return [1e-9, 700.0, *(log_uniform(rng, 1e-9, 700.0) for _ in range(count))]
+
+
+def largest_of(pair: CoinMixture, exact: arb) -> None:
+    low, high = pair.max_loss
+    assert arb(float(low)) <= exact <= arb(float(high))
+
+
+def test_rates_of_clones() -> None:
+    """Rows 5 and 6: coin rates, biases and gaps of any local budget are good to a few u."""
+    rng = np.random.default_rng(6)
+    for eps0 in budgets(rng, 500):
+        e = arb(eps0)
+        ctx.prec = 400 + int(4 * eps0)
+        shrink = (-e).exp()
+        for analysis, rate in (
+            ("clones", shrink),
+            ("stronger-clones", 2 * shrink / (1 + shrink)),
+        ):
+            pair = ShuffledLDP(eps0, 10, analysis).pair
+            assert isinstance(pair, CoinMixture)
+            assert relative(pair.coin_rate, rate) <= 6
+            assert relative(pair.theta, (e / 2).tanh()) <= 6
+            assert relative(pair.gap, 2 * shrink / (1 + shrink)) <= 6
+            q = log_uniform(rng, 1e-12, 1.0)
+            odds = (e / 2).tanh() / (2 * shrink / (1 + shrink) + (1 / arb(q) - 1) * rate)
+            largest_of(pair.sampled(q), (1 + 2 * odds).log())
+            largest_of(pair.amplified(q), (1 + arb(q) * e.expm1()).log())
+
+
+def test_rates_of_the_reduction() -> None:
+    """Rows 5 and 6: also the share of silent users, however small, and next to where nobody is silent."""
+    rng = np.random.default_rng(7)
+    for eps0 in budgets(rng, 400):
+        ctx.prec = 400 + int(4 * eps0)
+        tv = log_uniform(rng, 1e-300, 1.0)
+        p = arb(eps0).exp()
+        theta = (p - 1) / (p + 1)
+        beta = min(arb(tv), theta, key=lambda ball: float(ball.mid()))
+        pair = ShuffledRandomizer(5, tv=tv, eps0=eps0).pair
+        if pair.coin_rate > 1e-300:
+            assert relative(pair.coin_rate, 2 * beta / (p - 1)) <= 12
+        assert pair.silent_rate is not None
+        assert relative(pair.silent_rate, 1 - (1 + beta) / p) <= 12
+        if float(beta.mid()) > 1e-300:
+            assert relative(pair._ratio, 2 / (p + 1)) <= 16
+            q = log_uniform(rng, 1e-12, 1.0)
+            largest_of(pair.sampled(q), (1 + arb(q) * (p - 1)).log())
+        if float(beta.mid()) < 0.9 * float(theta.mid()):
+            star = 1 - beta * (p + 1) / (p - 1)
+            assert relative(pair.target_neutral, star) <= 64
+            assert relative(pair.neutral_rate, star / p) <= 64
+
+
+def test_rates_of_randomised_response() -> None:
+    """Rows 5 and 6: from eps0 and from gamma, for every alphabet."""
+    rng = np.random.default_rng(8)
+    for eps0 in budgets(rng, 300):
+        ctx.prec = 400 + int(4 * eps0)
+        k = int(log_uniform(rng, 2, 10**9))
+        pair = ShuffledRR(k, 5, eps0=eps0, adversary="weak").pair
+        p = arb(eps0).exp()
+        assert relative(pair.coin_rate, 2 / (p + k - 1)) <= 12
+        assert relative(pair.theta, (p - 1) / (p + 1)) <= 16
+        assert relative(pair.gap, 2 / (p + 1)) <= 16
+        assert pair.silent_rate is not None
+        assert relative(pair.silent_rate, (p - 1) / (p + k - 1)) <= 12
+
+
+@pytest.mark.parametrize("rate", [1e-12, 1e-6, 0.3])
+def test_biases_of_hidden_cohorts(rate: float) -> None:
+    """Row 2: bias and gap of every number of coins are good to a few u at every rate."""
+    pair = ShuffledLDP(2.0, 40, "stronger-clones").pair
+    assert isinstance(pair, CoinMixture)
+    hidden = pair.sampled(rate)
+    keep, fall = hidden._kept(np.arange(1, 41))
+    q, gamma = arb(rate), 2 / (arb(2.0).exp() + 1)
+    for m in range(1, 41):
+        weight = q * m + (1 - q) * 40 * gamma
+        assert relative(float(keep[m - 1]), q * m / weight) <= 16
+        assert relative(float(fall[m - 1]), (1 - q) * 40 * gamma / weight) <= 16

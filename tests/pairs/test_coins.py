@@ -1,0 +1,114 @@
+"""Coin mixtures and their lattice laws against reference.py: every m kept, or bucketed on either side."""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+
+import numpy as np
+import pytest
+
+from pld_shuffle import ShuffledLDP, ShuffledRandomizer, ShuffledRR, Side
+from pld_shuffle import reference as r
+from pld_shuffle.pairs.coins import Components
+from pld_shuffle.pairs.pair import Resolution
+
+Mechanism = ShuffledLDP | ShuffledRandomizer | ShuffledRR
+
+#: What the library was asked, and the reference's pair for it.
+MECHANISMS: dict[str, tuple[Mechanism, list[r.Coins]]] = {
+    "one user": (ShuffledLDP(eps0=1.0, n=1, analysis="stronger-clones"), r.stronger_clones(1, 1.0)),
+    "clones": (ShuffledLDP(eps0=1.5, n=300, analysis="clones"), r.clones(300, 1.5)),
+    "stronger clones": (
+        ShuffledLDP(eps0=2.0, n=400, analysis="stronger-clones"),
+        r.stronger_clones(400, 2.0),
+    ),
+    "reduction": (
+        ShuffledRandomizer(60, eps0=1.0, tv=0.25),
+        r.reduction(60, math.e, 0.25, math.e),
+    ),
+    "reduction, q": (
+        ShuffledRandomizer(40, p=5.0, q=3.0, tv=0.5),
+        r.reduction(40, 5.0, 0.5, 3.0),
+    ),
+    "strong": (ShuffledRR(k=4, n=120, gamma=0.25), r.strong(120, 4, 0.25)),
+    "weak": (ShuffledRR(k=4, n=80, gamma=0.25, adversary="weak"), r.weak(80, 4, 0.25)),
+    "weak, binary": (ShuffledRR(k=2, n=80, gamma=0.5, adversary="weak"), r.weak(80, 2, 0.5)),
+}
+EPSILONS = np.linspace(-2.0, 3.0, 26)
+
+
+@cache
+def exact(name: str) -> r.Atoms:
+    return r.atoms(MECHANISMS[name][1])
+
+
+def as_pair(mixture: Components, side: Side) -> r.Atoms:
+    """The reference's atoms of the library's components; what an upper mixture misses is at infinity."""
+    coins = [r.Coins(0, 0.0, mixture.null)]
+    for m, bias, weight in zip(mixture.coins, mixture.bias, mixture.weight, strict=True):
+        coins.append(r.Coins(int(m), float(bias), float(weight)))
+    p, q = r.atoms(coins)
+    missed = mixture.missed if side is Side.UPPER else 0.0
+    return np.append(p, missed), np.append(q, 0.0)
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+@pytest.mark.parametrize("side", Side)
+def test_without_buckets_it_is_the_reference(name: str, side: Side) -> None:
+    """To rounding: the allowances on either side are of the size of rounding too."""
+    resolution = Resolution(1.0, missed=1e-30, size_width=0.0, bias_width=1e-9)
+    mixture = MECHANISMS[name][0].pair.components(side, resolution)
+    pair = as_pair(mixture, side)
+    for eps in EPSILONS:
+        truth = r.hockey_stick(exact(name), eps)
+        found = r.hockey_stick(pair, eps)
+        assert found == pytest.approx(truth, rel=2e-10, abs=1e-15)
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+@pytest.mark.parametrize("width", [1e-3, 0.1, 1.0])
+@pytest.mark.parametrize("missed", [1e-20, 1e-4])
+def test_buckets_keep_their_side(name: str, width: float, missed: float) -> None:
+    """At every epsilon; the reference's own rounding is below 1e-12."""
+    resolution = Resolution(1.0, missed=missed, size_width=width, bias_width=width, pull=1.0)
+    pair = MECHANISMS[name][0].pair
+    above = as_pair(pair.components(Side.UPPER, resolution), Side.UPPER)
+    below = as_pair(pair.components(Side.LOWER, resolution), Side.LOWER)
+    for eps in EPSILONS:
+        truth = r.hockey_stick(exact(name), eps)
+        assert r.hockey_stick(above, eps) >= truth * (1.0 - 1e-12) - 1e-15
+        assert r.hockey_stick(below, eps) <= truth * (1.0 + 1e-12) + 1e-15
+
+
+@pytest.mark.parametrize("name", ["clones", "stronger clones", "weak", "strong"])
+def test_buckets_err_in_second_order_between_the_sides(name: str) -> None:
+    """A bucket ten times as narrow has a bracket at least about ten times as narrow."""
+    widths = []
+    for width in (0.3, 0.03):
+        resolution = Resolution(1.0, missed=1e-20, size_width=width, bias_width=width)
+        pair = MECHANISMS[name][0].pair
+        above, below = (
+            r.hockey_stick(as_pair(pair.components(side, resolution), side), 0.2)
+            for side in (Side.UPPER, Side.LOWER)
+        )
+        widths.append(above - below)
+    assert widths[1] <= 0.15 * widths[0] and widths[0] <= 0.5 * r.hockey_stick(exact(name), 0.2)
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+@pytest.mark.parametrize("step", [0.004, 0.05])
+def test_one_round_on_the_lattice(name: str, step: float) -> None:
+    """`pld` on either side: contains the truth, and is as near to it as the reference's lattice is."""
+    mechanism = MECHANISMS[name][0]
+    limits = r.merge_up(exact(name), step), r.connect_dots(exact(name), step)
+    lower = mechanism.pld(step=step, side=Side.LOWER)
+    upper = mechanism.pld(step=step, side=Side.UPPER)
+    for eps in EPSILONS:
+        truth = r.hockey_stick(exact(name), eps)
+        assert lower.delta(eps) <= truth * (1.0 + 1e-12) + 1e-15
+        assert upper.delta(eps) >= truth * (1.0 - 1e-12) - 1e-15
+        assert upper.delta(eps) == pytest.approx(r.delta(limits[1], eps), rel=3e-4, abs=1e-12)
+        if step < 0.01:  # on a coarse lattice the two merge different neighbours
+            slack = truth - r.delta(limits[0], eps)
+            assert lower.delta(eps) >= truth - 2.0 * slack - 3e-4 * truth - 1e-12

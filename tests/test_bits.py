@@ -1,0 +1,441 @@
+"""Counts of randomised bits: bounds against enumeration in rationals, ball arithmetic and published values.
+
+Honesty (lower <= truth <= upper) is tested apart from tightness (width).
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from fractions import Fraction
+
+import mpmath
+import numpy as np
+import pytest
+
+from pld_shuffle.pairs.bits import (
+    BitShares,
+    bit_attack,
+    bit_profile,
+    poisson_bit_profile,
+    two_counts_profile,
+)
+
+ROUNDING = 1e-13
+
+# (one, zero) exact in binary; growths s - 1 on both sides of 0.
+SHARES = [
+    (Fraction(3, 4), Fraction(1, 4)),
+    (Fraction(7, 8), Fraction(1, 8)),
+    (Fraction(1, 2), Fraction(1, 16)),
+    (Fraction(31, 32), Fraction(3, 8)),
+    (Fraction(9, 16), Fraction(1, 2)),
+]
+GROWTHS = [Fraction(k, 16) for k in (-16, -12, -5, -1, 0, 1, 4, 12, 17, 32, 80, 200)]
+
+
+def law_of(shares: list[Fraction]) -> list[Fraction]:
+    """The number of ones among independent bits with these probabilities."""
+    law = [Fraction(1)]
+    for share in shares:
+        law = [
+            (law[k] * (1 - share) if k < len(law) else 0) + (law[k - 1] * share if k else 0)
+            for k in range(len(law) + 1)
+        ]
+    return law
+
+
+def divergence(first: list[Fraction], second: list[Fraction], growth: Fraction) -> Fraction:
+    return sum(
+        (max(p - (1 + growth) * q, Fraction(0)) for p, q in zip(first, second, strict=True)),
+        Fraction(0),
+    )
+
+
+def enumerated(
+    n: int, one: Fraction, zero: Fraction, bits: int, values: list[Fraction], growth: Fraction
+):
+    """The largest divergence over all neighbouring datasets whose users hold one of `values`."""
+    worst = Fraction(0)
+    for held in itertools.combinations_with_replacement(values, n - 1):
+        others = [zero + v * (one - zero) for v in held for _ in range(bits)]
+        laws = [law_of(others + [zero + v * (one - zero)] * bits) for v in values]
+        for first, second in itertools.permutations(laws, 2):
+            worst = max(worst, divergence(first, second, growth))
+    return worst
+
+
+def hidden(
+    n: int, population: int, one: Fraction, zero: Fraction, bits: int, growth: Fraction
+) -> Fraction:
+    """The same for a hidden uniformly random cohort of n out of the population."""
+    worst = Fraction(0)
+    cohorts = list(itertools.combinations(range(population), n))
+    for held in itertools.combinations_with_replacement((zero, one), population - 1):
+        laws = []
+        for target in (zero, one):
+            data = [target, *held]
+            total = [Fraction(0)] * (bits * n + 1)
+            for cohort in cohorts:
+                law = law_of([data[i] for i in cohort for _ in range(bits)])
+                total = [a + b for a, b in zip(total, law, strict=True)]
+            laws.append([mass / len(cohorts) for mass in total])
+        for first, second in itertools.permutations(laws, 2):
+            worst = max(worst, divergence(first, second, growth))
+    return worst
+
+
+def floats(growths: list[Fraction]) -> np.ndarray:
+    return np.array([float(g) for g in growths])
+
+
+@pytest.mark.parametrize("one, zero", SHARES)
+@pytest.mark.parametrize(
+    "n, bits", [(1, 1), (2, 1), (3, 1), (5, 1), (7, 1), (1, 2), (3, 2), (5, 2), (1, 3), (4, 3)]
+)
+def test_every_dataset_enumerated(n, bits, one, zero):
+    bounds = bit_profile(
+        n, BitShares.of(float(one), float(zero)), floats(GROWTHS), bits=bits, rtol=1e-12
+    )
+    for growth, lower, upper in zip(GROWTHS, bounds.lower, bounds.upper, strict=True):
+        truth = float(enumerated(n, one, zero, bits, [Fraction(0), Fraction(1)], growth))
+        assert upper >= truth * (1 - ROUNDING) and lower <= truth * (1 + ROUNDING)
+        assert lower >= truth - 1e-11  # the lower end is the best dataset
+        if bits == 1:  # several bits a user: the upper end lets the bits of a user differ
+            assert upper <= truth + 1e-11
+
+
+@pytest.mark.parametrize("one, zero", SHARES[1:3])
+@pytest.mark.parametrize("n, bits", [(3, 1), (4, 1), (3, 2)])
+def test_values_in_between_are_covered(n, bits, one, zero):
+    growths = GROWTHS[:-2]
+    bounds = bit_profile(n, BitShares.of(float(one), float(zero)), floats(growths), bits=bits)
+    values = [Fraction(k, 4) for k in range(5)]
+    for growth, upper in zip(growths, bounds.upper, strict=True):
+        assert upper >= float(enumerated(n, one, zero, bits, values, growth)) * (1 - ROUNDING)
+
+
+@pytest.mark.parametrize("one, zero", SHARES[:3])
+@pytest.mark.parametrize(
+    "n, population, bits", [(1, 2, 1), (2, 3, 1), (2, 5, 1), (3, 6, 1), (5, 6, 1), (2, 4, 2)]
+)
+def test_hidden_cohorts_enumerated(n, population, bits, one, zero):
+    rate = n / population
+    growths = [g for g in GROWTHS if not -1 < g < 0 or n in (1, 2)]
+    bounds = bit_profile(
+        n, BitShares.of(float(one), float(zero)), floats(growths), bits=bits, rate=rate
+    )
+    for growth, lower, upper in zip(growths, bounds.lower, bounds.upper, strict=True):
+        truth = float(hidden(n, population, one, zero, bits, growth))
+        assert lower <= truth * (1 + ROUNDING) + 1e-16 and truth * (1 - ROUNDING) <= upper
+
+
+@pytest.mark.parametrize("one, zero", SHARES[:4])
+def test_a_range_of_ones(one, zero):
+    """Restricted to datasets: the order in which the target holds 1 first, s on both sides of 1."""
+    n, bits = 5, 2
+    shares = BitShares.of(float(one), float(zero))
+    for low, high in ((0, 0), (1, 2), (4, 4), (0, 4)):
+        bounds = bit_profile(n, shares, floats(GROWTHS), bits=bits, ones=(low, high), rtol=1e-12)
+        for growth, lower, upper in zip(GROWTHS, bounds.lower, bounds.upper, strict=True):
+            truth = 0.0
+            for ones in range(low, high + 1):
+                others = [one] * (bits * ones) + [zero] * (bits * (n - 1 - ones))
+                laws = [law_of(others + [share] * bits) for share in (one, zero)]
+                truth = max(truth, float(divergence(*laws, growth)))
+            assert truth * (1 - ROUNDING) - 1e-16 <= upper
+            assert truth - 1e-11 <= lower <= truth * (1 + ROUNDING) + 1e-16
+            if low == high:
+                assert upper <= truth + 1e-11
+
+
+def tails(n: int, shares: tuple[float, float], ones: int, growth: float, digits: int = 40):
+    """H at one number of ones, from the convolution of two binomials in many digits."""
+    with mpmath.workdps(digits):
+        one, zero = mpmath.mpf(shares[0]), mpmath.mpf(shares[1])
+        s = 1 + mpmath.mpf(growth)
+
+        def binomial(trials, share):
+            value = (1 - share) ** trials
+            law = [value]
+            for k in range(trials):
+                value = value * (trials - k) / (k + 1) * share / (1 - share)
+                law.append(value)
+            return law
+
+        zeros = n - 1 - ones
+        if ones == 0:
+            law = binomial(zeros, zero)
+        elif zeros == 0:
+            law = binomial(ones, one)
+        else:
+            a, b = binomial(ones, one), binomial(zeros, zero)
+            law = [
+                mpmath.fsum(a[i] * b[k - i] for i in range(max(0, k - zeros), min(ones, k) + 1))
+                for k in range(n)
+            ]
+        law = [mpmath.mpf(0), *law, mpmath.mpf(0)]
+        return mpmath.fsum(
+            max(
+                mpmath.mpf(0), (one - s * zero) * law[k] + ((1 - one) - s * (1 - zero)) * law[k + 1]
+            )
+            for k in range(n + 1)
+        )
+
+
+@pytest.mark.parametrize(
+    "n, one, zero, ones, eps",
+    [(300, 0.75, 0.25, 0, 0.4), (300, 0.75, 0.25, 299, 0.4), (200, 0.75, 0.25, 77, 0.9),
+     (4000, 0.625, 0.375, 0, 0.2), (4000, 0.625, 0.375, 3999, 0.02), (4000, 1 - 2.0**-10, 2.0**-10, 0, 3.0),
+     (3000, 0.5, 2.0**-9, 2999, 0.5), (3000, 0.5, 2.0**-9, 0, 2.0), (150, 0.875, 0.125, 140, 1.8)],
+)  # fmt: skip
+def test_single_datasets_in_forty_digits(n, one, zero, ones, eps):
+    growth = math.expm1(eps)
+    bounds = bit_profile(n, BitShares.of(one, zero), [growth], ones=(ones, ones), rtol=1e-12)
+    truth = tails(n, (one, zero), ones, growth)
+    assert bounds.lower[0] <= truth <= bounds.upper[0]
+    assert bounds.upper[0] <= bounds.lower[0] * (1 + 1e-8)
+
+
+@pytest.mark.parametrize("held", [False, True])
+@pytest.mark.parametrize(
+    "n, eps0, eps", [(10**7, 1.0, 1.2e-3), (10**9, 2.0, 2e-4), (10**9, 8.0, 6e-3)]
+)
+def test_large_crowds_in_fifty_digits(n, eps0, eps, held):
+    """Equal others: the terms above the threshold by their ratios, from one logarithm of gamma functions."""
+    shares = BitShares.randomized_response(eps0)
+    growth = math.expm1(eps)
+    with mpmath.workdps(50):
+        zero = mpmath.mpf(shares.zero)
+        one, s, others = 1 - zero, 1 + mpmath.mpf(growth), n - 1
+        share = one if held else zero
+        ahead, behind = one - s * zero, s * one - zero
+        odds = share / (1 - share)
+        # (P - sQ)(y) > 0 where the ratio of the law at y-1 to that at y is above behind / ahead.
+        y = int(mpmath.floor((others + 1) * odds * behind / (ahead + odds * behind))) + 1
+        log = mpmath.loggamma(n) - mpmath.loggamma(y) - mpmath.loggamma(n - y + 1)
+        before = mpmath.exp(log + (y - 1) * mpmath.log(share) + (n - y) * mpmath.log(1 - share))
+        truth = mpmath.mpf(0)
+        while y <= n:
+            after = before * (others - y + 1) / y * odds
+            term = ahead * before - behind * after
+            assert term >= 0
+            truth += term
+            if term < truth * mpmath.mpf(10) ** -20:
+                break
+            before, y = after, y + 1
+    place = n - 1 if held else 0
+    bounds = bit_profile(n, shares, [growth], ones=(place, place), rtol=1e-12)
+    assert bounds.lower[0] <= truth <= bounds.upper[0] <= bounds.lower[0] * (1 + 1e-6)
+
+
+def epsilon(n: int, shares: BitShares, delta: float, end: str, **options) -> float:
+    """Smallest loss at which the profile's `end` is at most delta, by repeated division."""
+    low, high = 0.0, math.log(shares.one / shares.zero)
+    for _ in range(8):
+        eps = np.linspace(low, high, 9)
+        above = int(np.sum(getattr(bit_profile(n, shares, np.expm1(eps), **options), end) > delta))
+        low, high = eps[max(above - 1, 0)], eps[min(max(above, 1), 8)]
+    return high
+
+
+@pytest.mark.parametrize(
+    "n, eps0, delta, published",
+    [(10**5, 8, 1e-6, 1.0101), (10**5, 8, 1e-5, 0.8300), (10**4, 4, 1e-6, 0.31464), (10**4, 2, 1e-6, 0.08702),
+     (10**4, 1, 1e-6, 0.03566), (1000, 1, 1e-6, 0.12661)],
+)  # fmt: skip
+def test_table_of_the_theory(n, eps0, delta, published):
+    shares = BitShares.randomized_response(eps0)
+    digits = 10.0 ** -(5 if published < 0.5 else 4)
+    lower, upper = (epsilon(n, shares, delta, end) for end in ("lower", "upper"))
+    assert lower == pytest.approx(published, abs=digits)
+    assert upper == pytest.approx(published, abs=digits + 3e-4 * published)
+
+
+@pytest.mark.parametrize("delta", [1e-6, 1e-10, 1e-15])
+@pytest.mark.parametrize("n", [1000, 10**5, 10**9])
+def test_ends_are_near_each_other(n, delta):
+    for eps0 in (0.25, 1.0, 2.0, 4.0, 6.0, 8.0):
+        shares = BitShares.randomized_response(eps0)
+        lower, upper = (epsilon(n, shares, delta, end) for end in ("lower", "upper"))
+        assert lower <= upper <= lower * 1.0015 + 1e-12
+
+
+def test_equal_others_are_not_always_the_worst():
+    """The lattice: n = 1000, eps0 = 1/2, delta = 6e-11, where some ones in the middle are 1.2 % worse."""
+    n, shares = 1000, BitShares.randomized_response(0.5)
+    eps = epsilon(n, shares, 6e-11, "lower")
+    growth = np.expm1(eps * np.linspace(0.98, 1.02, 41))
+    everything = bit_profile(n, shares, growth).lower
+    ends = np.max(
+        [bit_profile(n, shares, growth, ones=(j, j), rtol=1e-12).upper for j in (0, n - 1)], axis=0
+    )
+    assert np.max(everything / ends) > 1.01
+
+
+def test_the_range_is_covered_at_every_growth():
+    """The upper end is above every single number of ones, through thresholds of all phases."""
+    n, shares = 60, BitShares.of(0.75, 0.25)
+    growth = np.expm1(np.linspace(0.0, 1.0, 23))
+    upper = bit_profile(n, shares, growth, rtol=1e-4).upper
+    worst = np.max(
+        [bit_profile(n, shares, growth, ones=(j, j), rtol=1e-12).lower for j in range(n)], axis=0
+    )
+    assert np.all(worst <= upper) and np.all(upper <= worst * 1.01)
+    loose = bit_profile(n, shares, growth, rtol=1.0).upper
+    assert np.all(worst <= loose)
+
+
+@pytest.mark.parametrize("bits", [1, 3])
+def test_the_envelope_alone_is_a_bound(bits):
+    """One piece, nothing refined: the convex envelope against each number of ones, asymmetric shares too."""
+    for one, zero in ((0.75, 0.25), (0.96875, 0.375), (0.5, 2.0**-6)):
+        n, shares = 40, BitShares.of(one, zero)
+        top = bits * math.log(one / zero)
+        growth = np.expm1(np.linspace(0.0, 0.999 * top, 31))
+        loose = bit_profile(n, shares, growth, bits=bits, ones=(0, n - 1), rtol=1.0).upper
+        for j in range(n):
+            exact = bit_profile(n, shares, growth, bits=bits, ones=(j, j), rtol=1e-12).lower
+            assert np.all(exact <= loose)
+
+
+@pytest.mark.parametrize("one, zero", SHARES)
+@pytest.mark.parametrize("n, ones, bits", [(2, 1, 1), (6, 0, 1), (6, 3, 1), (5, 2, 3), (1, 0, 2)])
+def test_attack_atoms_in_rationals(n, ones, bits, one, zero):
+    attack = bit_attack(n, BitShares.of(float(one), float(zero)), ones, bits=bits)
+    others = [one] * (bits * ones) + [zero] * (bits * (n - 1 - ones))
+    first, second = (law_of(others + [share] * bits) for share in (one, zero))
+    for k, (p, q) in enumerate(zip(first, second, strict=True)):
+        assert abs(attack.p_mass[k] - float(p)) <= attack.mass_error * float(p)
+        assert abs(attack.q_mass[k] - float(q)) <= attack.mass_error * float(q)
+        assert abs(attack.loss[k] - math.log(p / q)) <= attack.loss_error
+    assert attack.mass_error < 1e-12 and attack.loss_error < 1e-12
+
+
+@pytest.mark.parametrize(
+    "n, ones, bits, rate",
+    [
+        (1000, 300, 1, 1.0),
+        (1000, 999, 3, 1.0),
+        (500, 0, 1, 0.05),
+        (10**6, 0, 1, 1.0),
+        (20_000, 10_000, 2, 1.0),
+    ],
+)
+def test_attack_and_profile_agree(n, ones, bits, rate):
+    shares = BitShares.randomized_response(1.5)
+    attack = bit_attack(n, shares, ones, bits=bits, rate=rate)
+    assert np.all(np.diff(attack.loss) >= 0) and attack.missed < 1e-30
+    assert np.sum(attack.p_mass) == pytest.approx(1, abs=1e-9)
+    for eps in (0.5 * rate * attack.loss[-1] / math.sqrt(n), 3.0 / math.sqrt(n) * rate):
+        value = float(np.sum(np.maximum(0.0, attack.p_mass - math.exp(eps) * attack.q_mass)))
+        options = {"rate": rate} if rate < 1 else {"ones": (ones, ones)}
+        lower = bit_profile(n, shares, [math.expm1(eps)], bits=bits, rtol=1e-12, **options).lower[0]
+        assert lower == pytest.approx(value, rel=1e-8) and lower <= value * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("one, zero", SHARES[:3])
+def test_two_counts_enumerated(one, zero):
+    """Sums of one-hot bits: three values, every dataset of the others, in rationals."""
+    for n in (1, 3, 4):
+        growths = [g for g in GROWTHS if g >= 0]
+        bounds = two_counts_profile(n, BitShares.of(float(one), float(zero)), floats(growths))
+        for growth, lower, upper in zip(growths, bounds.lower, bounds.upper, strict=True):
+            truth, equal = Fraction(0), Fraction(0)
+            for old, new in itertools.product(range(n), repeat=2):
+                if old + new > n - 1:
+                    continue
+                sums = []
+                for mine in ((one, zero), (zero, one)):
+                    a = law_of([one] * old + [zero] * (n - 1 - old) + [mine[0]])
+                    b = law_of([one] * new + [zero] * (n - 1 - new) + [mine[1]])
+                    sums.append([p * q for p in a for q in b])
+                value = divergence(*sums, growth)
+                truth = max(truth, value)
+                if (old, new) in {(0, 0), (n - 1, 0), (0, n - 1)}:
+                    equal = max(equal, value)
+            assert (
+                lower <= float(equal) * (1 + 1e-12) + 1e-18
+                and float(truth) * (1 - ROUNDING) <= upper
+            )
+            assert lower >= 0.9 * float(equal) - 1e-4
+
+
+@pytest.mark.parametrize("n, eps0", [(1000, 2.0), (10**5, 8.0), (10**6, 1.0)])
+def test_two_counts_are_tight(n, eps0):
+    shares = BitShares.randomized_response(eps0)
+    scale = shares.gap / math.sqrt(n * shares.one * shares.zero)
+    bounds = two_counts_profile(n, shares, np.expm1(scale * np.array([1.0, 3.0, 6.0])))
+    assert np.all(bounds.lower <= bounds.upper) and np.all(bounds.upper <= bounds.lower * 1.015)
+
+
+@pytest.mark.parametrize("one, zero", SHARES[:3])
+def test_poisson_participation_enumerated(one, zero):
+    population, rate = 4, Fraction(3, 8)
+    growths = [g for g in GROWTHS if g >= 0]
+    bounds = poisson_bit_profile(
+        population, BitShares.of(float(one), float(zero)), floats(growths), rate=float(rate)
+    )
+    for growth, lower, upper in zip(growths, bounds.lower, bounds.upper, strict=True):
+        truth = Fraction(0)
+        for held in itertools.combinations_with_replacement((zero, one), population - 1):
+            views = []
+            for target in (zero, one):
+                view: list[Fraction] = []
+                for k in range(population + 1):
+                    total = [Fraction(0)] * (k + 1)
+                    for cohort in itertools.combinations([target, *held], k):
+                        weight = rate**k * (1 - rate) ** (population - k)
+                        total = [
+                            a + weight * b for a, b in zip(total, law_of(list(cohort)), strict=True)
+                        ]
+                    view += total
+                views.append(view)
+            for pair in itertools.permutations(views, 2):
+                truth = max(truth, divergence(*pair, growth))
+        assert (
+            lower <= float(truth) * (1 + ROUNDING) + 1e-16
+            and float(truth) * (1 - ROUNDING) <= upper
+        )
+
+
+def test_extremes():
+    strong = BitShares.randomized_response(40.0)
+    bounds = bit_profile(
+        1000, strong, [0.0, 1e6, math.expm1(39.9), math.expm1(40.0), math.expm1(41.0)]
+    )
+    assert bounds.lower[0] == pytest.approx(1.0, abs=1e-9) and bounds.upper[4] == 0.0
+    assert np.all(bounds.lower <= bounds.upper)
+    weak = bit_profile(10**12, BitShares.randomized_response(1e-3), [0.0, 1e-8])
+    assert np.all(weak.upper <= weak.lower * (1 + 1e-4)) and weak.lower[0] > 0
+    assert bit_profile(5, strong, -1.0).upper == 1.0
+    alone = bit_profile(1, BitShares.of(0.75, 0.25), [0.5, 2.0])
+    assert alone.upper == pytest.approx([0.375, 0.0], abs=1e-12)
+    assert bit_profile(10, strong, np.zeros((2, 3))).lower.shape == (2, 3)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda s: bit_profile(0, s, [0.1]),
+        lambda s: bit_profile(10, s, [-1.5]),
+        lambda s: bit_profile(10, s, [math.nan]),
+        lambda s: bit_profile(10, s, [0.1], bits=0),
+        lambda s: bit_profile(10, s, [0.1], rate=0.0),
+        lambda s: bit_profile(10, s, [0.1], rtol=0.0),
+        lambda s: bit_profile(10, s, [0.1], ones=(3, 2)),
+        lambda s: bit_profile(10, s, [0.1], ones=(0, 2), rate=0.5),
+        lambda s: bit_attack(10, s, 10),
+        lambda s: bit_attack(10, s, 3, rate=0.5),
+        lambda s: bit_attack(10, s, 3, missed=0.0),
+        lambda s: two_counts_profile(10, s, [-0.1]),
+        lambda s: poisson_bit_profile(10, s, [0.1], rate=1.5),
+        lambda s: BitShares.of(0.25, 0.75),
+        lambda s: BitShares.of(1.0, 0.5),
+        lambda s: BitShares(0.75, 0.25, 0.25, 0.5, 0.5),
+        lambda s: BitShares.randomized_response(0.0),
+    ],
+)
+def test_bad_input_is_named(call):
+    with pytest.raises(ValueError):
+        call(BitShares.of(0.75, 0.25))

@@ -1,0 +1,302 @@
+"""Fields: declared once, of one type, and the same mechanism whichever way they come."""
+
+from __future__ import annotations
+
+import inspect
+import math
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pld_shuffle import (
+    Accountant,
+    CountedBits,
+    CountedHistogram,
+    Gaussian,
+    Laplace,
+    PoissonGaussian,
+    Shuffled,
+    ShuffledLDP,
+    ShuffledRandomizer,
+    ShuffledRR,
+    Subsampled,
+    calibration,
+    fields,
+    mechanisms,
+    randomizers,
+    solve,
+)
+from pld_shuffle.fields import (
+    COLUMNS,
+    FIELDS,
+    MECHANISMS,
+    RANDOMIZERS,
+    FieldError,
+    Kind,
+    mechanism_from_values,
+    near_miss,
+    values_of,
+)
+from pld_shuffle.mechanisms.sampling import SMALLEST_RATE
+from pld_shuffle.mechanisms.shared import LARGEST_EPS0, SMALLEST_EPS0
+from pld_shuffle.numerics.validation import LARGEST_CROWD
+from pld_shuffle.trainlog import mechanism_from_fields, parse_training_log
+
+R = randomizers
+
+EVERY_KIND: list[tuple[dict[str, Any], Any]] = [
+    ({"n": 9, "eps0": 1.5}, ShuffledLDP(1.5, 9)),
+    (
+        {"mechanism": "ldp", "n": 9, "eps0": 1.5, "analysis": "clones", "population": 90},
+        Subsampled(ShuffledLDP(1.5, 9, "clones"), population=90),
+    ),
+    (
+        {"mechanism": "randomizer", "n": 9, "tv": 0.5, "p": 3.0, "q": 2.0, "rate": 0.1},
+        Subsampled(ShuffledRandomizer(9, tv=0.5, p=3.0, q=2.0), rate=0.1),
+    ),
+    ({"mechanism": "rr", "k": 3, "n": 9, "gamma": 0.5}, ShuffledRR(3, 9, gamma=0.5)),
+    (
+        {"mechanism": "rr", "k": 3, "n": 9, "eps0": 2.0, "adversary": "weak"},
+        ShuffledRR(3, 9, eps0=2.0, adversary="weak"),
+    ),
+    (
+        {"mechanism": "counted-bits", "n": 9, "gamma": 0.5, "bits": 2, "population": 90},
+        Subsampled(CountedBits(9, gamma=0.5, bits=2), population=90),
+    ),
+    (
+        {"mechanism": "counted-histogram", "n": 9, "one_if_one": 0.5, "one_if_zero": 0.25},
+        CountedHistogram(9, one_if_one=0.5, one_if_zero=0.25),
+    ),
+    ({"mechanism": "gaussian", "sigma": 2.0}, Gaussian(2.0)),
+    (
+        {"mechanism": "gaussian", "sigma": 2.0, "sensitivity": 3.0, "rate": 0.5},
+        Subsampled(Gaussian(2.0, 3.0), rate=0.5),
+    ),
+    ({"mechanism": "laplace", "scale": 2.0, "sensitivity": 0.5}, Laplace(2.0, 0.5)),
+    (
+        {"mechanism": "poisson-gaussian", "sigma": 2.0, "rate": 0.1, "norm": 3.0},
+        PoissonGaussian(2.0, 0.1, 3.0),
+    ),
+]
+NAMED: list[tuple[dict[str, Any], Any]] = [
+    ({"randomizer": "binary-rr", "eps0": 1.0}, R.BinaryRandomizedResponse(eps0=1.0)),
+    ({"randomizer": "k-rr", "k": 5, "eps0": 1.0}, R.KRandomizedResponse(k=5, eps0=1.0)),
+    ({"randomizer": "unary-encoding", "k": 4, "eps0": 1.0}, R.UnaryEncoding(k=4, eps0=1.0)),
+    (
+        {"randomizer": "unary-encoding", "k": 4, "eps0": 1.0, "variant": "optimised"},
+        R.UnaryEncoding(k=4, eps0=1.0, variant="optimised"),
+    ),
+    (
+        {"randomizer": "subset-selection", "k": 5, "size": 2, "eps0": 1.0},
+        R.SubsetSelection(k=5, size=2, eps0=1.0),
+    ),
+    (
+        {"randomizer": "local-hashing", "k": 5, "buckets": 3, "eps0": 1.0},
+        R.LocalHashing(k=5, buckets=3, eps0=1.0),
+    ),
+    (
+        {"randomizer": "hadamard-response", "k": 6, "eps0": 1.0, "blocks": 2},
+        R.HadamardResponse(k=6, eps0=1.0, blocks=2),
+    ),
+    (
+        {"randomizer": "rappor", "k": 4, "noise": 0.5, "one_if_zero": 0.25, "one_if_one": 0.75,
+         "bits": 16, "hashes": 2, "salt": 7},
+        R.RAPPOR(k=4, noise=0.5, one_if_zero=0.25, one_if_one=0.75, bits=16, hashes=2, salt=7),
+    ),
+    ({"randomizer": "laplace", "eps0": 1.0}, R.Laplace(eps0=1.0)),
+    ({"randomizer": "gaussian", "sigma": 2.0}, R.Gaussian(sigma=2.0, eps0=1.0)),
+]  # fmt: skip
+EVERY_KIND += [({**values, "n": 100}, Shuffled(maker, 100)) for values, maker in NAMED]
+EVERY_KIND.append(
+    (
+        {"mechanism": "shuffled", "randomizer": "k-rr", "k": 3, "eps0": 1.0, "n": 50,
+         "analysis": "reduction", "population": 500},
+        Subsampled(Shuffled(R.KRandomizedResponse(k=3, eps0=1.0), 50, "reduction"), population=500),
+    )
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("values", "mechanism"), EVERY_KIND, ids=lambda v: str(v)[:60])
+def test_values_texts_and_logs_give_the_same_mechanism(
+    values: dict[str, Any], mechanism: Any
+) -> None:
+    assert mechanism_from_values(values) == mechanism
+    texts = {name: str(value) for name, value in values.items()}
+    assert mechanism_from_fields(texts) == mechanism
+    log = ",".join(texts) + ",count\n" + ",".join(texts.values()) + ",4\n"
+    if "n" in values or "mechanism" in values:
+        assert parse_training_log(log).rounds == ((mechanism, 4),)
+
+
+def test_every_kind_is_tried_above() -> None:
+    tried = {
+        values.get("mechanism", "ldp") for values, _ in EVERY_KIND if "randomizer" not in values
+    }
+    assert tried | {"shuffled"} == set(MECHANISMS)
+    assert {values["randomizer"] for values, _ in NAMED} == set(RANDOMIZERS)
+
+
+def test_every_randomizer_of_numbers_and_words_has_a_name() -> None:
+    """A matrix is no number; all other classes that can be shuffled are there."""
+    made = {type(randomizer) for _, randomizer in NAMED}
+    public = {getattr(randomizers, name) for name in randomizers.__all__}
+    concrete = {c for c in public if hasattr(c, "sample") and not getattr(c, "_is_protocol", False)}
+    assert made == concrete - {randomizers.DiscreteRandomizer}
+
+
+@pytest.mark.parametrize(
+    "kind", [*MECHANISMS.values(), *RANDOMIZERS.values()], ids=lambda k: k.name
+)
+def test_fields_are_the_arguments_of_the_constructor(kind: Kind) -> None:
+    """No argument is out of reach, and what may be left out there may be left out here."""
+    home: Any = randomizers if kind in RANDOMIZERS.values() else mechanisms
+    maker = Shuffled if kind.name == "shuffled" else getattr(home, kind.maker)
+    parameters = inspect.signature(maker).parameters
+    assert set(kind.arguments) == set(parameters)
+    needed = {n for n, p in parameters.items() if p.default is inspect.Parameter.empty}
+    assert set(kind.required) == needed - set(kind.implied)
+    assert set(kind.fields) <= set(COLUMNS)
+
+
+# --- refusals -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("values", "blamed", "reason"),
+    [
+        ({"mechanism": "shuffled", "n": 9}, "randomizer", "required for the mechanism 'shuffled'"),
+        ({"randomizer": "krr", "n": 9}, "randomizer", "expected one of binary-rr, k-rr"),
+        ({"randomizer": "k-rr", "n": 9, "eps0": 1.0}, "k", "required for the randomizer 'k-rr'"),
+        ({"randomizer": "k-rr", "k": 3, "eps0": 1.0}, "n", "required for the mechanism 'shuffled'"),
+        (
+            {"randomizer": "k-rr", "n": 9, "k": 3, "eps0": 1.0, "bits": 4},
+            "bits",
+            "has no meaning for the randomizer 'k-rr'",
+        ),
+        (
+            {"mechanism": "ldp", "randomizer": "k-rr", "n": 9, "k": 3, "eps0": 1.0},
+            "randomizer",
+            "has no meaning for the mechanism 'ldp'",
+        ),
+        ({"randomizer": "k-rr", "n": 9, "k": 1, "eps0": 1.0}, "k", "1"),
+        ({"randomizer": "laplace", "n": 9, "eps0": 900.0}, "eps0", "900"),
+        ({"mechanism": "gaussian", "n": 9, "sigma": 1.0}, "n", "has no meaning"),
+        ({"mechanism": "gaussian"}, "sigma", "required"),
+        ({"mechanism": "gaussian", "sigma": -1.0}, "sigma", "-1"),
+        ({"mechanism": "gaussian", "sigma": 1.0, "population": 9}, "population", "no meaning"),
+        ({"mechanism": "poisson-gaussian", "sigma": 1.0}, "rate", "required"),
+        ({"mechanism": "poisson-gaussian", "sigma": 1.0, "rate": 2.0}, "rate", "2.0"),
+        ({"n": 9, "eps0": 1.0, "Rate": 0.5}, "Rate", "did you mean 'rate'"),
+        ({"n": 9, "eps0": math.nan}, "eps0", "nan"),
+    ],
+)
+def test_refusals_name_the_field(values: dict[str, Any], blamed: str, reason: str) -> None:
+    with pytest.raises(FieldError, match=re.escape(reason)) as caught:
+        mechanism_from_values(values)
+    assert caught.value.field == blamed
+
+
+def test_values_have_the_type_of_their_field() -> None:
+    given = {
+        "n": np.int64(7),
+        "eps0": np.float32(0.5),
+        "k": 5e3,
+        "rate": " 1e-3 ",
+        "p": None,
+        "q": "",
+    }
+    found = values_of(given, COLUMNS)
+    assert found == {"n": 7, "eps0": 0.5, "k": 5000, "rate": 1e-3}
+    assert [type(value) for value in found.values()] == [int, float, int, float]
+    assert values_of({"n": 10**25}, COLUMNS) == {"n": 10**25}
+    for value in (True, np.bool_(True), [1], 1j):
+        with pytest.raises(TypeError, match="n must be a number or a text"):
+            values_of({"n": value}, COLUMNS)
+    for name, value in (("n", 1.5), ("n", math.nan), ("n", math.inf), ("adversary", 3), ("N", 3)):
+        with pytest.raises(FieldError) as caught:
+            values_of({name: value}, COLUMNS)
+        assert caught.value.field == name
+
+
+def test_near_misses() -> None:
+    """Every name is its own nearest; a name that is there takes its aliases with it."""
+    for name in COLUMNS:
+        assert near_miss(name.upper()) == name
+    assert near_miss("epsilon") == "eps0" and near_miss("epsilon", taken=["eps0"]) is None
+    assert near_miss("counts", taken=["count"]) == "count"
+
+
+# --- solve ----------------------------------------------------------------------------------
+
+
+def test_ranges_are_those_of_the_mechanisms() -> None:
+    """The ends of every range are accepted; the constants are the mechanisms' own."""
+    ends = {name: (f.range.low, f.range.high) for name, f in FIELDS.items() if f.range is not None}
+    assert ends["eps0"] == (SMALLEST_EPS0, LARGEST_EPS0)
+    assert ends["n"] == (1, LARGEST_CROWD)
+    assert ends["rate"] == (SMALLEST_RATE, 1.0)
+    for low_or_high in (0, 1):
+        for name, kind, others in (
+            ("eps0", "ldp", {"n": 9}),
+            ("n", "ldp", {"eps0": 1.0}),
+            ("gamma", "rr", {"n": 9, "k": 2}),
+            ("rate", "poisson-gaussian", {"sigma": 1.0}),
+            ("rate", "ldp", {"n": 9, "eps0": 1.0}),
+            ("sigma", "gaussian", {}),
+            ("scale", "laplace", {}),
+            ("sigma", "poisson-gaussian", {"rate": 0.1}),
+        ):
+            mechanism_from_values({"mechanism": kind, name: ends[name][low_or_high], **others})
+    for values, _ in NAMED:
+        if "eps0" in values:
+            for end in ends["eps0"]:
+                mechanism_from_values({**values, "n": 9, "eps0": end})
+
+
+@pytest.mark.parametrize(
+    ("parameter", "plan", "epsilon"),
+    [
+        ("n", {"randomizer": "unary-encoding", "k": 16, "eps0": 2.0, "analysis": "blanket"}, 0.5),
+        ("eps0", {"randomizer": "subset-selection", "k": 8, "size": 2, "n": 2000}, 0.5),
+        ("rounds", {"randomizer": "k-rr", "k": 4, "eps0": 1.0, "n": 1000}, 1.0),
+        ("sigma", {"mechanism": "gaussian", "sensitivity": 3.0, "rounds": 10}, 1.0),
+        ("scale", {"mechanism": "laplace", "rounds": 100}, 2.0),
+        ("sigma", {"mechanism": "poisson-gaussian", "rate": 0.01, "norm": 0.1, "rounds": 5}, 1.0),
+        ("rate", {"mechanism": "poisson-gaussian", "sigma": 1.0, "rounds": 5}, 1.0),
+    ],
+)
+def test_solve_on_both_sides(parameter: str, plan: dict[str, Any], epsilon: float) -> None:
+    rtol = 0.02 if plan.get("mechanism") == "laplace" else 1e-3
+    found = solve(parameter, plan, epsilon=epsilon, delta=1e-6, rtol=rtol, value_rtol=1e-2)
+    assert found.achieved.upper <= epsilon and found.tight
+    rest = {name: value for name, value in plan.items() if name != "rounds"}
+    rounds = plan.get("rounds", 1)
+    for value, fits in ((found.value, True), (found.unmet, False)):
+        count = value if parameter == "rounds" else rounds
+        described = rest if parameter == "rounds" else rest | {parameter: value}
+        accountant = Accountant(rtol).compose(mechanism_from_values(described), count)
+        assert (accountant.get_epsilon(1e-6) <= epsilon) is fits
+
+
+def test_trial_values_do_not_travel_as_texts(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Any] = []
+
+    def spied(values: Any) -> Any:
+        asked.append(values["eps0"])
+        return mechanism_from_values(values)
+
+    monkeypatch.setattr(calibration, "mechanism_from_values", spied)
+    monkeypatch.setattr(fields, "parse_number", None)
+    found = solve("eps0", {"n": 1000, "rounds": 10}, epsilon=1.0, delta=1e-6)
+    assert found.value in asked and all(type(value) is float for value in asked)
+
+
+# --- for people -----------------------------------------------------------------------------
+
+
+def test_the_page_is_what_the_table_says() -> None:
+    page = Path(__file__).parent.parent / "docs" / "fields.md"
+    assert page.read_text(encoding="utf-8") == fields.markdown()

@@ -1,0 +1,496 @@
+"""Flower: its accountant protocol, what a wrapped strategy sees and may do, runs that stop at the budget."""
+
+from __future__ import annotations
+
+import csv
+import importlib
+import inspect
+import json
+import random
+import re
+import subprocess
+import sys
+import warnings
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from pld_shuffle.central import Gaussian
+
+from pld_shuffle import Accountant, DiscretePair, ShuffledLDP, Subsampled
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    pytest.importorskip("flwr", reason="needs Flower: pip install 'pld-shuffle[flower]'")
+    from flwr.app import (
+        Array,
+        ArrayRecord,
+        ConfigRecord,
+        Error,
+        Message,
+        MetricRecord,
+        RecordDict,
+    )
+    from flwr.serverapp import (
+        GaussianPrivacyEvent,
+        NeighboringRelation,
+        PrivacyAccountant,
+        PrivacyConfig,
+        SamplingMethod,
+    )
+    from flwr.serverapp.exception import PrivacyBudgetExhausted
+    from flwr.serverapp.strategy import FedAvg
+    from flwr.supercore.task_identity import TaskIdentity
+
+    from pld_shuffle.interop import flower as bridge
+    from pld_shuffle.interop.flower import ShuffledStrategy, ShufflePrivacyAccountant
+
+ROOT = Path(__file__).parent.parent
+EXAMPLE = ROOT / "benchmarks" / "flower_digits.py"
+BLOCKS = [
+    block
+    for block in re.findall(r"```python\n(.*?)```", (ROOT / "docs/interop.md").read_text("utf-8"), re.DOTALL)
+    if "interop.flower" in block
+]  # fmt: skip
+DELTA, COHORT, POPULATION = 1e-5, 12, 60
+ROUND = Subsampled(ShuffledLDP(eps0=1.0, n=COHORT), population=POPULATION)
+
+
+def spent(rounds: int) -> float:
+    """What an accountant alone says."""
+    return float(Accountant().compose(ROUND, rounds).get_epsilon(DELTA))
+
+
+def config(limit: float | None = None, population: int = POPULATION) -> Any:
+    """Replacement of one of the population's clients."""
+    return PrivacyConfig(
+        target_delta=DELTA,
+        population_size=population,
+        neighboring_relation=NeighboringRelation.REPLACE_ONE,
+        sampling_method=SamplingMethod.WITHOUT_REPLACEMENT,
+        max_epsilon=limit,
+    )
+
+
+# --- the accountant -----------------------------------------------------------------------------
+
+
+def test_the_protocol_is_flowers() -> None:
+    """Every member of Flower's protocol, with its parameters."""
+    for name, member in vars(PrivacyAccountant).items():
+        if name.startswith("_"):
+            continue
+        ours = inspect.getattr_static(ShufflePrivacyAccountant, name)
+        assert type(ours) is type(member)
+        if not isinstance(member, property):
+            theirs = inspect.signature(member).parameters
+            assert [*inspect.signature(ours).parameters] == [*theirs]
+            for parameter in inspect.signature(ours).parameters.values():
+                assert parameter.default == theirs[parameter.name].default
+
+
+def test_numbers_are_those_of_the_accountant() -> None:
+    """Rounds of shuffled reports and of central noise in one ledger."""
+    found = ShufflePrivacyAccountant(config())
+    found.compose(ROUND, 4)
+    found.compose(GaussianPrivacyEvent(3.0, 15, POPULATION), 2)
+    plain = Accountant().compose(ROUND, 4).compose(Subsampled(Gaussian(3.0, 2.0), rate=0.25), 2)
+    assert found.num_releases == 6
+    assert found.get_epsilon(1e-6) == plain.get_epsilon(1e-6)
+    assert found.get_delta(0.5) == plain.get_delta(0.5)
+    assert found.epsilon_bounds(1e-6) == plain.epsilon_bounds(1e-6)
+    said = found.get_privacy_spent()
+    assert (said.epsilon, said.delta, said.num_releases) == (plain.get_epsilon(DELTA), DELTA, 6)
+    assert found.get_privacy_spent(1e-3).epsilon == plain.get_epsilon(1e-3)
+
+
+def test_would_exceed_is_about_the_next_rounds() -> None:
+    """The configuration's limit or one of its own; the ledger stays as it is."""
+    found = ShufflePrivacyAccountant(config(limit=(spent(9) + spent(10)) / 2))
+    found.compose(ROUND, 5)
+    assert not found.would_exceed(ROUND, count=4) and found.would_exceed(ROUND, count=5)
+    assert found.would_exceed(ROUND, spent(5)) and not found.would_exceed(ROUND, spent(6) * 1.001)
+    assert found.num_releases == 5
+    with pytest.raises(ValueError, match="max_epsilon must be given"):
+        ShufflePrivacyAccountant(config()).would_exceed(ROUND)
+
+
+def test_a_replaced_update_moves_the_sum_by_twice_its_norm() -> None:
+    """Independent: the closed form of Gaussian noise when everybody takes part, at twice the sensitivity."""
+    found = ShufflePrivacyAccountant(config())
+    found.compose(GaussianPrivacyEvent(4.0, POPULATION, POPULATION), 4)
+    plain = Accountant().compose(Gaussian(1.0), 1).epsilon_bounds(DELTA)  # mu = 2 sqrt(4) / 4
+    bounds = found.epsilon_bounds(DELTA)
+    assert plain.lower <= bounds.upper and bounds.lower <= plain.upper
+
+
+def test_flowers_own_accountant_is_above_ours_at_half_the_noise() -> None:
+    """Its REPLACE_ONE multiplier is noise over what a *replacement* moves, so z there is 2z here."""
+    pytest.importorskip("dp_accounting", reason="Flower's RdpAccountant needs dp-accounting")
+    from flwr.serverapp import RdpAccountant
+
+    theirs, ours = RdpAccountant(config()), ShufflePrivacyAccountant(config())
+    theirs.compose(GaussianPrivacyEvent(2.0, POPULATION, POPULATION), 10)
+    ours.compose(GaussianPrivacyEvent(4.0, POPULATION, POPULATION), 10)
+    assert ours.get_epsilon(DELTA) <= theirs.get_epsilon(DELTA) <= 1.15 * ours.get_epsilon(DELTA)
+
+
+def test_refused_events_and_configurations() -> None:
+    """By name, and nothing is composed."""
+    found = ShufflePrivacyAccountant(config())
+    logs = tuple(np.log([0.5, 0.3, 0.2]).tolist()), tuple(np.log([0.2, 0.2, 0.6]).tolist())
+    larger = Subsampled(ShuffledLDP(1.0, COHORT), population=POPULATION + 1)
+    for event, reason in (
+        (larger, "at most 60 clients"),
+        (Subsampled(ShuffledLDP(1.0, COHORT), rate=COHORT / (POPULATION + 1)), "at most 60"),
+        (ShuffledLDP(1.0, POPULATION + 1), "at most 60 clients"),
+        (GaussianPrivacyEvent(1.0, 5, POPULATION + 1), "population of 60"),
+        (DiscretePair(*logs, symmetric=False), "symmetric pair"),
+    ):
+        with pytest.raises(ValueError, match=reason):
+            found.compose(event)
+        with pytest.raises(ValueError, match=reason):
+            found.would_exceed(event, 1.0)
+    with pytest.raises(TypeError, match="mechanism"):
+        found.compose("round")  # type: ignore[arg-type]
+    assert found.num_releases == 0
+    found.compose(Subsampled(ShuffledLDP(1.0, COHORT), rate=COHORT / POPULATION))  # exactly all
+    poisson = PrivacyConfig(
+        DELTA, POPULATION, NeighboringRelation.ADD_OR_REMOVE_ONE, SamplingMethod.POISSON
+    )
+    with pytest.raises(ValueError, match="REPLACE_ONE"):
+        ShufflePrivacyAccountant(poisson)
+    with pytest.raises(TypeError, match="config"):
+        ShufflePrivacyAccountant(None)
+
+
+def test_state_survives_json() -> None:
+    """The same numbers afterwards; another configuration or a foreign state is refused, unchanged."""
+    found = ShufflePrivacyAccountant(config(1.0), rtol=1e-2)
+    found.compose(ROUND, 4)
+    found.compose(GaussianPrivacyEvent(3.0, 15, POPULATION), 2)
+    state = json.loads(json.dumps(found.state_dict()))
+    again = ShufflePrivacyAccountant(config(1.0))
+    again.load_state_dict(state)
+    assert again.epsilon_bounds(DELTA) == found.epsilon_bounds(DELTA)
+    assert again.state_dict() == found.state_dict()
+    wrong: list[tuple[Any, str]] = [
+        (config(2.0), "config"),
+        (config(1.0, POPULATION - 1), "config"),
+    ]
+    for other, reason in wrong:
+        fresh = ShufflePrivacyAccountant(other)
+        with pytest.raises(ValueError, match=reason):
+            fresh.load_state_dict(state)
+        assert fresh.num_releases == 0
+    for name in state:
+        with pytest.raises(ValueError, match=name):
+            again.load_state_dict({key: value for key, value in state.items() if key != name})
+    larger = Accountant().compose(Subsampled(ShuffledLDP(1.0, 5), population=POPULATION + 1))
+    with pytest.raises(ValueError, match="at most 60 clients"):
+        again.load_state_dict({**state, "ledger": larger.state_dict()})
+    assert again.num_releases == 6
+
+
+# --- the strategy -------------------------------------------------------------------------------
+
+
+@pytest.fixture(autouse=True)
+def run_identity(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Messages say from which run they come; Flower's runtimes set this."""
+    for name in ("_run_id", "_task_id", "_node_id"):
+        monkeypatch.setattr(TaskIdentity, name, 1)
+
+
+class Clients:
+    """A grid whose node i answers with the number i, except for those who fail."""
+
+    def __init__(self, size: int = POPULATION, failing: Iterable[int] = ()) -> None:
+        self.nodes = range(100, 100 + size)
+        self.failing = set(failing)
+        self.asked: list[list[int]] = []
+        self.weight = 1
+
+    def get_node_ids(self) -> Iterable[int]:
+        return list(self.nodes)
+
+    def send_and_receive(self, messages: Any, *, timeout: float | None = None) -> list[Any]:
+        messages = list(messages)
+        if messages:
+            self.asked.append([message.metadata.dst_node_id for message in messages])
+        return [self.reply(message) for message in messages]
+
+    def reply(self, message: Any) -> Any:
+        node = message.metadata.dst_node_id
+        if node in self.failing:
+            return Message(Error(code=1, reason="dropped out"), reply_to=message)
+        content = RecordDict(
+            {
+                "arrays": ArrayRecord({"node": Array(np.array([float(node)]))}),
+                "metrics": MetricRecord({"num-examples": self.weight if node % 2 else 1}),
+            }
+        )
+        return Message(content, reply_to=message)
+
+
+class Inner(FedAvg):  # type: ignore[misc]
+    """Keeps what it is given."""
+
+    def __init__(self, accountant: Any, **options: Any) -> None:
+        super().__init__(fraction_evaluate=0.0, **options)
+        self.given: list[list[Any]] = []
+        self.composed: list[int] = []
+        self.accountant = accountant
+
+    def aggregate_train(self, server_round: int, replies: Any) -> Any:
+        replies = list(replies)
+        self.given.append(replies)
+        self.composed.append(self.accountant.num_releases)
+        return super().aggregate_train(server_round, replies)
+
+    def numbers(self) -> list[list[int]]:
+        return [
+            [int(r.content["arrays"].to_numpy_ndarrays()[0][0]) for r in replies]
+            for replies in self.given
+        ]
+
+
+def wrapped(
+    limit: float | None = None, *, clients: int | None = None, seed: int = 0
+) -> ShuffledStrategy:
+    """A strategy over an `Inner`."""
+    accountant = ShufflePrivacyAccountant(config(limit))
+    return ShuffledStrategy(
+        Inner(accountant), ROUND, accountant, clients=clients, rng=random.Random(seed)
+    )
+
+
+def start(strategy: ShuffledStrategy, grid: Clients, rounds: int) -> Any:
+    """Flower's own loop."""
+    return strategy.start(grid, ArrayRecord([np.zeros(1)]), num_rounds=rounds)
+
+
+def test_cohorts_are_hidden_and_uniform_and_replies_nameless() -> None:
+    """Fresh cohorts of n; the strategy gets their numbers without names, in an order of its own."""
+    strategy, grid, rounds = wrapped(), Clients(), 300
+    start(strategy, grid, rounds)
+    given = strategy.strategy.given
+    orders = 0
+    for asked, numbers in zip(grid.asked, strategy.strategy.numbers(), strict=True):
+        assert len(asked) == len(set(asked)) == COHORT and sorted(asked) == sorted(numbers)
+        orders += asked == numbers
+    assert orders <= 1  # 12! orders
+    assert len({tuple(sorted(asked)) for asked in grid.asked}) > 290
+    # Every client is drawn 60 times on average, with standard deviation 7; and is anywhere in the order.
+    drawn = Counter(node for asked in grid.asked for node in asked)
+    assert len(drawn) == POPULATION and min(drawn.values()) > 30 and max(drawn.values()) < 90
+    place = np.mean([numbers.index(max(numbers)) for numbers in strategy.strategy.numbers()])
+    assert abs(place - (COHORT - 1) / 2) < 1.0
+    names = {(r.metadata.src_node_id, r.metadata.reply_to_message_id) for g in given for r in g}
+    assert names == {(1, "")}
+
+
+def test_a_seed_decides_alone() -> None:
+    """Whatever order the wrapped strategy offers clients in."""
+    grids = [Clients() for _ in range(3)]
+    for grid, seed in zip(grids, (0, 0, 1), strict=True):
+        start(wrapped(seed=seed), grid, 5)
+    assert grids[0].asked == grids[1].asked != grids[2].asked
+
+
+def test_rounds_are_composed_before_they_are_released() -> None:
+    """One round each, known to the accountant when the strategy aggregates."""
+    strategy = wrapped()
+    result = start(strategy, Clients(), 4)
+    assert strategy.strategy.composed == [1, 2, 3, 4]
+    assert strategy.privacy_spent().epsilon == spent(4)
+    assert result.evaluate_metrics_clientapp == {}
+
+
+@pytest.mark.parametrize("fit", [1, 8])
+def test_a_run_ends_with_the_last_round_that_fits(fit: int) -> None:
+    """Neither one fewer nor one more, and the result is there."""
+    strategy, grid = wrapped((spent(fit) + spent(fit + 1)) / 2), Clients()
+    result = start(strategy, grid, 50)
+    assert len(grid.asked) == fit == strategy.accountant.num_releases
+    assert set(result.train_metrics_clientapp) == set(range(1, fit + 1))
+    assert strategy.rounds_left(10) == 0
+    with pytest.raises(PrivacyBudgetExhausted, match="max_epsilon"):
+        start(strategy, grid, 1)
+    with pytest.raises(PrivacyBudgetExhausted, match="max_epsilon"):
+        strategy.configure_train(9, ArrayRecord([np.zeros(1)]), ConfigRecord(), grid)
+    assert len(grid.asked) == fit
+
+
+def test_fewer_rounds_than_the_budget_allows() -> None:
+    """The number asked for, and how many are left."""
+    strategy = wrapped((spent(8) + spent(9)) / 2)
+    assert strategy.rounds_left(100) == 8 and strategy.rounds_left(3) == 3
+    start(strategy, Clients(), 3)
+    assert strategy.accountant.num_releases == 3 and strategy.rounds_left(100) == 5
+
+
+def test_rounds_with_too_few_reports_are_discarded() -> None:
+    """Nothing is released, so nothing is spent."""
+    strategy = wrapped()
+    result = start(strategy, Clients(failing=range(100, 160)), 3)
+    assert strategy.accountant.num_releases == 0 == len(strategy.strategy.given)
+    assert result.train_metrics_clientapp == {}
+
+
+def test_spare_clients_make_up_for_those_who_drop_out() -> None:
+    """Exactly n of the replies are used, a random n, and the others are discarded."""
+    strategy, grid = wrapped(clients=20), Clients(failing=range(100, 115))
+    start(strategy, grid, 200)
+    numbers = strategy.strategy.numbers()
+    assert {len(asked) for asked in grid.asked} == {20}
+    assert {len(used) for used in numbers} == {COHORT} and len(numbers) > 150
+    assert not grid.failing & {node for used in numbers for node in used}
+    drawn = Counter(node for used in numbers for node in used)
+    assert len(drawn) == 45 and max(drawn.values()) < 2 * min(drawn.values())
+    assert strategy.accountant.num_releases == len(numbers)
+
+
+def test_replies_nobody_asked_for_are_ignored() -> None:
+    """From strangers, twice from one client, or for another round."""
+    strategy, grid = wrapped(), Clients()
+    messages = strategy.configure_train(1, ArrayRecord([np.zeros(1)]), ConfigRecord(), grid)
+    replies = grid.send_and_receive(messages)
+    stranger = next(iter(set(grid.nodes) - set(grid.asked[0])))
+    record = RecordDict({"arrays": ArrayRecord([np.zeros(1)])})
+    foreign = grid.reply(Message(record, stranger, "train"))
+    assert strategy.aggregate_train(1, [*replies[1:], replies[1], foreign]) == (None, None)
+    assert strategy.aggregate_train(1, replies) == (None, None)  # this round is over
+    assert strategy.accountant.num_releases == 0
+    with pytest.raises(ValueError, match=r"equal weights .*num-examples"):
+        grid.weight = 7
+        start(strategy, grid, 1)
+    assert strategy.accountant.num_releases == 0
+
+
+def test_a_population_that_is_too_small_is_refused() -> None:
+    """Fewer clients are a larger sampling rate than the accounted one."""
+    strategy = wrapped()
+    with pytest.raises(ValueError, match="at least 60 clients, got 59"):
+        start(strategy, Clients(POPULATION - 1), 1)
+    sampling = Inner(strategy.accountant, fraction_train=0.5)
+    strategy = ShuffledStrategy(sampling, ROUND, strategy.accountant)
+    with pytest.raises(ValueError, match="at least 60 clients, got 30"):
+        start(strategy, Clients(), 1)
+    larger = wrapped()
+    start(larger, Clients(2 * POPULATION), 1)
+    assert larger.accountant.num_releases == 1
+
+
+def test_arguments_of_the_strategy() -> None:
+    """TypeError or ValueError with the name."""
+    accountant = ShufflePrivacyAccountant(config())
+    inner = Inner(accountant)
+    cases: list[tuple[type[Exception], str, Any, Any, int | None]] = [
+        (ValueError, "mechanism must have users", Gaussian(1.0), accountant, None),
+        (TypeError, "mechanism", "round", accountant, None),
+        (TypeError, "accountant", ROUND, Accountant(), None),
+        (ValueError, "clients must be from n=12", ROUND, accountant, COHORT - 1),
+        (ValueError, "clients must be from n=12", ROUND, accountant, POPULATION + 1),
+        (ValueError, "at most 60 clients", ShuffledLDP(1.0, 61), accountant, None),
+    ]
+    for kind, reason, mechanism, given, clients in cases:
+        with pytest.raises(kind, match=reason):
+            ShuffledStrategy(inner, mechanism, given, clients=clients)
+
+
+# --- the example --------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def example(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """benchmarks/flower_digits.py as a module."""
+    pytest.importorskip("sklearn", reason="the digits come with scikit-learn")
+    monkeypatch.syspath_prepend(str(EXAMPLE.parent))
+    yield importlib.import_module("flower_digits")
+
+
+def test_one_bit_is_eps0_ldp(example: Any) -> None:
+    """Truth with probability e^eps0/(e^eps0 + 1), for every coordinate and whatever the data."""
+    weights, eps0 = np.zeros((65, 10)), 1.0
+    features, labels, _, _ = example.images()
+    rng = np.random.default_rng(0)
+    coordinates, truths = Counter[int](), 0
+    for i in range(4000):
+        coordinate, sign = example.one_bit(weights, i % 5, eps0, rng)
+        coordinates[coordinate] += 1
+        slope = example.rotation()[coordinate] @ example.gradient(
+            weights, features[i % 5], labels[i % 5]
+        )
+        truths += sign == (1 if slope >= 0 else -1)
+    assert abs(truths / 4000 - 0.731059) < 0.03
+    assert len(coordinates) > 640 and max(coordinates.values()) < 25
+    rotation = example.rotation()
+    assert np.abs(rotation @ rotation.T - np.eye(650)).max() < 1e-12
+
+
+def test_the_example_learns_and_stops_at_its_budget(
+    example: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In one process, the same two apps as in the simulation; then its tables and its picture."""
+    monkeypatch.setenv("FLWR_TELEMETRY_ENABLED", "0")
+    common = ["--output", str(tmp_path), "--runtime", "in-process"]
+    settings = ["--eps0", "4", "--cohort", "700", "--max-epsilon", "2.6", "--seeds", "5"]
+    example.main([*common, "train", *settings])
+    rows = list(example.read(tmp_path / "flower_digits_accuracy_in-process.csv"))
+    mechanism = Subsampled(ShuffledLDP(eps0=4.0, n=700), population=1437)
+    last = int(rows[-1]["round"])
+    assert [int(row["round"]) for row in rows] == list(range(last + 1))
+    upper = Accountant().compose(mechanism, last).get_epsilon(1e-5)
+    assert float(rows[-1]["epsilon"]) == upper <= 2.6
+    assert Accountant().compose(mechanism, last + 1).get_epsilon(1e-5) > 2.6
+    assert float(rows[-1]["accuracy"]) > 0.2  # guessing gives 0.1
+    for analysis in example.ANALYSES:
+        example.main([*common, "account", "--analysis", analysis, "--label", "any " + analysis])
+    example.main([*common, "account", "--label", "any renyi"])  # replaces these rows
+    example.main([*common, "plot"])
+    with (tmp_path / "flower_digits_epsilon.csv").open() as handle:
+        table = list(csv.DictReader(handle))
+    of = {
+        label: [float(row["epsilon"]) for row in table if row["label"] == label]
+        for label in {row["label"] for row in table}
+    }
+    assert of["any renyi"] == of["any stronger-clones"] and of["any renyi"][-1] == upper
+    pairs = zip(of["any published"], of["any renyi"], strict=True)
+    assert all(theirs >= 0.999 * ours for theirs, ours in pairs)  # one round is the same pair
+    assert (tmp_path / "flower_digits.png").stat().st_size > 10_000
+
+
+def test_the_example_runs_in_flowers_simulation(tmp_path: Path) -> None:
+    """1,437 nodes, one round of 30 of them, on the cores of this machine."""
+    pytest.importorskip("ray", reason="the simulation needs ray: pip install 'flwr[simulation]'")
+    pytest.importorskip("sklearn", reason="the digits come with scikit-learn")
+    settings = ["--eps0", "3", "--cohort", "30", "--rounds", "2", "--max-epsilon", "3"]
+    command = [sys.executable, str(EXAMPLE), "--output", str(tmp_path), "train", *settings]
+    subprocess.run(command, check=True, cwd=ROOT, capture_output=True)
+    text = (tmp_path / "flower_digits_accuracy_simulation.csv").read_text().splitlines()
+    assert len(text) == 4 and float(text[-1].split(",")[-1]) <= 3.0
+
+
+# --- docs, and the package is optional ----------------------------------------------------------
+
+
+@pytest.mark.parametrize("block", BLOCKS)
+def test_docs_block(block: str) -> None:
+    """The code of docs/interop.md, with the numbers it quotes."""
+    exec(block, {})
+
+
+def test_docs_have_the_lines() -> None:
+    """One short block."""
+    assert len(BLOCKS) == 1
+
+
+def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without Flower the import says what to install."""
+    monkeypatch.setitem(sys.modules, "flwr.serverapp", None)
+    with pytest.raises(ImportError, match=r"pld-shuffle\[flower\]"):
+        importlib.reload(bridge)

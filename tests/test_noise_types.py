@@ -1,0 +1,329 @@
+"""Finite laws of Laplace and Gaussian noise for attacks and for the swap theorem, against the real laws.
+
+The types are compared with the truth through potentials F(t) = E(L - t)_+, L = D/W^u under W^u, for many s, t
+and u. The truth is a law of thousands of merged cells: a lower bound of F, so that "upper >= truth" is sharp.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import mpmath
+import numpy as np
+import pytest
+from scipy.special import ndtr
+
+from pld_shuffle.pairs import noise_types as noise
+
+LAPLACE = (0.3, 1.0, 3.0, 6.0)
+GAUSSIAN = (0.7, 1.5)
+GROWTHS = (0.7, 1.0, 1.1)
+SLIVERS = 2000
+
+
+def potential(rows, growth, level, moved):
+    """E(L - level)_+ with W^u = (W - u V)/(1 - u), what is missing to 1 being L = 0."""
+    first, second, shared, other = rows
+    law = (other - moved * shared) / (1 - moved)
+    assert np.all(law >= -1e-13 * other)
+    rest = max(0.0, 1 - law.sum())
+    return np.maximum(first - growth * second - level * law, 0).sum() + max(0.0, -level) * rest
+
+
+def cdf(noise_law, x, y):
+    kind, scale = noise_law
+    if kind == "gaussian":
+        return ndtr((y - x) / scale)
+    tail = 0.5 * np.exp(-scale * np.abs(y - x))
+    return np.where(y < x, tail, 1 - tail)
+
+
+def truth(noise_law, first, second, other, shared):
+    """Merged cells of the four real laws."""
+    kind, scale = noise_law
+    reach = 9 * scale if kind == "gaussian" else 0
+    ends = np.concatenate(
+        ([-np.inf], np.union1d(np.linspace(-reach, 1 + reach, SLIVERS), [0.5]), [np.inf])
+    )
+
+    # Accurate in both tails: differences of the smaller of the two sides.
+    def masses(x):
+        up = np.diff(cdf(noise_law, x, ends))
+        down = -np.diff(cdf(noise_law, -x, -ends))
+        return np.where(ends[1:] <= x, up, down)
+
+    least = np.where(ends[1:] <= 0.5, masses(1.0), masses(0.0))
+    laws = {"first": masses(first), "second": masses(second), "blanket": least / least.sum()}
+    return np.array([masses(first), masses(second), laws[shared], masses(other)])
+
+
+def assert_below(real, bound, *, moves, note):
+    """The real law's potential is at most `bound` of the same arguments, everywhere."""
+    levels = np.concatenate([np.linspace(-6, 6, 13), [-40, -15, 0.25, 15, 40]])
+    for growth, level, moved in itertools.product(GROWTHS, levels, moves):
+        least = potential(real, growth, level, moved)
+        most = bound(growth, level, moved)
+        assert least <= most * (1 + 1e-9) + 1e-12, (note, growth, level, moved, least / most)
+
+
+def largest(types):
+    return lambda *at: max(potential(rows, *at) for rows in types)
+
+
+def mixture(weights, bounds):
+    return lambda *at: sum(
+        weight * bound(*at) for weight, bound in zip(weights, bounds, strict=True)
+    )
+
+
+# ---------------------------------------------------------------- attacks
+
+
+@pytest.mark.parametrize("eps0", LAPLACE)
+def test_laplace_attack_masses_are_integrals(eps0):
+    inputs = {"first": 0.1, "second": 0.9, "others": 0.35}
+    rows = noise.laplace_attack(eps0, **inputs, cells=8)
+    ends = np.union1d(np.linspace(0, 1, 9), list(inputs.values()))
+    for row, x in zip(rows, inputs.values(), strict=True):
+        tail = mpmath.exp(-eps0 * mpmath.mpf(x)) / 2
+        assert row[0] == pytest.approx(float(tail), rel=1e-13)
+        for i, (low, high) in enumerate(itertools.pairwise(ends)):
+            exact = mpmath.quad(
+                lambda y, x=x: eps0 / 2 * mpmath.exp(-eps0 * abs(y - x)), [low, high]
+            )
+            assert row[i + 1] == pytest.approx(float(exact), rel=1e-13)
+        assert row.sum() == pytest.approx(1, rel=1e-13)
+
+
+@pytest.mark.parametrize("sigma", GAUSSIAN)
+def test_gaussian_attack_masses_are_integrals(sigma):
+    inputs = (0.0, 1.0, 0.4)
+    rows = noise.gaussian_attack(
+        sigma, first=inputs[0], second=inputs[1], others=inputs[2], missed=1e-10, cells=16
+    )
+    low, high = noise._ends(sigma, list(inputs[:2]), 1e-10)
+    ends = noise._quantiles(sigma, low, high, 16)
+    for row, x in zip(rows, inputs, strict=True):
+        assert row.sum() == pytest.approx(1, rel=1e-13)
+        for i, (start, end) in enumerate(itertools.pairwise(ends)):
+            exact = mpmath.quad(lambda y, x=x: mpmath.npdf(y, x, sigma), [start, end])
+            assert row[i + 1] == pytest.approx(float(exact), rel=1e-12)
+        assert row[-1] == pytest.approx(float(mpmath.ncdf((x - high) / sigma)), rel=1e-12)
+
+
+def test_attacks_hide_and_types_reveal_little():
+    """Variances of D/R_w for (0, 1; 0) bracket the exact ones, tightly."""
+    for eps0 in LAPLACE:
+        exact = 2 / 3 * math.exp(eps0) + math.exp(-2 * eps0) / 3 - 1
+        lower = noise._variance(noise.laplace_attack(eps0, first=0.0, second=1.0, others=0.0))
+        upper = noise._variance(noise.laplace_types(eps0, 10**4)[0][[0, 1, 3]])
+        assert exact * (1 - 1e-4) < lower < exact < upper < exact * (1 + 2e-3)
+    for sigma in (1.0, 2.0):
+        exact = math.expm1(1 / sigma**2)
+        lower = noise._variance(noise.gaussian_attack(sigma, first=0.0, second=1.0, others=0.0))
+        upper = noise._variance(noise.gaussian_types(sigma, 10**4)[0][[0, 1, 3]])
+        assert exact * (1 - 1e-3) < lower < exact < upper < exact * (1 + 5e-3)
+
+
+# ---------------------------------------------------------------- the steps of the cover, in wide cells
+
+
+def shares(eps0, low, high, x):
+    """Coefficients of R_low and R_high in R_x, outside of the cell."""
+    return [
+        math.sinh(eps0 * reach) / math.sinh(eps0 * (high - low)) for reach in (high - x, x - low)
+    ]
+
+
+@pytest.mark.parametrize("eps0", LAPLACE)
+@pytest.mark.parametrize("shared", noise.SHARED)
+def test_two_values_cover_the_others_between_them(eps0, shared):
+    """The law for w is below the mixture of the two types, the weights being those of R_w."""
+    low, high = 0.2, 0.6
+    types = [
+        noise._type(
+            noise._laplace_type(eps0, 0.0, 1.0, w, high - low, 400), shared, math.exp(-eps0 / 2)
+        )
+        for w in (low, high)
+    ]
+    for w in (0.25, 0.4, 0.55):
+        weights = np.array(shares(eps0, low, high, w))
+        bound = mixture(weights / weights.sum(), [largest([rows]) for rows in types])
+        real = truth(("laplace", eps0), 0.0, 1.0, w, shared)
+        assert_below(real, bound, moves=(0.0, 0.3 * math.exp(-eps0)), note=w)
+
+
+@pytest.mark.parametrize("eps0", LAPLACE)
+@pytest.mark.parametrize("shared", noise.SHARED)
+def test_bumps_cover_the_targets_of_a_cell(eps0, shared):
+    """The law for x is below the mixture that its decomposition into two values and a bump says."""
+    low, high = 0.3, 0.5
+    bumps = noise._bumps(eps0, low, high, shared, 400)
+    most = 1 - 1 / math.cosh(eps0 * (high - low) / 2)
+    for x in (0.33, 0.4, 0.48):
+        weights = np.array(shares(eps0, low, high, x))
+        part = (1 - weights.sum()) / most
+        weights /= weights.sum()
+        for k in (0, 1):
+            target = (x, 1.0) if k == 0 else (1.0, x)
+            plain, bumped = [], []
+            for i, end in enumerate((low, high)):
+                pair = (end, 1.0) if k == 0 else (1.0, end)
+                rows = noise._laplace_rows(eps0, (*pair, 0.0), 400)
+                plain.append(largest([noise._type(rows, shared, math.exp(-eps0 / 2))]))
+                bumped.append(largest([bumps[4 * i + k], bumps[4 * i + 2 + k]]))
+            bound = mixture(np.concatenate([part * weights, (1 - part) * weights]), bumped + plain)
+            real = truth(("laplace", eps0), *target, 0.0, shared)
+            assert_below(real, bound, moves=(0.0, 0.3 * math.exp(-eps0)), note=target)
+
+
+@pytest.mark.parametrize("eps0", LAPLACE)
+def test_a_bump_has_at_most_the_stated_mass_and_density(eps0):
+    low, high = 0.3, 0.5
+    width = high - low
+    mass = noise._bump_mass(eps0 * width)
+    y = np.linspace(low, high, 2001)
+    highest = 0.0
+    for x in np.linspace(low, high, 401)[1:-1:57]:
+        left, right = shares(eps0, low, high, x)
+        assert 1 - left - right <= mass * (1 + 1e-12)
+        bell = [0.5 * eps0 * np.exp(-eps0 * np.abs(y - z)) for z in (x, low, high)]
+        bump = (bell[0] - left * bell[1] - right * bell[2]) / (1 - left - right)
+        assert bump.min() > -1e-9
+        highest = max(highest, float(bump.max()))
+        assert bump.max() <= eps0 / math.tanh(eps0 * width / 2) * (1 + 1e-9)
+    # What the types say: the least density of R_0 in the cell over the largest one of the bump.
+    for rows in noise._bumps(eps0, low, high, "first", 8)[::2]:
+        stated = rows[3, -1] / rows[0, -1]
+        assert 0.99 < stated / (0.5 * eps0 * math.exp(-eps0 * high) / highest) <= 1 + 1e-9
+    assert 1 - 1 / math.cosh(eps0 * width / 2) == pytest.approx(mass, rel=1e-12)
+
+
+@pytest.mark.parametrize("noise_law", [("laplace", 2.0), ("gaussian", 1.0)])
+def test_contraction_covers_target_values_of_a_cell(noise_law):
+    low, high = 0.3, 0.5
+    lower = noise._below(low, high)
+    ratio = (1 - high) / (1 - low)  # of the contraction towards 1 that takes low to high
+    assert 1 - ratio * (1 - low) == pytest.approx(high)
+    assert 1 - ratio * (1 + lower) == pytest.approx(0, abs=1e-15)
+    kind, scale = noise_law
+    if kind == "laplace":
+        types = []
+        for w in (0.0, -lower):
+            rows = noise._laplace_type(scale, low, 1.0, w, lower, 400)
+            types.append(noise._type(rows, "blanket", math.exp(-scale / 2)))
+    else:
+        rows = noise._gaussian_type(scale, low, 1.0, (-lower, 0.0), 1e-12, 300)
+        types = [noise._type(rows, "blanket", math.erfc(1 / (2 * math.sqrt(2) * scale)))]
+    for x in (0.3, 0.4, 0.5):
+        real = truth(noise_law, x, 1.0, 0.0, "blanket")
+        assert_below(real, largest(types), moves=(0.0, 0.05), note=x)
+
+
+def test_normal_densities_are_below_the_mixtures_of_two():
+    y = np.linspace(-4, 6, 4001)
+    for sigma, low, high in ((1.0, 0.8, 1.0), (0.5, 1.0, 1.25)):
+        factor, largest_ratio = noise._mean_ratio((high - low) / sigma), 0.0
+        for part in np.linspace(0, 1, 11):
+            x = low + part * (high - low)
+            bells = [np.exp(-(((y - z) / sigma) ** 2) / 2) for z in (x, low, high)]
+            ratio = bells[0] / ((1 - part) * bells[1] + part * bells[2])
+            largest_ratio = max(largest_ratio, float(ratio[bells[0] > 0].max()))
+        assert largest_ratio <= factor
+        assert largest_ratio == pytest.approx(factor, rel=1e-5)
+
+
+def test_binary_response_covers_near_targets():
+    """Laplace laws at distance `gap`, and any other user's, from the proof's two inequalities."""
+    eps0, gap = 2.0, 0.3
+    first, second, other = noise._binary_rows(eps0, gap)
+    odds = math.exp(eps0 * gap)
+    np.testing.assert_allclose(other, math.exp(-eps0) / 2, rtol=1e-14)
+    y = np.linspace(-1, 2, 3001)
+    bells = [np.exp(-eps0 * np.abs(y - x)) for x in (0.0, 0.3)]
+    parts = [(odds * bells[i] - bells[1 - i]) / (odds - 1) for i in (0, 1)]
+    assert min(part.min() for part in parts) >= -1e-15
+    for row, bell in zip((first, second), bells, strict=True):
+        np.testing.assert_allclose(row @ parts, bell, rtol=1e-12)
+    for w in (0.0, 0.3, 1.0):
+        assert np.all(other @ parts <= np.exp(-eps0 * np.abs(y - w)) * (1 + 1e-12))
+    assert np.any(other @ parts > 0.75 * np.exp(-eps0 * np.abs(y - 1.0)))
+
+
+# ---------------------------------------------------------------- the whole cover
+
+
+def triples(count):
+    """Random targets and others; some targets are near, some others at the ends."""
+    rng = np.random.default_rng(3)
+    for i in range(count):
+        first, second, other = rng.random(3)
+        if i % 3 == 0:
+            other = float(rng.integers(0, 2))
+        if i % 4 == 0:
+            second = min(1.0, first + 0.1 * rng.random())
+        yield float(first), float(second), float(other)
+    yield from itertools.permutations((0.0, 1.0, 0.5))
+    yield from itertools.product((0.0, 1.0), (0.25, 0.9), (0.0, 1.0))
+
+
+@pytest.mark.parametrize("eps0, shared", [(1.0, "first"), (3.0, "second"), (3.0, "blanket")])
+def test_laplace_types_cover_every_target_and_other_value(eps0, shared):
+    types = noise.laplace_types(eps0, 1000, shared=shared, cells=32)
+    for first, second, other in triples(9):
+        real = truth(("laplace", eps0), first, second, other, shared)
+        assert_below(
+            real, largest(types), moves=(0.2 * math.exp(-eps0),), note=(first, second, other)
+        )
+
+
+def test_gaussian_types_cover_every_target_and_other_value():
+    types = noise.gaussian_types(1.5, 1000, missed=1e-9, cells=32, gap=0.2)
+    for first, second, other in triples(9):
+        real = truth(("gaussian", 1.5), first, second, other, "blanket")
+        assert_below(real, largest(types), moves=(0.1,), note=(first, second, other))
+
+
+@pytest.mark.parametrize("eps0", [0.1, 2.0, 8.0])
+def test_rows_of_laplace_types(eps0):
+    for shared in noise.SHARED:
+        for rows in noise.laplace_types(eps0, 10**5, shared=shared):
+            np.testing.assert_allclose(rows[:2].sum(axis=1), 1, rtol=1e-12)
+            assert shared == "blanket" or rows[2].sum() >= 1 - 1e-12
+            assert np.all(rows >= 0)
+            assert np.all(rows[3] > 0)
+            assert rows[3].sum() <= 1 + 1e-12
+            if shared == "blanket":
+                np.testing.assert_allclose(rows[2], rows[3] * math.exp(eps0 / 2), rtol=1e-13)
+
+
+def test_gaussian_types_give_away_the_missed_reports_only():
+    types = noise.gaussian_types(1.0, 10**4, missed=1e-8)
+    for rows in types[:-3]:
+        bare = rows[:, rows[3] == 0]
+        assert bare[0].sum() <= 2e-8 * (1 + 1e-9)
+        np.testing.assert_allclose(rows[:2].sum(axis=1), 1, rtol=1e-11)
+        assert rows[3].sum() <= 1
+
+
+@pytest.mark.parametrize(
+    "call, name",
+    [
+        (lambda: noise.laplace_attack(1.0, first=-0.1, second=1.0, others=0.0), "first"),
+        (lambda: noise.laplace_attack(0.0, first=0.0, second=1.0, others=0.0), "eps0"),
+        (lambda: noise.gaussian_attack(1.0, first=0.0, second=1.0, others=2.0), "others"),
+        (
+            lambda: noise.gaussian_attack(1.0, first=0.0, second=1.0, others=0.0, missed=0.5),
+            "missed",
+        ),
+        (lambda: noise.laplace_types(200.0, 10), "eps0"),
+        (lambda: noise.laplace_types(1.0, 10, shared="third"), "shared"),
+        (lambda: noise.laplace_types(1.0, 10, room=0.0), "room"),
+        (lambda: noise.gaussian_types(0.02, 10), "sigma"),
+        (lambda: noise.gaussian_types(1.0, 10, gap=0.9), "gap"),
+    ],
+)
+def test_bad_arguments_are_named(call, name):
+    with pytest.raises(ValueError, match=name):
+        call()

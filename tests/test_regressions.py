@@ -1,0 +1,206 @@
+"""Findings of hostile reviews, each as a test that failed on the release it was found in."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import oracles as o
+import pytest
+from mpmath import mp, mpf
+
+from pld_shuffle import (
+    Accountant,
+    Shuffled,
+    ShuffledLDP,
+    ShuffledRandomizer,
+    ShuffledRR,
+    Subsampled,
+)
+from pld_shuffle.randomizers import HadamardResponse
+
+NEARLY_SILENT = (
+    1.0 + 40 * 2.0**-52
+)  # q - 1 is about 9e-15: that share of the others shows a label, at most
+
+
+def exact_reduction(n: int, tv: float, p: mpf, q: mpf, epsilon: float) -> mpf:
+    with mp.workdps(120):
+        beta = min(mpf(tv), (p - 1) / (p + 1), q - 1)
+        return o.hockey_stick(o.reduction(n, p, beta, q), mp.exp(mpf(epsilon)))
+
+
+@pytest.mark.parametrize(
+    ("n", "p", "epsilon"), [(6, 2.0, 0.69), (2, 2.0, 0.69), (2, 100.0, 4.0), (3, 2.0, 0.1)]
+)
+def test_a_tiny_share_of_silent_others_stays_silent(n: int, p: float, epsilon: float) -> None:
+    """0.2.0 rounded a silent share below 1e-14 to 0: its upper end was up to 12 times below the truth."""
+    mechanism = ShuffledRandomizer(n, tv=1e-15, p=p, q=NEARLY_SILENT)
+    truth = exact_reduction(n, 1e-15, mpf(p), mpf(NEARLY_SILENT), epsilon)
+    bounds = Accountant().compose(mechanism).delta_bounds(epsilon)
+    assert mpf(bounds.lower) <= truth <= mpf(bounds.upper)
+    assert bounds.upper <= 1.001 * bounds.lower
+
+
+@pytest.mark.filterwarnings("ignore::pld_shuffle.composition.attempts.AccuracyWarning")
+@pytest.mark.parametrize("epsilon", [0.0, 5e-10, 9e-10])
+def test_silence_at_the_least_local_epsilon(epsilon: float) -> None:
+    """1 - e^-eps0 - tv e^-eps0 cancels unless it is formed by expm1: 0.2.0 was off by 4e-9."""
+    mechanism = ShuffledRandomizer(2, tv=1e-22, eps0=1e-9)
+    p = o.exp_of(1e-9)
+    truth = exact_reduction(2, 1e-22, p, p, epsilon)
+    bounds = Accountant(rtol=1e-7).compose(mechanism).delta_bounds(epsilon)
+    assert mpf(bounds.lower) <= truth <= mpf(bounds.upper)
+    pair = mechanism.pair
+    assert pair.silent_rate is not None
+    with mp.workdps(60):
+        silent = 1 - 1 / p - mpf(1e-22) / p
+        assert abs(mpf(pair.silent_rate) / silent - 1) < 8 * mpf(2) ** -53
+
+
+def _spends() -> Accountant:
+    return Accountant().compose(ShuffledLDP(eps0=1.0, n=2, analysis="stronger-clones"))
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda value: _spends().delta_bounds(value),
+        lambda value: _spends().epsilon_bounds(value),
+        lambda value: _spends().gap_bounds(value),
+        lambda value: ShuffledLDP(eps0=value, n=2),
+        lambda value: ShuffledLDP(eps0=1.0, n=value),
+        lambda value: ShuffledRandomizer(3, tv=value, eps0=1.0),
+        lambda value: Accountant(rtol=value),
+        lambda value: _spends().would_exceed(ShuffledLDP(eps0=1.0, n=2), epsilon=value, delta=0.1),
+        lambda value: _spends().would_exceed(ShuffledLDP(eps0=1.0, n=2), epsilon=0.1, delta=value),
+        lambda value: _spends().get_rdp(value),
+    ],
+)
+@pytest.mark.parametrize("value", [10**400, Fraction(10**400)])
+def test_a_number_beyond_all_doubles_is_refused(ask: Callable[[Any], Any], value: Any) -> None:
+    """0.2.0 raised OverflowError at most of these."""
+    with pytest.raises((TypeError, ValueError)):
+        ask(value)
+
+
+THIRD = Fraction(1, 3)  # float(THIRD) is below it
+FIFTH = Fraction(1, 5)  # float(FIFTH) is above it
+LONG = np.longdouble(1) / np.longdouble(3)
+
+
+@pytest.mark.parametrize("number", [THIRD, FIFTH, LONG, 1 + Fraction(1, 2**60)])
+def test_a_number_that_is_no_double_is_answered_for_itself(number: Any) -> None:
+    """The upper end is that of the double below, the lower end that of the double above; 0.2.0 took the nearest."""
+    near = float(number)
+    if near == number:
+        pytest.skip("a longdouble is a double here")
+    low, high = (
+        (near, math.nextafter(near, 2.0)) if near < number else (math.nextafter(near, 0.0), near)
+    )
+    accountant = _spends()
+    found = accountant.delta_bounds(number)
+    assert found.upper == accountant.delta_bounds(low).upper
+    assert found.lower == accountant.delta_bounds(high).lower
+    assert float(accountant.delta_bounds(np.array([number, 0.5])).upper[0]) == found.upper
+    if number < 1:
+        spent = accountant.epsilon_bounds(number)
+        assert spent.upper == accountant.epsilon_bounds(low).upper
+        assert spent.lower == accountant.epsilon_bounds(high).lower
+        assert accountant.gap_bounds(number).upper == spent.lower
+
+
+@pytest.mark.filterwarnings("ignore::pld_shuffle.composition.attempts.AccuracyWarning")
+def test_just_below_the_largest_loss() -> None:
+    """delta is not 0 at a fraction below eps0 = 1 whose nearest double is 1 itself."""
+    accountant = _spends()
+    assert accountant.delta_bounds(1.0).upper == 0.0
+    assert accountant.delta_bounds(1 - Fraction(1, 2**60)).upper > 0.0
+
+
+def test_arrays_keep_their_shape() -> None:
+    accountant = _spends()
+    assert accountant.delta_bounds([[0.1], [0.2]]).upper.shape == (2, 1)
+    assert accountant.delta_bounds(np.array([THIRD, FIFTH])).lower.shape == (2,)
+    assert isinstance(accountant.get_delta(1), float)
+
+
+def hidden_cohort(
+    first: list[Any], second: list[Any], others: list[Any], n: int, rate: mpf
+) -> o.Atoms:
+    """Theorem C with equal others: a user is absent with probability 1 - rate, and replaced by another."""
+    laws = [
+        [rate * a + (1 - rate) * b for a, b in zip(law, others, strict=True)]
+        for law in (first, second)
+    ]
+    return o.shuffled_pair(*laws, [others] * (n - 1))
+
+
+@pytest.mark.parametrize("rate", [1e-12, 3e-11, 1e-7])
+@pytest.mark.parametrize("kind", ["n=1", "n=2", "n=5", "weak", "reduction"])
+def test_tiny_rates_keep_the_bias(kind: str, rate: float) -> None:
+    """The bias of a coin was formed as 1 - (1 - bias): wrong by 1e-4 at rate 1e-12, on both sides."""
+    mechanism: ShuffledLDP | ShuffledRR | ShuffledRandomizer
+    n = {"n=1": 1, "n=2": 2, "n=5": 5}.get(kind, 3)
+    if kind == "weak":
+        mechanism = ShuffledRR(4, n, gamma=0.25, adversary="weak")
+        laws = [
+            [0.8125, 0.0625, 0.125, 0],
+            [0.0625, 0.8125, 0.125, 0],
+            [0.0625, 0.0625, 0.125, 0.75],
+        ]
+        first, second, others = ([mpf(mass) for mass in law] for law in laws)
+    elif kind == "reduction":
+        mechanism = ShuffledRandomizer(n, tv=1e-6, eps0=1.0)
+        first, second, others = o.reduction_laws(o.exp_of(1.0), mpf(1e-6), o.exp_of(1.0))
+    else:
+        mechanism = ShuffledLDP(2.0, n, "stronger-clones")
+        lie = 1 / (1 + o.exp_of(2.0))
+        first, second, others = [1 - lie, lie, 0], [lie, 1 - lie, 0], [lie, lie, 1 - 2 * lie]
+    with mp.workdps(100):
+        exact = o.Composition([(hidden_cohort(first, second, others, n, mpf(rate)), 1)])
+        most = float(exact.largest_loss())
+        accountant = Accountant(rtol=1e-5).compose(Subsampled(mechanism, rate=rate))
+        for epsilon in (0.0, 0.3 * most, 0.9 * most):
+            bounds, truth = accountant.delta_bounds(epsilon), exact.delta(epsilon)
+            assert mpf(bounds.lower) <= truth <= mpf(bounds.upper), epsilon
+
+
+def test_a_coin_rate_below_the_normal_doubles() -> None:
+    """coin_rate was divided by target_coin after it had lost its digits: the largest loss was off by a percent."""
+    mechanism = ShuffledRandomizer(2, tv=1e-20, eps0=700.0)
+    with mp.workdps(700):
+        p = o.exp_of(700.0)
+        laws = o.reduction_laws(p, mpf(1e-20), p)
+        exact = o.Composition([(hidden_cohort(*laws, 2, mpf(0.5)), 1)])
+        most = exact.largest_loss()
+        hidden = Subsampled(mechanism, rate=0.5)
+        assert hidden.max_loss_below <= most <= hidden.max_loss
+        epsilon = float(most) - 1e-3
+        bounds = Accountant().compose(hidden).delta_bounds(epsilon)
+        assert mpf(bounds.lower) <= exact.delta(epsilon) <= mpf(bounds.upper)
+
+
+def test_few_coins_where_nobody_is_silent() -> None:
+    """q = 1 + tv: coin_rate, about 7e-14, was formed as 1 - neutral_rate; upper ends were off by 2e-4."""
+    p, q = 1.0131593555290765, 1.0 + 2.0**-51
+    mechanism = Subsampled(ShuffledRandomizer(5, tv=0.75, p=p, q=q), rate=3.5e-8)
+    with mp.workdps(100):
+        laws = o.reduction_laws(mpf(p), mpf(q) - 1, mpf(q))
+        exact = o.Composition([(hidden_cohort(*laws, 5, mpf(3.5e-8)), 1)])
+        most = float(exact.largest_loss())
+        accountant = Accountant(rtol=1e-5).compose(mechanism)
+        for share in (0.3, 0.48, 0.7, 0.99):
+            bounds = accountant.delta_bounds(share * most)
+            assert mpf(bounds.lower) <= exact.delta(share * most) <= mpf(bounds.upper)
+
+
+@pytest.mark.parametrize(("k", "blocks"), [(2, 1), (4, 2)])
+def test_attacks_use_inputs_that_exist(k: int, blocks: int) -> None:
+    """The completed code of Hadamard response has values beyond k: asking for an attack raised ValueError."""
+    mechanism = Shuffled(HadamardResponse(k=k, eps0=3.0, blocks=blocks), 4)
+    bounds = Accountant(rtol=0.1).compose(mechanism).delta_bounds(1.0)
+    assert 0.0 < bounds.lower <= bounds.upper

@@ -1,0 +1,172 @@
+"""Named randomizers in a shuffler by the swap theorem with types: Laplace noise on [0, 1], and finite ones."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+from pld_shuffle import Accountant
+from pld_shuffle.mechanisms.shuffled import Shuffled
+from pld_shuffle.pairs import blanket
+from pld_shuffle.pairs.noise_types import gaussian_attack, laplace_attack, laplace_types
+from pld_shuffle.pairs.swap import typed_profile
+from pld_shuffle.randomizers import (
+    DiscreteRandomizer,
+    Gaussian,
+    HadamardResponse,
+    KRandomizedResponse,
+    Laplace,
+    LocalHashing,
+    SubsetSelection,
+    UnaryEncoding,
+)
+
+# (eps0, n): attack, and what the theory's table has for the blanket; delta = 1e-6, one round.
+TABLE = {
+    (1.0, 1000): (0.11047, 0.13019),
+    (1.0, 10_000): (0.03130, 0.03784),
+    (2.0, 10_000): (0.07185, 0.09459),
+    (4.0, 10_000): (0.2445, 0.3280),
+}
+
+
+@pytest.mark.parametrize("case", [(1.0, 1000), (1.0, 10_000)])
+def test_bracket_around_the_truth(case):
+    eps0, n = case
+    attack, told = TABLE[case]
+    accountant = Accountant().compose(Shuffled(Laplace(eps0), n))
+    bounds = accountant.epsilon_bounds(1e-6)
+    assert bounds.lower == pytest.approx(attack, rel=1e-3)
+    assert bounds.lower <= bounds.upper <= 1.005 * bounds.lower
+    assert bounds.upper < 0.87 * told
+
+
+@pytest.mark.parametrize("case", list(TABLE))
+def test_types_are_above_all_attacks_and_near_the_best(case):
+    eps0, n = case
+    growth = np.expm1(TABLE[case][0] * np.array([0.0, 0.5, 1.0, 1.3]))
+    types = laplace_types(eps0, n, cells=32, room=0.003)
+    bound = typed_profile(types, n, growth, mass_error=1e-13)
+    best = np.zeros(growth.size)
+    for first, second, others in [
+        (0, 1, 0),
+        (1, 0, 0),
+        (0, 1, 0.5),
+        (0.4, 1, 0),
+        (1, 0.7, 0),
+        (0.2, 0.8, 0.3),
+    ]:
+        masses = laplace_attack(eps0, first=first, second=second, others=others)
+        attack = blanket.profile(*masses, n, growth, law=True, mass_error=1e-13)
+        assert np.all(attack.lower <= bound)
+        best = np.maximum(best, attack.lower)
+    assert np.all(bound <= best * np.array([1.01, 1.03, 1.12, 1.2]))
+    # In epsilon at 1e-6.
+    slope = math.log(bound[2] / bound[3]) / (0.3 * TABLE[case][0])
+    assert math.log(bound[2] / best[2]) / slope <= 0.005 * TABLE[case][0]
+
+
+def test_sampled_and_composed():
+    mechanism = Shuffled(Laplace(1.0), 10_000)
+    one = Accountant().compose(mechanism).epsilon_bounds(1e-6)
+    many = Accountant().compose(mechanism, 64).epsilon_bounds(1e-6)
+    assert 1.0 <= many.upper / many.lower <= 1.006
+    assert 8.0 < many.upper / one.upper < 10.0
+    growth = np.array([0.0, 2e-4])
+    types = laplace_types(1.0, 10_000, cells=32, room=0.003)
+    masses = laplace_attack(1.0, first=0.0, second=1.0, others=0.0)
+    rate = 0.01
+    bound = typed_profile(types, 10_000, growth, rate=rate, mass_error=1e-13)
+    law = [rate * row + (1.0 - rate) * masses[2] for row in masses[:2]]
+    attack = blanket.profile(*law, masses[2], 10_000, growth, law=True, mass_error=1e-12)
+    assert np.all(attack.lower <= bound)
+    assert np.all(bound <= np.array([1.01, 1.1]) * attack.lower)
+
+
+def reports(laws):
+    """Distribution of the counts of every report."""
+    out = {(0,) * len(laws[0]): 1.0}
+    for law in laws:
+        grown: dict[tuple[int, ...], float] = {}
+        for counts, mass in out.items():
+            for y, chance in enumerate(law):
+                key = (*counts[:y], counts[y] + 1, *counts[y + 1 :])
+                grown[key] = grown.get(key, 0.0) + mass * chance
+        out = grown
+    return out
+
+
+@pytest.mark.parametrize(
+    "randomizer",
+    [
+        KRandomizedResponse(k=3, eps0=0.3),
+        UnaryEncoding(k=3, eps0=0.4, variant="optimised"),
+        SubsetSelection(k=4, size=2, eps0=0.3),
+        HadamardResponse(k=3, eps0=0.25),
+        LocalHashing(k=3, buckets=2, eps0=0.4),
+        DiscreteRandomizer([[0.4, 0.35, 0.25], [0.3, 0.45, 0.25], [0.35, 0.35, 0.3]]),
+    ],
+    ids=lambda randomizer: type(randomizer).__name__,
+)
+def test_finite_randomizers_enclose_the_enumerated_worst_case(randomizer):
+    n = 7
+    laws = randomizer.joint_law(range(min(3, randomizer.inputs)))
+    epsilons = [0.0, 0.03, 0.08, 0.15]
+    worst = np.zeros(len(epsilons))
+    for others in itertools.combinations_with_replacement(range(len(laws)), n - 1):
+        views = [reports([law, *laws[list(others)]]) for law in laws]
+        masses = np.array([[view.get(key, 0.0) for key in views[0]] for view in views])
+        for one, two in itertools.permutations(masses, 2):
+            truth = [np.sum(np.maximum(0.0, one - math.exp(eps) * two)) for eps in epsilons]
+            worst = np.maximum(worst, truth)
+    accountant = Accountant().compose(Shuffled(randomizer, n))
+    for eps, truth in zip(epsilons, worst, strict=True):
+        bounds = accountant.delta_bounds(eps)
+        assert bounds.lower <= truth * (1 + 1e-9) + 1e-15
+        assert truth <= bounds.upper * (1 + 1e-9) + 1e-15
+    assert accountant.delta_bounds(0.0).upper < 1.25 * worst[0]
+
+
+@pytest.mark.parametrize("eps0", [1.0, 4.0])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        lambda eps0: KRandomizedResponse(k=4, eps0=eps0),
+        lambda eps0: UnaryEncoding(k=4, eps0=eps0),
+        lambda eps0: UnaryEncoding(k=4, eps0=eps0, variant="optimised"),
+        lambda eps0: SubsetSelection(k=6, size=2, eps0=eps0),
+        lambda eps0: HadamardResponse(k=8, eps0=eps0),
+        lambda eps0: LocalHashing(k=8, buckets=4, eps0=eps0),
+    ],
+)
+def test_finite_randomizers_are_near_the_attack(kind, eps0):
+    bounds = Accountant().compose(Shuffled(kind(eps0), 10_000)).epsilon_bounds(1e-6)
+    assert bounds.lower <= bounds.upper <= 1.003 * bounds.lower
+
+
+def test_gaussian_noise_has_the_attack_below_and_the_blanket_above():
+    mechanism = Shuffled(Gaussian(sigma=1.0, eps0=1.0), 10_000)
+    masses = gaussian_attack(1.0, first=0.0, second=1.0, others=0.0, cells=96)
+    growth = np.expm1([0.0, 0.03, 0.0458])
+    orders = [masses, masses[[1, 0, 2]]]
+    best = [blanket.profile(*law, 10_000, growth, law=True, mass_error=1e-12) for law in orders]
+    found = mechanism.attack_pair.profile(growth, 1e-6, 0.0)
+    assert np.all(max(float(one.upper[2]) for one in best) <= 1.001 * found.upper[2])
+    assert found.lower[2] == pytest.approx(1e-6, rel=0.02)
+    told = mechanism.pair.profile(growth, 1e-4, 1e-9)
+    assert np.all(found.lower <= told.upper) and told.upper[2] < 1e-3
+
+
+@pytest.mark.parametrize(
+    ("randomizer", "gap"),
+    [
+        (HadamardResponse(k=2, eps0=1.0), 1.21),  # bounds also hold for a third value
+        (LocalHashing(k=1000, buckets=4, eps0=1.0), 1.02),
+    ],
+)
+def test_attacks_use_values_that_there_are(randomizer, gap):
+    bounds = Accountant().compose(Shuffled(randomizer, 1000)).epsilon_bounds(1e-6)
+    assert bounds.lower <= bounds.upper <= gap * bounds.lower

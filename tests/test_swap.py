@@ -1,0 +1,537 @@
+"""The swap theorem's and the hidden cohort's bounds (`pld_shuffle.pairs.swap`), docs/swap.md.
+
+Honesty: never below protocols that are enumerated, the theorem's right side, exact attacks, and the integrals
+that the quadrature replaces. Tightness: near the attacks, and the values of the theory's tables.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from fractions import Fraction
+
+import mpmath
+import numpy as np
+import pytest
+from scipy.optimize import brentq, linprog
+from scipy.stats import binom, multinomial
+
+from pld_shuffle.pairs import blanket, swap
+from pld_shuffle.pairs import swap_kernels as kernels
+
+
+def reports(laws):
+    """Distribution of the counts of every report, the laws in any order; masses of any number type."""
+    size = len(laws[0])
+    out = {(0,) * size: 1}
+    for law in laws:
+        grown: dict = {}
+        for counts, mass in out.items():
+            for y, chance in enumerate(law):
+                if chance:
+                    key = counts[:y] + (counts[y] + 1,) + counts[y + 1 :]
+                    grown[key] = grown.get(key, 0) + mass * chance
+        out = grown
+    return out
+
+
+def hockey(one, two, s):
+    return sum(max(mass - s * two.get(key, 0), 0) for key, mass in one.items())
+
+
+def randomized_response(k, p, number=float):
+    total = p + k - 1
+    return [[number(p if y == x else 1) / total for y in range(k)] for x in range(k)]
+
+
+def extreme_randomizer(inputs, p, seed):
+    """A vertex of the polytope of p-LDP randomizers: columns theta_c c, c in {1, p}^inputs, rows sum to 1."""
+    columns = np.array(list(itertools.product((1.0, p), repeat=inputs)))
+    cost = np.random.default_rng(seed).normal(size=len(columns))
+    theta = linprog(cost, A_eq=columns.T, b_eq=np.ones(inputs), bounds=(0, None)).x
+    rows = (theta[:, None] * columns)[theta > 1e-9].T
+    return (rows / rows.sum(axis=1, keepdims=True)).tolist()
+
+
+GROWTHS = [0.0, 0.02, 0.05, 0.1, 0.15, 0.2, 0.24]
+
+
+def test_below_no_enumerated_protocol_of_exact_numbers():
+    p, n = Fraction(5, 4), 8
+    rows = [[Fraction(v) for v in row] for row in randomized_response(3, p, Fraction)]
+    general = swap.any_ldp_profile(math.log(1.25), n, GROWTHS)
+    plain = [(0.25 - g) / 2.25 for g in GROWTHS]
+    assert np.all(general[:3] < 0.9 * np.array(plain[:3]))  # not the trivial bound
+    masses = np.array(rows, dtype=float)
+    known = [
+        swap.known_profile(masses[0], masses[1], masses[v], masses, n, GROWTHS) for v in range(3)
+    ]
+    worst = [Fraction(0)] * len(GROWTHS)
+    for others in itertools.combinations_with_replacement(range(3), n - 1):
+        rest = [rows[x] for x in others]
+        one, two = reports([rows[0], *rest]), reports([rows[1], *rest])
+        for i, g in enumerate(GROWTHS):
+            worst[i] = max(worst[i], hockey(one, two, 1 + Fraction(g)))
+    for i, truth in enumerate(worst):
+        for bound in (general, *known):
+            assert truth <= Fraction(float(bound[i]))
+        if i < 3:
+            assert min(b[i] for b in known) < 1.5 * float(truth)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_below_no_vertex_of_the_ldp_polytope(seed):
+    p, inputs = (1.15, 1.3, 1.5)[seed % 3], 2 + seed % 2 + (seed == 5)
+    n = 7 if inputs > 3 else 8
+    rows = extreme_randomizer(inputs, p, seed)
+    growth = np.linspace(0.0, p - 1.0, 6)
+    general = swap.any_ldp_profile(math.log(p), n, growth)
+    masses = np.array(rows)
+    known = swap.known_profile(
+        masses[0], masses[1], masses[-1], masses, n, growth, mass_error=1e-14
+    )
+    for others in itertools.combinations_with_replacement(range(inputs), n - 1):
+        rest = [rows[x] for x in others]
+        one, two = reports([rows[0], *rest]), reports([rows[1], *rest])
+        for i, g in enumerate(growth):
+            truth = hockey(one, two, 1.0 + g)
+            assert truth <= general[i] * (1 + 1e-12) + 1e-14
+            assert truth <= known[i] * (1 + 1e-12) + 1e-14
+
+
+@pytest.mark.parametrize("case", [(2, 1.4, 4, 7), (3, 2.0, 3, 6), (3, 3.0, 5, 6)])
+def test_hidden_cohorts_of_enumerated_protocols(case):
+    inputs, p, n, population = case
+    rows = (
+        randomized_response(inputs, p) if inputs == 2 else extreme_randomizer(inputs, p, population)
+    )
+    rate = n / population
+    growth = np.linspace(0.0, rate * (p - 1.0), 5)
+    general = swap.any_ldp_profile(math.log(p), n, growth, rate=rate)
+    masses = np.array(rows)
+    known = swap.known_profile(
+        masses[0], masses[1], None, masses, n, growth, rate=rate, mass_error=1e-14
+    )
+    for others in itertools.combinations_with_replacement(range(inputs), population - 1):
+        views = []
+        for target in (0, 1):
+            view: dict = {}
+            for cohort in itertools.combinations((target, *others), n):
+                for key, mass in reports([rows[x] for x in cohort]).items():
+                    view[key] = view.get(key, 0.0) + mass / math.comb(population, n)
+            views.append(view)
+        for i, g in enumerate(growth):
+            truth = hockey(views[0], views[1], 1.0 + g)
+            assert truth <= general[i] * (1 + 1e-12) + 1e-14
+            assert truth <= known[i] * (1 + 1e-12) + 1e-14
+    assert np.any(general < 0.8 * (rate * (p - 1.0) - growth) / (p + 1.0))
+
+
+def right_side(p, n, s, counts, points=10):
+    """Theorem S's right side for a multiset of the hexagon's five types, by sums and Gauss-Legendre in u."""
+    corners = {
+        "A": (p, 1), "B": (1, p), "C": (1 / p, 1), "D": (1, 1 / p), "E": (p, p), "F": (1 / p, 1 / p),
+    }  # fmt: skip
+    types = ({"A": 1, "C": p}, {"B": 1, "D": p}, {"A": 1, "B": 1, "F": p}, {"E": 1, "F": p},
+             {"E": 1, "C": p, "D": p})  # fmt: skip
+    nodes, weights = np.polynomial.legendre.leggauss(points)
+    answer = (1 - 1 / p) ** n * (p - s) / (p + 1)
+    for x, w in zip(nodes, weights, strict=True):
+        u = (1 + x) / (2 * p)
+        sums, chances = np.zeros(1), np.ones(1)
+        for law, count in zip(types, counts, strict=True):
+            total = sum(law.values())
+            values, masses = [], []
+            for name, mass in law.items():
+                a, b = corners[name]
+                masses.append(mass / total * (1 - u * a) / (1 - u))
+                values.append((a - s * b) * (1 - u) / (1 - u * a))
+            grid = np.array(list(itertools.product(range(count + 1), repeat=len(values) - 1)))
+            grid = grid[grid.sum(axis=1) <= count]
+            grid = np.column_stack([grid, count - grid.sum(axis=1)])
+            sums = np.add.outer(sums, grid @ np.array(values)).ravel()
+            chances = np.multiply.outer(chances, multinomial.pmf(grid, count, masses)).ravel()
+        value = float(np.sum(chances * np.maximum(sums, 0))) / n
+        answer += w / (2 * p) * n * (1 - u) ** (n - 1) * value
+    return answer
+
+
+@pytest.mark.parametrize(
+    ("p", "n", "step", "slack"), [(1.25, 9, 1, (1.25, 1.5, 1.8)), (1.2, 48, 16, (1.03, 1.05, 1.12))]
+)
+def test_right_side_of_theorem_s_over_count_vectors(p, n, step, slack):
+    vectors = [c for c in itertools.product(range(0, n + 1, step), repeat=3) if sum(c) == n]
+    mixed = [(0, 0, 0, n, 0), (0, 0, 0, 0, n), (0, 3, 0, n - 3, 0), (1, 1, n - 4, 1, 1)]
+    for z, room in zip((0.0, 1.0, 2.0), slack, strict=True):
+        g = z * (p - 1.0) / math.sqrt(p * n)
+        bound = float(swap.any_ldp_profile(math.log(p), n, g))
+        truth = max(right_side(p, n, 1 + g, (*c, 0, 0)) for c in vectors)
+        other = max(right_side(p, n, 1 + g, c) for c in mixed[: 4 if n < 20 else 1])
+        assert max(truth, other) * (1 - 1e-12) <= bound <= room * truth
+
+
+def moved_laws():
+    """(n, masses, values) of laws as the kernels meet them: lattices, nearly so, and scattered values."""
+    for n, eps0, growth in [(60, 0.3, 0.02), (1000, 0.5, 0.05), (1001, 1.0, 0.1), (10_000, 2.0, 0.1),
+                            (10_001, 0.7, 0.0), (10**6, 1.0, 1e-3), (3000, 3.0, 0.4)]:  # fmt: skip
+        weight, _, base, slope, _ = swap._hexagon(math.expm1(eps0))
+        for k in range(3):
+            yield n, weight[k : k + 1], base[k : k + 1] - growth * slope[k : k + 1]
+    rng = np.random.default_rng(7)
+    for n in (500, 20_000):
+        weight = rng.dirichlet(np.ones(6))
+        value = rng.normal(size=6)
+        yield n, weight[None, :], (value - np.dot(weight, value) - 0.5 / math.sqrt(n))[None, :]
+    for n, size in ((1000, 20), (20_001, 60)):  # many atoms: by a series
+        weight = rng.dirichlet(np.ones(size))
+        value = rng.normal(size=size) ** 3
+        yield n, weight[None, :], (value - np.dot(weight, value) - 1.0 / math.sqrt(n))[None, :]
+
+
+def certified_integral(n, mass, value):
+    """(the kernels' bound of the half-line integral, the contour, the nodes' level) for one law."""
+    place = kernels.saddle(float(n), 0, mass, value, 1.0 / math.sqrt(n * np.sum(mass * value**2)))
+    nodes, points = np.empty((3, kernels.STEPS)), np.empty(kernels.POINTS)
+    period = 2 * math.pi / np.max(np.abs(value[mass > 0] - value[0, np.argmax(mass)]))
+    path = kernels.contour(float(n), place, 0, period, mass, value, nodes, points)
+    home = math.log1p(kernels.rise(nodes[0, 0], 0, mass, value))
+    odd = n % 2 == 1
+    total = kernels.modulus_sum(
+        float(n), odd, path.nodes, nodes, 0, mass, value, 0.0, 0.0, home, n * home,
+        np.empty(kernels.TERMS + 1), np.empty(kernels.TERMS + 1),
+    )  # fmt: skip
+    real = np.array([[math.log1p(kernels.rise(x, 0, mass, value)) for x in points]])
+    rest = kernels.remainder(
+        float(n), odd, path, 0, 0, mass, value, real, points, home, n * home, 1e-6 * total
+    )
+    return (total + rest) * math.exp((path.end / path.window) ** kernels.POWER), path, n * home
+
+
+def modulus(t, n, mass, value, path, level):
+    """The integrand at real t, as defined, in plain numpy."""
+    x = path.far + path.bend / (1 + (t / path.width) ** 2)
+    lean = -2 * path.bend * t / path.width**2 / (1 + (t / path.width) ** 2) ** 2
+    z = (x + 1j * t) / path.sigma
+    moment = np.exp(z[:, None] * value[0]) @ mass[0]
+    with np.errstate(divide="ignore"):
+        log = n * np.log(np.abs(moment)) - level + (x * x - t * t) * path.blur**2 / 2
+    return np.exp(log) * np.sqrt(1 + lean**2) / (x * x + t * t)
+
+
+@pytest.mark.parametrize("law", list(moved_laws()))
+def test_quadrature_is_certified(law):
+    n, mass, value = law
+    bound, path, level = certified_integral(n, mass, value)
+    step = 0.004
+    inner = np.arange(0.0, 30.0, step)
+    parts = [(inner, step)] + [
+        (np.arange(30.0 + 200 * k, 230.0 + 200 * k, 0.02), 0.02) for k in range(5)
+    ]
+    truth = 0.0
+    for t, h in parts:
+        f = modulus(t + 0.5 * h, n, mass, value, path, level)
+        truth += h * float(np.sum(f))
+    assert truth <= bound * (1 + 1e-6)  # the sum for the truth is itself accurate to 1e-7 here
+    # Of many scattered atoms only eight pairs keep the far part down.
+    assert bound <= truth * (1.0001 + 8.0 / n + (0.08 if mass.size > 12 else 0.0))
+
+
+def test_quadrature_against_many_digits():
+    n, mass, value = next(law for law in moved_laws() if law[0] == 1000)
+    bound, path, level = certified_integral(n, mass, value)
+    with mpmath.workdps(50):
+        far, bend, width, sigma = (
+            mpmath.mpf(x) for x in (path.far, path.bend, path.width, path.sigma)
+        )
+
+        def f(t):
+            x = far + bend / (1 + (t / width) ** 2)
+            lean = 2 * bend * t / width**2 / (1 + (t / width) ** 2) ** 2
+            z = mpmath.mpc(x, t) / sigma
+            moment = mpmath.fsum(
+                mpmath.mpf(float(m)) * mpmath.exp(z * mpmath.mpf(float(v)))
+                for m, v in zip(mass[0], value[0], strict=True)
+            )
+            blur = mpmath.exp((x * x - t * t) * mpmath.mpf(path.blur) ** 2 / 2)
+            return (
+                abs(moment) ** n
+                / mpmath.exp(level)
+                * blur
+                * mpmath.sqrt(1 + lean**2)
+                / (x * x + t * t)
+            )
+
+        period = 2 * mpmath.pi * sigma / float(np.ptp(value[0][mass[0] > 0]))
+        marks = [0, 1, 2, 4, 8, period - 8, period - 3, period, period + 3, period + 8]
+        truth = mpmath.quad(f, marks, maxdegree=5)
+    assert truth <= bound  # two of the lobes at least
+    assert bound <= truth * 1.01
+
+
+def test_interpolation_in_u():
+    rng = np.random.default_rng(3)
+    for _ in range(300):
+        weight, excess = rng.dirichlet(np.ones(4)), rng.normal(size=4)
+        excess -= np.dot(weight, excess)
+        value = rng.normal(size=4)
+        top = 0.8 / np.max(excess)
+        before, after = np.sort(rng.uniform(0.0, top, 2))
+        z = complex(rng.normal(), 3 * rng.normal())
+        arrays = (weight[None, :], excess[None, :], value[None, :])
+        bow = kernels.bowing(after - before, before, after, 0, *arrays, z.real, z.real)
+
+        def moment(v, z=z, law=arrays):
+            beta = 1 - v * law[1][0]
+            return np.sum(law[0][0] * beta * np.exp(z * law[2][0] / beta))
+
+        for share in (0.1, 0.5, 0.8):
+            chord = (1 - share) * moment(before) + share * moment(after)
+            gap = abs(moment((1 - share) * before + share * after) - chord)
+            assert gap <= bow * abs(z) ** 2 * (1 + 1e-12) + 1e-15
+
+
+def test_return_lobes():
+    drift = np.zeros((3, 2))
+    for nu, eta, end in [(20.0, 0.05, 7.5), (200.0, 0.02, 8.0), (3.0, 0.1, 6.0)]:
+        total = 0.0
+        for m in range(1, 4000):
+            t = m * math.pi / eta + np.linspace(-end, end, 4001)
+            f = np.exp(-2 * nu * np.sin(t * eta) ** 2) / t**2
+            total += float(np.sum(0.5 * (f[1:] + f[:-1]))) * (t[1] - t[0])
+        bound = kernels.lobes(nu, eta, eta, end, 0.0, 0.0, 0.0, drift, False)
+        assert total <= bound <= total * (1.01 + 0.8 / nu)
+        assert bound <= kernels.lobes(nu, eta, eta, end, 0.0, 0.0, 0.0, drift, True) * (1 + 1e-12)
+    drift[1] = 0.003, 0.0031
+    drift[2] = 0.011, 0.0111
+    nu, eta, end = 50.0, 0.04, 7.5
+    total = 0.0
+    for m in range(1, 300):
+        t = m * math.pi / eta + np.linspace(-end, end, 4001)
+        fall = 5.0 * np.sin(0.00305 * t) ** 2 + 3.0 * np.sin(0.01105 * t) ** 2
+        f = np.exp(-2 * nu * np.sin(t * eta) ** 2 - fall - 0.5 * (0.002 * t) ** 2) / t**2
+        total += float(np.sum(0.5 * (f[1:] + f[:-1]))) * (t[1] - t[0])
+    assert total <= kernels.lobes(nu, eta, eta * 0.999, end, 0.002, 5.0, 3.0, drift, False)
+
+
+def epsilon(profile, guess, delta=1e-6):
+    def gap(eps):
+        return math.log(float(profile(math.expm1(eps))) / delta)
+
+    return brentq(gap, 0.8 * guess, 1.05 * guess, rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("n", "eps0", "attack", "printed"),
+    [
+        (1000, 0.5, 0.056854, 0.056863),
+        (1000, 1.0, 0.130566, 0.130628),
+        (1000, 2.0, 0.371973, 0.372537),
+        (10_000, 0.5, 0.016181, 0.016181),
+        (10_000, 1.0, 0.037998, 0.038000),
+        (10_000, 2.0, 0.107663, 0.107684),
+        (10_000, 4.0, 0.406630, 0.407173),
+        (10_000, 6.0, 1.468167, 1.480864),
+        (100_000, 1.0, 0.010917, 0.010917),
+        (10**6, math.log(2), 0.001848, 0.001848),
+    ],
+)
+def test_table_of_one_round(n, eps0, attack, printed):
+    found = epsilon(lambda g: swap.any_ldp_profile(eps0, n, g), printed)
+    assert attack - 6e-7 <= found <= printed + 6e-7
+
+
+def unary(k, a, b):
+    codes = list(itertools.product((0, 1), repeat=k))
+    return np.array(
+        [
+            [
+                math.prod(
+                    (a if y[j] else 1 - a) if j == x else (b if y[j] else 1 - b) for j in range(k)
+                )
+                for y in codes
+            ]
+            for x in range(k)
+        ]
+    )
+
+
+def subset_selection(k, width, p):
+    subsets = list(itertools.combinations(range(k), width))
+    total = p * math.comb(k - 1, width - 1) + math.comb(k - 1, width)
+    return np.array([[(p if x in y else 1.0) / total for y in subsets] for x in range(k)])
+
+
+def laplace(eps0, cells=60):
+    y = (np.arange(cells) + 0.5) / cells
+    rows = []
+    for x in np.linspace(0.0, 1.0, 5):
+        inside = np.exp(-np.abs(y - x) * eps0) * eps0 / (2 * cells)
+        ends = 0.5 * math.exp(-x * eps0), 0.5 * math.exp(-(1 - x) * eps0)
+        rows.append([ends[0], *inside, ends[1]])
+    return np.array(rows) / np.sum(rows, axis=1, keepdims=True)
+
+
+def table_of_known_randomizers():
+    h, p = math.exp(0.5), math.exp(1.0)
+    yield "k-RR", np.array(randomized_response(4, p)), 10_000, 1, 0.03426, 2e-4
+    yield "k-RR", np.array(randomized_response(4, math.exp(4.0))), 10_000, 1, 0.40258, 2e-4
+    yield "symmetric unary", unary(4, h / (h + 1), 1 / (h + 1)), 10_000, 1, 0.02649, 1e-3
+    yield "optimised unary", unary(4, 0.5, 1 / (p**2 + 1)), 10_000, 1, 0.07435, 3e-4
+    yield "subset", subset_selection(5, 2, p), 10_000, 1, 0.03043, 3e-3
+    yield "subset", subset_selection(5, 2, p**4), 10_000, 1, 0.28226, 5e-4
+    yield "Laplace", laplace(1.0), 10_000, 4, 0.03130, 2e-4
+    yield "Laplace", laplace(2.0), 10_000, 4, 0.07185, 6e-4
+    yield "Laplace", laplace(1.0), 1000, 4, 0.11047, 1.2e-3
+
+
+@pytest.mark.parametrize("case", list(table_of_known_randomizers()))
+def test_table_of_known_randomizers(case):
+    _, rows, n, other, printed, slack = case
+    choices = (0,) if other == 4 else (0, 1, 2)
+    found, best = min(
+        (epsilon(lambda g, v=v: swap.known_profile(rows[0], rows[other], rows[v], rows, n, g), printed), v)
+        for v in choices
+    )  # fmt: skip
+    assert found <= printed * (1 + slack) + 6e-6
+    growth = np.expm1(found * np.array([0.0, 0.5, 1.0, 1.4]))
+    bound = swap.known_profile(rows[0], rows[other], rows[best], rows, n, growth)
+    for row in rows:  # everybody else holds one value: an exact attack
+        attack = blanket.profile(rows[0], rows[other], row, n, growth, law=True)
+        assert np.all(attack.lower <= bound)
+
+
+def equal_others(n, eps0, rate, g):
+    """Exact H of the hidden cohort's attacks S1, S2 and T1: all others hold one and the same value."""
+    weight, _, base, slope, _ = swap._hexagon(math.expm1(eps0))
+    value = base - g * slope
+    ones = np.arange(n + 1)
+    out = []
+    for k in (0, 1):
+        total = rate / n * (ones * value[k, 0] + (n - ones) * value[k, 1]) - (1 - rate) * g
+        out.append(float(np.sum(binom.pmf(ones, n, weight[k, 0]) * np.maximum(total, 0.0))))
+    third = 0.0
+    for m, chance in zip(ones, binom.pmf(ones, n, weight[2, 0] + weight[2, 1]), strict=True):
+        if chance > 1e-16:
+            up = np.arange(m + 1)
+            total = up * value[2, 0] + (m - up) * value[2, 1] + (n - m) * value[2, 2]
+            total = rate / n * total - (1 - rate) * g
+            third += chance * float(np.sum(binom.pmf(up, m, 0.5) * np.maximum(total, 0.0)))
+    return [*out, third]
+
+
+@pytest.mark.parametrize(
+    ("n", "eps0", "rate", "slack"),
+    [(1000, 0.5, 0.1, 4e-3), (1500, 1.5, 0.01, 4e-3), (400, 0.2, 0.9, 4e-2)],
+)
+def test_hidden_cohort_is_attained_by_equal_others(n, eps0, rate, slack):
+    p = math.exp(eps0)
+    scale = rate * (p - 1) / math.sqrt(n * p)
+    growth = np.array([0.0, 1.0, 2.5, 4.5]) * scale
+    bound = swap.any_ldp_profile(eps0, n, growth, rate=rate)
+    for i, g in enumerate(growth):
+        attack = max(equal_others(n, eps0, rate, g))
+        assert attack * (1 - 1e-11) <= bound[i] <= attack * (1 + slack)
+
+
+def test_extremes_stay_bounds():
+    for eps0 in (1e-3, 0.1, 1.0, 5.0, 20.0, 250.0, 1000.0):
+        top = math.expm1(min(eps0, 300.0))
+        growth = np.array(
+            [0.0, 1e-12, 1e-6, 1e-3, 0.1, 1.0, 10.0, 0.5 * top, top * (1 - 1e-9), 1e300]
+        )
+        for n in (1, 2, 3, 17, 1000, 10**6, 10**9, 10**12, 10**13):
+            for rate in (1.0, 0.5, 1e-6):
+                bound = swap.any_ldp_profile(eps0, n, growth, rate=rate)
+                assert np.all((bound >= 0.0) & (bound <= 1.0))
+                trivial = np.maximum(0.0, (rate * top - growth) / (top + 2.0))
+                if eps0 <= 250.0:
+                    assert np.all(bound <= trivial * (1 + 1e-12) + 1e-14)
+                    beyond = growth >= rate * top * (1 + 1e-12)
+                    assert np.all(bound[beyond] == 0.0)
+    assert swap.may_win(1.0, 1000) and not swap.may_win(8.0, 1000)
+
+
+def test_large_crowds_meet_the_normal_law():
+    """sup H = (sigma / sqrt n)(phi(z) - z (1 - Phi(z)) + o(1)), from both sides."""
+    for eps0, n in ((0.4, 10**9), (3.0, 10**10), (2.0, 10**13)):
+        p = math.exp(eps0)
+        sigma = (p - 1) * math.sqrt(max(1 / p, 2 / (p + 2)) / n)
+        for z in (0.0, 1.0, 3.0):
+            limit = sigma * (
+                math.exp(-z * z / 2) / math.sqrt(2 * math.pi)
+                - z * 0.5 * math.erfc(z / math.sqrt(2))
+            )
+            bound = float(swap.any_ldp_profile(eps0, n, z * sigma))
+            assert limit * (1 - 2e-3) <= bound <= limit * (1 + 2e-3)
+
+
+def test_what_the_others_cannot_cover():
+    first, second = [0.5, 0.5, 0.0], [0.4, 0.5, 0.1]
+    rows, growth = [first, [0.4, 0.5, 0.1]], [0.0, 0.2]
+    # A report that only the second law can make gives nothing away at s >= 1 ...
+    bound = swap.known_profile(first, second, first, rows, 1000, growth)
+    attack = blanket.profile(first, second, first, 1000, growth, law=True)
+    assert np.all(attack.lower <= bound) and np.all(bound < [0.1001, 1e-100])
+    # ... one that only the first can make is given away.
+    bound = swap.known_profile(second, first, first, rows, 1000, growth)
+    attack = blanket.profile(second, first, first, 1000, growth, law=True)
+    assert np.all(attack.lower <= bound) and np.all(bound <= [0.1001, 0.1001])
+
+
+def test_types_have_grids_of_their_own():
+    rows = np.array(randomized_response(4, 2.0))
+    growth = [0.0, 0.02, 0.04, 0.06]
+    known = swap.known_profile(rows[0], rows[1], rows[0], rows, 3000, growth)
+    types = []
+    for row in rows:
+        split = np.array([rows[0], rows[1], rows[0], row])[:, [0, 0, 1, 2, 3, 3, 3, 3]]
+        parts = np.array([0.3, 0.7, 1.0, 1.0, 0.25, 0.25, 0.25, 0.25])
+        types.append(
+            split * parts if row[3] > row[2] else np.array([rows[0], rows[1], rows[0], row])
+        )
+    found = swap.typed_profile(types, 3000, growth)
+    np.testing.assert_allclose(found, known, rtol=0.02)
+
+
+@pytest.mark.parametrize("bare", [0.0, 0.01])
+def test_types_whose_others_say_less(bare):
+    """Others have a report more than the target: the masses on the target's reports sum to less than 1."""
+    n, growth = 8, np.array([0.0, 0.05, 0.1, 0.2])
+    rows = np.array(randomized_response(3, 1.3))
+    target = [[*(row * (1.0 - bare)), 0.0, b] for row, b in zip(rows[:2], (bare, 0.0), strict=True)]
+    laws = [[*row, 0.0, 0.0] for row in rows]
+    laws += [[*(0.9 * rows[2]), 0.1, 0.0], [*(0.96 * rows[0]), 0.04, 0.0]]
+    shared = np.array(laws[0])
+    types = [np.array([*target, shared, law])[:, [0, 1, 2, 4]] for law in laws]
+    general = swap.typed_profile(types, n, growth)
+    hidden = swap.typed_profile(types, n, growth, rate=1.0 / 1.01)
+    worst = np.zeros(growth.size)
+    for others in itertools.combinations_with_replacement(range(len(laws)), n - 1):
+        if 3 not in others and 4 not in others:
+            continue
+        rest = [laws[x] for x in others]
+        one, two = reports([target[0], *rest]), reports([target[1], *rest])
+        worst = np.maximum(worst, [hockey(one, two, 1.0 + g) for g in growth])
+    assert np.all(worst <= general * (1 + 1e-12) + 1e-14)
+    assert np.all(worst > 0.5 * general)
+    assert np.all(hidden < general)
+    alone = hockey(dict(enumerate(target[0])), dict(enumerate(target[1])), 1.0)
+    assert general[0] < 0.95 * alone
+
+
+def test_errors_name_the_argument():
+    with pytest.raises(ValueError, match="eps0"):
+        swap.any_ldp_profile(0.0, 10, 0.1)
+    with pytest.raises(ValueError, match="growth"):
+        swap.any_ldp_profile(1.0, 10, math.nan)
+    with pytest.raises(ValueError, match="rate"):
+        swap.any_ldp_profile(1.0, 10, 0.1, rate=0.0)
+    good = [0.5, 0.5]
+    with pytest.raises(ValueError, match="others"):
+        swap.known_profile(good, good, good, good, 10, 0.1)
+    with pytest.raises(ValueError, match="second must sum"):
+        swap.known_profile(good, [0.5, 0.4], good, [good], 10, 0.1)
+    with pytest.raises(ValueError, match="shared"):
+        swap.known_profile(good, good, [0.2, 0.3, 0.5], [good], 10, 0.1)
+    with pytest.raises(ValueError, match="mass_error"):
+        swap.known_profile(good, good, good, [good], 10, 0.1, mass_error=0.1)
