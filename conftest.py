@@ -1,7 +1,9 @@
-"""Bridges to packages that are not installed are not searched for doctests: importing one is an error."""
+"""Bridges to packages that are not installed are not searched for doctests; random tests repeat themselves."""
 
 from importlib.util import find_spec
 from pathlib import Path
+
+from hypothesis import settings
 
 BRIDGES = {"dp_accounting": "dp_accounting", "flower": "flwr", "opendp": "opendp", "pfl": "pfl"}
 INTEROP = Path(__file__).parent / "pld_shuffle" / "interop"
@@ -9,3 +11,7 @@ INTEROP = Path(__file__).parent / "pld_shuffle" / "interop"
 collect_ignore = [
     str(INTEROP / f"{bridge}.py") for bridge, package in BRIDGES.items() if not find_spec(package)
 ]
+
+# A red build must be about the change. To search new cases: pytest --hypothesis-profile=default.
+settings.register_profile("repeatable", derandomize=True)
+settings.load_profile("repeatable")
