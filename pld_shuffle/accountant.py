@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,8 @@ from .ledger import Ledger
 from .mechanisms import Mechanism
 from .numerics.sides import Bounds, Side
 from .numerics.validation import (
+    Numbers,
+    Scalar,
     nonnegatives,
     positive_int,
     probabilities,
@@ -78,6 +80,10 @@ class Accountant(Ledger):
         compose_log(self, log)
         return self
 
+    @overload
+    def delta_bounds(self, epsilon: Scalar, *, group: int = ...) -> Bounds[float]: ...
+    @overload
+    def delta_bounds(self, epsilon: Numbers, *, group: int = ...) -> Bounds[Array]: ...
     def delta_bounds(self, epsilon: Any, *, group: int = 1) -> Bounds:
         """Bounds(lower, upper) enclosing delta(epsilon), epsilon in [0, inf], scalar or array.
 
@@ -92,6 +98,10 @@ class Accountant(Ledger):
         found = self._enclosed(Composition.deltas, *asked)
         return self._grown(found, group_deltas, asked[0], group)
 
+    @overload
+    def epsilon_bounds(self, delta: Scalar, *, group: int = ...) -> Bounds[float]: ...
+    @overload
+    def epsilon_bounds(self, delta: Numbers, *, group: int = ...) -> Bounds[Array]: ...
     def epsilon_bounds(self, delta: Any, *, group: int = 1) -> Bounds:
         """Bounds(lower, upper) enclosing the smallest epsilon >= 0 with delta(epsilon) <= delta.
 
@@ -107,6 +117,10 @@ class Accountant(Ledger):
         found = self._enclosed(Composition.epsilons, *asked)
         return self._grown(found, group_epsilons, asked[0], group)
 
+    @overload
+    def gap_bounds(self, delta: Scalar) -> Bounds[float]: ...
+    @overload
+    def gap_bounds(self, delta: Numbers) -> Bounds[Array]: ...
     def gap_bounds(self, delta: Any) -> Bounds:
         """Epsilon at `delta`: no analysis can go below lower, and these analyses not below upper.
 
@@ -127,10 +141,18 @@ class Accountant(Ledger):
             least = np.minimum(attack.epsilons(high).lower, lower)
             return Bounds(least if np.ndim(least) else float(least), lower)
 
+    @overload
+    def get_delta(self, epsilon: Scalar, *, group: int = ...) -> float: ...
+    @overload
+    def get_delta(self, epsilon: Numbers, *, group: int = ...) -> Array: ...
     def get_delta(self, epsilon: Any, *, group: int = 1) -> Any:
         """Certified upper bound on delta at `epsilon`; float, or array for an array."""
         return self.delta_bounds(epsilon, group=group).upper
 
+    @overload
+    def get_epsilon(self, delta: Scalar, *, group: int = ...) -> float: ...
+    @overload
+    def get_epsilon(self, delta: Numbers, *, group: int = ...) -> Array: ...
     def get_epsilon(self, delta: Any, *, group: int = 1) -> Any:
         """Certified upper bound on epsilon at `delta`; float, or array for an array."""
         return self.epsilon_bounds(delta, group=group).upper
@@ -162,6 +184,10 @@ class Accountant(Ledger):
                 self._budgets[limit, allowed] = Budget(limit, allowed, self._rtol)
             return not self._budgets[limit, allowed].holds(spent)
 
+    @overload
+    def get_rdp(self, alpha: Scalar) -> float: ...
+    @overload
+    def get_rdp(self, alpha: Numbers) -> Array: ...
     def get_rdp(self, alpha: Any) -> Any:
         """Upper bound on the Renyi divergence of all rounds at real orders alpha > 1 (they add up).
 

@@ -8,16 +8,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .bounds.rdp import DeltaAtOrder, EpsilonAtOrder, rdp_to_delta, rdp_to_epsilon
 from .composition import renyi_divergence as divergences
 from .ledger import Ledger
 from .mechanisms import Mechanism, as_mechanism
 from .numerics.sides import Bounds
-from .numerics.validation import nonnegatives, probabilities, real, real_array
+from .numerics.validation import (
+    Numbers,
+    Scalar,
+    nonnegatives,
+    probabilities,
+    real,
+    real_array,
+)
+
+Array = NDArray[np.float64]
 
 
 def renyi_bounds(mechanism: Mechanism, alpha: Any, *, rtol: float = divergences.RTOL) -> Bounds:
@@ -56,6 +66,10 @@ class RenyiAccountant(Ledger):
         super().__init__()
         self._known: dict[tuple[Mechanism, float], float] = {}
 
+    @overload
+    def get_rdp(self, alpha: Scalar) -> float: ...
+    @overload
+    def get_rdp(self, alpha: Numbers) -> Array: ...
     def get_rdp(self, alpha: Any) -> Any:
         """Renyi divergence of all rounds at orders `alpha` > 1, from above; float or array."""
         orders = real_array("alpha", alpha)
@@ -64,6 +78,10 @@ class RenyiAccountant(Ledger):
         totals = [self._total(float(order)) for order in orders.ravel()]
         return np.array(totals).reshape(orders.shape) if orders.ndim else totals[0]
 
+    @overload
+    def get_epsilon(self, delta: Scalar) -> float: ...
+    @overload
+    def get_epsilon(self, delta: Numbers) -> Array: ...
     def get_epsilon(self, delta: Any) -> Any:
         """Upper bound on epsilon at `delta` in [0, 1]; float, or array for an array.
 
@@ -73,6 +91,10 @@ class RenyiAccountant(Ledger):
         found = [self.epsilon_at_order(float(value)).epsilon for value in values.ravel()]
         return np.array(found).reshape(values.shape) if values.ndim else found[0]
 
+    @overload
+    def get_delta(self, epsilon: Scalar) -> float: ...
+    @overload
+    def get_delta(self, epsilon: Numbers) -> Array: ...
     def get_delta(self, epsilon: Any) -> Any:
         """Upper bound on delta at `epsilon` in [0, inf]; float, or array for an array."""
         values = nonnegatives("epsilon", epsilon)

@@ -36,15 +36,18 @@ import math
 from bisect import bisect
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, overload
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .ledger import Ledger
 from .numerics.sides import Bounds
-from .numerics.validation import probabilities, real, tolerance
+from .numerics.validation import Numbers, Scalar, probabilities, real, tolerance
 
 __all__ = ["AttackRisk", "Profile"]
+
+Array = NDArray[np.float64]
 
 U = 1e-15  # relative rounding of a handful of operations, at least six half-ulps
 SMALLEST_RATE = 1e-90  # below, TPR is bounded by its neighbours: delta is not known so well there
@@ -90,6 +93,10 @@ class AttackRisk:
         self._accountant = accountant
         self._rtol = tolerance("rtol", rtol)
 
+    @overload
+    def trade_off(self, alpha: Scalar) -> Bounds[float]: ...
+    @overload
+    def trade_off(self, alpha: Numbers) -> Bounds[Array]: ...
     def trade_off(self, alpha: Any) -> Bounds:
         """f(alpha): the least type II error (missed D') of any test with type I error `alpha` in [0, 1].
 
@@ -97,6 +104,10 @@ class AttackRisk:
         """
         return self._rates("alpha", alpha, lambda power: power.missed)
 
+    @overload
+    def true_positive_rate(self, fpr: Scalar) -> Bounds[float]: ...
+    @overload
+    def true_positive_rate(self, fpr: Numbers) -> Bounds[Array]: ...
     def true_positive_rate(self, fpr: Any) -> Bounds:
         """The largest true-positive rate of any test at false-positive rate `fpr` in [0, 1], 1 - f(fpr).
 
@@ -105,10 +116,14 @@ class AttackRisk:
         """
         return self._rates("fpr", fpr, lambda power: power.hit)
 
-    def advantage(self) -> Bounds:
+    def advantage(self) -> Bounds[float]:
         """The largest TPR - FPR of any test: delta(0), the total variation of P and Q (Yeom et al. 2018)."""
         return self._profile().delta_bounds(0.0)
 
+    @overload
+    def bayes_error(self, prior: Scalar) -> Bounds[float]: ...
+    @overload
+    def bayes_error(self, prior: Numbers) -> Bounds[Array]: ...
     def bayes_error(self, prior: Any) -> Bounds:
         """The least probability of a wrong guess, if D' has probability `prior` in [0, 1], and D the rest.
 
@@ -120,6 +135,10 @@ class AttackRisk:
         high = np.minimum(chance, chance * (1.0 - delta.lower) * (1.0 + U))
         return Bounds(_plain(low), _plain(high))
 
+    @overload
+    def bayes_accuracy(self, prior: Scalar) -> Bounds[float]: ...
+    @overload
+    def bayes_accuracy(self, prior: Numbers) -> Bounds[Array]: ...
     def bayes_accuracy(self, prior: Any) -> Bounds:
         """The largest probability of a right guess, 1 - `bayes_error`."""
         chance, delta = self._at_prior(prior)
@@ -127,6 +146,10 @@ class AttackRisk:
         high = np.minimum(1.0, (1.0 - chance + chance * delta.upper) * (1.0 + U))
         return Bounds(_plain(np.maximum(low, 0.5)), _plain(high))
 
+    @overload
+    def posterior(self, fpr: Scalar, prior: float) -> Bounds[float]: ...
+    @overload
+    def posterior(self, fpr: Numbers, prior: float) -> Bounds[Array]: ...
     def posterior(self, fpr: Any, prior: float) -> Bounds:
         """The largest probability that a guess "D'" is right, for tests with false-positive rate `fpr`.
 

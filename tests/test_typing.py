@@ -24,8 +24,14 @@ PACKAGE = Path(pld_shuffle.__file__).parent.parent
 
 # A line is wrong if it says so.
 SCRIPT = """
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
 import pld_shuffle
-from pld_shuffle import Accountant, Bounds, ShuffledLDP, Subsampled, solve, sweep
+from pld_shuffle import AttackRisk, Accountant, Bounds, RenyiAccountant, ShuffledLDP, Subsampled, solve, sweep
 
 acc = Accountant(rtol=1e-2).compose(ShuffledLDP(eps0=4.0, n=10_000), 10)
 acc.compose(Subsampled(ShuffledLDP(eps0=3.0, n=1_000), population=100_000), count=500)
@@ -37,6 +43,29 @@ value: float = found.value
 rows = sweep([{"n": 1_000, "eps0": 1.0}], delta=1e-6, workers=1)
 version: str = pld_shuffle.__version__
 
+# A number in, a float out; an array in, an array out.
+Array = NDArray[np.float64]
+one: float = acc.get_epsilon(1e-6)
+exact: float = acc.get_delta(Fraction(1, 3))
+small: float = acc.get_delta(np.float32(0.5), group=2)
+many: Array = acc.get_epsilon([1e-6, 1e-5])
+grid: Array = acc.get_delta(np.linspace(0.0, 1.0, 5), group=2)
+ends: Bounds[float] = acc.epsilon_bounds(1e-6)
+low, high = acc.gap_bounds(1e-6)
+width: float = high - low
+curve: Bounds[Array] = acc.delta_bounds((0.5, 1.0))
+peak: float = curve.upper.max()
+order: float = acc.get_rdp(2)
+orders: Array = RenyiAccountant().get_rdp([2.0, 3.0])
+ideal: float = RenyiAccountant().get_epsilon(1e-6)
+power: float = AttackRisk(acc).true_positive_rate(1e-3).upper
+rates: Bounds[Array] = AttackRisk(acc).trade_off([0.1, 0.2])
+
+
+def untyped(delta: Any) -> Bounds:
+    return acc.epsilon_bounds(delta)
+
+
 ShuffledLDP(epsilon="four", n=10_000)  # wrong
 ShuffledLDP(eps0="four", n=10_000)  # wrong
 acc.get_epsilonn("x")  # wrong
@@ -45,6 +74,14 @@ Accountant(tolerance=1e-3)  # wrong
 Subsampled(4.0, population=100)  # wrong
 solve("eps0", 5_000, epsilon=2.0, delta=1e-6)  # wrong
 pld_shuffle.Acountant  # wrong
+acc.get_epsilon("1e-6")  # wrong
+acc.get_epsilon([1e-6]).is_integer()  # wrong
+float_wanted: float = acc.get_delta([0.5, 1.0])  # wrong
+array_wanted: Array = acc.get_delta(0.5)  # wrong
+float_ends: Bounds[float] = acc.epsilon_bounds([1e-6])  # wrong
+acc.delta_bounds(0.5).upper.max()  # wrong
+array_rates: Bounds[Array] = AttackRisk(acc).trade_off(0.1)  # wrong
+acc.get_delta(0.5, group=1.5)  # wrong
 """
 NAMES = "import pld_shuffle\n" + "".join(
     f"reveal_type(pld_shuffle.{name})\n" for name in pld_shuffle.__all__

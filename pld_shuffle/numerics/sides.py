@@ -7,7 +7,7 @@ answers are `Bounds`, whose fields have names.
 from __future__ import annotations
 
 import enum
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 
 class Side(enum.Enum):
@@ -17,8 +17,23 @@ class Side(enum.Enum):
     UPPER = "upper"
 
 
-class Bounds(NamedTuple):
-    """A certified enclosure: ``lower <= truth <= upper``; floats, or arrays of one shape."""
+if TYPE_CHECKING:
+    # For type checkers the ends are floats or arrays, which a NamedTuple of Python 3.10 cannot say.
+    from typing_extensions import TypeVar
 
-    lower: Any
-    upper: Any
+    Ends = TypeVar("Ends", default=Any, covariant=True)
+
+    class Bounds(tuple[Ends, ...]):
+        def __new__(cls, lower: Ends, upper: Ends) -> Bounds[Ends]: ...
+        @property
+        def lower(self) -> Ends: ...
+        @property
+        def upper(self) -> Ends: ...
+
+else:
+
+    class Bounds(NamedTuple):
+        """A certified enclosure: ``lower <= truth <= upper``; floats, or arrays of one shape."""
+
+        lower: Any
+        upper: Any

@@ -13,12 +13,18 @@ from __future__ import annotations
 
 import math
 import numbers
+from collections.abc import Sequence
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .sides import Side
+
+#: What type checkers let through as one number, and as an array of them.
+Scalar = float | Fraction | np.floating[Any] | np.integer[Any]
+Numbers = Sequence[Scalar] | Sequence[Sequence[Scalar]] | NDArray[Any]
 
 LARGEST_CROWD = 10**13
 
