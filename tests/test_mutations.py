@@ -22,6 +22,7 @@ from pld_shuffle.composition import pld
 from pld_shuffle.numerics.sides import Bounds
 from pld_shuffle.pairs import coins, profile
 from pld_shuffle.pairs.atoms import Atoms
+from pld_shuffle.pairs.cohort import Cohort
 from pld_shuffle.pairs.coins import CoinMixture
 from pld_shuffle.pairs.pair import Resolution
 
@@ -46,7 +47,7 @@ def laws() -> dict[str, tuple[Any, o.Composition]]:
     return {
         "clones": (clones, o.Composition([(o.stronger_clones(USERS, e0), 1)])),
         "hidden": (
-            clones.sampled(RATE),
+            clones.sampled(Cohort(RATE)),
             o.Composition([(o.shuffled_pair(*hidden, [others] * (USERS - 1)), 1)]),
         ),
         "reduction": (

@@ -40,6 +40,7 @@ from pld_shuffle.composition.attempts import Composition
 from pld_shuffle.fields import FieldError, mechanism_from_values
 from pld_shuffle.mechanisms import DiscretePair
 from pld_shuffle.numerics.sides import Side
+from pld_shuffle.pairs.cohort import Cohort
 from pld_shuffle.pairs.coins import CoinMixture
 from pld_shuffle.pairs.least import upper_profile
 from pld_shuffle.pairs.pair import Resolution
@@ -103,8 +104,8 @@ def proved(rows, n, rate, presence):
     masses = np.array(rows, dtype=float)
     known = [
         known_profile(
-            masses[first], masses[second], masses[first], masses, n, growth, rate=rate,
-            presence=presence, mass_error=1e-15,
+            masses[first], masses[second], masses[first], masses, n, growth,
+            cohort=Cohort(rate, presence), mass_error=1e-15,
         )
         for first, second in itertools.permutations(range(len(rows)), 2)
     ]  # fmt: skip
@@ -117,9 +118,9 @@ def proved(rows, n, rate, presence):
         Shuffled(DiscreteRandomizer(masses.tolist()), n, analysis="reduction"),
     ]
     return [
-        any_ldp_profile(EPS0, n, growth, rate=rate, presence=presence),
+        any_ldp_profile(EPS0, n, growth, cohort=Cohort(rate, presence)),
         np.max(known, axis=0),
-        *(upper_profile(m.sampled(rate, presence))(growth, 1e-12) for m in mechanisms),
+        *(upper_profile(m.sampled(Cohort(rate, presence)))(growth, 1e-12) for m in mechanisms),
     ]
 
 
@@ -138,7 +139,7 @@ def test_below_no_enumerated_scheme(name, scheme):
     for bound in proved(rows, n, rate, presence):
         assert np.all(truth <= bound * (1.0 + 1e-14) + 1e-16)
     attack = Shuffled(DiscreteRandomizer(np.array(rows, dtype=float).tolist()), n)
-    composed = Composition([(attack.sampled_attack(rate, presence), 1)], 1e-3)
+    composed = Composition([(attack.sampled_attack(Cohort(rate, presence)), 1)], 1e-3)
     below = [composed.deltas(math.log1p(float(g))).lower for g in GROWTHS]
     assert np.all(below <= truth * (1.0 + 1e-12))
 
@@ -201,7 +202,9 @@ def test_labels_by_enumeration(mechanism, presence, rate):
     crowd = [comes(other)] * (coins.n - 1)
     atoms = pair_of_views(*(histogram_law([hidden(law), *crowd]) for law in (target, swapped)))
     exact = np.array([float(hockey_stick(atoms, to_mpf(1 + float(g)))) for g in GROWTHS])
-    assert deltas(mechanism.sampled(rate, presence)) == pytest.approx(exact, rel=1e-7, abs=1e-15)
+    assert deltas(mechanism.sampled(Cohort(rate, presence))) == pytest.approx(
+        exact, rel=1e-7, abs=1e-15
+    )
 
 
 def deltas(pair):
@@ -222,8 +225,8 @@ def test_coins_and_slots_are_one_law(n, rate):
         ShuffledLDP(EPS0, n, analysis="stronger-clones"),
         ShuffledRR(k=4, n=n, eps0=2.0, adversary="weak"),
     ):
-        coins = mechanism.sampled(rate, 0.125)
-        slots = mechanism.pair.slot_law().sampled(rate, 0.125)
+        coins = mechanism.sampled(Cohort(rate, 0.125))
+        slots = mechanism.pair.slot_law().sampled(Cohort(rate, 0.125))
         composed = Composition([(coins, 1)], 1e-4)
         for eps in np.array([0.0, 1.0, 3.0]) * coins.scale:
             bounds = composed.deltas(float(eps))

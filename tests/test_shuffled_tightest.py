@@ -11,6 +11,7 @@ import pytest
 from pld_shuffle import Accountant
 from pld_shuffle.mechanisms.shuffled import Shuffled
 from pld_shuffle.pairs import blanket
+from pld_shuffle.pairs.cohort import Cohort
 from pld_shuffle.pairs.noise_types import gaussian_attack, laplace_attack, laplace_types
 from pld_shuffle.pairs.swap import typed_profile
 from pld_shuffle.randomizers import (
@@ -79,7 +80,7 @@ def test_sampled_and_composed():
     types = laplace_types(1.0, 10_000, cells=32, room=0.003)
     masses = laplace_attack(1.0, first=0.0, second=1.0, others=0.0)
     rate = 0.01
-    bound = typed_profile(types, 10_000, growth, rate=rate, mass_error=1e-13)
+    bound = typed_profile(types, 10_000, growth, cohort=Cohort(rate), mass_error=1e-13)
     law = [rate * row + (1.0 - rate) * masses[2] for row in masses[:2]]
     attack = blanket.profile(*law, masses[2], 10_000, growth, law=True, mass_error=1e-12)
     assert np.all(attack.lower <= bound)

@@ -18,6 +18,7 @@ from scipy.stats import binom, multinomial
 
 from pld_shuffle.pairs import blanket, swap
 from pld_shuffle.pairs import swap_kernels as kernels
+from pld_shuffle.pairs.cohort import Cohort
 
 
 def reports(laws):
@@ -107,10 +108,10 @@ def test_hidden_cohorts_of_enumerated_protocols(case):
     )
     rate = n / population
     growth = np.linspace(0.0, rate * (p - 1.0), 5)
-    general = swap.any_ldp_profile(math.log(p), n, growth, rate=rate)
+    general = swap.any_ldp_profile(math.log(p), n, growth, cohort=Cohort(rate))
     masses = np.array(rows)
     known = swap.known_profile(
-        masses[0], masses[1], None, masses, n, growth, rate=rate, mass_error=1e-14
+        masses[0], masses[1], None, masses, n, growth, cohort=Cohort(rate), mass_error=1e-14
     )
     for others in itertools.combinations_with_replacement(range(inputs), population - 1):
         views = []
@@ -174,7 +175,7 @@ def moved_laws():
     """(n, masses, values) of laws as the kernels meet them: lattices, nearly so, and scattered values."""
     for n, eps0, growth in [(60, 0.3, 0.02), (1000, 0.5, 0.05), (1001, 1.0, 0.1), (10_000, 2.0, 0.1),
                             (10_001, 0.7, 0.0), (10**6, 1.0, 1e-3), (3000, 3.0, 0.4)]:  # fmt: skip
-        weight, _, base, slope, _ = swap._hexagon(math.expm1(eps0))
+        weight, _, base, slope, _ = swap._hexagon(math.expm1(eps0), 0.0)
         for k in range(3):
             yield n, weight[k : k + 1], base[k : k + 1] - growth * slope[k : k + 1]
     rng = np.random.default_rng(7)
@@ -402,7 +403,7 @@ def test_table_of_known_randomizers(case):
 
 def equal_others(n, eps0, rate, g):
     """Exact H of the hidden cohort's attacks S1, S2 and T1: all others hold one and the same value."""
-    weight, _, base, slope, _ = swap._hexagon(math.expm1(eps0))
+    weight, _, base, slope, _ = swap._hexagon(math.expm1(eps0), 0.0)
     value = base - g * slope
     ones = np.arange(n + 1)
     out = []
@@ -427,7 +428,7 @@ def test_hidden_cohort_is_attained_by_equal_others(n, eps0, rate, slack):
     p = math.exp(eps0)
     scale = rate * (p - 1) / math.sqrt(n * p)
     growth = np.array([0.0, 1.0, 2.5, 4.5]) * scale
-    bound = swap.any_ldp_profile(eps0, n, growth, rate=rate)
+    bound = swap.any_ldp_profile(eps0, n, growth, cohort=Cohort(rate))
     for i, g in enumerate(growth):
         attack = max(equal_others(n, eps0, rate, g))
         assert attack * (1 - 1e-11) <= bound[i] <= attack * (1 + slack)
@@ -441,7 +442,7 @@ def test_extremes_stay_bounds():
         )
         for n in (1, 2, 3, 17, 1000, 10**6, 10**9, 10**12, 10**13):
             for rate in (1.0, 0.5, 1e-6):
-                bound = swap.any_ldp_profile(eps0, n, growth, rate=rate)
+                bound = swap.any_ldp_profile(eps0, n, growth, cohort=Cohort(rate))
                 assert np.all((bound >= 0.0) & (bound <= 1.0))
                 trivial = np.maximum(0.0, (rate * top - growth) / (top + 2.0))
                 if eps0 <= 250.0:
@@ -504,7 +505,7 @@ def test_types_whose_others_say_less(bare):
     shared = np.array(laws[0])
     types = [np.array([*target, shared, law])[:, [0, 1, 2, 4]] for law in laws]
     general = swap.typed_profile(types, n, growth)
-    hidden = swap.typed_profile(types, n, growth, rate=1.0 / 1.01)
+    hidden = swap.typed_profile(types, n, growth, cohort=Cohort(1.0 / 1.01))
     worst = np.zeros(growth.size)
     for others in itertools.combinations_with_replacement(range(len(laws)), n - 1):
         if 3 not in others and 4 not in others:
@@ -525,7 +526,7 @@ def test_errors_name_the_argument():
     with pytest.raises(ValueError, match="growth"):
         swap.any_ldp_profile(1.0, 10, math.nan)
     with pytest.raises(ValueError, match="rate"):
-        swap.any_ldp_profile(1.0, 10, 0.1, rate=0.0)
+        swap.any_ldp_profile(1.0, 10, 0.1, cohort=Cohort(0.0))
     good = [0.5, 0.5]
     with pytest.raises(ValueError, match="others"):
         swap.known_profile(good, good, good, good, 10, 0.1)

@@ -13,7 +13,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import fields
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,7 @@ from ..composition.attempts import Composition
 from ..composition.pld import PLD, formed
 from ..numerics.sides import Bounds, Side
 from ..numerics.validation import positive_float, positive_int, tolerance
+from ..pairs.cohort import Cohort
 from ..pairs.coins import CoinMixture
 from ..pairs.pair import Pair, Resolution
 from ..pairs.profile import MAX_POINTS, ProfilePair
@@ -112,23 +113,29 @@ class Mechanism(ABC):
         """Whether (P, Q) and (Q, P) have the same profile."""
         return self.pair.symmetric
 
-    def sampled(self, rate: float, presence: float = 1.0) -> Pair:
-        """The pair of a hidden random cohort; TypeError if none is proven for this mechanism.
+    #: Why there is no pair of a hidden cohort, if there is none.
+    unsampled: ClassVar[str | None] = None
 
-        presence : each user of the cohort takes part by a coin of its own with this probability, and the number of
-        reports is visible.
-        """
+    def sampled(self, cohort: Cohort) -> Pair:
+        """The pair of a hidden cohort; TypeError if none is proven for this mechanism."""
+        self.require_sampling()
         self.require_symmetric()
-        return self.pair.sampled(rate, presence)
+        return self.pair.sampled(cohort)
 
-    def sampled_attack(self, rate: float, presence: float = 1.0) -> Pair:
-        """The attack pair of a hidden random cohort."""
-        return self.sampled(rate, presence)
+    def sampled_attack(self, cohort: Cohort) -> Pair:
+        """The attack pair of a hidden cohort."""
+        return self.sampled(cohort)
 
     def amplified(self, rate: float) -> Pair:
         """The pair of a hidden random cohort by the general amplification, which knows only `pair`."""
+        self.require_sampling()
         self.require_symmetric()
         return self.pair.amplified(rate)
+
+    def require_sampling(self) -> None:
+        """Raise TypeError if the mechanism cannot run on a hidden cohort."""
+        if self.unsampled is not None:
+            raise TypeError(f"{self.unsampled}, got {self!r}")
 
     def require_symmetric(self) -> None:
         """Raise TypeError unless the pair covers both orders of two neighbours in one profile."""
@@ -276,11 +283,12 @@ class Wrapper(Mechanism):
     def relation(self) -> str:
         return self.core.relation
 
-    def sampled(self, rate: float, presence: float = 1.0) -> Pair:
-        return self.core.sampled(rate, presence)
+    def sampled(self, cohort: Cohort) -> Pair:
+        self.require_sampling()
+        return self.core.sampled(cohort)
 
-    def sampled_attack(self, rate: float, presence: float = 1.0) -> Pair:
-        return self.core.sampled_attack(rate, presence)
+    def sampled_attack(self, cohort: Cohort) -> Pair:
+        return self.core.sampled_attack(cohort)
 
     def assumptions(self) -> dict[str, str]:
         return self.core.assumptions()

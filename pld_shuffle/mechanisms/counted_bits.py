@@ -22,6 +22,7 @@ from ..pairs.bit_pair import (
     worst_bit_attack,
 )
 from ..pairs.bits import BitShares
+from ..pairs.cohort import Cohort
 from ..pairs.least import Array, least, upper_profile
 from ..pairs.pair import Pair
 from ..pairs.profile import ProfilePair
@@ -148,18 +149,18 @@ class CountedBits(_Counted):
     def attack_pair(self) -> BitAttackPair:  # type: ignore[override]
         return worst_bit_attack(self.n, self.shares, bits=self.bits)
 
-    def sampled(self, rate: float, presence: float = 1.0) -> Pair:
+    def sampled(self, cohort: Cohort) -> Pair:
         """Of a hidden cohort; for one bit a user the least of docs/bits.md, section 5, and of the coin labels."""
-        if presence < 1.0:
+        if cohort.presence < 1.0:
             raise TypeError(
                 f"users whose bits are counted come by no coins of their own, got {self!r}"
             )
-        known = bit_pair(self.n, self.shares, bits=self.bits, rate=rate)
+        known = bit_pair(self.n, self.shares, bits=self.bits, rate=cohort.rate)
         if self.bits > 1:
             return known
         local = max(float(self.pair.max_loss.upper), SMALLEST_EPS0)
         tv = min(1.0, self.shares.gap * (1.0 + 1e-14))
-        labels = ShuffledRandomizer(self.n, tv=tv, eps0=local).pair.sampled(rate)
+        labels = ShuffledRandomizer(self.n, tv=tv, eps0=local).pair.sampled(cohort)
 
         def bound(growth: Array, missed: float) -> Array:
             return np.asarray(known.profile(growth, 0.0, missed).upper)
@@ -168,8 +169,8 @@ class CountedBits(_Counted):
             [bound, upper_profile(labels)], largest=known.max_loss, scale=known.scale, even=True
         )
 
-    def sampled_attack(self, rate: float, presence: float = 1.0) -> Pair:
-        return worst_bit_attack(self.n, self.shares, bits=self.bits, rate=rate)
+    def sampled_attack(self, cohort: Cohort) -> Pair:
+        return worst_bit_attack(self.n, self.shares, bits=self.bits, rate=cohort.rate)
 
 
 @dataclass(frozen=True, init=False, repr=False)
@@ -208,9 +209,9 @@ class CountedHistogram(_Counted):
     def attack_pair(self) -> ProfilePair:  # type: ignore[override]
         return two_count_attack(self.n, self.shares)
 
-    def sampled_attack(self, rate: float, presence: float = 1.0) -> Pair:
+    def sampled_attack(self, cohort: Cohort) -> Pair:
         """What one of the two sums tells, all others holding neither value."""
-        return worst_bit_attack(self.n, self.shares, rate=rate)
+        return worst_bit_attack(self.n, self.shares, rate=cohort.rate)
 
 
 __all__ = ["CountedBits", "CountedHistogram"]

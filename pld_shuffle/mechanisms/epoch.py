@@ -51,6 +51,8 @@ class Epoch(Mechanism):
     (0.034, 0.407)
     """
 
+    unsampled = "everybody must take part in an epoch"
+
     eps0: float
     n: int
 
@@ -69,12 +71,6 @@ class Epoch(Mechanism):
     @cached_property
     def attack_pair(self) -> Pair:  # type: ignore[override]
         return ShuffledLDP(self.eps0, self.n).attack_pair
-
-    def sampled(self, rate: float, presence: float = 1.0) -> Pair:
-        raise TypeError(f"everybody must take part in an epoch, got {self!r} on a sample")
-
-    def amplified(self, rate: float) -> Pair:
-        return self.sampled(rate)
 
     def assumptions(self) -> dict[str, str]:
         return {

@@ -11,6 +11,7 @@ import numpy as np
 from ..numerics.validation import choice, crowd_size
 from ..pairs.bit_pair import worst_bit_attack
 from ..pairs.bits import BitShares
+from ..pairs.cohort import ALL_USERS, Cohort
 from ..pairs.coins import CoinMixture
 from ..pairs.least import Array, least, upper_profile
 from ..pairs.pair import Pair
@@ -61,37 +62,37 @@ class ShuffledLDP(Mechanism):
 
     @cached_property
     def pair(self) -> Pair:
-        return self._proved(1.0, 1.0)
+        return self._proved(ALL_USERS)
 
     @cached_property
     def attack_pair(self) -> Pair:
         return self._attack if self.analysis == "tightest" else self.pair
 
-    def sampled(self, rate: float, presence: float = 1.0) -> Pair:
-        return self._proved(rate, presence)
+    def sampled(self, cohort: Cohort) -> Pair:
+        return self._proved(cohort)
 
-    def sampled_attack(self, rate: float, presence: float = 1.0) -> Pair:
+    def sampled_attack(self, cohort: Cohort) -> Pair:
         """With equal others the hidden cohort says nothing, so the sampled pair of the attack is one."""
-        return (self._attack if self.analysis == "tightest" else self.pair).sampled(rate, presence)
+        return (self._attack if self.analysis == "tightest" else self.pair).sampled(cohort)
 
     def amplified(self, rate: float) -> Pair:
         if self.analysis == "tightest":
             return self._clones.amplified(rate)
         return self.pair.amplified(rate)
 
-    def _proved(self, rate: float, presence: float) -> Pair:
+    def _proved(self, cohort: Cohort) -> Pair:
         from ..pairs.swap import any_ldp_profile, may_win  # loads numba
 
-        clones = self._clones.sampled(rate, presence)
+        clones = self._clones.sampled(cohort)
         if (
             self.analysis != "tightest"
             or self.n < FEW_USERS
-            or not (rate < 1.0 or may_win(self.eps0, self.n))
+            or not (cohort.rate < 1.0 or may_win(self.eps0, self.n))
         ):
             return clones
 
         def swap(growth: Array, missed: float) -> Array:
-            return any_ldp_profile(self.eps0, self.n, growth, rate=rate, presence=presence)
+            return any_ldp_profile(self.eps0, self.n, growth, cohort=cohort)
 
         largest, scale, labels = clones.max_loss, clones.scale, upper_profile(clones)
         # Where the swap theorem nowhere gains, the pair of the labels itself is the better law: it is exact.

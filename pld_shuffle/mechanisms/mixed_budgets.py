@@ -51,6 +51,8 @@ class MixedRR(Mechanism):
     3.0 0.148
     """
 
+    unsampled = "no pair is known for a hidden cohort of mixed budgets"
+
     k: int
     eps0: float
     others: tuple[tuple[float, int], ...]
@@ -91,12 +93,6 @@ class MixedRR(Mechanism):
             return self.pair
         mean = self._mean(lambda gamma, truth: math.log(truth))
         return self._crowd(min(1.0, -math.expm1(mean) * (1.0 + _ROUNDING)))
-
-    def sampled(self, rate: float, presence: float = 1.0) -> Pair:
-        raise TypeError(f"no pair is known for a hidden cohort of mixed budgets, got {self!r}")
-
-    def amplified(self, rate: float) -> Pair:
-        return self.sampled(rate)
 
     def assumptions(self) -> dict[str, str]:
         return {

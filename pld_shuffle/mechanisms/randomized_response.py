@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from ..numerics.validation import choice, crowd_size, positive_int, unit_interval
+from ..pairs.cohort import Cohort
 from ..pairs.coins import CoinMixture
 from ..pairs.pair import Pair
 from .base import CrowdMechanism
@@ -121,7 +122,7 @@ class ShuffledRR(CrowdMechanism):
             local_loss=exactly(math.inf),
         )
 
-    def sampled(self, rate: float, presence: float = 1.0) -> Pair:
+    def sampled(self, cohort: Cohort) -> Pair:
         """By the labels of the weak adversary, for whoever sees the shuffled reports only.
 
         Who answered at random must not be seen: it would tell who took part.
@@ -132,7 +133,7 @@ class ShuffledRR(CrowdMechanism):
             if self.adversary == "weak"
             else ShuffledRR(self.k, self.n, **given, adversary="weak")
         )
-        return weak.pair.sampled(rate, presence)
+        return weak.pair.sampled(cohort)
 
     def assumptions(self) -> dict[str, str]:
         named = {

@@ -10,11 +10,13 @@ proved for shuffled reports is proved for them.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from ..numerics.validation import choice, positive_int, real, unit_interval
+from ..pairs.cohort import Cohort
 from ..pairs.pair import Pair
 from .base import Mechanism
 from .central import Gaussian
@@ -24,8 +26,37 @@ SMALLEST_RATE = 1e-12
 ANALYSES = ("tightest", "general")
 
 
+class _Sampled(Mechanism):
+    """A mechanism on a hidden cohort. A new scheme: say which `Cohort` it is, and what it assumes."""
+
+    mechanism: Mechanism
+
+    @property
+    @abstractmethod
+    def cohort(self) -> Cohort:
+        """Who takes part."""
+
+    @cached_property
+    def pair(self) -> Pair:  # type: ignore[override]
+        mechanism, cohort = self.mechanism, self.cohort
+        return mechanism.pair if cohort.everybody else mechanism.sampled(cohort)
+
+    @cached_property
+    def attack_pair(self) -> Pair:  # type: ignore[override]
+        mechanism, cohort = self.mechanism, self.cohort
+        return mechanism.attack_pair if cohort.everybody else mechanism.sampled_attack(cohort)
+
+    @property
+    def users(self) -> int | None:
+        return self.mechanism.users
+
+    @property
+    def relation(self) -> str:
+        return self.mechanism.relation
+
+
 @dataclass(frozen=True, init=False)
-class Subsampled(Mechanism):
+class Subsampled(_Sampled):
     """A mechanism run on a uniformly random cohort of fixed size, hidden from the adversary.
 
     Parameters
@@ -114,33 +145,18 @@ class Subsampled(Mechanism):
         _ = self.pair  # TypeError here and not at the first question
 
     @property
-    def presence(self) -> float:
-        """The probability with which a member of the cohort sends its report."""
-        return 1.0 - self.dropout
+    def cohort(self) -> Cohort:
+        return Cohort(self.rate, 1.0 - self.dropout)
 
     @cached_property
     def pair(self) -> Pair:  # type: ignore[override]
-        if self.rate == self.presence == 1.0:
-            return self.mechanism.pair
-        if self.analysis == "general":
+        if self.analysis == "general" and self.rate < 1.0:
             return self.mechanism.amplified(self.rate)
-        return self.mechanism.sampled(self.rate, self.presence)
+        return super().pair
 
     @cached_property
     def attack_pair(self) -> Pair:  # type: ignore[override]
-        if self.rate == self.presence == 1.0:
-            return self.mechanism.attack_pair
-        if self.analysis == "general":
-            return self.pair
-        return self.mechanism.sampled_attack(self.rate, self.presence)
-
-    @property
-    def users(self) -> int | None:
-        return self.mechanism.users
-
-    @property
-    def relation(self) -> str:
-        return self.mechanism.relation
+        return self.pair if self.analysis == "general" and self.rate < 1.0 else super().attack_pair
 
     def arguments(self) -> dict[str, Any]:
         name = "rate" if self.population is None else "population"
@@ -176,7 +192,7 @@ class Subsampled(Mechanism):
 
 
 @dataclass(frozen=True)
-class PoissonSampled(Mechanism):
+class PoissonSampled(_Sampled):
     """A mechanism of the shuffle model in which every user takes part by a coin of its own.
 
     Parameters
@@ -217,23 +233,9 @@ class PoissonSampled(Mechanism):
                 f"mechanism must be one whose labels or laws are known, got {self.mechanism!r}"
             ) from error
 
-    @cached_property
-    def pair(self) -> Pair:  # type: ignore[override]
-        return self.mechanism.pair if self.rate == 1.0 else self.mechanism.sampled(1.0, self.rate)
-
-    @cached_property
-    def attack_pair(self) -> Pair:  # type: ignore[override]
-        if self.rate == 1.0:
-            return self.mechanism.attack_pair
-        return self.mechanism.sampled_attack(1.0, self.rate)
-
     @property
-    def users(self) -> int | None:
-        return self.mechanism.users
-
-    @property
-    def relation(self) -> str:
-        return self.mechanism.relation
+    def cohort(self) -> Cohort:
+        return Cohort(presence=self.rate)
 
     def assumptions(self) -> dict[str, str]:
         return _hidden(self.mechanism) | {
@@ -243,7 +245,7 @@ class PoissonSampled(Mechanism):
 
 
 def _require_unsampled(mechanism: Any) -> None:
-    if not isinstance(mechanism, Mechanism) or isinstance(mechanism, (Subsampled, PoissonSampled)):
+    if not isinstance(mechanism, Mechanism) or isinstance(mechanism, _Sampled):
         raise TypeError(f"mechanism must be a mechanism, not sampled, got {mechanism!r}")
 
 

@@ -28,6 +28,7 @@ from ..numerics.sides import Bounds
 from ..numerics.validation import choice, crowd_size, positive_int, tolerance
 from ..pairs.bit_pair import BitAttackPair, bit_pair, worst_bit_attack
 from ..pairs.bits import BitShares
+from ..pairs.cohort import ALL_USERS, Cohort
 from ..pairs.least import Array, UpperProfile, least
 from ..pairs.noise_types import laplace_types
 from ..pairs.pair import Pair
@@ -113,42 +114,42 @@ class Shuffled(Mechanism):
 
     @cached_property
     def pair(self) -> Pair:
-        return self._proved(1.0, 1.0)
+        return self._proved(ALL_USERS)
 
     @cached_property
     def attack_pair(self) -> Pair:
         return self._attack or self.core.attack_pair
 
-    def sampled(self, rate: float, presence: float = 1.0) -> Pair:
-        return self._proved(rate, presence)
+    def sampled(self, cohort: Cohort) -> Pair:
+        return self._proved(cohort)
 
-    def sampled_attack(self, rate: float, presence: float = 1.0) -> Pair:
-        if self._shares is not None and presence == 1.0:
-            return worst_bit_attack(self.n, self._shares, rate=rate, eps0=self.randomizer.eps0)
+    def sampled_attack(self, cohort: Cohort) -> Pair:
+        if self._shares is not None and cohort.presence == 1.0:
+            return worst_bit_attack(
+                self.n, self._shares, rate=cohort.rate, eps0=self.randomizer.eps0
+            )
         attack = self._attack
-        if attack is None:
-            return self.core.sampled_attack(rate, presence)
-        return attack.sampled(rate, presence)
+        return self.core.sampled_attack(cohort) if attack is None else attack.sampled(cohort)
 
     def amplified(self, rate: float) -> Pair:
         return self.core.amplified(rate)
 
     # -- what is proved ----------------------------------------------------------------------------
 
-    def _proved(self, rate: float, presence: float) -> Pair:
-        everybody = rate == presence == 1.0
+    def _proved(self, cohort: Cohort) -> Pair:
+        everybody = cohort.everybody
         if self._shares is not None and everybody:
             return bit_pair(self.n, self._shares)
-        base = self.core.pair if everybody else self.core.sampled(rate, presence)
-        choices = self._choices(rate)
+        base = self.core.pair if everybody else self.core.sampled(cohort)
+        choices = self._choices(cohort.rate)
         if not choices:
             return base
         told = Blanket(self.randomizer, self.n).pair
-        told = told if everybody else told.sampled(rate, presence)
-        swap = self._swap(choices, rate, presence, told)
+        told = told if everybody else told.sampled(cohort)
+        swap = self._swap(choices, cohort, told)
         profiles = [swap]
-        if self._shares is not None and presence == 1.0:
-            bits = bit_pair(self.n, self._shares, rate=rate)
+        if self._shares is not None and cohort.presence == 1.0:
+            bits = bit_pair(self.n, self._shares, rate=cohort.rate)
             profiles.append(lambda growth, missed: bits.profile(growth, 0.0, missed).upper)
 
         def blanket(growth: Array, missed: float) -> Array:
@@ -180,8 +181,7 @@ class Shuffled(Mechanism):
     def _swap(
         self,
         choices: list[list[Sequence[Array]]],
-        rate: float,
-        presence: float,
+        cohort: Cohort,
         told: ProfilePair,
     ) -> UpperProfile:
         """The largest over targets of the bound by the shared law that is the best where it matters."""
@@ -191,9 +191,7 @@ class Shuffled(Mechanism):
         error = LAPLACE_ERROR if noise else 4.0 * mass_error(self.randomizer)
 
         def bound(types: Sequence[Array], growth: Array) -> Array:
-            found = typed_profile(
-                types, self.n, growth, rate=rate, presence=presence, mass_error=error
-            )
+            found = typed_profile(types, self.n, growth, cohort=cohort, mass_error=error)
             return np.asarray(found)
 
         far = np.expm1(_reach(told, [4.0]))

@@ -76,6 +76,8 @@ class StickyCohort(Mechanism):
     (1.107, 0.045)
     """
 
+    unsampled = "a cohort that is drawn once cannot be drawn anew"
+
     mechanism: Mechanism
     rounds: int
     rate: float
@@ -182,12 +184,6 @@ class StickyCohort(Mechanism):
     @property
     def users(self) -> int | None:
         return self.mechanism.users
-
-    def sampled(self, rate: float, presence: float = 1.0) -> Pair:
-        raise TypeError(f"a cohort that is drawn once cannot be drawn anew, got {self!r}")
-
-    def amplified(self, rate: float) -> Pair:
-        return self.sampled(rate)
 
     def arguments(self) -> dict[str, Any]:
         name = "rate" if self.population is None else "population"

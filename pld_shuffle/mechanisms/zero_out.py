@@ -59,6 +59,8 @@ class ZeroOut(Wrapper):
     1.12
     """
 
+    unsampled = "take the sample inside of ZeroOut"
+
     mechanism: Mechanism
 
     def __post_init__(self) -> None:
@@ -91,12 +93,6 @@ class ZeroOut(Wrapper):
     @property
     def relation(self) -> str:
         return RELATION
-
-    def sampled(self, rate: float, presence: float = 1.0) -> Pair:
-        raise TypeError(f"take the sample inside of ZeroOut, got {self!r} at rate {rate!r}")
-
-    def amplified(self, rate: float) -> Pair:
-        return self.sampled(rate)
 
     def assumptions(self) -> dict[str, str]:
         base = self.mechanism.assumptions()

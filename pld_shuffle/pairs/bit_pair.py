@@ -19,6 +19,7 @@ from ..numerics.rounding import ROUNDOFF
 from ..numerics.sides import Bounds, Side
 from .atoms import Atoms
 from .bits import BitShares, TwoCounts, bit_attack, bit_profile
+from .cohort import Cohort
 from .least import MISSED, least
 from .pair import Pair, Resolution
 from .profile import ProfilePair
@@ -35,18 +36,18 @@ def bit_pair(n: int, shares: BitShares, *, bits: int = 1, rate: float = 1.0) -> 
     def profile(growth: Array, missed: float) -> Array:
         return np.asarray(bit_profile(n, shares, growth, bits=bits, rate=rate).upper)
 
-    def hidden(share: float, presence: float) -> ProfilePair:
-        if presence < 1.0:
+    def hidden(cohort: Cohort) -> ProfilePair:
+        if cohort.presence < 1.0:
             raise TypeError(
                 "bits of users who come by coins of their own are accounted by their laws"
             )
-        return bit_pair(n, shares, bits=bits, rate=rate * share)
+        return bit_pair(n, shares, bits=bits, rate=rate * cohort.rate)
 
     return least(
         [profile],
         largest=_largest(shares, bits, rate),
         scale=_scale(n, shares, bits, rate),
-        cohort=hidden,
+        hidden=hidden,
         even=True,
     )
 
@@ -175,10 +176,11 @@ class BitAttackPair(Pair):
     def amplified(self, rate: float) -> Pair:
         raise TypeError(f"the pair must be symmetric to be amplified, got {self!r}")
 
-    def sampled(self, rate: float, presence: float = 1.0) -> Pair:
-        if presence < 1.0:  # a third report, "absent": no longer a number of ones alone
-            return slot_pair(self._laws, ordered=True).sampled(self.rate * rate, presence)
-        return replace(self, rate=self.rate * rate)
+    def sampled(self, cohort: Cohort) -> Pair:
+        hidden = replace(cohort, rate=self.rate * cohort.rate)
+        if cohort.presence < 1.0:  # a third report, "absent": no longer a number of ones alone
+            return slot_pair(self._laws, ordered=True).sampled(hidden)
+        return replace(self, rate=hidden.rate)
 
     def _laws(self, tail: float) -> tuple[SlotLaw, SlotLaw]:
         if self.bits != 1:

@@ -55,6 +55,7 @@ from ..numerics.lattice import require_memory
 from ..numerics.rounding import ROUNDOFF
 from ..numerics.sides import Bounds, Side
 from .atoms import Atoms
+from .cohort import Cohort
 from .pair import Pair, Resolution
 from .slots import SlotLaw, slot_pair
 
@@ -175,19 +176,16 @@ class CoinMixture(Pair):
             raise TypeError(f"a pair on a cohort cannot be amplified once more, got {self!r}")
         return replace(self, amplification=self.amplification * rate)
 
-    def sampled(self, rate: float, presence: float = 1.0) -> Pair:
-        """The pair of Theorem C: the n users are a hidden random cohort of that share of the population.
-
-        presence : each of them takes part by a coin of its own with this probability.
-        """
+    def sampled(self, cohort: Cohort) -> Pair:
+        """The pair of Theorem C. "Absent" is one more neutral label."""
         if self.null > 0.0 or self.amplification < 1.0:
             raise TypeError(f"the labels of the pair must hide who took part, got {self!r}")
-        share = self.participation * rate
+        share, presence = self.participation * cohort.rate, cohort.presence
         if presence == 1.0:
             return replace(self, participation=share)
         if self.target_neutral != self.neutral_rate:
             law = self.slot_law()
-            return slot_pair(lambda tail: (law, law)).sampled(share, presence)
+            return slot_pair(lambda tail: (law, law)).sampled(replace(cohort, rate=share))
         neutral = presence * self.neutral_rate + (1.0 - presence)
         return replace(
             self,

@@ -22,6 +22,7 @@ from ..numerics.hockey import HockeySums
 from ..numerics.lattice import place
 from ..numerics.sides import Bounds, Side
 from .atoms import Atoms
+from .cohort import Cohort
 from .coins import CoinMixture
 from .pair import Pair, Resolution
 from .profile import ProfilePair
@@ -66,7 +67,7 @@ def least(
     *,
     largest: Bounds,
     scale: float,
-    cohort: Callable[[float, float], ProfilePair] | None = None,
+    hidden: Callable[[Cohort], ProfilePair] | None = None,
     most_points: int = 6_000,
     even: bool = False,
 ) -> LeastProfile:
@@ -76,7 +77,7 @@ def least(
         upper = np.min([one(growth, missed) for one in profiles], axis=0)
         return Bounds(upper, upper)
 
-    return LeastProfile(profile, largest, scale, cohort=cohort, most_points=most_points, even=even)
+    return LeastProfile(profile, largest, scale, hidden=hidden, most_points=most_points, even=even)
 
 
 def upper_profile(pair: Pair) -> UpperProfile:

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 
 from ..numerics.sides import Bounds, Side
 from .atoms import Atoms
+from .cohort import Cohort
 
 
 @dataclass(frozen=True)
@@ -76,21 +77,14 @@ class Pair(ABC):
         Zhu, Dong, Wang 2022, Prop. 30, both halves in one symmetric pair. TypeError if not symmetric.
         """
 
-    def sampled(self, rate: float, presence: float = 1.0) -> Pair:
-        """A pair for a hidden random cohort of the shuffler: as `amplified`, where no more is known.
+    def sampled(self, cohort: Cohort) -> Pair:
+        """A pair for a hidden cohort of the shuffler: as `amplified`, where no more is known.
 
-        presence : each user of the cohort takes part by a coin of its own with this probability, and the number of
-        reports is visible. TypeError where no pair is proven.
+        TypeError where no pair is proven.
         """
-        require_everybody(self, presence)
-        return self.amplified(rate)
+        cohort.require_all_present(self)
+        return self.amplified(cohort.rate)
 
     def renyi(self, order: float) -> Bounds | None:
         """The Renyi divergence in closed form, where there is one."""
         return None
-
-
-def require_everybody(pair: Pair, presence: float) -> None:
-    """Raise TypeError for users who take part by coins of their own."""
-    if presence < 1.0:
-        raise TypeError(f"users who come by coins of their own need labels or laws, got {pair!r}")

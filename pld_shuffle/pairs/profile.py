@@ -29,7 +29,8 @@ from numpy.typing import NDArray
 from ..numerics.rounding import ROUNDOFF
 from ..numerics.sides import Bounds, Side
 from .atoms import Atoms
-from .pair import Pair, Resolution, require_everybody
+from .cohort import Cohort
+from .pair import Pair, Resolution
 
 Array = NDArray[np.float64]
 #: Bounds on delta, arrays, at growths expm1(eps) >= 0.
@@ -250,8 +251,8 @@ class ProfilePair(Pair):
     width missed, are enough. largest : the largest finite loss. spread : rough standard deviation of the loss.
     infinite_mass : a lower bound on the mass at infinite loss, the limit of the profile. top_mass : a lower bound
     on the P-mass at exactly the largest loss. most_points : at how many growths the profile may be asked for one
-    law. reverse : the reversed pair's profile and infinite mass, where they differ. cohort : (rate, presence) -> pair,
-    where more is known of a hidden random cohort than the general amplification. closed_renyi : order -> Bounds.
+    law. reverse : the reversed pair's profile and infinite mass, where they differ. hidden : cohort -> pair, where
+    more is known of a hidden random cohort than the general amplification. closed_renyi : order -> Bounds.
     """
 
     profile: SteeredProfile
@@ -261,7 +262,7 @@ class ProfilePair(Pair):
     top_mass: float = 0.0
     most_points: int = MAX_POINTS
     reverse: ProfilePair | None = None
-    cohort: Callable[[float, float], ProfilePair] | None = None
+    hidden: Callable[[Cohort], ProfilePair] | None = None
     closed_renyi: Callable[[float], Bounds | None] | None = None
 
     def renyi(self, order: float) -> Bounds | None:
@@ -302,11 +303,11 @@ class ProfilePair(Pair):
             top_mass=self.top_mass, centre=centre, most=self.most_points,
         )  # fmt: skip
 
-    def sampled(self, rate: float, presence: float = 1.0) -> ProfilePair:
-        if self.cohort is not None:
-            return self.cohort(rate, presence)
-        require_everybody(self, presence)
-        return self.amplified(rate)
+    def sampled(self, cohort: Cohort) -> ProfilePair:
+        if self.hidden is not None:
+            return self.hidden(cohort)
+        cohort.require_all_present(self)
+        return self.amplified(cohort.rate)
 
     def amplified(self, rate: float) -> ProfilePair:
         """For s >= 1, H_s(rP + (1-r)Q || Q) = r H_{1 + (s-1)/r}(P || Q); both halves in one pair."""
@@ -359,8 +360,8 @@ def worst(pairs: Sequence[ProfilePair]) -> ProfilePair:
             np.max([bounds.upper for bounds in found], axis=0),
         )
 
-    def cohort(rate: float, presence: float) -> ProfilePair:
-        return worst([pair.cohort(rate, presence) for pair in pairs if pair.cohort is not None])
+    def hidden(cohort: Cohort) -> ProfilePair:
+        return worst([pair.hidden(cohort) for pair in pairs if pair.hidden is not None])
 
     return ProfilePair(
         profile,
@@ -370,5 +371,5 @@ def worst(pairs: Sequence[ProfilePair]) -> ProfilePair:
         max(pair.spread for pair in pairs),
         infinite_mass=max(pair.infinite_mass for pair in pairs),
         most_points=min(pair.most_points for pair in pairs),
-        cohort=None if any(pair.cohort is None for pair in pairs) else cohort,
+        hidden=None if any(pair.hidden is None for pair in pairs) else hidden,
     )

@@ -31,6 +31,7 @@ from numpy.typing import NDArray
 from ..numerics.rounding import ROUNDOFF
 from ..numerics.sides import Bounds
 from . import blanket
+from .cohort import Cohort
 from .profile import ProfilePair
 
 Array = NDArray[np.float64]
@@ -86,28 +87,18 @@ class SlotLaw:
         """R_0 and R_1 exchanged."""
         return replace(self, first=self.second, second=self.first)
 
-    def sampled(self, rate: float, presence: float = 1.0) -> SlotLaw:
-        """The target is in the hidden cohort with probability `rate`; its users come by coins of their own."""
-        if presence < 1.0:
-            return self.poisson(presence).sampled(rate)
-        if rate == 1.0:
+    def sampled(self, cohort: Cohort) -> SlotLaw:
+        """The law of a hidden cohort of n."""
+        if cohort.everybody:
             return self
-        first, second, others = self._completed()
-        return SlotLaw(
-            self.n,
-            rate * first + (1.0 - rate) * others,
-            rate * second + (1.0 - rate) * others,
-            others,
-            True,
-            self.error + 4.0 * ROUNDOFF,
-        )
-
-    def poisson(self, rate: float) -> SlotLaw:
-        """Every one of the n users, the target included, takes part with probability `rate`."""
-        first, second, others = (
-            np.append(rate * masses, 1.0 - rate) for masses in self._completed()
-        )
-        return SlotLaw(self.n, first, second, others, True, self.error + 2.0 * ROUNDOFF)
+        first, second, others = cohort.with_absence(np.array(self._completed()))
+        error = self.error + 2.0 * ROUNDOFF
+        if cohort.rate < 1.0:
+            first, second = (
+                cohort.rate * law + (1.0 - cohort.rate) * others for law in (first, second)
+            )
+            error += 4.0 * ROUNDOFF
+        return SlotLaw(self.n, first, second, others, True, error)
 
     def _completed(self) -> tuple[Array, Array, Array]:
         """With a group of its own for the rest of W, which the target never shows."""
@@ -157,9 +148,7 @@ def slot_pair(
         infinite_mass=below.infinite_mass,
         most_points=MAX_POINTS,
         reverse=slot_pair(changed(SlotLaw.reversed), largest=largest) if ordered else None,
-        cohort=lambda rate, presence: slot_pair(
-            changed(lambda law: law.sampled(rate, presence)), ordered=ordered
-        ),
+        hidden=lambda cohort: slot_pair(changed(lambda law: law.sampled(cohort)), ordered=ordered),
     )
 
 

@@ -28,9 +28,9 @@ from ..numerics.validation import (
     nonnegatives,
     positive_float,
     real,
-    unit_interval,
 )
 from . import swap_kernels
+from .cohort import ALL_USERS, Cohort
 
 Array = NDArray[np.float64]
 
@@ -48,9 +48,7 @@ def may_win(eps0: float, n: int) -> bool:
     return n * math.exp(-eps0) > 4.0
 
 
-def any_ldp_profile(
-    eps0: float, n: int, growth: Any, *, rate: float = 1.0, presence: float = 1.0
-) -> Array:
+def any_ldp_profile(eps0: float, n: int, growth: Any, *, cohort: Cohort = ALL_USERS) -> Array:
     """Upper bound on sup H_s over all eps0-LDP randomizers and all datasets, s = 1 + growth.
 
     Parameters
@@ -58,9 +56,8 @@ def any_ldp_profile(
     eps0 : local budget; > 0.
     n : users whose reports are shuffled together, the target included; 1 <= n <= 10^13.
     growth : e^eps - 1 >= 0; a scalar or an array of any shape.
-    rate : 1, or n/N where the n users are a hidden uniform cohort of N > n.
-    presence : each of the n users takes part by a coin of its own with this probability; the number of reports
-        is visible. "Absent" is one more report that everybody makes alike, so both theorems hold as they are.
+    cohort : how the n users are chosen. With rate < 1 they are a hidden cohort of n / rate users. "Absent" is one
+        more report that everybody makes alike, so both theorems hold as they are.
 
     Returns an array of the shape of growth. O(points) calls of a compiled loop of some 10^4 operations.
     Theorems S and C of docs/swap.md. Raises ValueError or TypeError naming the argument.
@@ -71,21 +68,22 @@ def any_ldp_profile(
     """
     budget = positive_float("eps0", eps0)
     crowd = crowd_size(n)
-    share, there = unit_interval("rate", rate), unit_interval("presence", presence)
     points = _points(growth)
     out = np.zeros(points.size)
     over = math.expm1(min(budget, LARGEST_BUDGET)) * (1.0 + 2.0**-51)  # p - 1, rounded up
     flat = points.ravel()
-    if budget > LARGEST_BUDGET or (share == 1.0 and not may_win(budget, crowd)):
+    if budget > LARGEST_BUDGET or (cohort.rate == 1.0 and not may_win(budget, crowd)):
         # H_s(R_0||R_1) itself, of binary randomized response.
-        out[:] = np.clip(there * (over - flat) / (over + 2.0) * (1.0 + 2.0**-50), 0.0, 1.0)
+        out[:] = np.clip(
+            cohort.presence * (over - flat) / (over + 2.0) * (1.0 + 2.0**-50), 0.0, 1.0
+        )
         if budget > LARGEST_BUDGET:
             out[:] = 1.0
         return out.reshape(points.shape)
-    arrays = _with_absence(_hexagon(over), there)
-    reach = 0.0 if share < 1.0 else 0.98 / (1.0 + over)
+    arrays = _hexagon(over, 1.0 - cohort.presence)
+    reach = 0.0 if cohort.rate < 1.0 else 0.98 / (1.0 + over)
     swap_kernels.profile(
-        float(crowd), *arrays, 3, reach, share, ROUNDED, np.ascontiguousarray(flat), out
+        float(crowd), *arrays, 3, reach, cohort.rate, ROUNDED, np.ascontiguousarray(flat), out
     )
     return out.reshape(points.shape)
 
@@ -98,8 +96,7 @@ def known_profile(
     n: int,
     growth: Any,
     *,
-    rate: float = 1.0,
-    presence: float = 1.0,
+    cohort: Cohort = ALL_USERS,
     mass_error: float = 0.0,
 ) -> Array:
     """Upper bound on H_s(first || second) for a known randomizer, whatever the others hold; s = 1 + growth.
@@ -108,9 +105,9 @@ def known_profile(
     ----------
     first, second : masses of the target's two laws on common groups of reports, shape (groups,).
     shared : masses of V, a law of your choice that every other law covers (the law of any value will do);
-        ignored for rate < 1, where it may be None.
+        ignored for a cohort of rate < 1, where it may be None.
     others : masses of every law that another user may have, shape (types, groups).
-    n, growth, rate, presence : as in `any_ldp_profile`.
+    n, growth, cohort : as in `any_ldp_profile`.
     mass_error : bound on the relative error of every mass given; the true masses sum to 1.
 
     The ratios of all these laws must be constant on every group: then merging its reports loses nothing.
@@ -133,14 +130,14 @@ def known_profile(
     for row in rows:
         _law("others", row, error)
     law = rows[0]
-    if unit_interval("rate", rate) == 1.0:
+    if cohort.rate == 1.0:
         law = _law("shared", shared, error)
         if law.size != target[0].size:
             raise ValueError("shared and first must have the same length")
         if not any(np.array_equal(row, law) for row in rows):
             rows = np.vstack([rows, law])
     types = [np.array([*target, law, row]) for row in rows]
-    return typed_profile(types, n, growth, rate=rate, presence=presence, mass_error=error)
+    return typed_profile(types, n, growth, cohort=cohort, mass_error=error)
 
 
 def typed_profile(
@@ -148,8 +145,7 @@ def typed_profile(
     n: int,
     growth: Any,
     *,
-    rate: float = 1.0,
-    presence: float = 1.0,
+    cohort: Cohort = ALL_USERS,
     mass_error: float = 0.0,
 ) -> Array:
     """Upper bound on H_s for targets and other users that are covered by `types`, s = 1 + growth.
@@ -162,7 +158,7 @@ def typed_profile(
         sum (a - s b - t (w - u v))_+ >= int (R_0 - s R_1 - t (W - u V))_+ ; what w is short of 1 has L = 0. For every
         target all other users must be covered, and for rate = 1 a user with law V, too. For rate < 1 rows v are
         ignored (u = 0).
-    n, growth, rate, presence : as in `any_ldp_profile`.
+    n, growth, cohort : as in `any_ldp_profile`.
     mass_error : bound on the relative error of every mass given; where w sums to 1 up to that, it does.
 
     Reports with w = 0 are given away: sum (a - s b)_+ over them. If v > 0 there, no more than the target's own
@@ -174,9 +170,9 @@ def typed_profile(
     if not laws or any(law.ndim != 2 or law.shape[0] != 4 or law.shape[1] == 0 for law in laws):
         raise ValueError("types must be arrays of shape (4, groups), at least one")
     crowd = crowd_size(n)
-    share, there = unit_interval("rate", rate), unit_interval("presence", presence)
-    if there < 1.0:  # one more report of every law, "absent"
-        laws = [np.column_stack([there * law, np.full(4, 1.0 - there)]) for law in laws]
+    share = cohort.rate
+    if cohort.presence < 1.0:
+        laws = [cohort.with_absence(law) for law in laws]
         error += 4.0 * ROUNDOFF
     points = _points(growth)
     flat = np.ascontiguousarray(points.ravel())
@@ -231,9 +227,10 @@ def typed_profile(
     return bound.reshape(points.shape)
 
 
-def _hexagon(over: float) -> _Types:
+def _hexagon(over: float, absent: float) -> _Types:
     """(weight, excess, base, slope, wobble) of S1, S2, T1, S3, T2 with V = R_0; over = e^eps0 - 1.
 
+    absent : the mass of the report "absent" under every law, which is the point (1, 1).
     A point (a, b) = (R_0/W, R_1/W) has base a - b, slope b and excess a - 1.
     """
     p = 1.0 + over
@@ -245,6 +242,7 @@ def _hexagon(over: float) -> _Types:
         "D": (0.0, down, 1.0 / p),
         "E": (over, 0.0, p),
         "F": (-down, 0.0, 1.0 / p),
+        "absent": (0.0, 0.0, 1.0),
     }
     laws = (
         {"A": 1.0, "C": p},
@@ -253,11 +251,14 @@ def _hexagon(over: float) -> _Types:
         {"E": 1.0, "F": p},
         {"E": 1.0, "C": p, "D": p},
     )
-    weight, excess, base, slope = (np.zeros((5, 3)) for _ in range(4))
+    weight, excess, base, slope = (np.zeros((5, 4 if absent else 3)) for _ in range(4))
     for k, law in enumerate(laws):
         total = sum(law.values())
-        for j, (name, mass) in enumerate(law.items()):
-            weight[k, j] = mass / total
+        masses = {name: (1.0 - absent) * mass / total for name, mass in law.items()}
+        if absent > 0.0:
+            masses["absent"] = absent
+        for j, (name, mass) in enumerate(masses.items()):
+            weight[k, j] = mass
             excess[k, j], base[k, j], slope[k, j] = points[name]
     wobble = ROUNDED * np.abs(np.stack([base, slope], axis=2))
     return weight, excess, base, slope, wobble
@@ -268,21 +269,6 @@ def _error(mass_error: Any) -> float:
     if not 0.0 <= error <= 1e-3:
         raise ValueError(f"mass_error must be in [0, 1e-3], got {mass_error!r}")
     return error
-
-
-def _with_absence(types: _Types, presence: float) -> _Types:
-    """With the point (1, 1) of the report "absent", of mass 1 - presence under every law."""
-    if presence == 1.0:
-        return types
-    weight, excess, base, slope, wobble = types
-    ones = np.ones((len(weight), 1))
-    return (
-        np.hstack([presence * weight, (1.0 - presence) * ones]),
-        np.hstack([excess, 0.0 * ones]),
-        np.hstack([base, 0.0 * ones]),
-        np.hstack([slope, ones]),
-        np.concatenate([wobble, np.zeros((len(weight), 1, 2))], axis=1),
-    )
 
 
 def _points(growth: Any) -> Array:

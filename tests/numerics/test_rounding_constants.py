@@ -16,6 +16,7 @@ from pld_shuffle import ShuffledLDP, ShuffledRandomizer, ShuffledRR
 from pld_shuffle.numerics.binomial import chernoff_window
 from pld_shuffle.numerics.kernels import binomial_pmf
 from pld_shuffle.numerics.rounding import ROUNDOFF
+from pld_shuffle.pairs.cohort import Cohort
 from pld_shuffle.pairs.coin_kernels import central_coin_mass
 from pld_shuffle.pairs.coins import CoinMixture
 from pld_shuffle.pairs.contour_kernels import turns
@@ -149,7 +150,7 @@ def test_rates_of_clones() -> None:
             assert relative(pair.gap, 2 * shrink / (1 + shrink)) <= 6
             q = log_uniform(rng, 1e-12, 1.0)
             odds = (e / 2).tanh() / (2 * shrink / (1 + shrink) + (1 / arb(q) - 1) * rate)
-            largest_of(pair.sampled(q), (1 + 2 * odds).log())
+            largest_of(pair.sampled(Cohort(q)), (1 + 2 * odds).log())
             largest_of(pair.amplified(q), (1 + arb(q) * e.expm1()).log())
 
 
@@ -170,7 +171,7 @@ def test_rates_of_the_reduction() -> None:
         if float(beta.mid()) > 1e-300:
             assert relative(pair._ratio, 2 / (p + 1)) <= 16
             q = log_uniform(rng, 1e-12, 1.0)
-            largest_of(pair.sampled(q), (1 + arb(q) * (p - 1)).log())
+            largest_of(pair.sampled(Cohort(q)), (1 + arb(q) * (p - 1)).log())
         if float(beta.mid()) < 0.9 * float(theta.mid()):
             star = 1 - beta * (p + 1) / (p - 1)
             assert relative(pair.target_neutral, star) <= 64
@@ -197,7 +198,7 @@ def test_biases_of_hidden_cohorts(rate: float) -> None:
     """Row 2: bias and gap of every number of coins are good to a few u at every rate."""
     pair = ShuffledLDP(2.0, 40, "stronger-clones").pair
     assert isinstance(pair, CoinMixture)
-    hidden = pair.sampled(rate)
+    hidden = pair.sampled(Cohort(rate))
     keep, fall = hidden._kept(np.arange(1, 41))
     q, gamma = arb(rate), 2 / (arb(2.0).exp() + 1)
     for m in range(1, 41):

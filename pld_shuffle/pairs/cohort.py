@@ -1,0 +1,58 @@
+"""Which of the users send a report in a round, hidden from the adversary: what all sampling schemes come down to.
+
+A scheme (`mechanisms.sampling`) is a `Cohort`; every pair of the shuffle model knows what to do with one
+(`Pair.sampled`). Two numbers are enough for the schemes we know (docs/swap.md, Theorem C):
+
+* `rate`: the target belongs to the cohort of n with this probability. A target outside of it is like any other user.
+* `presence`: a member of the cohort sends its report with this probability, by a coin of its own. "Absent" is one more
+  report, which everybody makes alike; how many are absent is visible.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..numerics.validation import unit_interval
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Cohort:
+    """A hidden random cohort; both numbers in (0, 1]. Raises ValueError or TypeError naming the argument."""
+
+    rate: float = 1.0
+    presence: float = 1.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rate", unit_interval("rate", self.rate))
+        object.__setattr__(self, "presence", unit_interval("presence", self.presence))
+
+    @property
+    def everybody(self) -> bool:
+        """Whether all users take part, so that nothing is hidden."""
+        return self.rate == self.presence == 1.0
+
+    def with_absence(self, laws: Array) -> Array:
+        """Masses of reports, shape (..., groups), with one group more where users may be absent.
+
+        Relative error below 2 units of roundoff a mass.
+        """
+        if self.presence == 1.0:
+            return laws
+        absent = np.full((*laws.shape[:-1], 1), 1.0 - self.presence)
+        return np.concatenate([self.presence * laws, absent], axis=-1)
+
+    def require_all_present(self, pair: Any) -> None:
+        """Raise TypeError if users may be absent, for a pair that does not know about it."""
+        if self.presence < 1.0:
+            raise TypeError(
+                f"users who come by coins of their own need labels or laws, got {pair!r}"
+            )
+
+
+ALL_USERS = Cohort()
