@@ -10,7 +10,7 @@ Mechanisms of your own: subclass `Mechanism` and give a pair, or `ProfileMechani
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import fields
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
@@ -292,6 +292,11 @@ class Wrapper(Mechanism):
 
     def assumptions(self) -> dict[str, str]:
         return self.core.assumptions()
+
+
+def attacked(mechanisms: Iterable[Mechanism]) -> bool:
+    """Whether lower ends for these are an attack's: some mechanism's attack is not its own pair."""
+    return any(kind.attack_pair is not kind.pair for kind in dict.fromkeys(mechanisms))
 
 
 def as_mechanism(value: Any) -> Mechanism:
