@@ -140,7 +140,7 @@ def test_a_normalised_matrix_is_not_normalised_again(weights: list[float]) -> No
     assert randomizers.DiscreteRandomizer(once.matrix) == once
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(
     eps0=st.floats(1e-9, 700.0),
     gamma=st.floats(1e-290, 1.0 - 1e-12) | st.just(1.0),

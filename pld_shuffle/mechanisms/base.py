@@ -115,6 +115,8 @@ class Mechanism(ABC):
 
     #: Why there is no pair of a hidden cohort, if there is none.
     unsampled: ClassVar[str | None] = None
+    #: Whether every hidden cohort has a proven pair; otherwise the pair is formed at once to find out.
+    any_cohort: ClassVar[bool] = False
 
     def sampled(self, cohort: Cohort) -> Pair:
         """The pair of a hidden cohort; TypeError if none is proven for this mechanism."""

@@ -47,6 +47,8 @@ class ShuffledLDP(Mechanism):
     ShuffledLDP(eps0=4.0, n=10000, analysis='tightest')
     """
 
+    any_cohort = True
+
     eps0: float
     n: int
     analysis: str = "tightest"
