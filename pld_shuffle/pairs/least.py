@@ -41,10 +41,17 @@ MISSED = (1e-30, 1e-60, 1e-120, 1e-300)  # what its windows may leave out
 class LeastProfile(ProfilePair):
     """A pair from the least of several upper profiles; see the module.
 
-    even : points at equal distances, for profiles that are cheap and losses that are skewed.
+    even : points at equal distances, for profiles that are cheap and losses that are skewed. several : (this pair,
+    count) -> what dominates so many rounds, where more is known of them than the product.
     """
 
     even: bool = False
+    several: Callable[[Pair, int], list[tuple[Pair, int]]] | None = None
+
+    def repeated(self, count: int) -> list[tuple[Pair, int]]:
+        if self.several is None or count == 1:
+            return super().repeated(count)
+        return self.several(self, count)
 
     @property
     def encloses(self) -> bool:

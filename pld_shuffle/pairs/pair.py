@@ -85,6 +85,10 @@ class Pair(ABC):
         cohort.require_all_present(self)
         return self.amplified(cohort.rate)
 
+    def repeated(self, count: int) -> list[tuple[Pair, int]]:
+        """(pair, count) whose product dominates `count` adaptive rounds; this pair itself where no more is known."""
+        return [(self, count)]
+
     def renyi(self, order: float) -> Bounds | None:
         """The Renyi divergence in closed form, where there is one."""
         return None
