@@ -84,15 +84,18 @@ class MixedRR(Mechanism):
 
     @cached_property
     def pair(self) -> Pair:  # type: ignore[override]
-        mean = self._mean(lambda gamma, truth: math.log(gamma))
-        return self._crowd(math.exp(mean) * (1.0 - _ROUNDING))
+        if len(self._classes) == 1:
+            return self._crowd(*self._rates(self._classes[0][0]))
+        rate = math.exp(self._mean(lambda gamma, truth: math.log(gamma))) * (1.0 - _ROUNDING)
+        return self._crowd(rate, 1.0 - rate)
 
     @cached_property
     def attack_pair(self) -> Pair:  # type: ignore[override]
-        if len({eps for eps, _ in self.others}) < 2:
+        if len(self._classes) == 1:
             return self.pair
         mean = self._mean(lambda gamma, truth: math.log(truth))
-        return self._crowd(min(1.0, -math.expm1(mean) * (1.0 + _ROUNDING)))
+        rate = min(1.0, -math.expm1(mean) * (1.0 + _ROUNDING))
+        return self._crowd(rate, 1.0 - rate)
 
     def assumptions(self) -> dict[str, str]:
         return {
@@ -103,11 +106,18 @@ class MixedRR(Mechanism):
             "sampling": "all users take part; budgets do not depend on the data",
         }
 
+    @cached_property
+    def _classes(self) -> list[tuple[float, int]]:
+        """The others by budget; somebody like the target, if there are none."""
+        counts: dict[float, int] = {}
+        for eps, count in self.others or ((self.eps0, 1),):
+            counts[eps] = counts.get(eps, 0) + count
+        return list(counts.items())
+
     def _mean(self, logarithm: Callable[[float, float], float]) -> float:
         """The mean over the others of a logarithm of gamma or 1 - gamma."""
-        classes = self.others or ((self.eps0, 1),)
-        total = math.fsum(count * logarithm(*self._rates(eps)) for eps, count in classes)
-        return total / sum(count for _, count in classes)
+        total = math.fsum(count * logarithm(*self._rates(eps)) for eps, count in self._classes)
+        return total / sum(count for _, count in self._classes)
 
     def _rates(self, eps: float) -> tuple[float, float]:
         """gamma and 1 - gamma."""
@@ -115,8 +125,8 @@ class MixedRR(Mechanism):
         whole = 1.0 + (self.k - 1) * shrink
         return self.k * shrink / whole, -math.expm1(-eps) / whole
 
-    def _crowd(self, rate: float) -> CoinMixture:
-        """The weak adversary's pair, if the others answer at random with probability `rate`."""
+    def _crowd(self, rate: float, rest: float) -> CoinMixture:
+        """The weak adversary's pair, if the others answer at random with probability `rate`, 1 - `rest`."""
         gamma, truth = self._rates(self.eps0)
         coin = truth + 2.0 * gamma / self.k
         assert self.users is not None
@@ -130,5 +140,5 @@ class MixedRR(Mechanism):
             theta=truth / coin,
             gap=2.0 * gamma / self.k / coin,
             local_loss=exactly(self.eps0),
-            silent_rate=1.0 - rate,
+            silent_rate=rest,
         )

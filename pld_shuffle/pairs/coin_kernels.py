@@ -31,13 +31,13 @@ def central_coin_mass(m):
 
 
 @jit
-def cell_of(y, edges):
-    """The cell i with edges[i] >= y > edges[i + 1], at most the last one; edges fall."""
+def cell_of(x, y, edges):
+    """The cell i with edges[i] <= x/y < edges[i + 1], at most the last one; edges rise."""
     low = 0
     high = edges.size - 1
     while high - low > 1:
         middle = (low + high) // 2
-        if edges[middle] >= y:
+        if edges[middle] * y <= x:
             low = middle
         else:
             high = middle
@@ -45,22 +45,22 @@ def cell_of(y, edges):
 
 
 @jit
-def coin_cells(coins, bias, gap, weight, reach, edges, top_gap, cell_x, cell_y):
+def coin_cells(coins, bias, gap, weight, reach, edges, top_bias, top_gap, cell_x, cell_y, held):
     """Sum the heads-side atoms of a mixture of tilted coins into cells of the privacy loss.
 
     Component j: coins[j] >= 1 fair coins, bias theta = bias[j], gap[j] = 1 - theta (given apart so
     that it keeps its precision), weight[j]. The atom with A heads, t = (2A-m)/m > 0, has fair mass b,
-    x = theta t and y = 1 - x; its masses are b (1 + x) and b y, and its loss log((1 + x)/y) falls with y.
-    Only the sums of weight*b*x and weight*b*y are kept, per cell: cell i holds the atoms with
-    edges[i] >= y > edges[i+1]. The edges fall from above 1 to below every y.
+    x = theta t and y = 1 - x; its masses are b (1 + x) and b y, and its loss log((1 + x)/y) rises with x/y, of
+    which small and large values keep their precision. Only the sums of weight*b*x and weight*b*y are kept, per
+    cell: cell i holds the held[i] atoms with edges[i] <= x/y < edges[i+1], edges from below 0 to above all of them.
 
     1. Start at the centre of one component, with its central mass.
     2. Walk outwards to t = reach / sqrt(m). The mass follows from a recurrence.
     3. When an atom leaves its cell, book the sums of the cell and look for the next one where the last
        stride led, or else by bisection.
-    4. The atom at t = 1 is booked apart where it has the largest loss of all.
+    4. The atom at t = 1 is booked apart where it has the largest loss of all, with bias top_bias and gap top_gap.
 
-    Returns (mass at t = 0, x-mass of the atoms at t = 1 with gap at most top_gap, their y-mass, fair mass at
+    Returns (mass at t = 0, x-mass of the atoms at t = 1 with the largest loss, their y-mass, fair mass at
     infinite loss, atoms visited). The relative error of b is at most 3 u (steps + 4).
     """
     centre = 0.0
@@ -89,22 +89,25 @@ def coin_cells(coins, bias, gap, weight, reach, edges, top_gap, cell_x, cell_y):
         sum_x = 0.0
         sum_y = 0.0
         visited += final - heads + 1
+        begun = heads
         while heads <= fall:
             tails = m - heads
             x = scale * (heads - 0.5 * m)
             y = rest + scale * tails
-            if y <= edges[i + 1]:
+            if x >= edges[i + 1] * y:
                 cell_x[i] += sum_x
                 cell_y[i] += sum_y
+                held[i] += heads - begun
+                begun = heads
                 sum_x = 0.0
                 sum_y = 0.0
                 before = i
                 i = min(last, i + stride)
-                if i + 8 <= last and y <= edges[i + 8]:
-                    i = cell_of(y, edges)
-                while y > edges[i]:
+                if i + 8 <= last and x >= edges[i + 8] * y:
+                    i = cell_of(x, y, edges)
+                while x < edges[i] * y:
                     i -= 1
-                while i < last and y <= edges[i + 1]:
+                while i < last and x >= edges[i + 1] * y:
                     i += 1
                 stride = i - before
             sum_x += b * x
@@ -113,16 +116,18 @@ def coin_cells(coins, bias, gap, weight, reach, edges, top_gap, cell_x, cell_y):
             b *= tails / float(heads)
         cell_x[i] += sum_x
         cell_y[i] += sum_y
+        held[i] += heads - begun
         if final == m:
             if rest == 0.0:
                 infinite += b
-            elif rest <= top_gap:
+            elif rest == top_gap and theta == top_bias:
                 top_x += b * theta
                 top_y += b * rest
             else:
-                i = cell_of(rest, edges)
+                i = cell_of(theta, rest, edges)
                 cell_x[i] += b * theta
                 cell_y[i] += b * rest
+                held[i] += 1
     return centre, top_x, top_y, infinite, visited
 
 

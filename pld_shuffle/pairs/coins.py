@@ -422,11 +422,13 @@ class CoinMixture(Pair):
 
         edges = self._edges(parts, window, step)
         count = edges.size - 1
-        cell_x, cell_y = np.zeros(count), np.zeros(count)
+        cell_x, cell_y, held = np.zeros(count), np.zeros(count), np.zeros(count, np.int64)
         top_gap = float(parts.gap.min())
+        top_bias = float(parts.bias[parts.gap == top_gap].max())
         centre, top_x, top_y, infinite, visited = coin_kernels.coin_cells(
-            parts.coins, parts.bias, parts.gap, weight, window, edges, top_gap, cell_x, cell_y
-        )
+            parts.coins, parts.bias, parts.gap, weight, window, edges, top_bias, top_gap,
+            cell_x, cell_y, held,
+        )  # fmt: skip
         sum_x = float(cell_x.sum()) + top_x + infinite
         null = parts.null + centre + 2.0 * (1.0 - rate) * sum_x
         kept = np.flatnonzero(cell_y > SMALLEST_CELL)
@@ -435,23 +437,26 @@ class CoinMixture(Pair):
         p = cell_y[kept] + 2.0 * rate * cell_x[kept]
         q = cell_y[kept]
         loss = np.log1p(2.0 * rate * cell_x[kept] / q)
+        # Sums over atoms and components round the ratio of a cell; merging leaves 1e-14 of a step.
+        summed = ROUNDOFF * (LOSS_ULPS + 2.0 * (parts.coins.size + float(steps.max())))
+        blur = np.where(held[kept] > 1, summed * loss, 0.0)
         if top_y > 0.0:
             p = np.append(p, top_y + 2.0 * rate * top_x)
             q = np.append(q, top_y)
-            loss = np.append(loss, math.log1p(2.0 * rate * float(parts.bias.max()) / top_gap))
+            loss = np.append(loss, math.log1p(2.0 * rate * top_bias / top_gap))
+            blur = np.append(blur, 0.0)
         mass = np.concatenate((q[::-1], [null], p))
         loss = np.concatenate((-loss[::-1], [0.0], loss))
+        blur = np.concatenate((blur[::-1], [0.0], blur))
         missed = parts.missed + (coin_missed if clipped else 0.0) + tiny
-        # Sums over atoms and components round the ratio of a cell; merging leaves 1e-14 of a step.
-        summed = ROUNDOFF * (LOSS_ULPS + 2.0 * (parts.coins.size + float(steps.max())))
         slack = summed * float(loss[-1]) + 2e-14 * step
         share = parts.lower_share
         if share is not None:
             share *= (1.0 - 3.0 * float(rounding.max())) * (1.0 - (coin_missed if clipped else 0.0))
-        return Atoms(mass, loss, 2.0 * rate * infinite, missed, slack, int(visited)), share
+        return Atoms(mass, loss, 2.0 * rate * infinite, missed, slack, int(visited), blur), share
 
     def _edges(self, parts: Components, window: float, step: float) -> Array:
-        """Edges of the cells, as values of y = 1 - x, up to the largest loss inside the windows."""
+        """Edges of the cells, as values of x/y, y = 1 - x, up to the largest loss inside the windows."""
         share = np.minimum(1.0, (window + 2.0 / np.sqrt(parts.coins)) / np.sqrt(parts.coins))
         x = float(np.max(parts.bias * share))
         if x >= parts.bias.max():
@@ -463,8 +468,9 @@ class CoinMixture(Pair):
         rate = self.amplification
         count = math.ceil(math.log1p(2.0 * rate * x / y) / step) + 2
         require_memory(count)
-        edges: Array = 2.0 * rate / (2.0 * rate + np.expm1(step * np.arange(count + 2)))
-        edges[0] = 2.0
+        with np.errstate(over="ignore"):  # the last ones may be beyond every loss
+            edges: Array = np.expm1(step * np.arange(count + 2)) / (2.0 * rate)
+        edges[0] = -1.0
         return edges
 
 

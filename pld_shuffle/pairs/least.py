@@ -119,7 +119,9 @@ class CoinProfile:
             [atoms] = pair.atoms([Side.UPPER], resolution)
             cell = np.floor(atoms.loss / step).astype(np.int64)
             offset = np.clip(atoms.loss - cell * step, 0.0, step)
-            masses, low = place(atoms.mass, cell, offset, step=step, side=Side.UPPER)
+            masses, low = place(
+                atoms.mass, cell, offset, step=step, side=Side.UPPER, blur=atoms.blur
+            )
             first = max(0, 1 - low)
             sums = HockeySums.of(masses[first:], low + first, step)
             self._known[missed] = sums, atoms.infinite + atoms.missed, atoms.slack
