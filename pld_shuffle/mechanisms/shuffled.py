@@ -89,8 +89,6 @@ class Shuffled(Mechanism):
     ShuffledRR(k=4, n=1000, eps0=2.0, adversary='weak')
     """
 
-    any_cohort = True
-
     randomizer: LocalRandomizer
     n: int
     analysis: str = "tightest"
