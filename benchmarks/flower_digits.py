@@ -9,7 +9,7 @@ reports, accounts for them and ends the run before its budget is exceeded; the s
 Three steps, so that the same training can be read with any analysis:
 
     python benchmarks/flower_digits.py train --max-epsilon 1  # accuracy and epsilon of every round
-    python benchmarks/flower_digits.py account --analysis stronger-clones --label "0.2.0"
+    python benchmarks/flower_digits.py account --analysis tightest --label "this package"
     python benchmarks/flower_digits.py plot                   # accuracy against epsilon
 
 `train` needs ``pip install 'pld-shuffle[flower]' 'flwr[simulation]' scikit-learn``, in an environment of its
@@ -278,6 +278,14 @@ def certified(eps0: float, n: int, rounds: int, analysis: str = "stronger-clones
     return float(Accountant().compose(mechanism, rounds).get_epsilon(DELTA))
 
 
+def attacked(eps0: float, n: int, rounds: int) -> float:
+    """The accountant's lower end: what an attack on some eps0-LDP randomizer reaches."""
+    from pld_shuffle import Accountant
+
+    mechanism = _mechanism(eps0, n, "tightest")
+    return float(Accountant().compose(mechanism, rounds).epsilon_bounds(DELTA).lower)
+
+
 def _mechanism(eps0: float, n: int, analysis: str = "stronger-clones") -> Any:
     from pld_shuffle import ShuffledLDP, Subsampled
 
@@ -290,6 +298,8 @@ ANALYSES: dict[str, Callable[[float, int, int], float]] = {
     "clones": functools.partial(certified, analysis="clones"),
     "renyi": renyi,
     "stronger-clones": certified,
+    "tightest": functools.partial(certified, analysis="tightest"),
+    "attack": attacked,
 }
 
 
@@ -387,7 +397,7 @@ def main(arguments: list[str] | None = None) -> None:
     step.add_argument("--seeds", type=int, nargs="+", default=[0], help="-1: real randomness")
     step.set_defaults(run=train)
     step = steps.add_parser("account", help="epsilon after these rounds, by one analysis")
-    step.add_argument("--analysis", choices=ANALYSES, default="stronger-clones")
+    step.add_argument("--analysis", choices=ANALYSES, default="tightest")
     step.add_argument("--label", help="name of the curve; rows of that name are replaced")
     step.set_defaults(run=account)
     steps.add_parser("plot", help="draw all curves").set_defaults(run=plot)

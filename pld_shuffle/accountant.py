@@ -53,8 +53,11 @@ class Accountant(Ledger):
         super().__init__()
         self._rtol = tolerance("rtol", rtol)
         self._budgets: dict[tuple[float, float], Budget] = {}
-        self._pairs: dict[Mechanism, tuple[Pair, Pair]] = {}
-        self._asked: tuple[Rounds, Composition, Composition] | None = None
+        self._pairs: dict[Mechanism, Pair] = {}
+        self._attack_pairs: dict[Mechanism, Pair] = {}
+        self._asked: Rounds | None = None
+        self._analysed: Composition | None = None
+        self._attacked: Composition | None = None
 
     @property
     def rtol(self) -> float:
@@ -96,7 +99,7 @@ class Accountant(Ledger):
         """
         asked = _neighbours(nonnegatives, "epsilon", epsilon)
         found = self._enclosed(Composition.deltas, *asked)
-        return self._grown(found, group_deltas, asked[0], group)
+        return self._grown(found, Composition.deltas, group_deltas, asked[0], group)
 
     @overload
     def epsilon_bounds(self, delta: Scalar, *, group: int = ...) -> Bounds[float]: ...
@@ -115,7 +118,7 @@ class Accountant(Ledger):
         """
         asked = _neighbours(probabilities, "delta", delta)
         found = self._enclosed(Composition.epsilons, *asked)
-        return self._grown(found, group_epsilons, asked[0], group)
+        return self._grown(found, Composition.epsilons, group_epsilons, asked[0], group)
 
     @overload
     def gap_bounds(self, delta: Scalar) -> Bounds[float]: ...
@@ -136,9 +139,8 @@ class Accountant(Ledger):
         """
         _, high = _neighbours(probabilities, "delta", delta)
         with self._lock:
-            analysis, attack = self._compositions()
-            lower = analysis.epsilons(high).lower
-            least = np.minimum(attack.epsilons(high).lower, lower)
+            lower = self._analysis.epsilons(high).lower
+            least = np.minimum(self._attack.epsilons(high).lower, lower)
             return Bounds(least if np.ndim(least) else float(least), lower)
 
     @overload
@@ -146,16 +148,24 @@ class Accountant(Ledger):
     @overload
     def get_delta(self, epsilon: Numbers, *, group: int = ...) -> Array: ...
     def get_delta(self, epsilon: Any, *, group: int = 1) -> Any:
-        """Certified upper bound on delta at `epsilon`; float, or array for an array."""
-        return self.delta_bounds(epsilon, group=group).upper
+        """Certified upper bound on delta at `epsilon`; float, or array for an array.
+
+        The upper end of `delta_bounds`; what only its lower end needs is not computed.
+        """
+        low = nonnegatives("epsilon", epsilon, Side.LOWER)
+        return self._proved(Composition.deltas, group_deltas, low, group)
 
     @overload
     def get_epsilon(self, delta: Scalar, *, group: int = ...) -> float: ...
     @overload
     def get_epsilon(self, delta: Numbers, *, group: int = ...) -> Array: ...
     def get_epsilon(self, delta: Any, *, group: int = 1) -> Any:
-        """Certified upper bound on epsilon at `delta`; float, or array for an array."""
-        return self.epsilon_bounds(delta, group=group).upper
+        """Certified upper bound on epsilon at `delta`; float, or array for an array.
+
+        The upper end of `epsilon_bounds`; what only its lower end needs is not computed.
+        """
+        low = probabilities("delta", delta, Side.LOWER)
+        return self._proved(Composition.epsilons, group_epsilons, low, group)
 
     def would_exceed(
         self, mechanism: Mechanism, *, epsilon: float, delta: float, count: int = 1
@@ -179,7 +189,7 @@ class Accountant(Ledger):
             mechanism, count = self._checked(mechanism, count)
             counts = dict(self.ledger)
             counts[mechanism] = counts.get(mechanism, 0) + count
-            spent = {self._both(held)[0]: rounds for held, rounds in counts.items()}
+            spent = {self._pair(held): rounds for held, rounds in counts.items()}
             if (limit, allowed) not in self._budgets:
                 self._budgets[limit, allowed] = Budget(limit, allowed, self._rtol)
             return not self._budgets[limit, allowed].holds(spent)
@@ -210,43 +220,74 @@ class Accountant(Ledger):
     ) -> Bounds:
         """Upper ends by the analyses at `low`, lower ends by the attacks at `high`: answers fall."""
         with self._lock:
-            analysis, attack = self._compositions()
-            proved = question(analysis, low)
-            if attack is analysis and np.array_equal(low, high):
+            proved = question(self._analysis, low)
+            if self._attack is self._analysis and np.array_equal(low, high):
                 return proved
-            return Bounds(question(attack, high).lower, proved.upper)
+            return Bounds(question(self._attack, high).lower, proved.upper)
+
+    def _proved(
+        self,
+        question: Callable[[Composition, Array], Bounds],
+        of_group: Callable[[Composition, Array, int], Any],
+        low: Array,
+        group: int,
+    ) -> Any:
+        """Upper ends by the analyses at `low`, of one user or of a group of users."""
+        group = positive_int("group", group)
+        with self._lock:
+            if group == 1:
+                return question(self._analysis, low).upper
+            return of_group(self._analysis, low, group)
 
     def _grown(
         self,
         one: Bounds,
-        question: Callable[[Composition, Array, int], Any],
+        question: Callable[[Composition, Array], Bounds],
+        of_group: Callable[[Composition, Array, int], Any],
         low: Array,
         group: int,
     ) -> Bounds:
         """Bounds for `group` users from those of one."""
-        group = positive_int("group", group)
         if group == 1:
             return one
-        with self._lock:
-            return Bounds(one.lower, question(self._compositions()[0], low, group))
+        return Bounds(one.lower, self._proved(question, of_group, low, group))
 
-    def _compositions(self) -> tuple[Composition, Composition]:
-        """Of the analyses and of the attacks of the present ledger; kept, so that one tilt serves many questions."""
-        ledger = self.ledger
-        if self._asked is None or self._asked[0] != ledger:
-            both = [(self._both(mechanism), count) for mechanism, count in ledger]
-            analysis = Composition([(pair, count) for (pair, _), count in both], self._rtol)
-            attack = analysis
-            if any(pair is not lower for (pair, lower), _ in both):
-                attack = Composition([(lower, count) for (_, lower), count in both], self._rtol)
-            self._asked = ledger, analysis, attack
-        return self._asked[1:]
+    @property
+    def _analysis(self) -> Composition:
+        """Of the pairs of the present ledger; kept, so that one tilt serves many questions."""
+        self._refresh()
+        if self._analysed is None:
+            pairs = [(self._pair(held), count) for held, count in self.ledger]
+            self._analysed = Composition(pairs, self._rtol)
+        return self._analysed
 
-    def _both(self, mechanism: Mechanism) -> tuple[Pair, Pair]:
-        """The pair and the attack pair of a mechanism, the same objects for equal mechanisms."""
+    @property
+    def _attack(self) -> Composition:
+        """Of the attack pairs; the same object where these are the pairs."""
+        self._refresh()
+        if self._attacked is None:
+            both = [(self._pair(held), self._attack_pair(held), n) for held, n in self.ledger]
+            if all(pair is attack for pair, attack, _ in both):
+                self._attacked = self._analysis
+            else:
+                self._attacked = Composition([(attack, n) for _, attack, n in both], self._rtol)
+        return self._attacked
+
+    def _refresh(self) -> None:
+        """Forget what was composed for another ledger."""
+        if self._asked != self.ledger:
+            self._asked, self._analysed, self._attacked = self.ledger, None, None
+
+    def _pair(self, mechanism: Mechanism) -> Pair:
+        """The pair of a mechanism, the same object for equal mechanisms."""
         if mechanism not in self._pairs:
-            self._pairs[mechanism] = mechanism.pair, mechanism.attack_pair
+            self._pairs[mechanism] = mechanism.pair
         return self._pairs[mechanism]
+
+    def _attack_pair(self, mechanism: Mechanism) -> Pair:
+        if mechanism not in self._attack_pairs:
+            self._attack_pairs[mechanism] = mechanism.attack_pair
+        return self._attack_pairs[mechanism]
 
     def __repr__(self) -> str:
         return f"Accountant(rtol={self._rtol!r}, ledger={list(self.ledger)!r})"

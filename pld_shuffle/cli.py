@@ -331,7 +331,7 @@ def _account(arguments: argparse.Namespace) -> Report:
     with _status("asking for epsilon and delta"):
         report = Report("account", log.rounds, arguments.rtol, {"log": log.name}, [*log.notes])
         spent = accountant.epsilon_bounds(arguments.delta)
-        report.add_epsilons([arguments.delta], [spent])
+        report.add_epsilons(accountant, [arguments.delta], [spent])
         epsilons = arguments.epsilon or telling_epsilons(float(spent.upper))
         report.add_deltas(accountant, epsilons)
         report.add_trajectory(trajectory)
@@ -346,9 +346,9 @@ def _epsilon(arguments: argparse.Namespace) -> Report:
 
     report = Report("epsilon", accountant.ledger, arguments.rtol)
     bounds = [accountant.epsilon_bounds(delta) for delta in arguments.delta]
-    report.add_epsilons(arguments.delta, bounds)
-    finite = [float(found.upper) for found in bounds if found.upper < float("inf")]
-    _draw(arguments.plot, draw_curve, accountant, 1.5 * max(finite, default=0.0))
+    report.add_epsilons(accountant, arguments.delta, bounds)
+    marks = [(found.upper, delta) for delta, found in zip(arguments.delta, bounds, strict=True)]
+    _draw(arguments.plot, draw_curve, accountant, marks)
     return report
 
 
@@ -359,7 +359,8 @@ def _delta(arguments: argparse.Namespace) -> Report:
 
     report = Report("delta", accountant.ledger, arguments.rtol)
     report.add_deltas(accountant, arguments.epsilon)
-    _draw(arguments.plot, draw_curve, accountant, 1.5 * max(arguments.epsilon))
+    marks = [(row["epsilon"], row["upper"]) for row in report.values["delta_bounds"]]
+    _draw(arguments.plot, draw_curve, accountant, marks)
     return report
 
 
@@ -373,7 +374,7 @@ def _compare(arguments: argparse.Namespace) -> Report:
     with _blaming():
         found = compare(mechanism, delta=arguments.delta, rounds=count, rtol=accountant.rtol)
     report = Report("compare", accountant.ledger, arguments.rtol)
-    report.add_comparison(found)
+    report.add_comparison(accountant, found)
     _draw(arguments.plot, draw_comparison, found)
     return report
 
@@ -392,7 +393,10 @@ def _plan(arguments: argparse.Namespace) -> Report:
         )  # fmt: skip
     report = Report("plan", found.ledger, rtol)
     report.add_plan(found)
-    _draw(arguments.plot, draw_curve, found.accountant(), 1.5 * found.epsilon)
+    _draw(
+        arguments.plot, draw_curve, found.accountant(), [(found.achieved.upper, found.delta)],
+        (found.epsilon, found.delta),
+    )  # fmt: skip
     return report
 
 

@@ -4,8 +4,9 @@ distribution, comparison of methods.
 Every function takes matplotlib axes (``ax=None`` makes new ones with pyplot) and returns the axes
 it drew on, so that pictures combine: a second call on the same axes adds a curve in the next
 colour.  The line is the bound on the *safe* side (upper for epsilon, delta and true-positive rates,
-lower for missed detections); the shaded band reaches to the other certified bound, the truth lies in
-between.  At the default accuracy the band is thinner than the line, which is the point.
+lower for missed detections).  The other certified bound is drawn where it can be told apart from the
+line: an attack's as a dashed line that no analysis can go below, a numerical one as the edge of a band.
+Elsewhere the legend says how near it is.
 
 The colours are those of Okabe and Ito (2008), made to be told apart by colour-blind readers.
 
@@ -56,6 +57,7 @@ _GUESS_MARK = "pld_shuffle-guess"
 
 _BINS = 120
 _LEAST_SHOWN = 1e-15
+_LINE = 1 / 200  # of a picture's height: two lines that are nearer look like one
 _NOTHING = 1e-300  # stands for 0 on a logarithmic axis
 _SIDE_STYLES = {Side.LOWER: "--", Side.UPPER: "-"}
 
@@ -84,38 +86,72 @@ def _next_colour(ax: Axes) -> str:
 
 def _draw_bracket(
     ax: Axes, positions: Any, lower: Any, upper: Any, label: str | None, marker: str | None,
-    safe: Side = Side.UPPER,
+    safe: Side = Side.UPPER, *, attacked: bool = False,
 ) -> None:  # fmt: skip
-    """The bound on the safe side as a line and the bracket as a band, in the next free colour."""
+    """The bound on the safe side as a line in the next free colour, and the other one if it can be seen.
+
+    attacked : whether the other one is an attack's. With a `label`, which names the curve, neither is explained.
+    """
     colour = _next_colour(ax)
+    seen, apart = _tell_apart(ax, lower, upper), _widest(lower, upper)
+    name = f"certified {safe.value} bound"
+    other = f"bracket, truth inside{apart and f' (at most {apart} wide)'}"
+    if attacked:
+        other = "an attack: no analysis can go below"
+    if label is None and not seen and apart:
+        what = "an attack, below which no analysis can go,\nis" if attacked else "the truth is"
+        name = f"{name};\n{what} at most {apart} away"
     ax.plot(
         positions,
         upper if safe is Side.UPPER else lower,
         color=colour,
         marker=marker,
         markersize=3.5,
-        label=f"certified {safe.value} bound" if label is None else label,
+        label=name if label is None else label,
         gid=_CURVE_MARK,
     )
-    ax.fill_between(
-        positions,
-        lower,
-        upper,
-        color=colour,
-        alpha=0.3,
-        linewidth=0,
-        label=f"bracket, truth inside{_widest(lower, upper)}" if label is None else None,
-    )
+    if seen:
+        shown = other if label is None else None
+        if attacked:
+            ax.plot(positions, lower, color=colour, linestyle="--", linewidth=1.2, label=shown)
+        # A lower bound of 0 has no place on a logarithmic axis: its band goes down to the smallest upper bound.
+        down = np.where((lower > 0) | (ax.get_yscale() != "log"), lower, upper.min())
+        ax.fill_between(
+            positions, down, upper, color=colour, alpha=0.3, linewidth=0,
+            label=None if attacked else shown,
+        )  # fmt: skip
     ax.grid(True, alpha=0.3)
-    ax.legend(frameon=False)
+    ax.legend(frameon=False, fontsize="small")
+
+
+def _tell_apart(ax: Axes, lower: Any, upper: Any) -> bool:
+    """Whether the two ends are further apart somewhere than a line is thick."""
+    if ax.get_yscale() == "log":
+        if np.any((lower <= 0) & (upper > 0)):
+            return True
+        height = np.log(upper.max() / lower.min())
+        return bool(np.log(upper / lower).max() > _LINE * height)
+    return bool((upper - lower).max() > _LINE * max(upper.max(), 0.0))
 
 
 def _widest(lower: Any, upper: Any) -> str:
-    """The largest relative width of the brackets, for a legend; nothing where it is infinite."""
+    """The largest relative distance of the ends, for a legend; nothing where it is infinite."""
     if not np.all((lower > 0) | (upper == 0)):
         return ""
     widths = np.divide(upper - lower, lower, out=np.zeros_like(upper), where=lower > 0)
-    return f" (at most {100 * widths.max():.2g}% wide)"
+    return f"{100 * widths.max():.2g} %"
+
+
+def _mark(ax: Axes, epsilon: float, delta: float, name: str = "") -> None:
+    """A point of a privacy curve, with thin lines to both axes; a cross and its name if it has one."""
+    thin: dict[str, Any] = {"color": "0.4", "linewidth": 0.8, "linestyle": ":", "zorder": 1.0}
+    ax.plot([0.0, epsilon], [delta, delta], **thin)
+    ax.plot([epsilon, epsilon], [_NOTHING, delta], **thin)
+    ax.plot([epsilon], [delta], "x" if name else "o", color="black", markersize=8 if name else 5)
+    ax.annotate(
+        f"{name}ε = {epsilon:.4g} at δ = {delta:.3g}", (epsilon, delta), textcoords="offset points",
+        xytext=(-6, -13) if name else (6, 5), ha="right" if name else "left", fontsize="small",
+    )  # fmt: skip
 
 
 def _say_instead(ax: Axes, text: str) -> None:
@@ -123,7 +159,11 @@ def _say_instead(ax: Axes, text: str) -> None:
 
 
 def epsilon_over_rounds(
-    trajectory: Trajectory, ax: Axes | None = None, *, label: str | None = None
+    trajectory: Trajectory,
+    ax: Axes | None = None,
+    *,
+    label: str | None = None,
+    target: float | None = None,
 ) -> Axes:
     """Epsilon spent after each round, with its bracket.
 
@@ -135,7 +175,9 @@ def epsilon_over_rounds(
     ax : matplotlib axes, optional
         Where to draw; new axes by default.
     label : str, optional
-        Legend entry of the curve; by default line and band are explained.
+        Legend entry of the curve; by default both bounds are explained.
+    target : float, optional
+        An epsilon that is not to be exceeded, drawn as a line.
 
     Returns
     -------
@@ -157,7 +199,20 @@ def epsilon_over_rounds(
     if not finite.any():
         _say_instead(ax, "ε is infinite after every round")
         return ax
-    _draw_bracket(ax, rounds[finite], lower[finite], upper[finite], label, marker)
+    _draw_bracket(
+        ax,
+        rounds[finite],
+        lower[finite],
+        upper[finite],
+        label,
+        marker,
+        attacked=trajectory.attacked,
+    )
+    if target is not None:
+        ax.axhline(
+            target, color="0.4", linewidth=1.0, linestyle=":", label=f"target ε = {target:g}"
+        )
+        ax.legend(frameon=False, fontsize="small")
     ax.set_xlim(left=0)
     ax.set_ylim(bottom=0)
     return ax
@@ -169,6 +224,8 @@ def privacy_curve(
     ax: Axes | None = None,
     *,
     label: str | None = None,
+    marks: Sequence[tuple[float, float]] = (),
+    target: tuple[float, float] | None = None,
 ) -> Axes:
     """Delta against epsilon (delta on a logarithmic axis), with its bracket.
 
@@ -181,7 +238,11 @@ def privacy_curve(
     ax : matplotlib axes, optional
         Where to draw; new axes by default.
     label : str, optional
-        Legend entry of the curve; by default line and band are explained.
+        Legend entry of the curve; by default both bounds are explained.
+    marks : sequence of (epsilon, delta), optional
+        Points to mark, such as the deltas that were asked for and their epsilons.
+    target : (epsilon, delta), optional
+        What is not to be exceeded, drawn as a cross: the curve should pass below it.
 
     Returns
     -------
@@ -197,6 +258,8 @@ def privacy_curve(
     Where delta is exactly 0 (pure differential privacy) a logarithmic axis has no place for it, so
     the curve ends there.
     """
+    from .mechanisms.base import attacked
+
     positions = np.atleast_1d(np.asarray(epsilons, dtype=float))
     bounds = accountant.delta_bounds(positions)
     lower = np.asarray(bounds.lower, dtype=float)
@@ -209,10 +272,18 @@ def privacy_curve(
         _say_instead(ax, "δ is exactly 0 at every ε shown")
         return ax
     ax.set_yscale("log")
-    # A lower bound of 0 below a positive upper bound is drawn down to the smallest upper bound.
-    floor = float(upper[positive].min())
-    shown = np.where(lower > 0, lower, np.minimum(floor, upper))
-    _draw_bracket(ax, positions[positive], shown[positive], upper[positive], label, None)
+    _draw_bracket(
+        ax, positions[positive], lower[positive], upper[positive], label, None,
+        attacked=attacked(mechanism for mechanism, _ in accountant.ledger),
+    )  # fmt: skip
+    limits = ax.get_ylim()
+    for epsilon, delta in marks:
+        if delta > 0:
+            _mark(ax, epsilon, delta)
+    if target is not None and target[1] > 0:
+        _mark(ax, *target, "target: ")
+    ax.set_xlim(left=0)
+    ax.set_ylim(limits)
     return ax
 
 
@@ -239,7 +310,7 @@ def trade_off_curve(
         False: the trade-off curve, the false-negative rate against the false-positive rate on linear
         axes. True: the true-positive rate on logarithmic axes, which shows low false-positive rates.
     label : str, optional
-        Legend entry of the curve; by default line and band are explained.
+        Legend entry of the curve; by default both bounds are explained.
 
     Returns
     -------
@@ -376,14 +447,14 @@ def _leave_room(ax: Axes, log: bool) -> None:
 
 
 def methods_compared(comparison: Comparison, ax: Axes | None = None) -> Axes:
-    """One bar per valid bound on epsilon, the smallest on top, on a logarithmic axis.
+    """A dot per valid bound on epsilon, the smallest on top, on a logarithmic axis.
 
     Parameters
     ----------
     comparison : Comparison
         What :func:`pld_shuffle.comparison.compare` returned.
     ax : matplotlib axes, optional
-        Where to draw; new axes by default, high enough for all bars.
+        Where to draw; new axes by default, high enough for all rows.
 
     Returns
     -------
@@ -391,31 +462,45 @@ def methods_compared(comparison: Comparison, ax: Axes | None = None) -> Axes:
 
     Notes
     -----
-    Bounds that are 0 or infinite have no place on the axis and are left out.
+    The dashed line is the lower end of the tight bracket: where it is an attack's, no analysis can go
+    below it. Bounds that are 0 or infinite have no place on the axis and are left out.
     """
+    from .mechanisms.base import attacked
+
     ax = _axes(ax, (8.0, 1.2 + 0.3 * len(comparison.methods)))
     shown = [m for m in comparison.methods if 0.0 < m.epsilon < np.inf]
-    labelled: set[str] = set()
-    for position, method in enumerate(shown):
-        colour, legend = _KINDS[method.kind]
-        ax.barh(
-            position, method.epsilon, color=colour,
-            label=None if method.kind in labelled else legend,
-        )  # fmt: skip
-        labelled.add(method.kind)
-        ax.annotate(
-            f"{method.epsilon:.4g}", (method.epsilon, position), xytext=(3, 0),
-            textcoords="offset points", va="center", fontsize="small",
-        )  # fmt: skip
     ax.set_yticks(range(len(shown)), [m.name for m in shown], fontsize="small")
     ax.invert_yaxis()
-    if shown:
-        ax.set_xscale("log")
-        ax.set_xlim(0.7 * shown[0].epsilon, 2.5 * shown[-1].epsilon)
-        ax.legend(frameon=False, fontsize="small", loc="upper right")
-    else:
-        _say_instead(ax, "no bound is finite")
     ax.set_xlabel(f"upper bound on ε at δ = {comparison.delta:g}")
+    if not shown:
+        _say_instead(ax, "no bound is finite")
+        return ax
+    for kind, (colour, legend) in _KINDS.items():
+        rows = [(m.epsilon, place) for place, m in enumerate(shown) if m.kind == kind]
+        if rows:
+            ax.plot(*zip(*rows, strict=True), "o", color=colour, label=legend)
+    for place, method in enumerate(shown):
+        ax.annotate(
+            f"{method.epsilon:.4g}", (method.epsilon, place), xytext=(6, 0),
+            textcoords="offset points", va="center", fontsize="small",
+        )  # fmt: skip
+    least = float(comparison.tight.lower)
+    if 0.0 < least < np.inf:
+        below = "an attack: no analysis can go below"
+        if not attacked([comparison.mechanism]):
+            below = "exact value, from below"
+        ax.axvline(
+            least,
+            color="0.3",
+            linestyle="--",
+            linewidth=1.0,
+            label=f"{below} {least:.4g}",
+            zorder=1,
+        )
+    ax.set_xscale("log")
+    ax.set_xlim(0.8 * min(least or shown[0].epsilon, shown[0].epsilon), 2.5 * shown[-1].epsilon)
+    ax.grid(True, alpha=0.3)
+    ax.legend(frameon=False, fontsize="small", loc="upper right")
     return ax
 
 

@@ -58,10 +58,16 @@ class Report:
             "notes": self.notes,
         } | self.values
 
-    def add_epsilons(self, deltas: Sequence[float], bounds: Sequence[Bounds]) -> None:
-        """Bounds on epsilon, one for each delta."""
-        rows = zip(deltas, bounds, strict=True)
-        self.values["epsilon_bounds"] = [{"delta": delta, **_ends(found)} for delta, found in rows]
+    def add_epsilons(
+        self, accountant: Accountant, deltas: Sequence[float], bounds: Sequence[Bounds[float]]
+    ) -> None:
+        """Bounds on epsilon, one for each delta, and what these analyses cannot go below."""
+        rows = []
+        for delta, found in zip(deltas, bounds, strict=True):
+            # The bounds may be another accountant's, right within the same rtol.
+            analysis = max(found.lower, min(found.upper, accountant.gap_bounds(delta).upper))
+            rows.append({"delta": delta, **_ends(found), "analysis_lower": float(analysis)})
+        self.values["epsilon_bounds"] = rows
 
     def add_deltas(self, accountant: Accountant, epsilons: Sequence[float]) -> None:
         """What the accountant says of delta at each epsilon."""
@@ -98,13 +104,13 @@ class Report:
                 "with a fixed population users take part more often in a larger cohort, so the largest n is"
                 " sought; every smaller cohort is as private"
             )
-        self.add_epsilons([found.delta], [found.achieved])
+        self.add_epsilons(found.accountant(), [found.delta], [found.achieved])
 
-    def add_comparison(self, found: Comparison) -> None:
-        """All bounds at one setting."""
+    def add_comparison(self, accountant: Accountant, found: Comparison) -> None:
+        """All bounds at one setting; the accountant has run it."""
         from .comparison import as_report
 
-        self.add_epsilons([found.delta], [found.tight])
+        self.add_epsilons(accountant, [found.delta], [found.tight])
         methods = as_report(found)
         self.notes.extend(methods.pop("notes"))
         self.values.update(methods)
@@ -139,7 +145,10 @@ class Report:
             if key in values:
                 yield ""
                 yield f"{name} ({_MEANING[values['lower_ends']]})"
-                yield from _table(given, values[key])
+                apart = name == "Epsilon" and values["lower_ends"] == "attack"
+                yield from _table(given, values[key], apart)
+                if apart:
+                    yield f"  {_GAP_MEANING}"
         if "spent" in values:
             yield ""
             yield f"Epsilon spent, at delta = {values['epsilon_bounds'][0]['delta']:g}"
@@ -179,10 +188,17 @@ _MEANING = {
 }
 
 
+#: The two parts of a bracket whose lower end is an attack's, relative to its lower end.
+_GAP_MEANING = (
+    "gap: what a better analysis or attack could still gain; numerical: what a smaller rtol could"
+)
+
+
 def _lower_ends(rounds: Sequence[tuple[Mechanism, int]]) -> str:
     """Where lower ends come from: "attack" if any mechanism's attack is not its own pair, else "pair"."""
-    kinds = dict.fromkeys(mechanism for mechanism, _ in rounds)
-    return "attack" if any(kind.attack_pair is not kind.pair for kind in kinds) else "pair"
+    from .mechanisms.base import attacked
+
+    return "attack" if attacked(mechanism for mechanism, _ in rounds) else "pair"
 
 
 def _assumptions(rounds: Sequence[tuple[Mechanism, int]]) -> dict[str, list[str]]:
@@ -269,18 +285,30 @@ def lower_text(value: float) -> str:
     return _rounded(value, ROUND_FLOOR)
 
 
-def _table(title: str, rows: Sequence[dict[str, Any]]) -> list[str]:
-    """Lines of a table with a first column `title` and the bracket."""
-    cells = [(title, "lower", "upper")]
+def _table(title: str, rows: Sequence[dict[str, Any]], apart: bool = False) -> list[str]:
+    """Lines of a table with a first column `title`, the bracket, and its two parts if `apart`."""
+    cells = [[title, "lower", "upper"] + (["gap", "numerical"] if apart else [])]
     for row in rows:
-        position = row[title]
+        position, lower, upper = row[title], row["lower"], row["upper"]
         shown = f"{position:,}" if isinstance(position, int) else f"{position:.12g}"
-        cells.append((shown, lower_text(row["lower"]), upper_text(row["upper"])))
-    widths = [max(len(row[i]) for row in cells) for i in range(3)]
+        line = [shown, lower_text(lower), upper_text(upper)]
+        if apart:
+            middle = row["analysis_lower"]
+            line += [_percent(middle - lower, lower), _percent(upper - middle, lower)]
+        cells.append(line)
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     return [
         "  " + "   ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True))
         for row in cells
     ]
+
+
+def _percent(part: float, whole: float) -> str:
+    """`part` of `whole`; nothing where that means nothing."""
+    if not (0 < whole < math.inf and part < math.inf):
+        return ""
+    percent = 100 * part / whole
+    return f"{percent:.2g} %" if percent < 100 else f"{percent:.0f} %"
 
 
 def _plan_lines(plan: dict[str, Any]) -> Iterator[str]:
@@ -351,15 +379,22 @@ def picture(path: str, size: tuple[float, float] = (6.4, 4.2)) -> Iterator[Any]:
     save_figure(figure, path)
 
 
-def draw_curve(path: str, accountant: Accountant, largest: float) -> None:
-    """delta against epsilon up to `largest`, for equal rounds."""
+def draw_curve(
+    path: str, accountant: Accountant, marks: Sequence[tuple[float, float]],
+    target: tuple[float, float] | None = None,
+) -> None:  # fmt: skip
+    """delta against epsilon for equal rounds, around the points (epsilon, delta) to mark and the target."""
     from .plots import privacy_curve
 
+    marks = [point for point in marks if point[0] < math.inf]
+    largest = 1.5 * max(
+        (epsilon for epsilon, _ in [*marks, *([target] if target else [])]), default=0.0
+    )
     largest = largest if largest > 0 else 1.0
     epsilons = [largest * i / (CURVE_POINTS - 1) for i in range(CURVE_POINTS)]
     ((mechanism, count),) = accountant.ledger
     with picture(path) as ax:
-        privacy_curve(accountant, epsilons, ax)
+        privacy_curve(accountant, epsilons, ax, marks=marks, target=target)
         _entitle(ax, mechanism, count)
 
 

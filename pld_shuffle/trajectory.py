@@ -38,12 +38,13 @@ class Trajectory:
     """Epsilon after chosen prefixes of a log; arrays of one shape (prefixes,).
 
     rounds : number of rounds composed so far; lower, upper : certified enclosure of epsilon, the lower end by
-    attacks where the analysis is not exact.
+    attacks where the analysis is not exact; attacked : whether it is so for any of the rounds.
     """
 
     rounds: NDArray[np.int64]
     lower: NDArray[np.float64]
     upper: NDArray[np.float64]
+    attacked: bool = False
 
     def to_frame(self) -> Any:
         """A pandas DataFrame with the columns rounds, lower and upper; ImportError without pandas."""
@@ -79,13 +80,15 @@ def epsilon_trajectory(
     attacks = [(known[mechanism][1], count) for mechanism, count in rows]
     above = _Run(proved, target, width, wanted, progress).bounds()
     below = above
-    if any(one is not other for (one, _), (other, _) in zip(proved, attacks, strict=True)):
+    attacked = any(one is not other for one, other in known.values())
+    if attacked:
         below = _Run(attacks, target, width, wanted, None).bounds()
     total = np.cumsum([count for _, count in rows])
     return Trajectory(
         total[np.array(wanted) - 1].astype(np.int64),
         np.array([min(below[row][0], above[row][1]) for row in wanted]),
         np.array([above[row][1] for row in wanted]),
+        attacked,
     )
 
 

@@ -6,6 +6,7 @@ import io
 import json
 import math
 import os
+import re
 import subprocess
 import sys
 import warnings
@@ -102,6 +103,35 @@ def test_epsilon_agrees_with_the_library(run):
     assert report["total_rounds"] == 5
 
 
+def test_the_gap_is_apart_from_the_numerical_width(run):
+    """A tighter rtol narrows what is numerical and leaves the gap between attack and analysis."""
+    flags = ("epsilon", "--eps0", "4", "--n", "10000", "--delta", "1e-6")
+    gaps, widths = [], []
+    for rtol in ("1e-2", "1e-5"):
+        (row,) = run_json(run, *flags, "--rtol", rtol)["epsilon_bounds"]
+        assert row["lower"] <= row["analysis_lower"] <= row["upper"]
+        gaps.append(row["analysis_lower"] - row["lower"])
+        widths.append(row["upper"] - row["analysis_lower"])
+    assert widths[1] < 0.1 * widths[0]
+    assert gaps[1] > 100 * widths[1]
+    shown = run(*flags)
+    assert re.search(r"delta +lower +upper +gap +numerical\n +1e-06 .* % .* %\n  gap: ", shown)
+    plain = run(
+        "epsilon",
+        "--mechanism",
+        "rr",
+        "--k",
+        "4",
+        "--gamma",
+        "0.25",
+        "--n",
+        "100",
+        "--delta",
+        "1e-6",
+    )
+    assert "gap" not in plain
+
+
 def test_delta_with_the_flags_of_randomized_response(run):
     flags = [
         "--mechanism",
@@ -130,7 +160,8 @@ def test_delta_with_the_flags_of_randomized_response(run):
 def test_infinity_is_a_string_in_json(run):
     flags = ["--mechanism", "rr", "--k", "2", "--gamma", "0.5", "--n", "10"]
     report = run_json(run, "epsilon", *flags, "--delta", "0")
-    assert report["epsilon_bounds"] == [{"delta": 0.0, "lower": "inf", "upper": "inf"}]
+    row = {"delta": 0.0, "lower": "inf", "upper": "inf", "analysis_lower": "inf"}
+    assert report["epsilon_bounds"] == [row]
     assert "inf" in run("epsilon", *flags, "--delta", "0")
 
 

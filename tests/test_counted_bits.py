@@ -7,6 +7,7 @@ import math
 import warnings
 from fractions import Fraction
 
+import numpy as np
 import pytest
 from test_bits import divergence, enumerated, hidden, law_of
 
@@ -19,6 +20,8 @@ from pld_shuffle import (
     ShuffledLDP,
     Subsampled,
 )
+from pld_shuffle.pairs import bit_kernels
+from pld_shuffle.pairs.bits import BitShares, bit_profile
 from pld_shuffle.randomizers import BinaryRandomizedResponse
 from pld_shuffle.report import Report
 
@@ -70,6 +73,57 @@ def test_two_rounds_enumerated_whatever_the_others_hold_in_each():
     enclosed(bits(n), truths, rounds=2)
 
 
+def adaptive(laws, rounds, growth, p=Fraction(1), q=Fraction(1)):
+    """The largest divergence where every round's pair is chosen knowing the counts so far."""
+    if rounds == 0:
+        return max(p - (1 + growth) * q, Fraction(0))
+    return max(
+        sum(adaptive(laws, rounds - 1, growth, p * a, q * b) for a, b in zip(*law, strict=True))
+        for law in laws
+    )
+
+
+@pytest.mark.parametrize("n, each, rounds", [(2, 1, 2), (3, 1, 2), (2, 2, 2), (2, 1, 3)])
+@pytest.mark.parametrize("one, zero", [(ONE, ZERO), (Fraction(7, 8), Fraction(1, 8))])
+def test_adaptive_rounds_enumerated(n, each, rounds, one, zero):
+    """The others' values and the order of the target's may depend on the counts published before."""
+    laws = []
+    for ones in range(n):
+        noise = [one] * (each * ones) + [zero] * (each * (n - 1 - ones))
+        pair = law_of([*noise, *[one] * each]), law_of([*noise, *[zero] * each])
+        laws += [pair, pair[::-1]]
+    truths = {g: adaptive(laws, rounds, g) for g in GROWTHS}
+    mechanism = CountedBits(n, one_if_one=float(one), one_if_zero=float(zero), bits=each)
+    enclosed(mechanism, truths, rounds=rounds)
+
+
+@pytest.mark.parametrize(
+    "bits, one, zero", [(1, 0.75, 0.25), (1, 0.9375, 0.25), (3, 0.75, 0.125), (1, 0.5, 2.0**-9)]
+)
+def test_every_dataset_lies_below_its_mixture_of_two_ends(bits, one, zero):
+    """Theorem 5: one mixture for all s, on both sides of 1."""
+    n, shares = 40, BitShares.of(one, zero)
+    top = bits * math.log(one / zero)
+    growth = np.expm1(np.linspace(0.0, 0.99 * top, 25))
+    ends = []
+    for order in (shares, shares.mirrored):
+        left, right = np.empty(growth.size), np.empty(growth.size)
+        bit_kernels.all_chords(
+            growth, float(bits), order.one, order.not_one, order.zero, order.not_zero, order.gap,
+            float(bits * (n - 1)), left, right,
+        )  # fmt: skip
+        ends.append((left, right))
+    (left, right), (far_left, far_right) = ends
+    for j in range(n):
+        share = j / (n - 1)
+        exact = bit_profile(n, shares, growth, bits=bits, ones=(j, j), rtol=1e-12).lower
+        assert np.all(exact <= (1.0 - share) * left + share * right)
+        # The target's other order counts zeros: the same mixture of the other chord's ends.
+        place = n - 1 - j
+        exact = bit_profile(n, shares.mirrored, growth, bits=bits, ones=(place, place), rtol=1e-12)
+        assert np.all(exact.lower <= (1.0 - share) * far_right + share * far_left)
+
+
 @pytest.mark.parametrize("n, population, each", [(2, 4, 1), (2, 3, 2)])
 def test_hidden_cohorts_enumerated(n, population, each):
     truths = {g: hidden(n, population, ONE, ZERO, each, g) for g in GROWTHS}
@@ -114,6 +168,27 @@ def test_a_hidden_cohort_of_histograms_enumerated():
             truths[g] = max(truths[g], divergence(*laws, g), divergence(*laws[::-1], g))
     mechanism = CountedHistogram(1, one_if_one=float(ONE), one_if_zero=float(ZERO))
     enclosed(Subsampled(mechanism, population=2), truths)
+
+
+@pytest.mark.parametrize(
+    "n, eps0, rounds", [(1000, 1.0, 64), (10_000, 4.0, 64), (10_000, 4.0, 1000)]
+)
+def test_rounds_are_near_the_attack(n, eps0, rounds):
+    """Others who hold the same value in every round spend nearly what any adaptive choice could."""
+    found = Accountant().compose(CountedBits(n, eps0=eps0), rounds).epsilon_bounds(1e-6)
+    assert found.lower <= found.upper <= 1.0035 * found.lower
+
+
+def test_profiles_of_several_rounds_rise_with_the_rounds():
+    pair = CountedBits(1000, eps0=1.0).pair
+    loss = pair.scale * np.linspace(0.0, 12.0, 25)
+    one, many = pair.repeated(1), pair.repeated(130)
+    assert one == [(pair, 1)] and [count for _, count in many] == [2, 1]
+    profiles = [
+        pair.repeated(t)[0][0].profile(np.expm1(loss), 0.0, 1e-12).upper for t in (2, 3, 5, 8)
+    ]
+    assert np.all(np.diff(profiles, axis=0) >= 0.0)  # more rounds spend more
+    assert np.all(np.diff(profiles, axis=1) <= 0.0)
 
 
 def test_telemetry():
@@ -189,7 +264,7 @@ def test_every_mechanism_tells_what_its_attack_spends():
         gap = accountant.gap_bounds(1e-6)
         assert bounds.lower <= gap.lower * (1 + 1e-12) and gap.lower <= gap.upper <= bounds.upper
         report = Report("epsilon", accountant.ledger, 1e-3)
-        report.add_epsilons([1e-6], [bounds])
+        report.add_epsilons(accountant, [1e-6], [bounds])
         report.values["seconds"] = 0.0
         text = "\n".join(report.lines())
         apart = mechanism.attack_pair is not mechanism.pair

@@ -61,15 +61,15 @@ def test_cells_compiled_and_plain_agree_with_enumeration(rate: float) -> None:
     bias = np.array([0.7, 0.7, 0.6, 0.7, 0.5])
     weight = np.array([0.1, 0.2, 0.3, 0.25, 0.15])
     step = 0.01
-    edges = 2 * rate / (2 * rate + np.expm1(step * np.arange(400)))
-    edges[0] = 2.0
+    edges = np.expm1(step * np.arange(400)) / (2 * rate)
+    edges[0] = -1.0
     for kernel in (coin_kernels.coin_cells, plain(coin_kernels.coin_cells)):
-        x, y = np.zeros(399), np.zeros(399)
+        x, y, held = np.zeros(399), np.zeros(399), np.zeros(399, np.int64)
         centre, top_x, top_y, infinite, _ = kernel(
-            coins, bias, 1 - bias, weight, 1e9, edges, 1 - 0.7, x, y
+            coins, bias, 1 - bias, weight, 1e9, edges, 0.7, 1 - 0.7, x, y, held
         )
         expected_x, expected_y, expected_centre = np.zeros(399), np.zeros(399), 0.0
-        expected_top = 0.0
+        expected_top, expected_held = 0.0, np.zeros(399, np.int64)
         for m, theta, w in zip(coins, bias, weight, strict=True):
             for heads in range(int(m) + 1):
                 t = (2 * heads - m) / m
@@ -80,6 +80,7 @@ def test_cells_compiled_and_plain_agree_with_enumeration(rate: float) -> None:
                     expected_top += mass
                 elif t > 0:
                     loss = math.log1p(2 * rate * theta * t / (1 - theta * t))
+                    expected_held[int(loss / step)] += 1
                     expected_x[int(loss / step)] += mass * theta * t
                     expected_y[int(loss / step)] += mass * (1 - theta * t)
         assert infinite == 0.0 and centre == pytest.approx(expected_centre, rel=1e-14)
@@ -87,3 +88,4 @@ def test_cells_compiled_and_plain_agree_with_enumeration(rate: float) -> None:
         assert top_y == pytest.approx(expected_top * 0.3, rel=1e-14)
         np.testing.assert_allclose(x, expected_x, rtol=1e-13)
         np.testing.assert_allclose(y, expected_y, rtol=1e-13)
+        np.testing.assert_array_equal(held, expected_held)

@@ -36,11 +36,14 @@ TRAJECTORY = SimpleNamespace(
     rounds=np.array([1, 2, 3]),
     lower=np.array([0.1, 0.15, 0.2]),
     upper=np.array([0.11, 0.16, 0.21]),
+    attacked=False,
 )
 
 
 class FixedCurve:
     """Stands for an accountant: hands out the bounds it was made with."""
+
+    ledger = ()
 
     def __init__(self, lower, upper):
         self.bounds = Bounds(np.array(lower), np.array(upper))
@@ -105,7 +108,10 @@ def test_a_second_curve_takes_the_next_colour(ax):
 
 def test_infinite_epsilons_are_left_out(ax):
     trajectory = SimpleNamespace(
-        rounds=[1, 2], lower=np.array([0.1, np.inf]), upper=np.array([0.2, np.inf])
+        rounds=[1, 2],
+        lower=np.array([0.1, np.inf]),
+        upper=np.array([0.2, np.inf]),
+        attacked=False,
     )
     epsilon_over_rounds(trajectory, ax)
     assert list(ax.get_lines()[0].get_xdata()) == [1]
@@ -226,18 +232,55 @@ def test_loss_distribution_without_finite_mass(ax):
     assert "1 at infinite loss" in ax.get_legend().get_texts()[0].get_text()
 
 
-def test_methods_compared_draws_a_bar_per_finite_bound(ax):
+def test_brackets_are_drawn_where_they_can_be_seen(ax):
+    """A bracket thinner than the line is said in the legend only."""
+    thin = TRAJECTORY.upper * (1 - 1e-4)
+    epsilon_over_rounds(SimpleNamespace(**{**vars(TRAJECTORY), "lower": thin}), ax)
+    assert not ax.collections
+    (entry,) = ax.get_legend().get_texts()
+    assert entry.get_text() == "certified upper bound;\nthe truth is at most 0.01 % away"
+
+
+def test_an_attack_is_a_dashed_line_that_no_analysis_can_go_below(ax):
+    epsilon_over_rounds(SimpleNamespace(**{**vars(TRAJECTORY), "attacked": True}), ax, target=0.3)
+    analysis, attack, target = ax.get_lines()
+    assert attack.get_linestyle() == "--"
+    assert list(attack.get_ydata()) == list(TRAJECTORY.lower)
+    assert list(analysis.get_ydata()) == list(TRAJECTORY.upper)
+    assert target.get_ydata()[0] == 0.3
+    texts = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert texts[1:] == ["an attack: no analysis can go below", "target ε = 0.3"]
+
+
+def test_marks_and_target_of_a_privacy_curve(ax):
+    curve = FixedCurve([1e-3, 1e-5, 0.0], [2e-3, 2e-5, 2e-7])
+    privacy_curve(curve, [0.1, 0.2, 0.3], ax, marks=[(0.2, 2e-5), (0.4, 0.0)], target=(0.25, 1e-5))
+    assert [text.get_text() for text in ax.texts] == [
+        "ε = 0.2 at δ = 2e-05",
+        "target: ε = 0.25 at δ = 1e-05",
+    ]
+
+
+def test_methods_compared_draws_a_dot_per_finite_bound(ax):
     methods = [
         SimpleNamespace(name=name, kind=kind, epsilon=epsilon)
         for name, kind, epsilon in [
             ("a", "pld", 0.5), ("b", "rdp", 0.6), ("c", "rdp", 0.9), ("d", "local", np.inf),
         ]
     ]  # fmt: skip
-    assert methods_compared(SimpleNamespace(methods=methods, delta=1e-6), ax) is ax
-    assert [bar.get_width() for bar in ax.patches] == [0.5, 0.6, 0.9]
+    found = SimpleNamespace(
+        methods=methods, delta=1e-6, tight=Bounds(0.4, 0.5), mechanism=ShuffledLDP(4.0, 10_000)
+    )
+    assert methods_compared(found, ax) is ax
+    pld, renyi, attack = ax.get_lines()
+    assert list(pld.get_xdata()) == [0.5]
+    assert list(renyi.get_xdata()) == [0.6, 0.9]
+    assert attack.get_xdata()[0] == 0.4
+    assert attack.get_label() == "an attack: no analysis can go below 0.4"
     assert [label.get_text() for label in ax.get_yticklabels()] == ["a", "b", "c"]
-    assert len(ax.get_legend().get_texts()) == 2
-    methods_compared(SimpleNamespace(methods=methods[3:], delta=1e-6), Figure().add_subplot())
+    assert len(ax.get_legend().get_texts()) == 3
+    nothing = SimpleNamespace(**{**vars(found), "methods": methods[3:]})
+    methods_compared(nothing, Figure().add_subplot())
 
 
 @pytest.mark.parametrize("ending", ["png", "pdf", "svg", "PNG"])

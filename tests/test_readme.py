@@ -39,7 +39,7 @@ def test_commands_run(
     assert main(command.split()) == 0
     printed = capsys.readouterr().out
     if "--sample" in command:
-        row = re.compile(r"^ +1e-06 +(\S+) +(\S+)$", re.MULTILINE)
+        row = re.compile(r"^ +1e-06 +(\S+) +(\S+) +\S+ % +\S+ %$", re.MULTILINE)
         quoted, found = row.search(README), row.search(printed)
         assert quoted is not None and found is not None
         for one, other in zip(quoted.groups(), found.groups(), strict=True):

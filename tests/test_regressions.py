@@ -20,6 +20,8 @@ from pld_shuffle import (
     ShuffledRR,
     Subsampled,
 )
+from pld_shuffle.mechanisms import MixedRR
+from pld_shuffle.numerics.sides import Side
 from pld_shuffle.randomizers import HadamardResponse
 
 NEARLY_SILENT = (
@@ -204,3 +206,79 @@ def test_attacks_use_inputs_that_exist(k: int, blocks: int) -> None:
     mechanism = Shuffled(HadamardResponse(k=k, eps0=3.0, blocks=blocks), 4)
     bounds = Accountant(rtol=0.1).compose(mechanism).delta_bounds(1.0)
     assert 0.0 < bounds.lower <= bounds.upper
+
+
+@pytest.mark.parametrize(
+    ("eps0", "rate"), [(1e-9, 1e-9), (1e-6, 1e-10), (1e-3, 1e-12), (1e-9, 1e-12), (1e-9, 1.0)]
+)
+@pytest.mark.parametrize("share", [0.01, 0.3, 0.6, 0.9])
+def test_cells_of_losses_next_to_nothing(eps0: float, rate: float, share: float) -> None:
+    """Atoms were put into cells by 1 - x, which a tiny x does not change: upper ends were half of the truth."""
+    mechanism = ShuffledLDP(eps0, 6, "stronger-clones")
+    hidden = mechanism if rate == 1.0 else Subsampled(mechanism, rate=rate)
+    epsilon = share * float(hidden.pair.max_loss.upper)
+    with mp.workdps(120):
+        e0, r = o.exp_of(eps0), mpf(rate)
+        high, low, chance = e0 / (e0 + 1), 1 / (e0 + 1), 1 / (e0 + 1)
+        others = [chance, chance, 1 - 2 * chance]
+        first = [r * a + (1 - r) * b for a, b in zip([high, low, 0], others, strict=True)]
+        pair = o.shuffled_pair(first, [first[1], first[0], first[2]], [others] * 5)
+        truth = o.hockey_stick(pair, mp.exp(mpf(epsilon)))
+        bounds = Accountant().compose(hidden).delta_bounds(epsilon)
+        assert mpf(bounds.lower) <= truth <= mpf(bounds.upper) <= 1.002 * mpf(bounds.lower)
+
+
+@pytest.mark.parametrize("epsilon", [1.5709096840132995e-15, 4.7127290567479214e-15])
+def test_a_rare_atom_beside_a_frequent_one(epsilon: float) -> None:
+    """The rounding of the ratio of their sum hid the rare one, and its share of the next lattice point with it."""
+    p, q, tv, rate = (
+        1.0000008529787434,
+        1.0000000000003932,
+        2.1268954452181135e-16,
+        7.366706549679491e-09,
+    )
+    hidden = Subsampled(ShuffledRandomizer(4, tv=tv, p=p, q=q), rate=rate)
+    with mp.workdps(120):
+        beta, r = min(mpf(tv), (mpf(p) - 1) / (mpf(p) + 1), mpf(q) - 1), mpf(rate)
+        first, second, others = o.reduction_laws(mpf(p), beta, mpf(q))
+        first, second = (
+            [r * a + (1 - r) * b for a, b in zip(law, others, strict=True)]
+            for law in (first, second)
+        )
+        truth = o.hockey_stick(o.shuffled_pair(first, second, [others] * 3), mp.exp(mpf(epsilon)))
+        step = float(hidden.pair.max_loss.upper) / 80
+        for side in Side:
+            found = hidden.pld(step=step, side=side, missed=1e-240).delta(epsilon)
+            assert (mpf(found) >= truth) if side is Side.UPPER else (mpf(found) <= truth)
+
+
+def test_what_rounding_leaves_of_removed_mass() -> None:
+    """A lower PLD gives up the mass a transform may have invented: 1e-16 of it stayed, more than there was."""
+    one = ShuffledRandomizer(1, tv=5.540145387018587e-21, eps0=0.18286238510057123)
+    hidden = Subsampled(one, population=33591, analysis="general")
+    law = hidden.pld(step=6.3749024807756074e-09, side=Side.LOWER, missed=1e-118)
+    assert law.self_compose(2).delta(5.973283624492708e-06) <= 4.5e-45  # the truth is 4.55e-45
+
+
+@pytest.mark.parametrize(
+    ("eps0", "other", "epsilon"),
+    [(2.913256993874994e-09, 2.010653247643172, 1.4e-9), (0.00182, 1.5624865490876758e-08, 9.1e-4)],
+)
+def test_budgets_of_one_class_are_exact(eps0: float, other: float, epsilon: float) -> None:
+    """Lower ends of one other user were those of a crowd smaller by 1e-12: a larger delta."""
+    with mp.workdps(80):
+        k = 10
+        own, theirs = (k / (o.exp_of(eps) + k - 1) for eps in (eps0, other))
+        first = [1 - own + own / k, own / k, own * (k - 2) / k, 0]
+        others = [theirs / k, theirs / k, theirs * (k - 2) / k, 1 - theirs]
+        pair = o.shuffled_pair(first, [first[1], first[0], *first[2:]], [others])
+        truth = o.hockey_stick(pair, mp.exp(mpf(epsilon)))
+        mechanism = MixedRR(k, eps0, ((other, 1),))
+        bounds = Accountant(rtol=1e-4).compose(mechanism).delta_bounds(epsilon)
+        assert mpf(bounds.lower) <= truth <= mpf(bounds.upper)
+        largest = float(mechanism.pair.max_loss.upper)
+        for parts in (3, 100):
+            found = mechanism.pld(step=largest / parts, side=Side.LOWER, missed=1e-60).delta(
+                epsilon
+            )
+            assert mpf(found) <= truth

@@ -45,7 +45,8 @@ from pld_shuffle.pairs.coins import CoinMixture
 from pld_shuffle.pairs.least import upper_profile
 from pld_shuffle.pairs.pair import Resolution
 from pld_shuffle.pairs.swap import any_ldp_profile, known_profile
-from pld_shuffle.randomizers import DiscreteRandomizer, KRandomizedResponse
+from pld_shuffle.randomizers import DiscreteRandomizer, KRandomizedResponse, UnaryEncoding
+from pld_shuffle.randomizers import Laplace as LaplaceReports
 
 P = Fraction(3)  # e^eps0
 EPS0 = math.log(3.0)
@@ -400,6 +401,17 @@ def test_what_has_no_proof_is_refused():
         Subsampled(base, rate=0.1, dropout=0.1, analysis="general")
     with pytest.raises(TypeError):
         Subsampled(Laplace(scale=1.0), rate=0.1, dropout=0.1)
+
+
+@pytest.mark.parametrize("cohort", [Cohort(0.1), Cohort(1.0, 0.5), Cohort(0.1, 0.5)])
+@pytest.mark.parametrize("randomizer", [UnaryEncoding(k=3, eps0=1.0), LaplaceReports(1.0)])
+def test_what_takes_any_cohort_has_a_pair_for_it(randomizer, cohort):
+    """`any_cohort` is believed when a sampled mechanism is built; the pair is formed later."""
+    analyses = ("tightest", "blanket", "reduction", "stronger-clones")
+    built = [Shuffled(randomizer, 40, analysis=analysis) for analysis in analyses]
+    for mechanism in (*built, ShuffledLDP(1.0, 40), ShuffledLDP(1.0, 40, analysis="clones")):
+        assert mechanism.any_cohort
+        assert mechanism.sampled(cohort) and mechanism.sampled_attack(cohort)
 
 
 def test_fields():

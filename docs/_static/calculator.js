@@ -24,8 +24,11 @@ const Calculator = (() => {
     return found;
   }
 
+  // The other methods are stored in thousandths of the upper ends, or of 1e-6 if these are smaller.
   function value(method, at) {
-    return epsilon[method][NAMES.reduce((index, name) => index * axes[name].length + at[name], 0)];
+    const index = NAMES.reduce((i, name) => i * axes[name].length + at[name], 0);
+    const upper = epsilon.upper[index];
+    return method === "upper" ? upper : (epsilon[method][index] / 1000) * Math.max(upper, 1e-6);
   }
 
   // Composition of local budgets, without a shuffler; rounded up by far more than the arithmetic loses.

@@ -44,12 +44,13 @@ class Composition:
 
     def __init__(self, ledger: Ledger, rtol: float) -> None:
         # A pair without any loss changes nothing.
-        self._ledger = [(pair, count) for pair, count in ledger if pair.scale > 0.0]
+        self._given = [(pair, count) for pair, count in ledger if pair.scale > 0.0]
+        self._ledger = [part for pair, count in self._given for part in pair.repeated(count)]
         self._encloses = all(pair.encloses for pair, _ in ledger)
         self._rtol = rtol
         self._rounds = sum(count for _, count in self._ledger)
-        self._pure = all(pair.max_loss.upper < math.inf for pair, _ in self._ledger)
-        losses = [(float(pair.max_loss.upper), count) for pair, count in self._ledger]
+        self._pure = all(pair.max_loss.upper < math.inf for pair, _ in self._given)
+        losses = [(float(pair.max_loss.upper), count) for pair, count in self._given]
         self._limit = _exact_sum(losses) if self._pure else None
         self.max_loss = _float_above(self._limit) if self._limit is not None else math.inf
         self._recent: list[Composed] = []
@@ -118,7 +119,7 @@ class Composition:
         """The sum of the largest losses, rounded downwards."""
         if not self._pure:
             return math.inf
-        below = _exact_sum([(float(pair.max_loss.lower), count) for pair, count in self._ledger])
+        below = _exact_sum([(float(pair.max_loss.lower), count) for pair, count in self._given])
         near = float(below)
         return near if near <= below else math.nextafter(near, 0.0)
 

@@ -35,6 +35,7 @@ class Plan:
     share: float = 1.0  # of rtol that is spent, lowered from attempt to attempt
     lattice_share: float = 1.0  # the same for the lattice alone, on top
     levels: int = 1
+    many: bool = False  # distinct pairs, which may then share what they have in common
     direct: bool = False  # multiply without transforms, see convolution.direct_product
 
     @classmethod
@@ -78,6 +79,7 @@ class Plan:
             bias_width=math.sqrt(8.0 * budget / (z_square * (1.0 + z_square / self.rounds))),
             pull=z_square / self.rounds,
             point_width=math.sqrt(8.0 * budget / (self.rounds * self.sensitivity)),
+            cell=math.sqrt(2.0 * budget / z_square) if self.many else 0.0,
         )
 
     @property
@@ -97,7 +99,7 @@ class Plan:
 
     def levelled(self, distinct: int) -> Plan:
         """This plan with the number of levels it will need."""
-        laws, plan = self.rounds, self
+        laws, plan = self.rounds, replace(self, many=distinct > FEW_LAWS)
         if 1 < distinct <= FEW_LAWS:
             plan = replace(plan, levels=2)
         while not plan.fits(laws, distinct) and laws > 4:

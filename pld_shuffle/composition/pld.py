@@ -230,7 +230,9 @@ def placed(atoms: Atoms, *, step: float, side: Side, reach: float, max_loss: flo
     cell = np.floor(atoms.loss / step).astype(np.int64)
     # Clipping moves a loss by an ulp at most: in slack.
     offset = np.clip(atoms.loss - cell * step, 0.0, step)
-    masses, low = place(atoms.mass, cell, offset, step=step, side=side, reach=reach)
+    masses, low = place(
+        atoms.mass, cell, offset, step=step, side=side, reach=reach, blur=atoms.blur
+    )
     infinity = atoms.infinite + (atoms.missed if side is Side.UPPER else 0.0)
     return PLD.build(
         masses, low, step=step, side=side, infinity=infinity, max_loss=max_loss, slack=atoms.slack,
@@ -268,10 +270,10 @@ def _composed(parts: list[tuple[PLD, int]]) -> PLD:
     infinity = compose_infinity([(pld.infinity, count) for pld, count in parts])
     if upper:
         infinity = infinity * (1.0 + 2e-15) + wrong
-    else:  # remove the possibly invented mass where it counts most
-        excess = np.minimum(np.cumsum(masses[::-1]), wrong)[::-1]
-        masses = masses - (excess - np.append(excess[1:], 0.0))
-        masses = np.maximum(masses, 0.0)
+    else:  # remove the possibly invented mass where it counts most: all of it, no rounding of a difference
+        wrong *= 1.0 + 4.0 * ROUNDOFF * masses.size
+        from_top = np.cumsum(masses[::-1])[::-1]
+        masses = np.clip(from_top - wrong, 0.0, masses)
         infinity *= 1.0 - 2e-15
     return PLD.build(
         masses, law.low, step=first.step, side=first.side, infinity=min(infinity, 1.0),

@@ -8,7 +8,7 @@ delta(eps) well enough to choose windows. Everything here is an estimate: it ste
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 
 import numpy as np
 
@@ -24,6 +24,8 @@ class Sketch:
 
     def __init__(self, ledger: Sequence[tuple[Pair, int]], missed: float) -> None:
         self.missed = missed
+        self.scale = math.sqrt(sum(count * pair.scale**2 for pair, count in ledger))
+        pooled = _pooled(ledger)
         size_width = min(0.1, -1.0 / math.log(missed))
         laws = [
             formed(
@@ -36,10 +38,9 @@ class Sketch:
                     bias_width=0.2,
                 ),
             )[0]
-            for pair, _ in ledger
+            for pair, _ in pooled
         ]
-        self.scale = math.sqrt(sum(count * pair.scale**2 for pair, count in ledger))
-        self._count = np.array([count for _, count in ledger], np.float64)
+        self._count = np.array([count for _, count in pooled], np.float64)
         sizes = np.array([law.masses.size for law in laws])
         self._start = np.concatenate(([0], np.cumsum(sizes)[:-1]))
         self._owner = np.repeat(np.arange(len(laws)), sizes)
@@ -122,3 +123,12 @@ class Sketch:
             else:
                 low = middle
         return high
+
+
+def _pooled(ledger: Sequence[tuple[Pair, int]]) -> list[tuple[Pair, float]]:
+    """One pair for all of a kind, counted by variance."""
+    kinds: dict[Hashable, tuple[Pair, float]] = {}
+    for pair, count in ledger:
+        first, held = kinds.setdefault(pair.kin, (pair, 0.0))
+        kinds[pair.kin] = first, held + count * (pair.scale / first.scale) ** 2
+    return list(kinds.values())

@@ -10,7 +10,7 @@ Mechanisms of your own: subclass `Mechanism` and give a pair, or `ProfileMechani
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import fields
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
@@ -115,6 +115,8 @@ class Mechanism(ABC):
 
     #: Why there is no pair of a hidden cohort, if there is none.
     unsampled: ClassVar[str | None] = None
+    #: Whether every hidden cohort has a proven pair; otherwise the pair is formed at once to find out.
+    any_cohort: ClassVar[bool] = False
 
     def sampled(self, cohort: Cohort) -> Pair:
         """The pair of a hidden cohort; TypeError if none is proven for this mechanism."""
@@ -292,6 +294,11 @@ class Wrapper(Mechanism):
 
     def assumptions(self) -> dict[str, str]:
         return self.core.assumptions()
+
+
+def attacked(mechanisms: Iterable[Mechanism]) -> bool:
+    """Whether lower ends for these are an attack's: some mechanism's attack is not its own pair."""
+    return any(kind.attack_pair is not kind.pair for kind in dict.fromkeys(mechanisms))
 
 
 def as_mechanism(value: Any) -> Mechanism:

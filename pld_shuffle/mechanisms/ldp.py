@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from ..pairs.cohort import ALL_USERS, Cohort
 from ..pairs.coins import CoinMixture
 from ..pairs.least import Array, least, upper_profile
 from ..pairs.pair import Pair
+from ..pairs.population import Member
 from .base import Mechanism
 from .shared import EVERYBODY, SUBSTITUTION, exactly, local_epsilon
 
@@ -46,6 +47,8 @@ class ShuffledLDP(Mechanism):
     >>> ShuffledLDP(eps0=4.0, n=10_000)
     ShuffledLDP(eps0=4.0, n=10000, analysis='tightest')
     """
+
+    any_cohort = True
 
     eps0: float
     n: int
@@ -95,11 +98,15 @@ class ShuffledLDP(Mechanism):
             return any_ldp_profile(self.eps0, self.n, growth, cohort=cohort)
 
         largest, scale, labels = clones.max_loss, clones.scale, upper_profile(clones)
-        # Where the swap theorem nowhere gains, the pair of the labels itself is the better law: it is exact.
-        some = np.expm1(np.minimum(scale * np.arange(9.0), 0.9 * float(largest.upper)))
-        if not np.any(swap(some, LEAST_ASKED) < labels(some, LEAST_ASKED) * (1.0 - LEAST_GAIN)):
+        member = Member.of(self.eps0, self.n, cohort, scale)
+        # Cohorts of almost one size are all like one of them.
+        size, rate = (self.n, cohort.rate) if member is None else member.typical
+        swap_wins, labels_win = _winners(self.eps0, size, Cohort(rate, cohort.presence))
+        if not swap_wins:
             return clones
-        return least([swap, labels], largest=largest, scale=scale)
+        if labels_win:
+            member = None
+        return least([swap, labels], largest=largest, scale=scale, member=member)
 
     @property
     def _clones(self) -> CoinMixture:
@@ -154,3 +161,19 @@ class ShuffledLDP(Mechanism):
             "analysis": named[self.analysis] + independent,
             "sampling": EVERYBODY,
         }
+
+
+@lru_cache(maxsize=4096)
+def _winners(eps0: float, n: int, cohort: Cohort) -> tuple[bool, bool]:
+    """Whether the swap theorem is better than the labels somewhere, and the other way round.
+
+    Where the swap theorem nowhere gains, the pair of the labels itself is the better law: it is exact.
+    """
+    from ..pairs.swap import any_ldp_profile  # loads numba
+
+    clones = ShuffledLDP(eps0, n)._clones.sampled(cohort)
+    far = 0.9 * float(clones.max_loss.upper)
+    some = np.expm1(np.minimum(clones.scale * np.arange(9.0), far))
+    labels = upper_profile(clones)(some, LEAST_ASKED)
+    swap = any_ldp_profile(eps0, n, some, cohort=cohort)
+    return bool(np.any(swap < labels * (1.0 - LEAST_GAIN))), bool(np.any(labels < swap))

@@ -36,6 +36,11 @@ class _Sampled(Mechanism):
     def cohort(self) -> Cohort:
         """Who takes part."""
 
+    def _require_pair(self) -> None:
+        """Raise TypeError at once, and not at the first question, if no pair is proven."""
+        if not self.mechanism.any_cohort:
+            _ = self.pair
+
     @cached_property
     def pair(self) -> Pair:  # type: ignore[override]
         mechanism, cohort = self.mechanism, self.cohort
@@ -142,7 +147,7 @@ class Subsampled(_Sampled):
         object.__setattr__(self, "analysis", analysis)
         object.__setattr__(self, "dropout", missing)
         object.__setattr__(self, "colluding", colluding)
-        _ = self.pair  # TypeError here and not at the first question
+        self._require_pair()
 
     @property
     def cohort(self) -> Cohort:
@@ -227,7 +232,7 @@ class PoissonSampled(_Sampled):
             raise ValueError(f"rate must be at least {SMALLEST_RATE:g}, got {rate!r}")
         object.__setattr__(self, "rate", rate)
         try:
-            _ = self.pair  # here and not at the first question
+            self._require_pair()
         except TypeError as error:
             raise TypeError(
                 f"mechanism must be one whose labels or laws are known, got {self.mechanism!r}"

@@ -89,6 +89,8 @@ class Shuffled(Mechanism):
     ShuffledRR(k=4, n=1000, eps0=2.0, adversary='weak')
     """
 
+    any_cohort = True
+
     randomizer: LocalRandomizer
     n: int
     analysis: str = "tightest"

@@ -10,7 +10,9 @@ offset): loss = cell * step + offset with 0 <= offset <= step, sorted by loss.
   lattice law is dominated; total mass is kept. See `kernels.merge_upwards`.
 
 Both err by O(step^2) where atoms are dense. Rounding of the loss is at most a few ulp per atom; the
-caller books it (`PLD.slack`).
+caller books it (`PLD.slack`). An atom may be the sum of several of its cell: splitting the sum is splitting each. But
+then the share that goes up is the mean of theirs, and a shift does not repair its rounding: a rare atom next to a
+frequent one would vanish in it. `blur` is the error of such a loss; the share is raised by as much.
 """
 
 from __future__ import annotations
@@ -54,6 +56,7 @@ def place(
     side: Side,
     tilt: float = 0.0,
     reach: float = np.inf,
+    blur: Array | None = None,
 ) -> tuple[Array, int]:
     """Lattice masses and the index of the first one, for atoms sorted by loss.
 
@@ -66,7 +69,12 @@ def place(
     size = int(cell.max()) - low + 2
     if side is Side.UPPER:
         up = np.expm1(-offset) / np.expm1(-step)
-        raised = mass * up * np.exp(tilt * (step - offset))
+        more = up
+        if blur is not None:
+            # Snapping, and the rounding of the offset. The sum of a cell may even have been snapped onto its start.
+            error = np.where(blur > 0.0, blur + 2.0 * SNAP * (np.abs(cell) + 1.0) * step, 0.0)
+            more = np.minimum(1.0, up - error / np.expm1(-step))
+        raised = mass * more * np.exp(tilt * (step - offset))
         lowered = mass * (1.0 - up) * np.exp(-tilt * offset)
         index = cell - low
         split: Array = np.bincount(index, lowered, size).astype(np.float64)

@@ -3,10 +3,11 @@
 Conditions are written in their positive form (``if not 0 < value``), so that nan fails them, and the
 messages name the argument and show the value.
 
-A number that is no double (a Fraction, a longdouble, a large integer) has to be rounded. `rounding`
-says to which side: `Side.LOWER` gives the largest double at most the number, `Side.UPPER` the
-smallest at least the number, None the nearest. A caller who proves a bound asks for the side on
-which its proof still covers the number itself. A double is never changed.
+A number need not be a double (a Fraction, a longdouble, a large integer). `rounding` says what becomes
+of it: `Side.LOWER` gives the largest double at most the number, `Side.UPPER` the smallest at least the
+number, on the side on which the caller's proof still covers the number itself. None refuses it: the
+parameter of a mechanism has two ends to serve, and no double next to it serves both. A double is never
+changed.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ def real(name: str, value: Any, rounding: Side | None = None) -> float:
     """`value` as a float, on the side `rounding` of it (module docstring).
 
     TypeError if it is not a real number (bool is not a number here), ValueError if it is too large
-    for a double.
+    for a double, or without `rounding` not a double.
     """
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Real):
         raise TypeError(f"{name} must be a real number, got {value!r}")
@@ -43,7 +44,9 @@ def real(name: str, value: Any, rounding: Side | None = None) -> float:
         number = float(exact)
     except OverflowError:
         raise ValueError(f"{name} must be a double, got a number too large for one") from None
-    # `float` rounds to nearest; the comparison with a double is exact.
+    # `float` rounds to nearest; the comparison with a double is exact. nan is a double.
+    if rounding is None and number != exact and number == number:
+        raise ValueError(f"{name} must be a double, such as {number!r}, got {value!r}")
     if rounding is Side.LOWER and number > exact:
         return math.nextafter(number, -math.inf)
     if rounding is Side.UPPER and number < exact:
@@ -77,7 +80,7 @@ def unit_interval(name: str, value: Any, rounding: Side | None = None) -> float:
 
 def tolerance(name: str, value: Any) -> float:
     """`value` as a relative tolerance in (1e-9, 1]."""
-    number = real(name, value)
+    number = real(name, value, Side.LOWER)
     if not 1e-9 < number <= 1.0:
         raise ValueError(f"{name} must be in (1e-9, 1], got {value!r}")
     return number
@@ -118,14 +121,17 @@ def real_array(name: str, value: Any, rounding: Side | None = None) -> NDArray[n
     """`value`, a real number or an array-like of them, as a float array (0-d for a scalar).
 
     With `rounding`, every entry lies on that side of the number given, and Fractions and integers
-    of any size are welcome. Without, they are refused.
+    of any size are welcome. Without, every entry must be a double, and Fractions are refused.
     """
     array = np.asarray(value)
-    kind, bits = array.dtype.kind, 8 * array.dtype.itemsize
-    exact = (kind == "f" and bits <= 64) or (kind in "iu" and bits <= 32)
-    if kind in "iuf" and (exact or rounding is None):
-        return array.astype(np.float64)
-    if kind not in "iufO" or rounding is None:
+    kind = array.dtype.kind
+    if kind in "iuf":
+        doubles = array.astype(np.float64)
+        # numpy rounds its integers before it compares them
+        exact = np.abs(doubles) < 2.0**53 if kind in "iu" else (doubles == array) | (array != array)
+        if np.all(exact):
+            return doubles
+    if kind not in "iufO" or (kind == "O" and rounding is None):
         raise TypeError(f"{name} must be a real number or an array of them, got {value!r}")
     entries = [real(name, entry, rounding) for entry in array.ravel().tolist()]
     return np.array(entries, dtype=np.float64).reshape(array.shape)

@@ -16,6 +16,8 @@ class Atoms:
 
     infinite : P-mass at infinite loss. missed : P-mass left out; an upper law has it at infinite loss, a
     lower one does without it. slack : how far a loss may be off. visited : atoms summed, for benchmarks.
+    blur : the same for atoms that are sums of atoms of different losses, one number an atom, 0 for all others. A
+    shift by slack repairs the loss of one atom, but not the ratio of a sum (`numerics.lattice.place`).
     """
 
     mass: Array
@@ -24,6 +26,7 @@ class Atoms:
     missed: float = 0.0
     slack: float = 0.0
     visited: int = 0
+    blur: Array | None = None
 
     @classmethod
     def none(cls) -> Atoms:

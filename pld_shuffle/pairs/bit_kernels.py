@@ -364,22 +364,11 @@ def attained(users_ones, others, table, state):
 
 
 @jit
-def one_growth(
-    growth, bits, one, rest_one, zero, rest_zero, gap, others, low, high, rtol, most, pieces, state
-):  # fmt: skip
-    """(lower, upper, evaluations): certified bounds on the supremum over low <= ones <= high."""
-    each, denominator, rise = tilt_of(growth, bits, zero, gap)
-    if denominator < -SLACK * U * gap:
-        return 0.0, 0.0, 0
-    hidden = denominator < TOO_NEAR * gap
-    if hidden:  # the largest loss, up to rounding: H does not rise
-        growth = math.expm1(bits * math.log1p((1.0 - 2.0 * TOO_NEAR) * gap / zero))
-        each, denominator, rise = tilt_of(growth, bits, zero, gap)
-    local = denominator * (growth / each if each > 0.0 else bits)
-    local = min(1.0, local + SLACK * U * gap * bits * (1.0 + growth))
-    # Pieces of the range in which the variance changes at most by SPREAD.
-    first = tilted(one, rest_one, rise)[2]
-    second = tilted(zero, rest_zero, rise)[2]
+def split(first, second, others, low, high, pieces):
+    """Cut the range of ones where the variance has changed by SPREAD; returns how many pieces there are.
+
+    first, second : variances of one bit drawn with `one`, and with `zero`.
+    """
     count = 0
     pieces[0] = low
     start = low * first + (others - low) * second
@@ -397,7 +386,26 @@ def one_growth(
                 count += 1
                 pieces[count] = at
     pieces[count + 1] = high
-    count += 1
+    return count + 1
+
+
+@jit
+def one_growth(
+    growth, bits, one, rest_one, zero, rest_zero, gap, others, low, high, rtol, most, pieces, state
+):  # fmt: skip
+    """(lower, upper, evaluations): certified bounds on the supremum over low <= ones <= high."""
+    each, denominator, rise = tilt_of(growth, bits, zero, gap)
+    if denominator < -SLACK * U * gap:
+        return 0.0, 0.0, 0
+    hidden = denominator < TOO_NEAR * gap
+    if hidden:  # the largest loss, up to rounding: H does not rise
+        growth = math.expm1(bits * math.log1p((1.0 - 2.0 * TOO_NEAR) * gap / zero))
+        each, denominator, rise = tilt_of(growth, bits, zero, gap)
+    local = denominator * (growth / each if each > 0.0 else bits)
+    local = min(1.0, local + SLACK * U * gap * bits * (1.0 + growth))
+    first = tilted(one, rest_one, rise)[2]
+    second = tilted(zero, rest_zero, rise)[2]
+    count = split(first, second, others, low, high, pieces)
 
     best = 0.0
     work = 0
@@ -493,3 +501,82 @@ def all_growths(
         )  # fmt: skip
         total += work
     return total
+
+
+@jit
+def chord(growth, bits, one, rest_one, zero, rest_zero, gap, others, pieces, state):
+    """(left, right): H_s(ones) <= left + (right - left) ones/others for 0 <= ones <= others; growth >= 0.
+
+    The envelope is convex in ones on every piece, so a line above it at all cuts is above it in between.
+    """
+    each, denominator, rise = tilt_of(growth, bits, zero, gap)
+    if denominator < -SLACK * U * gap:
+        return 0.0, 0.0
+    if denominator < TOO_NEAR * gap:  # the largest loss, up to rounding: H does not rise
+        growth = math.expm1(bits * math.log1p((1.0 - 2.0 * TOO_NEAR) * gap / zero))
+        each, denominator, rise = tilt_of(growth, bits, zero, gap)
+    local = denominator * (growth / each if each > 0.0 else bits)
+    local = min(1.0, local + SLACK * U * gap * bits * (1.0 + growth))
+    if others == 0.0:
+        return local, local
+    first = tilted(one, rest_one, rise)[2]
+    second = tilted(zero, rest_zero, rise)[2]
+    count = split(first, second, others, 0.0, others, pieces)
+    more = bits - 1.0
+    height = np.zeros(count + 1)
+    for piece in range(count):
+        near, far = pieces[piece], pieces[piece + 1]
+        table = set_up(growth, bits, one, rest_one, zero, rest_zero, gap, others, near, far, state)
+        ahead = envelope(near, others - near + more, table, state)
+        behind = envelope(far + more, others - far, table, state)
+        # Several bits: a mean of the envelope at ones ... ones + more, all below the chord from near to far + more.
+        share = more / (far + more - near)
+        height[piece] = max(height[piece], max(ahead, ahead + share * (behind - ahead)))
+        height[piece + 1] = max(behind, behind + share * (ahead - behind))
+    left, right = height[0], height[count]
+    for cut in range(1, count):  # lift the end that the cut is nearer to
+        share = pieces[cut] / others
+        lack = height[cut] - (left + share * (right - left))
+        if lack > 0.0 and share <= 0.5:
+            left += lack / (1.0 - share)
+        elif lack > 0.0:
+            right += lack / share
+    left *= 1.0 + SLACK * U
+    right *= 1.0 + SLACK * U
+    if min(left, right) >= local:
+        return local, local
+    return left, right
+
+
+@jit
+def all_chords(growth, bits, one, rest_one, zero, rest_zero, gap, others, left, right):
+    """Fill left and right."""
+    pieces = np.empty(256)
+    state = np.empty(STATES)
+    for i in range(growth.size):
+        left[i], right[i] = chord(
+            growth[i], bits, one, rest_one, zero, rest_zero, gap, others, pieces, state
+        )
+
+
+@jit
+def best_step(known, laws, endless, every, every_endless, step, out):
+    """One more round before `known`: the best of `laws` at every place, if not above what `every` gives.
+
+    known[k + reach] : E(x R - 1)_+ at x = e^(-k step) for -reach <= k, R the ratio of the rounds that follow.
+    laws[c, m + reach] : mass of Q at loss m step; endless[c] : mass of P at infinite loss. `every` : a law above all of
+    `laws` and everything between them. Fills out[k], k >= 0.
+    """
+    reach = (laws.shape[1] - 1) // 2
+    for k in range(out.size):
+        weight = math.exp(-k * step)
+        best = 0.0
+        for c in range(laws.shape[0]):
+            total = endless[c] * weight
+            for m in range(laws.shape[1]):
+                total += laws[c, m] * known[k + 2 * reach - m]
+            best = max(best, total)
+        total = every_endless * weight
+        for m in range(laws.shape[1]):
+            total += every[m] * known[k + 2 * reach - m]
+        out[k] = min(best, total)

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from ..numerics.rounding import ROUNDOFF
 from ..numerics.sides import Bounds, Side
 from .atoms import Atoms
+from .bit_rounds import with_rounds
 from .bits import BitShares, TwoCounts, bit_attack, bit_profile
 from .cohort import Cohort
 from .least import MISSED, least
@@ -43,13 +44,16 @@ def bit_pair(n: int, shares: BitShares, *, bits: int = 1, rate: float = 1.0) -> 
             )
         return bit_pair(n, shares, bits=bits, rate=rate * cohort.rate)
 
-    return least(
+    pair = least(
         [profile],
         largest=_largest(shares, bits, rate),
         scale=_scale(n, shares, bits, rate),
         hidden=hidden,
         even=True,
     )
+    if rate < 1.0:
+        return pair
+    return with_rounds(pair, n, shares, bits, lambda growth: profile(growth, 0.0))
 
 
 def worst_bit_attack(

@@ -31,13 +31,13 @@ def central_coin_mass(m):
 
 
 @jit
-def cell_of(y, edges):
-    """The cell i with edges[i] >= y > edges[i + 1], at most the last one; edges fall."""
+def cell_of(x, y, edges):
+    """The cell i with edges[i] <= x/y < edges[i + 1], at most the last one; edges rise."""
     low = 0
     high = edges.size - 1
     while high - low > 1:
         middle = (low + high) // 2
-        if edges[middle] >= y:
+        if edges[middle] * y <= x:
             low = middle
         else:
             high = middle
@@ -45,22 +45,22 @@ def cell_of(y, edges):
 
 
 @jit
-def coin_cells(coins, bias, gap, weight, reach, edges, top_gap, cell_x, cell_y):
+def coin_cells(coins, bias, gap, weight, reach, edges, top_bias, top_gap, cell_x, cell_y, held):
     """Sum the heads-side atoms of a mixture of tilted coins into cells of the privacy loss.
 
     Component j: coins[j] >= 1 fair coins, bias theta = bias[j], gap[j] = 1 - theta (given apart so
     that it keeps its precision), weight[j]. The atom with A heads, t = (2A-m)/m > 0, has fair mass b,
-    x = theta t and y = 1 - x; its masses are b (1 + x) and b y, and its loss log((1 + x)/y) falls with y.
-    Only the sums of weight*b*x and weight*b*y are kept, per cell: cell i holds the atoms with
-    edges[i] >= y > edges[i+1]. The edges fall from above 1 to below every y.
+    x = theta t and y = 1 - x; its masses are b (1 + x) and b y, and its loss log((1 + x)/y) rises with x/y, of
+    which small and large values keep their precision. Only the sums of weight*b*x and weight*b*y are kept, per
+    cell: cell i holds the held[i] atoms with edges[i] <= x/y < edges[i+1], edges from below 0 to above all of them.
 
     1. Start at the centre of one component, with its central mass.
     2. Walk outwards to t = reach / sqrt(m). The mass follows from a recurrence.
     3. When an atom leaves its cell, book the sums of the cell and look for the next one where the last
        stride led, or else by bisection.
-    4. The atom at t = 1 is booked apart where it has the largest loss of all.
+    4. The atom at t = 1 is booked apart where it has the largest loss of all, with bias top_bias and gap top_gap.
 
-    Returns (mass at t = 0, x-mass of the atoms at t = 1 with gap at most top_gap, their y-mass, fair mass at
+    Returns (mass at t = 0, x-mass of the atoms at t = 1 with the largest loss, their y-mass, fair mass at
     infinite loss, atoms visited). The relative error of b is at most 3 u (steps + 4).
     """
     centre = 0.0
@@ -89,22 +89,25 @@ def coin_cells(coins, bias, gap, weight, reach, edges, top_gap, cell_x, cell_y):
         sum_x = 0.0
         sum_y = 0.0
         visited += final - heads + 1
+        begun = heads
         while heads <= fall:
             tails = m - heads
             x = scale * (heads - 0.5 * m)
             y = rest + scale * tails
-            if y <= edges[i + 1]:
+            if x >= edges[i + 1] * y:
                 cell_x[i] += sum_x
                 cell_y[i] += sum_y
+                held[i] += heads - begun
+                begun = heads
                 sum_x = 0.0
                 sum_y = 0.0
                 before = i
                 i = min(last, i + stride)
-                if i + 8 <= last and y <= edges[i + 8]:
-                    i = cell_of(y, edges)
-                while y > edges[i]:
+                if i + 8 <= last and x >= edges[i + 8] * y:
+                    i = cell_of(x, y, edges)
+                while x < edges[i] * y:
                     i -= 1
-                while i < last and y <= edges[i + 1]:
+                while i < last and x >= edges[i + 1] * y:
                     i += 1
                 stride = i - before
             sum_x += b * x
@@ -113,16 +116,18 @@ def coin_cells(coins, bias, gap, weight, reach, edges, top_gap, cell_x, cell_y):
             b *= tails / float(heads)
         cell_x[i] += sum_x
         cell_y[i] += sum_y
+        held[i] += heads - begun
         if final == m:
             if rest == 0.0:
                 infinite += b
-            elif rest <= top_gap:
+            elif rest == top_gap and theta == top_bias:
                 top_x += b * theta
                 top_y += b * rest
             else:
-                i = cell_of(rest, edges)
+                i = cell_of(theta, rest, edges)
                 cell_x[i] += b * theta
                 cell_y[i] += b * rest
+                held[i] += 1
     return centre, top_x, top_y, infinite, visited
 
 
@@ -167,180 +172,68 @@ def split_neutral(
         for c in range(mode, low, -1):
             value *= c / ((trials - c + 1.0) * odds)
             law[c - 1 - low] = value
-        used = write_intervals(
-            low, law, m, count, weight[j], kappa, absent, bias, gap, mean, deviation, cuts, every, slop,
-            upper, coins, biases, gaps, weights, used,
-        )  # fmt: skip
-    return used
-
-
-@jit
-def beyond(last, before):
-    """A log-concave law's sum beyond its term `last`, whose neighbour inside is `before`: at most this."""
-    ratio = last / before * (1.0 + 1e-9)
-    return last * ratio / (1.0 - ratio) if ratio < 1.0 else math.inf
-
-
-@jit
-def split_answers(
-    answers, start, whole, error, neutral, kappa, bias, gap, first, final, weight, cuts, every,
-    log_missed, upper, coins, biases, gaps, weights,
-):  # fmt: skip
-    """`split_neutral` for a number of labels that is known by its law, each label neutral with one probability.
-
-    The other users show b labels with probability answers[b - start], all known to a relative `error`; `whole` if none
-    is cut off above. Given m, c has law proportional to answers[b - start] b!/(m! c!) neutral^c (m + kappa c),
-    b = m+c-1. That is log-concave in c where `answers` is, so a walk outwards from the largest term ends
-    where the rest is below exp(-log_missed), or where `answers` ends, with a bound on the rest.
-
-    Returns the number of components written, and what the rests weigh at most; for a lower bound they are taken off.
-    """
-    used = 0
-    missed = 0.0
-    floor = math.exp(-log_missed)
-    law = np.empty(answers.size)
-    for j in range(first.size):
-        m = final[j] if upper else first[j]
-        count = first[j] if upper else final[j]
-        low = max(0, start + 1 - m)
-        high = start + answers.size - m
-        if high < low:
-            missed += weight[j]
-            continue
-        # 1. The largest term: law(c+1)/law(c) falls through 1.
-        mode = low
-        right = high
-        while mode < right:
-            c = (mode + right) // 2
-            b = m + c - start
-            if neutral * (m + c) * answers[b] > (c + 1.0) * answers[b - 1]:
-                mode = c + 1
-            else:
-                right = c
-        # 2. Outwards from it. law[c - low] is unnormalised.
-        law[mode - low] = 1.0
-        last = mode
-        while last < high and (last == mode or law[last - low] > 0.01 * floor):
-            b = m + last - start
-            odds = answers[b] / answers[b - 1] * (neutral * (m + last) / (last + 1.0))
-            law[last + 1 - low] = law[last - low] * odds
-            last += 1
-        least = mode
-        while least > low and (least == mode or law[least - low] > 0.01 * floor):
-            b = m + least - 1 - start
-            odds = answers[b - 1] / answers[b] * (least / (neutral * (m + least - 1.0)))
-            law[least - 1 - low] = law[least - low] * odds
-            least -= 1
-        walked = law[least - low : last - low + 1]
         total = 0.0
-        moment = 0.0
-        square = 0.0
-        heavy = 0.0
-        for i in range(walked.size):
-            total += walked[i]
-            moment += i * walked[i]
-            square += float(i) * i * walked[i]
-            heavy += walked[i] * (m + kappa * (least + i))
-        # 3. What is not walked, relative to what is.
-        rest = 0.0
-        size = walked.size
-        if least > 0 or last < high or not whole:
-            if size == 1:
-                rest = math.inf
-            else:
-                if least > 0:
-                    rest += beyond(
-                        walked[0] * (m + kappa * least), walked[1] * (m + kappa * (least + 1))
-                    )
-                if last < high or not whole:
-                    rest += beyond(
-                        walked[size - 1] * (m + kappa * last),
-                        walked[size - 2] * (m + kappa * (last - 1)),
-                    )
-        rest = min(1.0, rest / heavy * (1.0 + 1e-9))
-        missed += weight[j] * rest
-        share = weight[j] if upper else weight[j] * (1.0 - rest)
-        mean = moment / total
-        deviation = math.sqrt(max(0.0, square / total - mean * mean))
-        used = write_intervals(
-            least, walked, m, count, share, kappa, 0.0, bias, gap, least + mean, deviation, cuts, every,
-            1e-15 * (size + 8) + 2.0 * error, upper, coins, biases, gaps, weights, used,
-        )  # fmt: skip
-    return used, missed
-
-
-@jit
-def write_intervals(
-    low, law, m, count, weight, kappa, absent, bias, gap, mean, deviation, cuts, every, slop, upper,
-    coins, biases, gaps, weights, used,
-):  # fmt: skip
-    """Components, `count` coins each, for c = low, low + 1, ... of masses law (m + absent + kappa c), in intervals.
-
-    See `split_neutral`. Every sum of `law` has relative rounding error under `slop`. Returns `used`, moved on.
-    """
-    high = low + law.size - 1
-    total = 0.0
-    for c in range(low, high + 1):
-        total += law[c - low] * (m + absent + kappa * c)
-    c = low
-    cut = 0
-    carried = 0.0
-    while c <= high:
-        # One interval [least, most]: its mass and, of that, keep = theta/bias = m / (m + absent + kappa c)
-        # and fall = 1 - keep, either of which may be tiny and keeps its precision.
-        least = c
-        most = c
-        if not every:
-            while cut < cuts.size and mean + cuts[cut] * deviation <= least:
-                cut += 1
-            most = high
-            if cut < cuts.size:
-                most = min(high, max(least, math.ceil(mean + cuts[cut] * deviation) - 1))
-        mass = 0.0
-        slope = 0.0
-        kept = 0.0
-        while c <= most:
-            mass += law[c - low] * (m + absent + kappa * c)
-            slope += law[c - low] * (absent + kappa * c)
-            kept += law[c - low] * m
-            c += 1
-        share = weight * mass / total
-        fall = (absent + kappa * least) / (m + absent + kappa * least)
-        keep = m / (m + absent + kappa * least)
-        if upper:
-            # The two extremes are the interval's start and the next one's, which shares it.
-            end = min(high, most + 1)
-            near_share = share
-            if least < most and mass > 0.0:
-                far = (absent + kappa * end) / (m + absent + kappa * end)
-                rest = m / (m + absent + kappa * end)
-                if far < 0.5:
-                    portion = (far - slope / mass) / (far - fall)
-                    doubt = slop * far / (far - fall)
-                else:  # keep - rest, without cancellation
-                    portion = (kept / mass - rest) / (keep - rest) if keep > rest else 1.0
-                    doubt = slop * keep / (keep - rest) if keep > rest else 1.0
-                near_share = share * min(1.0, max(portion, 0.0) + doubt)
-            share, carried = carried + near_share, share - near_share
-        elif least < most and mass > 0.0:
-            if slope < kept:
-                fall = slope / mass * (1.0 + slop)
-                keep = 1.0 - fall
-            else:
-                keep = kept / mass * (1.0 - slop)
-                fall = 1.0 - keep
-        if share > 0.0:
+        for c in range(low, high + 1):
+            total += law[c - low] * (m + absent + kappa * c)
+        c = low
+        cut = 0
+        carried = 0.0
+        while c <= high:
+            # One interval [least, most]: its mass and, of that, keep = theta/bias = m / (m + absent + kappa c)
+            # and fall = 1 - keep, either of which may be tiny and keeps its precision.
+            least = c
+            most = c
+            if not every:
+                while cut < cuts.size and mean + cuts[cut] * deviation <= least:
+                    cut += 1
+                most = high
+                if cut < cuts.size:
+                    most = min(high, max(least, math.ceil(mean + cuts[cut] * deviation) - 1))
+            mass = 0.0
+            slope = 0.0
+            kept = 0.0
+            while c <= most:
+                mass += law[c - low] * (m + absent + kappa * c)
+                slope += law[c - low] * (absent + kappa * c)
+                kept += law[c - low] * m
+                c += 1
+            share = weight[j] * mass / total
+            fall = (absent + kappa * least) / (m + absent + kappa * least)
+            keep = m / (m + absent + kappa * least)
+            if upper:
+                # The two extremes are the interval's start and the next one's, which shares it.
+                end = min(high, most + 1)
+                near_share = share
+                if least < most and mass > 0.0:
+                    far = (absent + kappa * end) / (m + absent + kappa * end)
+                    rest = m / (m + absent + kappa * end)
+                    if far < 0.5:
+                        portion = (far - slope / mass) / (far - fall)
+                        doubt = slop * far / (far - fall)
+                    else:  # keep - rest, without cancellation
+                        portion = (kept / mass - rest) / (keep - rest) if keep > rest else 1.0
+                        doubt = slop * keep / (keep - rest) if keep > rest else 1.0
+                    near_share = share * min(1.0, max(portion, 0.0) + doubt)
+                share, carried = carried + near_share, share - near_share
+            elif least < most and mass > 0.0:
+                if slope < kept:
+                    fall = slope / mass * (1.0 + slop)
+                    keep = 1.0 - fall
+                else:
+                    keep = kept / mass * (1.0 - slop)
+                    fall = 1.0 - keep
+            if share > 0.0:
+                coins[used] = count
+                biases[used] = bias * keep
+                gaps[used] = gap * keep + fall
+                weights[used] = share
+                used += 1
+        if carried > 0.0:
+            fall = (absent + kappa * high) / (m + absent + kappa * high)
+            keep = m / (m + absent + kappa * high)
             coins[used] = count
             biases[used] = bias * keep
             gaps[used] = gap * keep + fall
-            weights[used] = share
+            weights[used] = carried
             used += 1
-    if carried > 0.0:
-        fall = (absent + kappa * high) / (m + absent + kappa * high)
-        keep = m / (m + absent + kappa * high)
-        coins[used] = count
-        biases[used] = bias * keep
-        gaps[used] = gap * keep + fall
-        weights[used] = carried
-        used += 1
     return used

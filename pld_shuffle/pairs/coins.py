@@ -43,14 +43,14 @@ sum is the sum of the splits, and merging them is a merge.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..numerics.binomial import Counts, Trials, counts
+from ..numerics.binomial import binomial_window, chernoff_window
 from ..numerics.lattice import require_memory
 from ..numerics.rounding import ROUNDOFF
 from ..numerics.sides import Bounds, Side
@@ -171,6 +171,11 @@ class CoinMixture(Pair):
         spread = math.log1p(2.0 * self.amplification * x / (1.0 - x))
         return min(spread, float(self.max_loss.upper))
 
+    @property
+    def kin(self) -> Hashable:
+        sizes = (round(10.0 * math.log(size)) for size in (self.n, self.participation))
+        return (*sizes, self.coin_rate, self.target_coin, self.theta, self.amplification)
+
     def amplified(self, rate: float) -> CoinMixture:
         if self.participation < 1.0:
             raise TypeError(f"a pair on a cohort cannot be amplified once more, got {self!r}")
@@ -226,11 +231,23 @@ class CoinMixture(Pair):
         upper = side is Side.UPPER
         sign = 1.0 if upper else -1.0
         missed = resolution.missed / 4.0
-        others = self._coins_of_others(missed)
-        low, below, above = others.low, others.below, others.above
-        pmf = others.masses * (1.0 + sign * others.error)
+        # The rarer of the two counts is the one whose rate keeps its precision.
+        others, rare = self.n - 1, min(self.coin_rate, self.coin_rest)
+        low, high = chernoff_window(others, rare, missed)
+        pmf = binomial_window(others, rare, low, high)
+        if rare < self.coin_rate:
+            low, high, pmf = others - high, others - low, pmf[::-1]
+        # Relative rounding of each entry; see kernels.binomial_pmf. The sum's error is at most the same.
+        mode = int(self.coin_rate * self.n)
+        distance = np.abs(np.arange(low, high + 1) - mode)
+        # ... and the rate itself is rounded: log pmf moves by (x - np) / (1 - p) per relative move of p.
+        stride = 6.0 + 9.0 / (1.0 - rare) if rare > 0.0 else 0.0
+        summing = stride * float(np.sum(pmf * distance)) + pmf.size
+        pmf *= 1.0 + sign * ROUNDOFF * (16.0 + stride * (1.0 + distance) + summing)
         # Mass below the window would be worse than anything in it: at infinity for an upper bound. Mass
         # above it is dominated by what is inside, if every size has the same bias. A lower bound drops both.
+        below = missed if low > 0 else 0.0
+        above = missed if high < others else 0.0
         if not upper:
             pmf *= 1.0 - below - above
         # The target's slot adds a coin label or not; a target that is absent is like any other user.
@@ -256,10 +273,8 @@ class CoinMixture(Pair):
         weight = np.add.reduceat(pmf, starts - sizes_low)
         left_out = below if one_bias else below + above
         if self.kappa > 0.0:
-            coins, bias, gap, weight, lost = self._split_neutral(
-                starts, ends, weight, upper, resolution
-            )
-            left_out += lost
+            left_out += missed
+            coins, bias, gap, weight = self._split_neutral(starts, ends, weight, upper, resolution)
         elif one_bias:
             coins = starts if upper else ends
             bias, gap = np.full(coins.size, self.theta), np.full(coins.size, self.gap)
@@ -272,12 +287,10 @@ class CoinMixture(Pair):
             bias, gap = self.theta * keep, self.gap * keep + fall
         lower_share = None
         if upper and self.kappa == 0.0 and starts.size == weight.size == pmf.size:
-            lower_share = (1.0 - 3.0 * float(others.error.max())) * (1.0 - below - above)
+            farthest = 1.0 + float(distance.max(initial=0.0))
+            worst = ROUNDOFF * (16.0 + stride * farthest + summing)
+            lower_share = (1.0 - 3.0 * worst) * (1.0 - below - above)
         return Components(coins, bias, gap, weight, null, left_out, lower_share)
-
-    def _coins_of_others(self, missed: float) -> Counts:
-        """The law of the number of coin labels among the other users."""
-        return counts([Trials(self.n - 1, self.coin_rate, self.coin_rest)], missed)
 
     def _kept(self, sizes: NDArray[Any]) -> tuple[Array, Array]:
         """keep = bias/theta of so many coins, and 1 - keep: either may be tiny, and keeps its precision."""
@@ -333,8 +346,8 @@ class CoinMixture(Pair):
         weight: Array,
         upper: bool,
         resolution: Resolution,
-    ) -> tuple[NDArray[np.int64], Array, Array, Array, float]:
-        """Components (coins, bias, gap, weight) after splitting by the number of neutral labels; what windows miss."""
+    ) -> tuple[NDArray[np.int64], Array, Array, Array]:
+        """Components (coins, bias, gap, weight) after splitting by the number of neutral labels."""
         from . import coin_kernels
 
         rate = min(1.0, self.neutral_rate / self.coin_rest)
@@ -342,10 +355,26 @@ class CoinMixture(Pair):
         if self.silent_rate is not None:
             rest_rate = self.silent_rate / self.coin_rest
         log_missed = math.log(12.0 / resolution.missed)
+        mean_coins = 1.0 + (self.n - 1) * self.coin_rate
         trials = self.n * self.coin_rest
         deviation = math.sqrt(trials * rate * rest_rate)
-        window = 2.0 * (math.sqrt(2.0 * log_missed) * deviation + log_missed)
-        cuts, every, most = self._cuts(trials * rate, deviation, window, starts.size, resolution)
+        reach = math.sqrt(2.0 * log_missed)
+        window = 2.0 * (reach * deviation + log_missed)
+        relative = deviation * self.kappa / (mean_coins + self.absent + self.kappa * trials * rate)
+        # The loss 2 artanh(x), x = theta t, moves by 2 x / (1 - x^2) per relative move of theta: far more
+        # than by itself near t = 1 if theta is near 1. Few coins get there, at ten deviations.
+        x = self.theta * min(1.0, 10.0 / math.sqrt(mean_coins))
+        steep = relative / max(1.0 - x, self.gap)
+        cuts = np.empty(0)
+        if steep > 0.0:  # otherwise everybody without a coin label has a neutral one
+            cuts = _normal_cuts(resolution.bias_width / steep, -resolution.pull * relative, reach)
+        atoms = 1.0 + reach * math.sqrt(mean_coins)  # per component
+        every = starts.size * (window + 4.0) * atoms <= KEEP_EVERY or cuts.size + 1 >= window
+        most = starts.size * (math.ceil(window) + 6 if every else cuts.size + 3)
+        if most > MAX_COMPONENTS:
+            raise MemoryError(
+                f"a mixture of {most} coin components is too large; use a larger rtol or a larger delta"
+            )
         coins = np.empty(most, np.int64)
         bias, gap, share = np.empty(most), np.empty(most), np.empty(most)
         used = coin_kernels.split_neutral(
@@ -357,34 +386,7 @@ class CoinMixture(Pair):
             share *= 1.0 + ROUNDOFF * (8.0 + 5.0 * window)
         else:
             share *= 1.0 - ROUNDOFF * (8.0 + 5.0 * window) - 3.0 * math.exp(-log_missed)
-        return coins[:used], bias[:used], gap[:used], share, resolution.missed / 4.0
-
-    def _cuts(
-        self, neutrals: float, deviation: float, window: float, buckets: int, resolution: Resolution
-    ) -> tuple[Array, bool, int]:
-        """How a number of neutral labels is cut into intervals: cuts, whether all are kept, the most components.
-
-        neutrals, deviation : roughly its mean and standard deviation given the coin labels. window : the most numbers
-        of one bucket.
-        """
-        reach = math.sqrt(2.0 * math.log(12.0 / resolution.missed))
-        mean_coins = 1.0 + (self.n - 1) * self.coin_rate
-        relative = deviation * self.kappa / (mean_coins + self.absent + self.kappa * neutrals)
-        # The loss 2 artanh(x), x = theta t, moves by 2 x / (1 - x^2) per relative move of theta: far more
-        # than by itself near t = 1 if theta is near 1. Few coins get there, at ten deviations.
-        x = self.theta * min(1.0, 10.0 / math.sqrt(mean_coins))
-        steep = relative / max(1.0 - x, self.gap)
-        cuts = np.empty(0)
-        if steep > 0.0:  # otherwise everybody without a coin label has a neutral one
-            cuts = _normal_cuts(resolution.bias_width / steep, -resolution.pull * relative, reach)
-        atoms = 1.0 + reach * math.sqrt(mean_coins)  # per component
-        every = buckets * (window + 4.0) * atoms <= KEEP_EVERY or cuts.size + 1 >= window
-        most = buckets * (math.ceil(window) + 6 if every else cuts.size + 3)
-        if most > MAX_COMPONENTS:
-            raise MemoryError(
-                f"a mixture of {most} coin components is too large; use a larger rtol or a larger delta"
-            )
-        return cuts, every, most
+        return coins[:used], bias[:used], gap[:used], share
 
     # -- atoms -------------------------------------------------------------------------------------
 
@@ -425,11 +427,13 @@ class CoinMixture(Pair):
 
         edges = self._edges(parts, window, step)
         count = edges.size - 1
-        cell_x, cell_y = np.zeros(count), np.zeros(count)
+        cell_x, cell_y, held = np.zeros(count), np.zeros(count), np.zeros(count, np.int64)
         top_gap = float(parts.gap.min())
+        top_bias = float(parts.bias[parts.gap == top_gap].max())
         centre, top_x, top_y, infinite, visited = coin_kernels.coin_cells(
-            parts.coins, parts.bias, parts.gap, weight, window, edges, top_gap, cell_x, cell_y
-        )
+            parts.coins, parts.bias, parts.gap, weight, window, edges, top_bias, top_gap,
+            cell_x, cell_y, held,
+        )  # fmt: skip
         sum_x = float(cell_x.sum()) + top_x + infinite
         null = parts.null + centre + 2.0 * (1.0 - rate) * sum_x
         kept = np.flatnonzero(cell_y > SMALLEST_CELL)
@@ -438,23 +442,26 @@ class CoinMixture(Pair):
         p = cell_y[kept] + 2.0 * rate * cell_x[kept]
         q = cell_y[kept]
         loss = np.log1p(2.0 * rate * cell_x[kept] / q)
+        # Sums over atoms and components round the ratio of a cell; merging leaves 1e-14 of a step.
+        summed = ROUNDOFF * (LOSS_ULPS + 2.0 * (parts.coins.size + float(steps.max())))
+        blur = np.where(held[kept] > 1, summed * loss, 0.0)
         if top_y > 0.0:
             p = np.append(p, top_y + 2.0 * rate * top_x)
             q = np.append(q, top_y)
-            loss = np.append(loss, math.log1p(2.0 * rate * float(parts.bias.max()) / top_gap))
+            loss = np.append(loss, math.log1p(2.0 * rate * top_bias / top_gap))
+            blur = np.append(blur, 0.0)
         mass = np.concatenate((q[::-1], [null], p))
         loss = np.concatenate((-loss[::-1], [0.0], loss))
+        blur = np.concatenate((blur[::-1], [0.0], blur))
         missed = parts.missed + (coin_missed if clipped else 0.0) + tiny
-        # Sums over atoms and components round the ratio of a cell; merging leaves 1e-14 of a step.
-        summed = ROUNDOFF * (LOSS_ULPS + 2.0 * (parts.coins.size + float(steps.max())))
         slack = summed * float(loss[-1]) + 2e-14 * step
         share = parts.lower_share
         if share is not None:
             share *= (1.0 - 3.0 * float(rounding.max())) * (1.0 - (coin_missed if clipped else 0.0))
-        return Atoms(mass, loss, 2.0 * rate * infinite, missed, slack, int(visited)), share
+        return Atoms(mass, loss, 2.0 * rate * infinite, missed, slack, int(visited), blur), share
 
     def _edges(self, parts: Components, window: float, step: float) -> Array:
-        """Edges of the cells, as values of y = 1 - x, up to the largest loss inside the windows."""
+        """Edges of the cells, as values of x/y, y = 1 - x, up to the largest loss inside the windows."""
         share = np.minimum(1.0, (window + 2.0 / np.sqrt(parts.coins)) / np.sqrt(parts.coins))
         x = float(np.max(parts.bias * share))
         if x >= parts.bias.max():
@@ -466,8 +473,9 @@ class CoinMixture(Pair):
         rate = self.amplification
         count = math.ceil(math.log1p(2.0 * rate * x / y) / step) + 2
         require_memory(count)
-        edges: Array = 2.0 * rate / (2.0 * rate + np.expm1(step * np.arange(count + 2)))
-        edges[0] = 2.0
+        with np.errstate(over="ignore"):  # the last ones may be beyond every loss
+            edges: Array = np.expm1(step * np.arange(count + 2)) / (2.0 * rate)
+        edges[0] = -1.0
         return edges
 
 

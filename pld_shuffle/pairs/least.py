@@ -12,7 +12,7 @@ the same polygon, so that the width of an answer measures lattice and windows, a
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -25,7 +25,8 @@ from .atoms import Atoms
 from .cohort import Cohort
 from .coins import CoinMixture
 from .pair import Pair, Resolution
-from .profile import ProfilePair
+from .population import Member
+from .profile import ProfilePair, profile_atoms
 
 Array = NDArray[np.float64]
 #: (growth, missed) -> upper bounds on h(1 + growth), arrays of one shape; `missed` is small enough an error.
@@ -41,10 +42,24 @@ MISSED = (1e-30, 1e-60, 1e-120, 1e-300)  # what its windows may leave out
 class LeastProfile(ProfilePair):
     """A pair from the least of several upper profiles; see the module.
 
-    even : points at equal distances, for profiles that are cheap and losses that are skewed.
+    even : points at equal distances, for profiles that are cheap and losses that are skewed. several : (this pair,
+    count) -> what dominates so many rounds, where more is known of them than the product. member : of the cohorts of
+    one population, if it is one; next to others of them it is cheaper, and the polygon a little higher
+    (`Resolution.cell`).
     """
 
     even: bool = False
+    several: Callable[[Pair, int], list[tuple[Pair, int]]] | None = None
+    member: Member | None = None
+
+    @property
+    def kin(self) -> Hashable:
+        return self if self.member is None else self.member.kin
+
+    def repeated(self, count: int) -> list[tuple[Pair, int]]:
+        if self.several is None or count == 1:
+            return super().repeated(count)
+        return self.several(self, count)
 
     @property
     def encloses(self) -> bool:
@@ -53,13 +68,19 @@ class LeastProfile(ProfilePair):
 
     def atoms(self, sides: Sequence[Side], resolution: Resolution) -> list[Atoms]:
         if self.even and resolution.point_width > 0.0:
-            width = max(resolution.step, resolution.point_width)
-            resolution = replace(resolution, step=width, point_width=0.0)
+            resolution = replace(resolution, step=resolution.points[0], point_width=0.0)
         # No bracket measures how far the polygon lies above the profile: so it gets points to spare.
         resolution = replace(resolution, point_width=0.5 * resolution.point_width)
-        above = super().atoms([Side.UPPER], resolution)[0]
+        above = self._polygon(resolution)
         below = replace(above, mass=above.mass * SAME, infinite=0.0)
         return [above if side is Side.UPPER else below for side in sides]
+
+    def _polygon(self, resolution: Resolution) -> Atoms:
+        """Atoms of the polygon above the profile."""
+        known = None if self.member is None else self.member.points(resolution)
+        if known is not None:
+            return profile_atoms(known, known, Side.UPPER)
+        return super().atoms([Side.UPPER], resolution)[0]
 
 
 def least(
@@ -70,6 +91,7 @@ def least(
     hidden: Callable[[Cohort], ProfilePair] | None = None,
     most_points: int = 6_000,
     even: bool = False,
+    member: Member | None = None,
 ) -> LeastProfile:
     """The pair of the least of `profiles`. largest : of the losses; scale : rough deviation of the loss."""
 
@@ -77,7 +99,9 @@ def least(
         upper = np.min([one(growth, missed) for one in profiles], axis=0)
         return Bounds(upper, upper)
 
-    return LeastProfile(profile, largest, scale, hidden=hidden, most_points=most_points, even=even)
+    return LeastProfile(
+        profile, largest, scale, hidden=hidden, most_points=most_points, even=even, member=member
+    )
 
 
 def upper_profile(pair: Pair) -> UpperProfile:
@@ -112,7 +136,9 @@ class CoinProfile:
             [atoms] = pair.atoms([Side.UPPER], resolution)
             cell = np.floor(atoms.loss / step).astype(np.int64)
             offset = np.clip(atoms.loss - cell * step, 0.0, step)
-            masses, low = place(atoms.mass, cell, offset, step=step, side=Side.UPPER)
+            masses, low = place(
+                atoms.mass, cell, offset, step=step, side=Side.UPPER, blur=atoms.blur
+            )
             first = max(0, 1 - low)
             sums = HockeySums.of(masses[first:], low + first, step)
             self._known[missed] = sums, atoms.infinite + atoms.missed, atoms.slack

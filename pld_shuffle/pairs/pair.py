@@ -14,8 +14,9 @@ a profile h(s) = H_s(P||Q) that can be computed: dots on it, connected, are atom
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 from ..numerics.sides import Bounds, Side
@@ -33,6 +34,7 @@ class Resolution:
     bias_width : relative width of an interval of the coins' bias where most of the mass is.
     pull : z^2 of one round under the tilt; it says where the mass moves to.
     point_width : distance of the points of a privacy profile, in units of loss; 0 means one step.
+    cell : relative width of a range of cohort sizes between which profiles may be interpolated; 0 is none.
     """
 
     step: float
@@ -41,6 +43,14 @@ class Resolution:
     bias_width: float = 1e-3
     pull: float = 0.0
     point_width: float = 0.0
+    cell: float = 0.0
+
+    @property
+    def points(self) -> tuple[float, float | None]:
+        """Distance of a profile's points, and the centre they are closest at, in scales; None: anywhere."""
+        if self.point_width > 0.0:
+            return max(self.step, self.point_width), math.sqrt(self.pull)
+        return self.step, None
 
 
 class Pair(ABC):
@@ -66,6 +76,11 @@ class Pair(ABC):
         """Whether lower atoms are below the same pair that upper atoms are above, at every resolution."""
         return True
 
+    @property
+    def kin(self) -> Hashable:
+        """Equal for pairs whose losses are almost alike, so that one of them can be sketched for all."""
+        return self
+
     @abstractmethod
     def atoms(self, sides: Sequence[Side], resolution: Resolution) -> list[Atoms]:
         """The atoms on each of `sides`. MemoryError, before allocating, if they would be too many."""
@@ -84,6 +99,10 @@ class Pair(ABC):
         """
         cohort.require_all_present(self)
         return self.amplified(cohort.rate)
+
+    def repeated(self, count: int) -> list[tuple[Pair, int]]:
+        """(pair, count) whose product dominates `count` adaptive rounds; this pair itself where no more is known."""
+        return [(self, count)]
 
     def renyi(self, order: float) -> Bounds | None:
         """The Renyi divergence in closed form, where there is one."""

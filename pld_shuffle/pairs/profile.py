@@ -93,10 +93,7 @@ def points(
             low = middle
     if reach > 0.75 * max_loss:  # a few more points, and what is known of the largest loss counts
         reach = max_loss
-    if centre is None:
-        losses = np.linspace(0.0, reach, max(2, min(most, math.ceil(reach / width))) + 1)
-    else:
-        losses = _spaced(reach, width, scale, centre, most)
+    losses = spaced(reach, width, scale, centre, most)
     slope = 0.0
     if reach >= max_loss:
         slope = -top_mass * math.exp(-max_loss) * (1.0 - 8.0 * ROUNDOFF)
@@ -105,12 +102,14 @@ def points(
     return ProfilePoints(growth, bounds.lower, bounds.upper, infinity, slope)
 
 
-def _spaced(reach: float, width: float, scale: float, centre: float, most: int) -> Array:
-    """Losses from 0 to `reach`, `width` apart near `centre` (in scales), farther out elsewhere.
+def spaced(reach: float, width: float, scale: float, centre: float | None, most: int) -> Array:
+    """Losses from 0 to `reach`, `width` apart; with a `centre` (in scales) near it, and farther apart elsewhere.
 
     Distances like density^(-1/3) have the least variance within the cells for their number; but at most
     LONGEST_DISTANCE widths, for laws that are not normal.
     """
+    if centre is None:
+        return np.linspace(0.0, reach, max(2, min(most, math.ceil(reach / width))) + 1)
     grid = np.linspace(0.0, reach, 2001)
     growth = np.exp(np.minimum((grid / scale - centre) ** 2 / 6.0, math.log(LONGEST_DISTANCE)))
     density = 1.0 / (width * growth)
@@ -283,9 +282,7 @@ class ProfilePair(Pair):
     def atoms(self, sides: Sequence[Side], resolution: Resolution) -> list[Atoms]:
         if self.scale == 0.0:
             return [Atoms.none() for _ in sides]
-        width, centre = resolution.step, None
-        if resolution.point_width > 0.0:
-            width, centre = max(width, resolution.point_width), math.sqrt(resolution.pull)
+        width, centre = resolution.points
         forward = self._points(width, resolution.missed, centre)
         backward = forward
         if self.reverse is not None:

@@ -1,0 +1,159 @@
+"""Hidden cohorts of many sizes out of one population, any eps0-LDP randomizer: what they have in common.
+
+A training log has a cohort of its own size in every round. With Theorem C the contour bound of a cohort of n out of
+N users is, for every growth g, type k and contour,
+
+    (1/(2 pi N)) int |E exp(z (L_k - E L_k))|^n e^(-g N Re z) |dz|/|z|^2,
+
+an integral of exponentials of n with positive weights: *convex in n*. So two sizes on one contour bound all sizes
+between them by straight lines. These lie too high by about the square of the relative distance of the two.
+Proof: docs/swap.md, "Cohorts of many sizes".
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..numerics.rounding import ROUNDOFF
+from .cohort import Cohort
+from .pair import Resolution
+from .profile import MAX_POINTS, ProfilePoints, spaced
+from .swap import ROUNDED, _hexagon
+
+Array = NDArray[np.float64]
+
+ZONE = 0.1  # sizes within this factor share the growths at which they are known
+REACHES = 2.0 ** (0.25 * np.arange(1, 40))  # in scales, of the last growth
+KEPT = 2_000  # cells whose values are remembered
+
+
+_Cell = tuple[int, int, Array, Array]  # two even sizes, and bounds for them
+
+
+class Population:
+    """Contour bounds for hidden cohorts of all sizes out of `users`, for every eps0-LDP randomizer."""
+
+    def __init__(self, eps0: float, users: int, presence: float) -> None:
+        self.users = users
+        self._over = math.expm1(eps0) * (1.0 + 2.0**-51)
+        # Three of the five types are enough for a hidden cohort.
+        weight, _, base, slope, wobble = (
+            part[:3].copy() for part in _hexagon(self._over, 1.0 - presence)
+        )
+        self._types = weight, base, slope, wobble
+        self._grids: dict[tuple[float, ...], Array] = {}
+        self._cells: dict[tuple[float, ...], _Cell] = {}
+
+    def points(self, size: int, scale: float, resolution: Resolution) -> ProfilePoints:
+        """Upper bounds at growths that all sizes of a zone share, as fine as `resolution` asks.
+
+        scale : rough standard deviation of the loss of a cohort of that size. O(growths), and a compiled loop over
+        them where no size of the same cell was asked for yet.
+        """
+        zone = _zone(size)
+        key = (zone, resolution.step, resolution.point_width, resolution.missed, resolution.pull)
+        if key not in self._grids:
+            top = _first(zone + 1)
+            self._grids[key] = self._grid(top, scale * math.sqrt(top / size), resolution)
+        growth = self._grids[key]
+        factor = math.log1p(resolution.cell)
+        number = math.floor(math.log(size) / factor)
+        place = (number, resolution.cell, *key)
+        if place not in self._cells:
+            if len(self._cells) > KEPT:
+                self._cells.clear()
+            # One more on either side than needed, whatever the logarithms' rounding.
+            first = (math.floor(math.exp(number * factor)) - 1) // 2 * 2
+            last = (math.ceil(math.exp((number + 1) * factor)) + 2) // 2 * 2
+            ends = self.bounds([first, last], math.sqrt(first * last), growth)
+            self._cells[place] = first, last, *ends
+        first, last, low, high = self._cells[place]
+        share = (size - first) / (last - first)
+        if not 0.0 <= share <= 1.0:
+            raise ArithmeticError(f"size {size} is not between {first} and {last}")
+        value = ((1.0 - share) * low + share * high) * (1.0 + 8.0 * ROUNDOFF)
+        return ProfilePoints(growth, value, value)
+
+    def bounds(self, sizes: Sequence[int], middle: float, growth: Array) -> Array:
+        """Bounds for even `sizes`, shape (sizes, growths), that bound the sizes between them by interpolation.
+
+        middle : the size the contours are chosen for.
+        """
+        from . import population_kernels  # loads numba
+
+        out = np.empty((len(sizes), growth.size))
+        population_kernels.shared(
+            np.array(sizes, np.float64), middle, float(self.users), *self._types, ROUNDED,
+            np.ascontiguousarray(growth), out,
+        )  # fmt: skip
+        # Beyond the largest loss of the largest cohort there is nothing.
+        out[:, growth >= max(sizes) / self.users * self._over * (1.0 + 1e-15)] = 0.0
+        return out
+
+    def _grid(self, size: int, scale: float, resolution: Resolution) -> Array:
+        """Growths up to where a cohort of that size has less than `missed`."""
+        largest = math.log1p(size / self.users * self._over) * (1.0 + 1e-14)
+        losses = np.minimum(scale * REACHES, largest)
+        even = size + size % 2
+        tail = self.bounds([even], even, np.expm1(losses))[0]
+        small = np.flatnonzero(tail <= resolution.missed)
+        reach = float(losses[small[0] if small.size else -1])
+        if reach > 0.75 * largest:
+            reach = largest
+        width, centre = resolution.points
+        return np.expm1(spaced(reach, width, scale, centre, MAX_POINTS))
+
+
+@dataclass(frozen=True)
+class Member:
+    """One size of a population's cohorts; scale : rough standard deviation of its loss."""
+
+    population: Population
+    size: int
+    scale: float
+
+    @classmethod
+    def of(cls, eps0: float, size: int, cohort: Cohort, scale: float) -> Member | None:
+        """The cohort as one of a population's; None if its rate is no number of users over another."""
+        users = round(size / cohort.rate)
+        if not (size < users and size / users == cohort.rate):
+            return None
+        return cls(population(eps0, users, cohort.presence), size, scale)
+
+    @property
+    def typical(self) -> tuple[int, float]:
+        """Size and rate of a cohort that is almost like it, the same for all its kin."""
+        size = min(_first(_zone(self.size) + 0.5), self.population.users - 1)
+        return size, size / self.population.users
+
+    @property
+    def kin(self) -> tuple[Population, int]:
+        """Equal for sizes whose losses are almost alike."""
+        return self.population, _zone(self.size)
+
+    def points(self, resolution: Resolution) -> ProfilePoints | None:
+        """Upper bounds on the profile, as fine as `resolution` asks, and within its cell of sizes; None without one."""
+        if resolution.cell * self.size < 4.0:
+            return None
+        return self.population.points(self.size, self.scale, resolution)
+
+
+def _zone(size: int) -> int:
+    return math.floor(math.log(size) / math.log1p(ZONE))
+
+
+def _first(zone: float) -> int:
+    """About the first size of a zone."""
+    return math.ceil(math.exp(zone * math.log1p(ZONE)))
+
+
+@lru_cache(maxsize=64)
+def population(eps0: float, users: int, presence: float) -> Population:
+    """The one `Population` of these numbers, so that all rounds of a log share what it remembers."""
+    return Population(eps0, users, presence)

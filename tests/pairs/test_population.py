@@ -1,0 +1,125 @@
+"""Cohorts of many sizes on shared contours: against exact sums over datasets, and against each cohort by itself."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+from pld_shuffle import Accountant, ShuffledLDP, Side, Subsampled
+from pld_shuffle.composition.attempts import Composition
+from pld_shuffle.pairs.cohort import Cohort
+from pld_shuffle.pairs.least import LeastProfile
+from pld_shuffle.pairs.pair import Resolution
+from pld_shuffle.pairs.population import population
+from pld_shuffle.pairs.swap import any_ldp_profile
+
+#: (R_0, R_1)/W and the weight under W: binary randomized response at either value, three-valued at the third.
+TYPES = {
+    "S1": lambda p: [(p, 1, 1 / (p + 1)), (1 / p, 1, p / (p + 1))],
+    "S2": lambda p: [(1, p, 1 / (p + 1)), (1, 1 / p, p / (p + 1))],
+    "T1": lambda p: [(p, 1, 1 / (p + 2)), (1, p, 1 / (p + 2)), (1 / p, 1 / p, p / (p + 2))],
+}
+
+
+def exact(eps0: float, counts: dict[str, int], users: int, growth: float, presence: float) -> float:
+    """E((1/N) sum L_i + (1-q)(1-s))_+ for so many users of each type."""
+    n, s = sum(counts.values()), 1.0 + growth
+    totals, masses = np.zeros(1), np.ones(1)
+    for name, count in counts.items():
+        points = [(a, b, presence * w) for a, b, w in TYPES[name](math.exp(eps0))]
+        if presence < 1.0:
+            points.append((1.0, 1.0, 1.0 - presence))
+        some, chances = [], []
+        for parts in itertools.product(range(count + 1), repeat=len(points) - 1):
+            if sum(parts) <= count:
+                full = (*parts, count - sum(parts))
+                ways = math.factorial(count) / math.prod(map(math.factorial, full))
+                some.append(sum(k * (a - s * b) for k, (a, b, _) in zip(full, points, strict=True)))
+                chances.append(
+                    ways * math.prod(w**k for k, (*_, w) in zip(full, points, strict=True))
+                )
+        totals = np.add.outer(totals, some).ravel()
+        masses = np.multiply.outer(masses, chances).ravel()
+    rest = (1.0 - n / users) * (1.0 - s)
+    return float(masses @ np.maximum(totals / users + rest, 0.0))
+
+
+@pytest.mark.parametrize("presence", [1.0, 0.8])
+@pytest.mark.parametrize("eps0", [0.4, 1.2])
+def test_chords_are_above_every_dataset(eps0: float, presence: float) -> None:
+    users, sizes = 90, [28, 32]
+    growth = np.expm1(0.02 * eps0 * np.arange(4.0))
+    low, high = population(eps0, users, presence).bounds(sizes, 30.0, growth)
+    for n in (28, 29, 32):  # hinges and contours of two sizes may be of either kind
+        share = (n - 28) / 4
+        chord = (1.0 - share) * low + share * high
+        own = any_ldp_profile(eps0, n, growth, cohort=Cohort(n / users, presence))
+        assert chord[0] <= 1.05 * own[0]
+        for mix in [(n, 0, 0), (0, n, 0), (0, 0, n), (n // 2, n - n // 2, 0)] + [(4, 0, n - 4)] * (
+            presence == 1.0
+        ):
+            if presence < 1.0 and mix[2]:
+                continue  # too many counts to enumerate
+            counts = {name: count for name, count in zip(TYPES, mix, strict=True) if count}
+            for bound, g in zip(chord, growth, strict=True):
+                truth = exact(eps0, counts, users, g, presence)
+                assert truth <= bound * (1.0 + 1e-12)
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.1])
+@pytest.mark.parametrize("eps0", [0.5, 2.0, 4.0])
+def test_chords_are_close_to_each_cohort_by_itself(eps0: float, dropout: float) -> None:
+    users = 10**6
+    for n in (2_467, 5_599):
+        round_ = Subsampled(ShuffledLDP(eps0=eps0, n=n), population=users, dropout=dropout)
+        pair = round_.pair
+        assert isinstance(pair, LeastProfile) and pair.member is not None
+        known = pair.member.points(Resolution(pair.scale / 4.0, missed=1e-12, cell=0.01))
+        assert known is not None
+        own = any_ldp_profile(eps0, n, known.growth, cohort=Cohort(n / users, 1.0 - dropout))
+        seen = own > 1e-3 * own[0]
+        assert np.all(known.upper[seen] <= own[seen] * 1.001)
+        assert known.upper[0] <= own[0] * (1.0 + 5e-5)
+        attack = round_.attack_pair.atoms  # what two datasets give away is below
+        [atoms] = attack([Side.LOWER], Resolution(pair.scale / 200.0, missed=1e-14))
+        for g, upper in zip(known.growth[seen][::3], known.upper[seen][::3], strict=True):
+            eps = math.log1p(g)
+            beyond = np.maximum(0.0, -np.expm1(eps - atoms.loss))
+            assert float(atoms.mass @ beyond) <= upper + 1e-13
+
+
+def test_few_members_or_another_rate_keep_to_themselves() -> None:
+    small = Subsampled(ShuffledLDP(eps0=1.0, n=200), population=10**5).pair
+    assert isinstance(small, LeastProfile) and small.member is not None
+    assert small.member.points(Resolution(small.scale, cell=0.01)) is None
+    assert small.member.points(Resolution(small.scale)) is None
+    rated = Subsampled(ShuffledLDP(eps0=1.0, n=2_000), rate=0.0123).pair
+    assert isinstance(rated, LeastProfile)
+    assert rated.member is None
+
+
+def test_a_varied_log_is_as_tight_as_its_rounds_by_themselves() -> None:
+    """The shared path against the direct one; and above what attacks spend."""
+    rng = np.random.default_rng(5)
+    rounds = [
+        Subsampled(ShuffledLDP(eps0=eps0, n=int(n)), population=10**6)
+        for eps0 in (1.0, 3.0)
+        for n in rng.choice(np.arange(2_467, 5_601), 20, replace=False)
+    ]
+    accountant = Accountant()
+    for mechanism in rounds:
+        accountant.compose(mechanism)
+    shared = accountant.epsilon_bounds(1e-6)
+    alone = []
+    for mechanism in rounds:
+        pair = mechanism.pair
+        assert isinstance(pair, LeastProfile)
+        alone.append((LeastProfile(pair.profile, pair.largest, pair.spread), 1))
+    direct = Composition(alone, 1e-3)
+    assert shared.upper <= direct.epsilon(1e-6).upper * (1.0 + 1e-4)
+    assert direct.delta(shared.upper).lower <= 1e-6 * 1.001
+    assert shared.lower <= direct.epsilon(1e-6).upper
+    assert shared.upper <= shared.lower * 1.01
