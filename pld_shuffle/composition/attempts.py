@@ -21,7 +21,10 @@ import numpy as np
 
 from ..numerics.sides import Bounds, Side
 from ..numerics.validation import nonnegatives, probabilities
+from ..pairs.least import LeastProfile
 from ..pairs.pair import Pair, Resolution
+from ..pairs.profile import ProfilePair
+from .one_round import OneRound
 from .one_side import OneSide
 from .plan import FEW_LAWS, Plan
 from .pld import formed
@@ -54,11 +57,23 @@ class Composition:
         self._limit = _exact_sum(losses) if self._pure else None
         self.max_loss = _float_above(self._limit) if self._limit is not None else math.inf
         self._recent: list[Composed] = []
+        self._one: OneRound | _LeastOfOneRound | None = None
+        if self._rounds == 1:
+            pair = self._ledger[0][0]
+            if isinstance(pair, LeastProfile) and pair.among:
+                self._one = _LeastOfOneRound(pair, rtol)
+            elif isinstance(pair, ProfilePair):
+                self._one = OneRound(pair, rtol)
 
     @property
     def latest(self) -> Composed | None:
         """The law of the latest answer that was accurate enough, if there was one."""
         return self._recent[-1] if self._recent else None
+
+    @property
+    def lawless(self) -> bool:
+        """Whether answers need no law."""
+        return self._one is not None
 
     def deltas(self, epsilon: Any) -> Bounds:
         """Bounds on delta at epsilon in [0, inf], scalar or array; TypeError or ValueError."""
@@ -72,6 +87,9 @@ class Composition:
         """Bounds on delta at eps in [0, inf]."""
         if self._limit is not None and eps >= self._limit:
             return Bounds(0.0, 0.0)
+        direct = None if self._one is None else self._one.delta(eps)
+        if direct is not None:
+            return direct
         question = DeltaQuestion(eps)
         recent = self._from_recent(question)
         if recent is not None:
@@ -95,6 +113,9 @@ class Composition:
         if delta < SMALLEST_DELTA:
             # Honest, not tight: epsilon decreases in delta, and pure DP bounds it from above.
             return Bounds(self.epsilon(SMALLEST_DELTA).lower, self.max_loss)
+        direct = None if self._one is None else self._one.epsilon(delta)
+        if direct is not None:
+            return direct
         question = EpsilonQuestion(delta)
         recent = self._from_recent(question)
         if recent is not None:
@@ -209,6 +230,35 @@ class Composition:
     def _compose(self, plan: Plan) -> Composed:
         lower, upper = OneSide.pair(plan)
         return Composed.of(lower, lower.run(self._ledger), upper, upper.run(self._ledger))
+
+
+class _LeastOfOneRound:
+    """One round of several pairs, each of which dominates it: the least answer."""
+
+    def __init__(self, pair: LeastProfile, rtol: float) -> None:
+        self._alone, *self._others = [Composition([(part, 1)], rtol) for part in pair.among]
+        self._near = math.log1p(pair.alone_until) if pair.alone_until > 0.0 else -1.0
+
+    def delta(self, eps: float) -> Bounds:
+        first = self._alone.delta(eps)
+        if eps <= self._near:
+            return first
+        return _least([first, *(other.delta(eps) for other in self._others)])
+
+    def epsilon(self, delta: float) -> Bounds:
+        if self._near >= 0.0:
+            found = self._alone.epsilon(delta)
+            if found.upper <= self._near:
+                return found
+            return _least([found, *(other.epsilon(delta) for other in self._others)])
+        found = _least([other.epsilon(delta) for other in self._others])
+        if self._alone.delta(found.upper).lower > delta:
+            return found
+        return _least([found, self._alone.epsilon(delta)])
+
+
+def _least(answers: Sequence[Bounds]) -> Bounds:
+    return Bounds(min(found.lower for found in answers), min(found.upper for found in answers))
 
 
 def _exact_sum(losses: Sequence[tuple[float, int]]) -> Fraction:

@@ -49,6 +49,8 @@ class Curve:
     def _at(self, eps: float, missed: float) -> Bounds:
         if eps >= self.largest.upper:
             return Bounds(0.0, 0.0)
+        if self._composition.lawless:
+            return self._composition.delta(eps)
         self._descend(eps, max(missed, LOWEST))
         above = next((i for i, rung in enumerate(self._rungs) if rung[0] >= eps), len(self._rungs))
         lower, upper = 0.0, 1.0

@@ -21,7 +21,9 @@ from .shared import EVERYBODY, SUBSTITUTION, exactly, local_epsilon
 
 ANALYSES = ("tightest", "stronger-clones", "clones")
 MOST_BIT_USERS = 10**9
-LEAST_GAIN, LEAST_ASKED = 1e-4, 1e-15  # a smaller gain is none; at deltas down to the latter
+LEAST_GAIN = 1e-4  # a smaller one is none
+ASKED = np.array([0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 11.0, 15.0, 20.0])  # deviations
+FAR = 8.0  # deviations; what is farther is seldom asked for
 FEW_USERS = (
     64  # below, stronger clones are as good, and their law is sparse, which a hull would blur
 )
@@ -97,16 +99,31 @@ class ShuffledLDP(Mechanism):
         def swap(growth: Array, missed: float) -> Array:
             return any_ldp_profile(self.eps0, self.n, growth, cohort=cohort)
 
-        largest, scale, labels = clones.max_loss, clones.scale, upper_profile(clones)
+        largest, scale = clones.max_loss, clones.scale
         member = Member.of(self.eps0, self.n, cohort, scale)
         # Cohorts of almost one size are all like one of them.
         size, rate = (self.n, cohort.rate) if member is None else member.typical
-        swap_wins, labels_win = _winners(self.eps0, size, Cohort(rate, cohort.presence))
-        if not swap_wins:
-            return clones
+        wins, labels_win, near = _contest(self.eps0, size, Cohort(rate, cohort.presence))
+        if not wins:
+            return clones  # exact
         if labels_win:
             member = None
-        return least([swap, labels], largest=largest, scale=scale, member=member)
+        alone = least([swap], largest=largest, scale=scale, member=member)
+        if near == math.inf:
+            return alone
+        until, labels = math.expm1(min(near * scale, 690.0)), upper_profile(clones)
+
+        def farther(growth: Array, missed: float) -> Array:
+            """Labels, no nearer than they may be the better bound."""
+            found, far = np.ones(growth.size), growth > until
+            if np.any(far):
+                found[far] = labels(growth[far], missed)
+            return found
+
+        return least(
+            [swap, farther], largest=largest, scale=scale, member=member, among=(alone, clones),
+            alone_until=until,
+        )  # fmt: skip
 
     @property
     def _clones(self) -> CoinMixture:
@@ -164,16 +181,21 @@ class ShuffledLDP(Mechanism):
 
 
 @lru_cache(maxsize=4096)
-def _winners(eps0: float, n: int, cohort: Cohort) -> tuple[bool, bool]:
-    """Whether the swap theorem is better than the labels somewhere, and the other way round.
+def _contest(eps0: float, n: int, cohort: Cohort) -> tuple[bool, bool, float]:
+    """Whether the swap theorem beats stronger clones anywhere, the other way round, and up to where it surely does.
 
-    Where the swap theorem nowhere gains, the pair of the labels itself is the better law: it is exact.
+    Labels are asked by the same integral, which loses something where they are few. A guess: every bound is valid.
     """
-    from ..pairs.swap import any_ldp_profile  # loads numba
+    from ..pairs.swap import any_ldp_profile, labels_profile  # loads numba
 
     clones = ShuffledLDP(eps0, n)._clones.sampled(cohort)
-    far = 0.9 * float(clones.max_loss.upper)
-    some = np.expm1(np.minimum(clones.scale * np.arange(9.0), far))
-    labels = upper_profile(clones)(some, LEAST_ASKED)
-    swap = any_ldp_profile(eps0, n, some, cohort=cohort)
-    return bool(np.any(swap < labels * (1.0 - LEAST_GAIN))), bool(np.any(labels < swap))
+    asked = np.expm1(np.minimum(clones.scale * ASKED, 0.9 * float(clones.max_loss.upper)))
+    labels = labels_profile(eps0, n, asked, cohort=cohort)
+    swap = any_ldp_profile(eps0, n, asked, cohort=cohort)
+    lost = ASKED**2 * math.exp(eps0) / (n * cohort.presence)
+    wins = bool(np.any(swap < labels * (1.0 - LEAST_GAIN)))
+    surely = (swap < labels * (1.0 - LEAST_GAIN - lost)) | (labels == 0.0)
+    near = math.inf
+    if not np.all(surely):
+        near = float(ASKED[np.argmin(surely) - 1]) if surely[0] else -1.0
+    return wins, bool(np.any((labels < swap)[ASKED <= FAR])), near

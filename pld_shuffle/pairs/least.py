@@ -45,12 +45,15 @@ class LeastProfile(ProfilePair):
     even : points at equal distances, for profiles that are cheap and losses that are skewed. several : (this pair,
     count) -> what dominates so many rounds, where more is known of them than the product. member : of the cohorts of
     one population, if it is one; next to others of them it is cheaper, and the polygon a little higher
-    (`Resolution.cell`).
+    (`Resolution.cell`). among : pairs whose profiles are the several. alone_until : up to that growth the first one's
+    is known to be the least.
     """
 
     even: bool = False
     several: Callable[[Pair, int], list[tuple[Pair, int]]] | None = None
     member: Member | None = None
+    among: tuple[Pair, ...] = ()
+    alone_until: float = -1.0
 
     @property
     def kin(self) -> Hashable:
@@ -92,6 +95,8 @@ def least(
     most_points: int = 6_000,
     even: bool = False,
     member: Member | None = None,
+    among: tuple[Pair, ...] = (),
+    alone_until: float = -1.0,
 ) -> LeastProfile:
     """The pair of the least of `profiles`. largest : of the losses; scale : rough deviation of the loss."""
 
@@ -100,8 +105,9 @@ def least(
         return Bounds(upper, upper)
 
     return LeastProfile(
-        profile, largest, scale, hidden=hidden, most_points=most_points, even=even, member=member
-    )
+        profile, largest, scale, hidden=hidden, most_points=most_points, even=even, member=member,
+        among=among, alone_until=alone_until,
+    )  # fmt: skip
 
 
 def upper_profile(pair: Pair) -> UpperProfile:

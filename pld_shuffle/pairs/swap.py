@@ -16,7 +16,8 @@ The integral is a trapezoidal sum over about twenty nodes with a proven error. P
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -66,6 +67,24 @@ def any_ldp_profile(eps0: float, n: int, growth: Any, *, cohort: Cohort = ALL_US
     >>> print(f"{bound[0]:.5f} {bound[1]:.3e} {bound[2]:.0f}")
     0.00446 1.452e-05 0
     """
+    return _general(_hexagon, eps0, n, growth, cohort)
+
+
+def labels_profile(eps0: float, n: int, growth: Any, *, cohort: Cohort = ALL_USERS) -> Array:
+    """As `any_ldp_profile`, by the labels of stronger clones in place of the hexagon's types; some 10^3 operations.
+
+    Loses little where there are many labels, n/(e^eps0 + 1) > 100 or so; `coins.CoinMixture` is exact.
+
+    >>> print(f"{float(labels_profile(1.0, 10_000, 0.03)):.3e}")
+    6.658e-05
+    """
+    return _general(_labels, eps0, n, growth, cohort)
+
+
+def _general(
+    types: Callable[[float, float], _Types], eps0: float, n: int, growth: Any, cohort: Cohort
+) -> Array:
+    """The bound by `types`(e^eps0 - 1, mass of absence)."""
     budget = positive_float("eps0", eps0)
     crowd = crowd_size(n)
     points = _points(growth)
@@ -80,10 +99,12 @@ def any_ldp_profile(eps0: float, n: int, growth: Any, *, cohort: Cohort = ALL_US
         if budget > LARGEST_BUDGET:
             out[:] = 1.0
         return out.reshape(points.shape)
-    arrays = _hexagon(over, 1.0 - cohort.presence)
-    reach = 0.0 if cohort.rate < 1.0 else 0.98 / (1.0 + over)
+    arrays = types(over, 1.0 - cohort.presence)
+    # Labels are not moved by u.
+    reach = 0.98 / (1.0 + over) if cohort.rate == 1.0 and types is _hexagon else 0.0
+    early = min(3, len(arrays[0]))
     swap_kernels.profile(
-        float(crowd), *arrays, 3, reach, cohort.rate, ROUNDED, np.ascontiguousarray(flat), out
+        float(crowd), *arrays, early, reach, cohort.rate, ROUNDED, np.ascontiguousarray(flat), out
     )
     return out.reshape(points.shape)
 
@@ -227,8 +248,28 @@ def typed_profile(
     return bound.reshape(points.shape)
 
 
+@lru_cache(maxsize=16)
 def _hexagon(over: float, absent: float) -> _Types:
-    """(weight, excess, base, slope, wobble) of S1, S2, T1, S3, T2 with V = R_0; over = e^eps0 - 1.
+    """S1, S2, T1, S3, T2 with V = R_0; over = e^eps0 - 1."""
+    p = 1.0 + over
+    laws = (
+        {"A": 1.0, "C": p},
+        {"B": 1.0, "D": p},
+        {"A": 1.0, "B": 1.0, "F": p},
+        {"E": 1.0, "F": p},
+        {"E": 1.0, "C": p, "D": p},
+    )
+    return _general_types(over, absent, laws)
+
+
+@lru_cache(maxsize=16)
+def _labels(over: float, absent: float) -> _Types:
+    """A label for each of the target's laws, or none, for which L = 0: above all others in convex order."""
+    return _general_types(over, absent, ({"A": 1.0, "B": 1.0, "none": over},))
+
+
+def _general_types(over: float, absent: float, laws: Sequence[dict[str, float]]) -> _Types:
+    """(weight, excess, base, slope, wobble) of laws on the hexagon's vertices, with weights in any proportion.
 
     absent : the mass of the report "absent" under every law, which is the point (1, 1).
     A point (a, b) = (R_0/W, R_1/W) has base a - b, slope b and excess a - 1.
@@ -243,15 +284,10 @@ def _hexagon(over: float, absent: float) -> _Types:
         "E": (over, 0.0, p),
         "F": (-down, 0.0, 1.0 / p),
         "absent": (0.0, 0.0, 1.0),
+        "none": (0.0, 0.0, 0.0),
     }
-    laws = (
-        {"A": 1.0, "C": p},
-        {"B": 1.0, "D": p},
-        {"A": 1.0, "B": 1.0, "F": p},
-        {"E": 1.0, "F": p},
-        {"E": 1.0, "C": p, "D": p},
-    )
-    weight, excess, base, slope = (np.zeros((5, 4 if absent else 3)) for _ in range(4))
+    shape = (len(laws), 4 if absent else 3)
+    weight, excess, base, slope = (np.zeros(shape) for _ in range(4))
     for k, law in enumerate(laws):
         total = sum(law.values())
         masses = {name: (1.0 - absent) * mass / total for name, mass in law.items()}

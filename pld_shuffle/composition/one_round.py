@@ -1,0 +1,119 @@
+"""One round of a pair that is known by its profile: delta(epsilon) is the profile, so no law is made.
+
+Every end returned has been asked for by itself: an upper end of epsilon is a point where the profile is at most delta,
+a lower end one where it is larger. Between such points a search guesses by secants, on the scale of a normal loss.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ..numerics.sides import Bounds, Side
+from ..pairs.profile import ProfilePair
+
+LARGEST_LOSS = 700.0  # beyond it growths overflow
+MOST_STEPS = 60
+TIGHTER = 1.0 / 50.0  # of rtol, for profiles and for searches
+MISSED = 1e-3 * TIGHTER  # of delta, that a profile may leave out
+NEXT = 4e-16  # more than the rounding of expm1 and log1p
+
+
+class OneRound:
+    """Answers about one round of `pair`; None where its profile alone is not accurate enough, or does not end."""
+
+    def __init__(self, pair: ProfilePair, rtol: float) -> None:
+        self._pair = pair
+        self._rtol = rtol
+
+    def delta(self, eps: float) -> Bounds | None:
+        """Bounds on delta at eps >= 0, below the largest loss."""
+        if not eps <= LARGEST_LOSS:
+            return None
+        growth = math.expm1(eps)
+        found = Bounds(0.0, 1e-6)
+        for _ in range(2):
+            asked = _Asked(self._pair, self._rtol, found.upper)
+            found = Bounds(
+                asked.at(growth * (1.0 + NEXT)).lower, asked.at(growth * (1.0 - NEXT)).upper
+            )
+            if found.upper <= (1.0 + self._rtol) * found.lower:
+                return found
+        return None
+
+    def epsilon(self, delta: float) -> Bounds | None:
+        """Bounds on the smallest eps with delta(eps) <= delta, delta in (0, 1)."""
+        asked = _Asked(self._pair, self._rtol, delta)
+        upper = asked.crossing(Side.UPPER)
+        if upper is None:
+            return None
+        lower = asked.crossing(Side.LOWER)
+        if lower is None:
+            return None
+        low, high = lower[0], upper[1]
+        if high > 0.0 and asked.at(low).upper > (1.0 + self._rtol) * asked.at(high).lower:
+            return None
+        return Bounds(math.log1p(low) * (1.0 - NEXT), math.log1p(high) * (1.0 + NEXT))
+
+
+class _Asked:
+    """A profile where it is of the order of `delta`, with all that has been asked."""
+
+    def __init__(self, pair: ProfilePair, rtol: float, delta: float) -> None:
+        self._pair = pair
+        self._tolerance = TIGHTER * rtol
+        self._delta = delta
+        self._known: dict[float, Bounds] = {}
+
+    def at(self, growth: float) -> Bounds:
+        if growth not in self._known:
+            missed = MISSED * self._delta
+            found = self._pair.profile(np.array([growth]), self._tolerance, missed)
+            self._known[growth] = Bounds(float(found.lower[0]), float(found.upper[0]))
+        return self._known[growth]
+
+    def crossing(self, side: Side) -> tuple[float, float] | None:
+        """(bad, good): growths with values above delta and not above it, hardly apart; (0, 0) if 0 is good."""
+        delta, index = self._delta, 1 if side is Side.UPPER else 0
+        top = math.expm1(min(float(self._pair.max_loss.upper), LARGEST_LOSS))
+        start = self.at(0.0)[index]
+        if start <= delta:
+            return 0.0, 0.0
+        wanted = _deviations(delta / start)
+        if len(self._known) == 1:  # as if the loss were normal
+            self.at(min(max(start * math.sqrt(2.0 * math.pi) * wanted, 1e-300), top))
+        for step in range(MOST_STEPS):
+            values = {growth: bounds[index] for growth, bounds in self._known.items()}
+            bad = max(growth for growth, value in values.items() if value > delta)
+            good = min(
+                (g for g, value in values.items() if value <= delta and g > bad), default=None
+            )
+            if good is None and bad >= top:
+                return None
+            if good is not None:
+                near = values[bad] <= (1.0 + self._tolerance) * values[good]
+                if near or good - bad <= 1e-14 * good:
+                    return bad, good
+            places = {growth: _deviations(value / start) for growth, value in values.items()}
+            guess = _secant(places, wanted, 0.3 * self._tolerance)
+            if not bad < guess < (math.inf if good is None else good) or step % 4 == 3:
+                guess = 2.0 * bad + start if good is None else 0.5 * (bad + good)
+            self.at(min(guess, top))
+        return None
+
+
+def _secant(places: dict[float, float], wanted: float, little: float) -> float:
+    """Where a place is wanted, and a little beyond the nearest one known, seen from there; nan if it cannot tell."""
+    (_, near), (_, other) = sorted((abs(place - wanted), x) for x, place in places.items())[:2]
+    rise = places[other] - places[near]
+    if not (rise != 0.0 and math.isfinite(rise)):
+        return math.nan
+    aim = wanted + math.copysign(little / (wanted + 1.25), wanted - places[near])
+    return near + (aim - places[near]) * (other - near) / rise
+
+
+def _deviations(ratio: float) -> float:
+    """Within 7 % the z >= 0 with psi(z) = ratio psi(0), psi(z) = phi(z) - z (1 - Phi(z)); inf for ratio 0."""
+    fall = -math.log(min(ratio, 1.0)) if ratio > 0.0 else math.inf
+    return (math.sqrt(0.5 * math.pi + 1.4 * fall) - math.sqrt(0.5 * math.pi)) / 0.7

@@ -1,0 +1,106 @@
+"""One round of a pair known by its profile: answers are read off it, and are bounds."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy.optimize import brentq
+from scipy.stats import norm
+
+from pld_shuffle import Accountant, ShuffledLDP
+from pld_shuffle.composition import one_round
+from pld_shuffle.composition.attempts import Composition
+from pld_shuffle.composition.one_round import OneRound
+from pld_shuffle.numerics.sides import Bounds
+from pld_shuffle.pairs.least import least
+from pld_shuffle.pairs.profile import ProfilePair
+
+
+def gaussian(growth, sigma):
+    """The profile of Gaussian noise of sensitivity 1."""
+    eps = np.log1p(growth)
+    return norm.sf(eps * sigma - 0.5 / sigma) - np.exp(eps + norm.logsf(eps * sigma + 0.5 / sigma))
+
+
+def pair_of(function, *, width=0.0, largest=math.inf, spread=1.0):
+    """The pair of a profile that is known to a relative `width`."""
+
+    def profile(growth, rtol, missed):
+        value = function(growth)
+        return Bounds(value * (1.0 - width), value * (1.0 + width))
+
+    return ProfilePair(profile, Bounds(largest, largest), spread)
+
+
+@pytest.mark.parametrize("sigma", [0.3, 1.0, 20.0])
+@pytest.mark.parametrize("width", [0.0, 1e-6, 1e-4])
+def test_gaussian_noise(sigma, width):
+    known = pair_of(lambda growth: gaussian(growth, sigma), width=width, spread=1.0 / sigma)
+    one = OneRound(known, 1e-3)
+    for delta in (0.3, 1e-2, 1e-6, 1e-12):
+        found = one.epsilon(delta)
+        if gaussian(0.0, sigma) <= delta * (1.0 - width):
+            assert found.upper == 0.0
+            continue
+        truth = brentq(
+            lambda e, delta=delta: gaussian(math.expm1(e), sigma) - delta, 0.0, 300.0, xtol=1e-15
+        )
+        assert found.lower <= truth * (1 + 1e-12)
+        assert truth <= found.upper * (1 + 1e-12)
+        ratio = gaussian(math.expm1(found.lower), sigma) / gaussian(math.expm1(found.upper), sigma)
+        assert ratio <= 1.0 + 2e-4 + 5.0 * width
+        back = one.delta(float(found.upper))
+        assert back.lower <= delta * (1 + 1e-12) and back.upper <= delta * (1 + 1e-4 + 4.0 * width)
+
+
+def test_few_questions_are_asked():
+    asked = []
+
+    def function(growth):
+        asked.extend(growth)
+        return gaussian(growth, 20.0)
+
+    assert OneRound(pair_of(function, spread=0.05), 1e-3).epsilon(1e-6) is not None
+    assert len(asked) <= 8
+
+
+def test_profiles_that_are_not_enough():
+    """Too wide a bracket, a profile that jumps to 0 at the largest loss, and one that never falls."""
+    wide = pair_of(lambda growth: gaussian(growth, 1.0), width=0.1)
+    assert OneRound(wide, 1e-3).epsilon(1e-6) is None and OneRound(wide, 1e-3).delta(0.5) is None
+    p = math.e
+    steep = pair_of(lambda growth: np.maximum((p - 1 - growth) / (p + 1), 0.0), largest=1.0)
+    found = OneRound(steep, 1e-3).epsilon(1e-9)
+    assert found.lower <= math.log(p - 1e-9 * (p + 1)) <= found.upper <= 1.0 + 1e-15
+    jump = pair_of(lambda growth: np.where(growth < 1.0, 0.4 - 0.2 * growth, 0.0))
+    found = OneRound(jump, 1e-3).epsilon(0.1)
+    assert found is None or found.lower <= math.log(2.0) <= found.upper
+    assert OneRound(pair_of(lambda growth: np.full(growth.shape, 0.2)), 1e-3).epsilon(0.1) is None
+    assert OneRound(steep, 1e-3).delta(one_round.LARGEST_LOSS + 1.0) is None
+
+
+def test_the_least_of_several():
+    sharp, blunt = (
+        least(
+            [lambda growth, missed, k=k, s=s: k * gaussian(growth, s)],
+            largest=Bounds(math.inf, math.inf), scale=1.0 / s,
+        )
+        for k, s in ((1.0, 1.0), (0.1, 0.8))
+    )  # fmt: skip
+    both = least([], largest=sharp.max_loss, scale=1.0, among=(sharp, blunt), alone_until=-1.0)
+    for delta in (0.2, 1e-3, 1e-9):
+        each = [OneRound(pair, 1e-3).epsilon(delta).upper for pair in (sharp, blunt)]
+        assert Composition([(both, 1)], 1e-3).epsilon(delta).upper == min(each)
+    for eps in (0.1, 1.0, 4.0):
+        each = [OneRound(pair, 1e-3).delta(eps).upper for pair in (sharp, blunt)]
+        assert Composition([(both, 1)], 1e-3).delta(eps).upper == min(each)
+
+
+def test_the_better_analysis_of_one_round():
+    """Few users per e^eps0: no worse than stronger clones; many: the swap theorem, with no other law made."""
+    for n, eps0 in ((1000, 4.0), (10_000, 4.0), (10_000, 6.0), (1000, 1.0)):
+        spent = Accountant().compose(ShuffledLDP(eps0, n)).get_epsilon(1e-6)
+        clones = ShuffledLDP(eps0, n, analysis="stronger-clones")
+        assert spent <= Accountant().compose(clones).get_epsilon(1e-6)
