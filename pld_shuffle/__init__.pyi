@@ -12,6 +12,7 @@ from .mechanisms import Epoch as Epoch
 from .mechanisms import Gaussian as Gaussian
 from .mechanisms import Laplace as Laplace
 from .mechanisms import Mechanism as Mechanism
+from .mechanisms import MixedRandomizers as MixedRandomizers
 from .mechanisms import MixedRR as MixedRR
 from .mechanisms import PoissonGaussian as PoissonGaussian
 from .mechanisms import PoissonSampled as PoissonSampled

@@ -65,6 +65,7 @@ MECHANISMS: list[Mechanism] = [
     pld_shuffle.StickyCohort(Gaussian(1.0), 5, rate=0.1),
     pld_shuffle.Epoch(eps0=4.0, n=10**6),
     pld_shuffle.MixedRR(4, 1.0, ((1.0, 10), (3.0, 5))),
+    pld_shuffle.MixedRandomizers(1.0, ((2.0, 10), (3.0, 5)), tv=0.25),
     pld_shuffle.ZeroOut(Subsampled(ShuffledLDP(eps0=3.0, n=100), rate=0.1)),
     Subsampled(ShuffledLDP(3.0, n=100), population=1000, dropout=0.1, colluding=9),
     pld_shuffle.PoissonSampled(ShuffledRR(k=3, n=50, eps0=1.0), rate=1 / 3),

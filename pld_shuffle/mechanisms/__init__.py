@@ -6,7 +6,7 @@ from .counted_bits import CountedBits, CountedHistogram
 from .discrete import DiscretePair
 from .epoch import Epoch
 from .ldp import ShuffledLDP
-from .mixed_budgets import MixedRR
+from .mixed_budgets import MixedRandomizers, MixedRR
 from .poisson_gaussian import PoissonGaussian
 from .randomized_response import ShuffledRR
 from .reduction import ShuffledRandomizer
@@ -25,6 +25,7 @@ __all__ = [
     "Laplace",
     "Mechanism",
     "MixedRR",
+    "MixedRandomizers",
     "PoissonGaussian",
     "PoissonSampled",
     "ProfileMechanism",

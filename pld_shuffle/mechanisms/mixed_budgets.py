@@ -1,30 +1,41 @@
-"""k-ary randomised response of users with budgets of their own, in one crowd.
+"""Users with budgets of their own, in one crowd.
 
-A user of budget eps_i answers uniformly at random with probability gamma_i = k/(e^eps_i + k - 1), and that answer looks
-the same whatever the budget. So the crowd that hides the target are the B uniform answers of the others, B a sum of
-independent coins of rates gamma_i. Given B the pair is that of a crowd of B + 1 (docs/theory.md, section 2), and one
-more uniform answer is post-processing: a stochastically smaller B dominates. Of binomial laws (Boland, Singh, Cukic
-2002), with geometric means over the others,
+Who hides the target are the others who show a label (docs/theory.md, sections 2 and 4). Each does so with a
+probability of its own, and the labels shown have one law for all of them. So what differs from a crowd of one budget
+is the number of labels, a sum of independent coins: Poisson-binomial instead of binomial (`pairs.mixed_coins`).
 
-    Bin(n-1, gm(gamma))  <=  B  <=  Bin(n-1, 1 - gm(1 - gamma)):
+* `MixedRR`, k-ary randomised response by everybody: the label is a uniform answer. A user of budget eps_i gives one
+  with probability gamma_i = k/(e^eps_i + k - 1), and it looks the same whatever the budget. The pair is exact for
+  whoever sees who of the others answered at random.
+* `MixedRandomizers`: the others' laws W_i satisfy max(R_0, R_1) <= ratio_i W_i, R_0 and R_1 the target's. In the
+  proof of the (p, beta, q) reduction each label is then shown with probability (1 + beta)/ratio_i, and given that
+  one is shown it is 0, 1 or * with the proportions alpha p, alpha p, w, for everybody.
 
-the first is the analysis, the second what the lower ends are of. With equal budgets both are B's own law.
+*A larger beta is worse, with several ratios too.* Let mu = alpha p (delta_a + delta_b) + w delta_c, with a = 1 - s/p,
+b = 1/p - s, c = 1 - s and 1/p <= s <= p; its mass is 1 + beta. With u_i = 1/ratio_i, and 1/(m+1) the integral of t^m,
+
+    H_s = int_0^1 < mu * Pi_t, (x)_+ > dt,     Pi_t = prod_i ((1 - (1+beta) u_i) delta_0 + t u_i mu)   (convolutions).
+
+Along alpha mu changes at the rate psi + (p-1) delta_0, psi = p (delta_a + delta_b) - (p+1) delta_c - (p-1) delta_0.
+psi spreads mass without change of mean, so convolved with positive measures it gives no less than 0. What is left
+of the derivative is (p-1) < Pi_t - (1-t) Pi_t', (x)_+ > = -(p-1) d/dt < (1-t) Pi_t, (x)_+ >, whose integral over t is
+that of Pi_0, a mass at 0: nothing. QED (All factors are positive while beta is at most every ratio - 1.)
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
-from ..numerics.validation import positive_int
-from ..pairs.coins import CoinMixture
-from ..pairs.pair import Pair
+from ..numerics.validation import positive_float, positive_int, real
+from ..pairs.mixed_coins import LabelClass, MixedCoins
 from .base import Mechanism
 from .shared import SUBSTITUTION, exactly, local_epsilon
 
-_ROUNDING = 1e-12  # of a geometric mean: 700 units of a logarithm, known to a few ulp, and room
+Classes = tuple[tuple[float, int], ...]
 
 
 @dataclass(frozen=True)
@@ -38,34 +49,31 @@ class MixedRR(Mechanism):
     others : (eps0, count) for each class of the other users.
 
     The guarantee is the target's: every class of users has a mechanism of its own (`of_classes`). The adversary sees
-    the shuffled reports, and who of the *other* users answered at random. The two ends meet where all budgets are
-    equal, and lie apart as the budgets do. There is no pair for a hidden cohort.
+    the shuffled reports, and who of the *other* users answered at random; for that view the pair is exact, and both
+    ends of answers are it. There is no pair for a hidden cohort. Complexity: that of `ShuffledRR`, and O(n) for two or
+    more classes.
 
-    A budget alone does not compare two users' randomizers: this is for users who differ in nothing but gamma. Another
-    randomizer of a smaller epsilon may hide the target worse, or not at all. Raises ValueError or TypeError.
+    A budget alone does not compare two users' randomizers: this is for users who differ in nothing but how often they
+    answer at random. Another randomizer of a smaller epsilon may hide the target worse, or not at all: see
+    `MixedRandomizers`. Budgets must not depend on the data. Raises ValueError or TypeError.
 
     >>> from pld_shuffle import Accountant
     >>> for eps0, mechanism in MixedRR.of_classes(4, {1.0: 5000, 3.0: 5000}).items():
     ...     print(eps0, round(Accountant().compose(mechanism).get_epsilon(1e-6), 3))
-    1.0 0.05
-    3.0 0.148
+    1.0 0.044
+    3.0 0.131
     """
-
-    unsampled = "no pair is known for a hidden cohort of mixed budgets"
 
     k: int
     eps0: float
-    others: tuple[tuple[float, int], ...]
+    others: Classes
+
+    unsampled = "no pair is known for a hidden cohort of mixed budgets"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "k", positive_int("k", self.k, least=2))
         object.__setattr__(self, "eps0", local_epsilon(self.eps0))
-        if isinstance(self.others, (str, bytes, Mapping)) or not isinstance(self.others, Iterable):
-            raise TypeError(f"others must be pairs (eps0, count), got {self.others!r}")
-        pairs = [tuple(pair) for pair in self.others]
-        if not all(len(pair) == 2 for pair in pairs):
-            raise ValueError(f"others must be pairs (eps0, count), got {self.others!r}")
-        checked = tuple((local_epsilon(eps), positive_int("count", count)) for eps, count in pairs)
+        checked = tuple((local_epsilon(eps), count) for eps, count in _classes("eps0", self.others))
         object.__setattr__(self, "others", checked)
 
     @classmethod
@@ -83,41 +91,29 @@ class MixedRR(Mechanism):
         return 1 + sum(count for _, count in self.others)
 
     @cached_property
-    def pair(self) -> Pair:  # type: ignore[override]
-        if len(self._classes) == 1:
-            return self._crowd(*self._rates(self._classes[0][0]))
-        rate = math.exp(self._mean(lambda gamma, truth: math.log(gamma))) * (1.0 - _ROUNDING)
-        return self._crowd(rate, 1.0 - rate)
-
-    @cached_property
-    def attack_pair(self) -> Pair:  # type: ignore[override]
-        if len(self._classes) == 1:
-            return self.pair
-        mean = self._mean(lambda gamma, truth: math.log(truth))
-        rate = min(1.0, -math.expm1(mean) * (1.0 + _ROUNDING))
-        return self._crowd(rate, 1.0 - rate)
+    def pair(self) -> MixedCoins:  # type: ignore[override]
+        uniform, truth = self._rates(self.eps0)
+        coin, neutral = 2.0 / self.k, (self.k - 2) / self.k
+        shown = truth + uniform * coin
+        return MixedCoins.of(
+            tuple(LabelClass(count, *self._rates(eps)) for eps, count in self.others),
+            coin=coin,
+            neutral=neutral,
+            target_coin=shown,
+            target_neutral=uniform * neutral,
+            theta=truth / shown,
+            gap=uniform * coin / shown,
+            local_loss=exactly(self.eps0),
+        )
 
     def assumptions(self) -> dict[str, str]:
         return {
             "neighbours": f"{SUBSTITUTION}, one of local budget {self.eps0:g}",
             "adversary": "sees the shuffled reports, and who of the other users answered at random",
-            "analysis": f"{self.k}-ary randomised response by everybody; the number of random answers is at least a"
-            " binomial one of the geometric mean of their rates",
+            "analysis": f"exact pair of {self.k}-ary randomised response by everybody, each class at a budget of its"
+            " own, for this adversary",
             "sampling": "all users take part; budgets do not depend on the data",
         }
-
-    @cached_property
-    def _classes(self) -> list[tuple[float, int]]:
-        """The others by budget; somebody like the target, if there are none."""
-        counts: dict[float, int] = {}
-        for eps, count in self.others or ((self.eps0, 1),):
-            counts[eps] = counts.get(eps, 0) + count
-        return list(counts.items())
-
-    def _mean(self, logarithm: Callable[[float, float], float]) -> float:
-        """The mean over the others of a logarithm of gamma or 1 - gamma."""
-        total = math.fsum(count * logarithm(*self._rates(eps)) for eps, count in self._classes)
-        return total / sum(count for _, count in self._classes)
 
     def _rates(self, eps: float) -> tuple[float, float]:
         """gamma and 1 - gamma."""
@@ -125,20 +121,92 @@ class MixedRR(Mechanism):
         whole = 1.0 + (self.k - 1) * shrink
         return self.k * shrink / whole, -math.expm1(-eps) / whole
 
-    def _crowd(self, rate: float, rest: float) -> CoinMixture:
-        """The weak adversary's pair, if the others answer at random with probability `rate`, 1 - `rest`."""
-        gamma, truth = self._rates(self.eps0)
-        coin = truth + 2.0 * gamma / self.k
-        assert self.users is not None
-        return CoinMixture(
-            n=self.users,
-            coin_rate=2.0 * rate / self.k,
-            neutral_rate=rate * (self.k - 2) / self.k,
-            target_coin=coin,
-            target_neutral=gamma * (self.k - 2) / self.k,
-            null=0.0,
-            theta=truth / coin,
-            gap=2.0 * gamma / self.k / coin,
-            local_loss=exactly(self.eps0),
-            silent_rate=rest,
+
+@dataclass(frozen=True)
+class MixedRandomizers(Mechanism):
+    """The target among users who run other randomizers, whose ratios to the target's are known.
+
+    Parameters
+    ----------
+    eps0 : the target's local epsilon, in [1e-9, 700].
+    others : (ratio, count) for each class of the other users, 1 <= ratio < inf: no law of the target's randomizer,
+        whatever its value, is anywhere more than `ratio` times the law of a user of the class, whatever its value.
+    tv : at least the total variation of any two laws of the target's randomizer, in [0, 1].
+
+    With one ratio it is `ShuffledRandomizer(n, tv=tv, p=exp(eps0), q=ratio)`. The ratio of users with the target's own
+    randomizer is e^eps0. **It does not follow from a budget**: for instance, if everybody adds Laplace noise to a value
+    in [0, 1], the target at eps0 and another user at eps <= eps0, it is e^eps eps0/eps; at a larger eps there is none,
+    and such a user does not count. Who may do anything does not count either. Lower ends are of the same pair. There
+    is no pair for a hidden cohort. Complexity: as `MixedRR`. Raises ValueError or TypeError.
+
+    >>> from pld_shuffle import Accountant
+    >>> noisier = (math.exp(1.0) * 2.0 / 1.0, 5000)  # Laplace noise at eps0 = 1 next to a target at eps0 = 2
+    >>> crowd = MixedRandomizers(eps0=2.0, others=((math.exp(2.0), 4999), noisier))
+    >>> round(Accountant().compose(crowd).get_epsilon(1e-6), 3)
+    0.105
+    """
+
+    eps0: float
+    others: Classes
+    tv: float = 1.0
+
+    unsampled = "no pair is known for a hidden cohort of mixed randomizers"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "eps0", local_epsilon(self.eps0))
+        checked = tuple(
+            (positive_float("ratio", ratio), count)
+            for ratio, count in _classes("ratio", self.others)
         )
+        for ratio, _ in checked:
+            if not 1.0 <= ratio <= 1e304:
+                raise ValueError(f"ratio must be in [1, 1e304], got {ratio!r}")
+        object.__setattr__(self, "others", checked)
+        distance = real("tv", self.tv)
+        if not 0.0 <= distance <= 1.0:
+            raise ValueError(f"tv must be in [0, 1], got {self.tv!r}")
+        object.__setattr__(self, "tv", distance)
+
+    @property
+    def users(self) -> int | None:
+        return 1 + sum(count for _, count in self.others)
+
+    @cached_property
+    def pair(self) -> MixedCoins:  # type: ignore[override]
+        shrink, spread = math.exp(-self.eps0), -math.expm1(-self.eps0)
+        theta = spread / (1.0 + shrink)
+        # No total variation exceeds any of these.
+        beta = min(self.tv, theta, *(ratio - 1.0 for ratio, _ in self.others))
+        bare = (theta - beta) / theta  # w
+        return MixedCoins.of(
+            tuple(
+                LabelClass(count, min(1.0, (1.0 + beta) / ratio), (ratio - 1.0 - beta) / ratio)
+                for ratio, count in self.others
+            ),
+            coin=min(1.0, 2.0 * beta / (spread * (1.0 + beta))),
+            neutral=bare / (1.0 + beta),
+            target_coin=beta / theta,
+            target_neutral=bare,
+            theta=theta,
+            gap=2.0 * shrink / (1.0 + shrink),
+            local_loss=exactly(self.eps0),
+        )
+
+    def assumptions(self) -> dict[str, str]:
+        return {
+            "neighbours": f"{SUBSTITUTION}, one of local budget {self.eps0:g}",
+            "adversary": "sees the shuffled reports and knows every other user's value",
+            "analysis": "(p, beta, q) reduction with a q for each class of users, for every randomizer of the target's"
+            f" with eps0={self.eps0:g} and total variation at most {self.tv:g}",
+            "sampling": "all users take part; who runs which randomizer does not depend on the data",
+        }
+
+
+def _classes(name: str, given: Any) -> list[tuple[Any, int]]:
+    """Pairs (of that name, count), the counts checked."""
+    if isinstance(given, (str, bytes, Mapping)) or not isinstance(given, Iterable):
+        raise TypeError(f"others must be pairs ({name}, count), got {given!r}")
+    pairs = [tuple(pair) for pair in given]
+    if not all(len(pair) == 2 for pair in pairs):
+        raise ValueError(f"others must be pairs ({name}, count), got {given!r}")
+    return [(value, positive_int("count", count)) for value, count in pairs]

@@ -7,14 +7,21 @@ P(X > high) <= missed for X ~ Bin(n, p).
   sqrt(n log(1/missed) / 2) does not know p.
 * `chernoff_window`: the Chernoff bound exp(-n KL(x/n || p)); about sqrt(4 p (1-p)) times narrower.
   The package uses this one.
+
+`counts` is the law of a number of successes in independent trials, in classes of one probability each: a binomial
+law, or a Poisson-binomial one.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+from .rounding import ROUNDOFF
 
 
 def hoeffding_window(n: int, p: float, missed: float) -> tuple[int, int]:
@@ -69,3 +76,68 @@ def binomial_window(n: int, p: float, low: int, high: int) -> NDArray[np.float64
     if 0.0 < p < 1.0 and n > 0:
         kernels.binomial_pmf(n, p, low, high, out)
     return out
+
+
+class Trials(NamedTuple):
+    """So many independent trials of one probability; `rest` is 1 - probability, kept apart as either may be tiny."""
+
+    number: int
+    probability: float
+    rest: float
+
+
+class Counts(NamedTuple):
+    """The law of a number of successes on the window low, low + 1, ..., normalised to 1 there.
+
+    error : relative, of every mass. below, above : probability that a class leaves its window on that side, at most.
+    """
+
+    low: int
+    masses: NDArray[np.float64]
+    error: NDArray[np.float64]
+    below: float
+    above: float
+
+    @property
+    def high(self) -> int:
+        return self.low + self.masses.size - 1
+
+
+def counts(classes: Sequence[Trials], missed: float) -> Counts:
+    """The law of the successes in all trials; each tail holds at most `missed`.
+
+    Every class by itself on its window, and their convolution: all terms are positive, so nothing cancels. Cost
+    O(width) for one class, and the product of the widths, which are O(sqrt(count)), for each further one.
+    """
+    found = Counts(0, np.ones(1), np.zeros(1), 0.0, 0.0)
+    for part in classes:
+        one = _binomial_counts(part, missed / len(classes))
+        if found.masses.size == 1:
+            masses, error = one.masses, one.error + found.error[0]
+        else:
+            masses = np.convolve(found.masses, one.masses)
+            summing = ROUNDOFF * (4.0 + min(found.masses.size, one.masses.size))
+            worst = float(found.error.max() + one.error.max())
+            error = np.full(masses.size, worst + summing)
+        below, above = found.below + one.below, found.above + one.above
+        found = Counts(found.low + one.low, masses, error, below, above)
+    return found
+
+
+def _binomial_counts(trials: Trials, missed: float) -> Counts:
+    """The law of one class."""
+    count, rare = trials.number, min(trials.probability, trials.rest)
+    # The rarer of the two outcomes is the one whose probability keeps its precision.
+    low, high = chernoff_window(count, rare, missed)
+    masses = binomial_window(count, rare, low, high)
+    if rare < trials.probability:
+        low, high, masses = count - high, count - low, masses[::-1]
+    # Relative rounding of each entry; see kernels.binomial_pmf. The sum's error is at most the same.
+    mode = int(trials.probability * (count + 1))
+    distance = np.abs(np.arange(low, high + 1) - mode)
+    # ... and the rate itself is rounded: log pmf moves by (x - np) / (1 - p) per relative move of p.
+    stride = 6.0 + 9.0 / (1.0 - rare) if rare > 0.0 else 0.0
+    summing = stride * float(np.sum(masses * distance)) + masses.size
+    error = ROUNDOFF * (16.0 + stride * (1.0 + distance) + summing)
+    below, above = missed if low > 0 else 0.0, missed if high < count else 0.0
+    return Counts(low, masses, error, below, above)

@@ -172,68 +172,185 @@ def split_neutral(
         for c in range(mode, low, -1):
             value *= c / ((trials - c + 1.0) * odds)
             law[c - 1 - low] = value
+        used = write_intervals(
+            low, law, m, count, weight[j], kappa, absent, bias, gap, mean, deviation, cuts, every, slop,
+            upper, coins, biases, gaps, weights, used,
+        )  # fmt: skip
+    return used
+
+
+@jit
+def beyond(last, before, error):
+    """A log-concave law's sum beyond its term `last`, whose neighbour inside is `before`: at most this.
+
+    error : relative, of either.
+    """
+    ratio = last / before * (1.0 + 3.0 * error)
+    return last * ratio / (1.0 - ratio) if ratio < 1.0 else math.inf
+
+
+@jit
+def split_answers(
+    answers, start, whole, error, neutral, kappa, bias, gap, first, final, weight, cuts, every,
+    log_missed, upper, coins, biases, gaps, weights,
+):  # fmt: skip
+    """`split_neutral` for a number of labels that is known by its law, each label neutral with one probability.
+
+    The other users show b labels with probability answers[b - start], all known to a relative `error`; `whole` if none
+    is cut off above. Given m, c has law proportional to answers[b - start] b!/(m! c!) neutral^c (m + kappa c),
+    b = m+c-1. That is log-concave in c where `answers` is, so a walk outwards from the largest term ends
+    where the rest is below exp(-log_missed), or where `answers` ends, with a bound on the rest.
+
+    Returns the number of components written, and what the rests weigh at most; for a lower bound they are taken off.
+    """
+    used = 0
+    missed = 0.0
+    floor = math.exp(-log_missed)
+    law = np.empty(answers.size)
+    for j in range(first.size):
+        m = final[j] if upper else first[j]
+        count = first[j] if upper else final[j]
+        low = max(0, start + 1 - m)
+        high = start + answers.size - m
+        if high < low:
+            missed += weight[j]
+            continue
+        # 1. The largest term: law(c+1)/law(c) falls through 1.
+        mode = low
+        right = high
+        while mode < right:
+            c = (mode + right) // 2
+            b = m + c - start
+            if neutral * (m + c) * answers[b] > (c + 1.0) * answers[b - 1]:
+                mode = c + 1
+            else:
+                right = c
+        # 2. Outwards from it. law[c - low] is unnormalised.
+        law[mode - low] = 1.0
+        last = mode
+        while last < high and (last == mode or law[last - low] > 0.01 * floor):
+            b = m + last - start
+            odds = answers[b] / answers[b - 1] * (neutral * (m + last) / (last + 1.0))
+            law[last + 1 - low] = law[last - low] * odds
+            last += 1
+        least = mode
+        while least > low and (least == mode or law[least - low] > 0.01 * floor):
+            b = m + least - 1 - start
+            odds = answers[b - 1] / answers[b] * (least / (neutral * (m + least - 1.0)))
+            law[least - 1 - low] = law[least - low] * odds
+            least -= 1
+        walked = law[least - low : last - low + 1]
         total = 0.0
-        for c in range(low, high + 1):
-            total += law[c - low] * (m + absent + kappa * c)
-        c = low
-        cut = 0
-        carried = 0.0
-        while c <= high:
-            # One interval [least, most]: its mass and, of that, keep = theta/bias = m / (m + absent + kappa c)
-            # and fall = 1 - keep, either of which may be tiny and keeps its precision.
-            least = c
-            most = c
-            if not every:
-                while cut < cuts.size and mean + cuts[cut] * deviation <= least:
-                    cut += 1
-                most = high
-                if cut < cuts.size:
-                    most = min(high, max(least, math.ceil(mean + cuts[cut] * deviation) - 1))
-            mass = 0.0
-            slope = 0.0
-            kept = 0.0
-            while c <= most:
-                mass += law[c - low] * (m + absent + kappa * c)
-                slope += law[c - low] * (absent + kappa * c)
-                kept += law[c - low] * m
-                c += 1
-            share = weight[j] * mass / total
-            fall = (absent + kappa * least) / (m + absent + kappa * least)
-            keep = m / (m + absent + kappa * least)
-            if upper:
-                # The two extremes are the interval's start and the next one's, which shares it.
-                end = min(high, most + 1)
-                near_share = share
-                if least < most and mass > 0.0:
-                    far = (absent + kappa * end) / (m + absent + kappa * end)
-                    rest = m / (m + absent + kappa * end)
-                    if far < 0.5:
-                        portion = (far - slope / mass) / (far - fall)
-                        doubt = slop * far / (far - fall)
-                    else:  # keep - rest, without cancellation
-                        portion = (kept / mass - rest) / (keep - rest) if keep > rest else 1.0
-                        doubt = slop * keep / (keep - rest) if keep > rest else 1.0
-                    near_share = share * min(1.0, max(portion, 0.0) + doubt)
-                share, carried = carried + near_share, share - near_share
-            elif least < most and mass > 0.0:
-                if slope < kept:
-                    fall = slope / mass * (1.0 + slop)
-                    keep = 1.0 - fall
-                else:
-                    keep = kept / mass * (1.0 - slop)
-                    fall = 1.0 - keep
-            if share > 0.0:
-                coins[used] = count
-                biases[used] = bias * keep
-                gaps[used] = gap * keep + fall
-                weights[used] = share
-                used += 1
-        if carried > 0.0:
-            fall = (absent + kappa * high) / (m + absent + kappa * high)
-            keep = m / (m + absent + kappa * high)
+        moment = 0.0
+        square = 0.0
+        heavy = 0.0
+        for i in range(walked.size):
+            total += walked[i]
+            moment += i * walked[i]
+            square += float(i) * i * walked[i]
+            heavy += walked[i] * (m + kappa * (least + i))
+        # 3. What is not walked, relative to what is.
+        rest = 0.0
+        size = walked.size
+        slop = 1e-15 * (size + 8) + 2.0 * error
+        if least > 0 or last < high or not whole:
+            if size == 1:
+                rest = math.inf
+            else:
+                if least > 0:
+                    rest += beyond(
+                        walked[0] * (m + kappa * least), walked[1] * (m + kappa * (least + 1)), slop
+                    )
+                if last < high or not whole:
+                    rest += beyond(
+                        walked[size - 1] * (m + kappa * last),
+                        walked[size - 2] * (m + kappa * (last - 1)),
+                        slop,
+                    )
+        rest = min(1.0, rest / heavy * (1.0 + 4.0 * slop))
+        missed += weight[j] * rest
+        share = weight[j] if upper else weight[j] * (1.0 - rest)
+        mean = moment / total
+        deviation = math.sqrt(max(0.0, square / total - mean * mean))
+        used = write_intervals(
+            least, walked, m, count, share, kappa, 0.0, bias, gap, least + mean, deviation, cuts, every,
+            slop, upper, coins, biases, gaps, weights, used,
+        )  # fmt: skip
+    return used, missed
+
+
+@jit
+def write_intervals(
+    low, law, m, count, weight, kappa, absent, bias, gap, mean, deviation, cuts, every, slop, upper,
+    coins, biases, gaps, weights, used,
+):  # fmt: skip
+    """Components, `count` coins each, for c = low, low + 1, ... of masses law (m + absent + kappa c), in intervals.
+
+    See `split_neutral`. Every sum of `law` has relative rounding error under `slop`. Returns `used`, moved on.
+    """
+    high = low + law.size - 1
+    total = 0.0
+    for c in range(low, high + 1):
+        total += law[c - low] * (m + absent + kappa * c)
+    c = low
+    cut = 0
+    carried = 0.0
+    while c <= high:
+        # One interval [least, most]: its mass and, of that, keep = theta/bias = m / (m + absent + kappa c)
+        # and fall = 1 - keep, either of which may be tiny and keeps its precision.
+        least = c
+        most = c
+        if not every:
+            while cut < cuts.size and mean + cuts[cut] * deviation <= least:
+                cut += 1
+            most = high
+            if cut < cuts.size:
+                most = min(high, max(least, math.ceil(mean + cuts[cut] * deviation) - 1))
+        mass = 0.0
+        slope = 0.0
+        kept = 0.0
+        while c <= most:
+            mass += law[c - low] * (m + absent + kappa * c)
+            slope += law[c - low] * (absent + kappa * c)
+            kept += law[c - low] * m
+            c += 1
+        share = weight * mass / total
+        fall = (absent + kappa * least) / (m + absent + kappa * least)
+        keep = m / (m + absent + kappa * least)
+        if upper:
+            # The two extremes are the interval's start and the next one's, which shares it.
+            end = min(high, most + 1)
+            near_share = share
+            if least < most and mass > 0.0:
+                far = (absent + kappa * end) / (m + absent + kappa * end)
+                rest = m / (m + absent + kappa * end)
+                if far < 0.5:
+                    portion = (far - slope / mass) / (far - fall)
+                    doubt = slop * far / (far - fall)
+                else:  # keep - rest, without cancellation
+                    portion = (kept / mass - rest) / (keep - rest) if keep > rest else 1.0
+                    doubt = slop * keep / (keep - rest) if keep > rest else 1.0
+                near_share = share * min(1.0, max(portion, 0.0) + doubt)
+            share, carried = carried + near_share, share - near_share
+        elif least < most and mass > 0.0:
+            if slope < kept:
+                fall = slope / mass * (1.0 + slop)
+                keep = 1.0 - fall
+            else:
+                keep = kept / mass * (1.0 - slop)
+                fall = 1.0 - keep
+        if share > 0.0:
             coins[used] = count
             biases[used] = bias * keep
             gaps[used] = gap * keep + fall
-            weights[used] = carried
+            weights[used] = share
             used += 1
+    if carried > 0.0:
+        fall = (absent + kappa * high) / (m + absent + kappa * high)
+        keep = m / (m + absent + kappa * high)
+        coins[used] = count
+        biases[used] = bias * keep
+        gaps[used] = gap * keep + fall
+        weights[used] = carried
+        used += 1
     return used

@@ -50,7 +50,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..numerics.binomial import binomial_window, chernoff_window
+from ..numerics.binomial import Counts, Trials, counts
 from ..numerics.lattice import require_memory
 from ..numerics.rounding import ROUNDOFF
 from ..numerics.sides import Bounds, Side
@@ -231,23 +231,11 @@ class CoinMixture(Pair):
         upper = side is Side.UPPER
         sign = 1.0 if upper else -1.0
         missed = resolution.missed / 4.0
-        # The rarer of the two counts is the one whose rate keeps its precision.
-        others, rare = self.n - 1, min(self.coin_rate, self.coin_rest)
-        low, high = chernoff_window(others, rare, missed)
-        pmf = binomial_window(others, rare, low, high)
-        if rare < self.coin_rate:
-            low, high, pmf = others - high, others - low, pmf[::-1]
-        # Relative rounding of each entry; see kernels.binomial_pmf. The sum's error is at most the same.
-        mode = int(self.coin_rate * self.n)
-        distance = np.abs(np.arange(low, high + 1) - mode)
-        # ... and the rate itself is rounded: log pmf moves by (x - np) / (1 - p) per relative move of p.
-        stride = 6.0 + 9.0 / (1.0 - rare) if rare > 0.0 else 0.0
-        summing = stride * float(np.sum(pmf * distance)) + pmf.size
-        pmf *= 1.0 + sign * ROUNDOFF * (16.0 + stride * (1.0 + distance) + summing)
+        others = self._coins_of_others(missed)
+        low, below, above = others.low, others.below, others.above
+        pmf = others.masses * (1.0 + sign * others.error)
         # Mass below the window would be worse than anything in it: at infinity for an upper bound. Mass
         # above it is dominated by what is inside, if every size has the same bias. A lower bound drops both.
-        below = missed if low > 0 else 0.0
-        above = missed if high < others else 0.0
         if not upper:
             pmf *= 1.0 - below - above
         # The target's slot adds a coin label or not; a target that is absent is like any other user.
@@ -273,8 +261,10 @@ class CoinMixture(Pair):
         weight = np.add.reduceat(pmf, starts - sizes_low)
         left_out = below if one_bias else below + above
         if self.kappa > 0.0:
-            left_out += missed
-            coins, bias, gap, weight = self._split_neutral(starts, ends, weight, upper, resolution)
+            coins, bias, gap, weight, lost = self._split_neutral(
+                starts, ends, weight, upper, resolution
+            )
+            left_out += lost
         elif one_bias:
             coins = starts if upper else ends
             bias, gap = np.full(coins.size, self.theta), np.full(coins.size, self.gap)
@@ -287,10 +277,12 @@ class CoinMixture(Pair):
             bias, gap = self.theta * keep, self.gap * keep + fall
         lower_share = None
         if upper and self.kappa == 0.0 and starts.size == weight.size == pmf.size:
-            farthest = 1.0 + float(distance.max(initial=0.0))
-            worst = ROUNDOFF * (16.0 + stride * farthest + summing)
-            lower_share = (1.0 - 3.0 * worst) * (1.0 - below - above)
+            lower_share = (1.0 - 3.0 * float(others.error.max())) * (1.0 - below - above)
         return Components(coins, bias, gap, weight, null, left_out, lower_share)
+
+    def _coins_of_others(self, missed: float) -> Counts:
+        """The law of the number of coin labels among the other users."""
+        return counts([Trials(self.n - 1, self.coin_rate, self.coin_rest)], missed)
 
     def _kept(self, sizes: NDArray[Any]) -> tuple[Array, Array]:
         """keep = bias/theta of so many coins, and 1 - keep: either may be tiny, and keeps its precision."""
@@ -346,8 +338,8 @@ class CoinMixture(Pair):
         weight: Array,
         upper: bool,
         resolution: Resolution,
-    ) -> tuple[NDArray[np.int64], Array, Array, Array]:
-        """Components (coins, bias, gap, weight) after splitting by the number of neutral labels."""
+    ) -> tuple[NDArray[np.int64], Array, Array, Array, float]:
+        """Components (coins, bias, gap, weight) after splitting by the number of neutral labels; what windows miss."""
         from . import coin_kernels
 
         rate = min(1.0, self.neutral_rate / self.coin_rest)
@@ -355,26 +347,10 @@ class CoinMixture(Pair):
         if self.silent_rate is not None:
             rest_rate = self.silent_rate / self.coin_rest
         log_missed = math.log(12.0 / resolution.missed)
-        mean_coins = 1.0 + (self.n - 1) * self.coin_rate
         trials = self.n * self.coin_rest
         deviation = math.sqrt(trials * rate * rest_rate)
-        reach = math.sqrt(2.0 * log_missed)
-        window = 2.0 * (reach * deviation + log_missed)
-        relative = deviation * self.kappa / (mean_coins + self.absent + self.kappa * trials * rate)
-        # The loss 2 artanh(x), x = theta t, moves by 2 x / (1 - x^2) per relative move of theta: far more
-        # than by itself near t = 1 if theta is near 1. Few coins get there, at ten deviations.
-        x = self.theta * min(1.0, 10.0 / math.sqrt(mean_coins))
-        steep = relative / max(1.0 - x, self.gap)
-        cuts = np.empty(0)
-        if steep > 0.0:  # otherwise everybody without a coin label has a neutral one
-            cuts = _normal_cuts(resolution.bias_width / steep, -resolution.pull * relative, reach)
-        atoms = 1.0 + reach * math.sqrt(mean_coins)  # per component
-        every = starts.size * (window + 4.0) * atoms <= KEEP_EVERY or cuts.size + 1 >= window
-        most = starts.size * (math.ceil(window) + 6 if every else cuts.size + 3)
-        if most > MAX_COMPONENTS:
-            raise MemoryError(
-                f"a mixture of {most} coin components is too large; use a larger rtol or a larger delta"
-            )
+        window = 2.0 * (math.sqrt(2.0 * log_missed) * deviation + log_missed)
+        cuts, every, most = self._cuts(trials * rate, deviation, window, starts.size, resolution)
         coins = np.empty(most, np.int64)
         bias, gap, share = np.empty(most), np.empty(most), np.empty(most)
         used = coin_kernels.split_neutral(
@@ -386,7 +362,34 @@ class CoinMixture(Pair):
             share *= 1.0 + ROUNDOFF * (8.0 + 5.0 * window)
         else:
             share *= 1.0 - ROUNDOFF * (8.0 + 5.0 * window) - 3.0 * math.exp(-log_missed)
-        return coins[:used], bias[:used], gap[:used], share
+        return coins[:used], bias[:used], gap[:used], share, resolution.missed / 4.0
+
+    def _cuts(
+        self, neutrals: float, deviation: float, window: float, buckets: int, resolution: Resolution
+    ) -> tuple[Array, bool, int]:
+        """How a number of neutral labels is cut into intervals: cuts, whether all are kept, the most components.
+
+        neutrals, deviation : roughly its mean and standard deviation given the coin labels. window : the most numbers
+        of one bucket.
+        """
+        reach = math.sqrt(2.0 * math.log(12.0 / resolution.missed))
+        mean_coins = 1.0 + (self.n - 1) * self.coin_rate
+        relative = deviation * self.kappa / (mean_coins + self.absent + self.kappa * neutrals)
+        # The loss 2 artanh(x), x = theta t, moves by 2 x / (1 - x^2) per relative move of theta: far more
+        # than by itself near t = 1 if theta is near 1. Few coins get there, at ten deviations.
+        x = self.theta * min(1.0, 10.0 / math.sqrt(mean_coins))
+        steep = relative / max(1.0 - x, self.gap)
+        cuts = np.empty(0)
+        if steep > 0.0:  # otherwise everybody without a coin label has a neutral one
+            cuts = _normal_cuts(resolution.bias_width / steep, -resolution.pull * relative, reach)
+        atoms = 1.0 + reach * math.sqrt(mean_coins)  # per component
+        every = buckets * (window + 4.0) * atoms <= KEEP_EVERY or cuts.size + 1 >= window
+        most = buckets * (math.ceil(window) + 6 if every else cuts.size + 3)
+        if most > MAX_COMPONENTS:
+            raise MemoryError(
+                f"a mixture of {most} coin components is too large; use a larger rtol or a larger delta"
+            )
+        return cuts, every, most
 
     # -- atoms -------------------------------------------------------------------------------------
 

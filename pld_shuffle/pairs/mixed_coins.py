@@ -1,0 +1,127 @@
+"""Labelled users of several classes: a Poisson-binomial number of labels, of one law each.
+
+A user of class i shows a label with a probability of its own, rate_i, and every label shown is a coin label with one
+probability, the same for all classes (one half of it for each coin label), else a neutral one. The target always shows
+a label. Let b of the others show one, b a sum of independent coins of rates rate_i. Given b the view is that of
+`coins` with b + 1 users who all show a label. So (m, c), the numbers of coin labels and of neutral ones, have the
+law of b = m+c-1 and of m+c labels, times the target's
+
+    answers(b) b!/(m! c!) coin^m neutral^c (m + kappa c) target_coin/coin,      theta(m, c) = theta m/(m + kappa c),
+
+with kappa = (target_neutral/neutral) (coin/target_coin), whatever the rates are.
+
+The buckets of `coins` remain certified. They need that c given m is smaller, in likelihood ratio, for a larger m: the
+ratio of two such laws is (b+1) answers(b+1)/answers(b) times a falling function of c, and it falls because the number
+of successes in independent trials is ultra-log-concave (Newton's inequalities).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..numerics.binomial import Counts, Trials, counts
+from ..numerics.rounding import ROUNDOFF
+from ..numerics.sides import Bounds
+from .cohort import Cohort
+from .coins import SMALLEST_CELL, CoinMixture
+from .pair import Pair, Resolution
+from .slots import SlotLaw
+
+Array = NDArray[np.float64]
+
+RAREST = 1e-280  # what windows may leave out of the law of the labels, at least
+
+
+class LabelClass(NamedTuple):
+    """So many users who show a label with probability `rate`; silent = 1 - rate."""
+
+    number: int
+    rate: float
+    silent: float
+
+
+@dataclass(frozen=True)
+class MixedCoins(CoinMixture):
+    """A `CoinMixture` whose other users are of several classes; see the module.
+
+    coin, neutral : probability that a label is a coin label, or a neutral one. coin_rate and neutral_rate are means.
+    """
+
+    classes: tuple[LabelClass, ...] = ()
+    coin: float = 1.0
+    neutral: float = 0.0
+
+    @classmethod
+    def of(
+        cls, classes: tuple[LabelClass, ...], *, coin: float, neutral: float, target_coin: float,
+        target_neutral: float, theta: float, gap: float, local_loss: Bounds,
+    ) -> MixedCoins:  # fmt: skip
+        """The pair of a target among these users; classes of one rate are put together."""
+        numbers: dict[tuple[float, float], int] = {}
+        for number, *rates in classes:
+            numbers[rates[0], rates[1]] = numbers.get((rates[0], rates[1]), 0) + number
+        classes = tuple(LabelClass(number, *rates) for rates, number in numbers.items())
+        n = 1 + sum(part.number for part in classes)
+        shown = math.fsum(part.number * part.rate for part in classes) / max(1, n - 1)
+        return cls(
+            n=n, coin_rate=shown * coin, neutral_rate=shown * neutral, target_coin=target_coin,
+            target_neutral=target_neutral, null=0.0, theta=theta, gap=gap, local_loss=local_loss,
+            classes=classes, coin=coin, neutral=neutral,
+        )  # fmt: skip
+
+    @property
+    def kappa(self) -> float:
+        if self.target_neutral <= 0.0 or self.neutral <= 0.0:
+            return 0.0
+        return self.target_neutral / self.neutral * (self.coin / self.target_coin)
+
+    def sampled(self, cohort: Cohort) -> Pair:
+        raise TypeError(
+            f"no pair is known for a hidden cohort of users of several classes, got {self!r}"
+        )
+
+    def slot_law(self) -> SlotLaw:
+        raise TypeError(f"users of several classes have no one law, got {self!r}")
+
+    def _coins_of_others(self, missed: float) -> Counts:
+        parts = [
+            Trials(part.number, part.rate * self.coin, part.silent + part.rate * self.neutral)
+            for part in self.classes
+        ]
+        return counts(parts, missed)
+
+    def _split_neutral(
+        self,
+        starts: NDArray[np.int64],
+        ends: NDArray[np.int64],
+        weight: Array,
+        upper: bool,
+        resolution: Resolution,
+    ) -> tuple[NDArray[np.int64], Array, Array, Array, float]:
+        from . import coin_kernels
+
+        # Given coin labels as many as their window allows, the labels lie at the end of theirs: so that one is wider.
+        missed = max(resolution.missed**2, RAREST)
+        law = counts([Trials(*part) for part in self.classes], missed)
+        kept = np.flatnonzero(law.masses > SMALLEST_CELL)
+        answers = law.masses[kept[0] : kept[-1] + 1]
+        whole = law.low + int(kept[-1]) == self.n - 1
+        error = float(law.error.max())
+        neutrals = (self.n - 1) * self.neutral_rate
+        deviation = math.sqrt(neutrals * (1.0 - self.neutral_rate / self.coin_rest))
+        cuts, every, most = self._cuts(neutrals, deviation, answers.size, starts.size, resolution)
+        coins = np.empty(most, np.int64)
+        bias, gap, share = np.empty(most), np.empty(most), np.empty(most)
+        used, lost = coin_kernels.split_answers(
+            answers, law.low + int(kept[0]), whole, error, self.neutral, self.kappa, self.theta, self.gap,
+            starts, ends, weight, cuts, every, math.log(12.0 / resolution.missed), upper, coins, bias,
+            gap, share,
+        )  # fmt: skip
+        sign = 1.0 if upper else -1.0
+        rounding = ROUNDOFF * (8.0 + 5.0 * answers.size) + 3.0 * error
+        return coins[:used], bias[:used], gap[:used], share[:used] * (1.0 + sign * rounding), lost
