@@ -84,12 +84,13 @@ from pld_shuffle.randomizers import Laplace as LocalLaplace
 
 BLOCK = 20  # seeds claimed at a time
 PATIENCE = 5.0  # CPU seconds for one ledger; what is not done by then is skipped
-DEEP = 40.0  # the same for one ledger in fifty, asked for narrow brackets
+DEEP = 20.0  # the same for one ledger in fifty, asked for narrow brackets
 FORGIVEN = (
     mpf(10) ** -40
 )  # of the truth: what the oracle itself may be off, and 10^(20-digits) of 1
 DIGITS = 140
-READINGS = 100  # epsilons at which the PLDs of a ledger are read
+READINGS = 200  # epsilons at which the PLDs of a ledger are read
+LATTICES = 3  # on which they are formed
 QUESTIONS = 3  # epsilons asked of an accountant
 MOST_ATOMS = 4_000  # of a composition's halves
 NOTHING = mpf(10) ** -120  # an exact answer below this is rounding of the oracle
@@ -1029,9 +1030,9 @@ class Case:
         if not self.deep:
             asked = self.truths.epsilons(self.rng, READINGS)
             exact = [self.truths.at(eps) for eps in asked]
-            for _ in range(2):
+            for _ in range(LATTICES):
                 self.read(asked, exact)
-        if self.deep or self.rng.random() < 0.3:
+        if self.deep or self.rng.random() < 0.2:
             self.ask()
 
     def read(self, asked: list[float], exact: list[tuple[mpf, mpf | None]]) -> None:

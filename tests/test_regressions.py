@@ -21,6 +21,7 @@ from pld_shuffle import (
     Subsampled,
 )
 from pld_shuffle.mechanisms import MixedRR
+from pld_shuffle.mechanisms.imported import ImportedPair
 from pld_shuffle.numerics.sides import Side
 from pld_shuffle.randomizers import HadamardResponse
 
@@ -282,3 +283,14 @@ def test_budgets_of_one_class_are_exact(eps0: float, other: float, epsilon: floa
                 epsilon
             )
             assert mpf(found) <= truth
+
+
+def test_the_largest_loss_of_an_imported_pair() -> None:
+    """1 + 2^-53 is 1 in doubles: the largest loss was rounded down, and delta just below the true one was 0."""
+    step, low = 2.0516371343216737e-06, 13
+    pair = ImportedPair(step, low, (0.01, 0.02, 0.005, 0.1, 0.03), 0.0, "replace-one")
+    largest = Fraction(step) * 17
+    below = math.nextafter(float(largest), 0.0) if float(largest) >= largest else float(largest)
+    assert Fraction(below) < largest <= Fraction(pair.max_loss)
+    truth = Fraction(0.03) * (largest - Fraction(below)) * Fraction(999, 1000)  # 1 - e^-x, x below 1e-21
+    assert Fraction(Accountant().compose(pair).get_delta(below)) >= truth > 0

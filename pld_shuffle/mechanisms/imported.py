@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..numerics.hockey import HockeySums
-from ..numerics.rounding import ROUNDOFF
+from ..numerics.rounding import ROUNDOFF, above
 from ..numerics.sides import Bounds
 from ..numerics.validation import (
     choice,
@@ -99,9 +99,7 @@ class ImportedPair(ProfileMechanism):
     def max_loss(self) -> float:
         if self.infinity > 0.0:
             return math.inf
-        return (
-            (self.low + len(self.masses) - 1) * self.step * (1.0 + ROUNDOFF) if self.masses else 0.0
-        )
+        return above((self.low + len(self.masses) - 1) * self.step) if self.masses else 0.0
 
     @property
     def relation(self) -> str:
