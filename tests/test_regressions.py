@@ -285,6 +285,7 @@ def test_budgets_of_one_class_are_exact(eps0: float, other: float, epsilon: floa
             assert mpf(found) <= truth
 
 
+@pytest.mark.filterwarnings("ignore::pld_shuffle.composition.attempts.AccuracyWarning")
 def test_the_largest_loss_of_an_imported_pair() -> None:
     """1 + 2^-53 is 1 in doubles: the largest loss was rounded down, and delta just below the true one was 0."""
     step, low = 2.0516371343216737e-06, 13
