@@ -293,5 +293,5 @@ def test_the_largest_loss_of_an_imported_pair() -> None:
     largest = Fraction(step) * 17
     below = math.nextafter(float(largest), 0.0) if float(largest) >= largest else float(largest)
     assert Fraction(below) < largest <= Fraction(pair.max_loss)
-    truth = Fraction(0.03) * (largest - Fraction(below)) * Fraction(999, 1000)  # 1 - e^-x, x below 1e-21
+    truth = Fraction(0.02999) * (largest - Fraction(below))  # 1 - e^-x, x below 1e-21
     assert Fraction(Accountant().compose(pair).get_delta(below)) >= truth > 0

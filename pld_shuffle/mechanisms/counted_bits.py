@@ -151,7 +151,7 @@ class CountedBits(_Counted):
 
     def sampled(self, cohort: Cohort) -> Pair:
         """Of a hidden cohort; for one bit a user the least of docs/bits.md, section 5, and of the coin labels."""
-        if cohort.presence < 1.0:
+        if cohort.absence > 0.0:
             raise TypeError(
                 f"users whose bits are counted come by no coins of their own, got {self!r}"
             )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
 import numpy as np
@@ -103,7 +103,7 @@ class ShuffledLDP(Mechanism):
         member = Member.of(self.eps0, self.n, cohort, scale)
         # Cohorts of almost one size are all like one of them.
         size, rate = (self.n, cohort.rate) if member is None else member.typical
-        wins, labels_win, near = _contest(self.eps0, size, Cohort(rate, cohort.presence))
+        wins, labels_win, near = _contest(self.eps0, size, replace(cohort, rate=rate))
         if not wins:
             return clones  # exact
         if labels_win:

@@ -151,7 +151,7 @@ class Subsampled(_Sampled):
 
     @property
     def cohort(self) -> Cohort:
-        return Cohort(self.rate, 1.0 - self.dropout)
+        return Cohort(self.rate, 1.0 - self.dropout, self.dropout)
 
     @cached_property
     def pair(self) -> Pair:  # type: ignore[override]

@@ -126,7 +126,7 @@ class Shuffled(Mechanism):
         return self._proved(cohort)
 
     def sampled_attack(self, cohort: Cohort) -> Pair:
-        if self._shares is not None and cohort.presence == 1.0:
+        if self._shares is not None and cohort.absence == 0.0:
             return worst_bit_attack(
                 self.n, self._shares, rate=cohort.rate, eps0=self.randomizer.eps0
             )
@@ -150,7 +150,7 @@ class Shuffled(Mechanism):
         told = told if everybody else told.sampled(cohort)
         swap = self._swap(choices, cohort, told)
         profiles = [swap]
-        if self._shares is not None and cohort.presence == 1.0:
+        if self._shares is not None and cohort.absence == 0.0:
             bits = bit_pair(self.n, self._shares, rate=cohort.rate)
             profiles.append(lambda growth, missed: bits.profile(growth, 0.0, missed).upper)
 

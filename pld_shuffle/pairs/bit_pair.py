@@ -38,7 +38,7 @@ def bit_pair(n: int, shares: BitShares, *, bits: int = 1, rate: float = 1.0) -> 
         return np.asarray(bit_profile(n, shares, growth, bits=bits, rate=rate).upper)
 
     def hidden(cohort: Cohort) -> ProfilePair:
-        if cohort.presence < 1.0:
+        if cohort.absence > 0.0:
             raise TypeError(
                 "bits of users who come by coins of their own are accounted by their laws"
             )
@@ -182,7 +182,7 @@ class BitAttackPair(Pair):
 
     def sampled(self, cohort: Cohort) -> Pair:
         hidden = replace(cohort, rate=self.rate * cohort.rate)
-        if cohort.presence < 1.0:  # a third report, "absent": no longer a number of ones alone
+        if cohort.absence > 0.0:  # a third report, "absent": no longer a number of ones alone
             return slot_pair(self._laws, ordered=True).sampled(hidden)
         return replace(self, rate=hidden.rate)
 

@@ -23,33 +23,41 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Cohort:
-    """A hidden random cohort; both numbers in (0, 1]. Raises ValueError or TypeError naming the argument."""
+    """A hidden random cohort; both numbers in (0, 1]. Raises ValueError or TypeError naming the argument.
+
+    absence : 1 - presence, to be given where presence is rounded; 1e-17 of absence is a presence of 1.
+    """
 
     rate: float = 1.0
     presence: float = 1.0
+    absence: float = -1.0  # stands for 1 - presence, and becomes it
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "rate", unit_interval("rate", self.rate))
         object.__setattr__(self, "presence", unit_interval("presence", self.presence))
+        if self.absence == -1.0:
+            object.__setattr__(self, "absence", 1.0 - self.presence)
+        if not 0.0 <= self.absence < 1.0:
+            raise ValueError(f"absence must be in [0, 1), got {self.absence!r}")
 
     @property
     def everybody(self) -> bool:
         """Whether all users take part, so that nothing is hidden."""
-        return self.rate == self.presence == 1.0
+        return self.rate == 1.0 and self.absence == 0.0
 
     def with_absence(self, laws: Array) -> Array:
         """Masses of reports, shape (..., groups), with one group more where users may be absent.
 
         Relative error below 2 units of roundoff a mass.
         """
-        if self.presence == 1.0:
+        if self.absence == 0.0:
             return laws
-        absent = np.full((*laws.shape[:-1], 1), 1.0 - self.presence)
+        absent = np.full((*laws.shape[:-1], 1), self.absence)
         return np.concatenate([self.presence * laws, absent], axis=-1)
 
     def require_all_present(self, pair: Any) -> None:
         """Raise TypeError if users may be absent, for a pair that does not know about it."""
-        if self.presence < 1.0:
+        if self.absence > 0.0:
             raise TypeError(
                 f"users who come by coins of their own need labels or laws, got {pair!r}"
             )

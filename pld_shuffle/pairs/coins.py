@@ -186,12 +186,12 @@ class CoinMixture(Pair):
         if self.null > 0.0 or self.amplification < 1.0:
             raise TypeError(f"the labels of the pair must hide who took part, got {self!r}")
         share, presence = self.participation * cohort.rate, cohort.presence
-        if presence == 1.0:
+        if cohort.absence == 0.0:
             return replace(self, participation=share)
         if self.target_neutral != self.neutral_rate:
             law = self.slot_law()
             return slot_pair(lambda tail: (law, law)).sampled(replace(cohort, rate=share))
-        neutral = presence * self.neutral_rate + (1.0 - presence)
+        neutral = presence * self.neutral_rate + cohort.absence
         return replace(
             self,
             coin_rate=presence * self.coin_rate,

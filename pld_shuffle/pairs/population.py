@@ -39,13 +39,11 @@ _Cell = tuple[int, int, Array, Array]  # two even sizes, and bounds for them
 class Population:
     """Contour bounds for hidden cohorts of all sizes out of `users`, for every eps0-LDP randomizer."""
 
-    def __init__(self, eps0: float, users: int, presence: float) -> None:
+    def __init__(self, eps0: float, users: int, absence: float) -> None:
         self.users = users
         self._over = math.expm1(eps0) * (1.0 + 2.0**-51)
         # Three of the five types are enough for a hidden cohort.
-        weight, _, base, slope, wobble = (
-            part[:3].copy() for part in _hexagon(self._over, 1.0 - presence)
-        )
+        weight, _, base, slope, wobble = (part[:3].copy() for part in _hexagon(self._over, absence))
         self._types = weight, base, slope, wobble
         self._grids: dict[tuple[float, ...], Array] = {}
         self._cells: dict[tuple[float, ...], _Cell] = {}
@@ -124,7 +122,7 @@ class Member:
         users = round(size / cohort.rate)
         if not (size < users and size / users == cohort.rate):
             return None
-        return cls(population(eps0, users, cohort.presence), size, scale)
+        return cls(population(eps0, users, cohort.absence), size, scale)
 
     @property
     def typical(self) -> tuple[int, float]:
@@ -154,6 +152,6 @@ def _first(zone: float) -> int:
 
 
 @lru_cache(maxsize=64)
-def population(eps0: float, users: int, presence: float) -> Population:
+def population(eps0: float, users: int, absence: float) -> Population:
     """The one `Population` of these numbers, so that all rounds of a log share what it remembers."""
-    return Population(eps0, users, presence)
+    return Population(eps0, users, absence)

@@ -99,7 +99,7 @@ def _general(
         if budget > LARGEST_BUDGET:
             out[:] = 1.0
         return out.reshape(points.shape)
-    arrays = types(over, 1.0 - cohort.presence)
+    arrays = types(over, cohort.absence)
     # Labels are not moved by u.
     reach = 0.98 / (1.0 + over) if cohort.rate == 1.0 and types is _hexagon else 0.0
     early = min(3, len(arrays[0]))
@@ -192,7 +192,7 @@ def typed_profile(
         raise ValueError("types must be arrays of shape (4, groups), at least one")
     crowd = crowd_size(n)
     share = cohort.rate
-    if cohort.presence < 1.0:
+    if cohort.absence > 0.0:
         laws = [cohort.with_absence(law) for law in laws]
         error += 4.0 * ROUNDOFF
     points = _points(growth)

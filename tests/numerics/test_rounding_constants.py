@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from pld_shuffle import ShuffledLDP, ShuffledRandomizer, ShuffledRR
+from pld_shuffle import ShuffledLDP, ShuffledRandomizer, ShuffledRR, Subsampled
 from pld_shuffle.numerics.binomial import chernoff_window
 from pld_shuffle.numerics.kernels import binomial_pmf
 from pld_shuffle.numerics.rounding import ROUNDOFF
@@ -205,3 +205,38 @@ def test_biases_of_hidden_cohorts(rate: float) -> None:
         weight = q * m + (1 - q) * 40 * gamma
         assert relative(float(keep[m - 1]), q * m / weight) <= 16
         assert relative(float(fall[m - 1]), (1 - q) * 40 * gamma / weight) <= 16
+
+
+@pytest.mark.parametrize("dropout", [1e-300, 1e-17, 1.3e-15, 1e-9, 0.3])
+def test_masses_of_absence(dropout: float) -> None:
+    """Rows 2 and 5: "absent" is a report of relative precision, however rarely anybody is."""
+    cohort = Subsampled(ShuffledLDP(2.0, 40), population=40, dropout=dropout).cohort
+    assert not cohort.everybody
+    absent = cohort.with_absence(np.array([[0.25, 0.75]]))[0, 2]
+    assert relative(float(absent), arb(dropout)) <= 2
+    labels = ShuffledLDP(2.0, 40, "stronger-clones").pair.sampled(cohort)
+    assert isinstance(labels, CoinMixture) and labels.silent_rate is not None
+    assert relative(labels.neutral_rate, arb(dropout)) <= 2
+    clones = 2 / (arb(2.0).exp() + 1)
+    assert relative(labels.silent_rate, (1 - arb(dropout)) * (1 - clones)) <= 12
+    assert relative(labels.coin_rate, (1 - arb(dropout)) * clones) <= 12
+
+
+@pytest.mark.parametrize("population", [41, 120, 10**6 + 3, 3 * 10**13 + 1])
+def test_cohorts_of_so_many_out_of_a_population(population: int) -> None:
+    """Rows 2, 5, 6: n/N is rounded to nearest, one u more of what the rows book."""
+    n = 40
+    mechanism = ShuffledLDP(2.0, n, "stronger-clones")
+    q, gamma = arb(n) / population, 2 / (arb(2.0).exp() + 1)
+    hidden = Subsampled(mechanism, population=population).pair
+    assert isinstance(hidden, CoinMixture)
+    keep, fall = hidden._kept(np.arange(1, n + 1))
+    for m in range(1, n + 1):
+        weight = q * m + (1 - q) * n * gamma
+        assert relative(float(keep[m - 1]), q * m / weight) <= 18
+        assert relative(float(fall[m - 1]), (1 - q) * n * gamma / weight) <= 18
+    t = (arb(2.0).exp() - 1) / (arb(2.0).exp() + 1)
+    bias = t * q * n / (q * n + (1 - q) * n * gamma)
+    largest_of(hidden, ((1 + bias) / (1 - bias)).log())
+    general = Subsampled(mechanism, population=population, analysis="general").pair
+    largest_of(general, (1 + q * arb(2.0).expm1()).log())

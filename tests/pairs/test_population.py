@@ -52,7 +52,7 @@ def exact(eps0: float, counts: dict[str, int], users: int, growth: float, presen
 def test_chords_are_above_every_dataset(eps0: float, presence: float) -> None:
     users, sizes = 90, [28, 32]
     growth = np.expm1(0.02 * eps0 * np.arange(4.0))
-    low, high = population(eps0, users, presence).bounds(sizes, 30.0, growth)
+    low, high = population(eps0, users, 1.0 - presence).bounds(sizes, 30.0, growth)
     for n in (28, 29, 32):  # hinges and contours of two sizes may be of either kind
         share = (n - 28) / 4
         chord = (1.0 - share) * low + share * high
