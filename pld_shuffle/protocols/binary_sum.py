@@ -22,11 +22,11 @@ from ..randomizers.border import integer_array, open_unit
 from .expected_error import ExpectedError, bernstein_radius
 from .messages import one_per_user, received
 from .protocol import OneMechanism, honest_users
-from .randomized_response import calibrated_gamma
+from .randomized_response import GammaNoise
 
 
 @dataclass(frozen=True, kw_only=True)
-class BinarySum(OneMechanism):
+class BinarySum(GammaNoise, OneMechanism):
     """Sum of n bits by binary randomized response.
 
     gamma: probability of a random bit, in (0, 1). n: number of users. honest_fraction: share of them
@@ -40,29 +40,6 @@ class BinarySum(OneMechanism):
     def __post_init__(self) -> None:
         object.__setattr__(self, "gamma", open_unit("gamma", self.gamma))
         self._check_users()
-
-    @classmethod
-    def from_budget(
-        cls,
-        epsilon: float,
-        delta: float,
-        n: int,
-        *,
-        rounds: int = 1,
-        honest_fraction: float = 1.0,
-    ) -> BinarySum:
-        """The least gamma whose `rounds` rounds the accountant proves (epsilon, delta)-private.
-
-        gamma is at least 1e-12. About ten compositions. Raises TypeError or ValueError for bad arguments.
-        """
-        return calibrated_gamma(
-            lambda gamma: cls(gamma=gamma, n=n, honest_fraction=honest_fraction),
-            values=2,
-            epsilon=epsilon,
-            delta=delta,
-            rounds=rounds,
-            honest=honest_users(n, honest_fraction),
-        )
 
     @classmethod
     def from_theorem(

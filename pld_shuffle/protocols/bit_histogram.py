@@ -8,28 +8,28 @@ drawn once and kept, as RAPPOR is meant for values that do not change, use `rapp
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ..mechanisms import ShuffledRandomizer
 from ..mechanisms.shared import SMALLEST_EPS0
-from ..numerics.validation import positive_int
 from ..randomizers import RAPPOR, UnaryEncoding
 from ..randomizers.bits import BitArray
-from ..randomizers.border import EPS0_MAX, integer_array, positive_finite
+from ..randomizers.border import EPS0_MAX, integer_array
 from .bit_counts import BitCounts, one_hot_rappor
-from .budget import calibrated
+from .budget import Budget, Calibrated, Search
 from .messages import one_per_user
 from .protocol import OneMechanism, honest_users
 
-VARIANTS: tuple[Literal["symmetric", "optimised"], ...] = ("symmetric", "optimised")
+Variant = Literal["symmetric", "optimised"]
+VARIANTS: tuple[Variant, ...] = ("symmetric", "optimised")
 
 
 @dataclass(frozen=True, kw_only=True)
-class BitHistogram(BitCounts, OneMechanism):
+class BitHistogram(BitCounts, Calibrated, OneMechanism):
     """Histogram of n values in 0 ... k-1 from unary encodings or one-hot RAPPOR reports.
 
     randomizer: a `UnaryEncoding`, or a `RAPPOR` without Bloom filter (bits=None), both steps of which
@@ -37,6 +37,10 @@ class BitHistogram(BitCounts, OneMechanism):
     is relied upon, in (0, 1]. Raises TypeError or ValueError for anything else.
 
     The pair is an upper bound (a reduction), for one round and for many.
+
+    `from_budget` takes k and, if wanted, the `variant` of `UnaryEncoding` (else the one with the smaller worst error),
+    and finds the largest eps0, at most 700 and at most 2 epsilon/rounds + 2 log(honest + 1) + 10, where hardly any
+    bit is wrong.
     """
 
     randomizer: UnaryEncoding | RAPPOR
@@ -53,52 +57,29 @@ class BitHistogram(BitCounts, OneMechanism):
         self._check_users()
 
     @classmethod
-    def from_budget(
-        cls,
-        epsilon: float,
-        delta: float,
-        n: int,
-        *,
-        k: int,
-        rounds: int = 1,
-        variant: Literal["symmetric", "optimised"] | None = None,
-        honest_fraction: float = 1.0,
+    def _within(
+        cls, budget: Budget, *, variant: Variant | None = None, **design: Any
     ) -> BitHistogram:
-        """Unary encoding with the largest eps0 whose `rounds` rounds are proved (epsilon, delta)-private.
+        """For variant=None, the one with the smaller worst error."""
+        variants = VARIANTS if variant is None else (variant,)
+        found = [cls._begun(variant=one, **design)._calibrated(budget) for one in variants]
+        return min(found, key=lambda protocol: protocol.expected_error().exact)
 
-        variant: of `UnaryEncoding`; None takes the one with the smaller worst error. eps0 is at most 700, and
-        at most 2 epsilon/rounds + 2 log(honest + 1) + 10, where hardly any bit is wrong. About ten
-        compositions for each variant. Raises TypeError or ValueError for bad arguments.
-        """
-        if variant is None:
-            return min(
-                (
-                    cls.from_budget(
-                        epsilon, delta, n, k=k, rounds=rounds, variant=one,
-                        honest_fraction=honest_fraction,
-                    )
-                    for one in VARIANTS
-                ),
-                key=lambda protocol: protocol.expected_error().exact,
-            )  # fmt: skip
-        honest = honest_users(n, honest_fraction)
+    @classmethod
+    def _begun(cls, *, k: int, variant: Variant = "optimised", **design: Any) -> BitHistogram:
+        return cls(randomizer=UnaryEncoding(k=k, eps0=1.0, variant=variant), **design)
+
+    def _with_noise(self, parameter: float) -> BitHistogram:
+        assert isinstance(self.randomizer, UnaryEncoding)
+        return replace(self, randomizer=replace(self.randomizer, eps0=parameter))
+
+    def _search(self, budget: Budget) -> Search:
         # The local epsilon that needs no crowd is an equal share of the budget.
-        share = positive_finite("epsilon", epsilon) / positive_int("rounds", rounds) * (1 - 1e-12)
+        share = budget.epsilon / budget.rounds * (1 - 1e-12)
         safe = min(max(share, SMALLEST_EPS0), EPS0_MAX)
-        return calibrated(
-            lambda eps0: cls(
-                randomizer=UnaryEncoding(k=k, eps0=eps0, variant=variant),
-                n=n,
-                honest_fraction=honest_fraction,
-            ),
-            epsilon=epsilon,
-            delta=delta,
-            rounds=rounds,
-            low=safe,
-            high=min(EPS0_MAX, 2 * safe + 2 * math.log(honest + 1) + 10),
-            guess=max(safe, math.log1p(honest * safe**2 / 100)),
-            increasing=True,
-        )
+        most = min(EPS0_MAX, 2 * safe + 2 * math.log(self.honest + 1) + 10)
+        guess = max(safe, math.log1p(self.honest * safe**2 / 100))
+        return Search(safe, most, guess, increasing=True)
 
     @classmethod
     def from_theorem(
@@ -108,7 +89,7 @@ class BitHistogram(BitCounts, OneMechanism):
         n: int,
         *,
         k: int,
-        variant: Literal["symmetric", "optimised"] = "optimised",
+        variant: Variant = "optimised",
         honest_fraction: float = 1.0,
     ) -> BitHistogram:
         """Unary encoding with eps0 from the closed form of Feldman et al. 2023, for one round.

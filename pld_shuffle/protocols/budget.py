@@ -1,15 +1,19 @@
 """Calibration of a protocol to a privacy budget: the least noise that the accountant can prove.
 
-A protocol is built from one positive parameter, in which its privacy is monotone; `calibration.safe_end`
+A protocol has one positive parameter of noise, in which its privacy is monotone; `calibration.safe_end`
 searches. That it is monotone only steers the search: what is returned was accounted for by itself, and its
 certified *upper* epsilon at delta is at most the one asked for.
+
+`Calibrated.from_budget` is the one implementation. A protocol says which protocol it begins with (`_begun`), how
+the parameter is put in (`_with_noise`), and where to look for it (`_search`).
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
-from typing import TypeVar
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
 from ..composition.attempts import AccuracyWarning
 from ..numerics.search import LOOSE_RTOL, InfeasibleError, safe_end
@@ -18,55 +22,103 @@ from ..numerics.validation import positive_int
 from ..randomizers.border import open_unit, positive_finite
 from .protocol import Protocol
 
-P = TypeVar("P", bound=Protocol)
+P = TypeVar("P", bound="Calibrated")
 
 RTOL = 1e-3  # of the accountant's brackets on delta, `Protocol.accountant`'s default
 WIDTH = 1e-5  # relative width to which the parameter is found; far below what it does to the error
 
 
-def calibrated(
-    build: Callable[[float], P],
-    *,
-    epsilon: float,
-    delta: float,
-    rounds: int,
-    low: float,
-    high: float,
-    guess: float,
-    increasing: bool,
-) -> P:
-    """The protocol with the least noise that is proved (epsilon, delta)-private over `rounds` rounds.
+@dataclass(frozen=True)
+class Budget:
+    """What all rounds may spend together. Raises TypeError or ValueError naming the argument."""
 
-    build : parameter in [low, high] -> protocol; `increasing` says whether epsilon grows with it. `guess`:
-    where to begin. Raises `calibration.InfeasibleError` (a ValueError) if the most private end is not enough,
-    naming the budget and the users; TypeError or ValueError for a bad budget. About ten compositions.
-    """
-    target = positive_finite("epsilon", epsilon)
-    # So that an accountant asked for delta, whose bracket is a little different, says at most delta, too.
-    failure = open_unit("delta", delta) * (1.0 - RTOL)
-    count = positive_int("rounds", rounds)
+    epsilon: float
+    delta: float
+    rounds: int
 
-    def spent(parameter: float) -> Bounds:
-        return build(parameter).accountant(count, rtol=RTOL).epsilon_bounds(failure)
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", positive_finite("epsilon", self.epsilon))
+        object.__setattr__(self, "delta", open_unit("delta", self.delta))
+        object.__setattr__(self, "rounds", positive_int("rounds", self.rounds))
 
-    def loosely(parameter: float) -> Bounds:
-        return build(parameter).accountant(count, rtol=LOOSE_RTOL).epsilon_bounds(failure)
 
-    with warnings.catch_warnings():
-        # A bracket wider than wanted is certified all the same, and its upper end decides.
-        warnings.simplefilter("ignore", AccuracyWarning)
-        try:
-            end = safe_end(
-                spent, target, low=low, high=high, increasing=increasing, rtol=WIDTH, start=guess,
-                loose=loosely,
-            )  # fmt: skip
-        except InfeasibleError as error:
-            noisiest = build(low if increasing else high)
-            least = noisiest.accountant(count, rtol=LOOSE_RTOL).epsilon_bounds(failure)
-            raise InfeasibleError(
-                f"epsilon={target!r} at delta={delta!r} cannot be proved for n={noisiest.n} users"
-                f" ({noisiest.honest} honest) and rounds={count}: with the most noise, {noisiest!r} spends"
-                f" {least.lower:.4g} to {least.upper:.4g}; more honest users, fewer rounds, or a larger"
-                " epsilon or delta would help"
-            ) from error
-    return build(end.value)
+@dataclass(frozen=True)
+class Search:
+    """Where to look for the parameter: [low, high], from `guess`; `increasing`: epsilon grows with it."""
+
+    low: float
+    high: float
+    guess: float
+    increasing: bool = False
+
+
+class Calibrated(Protocol):
+    """A protocol whose noise is found from a privacy budget."""
+
+    @classmethod
+    def from_budget(
+        cls: type[P],
+        epsilon: float,
+        delta: float,
+        n: int,
+        *,
+        rounds: int = 1,
+        honest_fraction: float = 1.0,
+        **design: Any,
+    ) -> P:
+        """The least noise whose `rounds` rounds the accountant proves (epsilon, delta)-private.
+
+        design : the protocol's other parameters, as for its constructor; the class says which have a default
+        here. Raises TypeError or ValueError naming a bad argument, and `calibration.InfeasibleError`, a
+        ValueError, if the most noise is not enough, naming budget and users. About ten compositions.
+        """
+        budget = Budget(epsilon, delta, rounds)
+        return cls._within(budget, n=n, honest_fraction=honest_fraction, **design)
+
+    @classmethod
+    def _within(cls: type[P], budget: Budget, **design: Any) -> P:
+        """The protocol with the least error for the budget; to be overridden where the design is looked for, too."""
+        return cls._begun(**design)._calibrated(budget)
+
+    @classmethod
+    @abstractmethod
+    def _begun(cls: type[P], *_: Any, **design: Any) -> P:
+        """A protocol of this design (by keyword: n, honest_fraction and the protocol's own) with any noise."""
+
+    @abstractmethod
+    def _with_noise(self: P, parameter: float) -> P:
+        """The same protocol with other noise."""
+
+    @abstractmethod
+    def _search(self, budget: Budget) -> Search:
+        """Where to look for the parameter of `_with_noise`."""
+
+    def _calibrated(self: P, budget: Budget) -> P:
+        """This protocol with the least noise for the budget."""
+        search = self._search(budget)
+        # So that an accountant asked for delta, whose bracket is a little different, says at most delta, too.
+        failure = budget.delta * (1.0 - RTOL)
+
+        def spent(parameter: float, rtol: float = RTOL) -> Bounds[float]:
+            accountant = self._with_noise(parameter).accountant(budget.rounds, rtol=rtol)
+            return accountant.epsilon_bounds(failure)
+
+        with warnings.catch_warnings():
+            # A bracket wider than wanted is certified all the same, and its upper end decides.
+            warnings.simplefilter("ignore", AccuracyWarning)
+            try:
+                end = safe_end(
+                    spent, budget.epsilon, low=search.low, high=search.high,
+                    increasing=search.increasing, rtol=WIDTH, start=search.guess,
+                    loose=lambda parameter: spent(parameter, LOOSE_RTOL),
+                )  # fmt: skip
+            except InfeasibleError as error:
+                most = search.low if search.increasing else search.high
+                least, noisiest = spent(most, LOOSE_RTOL), self._with_noise(most)
+                raise InfeasibleError(
+                    f"epsilon={budget.epsilon!r} at delta={budget.delta!r} cannot be proved for n={self.n}"
+                    f" users ({self.honest} honest) and rounds={budget.rounds}: with the most noise,"
+                    f" {noisiest!r} spends {least.lower:.4g} to {least.upper:.4g}; more honest users, fewer"
+                    " rounds, or a larger epsilon or delta would help"
+                ) from error
+        return self._with_noise(end.value)

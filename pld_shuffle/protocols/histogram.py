@@ -32,7 +32,7 @@ from ..randomizers.border import integer_array, integer_in, open_unit
 from .expected_error import ExpectedError, bernstein_radius
 from .messages import one_per_user, received
 from .protocol import OneMechanism, honest_users
-from .randomized_response import calibrated_gamma, shuffled_response
+from .randomized_response import GammaNoise, shuffled_response
 
 
 class HistogramEstimate(NamedTuple):
@@ -46,7 +46,7 @@ class HistogramEstimate(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class PrivateHistogram(OneMechanism):
+class PrivateHistogram(GammaNoise, OneMechanism):
     """Histogram of n values in 0 ... k-1 by k-ary randomized response.
 
     k: number of bins, at least 2. gamma: probability of a random answer, in (0, 1). n: number of
@@ -68,30 +68,9 @@ class PrivateHistogram(OneMechanism):
         object.__setattr__(self, "gamma", open_unit("gamma", self.gamma))
         self._check_users()
 
-    @classmethod
-    def from_budget(
-        cls,
-        epsilon: float,
-        delta: float,
-        n: int,
-        *,
-        k: int,
-        rounds: int = 1,
-        honest_fraction: float = 1.0,
-    ) -> PrivateHistogram:
-        """The least gamma whose `rounds` rounds the accountant proves (epsilon, delta)-private.
-
-        gamma is at least 1e-12. About ten compositions. Raises TypeError or ValueError for bad arguments.
-        """
-        bins = integer_in("k", k, 2)
-        return calibrated_gamma(
-            lambda gamma: cls(k=bins, gamma=gamma, n=n, honest_fraction=honest_fraction),
-            values=bins,
-            epsilon=epsilon,
-            delta=delta,
-            rounds=rounds,
-            honest=honest_users(n, honest_fraction),
-        )
+    @property
+    def _values(self) -> int:
+        return self.k
 
     @classmethod
     def from_theorem(

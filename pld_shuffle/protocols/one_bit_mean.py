@@ -18,11 +18,12 @@ from ..randomizers.base import IntArray
 from .binary_sum import BinarySum
 from .expected_error import ExpectedError
 from .protocol import OneMechanism
+from .randomized_response import GammaNoise
 from .real_sum import RealSum
 
 
 @dataclass(frozen=True, kw_only=True)
-class OneBitMean(OneMechanism):
+class OneBitMean(GammaNoise, OneMechanism):
     """Mean of n values in [0, 1], one bit each.
 
     gamma: probability of a random bit, in (0, 1). n: number of users. honest_fraction: share of them
@@ -37,25 +38,6 @@ class OneBitMean(OneMechanism):
         checked = self.total
         for name in ("gamma", "n", "honest_fraction"):
             object.__setattr__(self, name, getattr(checked, name))
-
-    @classmethod
-    def from_budget(
-        cls,
-        epsilon: float,
-        delta: float,
-        n: int,
-        *,
-        rounds: int = 1,
-        honest_fraction: float = 1.0,
-    ) -> OneBitMean:
-        """The least gamma whose `rounds` rounds the accountant proves (epsilon, delta)-private.
-
-        gamma is at least 1e-12. About ten compositions. Raises TypeError or ValueError for bad arguments.
-        """
-        found = BinarySum.from_budget(
-            epsilon, delta, n, rounds=rounds, honest_fraction=honest_fraction
-        )
-        return cls(gamma=found.gamma, n=n, honest_fraction=honest_fraction)
 
     @classmethod
     def from_theorem(

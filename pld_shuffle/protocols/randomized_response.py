@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import TypeVar
+from dataclasses import replace
+from typing import Any, TypeVar
 
 from ..mechanisms import CountedBits, ShuffledRR
-from ..numerics.validation import positive_int
-from ..randomizers.border import open_unit, positive_finite
-from .budget import calibrated
-from .protocol import Protocol
+from .budget import Budget, Calibrated, Search
 
-P = TypeVar("P", bound=Protocol)
+P = TypeVar("P", bound="GammaNoise")
 
 LEAST_GAMMA = 1e-12
 LARGEST_GAMMA = 1.0 - 1e-9  # beyond, eps0 and what is left of the truth are below 1e-8
@@ -28,36 +25,39 @@ def shuffled_response(values: int, gamma: float, n: int) -> CountedBits | Shuffl
     return ShuffledRR(values, n, gamma=gamma, adversary="weak")
 
 
-def calibrated_gamma(
-    build: Callable[[float], P],
-    *,
-    values: int,
-    epsilon: float,
-    delta: float,
-    rounds: int,
-    honest: int,
-    messages: int = 1,
-) -> P:
-    """The protocol with the least gamma, for randomized response over `values` values.
+class GammaNoise(Calibrated):
+    """A protocol built on randomized response over `_values` values, `_messages` from every user a round."""
 
-    A larger gamma is a post-processing (answer at random once more), so privacy grows with it. Where
-    epsilon is shared equally by all messages as pure local privacy, no crowd is needed: the safe end (unless
-    it is beyond LARGEST_GAMMA). gamma is at least LEAST_GAMMA.
-    """
-    target = positive_finite("epsilon", epsilon)
-    shares = positive_int("rounds", rounds) * messages
-    local = target / shares * (1.0 - 1e-12)
-    safe = values / (math.expm1(min(local, 600.0)) + values)
-    safe = max(min(safe * (1.0 + 1e-9), LARGEST_GAMMA), LEAST_GAMMA)
-    failure = open_unit("delta", delta)
-    guess = 2.0 * values * shares * -math.log(failure) / (honest * target**2)
-    return calibrated(
-        build,
-        epsilon=target,
-        delta=failure,
-        rounds=rounds,
-        low=LEAST_GAMMA,
-        high=safe,
-        guess=guess,
-        increasing=False,
-    )
+    gamma: float
+
+    @property
+    def _values(self) -> int:
+        return 2
+
+    @property
+    def _messages(self) -> int:
+        return 1
+
+    @classmethod
+    def _begun(cls: type[P], *_: Any, **design: Any) -> P:
+        maker: Any = cls
+        begun: P = maker(gamma=0.5, **design)
+        return begun
+
+    def _with_noise(self: P, parameter: float) -> P:
+        changed: P = replace(self, gamma=parameter)  # type: ignore[type-var]
+        return changed
+
+    def _search(self, budget: Budget) -> Search:
+        """The least gamma.
+
+        A larger gamma is a post-processing (answer at random once more), so privacy grows with it. Where
+        epsilon is shared equally by all messages as pure local privacy, no crowd is needed: the safe end (unless
+        it is beyond LARGEST_GAMMA). gamma is at least LEAST_GAMMA.
+        """
+        shares = budget.rounds * self._messages
+        local = budget.epsilon / shares * (1.0 - 1e-12)
+        safe = self._values / (math.expm1(min(local, 600.0)) + self._values)
+        safe = max(min(safe * (1.0 + 1e-9), LARGEST_GAMMA), LEAST_GAMMA)
+        guess = 2.0 * self._values * shares * -math.log(budget.delta)
+        return Search(LEAST_GAMMA, safe, guess / (self.honest * budget.epsilon**2))

@@ -18,8 +18,8 @@ Source: Erlingsson, Pihur, Korolova 2014 (RAPPOR).
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, NoReturn
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -28,9 +28,9 @@ from ..mechanisms import ShuffledRandomizer
 from ..numerics.validation import positive_int
 from ..randomizers import RAPPOR
 from ..randomizers.bits import BitArray
-from ..randomizers.border import bit_array, integer_array, positive_finite
+from ..randomizers.border import bit_array, integer_array
 from .bit_counts import BitCounts, one_hot_rappor
-from .budget import calibrated
+from .budget import Budget, Calibrated, Search
 from .messages import one_per_user
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ LEAST_NOISE = 1e-9
 
 
 @dataclass(frozen=True, kw_only=True)
-class RAPPORHistogram(BitCounts):
+class RAPPORHistogram(BitCounts, Calibrated):
     """Histogram of n unchanging values in 0 ... k-1 from reports on memoised one-hot filters.
 
     randomizer: a `RAPPOR` without Bloom filter (bits=None) and with noise > 0. n: number of users.
@@ -48,6 +48,10 @@ class RAPPORHistogram(BitCounts):
     ValueError for anything else.
 
     The pairs are upper bounds (reductions), for one collection and for all.
+
+    `from_budget` takes k and the instantaneous step (one_if_zero, one_if_one: p and q of the paper) and finds the
+    least permanent noise f (at least 1e-9), for one collection or, if rounds > 1, for any number: then the memoised
+    filters themselves are proved (epsilon, delta)-private.
 
     >>> steps = RAPPOR(k=3, noise=0.5, one_if_zero=0.25, one_if_one=0.75)
     >>> histogram, rng = RAPPORHistogram(randomizer=steps, n=4), np.random.default_rng(0)
@@ -70,42 +74,19 @@ class RAPPORHistogram(BitCounts):
         self._check_users()
 
     @classmethod
-    def from_budget(
-        cls,
-        epsilon: float,
-        delta: float,
-        n: int,
-        *,
-        k: int,
-        one_if_zero: float,
-        one_if_one: float,
-        rounds: int = 1,
-        honest_fraction: float = 1.0,
+    def _begun(
+        cls, *, k: int, one_if_zero: float, one_if_one: float, **design: Any
     ) -> RAPPORHistogram:
-        """The least permanent noise f (at least 1e-9) for one collection or, if rounds > 1, for any number.
+        steps = RAPPOR(k=k, noise=0.5, one_if_zero=one_if_zero, one_if_one=one_if_one)
+        return cls(randomizer=steps, **design)
 
-        one_if_zero, one_if_one: the instantaneous step (p and q of the paper), kept as given. With rounds > 1
-        the memoised filters themselves are proved (epsilon, delta)-private. About ten compositions. Raises
-        TypeError or ValueError for bad arguments, InfeasibleError if noise f close to 1 is not enough.
-        """
+    def _with_noise(self, parameter: float) -> RAPPORHistogram:
+        return replace(self, randomizer=replace(self.randomizer, noise=parameter))
 
-        def build(noise: float) -> RAPPORHistogram:
-            steps = RAPPOR(k=k, noise=noise, one_if_zero=one_if_zero, one_if_one=one_if_one)
-            return cls(randomizer=steps, n=n, honest_fraction=honest_fraction)
-
+    def _search(self, budget: Budget) -> Search:
         # The permanent step alone has eps0 = 2 log((2 - f)/f).
-        half = min(positive_finite("epsilon", epsilon), 1000.0) / 2
-        safe = 2 / (1 + math.exp(half)) * (1 + 1e-12)
-        return calibrated(
-            build,
-            epsilon=epsilon,
-            delta=delta,
-            rounds=rounds,
-            low=LEAST_NOISE,
-            high=min(max(safe, LEAST_NOISE), 1 - 1e-9),
-            guess=0.1,
-            increasing=False,
-        )
+        safe = 2 / (1 + math.exp(min(budget.epsilon, 1000.0) / 2)) * (1 + 1e-12)
+        return Search(LEAST_NOISE, min(max(safe, LEAST_NOISE), 1 - 1e-9), guess=0.1)
 
     @property
     def collection_mechanism(self) -> ShuffledRandomizer:

@@ -29,6 +29,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -38,19 +39,24 @@ from ..mechanisms import CountedBits, ShuffledRR
 from ..randomizers import KRandomizedResponse
 from ..randomizers.base import FloatArray, IntArray
 from ..randomizers.border import generator, integer_in, open_unit, positive_finite, unit_array
+from .budget import Budget
 from .expected_error import ExpectedError, bernstein_radius
 from .messages import one_per_user, received
 from .protocol import OneMechanism, honest_users
-from .randomized_response import calibrated_gamma, shuffled_response
+from .randomized_response import GammaNoise, shuffled_response
 
 
 @dataclass(frozen=True, kw_only=True)
-class RealSum(OneMechanism):
+class RealSum(GammaNoise, OneMechanism):
     """Sum of n values in [0, 1] by randomized rounding and randomized response.
 
     k: number of rounding cells, at least 1 (messages are integers 0 ... k). gamma: probability of
     a random answer, in (0, 1). n: number of users. honest_fraction: share of them whose noise is
     relied upon, in (0, 1]. Raises TypeError or ValueError for anything else.
+
+    `from_budget` without k looks for the one with the least exact worst-case error (a local minimum: k one less and
+    one more, for k >= 128 about 1/64 less and more, are calibrated and worse, so the error is within about 1e-3 of
+    the least): four to forty of them are tried.
     """
 
     k: int
@@ -77,39 +83,19 @@ class RealSum(OneMechanism):
             raise ValueError(f"c={c!r} needs more than n={n!r} users (gamma={gamma!r})")
         return cls(k=cells, gamma=gamma, n=users)
 
-    @classmethod
-    def from_budget(
-        cls,
-        epsilon: float,
-        delta: float,
-        n: int,
-        *,
-        k: int | None = None,
-        rounds: int = 1,
-        honest_fraction: float = 1.0,
-    ) -> RealSum:
-        """The least gamma whose `rounds` rounds the accountant proves (epsilon, delta)-private.
+    @property
+    def _values(self) -> int:
+        return self.k + 1
 
-        k: number of cells; None looks for the one with the least exact worst-case error (a local minimum: k
-        one less and one more, for k >= 128 about 1/64 less and more, are calibrated and worse, so the error
-        is within about 1e-3 of the least). About ten compositions for every k that is tried, four to forty
-        of them. gamma is at least 1e-12. Raises TypeError or ValueError for bad arguments.
-        """
-        users = integer_in("n", n, 1)
-        honest = honest_users(users, honest_fraction)
+    @classmethod
+    def _within(cls, budget: Budget, *, k: int | None = None, **design: Any) -> RealSum:
+        """For k=None, a local minimum of the worst-case error: about ten compositions for each k that is tried."""
 
         def at(cells: int) -> RealSum:
-            return calibrated_gamma(
-                lambda gamma: cls(k=cells, gamma=gamma, n=users, honest_fraction=honest_fraction),
-                values=cells + 1,
-                epsilon=epsilon,
-                delta=delta,
-                rounds=rounds,
-                honest=honest,
-            )
+            return cls._begun(k=cells, **design)._calibrated(budget)
 
         if k is not None:
-            return at(integer_in("k", k, 1))
+            return at(k)
 
         @cache
         def tried(cells: int) -> RealSum | None:

@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -44,20 +44,20 @@ from ..randomizers.border import (
 )
 from .expected_error import ExpectedError
 from .messages import one_per_user, received
-from .protocol import Protocol, honest_users
-from .randomized_response import calibrated_gamma
+from .protocol import honest_users
+from .randomized_response import GammaNoise
 
 if TYPE_CHECKING:
     from ..mechanisms import Mechanism
 
 
 @dataclass(frozen=True, kw_only=True)
-class UnarySum(Protocol):
+class UnarySum(GammaNoise):
     """Sum of n values in [0, 1], `bits` one-bit messages per user.
 
-    bits: r, at least 1. gamma: probability of a random bit, in (0, 1). n: number of users.
-    honest_fraction: share of them whose noise is relied upon, in (0, 1]. Raises TypeError or
-    ValueError for anything else.
+    bits: r, at least 1 (for `from_budget` by default the paper's sqrt(n), rounded up). gamma: probability of a
+    random bit, in (0, 1). n: number of users. honest_fraction: share of them whose noise is relied upon, in
+    (0, 1]. Raises TypeError or ValueError for anything else.
 
     The ledger is an upper bound, for one round and for many: it is for messages shuffled position by position (bits
     all different), of which the joint shuffle is a post-processing. Lower ends of its brackets are not the
@@ -74,33 +74,15 @@ class UnarySum(Protocol):
         object.__setattr__(self, "gamma", open_unit("gamma", self.gamma))
         self._check_users()
 
-    @classmethod
-    def from_budget(
-        cls,
-        epsilon: float,
-        delta: float,
-        n: int,
-        *,
-        bits: int | None = None,
-        rounds: int = 1,
-        honest_fraction: float = 1.0,
-    ) -> UnarySum:
-        """The least gamma whose `rounds` rounds the accountant proves (epsilon, delta)-private.
+    @property
+    def _messages(self) -> int:
+        return self.bits
 
-        bits: messages per user, by default the paper's sqrt(n), rounded up. gamma is at least 1e-12. About
-        ten compositions. Raises TypeError or ValueError for bad arguments.
-        """
-        users = integer_in("n", n, 1)
-        length = _root(users) if bits is None else integer_in("bits", bits, 1)
-        return calibrated_gamma(
-            lambda gamma: cls(bits=length, gamma=gamma, n=users, honest_fraction=honest_fraction),
-            values=2,
-            epsilon=epsilon,
-            delta=delta,
-            rounds=rounds,
-            honest=honest_users(users, honest_fraction),
-            messages=length,
-        )
+    @classmethod
+    def _begun(cls, *, bits: int | None = None, **design: Any) -> UnarySum:
+        """`bits` is by default the paper's sqrt(n), rounded up."""
+        users = integer_in("n", design.pop("n"), 1)
+        return cls(gamma=0.5, n=users, bits=_root(users) if bits is None else bits, **design)
 
     @classmethod
     def from_theorem(

@@ -27,9 +27,8 @@ found by bisection.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TypeVar
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -37,20 +36,42 @@ from scipy.stats import binom
 
 from ..bounds.domain import OutOfRange
 from ..mechanisms.binomial_shift import BinomialExchange, BinomialShift
-from ..numerics.validation import positive_int
 from ..randomizers.base import FloatArray, IntArray
 from ..randomizers.border import generator, integer_array, integer_in, open_unit, positive_finite
-from .budget import calibrated
+from .budget import Budget, Calibrated, Search
 from .expected_error import ExpectedError
 from .histogram import HistogramEstimate
 from .messages import one_per_user, received
-from .protocol import OneMechanism, Protocol, honest_users
+from .protocol import OneMechanism, honest_users
 
-P = TypeVar("P", bound=Protocol)
+P = TypeVar("P", bound="RateNoise")
+
+
+class RateNoise(Calibrated):
+    """A protocol with noise bits that are 1 with probability r; `from_budget` looks for the largest r >= 1/2.
+
+    1 - r is at least 1e-3/honest, or 1e-14.
+    """
+
+    rate: float
+
+    @classmethod
+    def _begun(cls: type[P], *_: Any, **design: Any) -> P:
+        maker: Any = cls
+        begun: P = maker(rate=0.5, **design)
+        return begun
+
+    def _with_noise(self: P, parameter: float) -> P:
+        changed: P = replace(self, rate=1.0 - parameter)  # type: ignore[type-var]
+        return changed
+
+    def _search(self, budget: Budget) -> Search:
+        guess = 2.0 * budget.rounds * -math.log(budget.delta) / (self.honest * budget.epsilon**2)
+        return Search(max(min(1e-3 / self.honest, 0.25), 1e-14), 0.5, guess)
 
 
 @dataclass(frozen=True, kw_only=True)
-class ZeroSum(OneMechanism):
+class ZeroSum(RateNoise, OneMechanism):
     """Sum of n bits with two messages each; a true sum of 0 is reported as 0 with certainty.
 
     rate: r, probability that the noise bit is 1, in (0, 1). n: number of users. honest_fraction: share
@@ -67,29 +88,6 @@ class ZeroSum(OneMechanism):
     def __post_init__(self) -> None:
         object.__setattr__(self, "rate", open_unit("rate", self.rate))
         self._check_users()
-
-    @classmethod
-    def from_budget(
-        cls,
-        epsilon: float,
-        delta: float,
-        n: int,
-        *,
-        rounds: int = 1,
-        honest_fraction: float = 1.0,
-    ) -> ZeroSum:
-        """The largest r (least noise) whose `rounds` rounds the accountant proves (epsilon, delta)-private.
-
-        1 - r is at least 1e-3/honest, or 1e-14. About ten compositions. InfeasibleError, a ValueError, if
-        fair coins, r = 1/2, are not enough; TypeError or ValueError for bad arguments.
-        """
-        return calibrated_rate(
-            lambda rate: cls(rate=rate, n=n, honest_fraction=honest_fraction),
-            epsilon=epsilon,
-            delta=delta,
-            rounds=rounds,
-            honest=honest_users(n, honest_fraction),
-        )
 
     @classmethod
     def from_theorem(
@@ -125,7 +123,7 @@ class ZeroSum(OneMechanism):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ZeroSumHistogram(OneMechanism):
+class ZeroSumHistogram(RateNoise, OneMechanism):
     """Histogram of n values in 0 ... k-1 by one ZSUM per bin; an empty bin is reported as 0 with certainty.
 
     k: number of bins, at least 2. rate: r, probability that a noise bit is 1, in (0, 1). n: number of
@@ -142,31 +140,6 @@ class ZeroSumHistogram(OneMechanism):
         object.__setattr__(self, "k", integer_in("k", self.k, 2))
         object.__setattr__(self, "rate", open_unit("rate", self.rate))
         self._check_users()
-
-    @classmethod
-    def from_budget(
-        cls,
-        epsilon: float,
-        delta: float,
-        n: int,
-        *,
-        k: int,
-        rounds: int = 1,
-        honest_fraction: float = 1.0,
-    ) -> ZeroSumHistogram:
-        """The largest r (least noise) whose `rounds` rounds the accountant proves (epsilon, delta)-private.
-
-        The same for every k. 1 - r is at least 1e-3/honest, or 1e-14. About ten compositions.
-        InfeasibleError, a ValueError, if fair coins, r = 1/2, are not enough; TypeError or ValueError for bad
-        arguments.
-        """
-        return calibrated_rate(
-            lambda rate: cls(k=k, rate=rate, n=n, honest_fraction=honest_fraction),
-            epsilon=epsilon,
-            delta=delta,
-            rounds=rounds,
-            honest=honest_users(n, honest_fraction),
-        )
 
     @classmethod
     def from_theorem(
@@ -242,24 +215,6 @@ def worst_zero_sum_error(n: int, rate: float) -> float:
         else:
             falling = s
     return float(zero_sum_errors(np.array([falling]), n, rate)[0])
-
-
-def calibrated_rate(
-    build: Callable[[float], P], *, epsilon: float, delta: float, rounds: int, honest: int
-) -> P:
-    """The protocol with the largest r >= 1/2 that is proved private; build : r -> protocol."""
-    target, failure = positive_finite("epsilon", epsilon), open_unit("delta", delta)
-    guess = 2.0 * positive_int("rounds", rounds) * -math.log(failure) / (honest * target**2)
-    return calibrated(
-        lambda zero: build(1.0 - zero),
-        epsilon=target,
-        delta=failure,
-        rounds=rounds,
-        guess=guess,
-        low=max(min(1e-3 / honest, 0.25), 1e-14),
-        high=0.5,
-        increasing=False,
-    )
 
 
 def theorem_rate(*, epsilon: float, delta: float, honest: int) -> float:
