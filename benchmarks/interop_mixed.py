@@ -29,7 +29,7 @@ import harness
 from pld_shuffle import Accountant, ShuffledLDP
 from pld_shuffle.mechanisms.poisson_gaussian import PoissonGaussian
 
-SHUFFLED, ROUNDS = ShuffledLDP(eps0=4.0, n=10_000), 100
+SHUFFLED, ROUNDS = ShuffledLDP(eps0=4.0, n=10_000, analysis="stronger-clones"), 100
 NOISE, RATE, STEPS = 1.0, 0.01, 1000
 DELTA = 1e-6
 PROBES = (1e-3, 1e-6, 1e-9, 1e-10, 1e-11, 1e-12, 1e-13, 1e-14)

@@ -25,7 +25,7 @@ from pld_shuffle.pairs.pair import Pair, Resolution
 EPS0 = 4.0
 DELTA = 1e-6
 MECHANISMS = {
-    "stronger clones": lambda n: ShuffledLDP(eps0=EPS0, n=n),
+    "stronger clones": lambda n: ShuffledLDP(eps0=EPS0, n=n, analysis="stronger-clones"),
     "strong k-RR": lambda n: ShuffledRR(k=4, n=n, eps0=EPS0, adversary="strong"),
     "weak k-RR": lambda n: ShuffledRR(k=4, n=n, eps0=EPS0, adversary="weak"),
 }
@@ -90,7 +90,7 @@ def ours(name: str, n: int, repeats: int) -> harness.Row:
 
 def slow(n: int, kind: str) -> harness.Row:
     """One of the slow ways, on the step of our own default, with windows that miss 1e-12."""
-    step = ShuffledLDP(eps0=EPS0, n=n).loss_scale / 200.0
+    step = MECHANISMS["stronger clones"](n).loss_scale / 200.0
     if kind == "per-atom loop, all atoms":
         run = lambda: peers.loop_law(n, EPS0, step, None)[1]  # noqa: E731
     elif kind == "per-atom loop, Hoeffding":

@@ -26,10 +26,21 @@ import numpy as np
 from pld_shuffle import Accountant, ShuffledLDP
 
 IMPORT = "import pld_shuffle"
-FIRST = (
-    "from pld_shuffle import Accountant, ShuffledLDP;"
-    "Accountant().compose(ShuffledLDP(eps0=4.0, n=10_000), 10).get_epsilon(1e-6)"
-)
+#: One mechanism of each family: they load and compile different code.
+FAMILIES = {
+    "any eps0-LDP randomizer": "p.ShuffledLDP(eps0=4.0, n=10_000)",
+    "stronger clones": "p.ShuffledLDP(eps0=4.0, n=10_000, analysis='stronger-clones')",
+    "hidden cohort": "p.Subsampled(p.ShuffledLDP(eps0=4.0, n=10_000), population=10**6)",
+    "unary encoding": "p.Shuffled(UnaryEncoding(k=16, eps0=4.0), n=10_000)",
+    "4-ary response, weak": "p.ShuffledRR(k=4, n=10_000, eps0=4.0, adversary='weak')",
+    "counted bits": "p.CountedBits(10_000, eps0=4.0)",
+    "Gaussian": "p.Gaussian(sigma=5.0)",
+}
+FIRST = {
+    name: "import pld_shuffle as p; from pld_shuffle.randomizers import UnaryEncoding;"
+    f"p.Accountant().compose({mechanism}, 10).get_epsilon(1e-6)"
+    for name, mechanism in FAMILIES.items()
+}
 
 
 def fresh(code: str, *, empty_cache: bool, runs: int) -> tuple[float, float]:
@@ -50,7 +61,7 @@ def fresh(code: str, *, empty_cache: bool, runs: int) -> tuple[float, float]:
 
 
 def queries(rounds: int, repeats: int) -> list[harness.Row]:
-    mechanism = ShuffledLDP(eps0=4.0, n=10_000)
+    mechanism = ShuffledLDP(eps0=4.0, n=10_000, analysis="stronger-clones")
     deltas = np.geomspace(1e-3, 1e-12, 100)
 
     def accountant() -> Accountant:
@@ -83,8 +94,8 @@ def main() -> None:
         ("bare interpreter", "pass", False),
         ("import pld_shuffle", IMPORT, False),
         ("import numpy", "import numpy", False),
-        ("first answer, compiled code cached", FIRST, False),
-        ("first answer, empty cache", FIRST, True),
+        *((f"first answer, {name}, compiled code cached", FIRST[name], False) for name in FIRST),
+        *((f"first answer, {name}, empty cache", FIRST[name], True) for name in FIRST),
     ):
         wall, cpu = fresh(code, empty_cache=empty, runs=min(runs, 3) if empty else runs)
         rows.append({"what": what, "wall_s": wall, "cpu_s": cpu})

@@ -31,7 +31,7 @@ from scipy import fft
 
 from pld_shuffle import PLD, Accountant, ShuffledLDP, Side, convolution
 
-MECHANISM = ShuffledLDP(eps0=4.0, n=10_000)
+MECHANISM = ShuffledLDP(eps0=4.0, n=10_000, analysis="stronger-clones")
 ROUNDS = 8
 BITS = 900
 mpmath.mp.dps = 60

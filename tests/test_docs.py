@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import importlib
 import importlib.util
 import inspect
@@ -20,7 +21,7 @@ ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 PAGES = sorted(DOCS.rglob("*.md"))
 SOURCES = sorted((ROOT / "pld_shuffle").rglob("*.py"))
-# Pages whose code runs here; test_interop.py runs that of interop.md.
+# Pages whose code runs here; test_interop.py and test_bridges.py run that of interop.md.
 BLOCKS = {
     f"{path.relative_to(DOCS)}-{i}": block
     for path in PAGES
@@ -44,7 +45,7 @@ def test_the_api_page_lists_modules() -> None:
 def test_every_public_name_has_a_docstring(module: str) -> None:
     """Modules, classes, functions, methods and properties; a base's docstring counts."""
     if ".interop." in module:
-        pytest.importorskip("dp_accounting")
+        pytest.importorskip(module, reason="a bridge", exc_type=ImportError)
     home = importlib.import_module(module)
     bare = [] if inspect.getdoc(home) else [module]
     for name, thing in vars(home).items():
@@ -215,3 +216,18 @@ def test_commands_of_pages_run(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert main(command.split()) == 0
+
+
+def test_rounds_within_the_budget_in_flower() -> None:
+    """What the pages say of the training in Flower is what the committed table of epsilons says."""
+    rounds: dict[str, int] = {}
+    with (ROOT / "benchmarks/results/flower_digits_epsilon.csv").open(encoding="utf-8") as handle:
+        for row in csv.DictReader(handle):
+            if float(row["epsilon"]) <= 1.0:
+                rounds[row["label"]] = int(row["rounds"])
+    table = (ROOT / "benchmarks/README.md").read_text("utf-8")
+    told = (DOCS / "howto/federated.md").read_text("utf-8")
+    assert f"| release 0.2.0 | {rounds['release 0.2.0']} |" in table
+    assert f"| **this package** | **{rounds['this package']}** |" in table
+    for label in ("best published bound", "this package", "an attack: no analysis can go below"):
+        assert str(rounds[label]) in told

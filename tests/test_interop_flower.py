@@ -7,7 +7,6 @@ import importlib
 import inspect
 import json
 import random
-import re
 import subprocess
 import sys
 import warnings
@@ -45,16 +44,10 @@ with warnings.catch_warnings():
     from flwr.serverapp.strategy import FedAvg
     from flwr.supercore.task_identity import TaskIdentity
 
-    from pld_shuffle.interop import flower as bridge
     from pld_shuffle.interop.flower import ShuffledStrategy, ShufflePrivacyAccountant
 
 ROOT = Path(__file__).parent.parent
 EXAMPLE = ROOT / "benchmarks" / "flower_digits.py"
-BLOCKS = [
-    block
-    for block in re.findall(r"```python\n(.*?)```", (ROOT / "docs/interop.md").read_text("utf-8"), re.DOTALL)
-    if "interop.flower" in block
-]  # fmt: skip
 DELTA, COHORT, POPULATION = 1e-5, 12, 60
 ROUND = Subsampled(ShuffledLDP(eps0=1.0, n=COHORT), population=POPULATION)
 
@@ -474,24 +467,3 @@ def test_the_example_runs_in_flowers_simulation(tmp_path: Path) -> None:
     subprocess.run(command, check=True, cwd=ROOT, capture_output=True)
     text = (tmp_path / "flower_digits_accuracy_simulation.csv").read_text().splitlines()
     assert len(text) == 4 and float(text[-1].split(",")[-1]) <= 3.0
-
-
-# --- docs, and the package is optional ----------------------------------------------------------
-
-
-@pytest.mark.parametrize("block", BLOCKS)
-def test_docs_block(block: str) -> None:
-    """The code of docs/interop.md, with the numbers it quotes."""
-    exec(block, {})
-
-
-def test_docs_have_the_lines() -> None:
-    """One short block."""
-    assert len(BLOCKS) == 1
-
-
-def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without Flower the import says what to install."""
-    monkeypatch.setitem(sys.modules, "flwr.serverapp", None)
-    with pytest.raises(ImportError, match=r"pld-shuffle\[flower\]"):
-        importlib.reload(bridge)

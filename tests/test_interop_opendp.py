@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
 import math
-import re
-import sys
-from pathlib import Path
 from typing import Any
 
 import mpmath as mp
@@ -19,15 +15,8 @@ dp: Any = pytest.importorskip(
     "opendp.prelude", reason="needs OpenDP: pip install 'pld-shuffle[opendp]'"
 )
 
-from pld_shuffle.interop import opendp as bridge  # noqa: E402
 from pld_shuffle.interop.opendp import to_opendp  # noqa: E402
 
-ROOT = Path(__file__).parent.parent
-BLOCKS = [
-    block
-    for block in re.findall(r"```python\n(.*?)```", (ROOT / "docs/interop.md").read_text("utf-8"), re.DOTALL)
-    if "interop.opendp" in block
-]  # fmt: skip
 dp.enable_features("contrib", "honest-but-curious")
 
 
@@ -98,21 +87,3 @@ def test_bad_questions_and_arguments() -> None:
             profile.delta(epsilon=bad)
     with pytest.raises(TypeError, match="accountant must"):
         to_opendp(ShuffledLDP(1.0, 100, analysis="stronger-clones"))  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize("block", BLOCKS)
-def test_docs_block(block: str) -> None:
-    """The code of docs/interop.md, with the numbers it quotes."""
-    exec(block, {})
-
-
-def test_docs_have_the_lines() -> None:
-    """One short block."""
-    assert len(BLOCKS) == 1
-
-
-def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without OpenDP the import says what to install."""
-    monkeypatch.setitem(sys.modules, "opendp.measures", None)
-    with pytest.raises(ImportError, match=r"pld-shuffle\[opendp\]"):
-        importlib.reload(bridge)

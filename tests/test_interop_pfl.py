@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import importlib
 import math
-import re
-import sys
 import warnings
-from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
 
@@ -29,15 +25,8 @@ with warnings.catch_warnings():
     from pfl.metrics import Metrics
     from pfl.stats import MappedVectorStatistics
 
-    from pld_shuffle.interop import pfl as bridge
     from pld_shuffle.interop.pfl import DELTA, EPSILON, ShufflePrivacyCallback
 
-ROOT = Path(__file__).parent.parent
-BLOCKS = [
-    block
-    for block in re.findall(r"```python\n(.*?)```", (ROOT / "docs/interop.md").read_text("utf-8"), re.DOTALL)
-    if "interop.pfl" in block
-]  # fmt: skip
 COHORT, POPULATION = 20, 200
 ROUND = Subsampled(ShuffledLDP(eps0=1.0, n=COHORT), population=POPULATION)
 
@@ -175,21 +164,3 @@ def test_arguments_are_named() -> None:
         ShufflePrivacyCallback(3, delta=1e-5)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="accountant"):
         ShufflePrivacyCallback(ROUND, delta=1e-5, accountant=3)  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize("block", BLOCKS)
-def test_docs_block(block: str) -> None:
-    """The code of docs/interop.md, with the numbers it quotes."""
-    exec(block, {})
-
-
-def test_docs_have_the_lines() -> None:
-    """One short block."""
-    assert len(BLOCKS) == 1
-
-
-def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without pfl the import says what to install."""
-    monkeypatch.setitem(sys.modules, "pfl.callback.base", None)
-    with pytest.raises(ImportError, match=r"pld-shuffle\[pfl\]"):
-        importlib.reload(bridge)

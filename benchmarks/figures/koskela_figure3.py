@@ -88,7 +88,7 @@ def draw(rows: list[Row], path: Path) -> None:
         )
         axis.grid(alpha=0.25)
     axes[0].set_ylabel("δ(ε)")
-    axes[0].legend(fontsize=8)
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=6)
     figure.suptitle(f"{K}-ary randomized response, n = {N}, γ = {GAMMA} (ε₀ = {EPS0:.3f})")
     figure.savefig(path, dpi=130)
     plt.close(figure)
