@@ -23,7 +23,7 @@ from pld_shuffle import (
 from pld_shuffle.mechanisms import MixedRR
 from pld_shuffle.mechanisms.imported import ImportedPair
 from pld_shuffle.numerics.sides import Side
-from pld_shuffle.randomizers import HadamardResponse
+from pld_shuffle.randomizers import BinaryRandomizedResponse, HadamardResponse
 
 NEARLY_SILENT = (
     1.0 + 40 * 2.0**-52
@@ -295,3 +295,22 @@ def test_the_largest_loss_of_an_imported_pair() -> None:
     assert Fraction(below) < largest <= Fraction(pair.max_loss)
     truth = Fraction(0.02999) * (largest - Fraction(below))  # 1 - e^-x, x below 1e-21
     assert Fraction(Accountant().compose(pair).get_delta(below)) >= truth > 0
+
+
+@pytest.mark.parametrize("rtol", [0.15819737338321677, 1e-2, 1e-3])
+def test_windows_of_an_attack_are_no_gift(rtol: float) -> None:
+    """Masses of a window summed to 1 on the lower side, too: the lower end was above the upper one."""
+    eps0, epsilon = 2.3572686085516463, 2.137246376270469
+    with mp.workdps(60):
+        e0 = o.exp_of(eps0)
+        high, low = [e0 / (e0 + 1), 1 / (e0 + 1)], [1 / (e0 + 1), e0 / (e0 + 1)]
+        truth = max(
+            o.hockey_stick(
+                o.shuffled_pair(a, b, [high] * k + [low] * (6 - k)), mp.exp(mpf(epsilon))
+            )
+            for a, b in ((high, low), (low, high))
+            for k in range(7)
+        )
+    mechanism = Shuffled(BinaryRandomizedResponse(eps0), 7)
+    bounds = Accountant(rtol=rtol).compose(mechanism).delta_bounds(epsilon)
+    assert mpf(bounds.lower) <= truth <= mpf(bounds.upper)

@@ -166,9 +166,14 @@ class BitAttackPair(Pair):
         missed = min(max(resolution.missed, 1e-250), 0.01)
         ones = self.n - 1 if self.all_hold_one else 0
         found = bit_attack(self.n, self.shares, ones, bits=self.bits, rate=self.rate, missed=missed)
+        # Inside the window masses sum to 1: too much for a lower law, and enough for an upper one.
+        factor = {
+            Side.UPPER: 1.0 + found.mass_error,
+            Side.LOWER: (1.0 - found.mass_error) * (1.0 - found.missed),
+        }
         return [
             Atoms(
-                found.p_mass * (1.0 + (1.0 if side is Side.UPPER else -1.0) * found.mass_error),
+                found.p_mass * factor[side],
                 found.loss,
                 missed=found.missed,
                 slack=found.loss_error,
