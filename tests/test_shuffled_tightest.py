@@ -7,6 +7,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy.special import ndtr
 
 from pld_shuffle import Accountant
 from pld_shuffle.mechanisms.shuffled import Shuffled
@@ -171,3 +172,90 @@ def test_gaussian_noise_has_the_attack_below_and_the_blanket_above():
 def test_attacks_use_values_that_there_are(randomizer, gap):
     bounds = Accountant().compose(Shuffled(randomizer, 1000)).epsilon_bounds(1e-6)
     assert bounds.lower <= bounds.upper <= gap * bounds.lower
+
+
+GAUSSIAN_ATTACKS = {  # (sigma, n): epsilon of the attack at delta = 1e-6, and how near the analysis is
+    (8.0, 10_000): (0.0034971, 1.004),
+    (2.0, 10_000): (0.0170627, 1.004),
+    (1.0, 10_000): (0.0458086, 1.02),
+    (2.0, 1_000_000): (0.00134384, 1.003),
+}
+
+
+@pytest.mark.parametrize("case", list(GAUSSIAN_ATTACKS))
+def test_gaussian_noise_is_near_the_attack(case):
+    sigma, n = case
+    attack, near = GAUSSIAN_ATTACKS[case]
+    mechanism = Shuffled(Gaussian(sigma=sigma, eps0=1.0), n)
+    bounds = Accountant().compose(mechanism).epsilon_bounds(1e-6)
+    assert bounds.lower == pytest.approx(attack, rel=1e-3)
+    assert bounds.lower <= bounds.upper <= near * bounds.lower
+
+
+def three_groups(sigma, inputs):
+    """Masses of reports below -1/2, in between, and above 1: post-processing of the real reports."""
+    cuts = (np.array([-0.5, 1.0])[:, None] - np.array(inputs)) / sigma
+    below = ndtr(cuts)
+    return np.array([below[0], below[1] - below[0], 1.0 - below[1]]).T
+
+
+def crowd_law(laws):
+    """Of the numbers of reports in all groups but the last, for independent reports."""
+    total = np.ones((1,) * (len(laws[0]) - 1))
+    for law in laws:
+        total = with_one_more(total, law)
+    return total
+
+
+@pytest.mark.parametrize("presence, n", [(1.0, 60), (0.5, 24)])
+def test_gaussian_noise_is_above_mixed_crowds(presence, n):
+    """Others of three values in any proportion, the protocol's counts of three groups (and absences) exactly."""
+    pair = Shuffled(Gaussian(sigma=1.0, eps0=1.0), n).sampled(Cohort(presence=presence))
+    growth = np.expm1([0.0, 0.1, 0.2, 0.3, 0.5])
+    upper = pair.profile(growth, 1e-6, 1e-12).upper
+    values = three_groups(1.0, [0.0, 0.5, 1.0])
+    if presence < 1.0:
+        values = np.column_stack([presence * values, np.full(3, 1.0 - presence)])
+    best = np.zeros(growth.size)
+    for zeros, halves in ((n - 1, 0), (n // 2, 0), (n // 2, n // 4), (0, 0)):
+        others = [values[0]] * zeros + [values[1]] * halves
+        rest = crowd_law([*others, *[values[2]] * (n - 1 - zeros - halves)])
+        for first, second in itertools.permutations(range(3), 2):
+            ahead, behind = (with_one_more(rest, values[target]) for target in (first, second))
+            truth = [np.maximum(ahead - (1.0 + g) * behind, 0.0).sum() for g in growth]
+            assert np.all(np.array(truth) <= upper * (1 + 1e-12))
+            best = np.maximum(best, truth)
+    assert best[1] > 0.4 * upper[1]  # three groups tell much of it
+
+
+def with_one_more(total, law):
+    grown = np.zeros(tuple(size + 1 for size in total.shape))
+    for group, mass in enumerate(law):
+        where = tuple(
+            slice(int(k == group), size + int(k == group)) for k, size in enumerate(total.shape)
+        )
+        grown[where] += mass * total
+    return grown
+
+
+def test_a_guest_is_one_user_only():
+    """The user who reports from V, the blanket, as a type, and as a guest."""
+    n, growth = 200, np.array([0.0, 0.1, 0.2])
+    rows = np.array([[0.6, 0.25, 0.15], [0.25, 0.6, 0.15], [0.25, 0.25, 0.5]])
+    least = rows.min(axis=0)
+    shared = least / least.sum()
+    types = [np.array([rows[0], rows[1], shared, other]) for other in rows]
+    host = np.array([rows[0], rows[1], shared, shared])
+    as_type = typed_profile([*types, host], n, growth, mass_error=1e-14)
+    as_guest = typed_profile(types, n, growth, mass_error=1e-14, guest=host)
+    assert np.all(as_guest <= 1.04 * as_type)
+    for zeros, ones in ((n - 1, 0), (0, 0), (n // 2, n // 2), (60, 60)):
+        others = [rows[0]] * zeros + [rows[1]] * ones + [rows[2]] * (n - 1 - zeros - ones)
+        rest = crowd_law(others)
+        ahead, behind = (with_one_more(rest, row) for row in rows[:2])
+        truth = np.array([np.maximum(ahead - (1.0 + g) * behind, 0.0).sum() for g in growth])
+        assert np.all(truth <= as_guest)
+        if zeros == ones == 0:
+            assert np.all(as_guest <= 1.1 * truth)
+    with pytest.raises(ValueError, match="guest"):
+        typed_profile(types, n, growth, guest=rows[0])

@@ -187,6 +187,15 @@ def moved_laws():
         weight = rng.dirichlet(np.ones(size))
         value = rng.normal(size=size) ** 3
         yield n, weight[None, :], (value - np.dot(weight, value) - 1.0 / math.sqrt(n))[None, :]
+    for n, size in (
+        (1000, 150),
+        (20_001, 400),
+    ):  # no heavy one, heavy tails: Gaussian noise of sigma = 1
+        normal = np.linspace(-5.0, 5.0, size)
+        weight = np.exp(-0.5 * normal**2)
+        weight /= weight.sum()
+        value = 1.0 - np.exp(normal - 0.5)
+        yield n, weight[None, :], (value - np.dot(weight, value) - 2.0 / math.sqrt(n))[None, :]
 
 
 def certified_integral(n, mass, value):

@@ -30,7 +30,7 @@ from ..pairs.bit_pair import BitAttackPair, bit_pair, worst_bit_attack
 from ..pairs.bits import BitShares
 from ..pairs.cohort import ALL_USERS, Cohort
 from ..pairs.least import Array, UpperProfile, least
-from ..pairs.noise_types import laplace_types
+from ..pairs.noise_types import gaussian_guest, gaussian_types, laplace_types, trimmed
 from ..pairs.pair import Pair
 from ..pairs.profile import ProfilePair
 from ..randomizers import (
@@ -46,6 +46,7 @@ from ..randomizers.joint import Types
 from .attack import Attack, AttackBounds, noise_attack, strongest_attack
 from .base import Mechanism, composed
 from .blanket import (
+    GAUSSIAN_ERROR,
     LAPLACE_ERROR,
     LARGEST_EPS0,
     Blanket,
@@ -61,6 +62,12 @@ from .shared import EVERYBODY, SUBSTITUTION
 ANALYSES = ("tightest", "blanket", "reduction", "stronger-clones")
 LARGEST_BIT_EPS0 = 280.0
 NOISE_CELLS, NOISE_ROOM = 32, 0.003  # of the types of Laplace noise
+SMALLEST_SIGMA = (
+    0.5  # of Gaussian noise in the swap theorem; below, types are many and users per type few
+)
+GAUSSIAN_MISSED = 1e-14  # of its types, ...
+GIVEN_AWAY = (5e-3, 2e-4)  # ... of which so much of delta is given away, whichever is better
+GAUSSIAN_POINTS = 100
 SWAP_POINTS = 240  # of a profile: each costs up to a few milliseconds
 SMALL = 1e-12  # delta where nothing is asked
 MAX_TARGETS = 24  # ordered pairs of values that are looked at one by one
@@ -78,11 +85,10 @@ class Shuffled(Mechanism):
         knows every other user's value; exact for one randomised bit. "blanket": somebody who is told who drew from
         the blanket, too. "reduction" (total variation and eps0) and "stronger-clones" (eps0 only) need pure LDP.
 
-    With the default, lower ends come from an attack. For Gaussian noise, upper ends are the blanket's (the swap theorem
-    is not worked out well enough for a law without large atoms), up to a third above the attack. Rounds must be
-    independent: RAPPOR's permanent noise is drawn afresh in each round (its reports from one memoised filter are
-    one round of ``rappor.memoised``). A `DiscreteRandomizer` of more than five inputs is analysed by its blanket.
-    Raises ValueError or TypeError naming the argument.
+    With the default, lower ends come from an attack. For Gaussian noise of sigma below 1/2, upper ends are the
+    blanket's. Rounds must be independent: RAPPOR's permanent noise is drawn afresh in each round (its reports from one
+    memoised filter are one round of ``rappor.memoised``). A `DiscreteRandomizer` of more than five inputs is analysed
+    by its blanket. Raises ValueError or TypeError naming the argument.
 
     >>> from pld_shuffle.randomizers import KRandomizedResponse
     >>> Shuffled(KRandomizedResponse(k=4, eps0=2.0), n=1000, analysis="blanket").core
@@ -144,11 +150,15 @@ class Shuffled(Mechanism):
             return bit_pair(self.n, self._shares)
         base = self.core.pair if everybody else self.core.sampled(cohort)
         choices = self._choices(cohort.rate)
-        if not choices:
+        gaussian = self._noise and isinstance(self.randomizer, Gaussian)
+        if not (choices or gaussian):
             return base
         told = Blanket(self.randomizer, self.n).pair
         told = told if everybody else told.sampled(cohort)
-        swap = self._swap(choices, cohort, told)
+        if gaussian:
+            swap = self._gaussian_swap(cohort, told)
+        else:
+            swap = self._swap(choices, cohort, told)
         profiles = [swap]
         if self._shares is not None and cohort.absence == 0.0:
             bits = bit_pair(self.n, self._shares, rate=cohort.rate)
@@ -162,7 +172,35 @@ class Shuffled(Mechanism):
         probes = np.expm1(_reach(told, [0.0, 2.0, 4.0, 6.0, 8.0]))
         if not np.all(swap(probes, SMALL) <= 0.99 * blanket(probes, SMALL)):
             profiles.append(blanket)
-        return least(profiles, largest=base.max_loss, scale=base.scale, most_points=SWAP_POINTS)
+        points = GAUSSIAN_POINTS if gaussian else SWAP_POINTS
+        return least(profiles, largest=base.max_loss, scale=base.scale, most_points=points)
+
+    def _gaussian_swap(self, cohort: Cohort, told: ProfilePair) -> UpperProfile:
+        """The bound by the swap theorem; of the unbounded ratios as many are given away as delta allows."""
+        from ..pairs.swap import typed_profile  # loads numba
+
+        assert isinstance(self.randomizer, Gaussian)
+        sigma, n = self.randomizer.sigma, self.n
+        types = gaussian_types(sigma, n, missed=GAUSSIAN_MISSED)
+        guest = gaussian_guest(sigma, missed=GAUSSIAN_MISSED)
+
+        def bound(growth: Array, missed: float, given: float) -> Array:
+            """With types by powers of ten of what they give away, and the blanket where that is all."""
+            blanket = told.profile(growth, 0.1, missed).upper
+            level = np.round(np.log10(np.maximum(given * blanket, 10.0 * GAUSSIAN_MISSED)))
+            found = np.empty(growth.size)
+            for power in np.unique(level):
+                here = level == power
+                *kept, host = (trimmed(rows, 10.0**power) for rows in (*types, guest))
+                found[here] = typed_profile(
+                    kept, n, growth[here], cohort=cohort, mass_error=GAUSSIAN_ERROR, guest=host
+                )
+            least_one: Array = np.minimum(found, blanket)
+            return least_one
+
+        far = np.expm1(_reach(told, [4.0]))
+        best = min(GIVEN_AWAY, key=lambda given: float(bound(far, SMALL, given)[0]))
+        return lambda growth, missed: bound(growth, missed, best)
 
     def _choices(self, rate: float) -> list[list[Sequence[Array]]]:
         """For every kind of target the types (`pairs.swap.typed_profile`) by shared law; none without the swap."""
@@ -171,6 +209,8 @@ class Shuffled(Mechanism):
             return []
         if rate == 1.0 and is_pure(randomizer) and n * math.exp(-randomizer.eps0) < 4.0:
             return []  # nobody else covers the target often enough
+        if isinstance(randomizer, Gaussian):
+            return []
         if isinstance(randomizer, Laplace):
             return [[laplace_types(randomizer.eps0, n, cells=NOISE_CELLS, room=NOISE_ROOM)]]
         assert isinstance(randomizer, FiniteRandomizer)
@@ -228,11 +268,11 @@ class Shuffled(Mechanism):
     def _noise(self) -> bool:
         """Whether the swap theorem is used for a continuous value."""
         randomizer = self.randomizer
-        return (
-            self.analysis == "tightest"
-            and isinstance(randomizer, Laplace)
-            and randomizer.eps0 <= LARGEST_EPS0
-        )
+        if isinstance(randomizer, Gaussian):
+            known = randomizer.sigma >= SMALLEST_SIGMA
+        else:
+            known = isinstance(randomizer, Laplace) and randomizer.eps0 <= LARGEST_EPS0
+        return self.analysis == "tightest" and known
 
     @property
     def _shares(self) -> BitShares | None:

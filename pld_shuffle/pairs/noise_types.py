@@ -18,17 +18,19 @@ the swap theorem"):
 2. *Other users' values in a cell.* For Laplace noise R_w >= sinh(eps0 (v'-w))/sinh(eps0 h) R_v + the same
    with v and v' exchanged, v <= w <= v' = v + h: outside of the cell with equality. The factors sum to at
    least k = 1/cosh(eps0 h/2). So k R_v and k R_v', the rest telling nothing, cover all w of the cell, to
-   second order in h. For Gaussian noise min(R_v, R_v') covers them, to first order.
-3. *Target values in a cell.* (x, 1; 0), x0 <= x <= x1, is a contraction of (x0, 1; w') with -e <= w' <= 0,
+   second order in h. For Gaussian noise R_w >= k(y) ((1-c) R_v + c R_v') with k about 1 - r^2/8, e^r the ratio of R_v'
+   and R_v at y: k R_v and k R_v' cover them, again to second order.
+3. *Target values in a cell.* Laplace: (x, 1; 0), x0 <= x <= x1, is a contraction of (x0, 1; w') with -e <= w' <= 0,
    e = (x1 - x0)/(1 - x1): step 2 covers these.
-   3a. Laplace also: by step 2 R_x is a mixture of R_x0, R_x1 and, with probability at most 1 - k, a law
+   3a. Also: by step 2 R_x is a mixture of R_x0, R_x1 and, with probability at most 1 - k, a law
    inside of the cell with density at most eps0/tanh(eps0 h/2). So D/R_0 is below the mixture of the laws
    for these. The last one's density relative to R_0 is moved to 0 and its largest value, and R_1/R_0 to
    the cell's two ends.
+   3b. Gaussian: k (mixture of R_x0, R_x1) <= R_x <= g (the same mixture), g = exp((x1 - x0)^2/(8 sigma^2)): weighted
+   arithmetic and geometric means. First rows that sum to g > 1 and second ones to less than 1 are right here: the
+   bound increases with D.
 4. *Near pairs*, x >= 1 - gap. Laplace: both laws are images of binary randomised response of budget
-   eps0 gap, and R_w >= e^-eps0 (R_a + R_b)/2. Gaussian: R_x <= g max over the mixtures of R_l and R_1, l =
-   1 - gap, where g = exp(gap^2/(8 sigma^2)) (weighted arithmetic and geometric means). First rows that
-   sum to g > 1 are right here: the bound increases with D.
+   eps0 gap, and R_w >= e^-eps0 (R_a + R_b)/2.
 
 Reports. Laplace: in a cell all densities are combinations of e^(eps0 y) and e^(-eps0 y), so the law is an
 exact mixture over the cell's two ends: the trapezoidal rule with tanh(eps0 h/2)/eps0 for h/2. Gaussian:
@@ -40,13 +42,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..numerics.sides import Side
 from ..numerics.validation import choice, crowd_size, positive_float, positive_int, real
-from .noise import LARGEST_EXPONENT, LEGENDRE
+from .noise import LARGEST_EXPONENT, LEGENDRE, gaussian_groups
 
 Array = NDArray[np.float64]
 SHARED = ("first", "second", "blanket")
@@ -268,50 +271,176 @@ def gaussian_attack(
 
 
 def gaussian_types(
-    sigma: float,
-    n: int,
-    *,
-    missed: float = 1e-15,
-    gap: float = 0.05,
-    cells: int = 128,
-    room: float = 0.004,
+    sigma: float, n: int, *, missed: float = 1e-15, cells: int = 96, room: float = 0.004
 ) -> tuple[Array, ...]:
     """As `laplace_types`, for noise N(0, sigma^2) and V the blanket, inf_x R_x / gamma.
 
     missed : beyond the points that R_a and R_b pass with this probability, in (0, 0.1), the target's report
         counts as given away: groups without mass under R_w.
-    gap : targets closer than this are covered by step 4, which shifts D by a share of at least gap^2/(8
-        sigma^2); n times that should be well below sqrt(n). In (0, 0.5].
 
-    Relative error of every mass below 1e-12. The number of types grows fast as sigma falls below 0.7.
-    Raises ValueError where densities underflow.
+    Others who report from V are not covered: see `gaussian_guest`. Relative error of every mass below 1e-12. Some 50
+    types, more for small sigma and large n. Raises ValueError where densities underflow.
     """
     width = positive_float("sigma", sigma)
     crowd = crowd_size(n)
-    close = positive_float("gap", gap)
-    if not close <= 0.5:
-        raise ValueError(f"gap must be in (0, 0.5], got {gap!r}")
     count = positive_int("cells", cells)
     allowed = _room(room)
     gamma = math.erfc(1.0 / (2.0 * math.sqrt(2.0) * width))
+    known: dict[tuple[float, float, float], _Cells] = {}
 
-    def type_of(a: float, b: float, low: float, high: float, factor: float = 1.0) -> Array:
-        masses = _gaussian_type(width, a, b, (low, high), missed, count)
-        masses[0] *= factor
-        return _type(masses, "blanket", gamma)
+    def law(a: float, b: float, w: float) -> _Cells:
+        if (a, b, w) not in known:
+            worst = {a, b} == {0.0, 1.0} and w == 0.0
+            known[a, b, w] = _Cells.of(width, a, b, w, missed, count if worst else count // 3)
+        return known[a, b, w]
 
-    standard = _Standard(_gaussian_type(width, 0.0, 1.0, (0.0, 0.0), missed, count), crowd, allowed)
-    types = [type_of(0.0, 1.0, *cell) for cell in pairwise(_graded(0.005 * min(1.0, width), 1.5))]
+    def others(v: float, cuts: list[tuple[float, float]]) -> list[Array]:
+        """(0, 1; v) and (1, 0; v), v at an end of `cuts`: step 2."""
+        return [law(*pair, v).scaled(2, cuts) for pair in ((0.0, 1.0), (1.0, 0.0))]
 
-    def cover(low: float, high: float) -> Iterator[list[Array]]:
-        rows = type_of(low, 1.0, -_below(low, high), 0.0)
-        yield [rows, rows[[1, 0, 2, 3]]]
+    def targets(x: float, cuts: list[tuple[float, float]]) -> list[Array]:
+        """(x, 1; 0) and (1, x; 0), x at an end of `cuts`: step 3."""
+        more = max(_mean_ratio((high - low) / width) for low, high in cuts)
+        ahead = law(x, 1.0, 0.0).rows * np.array([[more], [1.0], [1.0]])
+        return [ahead, law(1.0, x, 0.0).scaled(1, cuts)]
 
-    types.extend(_targets(1.0 - close, cover, standard))
-    low = 1.0 - close
-    factor = _mean_ratio((1.0 / low - 1.0) / width)
-    types.extend(type_of(x, 1.0, 0.0, 0.0, factor) for x in (low, 1.0, 1.0 / low))
-    return tuple(types)
+    standard = _Steering([law(0.0, 1.0, 0.0).rows, law(1.0, 0.0, 0.0).rows], crowd, allowed)
+    found = []
+    for make, end in ((others, 0.5), (targets, 1.0)):
+        cuts = standard.cut(end, make)
+        for i, x in enumerate(cuts):
+            found += make(x, list(pairwise(cuts[max(0, i - 1) : i + 2])))
+    return tuple(_type(rows, "blanket", gamma) for rows in found)
+
+
+def gaussian_guest(sigma: float, *, missed: float = 1e-15, cells: int = 256) -> Array:
+    """Rows R_0, R_1, V, V: of all targets next to a user who reports from V, the blanket, the worst; an upper side."""
+    first, second, blanket = gaussian_groups(sigma, side=Side.UPPER, missed=missed, cells=cells)
+    law = blanket / math.erfc(1.0 / (2.0 * math.sqrt(2.0) * positive_float("sigma", sigma)))
+    return np.array([first, second, law, law])
+
+
+def trimmed(rows: Array, missed: float) -> Array:
+    """The groups of largest ratios R_a/w or R_b/w given away: w = v = 0, up to `missed` of R_a + R_b."""
+    first, second, shared, other = rows
+    with np.errstate(divide="ignore"):
+        ratio = np.where(other > 0.0, np.maximum(first, second) / other, math.inf)
+    order = np.argsort(-ratio)
+    gone = order[np.cumsum((first + second)[order]) <= missed]
+    kept = np.ones(first.size)
+    kept[gone] = 0.0
+    return np.array([first, second, shared * kept, other * kept])
+
+
+def _share_of_two(height: Array) -> Array:
+    """min over c of e^(c h)/(1 - c + c e^h), h = height >= 0: geometric over arithmetic mean of 1 and e^h, or less."""
+    small = np.minimum(height, 700.0)
+    with np.errstate(invalid="ignore"):
+        ratio = np.where(small > 1e-3, small / np.expm1(small), 1.0)
+    exact = ratio * np.exp(1.0 - ratio) * (1.0 - 1e-12)
+    found: Array = np.where(small > 1e-3, exact, 1.0 - 0.125 * small * small - 1e-12)
+    return found
+
+
+class _Cells(NamedTuple):
+    """A law (a, b; w) on corners of cells of reports: rows R_a, R_b, R_w, and the cell each group comes from."""
+
+    rows: Array
+    low: Array
+    high: Array
+    width: float
+
+    @classmethod
+    def of(cls, width: float, a: float, b: float, w: float, missed: float, count: int) -> _Cells:
+        """Beyond the points that R_a and R_b pass with probability `missed`, R_w is dropped."""
+        from scipy.special import ndtr
+
+        low, high = _ends(width, [a, b], missed)
+        far = max((a, b), key=lambda x: abs(x - w))
+        ends = _quantiles(width, low, high, count, 2.0 * far - w)
+        tails = np.zeros((3, 2))
+        for k, x in enumerate((a, b)):
+            tails[k, k] = ndtr((low - x) / width) + ndtr((x - high) / width)
+        rows, start, stop = [tails], [[-math.inf] * 2], [[math.inf] * 2]
+        y, weight = _panels(
+            width, ends, max(abs(end - x) for end in (low, high) for x in (a, b, w))
+        )
+        density = weight * np.exp(-0.5 * ((y - w) / width) ** 2)
+        rise = [_share(ends, y, (x - w) / width**2) for x in (a, b)]
+        ratio = [np.exp((x - w) * (2.0 * ends - x - w) / (2.0 * width**2)) for x in (a, b)]
+        for i, j in ((0, 0), (0, 1), (1, 0), (1, 1)):
+            mass = np.sum(density * rise[0][i] * rise[1][j], axis=1)
+            sides = (slice(0, -1), slice(1, None))
+            rows.append(np.array([mass * ratio[0][sides[i]], mass * ratio[1][sides[j]], mass]))
+            start.append(ends[:-1].tolist())
+            stop.append(ends[1:].tolist())
+        found = np.concatenate(rows, axis=1)
+        kept = np.any(found > 0.0, axis=0)
+        return cls(found[:, kept], np.concatenate(start)[kept], np.concatenate(stop)[kept], width)
+
+    def scaled(self, row: int, cuts: list[tuple[float, float]]) -> Array:
+        """One row times what its law keeps where it stands for the values of `cuts`: step 2."""
+        share = np.ones(self.low.size)
+        for low, high in cuts:
+            middle = 0.5 * (low + high)
+            reach = np.maximum(np.abs(self.low - middle), np.abs(self.high - middle))
+            share = np.minimum(share, _share_of_two((high - low) / self.width**2 * reach))
+        rows: Array = self.rows.copy()
+        rows[row] *= share
+        return rows
+
+
+class _Steering:
+    """How bad (0, 1; 0) and (1, 0; 0) are among n users; it only serves to choose cells."""
+
+    def __init__(self, both: list[Array], n: int, room: float) -> None:
+        self._n = n
+        self._scale = math.sqrt(max(_variance(rows) for rows in both) / n)
+        self._limits = [
+            (z, (1.0 + room) * max(self._size(rows, z) for rows in both)) for z in (0.0, 1.0, 4.0)
+        ]
+
+    def cut(
+        self, end: float, make: Callable[[float, list[tuple[float, float]]], list[Array]]
+    ) -> list[float]:
+        """Points from 0 to `end`, as far apart as this allows."""
+        cuts = [0.0]
+        while cuts[-1] < end:
+            low, high = cuts[-1], end
+            while not self._admits(low, high, make) and high - low > 1e-3:
+                high = low + 0.75 * (high - low)
+            cuts.append(high)
+        return cuts
+
+    def _admits(
+        self,
+        low: float,
+        high: float,
+        make: Callable[[float, list[tuple[float, float]]], list[Array]],
+    ) -> bool:
+        return all(
+            self._size(rows, z) <= limit
+            for x in (low, high)
+            for rows in make(x, [(low, high)])
+            for z, limit in self._limits
+        )
+
+    def _size(self, rows: Array, z: float) -> float:
+        """About the integral of the modulus at s = 1 + z deviations, on a line at the standard's saddle point.
+
+        Beyond 1 its root is taken: what counts is epsilon.
+        """
+        growth = z * self._scale
+        one, two, other = rows[:, rows[2] > 0.0]
+        law = (one - growth * two - two) / other
+        # A mean that is moved counts twice: the contour in use is not made for laws of little variance.
+        mean = (2.0 * float(np.sum(rows[0] - (1.0 + growth) * rows[1])) + growth) / self._scale
+        second = float(other @ law**2) / (self._n * self._scale**2)
+        third = float(other @ law**3) / (self._n**2 * self._scale**3)
+        c = 0.5 * (z + math.sqrt(z * z + 8.0))
+        exponent = c * mean + c * c * second + c**3 * third / 6.0
+        log = exponent + math.log(math.erfc(c * math.sqrt(0.5 * second)) / (2.0 * c))
+        return math.exp(log / max(1.0, z))
 
 
 def _type(rows: Array, shared: str, gamma: float) -> Array:
@@ -390,14 +519,17 @@ def _ends(width: float, inputs: list[float], missed: float) -> tuple[float, floa
     return low, high
 
 
-def _quantiles(width: float, low: float, high: float, cells: int) -> Array:
-    """Cell ends: quantiles of the normal law with three times the variance around the middle."""
+def _quantiles(
+    width: float, low: float, high: float, cells: int, centre: float | None = None
+) -> Array:
+    """Cell ends: quantiles of the normal law with three times the variance around `centre`, by default the middle."""
     from scipy.special import ndtr, ndtri
 
-    middle, spread = 0.5 * (low + high), math.sqrt(3.0) * width
-    mass = np.linspace(ndtr((low - middle) / spread), 0.5, cells // 2 + 1)[1:-1]
-    left = spread * ndtri(mass)
-    graded = np.concatenate((middle + left, [middle], middle - left[::-1]))
+    middle = 0.5 * (low + high) if centre is None else centre
+    spread = math.sqrt(3.0) * width
+    mass = np.linspace(ndtr((low - middle) / spread), ndtr((high - middle) / spread), cells + 1)
+    graded = middle + spread * ndtri(mass[1:-1])
+    graded = graded[(low < graded) & (graded < high)]
     # Far out equal steps: no likelihood ratio grows by more than about exp(1/2) in one.
     even = np.linspace(low, high, max(2, math.ceil(2.0 * (high - low) / width**2) + 1))
     ends = np.union1d(graded, even)
@@ -418,41 +550,6 @@ def _panels(width: float, ends: Array, reach: float) -> tuple[Array, Array]:
     step = np.diff(ends)[:, None]
     share = np.tile(weights, panels) / (2.0 * panels * width * math.sqrt(2.0 * math.pi))
     return ends[:-1, None] + step * offset, step * share
-
-
-def _gaussian_type(
-    width: float, a: float, b: float, cell: tuple[float, float], missed: float, count: int
-) -> Array:
-    """Rows R_a, R_b and min over the cell's ends w of R_w, reports moved to the corners of their cells."""
-    from scipy.special import ndtr
-
-    low, high = _ends(width, [a, b], missed)
-    middle = 0.5 * (cell[0] + cell[1])
-    ends = np.union1d(_quantiles(width, low, high, count), [middle])
-    parts = [
-        np.array(
-            [
-                [ndtr((low - a) / width) + ndtr((a - high) / width), 0.0],
-                [0.0, ndtr((low - b) / width) + ndtr((b - high) / width)],
-                [0.0, 0.0],
-            ]
-        )
-    ]
-    # Left of the middle the larger end is the less likely one.
-    for w, side in ((cell[1], ends[ends <= middle]), (cell[0], ends[ends >= middle])):
-        if side.size < 2:
-            continue
-        reach = max(abs(low - w), abs(high - w), abs(low - a), abs(high - b))
-        y, weight = _panels(width, side, reach)
-        density = weight * np.exp(-0.5 * ((y - w) / width) ** 2)
-        rise = [_share(side, y, (x - w) / width**2) for x in (a, b)]
-        ratio = [np.exp((x - w) * (2.0 * side - x - w) / (2.0 * width**2)) for x in (a, b)]
-        for i, j in ((0, 0), (0, 1), (1, 0), (1, 1)):
-            mass = np.sum(density * rise[0][i] * rise[1][j], axis=1)
-            ends_of = (slice(0, -1), slice(1, None))
-            parts.append(np.array([mass * ratio[0][ends_of[i]], mass * ratio[1][ends_of[j]], mass]))
-    masses = np.concatenate(parts, axis=1)
-    return masses[:, np.any(masses > 0.0, axis=0)]
 
 
 def _share(ends: Array, y: Array, slope: float) -> tuple[Array, Array]:

@@ -38,6 +38,7 @@ Array = NDArray[np.float64]
 ROUNDED = 2.0**-50  # relative error of a mass that took a few operations
 #: (weight, excess, base, slope, wobble) of types of laws, shape (types, points).
 _Types = tuple[Array, Array, Array, Array, Array]
+NOBODY = np.zeros((3, 0))  # no guest
 LARGEST_BUDGET = 300.0  # beyond it e^eps0 has no room; n is far too small for it anyway
 
 
@@ -104,8 +105,9 @@ def _general(
     reach = 0.98 / (1.0 + over) if cohort.rate == 1.0 and types is _hexagon else 0.0
     early = min(3, len(arrays[0]))
     swap_kernels.profile(
-        float(crowd), *arrays, early, reach, cohort.rate, ROUNDED, np.ascontiguousarray(flat), out
-    )
+        float(crowd), *arrays, NOBODY, early, reach, cohort.rate, ROUNDED,
+        np.ascontiguousarray(flat), out,
+    )  # fmt: skip
     return out.reshape(points.shape)
 
 
@@ -168,6 +170,7 @@ def typed_profile(
     *,
     cohort: Cohort = ALL_USERS,
     mass_error: float = 0.0,
+    guest: Any = None,
 ) -> Array:
     """Upper bound on H_s for targets and other users that are covered by `types`, s = 1 + growth.
 
@@ -181,6 +184,8 @@ def typed_profile(
         ignored (u = 0).
     n, growth, cohort : as in `any_ldp_profile`.
     mass_error : bound on the relative error of every mass given; where w sums to 1 up to that, it does.
+    guest : the type, w = v, of the user with law V, if no other one covers it: rate = 1 only. One user of n, it may be
+        much worse than the others.
 
     Reports with w = 0 are given away: sum (a - s b)_+ over them. If v > 0 there, no more than the target's own
     H_s is returned. Theorems S and C of docs/swap.md. O(points types groups) in a compiled loop, some 10^3 times
@@ -192,8 +197,11 @@ def typed_profile(
         raise ValueError("types must be arrays of shape (4, groups), at least one")
     crowd = crowd_size(n)
     share = cohort.rate
+    alone = [] if guest is None or share < 1.0 else [nonnegatives("guest", guest)]
+    if any(law.ndim != 2 or law.shape[0] != 4 for law in alone):
+        raise ValueError("guest must be an array of shape (4, groups)")
     if cohort.absence > 0.0:
-        laws = [cohort.with_absence(law) for law in laws]
+        laws, alone = ([cohort.with_absence(law) for law in part] for part in (laws, alone))
         error += 4.0 * ROUNDOFF
     points = _points(growth)
     flat = np.ascontiguousarray(points.ravel())
@@ -204,16 +212,19 @@ def typed_profile(
     wobble = np.zeros((*shape, 2))
     bare, plain = np.zeros(flat.size), np.zeros(flat.size)
     covered = True
-    for k, law in enumerate(laws):
-        first, second, shared, other = law
+    for first, second, _, other in [*laws, *alone]:
         seen = other > 0.0
         # What is given away, and the target's own divergence.
-        rounding = 4.0 * (relative + ROUNDED * groups) * (1.0 + flat)
         for total, mask in ((bare, ~seen), (plain, np.ones_like(seen))):
             if np.any(first[mask] > 0.0):
                 gap = first[mask] - second[mask]
                 lost = [np.sum(np.maximum(0.0, gap - g * second[mask])) for g in flat]
+                rounding = 4.0 * (relative + ROUNDED * groups) * (1.0 + flat)
+                rounding *= float(np.sum(first[mask] + second[mask]))
                 np.maximum(total, lost + rounding, out=total)
+    for k, law in enumerate(laws):
+        first, second, shared, other = law
+        seen = other > 0.0
         covered &= bool(share < 1.0 or np.all(shared[~seen] == 0.0))
         where = np.flatnonzero(seen)
         used = np.arange(where.size)
@@ -240,10 +251,19 @@ def typed_profile(
     if covered:
         reach = 0.98 / (1.0 + float(np.max(excess))) if share == 1.0 else 0.0
         out = np.empty(flat.size)
+        hosts, visitor = float(crowd), NOBODY
+        if (
+            alone
+        ):  # one user fewer among the types; the minimum u of fewer numbers weighs every u more
+            [(first, second, _, other)] = [law[:, law[3] > 0.0] for law in alone]
+            hosts -= 1.0
+            visitor = np.array([other, (first - second) / other, second / other])
         swap_kernels.profile(
-            float(crowd), weight, excess, base, slope, wobble, len(laws), reach, share,
+            hosts, weight, excess, base, slope, wobble, visitor, len(laws), reach, share,
             2.0 * relative, flat, out,
         )  # fmt: skip
+        if alone:
+            out *= (1.0 + ROUNDED) * crowd / max(hosts, 1.0)
         bound = np.minimum(bound, out + bare * (1.0 + 4.0 * ROUNDED))
     return bound.reshape(points.shape)
 

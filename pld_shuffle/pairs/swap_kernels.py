@@ -26,6 +26,8 @@ REACH = 7.5  # nodes end about here, in deviations of the tilted sum
 MANY = 12  # atoms from which on Taylor's series is tried, ...
 TERMS = 16  # ... with so many terms
 PAIRS = 8  # of values that the far part looks at
+WINDOWS = 4  # of values, for laws without a heavy one, ...
+HEAVY = 0.1  # ... which is one of this mass
 LOBES = 12  # lobes of |M|^n that are looked at one by one
 POWER = 16  # the window is exp(-(t/window)^POWER); Re t^POWER < 0 on |Im t| = b needs |t| < TURN b
 TURN = 10.21  # 1/sin(pi/32), rounded up
@@ -45,6 +47,7 @@ class Contour(NamedTuple):
     nodes: int
     window: float
     blur: float  # standard deviation of the Gaussian smoothing, times 1/sigma
+    heaviest: float  # mass of a value, at z = 0
     line: float  # error of the rule, relative to the greatest |M M*|^(n/2) on the strip
 
 
@@ -415,6 +418,83 @@ def far_part(n, path, row, other, mass, moved, low, high, top, enough):
 
 
 @unchecked
+def spread_part(n, path, row, other, mass, moved, low, high, top):
+    """As `far_part`, for laws of many values and no heavy one; the smoothing bounds what is farthest out.
+
+    For any weights w_i below the tilted masses, |M|^2 <= M(x)^2 (1 - sum_ij w_i w_j (1 - cos(y d_ij))), and
+    1 - cos t >= t^2/2 - t^4/24. Values within a few distances of their mean are kept.
+    """
+    atoms = mass.shape[1]
+    least = np.empty(atoms)
+    middle = np.empty(atoms)
+    radius = np.empty(atoms)
+    total = 0.0
+    mean = 0.0
+    for j in range(atoms):
+        inner = min(moved[row, j], moved[other, j])
+        outer = max(moved[row, j], moved[other, j])
+        exponent = min(min(low * inner, low * outer), min(high * inner, high * outer))
+        least[j] = min(mass[row, j], mass[other, j]) * math.exp(exponent - top) * (1.0 - 1e-9)
+        middle[j] = 0.5 * (inner + outer)
+        radius[j] = 0.5 * (outer - inner) * (1.0 + 1e-9)
+        total += least[j]
+        mean += least[j] * middle[j]
+    if not total > 0.0:
+        return 2.0 / path.end
+    mean /= total
+    reach = math.inf
+    square = np.zeros(WINDOWS)  # |M|^2 <= M(x)^2 (1 - square y^2 + fourth y^4)
+    fourth = np.zeros(WINDOWS)
+    for window in range(WINDOWS):
+        kept = 0.0
+        first = 0.0
+        for j in range(atoms):
+            if abs(middle[j] - mean) <= reach:
+                kept += least[j]
+                first += least[j] * middle[j]
+        if not kept > 0.0:
+            break
+        first /= kept
+        two = 0.0
+        four = 0.0
+        blur = 0.0
+        blunt = 0.0
+        for j in range(atoms):
+            if abs(middle[j] - mean) <= reach:
+                off = (middle[j] - first) ** 2
+                two += least[j] * off / kept
+                four += least[j] * off * off / kept
+                off = radius[j] * radius[j]
+                blur += least[j] * off / kept
+                blunt += least[j] * off * off / kept
+        gap = max(0.0, math.sqrt(2.0 * two) * (1.0 - 1e-9) - 2.0 * math.sqrt(blur))
+        wide = (2.0 * four + 6.0 * two * two) ** 0.25 + 2.0 * blunt**0.25
+        square[window] = 0.5 * kept * kept * gap * gap
+        fourth[window] = kept * kept * wide**4 / 24.0 * (1.0 + 1e-9)
+        reach = 4.0 * math.sqrt(two) if window == 0 else 0.6 * reach
+    # Shells of t, each with what the cosine and the smoothing leave at its ends: the polynomials are concave in y^2.
+    bound = 0.0
+    start = path.end
+    while True:
+        smooth = 0.5 * (path.blur * start) ** 2
+        if smooth > 60.0:
+            return bound + 2.0 / start * math.exp(-smooth)
+        stop = 1.1 * start
+        fall = 0.0
+        for window in range(WINDOWS):
+            one = (start / path.sigma) ** 2
+            two = (stop / path.sigma) ** 2
+            one *= square[window] - fourth[window] * one
+            two *= square[window] - fourth[window] * two
+            fall = max(fall, min(one, two))
+        # Nodes and integral: the nodes of a shell are no more than the integral over it and one step.
+        share = 1.0 / start - 1.0 / stop
+        share = 2.0 * share + path.step / (start * start)
+        bound += share * math.exp(-0.5 * n * fall - smooth)
+        start = stop
+
+
+@unchecked
 def contour(n, place, row, period, mass, moved, nodes, points):
     """Choose the contour for the law in `row`, saddle point `place`; fill nodes and points (see `POINTS`).
 
@@ -435,9 +515,13 @@ def contour(n, place, row, period, mass, moved, nodes, points):
     period *= sigma
     window = max(1.5 * REACH, min(2.0 * REACH, (period - REACH) / 1.22))
     shown = 0
+    heaviest = 0.0
     for j in range(mass.shape[1]):
         shown += mass[row, j] > 0.0
+        heaviest = max(heaviest, mass[row, j])
     blur = (1.2 if shown == 2 else 0.3) / period  # two values are a lattice, with lobes for ever
+    if heaviest < HEAVY:  # nothing but the smoothing ends the far part
+        blur = max(blur, 4.5 / math.sqrt(n))
     # The strip |Im t| <= strip, see docs/swap.md, "The trapezoidal rule".
     strip = min(0.62 * centre, 0.095 * window, 0.5 * width)
     waist = 0.5 * centre
@@ -480,7 +564,7 @@ def contour(n, place, row, period, mass, moved, nodes, points):
     points[3] = (far + strip) / sigma
     points[4] = (far + bend * bump - strip) / sigma
     points[5] = (far + bend * bump + strip) / sigma
-    return Contour(sigma, far, bend, width, step, end, int(count), window, blur, line)
+    return Contour(sigma, far, bend, width, step, end, int(count), window, blur, heaviest, line)
 
 
 @unchecked
@@ -504,7 +588,11 @@ def remainder(n, parity, path, row, other, mass, moved, real, points, home, leve
     low = min(points[0], points[1])
     high = max(points[0], points[1])
     enough *= math.exp(-outer)
-    part = far_part(n - 1.0 if parity else n, path, row, other, mass, moved, low, high, top, enough)
+    rest = n - 1.0 if parity else n
+    if path.heaviest < HEAVY:
+        part = spread_part(rest, path, row, other, mass, moved, low, high, top)
+    else:
+        part = far_part(rest, path, row, other, mass, moved, low, high, top, enough)
     part *= 1.0 + 0.2111 * (path.bend / path.width) ** 2
     return math.exp(outer) * part + math.exp(strip) * path.line
 
@@ -526,7 +614,21 @@ def bins_of_u(n, wide, last, full, late, edges):
 
 
 @unchecked
-def profile(n, weight, excess, base, slope, wobble, early, reach, rate, relative, growth, out):
+def hosted(x, g, guest):
+    """E exp(x L) - 1 of the guest for real x, convex in x, rounded up."""
+    total = 0.0
+    size = 0.0
+    for j in range(guest.shape[1]):
+        part = guest[0, j] * math.expm1(x * (guest[1, j] - g * guest[2, j]))
+        total += part
+        size += abs(part)
+    return total + 1e-9 * size
+
+
+@unchecked
+def profile(
+    n, weight, excess, base, slope, wobble, guest, early, reach, rate, relative, growth, out
+):  # fmt: skip
     """Fill out[i] with the upper bound of H_(1+growth[i]); see `swap`.
 
     weight, excess, base, slope: shape (types, atoms), values are base - growth slope; wobble[..., 0] and
@@ -647,7 +749,7 @@ def profile(n, weight, excess, base, slope, wobble, early, reach, rate, relative
             full = 1.0 / (1.0 + most)
             if early < types:
                 late = (1.0 - 1e-12) * full / (1.0 + g)
-            wide = max(math.sqrt(fine / bow), 0.2)
+            wide = max(math.sqrt(fine / bow), 0.2 if path.heaviest >= HEAVY else 2.0)
             bins = bins_of_u(n, wide, min(horizon / n, reach), full, late, edges)
         # Node sums at the edges, interpolated in v, plus the remainder of every bin.
         loss = math.exp((path.end / path.window) ** POWER)
@@ -735,6 +837,8 @@ def profile(n, weight, excess, base, slope, wobble, early, reach, rate, relative
                 answer += part
                 survive = left
         answer *= scale
+        if guest.shape[1] > 0:
+            answer *= 1.0 + max(0.0, hosted(low, g, guest), hosted(high, g, guest))
         if bins > 0:
             answer += survive * trivial
         answer = answer * (1.0 + ROUNDOFF * (16.0 * abs(level) + 4000.0)) + 1e-300
