@@ -13,8 +13,8 @@ tilting and placing). The total variation collects (`product`):
 
 * window and aliasing: mass outside the window, by the Chernoff bound with the laws' own moment
   generating functions; counted twice, since the circular convolution folds it back inside;
-* rounding of the transforms: ||fl(F x) - F x||_2 <= eta ||F x||_2, eta = FFT_CONSTANT u log2 N (Higham
-  2002, Thm 24.2: the constant is about 7 for radix 2; we use 8, and measured errors are near 0.15), carried
+* rounding of the transforms: ||fl(F x) - F x||_2 <= eta ||F x||_2, eta = FFT_CONSTANT u log2 N, stage by stage
+  (after Higham 2002, Thm 24.2; docs/certificates.md, 10, for radices 2, 3, 4 and 5 of real transforms), carried
   through powers and products: an error e in a factor of modulus at most 1 with count k becomes at most
   k e; complex products add sqrt(5) u each.
 
@@ -35,7 +35,7 @@ from .rounding import ROUNDOFF
 
 Array = NDArray[np.float64]
 
-FFT_CONSTANT = 8.0
+FFT_CONSTANT = 12.0
 MAX_POINTS = 2**23
 TRIM = 1e-17
 MAX_DIRECT = 4e9
