@@ -7,6 +7,7 @@ checkout works on the site too. Nothing is executed and nothing is loaded from t
 from __future__ import annotations
 
 import importlib
+import inspect
 import re
 import sys
 from pathlib import Path
@@ -42,6 +43,8 @@ autosummary_generate = True
 autodoc_member_order = "bysource"
 # Bridges to packages whose pins conflict: their pages need the names only.
 autodoc_mock_imports = ["flwr", "pfl", "opendp"]
+# Overloads tell a number from an array; which types count as either is for type checkers.
+autodoc_type_aliases = {"Scalar": "float", "Numbers": "ArrayLike", "Array": "ndarray"}
 autodoc_typehints = "signature"
 autodoc_class_signature = "mixed"
 default_role = "py:obj"
@@ -56,6 +59,12 @@ def public_names() -> dict[str, list[str]]:
     for name in re.findall(r"^   (pld_shuffle\S*)$", (HERE / "api.md").read_text(), re.MULTILINE):
         with mock(autodoc_mock_imports):
             module = importlib.import_module(name)
+        if name.rpartition(".")[2] in ("flower", "pfl", "opendp"):
+            for thing in filter(inspect.isclass, map(vars(module).get, module.__all__)):
+                # A base class that is a mock would hide the arguments.
+                whole = inspect.signature(thing.__init__)
+                _, *arguments = whole.parameters.values()
+                thing.__signature__ = whole.replace(parameters=arguments)
         names = getattr(module, "__all__", None) or [
             key
             for key, value in vars(module).items()

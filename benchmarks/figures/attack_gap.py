@@ -1,7 +1,7 @@
 """How far could any analysis still go? Epsilon of the chosen analysis over epsilon of the strongest concrete
 attack that was tried, for randomizers in a shuffler.
 
-`Shuffled(randomizer, n)` proves an upper bound on epsilon (the blanket adversary); `attack_bounds` gives
+`Shuffled(randomizer, n)` proves an upper bound on epsilon; `attack_bounds` gives
 the exact divergence of two concrete neighbouring datasets, below which no analysis can be. The truth lies in
 between, so a factor of 1 means that nothing is left to gain, and a factor of 1.2 that a better analysis
 could lower epsilon by at most a factor of 1.2 (or a better attack raise the floor).
