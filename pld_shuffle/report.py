@@ -308,6 +308,8 @@ def _percent(part: float, whole: float) -> str:
     if not (0 < whole < math.inf and part < math.inf):
         return ""
     percent = 100 * part / whole
+    if 0 < percent < 0.001:
+        return "< 0.001 %"
     return f"{percent:.2g} %" if percent < 100 else f"{percent:.0f} %"
 
 
