@@ -20,7 +20,7 @@ from pld_shuffle import (
     ShuffledRR,
     Subsampled,
 )
-from pld_shuffle.mechanisms import MixedRR
+from pld_shuffle.mechanisms import Laplace, MixedRR
 from pld_shuffle.mechanisms.imported import ImportedPair
 from pld_shuffle.numerics.sides import Side
 from pld_shuffle.randomizers import BinaryRandomizedResponse, HadamardResponse
@@ -314,3 +314,18 @@ def test_windows_of_an_attack_are_no_gift(rtol: float) -> None:
     mechanism = Shuffled(BinaryRandomizedResponse(eps0), 7)
     bounds = Accountant(rtol=rtol).compose(mechanism).delta_bounds(epsilon)
     assert mpf(bounds.lower) <= truth <= mpf(bounds.upper)
+
+
+@pytest.mark.filterwarnings("ignore::pld_shuffle.composition.attempts.AccuracyWarning")
+@pytest.mark.parametrize("scale", [1.0, 0.3, 7.0, 1e5])
+def test_the_last_doubles_below_the_largest_loss(scale: float) -> None:
+    """Profiles were 0 from 4 u below the largest loss on: so were upper ends of delta, and the truth was not."""
+    laplace = Laplace(scale)
+    for ulps in (1, 2, 4, 10):
+        epsilon = laplace.max_loss
+        for _ in range(ulps):
+            epsilon = math.nextafter(epsilon, 0.0)
+        with mp.workdps(60):
+            truth = -mp.expm1((mpf(epsilon) - 1 / mpf(scale)) / 2)
+            bounds = Accountant().compose(laplace).delta_bounds(epsilon)
+            assert mpf(bounds.lower) <= max(truth, mpf(0)) <= mpf(bounds.upper)

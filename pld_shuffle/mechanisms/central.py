@@ -113,10 +113,7 @@ class Laplace(_Additive):
         for t, sign in ((self.max_loss_below, -1.0), (self.max_loss, 1.0)):
             rest = np.maximum(t - eps * (1.0 - sign * 3.0 * ROUNDOFF), 0.0)
             ends.append(-np.expm1(-0.5 * rest) * (1.0 + sign * 8.0 * ROUNDOFF))
-        # At the largest loss itself there is nothing left, however eps was rounded.
-        limit = math.expm1(self.max_loss) * (1.0 - 4.0 * ROUNDOFF)
-        lower, upper = (np.where(growth >= limit, 0.0, end) for end in ends)
-        return Bounds(lower, upper)
+        return Bounds(*ends)
 
     def renyi_exact(self, order: float) -> Bounds:
         """Mironov 2017, Prop. 6."""

@@ -127,10 +127,6 @@ def either_order(one: Losses, other: Losses) -> ProfilePair:
             low = order.divergence(eps + shift) + order.infinite
             upper = np.maximum(upper, high * (1.0 + relative))
             lower = np.maximum(lower, low * (1.0 - relative))
-        # At the largest loss nothing finite is left, however eps was rounded.
-        over = eps >= (top + error) * (1.0 - 4.0 * ROUNDOFF)
-        upper[over] = infinite * (1.0 + relative)
-        lower[over] = infinite * (1.0 - relative)
         bounds = Bounds(np.empty(growth.size), np.empty(growth.size))
         bounds.lower[ascending], bounds.upper[ascending] = lower, np.minimum(upper, 1.0)
         return bounds

@@ -98,8 +98,12 @@ def points(
     if reach >= max_loss:
         slope = -top_mass * math.exp(-max_loss) * (1.0 - 8.0 * ROUNDOFF)
     growth = np.expm1(losses)
-    bounds = profile(growth)
-    return ProfilePoints(growth, bounds.lower, bounds.upper, infinity, slope)
+    lower, upper = (np.array(end) for end in profile(growth))
+    if (
+        reach >= max_loss and infinity == 0.0
+    ):  # nothing is left there; how its growth is rounded, slack pays for
+        lower[-1] = upper[-1] = 0.0
+    return ProfilePoints(growth, lower, upper, infinity, slope)
 
 
 def spaced(reach: float, width: float, scale: float, centre: float | None, most: int) -> Array:

@@ -6,20 +6,27 @@ must lie within what is booked. Parameters are drawn log-uniformly over their wh
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.special import erfc, erfcx, ndtr
 
 from pld_shuffle import ShuffledLDP, ShuffledRandomizer, ShuffledRR, Subsampled
+from pld_shuffle.mechanisms import Gaussian, Laplace, PoissonGaussian
 from pld_shuffle.numerics.binomial import chernoff_window
 from pld_shuffle.numerics.kernels import binomial_pmf
 from pld_shuffle.numerics.rounding import ROUNDOFF
+from pld_shuffle.numerics.sides import Bounds, Side
 from pld_shuffle.pairs.cohort import Cohort
 from pld_shuffle.pairs.coin_kernels import central_coin_mass
-from pld_shuffle.pairs.coins import CoinMixture
+from pld_shuffle.pairs.coins import CoinMixture, Components
 from pld_shuffle.pairs.contour_kernels import turns
+from pld_shuffle.pairs.noise import gaussian_groups
+from pld_shuffle.pairs.pair import Resolution
 from pld_shuffle.pairs.profile import amplified_loss
 
 flint = pytest.importorskip("flint")
@@ -240,3 +247,173 @@ def test_cohorts_of_so_many_out_of_a_population(population: int) -> None:
     largest_of(hidden, ((1 + bias) / (1 - bias)).log())
     general = Subsampled(mechanism, population=population, analysis="general").pair
     largest_of(general, (1 + q * arb(2.0).expm1()).log())
+
+
+def test_error_functions() -> None:
+    """Rows 14 to 16: erfcx within 16 u; erfc and ndtr, which square their argument, within 8 u + 2 u x^2."""
+    rng = np.random.default_rng(9)
+    near = np.concatenate((np.linspace(-6.0, 26.0, 3001), rng.uniform(-1.0, 3.0, 1000)))
+    far = np.array([log_uniform(rng, 1e-12, 1e3) for _ in range(2000)])
+    root = arb(0.5).sqrt()
+    for x, value in zip(near, erfc(near), strict=True):
+        exact = arb(float(x)).erfc()
+        assert relative(float(value), exact) <= 8.0 + 2.0 * x * x
+        assert relative(math.erfc(x), exact) <= 16.0
+    for x, value in zip(-1.4 * near, ndtr(-1.4 * near), strict=True):
+        assert relative(float(value), (-arb(float(x)) * root).erfc() / 2) <= 8.0 + 2.0 * x * x
+    for x, value in zip(far, erfcx(far), strict=True):
+        exact = (arb(float(x)) ** 2).exp() * arb(float(x)).erfc()
+        assert relative(float(value), exact) <= 16.0
+
+
+def enclosed(bounds: Bounds, exact: arb) -> bool:
+    """Whether the truth, a very thin ball, is not certainly outside."""
+    lower, upper = (arb(float(end[0])) for end in bounds)
+    return not lower > exact and not exact > upper
+
+
+def gaussian_delta(mu: arb, eps: arb) -> arb:
+    root = arb(0.5).sqrt()
+    return ((eps / mu - mu / 2) * root).erfc() / 2 - eps.exp() * (
+        (eps / mu + mu / 2) * root
+    ).erfc() / 2
+
+
+def test_gaussian_profiles() -> None:
+    """Row 14: the bracket holds the truth for all noise, from where nothing is hidden to where everything is."""
+    rng = np.random.default_rng(10)
+    for _ in range(1500):
+        sigma = log_uniform(rng, 2e-3, 0.9e9)
+        mu = 1 / arb(sigma)
+        eps = max(0.0, rng.uniform(-6.0, 30.0) / sigma + 0.5 / sigma**2)
+        eps = min(eps if rng.random() < 0.7 else log_uniform(rng, 1e-300, 600.0), 600.0)
+        growth = math.expm1(eps)
+        bounds = Gaussian(sigma).profile(np.array([growth]))
+        exact = gaussian_delta(mu, (1 + arb(growth)).log())
+        assert enclosed(bounds, exact)
+
+
+def test_profiles_on_poisson_samples() -> None:
+    """Row 14: the same for Gaussian noise on a Poisson sample, with its quadratic equation."""
+    rng = np.random.default_rng(11)
+    root = arb(0.5).sqrt()
+
+    def tail(y: arb) -> arb:
+        return (y * root).erfc() / 2
+
+    for _ in range(1500):
+        sigma, q = log_uniform(rng, 0.05, 1e6), log_uniform(rng, 1e-10, 1.0)
+        eps = max(
+            1e-300,
+            rng.uniform(0.0, 20.0) * q / sigma
+            if rng.random() < 0.5
+            else log_uniform(rng, 1e-18, 100.0),
+        )
+        growth = math.expm1(eps)
+        bounds = PoissonGaussian(sigma, q).profile(np.array([growth]))
+        a, rate, s = 1 / arb(sigma), arb(q), 1 + arb(growth)
+        b = (a * a / 2).exp() * (1 - rate) / rate * arb(growth)
+        x = ((b + (b * b + 4 * s).sqrt()) / 2).log() / a
+        near, far = tail(x - a), tail(x + a)
+        exact = rate * (near - far) - arb(growth) * ((1 - rate) * tail(x) + rate * far)
+        assert enclosed(bounds, exact)
+
+
+def test_laplace_profiles() -> None:
+    """Row 14: scales and sensitivities of all sizes, next to the largest loss, too."""
+    rng = np.random.default_rng(12)
+    for _ in range(3000):
+        sensitivity = log_uniform(rng, 1e-6, 1e6)
+        scale = sensitivity * log_uniform(rng, 1.0 / 690.0, 0.9e9)
+        t = arb(sensitivity) / arb(scale)
+        share = (
+            rng.uniform(0.0, 1.0) if rng.random() < 0.5 else 1.0 - log_uniform(rng, 2.0**-53, 0.1)
+        )
+        growth = math.expm1(share * sensitivity / scale)
+        bounds = Laplace(scale, sensitivity).profile(np.array([growth]))
+        rest = t - (1 + arb(growth)).log()
+        exact = -(-rest / 2).expm1() if rest > 0 else arb(0)
+        assert enclosed(bounds, exact)
+
+
+@pytest.mark.parametrize("sigma", [0.2, 0.7, 1.0, 3.0, 40.0])
+def test_masses_of_gaussian_noise(sigma: float) -> None:
+    """Row 16: quadratures of the cells' shares within 1e-12 of their closed form."""
+    first, second, blanket = gaussian_groups(sigma, side=Side.UPPER, missed=1e-12, cells=40)
+    left = slice(0, (blanket.size - 3) // 2)  # then the mirror image, and three far ends
+    assert np.array_equal(second[left], blanket[left])
+    square = arb(sigma) ** 2
+    # A group says where it is: first/blanket = exp((1 - 2 y)/(2 sigma^2)).
+    ends = [
+        arb(0.5) - square * (arb(float(p)) / arb(float(b))).log()
+        for p, b in zip(first[left], blanket[left], strict=True)
+    ]
+    assert all(a < b for a, b in itertools.pairwise(ends))
+
+    def mass(low: arb, high: arb, mean: int) -> arb:
+        ends = ((end - mean) / arb(sigma) * arb(0.5).sqrt() for end in (low, high))
+        below, above = (end.erf() for end in ends)
+        return (above - below) / 2
+
+    exact = [arb(0)] * len(ends)
+    for i, (low, high) in enumerate(itertools.pairwise(ends)):
+        # The density of N(1, sigma^2) times e^(-y/sigma^2) is that of N(0, sigma^2) times e^(-1/(2 sigma^2)).
+        total = ((high - low) / square).expm1()
+        lifted = mass(low, high, 0) * (high / square - 1 / (2 * square)).exp()
+        down = (lifted - mass(low, high, 1)) / total
+        exact[i] += down
+        exact[i + 1] += mass(low, high, 1) - down
+    for value, truth in zip(blanket[left], exact, strict=True):
+        assert relative(float(value), truth) * ROUNDOFF <= 1e-12
+
+
+def test_tiny_cells_count_as_missed() -> None:
+    """Row 4: what has no ratio of its own is at infinity in an upper law and nowhere in a lower one.
+
+    800 fair coins: the atoms of 700 heads and more are below 1e-130, the last ones below 1e-240; weights of 1e-60 put
+    them under SMALLEST_CELL.
+    """
+    coins, theta, weight = 800, 0.25, 2.0**-200
+    parts = Components(
+        np.array([coins, 1], np.int64), np.array([theta, theta]), np.array([1.0 - theta, 1.0 - theta]),
+        np.array([weight, 1.0 - weight]), 0.0, 0.0,
+    )  # fmt: skip
+    pair = replace(ShuffledLDP(2.0 * math.atanh(theta), coins, "stronger-clones").pair)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(CoinMixture, "components", lambda *given: parts)
+        upper, lower = (
+            pair._summed(side, Resolution(1e-3, missed=1e-300))[0]
+            for side in (Side.UPPER, Side.LOWER)
+        )
+    assert 0.0 < upper.missed < 1e-280
+    places = [
+        (arb(fmpz(math.comb(coins, h))) / arb(2) ** coins, arb(2 * h - coins) / coins)
+        for h in range(coins + 1)
+    ]
+    atoms = [(arb(weight) * b, arb(theta) * t) for b, t in places]
+    atoms += [((1 - arb(weight)) / 2, arb(theta)), ((1 - arb(weight)) / 2, -arb(theta))]
+    largest = ((1 + arb(theta)) / (1 - arb(theta))).log()
+    for share in (0.0, 0.3, 0.8, 0.95, 0.999):
+        eps = arb(share) * largest
+        exact = sum(
+            (
+                b * ((1 + x) - eps.exp() * (1 - x))
+                for b, x in atoms
+                if (1 + x) > eps.exp() * (1 - x)
+            ),
+            arb(0),
+        )
+        for law in (lower, upper):
+            sign = 1 if law is upper else -1
+            at = eps - sign * (
+                arb(law.slack) + arb(1e-3)
+            )  # cells are summed: a lattice would split them
+            value = sum(
+                (
+                    arb(float(m)) * (1 - (at - arb(float(x))).exp())
+                    for m, x in zip(law.mass, law.loss, strict=True)
+                    if arb(float(x)) > at
+                ),
+                arb(0),
+            )
+            assert (value + arb(law.missed) >= exact) if law is upper else (value <= exact)
