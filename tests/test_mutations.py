@@ -19,8 +19,9 @@ from mpmath import mpf
 
 from pld_shuffle import Accountant, Laplace, ShuffledLDP, ShuffledRandomizer, ShuffledRR, Side
 from pld_shuffle.composition import pld
+from pld_shuffle.numerics import binomial
 from pld_shuffle.numerics.sides import Bounds
-from pld_shuffle.pairs import coins, profile
+from pld_shuffle.pairs import profile
 from pld_shuffle.pairs.atoms import Atoms
 from pld_shuffle.pairs.cohort import Cohort
 from pld_shuffle.pairs.coins import CoinMixture
@@ -124,7 +125,7 @@ UNTOUCHED = {
     "place": pld.place,
     "components": CoinMixture.components,
     "bucketed": CoinMixture._bucketed,
-    "window": coins.chernoff_window,
+    "window": binomial.chernoff_window,
     "kinks": profile._kinks,
 }
 
@@ -178,7 +179,9 @@ def half_bias(part: Any, side: Side) -> Any:
 
 def narrow_window(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(
-        coins, "chernoff_window", lambda n, p, missed: UNTOUCHED["window"](n, p, math.sqrt(missed))
+        binomial,
+        "chernoff_window",
+        lambda n, p, missed: UNTOUCHED["window"](n, p, math.sqrt(missed)),
     )
 
 

@@ -329,3 +329,26 @@ def test_the_last_doubles_below_the_largest_loss(scale: float) -> None:
             truth = -mp.expm1((mpf(epsilon) - 1 / mpf(scale)) / 2)
             bounds = Accountant().compose(laplace).delta_bounds(epsilon)
             assert mpf(bounds.lower) <= max(truth, mpf(0)) <= mpf(bounds.upper)
+
+
+def test_a_lower_end_is_of_one_dataset_in_every_round() -> None:
+    """A cohort of one: the labels' symmetric pair is no dataset's, and over two rounds was above all of them."""
+    eps0 = 0.7438627188293342
+    hidden = Subsampled(ShuffledLDP(eps0, 1), population=2)
+    with mp.workdps(60):
+        e0 = o.exp_of(eps0)
+        values = [[e0, 1, 1], [1, e0, 1], [1, 1, e0]]
+        laws = [[mpf(x) / (e0 + 2) for x in row] for row in values]
+        laws += [[e0 / (e0 + 1), 1 / (e0 + 1), mpf(0)], [1 / (e0 + 1), e0 / (e0 + 1), mpf(0)]]
+        found = [
+            (a, b, w) for three in (laws[:3], laws[3:]) for a in three for b in three for w in three
+        ]
+        pairs = [
+            [((p + r) / 2, (q + r) / 2) for p, q, r in zip(a, b, w, strict=True) if r > 0]
+            for a, b, w in found
+            if a is not b
+        ]
+        for epsilon in (0.05, 0.4, 0.7):
+            truth = max(o.hockey_stick(o.power(pair, 2), mp.exp(mpf(epsilon))) for pair in pairs)
+            bounds = Accountant().compose(hidden, 2).delta_bounds(epsilon)
+            assert mpf(bounds.lower) <= truth <= mpf(bounds.upper)

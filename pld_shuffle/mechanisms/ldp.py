@@ -71,14 +71,15 @@ class ShuffledLDP(Mechanism):
 
     @cached_property
     def attack_pair(self) -> Pair:
-        return self._attack if self.analysis == "tightest" else self.pair
+        return self._attack_on(ALL_USERS) if self.analysis == "tightest" else self.pair
 
     def sampled(self, cohort: Cohort) -> Pair:
         return self._proved(cohort)
 
     def sampled_attack(self, cohort: Cohort) -> Pair:
         """With equal others the hidden cohort says nothing, so the sampled pair of the attack is one."""
-        return (self._attack if self.analysis == "tightest" else self.pair).sampled(cohort)
+        attack = self._attack_on(cohort) if self.analysis == "tightest" else self.pair
+        return attack.sampled(cohort)
 
     def amplified(self, rate: float) -> Pair:
         if self.analysis == "tightest":
@@ -141,11 +142,10 @@ class ShuffledLDP(Mechanism):
             local_loss=exactly(self.eps0),
         )
 
-    @property
-    def _attack(self) -> Pair:
+    def _attack_on(self, cohort: Cohort) -> Pair:
         """The worse of three-valued and binary randomised response for many users (docs/swap.md)."""
-        if self.n == 1:
-            return self._clones  # binary randomised response of one user
+        if self.n == 1 and cohort.rate == 1.0:
+            return self._clones  # binary randomised response of one user, for whom nobody stands in
         if self.eps0 < math.log(2.0) and self.n <= MOST_BIT_USERS:
             shares = BitShares.randomized_response(self.eps0)
             return worst_bit_attack(self.n, shares, eps0=self.eps0)
