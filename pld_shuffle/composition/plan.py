@@ -67,8 +67,10 @@ class Plan:
         budget = 0.5 * self.rtol * self.share * self.lattice_share / self.levels
         return math.sqrt(8.0 * budget / (laws * self.sensitivity))
 
-    def resolution(self, step: float) -> Resolution:
-        log_missed = self.log_delta + math.log(0.02 * self.rtol * self.share / self.rounds)
+    def resolution(self, step: float, most: int | None = None) -> Resolution:
+        """What laws on that step are formed with; most : rounds they will be used for, if more than `rounds`."""
+        budget = 0.02 * self.rtol * self.share
+        log_missed = self.log_delta + math.log(budget / (most or self.rounds))
         z_square = max(1.0, self.sensitivity * self.variance)
         # Where the lattice takes next to nothing, buckets may take more.
         budget = (0.2 if self.lattice_share == 1.0 else 0.4) * self.rtol * self.share

@@ -127,17 +127,16 @@ class Tails:
 
     def add(self, law: Law, count: int) -> None:
         """Multiply by law^count."""
+        from . import kernels
+
         self._low += count * law.low
         self._high += count * (law.low + law.mass.size - 1)
-        index = (law.low + np.arange(law.mass.size)) * 1.0
-        middle = 0.5 * (index[0] + index[-1])
-        for j, rate in enumerate(self._rates):
-            for i, sign in enumerate((-1.0, 1.0)):
-                if 0.5 * rate * law.mass.size > 600.0:  # would overflow: no bound at this rate
-                    self._moments[i, j] = math.inf
-                    continue
-                moment = dot(law.mass, np.exp(sign * rate * (index - middle)))
-                self._moments[i, j] += count * (math.log(moment) + sign * rate * middle)
+        sums = np.empty((2, self._rates.size))
+        kernels.exponential_sums(law.mass, self._rates, sums)
+        middle = law.low + law.mass.size // 2
+        shift = np.outer((-1.0, 1.0), self._rates * middle)
+        # An infinite sum is no bound at this rate. The last term is the sums' rounding.
+        self._moments += count * (np.log(sums) + shift + 4.0 * ROUNDOFF * (law.mass.size + 1.0))
 
     def copy(self) -> Tails:
         """An independent copy."""

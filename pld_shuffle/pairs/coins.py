@@ -400,6 +400,8 @@ class CoinMixture(Pair):
         """
         if self.trivial:
             return [Atoms.none() for _ in sides]
+        if Side.UPPER not in sides:
+            return [self._summed(side, resolution)[0] for side in sides]
         above, share = self._summed(Side.UPPER, resolution)
         found = []
         for side in sides:
