@@ -87,10 +87,10 @@ class Composition:
         """Bounds on delta at eps in [0, inf]."""
         if self._limit is not None and eps >= self._limit:
             return Bounds(0.0, 0.0)
+        question = DeltaQuestion(eps)
         direct = None if self._one is None else self._one.delta(eps)
         if direct is not None:
-            return direct
-        question = DeltaQuestion(eps)
+            return self._judged(question, *direct)
         recent = self._from_recent(question)
         if recent is not None:
             return recent
@@ -113,10 +113,10 @@ class Composition:
         if delta < SMALLEST_DELTA:
             # Honest, not tight: epsilon decreases in delta, and pure DP bounds it from above.
             return Bounds(self.epsilon(SMALLEST_DELTA).lower, self.max_loss)
+        question = EpsilonQuestion(delta)
         direct = None if self._one is None else self._one.epsilon(delta)
         if direct is not None:
-            return direct
-        question = EpsilonQuestion(delta)
+            return self._judged(question, *direct)
         recent = self._from_recent(question)
         if recent is not None:
             return recent
@@ -217,14 +217,23 @@ class Composition:
                 share=plan.share * min(0.5, max(1.0 / 64.0, shrink)),
             )
         assert best is not None
-        if not question.promised(best):
-            return best
-        warnings.warn(
-            f"{question}: the answer {best} is certified, but delta is known there to {width:.1e} only,"
-            f" not to rtol={self._rtol:.1e}{reason}",
-            AccuracyWarning,
-            stacklevel=4,
-        )
+        return self._judged(question, best, width, reason)
+
+    def _judged(
+        self,
+        question: DeltaQuestion | EpsilonQuestion,
+        best: Bounds,
+        width: float,
+        reason: str = "",
+    ) -> Bounds:
+        """The answer, with a warning if delta is known there to less than was promised."""
+        if width > self._rtol and question.promised(best):
+            warnings.warn(
+                f"{question}: the answer {best} is certified, but delta is known there to {width:.1e} only,"
+                f" not to rtol={self._rtol:.1e}{reason}",
+                AccuracyWarning,
+                stacklevel=5,
+            )
         return best
 
     def _compose(self, plan: Plan) -> Composed:
@@ -239,22 +248,23 @@ class _LeastOfOneRound:
         self._alone, *self._others = [Composition([(part, 1)], rtol) for part in pair.among]
         self._near = math.log1p(pair.alone_until) if pair.alone_until > 0.0 else -1.0
 
-    def delta(self, eps: float) -> Bounds:
+    def delta(self, eps: float) -> tuple[Bounds, float]:
+        """Bounds, and 0: every part gives its own warnings."""
         first = self._alone.delta(eps)
         if eps <= self._near:
-            return first
-        return _least([first, *(other.delta(eps) for other in self._others)])
+            return first, 0.0
+        return _least([first, *(other.delta(eps) for other in self._others)]), 0.0
 
-    def epsilon(self, delta: float) -> Bounds:
+    def epsilon(self, delta: float) -> tuple[Bounds, float]:
         if self._near >= 0.0:
             found = self._alone.epsilon(delta)
-            if found.upper <= self._near:
-                return found
-            return _least([found, *(other.epsilon(delta) for other in self._others)])
+            if found.upper > self._near:
+                found = _least([found, *(other.epsilon(delta) for other in self._others)])
+            return found, 0.0
         found = _least([other.epsilon(delta) for other in self._others])
-        if self._alone.delta(found.upper).lower > delta:
-            return found
-        return _least([found, self._alone.epsilon(delta)])
+        if not self._alone.delta(found.upper).lower > delta:
+            found = _least([found, self._alone.epsilon(delta)])
+        return found, 0.0
 
 
 def _least(answers: Sequence[Bounds]) -> Bounds:

@@ -12,49 +12,58 @@ import numpy as np
 
 from ..numerics.sides import Bounds, Side
 from ..pairs.profile import ProfilePair
+from .reading import EPSILON_WIDTH
 
 LARGEST_LOSS = 700.0  # beyond it growths overflow
 MOST_STEPS = 60
 TIGHTER = 1.0 / 50.0  # of rtol, for profiles and for searches
 MISSED = 1e-3 * TIGHTER  # of delta, that a profile may leave out
+HARDER = 1e-2  # times as much of rtol, where that was not enough
 NEXT = 4e-16  # more than the rounding of expm1 and log1p
 
 
 class OneRound:
-    """Answers about one round of `pair`; None where its profile alone is not accurate enough, or does not end."""
+    """Answers about one round of `pair`, and to what width delta is known there; None where its profile has no end."""
 
     def __init__(self, pair: ProfilePair, rtol: float) -> None:
         self._pair = pair
         self._rtol = rtol
 
-    def delta(self, eps: float) -> Bounds | None:
+    def delta(self, eps: float) -> tuple[Bounds, float] | None:
         """Bounds on delta at eps >= 0, below the largest loss."""
         if not eps <= LARGEST_LOSS:
             return None
         growth = math.expm1(eps)
-        found = Bounds(0.0, 1e-6)
-        for _ in range(2):
-            asked = _Asked(self._pair, self._rtol, found.upper)
+        size, found, width = 1e-6, Bounds(0.0, 1.0), math.inf
+        for tighter in (1.0, 1.0, HARDER):
+            asked = _Asked(self._pair, tighter * self._rtol, size)
             found = Bounds(
                 asked.at(growth * (1.0 + NEXT)).lower, asked.at(growth * (1.0 - NEXT)).upper
             )
-            if found.upper <= (1.0 + self._rtol) * found.lower:
-                return found
-        return None
+            width = found.upper / found.lower - 1.0 if found.lower > 0.0 else math.inf
+            if width <= self._rtol:
+                break
+            size = found.upper
+        return found, width
 
-    def epsilon(self, delta: float) -> Bounds | None:
+    def epsilon(self, delta: float) -> tuple[Bounds, float] | None:
         """Bounds on the smallest eps with delta(eps) <= delta, delta in (0, 1)."""
-        asked = _Asked(self._pair, self._rtol, delta)
-        upper = asked.crossing(Side.UPPER)
-        if upper is None:
-            return None
-        lower = asked.crossing(Side.LOWER)
-        if lower is None:
-            return None
-        low, high = lower[0], upper[1]
-        if high > 0.0 and asked.at(low).upper > (1.0 + self._rtol) * asked.at(high).lower:
-            return None
-        return Bounds(math.log1p(low) * (1.0 - NEXT), math.log1p(high) * (1.0 + NEXT))
+        found, width = Bounds(0.0, 0.0), math.inf
+        for tighter in (1.0, HARDER):
+            asked = _Asked(self._pair, tighter * self._rtol, delta)
+            upper = asked.crossing(Side.UPPER)
+            lower = asked.crossing(Side.LOWER)
+            if upper is None or lower is None:
+                return None
+            low, high = lower[0], upper[1]
+            found = Bounds(math.log1p(low) * (1.0 - NEXT), math.log1p(high) * (1.0 + NEXT))
+            least = asked.at(high).lower
+            width = asked.at(low).upper / least - 1.0 if least > 0.0 else math.inf
+            if found.upper <= found.lower * (1.0 + EPSILON_WIDTH):
+                width = 0.0
+            if width <= self._rtol:
+                break
+        return found, width
 
 
 class _Asked:

@@ -11,7 +11,7 @@ from scipy.stats import norm
 
 from pld_shuffle import Accountant, ShuffledLDP
 from pld_shuffle.composition import one_round
-from pld_shuffle.composition.attempts import Composition
+from pld_shuffle.composition.attempts import AccuracyWarning, Composition
 from pld_shuffle.composition.one_round import OneRound
 from pld_shuffle.numerics.sides import Bounds
 from pld_shuffle.pairs.least import least
@@ -40,7 +40,8 @@ def test_gaussian_noise(sigma, width):
     known = pair_of(lambda growth: gaussian(growth, sigma), width=width, spread=1.0 / sigma)
     one = OneRound(known, 1e-3)
     for delta in (0.3, 1e-2, 1e-6, 1e-12):
-        found = one.epsilon(delta)
+        found, reached = one.epsilon(delta)
+        assert reached <= 1e-3
         if gaussian(0.0, sigma) <= delta * (1.0 - width):
             assert found.upper == 0.0
             continue
@@ -51,7 +52,7 @@ def test_gaussian_noise(sigma, width):
         assert truth <= found.upper * (1 + 1e-12)
         ratio = gaussian(math.expm1(found.lower), sigma) / gaussian(math.expm1(found.upper), sigma)
         assert ratio <= 1.0 + 2e-4 + 5.0 * width
-        back = one.delta(float(found.upper))
+        back, _ = one.delta(float(found.upper))
         assert back.lower <= delta * (1 + 1e-12) and back.upper <= delta * (1 + 1e-4 + 4.0 * width)
 
 
@@ -67,18 +68,24 @@ def test_few_questions_are_asked():
 
 
 def test_profiles_that_are_not_enough():
-    """Too wide a bracket, a profile that jumps to 0 at the largest loss, and one that never falls."""
-    wide = pair_of(lambda growth: gaussian(growth, 1.0), width=0.1)
-    assert OneRound(wide, 1e-3).epsilon(1e-6) is None and OneRound(wide, 1e-3).delta(0.5) is None
+    """Too wide a bracket, a profile that jumps at the largest loss or before, and one that never falls."""
+    wide = OneRound(pair_of(lambda growth: gaussian(growth, 1.0), width=0.1), 1e-3)
+    for found, width in (wide.epsilon(1e-6), wide.delta(0.5)):
+        assert 0.2 < width < 0.6 and found.lower < found.upper
+    with pytest.warns(AccuracyWarning, match="only"):
+        Composition([(wide._pair, 1)], 1e-3).epsilon(1e-6)
     p = math.e
-    steep = pair_of(lambda growth: np.maximum((p - 1 - growth) / (p + 1), 0.0), largest=1.0)
-    found = OneRound(steep, 1e-3).epsilon(1e-9)
+    steep = OneRound(
+        pair_of(lambda growth: np.maximum((p - 1 - growth) / (p + 1), 0.0), largest=1.0), 1e-3
+    )
+    found, _ = steep.epsilon(1e-9)
     assert found.lower <= math.log(p - 1e-9 * (p + 1)) <= found.upper <= 1.0 + 1e-15
+    assert steep.delta(one_round.LARGEST_LOSS + 1.0) is None
     jump = pair_of(lambda growth: np.where(growth < 1.0, 0.4 - 0.2 * growth, 0.0))
-    found = OneRound(jump, 1e-3).epsilon(0.1)
-    assert found is None or found.lower <= math.log(2.0) <= found.upper
-    assert OneRound(pair_of(lambda growth: np.full(growth.shape, 0.2)), 1e-3).epsilon(0.1) is None
-    assert OneRound(steep, 1e-3).delta(one_round.LARGEST_LOSS + 1.0) is None
+    found, width = OneRound(jump, 1e-3).epsilon(0.1)
+    assert found.lower <= math.log(2.0) <= found.upper <= found.lower * (1 + 1e-9) and width == 0.0
+    never = pair_of(lambda growth: np.full(growth.shape, 0.2))
+    assert OneRound(never, 1e-3).epsilon(0.1) is None
 
 
 def test_the_least_of_several():
@@ -91,10 +98,10 @@ def test_the_least_of_several():
     )  # fmt: skip
     both = least([], largest=sharp.max_loss, scale=1.0, among=(sharp, blunt), alone_until=-1.0)
     for delta in (0.2, 1e-3, 1e-9):
-        each = [OneRound(pair, 1e-3).epsilon(delta).upper for pair in (sharp, blunt)]
+        each = [OneRound(pair, 1e-3).epsilon(delta)[0].upper for pair in (sharp, blunt)]
         assert Composition([(both, 1)], 1e-3).epsilon(delta).upper == min(each)
     for eps in (0.1, 1.0, 4.0):
-        each = [OneRound(pair, 1e-3).delta(eps).upper for pair in (sharp, blunt)]
+        each = [OneRound(pair, 1e-3).delta(eps)[0].upper for pair in (sharp, blunt)]
         assert Composition([(both, 1)], 1e-3).delta(eps).upper == min(each)
 
 
