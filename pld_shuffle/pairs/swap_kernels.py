@@ -405,7 +405,7 @@ def far_part(n, path, row, other, mass, moved, low, high, top, enough):
                 if damp > 0.0 and not quick:
                     bound = 2.0 * math.exp(-1.5 * nu * sine * sine) / path.end + cut
                     bound += lobes(
-                        0.75 * nu, eta, lowest, path.end, path.blur, damp, more, drift, False
+                        0.75 * nu, eta, lowest, path.end, path.blur, damp, more, drift, quick
                     )  # fmt: skip
                     second = min(second, bound)
             plain += least[j] / total * math.log(first)
@@ -743,13 +743,16 @@ def profile(
                     curve += grown * (excess[k, j] * value[k, j]) ** 2
                 curve *= (square + 1.0) / (8.0 * n * path.sigma**2)
                 weak = n * (home[k] - home[best])
-                bow = max(bow, (curve + pull * pull / 12.0) * math.exp(min(weak, 0.0)))
+                if pull > 0.0 or weak > -0.1:  # what falls with u and is below the best stays below
+                    curve += pull * pull / 12.0
+                bow = max(bow, curve * math.exp(min(weak, 0.0)))
             guess = scale / (square * math.sqrt(1.0 + 2.0 / square))
             horizon = math.log(max(trivial / max(guess, 1e-300), 1.0)) + 11.0
             full = 1.0 / (1.0 + most)
             if early < types:
                 late = (1.0 - 1e-12) * full / (1.0 + g)
             wide = max(math.sqrt(fine / bow), 0.2 if path.heaviest >= HEAVY else 2.0)
+            wide = min(wide, 3.0)
             bins = bins_of_u(n, wide, min(horizon / n, reach), full, late, edges)
         # Node sums at the edges, interpolated in v, plus the remainder of every bin.
         loss = math.exp((path.end / path.window) ** POWER)
