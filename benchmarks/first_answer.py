@@ -1,0 +1,122 @@
+"""What one round costs: a new accountant, one mechanism, one `get_epsilon(1e-6)`.
+
+* warm: processor time, the least of `RUNS` in one process for each version, one after the other for every setting;
+  compiled code is loaded, and every version has answered the setting before. Values that are remembered between
+  mechanisms are forgotten before each run.
+* start: a new interpreter up to its first answer, with an empty cache for compiled code and with a full one.
+
+Give the folder of an older version's checkout to see the ratio; "tightest" is each version's default analysis.
+
+    python benchmarks/first_answer.py [--quick] [--older FOLDER]
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import harness
+
+HERE = Path(__file__).resolve().parents[1]
+SETTINGS = [(eps0, n) for eps0 in (0.5, 1.0, 4.0) for n in (10**3, 10**4, 10**6, 10**9)]
+RUNS = 9
+
+ANSWER = """
+import sys, time
+from pld_shuffle import Accountant, ShuffledLDP
+try:
+    from pld_shuffle.mechanisms.ldp import _contest
+    forget = _contest.cache_clear
+except ImportError:
+    forget = lambda: None
+for line in sys.stdin:
+    eps0, n, runs = line.split()
+    best = float("inf")
+    for _ in range(int(runs) + 1):
+        forget()
+        begin = time.process_time()
+        value = Accountant().compose(ShuffledLDP(float(eps0), int(n))).get_epsilon(1e-6)
+        best = min(best, time.process_time() - begin)
+    print(1e3 * best, value, flush=True)
+"""
+FIRST = """
+from pld_shuffle import Accountant, ShuffledLDP
+Accountant().compose(ShuffledLDP(1.0, 10_000)).get_epsilon(1e-6)
+"""
+
+
+def environment(folder: Path, cache: str | None = None) -> dict[str, str]:
+    """That of a process that runs the checkout in `folder`, on one thread."""
+    own = {"PYTHONPATH": str(folder)} | ({"NUMBA_CACHE_DIR": cache} if cache else {})
+    return {**os.environ, **own}
+
+
+def warm(folders: list[Path], runs: int) -> list[harness.Row]:
+    """A row for each setting: milliseconds and epsilon of each version."""
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-c", ANSWER], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            text=True, env=environment(folder), cwd=folder,
+        )
+        for folder in folders
+    ]  # fmt: skip
+    rows = []
+    for eps0, n in SETTINGS:
+        row: harness.Row = {"eps0": eps0, "n": n}
+        for name, process in zip(("", "older_"), processes, strict=False):
+            assert process.stdin is not None and process.stdout is not None
+            process.stdin.write(f"{eps0} {n} {runs}\n")
+            process.stdin.flush()
+            milliseconds, value = process.stdout.readline().split()
+            row |= {f"{name}ms": float(milliseconds), f"{name}epsilon": float(value)}
+        if len(folders) > 1:
+            row["ratio"] = row["ms"] / row["older_ms"]
+        rows.append(row)
+    for process in processes:
+        assert process.stdin is not None
+        process.stdin.close()
+        process.wait()
+    return rows
+
+
+def start(folder: Path) -> harness.Row:
+    """Processor seconds of new interpreters: with an empty cache, then the least of three with a full one."""
+
+    def seconds(cache: str) -> float:
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        subprocess.run(
+            [sys.executable, "-c", FIRST], check=True, env=environment(folder, cache), cwd=folder
+        )
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+    with tempfile.TemporaryDirectory() as cache:
+        empty = seconds(cache)
+        return {"empty_cache_s": empty, "full_cache_s": min(seconds(cache) for _ in range(3))}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="fewer runs, no start")
+    parser.add_argument("--older", type=Path, help="a checkout of an older version")
+    parser.add_argument("--output", type=Path, default=harness.RESULTS)
+    arguments = parser.parse_args()
+    folders = [HERE] + ([arguments.older.resolve()] if arguments.older else [])
+    rows = warm(folders, 3 if arguments.quick else RUNS)
+    columns = ["eps0", "n", "ms", "older_ms", "ratio", "epsilon", "older_epsilon"]
+    print(harness.table(rows, [name for name in columns if name in rows[0]]))
+    starts = []
+    if not arguments.quick:
+        for name, folder in zip(("this", "older"), folders, strict=False):
+            starts.append({"version": name, **start(folder)})
+        print(harness.table(starts, ["version", "empty_cache_s", "full_cache_s"]))
+    harness.save(arguments, "first_answer", {"warm": rows, "start": starts})
+
+
+if __name__ == "__main__":
+    main()
