@@ -135,8 +135,8 @@ def machine() -> dict[str, Any]:
     }
 
 
-def options(description: str) -> argparse.Namespace:
-    """The command line all benchmarks have."""
+def parser(description: str) -> argparse.ArgumentParser:
+    """The command line all benchmarks have, for a script to add to."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument(
         "--quick", action="store_true", help="small sizes, seconds instead of minutes"
@@ -144,7 +144,12 @@ def options(description: str) -> argparse.Namespace:
     parser.add_argument(
         "--output", type=Path, default=RESULTS, help="directory for the JSON and the plot"
     )
-    return parser.parse_args()
+    return parser
+
+
+def options(description: str) -> argparse.Namespace:
+    """The arguments of a script that adds nothing."""
+    return parser(description).parse_args()
 
 
 def number(value: Any) -> str:

@@ -21,20 +21,24 @@ import numpy as np
 
 from ..numerics.sides import Bounds, Side
 from ..numerics.validation import nonnegatives, probabilities
+from ..pairs.gaussian import merged, noise_of
 from ..pairs.least import LeastProfile
 from ..pairs.pair import Pair, Resolution
 from ..pairs.profile import ProfilePair
+from .contour import Contour, preferred
+from .largest import AtLargest
 from .one_round import OneRound
 from .one_side import OneSide
 from .plan import FEW_LAWS, Plan
 from .pld import formed
-from .reading import Composed, DeltaQuestion, EpsilonQuestion
+from .reading import Composed, DeltaQuestion, EpsilonQuestion, GaussianReading, Reading
 from .sketch import POINTS_PER_SCALE, Sketch
 
 Ledger = Sequence[tuple[Pair, int]]
 
 SMALLEST_DELTA = 1e-280  # windows cannot follow a delta below this in double precision
 MAX_ATTEMPTS = 16
+FEW_ROUNDS = 10_000  # up to so many, sums of few losses may stand out one by one
 UNPROMISED_ATTEMPTS = 3  # below that delta, only so many attempts are made, and no warning is given
 
 
@@ -48,7 +52,9 @@ class Composition:
     def __init__(self, ledger: Ledger, rtol: float) -> None:
         # A pair without any loss changes nothing.
         self._given = [(pair, count) for pair, count in ledger if pair.scale > 0.0]
-        self._ledger = [part for pair, count in self._given for part in pair.repeated(count)]
+        self._ledger = merged(
+            [part for pair, count in self._given for part in pair.repeated(count)]
+        )
         self._encloses = all(pair.encloses for pair, _ in ledger)
         self._rtol = rtol
         self._rounds = sum(count for _, count in self._ledger)
@@ -56,17 +62,19 @@ class Composition:
         losses = [(float(pair.max_loss.upper), count) for pair, count in self._given]
         self._limit = _exact_sum(losses) if self._pure else None
         self.max_loss = _float_above(self._limit) if self._limit is not None else math.inf
-        self._recent: list[Composed] = []
+        self._recent: list[Reading] = []
         self._one: OneRound | _LeastOfOneRound | None = None
         if self._rounds == 1:
             pair = self._ledger[0][0]
-            if isinstance(pair, LeastProfile) and pair.among:
+            if (square := noise_of(pair)) is not None:
+                self._recent = [GaussianReading(square)]
+            elif isinstance(pair, LeastProfile) and pair.among:
                 self._one = _LeastOfOneRound(pair, rtol)
             elif isinstance(pair, ProfilePair):
                 self._one = OneRound(pair, rtol)
 
     @property
-    def latest(self) -> Composed | None:
+    def latest(self) -> Reading | None:
         """The law of the latest answer that was accurate enough, if there was one."""
         return self._recent[-1] if self._recent else None
 
@@ -169,9 +177,18 @@ class Composition:
             plan = replace(plan, lattice_share=1.0 / 64.0)
         best: Bounds | None = None
         width, reason = math.inf, ""
+        integral = self._rounds > 1 and preferred(self._ledger, sketch)
+        spent = math.inf
+        widths: list[float] = []
+        near = AtLargest.of(self._ledger, plan) if sketch.log_top > log_delta - 1.0 else None
+        if near is not None:
+            found = question.answer(near, self.max_loss)
+            if question.width(near, found) <= self._rtol:
+                self._recent = [*self._recent[-15:], near]
+                return found
         for attempt in range(MAX_ATTEMPTS):
             try:
-                composed = self._compose(plan.levelled(len(self._ledger)))
+                composed = self._compose(plan.levelled(len(self._ledger)), question, integral)
             except MemoryError as error:
                 if best is None and plan.lattice_share < 1.0:
                     plan = replace(plan, lattice_share=min(1.0, 4.0 * plan.lattice_share))
@@ -190,7 +207,11 @@ class Composition:
                 upper = min(found.upper, best.upper)
                 found = Bounds(min(found.lower, upper), upper)
             best = found
-            width = question.width(composed, found)
+            before, width = width, question.width(composed, found)
+            # An atom at the very epsilon is smoothed to first order only: rather a lattice then.
+            slow = self._rounds <= FEW_ROUNDS and width > 1.5 * before * plan.share / spent
+            integral = self._rounds > 1 and not (slow and isinstance(composed, Contour))
+            spent = plan.share
             better = min(plan.log_delta, question.log_delta(found))
             if better < plan.log_delta - 2.0 and found.upper > (1.0 + self._rtol) * found.lower:
                 # delta is far smaller than sketched: what the windows missed may be all of the bracket.
@@ -211,6 +232,9 @@ class Composition:
             ):
                 plan = replace(plan, direct=True, lattice_share=1.0)
                 continue
+            widths.append(width)
+            if min(widths) > 0.9 * min(widths[:-3], default=math.inf):
+                break  # less error here is of no help
             shrink = 0.7 * self._rtol / width
             plan = replace(
                 plan,
@@ -236,7 +260,11 @@ class Composition:
             )
         return best
 
-    def _compose(self, plan: Plan) -> Composed:
+    def _compose(
+        self, plan: Plan, question: DeltaQuestion | EpsilonQuestion, integral: bool
+    ) -> Reading:
+        if integral and (found := Contour.of(self._ledger, plan, question)) is not None:
+            return found
         lower, upper = OneSide.pair(plan)
         return Composed.of(lower, lower.run(self._ledger), upper, upper.run(self._ledger))
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from ..numerics.sides import Bounds
 from ..pairs.pair import Pair
 from .attempts import AccuracyWarning, Composition
-from .reading import Composed
+from .reading import Reading
 
 Array = NDArray[np.float64]
 
@@ -36,7 +36,7 @@ class Curve:
         self.largest = Bounds(low * _DOWN, high * _UP)
         self.scale = min(math.sqrt(rounds) * pair.scale, high)
         self._composition = Composition([(pair, rounds)], rtol)
-        self._rungs: list[tuple[float, float, Bounds, Composed | None]] = []
+        self._rungs: list[tuple[float, float, Bounds, Reading | None]] = []
 
     def lower(self, growth: Array, missed: float) -> Array:
         """Below the profile; good where delta is above `missed`."""

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..numerics import convolution
 from ..numerics.convolution import Law
-from ..numerics.lattice import place
+from ..numerics.lattice import aligned, place
 from ..numerics.sides import Side
 from ..pairs.pair import Pair
 from .plan import FEW_LAWS, Plan, batch_rounds
@@ -57,7 +57,7 @@ class OneSide:
             common = plan.step(len(ledger))
             parts: list[Item] = []
             for pair, count in ledger:
-                own = _aligned(step, float(pair.max_loss.upper))
+                own = aligned(step, float(pair.max_loss.upper))
                 law = self._reduced([(pair, count)], own, count)
                 parts.append((self._moved(law, max(common, own)), 1))
                 reach = max(abs(law.low), abs(law.low + law.mass.size)) * law.step
@@ -67,7 +67,7 @@ class OneSide:
             return self._reduced(parts, widest, len(parts))
         limits = {float(pair.max_loss.upper) for pair, _ in ledger}
         if len(limits) == 1:
-            step = _aligned(step, limits.pop())
+            step = aligned(step, limits.pop())
         return self._reduced(list(ledger), step, plan.rounds)
 
     def law(self, item: Pair | Law, count: int, step: float) -> Law:
@@ -158,10 +158,3 @@ class OneSide:
             law.mass, cell, offset, step=step, side=self._side, tilt=plan.tilt, reach=plan.reach
         )
         return convolution.relabelled(law, mass, low, step)
-
-
-def _aligned(step: float, max_loss: float) -> float:
-    """The longest step up to `step` that has `max_loss` as a multiple."""
-    if not 0.0 < max_loss < math.inf or max_loss / step > 2.0**40:
-        return step
-    return max_loss / math.ceil(max_loss / step)

@@ -3,17 +3,65 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
+
+import numpy as np
 
 from ..numerics.convolution import Law, Reader
 from ..numerics.sides import Bounds
+from ..pairs.gaussian import gaussian_delta, root
 from .one_side import OneSide
 
 EPSILON_WIDTH = 1e-9  # an epsilon known to so much needs no relative accuracy in delta
 RELATIVE_DOWN_TO = 1e-100  # rtol is promised for deltas above this
 
 
-class Composed:
+class Reading(ABC):
+    """Certified bounds on delta at any epsilon, good near some."""
+
+    @abstractmethod
+    def lower(self, eps: float) -> float:
+        """Certified lower bound on delta(eps)."""
+
+    @abstractmethod
+    def upper(self, eps: float) -> float:
+        """Certified upper bound on delta(eps)."""
+
+    def noise(self, eps: float) -> float:
+        """Relative size at eps of what transforms may have got wrong."""
+        return 0.0
+
+    def missed(self, eps: float) -> float:
+        """Relative size at eps of mass that windows missed."""
+        return 0.0
+
+    def width(self, eps: float) -> float:
+        """upper / lower - 1 at eps."""
+        lower = self.lower(eps)
+        return self.upper(eps) / lower - 1.0 if lower > 0.0 else math.inf
+
+
+class GaussianReading(Reading):
+    """Gaussian noise alone: the closed form."""
+
+    def __init__(self, square: Bounds) -> None:
+        self._mu = root(square)
+
+    def lower(self, eps: float) -> float:
+        return float(self._at(eps).lower)
+
+    def upper(self, eps: float) -> float:
+        return float(self._at(eps).upper)
+
+    def _at(self, eps: float) -> Bounds:
+        if eps == math.inf:
+            return Bounds(0.0, 0.0)
+        lower, upper = gaussian_delta(self._mu, np.array([eps]))
+        return Bounds(lower[0], upper[0])
+
+
+class Composed(Reading):
     """Both sides of a composition under one tilt: reads delta near the tilted mean."""
 
     def __init__(self, lower: Reader, upper: Reader, infinity: Bounds, slack: float) -> None:
@@ -59,11 +107,6 @@ class Composed:
             float(self._infinity.upper - self._infinity.lower) / lower if lower > 0.0 else math.inf
         )
 
-    def width(self, eps: float) -> float:
-        """upper / lower - 1 at eps."""
-        lower = self.lower(eps)
-        return self.upper(eps) / lower - 1.0 if lower > 0.0 else math.inf
-
 
 @dataclass(frozen=True)
 class DeltaQuestion:
@@ -71,7 +114,7 @@ class DeltaQuestion:
 
     eps: float
 
-    def answer(self, composed: Composed, max_loss: float) -> Bounds:
+    def answer(self, composed: Reading, max_loss: float) -> Bounds:
         return Bounds(composed.lower(self.eps), composed.upper(self.eps))
 
     def place(self, found: Bounds) -> float:
@@ -85,7 +128,7 @@ class DeltaQuestion:
     def log_delta(self, found: Bounds) -> float:
         return math.log(max(found.lower or found.upper, 1e-300))
 
-    def width(self, composed: Composed, found: Bounds) -> float:
+    def width(self, composed: Reading, found: Bounds) -> float:
         if found.upper == found.lower:
             return 0.0
         if found.upper < found.lower:
@@ -99,11 +142,11 @@ class EpsilonQuestion:
 
     delta: float
 
-    def answer(self, composed: Composed, max_loss: float) -> Bounds:
+    def answer(self, composed: Reading, max_loss: float) -> Bounds:
         upper = self._least_proven(composed, max_loss)
         return Bounds(self._largest_excluded(composed, upper), upper)
 
-    def _least_proven(self, composed: Composed, max_loss: float) -> float:
+    def _least_proven(self, composed: Reading, max_loss: float) -> float:
         """The least eps with upper(eps) <= delta; upper decreases everywhere."""
         if composed.upper(0.0) <= self.delta:
             return 0.0
@@ -123,7 +166,7 @@ class EpsilonQuestion:
                 low = middle
         return high
 
-    def _largest_excluded(self, composed: Composed, upper: float) -> float:
+    def _largest_excluded(self, composed: Reading, upper: float) -> float:
         """The largest eps near `upper` with lower(eps) > delta, 0 if none is found.
 
         Far from the tilted mean the certificate eats the lower bound, so the search starts at `upper`.
@@ -156,7 +199,7 @@ class EpsilonQuestion:
     def log_delta(self, found: Bounds) -> float:
         return math.log(self.delta)
 
-    def width(self, composed: Composed, found: Bounds) -> float:
+    def width(self, composed: Reading, found: Bounds) -> float:
         if found.upper < found.lower:
             raise ArithmeticError(f"inverted bracket {found} at {self}")
         # Near the pure-DP limit delta falls to 0 within rounding: there epsilon itself must be known.

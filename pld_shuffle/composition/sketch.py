@@ -12,11 +12,13 @@ from collections.abc import Callable, Hashable, Sequence
 
 import numpy as np
 
+from ..numerics.lattice import aligned
 from ..numerics.sides import Side
 from ..pairs.pair import Pair, Resolution
 from .pld import formed
 
 POINTS_PER_SCALE = 6.0
+SPARSE = 0.4
 
 
 class Sketch:
@@ -32,7 +34,7 @@ class Sketch:
                 pair,
                 [Side.UPPER],
                 Resolution(
-                    pair.scale / POINTS_PER_SCALE,
+                    aligned(pair.scale / POINTS_PER_SCALE, float(pair.max_loss.upper)),
                     missed=missed,
                     size_width=size_width,
                     bias_width=0.2,
@@ -42,6 +44,11 @@ class Sketch:
         ]
         self._count = np.array([count for _, count in pooled], np.float64)
         sizes = np.array([law.masses.size for law in laws])
+        #: Whether most of the lattices' points hold nothing.
+        held = [int(np.count_nonzero(law.masses)) for law in laws]
+        self.sparse = sum(held) < SPARSE * sizes.sum()
+        #: Whether all losses are multiples of one, so that a lattice has them as they are.
+        self.regular = len(held) == 1 and held[0] <= 3
         self._start = np.concatenate(([0], np.cumsum(sizes)[:-1]))
         self._owner = np.repeat(np.arange(len(laws)), sizes)
         self._loss = np.concatenate([law.losses for law in laws])
@@ -51,6 +58,8 @@ class Sketch:
         self._log_mass = np.maximum(
             log_mass, -1e5
         )  # finite, so that a law without mass is harmless
+        #: About log of the probability that every round has its largest loss.
+        self.log_top = float(self._count @ log_mass[np.append(self._start[1:], log_mass.size) - 1])
         self.infinity = float(self._count @ np.array([law.infinity for law in laws]))
         self._largest = 40.0 / min(law.step for law in laws)
         self._smallest = 1e-9 / max(1e-300, float(np.abs(self._loss).max()))

@@ -249,7 +249,7 @@ class ProfileMechanism(Mechanism):
         return None
 
     @cached_property
-    def pair(self) -> Pair:  # type: ignore[override]
+    def pair(self) -> ProfilePair:  # type: ignore[override]
         return ProfilePair(
             lambda growth, rtol, missed: self.profile_within(rtol, missed)(growth),
             Bounds(self.max_loss_below, self.max_loss),

@@ -6,9 +6,7 @@ with t = sensitivity / scale and mu = sensitivity / sigma:
     Laplace   delta(eps) = 1 - exp((eps - t)/2), 0 from eps = t on
     Gaussian  delta(eps) = Phi(-u) - e^eps Phi(-v),  u = eps/mu - mu/2,  v = eps/mu + mu/2
 
-(Balle, Wang 2018, Thm 8, for the Gaussian.) With v^2 - u^2 = 2 eps the latter is
-exp(-u^2/2) (erfcx(u/sqrt 2) - erfcx(v/sqrt 2)) / 2, which is used for u > 0: rounding then scales the
-difference.
+(Balle, Wang 2018, Thm 8, for the Gaussian, which is in `pairs.gaussian`.)
 
 Sensitivity is meant for the neighbouring relation of the whole ledger: substitution, as for shuffle
 mechanisms.
@@ -17,15 +15,18 @@ mechanisms.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..numerics.rounding import ROUNDOFF
+from ..numerics.rounding import ROUNDOFF, above, below
 from ..numerics.sides import Bounds
 from ..numerics.validation import positive_float
+from ..pairs.gaussian import gaussian_pair
+from ..pairs.profile import ProfilePair
 from .base import ProfileMechanism
 
 Array = NDArray[np.float64]
@@ -115,6 +116,10 @@ class Laplace(_Additive):
             ends.append(-np.expm1(-0.5 * rest) * (1.0 + sign * 8.0 * ROUNDOFF))
         return Bounds(*ends)
 
+    @cached_property
+    def pair(self) -> ProfilePair:  # type: ignore[override]
+        return replace(super().pair, laplace=Bounds(self.max_loss_below, self.max_loss))
+
     def renyi_exact(self, order: float) -> Bounds:
         """Mironov 2017, Prop. 6."""
         t = self.sensitivity / self.scale
@@ -152,25 +157,16 @@ class Gaussian(_Additive):
         return self.sensitivity / self.sigma
 
     def profile(self, growth: Array) -> Bounds:
-        from scipy.special import erfc, erfcx
+        return gaussian_pair(self._square).profile(growth, 0.0, 0.0)
 
+    def renyi_exact(self, order: float) -> Bounds | None:
+        return gaussian_pair(self._square).renyi(order)
+
+    @cached_property
+    def pair(self) -> ProfilePair:  # type: ignore[override]
+        return gaussian_pair(self._square)
+
+    @property
+    def _square(self) -> Bounds:
         mu = self.sensitivity / self.sigma
-        root = math.sqrt(0.5)
-        far = np.log1p(growth) / mu
-        u, v = far - 0.5 * mu, far + 0.5 * mu
-        front = 0.5 * np.exp(-0.5 * u * u)
-        other = erfcx(root * v)
-        above = u > 0.0
-        near = erfcx(root * np.maximum(u, 0.0))
-        delta = np.where(
-            above, front * (near - other), 0.5 * erfc(root * np.minimum(u, 0.0)) - front * other
-        )
-        # u and v are known to 3 ulp of v; exp(-u^2/2) and the error functions move accordingly.
-        size = np.where(above, front * (near + other), 1.0)
-        error = 48.0 * ROUNDOFF * (1.0 + v * v) * size + 1e-300
-        return Bounds(np.maximum(delta - error, 0.0), np.minimum(delta + error, 1.0))
-
-    def renyi_exact(self, order: float) -> Bounds:
-        """Mironov 2017, Prop. 7."""
-        value = 0.5 * order * (self.sensitivity / self.sigma) ** 2
-        return Bounds(value * (1.0 - _RENYI), value * (1.0 + _RENYI))
+        return Bounds(below(mu * mu, 4.0), above(mu * mu, 4.0))

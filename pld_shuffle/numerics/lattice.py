@@ -38,6 +38,13 @@ def require_memory(points: float) -> None:
         )
 
 
+def aligned(step: float, loss: float) -> float:
+    """The longest step up to `step` that has `loss` as a multiple; `step` where there is none."""
+    if not 0.0 < loss < np.inf or loss / step > 2.0**40:
+        return step
+    return loss / float(np.ceil(loss / step))
+
+
 def snap(cell: Index, offset: Array, step: float) -> tuple[Index, Array]:
     """Put atoms within rounding of a lattice point exactly on it."""
     tolerance = SNAP * (np.abs(cell) + 1.0) * step

@@ -18,6 +18,7 @@ class Atoms:
     lower one does without it. slack : how far a loss may be off. visited : atoms summed, for benchmarks.
     blur : the same for atoms that are sums of atoms of different losses, one number an atom, 0 for all others. A
     shift by slack repairs the loss of one atom, but not the ratio of a sum (`numerics.lattice.place`).
+    separate : no upper atom stands for several of one cell, so that none has to be put on a lattice.
     """
 
     mass: Array
@@ -27,6 +28,7 @@ class Atoms:
     slack: float = 0.0
     visited: int = 0
     blur: Array | None = None
+    separate: bool = False
 
     @classmethod
     def none(cls) -> Atoms:

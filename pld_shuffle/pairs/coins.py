@@ -75,6 +75,7 @@ LABEL_ERROR = 64.0 * ROUNDOFF
 #: Losses are log1p of a ratio known to a few ulp, and lattice points are rounded: relative error below
 #: LOSS_ULPS u, booked as slack.
 LOSS_ULPS = 48.0
+MOST_SEPARATE = 1000  # coins of all components together, up to which every atom is kept by itself
 
 
 @dataclass(frozen=True)
@@ -429,6 +430,11 @@ class CoinMixture(Pair):
         clipped = bool(np.any(window < np.sqrt(parts.coins)))
         rounding = ROUNDOFF * (96.0 + 4.0 * steps + parts.coins.size)
         weight = parts.weight * (1.0 + sign * rounding)
+        if parts.coins.max() <= MOST_SEPARATE and parts.coins.sum() <= MOST_SEPARATE:
+            share = parts.lower_share
+            if share is not None:
+                share *= 1.0 - 3.0 * float(rounding.max())
+            return self._separate(parts, weight), share
 
         edges = self._edges(parts, window, step)
         count = edges.size - 1
@@ -464,6 +470,42 @@ class CoinMixture(Pair):
         if share is not None:
             share *= (1.0 - 3.0 * float(rounding.max())) * (1.0 - (coin_missed if clipped else 0.0))
         return Atoms(mass, loss, 2.0 * rate * infinite, missed, slack, int(visited), blur), share
+
+    def _separate(self, parts: Components, weight: Array) -> Atoms:
+        """Every atom by itself, for few components of few coins."""
+        rate = self.amplification
+        masses, ratios = [np.zeros((0, 2))], [np.zeros(0)]
+        infinite = centre = sum_x = 0.0
+        for m in np.unique(parts.coins).tolist():
+            same = parts.coins == m
+            bias, gap, held = (values[same, None] for values in (parts.bias, parts.gap, weight))
+            heads = np.arange(m // 2 + 1, m + 1)
+            fair = np.array([math.comb(m, a) / 2**m for a in heads.tolist()])
+            if m % 2 == 0:
+                centre += float(held.sum()) * math.comb(m, m // 2) / 2**m
+            x = bias * ((2.0 * heads - m) / m)
+            y = gap + bias * (2.0 * (m - heads) / m)
+            mass = held * fair
+            infinite += float((mass * x)[y <= 0.0].sum())
+            sum_x += float((mass * x).sum())
+            finite = y > 0.0
+            ratios.append(2.0 * rate * x[finite] / y[finite])
+            masses.append(np.stack(((mass * y)[finite], (mass * x)[finite]), axis=1))
+        ratio = np.concatenate(ratios)
+        order = np.argsort(ratio, kind="stable")
+        order = order[ratio[order] > 0.0]
+        y, x = np.concatenate(masses)[order].T
+        loss = np.log1p(ratio[order])
+        null = parts.null + centre + 2.0 * (1.0 - rate) * sum_x
+        return Atoms(
+            np.concatenate((y[::-1], [null], y + 2.0 * rate * x)),
+            np.concatenate((-loss[::-1], [0.0], loss)),
+            2.0 * rate * infinite,
+            parts.missed + 1e-300 * (1.0 + loss.size),  # what underflows
+            ROUNDOFF * LOSS_ULPS * float(loss.max(initial=0.0)),
+            loss.size,
+            separate=True,
+        )
 
     def _edges(self, parts: Components, window: float, step: float) -> Array:
         """Edges of the cells, as values of x/y, y = 1 - x, up to the largest loss inside the windows."""

@@ -635,3 +635,16 @@ def profile(n, first, second, blanket, rest, growth, rtol, mass_error, lower, up
         if not lower[i] <= upper[i]:  # a number that is none: what holds for any pair
             lower[i] = 0.0
             upper[i] = 1.0
+
+
+@jit
+def characteristic(y, x, p, versine, sine):
+    """Fill versine[k] and sine[k] with sum_j p_j (1 - cos(y_k x_j)) and sum_j p_j sin(y_k x_j).
+
+    Rounding: at most 8 u |y_k x_j| in every versine and sine, then u x.size of the sum of absolute terms.
+    """
+    one = np.empty(x.size)
+    other = np.empty(x.size)
+    for k in range(y.size):
+        turns(y[k], x, one, other)
+        versine[k], sine[k], _, _ = weighted(p, p, one, other)

@@ -144,7 +144,8 @@ def profile_atoms(forward: ProfilePoints, backward: ProfilePoints, side: Side) -
     losses = np.concatenate((-np.log1p(loss_gain)[::-1], [0.0], np.log1p(gain)))
     infinite = float(right[1][-1])
     slack = LOSS_ULPS * ROUNDOFF * float(max(losses[-1], -losses[0]))
-    return Atoms(mass, losses, infinite, 0.0, slack, forward.growth.size + backward.growth.size)
+    visited = forward.growth.size + backward.growth.size
+    return Atoms(mass, losses, infinite, 0.0, slack, visited, separate=True)
 
 
 _Vertices = tuple[Array, Array]
@@ -255,7 +256,8 @@ class ProfilePair(Pair):
     infinite_mass : a lower bound on the mass at infinite loss, the limit of the profile. top_mass : a lower bound
     on the P-mass at exactly the largest loss. most_points : at how many growths the profile may be asked for one
     law. reverse : the reversed pair's profile and infinite mass, where they differ. hidden : cohort -> pair, where
-    more is known of a hidden random cohort than the general amplification. closed_renyi : order -> Bounds.
+    more is known of a hidden random cohort than the general amplification. closed_renyi : order -> Bounds. gaussian,
+    laplace : bounds on mu^2, or on the largest loss t, where the pair is noise with a closed moment function.
     """
 
     profile: SteeredProfile
@@ -267,6 +269,8 @@ class ProfilePair(Pair):
     reverse: ProfilePair | None = None
     hidden: Callable[[Cohort], ProfilePair] | None = None
     closed_renyi: Callable[[float], Bounds | None] | None = None
+    gaussian: Bounds | None = None
+    laplace: Bounds | None = None
 
     def renyi(self, order: float) -> Bounds | None:
         return None if self.closed_renyi is None else self.closed_renyi(order)

@@ -1,0 +1,160 @@
+"""A random sample of everything plausible: which questions are slow, large, or answered less tightly than asked?
+
+Every case draws one mechanism or two, their rounds and a delta from a fixed seed, each in a fresh process (forked from
+one with compiled code loaded, warmed up by one answer): 2 to 10^12 users, eps0 from 0.01 to 20, noise of 0.3 to 1,000
+sensitivities, 1 to 10^6 rounds each, delta from 10^-3 to 10^-100. The question is `epsilon_bounds(delta)`. Listed are
+the cases that took over 5 s of processor time or 1 GB, or whose numerical width is over rtol (`AccuracyWarning`).
+
+    python benchmarks/plausible_inputs.py [--cases 300] [--seed 0] [--slow 5] [--quick]
+"""
+
+from __future__ import annotations
+
+import math
+import multiprocessing
+import random
+import resource
+import time
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import harness
+
+from pld_shuffle import (
+    Accountant,
+    AccuracyWarning,
+    Gaussian,
+    Laplace,
+    Mechanism,
+    PoissonGaussian,
+    ShuffledLDP,
+    ShuffledRR,
+    Subsampled,
+)
+
+MEMORY_MB = 1000.0
+LIMIT_S = 120  # a case that takes longer is stopped
+
+
+def logarithmic(draw: random.Random, low: float, high: float) -> float:
+    """A number whose logarithm is uniform, to three digits."""
+    return float(f"{math.exp(draw.uniform(math.log(low), math.log(high))):.3g}")
+
+
+def crowd(draw: random.Random) -> int:
+    return round(logarithmic(draw, 2, 1e12))
+
+
+def eps0(draw: random.Random) -> float:
+    return logarithmic(draw, 0.01, 20.0)
+
+
+def noise(draw: random.Random) -> float:
+    return logarithmic(draw, 0.3, 1e3)
+
+
+def randomized_response(draw: random.Random) -> Mechanism:
+    adversary = draw.choice(("strong", "weak"))
+    return ShuffledRR(draw.choice((2, 4, 100)), crowd(draw), eps0=eps0(draw), adversary=adversary)
+
+
+def cohort(draw: random.Random) -> Mechanism:
+    mechanism = ShuffledLDP(eps0(draw), crowd(draw), analysis="stronger-clones")
+    return Subsampled(mechanism, rate=logarithmic(draw, 1e-4, 1.0))
+
+
+KINDS: dict[str, Callable[[random.Random], Mechanism]] = {
+    "tightest": lambda draw: ShuffledLDP(eps0(draw), crowd(draw)),
+    "clones": lambda draw: ShuffledLDP(eps0(draw), crowd(draw), analysis="stronger-clones"),
+    "randomized response": randomized_response,
+    "cohort": cohort,
+    "Gaussian": lambda draw: Gaussian(noise(draw)),
+    "Laplace": lambda draw: Laplace(noise(draw)),
+    "Poisson": lambda draw: PoissonGaussian(noise(draw), logarithmic(draw, 1e-4, 1.0)),
+}
+
+
+def case(seed: int, index: int) -> tuple[list[tuple[Mechanism, int]], float]:
+    """The ledger and delta of one case: a function of the seed and the index."""
+    draw = random.Random(f"{seed} {index}")
+    kinds = draw.choices(sorted(KINDS), k=draw.choice((1, 2)))
+    ledger = [(KINDS[kind](draw), round(logarithmic(draw, 1, 1e6))) for kind in kinds]
+    return ledger, logarithmic(draw, 1e-100, 1e-3)
+
+
+def answer(seed: int, index: int) -> harness.Row:
+    """One question, answered in this process."""
+    resource.setrlimit(resource.RLIMIT_CPU, (LIMIT_S, LIMIT_S))
+    ledger, delta = case(seed, index)
+    accountant = Accountant()
+    for mechanism, count in ledger:
+        accountant.compose(mechanism, count)
+    row: harness.Row = {
+        "case": index,
+        "rounds": " + ".join(f"{count} x {mechanism!r}" for mechanism, count in ledger),
+        "delta": delta,
+        "why": "",
+    }
+    start = time.process_time()
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always", AccuracyWarning)
+        try:
+            found = accountant.epsilon_bounds(delta)
+            row |= {"lower": found.lower, "upper": found.upper}
+        except MemoryError as error:
+            row["why"] = f"MemoryError: {error}; "
+    row["cpu_s"] = time.process_time() - start
+    row["memory_mb"] = harness.peak_megabytes()
+    row["why"] += "; ".join(str(warning.message).split(", but ")[-1] for warning in said)
+    return row
+
+
+def _child(sender: Any, seed: int, index: int) -> None:
+    sender.send(answer(seed, index))
+
+
+def isolated(seed: int, index: int) -> harness.Row:
+    """`answer` in a fork of this process, which is warm."""
+    context = multiprocessing.get_context("fork")
+    receiver, sender = context.Pipe(duplex=False)
+    process = context.Process(target=_child, args=(sender, seed, index))
+    process.start()
+    sender.close()
+    try:
+        row: harness.Row = receiver.recv()
+    except EOFError:
+        ledger, delta = case(seed, index)
+        text = " + ".join(f"{count} x {mechanism!r}" for mechanism, count in ledger)
+        row = {"case": index, "rounds": text, "delta": delta, "why": f"stopped after {LIMIT_S} s"}
+        row |= {"cpu_s": float(LIMIT_S), "memory_mb": None}
+    process.join()
+    return row
+
+
+def main() -> None:
+    parser = harness.parser(__doc__.splitlines()[0])
+    parser.add_argument("--cases", type=int, default=300, help="how many to draw")
+    parser.add_argument("--seed", type=int, default=0, help="of the draw")
+    parser.add_argument("--slow", type=float, default=5.0, help="seconds from which to list a case")
+    arguments = parser.parse_args()
+    cases = min(arguments.cases, 30) if arguments.quick else arguments.cases
+    Accountant().compose(ShuffledLDP(4.0, 1000), 10).compose(Gaussian(10.0)).get_epsilon(1e-6)
+    rows, listed = [], []
+    for index in range(cases):
+        row = isolated(arguments.seed, index)
+        rows.append(row)
+        large = row["memory_mb"] is not None and row["memory_mb"] > MEMORY_MB
+        if row["why"] or row["cpu_s"] > arguments.slow or large:
+            listed.append(row)
+            print(row, flush=True)
+    times = sorted(row["cpu_s"] for row in rows)
+    middle, most, nearly_all = (times[int(share * (cases - 1))] for share in (0.5, 0.9, 0.99))
+    print(f"{len(listed)} of {cases} cases listed; processor time: median {middle:.2g} s,", end=" ")
+    print(f"90 % within {most:.2g} s, 99 % within {nearly_all:.2g} s, longest {times[-1]:.2g} s")
+    harness.save(arguments, "plausible_inputs", {"rows": rows, "seed": arguments.seed})
+    print(harness.table(listed, ["case", "cpu_s", "memory_mb", "delta", "rounds", "why"]))
+
+
+if __name__ == "__main__":
+    main()

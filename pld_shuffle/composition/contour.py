@@ -1,0 +1,558 @@
+"""A composition by one contour integral: no lattice, any number of rounds.
+
+Let M(z) = E[exp(z L); L < inf] of the composed loss, the product of the rounds' own. For every c > 0
+
+    delta(eps) = P(L = inf) + (1/(2 pi i)) int_(c - i inf)^(c + i inf) M(z) e^(-z eps) dz/(z (z + 1)),
+
+and the rounds' atoms may lie anywhere. docs/theory.md, section 7, has the proofs of what follows.
+
+* *Smoothing.* One more round of Gaussian noise, mu = tau, multiplies M by exp((z^2 + z) tau^2/2). It raises delta, by
+  at most tau^2 e^(tau^2/8) times the density of the smoothed loss at eps, whose integral has the same integrand without
+  z (z + 1). So both ends come from the same values. Gaussian noise of the ledger is such a factor itself.
+* *Trapezoidal rule.* Nodes c + i k h add, by Poisson summation, terms that are never negative: nothing has to be
+  done above; below they are bounded by Chernoff.
+* *Skipping.* For the tilted law of one round |phi(y + d)| <= |phi(y)| + d E|X|: where |phi|^rounds is negligible,
+  it stays so for a while, and what is skipped is booked.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..numerics.lattice import aligned
+from ..numerics.rounding import ROUNDOFF
+from ..numerics.sides import Bounds, Side
+from ..pairs.atoms import Atoms
+from ..pairs.gaussian import noise_of
+from ..pairs.pair import Pair
+from ..pairs.profile import ProfilePair
+from .plan import FEW_LAWS, Plan
+from .pld import placed
+from .reading import DeltaQuestion, EpsilonQuestion, Reading
+from .sketch import Sketch
+
+Array = NDArray[np.float64]
+Complex = NDArray[np.complex128]
+Question = DeltaQuestion | EpsilonQuestion
+
+LATTICE_SHARE = 0.25  # of rtol that the placement of upper atoms may take
+SMOOTHING_SHARE = 0.2  # of rtol that smoothing takes
+BOOKED_SHARE = 1e-4  # of rtol for nodes left out and aliases
+WORK = (
+    2e5,
+    8e7,
+)  # atoms times nodes on one side: so many are always allowed, and never more than so many
+WORK_PER_POINT = 12.0  # ... and in between as many for every point that a lattice would have
+MANY_ROUNDS = 300  # from there on a lattice is dearer as a rule
+CHUNK = 256
+REFORMED = 3  # times that atoms are formed, for a better saddle point
+LARGEST_RATE = 1e9
+LARGEST_ANGLE = 6e6  # that `contour_kernels.turns` reduces exactly
+FAINT = 1e-24  # tilted mass of an atom that counts for nothing
+#: Distances of the rates of Chernoff's bounds from c, in inverse deviations of the tilted loss.
+RATES = np.array([1.0, 2.5, 4.5, 7.0, 10.0, 16.0, 40.0])
+
+
+def laplace_of(pair: Pair) -> Bounds | None:
+    """The largest loss of a pair that is Laplace noise."""
+    return pair.laplace if isinstance(pair, ProfilePair) else None
+
+
+class TooDear(Exception):
+    """The integral would cost more than a lattice."""
+
+
+@dataclass(frozen=True)
+class Rounds:
+    """Atoms of one round on one side, `count` times."""
+
+    mass: Array
+    loss: Array
+    infinite: float
+    slack: float
+    count: int
+
+    @classmethod
+    def of(cls, pair: Pair, count: int, plan: Plan) -> tuple[AnyRounds, AnyRounds]:
+        """The lower and the upper side of a pair.
+
+        Lower atoms are merged, which hides, wherever they lie. Upper atoms of one cell stand for their splits
+        onto the cell's ends, and must be placed, unless every atom is kept by itself.
+        """
+        if (limits := laplace_of(pair)) is not None:
+            return LaplaceRounds(limits.lower, count), LaplaceRounds(limits.upper, count)
+        step = aligned(plan.step(plan.rounds), float(pair.max_loss.upper))
+        resolution = plan.resolution(step)
+        below, above = pair.atoms([Side.LOWER, Side.UPPER], resolution)
+        if above.separate:
+            return cls._raw(below, 0.0, count), cls._raw(above, above.missed, count)
+        law = placed(
+            above, step=step, side=Side.UPPER, reach=math.inf, max_loss=float(pair.max_loss.upper)
+        )
+        upper = cls._held(law.masses, law.losses, law.infinity, law.slack, count)
+        return cls._raw(below, 0.0, count), upper
+
+    @classmethod
+    def _raw(cls, atoms: Atoms, missed: float, count: int) -> Rounds:
+        return cls._held(atoms.mass, atoms.loss, atoms.infinite + missed, atoms.slack, count)
+
+    @classmethod
+    def _held(cls, mass: Array, loss: Array, infinite: float, slack: float, count: int) -> Rounds:
+        held = mass > 0.0
+        # A lattice loss is an index times a step: one more rounding.
+        slack += 2.0 * ROUNDOFF * float(np.abs(loss).max())
+        if not held.any():
+            return cls(np.ones(1), np.full(1, -1e5), infinite, slack, count)
+        return cls(mass[held], loss[held], infinite, slack, count)
+
+    def log_moment(self, rate: float) -> tuple[float, float]:
+        """log E exp(rate L), and a bound on its rounding."""
+        exponent = np.log(self.mass) + rate * self.loss
+        peak = float(exponent.max())
+        size = float(np.abs(exponent).max()) + rate * float(np.abs(self.loss).max())
+        error = ROUNDOFF * (80.0 + 4.0 * size + 2.0 * abs(peak))
+        return peak + math.log(float(np.exp(exponent - peak).sum())), error
+
+    def slopes(self, rate: float) -> tuple[float, float]:
+        """The mean and the variance of the tilted loss, estimated."""
+        exponent = np.log(self.mass) + rate * self.loss
+        weight = np.exp(exponent - exponent.max())
+        weight /= weight.sum()
+        mean = float(weight @ self.loss)
+        return mean, float(weight @ (self.loss - mean) ** 2)
+
+    def tilted(self, c: float) -> Tilted:
+        return Tilted(self, c)
+
+
+class Tilted:
+    """The law of one round under the tilt c, centred: values of its characteristic function."""
+
+    def __init__(self, rounds: Rounds, c: float) -> None:
+        logs = np.log(rounds.mass)
+        weight = np.exp(logs + c * rounds.loss - float(np.max(logs + c * rounds.loss)))
+        self.count = rounds.count
+        self.mean = float(weight @ rounds.loss) / float(weight.sum())
+        x = rounds.loss - self.mean
+        exponent = logs + c * x
+        peak = float(exponent.max())
+        p = np.exp(exponent - peak)
+        total = float(p.sum())
+        self.log_moment = peak + math.log(total)  # of L - mean
+        p /= total
+        # Relative error of a weight, common factors aside, in u.
+        wrong = 8.0 + 3.0 * (np.abs(logs) + np.abs(c * x) + abs(peak))
+        held = p > FAINT
+        dropped = float(p[~held].sum())
+        self._x, self._p = np.ascontiguousarray(x[held]), np.ascontiguousarray(p[held])
+        self.size = self._x.size
+        self.spread = float(p @ np.abs(x)) * (1.0 + 1e-9)  # E|X|
+        self.variance = float(p @ (x * x))
+        self.moment_error = ROUNDOFF * (float(p @ wrong) + 80.0 + 4.0 * abs(self.log_moment))
+        self.reach = float(np.abs(self._x).max())
+        self._flat = 2.0 * dropped + ROUNDOFF * 8.0
+        self._far = ROUNDOFF * 2.0 * float(p @ wrong)
+        self._slope = ROUNDOFF * (
+            float(p @ (wrong * (np.abs(x) + self.spread))) + 64.0 * self.spread
+        )
+
+    def values(self, y: Array) -> tuple[Complex, Array]:
+        """log phi at y >= 0, and bounds on the absolute errors of phi."""
+        from ..pairs.contour_kernels import characteristic
+
+        versine, sine = np.empty(y.size), np.empty(y.size)
+        characteristic(y, self._x, self._p, versine, sine)
+        # Near 1 relative to the distance from 1, elsewhere absolute.
+        near = 0.5 * np.log1p(
+            np.where(versine < 0.25, versine * (versine - 2.0) + sine * sine, 0.0)
+        )
+        far = np.log(np.maximum(np.hypot(1.0 - versine, sine), 1e-300))
+        log_size = np.where(versine < 0.25, near, far)
+        turn = np.arctan2(sine, 1.0 - versine)
+        angle = y * self.spread
+        error = (
+            self._flat
+            + np.minimum(y * self._slope, self._far + ROUNDOFF * (16.0 * angle + 64.0))
+            + ROUNDOFF * (self.size + 8.0) * np.minimum(angle, 4.0)
+        )
+        return log_size + 1j * turn, error
+
+
+@dataclass(frozen=True)
+class LaplaceRounds:
+    """Laplace noise of largest loss t, `count` times: E exp(z L) = e^(-t/2) (cosh(wt) + sinh(wt)/(2w)), w = z + 1/2."""
+
+    t: float
+    count: int
+    infinite: float = 0.0
+    slack: float = 0.0
+
+    def _factor(self, z: Complex) -> Complex:
+        """E exp(z L) / e^(z t)."""
+        w = z + 0.5
+        fall = np.expm1(-2.0 * self.t * w)
+        return 0.5 * (2.0 + fall - fall / (2.0 * w))
+
+    def log_moment(self, rate: float) -> tuple[float, float]:
+        """log E exp(rate L), and a bound on its rounding."""
+        log = math.log(self._factor(np.array([rate + 0j]))[0].real)
+        return rate * self.t + log, ROUNDOFF * (24.0 + 2.0 * rate * self.t)
+
+    def slopes(self, rate: float) -> tuple[float, float]:
+        """The mean and the variance of the tilted loss, to 1e-6 of the deviation."""
+        w, t = rate + 0.5, self.t
+        fall = math.exp(-2.0 * t * w)
+        cosh, sinh = 0.5 * (1.0 + fall), 0.5 * (1.0 - fall)  # times e^(wt)
+        whole = cosh + sinh / (2.0 * w)
+        first = t * sinh + t * cosh / (2.0 * w) - sinh / (2.0 * w * w)
+        second = t * t * (cosh + sinh / (2.0 * w)) - t * cosh / (w * w) + sinh / w**3
+        mean = first / whole
+        return mean, max(second / whole - mean * mean, 0.0)
+
+    def tilted(self, c: float) -> TiltedLaplace:
+        return TiltedLaplace(self, c)
+
+
+class TiltedLaplace:
+    """As `Tilted`, in closed form."""
+
+    size = 1
+    reach = 0.0  # no angles are reduced
+
+    def __init__(self, rounds: LaplaceRounds, c: float) -> None:
+        self.count = rounds.count
+        self._rounds, self._c = rounds, c
+        self.mean, self.variance = rounds.slopes(c)
+        # E|X| is at most the deviation; what the closed forms lose is far less than 1e-4 of it.
+        self.spread = math.sqrt(self.variance) * (1.0 + 1e-4) + 1e-12 * rounds.t
+        log, self.moment_error = rounds.log_moment(c)
+        self.log_moment = log - c * self.mean
+        self._factor = rounds._factor(np.array([c + 0j]))[0].real
+        self.moment_error += ROUNDOFF * 4.0 * (abs(log) + c * abs(self.mean))
+
+    def values(self, y: Array) -> tuple[Complex, Array]:
+        t = self._rounds.t
+        found = np.log(self._rounds._factor(self._c + 1j * y) / self._factor)
+        return found + 1j * y * (t - self.mean), ROUNDOFF * (64.0 + 16.0 * y * t)
+
+
+AnyRounds = Rounds | LaplaceRounds
+AnyTilted = Tilted | TiltedLaplace
+
+
+class Integral:
+    """E[(1 - e^(eps - L))_+] for the finite part of one side's composition, near one epsilon.
+
+    variance : mu^2 of the Gaussian noise among the rounds. tau : of the smoothing on top. tolerance : relative
+    size of what may be booked. step : of the lattice that would do as well. Raises TooDear.
+    """
+
+    def __init__(
+        self,
+        laws: Sequence[AnyRounds],
+        variance: float,
+        c: float,
+        tau: float,
+        tolerance: float,
+        step: float,
+    ) -> None:
+        self._c, self._tau = c, tau
+        self._laws = laws
+        self._square = variance + tau * tau
+        tilted = [law.tilted(c) for law in laws]
+        square = self._square
+        lift = 0.5 * (c * c + c) * square
+        self._mean = math.fsum(law.count * law.mean for law in tilted)
+        means = math.fsum(law.count * abs(law.mean) for law in tilted)
+        self._log = math.fsum(law.count * law.log_moment for law in tilted) + lift  # of L - mean
+        self._turned = ROUNDOFF * (4.0 * means + 16.0)
+        self._log_error = math.fsum(law.count * law.moment_error for law in tilted) + ROUNDOFF * (
+            8.0 * lift + 4.0 * c * means
+        )
+        self._deviation = math.sqrt(math.fsum(law.count * law.variance for law in tilted) + square)
+        work = WORK_PER_POINT * 14.0 * self._deviation / step
+        self._most_work = min(max(work, WORK[0]), WORK[1])
+        self.noise = 0.0
+        self._aliases(tolerance)
+        self._walk(tilted, tolerance)
+
+    # -- aliases -----------------------------------------------------------------------------------
+
+    def _aliases(self, tolerance: float) -> None:
+        """Chernoff's bounds at a few rates, and the period that makes aliases small."""
+        c = self._c
+        near = RATES / self._deviation
+        rates = np.concatenate((c + near, c - near[near < c], [0.0]))
+        logs = []
+        for rate in rates:
+            found = [law.log_moment(float(rate)) for law in self._laws]
+            value = math.fsum(
+                law.count * (log + error)
+                for law, (log, error) in zip(self._laws, found, strict=True)
+            )
+            value += 0.5 * (rate * rate + rate) * self._square * (1.0 + 8.0 * ROUNDOFF)
+            peak = rate * math.log(rate) if rate > 0.0 else 0.0
+            logs.append(value + peak - (1.0 + rate) * math.log1p(rate) + 1e-9)
+        self._rates, self._log_moments = rates, np.array(logs)
+        # The tilted mean, and what delta is about there.
+        centre = self._mean + (c + 0.5) * self._square
+        log_value = (
+            self._log
+            + c * (self._mean - centre)
+            - math.log1p(c * (1.0 + c) * math.sqrt(2.0 * math.pi) * self._deviation)
+        )
+        need = self._log_moments - rates * centre - log_value - math.log(0.1 * tolerance)
+        wide = need / np.abs(rates - c)
+        right, left = wide[rates > c], wide[rates < c]
+        self._period = max(float(right.min()), float(left.min()), 4.0 * self._deviation)
+        self.h = 2.0 * math.pi / self._period
+
+    def _log_alias(self, eps: float) -> float:
+        """log of a bound on sum over m != 0 of F(eps + m period) e^(c m period)."""
+        distance = np.abs(self._rates - self._c)
+        bound = self._log_moments - self._rates * eps
+        bound = bound + 1e-13 * (np.abs(self._log_moments) + np.abs(self._rates * eps))
+        bound = bound - distance * self._period - np.log(-np.expm1(-distance * self._period))
+        above = self._rates > self._c
+        return float(np.logaddexp(bound[above].min(), bound[~above].min()))
+
+    # -- nodes -------------------------------------------------------------------------------------
+
+    def _weight(self, y: Array) -> Array:
+        """The size of a node with |phi| = 1, for both integrals together; 1 and a little at y = 0."""
+        c = self._c
+        plain = np.sqrt((1.0 + (y / c) ** 2) * (1.0 + (y / (c + 1.0)) ** 2))
+        return np.asarray(np.exp(-0.5 * self._square * y * y) * (1.0 / plain + self._extra))
+
+    def _walk(self, tilted: Sequence[AnyTilted], tolerance: float) -> None:
+        c, h, square = self._c, self.h, self._square
+        self._extra = c * (c + 1.0) * self._tau**2 * math.exp(self._tau**2 / 8.0)
+        last = max(2.0, 12.0 / (math.sqrt(square) * h))
+        floor = tolerance / last  # booked for every node left out
+        while float(self._weight(np.array([last * h]))[0]) > floor:
+            last *= 1.1
+        last = math.ceil(last)
+        if last * h * max((law.reach for law in tilted), default=0.0) > LARGEST_ANGLE:
+            raise TooDear
+        # Behind the last node: weights fall, and faster than a geometric series.
+        ratio = math.exp(-square * h * h * last)
+        booked = floor / -math.expm1(-square * h * h * last) if ratio < 1.0 else math.inf
+        work, size = 0.0, sum(law.size for law in tilted)
+        kept: list[tuple[Array, Complex, Array]] = []
+        k, chunk = 1, 8
+        while k <= last:
+            index = np.arange(k, min(k + chunk, last + 1))
+            work += size * index.size
+            if work > self._most_work:
+                raise TooDear
+            y = index * h
+            log_phi = -0.5 * square * y * y + 0j
+            log_bound = -0.5 * square * y * y
+            error = ROUNDOFF * (64.0 + 4.0 * square * y * y)
+            sizes = []
+            for law in tilted:
+                found, wrong = law.values(y)
+                log_phi = log_phi + law.count * found
+                with np.errstate(divide="ignore"):
+                    most = np.exp(found.real) + wrong
+                log_bound = log_bound + law.count * np.log(most)
+                turn = np.abs(found.imag) + np.abs(np.maximum(found.real, -700.0))
+                error = error + law.count * (wrong / most + 4.0 * ROUNDOFF * turn)
+                sizes.append(float(most[-1]))
+            kept.append((y, log_phi, np.exp(np.minimum(log_bound, 1.0)) * error))
+            k = int(index[-1]) + 1
+            free = self._free(tilted, sizes, float(index[-1]) * h, floor)
+            jump = int(min(free / h, last + 1 - k))
+            if jump > 0:
+                booked += jump * floor
+                k += jump
+                chunk = 1 if jump > chunk else max(1, chunk // 2)
+            else:
+                chunk = min(2 * chunk, CHUNK)
+        self.work = work
+        y, log_phi, error = (np.concatenate(parts) for parts in zip(*kept, strict=True))
+        weight = 1.0 / (1.0 + 1j * y / c) / (1.0 + 1j * y / (c + 1.0))
+        turned = np.exp(log_phi + 1j * y * (c + 0.5) * square)
+        error = error + np.abs(turned) * ROUNDOFF * 8.0 * y * (c + 0.5) * square
+        # What adds nothing is not carried along.
+        size = np.abs(turned) * (np.abs(weight) + self._extra)
+        held = size > floor
+        booked += float(size[~held].sum())
+        self._y, self._turned_nodes = y[held], turned[held]
+        self._node_weight = weight[held]
+        both = np.abs(weight) + self._extra
+        self._booked = 2.0 * (booked + float((error * both).sum())) * (1.0 + 1e-6)
+        self._sizes = np.abs(self._turned_nodes) * both[held]
+
+    @staticmethod
+    def _room(tilted: Sequence[AnyTilted], sizes: list[float], distance: float) -> float:
+        """log of a bound on |phi|^rounds up to that distance."""
+        return sum(
+            law.count * math.log(min(1.0, size + distance * law.spread))
+            for law, size in zip(tilted, sizes, strict=True)
+        )
+
+    def _free(
+        self, tilted: Sequence[AnyTilted], sizes: list[float], y: float, floor: float
+    ) -> float:
+        """How far the nodes behind y are certainly below `floor`."""
+        limit = math.log(floor) - math.log(float(self._weight(np.array([y]))[0]))
+        if limit >= 0.0:
+            return math.inf
+        if self._room(tilted, sizes, self.h) > limit:
+            return 0.0
+        low, high = self.h, 2.0 * self.h
+        while self._room(tilted, sizes, high) <= limit:
+            low, high = high, 2.0 * high
+        for _ in range(6):
+            middle = 0.5 * (low + high)
+            if self._room(tilted, sizes, middle) <= limit:
+                low = middle
+            else:
+                high = middle
+        return low
+
+    # -- answers -----------------------------------------------------------------------------------
+
+    def at(self, eps: float) -> Bounds:
+        """Bounds at a real epsilon."""
+        c = self._c
+        shift = self._mean - eps
+        exponent = self._log + c * shift
+        if exponent > 600.0:  # too far below the tilted mean to say anything
+            return Bounds(0.0, math.inf)
+        wave = self._turned_nodes * np.exp(1j * self._y * shift)
+        value = 1.0 + 2.0 * float((wave * self._node_weight).real.sum())
+        density = self._extra * (1.0 + 2.0 * float(wave.real.sum()))
+        # Phases are known to a few ulp of y times the means and eps.
+        turned = self._y * (self._turned + 4.0 * ROUNDOFF * (abs(eps) + abs(shift)))
+        error = self._booked + 2.0 * float(
+            self._sizes @ (turned + ROUNDOFF * (16.0 + self._y.size))
+        )
+        error += 8.0 * ROUNDOFF * (1.0 + abs(density))
+        log_error = self._log_error + ROUNDOFF * (
+            32.0 + 4.0 * abs(self._log) + 4.0 * c * (abs(eps) + abs(shift)) + abs(exponent)
+        )
+        scale = math.exp(exponent) / (self._period * c * (c + 1.0))
+        alias = math.exp(min(self._log_alias(eps), 700.0))
+        upper = (value + error) * scale * math.exp(log_error)
+        lower = (value - error - max(density, 0.0)) * scale * math.exp(-log_error) - alias
+        self.noise = error / value if value > error else math.inf  # of the latest answer
+        return Bounds(max(0.0, lower), max(0.0, upper) + 1e-300)
+
+
+def _saddle(laws: Sequence[AnyRounds], square: float, question: Question, start: float) -> float:
+    """About the c where the integrand of the question's answer is least on the real line."""
+
+    def beyond(c: float) -> bool:
+        slopes = [law.slopes(c) for law in laws]
+        counts = [law.count for law in laws]
+        mean = (c + 0.5) * square + sum(k * one for k, (one, _) in zip(counts, slopes, strict=True))
+        eps = mean - 1.0 / c - 1.0 / (c + 1.0)
+        if isinstance(question, DeltaQuestion):
+            return eps >= question.eps
+        variance = square + sum(k * one for k, (_, one) in zip(counts, slopes, strict=True))
+        variance += 1.0 / c**2 + 1.0 / (c + 1.0) ** 2
+        log = sum(law.count * law.log_moment(c)[0] for law in laws) + 0.5 * (c * c + c) * square
+        value = log - c * eps - math.log(c * (c + 1.0)) - 0.5 * math.log(2.0 * math.pi * variance)
+        return value <= math.log(question.delta)
+
+    low = high = start
+    while beyond(low) and low > 1e-9 * start:
+        low, high = 0.5 * low, low
+    while not beyond(high) and high < LARGEST_RATE:
+        low, high = high, 2.0 * high
+    for _ in range(4):
+        middle = 0.5 * (low + high)
+        low, high = (low, middle) if beyond(middle) else (middle, high)
+    return 0.5 * (low + high)
+
+
+def preferred(ledger: Sequence[tuple[Pair, int]], sketch: Sketch) -> bool:
+    """Whether an integral is worth a try before any lattice: many rounds, few atoms, or noise in closed form."""
+    rounds = sum(count for _, count in ledger)
+    closed = any(noise_of(pair) is not None or laplace_of(pair) is not None for pair, _ in ledger)
+    return closed or (not sketch.regular and (rounds >= MANY_ROUNDS or sketch.sparse))
+
+
+class Contour(Reading):
+    """Both sides of a composition: reads delta near the tilted mean."""
+
+    def __init__(self, lower: Integral, upper: Integral, infinity: Bounds, slack: Bounds) -> None:
+        self._lower, self._upper = lower, upper
+        self._infinity, self._slack = infinity, slack
+
+    @classmethod
+    def of(
+        cls, ledger: Sequence[tuple[Pair, int]], plan: Plan, question: Question
+    ) -> Contour | None:
+        """The composition, if an integral is likely to be cheaper than a lattice."""
+        if len(ledger) > FEW_LAWS or plan.direct:
+            return None
+        noise = [noise_of(pair) for pair, _ in ledger]
+        square = next((found for found in noise if found is not None), Bounds(0.0, 0.0))
+        rest = [item for item, found in zip(ledger, noise, strict=True) if found is None]
+        plan = replace(plan, lattice_share=max(plan.lattice_share, LATTICE_SHARE))
+        c = max(plan.tilt, 1.0 / math.sqrt(plan.variance))
+        try:
+            for _ in range(REFORMED):
+                below, above = zip(
+                    *(Rounds.of(pair, count, plan) for pair, count in rest), strict=True
+                )
+                better = _saddle(above, square.upper, question, c)
+                if 0.6 * better < c < 1.6 * better:
+                    break
+                c = better
+                plan = replace(plan, tilt=c, sensitivity=c * c + c)
+            smoothing = SMOOTHING_SHARE * plan.rtol * plan.share / (c * (c + 1.0))
+            tau = 0.0 if square.lower >= smoothing else math.sqrt(smoothing)
+            tolerance = BOOKED_SHARE * plan.rtol * min(1.0, plan.share)
+            lower = Integral(below, square.lower, c, tau, tolerance, plan.step(plan.rounds))
+            upper = Integral(above, square.upper, c, tau, tolerance, plan.step(plan.rounds))
+        except (TooDear, MemoryError):
+            return None
+        lost = [
+            -math.expm1(
+                sum(law.count * math.log1p(-min(law.infinite, 1.0 - 1e-16)) for law in side)
+            )
+            for side in (below, above)
+        ]
+        infinity = Bounds(lost[0] * (1.0 - 2e-15) + 0.0, min(1.0, lost[1] * (1.0 + 2e-15)))
+        slack = [
+            math.fsum(law.count * law.slack for law in side) * (1.0 + 1e-9)
+            for side in (below, above)
+        ]
+        return cls(lower, upper, infinity, Bounds(*slack))
+
+    def lower(self, eps: float) -> float:
+        """Certified lower bound on delta(eps)."""
+        if eps == math.inf:
+            return float(self._infinity.lower)
+        finite = self._lower.at(eps + self._slack.lower + 1e-15 * eps).lower
+        return float(min(1.0, (finite + self._infinity.lower) * (1.0 - 1e-15)))
+
+    def upper(self, eps: float) -> float:
+        """Certified upper bound on delta(eps)."""
+        if eps == math.inf:
+            return float(self._infinity.upper)
+        finite = self._upper.at(eps - self._slack.upper - 1e-15 * eps).upper
+        return float(min(1.0, (finite + self._infinity.upper) * (1.0 + 1e-15)))
+
+    def noise(self, eps: float) -> float:
+        """Relative size at eps of what was booked for nodes and rounding; large where delta has a deep valley."""
+        if eps == math.inf:
+            return 0.0
+        self._upper.at(eps)
+        return self._upper.noise
+
+    def missed(self, eps: float) -> float:
+        """Relative size at eps of the upper side's mass at infinity, most of it missed by windows."""
+        lower = self.lower(eps)
+        return (
+            float(self._infinity.upper - self._infinity.lower) / lower if lower > 0.0 else math.inf
+        )

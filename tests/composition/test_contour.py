@@ -1,0 +1,220 @@
+"""Compositions by a contour integral: against exact sums, whatever steers the nodes, and against closed forms."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections import Counter
+from dataclasses import replace
+
+import mpmath
+import numpy as np
+import pytest
+
+from pld_shuffle import (
+    Accountant,
+    Gaussian,
+    Laplace,
+    Mechanism,
+    PoissonGaussian,
+    ShuffledLDP,
+    ShuffledRR,
+)
+from pld_shuffle.composition import attempts
+from pld_shuffle.composition.attempts import Composition
+from pld_shuffle.composition.contour import Contour, Integral, LaplaceRounds, Rounds, TooDear
+
+
+def exact_law(parts: list[Rounds]) -> Counter[float]:
+    """Total losses and their masses in high precision, by multiplying out."""
+    law: Counter[float] = Counter({mpmath.mpf(0): mpmath.mpf(1)})
+    for part in parts:
+        for _ in range(part.count):
+            longer: Counter[float] = Counter()
+            for loss, mass in law.items():
+                for p, x in zip(part.mass.tolist(), part.loss.tolist(), strict=True):
+                    longer[loss + mpmath.mpf(x)] += mass * mpmath.mpf(p)
+            law = longer
+    return law
+
+
+def exact(law: Counter[float], variance: float, eps: float) -> mpmath.mpf:
+    """E (1 - e^(eps - L - Z))_+, Z the loss of Gaussian noise with that mu^2."""
+    total = mpmath.mpf(0)
+    for loss, mass in law.items():
+        rest = mpmath.mpf(eps) - loss
+        if variance == 0.0:
+            total += mass * max(mpmath.mpf(0), -mpmath.expm1(rest))
+        else:
+            mu = mpmath.sqrt(mpmath.mpf(variance))
+            total += mass * (
+                mpmath.ncdf(mu / 2 - rest / mu)
+                - mpmath.exp(rest) * mpmath.ncdf(-mu / 2 - rest / mu)
+            )
+    return total
+
+
+CASES = [(seed, noisy) for seed in range(12) for noisy in (False, True)]
+
+
+@pytest.mark.parametrize(("seed", "noisy"), CASES)
+def test_the_integral_encloses_exact_sums_wherever_its_nodes_are(seed: int, noisy: bool) -> None:
+    """Random atoms, lines, smoothing, tolerances: every answer encloses, at epsilons near and far."""
+    random = np.random.default_rng(seed)
+    parts = []
+    for _ in range(random.integers(1, 3)):
+        size = int(random.integers(2, 5))
+        mass = random.dirichlet(np.ones(size)) * random.choice([1.0, 0.9])
+        loss = np.sort(random.normal(0.1, 1.0, size)) * random.choice([0.01, 1.0, 3.0])
+        parts.append(Rounds(mass, loss, 0.0, 0.0, int(random.integers(1, 5))))
+    law = exact_law(parts)
+    spread = math.sqrt(float(sum(m * x * x for x, m in law.items()))) + 1e-3
+    variance = float(random.choice([0.01, 0.3, 4.0])) * spread**2 if noisy else 0.0
+    c = float(random.choice([0.3, 1.0, 3.0, 9.0])) / spread
+    tau = 0.0 if noisy else float(random.choice([0.03, 0.1, 0.5])) / (c + math.sqrt(c))
+    tolerance = float(10.0 ** random.uniform(-9.0, -2.0))
+    found = Integral(parts, variance, c, tau, tolerance, 1e-9)
+    with mpmath.workdps(40):
+        for at in (-1.0, 0.0, 0.3, 1.0, 2.5):
+            eps = at * spread
+            truth = exact(law, variance, eps)
+            lower, upper = found.at(eps)
+            assert lower <= truth <= upper
+
+
+def test_the_bracket_has_the_width_that_smoothing_and_tolerance_say() -> None:
+    """Eight rounds of two atoms, one sum at epsilon itself: smoothing alone is left, and of first order."""
+    parts = [Rounds(np.array([0.3, 0.7]), np.array([-0.84, 0.85]), 0.0, 0.0, 8)]
+    law = exact_law(parts)
+    widths = []
+    for tau in (0.02, 0.01):
+        lower, upper = Integral(parts, 0.0, 1.0, tau, 1e-9, 1e-9).at(3.42)
+        truth = float(exact(law, 0.0, 3.42))
+        assert lower <= truth <= upper
+        widths.append(upper / lower - 1.0)
+    assert widths[1] < 0.55 * widths[0]
+
+
+@pytest.mark.parametrize("t", [1e-6, 0.1, 3.0, 50.0])
+def test_the_moments_of_laplace_noise(t: float) -> None:
+    """E exp(zL) against its integral in high precision, on and off the real line; the slopes by differences."""
+    rounds = LaplaceRounds(t, 1)
+    with mpmath.workdps(60):
+
+        def moment(z: mpmath.mpc) -> mpmath.mpc:
+            # Atoms 1/2 at t and e^-t / 2 at -t, and the density e^((x - t)/2) / 4 between.
+            between = (mpmath.exp((z + 0.5) * t) - mpmath.exp(-(z + 0.5) * t)) / (z + 0.5)
+            ends = mpmath.exp(z * t) / 2 + mpmath.exp(-(z + 1) * t) / 2
+            return ends + mpmath.exp(-mpmath.mpf(t) / 2) * between / 4
+
+        for c in (0.3 / t, 1.0, 5.0 / t):
+            log, error = rounds.log_moment(c)
+            assert abs(mpmath.log(moment(mpmath.mpf(c))) - log) <= error
+            tilted = rounds.tilted(c)
+            y = np.array([0.1, 1.0, 30.0]) / t
+            found, wrong = tilted.values(y)
+            for at, one, slack in zip(y.tolist(), found.tolist(), wrong.tolist(), strict=True):
+                turn = mpmath.exp(-1j * mpmath.mpf(at) * mpmath.mpf(tilted.mean))
+                truth = moment(mpmath.mpc(c, at)) / moment(mpmath.mpf(c)) * turn
+                assert abs(truth - mpmath.exp(mpmath.mpc(one))) <= slack
+            log_of = lambda x: mpmath.log(moment(x))  # noqa: E731
+            assert tilted.variance == pytest.approx(float(mpmath.diff(log_of, c, 2)), rel=1e-5)
+            assert tilted.mean == pytest.approx(float(mpmath.diff(log_of, c)), rel=1e-5)
+
+
+def asked(
+    mechanism: Mechanism, rounds: int, delta: float, monkeypatch: pytest.MonkeyPatch, integral: bool
+) -> object:
+    """Bounds on epsilon by integrals, if possible, or by lattices alone."""
+    with monkeypatch.context() as patch:
+        if integral:
+            patch.setattr(attempts, "preferred", lambda *_: True)
+        else:
+            patch.setattr(Contour, "of", lambda *_: None)
+        return Accountant().compose(mechanism, rounds).epsilon_bounds(delta)
+
+
+@pytest.mark.parametrize("delta", [1e-3, 1e-9, 1e-60])
+@pytest.mark.parametrize(
+    ("mechanism", "rounds"),
+    [
+        (ShuffledLDP(3.0, 1000, analysis="stronger-clones"), 500),
+        (ShuffledRR(4, 12, eps0=2.0, adversary="weak"), 30),
+        (ShuffledRR(4, 3000, eps0=1.0, adversary="strong"), 400),
+        (PoissonGaussian(1.0, 0.02), 400),
+        (Laplace(2.0), 20),
+    ],
+)
+def test_integrals_and_lattices_agree(
+    mechanism: Mechanism, rounds: int, delta: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two independent ways to the same numbers: brackets overlap."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        one = asked(mechanism, rounds, delta, monkeypatch, True)
+        other = asked(mechanism, rounds, delta, monkeypatch, False)
+    assert one.lower <= other.upper and other.lower <= one.upper  # type: ignore[attr-defined]
+    assert one.upper <= other.upper * (1.0 + 1e-3)  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("rounds", [1000, 10**6])
+@pytest.mark.parametrize("z", [0.0, 3.0, 12.0])
+def test_points_of_a_gaussian_profile_compose_to_the_closed_form(rounds: int, z: float) -> None:
+    """The pair as any other profile, its closed form forgotten, over many rounds."""
+    mu = 3.0 / math.sqrt(rounds)
+    pair = replace(Gaussian(1.0 / mu).pair, gaussian=None)
+    eps = 4.5 + 3.0 * z
+    with mpmath.workdps(60):
+        total = mpmath.mpf(1.0 / (1.0 / mu)) * mpmath.sqrt(rounds)
+        truth = mpmath.ncdf(total / 2 - eps / total) - mpmath.exp(eps) * mpmath.ncdf(
+            -total / 2 - eps / total
+        )
+    lower, upper = Composition([(pair, rounds)], 1e-3).delta(eps)
+    assert lower <= truth <= upper
+    assert upper <= 1.001 * lower
+
+
+@pytest.mark.parametrize(
+    ("n", "eps0", "rounds"), [(20, 4.0, 10), (3, 8.0, 40), (10_000, 14.0, 100), (50, 20.0, 7)]
+)
+@pytest.mark.parametrize("delta", [1e-6, 1e-30])
+def test_few_users_with_central_noise_are_within_rtol(
+    n: int, eps0: float, rounds: int, delta: float
+) -> None:
+    """Sparse losses, alone and with Gaussian noise: no warning (an error here), and a tight bracket."""
+    mechanism = ShuffledLDP(eps0, n, analysis="stronger-clones")
+    for noise in (0, 10):
+        accountant = Accountant().compose(mechanism, rounds)
+        if noise:
+            accountant.compose(Gaussian(10.0), noise)
+        lower, upper = accountant.epsilon_bounds(delta)
+        assert upper <= rounds * eps0 * (1 + 1e-12) or noise
+        if upper <= lower * (1.0 + 1e-9):  # known to rounding, and delta falls to 0 there
+            continue
+        at = accountant.delta_bounds(upper)
+        assert at.upper <= delta <= accountant.delta_bounds(lower).upper * (1 + 1e-9)
+        assert at.upper <= 1.001 * at.lower
+
+
+def test_next_to_the_largest_losses() -> None:
+    """Binary response alone: delta(eps) = p^T (1 - e^(eps - T eps0)) within 2 eps0 of the largest loss."""
+    mechanism = ShuffledLDP(3.0, 1, analysis="stronger-clones")
+    for rounds in (1, 7, 100):
+        mass = rounds * -math.log1p(math.exp(-3.0))
+        accountant = Accountant().compose(mechanism, rounds)
+        for below in (1e-6, 1.0, 5.0):
+            if below > 3.0 * rounds:
+                continue
+            eps = 3.0 * rounds - below
+            truth = math.exp(mass) * -math.expm1(eps - 3.0 * rounds)
+            lower, upper = accountant.delta_bounds(eps)
+            assert lower <= truth * (1 + 1e-9) and truth * (1 - 1e-9) <= upper
+            assert upper <= 1.001 * lower
+
+
+def test_dear_integrals_are_left_to_lattices() -> None:
+    """One round of many atoms has no decay: refused before it is walked to the end."""
+    random = np.random.default_rng(1)
+    loss = np.sort(random.normal(0.0, 1.0, 4000))
+    with pytest.raises(TooDear):
+        Integral([Rounds(np.full(4000, 1 / 4000), loss, 0.0, 0.0, 1)], 0.0, 4.0, 1e-4, 1e-7, 0.1)
