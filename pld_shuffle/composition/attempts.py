@@ -4,7 +4,7 @@ A ledger is a list of (pair, count); a question asks for delta at an epsilon or 
 
 1. Sketch every pair and solve the saddle point (`sketch`): the tilt, and the order of delta.
 2. Choose lattice, windows and buckets (`plan`).
-3. Compose each side by tilted FFT (`one_side`).
+3. Compose each side, by a contour integral (`contour`) where that is cheaper, or else by tilted FFT (`one_side`).
 4. Read both sides off (`reading`) and *measure* the bracket. If it is wider than rtol, spend less and repeat.
 """
 
@@ -232,9 +232,10 @@ class Composition:
             ):
                 plan = replace(plan, direct=True, lattice_share=1.0)
                 continue
-            widths.append(width)
-            if min(widths) > 0.9 * min(widths[:-3], default=math.inf):
-                break  # less error here is of no help
+            if isinstance(composed, Contour):
+                widths.append(width)
+                if width > 0.9 * min(widths[:-2], default=math.inf):
+                    break  # what is left is rounding
             shrink = 0.7 * self._rtol / width
             plan = replace(
                 plan,

@@ -237,7 +237,8 @@ class TiltedLaplace:
 
     def values(self, y: Array) -> tuple[Complex, Array]:
         t = self._rounds.t
-        found = np.log(self._rounds._factor(self._c + 1j * y) / self._factor)
+        z = np.asarray(self._c + 1j * y, np.complex128)
+        found = np.log(self._rounds._factor(z) / self._factor)
         return found + 1j * y * (t - self.mean), ROUNDOFF * (64.0 + 16.0 * y * t)
 
 
@@ -350,8 +351,8 @@ class Integral:
             work += size * index.size
             if work > self._most_work:
                 raise TooDear
-            y = index * h
-            log_phi = -0.5 * square * y * y + 0j
+            y = np.asarray(index * h, np.float64)
+            log_phi = np.asarray(-0.5 * square * y * y, np.complex128)
             log_bound = -0.5 * square * y * y
             error = ROUNDOFF * (64.0 + 4.0 * square * y * y)
             sizes = []
@@ -380,9 +381,9 @@ class Integral:
         turned = np.exp(log_phi + 1j * y * (c + 0.5) * square)
         error = error + np.abs(turned) * ROUNDOFF * 8.0 * y * (c + 0.5) * square
         # What adds nothing is not carried along.
-        size = np.abs(turned) * (np.abs(weight) + self._extra)
-        held = size > floor
-        booked += float(size[~held].sum())
+        carried = np.abs(turned) * (np.abs(weight) + self._extra)
+        held = carried > floor
+        booked += float(carried[~held].sum())
         self._y, self._turned_nodes = y[held], turned[held]
         self._node_weight = weight[held]
         both = np.abs(weight) + self._extra

@@ -134,7 +134,7 @@ def asked(
         return Accountant().compose(mechanism, rounds).epsilon_bounds(delta)
 
 
-@pytest.mark.parametrize("delta", [1e-3, 1e-9, 1e-60])
+@pytest.mark.parametrize("delta", [1e-3, 1e-9, pytest.param(1e-60, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     ("mechanism", "rounds"),
     [
