@@ -25,7 +25,7 @@ from ..pairs.gaussian import merged, noise_of
 from ..pairs.least import LeastProfile
 from ..pairs.pair import Pair, Resolution
 from ..pairs.profile import ProfilePair
-from .contour import Contour, preferred
+from .contour import MANY_ROUNDS, Contour, preferred
 from .largest import AtLargest
 from .one_round import OneRound
 from .one_side import OneSide
@@ -228,6 +228,7 @@ class Composition:
             if (
                 self._rounds > 1
                 and not plan.direct
+                and (widths or isinstance(composed, Contour) or self._rounds < MANY_ROUNDS)
                 and composed.noise(question.place(found)) > 0.2 * self._rtol
             ):
                 plan = replace(plan, direct=True, lattice_share=1.0)

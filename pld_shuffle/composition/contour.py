@@ -40,8 +40,11 @@ Array = NDArray[np.float64]
 Complex = NDArray[np.complex128]
 Question = DeltaQuestion | EpsilonQuestion
 
-LATTICE_SHARE = 0.25  # of rtol that the placement of upper atoms may take
-SMOOTHING_SHARE = 0.2  # of rtol that smoothing takes
+LATTICE_SHARE = 1.0 / 16.0  # of rtol that the placement of upper atoms may take, ...
+MANY_LATTICE_SHARE = (
+    0.25  # ... where rounds are so many that what rounding costs on fine lattices counts
+)
+SMOOTHING_SHARE = 0.1  # of rtol that smoothing takes
 BOOKED_SHARE = 1e-4  # of rtol for nodes left out and aliases
 WORK = (
     2e5,
@@ -49,6 +52,7 @@ WORK = (
 )  # atoms times nodes on one side: so many are always allowed, and never more than so many
 WORK_PER_POINT = 12.0  # ... and in between as many for every point that a lattice would have
 MANY_ROUNDS = 300  # from there on a lattice is dearer as a rule
+VERY_MANY_ROUNDS = 30_000
 CHUNK = 256
 REFORMED = 3  # times that atoms are formed, for a better saddle point
 LARGEST_RATE = 1e9
@@ -498,7 +502,8 @@ class Contour(Reading):
         noise = [noise_of(pair) for pair, _ in ledger]
         square = next((found for found in noise if found is not None), Bounds(0.0, 0.0))
         rest = [item for item, found in zip(ledger, noise, strict=True) if found is None]
-        plan = replace(plan, lattice_share=max(plan.lattice_share, LATTICE_SHARE))
+        share = LATTICE_SHARE if plan.rounds < VERY_MANY_ROUNDS else MANY_LATTICE_SHARE
+        plan = replace(plan, lattice_share=max(plan.lattice_share, share))
         c = max(plan.tilt, 1.0 / math.sqrt(plan.variance))
         try:
             for _ in range(REFORMED):
