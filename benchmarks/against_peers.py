@@ -179,7 +179,7 @@ def nothing() -> harness.Row:
 def main() -> None:
     arguments = harness.options(__doc__.splitlines()[0])
     points = 10**6 if arguments.quick else 10**7
-    steps = (1e-3, 1e-4) if arguments.quick else (1e-3, 1e-4, 1e-5, 1e-6)
+    steps = (1e-3, 1e-4) if arguments.quick else (1e-3, 1e-4, 1e-5)
     dots = (1e-2, 1e-3) if arguments.quick else (1e-2, 5e-3, 2e-3, 1e-3, 1e-4)
     rows = [harness.isolated(nothing)]
     for rounds in (1, 100):
