@@ -10,6 +10,7 @@ A scheme (`mechanisms.sampling`) is a `Cohort`; every pair of the shuffle model 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,6 +45,12 @@ class Cohort:
     def everybody(self) -> bool:
         """Whether all users take part, so that nothing is hidden."""
         return self.rate == 1.0 and self.absence == 0.0
+
+    @property
+    def rate_above(self) -> float:
+        """A rate not below n/N of a population, from which `rate` was rounded; a larger one dominates. 1 only for 1."""
+        above = math.nextafter(self.rate, 1.0)
+        return above if above < 1.0 else self.rate
 
     def with_absence(self, laws: Array) -> Array:
         """Masses of reports, shape (..., groups), with one group more where users may be absent.

@@ -105,7 +105,7 @@ def _general(
     reach = 0.98 / (1.0 + over) if cohort.rate == 1.0 and types is _hexagon else 0.0
     early = min(3, len(arrays[0]))
     swap_kernels.profile(
-        float(crowd), *arrays, NOBODY, early, reach, cohort.rate, ROUNDED,
+        float(crowd), *arrays, NOBODY, early, reach, cohort.rate_above, ROUNDED,
         np.ascontiguousarray(flat), out,
     )  # fmt: skip
     return out.reshape(points.shape)
@@ -196,7 +196,7 @@ def typed_profile(
     if not laws or any(law.ndim != 2 or law.shape[0] != 4 or law.shape[1] == 0 for law in laws):
         raise ValueError("types must be arrays of shape (4, groups), at least one")
     crowd = crowd_size(n)
-    share = cohort.rate
+    share = cohort.rate_above
     alone = [] if guest is None or share < 1.0 else [nonnegatives("guest", guest)]
     if any(law.ndim != 2 or law.shape[0] != 4 for law in alone):
         raise ValueError("guest must be an array of shape (4, groups)")
