@@ -23,7 +23,7 @@ from pld_shuffle import (
 from pld_shuffle.mechanisms import Laplace, MixedRR
 from pld_shuffle.mechanisms.imported import ImportedPair
 from pld_shuffle.numerics.sides import Side
-from pld_shuffle.randomizers import BinaryRandomizedResponse, HadamardResponse
+from pld_shuffle.randomizers import RAPPOR, BinaryRandomizedResponse, HadamardResponse
 
 NEARLY_SILENT = (
     1.0 + 40 * 2.0**-52
@@ -319,7 +319,7 @@ def test_windows_of_an_attack_are_no_gift(rtol: float) -> None:
 @pytest.mark.filterwarnings("ignore::pld_shuffle.composition.attempts.AccuracyWarning")
 @pytest.mark.parametrize("scale", [1.0, 0.3, 7.0, 1e5])
 def test_the_last_doubles_below_the_largest_loss(scale: float) -> None:
-    """Profiles were 0 from 4 u below the largest loss on, where the truth is not. (Answers were right by other means.)"""
+    """Profiles were 0 from 4 u below the largest loss on. (Answers were right by other means.)"""
     laplace = Laplace(scale)
     for ulps in (1, 2, 4, 10):
         epsilon = laplace.max_loss
@@ -352,3 +352,17 @@ def test_a_lower_end_is_of_one_dataset_in_every_round() -> None:
             truth = max(o.hockey_stick(o.power(pair, 2), mp.exp(mpf(epsilon))) for pair in pairs)
             bounds = Accountant().compose(hidden, 2).delta_bounds(epsilon)
             assert mpf(bounds.lower) <= truth <= mpf(bounds.upper)
+
+
+@pytest.mark.parametrize("analysis", ["reduction", "stronger-clones"])
+def test_a_derived_local_budget_is_rounded_up(analysis: str) -> None:
+    """RAPPOR's eps0 is a logarithm: rounded to nearest, delta was 0 where the truth was 1.7e-19."""
+    rappor = RAPPOR(
+        k=2, noise=0.7758462548097284, one_if_zero=0.31949723296682103, one_if_one=0.517816651113036
+    )
+    mechanism = Shuffled(rappor, 2, analysis)
+    with mp.workdps(60):
+        f, low, high = mpf(rappor.noise), mpf(rappor.one_if_zero), mpf(rappor.one_if_one)
+        keep, false = (1 - f / 2) * high + f / 2 * low, f / 2 * high + (1 - f / 2) * low
+        exact = mp.log(keep * (1 - false) / (false * (1 - keep)))
+        assert exact <= mpf(mechanism.pair.max_loss.upper) <= exact * (1 + mpf(10) ** -13)

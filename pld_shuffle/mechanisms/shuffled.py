@@ -17,13 +17,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from itertools import islice
 
 import numpy as np
 
 from ..composition.attempts import Composition
+from ..numerics.rounding import ROUNDOFF
 from ..numerics.sides import Bounds
 from ..numerics.validation import choice, crowd_size, positive_int, tolerance
 from ..pairs.bit_pair import BitAttackPair, bit_pair, worst_bit_attack
@@ -34,6 +35,7 @@ from ..pairs.noise_types import gaussian_guest, gaussian_types, laplace_types, t
 from ..pairs.pair import Pair
 from ..pairs.profile import ProfilePair
 from ..randomizers import (
+    RAPPOR,
     BinaryRandomizedResponse,
     DiscreteRandomizer,
     FiniteRandomizer,
@@ -313,9 +315,10 @@ class Shuffled(Mechanism):
             raise ValueError(
                 f"analysis {analysis!r} needs pure LDP with a finite positive eps0, got {randomizer!r}"
             )
+        eps0 = _eps0_above(randomizer)
         if analysis == "reduction":
-            return ShuffledRandomizer(n, eps0=randomizer.eps0, tv=min(1.0, randomizer.tv))
-        return ShuffledLDP(eps0=randomizer.eps0, n=n, analysis="stronger-clones")
+            return ShuffledRandomizer(n, eps0=eps0, tv=min(1.0, randomizer.tv * (1.0 + 1e-13)))
+        return ShuffledLDP(eps0=eps0, n=n, analysis="stronger-clones")
 
     def alternatives(
         self, *, delta: float, rounds: int = 1, rtol: float = 1e-3
@@ -378,6 +381,14 @@ def _reach(pair: ProfilePair, scales: list[float]) -> Array:
     """Losses at so many scales, inside of the range."""
     most = min(0.8 * float(pair.max_loss.upper), 100.0)
     return np.minimum(np.array(scales) * pair.scale, most)
+
+
+def _eps0_above(randomizer: LocalRandomizer) -> float:
+    """eps0 as it was given; where it is a logarithm of ratios of masses, for each hash of a filter, rounded up."""
+    if any(field.name == "eps0" for field in fields(randomizer)):  # type: ignore[arg-type]
+        return randomizer.eps0
+    hashes = randomizer.hashes if isinstance(randomizer, RAPPOR) else 1
+    return randomizer.eps0 * (1.0 + 1e-14) + 32.0 * ROUNDOFF * hashes
 
 
 __all__ = ["Attack", "AttackBounds", "Blanket", "Shuffled", "is_pure"]
