@@ -29,6 +29,7 @@ Prop. 12 (conversion, `bounds.rdp`); Zhu, Dong, Wang 2022, Prop. 30 (both halves
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -41,7 +42,7 @@ from ..numerics.validation import real_array, tolerance
 from ..pairs.coin_kernels import central_coin_mass
 from ..pairs.coins import CoinMixture
 from ..pairs.pair import Pair, Resolution
-from .pld import formed
+from .pld import PLD, formed
 
 Array = NDArray[np.float64]
 Sizes = NDArray[np.int64]
@@ -53,6 +54,11 @@ ROUNDING_PER_EXPONENT = 4e-15
 RTOL = 1e-4
 MAX_BUCKETS = 3000
 MAX_NEUTRAL_BUCKETS = 400
+#: Relative width of the buckets of numbers of coins in a lattice law, and laws that are remembered.
+SIZE_WIDTH = 1e-5
+LAWS_KEPT = 32
+#: From so many users on, and for enclosures that need not be tighter, a lattice law is tried first.
+LATTICE_USERS, LATTICE_RTOL = 3_000, 1e-3
 #: Buckets up to this many sizes are summed size by size.
 SHORT = 256
 #: Intervals of the number of neutral labels, at most, for each bucket of sizes.
@@ -500,6 +506,10 @@ def _divergence(pair: Pair, order: float, rtol: float) -> Bounds:
         return Bounds(0.0, 0.0)
     if pair.gap <= 0.0:  # theta = 1: the toss that shows only heads has infinite loss
         return Bounds(math.inf, math.inf)
+    if pair.n >= LATTICE_USERS and rtol >= LATTICE_RTOL and (order - 1.0) * pair.scale < 30.0:
+        found = _lattice_divergence(pair, order)
+        if found.upper <= (1.0 + rtol) * found.lower:
+            return found
     logs = _log_mixture_excess(pair, pair.amplification, order, rtol)
     lower = float(np.logaddexp(0.0, logs.lower)) / (order - 1.0)
     upper = float(np.logaddexp(0.0, logs.upper)) / (order - 1.0)
@@ -509,15 +519,10 @@ def _divergence(pair: Pair, order: float, rtol: float) -> Bounds:
 
 
 def _lattice_divergence(pair: Pair, order: float) -> Bounds:
-    """For a pair known by its lattice laws only: their divergences, which enclose its own."""
+    """From lattice laws of a pair: their divergences, which enclose its own."""
     ends = []
-    scale, top = pair.scale, float(pair.max_loss.upper)
-    # What windows miss counts with the largest loss: e^((order - 1) top) times, if that is finite.
-    missed = math.exp(-20.0 - min(640.0, (order - 1.0) * top)) if top < math.inf else 1e-290
-    resolution = Resolution(
-        scale / 400.0, missed=missed, point_width=scale / 100.0, pull=((order - 1.0) * scale) ** 2
-    )
-    for law in formed(pair, list(Side), resolution):
+    top = float(pair.max_loss.upper)
+    for law in _laws(pair, math.ceil(2.0 * math.log2(order - 1.0))):
         with np.errstate(divide="ignore"):
             logs = np.log(law.masses) + (order - 1.0) * law.losses
         total = float(np.logaddexp.reduce(logs))
@@ -528,3 +533,17 @@ def _lattice_divergence(pair: Pair, order: float) -> Bounds:
         value = total / (order - 1.0) + sign * float(slack)
         ends.append(min(max(0.0, value), top))
     return Bounds(min(ends), max(ends))
+
+
+@lru_cache(maxsize=LAWS_KEPT)
+def _laws(pair: Pair, half_octave: int) -> list[PLD]:
+    """Both laws of a pair, for orders up to 1 + 2^(half_octave/2) and not much smaller ones."""
+    scale, top = pair.scale, float(pair.max_loss.upper)
+    most = 2.0 ** (0.5 * half_octave)
+    # What windows miss counts with the largest loss: e^((order - 1) top) times, if that is finite.
+    missed = math.exp(-20.0 - min(640.0, most * top)) if top < math.inf else 1e-290
+    resolution = Resolution(
+        scale / 400.0, missed=missed, size_width=SIZE_WIDTH, point_width=scale / 100.0,
+        pull=(most * scale) ** 2,
+    )  # fmt: skip
+    return formed(pair, list(Side), resolution)
