@@ -17,7 +17,6 @@ from pld_shuffle.pairs.bits import (
     BitShares,
     bit_attack,
     bit_profile,
-    poisson_bit_profile,
     two_counts_profile,
 )
 
@@ -369,36 +368,6 @@ def test_two_counts_are_tight(n, eps0):
     assert np.all(bounds.lower <= bounds.upper) and np.all(bounds.upper <= bounds.lower * 1.015)
 
 
-@pytest.mark.parametrize("one, zero", SHARES[:3])
-def test_poisson_participation_enumerated(one, zero):
-    population, rate = 4, Fraction(3, 8)
-    growths = [g for g in GROWTHS if g >= 0]
-    bounds = poisson_bit_profile(
-        population, BitShares.of(float(one), float(zero)), floats(growths), rate=float(rate)
-    )
-    for growth, lower, upper in zip(growths, bounds.lower, bounds.upper, strict=True):
-        truth = Fraction(0)
-        for held in itertools.combinations_with_replacement((zero, one), population - 1):
-            views = []
-            for target in (zero, one):
-                view: list[Fraction] = []
-                for k in range(population + 1):
-                    total = [Fraction(0)] * (k + 1)
-                    for cohort in itertools.combinations([target, *held], k):
-                        weight = rate**k * (1 - rate) ** (population - k)
-                        total = [
-                            a + weight * b for a, b in zip(total, law_of(list(cohort)), strict=True)
-                        ]
-                    view += total
-                views.append(view)
-            for pair in itertools.permutations(views, 2):
-                truth = max(truth, divergence(*pair, growth))
-        assert (
-            lower <= float(truth) * (1 + ROUNDING) + 1e-16
-            and float(truth) * (1 - ROUNDING) <= upper
-        )
-
-
 def test_extremes():
     strong = BitShares.randomized_response(40.0)
     bounds = bit_profile(
@@ -429,7 +398,6 @@ def test_extremes():
         lambda s: bit_attack(10, s, 3, rate=0.5),
         lambda s: bit_attack(10, s, 3, missed=0.0),
         lambda s: two_counts_profile(10, s, [-0.1]),
-        lambda s: poisson_bit_profile(10, s, [0.1], rate=1.5),
         lambda s: BitShares.of(0.25, 0.75),
         lambda s: BitShares.of(1.0, 0.5),
         lambda s: BitShares(0.75, 0.25, 0.25, 0.5, 0.5),

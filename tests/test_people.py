@@ -13,6 +13,7 @@ import pytest
 
 from pld_shuffle import (
     Accountant,
+    CountedBits,
     Epoch,
     Gaussian,
     Mechanism,
@@ -29,7 +30,7 @@ from pld_shuffle import (
 )
 from pld_shuffle.composition.attempts import Composition
 from pld_shuffle.pairs.profile import ProfilePair
-from pld_shuffle.randomizers import BinaryRandomizedResponse, KRandomizedResponse
+from pld_shuffle.randomizers import BinaryRandomizedResponse, KRandomizedResponse, Laplace
 
 Row = tuple[Fraction, ...]
 View = tuple[tuple[int, ...], ...]
@@ -142,6 +143,71 @@ def test_a_sticky_cohort_of_equal_others_attains_the_bound(k: int) -> None:
             assert found.lower[0] >= 0.99 * float(truth)
 
 
+@pytest.mark.parametrize(("bits", "rounds"), [(1, 1), (2, 2)])
+def test_sticky_counts_of_uneven_bits(bits: int, rounds: int) -> None:
+    """Bits that are no randomised response: the attack's two orders belong to the same two datasets."""
+    zero, one = Fraction(1, 8), Fraction(5, 8)
+    rows = [(1 - x, x) for x in (zero, one)]
+    known_bits = CountedBits(2, one_if_one=0.625, one_if_zero=0.125, bits=bits)
+    pair = StickyCohort(known_bits, rounds, rate=0.5).attack_pair
+    assert isinstance(pair, ProfilePair) and pair.reverse is not None
+    orders = ORDERS[4:8]
+    growth = np.array([float(s) - 1.0 for s in orders])
+    found = [read.profile(growth, 1e-6, 1e-12) for read in (pair, pair.reverse)]
+
+    def view(values: tuple[int, ...]) -> Law:
+        return known(tuple(x for x in values for _ in range(bits)), [rows] * rounds)
+
+    def truths(target: int, stays: int) -> list[list[float]]:
+        """Both orders of: the target has that value, or the one of all others; or somebody stands in."""
+        absent = view((stays, stays))
+        here = mixed([(Fraction(1, 2), view((target, stays))), (Fraction(1, 2), absent)])
+        pairs = (here, absent), (absent, here)
+        return [[float(hockey(*both, s)) for s in orders] for both in pairs]
+
+    fits = []
+    for target, stays in ((0, 1), (1, 0)):
+        exact = truths(target, stays)
+        fits.append(
+            all(
+                np.all(read.lower <= np.array(truth) * (1 + 1e-12) + 1e-15)
+                and np.all(read.lower >= np.array(truth) * 0.99 - 1e-12)
+                for read, truth in zip(found, exact, strict=True)
+            )
+        )
+    assert any(fits)
+
+
+def test_fresh_cohorts_of_a_sticky_pool() -> None:
+    """Two rounds of one of a pool of two, which is drawn once out of three; every dataset, and the attack."""
+    p = Fraction(3)
+    rows = rr(2, p)
+    pool = StickyCohort(Subsampled(ShuffledLDP(math.log(3.0), 1), rate=0.5), 2, rate=2 / 3)
+
+    def view(values: tuple[int, ...]) -> Law:
+        parts = []
+        for members in combinations(values, 2):
+            drawn = mixed(
+                [
+                    (Fraction(1, 2), {(y,): mass for y, mass in shuffled([rows[x]]).items()})
+                    for x in members
+                ]
+            )
+            twice = {(*u, *v): a * b for u, a in drawn.items() for v, b in drawn.items()}
+            parts.append((Fraction(1, 3), twice))
+        return mixed(parts)
+
+    spent = proved(pool)
+    for others in ((0, 0), (0, 1), (1, 1)):
+        below(spent, view((0, *others)), view((1, *others)))
+    lower = Accountant().compose(pool)
+    for s in ORDERS[4:]:
+        truth = hockey(view((0, 1, 1)), view((1, 1, 1)), s)
+        found = lower.delta_bounds(math.log(s))
+        assert found.lower <= float(truth) * (1.0 + 1e-12) + 1e-15
+        assert found.lower >= 0.98 * float(truth) - 1e-12
+
+
 def test_two_sticky_cohorts_compose() -> None:
     """The attack's pair in both orders: two independent cohorts by enumeration."""
     p, n, population = Fraction(3), 2, 4
@@ -190,7 +256,12 @@ def test_sticky_cohorts_of_other_mechanisms() -> None:
         assert found.upper <= 0.1 * inner.upper * 1.002
     pool = StickyCohort(Subsampled(ShuffledLDP(2.0, 100), population=1000), 10, rate=0.1)
     bounds = Accountant().compose(pool).epsilon_bounds(1e-6)
-    assert bounds.lower == 0.0 < bounds.upper  # no attack is known
+    assert 0.5 * bounds.upper < bounds.lower < bounds.upper
+    noise = StickyCohort(Shuffled(Laplace(1.0), 100), 1, rate=0.5)
+    assert isinstance(noise.attack_pair, ProfilePair) and isinstance(noise.pair, ProfilePair)
+    growth = np.array([0.1])
+    found = noise.attack_pair.profile(growth, 1e-3, 1e-9).lower[0]
+    assert 0.3 * noise.pair.profile(growth, 1e-3, 1e-9).upper[0] < found
 
 
 def test_sticky_cohorts_are_checked() -> None:

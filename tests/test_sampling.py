@@ -45,7 +45,12 @@ from pld_shuffle.pairs.coins import CoinMixture
 from pld_shuffle.pairs.least import upper_profile
 from pld_shuffle.pairs.pair import Resolution
 from pld_shuffle.pairs.swap import any_ldp_profile, known_profile
-from pld_shuffle.randomizers import DiscreteRandomizer, KRandomizedResponse, UnaryEncoding
+from pld_shuffle.randomizers import (
+    BinaryRandomizedResponse,
+    DiscreteRandomizer,
+    KRandomizedResponse,
+    UnaryEncoding,
+)
 from pld_shuffle.randomizers import Laplace as LaplaceReports
 
 P = Fraction(3)  # e^eps0
@@ -280,6 +285,22 @@ def test_colluding_users_show_whether_they_were_drawn():
     assert bound[1] > upper_profile(Subsampled(ShuffledLDP(EPS0, 3), population=6).pair)(
         np.array([0.02]), 1e-12
     )
+
+
+@pytest.mark.parametrize(
+    ("base", "width"),
+    [
+        (Shuffled(BinaryRandomizedResponse(4.0), 1000), 1.03),  # 2.6 by the attack on everybody
+        (Shuffled(LaplaceReports(2.0), 1000), 1.25),  # 1.6
+        (ShuffledLDP(0.5, 1000), 1.001),
+    ],
+)
+def test_attacks_are_chosen_on_the_cohort(base, width):
+    """Who stands in for an absent target should look like the second dataset, not the first."""
+    sampled = PoissonSampled(base, 0.1)
+    upper = Composition([(sampled.pair, 1)], 1e-3).epsilons(1e-6).upper
+    lower = Composition([(sampled.attack_pair, 1)], 1e-3).epsilons(1e-6).lower
+    assert lower <= upper <= width * lower
 
 
 TABLE = [  # docs/swap.md, stronger clones' labels; cohort, population, eps0, rounds, delta, epsilon

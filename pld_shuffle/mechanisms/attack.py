@@ -14,9 +14,10 @@ from itertools import islice
 import numpy as np
 
 from ..numerics.validation import crowd_size, positive_int
+from ..pairs.cohort import ALL_USERS, Cohort
 from ..pairs.noise_types import gaussian_attack, laplace_attack
 from ..pairs.profile import ProfilePair
-from ..pairs.slots import SlotLaw, slot_pair
+from ..pairs.slots import SlotLaw
 from ..randomizers import DiscreteRandomizer, FiniteRandomizer, Gaussian, Laplace, LocalRandomizer
 from .base import AttackBounds, Mechanism
 from .blanket import GAUSSIAN_ERROR, LAPLACE_ERROR, known_randomizer, mass_error, merged
@@ -58,7 +59,7 @@ class Attack(Mechanism):
     def pair(self) -> ProfilePair:  # type: ignore[override]
         masses = merged(*self.randomizer.joint_law((self.first, self.second, self.others)))
         law = SlotLaw(self.n, *masses, True, mass_error(self.randomizer))
-        return slot_pair(lambda tail: (law, law), ordered=True)
+        return law.ordered_pair()
 
     @property
     def users(self) -> int | None:
@@ -74,25 +75,34 @@ class Attack(Mechanism):
 
 
 def strongest_attack(
-    randomizer: LocalRandomizer, n: int, choices: Iterable[tuple[int, int, int]] | None
+    randomizer: LocalRandomizer,
+    n: int,
+    choices: Iterable[tuple[int, int, int]] | None,
+    cohort: Cohort = ALL_USERS,
 ) -> Attack:
-    """The attack (first, second, others) with the largest divergence of one round, two scales out."""
+    """The attack (first, second, others) with the largest divergence of one round on a cohort, two scales out."""
     if not isinstance(randomizer, FiniteRandomizer):
         raise TypeError(f"randomizer must be finite to be attacked, got {randomizer!r}")
     tried = list(_triples(randomizer) if choices is None else choices)
     attacks = [Attack(randomizer, n, *triple) for triple in tried]
     if not attacks:
         raise ValueError("choices must not be empty")
-    growth = np.expm1([2.0 * min(max(attack.loss_scale for attack in attacks), 100.0)])
-    strengths = [float(attack.pair.profile(growth, 1e-6, 0.0).lower[0]) for attack in attacks]
+    pairs = [attack.pair if cohort.everybody else attack.pair.sampled(cohort) for attack in attacks]
+    growth = np.expm1([2.0 * min(max(pair.scale for pair in pairs), 100.0)])
+    strengths = [float(pair.profile(growth, 1e-6, 0.0).lower[0]) for pair in pairs]
     return attacks[int(np.argmax(strengths))]
 
 
-def noise_attack(randomizer: Laplace | Gaussian, n: int) -> ProfilePair:
-    """The attack on noise with the target at 0 or 1 and all others at 0, reports merged to cells.
+def noise_attack(randomizer: Laplace | Gaussian, n: int, cohort: Cohort = ALL_USERS) -> ProfilePair:
+    """The attack on noise, on a cohort: of the two orders the one with the larger divergence two scales out."""
+    law = noise_law(randomizer, n).sampled(cohort)
+    growth = np.expm1([2.0 * min(law.loss_scale, 100.0)])
+    best = max((law, law.reversed()), key=lambda order: float(order.profile(growth, 1e-6).lower[0]))
+    return best.ordered_pair()
 
-    Of the two orders the one with the larger divergence two scales out.
-    """
+
+def noise_law(randomizer: Laplace | Gaussian, n: int) -> SlotLaw:
+    """The target at 0 against 1 and all others at 0, reports merged to cells."""
     if isinstance(randomizer, Laplace):
         masses = laplace_attack(randomizer.eps0, first=0.0, second=1.0, others=0.0)
         error = LAPLACE_ERROR
@@ -100,10 +110,7 @@ def noise_attack(randomizer: Laplace | Gaussian, n: int) -> ProfilePair:
         missed = 1e-15 if randomizer.sigma > 0.051 else 1e-4  # so that densities do not underflow
         masses = gaussian_attack(randomizer.sigma, first=0.0, second=1.0, others=0.0, missed=missed)
         error = GAUSSIAN_ERROR
-    law = SlotLaw(n, masses[0], masses[1], masses[2], True, error)
-    growth = np.expm1([2.0 * min(law.loss_scale, 100.0)])
-    best = max((law, law.reversed()), key=lambda order: float(order.profile(growth, 1e-6).lower[0]))
-    return slot_pair(lambda tail: (best, best), ordered=True)
+    return SlotLaw(n, masses[0], masses[1], masses[2], True, error)
 
 
 def _triples(randomizer: FiniteRandomizer) -> Iterable[tuple[int, int, int]]:

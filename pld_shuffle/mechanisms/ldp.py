@@ -16,6 +16,8 @@ from ..pairs.coins import CoinMixture
 from ..pairs.least import Array, least, upper_profile
 from ..pairs.pair import Pair
 from ..pairs.population import Member
+from ..randomizers import BinaryRandomizedResponse
+from .attack import strongest_attack
 from .base import Mechanism
 from .shared import EVERYBODY, SUBSTITUTION, exactly, local_epsilon
 
@@ -78,8 +80,7 @@ class ShuffledLDP(Mechanism):
 
     def sampled_attack(self, cohort: Cohort) -> Pair:
         """With equal others the hidden cohort says nothing, so the sampled pair of the attack is one."""
-        attack = self._attack_on(cohort) if self.analysis == "tightest" else self.pair
-        return attack.sampled(cohort)
+        return self._attack_on(cohort) if self.analysis == "tightest" else self.pair.sampled(cohort)
 
     def amplified(self, rate: float) -> Pair:
         if self.analysis == "tightest":
@@ -145,10 +146,14 @@ class ShuffledLDP(Mechanism):
     def _attack_on(self, cohort: Cohort) -> Pair:
         """The worse of three-valued and binary randomised response for many users (docs/swap.md)."""
         if self.n == 1 and cohort.rate == 1.0:
-            return self._clones  # binary randomised response of one user, for whom nobody stands in
+            # Binary randomised response of one user, for whom nobody stands in.
+            return self._clones.sampled(cohort)
         if self.eps0 < math.log(2.0) and self.n <= MOST_BIT_USERS:
-            shares = BitShares.randomized_response(self.eps0)
-            return worst_bit_attack(self.n, shares, eps0=self.eps0)
+            if cohort.absence == 0.0:
+                shares = BitShares.randomized_response(self.eps0)
+                return worst_bit_attack(self.n, shares, rate=cohort.rate, eps0=self.eps0)
+            randomizer = BinaryRandomizedResponse(self.eps0)
+            return strongest_attack(randomizer, self.n, None, cohort).pair.sampled(cohort)
         # All others hold the third value, so every report is a coin label or neutral.
         shrink = math.exp(-self.eps0)
         whole = 1.0 + 2.0 * shrink
@@ -163,7 +168,7 @@ class ShuffledLDP(Mechanism):
             gap=2.0 * shrink / (1.0 + shrink),
             local_loss=exactly(self.eps0),
             silent_rate=0.0,
-        )
+        ).sampled(cohort)
 
     def assumptions(self) -> dict[str, str]:
         named = {

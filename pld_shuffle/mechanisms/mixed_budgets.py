@@ -1,7 +1,7 @@
 """Users with budgets of their own, in one crowd.
 
-Who hides the target are the others who show a label (docs/theory.md, sections 2 and 4). Each does so with a
-probability of its own, and the labels shown have one law for all of them. So what differs from a crowd of one budget
+Who hides the target are the others who show a label (docs/theory.md, section 2, and its section 4). Each does so with
+a probability of its own, and the labels shown have one law for all of them. So what differs from a crowd of one budget
 is the number of labels, a sum of independent coins: Poisson-binomial instead of binomial (`pairs.mixed_coins`).
 
 * `MixedRR`, k-ary randomised response by everybody: the label is a uniform answer. A user of budget eps_i gives one

@@ -127,18 +127,13 @@ class Shuffled(Mechanism):
 
     @cached_property
     def attack_pair(self) -> Pair:
-        return self._attack or self.core.attack_pair
+        return self._attacked(ALL_USERS) or self.core.attack_pair
 
     def sampled(self, cohort: Cohort) -> Pair:
         return self._proved(cohort)
 
     def sampled_attack(self, cohort: Cohort) -> Pair:
-        if self._shares is not None and cohort.absence == 0.0:
-            return worst_bit_attack(
-                self.n, self._shares, rate=cohort.rate, eps0=self.randomizer.eps0
-            )
-        attack = self._attack
-        return self.core.sampled_attack(cohort) if attack is None else attack.sampled(cohort)
+        return self._attacked(cohort) or self.core.sampled_attack(cohort)
 
     def amplified(self, rate: float) -> Pair:
         return self.core.amplified(rate)
@@ -286,20 +281,23 @@ class Shuffled(Mechanism):
             return BitShares.randomized_response(randomizer.eps0)
         return None
 
-    @cached_property
-    def _attack(self) -> ProfilePair | BitAttackPair | None:
-        """The strongest attack; None where the lower end is the core's own pair."""
-        gaussian = self.analysis == "tightest" and isinstance(self.randomizer, Gaussian)
-        if self._noise or gaussian:
-            assert isinstance(self.randomizer, (Laplace, Gaussian))
-            return noise_attack(self.randomizer, self.n)
-        if self.analysis != "tightest" or not isinstance(self.randomizer, FiniteRandomizer):
+    def _attacked(self, cohort: Cohort) -> ProfilePair | BitAttackPair | None:
+        """The strongest attack on a cohort; None where the lower end is the core's own pair.
+
+        Who stands in for an absent target looks like the others: so cohorts have other strongest attacks.
+        """
+        randomizer, n = self.randomizer, self.n
+        if self.analysis != "tightest":
             return None
-        if self._shares is not None:
-            return worst_bit_attack(self.n, self._shares, eps0=self.randomizer.eps0)
+        if isinstance(randomizer, Gaussian) or self._noise:
+            assert isinstance(randomizer, (Laplace, Gaussian))
+            return noise_attack(randomizer, n, cohort)
+        if self._shares is not None and cohort.absence == 0.0:
+            return worst_bit_attack(n, self._shares, rate=cohort.rate, eps0=randomizer.eps0)
         if not self._targets:
             return None
-        return strongest_attack(self.randomizer, self.n, None).pair
+        found = strongest_attack(randomizer, n, None, cohort).pair
+        return found if cohort.everybody else found.sampled(cohort)
 
     # -- other analyses ----------------------------------------------------------------------------
 

@@ -29,15 +29,16 @@ from ..numerics.sides import Bounds
 from ..numerics.validation import positive_int, unit_interval
 from ..pairs.bit_pair import BitAttackPair
 from ..pairs.bits import BitShares
+from ..pairs.cohort import ALL_USERS
 from ..pairs.least import least
 from ..pairs.pair import Pair
-from ..pairs.profile import ProfilePair, amplified_loss
-from ..randomizers import FiniteRandomizer
-from .attack import Attack, strongest_attack
+from ..pairs.profile import ProfilePair, amplified_losses
+from ..randomizers import FiniteRandomizer, Gaussian, Laplace
+from .attack import noise_law, strongest_attack
 from .base import Mechanism
 from .ldp import MOST_BIT_USERS, ShuffledLDP
 from .randomized_response import ShuffledRR
-from .sampling import SMALLEST_RATE, Subsampled
+from .sampling import SMALLEST_RATE, PoissonSampled, Subsampled
 from .shuffled import LARGEST_BIT_EPS0, MAX_TARGETS, Shuffled
 
 Array = NDArray[np.float64]
@@ -63,10 +64,10 @@ class StickyCohort(Mechanism):
     **Do not account for it as `Subsampled` rounds.** Those need a fresh cohort in every round, and understate what one
     cohort gives away: below, 1.107 is right, and .045 (.050 by the general amplification) is wrong.
 
-    Lower ends are those of a concrete attack (the module's) for `ShuffledLDP` and finite randomizers, of the pair where
-    the mechanism's own are, and otherwise 0. Complexity: about ten compositions
-    of the rounds, and O(1) for each point of their profile. Raises ValueError or
-    TypeError naming the argument.
+    Lower ends are those of a concrete attack (the module's) for `ShuffledLDP`, `CountedBits` and named randomizers, on
+    a pool of fresh cohorts too, of the pair where the mechanism's own are, and otherwise 0. Complexity: about ten
+    compositions of the rounds, and O(1) for each point of their profile. Raises ValueError or TypeError naming the
+    argument.
 
     >>> from pld_shuffle import Accountant
     >>> batch = ShuffledLDP(eps0=3.0, n=1000, analysis="stronger-clones")
@@ -138,9 +139,7 @@ class StickyCohort(Mechanism):
             asked = np.minimum(growth / rate * _DOWN, 1e300)
             return np.minimum(rate * known.upper(asked, missed / rate) * _UP, 1.0)
 
-        low, high = (float(end) for end in known.largest)
-        largest = Bounds(amplified_loss(low, rate) * (1.0 - 4e-15), amplified_loss(high, rate))
-        scale = min(amplified_loss(min(known.scale, 700.0), rate), float(largest.upper))
+        largest, scale = amplified_losses(known.largest, known.scale, rate)
         return least([upper], largest=largest, scale=scale, most_points=MAX_POINTS)
 
     @cached_property
@@ -175,9 +174,7 @@ class StickyCohort(Mechanism):
                 )
             return Bounds(ends[0], np.minimum(ends[1], 1.0))
 
-        low, high = (float(end) for end in ahead.largest)
-        largest = Bounds(amplified_loss(low, rate) * (1.0 - 4e-15), amplified_loss(high, rate))
-        scale = min(amplified_loss(min(ahead.scale, 700.0), rate), float(largest.upper))
+        largest, scale = amplified_losses(ahead.largest, ahead.scale, rate)
         reverse = ProfilePair(backward, largest, scale, most_points=MAX_POINTS)
         return ProfilePair(forward, largest, scale, most_points=MAX_POINTS, reverse=reverse)
 
@@ -212,19 +209,33 @@ def _nothing(growth: Array, rtol: float, missed: float) -> Bounds:
 
 
 def _attack(mechanism: Mechanism) -> tuple[Pair, Pair] | None:
-    """Views of a known cohort in which all others hold the target's second value; that pair, and it reversed."""
-    bits: BitShares | None = None
+    """Views of a known cohort in which all others hold the target's second value; that pair, and it reversed.
+
+    Where fresh cohorts are drawn from the sticky one: a pool of equal others, so that they say nothing.
+    """
+    cohort = ALL_USERS
+    if isinstance(mechanism, (Subsampled, PoissonSampled)):
+        cohort = mechanism.cohort
+        mechanism = mechanism.mechanism
+    bits: BitAttackPair | None = None
     if isinstance(mechanism, ShuffledLDP):
         if mechanism.eps0 <= LARGEST_BIT_EPS0 and mechanism.n <= MOST_BIT_USERS:
-            bits = BitShares.randomized_response(mechanism.eps0)
+            bits = BitAttackPair(mechanism.n, BitShares.randomized_response(mechanism.eps0))
     elif isinstance(mechanism.attack_pair, BitAttackPair):
-        bits = mechanism.attack_pair.shares
-    if bits is not None and mechanism.users is not None:
-        first = BitAttackPair(mechanism.users, bits)
-        return first, replace(first, all_hold_one=True)
-    if isinstance(mechanism, Shuffled) and isinstance(mechanism.randomizer, FiniteRandomizer):
+        bits = replace(mechanism.attack_pair, all_hold_one=False)
+    if bits is not None:
+        orders: tuple[Pair, Pair] = (
+            bits,
+            replace(bits, shares=bits.shares.mirrored, all_hold_one=True),
+        )
+    elif isinstance(mechanism, Shuffled) and isinstance(mechanism.randomizer, FiniteRandomizer):
         randomizer, n = mechanism.randomizer, mechanism.n
         pairs = islice(randomizer.ordered_pairs(), MAX_TARGETS)
-        best = strongest_attack(randomizer, n, [(a, b, b) for a, b in pairs])
-        return best.pair, Attack(randomizer, n, best.second, best.first, best.second).pair
-    return None
+        best = strongest_attack(randomizer, n, [(a, b, b) for a, b in pairs], cohort)
+        orders = best.pair, replace(best, first=best.second, second=best.first).pair
+    elif isinstance(mechanism, Shuffled) and isinstance(mechanism.randomizer, (Laplace, Gaussian)):
+        law = noise_law(mechanism.randomizer, mechanism.n)
+        orders = law.reversed().ordered_pair(), law.ordered_pair()
+    else:
+        return None
+    return orders if cohort.everybody else (orders[0].sampled(cohort), orders[1].sampled(cohort))

@@ -296,57 +296,6 @@ def _equal_others(
     return value
 
 
-def poisson_bit_profile(
-    population: int, shares: BitShares, growth: ArrayLike, *, rate: float, bits: int = 1, buckets: int = 128
-) -> Bounds:  # fmt: skip
-    """Poisson participation: each of `population` users joins with probability `rate`, by a coin of its own.
-
-    The view is the number of reports and the number of ones. Bounds on the supremum of H_s, s = 1 + growth
-    >= 1, over all neighbouring datasets in both orders. Given k reports it is a hidden cohort of k out of
-    N, so
-
-        H_s = sum_k Bin(N, rate)(k) (k/N) h_k(1 + growth N/k),    h_k the full profile of k users,
-
-    an equality where equal others are the worst for every k. `buckets` of k are taken at their least h and
-    their largest weight, which costs epsilon about 8/(buckets sqrt(k)). Cost: `buckets` profiles. Raises
-    ValueError, TypeError. Source: docs/bits.md, Theorem 4.
-    """
-    users, each, share = (
-        crowd_size(population),
-        positive_int("bits", bits),
-        unit_interval("rate", rate),
-    )
-    grown = real_array("growth", growth)
-    if not bool(np.all(grown >= 0.0)):
-        raise ValueError("growth must be at least 0")
-    if share == 1.0:
-        return bit_profile(users, shares, grown, bits=each)
-    start, law = _binomial(users, share, 1.0 - share, 1e-40)
-    count = positive_int("buckets", buckets)
-    edges = np.unique(np.linspace(0, law.size, min(count, law.size) + 1).astype(np.int64))
-    rounding = ROUNDOFF * (16.0 * law.size + 64.0)
-    flat = grown.ravel()
-    upper = np.zeros(flat.size)
-    orders = [shares] if shares.symmetric else [shares, shares.mirrored]
-    datasets = {(order, held): np.zeros(flat.size) for order in orders for held in (False, True)}
-    for first, last in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
-        least, most = start + first, start + last - 1
-        mass = float(np.sum(law[first:last]))
-        if most == 0:
-            continue
-        bounds = bit_profile(max(least, 1), shares, flat, bits=each, rate=most / users)
-        upper += mass * (1.0 + rounding) * bounds.upper
-        # At equal others the divergence increases with k: one more member spreads the likelihood ratio.
-        if least > 0:
-            for (order, held), total in datasets.items():
-                total += (mass * (1.0 - rounding)) * _equal_others(
-                    least, order, flat, each, least / users, held
-                )
-    lower = np.max(list(datasets.values()), axis=0)
-    shape = grown.shape
-    return Bounds(lower.reshape(shape), np.minimum(upper + 2e-40, 1.0).reshape(shape))
-
-
 class BitAttack(NamedTuple):
     """The exact pair of two datasets, as atoms sorted by loss; an attack, for lower ends.
 

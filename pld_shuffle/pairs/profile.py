@@ -329,14 +329,13 @@ class ProfilePair(Pair):
             lower = np.where(growth > LARGEST_QUESTION * rate, self.infinite_mass, lower)
             return Bounds(rate * lower * (1.0 - 4e-16), rate * upper * (1.0 + 4e-16))
 
-        low, high = self.largest
-        largest = Bounds(amplified_loss(low, rate) * (1.0 - 4e-15), amplified_loss(high, rate))
         # An atom at the largest loss keeps its Q-mass; its P-mass is r p + (1 - r) p e^-loss.
-        kept = rate + (1.0 - rate) * math.exp(-high)
+        kept = rate + (1.0 - rate) * math.exp(-self.largest.upper)
+        largest, scale = amplified_losses(self.largest, self.scale, rate)
         return ProfilePair(
             profile,
             largest,
-            min(amplified_loss(min(self.scale, 700.0), rate), float(largest.upper)),
+            scale,
             infinite_mass=rate * self.infinite_mass * (1.0 - 4e-16),
             top_mass=self.top_mass * kept * (1.0 - 2e-15),
             most_points=self.most_points,
@@ -350,6 +349,13 @@ def amplified_loss(loss: float, rate: float) -> float:
     if loss > 700.0:  # log(rate e^loss + 1 - rate) = loss + log(rate + (1 - rate) e^-loss)
         return (loss + math.log(rate)) * (1.0 + 4e-16) if rate > 1e-300 else loss
     return math.log1p(rate * math.expm1(loss)) * (1.0 + 2e-15)
+
+
+def amplified_losses(largest: Bounds, scale: float, rate: float) -> tuple[Bounds, float]:
+    """The largest loss and the scale of losses, after amplification."""
+    low, high = (float(end) for end in largest)
+    found = Bounds(amplified_loss(low, rate) * (1.0 - 4e-15), amplified_loss(high, rate))
+    return found, min(amplified_loss(min(scale, 700.0), rate), float(found.upper))
 
 
 def worst(pairs: Sequence[ProfilePair]) -> ProfilePair:

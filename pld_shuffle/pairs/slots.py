@@ -87,6 +87,10 @@ class SlotLaw:
         """R_0 and R_1 exchanged."""
         return replace(self, first=self.second, second=self.first)
 
+    def ordered_pair(self) -> ProfilePair:
+        """The pair of R_0 against R_1: that of two datasets, where W is the law of all others."""
+        return slot_pair(lambda tail: (self, self), ordered=True)
+
     def sampled(self, cohort: Cohort) -> SlotLaw:
         """The law of a hidden cohort of n."""
         if cohort.everybody:
