@@ -20,7 +20,7 @@ from pld_shuffle import (
     ShuffledRR,
     Subsampled,
 )
-from pld_shuffle.mechanisms import Laplace, MixedRR
+from pld_shuffle.mechanisms import CountedHistogram, Laplace, MixedRR
 from pld_shuffle.mechanisms.imported import ImportedPair
 from pld_shuffle.numerics.sides import Side
 from pld_shuffle.randomizers import RAPPOR, BinaryRandomizedResponse, HadamardResponse
@@ -366,3 +366,21 @@ def test_a_derived_local_budget_is_rounded_up(analysis: str) -> None:
         keep, false = (1 - f / 2) * high + f / 2 * low, f / 2 * high + (1 - f / 2) * low
         exact = mp.log(keep * (1 - false) / (false * (1 - keep)))
         assert exact <= mpf(mechanism.pair.max_loss.upper) <= exact * (1 + mpf(10) ** -13)
+
+
+def test_a_largest_loss_next_to_nothing_is_not_a_logarithm_of_a_ratio() -> None:
+    """log(one/zero) lost what log1p(gap/zero) keeps: counts ended early, and upper ends were 4e-10 too low."""
+    n, one, zero = 3, 0.9999999999821387, 0.9999999061405461
+    pair = CountedHistogram(n, one_if_one=one, one_if_zero=zero).pair
+    with mp.workdps(60):
+        laws = [[1 - mpf(p), mpf(p)] for p in (one, zero)]
+        for growth in (0.35, 1.138, 1.248, 6.4):
+            truth = mpf(0)
+            for first, second in ((a, b) for a in range(n) for b in range(n - a)):
+                others = [[laws[0]] * k + [laws[1]] * (n - 1 - k) for k in (first, second)]
+                here = o.shuffled_pair(laws[0], laws[1], others[0])
+                there = o.shuffled_pair(laws[1], laws[0], others[1])
+                both = [(a * c, b * d) for a, b in here for c, d in there]
+                truth = max(truth, o.hockey_stick(both, 1 + mpf(growth)))
+            upper = pair.profile(np.array([growth]), 1e-9, 1e-30).upper
+            assert truth <= mpf(float(upper[0])) <= truth * (1 + mpf(10) ** -7)

@@ -336,6 +336,8 @@ class Integral:
 
     def _walk(self, tilted: Sequence[AnyTilted], tolerance: float) -> None:
         c, h, square = self._c, self.h, self._square
+        if self._tau > 70.0:  # smoothing over losses whose exponential is no double
+            raise TooDear
         self._extra = c * (c + 1.0) * self._tau**2 * math.exp(self._tau**2 / 8.0)
         last = max(2.0, 12.0 / (math.sqrt(square) * h))
         floor = tolerance / last  # booked for every node left out

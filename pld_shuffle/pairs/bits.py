@@ -510,7 +510,9 @@ def _law(
     known = []
     for order, part in ((ahead, near), (behind, far)):
         profile = partial(bit_profile, users, order, ones=part)
-        largest = math.log(order.one / order.zero) * (1.0 + 8.0 * ROUNDOFF)
+        largest = math.log1p(order.gap / order.zero) * (
+            1.0 + 16.0 * ROUNDOFF
+        )  # an upper bound, however small
         known.append(
             points(
                 profile,
