@@ -83,11 +83,11 @@ class Population:
 
         middle : the size the contours are chosen for.
         """
-        from . import population_kernels  # loads numba
+        from . import swap_kernels  # loads numba
 
         out = np.empty((len(sizes), growth.size))
-        population_kernels.shared(
-            np.array(sizes, np.float64), middle, float(self.users), *self._types, ROUNDED,
+        swap_kernels.shared(
+            np.array(sizes, np.float64), float(middle), float(self.users), *self._types, ROUNDED,
             np.ascontiguousarray(growth), out,
         )  # fmt: skip
         # Beyond the largest loss of the largest cohort there is nothing.
