@@ -16,9 +16,12 @@ import pytest
 from scipy.optimize import brentq, linprog
 from scipy.stats import binom, multinomial
 
+from pld_shuffle import ShuffledLDP
+from pld_shuffle.numerics.sides import Side
 from pld_shuffle.pairs import blanket, swap
 from pld_shuffle.pairs import swap_kernels as kernels
 from pld_shuffle.pairs.cohort import Cohort
+from pld_shuffle.pairs.pair import Resolution
 
 
 def reports(laws):
@@ -459,6 +462,22 @@ def test_extremes_stay_bounds():
                     beyond = growth >= rate * top * (1 + 1e-12)
                     assert np.all(bound[beyond] == 0.0)
     assert swap.may_win(1.0, 1000) and not swap.may_win(8.0, 1000)
+
+
+@pytest.mark.parametrize("cohort", [Cohort(), Cohort(0.1), Cohort(presence=0.7)])
+@pytest.mark.parametrize(
+    ("n", "eps0", "room"), [(10_000, 1.0, 4e-4), (2_001, 0.5, 5e-3), (500, 3.0, 0.03)]
+)
+def test_labels_by_the_same_integral(n, eps0, room, cohort):
+    """Never below the coins of stronger clones, and close where labels are many."""
+    pair = ShuffledLDP(eps0, n, analysis="stronger-clones").sampled(cohort)
+    loss = pair.scale * np.array([0.0, 1.0, 2.0, 3.0, 4.0])
+    bound = swap.labels_profile(eps0, n, np.expm1(loss), cohort=cohort)
+    low, high = pair.atoms([Side.LOWER, Side.UPPER], Resolution(pair.scale / 500, missed=1e-14))
+    for eps, found in zip(loss, bound, strict=True):
+        truth = [float(a.mass @ np.maximum(0.0, -np.expm1(eps - a.loss))) for a in (low, high)]
+        assert truth[0] <= found * (1 + 1e-12) + 1e-13
+        assert found <= truth[1] * (1.0 + room) + 1e-13
 
 
 def test_large_crowds_meet_the_normal_law():
