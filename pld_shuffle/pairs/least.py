@@ -33,7 +33,7 @@ Array = NDArray[np.float64]
 UpperProfile = Callable[[Array, float], Array]
 
 SAME = 1.0 - 2.0**-40  # a lower law may not have more mass than the upper one, rounding included
-POINTS_PER_SCALE = 2_000  # of the lattice on which coins are turned into a profile
+POINTS_PER_SCALE = 500  # of the lattice on which coins are turned into a profile
 SIZE_WIDTH = 1e-5  # of its buckets of numbers of coins
 MISSED = (1e-30, 1e-60, 1e-120, 1e-300)  # what its windows may leave out
 
