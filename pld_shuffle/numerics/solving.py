@@ -18,8 +18,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from scipy.optimize import brentq
-
 __all__ = ["largest_satisfying", "next_satisfying", "smallest_satisfying"]
 
 _STEPS = 240  # over 27 powers of e this is a ratio of 1.12 from one grid point to the next
@@ -61,6 +59,8 @@ def _first(excess: Excess, start: float, stop: float, steps: int, rtol: float) -
 
 def _refined(excess: Excess, violated: float, satisfied: float, rtol: float) -> float:
     """A satisfying number next to the sign change between the two."""
+
+    from scipy.optimize import brentq  # slow to load
 
     def capped(x: float) -> float:
         return min(max(excess(x), -_CAP), _CAP)

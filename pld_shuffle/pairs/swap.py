@@ -30,7 +30,6 @@ from ..numerics.validation import (
     positive_float,
     real,
 )
-from . import swap_kernels
 from .cohort import ALL_USERS, Cohort
 
 Array = NDArray[np.float64]
@@ -104,6 +103,8 @@ def _general(
     # Labels are not moved by u.
     reach = 0.98 / (1.0 + over) if cohort.rate == 1.0 and types is _hexagon else 0.0
     early = min(3, len(arrays[0]))
+    from . import swap_kernels  # loads numba
+
     swap_kernels.profile(
         float(crowd), *arrays, NOBODY, early, reach, cohort.rate_above, ROUNDED,
         np.ascontiguousarray(flat), out,
@@ -258,6 +259,8 @@ def typed_profile(
             [(first, second, _, other)] = [law[:, law[3] > 0.0] for law in alone]
             hosts -= 1.0
             visitor = np.array([other, (first - second) / other, second / other])
+        from . import swap_kernels  # loads numba
+
         swap_kernels.profile(
             hosts, weight, excess, base, slope, wobble, visitor, len(laws), reach, share,
             2.0 * relative, flat, out,

@@ -20,7 +20,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.optimize import brentq
 from scipy.special import erfcx, ndtr
 
 from .base import FloatArray
@@ -67,7 +66,7 @@ class Gaussian:
             )
         if not _delta0(width, EPS0_MAX) <= target:
             raise ValueError(f"sigma={sigma!r}, delta0={delta0!r} need eps0 > {EPS0_MAX:g}")
-        root = float(brentq(lambda eps: _delta0(width, eps) - target, 0.0, EPS0_MAX, xtol=1e-14))
+        root = _root(lambda eps: _delta0(width, eps) - target, 0.0, EPS0_MAX, 1e-14)
         return cls(sigma=width, eps0=_step_until(root, lambda eps: _delta0(width, eps) <= target))
 
     @classmethod
@@ -83,7 +82,7 @@ class Gaussian:
             high *= 2
         while not _delta0(low, epsilon) > target:
             low /= 2
-        root = float(brentq(lambda width: _delta0(width, epsilon) - target, low, high, xtol=1e-15))
+        root = _root(lambda width: _delta0(width, epsilon) - target, low, high, 1e-15)
         return cls(
             sigma=_step_until(root, lambda width: _delta0(width, epsilon) <= target), eps0=epsilon
         )
@@ -156,3 +155,9 @@ def _step_until(start: float, holds: Callable[[float], bool]) -> float:
         value = start * (1 + relative)
         relative *= 2
     return value
+
+
+def _root(function: Callable[[float], float], low: float, high: float, xtol: float) -> float:
+    from scipy.optimize import brentq  # slow to load
+
+    return float(brentq(function, low, high, xtol=xtol))
