@@ -62,6 +62,7 @@ def epsilon_trajectory(
 
     Parameters: rounds, a non-empty sequence of (mechanism, count) in the order they were run; delta in
     [0, 1]; rtol, as for `Accountant`; progress, called with (entries done, entries in all).
+    Both ends are certified; that the lattice keeps to rtol is estimated, not measured, on the shared lattice.
     Raises TypeError or ValueError naming the argument. Cost O(len(rounds)) formations and transforms.
     """
     rows = [(as_mechanism(mechanism), positive_int("count", count)) for mechanism, count in rounds]
