@@ -205,8 +205,9 @@ class BitAttackPair(Pair):
 def _largest(shares: BitShares, bits: int, rate: float) -> Bounds:
     """log(1 + rate (ratio - 1)), the ratio of a target whose bits are all 1, or all 0."""
     odds = shares.gap / min(shares.zero, shares.not_one)
-    growth = math.expm1(bits * math.log1p(odds)) if bits * math.log1p(odds) < 700.0 else math.inf
-    loss = math.log1p(rate * growth)
+    loss = bits * math.log1p(odds)
+    if rate < 1.0:  # far out, 1 - rate is nothing beside the rest
+        loss = math.log1p(rate * math.expm1(loss)) if loss < 700.0 else loss + math.log(rate)
     return Bounds(loss * (1.0 - 64.0 * ROUNDOFF), loss * (1.0 + 64.0 * ROUNDOFF))
 
 

@@ -18,10 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..numerics.rounding import ROUNDOFF
-from ..numerics.sides import Bounds
+from ..numerics.sides import Bounds, Side
 from .bits import LARGEST_GROWTH, BitShares
 from .least import LeastProfile, least
 from .pair import Pair
+from .profile import ProfilePoints, profile_atoms
 
 Array = NDArray[np.float64]
 #: growth -> upper bounds on the supremum over all datasets, one round.
@@ -29,6 +30,7 @@ Supremum = Callable[[Array], Array]
 
 BLOCK = 64  # rounds in one table; what is lost between blocks falls like 1 / sqrt(BLOCK)
 POINTS_PER_SCALE = 24.0  # of the losses' lattice: it costs epsilon 1 / (12 x the square of this)
+LONGEST = 650.0  # a table's losses; beyond, its last value holds
 MISSED = (1e-15, 1e-25, 1e-50, 1e-100, 1e-300)  # what the tables may leave out
 
 
@@ -80,7 +82,8 @@ class BitRounds:
         values = self._tables[share, size][rounds - 1]
         known = np.expm1(self._step * np.arange(values.size))
         found = np.interp(growth, known, values) * (1.0 + 64.0 * ROUNDOFF)
-        return np.where(growth > np.expm1(rounds * self._largest.upper) * (1.0 + 1e-12), 0.0, found)
+        end = rounds * self._largest.upper * (1.0 + 1e-12)
+        return np.where(np.log1p(growth) > end + 1e-15, 0.0, found)
 
     def _table(self, rounds: int, missed: float) -> list[Array]:
         """Upper bounds on the profiles of 1, 2, ... rounds at losses 0, step, 2 step, ..."""
@@ -90,7 +93,7 @@ class BitRounds:
         reach = self._reach(missed / rounds)
         laws, endless = zip(*self._laws(reach), strict=True)
         controls, ends = np.array(laws[1:]), np.array(endless[1:])
-        most = math.ceil(rounds * self._largest.upper / step) + 1
+        most = self._steps_to(rounds * self._largest.upper)
         places = math.ceil(1.1 * math.sqrt(rounds) * reach + rounds * self._scale**2 / step)
         while True:
             places = max(reach, min(places, most))
@@ -110,9 +113,13 @@ class BitRounds:
                 return found
             places = math.ceil(1.3 * places)
 
+    def _steps_to(self, loss: float) -> int:
+        """How many steps lie in front of a loss, or of the largest one that numbers have room for."""
+        return math.ceil(min(loss, LONGEST) / self._step) + 1
+
     def _reach(self, missed: float) -> int:
         """How many steps one round's law needs."""
-        most = math.ceil(self._largest.upper / self._step) + 1
+        most = self._steps_to(self._largest.upper)
         steps = math.ceil(4.0 * POINTS_PER_SCALE)
         while steps < most:
             growth = np.expm1([self._step * steps])
@@ -141,7 +148,18 @@ class BitRounds:
         # The reversed pair counts zeros, so its chord runs the other way.
         for (left, right), (other_left, other_right) in zip(known, known[::-1], strict=True):
             ends += [(left, other_right), (right, other_left)]
-        return [_law(*end, self._step) for end in [(every, every), *ends]]
+        return [_hull_law(every, self._step), *(_law(*end, self._step) for end in ends)]
+
+
+def _hull_law(value: Array, step: float) -> tuple[Array, float]:
+    """As `_law` for the supremum, which is convex: noise in its bounds is cut off by their hull."""
+    reach = value.size - 1
+    known = ProfilePoints(np.expm1(step * np.arange(reach + 1)), value, value)
+    atoms = profile_atoms(known, known, Side.UPPER)
+    place = reach + np.rint(atoms.loss / step).astype(np.int64)
+    mass = np.zeros(2 * reach + 1)
+    np.add.at(mass, place, atoms.mass * np.exp(-step * (place - reach)) * (1.0 + 64.0 * ROUNDOFF))
+    return mass, atoms.infinite
 
 
 def _law(ahead: Array, behind: Array, step: float) -> tuple[Array, float]:

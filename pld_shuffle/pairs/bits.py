@@ -370,10 +370,13 @@ def bit_attack(
         own, rest_own = (shares.one, shares.not_one) if held else (shares.zero, shares.not_zero)
         k = np.arange(low + start, low + start + p_mass.size, dtype=np.float64)
         below = shares.zero * rest_own * k + shares.not_zero * own * (users - k)
-        loss = np.log1p(shares.gap * (k - users * own) / below)
         above = shares.one * rest_own * k + shares.not_one * own * (users - k)
-        least = float(np.min(np.minimum(above, below)))
-        wrong = 8.0 * ROUNDOFF * shares.gap * users * own / least
+        ratio = shares.gap * (k - users * own) / below
+        near = np.abs(ratio) < 0.5  # else nothing cancels in the quotient itself
+        with np.errstate(divide="ignore"):
+            loss = np.where(near, np.log1p(ratio), np.log(above / below))
+        least = float(np.min(np.minimum(above, below), where=near, initial=math.inf))
+        wrong = 8.0 * ROUNDOFF * (shares.gap * users * own / least + 2.0)
         loss_error = wrong + 16.0 * ROUNDOFF * float(np.max(np.abs(loss)))
     else:
         loss = np.log(p_mass / q_mass)

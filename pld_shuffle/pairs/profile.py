@@ -91,7 +91,9 @@ def points(
             reach = middle
         else:
             low = middle
-    if reach > 0.75 * max_loss:  # a few more points, and what is known of the largest loss counts
+    if (
+        0.75 * max_loss < reach and max_loss <= 700.0
+    ):  # a few more points, and what is known of the largest loss counts
         reach = max_loss
     losses = spaced(reach, width, scale, centre, most)
     slope = 0.0

@@ -8,7 +8,7 @@ system; the estimate is that of Erlingsson, Pihur, Korolova 2014, section 4, for
 With RAPPOR a and b are those of both steps together.
 
 Privacy of one report of every user: `ShuffledRandomizer` with the randomizer's eps0 and total variation.
-(`Shuffled` with the same randomizer is sharper, by 3 to 10 % of epsilon for n = 10^4 and eps0 = 3, and much dearer:
+(`Shuffled` with the same randomizer is sharper, by 3 to 10 % of epsilon for n = 10^4 and eps0 = 3; its lower ends are
 too dear for a search. If not whole reports but only the sums of the bits are published, see `CountedHistogram`.)
 """
 
