@@ -16,6 +16,7 @@ from pld_shuffle import (
     AccuracyWarning,
     CountedBits,
     CountedHistogram,
+    PoissonSampled,
     Shuffled,
     ShuffledLDP,
     Subsampled,
@@ -128,6 +129,41 @@ def test_every_dataset_lies_below_its_mixture_of_two_ends(bits, one, zero):
 def test_hidden_cohorts_enumerated(n, population, each):
     truths = {g: hidden(n, population, ONE, ZERO, each, g) for g in GROWTHS}
     enclosed(Subsampled(bits(n, bits=each), population=population), truths)
+
+
+@pytest.mark.parametrize("cohort, population, rate", [(4, 4, 0.25), (2, 3, 0.5)])
+def test_users_who_come_by_coins_of_their_own_enumerated(cohort, population, rate):
+    """All subsets of a cohort; the number of reports is published with the number of ones."""
+    chance = Fraction(rate)
+    truths = dict.fromkeys(GROWTHS, Fraction(0))
+    drawn = list(itertools.combinations(range(population), cohort))
+    for held in itertools.combinations_with_replacement((ZERO, ONE), population - 1):
+        views = []
+        for target in (ZERO, ONE):
+            data, view = [target, *held], []
+            for come in range(cohort + 1):
+                weight = chance**come * (1 - chance) ** (cohort - come) / len(drawn)
+                total = [Fraction(0)] * (come + 1)
+                for members in drawn:
+                    for there in itertools.combinations(members, come):
+                        law = law_of([data[i] for i in there])
+                        total = [a + weight * b for a, b in zip(total, law, strict=True)]
+                view += total
+            views.append(view)
+        for pair in itertools.permutations(views, 2):
+            truths = {g: max(worst, divergence(*pair, g)) for g, worst in truths.items()}
+    if cohort == population:
+        enclosed(PoissonSampled(bits(cohort), rate), truths)
+    else:
+        enclosed(Subsampled(bits(cohort), population=population, dropout=1 - rate), truths)
+
+
+def test_poisson_participation_is_near_the_attack():
+    for mechanism in (CountedBits(10_000, eps0=2.0), bits(10_000)):
+        found = Accountant().compose(PoissonSampled(mechanism, 0.1)).epsilon_bounds(1e-6)
+        assert found.lower <= found.upper <= 1.02 * found.lower
+    with pytest.raises(TypeError, match="bits=2"):
+        PoissonSampled(bits(100, bits=2), 0.1)
 
 
 @pytest.mark.parametrize("n", [1, 3])

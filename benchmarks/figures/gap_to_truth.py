@@ -8,7 +8,7 @@ amplification for hidden cohorts.
 
 delta = 1e-6. Left: n = 10^4, one round, against eps0, where 1e-4 stands for 1e-4 or less. Middle: eps0 = 2, one round,
 against n. Right: n = 10^4, eps0 = 2, over rounds, everybody taking part (lines) or a hidden cohort of 10^4 out of 10^5
-(dashes). Laplace and Gaussian noise appear as soon as they have an attack. Over many rounds, an attack on bits may take
+(dashes). Gaussian noise has sigma = 4/eps0. Over many rounds, an attack on bits may take
 the two orders of the neighbours in turn: where that spends more it is the one that counts.
 
 Run:  python benchmarks/figures/gap_to_truth.py [--quick] [--output DIR] [--only NAME]   (about 4 min on an idle core;

@@ -7,7 +7,7 @@ every dataset, and exact for one round but for the lattice (docs/bits.md): nobod
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -19,11 +19,12 @@ from ..pairs.bit_pair import (
     bit_pair,
     two_count_attack,
     two_count_pair,
+    worst_absent_bit_attack,
     worst_bit_attack,
 )
 from ..pairs.bits import BitShares
 from ..pairs.cohort import Cohort
-from ..pairs.least import Array, least, upper_profile
+from ..pairs.least import Array, UpperProfile, least, upper_profile
 from ..pairs.pair import Pair
 from ..pairs.profile import ProfilePair
 from .base import Mechanism
@@ -31,62 +32,57 @@ from .reduction import ShuffledRandomizer
 from .shared import EVERYBODY, SMALLEST_EPS0, SUBSTITUTION, local_epsilon
 
 LARGEST_BIT_EPS0 = 280.0
+WAYS = ("eps0", "gamma", "one_if_one", "one_if_zero")
+SWAP_POINTS = 240  # of a profile by the swap theorem
 
 
-@dataclass(frozen=True, init=False)
+@dataclass(frozen=True, repr=False)
 class _Counted(Mechanism):
     """What both share: how a bit is randomised, given in one of three ways."""
 
     n: int
-    shares: BitShares
-    given: tuple[tuple[str, float], ...]
+    _: KW_ONLY
+    eps0: float | None = None
+    gamma: float | None = None
+    one_if_one: float | None = None
+    one_if_zero: float | None = None
     _published: ClassVar[str]
     _exact: ClassVar[str]
 
-    def _give(
-        self,
-        n: int,
-        eps0: float | None,
-        gamma: float | None,
-        one_if_one: float | None,
-        one_if_zero: float | None,
-    ) -> None:
-        values = {
-            "eps0": eps0,
-            "gamma": gamma,
-            "one_if_one": one_if_one,
-            "one_if_zero": one_if_zero,
-        }
-        given = {name: real(name, value) for name, value in values.items() if value is not None}
+    def __post_init__(self) -> None:
+        for name in WAYS:
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, real(name, getattr(self, name)))
+        _ = self.shares
+        object.__setattr__(self, "n", crowd_size(self.n))
+
+    @cached_property
+    def shares(self) -> BitShares:
+        """The probabilities of a 1; ValueError unless they are given in exactly one way."""
+        given = {name: value for name in WAYS if (value := getattr(self, name)) is not None}
         if set(given) == {"eps0"}:
             budget = local_epsilon(given["eps0"])
             if not budget <= LARGEST_BIT_EPS0:
-                raise ValueError(f"eps0 must be at most {LARGEST_BIT_EPS0:g}, got {eps0!r}")
-            shares = BitShares.randomized_response(budget)
-        elif set(given) == {"gamma"}:
-            shares = BitShares.random_answers(given["gamma"])
-        elif set(given) == {"one_if_one", "one_if_zero"}:
+                raise ValueError(f"eps0 must be at most {LARGEST_BIT_EPS0:g}, got {budget!r}")
+            return BitShares.randomized_response(budget)
+        if set(given) == {"gamma"}:
+            return BitShares.random_answers(given["gamma"])
+        if set(given) == {"one_if_one", "one_if_zero"}:
             one, zero = given["one_if_one"], given["one_if_zero"]
             if not 0.0 < zero < one < 1.0:
                 raise ValueError(
                     f"one_if_one must be below 1 and above one_if_zero, above 0, got {one!r} and {zero!r}"
                 )
-            shares = BitShares.of(one, zero)
-        else:
-            raise ValueError(
-                f"give eps0, or gamma, or one_if_one and one_if_zero, got eps0={eps0!r}, gamma={gamma!r},"
-                f" one_if_one={one_if_one!r}, one_if_zero={one_if_zero!r}"
-            )
-        object.__setattr__(self, "n", crowd_size(n))
-        object.__setattr__(self, "shares", shares)
-        object.__setattr__(self, "given", tuple(given.items()))
+            return BitShares.of(one, zero)
+        values = ", ".join(f"{name}={getattr(self, name)!r}" for name in WAYS)
+        raise ValueError(f"give eps0, or gamma, or one_if_one and one_if_zero, got {values}")
 
     @property
     def users(self) -> int | None:
         return self.n
 
     def arguments(self) -> dict[str, Any]:
-        return {"n": self.n, **dict(self.given)}
+        return {name: value for name, value in super().arguments().items() if value is not None}
 
     def __repr__(self) -> str:
         inside = ", ".join(f"{name}={value!r}" for name, value in self.arguments().items())
@@ -101,7 +97,7 @@ class _Counted(Mechanism):
         }
 
 
-@dataclass(frozen=True, init=False, repr=False)
+@dataclass(frozen=True, repr=False)
 class CountedBits(_Counted):
     """n users send randomised bits, and only the number of ones is published.
 
@@ -121,25 +117,19 @@ class CountedBits(_Counted):
     CountedBits(n=100000, eps0=8.0)
     """
 
-    bits: int = 1
+    bits: int = field(default=1, kw_only=True)
     _published: ClassVar[str] = "the number of ones"
     _exact: ClassVar[str] = "exact for one round, an upper bound over rounds"
 
-    def __init__(
-        self,
-        n: int,
-        *,
-        eps0: float | None = None,
-        gamma: float | None = None,
-        one_if_one: float | None = None,
-        one_if_zero: float | None = None,
-        bits: int = 1,
-    ) -> None:
-        self._give(n, eps0, gamma, one_if_one, one_if_zero)
-        object.__setattr__(self, "bits", positive_int("bits", bits))
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "bits", positive_int("bits", self.bits))
 
     def arguments(self) -> dict[str, Any]:
-        return {**super().arguments(), **({"bits": self.bits} if self.bits > 1 else {})}
+        given = super().arguments()
+        if self.bits == 1:
+            del given["bits"]
+        return given
 
     @cached_property
     def pair(self) -> ProfilePair:  # type: ignore[override]
@@ -150,30 +140,58 @@ class CountedBits(_Counted):
         return worst_bit_attack(self.n, self.shares, bits=self.bits)
 
     def sampled(self, cohort: Cohort) -> Pair:
-        """Of a hidden cohort; for one bit a user the least of docs/bits.md, section 5, and of the coin labels."""
-        if cohort.absence > 0.0:
-            raise TypeError(
-                f"users whose bits are counted come by no coins of their own, got {self!r}"
-            )
+        """Of a hidden cohort; for one bit a user the least of docs/bits.md, section 5, and of the coin labels.
+
+        Of users who come by coins of their own the number of reports is published, too. One bit each: then it is all
+        that a shuffler shows, and the swap theorem is for that. TypeError for several.
+        """
+        if cohort.absence > 0.0 and self.bits > 1:
+            raise TypeError(f"users who come by coins of their own send one bit each, got {self!r}")
         known = bit_pair(self.n, self.shares, bits=self.bits, rate=cohort.rate)
         if self.bits > 1:
             return known
         local = max(float(self.pair.max_loss.upper), SMALLEST_EPS0)
         tv = min(1.0, self.shares.gap * (1.0 + 1e-14))
         labels = ShuffledRandomizer(self.n, tv=tv, eps0=local).pair.sampled(cohort)
+        bounds = [upper_profile(labels)]
+        if cohort.absence > 0.0:
+            bounds.append(self._swap(cohort))
+            return least(
+                bounds, largest=labels.max_loss, scale=labels.scale, most_points=SWAP_POINTS
+            )
+        bounds.append(lambda growth, missed: np.asarray(known.profile(growth, 0.0, missed).upper))
+        return least(bounds, largest=known.max_loss, scale=known.scale, even=True)
+
+    def _swap(self, cohort: Cohort) -> UpperProfile:
+        """The larger of both orders of the target's values, each by the better shared law."""
+        from ..pairs.swap import known_profile  # loads numba
+
+        share = self.shares
+        one, zero = [share.one, share.not_one], [share.zero, share.not_zero]
+        orders = [(one, zero)] if share.symmetric else [(one, zero), (zero, one)]
 
         def bound(growth: Array, missed: float) -> Array:
-            return np.asarray(known.profile(growth, 0.0, missed).upper)
+            found = [
+                [
+                    known_profile(
+                        first, second, shared, [one, zero], self.n, growth, cohort=cohort,
+                        mass_error=1e-15,
+                    )
+                    for shared in (one, zero)
+                ]
+                for first, second in orders
+            ]  # fmt: skip
+            return np.asarray(np.max(np.min(found, axis=1), axis=0))
 
-        return least(
-            [bound, upper_profile(labels)], largest=known.max_loss, scale=known.scale, even=True
-        )
+        return bound
 
     def sampled_attack(self, cohort: Cohort) -> Pair:
+        if cohort.absence > 0.0:
+            return worst_absent_bit_attack(self.n, self.shares, cohort)
         return worst_bit_attack(self.n, self.shares, bits=self.bits, rate=cohort.rate)
 
 
-@dataclass(frozen=True, init=False, repr=False)
+@dataclass(frozen=True, repr=False)
 class CountedHistogram(_Counted):
     """n users write one of k values as k bits, one of them 1, randomise each, and only the k sums are published.
 
@@ -189,17 +207,6 @@ class CountedHistogram(_Counted):
 
     _published: ClassVar[str] = "the k sums of bits"
     _exact: ClassVar[str] = "the product of two counts, an upper bound"
-
-    def __init__(
-        self,
-        n: int,
-        *,
-        eps0: float | None = None,
-        gamma: float | None = None,
-        one_if_one: float | None = None,
-        one_if_zero: float | None = None,
-    ) -> None:
-        self._give(n, eps0, gamma, one_if_one, one_if_zero)
 
     @cached_property
     def pair(self) -> ProfilePair:  # type: ignore[override]

@@ -78,6 +78,18 @@ def worst_bit_attack(
     return max(attacks, key=strength)
 
 
+def worst_absent_bit_attack(n: int, shares: BitShares, cohort: Cohort) -> ProfilePair:
+    """The same for one bit each of users who come by coins of their own, two deviations out."""
+    orders = [shares] if shares.symmetric else [shares, shares.mirrored]
+    attacks = [
+        slot_pair(BitAttackPair(n, order, all_hold_one=one)._laws, ordered=True).sampled(cohort)
+        for order in orders
+        for one in (False, True)
+    ]
+    far = np.expm1([2.0 * max(attack.scale for attack in attacks)])
+    return max(attacks, key=lambda attack: float(attack.profile(far, 1e-3, 0.0).lower[0]))
+
+
 def two_count_pair(n: int, shares: BitShares) -> ProfilePair:
     """The pair of the sums of n users' one-hot bits, whatever the others hold."""
     known = _Counts(n, shares)
