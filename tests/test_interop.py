@@ -556,6 +556,45 @@ def test_zero_out_is_the_special_record() -> None:
         ShufflePrivacyAccountant().compose(MechanismEvent(ZeroOut(SMALL)))
 
 
+def test_sampled_shuffles_under_zero_out() -> None:
+    """Poisson and fixed-size samples of shuffle events are read, and refused by name elsewhere."""
+    poisson, fixed = dp_event.PoissonSampledDpEvent, dp_event.SampledWithoutReplacementDpEvent
+    for event, mechanism in (
+        (poisson(0.1, ShuffledLDPEvent(1.0, 1000)), PoissonSampled(ShuffledLDP(1.0, 1000), 0.1)),
+        (
+            fixed(1000, 100, ShuffledLDPEvent(1.0, 100)),
+            Subsampled(ShuffledLDP(1.0, 100), population=1000),
+        ),
+    ):
+        accountant = ShufflePrivacyAccountant(Relation.REPLACE_SPECIAL).compose(event, 3)
+        expected = Accountant().compose(ZeroOut(mechanism), 3)
+        assert accountant.get_epsilon(1e-6) == expected.get_epsilon(1e-6)
+    for event, why in (
+        (poisson(0.1, MechanismEvent(ZeroOut(SMALL))), "labels or laws are known, got ZeroOut"),
+        (poisson(0.1, dp_event.LaplaceDpEvent(1.0)), "GaussianDpEvent and shuffle events only"),
+        (fixed(10, 5, dp_event.LaplaceDpEvent(1.0)), "zero-out"),
+    ):
+        with pytest.raises(privacy_accountant.UnsupportedEventError, match=why):
+            ShufflePrivacyAccountant(Relation.REPLACE_SPECIAL).compose(event)
+
+
+def test_zero_out_both_ways() -> None:
+    """A distribution for REPLACE_SPECIAL goes into a zero-out ledger, a zero-out mechanism into theirs."""
+    noise = peer.from_gaussian_mechanism(
+        3.0, sampling_prob=0.1, neighboring_relation=Relation.REPLACE_SPECIAL
+    )
+    rounds = ZeroOut(ShuffledLDP(1.0, 1000))
+    imported = from_dp_accounting(noise, Relation.REPLACE_SPECIAL)
+    assert imported.relation == rounds.relation
+    ours = Accountant().compose(imported, 5).compose(rounds, 5).get_epsilon(1e-5)
+    theirs = noise.self_compose(5).compose(to_dp_accounting(rounds).self_compose(5))
+    assert theirs.get_epsilon_for_delta(1e-5) <= ours * (
+        1.0 + 1e-4
+    )  # one order, or the worse of two
+    with pytest.raises(ValueError, match="relation"):
+        Accountant().compose(imported).compose(ShuffledLDP(1.0, 1000))
+
+
 def test_events_are_values_and_survive_named_tuples() -> None:
     """Equality, hashing, the peer's serial form; bad parameters fail where they are given."""
     for event in (ShuffledLDPEvent(1.0, 10), MechanismEvent(SMALL)):

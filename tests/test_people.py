@@ -20,6 +20,7 @@ from pld_shuffle import (
     MixedRandomizers,
     MixedRR,
     PoissonGaussian,
+    PoissonSampled,
     Shuffled,
     ShuffledLDP,
     ShuffledRandomizer,
@@ -416,6 +417,35 @@ def test_null_reports_lie_below_the_bound(null: tuple[int, ...]) -> None:
         ]
         below(spent, laws[0], laws[1])
         below(spent, laws[1], laws[0])
+
+
+@pytest.mark.parametrize("null", [(0, 1, 0), (1, 1, 1)])
+def test_null_reports_of_poisson_samples_and_dropouts(null: tuple[int, ...]) -> None:
+    """Everybody by a coin of their own, the number of reports seen: "absent" is one more report. Two rounds, too."""
+    q, rows = Fraction(3, 8), rr(3, Fraction(3))
+    rho = tuple(
+        sum((w * row[y] for w, row in zip(null, rows, strict=True)), Fraction(0)) / sum(null)
+        for y in range(3)
+    )
+
+    def comes(row: Row) -> Row:
+        return (*(q * mass for mass in row), 1 - q)
+
+    once = proved(ZeroOut(PoissonSampled(ShuffledLDP(math.log(3.0), 3), 0.375)))
+    pair = ZeroOut(PoissonSampled(ShuffledLDP(math.log(3.0), 3), 0.375)).pair
+    twice = Composition([(pair, 2)], 1e-3)
+    for others in ((0, 0), (2, 2), (0, 2)):
+        kept = [comes(rows[x]) for x in others]
+        one = [
+            {(view,): mass for view, mass in shuffled([comes(row), *kept]).items()}
+            for row in (rows[0], rho)
+        ]
+        two: list[Law] = [
+            {(*u, *v): a * b for u, a in law.items() for v, b in law.items()} for law in one
+        ]
+        for spent, laws in ((once, one), (twice, two)):
+            below(spent, laws[0], laws[1])
+            below(spent, laws[1], laws[0])
 
 
 def test_zero_out_ledgers() -> None:

@@ -132,7 +132,7 @@ def from_dp_accounting(distribution: Any, neighboring_relation: Any) -> Imported
     distribution : single-round distributions are best; one that dp_accounting composed carries the rounding
         of its transforms.
     neighboring_relation : the `NeighboringRelation` it was computed for (the distribution does not know). To
-        be composed with shuffle mechanisms it must be REPLACE_ONE.
+        be composed with shuffle mechanisms it must be REPLACE_ONE, or REPLACE_SPECIAL with those in `ZeroOut`.
 
     A pessimistic distribution states a pair that is at least as bad as the mechanism, so the *upper* ends
     of brackets carry over to the mechanism; an optimistic one, the lower ends (`ImportedPair.side`). If the

@@ -30,6 +30,7 @@ from ..numerics.validation import (
     real_array,
 )
 from .base import ProfileMechanism
+from .zero_out import RELATION
 
 Array = NDArray[np.float64]
 
@@ -103,7 +104,7 @@ class ImportedPair(ProfileMechanism):
 
     @property
     def relation(self) -> str:
-        return self.neighbours
+        return RELATION if self.neighbours == "replace-special" else self.neighbours
 
     @property
     def infinite_mass(self) -> float:
@@ -170,7 +171,7 @@ class WorseOrder(ProfileMechanism):
 
     @property
     def relation(self) -> str:
-        return self.first.neighbours
+        return self.first.relation
 
     @property
     def max_loss(self) -> float:

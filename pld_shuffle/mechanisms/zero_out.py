@@ -46,7 +46,9 @@ class ZeroOut(Wrapper):
         can make: its law is that of a value, or a mixture of values' laws. Or `Gaussian` or `Laplace`,
         `sensitivity` being the bound on the norm of one contribution. Or `PoissonGaussian`.
 
-    In a hidden cohort the user stays in the population and is drawn like everybody else; only its report is null.
+    In a hidden cohort, also one of users who come by coins of their own, the user stays in the population and is drawn,
+    or tosses its coin, like everybody else; only its report is null. (A user who never comes is another thing: of fewer
+    users, another number of reports is seen.)
     A ledger holds one relation: all of its mechanisms are `ZeroOut`, or none. Lower ends are those of the mechanism's
     attack, for a null report of the attack's choice.
 
