@@ -58,7 +58,7 @@ _GUESS_MARK = "pld_shuffle-guess"
 _BINS = 120
 _LEAST_SHOWN = 1e-15
 _LINE = 1 / 200  # of a picture's height: two lines that are nearer look like one
-_NOTHING = 1e-300  # stands for 0 on a logarithmic axis
+_NOTHING = 1e-290  # stands for 0 on a logarithmic axis; no mass at infinity to speak of
 _SIDE_STYLES = {Side.LOWER: "--", Side.UPPER: "-"}
 
 #: Colour and legend entry of a bound's kind in a comparison.
@@ -403,7 +403,7 @@ def loss_distribution(
         masses, edges = _binned(pld, span / _BINS)
         widths.add(edges[1] - edges[0])
         name = f"{pld.side.value} side" if label is None else f"{label}, {pld.side.value} side"
-        if pld.infinity > 0.0:
+        if pld.infinity > _NOTHING:
             name += f", and {pld.infinity:.3g} at infinite loss"
         ax.stairs(
             masses, edges, baseline=_NOTHING if log else 0.0, color=_next_colour(ax), label=name,
