@@ -55,6 +55,7 @@ MANY_ROUNDS = 300  # from there on a lattice is dearer as a rule
 VERY_MANY_ROUNDS = 30_000
 CHUNK = 256
 REFORMED = 3  # times that atoms are formed, for a better saddle point
+FEW_ATOMS = 2_000  # only so small laws are formed again: a larger c asks for far finer ones
 LARGEST_RATE = 1e9
 LARGEST_ANGLE = 6e6  # that `contour_kernels.turns` reduces exactly
 FAINT = 1e-24  # tilted mass of an atom that counts for nothing
@@ -113,6 +114,10 @@ class Rounds:
         if not held.any():
             return cls(np.ones(1), np.full(1, -1e5), infinite, slack, count)
         return cls(mass[held], loss[held], infinite, slack, count)
+
+    @property
+    def size(self) -> int:
+        return self.mass.size
 
     def log_moment(self, rate: float) -> tuple[float, float]:
         """log E exp(rate L), and a bound on its rounding."""
@@ -195,6 +200,7 @@ class LaplaceRounds:
     count: int
     infinite: float = 0.0
     slack: float = 0.0
+    size = 1
 
     def _factor(self, z: Complex) -> Complex:
         """E exp(z L) / e^(z t)."""
@@ -513,7 +519,7 @@ class Contour(Reading):
                     *(Rounds.of(pair, count, plan) for pair, count in rest), strict=True
                 )
                 better = _saddle(above, square.upper, question, c)
-                if 0.6 * better < c < 1.6 * better:
+                if 0.6 * better < c < 1.6 * better or any(law.size > FEW_ATOMS for law in above):
                     break
                 c = better
                 plan = replace(plan, tilt=c, sensitivity=c * c + c)
