@@ -59,7 +59,6 @@ def _first(excess: Excess, start: float, stop: float, steps: int, rtol: float) -
 
 def _refined(excess: Excess, violated: float, satisfied: float, rtol: float) -> float:
     """A satisfying number next to the sign change between the two."""
-    from scipy.optimize import brentq  # takes longer to load than a first answer
 
     from scipy.optimize import brentq  # slow to load
 
