@@ -64,10 +64,11 @@ def test_cells_compiled_and_plain_agree_with_enumeration(rate: float) -> None:
     edges = np.expm1(step * np.arange(400)) / (2 * rate)
     edges[0] = -1.0
     for kernel in (coin_kernels.coin_cells, plain(coin_kernels.coin_cells)):
-        x, y, held = np.zeros(399), np.zeros(399), np.zeros(399, np.int64)
+        cells = np.zeros((6, 399))
         centre, top_x, top_y, infinite, _ = kernel(
-            coins, bias, 1 - bias, weight, 1e9, edges, 0.7, 1 - 0.7, x, y, held
+            coins, bias, 1 - bias, weight, 1e9, edges, 0.7, 1 - 0.7, cells
         )
+        x, y, held = cells[0] + cells[2], cells[1] + cells[3], cells[4]
         expected_x, expected_y, expected_centre = np.zeros(399), np.zeros(399), 0.0
         expected_top, expected_held = 0.0, np.zeros(399, np.int64)
         for m, theta, w in zip(coins, bias, weight, strict=True):

@@ -44,15 +44,35 @@ def cell_of(x, y, edges):
     return low
 
 
+#: Rows of the cells: sums of x-mass and y-mass, what their additions lost, atoms, and the longest run of atoms.
+SUM_X, SUM_Y, LOST_X, LOST_Y, HELD, LONGEST = range(6)
+
+
 @jit
-def coin_cells(coins, bias, gap, weight, reach, edges, top_bias, top_gap, cell_x, cell_y, held):
+def book(cells, i, x, y, atoms):
+    """Add the sums over a run of atoms to cell i, by compensated addition (Kahan, Babuska, Neumaier)."""
+    old = cells[SUM_X, i]
+    new = old + x
+    cells[LOST_X, i] += (old - new) + x if old >= x else (x - new) + old
+    cells[SUM_X, i] = new
+    old = cells[SUM_Y, i]
+    new = old + y
+    cells[LOST_Y, i] += (old - new) + y if old >= y else (y - new) + old
+    cells[SUM_Y, i] = new
+    cells[HELD, i] += atoms
+    cells[LONGEST, i] = max(cells[LONGEST, i], atoms)
+
+
+@jit
+def coin_cells(coins, bias, gap, weight, reach, edges, top_bias, top_gap, cells):
     """Sum the heads-side atoms of a mixture of tilted coins into cells of the privacy loss.
 
     Component j: coins[j] >= 1 fair coins, bias theta = bias[j], gap[j] = 1 - theta (given apart so
     that it keeps its precision), weight[j]. The atom with A heads, t = (2A-m)/m > 0, has fair mass b,
     x = theta t and y = 1 - x; its masses are b (1 + x) and b y, and its loss log((1 + x)/y) rises with x/y, of
     which small and large values keep their precision. Only the sums of weight*b*x and weight*b*y are kept, per
-    cell: cell i holds the held[i] atoms with edges[i] <= x/y < edges[i+1], edges from below 0 to above all of them.
+    cell: cells[:, i] is for the atoms with edges[i] <= x/y < edges[i+1], edges from below 0 to above all of them. An
+    addition to a run of atoms may lose u of the sum, the additions of the runs lose 2 u together.
 
     1. Start at the centre of one component, with its central mass.
     2. Walk outwards to t = reach / sqrt(m). The mass follows from a recurrence.
@@ -95,9 +115,7 @@ def coin_cells(coins, bias, gap, weight, reach, edges, top_bias, top_gap, cell_x
             x = scale * (heads - 0.5 * m)
             y = rest + scale * tails
             if x >= edges[i + 1] * y:
-                cell_x[i] += sum_x
-                cell_y[i] += sum_y
-                held[i] += heads - begun
+                book(cells, i, sum_x, sum_y, heads - begun)
                 begun = heads
                 sum_x = 0.0
                 sum_y = 0.0
@@ -114,9 +132,7 @@ def coin_cells(coins, bias, gap, weight, reach, edges, top_bias, top_gap, cell_x
             sum_y += b * y
             heads += 1
             b *= tails / float(heads)
-        cell_x[i] += sum_x
-        cell_y[i] += sum_y
-        held[i] += heads - begun
+        book(cells, i, sum_x, sum_y, heads - begun)
         if final == m:
             if rest == 0.0:
                 infinite += b
@@ -125,9 +141,7 @@ def coin_cells(coins, bias, gap, weight, reach, edges, top_bias, top_gap, cell_x
                 top_y += b * rest
             else:
                 i = cell_of(theta, rest, edges)
-                cell_x[i] += b * theta
-                cell_y[i] += b * rest
-                held[i] += 1
+                book(cells, i, b * theta, b * rest, 1)
     return centre, top_x, top_y, infinite, visited
 
 

@@ -438,13 +438,14 @@ class CoinMixture(Pair):
 
         edges = self._edges(parts, window, step)
         count = edges.size - 1
-        cell_x, cell_y, held = np.zeros(count), np.zeros(count), np.zeros(count, np.int64)
+        cells = np.zeros((6, count))
         top_gap = float(parts.gap.min())
         top_bias = float(parts.bias[parts.gap == top_gap].max())
         centre, top_x, top_y, infinite, visited = coin_kernels.coin_cells(
-            parts.coins, parts.bias, parts.gap, weight, window, edges, top_bias, top_gap,
-            cell_x, cell_y, held,
-        )  # fmt: skip
+            parts.coins, parts.bias, parts.gap, weight, window, edges, top_bias, top_gap, cells
+        )
+        cell_x = cells[coin_kernels.SUM_X] + cells[coin_kernels.LOST_X]
+        cell_y = cells[coin_kernels.SUM_Y] + cells[coin_kernels.LOST_Y]
         sum_x = float(cell_x.sum()) + top_x + infinite
         null = parts.null + centre + 2.0 * (1.0 - rate) * sum_x
         kept = np.flatnonzero(cell_y > SMALLEST_CELL)
@@ -453,9 +454,9 @@ class CoinMixture(Pair):
         p = cell_y[kept] + 2.0 * rate * cell_x[kept]
         q = cell_y[kept]
         loss = np.log1p(2.0 * rate * cell_x[kept] / q)
-        # Sums over atoms and components round the ratio of a cell; merging leaves 1e-14 of a step.
-        summed = ROUNDOFF * (LOSS_ULPS + 2.0 * (parts.coins.size + float(steps.max())))
-        blur = np.where(held[kept] > 1, summed * loss, 0.0)
+        # Sums over atoms round the ratio of a cell; merging leaves 1e-14 of a step.
+        summed = ROUNDOFF * (LOSS_ULPS + 2.0 * (cells[coin_kernels.LONGEST, kept] + 4.0))
+        blur = np.where(cells[coin_kernels.HELD, kept] > 1.0, summed * loss, 0.0)
         if top_y > 0.0:
             p = np.append(p, top_y + 2.0 * rate * top_x)
             q = np.append(q, top_y)
@@ -465,7 +466,7 @@ class CoinMixture(Pair):
         loss = np.concatenate((-loss[::-1], [0.0], loss))
         blur = np.concatenate((blur[::-1], [0.0], blur))
         missed = parts.missed + (coin_missed if clipped else 0.0) + tiny
-        slack = summed * float(loss[-1]) + 2e-14 * step
+        slack = float(np.max(summed, initial=ROUNDOFF * LOSS_ULPS)) * float(loss[-1]) + 2e-14 * step
         share = parts.lower_share
         if share is not None:
             share *= (1.0 - 3.0 * float(rounding.max())) * (1.0 - (coin_missed if clipped else 0.0))
