@@ -106,6 +106,8 @@ def sticky(values: tuple[int, ...], n: int, laws: list[list[Row]]) -> Law:
     return mixed([(Fraction(1, len(cohorts)), known(cohort, laws)) for cohort in cohorts])
 
 
+# Honesty, not width: with so few users delta is known to a tenth only near the largest loss.
+@pytest.mark.filterwarnings("ignore::pld_shuffle.AccuracyWarning")
 @pytest.mark.parametrize(
     ("k", "n", "population"), [(2, 1, 3), (2, 2, 4), (2, 3, 4), (3, 2, 3), (3, 2, 4)]
 )

@@ -130,7 +130,9 @@ class StickyCohort(Mechanism):
             def profile(growth: Array, rtol: float, missed: float) -> Bounds:
                 return Bounds(known.lower(growth, missed), known.upper(growth, missed))
 
-            whole = ProfilePair(profile, known.largest, known.scale, most_points=MAX_POINTS)
+            whole = ProfilePair(
+                profile, known.largest, known.scale, most_points=MAX_POINTS, pointwise=False
+            )
             return whole.amplified(self.rate)
         # Known from above only: what is read as the lower side measures the lattice.
         rate = self.rate
@@ -176,7 +178,9 @@ class StickyCohort(Mechanism):
 
         largest, scale = amplified_losses(ahead.largest, ahead.scale, rate)
         reverse = ProfilePair(backward, largest, scale, most_points=MAX_POINTS)
-        return ProfilePair(forward, largest, scale, most_points=MAX_POINTS, reverse=reverse)
+        return ProfilePair(
+            forward, largest, scale, most_points=MAX_POINTS, reverse=reverse, pointwise=False
+        )
 
     @property
     def users(self) -> int | None:

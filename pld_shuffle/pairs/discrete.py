@@ -138,7 +138,7 @@ def either_order(one: Losses, other: Losses) -> ProfilePair:
         top_mass = max(sums) * (1.0 - 4.0 * error)
     return ProfilePair(
         profile, _largest(orders), _scale(orders),
-        infinite_mass=infinite * (1.0 - 2.0 * error), top_mass=top_mass,
+        infinite_mass=infinite * (1.0 - 2.0 * error), top_mass=top_mass, pointwise=False,
     )  # fmt: skip
 
 

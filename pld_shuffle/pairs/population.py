@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..numerics.rounding import ROUNDOFF
+from ..numerics.validation import LARGEST_CROWD
 from .cohort import Cohort
 from .pair import Resolution
 from .profile import MAX_POINTS, ProfilePoints, spaced
@@ -127,7 +128,7 @@ class Member:
     @property
     def typical(self) -> tuple[int, float]:
         """Size and rate of a cohort that is almost like it, the same for all its kin."""
-        size = min(_first(_zone(self.size) + 0.5), self.population.users - 1)
+        size = min(_first(_zone(self.size) + 0.5), self.population.users - 1, LARGEST_CROWD)
         return size, size / self.population.users
 
     @property

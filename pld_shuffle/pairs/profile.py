@@ -260,6 +260,8 @@ class ProfilePair(Pair):
     law. reverse : the reversed pair's profile and infinite mass, where they differ. hidden : cohort -> pair, where
     more is known of a hidden random cohort than the general amplification. closed_renyi : order -> Bounds. gaussian,
     laplace : bounds on mu^2, or on the largest loss t, where the pair is noise with a closed moment function.
+    pointwise : whether one value of the profile is as sharp as a law of many; not near the largest loss if the profile
+    is a sum of rounded masses, or a composition's.
     """
 
     profile: SteeredProfile
@@ -273,6 +275,7 @@ class ProfilePair(Pair):
     closed_renyi: Callable[[float], Bounds | None] | None = None
     gaussian: Bounds | None = None
     laplace: Bounds | None = None
+    pointwise: bool = True
 
     def renyi(self, order: float) -> Bounds | None:
         return None if self.closed_renyi is None else self.closed_renyi(order)
@@ -341,6 +344,7 @@ class ProfilePair(Pair):
             infinite_mass=rate * self.infinite_mass * (1.0 - 4e-16),
             top_mass=self.top_mass * kept * (1.0 - 2e-15),
             most_points=self.most_points,
+            pointwise=self.pointwise,
         )
 
 

@@ -76,7 +76,7 @@ def labels_profile(eps0: float, n: int, growth: Any, *, cohort: Cohort = ALL_USE
     Loses little where there are many labels, n/(e^eps0 + 1) > 100 or so; `coins.CoinMixture` is exact.
 
     >>> print(f"{float(labels_profile(1.0, 10_000, 0.03)):.3e}")
-    6.658e-05
+    4.096e-05
     """
     return _general(_labels, eps0, n, growth, cohort)
 
