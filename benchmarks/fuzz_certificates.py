@@ -535,9 +535,10 @@ def shuffled_others(rng: Rng) -> Drawn:
         slots(a, b, w, n, mpf(rate)) for a, b, w in itertools.product(laws, repeat=3) if a is not b
     ]
     exact = max(max(column) / min(column) for column in zip(*laws, strict=True))
-    chance = 2 / (exact * (1 - mpf(10) ** -12) + 1)
+    # A larger eps0 moves the coins more and shows fewer of them: both give more away.
     slack = exact * (1 + mpf(10) ** -12)
-    return Drawn(name, mechanism, above, [slots(*clone_laws(slack, chance), n, min(1, mpf(rate)))])
+    below = [slots(*clone_laws(slack, 2 / (slack + 1)), n, mpf(rate))]
+    return Drawn(name, mechanism, above, below)
 
 
 def attack(rng: Rng) -> Drawn:
