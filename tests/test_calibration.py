@@ -300,12 +300,15 @@ def test_bad_arguments():
 @pytest.mark.parametrize(
     ("parameter", "plan", "epsilon", "delta", "telling"),
     [
-        ("rounds", {"n": 50, "eps0": 5.0}, 0.1, 1e-6, ["even rounds=1 ", "n=50", "eps0=5.0"]),
+        pytest.param(
+            "rounds", {"n": 50, "eps0": 5.0}, 0.1, 1e-6, ["even rounds=1 ", "n=50", "eps0=5.0"],
+            marks=pytest.mark.slow,
+        ),
         ("n", {"rounds": 10**6, "eps0": 14}, 0.01, 1e-6, ["even n=10000000000000 ", "rounds=10"]),
         ("eps0", {"n": 50, "rounds": 9}, 0.0, 0.0, ["even eps0=1e-09 ", "target is too small"]),
         ("rate", {"n": 9, "eps0": 500.0, "rounds": 10**6}, 1, 0.0, ["even rate=1e-12 ", "eps0=5"]),
     ],
-)
+)  # fmt: skip
 def test_infeasible_targets_say_what_is_in_the_way(parameter, plan, epsilon, delta, telling):
     with pytest.raises(InfeasibleError) as raised:
         solve(parameter, plan, epsilon=epsilon, delta=delta)

@@ -69,6 +69,7 @@ def test_chords_are_above_every_dataset(eps0: float, presence: float) -> None:
                 assert truth <= bound * (1.0 + 1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dropout", [0.0, 0.1])
 @pytest.mark.parametrize("eps0", [0.5, 2.0, 4.0])
 def test_chords_are_close_to_each_cohort_by_itself(eps0: float, dropout: float) -> None:
