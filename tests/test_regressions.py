@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
@@ -14,6 +15,7 @@ from mpmath import mp, mpf
 
 from pld_shuffle import (
     Accountant,
+    AccuracyWarning,
     Shuffled,
     ShuffledLDP,
     ShuffledRandomizer,
@@ -23,7 +25,12 @@ from pld_shuffle import (
 from pld_shuffle.mechanisms import CountedHistogram, Laplace, MixedRR
 from pld_shuffle.mechanisms.imported import ImportedPair
 from pld_shuffle.numerics.sides import Side
-from pld_shuffle.randomizers import RAPPOR, BinaryRandomizedResponse, HadamardResponse
+from pld_shuffle.randomizers import (
+    RAPPOR,
+    BinaryRandomizedResponse,
+    HadamardResponse,
+    UnaryEncoding,
+)
 
 NEARLY_SILENT = (
     1.0 + 40 * 2.0**-52
@@ -384,3 +391,12 @@ def test_a_largest_loss_next_to_nothing_is_not_a_logarithm_of_a_ratio() -> None:
                 truth = max(truth, o.hockey_stick(both, 1 + mpf(growth)))
             upper = pair.profile(np.array([growth]), 1e-9, 1e-30).upper
             assert truth <= mpf(float(upper[0])) <= truth * (1 + mpf(10) ** -7)
+
+
+def test_one_round_at_the_smallest_tolerance() -> None:
+    """A profile refuses to be asked for less than 1e-9; the search asked for a fiftieth of rtol."""
+    shuffled = Shuffled(UnaryEncoding(k=3, eps0=1.0), 20, analysis="blanket")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", AccuracyWarning)
+        bounds = Accountant(rtol=1.1e-9).compose(shuffled).epsilon_bounds(1e-3)
+    assert 0.0 < bounds.lower <= bounds.upper

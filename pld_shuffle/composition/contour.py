@@ -451,6 +451,8 @@ class Integral:
         log_error = self._log_error + ROUNDOFF * (
             32.0 + 4.0 * abs(self._log) + 4.0 * c * (abs(eps) + abs(shift)) + abs(exponent)
         )
+        if log_error > 1.0:  # rounding leaves nothing to say
+            return Bounds(0.0, math.inf)
         scale = math.exp(exponent) / (self._period * c * (c + 1.0))
         alias = math.exp(min(self._log_alias(eps), 700.0))
         upper = (value + error) * scale * math.exp(log_error)

@@ -19,6 +19,7 @@ MOST_STEPS = 60
 TIGHTER = 1.0 / 50.0  # of rtol, for profiles and for searches
 MISSED = 1e-3 * TIGHTER  # of delta, that a profile may leave out
 HARDER = 1e-2  # times as much of rtol, where that was not enough
+SHARPEST = 2e-9  # no profile is asked for less
 NEXT = 4e-16  # more than the rounding of expm1 and log1p
 
 
@@ -71,7 +72,7 @@ class _Asked:
 
     def __init__(self, pair: ProfilePair, rtol: float, delta: float) -> None:
         self._pair = pair
-        self._tolerance = TIGHTER * rtol
+        self._tolerance = max(TIGHTER * rtol, SHARPEST)
         self._delta = delta
         self._known: dict[float, Bounds] = {}
 
