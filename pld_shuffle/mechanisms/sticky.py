@@ -130,9 +130,7 @@ class StickyCohort(Mechanism):
             def profile(growth: Array, rtol: float, missed: float) -> Bounds:
                 return Bounds(known.lower(growth, missed), known.upper(growth, missed))
 
-            whole = ProfilePair(
-                profile, known.largest, known.scale, most_points=MAX_POINTS, pointwise=False
-            )
+            whole = ProfilePair(profile, known.largest, known.scale, most_points=MAX_POINTS)
             return whole.amplified(self.rate)
         # Known from above only: what is read as the lower side measures the lattice.
         rate = self.rate
