@@ -397,6 +397,11 @@ def test_epsilons_of_groups() -> None:
     assert revealing.get_epsilon(1e-9, group=2) == math.inf == revealing.get_epsilon(0.0, group=2)
     with pytest.raises(ValueError, match="group"):
         pure.get_epsilon(1e-6, group=0)
+    for ask in (pure.get_epsilon, pure.epsilon_bounds, pure.delta_bounds):
+        with pytest.raises(ValueError, match=r"group must be at most 10\*\*13, got 1000"):
+            ask(1e-6, group=10**400)
+        with pytest.raises(TypeError, match="group"):
+            ask(1e-6, group=True)
 
 
 # --- zero-out ---------------------------------------------------------------------------------

@@ -102,11 +102,11 @@ def positive_int(name: str, value: Any, *, least: int = 1) -> int:
     return integer_in(name, value, least)
 
 
-def crowd_size(value: Any) -> int:
-    """`value` as a number n of users, 1 <= n <= LARGEST_CROWD."""
-    n = positive_int("n", value)
+def crowd_size(value: Any, name: str = "n") -> int:
+    """`value` as a number of users, 1 <= value <= LARGEST_CROWD."""
+    n = positive_int(name, value)
     if not n <= LARGEST_CROWD:
-        raise ValueError(f"n must be at most 10**13, got {value!r}")
+        raise ValueError(f"{name} must be at most 10**13, got {value!r}")
     return n
 
 
