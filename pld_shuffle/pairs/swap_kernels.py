@@ -627,6 +627,42 @@ def hosted(x, g, guest):
 
 
 @unchecked
+def worst_saddle(n, types, best, place, mass, moved):
+    """(place, type): the saddle point of the first `types` that is the worst at its own; from `place` of `best`."""
+    for _ in range(3):
+        highest = -math.inf
+        for j in range(mass.shape[1]):
+            if mass[best, j] > 0.0:
+                highest = max(highest, moved[best, j])
+        if not highest > 0.0:
+            break
+        place = saddle(n, best, mass, moved, place)
+        now = best
+        for k in range(types):
+            if rise(place, k, mass, moved) > rise(place, now, mass, moved):
+                now = k
+        if now == best:
+            break
+        best = now
+    return place, best
+
+
+@unchecked
+def shortest_period(types, weight, value):
+    """The shortest period of |M| that matters: over the largest distance from a type's heaviest value."""
+    widest = 0.0
+    for k in range(types):
+        hub = 0
+        for j in range(weight.shape[1]):
+            if weight[k, j] > weight[k, hub]:
+                hub = j
+        for j in range(weight.shape[1]):
+            if weight[k, j] > 0.0:
+                widest = max(widest, abs(value[k, j] - value[k, hub]))
+    return 2.0 * math.pi / widest
+
+
+@unchecked
 def profile(
     n, weight, excess, base, slope, wobble, guest, early, reach, rate, relative, growth, out
 ):  # fmt: skip
@@ -688,36 +724,11 @@ def profile(
         out[i] = trivial
         if not (trivial > 0.0 and 0.0 < start < math.inf and n >= 2.0):
             continue
-        # The saddle point of the type that is the worst there.
-        place = start
         for k in range(early):
             move(0.0, k, weight, excess, value, shift, k, mass, moved)
-        for _ in range(3):
-            highest = -math.inf
-            for j in range(atoms):
-                if weight[best, j] > 0.0:
-                    highest = max(highest, moved[best, j])
-            if not highest > 0.0:
-                break
-            place = saddle(n, best, mass, moved, place)
-            now = best
-            for k in range(early):
-                if rise(place, k, mass, moved) > rise(place, now, mass, moved):
-                    now = k
-            if now == best:
-                break
-            best = now
-        # The shortest period of |M| that matters.
-        widest = 0.0
-        for k in range(early):
-            hub = 0
-            for j in range(atoms):
-                if weight[k, j] > weight[k, hub]:
-                    hub = j
-            for j in range(atoms):
-                if weight[k, j] > 0.0:
-                    widest = max(widest, abs(value[k, j] - value[k, hub]))
-        path = contour(n, place, best, 2.0 * math.pi / widest, mass, moved, nodes, points)
+        place, best = worst_saddle(n, early, best, start, mass, moved)
+        period = shortest_period(early, weight, value)
+        path = contour(n, place, best, period, mass, moved, nodes, points)
         if not path.line < math.inf:
             continue
         low = min(min(points[2], points[4]), min(points[0], nodes[0, 0]))
@@ -878,13 +889,11 @@ def shared(sizes, middle, users, weight, base, slope, wobble, relative, growth, 
         best = -1
         spread = -1.0
         start = 0.0
-        widest = 0.0
         for e in range(ends):
             out[e, i] = 0.0
         for k in range(types):
             first = 0.0
             square = 0.0
-            hub = 0
             for j in range(atoms):
                 big = abs(base[k, j]) + g * slope[k, j]
                 value[k, j] = base[k, j] - g * slope[k, j]
@@ -892,19 +901,13 @@ def shared(sizes, middle, users, weight, base, slope, wobble, relative, growth, 
                 total = value[k, j] + ahead
                 first += weight[k, j] * total
                 square += weight[k, j] * total * total
-                if weight[k, j] > weight[k, hub]:
-                    hub = j
-            for j in range(atoms):
-                if weight[k, j] > 0.0:
-                    widest = max(widest, abs(value[k, j] - value[k, hub]))
             square -= first * first
             if square > spread:
                 spread = square
                 best = k
                 start = (math.sqrt(first * first + 8.0 * square / middle) - first) / (2.0 * square)
-            for e in range(
-                ends
-            ):  # E (L + (1-q)(1-s)/q)_+ q: the mean of n terms is below one of them
+            # E (L + (1-q)(1-s)/q)_+ q: the mean of n terms is below one of them.
+            for e in range(ends):
                 rate = sizes[e] / users
                 hinge = 0.0
                 for j in range(atoms):
@@ -916,26 +919,11 @@ def shared(sizes, middle, users, weight, base, slope, wobble, relative, growth, 
                 out[e, i] = min(1.0, max(out[e, i], hinge))
         if not (out[ends - 1, i] > 0.0 and 0.0 < start < math.inf):
             continue
-        # The saddle point of the type that is the worst there.
-        place = start
         for k in range(types):
             move(0.0, k, weight, excess, value, ahead, k, mass, moved)
-        for _ in range(3):
-            highest = -math.inf
-            for j in range(atoms):
-                if weight[best, j] > 0.0:
-                    highest = max(highest, moved[best, j])
-            if not highest > 0.0:
-                break
-            place = saddle(middle, best, mass, moved, place)
-            now = best
-            for k in range(types):
-                if rise(place, k, mass, moved) > rise(place, now, mass, moved):
-                    now = k
-            if now == best:
-                break
-            best = now
-        path = contour(middle, place, best, 2.0 * math.pi / widest, mass, moved, nodes, points)
+        place, best = worst_saddle(middle, types, best, start, mass, moved)
+        period = shortest_period(types, weight, value)
+        path = contour(middle, place, best, period, mass, moved, nodes, points)
         if not path.line < math.inf:
             continue
         low = min(min(points[2], points[4]), min(points[0], nodes[0, 0]))
