@@ -64,7 +64,6 @@ class Composition:
         self.max_loss = _float_above(self._limit) if self._limit is not None else math.inf
         self._recent: list[Reading] = []
         self._one: OneRound | _LeastOfOneRound | None = None
-        self._pointwise = True  # else a law may be sharper than the profile at one point
         if self._rounds == 1:
             pair = self._ledger[0][0]
             if (square := noise_of(pair)) is not None:
@@ -73,7 +72,6 @@ class Composition:
                 self._one = _LeastOfOneRound(pair, rtol)
             elif isinstance(pair, ProfilePair):
                 self._one = OneRound(pair, rtol)
-                self._pointwise = pair.pointwise
 
     @property
     def latest(self) -> Reading | None:
@@ -99,7 +97,7 @@ class Composition:
             return Bounds(0.0, 0.0)
         question = DeltaQuestion(eps)
         direct = None if self._one is None else self._one.delta(eps)
-        if direct is not None and (self._pointwise or direct[1] <= self._rtol):
+        if direct is not None:
             return self._judged(question, *direct)
         recent = self._from_recent(question)
         if recent is not None:
@@ -125,7 +123,7 @@ class Composition:
             return Bounds(self.epsilon(SMALLEST_DELTA).lower, self.max_loss)
         question = EpsilonQuestion(delta)
         direct = None if self._one is None else self._one.epsilon(delta)
-        if direct is not None and (self._pointwise or direct[1] <= self._rtol):
+        if direct is not None:
             return self._judged(question, *direct)
         recent = self._from_recent(question)
         if recent is not None:

@@ -24,7 +24,10 @@ NEXT = 4e-16  # more than the rounding of expm1 and log1p
 
 
 class OneRound:
-    """Answers about one round of `pair`, and to what width delta is known there; None where its profile has no end."""
+    """Answers about one round of `pair`, and to what width delta is known there.
+
+    None where its profile has no end, or is too wide and a law may be sharper (`ProfilePair.pointwise`).
+    """
 
     def __init__(self, pair: ProfilePair, rtol: float) -> None:
         self._pair = pair
@@ -45,7 +48,7 @@ class OneRound:
             if width <= self._rtol:
                 break
             size = found.upper
-        return found, width
+        return self._judged(found, width)
 
     def epsilon(self, delta: float) -> tuple[Bounds, float] | None:
         """Bounds on the smallest eps with delta(eps) <= delta, delta in (0, 1)."""
@@ -64,7 +67,10 @@ class OneRound:
                 width = 0.0
             if width <= self._rtol:
                 break
-        return found, width
+        return self._judged(found, width)
+
+    def _judged(self, found: Bounds, width: float) -> tuple[Bounds, float] | None:
+        return (found, width) if width <= self._rtol or self._pair.pointwise else None
 
 
 class _Asked:
