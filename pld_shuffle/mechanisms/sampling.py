@@ -120,27 +120,7 @@ class Subsampled(_Sampled):
             )
         if colluding > 0 and population is None:
             raise ValueError(f"colluding needs a population, got {colluding!r} with rate={rate!r}")
-        if (population is None) == (rate is None):
-            raise ValueError(
-                f"give exactly one of population and rate, got population={population!r}, rate={rate!r}"
-            )
-        if population is not None:
-            population = positive_int("population", population)
-            n = mechanism.users
-            if n is None:
-                raise ValueError(
-                    f"population needs a mechanism with users; give rate, got {mechanism!r}"
-                )
-            if not population >= n:
-                raise ValueError(f"population must be at least n={n}, got {population!r}")
-            if colluding > 0 and not population - colluding > n:
-                raise ValueError(
-                    f"colluding must leave more than n={n} of population={population}, got {colluding!r}"
-                )
-            rate = n / (population - colluding)
-        rate = unit_interval("rate", rate)
-        if not rate >= SMALLEST_RATE:
-            raise ValueError(f"rate must be at least {SMALLEST_RATE:g}, got {rate!r}")
+        population, rate = population_and_rate(mechanism, population, rate, colluding)
         object.__setattr__(self, "mechanism", mechanism)
         object.__setattr__(self, "rate", rate)
         object.__setattr__(self, "population", population)
@@ -227,10 +207,7 @@ class PoissonSampled(_Sampled):
                 "mechanism must be of the shuffle model; Gaussian noise on the sum over a Poisson sample is"
                 f" PoissonGaussian(sigma, rate, norm), got {self.mechanism!r}"
             )
-        rate = unit_interval("rate", self.rate)
-        if not rate >= SMALLEST_RATE:
-            raise ValueError(f"rate must be at least {SMALLEST_RATE:g}, got {rate!r}")
-        object.__setattr__(self, "rate", rate)
+        object.__setattr__(self, "rate", _rate(self.rate))
         try:
             self._require_pair()
         except TypeError as error:
@@ -247,6 +224,38 @@ class PoissonSampled(_Sampled):
             "sampling": f"each of {self.users} users takes part by a coin of its own (rate {self.rate:g}), tossed anew"
             " every round without looking at the data; the number of reports is visible, who sent them is not"
         }
+
+
+def population_and_rate(
+    mechanism: Mechanism, population: int | None, rate: float | None, colluding: int = 0
+) -> tuple[int | None, float]:
+    """The population, if that was given, and the share of it that takes part; ValueError or TypeError."""
+    if (population is None) == (rate is None):
+        raise ValueError(
+            f"give exactly one of population and rate, got population={population!r}, rate={rate!r}"
+        )
+    if population is not None:
+        population = positive_int("population", population)
+        n = mechanism.users
+        if n is None:
+            raise ValueError(
+                f"population needs a mechanism with users; give rate, got {mechanism!r}"
+            )
+        if not population >= n:
+            raise ValueError(f"population must be at least n={n}, got {population!r}")
+        if colluding > 0 and not population - colluding > n:
+            raise ValueError(
+                f"colluding must leave more than n={n} of population={population}, got {colluding!r}"
+            )
+        rate = n / (population - colluding)
+    return population, _rate(rate)
+
+
+def _rate(value: Any) -> float:
+    rate = unit_interval("rate", value)
+    if not rate >= SMALLEST_RATE:
+        raise ValueError(f"rate must be at least {SMALLEST_RATE:g}, got {rate!r}")
+    return rate
 
 
 def _require_unsampled(mechanism: Any) -> None:

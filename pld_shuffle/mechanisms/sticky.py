@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from ..composition.curve import Curve
 from ..numerics.sides import Bounds
-from ..numerics.validation import positive_int, unit_interval
+from ..numerics.validation import positive_int
 from ..pairs.bit_pair import BitAttackPair
 from ..pairs.bits import BitShares
 from ..pairs.cohort import ALL_USERS
@@ -38,7 +38,7 @@ from .attack import noise_law, strongest_attack
 from .base import Mechanism
 from .ldp import MOST_BIT_USERS, ShuffledLDP
 from .randomized_response import ShuffledRR
-from .sampling import SMALLEST_RATE, PoissonSampled, Subsampled
+from .sampling import PoissonSampled, Subsampled, population_and_rate
 from .shuffled import LARGEST_BIT_EPS0, MAX_TARGETS, Shuffled
 
 Array = NDArray[np.float64]
@@ -99,23 +99,11 @@ class StickyCohort(Mechanism):
                 "mechanism must have a symmetric pair for the substitution of one user,"
                 f" got {mechanism!r}"
             )
-        if (population is None) == (rate is None):
+        if population is not None and isinstance(mechanism, Subsampled):
             raise ValueError(
-                f"give exactly one of population and rate, got population={population!r}, rate={rate!r}"
+                f"population needs a mechanism with users, all in every round; give rate, got {mechanism!r}"
             )
-        if population is not None:
-            population = positive_int("population", population)
-            n = mechanism.users
-            if n is None or isinstance(mechanism, Subsampled):
-                raise ValueError(
-                    f"population needs a mechanism with users, all in every round; give rate, got {mechanism!r}"
-                )
-            if not population >= n:
-                raise ValueError(f"population must be at least n={n}, got {population!r}")
-            rate = n / population
-        rate = unit_interval("rate", rate)
-        if not rate >= SMALLEST_RATE:
-            raise ValueError(f"rate must be at least {SMALLEST_RATE:g}, got {rate!r}")
+        population, rate = population_and_rate(mechanism, population, rate)
         object.__setattr__(self, "mechanism", mechanism)
         object.__setattr__(self, "rounds", positive_int("rounds", rounds))
         object.__setattr__(self, "rate", rate)
