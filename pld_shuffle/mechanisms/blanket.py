@@ -27,6 +27,7 @@ from ..randomizers import (
     Gaussian,
     Laplace,
     LocalRandomizer,
+    joint,
 )
 from .base import Mechanism
 from .shared import EVERYBODY, SUBSTITUTION
@@ -164,15 +165,15 @@ def mass_error(randomizer: LocalRandomizer) -> float:
 
 def merged(first: Array, second: Array, hidden: Array) -> Groups:
     """Groups in a fixed order, those with equal ratios merged (exactly equal: nothing is lost)."""
-    scale = np.where(hidden > 0.0, hidden, first + second)
-    seen = scale > 0.0
-    masses = np.stack((first, second, hidden))[:, seen]
-    ratios = masses / scale[seen]
-    _, index = np.unique(ratios, axis=1, return_inverse=True)
-    index = index.ravel()
-    count = int(index.max()) + 1
-    one, two, three = (np.bincount(index, row, count).astype(np.float64) for row in masses)
+    one, two, three = joint.merged(np.stack((first, second, hidden)), _to_the_blanket)
     return one, two, three
+
+
+def _to_the_blanket(masses: Array) -> Array:
+    """Ratios to the blanket's mass, or to what there is without it."""
+    first, second, hidden = masses
+    ratios: Array = masses / np.where(hidden > 0.0, hidden, first + second)
+    return ratios
 
 
 def known_randomizer(value: Any) -> LocalRandomizer:

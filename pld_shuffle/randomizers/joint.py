@@ -130,14 +130,15 @@ def rows(laws: ArrayLike, index: IntArray, *, blanket: bool) -> FloatArray:
     masses = np.asarray(laws, dtype=np.float64)
     kept = masses[np.append(index, len(masses) - 1) if blanket else index]
     with np.errstate(divide="ignore"):
-        return merged(kept, lambda ratios: np.round(np.log(ratios) * 2.0**46))
+        return merged(kept, lambda seen: np.round(np.log(seen / seen.max(axis=0)) * 2.0**46))
 
 
 def merged(
-    masses: FloatArray, key: Callable[[FloatArray], FloatArray] = lambda ratios: ratios
+    masses: FloatArray,
+    key: Callable[[FloatArray], FloatArray] = lambda seen: seen / seen.max(axis=0),
 ) -> FloatArray:
-    """Columns with equal keys of their ratios are added up; columns without mass are left out."""
+    """Columns with equal keys, their ratios by default, are added up; columns without mass are left out."""
     seen = masses[:, np.any(masses > 0, axis=0)]
-    _, index = np.unique(key(seen / seen.max(axis=0)), axis=1, return_inverse=True)
+    _, index = np.unique(key(seen), axis=1, return_inverse=True)
     index = index.reshape(-1)
     return read_only(np.array([np.bincount(index, row) for row in seen], dtype=np.float64))
