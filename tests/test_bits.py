@@ -13,11 +13,12 @@ import mpmath
 import numpy as np
 import pytest
 
+from pld_shuffle.numerics.sides import Bounds
 from pld_shuffle.pairs.bits import (
     BitShares,
+    TwoCounts,
     bit_attack,
     bit_profile,
-    two_counts_profile,
 )
 
 ROUNDING = 1e-13
@@ -31,6 +32,14 @@ SHARES = [
     (Fraction(9, 16), Fraction(1, 2)),
 ]
 GROWTHS = [Fraction(k, 16) for k in (-16, -12, -5, -1, 0, 1, 4, 12, 17, 32, 80, 200)]
+
+
+def two_counts_profile(n, shares, growth, **given) -> Bounds:
+    """Sums of one-hot bits: all others hold neither value, the old one or the new one; and the bound for all."""
+    counts = TwoCounts(n, shares, **given)
+    held = {(0, 0), (counts.n - 1, 0), (0, counts.n - 1)}
+    lower = np.max([counts.equal_others(growth, *others).lower for others in held], axis=0)
+    return Bounds(lower, counts.upper(growth))
 
 
 def law_of(shares: list[Fraction]) -> list[Fraction]:

@@ -403,23 +403,6 @@ def _binomial(trials: int, share: float, rest: float, missed: float) -> tuple[in
     return trials - high, law[::-1].copy()
 
 
-def two_counts_profile(
-    n: int, shares: BitShares, growth: ArrayLike, *, pieces: int = 4, missed: float = 1e-20
-) -> Bounds:
-    """Sums of one-hot bits: bounds on the supremum of H_s, s = 1 + growth >= 1, for a user who changes value.
-
-    Arguments, cost and errors as `TwoCounts`; growth : array, any shape. The lower end has equal others: all
-    hold neither value, all the old one, or all the new one.
-    """
-    counts = TwoCounts(n, shares, pieces=pieces, missed=missed)
-    others = counts.n - 1
-    lower = np.max(
-        [counts.equal_others(growth, *held).lower for held in {(0, 0), (others, 0), (0, others)}],
-        axis=0,
-    )
-    return Bounds(lower, counts.upper(growth))
-
-
 class TwoCounts:
     """The sums of one-hot bits, as products of two counts; laws are made once and kept.
 
