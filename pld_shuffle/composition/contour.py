@@ -238,8 +238,8 @@ class TiltedLaplace:
         self.count = rounds.count
         self._rounds, self._c = rounds, c
         self.mean, self.variance = rounds.slopes(c)
-        # E|X| is at most the deviation; what the closed forms lose is far less than 1e-4 of it.
-        self.spread = math.sqrt(self.variance) * (1.0 + 1e-4) + 1e-12 * rounds.t
+        # E|X| is at most the deviation. Closed forms lose 64 u t^2 of the variance, or far less than 1e-4 of it.
+        self.spread = math.sqrt(self.variance + 64.0 * ROUNDOFF * rounds.t**2) * (1.0 + 1e-4)
         log, self.moment_error = rounds.log_moment(c)
         self.log_moment = log - c * self.mean
         self._factor = rounds._factor(np.array([c + 0j]))[0].real

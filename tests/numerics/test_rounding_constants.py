@@ -16,6 +16,7 @@ import pytest
 from scipy.special import erfc, erfcx, ndtr
 
 from pld_shuffle import ShuffledLDP, ShuffledRandomizer, ShuffledRR, Subsampled
+from pld_shuffle.composition.contour import LaplaceRounds, Rounds
 from pld_shuffle.mechanisms import Gaussian, Laplace, PoissonGaussian
 from pld_shuffle.numerics.binomial import chernoff_window
 from pld_shuffle.numerics.kernels import binomial_pmf
@@ -30,7 +31,7 @@ from pld_shuffle.pairs.pair import Resolution
 from pld_shuffle.pairs.profile import amplified_loss
 
 flint = pytest.importorskip("flint")
-arb, ctx, fmpz = flint.arb, flint.ctx, flint.fmpz
+acb, arb, ctx, fmpz = flint.acb, flint.arb, flint.ctx, flint.fmpz
 
 
 @pytest.fixture(autouse=True)
@@ -282,7 +283,7 @@ def gaussian_delta(mu: arb, eps: arb) -> arb:
 def test_gaussian_profiles() -> None:
     """Row 14: the bracket holds the truth for all noise, from where nothing is hidden to where everything is."""
     rng = np.random.default_rng(10)
-    for _ in range(1500):
+    for _ in range(60):
         sigma = log_uniform(rng, 2e-3, 0.9e9)
         mu = 1 / arb(sigma)
         eps = max(0.0, rng.uniform(-6.0, 30.0) / sigma + 0.5 / sigma**2)
@@ -301,7 +302,7 @@ def test_profiles_on_poisson_samples() -> None:
     def tail(y: arb) -> arb:
         return (y * root).erfc() / 2
 
-    for _ in range(1500):
+    for _ in range(60):
         sigma, q = log_uniform(rng, 0.05, 1e6), log_uniform(rng, 1e-10, 1.0)
         eps = max(
             1e-300,
@@ -417,3 +418,83 @@ def test_tiny_cells_count_as_missed() -> None:
                 arb(0),
             )
             assert (value + arb(law.missed) >= exact) if law is upper else (value <= exact)
+
+
+def largest_error(values: np.ndarray, bounds: np.ndarray, exact: list[acb]) -> float:
+    """The largest |exp(value) - exact| over its bound."""
+    errors = (
+        abs(acb(value.real, value.imag).exp() - ball) / arb(float(bound))
+        for value, bound, ball in zip(values, bounds, exact, strict=True)
+    )
+    return max(float(error.upper()) for error in errors)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_tilted_laws_of_the_contour(seed: int) -> None:
+    """Moments, spreads and characteristic functions of atoms under a tilt."""
+    rng = np.random.default_rng(seed)
+    size, width = int(log_uniform(rng, 2, 60)), log_uniform(rng, 1e-9, 50.0)
+    loss = width * (rng.normal(size=size) if seed % 2 else rng.uniform(-1.0, 1.0, size))
+    mass = np.exp(-log_uniform(rng, 1e-3, 600.0) * rng.uniform(0.0, 1.0, size))
+    mass *= (1.0 - log_uniform(rng, 1e-12, 0.5)) / mass.sum()
+    c = log_uniform(rng, 1e-3, 1e3) / max(width, 1e-3)
+    rounds = Rounds(mass, loss, 0.0, 0.0, 1)
+    tilted = rounds.tilted(c)
+
+    centred = [arb(float(x)) - arb(tilted.mean) for x in loss]
+    weight = [arb(float(m)) * (arb(c) * x).exp() for m, x in zip(mass, centred, strict=True)]
+    total = sum(weight, arb(0))
+    for (value, bound), shift in (
+        ((tilted.log_moment, tilted.moment_error), arb(0)),
+        (rounds.log_moment(c), arb(c) * arb(tilted.mean)),
+    ):
+        assert abs(arb(value) - total.log() - shift) <= arb(bound)
+    spread = sum((w * abs(x) for w, x in zip(weight, centred, strict=True)), arb(0)) / total
+    assert spread <= arb(tilted.spread) + arb(1e-290)  # what underflows is in the 8 u of `values`
+
+    largest = min(1e4 / max(tilted.spread, 1e-9), 5e6 / max(tilted.reach, 1e-9))
+    y = np.array([log_uniform(rng, 1e-10 * largest, largest) for _ in range(8)])
+    exact = [
+        sum(
+            (w * (acb(0, 1) * arb(t) * x).exp() for w, x in zip(weight, centred, strict=True)),
+            acb(0),
+        )
+        / total
+        for t in y.tolist()
+    ]
+    assert largest_error(*tilted.values(y), exact) <= 1.0
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_tilted_laplace_noise_of_the_contour(seed: int) -> None:
+    """The same in closed form; c is at least 1e-6/t, as rounds are at most 1e12."""
+    rng = np.random.default_rng(seed)
+    t = log_uniform(rng, 1e-12, 30.0)
+    c = log_uniform(rng, 1e-6, 1e3) / t
+    rounds = LaplaceRounds(t, 1)
+    tilted = rounds.tilted(c)
+
+    def derivatives(z: acb) -> tuple[acb, acb, acb]:
+        """E exp(z L) and its first two derivatives."""
+        w, half = z + arb(1) / 2, (-arb(t) / 2).exp()
+        cosh, sinh = (w * t).cosh(), (w * t).sinh()
+        first = t * sinh + t * cosh / (2 * w) - sinh / (2 * w**2)
+        second = t * (t * cosh) + (t * (t * sinh) - 2 * t * cosh / w + 2 * sinh / w**2) / (2 * w)
+        return half * (cosh + sinh / (2 * w)), half * first, half * second
+
+    whole, first, second = derivatives(acb(arb(c)))
+    for (value, bound), shift in (
+        ((tilted.log_moment, tilted.moment_error), arb(c) * arb(tilted.mean)),
+        (rounds.log_moment(c), arb(0)),
+    ):
+        assert abs(acb(value) - whole.log() + shift).upper() <= arb(bound)
+    offset = first / whole - arb(tilted.mean)
+    square = second / whole - (first / whole) ** 2 + offset**2
+    assert square.real.sqrt() <= arb(tilted.spread)
+
+    y = np.array([log_uniform(rng, 1e-6, 1e4) / tilted.spread for _ in range(8)])
+    exact = [
+        derivatives(acb(arb(c), arb(v)))[0] / whole * acb(0, -arb(v) * arb(tilted.mean)).exp()
+        for v in y.tolist()
+    ]
+    assert largest_error(*tilted.values(y), exact) <= 1.0
