@@ -38,6 +38,9 @@ Ledger = Sequence[tuple[Pair, int]]
 
 SMALLEST_DELTA = 1e-280  # windows cannot follow a delta below this in double precision
 MAX_ATTEMPTS = 16
+CHEAP = (
+    256  # with fewer distinct pairs lattices are finer than asked, down to a 64th of their share
+)
 FEW_ROUNDS = 10_000  # up to so many, sums of few losses may stand out one by one
 UNPROMISED_ATTEMPTS = 3  # below that delta, only so many attempts are made, and no warning is given
 
@@ -172,9 +175,9 @@ class Composition:
         hopeless = log_delta < math.log(SMALLEST_DELTA)
         if hopeless:  # honest, not tight: the upper bound is what windows miss
             plan = replace(plan, share=1e4)
-        elif len(self._ledger) <= FEW_LAWS:
-            # Where lattices are cheap, brackets may as well be tighter than asked.
-            plan = replace(plan, lattice_share=1.0 / 64.0)
+        else:  # where lattices are cheap, brackets may as well be tighter than asked
+            plan = replace(plan, lattice_share=min(1.0, max(4, len(self._ledger)) / CHEAP))
+        plan = replace(plan, own_lattices=sketch.lumpy and 1 < len(self._ledger) <= FEW_LAWS)
         best: Bounds | None = None
         width, reason = math.inf, ""
         integral = self._rounds > 1 and preferred(self._ledger, sketch)

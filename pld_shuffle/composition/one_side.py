@@ -16,7 +16,7 @@ from ..numerics.convolution import Law
 from ..numerics.lattice import aligned, place
 from ..numerics.sides import Side
 from ..pairs.pair import Pair
-from .plan import FEW_LAWS, Plan, batch_rounds
+from .plan import Plan, batch_rounds
 from .pld import PLD, formed
 
 Item = tuple[Pair | Law, int]
@@ -52,8 +52,7 @@ class OneSide:
         """The product over a whole ledger."""
         plan = self._plan
         step = plan.step(plan.rounds)
-        if 1 < len(ledger) <= FEW_LAWS:
-            # Sparse laws need their largest loss on the lattice: a step of its own for each pair.
+        if plan.own_lattices:
             common = plan.step(len(ledger))
             parts: list[Item] = []
             for pair, count in ledger:

@@ -16,7 +16,7 @@ from ..pairs.pair import Resolution
 from .sketch import Sketch
 
 BATCH = 24  # distinct laws multiplied before the step grows
-FEW_LAWS = 24  # up to so many distinct pairs, each gets a lattice of its own
+FEW_LAWS = 24  # up to so many distinct pairs may have a lattice each
 LEVEL_POINTS = 2**18  # a window of one level
 LEVEL_WORK = 2**21  # window times distinct laws
 
@@ -36,6 +36,7 @@ class Plan:
     lattice_share: float = 1.0  # the same for the lattice alone, on top
     levels: int = 1
     many: bool = False  # distinct pairs, which may then share what they have in common
+    own_lattices: bool = False  # a lattice of its own for each pair, with its largest loss on it
     direct: bool = False  # multiply without transforms, see convolution.direct_product
 
     @classmethod
@@ -101,8 +102,8 @@ class Plan:
 
     def levelled(self, distinct: int) -> Plan:
         """This plan with the number of levels it will need."""
-        laws, plan = self.rounds, replace(self, many=distinct > FEW_LAWS)
-        if 1 < distinct <= FEW_LAWS:
+        laws, plan = self.rounds, replace(self, many=distinct > 1)
+        if plan.own_lattices:
             plan = replace(plan, levels=2)
         while not plan.fits(laws, distinct) and laws > 4:
             size = batch_rounds(laws, distinct)

@@ -47,6 +47,8 @@ class Sketch:
         #: Whether most of the lattices' points hold nothing.
         held = [int(np.count_nonzero(law.masses)) for law in laws]
         self.sparse = sum(held) < SPARSE * sizes.sum()
+        #: Whether that is so for any pair: then its largest loss had better be a point of its lattice.
+        self.lumpy = any(one < SPARSE * size for one, size in zip(held, sizes, strict=True))
         #: Whether all losses are multiples of one, so that a lattice has them as they are.
         self.regular = len(held) == 1 and held[0] <= 3
         self._start = np.concatenate(([0], np.cumsum(sizes)[:-1]))

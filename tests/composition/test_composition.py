@@ -84,7 +84,7 @@ def test_windows_follow_delta_and_share(plan: Plan) -> None:
 
 def test_levels_come_when_arrays_would_be_long(plan: Plan) -> None:
     assert plan.levelled(1).levels == 1
-    assert plan.levelled(3).levels == 2  # a lattice for each mechanism, then a common one
+    assert replace(plan, own_lattices=True).levelled(3).levels == 2  # and then a common one
     long = replace(plan, rounds=10**9, tilted_variance=plan.tilted_variance * 1e8)
     levels = long.levelled(1).levels
     assert 1 < levels < 8
