@@ -58,6 +58,8 @@ REFORMED = 3  # times that atoms are formed, for a better saddle point
 FEW_ATOMS = 2_000  # only so small laws are formed again: a larger c asks for far finer ones
 LARGEST_RATE = 1e9
 LARGEST_ANGLE = 6e6  # that `contour_kernels.turns` reduces exactly
+LARGEST_EXPONENT = 600.0  # of one atom
+PLACED = 32.0 * ROUNDOFF  # rounding of masses on a lattice, relative to those of two neighbours
 FAINT = 1e-24  # tilted mass of an atom that counts for nothing
 #: Distances of the rates of Chernoff's bounds from c, in inverse deviations of the tilted loss.
 RATES = np.array([1.0, 2.5, 4.5, 7.0, 10.0, 16.0, 40.0])
@@ -74,13 +76,19 @@ class TooDear(Exception):
 
 @dataclass(frozen=True)
 class Rounds:
-    """Atoms of one round on one side, `count` times."""
+    """Atoms of one round on one side, `count` times.
+
+    total : the finite mass of the law that is meant, if known. doubt : how far every mass may then be from that law's;
+    at loss 0 the mass is what the others leave.
+    """
 
     mass: Array
     loss: Array
     infinite: float
     slack: float
     count: int
+    total: float | None = None
+    doubt: Array | None = None
 
     @classmethod
     def of(cls, pair: Pair, count: int, plan: Plan) -> tuple[AnyRounds, AnyRounds]:
@@ -99,21 +107,34 @@ class Rounds:
         law = placed(
             above, step=step, side=Side.UPPER, reach=math.inf, max_loss=float(pair.max_loss.upper)
         )
-        upper = cls._held(law.masses, law.losses, law.infinity, law.slack, count)
+        # An atom's mass is split between neighbours; the lower share, 1 minus the other, is rounded like the whole.
+        doubt = (above.doubt + PLACED) * (law.masses + np.append(law.masses[1:], 0.0))
+        upper = cls._held(
+            law.masses, law.losses, law.infinity, law.slack, count, above.total, doubt
+        )
         return cls._raw(below, 0.0, count), upper
 
     @classmethod
     def _raw(cls, atoms: Atoms, missed: float, count: int) -> Rounds:
-        return cls._held(atoms.mass, atoms.loss, atoms.infinite + missed, atoms.slack, count)
+        return cls._held(
+            atoms.mass, atoms.loss, atoms.infinite + missed, atoms.slack, count, atoms.total,
+            atoms.doubt * atoms.mass,
+        )  # fmt: skip
 
     @classmethod
-    def _held(cls, mass: Array, loss: Array, infinite: float, slack: float, count: int) -> Rounds:
+    def _held(
+        cls, mass: Array, loss: Array, infinite: float, slack: float, count: int,
+        total: float | None, doubt: Array,
+    ) -> Rounds:  # fmt: skip
         held = mass > 0.0
         # A lattice loss is an index times a step: one more rounding.
         slack += 2.0 * ROUNDOFF * float(np.abs(loss).max())
         if not held.any():
             return cls(np.ones(1), np.full(1, -1e5), infinite, slack, count)
-        return cls(mass[held], loss[held], infinite, slack, count)
+        if total is None:
+            return cls(mass[held], loss[held], infinite, slack, count)
+        doubt[loss == 0.0] = float(doubt.sum()) + 8.0 * ROUNDOFF
+        return cls(mass[held], loss[held], infinite, slack, count, total, doubt[held])
 
     @property
     def size(self) -> int:
@@ -125,7 +146,26 @@ class Rounds:
         peak = float(exponent.max())
         size = float(np.abs(exponent).max()) + rate * float(np.abs(self.loss).max())
         error = ROUNDOFF * (80.0 + 4.0 * size + 2.0 * abs(peak))
-        return peak + math.log(float(np.exp(exponent - peak).sum())), error
+        grown = np.exp(exponent - peak)
+        if self.doubt is not None:
+            error += float(grown @ (self.doubt / self.mass)) / float(grown.sum())
+        return peak + math.log(float(grown.sum())), error
+
+    def log_known(self, rate: float) -> tuple[float, float] | None:
+        """The same to a relative error, where the total is known: log1p of a sum of mass * expm1(rate loss)."""
+        angle = rate * self.loss
+        if self.total is None or self.doubt is None or float(angle.max()) > LARGEST_EXPONENT:
+            return None
+        rise = np.expm1(angle)
+        above = math.fsum(self.mass * rise) + (self.total - 1.0)
+        if not above > -0.5:
+            return None
+        size = np.abs(rise)
+        wrong = float((self.mass * size) @ (8.0 + 2.0 * np.abs(angle)))
+        wrong += 4.0 * (abs(self.total - 1.0) + abs(above))
+        error = (float(size @ self.doubt) + ROUNDOFF * wrong) / (1.0 + above)
+        log = math.log1p(above)
+        return log, error + 2.0 * ROUNDOFF * abs(log)
 
     def slopes(self, rate: float) -> tuple[float, float]:
         """The mean and the variance of the tilted loss, estimated."""
@@ -156,6 +196,8 @@ class Tilted:
         p /= total
         # Relative error of a weight, common factors aside, in u.
         wrong = 8.0 + 3.0 * (np.abs(logs) + np.abs(c * x) + abs(peak))
+        if rounds.doubt is not None:
+            wrong = wrong + rounds.doubt / (ROUNDOFF * rounds.mass)
         held = p > FAINT
         dropped = float(p[~held].sum())
         self._x, self._p = np.ascontiguousarray(x[held]), np.ascontiguousarray(p[held])
@@ -163,6 +205,9 @@ class Tilted:
         self.spread = float(p @ np.abs(x)) * (1.0 + 1e-9)  # E|X|
         self.variance = float(p @ (x * x))
         self.moment_error = ROUNDOFF * (float(p @ wrong) + 80.0 + 4.0 * abs(self.log_moment))
+        if (known := rounds.log_known(c)) is not None:
+            self.log_moment = known[0] - c * self.mean
+            self.moment_error = known[1] + 4.0 * ROUNDOFF * (abs(known[0]) + c * abs(self.mean))
         self.reach = float(np.abs(self._x).max())
         self._flat = 2.0 * dropped + ROUNDOFF * 8.0
         self._far = ROUNDOFF * 2.0 * float(p @ wrong)

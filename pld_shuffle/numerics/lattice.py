@@ -76,12 +76,11 @@ def place(
     size = int(cell.max()) - low + 2
     if side is Side.UPPER:
         up = np.expm1(-offset) / np.expm1(-step)
-        more = up
         if blur is not None:
             # Snapping, and the rounding of the offset. The sum of a cell may even have been snapped onto its start.
             error = np.where(blur > 0.0, blur + 2.0 * SNAP * (np.abs(cell) + 1.0) * step, 0.0)
-            more = np.minimum(1.0, up - error / np.expm1(-step))
-        raised = mass * more * np.exp(tilt * (step - offset))
+            up = np.minimum(1.0, up - error / np.expm1(-step))
+        raised = mass * up * np.exp(tilt * (step - offset))
         lowered = mass * (1.0 - up) * np.exp(-tilt * offset)
         index = cell - low
         split: Array = np.bincount(index, lowered, size).astype(np.float64)

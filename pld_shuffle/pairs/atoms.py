@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..numerics.rounding import ROUNDOFF
+from ..numerics.sides import Side
+
 Array = NDArray[np.float64]
+MIRRORED = 16.0 * ROUNDOFF  # masses of opposite losses are mirror images to so much
 
 
 @dataclass(frozen=True)
@@ -19,6 +24,8 @@ class Atoms:
     blur : the same for atoms that are sums of atoms of different losses, one number an atom, 0 for all others. A
     shift by slack repairs the loss of one atom, but not the ratio of a sum (`numerics.lattice.place`).
     separate : no upper atom stands for several of one cell, so that none has to be put on a lattice.
+    total : the finite P-mass of the law that is meant, if known; its masses at losses other than 0 are then `mass` up
+    to `doubt`, relative. Many rounds need it: what rounding adds to a law counts once in every round.
     """
 
     mass: Array
@@ -29,8 +36,31 @@ class Atoms:
     visited: int = 0
     blur: Array | None = None
     separate: bool = False
+    total: float | None = None
+    doubt: float = MIRRORED
 
     @classmethod
     def none(cls) -> Atoms:
         """No loss at all."""
         return cls(np.ones(1), np.zeros(1))
+
+
+def completed(atoms: Atoms, side: Side) -> Atoms:
+    """`atoms` of a symmetric pair on `side`, loss 0 having whatever is missing to 1.
+
+    Masses at losses above 0, and `infinite`, decide the profile of a symmetric pair on s >= 1, and that decides the
+    pair; so what was rounded up or down at other losses is taken from or given to loss 0 (docs/theory.md, section 7).
+    Where that has too little, or is no atom, nothing changes.
+    """
+    upper = side is Side.UPPER
+    here = np.flatnonzero(atoms.loss == 0.0)
+    if here.size != 1:
+        return atoms
+    total = 1.0 - atoms.infinite - (atoms.missed if upper else 0.0)
+    others = np.delete(atoms.mass, here)
+    rest = math.fsum((total, -math.fsum(others)))
+    if not rest > 0.0:
+        return atoms
+    mass = atoms.mass.copy()
+    mass[here] = rest + (2.0 if upper else -2.0) * ROUNDOFF
+    return replace(atoms, mass=np.maximum(mass, 0.0), total=total)

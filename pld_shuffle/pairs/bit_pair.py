@@ -190,6 +190,8 @@ class BitAttackPair(Pair):
                 missed=found.missed,
                 slack=found.loss_error,
                 visited=found.loss.size,
+                total=1.0 if side is Side.UPPER else 1.0 - found.missed,
+                doubt=4.0 * found.mass_error,
             )
             for side in sides
         ]

@@ -54,7 +54,7 @@ from ..numerics.binomial import Counts, Trials, counts
 from ..numerics.lattice import require_memory
 from ..numerics.rounding import ROUNDOFF
 from ..numerics.sides import Bounds, Side
-from .atoms import Atoms
+from .atoms import Atoms, completed
 from .cohort import Cohort
 from .pair import Pair, Resolution
 from .slots import SlotLaw, slot_pair
@@ -402,18 +402,17 @@ class CoinMixture(Pair):
         if self.trivial:
             return [Atoms.none() for _ in sides]
         if Side.UPPER not in sides:
-            return [self._summed(side, resolution)[0] for side in sides]
+            return [completed(self._summed(side, resolution)[0], side) for side in sides]
         above, share = self._summed(Side.UPPER, resolution)
         found = []
         for side in sides:
             if side is Side.UPPER:
-                found.append(above)
+                part = above
             elif share is None:
-                found.append(self._summed(side, resolution)[0])
+                part = self._summed(side, resolution)[0]
             else:
-                found.append(
-                    replace(above, mass=share * above.mass, infinite=share * above.infinite)
-                )
+                part = replace(above, mass=share * above.mass, infinite=share * above.infinite)
+            found.append(completed(part, side))
         return found
 
     def _summed(self, side: Side, resolution: Resolution) -> tuple[Atoms, float | None]:

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from ..numerics.hockey import HockeySums
 from ..numerics.lattice import place
 from ..numerics.sides import Bounds, Side
-from .atoms import Atoms
+from .atoms import Atoms, completed
 from .cohort import Cohort
 from .coins import CoinMixture
 from .pair import Pair, Resolution
@@ -75,7 +75,9 @@ class LeastProfile(ProfilePair):
         # No bracket measures how far the polygon lies above the profile: so it gets points to spare.
         resolution = replace(resolution, point_width=0.5 * resolution.point_width)
         above = self._polygon(resolution)
-        below = replace(above, mass=above.mass * SAME, infinite=0.0)
+        below = completed(
+            replace(above, mass=above.mass * SAME, infinite=0.0, total=None), Side.LOWER
+        )
         return [above if side is Side.UPPER else below for side in sides]
 
     def _polygon(self, resolution: Resolution) -> Atoms:

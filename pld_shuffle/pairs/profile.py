@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from ..numerics.rounding import ROUNDOFF
 from ..numerics.sides import Bounds, Side
-from .atoms import Atoms
+from .atoms import Atoms, completed
 from .cohort import Cohort
 from .pair import Pair, Resolution
 
@@ -147,7 +147,8 @@ def profile_atoms(forward: ProfilePoints, backward: ProfilePoints, side: Side) -
     infinite = float(right[1][-1])
     slack = LOSS_ULPS * ROUNDOFF * float(max(losses[-1], -losses[0]))
     visited = forward.growth.size + backward.growth.size
-    return Atoms(mass, losses, infinite, 0.0, slack, visited, separate=True)
+    atoms = Atoms(mass, losses, infinite, 0.0, slack, visited, separate=True)
+    return completed(atoms, side) if forward is backward else atoms
 
 
 _Vertices = tuple[Array, Array]

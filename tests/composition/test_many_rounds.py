@@ -1,0 +1,111 @@
+"""Up to 10^9 rounds: rounding of one law is counted a thousand million times."""
+
+from __future__ import annotations
+
+import math
+
+import mpmath
+import numpy as np
+import oracles
+import pytest
+from mpmath import mpf
+
+from pld_shuffle import Accountant, Laplace, ShuffledLDP, ShuffledRR, Side
+from pld_shuffle.mechanisms import Mechanism
+from pld_shuffle.pairs.atoms import Atoms, completed
+from pld_shuffle.pairs.pair import Resolution
+
+MANY = 10**9
+
+
+def truth(atoms: oracles.Atoms, rounds: int, eps: float) -> mpf:
+    """delta by Fourier inversion in high precision: of many rounds, whose losses are small and the integrand short."""
+    with mpmath.workdps(30):
+        finite = [(p, mpmath.log(p / q)) for p, q in atoms]
+        variance = rounds * sum(p * loss**2 for p, loss in finite)
+        c = (mpf(eps) / variance) + mpf(1) / 2 + 1 / mpmath.sqrt(variance)
+
+        def integrand(y: mpf) -> mpf:
+            z = mpmath.mpc(c, y)
+            log = rounds * mpmath.log(sum(p * mpmath.exp(z * loss) for p, loss in finite))
+            return (mpmath.exp(log - z * mpf(eps)) / (z * (z + 1))).real / mpmath.pi
+
+        unit = 1 / mpmath.sqrt(variance)
+        return mpmath.quad(integrand, [k * unit for k in range(0, 13, 4)])
+
+
+@pytest.mark.parametrize(("n", "delta"), [(2, 1e-30), (5, 1e-3)])
+def test_few_users_of_tiny_budgets_enclose_the_truth(n: int, delta: float) -> None:
+    """Labels in high precision, of a budget so small that 10^9 rounds spend about 1."""
+    eps0 = 2.0**-14
+    pair = oracles.canonical(oracles.stronger_clones(n, oracles.exp_of(eps0)))
+    accountant = Accountant().compose(ShuffledLDP(eps0, n, analysis="stronger-clones"), MANY)
+    found = accountant.epsilon_bounds(delta)
+    for eps in found:
+        at = accountant.delta_bounds(eps)
+        exact = truth(pair, MANY, eps)
+        assert at.lower <= exact * (1 + 1e-8) and exact <= at.upper * (1 + 1e-8)
+        assert at.upper <= 1.001 * at.lower
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        ShuffledLDP(1.0, 10**4, analysis="stronger-clones"),
+        ShuffledLDP(1.0, 10**9),
+        ShuffledRR(2, 10**9, eps0=1.0),
+        ShuffledRR(10, 10**9, eps0=0.1, adversary="weak"),
+        Laplace(1e4),
+    ],
+    ids=repr,
+)
+def test_many_rounds_are_within_rtol(mechanism: Mechanism) -> None:
+    """No warning (an error here)."""
+    found = Accountant().compose(mechanism, MANY).epsilon_bounds(1e-6)
+    assert 0.0 < found.lower <= found.upper <= found.lower * 1.001
+
+
+@pytest.mark.parametrize("side", Side)
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        ShuffledLDP(1.0, 30, analysis="stronger-clones"),
+        ShuffledLDP(1.0, 10**7, analysis="stronger-clones"),
+        ShuffledRR(4, 40, eps0=1.0),
+        ShuffledRR(4, 40, eps0=1.0, adversary="weak"),
+        Laplace(1.0),
+    ],
+    ids=repr,
+)
+def test_atoms_of_symmetric_pairs_sum_to_one(mechanism: Mechanism, side: Side) -> None:
+    pair = mechanism.pair
+    [atoms] = pair.atoms([side], Resolution(pair.scale / 20.0, missed=1e-12))
+    there = atoms.infinite + (atoms.missed if side is Side.UPPER else 0.0)
+    assert atoms.total == 1.0 - there
+    assert abs(math.fsum(atoms.mass) - atoms.total) < 4e-16
+    assert (math.fsum(atoms.mass) >= atoms.total) == (side is Side.UPPER)
+
+
+def test_completion_keeps_the_side_of_a_law() -> None:
+    """Inflated and deflated atoms of the labels of three users, at every s, against exact fractions."""
+    exact = oracles.canonical(oracles.stronger_clones(3, oracles.exp_of(1.0)))
+    loss = np.array(sorted(float(mpmath.log(p / q)) for p, q in exact))
+    for side, factor in ((Side.UPPER, 1.0 + 1e-3), (Side.LOWER, 1.0 - 1e-3)):
+        mass = np.array([float(p) for p, q in sorted(exact, key=lambda pq: pq[0] / pq[1])])
+        loss[np.abs(loss) < 1e-12] = 0.0
+        found = completed(Atoms(mass * factor, loss), side)
+        pair = [
+            (mpf(m), mpf(m) * mpmath.exp(-mpf(x)))
+            for m, x in zip(found.mass.tolist(), loss.tolist(), strict=True)
+        ]
+        large, small = (pair, exact) if side is Side.UPPER else (exact, pair)
+        assert oracles.violation(large, small) < 1e-14
+        assert oracles.violation(small, large) > 1e-4
+
+
+def test_no_completion_where_loss_zero_has_too_little() -> None:
+    """One user: two losses and none at 0. And a law whose rounding is more than it has there."""
+    two = Atoms(np.array([0.25, 0.75]), np.array([-1.1, 1.1]))
+    assert completed(two, Side.UPPER) is two
+    small = Atoms(np.array([0.3, 1e-9, 0.7 + 2e-9]), np.array([-0.8, 0.0, 0.8]))
+    assert completed(small, Side.UPPER) is small
