@@ -50,7 +50,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
 import oracles as o
 
-from pld_shuffle import Accountant, ShuffledLDP, ShuffledRandomizer, ShuffledRR, Subsampled
+from pld_shuffle import Accountant
 from pld_shuffle.mechanisms import (
     CountedBits,
     CountedHistogram,
@@ -58,11 +58,16 @@ from pld_shuffle.mechanisms import (
     Epoch,
     Gaussian,
     Laplace,
+    MixedRandomizers,
     MixedRR,
     PoissonGaussian,
     PoissonSampled,
     Shuffled,
+    ShuffledLDP,
+    ShuffledRandomizer,
+    ShuffledRR,
     StickyCohort,
+    Subsampled,
     ZeroOut,
 )
 from pld_shuffle.mechanisms.attack import Attack
@@ -70,6 +75,17 @@ from pld_shuffle.mechanisms.binomial_shift import BinomialExchange, BinomialShif
 from pld_shuffle.mechanisms.blanket import Blanket
 from pld_shuffle.mechanisms.imported import ImportedPair
 from pld_shuffle.numerics.sides import Side
+from pld_shuffle.protocols import (
+    BinarySum,
+    BitHistogram,
+    OneBitMean,
+    PrivateHistogram,
+    RAPPORHistogram,
+    RealSum,
+    UnarySum,
+    ZeroSum,
+    ZeroSumHistogram,
+)
 from pld_shuffle.randomizers import (
     RAPPOR,
     BinaryRandomizedResponse,
@@ -80,6 +96,7 @@ from pld_shuffle.randomizers import (
     SubsetSelection,
     UnaryEncoding,
 )
+from pld_shuffle.randomizers import Gaussian as LocalGaussian
 from pld_shuffle.randomizers import Laplace as LocalLaplace
 
 BLOCK = 20  # seeds claimed at a time
@@ -100,7 +117,10 @@ Rng = np.random.Generator
 
 @dataclass
 class Drawn:
-    """A mechanism and its truths: see the top of the file. profile: the exact delta of one round, if known."""
+    """A mechanism and its truths: see the top of the file. profile: the exact delta of one round, if known.
+
+    count: the truths are those of so many rounds of the mechanism together.
+    """
 
     name: str
     mechanism: Any
@@ -397,6 +417,34 @@ def ldp_tightest(rng: Rng) -> Drawn:
     return Drawn("ShuffledLDP tightest sampled", hidden, above, below)
 
 
+def bit_vectors(rng: Rng, eps0: float, *, rappor: bool, least: float = 0.1) -> tuple[Any, mpf, mpf]:
+    """Noisy one-hot vectors of 2 or 3 bits: the randomizer, and the chances that an own and another bit are 1."""
+    k = int(rng.integers(2, 4))
+    if rappor:
+        f, low, high = rng.uniform(least, 0.9), rng.uniform(0.05, 0.4), rng.uniform(0.5, 0.95)
+        keep = (1 - mpf(f) / 2) * mpf(high) + mpf(f) / 2 * mpf(low)
+        false = mpf(f) / 2 * mpf(high) + (1 - mpf(f) / 2) * mpf(low)
+        return RAPPOR(k=k, noise=f, one_if_zero=low, one_if_one=high), keep, false
+    variant = str(rng.choice(["symmetric", "optimised"]))
+    e0 = o.exp_of(eps0)
+    root = mp.sqrt(e0)
+    symmetric = variant == "symmetric"
+    keep, false = (root / (root + 1), 1 / (root + 1)) if symmetric else (mpf(1) / 2, 1 / (e0 + 1))
+    return UnaryEncoding(k=k, eps0=eps0, variant=variant), keep, false
+
+
+def bits_law(chances: Sequence[mpf]) -> Law:
+    """The law of a vector of independent bits, from the chances that they are 1."""
+    return [
+        mp.fprod(one if bit else 1 - one for bit, one in zip(report, chances, strict=True))
+        for report in itertools.product((0, 1), repeat=len(chances))
+    ]
+
+
+def vector_laws(k: int, keep: mpf, false: mpf) -> list[Law]:
+    return [bits_law([keep if place == x else false for place in range(k)]) for x in range(k)]
+
+
 def named(rng: Rng, most: float = 20.0) -> tuple[Any, list[Law]]:
     """A named randomizer of few values, and its laws from the definition."""
     kind = int(rng.integers(0, 8))
@@ -410,32 +458,8 @@ def named(rng: Rng, most: float = 20.0) -> tuple[Any, list[Law]]:
         laws = [[(e0 if x == y else 1) / (e0 + k - 1) for y in range(k)] for x in range(k)]
         return KRandomizedResponse(k=k, eps0=eps0), laws
     if kind in (2, 3):
-        k = int(rng.integers(2, 4))
-        if kind == 2 or rng.random() < 0.5:
-            variant = str(rng.choice(["symmetric", "optimised"]))
-            root = mp.sqrt(e0)
-            keep, false = (
-                (root / (root + 1), 1 / (root + 1))
-                if variant == "symmetric"
-                else (mpf(1) / 2, 1 / (e0 + 1))
-            )
-            randomizer: Any = UnaryEncoding(k=k, eps0=eps0, variant=variant)
-        else:
-            f, low, high = rng.uniform(0.1, 0.9), rng.uniform(0.05, 0.4), rng.uniform(0.5, 0.95)
-            randomizer = RAPPOR(k=k, noise=f, one_if_zero=low, one_if_one=high)
-            keep = (1 - mpf(f) / 2) * mpf(high) + mpf(f) / 2 * mpf(low)
-            false = mpf(f) / 2 * mpf(high) + (1 - mpf(f) / 2) * mpf(low)
-        laws = []
-        for x in range(k):
-            row = []
-            for report in itertools.product((0, 1), repeat=k):
-                chance = mpf(1)
-                for place, bit in enumerate(report):
-                    one = keep if place == x else false
-                    chance *= one if bit else 1 - one
-                row.append(chance)
-            laws.append(row)
-        return randomizer, laws
+        randomizer, keep, false = bit_vectors(rng, eps0, rappor=kind == 3 and rng.random() < 0.5)
+        return randomizer, vector_laws(randomizer.k, keep, false)
     if kind == 4:
         k = int(rng.integers(3, 5))
         size = int(rng.integers(1, k))
@@ -476,16 +500,31 @@ def named(rng: Rng, most: float = 20.0) -> tuple[Any, list[Law]]:
     return DiscreteRandomizer(matrix), [[o.to_mpf(mass) for mass in row] for row in exact]
 
 
+def bloom(rng: Rng) -> tuple[Any, list[Law]]:
+    """RAPPOR on Bloom filters."""
+    noise, low, high = rng.uniform(0.1, 0.9), rng.uniform(0.05, 0.4), rng.uniform(0.5, 0.95)
+    randomizer = RAPPOR(
+        k=3, noise=noise, one_if_zero=low, one_if_one=high, bits=4, hashes=int(rng.integers(1, 3)),
+        salt=int(rng.integers(0, 1000)),
+    )  # fmt: skip
+    half = mpf(noise) / 2
+    one, zero = ((1 - half) * mpf(a) + half * mpf(b) for a, b in ((high, low), (low, high)))
+    filters = randomizer.encode(np.arange(3))
+    return randomizer, [bits_law([one if bit else zero for bit in row]) for row in filters]
+
+
 def shuffled_tightest(rng: Rng) -> Drawn:
-    randomizer, laws = named(rng)
+    randomizer, laws = named(rng) if rng.random() < 0.9 else bloom(rng)
     n = int(rng.integers(1, 4 if len(laws[0]) > 4 else 5))
     laws = merged(laws)
+    if len(laws[0]) > 8:
+        n = min(n, 2)
     mechanism = Shuffled(randomizer, n)
     name = f"Shuffled tightest {type(randomizer).__name__}"
     if n > 2 or rng.random() < 0.6:
         return Drawn(name, mechanism, list(datasets(laws, n)))
-    population = n + int(rng.integers(1, 3))
-    hidden = Subsampled(mechanism, population=population)
+    population, colluding = n + int(rng.integers(1, 3)), int(rng.integers(0, 3))
+    hidden = Subsampled(mechanism, population=population + colluding, colluding=colluding)
     above = list(cohorts(laws, n, population))
     return Drawn(f"{name} sampled", hidden, above)
 
@@ -614,7 +653,15 @@ def dotted(profile: Callable[[mpf], mpf], losses: Sequence[mpf]) -> o.Atoms:
 
 
 def central(rng: Rng) -> Drawn:
-    kind = str(rng.choice(["Laplace", "Gaussian", "PoissonGaussian"]))
+    return central_noise(rng, str(rng.choice(["Laplace", "Gaussian", "PoissonGaussian"])))
+
+
+def gaussian_profile(t: mpf, eps: mpf) -> mpf:
+    """The hockey-stick divergence of unit Gaussians at a distance t."""
+    return mp.ncdf(t / 2 - eps / t) - mp.exp(eps) * mp.ncdf(-t / 2 - eps / t)
+
+
+def central_noise(rng: Rng, kind: str) -> Drawn:
     precise(80.0)
     ratio = log_uniform(rng, 1e-4, 8.0)
     noise = 1.0 / ratio
@@ -635,7 +682,7 @@ def central(rng: Rng) -> Drawn:
         mechanism = Gaussian(sigma=noise)
 
         def profile(eps: mpf) -> mpf:
-            return mp.ncdf(t / 2 - eps / t) - mp.exp(eps) * mp.ncdf(-t / 2 - eps / t)
+            return gaussian_profile(t, eps)
 
         pair = cells(
             lambda x: mp.ncdf(x - t), mp.ncdf, [t / 2 + mpf(z) for z in np.linspace(-5, 5, 11)]
@@ -679,35 +726,125 @@ def binomial_counts(rng: Rng) -> Drawn:
     return Drawn("BinomialExchange", BinomialExchange(n, rate), [both])
 
 
-def noise_blanket(rng: Rng) -> Drawn:
-    """Laplace noise of every user: reports seen through cells are below the truth."""
-    eps0 = local_budget(rng, 12.0)
-    precise(eps0)
-    n = int(rng.integers(1, 4))
-    analysis = str(rng.choice(["tightest", "blanket", "reduction", "stronger-clones"]))
-    e = mpf(eps0)
+@dataclass
+class Noise:
+    """Noise of every user on the values 0, 1/2 and 1, seen through cells.
 
-    def cdf(x: mpf) -> mpf:
-        return mp.exp(e * x) / 2 if x < 0 else 1 - mp.exp(-e * x) / 2
+    rows: the laws of a report's cell for the three values; a post-processing, so what they show is below the truth.
+    rays: laws for 0 and 1 with a likelihood ratio of finitely many values, from which a report for 0 or 1, and one of
+    the blanket, is a post-processing: what they show is above the truth.
+    """
 
-    cuts = [mpf(j) / 4 for j in range(5)]
-    rows = [
-        [b - a for a, b in itertools.pairwise([mpf(0), *(cdf(x - v) for x in cuts), mpf(1)])]
-        for v in (mpf(0), mpf(1) / 2, mpf(1))
-    ]
-    above = [slots(rows[0], rows[2], w, n) for w in rows]
-    # One user alone hides nobody: that pair is above everything.
-    alone = dotted(
-        lambda eps: -mp.expm1((eps - e) / 2) if eps < e else mpf(0), [e * j / 40 for j in range(41)]
-    )
-    below = (
-        [alone]
-        if analysis in ("tightest", "blanket")
-        else [slots(*clone_laws(mp.exp(e), 2 / (mp.exp(e) + 1)), n)]
-    )
-    return Drawn(
-        f"Shuffled {analysis} Laplace", Shuffled(LocalLaplace(eps0), n, analysis), above, below
-    )
+    name: str
+    randomizer: Any
+    rows: list[Law]
+    rays: tuple[Law, Law]
+    alone: Callable[[mpf], mpf]  # the profile of one report
+
+    @classmethod
+    def drawn(cls, rng: Rng) -> Noise:
+        places = sorted(rng.uniform(0.0, 1.0, 2))
+        if rng.random() < 0.5:
+            eps0 = local_budget(rng, 12.0)
+            precise(3 * eps0)
+            e = mpf(eps0)
+            edges = [mpf(0), *(mpf(x) / 2 for x in places)]
+
+            def cdf(x: mpf) -> mpf:
+                return mp.exp(e * x) / 2 if x < 0 else 1 - mp.exp(-e * x) / 2
+
+            def log_ratio(x: mpf) -> mpf:
+                return e * (2 * x - 1)
+
+            def alone(eps: mpf) -> mpf:
+                return -mp.expm1((eps - e) / 2) if eps < e else mpf(0)
+
+            name, randomizer = "Laplace", LocalLaplace(eps0)
+        else:
+            sigma = log_uniform(rng, 0.12, 100.0)
+            s = mpf(sigma)
+            reach = min(1.0, 2.5 * sigma) / 2 + 2.0 * sigma
+            edges = [mpf(1) / 2 - mpf(reach * x) for x in places]
+            precise(6 * reach / sigma**2)
+
+            def cdf(x: mpf) -> mpf:
+                return mp.ncdf(x / s)
+
+            def log_ratio(x: mpf) -> mpf:
+                return (2 * x - 1) / (2 * s * s)
+
+            def alone(eps: mpf) -> mpf:
+                return gaussian_profile(1 / s, eps)
+
+            name, randomizer = "Gaussian", LocalGaussian(sigma=sigma, eps0=local_budget(rng))
+        # Mirrored at 1/2, where the blanket passes from one law to the other.
+        cuts = sorted({*edges, mpf(1) / 2, *(1 - x for x in edges)})
+        rows = []
+        for value in (mpf(0), mpf(1) / 2, mpf(1)):
+            ends = [mpf(0), *(cdf(x - value) for x in cuts), mpf(1)]
+            rows.append([b - a for a, b in itertools.pairwise(ends)])
+        rays = extreme_rays(rows[0], rows[2], [mp.exp(log_ratio(x)) for x in cuts])
+        return cls(name, randomizer, rows, rays, alone)
+
+    def told(self, first: Law, second: Law, n: int, rate: Any) -> o.Atoms:
+        """Who drew from the blanket is told: the smaller of the two laws, in cells that do not cross 1/2."""
+        low = [min(a, b) for a, b in zip(first, second, strict=True)]
+        return slots([*first, 0], [*second, 0], [*low, 1 - sum(low)], n, rate)
+
+
+def extreme_rays(first: Law, second: Law, ratios: Sequence[mpf]) -> tuple[Law, Law]:
+    """The masses of each cell, second/first between its two ratios (0 and infinity beyond), moved to its ends.
+
+    Every report of a cell is a mixture of its two ends: the laws moved are at least as informative.
+    """
+    width = len(ratios) + 2
+    one, two = [mpf(0)] * width, [mpf(0)] * width
+    for i, (p, q) in enumerate(zip(first, second, strict=True)):
+        low = ratios[i - 1] if i else mpf(0)
+        if i < len(ratios):
+            up = (q - low * p) / (ratios[i] - low)
+            parts = (p - up, low * (p - up)), (up, ratios[i] * up)
+        else:
+            parts = (p, low * p), (mpf(0), q - low * p)
+        for place, (a, b) in zip((i, i + 1), parts, strict=True):
+            one[place] += a
+            two[place] += b
+    nothing = mpf(10) ** (20 - mp.dps)  # of a Laplace law's ends, but for the oracle's rounding
+    kept = [i for i in range(width) if max(one[i], two[i]) > nothing]
+    return [one[i] for i in kept], [two[i] for i in kept]
+
+
+def users_noise(rng: Rng) -> Drawn:
+    """Laplace or Gaussian noise of every user."""
+    noise, n = Noise.drawn(rng), int(rng.choice([1, 2, 2, 3]))
+    analyses = ["tightest", "blanket"]
+    if noise.name == "Laplace":
+        analyses += ["reduction", "stronger-clones"]
+    analysis = str(rng.choice(analyses))
+    mechanism: Any = Shuffled(noise.randomizer, n, analysis)
+    name = f"Shuffled {analysis} {noise.name}"
+    rows, rays, rate = noise.rows, list(noise.rays), mpf(1)
+    scheme = rng.random()
+    if scheme < 0.2 and analysis == "tightest":
+        there = probability(rng)
+        mechanism, name = PoissonSampled(mechanism, there), f"PoissonSampled {name}"
+        rows, rays = (
+            [[mpf(there) * mass for mass in law] + [1 - mpf(there)] for law in laws]
+            for laws in (rows, rays)
+        )
+    elif scheme < 0.4:
+        number = probability(rng)
+        mechanism, name, rate = Subsampled(mechanism, rate=number), f"{name} sampled", mpf(number)
+    above = [slots(rows[0], rows[2], w, n, rate) for w in rows]
+    if analysis == "tightest":
+        profile = noise.alone if n == 1 and scheme >= 0.4 else None
+        below = [slots(*rays, w, n, rate) for w in rays]
+        return Drawn(name, mechanism, above, below, profile)
+    if analysis == "blanket":
+        above.append(noise.told(rows[0], rows[2], n, rate))
+        return Drawn(name, mechanism, above, [noise.told(*rays, n, rate)])
+    e0 = o.exp_of(noise.randomizer.eps0)
+    return Drawn(name, mechanism, above, [slots(*clone_laws(e0, 2 / (e0 + 1)), n, rate)])
 
 
 def mixed_budgets(rng: Rng) -> Drawn:
@@ -722,6 +859,35 @@ def mixed_budgets(rng: Rng) -> Drawn:
     return Drawn("MixedRR", mechanism, [o.shuffled_pair(first, second, others)])
 
 
+def mixed_randomizers(rng: Rng) -> Drawn:
+    """The target among users of other randomizers; of some of them a part says nothing about the value."""
+    eps0 = local_budget(rng, 30.0)
+    budgets = [local_budget(rng, 30.0) for _ in range(int(rng.integers(1, 4)))]
+    precise(eps0, *budgets)
+    e0, part = o.exp_of(eps0), mpf(1) if rng.random() < 0.5 else mpf(probability(rng))
+
+    def laws(e: mpf) -> list[Law]:
+        return [[part * mass for mass in law] + [1 - part] for law in binary(e)]
+
+    def above(number: mpf) -> float:
+        return math.nextafter(float(number), math.inf)
+
+    crowd = [laws(o.exp_of(eps)) for eps in budgets]
+    target = laws(e0)
+    ratios = [
+        above(max(a / b for a, b in zip(target[0], other[1], strict=True) if b > 0))
+        for other in crowd
+    ]
+    tv = min(1.0, above(part * (e0 - 1) / (e0 + 1)))
+    mechanism = MixedRandomizers(eps0=eps0, others=tuple((ratio, 1) for ratio in ratios), tv=tv)
+    beta = min(mpf(tv), (e0 - 1) / (e0 + 1), *(mpf(ratio) - 1 for ratio in ratios))
+    first, second, _ = o.reduction_laws(e0, beta, mpf(1))
+    others = [o.reduction_laws(e0, beta, mpf(ratio))[2] for ratio in ratios]
+    stated = o.shuffled_pair(first, second, others)
+    concrete = [o.shuffled_pair(*target, values) for values in itertools.product(*crowd)]
+    return Drawn("MixedRandomizers", mechanism, [stated, *concrete], [stated])
+
+
 def epoch(rng: Rng) -> Drawn:
     n, eps0 = int(rng.integers(1, 6)), local_budget(rng, 30.0)
     precise(eps0)
@@ -731,10 +897,35 @@ def epoch(rng: Rng) -> Drawn:
 
 
 def zero_out(rng: Rng) -> Drawn:
-    """Where the null report is a value's, the truths are those of the substitution."""
-    kind = [ldp, rr, reduction, shuffled_tightest][int(rng.integers(0, 4))]
-    inner = kind(rng)
-    return Drawn(f"ZeroOut {inner.name}", ZeroOut(inner.mechanism), inner.above, inner.below)
+    """Where the null report is a value's, the truths are those of the substitution; of central noise, of one norm."""
+    kind = int(rng.integers(0, 6))
+    if kind == 5:
+        return zero_out_poisson(rng)
+    inner = (
+        central_noise(rng, str(rng.choice(["Laplace", "Gaussian"])))
+        if kind == 4
+        else [ldp, rr, reduction, shuffled_tightest][kind](rng)
+    )
+    return Drawn(
+        f"ZeroOut {inner.name}", ZeroOut(inner.mechanism), inner.above, inner.below, inner.profile
+    )
+
+
+def zero_out_poisson(rng: Rng) -> Drawn:
+    """With the user (1-q) N(0) + q N(t), without it N(0); both orders, by the general amplification of N(t), N(0)."""
+    noise, rate = 1.0 / log_uniform(rng, 1e-4, 8.0), probability(rng)
+    precise(80.0)
+    t, q = 1 / mpf(noise), mpf(rate)
+
+    def profile(eps: mpf) -> mpf:
+        return q * gaussian_profile(t, mp.log1p(mp.expm1(eps) / q))
+
+    cuts = [mpf(z) for z in np.linspace(-5, 5, 11)]
+    pair = cells(lambda x: (1 - q) * mp.ncdf(x) + q * mp.ncdf(x - t), mp.ncdf, cuts)
+    reach = mp.log1p(q * mp.expm1(t * t / 2 + 6 * t))
+    above = dotted(profile, [reach * j / 24 for j in range(25)])
+    mechanism = ZeroOut(PoissonGaussian(sigma=noise, rate=rate))
+    return Drawn("ZeroOut PoissonGaussian", mechanism, [pair, mirrored(pair)], [above], profile)
 
 
 def bit_shares(rng: Rng) -> tuple[dict[str, float], mpf, mpf]:
@@ -770,6 +961,13 @@ def counted_bits(rng: Rng) -> Drawn:
     given, one, zero = bit_shares(rng)
     n, bits = int(rng.integers(1, 7)), int(rng.choice([1, 1, 2, 3]))
     laws = [[o.binomial(bits, i, p) for i in range(bits + 1)] for p in (one, zero)]
+    if bits == 1 and rng.random() < 0.3:
+        rate = probability(rng)
+        hidden = Subsampled(CountedBits(n, **given), rate=rate)
+        worst = [
+            slots(a, b, w, n, mpf(rate)) for a, b, w in itertools.product(laws, repeat=3) if a != b
+        ]
+        return Drawn("CountedBits sampled", hidden, worst)
     pairs = []
     for others in range(n):
         rest = [laws[0]] * others + [laws[1]] * (n - 1 - others)
@@ -837,6 +1035,12 @@ def coming_and_going(rng: Rng) -> Drawn:
 
 
 def sticky(rng: Rng) -> Drawn:
+    if rng.random() < 0.6:
+        return sticky_reports(rng)
+    return sticky_exact(rng)
+
+
+def sticky_exact(rng: Rng) -> Drawn:
     """The general amplification of the composed pair, exact where the pair is."""
     n, k, gamma, rate = (
         int(rng.integers(1, 5)),
@@ -852,6 +1056,247 @@ def sticky(rng: Rng) -> Drawn:
     return Drawn(
         "StickyCohort", StickyCohort(core, rounds, rate=rate), [o.subsampled(pair, mpf(rate))]
     )
+
+
+def drawn_once(first: Law, second: Law, others: Law, n: int, rate: Any, rounds: int) -> o.Atoms:
+    """The target, or another user, in one hidden cohort of n for all the rounds; all others are equal."""
+    views = [o.histogram_law([law, *[others] * (n - 1)]) for law in (first, second, others)]
+    keys = {key for view in views for key in view}
+    one = [tuple(view.get(key, mpf(0)) for view in views) for key in keys]
+    joint = one
+    for _ in range(rounds - 1):
+        joint = [(a * x, b * y, c * z) for a, b, c in joint for x, y, z in one]
+    return [(rate * a + (1 - rate) * c, rate * b + (1 - rate) * c) for a, b, c in joint]
+
+
+def sticky_reports(rng: Rng) -> Drawn:
+    """Shuffled reports of one hidden cohort, in some cases of fresh cohorts drawn from it."""
+    n, rounds, number = int(rng.integers(1, 4)), int(rng.integers(1, 4)), probability(rng)
+    kind = int(rng.integers(0, 4))
+    if kind == 0:
+        eps0 = local_budget(rng, 30.0)
+        precise(eps0)
+        core: Any = ShuffledLDP(eps0, n)
+        families = [binary(o.exp_of(eps0)), three_rr(o.exp_of(eps0))]
+        name = "ShuffledLDP"
+    elif kind == 1:
+        given, one, zero = bit_shares(rng)
+        core, families, name = (
+            CountedBits(n, **given),
+            [[[1 - one, one], [1 - zero, zero]]],
+            "CountedBits",
+        )
+    else:
+        randomizer, laws = named(rng, 12.0)
+        laws = merged(laws)
+        n = min(n, 2) if len(laws[0]) > 3 else n
+        rounds = min(rounds, 2) if len(laws[0]) > 2 else rounds
+        core, families, name = Shuffled(randomizer, n), [laws], type(randomizer).__name__
+    triples = [
+        triple for laws in families for triple in itertools.product(laws, repeat=3)
+        if triple[0] is not triple[1]
+    ]  # fmt: skip
+    if rng.random() < 0.25:
+        again = probability(rng)
+        core, name = Subsampled(core, rate=again), f"{name} sampled"
+        # Where the target is not drawn, one of the equal others stands in.
+        triples = [(mixed(mpf(again), a, w), mixed(mpf(again), b, w), w) for a, b, w in triples]
+    pairs = [drawn_once(*triple, n, mpf(number), rounds) for triple in triples]
+    return Drawn(f"StickyCohort {name}", StickyCohort(core, rounds, rate=number), pairs)
+
+
+def memoised(rng: Rng) -> Drawn:
+    """Several collections from the same memoised filters: one round of these, whatever their number."""
+    rappor, _, _ = bit_vectors(rng, 1.0, rappor=True)
+    rappor = RAPPOR(
+        k=2, noise=rappor.noise, one_if_zero=rappor.one_if_zero, one_if_one=rappor.one_if_one
+    )
+    n = int(rng.choice([1, 2, 2, 2, 3]))
+    above = collections(rappor, n)
+    kept = vector_laws(2, 1 - mpf(rappor.noise) / 2, mpf(rappor.noise) / 2)
+    if rng.random() < 0.5:
+        below = list(datasets(merged(kept), n))
+        mechanism: Any = Shuffled(rappor.memoised, n)
+        return Drawn("Shuffled tightest RAPPOR memoised", mechanism, above, below)
+    ((mechanism, count),) = RAPPORHistogram(randomizer=rappor, n=n).ledger(int(rng.integers(2, 9)))
+    return Drawn(
+        "RAPPORHistogram lifetime", mechanism, above, [stated(mechanism, kept)], count=count
+    )
+
+
+def collections(rappor: Any, n: int) -> list[o.Atoms]:
+    """Two shuffled collections from the same memoised filters of 2 bits, for every dataset."""
+    half = mpf(rappor.noise) / 2
+    reports = {
+        kept: bits_law([mpf(rappor.one_if_one if bit else rappor.one_if_zero) for bit in kept])
+        for kept in itertools.product((0, 1), repeat=2)
+    }
+    once = {
+        kept: o.histogram_law([reports[one] for one in kept])
+        for kept in itertools.combinations_with_replacement(reports, n)
+    }
+    permanent = [
+        dict(zip(reports, bits_law(chances), strict=True))
+        for chances in ([1 - half, half], [half, 1 - half])
+    ]
+
+    def view(values: Sequence[int]) -> dict[Any, mpf]:
+        found: dict[Any, mpf] = defaultdict(lambda: mpf(0))
+        for kept in itertools.product(reports, repeat=n):
+            chance = mp.fprod(permanent[x][one] for x, one in zip(values, kept, strict=True))
+            law = once[tuple(sorted(kept))]
+            for (a, p), (b, q) in itertools.product(law.items(), repeat=2):
+                found[a, b] += chance * p * q
+        return found
+
+    return [
+        o.pair_of_views(view([first, *others]), view([1 - first, *others]))
+        for first in (0, 1)
+        for others in itertools.combinations_with_replacement((0, 1), n - 1)
+    ]
+
+
+def stated(mechanism: Any, laws: Sequence[Law], rate: Any = 1) -> o.Atoms:
+    """The (p, beta, q) reduction that a protocol names, whose numbers must be at least those of its laws."""
+    ratio = max(max(column) / min(column) for column in zip(*laws, strict=True))
+    distance = max(
+        sum(max(a - b, mpf(0)) for a, b in zip(one, other, strict=True))
+        for one, other in itertools.permutations(laws, 2)
+    )
+    p = o.exp_of(mechanism.eps0)
+    assert p >= ratio and min(mechanism.tv, 1.0) >= distance, (
+        "a protocol's own numbers are too small"
+    )
+    beta = min(mpf(mechanism.tv), (p - 1) / (p + 1))
+    return slots(*o.reduction_laws(p, beta, p), mechanism.n, rate)
+
+
+# --- protocols --------------------------------------------------------------------------------------
+
+
+def trusted(rng: Rng, most: int) -> tuple[dict[str, Any], int, float]:
+    """The users of a protocol and the share of honest ones, as arguments; the honest ones, and the share."""
+    n, share = int(rng.integers(1, most + 1)), 1.0
+    if rng.random() < 0.4:
+        share = round(float(rng.uniform(1.0 / n, 1.0)), 3)
+    honest = math.floor(Fraction(str(share)) * n)
+    if honest < 1:
+        share, honest = 1.0, n
+    return {"n": n, "honest_fraction": share}, honest, share
+
+
+def response_protocol(rng: Rng) -> Drawn:
+    """Randomised response over k values; two of them are a bit, and the others have the weak adversary's pair."""
+    gamma_given = probability(rng)
+    gamma, k = mpf(gamma_given), int(rng.integers(2, 5))
+    users, honest, share = trusted(rng, 4 if k > 2 else 6)
+    maker = [BinarySum, OneBitMean, PrivateHistogram, RealSum][int(rng.integers(0, 4))]
+    if maker in (BinarySum, OneBitMean):
+        k, design = 2, {}
+    else:
+        design = {"k": k if maker is PrivateHistogram else k - 1}
+    protocol: Any = maker(gamma=gamma_given, **design, **users)
+    laws: list[Law] = [o.rr_law(k, gamma, value) for value in range(k)]
+    values = laws
+    if maker in (OneBitMean, RealSum) and honest <= 3:  # a value between two of the grid
+        values = [*laws, mixed(mpf(float(rng.uniform())), laws[0], laws[1])]
+    exact = weak_laws(k, gamma) if k > 2 else None
+    return in_cohort(rng, protocol, values, exact, honest, share)
+
+
+def in_cohort(
+    rng: Rng,
+    protocol: Any,
+    laws: list[Law],
+    exact: tuple[Law, Law, Law] | None,
+    honest: int,
+    share: float,
+) -> Drawn:
+    """One round of everybody, or of a cohort. exact: the slots of the pair that the protocol names; else its own."""
+    name = type(protocol).__name__
+    if rng.random() < 0.6:
+        above = list(datasets(laws, honest))
+        below = None if exact is None else [slots(*exact, honest)]
+        return Drawn(name, protocol.mechanism, above, below)
+    population = (
+        protocol.n + int(rng.integers(1, 3))
+        if honest <= 2
+        else protocol.n + round(log_uniform(rng, 1, 1e6))
+    )
+    relied = math.floor(Fraction(str(share)) * population)
+    mechanism = protocol.on_cohort(population)
+    rate = mpf(honest) / relied
+    triples = [triple for triple in itertools.product(laws, repeat=3) if triple[0] is not triple[1]]
+    above = [slots(*triple, honest, rate) for triple in triples]
+    if relied <= 4:
+        above += list(cohorts(laws, honest, relied))
+    # The mechanism lets more of the honest users be drawn than need be.
+    most = mpf(mechanism.rate)
+    below = (
+        above + [slots(*triple, honest, most) for triple in triples]
+        if exact is None
+        else [slots(*exact, honest, max(rate, most))]
+    )
+    return Drawn(f"{name} on_cohort", mechanism, above, below)
+
+
+def vector_protocol(rng: Rng) -> Drawn:
+    """Bit vectors, with fresh noise or one collection from memoised filters: the (p, beta, q) reduction."""
+    users, honest, share = trusted(rng, 3)
+    eps0 = local_budget(rng, 20.0)
+    precise(eps0)
+    kept = rng.random() < 0.4
+    randomizer, keep, false = bit_vectors(rng, eps0, rappor=kept or rng.random() < 0.3)
+    laws = merged(vector_laws(randomizer.k, keep, false))
+    if kept:
+        protocol: Any = RAPPORHistogram(randomizer=randomizer, **users)
+        ((mechanism, count),) = protocol.ledger()
+        above = list(datasets(laws, honest))
+        return Drawn("RAPPORHistogram", mechanism, above, [stated(mechanism, laws)], count=count)
+    protocol = BitHistogram(randomizer=randomizer, **users)
+    mechanism = protocol.mechanism
+    stated(mechanism, laws)  # checks the numbers
+    p = o.exp_of(mechanism.eps0)
+    exact = o.reduction_laws(p, min(mpf(mechanism.tv), (p - 1) / (p + 1)), p)
+    return in_cohort(rng, protocol, laws, exact, honest, share)
+
+
+def zero_protocol(rng: Rng) -> Drawn:
+    """The number of ones, of all users' bits and the honest ones' noise; in two bins, if a user moves."""
+    users, honest, _ = trusted(rng, 8)
+    rate_given = probability(rng)
+    masses = sums([[1 - mpf(rate_given), mpf(rate_given)]] * honest)
+    pair = list(zip([mpf(0), *masses], [*masses, mpf(0)], strict=True))
+    if rng.random() < 0.6:
+        protocol: Any = ZeroSum(rate=rate_given, **users)
+        orders = [pair, mirrored(pair)]
+        return Drawn("ZeroSum", protocol.mechanism, orders, [worst_pair(orders)])
+    protocol = ZeroSumHistogram(k=int(rng.integers(2, 5)), rate=rate_given, **users)
+    both = [(a * d, b * c) for a, b in pair for c, d in pair]
+    return Drawn("ZeroSumHistogram", protocol.mechanism, [both])
+
+
+def unary_sum(rng: Rng) -> Drawn:
+    """Several bits of every user, all counted together; or over rounds, position by position."""
+    users, honest, _ = trusted(rng, 3)
+    gamma_given, bits, rounds = probability(rng), int(rng.integers(1, 4)), int(rng.integers(1, 3))
+    one, zero = 1 - mpf(gamma_given) / 2, mpf(gamma_given) / 2
+    ((mechanism, count),) = UnarySum(bits=bits, gamma=gamma_given, **users).ledger(rounds)
+    levels = [
+        sums([[1 - one, one]] * level + [[1 - zero, zero]] * (bits - level))
+        for level in range(bits + 1)
+    ]
+    above = []
+    for first, second in itertools.permutations(levels, 2):
+        for others in itertools.combinations_with_replacement(levels, honest - 1):
+            rest = sums(others)
+            seen = zip(sums([first, rest]), sums([second, rest]), strict=True)
+            above.append(o.power(list(seen), rounds))
+    if count == 1:
+        return Drawn("UnarySum", mechanism, above)
+    places = [[1 - one, one], [1 - zero, zero]]
+    below = [o.power(pair, count) for pair in datasets(places, honest)]
+    return Drawn("UnarySum by positions", mechanism, above, below, count=count)
 
 
 def imported(rng: Rng) -> Drawn:
@@ -873,27 +1318,51 @@ def imported(rng: Rng) -> Drawn:
     return Drawn("ImportedPair", mechanism, [[*pair, (rest, rest)]])
 
 
-KINDS: list[tuple[Callable[[Rng], Drawn], float]] = [
-    (ldp, 3.0),
-    (reduction, 4.0),
-    (rr, 4.0),
-    (ldp_tightest, 0.4),
-    (shuffled_tightest, 0.4),
-    (shuffled_others, 2.0),
-    (attack, 2.0),
-    (bits, 1.5),
-    (discrete, 2.0),
-    (central, 2.0),
-    (binomial_counts, 1.0),
-    (noise_blanket, 0.4),
-    (mixed_budgets, 1.0),
-    (epoch, 0.5),
-    (zero_out, 0.7),
-    (counted_bits, 1.0),
-    (counted_histogram, 0.7),
-    (coming_and_going, 0.6),
-    (sticky, 0.5),
-    (imported, 1.0),
+#: Who draws, how often, and what: together, all that is public (tests/test_fuzzer.py).
+RANDOMIZERS = (
+    BinaryRandomizedResponse, DiscreteRandomizer, HadamardResponse, KRandomizedResponse, LocalHashing, RAPPOR,
+    SubsetSelection, UnaryEncoding,
+)  # fmt: skip
+KINDS: list[tuple[Callable[[Rng], Drawn], float, tuple[type, ...]]] = [
+    (ldp, 3.0, (ShuffledLDP, Subsampled)),
+    (reduction, 4.0, (ShuffledRandomizer, Subsampled)),
+    (rr, 4.0, (ShuffledRR, Subsampled)),
+    (ldp_tightest, 0.4, (ShuffledLDP, Subsampled)),
+    (shuffled_tightest, 0.4, (Shuffled, Subsampled, *RANDOMIZERS)),
+    (shuffled_others, 2.0, (Shuffled, Blanket, Subsampled, *RANDOMIZERS)),
+    (attack, 2.0, (Attack, *RANDOMIZERS)),
+    (bits, 1.5, (Shuffled, BinaryRandomizedResponse, KRandomizedResponse, Subsampled)),
+    (discrete, 2.0, (DiscretePair, Subsampled)),
+    (central, 2.0, (Laplace, Gaussian, PoissonGaussian)),
+    (binomial_counts, 1.0, (BinomialShift, BinomialExchange)),
+    (users_noise, 0.5, (Shuffled, LocalLaplace, LocalGaussian, Subsampled, PoissonSampled)),
+    (mixed_budgets, 1.0, (MixedRR,)),
+    (mixed_randomizers, 0.7, (MixedRandomizers,)),
+    (epoch, 0.5, (Epoch,)),
+    (
+        zero_out,
+        0.7,
+        (
+            ZeroOut,
+            ShuffledLDP,
+            ShuffledRR,
+            ShuffledRandomizer,
+            Shuffled,
+            Laplace,
+            Gaussian,
+            PoissonGaussian,
+        ),
+    ),
+    (counted_bits, 1.0, (CountedBits, Subsampled)),
+    (counted_histogram, 0.7, (CountedHistogram,)),
+    (coming_and_going, 0.6, (PoissonSampled, Subsampled, Shuffled, ShuffledLDP)),
+    (sticky, 0.8, (StickyCohort, ShuffledRR, ShuffledLDP, Shuffled, CountedBits, Subsampled)),
+    (memoised, 0.4, (RAPPOR, RAPPORHistogram)),
+    (response_protocol, 0.6, (BinarySum, OneBitMean, PrivateHistogram, RealSum)),
+    (vector_protocol, 0.4, (BitHistogram, RAPPORHistogram)),
+    (zero_protocol, 0.4, (ZeroSum, ZeroSumHistogram)),
+    (unary_sum, 0.4, (UnarySum,)),
+    (imported, 1.0, (ImportedPair,)),
 ]
 
 
@@ -923,7 +1392,7 @@ class Found:
 def ledger(rng: Rng) -> tuple[list[Drawn], list[int]]:
     """Mechanisms and for how many rounds each."""
     mp.dps = DIGITS
-    weights = np.array([weight for _, weight in KINDS])
+    weights = np.array([weight for _, weight, _ in KINDS])
     entries = int(rng.choice([1, 1, 1, 1, 1, 2, 2, 3]))
     drawn = [
         KINDS[int(rng.choice(len(KINDS), p=weights / weights.sum()))][0](rng)
@@ -1011,11 +1480,14 @@ class Case:
         self.found, self.show, self.seed = found, show, seed
         self.rng = np.random.default_rng([seed, 21])
         self.drawn, self.counts = ledger(self.rng)
+        self.rounds = [
+            one.count * count for one, count in zip(self.drawn, self.counts, strict=True)
+        ]
         self.names = sorted({one.name for one in self.drawn})
         self.context = {
             "seed": seed,
             "ledger": [repr(one.mechanism) for one in self.drawn],
-            "counts": self.counts,
+            "counts": self.rounds,
         }
         self.deep = seed % 50 == 0
 
@@ -1056,7 +1528,7 @@ class Case:
                 ]
                 laws = [
                     law.self_compose(c) if c > 1 else law
-                    for law, c in zip(laws, self.counts, strict=True)
+                    for law, c in zip(laws, self.rounds, strict=True)
                 ]
                 law = laws[0]
                 for other in laws[1:]:
@@ -1075,7 +1547,7 @@ class Case:
         rtol = log_uniform(self.rng, low, high)
         accountant = Accountant(rtol=rtol)
         try:
-            for one, count in zip(self.drawn, self.counts, strict=True):
+            for one, count in zip(self.drawn, self.rounds, strict=True):
                 accountant.compose(one.mechanism, count)
             for eps in self.truths.epsilons(self.rng, QUESTIONS):
                 bounds = accountant.delta_bounds(eps)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -22,12 +23,16 @@ from pld_shuffle import (
     ShuffledRR,
     Subsampled,
 )
+from pld_shuffle.composition.largest import AtLargest
+from pld_shuffle.composition.plan import Plan
 from pld_shuffle.mechanisms import CountedHistogram, Laplace, MixedRR
 from pld_shuffle.mechanisms.imported import ImportedPair
 from pld_shuffle.numerics.sides import Side
+from pld_shuffle.pairs.atoms import Atoms
 from pld_shuffle.randomizers import (
     RAPPOR,
     BinaryRandomizedResponse,
+    Gaussian,
     HadamardResponse,
     UnaryEncoding,
 )
@@ -400,3 +405,28 @@ def test_one_round_at_the_smallest_tolerance() -> None:
         warnings.simplefilter("ignore", AccuracyWarning)
         bounds = Accountant(rtol=1.1e-9).compose(shuffled).epsilon_bounds(1e-3)
     assert 0.0 < bounds.lower <= bounds.upper
+
+
+def test_gaussian_noise_of_two_users() -> None:
+    """The steering of cells took the logarithm of an underflow: any answer for few users of little noise crashed."""
+    noise = Gaussian(sigma=0.6, eps0=1.0)
+    bounds = Accountant(rtol=0.3).compose(Shuffled(noise, 2)).delta_bounds(2.0)
+    alone = Gaussian(sigma=0.6, eps0=2.0).delta0
+    assert 0.0 < bounds.lower <= bounds.upper <= alone * (1.0 + 1e-9)
+
+
+def test_an_upper_law_without_mass_at_the_largest_loss() -> None:
+    """Its logarithm was asked for; such a ledger is left to the transforms."""
+    pair = ShuffledLDP(1.5, 3, "stronger-clones").pair
+    plan = Plan(1.0, 1.0, 1.0, 1.0, log_delta=-5.0, rounds=1, rtol=1e-3)
+
+    class Bare:
+        max_loss = pair.max_loss
+
+        def atoms(self, *asked: Any) -> list[Atoms]:
+            lower, upper = pair.atoms(*asked)
+            kept = upper.loss < 0.5 * float(pair.max_loss.upper)
+            return [lower, replace(upper, loss=upper.loss[kept], mass=upper.mass[kept])]
+
+    ledger: Any = [(Bare(), 1)]
+    assert AtLargest.of(ledger, plan) is None

@@ -51,7 +51,7 @@ class AtLargest(Reading):
                 + above.slack
             )
             top = [float(atoms.mass[atoms.loss >= least].sum()) for atoms in found]
-            if not top[0] > 0.0:
+            if not min(top) > 0.0:
                 return None
             for side in (0, 1):
                 logs[side] += count * math.log(top[side])

@@ -46,6 +46,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import erfcx
 
 from ..numerics.sides import Side
 from ..numerics.validation import choice, crowd_size, positive_float, positive_int, real
@@ -439,8 +440,9 @@ class _Steering:
         third = float(other @ law**3) / (self._n**2 * self._scale**3)
         c = 0.5 * (z + math.sqrt(z * z + 8.0))
         exponent = c * mean + c * c * second + c**3 * third / 6.0
-        log = exponent + math.log(math.erfc(c * math.sqrt(0.5 * second)) / (2.0 * c))
-        return math.exp(log / max(1.0, z))
+        root = c * math.sqrt(0.5 * second)
+        log = exponent + math.log(erfcx(root) / (2.0 * c)) - root * root
+        return math.exp(min(log / max(1.0, z), 700.0))
 
 
 def _type(rows: Array, shared: str, gamma: float) -> Array:
