@@ -25,7 +25,7 @@ DELTA, POPULATION = 1e-6, 10**6
 
 
 def log(rounds: int, kind: str) -> Iterator[Any]:
-    """`rounds` mechanisms: "cohort", "poisson" (the same numbers on average), or "everybody"."""
+    """`rounds` mechanisms: "cohort", "poisson" (the same numbers on average), "both" in turn, or "everybody"."""
     import numpy as np
 
     import pld_shuffle
@@ -37,8 +37,8 @@ def log(rounds: int, kind: str) -> Iterator[Any]:
         sizes[:], budgets[:] = 5_000, 2.0
     if kind == "distinct":
         sizes, budgets = rng.permutation(np.arange(4_500, 4_500 + rounds)), np.full(rounds, 2.0)
-    for n, eps0 in zip(sizes.tolist(), budgets.tolist(), strict=True):
-        if kind == "poisson":
+    for i, (n, eps0) in enumerate(zip(sizes.tolist(), budgets.tolist(), strict=True)):
+        if kind == "poisson" or (kind == "both" and i % 2):
             yield pld_shuffle.PoissonSampled(
                 ShuffledLDP(eps0=eps0, n=POPULATION), rate=n / POPULATION
             )
@@ -94,7 +94,10 @@ def many_deltas(rounds: int, kind: str) -> float:
 
 CASES: dict[str, tuple[Callable[[int, str], float], int, str]] = {
     "epsilon, 2,000 rounds": (epsilon, 2_000, "cohort"),
+    "epsilon, 2,000 Poisson rounds": (epsilon, 2_000, "poisson"),
+    "epsilon, 2,000 rounds of both": (epsilon, 2_000, "both"),
     "trajectory, 2,000 rounds": (trajectory, 2_000, "cohort"),
+    "trajectory, 2,000 Poisson rounds": (trajectory, 2_000, "poisson"),
     "epsilon, 60 rounds": (epsilon, 60, "cohort"),
     "epsilon, 60 Poisson rounds": (epsilon, 60, "poisson"),
     "trajectory, 2,000 rounds of one cohort": (trajectory, 2_000, "one"),

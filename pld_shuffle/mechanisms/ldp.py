@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 import numpy as np
@@ -23,6 +23,7 @@ from .shared import EVERYBODY, SUBSTITUTION, exactly, local_epsilon
 
 ANALYSES = ("tightest", "stronger-clones", "clones")
 MOST_BIT_USERS = 10**9
+MANY_USERS = 1_000
 LEAST_GAIN = 1e-4  # a smaller one is none
 ASKED = np.array([0.0, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 20.0])  # deviations
 FAR = 8.0  # deviations; what is farther is seldom asked for
@@ -104,8 +105,9 @@ class ShuffledLDP(Mechanism):
         largest, scale = clones.max_loss, clones.scale
         member = Member.of(self.eps0, self.n, cohort, scale)
         # Cohorts of almost one size are all like one of them.
-        size, rate = (self.n, cohort.rate) if member is None else member.typical
-        wins, labels_win, near = _contest(self.eps0, size, replace(cohort, rate=rate))
+        wins, labels_win, near = _contest(
+            self.eps0, *((self.n, cohort) if member is None else member.typical)
+        )
         if not wins:
             return clones  # exact
         if labels_win:
@@ -157,12 +159,16 @@ class ShuffledLDP(Mechanism):
         # All others hold the third value, so every report is a coin label or neutral.
         shrink = math.exp(-self.eps0)
         whole = 1.0 + 2.0 * shrink
+        neutral, present, away = (1.0 / whole, shrink / whole), 1.0, 0.0
+        if cohort.absence > 0.0 and self.n >= MANY_USERS:
+            # Who takes a neutral report for an absent one loses 1/n of delta or so, and the pair stays one of coins.
+            present, away, cohort = cohort.presence, cohort.absence, Cohort(cohort.rate)
         return CoinMixture(
             n=self.n,
-            coin_rate=2.0 * shrink / whole,
-            neutral_rate=1.0 / whole,
-            target_coin=(1.0 + shrink) / whole,
-            target_neutral=shrink / whole,
+            coin_rate=present * 2.0 * shrink / whole,
+            neutral_rate=present * neutral[0] + away,
+            target_coin=present * (1.0 + shrink) / whole,
+            target_neutral=present * neutral[1] + away,
             null=0.0,
             theta=math.tanh(0.5 * self.eps0),
             gap=2.0 * shrink / (1.0 + shrink),

@@ -5,9 +5,10 @@ N users is, for every growth g, type k and contour,
 
     (1/(2 pi N)) int |E exp(z (L_k - E L_k))|^n e^(-g N Re z) |dz|/|z|^2,
 
-an integral of exponentials of n with positive weights: *convex in n*. So two sizes on one contour bound all sizes
-between them by straight lines. These lie too high by about the square of the relative distance of the two.
-Proof: docs/swap.md, "Cohorts of many sizes".
+an integral of exponentials of n with positive weights: *convex in n*. If users come by coins of one rate r, n is
+binomial, and (1 - r + r |E ...|)^N takes the place of the power: *convex in r*. So two sizes (or rates) on one contour
+bound all between them by straight lines. These lie too high by about the square of the relative distance of the
+two. Proof: docs/swap.md, "Cohorts of many sizes".
 """
 
 from __future__ import annotations
@@ -20,12 +21,11 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from ..numerics.rounding import ROUNDOFF
 from ..numerics.validation import LARGEST_CROWD
 from .cohort import Cohort
 from .pair import Resolution
 from .profile import MAX_POINTS, ProfilePoints, spaced
-from .swap import ROUNDED, _hexagon
+from .swap import come_by_coins, hidden_profiles
 
 Array = NDArray[np.float64]
 
@@ -34,22 +34,23 @@ REACHES = 2.0 ** (0.25 * np.arange(1, 40))  # in scales, of the last growth
 KEPT = 2_000  # cells whose values are remembered
 
 
-_Cell = tuple[int, int, Array, Array]  # two even sizes, and bounds for them
+_Cell = tuple[float, float, Array, Array]  # two sizes, and bounds for them
 
 
 class Population:
-    """Contour bounds for hidden cohorts of all sizes out of `users`, for every eps0-LDP randomizer."""
+    """Contour bounds for hidden cohorts of all sizes out of `users`, for every eps0-LDP randomizer.
 
-    def __init__(self, eps0: float, users: int, absence: float) -> None:
-        self.users = users
+    absence : of a member of a cohort. coins : whether users come by coins of their own; sizes are then their numbers on
+    average.
+    """
+
+    def __init__(self, eps0: float, users: int, absence: float = 0.0, coins: bool = False) -> None:
+        self.users, self.absence, self.coins = users, absence, coins
         self._over = math.expm1(eps0) * (1.0 + 2.0**-51)
-        # Three of the five types are enough for a hidden cohort.
-        weight, _, base, slope, wobble = (part[:3].copy() for part in _hexagon(self._over, absence))
-        self._types = weight, base, slope, wobble
         self._grids: dict[tuple[float, ...], Array] = {}
         self._cells: dict[tuple[float, ...], _Cell] = {}
 
-    def points(self, size: int, scale: float, resolution: Resolution) -> ProfilePoints:
+    def points(self, size: float, scale: float, resolution: Resolution) -> ProfilePoints:
         """Upper bounds at growths that all sizes of a zone share, as fine as `resolution` asks.
 
         scale : rough standard deviation of the loss of a cohort of that size. O(growths), and a compiled loop over
@@ -67,37 +68,35 @@ class Population:
         if place not in self._cells:
             if len(self._cells) > KEPT:
                 self._cells.clear()
-            # One more on either side than needed, whatever the logarithms' rounding.
-            first = (math.floor(math.exp(number * factor)) - 1) // 2 * 2
-            last = (math.ceil(math.exp((number + 1) * factor)) + 2) // 2 * 2
+            # A little more on either side than needed, whatever the logarithms' rounding.
+            first, last = math.exp(number * factor), math.exp((number + 1) * factor)
+            if self.coins:
+                first, last = first * (1.0 - 1e-9), last * (1.0 + 1e-9)
+            else:
+                first, last = (math.floor(first) - 1) // 2 * 2, (math.ceil(last) + 2) // 2 * 2
             ends = self.bounds([first, last], math.sqrt(first * last), growth)
             self._cells[place] = first, last, *ends
         first, last, low, high = self._cells[place]
         share = (size - first) / (last - first)
         if not 0.0 <= share <= 1.0:
             raise ArithmeticError(f"size {size} is not between {first} and {last}")
-        value = ((1.0 - share) * low + share * high) * (1.0 + 8.0 * ROUNDOFF)
+        value = ((1.0 - share) * low + share * high) * (1.0 + 1e-13)
         return ProfilePoints(growth, value, value)
 
-    def bounds(self, sizes: Sequence[int], middle: float, growth: Array) -> Array:
-        """Bounds for even `sizes`, shape (sizes, growths), that bound the sizes between them by interpolation.
+    def bounds(self, sizes: Sequence[float], middle: float, growth: Array) -> Array:
+        """Bounds for `sizes`, shape (sizes, growths), that bound the sizes between them by interpolation.
 
-        middle : the size the contours are chosen for.
+        sizes : even, or the numbers on average of users who come by coins, at most half of all. middle : the size
+        the contours are chosen for.
         """
-        from . import swap_kernels  # loads numba
-
-        out = np.empty((len(sizes), growth.size))
-        swap_kernels.shared(
-            np.array(sizes, np.float64), float(middle), float(self.users), *self._types, ROUNDED,
-            np.ascontiguousarray(growth), out,
-        )  # fmt: skip
-        # Beyond the largest loss of the largest cohort there is nothing.
-        out[:, growth >= max(sizes) / self.users * self._over * (1.0 + 1e-15)] = 0.0
-        return out
+        return hidden_profiles(
+            self._over, self.users, sizes, middle, growth, absence=self.absence, coins=self.coins
+        )
 
     def _grid(self, size: int, scale: float, resolution: Resolution) -> Array:
         """Growths up to where a cohort of that size has less than `missed`."""
-        largest = math.log1p(size / self.users * self._over) * (1.0 + 1e-14)
+        share = 1.0 if self.coins else size / self.users
+        largest = math.log1p(share * self._over) * (1.0 + 1e-14)
         losses = np.minimum(scale * REACHES, largest)
         even = size + size % 2
         tail = self.bounds([even], even, np.expm1(losses))[0]
@@ -114,22 +113,29 @@ class Member:
     """One size of a population's cohorts; scale : rough standard deviation of its loss."""
 
     population: Population
-    size: int
+    size: float
     scale: float
 
     @classmethod
     def of(cls, eps0: float, size: int, cohort: Cohort, scale: float) -> Member | None:
         """The cohort as one of a population's; None if its rate is no number of users over another."""
+        if cohort.rate == 1.0:
+            if not come_by_coins(size, cohort):
+                return None
+            return cls(population(eps0, size, 0.0, True), size * cohort.presence, scale)
         users = round(size / cohort.rate)
         if not (size < users and size / users == cohort.rate):
             return None
         return cls(population(eps0, users, cohort.absence), size, scale)
 
     @property
-    def typical(self) -> tuple[int, float]:
-        """Size and rate of a cohort that is almost like it, the same for all its kin."""
-        size = min(_first(_zone(self.size) + 0.5), self.population.users - 1, LARGEST_CROWD)
-        return size, size / self.population.users
+    def typical(self) -> tuple[int, Cohort]:
+        """Users and cohort of one that is almost like it, the same for all its kin."""
+        known = self.population
+        size = min(_first(_zone(self.size) + 0.5), known.users - 1, LARGEST_CROWD)
+        if known.coins:
+            return known.users, Cohort(presence=size / known.users)
+        return size, Cohort(size / known.users, 1.0 - known.absence, known.absence)
 
     @property
     def kin(self) -> tuple[Population, int]:
@@ -143,7 +149,7 @@ class Member:
         return self.population.points(self.size, self.scale, resolution)
 
 
-def _zone(size: int) -> int:
+def _zone(size: float) -> int:
     return math.floor(math.log(size) / math.log1p(ZONE))
 
 
@@ -153,6 +159,6 @@ def _first(zone: float) -> int:
 
 
 @lru_cache(maxsize=64)
-def population(eps0: float, users: int, absence: float) -> Population:
+def population(eps0: float, users: int, absence: float = 0.0, coins: bool = False) -> Population:
     """The one `Population` of these numbers, so that all rounds of a log share what it remembers."""
-    return Population(eps0, users, absence)
+    return Population(eps0, users, absence, coins)

@@ -38,6 +38,9 @@ ROUNDED = 2.0**-50  # relative error of a mass that took a few operations
 #: (weight, excess, base, slope, wobble) of types of laws, shape (types, points).
 _Types = tuple[Array, Array, Array, Array, Array]
 NOBODY = np.zeros((3, 0))  # no guest
+MOST_RATE = 0.5  # of users who come by coins, for what is proved by Theorem C; it is rare that all of them come
+FEWEST = 64.0  # of them, on average
+MANY_COME = 1000.0  # of them; then Theorem S is not asked
 LARGEST_BUDGET = 300.0  # beyond it e^eps0 has no room; n is far too small for it anyway
 
 
@@ -99,6 +102,12 @@ def _general(
         if budget > LARGEST_BUDGET:
             out[:] = 1.0
         return out.reshape(points.shape)
+    least: Array = np.ones(points.size)
+    if types is _hexagon and come_by_coins(crowd, cohort):
+        mean = crowd * cohort.presence
+        least = hidden_profiles(over, crowd, [mean], mean, flat, coins=True)[0]
+        if mean > MANY_COME:
+            return least.reshape(points.shape)
     arrays = types(over, cohort.absence)
     # Labels are not moved by u.
     reach = 0.98 / (1.0 + over) if cohort.rate == 1.0 and types is _hexagon else 0.0
@@ -109,7 +118,40 @@ def _general(
         float(crowd), *arrays, NOBODY, early, reach, cohort.rate_above, ROUNDED,
         np.ascontiguousarray(flat), out,
     )  # fmt: skip
-    return out.reshape(points.shape)
+    return np.minimum(out, least).reshape(points.shape)
+
+
+def come_by_coins(n: int, cohort: Cohort) -> bool:
+    """Whether users come by coins of their own, not too few of them, and seldom all: what `hidden_profiles` takes."""
+    few = n * cohort.presence < FEWEST
+    return cohort.rate == 1.0 and cohort.presence <= MOST_RATE and not few
+
+
+def hidden_profiles(
+    over: float, users: int, sizes: Sequence[float], middle: float, growth: Array, *, absence: float = 0.0,
+    coins: bool = False,
+) -> Array:  # fmt: skip
+    """Upper bounds for hidden cohorts of `sizes` out of `users`, shape (sizes, growths), every eps0-LDP randomizer.
+
+    At every growth they bound the sizes in between by interpolation. over : e^eps0 - 1, rounded up. sizes : even and
+    ascending; with `coins` the numbers on average of users who come by coins of their own (`come_by_coins`). middle :
+    the size that contours are chosen for. absence : of a cohort's members. docs/swap.md, "Cohorts of many sizes".
+    """
+    from . import swap_kernels  # loads numba
+
+    # Three of the five types are enough for a hidden cohort.
+    weight, _, base, slope, wobble = (part[:3].copy() for part in _hexagon(over, absence))
+    shares = np.array(sizes, np.float64) / users
+    out = np.empty((len(sizes), growth.size))
+    swap_kernels.shared(
+        np.array(sizes, np.float64), coins, float(middle), float(users), weight, base, slope, wobble, ROUNDED,
+        np.ascontiguousarray(growth), out,
+    )  # fmt: skip
+    # Beyond the largest loss of the largest cohort there is nothing.
+    out[:, growth >= (1.0 if coins else shares.max()) * over * (1.0 + 1e-15)] = 0.0
+    if coins:  # that all of them come
+        out += (shares[:, None] * (1.0 + 1e-15)) ** users
+    return out
 
 
 def known_profile(

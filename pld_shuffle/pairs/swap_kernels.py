@@ -862,20 +862,42 @@ def profile(
 
 
 @unchecked
-def shared(sizes, middle, users, weight, base, slope, wobble, relative, growth, out):
+def coin_power(n, users, re, im, extra):
+    """(log, factor) of a majorant of |M|^n averaged over who comes by coins, n of `users` on average.
+
+    M = 1 + re + i im, extra its error. With h = |1 - r + r M|, r = n/N, and theta = arg M the majorant is
+    (N h^(N-1)/(N-1) + N h^(N+1)/(N+1))/(2 cos theta), convex in r; docs/swap.md, "Cohorts of many sizes".
+    """
+    rate = n / users
+    lift = rate * re
+    over = max(lift * (2.0 + lift) + (rate * im) ** 2, -0.75)  # the majorant increases with h
+    h = math.sqrt(1.0 + over)
+    log = 0.5 * math.log1p(over) + rate * extra / h
+    size = math.sqrt((1.0 + re) ** 2 + im * im) + extra
+    ahead = 1.0 + re - extra
+    if ahead > 0.5 * size:
+        odd = users * (0.5 / (users - 1.0) / h + 0.5 / (users + 1.0) * h)
+        return users * log, odd * size / ahead
+    log = max(log, math.log(max(rate * size, 0.5)))
+    return users * log, 2.5 * users
+
+
+@unchecked
+def shared(sizes, coins, middle, users, weight, base, slope, wobble, relative, growth, out):
     """Fill out[e, i] with bounds for hidden cohorts of sizes[e] out of `users`, on one contour; see `population`.
 
     A sum of n terms L_i + (1-q)(1-s)/q, q = n/N, is that of n centred terms and N (1-s), so the size enters as a power
-    of |M| only. sizes: even, ascending. middle: the size that the contour is chosen for. weight, base, slope, wobble,
-    relative, growth: as in `profile`. Either all of out[:, i] are contour integrals, or all are bounds by one term.
+    of |M| only. sizes: ascending; even, or with coins the numbers on average. middle: the size that the contour is
+    chosen for. weight, base, slope, wobble, relative, growth: as in `profile`. Either all of out[:, i] are contour
+    integrals, or all are bounds by one term.
     """
     types, atoms = weight.shape
     ends = sizes.size
     excess = np.zeros((types, atoms))
     value = np.empty((types, atoms))
     wrong = np.empty((types, atoms))
-    mass = np.zeros((types, atoms))
-    moved = np.zeros((types, atoms))
+    mass = np.zeros((types + 2, atoms + 1))
+    moved = np.zeros((types + 2, atoms + 1))
     nodes = np.empty((3, STEPS))
     points = np.empty(POINTS)
     real = np.empty(POINTS)
@@ -885,7 +907,10 @@ def shared(sizes, middle, users, weight, base, slope, wobble, relative, growth, 
     side = np.empty(ends)
     for i in range(growth.size):
         g = growth[i]
-        ahead = -(users / middle - 1.0) * g  # (1-q)(1-s)/q of the middle size
+        # The contour is that of the middle size: (1-q)(1-s)/q is added to L, or absence is one more report.
+        ahead = 0.0 if coins else -(users / middle - 1.0) * g
+        share = middle / users if coins else 1.0
+        crowd = users if coins else middle
         best = -1
         spread = -1.0
         start = 0.0
@@ -899,16 +924,18 @@ def shared(sizes, middle, users, weight, base, slope, wobble, relative, growth, 
                 value[k, j] = base[k, j] - g * slope[k, j]
                 wrong[k, j] = wobble[k, j, 0] + g * wobble[k, j, 1] + 4.0 * ROUNDOFF * big
                 total = value[k, j] + ahead
-                first += weight[k, j] * total
-                square += weight[k, j] * total * total
+                first += share * weight[k, j] * total
+                square += share * weight[k, j] * total * total
+            first -= (1.0 - share) * g
+            square += (1.0 - share) * g * g
             square -= first * first
             if square > spread:
                 spread = square
                 best = k
-                start = (math.sqrt(first * first + 8.0 * square / middle) - first) / (2.0 * square)
-            # E (L + (1-q)(1-s)/q)_+ q: the mean of n terms is below one of them.
+                start = (math.sqrt(first * first + 8.0 * square / crowd) - first) / (2.0 * square)
+            # E (L + (1-q)(1-s)/q)_+ q: the mean of n terms is below one of them. With coins: that of all, if present.
             for e in range(ends):
-                rate = sizes[e] / users
+                rate = 1.0 if coins else sizes[e] / users
                 hinge = 0.0
                 for j in range(atoms):
                     back = (1.0 - rate) * g
@@ -916,14 +943,19 @@ def shared(sizes, middle, users, weight, base, slope, wobble, relative, growth, 
                     part = rate * (value[k, j] + wrong[k, j]) - back + 8.0 * ROUNDOFF * big
                     hinge += weight[k, j] * max(0.0, part)
                 hinge *= 1.0 + relative + ROUNDOFF * (atoms + 8.0)
+                hinge *= sizes[e] / users if coins else 1.0
                 out[e, i] = min(1.0, max(out[e, i], hinge))
         if not (out[ends - 1, i] > 0.0 and 0.0 < start < math.inf):
             continue
         for k in range(types):
             move(0.0, k, weight, excess, value, ahead, k, mass, moved)
-        place, best = worst_saddle(middle, types, best, start, mass, moved)
+            for j in range(atoms):
+                mass[k, j] *= share
+            mass[k, atoms] = 1.0 - share
+            moved[k, atoms] = -g
+        place, best = worst_saddle(crowd, types, best, start, mass, moved)
         period = shortest_period(types, weight, value)
-        path = contour(middle, place, best, period, mass, moved, nodes, points)
+        path = contour(crowd, place, best, period, mass, moved, nodes, points)
         if not path.line < math.inf:
             continue
         low = min(min(points[2], points[4]), min(points[0], nodes[0, 0]))
@@ -934,6 +966,8 @@ def shared(sizes, middle, users, weight, base, slope, wobble, relative, growth, 
         pull = g * users
         for k in range(types):
             move(0.0, k, weight, excess, value, g, k, mass, moved)
+            mass[k, atoms] = 0.0
+            moved[k, atoms] = 0.0
         grown = math.log1p(rise(nodes[0, 0], best, mass, moved))
         largest = 0.0
         for e in range(ends):
@@ -942,7 +976,8 @@ def shared(sizes, middle, users, weight, base, slope, wobble, relative, growth, 
             answer[e] = 0.0
         if not largest < 700.0:
             continue
-        for k in range(types):
+        for turn in range(types):  # the worst one first: for others rough bounds are often enough
+            k = best if turn == 0 else turn - (turn <= best)
             slack = doubt(0.0, k, weight, excess, value, wrong, g, relative, low, high)
             for e in range(ends):
                 sums[e] = 0.0
@@ -966,7 +1001,10 @@ def shared(sizes, middle, users, weight, base, slope, wobble, relative, growth, 
                 else:
                     log = math.log(math.sqrt(max(1.0 + over, 0.0) + 64.0 * ROUNDOFF) + extra)
                 for e in range(ends):
-                    sums[e] += nodes[2, a] * math.exp(sizes[e] * log - pull * x - level[e])
+                    power, factor = sizes[e] * log, 1.0
+                    if coins:
+                        power, factor = coin_power(sizes[e], users, re, im, extra)
+                    sums[e] += nodes[2, a] * factor * math.exp(power - pull * x - level[e])
             for q in range(POINTS):
                 over = rise(points[q], k, mass, moved) + slack * abs(points[q])
                 real[q] = math.log1p(over) if over > -1.0 else -math.inf
@@ -974,24 +1012,49 @@ def shared(sizes, middle, users, weight, base, slope, wobble, relative, growth, 
                     real[q] += 4.0 * ROUNDOFF * abs(real[q])
             outer = -math.inf
             for e in range(ends):
-                both = max(
-                    sizes[e] * real[0] - pull * points[0], sizes[e] * real[1] - pull * points[1]
-                )
-                side[e] = both - level[e] + 0.5 * (path.blur * peak) ** 2
+                side[e] = -math.inf
+                for q in range(2):
+                    both, factor = sizes[e] * real[q], 1.0
+                    if coins:
+                        both, factor = coin_power(sizes[e], users, math.expm1(real[q]), 0.0, 0.0)
+                    side[e] = max(side[e], both + math.log(factor) - pull * points[q] - level[e])
+                side[e] += 0.5 * (path.blur * peak) ** 2
                 outer = max(outer, side[e])
             # |M|^n relative to M(x)^n is smaller for the larger sizes.
-            far = far_part(
-                sizes[0], path, k, k, mass, moved, min(points[0], points[1]),
-                max(points[0], points[1]), max(real[0], real[1]),
-                FINE * sums[0] * math.exp(-min(outer, 600.0)),
-            )  # fmt: skip
+            top = max(real[0], real[1])
+            inmost = min(points[0], points[1])
+            outmost = max(points[0], points[1])
+            enough = FINE * max(sums[0], answer[0]) * math.exp(-min(outer, 600.0))
+            fewest = sizes[0] * (1.0 - 2.0 / users) if coins else sizes[0]
+            far = far_part(fewest, path, k, k, mass, moved, inmost, outmost, top, enough)
+            lattice = 0
+            for j in range(atoms):
+                lattice += weight[k, j] > 0.0
+            if coins and lattice == 2 and sums[0] + math.exp(side[0]) * far > answer[0] + enough:
+                top = math.log1p(sizes[ends - 1] / users * math.expm1(top))
+                absent = (1.0 - sizes[ends - 1] / users) * math.exp(-top)
+                if absent > 0.75:  # absence is out of step with the two values' lattice
+                    for r in range(2):
+                        rate = sizes[0 if r == 0 else ends - 1] / users
+                        for j in range(atoms):
+                            mass[types + r, j] = rate * mass[k, j]
+                            moved[types + r, j] = moved[k, j]
+                        mass[types + r, atoms] = 1.0 - rate
+                    part = far_part(
+                        users - 2.0, path, types, types + 1, mass, moved, inmost, outmost, top, enough
+                    )  # fmt: skip
+                    far = min(far, 1.1 / (2.0 * absent - 1.0) * part)
             far *= 1.0 + 0.2111 * (path.bend / path.width) ** 2
             for e in range(ends):
                 n = sizes[e]
                 strip = -math.inf
                 for q in range(2, POINTS, 2):
-                    both = n * (real[q] + real[q + 1]) - pull * (points[q] + points[q + 1])
-                    strip = max(strip, 0.5 * both - level[e])
+                    both, factor = 0.5 * n * (real[q] + real[q + 1]), 1.0
+                    if coins:
+                        grown = 0.5 * (math.expm1(real[q]) + math.expm1(real[q + 1]))
+                        both, factor = coin_power(n, users, grown, 0.0, 0.0)
+                    both -= 0.5 * pull * (points[q] + points[q + 1])
+                    strip = max(strip, both + math.log(factor) - level[e])
                 total = math.inf
                 if outer < 600.0 and strip < 600.0:
                     total = sums[e] + math.exp(side[e]) * far + math.exp(strip) * path.line

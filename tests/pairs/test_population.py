@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pytest
 
-from pld_shuffle import Accountant, ShuffledLDP, Side, Subsampled
+from pld_shuffle import Accountant, PoissonSampled, ShuffledLDP, Side, Subsampled
 from pld_shuffle.composition.attempts import Composition
 from pld_shuffle.pairs.cohort import Cohort
 from pld_shuffle.pairs.least import LeastProfile
@@ -69,18 +69,72 @@ def test_chords_are_above_every_dataset(eps0: float, presence: float) -> None:
                 assert truth <= bound * (1.0 + 1e-12)
 
 
+def by_coins(eps0: float, counts: dict[str, int], users: int, growth: float, rate: float) -> float:
+    """H_s of the mixture over who comes, all of them left out: Theorem C for every number, averaged over the subset."""
+    others = sum(counts.values())
+    assert others == users - 1
+    found = 0.0
+    for parts in itertools.product(*(range(count + 1) for count in counts.values())):
+        n = sum(parts)
+        ways = math.prod(
+            math.comb(count, part) for count, part in zip(counts.values(), parts, strict=True)
+        )
+        chance = math.comb(users, n) * rate**n * (1.0 - rate) ** (users - n)
+        chance *= ways / math.comb(others, n)
+        if n:
+            here = dict(zip(counts, parts, strict=True))
+            found += chance * exact(eps0, here, users, growth, 1.0)
+    return found
+
+
+@pytest.mark.parametrize("eps0", [0.4, 1.2])
+def test_chords_of_rates_are_above_every_dataset(eps0: float) -> None:
+    users = 41
+    growth = np.expm1(0.04 * eps0 * np.arange(4.0))
+    crowd = population(eps0, users, coins=True)
+    low, high = crowd.bounds([10.0, 12.0], 11.0, growth)
+    for n in (10.0, 11.0, 12.0):
+        share = (n - 10.0) / 2.0
+        chord = (1.0 - share) * low + share * high
+        for counts in (
+            {"S1": 40},
+            {"S2": 40},
+            {"T1": 40},
+            {"S1": 20, "S2": 20},
+            {"S1": 36, "S2": 4},
+        ):
+            for bound, g in zip(chord, growth, strict=True):
+                assert by_coins(eps0, counts, users, g, n / users) <= bound * (1.0 + 1e-12)
+
+
+def test_rates_are_tight_with_equal_others() -> None:
+    """150 users, half of whom come, binary randomised response: the contour bound against what is exact."""
+    eps0, users, n = 0.4, 150, 70.0
+    growth = np.expm1(0.02 * eps0 * np.arange(4.0))
+    [bound] = population(eps0, users, coins=True).bounds([n], n, growth)
+    for value, g in zip(bound, growth, strict=True):
+        truth = max(by_coins(eps0, {kind: users - 1}, users, g, n / users) for kind in ("S1", "S2"))
+        assert truth * (1.0 - 1e-12) <= value <= 1.02 * truth
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("dropout", [0.0, 0.1])
+@pytest.mark.parametrize("dropout", [0.0, 0.1, None])
 @pytest.mark.parametrize("eps0", [0.5, 2.0, 4.0])
-def test_chords_are_close_to_each_cohort_by_itself(eps0: float, dropout: float) -> None:
+def test_chords_are_close_to_each_cohort_by_itself(eps0: float, dropout: float | None) -> None:
+    """None: everybody comes by a coin."""
     users = 10**6
     for n in (2_467, 5_599):
-        round_ = Subsampled(ShuffledLDP(eps0=eps0, n=n), population=users, dropout=dropout)
+        if dropout is None:
+            round_ = PoissonSampled(ShuffledLDP(eps0=eps0, n=users), rate=n / users)
+            crowd, cohort = users, Cohort(presence=n / users)
+        else:
+            round_ = Subsampled(ShuffledLDP(eps0=eps0, n=n), population=users, dropout=dropout)
+            crowd, cohort = n, Cohort(n / users, 1.0 - dropout)
         pair = round_.pair
         assert isinstance(pair, LeastProfile) and pair.member is not None
         known = pair.member.points(Resolution(pair.scale / 4.0, missed=1e-12, cell=0.01))
         assert known is not None
-        own = any_ldp_profile(eps0, n, known.growth, cohort=Cohort(n / users, 1.0 - dropout))
+        own = any_ldp_profile(eps0, crowd, known.growth, cohort=cohort)
         seen = own > 1e-3 * own[0]
         assert np.all(known.upper[seen] <= own[seen] * 1.001)
         assert known.upper[0] <= own[0] * (1.0 + 5e-5)
@@ -100,16 +154,25 @@ def test_few_members_or_another_rate_keep_to_themselves() -> None:
     rated = Subsampled(ShuffledLDP(eps0=1.0, n=2_000), rate=0.0123).pair
     assert isinstance(rated, LeastProfile)
     assert rated.member is None
+    for rate in (0.6, 0.0001):  # nearly all may come, or too few
+        coins = PoissonSampled(ShuffledLDP(eps0=0.5, n=20_000), rate).pair
+        assert isinstance(coins, LeastProfile)
+        assert coins.member is None
 
 
-def test_a_varied_log_is_as_tight_as_its_rounds_by_themselves() -> None:
+@pytest.mark.parametrize("kinds", ["cohorts", "coins", "both"])
+def test_a_varied_log_is_as_tight_as_its_rounds_by_themselves(kinds: str) -> None:
     """The shared path against the direct one; and above what attacks spend."""
     rng = np.random.default_rng(5)
-    rounds = [
-        Subsampled(ShuffledLDP(eps0=eps0, n=int(n)), population=10**6)
-        for eps0 in (1.0, 3.0)
-        for n in rng.choice(np.arange(2_467, 5_601), 20, replace=False)
-    ]
+    users = 10**6
+    rounds: list[Subsampled | PoissonSampled] = []
+    for eps0 in (1.0, 3.0):
+        for i, n in enumerate(rng.choice(np.arange(2_467, 5_601), 20, replace=False)):
+            if kinds == "coins" or (kinds == "both" and i % 2):
+                everybody = ShuffledLDP(eps0=eps0, n=users)
+                rounds.append(PoissonSampled(everybody, rate=float(n) / users))
+            else:
+                rounds.append(Subsampled(ShuffledLDP(eps0=eps0, n=int(n)), population=users))
     accountant = Accountant()
     for mechanism in rounds:
         accountant.compose(mechanism)
