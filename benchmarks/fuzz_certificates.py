@@ -1381,7 +1381,7 @@ class Found:
     lower: dict[str, float] = field(default_factory=dict)
     violations: list[dict[str, Any]] = field(default_factory=list)
     failures: list[dict[str, Any]] = field(default_factory=list)
-    refused: int = 0  # by MemoryError, which names a larger rtol or step
+    refused: int = 0  # by an error that names a larger rtol, step or missed
     skipped: int = 0
 
     def margin(self, side: str, name: str, value: float) -> None:
@@ -1534,7 +1534,9 @@ class Case:
                 for other in laws[1:]:
                     law = law.compose(other)
                 ends.append(law.delta(np.array(asked)))
-        except MemoryError:
+        except (MemoryError, ValueError) as error:
+            if isinstance(error, ValueError) and "use a larger missed" not in str(error):
+                raise
             self.found.refused += 1
             return
         self.found.laws += 1

@@ -304,7 +304,10 @@ def test_bad_arguments():
             "rounds", {"n": 50, "eps0": 5.0}, 0.1, 1e-6, ["even rounds=1 ", "n=50", "eps0=5.0"],
             marks=pytest.mark.slow,
         ),
-        ("n", {"rounds": 10**6, "eps0": 14}, 0.01, 1e-6, ["even n=10000000000000 ", "rounds=10"]),
+        pytest.param(
+            "n", {"rounds": 10**6, "eps0": 14}, 0.01, 1e-6, ["even n=10000000000000 ", "rounds=10"],
+            marks=pytest.mark.slow,
+        ),
         ("eps0", {"n": 50, "rounds": 9}, 0.0, 0.0, ["even eps0=1e-09 ", "target is too small"]),
         ("rate", {"n": 9, "eps0": 500.0, "rounds": 10**6}, 1, 0.0, ["even rate=1e-12 ", "eps0=5"]),
     ],
@@ -340,7 +343,7 @@ def test_unmet_accuracy_is_said_of_the_answer_only(monkeypatch):
     [
         [ShuffledLDP(eps0=1.0, n=500)],
         [ShuffledLDP(eps0=1.0, n=500), ShuffledRR(k=3, n=400, gamma=0.4, adversary="weak")],
-        [Subsampled(ShuffledLDP(eps0=2.0, n=200 + i), rate=0.2) for i in range(4)],
+        [Subsampled(ShuffledLDP(eps0=2.0, n=200 + i, **CLONES), rate=0.2) for i in range(4)],
     ],
     ids=["one", "two", "four"],
 )

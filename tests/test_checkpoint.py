@@ -299,7 +299,7 @@ def test_resumed_in_another_process(tmp_path: Path) -> None:
 
 def test_asked_after_every_round_in_both_runs() -> None:
     """An accountant keeps compositions of its present ledger; a new round makes both start afresh."""
-    rows = rounds()[:14]
+    rows = rounds()[:6]
     straight, found = Accountant(), []
     for mechanism in rows:
         found.append(straight.compose(mechanism).epsilon_bounds(DELTA))

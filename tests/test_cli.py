@@ -10,6 +10,7 @@ import re
 import subprocess
 import sys
 import warnings
+from importlib import resources
 from pathlib import Path
 
 import pytest
@@ -501,15 +502,18 @@ def test_bad_flags_of_a_randomizer(capsys):
     assert "argument --one-if-one: required" in capsys.readouterr().err
 
 
-def test_json_says_things_once(run):
-    """200 cohorts of one kind: as plain data, and one sentence for each thing assumed."""
-    report = run_json(run, "account", "--sample", "--delta", "1e-6", "--every", "200")
+def test_json_says_things_once(run, tmp_path):
+    """60 cohorts of one kind: as plain data, and one sentence for each thing assumed."""
+    log = tmp_path / "log.csv"
+    sample = resources.files("pld_shuffle").joinpath("data/sample_log.csv").read_text("utf-8")
+    log.write_text("".join(sample.splitlines(keepends=True)[:61]), encoding="utf-8")
+    report = run_json(run, "account", str(log), "--delta", "1e-6", "--every", "60")
     assert {topic: len(texts) for topic, texts in report["assumptions"].items()} == {
         "neighbours": 1, "adversary": 1, "analysis": 1, "sampling": 1,
     }  # fmt: skip
     restored = [mechanism_from_state(entry["mechanism"]) for entry in report["mechanisms"]]
     counts = [entry["count"] for entry in report["mechanisms"]]
-    assert sum(counts) == 200 and all(isinstance(item, Subsampled) for item in restored)
+    assert sum(counts) == 60 and all(isinstance(item, Subsampled) for item in restored)
 
 
 def test_something_is_said_from_the_first_second(monkeypatch, log):
@@ -579,7 +583,10 @@ BAD_PLANS = [
     ("--solve n --rounds 0 --eps0 1 --epsilon 1 --delta 1e-6", "--rounds: must be at least 1"),
     ("--solve n --eps0 1 --epsilon 1 --delta 2", "--delta: must be in [0, 1]"),
     ("--solve gamma --n 9 --eps0 1 --epsilon 1 --delta 1e-6", "--gamma: has no meaning"),
-    ("--solve rounds --n 50 --eps0 5 --epsilon 0.1 --delta 1e-6", "in the way: n=50"),
+    (
+        "--solve rounds --n 50 --eps0 5 --epsilon 0.1 --delta 1e-6 --analysis clones",
+        "in the way: n=50",
+    ),
 ]
 
 

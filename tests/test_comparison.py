@@ -81,7 +81,7 @@ def test_every_bound_is_listed_or_has_a_reason(issue: Comparison) -> None:
         issue["shuffling, closed form"]
 
 
-@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=5, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     eps0=st.floats(0.1, 5.0),
     n=st.integers(50, 20_000),

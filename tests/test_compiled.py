@@ -56,7 +56,10 @@ def folders(package: Path) -> list[Path]:
     return [package, *(path for path in package.rglob("*") if path.is_dir())]
 
 
-@pytest.mark.parametrize("named", [False, True], ids=["home", "NUMBA_CACHE_DIR"])
+@pytest.mark.parametrize(
+    "named",
+    [pytest.param(False, id="home"), pytest.param(True, id="name", marks=pytest.mark.slow)],
+)
 def test_no_place_for_compiled_kernels(named: bool, package: Path, tmp_path: Path) -> None:
     """Neither beside the source, nor at home, nor where NUMBA_CACHE_DIR says: files stand where folders should.
 

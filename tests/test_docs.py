@@ -176,7 +176,13 @@ def test_no_other_name_for_the_theory() -> None:
             assert re.match(r",\s+(?:# )?section \d", text[match.end() :]), path.name
 
 
-@pytest.mark.parametrize("name", BLOCKS)
+SLOW = {"howto/planning.md-2", "howto/comparing.md-0"}  # seconds each
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=pytest.mark.slow if name in SLOW else []) for name in BLOCKS],
+)
 def test_blocks_of_pages_run(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Every block runs on its own, and the numbers it quotes are right (it asserts them)."""
     if "dp_accounting" in BLOCKS[name]:

@@ -26,7 +26,14 @@ SAID = {
 
 
 #: Seconds each; their numbers are asserted by other tests too.
-SLOW = {"blanket_laplace", "koskela_figure3", "protocol_real_sum", "tiny_delta_curve"}
+SLOW = {
+    "blanket_laplace",
+    "epsilon_over_rounds",
+    "koskela_figure3",
+    "protocol_real_sum",
+    "tiny_delta_curve",
+}
+SLOW |= {"gap_to_truth", "training_run"}
 
 
 def test_there_are_figures() -> None:

@@ -536,7 +536,7 @@ def test_many_users_one_round(name: str) -> None:
     ("first", "second"),
     [
         ("clones", "clones"),
-        ("stronger clones", "weak"),
+        pytest.param("stronger clones", "weak", marks=pytest.mark.slow),
         ("strong", "many clones"),
         ("few clones", "subsampled clones"),
         ("subsampled weak", "strong"),

@@ -278,6 +278,7 @@ def transformed_delta(pairs: list[o.FloatPair], epsilon: float, cells: int) -> f
     return float(composed[above] @ -np.expm1(epsilon - losses[above]))
 
 
+@pytest.mark.slow
 def test_300_distinct_cohorts() -> None:
     """Cohorts of 60 ... 359 users against a plain FFT on two fine lattices, extrapolated."""
     sizes = range(60, 360)

@@ -123,7 +123,10 @@ def pyright(folder: Path) -> Found:
     return errors, types
 
 
-@pytest.mark.parametrize("checker", [mypy, pyright], ids=lambda checker: checker.__name__)
+@pytest.mark.parametrize(
+    "checker",
+    [pytest.param(mypy, id="mypy"), pytest.param(pyright, id="pyright", marks=pytest.mark.slow)],
+)
 def test_right_code_passes_and_wrong_code_does_not(
     checker: Callable[[Path], Found], tmp_path: Path
 ) -> None:
