@@ -24,12 +24,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ..numerics.lattice import aligned
 from ..numerics.rounding import ROUNDOFF
 from ..numerics.sides import Bounds, Side
 from ..pairs.atoms import Atoms
 from ..pairs.gaussian import noise_of
-from ..pairs.pair import Pair
+from ..pairs.pair import Pair, Resolution
 from ..pairs.profile import ProfilePair
 from .plan import FEW_LAWS, Plan
 from .pld import placed
@@ -91,7 +90,9 @@ class Rounds:
     doubt: Array | None = None
 
     @classmethod
-    def of(cls, pair: Pair, count: int, plan: Plan) -> tuple[AnyRounds, AnyRounds]:
+    def of(
+        cls, pair: Pair, count: int, resolutions: dict[Pair, Resolution]
+    ) -> tuple[AnyRounds, AnyRounds]:
         """The lower and the upper side of a pair.
 
         Lower atoms are merged, which hides, wherever they lie. Upper atoms of one cell stand for their splits
@@ -99,14 +100,14 @@ class Rounds:
         """
         if (limits := laplace_of(pair)) is not None:
             return LaplaceRounds(limits.lower, count), LaplaceRounds(limits.upper, count)
-        step = aligned(plan.step(plan.rounds), float(pair.max_loss.upper))
-        resolution = plan.resolution(step)
+        resolution = resolutions[pair]
         below, above = pair.atoms([Side.LOWER, Side.UPPER], resolution)
         if above.separate:
             return cls._raw(below, 0.0, count), cls._raw(above, above.missed, count)
         law = placed(
-            above, step=step, side=Side.UPPER, reach=math.inf, max_loss=float(pair.max_loss.upper)
-        )
+            above, step=resolution.step, side=Side.UPPER, reach=math.inf,
+            max_loss=float(pair.max_loss.upper),
+        )  # fmt: skip
         # An atom's mass is split between neighbours; the lower share, 1 minus the other, is rounded like the whole.
         doubt = (above.doubt + PLACED) * (law.masses + np.append(law.masses[1:], 0.0))
         upper = cls._held(
@@ -527,7 +528,7 @@ def _saddle(laws: Sequence[AnyRounds], square: float, question: Question, start:
         low, high = 0.5 * low, low
     while not beyond(high) and high < LARGEST_RATE:
         low, high = high, 2.0 * high
-    for _ in range(4):
+    for _ in range(6):
         middle = 0.5 * (low + high)
         low, high = (low, middle) if beyond(middle) else (middle, high)
     return 0.5 * (low + high)
@@ -562,13 +563,15 @@ class Contour(Reading):
         c = max(plan.tilt, 1.0 / math.sqrt(plan.variance))
         try:
             for _ in range(REFORMED):
-                below, above = zip(
-                    *(Rounds.of(pair, count, plan) for pair, count in rest), strict=True
+                resolutions = plan.resolutions(
+                    [item for item in rest if laplace_of(item[0]) is None]
                 )
-                better = _saddle(above, square.upper, question, c)
-                if 0.6 * better < c < 1.6 * better or any(law.size > FEW_ATOMS for law in above):
+                below, above = zip(
+                    *(Rounds.of(pair, count, resolutions) for pair, count in rest), strict=True
+                )
+                before, c = c, _saddle(above, square.upper, question, c)
+                if 0.6 * c < before < 1.6 * c or any(law.size > FEW_ATOMS for law in above):
                     break
-                c = better
                 plan = replace(plan, tilt=c, sensitivity=c * c + c)
             smoothing = SMOOTHING_SHARE * plan.rtol * plan.share / (c * (c + 1.0))
             tau = 0.0 if square.lower >= smoothing else math.sqrt(smoothing)

@@ -15,7 +15,7 @@ from ..numerics import convolution
 from ..numerics.convolution import Law
 from ..numerics.lattice import aligned, place
 from ..numerics.sides import Side
-from ..pairs.pair import Pair
+from ..pairs.pair import Pair, Resolution
 from .plan import Plan, batch_rounds
 from .pld import PLD, formed
 
@@ -36,6 +36,7 @@ class OneSide:
         self.slack = 0.0
         self.keep: frozenset[Pair] = frozenset()  # pairs that will be asked for again
         self._kept: dict[tuple[Pair, float], tuple[Law, float, float]] = {}
+        self._resolutions: dict[Pair, Resolution] = {}
 
     @classmethod
     def pair(cls, plan: Plan) -> tuple[OneSide, OneSide]:
@@ -55,8 +56,9 @@ class OneSide:
         if plan.own_lattices:
             common = plan.step(len(ledger))
             parts: list[Item] = []
+            self._resolutions = plan.resolutions(ledger)
             for pair, count in ledger:
-                own = aligned(step, float(pair.max_loss.upper))
+                own = self._resolutions[pair].step
                 law = self._reduced([(pair, count)], own, count)
                 parts.append((self._moved(law, max(common, own)), 1))
                 reach = max(abs(law.low), abs(law.low + law.mass.size)) * law.step
@@ -90,7 +92,7 @@ class OneSide:
         if waiting is not None and waiting.side is self._side:
             return waiting
         plan = self._plan
-        resolution = plan.resolution(step)
+        resolution = self._resolutions.get(pair) or plan.resolution(step)
         if self._waiting_points > WAITING_POINTS:
             return formed(pair, [self._side], resolution, plan.reach)[0]
         other_side = Side.UPPER if self._side is Side.LOWER else Side.LOWER

@@ -10,13 +10,16 @@ All this affects speed and width. That an answer is a bound never depends on it.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from ..pairs.pair import Resolution
+from ..numerics.lattice import aligned
+from ..pairs.pair import Pair, Resolution
 from .sketch import Sketch
 
 BATCH = 24  # distinct laws multiplied before the step grows
 FEW_LAWS = 24  # up to so many distinct pairs may have a lattice each
+UNEVEN = 4.0  # times the step of another pair, from where pairs get lattices of their own
 LEVEL_POINTS = 2**18  # a window of one level
 LEVEL_WORK = 2**21  # window times distinct laws
 
@@ -82,8 +85,41 @@ class Plan:
             bias_width=math.sqrt(8.0 * budget / (z_square * (1.0 + z_square / self.rounds))),
             pull=z_square / self.rounds,
             point_width=math.sqrt(8.0 * budget / (self.rounds * self.sensitivity)),
+            tilt=self.tilt,
             cell=math.sqrt(2.0 * budget / z_square) if self.many else 0.0,
         )
+
+    def resolutions(self, ledger: Sequence[tuple[Pair, int]]) -> dict[Pair, Resolution]:
+        """What each pair's law is formed with, the budget going where it saves most.
+
+        A law of scale s, used k times on step h, costs s/h and widens the bracket by k h^2: so h ~ (s/k)^(1/3).
+        One with buckets of relative width w costs 1/w, and widens it by z^2 w, z^2 = (t^2 + t) k s^2: so w ~ 1/z.
+        """
+        if len(ledger) == 1:
+            [(pair, _)] = ledger
+            step = aligned(self.step(self.rounds), float(pair.max_loss.upper))
+            return {pair: self.resolution(step)}
+        shares = [math.sqrt(count) * pair.scale for pair, count in ledger]
+        norm, total = math.hypot(*shares), sum(shares)
+        cubes = [_wanted(pair, count) for pair, count in ledger]
+        spread = math.sqrt(
+            sum(count * cube**2 for (_, count), cube in zip(ledger, cubes, strict=True))
+        )
+        found = {}
+        for (pair, count), share, cube in zip(ledger, shares, cubes, strict=True):
+            step = aligned(self.step(1) * cube / spread, float(pair.max_loss.upper))
+            whole = self.resolution(step)
+            # All of z^2 and of the budget, turned into this pair's part of them.
+            pull = whole.pull * self.rounds * (share / norm) ** 2 / count
+            steep = math.sqrt((1.0 + whole.pull) / (1.0 + pull))
+            found[pair] = replace(
+                whole,
+                size_width=whole.size_width * norm**2 / (share * total),
+                bias_width=whole.bias_width * norm / math.sqrt(share * total) * steep,
+                pull=pull,
+                point_width=whole.point_width * math.sqrt(self.rounds) * cube / spread,
+            )
+        return found
 
     @property
     def tail(self) -> float:
@@ -111,6 +147,17 @@ class Plan:
             distinct = -(-distinct // BATCH) + 1
             plan = replace(plan, levels=plan.levels + 1)
         return plan
+
+
+def _wanted(pair: Pair, count: int) -> float:
+    """The step that is worth its cost for a pair, relative to another's."""
+    return float((pair.scale / count) ** (1.0 / 3.0))
+
+
+def uneven(ledger: Sequence[tuple[Pair, int]]) -> bool:
+    """Whether one step for all pairs would be far too fine for some of them."""
+    wanted = [_wanted(pair, count) for pair, count in ledger]
+    return max(wanted) > UNEVEN * min(wanted)
 
 
 def batch_rounds(laws: int, distinct: int) -> int:

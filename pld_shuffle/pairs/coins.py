@@ -57,6 +57,7 @@ from ..numerics.sides import Bounds, Side
 from .atoms import Atoms, completed
 from .cohort import Cohort
 from .pair import Pair, Resolution
+from .profile import ProfilePair
 from .slots import SlotLaw, slot_pair
 
 Array = NDArray[np.float64]
@@ -72,9 +73,12 @@ KEEP_EVERY = 8_000_000
 SMALLEST_CELL = 1e-290
 #: Relative error of the labels' rates, which took a few operations each.
 LABEL_ERROR = 64.0 * ROUNDOFF
+PROFILE_ERROR = 16.0 * ROUNDOFF  # of a value of L, relative to its two terms
 #: Losses are log1p of a ratio known to a few ulp, and lattice points are rounded: relative error below
 #: LOSS_ULPS u, booked as slack.
 LOSS_ULPS = 48.0
+#: So many atoms of crowds are walked through; of more, the profile is asked by contour integrals.
+MOST_WALKED = 2e7
 MOST_SEPARATE = 1000  # coins of all components together, up to which every atom is kept by itself
 
 
@@ -220,6 +224,56 @@ class CoinMixture(Pair):
         if self.silent_rate is not None:
             return self.silent_rate
         return max(0.0, 1.0 - self.coin_rate - self.neutral_rate)
+
+    # -- large crowds ------------------------------------------------------------------------------
+
+    def profile(self, growth: Array, rtol: float, missed: float) -> Bounds:
+        """Bounds on H_s at s = 1 + growth >= 1 by contour integrals, each O(1) whatever n is; amplification apart.
+
+        The one formula of `slots`, with the values of L formed without cancellation.
+        """
+        from . import contour_kernels
+
+        q, ratio = self.participation, self._ratio
+        shown = [self.coin_rate / 2.0, self.coin_rate / 2.0, self.neutral_rate, self._silent]
+        neutral = self.target_neutral / self.neutral_rate if self.neutral_rate > 0.0 else 0.0
+        gain = q / ratio * np.array([2.0 * self.theta, -2.0 * self.theta, 0.0, 0.0])
+        fall = q * np.array([self.gap / ratio, (1.0 + self.theta) / ratio, neutral, 0.0])
+        fall += 1.0 - q
+        held = (np.array(shown) > 0.0) & ((gain != 0.0) | (fall > 0.0))
+        others, gain, fall = np.array(shown)[held], gain[held], fall[held]
+        rest = self._silent if q == 1.0 else 0.0
+        lower, upper = np.zeros(growth.size), np.zeros(growth.size)
+        for i, one in enumerate(growth.tolist()):
+            value = gain - one * fall
+            wrong = PROFILE_ERROR * (np.abs(gain) + one * fall)
+            if value[0] > 0.0:
+                low, high, _ = contour_kernels.positive_part(
+                    float(self.n), value, wrong, others, rest, LABEL_ERROR, 0.0, rtol
+                )
+                lower[i], upper[i] = low * (1.0 - 4.0 * ROUNDOFF), high * (1.0 + 4.0 * ROUNDOFF)
+            else:  # nothing but rounding is positive
+                upper[i] = others[0] * max(0.0, value[0] + wrong[0]) * (1.0 + 4.0 * LABEL_ERROR)
+        return Bounds(lower, np.minimum(upper, 1.0))
+
+    @property
+    def as_profile(self) -> ProfilePair | None:
+        """This pair by its profile; None where the other users are not all alike."""
+        plain = replace(self, amplification=1.0)
+        infinite = 0.0
+        if self.gap == 0.0 and self.participation == 1.0:  # no one else shows the other label
+            alone = (self.n - 1) * math.log1p(-0.5 * self.coin_rate * (1.0 + LABEL_ERROR))
+            infinite = self.target_coin * math.exp(alone * (1.0 + 1e-13)) * (1.0 - 1e-13)
+        pair = ProfilePair(plain.profile, plain.max_loss, plain.scale, infinite_mass=infinite)
+        return pair if self.amplification == 1.0 else pair.amplified(self.amplification)
+
+    def _walk(self, resolution: Resolution) -> float:
+        """About how many atoms the components of `resolution` have."""
+        mean = 1.0 + (self.n - 1) * self.coin_rate
+        reach = math.sqrt(2.0 * math.log(16.0 / resolution.missed))
+        sizes = 2.0 * reach * math.sqrt(mean * min(1.0, self.coin_rest)) + 1.0
+        sizes = min(sizes, sizes / mean / max(resolution.size_width, 1e-300) + 1.0)
+        return sizes * (1.0 + 0.5 * min(mean, reach * math.sqrt(mean)))
 
     # -- components --------------------------------------------------------------------------------
 
@@ -401,6 +455,8 @@ class CoinMixture(Pair):
         """
         if self.trivial:
             return [Atoms.none() for _ in sides]
+        if self._walk(resolution) > MOST_WALKED and (profile := self.as_profile) is not None:
+            return profile.atoms(sides, resolution)
         if Side.UPPER not in sides:
             return [completed(self._summed(side, resolution)[0], side) for side in sides]
         above, share = self._summed(Side.UPPER, resolution)

@@ -85,6 +85,10 @@ class MixedCoins(CoinMixture):
             f"no pair is known for a hidden cohort of users of several classes, got {self!r}"
         )
 
+    @property
+    def as_profile(self) -> None:
+        return None
+
     def slot_law(self) -> SlotLaw:
         raise TypeError(f"users of several classes have no one law, got {self!r}")
 

@@ -34,6 +34,7 @@ class Resolution:
     bias_width : relative width of an interval of the coins' bias where most of the mass is.
     pull : z^2 of one round under the tilt; it says where the mass moves to.
     point_width : distance of the points of a privacy profile, in units of loss; 0 means one step.
+    tilt : under which the composition is asked; it says where mass of heavy tails moves to.
     cell : relative width of a range of cohort sizes between which profiles may be interpolated; 0 is none.
     """
 
@@ -43,6 +44,7 @@ class Resolution:
     bias_width: float = 1e-3
     pull: float = 0.0
     point_width: float = 0.0
+    tilt: float = 0.0
     cell: float = 0.0
 
     @property

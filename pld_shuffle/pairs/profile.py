@@ -41,6 +41,7 @@ SteeredProfile = Callable[[Array, float, float], Bounds]
 MAX_POINTS = 20_000
 LOSS_ULPS = 16.0
 LONGEST_DISTANCE = 8.0
+HEAVY = 40.0  # deviations up to which points are spaced for a normal law
 CLOSEST = 1e-4  # of the distance between points
 # Vertices move by this to the safe side: more than the rounding of the hull's comparisons (6 u of a value).
 _MARGIN = 64.0 * ROUNDOFF
@@ -68,7 +69,8 @@ def point_rtol(width: float, scale: float) -> float:
 
 def points(
     profile: Profile, *, width: float, missed: float, scale: float, max_loss: float = math.inf,
-    infinity: float = 0.0, top_mass: float = 0.0, centre: float | None = None, most: int = MAX_POINTS,
+    infinity: float = 0.0, top_mass: float = 0.0, centre: float | None = None, tilt: float = 0.0,
+    most: int = MAX_POINTS,
 ) -> ProfilePoints:  # fmt: skip
     """The profile at losses from 0 up to where it is below `missed`, or to max_loss.
 
@@ -95,7 +97,10 @@ def points(
         0.75 * max_loss < reach and max_loss <= 700.0
     ):  # a few more points, and what is known of the largest loss counts
         reach = max_loss
-    losses = spaced(reach, width, scale, centre, most)
+    if centre is not None and reach > HEAVY * scale:
+        losses = spaced_by_mass(profile, reach, width, scale, tilt, most)
+    else:
+        losses = spaced(reach, width, scale, centre, most)
     slope = 0.0
     if reach >= max_loss:
         slope = -top_mass * math.exp(-max_loss) * (1.0 - 8.0 * ROUNDOFF)
@@ -118,11 +123,39 @@ def spaced(reach: float, width: float, scale: float, centre: float | None, most:
         return np.linspace(0.0, reach, max(2, min(most, math.ceil(reach / width))) + 1)
     grid = np.linspace(0.0, reach, 2001)
     growth = np.exp(np.minimum((grid / scale - centre) ** 2 / 6.0, math.log(LONGEST_DISTANCE)))
-    density = 1.0 / (width * growth)
-    count = np.append(0.0, np.cumsum(0.5 * (density[1:] + density[:-1])) * (grid[1] - grid[0]))
+    return _at_distances(grid, width * growth, most)
+
+
+def spaced_by_mass(
+    profile: Profile, reach: float, width: float, scale: float, tilt: float, most: int
+) -> Array:
+    """`spaced` for losses of heavy tails: distances like density^(-1/3) of the mass that a coarse look at them finds.
+
+    Under the tilt, and with the variance within cells that distances of `width` would give.
+    """
+    near, far = np.linspace(0.0, 8.0 * scale, 33), np.geomspace(8.0 * scale, reach, 161)[1:]
+    grid = np.append(near, far)
+    growth = np.expm1(grid)
+    slopes = -np.diff(profile(growth).upper) / np.diff(growth)
+    slopes = np.maximum.accumulate(np.append(slopes, 0.0)[::-1])[::-1]
+    mass = np.append(slopes[0], -np.diff(slopes))
+    log_mass = np.log(np.maximum(mass, 1e-300)) + (1.0 + tilt) * grid
+    mass = np.exp(log_mass - log_mass.max())
+    density = mass / np.gradient(grid)
+    longest = np.maximum(LONGEST_DISTANCE, grid / (LONGEST_DISTANCE * width))
+    with np.errstate(divide="ignore"):
+        distance = np.minimum((density.max() / density) ** (1.0 / 3.0), longest)
+    distance *= width * math.sqrt(float(mass.sum()) / float(mass @ distance**2))
+    return _at_distances(grid, distance, most)
+
+
+def _at_distances(grid: Array, distance: Array, most: int) -> Array:
+    """Points from 0 to the last of `grid`, as far apart as `distance` says, or farther if they were over `most`."""
+    density = 1.0 / distance
+    count = np.append(0.0, np.cumsum(0.5 * (density[1:] + density[:-1]) * np.diff(grid)))
     pieces = max(2, min(most, math.ceil(count[-1])))
     losses: Array = np.interp(np.linspace(0.0, count[-1], pieces + 1), count, grid)
-    losses[-1] = reach
+    losses[-1] = grid[-1]
     return losses
 
 
@@ -297,21 +330,24 @@ class ProfilePair(Pair):
         if self.scale == 0.0:
             return [Atoms.none() for _ in sides]
         width, centre = resolution.points
-        forward = self._points(width, resolution.missed, centre)
+        missed, tilt = resolution.missed, resolution.tilt
+        forward = self._points(width, missed, centre, tilt)
         backward = forward
         if self.reverse is not None:
-            backward = self.reverse._points(width, resolution.missed, centre)
+            backward = self.reverse._points(width, missed, centre, tilt)
         # An atom at the largest loss is used as a slope there; where that loss is rounded, it lies lower.
         wrong = self.largest.upper - self.largest.lower if self.top_mass > 0.0 else 0.0
         found = [profile_atoms(forward, backward, side) for side in sides]
         return [replace(atoms, slack=atoms.slack + wrong) for atoms in found]
 
-    def _points(self, width: float, missed: float, centre: float | None) -> ProfilePoints:
+    def _points(
+        self, width: float, missed: float, centre: float | None, tilt: float
+    ) -> ProfilePoints:
         rtol = point_rtol(width, self.scale)
         return points(
             lambda growth: self.profile(growth, rtol, missed), width=width, missed=missed,
             scale=self.scale, max_loss=self.largest.upper, infinity=self.infinite_mass,
-            top_mass=self.top_mass, centre=centre, most=self.most_points,
+            top_mass=self.top_mass, centre=centre, tilt=tilt, most=self.most_points,
         )  # fmt: skip
 
     def sampled(self, cohort: Cohort) -> ProfilePair:

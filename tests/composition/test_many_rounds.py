@@ -10,7 +10,17 @@ import oracles
 import pytest
 from mpmath import mpf
 
-from pld_shuffle import Accountant, Laplace, ShuffledLDP, ShuffledRR, Side
+from pld_shuffle import (
+    Accountant,
+    Laplace,
+    PoissonGaussian,
+    ShuffledLDP,
+    ShuffledRR,
+    Side,
+    Subsampled,
+)
+from pld_shuffle.composition.plan import Plan
+from pld_shuffle.composition.sketch import Sketch
 from pld_shuffle.mechanisms import Mechanism
 from pld_shuffle.pairs.atoms import Atoms, completed
 from pld_shuffle.pairs.pair import Resolution
@@ -56,6 +66,7 @@ def test_few_users_of_tiny_budgets_enclose_the_truth(n: int, delta: float) -> No
         ShuffledRR(2, 10**9, eps0=1.0),
         ShuffledRR(10, 10**9, eps0=0.1, adversary="weak"),
         Laplace(1e4),
+        PoissonGaussian(1.0, 1e-4),
     ],
     ids=repr,
 )
@@ -109,3 +120,49 @@ def test_no_completion_where_loss_zero_has_too_little() -> None:
     assert completed(two, Side.UPPER) is two
     small = Atoms(np.array([0.3, 1e-9, 0.7 + 2e-9]), np.array([-0.8, 0.0, 0.8]))
     assert completed(small, Side.UPPER) is small
+
+
+HARD: list[tuple[list[tuple[Mechanism, int]], float]] = [
+    ([(PoissonGaussian(0.375, 1.24e-4), 576_000)], 4.77e-97),
+    (
+        [
+            (PoissonGaussian(0.963, 0.0206), 536_000),
+            (Subsampled(ShuffledLDP(1.9, 20_800, analysis="stronger-clones"), rate=0.0542), 28),
+        ],
+        4.59e-90,
+    ),
+    ([(ShuffledRR(100, 129_000_000, eps0=0.0718, adversary="weak"), 1640)], 2.98e-90),
+    (
+        [
+            (ShuffledRR(100, 553_000_000_000, eps0=7.85), 1020),
+            (ShuffledLDP(18.0, 6, analysis="stronger-clones"), 108),
+        ],
+        9.76e-92,
+    ),
+]
+
+
+@pytest.mark.parametrize(("ledger", "delta"), HARD, ids=repr)
+def test_uneven_ledgers_are_within_rtol(ledger: list[tuple[Mechanism, int]], delta: float) -> None:
+    """Heavy tails, huge crowds, and losses of very different sizes: no warning (an error here)."""
+    accountant = Accountant()
+    for mechanism, count in ledger:
+        accountant.compose(mechanism, count)
+    found = accountant.epsilon_bounds(delta)
+    assert 0.0 < found.lower <= found.upper <= 1.001 * found.lower
+
+
+def test_every_pair_has_its_share_of_the_budget() -> None:
+    """Cells widen delta's bracket by the sum of count step^2, buckets by z^2 width: as one step and width do."""
+    ledger = [
+        (ShuffledLDP(eps0, n, analysis="stronger-clones").pair, count)
+        for eps0, n, count in ((1.0, 10**4, 7), (0.1, 10**6, 1000), (4.0, 300, 1))
+    ]
+    plan = Plan.steered(Sketch(ledger, 1e-20), 3.0, log_delta=-20.0, rounds=1008, rtol=1e-3)
+    found = plan.resolutions(ledger)
+    spent = sum(count * found[pair].step ** 2 for pair, count in ledger)
+    assert 0.8 * plan.step(1) ** 2 < spent <= plan.step(1) ** 2 * (1.0 + 1e-12)
+    shares = [count * pair.scale**2 for pair, count in ledger]
+    widths = [found[pair].size_width for pair, _ in ledger]
+    whole = plan.resolution(plan.step(1)).size_width
+    assert np.dot(shares, widths) == pytest.approx(sum(shares) * whole)

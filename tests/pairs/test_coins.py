@@ -10,7 +10,10 @@ import pytest
 
 from pld_shuffle import ShuffledLDP, ShuffledRandomizer, ShuffledRR, Side
 from pld_shuffle import reference as r
-from pld_shuffle.pairs.coins import Components
+from pld_shuffle.pairs import coins
+from pld_shuffle.pairs.atoms import Atoms
+from pld_shuffle.pairs.cohort import Cohort
+from pld_shuffle.pairs.coins import CoinMixture, Components
 from pld_shuffle.pairs.pair import Resolution
 
 Mechanism = ShuffledLDP | ShuffledRandomizer | ShuffledRR
@@ -112,3 +115,52 @@ def test_one_round_on_the_lattice(name: str, step: float) -> None:
         if step < 0.01:  # on a coarse lattice the two merge different neighbours
             slack = truth - r.delta(limits[0], eps)
             assert lower.delta(eps) >= truth - 2.0 * slack - 3e-4 * truth - 1e-12
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_the_profile_by_contour_integrals_encloses_the_reference(name: str) -> None:
+    """What huge crowds are asked for, here at crowds that can be summed."""
+    pair = MECHANISMS[name][0].pair
+    assert isinstance(pair, CoinMixture)
+    eps = EPSILONS[EPSILONS >= 0.0]
+    found = pair.profile(np.expm1(eps), 1e-7, 0.0)
+    for at, low, high in zip(eps, found.lower, found.upper, strict=True):
+        truth = r.hockey_stick(exact(name), at)
+        assert low <= truth * (1.0 + 1e-12) + 1e-15 and truth <= high * (1.0 + 1e-12) + 1e-15
+    assert found.upper[1] <= found.lower[1] * (1.0 + 1e-6)
+
+
+@pytest.mark.parametrize("name", [name for name in MECHANISMS if name != "one user"])
+@pytest.mark.parametrize("rate", [1.0, 0.3])
+def test_atoms_of_the_profile_bracket_the_walked_ones(
+    name: str, rate: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With and without general amplification, on either side, at s below 1 too."""
+    pair = MECHANISMS[name][0].pair.amplified(rate)
+    resolution = Resolution(pair.scale / 50.0, missed=1e-14)
+    walked = pair.atoms([Side.LOWER, Side.UPPER], resolution)
+    monkeypatch.setattr(coins, "MOST_WALKED", 0.0)
+    found = pair.atoms([Side.LOWER, Side.UPPER], resolution)
+
+    def divergence(atoms: Atoms, eps: float, side: Side) -> float:
+        rest = -np.expm1(np.minimum(eps - atoms.loss, 0.0))
+        missed = atoms.missed if side is Side.UPPER else 0.0
+        return float(atoms.mass @ rest) + atoms.infinite + missed
+
+    for eps in EPSILONS:
+        low, least = (divergence(atoms, eps, Side.LOWER) for atoms in (found[0], walked[0]))
+        high, most = (divergence(atoms, eps, Side.UPPER) for atoms in (found[1], walked[1]))
+        assert low <= most * (1.0 + 1e-12) + 1e-13 and least <= high * (1.0 + 1e-12) + 1e-13
+        assert high <= 1.02 * low + 1e-6
+
+
+@pytest.mark.parametrize("participation", [1.0, 1e-3])
+def test_huge_crowds_are_asked_by_their_profile(participation: float) -> None:
+    """10^12 users: few points where crowds would have 10^9 atoms, and a tight bracket of E L^2."""
+    pair = ShuffledLDP(0.5, 10**12, analysis="stronger-clones").pair
+    pair = pair.sampled(Cohort(rate=participation))
+    assert isinstance(pair, CoinMixture)
+    found = pair.atoms([Side.LOWER, Side.UPPER], Resolution(pair.scale / 200.0, missed=1e-20))
+    low, high = (float(atoms.mass @ atoms.loss**2) for atoms in found)
+    assert found[0].visited < 10**5 and low <= high <= 1.001 * low
+    assert math.sqrt(high) == pytest.approx(pair.scale, rel=0.01)
