@@ -112,15 +112,22 @@ def test_an_infeasible_search_names_the_better_end():
 # --- answers --------------------------------------------------------------------------------
 
 
+SECOND = pytest.mark.slow  # of a parameter that another case has
 CASES = [
     ("eps0", QUESTION | CLONES, 2.0, 1e-6),
-    ("eps0", {"n": 300, "rounds": 3, "analysis": "clones"}, 0.5, 1e-9),
+    pytest.param(*("eps0", {"n": 300, "rounds": 3, "analysis": "clones"}, 0.5, 1e-9), marks=SECOND),
     ("eps0", {"mechanism": "rr", "k": 5, "adversary": "weak", "n": 2000, "rounds": 7}, 1.0, 1e-6),
     ("n", {"eps0": "1.5", "rounds": "40"} | CLONES, 1.0, 1e-6),
-    ("n", {"eps0": 4.0, "rate": 0.01, "rounds": 100} | CLONES, 0.5, 1e-8),
-    ("n", {"eps0": 3.0, "population": 10**5, "rounds": 1000} | CLONES, 1.0, 1e-6),
+    pytest.param(
+        *("n", {"eps0": 4.0, "rate": 0.01, "rounds": 100} | CLONES, 0.5, 1e-8), marks=SECOND
+    ),
+    pytest.param(
+        *("n", {"eps0": 3.0, "population": 10**5, "rounds": 1000} | CLONES, 1.0, 1e-6), marks=SECOND
+    ),
     ("rounds", {"n": 5000, "eps0": 1.0} | CLONES, 2.0, 1e-6),
-    ("rounds", {"n": 1000, "eps0": 2.0, "rate": 0.1} | CLONES, 1.0, 1e-6),
+    pytest.param(
+        *("rounds", {"n": 1000, "eps0": 2.0, "rate": 0.1} | CLONES, 1.0, 1e-6), marks=SECOND
+    ),
     ("rate", {"n": 1000, "eps0": 2.0, "rounds": 500} | CLONES, 1.0, 1e-6),
     ("population", {"n": 1000, "eps0": 2.0, "rounds": 500} | CLONES, 1.0, 1e-6),
     ("gamma", {"mechanism": "rr", "k": 4, "n": 10_000, "rounds": 10}, 1.0, 1e-6),
@@ -206,12 +213,12 @@ def test_pure_privacy_in_closed_form():
 
 def test_answers_are_monotone_in_the_target():
     values = [
-        solve("eps0", {"n": 1000, "rounds": 10}, epsilon=epsilon, delta=1e-6).value
+        solve("eps0", {"n": 1000, "rounds": 10} | CLONES, epsilon=epsilon, delta=1e-6).value
         for epsilon in (0.1, 0.2, 0.5, 1.0, 2.0)
     ]
     assert values == sorted(values)
     counts = [
-        solve("rounds", {"n": 10**5, "eps0": 1}, epsilon=1.0, delta=delta).value
+        solve("rounds", {"n": 10**5, "eps0": 1} | CLONES, epsilon=1.0, delta=delta).value
         for delta in (1e-12, 1e-9, 1e-6, 1e-3)
     ]
     assert counts == sorted(counts) and counts[0] < counts[-1]

@@ -248,9 +248,9 @@ def test_what_version_1_cannot_have_written(row: int, change: dict[str, Any], me
 
 
 def rounds() -> list[Mechanism]:
-    """100 rounds of 60 different mechanisms."""
+    """40 rounds of 40 different mechanisms."""
     rows: list[Mechanism] = []
-    for i in range(100):
+    for i in range(40):
         base = ShuffledLDP(eps0=1.0 + i % 3 / 7, n=900 + 37 * (i % 20))
         rows.append(Subsampled(base, population=10_000) if i % 2 else base)
     return rows
@@ -269,10 +269,10 @@ def test_resumed_half_way_bit_identical_epsilons(tmp_path: Path) -> None:
     """The answers are compared with ==: at one delta, at an array, and delta at an epsilon."""
     rows = rounds()
     straight = continued(Accountant(), rows)
-    first = continued(Accountant(), rows[:50])
+    first = continued(Accountant(), rows[:20])
     first.epsilon_bounds(DELTA)  # a question before the save must not matter
     first.save(tmp_path / "run.json")
-    resumed = continued(Accountant.load(tmp_path / "run.json"), rows[50:])
+    resumed = continued(Accountant.load(tmp_path / "run.json"), rows[20:])
     assert resumed.epsilon_bounds(DELTA) == straight.epsilon_bounds(DELTA)
     for one, other in zip(
         resumed.delta_bounds([0.5, 1.0]), straight.delta_bounds([0.5, 1.0]), strict=True
@@ -283,10 +283,10 @@ def test_resumed_half_way_bit_identical_epsilons(tmp_path: Path) -> None:
 def test_resumed_in_another_process(tmp_path: Path) -> None:
     rows = rounds()
     path = tmp_path / "run.json"
-    continued(Accountant(2e-3), rows[:50]).save(path)
+    continued(Accountant(2e-3), rows[:20]).save(path)
     code = (
         "import sys; sys.path.insert(0, sys.argv[2]); import test_checkpoint as t;"
-        "acc = t.continued(t.Accountant.load(sys.argv[1]), t.rounds()[50:]);"
+        "acc = t.continued(t.Accountant.load(sys.argv[1]), t.rounds()[20:]);"
         "print(*(x.hex() for x in acc.epsilon_bounds(t.DELTA)))"
     )
     found = subprocess.run(

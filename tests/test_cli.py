@@ -567,7 +567,7 @@ def test_plan_for_people(run):
 def test_plan_to_the_end_of_the_range(run, tmp_path):
     picture = tmp_path / "x.svg"
     flags = ["--n", "100", "--epsilon", "900", "--delta", "1e-6", "--plot", str(picture)]
-    text = run("plan", "--solve", "eps0", *flags)
+    text = run("plan", "--solve", "eps0", "--analysis", "stronger-clones", *flags)
     assert "the end of its range" in text
     assert picture.exists()
 

@@ -181,7 +181,7 @@ def test_cohorts_hide_who_took_part() -> None:
 
 
 def test_one_round() -> None:
-    found = compare(ShuffledLDP(eps0=0.3, n=100_000, analysis="stronger-clones"), delta=1e-6)
+    found = compare(ShuffledLDP(eps0=0.3, n=20_000, analysis="stronger-clones"), delta=1e-6)
     assert found["stronger clones, numerical"].factor == pytest.approx(1.0, abs=1e-3)
     assert "shuffling, closed form" in {method.name for method in found.methods}
     assert found["local DP, no shuffling"].epsilon == pytest.approx(0.3)

@@ -1,12 +1,8 @@
 """Binomial windows: where the mass of Bin(n, p) is, with a certified bound on what lies outside.
 
-Guarantee: both functions return integers (low, high) with P(X < low) <= missed and
-P(X > high) <= missed for X ~ Bin(n, p).
-
-* `hoeffding_window`: Hoeffding 1963, as used in Koskela, Heikkila and Honkela, Lemma 6. The half width
-  sqrt(n log(1/missed) / 2) does not know p.
-* `chernoff_window`: the Chernoff bound exp(-n KL(x/n || p)); about sqrt(4 p (1-p)) times narrower.
-  The package uses this one.
+`chernoff_window` returns integers (low, high) with P(X < low) <= missed and P(X > high) <= missed for
+X ~ Bin(n, p), by the Chernoff bound exp(-n KL(x/n || p)). It is about sqrt(4 p (1-p)) times narrower than
+Hoeffding's (Koskela, Heikkila and Honkela, Lemma 6), which does not know p.
 
 `counts` is the law of a number of successes in independent trials, in classes of one probability each: a binomial
 law, or a Poisson-binomial one.
@@ -22,12 +18,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .rounding import ROUNDOFF
-
-
-def hoeffding_window(n: int, p: float, missed: float) -> tuple[int, int]:
-    """Integers (low, high): each tail of Bin(n, p) outside holds at most `missed`. O(1)."""
-    half_width = math.sqrt(0.5 * n * math.log(1.0 / missed))
-    return max(0, math.floor(n * p - half_width)), min(n, math.ceil(n * p + half_width))
 
 
 def chernoff_window(n: int, p: float, missed: float) -> tuple[int, int]:
@@ -49,23 +39,17 @@ def chernoff_window(n: int, p: float, missed: float) -> tuple[int, int]:
         rest = (n - x) * math.log1p(-shift / rest_mean) if x < n else 0.0
         return first + rest
 
-    # P(X <= x) <= exp(-exponent(x)) below the mean: the largest such x that satisfies the need.
-    inside, outside = math.floor(mean), -1
-    while inside - outside > 1:
-        middle = (inside + outside) // 2
-        if exponent(middle) >= need:
-            outside = middle
-        else:
-            inside = middle
-    low = outside + 1
-    inside, outside = math.ceil(mean), n + 1
-    while outside - inside > 1:
-        middle = (inside + outside) // 2
-        if exponent(middle) >= need:
-            outside = middle
-        else:
-            inside = middle
-    return low, min(outside - 1, n)
+    def first_outside(inside: int, outside: int) -> int:
+        """The x nearest to the mean whose tail, of mass at most exp(-exponent(x)), satisfies the need."""
+        while abs(outside - inside) > 1:
+            middle = (inside + outside) // 2
+            if exponent(middle) >= need:
+                outside = middle
+            else:
+                inside = middle
+        return outside
+
+    return first_outside(math.floor(mean), -1) + 1, first_outside(math.ceil(mean), n + 1) - 1
 
 
 def binomial_window(n: int, p: float, low: int, high: int) -> NDArray[np.float64]:
