@@ -1,4 +1,4 @@
-"""Compiled kernels where nothing may be written: one warning, and the same answers."""
+"""Compiled kernels where nothing may be written: one warning, and the same answers. Interpreted ones are the same."""
 
 from __future__ import annotations
 
@@ -8,12 +8,18 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import pld_shuffle
 from pld_shuffle import Accountant, ShuffledLDP
+from pld_shuffle.numerics import compiled
+from pld_shuffle.numerics.compiled import Gradual, gradual
+from pld_shuffle.pairs import bit_kernels, contour_kernels, swap_kernels
+from pld_shuffle.pairs.swap import NOBODY, _hexagon
 
 ASKED = (
+    "from pld_shuffle.numerics import compiled; compiled.LOADING = 0.0;"  # nothing is interpreted
     "from pld_shuffle import Accountant, ShuffledLDP;"
     "batch = ShuffledLDP(eps0=2.0, n=500, analysis='stronger-clones');"
     "print(*Accountant().compose(batch, 3).epsilon_bounds(1e-6))"
@@ -100,3 +106,70 @@ def test_a_named_folder_is_used_without_a_word(package: Path, tmp_path: Path) ->
     found = run(package, tmp_path, NUMBA_CACHE_DIR=str(kernels))
     assert [float(word) for word in found.stdout.split()] == pytest.approx(expected(), rel=1e-12)
     assert REMARK not in found.stderr and any(kernels.rglob("*.nbi"))
+
+
+# -- interpreted at first --------------------------------------------------------------------------
+
+GROWTH = np.expm1([0.0, 0.01, 0.05, 0.2, 0.9])
+
+
+@pytest.mark.parametrize("n", [64.0, 1001.0, 1e9])
+@pytest.mark.parametrize("eps0", [0.1, 1.0, 4.0])
+def test_the_swap_profile_is_the_same_interpreted_and_compiled(eps0: float, n: float) -> None:
+    types = _hexagon(np.expm1(eps0), 0.0)
+    known = [n, *types, NOBODY, 3, 0.98 * np.exp(-eps0), 1.0, 2.0**-50, GROWTH]
+    agree(swap_kernels.profile, known, 1)
+
+
+@pytest.mark.parametrize("n", [4, 1001, 10**8])
+def test_the_blanket_profile_is_the_same_interpreted_and_compiled(n: int) -> None:
+    laws = np.array([[0.5, 0.3, 0.2], [0.3, 0.5, 0.2], [0.2, 0.2, 0.1]])
+    agree(contour_kernels.profile, [n, *laws, 0.5, GROWTH, 1e-4, 1e-14], 3)
+
+
+@pytest.mark.parametrize("bits", [1.0, 3.0])
+def test_the_bits_profile_is_the_same_interpreted_and_compiled(bits: float) -> None:
+    known = [GROWTH, bits, 0.75, 0.25, 0.25, 0.75, 0.5, 999.0, 0.0, 999.0, 1e-6, 40]
+    agree(bit_kernels.all_growths, known, 2)
+
+
+def agree(kernel: object, known: list[object], outputs: int) -> None:
+    assert isinstance(kernel, Gradual)
+    found = []
+    for way in (kernel.compiled, lambda *arguments: kernel._tried(arguments, arguments)):
+        out = [np.full(GROWTH.size, np.nan) for _ in range(outputs)]
+        way(*known, *out)
+        assert np.all(np.isfinite(out))
+        found.append(np.array(out[:2]))  # not how many nodes were looked at
+    assert found[1] == pytest.approx(found[0], rel=1e-12, abs=1e-300)
+
+
+def test_what_python_refuses_is_compiled() -> None:
+    """And what was filled until then is forgotten."""
+
+    @gradual(lambda *arguments: 0.0, error_model="numpy")
+    def reciprocals(x, total, out):  # type: ignore[no-untyped-def]
+        for i in range(x.shape[0]):
+            total[0] += x[i]
+            out[i] = 1.0 / float(x[i])
+
+    total, out = np.zeros(1), np.empty(3)
+    reciprocals(np.array([2.0, 0.0, 4.0]), total, out)
+    assert total[0] == 6.0 and list(out) == [0.5, np.inf, 0.25]
+
+
+def test_long_work_is_compiled_and_short_work_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compiled, "LOADING", 0.5)
+    ways = []
+    for seconds in (0.1, 1.0, 10.0):
+
+        @gradual(lambda *arguments, seconds=seconds: seconds, "x", "out", lean=True)
+        def doubled(x, out):  # type: ignore[no-untyped-def]
+            for i in range(x.shape[0]):
+                out[i] = 2.0 * x[i]
+
+        x, out = np.arange(1.0, 2.0), np.empty(1)
+        doubled(x, out)
+        assert out == 2.0 * x
+        ways.append(bool(doubled.compiled.signatures))
+    assert ways == [False, False, True]

@@ -71,6 +71,7 @@ GAUSSIAN_MISSED = 1e-14  # of its types, ...
 GIVEN_AWAY = (5e-3, 2e-4)  # ... of which so much of delta is given away, whichever is better
 SWAP_POINTS, LAPLACE_POINTS, GAUSSIAN_POINTS = 240, 120, 100  # each costs up to a few milliseconds
 SMALL = 1e-12  # delta where nothing is asked
+PROBED = 3e-3  # relative width of the blanket where it is compared
 MAX_TARGETS = 24  # ordered pairs of values that are looked at one by one
 
 
@@ -165,8 +166,8 @@ class Shuffled(Mechanism):
 
         # The reduction and stronger clones are proved to be above the blanket. Where the swap theorem is
         # better by far, nothing else is looked at.
-        probes = np.expm1(_reach(told, [0.0, 2.0, 4.0, 6.0, 8.0]))
-        if not np.all(swap(probes, SMALL) <= 0.99 * blanket(probes, SMALL)):
+        probes = np.expm1(_reach(told, [0.0, 4.0, 8.0]))
+        if not np.all(swap(probes, SMALL) <= 0.99 * told.profile(probes, PROBED, SMALL).lower):
             profiles.append(blanket)
         points = GAUSSIAN_POINTS if gaussian else LAPLACE_POINTS if self._noise else SWAP_POINTS
         return least(profiles, largest=base.max_loss, scale=base.scale, most_points=points)

@@ -1,7 +1,5 @@
 """Compiled loops. Kernels take scalars and 1-D arrays, know nothing of privacy, check nothing.
 
-Imported only when a law is first formed, so that ``import pld_shuffle`` does not pay for numba.
-
 Every loop states how rounding grows in it, in the unit roundoff u = 2^-53; the callers add that to the side
 of the bound they are on.
 """
@@ -10,10 +8,10 @@ from __future__ import annotations
 
 import math
 
-from .compiled import jit
+from .compiled import gradual
 
 
-@jit
+@gradual(lambda n, p, low, high, out: 1e-6 * out.size)
 def binomial_pmf(n, p, low, high, out):
     """Fill out[i] with Bin(n, p)(low + i) / Bin(n, p)([low, high]); 0 < p < 1.
 
@@ -38,7 +36,7 @@ def binomial_pmf(n, p, low, high, out):
         out[i] /= total
 
 
-@jit
+@gradual(lambda mass, *rest: 3e-6 * mass.size)
 def merge_upwards(mass, cell, offset, step, tilt, reach, out):
     """Lower placement: merge mass so that every merged ratio is exactly a lattice point's.
 
@@ -101,7 +99,7 @@ def merge_upwards(mass, cell, offset, step, tilt, reach, out):
             out[target] += merged
 
 
-@jit
+@gradual(lambda mass, rates, out: 5e-7 * mass.size * rates.size)
 def exponential_sums(mass, rates, out):
     """out[0, j] = sum_i mass[i] exp(-rates[j] (i - middle)) and out[1, j] with plus, middle = mass.size // 2.
 
@@ -130,7 +128,7 @@ def exponential_sums(mass, rates, out):
         out[1, j] = low_up + mass[middle] + high_up
 
 
-@jit
+@gradual(lambda mass, *rest: 1e-6 * mass.size)
 def hockey_sums(mass, fall, drop, plain, hockey):
     """Suffix sums for delta: plain[j] = sum_i mass[j+i] fall^i and
     hockey[j] = sum_i mass[j+i] fall^i (1 - (1-drop)^i). All terms nonnegative, so each entry has
@@ -144,7 +142,7 @@ def hockey_sums(mass, fall, drop, plain, hockey):
         hockey[j] = above_hockey
 
 
-@jit
+@gradual(lambda x, *rest: 2e-6 * x.size)
 def lower_hull(x, y, kept):
     """Indices of the lower convex hull of the points (x ascending, y), stopped where it would rise.
 

@@ -14,7 +14,7 @@ import math
 
 import numpy as np
 
-from ..numerics.compiled import jit
+from ..numerics.compiled import gradual, inner, jit
 
 U = 2.0**-53
 SLACK = 64.0
@@ -36,7 +36,7 @@ COLUMNS = 13
 STATES = 21
 
 
-@jit
+@inner
 def tilt_of(growth, bits, zero, gap):
     """(s^(1/bits) - 1, gap - that * zero, e^zeta0 - 1); the second is <= 0 where no divergence is left."""
     each = math.expm1(math.log1p(growth) / bits) if bits > 1 else growth
@@ -46,7 +46,7 @@ def tilt_of(growth, bits, zero, gap):
     return each, denominator, each / denominator
 
 
-@jit
+@inner
 def tilted(share, rest, rise):
     """One bit under the tilt: (mean, log of its transform, variance), the mean from 1 down if share > 1/2."""
     top = 1.0 + rise
@@ -57,7 +57,7 @@ def tilted(share, rest, rise):
     return -rest / scale, math.log1p(-rest * rise / top), variance
 
 
-@jit
+@inner
 def log_transform(share, rest, rise, versine, cosine, sine):
     """log of E e^(zeta B), or of E e^(zeta (B-1)) if share > 1/2: (real, imaginary part, size)."""
     top = 1.0 + rise
@@ -77,7 +77,7 @@ def log_transform(share, rest, rise, versine, cosine, sine):
     return log, math.atan2(imaginary, 1.0 + real), (abs(real) + abs(imaginary)) / modulus
 
 
-@jit
+@inner
 def set_up(growth, bits, one, rest_one, zero, rest_zero, gap, others, low, high, state):
     """Fill `state` and return the table of nodes for low <= ones <= high; growth >= 0, denominator > 0."""
     each, denominator, rise = tilt_of(growth, bits, zero, gap)
@@ -194,7 +194,7 @@ def set_up(growth, bits, one, rest_one, zero, rest_zero, gap, others, low, high,
     return table
 
 
-@jit
+@inner
 def neglected(variance, ones, zeros, place, table, state):
     """Bound on the nodes that are left out, as a multiple of the denominator."""
     if state[LEAST] == 0.0:
@@ -206,7 +206,7 @@ def neglected(variance, ones, zeros, place, table, state):
     return 2.0 * state[BITS] * math.exp(log - fall * nodes) / (period * fall) * 4.0
 
 
-@jit
+@inner
 def exact(ones, zeros, table, state):
     """The sum at the best threshold, for a given number of ones and zeros: (upper, lower, threshold).
 
@@ -284,7 +284,7 @@ def exact(ones, zeros, table, state):
     return upper, lower + residue * (1.0 - SLACK * U), first + best
 
 
-@jit
+@inner
 def aliases(ones, zeros, threshold, state):
     """What the period adds to the sum at most: counts one period or more beyond the threshold."""
     period = state[PERIOD]
@@ -317,7 +317,7 @@ def aliases(ones, zeros, threshold, state):
     return 8.0 * (above + below)
 
 
-@jit
+@inner
 def envelope(ones, zeros, table, state):
     """At least the one-bit divergence for these others; a convex function of ones along ones + zeros
     fixed."""
@@ -355,7 +355,7 @@ def envelope(ones, zeros, table, state):
     return (value + state[RESIDUE]) * (1.0 + SLACK * U) + TINY
 
 
-@jit
+@inner
 def attained(users_ones, others, table, state):
     """A lower bound on the divergence for one dataset: that many ones among the others' values."""
     ones = users_ones * state[BITS]
@@ -363,7 +363,7 @@ def attained(users_ones, others, table, state):
     return max(0.0, lower - aliases(ones, others - ones, threshold, state))
 
 
-@jit
+@inner
 def split(first, second, others, low, high, pieces):
     """Cut the range of ones where the variance has changed by SPREAD; returns how many pieces there are.
 
@@ -389,7 +389,7 @@ def split(first, second, others, low, high, pieces):
     return count + 1
 
 
-@jit
+@inner
 def one_growth(
     growth, bits, one, rest_one, zero, rest_zero, gap, others, low, high, rtol, most, pieces, state
 ):  # fmt: skip
@@ -479,14 +479,14 @@ def one_growth(
     return (0.0 if hidden else min(best, local)), min(upper, local), work
 
 
-@jit
+@inner
 def distance(ones, zeros, state):
     """The square of how many deviations the threshold is away: delta's relative error over epsilon's."""
     tilt = state[TILT]
     return tilt * tilt * (ones * state[ONE_VARIANCE] + zeros * state[ZERO_VARIANCE])
 
 
-@jit
+@gradual(lambda *arguments: 2e-3, "growth", "lower", "upper")
 def all_growths(
     growth, bits, one, rest_one, zero, rest_zero, gap, others, low, high, rtol, most, lower, upper
 ):  # fmt: skip
@@ -503,7 +503,7 @@ def all_growths(
     return total
 
 
-@jit
+@inner
 def chord(growth, bits, one, rest_one, zero, rest_zero, gap, others, pieces, state):
     """(left, right): H_s(ones) <= left + (right - left) ones/others for 0 <= ones <= others; growth >= 0.
 
@@ -548,7 +548,7 @@ def chord(growth, bits, one, rest_one, zero, rest_zero, gap, others, pieces, sta
     return left, right
 
 
-@jit
+@gradual(lambda *arguments: 2e-3, "growth", "left", "right")
 def all_chords(growth, bits, one, rest_one, zero, rest_zero, gap, others, left, right):
     """Fill left and right."""
     pieces = np.empty(256)

@@ -12,7 +12,7 @@ import math
 
 import numpy as np
 
-from ..numerics.compiled import jit, reordering
+from ..numerics.compiled import gradual, inner, jit, reordering
 from ..numerics.rounding import ROUNDOFF
 
 MAX_NODES = 60_000.0
@@ -85,7 +85,7 @@ def weighted(p, pull, versine, sine):
     return a, b, c, d
 
 
-@jit
+@inner
 def log_moment(z, x, b, rest):
     """(log E exp(z X), the tilted mean of X); (inf, inf) where exp overflows.
 
@@ -108,7 +108,7 @@ def log_moment(z, x, b, rest):
     return math.log(total), slope / total
 
 
-@jit
+@inner
 def saddle(n, x, b, rest, start):
     """The minimiser of n log E exp(z X) - 2 log z over z > 0, to ten per cent.
 
@@ -134,7 +134,7 @@ def saddle(n, x, b, rest, start):
     return low if low > 0.0 else z
 
 
-@jit
+@inner
 def needed_cap(n, x, b, doubt, cap, chance):
     """A height H with P(sum of n copies of min(X, cap) < -H) <= chance.
 
@@ -171,7 +171,7 @@ def needed_cap(n, x, b, doubt, cap, chance):
     return max(best, 0.0)
 
 
-@jit
+@inner
 def cap_height(n, x, b, doubt, chance):
     """A height H with P(sum of n-1 copies of min(X, H) < -H) <= chance, as low as a bisection finds; or inf.
 
@@ -196,7 +196,7 @@ def cap_height(n, x, b, doubt, chance):
     return top
 
 
-@jit
+@inner
 def alias_period(n, x, b, rest, lam, level, tau, deviation, target):
     """A period T so long that all aliases together stay under about `target` on the scale of `positive_part`.
 
@@ -228,7 +228,7 @@ def alias_period(n, x, b, rest, lam, level, tau, deviation, target):
     return period, bound
 
 
-@jit
+@inner
 def contour_sum(n, p, centred, centre, wrong, twist, lam, tau, period, threshold, cutoff, limit):
     """The trapezoidal sums along lam + i y, y = 2 pi k / period, relative to the integrand at y = 0.
 
@@ -427,7 +427,7 @@ def smooth_part(n, x, wobble, b, rest, mass_error, known, rtol):
     return max(0.0, lower - 1e-300), upper if rounding < 100.0 else math.inf, spent
 
 
-@jit
+@inner
 def enumerated_part(n, most, x, wobble, b, rest, mass_error, plain):
     """Bounds on E(S)_+ / n by summing over the counts of every atom, at most `most` of the X nonzero.
 
@@ -572,7 +572,12 @@ def positive_part(n, x, wobble, b, rest, mass_error, known, rtol):
     return lower, upper, spent
 
 
-@jit
+def interpreted(n, first, second, blanket, rest, growth, rtol, *others):
+    """Seconds that a point takes in plain Python."""
+    return 5e-6 * first.size / math.sqrt(rtol)
+
+
+@gradual(interpreted, "growth", "lower", "upper", "nodes")
 def profile(n, first, second, blanket, rest, growth, rtol, mass_error, lower, upper, nodes):
     """Fill lower[i] <= delta(growth[i]) <= upper[i]; nodes[i] counts evaluations of the transform."""
     groups = first.size

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..numerics.compiled import unchecked
+from ..numerics.compiled import gradual, unchecked
 from ..numerics.rounding import ROUNDOFF
 
 FINE = 5e-5  # of a sum over nodes: what the rest need not be known better than
@@ -160,8 +160,9 @@ def series(heart, row, mass, moved, term, size):
 
     term[0] is M(heart) - 1. Returns the largest |L|.
     """
-    term[:] = 0.0
-    size[:] = 0.0
+    for p in range(TERMS + 1):
+        term[p] = 0.0
+        size[p] = 0.0
     longest = 0.0
     for j in range(mass.shape[1]):
         if mass[row, j] == 0.0:
@@ -227,6 +228,8 @@ def modulus_sum(n, parity, nodes, path, row, mass, moved, slack, bow, home, leve
             log = 0.5 * math.log1p(over) + extra / math.sqrt(1.0 + over)
         else:
             log = math.log(math.sqrt(max(1.0 + over, 0.0) + 64.0 * ROUNDOFF) + extra)
+        if n * log - level > 700.0:
+            return math.inf
         there = path[2, i] * math.exp(n * log - level)
         if parity:
             there *= math.cosh(log - home)
@@ -499,7 +502,7 @@ def spread_part(n, path, row, other, mass, moved, low, high, top):
 def contour(n, place, row, period, mass, moved, nodes, points):
     """Choose the contour for the law in `row`, saddle point `place`; fill nodes and points (see `POINTS`).
 
-    Any choice is valid, line = inf says that none was found. The numbers make the loss 1e-4 or less for a
+    Any choice is valid; line = inf: none was found, no nodes. The numbers make the loss 1e-4 or less for a
     Gaussian sum up to five deviations (measured); skewness bends the contour a little more or less.
     """
     _first, second, third = cumulants(place, row, mass, moved)
@@ -542,14 +545,15 @@ def contour(n, place, row, period, mass, moved, nodes, points):
     count = min(STEPS, math.ceil(REACH / step) + 1)
     end = (count - 1) * step
     line = math.inf
-    if closest > 0.05 * centre and slide > 0.1 and sigma < math.inf:
-        tilt = 2.83 * abs(bend) * bump * bump / width
-        hard = abs(far) + abs(bend) * bump
+    tilt = 2.83 * abs(bend) * bump * bump / width
+    hard = abs(far) + abs(bend) * bump
+    raised = (TURN * strip / window) ** POWER + 0.5 * blur**2 * (hard**2 + strip**2)
+    if closest > 0.05 * centre and slide > 0.1 and sigma < math.inf and raised < 700.0:
         line = 2.0 * waist / (closest * (closest + 2.0 * strip)) + 2.0 / (slide**2 * waist)
         line *= 1.0 + 0.5 * tilt * tilt
-        line *= math.exp((TURN * strip / window) ** POWER + 0.5 * blur**2 * (hard**2 + strip**2))
+        line *= math.exp(raised)
         line *= 1.01 / math.expm1(2.0 * math.pi * strip / step)
-    for j in range(count):
+    for j in range(count if line < math.inf else 0):
         t = j * step
         fall = 1.0 / (1.0 + (t / width) ** 2)
         real = far + bend * fall
@@ -662,7 +666,12 @@ def shortest_period(types, weight, value):
     return 2.0 * math.pi / widest
 
 
-@unchecked
+def interpreted(n, weight, *rest):
+    """Seconds that a point takes in plain Python."""
+    return 6e-5 * weight.size
+
+
+@gradual(interpreted, "growth", "out", lean=True, error_model="numpy")
 def profile(
     n, weight, excess, base, slope, wobble, guest, early, reach, rate, relative, growth, out
 ):  # fmt: skip
@@ -693,7 +702,7 @@ def profile(
         for j in range(atoms):
             if weight[k, j] > 0.0:
                 most = max(most, excess[k, j])
-    for i in range(growth.size):
+    for i in range(growth.shape[0]):
         g = growth[i]
         shift = -(1.0 - rate) * g / rate
         trivial = 0.0
@@ -882,7 +891,7 @@ def coin_power(n, users, re, im, extra):
     return users * log, 2.5 * users
 
 
-@unchecked
+@gradual(lambda sizes, *rest: 5e-4 * sizes.size, "growth", "out", lean=True, error_model="numpy")
 def shared(sizes, coins, middle, users, weight, base, slope, wobble, relative, growth, out):
     """Fill out[e, i] with bounds for hidden cohorts of sizes[e] out of `users`, on one contour; see `population`.
 
@@ -892,7 +901,7 @@ def shared(sizes, coins, middle, users, weight, base, slope, wobble, relative, g
     integrals, or all are bounds by one term.
     """
     types, atoms = weight.shape
-    ends = sizes.size
+    ends = sizes.shape[0]
     excess = np.zeros((types, atoms))
     value = np.empty((types, atoms))
     wrong = np.empty((types, atoms))
@@ -905,7 +914,7 @@ def shared(sizes, coins, middle, users, weight, base, slope, wobble, relative, g
     level = np.empty(ends)
     answer = np.empty(ends)
     side = np.empty(ends)
-    for i in range(growth.size):
+    for i in range(growth.shape[0]):
         g = growth[i]
         # The contour is that of the middle size: (1-q)(1-s)/q is added to L, or absence is one more report.
         ahead = 0.0 if coins else -(users / middle - 1.0) * g
