@@ -207,7 +207,12 @@ def test_single_datasets_in_forty_digits(n, one, zero, ones, eps):
 
 @pytest.mark.parametrize("held", [False, True])
 @pytest.mark.parametrize(
-    "n, eps0, eps", [(10**7, 1.0, 1.2e-3), (10**9, 2.0, 2e-4), (10**9, 8.0, 6e-3)]
+    "n, eps0, eps",
+    [
+        (10**7, 1.0, 1.2e-3),
+        pytest.param(10**9, 2.0, 2e-4, marks=pytest.mark.slow),
+        (10**9, 8.0, 6e-3),
+    ],
 )
 def test_large_crowds_in_fifty_digits(n, eps0, eps, held):
     """Equal others: the terms above the threshold by their ratios, from one logarithm of gamma functions."""
@@ -369,7 +374,10 @@ def test_two_counts_enumerated(one, zero):
             assert lower >= 0.9 * float(equal) - 1e-4
 
 
-@pytest.mark.parametrize("n, eps0", [(1000, 2.0), (10**5, 8.0), (10**6, 1.0)])
+@pytest.mark.parametrize(
+    "n, eps0",
+    [(1000, 2.0), (10**5, 8.0), pytest.param(10**6, 1.0, marks=pytest.mark.slow)],
+)
 def test_two_counts_are_tight(n, eps0):
     shares = BitShares.randomized_response(eps0)
     scale = shares.gap / math.sqrt(n * shares.one * shares.zero)

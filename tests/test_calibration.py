@@ -246,6 +246,7 @@ def test_a_range_that_meets_the_target_to_its_end():
 # --- plans as functions ---------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_function_of_many_mechanisms():
     """Twelve different cohorts: one budget for all of them, checked from both sides."""
 
@@ -348,7 +349,7 @@ def test_unmet_accuracy_is_said_of_the_answer_only(monkeypatch):
 @pytest.mark.parametrize(
     "mechanisms",
     [
-        [ShuffledLDP(eps0=1.0, n=500)],
+        pytest.param([ShuffledLDP(eps0=1.0, n=500)], marks=pytest.mark.slow),
         [ShuffledLDP(eps0=1.0, n=500), ShuffledRR(k=3, n=400, gamma=0.4, adversary="weak")],
         [Subsampled(ShuffledLDP(eps0=2.0, n=200 + i, **CLONES), rate=0.2) for i in range(4)],
     ],

@@ -194,6 +194,7 @@ def test_human_output_says_what_was_assumed_and_how_long_it_took(run, log):
     assert "3 x Subsampled" in text
 
 
+@pytest.mark.slow
 def test_the_sample(run):
     text = run("account", "--sample", "--delta", "1e-6")
     assert "200 rounds from sample_log.csv" in text

@@ -101,6 +101,7 @@ def test_a_read_only_container(package: Path, tmp_path: Path) -> None:
     assert found.stderr.count(REMARK) == 1
 
 
+@pytest.mark.slow
 def test_a_named_folder_is_used_without_a_word(package: Path, tmp_path: Path) -> None:
     kernels = tmp_path / "kernels"
     found = run(package, tmp_path, NUMBA_CACHE_DIR=str(kernels))

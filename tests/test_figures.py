@@ -33,7 +33,7 @@ SLOW = {
     "protocol_real_sum",
     "tiny_delta_curve",
 }
-SLOW |= {"gap_to_truth", "training_run"}
+SLOW |= {"gap_to_truth", "protocol_error", "training_run"}
 
 
 def test_there_are_figures() -> None:

@@ -318,7 +318,10 @@ def triples(count):
     yield from itertools.product((0.0, 1.0), (0.25, 0.9), (0.0, 1.0))
 
 
-@pytest.mark.parametrize("eps0, shared", [(1.0, "first"), (3.0, "second"), (3.0, "blanket")])
+@pytest.mark.parametrize(
+    "eps0, shared",
+    [(1.0, "first"), (3.0, "second"), pytest.param(3.0, "blanket", marks=pytest.mark.slow)],
+)
 def test_laplace_types_cover_every_target_and_other_value(eps0, shared):
     types = noise.laplace_types(eps0, 1000, shared=shared, cells=32)
     for first, second, other in triples(9):

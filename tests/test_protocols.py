@@ -988,6 +988,7 @@ def test_from_budget_is_safe_and_nearly_tight(name, epsilon, delta, n, more):
     assert riskier(protocol).accountant(rounds).gap_bounds(delta).upper > epsilon
 
 
+@pytest.mark.slow
 def test_real_sum_from_budget_finds_the_best_number_of_cells():
     """Neither neighbouring k has a smaller exact worst-case error at the same budget."""
     best = RealSum.from_budget(0.9, 1e-6, 30_000)
@@ -1026,7 +1027,7 @@ def test_bit_histogram_from_budget_takes_the_better_variant():
             lambda e, d, n: PrivateHistogram.from_budget(e, d, n, k=4),
         ),
         (BinarySum.from_theorem, BinarySum.from_budget),
-        (RealSum.from_theorem, RealSum.from_budget),
+        pytest.param(RealSum.from_theorem, RealSum.from_budget, marks=pytest.mark.slow),
         (
             lambda e, d, n: UnarySum.from_theorem(e, d, n, bits=8),
             lambda e, d, n: UnarySum.from_budget(e, d, n, bits=8),
