@@ -303,6 +303,15 @@ def test_attacks_are_chosen_on_the_cohort(base, width):
     assert lower <= upper <= width * lower
 
 
+def test_bits_by_coins_are_near_the_attack():
+    """One per cent of 10^5 users, eps0 = 4: one round, and 64."""
+    sampled = PoissonSampled(Shuffled(BinaryRandomizedResponse(4.0), 100_000), 0.01)
+    for rounds, width in ((1, 1.005), (64, 1.025)):
+        upper = Composition([(sampled.pair, rounds)], 1e-3).epsilons(1e-6).upper
+        lower = Composition([(sampled.attack_pair, rounds)], 1e-3).epsilons(1e-6).lower
+        assert lower <= upper <= width * lower
+
+
 TABLE = [  # docs/swap.md, stronger clones' labels; cohort, population, eps0, rounds, delta, epsilon
     (1000, 10**5, 3.0, 10, 1e-5, "0.015020"),
     (1000, 10**5, 3.0, 1000, 1e-5, "0.190925"),

@@ -239,6 +239,21 @@ def typed_profile(
     if not laws or any(law.ndim != 2 or law.shape[0] != 4 or law.shape[1] == 0 for law in laws):
         raise ValueError("types must be arrays of shape (4, groups), at least one")
     crowd = crowd_size(n)
+    points = _points(growth)
+    flat = np.ascontiguousarray(points.ravel())
+    bound: Array = np.ones(flat.size)
+    if guest is None and come_by_coins(crowd, cohort) and all(np.all(law[3] > 0.0) for law in laws):
+        mean = np.array([crowd * cohort.presence])
+        arrays = _type_arrays(laws, 1.0, error)
+        from . import swap_kernels  # loads numba
+
+        found = np.empty((1, flat.size))
+        swap_kernels.shared(
+            mean, True, mean[0], float(crowd), *arrays[:1], *arrays[2:], 2.0 * (error + ROUNDED), flat, found
+        )  # fmt: skip
+        bound = np.minimum(bound, found[0] + (cohort.presence * (1.0 + 1e-15)) ** crowd)
+        if mean[0] > MANY_COME:
+            return bound.reshape(points.shape)
     share = cohort.rate_above
     alone = [] if guest is None or share < 1.0 else [nonnegatives("guest", guest)]
     if any(law.ndim != 2 or law.shape[0] != 4 for law in alone):
@@ -246,15 +261,9 @@ def typed_profile(
     if cohort.absence > 0.0:
         laws, alone = ([cohort.with_absence(law) for law in part] for part in (laws, alone))
         error += 4.0 * ROUNDOFF
-    points = _points(growth)
-    flat = np.ascontiguousarray(points.ravel())
     relative = error + ROUNDED
     groups = max(law.shape[1] for law in laws) + 1
-    shape = (len(laws), groups)
-    weight, excess, base, slope = (np.zeros(shape) for _ in range(4))
-    wobble = np.zeros((*shape, 2))
     bare, plain = np.zeros(flat.size), np.zeros(flat.size)
-    covered = True
     for first, second, _, other in [*laws, *alone]:
         seen = other > 0.0
         # What is given away, and the target's own divergence.
@@ -265,32 +274,9 @@ def typed_profile(
                 rounding = 4.0 * (relative + ROUNDED * groups) * (1.0 + flat)
                 rounding *= float(np.sum(first[mask] + second[mask]))
                 np.maximum(total, lost + rounding, out=total)
-    for k, law in enumerate(laws):
-        first, second, shared, other = law
-        seen = other > 0.0
-        covered &= bool(share < 1.0 or np.all(shared[~seen] == 0.0))
-        where = np.flatnonzero(seen)
-        used = np.arange(where.size)
-        own = other[where]
-        weight[k, used] = own
-        base[k, used] = (first - second)[where] / own
-        slope[k, used] = second[where] / own
-        wobble[k, used, 0] = 2.0 * relative * (first + second)[where] / own
-        wobble[k, used, 1] = 2.0 * relative * slope[k, used]
-        if share == 1.0:
-            excess[k, used] = (shared[where] - own) / own
-        # The rest of W says nothing. Its mass is not needed to more than the error of the sum.
-        rest, wrong = 1.0 - math.fsum(other), 1.01 * error + ROUNDED * math.sqrt(other.size)
-        if not rest >= -wrong:
-            raise ValueError(f"w must sum to at most 1 in every type, sums to {1.0 - rest!r}")
-        if rest > wrong:
-            weight[k, where.size] = rest - wrong if share == 1.0 else rest
-            if share == 1.0:
-                rising = (1.0 - math.fsum(shared)) / rest - 1.0
-                excess[k, where.size] = min(rising, float(np.max(excess[k, used], initial=0.0)))
-            else:
-                wobble[k, where.size, 1] = 3.0 * wrong / rest * (1.0 - share) / share
-    bound: Array = np.minimum(1.0, plain)
+    covered = share < 1.0 or all(np.all(law[2][law[3] == 0.0] == 0.0) for law in laws)
+    weight, excess, base, slope, wobble = _type_arrays(laws, (1.0 - share) / share, error)
+    bound = np.minimum(bound, plain)
     if covered:
         reach = 0.98 / (1.0 + float(np.max(excess))) if share == 1.0 else 0.0
         out = np.empty(flat.size)
@@ -311,6 +297,41 @@ def typed_profile(
             out *= (1.0 + ROUNDED) * crowd / max(hosts, 1.0)
         bound = np.minimum(bound, out + bare * (1.0 + 4.0 * ROUNDED))
     return bound.reshape(points.shape)
+
+
+def _type_arrays(laws: Sequence[Array], shift: float, error: float) -> _Types:
+    """The arrays of types, a group each for what w is short of 1.
+
+    shift : for a hidden cohort -shift growth is added to every value of L, or growth to centre it; 0 where types are
+    moved by u.
+    """
+    relative = error + ROUNDED
+    shape = (len(laws), max(law.shape[1] for law in laws) + 1)
+    weight, excess, base, slope = (np.zeros(shape) for _ in range(4))
+    wobble = np.zeros((*shape, 2))
+    for k, (first, second, shared, other) in enumerate(laws):
+        where = np.flatnonzero(other > 0.0)
+        used = np.arange(where.size)
+        own = other[where]
+        weight[k, used] = own
+        base[k, used] = (first - second)[where] / own
+        slope[k, used] = second[where] / own
+        wobble[k, used, 0] = 2.0 * relative * (first + second)[where] / own
+        wobble[k, used, 1] = 2.0 * relative * slope[k, used]
+        if shift == 0.0:
+            excess[k, used] = (shared[where] - own) / own
+        # The rest of W says nothing. Its mass is not needed to more than the error of the sum.
+        rest, wrong = 1.0 - math.fsum(other), 1.01 * error + ROUNDED * math.sqrt(other.size)
+        if not rest >= -wrong:
+            raise ValueError(f"w must sum to at most 1 in every type, sums to {1.0 - rest!r}")
+        if rest > wrong:
+            weight[k, where.size] = rest - wrong if shift == 0.0 else rest
+            if shift == 0.0:
+                rising = (1.0 - math.fsum(shared)) / rest - 1.0
+                excess[k, where.size] = min(rising, float(np.max(excess[k, used], initial=0.0)))
+            else:
+                wobble[k, where.size, 1] = 3.0 * wrong / rest * shift
+    return weight, excess, base, slope, wobble
 
 
 @lru_cache(maxsize=16)

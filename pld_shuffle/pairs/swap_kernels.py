@@ -1034,7 +1034,13 @@ def shared(sizes, coins, middle, users, weight, base, slope, wobble, relative, g
             inmost = min(points[0], points[1])
             outmost = max(points[0], points[1])
             enough = FINE * max(sums[0], answer[0]) * math.exp(-min(outer, 600.0))
-            fewest = sizes[0] * (1.0 - 2.0 / users) if coins else sizes[0]
+            fewest = sizes[0]
+            if coins:  # M(x) >= e^(x E L), 1 where L is centred; less by that where it is not quite
+                mean = 0.0
+                for j in range(atoms):
+                    mean += mass[k, j] * moved[k, j]
+                fewest *= 1.0 - 2.0 / users
+                fewest *= min(1.0, math.exp(min(inmost * mean, outmost * mean)))
             far = far_part(fewest, path, k, k, mass, moved, inmost, outmost, top, enough)
             lattice = 0
             for j in range(atoms):

@@ -10,11 +10,12 @@ import pytest
 
 from pld_shuffle import Accountant, PoissonSampled, ShuffledLDP, Side, Subsampled
 from pld_shuffle.composition.attempts import Composition
+from pld_shuffle.pairs import swap_kernels
 from pld_shuffle.pairs.cohort import Cohort
 from pld_shuffle.pairs.least import LeastProfile
 from pld_shuffle.pairs.pair import Resolution
 from pld_shuffle.pairs.population import population
-from pld_shuffle.pairs.swap import any_ldp_profile
+from pld_shuffle.pairs.swap import _type_arrays, any_ldp_profile, typed_profile
 
 #: (R_0, R_1)/W and the weight under W: binary randomized response at either value, three-valued at the third.
 TYPES = {
@@ -115,6 +116,27 @@ def test_rates_are_tight_with_equal_others() -> None:
     for value, g in zip(bound, growth, strict=True):
         truth = max(by_coins(eps0, {kind: users - 1}, users, g, n / users) for kind in ("S1", "S2"))
         assert truth * (1.0 - 1e-12) <= value <= 1.02 * truth
+
+
+def test_known_laws_by_coins() -> None:
+    """The bound for the two laws of randomised response, others at either value; with many it is Theorem C's alone."""
+    eps0, users, n = 1.2, 150, 70.0
+    p, growth = math.exp(eps0), np.expm1(0.02 * eps0 * np.arange(4.0))
+    laws = [np.array([p, 1.0]) / (1.0 + p), np.array([1.0, p]) / (1.0 + p)]
+    types = [np.array([*laws, laws[0], law]) for law in laws]
+    weight, _, *rest = _type_arrays(types, 1.0, 0.0)
+    bound = np.empty((1, 4))
+    swap_kernels.shared(
+        np.array([n]), True, n, float(users), weight, *rest, 2.0**-49, growth, bound
+    )
+    known = typed_profile(types, users, growth, cohort=Cohort(presence=n / users))
+    for at, g in enumerate(growth):
+        truth = [
+            by_coins(eps0, counts, users, g, n / users)
+            for counts in ({"S1": 149}, {"S2": 149}, {"S1": 146, "S2": 3})
+        ]
+        for value in (float(bound[0, at]), float(known[at])):
+            assert max(truth) * (1.0 - 1e-12) <= value <= 1.06 * max(truth)
 
 
 @pytest.mark.slow
