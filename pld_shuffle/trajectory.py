@@ -16,9 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .composition.attempts import Composition
-from .composition.plan import BATCH, FEW_LAWS, Plan
-from .composition.prefix import Laws, Prefix
+from .composition.contour import TooDear
+from .composition.plan import Plan, sharing
+from .composition.prefix import Laws
 from .composition.sketch import Sketch
+from .composition.spectrum import Spectrum, Totals
 from .mechanisms import Mechanism, as_mechanism
 from .numerics.sides import Side
 from .numerics.validation import positive_int, probabilities, real, tolerance
@@ -29,7 +31,9 @@ Rows = Sequence[tuple[Mechanism, int]]
 Pairs = list[tuple[Pair, int]]
 
 SHARES = (0.6, 0.3, 0.1)  # of rtol that a lattice is planned with, until it keeps to rtol
-DIRECT = 4  # prefixes up to so many rows are composed on their own
+DIRECT = 4  # prefixes of up to so many rounds are composed on their own
+SURE = 4_096  # distinct pairs that frequencies are chosen by
+CHUNK = 512  # prefixes whose sums are held at once
 
 
 @dataclass(frozen=True)
@@ -78,8 +82,19 @@ def epsilon_trajectory(
             known[mechanism] = mechanism.pair, mechanism.attack_pair
     proved = [(known[mechanism][0], count) for mechanism, count in rows]
     attacks = [(known[mechanism][1], count) for mechanism, count in rows]
-    above = _Run(proved, target, width, wanted, Side.UPPER, progress).ends()
-    below = _Run(attacks, target, width, wanted, Side.LOWER, None).ends(above)
+    told = 0
+
+    def tell(done: int) -> None:
+        """Entries of both sides."""
+        nonlocal told
+        if progress is not None and done // 2 > told:
+            told = done // 2
+            progress(told, len(rows))
+
+    above = _Run(proved, target, width, wanted, Side.UPPER, tell).ends()
+    below = _Run(
+        attacks, target, width, wanted, Side.LOWER, lambda done: tell(len(rows) + done)
+    ).ends(above)
     total = np.cumsum([count for _, count in rows])
     return Trajectory(
         total[np.array(wanted) - 1].astype(np.int64),
@@ -98,17 +113,16 @@ class _Run:
         rtol: float,
         wanted: list[int],
         side: Side,
-        progress: Callable[[int, int], None] | None,
+        tell: Callable[[int], None],
     ) -> None:
         self._rows = rows
         self._delta = delta
         self._rtol = rtol
         self._wanted = wanted
         self._side = side
-        self._progress = progress
-        self._told = 0
-        self._many = len({pair for pair, _ in rows}) > FEW_LAWS
-        self._most = sum(count for _, count in rows)
+        self._tell = tell
+        self._many = sharing({pair for pair, _ in rows})
+        self._rounds = np.cumsum([count for _, count in rows])
         self._laws: Laws | None = None
         self._share = SHARES[0]  # of rtol that these laws take
 
@@ -116,89 +130,115 @@ class _Run:
         """Epsilon after the wanted rows; near : guesses of it."""
         found: dict[int, float] = {}
         done = 0
-        shared = self._delta > 1e-250 and self._delta < 1.0
+        shared = 1e-250 < self._delta < 1.0
+        # Tilts fall like 1/sqrt(rounds): both ends of a segment are then two deviations from its tilted mean.
+        growth = (
+            min(4.0, (1.0 + 2.0 / math.sqrt(-2.0 * math.log(self._delta))) ** 4) if shared else 2.0
+        )
         while done < len(self._rows):
-            end = min(len(self._rows), max(DIRECT, 2 * done))
+            reach = growth * float(self._rounds[done - 1]) if done else float(DIRECT)
+            end = max(done + 1, int(np.searchsorted(self._rounds, reach, side="right")))
             asked = [row for row in self._wanted if done < row <= end]
-            if end > DIRECT and shared and len(asked) > 2:
+            if done and shared and len(asked) > 2:
                 found.update(self._segment(done, end, asked, near or {}))
             for row in asked:
                 if row not in found:
                     composition = Composition(_pooled(self._rows[:row]), self._rtol)
                     both = composition.epsilon(self._delta)
                     found[row] = both.upper if self._side is Side.UPPER else both.lower
-                self._report(row)
+                self._tell(row)
             done = end
         return found
-
-    def _report(self, row: int) -> None:
-        if self._progress is not None and row > self._told:
-            self._told = row
-            self._progress(row, len(self._rows))
 
     def _segment(
         self, done: int, end: int, asked: list[int], near: dict[int, float]
     ) -> dict[int, float]:
-        """The ends after the rows of `asked`, all in (done, end], where the shared tilt allows them."""
-        rows = [(pair, count) for pair, count in self._rows[:end] if pair.scale > 0.0]
-        if len(rows) < end or max(count for _, count in rows) > 4 * BATCH:
-            return {}  # rows without loss, or like many: leave it to the general path
-        middle = max(1, round(math.sqrt(max(done, 1) * end)))
-        pooled = _pooled(self._rows[:middle])
-        held = sum(count for _, count in pooled)
-        rounds = sum(count for _, count in rows)
-        sketch = Sketch(pooled, max(1e-5 * self._delta / rounds, 1e-300))
+        """The ends after the rows of `asked`, all in (done, end], under one tilt, where it allows them."""
+        most = _counted(self._rows[:end])
+        middle = math.sqrt(float(self._rounds[done - 1]) * float(self._rounds[end - 1]))
+        held = _pooled(self._rows[: 1 + int(np.searchsorted(self._rounds, middle))])
+        rounds = sum(count for _, count in held)
+        if not _counted(self._rows[:done]):
+            return {}  # no loss yet
+        sketch = Sketch(
+            [item for item in held if item[0].scale > 0.0], max(1e-5 * self._delta / rounds, 1e-300)
+        )
         tilt = sketch.saddle_of_delta(math.log(self._delta))
         plan = Plan.steered(
-            sketch,
-            tilt,
-            log_delta=math.log(self._delta),
-            rounds=rounds,
-            rtol=self._rtol,
-            factor=rounds / held,
+            sketch, tilt, log_delta=math.log(self._delta), rounds=rounds, rtol=self._rtol
         )
-        plan = replace(plan, levels=2, many=self._many)
+        plan = replace(plan, many=self._many)
         for share in SHARES:
             if share > self._share:
                 continue
             finer = replace(plan, share=share)
             if self._laws is None or share < self._share or not self._laws.serves(finer):
-                self._laws, self._share = Laws(finer, self._most), share
+                self._laws, self._share = Laws(finer, int(self._rounds[-1])), share
             try:
-                found = self._prefixes(finer, self._laws, rows, done, asked, held, near)
-            except MemoryError:
-                return {}  # a window outgrew its estimate: the rows are composed one by one
-            if found is not None:
-                return found
+                # Under the tilt of its own, a prefix feels the lattice as one of `rounds` rounds does.
+                spread = self._laws.spread(dict(held), tilt)
+                if spread > math.log1p(self._rtol):
+                    continue
+                found = self._prefixes(finer, self._laws, most, done, end, asked, near)
+            except (MemoryError, TooDear):
+                return {}  # the rows are composed one by one
+            width = math.expm1(spread + max(width for _, width in found.values()))
+            if width <= self._rtol:
+                return {row: eps for row, (eps, _) in found.items()}
         return {}
 
     def _prefixes(
         self,
         plan: Plan,
         laws: Laws,
-        rows: Pairs,
+        most: dict[Pair, int],
         done: int,
+        end: int,
         asked: list[int],
-        held: int,
         near: dict[int, float],
-    ) -> dict[int, float] | None:
-        """The ends under one tilt, that of `held` rounds; None as soon as the lattice takes more than rtol."""
-        prefix = Prefix(plan, self._side, laws, len(rows))
-        found: dict[int, float] = {}
-        want = set(asked)
-        guess: float | None = None
-        for row, (pair, count) in enumerate(rows, 1):
-            prefix.extend(pair, count)
-            if row in want:
-                # Under the tilt of its own, a prefix feels the lattice as one of `held` rounds does.
-                if prefix.spread * held / prefix.rounds > math.log1p(self._rtol):
-                    return None
-                reading = prefix.reading()
-                guess = near.get(row, guess)
-                found[row] = guess = reading.epsilon(self._delta, self._side, guess)
+    ) -> dict[int, tuple[float, float]]:
+        """Ends and log widths under one tilt."""
+        before = _counted(self._rows[:done])
+        sure = dict(list(before.items())[:SURE])
+        spectrum = Spectrum(
+            [laws.of(pair, self._side) for pair in sure],
+            np.array(list(sure.values()), np.float64),
+            sum(most.values()) / sum(sure.values()),
+            plan,
+        )
+        number = {pair: index for index, pair in enumerate(sure)}
+        for row, (pair, _) in enumerate(self._rows[:end], 1):
+            if pair in most and pair not in number:
+                number[pair] = len(number)
+                spectrum.add(laws.of(pair, self._side))
             if row > done:
-                self._report(row)
+                self._tell(row)
+        rows = spectrum.rows()
+        rows = np.concatenate((rows, np.zeros_like(rows[:1])))  # the last for rounds without loss
+        totals = np.array([before.get(pair, 0) for pair in number] + [0]) @ rows
+        found: dict[int, tuple[float, float]] = {}
+        for first in range(done, asked[-1], CHUNK):
+            chunk = self._rows[first : first + CHUNK]
+            index = np.array([number.get(pair, -1) for pair, _ in chunk])
+            counts = np.array([count for _, count in chunk], np.float64)
+            sums = totals + np.cumsum(counts[:, None] * rows[index], axis=0)
+            totals = sums[-1]
+            here = [row for row in asked if first < row <= first + len(chunk)]
+            if not here:
+                continue
+            products = Totals(
+                spectrum, sums[np.array(here) - first - 1], first + len(chunk) + len(number)
+            )
+            guesses = np.array([near.get(row, math.nan) for row in here])
+            guesses = np.where(np.isfinite(guesses), guesses, products.means)
+            eps, width = products.epsilons(self._delta, guesses)
+            found.update(zip(here, zip(eps.tolist(), width.tolist(), strict=True), strict=True))
         return found
+
+
+def _counted(rows: Pairs) -> dict[Pair, int]:
+    """Rounds of each pair that has any loss."""
+    return dict((pair, count) for pair, count in _pooled(rows) if pair.scale > 0.0)
 
 
 def _pooled(rows: Pairs) -> Pairs:

@@ -29,7 +29,7 @@ from .contour import MANY_ROUNDS, Contour, preferred
 from .largest import AtLargest
 from .one_round import OneRound
 from .one_side import OneSide
-from .plan import FEW_LAWS, Plan, uneven
+from .plan import FEW_LAWS, Plan, sharing, uneven
 from .pld import formed
 from .reading import Composed, DeltaQuestion, EpsilonQuestion, GaussianReading, Reading
 from .sketch import POINTS_PER_SCALE, Sketch
@@ -179,6 +179,7 @@ class Composition:
             plan = replace(plan, lattice_share=min(1.0, max(4, len(self._ledger)) / CHEAP))
         if 1 < len(self._ledger) <= FEW_LAWS:
             plan = replace(plan, own_lattices=sketch.lumpy or uneven(self._ledger))
+        plan = replace(plan, many=sharing([pair for pair, _ in self._ledger]))
         best: Bounds | None = None
         width, reason = math.inf, ""
         integral = self._rounds > 1 and preferred(self._ledger, sketch)

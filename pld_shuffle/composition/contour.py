@@ -222,20 +222,20 @@ class Tilted:
 
         versine, sine = np.empty(y.size), np.empty(y.size)
         characteristic(y, self._x, self._p, versine, sine)
-        # Near 1 relative to the distance from 1, elsewhere absolute.
-        near = 0.5 * np.log1p(
-            np.where(versine < 0.25, versine * (versine - 2.0) + sine * sine, 0.0)
-        )
-        far = np.log(np.maximum(np.hypot(1.0 - versine, sine), 1e-300))
-        log_size = np.where(versine < 0.25, near, far)
-        turn = np.arctan2(sine, 1.0 - versine)
         angle = y * self.spread
         error = (
             self._flat
             + np.minimum(y * self._slope, self._far + ROUNDOFF * (16.0 * angle + 64.0))
             + ROUNDOFF * (self.size + 8.0) * np.minimum(angle, 4.0)
         )
-        return log_size + 1j * turn, error
+        return log_phi(versine, sine), error
+
+
+def log_phi(versine: Array, sine: Array) -> Complex:
+    """log phi of 1 - Re phi and Im phi: near phi = 1 relative to the distance from 1, elsewhere absolute."""
+    near = 0.5 * np.log1p(np.where(versine < 0.25, versine * (versine - 2.0) + sine * sine, 0.0))
+    far = np.log(np.maximum(np.hypot(1.0 - versine, sine), 1e-300))
+    return np.where(versine < 0.25, near, far) + 1j * np.arctan2(sine, 1.0 - versine)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ All this affects speed and width. That an answer is a bound never depends on it.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from ..numerics.lattice import aligned
@@ -38,7 +38,7 @@ class Plan:
     share: float = 1.0  # of rtol that is spent, lowered from attempt to attempt
     lattice_share: float = 1.0  # the same for the lattice alone, on top
     levels: int = 1
-    many: bool = False  # distinct pairs, which may then share what they have in common
+    many: bool = False  # distinct pairs, which then share what they have in common, see `sharing`
     own_lattices: bool = False  # a lattice of its own for each pair, with its largest loss on it
     direct: bool = False  # multiply without transforms, see convolution.direct_product
 
@@ -138,7 +138,7 @@ class Plan:
 
     def levelled(self, distinct: int) -> Plan:
         """This plan with the number of levels it will need."""
-        laws, plan = self.rounds, replace(self, many=distinct > 1)
+        laws, plan = self.rounds, self
         if plan.own_lattices:
             plan = replace(plan, levels=2)
         while not plan.fits(laws, distinct) and laws > 4:
@@ -158,6 +158,11 @@ def uneven(ledger: Sequence[tuple[Pair, int]]) -> bool:
     """Whether one step for all pairs would be far too fine for some of them."""
     wanted = [_wanted(pair, count) for pair, count in ledger]
     return max(wanted) > UNEVEN * min(wanted)
+
+
+def sharing(pairs: Collection[Pair]) -> bool:
+    """Whether distinct pairs should share profiles: many do, few where nothing is lost."""
+    return len(pairs) > FEW_LAWS or (len(pairs) > 1 and all(pair.interpolates for pair in pairs))
 
 
 def batch_rounds(laws: int, distinct: int) -> int:

@@ -13,23 +13,18 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Mapping
-from dataclasses import replace
 
 from ..numerics.search import LOOSE_RTOL
-from ..numerics.sides import Side
 from ..pairs.pair import Pair
 from .attempts import AccuracyWarning, Composition
-from .plan import BATCH, FEW_LAWS, Plan
-from .prefix import Laws, Prefix
-from .sketch import Sketch
+from .contour import TooDear
+from .prefix import Growing
 
 Counts = Mapping[Pair, int]
 
 CHEAP_PAIRS = 8  # up to so many distinct pairs a loose bracket is much cheaper than a tight one
 LARGEST_STRIDE = 1.0
 SMALLEST_STRIDE = 1e-3
-SHARE = 0.6  # of rtol that the growing product's lattice is planned with
-LARGEST_ROW = 4 * BATCH  # rounds of one pair that it is multiplied by at once
 
 
 class Budget:
@@ -43,7 +38,7 @@ class Budget:
         self._beyond: Counts | None = None
         self._stride = LARGEST_STRIDE
         self._last: set[Pair] = set()
-        self._growing: _Growing | None = None
+        self._growing: Growing | None = None
         self._resting = 0  # up to so many rounds, none is kept
 
     def holds(self, counts: Counts) -> bool:
@@ -72,11 +67,10 @@ class Budget:
             return False
         try:
             if self._growing is None or not self._growing.reach(counts):
-                self._growing = _Growing(counts, self._delta, self._rtol)
-                if not self._growing.reach(counts):
-                    raise MemoryError(f"{max(counts.values())} equal rounds")
-            return self._growing.delta(self._epsilon) <= self._delta
-        except MemoryError:  # not the kind of ledger that grows round by round
+                self._growing = Growing(counts, self._delta, self._rtol)
+            # Not so near the limit that a bracket of rtol could disagree: the accountant's word goes there.
+            return self._growing.delta(self._epsilon) * (1.0 + self._rtol) <= self._delta
+        except (MemoryError, TooDear):  # not the kind of ledger that grows round by round
             self._growing, self._resting = None, 2 * rounds
             return False
 
@@ -96,45 +90,6 @@ class Budget:
                 self._beyond = counts
                 return False
         return False
-
-
-class _Growing:
-    """The upper side of a ledger that may come to have twice the rounds of `counts`, under one tilt."""
-
-    def __init__(self, counts: Counts, delta: float, rtol: float) -> None:
-        ledger = [(pair, count) for pair, count in counts.items() if pair.scale > 0.0]
-        rounds = sum(count for _, count in ledger)
-        self._most = 2 * rounds
-        self._held: dict[Pair, int] = {}
-        log_delta = math.log(delta)
-        sketch = Sketch(ledger, max(1e-5 * delta / self._most, 1e-300))
-        # In the middle of all that is to come, on the scale of logarithms: tilts fall like 1/sqrt(rounds).
-        tilt = sketch.saddle_of_delta(log_delta) / math.sqrt(math.sqrt(2.0))
-        plan = Plan.steered(
-            sketch, tilt, log_delta=log_delta, rounds=self._most, rtol=rtol, factor=2.0
-        )
-        plan = replace(plan, share=SHARE, levels=2, many=len(ledger) > FEW_LAWS // 2)
-        self._product = Prefix(plan, Side.UPPER, Laws(plan, self._most), 2 * len(ledger))
-
-    def reach(self, counts: Counts) -> bool:
-        """Multiply by what is missing; False if that is too much, or if there were more rounds before."""
-        new = {pair: count - self._held.get(pair, 0) for pair, count in counts.items()}
-        if (
-            any(pair not in counts for pair in self._held)
-            or min(new.values()) < 0
-            or max(new.values()) > LARGEST_ROW
-            or sum(counts.values()) > self._most
-        ):
-            return False
-        for pair, count in new.items():
-            if count > 0 and pair.scale > 0.0:
-                self._product.extend(pair, count)
-        self._held = dict(counts)
-        return True
-
-    def delta(self, epsilon: float) -> float:
-        """An upper bound on delta at epsilon."""
-        return self._product.reading().delta(epsilon, Side.UPPER)
 
 
 def _covers(larger: Counts, smaller: Counts) -> bool:

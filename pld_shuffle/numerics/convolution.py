@@ -24,7 +24,6 @@ moves the stored masses closer to the exact ones.
 
 from __future__ import annotations
 
-import copy
 import math
 from dataclasses import dataclass, replace
 
@@ -138,12 +137,6 @@ class Tails:
         # An infinite sum is no bound at this rate. The last term is the sums' rounding.
         self._moments += count * (np.log(sums) + shift + 4.0 * ROUNDOFF * (law.mass.size + 1.0))
 
-    def copy(self) -> Tails:
-        """An independent copy."""
-        twin = copy.copy(self)
-        twin._moments = self._moments.copy()
-        return twin
-
     def window(self) -> tuple[int, int]:
         """[first, last] outside of which the product has tilted mass at most `tail`."""
         need = math.log(2.0 / self.tail)
@@ -184,25 +177,12 @@ class RunningProduct:
         self._laws = 0
         self._step = self._tilt = math.nan
 
-    def times(self, law: Law) -> Law:
-        """The product with one more law, without keeping that one."""
-        twin = copy.copy(self)
-        twin._tails = self._tails.copy()
-        twin._tails.add(law, 1)
-        twin.multiply(law)
-        return twin.value()
-
-    def extend(self, law: Law, count: int = 1) -> None:
-        """Multiply by law^count and tell the tails about it."""
-        self._tails.add(law, count)
-        self.multiply(law, count)
-
     def multiply(self, law: Law, count: int = 1) -> None:
         """Multiply by law^count. One transform."""
         from scipy import fft
 
         law = _trimmed(law)
-        factor = _power(fft.rfft(_folded(law.mass, self._size), self._size), count)
+        factor = _power(fft.rfft(folded(law.mass, self._size), self._size), count)
         self._spectrum = factor if self._spectrum is None else self._spectrum * factor
         self._rounding += count * self._eta * math.sqrt(dot(law.mass, law.mass))
         self._inherited += count * math.log1p(law.error)
@@ -317,7 +297,7 @@ def variance(law: Law) -> float:
     return max(0.0, dot(law.mass, (index - mean) ** 2))
 
 
-def _folded(mass: Array, size: int) -> Array:
+def folded(mass: Array, size: int) -> Array:
     """`mass` modulo `size`: exactly the aliasing that the window's tail bound covers."""
     if mass.size <= size:
         return mass

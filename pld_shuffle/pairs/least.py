@@ -65,6 +65,10 @@ class LeastProfile(ProfilePair):
         return self.several(self, count)
 
     @property
+    def interpolates(self) -> bool:
+        return self.member is not None and self.member.tight
+
+    @property
     def encloses(self) -> bool:
         """No: another resolution is another polygon."""
         return False

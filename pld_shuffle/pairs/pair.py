@@ -83,6 +83,11 @@ class Pair(ABC):
         """Equal for pairs whose losses are almost alike, so that one of them can be sketched for all."""
         return self
 
+    @property
+    def interpolates(self) -> bool:
+        """Whether profiles of its kin may be interpolated (`Resolution.cell`), with next to nothing lost."""
+        return False
+
     @abstractmethod
     def atoms(self, sides: Sequence[Side], resolution: Resolution) -> list[Atoms]:
         """The atoms on each of `sides`. MemoryError, before allocating, if they would be too many."""
