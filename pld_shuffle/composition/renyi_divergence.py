@@ -522,7 +522,7 @@ def _lattice_divergence(pair: Pair, order: float) -> Bounds:
     """From lattice laws of a pair: their divergences, which enclose its own."""
     ends = []
     top = float(pair.max_loss.upper)
-    for law in _laws(pair, math.ceil(2.0 * math.log2(order - 1.0))):
+    for law in _laws(pair, math.ceil(math.log2(order - 1.0))):
         with np.errstate(divide="ignore"):
             logs = np.log(law.masses) + (order - 1.0) * law.losses
         total = float(np.logaddexp.reduce(logs))
@@ -536,14 +536,14 @@ def _lattice_divergence(pair: Pair, order: float) -> Bounds:
 
 
 @lru_cache(maxsize=LAWS_KEPT)
-def _laws(pair: Pair, half_octave: int) -> list[PLD]:
-    """Both laws of a pair, for orders up to 1 + 2^(half_octave/2) and not much smaller ones."""
+def _laws(pair: Pair, octave: int) -> list[PLD]:
+    """Both laws of a pair, for orders up to 1 + 2^octave and not much smaller ones."""
     scale, top = pair.scale, float(pair.max_loss.upper)
-    most = 2.0 ** (0.5 * half_octave)
+    most = 2.0**octave
     # What windows miss counts with the largest loss: e^((order - 1) top) times, if that is finite.
     missed = math.exp(-20.0 - min(640.0, most * top)) if top < math.inf else 1e-290
     resolution = Resolution(
-        scale / 400.0, missed=missed, size_width=SIZE_WIDTH, point_width=scale / 100.0,
+        scale / 400.0, missed=missed, size_width=SIZE_WIDTH, point_width=scale / 30.0,
         pull=(most * scale) ** 2,
     )  # fmt: skip
     return formed(pair, list(Side), resolution)
