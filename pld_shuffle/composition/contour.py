@@ -141,6 +141,11 @@ class Rounds:
     def size(self) -> int:
         return self.mass.size
 
+    @property
+    def reach(self) -> float:
+        """From the least to the largest loss."""
+        return float(np.ptp(self.loss))
+
     def log_moment(self, rate: float) -> tuple[float, float]:
         """log E exp(rate L), and a bound on its rounding."""
         exponent = np.log(self.mass) + rate * self.loss
@@ -248,6 +253,11 @@ class LaplaceRounds:
     slack: float = 0.0
     size = 1
 
+    @property
+    def reach(self) -> float:
+        """From the least to the largest loss."""
+        return 2.0 * self.t
+
     def _factor(self, z: Complex) -> Complex:
         """E exp(z L) / e^(z t)."""
         w = z + 0.5
@@ -332,7 +342,9 @@ class Integral:
             8.0 * lift + 4.0 * c * means
         )
         self._deviation = math.sqrt(math.fsum(law.count * law.variance for law in tilted) + square)
-        work = WORK_PER_POINT * 14.0 * self._deviation / step
+        # A lattice holds the composed loss under its tilt, and every law before that.
+        reach = max([14.0 * self._deviation, *(law.reach for law in laws)])
+        work = WORK_PER_POINT * reach / step
         self._most_work = min(max(work, WORK[0]), WORK[1])
         self.noise = 0.0
         self._aliases(tolerance)
