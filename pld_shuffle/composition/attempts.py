@@ -26,7 +26,7 @@ from ..pairs.least import LeastProfile
 from ..pairs.pair import Pair, Resolution
 from ..pairs.profile import ProfilePair
 from .contour import MANY_ROUNDS, Contour, preferred
-from .largest import AtLargest
+from .largest import AtLargest, stands_apart
 from .one_round import OneRound
 from .one_side import OneSide
 from .plan import FEW_LAWS, Plan, sharing, uneven
@@ -186,6 +186,8 @@ class Composition:
         spent = math.inf
         widths: list[float] = []
         near = AtLargest.of(self._ledger, plan) if sketch.log_top > log_delta - 1.0 else None
+        if near is None and not hopeless:
+            near = self._beside_largest(question, plan)
         if near is not None:
             found = question.answer(near, self.max_loss)
             if question.width(near, found) <= self._rtol:
@@ -250,6 +252,28 @@ class Composition:
         assert best is not None
         return self._judged(question, best, width, reason)
 
+    def _beside_largest(
+        self, question: DeltaQuestion | EpsilonQuestion, plan: Plan
+    ) -> AtLargest | None:
+        """Large losses at their largest, next to the composition of far smaller ones; None if that is not the case."""
+        parts = stands_apart(self._ledger) if len(self._ledger) <= FEW_LAWS else None
+        near = None if parts is None else AtLargest.of(parts[0], plan)
+        if parts is None or near is None or not near.clear_of(parts):
+            return None
+        rest = Composition(parts[1], 0.5 * self._rtol)
+        with warnings.catch_warnings():
+            # The width of the whole answer is measured.
+            warnings.simplefilter("ignore", AccuracyWarning)
+            if isinstance(question, EpsilonQuestion):
+                rest.epsilon(question.delta * math.exp(-float(near.log_mass.upper)))
+            elif question.eps >= near.limit.upper:
+                rest.delta(question.eps - float(near.limit.upper))
+            else:
+                return None
+            if rest.latest is None and not rest.lawless:
+                return None
+            return near.beside(_Latest(rest), rest.delta(0.5 * near.gap))
+
     def _judged(
         self,
         question: DeltaQuestion | EpsilonQuestion,
@@ -274,6 +298,24 @@ class Composition:
             return found
         lower, upper = OneSide.pair(plan)
         return Composed.of(lower, lower.run(self._ledger), upper, upper.run(self._ledger))
+
+
+class _Latest(Reading):
+    """A composition as it was asked last, or its profile if it needs no law."""
+
+    def __init__(self, composition: Composition) -> None:
+        self._composition, self._law = composition, composition.latest
+
+    def _at(self, eps: float) -> Bounds:
+        if self._law is None:
+            return self._composition.delta(eps)
+        return Bounds(self._law.lower(eps), self._law.upper(eps))
+
+    def lower(self, eps: float) -> float:
+        return float(self._at(eps).lower)
+
+    def upper(self, eps: float) -> float:
+        return float(self._at(eps).upper)
 
 
 class _LeastOfOneRound:

@@ -6,6 +6,11 @@ the sum of the largest losses only one outcome counts: every round at its larges
     delta(eps) = prod p_i^count_i (1 - exp(eps - sum count_i l_i)),
 
 p_i the masses of the largest losses l_i. Farther below, this is a lower bound.
+
+Next to rounds of far smaller losses, of total B, the same holds with delta_B(eps - sum count_i l_i) in the place of the
+last factor, but for outcomes with another loss than the largest: these exceed eps only if B exceeds `gap`, and
+
+    P(B > gap) <= delta_B(gap/2) / (1 - exp(-gap/2)).
 """
 
 from __future__ import annotations
@@ -20,14 +25,27 @@ from .plan import FEW_LAWS, Plan
 from .reading import Reading
 
 CELLS = 2000  # of a law between no loss and the largest
+FAR = 60.0  # deviations of all small losses that a large one is beyond
+SPREAD_OUT = 50.0  # deviations; losses that reach farther have no large mass at their end
 
 
 class AtLargest(Reading):
-    """Every round at its largest loss; good within `gap` of their sum."""
+    """Every round at its largest loss, but those of `rest`; good within `gap` of their sum, or beyond it.
 
-    def __init__(self, log_mass: Bounds, limit: Bounds, gap: float, missed: float) -> None:
-        self._log_mass, self._limit = log_mass, limit
-        self._gap, self._missed = gap, missed
+    missed : mass at infinity, and P(B > gap).
+    """
+
+    def __init__(
+        self, log_mass: Bounds, limit: Bounds, gap: float, missed: float,
+        rest: Reading | None = None,
+    ) -> None:  # fmt: skip
+        self.log_mass, self.limit = log_mass, limit
+        self.gap, self._missed, self._rest = gap, missed, rest
+
+    def beside(self, rest: Reading, beyond: Bounds) -> AtLargest:
+        """The same next to rounds composed in `rest`, whose delta at gap/2 is `beyond`."""
+        far = float(beyond.upper) / -math.expm1(-0.5 * self.gap) * (1.0 + 1e-9)
+        return AtLargest(self.log_mass, self.limit, self.gap, self._missed + far, rest)
 
     @classmethod
     def of(cls, ledger: Sequence[tuple[Pair, int]], plan: Plan) -> AtLargest | None:
@@ -71,19 +89,37 @@ class AtLargest(Reading):
             missed * (1.0 + 1e-9),
         )
 
+    def clear_of(self, parts: Sequence[Sequence[tuple[Pair, int]]]) -> bool:
+        """Whether the gap of the first part, no accident of its cells, is beyond all that the other one can add."""
+        least = min(pair.scale for pair, _ in parts[0])
+        spread = math.sqrt(sum(count * pair.scale**2 for pair, count in parts[1]))
+        return self.gap > max(FAR * spread, 10.0 * least / CELLS)
+
     def lower(self, eps: float) -> float:
         """Certified lower bound on delta(eps)."""
-        rest = self._limit.lower - eps * (1.0 + 1e-15)
-        return (
-            -math.expm1(-rest) * math.exp(self._log_mass.lower) * (1.0 - 1e-15)
-            if rest > 0.0
-            else 0.0
-        )
+        over = eps * (1.0 + 1e-15) - self.limit.lower
+        mass = math.exp(self.log_mass.lower) * (1.0 - 1e-15)
+        if self._rest is not None:
+            return self._rest.lower(max(over, 0.0)) * mass
+        return -math.expm1(over) * mass if over < 0.0 else 0.0
 
     def upper(self, eps: float) -> float:
         """Certified upper bound on delta(eps)."""
-        rest = self._limit.upper - eps * (1.0 - 1e-15)
-        if rest > self._gap:
+        over = eps * (1.0 - 1e-15) - self.limit.upper
+        mass = math.exp(self.log_mass.upper) * (1.0 + 1e-15)
+        if over < (0.0 if self._rest is not None else -self.gap):
             return 1.0
-        finite = -math.expm1(-max(rest, 0.0)) * math.exp(self._log_mass.upper) * (1.0 + 1e-15)
-        return min(1.0, finite + self._missed)
+        finite = -math.expm1(min(over, 0.0)) if self._rest is None else self._rest.upper(over)
+        return min(1.0, finite * mass + self._missed)
+
+
+def stands_apart(ledger: Sequence[tuple[Pair, int]]) -> tuple[list[tuple[Pair, int]], ...] | None:
+    """(pairs of few, large losses; pairs whose losses are far smaller, all together), if there are both."""
+    ordered = sorted(ledger, key=lambda item: -item[0].scale)
+    for cut in range(1, len(ordered)):
+        large, small = ordered[:cut], ordered[cut:]
+        spread = math.sqrt(sum(count * pair.scale**2 for pair, count in small))
+        if large[-1][0].scale > FAR * spread:
+            few = all(pair.max_loss.upper < SPREAD_OUT * pair.scale for pair, _ in large)
+            return (large, small) if few else None
+    return None

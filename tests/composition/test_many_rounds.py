@@ -12,6 +12,7 @@ from mpmath import mpf
 
 from pld_shuffle import (
     Accountant,
+    Gaussian,
     Laplace,
     PoissonGaussian,
     ShuffledLDP,
@@ -44,7 +45,7 @@ def truth(atoms: oracles.Atoms, rounds: int, eps: float) -> mpf:
         return mpmath.quad(integrand, [k * unit for k in range(0, 13, 4)])
 
 
-@pytest.mark.parametrize(("n", "delta"), [(2, 1e-30), (5, 1e-3)])
+@pytest.mark.parametrize(("n", "delta"), [(2, 1e-3), (5, 1e-3)])
 def test_few_users_of_tiny_budgets_enclose_the_truth(n: int, delta: float) -> None:
     """Labels in high precision, of a budget so small that 10^9 rounds spend about 1."""
     eps0 = 2.0**-14
@@ -139,6 +140,20 @@ HARD: list[tuple[list[tuple[Mechanism, int]], float]] = [
         ],
         9.76e-92,
     ),
+    (
+        [
+            (ShuffledRR(4, 3_160_000_000, eps0=0.0321), 1),
+            (ShuffledLDP(2.12, 27, analysis="stronger-clones"), 8),
+        ],
+        2.16e-55,
+    ),
+    (
+        [
+            (ShuffledRR(100, 8_720_000_000, eps0=0.506, adversary="weak"), 32),
+            (ShuffledRR(2, 32, eps0=1.81, adversary="weak"), 14),
+        ],
+        6.76e-89,
+    ),
 ]
 
 
@@ -166,3 +181,26 @@ def test_every_pair_has_its_share_of_the_budget() -> None:
     widths = [found[pair].size_width for pair, _ in ledger]
     whole = plan.resolution(plan.step(1)).size_width
     assert np.dot(shares, widths) == pytest.approx(sum(shares) * whole)
+
+
+def test_largest_losses_beside_far_smaller_ones_enclose_the_truth() -> None:
+    """Three users, twice, and Gaussian noise of mu = 10^-4: sums of normal tails in high precision."""
+    pair = oracles.canonical(oracles.stronger_clones(3, oracles.exp_of(3.0)))
+    law = oracles.canonical(oracles.product(pair, pair))
+    mechanism = ShuffledLDP(3.0, 3, analysis="stronger-clones")
+    accountant = Accountant().compose(mechanism, 2).compose(Gaussian(1e4))
+    mu = mpf(1) / 10**4
+    for deviations in (0.0, 1.0, 8.0, 20.0):
+        eps = 6.0 + deviations * 1e-4
+        truth = mpf(0)
+        for p, q in law:
+            rest = mpf(eps) - mpmath.log(p / q)
+            truth += p * (
+                mpmath.ncdf(mu / 2 - rest / mu)
+                - mpmath.exp(rest) * mpmath.ncdf(-mu / 2 - rest / mu)
+            )
+        found = accountant.delta_bounds(eps)
+        assert found.lower <= truth <= found.upper <= 1.001 * found.lower
+        at = accountant.epsilon_bounds(float(truth))
+        assert at.lower <= eps * (1 + 1e-12) and eps <= at.upper * (1 + 1e-12)
+        assert at.upper - at.lower < 1e-7
