@@ -57,8 +57,10 @@ class OneSide:
             common = plan.step(len(ledger))
             parts: list[Item] = []
             self._resolutions = plan.resolutions(ledger)
-            for pair, count in ledger:
-                own = self._resolutions[pair].step
+            # First those that are the first to be refused for their size.
+            found = self._resolutions
+            for pair, count in sorted(ledger, key=lambda item: -item[0].scale / found[item[0]].step):
+                own = found[pair].step
                 law = self._reduced([(pair, count)], own, count)
                 parts.append((self._moved(law, max(common, own)), 1))
                 reach = max(abs(law.low), abs(law.low + law.mass.size)) * law.step
