@@ -59,7 +59,9 @@ class OneSide:
             self._resolutions = plan.resolutions(ledger)
             # First those that are the first to be refused for their size.
             found = self._resolutions
-            for pair, count in sorted(ledger, key=lambda item: -item[0].scale / found[item[0]].step):
+            for pair, count in sorted(
+                ledger, key=lambda item: -item[0].scale / found[item[0]].step
+            ):
                 own = found[pair].step
                 law = self._reduced([(pair, count)], own, count)
                 parts.append((self._moved(law, max(common, own)), 1))
