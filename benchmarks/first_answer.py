@@ -3,7 +3,8 @@
 * warm: processor time, the least of `RUNS` in one process for each version, one after the other for every setting;
   compiled code is loaded, and every version has answered the setting before. Values that are remembered between
   mechanisms are forgotten before each run.
-* start: a new interpreter up to its first answer, with an empty cache for compiled code and with a full one.
+* start: a new interpreter up to its first answer about several mechanisms, with an empty cache for compiled code and
+  with what such answers leave there. A first answer may be interpreted.
 
 Give the folder of an older version's checkout to see the ratio; "tightest" is each version's default analysis.
 
@@ -30,6 +31,11 @@ ANSWER = """
 import sys, time
 from pld_shuffle import Accountant, ShuffledLDP
 try:
+    from pld_shuffle.numerics import compiled
+    compiled.LOADING = 0.0  # nothing is interpreted
+except ImportError:
+    pass
+try:
     from pld_shuffle.mechanisms.ldp import _contest
     forget = _contest.cache_clear
 except ImportError:
@@ -45,9 +51,17 @@ for line in sys.stdin:
     print(1e3 * best, value, flush=True)
 """
 FIRST = """
-from pld_shuffle import Accountant, ShuffledLDP
-Accountant().compose(ShuffledLDP(1.0, 10_000)).get_epsilon(1e-6)
+from pld_shuffle import Accountant, Shuffled, ShuffledLDP, Subsampled
+from pld_shuffle.randomizers import BinaryRandomizedResponse, Laplace
+Accountant().compose({mechanism}, {rounds}).get_epsilon(1e-6)
 """
+STARTS = (
+    ("ShuffledLDP(1.0, 10_000)", 1),
+    ("Subsampled(ShuffledLDP(1.0, 1_000), population=100_000)", 1),
+    ("Shuffled(BinaryRandomizedResponse(1.0), 10_000)", 1),
+    ("Shuffled(Laplace(1.0), 10_000)", 1),
+    ("ShuffledLDP(1.0, 10_000)", 50),
+)
 
 
 def environment(folder: Path, cache: str | None = None) -> dict[str, str]:
@@ -84,13 +98,14 @@ def warm(folders: list[Path], runs: int) -> list[harness.Row]:
     return rows
 
 
-def start(folder: Path) -> harness.Row:
+def start(folder: Path, mechanism: str, rounds: int) -> harness.Row:
     """Processor seconds of new interpreters: with an empty cache, then the least of three with a full one."""
+    first = FIRST.format(mechanism=mechanism, rounds=rounds)
 
     def seconds(cache: str) -> float:
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         subprocess.run(
-            [sys.executable, "-c", FIRST], check=True, env=environment(folder, cache), cwd=folder
+            [sys.executable, "-c", first], check=True, env=environment(folder, cache), cwd=folder
         )
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
@@ -112,9 +127,12 @@ def main() -> None:
     print(harness.table(rows, [name for name in columns if name in rows[0]]))
     starts = []
     if not arguments.quick:
-        for name, folder in zip(("this", "older"), folders, strict=False):
-            starts.append({"version": name, **start(folder)})
-        print(harness.table(starts, ["version", "empty_cache_s", "full_cache_s"]))
+        for mechanism, rounds in STARTS:
+            for name, folder in zip(("this", "older"), folders, strict=False):
+                found = start(folder, mechanism, rounds)
+                starts.append({"mechanism": mechanism, "rounds": rounds, "version": name, **found})
+        columns = ["mechanism", "rounds", "version", "empty_cache_s", "full_cache_s"]
+        print(harness.table(starts, columns))
     harness.save(arguments, "first_answer", {"warm": rows, "start": starts})
 
 

@@ -18,7 +18,7 @@ import oracles
 import pytest
 from scipy.stats import binom, norm
 
-from pld_shuffle import Accountant, CountedBits, ShuffledRR, Subsampled
+from pld_shuffle import Accountant, CountedBits, Shuffled, ShuffledRR, Subsampled
 from pld_shuffle.bounds.domain import OutOfRange
 from pld_shuffle.calibration import InfeasibleError
 from pld_shuffle.protocols import (
@@ -664,8 +664,9 @@ def test_rappor_ledgers():
     kept = RAPPORHistogram(randomizer=RAPPOR_, n=1000)
     assert kept.ledger() == ((kept.collection_mechanism, 1),) == ((fresh.mechanism, 1),)
     assert kept.ledger(2) == kept.ledger(1000) == ((kept.lifetime_mechanism, 1),)
-    assert kept.lifetime_mechanism.eps0 == pytest.approx(RAPPOR_.lifetime_eps0, rel=1e-12)
-    assert kept.lifetime_mechanism.tv == pytest.approx(0.7, rel=1e-12)
+    lifetime = kept.lifetime_mechanism.randomizer.eps0
+    assert lifetime == pytest.approx(RAPPOR_.lifetime_eps0, rel=1e-12)
+    assert kept.lifetime_mechanism.randomizer.tv == pytest.approx(0.7, rel=1e-12)
     half = replace(kept, honest_fraction=0.5)
     assert half.ledger(2)[0][0].n == half.ledger(1)[0][0].n == 500
 
@@ -1010,6 +1011,18 @@ def test_real_sum_from_budget_at_weak_budgets(epsilon, n):
         assert other.expected_error().exact >= error * (1 - 1e-3)
 
 
+@pytest.mark.parametrize("variant", ["symmetric", "optimised"])
+def test_an_attack_confirms_what_a_bit_histogram_was_calibrated_to(variant):
+    """The budget holds; with 2 % more eps0 even an attack spends more; the reduction would not have proved it."""
+    n = 10_000
+    found = BitHistogram.from_budget(1.0, 1e-6, n, k=4, variant=variant).randomizer
+    assert Accountant().compose(Shuffled(found, n)).epsilon_bounds(1e-6).upper <= 1.0
+    looser = replace(found, eps0=1.02 * found.eps0)
+    assert Accountant().compose(Shuffled(looser, n)).epsilon_bounds(1e-6).lower > 1.0
+    reduction = Shuffled(found, n, analysis="reduction")
+    assert Accountant().compose(reduction).epsilon_bounds(1e-6).lower > 1.01
+
+
 def test_bit_histogram_from_budget_takes_the_better_variant():
     found = BitHistogram.from_budget(1.0, 1e-6, 3_000, k=5)
     both = [
@@ -1144,7 +1157,4 @@ def test_mechanisms_have_the_protocols_parameters():
     unary = UnarySum(bits=6, gamma=0.3, n=50)
     assert unary.ledger(7) == ((BinarySum(gamma=0.3, n=50).mechanism, 42),)
     for randomizer in (UnaryEncoding(k=4, eps0=1.5), RAPPOR_):
-        mechanism = BitHistogram(randomizer=randomizer, n=50).mechanism
-        assert mechanism.n == 50
-        assert randomizer.eps0 <= mechanism.eps0 <= randomizer.eps0 * (1 + 1e-12)
-        assert randomizer.tv <= mechanism.tv <= randomizer.tv * (1 + 1e-12)
+        assert BitHistogram(randomizer=randomizer, n=50).mechanism == Shuffled(randomizer, 50)

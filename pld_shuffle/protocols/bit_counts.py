@@ -7,9 +7,8 @@ other bit with probability b < a. The number N_j of ones at place j has mean b n
 system; the estimate is that of Erlingsson, Pihur, Korolova 2014, section 4, for one-hot filters.
 With RAPPOR a and b are those of both steps together.
 
-Privacy of one report of every user: `ShuffledRandomizer` with the randomizer's eps0 and total variation.
-(`Shuffled` with the same randomizer is sharper, by 3 to 10 % of epsilon for n = 10^4 and eps0 = 3; its lower ends are
-too dear for a search. If not whole reports but only the sums of the bits are published, see `CountedHistogram`.)
+Privacy of one report of every user: `Shuffled` with the randomizer. If not whole reports but only the sums of the bits
+are published, see `CountedHistogram`.
 """
 
 from __future__ import annotations
@@ -19,12 +18,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..mechanisms import ShuffledRandomizer
-from ..mechanisms.shared import SMALLEST_EPS0
 from ..randomizers import RAPPOR, UnaryEncoding
 from ..randomizers.base import FloatArray, IntArray
 from ..randomizers.bits import BitArray
-from ..randomizers.border import EPS0_MAX, bit_array, generator, integer_array
+from ..randomizers.border import bit_array, generator, integer_array
 from .expected_error import ExpectedError
 from .histogram import HistogramEstimate
 from .protocol import Protocol
@@ -63,11 +60,6 @@ class BitCounts(Protocol):
         """Mean squared error of one bin: of the worst bin for the true `counts`, or of any data."""
         values = np.array([0, self.n]) if counts is None else self._true_counts(counts)
         return ExpectedError(exact=float(np.max(self._variances(values))))
-
-    def _accounted(self, randomizer: UnaryEncoding | RAPPOR) -> ShuffledRandomizer:
-        # The closed forms are right up to rounding (relative 1e-14): moved to the safe side.
-        eps0 = min(max(randomizer.eps0 * (1 + 1e-13), SMALLEST_EPS0), EPS0_MAX)
-        return ShuffledRandomizer(self.honest, tv=min(1.0, randomizer.tv * (1 + 1e-13)), eps0=eps0)
 
     @property
     def _contrast(self) -> float:

@@ -14,8 +14,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..mechanisms import ShuffledRandomizer
 from ..mechanisms.shared import SMALLEST_EPS0
+from ..mechanisms.shuffled import Shuffled
 from ..randomizers import RAPPOR, UnaryEncoding
 from ..randomizers.bits import BitArray
 from ..randomizers.border import EPS0_MAX, integer_array
@@ -36,7 +36,7 @@ class BitHistogram(BitCounts, Calibrated, OneMechanism):
     are drawn afresh in every round. n: number of users. honest_fraction: share of them whose noise
     is relied upon, in (0, 1]. Raises TypeError or ValueError for anything else.
 
-    The pair is an upper bound (a reduction), for one round and for many.
+    The pair is an upper bound, for one round and for many.
 
     `from_budget` takes k and, if wanted, the `variant` of `UnaryEncoding` (else the one with the smaller worst error),
     and finds the largest eps0, at most 700 and at most 2 epsilon/rounds + 2 log(honest + 1) + 10, where hardly any
@@ -78,8 +78,10 @@ class BitHistogram(BitCounts, Calibrated, OneMechanism):
         share = budget.epsilon / budget.rounds * (1 - 1e-12)
         safe = min(max(share, SMALLEST_EPS0), EPS0_MAX)
         most = min(EPS0_MAX, 2 * safe + 2 * math.log(self.honest + 1) + 10)
-        guess = max(safe, math.log1p(self.honest * safe**2 / 100))
-        return Search(safe, most, guess, increasing=True)
+        # One round's loss has a variance of about e^eps0/n.
+        square = budget.epsilon**2 / (2 * budget.rounds * -math.log(budget.delta))
+        guess = max(safe, math.log1p(self.honest * square))
+        return Search(safe, most, guess, increasing=True, stride=1.1)
 
     @classmethod
     def from_theorem(
@@ -104,9 +106,9 @@ class BitHistogram(BitCounts, Calibrated, OneMechanism):
         return cls(randomizer=randomizer, n=n, honest_fraction=honest_fraction)
 
     @property
-    def mechanism(self) -> ShuffledRandomizer:
-        """One round: the (p, beta, q) reduction with the randomizer's eps0 and total variation."""
-        return self._accounted(self.randomizer)
+    def mechanism(self) -> Shuffled:
+        """One round: the randomizer, shuffled."""
+        return Shuffled(self.randomizer, self.honest)
 
     def randomize(self, values: ArrayLike, rng: np.random.Generator) -> BitArray:
         """One message of k bits per user, shape (n, k), for `values` of shape (n,); all noise is fresh."""

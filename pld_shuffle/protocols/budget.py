@@ -15,8 +15,8 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from ..composition.attempts import AccuracyWarning
-from ..numerics.search import LOOSE_RTOL, InfeasibleError, safe_end
+from ..composition.attempts import AccuracyWarning, Composition
+from ..numerics.search import FIRST_FACTOR, LOOSE_RTOL, InfeasibleError, safe_end
 from ..numerics.sides import Bounds
 from ..numerics.validation import positive_int
 from ..randomizers.border import open_unit, positive_finite
@@ -44,12 +44,16 @@ class Budget:
 
 @dataclass(frozen=True)
 class Search:
-    """Where to look for the parameter: [low, high], from `guess`; `increasing`: epsilon grows with it."""
+    """Where to look for the parameter: [low, high], from `guess`, which may be wrong by a factor of `stride`.
+
+    increasing : epsilon grows with the parameter.
+    """
 
     low: float
     high: float
     guess: float
     increasing: bool = False
+    stride: float = FIRST_FACTOR
 
 
 class Calibrated(Protocol):
@@ -100,8 +104,10 @@ class Calibrated(Protocol):
         failure = budget.delta * (1.0 - RTOL)
 
         def spent(parameter: float, rtol: float = RTOL) -> Bounds[float]:
-            accountant = self._with_noise(parameter).accountant(budget.rounds, rtol=rtol)
-            return accountant.epsilon_bounds(failure)
+            """What is proved, from both sides; no attack is needed to look for it."""
+            ledger = self._with_noise(parameter).ledger(budget.rounds)
+            pairs = [(mechanism.pair, count) for mechanism, count in ledger]
+            return Composition(pairs, rtol).epsilons(failure)
 
         with warnings.catch_warnings():
             # A bracket wider than wanted is certified all the same, and its upper end decides.
@@ -109,7 +115,7 @@ class Calibrated(Protocol):
             try:
                 end = safe_end(
                     spent, budget.epsilon, low=search.low, high=search.high,
-                    increasing=search.increasing, rtol=WIDTH, start=search.guess,
+                    increasing=search.increasing, rtol=WIDTH, start=search.guess, stride=search.stride,
                     loose=lambda parameter: spent(parameter, LOOSE_RTOL),
                 )  # fmt: skip
             except InfeasibleError as error:

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..mechanisms import ShuffledRandomizer
+from ..mechanisms.shuffled import Shuffled
 from ..numerics.validation import positive_int
 from ..randomizers import RAPPOR
 from ..randomizers.bits import BitArray
@@ -47,7 +47,7 @@ class RAPPORHistogram(BitCounts, Calibrated):
     honest_fraction: share of them whose noise is relied upon, in (0, 1]. Raises TypeError or
     ValueError for anything else.
 
-    The pairs are upper bounds (reductions), for one collection and for all.
+    The pairs are upper bounds, for one collection and for all.
 
     `from_budget` takes k and the instantaneous step (one_if_zero, one_if_one: p and q of the paper) and finds the
     least permanent noise f (at least 1e-9), for one collection or, if rounds > 1, for any number: then the memoised
@@ -89,14 +89,14 @@ class RAPPORHistogram(BitCounts, Calibrated):
         return Search(LEAST_NOISE, min(max(safe, LEAST_NOISE), 1 - 1e-9), guess=0.1)
 
     @property
-    def collection_mechanism(self) -> ShuffledRandomizer:
-        """One collection: the (p, beta, q) reduction for both steps. Not to be composed with another one."""
-        return self._accounted(self.randomizer)
+    def collection_mechanism(self) -> Shuffled:
+        """One collection: both steps, shuffled. Not to be composed with another one."""
+        return Shuffled(self.randomizer, self.honest)
 
     @property
-    def lifetime_mechanism(self) -> ShuffledRandomizer:
+    def lifetime_mechanism(self) -> Shuffled:
         """All collections from the same filters together: compose it once."""
-        return self._accounted(self.randomizer.memoised)
+        return Shuffled(self.randomizer.memoised, self.honest)
 
     @property
     def mechanism(self) -> NoReturn:
