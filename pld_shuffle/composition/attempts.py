@@ -31,7 +31,16 @@ from .one_round import OneRound
 from .one_side import OneSide
 from .plan import FEW_LAWS, Plan, sharing, uneven
 from .pld import formed
-from .reading import Composed, DeltaQuestion, EpsilonQuestion, GaussianReading, Reading
+from .reading import (
+    Array,
+    Composed,
+    DeltaQuestion,
+    EpsilonQuestion,
+    GaussianReading,
+    Reading,
+    read_deltas,
+    read_epsilons,
+)
 from .sketch import POINTS_PER_SCALE, Sketch
 
 Ledger = Sequence[tuple[Pair, int]]
@@ -88,11 +97,45 @@ class Composition:
 
     def deltas(self, epsilon: Any) -> Bounds:
         """Bounds on delta at epsilon in [0, inf], scalar or array; TypeError or ValueError."""
-        return _elementwise(self.delta, nonnegatives("epsilon", epsilon))
+        limit = math.inf if self._limit is None else self.max_loss
+        values = nonnegatives("epsilon", epsilon)
+        return self._answers(self.delta, values, values < limit, read_deltas)
 
     def epsilons(self, delta: Any) -> Bounds:
         """Bounds on the smallest epsilon with that delta, in [0, 1], scalar or array; TypeError or ValueError."""
-        return _elementwise(self.epsilon, probabilities("delta", delta))
+        values = probabilities("delta", delta)
+        usual = (values >= SMALLEST_DELTA) & (values < 1.0)
+        return self._answers(self.epsilon, values, usual, read_epsilons)
+
+    def _answers(
+        self,
+        answer: Callable[[float], Bounds],
+        values: np.ndarray,
+        usual: np.ndarray,
+        read: Callable[[Reading, Array, float], tuple[Array, Array, Array]],
+    ) -> Bounds:
+        """The answers in the shape of the questions; `usual` ones are read off one law where it is tight enough."""
+        if values.ndim == 0:
+            return answer(float(values))
+        flat = values.ravel()
+        ends = np.empty((2, flat.size))
+        waiting = np.ones(flat.size, bool)
+        tried: Reading | None = None
+        shared = usual.ravel() & (self._one is None and bool(self._ledger))
+        while waiting.any():
+            if self.latest is not None and self.latest is not tried:
+                tried = self.latest
+                asked = np.flatnonzero(waiting & shared)
+                lower, upper, width = read(tried, flat[asked], self.max_loss)
+                tight = width <= self._rtol
+                ends[:, asked[tight]] = lower[tight], upper[tight]
+                waiting[asked[tight]] = False
+            else:
+                first = int(np.argmax(waiting))
+                found = answer(float(flat[first]))
+                ends[:, first] = found.lower, found.upper
+                waiting[first] = False
+        return Bounds(*(end.reshape(values.shape) for end in ends))
 
     def delta(self, eps: float) -> Bounds:
         """Bounds on delta at eps in [0, inf]."""
@@ -357,15 +400,3 @@ def _float_above(value: Fraction) -> float:
     """The smallest float not below `value`."""
     near = float(value)
     return near if near >= value else math.nextafter(near, math.inf)
-
-
-def _elementwise(answer: Callable[[float], Bounds], values: np.ndarray) -> Bounds:
-    """The answers in the shape of the questions."""
-    found = [answer(float(value)) for value in values.ravel()]
-    if values.ndim == 0:
-        return found[0]
-    lower, upper = (
-        np.array([getattr(bounds, side) for bounds in found], np.float64).reshape(values.shape)
-        for side in ("lower", "upper")
-    )
-    return Bounds(lower, upper)

@@ -381,14 +381,14 @@ class Integral:
         self._period = max(float(right.min()), float(left.min()), 4.0 * self._deviation)
         self.h = 2.0 * math.pi / self._period
 
-    def _log_alias(self, eps: float) -> float:
+    def _log_alias(self, eps: Array) -> Array:
         """log of a bound on sum over m != 0 of F(eps + m period) e^(c m period)."""
         distance = np.abs(self._rates - self._c)
-        bound = self._log_moments - self._rates * eps
-        bound = bound + 1e-13 * (np.abs(self._log_moments) + np.abs(self._rates * eps))
-        bound = bound - distance * self._period - np.log(-np.expm1(-distance * self._period))
+        bound = self._log_moments - np.outer(eps, self._rates)
+        bound += 1e-13 * (np.abs(self._log_moments) + np.abs(np.outer(eps, self._rates)))
+        bound -= distance * self._period + np.log(-np.expm1(-distance * self._period))
         above = self._rates > self._c
-        return float(np.logaddexp(bound[above].min(), bound[~above].min()))
+        return np.asarray(np.logaddexp(bound[:, above].min(axis=1), bound[:, ~above].min(axis=1)))
 
     # -- nodes -------------------------------------------------------------------------------------
 
@@ -492,31 +492,35 @@ class Integral:
 
     def at(self, eps: float) -> Bounds:
         """Bounds at a real epsilon."""
+        lower, upper = self.many(np.array([eps]))
+        return Bounds(float(lower[0]), float(upper[0]))
+
+    def many(self, eps: Array) -> tuple[Array, Array]:
+        """Lower and upper bounds at real epsilons, shape (questions,) each."""
         c = self._c
         shift = self._mean - eps
         exponent = self._log + c * shift
-        if exponent > 600.0:  # too far below the tilted mean to say anything
-            return Bounds(0.0, math.inf)
-        wave = self._turned_nodes * np.exp(1j * self._y * shift)
-        value = 1.0 + 2.0 * float((wave * self._node_weight).real.sum())
-        density = self._extra * (1.0 + 2.0 * float(wave.real.sum()))
+        wave = self._turned_nodes * np.exp(1j * np.outer(shift, self._y))
+        value = 1.0 + 2.0 * (wave * self._node_weight).real.sum(axis=1)
+        density = self._extra * (1.0 + 2.0 * wave.real.sum(axis=1))
         # Phases are known to a few ulp of y times the means and eps.
-        turned = self._y * (self._turned + 4.0 * ROUNDOFF * (abs(eps) + abs(shift)))
-        error = self._booked + 2.0 * float(
-            self._sizes @ (turned + ROUNDOFF * (16.0 + self._y.size))
-        )
-        error += 8.0 * ROUNDOFF * (1.0 + abs(density))
+        turned = self._turned + 4.0 * ROUNDOFF * (np.abs(eps) + np.abs(shift))
+        rounding = ROUNDOFF * (16.0 + self._y.size) * float(self._sizes.sum())
+        error = self._booked + 2.0 * (float(self._sizes @ self._y) * turned + rounding)
+        error = error + 8.0 * ROUNDOFF * (1.0 + np.abs(density))
         log_error = self._log_error + ROUNDOFF * (
-            32.0 + 4.0 * abs(self._log) + 4.0 * c * (abs(eps) + abs(shift)) + abs(exponent)
+            32.0 + 4.0 * abs(self._log) + 4.0 * c * (np.abs(eps) + np.abs(shift)) + np.abs(exponent)
         )
-        if log_error > 1.0:  # rounding leaves nothing to say
-            return Bounds(0.0, math.inf)
-        scale = math.exp(exponent) / (self._period * c * (c + 1.0))
-        alias = math.exp(min(self._log_alias(eps), 700.0))
-        upper = (value + error) * scale * math.exp(log_error)
-        lower = (value - error - max(density, 0.0)) * scale * math.exp(-log_error) - alias
-        self.noise = error / value if value > error else math.inf  # of the latest answer
-        return Bounds(max(0.0, lower), max(0.0, upper) + 1e-300)
+        scale = np.exp(np.minimum(exponent, 600.0)) / (self._period * c * (c + 1.0))
+        growth = np.exp(np.minimum(log_error, 1.0))
+        alias = np.exp(np.minimum(self._log_alias(eps), 700.0))
+        upper = np.maximum((value + error) * scale * growth, 0.0) + 1e-300
+        lower = (value - error - np.maximum(density, 0.0)) * scale / growth - alias
+        # Too far below the tilted mean, or nothing but rounding left.
+        lost = (exponent > 600.0) | (log_error > 1.0)
+        last = float(value[-1]), float(error[-1])
+        self.noise = last[1] / last[0] if last[0] > last[1] else math.inf  # of the latest answer
+        return np.where(lost, 0.0, np.maximum(lower, 0.0)), np.where(lost, math.inf, upper)
 
 
 def _saddle(laws: Sequence[AnyRounds], square: float, question: Question, start: float) -> float:
@@ -618,6 +622,15 @@ class Contour(Reading):
             return float(self._infinity.upper)
         finite = self._upper.at(eps - self._slack.upper - 1e-15 * eps).upper
         return float(min(1.0, (finite + self._infinity.upper) * (1.0 + 1e-15)))
+
+    def many(self, eps: Array) -> tuple[Array, Array]:
+        parts = np.array_split(eps, max(1, eps.size // CHUNK))
+        lower = [self._lower.many(part + self._slack.lower + 1e-15 * part)[0] for part in parts]
+        upper = [self._upper.many(part - self._slack.upper - 1e-15 * part)[1] for part in parts]
+        return (
+            np.minimum(1.0, (np.concatenate(lower) + self._infinity.lower) * (1.0 - 1e-15)),
+            np.minimum(1.0, (np.concatenate(upper) + self._infinity.upper) * (1.0 + 1e-15)),
+        )
 
     def noise(self, eps: float) -> float:
         """Relative size at eps of what was booked for nodes and rounding; large where delta has a deep valley."""

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..numerics.convolution import Law, Reader
 from ..numerics.sides import Bounds
 from ..pairs.gaussian import gaussian_delta, root
 from .one_side import OneSide
 
+Array = NDArray[np.float64]
+
 EPSILON_WIDTH = 1e-9  # an epsilon known to so much needs no relative accuracy in delta
+MOST_STEPS = 80  # of a search of many ends at once
 RELATIVE_DOWN_TO = 1e-100  # rtol is promised for deltas above this
 
 
@@ -27,6 +32,12 @@ class Reading(ABC):
     @abstractmethod
     def upper(self, eps: float) -> float:
         """Certified upper bound on delta(eps)."""
+
+    def many(self, eps: Array) -> tuple[Array, Array]:
+        """Lower and upper bounds at many finite eps, shape (questions,) each."""
+        both = [(self.lower(one), self.upper(one)) for one in eps.tolist()]
+        lower, upper = np.array(both, np.float64).reshape(-1, 2).T
+        return lower, upper
 
     def noise(self, eps: float) -> float:
         """Relative size at eps of what transforms may have got wrong."""
@@ -53,6 +64,10 @@ class GaussianReading(Reading):
 
     def upper(self, eps: float) -> float:
         return float(self._at(eps).upper)
+
+    def many(self, eps: Array) -> tuple[Array, Array]:
+        lower, upper = gaussian_delta(self._mu, eps)
+        return lower, upper
 
     def _at(self, eps: float) -> Bounds:
         if eps == math.inf:
@@ -95,6 +110,12 @@ class Composed(Reading):
         shift = self._slack + 1e-15 * eps
         finite = self._upper.bracket(eps - shift)[1]
         return float(min(1.0, (finite + self._infinity.upper) * (1.0 + 1e-15)))
+
+    def many(self, eps: Array) -> tuple[Array, Array]:
+        shift = self._slack + 1e-15 * eps
+        lower = self._lower.brackets(eps + shift)[0] + self._infinity.lower
+        upper = self._upper.brackets(eps - shift)[1] + self._infinity.upper
+        return np.minimum(1.0, lower * (1.0 - 1e-15)), np.minimum(1.0, upper * (1.0 + 1e-15))
 
     def noise(self, eps: float) -> float:
         """Relative size at eps of what windows and transforms may have got wrong."""
@@ -209,3 +230,97 @@ class EpsilonQuestion:
             return math.inf
         # delta at the two ends bounds the bracket of delta anywhere between them.
         return max(composed.width(found.upper), composed.width(found.lower))
+
+
+def read_deltas(composed: Reading, eps: Array, max_loss: float) -> tuple[Array, Array, Array]:
+    """Answers and widths of a `DeltaQuestion` for every eps, finite and below the largest loss."""
+    lower, upper = composed.many(eps)
+    return lower, upper, _ratio(lower, upper)
+
+
+def read_epsilons(composed: Reading, delta: Array, max_loss: float) -> tuple[Array, Array, Array]:
+    """Answers and widths of an `EpsilonQuestion` for every delta in (0, 1): such searches, all at once.
+
+    Where a search finds no end the width is inf.
+    """
+    aim = np.log(delta)
+
+    def proven(eps: Array) -> Array:
+        """At most 0 where delta is proven."""
+        upper = composed.many(eps)[1]
+        return _signed(_logs(upper) - aim, upper <= delta)
+
+    def excluded(eps: Array) -> Array:
+        """At most 0 where delta is excluded."""
+        lower = composed.many(eps)[0]
+        return _signed(aim - _logs(lower), lower > delta)
+
+    low, high = np.zeros(delta.size), np.full(delta.size, min(1.0, max_loss))
+    nothing = proven(low) <= 0.0
+    while True:
+        short = (proven(high) > 0.0) & (high < min(max_loss, 1e15))
+        if not short.any():
+            break
+        low, high = (
+            np.where(short, high, low),
+            np.where(short, np.minimum(2.0 * high, max_loss), high),
+        )
+    lost = (proven(high) > 0.0) & (high < max_loss)
+    upper = np.where(nothing, 0.0, _ended(low, high, proven))
+    high = low = upper
+    stride = 1e-9 * upper
+    while True:
+        short = (excluded(low) > 0.0) & (low > 0.0)
+        if not short.any():
+            break
+        high, low = np.where(short, low, high), np.where(short, np.maximum(low - stride, 0.0), low)
+        stride = 16.0 * stride
+    lower = _ended(high, low, excluded)
+    lower = np.where(excluded(lower) <= 0.0, lower, 0.0)
+    if np.any(upper < lower):
+        raise ArithmeticError(f"inverted brackets at delta = {delta[upper < lower][0]!r}")
+    width = np.maximum(_ratio(*composed.many(upper)), _ratio(*composed.many(lower)))
+    # Near the pure-DP limit delta falls to 0 within rounding: there epsilon itself must be known.
+    width = np.where(upper <= lower * (1.0 + EPSILON_WIDTH), 0.0, width)
+    return lower, upper, np.where(lost, math.inf, width)
+
+
+def _ended(wrong: Array, right: Array, excess: Callable[[Array], Array]) -> Array:
+    """Next to where a monotone excess falls to 0 between `wrong` and `right`, on the right side of it.
+
+    Regula falsi with the Illinois rule, and halves now and then: about ten evaluations. The value returned has been
+    asked for by itself, or is `right`.
+    """
+    over, under = excess(wrong), excess(right)
+    for step in range(MOST_STEPS):
+        open_ = np.abs(right - wrong) > 2e-15 * np.maximum(right, wrong)
+        if not open_.any():
+            break
+        with np.errstate(divide="ignore", invalid="ignore"):
+            point = right + (wrong - right) * (under / (under - over))
+        between = (point - wrong) * (point - right) < 0.0
+        point = np.where(between & (step % 5 < 4), point, 0.5 * (wrong + right))
+        found = excess(point)
+        held = found <= 0.0
+        # The end that stays counts for half: so the next point is likely to lie beyond the root.
+        over = np.where(held, 0.5 * over, found)
+        under = np.where(held, found, 0.5 * under)
+        wrong, right = np.where(held, wrong, point), np.where(held, point, right)
+    return right
+
+
+def _signed(excess: Array, held: NDArray[np.bool_]) -> Array:
+    """A difference of logarithms, at most 0 exactly where the comparison of the numbers themselves held."""
+    return np.where(held, np.minimum(excess, 0.0), np.maximum(excess, 1e-300))
+
+
+def _logs(delta: Array) -> Array:
+    """log delta, finite also where it is 0 or infinite."""
+    return np.log(np.clip(delta, 1e-300, 1e300))
+
+
+def _ratio(lower: Array, upper: Array) -> Array:
+    """upper / lower - 1; 0 where both are 0."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found = upper / lower - 1.0
+    return np.where(upper == lower, 0.0, np.where(lower > 0.0, found, math.inf))

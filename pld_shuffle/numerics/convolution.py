@@ -377,3 +377,22 @@ class Reader:
         lower = max(0.0, value * (1.0 - relative) - wrong) * scale * (1.0 - relative)
         upper = (value * (1.0 + relative) + wrong) * scale * (1.0 + relative)
         return lower, upper + UNDERFLOW
+
+    def brackets(self, eps: Array) -> tuple[Array, Array]:
+        """`bracket` at many eps, shape (questions,) each."""
+        law = self.law
+        j = np.clip(np.floor(eps / law.step) + 1 - law.low, 0, law.mass.size).astype(np.int64)
+        gap = np.where(j < law.mass.size, (law.low + j) * law.step - eps, 0.0)
+        value = np.exp(-law.tilt * gap) * (
+            -np.expm1(-gap) * self._plain[j] + np.exp(-gap) * self._hockey[j]
+        )
+        exponent = law.log_scale - law.tilt * eps
+        relative = self._relative + 8.0 * ROUNDOFF * (
+            1.0 + abs(law.log_scale) + 2.0 * np.abs(law.tilt * eps) + np.abs(exponent)
+        )
+        wrong = self._peak * law.error
+        far = exponent > 600.0
+        scale = np.exp(np.minimum(exponent, 600.0))
+        lower = np.maximum(0.0, value * (1.0 - relative) - wrong) * scale * (1.0 - relative)
+        upper = (value * (1.0 + relative) + wrong) * scale * (1.0 + relative) + UNDERFLOW
+        return np.where(far, 0.0, lower), np.where(far, math.inf, upper)

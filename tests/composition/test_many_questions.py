@@ -1,0 +1,93 @@
+"""Many questions at once against the same questions one by one."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from pld_shuffle import Accountant, Gaussian, Mechanism, ShuffledLDP, ShuffledRR
+from pld_shuffle.composition.attempts import Composition
+from pld_shuffle.composition.contour import Contour
+from pld_shuffle.composition.reading import (
+    Composed,
+    DeltaQuestion,
+    EpsilonQuestion,
+    GaussianReading,
+    Reading,
+    read_deltas,
+    read_epsilons,
+)
+
+CLONES = ShuffledLDP(eps0=1.0, n=1_000, analysis="stronger-clones")
+CASES: dict[str, tuple[Mechanism, int, type[Reading], float]] = {
+    "lattice": (CLONES, 12, Composed, 1e-6),
+    "contour": (CLONES, 400, Contour, 1e-6),
+    "noise": (Gaussian(sigma=4.0), 3, GaussianReading, 1e-5),
+    "mass at infinity": (ShuffledRR(k=3, n=40, gamma=0.5), 8, Composed, 1e-2),
+    "near the largest loss": (ShuffledLDP(2.0, 3, analysis="stronger-clones"), 5, Reading, 1e-4),
+}
+
+
+@pytest.fixture(scope="module", params=list(CASES))
+def asked(request: pytest.FixtureRequest) -> tuple[Reading, float, float, float]:
+    """A reading, the largest loss, and an epsilon with its delta."""
+    mechanism, rounds, kind, delta = CASES[request.param]
+    composition = Composition([(mechanism.pair, rounds)], 1e-3)
+    eps = composition.epsilon(delta).upper
+    reading = composition.latest
+    assert isinstance(reading, kind)
+    return reading, composition.max_loss, eps, delta
+
+
+def test_bounds_are_those_of_one_epsilon(asked: tuple[Reading, float, float, float]) -> None:
+    reading, largest, eps, _ = asked
+    values = np.concatenate((eps * np.linspace(0.7, 1.3, 41), [0.0, 100.0 * eps]))
+    values = values[values < largest]
+    lower, upper = reading.many(values)
+    for k, value in enumerate(values.tolist()):
+        assert lower[k] == pytest.approx(reading.lower(value), rel=1e-12, abs=1e-290)
+        assert upper[k] == pytest.approx(reading.upper(value), rel=1e-12, abs=1e-290)
+    below, above, width = read_deltas(reading, values, largest)
+    for k, value in enumerate(values.tolist()):
+        question = DeltaQuestion(value)
+        found = question.answer(reading, largest)
+        if width[k] < 1.0:
+            assert width[k] == pytest.approx(question.width(reading, found), rel=1e-6, abs=1e-12)
+        assert below[k] <= above[k]
+
+
+def test_epsilons_are_ends_that_were_asked_for(asked: tuple[Reading, float, float, float]) -> None:
+    reading, largest, _, delta = asked
+    deltas = delta * np.geomspace(0.2, 5.0, 25)
+    lower, upper, width = read_epsilons(reading, deltas, largest)
+    bounds = reading.many(upper)[1], reading.many(lower)[0]
+    for k, one in enumerate(deltas.tolist()):
+        if not math.isfinite(width[k]):
+            continue
+        assert bounds[0][k] <= one or upper[k] == largest
+        assert bounds[1][k] > one or lower[k] == 0.0
+        question = EpsilonQuestion(one)
+        found = question.answer(reading, largest)
+        assert upper[k] == pytest.approx(found.upper, rel=1e-12)
+        assert lower[k] == pytest.approx(found.lower, rel=1e-12)
+        assert width[k] == pytest.approx(question.width(reading, found), rel=1e-5, abs=1e-9)
+
+
+def test_an_array_is_answered_like_its_numbers() -> None:
+    deltas = np.array([[0.0, 1e-290, 1e-12], [1e-6, 0.5, 1.0]])
+    one = Accountant().compose(CLONES, 12)
+    found = one.epsilon_bounds(deltas)
+    assert found.lower.shape == found.upper.shape == deltas.shape
+    for place, delta in np.ndenumerate(deltas):
+        alone = Accountant().compose(CLONES, 12).epsilon_bounds(float(delta))
+        assert found.lower[place] <= alone.upper and alone.lower <= found.upper[place]
+        assert found.upper[place] == pytest.approx(alone.upper, rel=1e-3)
+    epsilons = np.array([0.0, 0.3, 1.0, 11.9, 12.0, 50.0, math.inf])
+    spent = one.delta_bounds(epsilons)
+    for k, eps in enumerate(epsilons.tolist()):
+        single = Accountant().compose(CLONES, 12).delta_bounds(eps)
+        assert spent.lower[k] <= single.upper and single.lower <= spent.upper[k]
+    assert one.get_epsilon(np.empty(0)).shape == (0,)
+    assert np.all(Accountant().get_epsilon(deltas) == 0.0)
