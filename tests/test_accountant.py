@@ -185,10 +185,10 @@ def test_trajectory_is_the_accountant_after_each_prefix() -> None:
             Subsampled(ShuffledLDP(2.0, 400 + 7 * i, analysis="stronger-clones"), population=10**5),
             1 + i % 2,
         )
-        for i in range(15)
+        for i in range(30)
     ]
-    found = epsilon_trajectory(rows, 1e-7, every=6)
-    for i, row in enumerate([6, 12, 15]):
+    found = epsilon_trajectory(rows, 1e-7, every=13)
+    for i, row in enumerate([13, 26, 30]):
         acc = Accountant(rtol=1e-4)
         for mechanism, count in rows[:row]:
             acc.compose(mechanism, count)

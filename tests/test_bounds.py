@@ -654,7 +654,7 @@ def test_numerical_clones_reference_values(eps0, n, delta, clones, stronger):
     )
 
 
-@settings(max_examples=100, deadline=None, derandomize=True)
+@settings(max_examples=40, deadline=None, derandomize=True)
 @given(eps0=st.floats(0.01, 12.0), log10_n=st.floats(2, 8), log10_delta=st.floats(-12, -1))
 def test_closed_forms_above_their_own_pair(eps0, log10_n, log10_delta):
     n, delta = round(10**log10_n), 10**log10_delta
