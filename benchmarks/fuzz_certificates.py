@@ -1114,14 +1114,12 @@ def memoised(rng: Rng) -> Drawn:
     n = int(rng.choice([1, 2, 2, 2, 3]))
     above = collections(rappor, n)
     kept = vector_laws(2, 1 - mpf(rappor.noise) / 2, mpf(rappor.noise) / 2)
+    below = list(datasets(merged(kept), n))
     if rng.random() < 0.5:
-        below = list(datasets(merged(kept), n))
         mechanism: Any = Shuffled(rappor.memoised, n)
         return Drawn("Shuffled tightest RAPPOR memoised", mechanism, above, below)
     ((mechanism, count),) = RAPPORHistogram(randomizer=rappor, n=n).ledger(int(rng.integers(2, 9)))
-    return Drawn(
-        "RAPPORHistogram lifetime", mechanism, above, [stated(mechanism, kept)], count=count
-    )
+    return Drawn("RAPPORHistogram lifetime", mechanism, above, below, count=count)
 
 
 def collections(rappor: Any, n: int) -> list[o.Atoms]:
@@ -1154,24 +1152,6 @@ def collections(rappor: Any, n: int) -> list[o.Atoms]:
         for first in (0, 1)
         for others in itertools.combinations_with_replacement((0, 1), n - 1)
     ]
-
-
-def stated(mechanism: Any, laws: Sequence[Law], rate: Any = 1) -> o.Atoms:
-    """The (p, beta, q) reduction that a protocol names, whose numbers must be at least those of its laws."""
-    ratio = max(max(column) / min(column) for column in zip(*laws, strict=True))
-    distance = max(
-        sum(max(a - b, mpf(0)) for a, b in zip(one, other, strict=True))
-        for one, other in itertools.permutations(laws, 2)
-    )
-    p = o.exp_of(mechanism.eps0)
-    assert p >= ratio and min(mechanism.tv, 1.0) >= distance, (
-        "a protocol's own numbers are too small"
-    )
-    beta = min(mpf(mechanism.tv), (p - 1) / (p + 1))
-    return slots(*o.reduction_laws(p, beta, p), mechanism.n, rate)
-
-
-# --- protocols --------------------------------------------------------------------------------------
 
 
 def trusted(rng: Rng, most: int) -> tuple[dict[str, Any], int, float]:
@@ -1241,7 +1221,7 @@ def in_cohort(
 
 
 def vector_protocol(rng: Rng) -> Drawn:
-    """Bit vectors, with fresh noise or one collection from memoised filters: the (p, beta, q) reduction."""
+    """Bit vectors, with fresh noise or one collection from memoised filters."""
     users, honest, share = trusted(rng, 3)
     eps0 = local_budget(rng, 20.0)
     precise(eps0)
@@ -1252,13 +1232,9 @@ def vector_protocol(rng: Rng) -> Drawn:
         protocol: Any = RAPPORHistogram(randomizer=randomizer, **users)
         ((mechanism, count),) = protocol.ledger()
         above = list(datasets(laws, honest))
-        return Drawn("RAPPORHistogram", mechanism, above, [stated(mechanism, laws)], count=count)
+        return Drawn("RAPPORHistogram", mechanism, above, above, count=count)
     protocol = BitHistogram(randomizer=randomizer, **users)
-    mechanism = protocol.mechanism
-    stated(mechanism, laws)  # checks the numbers
-    p = o.exp_of(mechanism.eps0)
-    exact = o.reduction_laws(p, min(mpf(mechanism.tv), (p - 1) / (p + 1)), p)
-    return in_cohort(rng, protocol, laws, exact, honest, share)
+    return in_cohort(rng, protocol, laws, None, honest, share)
 
 
 def zero_protocol(rng: Rng) -> Drawn:
