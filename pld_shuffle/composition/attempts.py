@@ -185,6 +185,8 @@ class Composition:
         missed = max(1e-7 * delta / self._rounds, 1e-300)
         log_finite = 0.0
         for pair, count in self._ledger:
+            if noise_of(pair) is not None:
+                continue  # none, however large its finite losses are
             resolution = Resolution(pair.scale / POINTS_PER_SCALE, missed=missed, size_width=1e-6)
             law = formed(pair, [Side.LOWER], resolution)[0]
             log_finite += count * math.log1p(-min(law.infinity, 1.0 - 1e-16))

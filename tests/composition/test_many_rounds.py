@@ -154,6 +154,7 @@ HARD: list[tuple[list[tuple[Mechanism, int]], float]] = [
         ],
         6.76e-89,
     ),
+    ([(Gaussian(0.375), 16_000), (PoissonGaussian(0.358, 0.266), 1960)], 9.91e-27),
 ]
 
 
