@@ -15,6 +15,7 @@ import pytest
 from mpmath import mp, mpf
 
 from pld_shuffle import (
+    PLD,
     Accountant,
     AccuracyWarning,
     Shuffled,
@@ -26,6 +27,7 @@ from pld_shuffle import (
 from pld_shuffle.composition.largest import AtLargest
 from pld_shuffle.composition.plan import Plan
 from pld_shuffle.mechanisms import CountedHistogram, Laplace, MixedRR
+from pld_shuffle.mechanisms.blanket import Blanket
 from pld_shuffle.mechanisms.imported import ImportedPair
 from pld_shuffle.numerics.sides import Side
 from pld_shuffle.pairs.atoms import Atoms
@@ -430,3 +432,30 @@ def test_an_upper_law_without_mass_at_the_largest_loss() -> None:
 
     ledger: Any = [(Bare(), 1)]
     assert AtLargest.of(ledger, plan) is None
+
+
+def test_a_step_far_beyond_all_losses() -> None:
+    """Atoms within rounding of a lattice point were put on it; with a step of 1e20 that was every loss, unbooked."""
+    log_p = np.log([0.5, 0.5])
+    log_q = np.log([0.5 * math.exp(-3.0), 1.0 - 0.5 * math.exp(-3.0)])
+    pld = PLD.from_pmfs(log_p, log_q, step=1e20)
+    assert pld.delta(1.0) >= 0.5 * -math.expm1(-2.0)
+
+
+def test_little_noise_is_refused_by_name() -> None:
+    """sigma = 0.06 gave epsilon = 0 at delta = 1e-6, sigma = 0.05 a division by zero."""
+    with pytest.raises(ValueError, match=r"sigma must be at least 0\.1 .* got 0\.06"):
+        Shuffled(Gaussian(sigma=0.06, eps0=1.0), 30)
+
+
+def test_noise_at_a_delta_below_its_densities() -> None:
+    """A tail of 1e-286 was asked for, where densities underflow."""
+    pair = Blanket(Gaussian(sigma=1.0, eps0=1.0), 1000).pair
+    found = pair.profile(np.expm1([0.001, 1.0]), 1e-3, 5e-286)
+    assert np.all(found.lower <= found.upper) and found.upper[0] > 1e-3
+
+
+def test_the_scale_of_large_losses() -> None:
+    """The chi-square divergence of N(mu^2/2, mu^2) is e^(mu^2) - 1, no square of a deviation."""
+    law = Blanket(Gaussian(sigma=0.1, eps0=1.0), 2).pair
+    assert 2.0 < law.scale < 20.0

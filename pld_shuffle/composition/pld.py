@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..numerics import convolution
-from ..numerics.lattice import place, require_memory
+from ..numerics.lattice import SNAP, place, require_memory
 from ..numerics.rounding import ROUNDOFF
 from ..numerics.sides import Side
 from ..numerics.validation import (
@@ -228,15 +228,15 @@ def placed(atoms: Atoms, *, step: float, side: Side, reach: float, max_loss: flo
     """The lattice law of `atoms` on `side`. Raises MemoryError if the lattice would be too large."""
     require_memory(0.5 * (float(atoms.loss[-1]) - float(atoms.loss[0])) / step)
     cell = np.floor(atoms.loss / step).astype(np.int64)
-    # Clipping moves a loss by an ulp at most: in slack.
+    # Clipping moves a loss by an ulp at most, and so does snapping beyond the first step: in the atoms' slack.
     offset = np.clip(atoms.loss - cell * step, 0.0, step)
     masses, low = place(
         atoms.mass, cell, offset, step=step, side=side, reach=reach, blur=atoms.blur
     )
     infinity = atoms.infinite + (atoms.missed if side is Side.UPPER else 0.0)
     return PLD.build(
-        masses, low, step=step, side=side, infinity=infinity, max_loss=max_loss, slack=atoms.slack,
-        atoms=atoms.visited,
+        masses, low, step=step, side=side, infinity=infinity, max_loss=max_loss,
+        slack=atoms.slack + 2.0 * SNAP * step, atoms=atoms.visited,
     )  # fmt: skip
 
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from ..numerics.sides import Bounds, Side
 from ..numerics.validation import crowd_size
-from ..pairs.noise import gaussian_groups, laplace_groups
+from ..pairs.noise import gaussian_groups, laplace_groups, least_missed
 from ..pairs.profile import ProfilePair, worst
 from ..pairs.slots import SlotLaw, SlotLaws, slot_pair
 from ..randomizers import (
@@ -39,6 +39,7 @@ Groups = tuple[Array, Array, Array]
 # Relative errors of the masses that randomizers give, and of Gaussian noise's and a matrix's.
 MASS_ERROR, GAUSSIAN_ERROR, MATRIX_ERROR = 2e-14, 1e-12, 1e-15
 LAPLACE_ERROR = 1e-13  # of `pairs.noise_types`
+LEAST_SIGMA = 0.1  # of users' Gaussian noise
 LAPLACE_CELLS, GAUSSIAN_CELLS = 256, 512  # of a continuous law, in each half
 LARGEST_EPS0 = 150.0  # of a blanket; beyond, masses underflow
 
@@ -133,14 +134,15 @@ def _always(law: SlotLaw) -> SlotLaws:
 def _noise_laws(randomizer: Laplace | Gaussian, n: int) -> SlotLaws:
     """The pair of inputs (0, 1), the worst one; its mirror image is the reversed pair."""
     known: dict[float, tuple[SlotLaw, SlotLaw]] = {}
+    least = least_missed(randomizer.sigma) if isinstance(randomizer, Gaussian) else 0.0
 
     def laws(tail: float) -> tuple[SlotLaw, SlotLaw]:
-        key = tail if isinstance(randomizer, Gaussian) else 0.0
+        key = max(tail, least) if isinstance(randomizer, Gaussian) else 0.0
         if key not in known:
             lower, upper = (
                 laplace_groups(randomizer.eps0, side=side, cells=LAPLACE_CELLS)
                 if isinstance(randomizer, Laplace)
-                else gaussian_groups(randomizer.sigma, side=side, missed=tail, cells=GAUSSIAN_CELLS)
+                else gaussian_groups(randomizer.sigma, side=side, missed=key, cells=GAUSSIAN_CELLS)
                 for side in Side
             )
             error = mass_error(randomizer)
@@ -181,4 +183,10 @@ def known_randomizer(value: Any) -> LocalRandomizer:
         raise TypeError(f"randomizer must be one of pld_shuffle.randomizers, got {value!r}")
     if not isinstance(value, (Laplace, Gaussian, FiniteRandomizer)):
         raise TypeError(f"randomizer must be finite, Laplace or Gaussian, got {value!r}")
+    if isinstance(value, Gaussian) and not value.sigma >= LEAST_SIGMA:
+        raise ValueError(
+            f"randomizer: sigma must be at least {LEAST_SIGMA} to be shuffled, got {value.sigma!r}: with so little"
+            " noise on values in [0, 1] a report tells its value, shuffled or not; account for it as"
+            " Gaussian(sigma=...) of sensitivity 1"
+        )
     return value

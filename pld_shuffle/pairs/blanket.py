@@ -123,12 +123,15 @@ def largest_loss(first: Any, second: Any, blanket: Any) -> float:
 
 
 def loss_scale(first: Any, second: Any, blanket: Any, n: int) -> float:
-    """Rough standard deviation of the privacy loss among n users, only to choose steps; 0 for no loss."""
+    """Rough standard deviation of the privacy loss among n users, only to choose steps; 0 for no loss.
+
+    By the chi-square divergence, as if the loss were normal: for N(mu^2/2, mu^2) it is e^(mu^2) - 1.
+    """
     f, s, b = _masses(first, second, blanket)
     covered = b > 0.0
     square = float(np.sum((f - s)[covered] ** 2 / b[covered]))
     bare = float(np.sum(np.maximum(f - s, 0.0)[~covered]))
-    return min(math.sqrt(square / n) + bare, largest_loss(f, s, b))
+    return min(math.sqrt(math.log1p(square / n)) + bare, largest_loss(f, s, b))
 
 
 def rest_of(blanket: Array) -> float:

@@ -117,6 +117,13 @@ def gaussian_groups(
     return first, second, covered
 
 
+def least_missed(sigma: float) -> float:
+    """About the least `missed` that `gaussian_groups` can take: below it masses underflow."""
+    from scipy.special import ndtr
+
+    return 1.001 * float(ndtr(1.0 / sigma - math.sqrt(2.0 * LARGEST_EXPONENT)))
+
+
 def _mirrored(first: Array, blanket: Array) -> tuple[Array, Array, Array]:
     """Both halves of a symmetric pair: on the left one the second law is the blanket."""
     return (
