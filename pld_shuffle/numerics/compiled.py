@@ -10,6 +10,7 @@ that. So a kernel that fills arrays point by point may be `gradual`: it is inter
 from __future__ import annotations
 
 import functools
+import sys
 import tempfile
 import time
 import warnings
@@ -21,7 +22,8 @@ from typing import Any
 
 import numpy as np
 
-# Seconds in plain Python after which a kernel is loaded, if it was compiled before, and after which it is compiled.
+# Seconds that all kernels together spend in plain Python before they are loaded, if they were compiled by an earlier
+# process, and before they are compiled. What is at hand is loaded at once where numba is.
 LOADING, COMPILING = 0.2, 2.0
 
 
@@ -63,7 +65,7 @@ class Kernel:
                 space[name] = FunctionType(value._function.__code__, space, name)  # type: ignore[attr-defined]
         return FunctionType(self._function.__code__, space)  # type: ignore[attr-defined]
 
-    @property
+    @functools.cached_property
     def kept(self) -> bool:
         """Whether compiled code of an earlier process is at hand."""
         code = self._function.__code__  # type: ignore[attr-defined]
@@ -95,6 +97,8 @@ class Gradual(Kernel):
     numbers; powers may be rounded differently, and sums that may be taken in any order.
     """
 
+    spent = 0.0  # seconds of this process in plain Python, roughly: threads may forget some
+
     def __init__(
         self, function: Callable[..., Any], seconds: Callable[..., float], points: tuple[str, ...],
         lean: bool, **options: Any,
@@ -104,11 +108,10 @@ class Gradual(Kernel):
         names = list(signature(function).parameters)
         self._points = [names.index(name) for name in points]
         self._seconds = seconds
-        self._spent = 0.0  # seconds in plain Python
-        self._limit = LOADING
+        self._settled = False  # from now on compiled
 
     def __call__(self, *arguments: Any) -> Any:
-        if self._limit == 0.0:
+        if self._settled:
             return self.compiled(*arguments)
         size = arguments[self._points[0]].shape[-1] if self._points else 1
         if self._longer(self._seconds(*arguments) * size):
@@ -126,11 +129,10 @@ class Gradual(Kernel):
 
     def _longer(self, more: float) -> bool:
         """Whether it is time to stop interpreting, if so many seconds more are expected."""
-        if self._spent + more > self._limit == LOADING and not self.kept:
-            self._limit = COMPILING
-        if self._spent + more > self._limit:
-            self._limit = 0.0
-        return self._limit == 0.0
+        spent = Gradual.spent + more
+        if spent > LOADING or "numba" in sys.modules:
+            self._settled = spent > COMPILING or self.kept
+        return self._settled
 
     def _tried(self, part: Sequence[Any], whole: Sequence[Any]) -> Any:
         """Interpret the kernel on `part`; where Python refuses to go on with infinities, compile it for the whole."""
@@ -143,13 +145,13 @@ class Gradual(Kernel):
             with np.errstate(all="ignore"):
                 return self.plain(*part)
         except (ArithmeticError, ValueError):
-            self._limit = 0.0
+            self._settled = True
             for new, old in zip(whole, before, strict=True):
                 if isinstance(new, np.ndarray) and new.flags.writeable:
                     new[...] = old
             return self.compiled(*whole)
         finally:
-            self._spent += time.thread_time() - begun
+            Gradual.spent += time.thread_time() - begun
 
 
 def jit(function: Callable[..., Any]) -> Kernel:
