@@ -28,6 +28,11 @@ from pld_shuffle import *
 from pld_shuffle import randomizers as R
 from pld_shuffle.trajectory import epsilon_trajectory
 warnings.simplefilter("ignore")
+try:  # nothing is interpreted: compiled code is what is measured
+    from pld_shuffle.numerics import compiled
+    compiled.LOADING = compiled.COMPILING = -1.0
+except ImportError:
+    pass
 SAME = dict(analysis="stronger-clones")
 def spent(*ledger):
     accountant = Accountant()
