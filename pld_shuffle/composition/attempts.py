@@ -123,9 +123,9 @@ class Composition:
         tried: Reading | None = None
         shared = usual.ravel() & (self._one is None and bool(self._ledger))
         while waiting.any():
-            if self.latest is not None and self.latest is not tried:
+            asked = np.flatnonzero(waiting & shared)
+            if asked.size and self.latest is not None and self.latest is not tried:
                 tried = self.latest
-                asked = np.flatnonzero(waiting & shared)
                 lower, upper, width = read(tried, flat[asked], self.max_loss)
                 tight = width <= self._rtol
                 ends[:, asked[tight]] = lower[tight], upper[tight]

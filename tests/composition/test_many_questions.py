@@ -91,3 +91,11 @@ def test_an_array_is_answered_like_its_numbers() -> None:
         assert spent.lower[k] <= single.upper and single.lower <= spent.upper[k]
     assert one.get_epsilon(np.empty(0)).shape == (0,)
     assert np.all(Accountant().get_epsilon(deltas) == 0.0)
+
+
+def test_an_end_of_the_range_behind_a_contour() -> None:
+    """After the first answer nothing is left for its law: the other epsilon is beyond the largest loss."""
+    composition = Composition([(CLONES.pair, 400)], 1e-3)
+    found = composition.deltas(np.array([0.5, math.inf]))
+    assert isinstance(composition.latest, Contour)
+    assert 0.0 < found.lower[0] <= found.upper[0] and found.upper[1] == 0.0
