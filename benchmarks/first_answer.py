@@ -1,8 +1,8 @@
 """What one round costs: a new accountant, one mechanism, one `get_epsilon(1e-6)`.
 
-* warm: processor time of compiled code, the least of `RUNS` in one process for each version, one after the other for every
-  setting; compiled code is loaded, and every version has answered the setting before. Values that are remembered between
-  mechanisms are forgotten before each run.
+* warm: processor time of compiled code, the least of `RUNS` in one process for each version, one after the other for
+  every setting; compiled code is loaded, and every version has answered the setting before. Values that are remembered
+  between mechanisms are forgotten before each run.
 * start: a new interpreter up to its first answer about several mechanisms, with an empty cache for compiled code and
   with what such answers leave there. A first answer may be interpreted.
 
