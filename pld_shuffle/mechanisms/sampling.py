@@ -72,7 +72,8 @@ class Subsampled(_Sampled):
     dropout : probability in [0, 1) that a member of the cohort sends nothing, by a coin of its own that does not
         look at the data; the number of reports is visible.
     colluding : how many of the population show the adversary all they know. Their number is taken off N: the
-        cohort is at worst n of the N - colluding others, who must be more than n.
+        cohort is at worst n of the N - colluding others, who must be more than n. The lower end is attained by
+        colluders who stay away, so that others are drawn in their place.
     analysis : "tightest" (default) or "general".
 
     The cohort is drawn anew for every round, without looking at the data, and nobody but the shuffler learns who is in
@@ -163,7 +164,7 @@ class Subsampled(_Sampled):
             else f"{self.users} of {self.population} users (rate {self.rate:g})"
         )
         if self.colluding:
-            cohort += f", {self.colluding} of them colluding"
+            cohort += f", {self.colluding} of them colluding and free to stay away from the cohort"
         dropout = ""
         if self.dropout:
             dropout = (

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ..numerics.rounding import ROUNDOFF
+from ..numerics.rounding import ROUNDOFF, total
 from ..numerics.sides import Side
 
 Array = NDArray[np.float64]
@@ -56,11 +56,11 @@ def completed(atoms: Atoms, side: Side) -> Atoms:
     here = np.flatnonzero(atoms.loss == 0.0)
     if here.size != 1:
         return atoms
-    total = 1.0 - atoms.infinite - (atoms.missed if upper else 0.0)
+    whole = 1.0 - atoms.infinite - (atoms.missed if upper else 0.0)
     others = np.delete(atoms.mass, here)
-    rest = math.fsum((total, -math.fsum(others)))
+    rest = math.fsum((whole, -total(others)))
     if not rest > 0.0:
         return atoms
     mass = atoms.mass.copy()
     mass[here] = rest + (2.0 if upper else -2.0) * ROUNDOFF
-    return replace(atoms, mass=np.maximum(mass, 0.0), total=total)
+    return replace(atoms, mass=np.maximum(mass, 0.0), total=whole)

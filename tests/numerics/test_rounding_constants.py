@@ -10,6 +10,7 @@ import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -20,7 +21,7 @@ from pld_shuffle.composition.contour import LaplaceRounds, Rounds
 from pld_shuffle.mechanisms import Gaussian, Laplace, PoissonGaussian
 from pld_shuffle.numerics.binomial import chernoff_window
 from pld_shuffle.numerics.kernels import binomial_pmf
-from pld_shuffle.numerics.rounding import ROUNDOFF
+from pld_shuffle.numerics.rounding import ROUNDOFF, total
 from pld_shuffle.numerics.sides import Bounds, Side
 from pld_shuffle.pairs.cohort import Cohort
 from pld_shuffle.pairs.coin_kernels import central_coin_mass
@@ -56,6 +57,14 @@ def central(m: int) -> arb:
     """C(m, m/2) / 2^m by the gamma function."""
     half = arb(m) / 2
     return ((arb(m + 1)).lgamma() - 2 * (half + 1).lgamma() - m * arb(2).log()).exp()
+
+
+@pytest.mark.parametrize("size", [1, 3, 200, 201, 777, 100_000])
+def test_totals_are_correctly_rounded(size: int) -> None:
+    rng = np.random.default_rng(size)
+    values = np.exp(rng.uniform(-40.0, 0.0, size))
+    exact = sum((Fraction(value) for value in values.tolist()), Fraction(0))
+    assert abs(Fraction(total(values)) - exact) <= exact * Fraction(1.0000001 * ROUNDOFF)
 
 
 def test_central_mass_of_fair_coins() -> None:
