@@ -1495,6 +1495,8 @@ class Case:
         step = max(scale * log_uniform(self.rng, 1e-3, 3.0), largest / 1e5)
         if self.rng.random() < 0.5:
             step = largest / math.ceil(largest / step)
+        if self.rng.random() < 0.03:  # far beyond every loss
+            step *= log_uniform(self.rng, 1.0, 1e25)
         missed = log_uniform(self.rng, 1e-280, 1e-3)
         try:
             ends = []
@@ -1647,6 +1649,11 @@ def commit() -> str:
 
 
 def too_slow(signum: int, frame: Any) -> None:
+    from numba.core.compiler_lock import global_compiler_lock
+
+    if global_compiler_lock.is_locked():  # an interrupted compiler is of no use to later seeds
+        signal.setitimer(signal.ITIMER_PROF, 1.0)
+        return
     raise TimeoutError
 
 
