@@ -20,6 +20,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,6 +68,11 @@ RATES = np.array([1.0, 2.5, 4.5, 7.0, 10.0, 16.0, 40.0])
 def laplace_of(pair: Pair) -> Bounds | None:
     """The largest loss of a pair that is Laplace noise."""
     return pair.laplace if isinstance(pair, ProfilePair) else None
+
+
+def dot(a: Array, b: Array) -> float:
+    """Their inner product, on one thread: a library's threads would take longer to meet than to multiply."""
+    return float(np.einsum("i,i->", a, b))
 
 
 class TooDear(Exception):
@@ -146,16 +152,33 @@ class Rounds:
         """From the least to the largest loss."""
         return float(np.ptp(self.loss))
 
+    @cached_property
+    def logs(self) -> Array:
+        """Logarithms of the masses."""
+        return np.log(self.mass)
+
+    @cached_property
+    def _largest(self) -> float:
+        return float(np.abs(self.loss).max())
+
+    @cached_property
+    def _doubts(self) -> Array | None:
+        """Of the masses, relative to them."""
+        return None if self.doubt is None else self.doubt / self.mass
+
     def log_moment(self, rate: float) -> tuple[float, float]:
         """log E exp(rate L), and a bound on its rounding."""
-        exponent = np.log(self.mass) + rate * self.loss
+        exponent = rate * self.loss
+        exponent += self.logs
         peak = float(exponent.max())
-        size = float(np.abs(exponent).max()) + rate * float(np.abs(self.loss).max())
+        size = max(peak, -float(exponent.min())) + rate * self._largest
         error = ROUNDOFF * (80.0 + 4.0 * size + 2.0 * abs(peak))
-        grown = np.exp(exponent - peak)
-        if self.doubt is not None:
-            error += float(grown @ (self.doubt / self.mass)) / float(grown.sum())
-        return peak + math.log(float(grown.sum())), error
+        exponent -= peak
+        grown = np.exp(exponent, out=exponent)
+        total = float(grown.sum())
+        if self._doubts is not None:
+            error += dot(grown, self._doubts) / total
+        return peak + math.log(total), error
 
     def log_known(self, rate: float) -> tuple[float, float] | None:
         """The same to a relative error, where the total is known: log1p of a sum of mass * expm1(rate loss)."""
@@ -167,19 +190,19 @@ class Rounds:
         if not above > -0.5:
             return None
         size = np.abs(rise)
-        wrong = float((self.mass * size) @ (8.0 + 2.0 * np.abs(angle)))
+        wrong = dot(self.mass * size, 8.0 + 2.0 * np.abs(angle))
         wrong += 4.0 * (abs(self.total - 1.0) + abs(above))
-        error = (float(size @ self.doubt) + ROUNDOFF * wrong) / (1.0 + above)
+        error = (dot(size, self.doubt) + ROUNDOFF * wrong) / (1.0 + above)
         log = math.log1p(above)
         return log, error + 2.0 * ROUNDOFF * abs(log)
 
     def slopes(self, rate: float) -> tuple[float, float]:
         """The mean and the variance of the tilted loss, estimated."""
-        exponent = np.log(self.mass) + rate * self.loss
+        exponent = self.logs + rate * self.loss
         weight = np.exp(exponent - exponent.max())
         weight /= weight.sum()
-        mean = float(weight @ self.loss)
-        return mean, float(weight @ (self.loss - mean) ** 2)
+        mean = dot(weight, self.loss)
+        return mean, dot(weight, (self.loss - mean) ** 2)
 
     def tilted(self, c: float) -> Tilted:
         return Tilted(self, c)
@@ -189,10 +212,11 @@ class Tilted:
     """The law of one round under the tilt c, centred: values of its characteristic function."""
 
     def __init__(self, rounds: Rounds, c: float) -> None:
-        logs = np.log(rounds.mass)
-        weight = np.exp(logs + c * rounds.loss - float(np.max(logs + c * rounds.loss)))
+        logs = rounds.logs
+        weight = logs + c * rounds.loss
+        weight = np.exp(weight - weight.max())
         self.count = rounds.count
-        self.mean = float(weight @ rounds.loss) / float(weight.sum())
+        self.mean = dot(weight, rounds.loss) / float(weight.sum())
         x = rounds.loss - self.mean
         exponent = logs + c * x
         peak = float(exponent.max())
@@ -208,18 +232,16 @@ class Tilted:
         dropped = float(p[~held].sum())
         self._x, self._p = np.ascontiguousarray(x[held]), np.ascontiguousarray(p[held])
         self.size = self._x.size
-        self.spread = float(p @ np.abs(x)) * (1.0 + 1e-9)  # E|X|
-        self.variance = float(p @ (x * x))
-        self.moment_error = ROUNDOFF * (float(p @ wrong) + 80.0 + 4.0 * abs(self.log_moment))
+        self.spread = dot(p, np.abs(x)) * (1.0 + 1e-9)  # E|X|
+        self.variance = dot(p, x * x)
+        self.moment_error = ROUNDOFF * (dot(p, wrong) + 80.0 + 4.0 * abs(self.log_moment))
         if (known := rounds.log_known(c)) is not None:
             self.log_moment = known[0] - c * self.mean
             self.moment_error = known[1] + 4.0 * ROUNDOFF * (abs(known[0]) + c * abs(self.mean))
         self.reach = float(np.abs(self._x).max())
         self._flat = 2.0 * dropped + ROUNDOFF * 8.0
-        self._far = ROUNDOFF * 2.0 * float(p @ wrong)
-        self._slope = ROUNDOFF * (
-            float(p @ (wrong * (np.abs(x) + self.spread))) + 64.0 * self.spread
-        )
+        self._far = ROUNDOFF * 2.0 * dot(p, wrong)
+        self._slope = ROUNDOFF * (dot(p, wrong * (np.abs(x) + self.spread)) + 64.0 * self.spread)
 
     def values(self, y: Array) -> tuple[Complex, Array]:
         """log phi at y >= 0, and bounds on the absolute errors of phi."""
