@@ -31,6 +31,8 @@ from pld_shuffle.mechanisms.blanket import Blanket
 from pld_shuffle.mechanisms.imported import ImportedPair
 from pld_shuffle.numerics.sides import Side
 from pld_shuffle.pairs.atoms import Atoms
+from pld_shuffle.pairs.coins import CoinMixture, Components
+from pld_shuffle.pairs.pair import Resolution
 from pld_shuffle.randomizers import (
     RAPPOR,
     BinaryRandomizedResponse,
@@ -459,3 +461,15 @@ def test_the_scale_of_large_losses() -> None:
     """The chi-square divergence of N(mu^2/2, mu^2) is e^(mu^2) - 1, no square of a deviation."""
     law = Blanket(Gaussian(sigma=0.1, eps0=1.0), 2).pair
     assert 2.0 < law.scale < 20.0
+
+
+def test_a_mixture_less_likely_than_what_may_be_missed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A side without a component: its largest number of coins was asked for."""
+    pair = ShuffledLDP(1.0, 4, "stronger-clones").pair
+    assert isinstance(pair, CoinMixture)
+    nothing = np.zeros(0)
+    empty = Components(np.zeros(0, np.int64), nothing, nothing, nothing, null=0.75, missed=0.25)
+    monkeypatch.setattr(CoinMixture, "components", lambda *asked: empty)
+    lower, upper = pair.atoms([Side.LOWER, Side.UPPER], Resolution(1.0, missed=0.5, size_width=0.1))
+    assert upper.missed == 0.25 and np.all(upper.loss == 0.0)
+    assert np.all(lower.loss == 0.0) and lower.infinite == 0.0

@@ -478,6 +478,8 @@ class CoinMixture(Pair):
         sign = 1.0 if side is Side.UPPER else -1.0
         rate, step = self.amplification, resolution.step
         parts = self.components(side, resolution)
+        if parts.coins.size == 0:  # less likely than what may be missed
+            return replace(Atoms.none(), mass=np.array([parts.null]), missed=parts.missed), None
         # Two tails of a fair coin, both masses of each atom: at most 2 * 2 exp(-reach^2/2) / 2 of P-mass.
         coin_missed = resolution.missed / 4.0
         window = math.sqrt(2.0 * math.log(4.0 / coin_missed))
