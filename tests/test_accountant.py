@@ -189,7 +189,7 @@ def test_trajectory_is_the_accountant_after_each_prefix() -> None:
     ]
     found = epsilon_trajectory(rows, 1e-7, every=13)
     for i, row in enumerate([13, 26, 30]):
-        acc = Accountant(rtol=1e-4)
+        acc = Accountant(rtol=1e-5)
         for mechanism, count in rows[:row]:
             acc.compose(mechanism, count)
         truth = acc.epsilon_bounds(1e-7)

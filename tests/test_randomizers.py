@@ -673,7 +673,7 @@ def test_parameters_equal_those_of_the_densities(randomizer):
             for a, b in itertools.pairwise(edges)
         )
 
-    grid = np.linspace(0, 1, 21)
+    grid = np.linspace(0, 1, 41)
     assert integral(lambda y: max(0, randomizer.density(1, y) - randomizer.density(0, y))) == (
         pytest.approx(randomizer.tv, abs=1e-9)
     )
