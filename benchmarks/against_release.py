@@ -28,11 +28,6 @@ from pld_shuffle import *
 from pld_shuffle import randomizers as R
 from pld_shuffle.trajectory import epsilon_trajectory
 warnings.simplefilter("ignore")
-try:  # nothing is interpreted: compiled code is what is measured
-    from pld_shuffle.numerics import compiled
-    compiled.LOADING = compiled.COMPILING = -1.0
-except ImportError:
-    pass
 SAME = dict(analysis="stronger-clones")
 def spent(*ledger):
     accountant = Accountant()
@@ -132,7 +127,7 @@ def questions() -> Iterator[tuple[str, str]]:
 def serve(folder: Path) -> subprocess.Popen[str]:
     """A process of that version which answers expressions, line by line."""
     return subprocess.Popen(
-        [sys.executable, "-c", COMMON + SERVE], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        [sys.executable, "-c", harness.COMPILED + COMMON + SERVE], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
         text=True, env=os.environ | {"PYTHONPATH": str(folder)}, cwd=folder,
     )  # fmt: skip
 

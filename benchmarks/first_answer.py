@@ -40,11 +40,6 @@ try:
     forget = _contest.cache_clear
 except ImportError:
     forget = lambda: None
-try:  # nothing is interpreted: compiled code is what is measured
-    from pld_shuffle.numerics import compiled
-    compiled.LOADING = compiled.COMPILING = -1.0
-except ImportError:
-    pass
 for line in sys.stdin:
     eps0, n, runs = line.split()
     best = float("inf")
@@ -79,7 +74,7 @@ def warm(folders: list[Path], runs: int) -> list[harness.Row]:
     """A row for each setting: milliseconds and epsilon of each version."""
     processes = [
         subprocess.Popen(
-            [sys.executable, "-c", ANSWER], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            [sys.executable, "-c", harness.COMPILED + ANSWER], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
             text=True, env=environment(folder), cwd=folder,
         )
         for folder in folders
