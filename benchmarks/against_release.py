@@ -10,19 +10,14 @@ whose answer is often smaller now.
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import harness
 
-HERE = Path(__file__).resolve().parents[1]
-
 #: What both versions run first.
 COMMON = """
-import sys, time, warnings
+import warnings
 import numpy as np
 from pld_shuffle import *
 from pld_shuffle import randomizers as R
@@ -42,16 +37,6 @@ def loop(ledger):
         assert not accountant.would_exceed(mechanism, epsilon=10.0, delta=1e-6)
         accountant.compose(mechanism, rounds)
     return accountant.get_epsilon(1e-6)
-"""
-SERVE = """
-for line in sys.stdin:
-    expression, runs = line.rsplit("|", 1)
-    best = float("inf")
-    for _ in range(int(runs) + 1):
-        begin = time.process_time()
-        value = float(eval(expression))
-        best = min(best, time.process_time() - begin)
-    print(1e3 * best, value, flush=True)
 """
 
 #: The epsilon of equal rounds.
@@ -124,33 +109,17 @@ def questions() -> Iterator[tuple[str, str]]:
     )
 
 
-def serve(folder: Path) -> subprocess.Popen[str]:
-    """A process of that version which answers expressions, line by line."""
-    return subprocess.Popen(
-        [sys.executable, "-c", harness.COMPILED + COMMON + SERVE], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-        text=True, env=os.environ | {"PYTHONPATH": str(folder)}, cwd=folder,
-    )  # fmt: skip
-
-
-def ask(process: subprocess.Popen[str], expression: str, runs: int) -> tuple[float, float]:
-    """Milliseconds and the answer."""
-    assert process.stdin is not None and process.stdout is not None
-    process.stdin.write(f"{expression}|{runs}\n")
-    process.stdin.flush()
-    milliseconds, value = process.stdout.readline().split()
-    return float(milliseconds), float(value)
-
-
 def main() -> None:
     parser = harness.parser(__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path, help="a checkout of the older version")
     arguments = parser.parse_args()
-    processes = [serve(HERE), serve(arguments.folder.resolve())]
+    folders = (harness.CHECKOUT, arguments.folder.resolve())
+    processes = [harness.serve(folder, COMMON) for folder in folders]
     rows = []
     for name, expression in questions():
         row: harness.Row = {"question": name}
         for version, process in zip(("", "older_"), processes, strict=True):
-            found = ask(process, expression, 1 if arguments.quick else 5)
+            found = harness.ask(process, expression, 1 if arguments.quick else 5)
             row[f"{version}ms"], row[f"{version}epsilon"] = found
         row["ratio"] = row["ms"] / row["older_ms"]
         print(harness.table([row], list(row)).splitlines()[-1], flush=True)

@@ -14,7 +14,6 @@ Give the folder of an older version's checkout to see the ratio; "tightest" is e
 from __future__ import annotations
 
 import argparse
-import os
 import resource
 import subprocess
 import sys
@@ -23,32 +22,20 @@ from pathlib import Path
 
 import harness
 
-HERE = Path(__file__).resolve().parents[1]
 SETTINGS = [(eps0, n) for eps0 in (0.5, 1.0, 4.0) for n in (10**3, 10**4, 10**6, 10**9)]
 RUNS = 9
 
-ANSWER = """
-import sys, time
+#: What every version runs first. Values that are remembered between mechanisms are forgotten before each answer.
+SETUP = """
 from pld_shuffle import Accountant, ShuffledLDP
-try:
-    from pld_shuffle.numerics import compiled
-    compiled.LOADING = 0.0  # nothing is interpreted
-except ImportError:
-    pass
 try:
     from pld_shuffle.mechanisms.ldp import _contest
     forget = _contest.cache_clear
 except ImportError:
     forget = lambda: None
-for line in sys.stdin:
-    eps0, n, runs = line.split()
-    best = float("inf")
-    for _ in range(int(runs) + 1):
-        forget()
-        begin = time.process_time()
-        value = Accountant().compose(ShuffledLDP(float(eps0), int(n))).get_epsilon(1e-6)
-        best = min(best, time.process_time() - begin)
-    print(1e3 * best, value, flush=True)
+def answer(eps0, n):
+    forget()
+    return Accountant().compose(ShuffledLDP(eps0, n)).get_epsilon(1e-6)
 """
 FIRST = """
 from pld_shuffle import Accountant, Shuffled, ShuffledLDP, Subsampled
@@ -64,37 +51,18 @@ STARTS = (
 )
 
 
-def environment(folder: Path, cache: str | None = None) -> dict[str, str]:
-    """That of a process that runs the checkout in `folder`, on one thread."""
-    own = {"PYTHONPATH": str(folder)} | ({"NUMBA_CACHE_DIR": cache} if cache else {})
-    return {**os.environ, **own}
-
-
 def warm(folders: list[Path], runs: int) -> list[harness.Row]:
     """A row for each setting: milliseconds and epsilon of each version."""
-    processes = [
-        subprocess.Popen(
-            [sys.executable, "-c", harness.COMPILED + ANSWER], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-            text=True, env=environment(folder), cwd=folder,
-        )
-        for folder in folders
-    ]  # fmt: skip
+    processes = [harness.serve(folder, SETUP) for folder in folders]
     rows = []
     for eps0, n in SETTINGS:
         row: harness.Row = {"eps0": eps0, "n": n}
         for name, process in zip(("", "older_"), processes, strict=False):
-            assert process.stdin is not None and process.stdout is not None
-            process.stdin.write(f"{eps0} {n} {runs}\n")
-            process.stdin.flush()
-            milliseconds, value = process.stdout.readline().split()
-            row |= {f"{name}ms": float(milliseconds), f"{name}epsilon": float(value)}
+            found = harness.ask(process, f"answer({eps0}, {n})", runs)
+            row[f"{name}ms"], row[f"{name}epsilon"] = found
         if len(folders) > 1:
             row["ratio"] = row["ms"] / row["older_ms"]
         rows.append(row)
-    for process in processes:
-        assert process.stdin is not None
-        process.stdin.close()
-        process.wait()
     return rows
 
 
@@ -105,8 +73,9 @@ def start(folder: Path, mechanism: str, rounds: int) -> harness.Row:
     def seconds(cache: str) -> float:
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         subprocess.run(
-            [sys.executable, "-c", first], check=True, env=environment(folder, cache), cwd=folder
-        )
+            [sys.executable, "-c", first], check=True, cwd=folder,
+            env=harness.environment(folder, NUMBA_CACHE_DIR=cache),
+        )  # fmt: skip
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
@@ -121,7 +90,7 @@ def main() -> None:
     parser.add_argument("--older", type=Path, help="a checkout of an older version")
     parser.add_argument("--output", type=Path, default=harness.RESULTS)
     arguments = parser.parse_args()
-    folders = [HERE] + ([arguments.older.resolve()] if arguments.older else [])
+    folders = [harness.CHECKOUT] + ([arguments.older.resolve()] if arguments.older else [])
     rows = warm(folders, 3 if arguments.quick else RUNS)
     columns = ["eps0", "n", "ms", "older_ms", "ratio", "epsilon", "older_epsilon"]
     print(harness.table(rows, [name for name in columns if name in rows[0]]))

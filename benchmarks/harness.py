@@ -1,4 +1,4 @@
-"""What the benchmarks share: timing, memory, the machine, and results as JSON, table and plot.
+"""What the benchmarks share: timing, memory, other versions, the machine, and results as JSON, table and plot.
 
 Every script states its warm-up; a time is the median over `repeats` runs after `warmup`
 unmeasured ones. Two clocks are kept: `wall`, and `cpu`, the processor time of this process. All
@@ -22,6 +22,7 @@ import multiprocessing
 import platform
 import resource
 import statistics
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -30,7 +31,8 @@ from pathlib import Path
 from typing import Any
 
 # The checkout's package, also if it is not installed.
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+CHECKOUT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(CHECKOUT))
 
 #: For processes that run any version: nothing is interpreted, compiled code is what is measured.
 COMPILED = """
@@ -41,6 +43,19 @@ except ImportError:  # an older version always compiles
     pass
 """
 exec(COMPILED)  # first answers are measured in other processes
+
+#: Reads lines "expression|runs", and prints the least milliseconds of that many runs, after one more, and the value.
+ANSWERS = """
+import sys, time
+for line in sys.stdin:
+    expression, runs = line.rsplit("|", 1)
+    best = float("inf")
+    for _ in range(int(runs) + 1):
+        begin = time.process_time()
+        value = float(eval(expression))
+        best = min(best, time.process_time() - begin)
+    print(1e3 * best, value, flush=True)
+"""
 
 RESULTS = Path(__file__).resolve().parent / "results"
 MISSING = "-"
@@ -116,6 +131,28 @@ def _child(sender: Any, function: Callable[..., Row], arguments: tuple[Any, ...]
         sender.send(("row", row | {"memory_mb": peak_megabytes()}))
     except BaseException as error:  # the parent must hear of everything
         sender.send(("error", repr(error)))
+
+
+def environment(folder: Path, **variables: str) -> dict[str, str]:
+    """That of a process that runs the version checked out in `folder`."""
+    return os.environ | {"PYTHONPATH": str(folder)} | variables
+
+
+def serve(folder: Path, setup: str) -> subprocess.Popen[str]:
+    """A process of that version: it runs `setup`, and then answers what `ask` asks."""
+    return subprocess.Popen(
+        [sys.executable, "-c", COMPILED + setup + ANSWERS], stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE, text=True, env=environment(folder), cwd=folder,
+    )  # fmt: skip
+
+
+def ask(process: subprocess.Popen[str], expression: str, runs: int) -> tuple[float, float]:
+    """Milliseconds of an expression, and its value."""
+    assert process.stdin is not None and process.stdout is not None
+    process.stdin.write(f"{expression}|{runs}\n")
+    process.stdin.flush()
+    milliseconds, value = process.stdout.readline().split()
+    return float(milliseconds), float(value)
 
 
 def machine() -> dict[str, Any]:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import os
 import subprocess
 import sys
 import time
@@ -20,7 +21,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-HERE = Path(__file__).resolve().parents[1]
+import harness
+
 DELTA, POPULATION = 1e-6, 10**6
 
 
@@ -122,12 +124,6 @@ def run(case: str) -> None:
     """One cell, printed as JSON."""
     from pld_shuffle import Accountant, ShuffledLDP, Subsampled
 
-    try:  # nothing is interpreted: compiled code is what is measured
-        from pld_shuffle.numerics import compiled
-
-        compiled.LOADING = compiled.COMPILING = -1.0
-    except ImportError:
-        pass
     warm = Accountant()
     for n in range(1_000, 1_300, 10):
         warm.compose(Subsampled(ShuffledLDP(eps0=1.5, n=n), population=10_000))
@@ -141,8 +137,12 @@ def run(case: str) -> None:
 
 def cell(case: str, folder: Path) -> tuple[float, float]:
     """The same in a fresh process that imports the package from `folder`."""
-    command = [sys.executable, __file__, "--run", case, "--folder", str(folder)]
-    answer = subprocess.run(command, capture_output=True, text=True, check=False)
+    program = harness.COMPILED + f"import varied_log; varied_log.run({case!r})"
+    here = str(Path(__file__).resolve().parent)
+    answer = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False, cwd=folder,
+        env=harness.environment(folder, PYTHONPATH=os.pathsep.join((str(folder), here))),
+    )  # fmt: skip
     if answer.returncode:  # an older version may not know the mechanism
         return math.nan, math.nan
     spent, value = json.loads(answer.stdout)
@@ -154,21 +154,15 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="without the longest cases")
     parser.add_argument("--older", type=Path, help="checkout of an older version to compare with")
     parser.add_argument("--case", choices=CASES, help="only this case")
-    parser.add_argument("--run", choices=CASES, help=argparse.SUPPRESS)
-    parser.add_argument("--folder", help=argparse.SUPPRESS)
     given = parser.parse_args()
-    if given.run:
-        sys.path.insert(0, given.folder)
-        run(given.run)
-        return
     print("| case | cpu s | older | times faster | epsilon | older |\n|---|---|---|---|---|---|")
     for case in [given.case] if given.case else CASES:
         if given.quick and case in LONG:
             continue
-        spent, value = cell(case, HERE)
+        spent, value = cell(case, harness.CHECKOUT)
         row = [case, f"{spent:.3g}", "", "", f"{value:.6g}", ""]
         if given.older:
-            before, was = cell(case, given.older)
+            before, was = cell(case, given.older.resolve())
             row[2:4] = f"{before:.3g}", f"{before / spent:.2g}"
             row[5] = f"{was:.6g}"
         print("| " + " | ".join(row) + " |", flush=True)
