@@ -174,7 +174,7 @@ class Accountant(Ledger):
 
         True unless an upper bound proves that they do not. The ledger stays as it is. Raises TypeError or
         ValueError, also where `compose` would. In a training loop nearly every answer comes from memory
-        (see `budget`).
+        (see `composition.would_exceed`).
 
         >>> from pld_shuffle import ShuffledLDP
         >>> acc, batch = Accountant(), ShuffledLDP(eps0=1.0, n=10_000)

@@ -11,8 +11,7 @@ target a loose bracket decides; near it, and at both ends of the answer, one of 
 affect speed, never correctness: the value returned has been asked for by itself, and its upper bound
 meets the target.
 
-Why monotone (two certified moves of `crowd`: a view with one more fair coin, or with a smaller theta, is
-dominated):
+Why monotone (docs/theory.md, section 3: a view with one more fair coin, or with a smaller theta, is dominated):
 
 * rounds: forget the last round.
 * eps0: a smaller one gives more coins and a smaller theta. gamma: users randomise their responses again.

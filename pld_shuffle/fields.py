@@ -197,8 +197,8 @@ MECHANISM_FIELDS = _table(
           " a user sends (default 1)"),
     Field("hashes", int, "COUNT", "ones of a filter (default 1)"),
     Field("salt", int, "NUMBER", "selects the public hash functions (default 0)"),
-    Field("analysis", str, "WHICH", "ldp: stronger-clones (default) or clones; shuffled: tightest"
-          " (default), blanket, reduction or stronger-clones"),
+    Field("analysis", str, "WHICH", "tightest (default); ldp: stronger-clones or clones; shuffled: blanket,"
+          " reduction or stronger-clones"),
     Field("sigma", float, "DEVIATION", "standard deviation of Gaussian noise", _NOISE),
     Field("scale", float, "SCALE", "scale of Laplace noise", _NOISE),
     Field("sensitivity", float, "DISTANCE", "how far a user can move the exact answer (default 1)"),

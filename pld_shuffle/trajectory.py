@@ -22,6 +22,7 @@ from .composition.prefix import Laws
 from .composition.sketch import Sketch
 from .composition.spectrum import Spectrum, Totals
 from .mechanisms import Mechanism, as_mechanism
+from .mechanisms.base import attacked
 from .numerics.sides import Side
 from .numerics.validation import positive_int, probabilities, real, tolerance
 from .pairs.pair import Pair
@@ -40,8 +41,8 @@ CHUNK = 512  # prefixes whose sums are held at once
 class Trajectory:
     """Epsilon after chosen prefixes of a log; arrays of one shape (prefixes,).
 
-    rounds : number of rounds composed so far; lower, upper : certified enclosure of epsilon, the lower end by
-    attacks where the analysis is not exact; attacked : whether it is so for any of the rounds.
+    rounds : number of rounds composed so far. lower, upper : certified bounds on epsilon; the lower ones are attacks'
+    where the analysis is not exact. attacked : whether it is so for any of the rounds.
     """
 
     rounds: NDArray[np.int64]
@@ -100,6 +101,7 @@ def epsilon_trajectory(
         total[np.array(wanted) - 1].astype(np.int64),
         np.array([min(below[row], above[row]) for row in wanted]),
         np.array([above[row] for row in wanted]),
+        attacked(known),
     )
 
 

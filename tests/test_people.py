@@ -457,6 +457,8 @@ def test_null_reports_of_poisson_samples_and_dropouts(null: tuple[int, ...]) -> 
 
 def test_zero_out_ledgers() -> None:
     """One relation a ledger; each mechanism has the pair that is proved, or is refused by name."""
+    sampled = ZeroOut(PoissonGaussian(sigma=2.0, rate=0.1))
+    assert sampled.attack_pair is sampled.pair
     acc = Accountant().compose(ZeroOut(Gaussian(sigma=2.0)))
     assert acc.get_epsilon(1e-6) == Accountant().compose(Gaussian(sigma=2.0)).get_epsilon(1e-6)
     with pytest.raises(ValueError, match="neighbouring relation 'zero-out'"):

@@ -49,6 +49,12 @@ def test_every_prefix_is_what_the_accountant_says(name: str) -> None:
         assert found.lower[k] >= truth.lower * (1.0 - 4e-4)
 
 
+def test_says_whether_lower_ends_are_attacks() -> None:
+    for name, rows in LOGS.items():
+        found = epsilon_trajectory(rows, 1e-6, every=len(rows))
+        assert found.attacked is (name in ("one cohort", "many cohorts", "no loss now and then"))
+
+
 def test_progress_is_told_row_by_row() -> None:
     seen: list[tuple[int, int]] = []
     rows = [(cohort(4_000 + i), 1) for i in range(30)]

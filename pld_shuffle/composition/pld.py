@@ -94,7 +94,7 @@ class PLD:
         """The law of log(P/Q) under P for a finite pair, on the lattice of `step`, certified on `side`.
 
         log_p, log_q : natural logarithms of the masses, shape (outcomes,), -inf for 0, each summing to 1
-        within 1e-9. Only the order (P, Q) is covered; `pmfs.DiscretePair` covers both, and composes in an
+        within 1e-9. Only the order (P, Q) is covered; `DiscretePair` covers both, and composes in an
         `Accountant`. Raises ValueError or TypeError; MemoryError for too fine a step. O(outcomes log
         outcomes).
         """

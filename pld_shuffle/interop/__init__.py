@@ -1,6 +1,9 @@
-"""Bridges to other accounting libraries; each needs its library only when it is imported.
+"""Bridges to other libraries: a file for each, which needs that library only when it is imported.
 
-`interop.dp_accounting` (extra: ``pip install 'pld-shuffle[interop]'``) exchanges privacy loss distributions
-with Google's dp_accounting and is a `PrivacyAccountant` for its events. Without any library: `imported`, what
-an imported distribution becomes here, and `poisson`, the Gaussian mechanism on a Poisson sample.
+* `dp_accounting` (``pip install 'pld-shuffle[interop]'``): privacy loss distributions both ways, and a
+  `PrivacyAccountant` for Google's events.
+* `flower`, `pfl`, `opendp` (extras of the same names): Flower's accountant and strategy, a callback of pfl-research, a
+  `PrivacyProfile` of OpenDP.
+
+What an imported distribution becomes here is `mechanisms.imported`. docs/interop.md has examples.
 """

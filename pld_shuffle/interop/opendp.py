@@ -12,6 +12,7 @@ too high; the width of the accountant's own brackets is 1e-3.
 
 from __future__ import annotations
 
+import copy
 import math
 import warnings
 from functools import cache
@@ -41,7 +42,7 @@ def to_opendp(accountant: Accountant) -> Any:
     """
     if not isinstance(accountant, Accountant):
         raise TypeError(f"accountant must be an Accountant, got {accountant!r}")
-    frozen = accountant.__copy__()
+    frozen = copy.copy(accountant)
 
     @cache
     def asked(epsilon: float) -> float:

@@ -17,6 +17,7 @@ Both can stand in one ledger if every mechanism of it is read that way:
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from ..pairs.pair import Pair
 from .base import Mechanism, Wrapper
@@ -81,8 +82,8 @@ class ZeroOut(Wrapper):
     def core(self) -> Mechanism:
         return self.mechanism
 
-    @property
-    def pair(self) -> Pair:
+    @cached_property
+    def pair(self) -> Pair:  # type: ignore[override]
         noise = self.mechanism
         if isinstance(noise, PoissonGaussian):
             return Gaussian(noise.sigma, noise.norm).pair.amplified(noise.rate)
