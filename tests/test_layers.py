@@ -17,17 +17,16 @@ ROOT = Path(pld_shuffle.__file__).parent
 
 #: From the ground up. What stands on one floor together does not import each other.
 FLOORS = [
-    {"numerics", "reference", "_moved"},
-    {"storage", "randomizers", "bounds"},
-    {"pairs"},
+    {"numerics", "storage", "reference", "_moved"},
+    {"pairs", "randomizers", "bounds"},
     {"composition"},
     {"mechanisms"},
-    {"checkpoint", "fields"},
+    {"checkpoint", "fields", "trajectory"},
     {"ledger", "trainlog"},
-    {"accountant", "renyi"},
-    {"trajectory", "risk", "comparison"},
-    {"calibration", "sweeps", "plots"},
-    {"protocols", "interop", "report"},
+    {"accountant", "renyi", "risk"},
+    {"calibration", "comparison", "sweeps", "protocols", "interop"},
+    {"plots"},
+    {"report"},
     {"cli"},
     {"__main__"},
 ]

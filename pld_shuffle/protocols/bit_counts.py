@@ -19,15 +19,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..randomizers import RAPPOR, UnaryEncoding
-from ..randomizers.base import FloatArray, IntArray
+from ..randomizers.base import FloatArray
 from ..randomizers.bits import BitArray
-from ..randomizers.border import bit_array, generator, integer_array
-from .expected_error import ExpectedError
-from .histogram import HistogramEstimate
+from ..randomizers.border import bit_array, generator
+from .bin_errors import BinErrors, HistogramEstimate
 from .protocol import Protocol
 
 
-class BitCounts(Protocol):
+class BitCounts(BinErrors, Protocol):
     """A protocol of n users who send one vector of k noisy bits each; `randomizer` has the noise."""
 
     randomizer: UnaryEncoding | RAPPOR
@@ -46,20 +45,7 @@ class BitCounts(Protocol):
         found = self._received(messages).sum(axis=0, dtype=np.int64)
         channel = self.randomizer.channel
         counts = (found - self.n * channel.one_if_zero) / self._contrast
-        variances = self._variances(np.clip(counts, 0, self.n))
-        return HistogramEstimate(counts=counts, standard_errors=np.sqrt(variances))
-
-    def bin_errors(self, counts: ArrayLike) -> FloatArray:
-        """Exact standard deviation of every estimated count, for the true `counts`, shape (k,).
-
-        ValueError unless `counts` are k non-negative integers that sum to n.
-        """
-        return np.asarray(np.sqrt(self._variances(self._true_counts(counts))))
-
-    def expected_error(self, counts: ArrayLike | None = None) -> ExpectedError:
-        """Mean squared error of one bin: of the worst bin for the true `counts`, or of any data."""
-        values = np.array([0, self.n]) if counts is None else self._true_counts(counts)
-        return ExpectedError(exact=float(np.max(self._variances(values))))
+        return self._estimate(counts)
 
     @property
     def _contrast(self) -> float:
@@ -71,12 +57,6 @@ class BitCounts(Protocol):
         if bits.shape != (self.n, self.k):
             raise ValueError(f"messages must have shape ({self.n}, {self.k}), got {bits.shape}")
         return bits
-
-    def _true_counts(self, counts: ArrayLike) -> IntArray:
-        values = integer_array("counts", counts, self.n + 1)
-        if not (values.shape == (self.k,) and int(values.sum()) == self.n):
-            raise ValueError(f"counts must be {self.k} numbers that sum to n={self.n}")
-        return values
 
     def _variances(self, counts: NDArray[Any]) -> FloatArray:
         channel = self.randomizer.channel

@@ -20,7 +20,7 @@ The paper's closed form (Theorem 1) is `from_theorem`.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -29,24 +29,15 @@ from ..mechanisms import CountedBits, ShuffledRR
 from ..randomizers import KRandomizedResponse
 from ..randomizers.base import FloatArray, IntArray
 from ..randomizers.border import integer_array, integer_in, open_unit
-from .expected_error import ExpectedError, bernstein_radius
+from .bin_errors import BinErrors, HistogramEstimate
+from .expected_error import bernstein_radius
 from .messages import one_per_user, received
 from .protocol import OneMechanism, honest_users
 from .randomized_response import GammaNoise, shuffled_response
 
 
-class HistogramEstimate(NamedTuple):
-    """Unbiased estimates of the counts and their standard errors, both of shape (k,).
-
-    The standard errors put the estimated counts, moved into [0, n], into the exact variance.
-    """
-
-    counts: FloatArray
-    standard_errors: FloatArray
-
-
 @dataclass(frozen=True, kw_only=True)
-class PrivateHistogram(GammaNoise, OneMechanism):
+class PrivateHistogram(BinErrors, GammaNoise, OneMechanism):
     """Histogram of n values in 0 ... k-1 by k-ary randomized response.
 
     k: number of bins, at least 2. gamma: probability of a random answer, in (0, 1). n: number of
@@ -115,23 +106,7 @@ class PrivateHistogram(GammaNoise, OneMechanism):
         """Counts and standard errors from the n messages, in any order."""
         found = np.bincount(received(messages, self.n, self.k), minlength=self.k)
         counts: FloatArray = np.asarray((found - self.n * self.lie) / (1 - self.gamma))
-        variances = self._variances(np.clip(counts, 0, self.n))
-        return HistogramEstimate(counts=counts, standard_errors=np.sqrt(variances))
-
-    def bin_errors(self, counts: ArrayLike) -> FloatArray:
-        """Exact standard deviation of every estimated count, for the true `counts`, shape (k,).
-
-        ValueError unless `counts` are k non-negative integers that sum to n.
-        """
-        return np.asarray(np.sqrt(self._variances(self._true_counts(counts))))
-
-    def expected_error(self, counts: ArrayLike | None = None) -> ExpectedError:
-        """Mean squared error of one bin: of the worst bin for the true `counts`, or of any data.
-
-        `counts`: shape (k,), non-negative integers that sum to n; None asks for the worst data.
-        """
-        values = np.array([0, self.n]) if counts is None else self._true_counts(counts)
-        return ExpectedError(exact=float(np.max(self._variances(values))))
+        return self._estimate(counts)
 
     def error_bound(self, *, failure: float) -> float:
         """With probability 1 - failure all k estimates are within this of the truth, for any data.
@@ -142,12 +117,6 @@ class PrivateHistogram(GammaNoise, OneMechanism):
         variance = self.n * max(self.truth * (1 - self.truth), self.lie * (1 - self.lie))
         radius = bernstein_radius(variance=variance, largest=1.0, failure=share)
         return radius / (1 - self.gamma)
-
-    def _true_counts(self, counts: ArrayLike) -> IntArray:
-        values = integer_array("counts", counts, self.n + 1)
-        if not (values.shape == (self.k,) and int(values.sum()) == self.n):
-            raise ValueError(f"counts must be {self.k} numbers that sum to n={self.n}")
-        return values
 
     def _variances(self, counts: NDArray[Any]) -> FloatArray:
         hits = counts * self.truth * (self.gamma - self.lie)

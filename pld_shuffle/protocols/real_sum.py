@@ -34,8 +34,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..calibration import InfeasibleError
 from ..mechanisms import CountedBits, ShuffledRR
+from ..numerics.search import InfeasibleError
 from ..randomizers import KRandomizedResponse
 from ..randomizers.base import FloatArray, IntArray
 from ..randomizers.border import generator, integer_in, open_unit, positive_finite, unit_array

@@ -145,9 +145,10 @@ class UnarySum(GammaNoise):
 
     def ledger(self, rounds: int = 1) -> tuple[tuple[Mechanism, int], ...]:
         """All bits together for one round of a few; else the mechanism of one position, `bits` times a round."""
-        if positive_int("rounds", rounds) == 1 and 1 < self.bits <= JOINT:
+        count = positive_int("rounds", rounds)
+        if count == 1 and 1 < self.bits <= JOINT:
             return ((CountedBits(self.honest, gamma=self.gamma, bits=self.bits), 1),)
-        return ((self.message_mechanism, self.bits * positive_int("rounds", rounds)),)
+        return ((self.message_mechanism, self.bits * count),)
 
     @property
     def randomizer(self) -> BinaryRandomizedResponse:

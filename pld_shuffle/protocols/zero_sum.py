@@ -31,16 +31,16 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy.stats import binom
 
 from ..bounds.domain import OutOfRange
 from ..mechanisms.binomial_shift import BinomialExchange, BinomialShift
 from ..randomizers.base import FloatArray, IntArray
 from ..randomizers.border import generator, integer_array, integer_in, open_unit, positive_finite
+from .bin_errors import BinErrors, HistogramEstimate
 from .budget import Budget, Calibrated, Search
 from .expected_error import ExpectedError
-from .histogram import HistogramEstimate
 from .messages import one_per_user, received
 from .protocol import OneMechanism, honest_users
 
@@ -123,7 +123,7 @@ class ZeroSum(RateNoise, OneMechanism):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ZeroSumHistogram(RateNoise, OneMechanism):
+class ZeroSumHistogram(BinErrors, RateNoise, OneMechanism):
     """Histogram of n values in 0 ... k-1 by one ZSUM per bin; an empty bin is reported as 0 with certainty.
 
     k: number of bins, at least 2. rate: r, probability that a noise bit is 1, in (0, 1). n: number of
@@ -174,25 +174,16 @@ class ZeroSumHistogram(RateNoise, OneMechanism):
             )
         ones = found[:, 1]
         counts = np.where(ones > self.n, ones - self.n * self.rate, 0.0)
-        places = np.clip(np.rint(counts), 0, self.n).astype(np.int64)
-        errors = np.sqrt(zero_sum_errors(places, self.n, self.rate))
-        return HistogramEstimate(counts=counts, standard_errors=np.asarray(errors))
-
-    def bin_errors(self, counts: ArrayLike) -> FloatArray:
-        """Exact root mean squared error of every bin, for the true `counts`, shape (k,).
-
-        ValueError unless `counts` are k non-negative integers that sum to n.
-        """
-        values = integer_array("counts", counts, self.n + 1)
-        if not (values.shape == (self.k,) and int(values.sum()) == self.n):
-            raise ValueError(f"counts must be {self.k} numbers that sum to n={self.n}")
-        return np.asarray(np.sqrt(zero_sum_errors(values, self.n, self.rate)))
+        return self._estimate(counts)
 
     def expected_error(self, counts: ArrayLike | None = None) -> ExpectedError:
         """Mean squared error of one bin: of the worst bin for the true `counts`, or of any data."""
         if counts is None:
             return ExpectedError(exact=worst_zero_sum_error(self.n, self.rate))
-        return ExpectedError(exact=float(np.max(self.bin_errors(counts) ** 2)))
+        return super().expected_error(counts)
+
+    def _variances(self, counts: NDArray[Any]) -> FloatArray:
+        return zero_sum_errors(np.rint(counts).astype(np.int64), self.n, self.rate)
 
 
 def zero_sum_errors(sums: IntArray, n: int, rate: float) -> FloatArray:
