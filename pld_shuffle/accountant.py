@@ -17,12 +17,12 @@ from .numerics.sides import Bounds, Side
 from .numerics.validation import (
     Numbers,
     Scalar,
-    crowd_size,
     nonnegatives,
     probabilities,
     real,
     real_array,
     tolerance,
+    user_count,
 )
 from .pairs.pair import Pair
 from .trainlog import compose_log
@@ -233,7 +233,7 @@ class Accountant(Ledger):
         group: int,
     ) -> Any:
         """Upper ends by the analyses at `low`, of one user or of a group of users."""
-        group = crowd_size(group, "group")
+        group = user_count(group, "group")
         with self._lock:
             if group == 1:
                 return question(self._analysis, low).upper
@@ -248,7 +248,7 @@ class Accountant(Ledger):
         group: int,
     ) -> Bounds:
         """Bounds for `group` users from those of one."""
-        if crowd_size(group, "group") == 1:
+        if user_count(group, "group") == 1:
             return one
         return Bounds(one.lower, self._proved(question, of_group, low, group))
 

@@ -42,7 +42,7 @@ from pld_shuffle.fields import (
 )
 from pld_shuffle.mechanisms.sampling import SMALLEST_RATE
 from pld_shuffle.mechanisms.shared import LARGEST_EPS0, SMALLEST_EPS0
-from pld_shuffle.numerics.validation import LARGEST_CROWD
+from pld_shuffle.numerics.validation import MOST_USERS
 from pld_shuffle.trainlog import mechanism_from_fields, parse_training_log
 
 R = randomizers
@@ -236,7 +236,7 @@ def test_ranges_are_those_of_the_mechanisms() -> None:
     """The ends of every range are accepted; the constants are the mechanisms' own."""
     ends = {name: (f.range.low, f.range.high) for name, f in FIELDS.items() if f.range is not None}
     assert ends["eps0"] == (SMALLEST_EPS0, LARGEST_EPS0)
-    assert ends["n"] == (1, LARGEST_CROWD)
+    assert ends["n"] == (1, MOST_USERS)
     assert ends["rate"] == (SMALLEST_RATE, 1.0)
     for low_or_high in (0, 1):
         for name, kind, others in (

@@ -13,7 +13,7 @@ from itertools import islice
 
 import numpy as np
 
-from ..numerics.validation import crowd_size, positive_int
+from ..numerics.validation import positive_int, user_count
 from ..pairs.cohort import ALL_USERS, Cohort
 from ..pairs.noise_types import gaussian_attack, laplace_attack
 from ..pairs.profile import ProfilePair
@@ -46,7 +46,7 @@ class Attack(Mechanism):
         randomizer = known_randomizer(self.randomizer)
         if not isinstance(randomizer, FiniteRandomizer):
             raise TypeError(f"randomizer must be finite to be attacked, got {randomizer!r}")
-        object.__setattr__(self, "n", crowd_size(self.n))
+        object.__setattr__(self, "n", user_count(self.n))
         for name in ("first", "second", "others"):
             value = positive_int(name, getattr(self, name), least=0)
             if not value < randomizer.inputs:

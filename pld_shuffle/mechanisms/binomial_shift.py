@@ -38,7 +38,7 @@ from numpy.typing import NDArray
 from ..numerics.binomial import chernoff_window
 from ..numerics.rounding import ROUNDOFF
 from ..numerics.sides import Bounds
-from ..numerics.validation import crowd_size
+from ..numerics.validation import user_count
 from ..randomizers.border import open_unit
 from .base import ProfileMechanism
 
@@ -101,7 +101,7 @@ class _Binomial(ProfileMechanism):
     rate: float
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "n", crowd_size(self.n))
+        object.__setattr__(self, "n", user_count(self.n))
         object.__setattr__(self, "rate", open_unit("rate", self.rate))
 
     @property

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..numerics.sides import Bounds, Side
-from ..numerics.validation import crowd_size
+from ..numerics.validation import user_count
 from ..pairs.noise import gaussian_groups, laplace_groups, least_missed
 from ..pairs.profile import ProfilePair, worst
 from ..pairs.slots import SlotLaw, SlotLaws, slot_pair
@@ -72,7 +72,7 @@ class Blanket(Mechanism):
                 f"randomizer must have an eps0 of at most {LARGEST_EPS0:g} or none, got {randomizer!r}"
             )
         object.__setattr__(self, "randomizer", randomizer)
-        object.__setattr__(self, "n", crowd_size(self.n))
+        object.__setattr__(self, "n", user_count(self.n))
 
     @cached_property
     def pair(self) -> ProfilePair:  # type: ignore[override]

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..numerics.validation import crowd_size, positive_int, real
+from ..numerics.validation import positive_int, real, user_count
 from ..pairs.bit_pair import (
     BitAttackPair,
     bit_pair,
@@ -54,7 +54,7 @@ class _Counted(Mechanism):
             if getattr(self, name) is not None:
                 object.__setattr__(self, name, real(name, getattr(self, name)))
         _ = self.shares
-        object.__setattr__(self, "n", crowd_size(self.n))
+        object.__setattr__(self, "n", user_count(self.n))
 
     @cached_property
     def shares(self) -> BitShares:

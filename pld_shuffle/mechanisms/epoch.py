@@ -20,7 +20,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from ..numerics.validation import crowd_size
+from ..numerics.validation import user_count
 from ..pairs.pair import Pair
 from .base import Mechanism
 from .ldp import ShuffledLDP
@@ -58,7 +58,7 @@ class Epoch(Mechanism):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "eps0", local_epsilon(self.eps0))
-        object.__setattr__(self, "n", crowd_size(self.n))
+        object.__setattr__(self, "n", user_count(self.n))
 
     @property
     def users(self) -> int | None:

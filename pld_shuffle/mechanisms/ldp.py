@@ -8,7 +8,7 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 
-from ..numerics.validation import choice, crowd_size
+from ..numerics.validation import choice, user_count
 from ..pairs.bit_pair import worst_bit_attack
 from ..pairs.bits import BitShares
 from ..pairs.cohort import ALL_USERS, Cohort
@@ -61,7 +61,7 @@ class ShuffledLDP(Mechanism):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "eps0", local_epsilon(self.eps0))
-        object.__setattr__(self, "n", crowd_size(self.n))
+        object.__setattr__(self, "n", user_count(self.n))
         choice("analysis", self.analysis, ANALYSES)
 
     @property

@@ -1,7 +1,7 @@
-"""Users with budgets of their own, in one crowd.
+"""Users with budgets of their own, whose reports are shuffled together.
 
 Who hides the target are the others who show a label (docs/theory.md, section 2, and its section 4). Each does so with
-a probability of its own, and the labels shown have one law for all of them. So what differs from a crowd of one budget
+a probability of its own, and the labels shown have one law for all of them. So what differs from users of one budget
 is the number of labels, a sum of independent coins: Poisson-binomial instead of binomial (`pairs.mixed_coins`).
 
 * `MixedRR`, k-ary randomised response by everybody: the label is a uniform answer. A user of budget eps_i gives one
@@ -141,8 +141,8 @@ class MixedRandomizers(Mechanism):
 
     >>> from pld_shuffle import Accountant
     >>> noisier = (math.exp(1.0) * 2.0 / 1.0, 5000)  # Laplace noise at eps0 = 1 next to a target at eps0 = 2
-    >>> crowd = MixedRandomizers(eps0=2.0, others=((math.exp(2.0), 4999), noisier))
-    >>> round(Accountant().compose(crowd).get_epsilon(1e-6), 3)
+    >>> mixed = MixedRandomizers(eps0=2.0, others=((math.exp(2.0), 4999), noisier))
+    >>> round(Accountant().compose(mixed).get_epsilon(1e-6), 3)
     0.105
     """
 

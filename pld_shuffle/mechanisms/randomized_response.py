@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from ..numerics.validation import choice, crowd_size, positive_int, unit_interval
+from ..numerics.validation import choice, positive_int, unit_interval, user_count
 from ..pairs.cohort import Cohort
 from ..pairs.coins import CoinMixture
 from ..pairs.pair import Pair
@@ -76,7 +76,7 @@ class ShuffledRR(CrowdMechanism):
             if not eps0 <= LARGEST_EPS0:
                 raise ValueError(f"gamma must leave eps0 at most {LARGEST_EPS0:g}, got {gamma!r}")
         object.__setattr__(self, "k", k)
-        object.__setattr__(self, "n", crowd_size(n))
+        object.__setattr__(self, "n", user_count(n))
         object.__setattr__(self, "gamma", gamma)
         object.__setattr__(self, "eps0", eps0)
         object.__setattr__(self, "truth", truth)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from ..numerics.validation import crowd_size, positive_float, real
+from ..numerics.validation import positive_float, real, user_count
 from ..pairs.coins import CoinMixture
 from .base import CrowdMechanism
 from .shared import (
@@ -73,7 +73,7 @@ class ShuffledRandomizer(CrowdMechanism):
             eps0 = math.log(p)
             if not eps0 >= SMALLEST_EPS0:
                 raise ValueError(f"p must be at least e^{SMALLEST_EPS0:g}, got {p!r}")
-        object.__setattr__(self, "n", crowd_size(n))
+        object.__setattr__(self, "n", user_count(n))
         object.__setattr__(self, "tv", distance)
         object.__setattr__(self, "eps0", eps0)
         object.__setattr__(self, "p", p)

@@ -26,7 +26,7 @@ import numpy as np
 from ..composition.attempts import Composition
 from ..numerics.rounding import ROUNDOFF
 from ..numerics.sides import Bounds
-from ..numerics.validation import choice, crowd_size, positive_int, tolerance
+from ..numerics.validation import choice, positive_int, tolerance, user_count
 from ..pairs.bit_pair import BitAttackPair, bit_pair, worst_bit_attack
 from ..pairs.bits import BitShares
 from ..pairs.cohort import ALL_USERS, Cohort
@@ -105,7 +105,7 @@ class Shuffled(Mechanism):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "randomizer", known_randomizer(self.randomizer))
-        object.__setattr__(self, "n", crowd_size(self.n))
+        object.__setattr__(self, "n", user_count(self.n))
         choice("analysis", self.analysis, ANALYSES)
         _ = self.core  # an analysis that does not apply is refused here
 

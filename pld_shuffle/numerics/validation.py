@@ -27,7 +27,7 @@ from .sides import Side
 Scalar = float | Fraction | np.floating[Any] | np.integer[Any]
 Numbers = Sequence[Scalar] | Sequence[Sequence[Scalar]] | NDArray[Any]
 
-LARGEST_CROWD = 10**13
+MOST_USERS = 10**13
 
 
 def real(name: str, value: Any, rounding: Side | None = None) -> float:
@@ -102,10 +102,10 @@ def positive_int(name: str, value: Any, *, least: int = 1) -> int:
     return integer_in(name, value, least)
 
 
-def crowd_size(value: Any, name: str = "n") -> int:
-    """`value` as a number of users, 1 <= value <= LARGEST_CROWD."""
+def user_count(value: Any, name: str = "n") -> int:
+    """`value` as a number of users, 1 <= value <= MOST_USERS."""
     n = positive_int(name, value)
-    if not n <= LARGEST_CROWD:
+    if not n <= MOST_USERS:
         raise ValueError(f"{name} must be at most 10**13, got {value!r}")
     return n
 

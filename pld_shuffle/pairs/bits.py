@@ -37,12 +37,12 @@ from numpy.typing import ArrayLike, NDArray
 from ..numerics.rounding import ROUNDOFF
 from ..numerics.sides import Bounds, Side
 from ..numerics.validation import (
-    crowd_size,
     integer_in,
     positive_float,
     positive_int,
     real_array,
     unit_interval,
+    user_count,
 )
 from .atoms import Atoms
 from .profile import points, profile_atoms
@@ -157,7 +157,7 @@ def bit_profile(
     >>> print(f"{bounds.lower[0]:.3g} {bounds.upper[0]:.3g}")
     1e-06 1e-06
     """
-    users, each, share = crowd_size(n), positive_int("bits", bits), unit_interval("rate", rate)
+    users, each, share = user_count(n), positive_int("bits", bits), unit_interval("rate", rate)
     grown = real_array("growth", growth)
     if not bool(np.all(grown >= -1.0)):
         raise ValueError("growth must be at least -1")
@@ -327,7 +327,7 @@ def bit_attack(
     >>> attack.loss.round(4).tolist()
     [-1.0, -0.4338, 1.0]
     """
-    users, each, share = crowd_size(n), positive_int("bits", bits), unit_interval("rate", rate)
+    users, each, share = user_count(n), positive_int("bits", bits), unit_interval("rate", rate)
     held = integer_in("ones", ones, 0, users - 1)
     if share < 1.0 and held not in (0, users - 1):
         raise ValueError(f"ones must be 0 or n-1={users - 1} for a hidden cohort, got {ones!r}")
@@ -423,7 +423,7 @@ class TwoCounts:
     def __init__(
         self, n: int, shares: BitShares, *, pieces: int = 4, missed: float = 1e-20
     ) -> None:
-        self.n, self.shares, self.missed = crowd_size(n), shares, missed
+        self.n, self.shares, self.missed = user_count(n), shares, missed
         count = positive_int("pieces", pieces)
         if not 0.0 < missed < 1e-2:
             raise ValueError(f"missed must be in (0, 0.01), got {missed!r}")

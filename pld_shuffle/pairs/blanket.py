@@ -34,10 +34,10 @@ from numpy.typing import NDArray
 
 from ..numerics.sides import Bounds
 from ..numerics.validation import (
-    crowd_size,
     nonnegatives,
     real,
     tolerance,
+    user_count,
 )
 
 Array = NDArray[np.float64]
@@ -78,7 +78,7 @@ def profile(
     from . import contour_kernels
 
     masses = _masses(first, second, blanket)
-    n = crowd_size(n)
+    n = user_count(n)
     points = nonnegatives("growth", growth)
     if not np.all(np.isfinite(points)):
         raise ValueError(f"growth must be finite, got {growth!r}")

@@ -77,7 +77,7 @@ PROFILE_ERROR = 16.0 * ROUNDOFF  # of a value of L, relative to its two terms
 #: Losses are log1p of a ratio known to a few ulp, and lattice points are rounded: relative error below
 #: LOSS_ULPS u, booked as slack.
 LOSS_ULPS = 48.0
-#: So many atoms of crowds are walked through; of more, the profile is asked by contour integrals.
+#: Up to so many atoms are summed one by one; beyond, the profile is asked by contour integrals.
 MOST_WALKED = 2e7
 MOST_SEPARATE = 1000  # coins of all components together, up to which every atom is kept by itself
 
@@ -208,7 +208,7 @@ class CoinMixture(Pair):
         )
 
     def slot_law(self) -> SlotLaw:
-        """The labels of one user of the crowd, of the target and of the others; nobody's absence."""
+        """The labels of one slot: the law of the target under both datasets, and of the others; nobody is absent."""
         high, low = 0.5 * (1.0 + self.theta), 0.5 * self.gap
         half = 0.5 * self.coin_rate
         first = np.array(
@@ -225,7 +225,7 @@ class CoinMixture(Pair):
             return self.silent_rate
         return max(0.0, 1.0 - self.coin_rate - self.neutral_rate)
 
-    # -- large crowds ------------------------------------------------------------------------------
+    # -- many users --------------------------------------------------------------------------------
 
     def profile(self, growth: Array, rtol: float, missed: float) -> Bounds:
         """Bounds on H_s at s = 1 + growth >= 1 by contour integrals, each O(1) whatever n is; amplification apart.

@@ -49,7 +49,7 @@ from numpy.typing import NDArray
 from scipy.special import erfcx
 
 from ..numerics.sides import Side
-from ..numerics.validation import choice, crowd_size, positive_float, positive_int, real
+from ..numerics.validation import choice, positive_float, positive_int, real, user_count
 from .noise import LARGEST_EXPONENT, LEGENDRE, gaussian_groups
 
 Array = NDArray[np.float64]
@@ -102,7 +102,7 @@ def laplace_types(
     budget = positive_float("eps0", eps0)
     if not budget <= LARGEST_EPS0:
         raise ValueError(f"eps0 must be at most {LARGEST_EPS0:g}, got {eps0!r}")
-    crowd = crowd_size(n)
+    crowd = user_count(n)
     kept = choice("shared", shared, SHARED)
     count = positive_int("cells", cells)
     allowed = _room(room)
@@ -283,7 +283,7 @@ def gaussian_types(
     types, more for small sigma and large n. Raises ValueError where densities underflow.
     """
     width = positive_float("sigma", sigma)
-    crowd = crowd_size(n)
+    crowd = user_count(n)
     count = positive_int("cells", cells)
     allowed = _room(room)
     gamma = math.erfc(1.0 / (2.0 * math.sqrt(2.0) * width))

@@ -21,7 +21,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from ..numerics.validation import LARGEST_CROWD
+from ..numerics.validation import MOST_USERS
 from .cohort import Cohort
 from .pair import Resolution
 from .profile import MAX_POINTS, ProfilePoints, spaced
@@ -133,7 +133,7 @@ class Member:
     def typical(self) -> tuple[int, Cohort]:
         """Users and cohort of one that is almost like it, the same for all its kin."""
         known = self.population
-        size = min(_first(_zone(self.size) + 0.5), known.users - 1, LARGEST_CROWD)
+        size = min(_first(_zone(self.size) + 0.5), known.users - 1, MOST_USERS)
         if known.coins:
             return known.users, Cohort(presence=size / known.users)
         return size, Cohort(size / known.users, 1.0 - known.absence, known.absence)

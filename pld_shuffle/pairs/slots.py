@@ -1,19 +1,19 @@
-"""One formula: what the slots of a crowd say about the target, a sum of n independent terms.
+"""One formula: what n shuffled reports say about the target, a sum of n independent terms.
 
-The target's report has law R_0 or R_1, and every slot of the crowd has law W. With D_s = R_0 - s R_1 the hockey-stick
-divergence at s = e^eps is
+The target's report has law R_0 or R_1. Every place in the shuffled view, a slot, has law W. With D_s = R_0 - s R_1 the
+hockey-stick divergence at s = e^eps is
 
     H_s = E (1/n) (sum over slots i of L_i)_+,   L_i = (D_s/W)(z_i),  z_i ~ W independent,                      (*)
 
-plus what reports that W cannot explain give away. A `SlotLaw` is this law: masses of groups of reports, first under
-R_0, second under R_1, others under W. If W is only known to be at least a sub-law (the privacy blanket, labels), the
-rest of a slot says nothing: L = 0 there. What differs between analyses and attacks is only which W is put in.
+plus the mass of R_0 on reports that W never makes (docs/theory.md, section 11). A `SlotLaw` is this law: masses of
+groups of reports, first under R_0, second under R_1, others under W. If W is only known to be at least a sub-law (the
+privacy blanket, labels), the rest of a slot says nothing: L = 0 there. Analyses and attacks differ in W only.
 
-Sampling does not leave the formula (docs/theory.md, section 11):
+Sampling does not leave the formula:
 
 * a hidden random cohort of n that the target belongs to with probability q: the target's slot is like any other with
   probability 1 - q. So R_b becomes q R_b + (1-q) W;
-* each of n users takes part by an own coin of probability q, the number of reports being visible: one more report,
+* each of n users takes part with probability q, independently, and the number of reports is visible: one more report,
   "absent", with probability 1-q for everybody. The n may themselves be a hidden cohort: dropouts.
 
 `blanket.profile` evaluates (*), certified from both sides.

@@ -25,10 +25,10 @@ from numpy.typing import NDArray
 
 from ..numerics.rounding import ROUNDOFF
 from ..numerics.validation import (
-    crowd_size,
     nonnegatives,
     positive_float,
     real,
+    user_count,
 )
 from .cohort import ALL_USERS, Cohort
 
@@ -89,7 +89,7 @@ def _general(
 ) -> Array:
     """The bound by `types`(e^eps0 - 1, mass of absence)."""
     budget = positive_float("eps0", eps0)
-    crowd = crowd_size(n)
+    crowd = user_count(n)
     points = _points(growth)
     out = np.zeros(points.size)
     over = math.expm1(min(budget, LARGEST_BUDGET)) * (1.0 + 2.0**-51)  # p - 1, rounded up
@@ -238,7 +238,7 @@ def typed_profile(
     laws = [nonnegatives("types", law) for law in types]
     if not laws or any(law.ndim != 2 or law.shape[0] != 4 or law.shape[1] == 0 for law in laws):
         raise ValueError("types must be arrays of shape (4, groups), at least one")
-    crowd = crowd_size(n)
+    crowd = user_count(n)
     points = _points(growth)
     flat = np.ascontiguousarray(points.ravel())
     bound: Array = np.ones(flat.size)

@@ -74,7 +74,7 @@ class BitHistogram(BitCounts, Calibrated, OneMechanism):
         return replace(self, randomizer=replace(self.randomizer, eps0=parameter))
 
     def _search(self, budget: Budget) -> Search:
-        # The local epsilon that needs no crowd is an equal share of the budget.
+        # An equal share of the budget as local epsilon needs no other users.
         share = budget.epsilon / budget.rounds * (1 - 1e-12)
         safe = min(max(share, SMALLEST_EPS0), EPS0_MAX)
         most = min(EPS0_MAX, 2 * safe + 2 * math.log(self.honest + 1) + 10)

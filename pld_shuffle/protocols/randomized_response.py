@@ -51,9 +51,9 @@ class GammaNoise(Calibrated):
     def _search(self, budget: Budget) -> Search:
         """The least gamma.
 
-        A larger gamma is a post-processing (answer at random once more), so privacy grows with it. Where
-        epsilon is shared equally by all messages as pure local privacy, no crowd is needed: the safe end (unless
-        it is beyond LARGEST_GAMMA). gamma is at least LEAST_GAMMA.
+        A larger gamma is a post-processing (answer at random once more), so privacy grows with it. If every message
+        has an equal share of epsilon as local budget, no other users are needed: that is the safe end, unless it is
+        beyond LARGEST_GAMMA. gamma is at least LEAST_GAMMA.
         """
         shares = budget.rounds * self._messages
         local = budget.epsilon / shares * (1.0 - 1e-12)
