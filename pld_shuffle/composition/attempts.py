@@ -120,13 +120,14 @@ class Composition:
         flat = values.ravel()
         ends = np.empty((2, flat.size))
         waiting = np.ones(flat.size, bool)
-        tried: Reading | None = None
+        tried: list[Reading] = []
         shared = usual.ravel() & (self._one is None and bool(self._ledger))
         while waiting.any():
             asked = np.flatnonzero(waiting & shared)
-            if asked.size and self.latest is not None and self.latest is not tried:
-                tried = self.latest
-                lower, upper, width = read(tried, flat[asked], self.max_loss)
+            fresh = [law for law in self._recent if not any(law is old for old in tried)]
+            if asked.size and fresh:
+                tried.append(fresh[-1])
+                lower, upper, width = read(fresh[-1], flat[asked], self.max_loss)
                 tight = width <= self._rtol
                 ends[:, asked[tight]] = lower[tight], upper[tight]
                 waiting[asked[tight]] = False

@@ -54,6 +54,7 @@ WORK_PER_POINT = 12.0  # ... and in between as many for every point that a latti
 MANY_ROUNDS = 300  # from there on a lattice is dearer as a rule
 VERY_MANY_ROUNDS = 30_000
 CHUNK = 256
+WAVES = 2**18  # nodes times questions at once
 REFORMED = 3  # times that atoms are formed, for a better saddle point
 FEW_ATOMS = 2_000  # only so small laws are formed again: a larger c asks for far finer ones
 LARGEST_RATE = 1e9
@@ -368,7 +369,6 @@ class Integral:
         reach = max([14.0 * self._deviation, *(law.reach for law in laws)])
         work = WORK_PER_POINT * reach / step
         self._most_work = min(max(work, WORK[0]), WORK[1])
-        self.noise = 0.0
         self._aliases(tolerance)
         self._walk(tilted, tolerance)
 
@@ -512,19 +512,47 @@ class Integral:
 
     # -- answers -----------------------------------------------------------------------------------
 
-    def at(self, eps: float) -> Bounds:
-        """Bounds at a real epsilon."""
-        lower, upper = self.many(np.array([eps]))
-        return Bounds(float(lower[0]), float(upper[0]))
+    def uppers(self, eps: Array) -> Array:
+        """Upper bounds at real epsilons, shape (questions,)."""
+        exponent, value, _, error, log_error = self._values(eps)
+        found = np.maximum((value + error) * self._scale(exponent + log_error), 0.0) + 1e-300
+        return np.where(self._lost(exponent, log_error), math.inf, found)
 
-    def many(self, eps: Array) -> tuple[Array, Array]:
-        """Lower and upper bounds at real epsilons, shape (questions,) each."""
+    def lowers(self, eps: Array) -> Array:
+        """Lower bounds at real epsilons, shape (questions,)."""
+        exponent, value, density, error, log_error = self._values(eps)
+        alias = np.exp(np.minimum(self._log_alias(eps), 700.0))
+        scale = self._scale(exponent - log_error)
+        found = (value - error - np.maximum(density, 0.0)) * scale - alias
+        return np.where(self._lost(exponent, log_error), 0.0, np.maximum(found, 0.0))
+
+    def noise(self, eps: float) -> float:
+        """What was booked for nodes and rounding, relative to the answer; inf if it is more than that."""
+        _, value, _, error, _ = self._values(np.array([eps]))
+        return float(error[0] / value[0]) if value[0] > error[0] else math.inf
+
+    def _scale(self, exponent: Array) -> Array:
+        """What both sums are multiplied by."""
+        c = self._c
+        return np.asarray(np.exp(np.minimum(exponent, 601.0)) / (self._period * c * (c + 1.0)))
+
+    @staticmethod
+    def _lost(exponent: Array, log_error: Array) -> NDArray[np.bool_]:
+        """Whether eps is too far below the tilted mean, or nothing but rounding is left."""
+        return (exponent > 600.0) | (log_error > 1.0)
+
+    def _values(self, eps: Array) -> tuple[Array, Array, Array, Array, Array]:
+        """log of the scale, both sums relative to it, their error, and the error of the log."""
         c = self._c
         shift = self._mean - eps
         exponent = self._log + c * shift
-        wave = self._turned_nodes * np.exp(1j * np.outer(shift, self._y))
-        value = 1.0 + 2.0 * (wave * self._node_weight).real.sum(axis=1)
-        density = self._extra * (1.0 + 2.0 * wave.real.sum(axis=1))
+        value, density = np.empty((2, eps.size))
+        most = max(1, WAVES // max(1, self._y.size))
+        for start in range(0, eps.size, most):
+            part = slice(start, start + most)
+            wave = self._turned_nodes * np.exp(1j * np.outer(shift[part], self._y))
+            value[part] = 1.0 + 2.0 * (wave * self._node_weight).real.sum(axis=1)
+            density[part] = self._extra * (1.0 + 2.0 * wave.real.sum(axis=1))
         # Phases are known to a few ulp of y times the means and eps.
         turned = self._turned + 4.0 * ROUNDOFF * (np.abs(eps) + np.abs(shift))
         rounding = ROUNDOFF * (16.0 + self._y.size) * float(self._sizes.sum())
@@ -533,16 +561,7 @@ class Integral:
         log_error = self._log_error + ROUNDOFF * (
             32.0 + 4.0 * abs(self._log) + 4.0 * c * (np.abs(eps) + np.abs(shift)) + np.abs(exponent)
         )
-        scale = np.exp(np.minimum(exponent, 600.0)) / (self._period * c * (c + 1.0))
-        growth = np.exp(np.minimum(log_error, 1.0))
-        alias = np.exp(np.minimum(self._log_alias(eps), 700.0))
-        upper = np.maximum((value + error) * scale * growth, 0.0) + 1e-300
-        lower = (value - error - np.maximum(density, 0.0)) * scale / growth - alias
-        # Too far below the tilted mean, or nothing but rounding left.
-        lost = (exponent > 600.0) | (log_error > 1.0)
-        last = float(value[-1]), float(error[-1])
-        self.noise = last[1] / last[0] if last[0] > last[1] else math.inf  # of the latest answer
-        return np.where(lost, 0.0, np.maximum(lower, 0.0)), np.where(lost, math.inf, upper)
+        return exponent, value, density, error, log_error
 
 
 def _saddle(laws: Sequence[AnyRounds], square: float, question: Question, start: float) -> float:
@@ -633,33 +652,23 @@ class Contour(Reading):
 
     def lower(self, eps: float) -> float:
         """Certified lower bound on delta(eps)."""
-        if eps == math.inf:
-            return float(self._infinity.lower)
-        finite = self._lower.at(eps + self._slack.lower + 1e-15 * eps).lower
-        return float(min(1.0, (finite + self._infinity.lower) * (1.0 - 1e-15)))
+        return self._infinity.lower if eps == math.inf else float(self.lowers(np.array([eps]))[0])
 
     def upper(self, eps: float) -> float:
         """Certified upper bound on delta(eps)."""
-        if eps == math.inf:
-            return float(self._infinity.upper)
-        finite = self._upper.at(eps - self._slack.upper - 1e-15 * eps).upper
-        return float(min(1.0, (finite + self._infinity.upper) * (1.0 + 1e-15)))
+        return self._infinity.upper if eps == math.inf else float(self.uppers(np.array([eps]))[0])
 
-    def many(self, eps: Array) -> tuple[Array, Array]:
-        parts = np.array_split(eps, max(1, eps.size // CHUNK))
-        lower = [self._lower.many(part + self._slack.lower + 1e-15 * part)[0] for part in parts]
-        upper = [self._upper.many(part - self._slack.upper - 1e-15 * part)[1] for part in parts]
-        return (
-            np.minimum(1.0, (np.concatenate(lower) + self._infinity.lower) * (1.0 - 1e-15)),
-            np.minimum(1.0, (np.concatenate(upper) + self._infinity.upper) * (1.0 + 1e-15)),
-        )
+    def lowers(self, eps: Array) -> Array:
+        finite = self._lower.lowers(eps + self._slack.lower + 1e-15 * eps)
+        return np.minimum(1.0, (finite + self._infinity.lower) * (1.0 - 1e-15))
+
+    def uppers(self, eps: Array) -> Array:
+        finite = self._upper.uppers(eps - self._slack.upper - 1e-15 * eps)
+        return np.minimum(1.0, (finite + self._infinity.upper) * (1.0 + 1e-15))
 
     def noise(self, eps: float) -> float:
         """Relative size at eps of what was booked for nodes and rounding; large where delta has a deep valley."""
-        if eps == math.inf:
-            return 0.0
-        self._upper.at(eps)
-        return self._upper.noise
+        return 0.0 if eps == math.inf else self._upper.noise(eps)
 
     def missed(self, eps: float) -> float:
         """Relative size at eps of the upper side's mass at infinity, most of it missed by windows."""

@@ -18,7 +18,9 @@ from .one_side import OneSide
 Array = NDArray[np.float64]
 
 EPSILON_WIDTH = 1e-9  # an epsilon known to so much needs no relative accuracy in delta
-MOST_STEPS = 80  # of a search of many ends at once
+MOST_STEPS = 80  # of a search for an end, ...
+CLOSE = 1e-12  # ... which stops so near to the wanted delta, relative to it
+TABLE = 65  # places that bracket the answers to many questions
 RELATIVE_DOWN_TO = 1e-100  # rtol is promised for deltas above this
 
 
@@ -33,11 +35,13 @@ class Reading(ABC):
     def upper(self, eps: float) -> float:
         """Certified upper bound on delta(eps)."""
 
-    def many(self, eps: Array) -> tuple[Array, Array]:
-        """Lower and upper bounds at many finite eps, shape (questions,) each."""
-        both = [(self.lower(one), self.upper(one)) for one in eps.tolist()]
-        lower, upper = np.array(both, np.float64).reshape(-1, 2).T
-        return lower, upper
+    def lowers(self, eps: Array) -> Array:
+        """Lower bounds at many finite eps, shape (questions,)."""
+        return np.array([self.lower(one) for one in eps.tolist()], np.float64)
+
+    def uppers(self, eps: Array) -> Array:
+        """Upper bounds at many finite eps, shape (questions,)."""
+        return np.array([self.upper(one) for one in eps.tolist()], np.float64)
 
     def noise(self, eps: float) -> float:
         """Relative size at eps of what transforms may have got wrong."""
@@ -65,9 +69,11 @@ class GaussianReading(Reading):
     def upper(self, eps: float) -> float:
         return float(self._at(eps).upper)
 
-    def many(self, eps: Array) -> tuple[Array, Array]:
-        lower, upper = gaussian_delta(self._mu, eps)
-        return lower, upper
+    def lowers(self, eps: Array) -> Array:
+        return np.asarray(gaussian_delta(self._mu, eps)[0])
+
+    def uppers(self, eps: Array) -> Array:
+        return np.asarray(gaussian_delta(self._mu, eps)[1])
 
     def _at(self, eps: float) -> Bounds:
         if eps == math.inf:
@@ -111,11 +117,13 @@ class Composed(Reading):
         finite = self._upper.bracket(eps - shift)[1]
         return float(min(1.0, (finite + self._infinity.upper) * (1.0 + 1e-15)))
 
-    def many(self, eps: Array) -> tuple[Array, Array]:
-        shift = self._slack + 1e-15 * eps
-        lower = self._lower.brackets(eps + shift)[0] + self._infinity.lower
-        upper = self._upper.brackets(eps - shift)[1] + self._infinity.upper
-        return np.minimum(1.0, lower * (1.0 - 1e-15)), np.minimum(1.0, upper * (1.0 + 1e-15))
+    def lowers(self, eps: Array) -> Array:
+        lower = self._lower.brackets(eps + (self._slack + 1e-15 * eps))[0] + self._infinity.lower
+        return np.minimum(1.0, lower * (1.0 - 1e-15))
+
+    def uppers(self, eps: Array) -> Array:
+        upper = self._upper.brackets(eps - (self._slack + 1e-15 * eps))[1] + self._infinity.upper
+        return np.minimum(1.0, upper * (1.0 + 1e-15))
 
     def noise(self, eps: float) -> float:
         """Relative size at eps of what windows and transforms may have got wrong."""
@@ -176,16 +184,7 @@ class EpsilonQuestion:
             low, high = high, 2.0 * high
             if high > 1e15:
                 return max_loss
-        high = min(high, max_loss)
-        while high - low > 1e-15 * high:
-            middle = 0.5 * (low + high)
-            if not low < middle < high:
-                break
-            if composed.upper(middle) <= self.delta:
-                high = middle
-            else:
-                low = middle
-        return high
+        return _end(low, min(high, max_loss), lambda eps: self._excess(composed.upper(eps)))
 
     def _largest_excluded(self, composed: Reading, upper: float) -> float:
         """The largest eps near `upper` with lower(eps) > delta, 0 if none is found.
@@ -198,16 +197,18 @@ class EpsilonQuestion:
             if low <= 0.0 or stride == 0.0:
                 return 0.0
             high, low = low, max(0.0, low - stride)
-            stride *= 2.0
-        while high - low > 1e-15 * high:
-            middle = 0.5 * (low + high)
-            if not low < middle < high:
-                break
-            if composed.lower(middle) > self.delta:
-                low = middle
-            else:
-                high = middle
-        return low
+            stride *= 16.0
+        return _end(high, low, lambda eps: self._shortfall(composed.lower(eps)))
+
+    def _excess(self, delta: float) -> float:
+        """At most 0 where that delta proves the question's."""
+        log = math.log(min(max(delta, 1e-300), 1e300) / self.delta)
+        return min(log, 0.0) if delta <= self.delta else max(log, 1e-300)
+
+    def _shortfall(self, delta: float) -> float:
+        """At most 0 where that delta excludes the question's."""
+        log = math.log(self.delta / min(max(delta, 1e-300), 1e300))
+        return min(log, 0.0) if delta > self.delta else max(log, 1e-300)
 
     def place(self, found: Bounds) -> float:
         """Where the answer is read off."""
@@ -234,78 +235,108 @@ class EpsilonQuestion:
 
 def read_deltas(composed: Reading, eps: Array, max_loss: float) -> tuple[Array, Array, Array]:
     """Answers and widths of a `DeltaQuestion` for every eps, finite and below the largest loss."""
-    lower, upper = composed.many(eps)
+    lower, upper = composed.lowers(eps), composed.uppers(eps)
     return lower, upper, _ratio(lower, upper)
 
 
 def read_epsilons(composed: Reading, delta: Array, max_loss: float) -> tuple[Array, Array, Array]:
-    """Answers and widths of an `EpsilonQuestion` for every delta in (0, 1): such searches, all at once.
+    """Answers and widths of an `EpsilonQuestion` for every delta in (0, 1).
 
-    Where a search finds no end the width is inf.
+    A table from the lower end for the largest delta to the upper end for the smallest one brackets all others, and
+    their searches go on together. Every end has been asked for by itself.
     """
+    lower, upper, width = np.zeros(delta.size), *np.full((2, delta.size), math.inf)
+    reached = delta > composed.upper(math.inf)
+    if reached.any():
+        found = _ends_of(composed, delta[reached], max_loss)
+        lower[reached], upper[reached], width[reached] = found
+    return lower, upper, width
+
+
+def _ends_of(composed: Reading, delta: Array, max_loss: float) -> Array:
+    """`read_epsilons` for deltas above the mass at infinity, shape (3, questions)."""
+    first = EpsilonQuestion(float(delta.max())).answer(composed, max_loss)
+    last = EpsilonQuestion(float(delta.min())).answer(composed, max_loss)
+    if last.upper == math.inf:
+        return np.array([0.0, math.inf, math.inf])[:, None].repeat(delta.size, axis=1)
+    table = np.linspace(first.lower, last.upper, TABLE)
     aim = np.log(delta)
 
-    def proven(eps: Array) -> Array:
+    def excess(eps: Array) -> Array:
         """At most 0 where delta is proven."""
-        upper = composed.many(eps)[1]
+        upper = composed.uppers(eps)
         return _signed(_logs(upper) - aim, upper <= delta)
 
-    def excluded(eps: Array) -> Array:
+    def shortfall(eps: Array) -> Array:
         """At most 0 where delta is excluded."""
-        lower = composed.many(eps)[0]
+        lower = composed.lowers(eps)
         return _signed(aim - _logs(lower), lower > delta)
 
-    low, high = np.zeros(delta.size), np.full(delta.size, min(1.0, max_loss))
-    nothing = proven(low) <= 0.0
-    while True:
-        short = (proven(high) > 0.0) & (high < min(max_loss, 1e15))
-        if not short.any():
-            break
-        low, high = (
-            np.where(short, high, low),
-            np.where(short, np.minimum(2.0 * high, max_loss), high),
-        )
-    lost = (proven(high) > 0.0) & (high < max_loss)
-    upper = np.where(nothing, 0.0, _ended(low, high, proven))
-    high = low = upper
-    stride = 1e-9 * upper
-    while True:
-        short = (excluded(low) > 0.0) & (low > 0.0)
-        if not short.any():
-            break
-        high, low = np.where(short, low, high), np.where(short, np.maximum(low - stride, 0.0), low)
-        stride = 16.0 * stride
-    lower = _ended(high, low, excluded)
-    lower = np.where(excluded(lower) <= 0.0, lower, 0.0)
+    # The first place that proves each delta, and the last one that excludes it.
+    proven = np.minimum.accumulate(composed.uppers(table))
+    right = np.minimum(np.searchsorted(-proven, -delta), TABLE - 1)
+    upper = _ends(table[np.maximum(right - 1, 0)], table[right], excess)
+    excluded = np.maximum.accumulate(composed.lowers(table)[::-1])[::-1]
+    right = np.searchsorted(-excluded, -delta) - 1
+    none = right < 0
+    right = np.maximum(right, 0)
+    lower = _ends(table[np.minimum(right + 1, TABLE - 1)], table[right], shortfall)
+    lower[none] = 0.0
     if np.any(upper < lower):
         raise ArithmeticError(f"inverted brackets at delta = {delta[upper < lower][0]!r}")
-    width = np.maximum(_ratio(*composed.many(upper)), _ratio(*composed.many(lower)))
+    width = np.maximum(
+        *(_ratio(composed.lowers(end), composed.uppers(end)) for end in (lower, upper))
+    )
     # Near the pure-DP limit delta falls to 0 within rounding: there epsilon itself must be known.
     width = np.where(upper <= lower * (1.0 + EPSILON_WIDTH), 0.0, width)
-    return lower, upper, np.where(lost, math.inf, width)
+    return np.array([lower, upper, width])
 
 
-def _ended(wrong: Array, right: Array, excess: Callable[[Array], Array]) -> Array:
+def _end(wrong: float, right: float, excess: Callable[[float], float]) -> float:
+    """As `_ends`, for one number."""
+    over, under = excess(wrong), excess(right)
+    before = None
+    for step in range(MOST_STEPS):
+        if under > -CLOSE or not abs(right - wrong) > 1e-15 * max(right, wrong):
+            break
+        point = right + (wrong - right) * ((under + 0.5 * CLOSE) / (under - over))
+        if step % 5 == 4 or not (point - wrong) * (point - right) < 0.0:
+            point = 0.5 * (wrong + right)
+        if point in (wrong, right):
+            break
+        found = excess(point)
+        held = found <= 0.0
+        if held:
+            right, under, over = point, found, 0.5 * over if before is held else over
+        else:
+            wrong, over, under = point, found, 0.5 * under if before is held else under
+        before = held
+    return right
+
+
+def _ends(wrong: Array, right: Array, excess: Callable[[Array], Array]) -> Array:
     """Next to where a monotone excess falls to 0 between `wrong` and `right`, on the right side of it.
 
-    Regula falsi with the Illinois rule, and halves now and then: about ten evaluations. The value returned has been
+    Regula falsi with the Illinois rule, and halves now and then: few evaluations. The value returned has been
     asked for by itself, or is `right`.
     """
     over, under = excess(wrong), excess(right)
+    before = under > 0.0
     for step in range(MOST_STEPS):
-        open_ = np.abs(right - wrong) > 2e-15 * np.maximum(right, wrong)
+        open_ = (under < -CLOSE) & (np.abs(right - wrong) > 2e-15 * np.maximum(right, wrong))
         if not open_.any():
             break
         with np.errstate(divide="ignore", invalid="ignore"):
-            point = right + (wrong - right) * (under / (under - over))
-        between = (point - wrong) * (point - right) < 0.0
+            point = right + (wrong - right) * ((under + 0.5 * CLOSE) / (under - over))
+            between = np.abs(point - wrong) + np.abs(point - right) <= np.abs(right - wrong)
         point = np.where(between & (step % 5 < 4), point, 0.5 * (wrong + right))
         found = excess(point)
         held = found <= 0.0
-        # The end that stays counts for half: so the next point is likely to lie beyond the root.
-        over = np.where(held, 0.5 * over, found)
-        under = np.where(held, found, 0.5 * under)
+        # An end that stays again counts for half: so the next point is likely to lie beyond the root.
+        half = np.where((held == before) & (step > 0), 0.5, 1.0)
+        over, under = np.where(held, half * over, found), np.where(held, found, half * under)
         wrong, right = np.where(held, wrong, point), np.where(held, point, right)
+        before = held
     return right
 
 

@@ -78,7 +78,8 @@ def test_the_integral_encloses_exact_sums_wherever_its_nodes_are(seed: int, nois
         for at in (-1.0, 0.0, 0.3, 1.0, 2.5):
             eps = at * spread
             truth = exact(law, variance, eps)
-            lower, upper = found.at(eps)
+            place = np.array([eps])
+            lower, upper = found.lowers(place)[0], found.uppers(place)[0]
             assert lower <= truth <= upper
 
 
@@ -88,7 +89,8 @@ def test_the_bracket_has_the_width_that_smoothing_and_tolerance_say() -> None:
     law = exact_law(parts)
     widths = []
     for tau in (0.02, 0.01):
-        lower, upper = Integral(parts, 0.0, 1.0, tau, 1e-9, 1e-9).at(3.42)
+        found, place = Integral(parts, 0.0, 1.0, tau, 1e-9, 1e-9), np.array([3.42])
+        lower, upper = found.lowers(place)[0], found.uppers(place)[0]
         truth = float(exact(law, 0.0, 3.42))
         assert lower <= truth <= upper
         widths.append(upper / lower - 1.0)

@@ -45,7 +45,7 @@ def test_bounds_are_those_of_one_epsilon(asked: tuple[Reading, float, float, flo
     reading, largest, eps, _ = asked
     values = np.concatenate((eps * np.linspace(0.7, 1.3, 41), [0.0, 100.0 * eps]))
     values = values[values < largest]
-    lower, upper = reading.many(values)
+    lower, upper = reading.lowers(values), reading.uppers(values)
     for k, value in enumerate(values.tolist()):
         assert lower[k] == pytest.approx(reading.lower(value), rel=1e-12, abs=1e-290)
         assert upper[k] == pytest.approx(reading.upper(value), rel=1e-12, abs=1e-290)
@@ -62,12 +62,11 @@ def test_epsilons_are_ends_that_were_asked_for(asked: tuple[Reading, float, floa
     reading, largest, _, delta = asked
     deltas = delta * np.geomspace(0.2, 5.0, 25)
     lower, upper, width = read_epsilons(reading, deltas, largest)
-    bounds = reading.many(upper)[1], reading.many(lower)[0]
     for k, one in enumerate(deltas.tolist()):
         if not math.isfinite(width[k]):
             continue
-        assert bounds[0][k] <= one or upper[k] == largest
-        assert bounds[1][k] > one or lower[k] == 0.0
+        assert reading.upper(upper[k]) <= one or upper[k] == largest
+        assert reading.lower(lower[k]) > one or lower[k] == 0.0
         question = EpsilonQuestion(one)
         found = question.answer(reading, largest)
         assert upper[k] == pytest.approx(found.upper, rel=1e-12)
