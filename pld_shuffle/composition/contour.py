@@ -144,6 +144,25 @@ class Rounds:
         doubt[loss == 0.0] = float(doubt.sum()) + 8.0 * ROUNDOFF
         return cls(mass[held], loss[held], infinite, slack, count, total, doubt[held])
 
+    def capped(self, top: float, c: float, log_delta: float) -> Rounds:
+        """What is at infinity on the upper side, at the largest loss of the pair; where that is better for delta.
+
+        Let w be that mass, l the last loss and s = e^l. A profile vanishes at e^top, is at most w from s on and convex:
+        so an atom of w / (1 - e^(l - top)) at top, whose profile is w at s and a line up to e^top, stands for w.
+        """
+        room = top - float(self.loss.max()) - self.slack
+        if not (self.infinite > 0.0 and room > 0.0):
+            return self
+        extra = self.infinite / -math.expm1(-room) * (1.0 + 8.0 * ROUNDOFF)
+        if c * top + math.log(extra / self.infinite) > -log_delta:
+            return self
+        total = None if self.total is None else math.nextafter(self.total + extra, math.inf)
+        doubt = None if self.doubt is None else np.append(self.doubt, 0.0)
+        return replace(
+            self, mass=np.append(self.mass, extra), loss=np.append(self.loss, top), infinite=0.0,
+            total=total, doubt=doubt,
+        )  # fmt: skip
+
     @property
     def size(self) -> int:
         return self.mass.size
@@ -630,6 +649,12 @@ class Contour(Reading):
                 if 0.6 * c < before < 1.6 * c or any(law.size > FEW_ATOMS for law in above):
                     break
                 plan = replace(plan, tilt=c, sensitivity=c * c + c)
+            above = tuple(
+                law.capped(float(pair.max_loss.upper), c, plan.log_delta)
+                if isinstance(law, Rounds)
+                else law
+                for law, (pair, _) in zip(above, rest, strict=True)
+            )
             smoothing = SMOOTHING_SHARE * plan.rtol * plan.share / (c * (c + 1.0))
             tau = 0.0 if square.lower >= smoothing else math.sqrt(smoothing)
             tolerance = BOOKED_SHARE * plan.rtol * min(1.0, plan.share)
@@ -660,11 +685,11 @@ class Contour(Reading):
 
     def lowers(self, eps: Array) -> Array:
         finite = self._lower.lowers(eps + self._slack.lower + 1e-15 * eps)
-        return np.minimum(1.0, (finite + self._infinity.lower) * (1.0 - 1e-15))
+        return np.asarray(np.minimum(1.0, (finite + self._infinity.lower) * (1.0 - 1e-15)))
 
     def uppers(self, eps: Array) -> Array:
         finite = self._upper.uppers(eps - self._slack.upper - 1e-15 * eps)
-        return np.minimum(1.0, (finite + self._infinity.upper) * (1.0 + 1e-15))
+        return np.asarray(np.minimum(1.0, (finite + self._infinity.upper) * (1.0 + 1e-15)))
 
     def noise(self, eps: float) -> float:
         """Relative size at eps of what was booked for nodes and rounding; large where delta has a deep valley."""

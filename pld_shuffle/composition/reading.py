@@ -119,11 +119,11 @@ class Composed(Reading):
 
     def lowers(self, eps: Array) -> Array:
         lower = self._lower.brackets(eps + (self._slack + 1e-15 * eps))[0] + self._infinity.lower
-        return np.minimum(1.0, lower * (1.0 - 1e-15))
+        return np.asarray(np.minimum(1.0, lower * (1.0 - 1e-15)))
 
     def uppers(self, eps: Array) -> Array:
         upper = self._upper.brackets(eps - (self._slack + 1e-15 * eps))[1] + self._infinity.upper
-        return np.minimum(1.0, upper * (1.0 + 1e-15))
+        return np.asarray(np.minimum(1.0, upper * (1.0 + 1e-15)))
 
     def noise(self, eps: float) -> float:
         """Relative size at eps of what windows and transforms may have got wrong."""
