@@ -46,7 +46,7 @@ from .fields import (
 )
 from .ledger import Ledger
 from .mechanisms import Mechanism
-from .mechanisms.sampling import SMALLEST_RATE
+from .mechanisms.shared import SMALLEST_RATE
 from .numerics.search import (
     EXPONENTIAL,
     FIRST_FACTOR,

@@ -493,7 +493,3 @@ def main(argv: Sequence[str] | None = None) -> int:
     except SystemExit as leaving:  # --help, --version
         return leaving.code if isinstance(leaving.code, int) else 0
     return 0
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())

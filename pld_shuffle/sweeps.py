@@ -25,8 +25,8 @@ from concurrent.futures import Executor
 from typing import Any
 
 from .accountant import Accountant
-from .fields import FIELDS as ALL_FIELDS
 from .fields import (
+    FIELDS,
     MECHANISM_FIELDS,
     PLAN_FIELDS,
     QUESTION_FIELDS,
@@ -221,7 +221,7 @@ def _canonical(given: Mapping[str, Any]) -> Key:
     for name in PLAN_FIELDS:
         if name in given:
             try:
-                value = ALL_FIELDS[name].value(given[name])
+                value = FIELDS[name].value(given[name])
             except FieldError:
                 value = text_of(given[name])
             found.append((name, value if value == value else text_of(value)))  # nan is no number

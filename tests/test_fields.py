@@ -40,9 +40,9 @@ from pld_shuffle.fields import (
     near_miss,
     values_of,
 )
-from pld_shuffle.mechanisms.sampling import SMALLEST_RATE
-from pld_shuffle.mechanisms.shared import LARGEST_EPS0, SMALLEST_EPS0
+from pld_shuffle.mechanisms.shared import SMALLEST_EPS0, SMALLEST_RATE
 from pld_shuffle.numerics.validation import MOST_USERS
+from pld_shuffle.randomizers.border import EPS0_MAX
 from pld_shuffle.trainlog import mechanism_from_fields, parse_training_log
 
 R = randomizers
@@ -235,7 +235,7 @@ def test_near_misses() -> None:
 def test_ranges_are_those_of_the_mechanisms() -> None:
     """The ends of every range are accepted; the constants are the mechanisms' own."""
     ends = {name: (f.range.low, f.range.high) for name, f in FIELDS.items() if f.range is not None}
-    assert ends["eps0"] == (SMALLEST_EPS0, LARGEST_EPS0)
+    assert ends["eps0"] == (SMALLEST_EPS0, EPS0_MAX)
     assert ends["n"] == (1, MOST_USERS)
     assert ends["rate"] == (SMALLEST_RATE, 1.0)
     for low_or_high in (0, 1):

@@ -1108,7 +1108,7 @@ def test_bad_real_values_are_refused(randomizer):
         with pytest.raises(ValueError, match="x must lie in"):
             randomizer.sample(bad, rng)
     for worse in (True, "0", [None], 0.5j):
-        with pytest.raises(TypeError, match="x must hold real numbers"):
+        with pytest.raises(TypeError, match="x must be a real number or an array of them"):
             randomizer.sample(worse, rng)
     with pytest.raises(TypeError, match="rng"):
         randomizer.sample(0.5, 0)

@@ -35,12 +35,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..numerics.binomial import chernoff_window
+from ..numerics.binomial import binomial_window, chernoff_window
 from ..numerics.rounding import ROUNDOFF
 from ..numerics.sides import Bounds
-from ..numerics.validation import user_count
-from ..randomizers.border import open_unit
+from ..numerics.validation import open_unit, user_count
 from .base import ProfileMechanism
+from .shared import SUBSTITUTION
 
 Array = NDArray[np.float64]
 
@@ -67,15 +67,12 @@ class _Tails(NamedTuple):
 
 @lru_cache(maxsize=16)
 def _tails(m: int, p: float) -> _Tails:
-    from ..numerics.kernels import binomial_pmf
-
     low, high = chernoff_window(m, p, _MISSED)
     if not high - low < MAX_WINDOW:
         raise MemoryError(
             f"a binomial window of {high - low + 1} counts is over the limit of {MAX_WINDOW}"
         )
-    mass = np.ones(high - low + 1)
-    binomial_pmf(m, p, low, high, mass)
+    mass = binomial_window(m, p, low, high)
     mode = min(max(int((m + 1) * p), low), high)
     distance = np.abs(np.arange(low, high + 1) - mode)
     # Relative: 8 u per step from the mode, and the same on average, with the summing, from the scale.
@@ -176,7 +173,7 @@ class _Binomial(ProfileMechanism):
 
     def assumptions(self) -> dict[str, str]:
         return {
-            "neighbours": "neighbouring datasets differ in the value of one user (substitution)",
+            "neighbours": SUBSTITUTION,
             "adversary": "sees the shuffled messages and knows every other user's value",
             "analysis": self._analysis,
             "sampling": "all n users take part; n counts the users whose noise bits are in the sum",

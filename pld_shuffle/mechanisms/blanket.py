@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from ..numerics.sides import Bounds, Side
 from ..numerics.validation import user_count
 from ..pairs.noise import gaussian_groups, laplace_groups, least_missed
+from ..pairs.noise_types import LARGEST_EPS0
 from ..pairs.profile import ProfilePair, worst
 from ..pairs.slots import SlotLaw, SlotLaws, slot_pair
 from ..randomizers import (
@@ -41,7 +42,6 @@ MASS_ERROR, GAUSSIAN_ERROR, MATRIX_ERROR = 2e-14, 1e-12, 1e-15
 LAPLACE_ERROR = 1e-13  # of `pairs.noise_types`
 LEAST_SIGMA = 0.1  # of users' Gaussian noise
 LAPLACE_CELLS, GAUSSIAN_CELLS = 256, 512  # of a continuous law, in each half
-LARGEST_EPS0 = 150.0  # of a blanket; beyond, masses underflow
 
 
 @dataclass(frozen=True)

@@ -25,13 +25,12 @@ from numpy.typing import NDArray
 from ..numerics.rounding import ROUNDOFF, above, below
 from ..numerics.sides import Bounds
 from ..numerics.validation import positive_float
-from ..pairs.gaussian import gaussian_pair
+from ..pairs.gaussian import RENYI_ROUNDING, gaussian_pair
 from ..pairs.profile import ProfilePair
 from .base import ProfileMechanism
 
 Array = NDArray[np.float64]
 
-_RENYI = 1e-14  # relative rounding of the closed forms of the Renyi divergences
 LEAST_RATIO, LARGEST_RATIO = 1e-9, 700.0
 
 
@@ -126,7 +125,7 @@ class Laplace(_Additive):
         share = order / (2.0 * order - 1.0)
         logs = np.logaddexp(math.log(share) + (order - 1.0) * t, math.log1p(-share) - order * t)
         # Small t cancel: the logarithm is known absolutely.
-        error = _RENYI * (1.0 + 2.0 * order * t)
+        error = RENYI_ROUNDING * (1.0 + 2.0 * order * t)
         low, high = (float(logs) + sign * error for sign in (-1.0, 1.0))
         return Bounds(max(0.0, low) / (order - 1.0), min(high / (order - 1.0), self.max_loss))
 

@@ -22,7 +22,7 @@ from ..pairs.bit_pair import (
     worst_absent_bit_attack,
     worst_bit_attack,
 )
-from ..pairs.bits import BitShares
+from ..pairs.bits import LARGEST_BIT_EPS0, BitShares
 from ..pairs.cohort import Cohort
 from ..pairs.least import Array, UpperProfile, least, upper_profile
 from ..pairs.pair import Pair
@@ -31,7 +31,6 @@ from .base import Mechanism
 from .reduction import ShuffledRandomizer
 from .shared import EVERYBODY, SMALLEST_EPS0, SUBSTITUTION, local_epsilon
 
-LARGEST_BIT_EPS0 = 280.0
 WAYS = ("eps0", "gamma", "one_if_one", "one_if_zero")
 SWAP_POINTS = 240  # of a profile by the swap theorem
 

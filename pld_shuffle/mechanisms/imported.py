@@ -30,6 +30,7 @@ from ..numerics.validation import (
     real_array,
 )
 from .base import ProfileMechanism
+from .shared import SUBSTITUTION
 from .zero_out import RELATION
 
 Array = NDArray[np.float64]
@@ -39,7 +40,7 @@ NEIGHBOURS = ("replace-one", "add-or-remove-one", "replace-special")
 SIDES = ("upper", "lower")
 
 _SENTENCES = {
-    "replace-one": "neighbouring datasets differ in the value of one user (substitution)",
+    "replace-one": SUBSTITUTION,
     "add-or-remove-one": "neighbouring datasets differ by one user (addition or removal)",
     "replace-special": "neighbouring datasets differ in one user, replaced by a special one",
 }
@@ -59,7 +60,7 @@ class ImportedPair(ProfileMechanism):
         "replace-one".
     side : "upper" or "lower", the end of a bracket that carries over to the mechanism the pair stands for.
 
-    Raises ValueError or TypeError naming the argument. Forming costs O(log points) per dot of the profile.
+    Raises ValueError or TypeError naming the argument. A law costs O(log points) for each point of the profile.
 
     >>> from pld_shuffle import Accountant
     >>> pair = ImportedPair(step=0.5, low=2, masses=(0.731,), infinity=0.0, neighbours="replace-one")

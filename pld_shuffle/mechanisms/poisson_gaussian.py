@@ -38,13 +38,13 @@ from numpy.typing import NDArray
 
 from ..numerics.rounding import ROUNDOFF
 from ..numerics.sides import Bounds
-from ..numerics.validation import positive_float, unit_interval
+from ..numerics.validation import positive_float
 from .base import ProfileMechanism
 from .central import LARGEST_RATIO, LEAST_RATIO
+from .shared import SUBSTITUTION, sampling_rate
 
 Array = NDArray[np.float64]
 
-LEAST_RATE = 1e-12
 _LARGE = 30.0  # from log(r g) on, logarithms are accurate enough
 
 
@@ -72,14 +72,12 @@ class PoissonGaussian(ProfileMechanism):
     def __post_init__(self) -> None:
         object.__setattr__(self, "sigma", positive_float("sigma", self.sigma))
         object.__setattr__(self, "norm", positive_float("norm", self.norm))
-        object.__setattr__(self, "rate", unit_interval("rate", self.rate))
+        object.__setattr__(self, "rate", sampling_rate(self.rate))
         if not LEAST_RATIO <= self.norm / self.sigma <= LARGEST_RATIO:
             raise ValueError(
                 f"sigma must be between norm/{LARGEST_RATIO:g} and norm/{LEAST_RATIO:g},"
                 f" got {self.sigma!r} with norm={self.norm!r}"
             )
-        if not self.rate >= LEAST_RATE:
-            raise ValueError(f"rate must be at least {LEAST_RATE:g}, got {self.rate!r}")
 
     @property
     def max_loss(self) -> float:
@@ -131,7 +129,7 @@ class PoissonGaussian(ProfileMechanism):
 
     def assumptions(self) -> dict[str, str]:
         return {
-            "neighbours": "neighbouring datasets differ in the value of one user (substitution)",
+            "neighbours": SUBSTITUTION,
             "adversary": "sees the noisy sum; the curator is trusted",
             "analysis": "exact pair of the Gaussian mechanism on a Poisson sample",
             "sampling": f"every user by an own coin flip (rate {self.rate:g}), not revealed to the adversary",

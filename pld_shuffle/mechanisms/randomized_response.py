@@ -11,8 +11,9 @@ from ..numerics.validation import choice, positive_int, unit_interval, user_coun
 from ..pairs.cohort import Cohort
 from ..pairs.coins import CoinMixture
 from ..pairs.pair import Pair
+from ..randomizers.border import EPS0_MAX
 from .base import CrowdMechanism
-from .shared import EVERYBODY, LARGEST_EPS0, SUBSTITUTION, exactly, local_epsilon, nearly
+from .shared import EVERYBODY, SUBSTITUTION, exactly, local_epsilon, nearly
 
 NEAREST_GAMMA = 1.0 - 1e-12  # the largest gamma below 1
 ADVERSARIES = ("strong", "weak", "strong-conditional")
@@ -73,8 +74,8 @@ class ShuffledRR(CrowdMechanism):
                     f"gamma must be 1 (no information at all) or at most 1 - 1e-12, got {gamma!r}"
                 )
             eps0 = math.log1p(k * truth / gamma) if gamma > 1e-300 else math.inf
-            if not eps0 <= LARGEST_EPS0:
-                raise ValueError(f"gamma must leave eps0 at most {LARGEST_EPS0:g}, got {gamma!r}")
+            if not eps0 <= EPS0_MAX:
+                raise ValueError(f"gamma must leave eps0 at most {EPS0_MAX:g}, got {gamma!r}")
         object.__setattr__(self, "k", k)
         object.__setattr__(self, "n", user_count(n))
         object.__setattr__(self, "gamma", gamma)

@@ -9,10 +9,10 @@ from typing import Any
 
 from ..numerics.validation import positive_float, real, user_count
 from ..pairs.coins import CoinMixture
+from ..randomizers.border import EPS0_MAX
 from .base import CrowdMechanism
 from .shared import (
     EVERYBODY,
-    LARGEST_EPS0,
     SMALLEST_EPS0,
     SUBSTITUTION,
     exactly,
@@ -65,11 +65,11 @@ class ShuffledRandomizer(CrowdMechanism):
             eps0 = local_epsilon(eps0)
         else:
             p, q = positive_float("p", p), positive_float("q", q)
-            largest = math.exp(LARGEST_EPS0)
+            largest = math.exp(EPS0_MAX)
             if not 1.0 < p <= largest:
-                raise ValueError(f"p must be in (1, e^{LARGEST_EPS0:g}], got {p!r}")
+                raise ValueError(f"p must be in (1, e^{EPS0_MAX:g}], got {p!r}")
             if not 1.0 <= q <= largest:
-                raise ValueError(f"q must be in [1, e^{LARGEST_EPS0:g}], got {q!r}")
+                raise ValueError(f"q must be in [1, e^{EPS0_MAX:g}], got {q!r}")
             eps0 = math.log(p)
             if not eps0 >= SMALLEST_EPS0:
                 raise ValueError(f"p must be at least e^{SMALLEST_EPS0:g}, got {p!r}")

@@ -15,14 +15,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from ..numerics.validation import choice, positive_int, real, unit_interval
+from ..numerics.validation import choice, positive_int, real
 from ..pairs.cohort import Cohort
 from ..pairs.pair import Pair
 from .base import Mechanism
 from .central import Gaussian
 from .randomized_response import ShuffledRR
+from .shared import sampling_rate
 
-SMALLEST_RATE = 1e-12
 ANALYSES = ("tightest", "general")
 
 
@@ -208,7 +208,7 @@ class PoissonSampled(_Sampled):
                 "mechanism must be of the shuffle model; Gaussian noise on the sum over a Poisson sample is"
                 f" PoissonGaussian(sigma, rate, norm), got {self.mechanism!r}"
             )
-        object.__setattr__(self, "rate", _rate(self.rate))
+        object.__setattr__(self, "rate", sampling_rate(self.rate))
         try:
             self._require_pair()
         except TypeError as error:
@@ -249,14 +249,7 @@ def population_and_rate(
                 f"colluding must leave more than n={n} of population={population}, got {colluding!r}"
             )
         rate = n / (population - colluding)
-    return population, _rate(rate)
-
-
-def _rate(value: Any) -> float:
-    rate = unit_interval("rate", value)
-    if not rate >= SMALLEST_RATE:
-        raise ValueError(f"rate must be at least {SMALLEST_RATE:g}, got {rate!r}")
-    return rate
+    return population, sampling_rate(rate)
 
 
 def _require_unsampled(mechanism: Any) -> None:

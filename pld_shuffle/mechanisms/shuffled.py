@@ -28,10 +28,10 @@ from ..numerics.rounding import ROUNDOFF
 from ..numerics.sides import Bounds
 from ..numerics.validation import choice, positive_int, tolerance, user_count
 from ..pairs.bit_pair import BitAttackPair, bit_pair, worst_bit_attack
-from ..pairs.bits import BitShares
+from ..pairs.bits import LARGEST_BIT_EPS0, BitShares
 from ..pairs.cohort import ALL_USERS, Cohort
 from ..pairs.least import Array, UpperProfile, least
-from ..pairs.noise_types import gaussian_guest, gaussian_types, laplace_types, trimmed
+from ..pairs.noise_types import LARGEST_EPS0, gaussian_guest, gaussian_types, laplace_types, trimmed
 from ..pairs.pair import Pair
 from ..pairs.profile import ProfilePair
 from ..randomizers import (
@@ -50,7 +50,6 @@ from .base import Mechanism, composed
 from .blanket import (
     GAUSSIAN_ERROR,
     LAPLACE_ERROR,
-    LARGEST_EPS0,
     Blanket,
     is_pure,
     known_randomizer,
@@ -62,7 +61,6 @@ from .reduction import ShuffledRandomizer
 from .shared import EVERYBODY, SUBSTITUTION
 
 ANALYSES = ("tightest", "blanket", "reduction", "stronger-clones")
-LARGEST_BIT_EPS0 = 280.0
 NOISE_CELLS, NOISE_ROOM = 32, 0.003  # of the types of Laplace noise
 SMALLEST_SIGMA = (
     0.5  # of Gaussian noise in the swap theorem; below, types are many and users per type few

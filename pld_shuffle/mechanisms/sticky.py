@@ -28,7 +28,7 @@ from ..composition.curve import Curve
 from ..numerics.sides import Bounds
 from ..numerics.validation import positive_int
 from ..pairs.bit_pair import BitAttackPair
-from ..pairs.bits import BitShares
+from ..pairs.bits import LARGEST_BIT_EPS0, BitShares
 from ..pairs.cohort import ALL_USERS
 from ..pairs.least import least
 from ..pairs.pair import Pair
@@ -39,7 +39,7 @@ from .base import Mechanism
 from .ldp import MOST_BIT_USERS, ShuffledLDP
 from .randomized_response import ShuffledRR
 from .sampling import PoissonSampled, Subsampled, population_and_rate
-from .shuffled import LARGEST_BIT_EPS0, MAX_TARGETS, Shuffled
+from .shuffled import MAX_TARGETS, Shuffled
 
 Array = NDArray[np.float64]
 

@@ -30,12 +30,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from .lattice import MAX_POINTS
 from .rounding import ROUNDOFF
 
 Array = NDArray[np.float64]
 
 FFT_CONSTANT = 12.0
-MAX_POINTS = 2**23
 TRIM = 1e-17
 MAX_DIRECT = 4e9
 NOTHING = -1e5

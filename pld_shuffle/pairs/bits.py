@@ -34,6 +34,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..numerics.binomial import binomial_window, chernoff_window
 from ..numerics.rounding import ROUNDOFF
 from ..numerics.sides import Bounds, Side
 from ..numerics.validation import (
@@ -53,6 +54,9 @@ MOST = 4_000  # sums per growth; beyond, the bound stays as wide as it is
 HALVINGS = 12  # of the range of ones in a hidden cohort
 LARGEST_GROWTH = 1e140  # beyond every ratio of shares
 MAX_ATOMS = 5e7
+LARGEST_BIT_EPS0 = (
+    280.0  # of randomised response; beyond, shares leave the range that the sums are good for
+)
 
 
 @dataclass(frozen=True)
@@ -139,11 +143,10 @@ def bit_profile(
     shares : the two probabilities; `bits` : bits a user sends, independently given the value.
     growth : array of s - 1 = expm1(eps) >= -1, any shape.
     rate : n / N if the n users are a fresh uniformly random, hidden subset of N > n; else 1.
-    ones : only datasets with this many ones (lowest, highest) among the others' n-1 values, and only the
-    order in
+    ones : only datasets with this many ones (lowest, highest) among the others' n-1 values, and only the order in
         which the target holds 1 first; other values are excluded then. None (default): everything.
-    rtol : the upper end stops being improved when it is this near the best dataset found, relative in
-        epsilon, roughly; it is certified whatever rtol is.
+    rtol : the upper end stops being improved when it is this near the best dataset found, relative in epsilon,
+        roughly; it is certified whatever rtol is.
 
     Returns Bounds(lower, upper) of arrays: lower by a dataset, upper for all of them. Users may also hold a
     value v in [0, 1] and send 1 with probability zero + v (one - zero): H is convex in each bit's
@@ -160,7 +163,7 @@ def bit_profile(
     users, each, share = user_count(n), positive_int("bits", bits), unit_interval("rate", rate)
     grown = real_array("growth", growth)
     if not bool(np.all(grown >= -1.0)):
-        raise ValueError("growth must be at least -1")
+        raise ValueError(f"growth must be at least -1, got {growth!r}")
     if not 0.0 < rtol <= 1.0:
         raise ValueError(f"rtol must be in (0, 1], got {rtol!r}")
     if ones is None:
@@ -316,12 +319,11 @@ def bit_attack(
 ) -> BitAttack:
     """The pair where `ones` of the n-1 others hold 1, the rest 0, and the target 1 under P, 0 under Q.
 
-    The other order is `shares.mirrored` with n-1-ones. rate < 1, a hidden cohort, needs equal others: ones
-    = 0 or n-1 then stands for all of the population. missed : P-mass that may be left out, in [1e-250,
-    0.01].
+    The other order is `shares.mirrored` with n-1-ones. rate < 1, a hidden cohort, needs equal others: ones = 0 or n-1
+    then stands for all of the population. missed : P-mass that may be left out, in [1e-250, 0.01].
 
-    Cost O(sqrt(n)) for equal others, else O(n). Raises ValueError, TypeError, or MemoryError if that is too
-    much.
+    Source: docs/bits.md, sections 1 and 5. Cost O(sqrt(n)) for equal others, else O(n). Raises ValueError, TypeError,
+    or MemoryError if that is too much.
 
     >>> attack = bit_attack(2, BitShares.randomized_response(1.0), 1)
     >>> attack.loss.round(4).tolist()
@@ -355,8 +357,7 @@ def bit_attack(
         with_one, with_zero = (
             share * target + (1.0 - share) * absent for target in (with_one, with_zero)
         )
-    # Only counts to which every part contributes: at an end of a window that is not the range's, some are
-    # cut.
+    # Only counts to which every part contributes: some are cut at an end of a window that is no end of the range.
     start = 0 if low == 0 else each
     stop = law.size + (each if low + law.size - 1 == trials_one + trials_zero else 0)
     p_mass = np.convolve(law, with_one)
@@ -386,18 +387,12 @@ def bit_attack(
 
 
 def _binomial(trials: int, share: float, rest: float, missed: float) -> tuple[int, Array]:
-    """The lowest count of a window of Bin(trials, share), and its masses; each tail outside at most
-    `missed`."""
-    from ..numerics import kernels
-    from ..numerics.binomial import chernoff_window
-
+    """The lowest count of a window of Bin(trials, share), and its masses; each tail outside holds at most `missed`."""
     small = min(share, rest)
     low, high = chernoff_window(trials, small, missed) if missed > 0.0 else (0, trials)
     if not high - low < MAX_ATOMS:
         raise MemoryError(f"a window of {high - low} counts is over the limit of {MAX_ATOMS:.0f}")
-    law = np.ones(high - low + 1)
-    if trials > 0:
-        kernels.binomial_pmf(trials, small, low, high, law)
+    law = binomial_window(trials, small, low, high)
     if share <= 0.5:
         return low, law
     return trials - high, law[::-1].copy()
@@ -470,7 +465,7 @@ class TwoCounts:
 def _rising(growth: ArrayLike) -> Array:
     grown = real_array("growth", growth)
     if not bool(np.all(grown >= 0.0)):
-        raise ValueError("growth must be at least 0")
+        raise ValueError(f"growth must be at least 0, got {growth!r}")
     return grown
 
 
@@ -484,8 +479,7 @@ def _law(
     *,
     reverse: bool = False,
 ) -> Atoms:
-    """One count as atoms on a side, for datasets with `ones` in a range; reversed: the target holds 0
-    first."""
+    """One count as atoms on a side, for datasets with `ones` in a range; reversed: the target holds 0 first."""
     ahead, behind = shares, shares.mirrored
     near, far = ones, (users - 1 - ones[1], users - 1 - ones[0])
     if reverse:

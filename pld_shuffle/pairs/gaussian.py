@@ -23,7 +23,7 @@ from .profile import ProfilePair
 
 Array = NDArray[np.float64]
 
-_RENYI = 1e-14  # relative rounding of the closed form of the Renyi divergence
+RENYI_ROUNDING = 1e-14  # relative, of a closed form of the Renyi divergence
 
 
 def gaussian_delta(mu: Bounds, eps: Array) -> Bounds:
@@ -60,7 +60,8 @@ def gaussian_pair(square: Bounds) -> ProfilePair:
     def renyi(order: float) -> Bounds:
         """Mironov 2017, Prop. 7."""
         return Bounds(
-            0.5 * order * square.lower * (1.0 - _RENYI), 0.5 * order * square.upper * (1.0 + _RENYI)
+            0.5 * order * square.lower * (1.0 - RENYI_ROUNDING),
+            0.5 * order * square.upper * (1.0 + RENYI_ROUNDING),
         )
 
     return ProfilePair(

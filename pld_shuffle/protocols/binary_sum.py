@@ -16,9 +16,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..mechanisms import CountedBits
+from ..numerics.validation import open_unit
 from ..randomizers import BinaryRandomizedResponse, KRandomizedResponse
 from ..randomizers.base import IntArray
-from ..randomizers.border import integer_array, open_unit
+from ..randomizers.border import integer_array
 from .expected_error import ExpectedError, bernstein_radius
 from .messages import one_per_user, received
 from .protocol import OneMechanism, honest_users

@@ -18,8 +18,7 @@ from typing import Any, TypeVar
 from ..composition.attempts import AccuracyWarning, Composition
 from ..numerics.search import FIRST_FACTOR, LOOSE_RTOL, InfeasibleError, safe_end
 from ..numerics.sides import Bounds
-from ..numerics.validation import positive_int
-from ..randomizers.border import open_unit, positive_finite
+from ..numerics.validation import open_unit, positive_float, positive_int
 from .protocol import Protocol
 
 P = TypeVar("P", bound="Calibrated")
@@ -37,7 +36,7 @@ class Budget:
     rounds: int
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", positive_finite("epsilon", self.epsilon))
+        object.__setattr__(self, "epsilon", positive_float("epsilon", self.epsilon))
         object.__setattr__(self, "delta", open_unit("delta", self.delta))
         object.__setattr__(self, "rounds", positive_int("rounds", self.rounds))
 

@@ -26,9 +26,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..mechanisms import CountedBits, ShuffledRR
+from ..numerics.validation import integer_in, open_unit
 from ..randomizers import KRandomizedResponse
 from ..randomizers.base import FloatArray, IntArray
-from ..randomizers.border import integer_array, integer_in, open_unit
+from ..randomizers.border import integer_array
 from .bin_errors import BinErrors, HistogramEstimate
 from .expected_error import bernstein_radius
 from .messages import one_per_user, received

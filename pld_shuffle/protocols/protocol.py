@@ -29,8 +29,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..numerics.validation import positive_int, unit_interval
-from ..randomizers.border import integer_in
+from ..numerics.validation import integer_in, positive_int, unit_interval
 from .messages import shuffled
 
 if TYPE_CHECKING:

@@ -36,9 +36,10 @@ from numpy.typing import ArrayLike
 
 from ..mechanisms import CountedBits, ShuffledRR
 from ..numerics.search import InfeasibleError
+from ..numerics.validation import integer_in, open_unit, positive_float
 from ..randomizers import KRandomizedResponse
 from ..randomizers.base import FloatArray, IntArray
-from ..randomizers.border import generator, integer_in, open_unit, positive_finite, unit_array
+from ..randomizers.border import generator, unit_array
 from .budget import Budget
 from .expected_error import ExpectedError, bernstein_radius
 from .messages import one_per_user, received
@@ -75,7 +76,7 @@ class RealSum(GammaNoise, OneMechanism):
 
         k is rounded, and at least 1. ValueError unless gamma < 1.
         """
-        share = positive_finite("c", c)
+        share = positive_float("c", c)
         users = integer_in("n", n, 1)
         cells = max(1, round((users / share) ** (1 / 3)))
         gamma = share * (cells + 1) / users

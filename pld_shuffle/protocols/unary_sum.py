@@ -33,16 +33,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..mechanisms import CountedBits
-from ..numerics.validation import positive_int
+from ..numerics.validation import integer_in, open_unit, positive_float, positive_int
 from ..randomizers import BinaryRandomizedResponse, KRandomizedResponse
 from ..randomizers.base import IntArray
-from ..randomizers.border import (
-    generator,
-    integer_in,
-    open_unit,
-    positive_finite,
-    unit_array,
-)
+from ..randomizers.border import generator, unit_array
 from .expected_error import ExpectedError
 from .messages import one_per_user, received
 from .protocol import honest_users
@@ -112,7 +106,7 @@ class UnarySum(GammaNoise):
         users = integer_in("n", n, 1)
         length = _root(users) if bits is None else integer_in("bits", bits, 1)
         honest = honest_users(users, honest_fraction)
-        target = positive_finite("epsilon", epsilon)
+        target = positive_float("epsilon", epsilon)
         share = open_unit("delta", delta) / 2 * (1 - 1e-9)
 
         def excess(one: float) -> float:

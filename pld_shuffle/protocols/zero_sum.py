@@ -36,8 +36,9 @@ from scipy.stats import binom
 
 from ..bounds.domain import OutOfRange
 from ..mechanisms.binomial_shift import BinomialExchange, BinomialShift
+from ..numerics.validation import integer_in, open_unit, positive_float
 from ..randomizers.base import FloatArray, IntArray
-from ..randomizers.border import generator, integer_array, integer_in, open_unit, positive_finite
+from ..randomizers.border import generator, integer_array
 from .bin_errors import BinErrors, HistogramEstimate
 from .budget import Budget, Calibrated, Search
 from .expected_error import ExpectedError
@@ -147,7 +148,7 @@ class ZeroSumHistogram(BinErrors, RateNoise, OneMechanism):
     ) -> ZeroSumHistogram:
         """r of ZSUM at (epsilon/2, delta/2), one round: two bins change (Cheu 2022, Theorem 12)."""
         honest = honest_users(n, honest_fraction)
-        half, share = positive_finite("epsilon", epsilon) / 2, open_unit("delta", delta) / 2
+        half, share = positive_float("epsilon", epsilon) / 2, open_unit("delta", delta) / 2
         rate = theorem_rate(epsilon=half, delta=share, honest=honest)
         return cls(k=k, rate=rate, n=n, honest_fraction=honest_fraction)
 
@@ -218,7 +219,7 @@ def theorem_rate(*, epsilon: float, delta: float, honest: int) -> float:
     (n-z+1) q/(z (1-q)) of neighbouring masses is between (1-u)/(1+u) and (1+u+2/n)/(1-u), so the loss is at
     most 2 artanh(u) + 4/n < 0.65 epsilon, as n >= 2 m. Raises OutOfRange otherwise.
     """
-    target, failure = positive_finite("epsilon", epsilon), open_unit("delta", delta)
+    target, failure = positive_float("epsilon", epsilon), open_unit("delta", delta)
     if not target <= 1:
         raise OutOfRange(f"epsilon = {epsilon!r}: Balcer and Cheu's choice is for epsilon <= 1")
     zeros = 50.0 * math.log(2.0 / failure) / target**2 * (1.0 + 1e-12)

@@ -11,13 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..numerics import validation
+from ..numerics.validation import real, real_array
 from .base import FloatArray, IntArray
-
-integer_in = validation.integer_in
-real = validation.real
-positive_finite = validation.positive_float
-open_unit = validation.open_unit
 
 EPS0_MAX = 700.0
 """Largest local epsilon accepted: exp(eps0) must be a finite double, and log(2^1024) = 709.8."""
@@ -47,14 +42,6 @@ def integer_array(name: str, values: ArrayLike, count: int) -> IntArray:
         outside = array.max() if array.max() >= count else array.min()
         raise ValueError(f"{name} must lie in [0, {count}), got {outside}")
     return array.astype(np.int64)
-
-
-def real_array(name: str, values: ArrayLike) -> FloatArray:
-    """`values` as a float64 array of any shape; no booleans, no complex numbers, no text."""
-    array: NDArray[Any] = np.asarray(values)
-    if not (np.issubdtype(array.dtype, np.integer) or np.issubdtype(array.dtype, np.floating)):
-        raise TypeError(f"{name} must hold real numbers, got dtype {array.dtype}")
-    return array.astype(np.float64)
 
 
 def unit_array(name: str, values: ArrayLike) -> FloatArray:

@@ -21,8 +21,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..numerics.validation import integer_in, real_array
 from .base import FloatArray, IntArray, read_only
-from .border import generator, integer_array, integer_in, real_array
+from .border import generator, integer_array
 from .joint import FromJointLaw, Types, merged, several
 
 ROW_SUM_TOLERANCE = 1e-9

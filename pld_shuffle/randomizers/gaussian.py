@@ -22,16 +22,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import erfcx, ndtr
 
+from ..numerics.validation import open_unit, positive_float, real_array
 from .base import FloatArray
-from .border import (
-    EPS0_MAX,
-    generator,
-    local_epsilon,
-    open_unit,
-    positive_finite,
-    real_array,
-    unit_array,
-)
+from .border import EPS0_MAX, generator, local_epsilon, unit_array
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,7 +40,7 @@ class Gaussian:
     eps0: float
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "sigma", positive_finite("sigma", self.sigma))
+        object.__setattr__(self, "sigma", positive_float("sigma", self.sigma))
         object.__setattr__(self, "eps0", local_epsilon(self.eps0))
 
     @classmethod
@@ -57,7 +50,7 @@ class Gaussian:
         delta0: in (0, 1). Raises ValueError if already tv <= delta0 (no positive eps0 is needed)
         or if eps0 would exceed 700.
         """
-        width = positive_finite("sigma", sigma)
+        width = positive_float("sigma", sigma)
         target = open_unit("delta0", delta0)
         if not _delta0(width, 0.0) > target:
             raise ValueError(

@@ -27,8 +27,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..numerics.validation import integer_in
 from .base import FloatArray, IntArray, PureLDP, read_only, require_small_law
-from .border import generator, integer_array, integer_in, local_epsilon
+from .border import generator, integer_array, local_epsilon
 from .joint import FromJointLaw, rows, several
 
 

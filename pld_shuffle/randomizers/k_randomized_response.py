@@ -16,8 +16,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..numerics.validation import integer_in, open_unit
 from .base import FloatArray, IntArray, PureLDP, read_only, require_small_law
-from .border import generator, integer_array, integer_in, local_epsilon, open_unit
+from .border import generator, integer_array, local_epsilon
 from .joint import FromJointLaw, rows, several
 
 

@@ -14,8 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..numerics.validation import real_array
 from .base import FloatArray, PureLDP
-from .border import generator, local_epsilon, real_array, unit_array
+from .border import generator, local_epsilon, unit_array
 
 
 @dataclass(frozen=True)

@@ -32,8 +32,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..numerics.validation import integer_in
 from .base import FloatArray, IntArray, PureLDP, read_only, require_small_law
-from .border import generator, integer_array, integer_in, local_epsilon
+from .border import generator, integer_array, local_epsilon
 from .joint import FromJointLaw, Types, merged, rows, several, with_shared_blanket
 
 _LARGEST = 2**31 - 1  # a x + b must fit an int64

@@ -36,6 +36,7 @@ from itertools import chain, product
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..numerics.validation import integer_in, real
 from .base import FloatArray, IntArray, PairLaw, PureLDP, require_small_law
 from .bits import (
     FILTER_BITS,
@@ -48,7 +49,7 @@ from .bits import (
     report_columns,
     total_variation,
 )
-from .border import EPS0_MAX, bit_array, generator, integer_array, integer_in, real
+from .border import EPS0_MAX, bit_array, generator, integer_array
 from .joint import FromJointLaw, Types, rows, several, with_shared_blanket
 
 HASHES_MAX = 32

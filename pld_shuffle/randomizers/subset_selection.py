@@ -23,6 +23,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..numerics.validation import integer_in
 from .base import (
     FloatArray,
     IntArray,
@@ -32,7 +33,7 @@ from .base import (
     require_small_law,
 )
 from .bits import BitArray
-from .border import bit_array, generator, integer_array, integer_in, local_epsilon
+from .border import bit_array, generator, integer_array, local_epsilon
 from .joint import FromJointLaw, rows, several
 
 _CHUNK = 2**20  # random keys held at a time

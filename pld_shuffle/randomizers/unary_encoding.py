@@ -20,6 +20,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..numerics.validation import integer_in
 from .base import FloatArray, IntArray, PureLDP, require_small_law
 from .bits import (
     FILTER_BITS,
@@ -31,7 +32,7 @@ from .bits import (
     filter_law,
     report_columns,
 )
-from .border import generator, integer_array, integer_in, local_epsilon
+from .border import generator, integer_array, local_epsilon
 from .joint import FromJointLaw, rows, several
 
 
