@@ -1,5 +1,4 @@
-"""The command ``pld-shuffle``: account a training log, ask for one epsilon or delta, compare with the bounds
-of the literature, or plan: find the parameter that just meets a target.
+"""The command ``pld-shuffle``: account, ask, compare with the bounds of the literature, or plan.
 
 Here is what a person may give: the flags, which are the fields of `fields` read by their own types, and one
 line for anything that is wrong. What they get is in `report`. Exit statuses are in `STATUSES`, the keys of
@@ -37,7 +36,6 @@ if TYPE_CHECKING:
     from .report import Report
     from .trainlog import TrainingLog
 
-__all__ = ["main"]
 
 GAVE_UP, BAD_INPUT, INTERRUPTED, READER_LEFT = 1, 2, 130, 141
 STATUSES = f"""exit status:

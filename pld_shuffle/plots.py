@@ -1,5 +1,4 @@
-"""Pictures of what is certified: epsilon over the rounds, privacy curve, trade-off curve, loss
-distribution, comparison of methods.
+"""Pictures of what is certified: epsilon over rounds, privacy and trade-off curves, losses, methods compared.
 
 Every function takes matplotlib axes (``ax=None`` makes new ones with pyplot) and returns the axes
 it drew on, so that pictures combine: a second call on the same axes adds a curve in the next
@@ -31,11 +30,11 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from numpy.typing import ArrayLike
 
-    from pld_shuffle.accountant import Accountant
-    from pld_shuffle.comparison import Comparison
-    from pld_shuffle.composition.pld import PLD
-    from pld_shuffle.risk import AttackRisk
-    from pld_shuffle.trajectory import Trajectory
+    from .accountant import Accountant
+    from .comparison import Comparison
+    from .composition.pld import PLD
+    from .risk import AttackRisk
+    from .trajectory import Trajectory
 
 __all__ = [
     "COLOURS",

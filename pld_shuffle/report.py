@@ -420,6 +420,3 @@ def draw_trajectory(path: str, trajectory: Trajectory, title: str) -> None:
 
 def _entitle(ax: Any, mechanism: Mechanism, count: int) -> None:
     ax.set_title(textwrap.fill(f"{count:,} x {mechanism!r}", TITLE_WIDTH), fontsize="small")
-
-
-__all__ = ["Report", "draw_comparison", "draw_curve", "draw_trajectory"]

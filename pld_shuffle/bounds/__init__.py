@@ -1,5 +1,6 @@
-"""Published privacy bounds of the shuffle model, one function per bound and unknown; see each
-module for statement and range.
+"""Published privacy bounds of the shuffle model: one function for each bound and unknown.
+
+Each module has the statement, its range and where it is proved (docs/bounds.md).
 
 | module | source | covers |
 |---|---|---|

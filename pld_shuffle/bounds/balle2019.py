@@ -21,10 +21,9 @@ C ((1 - gamma (1 - e^-kappa))^n - (1-gamma)^n) / (gamma n): no sum is evaluated,
 *A correction.* Lemma 11 is printed with the factor b_plus/(a m log(1+u)). That is not homogeneous
 (the left side scales with L, the printed right side does not) and it is false: it would allow
 binary randomized response with n = 10^6, eps0 = 0.5 the guarantee epsilon = 5.2e-4 at delta = 1e-6,
-where the exact delta is at least
-3.9e-5 (tests). The authors' published code has the form used here: for k-RR and Laplace it agrees to its own
-tolerance (1e-9), for a generic randomizer its second moment is a little larger than the worst case
-of Lemma 9 used here.
+where the exact delta is at least 3.9e-5 (tests). The authors' published code has the form used here. For k-RR
+and Laplace it agrees to its own tolerance (1e-9). For a generic randomizer its second moment is a little larger
+than the worst case of Lemma 9, which is used here.
 
 *A generic randomizer's gamma is unknown*, gamma in [e^-eps0, 1] (Lemma 7). Lemma 8 holds for every
 smaller gamma with the same omega (answer from the blanket less often), so gamma = e^-eps0 is used
@@ -49,43 +48,24 @@ from typing import Protocol
 from .bound import DeltaBound
 from .domain import (
     OutOfRange,
-    above,
-    below,
     count,
     delta_above,
     failure,
     local_budget,
     log_expm1,
+    lowered,
+    raised,
     target,
 )
-
-__all__ = [
-    "GenericBlanket",
-    "LaplaceBlanket",
-    "RRBlanket",
-    "balle_bennett_delta",
-    "balle_bennett_eps0",
-    "balle_bennett_epsilon",
-    "balle_generic_delta",
-    "balle_generic_eps0",
-    "balle_generic_epsilon",
-    "balle_hoeffding_delta",
-    "balle_hoeffding_eps0",
-    "balle_hoeffding_epsilon",
-    "balle_rr_delta",
-    "balle_rr_eps0",
-    "balle_rr_epsilon",
-    "balle_rr_gamma",
-]
-
 
 # --- what is known about a randomizer's privacy amplification variable L -------------------------
 
 
 @dataclass(frozen=True)
 class Blanket:
-    """gamma (similarity, or a lower bound of it) and the data of L: b_plus, b and c of the
-    module's notation.
+    """What is known of a randomizer and of L, in the module's notation.
+
+    gamma : the similarity, or a lower bound of it. largest, length, second_moment : b_plus, b and c.
     """
 
     gamma: float
@@ -122,9 +102,7 @@ class GenericBlanket:
 
 @dataclass(frozen=True)
 class RRBlanket:
-    """k-ary randomized response (Balle et al. 2019, Lemmas 6.1 and 12); `k` >= 2 is the size of
-    the alphabet.
-    """
+    """k-ary randomized response over k >= 2 values (Balle et al. 2019, Lemmas 6.1 and 12)."""
 
     k: int = 2
 
@@ -169,9 +147,7 @@ _GENERIC = GenericBlanket()
 
 
 def _log_blanket_average(*, gamma: float, decay: float, n: int) -> float:
-    """log of sum_{m=1}^n Bin(n, gamma)(m) e^{-m decay}, without cancellation; decay > 0, 0 < gamma
-    < 1.
-    """
+    """log of sum_{m=1}^n Bin(n, gamma)(m) e^{-m decay}, decay > 0, 0 < gamma < 1, without cancellation."""
     everyone = n * math.log1p(gamma * math.expm1(-decay))
     # the ratio of the m = 0 term to the whole sum is exp(-n log1p(gamma e^-decay / (1-gamma)))
     gap = n * math.log1p(math.exp(-decay) * gamma / (1 - gamma))
@@ -346,7 +322,7 @@ def balle_rr_gamma(*, epsilon: float, delta: float, n: int, k: int) -> float:
     users, values = count("n", n), count("k", k, least=2)
     _check(epsilon=wanted, n=users)
     noise = 14 * (math.log(2) - math.log(fail))
-    gamma = above(values * max(noise / wanted**2, 27 / wanted) / (users - 1))
+    gamma = raised(values * max(noise / wanted**2, 27 / wanted) / (users - 1))
     if not gamma < 1:
         raise OutOfRange(
             f"Balle et al. 2019, Theorem 1, needs gamma < 1 and asks for gamma = {gamma:.4g} "
@@ -361,7 +337,7 @@ def balle_rr_eps0(*, epsilon: float, delta: float, n: int, k: int) -> float:
     Range and errors as `balle_rr_gamma`.
     """
     gamma = balle_rr_gamma(epsilon=epsilon, delta=delta, n=n, k=k)
-    return below(math.log1p(k * (1 - gamma) / gamma))
+    return lowered(math.log1p(k * (1 - gamma) / gamma))
 
 
 def balle_rr_epsilon(*, eps0: float, delta: float, n: int, k: int) -> float:
@@ -375,7 +351,7 @@ def balle_rr_epsilon(*, eps0: float, delta: float, n: int, k: int) -> float:
     _check(epsilon=0, n=users)
     hidden = _hidden(eps0=budget, n=users, k=values)
     noise = 14 * (math.log(2) - math.log(fail))
-    epsilon = above(max(math.sqrt(noise / hidden), 27 / hidden))
+    epsilon = raised(max(math.sqrt(noise / hidden), 27 / hidden))
     _check(epsilon=epsilon, n=users)
     return epsilon
 
@@ -390,7 +366,7 @@ def balle_rr_delta(*, epsilon: float, eps0: float, n: int, k: int) -> float:
     users, values = count("n", n), count("k", k, least=2)
     _check(epsilon=wanted, n=users)
     hidden = _hidden(eps0=budget, n=users, k=values)
-    if not below(hidden) * wanted >= 27:
+    if not lowered(hidden) * wanted >= 27:
         raise OutOfRange(
             f"epsilon = {epsilon!r}: Balle et al. 2019, Theorem 1, needs epsilon >= 27 k/((n-1) gamma) = "
             f"{27 / hidden:.4g}"

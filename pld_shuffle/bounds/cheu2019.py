@@ -16,9 +16,7 @@ from __future__ import annotations
 import math
 
 from .bound import EpsilonBound
-from .domain import above
-
-__all__ = ["cheu_delta", "cheu_eps0", "cheu_epsilon"]
+from .domain import raised
 
 
 def _formula(eps0: float, delta: float, n: int) -> float:
@@ -27,7 +25,7 @@ def _formula(eps0: float, delta: float, n: int) -> float:
     if not coins >= 14 * log4:
         return math.inf
     sure = coins - math.sqrt(2 * coins * log2)
-    return above((1 - sure / n) * math.sqrt(32 * log4 / sure))
+    return raised((1 - sure / n) * math.sqrt(32 * log4 / sure))
 
 
 _BOUND = EpsilonBound("Cheu et al. 2019", "2n/(e^eps0 + 1) >= 14 log(4/delta)", _formula)

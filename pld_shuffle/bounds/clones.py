@@ -1,5 +1,4 @@
-"""delta(epsilon) of one round of a clones pair, from above, by binomial tails for each number of
-clones.
+"""delta(epsilon) of one round of a clones pair, from above, by binomial tails for each number of clones.
 
 The pair (Feldman, McMillan, Talwar 2021, Theorem 3.2): C ~ Bin(n-1, p) clones, m = C + 1, heads A
 ~ Bin(m, 1/2), t = (2A - m)/m, densities 1 + theta t and 1 - theta t relative to Bin(m, 1/2), theta
@@ -31,8 +30,6 @@ from ..numerics.log_binomial import log_binomial_pmf
 from ..numerics.solving import smallest_satisfying
 from .domain import log_ratio
 
-__all__ = ["ClonesPair", "coin_pair_delta"]
-
 Floats = NDArray[np.float64]
 
 _FLOOR = 1e-300
@@ -42,9 +39,7 @@ _TAIL_ERROR = 3e-14  # times sqrt(m): seven times the largest measured relative 
 
 
 class ClonesPair:
-    """The pair with clone probability `clone` (both sides together), for repeated evaluation of
-    delta.
-    """
+    """The pair with clone probability `clone`, both sides together; delta may be asked many times."""
 
     def __init__(self, *, eps0: float, n: int, clone: float) -> None:
         self._eps0 = eps0
@@ -57,9 +52,7 @@ class ClonesPair:
         self._below_next = np.append(binom.cdf(starts[1:] - 1, others, clone), 1.0)
 
     def delta(self, epsilon: float) -> float:
-        """Upper bound on delta(epsilon), 0 <= epsilon; exactly 0 for epsilon >= eps0. O(number of
-        buckets).
-        """
+        """Upper bound on delta(epsilon), epsilon >= 0; exactly 0 for epsilon >= eps0. O(number of buckets)."""
         if epsilon >= self._eps0:
             return 0.0
         values = coin_pair_delta(self._clones + 1.0, theta=self._theta, epsilon=epsilon)
@@ -69,9 +62,7 @@ class ClonesPair:
         return min(max(total, _FLOOR), 1.0)
 
     def epsilon(self, delta: float) -> float:
-        """The smallest epsilon with delta(epsilon) <= delta, to a relative 1e-9 and on the safe
-        side.
-        """
+        """The smallest epsilon with delta(epsilon) <= delta, to a relative 1e-9 and on the safe side."""
         solution = smallest_satisfying(
             lambda epsilon: log_ratio(self.delta(epsilon), delta),
             low=1e-12 * self._eps0,

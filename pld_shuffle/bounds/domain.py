@@ -8,8 +8,8 @@ catches it and says why the bound does not apply. No function of this package re
 *Rounding of arguments.* A Fraction or a longdouble becomes the neighbouring double for which the bound is
 larger: a target (epsilon, delta) is rounded down, what is spent (eps0, a Renyi divergence) is rounded up.
 
-*Rounding of answers.* A bound is evaluated as it is written and then moved to its safe side by `SLACK`,
-relative in epsilon and eps0, absolute in log delta. That is far above the rounding of the few operations.
+*Rounding of answers.* A bound is evaluated as it is written and then moved to its safe side by `MARGIN`,
+relative in epsilon and eps0, absolute in log delta. That is far more than the rounding of the few operations.
 """
 
 from __future__ import annotations
@@ -21,9 +21,7 @@ from typing import Any
 from ..numerics import validation
 from ..numerics.sides import Side
 
-__all__ = ["EPS0_LIMIT", "SLACK", "OutOfRange"]
-
-SLACK = 1e-12
+MARGIN = 1e-12
 """The formulas agree with 50-digit evaluations to about 1e-14 (tests); this leaves a wide margin."""
 
 EPS0_LIMIT = 200.0
@@ -61,21 +59,21 @@ def count(name: str, value: Any, *, least: int = 1) -> int:
     return validation.integer_in(name, value, least, COUNT_LIMIT)
 
 
-def above(value: float) -> float:
-    """A positive number moved up by the relative SLACK."""
-    return value * (1 + SLACK)
+def raised(value: float) -> float:
+    """A positive number moved up by the relative MARGIN."""
+    return value * (1 + MARGIN)
 
 
-def below(value: float) -> float:
-    """A positive number moved down by the relative SLACK."""
-    return value * (1 - SLACK)
+def lowered(value: float) -> float:
+    """A positive number moved down by the relative MARGIN."""
+    return value * (1 - MARGIN)
 
 
 def delta_above(log_delta: float) -> float:
-    """exp(log_delta) moved up by SLACK, at most 1 (a vacuous bound) and never 0 by underflow."""
+    """exp(log_delta) moved up by MARGIN, at most 1 (a vacuous bound) and never 0 by underflow."""
     if log_delta >= 0:
         return 1.0
-    return min(1.0, max(math.exp(log_delta + SLACK * (1 - log_delta)), sys.float_info.min))
+    return min(1.0, max(math.exp(log_delta + MARGIN * (1 - log_delta)), sys.float_info.min))
 
 
 def log_ratio(value: float, limit: float) -> float:

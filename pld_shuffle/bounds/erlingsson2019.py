@@ -14,9 +14,7 @@ from __future__ import annotations
 
 import math
 
-from .domain import OutOfRange, above, below, count, delta_above, failure, local_budget, target
-
-__all__ = ["erlingsson_delta", "erlingsson_eps0", "erlingsson_epsilon"]
+from .domain import OutOfRange, count, delta_above, failure, local_budget, lowered, raised, target
 
 
 def _check(*, eps0: float, delta: float, n: int) -> None:
@@ -31,7 +29,7 @@ def erlingsson_epsilon(*, eps0: float, delta: float, n: int) -> float:
     """Upper bound on epsilon; OutOfRange unless eps0 < 1/2, n >= 1000 and delta < 1/100."""
     budget, fail, users = local_budget(eps0), failure("delta", delta), count("n", n)
     _check(eps0=budget, delta=fail, n=users)
-    return above(12 * budget * math.sqrt(-math.log(fail) / users))
+    return raised(12 * budget * math.sqrt(-math.log(fail) / users))
 
 
 def erlingsson_delta(*, epsilon: float, eps0: float, n: int) -> float:
@@ -49,6 +47,6 @@ def erlingsson_eps0(*, epsilon: float, delta: float, n: int) -> float:
     there and has no largest eps0.
     """
     wanted, fail, users = target("epsilon", epsilon), failure("delta", delta), count("n", n)
-    eps0 = below(wanted / 12 / math.sqrt(-math.log(fail) / users))
+    eps0 = lowered(wanted / 12 / math.sqrt(-math.log(fail) / users))
     _check(eps0=eps0, delta=fail, n=users)
     return eps0

@@ -17,15 +17,7 @@ import math
 
 from .bound import EpsilonBound
 from .clones import ClonesPair
-from .domain import above, count, failure, local_budget, target
-
-__all__ = [
-    "feldman2021_delta",
-    "feldman2021_eps0",
-    "feldman2021_epsilon",
-    "feldman2021_numerical_delta",
-    "feldman2021_numerical_epsilon",
-]
+from .domain import count, failure, local_budget, raised, target
 
 
 def _formula(eps0: float, delta: float, n: int) -> float:
@@ -33,7 +25,7 @@ def _formula(eps0: float, delta: float, n: int) -> float:
     if not 16 * per_user * (math.log(2) - log_delta) <= 1:
         return math.inf
     bracket = math.sqrt(per_user * (math.log(4) - log_delta)) + per_user
-    return above(math.log1p(8 * math.tanh(eps0 / 2) * bracket))
+    return raised(math.log1p(8 * math.tanh(eps0 / 2) * bracket))
 
 
 _BOUND = EpsilonBound(

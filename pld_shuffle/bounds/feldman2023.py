@@ -17,15 +17,7 @@ import math
 
 from .bound import EpsilonBound
 from .clones import ClonesPair
-from .domain import above, count, failure, local_budget, target
-
-__all__ = [
-    "feldman2023_delta",
-    "feldman2023_eps0",
-    "feldman2023_epsilon",
-    "feldman2023_numerical_delta",
-    "feldman2023_numerical_epsilon",
-]
+from .domain import count, failure, local_budget, raised, target
 
 
 def _formula(eps0: float, delta: float, n: int) -> float:
@@ -33,7 +25,7 @@ def _formula(eps0: float, delta: float, n: int) -> float:
     if not 8 * both * (math.log(2) - log_delta) <= n:
         return math.inf
     root = math.sqrt(2 * (math.log(4) - log_delta) / (both * n))
-    return above(math.log1p(4 * math.expm1(eps0) * (root + 1 / n)))
+    return raised(math.log1p(4 * math.expm1(eps0) * (root + 1 / n)))
 
 
 _BOUND = EpsilonBound(

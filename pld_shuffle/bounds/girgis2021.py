@@ -36,10 +36,8 @@ from scipy.special import gammaln, logsumexp
 from ..numerics.log_binomial import log_binomial_pmf
 from ..numerics.sides import Side
 from ..numerics.validation import choice, positive_float
-from .domain import above, below, count, failure, local_budget, log_expm1
+from .domain import count, failure, local_budget, log_expm1, lowered, raised
 from .rdp import EpsilonAtOrder, rdp_to_epsilon
-
-__all__ = ["GIRGIS_ORDERS", "girgis_epsilon", "girgis_rdp", "girgis_rdp_lower"]
 
 Floats = NDArray[np.float64]
 Residue = Literal["theorem", "published-code"]
@@ -86,7 +84,7 @@ def girgis_rdp(
     if not shuffled <= users:
         raise ValueError(f"cohort must be at most population = {population!r}, got {cohort!r}")
     clones = (shuffled - 1) / math.exp(budget)  # expected, at least
-    log_rate, log_kbar = math.log(shuffled / users), math.log(math.floor(below(clones / 2)) + 1)
+    log_rate, log_kbar = math.log(shuffled / users), math.log(math.floor(lowered(clones / 2)) + 1)
     log_y = log_expm1(2 * budget) - budget
     largest = math.exp(log_rate + log_y) / (1 if residue == "theorem" else 2)
     j = np.arange(2, alpha + 1, dtype=np.float64)
@@ -97,12 +95,11 @@ def girgis_rdp(
     missed = _log_power_excess(np.array([largest]), alpha) - clones / 8
     # each gammaln is rounded to a few 1e-16 of log(alpha!)
     total = float(logsumexp(np.append(logs, missed))) + 1e-10 + 4e-15 * log_factorial
-    return above(float(np.logaddexp(0.0, total)) / (alpha - 1))
+    return raised(float(np.logaddexp(0.0, total)) / (alpha - 1))
 
 
 def girgis_rdp_lower(*, order: float, eps0: float, n: int) -> float:
-    """Lower bound: exact Renyi divergence of one neighbouring pair of shuffled 2-RR (Girgis et al.
-    2021, CCS).
+    """Exact Renyi divergence of one neighbouring pair of shuffled 2-RR: a lower bound (Girgis et al. 2021, CCS).
 
     No analysis that holds for every eps0-LDP randomizer can give less (without subsampling). Any
     real `order` > 1. O(sqrt(n)).
@@ -140,7 +137,7 @@ def girgis_rdp_lower(*, order: float, eps0: float, n: int) -> float:
     logs = log_binomial_pmf(k, trials=users, chance=chance)
     logs += _log_power_excess(np.maximum(slope * (k - mean), -1.0), alpha)
     total = float(logsumexp(logs)) - 1e-10
-    return below(float(np.logaddexp(0.0, total)) / (alpha - 1))
+    return lowered(float(np.logaddexp(0.0, total)) / (alpha - 1))
 
 
 def _whole_numbers(low: float, high: float, n: int) -> Floats:
@@ -157,11 +154,10 @@ def girgis_epsilon(
     orders: Sequence[int] = GIRGIS_ORDERS,
     residue: Residue = "theorem",
 ) -> EpsilonAtOrder:
-    """Upper bound on epsilon of `rounds` subsampled shuffled rounds, by Girgis et al. 2021 and RDP
-    conversion.
+    """Upper bound on epsilon of `rounds` subsampled shuffled rounds, converted from Renyi divergences.
 
-    The best of the integer `orders` is reported with it. O(sum of orders): about 0.05 s with the
-    default orders.
+    Girgis et al. 2021 (NeurIPS), Theorem 1, and `rdp_to_epsilon`. The best of the integer `orders` is reported with
+    it. O(sum of orders): about 0.05 s with the default orders.
     """
     repetitions, fail = count("rounds", rounds), failure("delta", delta)
     divergences = [

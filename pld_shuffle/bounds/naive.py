@@ -28,15 +28,7 @@ from ..numerics.log_binomial import log_binomial_pmf
 from ..numerics.sides import Side
 from ..numerics.solving import smallest_satisfying
 from ..numerics.validation import positive_float, real
-from .domain import OutOfRange, above, count, failure, log_ratio, target
-
-__all__ = [
-    "Guarantee",
-    "advanced_composition",
-    "basic_composition",
-    "optimal_composition_delta",
-    "optimal_composition_epsilon",
-]
+from .domain import OutOfRange, count, failure, log_ratio, raised, target
 
 
 class Guarantee(NamedTuple):
@@ -56,7 +48,7 @@ def _single(epsilon: float, delta: float, rounds: int) -> tuple[float, float, in
 
 def _failure(delta: float, rounds: int, other: float) -> float:
     """1 - (1-delta)^rounds (1-other), from above; other < 1."""
-    return min(1.0, above(-math.expm1(rounds * math.log1p(-delta) + math.log1p(-other))))
+    return min(1.0, raised(-math.expm1(rounds * math.log1p(-delta) + math.log1p(-other))))
 
 
 def basic_composition(*, epsilon: float, delta: float, rounds: int) -> Guarantee:
@@ -80,7 +72,7 @@ def advanced_composition(*, epsilon: float, delta: float, rounds: int, slack: fl
     extra = failure("slack", slack)
     drift = repetitions * one * math.tanh(one / 2)
     spread = one * math.sqrt(-2 * repetitions * math.log(extra))
-    total = above(min(repetitions * one, drift + spread))
+    total = raised(min(repetitions * one, drift + spread))
     return Guarantee(total, _failure(fail, repetitions, extra))
 
 

@@ -22,8 +22,6 @@ from ..numerics.sides import Side
 from ..numerics.validation import real_array
 from .domain import OutOfRange, delta_above, failure, target
 
-__all__ = ["DeltaAtOrder", "EpsilonAtOrder", "rdp_to_delta", "rdp_to_epsilon"]
-
 
 class EpsilonAtOrder(NamedTuple):
     """An upper bound on epsilon and the Renyi order that attains it."""
@@ -58,8 +56,7 @@ def _curve(orders: ArrayLike, rdp: ArrayLike) -> tuple[NDArray[np.float64], NDAr
 
 
 def rdp_to_epsilon(*, orders: ArrayLike, rdp: ArrayLike, delta: float) -> EpsilonAtOrder:
-    """Smallest epsilon >= 0 over the given orders, and its order (Canonne et al. 2020, Proposition
-    12).
+    """Smallest epsilon >= 0 over the given orders, and its order (Canonne et al. 2020, Proposition 12).
 
     `orders` > 1 and `rdp` >= 0 are 1-D of equal length; 0 < delta < 1. A negative epsilon is
     reported as 0, which it implies. Raises OutOfRange if rdp is infinite everywhere. O(number of
@@ -75,8 +72,7 @@ def rdp_to_epsilon(*, orders: ArrayLike, rdp: ArrayLike, delta: float) -> Epsilo
 
 
 def rdp_to_delta(*, orders: ArrayLike, rdp: ArrayLike, epsilon: float) -> DeltaAtOrder:
-    """Smallest delta over the given orders, at most 1, and its order (Canonne et al. 2020,
-    Proposition 12).
+    """Smallest delta <= 1 over the given orders, and its order (Canonne et al. 2020, Proposition 12).
 
     `orders` > 1 and `rdp` >= 0 are 1-D of equal length; epsilon > 0. Raises OutOfRange if rdp is
     infinite everywhere. O(number of orders).

@@ -218,6 +218,3 @@ class CountedHistogram(_Counted):
     def sampled_attack(self, cohort: Cohort) -> Pair:
         """What one of the two sums tells, all others holding neither value."""
         return worst_bit_attack(self.n, self.shares, rate=cohort.rate)
-
-
-__all__ = ["CountedBits", "CountedHistogram"]

@@ -146,6 +146,3 @@ def _log_mixture(rate: float, exponent: Array) -> Array:
         np.logaddexp(math.log1p(-rate), math.log(rate) + exponent),
     )
     return found
-
-
-__all__ = ["PoissonGaussian"]

@@ -18,8 +18,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-__all__ = ["largest_satisfying", "next_satisfying", "smallest_satisfying"]
-
 _STEPS = 240  # over 27 powers of e this is a ratio of 1.12 from one grid point to the next
 _RTOL = 4e-15  # of Brent's method, about 18 ulp; SciPy refuses less than 4
 _CAP = 800.0  # Brent's method needs finite values: log(1e-347), past the range of doubles
@@ -72,23 +70,3 @@ def _refined(excess: Excess, violated: float, satisfied: float, rtol: float) -> 
             return root
         root, step = root + step, 2 * step
     return satisfied
-
-
-def next_satisfying(excess: Excess, near: float, upwards: bool) -> float | None:
-    """The x > 0 where a monotone condition begins to hold on the way up (or down); near > 0 is a guess of it.
-
-    None if it does not hold anywhere below (or above) up to 60 doublings. About ten evaluations.
-    """
-    wrong = -1.0 if upwards else 1.0  # where the condition does not hold
-    satisfied, violated = math.nan, math.nan
-    point, stride = near, 1e-3 * near
-    for _ in range(60):
-        if excess(point) <= 0:
-            satisfied, step = point, wrong
-        else:
-            violated, step = point, -wrong
-        if satisfied == satisfied and violated == violated:
-            return _refined(excess, violated, satisfied, _RTOL)
-        point = point + stride if step > 0.0 else max(point - stride, 0.5 * point)
-        stride *= 4.0
-    return None if math.isnan(satisfied) else satisfied

@@ -182,8 +182,10 @@ class DiscreteRandomizer(FromJointLaw):
         return sorted({first, second, int(np.argmax(told))})
 
     def types(self) -> Iterator[Types]:
-        """None if some report is impossible under one input only (then the theorem does not apply)
-        or if there are more than 16 inputs, as the number of laws grows like inputs^3.
+        """None where the swap theorem does not apply, or would take too long.
+
+        It does not apply if a report is impossible under one input only. It is not asked for more than 16 inputs,
+        since the number of laws is of the order of inputs^3.
         """
         if math.isfinite(self.p) and self.inputs <= TYPES_INPUTS:
             yield from super().types()

@@ -151,8 +151,10 @@ class HadamardResponse(PureLDP, FromJointLaw):
         return rows(masses, index, blanket=blanket)
 
     def kinds(self, given: Sequence[int] = ()) -> Sequence[int]:
-        """One input of each kind: in the blocks of the given ones, every sum of their rows modulo 2
-        and a row that is no such sum; and one in a block of its own.
+        """One input of each kind, next to the given ones.
+
+        In the blocks of the given ones: every sum of their rows modulo 2, and a row that is no such sum. And one input
+        in a block of its own.
 
         They range over the completed code, all rows of all blocks in use. It is the code itself
         if the last block is full; otherwise some of these inputs may be k or larger, and bounds

@@ -207,8 +207,10 @@ class RAPPOR(PureLDP, FromJointLaw):
         )
 
     def types(self) -> Iterator[Types]:
-        """Of one-hot filters as ever. Bloom filters: over all filters, whether or not a value has
-        them, with V among the target's two laws and the blanket; none for more than 4 hashes.
+        """What the swap theorem needs; for one-hot filters as `FromJointLaw.types`.
+
+        Bloom filters: over all filters, whether or not a value has them, with V among the target's two laws and the
+        blanket; none for more than 4 hashes.
         """
         if self.bits is None:
             yield from super().types()

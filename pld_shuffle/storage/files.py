@@ -49,6 +49,3 @@ def _umask() -> int:
     umask = os.umask(0o022)
     os.umask(umask)
     return umask
-
-
-__all__ = ["replacing", "write_text"]

@@ -13,6 +13,3 @@ def data_frame(columns: Mapping[str, Any]) -> Any:
     except ImportError as error:
         raise ImportError("to_frame needs pandas: python -m pip install pandas") from error
     return pandas.DataFrame(dict(columns))
-
-
-__all__ = ["data_frame"]

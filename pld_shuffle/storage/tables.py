@@ -154,6 +154,3 @@ def _json_line(row: Mapping[str, Any], columns: Iterable[str]) -> str:
 def _json_value(value: Any) -> Any:
     found = None if value is None else value_of(text_of(value))
     return str(found) if isinstance(found, float) and math.isinf(found) else found
-
-
-__all__ = ["GrowingTable", "to_csv", "to_json"]

@@ -87,6 +87,3 @@ def value_of(text: str) -> int | float | str:
         except ValueError:
             pass
     return text
-
-
-__all__ = ["parse_integer", "parse_number", "quoted", "text_of", "value_of"]
