@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from .composition.attempts import Composition
 from .composition.groups import group_deltas, group_epsilons
 from .composition.would_exceed import Budget
-from .ledger import Ledger
+from .ledger import Ledger, Rounds
 from .mechanisms import Mechanism
 from .numerics.sides import Bounds, Side
 from .numerics.validation import (
@@ -28,7 +28,6 @@ from .pairs.pair import Pair
 from .trainlog import compose_log
 
 Array = NDArray[np.float64]
-Rounds = tuple[tuple[Mechanism, int], ...]
 
 
 class Accountant(Ledger):
@@ -203,7 +202,7 @@ class Accountant(Ledger):
 
         What an ideal Renyi accountant would work with; `renyi.RenyiAccountant` is that accountant.
         """
-        from .composition.renyi_divergence import renyi_divergence  # loads numba
+        from .composition.renyi_divergence import renyi_divergence  # seldom asked for
 
         found = [
             count * renyi_divergence(mechanism.pair, alpha) for mechanism, count in self.ledger

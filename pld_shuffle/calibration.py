@@ -44,7 +44,7 @@ from .fields import (
     mechanism_from_values,
     values_of,
 )
-from .ledger import Ledger
+from .ledger import Ledger, Rounds
 from .mechanisms import Mechanism
 from .mechanisms.shared import SMALLEST_RATE
 from .numerics.search import (
@@ -73,12 +73,11 @@ from .numerics.validation import (
 
 __all__ = ["InfeasibleError", "SafeEnd", "Solution", "safe_end", "solve"]
 
-Rounds = tuple[tuple[Mechanism, int], ...]
 Build = Callable[[Any], Iterable[tuple[Mechanism, int]]]
 
 
 @dataclass(frozen=True)
-class _Kind:
+class _Parameter:
     """Range, guess and direction of a parameter; epsilon grows with it if `increasing`."""
 
     low: Number
@@ -93,7 +92,7 @@ class _Kind:
         """The end of the range where epsilon is smallest."""
         return self.low if self.increasing else self.high
 
-    def within(self, bounds: tuple[Number, Number] | None) -> _Kind:
+    def within(self, bounds: tuple[Number, Number] | None) -> _Parameter:
         """The same on the range the caller allows."""
         check = positive_int if self.whole else positive_float
         low, high = (self.low, self.high) if bounds is None else _two(bounds)
@@ -110,8 +109,8 @@ def _two(bounds: Any) -> tuple[Number, Number]:
 
 
 #: What `solve` can look for in a plan of fields.
-KINDS = {
-    name: _Kind(
+PARAMETERS = {
+    name: _Parameter(
         known.range.low,
         known.range.high,
         known.range.start,
@@ -206,29 +205,29 @@ def solve(
     allowed = float(probabilities("delta", real("delta", delta)))
     rtol = tolerance("rtol", rtol)
     if callable(plan):
-        kind, build = _kind_of_name(parameter, increasing, whole, bounds), plan
+        sought, build = _named(parameter, increasing, whole, bounds), plan
     else:
         if increasing is not None or whole is not None:
             raise ValueError("increasing and whole are for a callable plan, got a mapping")
         values = _values(parameter, plan)
-        kind, build = _kind_among(parameter, values), _builder(parameter, values)
-    kind = kind.within(bounds)
+        sought, build = _among(parameter, values), _builder(parameter, values)
+    sought = sought.within(bounds)
     questions = _Questions(build, allowed, rtol)
-    start, stride = questions.guess(kind, asked)
+    start, stride = questions.guess(sought, asked)
     try:
         end = safe_end(
-            questions.tight, asked, low=kind.low, high=kind.high, increasing=kind.increasing,
-            whole=kind.whole, rtol=value_rtol, start=start, stride=stride, scale=kind.scale,
+            questions.tight, asked, low=sought.low, high=sought.high, increasing=sought.increasing,
+            whole=sought.whole, rtol=value_rtol, start=start, stride=stride, scale=sought.scale,
             loose=questions.loose if questions.few(start) else None,
         )  # fmt: skip
     except InfeasibleError:
-        others = None if callable(plan) else _relaxed(parameter, plan, values, kind.best)
-        raise InfeasibleError(questions.obstacle(parameter, kind, asked, others)) from None
+        others = None if callable(plan) else _relaxed(parameter, plan, values, sought.best)
+        raise InfeasibleError(questions.obstacle(parameter, sought, asked, others)) from None
     questions.repeat_warnings(end)
     return Solution(
         parameter=parameter,
         value=end.value,
-        end="largest" if kind.increasing else "smallest",
+        end="largest" if sought.increasing else "smallest",
         epsilon=asked,
         delta=allowed,
         ledger=questions.ledger(end.value),
@@ -272,21 +271,21 @@ class _Questions:
     def loose(self, value: Number) -> Bounds:
         return _epsilon(self.ledger(value), self._delta, LOOSE_RTOL)[0]
 
-    def guess(self, kind: _Kind, epsilon: float) -> tuple[Number, float]:
+    def guess(self, sought: _Parameter, epsilon: float) -> tuple[Number, float]:
         """Where to start and the first stride; with many distinct mechanisms from a few of them."""
-        if self.few(kind.start):
-            return kind.start, FIRST_FACTOR
+        if self.few(sought.start):
+            return sought.start, FIRST_FACTOR
 
         def thinned(value: Number) -> Bounds:
             return _epsilon(_thinned(self.ledger(value)), self._delta, LOOSE_RTOL)[0]
 
         try:
             end = safe_end(
-                thinned, epsilon, low=kind.low, high=kind.high, increasing=kind.increasing,
-                whole=kind.whole, rtol=VALUE_RTOL, start=kind.start, scale=kind.scale,
+                thinned, epsilon, low=sought.low, high=sought.high, increasing=sought.increasing,
+                whole=sought.whole, rtol=VALUE_RTOL, start=sought.start, scale=sought.scale,
             )  # fmt: skip
         except InfeasibleError:
-            return kind.best, FIRST_FACTOR
+            return sought.best, FIRST_FACTOR
         return end.value, GUESSED_FACTOR
 
     def repeat_warnings(self, end: SafeEnd) -> None:
@@ -298,15 +297,15 @@ class _Questions:
     def obstacle(
         self,
         parameter: str,
-        kind: _Kind,
+        sought: _Parameter,
         epsilon: float,
         others: Iterable[tuple[str, Rounds]] | None,
     ) -> str:
         """Why nothing meets the target, and, where they are known, which other parameters matter."""
-        spent = self.tight(kind.best)
+        spent = self.tight(sought.best)
         text = (
-            f"no {parameter} in [{kind.low!r}, {kind.high!r}] is proven to meet epsilon={epsilon!r} at"
-            f" delta={self._delta!r}: even {parameter}={kind.best!r} spends epsilon in"
+            f"no {parameter} in [{sought.low!r}, {sought.high!r}] is proven to meet epsilon={epsilon!r} at"
+            f" delta={self._delta!r}: even {parameter}={sought.best!r} spends epsilon in"
             f" [{float(spent.lower)!r}, {float(spent.upper)!r}]"
         )
         if others is None:
@@ -347,21 +346,21 @@ def _thinned(ledger: Rounds) -> Rounds:
 # --- parameters and plans ---------------------------------------------------------------------------
 
 
-def _kind_of_name(
+def _named(
     parameter: str,
     increasing: bool | None,
     whole: bool | None,
     bounds: tuple[Number, Number] | None,
-) -> _Kind:
-    """The kind of a parameter of a callable plan."""
-    known = KINDS.get(parameter)
+) -> _Parameter:
+    """The parameter of a callable plan."""
+    known = PARAMETERS.get(parameter)
     if known is None:
         if increasing is None or bounds is None:
             raise ValueError(
-                f"parameter {parameter!r} is none of {', '.join(KINDS)}: give increasing and bounds"
+                f"parameter {parameter!r} is none of {', '.join(PARAMETERS)}: give increasing and bounds"
             )
         low, high = _two(bounds)
-        known = _Kind(low, high, low, increasing, False)
+        known = _Parameter(low, high, low, increasing, False)
     if increasing is not None:
         known = replace(known, increasing=increasing)
     return known if whole is None else replace(known, whole=whole)
@@ -369,7 +368,7 @@ def _kind_of_name(
 
 def _values(parameter: str, plan: Mapping[str, Any]) -> dict[str, Value]:
     """The values of a plan of fields, checked but for their ranges."""
-    choice("parameter", parameter, tuple(KINDS))
+    choice("parameter", parameter, tuple(PARAMETERS))
     if not isinstance(plan, Mapping):
         raise TypeError(f"plan must be a mapping of fields or a callable, got {plan!r}")
     values = values_of(plan, (*MECHANISM_FIELDS, "rounds"))
@@ -380,25 +379,27 @@ def _values(parameter: str, plan: Mapping[str, Any]) -> dict[str, Value]:
     return values
 
 
-def _kind_among(parameter: str, values: Mapping[str, Any]) -> _Kind:
-    """The kind of a parameter next to the other values: a population bounds n, and turns it round."""
-    kind = KINDS[parameter]
+def _among(parameter: str, values: Mapping[str, Any]) -> _Parameter:
+    """A parameter next to the other values: a population bounds n, and turns its direction round."""
+    sought = PARAMETERS[parameter]
     if parameter == "n" and "population" in values:
-        high = min(kind.high, positive_int("population", values["population"]))
-        return replace(kind, high=high, start=max(1, high // 100), increasing=True)
+        high = min(sought.high, positive_int("population", values["population"]))
+        return replace(sought, high=high, start=max(1, high // 100), increasing=True)
     if parameter == "n" and "eps0" in values:
         # Below e^eps0 users nobody hides; far over the target, questions are slow.
-        return replace(kind, start=round(100.0 * math.exp(min(max(values["eps0"], 0.0), 25.0))))
+        return replace(sought, start=round(100.0 * math.exp(min(max(values["eps0"], 0.0), 25.0))))
     if parameter == "population" and "n" in values:
         n = positive_int("n", values["n"])
         return replace(
-            kind, low=n, high=min(kind.high, n * int(0.999 / SMALLEST_RATE)), start=100 * n
+            sought, low=n, high=min(sought.high, n * int(0.999 / SMALLEST_RATE)), start=100 * n
         )
     if parameter in ("sigma", "scale"):
         name = "norm" if "norm" in values else "sensitivity"
         unit = positive_float(name, values.get(name, 1.0))
-        return replace(kind, low=unit * kind.low, high=unit * kind.high, start=unit * kind.start)
-    return kind
+        return replace(
+            sought, low=unit * sought.low, high=unit * sought.high, start=unit * sought.start
+        )
+    return sought
 
 
 def _builder(parameter: str, values: Mapping[str, Value]) -> Build:
@@ -418,11 +419,11 @@ def _relaxed(
 ) -> Iterator[tuple[str, Rounds]]:
     """The plan at the best value, with one other value after the other at its most private."""
     for name in {"rounds": 1} | dict(values):
-        if name not in KINDS or name == parameter:
+        if name not in PARAMETERS or name == parameter:
             continue
         if name == "n" and "population" in (parameter, *values):
             continue  # drawn from a population, n has no end that is the most private
         changed = {key: value for key, value in values.items() if key != name}
-        value = _kind_among(name, changed | {parameter: best}).best
+        value = _among(name, changed | {parameter: best}).best
         rounds = _builder(parameter, changed | {name: value})(best)
         yield f"{name}={plan.get(name, 1)} (with {name}={value!r} it could be met)", tuple(rounds)

@@ -13,6 +13,8 @@ from .mechanisms import Mechanism, as_mechanism
 from .numerics.validation import positive_int
 from .storage.files import write_text
 
+#: (mechanism, count) pairs, equal mechanisms pooled.
+Rounds = tuple[tuple[Mechanism, int], ...]
 Self = TypeVar("Self", bound="Ledger")
 
 
@@ -40,7 +42,7 @@ class Ledger:
         self._counts = dict(state["counts"])
 
     @property
-    def ledger(self) -> tuple[tuple[Mechanism, int], ...]:
+    def ledger(self) -> Rounds:
         """The distinct mechanisms with their counts, in the order of their first appearance."""
         with self._lock:
             return tuple(self._counts.items())

@@ -20,7 +20,7 @@ from .composition.contour import TooDear
 from .composition.plan import Plan, sharing
 from .composition.prefix import Laws
 from .composition.sketch import Sketch
-from .composition.spectrum import Spectrum, Totals
+from .composition.spectrum import LEAST_DELTA, Spectrum, Totals
 from .mechanisms import Mechanism, as_mechanism
 from .mechanisms.base import attacked
 from .numerics.sides import Side
@@ -132,13 +132,13 @@ class _Run:
         """Epsilon after the wanted rows; near : guesses of it."""
         found: dict[int, float] = {}
         done = 0
-        shared = 1e-250 < self._delta < 1.0
+        shared = LEAST_DELTA < self._delta < 1.0
         # Tilts fall like 1/sqrt(rounds): both ends of a segment are then two deviations from its tilted mean.
-        growth = (
+        stretch = (
             min(4.0, (1.0 + 2.0 / math.sqrt(-2.0 * math.log(self._delta))) ** 4) if shared else 2.0
         )
         while done < len(self._rows):
-            reach = growth * float(self._rounds[done - 1]) if done else float(DIRECT)
+            reach = stretch * float(self._rounds[done - 1]) if done else float(DIRECT)
             end = max(done + 1, int(np.searchsorted(self._rounds, reach, side="right")))
             asked = [row for row in self._wanted if done < row <= end]
             if done and shared and len(asked) > 2:
@@ -162,8 +162,8 @@ class _Run:
         rounds = sum(count for _, count in held)
         if not _counted(self._rows[:done]):
             return {}  # no loss yet
-        sketch = Sketch(
-            [item for item in held if item[0].scale > 0.0], max(1e-5 * self._delta / rounds, 1e-300)
+        sketch = Sketch.at_delta(
+            [item for item in held if item[0].scale > 0.0], self._delta, rounds
         )
         tilt = sketch.saddle_of_delta(math.log(self._delta))
         plan = Plan.steered(

@@ -9,7 +9,7 @@ import warnings
 import pytest
 
 from pld_shuffle import Accountant, Bounds, ShuffledLDP, ShuffledRR, Subsampled
-from pld_shuffle.calibration import KINDS, InfeasibleError, safe_end, solve
+from pld_shuffle.calibration import PARAMETERS, InfeasibleError, safe_end, solve
 from pld_shuffle.composition.attempts import AccuracyWarning
 from pld_shuffle.trainlog import FieldError
 
@@ -149,7 +149,7 @@ def test_both_sides_of_the_answer(parameter, plan, epsilon, delta):
     assert failed.lower > epsilon
     assert found.tight
     assert found.unmet_epsilon.lower <= failed.upper and failed.lower <= found.unmet_epsilon.upper
-    kind = KINDS[parameter]
+    kind = PARAMETERS[parameter]
     if kind.whole:
         assert abs(found.unmet - found.value) == 1
     else:
@@ -240,7 +240,7 @@ def test_a_range_that_meets_the_target_to_its_end():
     found = solve("rounds", {"n": 10**6, "eps0": 0.1}, epsilon=5, delta=1e-6, bounds=(1, 300))
     assert (found.value, found.unmet, found.unmet_epsilon, found.tight) == (300, None, None, False)
     silent = {"mechanism": "rr", "k": 3, "gamma": 1.0, "n": 10}
-    assert solve("rounds", silent, epsilon=0, delta=0).value == KINDS["rounds"].high
+    assert solve("rounds", silent, epsilon=0, delta=0).value == PARAMETERS["rounds"].high
 
 
 # --- plans as functions ---------------------------------------------------------------------

@@ -359,10 +359,10 @@ def test_gaussian_types_give_away_the_missed_reports_only():
         assert rows[3].sum() <= 1
 
 
-@pytest.mark.parametrize("room", [0.004, 0.1])
-def test_gaussian_types_are_few(room):
+@pytest.mark.parametrize("allowance", [0.004, 0.1])
+def test_gaussian_types_are_few(allowance):
     for sigma, n in ((8.0, 10**4), (2.0, 10**6), (1.0, 10**4)):
-        assert len(noise.gaussian_types(sigma, n, room=room)) <= 100
+        assert len(noise.gaussian_types(sigma, n, allowance=allowance)) <= 100
 
 
 @pytest.mark.parametrize(
@@ -377,9 +377,9 @@ def test_gaussian_types_are_few(room):
         ),
         (lambda: noise.laplace_types(200.0, 10), "eps0"),
         (lambda: noise.laplace_types(1.0, 10, shared="third"), "shared"),
-        (lambda: noise.laplace_types(1.0, 10, room=0.0), "room"),
+        (lambda: noise.laplace_types(1.0, 10, allowance=0.0), "allowance"),
         (lambda: noise.gaussian_types(0.02, 10), "sigma"),
-        (lambda: noise.gaussian_types(1.0, 10, room=2.0), "room"),
+        (lambda: noise.gaussian_types(1.0, 10, allowance=2.0), "allowance"),
     ],
 )
 def test_bad_arguments_are_named(call, name):

@@ -50,7 +50,7 @@ def test_bracket_around_the_truth(case):
 def test_types_are_above_all_attacks_and_near_the_best(case):
     eps0, n = case
     growth = np.expm1(TABLE[case][0] * np.array([0.0, 0.5, 1.0, 1.3]))
-    types = laplace_types(eps0, n, cells=32, room=0.003)
+    types = laplace_types(eps0, n, cells=32, allowance=0.003)
     bound = typed_profile(types, n, growth, mass_error=1e-13)
     best = np.zeros(growth.size)
     for first, second, others in [
@@ -78,7 +78,7 @@ def test_sampled_and_composed():
     assert 1.0 <= many.upper / many.lower <= 1.006
     assert 8.0 < many.upper / one.upper < 10.0
     growth = np.array([0.0, 2e-4])
-    types = laplace_types(1.0, 10_000, cells=32, room=0.003)
+    types = laplace_types(1.0, 10_000, cells=32, allowance=0.003)
     masses = laplace_attack(1.0, first=0.0, second=1.0, others=0.0)
     rate = 0.01
     bound = typed_profile(types, 10_000, growth, cohort=Cohort(rate), mass_error=1e-13)

@@ -175,7 +175,7 @@ class Composition:
         recent = self._from_recent(question)
         if recent is not None:
             return recent
-        sketch = Sketch(self._ledger, max(1e-5 * delta / self._rounds, 1e-300))
+        sketch = Sketch.at_delta(self._ledger, delta, self._rounds)
         if sketch.infinity > delta and self._infinite_mass(delta) > delta:
             return Bounds(math.inf, math.inf)
         tilt = sketch.saddle_of_delta(math.log(delta))

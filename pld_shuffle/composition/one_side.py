@@ -17,7 +17,7 @@ from ..numerics.lattice import aligned, place
 from ..numerics.sides import Side
 from ..pairs.pair import Pair, Resolution
 from .plan import Plan, batch_rounds
-from .pld import PLD, formed
+from .pld import PLD, formed, log_finite
 
 Item = tuple[Pair | Law, int]
 
@@ -86,7 +86,7 @@ class OneSide:
             if item in self.keep:
                 self._kept[item, step] = formed_before
         law, infinity, slack = formed_before
-        self._log_finite += count * math.log1p(-min(infinity, 1.0 - 1e-16))
+        self._log_finite += log_finite(infinity, count)
         self.slack += count * slack
         return law
 

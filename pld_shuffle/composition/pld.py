@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -254,9 +254,14 @@ def formed(
     ]
 
 
-def compose_infinity(parts: list[tuple[float, int]]) -> float:
+def log_finite(infinity: float, count: int = 1) -> float:
+    """log of the probability that `count` rounds all have a finite loss; `infinity` : that one has not."""
+    return count * math.log1p(-min(infinity, 1.0 - 1e-16))
+
+
+def compose_infinity(parts: Iterable[tuple[float, int]]) -> float:
     """P-mass at infinity of a composition, 1 - prod (1 - w)^count, without cancellation."""
-    return -math.expm1(sum(count * math.log1p(-min(mass, 1.0 - 1e-16)) for mass, count in parts))
+    return -math.expm1(sum(log_finite(mass, count) for mass, count in parts))
 
 
 def _composed(parts: list[tuple[PLD, int]]) -> PLD:

@@ -80,7 +80,7 @@ class Growing:
         self._most = 2 * rounds
         self._held: dict[Pair, int] = {}
         log_delta = math.log(delta)
-        sketch = Sketch(ledger, max(1e-5 * delta / self._most, 1e-300))
+        sketch = Sketch.at_delta(ledger, delta, self._most)
         # In the middle of all that is to come, on the scale of logarithms: tilts fall like 1/sqrt(rounds).
         tilt = sketch.saddle_of_delta(log_delta) / math.sqrt(math.sqrt(2.0))
         plan = Plan.steered(

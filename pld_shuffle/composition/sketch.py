@@ -66,6 +66,11 @@ class Sketch:
         self._largest = 40.0 / min(law.step for law in laws)
         self._smallest = 1e-9 / max(1e-300, float(np.abs(self._loss).max()))
 
+    @classmethod
+    def at_delta(cls, ledger: Sequence[tuple[Pair, int]], delta: float, rounds: int) -> Sketch:
+        """Good down to `delta`; rounds : as many as the laws will be used for."""
+        return cls(ledger, max(1e-5 * delta / rounds, 1e-300))
+
     def moments(self, tilt: float) -> tuple[float, float, float]:
         """K, K' and K'' at `tilt`."""
         exponent = self._log_mass + tilt * self._loss

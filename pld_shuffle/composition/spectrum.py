@@ -21,15 +21,17 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ..numerics import kernels
 from ..numerics.convolution import FFT_CONSTANT, Law, folded, variance
 from ..numerics.rounding import ROUNDOFF
 from ..numerics.sides import Side
 from .contour import BOOKED_SHARE, RATES, TooDear, log_phi
 from .plan import Plan
-from .pld import PLD
+from .pld import PLD, log_finite
 
 Array = NDArray[np.float64]
 
+LEAST_DELTA = 1e-250  # below, few frequencies are not asked
 MOST_NODES = 1024
 MOST_POINTS = 2**20  # of a period
 ENOUGH = 48  # rounds whose transforms bound what is left out
@@ -41,19 +43,19 @@ MOST_READINGS = 30
 class Spectrum:
     """Laws of one lattice and one side, their characteristic functions at shared frequencies.
 
-    laws, counts : rounds that are in all products, counts of shape (laws,). growth : how many times as many there are
-    in the largest product. plan : gives tilt and tolerance. Raises TooDear where too many frequencies matter.
+    laws, counts : rounds that are in all products, counts of shape (laws,). times : how many times as many rounds the
+    largest product has. plan : gives tilt and tolerance. Raises TooDear where too many frequencies matter.
     """
 
-    def __init__(self, laws: Sequence[PLD], counts: Array, growth: float, plan: Plan) -> None:
+    def __init__(self, laws: Sequence[PLD], counts: Array, times: float, plan: Plan) -> None:
         self._step = laws[0].step
         self._side = laws[0].side
         self._c = max(plan.tilt, 1.0 / math.sqrt(plan.variance))
         self._tolerance = BOOKED_SHARE * plan.rtol * min(1.0, plan.share)
         held = [_Tilted.of(law, self._c) for law in laws]
         square = sum(k * variance(one.law) for k, one in zip(counts, held, strict=True))
-        self._deviation = self._step * math.sqrt(growth * square)
-        self._period(held, growth * counts)
+        self._deviation = self._step * math.sqrt(times * square)
+        self._period(held, times * counts)
         self._nodes(held, counts)
         self._table_low, self._table = 0, np.empty((0, 0))
         self._rows: list[Array] = []
@@ -181,7 +183,7 @@ class _Tilted:
         spread, *powers = (float(np.einsum("i,i->", law.mass, size)) for size in sizes)
         # The masses sum to 1 only up to their rounding.
         relative = math.log1p(law.relative) + 2.0 * ROUNDOFF * (law.mass.size + 4.0)
-        finite = math.log1p(-min(pld.infinity, 1.0 - 1e-16))
+        finite = log_finite(pld.infinity)
         offset = law.low + middle
         numbers = [offset, law.log_scale, abs(law.log_scale), relative, finite, pld.slack]
         return cls(law, offset, spread, np.array(powers), np.array(numbers, np.float64))
@@ -193,8 +195,6 @@ class _Tilted:
 
     def moments(self, rates: Array) -> Array:
         """Bounds on log E exp(+-rate X), shape (2, rates); inf where they might overflow."""
-        from ..numerics import kernels
-
         sums = np.empty((2, rates.size))
         lattice = rates * self.law.step
         kernels.exponential_sums(self.law.mass, lattice, sums)
@@ -298,9 +298,9 @@ class Totals:
         log_weight = math.log(math.expm1(-c * step) * math.expm1(-(c + 1.0) * step) * points)
         with np.errstate(over="ignore", invalid="ignore"):
             scale = np.exp(exponent - log_weight)
-            growth = np.exp(np.minimum(relative, 1.0))
-            upper = (np.maximum(value, 0.0) + wrong) * scale * growth + 1e-300
-            lower = np.maximum((value - wrong) * scale / growth - self._aliases(eps), 0.0)
+            widened = np.exp(np.minimum(relative, 1.0))
+            upper = (np.maximum(value, 0.0) + wrong) * scale * widened + 1e-300
+            lower = np.maximum((value - wrong) * scale / widened - self._aliases(eps), 0.0)
         lost = ~((exponent < 600.0) & (relative < 0.5))
         upper[lost], lower[lost] = math.inf, 0.0
         upper = np.minimum((upper + self.infinity) * (1.0 + 1e-15), 1.0)

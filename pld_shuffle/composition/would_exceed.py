@@ -19,6 +19,7 @@ from ..pairs.pair import Pair
 from .attempts import AccuracyWarning, Composition
 from .contour import TooDear
 from .prefix import Growing
+from .spectrum import LEAST_DELTA
 
 Counts = Mapping[Pair, int]
 
@@ -63,7 +64,7 @@ class Budget:
     def _kept(self, counts: Counts) -> bool:
         """Whether the growing product proves that these counts are within the budget."""
         rounds = sum(counts.values())
-        if rounds <= self._resting or not 1e-250 < self._delta < 1.0:
+        if rounds <= self._resting or not LEAST_DELTA < self._delta < 1.0:
             return False
         try:
             if self._growing is None or not self._growing.reach(counts):

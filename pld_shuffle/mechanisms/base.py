@@ -157,7 +157,7 @@ class Mechanism(ABC):
 
     def renyi_divergence(self, alpha: Any) -> Any:
         """Upper bound on the Renyi divergence of the pair at real orders alpha > 1."""
-        from ..composition.renyi_divergence import renyi_divergence  # loads numba
+        from ..composition.renyi_divergence import renyi_divergence  # seldom asked for
 
         return renyi_divergence(self.pair, alpha)
 

@@ -27,6 +27,7 @@ from ..pairs.cohort import Cohort
 from ..pairs.least import Array, UpperProfile, least, upper_profile
 from ..pairs.pair import Pair
 from ..pairs.profile import ProfilePair
+from ..pairs.swap import known_profile
 from .base import Mechanism
 from .reduction import ShuffledRandomizer
 from .shared import EVERYBODY, SMALLEST_EPS0, SUBSTITUTION, local_epsilon
@@ -163,8 +164,6 @@ class CountedBits(_Counted):
 
     def _swap(self, cohort: Cohort) -> UpperProfile:
         """The larger of both orders of the target's values, each by the better shared law."""
-        from ..pairs.swap import known_profile  # loads numba
-
         share = self.shares
         one, zero = [share.one, share.not_one], [share.zero, share.not_zero]
         orders = [(one, zero)] if share.symmetric else [(one, zero), (zero, one)]

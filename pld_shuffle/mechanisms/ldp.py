@@ -1,4 +1,13 @@
-"""Any eps0-LDP randomizer in a shuffler."""
+"""Any eps0-LDP randomizer in a shuffler: all that is known is eps0 and n.
+
+Two dominating pairs are proved for it, and the least of both is used (`pairs.least`; docs/theory.md, section 11):
+
+* stronger clones: each of the other n-1 users shows one of two labels of the target with probability
+  2/(e^eps0 + 1), else nothing. A mixture of tilted coins (docs/theory.md, section 4).
+* the swap theorem: nothing but the shuffled reports is seen (docs/swap.md, Theorem S; a hidden cohort: Theorem C).
+
+The lower end is an attack: three-valued or binary randomised response, all other users holding one value.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +25,7 @@ from ..pairs.coins import CoinMixture
 from ..pairs.least import Array, least, upper_profile
 from ..pairs.pair import Pair
 from ..pairs.population import Member
+from ..pairs.swap import any_ldp_profile, labels_profile, may_win
 from ..randomizers import BinaryRandomizedResponse
 from .attack import strongest_attack
 from .base import Mechanism
@@ -89,8 +99,6 @@ class ShuffledLDP(Mechanism):
         return self.pair.amplified(rate)
 
     def _proved(self, cohort: Cohort) -> Pair:
-        from ..pairs.swap import any_ldp_profile, may_win  # loads numba
-
         clones = self._clones.sampled(cohort)
         if (
             self.analysis != "tightest"
@@ -197,8 +205,6 @@ def _contest(eps0: float, n: int, cohort: Cohort) -> tuple[bool, bool, float]:
 
     Labels are asked by the same integral, which loses something where they are few. A guess: every bound is valid.
     """
-    from ..pairs.swap import any_ldp_profile, labels_profile  # loads numba
-
     clones = ShuffledLDP(eps0, n)._clones.sampled(cohort)
     asked = np.expm1(np.minimum(clones.scale * ASKED, 0.9 * float(clones.max_loss.upper)))
     labels = labels_profile(eps0, n, asked, cohort=cohort)

@@ -85,12 +85,12 @@ class ShuffledRandomizer(CrowdMechanism):
         spread = -math.expm1(-self.eps0) if self.p is None else (self.p - 1.0) / self.p
         theta = spread / (1.0 + shrink)
         share = shrink if self.q is None else 1.0 / self.q  # 1/q
-        room = math.inf if self.q is None else self.q - 1.0
-        beta = min(self.tv, theta, room)
+        most = math.inf if self.q is None else self.q - 1.0
+        beta = min(self.tv, theta, most)
         coin = min(1.0, beta / theta)
         neutral = (theta - beta) / theta if beta < theta else 0.0
         # 1 - 1/q - beta/q, the probability of nothing, without cancellation: nobody is silent if beta = q - 1.
-        silent = spread - beta * share if self.q is None else (room - beta) * share
+        silent = spread - beta * share if self.q is None else (most - beta) * share
         return CoinMixture(
             n=self.n,
             coin_rate=1.0 - neutral * share

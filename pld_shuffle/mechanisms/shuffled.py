@@ -61,7 +61,7 @@ from .reduction import ShuffledRandomizer
 from .shared import EVERYBODY, SUBSTITUTION
 
 ANALYSES = ("tightest", "blanket", "reduction", "stronger-clones")
-NOISE_CELLS, NOISE_ROOM = 32, 0.003  # of the types of Laplace noise
+NOISE_CELLS, NOISE_ALLOWANCE = 32, 0.003  # of the types of Laplace noise
 SMALLEST_SIGMA = (
     0.5  # of Gaussian noise in the swap theorem; below, types are many and users per type few
 )
@@ -207,7 +207,9 @@ class Shuffled(Mechanism):
         if isinstance(randomizer, Gaussian):
             return []
         if isinstance(randomizer, Laplace):
-            return [[laplace_types(randomizer.eps0, n, cells=NOISE_CELLS, room=NOISE_ROOM)]]
+            return [
+                [laplace_types(randomizer.eps0, n, cells=NOISE_CELLS, allowance=NOISE_ALLOWANCE)]
+            ]
         assert isinstance(randomizer, FiniteRandomizer)
         found: dict[int, list[Sequence[Array]]] = {}
         for types in randomizer.types():

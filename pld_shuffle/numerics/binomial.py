@@ -17,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from . import kernels
 from .rounding import ROUNDOFF
 
 
@@ -54,8 +55,6 @@ def chernoff_window(n: int, p: float, missed: float) -> tuple[int, int]:
 
 def binomial_window(n: int, p: float, low: int, high: int) -> NDArray[np.float64]:
     """Bin(n, p) on low .. high, normalised to 1 there; rounding as in `kernels.binomial_pmf`."""
-    from . import kernels
-
     out = np.ones(high - low + 1)
     if 0.0 < p < 1.0 and n > 0:
         kernels.binomial_pmf(n, p, low, high, out)

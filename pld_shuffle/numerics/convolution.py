@@ -30,6 +30,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from . import kernels
 from .lattice import MAX_POINTS
 from .rounding import ROUNDOFF
 
@@ -126,8 +127,6 @@ class Tails:
 
     def add(self, law: Law, count: int) -> None:
         """Multiply by law^count."""
-        from . import kernels
-
         self._low += count * law.low
         self._high += count * (law.low + law.mass.size - 1)
         sums = np.empty((2, self._rates.size))
@@ -212,11 +211,11 @@ class RunningProduct:
         start = (first - self._low) % size
         mass = np.concatenate((mass[start:], mass[:start]))[:width]
         np.maximum(mass, 0.0, out=mass)
-        growth = math.exp(
+        widened = math.exp(
             self._laws * (size + 64.0) * ROUNDOFF * 4.0 + self._inherited + self._relative
         )
         multiplying = math.sqrt(5.0) * 1.01 * ROUNDOFF * self._laws
-        error = growth * (
+        error = widened * (
             # A lower placement is not linear in the noise it met: the noise of one factor is set against
             # the other factors before their placements shrank them.
             math.expm1(self._inherited) * math.exp(self._shrunk)
@@ -330,8 +329,6 @@ class Reader:
     """
 
     def __init__(self, law: Law) -> None:
-        from . import kernels
-
         self.law = law
         size = law.mass.size
         self._plain = np.zeros(size + 1)

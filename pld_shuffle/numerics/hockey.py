@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from . import kernels
 from .rounding import ROUNDOFF
 from .sides import Bounds
 
@@ -31,8 +32,6 @@ class HockeySums:
     @classmethod
     def of(cls, masses: Array, low: int, step: float) -> HockeySums:
         """O(points)."""
-        from . import kernels
-
         plain, hockey = np.zeros(masses.size), np.zeros(masses.size)
         kernels.hockey_sums(masses, 1.0, -math.expm1(-step), plain, hockey)
         return cls(low, step, plain, hockey)

@@ -20,6 +20,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from . import kernels
 from .sides import Side
 
 Array = NDArray[np.float64]
@@ -86,8 +87,6 @@ def place(
         split: Array = np.bincount(index, lowered, size).astype(np.float64)
         split[1:] += np.bincount(index, raised, size)[:-1]
         return split, low
-    from . import kernels
-
     out = np.zeros(size)
     kernels.merge_upwards(mass, cell - low, offset, step, tilt, reach, out)
     return out, low

@@ -196,9 +196,6 @@ class BitAttackPair(Pair):
             for side in sides
         ]
 
-    def amplified(self, rate: float) -> Pair:
-        raise TypeError(f"the pair must be symmetric to be amplified, got {self!r}")
-
     def sampled(self, cohort: Cohort) -> Pair:
         hidden = replace(cohort, rate=self.rate * cohort.rate)
         if cohort.absence > 0.0:  # a third report, "absent": no longer a number of ones alone

@@ -593,8 +593,8 @@ def _normal_cuts(width: float, centre: float, reach: float) -> Array:
     """
     span = max(reach, 1.0) * 1.05
     grid = centre + np.linspace(-2.0 * span, 2.0 * span, 4001)
-    growth = np.exp(np.minimum((grid - centre) ** 2 / 6.0, LONGEST_INTERVAL))
-    count = np.concatenate(([0.0], np.cumsum(0.5 * (1.0 / growth[1:] + 1.0 / growth[:-1]))))
+    widths = np.exp(np.minimum((grid - centre) ** 2 / 6.0, LONGEST_INTERVAL))
+    count = np.concatenate(([0.0], np.cumsum(0.5 * (1.0 / widths[1:] + 1.0 / widths[:-1]))))
     count *= (grid[1] - grid[0]) / max(width, 1e-12)
     pieces = max(1, min(MAX_CUTS, math.ceil(count[-1])))
     cuts: Array = np.interp(np.arange(1, pieces) * (count[-1] / pieces), count, grid)

@@ -104,9 +104,6 @@ class OrderedPair(Pair):
     def atoms(self, sides: Sequence[Side], resolution: Resolution) -> list[Atoms]:
         return [self.losses.atoms(side) for side in sides]
 
-    def amplified(self, rate: float) -> Pair:
-        raise TypeError(f"the pair must be symmetric to be amplified, got {self!r}")
-
 
 def either_order(one: Losses, other: Losses) -> ProfilePair:
     """The worse of two orders at every epsilon."""

@@ -84,7 +84,7 @@ def laplace_attack(
 
 
 def laplace_types(
-    eps0: float, n: int, *, shared: str = "first", cells: int = 96, room: float = 0.002
+    eps0: float, n: int, *, shared: str = "first", cells: int = 96, allowance: float = 0.002
 ) -> tuple[Array, ...]:
     """Types of Laplace noise of scale 1/eps0 that cover all targets and other users in [0, 1]; upper side.
 
@@ -92,7 +92,7 @@ def laplace_types(
     shared : V, "first" (R_a), "second" (R_b) or "blanket" (inf_x R_x / gamma, at most R_w/gamma, which is the
         row).
     cells : of reports in [0, 1], at least.
-    room : by how much a type may be worse than (0, 1; 0), see `_Standard`; in (0, 1].
+    allowance : by how much a type may be worse than (0, 1; 0), see `_Standard`; in (0, 1].
 
     Returns arrays of shape (4, groups), rows R_a, R_b, v, w, such that W - u V >= w - u v for every law W
     that the type stands for and 0 <= u <= min w/v. What w - u v is short of 1 - u tells nothing (L = 0). The
@@ -102,10 +102,10 @@ def laplace_types(
     budget = positive_float("eps0", eps0)
     if not budget <= LARGEST_EPS0:
         raise ValueError(f"eps0 must be at most {LARGEST_EPS0:g}, got {eps0!r}")
-    crowd = user_count(n)
+    users = user_count(n)
     kept = choice("shared", shared, SHARED)
     count = positive_int("cells", cells)
-    allowed = _room(room)
+    allowed = _allowance(allowance)
     gamma = math.exp(-0.5 * budget)
 
     def type_of(a: float, b: float, w: float, reach: float) -> Array:
@@ -115,7 +115,7 @@ def laplace_types(
     values = _graded(min(0.02, 0.06 / budget), 1.5)
     reach = np.maximum(np.diff(values, prepend=0.0), np.diff(values, append=1.0))
     types = [type_of(0.0, 1.0, w, r) for w, r in zip(values, reach, strict=True)]
-    standard = _Standard(_laplace_rows(budget, (0.0, 1.0, 0.0), count), crowd, allowed)
+    standard = _Standard(_laplace_rows(budget, (0.0, 1.0, 0.0), count), users, allowed)
 
     gap = 0.9
     while not standard.admits(near := _type(_binary_rows(budget, gap), kept, gamma)) and gap > 1e-6:
@@ -163,15 +163,15 @@ def _targets(
 class _Standard:
     """How bad (0, 1; 0) and (1, 0; 0) are among n users: the variance, and an exponent five deviations out.
 
-    It only serves to choose cells: a type is admitted if both are at most 1 + room times the worse of those.
+    It only serves to choose cells: a type is admitted if both are at most 1 + allowance times the worse of those.
     """
 
-    def __init__(self, rows: Array, n: int, room: float) -> None:
+    def __init__(self, rows: Array, n: int, allowance: float) -> None:
         scale = math.sqrt(_variance(rows) / n)
         self.measures = ((1.0, 1e-3 / n), (1.0 + 5.0 * scale, 5.0 / (n * scale)))
         both = [rows[[*target, 2, 2]] for target in ((0, 1), (1, 0))]
         self.limits = [
-            (1.0 + room) * max(self._cost(own, *at) for own in both) for at in self.measures
+            (1.0 + allowance) * max(self._cost(own, *at) for own in both) for at in self.measures
         ]
 
     def admits(self, rows: Array) -> bool:
@@ -272,7 +272,7 @@ def gaussian_attack(
 
 
 def gaussian_types(
-    sigma: float, n: int, *, missed: float = 1e-15, cells: int = 96, room: float = 0.004
+    sigma: float, n: int, *, missed: float = 1e-15, cells: int = 96, allowance: float = 0.004
 ) -> tuple[Array, ...]:
     """As `laplace_types`, for noise N(0, sigma^2) and V the blanket, inf_x R_x / gamma.
 
@@ -283,9 +283,9 @@ def gaussian_types(
     types, more for small sigma and large n. Raises ValueError where densities underflow.
     """
     width = positive_float("sigma", sigma)
-    crowd = user_count(n)
+    users = user_count(n)
     count = positive_int("cells", cells)
-    allowed = _room(room)
+    allowed = _allowance(allowance)
     gamma = math.erfc(1.0 / (2.0 * math.sqrt(2.0) * width))
     known: dict[tuple[float, float, float], _Cells] = {}
 
@@ -305,7 +305,7 @@ def gaussian_types(
         ahead = law(x, 1.0, 0.0).rows * np.array([[more], [1.0], [1.0]])
         return [ahead, law(1.0, x, 0.0).scaled(1, cuts)]
 
-    standard = _Steering([law(0.0, 1.0, 0.0).rows, law(1.0, 0.0, 0.0).rows], crowd, allowed)
+    standard = _Steering([law(0.0, 1.0, 0.0).rows, law(1.0, 0.0, 0.0).rows], users, allowed)
     found = []
     for make, end in ((others, 0.5), (targets, 1.0)):
         cuts = standard.cut(end, make)
@@ -394,11 +394,12 @@ class _Cells(NamedTuple):
 class _Steering:
     """How bad (0, 1; 0) and (1, 0; 0) are among n users; it only serves to choose cells."""
 
-    def __init__(self, both: list[Array], n: int, room: float) -> None:
+    def __init__(self, both: list[Array], n: int, allowance: float) -> None:
         self._n = n
         self._scale = math.sqrt(max(_variance(rows) for rows in both) / n)
         self._limits = [
-            (z, (1.0 + room) * max(self._size(rows, z) for rows in both)) for z in (0.0, 1.0, 4.0)
+            (z, (1.0 + allowance) * max(self._size(rows, z) for rows in both))
+            for z in (0.0, 1.0, 4.0)
         ]
 
     def cut(
@@ -462,19 +463,19 @@ def _inputs(**values: Any) -> list[float]:
     return found
 
 
-def _graded(first: float, growth: float) -> Array:
+def _graded(first: float, ratio: float) -> Array:
     """Points from 0 to 1, symmetric; the cells start with width `first` at either end and grow."""
-    widths = first * growth ** np.arange(60)
+    widths = first * ratio ** np.arange(60)
     half = np.cumsum(widths)
     half = half[half < 0.4]
     return np.concatenate(([0.0], half, 1.0 - half[::-1], [1.0]))
 
 
-def _room(value: Any) -> float:
-    room = positive_float("room", value)
-    if not room <= 1.0:
-        raise ValueError(f"room must be in (0, 1], got {value!r}")
-    return room
+def _allowance(value: Any) -> float:
+    allowance = positive_float("allowance", value)
+    if not allowance <= 1.0:
+        raise ValueError(f"allowance must be in (0, 1], got {value!r}")
+    return allowance
 
 
 def _variance(rows: Array) -> float:

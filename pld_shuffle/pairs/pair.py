@@ -9,7 +9,8 @@ Two ways to make them recur everywhere (docs/theory.md, section 1):
 
 Three examples. A fair coin that lands on the side of the dataset with probability 3/4 has two atoms, at losses
 +-log 3. A target among n users is a mixture of such coins, `coins.CoinMixture`. Gaussian noise has no atoms, but
-a profile h(s) = H_s(P||Q) that can be computed: dots on it, connected, are atoms again, `profile.ProfilePair`.
+a profile h(s) = H_s(P||Q) that can be computed; the kinks of a polygon through points of it are atoms again,
+`profile.ProfilePair`.
 """
 
 from __future__ import annotations
@@ -92,12 +93,13 @@ class Pair(ABC):
     def atoms(self, sides: Sequence[Side], resolution: Resolution) -> list[Atoms]:
         """The atoms on each of `sides`. MemoryError, before allocating, if they would be too many."""
 
-    @abstractmethod
     def amplified(self, rate: float) -> Pair:
         """A pair for a hidden random cohort of that share of the population, if nothing else is known.
 
-        Zhu, Dong, Wang 2022, Prop. 30, both halves in one symmetric pair. TypeError if not symmetric.
+        Zhu, Dong, Wang 2022, Prop. 30, both halves in one symmetric pair (docs/theory.md, section 5). TypeError if not
+        symmetric.
         """
+        raise TypeError(f"the pair must be symmetric to be amplified, got {self!r}")
 
     def sampled(self, cohort: Cohort) -> Pair:
         """A pair for a hidden cohort of the shuffler: as `amplified`, where no more is known.
