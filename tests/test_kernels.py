@@ -11,6 +11,7 @@ import pytest
 from pld_shuffle.numerics import kernels
 from pld_shuffle.numerics.binomial import chernoff_window
 from pld_shuffle.pairs import coin_kernels
+from pld_shuffle.pairs.coins import Components, _most_in_cells
 
 
 def plain(kernel):  # type: ignore[no-untyped-def]
@@ -68,13 +69,13 @@ def test_cells_compiled_and_plain_agree_with_enumeration(rate: float) -> None:
     edges = np.expm1(step * np.arange(400)) / (2 * rate)
     edges[0] = -1.0
     for kernel in (coin_kernels.coin_cells, plain(coin_kernels.coin_cells)):
-        cells = np.zeros((6, 399))
-        centre, top_x, top_y, infinite, _ = kernel(
+        cells = np.zeros((4, 399))
+        centre, top_x, top_y, infinite, *_ = kernel(
             coins, bias, 1 - bias, weight, 1e9, edges, 0.7, 1 - 0.7, cells
         )
-        x, y, held = cells[0] + cells[2], cells[1] + cells[3], cells[4]
+        x, y = cells[0] + cells[2], cells[1] + cells[3]
         expected_x, expected_y, expected_centre = np.zeros(399), np.zeros(399), 0.0
-        expected_top, expected_held = 0.0, np.zeros(399, np.int64)
+        expected_top = 0.0
         for m, theta, w in zip(coins, bias, weight, strict=True):
             for heads in range(int(m) + 1):
                 t = (2 * heads - m) / m
@@ -85,7 +86,6 @@ def test_cells_compiled_and_plain_agree_with_enumeration(rate: float) -> None:
                     expected_top += mass
                 elif t > 0:
                     loss = math.log1p(2 * rate * theta * t / (1 - theta * t))
-                    expected_held[int(loss / step)] += 1
                     expected_x[int(loss / step)] += mass * theta * t
                     expected_y[int(loss / step)] += mass * (1 - theta * t)
         assert infinite == 0.0 and centre == pytest.approx(expected_centre, rel=1e-14)
@@ -93,4 +93,36 @@ def test_cells_compiled_and_plain_agree_with_enumeration(rate: float) -> None:
         assert top_y == pytest.approx(expected_top * 0.3, rel=1e-14)
         np.testing.assert_allclose(x, expected_x, rtol=1e-13)
         np.testing.assert_allclose(y, expected_y, rtol=1e-13)
-        np.testing.assert_array_equal(held, expected_held)
+
+
+@pytest.mark.parametrize("cells_per_unit", [5, 100])
+def test_sums_of_many_components_keep_their_bits(cells_per_unit: int) -> None:
+    """Against exact sums of the atoms that the recurrence gives, component by component."""
+    generator = np.random.default_rng(1)
+    coins = generator.integers(300, 400, 700)
+    bias = generator.uniform(0.3, 0.5, 700)
+    weight = generator.exponential(1e-3, 700)
+    edges = np.expm1(np.arange(1.1 * cells_per_unit) / cells_per_unit) / 2
+    edges[0] = -1.0
+
+    def run(chosen: slice) -> tuple[np.ndarray, int]:
+        cells = np.zeros((4, edges.size - 1))
+        parts = coins[chosen], bias[chosen], 1 - bias[chosen], weight[chosen]
+        *_, block = coin_kernels.coin_cells(*parts, 8.0, edges, 1.0, 0.0, cells)
+        return cells, block
+
+    cells, block = run(slice(None))
+    alone = [run(slice(j, j + 1))[0] for j in range(700)]
+    most = np.count_nonzero([one[0] for one in alone], axis=0).max()
+    assert block < most
+    walked = _most_in_cells(Components(coins, bias, 1 - bias, weight, 0.0, 0.0), edges, 4.0)
+    for k in range(2):
+        for i in range(edges.size - 1):
+            exact = math.fsum(one[k, i] for one in alone)
+            error = abs(cells[k, i] + cells[k + 2, i] - exact)
+            assert error <= 2.0**-53 * (block + 4.0) * exact
+    for m, theta in zip(coins.tolist(), bias.tolist(), strict=True):
+        heads = np.arange(m // 2 + 1, m + 1)
+        t = (2 * heads - m) / m
+        held = np.histogram(theta * t / (1 - theta * t), np.append(0.0, edges[1:]))[0]
+        assert np.all(held <= walked)

@@ -44,23 +44,24 @@ def cell_of(x, y, edges):
     return low
 
 
-#: Rows of the cells: sums of x-mass and y-mass, what their additions lost, atoms, and the longest run of atoms.
-SUM_X, SUM_Y, LOST_X, LOST_Y, HELD, LONGEST = range(6)
+#: Rows of the cells: sums of x-mass and y-mass, and what their additions lost.
+SUM_X, SUM_Y, LOST_X, LOST_Y = range(4)
+#: So many components, and so many atoms a cell, are added up before the sums go to the cells.
+BLOCK, BUSY = 64, 8
 
 
 @inner
-def book(cells, i, x, y, atoms):
-    """Add the sums over a run of atoms to cell i, by compensated addition (Kahan, Babuska, Neumaier)."""
-    old = cells[SUM_X, i]
-    new = old + x
-    cells[LOST_X, i] += (old - new) + x if old >= x else (x - new) + old
-    cells[SUM_X, i] = new
-    old = cells[SUM_Y, i]
-    new = old + y
-    cells[LOST_Y, i] += (old - new) + y if old >= y else (y - new) + old
-    cells[SUM_Y, i] = new
-    cells[HELD, i] += atoms
-    cells[LONGEST, i] = max(cells[LONGEST, i], atoms)
+def book(block, cells, used):
+    """Move the first `used` sums of a block to the cells, by compensated addition (Knuth)."""
+    for k in range(2):
+        for i in range(used):
+            old = cells[k, i]
+            more = block[k, i]
+            new = old + more
+            part = new - old
+            cells[k + 2, i] += (old - (new - part)) + (more - part)
+            cells[k, i] = new
+            block[k, i] = 0.0
 
 
 def interpreted(coins, bias, gap, weight, reach, *rest):
@@ -76,17 +77,19 @@ def coin_cells(coins, bias, gap, weight, reach, edges, top_bias, top_gap, cells)
     that it keeps its precision), weight[j]. The atom with A heads, t = (2A-m)/m > 0, has fair mass b,
     x = theta t and y = 1 - x; its masses are b (1 + x) and b y, and its loss log((1 + x)/y) rises with x/y, of
     which small and large values keep their precision. Only the sums of weight*b*x and weight*b*y are kept, per
-    cell: cells[:, i] is for the atoms with edges[i] <= x/y < edges[i+1], edges from below 0 to above all of them. An
-    addition to a run of atoms may lose u of the sum, the additions of the runs lose 2 u together.
+    cell: cells[:, i] is for the atoms with edges[i] <= x/y < edges[i+1], edges from below 0 to above all of them.
 
     1. Start at the centre of one component, with its central mass.
     2. Walk outwards to t = reach / sqrt(m). The mass follows from a recurrence.
-    3. When an atom leaves its cell, book the sums of the cell and look for the next one where the last
-       stride led, or else by bisection.
-    4. The atom at t = 1 is booked apart where it has the largest loss of all, with bias top_bias and gap top_gap.
+    3. When an atom leaves its cell, add the sums of the cell to the block's, and look for the next cell where the
+       last stride led, or else by bisection.
+    4. The atom at t = 1 is added apart where it has the largest loss of all, with bias top_bias and gap top_gap.
+    5. When a block of components is full, book its sums.
 
     Returns (mass at t = 0, x-mass of the atoms at t = 1 with the largest loss, their y-mass, fair mass at
-    infinite loss, atoms visited). The relative error of b is at most 3 u (steps + 4).
+    infinite loss, atoms visited, components of the longest block). The relative error of b is at most 3 u (steps + 4).
+    The sum of a cell loses u for every atom of one component, u for every component of a block and one
+    atom at t = 1 of each, and 2 u by the booking.
     """
     centre = 0.0
     top_x = 0.0
@@ -94,6 +97,11 @@ def coin_cells(coins, bias, gap, weight, reach, edges, top_bias, top_gap, cells)
     infinite = 0.0
     visited = 0
     last = edges.size - 2
+    block = np.zeros((2, edges.size - 1))
+    begun = 0
+    full = 0
+    used = 0
+    longest = 0
     for j in range(coins.size):
         m = coins[j]
         theta = bias[j]
@@ -114,14 +122,13 @@ def coin_cells(coins, bias, gap, weight, reach, edges, top_bias, top_gap, cells)
         sum_x = 0.0
         sum_y = 0.0
         visited += final - heads + 1
-        begun = heads
         while heads <= fall:
             tails = m - heads
             x = scale * (heads - 0.5 * m)
             y = rest + scale * tails
             if x >= edges[i + 1] * y:
-                book(cells, i, sum_x, sum_y, heads - begun)
-                begun = heads
+                block[SUM_X, i] += sum_x
+                block[SUM_Y, i] += sum_y
                 sum_x = 0.0
                 sum_y = 0.0
                 before = i
@@ -137,7 +144,9 @@ def coin_cells(coins, bias, gap, weight, reach, edges, top_bias, top_gap, cells)
             sum_y += b * y
             heads += 1
             b *= tails / float(heads)
-        book(cells, i, sum_x, sum_y, heads - begun)
+        block[SUM_X, i] += sum_x
+        block[SUM_Y, i] += sum_y
+        used = max(used, i + 1)
         if final == m:
             if rest == 0.0:
                 infinite += b
@@ -146,8 +155,17 @@ def coin_cells(coins, bias, gap, weight, reach, edges, top_bias, top_gap, cells)
                 top_y += b * rest
             else:
                 i = cell_of(theta, rest, edges)
-                book(cells, i, b * theta, b * rest, 1)
-    return centre, top_x, top_y, infinite, visited
+                block[SUM_X, i] += b * theta
+                block[SUM_Y, i] += b * rest
+                used = max(used, i + 1)
+        longest = max(longest, j + 1 - begun)
+        if j + 1 - begun >= BLOCK and visited >= full:
+            book(block, cells, used)
+            begun = j + 1
+            full = visited + BUSY * used
+            used = 0
+    book(block, cells, used)
+    return centre, top_x, top_y, infinite, visited, longest
 
 
 @jit

@@ -495,10 +495,10 @@ class CoinMixture(Pair):
 
         edges = self._edges(parts, window, step)
         count = edges.size - 1
-        cells = np.zeros((6, count))
+        cells = np.zeros((4, count))
         top_gap = float(parts.gap.min())
         top_bias = float(parts.bias[parts.gap == top_gap].max())
-        centre, top_x, top_y, infinite, visited = coin_kernels.coin_cells(
+        centre, top_x, top_y, infinite, visited, block = coin_kernels.coin_cells(
             parts.coins, parts.bias, parts.gap, weight, window, edges, top_bias, top_gap, cells
         )
         cell_x = cells[coin_kernels.SUM_X] + cells[coin_kernels.LOST_X]
@@ -512,8 +512,9 @@ class CoinMixture(Pair):
         q = cell_y[kept]
         loss = np.log1p(2.0 * rate * cell_x[kept] / q)
         # Sums over atoms round the ratio of a cell; merging leaves 1e-14 of a step.
-        summed = ROUNDOFF * (LOSS_ULPS + 2.0 * (cells[coin_kernels.LONGEST, kept] + 4.0))
-        blur = np.where(cells[coin_kernels.HELD, kept] > 1.0, summed * loss, 0.0)
+        most = _most_in_cells(parts, edges, 0.5 * window)[kept]
+        summed = ROUNDOFF * (LOSS_ULPS + 2.0 * (most + 2.0 * block + 4.0))
+        blur = summed * loss
         if top_y > 0.0:
             p = np.append(p, top_y + 2.0 * rate * top_x)
             q = np.append(q, top_y)
@@ -582,6 +583,18 @@ class CoinMixture(Pair):
             edges: Array = np.expm1(step * np.arange(count + 2)) / (2.0 * rate)
         edges[0] = -1.0
         return edges
+
+
+def _most_in_cells(parts: Components, edges: Array, reach: float) -> Array:
+    """At most so many atoms of one component are in each cell; reach: where its walk ends, in sqrt(coins).
+
+    Its values of x are 2 bias/coins apart, and x/y = e is x = e/(1 + e).
+    """
+    ends = 1.0 - 1.0 / (1.0 + edges[1:])
+    density = float(np.max(parts.coins / np.maximum(2.0 * parts.bias, 1e-250)))
+    walked = reach * math.sqrt(float(parts.coins.max()))
+    most: Array = np.minimum(np.diff(ends, prepend=0.0) * density, walked) + 3.0
+    return most
 
 
 def _normal_cuts(width: float, centre: float, reach: float) -> Array:
