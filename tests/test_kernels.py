@@ -11,7 +11,7 @@ import pytest
 from pld_shuffle.numerics import kernels
 from pld_shuffle.numerics.binomial import chernoff_window
 from pld_shuffle.pairs import coin_kernels
-from pld_shuffle.pairs.coins import Components, _most_in_cells
+from pld_shuffle.pairs.coins import Components, _most_in_a_cell
 
 
 def plain(kernel):  # type: ignore[no-untyped-def]
@@ -113,9 +113,9 @@ def test_sums_of_many_components_keep_their_bits(cells_per_unit: int) -> None:
 
     cells, block = run(slice(None))
     alone = [run(slice(j, j + 1))[0] for j in range(700)]
-    most = np.count_nonzero([one[0] for one in alone], axis=0).max()
-    assert block < most
-    walked = _most_in_cells(Components(coins, bias, 1 - bias, weight, 0.0, 0.0), edges, 4.0)
+    runs = np.count_nonzero([one[0] for one in alone], axis=0).max()
+    assert block < runs
+    most = _most_in_a_cell(Components(coins, bias, 1 - bias, weight, 0.0, 0.0), edges, 4.0)
     for k in range(2):
         for i in range(edges.size - 1):
             exact = math.fsum(one[k, i] for one in alone)
@@ -125,4 +125,4 @@ def test_sums_of_many_components_keep_their_bits(cells_per_unit: int) -> None:
         heads = np.arange(m // 2 + 1, m + 1)
         t = (2 * heads - m) / m
         held = np.histogram(theta * t / (1 - theta * t), np.append(0.0, edges[1:]))[0]
-        assert np.all(held <= walked)
+        assert np.all(held <= most)

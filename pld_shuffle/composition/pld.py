@@ -73,8 +73,10 @@ class PLD:
         max_loss: float, slack: float, atoms: int = 0,
     ) -> PLD:  # fmt: skip
         """Trim, check and freeze. Raises ArithmeticError, printing the parts, if mass is over 1 + EXCESS."""
-        held = np.flatnonzero(masses)
-        first, last = (int(held[0]), int(held[-1]) + 1) if held.size else (0, 1)
+        held = masses != 0.0
+        first, last = int(np.argmax(held)), masses.size - int(np.argmax(held[::-1]))
+        if not held[first]:
+            first, last = 0, 1
         masses = np.array(masses[first:last], np.float64)
         masses.setflags(write=False)
         most = 1.0 + EXCESS

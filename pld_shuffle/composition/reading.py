@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..numerics.convolution import Law, Reader
+from ..numerics.crossing import crossing, crossings
 from ..numerics.sides import Bounds
 from ..pairs.gaussian import gaussian_delta, root
 from .one_side import OneSide
@@ -18,8 +19,7 @@ from .one_side import OneSide
 Array = NDArray[np.float64]
 
 EPSILON_WIDTH = 1e-9  # an epsilon known to so much needs no relative accuracy in delta
-MOST_STEPS = 80  # of a search for an end, ...
-CLOSE = 1e-12  # ... which stops so near to the wanted delta, relative to it
+CLOSE = 1e-12  # a search for an epsilon stops so near to the wanted delta, relative to it
 TABLE = 65  # places that bracket the answers to many questions
 RELATIVE_DOWN_TO = 1e-100  # rtol is promised for deltas above this
 
@@ -177,38 +177,38 @@ class EpsilonQuestion:
 
     def _least_proven(self, composed: Reading, max_loss: float) -> float:
         """The least eps with upper(eps) <= delta; upper decreases everywhere."""
-        if composed.upper(0.0) <= self.delta:
-            return 0.0
-        low, high = 0.0, 1.0
-        while high < max_loss and composed.upper(high) > self.delta:
-            low, high = high, 2.0 * high
-            if high > 1e15:
+
+        def excess(eps: float) -> float:
+            upper = composed.upper(eps)
+            return _excess(upper, self.delta, upper <= self.delta)
+
+        low = high = 0.0, excess(0.0)
+        while high[1] > 0.0:
+            if high[0] >= min(max_loss, 1e15):
                 return max_loss
-        return _end(low, min(high, max_loss), lambda eps: self._excess(composed.upper(eps)))
+            end = min(max(1.0, 2.0 * high[0]), max_loss)
+            low, high = high, (end, excess(end))
+        return crossing(excess, low, high, close=CLOSE)
 
     def _largest_excluded(self, composed: Reading, upper: float) -> float:
         """The largest eps near `upper` with lower(eps) > delta, 0 if none is found.
 
         Far from the tilted mean the certificate eats the lower bound, so the search starts at `upper`.
         """
+
+        def excess(eps: float) -> float:
+            lower = composed.lower(eps)
+            return _excess(self.delta, lower, lower > self.delta)
+
         stride = 1e-9 * upper if upper < math.inf else 0.0
-        high = low = upper
-        while composed.lower(low) <= self.delta:
-            if low <= 0.0 or stride == 0.0:
+        high = low = upper, excess(upper)
+        while low[1] > 0.0:
+            if low[0] <= 0.0 or stride == 0.0:
                 return 0.0
-            high, low = low, max(0.0, low - stride)
+            end = max(0.0, low[0] - stride)
+            high, low = low, (end, excess(end))
             stride *= 16.0
-        return _end(high, low, lambda eps: self._shortfall(composed.lower(eps)))
-
-    def _excess(self, delta: float) -> float:
-        """At most 0 where that delta proves the question's."""
-        log = math.log(min(max(delta, 1e-300), 1e300) / self.delta)
-        return min(log, 0.0) if delta <= self.delta else max(log, 1e-300)
-
-    def _shortfall(self, delta: float) -> float:
-        """At most 0 where that delta excludes the question's."""
-        log = math.log(self.delta / min(max(delta, 1e-300), 1e300))
-        return min(log, 0.0) if delta > self.delta else max(log, 1e-300)
+        return crossing(excess, high, low, close=CLOSE)
 
     def place(self, found: Bounds) -> float:
         """Where the answer is read off."""
@@ -231,6 +231,12 @@ class EpsilonQuestion:
             return math.inf
         # delta at the two ends bounds the bracket of delta anywhere between them.
         return max(composed.width(found.upper), composed.width(found.lower))
+
+
+def _excess(much: float, little: float, held: bool) -> float:
+    """log(much/little), at most 0 exactly where the comparison of the two held."""
+    found = math.log(min(max(much, 1e-300), 1e300)) - math.log(min(max(little, 1e-300), 1e300))
+    return min(found, 0.0) if held else max(found, 1e-300)
 
 
 def read_deltas(composed: Reading, eps: Array, max_loss: float) -> tuple[Array, Array, Array]:
@@ -275,12 +281,12 @@ def _ends_of(composed: Reading, delta: Array, max_loss: float) -> Array:
     # The first place that proves each delta, and the last one that excludes it.
     proven = np.minimum.accumulate(composed.uppers(table))
     right = np.minimum(np.searchsorted(-proven, -delta), TABLE - 1)
-    upper = _ends(table[np.maximum(right - 1, 0)], table[right], excess)
+    upper = crossings(excess, table[np.maximum(right - 1, 0)], table[right], close=CLOSE)
     excluded = np.maximum.accumulate(composed.lowers(table)[::-1])[::-1]
     right = np.searchsorted(-excluded, -delta) - 1
     none = right < 0
     right = np.maximum(right, 0)
-    lower = _ends(table[np.minimum(right + 1, TABLE - 1)], table[right], shortfall)
+    lower = crossings(shortfall, table[np.minimum(right + 1, TABLE - 1)], table[right], close=CLOSE)
     lower[none] = 0.0
     if np.any(upper < lower):
         raise ArithmeticError(f"inverted brackets at delta = {delta[upper < lower][0]!r}")
@@ -290,54 +296,6 @@ def _ends_of(composed: Reading, delta: Array, max_loss: float) -> Array:
     # Near the pure-DP limit delta falls to 0 within rounding: there epsilon itself must be known.
     width = np.where(upper <= lower * (1.0 + EPSILON_WIDTH), 0.0, width)
     return np.array([lower, upper, width])
-
-
-def _end(wrong: float, right: float, excess: Callable[[float], float]) -> float:
-    """As `_ends`, for one number."""
-    over, under = excess(wrong), excess(right)
-    before = None
-    for step in range(MOST_STEPS):
-        if under > -CLOSE or not abs(right - wrong) > 1e-15 * max(right, wrong):
-            break
-        point = right + (wrong - right) * ((under + 0.5 * CLOSE) / (under - over))
-        if step % 5 == 4 or not (point - wrong) * (point - right) < 0.0:
-            point = 0.5 * (wrong + right)
-        if point in (wrong, right):
-            break
-        found = excess(point)
-        held = found <= 0.0
-        if held:
-            right, under, over = point, found, 0.5 * over if before is held else over
-        else:
-            wrong, over, under = point, found, 0.5 * under if before is held else under
-        before = held
-    return right
-
-
-def _ends(wrong: Array, right: Array, excess: Callable[[Array], Array]) -> Array:
-    """Next to where a monotone excess falls to 0 between `wrong` and `right`, on the right side of it.
-
-    Regula falsi with the Illinois rule, and halves now and then: few evaluations. The value returned has been
-    asked for by itself, or is `right`.
-    """
-    over, under = excess(wrong), excess(right)
-    before = under > 0.0
-    for step in range(MOST_STEPS):
-        open_ = (under < -CLOSE) & (np.abs(right - wrong) > 2e-15 * np.maximum(right, wrong))
-        if not open_.any():
-            break
-        with np.errstate(divide="ignore", invalid="ignore"):
-            point = right + (wrong - right) * ((under + 0.5 * CLOSE) / (under - over))
-            between = np.abs(point - wrong) + np.abs(point - right) <= np.abs(right - wrong)
-        point = np.where(between & (step % 5 < 4), point, 0.5 * (wrong + right))
-        found = excess(point)
-        held = found <= 0.0
-        # An end that stays again counts for half: so the next point is likely to lie beyond the root.
-        half = np.where((held == before) & (step > 0), 0.5, 1.0)
-        over, under = np.where(held, half * over, found), np.where(held, found, half * under)
-        wrong, right = np.where(held, wrong, point), np.where(held, point, right)
-        before = held
-    return right
 
 
 def _signed(excess: Array, held: NDArray[np.bool_]) -> Array:

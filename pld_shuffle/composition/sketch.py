@@ -12,6 +12,7 @@ from collections.abc import Callable, Hashable, Sequence
 
 import numpy as np
 
+from ..numerics.crossing import crossing
 from ..numerics.lattice import aligned
 from ..numerics.sides import Side
 from ..pairs.pair import Pair, Resolution
@@ -64,7 +65,6 @@ class Sketch:
         self.log_top = float(self._count @ log_mass[np.append(self._start[1:], log_mass.size) - 1])
         self.infinity = float(self._count @ np.array([law.infinity for law in laws]))
         self._largest = 40.0 / min(law.step for law in laws)
-        self._smallest = 1e-9 / max(1e-300, float(np.abs(self._loss).max()))
 
     @classmethod
     def at_delta(cls, ledger: Sequence[tuple[Pair, int]], delta: float, rounds: int) -> Sketch:
@@ -103,42 +103,38 @@ class Sketch:
 
     def saddle(self, eps: float) -> float:
         """The tilt >= 0 with K' = eps, clamped at 0 and at a largest tilt."""
-        return self._solve(lambda tilt: self.moments(tilt)[1] >= eps)
+        return self._solve(lambda tilt: eps - self.moments(tilt)[1])
 
     def saddle_of_delta(self, log_delta: float) -> float:
         """The tilt >= 0 whose saddle point has about that delta."""
-        return self._solve(lambda tilt: self.log_delta(tilt) <= log_delta)
+        return self._solve(lambda tilt: self.log_delta(tilt) - log_delta)
 
     def _saturated(self, tilt: float) -> bool:
         """Whether more tilt is useless, the largest losses already holding most of the tilted mass."""
         _, mean, _ = self.moments(tilt)
         return tilt * self.scale > 3.0 and tilt * (self._top - mean) < 2.0
 
-    def _solve(self, reached: Callable[[float], bool]) -> float:
-        """The tilt at which the monotone predicate turns true, to 0.1 %."""
-        if reached(0.0):
+    def _solve(self, excess: Callable[[float], float]) -> float:
+        """The tilt at which a decreasing function falls to 0, to 0.1 %."""
+        low = 0.0, excess(0.0)
+        if low[1] <= 0.0:
             return 0.0
         if self._saturated(self._largest):
             # As a last resort on the way up: beyond saturation nothing changes.
-            asked = reached
+            asked = excess
 
-            def reached(tilt: float) -> bool:
-                return asked(tilt) or self._saturated(tilt)
+            def excess(tilt: float) -> float:
+                found = asked(tilt)
+                return -1.0 if found > 0.0 and self._saturated(tilt) else found
 
-        high = 1.0 / math.sqrt(max(self.moments(0.0)[2], 1e-300))
-        high = min(high, self._largest)
-        while not reached(high):
-            if high >= self._largest:
+        first = min(1.0 / math.sqrt(max(self.moments(0.0)[2], 1e-300)), self._largest)
+        high = first, excess(first)
+        while high[1] > 0.0:
+            if high[0] >= self._largest:
                 return self._largest
-            high = min(4.0 * high, self._largest)
-        low = 0.0
-        while high - low > 1e-3 * high and high > self._smallest:
-            middle = 0.5 * (low + high) if low > 0.0 else 0.25 * high
-            if reached(middle):
-                high = middle
-            else:
-                low = middle
-        return high
+            end = min(4.0 * high[0], self._largest)
+            low, high = high, (end, excess(end))
+        return crossing(excess, low, high, rtol=1e-3)
 
 
 def _pooled(ledger: Sequence[tuple[Pair, int]]) -> list[tuple[Pair, float]]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,9 +55,10 @@ def chernoff_window(n: int, p: float, missed: float) -> tuple[int, int]:
 
 def binomial_window(n: int, p: float, low: int, high: int) -> NDArray[np.float64]:
     """Bin(n, p) on low .. high, normalised to 1 there; rounding as in `kernels.binomial_pmf`."""
-    out = np.ones(high - low + 1)
-    if 0.0 < p < 1.0 and n > 0:
-        kernels.binomial_pmf(n, p, low, high, out)
+    if not (0.0 < p < 1.0 and n > 0):
+        return np.ones(high - low + 1)
+    out = np.empty(high - low + 1)
+    kernels.binomial_pmf(n, p, low, high, out)
     return out
 
 
@@ -72,18 +73,30 @@ class Trials(NamedTuple):
 class Counts(NamedTuple):
     """The law of a number of successes on the window low, low + 1, ..., normalised to 1 there.
 
-    error : relative, of every mass. below, above : probability that a class leaves its window on that side, at most.
+    mode : roughly the likeliest number. error, drift : relative error of its mass, and what every step away from it
+    adds. below, above : probability that a class leaves its window on that side, at most.
     """
 
     low: int
     masses: NDArray[np.float64]
-    error: NDArray[np.float64]
+    mode: int
+    error: float
+    drift: float
     below: float
     above: float
 
     @property
     def high(self) -> int:
         return self.low + self.masses.size - 1
+
+    def error_at(self, number: Any) -> Any:
+        """Relative error of the mass of a number, or of many."""
+        return self.error + self.drift * np.abs(number - self.mode)
+
+    @property
+    def largest_error(self) -> float:
+        """Relative error of any mass."""
+        return float(max(self.error_at(self.low), self.error_at(self.high)))
 
 
 def counts(classes: Sequence[Trials], missed: float) -> Counts:
@@ -92,18 +105,21 @@ def counts(classes: Sequence[Trials], missed: float) -> Counts:
     Every class by itself on its window, and their convolution: all terms are positive, so nothing cancels. Cost
     O(width) for one class, and the product of the widths, which are O(sqrt(count)), for each further one.
     """
-    found = Counts(0, np.ones(1), np.zeros(1), 0.0, 0.0)
+    found = Counts(0, np.ones(1), 0, 0.0, 0.0, 0.0, 0.0)
     for part in classes:
         one = _binomial_counts(part, missed / len(classes))
-        if found.masses.size == 1:
-            masses, error = one.masses, one.error + found.error[0]
-        else:
-            masses = np.convolve(found.masses, one.masses)
-            summing = ROUNDOFF * (4.0 + min(found.masses.size, one.masses.size))
-            worst = float(found.error.max() + one.error.max())
-            error = np.full(masses.size, worst + summing)
+        if found.high == found.low == 0:
+            found = one._replace(
+                error=found.error + one.error,
+                below=found.below + one.below,
+                above=found.above + one.above,
+            )
+            continue
+        masses = np.convolve(found.masses, one.masses)
+        summing = ROUNDOFF * (4.0 + min(found.masses.size, one.masses.size))
+        worst = found.largest_error + one.largest_error + summing
         below, above = found.below + one.below, found.above + one.above
-        found = Counts(found.low + one.low, masses, error, below, above)
+        found = Counts(found.low + one.low, masses, 0, worst, 0.0, below, above)
     return found
 
 
@@ -115,12 +131,16 @@ def _binomial_counts(trials: Trials, missed: float) -> Counts:
     masses = binomial_window(count, rare, low, high)
     if rare < trials.probability:
         low, high, masses = count - high, count - low, masses[::-1]
-    # Relative rounding of each entry; see kernels.binomial_pmf. The sum's error is at most the same.
-    mode = int(trials.probability * (count + 1))
-    distance = np.abs(np.arange(low, high + 1) - mode)
-    # ... and the rate itself is rounded: log pmf moves by (x - np) / (1 - p) per relative move of p.
-    stride = 6.0 + 9.0 / (1.0 - rare) if rare > 0.0 else 0.0
-    summing = stride * float(np.sum(masses * distance)) + masses.size
-    error = ROUNDOFF * (16.0 + stride * (1.0 + distance) + summing)
+    # Relative rounding; see kernels.binomial_pmf. The rate itself is rounded, too: log pmf moves by (x - np) / (1 - p)
+    # per relative move of p.
+    drift = 6.0 + 9.0 / (1.0 - rare) if rare > 0.0 else 0.0
+    # The sum's error is at most that of its terms, at their mean distance from the mode.
+    inside = 1.0 - 2.0 * missed
+    distance = float(masses.size)
+    if inside > 0.0:
+        deviation = math.sqrt(count * rare * (1.0 - rare))
+        distance = min(distance, 1.01 * (deviation + 1.0) / inside)
+    error = 16.0 + drift * (1.0 + distance) + masses.size
     below, above = missed if low > 0 else 0.0, missed if high < count else 0.0
-    return Counts(low, masses, error, below, above)
+    mode = int(trials.probability * (count + 1))
+    return Counts(low, masses, mode, ROUNDOFF * error, ROUNDOFF * drift, below, above)

@@ -47,6 +47,7 @@ def merge_upwards(mass, cell, offset, step, tilt, reach, out):
     mass is farther than `reach`, or there is none, the merged atom is rounded down instead.
     """
     count = mass.size
+    plain = tilt == 0.0  # and then exp(0) need not be asked for
     j = 0
     remaining = 1.0
     while j < count:
@@ -64,7 +65,9 @@ def merge_upwards(mass, cell, offset, step, tilt, reach, out):
         deficit = 0.0
         while j < count and cell[j] < target:
             below = step - offset[j]
-            local = remaining * mass[j] * math.exp(tilt * below)
+            local = remaining * mass[j]
+            if not plain:
+                local *= math.exp(tilt * below)
             merged += local
             deficit += local * math.expm1(below)
             j += 1
@@ -81,7 +84,9 @@ def merge_upwards(mass, cell, offset, step, tilt, reach, out):
                 j += 1
                 remaining = 1.0
                 continue
-            local = remaining * mass[j] * math.exp(-tilt * above)
+            local = remaining * mass[j]
+            if not plain:
+                local *= math.exp(-tilt * above)
             drop = -local * math.expm1(-above)
             if drop <= deficit:
                 merged += local

@@ -25,17 +25,13 @@ def below(value: float, operations: float = 1.0) -> float:
 
 
 def total(values: NDArray[np.float64]) -> float:
-    """The sum of nonnegative numbers, of relative error u (1 + 1e-12), sooner than by `math.fsum`.
+    """The sum of nonnegative numbers, below 1e300 in all: of relative error u (1 + 1e-6), sooner than by `math.fsum`.
 
-    Halves are added by two-sums (Knuth), whose errors are exact: their own sum, of size u log2(size), errs by
-    u^2 log2(size)^2 at most.
+    Each is split into a multiple of 2^-52 s, s >= twice the sum a power of 2, and a rest of at most 2^-53 s (Rump,
+    Ogita and Oishi 2008, section 3). The multiples are added without error, whatever the order; of the rests, up to
+    2^23 in number, a sum by pairs errs by 1e-7 u of all.
     """
-    lost = 0.0
-    while values.size > 200:
-        half = values.size // 2
-        a, b, rest = values[:half], values[half : 2 * half], values[2 * half :]
-        added = a + b
-        moved = added - a
-        lost += float(((a - (added - moved)) + (b - moved)).sum())
-        values = np.append(added, rest)
-    return math.fsum((*values.tolist(), lost))
+    _, exponent = math.frexp(float(values.sum()))
+    size = math.ldexp(1.0, max(exponent + 2, -900))
+    multiple = (values + size) - size
+    return float(multiple.sum() + (values - multiple).sum())

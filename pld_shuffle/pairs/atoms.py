@@ -53,14 +53,14 @@ def completed(atoms: Atoms, side: Side) -> Atoms:
     Where that has too little, or is no atom, nothing changes.
     """
     upper = side is Side.UPPER
-    here = np.flatnonzero(atoms.loss == 0.0)
-    if here.size != 1:
+    here = int(np.searchsorted(atoms.loss, 0.0))
+    if np.count_nonzero(atoms.loss[here : here + 2] == 0.0) != 1:
         return atoms
     whole = 1.0 - atoms.infinite - (atoms.missed if upper else 0.0)
-    others = np.delete(atoms.mass, here)
-    rest = math.fsum((whole, -total(others)))
+    mass = atoms.mass.copy()
+    mass[here] = 0.0
+    rest = math.fsum((whole, -total(mass)))
     if not rest > 0.0:
         return atoms
-    mass = atoms.mass.copy()
-    mass[here] = rest + (2.0 if upper else -2.0) * ROUNDOFF
-    return replace(atoms, mass=np.maximum(mass, 0.0), total=whole)
+    mass[here] = max(0.0, rest + (2.0 if upper else -2.0) * ROUNDOFF)
+    return replace(atoms, mass=mass, total=whole)

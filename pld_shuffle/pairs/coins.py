@@ -287,12 +287,10 @@ class CoinMixture(Pair):
         sign = 1.0 if upper else -1.0
         missed = resolution.missed / 4.0
         others = self._coins_of_others(missed)
-        low, below, above = others.low, others.below, others.above
-        pmf = others.masses * (1.0 + sign * others.error)
+        below, above = others.below, others.above
         # Mass below the window would be worse than anything in it: at infinity for an upper bound. Mass
         # above it is dominated by what is inside, if every size has the same bias. A lower bound drops both.
-        if not upper:
-            pmf *= 1.0 - below - above
+        inside = 1.0 if upper else 1.0 - below - above
         # The target's slot adds a coin label or not; a target that is absent is like any other user.
         q = self.participation
         adds = q * self.target_coin + (1.0 - q) * self.coin_rate
@@ -300,20 +298,30 @@ class CoinMixture(Pair):
         if self.neutral_rate <= 0.0 and q == 1.0:
             adds_none = 0.0  # a neutral target that no other user resembles is a null view
         one_bias = self.kappa == 0.0 and self.absent == 0.0
-        sizes_low = low
-        if adds_none > 0.0:
-            pmf = np.append(adds_none * pmf, 0.0) + np.append(0.0, adds * pmf)
-        else:
-            sizes_low += 1
-            pmf = adds * pmf
+        # Others show size or size - 1 coin labels: `same` and `fewer` are the masses of these.
+        padded = np.concatenate(([0.0], others.masses, [0.0]))
+        same, fewer, sizes_low = padded[1:], padded[:-1], others.low
+        if adds_none == 0.0:
+            same, fewer, sizes_low = same[:0], others.masses, sizes_low + 1
         null = 1.0 - (adds + adds_none) if adds + adds_none + self.null < 1.0 else self.null
         if sizes_low == 0:
-            null += pmf[0]
-            pmf = pmf[1:]
-            sizes_low = 1
-        starts = _bucket_starts(sizes_low, sizes_low + pmf.size, resolution.size_width)
-        ends = np.append(starts[1:], sizes_low + pmf.size) - 1
-        weight = np.add.reduceat(pmf, starts - sizes_low)
+            null += inside * adds_none * float(same[0]) * (1.0 + sign * others.largest_error)
+            same, fewer, sizes_low = same[1:], fewer[1:], 1
+        starts = _bucket_starts(sizes_low, sizes_low + fewer.size, resolution.size_width)
+        ends = np.append(starts[1:], sizes_low + fewer.size) - 1
+        error = np.maximum(others.error_at(starts - 1), others.error_at(ends))
+        factor = inside * (1.0 + sign * (error + ROUNDOFF * (ends - starts + 8.0)))
+
+        def summed(part: Array | None = None) -> Array:
+            """Sums over each bucket of the masses, times `part`."""
+            sums = np.zeros(starts.size)
+            for share, masses in ((adds_none, same), (adds, fewer)):
+                if masses.size:
+                    values = masses if part is None else part * masses
+                    sums += share * np.add.reduceat(values, starts - sizes_low)
+            return factor * sums
+
+        weight = summed()
         left_out = below if one_bias else below + above
         if self.kappa > 0.0:
             coins, bias, gap, weight, lost = self._split_neutral(
@@ -324,15 +332,13 @@ class CoinMixture(Pair):
             coins = starts if upper else ends
             bias, gap = np.full(coins.size, self.theta), np.full(coins.size, self.gap)
         else:
-            sizes = np.arange(sizes_low, sizes_low + pmf.size, dtype=np.float64)
-            keep, fall = (
-                np.add.reduceat(pmf * part, starts - sizes_low) for part in self._kept(sizes)
-            )
+            sizes = np.arange(sizes_low, sizes_low + fewer.size, dtype=np.float64)
+            keep, fall = (summed(part) for part in self._kept(sizes))
             coins, keep, fall, weight = self._bucketed(starts, ends, weight, keep, fall, upper)
             bias, gap = self.theta * keep, self.gap * keep + fall
         lower_share = None
-        if upper and self.kappa == 0.0 and starts.size == weight.size == pmf.size:
-            lower_share = (1.0 - 3.0 * float(others.error.max())) * (1.0 - below - above)
+        if upper and self.kappa == 0.0 and starts.size == weight.size == fewer.size:
+            lower_share = (1.0 - 3.0 * others.largest_error) * (1.0 - below - above)
         return Components(coins, bias, gap, weight, null, left_out, lower_share)
 
     def _coins_of_others(self, missed: float) -> Counts:
@@ -484,7 +490,7 @@ class CoinMixture(Pair):
         coin_missed = resolution.missed / 4.0
         window = math.sqrt(2.0 * math.log(4.0 / coin_missed))
         steps = 0.5 * window * np.sqrt(parts.coins)
-        clipped = bool(np.any(window < np.sqrt(parts.coins)))
+        clipped = 2.0 * float(steps.max()) > window**2
         rounding = ROUNDOFF * (96.0 + 4.0 * steps + parts.coins.size)
         weight = parts.weight * (1.0 + sign * rounding)
         if parts.coins.max() <= MOST_SEPARATE and parts.coins.sum() <= MOST_SEPARATE:
@@ -512,7 +518,7 @@ class CoinMixture(Pair):
         q = cell_y[kept]
         loss = np.log1p(2.0 * rate * cell_x[kept] / q)
         # Sums over atoms round the ratio of a cell; merging leaves 1e-14 of a step.
-        most = _most_in_cells(parts, edges, 0.5 * window)[kept]
+        most = _most_in_a_cell(parts, edges, 0.5 * window)
         summed = ROUNDOFF * (LOSS_ULPS + 2.0 * (most + 2.0 * block + 4.0))
         blur = summed * loss
         if top_y > 0.0:
@@ -524,7 +530,7 @@ class CoinMixture(Pair):
         loss = np.concatenate((-loss[::-1], [0.0], loss))
         blur = np.concatenate((blur[::-1], [0.0], blur))
         missed = parts.missed + (coin_missed if clipped else 0.0) + tiny
-        slack = float(np.max(summed, initial=ROUNDOFF * LOSS_ULPS)) * float(loss[-1]) + 2e-14 * step
+        slack = summed * float(loss[-1]) + 2e-14 * step
         share = parts.lower_share
         if share is not None:
             share *= (1.0 - 3.0 * float(rounding.max())) * (1.0 - (coin_missed if clipped else 0.0))
@@ -585,16 +591,15 @@ class CoinMixture(Pair):
         return edges
 
 
-def _most_in_cells(parts: Components, edges: Array, reach: float) -> Array:
-    """At most so many atoms of one component are in each cell; reach: where its walk ends, in sqrt(coins).
+def _most_in_a_cell(parts: Components, edges: Array, reach: float) -> float:
+    """At most so many atoms of one component are in one cell; reach: where its walk ends, in sqrt(coins).
 
-    Its values of x are 2 bias/coins apart, and x/y = e is x = e/(1 + e).
+    Its values of x are 2 bias/coins apart, x/y = e is x = e/(1 + e), and in x the first cell is the widest: where e
+    grows like (exp(s) - 1)/(2 r), x' = 2 r exp(s)/(2 r - 1 + exp(s))^2 falls.
     """
-    ends = 1.0 - 1.0 / (1.0 + edges[1:])
+    widest = edges[1] / (1.0 + edges[1])
     density = float(np.max(parts.coins / np.maximum(2.0 * parts.bias, 1e-250)))
-    walked = reach * math.sqrt(float(parts.coins.max()))
-    most: Array = np.minimum(np.diff(ends, prepend=0.0) * density, walked) + 3.0
-    return most
+    return float(min(widest * density, reach * math.sqrt(float(parts.coins.max())))) + 3.0
 
 
 def _normal_cuts(width: float, centre: float, reach: float) -> Array:
@@ -620,5 +625,5 @@ def _bucket_starts(first: int, stop: int, width: float) -> NDArray[np.int64]:
         return np.arange(first, stop, dtype=np.int64)
     ratio = math.log1p(width)
     steps = np.arange(math.ceil(math.log(stop / first) / ratio) + 1)
-    starts = np.unique(np.floor(first * np.exp(ratio * steps)).astype(np.int64))
-    return starts[starts < stop]
+    starts = np.floor(first * np.exp(ratio * steps)).astype(np.int64)
+    return starts[(np.diff(starts, prepend=-1) > 0) & (starts < stop)]

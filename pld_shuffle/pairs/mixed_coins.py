@@ -115,7 +115,7 @@ class MixedCoins(CoinMixture):
         kept = np.flatnonzero(law.masses > SMALLEST_CELL)
         answers = law.masses[kept[0] : kept[-1] + 1]
         whole = law.low + int(kept[-1]) == self.n - 1
-        error = float(law.error.max())
+        error = law.largest_error
         neutrals = (self.n - 1) * self.neutral_rate
         deviation = math.sqrt(neutrals * (1.0 - self.neutral_rate / self.coin_rest))
         cuts, every, most = self._cuts(neutrals, deviation, answers.size, starts.size, resolution)
