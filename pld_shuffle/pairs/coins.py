@@ -319,7 +319,8 @@ class CoinMixture(Pair):
                 if masses.size:
                     values = masses if part is None else part * masses
                     sums += share * np.add.reduceat(values, starts - sizes_low)
-            return factor * sums
+            sums *= factor
+            return sums
 
         weight = summed()
         left_out = below if one_bias else below + above
@@ -626,4 +627,5 @@ def _bucket_starts(first: int, stop: int, width: float) -> NDArray[np.int64]:
     ratio = math.log1p(width)
     steps = np.arange(math.ceil(math.log(stop / first) / ratio) + 1)
     starts = np.floor(first * np.exp(ratio * steps)).astype(np.int64)
-    return starts[(np.diff(starts, prepend=-1) > 0) & (starts < stop)]
+    found: NDArray[np.int64] = starts[(np.diff(starts, prepend=-1) > 0) & (starts < stop)]
+    return found
