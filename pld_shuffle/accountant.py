@@ -1,4 +1,10 @@
-"""The accountant: a ledger of rounds, and questions about it."""
+"""The accountant: a ledger of rounds, and questions about it.
+
+delta(epsilon) is H_s of the product of the rounds' dominating pairs, s = e^epsilon; epsilon(delta) is its inverse.
+Products of dominating pairs dominate adaptive compositions (docs/theory.md, section 1). Upper ends of answers come from
+the mechanisms' pairs, lower ends from their attack pairs. `composition.attempts` composes either; whatever it neglects
+is put on the safe side (docs/certificates.md).
+"""
 
 from __future__ import annotations
 

@@ -208,7 +208,7 @@ MECHANISM_FIELDS = _table(
     Field("rate", float, "SHARE", "the cohort's share of all users; poisson: the probability of taking"
           " part", Range(1e-12, 1.0, 1e-2, True), ("sampling_rate", "sample_rate")),
     Field("sampling", str, "HOW", "fixed (default): a cohort of n users; poisson: each of n users takes"
-          " part by a coin of its own, of probability rate"),
+          " part independently, with probability rate"),
     Field("dropout", float, "PROB", "probability that a member of the cohort sends nothing, whatever the"
           " data (default 0)"),
 )  # fmt: skip

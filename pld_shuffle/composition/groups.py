@@ -1,4 +1,4 @@
-"""Groups: g users at once, or one user who sends g of the reports.
+"""Groups: g users at once, or one user who sends g of the reports (docs/people.md, section 8).
 
 Between two datasets that differ in g users lie g steps of one user each, and H_{ab}(P||R) <= H_a(P||Q) + a H_b(Q||R).
 So on the composed profile of one user

@@ -412,7 +412,7 @@ def _fixed_cohort(event: Any, reach: float) -> Any:
 
 
 def _poisson(event: Any) -> Any:
-    """Every user by an own coin: of a Gaussian sum, or of a shuffle whose n is everybody who tosses one."""
+    """Every user takes part independently: in a Gaussian sum, or in a shuffle whose n counts all who may take part."""
     probability = event.sampling_probability
     rate = None if probability == 0 else unit_interval("sampling_probability", probability)
     inner = event.event

@@ -140,13 +140,13 @@ class CountedBits(_Counted):
         return worst_bit_attack(self.n, self.shares, bits=self.bits)
 
     def sampled(self, cohort: Cohort) -> Pair:
-        """Of a hidden cohort; for one bit a user the least of docs/bits.md, section 5, and of the coin labels.
+        """The pair of a hidden cohort: for one bit a user the least of docs/bits.md, section 5, and of the coin labels.
 
-        Of users who come by coins of their own the number of reports is published, too. One bit each: then it is all
-        that a shuffler shows, and the swap theorem is for that. TypeError for several.
+        If users take part independently the number of reports is published, too. For one bit each these two numbers
+        are all that a shuffler shows, and the swap theorem is for that. TypeError for several bits.
         """
         if cohort.absence > 0.0 and self.bits > 1:
-            raise TypeError(f"users who come by coins of their own send one bit each, got {self!r}")
+            raise TypeError(f"users who take part independently send one bit each, got {self!r}")
         known = bit_pair(self.n, self.shares, bits=self.bits, rate=cohort.rate)
         if self.bits > 1:
             return known

@@ -1,4 +1,8 @@
-"""A mechanism whose pair is given by its probability mass functions."""
+"""A mechanism whose pair is given by its probability mass functions: H_s = sum over outcomes of (P - s Q)_+.
+
+Both orders are covered by the larger of the two profiles, which is the profile of some pair: docs/theory.md,
+section 9. How atoms are made of masses is in `pairs.discrete`.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """An epoch: users in a hidden random order, cut into disjoint cohorts, everybody exactly once.
 
-The later cohorts' randomizers may depend on the earlier outputs. Stronger clones hold with n the users of the whole
-epoch, whatever the sizes of the cohorts.
+Use: docs/people.md, section 4. The later cohorts' randomizers may depend on the earlier outputs. Stronger clones hold,
+n being the users of the whole epoch, whatever the sizes of the cohorts.
 
 *Proof.* At position t, given the past, label the report as in docs/theory.md, section 4: its two laws and their
 total variation beta_t depend on the past. The target sits at a uniformly random position and is always labelled, so

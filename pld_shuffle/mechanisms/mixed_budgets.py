@@ -1,4 +1,4 @@
-"""Users with budgets of their own, whose reports are shuffled together.
+"""Users with budgets of their own, whose reports are shuffled together (docs/people.md, section 10).
 
 Who hides the target are the others who show a label (docs/theory.md, section 2, and its section 4). Each does so with
 a probability of its own, and the labels shown have one law for all of them. So what differs from users of one budget

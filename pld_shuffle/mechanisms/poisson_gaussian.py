@@ -1,7 +1,7 @@
 """The Gaussian mechanism on a Poisson sample, as in DP-SGD, for neighbours that differ in one user's value.
 
-Everyone is in the sample by an own coin flip of probability q; contributions of norm at most C are summed,
-and noise N(0, sigma^2) is added to every coordinate. In units of sigma, with a = C/sigma, the pair is
+Everyone is in the sample with probability q, independently. Contributions of norm at most C are summed, and noise
+N(0, sigma^2) is added to every coordinate. In units of sigma, with a = C/sigma, the pair is
 
     P = (1-q) N(0) + q N(a),   Q = (1-q) N(0) + q N(-a).
 
@@ -132,7 +132,7 @@ class PoissonGaussian(ProfileMechanism):
             "neighbours": SUBSTITUTION,
             "adversary": "sees the noisy sum; the curator is trusted",
             "analysis": "exact pair of the Gaussian mechanism on a Poisson sample",
-            "sampling": f"every user by an own coin flip (rate {self.rate:g}), not revealed to the adversary",
+            "sampling": f"every user independently (rate {self.rate:g}), not revealed to the adversary",
         }
 
 

@@ -1,4 +1,10 @@
-"""k-ary randomised response in a shuffler, for adversaries who see more or less of who answered at random."""
+"""k-ary randomised response in a shuffler, for adversaries who see more or less of who answered at random.
+
+With probability gamma a user answers uniformly over k values, otherwise the truth; eps0 = log(1 + k (1-gamma)/gamma).
+The other users' random answers are labels: the target's two values are coin labels, of rate 2 gamma/k together, the
+other values are neutral. So the pair is a mixture of tilted coins, `pairs.coins.CoinMixture`, exact for these
+adversaries (docs/theory.md, section 2).
+"""
 
 from __future__ import annotations
 

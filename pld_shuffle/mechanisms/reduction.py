@@ -1,4 +1,10 @@
-"""Any randomizer with parameters (p, beta, q) in a shuffler."""
+"""Any randomizer with parameters (p, beta, q) in a shuffler: labels from a total variation and two ratios.
+
+The target's two laws have total variation beta and ratios up to p, and are at most q times the law of any other user.
+Then the view is a post-processing of labels, alpha = beta/(p - 1): the target shows a coin label with probability
+alpha (p + 1), and else a neutral one; the others show the same labels, each 1/q times as often as the larger of the
+target's two laws. That is a mixture of tilted coins, `pairs.coins.CoinMixture` (docs/theory.md, section 4).
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Rounds in which a random part of the users takes part.
 
 * `Subsampled`: a hidden uniformly random cohort of a fixed size, out of which users may drop out.
-* `PoissonSampled`: every user comes or stays away by a coin of its own.
+* `PoissonSampled`: every user takes part with one probability, independently.
 
 Who stays away sends one more report, "absent", whatever the value; the number of reports is visible. So the second is
 everybody's shuffle of a randomizer with one more report, and dropouts are that in a cohort (docs/swap.md): what is
@@ -69,8 +69,8 @@ class Subsampled(_Sampled):
     mechanism : a mechanism, not subsampled itself; its n is the cohort size.
     population | rate : exactly one; the number N >= n of users the cohort is drawn from, or n/N in
         [1e-12, 1].
-    dropout : probability in [0, 1) that a member of the cohort sends nothing, by a coin of its own that does not
-        look at the data; the number of reports is visible.
+    dropout : probability in [0, 1) that a member of the cohort sends nothing, independently of all others and of the
+        data; the number of reports is visible.
     colluding : how many of the population show the adversary all they know. Their number is taken off N: the
         cohort is at worst n of the N - colluding others, who must be more than n. The lower end is attained by
         colluders who stay away, so that others are drawn in their place.
@@ -168,8 +168,8 @@ class Subsampled(_Sampled):
         dropout = ""
         if self.dropout:
             dropout = (
-                f"; each member drops out with probability {self.dropout:g}, by a coin of its own that does not"
-                " look at the data, and the number of reports is visible"
+                f"; each member drops out with probability {self.dropout:g}, independently of"
+                " all others and of the data, and the number of reports is visible"
             )
         return _hidden(self.mechanism) | {
             "sampling": f"uniformly random cohort of fixed size, {cohort}, drawn anew every round without looking at"
@@ -179,16 +179,16 @@ class Subsampled(_Sampled):
 
 @dataclass(frozen=True)
 class PoissonSampled(_Sampled):
-    """A mechanism of the shuffle model in which every user takes part by a coin of its own.
+    """A mechanism of the shuffle model in which every user takes part with one probability, independently.
 
     Parameters
     ----------
     mechanism : a mechanism of the shuffle model, not sampled itself; its n counts all users who may take part.
     rate : probability of taking part, the same for all, in [1e-12, 1].
 
-    The coins are tossed anew for every round, without looking at the data. The number of reports is visible, who sent
-    them is not. Neighbours: substitution. At small delta a fixed cohort of the mean size spends less (near epsilon 0
-    it can be the other way round). Central Gaussian noise on a Poisson sample is `PoissonGaussian`.
+    Who takes part is drawn anew for every round, without looking at the data. The number of reports is visible, who
+    sent them is not. Neighbours: substitution. At small delta a fixed cohort of the mean size spends less; near epsilon
+    0 it can be the other way round. Central Gaussian noise on a Poisson sample is `PoissonGaussian`.
 
     Upper ends: "absent" is one more report that everybody makes alike, put into the analysis of the mechanism. Lower
     ends: put into its attacks. Raises ValueError, or TypeError for mechanisms that no proof covers.
@@ -222,7 +222,7 @@ class PoissonSampled(_Sampled):
 
     def assumptions(self) -> dict[str, str]:
         return _hidden(self.mechanism) | {
-            "sampling": f"each of {self.users} users takes part by a coin of its own (rate {self.rate:g}), tossed anew"
+            "sampling": f"each of {self.users} users takes part independently (rate {self.rate:g}), drawn anew"
             " every round without looking at the data; the number of reports is visible, who sent them is not"
         }
 

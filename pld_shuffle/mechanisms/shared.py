@@ -1,4 +1,4 @@
-"""Sentences and checks that mechanisms of the shuffle model share."""
+"""What mechanisms share: sentences for `assumptions`, limits of eps0 and of rates, bounds of a largest loss."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A sticky cohort: drawn once, hidden, and the same for many rounds.
+"""A sticky cohort: drawn once, hidden, and the same for many rounds (docs/people.md, section 3).
 
 Let h be the profile of the T rounds on a known cohort, over every substitution in it. The target belongs to the
 cohort with probability r; otherwise somebody else stands in, and the views of the two datasets are the same. By

@@ -1,4 +1,4 @@
-"""The zero-out relation: one user's contribution is there, or replaced by nothing.
+"""The zero-out relation: one user's contribution is there, or replaced by nothing (docs/people.md, section 9).
 
 A ledger has one relation. Shuffled rounds are for the *substitution* of one user's value, and so is central noise next
 to them, at twice the norm of a contribution. Accountants of DP-SGD count zero-out (or removal), at the norm itself.
@@ -47,9 +47,9 @@ class ZeroOut(Wrapper):
         can make: its law is that of a value, or a mixture of values' laws. Or `Gaussian` or `Laplace`,
         `sensitivity` being the bound on the norm of one contribution. Or `PoissonGaussian`.
 
-    In a hidden cohort, also one of users who come by coins of their own, the user stays in the population and is drawn,
-    or tosses its coin, like everybody else; only its report is null. (A user who never comes is another thing: of fewer
-    users, another number of reports is seen.)
+    In a hidden cohort the user stays in the population and is drawn like everybody else; only its report is null. (A
+    user who never takes part is another thing: another number of reports is seen.)
+
     A ledger holds one relation: all of its mechanisms are `ZeroOut`, or none. Lower ends are those of the mechanism's
     attack, for a null report of the attack's choice.
 

@@ -36,11 +36,11 @@ from .rounding import ROUNDOFF
 
 Array = NDArray[np.float64]
 
-FFT_CONSTANT = 12.0
-TRIM = 1e-17
-MAX_DIRECT = 4e9
-NOTHING = -1e5
-UNDERFLOW = 1e-300
+FFT_CONSTANT = 12.0  # of the rounding of transforms, see above
+TRIM = 1e-17  # tilted mass that a law may lose at each end before it is transformed
+MAX_DIRECT = 4e9  # multiplications of a convolution without transforms
+NOTHING = -1e5  # log of the scale of a law without mass
+UNDERFLOW = 1e-300  # more than what underflows
 
 
 def dot(left: Array, right: Array) -> float:

@@ -1,8 +1,10 @@
 """Sums of p (1 - e^(eps - x))_+ over masses p at lattice points x, at any eps.
 
-With d the distance from eps to the next lattice point above, what is (1 - e^(x' - x)) seen from that point is
-(1 - e^-d) + e^-d (1 - e^(x' - x)) seen from eps. So suffix sums, made once,
-answer every eps. All terms are nonnegative.
+Let x' be the next lattice point above eps, d = x' - eps. A mass at x >= x' counts
+
+    1 - e^(eps - x) = (1 - e^-d) + e^-d (1 - e^(x' - x)).
+
+So two suffix sums at lattice points, made once, answer every eps. All terms are nonnegative.
 """
 
 from __future__ import annotations

@@ -9,10 +9,12 @@ offset): loss = cell * step + offset with 0 <= offset <= step, sorted by loss.
 * Lower: merge neighbouring mass so that the merged ratio is a lattice point's. This hides information, so the
   lattice law is dominated; total mass is kept. See `kernels.merge_upwards`.
 
-Both err by O(step^2) where atoms are dense. Rounding of the loss is at most a few ulp per atom; the
-caller books it (`PLD.slack`). An atom may be the sum of several of its cell: splitting the sum is splitting each. But
-then the share that goes up is the mean of theirs, and a shift does not repair its rounding: a rare atom next to a
-frequent one would vanish in it. `blur` is the error of such a loss; the share is raised by as much.
+Both err by O(step^2) where atoms are dense. Proofs: docs/theory.md, section 6.
+
+Rounding of a loss is at most a few ulp; the caller books it (`PLD.slack`). An atom may be the sum of several of its
+cell: splitting the sum is splitting each. Its loss is then a mean, and a shift of the loss does not repair the rounding
+of a mean: a rare atom next to a frequent one would vanish in it. `blur` is the error of such a loss; the share that
+goes up is raised by as much.
 """
 
 from __future__ import annotations

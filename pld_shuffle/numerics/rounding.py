@@ -25,7 +25,7 @@ def below(value: float, operations: float = 1.0) -> float:
 
 
 def total(values: NDArray[np.float64]) -> float:
-    """The sum of nonnegative numbers, below 1e300 in all: of relative error u (1 + 1e-6), sooner than by `math.fsum`.
+    """The sum of nonnegative numbers, below 1e300 in all: of relative error u (1 + 1e-6), faster than by `math.fsum`.
 
     Each is split into a multiple of 2^-52 s, s >= twice the sum a power of 2, and a rest of at most 2^-53 s (Rump,
     Ogita and Oishi 2008, section 3). The multiples are added without error, whatever the order; of the rests, up to

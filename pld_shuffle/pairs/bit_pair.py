@@ -1,9 +1,11 @@
 """Pairs of counted bits: the supremum over all datasets, and one concrete pair of datasets (docs/bits.md).
 
-The view is the number of ones among n users who send r randomised bits each. `bit_pair` has the profile of the
-supremum over all datasets in both orders: exact for one round, an upper bound over rounds. `BitAttackPair` is the
-pair of two datasets: an attack. For sums of one-hot bits, two counts at once: `two_count_pair` and
-`two_count_attack`.
+The view is the number of ones among n users who send r randomised bits each.
+
+* `bit_pair` has the profile of the supremum over all datasets in both orders (docs/bits.md, section 4): exact for one
+  round, an upper bound over rounds.
+* `BitAttackPair` is the pair of two datasets: an attack.
+* `two_count_pair` and `two_count_attack` are the same for the sums of one-hot bits, of which two change (section 6).
 """
 
 from __future__ import annotations
@@ -39,9 +41,7 @@ def bit_pair(n: int, shares: BitShares, *, bits: int = 1, rate: float = 1.0) -> 
 
     def hidden(cohort: Cohort) -> ProfilePair:
         if cohort.absence > 0.0:
-            raise TypeError(
-                "bits of users who come by coins of their own are accounted by their laws"
-            )
+            raise TypeError("bits of users who take part independently are accounted by their laws")
         return bit_pair(n, shares, bits=bits, rate=rate * cohort.rate)
 
     pair = least(
@@ -79,7 +79,7 @@ def worst_bit_attack(
 
 
 def worst_absent_bit_attack(n: int, shares: BitShares, cohort: Cohort) -> ProfilePair:
-    """The same for one bit each of users who come by coins of their own, two deviations out."""
+    """The same for one bit each of users who take part independently (`Cohort.presence`), two deviations out."""
     orders = [shares] if shares.symmetric else [shares, shares.mirrored]
     attacks = [
         slot_pair(BitAttackPair(n, order, all_hold_one=one)._laws, ordered=True).sampled(cohort)
@@ -204,7 +204,7 @@ class BitAttackPair(Pair):
 
     def _laws(self, tail: float) -> tuple[SlotLaw, SlotLaw]:
         if self.bits != 1:
-            raise TypeError(f"users who come by coins of their own send one bit each, got {self!r}")
+            raise TypeError(f"users who take part independently send one bit each, got {self!r}")
         share = self.shares
         one = np.array([share.one, share.not_one])
         zero = np.array([share.zero, share.not_zero])

@@ -163,9 +163,9 @@ def _hull_law(value: Array, step: float) -> tuple[Array, float]:
 
 
 def _law(ahead: Array, behind: Array, step: float) -> tuple[Array, float]:
-    """The law whose profile connects the dots: masses of Q at losses -reach ... reach steps, and P's mass at infinity.
+    """The law whose profile joins known points: masses of Q at losses -reach ... reach steps, and P's mass at infinity.
 
-    ahead, behind : upper bounds on the profile, and on the reversed pair's, at losses 0, step, ... Where dots are not
+    ahead, behind : upper bounds on the profile, and on the reversed pair's, at losses 0, step, ... Where points are not
     convex, a negative mass is raised to 0: more mass is above.
     """
     reach = ahead.size - 1

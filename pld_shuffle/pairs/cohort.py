@@ -4,8 +4,8 @@ A scheme (`mechanisms.sampling`) is a `Cohort`; every pair of the shuffle model 
 (`Pair.sampled`). Two numbers are enough for the schemes we know (docs/swap.md, Theorem C):
 
 * `rate`: the target belongs to the cohort of n with this probability. A target outside of it is like any other user.
-* `presence`: a member of the cohort sends its report with this probability, by a coin of its own. "Absent" is one more
-  report, which everybody makes alike; how many are absent is visible.
+* `presence`: a member of the cohort sends its report with this probability, independently of all others. "Absent" is
+  one more report, which everybody makes alike; how many are absent is visible.
 """
 
 from __future__ import annotations
@@ -65,9 +65,7 @@ class Cohort:
     def require_all_present(self, pair: Any) -> None:
         """Raise TypeError if users may be absent, for a pair that does not know about it."""
         if self.absence > 0.0:
-            raise TypeError(
-                f"users who come by coins of their own need labels or laws, got {pair!r}"
-            )
+            raise TypeError(f"users who take part independently need labels or laws, got {pair!r}")
 
 
 ALL_USERS = Cohort()

@@ -21,8 +21,8 @@ density becomes q times the above plus 1 - q (docs/theory.md, section 11, Theore
 
 a hidden cohort is a smaller bias, and the pair stays in its family.
 
-*Presence.* If each of the n users takes part by a coin of its own, of one probability, and the number of reports
-is visible, "absent" is one more label that everybody shows alike. Next to neutral labels that everybody shows alike
+*Presence.* If each of the n users takes part independently with one probability, and the number of reports is
+visible, "absent" is one more label that everybody shows alike. Next to neutral labels that everybody shows alike
 too, or none at all, it is one of them, and the pair stays in its family; with a cohort as well. The largest loss
 remains that of the labels: it may happen that everybody is there. Otherwise the labels are a slot law (`slots`).
 
@@ -367,10 +367,10 @@ class CoinMixture(Pair):
         seen = weight > 0.0
         keep = np.divide(keep, weight, out=far_keep.copy(), where=seen)
         fall = np.divide(fall, weight, out=far_fall.copy(), where=seen)
-        slop = ROUNDOFF * (16.0 + (ends - starts))
+        rounding = ROUNDOFF * (16.0 + (ends - starts))
         if not upper:
             # The smaller of the two is moved, and the other is what is left.
-            small, large = np.minimum(1.0, fall * (1.0 + slop)), keep * (1.0 - slop)
+            small, large = np.minimum(1.0, fall * (1.0 + rounding)), keep * (1.0 - rounding)
             keep, fall = (
                 np.where(fall < keep, 1.0 - small, large),
                 np.where(fall < keep, small, 1.0 - large),
@@ -384,7 +384,7 @@ class CoinMixture(Pair):
         part = np.where(by_fall, far_fall - fall, keep - far_keep)
         width = np.where(single | (width <= 0.0), 1.0, width)
         # The share of the larger bias, that of `ends`, rounded up.
-        share = np.where(single, 1.0, np.clip((part + 2.0 * slop * size) / width, 0.0, 1.0))
+        share = np.where(single, 1.0, np.clip((part + 2.0 * rounding * size) / width, 0.0, 1.0))
         rest = ~single & (share < 1.0)
         return (
             np.concatenate((starts, starts[rest])),

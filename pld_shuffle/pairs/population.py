@@ -1,14 +1,16 @@
 """Hidden cohorts of many sizes out of one population, any eps0-LDP randomizer: what they have in common.
 
-A training log has a cohort of its own size in every round. With Theorem C the contour bound of a cohort of n out of
-N users is, for every growth g, type k and contour,
+A training log has another cohort size in every round. By Theorem C the bound for a cohort of n out of N users is, at
+s = 1 + g, for a type k of laws and a contour,
 
-    (1/(2 pi N)) int |E exp(z (L_k - E L_k))|^n e^(-g N Re z) |dz|/|z|^2,
+    (1/(2 pi N)) int |E exp(z (L_k - E L_k))|^n e^(-g N Re z) |dz|/|z|^2.
 
-an integral of exponentials of n with positive weights: *convex in n*. If users come by coins of one rate r, n is
-binomial, and (1 - r + r |E ...|)^N takes the place of the power: *convex in r*. So two sizes (or rates) on one contour
-bound all between them by straight lines. These lie too high by about the square of the relative distance of the
-two. Proof: docs/swap.md, "Cohorts of many sizes".
+This is an integral of exponentials of n with positive weights, so it is *convex in n*. If the N users take part
+independently with probability r, then n is binomial, (1 - r + r |E ...|)^N takes the place of the power, and the bound
+is *convex in r*. So the values at two sizes (or rates), on one contour, bound all sizes between them by straight
+lines. These lie too high by about the square of the relative distance of the two sizes.
+
+Proof: docs/swap.md, "Cohorts of many sizes" and "Users who take part independently".
 """
 
 from __future__ import annotations
@@ -41,8 +43,8 @@ _Cell = tuple[float, float, Array, Array]  # two sizes, and bounds for them
 class Population:
     """Contour bounds for hidden cohorts of all sizes out of `users`, for every eps0-LDP randomizer.
 
-    absence : of a member of a cohort. coins : whether users come by coins of their own; sizes are then their numbers on
-    average.
+    absence : probability that a member of a cohort sends nothing. coins : whether users take part independently; then
+    sizes are mean numbers of participants.
     """
 
     def __init__(self, eps0: float, users: int, absence: float = 0.0, coins: bool = False) -> None:
@@ -87,8 +89,8 @@ class Population:
     def bounds(self, sizes: Sequence[float], middle: float, growth: Array) -> Array:
         """Bounds for `sizes`, shape (sizes, growths), that bound the sizes between them by interpolation.
 
-        sizes : even, or the numbers on average of users who come by coins, at most half of all. middle : the size
-        the contours are chosen for.
+        sizes : even; with `coins` mean numbers of participants, at most half of all. middle : the size the contours
+        are chosen for.
         """
         return hidden_profiles(
             self._over, self.users, sizes, middle, growth, absence=self.absence, coins=self.coins
