@@ -10,8 +10,8 @@ import pytest
 
 from pld_shuffle import Accountant, DiscretePair
 from pld_shuffle.mechanisms.shuffled import Blanket
-from pld_shuffle.numerics.sides import Side
-from pld_shuffle.pairs.profile import ProfilePoints, profile_atoms
+from pld_shuffle.numerics.sides import Bounds, Side
+from pld_shuffle.pairs.profile import ProfilePoints, points, profile_atoms
 from pld_shuffle.randomizers import HadamardResponse, UnaryEncoding
 
 
@@ -68,3 +68,29 @@ def test_largest_loss_of_a_blanket_is_not_below_eps0(eps0: float) -> None:
     for randomizer in (UnaryEncoding(k=4, eps0=eps0), HadamardResponse(k=5, eps0=eps0)):
         mechanism = Blanket(randomizer, 10)
         assert mechanism.max_loss_below <= eps0 <= mechanism.max_loss
+
+
+@pytest.mark.parametrize("rate", [1e-3, 0.3, 5.0])
+@pytest.mark.parametrize("heavy", [False, True])
+@pytest.mark.parametrize("largest", [math.inf, 7.0, 0.5])
+def test_points_end_where_nothing_is_left(rate: float, heavy: bool, largest: float) -> None:
+    """The last point is below what is missed, and not far behind the first one that is; or it is the largest loss."""
+    asked = []
+
+    def height(loss: np.ndarray) -> np.ndarray:
+        x = loss / rate
+        tail = np.exp(-x if heavy else -0.5 * x * x) * 0.4 * min(rate, 1.0) + 1e-6
+        return np.where(loss < largest, tail, 1e-6)
+
+    def profile(growth: np.ndarray) -> Bounds:
+        asked.append(growth.size)
+        return Bounds(height(np.log1p(growth)), height(np.log1p(growth)))
+
+    found = points(
+        profile, width=0.1 * rate, missed=1e-13, scale=rate, max_loss=largest, infinity=1e-6
+    )
+    last = math.log1p(float(found.growth[-1]))
+    assert height(np.array([last]))[0] <= 1e-6 * (1.0 + 1e-10) + 1e-13 or last >= 0.999 * largest
+    before = height(np.array([0.9 * last]))[0]
+    assert before > 1e-6 + 1e-13 or last >= 0.999 * largest
+    assert sum(size == 1 for size in asked) <= 14

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy.special import ndtr
 
 from pld_shuffle import Accountant
+from pld_shuffle.composition.attempts import Composition
 from pld_shuffle.mechanisms.shuffled import Shuffled
 from pld_shuffle.pairs import blanket
 from pld_shuffle.pairs.cohort import Cohort
@@ -259,3 +261,22 @@ def test_a_guest_is_one_user_only():
             assert np.all(as_guest <= 1.1 * truth)
     with pytest.raises(ValueError, match="guest"):
         typed_profile(types, n, growth, guest=rows[0])
+
+
+@pytest.mark.parametrize(
+    ("k", "eps0", "n", "rounds"),
+    [(16, 2.0, 10_000, 64), (3, 1.0, 10_000, 1000), (4, 4.0, 10_000, 64)],
+)
+def test_many_rounds_of_k_rr_are_those_of_its_coins(k, eps0, n, rounds):
+    """No less than the exact attack, and by no more above the least of both analyses than rtol pays for."""
+    mechanism = Shuffled(KRandomizedResponse(k=k, eps0=eps0), n)
+    pair = mechanism.pair
+    [(coins, count)] = pair.repeated(rounds)
+    assert coins is mechanism.core.pair and count == rounds
+    found = Composition([(pair, rounds)], 1e-3)
+    both = Composition([(replace(pair, several=None), rounds)], 1e-3).epsilons(1e-6).upper
+    assert found.delta(both).upper <= 1e-6 * (1.0 + 1e-3)
+    attack = Composition([(mechanism.attack_pair, rounds)], 1e-3).epsilons(1e-6)
+    assert attack.lower <= found.epsilons(1e-6).upper <= 1.002 * attack.lower
+    # Over few rounds the swap theorem counts.
+    assert pair.repeated(4) == [(pair, 4)]

@@ -17,8 +17,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields
-from functools import cached_property
+from dataclasses import dataclass, fields, replace
+from functools import cache, cached_property
 from itertools import islice
 
 import numpy as np
@@ -30,6 +30,7 @@ from ..numerics.validation import choice, positive_int, tolerance, user_count
 from ..pairs.bit_pair import BitAttackPair, bit_pair, worst_bit_attack
 from ..pairs.bits import LARGEST_BIT_EPS0, BitShares
 from ..pairs.cohort import ALL_USERS, Cohort
+from ..pairs.coins import CoinMixture
 from ..pairs.least import Array, UpperProfile, least
 from ..pairs.noise_types import LARGEST_EPS0, gaussian_guest, gaussian_types, laplace_types, trimmed
 from ..pairs.pair import Pair
@@ -70,6 +71,7 @@ GIVEN_AWAY = (5e-3, 2e-4)  # ... of which so much of delta is given away, whiche
 SWAP_POINTS, LAPLACE_POINTS, GAUSSIAN_POINTS = 240, 120, 100  # each costs up to a few milliseconds
 SMALL = 1e-12  # delta where nothing is asked
 PROBED = 3e-3  # relative width of the blanket where it is compared
+FAR_OUT, ALIKE = 6.0, 5e-4  # deviations of all rounds; of delta, half of the usual rtol
 MAX_TARGETS = 24  # ordered pairs of values that are looked at one by one
 
 
@@ -144,20 +146,41 @@ class Shuffled(Mechanism):
         if self._shares is not None and everybody:
             return bit_pair(self.n, self._shares)
         base = self.core.pair if everybody else self.core.sampled(cohort)
-        choices = self._choices(cohort.rate)
-        gaussian = self._noise and isinstance(self.randomizer, Gaussian)
-        if not (choices or gaussian):
+        if not self._swaps(cohort.rate):
             return base
+
+        @cache
+        def profiles() -> list[UpperProfile]:
+            return self._profiles(cohort)
+
+        def profile(growth: Array, missed: float) -> Array:
+            return np.asarray(np.min([one(growth, missed) for one in profiles()], axis=0))
+
+        several = None
+        if everybody and isinstance(base, CoinMixture):  # k-ary randomised response
+
+            def several(pair: Pair, count: int) -> list[tuple[Pair, int]]:
+                alike = _lost_without_swap(base.scale, self.randomizer.eps0, count) <= ALIKE
+                return [(base if alike else pair, count)]
+
+        points = SWAP_POINTS
+        if self._noise:
+            points = GAUSSIAN_POINTS if isinstance(self.randomizer, Gaussian) else LAPLACE_POINTS
+        pair = least([profile], largest=base.max_loss, scale=base.scale, most_points=points)
+        return replace(pair, several=several)
+
+    def _profiles(self, cohort: Cohort) -> list[UpperProfile]:
+        """What bounds one round; the least of them counts."""
         told = Blanket(self.randomizer, self.n).pair
-        told = told if everybody else told.sampled(cohort)
-        if gaussian:
+        told = told if cohort.everybody else told.sampled(cohort)
+        if isinstance(self.randomizer, Gaussian):
             swap = self._gaussian_swap(cohort, told)
         else:
-            swap = self._swap(choices, cohort, told)
-        profiles = [swap]
+            swap = self._swap(self._choices(cohort.rate), cohort, told)
+        found = [swap]
         if self._shares is not None and cohort.absence == 0.0:
             bits = bit_pair(self.n, self._shares, rate=cohort.rate)
-            profiles.append(lambda growth, missed: bits.profile(growth, 0.0, missed).upper)
+            found.append(lambda growth, missed: bits.profile(growth, 0.0, missed).upper)
 
         def blanket(growth: Array, missed: float) -> Array:
             return np.asarray(told.profile(growth, 1e-6, missed).upper)
@@ -166,9 +189,16 @@ class Shuffled(Mechanism):
         # better by far, nothing else is looked at.
         probes = np.expm1(_reach(told, [0.0, 4.0, 8.0]))
         if not np.all(swap(probes, SMALL) <= 0.99 * told.profile(probes, PROBED, SMALL).lower):
-            profiles.append(blanket)
-        points = GAUSSIAN_POINTS if gaussian else LAPLACE_POINTS if self._noise else SWAP_POINTS
-        return least(profiles, largest=base.max_loss, scale=base.scale, most_points=points)
+            found.append(blanket)
+        return found
+
+    def _swaps(self, rate: float) -> bool:
+        """Whether the swap theorem is asked, for a cohort of that rate."""
+        randomizer = self.randomizer
+        if self.analysis != "tightest" or not (self._targets or self._noise):
+            return False
+        # Else nobody covers the target often enough.
+        return rate < 1.0 or not is_pure(randomizer) or self.n * math.exp(-randomizer.eps0) >= 4.0
 
     def _gaussian_swap(self, cohort: Cohort, told: ProfilePair) -> UpperProfile:
         """The bound by the swap theorem; of the unbounded ratios as many are given away as delta allows."""
@@ -198,14 +228,8 @@ class Shuffled(Mechanism):
         return lambda growth, missed: bound(growth, missed, best)
 
     def _choices(self, rate: float) -> list[list[Sequence[Array]]]:
-        """For every kind of target the types (`pairs.swap.typed_profile`) by shared law; none without the swap."""
+        """For every kind of target the types (`pairs.swap.typed_profile`) by shared law."""
         randomizer, n = self.randomizer, self.n
-        if self.analysis != "tightest" or not (self._targets or self._noise):
-            return []
-        if rate == 1.0 and is_pure(randomizer) and n * math.exp(-randomizer.eps0) < 4.0:
-            return []  # nobody else covers the target often enough
-        if isinstance(randomizer, Gaussian):
-            return []
         if isinstance(randomizer, Laplace):
             return [
                 [laplace_types(randomizer.eps0, n, cells=NOISE_CELLS, allowance=NOISE_ALLOWANCE)]
@@ -367,6 +391,22 @@ class Shuffled(Mechanism):
             " same randomizer",
             "sampling": EVERYBODY,
         }
+
+
+def _lost_without_swap(scale: float, eps0: float, count: int) -> float:
+    """About how much larger, relatively, the blanket of k-ary randomised response makes delta over so many rounds.
+
+    Others who hold a third value are a little better than the blanket: of a slot they leave (1-s)/p with probability
+    p : k-1 in place of 1-s and 0 with 1 : p-2+k, s = e^eps, p = e^eps0. So its variance is lower by
+    (1 - 1/p) (1-s)^2/(p+k-1), and log h at x scales by x^4 scale^2/(4 p (p-1)). As E e^(cL) is a constant and c(c+1)
+    times the integrals of e^(c eps) h over losses of either sign, T rounds feel a rise dh of the profile as T c(c+1)
+    such integrals of dh; z deviations out c is z/(scale sqrt(T)).
+    """
+    p, x = math.exp(eps0), np.linspace(0.0, 12.0, 49)
+    gain = np.minimum(1.0, 1.5 * x**4 * scale**2 / (4.0 * p * (p - 1.0)))
+    profile = np.exp(-0.5 * x * x) / (2.5 * (1.0 + x * x))  # of a normal loss, over its deviation
+    grown = np.exp(FAR_OUT / math.sqrt(count) * x)
+    return 2.0 * FAR_OUT**2 * float(np.sum(profile * gain * grown)) * float(x[1])
 
 
 def _with_shared(types: Types) -> list[Array]:

@@ -42,6 +42,10 @@ MAX_POINTS = 20_000
 LOSS_ULPS = 16.0
 LONGEST_DISTANCE = 8.0
 HEAVY = 40.0  # deviations up to which points are spaced for a normal law
+BELOW, NEAR_END = (
+    0.25,
+    0.7,
+)  # logarithms: of the end below what is missed, and where a search for it stops
 CLOSEST = 1e-4  # of the distance between points
 # Vertices move by this to the safe side: more than the rounding of the hull's comparisons (6 u of a value).
 _MARGIN = 64.0 * ROUNDOFF
@@ -78,21 +82,8 @@ def points(
     and grows so that there are at most MAX_POINTS.
     """
 
-    def negligible(loss: float) -> bool:
-        upper = profile(np.array([math.expm1(loss)])).upper[0]
-        return bool(upper <= infinity * (1.0 + 1e-10) + missed)
-
     largest = min(max_loss, 690.0)
-    reach = min(scale, largest)
-    while reach < largest and not negligible(reach):
-        reach = min(2.0 * reach, largest)
-    low = 0.5 * reach
-    while reach - low > 0.02 * reach:  # the predicate is monotone; fewer points
-        middle = 0.5 * (low + reach)
-        if negligible(middle):
-            reach = middle
-        else:
-            low = middle
+    reach = _reach(profile, missed, min(scale, largest), largest, infinity)
     if (
         0.75 * max_loss < reach and max_loss <= 700.0
     ):  # a few more points, and what is known of the largest loss counts
@@ -111,6 +102,39 @@ def points(
     ):  # nothing is left there; how its growth is rounded, slack pays for
         lower[-1] = upper[-1] = 0.0
     return ProfilePoints(growth, lower, upper, infinity, slope)
+
+
+def _reach(profile: Profile, missed: float, scale: float, largest: float, infinity: float) -> float:
+    """About the loss where the profile is a little below `missed`, or the largest loss.
+
+    By interpolation, log h falling like the square of the loss, and halves now and then.
+    """
+
+    def excess(loss: float) -> float:
+        """log of the profile over what is missed, and a little more."""
+        upper = float(profile(np.array([math.expm1(loss)])).upper[0])
+        return math.log(max((upper - infinity * (1.0 + 1e-10)) / missed, 1e-300)) + BELOW
+
+    low, over = 0.0, max(math.log(scale / missed), 1.0)
+    high, under = largest, -math.inf
+    point = min(scale * math.sqrt(2.0 * over), 0.9 * largest)
+    for step in range(60):
+        if high - low <= 0.02 * high:
+            break
+        found = excess(point)
+        if found > 0.0:
+            low, over = point, found
+        else:
+            high, under = point, found
+        if under == -math.inf:
+            point = min(2.0 * low, 0.5 * (low + largest))
+            continue
+        share = over / (over - under)
+        if abs(found) < NEAR_END:
+            return math.sqrt(low * low + share * (high * high - low * low))
+        share = 0.5 if step % 3 == 2 else min(max(share, 0.1), 0.9)
+        point = math.sqrt(low * low + share * (high * high - low * low))
+    return high
 
 
 def spaced(reach: float, width: float, scale: float, centre: float | None, most: int) -> Array:

@@ -265,15 +265,13 @@ def typed_profile(
     groups = max(law.shape[1] for law in laws) + 1
     bare, plain = np.zeros(flat.size), np.zeros(flat.size)
     for first, second, _, other in [*laws, *alone]:
-        seen = other > 0.0
         # What is given away, and the target's own divergence.
-        for total, mask in ((bare, ~seen), (plain, np.ones_like(seen))):
+        for total, mask in ((bare, other == 0.0), (plain, np.ones_like(other, bool))):
             if np.any(first[mask] > 0.0):
-                gap = first[mask] - second[mask]
-                lost = [np.sum(np.maximum(0.0, gap - g * second[mask])) for g in flat]
+                lost = np.maximum(0.0, (first - second)[mask] - np.outer(flat, second[mask]))
                 rounding = 4.0 * (relative + ROUNDED * groups) * (1.0 + flat)
                 rounding *= float(np.sum(first[mask] + second[mask]))
-                np.maximum(total, lost + rounding, out=total)
+                np.maximum(total, lost.sum(axis=1) + rounding, out=total)
     covered = share < 1.0 or all(np.all(law[2][law[3] == 0.0] == 0.0) for law in laws)
     weight, excess, base, slope, wobble = _type_arrays(laws, (1.0 - share) / share, error)
     bound = np.minimum(bound, plain)
