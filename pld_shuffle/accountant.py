@@ -46,7 +46,12 @@ class Accountant(Ledger):
 
     Adaptive means: a round may depend on earlier outputs, while the *parameters* of every round are
     fixed independently of the data. If rtol cannot be met an `AccuracyWarning` says what was reached; the
-    answer stays certified. `MemoryError` names the parameter to change.
+    answer stays certified. Questions raise TypeError or ValueError naming the argument, and MemoryError naming the
+    parameter to change.
+
+    Complexity: the first question composes the ledger. Each distinct mechanism's pair is formed once a side, in time
+    O(sqrt(n)) or O(1) in the number of users. The composition costs a few transforms, or sums over a contour, whose
+    size depends on rtol and hardly on the number of rounds. Further questions are mostly read off the same composition.
 
     >>> from pld_shuffle import ShuffledLDP
     >>> acc = Accountant().compose(ShuffledLDP(eps0=4.0, n=10_000), 10)

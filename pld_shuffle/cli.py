@@ -17,6 +17,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from . import __version__
@@ -97,62 +98,22 @@ def _parser() -> _Parser:
     )
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
 
-    def command(
-        name: str, summary: str, run: Callable[[argparse.Namespace], Report], picture: str
-    ) -> Any:
-        added = commands.add_parser(
-            name,
-            help=summary,
-            description=f"{summary[0].upper()}{summary[1:]}.",
-            epilog="\n".join((*kind_lines(), "", STATUSES)),
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-            allow_abbrev=False,
-        )
-        added.set_defaults(run=run)
-        added.add_argument("--json", action="store_true", help="print one JSON object")
-        added.add_argument("--plot", metavar="FILE", help=f"draw {picture} (.png, .pdf, .svg)")
-        _add_field(added, FIELDS["rtol"], default=1e-3)
-        return added
-
-    probability, nonnegative = _ranged(lambda x: 0 <= x <= 1, "in [0, 1]"), _at_least(0)
+    command = partial(_add_command, commands)
     curve = "delta against epsilon"
 
     account = command(
         "account", "account a training log: epsilon in all, and spent after each round", _account,
         "epsilon after each round",
     )  # fmt: skip
-    account.add_argument(
-        "log",
-        metavar="LOG.csv",
-        nargs="?",
-        help="one row per round, with the fields below as columns; also count, how many equal rounds a"
-        " row stands for, and round, a label; - reads standard input",
-    )
-    account.add_argument(
-        "--sample", action="store_true", help="account the made-up log that ships with the package"
-    )
-    _add_field(account, FIELDS["delta"], probability, required=True)
-    _add_field(
-        account,
-        FIELDS["epsilon"],
-        nonnegative,
-        nargs="+",
-        help="also give delta here (default: a few)",
-    )
-    account.add_argument(
-        "--every",
-        metavar="K",
-        type=_read(Field("every", int, "K", ""), _at_least(1)),
-        help="epsilon after every K-th row (default: so that there are at most 20)",
-    )
+    _add_log(account)
 
     epsilon = command("epsilon", "epsilon of equal rounds at a delta", _epsilon, curve)
     _add_mechanism(epsilon)
-    _add_field(epsilon, FIELDS["delta"], probability, nargs="+", required=True)
+    _add_field(epsilon, FIELDS["delta"], _PROBABILITY, nargs="+", required=True)
 
     delta = command("delta", "delta of equal rounds at an epsilon", _delta, curve)
     _add_mechanism(delta)
-    _add_field(delta, FIELDS["epsilon"], nonnegative, nargs="+", required=True)
+    _add_field(delta, FIELDS["epsilon"], _NONNEGATIVE, nargs="+", required=True)
 
     compare = command(
         "compare", "all published bounds on epsilon that are valid for equal rounds", _compare,
@@ -174,9 +135,60 @@ def _parser() -> _Parser:
         " --population, largest n",
     )
     _add_mechanism(plan, rounds=None)
-    _add_field(plan, FIELDS["epsilon"], nonnegative, required=True, help="the target, e.g. 2")
-    _add_field(plan, FIELDS["delta"], probability, required=True)
+    _add_field(plan, FIELDS["epsilon"], _NONNEGATIVE, required=True, help="the target, e.g. 2")
+    _add_field(plan, FIELDS["delta"], _PROBABILITY, required=True)
     return parser
+
+
+def _add_command(
+    commands: Any,
+    name: str,
+    summary: str,
+    run: Callable[[argparse.Namespace], Report],
+    picture: str,
+) -> Any:
+    """A command with the flags that all of them have; `picture` : what its --plot draws."""
+    added = commands.add_parser(
+        name,
+        help=summary,
+        description=f"{summary[0].upper()}{summary[1:]}.",
+        epilog="\n".join((*kind_lines(), "", STATUSES)),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    added.set_defaults(run=run)
+    added.add_argument("--json", action="store_true", help="print one JSON object")
+    added.add_argument("--plot", metavar="FILE", help=f"draw {picture} (.png, .pdf, .svg)")
+    _add_field(added, FIELDS["rtol"], default=1e-3)
+    return added
+
+
+def _add_log(account: argparse.ArgumentParser) -> None:
+    """The log, and what is asked about it."""
+    account.add_argument(
+        "log",
+        metavar="LOG.csv",
+        nargs="?",
+        help="one row per round, with the fields below as columns; also count, how many equal rounds a"
+        " row stands for, and round, a label; - reads standard input",
+    )
+    account.add_argument(
+        "--sample", action="store_true", help="account the made-up log that ships with the package"
+    )
+    _add_field(account, FIELDS["delta"], _PROBABILITY, required=True)
+    _add_field(
+        account,
+        FIELDS["epsilon"],
+        _NONNEGATIVE,
+        nargs="+",
+        help="also give delta here (default: a few)",
+    )
+    account.add_argument(
+        "--every",
+        metavar="K",
+        type=_read(Field("every", int, "K", ""), _at_least(1)),
+        help="epsilon after every K-th row (default: so that there are at most 20)",
+    )
 
 
 def _add_mechanism(parser: argparse.ArgumentParser, rounds: int | None = 1) -> None:
@@ -227,6 +239,9 @@ def _ranged(allowed: Callable[[Any], bool], what: str) -> _Check:
 
 def _at_least(least: int) -> _Check:
     return _ranged(lambda value: value >= least, f"at least {least}")
+
+
+_PROBABILITY, _NONNEGATIVE = _ranged(lambda x: 0 <= x <= 1, "in [0, 1]"), _at_least(0)
 
 
 def _one_of(words: Sequence[str]) -> Callable[[str], str]:

@@ -87,6 +87,7 @@ class Counts(NamedTuple):
 
     @property
     def high(self) -> int:
+        """The largest number in the window."""
         return self.low + self.masses.size - 1
 
     def error_at(self, number: Any) -> Any:

@@ -37,6 +37,7 @@ class Losses:
 
     @classmethod
     def of(cls, log_p: Array, log_q: Array) -> Losses:
+        """From the logarithms of both laws' masses, arrays of one shape (outcomes,). O(outcomes log outcomes)."""
         seen = log_p > -math.inf
         log_p, log_q = log_p[seen], log_q[seen]
         finite = log_q > -math.inf
