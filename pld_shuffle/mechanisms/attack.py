@@ -17,10 +17,18 @@ from ..numerics.validation import positive_int, user_count
 from ..pairs.cohort import ALL_USERS, Cohort
 from ..pairs.noise_types import gaussian_attack, laplace_attack
 from ..pairs.profile import ProfilePair
-from ..pairs.slots import SlotLaw
+from ..pairs.slots import SlotLaw, few_users_pair
 from ..randomizers import DiscreteRandomizer, FiniteRandomizer, Gaussian, Laplace, LocalRandomizer
 from .base import AttackBounds, Mechanism
-from .blanket import GAUSSIAN_ERROR, LAPLACE_ERROR, known_randomizer, mass_error, merged
+from .blanket import (
+    FINER,
+    GAUSSIAN_ERROR,
+    LAPLACE_CELLS,
+    LAPLACE_ERROR,
+    known_randomizer,
+    mass_error,
+    merged,
+)
 from .shared import EVERYBODY
 
 MAX_CHOICES = 256  # attacks tried
@@ -97,14 +105,23 @@ def noise_attack(randomizer: Laplace | Gaussian, n: int, cohort: Cohort = ALL_US
     """The attack on noise, on a cohort: of the two orders the one with the larger divergence two scales out."""
     law = noise_law(randomizer, n).sampled(cohort)
     growth = np.expm1([2.0 * min(law.loss_scale, 100.0)])
-    best = max((law, law.reversed()), key=lambda order: float(order.profile(growth, 1e-6).lower[0]))
-    return best.ordered_pair()
+    strengths = [float(order.profile(growth, 1e-6).lower[0]) for order in (law, law.reversed())]
+    turned = strengths[1] > strengths[0]
+    pair = (law.reversed() if turned else law).ordered_pair()
+    if isinstance(randomizer, Laplace) and cohort.everybody:
+        finer = noise_law(randomizer, n, finer=True)
+        finer = finer.reversed() if turned else finer
+        return few_users_pair(pair, finer, finer)
+    return pair
 
 
-def noise_law(randomizer: Laplace | Gaussian, n: int) -> SlotLaw:
-    """The target at 0 against 1 and all others at 0, reports merged to cells."""
+def noise_law(randomizer: Laplace | Gaussian, n: int, *, finer: bool = False) -> SlotLaw:
+    """The target at 0 against 1 and all others at 0, reports merged to cells; Laplace: finer ones, for few users."""
     if isinstance(randomizer, Laplace):
-        masses = laplace_attack(randomizer.eps0, first=0.0, second=1.0, others=0.0)
+        cells = LAPLACE_CELLS * (FINER if finer else 1)
+        masses = laplace_attack(
+            randomizer.eps0, first=0.0, second=1.0, others=0.0, cells=cells, graded=finer
+        )
         error = LAPLACE_ERROR
     else:
         missed = 1e-15 if randomizer.sigma > 0.051 else 1e-4  # so that densities do not underflow

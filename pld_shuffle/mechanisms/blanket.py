@@ -17,10 +17,11 @@ from numpy.typing import NDArray
 
 from ..numerics.sides import Bounds, Side
 from ..numerics.validation import user_count
+from ..pairs.few_users import MOST_USERS
 from ..pairs.noise import gaussian_groups, laplace_groups, least_missed
 from ..pairs.noise_types import LARGEST_EPS0
 from ..pairs.profile import ProfilePair, worst
-from ..pairs.slots import SlotLaw, SlotLaws, slot_pair
+from ..pairs.slots import SlotLaw, SlotLaws, few_users_pair, slot_pair
 from ..randomizers import (
     RAPPOR,
     DiscreteRandomizer,
@@ -42,6 +43,7 @@ MASS_ERROR, GAUSSIAN_ERROR, MATRIX_ERROR = 2e-14, 1e-12, 1e-15
 LAPLACE_ERROR = 1e-13  # of `pairs.noise_types`
 LEAST_SIGMA = 0.1  # of users' Gaussian noise
 LAPLACE_CELLS, GAUSSIAN_CELLS = 256, 512  # of a continuous law, in each half
+FINER = 8  # times as many for few users
 
 
 @dataclass(frozen=True)
@@ -82,9 +84,12 @@ class Blanket(Mechanism):
         largest = None
         if given and is_pure(self.randomizer):
             largest = Bounds(self.randomizer.eps0, self.randomizer.eps0)
-        return worst(
+        pair = worst(
             [slot_pair(laws, largest=largest) for laws in _laws_of_inputs(self.randomizer, self.n)]
         )
+        if isinstance(self.randomizer, Laplace) and self.n <= MOST_USERS:
+            return few_users_pair(pair, *_laplace_laws(self.randomizer, self.n, finer=True))
+        return pair
 
     @property
     def users(self) -> int | None:
@@ -139,17 +144,28 @@ def _noise_laws(randomizer: Laplace | Gaussian, n: int) -> SlotLaws:
     def laws(tail: float) -> tuple[SlotLaw, SlotLaw]:
         key = max(tail, least) if isinstance(randomizer, Gaussian) else 0.0
         if key not in known:
-            lower, upper = (
-                laplace_groups(randomizer.eps0, side=side, cells=LAPLACE_CELLS)
-                if isinstance(randomizer, Laplace)
-                else gaussian_groups(randomizer.sigma, side=side, missed=key, cells=GAUSSIAN_CELLS)
-                for side in Side
-            )
-            error = mass_error(randomizer)
-            known[key] = SlotLaw(n, *lower, False, error), SlotLaw(n, *upper, False, error)
+            if isinstance(randomizer, Laplace):
+                known[key] = _laplace_laws(randomizer, n)
+            else:
+                lower, upper = (
+                    gaussian_groups(randomizer.sigma, side=side, missed=key, cells=GAUSSIAN_CELLS)
+                    for side in Side
+                )
+                error = mass_error(randomizer)
+                known[key] = SlotLaw(n, *lower, False, error), SlotLaw(n, *upper, False, error)
         return known[key]
 
     return laws
+
+
+def _laplace_laws(randomizer: Laplace, n: int, *, finer: bool = False) -> tuple[SlotLaw, SlotLaw]:
+    """The pair of inputs (0, 1) on either side; with finer cells for few users."""
+    cells = LAPLACE_CELLS * (FINER if finer else 1)
+    lower, upper = (
+        laplace_groups(randomizer.eps0, side=side, cells=cells, graded=finer) for side in Side
+    )
+    error = mass_error(randomizer)
+    return SlotLaw(n, *lower, False, error), SlotLaw(n, *upper, False, error)
 
 
 def _inputs(randomizer: LocalRandomizer) -> str:

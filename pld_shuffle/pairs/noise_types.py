@@ -50,7 +50,7 @@ from scipy.special import erfcx
 
 from ..numerics.sides import Side
 from ..numerics.validation import choice, positive_float, positive_int, real, user_count
-from .noise import LARGEST_EXPONENT, LEGENDRE, gaussian_groups
+from .noise import GRADED, LARGEST_EXPONENT, LEGENDRE, gaussian_groups
 
 Array = NDArray[np.float64]
 SHARED = ("first", "second", "blanket")
@@ -60,12 +60,18 @@ FALLBACK = 0.05
 
 
 def laplace_attack(
-    eps0: float, *, first: float, second: float, others: float, cells: int = 256
+    eps0: float,
+    *,
+    first: float,
+    second: float,
+    others: float,
+    cells: int = 256,
+    graded: bool = False,
 ) -> Array:
     """Masses of cells under the target's two laws and the others', shape (3, groups): a lower side.
 
-    Laplace noise of scale 1/eps0; `first`, `second`, `others` in [0, 1]. Relative rounding error of every
-    mass below 1e-13. Raises ValueError or TypeError naming the argument.
+    Laplace noise of scale 1/eps0; `first`, `second`, `others` in [0, 1]. graded : with more cells next to 0
+    and 1. Relative rounding error of every mass below 1e-13. Raises ValueError or TypeError naming the argument.
 
     >>> laplace_attack(1.0, first=0.0, second=1.0, others=0.0).sum(axis=1).round(12)
     array([1., 1., 1.])
@@ -73,6 +79,9 @@ def laplace_attack(
     budget = positive_float("eps0", eps0)
     inputs = _inputs(first=first, second=second, others=others)
     ends = np.union1d(np.linspace(0.0, 1.0, positive_int("cells", cells) + 1), inputs)
+    if graded:
+        near = GRADED / cells
+        ends = np.union1d(ends, np.concatenate((near, 1.0 - near)))
     step = np.diff(ends)
     rows = []
     for x in inputs:

@@ -319,7 +319,9 @@ class ProfilePair(Pair):
     more is known of a hidden random cohort than the general amplification. closed_renyi : order -> Bounds. gaussian,
     laplace : bounds on mu^2, or on the largest loss t, where the pair is noise with a closed moment function.
     pointwise : whether one value of the profile is as sharp as a law of many; not near the largest loss if the profile
-    is a sum of rounded masses, or a composition's.
+    is a sum of rounded masses, or a composition's. halves : a pair that is dominated and one that dominates, where the
+    profile's two ends are theirs. They are known better than they agree, so each side's law is made of its own half:
+    the valleys of the lower one would drown in what is between them.
     """
 
     profile: SteeredProfile
@@ -334,6 +336,7 @@ class ProfilePair(Pair):
     gaussian: Bounds | None = None
     laplace: Bounds | None = None
     pointwise: bool = True
+    halves: tuple[ProfilePair, ProfilePair] | None = None
 
     def renyi(self, order: float) -> Bounds | None:
         return None if self.closed_renyi is None else self.closed_renyi(order)
@@ -353,20 +356,42 @@ class ProfilePair(Pair):
     def atoms(self, sides: Sequence[Side], resolution: Resolution) -> list[Atoms]:
         if self.scale == 0.0:
             return [Atoms.none() for _ in sides]
-        width, centre = resolution.points
-        missed, tilt = resolution.missed, resolution.tilt
-        forward = self._points(width, missed, centre, tilt)
-        backward = forward
-        if self.reverse is not None:
-            backward = self.reverse._points(width, missed, centre, tilt)
+        if self.halves is None:
+            known = self._both_orders(resolution)
+            found = [profile_atoms(*known, side) for side in sides]
+        else:
+            below, above = self.halves
+            found = [
+                profile_atoms(*above._both_orders(resolution), side)
+                if side is Side.UPPER
+                else profile_atoms(*self._across(*below._both_orders(resolution)), side)
+                for side in sides
+            ]
         # An atom at the largest loss is used as a slope there; where that loss is rounded, it lies lower.
         wrong = self.largest.upper - self.largest.lower if self.top_mass > 0.0 else 0.0
-        found = [profile_atoms(forward, backward, side) for side in sides]
         return [replace(atoms, slack=atoms.slack + wrong) for atoms in found]
 
-    def _points(
-        self, width: float, missed: float, centre: float | None, tilt: float
-    ) -> ProfilePoints:
+    def _both_orders(self, resolution: Resolution) -> tuple[ProfilePoints, ProfilePoints]:
+        """The points of this pair and of the reversed one; the same object for a symmetric one."""
+        forward = self._points(resolution)
+        return forward, forward if self.reverse is None else self.reverse._points(resolution)
+
+    def _across(
+        self, forward: ProfilePoints, backward: ProfilePoints
+    ) -> tuple[ProfilePoints, ProfilePoints]:
+        """The first points of the lower half, high enough for lines across loss 0: there its orders may be two laws."""
+
+        def raised(pair: ProfilePair, known: ProfilePoints) -> ProfilePoints:
+            upper = known.upper.copy()
+            upper[1] = max(upper[1], pair.profile(known.growth[1:2], 1e-6, 0.0).upper[0])
+            return replace(known, upper=upper)
+
+        first = raised(self, forward)
+        return first, first if self.reverse is None else raised(self.reverse, backward)
+
+    def _points(self, resolution: Resolution) -> ProfilePoints:
+        width, centre = resolution.points
+        missed, tilt = resolution.missed, resolution.tilt
         rtol = point_rtol(width, self.scale)
         return points(
             lambda growth: self.profile(growth, rtol, missed), width=width, missed=missed,
@@ -430,6 +455,8 @@ def worst(pairs: Sequence[ProfilePair]) -> ProfilePair:
 
     A maximum of convex functions is convex, so it is a profile. Exact for one round; over rounds an upper bound.
     """
+    if len(pairs) == 1:
+        return pairs[0]
 
     def profile(growth: Array, rtol: float, missed: float) -> Bounds:
         found = [pair.profile(growth, rtol, missed) for pair in pairs]

@@ -16,7 +16,7 @@ Sampling does not leave the formula:
 * each of n users takes part with probability q, independently, and the number of reports is visible: one more report,
   "absent", with probability 1-q for everybody. The n may themselves be a hidden cohort: dropouts.
 
-`blanket.profile` evaluates (*), certified from both sides.
+`blanket.profile` evaluates (*), certified from both sides; `few_users` does where noise hides among few.
 """
 
 from __future__ import annotations
@@ -29,14 +29,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..numerics.rounding import ROUNDOFF
-from ..numerics.sides import Bounds
+from ..numerics.sides import Bounds, Side
 from . import blanket
 from .cohort import Cohort
+from .few_users import FewSlots
 from .profile import ProfilePair
 
 Array = NDArray[np.float64]
 
 MAX_POINTS = 6_000  # of one law; each costs a contour
+WIDE = 3e-4  # relative width of a profile of few users that is looked at twice
 TAIL = 1e-18  # of unbounded noise, beyond which a report counts as revealed, where no other is asked for
 
 
@@ -60,6 +62,11 @@ class SlotLaw:
             self.first, self.second, self.others, self.n, growth, rtol=rtol, mass_error=self.error,
             law=self.whole,
         )  # fmt: skip
+
+    def few(self, side: Side) -> FewSlots | None:
+        """The law by sums of ratios, if there are few users and reports are those of local noise."""
+        rest = 0.0 if self.whole else blanket.rest_of(self.others)
+        return FewSlots.of(side, self.n, self.first, self.second, self.others, rest, self.error)
 
     @property
     def largest_loss(self) -> float:
@@ -145,6 +152,13 @@ def slot_pair(
 
         return new_laws
 
+    halves = None
+    if below is not above:
+        lower_half, upper_half = (
+            slot_pair(lambda tail, k=k: (laws(tail)[k],) * 2, largest=largest, ordered=ordered)  # type: ignore[misc]
+            for k in range(2)
+        )
+        halves = lower_half, upper_half
     return ProfilePair(
         profile,
         largest,
@@ -153,7 +167,37 @@ def slot_pair(
         most_points=MAX_POINTS,
         reverse=slot_pair(changed(SlotLaw.reversed), largest=largest) if ordered else None,
         hidden=lambda cohort: slot_pair(changed(lambda law: law.sampled(cohort)), ordered=ordered),
+        halves=halves,
     )
+
+
+def few_users_pair(pair: ProfilePair, below: SlotLaw, above: SlotLaw) -> ProfilePair:
+    """`pair` of local noise by sums of ratios, of laws on either side of its own; as it is where users are many."""
+    lower, upper = below.few(Side.LOWER), above.few(Side.UPPER)
+    if lower is None or upper is None:
+        return pair
+    reverse = pair.reverse
+    if reverse is not None:
+        reverse = few_users_pair(reverse, below.reversed(), above.reversed())
+
+    def half(k: int, few: FewSlots) -> ProfilePair:
+        back = None if reverse is None or reverse.halves is None else reverse.halves[k]
+        return ProfilePair(
+            lambda growth, rtol, missed: few.profile(growth),
+            pair.largest, pair.spread, top_mass=few.top_mass, most_points=MAX_POINTS, reverse=back,
+        )  # fmt: skip
+
+    def profile(growth: Array, rtol: float, missed: float) -> Bounds:
+        """Where the lattices are too coarse for a point, in tails far from the largest loss, by a contour too."""
+        low, high = lower.profile(growth).lower, upper.profile(growth).upper
+        wide = high > (1.0 + max(rtol, WIDE)) * low + missed
+        if np.any(wide):
+            low[wide] = np.maximum(low[wide], below.profile(growth[wide], WIDE / 4.0).lower)
+            high[wide] = np.minimum(high[wide], above.profile(growth[wide], WIDE / 4.0).upper)
+        return Bounds(low, high)
+
+    halves = half(0, lower), half(1, upper)
+    return replace(pair, profile=profile, top_mass=lower.top_mass, reverse=reverse, halves=halves)
 
 
 def _largest(law: SlotLaw) -> Bounds:

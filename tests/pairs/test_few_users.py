@@ -1,0 +1,216 @@
+"""`few_users`: slots of few users by sums of ratios, against enumeration, quadratures and the contour."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import mpmath
+import numpy as np
+import pytest
+from mpmath import mpf
+
+from pld_shuffle import Accountant, Shuffled, Side
+from pld_shuffle.mechanisms.attack import noise_attack, noise_law
+from pld_shuffle.mechanisms.blanket import Blanket, _laplace_laws
+from pld_shuffle.pairs.atoms import Atoms
+from pld_shuffle.pairs.few_users import MOST_USERS, FewSlots
+from pld_shuffle.pairs.pair import Resolution
+from pld_shuffle.pairs.slots import SlotLaw
+from pld_shuffle.randomizers import Laplace
+
+ROUNDING = 1e-14  # of the conversion of a reference to double
+
+
+def enumerated(law: SlotLaw, growth: float) -> float:
+    """E (1/n)(sum of n slots' L)_+ over all n-tuples of groups, the rest one more group; one fsum."""
+    x = (law.first - law.second - growth * law.second) / law.others
+    rest = [] if law.whole else [max(0.0, 1.0 - math.fsum(law.others))]
+    groups = list(zip([*x, *([0.0] * len(rest))], [*law.others, *rest], strict=True))
+    terms = []
+    for slots in itertools.product(groups, repeat=law.n):
+        value = math.fsum(x for x, _ in slots)
+        if value > 0.0:
+            terms.append(value * math.prod(mass for _, mass in slots))
+    return math.fsum(terms) / law.n
+
+
+def random_law(rng: np.random.Generator, n: int, kinds: str) -> SlotLaw:
+    """Ratios at random on the left ("l"), on the right ("r"), and a rest ("0") or none."""
+    sizes = [int(rng.integers(1, 4)) * (kind in kinds) for kind in "lr"]
+    masses = rng.dirichlet(np.ones(sum(sizes))) * (0.7 if "0" in kinds else 1.0)
+    ratios = np.exp(rng.uniform(-1.5, 1.5, sum(sizes)))
+    left = np.arange(sum(sizes)) < sizes[0]
+    first, second = np.where(left, ratios, 1.0) * masses, np.where(left, 1.0, ratios) * masses
+    return SlotLaw(n, first, second, masses, "0" not in kinds, 1e-15)
+
+
+def both(law: SlotLaw) -> tuple[FewSlots, FewSlots]:
+    lower, upper = law.few(Side.LOWER), law.few(Side.UPPER)
+    assert lower is not None and upper is not None
+    return lower, upper
+
+
+CASES = [
+    (n, kinds, seed) for n in (1, 2, 4) for kinds in ("lr0", "l0", "r", "l") for seed in range(3)
+]
+
+
+@pytest.mark.parametrize(("n", "kinds", "seed"), CASES)
+def test_either_side_is_around_the_enumeration(n: int, kinds: str, seed: int) -> None:
+    law = random_law(np.random.default_rng([n, len(kinds), ord(kinds[0]), seed]), n, kinds)
+    lower, upper = both(law)
+    growth = np.expm1([0.0, 0.1, 0.5, 1.0, 1.4])
+    low, high = lower.profile(growth).lower, upper.profile(growth).upper
+    for i, g in enumerate(growth):
+        truth = enumerated(law, float(g))
+        assert low[i] <= truth * (1.0 + ROUNDING) and truth * (1.0 - ROUNDING) <= high[i]
+        assert high[i] - low[i] <= 1e-3 * truth + 1e-6
+
+
+def test_the_kernel_finds_the_law_it_was_given() -> None:
+    """Ratios at points of the lattice: nothing is moved, and both sides are the enumeration to rounding."""
+    first, second, others = (
+        np.array([[1.0, 0.6, 0.2, 0.3], [0.25, 0.3, 0.4, 0.9], [0.25, 0.3, 0.2, 0.15]]) / 2.0
+    )
+    first[2:] = others[2:]
+    second[:2] = others[:2]
+    law = SlotLaw(3, first, second, others, False, 0.0)
+    for g in (0.0, 0.3, 0.9, 2.9):
+        truth = enumerated(law, g)
+        for slots in both(law):
+            found = slots.profile(np.array([g]))
+            assert found.lower[0] == pytest.approx(truth, rel=1e-3)
+            assert found.upper[0] <= found.lower[0] * (1.0 + 1e-9)
+
+
+def laplace_of_two(eps0: float, growth: float) -> mpf:
+    """(1/2) E(X + X')_+ of the blanket law of Laplace noise: E(X - t)_+ in closed form, X' by quadrature.
+
+    In q = sqrt(u), from 1 to e^(eps0/2), blanket mass is c dq/q^2, c = e^(-eps0/2)/2; X = q^2 - s on the left,
+    1 - s q^2 on the right, and there are atoms of mass e^-eps0/2 at either end.
+    """
+    s, top = 1 + mpf(growth), mpmath.exp(mpf(eps0) / 2)
+    c, end = 1 / top / 2, 1 / top**2 / 2
+    rest = 1 - 1 / top
+
+    def stop_loss(t: mpf) -> mpf:
+        found = rest * max(-t, 0) + end * max(top**2 - s - t, 0) + end * max(1 - s * top**2 - t, 0)
+        low = min(top, mpmath.sqrt(max(s + t, 1)))
+        found += c * ((top - low) - (s + t) * (1 / low - 1 / top))
+        high = min(top, mpmath.sqrt(max((1 - t) / s, 1)))
+        return found + c * ((1 - t) * (1 - 1 / high) - s * (high - 1))
+
+    total = rest * stop_loss(mpf(0))
+    total += end * (stop_loss(s - top**2) + stop_loss(s * top**2 - 1))
+    # Kinks: where -X' passes an atom or an end of the other's range.
+    kinks = {mpf(1), top}
+    for place in (top**2 - s, 1 - s * top**2, 1 - s, mpf(0)):
+        for square in (s - place, (1 + place) / s):
+            if 1 < square < top**2:
+                kinks.add(mpmath.sqrt(square))
+    ends = sorted(kinks)
+    total += mpmath.quad(lambda q: c / q**2 * stop_loss(s - q**2), ends)
+    total += mpmath.quad(lambda q: c / q**2 * stop_loss(s * q**2 - 1), ends)
+    return total / 2
+
+
+@pytest.mark.parametrize("eps0", [0.1, 1.0, 4.0])
+def test_laplace_noise_of_two_users_is_a_quadrature(eps0: float) -> None:
+    """Up to next to the largest loss, where hardly anything is left."""
+    pair = Blanket(Laplace(eps0), 2).pair
+    eps = eps0 * np.array([0.01, 0.3, 0.8, 0.99, 0.9999, 1.0 - 1e-7])
+    found = pair.profile(np.expm1(eps), 1e-5, 0.0)
+    with mpmath.workdps(30):
+        for i, growth in enumerate(np.expm1(eps)):
+            truth = laplace_of_two(eps0, float(growth))
+            assert found.lower[i] <= truth * (1 + mpf(ROUNDING))
+            assert truth * (1 - mpf(ROUNDING)) <= found.upper[i]
+            assert found.upper[i] <= (1.0 + 1e-3) * found.lower[i]
+
+
+@pytest.mark.parametrize(("eps0", "n"), [(1.0, 3), (1.0, 10), (0.1, 20), (2.0, MOST_USERS)])
+def test_it_agrees_with_the_contour(eps0: float, n: int) -> None:
+    """The same finite laws, of few cells, so that nothing but sums and lattices differs."""
+    growth = np.expm1(eps0 * np.array([0.05, 0.4, 0.8]))
+    for law, side in zip(_laplace_laws(Laplace(eps0), n), Side, strict=True):
+        contour = law.profile(growth, 1e-6)
+        for slots in both(law):
+            found = slots.profile(growth)
+            if slots.side is Side.UPPER:
+                assert np.all(contour.lower <= found.upper)
+            else:
+                assert np.all(found.lower <= contour.upper)
+            assert np.allclose(found.lower, contour.upper, rtol=3e-4), side
+
+
+def divergence(atoms: Atoms, side: Side, eps: float) -> float:
+    """H at e^eps of atoms on a side, everything that they leave out included."""
+    kept = atoms.loss > eps
+    finite = math.fsum(atoms.mass[kept] * -np.expm1(eps - atoms.loss[kept]))
+    return finite + atoms.infinite + (atoms.missed if side is Side.UPPER else 0.0)
+
+
+@pytest.mark.parametrize("eps0", [0.5, 2.0])
+def test_atoms_are_on_their_side_at_every_epsilon(eps0: float) -> None:
+    """Of two users against the quadrature, negative losses included: H(1/s) = 1 - 1/s + H(s)/s."""
+    pair = Blanket(Laplace(eps0), 2).pair
+    resolution = Resolution(pair.scale / 50.0, missed=1e-12)
+    low, high = pair.atoms(list(Side), resolution)
+    assert list(Side) == [Side.LOWER, Side.UPPER]
+    # Between points, at them, and on either side of 0.
+    for eps in eps0 * np.array([-0.7, -0.011, -1e-3, 0.0, 1e-3, 0.013, 0.21, 0.68, 0.93, 0.999]):
+        growth = math.expm1(abs(eps))
+        with mpmath.workdps(20):
+            truth = laplace_of_two(eps0, growth)
+            if eps < 0.0:
+                truth = (growth + truth) / (1 + mpf(growth))
+        assert divergence(low, Side.LOWER, eps - low.slack) <= truth * (1 + mpf(1e-13)) + mpf(2e-12)
+        assert truth * (1 - mpf(1e-13)) <= divergence(high, Side.UPPER, eps - high.slack) + 1e-15
+        assert divergence(high, Side.UPPER, eps) - divergence(low, Side.LOWER, eps) < 1e-3
+
+
+def test_the_largest_loss_has_its_mass() -> None:
+    """All slots at the end where the ratio is e^eps0, or in the rest; 2 users: u w (w + rest) with w = e^-eps0/2."""
+    pair = Blanket(Laplace(1.0), 2).pair
+    w = 0.5 * math.exp(-1.0)
+    exact = math.e * w * (w + 1.0 - math.exp(-0.5))
+    assert exact * (1.0 - 1e-9) < pair.top_mass <= exact
+    attack = noise_attack(Laplace(1.0), 3)
+    assert 0.125 * (1.0 - 1e-9) < attack.top_mass <= 0.125
+
+
+def test_an_attack_is_the_law_of_a_mean() -> None:
+    """Others at 0, target at 0 or 1: E(1 - s (v_1 + v_2)/2)_+ with v the cells' ratios, by enumeration."""
+    law = noise_law(Laplace(1.0), 2)
+    growth = np.expm1([0.1, 0.5, 0.95])
+    low, high = (slots.profile(growth) for slots in both(law))
+    ratio, mass = law.second / law.others, law.others
+    for i, g in enumerate(growth):
+        sums = np.maximum(0.0, 1.0 - (1.0 + g) * 0.5 * np.add.outer(ratio, ratio))
+        truth = math.fsum((sums * np.outer(mass, mass)).ravel())
+        assert low.lower[i] <= truth * (1.0 + 1e-13) and truth * (1.0 - 1e-13) <= high.upper[i]
+        assert high.upper[i] <= low.lower[i] * (1.0 + 1e-4)
+
+
+def test_other_laws_are_none() -> None:
+    law = random_law(np.random.default_rng(0), 3, "lr0")
+    assert SlotLaw(MOST_USERS + 1, *law_arrays(law), False, 0.0).few(Side.UPPER) is None
+    first, second, others = law_arrays(law)
+    assert SlotLaw(3, first, 1.1 * second, others, False, 0.0).few(Side.UPPER) is None
+    bare = SlotLaw(3, first, second, np.where(np.arange(others.size) == 0, 0.0, others), False, 0.0)
+    assert bare.few(Side.LOWER) is None
+
+
+def law_arrays(law: SlotLaw) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    return law.first, law.second, law.others
+
+
+@pytest.mark.parametrize(
+    ("eps0", "n", "rounds"), [(1.0, 10, 1), (1.0, 10, 2), (1.0, 10, 1000), (2.0, 3, 5)]
+)
+def test_few_users_are_within_rtol(eps0: float, n: int, rounds: int) -> None:
+    """No warning (an error here)."""
+    accountant = Accountant().compose(Shuffled(Laplace(eps0), n), rounds)
+    found = accountant.epsilon_bounds(1e-6)
+    assert 0.75 * found.upper < found.lower <= found.upper <= rounds * eps0
