@@ -16,10 +16,10 @@ import pytest
 from pld_shuffle.numerics.sides import Bounds
 from pld_shuffle.pairs.bits import (
     BitShares,
-    TwoCounts,
     bit_attack,
     bit_profile,
 )
+from pld_shuffle.pairs.two_counts import TwoCounts
 
 ROUNDING = 1e-13
 

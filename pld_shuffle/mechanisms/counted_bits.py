@@ -17,8 +17,6 @@ from ..numerics.validation import positive_int, real, user_count
 from ..pairs.bit_pair import (
     BitAttackPair,
     bit_pair,
-    two_count_attack,
-    two_count_pair,
     worst_absent_bit_attack,
     worst_bit_attack,
 )
@@ -28,6 +26,7 @@ from ..pairs.least import Array, UpperProfile, least, upper_profile
 from ..pairs.pair import Pair
 from ..pairs.profile import ProfilePair
 from ..pairs.swap import known_profile
+from ..pairs.two_counts import two_count_attack, two_count_pair
 from .base import Mechanism
 from .reduction import ShuffledRandomizer
 from .shared import EVERYBODY, SMALLEST_EPS0, SUBSTITUTION, local_epsilon

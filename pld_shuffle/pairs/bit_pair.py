@@ -5,13 +5,12 @@ The view is the number of ones among n users who send r randomised bits each.
 * `bit_pair` has the profile of the supremum over all datasets in both orders (docs/bits.md, section 4): exact for one
   round, an upper bound over rounds.
 * `BitAttackPair` is the pair of two datasets: an attack.
-* `two_count_pair` and `two_count_attack` are the same for the sums of one-hot bits, of which two change (section 6).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -21,16 +20,14 @@ from ..numerics.rounding import ROUNDOFF
 from ..numerics.sides import Bounds, Side
 from .atoms import Atoms
 from .bit_rounds import with_rounds
-from .bits import BitShares, TwoCounts, bit_attack, bit_profile
+from .bits import BitShares, bit_attack, bit_profile
 from .cohort import Cohort
-from .least import MISSED, least
+from .least import least
 from .pair import Pair, Resolution
 from .profile import ProfilePair
 from .slots import SlotLaw, slot_pair
 
 Array = NDArray[np.float64]
-
-MOST_POINTS = 1_500  # at which the profile of two counts is asked for one law
 
 
 def bit_pair(n: int, shares: BitShares, *, bits: int = 1, rate: float = 1.0) -> ProfilePair:
@@ -47,7 +44,7 @@ def bit_pair(n: int, shares: BitShares, *, bits: int = 1, rate: float = 1.0) -> 
     pair = least(
         [profile],
         largest=_largest(shares, bits, rate),
-        scale=_scale(n, shares, bits, rate),
+        scale=rough_scale(n, shares, bits, rate),
         hidden=hidden,
         even=True,
     )
@@ -90,65 +87,6 @@ def worst_absent_bit_attack(n: int, shares: BitShares, cohort: Cohort) -> Profil
     return max(attacks, key=lambda attack: float(attack.profile(far, 1e-3, 0.0).lower[0]))
 
 
-def two_count_pair(n: int, shares: BitShares) -> ProfilePair:
-    """The pair of the sums of n users' one-hot bits, whatever the others hold."""
-    known = _Counts(n, shares)
-
-    def profile(growth: Array, missed: float) -> Array:
-        return known.missing(missed).upper(growth)
-
-    return least(
-        [profile],
-        largest=_twice(shares),
-        scale=_two_scale(n, shares),
-        most_points=MOST_POINTS,
-        even=True,
-    )
-
-
-def two_count_attack(n: int, shares: BitShares) -> ProfilePair:
-    """The strongest of equal others at four deviations: all hold neither of the target's values, or one of them."""
-    known = _Counts(n, shares)
-    scale, largest = _two_scale(n, shares), _twice(shares)
-    far = np.expm1([min(4.0 * scale, 0.9 * float(largest.lower))])
-
-    def profile(old: int, new: int) -> Callable[[Array, float, float], Bounds]:
-        return lambda growth, rtol, missed: known.missing(missed).equal_others(growth, old, new)
-
-    def pair(old: int, new: int, reverse: ProfilePair | None = None) -> ProfilePair:
-        return ProfilePair(
-            profile(old, new), largest, scale, most_points=MOST_POINTS, reverse=reverse
-        )
-
-    places = [(0, 0), (n - 1, 0), (0, n - 1)] if n > 1 else [(0, 0)]
-    old, new = max(places, key=lambda held: float(profile(*held)(far, 0.0, 1e-9).lower[0]))
-    return pair(old, new, None if old == new else pair(new, old))
-
-
-class _Counts:
-    """`TwoCounts` by how much their windows may leave out."""
-
-    def __init__(self, n: int, shares: BitShares) -> None:
-        self._n, self._shares = n, shares
-        self._known: dict[float, TwoCounts] = {}
-
-    def missing(self, missed: float) -> TwoCounts:
-        share = next((m for m in MISSED if m <= 0.01 * missed), MISSED[-1])
-        if share not in self._known:
-            self._known[share] = TwoCounts(self._n, self._shares, missed=share)
-        return self._known[share]
-
-
-def _twice(shares: BitShares) -> Bounds:
-    """The largest losses of the two sums together."""
-    loss = math.log1p(shares.gap / shares.zero) + math.log1p(shares.gap / shares.not_one)
-    return Bounds(loss * (1.0 - 64.0 * ROUNDOFF), loss * (1.0 + 64.0 * ROUNDOFF))
-
-
-def _two_scale(n: int, shares: BitShares) -> float:
-    return min(math.sqrt(2.0) * _scale(n, shares, 1, 1.0), float(_twice(shares).upper))
-
-
 @dataclass(frozen=True)
 class BitAttackPair(Pair):
     """All n-1 others hold 0 (or all 1), the target 1 against 0: the ordered pair, or of a hidden cohort."""
@@ -168,7 +106,7 @@ class BitAttackPair(Pair):
 
     @property
     def scale(self) -> float:
-        return _scale(self.n, self.shares, self.bits, self.rate)
+        return rough_scale(self.n, self.shares, self.bits, self.rate)
 
     @property
     def symmetric(self) -> bool:
@@ -222,7 +160,7 @@ def _largest(shares: BitShares, bits: int, rate: float) -> Bounds:
     return Bounds(loss * (1.0 - 64.0 * ROUNDOFF), loss * (1.0 + 64.0 * ROUNDOFF))
 
 
-def _scale(n: int, shares: BitShares, bits: int, rate: float) -> float:
+def rough_scale(n: int, shares: BitShares, bits: int, rate: float) -> float:
     """Rough standard deviation of the loss, at equal others."""
     variance = n * min(shares.zero * shares.not_zero, shares.one * shares.not_one)
     spread = rate * math.sqrt(bits) * shares.gap / math.sqrt(variance)

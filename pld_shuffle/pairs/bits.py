@@ -25,10 +25,8 @@ The search halves the range of j until the better of the two bounds is close eno
 
 from __future__ import annotations
 
-import itertools
 import math
 from dataclasses import dataclass
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -36,7 +34,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..numerics.binomial import binomial_window, chernoff_window
 from ..numerics.rounding import ROUNDOFF
-from ..numerics.sides import Bounds, Side
+from ..numerics.sides import Bounds
 from ..numerics.validation import (
     integer_in,
     positive_float,
@@ -45,8 +43,6 @@ from ..numerics.validation import (
     unit_interval,
     user_count,
 )
-from .atoms import Atoms
-from .profile import points, profile_atoms
 
 Array = NDArray[np.float64]
 
@@ -366,24 +362,33 @@ def bit_attack(
     q_mass = np.convolve(law, with_zero)[start:stop]
     error = 2.0 * relative + 16.0 * ROUNDOFF * (each + 2)
     if each == 1 and share == 1.0 and held in (0, users - 1):
-        # log(P/Q) = log1p(gap (b(k-1) - b(k)) / (zero b(k-1) + not_zero b(k))), b the law of the others' ones. With
-        # the ratio of neighbouring masses of a binomial law put in, nothing cancels but k against its mean.
-        own, rest_own = (shares.one, shares.not_one) if held else (shares.zero, shares.not_zero)
-        k = np.arange(low + start, low + start + p_mass.size, dtype=np.float64)
-        below = shares.zero * rest_own * k + shares.not_zero * own * (users - k)
-        above = shares.one * rest_own * k + shares.not_one * own * (users - k)
-        ratio = shares.gap * (k - users * own) / below
-        near = np.abs(ratio) < 0.5  # else nothing cancels in the quotient itself
-        with np.errstate(divide="ignore"):
-            loss = np.where(near, np.log1p(ratio), np.log(above / below))
-        least = float(np.min(np.minimum(above, below), where=near, initial=math.inf))
-        wrong = 8.0 * ROUNDOFF * (shares.gap * users * own / least + 2.0)
-        loss_error = wrong + 16.0 * ROUNDOFF * float(np.max(np.abs(loss)))
+        counts = np.arange(low + start, low + start + p_mass.size, dtype=np.float64)
+        loss, loss_error = _equal_others_loss(users, shares, bool(held), counts)
     else:
         loss = np.log(p_mass / q_mass)
         loss_error = 2.0 * error + 8.0 * ROUNDOFF * float(np.max(np.abs(loss)))
     order = np.argsort(loss, kind="stable")  # increasing but for rounding
     return BitAttack(loss[order], p_mass[order], q_mass[order], rest, error, loss_error)
+
+
+def _equal_others_loss(
+    users: int, shares: BitShares, all_hold_one: bool, k: Array
+) -> tuple[Array, float]:
+    """log(P/Q) at k ones, one bit a user and all others of one value, and a bound on its absolute error.
+
+    It is log1p(gap (b(k-1) - b(k)) / (zero b(k-1) + not_zero b(k))), b the law of the others' ones. With the ratio of
+    neighbouring masses of a binomial law put in, nothing cancels but k against its mean.
+    """
+    own, rest = (shares.one, shares.not_one) if all_hold_one else (shares.zero, shares.not_zero)
+    below = shares.zero * rest * k + shares.not_zero * own * (users - k)
+    above = shares.one * rest * k + shares.not_one * own * (users - k)
+    ratio = shares.gap * (k - users * own) / below
+    near = np.abs(ratio) < 0.5  # else nothing cancels in the quotient itself
+    with np.errstate(divide="ignore"):
+        loss = np.where(near, np.log1p(ratio), np.log(above / below))
+    least = float(np.min(np.minimum(above, below), where=near, initial=math.inf))
+    wrong = 8.0 * ROUNDOFF * (shares.gap * users * own / least + 2.0)
+    return loss, wrong + 16.0 * ROUNDOFF * float(np.max(np.abs(loss)))
 
 
 def _binomial(trials: int, share: float, rest: float, missed: float) -> tuple[int, Array]:
@@ -396,129 +401,3 @@ def _binomial(trials: int, share: float, rest: float, missed: float) -> tuple[in
     if share <= 0.5:
         return low, law
     return trials - high, law[::-1].copy()
-
-
-class TwoCounts:
-    """The sums of one-hot bits, as products of two counts; laws are made once and kept.
-
-    Every user encodes one value out of k >= 3 in k bits, each sent through `shares`; the view is the k sums
-    of bits. A change of value touches two of them, independently: the old value's sum (1 before, 0 after)
-    and the new one's (0 before, 1 after); j_a + j_b <= n-1 others hold them. So the pair is a product, and
-
-        H_s = sum over atoms of both  p p' (1 - s e^(-l - l'))_+ .
-
-    `upper` takes for each factor the supremum over a piece of its j; `pieces` are powers of 4 from
-    either end, and what is lost to s < 1 and s > 1 having different worst datasets goes away with more
-    pieces. `missed`: sums end where a factor's divergence is below it.
-
-    Source: docs/bits.md, section 6. Cost: 4 pieces laws of some hundred growths. Raises ValueError or
-    TypeError.
-    """
-
-    def __init__(
-        self, n: int, shares: BitShares, *, pieces: int = 4, missed: float = 1e-20
-    ) -> None:
-        self.n, self.shares, self.missed = user_count(n), shares, missed
-        count = positive_int("pieces", pieces)
-        if not 0.0 < missed < 1e-2:
-            raise ValueError(f"missed must be in (0, 0.01), got {missed!r}")
-        others = self.n - 1
-        cuts = {0, others, others // 2}
-        for power in range(1, count):
-            cuts |= {others // 4**power, others - others // 4**power}
-        self._ranges = list(itertools.pairwise(sorted(cuts))) or [(0, 0)]
-        self._laws: dict[tuple[tuple[int, int], Side, bool], Atoms] = {}
-
-    def upper(self, growth: ArrayLike) -> Array:
-        """The largest H_s, for every dataset and in either order."""
-        grown = _rising(growth)
-        eps = np.log1p(grown.ravel())
-        found = np.zeros(eps.size)
-        for part, other in itertools.product(self._ranges, self._ranges):
-            if part[0] + other[0] <= self.n - 1:
-                old = self._law(part, Side.UPPER, False)
-                new = self._law(other, Side.UPPER, True)
-                found = np.maximum(found, _product(old, new, eps, 1.0))
-        above: Array = np.minimum(found, 1.0).reshape(grown.shape)
-        return above
-
-    def equal_others(self, growth: ArrayLike, old: int, new: int) -> Bounds:
-        """H_s where `old` of the others hold the target's first value and `new` its second one."""
-        grown = _rising(growth)
-        eps = np.log1p(grown.ravel())
-        ends = []
-        for side, sign in ((Side.LOWER, -1.0), (Side.UPPER, 1.0)):
-            first, second = self._law((old, old), side, False), self._law((new, new), side, True)
-            ends.append(np.minimum(_product(first, second, eps, sign), 1.0).reshape(grown.shape))
-        return Bounds(*ends)
-
-    def _law(self, ones: tuple[int, int], side: Side, reverse: bool) -> Atoms:
-        key = ones, side, reverse
-        if key not in self._laws:
-            points_per_scale = 40.0 if ones[0] < ones[1] else 120.0
-            self._laws[key] = _law(
-                self.n, self.shares, ones, side, self.missed, points_per_scale, reverse=reverse
-            )
-        return self._laws[key]
-
-
-def _rising(growth: ArrayLike) -> Array:
-    grown = real_array("growth", growth)
-    if not bool(np.all(grown >= 0.0)):
-        raise ValueError(f"growth must be at least 0, got {growth!r}")
-    return grown
-
-
-def _law(
-    users: int,
-    shares: BitShares,
-    ones: tuple[int, int],
-    side: Side,
-    missed: float,
-    points_per_scale: float,
-    *,
-    reverse: bool = False,
-) -> Atoms:
-    """One count as atoms on a side, for datasets with `ones` in a range; reversed: the target holds 0 first."""
-    ahead, behind = shares, shares.mirrored
-    near, far = ones, (users - 1 - ones[1], users - 1 - ones[0])
-    if reverse:
-        ahead, behind, near, far = behind, ahead, far, near
-    noise = min(shares.one * shares.not_one, shares.zero * shares.not_zero) * users
-    largest = max(math.log(shares.one / shares.zero), math.log(shares.not_zero / shares.not_one))
-    scale = min(shares.gap / math.sqrt(noise), largest)
-    known = []
-    for order, part in ((ahead, near), (behind, far)):
-        profile = partial(bit_profile, users, order, ones=part)
-        largest = math.log1p(order.gap / order.zero) * (
-            1.0 + 16.0 * ROUNDOFF
-        )  # an upper bound, however small
-        known.append(
-            points(
-                profile,
-                width=scale / points_per_scale,
-                missed=missed,
-                scale=scale,
-                max_loss=largest,
-            )
-        )
-    return profile_atoms(known[0], known[1], side)
-
-
-def _product(first: Atoms, second: Atoms, eps: Array, sign: float) -> Array:
-    """H at e^eps of the product of two laws of atoms, rounded to the side of `sign`."""
-    q_mass = first.mass * np.exp(-first.loss)
-    p_above = np.append(np.cumsum(first.mass[::-1])[::-1], 0.0)
-    q_above = np.append(np.cumsum(q_mass[::-1])[::-1], 0.0)
-    level = eps[:, None] - second.loss[None, :]
-    index = np.searchsorted(first.loss, level)
-    p_part = p_above[index]
-    q_part = np.exp(level) * q_above[index]
-    rounding = (
-        ROUNDOFF * (4.0 * first.loss.size + 16.0 + 4.0 * np.abs(level)) + first.slack + second.slack
-    )
-    inner = np.maximum(0.0, p_part - q_part + sign * rounding * (p_part + q_part))
-    total = inner @ second.mass * (1.0 + sign * ROUNDOFF * (4.0 * second.loss.size + 16.0))
-    certain = first.infinite + second.infinite - first.infinite * second.infinite
-    found: Array = total + (certain if sign > 0.0 else certain * (1.0 - 8.0 * ROUNDOFF))
-    return found

@@ -1,0 +1,211 @@
+"""Sums of one-hot bits: what two counts at once give away, and the pairs of it.
+
+Every user encodes one value out of k >= 3 in k bits, each sent through `shares`; the view is the k sums of bits. A
+change of value touches two of them, independently: the old value's sum (1 before, 0 after) and the new one's (0
+before, 1 after). j_a and j_b of the others hold these values, j_a + j_b <= n-1. So the pair is a product, and
+
+    H_s = sum over atoms of both  p p' (1 - s e^(-l - l'))_+ .
+
+Proof: docs/bits.md, section 6.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..numerics.rounding import ROUNDOFF
+from ..numerics.sides import Bounds, Side
+from ..numerics.validation import positive_int, real_array, user_count
+from .atoms import Atoms
+from .bit_pair import rough_scale
+from .bits import BitShares, bit_profile
+from .least import MISSED, least
+from .profile import ProfilePair, points, profile_atoms
+
+Array = NDArray[np.float64]
+
+MOST_POINTS = 1_500  # at which the profile is asked for one law
+
+
+def two_count_pair(n: int, shares: BitShares) -> ProfilePair:
+    """The pair of the sums of n users' one-hot bits, whatever the others hold."""
+    known = _Counts(n, shares)
+
+    def profile(growth: Array, missed: float) -> Array:
+        return known.missing(missed).upper(growth)
+
+    return least(
+        [profile],
+        largest=_twice(shares),
+        scale=_two_scale(n, shares),
+        most_points=MOST_POINTS,
+        even=True,
+    )
+
+
+def two_count_attack(n: int, shares: BitShares) -> ProfilePair:
+    """The strongest of equal others at four deviations: all hold neither of the target's values, or one of them."""
+    known = _Counts(n, shares)
+    scale, largest = _two_scale(n, shares), _twice(shares)
+    far = np.expm1([min(4.0 * scale, 0.9 * float(largest.lower))])
+
+    def profile(old: int, new: int) -> Callable[[Array, float, float], Bounds]:
+        return lambda growth, rtol, missed: known.missing(missed).equal_others(growth, old, new)
+
+    def pair(old: int, new: int, reverse: ProfilePair | None = None) -> ProfilePair:
+        return ProfilePair(
+            profile(old, new), largest, scale, most_points=MOST_POINTS, reverse=reverse
+        )
+
+    places = [(0, 0), (n - 1, 0), (0, n - 1)] if n > 1 else [(0, 0)]
+    old, new = max(places, key=lambda held: float(profile(*held)(far, 0.0, 1e-9).lower[0]))
+    return pair(old, new, None if old == new else pair(new, old))
+
+
+def _twice(shares: BitShares) -> Bounds:
+    """The largest losses of the two sums together."""
+    loss = math.log1p(shares.gap / shares.zero) + math.log1p(shares.gap / shares.not_one)
+    return Bounds(loss * (1.0 - 64.0 * ROUNDOFF), loss * (1.0 + 64.0 * ROUNDOFF))
+
+
+def _two_scale(n: int, shares: BitShares) -> float:
+    return min(math.sqrt(2.0) * rough_scale(n, shares, 1, 1.0), float(_twice(shares).upper))
+
+
+class _Counts:
+    """`TwoCounts` by how much their windows may leave out."""
+
+    def __init__(self, n: int, shares: BitShares) -> None:
+        self._n, self._shares = n, shares
+        self._known: dict[float, TwoCounts] = {}
+
+    def missing(self, missed: float) -> TwoCounts:
+        share = next((m for m in MISSED if m <= 0.01 * missed), MISSED[-1])
+        if share not in self._known:
+            self._known[share] = TwoCounts(self._n, self._shares, missed=share)
+        return self._known[share]
+
+
+class TwoCounts:
+    """Divergences of the two sums that change; laws are made once and kept.
+
+    pieces : ranges of j, cut at powers of 4 from either end, over each of which a factor's supremum is taken. s < 1 and
+    s > 1 have different worst datasets, and what that loses goes away with more pieces. missed : sums end where a
+    factor's divergence is below it.
+
+    Cost: 4 pieces laws of some hundred points each. Raises ValueError or TypeError.
+    """
+
+    def __init__(
+        self, n: int, shares: BitShares, *, pieces: int = 4, missed: float = 1e-20
+    ) -> None:
+        self.n, self.shares, self.missed = user_count(n), shares, missed
+        count = positive_int("pieces", pieces)
+        if not 0.0 < missed < 1e-2:
+            raise ValueError(f"missed must be in (0, 0.01), got {missed!r}")
+        others = self.n - 1
+        cuts = {0, others, others // 2}
+        for power in range(1, count):
+            cuts |= {others // 4**power, others - others // 4**power}
+        self._ranges = list(itertools.pairwise(sorted(cuts))) or [(0, 0)]
+        self._laws: dict[tuple[tuple[int, int], Side, bool], Atoms] = {}
+
+    def upper(self, growth: ArrayLike) -> Array:
+        """The largest H_s, for every dataset and in either order."""
+        grown = _rising(growth)
+        eps = np.log1p(grown.ravel())
+        found = np.zeros(eps.size)
+        for part, other in itertools.product(self._ranges, self._ranges):
+            if part[0] + other[0] <= self.n - 1:
+                old = self._law(part, Side.UPPER, False)
+                new = self._law(other, Side.UPPER, True)
+                found = np.maximum(found, _product(old, new, eps, 1.0))
+        above: Array = np.minimum(found, 1.0).reshape(grown.shape)
+        return above
+
+    def equal_others(self, growth: ArrayLike, old: int, new: int) -> Bounds:
+        """H_s where `old` of the others hold the target's first value and `new` its second one."""
+        grown = _rising(growth)
+        eps = np.log1p(grown.ravel())
+        ends = []
+        for side, sign in ((Side.LOWER, -1.0), (Side.UPPER, 1.0)):
+            first, second = self._law((old, old), side, False), self._law((new, new), side, True)
+            ends.append(np.minimum(_product(first, second, eps, sign), 1.0).reshape(grown.shape))
+        return Bounds(*ends)
+
+    def _law(self, ones: tuple[int, int], side: Side, reverse: bool) -> Atoms:
+        key = ones, side, reverse
+        if key not in self._laws:
+            points_per_scale = 40.0 if ones[0] < ones[1] else 120.0
+            self._laws[key] = _law(
+                self.n, self.shares, ones, side, self.missed, points_per_scale, reverse=reverse
+            )
+        return self._laws[key]
+
+
+def _rising(growth: ArrayLike) -> Array:
+    grown = real_array("growth", growth)
+    if not bool(np.all(grown >= 0.0)):
+        raise ValueError(f"growth must be at least 0, got {growth!r}")
+    return grown
+
+
+def _law(
+    users: int,
+    shares: BitShares,
+    ones: tuple[int, int],
+    side: Side,
+    missed: float,
+    points_per_scale: float,
+    *,
+    reverse: bool = False,
+) -> Atoms:
+    """One count as atoms on a side, for datasets with `ones` in a range; reversed: the target holds 0 first."""
+    ahead, behind = shares, shares.mirrored
+    near, far = ones, (users - 1 - ones[1], users - 1 - ones[0])
+    if reverse:
+        ahead, behind, near, far = behind, ahead, far, near
+    noise = min(shares.one * shares.not_one, shares.zero * shares.not_zero) * users
+    largest = max(math.log(shares.one / shares.zero), math.log(shares.not_zero / shares.not_one))
+    scale = min(shares.gap / math.sqrt(noise), largest)
+    known = []
+    for order, part in ((ahead, near), (behind, far)):
+        profile = partial(bit_profile, users, order, ones=part)
+        largest = math.log1p(order.gap / order.zero) * (
+            1.0 + 16.0 * ROUNDOFF
+        )  # an upper bound, however small
+        known.append(
+            points(
+                profile,
+                width=scale / points_per_scale,
+                missed=missed,
+                scale=scale,
+                max_loss=largest,
+            )
+        )
+    return profile_atoms(known[0], known[1], side)
+
+
+def _product(first: Atoms, second: Atoms, eps: Array, sign: float) -> Array:
+    """H at e^eps of the product of two laws of atoms, rounded to the side of `sign`."""
+    q_mass = first.mass * np.exp(-first.loss)
+    p_above = np.append(np.cumsum(first.mass[::-1])[::-1], 0.0)
+    q_above = np.append(np.cumsum(q_mass[::-1])[::-1], 0.0)
+    level = eps[:, None] - second.loss[None, :]
+    index = np.searchsorted(first.loss, level)
+    p_part = p_above[index]
+    q_part = np.exp(level) * q_above[index]
+    rounding = (
+        ROUNDOFF * (4.0 * first.loss.size + 16.0 + 4.0 * np.abs(level)) + first.slack + second.slack
+    )
+    inner = np.maximum(0.0, p_part - q_part + sign * rounding * (p_part + q_part))
+    total = inner @ second.mass * (1.0 + sign * ROUNDOFF * (4.0 * second.loss.size + 16.0))
+    certain = first.infinite + second.infinite - first.infinite * second.infinite
+    found: Array = total + (certain if sign > 0.0 else certain * (1.0 - 8.0 * ROUNDOFF))
+    return found
