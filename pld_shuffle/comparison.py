@@ -161,78 +161,57 @@ class _OneRound:
     only: str = ""  # "rr", "2-rr" or "laplace": the randomizers it is for; "" is all of them
 
 
-def _numerical_2021(s: _Setting, delta: float) -> float:
-    return bounds.feldman2021_numerical_epsilon(eps0=s.eps0, delta=delta, n=s.n)
-
-
-def _numerical_2023(s: _Setting, delta: float) -> float:
-    return bounds.feldman2023_numerical_epsilon(eps0=s.eps0, delta=delta, n=s.n)
-
-
 def _alphabet(s: _Setting) -> int:
     return 2 if s.k is None else s.k
 
 
+def _asked(
+    bound: Callable[..., float], **also: Callable[[_Setting], Any]
+) -> Callable[[_Setting, float], float]:
+    """A bound as a function of setting and delta; `also` : arguments that it takes besides eps0, delta and n."""
+
+    def epsilon(s: _Setting, delta: float) -> float:
+        given = {name: value(s) for name, value in also.items()}
+        return bound(eps0=s.eps0, delta=delta, n=s.n, **given)
+
+    return epsilon
+
+
+def _rr_blanket(s: _Setting) -> bounds.RRBlanket:
+    return bounds.RRBlanket(_alphabet(s))
+
+
+def _laplace_blanket(s: _Setting) -> bounds.LaplaceBlanket:
+    return bounds.LaplaceBlanket()
+
+
 _ONE_ROUND = (
-    _OneRound("stronger clones, numerical", "Feldman et al. 2023", REPORTS, _numerical_2023),
-    _OneRound("clones, numerical", "Feldman et al. 2021, Thm 3.2", REPORTS, _numerical_2021),
-    _OneRound(
-        "stronger clones, closed form", "Feldman et al. 2023", REPORTS,
-        lambda s, delta: bounds.feldman2023_epsilon(eps0=s.eps0, delta=delta, n=s.n),
-    ),
-    _OneRound(
-        "clones, closed form", "Feldman et al. 2021, Thm 3.1", REPORTS,
-        lambda s, delta: bounds.feldman2021_epsilon(eps0=s.eps0, delta=delta, n=s.n),
-    ),
-    _OneRound(
-        "shuffling, closed form", "Erlingsson et al. 2019", REPORTS,
-        lambda s, delta: bounds.erlingsson_epsilon(eps0=s.eps0, delta=delta, n=s.n),
-    ),
-    _OneRound(
-        "blanket, generic, Theorem 6", "Balle et al. 2019, Thm 6", WEAK,
-        lambda s, delta: bounds.balle_generic_epsilon(eps0=s.eps0, delta=delta, n=s.n),
-    ),
-    _OneRound(
-        "blanket, generic, Hoeffding", "Balle et al. 2019, Lemmas 8-10", WEAK,
-        lambda s, delta: bounds.balle_hoeffding_epsilon(eps0=s.eps0, delta=delta, n=s.n),
-    ),
-    _OneRound(
-        "blanket, generic, Bennett", "Balle et al. 2019, Lemmas 8, 9, 11", WEAK,
-        lambda s, delta: bounds.balle_bennett_epsilon(eps0=s.eps0, delta=delta, n=s.n),
-    ),
-    _OneRound(
-        "blanket, k-RR, Theorem 1", "Balle et al. 2019, Thm 1", WEAK,
-        lambda s, delta: bounds.balle_rr_epsilon(
-            eps0=s.eps0, delta=delta, n=s.n, k=_alphabet(s)
-        ),
-        "rr",
-    ),
-    _OneRound(
-        "blanket, k-RR, Hoeffding", "Balle et al. 2019, Lemmas 8, 10, 12", WEAK,
-        lambda s, delta: bounds.balle_hoeffding_epsilon(
-            eps0=s.eps0, delta=delta, n=s.n, randomizer=bounds.RRBlanket(_alphabet(s))
-        ),
-        "rr",
-    ),
-    _OneRound(
-        "blanket, k-RR, Bennett", "Balle et al. 2019, Lemmas 8, 11, 12", WEAK,
-        lambda s, delta: bounds.balle_bennett_epsilon(
-            eps0=s.eps0, delta=delta, n=s.n, randomizer=bounds.RRBlanket(_alphabet(s))
-        ),
-        "rr",
-    ),
-    _OneRound(
-        "binary randomized response", "Cheu et al. 2019", REPORTS,
-        lambda s, delta: bounds.cheu_epsilon(eps0=s.eps0, delta=delta, n=s.n),
-        "2-rr",
-    ),
-    _OneRound(
-        "blanket, Laplace, Bennett", "Balle et al. 2019, Lemmas 8, 11, 13", WEAK,
-        lambda s, delta: bounds.balle_bennett_epsilon(
-            eps0=s.eps0, delta=delta, n=s.n, randomizer=bounds.LaplaceBlanket()
-        ),
-        "laplace",
-    ),
+    _OneRound("stronger clones, numerical", "Feldman et al. 2023", REPORTS,
+              _asked(bounds.feldman2023_numerical_epsilon)),
+    _OneRound("clones, numerical", "Feldman et al. 2021, Thm 3.2", REPORTS,
+              _asked(bounds.feldman2021_numerical_epsilon)),
+    _OneRound("stronger clones, closed form", "Feldman et al. 2023", REPORTS,
+              _asked(bounds.feldman2023_epsilon)),
+    _OneRound("clones, closed form", "Feldman et al. 2021, Thm 3.1", REPORTS,
+              _asked(bounds.feldman2021_epsilon)),
+    _OneRound("shuffling, closed form", "Erlingsson et al. 2019", REPORTS,
+              _asked(bounds.erlingsson_epsilon)),
+    _OneRound("blanket, generic, Theorem 6", "Balle et al. 2019, Thm 6", WEAK,
+              _asked(bounds.balle_generic_epsilon)),
+    _OneRound("blanket, generic, Hoeffding", "Balle et al. 2019, Lemmas 8-10", WEAK,
+              _asked(bounds.balle_hoeffding_epsilon)),
+    _OneRound("blanket, generic, Bennett", "Balle et al. 2019, Lemmas 8, 9, 11", WEAK,
+              _asked(bounds.balle_bennett_epsilon)),
+    _OneRound("blanket, k-RR, Theorem 1", "Balle et al. 2019, Thm 1", WEAK,
+              _asked(bounds.balle_rr_epsilon, k=_alphabet), "rr"),
+    _OneRound("blanket, k-RR, Hoeffding", "Balle et al. 2019, Lemmas 8, 10, 12", WEAK,
+              _asked(bounds.balle_hoeffding_epsilon, randomizer=_rr_blanket), "rr"),
+    _OneRound("blanket, k-RR, Bennett", "Balle et al. 2019, Lemmas 8, 11, 12", WEAK,
+              _asked(bounds.balle_bennett_epsilon, randomizer=_rr_blanket), "rr"),
+    _OneRound("binary randomized response", "Cheu et al. 2019", REPORTS,
+              _asked(bounds.cheu_epsilon), "2-rr"),
+    _OneRound("blanket, Laplace, Bennett", "Balle et al. 2019, Lemmas 8, 11, 13", WEAK,
+              _asked(bounds.balle_bennett_epsilon, randomizer=_laplace_blanket), "laplace"),
 )  # fmt: skip
 
 #: (epsilon, note), or OutOfRange.
