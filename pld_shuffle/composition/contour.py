@@ -62,6 +62,8 @@ LARGEST_ANGLE = 6e6  # that `contour_kernels.turns` reduces exactly
 LARGEST_EXPONENT = 600.0  # of one atom
 PLACED = 32.0 * ROUNDOFF  # rounding of masses on a lattice, relative to those of two neighbours
 FAINT = 1e-24  # tilted mass of an atom that counts for nothing
+OUTER = 1e-3  # weight of a law's tails that need not be known far out on the contour
+NEXT_BALL = 0.9  # share of the last radius that the next ones are tried with
 #: Distances of the rates of Chernoff's bounds from c, in inverse deviations of the tilted loss.
 RATES = np.array([1.0, 2.5, 4.5, 7.0, 10.0, 16.0, 40.0])
 
@@ -277,6 +279,27 @@ class Tilted:
         )
         return log_phi(versine, sine), error
 
+    @cached_property
+    def _bulk(self) -> tuple[Array, Array, float]:
+        """Losses and weights without the outer ones, and the weight of these."""
+        up = np.cumsum(self._p)
+        inner = slice(*np.searchsorted(up, (0.5 * OUTER, up[-1] - 0.5 * OUTER)) + np.array([0, 1]))
+        p = self._p[inner]
+        return self._x[inner], p, 1.0 - float(p.sum())
+
+    def most(self, y: Array) -> Array:
+        """At least |phi| at y, by the bulk of the law."""
+        from ..pairs.contour_kernels import characteristic
+
+        x, p, outer = self._bulk
+        versine, sine = np.empty(y.size), np.empty(y.size)
+        characteristic(y, x, p, versine, sine)
+        error = (
+            ROUNDOFF * ((self.size + 16.0) * 4.0 + 16.0 * y * self.spread) + self._far + self._flat
+        )
+        found: Array = np.hypot(1.0 - outer - versine, sine) + abs(outer) + error
+        return found
+
 
 def log_phi(versine: Array, sine: Array) -> Complex:
     """log phi of 1 - Re phi and Im phi: near phi = 1 relative to the distance from 1, elsewhere absolute."""
@@ -348,6 +371,11 @@ class TiltedLaplace:
         z = np.asarray(self._c + 1j * y, np.complex128)
         found = np.log(self._rounds._factor(z) / self._factor)
         return found + 1j * y * (t - self.mean), ROUNDOFF * (64.0 + 16.0 * y * t)
+
+    def most(self, y: Array) -> Array:
+        """At least |phi| at y."""
+        found, wrong = self.values(y)
+        return np.asarray(np.exp(found.real) + wrong)
 
 
 AnyRounds = Rounds | LaplaceRounds
@@ -454,39 +482,22 @@ class Integral:
         # Behind the last node: weights fall, and faster than a geometric series.
         ratio = math.exp(-square * h * h * last)
         booked = floor / -math.expm1(-square * h * h * last) if ratio < 1.0 else math.inf
-        work, size = 0.0, sum(law.size for law in tilted)
+        self.work, self._tilted, self._floor = 0.0, tilted, floor
         kept: list[tuple[Array, Complex, Array]] = []
         k, chunk = 1, 8
         while k <= last:
             index = np.arange(k, min(k + chunk, last + 1))
-            work += size * index.size
-            if work > self._most_work:
-                raise TooDear
-            y = np.asarray(index * h, np.float64)
-            log_phi = np.asarray(-0.5 * square * y * y, np.complex128)
-            log_bound = -0.5 * square * y * y
-            error = ROUNDOFF * (64.0 + 4.0 * square * y * y)
-            sizes = []
-            for law in tilted:
-                found, wrong = law.values(y)
-                log_phi = log_phi + law.count * found
-                with np.errstate(divide="ignore"):
-                    most = np.exp(found.real) + wrong
-                log_bound = log_bound + law.count * np.log(most)
-                turn = np.abs(found.imag) + np.abs(np.maximum(found.real, -700.0))
-                error = error + law.count * (wrong / most + 4.0 * ROUNDOFF * turn)
-                sizes.append(float(most[-1]))
-            kept.append((y, log_phi, np.exp(np.minimum(log_bound, 1.0)) * error))
+            nodes, sizes = self._nodes(np.asarray(index * h, np.float64))
+            kept.append(nodes)
             k = int(index[-1]) + 1
-            free = self._free(tilted, sizes, float(index[-1]) * h, floor)
-            jump = int(min(free / h, last + 1 - k))
+            behind = self._covered(sizes, float(index[-1]) * h, (last + 0.5) * h)
+            jump = int(behind / h * (1.0 - 1e-12)) + 1 - k
             if jump > 0:
                 booked += jump * floor
                 k += jump
                 chunk = 1 if jump > chunk else max(1, chunk // 2)
             else:
                 chunk = min(2 * chunk, CHUNK)
-        self.work = work
         y, log_phi, error = (np.concatenate(parts) for parts in zip(*kept, strict=True))
         weight = 1.0 / (1.0 + 1j * y / c) / (1.0 + 1j * y / (c + 1.0))
         turned = np.exp(log_phi + 1j * y * (c + 0.5) * square)
@@ -501,32 +512,82 @@ class Integral:
         self._booked = 2.0 * (booked + float((error * both).sum())) * (1.0 + 1e-6)
         self._sizes = np.abs(self._turned_nodes) * both[held]
 
-    @staticmethod
-    def _room(tilted: Sequence[AnyTilted], sizes: list[float], distance: float) -> float:
-        """log of a bound on |phi|^rounds up to that distance."""
-        return sum(
-            law.count * math.log(min(1.0, size + distance * law.spread))
-            for law, size in zip(tilted, sizes, strict=True)
-        )
+    def _charge(self, nodes: int) -> None:
+        """Count the work of so many nodes."""
+        self.work += nodes * sum(law.size for law in self._tilted)
+        if self.work > self._most_work:
+            raise TooDear
 
-    def _free(
-        self, tilted: Sequence[AnyTilted], sizes: list[float], y: float, floor: float
-    ) -> float:
-        """How far the nodes behind y are certainly below `floor`."""
-        limit = math.log(floor) - math.log(float(self._weight(np.array([y]))[0]))
+    def _nodes(self, y: Array) -> tuple[tuple[Array, Complex, Array], list[float]]:
+        """Nodes at y: log of the integrand's phi, and its error; and the size of every law's phi at the last one."""
+        self._charge(y.size)
+        square = self._square
+        log_phi = np.asarray(-0.5 * square * y * y, np.complex128)
+        log_bound = -0.5 * square * y * y
+        error = ROUNDOFF * (64.0 + 4.0 * square * y * y)
+        sizes = []
+        for law in self._tilted:
+            found, wrong = law.values(y)
+            log_phi = log_phi + law.count * found
+            with np.errstate(divide="ignore"):
+                most = np.exp(found.real) + wrong
+            log_bound = log_bound + law.count * np.log(most)
+            turn = np.abs(found.imag) + np.abs(np.maximum(found.real, -700.0))
+            error = error + law.count * (wrong / most + 4.0 * ROUNDOFF * turn)
+            sizes.append(float(most[-1]))
+        return (y, log_phi, np.exp(np.minimum(log_bound, 1.0)) * error), sizes
+
+    def _covered(self, sizes: list[float], y: float, end: float) -> float:
+        """From y, where the laws' |phi| are at most `sizes`, to where all nodes are certainly below the floor.
+
+        Nodes are left out in balls: |phi| grows by E|X| times the distance at most, to either side of a station. The
+        first ball is about y; stations follow as long as their balls meet, twice as many at a time.
+        """
+        stations = 1
+        while True:
+            radius = self._free(sizes, y)
+            y += radius
+            radius *= NEXT_BALL
+            if radius < self.h or y >= end:
+                return min(y, end)
+            left = math.ceil(0.5 * (end - y) / radius)
+            turns = np.arange(1, 2 * min(stations, left), 2)
+            at = np.asarray(y + radius * turns, np.float64)
+            self._charge(at.size)
+            log_size, sizes = np.zeros(at.size), []
+            for law in self._tilted:
+                most = law.most(at)
+                log_size += law.count * np.log(np.minimum(1.0, most + radius * law.spread))
+                sizes.append(float(most[-1]))
+            held = log_size <= math.log(self._floor) - np.log(self._weight(at - radius))
+            if not held.all():
+                return y + 2.0 * radius * int(np.argmin(held))
+            if at[-1] + radius >= end:
+                return end
+            y = float(at[-1])
+            stations *= 2
+
+    def _free(self, sizes: list[float], y: float) -> float:
+        """How far the nodes behind y are certainly below the floor."""
+
+        def room(distance: float) -> float:
+            """log of a bound on |phi|^rounds up to that distance."""
+            return sum(
+                law.count * math.log(min(1.0, size + distance * law.spread))
+                for law, size in zip(self._tilted, sizes, strict=True)
+            )
+
+        limit = math.log(self._floor) - math.log(float(self._weight(np.array([y]))[0]))
         if limit >= 0.0:
             return math.inf
-        if self._room(tilted, sizes, self.h) > limit:
+        if room(self.h) > limit:
             return 0.0
         low, high = self.h, 2.0 * self.h
-        while self._room(tilted, sizes, high) <= limit:
+        while room(high) <= limit:
             low, high = high, 2.0 * high
         for _ in range(6):
             middle = 0.5 * (low + high)
-            if self._room(tilted, sizes, middle) <= limit:
-                low = middle
-            else:
-                high = middle
+            low, high = (middle, high) if room(middle) <= limit else (low, middle)
         return low
 
     # -- answers -----------------------------------------------------------------------------------

@@ -83,6 +83,51 @@ def test_the_integral_encloses_exact_sums_wherever_its_nodes_are(seed: int, nois
             assert lower <= truth <= upper
 
 
+@pytest.mark.parametrize("seed", range(12))
+def test_every_node_left_out_is_below_the_floor(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Walk all nodes as well: those in between have next to nothing, and the sizes of phi are bounds."""
+    random = np.random.default_rng(seed)
+    size = int(random.choice([3, 40, 400]))
+    if seed % 2:  # on a lattice phi comes back to 1
+        loss = np.sort(random.choice(np.arange(-500, 500), size, replace=False)) * 0.01
+    else:
+        loss = np.sort(random.normal(0.0, 1.0, size))
+    counts = [[300], [1000], [20, 100]][seed % 3]
+    parts = [
+        Rounds(
+            random.dirichlet(np.ones(size)),
+            loss * float(random.choice([0.3, 1.0])),
+            0.0,
+            0.0,
+            count,
+        )
+        for count in counts
+    ]
+    kept: list[np.ndarray] = []
+    nodes = Integral._nodes
+
+    def recorded(self: Integral, y: np.ndarray):  # type: ignore[no-untyped-def]
+        kept.append(np.round(y / self.h))
+        return nodes(self, y)
+
+    monkeypatch.setattr(Integral, "_nodes", recorded)
+    found = Integral(parts, 0.0, 0.05, 0.05, 1e-6, 1e-9)
+    walked = np.concatenate(kept)
+    last = 12.0 / (found._tau * found.h)
+    every = np.setdiff1d(np.arange(1, last), walked)
+    assert every.size > 5 * walked.size
+    monkeypatch.undo()
+    monkeypatch.setattr(Integral, "_charge", lambda self, nodes: None)
+    every = random.choice(every, 3000, replace=False) if every.size > 3000 else every
+    y = every * found.h
+    (_, log_phi, error), _ = found._nodes(y)
+    assert np.all(np.exp(log_phi.real) * found._weight(y) <= found._floor + error)
+    for law in found._tilted:
+        value, _ = law.values(y)
+        assert np.all(np.exp(value.real) <= law.most(y))
+        assert np.all(law.most(y) <= np.exp(value.real) + 2.1e-3)
+
+
 def test_the_bracket_has_the_width_that_smoothing_and_tolerance_say() -> None:
     """Eight rounds of two atoms, one sum at epsilon itself: smoothing alone is left, and of first order."""
     parts = [Rounds(np.array([0.3, 0.7]), np.array([-0.84, 0.85]), 0.0, 0.0, 8)]
