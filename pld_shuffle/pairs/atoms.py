@@ -17,15 +17,18 @@ MIRRORED = 16.0 * ROUNDOFF  # masses of opposite losses are mirror images to so 
 
 @dataclass(frozen=True)
 class Atoms:
-    """P-masses and their losses (ascending, arrays of one shape).
+    """P-masses and their losses, on one side of the truth.
 
-    infinite : P-mass at infinite loss. missed : P-mass left out; an upper law has it at infinite loss, a
-    lower one does without it. slack : how far a loss may be off. visited : atoms summed, for benchmarks.
-    blur : the same for atoms that are sums of atoms of different losses, one number an atom, 0 for all others. A
-    shift by slack repairs the loss of one atom, but not the ratio of a sum (`numerics.lattice.place`).
-    separate : no upper atom stands for several of one cell, so that none has to be put on a lattice.
-    total : the finite P-mass of the law that is meant, if known; its masses at losses other than 0 are then `mass` up
-    to `doubt`, relative. Many rounds need it: what rounding adds to a law counts once in every round.
+    mass, loss : arrays of one shape (atoms,); losses ascend.
+    infinite : P-mass at infinite loss.
+    missed : P-mass left out. An upper law has it at infinite loss, a lower one does without it.
+    slack : how far a loss may be off, absolutely: rounding.
+    visited : atoms that were summed, for benchmarks.
+    blur : how far the loss of an atom may be off that is a sum of atoms of different losses; an array, 0 for all other
+        atoms. A shift by `slack` repairs the loss of one atom, but not the ratio of a sum (`numerics.lattice.place`).
+    separate : whether no upper atom stands for several of one cell, so that none has to be put on a lattice.
+    total : the finite P-mass of the law that is meant, if known. Its masses at losses other than 0 are then `mass`, up
+        to a relative error `doubt`. Many rounds need it: what rounding adds to a law counts once in every round.
     """
 
     mass: Array

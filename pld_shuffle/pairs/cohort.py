@@ -24,9 +24,10 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Cohort:
-    """A hidden random cohort; both numbers in (0, 1]. Raises ValueError or TypeError naming the argument.
+    """A hidden random cohort. Raises ValueError or TypeError naming the argument.
 
-    absence : 1 - presence, to be given where presence is rounded; 1e-17 of absence is a presence of 1.
+    rate, presence : probabilities in (0, 1]; see the module.
+    absence : 1 - presence. Give it where presence is rounded: next to an absence of 1e-17 presence is 1.
     """
 
     rate: float = 1.0

@@ -104,10 +104,15 @@ class Components:
 class CoinMixture(Pair):
     """The numbers of the canonical pair; see the module.
 
-    n : users, the target included. gap = 1 - theta is given apart, so that it keeps its precision; silent_rate, 1 -
-    coin_rate - neutral_rate, where it needs its own. local_loss : the largest loss of the labels themselves.
-    participation : the probability that the target is in the cohort of n. amplification : the rate of the general
-    amplification; at most one of the two is below 1.
+    n : users, the target included.
+    coin_rate, neutral_rate : probabilities that another user shows a coin label, or a neutral one.
+    target_coin, target_neutral, null : the same for the target, and that it shows nothing.
+    theta, gap : bias of the target's label; gap = 1 - theta is given apart, so that it keeps its precision.
+    local_loss : the largest loss of the labels themselves.
+    silent_rate : 1 - coin_rate - neutral_rate, where it needs its own precision.
+    label_ratio : coin_rate / target_coin, where these may be subnormal.
+    participation : the probability that the target is in the cohort of n.
+    amplification : the rate of the general amplification; at most one of the last two is below 1.
     """
 
     n: int
@@ -120,7 +125,7 @@ class CoinMixture(Pair):
     gap: float
     local_loss: Bounds
     silent_rate: float | None = None
-    label_ratio: float | None = None  # coin_rate / target_coin, where these may be subnormal
+    label_ratio: float | None = None
     participation: float = 1.0
     amplification: float = 1.0
 

@@ -42,11 +42,12 @@ MISSED = (1e-30, 1e-60, 1e-120, 1e-300)  # what its windows may leave out
 class LeastProfile(ProfilePair):
     """A pair from the least of several upper profiles; see the module.
 
-    even : points at equal distances, for profiles that are cheap and losses that are skewed. several : (this pair,
-    count) -> what dominates so many rounds, where more is known of them than the product. member : of the cohorts of
-    one population, if it is one; next to others of them it is cheaper, and the polygon a little higher
-    (`Resolution.cell`). among : pairs whose profiles are the several. alone_until : up to that growth the first one's
-    is known to be the least.
+    even : whether points have equal distances, for profiles that are cheap and losses that are skewed.
+    several : (this pair, count) -> what dominates so many rounds, where more is known of them than the product.
+    member : this cohort as one of a population's, if it is one. Next to others of them it is cheaper, and the polygon
+        a little higher (`Resolution.cell`).
+    among : the pairs of the several profiles, where they are known.
+    alone_until : up to this growth the first of them is known to be the least.
     """
 
     even: bool = False
