@@ -318,7 +318,9 @@ class Composition:
                 return None
             if rest.latest is None and not rest.lawless:
                 return None
-            return near.beside(_Latest(rest), rest.delta(0.5 * near.gap))
+            # Far below delta: its order is enough.
+            beyond = Composition(parts[1], 1.0).delta(0.5 * near.gap)
+            return near.beside(_Latest(rest), beyond)
 
     def _judged(
         self,
