@@ -41,7 +41,12 @@ VALUE_RTOL = 1e-4  # default relative tolerance of a float parameter
 
 
 class InfeasibleError(ValueError):
-    """No value of the parameter is proven to meet the target; the text says what is in the way."""
+    """No value of the parameter is proven to meet the target; the text says what is in the way.
+
+    best : bounds at the better end of the range, where a search asked for them.
+    """
+
+    best: Bounds | None = None
 
 
 @dataclass(frozen=True)
@@ -223,9 +228,12 @@ class _Search:
                 return (before, value) if met else (value, before)
         if met:
             return value, None
-        raise InfeasibleError(
-            f"even {value!r} is not proven to meet {self._target!r}: there, {self._asked(value)}"
+        best = self._tight[value] if value in self._tight else self._rough[value]
+        error = InfeasibleError(
+            f"even {value!r} is not proven to meet {self._target!r}: there, {best}"
         )
+        error.best = best
+        raise error
 
     def _narrowed(self, good: Number, bad: Number) -> tuple[Number, Number]:
         """The bracket, narrowed to neighbours: by secants, and by halves where they do not help."""

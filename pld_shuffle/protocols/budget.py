@@ -118,8 +118,9 @@ class Calibrated(Protocol):
                     loose=lambda parameter: spent(parameter, LOOSE_RTOL),
                 )  # fmt: skip
             except InfeasibleError as error:
-                most = search.low if search.increasing else search.high
-                least, noisiest = spent(most, LOOSE_RTOL), self._with_noise(most)
+                least = error.best
+                assert least is not None
+                noisiest = self._with_noise(search.low if search.increasing else search.high)
                 raise InfeasibleError(
                     f"epsilon={budget.epsilon!r} at delta={budget.delta!r} cannot be proved for n={self.n}"
                     f" users ({self.honest} honest) and rounds={budget.rounds}: with the most noise,"
