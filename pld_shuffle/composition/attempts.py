@@ -21,7 +21,7 @@ import numpy as np
 
 from ..numerics.sides import Bounds, Side
 from ..numerics.validation import nonnegatives, probabilities
-from ..pairs.gaussian import merged, noise_of
+from ..pairs.gaussian import noise_of, with_one_noise
 from ..pairs.least import LeastProfile
 from ..pairs.pair import Pair, Resolution
 from ..pairs.profile import ProfilePair
@@ -43,8 +43,6 @@ from .reading import (
 )
 from .sketch import POINTS_PER_SCALE, Sketch
 
-Ledger = Sequence[tuple[Pair, int]]
-
 SMALLEST_DELTA = 1e-280  # windows cannot follow a delta below this in double precision
 MAX_ATTEMPTS = 16
 CHEAP = (
@@ -61,10 +59,10 @@ class AccuracyWarning(UserWarning):
 class Composition:
     """Answers questions about one ledger; see the module for how."""
 
-    def __init__(self, ledger: Ledger, rtol: float) -> None:
+    def __init__(self, ledger: Sequence[tuple[Pair, int]], rtol: float) -> None:
         # A pair without any loss changes nothing.
         self._given = [(pair, count) for pair, count in ledger if pair.scale > 0.0]
-        self._ledger = merged(
+        self._ledger = with_one_noise(
             [part for pair, count in self._given for part in pair.repeated(count)]
         )
         self._encloses = all(pair.encloses for pair, _ in ledger)

@@ -25,9 +25,9 @@ from .blanket import (
     GAUSSIAN_ERROR,
     LAPLACE_CELLS,
     LAPLACE_ERROR,
+    grouped,
     known_randomizer,
     mass_error,
-    merged,
 )
 from .shared import EVERYBODY
 
@@ -65,7 +65,7 @@ class Attack(Mechanism):
 
     @cached_property
     def pair(self) -> ProfilePair:  # type: ignore[override]
-        masses = merged(*self.randomizer.joint_law((self.first, self.second, self.others)))
+        masses = grouped(*self.randomizer.joint_law((self.first, self.second, self.others)))
         law = SlotLaw(self.n, *masses, True, mass_error(self.randomizer))
         return law.ordered_pair()
 
@@ -116,7 +116,7 @@ def noise_attack(randomizer: Laplace | Gaussian, n: int, cohort: Cohort = ALL_US
 
 
 def noise_law(randomizer: Laplace | Gaussian, n: int, *, finer: bool = False) -> SlotLaw:
-    """The target at 0 against 1 and all others at 0, reports merged to cells; Laplace: finer ones, for few users."""
+    """The target at 0 against 1 and all others at 0, reports grouped to cells; Laplace: finer ones, for few users."""
     if isinstance(randomizer, Laplace):
         cells = LAPLACE_CELLS * (FINER if finer else 1)
         masses = laplace_attack(

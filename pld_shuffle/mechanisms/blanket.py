@@ -119,8 +119,8 @@ def _laws_of_inputs(randomizer: LocalRandomizer, n: int) -> list[SlotLaws]:
     assert isinstance(randomizer, FiniteRandomizer)
     found: list[SlotLaws] = []
     for kind in randomizer.pair_laws():
-        forward = SlotLaw(n, *merged(kind.first, kind.second, kind.blanket), False, error)
-        reverse = SlotLaw(n, *merged(kind.second, kind.first, kind.blanket), False, error)
+        forward = SlotLaw(n, *grouped(kind.first, kind.second, kind.blanket), False, error)
+        reverse = SlotLaw(n, *grouped(kind.second, kind.first, kind.blanket), False, error)
         found.append(_always(forward))
         same = (
             np.array_equal(forward.first, reverse.first)
@@ -181,8 +181,8 @@ def mass_error(randomizer: LocalRandomizer) -> float:
     return GAUSSIAN_ERROR if isinstance(randomizer, Gaussian) else MASS_ERROR
 
 
-def merged(first: Array, second: Array, hidden: Array) -> Groups:
-    """Groups in a fixed order, those with equal ratios merged (exactly equal: nothing is lost)."""
+def grouped(first: Array, second: Array, hidden: Array) -> Groups:
+    """Groups in a fixed order, those with equal ratios grouped (exactly equal: nothing is lost)."""
     one, two, three = joint.merged(np.stack((first, second, hidden)), _to_the_blanket)
     return one, two, three
 

@@ -78,7 +78,7 @@ def noise_of(pair: Pair) -> Bounds | None:
     return pair.gaussian if isinstance(pair, ProfilePair) else None
 
 
-def merged(ledger: Sequence[tuple[Pair, int]]) -> list[tuple[Pair, int]]:
+def with_one_noise(ledger: Sequence[tuple[Pair, int]]) -> list[tuple[Pair, int]]:
     """The same ledger with all Gaussian noise in one round, the last."""
     noise = [(noise_of(pair), count) for pair, count in ledger]
     squares = [(square, count) for square, count in noise if square is not None]
