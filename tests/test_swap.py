@@ -209,9 +209,14 @@ def certified_integral(n, mass, value):
     path = kernels.contour(float(n), place, 0, period, mass, value, nodes, points)
     home = math.log1p(kernels.rise(nodes[0, 0], 0, mass, value))
     odd = n % 2 == 1
+    terms = np.empty((2, kernels.TERMS + 1))
+    order, longest = 0, 0.0
+    if mass.size > kernels.MANY:
+        bend = abs(points[0] - nodes[0, 0])
+        radius = bend + nodes[1, path.nodes - 1]
+        order, longest = kernels.series(float(n), nodes[0, 0], bend, radius, 0, mass, value, *terms)
     total = kernels.modulus_sum(
-        float(n), odd, path.nodes, nodes, 0, mass, value, 0.0, 0.0, home, n * home,
-        np.empty(kernels.TERMS + 1), np.empty(kernels.TERMS + 1),
+        float(n), odd, path.nodes, nodes, order, longest, 0, mass, value, 0.0, 0.0, home, n * home, *terms
     )  # fmt: skip
     real = np.array([[math.log1p(kernels.rise(x, 0, mass, value)) for x in points]])
     rest = kernels.remainder(

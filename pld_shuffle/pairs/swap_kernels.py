@@ -25,7 +25,8 @@ STEPS = 64  # at most so many nodes, ...
 BINS = 48  # ... and so many bins of u
 REACH = 7.5  # nodes end about here, in deviations of the tilted sum
 MANY = 12  # atoms from which on Taylor's series is tried, ...
-TERMS = 16  # ... with so many terms
+TERMS = 16  # ... with at most so many terms, ...
+SMALL = 1e-7  # ... until what is left, times n, is so small
 PAIRS = 8  # of values that the far part looks at
 WINDOWS = 4  # of values, for laws without a heavy one, ...
 HEAVY = 0.1  # ... which is one of this mass
@@ -155,65 +156,78 @@ def bowing(gap, before, after, k, weight, excess, value, low, high):
 
 
 @unchecked
-def series(heart, row, mass, moved, term, size):
-    """Fill term[p] with E L^p e^(heart L)/p! and size[p] with the sum of moduli, 0 < p <= TERMS.
+def series(n, heart, bend, radius, row, mass, moved, term, size):
+    """Fill term[p] with E L^p e^(heart L)/p!, p > 0, and size[p] with the sum of moduli; term[0] is M(heart) - 1.
 
-    term[0] is M(heart) - 1. Returns the largest |L|.
+    Returns (order, longest): so many terms are enough at |z - heart| <= radius, |Re z - heart| <= bend, or there are
+    no more; longest is the largest |L|.
     """
-    for p in range(TERMS + 1):
-        term[p] = 0.0
-        size[p] = 0.0
+    atoms = mass.shape[1]
+    part = np.zeros(atoms)
+    term[0] = 0.0
     longest = 0.0
-    for j in range(mass.shape[1]):
-        if mass[row, j] == 0.0:
-            continue
-        here = moved[row, j]
-        grown = math.expm1(heart * here)
-        term[0] += mass[row, j] * grown
-        longest = max(longest, abs(here))
-        part = mass[row, j] * (1.0 + grown)
-        for p in range(1, TERMS + 1):
-            part *= here / p
-            term[p] += part
-            size[p] += abs(part)
-    return longest
+    for j in range(atoms):
+        if mass[row, j] > 0.0:
+            grown = math.expm1(heart * moved[row, j])
+            term[0] += mass[row, j] * grown
+            part[j] = mass[row, j] * (1.0 + grown)
+            longest = max(longest, abs(moved[row, j]))
+    rest = n * math.exp(longest * bend)
+    order = 0
+    while order < TERMS and not (order > 1 and rest * size[order] < SMALL):
+        order += 1
+        rest *= radius
+        total = 0.0
+        moduli = 0.0
+        for j in range(atoms):
+            part[j] *= moved[row, j] / order
+            total += part[j]
+            moduli += abs(part[j])
+        term[order] = total
+        size[order] = moduli
+    return order, longest
 
 
 @unchecked
-def modulus_sum(n, parity, nodes, path, row, mass, moved, slack, bow, home, level, term, size):
+def expanded(n, ahead, y, order, longest, atoms, term, size):
+    """(re, im, doubt): M(heart + ahead + i y) - 1 by Taylor's series, and its error, inf where that is large."""
+    far = math.sqrt(ahead * ahead + y * y)
+    doubt = size[order] * far
+    rounded = 0.0
+    re = term[order - 1]
+    im = 0.0
+    for p in range(order - 2, -1, -1):
+        old = re
+        re = ahead * old - y * im + term[p]
+        im = ahead * im + y * old
+        doubt *= far
+        rounded = (rounded + size[p + 1]) * far
+    doubt *= math.exp(longest * abs(ahead))
+    doubt += ROUNDOFF * (atoms + 8.0 * TERMS) * rounded
+    return re, im, doubt if n * doubt < 10.0 * SMALL else math.inf
+
+
+@unchecked
+def modulus_sum(
+    n, parity, nodes, path, order, longest, row, mass, moved, slack, bow, home, level, term, size
+):  # fmt: skip
     """Sum of node |M|^n e^(-level), |M| enlarged by slack |z| + bow |z|^2; path: rows x, y, node.
 
-    Many atoms: by Taylor's series at the first node, with its remainder, wherever that is small.
+    With order > 0 by Taylor's series at the first node, with its remainder, wherever that is small.
     """
     total = 0.0
     atoms = mass.shape[1]
-    heart = path[0, 0]
-    longest = series(heart, row, mass, moved, term, size) if atoms > MANY else -1.0
     for i in range(nodes):
         x = path[0, i]
         y = path[1, i]
         square = x * x + y * y
-        extra = slack * math.sqrt(square) + bow * square
-        direct = True
-        re = 0.0
-        im = 0.0
-        if longest >= 0.0:
-            ahead = x - heart
-            far = math.sqrt(ahead * ahead + y * y)
-            doubtful = size[TERMS] * far
-            rounded = 0.0
-            re = term[TERMS - 1]
-            for p in range(TERMS - 2, -1, -1):
-                old = re
-                re = ahead * old - y * im + term[p]
-                im = ahead * im + y * old
-                doubtful *= far
-                rounded = (rounded + size[p + 1]) * far
-            doubtful *= math.exp(longest * abs(ahead))
-            doubtful += ROUNDOFF * (atoms + 8.0 * TERMS) * rounded
-            direct = not n * doubtful < 1e-6
-            extra += 0.0 if direct else doubtful
-        if direct:
+        doubtful = math.inf
+        if order > 0:
+            re, im, doubtful = expanded(
+                n, x - path[0, 0], y, order, longest, atoms, term, size
+            )  # fmt: skip
+        if not doubtful < math.inf:
+            doubtful = 0.0
             re = 0.0
             im = 0.0
             for j in range(atoms):
@@ -223,6 +237,7 @@ def modulus_sum(n, parity, nodes, path, row, mass, moved, slack, bow, home, leve
                 part = 2.0 * mass[row, j] * (1.0 + grown) * sine
                 re += mass[row, j] * grown - part * sine
                 im += part * math.cos(angle)
+        extra = slack * math.sqrt(square) + bow * square + doubtful
         over = re * (2.0 + re) + im * im
         if over > -0.75:
             log = 0.5 * math.log1p(over) + extra / math.sqrt(1.0 + over)
@@ -280,6 +295,15 @@ def lobes(nu, eta, lowest, end, blur, damp, more, drift, quick):
 
 
 @unchecked
+def span(below, above, half, row, rate):
+    """Row `row` of rate: bounds on half |gap|, for gaps between `below` and `above`."""
+    rate[row, 0] = 0.0
+    if below > 0.0 or above < 0.0:
+        rate[row, 0] = half * min(abs(below), abs(above)) * (1.0 - 1e-9)
+    rate[row, 1] = half * max(abs(below), abs(above)) * (1.0 + 1e-9)
+
+
+@unchecked
 def far_part(n, path, row, other, mass, moved, low, high, top, enough):
     """Half of all |t| > end, relative to M^n: nodes not evaluated, and the integral outside of the window.
 
@@ -316,84 +340,58 @@ def far_part(n, path, row, other, mass, moved, low, high, top, enough):
     one = -1
     two = -1
     small = -1  # the likeliest value left out
+    strength = np.zeros(atoms)
     for j in range(atoms):
         gap = abs(moved[row, j] - centre)
         if gap <= near:
             likely += least[j]
             bottom = min(bottom, inner[j])
             peak = max(peak, outer[j])
-        elif gap < apart and least[j] > 0.0 and (small < 0 or least[j] > least[small]):
+        elif gap >= apart:
+            strength[j] = least[j] * gap * gap
+        elif least[j] > 0.0 and (small < 0 or least[j] > least[small]):
             small = j
-    for j in range(atoms):
-        gap = abs(moved[row, j] - centre)
-        if gap < apart or gap == 0.0:
-            if j != small:
-                least[j] = 0.0
-            continue
-        if not least[j] > 0.0:
-            continue
+    # The pairs that matter most, each with the range of its rate eta; the others are left out.
+    half = 0.5 / path.sigma
+    share = np.empty(PAIRS)
+    rate = np.zeros((PAIRS, 2))
+    count = 0
+    while count < PAIRS:
+        j = 0
+        for i in range(1, atoms):
+            if strength[i] > strength[j]:
+                j = i
+        if not strength[j] > 0.0:
+            break
+        strength[j] = 0.0
+        share[count] = least[j]
+        span(inner[j] - peak, outer[j] - bottom, half, count, rate)
+        count += 1
         total += least[j]
         if one < 0 or least[j] > least[one]:
             two = one
             one = j
         elif two < 0 or least[j] > least[two]:
             two = j
-    kept = 0
-    for j in range(atoms):
-        kept += least[j] > 0.0 and j != small
-    while kept > PAIRS:  # the pairs that matter least are left out
-        worst = -1
-        weakest = math.inf
-        for j in range(atoms):
-            strength = least[j] * (moved[row, j] - centre) ** 2
-            if least[j] > 0.0 and j != small and strength < weakest:
-                worst = j
-                weakest = strength
-        if worst < 0:
-            break
-        least[worst] = 0.0
-        kept -= 1
-        total = 0.0
-        for j in range(atoms):
-            if j != small:
-                total += least[j]
     nu = n * likely * total
     if not nu > 0.25:
         return 2.0 / path.end
-    half = 0.5 / path.sigma
     damp = 0.0
     if two >= 0:
         damp = 0.5 * n * likely * least[one] * least[two] / (least[one] + least[two])
-        for r in range(2):
-            below = inner[one] - outer[two]
-            above = outer[one] - inner[two]
-            if r == 0:
-                below = inner[one] + inner[two] - 2.0 * peak
-                above = outer[one] + outer[two] - 2.0 * bottom
-            drift[r, 1] = half * max(abs(below), abs(above)) * (1.0 + 1e-9)
-            if below > 0.0 or above < 0.0:
-                drift[r, 0] = half * min(abs(below), abs(above)) * (1.0 - 1e-9)
+        below = inner[one] + inner[two] - 2.0 * peak
+        span(below, outer[one] + outer[two] - 2.0 * bottom, half, 0, drift)
+        span(inner[one] - outer[two], outer[one] - inner[two], half, 1, drift)
     more = 0.0
     if small >= 0:
         more = 2.0 * n * likely * least[small]
-        below = inner[small] - peak
-        above = outer[small] - bottom
-        drift[2, 1] = half * max(abs(below), abs(above)) * (1.0 + 1e-9)
-        if below > 0.0 or above < 0.0:
-            drift[2, 0] = half * min(abs(below), abs(above)) * (1.0 - 1e-9)
-        least[small] = 0.0
+        span(inner[small] - peak, outer[small] - bottom, half, 2, drift)
     for quick in (True, False):
         plain = 0.0
         damped = 0.0
-        for j in range(atoms):
-            if not least[j] > 0.0:
-                continue
-            below = inner[j] - peak
-            above = outer[j] - bottom
-            eta = half * max(abs(below), abs(above)) * (1.0 + 1e-9)
-            lowest = 0.0
-            if below > 0.0 or above < 0.0:
-                lowest = half * min(abs(below), abs(above)) * (1.0 - 1e-9)
+        for pair in range(count):
+            lowest = rate[pair, 0]
+            eta = rate[pair, 1]
             first = 2.0 / path.end
             second = first
             if path.end * eta < 0.5 * math.pi and lowest > 0.0:
@@ -412,8 +410,8 @@ def far_part(n, path, row, other, mass, moved, low, high, top, enough):
                         0.75 * nu, eta, lowest, path.end, path.blur, damp, more, drift, quick
                     )  # fmt: skip
                     second = min(second, bound)
-            plain += least[j] / total * math.log(first)
-            damped += least[j] / total * math.log(second)
+            plain += share[pair] / total * math.log(first)
+            damped += share[pair] / total * math.log(second)
         if damp > 0.0 and not quick and damped < plain:
             plain = damped
         if math.exp(plain) < enough or not quick:
@@ -742,6 +740,8 @@ def profile(
             continue
         low = min(min(points[2], points[4]), min(points[0], nodes[0, 0]))
         high = max(max(points[3], points[5]), max(points[0], nodes[0, 0]))
+        bend = abs(points[0] - nodes[0, 0])
+        radius = max(max(high - nodes[0, 0], nodes[0, 0] - low), bend + nodes[1, path.nodes - 1])
         level = n * math.log1p(rise(nodes[0, 0], best, mass, moved))
         if not level < 700.0:
             continue
@@ -799,43 +799,52 @@ def profile(
                         max(v - before, after - v), before, after, k, weight, excess, value,
                         min(points[0], nodes[0, 0]), max(points[0], nodes[0, 0]),
                     )  # fmt: skip
+                order, longest = 0, 0.0
+                if atoms > MANY:
+                    order, longest = series(
+                        n, nodes[0, 0], bend, radius, row, mass, moved, term, size
+                    )  # fmt: skip
                 sums[side, k] = loss * modulus_sum(
-                    n,
-                    parity,
-                    path.nodes,
-                    nodes,
-                    row,
-                    mass,
-                    moved,
-                    slack,
-                    bow,
-                    home[k],
-                    level,
-                    term,
-                    size,
-                )
+                    n, parity, path.nodes, nodes, order, longest, row, mass, moved, slack, bow, home[k],
+                    level, term, size,
+                )  # fmt: skip
                 for q in range(POINTS):
-                    grown = rise(points[q], row, mass, moved) + slack * abs(points[q])
+                    grown = math.inf
+                    if order > 0:
+                        grown, _, doubtful = expanded(
+                            n, points[q] - nodes[0, 0], 0.0, order, longest, atoms, term, size
+                        )  # fmt: skip
+                        grown += doubtful
+                    if not grown < math.inf:
+                        grown = rise(points[q], row, mass, moved)
+                    grown += slack * abs(points[q])
                     log = math.log1p(grown) if grown > -1.0 else -math.inf
                     real[row, q] = log + 4.0 * ROUNDOFF * abs(log) if grown > -1.0 else log
-                other = (1 - side) * types + k
-                if e == 0:
-                    other = row
-                if (e > 0 or bins == 0) and (k < early or edges[max(e - 1, 0)] >= late):
-                    rest[k] = loss * remainder(
-                        n,
-                        parity,
-                        path,
-                        row,
-                        other,
-                        mass,
-                        moved,
-                        real,
-                        points,
-                        home[k],
-                        level,
-                        fine * max(max(sums[0, best], sums[1, best]), sums[side, k]) / loss,
-                    )
+            # What lies far below the largest sum on both edges need not be known well.
+            top, bottom = 0.0, 0.0
+            for k in range(early):
+                top = max(top, sums[side, k])
+                bottom = max(bottom, sums[1 - side, k])
+            for k in range(types):
+                if (e == 0 and bins > 0) or (k >= early and not edges[max(e - 1, 0)] >= late):
+                    continue
+                room = top - sums[side, k]
+                if bins > 0:
+                    room = min(room, bottom - sums[1 - side, k])
+                rest[k] = loss * remainder(
+                    n,
+                    parity,
+                    path,
+                    side * types + k,
+                    (1 - side if bins > 0 else side) * types + k,
+                    mass,
+                    moved,
+                    real,
+                    points,
+                    home[k],
+                    level,
+                    max(fine * max(top, bottom), 0.5 * room) / loss,
+                )
             if bins == 0:
                 for k in range(early):
                     if not sums[0, k] + rest[k] <= answer:
