@@ -44,7 +44,7 @@ def renyi_divergence(mechanism: Mechanism, alpha: Any) -> Any:
 
     Multiply by the number of rounds to compose.
     """
-    return renyi_bounds(mechanism, alpha).upper
+    return divergences.renyi_divergence(as_mechanism(mechanism).pair, alpha)
 
 
 class RenyiAccountant(Ledger):
@@ -141,7 +141,8 @@ class RenyiAccountant(Ledger):
         for mechanism, count in self.ledger:
             key = (mechanism, order)
             if key not in self._known:
-                self._known[key] = float(renyi_bounds(mechanism, order, rtol=1e-3).upper)
+                pair = mechanism.pair
+                self._known[key] = float(divergences.renyi_divergence(pair, order, rtol=1e-3))
             total += count * self._known[key]
         return total * (1.0 + 1e-15 * len(self._counts))
 

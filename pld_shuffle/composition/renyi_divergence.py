@@ -42,9 +42,12 @@ from ..numerics.validation import real_array, tolerance
 from ..pairs.coin_kernels import central_coin_mass
 from ..pairs.coins import CoinMixture
 from ..pairs.pair import Pair, Resolution
+from ..pairs.profile import ProfilePair
 from .pld import PLD, formed
+from .renyi_profile import log_excess
 
 Array = NDArray[np.float64]
+Sides = tuple[Side, ...]
 Sizes = NDArray[np.int64]
 
 #: Allowance for rounding on the logarithm of an excess: absolute, and times its exponents.
@@ -468,13 +471,27 @@ def renyi_bounds(pair: Pair, alpha: Any, *, rtol: float = RTOL) -> Bounds:
     neighbouring is symmetric. inf where the pair has mass at infinite loss.
     Raises TypeError or ValueError naming the argument. Cost, for a coin mixture: up to MAX_BUCKETS
     sums of O(sqrt(n)) terms (times the intervals of neutral labels), per order: milliseconds for
-    n <= 10^5, seconds for 10^9, minutes beyond.
+    n <= 10^5, seconds for 10^9, minutes beyond. For a profile: some hundred points, once for all orders.
     """
+    return _bounds(pair, alpha, rtol, tuple(Side))
+
+
+def renyi_divergence(pair: Pair, alpha: Any, *, rtol: float = RTOL) -> Any:
+    """Renyi divergence of one round's pair at orders `alpha` > 1, from above.
+
+    The upper end of `renyi_bounds` (which see); float, or array for an array. Multiply by the
+    number of rounds to compose.
+    """
+    return _bounds(pair, alpha, rtol, (Side.UPPER,)).upper
+
+
+def _bounds(pair: Pair, alpha: Any, rtol: float, sides: Sides) -> Bounds:
+    """The ends on `sides`; what is not asked may be trivial."""
     orders = real_array("alpha", alpha)
     if not np.all(orders > 1.0):
         raise ValueError(f"alpha must be greater than 1, got {alpha!r}")
     width = tolerance("rtol", rtol)
-    found = [_divergence(pair, float(order), width) for order in orders.ravel()]
+    found = [_divergence(pair, float(order), width, sides) for order in orders.ravel()]
     if orders.ndim == 0:
         return found[0]
     lower = np.array([bounds.lower for bounds in found], np.float64).reshape(orders.shape)
@@ -482,16 +499,7 @@ def renyi_bounds(pair: Pair, alpha: Any, *, rtol: float = RTOL) -> Bounds:
     return Bounds(lower, upper)
 
 
-def renyi_divergence(pair: Pair, alpha: Any) -> Any:
-    """Renyi divergence of one round's pair at orders `alpha` > 1, from above.
-
-    The upper end of `renyi_bounds` (which see); float, or array for an array. Multiply by the
-    number of rounds to compose.
-    """
-    return renyi_bounds(pair, alpha).upper
-
-
-def _divergence(pair: Pair, order: float, rtol: float) -> Bounds:
+def _divergence(pair: Pair, order: float, rtol: float, sides: Sides) -> Bounds:
     largest = pair.max_loss
     if pair.scale == 0.0 and largest.upper == 0.0:
         return Bounds(0.0, 0.0)
@@ -500,6 +508,8 @@ def _divergence(pair: Pair, order: float, rtol: float) -> Bounds:
     exact = pair.renyi(order)
     if exact is not None:
         return exact
+    if isinstance(pair, ProfilePair):
+        return _profile_divergence(pair, order, rtol, sides)
     if not (isinstance(pair, CoinMixture) and pair.participation == 1.0):
         return _lattice_divergence(pair, order)
     if pair.trivial:
@@ -516,6 +526,22 @@ def _divergence(pair: Pair, order: float, rtol: float) -> Bounds:
     # No divergence exceeds the largest loss.
     upper = min(upper * (1.0 + 1e-15), float(largest.upper))
     return Bounds(min(lower, upper) * (1.0 - 1e-15), upper)
+
+
+def _profile_divergence(pair: ProfilePair, order: float, rtol: float, sides: Sides) -> Bounds:
+    """From points of the pair's profile."""
+    ends = [0.0, float(pair.max_loss.upper)]
+    for side in sides:
+        logs = log_excess(pair, order, side, rtol)
+        sign = 1.0 if side is Side.UPPER else -1.0
+        # The largest loss is in `ends`: exponents go no further.
+        logs += sign * (ROUNDING + ROUNDING_PER_EXPONENT * order * min(ends[1], 1e3))
+        value = float(np.logaddexp(0.0, logs)) / (order - 1.0) * (1.0 + sign * 1e-15)
+        if side is Side.UPPER:
+            ends[1] = min(ends[1], value)
+        else:
+            ends[0] = value
+    return Bounds(min(ends), ends[1])
 
 
 def _lattice_divergence(pair: Pair, order: float) -> Bounds:

@@ -192,7 +192,7 @@ def profile_atoms(forward: ProfilePoints, backward: ProfilePoints, side: Side) -
             _vertices_above(backward, backward.upper),
         )
     else:
-        right, left = _vertices_below(forward, backward), _vertices_below(backward, forward)
+        right, left = vertices_below(forward, backward), vertices_below(backward, forward)
     sign = 1.0 if upper else -1.0
     right, left = ((g, h * (1.0 + sign * _MARGIN)) for g, h in (right, left))
     right, left, middle = _joined(right, left, upper)
@@ -216,7 +216,7 @@ def _vertices_above(known: ProfilePoints, values: Array) -> _Vertices:
     return known.growth, values
 
 
-def _vertices_below(known: ProfilePoints, reverse: ProfilePoints) -> _Vertices:
+def vertices_below(known: ProfilePoints, reverse: ProfilePoints) -> _Vertices:
     """Vertices of a function below the profile: the points' lower values, and the valleys between them."""
     g, high = known.growth, known.upper
     floor = known.infinity
