@@ -31,12 +31,18 @@ Array = NDArray[np.float64]
 
 
 def renyi_bounds(mechanism: Mechanism, alpha: Any, *, rtol: float = divergences.RTOL) -> Bounds:
-    """Bounds(lower, upper) on the Renyi divergence of one round's pair; see `renyi_divergence.renyi_bounds`.
+    """Bounds(lower, upper) on the Renyi divergence of one round, the larger of both orders of two neighbours.
 
     Parameters: mechanism; alpha, orders > 1 (inf gives the largest loss), scalar or array; rtol, the
-    relative width asked for, in (1e-9, 1]. Raises TypeError or ValueError naming the argument.
+    relative width asked for, in (1e-9, 1]. The upper end is that of the pair, the lower end that of the attack pair, as
+    in `Accountant`: where they differ, the width is what the proof may lose, too. Raises TypeError or ValueError naming
+    the argument. Costs: see `composition.renyi_divergence`.
     """
-    return divergences.renyi_bounds(as_mechanism(mechanism).pair, alpha, rtol=rtol)
+    known = as_mechanism(mechanism)
+    if known.attack_pair is known.pair:
+        return divergences.renyi_bounds(known.pair, alpha, rtol=rtol)
+    upper = divergences.renyi_divergence(known.pair, alpha, rtol=rtol)
+    return Bounds(divergences.renyi_lower(known.attack_pair, alpha, rtol=rtol), upper)
 
 
 def renyi_divergence(mechanism: Mechanism, alpha: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Renyi divergence of the package's own pairs at any real order, and an accountant that uses it.
+"""Renyi divergence of the package's own pairs at any real order; those known by a profile are `renyi_profile`'s.
 
 With alpha the order, R(alpha) = log(E_Q[(P/Q)^alpha]) / (alpha - 1). A coin mixture on a cohort of
 rate r consists of mirrored atoms (p, q), (q, p) with q = b y, p = b (y + 2 r x) (see `pairs.coins`), and
@@ -483,6 +483,11 @@ def renyi_divergence(pair: Pair, alpha: Any, *, rtol: float = RTOL) -> Any:
     number of rounds to compose.
     """
     return _bounds(pair, alpha, rtol, (Side.UPPER,)).upper
+
+
+def renyi_lower(pair: Pair, alpha: Any, *, rtol: float = RTOL) -> Any:
+    """As `renyi_divergence`, from below."""
+    return _bounds(pair, alpha, rtol, (Side.LOWER,)).lower
 
 
 def _bounds(pair: Pair, alpha: Any, rtol: float, sides: Sides) -> Bounds:

@@ -4,7 +4,7 @@ With h(s) = H_s(P||Q), h'(s) = H_s(Q||P) and alpha > 1,
 
     E_Q[(P/Q)^alpha] - 1 = alpha (alpha-1) int_1^inf (s^(alpha-2) h(s) + s^(-alpha-1) h'(s)) ds,                  (*)
 
-because x^alpha - 1 - alpha (x - 1) is that mixture of (x - s)_+ and s (1/s - x)_+, s >= 1 (Sason and Verdu 2016). So any
+because x^alpha - 1 - alpha (x - 1) is that mixture of (x - s)_+ and (1 - s x)_+, s >= 1 (Taylor's formula at 1). So any
 function above h gives an upper end and any function below it a lower end: chords through certified values, and the
 valleys between them (`pairs.profile`). Against a power a chord is integrated in closed form, with positive weights.
 
@@ -27,11 +27,12 @@ from ..pairs.profile import ProfilePair, ProfilePoints, vertices_below
 
 Array = NDArray[np.float64]
 
-#: Orders of t up to 2^LEAST have the first points, and those above 2^MOST have no more than those up to it.
+#: Orders of t up to 2^LEAST share one set of points, and so do those above 2^(MOST - 1).
 LEAST, MOST = -3, 6
 LARGEST_LOSS = 690.0  # of a point: growths do not overflow
+LARGEST_EXPONENT = 600.0  # that points are chosen for
 MISSED = 1e-300  # what profiles may leave out
-SHARPER = 0.02  # of the width that is asked for, of values at points
+SHARPER = 0.1  # of the width that is asked for, of values at points
 PASSES, PIECES = 6, 8  # of refinement, and of an interval in each of them
 MOST_POINTS = 1_000
 KEPT = 64
@@ -66,11 +67,12 @@ def log_excess(pair: ProfilePair, order: float, side: Side, width: float) -> flo
 def points(pair: ProfilePair, octave: int, width: float) -> Points:
     """Points for orders up to 1 + 2^octave/scale."""
     top = min(float(pair.max_loss.upper), LARGEST_LOSS)
-    if octave == LEAST:
+    if octave < LEAST:
         inner = pair.scale * 2.0 ** np.arange(-2.0, 12.0)
         return _at(pair, np.concatenate(([0.0], inner[inner < 0.9 * top], [top])), width)
     known = points(pair, octave - 1, width)
-    order = 1.0 + 2.0**octave / pair.scale
+    # Where the largest loss may outweigh all else, points would not help.
+    order = 1.0 + min(2.0**octave / pair.scale, LARGEST_EXPONENT / top)
     for _ in range(PASSES):
         parts = _parts(known, order, Side.UPPER)
         log_total = float(np.logaddexp.reduce(parts))

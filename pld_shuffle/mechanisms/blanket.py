@@ -43,7 +43,7 @@ MASS_ERROR, GAUSSIAN_ERROR, MATRIX_ERROR = 2e-14, 1e-12, 1e-15
 LAPLACE_ERROR = 1e-13  # of `pairs.noise_types`
 LEAST_SIGMA = 0.1  # of users' Gaussian noise
 LAPLACE_CELLS, GAUSSIAN_CELLS = 256, 512  # of a continuous law, in each half
-FINER = 8  # times as many for few users
+FINER, COARSE = 8, 16  # times as many for few users; times fewer where a glance is enough
 
 
 @dataclass(frozen=True)
@@ -88,8 +88,18 @@ class Blanket(Mechanism):
             [slot_pair(laws, largest=largest) for laws in _laws_of_inputs(self.randomizer, self.n)]
         )
         if isinstance(self.randomizer, Laplace) and self.n <= MOST_USERS:
-            return few_users_pair(pair, *_laplace_laws(self.randomizer, self.n, finer=True))
+            cells = FINER * LAPLACE_CELLS
+            return few_users_pair(
+                pair, *_laplace_laws(self.randomizer, self.n, cells=cells, graded=True)
+            )
         return pair
+
+    @cached_property
+    def glance(self) -> ProfilePair:
+        """The pair known less well, for a fraction of the time: the same where the randomizer is finite."""
+        if not isinstance(self.randomizer, (Laplace, Gaussian)):
+            return self.pair
+        return slot_pair(_noise_laws(self.randomizer, self.n, coarse=COARSE))
 
     @property
     def users(self) -> int | None:
@@ -136,8 +146,8 @@ def _always(law: SlotLaw) -> SlotLaws:
     return lambda tail: (law, law)
 
 
-def _noise_laws(randomizer: Laplace | Gaussian, n: int) -> SlotLaws:
-    """The pair of inputs (0, 1), the worst one; its mirror image is the reversed pair."""
+def _noise_laws(randomizer: Laplace | Gaussian, n: int, coarse: int = 1) -> SlotLaws:
+    """The pair of inputs (0, 1), the worst one; its mirror image is the reversed pair. coarse : times fewer cells."""
     known: dict[float, tuple[SlotLaw, SlotLaw]] = {}
     least = least_missed(randomizer.sigma) if isinstance(randomizer, Gaussian) else 0.0
 
@@ -145,10 +155,12 @@ def _noise_laws(randomizer: Laplace | Gaussian, n: int) -> SlotLaws:
         key = max(tail, least) if isinstance(randomizer, Gaussian) else 0.0
         if key not in known:
             if isinstance(randomizer, Laplace):
-                known[key] = _laplace_laws(randomizer, n)
+                known[key] = _laplace_laws(randomizer, n, cells=LAPLACE_CELLS // coarse)
             else:
                 lower, upper = (
-                    gaussian_groups(randomizer.sigma, side=side, missed=key, cells=GAUSSIAN_CELLS)
+                    gaussian_groups(
+                        randomizer.sigma, side=side, missed=key, cells=GAUSSIAN_CELLS // coarse
+                    )
                     for side in Side
                 )
                 error = mass_error(randomizer)
@@ -158,11 +170,12 @@ def _noise_laws(randomizer: Laplace | Gaussian, n: int) -> SlotLaws:
     return laws
 
 
-def _laplace_laws(randomizer: Laplace, n: int, *, finer: bool = False) -> tuple[SlotLaw, SlotLaw]:
-    """The pair of inputs (0, 1) on either side; with finer cells for few users."""
-    cells = LAPLACE_CELLS * (FINER if finer else 1)
+def _laplace_laws(
+    randomizer: Laplace, n: int, *, cells: int, graded: bool = False
+) -> tuple[SlotLaw, SlotLaw]:
+    """The pair of inputs (0, 1) on either side."""
     lower, upper = (
-        laplace_groups(randomizer.eps0, side=side, cells=cells, graded=finer) for side in Side
+        laplace_groups(randomizer.eps0, side=side, cells=cells, graded=graded) for side in Side
     )
     error = mass_error(randomizer)
     return SlotLaw(n, *lower, False, error), SlotLaw(n, *upper, False, error)

@@ -62,7 +62,8 @@ from .reduction import ShuffledRandomizer
 from .shared import EVERYBODY, SUBSTITUTION
 
 ANALYSES = ("tightest", "blanket", "reduction", "stronger-clones")
-NOISE_CELLS, NOISE_ALLOWANCE = 32, 0.003  # of the types of Laplace noise
+NOISE_CELLS, MOST_CELLS = 16, 32  # of the types of Laplace noise, for each unit of eps0 and at most
+NOISE_ALLOWANCE = 0.002  # of these types; half as much again for an eps0 above 1
 SMALLEST_SIGMA = (
     0.5  # of Gaussian noise in the swap theorem; below, types are many and users per type few
 )
@@ -171,8 +172,10 @@ class Shuffled(Mechanism):
 
     def _profiles(self, cohort: Cohort) -> list[UpperProfile]:
         """What bounds one round; the least of them counts."""
-        told = Blanket(self.randomizer, self.n).pair
-        told = told if cohort.everybody else told.sampled(cohort)
+        blanket_of_all = Blanket(self.randomizer, self.n)
+        told, glance = blanket_of_all.pair, blanket_of_all.glance
+        if not cohort.everybody:
+            told, glance = told.sampled(cohort), glance.sampled(cohort)
         if isinstance(self.randomizer, Gaussian):
             swap = self._gaussian_swap(cohort, told)
         else:
@@ -187,8 +190,8 @@ class Shuffled(Mechanism):
 
         # The reduction and stronger clones are proved to be above the blanket. Where the swap theorem is
         # better by far, nothing else is looked at.
-        probes = np.expm1(_reach(told, [0.0, 4.0, 8.0]))
-        if not np.all(swap(probes, SMALL) <= 0.99 * told.profile(probes, PROBED, SMALL).lower):
+        probes = np.expm1(_reach(told, [0.0, 8.0]))
+        if not np.all(swap(probes, SMALL) <= 0.99 * glance.profile(probes, PROBED, SMALL).lower):
             found.append(blanket)
         return found
 
@@ -231,9 +234,10 @@ class Shuffled(Mechanism):
         """For every kind of target the types (`pairs.swap.typed_profile`) by shared law."""
         randomizer, n = self.randomizer, self.n
         if isinstance(randomizer, Laplace):
-            return [
-                [laplace_types(randomizer.eps0, n, cells=NOISE_CELLS, allowance=NOISE_ALLOWANCE)]
-            ]
+            eps0 = randomizer.eps0
+            cells = min(MOST_CELLS, math.ceil(NOISE_CELLS * max(1.0, eps0)))
+            allowance = NOISE_ALLOWANCE if eps0 <= 1.0 else 1.5 * NOISE_ALLOWANCE
+            return [[laplace_types(eps0, n, cells=cells, allowance=allowance)]]
         assert isinstance(randomizer, FiniteRandomizer)
         found: dict[int, list[Sequence[Array]]] = {}
         for types in randomizer.types():

@@ -46,7 +46,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import erfcx
 
 from ..numerics.sides import Side
 from ..numerics.validation import choice, positive_float, positive_int, real, user_count
@@ -441,6 +440,8 @@ class _Steering:
 
         Beyond 1 its root is taken: what counts is epsilon.
         """
+        from scipy.special import erfcx
+
         growth = z * self._scale
         one, two, other = rows[:, rows[2] > 0.0]
         law = (one - growth * two - two) / other

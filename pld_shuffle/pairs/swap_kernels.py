@@ -768,7 +768,8 @@ def profile(
                     curve += pull * pull / 12.0
                 bow = max(bow, curve * math.exp(min(weak, 0.0)))
             guess = scale / (square * math.sqrt(1.0 + 2.0 / square))
-            horizon = math.log(max(trivial / max(guess, 1e-300), 1.0)) + 11.0
+            horizon = math.log(max(trivial / max(guess, 1e-300), 1.0))
+            horizon += 11.0 if atoms <= MANY else 8.5
             full = 1.0 / (1.0 + most)
             if early < types:
                 late = (1.0 - 1e-12) * full / (1.0 + g)

@@ -27,7 +27,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import betainc
 
 from .base import FloatArray, IntArray, read_only, require_small_law
 from .border import bit_array
@@ -118,7 +117,7 @@ def blanket_probability(bits: int, ones: int, channel: BitChannel) -> float:
     report has the mass (1-a)^z a^(ones-z) b^(bits-ones).
     """
     keep_zero = channel.zero_if_one / channel.zero_if_zero
-    many_zeros = float(betainc(ones, bits - ones + 1, channel.zero_if_zero))
+    many_zeros = _at_least(bits, ones, channel.zero_if_zero)
     covered = math.fsum(
         math.comb(bits, zeros)
         * channel.zero_if_one**zeros
@@ -174,12 +173,19 @@ def _counted(masses: FloatArray, most: int) -> FloatArray:
     return moved
 
 
+def _at_least(trials: int, successes: int, chance: float) -> float:
+    """P[Bin(trials, chance) >= successes], 1 <= successes <= trials."""
+    from scipy.special import betainc  # slow to load
+
+    return float(betainc(successes, trials - successes + 1, chance))
+
+
 def _with_rest(masses: FloatArray, rest: int, ones: int, channel: BitChannel) -> FloatArray:
     """Add the zeros among `rest` other bits, and turn the last row into the blanket."""
     few = range(min(ones, rest + 1))
     share = [_binomial_term(rest, z, channel.zero_if_zero, channel.one_if_zero) for z in few]
     if rest >= ones:
-        share.append(float(betainc(ones, rest - ones + 1, channel.zero_if_zero)))
+        share.append(_at_least(rest, ones, channel.zero_if_zero))
     total = np.zeros_like(masses)
     for chance in share:
         total += chance * masses

@@ -20,7 +20,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import erfcx, ndtr
 
 from ..numerics.validation import open_unit, positive_float, real_array
 from .base import FloatArray
@@ -111,6 +110,8 @@ class Gaussian:
 
     def cdf(self, x: ArrayLike, y: ArrayLike) -> FloatArray:
         """Probability of a report of at most y, broadcast over x in [0, 1] and real y."""
+        from scipy.special import ndtr  # slow to load
+
         return np.asarray(ndtr((real_array("y", y) - unit_array("x", x)) / self.sigma))
 
     def blanket_density(self, y: ArrayLike) -> FloatArray:
@@ -129,6 +130,8 @@ class Gaussian:
 
 def _delta0(sigma: float, eps0: float) -> float:
     """Hockey-stick divergence of N(1, sigma^2) and N(0, sigma^2) at e^eps0, eps0 >= 0."""
+    from scipy.special import erfcx  # slow to load
+
     u = eps0 * sigma - 1 / (2 * sigma)
     v = eps0 * sigma + 1 / (2 * sigma)
     if eps0 == 0:
