@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .composition.aliases import TooDear
 from .composition.attempts import Composition
-from .composition.contour import TooDear
 from .composition.plan import Plan, sharing
 from .composition.prefix import Laws
 from .composition.sketch import Sketch

@@ -25,14 +25,16 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from ..numerics.convolution import dot
 from ..numerics.rounding import ROUNDOFF
 from ..numerics.sides import Bounds, Side
 from ..pairs.atoms import Atoms
 from ..pairs.gaussian import noise_of
 from ..pairs.pair import Pair, Resolution
 from ..pairs.profile import ProfilePair
+from .aliases import BOOKED_SHARE, RATES, TooDear, log_geometric, log_peak
 from .plan import FEW_LAWS, Plan
-from .pld import placed
+from .pld import compose_infinity, placed
 from .reading import DeltaQuestion, EpsilonQuestion, Reading
 from .sketch import Sketch
 
@@ -45,7 +47,6 @@ MANY_LATTICE_SHARE = (
     0.25  # ... where rounds are so many that what rounding costs on fine lattices counts
 )
 SMOOTHING_SHARE = 0.1  # of rtol that smoothing takes
-BOOKED_SHARE = 1e-4  # of rtol for nodes left out and aliases
 WORK = (
     2e5,
     8e7,
@@ -64,22 +65,11 @@ PLACED = 32.0 * ROUNDOFF  # rounding of masses on a lattice, relative to those o
 FAINT = 1e-24  # tilted mass of an atom that counts for nothing
 OUTER = 1e-3  # weight of a law's tails that need not be known far out on the contour
 NEXT_BALL = 0.9  # share of the last radius that the next ones are tried with
-#: Distances of the rates of Chernoff's bounds from c, in inverse deviations of the tilted loss.
-RATES = np.array([1.0, 2.5, 4.5, 7.0, 10.0, 16.0, 40.0])
 
 
 def laplace_of(pair: Pair) -> Bounds | None:
     """The largest loss of a pair that is Laplace noise."""
     return pair.laplace if isinstance(pair, ProfilePair) else None
-
-
-def dot(a: Array, b: Array) -> float:
-    """Their inner product, on one thread: a library's threads would take longer to meet than to multiply."""
-    return float(np.einsum("i,i->", a, b))
-
-
-class TooDear(Exception):
-    """The integral would cost more than a lattice."""
 
 
 @dataclass(frozen=True)
@@ -434,9 +424,8 @@ class Integral:
                 for law, (log, error) in zip(self._laws, found, strict=True)
             )
             value += 0.5 * (rate * rate + rate) * self._square * (1.0 + 8.0 * ROUNDOFF)
-            peak = rate * math.log(rate) if rate > 0.0 else 0.0
-            logs.append(value + peak - (1.0 + rate) * math.log1p(rate) + 1e-9)
-        self._rates, self._log_moments = rates, np.array(logs)
+            logs.append(value + 1e-9)
+        self._rates, self._log_moments = rates, np.array(logs) + log_peak(rates)
         # The tilted mean, and what delta is about there.
         centre = self._mean + (c + 0.5) * self._square
         log_value = (
@@ -455,7 +444,7 @@ class Integral:
         distance = np.abs(self._rates - self._c)
         bound = self._log_moments - np.outer(eps, self._rates)
         bound += 1e-13 * (np.abs(self._log_moments) + np.abs(np.outer(eps, self._rates)))
-        bound -= distance * self._period + np.log(-np.expm1(-distance * self._period))
+        bound += log_geometric(distance * self._period)
         above = self._rates > self._c
         return np.asarray(np.logaddexp(bound[:, above].min(axis=1), bound[:, ~above].min(axis=1)))
 
@@ -570,7 +559,7 @@ class Integral:
     def _free(self, sizes: list[float], y: float) -> float:
         """How far the nodes behind y are certainly below the floor."""
 
-        def room(distance: float) -> float:
+        def log_most(distance: float) -> float:
             """log of a bound on |phi|^rounds up to that distance."""
             return sum(
                 law.count * math.log(min(1.0, size + distance * law.spread))
@@ -580,14 +569,14 @@ class Integral:
         limit = math.log(self._floor) - math.log(float(self._weight(np.array([y]))[0]))
         if limit >= 0.0:
             return math.inf
-        if room(self.h) > limit:
+        if log_most(self.h) > limit:
             return 0.0
         low, high = self.h, 2.0 * self.h
-        while room(high) <= limit:
+        while log_most(high) <= limit:
             low, high = high, 2.0 * high
         for _ in range(6):
             middle = 0.5 * (low + high)
-            low, high = (middle, high) if room(middle) <= limit else (low, middle)
+            low, high = (middle, high) if log_most(middle) <= limit else (low, middle)
         return low
 
     # -- answers -----------------------------------------------------------------------------------
@@ -724,10 +713,7 @@ class Contour(Reading):
         except (TooDear, MemoryError):
             return None
         lost = [
-            -math.expm1(
-                sum(law.count * math.log1p(-min(law.infinite, 1.0 - 1e-16)) for law in side)
-            )
-            for side in (below, above)
+            compose_infinity((law.infinite, law.count) for law in side) for side in (below, above)
         ]
         infinity = Bounds(lost[0] * (1.0 - 2e-15) + 0.0, min(1.0, lost[1] * (1.0 + 2e-15)))
         slack = [

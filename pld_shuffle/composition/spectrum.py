@@ -22,10 +22,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..numerics import kernels
-from ..numerics.convolution import FFT_CONSTANT, Law, folded, variance
+from ..numerics.convolution import FFT_CONSTANT, Law, dot, folded, variance
 from ..numerics.rounding import ROUNDOFF
 from ..numerics.sides import Side
-from .contour import BOOKED_SHARE, RATES, TooDear, log_phi
+from .aliases import BOOKED_SHARE, RATES, TooDear, log_geometric, log_peak
+from .contour import log_phi
 from .plan import Plan
 from .pld import PLD, log_finite
 
@@ -86,9 +87,8 @@ class Spectrum:
         distances = np.append(RATES / self._deviation, c)
         self._rates = distances
         self._left = distances <= c  # not beyond rate 0
-        with np.errstate(divide="ignore", invalid="ignore"):
-            peaks = [_log_peak(c + distances), _log_peak(np.maximum(c - distances, 0.0))]
-        self._log_peaks = np.stack(peaks)
+        both = np.stack((c + distances, np.maximum(c - distances, 0.0)))
+        self._log_peaks = log_peak(both)
         moments = sum(k * one.moments(distances) for k, one in zip(most, held, strict=True))
         need = (
             moments
@@ -127,7 +127,7 @@ class Spectrum:
         rounds = 0.0
         for count, one in zip(counts, held, strict=True):
             mass = folded(one.law.mass, self._points)
-            norm = math.sqrt(float(np.einsum("i,i->", mass, mass)))
+            norm = math.sqrt(dot(mass, mass))
             size = np.abs(fft.rfft(mass, self._points))[1:] + noise * norm
             total += count * np.log(np.minimum(size, 1.0))
             rounds += count
@@ -177,10 +177,10 @@ class _Tilted:
     def of(cls, pld: PLD, c: float) -> _Tilted:
         law = pld.tilted(c)
         index = np.arange(law.mass.size, dtype=np.float64)
-        middle = round(float(np.einsum("i,i->", law.mass, index)))
+        middle = round(dot(law.mass, index))
         x = (index - middle) * law.step
         sizes = [np.abs(x), x, x * x, x * x * x, x * x * x * x]
-        spread, *powers = (float(np.einsum("i,i->", law.mass, size)) for size in sizes)
+        spread, *powers = (dot(law.mass, size) for size in sizes)
         # The masses sum to 1 only up to their rounding.
         relative = math.log1p(law.relative) + 2.0 * ROUNDOFF * (law.mass.size + 4.0)
         finite = log_finite(pld.infinity)
@@ -315,17 +315,10 @@ class Totals:
         log = self._moments + found._log_peaks + (signs * rates) * distance[:, None, None]
         log += 1e-13 * (np.abs(self._moments) + np.abs(rates * distance[:, None, None]))
         log += (self._log_scale - found._c * eps)[:, None, None]
-        log -= rates * period + np.log(-np.expm1(-rates * period))
+        log += log_geometric(rates * period)
         log[:, 1, ~found._left] = math.inf
         both = np.exp(np.minimum(log.min(axis=2), 700.0))
         return np.asarray(both.sum(axis=1))
-
-
-def _log_peak(rate: Array) -> Array:
-    """log of max over x >= 0 of e^(-rate x) (1 - e^-x)."""
-    return np.asarray(
-        np.where(rate > 0.0, rate * np.log(rate), 0.0) - (1.0 + rate) * np.log1p(rate)
-    )
 
 
 def _share(c: float, y: Array, step: float) -> np.ndarray:

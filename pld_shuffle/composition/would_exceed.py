@@ -16,8 +16,8 @@ from collections.abc import Mapping
 
 from ..numerics.search import LOOSE_RTOL
 from ..pairs.pair import Pair
+from .aliases import TooDear
 from .attempts import AccuracyWarning, Composition
-from .contour import TooDear
 from .prefix import Growing
 from .spectrum import LEAST_DELTA
 

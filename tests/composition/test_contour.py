@@ -21,8 +21,9 @@ from pld_shuffle import (
     ShuffledRR,
 )
 from pld_shuffle.composition import attempts
+from pld_shuffle.composition.aliases import TooDear
 from pld_shuffle.composition.attempts import Composition
-from pld_shuffle.composition.contour import Contour, Integral, LaplaceRounds, Rounds, TooDear
+from pld_shuffle.composition.contour import Contour, Integral, LaplaceRounds, Rounds
 
 
 def exact_law(parts: list[Rounds]) -> Counter[float]:

@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from pld_shuffle.composition import spectrum as module
-from pld_shuffle.composition.contour import TooDear
+from pld_shuffle.composition.aliases import TooDear
 from pld_shuffle.composition.plan import Plan
 from pld_shuffle.composition.pld import PLD
 from pld_shuffle.composition.spectrum import Spectrum, Totals
