@@ -26,9 +26,9 @@ from ..numerics.convolution import FFT_CONSTANT, Law, dot, folded, variance
 from ..numerics.rounding import ROUNDOFF
 from ..numerics.sides import Side
 from .aliases import BOOKED_SHARE, RATES, TooDear, log_geometric, log_peak
-from .contour import log_phi
 from .plan import Plan
 from .pld import PLD, log_finite
+from .rounds import log_phi
 
 Array = NDArray[np.float64]
 

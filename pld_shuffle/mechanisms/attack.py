@@ -116,7 +116,7 @@ def noise_attack(randomizer: Laplace | Gaussian, n: int, cohort: Cohort = ALL_US
 
 
 def noise_law(randomizer: Laplace | Gaussian, n: int, *, finer: bool = False) -> SlotLaw:
-    """The target at 0 against 1 and all others at 0, reports grouped to cells; Laplace: finer ones, for few users."""
+    """The target at 0 against 1 and all others at 0, reports merged to cells; Laplace: finer ones, for few users."""
     if isinstance(randomizer, Laplace):
         cells = LAPLACE_CELLS * (FINER if finer else 1)
         masses = laplace_attack(

@@ -195,7 +195,7 @@ def mass_error(randomizer: LocalRandomizer) -> float:
 
 
 def grouped(first: Array, second: Array, hidden: Array) -> Groups:
-    """Groups in a fixed order, those with equal ratios grouped (exactly equal: nothing is lost)."""
+    """Groups in a fixed order, those with equal ratios merged (exactly equal: nothing is lost)."""
     one, two, three = joint.merged(np.stack((first, second, hidden)), _to_the_blanket)
     return one, two, three
 

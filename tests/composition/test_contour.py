@@ -23,7 +23,8 @@ from pld_shuffle import (
 from pld_shuffle.composition import attempts
 from pld_shuffle.composition.aliases import TooDear
 from pld_shuffle.composition.attempts import Composition
-from pld_shuffle.composition.contour import Contour, Integral, LaplaceRounds, Rounds
+from pld_shuffle.composition.contour import Contour, Integral
+from pld_shuffle.composition.rounds import LaplaceRounds, Rounds
 
 
 def exact_law(parts: list[Rounds]) -> Counter[float]:

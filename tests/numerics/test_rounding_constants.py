@@ -17,7 +17,7 @@ import pytest
 from scipy.special import erfc, erfcx, ndtr
 
 from pld_shuffle import ShuffledLDP, ShuffledRandomizer, ShuffledRR, Subsampled
-from pld_shuffle.composition.contour import LaplaceRounds, Rounds
+from pld_shuffle.composition.rounds import LaplaceRounds, Rounds
 from pld_shuffle.mechanisms import Gaussian, Laplace, PoissonGaussian
 from pld_shuffle.numerics.binomial import chernoff_window
 from pld_shuffle.numerics.kernels import binomial_pmf
