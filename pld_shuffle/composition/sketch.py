@@ -32,7 +32,7 @@ class Sketch:
         size_width = min(0.1, -1.0 / math.log(missed))
         laws = [
             formed(
-                pair,
+                pair.sketched,
                 [Side.UPPER],
                 Resolution(
                     aligned(pair.scale / POINTS_PER_SCALE, float(pair.max_loss.upper)),

@@ -34,7 +34,7 @@ from ..pairs.coins import CoinMixture
 from ..pairs.least import Array, UpperProfile, least
 from ..pairs.noise_types import LARGEST_EPS0, gaussian_guest, gaussian_types, laplace_types, trimmed
 from ..pairs.pair import Pair
-from ..pairs.profile import ProfilePair
+from ..pairs.profile import ProfilePair, SteeredProfile
 from ..randomizers import (
     RAPPOR,
     BinaryRandomizedResponse,
@@ -168,7 +168,10 @@ class Shuffled(Mechanism):
         if self._noise:
             points = GAUSSIAN_POINTS if isinstance(self.randomizer, Gaussian) else LAPLACE_POINTS
         pair = least([profile], largest=base.max_loss, scale=base.scale, most_points=points)
-        return replace(pair, several=several)
+        rough = None
+        if isinstance(self.randomizer, Laplace):
+            rough = replace(pair, profile=self._worst_laplace(cohort))
+        return replace(pair, several=several, rough=rough)
 
     def _profiles(self, cohort: Cohort) -> list[UpperProfile]:
         """What bounds one round; the least of them counts."""
@@ -230,14 +233,28 @@ class Shuffled(Mechanism):
         best = min(GIVEN_AWAY, key=lambda given: float(bound(far, SMALL, given)[0]))
         return lambda growth, missed: bound(growth, missed, best)
 
+    def _worst_laplace(self, cohort: Cohort) -> SteeredProfile:
+        """The swap theorem for the target (0, 1) next to users who hold 0, others are hardly worse: no bound."""
+        from ..pairs.swap import typed_profile  # loads numba
+
+        def profile(growth: Array, rtol: float, missed: float) -> Bounds:
+            found = typed_profile(self._laplace_types[:1], self.n, growth, cohort=cohort)
+            return Bounds(found, found)
+
+        return profile
+
+    @cached_property
+    def _laplace_types(self) -> Sequence[Array]:
+        eps0 = self.randomizer.eps0
+        cells = min(MOST_CELLS, math.ceil(NOISE_CELLS * max(1.0, eps0)))
+        allowance = NOISE_ALLOWANCE if eps0 <= 1.0 else 1.5 * NOISE_ALLOWANCE
+        return laplace_types(eps0, self.n, cells=cells, allowance=allowance)
+
     def _choices(self, rate: float) -> list[list[Sequence[Array]]]:
         """For every kind of target the types (`pairs.swap.typed_profile`) by shared law."""
-        randomizer, n = self.randomizer, self.n
+        randomizer = self.randomizer
         if isinstance(randomizer, Laplace):
-            eps0 = randomizer.eps0
-            cells = min(MOST_CELLS, math.ceil(NOISE_CELLS * max(1.0, eps0)))
-            allowance = NOISE_ALLOWANCE if eps0 <= 1.0 else 1.5 * NOISE_ALLOWANCE
-            return [[laplace_types(eps0, n, cells=cells, allowance=allowance)]]
+            return [[self._laplace_types]]
         assert isinstance(randomizer, FiniteRandomizer)
         found: dict[int, list[Sequence[Array]]] = {}
         for types in randomizer.types():

@@ -48,6 +48,7 @@ class LeastProfile(ProfilePair):
         a little higher (`Resolution.cell`).
     among : the pairs of the several profiles, where they are known.
     alone_until : up to this growth the first of them is known to be the least.
+    rough : a cheap pair of almost the same losses, for sketches; no bound.
     """
 
     even: bool = False
@@ -55,6 +56,11 @@ class LeastProfile(ProfilePair):
     member: Member | None = None
     among: tuple[Pair, ...] = ()
     alone_until: float = -1.0
+    rough: Pair | None = None
+
+    @property
+    def sketched(self) -> Pair:
+        return self if self.rough is None else self.rough
 
     @property
     def kin(self) -> Hashable:

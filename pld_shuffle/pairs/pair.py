@@ -85,6 +85,11 @@ class Pair(ABC):
         return self
 
     @property
+    def sketched(self) -> Pair:
+        """What is sketched for it: a pair of almost the same losses, that certifies nothing and is cheap."""
+        return self
+
+    @property
     def interpolates(self) -> bool:
         """Whether profiles of its kin may be interpolated (`Resolution.cell`), with next to nothing lost."""
         return False
