@@ -132,7 +132,7 @@ def test_hidden_cohorts_enumerated(n, population, each):
 
 
 @pytest.mark.parametrize("cohort, population, rate", [(4, 4, 0.25), (2, 3, 0.5)])
-def test_users_who_come_by_coins_of_their_own_enumerated(cohort, population, rate):
+def test_users_who_take_part_independently_enumerated(cohort, population, rate):
     """All subsets of a cohort; the number of reports is published with the number of ones."""
     chance = Fraction(rate)
     truths = dict.fromkeys(GROWTHS, Fraction(0))

@@ -27,7 +27,7 @@ from ..numerics.validation import MOST_USERS
 from .cohort import Cohort
 from .pair import Resolution
 from .profile import MAX_POINTS, ProfilePoints, spaced
-from .swap import come_by_coins, hidden_profiles
+from .swap import hidden_profiles, independent_users
 
 Array = NDArray[np.float64]
 
@@ -43,12 +43,14 @@ _Cell = tuple[float, float, Array, Array]  # two sizes, and bounds for them
 class Population:
     """Contour bounds for hidden cohorts of all sizes out of `users`, for every eps0-LDP randomizer.
 
-    absence : probability that a member of a cohort sends nothing. coins : whether users take part independently; then
-    sizes are mean numbers of participants.
+    absence : probability that a member of a cohort sends nothing. independent : whether users take part
+    independently; then sizes are mean numbers of participants.
     """
 
-    def __init__(self, eps0: float, users: int, absence: float = 0.0, coins: bool = False) -> None:
-        self.eps0, self.users, self.absence, self.coins = eps0, users, absence, coins
+    def __init__(
+        self, eps0: float, users: int, absence: float = 0.0, independent: bool = False
+    ) -> None:
+        self.eps0, self.users, self.absence, self.independent = eps0, users, absence, independent
         self._over = math.expm1(eps0) * (1.0 + 2.0**-51)
         self._grids: dict[tuple[float, ...], Array] = {}
         self._cells: dict[tuple[float, ...], _Cell] = {}
@@ -73,7 +75,7 @@ class Population:
                 self._cells.clear()
             # A little more on either side than needed, whatever the logarithms' rounding.
             first, last = math.exp(number * factor), math.exp((number + 1) * factor)
-            if self.coins:
+            if self.independent:
                 first, last = first * (1.0 - 1e-9), last * (1.0 + 1e-9)
             else:
                 first, last = (math.floor(first) - 1) // 2 * 2, (math.ceil(last) + 2) // 2 * 2
@@ -89,16 +91,22 @@ class Population:
     def bounds(self, sizes: Sequence[float], middle: float, growth: Array) -> Array:
         """Bounds for `sizes`, shape (sizes, growths), that bound the sizes between them by interpolation.
 
-        sizes : even; with `coins` mean numbers of participants, at most half of all. middle : the size the contours
-        are chosen for.
+        sizes : even; with `independent` mean numbers of participants, at most half of all. middle : the size that
+        contours are chosen for.
         """
         return hidden_profiles(
-            self._over, self.users, sizes, middle, growth, absence=self.absence, coins=self.coins
+            self._over,
+            self.users,
+            sizes,
+            middle,
+            growth,
+            absence=self.absence,
+            independent=self.independent,
         )
 
     def _grid(self, size: int, scale: float, resolution: Resolution) -> Array:
         """Growths up to where a cohort of that size has less than `missed`."""
-        share = 1.0 if self.coins else size / self.users
+        share = 1.0 if self.independent else size / self.users
         largest = math.log1p(share * self._over) * (1.0 + 1e-14)
         losses = np.minimum(scale * REACHES, largest)
         even = size + size % 2
@@ -123,7 +131,7 @@ class Member:
     def of(cls, eps0: float, size: int, cohort: Cohort, scale: float) -> Member | None:
         """The cohort as one of a population's; None if its rate is no number of users over another."""
         if cohort.rate == 1.0:
-            if not come_by_coins(size, cohort):
+            if not independent_users(size, cohort):
                 return None
             return cls(population(eps0, size, 0.0, True), size * cohort.presence, scale)
         users = round(size / cohort.rate)
@@ -136,7 +144,7 @@ class Member:
         """Users and cohort of one that is almost like it, the same for all its kin."""
         known = self.population
         size = min(_first(_zone(self.size) + 0.5), known.users - 1, MOST_USERS)
-        if known.coins:
+        if known.independent:
             return known.users, Cohort(presence=size / known.users)
         return size, Cohort(size / known.users, 1.0 - known.absence, known.absence)
 
@@ -167,6 +175,8 @@ def _first(zone: float) -> int:
 
 
 @lru_cache(maxsize=64)
-def population(eps0: float, users: int, absence: float = 0.0, coins: bool = False) -> Population:
+def population(
+    eps0: float, users: int, absence: float = 0.0, independent: bool = False
+) -> Population:
     """The one `Population` of these numbers, so that all rounds of a log share what it remembers."""
-    return Population(eps0, users, absence, coins)
+    return Population(eps0, users, absence, independent)

@@ -38,7 +38,7 @@ ROUNDED = 2.0**-50  # relative error of a mass that took a few operations
 #: (weight, excess, base, slope, wobble) of types of laws, shape (types, points).
 _Types = tuple[Array, Array, Array, Array, Array]
 NOBODY = np.zeros((3, 0))  # no guest
-MOST_RATE = 0.5  # of users who come by coins, for what is proved by Theorem C; it is rare that all of them come
+MOST_RATE = 0.5  # of independent participants, for what is proved by Theorem C; it is rare that all of them come
 FEWEST = 64.0  # of them, on average
 MANY_COME = 1000.0  # of them; then Theorem S is not asked
 LARGEST_BUDGET = 300.0  # beyond it e^eps0 has no room; n is far too small for it anyway
@@ -89,12 +89,12 @@ def _general(
 ) -> Array:
     """The bound by `types`(e^eps0 - 1, mass of absence)."""
     budget = positive_float("eps0", eps0)
-    crowd = user_count(n)
+    users = user_count(n)
     points = _points(growth)
     out = np.zeros(points.size)
     over = math.expm1(min(budget, LARGEST_BUDGET)) * (1.0 + 2.0**-51)  # p - 1, rounded up
     flat = points.ravel()
-    if budget > LARGEST_BUDGET or (cohort.rate == 1.0 and not may_win(budget, crowd)):
+    if budget > LARGEST_BUDGET or (cohort.rate == 1.0 and not may_win(budget, users)):
         # H_s(R_0||R_1) itself, of binary randomized response.
         out[:] = np.clip(
             cohort.presence * (over - flat) / (over + 2.0) * (1.0 + 2.0**-50), 0.0, 1.0
@@ -103,53 +103,56 @@ def _general(
             out[:] = 1.0
         return out.reshape(points.shape)
     least: Array = np.ones(points.size)
-    if types is _hexagon and come_by_coins(crowd, cohort):
-        mean = crowd * cohort.presence
-        least = hidden_profiles(over, crowd, [mean], mean, flat, coins=True)[0]
+    if types is _hexagon and independent_users(users, cohort):
+        mean = users * cohort.presence
+        least = hidden_profiles(over, users, [mean], mean, flat, independent=True)[0]
         if mean > MANY_COME:
             return least.reshape(points.shape)
     arrays = types(over, cohort.absence)
     # Labels are not moved by u.
     reach = 0.98 / (1.0 + over) if cohort.rate == 1.0 and types is _hexagon else 0.0
     early = min(3, len(arrays[0]))
-    from . import swap_kernels  # loads numba
+    from . import swap_kernels
 
     swap_kernels.profile(
-        float(crowd), *arrays, NOBODY, early, reach, cohort.rate_above, ROUNDED,
+        float(users), *arrays, NOBODY, early, reach, cohort.rate_above, ROUNDED,
         np.ascontiguousarray(flat), out,
     )  # fmt: skip
     return np.minimum(out, least).reshape(points.shape)
 
 
-def come_by_coins(n: int, cohort: Cohort) -> bool:
-    """Whether users come by coins of their own, not too few of them, and seldom all: what `hidden_profiles` takes."""
+def independent_users(n: int, cohort: Cohort) -> bool:
+    """Whether users take part independently, not too few of them, and seldom all: what `hidden_profiles` takes."""
     few = n * cohort.presence < FEWEST
     return cohort.rate == 1.0 and cohort.presence <= MOST_RATE and not few
 
 
 def hidden_profiles(
     over: float, users: int, sizes: Sequence[float], middle: float, growth: Array, *, absence: float = 0.0,
-    coins: bool = False,
+    independent: bool = False,
 ) -> Array:  # fmt: skip
     """Upper bounds for hidden cohorts of `sizes` out of `users`, shape (sizes, growths), every eps0-LDP randomizer.
 
-    At every growth they bound the sizes in between by interpolation. over : e^eps0 - 1, rounded up. sizes : even and
-    ascending; with `coins` the numbers on average of users who come by coins of their own (`come_by_coins`). middle :
-    the size that contours are chosen for. absence : of a cohort's members. docs/swap.md, "Cohorts of many sizes".
+    At every growth they bound the sizes in between by interpolation (docs/swap.md, "Cohorts of many sizes").
+
+    over : e^eps0 - 1, rounded up.
+    sizes : even and ascending; with `independent` mean numbers of users who take part (`independent_users`).
+    middle : the size that contours are chosen for.
+    absence : probability that a member of a cohort sends nothing.
     """
-    from . import swap_kernels  # loads numba
+    from . import swap_kernels
 
     # Three of the five types are enough for a hidden cohort.
     weight, _, base, slope, wobble = (part[:3].copy() for part in _hexagon(over, absence))
     shares = np.array(sizes, np.float64) / users
     out = np.empty((len(sizes), growth.size))
     swap_kernels.shared(
-        np.array(sizes, np.float64), coins, float(middle), float(users), weight, base, slope, wobble, ROUNDED,
+        np.array(sizes, np.float64), independent, float(middle), float(users), weight, base, slope, wobble, ROUNDED,
         np.ascontiguousarray(growth), out,
     )  # fmt: skip
     # Beyond the largest loss of the largest cohort there is nothing.
-    out[:, growth >= (1.0 if coins else shares.max()) * over * (1.0 + 1e-15)] = 0.0
-    if coins:  # that all of them come
+    out[:, growth >= (1.0 if independent else shares.max()) * over * (1.0 + 1e-15)] = 0.0
+    if independent:  # that all of them come
         out += (shares[:, None] * (1.0 + 1e-15)) ** users
     return out
 
@@ -238,20 +241,24 @@ def typed_profile(
     laws = [nonnegatives("types", law) for law in types]
     if not laws or any(law.ndim != 2 or law.shape[0] != 4 or law.shape[1] == 0 for law in laws):
         raise ValueError("types must be arrays of shape (4, groups), at least one")
-    crowd = user_count(n)
+    users = user_count(n)
     points = _points(growth)
     flat = np.ascontiguousarray(points.ravel())
     bound: Array = np.ones(flat.size)
-    if guest is None and come_by_coins(crowd, cohort) and all(np.all(law[3] > 0.0) for law in laws):
-        mean = np.array([crowd * cohort.presence])
+    if (
+        guest is None
+        and independent_users(users, cohort)
+        and all(np.all(law[3] > 0.0) for law in laws)
+    ):
+        mean = np.array([users * cohort.presence])
         arrays = _type_arrays(laws, 1.0, error)
-        from . import swap_kernels  # loads numba
+        from . import swap_kernels
 
         found = np.empty((1, flat.size))
         swap_kernels.shared(
-            mean, True, mean[0], float(crowd), *arrays[:1], *arrays[2:], 2.0 * (error + ROUNDED), flat, found
+            mean, True, mean[0], float(users), *arrays[:1], *arrays[2:], 2.0 * (error + ROUNDED), flat, found
         )  # fmt: skip
-        bound = np.minimum(bound, found[0] + (cohort.presence * (1.0 + 1e-15)) ** crowd)
+        bound = np.minimum(bound, found[0] + (cohort.presence * (1.0 + 1e-15)) ** users)
         if mean[0] > MANY_COME:
             return bound.reshape(points.shape)
     share = cohort.rate_above
@@ -278,21 +285,21 @@ def typed_profile(
     if covered:
         reach = 0.98 / (1.0 + float(np.max(excess))) if share == 1.0 else 0.0
         out = np.empty(flat.size)
-        hosts, visitor = float(crowd), NOBODY
+        hosts, visitor = float(users), NOBODY
         if (
             alone
         ):  # one user fewer among the types; the minimum u of fewer numbers weighs every u more
             [(first, second, _, other)] = [law[:, law[3] > 0.0] for law in alone]
             hosts -= 1.0
             visitor = np.array([other, (first - second) / other, second / other])
-        from . import swap_kernels  # loads numba
+        from . import swap_kernels
 
         swap_kernels.profile(
             hosts, weight, excess, base, slope, wobble, visitor, len(laws), reach, share,
             2.0 * relative, flat, out,
         )  # fmt: skip
         if alone:
-            out *= (1.0 + ROUNDED) * crowd / max(hosts, 1.0)
+            out *= (1.0 + ROUNDED) * users / max(hosts, 1.0)
         bound = np.minimum(bound, out + bare * (1.0 + 4.0 * ROUNDED))
     return bound.reshape(points.shape)
 

@@ -92,7 +92,7 @@ def by_coins(eps0: float, counts: dict[str, int], users: int, growth: float, rat
 def test_chords_of_rates_are_above_every_dataset(eps0: float) -> None:
     users = 41
     growth = np.expm1(0.04 * eps0 * np.arange(4.0))
-    crowd = population(eps0, users, coins=True)
+    crowd = population(eps0, users, independent=True)
     low, high = crowd.bounds([10.0, 12.0], 11.0, growth)
     for n in (10.0, 11.0, 12.0):
         share = (n - 10.0) / 2.0
@@ -112,7 +112,7 @@ def test_rates_are_tight_with_equal_others() -> None:
     """150 users, half of whom come, binary randomised response: the contour bound against what is exact."""
     eps0, users, n = 0.4, 150, 70.0
     growth = np.expm1(0.02 * eps0 * np.arange(4.0))
-    [bound] = population(eps0, users, coins=True).bounds([n], n, growth)
+    [bound] = population(eps0, users, independent=True).bounds([n], n, growth)
     for value, g in zip(bound, growth, strict=True):
         truth = max(by_coins(eps0, {kind: users - 1}, users, g, n / users) for kind in ("S1", "S2"))
         assert truth * (1.0 - 1e-12) <= value <= 1.02 * truth
