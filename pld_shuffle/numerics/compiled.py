@@ -23,8 +23,8 @@ from typing import Any
 import numpy as np
 
 # Seconds that all kernels together spend in plain Python before they are loaded, if they were compiled by an earlier
-# process, and before they are compiled. What is at hand is loaded at once where numba is.
-LOADING, COMPILING = 0.2, 2.0
+# process (which takes about as long), and before they are compiled. What is at hand is loaded at once where numba is.
+LOADING, COMPILING = 0.4, 2.0
 
 
 class Kernel:
