@@ -27,6 +27,7 @@ REACH = 7.5  # nodes end about here, in deviations of the tilted sum
 MANY = 12  # atoms from which on Taylor's series is tried, ...
 TERMS = 16  # ... with at most so many terms, ...
 SMALL = 1e-7  # ... until what is left, times n, is so small
+FAR = -15.0  # log of the sum's moment from which on it may be the better bound itself
 PAIRS = 8  # of values that the far part looks at
 WINDOWS = 4  # of values, for laws without a heavy one, ...
 HEAVY = 0.1  # ... which is one of this mass
@@ -664,6 +665,48 @@ def shortest_period(types, weight, value):
     return 2.0 * math.pi / widest
 
 
+@unchecked
+def chernoff(
+    n, types, early, best, place, trivial, late, full, reach, rate, relative, weight, excess, value, wrong,
+    shift, mass, moved, edges,
+):  # fmt: skip
+    """A bound by E X_+ <= E exp(x X)/(e x), x = place, where the contour sees nothing but its remainder.
+
+    For real x moments are convex in v = u/(1-u), so in a bin of u they are at most those of its ends. Uses the second
+    half of the rows of mass, moved.
+    """
+    bins = 0
+    edges[0] = 0.0
+    if reach > 0.0:
+        horizon = math.log(trivial) - n * math.log1p(rise(place, best, mass, moved))
+        bins = bins_of_u(n, 1.0, min((max(horizon, 0.0) + 3.0) / n, reach), full, late, edges)
+    answer = 0.0
+    before = -math.inf
+    for e in range(bins + 1):
+        u = edges[e]
+        v = u / (1.0 - u)
+        here = -math.inf  # the largest log M
+        for k in range(types):
+            if k < early or u >= late:
+                row = types + k
+                move(v, k, weight, excess, value, shift, row, mass, moved)
+                slack = doubt(
+                    v, k, weight, excess, value, wrong, shift, relative, place, place
+                )  # fmt: skip
+                here = max(here, math.log1p(rise(place, row, mass, moved) + place * slack))
+        if e > 0 or bins == 0:
+            least = edges[e - 1] if e > 0 else 0.0
+            log = n * (math.log1p(-least) + max(before, here))
+            if not log < 700.0:
+                return math.inf
+            answer += math.exp(log) * (1.0 + ROUNDOFF * (16.0 * abs(log) + 4000.0))
+        before = here
+    answer *= rate / (n * math.e * place) * (1.0 + 1e-14)
+    if bins > 0:
+        answer += math.exp(n * math.log1p(-edges[bins])) * trivial * (1.0 + 1e-9)
+    return answer + 1e-300
+
+
 def interpreted(n, weight, *rest):
     """Seconds that a point takes in plain Python."""
     return 6e-5 * weight.size
@@ -734,6 +777,17 @@ def profile(
         for k in range(early):
             move(0.0, k, weight, excess, value, shift, k, mass, moved)
         place, best = worst_saddle(n, early, best, start, mass, moved)
+        full = 1.0 / (1.0 + most)
+        late = (1.0 - 1e-12) * full / (1.0 + g) if early < types and reach > 0.0 else math.inf
+        if n * math.log1p(rise(place, best, mass, moved)) < FAR:
+            rough = chernoff(
+                n, types, early, best, place, trivial, late, full, reach, rate, relative, weight, excess,
+                value, wrong, shift, mass, moved, edges,
+            )  # fmt: skip
+            if guest.shape[1] > 0:
+                rough *= 1.0 + max(0.0, hosted(place, g, guest))
+            if rough < trivial:
+                out[i] = rough
         period = shortest_period(early, weight, value)
         path = contour(n, place, best, period, mass, moved, nodes, points)
         if not path.line < math.inf:
@@ -751,7 +805,6 @@ def profile(
         scale = path.sigma / (math.pi * n) * rate * math.exp(level)
         # Bins of u, by the curvature of M in v, its growth, and what is left at the end.
         bins = 0
-        late = math.inf
         if reach > 0.0:
             bow = 1e-300
             square = (place * path.sigma) ** 2
@@ -770,9 +823,6 @@ def profile(
             guess = scale / (square * math.sqrt(1.0 + 2.0 / square))
             horizon = math.log(max(trivial / max(guess, 1e-300), 1.0))
             horizon += 11.0 if atoms <= MANY else 8.5
-            full = 1.0 / (1.0 + most)
-            if early < types:
-                late = (1.0 - 1e-12) * full / (1.0 + g)
             wide = max(math.sqrt(fine / bow), 0.2 if path.heaviest >= HEAVY else 2.0)
             wide = min(wide, 3.0)
             bins = bins_of_u(n, wide, min(horizon / n, reach), full, late, edges)
@@ -876,7 +926,7 @@ def profile(
         if bins > 0:
             answer += survive * trivial
         answer = answer * (1.0 + ROUNDOFF * (16.0 * abs(level) + 4000.0)) + 1e-300
-        if answer < trivial:
+        if answer < out[i]:
             out[i] = answer
 
 
