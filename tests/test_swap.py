@@ -17,11 +17,15 @@ from scipy.optimize import brentq, linprog
 from scipy.stats import binom, multinomial
 
 from pld_shuffle import ShuffledLDP
+from pld_shuffle.mechanisms.attack import noise_law
 from pld_shuffle.numerics.sides import Side
 from pld_shuffle.pairs import blanket, swap
 from pld_shuffle.pairs import swap_kernels as kernels
 from pld_shuffle.pairs.cohort import Cohort
+from pld_shuffle.pairs.coins import CoinMixture
+from pld_shuffle.pairs.noise_types import laplace_types
 from pld_shuffle.pairs.pair import Resolution
+from pld_shuffle.randomizers import Laplace
 
 
 def reports(laws):
@@ -569,3 +573,24 @@ def test_errors_name_the_argument():
         swap.known_profile(good, good, [0.2, 0.3, 0.5], [good], 10, 0.1)
     with pytest.raises(ValueError, match="mass_error"):
         swap.known_profile(good, good, good, [good], 10, 0.1, mass_error=0.1)
+
+
+@pytest.mark.parametrize(
+    ("eps0", "n"), [(0.5, 300), (1.0, 100), (1.0, 10_000), (2.0, 10_000), (4.0, 10_000)]
+)
+def test_far_out_above_attacks(eps0, n):
+    """Up to the largest loss, where the contour's remainder would be all there is to see."""
+    growth = math.expm1(eps0) * np.geomspace(1e-3, 0.999, 25)
+    types = laplace_types(eps0, n, cells=24)
+    found = swap.typed_profile(types, n, growth, mass_error=1e-13)
+    attack = noise_law(Laplace(eps0), n).profile(growth, 1e-3)
+    assert np.all(found >= attack.lower)
+    known = swap.any_ldp_profile(eps0, n, growth)
+    coins = ShuffledLDP(eps0, n).attack_pair
+    if isinstance(coins, CoinMixture):
+        assert np.all(known >= coins.profile(growth, 1e-3, 0.0).lower)
+    if n == 10_000 and eps0 <= 2.0:
+        middle = growth[(attack.lower > 1e-200) & (attack.lower < 1e-30)]
+        bound = swap.typed_profile(types, n, middle, mass_error=1e-13)
+        truth = noise_law(Laplace(eps0), n).profile(middle, 1e-3).upper
+        assert middle.size > 1 and np.all(np.log(bound) <= 0.75 * np.log(truth))
