@@ -209,9 +209,8 @@ def merge_up(pair: Atoms, step: float) -> Lattice:
         while excess > 0.0 and j < p.size:
             lack = point[i + 1] * p[j] - q[j]
             share = excess / lack if lack > excess else 1.0
-            if (
-                lack > ULP * point[i + 1] * p[j]
-            ):  # otherwise the cell is empty, or at point i + 1 already
+            if lack > ULP * point[i + 1] * p[j]:
+                # Otherwise the cell is empty, or at point i + 1 already.
                 merged, excess = merged + share * p[j], excess - share * lack
                 p[j], q[j] = (1.0 - share) * p[j], (1.0 - share) * q[j]
             if share < 1.0:

@@ -70,9 +70,8 @@ class EpsilonBound:
         return _found(value, f"{self.source} gives no {unknown}", f"it needs {self.needs}", **given)
 
 
-_BELOW_ONE = (
-    1 - 1e-9
-)  # the solvers stay below eps0 by this factor: at eps0 pure local privacy takes over
+#: The solvers stay below eps0 by this factor: at eps0 pure local privacy takes over.
+_BELOW_ONE = 1 - 1e-9
 
 
 @dataclass(frozen=True)

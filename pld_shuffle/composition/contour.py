@@ -39,16 +39,13 @@ Array = NDArray[np.float64]
 Complex = NDArray[np.complex128]
 Question = DeltaQuestion | EpsilonQuestion
 
-LATTICE_SHARE = 1.0 / 16.0  # of rtol that the placement of upper atoms may take, ...
-MANY_LATTICE_SHARE = (
-    0.25  # ... where rounds are so many that what rounding costs on fine lattices counts
-)
+#: Of rtol that the placement of upper atoms may take: more where rounding on the lattices of many rounds counts.
+LATTICE_SHARE, MANY_LATTICE_SHARE = 1.0 / 16.0, 0.25
 SMOOTHING_SHARE = 0.1  # of rtol that smoothing takes
-WORK = (
-    2e5,
-    8e7,
-)  # atoms times nodes on one side: so many are always allowed, and never more than so many
-WORK_PER_POINT = 12.0  # ... and in between as many for every point that a lattice would have
+#: Atoms times nodes on one side: so many are always allowed, and never more than so many. In between, WORK_PER_POINT
+#: for every point that a lattice would have.
+WORK = (2e5, 8e7)
+WORK_PER_POINT = 12.0
 MANY_ROUNDS = 300  # from there on a lattice is dearer as a rule
 VERY_MANY_ROUNDS = 30_000
 CHUNK = 256

@@ -37,9 +37,8 @@ MANY_USERS = 1_000
 LEAST_GAIN = 1e-4  # a smaller one is none
 ASKED = np.array([0.0, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 20.0])  # deviations
 FAR = 8.0  # deviations; what is farther is seldom asked for
-FEW_USERS = (
-    64  # below, stronger clones are as good, and their law is sparse, which a hull would blur
-)
+#: Below, stronger clones are as good, and their law is sparse, which a hull would blur.
+FEW_USERS = 64
 
 
 @dataclass(frozen=True)

@@ -64,9 +64,8 @@ from .shared import EVERYBODY, SUBSTITUTION
 ANALYSES = ("tightest", "blanket", "reduction", "stronger-clones")
 NOISE_CELLS, MOST_CELLS = 16, 32  # of the types of Laplace noise, for each unit of eps0 and at most
 NOISE_ALLOWANCE = 0.002  # of these types; half as much again for an eps0 above 1
-SMALLEST_SIGMA = (
-    0.5  # of Gaussian noise in the swap theorem; below, types are many and users per type few
-)
+#: Of Gaussian noise in the swap theorem; below, types are many and users per type few.
+SMALLEST_SIGMA = 0.5
 GAUSSIAN_MISSED = 1e-14  # of its types, ...
 GIVEN_AWAY = (5e-3, 2e-4)  # ... of which so much of delta is given away, whichever is better
 SWAP_POINTS, LAPLACE_POINTS, GAUSSIAN_POINTS = 240, 120, 100  # each costs up to a few milliseconds

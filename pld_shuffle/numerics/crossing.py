@@ -37,9 +37,8 @@ def crossing(
         if under > -close or abs(end - start) <= rtol * max(end, start):
             break
         point = 0.5 * (start + end)
-        if (
-            step % 5 < 4 and over - under > 0.0
-        ):  # an infinite one gives no number, which is not between
+        if step % 5 < 4 and over - under > 0.0:
+            # An infinite one gives no number, which is not between.
             straight = end + (start - end) * ((under + 0.5 * close) / (under - over))
             if min(start, end) < straight < max(start, end):
                 point = straight

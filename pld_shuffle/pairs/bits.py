@@ -50,9 +50,8 @@ MOST = 4_000  # sums per growth; beyond, the bound stays as wide as it is
 HALVINGS = 12  # of the range of ones in a hidden cohort
 LARGEST_GROWTH = 1e140  # beyond every ratio of shares
 MAX_ATOMS = 5e7
-LARGEST_BIT_EPS0 = (
-    280.0  # of randomised response; beyond, shares leave the range that the sums are good for
-)
+#: Of randomised response; beyond, shares leave the range that the sums are good for.
+LARGEST_BIT_EPS0 = 280.0
 
 
 @dataclass(frozen=True)

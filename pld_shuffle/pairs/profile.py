@@ -84,9 +84,8 @@ def points(
 
     largest = min(max_loss, 690.0)
     reach = _reach(profile, missed, min(scale, largest), largest, infinity)
-    if (
-        0.75 * max_loss < reach and max_loss <= 700.0
-    ):  # a few more points, and what is known of the largest loss counts
+    if 0.75 * max_loss < reach and max_loss <= 700.0:
+        # A few more points, and what is known of the largest loss counts.
         reach = max_loss
     if centre is not None and reach > HEAVY * scale:
         losses = spaced_by_mass(profile, reach, width, scale, tilt, most)
@@ -97,9 +96,8 @@ def points(
         slope = -top_mass * math.exp(-max_loss) * (1.0 - 8.0 * ROUNDOFF)
     growth = np.expm1(losses)
     lower, upper = (np.array(end) for end in profile(growth))
-    if (
-        reach >= max_loss and infinity == 0.0
-    ):  # nothing is left there; how its growth is rounded, slack pays for
+    if reach >= max_loss and infinity == 0.0:
+        # Nothing is left there. The rounding of its growth is in the slack.
         lower[-1] = upper[-1] = 0.0
     return ProfilePoints(growth, lower, upper, infinity, slope)
 

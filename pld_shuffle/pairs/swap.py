@@ -286,9 +286,8 @@ def typed_profile(
         reach = 0.98 / (1.0 + float(np.max(excess))) if share == 1.0 else 0.0
         out = np.empty(flat.size)
         hosts, visitor = float(users), NOBODY
-        if (
-            alone
-        ):  # one user fewer among the types; the minimum u of fewer numbers weighs every u more
+        if alone:
+            # One user fewer among the types; the minimum u of fewer numbers weighs every u more.
             [(first, second, _, other)] = [law[:, law[3] > 0.0] for law in alone]
             hosts -= 1.0
             visitor = np.array([other, (first - second) / other, second / other])
