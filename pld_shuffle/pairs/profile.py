@@ -309,17 +309,21 @@ LARGEST_QUESTION = 1e300  # the largest growth that a profile is asked for
 class ProfilePair(Pair):
     """A pair known by its privacy profile H_s(P||Q), s = 1 + growth >= 1, and that of (Q, P).
 
-    profile : (growth, rtol, missed) -> Bounds (arrays), rounding included; brackets of relative width rtol, or of
-    width missed, are enough. largest : the largest finite loss. spread : rough standard deviation of the loss.
-    infinite_mass : a lower bound on the mass at infinite loss, the limit of the profile. top_mass : a lower bound
-    on the P-mass at exactly the largest loss. most_points : at how many growths the profile may be asked for one
-    law. reverse : the reversed pair's profile and infinite mass, where they differ. hidden : cohort -> pair, where
-    more is known of a hidden random cohort than the general amplification. closed_renyi : order -> Bounds. gaussian,
-    laplace : bounds on mu^2, or on the largest loss t, where the pair is noise with a closed moment function.
-    pointwise : whether one value of the profile is as sharp as a law of many; not near the largest loss if the profile
-    is a sum of rounded masses, or a composition's. halves : a pair that is dominated and one that dominates, where the
-    profile's two ends are theirs. They are known better than they agree, so each side's law is made of its own half:
-    the valleys of the lower one would drown in what is between them.
+    profile : (growth, rtol, missed) -> Bounds (arrays), rounding included. Brackets of relative width rtol, or of width
+        missed, are enough.
+    largest, spread : the largest finite loss; rough standard deviation of the loss.
+    infinite_mass : a lower bound on the mass at infinite loss, the limit of the profile.
+    top_mass : a lower bound on the P-mass at exactly the largest loss.
+    most_points : at how many growths the profile may be asked for one law.
+    reverse : the reversed pair's profile and infinite mass, where they differ.
+    hidden : cohort -> pair, where more is known of a hidden random cohort than the general amplification.
+    closed_renyi : order -> Bounds on the Renyi divergence, where there is a closed form.
+    gaussian, laplace : bounds on mu^2, or on the largest loss t, where the pair is noise with a closed moment function.
+    pointwise : whether one value of the profile is as sharp as a law of many. It is not near the largest loss if the
+        profile is a sum of rounded masses, or a composition's.
+    halves : a pair that is dominated and one that dominates, where the profile's two ends are theirs. They are known
+        better than they agree. So each side's law is made of its own half: the valleys of the lower one would drown in
+        what is between them.
     """
 
     profile: SteeredProfile
