@@ -27,7 +27,7 @@ DELTA, POPULATION = 1e-6, 10**6
 
 
 def log(rounds: int, kind: str) -> Iterator[Any]:
-    """`rounds` mechanisms: "cohort", "poisson" (the same numbers on average), "both" in turn, or "everybody"."""
+    """`rounds` mechanisms: "cohort", "poisson" (the same numbers on average), "both" in turn, "everybody", ..."""
     import numpy as np
 
     import pld_shuffle
@@ -37,6 +37,8 @@ def log(rounds: int, kind: str) -> Iterator[Any]:
     sizes, budgets = rng.integers(2_467, 5_601, rounds), rng.choice([1.0, 2.0, 4.0], rounds)
     if kind == "one":
         sizes[:], budgets[:] = 5_000, 2.0
+    if kind == "equal":
+        sizes[:], budgets[:] = 10_000, 4.0
     if kind == "distinct":
         sizes, budgets = rng.permutation(np.arange(4_500, 4_500 + rounds)), np.full(rounds, 2.0)
     for i, (n, eps0) in enumerate(zip(sizes.tolist(), budgets.tolist(), strict=True)):
@@ -44,7 +46,7 @@ def log(rounds: int, kind: str) -> Iterator[Any]:
             yield pld_shuffle.PoissonSampled(
                 ShuffledLDP(eps0=eps0, n=POPULATION), rate=n / POPULATION
             )
-        elif kind == "everybody":
+        elif kind in ("everybody", "equal"):
             yield ShuffledLDP(eps0=eps0, n=n)
         else:
             yield Subsampled(ShuffledLDP(eps0=eps0, n=n), population=POPULATION)
@@ -116,6 +118,8 @@ CASES: dict[str, tuple[Callable[[int, str], float], int, str]] = {
     "epsilon, 10,000 distinct": (epsilon, 10_000, "distinct"),
     "epsilon, 100 of everybody": (epsilon, 100, "everybody"),
     "1,000 deltas and 1,000 epsilons": (many_deltas, 20, "one"),
+    "the same after 2,000 rounds": (many_deltas, 2_000, "one"),
+    "the same, everybody in 1,000 rounds": (many_deltas, 1_000, "equal"),
 }
 LONG = ("epsilon, 10,000 distinct", "epsilon, 100 of everybody")
 
