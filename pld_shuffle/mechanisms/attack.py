@@ -15,6 +15,7 @@ import numpy as np
 
 from ..numerics.validation import positive_int, user_count
 from ..pairs.cohort import ALL_USERS, Cohort
+from ..pairs.few_users import MOST_USERS
 from ..pairs.noise_types import gaussian_attack, laplace_attack
 from ..pairs.profile import ProfilePair
 from ..pairs.slots import SlotLaw, few_users_pair
@@ -22,9 +23,11 @@ from ..randomizers import DiscreteRandomizer, FiniteRandomizer, Gaussian, Laplac
 from .base import AttackBounds, Mechanism
 from .blanket import (
     FINER,
+    GAUSSIAN_CELLS,
     GAUSSIAN_ERROR,
     LAPLACE_CELLS,
     LAPLACE_ERROR,
+    few_tailed,
     grouped,
     known_randomizer,
     mass_error,
@@ -108,15 +111,16 @@ def noise_attack(randomizer: Laplace | Gaussian, n: int, cohort: Cohort = ALL_US
     strengths = [float(order.profile(growth, 1e-6).lower[0]) for order in (law, law.reversed())]
     turned = strengths[1] > strengths[0]
     pair = (law.reversed() if turned else law).ordered_pair()
-    if isinstance(randomizer, Laplace) and cohort.everybody:
-        finer = noise_law(randomizer, n, finer=True)
-        finer = finer.reversed() if turned else finer
-        return few_users_pair(pair, finer, finer)
-    return pair
+    tailed = few_tailed(randomizer, n)
+    if n > MOST_USERS or not cohort.everybody or not (tailed or isinstance(randomizer, Laplace)):
+        return pair
+    finer = noise_law(randomizer, n, finer=True)
+    finer = finer.reversed() if turned else finer
+    return few_users_pair(pair, finer, finer, tailed=tailed)
 
 
 def noise_law(randomizer: Laplace | Gaussian, n: int, *, finer: bool = False) -> SlotLaw:
-    """The target at 0 against 1 and all others at 0, reports merged to cells; Laplace: finer ones, for few users."""
+    """The target at 0 against 1 and all others at 0, reports merged to cells; finer ones for few users."""
     if isinstance(randomizer, Laplace):
         cells = LAPLACE_CELLS * (FINER if finer else 1)
         masses = laplace_attack(
@@ -124,8 +128,11 @@ def noise_law(randomizer: Laplace | Gaussian, n: int, *, finer: bool = False) ->
         )
         error = LAPLACE_ERROR
     else:
+        cells = GAUSSIAN_CELLS * (FINER if finer else 1)
         missed = 1e-15 if randomizer.sigma > 0.051 else 1e-4  # so that densities do not underflow
-        masses = gaussian_attack(randomizer.sigma, first=0.0, second=1.0, others=0.0, missed=missed)
+        masses = gaussian_attack(
+            randomizer.sigma, first=0.0, second=1.0, others=0.0, missed=missed, cells=cells
+        )
         error = GAUSSIAN_ERROR
     return SlotLaw(n, masses[0], masses[1], masses[2], True, error)
 

@@ -10,14 +10,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..numerics.sides import Bounds, Side
 from ..numerics.validation import user_count
-from ..pairs.few_users import MOST_USERS
+from ..pairs.few_users import MOST_TAILED, MOST_USERS
 from ..pairs.noise import gaussian_groups, laplace_groups, least_missed
 from ..pairs.noise_types import LARGEST_EPS0
 from ..pairs.profile import ProfilePair, worst
@@ -42,8 +42,10 @@ Groups = tuple[Array, Array, Array]
 MASS_ERROR, GAUSSIAN_ERROR, MATRIX_ERROR = 2e-14, 1e-12, 1e-15
 LAPLACE_ERROR = 1e-13  # of `pairs.noise_types`
 LEAST_SIGMA = 0.1  # of users' Gaussian noise
+FEW_SIGMA = 0.8  # among few users by sums of ratios; below, these are too large
 LAPLACE_CELLS, GAUSSIAN_CELLS = 256, 512  # of a continuous law, in each half
 FINER, COARSE = 8, 16  # times as many for few users; times fewer where a glance is enough
+FEW_TAIL = 1e-15  # what is left out of unbounded noise among few users
 
 
 @dataclass(frozen=True)
@@ -92,6 +94,10 @@ class Blanket(Mechanism):
             return few_users_pair(
                 pair, *_laplace_laws(self.randomizer, self.n, cells=cells, graded=True)
             )
+        if few_tailed(self.randomizer, self.n):
+            cells = FINER * GAUSSIAN_CELLS
+            laws = _gaussian_laws(self.randomizer, self.n, FEW_TAIL, cells=cells)
+            return few_users_pair(pair, *laws, tailed=True, tail=FEW_TAIL)
         return pair
 
     @cached_property
@@ -114,6 +120,11 @@ class Blanket(Mechanism):
             f"{_inputs(self.randomizer)}",
             "sampling": EVERYBODY,
         }
+
+
+def few_tailed(randomizer: LocalRandomizer, n: int) -> TypeGuard[Gaussian]:
+    """Whether it is Gaussian noise among few users that is known by sums of ratios."""
+    return isinstance(randomizer, Gaussian) and n <= MOST_TAILED and randomizer.sigma >= FEW_SIGMA
 
 
 def is_pure(randomizer: LocalRandomizer) -> bool:
@@ -157,14 +168,7 @@ def _noise_laws(randomizer: Laplace | Gaussian, n: int, coarse: int = 1) -> Slot
             if isinstance(randomizer, Laplace):
                 known[key] = _laplace_laws(randomizer, n, cells=LAPLACE_CELLS // coarse)
             else:
-                lower, upper = (
-                    gaussian_groups(
-                        randomizer.sigma, side=side, missed=key, cells=GAUSSIAN_CELLS // coarse
-                    )
-                    for side in Side
-                )
-                error = mass_error(randomizer)
-                known[key] = SlotLaw(n, *lower, False, error), SlotLaw(n, *upper, False, error)
+                known[key] = _gaussian_laws(randomizer, n, key, cells=GAUSSIAN_CELLS // coarse)
         return known[key]
 
     return laws
@@ -179,6 +183,17 @@ def _laplace_laws(
     )
     error = mass_error(randomizer)
     return SlotLaw(n, *lower, False, error), SlotLaw(n, *upper, False, error)
+
+
+def _gaussian_laws(
+    randomizer: Gaussian, n: int, tail: float, *, cells: int = GAUSSIAN_CELLS
+) -> tuple[SlotLaw, SlotLaw]:
+    """The same of Gaussian noise, where the first law's tail is left out."""
+    missed = max(tail, least_missed(randomizer.sigma))
+    lower, upper = (
+        gaussian_groups(randomizer.sigma, side=side, missed=missed, cells=cells) for side in Side
+    )
+    return SlotLaw(n, *lower, False, GAUSSIAN_ERROR), SlotLaw(n, *upper, False, GAUSSIAN_ERROR)
 
 
 def _inputs(randomizer: LocalRandomizer) -> str:

@@ -52,6 +52,7 @@ from .blanket import (
     GAUSSIAN_ERROR,
     LAPLACE_ERROR,
     Blanket,
+    few_tailed,
     is_pure,
     known_randomizer,
     mass_error,
@@ -87,10 +88,11 @@ class Shuffled(Mechanism):
         knows every other user's value; exact for one randomised bit. "blanket": somebody who is told who drew from
         the blanket, too. "reduction" (total variation and eps0) and "stronger-clones" (eps0 only) need pure LDP.
 
-    With the default, lower ends come from an attack. For Gaussian noise of sigma below 1/2, upper ends are the
-    blanket's. Rounds must be independent: RAPPOR's permanent noise is drawn afresh in each round (its reports from one
-    memoised filter are one round of ``rappor.memoised``). A `DiscreteRandomizer` of more than five inputs is analysed
-    by its blanket. Raises ValueError or TypeError naming the argument.
+    With the default, lower ends come from an attack. For Gaussian noise of sigma below 1/2, or of up to 12 users and
+    sigma of 0.8 or more, upper ends are the blanket's. Rounds must be independent: RAPPOR's permanent noise is drawn
+    afresh in each round (its reports from one memoised filter are one round of ``rappor.memoised``). A
+    `DiscreteRandomizer` of more than five inputs is analysed by its blanket. Raises ValueError or TypeError naming the
+    argument.
 
     >>> from pld_shuffle.randomizers import KRandomizedResponse
     >>> Shuffled(KRandomizedResponse(k=4, eps0=2.0), n=1000, analysis="blanket").core
@@ -146,7 +148,9 @@ class Shuffled(Mechanism):
         if self._shares is not None and everybody:
             return bit_pair(self.n, self._shares)
         base = self.core.pair if everybody else self.core.sampled(cohort)
-        if not self._swaps(cohort.rate):
+        # Among so few the swap theorem gains nothing, and the blanket is known by sums of ratios.
+        few = everybody and few_tailed(self.randomizer, self.n)
+        if few or not self._swaps(cohort.rate):
             return base
 
         @cache

@@ -10,6 +10,9 @@ A sum is kept as what it is short of its largest value (U), or above its smalles
 that losses next to the largest one keep their precision. Placing an atom between two points with its mean kept makes
 (.)_+ larger, merging atoms makes it smaller (docs/theory.md, section 8).
 
+Ratios of Gaussian noise have a long tail: there both sums are kept from their smallest values, on a lattice and in
+cells that grow beyond it, where sums are placed anew.
+
 Either side is a law of its own, known to rounding: so points of its profile may be as close as one likes. The
 contour of `pairs.blanket` decays slowly where the sum has few terms, and not at all next to the largest loss.
 """
@@ -17,9 +20,11 @@ contour of `pairs.blanket` decays slowly where the sum has few terms, and not at
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, repeat
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,20 +33,25 @@ from ..numerics.rounding import ROUNDOFF
 from ..numerics.sides import Bounds, Side
 
 Array = NDArray[np.float64]
+L = TypeVar("L")
 
-MOST_USERS = 32
+MOST_USERS, MOST_TAILED = 32, 12  # the latter if ratios have a long tail
 PER_DEVIATION = 128.0  # lattice points, of one slot's ratio
 FEWEST, MOST = 256, 1024  # lattice points of one slot
 POINTS = 10_000  # of the sum of all slots, where they are of one kind
 NEAR = 4  # steps of the lattice next to the largest loss, in which cells are graded
 GRADED = np.append(0.25 * 0.7 ** np.arange(64.0, 0.0, -1.0), np.arange(0.25, NEAR + 0.75, 0.25))
+# Of ratios with a long tail: points of the lattice, cells beyond, and cells of what is added to these.
+BULK, DISTANT, COARSE = 4096, 700, 256
+TERMS = DISTANT * (2 * COARSE + DISTANT) + 2 * BULK  # of one of their sums
 
 
 @dataclass(frozen=True, eq=False)
 class FewSlots:
     """The profile of a slot law's side: n slots, (u or v, mass) of the left and of the right ones, mass of the rest.
 
-    error : of the masses, relative; that of the ratios is twice as much.
+    error : of the masses, relative; that of the ratios is twice as much. bare : masses of reports under R_0 and R_1
+    that are nobody else's. tailed : the largest ratios are of no account, and far beyond most of them.
     """
 
     side: Side
@@ -50,41 +60,56 @@ class FewSlots:
     right: tuple[Array, Array]
     rest: float
     error: float
+    bare: tuple[Array, Array]
+    tailed: bool
 
     @classmethod
     def of(
-        cls, side: Side, n: int, first: Array, second: Array, others: Array, rest: float, error: float
+        cls, side: Side, n: int, first: Array, second: Array, others: Array, rest: float, error: float,
+        tailed: bool = False,
     ) -> FewSlots | None:  # fmt: skip
         """From masses of groups; None for other kinds of reports, too many users, or a rest that may be none."""
-        left, right = second == others, first == others
-        known = bool(np.all((others > 0.0) & (left | right)))
-        if not known or n > MOST_USERS or 0.0 < rest < 1e-9:
+        seen = others > 0.0
+        left, right = seen & (second == others), seen & (first == others)
+        if (
+            np.any(seen & ~(left | right))
+            or n > (MOST_TAILED if tailed else MOST_USERS)
+            or 0.0 < rest < 1e-9
+        ):
             return None
         right &= ~left
         u, v = (law[kind] / others[kind] for law, kind in ((first, left), (second, right)))
-        return cls(side, n, (u, others[left]), (v, others[right]), rest, error)
+        bare = first[~seen], second[~seen]
+        return cls(side, n, (u, others[left]), (v, others[right]), rest, error, bare, tailed)
 
     def profile(self, growth: Array) -> Bounds:
         """Bounds on H_s of this side's law at s = 1 + growth >= 1; O(n^2) lattice points each."""
         from .few_users_kernels import positive_parts
 
         (top, low, high), (u, v) = self._ends, self._sums
-        total, error = np.empty(growth.size), np.empty(growth.size)
-        sign = 1.0 if self.side is Side.UPPER else -1.0
-        wrong = sign * (4.0 * self.error + 32.0 * ROUNDOFF)
+        total, size = np.empty(growth.size), np.empty(growth.size)
+        # Places of a long tail have their own errors booked.
+        wrong = 64.0 * ROUNDOFF + (0.0 if self.tailed else 4.0 * self.error)
         positive_parts(
-            self.n, self._weight, top, low, high, wrong, u.start, u.gap, u.prefix, u.moment, v.start, v.gap,
-            v.mass, growth, total, error,
+            self.n, self._weight, top, low, high, self._sign * wrong, u.start, u.gap, u.prefix, u.moment, v.start,
+            v.gap, v.mass, growth, total, size,
         )  # fmt: skip
-        relative = error + self._doubt * total
-        return Bounds(
-            np.maximum(total - relative, 0.0) / self.n * (1.0 - 4.0 * ROUNDOFF),
-            (total + relative) / self.n * (1.0 + 4.0 * ROUNDOFF),
-        )
+        terms = u.gap.size + v.gap.size + self.n * (POINTS + GRADED.size**2 + 16.0)
+        relative = 4.0 * ROUNDOFF * terms * size + self._doubt * total
+        lower, upper = np.maximum(total - relative, 0.0) / self.n, (total + relative) / self.n
+        for first, second in zip(*self.bare, strict=True):
+            alone = first - second - growth * second
+            doubt = (2.0 * self.error + 8.0 * ROUNDOFF) * (first + second + growth * second)
+            lower += np.maximum(alone - doubt, 0.0)
+            upper += np.maximum(alone + doubt, 0.0)
+        rounding = 4.0 * ROUNDOFF * (1.0 + self.bare[0].size)
+        return Bounds(lower * (1.0 - rounding), upper * (1.0 + rounding))
 
     @property
     def top_mass(self) -> float:
         """A lower bound on the P-mass at the largest loss: every slot that says anything has the largest ratio."""
+        if self.tailed:
+            return 0.0
         top, low, _ = self._ends
         (u, left), (v, right) = self.left, self.right
         mass, gain = (right[v == low], 1.0) if top * low < 1.0 else (left[u == top], top)
@@ -104,11 +129,34 @@ class FewSlots:
         top, low, _ = self._ends
         (u, left), (v, right) = self.left, self.right
         alone = self.rest == 0.0 and not (u.size and v.size)
+        if self.tailed and u.size:
+            least = float(u.min())
+            above = below = _tailed_sums(self.side, self.n, u - u.min(), left, alone)
+            if not (np.array_equal(u, v) and np.array_equal(left, right)):
+                above = [NOTHING] + [NOTHING[:, :0]] * self.n
+                if v.size:
+                    above = _tailed_sums(self.side, self.n, v - low, right, alone)
+            # What places are rounded by, relative to themselves: on the upper side u grows, and v falls.
+            wrong = 4.0 * self.error + 64.0 * ROUNDOFF
+            if self.side is Side.LOWER:  # where moments are sums
+                wrong += 4.0 * ROUNDOFF * self.n * TERMS
+            wrong *= self._sign
+            over = [
+                np.stack(
+                    (m, count * (top - least) * m - moment - wrong * (moment + count * least * m))
+                )
+                for count, (m, moment) in enumerate(below)
+            ]
+            above = [
+                np.stack((m, moment - wrong * (moment + count * low * m)))
+                for count, (m, moment) in enumerate(above)
+            ]
+            return _Sums.of([part[:, ::-1] for part in over]), _Sums.of(above)
         # No sum of gaps of that size leaves anything positive.
         reach = self.n * max(top - 1.0, 1.0 - low) * (1.0 + 1e-9)
         return (
-            _Sums.of(self.side, self.n, top - u, left, reach, alone),
-            _Sums.of(self.side, self.n, v - low, right, reach, alone),
+            _Sums.of(_gap_sums(self.side, self.n, top - u, left, reach, alone)),
+            _Sums.of(_gap_sums(self.side, self.n, v - low, right, reach, alone)),
         )
 
     @cached_property
@@ -125,7 +173,12 @@ class FewSlots:
     def _doubt(self) -> float:
         """Relative error of products of masses: given, and of convolutions."""
         given = self.error * (1.0 + (1.0 / self.rest if self.rest > 0.0 else 0.0))
-        return 1.01 * self.n * (given + 4.0 * ROUNDOFF * (POINTS + GRADED.size**2 + 16.0))
+        terms = TERMS if self.tailed else POINTS + GRADED.size**2
+        return 1.01 * self.n * (given + 4.0 * ROUNDOFF * (terms + 16.0))
+
+    @property
+    def _sign(self) -> float:
+        return 1.0 if self.side is Side.UPPER else -1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,31 +192,109 @@ class _Sums:
     moment: Array
 
     @classmethod
-    def of(cls, side: Side, n: int, gap: Array, mass: Array, reach: float, alone: bool) -> _Sums:
-        """alone : all slots are of this kind, so that only the sum of n of them is needed."""
-        gap, mass = gap[gap < reach], mass[gap < reach]
-        span, step = float(gap.max(initial=0.0)), 1.0
-        if span > 0.0:
-            mean, whole = float(gap @ mass) / mass.sum(), float(mass.sum())
-            deviation = math.sqrt(float((gap - mean) ** 2 @ mass) / whole)
-            spread = max(deviation, span / MOST)
-            wanted = min(MOST, max(FEWEST, PER_DEVIATION * span / spread))
-            if alone:
-                wanted = POINTS * span / min(reach, n * span)
-            step = span / math.ceil(wanted)
-        one = _Sum.placed(side, gap / step, mass)
-        most = math.ceil(reach / step) + 1
-        atoms = [np.array([[1.0], [0.0]])]
-        if alone:
-            atoms += [np.empty((2, 0))] * (n - 1) + [one.repeated(n, most).atoms]
-        else:
-            sums = accumulate(repeat(one, n), lambda law, other: law.plus(other, most))
-            atoms += [law.atoms for law in sums]
+    def of(cls, atoms: list[Array]) -> _Sums:
+        """From masses and moments, shape (2, atoms), of each sum."""
         start = np.append(0, np.cumsum([part.shape[1] for part in atoms])).astype(np.int64)
-        scale = np.array([[1.0], [step]])
-        prefix = scale * np.concatenate([np.cumsum(part, axis=1) for part in atoms], axis=1)
-        masses, moments = scale * np.concatenate(atoms, axis=1)
+        prefix = np.concatenate([np.cumsum(part, axis=1) for part in atoms], axis=1)
+        masses, moments = np.concatenate(atoms, axis=1)
         return cls(start, moments / masses, masses, *np.ascontiguousarray(prefix))
+
+
+NOTHING = np.array([[1.0], [0.0]])  # the sum of no gaps
+
+
+def _gap_sums(
+    side: Side, n: int, gap: Array, mass: Array, reach: float, alone: bool
+) -> list[Array]:
+    """Masses and moments of the sums of 0, ..., n gaps, up to `reach`.
+
+    alone : all slots are of this kind, so that only the sum of n of them is needed.
+    """
+    gap, mass = gap[gap < reach], mass[gap < reach]
+    span, step = float(gap.max(initial=0.0)), 1.0
+    if span > 0.0:
+        spread = max(_deviation(gap, mass), span / MOST)
+        wanted = min(MOST, max(FEWEST, PER_DEVIATION * span / spread))
+        if alone:
+            wanted = POINTS * span / min(reach, n * span)
+        step = span / math.ceil(wanted)
+    one = _Sum.placed(side, gap / step, mass)
+    most = math.ceil(reach / step) + 1
+    sums = _all_sums(one, n, alone, lambda law, other: law.plus(other, most))
+    return [
+        NOTHING,
+        *(NOTHING[:, :0] if law is None else np.array([[1.0], [step]]) * law.atoms for law in sums),
+    ]
+
+
+def _all_sums(one: L, n: int, alone: bool, plus: Callable[[L, L], L]) -> Sequence[L | None]:
+    """1, 2, ..., n times a law; `alone`: n times only."""
+
+    def repeated(count: int) -> L:
+        if count == 1:
+            return one
+        half = repeated(count // 2)
+        both = plus(half, half)
+        return plus(both, one) if count % 2 else both
+
+    if alone:
+        return [*[None] * (n - 1), repeated(n)]
+    sums: Iterator[L] = accumulate(repeat(one, n), plus)
+    return list(sums)
+
+
+def _tailed_sums(side: Side, n: int, gap: Array, mass: Array, alone: bool) -> list[Array]:
+    """The same where the largest gaps are far beyond most: a lattice, and cells that grow with the gap beyond it."""
+    step = max(_deviation(gap, mass), 1e-6 * float(gap.max())) / PER_DEVIATION or 1.0
+    # Splitting moves an atom up by a cell, at most 5 % with every slot.
+    reach = 2.0 * max(1.0, n * float(gap.max()) / step / BULK)
+    # Closer together where the tail begins.
+    far = BULK * np.exp(math.log(reach) * np.linspace(0.0, 1.0, DISTANT + 1) ** 2)
+    lattice, coarse = np.arange(BULK + 1.0), np.linspace(0.0, BULK, COARSE + 1)
+    upper = side is Side.UPPER
+
+    def placed(gaps: Array, masses: Array) -> Array:
+        if upper:
+            return _split(np.concatenate((lattice, far[1:])), gaps, masses)
+        return _merged(np.concatenate((lattice[:-1] + 0.5, far)), gaps, masses)
+
+    def summed(one: Array, other: Array) -> Array:
+        """All gaps of one law with all of another."""
+        (a, first), (b, second) = (
+            (law[1, law[0] > 0.0] / law[0, law[0] > 0.0], law[0, law[0] > 0.0])
+            for law in (one, other)
+        )
+        return placed(np.add.outer(a, b).ravel(), np.outer(first, second).ravel())
+
+    def coarser(law: Array) -> Array:
+        """The bulk in fewer cells, to be added to what is far beyond it."""
+        there = law[:, : BULK + 1][:, law[0, : BULK + 1] > 0.0]
+        gaps = there[1] / there[0]
+        return _split(coarse, gaps, there[0]) if upper else _merged(coarse, gaps, there[0])
+
+    def plus(one: Array, other: Array) -> Array:
+        bulk = np.zeros((2, 2 * BULK + 1))
+        _add_product(bulk, one[:, : BULK + 1], other[:, : BULK + 1])
+        if upper:  # all of it at points of the lattice
+            bulk[1] = bulk[0] * np.arange(2 * BULK + 1.0)
+        over = bulk[:, BULK + 1 :][:, bulk[0, BULK + 1 :] > 0.0]
+        found = placed(over[1] / over[0], over[0])
+        found[:, : BULK + 1] += bulk[:, : BULK + 1]
+        distant, beyond = one[:, BULK + 1 :], other[:, BULK + 1 :]
+        for part, rest in ((distant, coarser(other)), (distant, beyond), (beyond, coarser(one))):
+            found += summed(part, rest)
+        if upper:
+            found[1] = found[0] * np.concatenate((lattice, far[1:]))
+        return found
+
+    sums = _all_sums(placed(gap / step, mass), n, alone, plus)
+    shown = [NOTHING[:, :0] if law is None else law[:, law[0] > 0.0] for law in sums]
+    return [NOTHING, *(np.array([[1.0], [step]]) * law for law in shown)]
+
+
+def _deviation(gap: Array, mass: Array) -> float:
+    mean = float(gap @ mass) / float(mass.sum())
+    return math.sqrt(float((gap - mean) ** 2 @ mass) / float(mass.sum()))
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,7 +312,7 @@ class _Sum:
     @classmethod
     def placed(cls, side: Side, gap: Array, mass: Array) -> _Sum:
         """Atoms on the slots: split between two of them, or merged."""
-        points = max(NEAR + 1, math.ceil(float(gap.max(initial=0.0)) * (1.0 - 1e-12)))
+        points = max(NEAR + 1, math.ceil(float(gap.max(initial=0.0)) * (1.0 - 8.0 * ROUNDOFF)))
         lattice = np.arange(NEAR + 1.0, points + 1.0)
         if side is Side.UPPER:
             slots = _split(np.concatenate(([0.0], GRADED, lattice)), gap, mass)
@@ -215,14 +346,6 @@ class _Sum:
             return _split(lattice, *self._near_atoms)
         return _merged(lattice + 0.5, *self._near_atoms)
 
-    def repeated(self, count: int, most: int) -> _Sum:
-        """The law of the sum of `count` such gaps."""
-        if count == 1:
-            return self
-        half = self.repeated(count // 2, most)
-        both = half.plus(half, most)
-        return both.plus(self, most) if count % 2 else both
-
     @property
     def _near_atoms(self) -> tuple[Array, Array]:
         mass, moment = self.near[:, self.near[0] > 0.0]
@@ -238,17 +361,20 @@ class _Sum:
 
 def _split(places: Array, gap: Array, mass: Array) -> Array:
     """(2, places): every atom split between the two places around it, its mean kept."""
+    if gap.size and not float(gap.max()) <= places[-1] * (1.0 + 16.0 * ROUNDOFF):
+        raise AssertionError("atoms beyond the last place")
     below = np.clip(np.searchsorted(places, gap, "right") - 1, 0, places.size - 2)
     share = np.clip((gap - places[below]) / (places[below + 1] - places[below]), 0.0, 1.0)
     masses = np.bincount(below, mass * (1.0 - share), places.size)
     masses += np.bincount(below + 1, mass * share, places.size)
-    return np.stack((masses, masses * places))
+    return np.stack((masses, masses * places)).astype(np.float64)  # integers of no atoms
 
 
 def _merged(ends: Array, gap: Array, mass: Array) -> Array:
     """(2, cells): masses and moments of what is up to the first end, up to the second, ..."""
     cell = np.minimum(np.searchsorted(ends, gap, "left"), ends.size - 1)
-    return np.stack([np.bincount(cell, weight, ends.size) for weight in (mass, mass * gap)])
+    found = [np.bincount(cell, weight, ends.size) for weight in (mass, mass * gap)]
+    return np.stack(found).astype(np.float64)
 
 
 def _add_product(far: Array, one: Array, other: Array) -> None:

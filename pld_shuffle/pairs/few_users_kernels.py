@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 from ..numerics.compiled import gradual
-from ..numerics.rounding import ROUNDOFF
 
 
 def interpreted(n, weight, top, low, high, wrong, u_start, *others):
@@ -13,15 +12,15 @@ def interpreted(n, weight, top, low, high, wrong, u_start, *others):
     return 2e-7 * n * u_start[-1]
 
 
-@gradual(interpreted, "growth", "total", "error")
+@gradual(interpreted, "growth", "total", "size")
 def positive_parts(
-    n, weight, top, low, high, wrong, u_start, u_gap, u_mass, u_moment, v_start, v_gap, v_mass, growth, total, error
+    n, weight, top, low, high, wrong, u_start, u_gap, u_mass, u_moment, v_start, v_gap, v_mass, growth, total, size
 ):  # fmt: skip
     """total[i] = sum over l + r <= n of weight[l, r] E(l top - D_l + r - s (l + r low + C_r))_+, s = 1 + growth[i].
 
     D_l has its atoms at u_gap[u_start[l] : u_start[l + 1]], ascending, with prefix sums of masses and of moments; C_r
     atoms of mass v_mass at v_gap. Places are `wrong` (relative, with its side's sign) larger than given, and `high` is
-    the largest v. error[i] bounds the rounding of total[i], of the sums given apart.
+    the largest v. size[i] is the same sum without what U takes off: rounding is relative to it.
     """
     for i in range(growth.size):
         s = 1.0 + growth[i]
@@ -38,7 +37,7 @@ def positive_parts(
                 place += wrong * (left * top + right + s * (left + right * high))
                 k = last
                 part = 0.0
-                size = 0.0
+                whole = 0.0
                 for j in range(v_start[right], v_start[right + 1]):
                     reach = place - s * v_gap[j]
                     while k > first and u_gap[k - 1] >= reach:
@@ -47,8 +46,8 @@ def positive_parts(
                         break
                     bulk = reach * u_mass[k - 1]
                     part += v_mass[j] * (bulk - u_moment[k - 1])
-                    size += v_mass[j] * bulk
+                    whole += v_mass[j] * bulk
                 found += share * part
-                spent += share * size
+                spent += share * whole
         total[i] = found
-        error[i] = 4.0 * ROUNDOFF * (u_start[n + 1] + v_start[n + 1] + 16.0 * n) * spent
+        size[i] = spent

@@ -63,10 +63,12 @@ class SlotLaw:
             law=self.whole,
         )  # fmt: skip
 
-    def few(self, side: Side) -> FewSlots | None:
+    def few(self, side: Side, *, tailed: bool = False) -> FewSlots | None:
         """The law by sums of ratios, if there are few users and reports are those of local noise."""
         rest = 0.0 if self.whole else blanket.rest_of(self.others)
-        return FewSlots.of(side, self.n, self.first, self.second, self.others, rest, self.error)
+        return FewSlots.of(
+            side, self.n, self.first, self.second, self.others, rest, self.error, tailed
+        )
 
     @property
     def largest_loss(self) -> float:
@@ -171,32 +173,50 @@ def slot_pair(
     )
 
 
-def few_users_pair(pair: ProfilePair, below: SlotLaw, above: SlotLaw) -> ProfilePair:
-    """`pair` of local noise by sums of ratios, of laws on either side of its own; as it is where users are many."""
-    lower, upper = below.few(Side.LOWER), above.few(Side.UPPER)
+def few_users_pair(
+    pair: ProfilePair, below: SlotLaw, above: SlotLaw, *, tailed: bool = False, tail: float = 0.0
+) -> ProfilePair:
+    """`pair` of local noise by sums of ratios, of laws on either side of its own; as it is where users are many.
+
+    tailed : the largest ratios are far beyond most. tail : what the laws leave out; where less may be missed, the pair
+    is asked.
+    """
+    lower, upper = (
+        law.few(side, tailed=tailed) for law, side in ((below, Side.LOWER), (above, Side.UPPER))
+    )
     if lower is None or upper is None:
         return pair
     reverse = pair.reverse
     if reverse is not None:
-        reverse = few_users_pair(reverse, below.reversed(), above.reversed())
+        reverse = few_users_pair(
+            reverse, below.reversed(), above.reversed(), tailed=tailed, tail=tail
+        )
 
-    def half(k: int, few: FewSlots) -> ProfilePair:
+    def half(k: int, few: FewSlots, law: SlotLaw) -> ProfilePair:
         back = None if reverse is None or reverse.halves is None else reverse.halves[k]
+
+        def profile(growth: Array, rtol: float, missed: float) -> Bounds:
+            if missed < 4.0 * tail:
+                return (pair.halves or (pair, pair))[k].profile(growth, rtol, missed)
+            return few.profile(growth)
+
         return ProfilePair(
-            lambda growth, rtol, missed: few.profile(growth),
-            pair.largest, pair.spread, top_mass=few.top_mass, most_points=MAX_POINTS, reverse=back,
+            profile, pair.largest, pair.spread, infinite_mass=law.infinite_mass, top_mass=few.top_mass,
+            most_points=MAX_POINTS, reverse=back,
         )  # fmt: skip
 
     def profile(growth: Array, rtol: float, missed: float) -> Bounds:
-        """Where the lattices are too coarse for a point, in tails far from the largest loss, by a contour too."""
+        """Where a lattice is too coarse for a point, by a contour too; that of a long tail is no better."""
+        if missed < 4.0 * tail:
+            return pair.profile(growth, rtol, missed)
         low, high = lower.profile(growth).lower, upper.profile(growth).upper
         wide = high > (1.0 + max(rtol, WIDE)) * low + missed
-        if np.any(wide):
+        if np.any(wide) and tail == 0.0:
             low[wide] = np.maximum(low[wide], below.profile(growth[wide], WIDE / 4.0).lower)
             high[wide] = np.minimum(high[wide], above.profile(growth[wide], WIDE / 4.0).upper)
         return Bounds(low, high)
 
-    halves = half(0, lower), half(1, upper)
+    halves = half(0, lower, below), half(1, upper, above)
     return replace(pair, profile=profile, top_mass=lower.top_mass, reverse=reverse, halves=halves)
 
 
