@@ -175,7 +175,7 @@ def _noise_laws(randomizer: Laplace | Gaussian, n: int, coarse: int = 1) -> Slot
 
 
 def _laplace_laws(
-    randomizer: Laplace, n: int, *, cells: int, graded: bool = False
+    randomizer: Laplace, n: int, *, cells: int = LAPLACE_CELLS, graded: bool = False
 ) -> tuple[SlotLaw, SlotLaw]:
     """The pair of inputs (0, 1) on either side."""
     lower, upper = (
