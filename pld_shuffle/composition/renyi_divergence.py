@@ -39,8 +39,8 @@ RTOL = 1e-4  # relative width asked of an enclosure
 #: Relative width of the buckets of numbers of coins in a lattice law, and laws that are remembered.
 SIZE_WIDTH = 1e-5
 LAWS_KEPT = 32
-#: From so many users on, and for enclosures that need not be tighter, a lattice law is tried first.
-LATTICE_USERS, LATTICE_RTOL = 3_000, 1e-3
+#: From so many users on, and for enclosures that need not be tighter, coins are asked by their profile.
+PROFILE_USERS, PROFILE_RTOL = 3_000, 1e-3
 
 
 def renyi_bounds(pair: Pair, alpha: Any, *, rtol: float = RTOL) -> Bounds:
@@ -101,16 +101,20 @@ def _divergence(pair: Pair, order: float, rtol: float, sides: Sides) -> Bounds:
         return Bounds(0.0, 0.0)
     if pair.gap <= 0.0:  # theta = 1: the toss that shows only heads has infinite loss
         return Bounds(math.inf, math.inf)
-    if pair.n >= LATTICE_USERS and rtol >= LATTICE_RTOL and (order - 1.0) * pair.scale < 30.0:
-        found = _lattice_divergence(pair, order)
-        if found.upper <= (1.0 + rtol) * found.lower:
-            return found
+    known = _profiled(pair) if pair.n >= PROFILE_USERS and rtol >= PROFILE_RTOL else None
+    if known is not None:
+        return _profile_divergence(known, order, rtol, sides)
     logs = log_mixture_excess(pair, pair.amplification, order, rtol)
     lower = float(np.logaddexp(0.0, logs.lower)) / (order - 1.0)
     upper = float(np.logaddexp(0.0, logs.upper)) / (order - 1.0)
     # No divergence exceeds the largest loss.
     upper = min(upper * (1.0 + 1e-15), float(largest.upper))
     return Bounds(min(lower, upper) * (1.0 - 1e-15), upper)
+
+
+@lru_cache(maxsize=LAWS_KEPT)
+def _profiled(pair: CoinMixture) -> ProfilePair | None:
+    return pair.as_profile
 
 
 def _profile_divergence(pair: ProfilePair, order: float, rtol: float, sides: Sides) -> Bounds:

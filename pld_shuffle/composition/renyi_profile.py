@@ -32,17 +32,30 @@ LEAST, MOST = -3, 6
 LARGEST_LOSS = 690.0  # of a point: growths do not overflow
 LARGEST_EXPONENT = 600.0  # that points are chosen for
 MISSED = 1e-300  # what profiles may leave out
+UNDERFLOW = 1e-280  # below, their tails are asked
 SHARPER = 0.1  # of the width that is asked for, of values at points
-PASSES, PIECES = 6, 8  # of refinement, and of an interval in each of them
+PASSES, PIECES = 20, 8  # of refinement, and of an interval in each of them
 MOST_POINTS = 1_000
 KEPT = 64
+
+
+class Known(NamedTuple):
+    """A profile at growths: lower bounds, and the logarithms of upper ones."""
+
+    growth: Array
+    lower: Array
+    log_upper: Array
+
+    @property
+    def points(self) -> ProfilePoints:
+        return ProfilePoints(self.growth, self.lower, np.exp(self.log_upper))
 
 
 class Points(NamedTuple):
     """Both profiles at common growths; the same object twice where the pair is symmetric."""
 
-    forward: ProfilePoints
-    backward: ProfilePoints
+    forward: Known
+    backward: Known
 
 
 def log_excess(pair: ProfilePair, order: float, side: Side, width: float) -> float:
@@ -50,6 +63,8 @@ def log_excess(pair: ProfilePair, order: float, side: Side, width: float) -> flo
 
     inf where there is mass at infinite loss, or no end of losses from above. Rounding of exponents is not included.
     """
+    if pair.halves is not None:
+        pair = pair.halves[1 if side is Side.UPPER else 0]
     if pair.infinite_mass > 0.0 or (side is Side.UPPER and pair.max_loss.upper == math.inf):
         return math.inf
     octave = math.ceil(math.log2((order - 1.0) * pair.scale))
@@ -57,8 +72,8 @@ def log_excess(pair: ProfilePair, order: float, side: Side, width: float) -> flo
     parts = _parts(known, order, side)
     if side is Side.UPPER and pair.max_loss.upper > LARGEST_LOSS:
         # Beyond the last point the profile is at most what it was there.
-        last = max(float(known.forward.upper[-1]), 1e-300)
-        beyond = (order - 1.0) * float(pair.max_loss.upper) + math.log(order * last)
+        last = float(known.forward.log_upper[-1])
+        beyond = (order - 1.0) * float(pair.max_loss.upper) + math.log(order) + last
         parts = np.append(parts, beyond)
     return float(np.logaddexp.reduce(parts))
 
@@ -71,8 +86,9 @@ def points(pair: ProfilePair, octave: int, width: float) -> Points:
         inner = pair.scale * 2.0 ** np.arange(-2.0, 12.0)
         return _at(pair, np.concatenate(([0.0], inner[inner < 0.9 * top], [top])), width)
     known = points(pair, octave - 1, width)
-    # Where the largest loss may outweigh all else, points would not help.
-    order = 1.0 + min(2.0**octave / pair.scale, LARGEST_EXPONENT / top)
+    order = 1.0 + 2.0**octave / pair.scale
+    if pair.log_tail is None:  # where the largest loss outweighs all else, points would not help
+        order = min(order, 1.0 + LARGEST_EXPONENT / top)
     for _ in range(PASSES):
         parts = _parts(known, order, Side.UPPER)
         log_total = float(np.logaddexp.reduce(parts))
@@ -89,19 +105,19 @@ def points(pair: ProfilePair, octave: int, width: float) -> Points:
     return known
 
 
-def _gaps(known: ProfilePoints, parts: Array, order: float) -> Array:
+def _gaps(known: Known, parts: Array, order: float) -> Array:
     """About the shares of `parts` by which chords lie above a profile that falls like e^-(k loss) between points."""
     loss = np.log1p(known.growth)
     step = np.diff(loss)
     with np.errstate(divide="ignore", invalid="ignore"):
         below = np.full(step.size, -math.inf)
         for power in (order - 1.0, -order):
-            logs = np.log(known.upper) + power * loss
+            logs = known.log_upper + power * loss
             fall = np.abs(np.diff(logs))
             mean = step * np.where(fall > 1e-9, _mean(fall), 1.0)
             below = np.logaddexp(below, np.maximum(logs[1:], logs[:-1]) + np.log(mean))
         gap = -np.expm1(below + math.log(order * (order - 1.0)) - parts)
-    return np.clip(np.where(known.upper[:-1] > 0.0, gap, 0.0), 0.0, 1.0)
+    return np.clip(np.where(known.log_upper[:-1] > -math.inf, gap, 0.0), 0.0, 1.0)
 
 
 def _split(pair: ProfilePair, known: Points, pieces: NDArray[np.int64], width: float) -> Points:
@@ -119,10 +135,9 @@ def _split(pair: ProfilePair, known: Points, pieces: NDArray[np.int64], width: f
         width,
     )
 
-    def joined(old: ProfilePoints, new: ProfilePoints) -> ProfilePoints:
-        growth = np.concatenate((old.growth, new.growth))
+    def joined(old: Known, new: Known) -> Known:
+        growth, lower, upper = (np.append(*ends) for ends in zip(old, new, strict=True))
         order = np.argsort(growth)
-        lower, upper = np.append(old.lower, new.lower), np.append(old.upper, new.upper)
         return _falling(growth[order], lower[order], upper[order])
 
     forward = joined(known.forward, fresh.forward)
@@ -137,19 +152,24 @@ def _at(pair: ProfilePair, losses: Array, width: float) -> Points:
     # At the largest loss nothing is left; how its growth is rounded, the allowance for exponents pays for.
     beyond = losses >= float(pair.max_loss.upper)
 
-    def values(one: ProfilePair) -> ProfilePoints:
+    def values(one: ProfilePair) -> Known:
         lower, upper = (np.array(end) for end in one.profile(growth, SHARPER * width, MISSED))
         lower[beyond] = upper[beyond] = 0.0
-        return _falling(growth, lower, upper)
+        with np.errstate(divide="ignore"):
+            logs = np.log(upper)
+        tail = (upper < UNDERFLOW) & ~beyond
+        if one.log_tail is not None and np.any(tail):
+            logs[tail] = np.minimum(logs[tail], one.log_tail(growth[tail]))
+        return _falling(growth, lower, logs)
 
     forward = values(pair)
     return Points(forward, forward if pair.reverse is None else values(pair.reverse))
 
 
-def _falling(growth: Array, lower: Array, upper: Array) -> ProfilePoints:
+def _falling(growth: Array, lower: Array, log_upper: Array) -> Known:
     """A profile does not rise, so an upper value bounds all that follow; far out a bound may get worse."""
-    upper = np.minimum.accumulate(upper)
-    return ProfilePoints(growth, np.minimum(lower, upper), upper)
+    log_upper = np.minimum.accumulate(log_upper)
+    return Known(growth, np.minimum(lower, np.exp(log_upper)), log_upper)
 
 
 def _parts(known: Points, order: float, side: Side) -> Array:
@@ -160,45 +180,45 @@ def _parts(known: Points, order: float, side: Side) -> Array:
         (known.backward, known.forward, _backward),
     ):
         if side is Side.UPPER:
-            sums.append(integral(one.growth, one.upper, order, 1.0))
+            sums.append(integral(one.growth, one.log_upper, order, 1.0))
         else:
-            growth, value = vertices_below(one, other)
-            logs = integral(growth, value, order, -1.0)
+            growth, value = vertices_below(one.points, other.points)
+            with np.errstate(divide="ignore"):
+                logs = integral(growth, np.log(value), order, -1.0)
             sums.append(np.logaddexp.reduceat(logs, np.searchsorted(growth, one.growth[:-1])))
     found: Array = np.logaddexp(*sums)
     return found
 
 
-def _forward(growth: Array, value: Array, order: float, sign: float) -> Array:
+def _forward(growth: Array, logs: Array, order: float, sign: float) -> Array:
     """log of alpha (alpha-1) int s^(alpha-2) h ds over every interval, h linear in it, rounded to the side of `sign`.
 
     Relative to the power at the right end.
     """
     rate, d = order - 1.0, np.log1p(np.diff(growth) / (1.0 + growth[:-1]))
     low, high = d * _mean(rate * d), d * np.exp(d) * _mean(order * d)
-    return _combined(value, d, low, high - low, high, sign) + _log_scale(rate, growth[1:], order)
+    return _combined(logs, d, low, high - low, high, sign) + _log_scale(rate, growth[1:], order)
 
 
-def _backward(growth: Array, value: Array, order: float, sign: float) -> Array:
+def _backward(growth: Array, logs: Array, order: float, sign: float) -> Array:
     """As `_forward`, of s^(-alpha-1); relative to the power at the left end."""
     rate, d = order - 1.0, np.log1p(np.diff(growth) / (1.0 + growth[:-1]))
     low, high = d * _mean(order * d), d * _mean(rate * d)
-    return _combined(value, d, low, high - low, high, sign) + _log_scale(-order, growth[:-1], order)
+    return _combined(logs, d, low, high - low, high, sign) + _log_scale(-order, growth[:-1], order)
 
 
-def _combined(value: Array, d: Array, whole: Array, rise: Array, size: Array, sign: float) -> Array:
-    """log of the integral of a linear function over intervals of length d of the loss.
+def _combined(logs: Array, d: Array, whole: Array, rise: Array, size: Array, sign: float) -> Array:
+    """log of the integral of a function that is linear between points, over intervals of length d of the loss.
 
-    whole : of 1. rise : of s/s_0 - 1, a difference of numbers up to `size`.
+    logs : of the function at points. whole : of 1. rise : of s/s_0 - 1, a difference of numbers up to `size`.
     """
     wrong = sign * 16.0 * ROUNDOFF * size / np.expm1(d)
     far = rise / np.expm1(d)  # of what goes from 0 to 1
     near = whole - far
-    total = value[:-1] * np.maximum(near + 2.0 * wrong, 0.0) + value[1:] * np.maximum(
-        far + wrong, 0.0
-    )
     with np.errstate(divide="ignore"):
-        return np.asarray(np.log(total))
+        near = logs[:-1] + np.log(np.maximum(near + 2.0 * wrong, 0.0))
+        far = logs[1:] + np.log(np.maximum(far + wrong, 0.0))
+    return np.asarray(np.logaddexp(near, far))
 
 
 def _log_scale(power: float, growth: Array, order: float) -> Array:

@@ -119,7 +119,7 @@ class ShuffledLDP(Mechanism):
             return clones  # exact
         if labels_win:
             member = None
-        alone = least([swap], largest=largest, scale=scale, member=member)
+        alone = least([swap], largest=largest, scale=scale, member=member, above=clones)
         if near == math.inf:
             return alone
         until, labels = math.expm1(min(near * scale, 690.0)), upper_profile(clones)
@@ -133,7 +133,7 @@ class ShuffledLDP(Mechanism):
 
         return least(
             [swap, farther], largest=largest, scale=scale, member=member, among=(alone, clones),
-            alone_until=until,
+            alone_until=until, above=clones,
         )  # fmt: skip
 
     @property

@@ -170,7 +170,9 @@ class Shuffled(Mechanism):
         points = SWAP_POINTS
         if self._noise:
             points = GAUSSIAN_POINTS if isinstance(self.randomizer, Gaussian) else LAPLACE_POINTS
-        pair = least([profile], largest=base.max_loss, scale=base.scale, most_points=points)
+        pair = least(
+            [profile], largest=base.max_loss, scale=base.scale, most_points=points, above=base
+        )
         rough = None
         if isinstance(self.randomizer, Laplace):
             rough = replace(pair, profile=self._worst_laplace(cohort))

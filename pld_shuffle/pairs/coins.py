@@ -58,7 +58,7 @@ from .atoms import Atoms, completed
 from .cohort import Cohort
 from .pair import Pair, Resolution
 from .profile import ProfilePair
-from .slots import SlotLaw, slot_pair
+from .slots import SlotLaw, log_positive_part, slot_pair
 
 Array = NDArray[np.float64]
 
@@ -239,15 +239,8 @@ class CoinMixture(Pair):
         """
         from . import contour_kernels
 
-        q, ratio = self.participation, self._ratio
-        shown = [self.coin_rate / 2.0, self.coin_rate / 2.0, self.neutral_rate, self._silent]
-        neutral = self.target_neutral / self.neutral_rate if self.neutral_rate > 0.0 else 0.0
-        gain = q / ratio * np.array([2.0 * self.theta, -2.0 * self.theta, 0.0, 0.0])
-        fall = q * np.array([self.gap / ratio, (1.0 + self.theta) / ratio, neutral, 0.0])
-        fall += 1.0 - q
-        held = (np.array(shown) > 0.0) & ((gain != 0.0) | (fall > 0.0))
-        others, gain, fall = np.array(shown)[held], gain[held], fall[held]
-        rest = self._silent if q == 1.0 else 0.0
+        others, gain, fall = self._slot_values()
+        rest = self._silent if self.participation == 1.0 else 0.0
         lower, upper = np.zeros(growth.size), np.zeros(growth.size)
         for i, one in enumerate(growth.tolist()):
             value = gain - one * fall
@@ -261,6 +254,24 @@ class CoinMixture(Pair):
                 upper[i] = others[0] * max(0.0, value[0] + wrong[0]) * (1.0 + 4.0 * LABEL_ERROR)
         return Bounds(lower, np.minimum(upper, 1.0))
 
+    def log_tail(self, growth: Array) -> Array:
+        """Upper bounds on the logarithm of the profile, amplification apart; see `slots`."""
+        others, gain, fall = self._slot_values()
+        value = gain - np.outer(growth, fall)
+        wrong = (PROFILE_ERROR + 2.0 * LABEL_ERROR) * (np.abs(gain) + np.outer(growth, fall))
+        return log_positive_part(self.n, others, value, wrong)
+
+    def _slot_values(self) -> tuple[Array, Array, Array]:
+        """Masses of the others' labels, and the values gain - growth fall of L on them."""
+        q, ratio = self.participation, self._ratio
+        shown = [self.coin_rate / 2.0, self.coin_rate / 2.0, self.neutral_rate, self._silent]
+        neutral = self.target_neutral / self.neutral_rate if self.neutral_rate > 0.0 else 0.0
+        gain = q / ratio * np.array([2.0 * self.theta, -2.0 * self.theta, 0.0, 0.0])
+        fall = q * np.array([self.gap / ratio, (1.0 + self.theta) / ratio, neutral, 0.0])
+        fall += 1.0 - q
+        held = (np.array(shown) > 0.0) & ((gain != 0.0) | (fall > 0.0))
+        return np.array(shown)[held], gain[held], fall[held]
+
     @property
     def as_profile(self) -> ProfilePair | None:
         """This pair by its profile; None where the other users are not all alike."""
@@ -269,7 +280,9 @@ class CoinMixture(Pair):
         if self.gap == 0.0 and self.participation == 1.0:  # no one else shows the other label
             alone = (self.n - 1) * math.log1p(-0.5 * self.coin_rate * (1.0 + LABEL_ERROR))
             infinite = self.target_coin * math.exp(alone * (1.0 + 1e-13)) * (1.0 - 1e-13)
-        pair = ProfilePair(plain.profile, plain.max_loss, plain.scale, infinite_mass=infinite)
+        pair = ProfilePair(
+            plain.profile, plain.max_loss, plain.scale, infinite_mass=infinite, log_tail=plain.log_tail
+        )  # fmt: skip
         return pair if self.amplification == 1.0 else pair.amplified(self.amplification)
 
     def _walk(self, resolution: Resolution) -> float:

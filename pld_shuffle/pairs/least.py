@@ -110,8 +110,14 @@ def least(
     member: Member | None = None,
     among: tuple[Pair, ...] = (),
     alone_until: float = -1.0,
+    above: Pair | None = None,
 ) -> LeastProfile:
-    """The pair of the least of `profiles`. largest : of the losses; scale : rough deviation of the loss."""
+    """The pair of the least of `profiles`. largest : of the losses; scale : rough deviation of the loss.
+
+    above : a pair that dominates, too; asked where the profiles underflow.
+    """
+    above = above.as_profile if isinstance(above, CoinMixture) else above
+    log_tail = above.log_tail if isinstance(above, ProfilePair) else None
 
     def profile(growth: Array, rtol: float, missed: float) -> Bounds:
         upper = np.min([one(growth, missed) for one in profiles], axis=0)
@@ -119,7 +125,7 @@ def least(
 
     return LeastProfile(
         profile, largest, scale, hidden=hidden, most_points=most_points, even=even, member=member,
-        among=among, alone_until=alone_until,
+        among=among, alone_until=alone_until, log_tail=log_tail,
     )  # fmt: skip
 
 

@@ -324,6 +324,7 @@ class ProfilePair(Pair):
     halves : a pair that is dominated and one that dominates, where the profile's two ends are theirs. They are known
         better than they agree. So each side's law is made of its own half: the valleys of the lower one would drown in
         what is between them.
+    log_tail : growth -> upper bounds on the logarithm of the profile, for where it underflows.
     """
 
     profile: SteeredProfile
@@ -339,6 +340,7 @@ class ProfilePair(Pair):
     laplace: Bounds | None = None
     pointwise: bool = True
     halves: tuple[ProfilePair, ProfilePair] | None = None
+    log_tail: Callable[[Array], Array] | None = None
 
     def renyi(self, order: float) -> Bounds | None:
         return None if self.closed_renyi is None else self.closed_renyi(order)
@@ -467,6 +469,11 @@ def worst(pairs: Sequence[ProfilePair]) -> ProfilePair:
             np.max([bounds.upper for bounds in found], axis=0),
         )
 
+    def log_tail(growth: Array) -> Array:
+        return np.asarray(
+            np.max([pair.log_tail(growth) for pair in pairs if pair.log_tail], axis=0)
+        )
+
     def hidden(cohort: Cohort) -> ProfilePair:
         return worst([pair.hidden(cohort) for pair in pairs if pair.hidden is not None])
 
@@ -479,4 +486,5 @@ def worst(pairs: Sequence[ProfilePair]) -> ProfilePair:
         infinite_mass=max(pair.infinite_mass for pair in pairs),
         most_points=min(pair.most_points for pair in pairs),
         hidden=None if any(pair.hidden is None for pair in pairs) else hidden,
+        log_tail=None if any(pair.log_tail is None for pair in pairs) else log_tail,
     )

@@ -70,6 +70,16 @@ class SlotLaw:
             side, self.n, self.first, self.second, self.others, rest, self.error, tailed
         )
 
+    def log_tail(self, growth: Array) -> Array:
+        """Upper bounds on log H_s at s = 1 + growth > 1; loses a factor of about the deviations that s is out."""
+        held = self.others > 0.0
+        if np.any(self.first[~held] > 0.0):
+            return np.zeros(growth.size)
+        first, second, others = self.first[held], self.second[held], self.others[held]
+        value = (first - second - np.outer(growth, second)) / others
+        size = (first + second + np.outer(growth, second)) / others
+        return log_positive_part(self.n, others, value, (3.0 * self.error + 8.0 * ROUNDOFF) * size)
+
     @property
     def largest_loss(self) -> float:
         """To nearest; inf if a report is possible with R_0 only."""
@@ -121,6 +131,33 @@ class SlotLaw:
         return np.append(self.first, 0.0), np.append(self.second, 0.0), np.append(self.others, rest)
 
 
+def log_positive_part(n: int, others: Array, value: Array, wrong: Array) -> Array:
+    """Upper bounds on log E(S)_+/n, S a sum of n values with these masses (and else 0); shape (points, groups).
+
+    S_+ <= e^(xS)/(e x) for every x > 0; the best x is searched for. wrong : errors of values, those of masses included.
+    """
+    highest = np.maximum(value.max(axis=1), 1e-6 * np.abs(value).max(axis=1))
+    low, high = np.log(1e-3 / n / highest), np.log(600.0 / highest)
+
+    def moment(exponent: Array, error: float) -> Array:
+        x = np.exp(exponent)[:, None]
+        rise = np.expm1(x * value)
+        total = rise @ others
+        if error > 0.0:
+            doubt = x * wrong * (1.0 + rise) + error * np.abs(rise)
+            total = total + 1.1 * (doubt @ others)
+        with np.errstate(divide="ignore"):
+            return np.asarray(n * np.log1p(np.maximum(total, -1.0)) - exponent)
+
+    golden = 0.5 * (math.sqrt(5.0) - 1.0)
+    for _ in range(25):
+        one, two = high - golden * (high - low), low + golden * (high - low)
+        left = moment(one, 0.0) <= moment(two, 0.0)
+        low, high = np.where(left, low, one), np.where(left, two, high)
+    found = moment(low, ROUNDOFF * (others.size + 16.0)) - 1.0 - math.log(n)
+    return np.asarray(found + 16.0 * ROUNDOFF * np.abs(found) + 1e-12)
+
+
 #: The law on either side of a pair of inputs, for a tail that may be cut off.
 SlotLaws = Callable[[float], tuple[SlotLaw, SlotLaw]]
 
@@ -170,6 +207,7 @@ def slot_pair(
         reverse=slot_pair(changed(SlotLaw.reversed), largest=largest) if ordered else None,
         hidden=lambda cohort: slot_pair(changed(lambda law: law.sampled(cohort)), ordered=ordered),
         halves=halves,
+        log_tail=above.log_tail,
     )
 
 
