@@ -29,10 +29,12 @@ Array = NDArray[np.float64]
 
 #: Orders of t up to 2^LEAST share one set of points, and so do those above 2^(MOST - 1).
 LEAST, MOST = -3, 6
+NEAR = 3  # octaves beyond are asked for with less care, twice as much for each
 LARGEST_LOSS = 690.0  # of a point: growths do not overflow
 LARGEST_EXPONENT = 600.0  # that points are chosen for
 MISSED = 1e-300  # what profiles may leave out
-UNDERFLOW = 1e-280  # below, their tails are asked
+UNDERFLOW = -660.0  # of the logarithm; below, a profile's tail is enough
+FAR_OUT = 25.0  # scales from which on it is asked
 SHARPER = 0.1  # of the width that is asked for, of values at points
 PASSES, PIECES = 20, 8  # of refinement, and of an interval in each of them
 MOST_POINTS = 1_000
@@ -95,7 +97,7 @@ def points(pair: ProfilePair, octave: int, width: float) -> Points:
         gap = _gaps(known.forward, parts, order) * np.exp(parts - log_total)
         # The divergence is log1p of the total, over order - 1.
         log_size = math.log(np.logaddexp(0.0, log_total)) + float(np.logaddexp(0.0, -log_total))
-        wanted = width * math.exp(min(log_size, 5.0))
+        wanted = width * 2.0 ** max(0, octave - NEAR) * math.exp(min(log_size, 5.0))
         if not gap.sum() > wanted or known.forward.growth.size > MOST_POINTS:
             break
         # An interval in k pieces has 1/k^2 of its gap.
@@ -153,13 +155,16 @@ def _at(pair: ProfilePair, losses: Array, width: float) -> Points:
     beyond = losses >= float(pair.max_loss.upper)
 
     def values(one: ProfilePair) -> Known:
-        lower, upper = (np.array(end) for end in one.profile(growth, SHARPER * width, MISSED))
-        lower[beyond] = upper[beyond] = 0.0
+        lower, logs = np.zeros(growth.size), np.full(growth.size, math.inf)
+        logs[beyond] = -math.inf
+        far = ~beyond & (losses > FAR_OUT * pair.scale)
+        if one.log_tail is not None and np.any(far):
+            logs[far] = one.log_tail(growth[far])
+        asked = logs > UNDERFLOW
+        found = one.profile(growth[asked], SHARPER * width, MISSED)
+        lower[asked] = found.lower
         with np.errstate(divide="ignore"):
-            logs = np.log(upper)
-        tail = (upper < UNDERFLOW) & ~beyond
-        if one.log_tail is not None and np.any(tail):
-            logs[tail] = np.minimum(logs[tail], one.log_tail(growth[tail]))
+            logs[asked] = np.minimum(logs[asked], np.log(found.upper))
         return _falling(growth, lower, logs)
 
     forward = values(pair)

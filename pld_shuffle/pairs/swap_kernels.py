@@ -27,7 +27,7 @@ REACH = 7.5  # nodes end about here, in deviations of the tilted sum
 MANY = 12  # atoms from which on Taylor's series is tried, ...
 TERMS = 16  # ... with at most so many terms, ...
 SMALL = 1e-7  # ... until what is left, times n, is so small
-FAR = -15.0  # log of the sum's moment from which on it may be the better bound itself
+FAR = -30.0  # log of the sum's moment from which on it may be the better bound itself
 PAIRS = 8  # of values that the far part looks at
 WINDOWS = 4  # of values, for laws without a heavy one, ...
 HEAVY = 0.1  # ... which is one of this mass
@@ -803,6 +803,18 @@ def profile(
             move(0.0, k, weight, excess, value, shift, k, mass, moved)
             home[k] = math.log1p(rise(nodes[0, 0], k, mass, moved))
         scale = path.sigma / (math.pi * n) * rate * math.exp(level)
+        loss = math.exp((path.end / path.window) ** POWER)
+        if out[i] < trivial:  # is what nodes leave out of one type less than what is known?
+            slack = doubt(0.0, best, weight, excess, value, wrong, shift, relative, low, high)
+            for q in range(POINTS):
+                grown = rise(points[q], best, mass, moved) + slack * abs(points[q])
+                real[best, q] = math.log1p(grown) if grown > -1.0 else -math.inf
+            enough = out[i] / (scale * loss)
+            left = remainder(
+                n, parity, path, best, best, mass, moved, real, points, home[best], level, enough
+            )  # fmt: skip
+            if not left < enough:
+                continue
         # Bins of u, by the curvature of M in v, its growth, and what is left at the end.
         bins = 0
         if reach > 0.0:
@@ -827,7 +839,6 @@ def profile(
             wide = min(wide, 3.0)
             bins = bins_of_u(n, wide, min(horizon / n, reach), full, late, edges)
         # Node sums at the edges, interpolated in v, plus the remainder of every bin.
-        loss = math.exp((path.end / path.window) ** POWER)
         answer = 0.0
         survive = 1.0  # (1-u)^n
         for e in range(bins + 1):
