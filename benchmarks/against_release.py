@@ -2,8 +2,8 @@
 
 Both run in processes of their own and answer each question in turn, several times; the least time counts. Compiled
 code is loaded, every accountant is new, and what one mechanism remembers is forgotten with it. Rows named "same pair"
-ask both for the pair of stronger clones or of a stated adversary; elsewhere each version takes its default analysis,
-whose answer is often smaller now.
+ask both for the pair of stronger clones, of the blanket or of a stated adversary; elsewhere each version takes its
+default analysis, whose answer is often smaller now.
 
     python benchmarks/against_release.py FOLDER [--quick]     # FOLDER: a checkout of the older version
 """
@@ -29,6 +29,11 @@ def spent(*ledger):
     for mechanism, rounds in ledger:
         accountant.compose(mechanism, rounds)
     return accountant
+def blanket(randomizer):
+    try:
+        return Shuffled(randomizer, 10_000, analysis="blanket")
+    except TypeError:  # older versions know no other analysis
+        return Shuffled(randomizer, 10_000)
 def distinct(count):
     return [(ShuffledLDP(2.0, 4_500 + 7 * i, **SAME), 1) for i in range(count)]
 def loop(ledger):
@@ -91,13 +96,19 @@ def questions() -> Iterator[tuple[str, str]]:
         "Renyi divergences, n = 1e6",
         "RenyiAccountant().compose(ShuffledLDP(4.0, 10**6, **SAME), 100).get_epsilon(1e-6)",
     )
-    for name, randomizer in (
+    named = (
         ("k-RR", "R.KRandomizedResponse(k=16, eps0=2.0)"),
         ("unary encoding", "R.UnaryEncoding(k=16, eps0=2.0)"),
         ("subset selection", "R.SubsetSelection(k=16, size=4, eps0=2.0)"),
         ("Laplace", "R.Laplace(2.0)"),
         ("Gaussian noise", "R.Gaussian(sigma=1.0, eps0=1.0)"),
-    ):
+    )
+    for name, randomizer in named[:4]:
+        yield (
+            f"same pair: {name}, blanket, n = 1e4, 64 rounds",
+            f"spent((blanket({randomizer}), 64)).get_epsilon(1e-6)",
+        )
+    for name, randomizer in named:
         for rounds in (1, 64):
             yield (
                 f"Shuffled: {name}, n = 1e4, {rounds} rounds",
