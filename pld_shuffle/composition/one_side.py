@@ -54,7 +54,11 @@ class OneSide:
         plan = self._plan
         step = plan.step(plan.rounds)
         if plan.own_lattices:
-            common = plan.step(len(ledger))
+            # What has few losses loses most when these are no points of the lattice.
+            fewest = min(
+                (pair for pair, _ in ledger), key=lambda pair: pair.max_loss.upper / pair.scale
+            )
+            common = aligned(plan.step(len(ledger)), float(fewest.max_loss.upper))
             parts: list[Item] = []
             self._resolutions = plan.resolutions(ledger)
             # First those that are the first to be refused for their size.
