@@ -171,6 +171,17 @@ def test_the_moments_of_laplace_noise(t: float) -> None:
             assert tilted.mean == pytest.approx(float(mpmath.diff(log_of, c)), rel=1e-5)
 
 
+@pytest.mark.parametrize("t", [1e-9, 1e-7, 1e-4, 1.0, 50.0])
+@pytest.mark.parametrize("c", [1e-3, 0.5, 30.0])
+def test_how_fast_laplace_noise_turns(t: float, c: float) -> None:
+    """|phi| grows by `spread` times a distance at most, also where closed forms of the variance cancel."""
+    with mpmath.workdps(60):
+        w = mpmath.mpf(c) + 0.5
+        log_moment = lambda z: mpmath.log(mpmath.cosh(z * t) + mpmath.sinh(z * t) / (2 * z))  # noqa: E731
+        deviation = mpmath.sqrt(mpmath.diff(log_moment, w, 2, h=mpmath.mpf(10) ** -18))
+        assert LaplaceRounds(t, 1).tilted(c).spread >= min(deviation, t)
+
+
 def asked(
     mechanism: Mechanism, rounds: int, delta: float, monkeypatch: pytest.MonkeyPatch, integral: bool
 ) -> object:
