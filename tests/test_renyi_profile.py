@@ -14,6 +14,7 @@ from pld_shuffle import Accountant, DiscretePair, Laplace, Shuffled, ShuffledLDP
 from pld_shuffle.composition.renyi_divergence import renyi_bounds as pair_bounds
 from pld_shuffle.composition.renyi_divergence import renyi_divergence as pair_upper
 from pld_shuffle.composition.renyi_profile import LEAST, points
+from pld_shuffle.numerics.sides import Bounds
 from pld_shuffle.pairs.profile import ProfilePair
 from pld_shuffle.randomizers import BinaryRandomizedResponse, KRandomizedResponse
 from pld_shuffle.randomizers import Laplace as LaplaceNoise
@@ -43,6 +44,32 @@ def test_laplace_noise_against_the_closed_form(scale: float) -> None:
             assert found.lower <= exact <= found.upper
             if scale >= 1 / 32:
                 assert found.upper <= float(exact) * 1.002 and found.lower >= float(exact) * 0.995
+
+
+def test_halves_whose_orders_are_two_laws() -> None:
+    """A lower half may know the reversed order less well; lines across loss 0 start from the truth all the same."""
+    near = 0.05
+    back = math.expm1(-near) / (
+        math.expm1(-near) - math.expm1(1.0)
+    )  # P-mass at loss -1; the rest is at `near`
+
+    def ordered(reverse_known: float) -> ProfilePair:
+        def forward(growth: np.ndarray, rtol: float, missed: float) -> Bounds:
+            exact = np.maximum(0.0, 1.0 - (1.0 + growth) * math.exp(-near)) * (1.0 - back)
+            return Bounds(exact, exact)
+
+        def backward(growth: np.ndarray, rtol: float, missed: float) -> Bounds:
+            exact = np.maximum(0.0, math.e - (1.0 + growth)) * back
+            return Bounds(reverse_known * exact, reverse_known * exact)
+
+        reverse = ProfilePair(backward, Bounds(1.0, 1.0), 0.5)
+        return ProfilePair(forward, Bounds(1.0, 1.0), 0.5, reverse=reverse)
+
+    whole = ordered(1.0)
+    pair = replace(whole, halves=(ordered(0.9), whole))
+    for order in (30.0, 100.0, 300.0):
+        moments = (1.0 - back) * math.exp((order - 1.0) * near) + back * math.exp(1.0 - order)
+        assert pair_bounds(pair, order, rtol=1.0).lower <= math.log(moments) / (order - 1.0)
 
 
 def test_a_narrower_bracket_where_it_is_asked_for() -> None:

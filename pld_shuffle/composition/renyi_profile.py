@@ -65,12 +65,16 @@ def log_excess(pair: ProfilePair, order: float, side: Side, width: float) -> flo
 
     inf where there is mass at infinite loss, or no end of losses from above. Rounding of exponents is not included.
     """
+    whole = pair
     if pair.halves is not None:
         pair = pair.halves[1 if side is Side.UPPER else 0]
     if pair.infinite_mass > 0.0 or (side is Side.UPPER and pair.max_loss.upper == math.inf):
         return math.inf
     octave = math.ceil(math.log2((order - 1.0) * pair.scale))
-    known = points(pair, min(max(octave, LEAST), MOST), width)
+    octave = min(max(octave, LEAST), MOST)
+    known = (
+        points(pair, octave, width) if side is Side.UPPER else points_below(whole, octave, width)
+    )
     parts = _parts(known, order, side)
     if side is Side.UPPER and pair.max_loss.upper > LARGEST_LOSS:
         # Beyond the last point the profile is at most what it was there.
@@ -105,6 +109,26 @@ def points(pair: ProfilePair, octave: int, width: float) -> Points:
         pieces = np.ceil(root * math.sqrt(root.sum() / wanted))
         known = _split(pair, known, np.clip(pieces, 1, PIECES).astype(np.int64), width)
     return known
+
+
+@lru_cache(maxsize=KEPT)
+def points_below(pair: ProfilePair, octave: int, width: float) -> Points:
+    """Points of the lower half; the first ones are high enough for lines across loss 0: its orders may be two laws."""
+    if pair.halves is None:
+        return points(pair, octave, width)
+    known = points(pair.halves[0], octave, width)
+
+    def raised(one: ProfilePair, half: Known) -> Known:
+        logs, first = half.log_upper.copy(), half.growth[1:2]
+        logs[1] = max(
+            logs[1], math.log(max(float(one.profile(first, width, 0.0).upper[0]), 1e-300))
+        )
+        return half._replace(log_upper=logs)
+
+    forward = raised(pair, known.forward)
+    return Points(
+        forward, forward if pair.reverse is None else raised(pair.reverse, known.backward)
+    )
 
 
 def _gaps(known: Known, parts: Array, order: float) -> Array:
