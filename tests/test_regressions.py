@@ -33,6 +33,7 @@ from pld_shuffle.numerics.sides import Side
 from pld_shuffle.pairs.atoms import Atoms
 from pld_shuffle.pairs.coins import CoinMixture, Components
 from pld_shuffle.pairs.pair import Resolution
+from pld_shuffle.pairs.slots import SlotLaw
 from pld_shuffle.randomizers import (
     RAPPOR,
     BinaryRandomizedResponse,
@@ -473,3 +474,14 @@ def test_a_mixture_less_likely_than_what_may_be_missed(monkeypatch: pytest.Monke
     lower, upper = pair.atoms([Side.LOWER, Side.UPPER], Resolution(1.0, missed=0.5, size_width=0.1))
     assert upper.missed == 0.25 and np.all(upper.loss == 0.0)
     assert np.all(lower.loss == 0.0) and lower.infinite == 0.0
+
+
+def test_tails_in_logarithms_pay_for_errors_of_all_masses() -> None:
+    """The error of a mass with a value far below 0 was not booked: here one report in all slots is what counts."""
+    n, growth, first, second, others = 50, 3e3, (0.5, 0.5), (1e-6, 1.0 - 1e-6), np.array([0.3, 0.7])
+    given = others + np.array([-3e-10, 3e-10])
+    law = SlotLaw(n, np.array(first), np.array(second), given, True, 1e-9)
+    value = (first[0] - (1.0 + growth) * second[0]) / others[0]
+    assert (n - 1) * value + (first[1] - (1.0 + growth) * second[1]) / others[1] < 0.0
+    truth = n * math.log(others[0]) + math.log(value)
+    assert law.log_tail(np.array([growth]))[0] >= truth

@@ -259,7 +259,7 @@ class CoinMixture(Pair):
         others, gain, fall = self._slot_values()
         value = gain - np.outer(growth, fall)
         wrong = (PROFILE_ERROR + 2.0 * LABEL_ERROR) * (np.abs(gain) + np.outer(growth, fall))
-        return log_positive_part(self.n, others, value, wrong)
+        return log_positive_part(self.n, others, value, wrong, LABEL_ERROR)
 
     def _slot_values(self) -> tuple[Array, Array, Array]:
         """Masses of the others' labels, and the values gain - growth fall of L on them."""

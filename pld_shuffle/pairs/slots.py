@@ -78,7 +78,8 @@ class SlotLaw:
         first, second, others = self.first[held], self.second[held], self.others[held]
         value = (first - second - np.outer(growth, second)) / others
         size = (first + second + np.outer(growth, second)) / others
-        return log_positive_part(self.n, others, value, (3.0 * self.error + 8.0 * ROUNDOFF) * size)
+        wrong = (3.0 * self.error + 8.0 * ROUNDOFF) * size
+        return log_positive_part(self.n, others, value, wrong, self.error)
 
     @property
     def largest_loss(self) -> float:
@@ -131,20 +132,21 @@ class SlotLaw:
         return np.append(self.first, 0.0), np.append(self.second, 0.0), np.append(self.others, rest)
 
 
-def log_positive_part(n: int, others: Array, value: Array, wrong: Array) -> Array:
+def log_positive_part(n: int, others: Array, value: Array, wrong: Array, error: float) -> Array:
     """Upper bounds on log E(S)_+/n, S a sum of n values with these masses (and else 0); shape (points, groups).
 
-    S_+ <= e^(xS)/(e x) for every x > 0; the best x is searched for. wrong : errors of values, those of masses included.
+    S_+ <= e^(xS)/(e x) for every x > 0; the best x is searched for. wrong : errors of values. error : of masses,
+    relative.
     """
     highest = np.maximum(value.max(axis=1), 1e-6 * np.abs(value).max(axis=1))
     low, high = np.log(1e-3 / n / highest), np.log(600.0 / highest)
 
-    def moment(exponent: Array, error: float) -> Array:
+    def moment(exponent: Array, doubtful: float) -> Array:
         x = np.exp(exponent)[:, None]
         rise = np.expm1(x * value)
         total = rise @ others
-        if error > 0.0:
-            doubt = x * wrong * (1.0 + rise) + error * np.abs(rise)
+        if doubtful > 0.0:
+            doubt = x * wrong * (1.0 + rise) + doubtful * np.abs(rise)
             total = total + 1.1 * (doubt @ others)
         with np.errstate(divide="ignore"):
             return np.asarray(n * np.log1p(np.maximum(total, -1.0)) - exponent)
@@ -154,7 +156,7 @@ def log_positive_part(n: int, others: Array, value: Array, wrong: Array) -> Arra
         one, two = high - golden * (high - low), low + golden * (high - low)
         left = moment(one, 0.0) <= moment(two, 0.0)
         low, high = np.where(left, low, one), np.where(left, two, high)
-    found = moment(low, ROUNDOFF * (others.size + 16.0)) - 1.0 - math.log(n)
+    found = moment(low, error + ROUNDOFF * (others.size + 16.0)) - 1.0 - math.log(n)
     return np.asarray(found + 16.0 * ROUNDOFF * np.abs(found) + 1e-12)
 
 
