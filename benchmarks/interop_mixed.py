@@ -80,13 +80,13 @@ def row_of(method: str, timing: harness.Timing, delta: float, truth: Truth) -> h
 def ours(truth: Truth) -> harness.Row:
     from dp_accounting import dp_event
 
-    from pld_shuffle.interop.dp_accounting import ShuffledLDPEvent, ShufflePrivacyAccountant
+    from pld_shuffle.interop.dp_accounting import MechanismEvent, ShufflePrivacyAccountant
 
     step = dp_event.PoissonSampledDpEvent(RATE, dp_event.GaussianDpEvent(NOISE))
 
     def run() -> ShufflePrivacyAccountant:
         accountant = ShufflePrivacyAccountant().compose(step, STEPS)
-        return accountant.compose(ShuffledLDPEvent(SHUFFLED.eps0, SHUFFLED.n), ROUNDS)
+        return accountant.compose(MechanismEvent(SHUFFLED), ROUNDS)
 
     timing = harness.measure(lambda: run().get_epsilon(DELTA), repeats=3)
     return row_of("accountant", timing, run().get_delta(truth["upper"]), truth)

@@ -83,14 +83,19 @@ def plain_fft(law: PLD) -> np.ndarray:
     return composed
 
 
+def mean(law: convolution.Law) -> float:
+    """Of the tilted loss."""
+    return float(law.mass @ (law.low + np.arange(law.mass.size))) * law.step
+
+
 def tilted_fft(law: PLD, epsilon: float) -> tuple[float, float]:
     """(lower, upper) for the lattice law, under the tilt whose composed mean is epsilon."""
     low, high = 0.0, 1.0
-    while ROUNDS * law.tilted(high).mean < epsilon and high < 1e4:
+    while ROUNDS * mean(law.tilted(high)) < epsilon and high < 1e4:
         high *= 2.0
     for _ in range(50):
         middle = 0.5 * (low + high)
-        if ROUNDS * law.tilted(middle).mean < epsilon:
+        if ROUNDS * mean(law.tilted(middle)) < epsilon:
             low = middle
         else:
             high = middle
