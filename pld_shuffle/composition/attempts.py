@@ -45,8 +45,8 @@ from .sketch import POINTS_PER_SCALE, Sketch
 
 SMALLEST_DELTA = 1e-280  # windows cannot follow a delta below this in double precision
 MAX_ATTEMPTS = 16
-#: With fewer distinct pairs lattices are finer than asked, down to a 64th of their share.
-CHEAP = 256
+#: With fewer distinct pairs lattices are finer than asked, down to a 16th of their share.
+CHEAP = 64
 FEW_ROUNDS = 10_000  # up to so many, sums of few losses may stand out one by one
 UNPROMISED_ATTEMPTS = 3  # below that delta, only so many attempts are made, and no warning is given
 
