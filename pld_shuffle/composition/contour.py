@@ -226,7 +226,7 @@ class Integral:
                 return min(y, end)
             left = math.ceil(0.5 * (end - y) / radius)
             turns = np.arange(1, 2 * min(stations, left), 2)
-            at = np.asarray(y + radius * turns, np.float64)
+            at = np.minimum(y + radius * turns, end)
             self._charge(at.size)
             log_size, sizes = np.zeros(at.size), []
             for law in self._tilted:

@@ -74,7 +74,8 @@ class Counts(NamedTuple):
     """The law of a number of successes on the window low, low + 1, ..., normalised to 1 there.
 
     mode : roughly the likeliest number. error, drift : relative error of its mass, and what every step away from it
-    adds. below, above : probability that a class leaves its window on that side, at most.
+    adds. spread : the mean distance from it, at most. below, above : probability that a class leaves its window on that
+    side, at most.
     """
 
     low: int
@@ -82,6 +83,7 @@ class Counts(NamedTuple):
     mode: int
     error: float
     drift: float
+    spread: float
     below: float
     above: float
 
@@ -106,7 +108,7 @@ def counts(classes: Sequence[Trials], missed: float) -> Counts:
     Every class by itself on its window, and their convolution: all terms are positive, so nothing cancels. Cost
     O(width) for one class, and the product of the widths, which are O(sqrt(count)), for each further one.
     """
-    found = Counts(0, np.ones(1), 0, 0.0, 0.0, 0.0, 0.0)
+    found = Counts(0, np.ones(1), 0, 0.0, 0.0, 0.0, 0.0, 0.0)
     for part in classes:
         one = _binomial_counts(part, missed / len(classes))
         if found.high == found.low == 0:
@@ -120,7 +122,7 @@ def counts(classes: Sequence[Trials], missed: float) -> Counts:
         summing = ROUNDOFF * (4.0 + min(found.masses.size, one.masses.size))
         worst = found.largest_error + one.largest_error + summing
         below, above = found.below + one.below, found.above + one.above
-        found = Counts(found.low + one.low, masses, 0, worst, 0.0, below, above)
+        found = Counts(found.low + one.low, masses, 0, worst, 0.0, 0.0, below, above)
     return found
 
 
@@ -144,4 +146,4 @@ def _binomial_counts(trials: Trials, missed: float) -> Counts:
     error = 16.0 + drift * (1.0 + distance) + masses.size
     below, above = missed if low > 0 else 0.0, missed if high < count else 0.0
     mode = int(trials.probability * (count + 1))
-    return Counts(low, masses, mode, ROUNDOFF * error, ROUNDOFF * drift, below, above)
+    return Counts(low, masses, mode, ROUNDOFF * error, ROUNDOFF * drift, distance, below, above)

@@ -327,8 +327,6 @@ class CoinMixture(Pair):
             same, fewer, sizes_low = same[1:], fewer[1:], 1
         starts = _bucket_starts(sizes_low, sizes_low + fewer.size, resolution.size_width)
         ends = np.append(starts[1:], sizes_low + fewer.size) - 1
-        error = np.maximum(others.error_at(starts - 1), others.error_at(ends))
-        factor = inside * (1.0 + sign * (error + ROUNDOFF * (ends - starts + 8.0)))
 
         def summed(part: Array | None = None) -> Array:
             """Sums over each bucket of the masses, times `part`."""
@@ -337,10 +335,15 @@ class CoinMixture(Pair):
                 if masses.size:
                     values = masses if part is None else part * masses
                     sums += share * np.add.reduceat(values, starts - sizes_low)
-            sums *= factor
             return sums
 
         weight = summed()
+        # The error of a mass grows with its distance: no more than at the ends, nor than all distances together.
+        error = np.maximum(others.error_at(starts - 1), others.error_at(ends))
+        far = others.drift * (adds + adds_none) * others.spread
+        error = np.minimum(error, others.error + far / np.maximum(weight, far))
+        factor = inside * (1.0 + sign * (error + ROUNDOFF * (ends - starts + 8.0)))
+        weight *= factor
         left_out = below if one_bias else below + above
         if self.kappa > 0.0:
             coins, bias, gap, weight, lost = self._split_neutral(
@@ -352,7 +355,7 @@ class CoinMixture(Pair):
             bias, gap = np.full(coins.size, self.theta), np.full(coins.size, self.gap)
         else:
             sizes = np.arange(sizes_low, sizes_low + fewer.size, dtype=np.float64)
-            keep, fall = (summed(part) for part in self._kept(sizes))
+            keep, fall = (factor * summed(part) for part in self._kept(sizes))
             coins, keep, fall, weight = self._bucketed(starts, ends, weight, keep, fall, upper)
             bias, gap = self.theta * keep, self.gap * keep + fall
         lower_share = None
