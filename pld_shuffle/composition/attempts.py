@@ -45,8 +45,8 @@ from .sketch import POINTS_PER_SCALE, Sketch
 
 SMALLEST_DELTA = 1e-280  # windows cannot follow a delta below this in double precision
 MAX_ATTEMPTS = 16
-#: With fewer distinct pairs lattices are finer than asked: the share of their error is the root of this part of them.
-CHEAP = 256
+#: With fewer distinct pairs lattices are finer than asked, down to FEW_PAIRS / CHEAP of their share.
+CHEAP, FEW_PAIRS = 256, 16
 FEW_ROUNDS = 10_000  # up to so many, sums of few losses may stand out one by one
 UNPROMISED_ATTEMPTS = 3  # below that delta, only so many attempts are made, and no warning is given
 
@@ -219,7 +219,7 @@ class Composition:
         if hopeless:  # honest, not tight: the upper bound is what windows miss
             plan = replace(plan, share=1e4)
         else:  # where lattices are cheap, brackets may as well be tighter than asked
-            plan = replace(plan, lattice_share=min(1.0, math.sqrt(len(self._ledger) / CHEAP)))
+            plan = replace(plan, lattice_share=min(1.0, max(FEW_PAIRS, len(self._ledger)) / CHEAP))
         if 1 < len(self._ledger) <= FEW_LAWS:
             plan = replace(plan, own_lattices=sketch.lumpy or uneven(self._ledger))
         plan = replace(plan, many=sharing([pair for pair, _ in self._ledger]))
