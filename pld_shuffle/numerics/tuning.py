@@ -1,0 +1,7 @@
+"""Constants that steer speed and width, never validity; all of them are here.
+
+Each was measured by `benchmarks/fit_tuning.py` or by the script that its comment names. Changing one may make an answer
+slower or its bracket wider; every answer stays certified. Constants that a proof needs stand beside the proof.
+"""
+
+from __future__ import annotations
