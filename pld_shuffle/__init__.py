@@ -11,8 +11,6 @@ import ast
 import importlib
 from typing import Any
 
-from . import _moved
-
 __version__ = "0.2.0"
 
 # Names are imported when first used. The stub is the one list of them, for us and for type checkers.
@@ -25,7 +23,6 @@ with open(f"{__file__}i", encoding="utf-8") as _stub:
     }
 
 __all__ = sorted(_HOME)
-_moved.install()
 
 
 def __getattr__(name: str) -> Any:

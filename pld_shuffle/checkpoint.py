@@ -1,4 +1,4 @@
-"""Checkpoints: ledgers as plain data, laws as npz files; written and read back without a change.
+"""Checkpoints: ledgers as plain data, written as JSON and read back without a change.
 
 What is stored of a ledger are its mechanisms and counts, never arrays: everything else follows from them.
 A mechanism is its public name and its constructor arguments,
@@ -14,39 +14,29 @@ package's public names only, arguments pass the constructors' own checks, and no
 default. Everything else is a `CheckpointError` that says where. A mechanism that gains an argument needs a
 new VERSION.
 
-Version 1 (releases up to 0.2.0) is read as what it meant then: `Subsampled` had the general amplification only, and the
-"tightest" analysis of `Shuffled` was the blanket, or the reduction where eps0 is over 150.
-
 Guarantee: a restored ledger equals the saved one entry by entry, in the same order, so it gives the very same
 doubles (with the same releases of this package and its libraries, on the same machine).
 """
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import importlib
+import json
 import math
 import numbers
-import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
 from typing import Any
 
-from .composition.pld import PLD
-from .mechanisms import Mechanism, Shuffled, ShuffledRandomizer, as_mechanism
+from .mechanisms import Mechanism, as_mechanism
 from .numerics.validation import positive_int
-from .storage.records import (
-    CheckpointError,
-    at,
-    check_header,
-    decoded,
-    fields_of,
-    from_json,
-    nested,
-    to_json,
-)
+
+__all__ = ["CheckpointError", "mechanism_from_state", "mechanism_state"]
 
 VERSION = 2
-#: What stands in front of the public names of classes here, and the module that has them.
+#: What stands in front of the names of classes here, and the module that has them.
 HOMES = {
     "": "mechanisms",
     "randomizers": "randomizers",
@@ -55,6 +45,30 @@ HOMES = {
     "interop.imported": "mechanisms.imported",
 }
 _INFINITIES = {"inf": math.inf, "-inf": -math.inf}
+
+
+class CheckpointError(ValueError):
+    """Something that cannot be saved, or a checkpoint that cannot be read; the text says where."""
+
+
+@contextlib.contextmanager
+def at(place: str) -> Iterator[None]:
+    """Turn a complaint about a value into one that says where it stands."""
+    try:
+        yield
+    except CheckpointError:
+        raise
+    except (TypeError, ValueError, OverflowError) as error:
+        raise CheckpointError(f"{place}: {error}") from error
+
+
+@contextlib.contextmanager
+def nested() -> Iterator[None]:
+    """Nothing that was saved is nested deeply: what is, cannot be one of ours."""
+    try:
+        yield
+    except RecursionError:
+        raise CheckpointError("checkpoint: nested too deeply") from None
 
 
 # --- mechanisms and local randomizers --------------------------------------------------------
@@ -82,14 +96,32 @@ def mechanism_from_state(state: Any, place: str = "mechanism") -> Mechanism:
     return value
 
 
+@cache
+def _kinds() -> dict[str, type]:
+    """The classes of mechanisms and local randomizers by their public names."""
+    found: dict[type, str] = {}
+    for home, place in HOMES.items():
+        module = importlib.import_module(f"{__package__}.{place}")
+        for name in vars(module) if home else module.__all__:
+            value = getattr(module, name)
+            if (
+                isinstance(value, type)
+                and dataclasses.is_dataclass(value)
+                and (home == "randomizers" or issubclass(value, Mechanism))
+                and not name.startswith("_")
+            ):
+                found.setdefault(value, f"{home}.{name}" if home else name)
+    return {name: value for value, name in found.items()}
+
+
 def _named(value: Any) -> dict[str, Any]:
-    kind = _kind(type(value))
-    if kind is None:
-        raise CheckpointError(
-            f"cannot save {value!r}: {type(value).__name__} is no public mechanism or randomizer of "
-            "pld_shuffle"
-        )
-    return {"kind": kind, "arguments": _arguments(value)}
+    for kind, found in _kinds().items():
+        if found is type(value):
+            return {"kind": kind, "arguments": _arguments(value)}
+    raise CheckpointError(
+        f"cannot save {value!r}: {type(value).__name__} is no public mechanism or randomizer of "
+        "pld_shuffle"
+    )
 
 
 def _arguments(value: Any) -> dict[str, Any]:
@@ -99,32 +131,6 @@ def _arguments(value: Any) -> dict[str, Any]:
     else:
         given = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
     return {name: _encoded(item) for name, item in given.items()}
-
-
-def _kind(found: type) -> str | None:
-    """The public name of a mechanism's or randomizer's class, None if it has none."""
-    for home in HOMES:
-        if _public(home, found.__name__) is found:
-            return f"{home}.{found.__name__}" if home else found.__name__
-    return None
-
-
-def _class_of(kind: str) -> type | None:
-    """The class with that public name, None if there is none."""
-    home, _, name = kind.rpartition(".")
-    found = _public(home, name) if home in HOMES else None
-    return found if found is not None and _kind(found) == kind else None
-
-
-def _public(home: str, name: str) -> type | None:
-    """The class of that name in a module, if it is a mechanism or a local randomizer."""
-    module = importlib.import_module(f"{__package__}.{HOMES[home]}")
-    if name.startswith("_") or not (home or name in module.__all__):
-        return None
-    found = getattr(module, name, None)
-    if not (dataclasses.is_dataclass(found) and isinstance(found, type)):
-        return None
-    return found if home == "randomizers" or issubclass(found, Mechanism) else None
 
 
 def _encoded(value: Any) -> Any:
@@ -155,43 +161,30 @@ def _decoded(state: Any, place: str) -> Any:
         return state
     if isinstance(state, (list, tuple)):
         return tuple(_decoded(item, f"{place}[{i}]") for i, item in enumerate(state))
-    fields = fields_of(state, {"kind", "arguments"}, place)
-    kind = fields["kind"]
-    found = _class_of(kind) if isinstance(kind, str) else None
-    if found is None:
+    fields = _fields(state, {"kind", "arguments"}, place)
+    kind, given = fields["kind"], fields["arguments"]
+    if not (isinstance(kind, str) and kind in _kinds()):
         raise CheckpointError(f"{place}: unknown kind {kind!r}")
-    given = fields["arguments"]
     if not isinstance(given, Mapping):
         raise CheckpointError(f"{place}.arguments: expected a mapping, got {given!r}")
-    with at(f"{place} ({kind})"):
-        value = found(**{n: _decoded(item, f"{place}.{n}") for n, item in given.items()})
+    here = f"{place} ({kind})"
+    with at(here):
+        value = _kinds()[kind](**{n: _decoded(v, f"{place}.{n}") for n, v in given.items()})
     expected = _arguments(value)
     if given != expected:
-        fields_of(given, set(expected), f"{place} ({kind})")
-        raise CheckpointError(f"{place} ({kind}): {dict(given)!r} reads back as {expected!r}")
+        _fields(given, set(expected), here)
+        raise CheckpointError(f"{here}: {dict(given)!r} reads back as {expected!r}")
     return value
 
 
-def _from_version_1(state: Any, place: str) -> Any:
-    """The state of version 2 that means what `state` meant in version 1."""
-    if isinstance(state, (list, tuple)):
-        return [_from_version_1(item, f"{place}[{i}]") for i, item in enumerate(state)]
-    if not (isinstance(state, Mapping) and isinstance(state.get("arguments"), Mapping)):
-        return state
-    given = {n: _from_version_1(item, f"{place}.{n}") for n, item in state["arguments"].items()}
-    new = {**state, "arguments": given}
-    kind, analysis = state.get("kind"), given.get("analysis")
-    if kind == "Subsampled":
-        if "analysis" in given:
-            raise CheckpointError(f"{place} (Subsampled): version 1 has no field 'analysis'")
-        given["analysis"] = "general"
-    elif kind == "ShuffledLDP" and analysis == "tightest":
-        raise CheckpointError(f"{place} (ShuffledLDP): version 1 has no analysis 'tightest'")
-    elif kind == "Shuffled" and analysis == "tightest":
-        meant = _decoded(new, place)
-        strong = isinstance(meant, Shuffled) and isinstance(meant.core, ShuffledRandomizer)
-        given["analysis"] = "reduction" if strong else "blanket"
-    return new
+def _fields(state: Any, names: set[str], place: str) -> Mapping[str, Any]:
+    """`state` if it is a mapping with just these fields."""
+    if not isinstance(state, Mapping):
+        raise CheckpointError(f"{place}: expected a mapping, got {state!r}")
+    for problem, wrong in (("unknown", state.keys() - names), ("missing", names - state.keys())):
+        if wrong:
+            raise CheckpointError(f"{place}: {problem} field {', '.join(sorted(map(repr, wrong)))}")
+    return state
 
 
 # --- ledgers ---------------------------------------------------------------------------------
@@ -205,8 +198,7 @@ def ledger_state(
     owner, the class it belongs to; settings, that class's constructor arguments (numbers).
     """
     entries = [{"mechanism": mechanism_state(m), "count": count} for m, count in ledger]
-    header = {"schema": f"pld_shuffle.{owner}", "version": VERSION}
-    return {**header, **settings, "ledger": entries}
+    return {"schema": f"pld_shuffle.{owner}", "version": VERSION, **settings, "ledger": entries}
 
 
 @nested()
@@ -214,48 +206,47 @@ def read_ledger_state(
     owner: str, settings: Iterable[str], state: Any
 ) -> tuple[dict[str, Any], list[tuple[Mechanism, int]]]:
     """(settings, ledger) of a state; CheckpointError for anything that `ledger_state` cannot have written."""
+    if not isinstance(state, Mapping):
+        raise CheckpointError(f"checkpoint: expected a mapping, got {state!r}")
+    # What it is comes first: other complaints would follow from it.
+    for name, known in (("schema", f"pld_shuffle.{owner}"), ("version", VERSION)):
+        if name not in state:
+            raise CheckpointError(f"checkpoint: missing field {name!r}")
+        if type(state[name]) is not type(known) or state[name] != known:
+            raise CheckpointError(f"{name}: expected {known!r}, got {state[name]!r}")
     names = set(settings)
-    version = check_header(state, f"pld_shuffle.{owner}", (1, VERSION))
-    fields = fields_of(state, {"schema", "version", "ledger", *names}, "checkpoint")
-    entries = fields["ledger"]
-    if not isinstance(entries, (list, tuple)):
-        raise CheckpointError(f"ledger: expected a list, got {entries!r}")
+    fields = _fields(state, {"schema", "version", "ledger", *names}, "checkpoint")
+    if not isinstance(fields["ledger"], (list, tuple)):
+        raise CheckpointError(f"ledger: expected a list, got {fields['ledger']!r}")
     ledger: dict[Mechanism, int] = {}
-    for i, entry in enumerate(entries):
+    for i, entry in enumerate(fields["ledger"]):
         place = f"ledger[{i}]"
-        entry = fields_of(entry, {"mechanism", "count"}, place)
-        written = entry["mechanism"]
-        if version == 1:
-            written = _from_version_1(written, f"{place}.mechanism")
-        mechanism = mechanism_from_state(written, f"{place}.mechanism")
-        if mechanism in ledger and version > 1:  # two names of version 1 may be one mechanism now
+        entry = _fields(entry, {"mechanism", "count"}, place)
+        mechanism = mechanism_from_state(entry["mechanism"], f"{place}.mechanism")
+        if mechanism in ledger:
             raise CheckpointError(f"{place}: {mechanism!r} comes twice")
         with at(place):
-            count = positive_int("count", entry["count"])
-            ledger[mechanism] = ledger.get(mechanism, 0) + count
+            ledger[mechanism] = positive_int("count", entry["count"])
     return {name: fields[name] for name in names}, list(ledger.items())
 
 
-def save_pld(pld: PLD, path: str | os.PathLike[str]) -> None:
-    """`PLD.save`."""
-    pld.save(path)
+@nested()
+def from_json(text: str | bytes) -> Any:
+    """The state in a JSON text; CheckpointError if it is not JSON in UTF-8, or a field comes twice."""
+    if not isinstance(text, (str, bytes)):
+        raise TypeError(f"text must be a str, got {text!r}")
+    with at("not JSON"):
+        text = text.decode("utf-8") if isinstance(text, bytes) else text
+        return json.loads(text, parse_constant=_no_constant, object_pairs_hook=_without_repeats)
 
 
-def load_pld(path: str | os.PathLike[str]) -> PLD:
-    """`PLD.load`."""
-    return PLD.load(path)
+def _no_constant(name: str) -> Any:
+    raise ValueError(name)
 
 
-__all__ = [
-    "CheckpointError",
-    "at",
-    "decoded",
-    "from_json",
-    "ledger_state",
-    "load_pld",
-    "mechanism_from_state",
-    "mechanism_state",
-    "read_ledger_state",
-    "save_pld",
-    "to_json",
-]
+def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    names = [name for name, _ in pairs]
+    repeated = sorted({name for name in names if names.count(name) > 1})
+    if repeated:
+        raise CheckpointError(f"field {', '.join(map(repr, repeated))} comes twice")
+    return dict(pairs)

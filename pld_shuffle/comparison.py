@@ -30,7 +30,7 @@ from .numerics.sides import Bounds
 from .numerics.validation import positive_int, real
 from .randomizers import BinaryRandomizedResponse, KRandomizedResponse, Laplace
 from .renyi import RenyiAccountant
-from .storage.frames import data_frame
+from .storage import data_frame
 
 __all__ = ["Comparison", "Excluded", "Method", "as_report", "compare"]
 

@@ -19,7 +19,7 @@ from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from .storage.texts import parse_integer, parse_number, quoted
+from .texts import parse_integer, parse_number, quoted
 
 if TYPE_CHECKING:
     from .mechanisms import Mechanism

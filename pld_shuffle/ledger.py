@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import threading
 from collections.abc import Mapping
@@ -11,7 +12,7 @@ from typing import Any, TypeVar
 from . import checkpoint
 from .mechanisms import Mechanism, as_mechanism
 from .numerics.validation import positive_int
-from .storage.files import write_text
+from .storage import write_text
 
 #: (mechanism, count) pairs, equal mechanisms pooled.
 Rounds = tuple[tuple[Mechanism, int], ...]
@@ -109,10 +110,10 @@ class Ledger:
 
     def to_json(self) -> str:
         """`state_dict` as JSON text; numbers are exact."""
-        return checkpoint.to_json(self.state_dict())
+        return json.dumps(self.state_dict(), indent=1, allow_nan=False)
 
     @classmethod
-    def from_json(cls: type[Self], text: str) -> Self:
+    def from_json(cls: type[Self], text: str | bytes) -> Self:
         """A new object from the text that `to_json` gave. Raises CheckpointError, a ValueError."""
         new = cls()
         new.load_state_dict(checkpoint.from_json(text))
@@ -125,7 +126,7 @@ class Ledger:
     @classmethod
     def load(cls: type[Self], path: str | os.PathLike[str]) -> Self:
         """A new object from the file that `save` wrote. Raises CheckpointError or OSError."""
-        return cls.from_json(checkpoint.decoded(Path(path).read_bytes()))
+        return cls.from_json(Path(path).read_bytes())
 
     def _settings(self) -> dict[str, Any]:
         """The constructor's arguments."""

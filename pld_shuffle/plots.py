@@ -23,7 +23,7 @@ import numpy as np
 
 from .numerics.sides import Side
 from .numerics.validation import probabilities
-from .storage.files import replacing
+from .storage import replacing
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -36,9 +36,8 @@ from .fields import (
     near_miss,
 )
 from .numerics.validation import nonnegatives, positive_int, probabilities, real, tolerance
-from .storage.frames import data_frame
-from .storage.tables import GrowingTable, Row, to_csv, to_json
-from .storage.texts import text_of
+from .storage import GrowingTable, Row, data_frame, to_csv, to_json
+from .texts import text_of
 
 ANSWERS = ("epsilon_lower", "epsilon_upper", "delta_lower", "delta_upper", "seconds", "error")
 COLUMNS = PLAN_FIELDS + ANSWERS

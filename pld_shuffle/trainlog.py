@@ -45,7 +45,7 @@ from .fields import (
 )
 from .mechanisms import Mechanism
 from .numerics.validation import positive_int
-from .storage.texts import quoted
+from .texts import quoted
 
 __all__ = [
     "COLUMNS",

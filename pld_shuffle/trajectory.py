@@ -26,7 +26,7 @@ from .mechanisms.base import attacked
 from .numerics.sides import Side
 from .numerics.validation import positive_int, probabilities, real, tolerance
 from .pairs.pair import Pair
-from .storage.frames import data_frame
+from .storage import data_frame
 
 Rows = Sequence[tuple[Mechanism, int]]
 Pairs = list[tuple[Pair, int]]

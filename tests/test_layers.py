@@ -17,7 +17,8 @@ ROOT = Path(pld_shuffle.__file__).parent
 
 #: From the ground up. What stands on one floor together does not import each other.
 FLOORS = [
-    {"numerics", "storage", "reference", "_moved"},
+    {"numerics", "texts", "reference"},
+    {"storage"},
     {"pairs", "randomizers", "bounds"},
     {"composition"},
     {"mechanisms"},

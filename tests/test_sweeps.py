@@ -34,8 +34,8 @@ from pld_shuffle import (
     sweeps,
 )
 from pld_shuffle.randomizers import Laplace, UnaryEncoding
-from pld_shuffle.storage.texts import text_of, value_of
 from pld_shuffle.sweeps import COLUMNS, grid, sweep, to_csv, to_frame, to_json
+from pld_shuffle.texts import text_of, value_of
 
 NUMBERS = ("epsilon_lower", "epsilon_upper", "delta_lower", "delta_upper")
 

@@ -9,7 +9,6 @@ epsilon - slack, a lower one at epsilon + slack.
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -22,28 +21,19 @@ from ..numerics.lattice import SNAP, place, require_memory
 from ..numerics.rounding import ROUNDOFF
 from ..numerics.sides import Side
 from ..numerics.validation import (
-    integer_in,
-    nonnegatives,
     positive_float,
     positive_int,
-    probabilities,
-    real,
     real_array,
 )
 from ..pairs.atoms import Atoms
 from ..pairs.discrete import Losses, checked_pmfs
 from ..pairs.pair import Pair, Resolution
-from ..storage import records
-from ..storage.records import CheckpointError
 
 Array = NDArray[np.float64]
 
 #: A law may have so much mass too much. An upper one counts what its windows missed twice, in place and at
 #: infinity, and at rates within 1e-12 of 1 its allowances for rounding come to a percent.
 EXCESS = 1e-2
-LARGEST_INDEX = 2**52  # of a lattice point, so that losses keep their precision
-SCHEMA, VERSION = "pld_shuffle.PLD", 1
-_NUMBERS = ("low", "step", "infinity", "max_loss", "slack", "atoms")
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,53 +163,6 @@ class PLD:
         (infinite loss above, removed from the largest losses below). For tiny delta use `Accountant`.
         """
         return _composed([(self, positive_int("count", count))])
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write this PLD to an npz file (arrays and numbers, no pickles), all of it or nothing."""
-        numbers = {name: getattr(self, name) for name in _NUMBERS}
-        header = {"schema": np.str_(SCHEMA), "version": np.int64(VERSION)}
-        records.write_arrays(
-            path, {**header, **numbers, "masses": self.masses, "side": np.str_(self.side.value)}
-        )
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> PLD:
-        """The PLD in a file that `save` wrote, the same to the last bit.
-
-        Raises CheckpointError, a ValueError, if the file holds anything but a PLD of this version; OSError.
-        """
-        found = records.read_arrays(path)
-        records.check_header(found, SCHEMA, (VERSION,))
-        names = {"schema", "version", "masses", "side", *_NUMBERS}
-        found = dict(records.fields_of(found, names, "checkpoint"))
-        masses, side = found["masses"], found["side"]
-        if not (isinstance(masses, np.ndarray) and masses.dtype == np.float64 and masses.ndim == 1):
-            raise CheckpointError(f"masses: expected float64 of shape (points,), got {masses!r}")
-        total = float(masses.sum()) if masses.size else math.nan
-        if not (np.all(masses >= 0.0) and 0.0 <= total <= 1.0 + EXCESS):
-            raise CheckpointError(
-                f"masses: expected a law, got {masses.size} entries, sum {total!r}"
-            )
-        if side not in [known.value for known in Side]:
-            raise CheckpointError(f"side: expected 'lower' or 'upper', got {side!r}")
-        for name in ("low", "atoms"):
-            if type(found[name]) is not int:
-                raise CheckpointError(f"{name}: expected an integer, got {found[name]!r}")
-        with records.at("checkpoint"):
-            low = integer_in("low", found["low"], -LARGEST_INDEX, LARGEST_INDEX - masses.size)
-            atoms = integer_in("atoms", found["atoms"], 0)
-            step = positive_float("step", found["step"])
-            infinity = float(probabilities("infinity", real("infinity", found["infinity"])))
-            slack = float(nonnegatives("slack", real("slack", found["slack"])))
-            max_loss = float(nonnegatives("max_loss", real("max_loss", found["max_loss"])))
-        if not slack < math.inf:
-            raise CheckpointError(f"slack: expected a finite number, got {slack!r}")
-        # An upper law may stop short of its largest loss, but nothing may lie far beyond it.
-        last = (low + masses.size - 2) * step
-        if not last <= max_loss * (1.0 + 1e-9) + 2.0 * slack + step:
-            raise CheckpointError(f"max_loss: there are masses beyond {max_loss!r}, up to {last!r}")
-        masses.setflags(write=False)
-        return cls(masses, low, step, Side(side), infinity, max_loss, slack, atoms)
 
     def tilted(self, tilt: float) -> convolution.Law:
         """The finite part as an exponentially tilted, normalised law."""

@@ -1,9 +1,9 @@
 """Numbers as text: what a person, a spreadsheet or another program wrote, read without a guess.
 
-A number is written in decimal (``2``, ``0.5``, ``1e-6``), in ASCII, without grouping; "nan" and "inf" are
-words, not numbers. An integer may be written as a decimal (``4.0``, ``5e3``), since spreadsheets and data
-frames do so where a column has gaps; it is read exactly. `text_of` gives every value one text, so that equal
-values have equal texts, and `value_of` reads it back.
+A number is written in decimal (``2``, ``0.5``, ``1e-6``), in ASCII, without grouping (``10,000`` is ten in some
+countries); "nan" and "inf" are words, not numbers. An integer may be written as a decimal (``4.0``, ``5e3``), since
+spreadsheets and data frames do so where a column has gaps; it is read exactly. `text_of` gives every value one text,
+so that equal values have equal texts, and `value_of` reads it back.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from decimal import Decimal
 from typing import Any
 
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,9})?", re.ASCII)
+_GROUPED = re.compile(r"[+-]?[0-9]{1,3}(?:[,_' ][0-9]{3})+", re.ASCII)
 #: Integers of more digits than this are refused (10^18 users are enough for anybody).
 MOST_DIGITS = 18
 LONGEST_QUOTE = 40
@@ -30,9 +31,7 @@ def parse_number(text: str) -> float:
     Raises ValueError if `text` is no decimal number, or one so large or so small that a double would hold
     infinity or zero in its place.
     """
-    text = text.strip()
-    if not _NUMBER.fullmatch(text):
-        raise ValueError(f"expected a number, got {quoted(text)}")
+    text = _written(text, "a number")
     value = float(text)
     if abs(value) == float("inf"):
         raise ValueError(f"too large for a double: {quoted(text)}")
@@ -46,9 +45,7 @@ def parse_integer(text: str) -> int:
 
     Raises ValueError if `text` is no decimal number, has a fractional part, or more than 18 digits.
     """
-    text = text.strip()
-    if not _NUMBER.fullmatch(text):
-        raise ValueError(f"expected an integer, got {quoted(text)}")
+    text = _written(text, "an integer")
     value = Decimal(text)
     if value.adjusted() >= MOST_DIGITS:
         raise ValueError(f"too large, more than {MOST_DIGITS} digits: {quoted(text)}")
@@ -56,6 +53,15 @@ def parse_integer(text: str) -> int:
     if (value != 0 and value.adjusted() < 0) or value % 1 != 0:
         raise ValueError(f"expected an integer, got {quoted(text)}")
     return int(value)
+
+
+def _written(text: str, what: str) -> str:
+    """The text without blanks around it; ValueError unless it is a decimal number."""
+    text = text.strip()
+    if not _NUMBER.fullmatch(text):
+        grouped = "; digits are not grouped here" if _GROUPED.fullmatch(text) else ""
+        raise ValueError(f"expected {what}, got {quoted(text)}{grouped}")
+    return text
 
 
 def text_of(value: Any) -> str:
@@ -73,8 +79,7 @@ def text_of(value: Any) -> str:
         double = float(value)
         whole = abs(double) < 1e18 and double.is_integer()
         text = str(int(double)) if whole else repr(double)
-    number = value_of(text)
-    return text if isinstance(number, str) else str(number)
+    return str(value_of(text))
 
 
 def value_of(text: str) -> int | float | str:
