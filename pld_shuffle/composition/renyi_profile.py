@@ -93,7 +93,9 @@ def points(pair: ProfilePair, octave: int, width: float) -> Points:
         return _at(pair, np.concatenate(([0.0], inner[inner < 0.9 * top], [top])), width)
     known = points(pair, octave - 1, width)
     order = 1.0 + 2.0**octave / pair.scale
-    if pair.log_tail is None:  # where the largest loss outweighs all else, points would not help
+    if (
+        pair.log_tail(np.ones(1)) is None
+    ):  # where the largest loss outweighs all else, points would not help
         order = min(order, 1.0 + LARGEST_EXPONENT / top)
     for _ in range(PASSES):
         parts = _parts(known, order, Side.UPPER)
@@ -182,8 +184,8 @@ def _at(pair: ProfilePair, losses: Array, width: float) -> Points:
         lower, logs = np.zeros(growth.size), np.full(growth.size, math.inf)
         logs[beyond] = -math.inf
         far = ~beyond & (losses > FAR_OUT * pair.scale)
-        if one.log_tail is not None and np.any(far):
-            logs[far] = one.log_tail(growth[far])
+        if np.any(far) and (tail := one.log_tail(growth[far])) is not None:
+            logs[far] = tail
         asked = logs > UNDERFLOW
         found = one.profile(growth[asked], SHARPER * width, MISSED)
         lower[asked] = found.lower

@@ -24,8 +24,8 @@ from ..numerics.convolution import dot
 from ..numerics.rounding import ROUNDOFF
 from ..numerics.sides import Bounds, Side
 from ..pairs.atoms import Atoms
+from ..pairs.gaussian import LaplacePair
 from ..pairs.pair import Pair, Resolution
-from ..pairs.profile import ProfilePair
 from .pld import placed
 
 Array = NDArray[np.float64]
@@ -39,7 +39,7 @@ OUTER = 1e-3  # weight of a law's tails that need not be known far out on the co
 
 def laplace_of(pair: Pair) -> Bounds | None:
     """The largest loss of a pair that is Laplace noise."""
-    return pair.laplace if isinstance(pair, ProfilePair) else None
+    return pair.largest if isinstance(pair, LaplacePair) else None
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from ..numerics.validation import positive_float, positive_int, tolerance
 from ..pairs.cohort import Cohort
 from ..pairs.coins import CoinMixture
 from ..pairs.pair import Pair, Resolution
-from ..pairs.profile import MAX_POINTS, ProfilePair
+from ..pairs.profile import MAX_POINTS, LooseProfile, ProfilePair
 
 Array = NDArray[np.float64]
 
@@ -250,7 +250,7 @@ class ProfileMechanism(Mechanism):
 
     @cached_property
     def pair(self) -> ProfilePair:  # type: ignore[override]
-        return ProfilePair(
+        return LooseProfile(
             lambda growth, rtol, missed: self.profile_within(rtol, missed)(growth),
             Bounds(self.max_loss_below, self.max_loss),
             self.loss_scale,

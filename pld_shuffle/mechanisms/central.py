@@ -1,12 +1,7 @@
 """Central mechanisms: noise added once to a query's answer by a trusted curator.
 
-They compose with shuffle mechanisms, so that a local-plus-central pipeline needs one accountant. Profiles,
-with t = sensitivity / scale and mu = sensitivity / sigma:
-
-    Laplace   delta(eps) = 1 - exp((eps - t)/2), 0 from eps = t on
-    Gaussian  delta(eps) = Phi(-u) - e^eps Phi(-v),  u = eps/mu - mu/2,  v = eps/mu + mu/2
-
-(Balle, Wang 2018, Thm 8, for the Gaussian, which is in `pairs.gaussian`.)
+They compose with shuffle mechanisms, so that a local-plus-central pipeline needs one accountant. Their
+profiles are in `pairs.gaussian`.
 
 Sensitivity is meant for the neighbouring relation of the whole ledger: substitution, as for shuffle
 mechanisms.
@@ -15,26 +10,20 @@ mechanisms.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 
-import numpy as np
-from numpy.typing import NDArray
-
-from ..numerics.rounding import ROUNDOFF, above, below
+from ..numerics.rounding import above, below
 from ..numerics.sides import Bounds
 from ..numerics.validation import positive_float
-from ..pairs.gaussian import RENYI_ROUNDING, gaussian_pair
-from ..pairs.profile import ProfilePair
-from .base import ProfileMechanism
-
-Array = NDArray[np.float64]
+from ..pairs.gaussian import GaussianPair, LaplacePair
+from .base import Mechanism
 
 LEAST_RATIO, LARGEST_RATIO = 1e-9, 700.0
 
 
-class _Additive(ProfileMechanism):
+class _Additive(Mechanism):
     """Noise whose pair is symmetric and whose loss depends on sensitivity / noise only."""
 
     sensitivity: float
@@ -88,46 +77,9 @@ class Laplace(_Additive):
     def __post_init__(self) -> None:
         self._check("scale")
 
-    @property
-    def max_loss(self) -> float:
-        """t, rounded up where it is not exact."""
-        return float(_quotient(self.sensitivity, self.scale).upper)
-
-    @property
-    def max_loss_below(self) -> float:
-        return float(_quotient(self.sensitivity, self.scale).lower)
-
-    @property
-    def top_mass(self) -> float:
-        """Half of the noise pushes away from the other dataset's answer. (None if t had to be rounded.)"""
-        return 0.5 if self.max_loss == self.max_loss_below else 0.0
-
-    @property
-    def loss_scale(self) -> float:
-        t = self.max_loss
-        return t if t > 1.0 else t * math.sqrt(1.0 - t / 3.0)
-
-    def profile(self, growth: Array) -> Bounds:
-        eps = np.log1p(growth)
-        ends = []
-        for t, sign in ((self.max_loss_below, -1.0), (self.max_loss, 1.0)):
-            rest = np.maximum(t - eps * (1.0 - sign * 3.0 * ROUNDOFF), 0.0)
-            ends.append(-np.expm1(-0.5 * rest) * (1.0 + sign * 8.0 * ROUNDOFF))
-        return Bounds(*ends)
-
     @cached_property
-    def pair(self) -> ProfilePair:  # type: ignore[override]
-        return replace(super().pair, laplace=Bounds(self.max_loss_below, self.max_loss))
-
-    def renyi_exact(self, order: float) -> Bounds:
-        """Mironov 2017, Prop. 6."""
-        t = self.sensitivity / self.scale
-        share = order / (2.0 * order - 1.0)
-        logs = np.logaddexp(math.log(share) + (order - 1.0) * t, math.log1p(-share) - order * t)
-        # Small t cancel: the logarithm is known absolutely.
-        error = RENYI_ROUNDING * (1.0 + 2.0 * order * t)
-        low, high = (float(logs) + sign * error for sign in (-1.0, 1.0))
-        return Bounds(max(0.0, low) / (order - 1.0), min(high / (order - 1.0), self.max_loss))
+    def pair(self) -> LaplacePair:
+        return LaplacePair(_quotient(self.sensitivity, self.scale))
 
 
 @dataclass(frozen=True)
@@ -147,25 +99,7 @@ class Gaussian(_Additive):
     def __post_init__(self) -> None:
         self._check("sigma")
 
-    @property
-    def max_loss(self) -> float:
-        return math.inf
-
-    @property
-    def loss_scale(self) -> float:
-        return self.sensitivity / self.sigma
-
-    def profile(self, growth: Array) -> Bounds:
-        return gaussian_pair(self._square).profile(growth, 0.0, 0.0)
-
-    def renyi_exact(self, order: float) -> Bounds | None:
-        return gaussian_pair(self._square).renyi(order)
-
     @cached_property
-    def pair(self) -> ProfilePair:  # type: ignore[override]
-        return gaussian_pair(self._square)
-
-    @property
-    def _square(self) -> Bounds:
+    def pair(self) -> GaussianPair:
         mu = self.sensitivity / self.sigma
-        return Bounds(below(mu * mu, 4.0), above(mu * mu, 4.0))
+        return GaussianPair(Bounds(below(mu * mu, 4.0), above(mu * mu, 4.0)))

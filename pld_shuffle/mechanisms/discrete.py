@@ -11,7 +11,7 @@ from functools import cached_property
 
 import numpy as np
 
-from ..pairs.discrete import Losses, OrderedPair, checked_pmfs, either_order
+from ..pairs.discrete import EitherOrder, Losses, OrderedPair, checked_pmfs
 from ..pairs.pair import Pair
 from .base import Mechanism
 
@@ -50,7 +50,7 @@ class DiscretePair(Mechanism):
     def pair(self) -> Pair:
         log_p, log_q = np.array(self.log_p), np.array(self.log_q)
         one = Losses.of(log_p, log_q)
-        return either_order(one, Losses.of(log_q, log_p)) if self.symmetric else OrderedPair(one)
+        return EitherOrder((one, Losses.of(log_q, log_p))) if self.symmetric else OrderedPair(one)
 
     def __repr__(self) -> str:
         return f"DiscretePair({len(self.log_p)} outcomes, symmetric={self.symmetric})"

@@ -175,7 +175,7 @@ class Shuffled(Mechanism):
         )
         rough = None
         if isinstance(self.randomizer, Laplace):
-            rough = replace(pair, profile=self._worst_laplace(cohort))
+            rough = replace(pair, function=self._worst_laplace(cohort))
         return replace(pair, several=several, rough=rough)
 
     def _profiles(self, cohort: Cohort) -> list[UpperProfile]:

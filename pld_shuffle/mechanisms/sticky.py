@@ -32,7 +32,7 @@ from ..pairs.bits import LARGEST_BIT_EPS0, BitShares
 from ..pairs.cohort import ALL_USERS
 from ..pairs.least import least
 from ..pairs.pair import Pair
-from ..pairs.profile import ProfilePair, amplified_losses
+from ..pairs.profile import LooseProfile, amplified_losses
 from ..randomizers import FiniteRandomizer, Gaussian, Laplace
 from .attack import noise_law, strongest_attack
 from .base import Mechanism
@@ -118,7 +118,7 @@ class StickyCohort(Mechanism):
             def profile(growth: Array, rtol: float, missed: float) -> Bounds:
                 return Bounds(known.lower(growth, missed), known.upper(growth, missed))
 
-            whole = ProfilePair(profile, known.largest, known.scale, most_points=MAX_POINTS)
+            whole = LooseProfile(profile, known.largest, known.scale, most_points=MAX_POINTS)
             return whole.amplified(self.rate)
         # Known from above only: what is read as the lower side measures the lattice.
         rate = self.rate
@@ -136,7 +136,7 @@ class StickyCohort(Mechanism):
             return self.pair
         orders = _attack(self.mechanism)
         if orders is None:
-            return ProfilePair(_nothing, Bounds(0.0, 0.0), 0.0)
+            return LooseProfile(_nothing, Bounds(0.0, 0.0), 0.0)
         ahead, back = (Curve(pair, self.rounds, ATTACK_RTOL) for pair in orders)
         rate, rest = self.rate, 1.0 - self.rate
 
@@ -163,8 +163,8 @@ class StickyCohort(Mechanism):
             return Bounds(ends[0], np.minimum(ends[1], 1.0))
 
         largest, scale = amplified_losses(ahead.largest, ahead.scale, rate)
-        reverse = ProfilePair(backward, largest, scale, most_points=MAX_POINTS)
-        return ProfilePair(
+        reverse = LooseProfile(backward, largest, scale, most_points=MAX_POINTS)
+        return LooseProfile(
             forward, largest, scale, most_points=MAX_POINTS, reverse=reverse, pointwise=False
         )
 

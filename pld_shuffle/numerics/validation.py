@@ -87,8 +87,11 @@ def tolerance(name: str, value: Any) -> float:
 
 
 def integer_in(name: str, value: Any, lowest: int, highest: int | None = None) -> int:
-    """`value` as an int in [lowest, highest]; floats are refused, even integral ones."""
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Integral):
+    """`value` as an int in [lowest, highest]; 1e4 is an integer, 2.5, nan and True are none."""
+    whole = isinstance(value, numbers.Integral) or (
+        isinstance(value, (float, np.floating)) and float(value).is_integer()
+    )
+    if isinstance(value, (bool, np.bool_)) or not whole:
         raise TypeError(f"{name} must be an integer, got {value!r}")
     number = int(value)
     if not (lowest <= number and (highest is None or number <= highest)):

@@ -275,14 +275,7 @@ class CoinMixture(Pair):
     @property
     def as_profile(self) -> ProfilePair | None:
         """This pair by its profile; None where the other users are not all alike."""
-        plain = replace(self, amplification=1.0)
-        infinite = 0.0
-        if self.gap == 0.0 and self.participation == 1.0:  # no one else shows the other label
-            alone = (self.n - 1) * math.log1p(-0.5 * self.coin_rate * (1.0 + LABEL_ERROR))
-            infinite = self.target_coin * math.exp(alone * (1.0 + 1e-13)) * (1.0 - 1e-13)
-        pair = ProfilePair(
-            plain.profile, plain.max_loss, plain.scale, infinite_mass=infinite, log_tail=plain.log_tail
-        )  # fmt: skip
+        pair = CoinProfile(replace(self, amplification=1.0))
         return pair if self.amplification == 1.0 else pair.amplified(self.amplification)
 
     def _walk(self, resolution: Resolution) -> float:
@@ -611,6 +604,36 @@ class CoinMixture(Pair):
             edges: Array = np.expm1(step * np.arange(count + 2)) / (2.0 * rate)
         edges[0] = -1.0
         return edges
+
+
+@dataclass(frozen=True)
+class CoinProfile(ProfilePair):
+    """A mixture of coins, not amplified, known by its profile."""
+
+    coins: CoinMixture
+
+    def profile(self, growth: Array, rtol: float, missed: float) -> Bounds:
+        return self.coins.profile(growth, rtol, missed)
+
+    def log_tail(self, growth: Array) -> Array:
+        return self.coins.log_tail(growth)
+
+    @property
+    def max_loss(self) -> Bounds:
+        return self.coins.max_loss
+
+    @property
+    def scale(self) -> float:
+        return self.coins.scale
+
+    @property
+    def infinite_mass(self) -> float:
+        """Of those who see no one else show the other label."""
+        coins = self.coins
+        if not (coins.gap == 0.0 and coins.participation == 1.0):
+            return 0.0
+        alone = (coins.n - 1) * math.log1p(-0.5 * coins.coin_rate * (1.0 + LABEL_ERROR))
+        return coins.target_coin * math.exp(alone * (1.0 + 1e-13)) * (1.0 - 1e-13)
 
 
 def _most_in_a_cell(parts: Components, edges: Array, reach: float) -> float:

@@ -106,21 +106,22 @@ class OrderedPair(Pair):
         return [self.losses.atoms(side) for side in sides]
 
 
-def either_order(one: Losses, other: Losses) -> ProfilePair:
+@dataclass(frozen=True, eq=False)
+class EitherOrder(ProfilePair):
     """The worse of two orders at every epsilon."""
-    orders = (one, other)
-    error = max(order.error for order in orders)
-    top = max(order.top for order in orders)
-    infinite = max(order.infinite for order in orders)
 
-    def profile(growth: Array, rtol: float, missed: float) -> Bounds:
+    orders: tuple[Losses, Losses]
+    pointwise = False
+
+    def profile(self, growth: Array, rtol: float, missed: float) -> Bounds:
+        error = self._error
         ascending = np.argsort(growth, kind="stable")
         eps = np.log1p(growth[ascending])
         shift = 4.0 * error + 4.0 * ROUNDOFF * eps
-        size = sum(order.mass.size for order in orders)
+        size = sum(order.mass.size for order in self.orders)
         relative = 2.0 * error + ROUNDOFF * (16.0 + 8.0 * growth.size + 2.0 * size)
         lower, upper = np.zeros(growth.size), np.zeros(growth.size)
-        for order in orders:
+        for order in self.orders:
             high = order.divergence(eps - shift) + order.infinite
             low = order.divergence(eps + shift) + order.infinite
             upper = np.maximum(upper, high * (1.0 + relative))
@@ -129,15 +130,30 @@ def either_order(one: Losses, other: Losses) -> ProfilePair:
         bounds.lower[ascending], bounds.upper[ascending] = lower, np.minimum(upper, 1.0)
         return bounds
 
-    top_mass = 0.0
-    if infinite == 0.0:
-        near = top - 2.0 * error
-        sums = [float(order.mass[order.loss >= near].sum()) for order in orders]
-        top_mass = max(sums) * (1.0 - 4.0 * error)
-    return ProfilePair(
-        profile, _largest(orders), _scale(orders),
-        infinite_mass=infinite * (1.0 - 2.0 * error), top_mass=top_mass, pointwise=False,
-    )  # fmt: skip
+    @property
+    def _error(self) -> float:
+        return max(order.error for order in self.orders)
+
+    @property
+    def max_loss(self) -> Bounds:
+        return _largest(self.orders)
+
+    @property
+    def scale(self) -> float:
+        return _scale(self.orders)
+
+    @property
+    def infinite_mass(self) -> float:
+        infinite = max(order.infinite for order in self.orders)
+        return infinite * (1.0 - 2.0 * self._error)
+
+    @property
+    def top_mass(self) -> float:
+        if self.infinite_mass > 0.0:
+            return 0.0
+        near = max(order.top for order in self.orders) - 2.0 * self._error
+        sums = [float(order.mass[order.loss >= near].sum()) for order in self.orders]
+        return max(sums) * (1.0 - 4.0 * self._error)
 
 
 def _largest(orders: Sequence[Losses]) -> Bounds:

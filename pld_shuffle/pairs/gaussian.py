@@ -1,4 +1,4 @@
-"""Gaussian noise in closed form: its pair, and many rounds of it as one.
+"""Gaussian and Laplace noise in closed form: their pairs, and many rounds of Gaussian noise as one.
 
 With mu = sensitivity/sigma the loss is normal, of mean mu^2/2 and variance mu^2, so rounds add their mu^2, and
 
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,29 +54,75 @@ def _delta(mu: float, eps: Array, sign: float) -> Array:
     return np.asarray(delta + sign * error)
 
 
-def gaussian_pair(square: Bounds) -> ProfilePair:
-    """The pair whose mu^2 is known from both sides."""
-    mu = root(square)
+@dataclass(frozen=True)
+class GaussianPair(ProfilePair):
+    """Gaussian noise whose mu^2 is known from both sides."""
 
-    def renyi(order: float) -> Bounds:
+    square: Bounds
+
+    def profile(self, growth: Array, rtol: float, missed: float) -> Bounds:
+        return gaussian_delta(root(self.square), np.log1p(growth))
+
+    @property
+    def max_loss(self) -> Bounds:
+        return Bounds(math.inf, math.inf)
+
+    @property
+    def scale(self) -> float:
+        return float(root(self.square).upper)
+
+    def renyi(self, order: float) -> Bounds:
         """Mironov 2017, Prop. 7."""
-        return Bounds(
-            0.5 * order * square.lower * (1.0 - RENYI_ROUNDING),
-            0.5 * order * square.upper * (1.0 + RENYI_ROUNDING),
-        )
+        low, high = (0.5 * order * end for end in self.square)
+        return Bounds(low * (1.0 - RENYI_ROUNDING), high * (1.0 + RENYI_ROUNDING))
 
-    return ProfilePair(
-        lambda growth, rtol, missed: gaussian_delta(mu, np.log1p(growth)),
-        Bounds(math.inf, math.inf),
-        mu.upper,
-        closed_renyi=renyi,
-        gaussian=square,
-    )
+
+@dataclass(frozen=True)
+class LaplacePair(ProfilePair):
+    """Laplace noise whose largest loss t = sensitivity / scale is known from both sides.
+
+    delta(eps) = 1 - exp((eps - t)/2), 0 from eps = t on.
+    """
+
+    largest: Bounds
+
+    def profile(self, growth: Array, rtol: float, missed: float) -> Bounds:
+        eps = np.log1p(growth)
+        ends = []
+        for t, sign in zip(self.largest, (-1.0, 1.0), strict=True):
+            rest = np.maximum(t - eps * (1.0 - sign * 3.0 * ROUNDOFF), 0.0)
+            ends.append(-np.expm1(-0.5 * rest) * (1.0 + sign * 8.0 * ROUNDOFF))
+        return Bounds(*ends)
+
+    @property
+    def max_loss(self) -> Bounds:
+        return self.largest
+
+    @property
+    def scale(self) -> float:
+        t = float(self.largest.upper)
+        return t if t > 1.0 else t * math.sqrt(1.0 - t / 3.0)
+
+    @property
+    def top_mass(self) -> float:
+        """Half of the noise pushes away from the other dataset's answer. (None if t had to be rounded.)"""
+        return 0.5 if self.largest.lower == self.largest.upper else 0.0
+
+    def renyi(self, order: float) -> Bounds:
+        """Mironov 2017, Prop. 6."""
+        share = order / (2.0 * order - 1.0)
+        ends = []
+        for t, sign in zip(self.largest, (-1.0, 1.0), strict=True):
+            log = np.logaddexp(math.log(share) + (order - 1.0) * t, math.log1p(-share) - order * t)
+            # Small t cancel: the logarithm is known absolutely.
+            ends.append(float(log) + sign * RENYI_ROUNDING * (1.0 + 2.0 * order * t))
+        low, high = (end / (order - 1.0) for end in ends)
+        return Bounds(max(0.0, low), min(high, self.largest.upper))
 
 
 def noise_of(pair: Pair) -> Bounds | None:
     """mu^2 of a pair that is Gaussian noise."""
-    return pair.gaussian if isinstance(pair, ProfilePair) else None
+    return pair.square if isinstance(pair, GaussianPair) else None
 
 
 def with_one_noise(ledger: Sequence[tuple[Pair, int]]) -> list[tuple[Pair, int]]:
@@ -86,7 +133,7 @@ def with_one_noise(ledger: Sequence[tuple[Pair, int]]) -> list[tuple[Pair, int]]
         return list(ledger)
     rest = [item for item, (square, _) in zip(ledger, noise, strict=True) if square is None]
     low, high = (math.fsum(count * square[end] for square, count in squares) for end in (0, 1))
-    return [*rest, (gaussian_pair(Bounds(below(low, 2.0), above(high, 2.0))), 1)]
+    return [*rest, (GaussianPair(Bounds(below(low, 2.0), above(high, 2.0))), 1)]
 
 
 def root(square: Bounds) -> Bounds:

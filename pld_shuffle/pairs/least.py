@@ -26,20 +26,19 @@ from .cohort import Cohort
 from .coins import CoinMixture
 from .pair import Pair, Resolution
 from .population import Member
-from .profile import ProfilePair, profile_atoms
+from .profile import SAME, LooseProfile, ProfilePair, profile_atoms
 
 Array = NDArray[np.float64]
 #: (growth, missed) -> upper bounds on h(1 + growth), arrays of one shape; `missed` is small enough an error.
 UpperProfile = Callable[[Array, float], Array]
 
-SAME = 1.0 - 2.0**-40  # a lower law may not have more mass than the upper one, rounding included
 POINTS_PER_SCALE = 500  # of the lattice on which coins are turned into a profile
 SIZE_WIDTH = 1e-5  # of its buckets of numbers of coins
 MISSED = (1e-30, 1e-60, 1e-120, 1e-300)  # what its windows may leave out
 
 
 @dataclass(frozen=True, eq=False)
-class LeastProfile(ProfilePair):
+class LeastProfile(LooseProfile):
     """A pair from the least of several upper profiles; see the module.
 
     even : whether points have equal distances, for profiles that are cheap and losses that are skewed.
@@ -117,7 +116,7 @@ def least(
     above : a pair that dominates, too; asked where the profiles underflow.
     """
     above = above.as_profile if isinstance(above, CoinMixture) else above
-    log_tail = above.log_tail if isinstance(above, ProfilePair) else None
+    tail = above.log_tail if isinstance(above, ProfilePair) else None
 
     def profile(growth: Array, rtol: float, missed: float) -> Bounds:
         upper = np.min([one(growth, missed) for one in profiles], axis=0)
@@ -125,7 +124,7 @@ def least(
 
     return LeastProfile(
         profile, largest, scale, hidden=hidden, most_points=most_points, even=even, member=member,
-        among=among, alone_until=alone_until, log_tail=log_tail,
+        among=among, alone_until=alone_until, tail=tail,  # type: ignore[arg-type]
     )  # fmt: skip
 
 

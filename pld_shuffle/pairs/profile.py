@@ -20,8 +20,10 @@ for both. The mass at loss 0 is what both leave.
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,6 +49,7 @@ BELOW, NEAR_END = (
     0.7,
 )  # logarithms: of the end below what is missed, and where a search for it stops
 CLOSEST = 1e-4  # of the distance between points
+SAME = 1.0 - 2.0**-40  # a lower law may not have more mass than the upper one, rounding included
 # Vertices move by this to the safe side: more than the rounding of the hull's comparisons (6 u of a value).
 _MARGIN = 64.0 * ROUNDOFF
 
@@ -305,53 +308,57 @@ def _kinks(growth: Array, value: Array, upper: bool) -> tuple[Array, Array]:
 LARGEST_QUESTION = 1e300  # the largest growth that a profile is asked for
 
 
-@dataclass(frozen=True, eq=False)
 class ProfilePair(Pair):
-    """A pair known by its privacy profile H_s(P||Q), s = 1 + growth >= 1, and that of (Q, P).
+    """A pair known by its privacy profile H_s(P||Q), s = 1 + growth >= 1, and by that of (Q, P).
 
-    profile : (growth, rtol, missed) -> Bounds (arrays), rounding included. Brackets of relative width rtol, or of width
-        missed, are enough.
-    largest, spread : the largest finite loss; rough standard deviation of the loss.
-    infinite_mass : a lower bound on the mass at infinite loss, the limit of the profile.
-    top_mass : a lower bound on the P-mass at exactly the largest loss.
-    most_points : at how many growths the profile may be asked for one law.
-    reverse : the reversed pair's profile and infinite mass, where they differ.
-    hidden : cohort -> pair, where more is known of a hidden random cohort than the general amplification.
-    closed_renyi : order -> Bounds on the Renyi divergence, where there is a closed form.
-    gaussian, laplace : bounds on mu^2, or on the largest loss t, where the pair is noise with a closed moment function.
-    pointwise : whether one value of the profile is as sharp as a law of many. It is not near the largest loss if the
-        profile is a sum of rounded masses, or a composition's.
-    halves : a pair that is dominated and one that dominates, where the profile's two ends are theirs. They are known
-        better than they agree. So each side's law is made of its own half: the valleys of the lower one would drown in
-        what is between them.
-    log_tail : growth -> upper bounds on the logarithm of the profile, for where it underflows.
+    A kind of such a pair is a frozen dataclass of named numbers, arrays and other pairs that says `profile`, `max_loss`
+    and `scale`; everything else has a default. Atoms are made here.
     """
 
-    profile: SteeredProfile
-    largest: Bounds
-    spread: float
-    infinite_mass: float = 0.0
-    top_mass: float = 0.0
-    most_points: int = MAX_POINTS
-    reverse: ProfilePair | None = None
-    hidden: Callable[[Cohort], ProfilePair] | None = None
-    closed_renyi: Callable[[float], Bounds | None] | None = None
-    gaussian: Bounds | None = None
-    laplace: Bounds | None = None
-    pointwise: bool = True
-    halves: tuple[ProfilePair, ProfilePair] | None = None
-    log_tail: Callable[[Array], Array] | None = None
-
-    def renyi(self, order: float) -> Bounds | None:
-        return None if self.closed_renyi is None else self.closed_renyi(order)
+    @property
+    def most_points(self) -> int:
+        """At how many growths the profile may be asked for one law."""
+        return MAX_POINTS
 
     @property
-    def max_loss(self) -> Bounds:
-        return self.largest
+    def pointwise(self) -> bool:
+        """Whether one value of the profile is as sharp as a law of many.
+
+        It is not near the largest loss if the profile is a sum of rounded masses, or a composition's.
+        """
+        return True
+
+    @abstractmethod
+    def profile(self, growth: Array, rtol: float, missed: float) -> Bounds:
+        """Bounds (arrays) at growths, rounding included; of relative width rtol, or of width missed, is enough."""
 
     @property
-    def scale(self) -> float:
-        return self.spread
+    def infinite_mass(self) -> float:
+        """A lower bound on the mass at infinite loss, the limit of the profile."""
+        return 0.0
+
+    @property
+    def top_mass(self) -> float:
+        """A lower bound on the P-mass at exactly the largest loss."""
+        return 0.0
+
+    @property
+    def reverse(self) -> ProfilePair | None:
+        """The pair of (Q, P), where its profile differs."""
+        return None
+
+    @property
+    def halves(self) -> tuple[ProfilePair, ProfilePair] | None:
+        """A pair that is dominated and one that dominates, where the profile's two ends are theirs.
+
+        They are known better than they agree. So each side's law is made of its own half: the valleys of the lower one
+        would drown in what is between them.
+        """
+        return None
+
+    def log_tail(self, growth: Array) -> Array | None:
+        """Upper bounds on the logarithm of the profile, for where it underflows; None where there are none."""
+        return None
 
     @property
     def symmetric(self) -> bool:
@@ -372,7 +379,7 @@ class ProfilePair(Pair):
                 for side in sides
             ]
         # An atom at the largest loss is used as a slope there; where that loss is rounded, it lies lower.
-        wrong = self.largest.upper - self.largest.lower if self.top_mass > 0.0 else 0.0
+        wrong = self.max_loss.upper - self.max_loss.lower if self.top_mass > 0.0 else 0.0
         return [replace(atoms, slack=atoms.slack + wrong) for atoms in found]
 
     def _both_orders(self, resolution: Resolution) -> tuple[ProfilePoints, ProfilePoints]:
@@ -399,13 +406,11 @@ class ProfilePair(Pair):
         rtol = point_rtol(width, self.scale)
         return points(
             lambda growth: self.profile(growth, rtol, missed), width=width, missed=missed,
-            scale=self.scale, max_loss=self.largest.upper, infinity=self.infinite_mass,
+            scale=self.scale, max_loss=self.max_loss.upper, infinity=self.infinite_mass,
             top_mass=self.top_mass, centre=centre, tilt=tilt, most=self.most_points,
         )  # fmt: skip
 
     def sampled(self, cohort: Cohort) -> ProfilePair:
-        if self.hidden is not None:
-            return self.hidden(cohort)
         cohort.require_all_present(self)
         return self.amplified(cohort.rate)
 
@@ -413,29 +418,128 @@ class ProfilePair(Pair):
         """For s >= 1, H_s(rP + (1-r)Q || Q) = r H_{1 + (s-1)/r}(P || Q); both halves in one pair."""
         if self.reverse is not None:
             raise TypeError(f"the pair must be symmetric to be amplified, got {self!r}")
+        return AmplifiedPair(self, rate)
 
-        def profile(growth: Array, rtol: float, missed: float) -> Bounds:
-            # The growth is rounded: asked a little lower for the upper side, a little higher for the lower.
-            asked = np.minimum(growth, LARGEST_QUESTION * rate) / rate
-            both = np.concatenate((asked * (1.0 - 4e-16), asked * (1.0 + 4e-16)))
-            bounds = self.profile(both, rtol, missed / rate)
-            lower, upper = bounds.lower[growth.size :], bounds.upper[: growth.size]
-            # Beyond the largest growth asked for: what is at infinity, and what was there.
-            lower = np.where(growth > LARGEST_QUESTION * rate, self.infinite_mass, lower)
-            return Bounds(rate * lower * (1.0 - 4e-16), rate * upper * (1.0 + 4e-16))
 
-        # An atom at the largest loss keeps its Q-mass; its P-mass is r p + (1 - r) p e^-loss.
-        kept = rate + (1.0 - rate) * math.exp(-self.largest.upper)
-        largest, scale = amplified_losses(self.largest, self.scale, rate)
-        return ProfilePair(
-            profile,
-            largest,
-            scale,
-            infinite_mass=rate * self.infinite_mass * (1.0 - 4e-16),
-            top_mass=self.top_mass * kept * (1.0 - 2e-15),
-            most_points=self.most_points,
-            pointwise=self.pointwise,
+@dataclass(frozen=True, eq=False)
+class AmplifiedPair(ProfilePair):
+    """The general amplification of a symmetric pair by a hidden cohort of that share of the population."""
+
+    pair: ProfilePair
+    rate: float
+
+    def profile(self, growth: Array, rtol: float, missed: float) -> Bounds:
+        # The growth is rounded: asked a little lower for the upper side, a little higher for the lower.
+        rate = self.rate
+        asked = np.minimum(growth, LARGEST_QUESTION * rate) / rate
+        both = np.concatenate((asked * (1.0 - 4e-16), asked * (1.0 + 4e-16)))
+        bounds = self.pair.profile(both, rtol, missed / rate)
+        lower, upper = bounds.lower[growth.size :], bounds.upper[: growth.size]
+        # Beyond the largest growth asked for: what is at infinity, and what was there.
+        lower = np.where(growth > LARGEST_QUESTION * rate, self.pair.infinite_mass, lower)
+        return Bounds(rate * lower * (1.0 - 4e-16), rate * upper * (1.0 + 4e-16))
+
+    @property
+    def max_loss(self) -> Bounds:
+        return amplified_losses(self.pair.max_loss, self.pair.scale, self.rate)[0]
+
+    @property
+    def scale(self) -> float:
+        return amplified_losses(self.pair.max_loss, self.pair.scale, self.rate)[1]
+
+    @property
+    def infinite_mass(self) -> float:
+        return self.rate * self.pair.infinite_mass * (1.0 - 4e-16)
+
+    @property
+    def top_mass(self) -> float:
+        """An atom at the largest loss keeps its Q-mass; its P-mass is r p + (1 - r) p e^-loss."""
+        kept = self.rate + (1.0 - self.rate) * math.exp(-self.pair.max_loss.upper)
+        return self.pair.top_mass * kept * (1.0 - 2e-15)
+
+    @property
+    def most_points(self) -> int:
+        return self.pair.most_points
+
+    @property
+    def pointwise(self) -> bool:
+        return self.pair.pointwise
+
+
+class UpperPair(ProfilePair):
+    """A pair whose profile is known from above only: how far above, an attack tells, not this pair.
+
+    A kind says `upper`, `max_loss` and `scale`. What is called its lower side is the same polygon, so that the width of
+    an answer measures lattice and windows, and nothing else. As no bracket measures how far the polygon lies above the
+    profile, it gets points to spare.
+    """
+
+    most_points = 6_000
+    #: Whether points have equal distances, for profiles that are cheap and losses that are skewed.
+    even: ClassVar[bool] = False
+
+    @abstractmethod
+    def upper(self, growth: Array, missed: float) -> Array:
+        """Upper bounds on H_s at s = 1 + growth; `missed` is small enough an error."""
+
+    def profile(self, growth: Array, rtol: float, missed: float) -> Bounds:
+        upper = self.upper(growth, missed)
+        return Bounds(upper, upper)
+
+    @property
+    def encloses(self) -> bool:
+        """No: another resolution is another polygon."""
+        return False
+
+    def atoms(self, sides: Sequence[Side], resolution: Resolution) -> list[Atoms]:
+        if self.even and resolution.point_width > 0.0:
+            resolution = replace(resolution, step=resolution.points[0], point_width=0.0)
+        resolution = replace(resolution, point_width=0.5 * resolution.point_width)
+        [above] = super().atoms([Side.UPPER], resolution)
+        below = completed(
+            replace(above, mass=above.mass * SAME, infinite=0.0, total=None), Side.LOWER
         )
+        return [above if side is Side.UPPER else below for side in sides]
+
+
+@dataclass(frozen=True, eq=False)
+class LooseProfile(ProfilePair):
+    """The old bag of callables. To be deleted: make a kind instead."""
+
+    function: SteeredProfile
+    largest: Bounds
+    spread: float
+    infinite_mass: float = 0.0
+    top_mass: float = 0.0
+    most_points: int = MAX_POINTS
+    reverse: ProfilePair | None = None
+    hidden: Callable[[Cohort], ProfilePair] | None = None
+    closed_renyi: Callable[[float], Bounds | None] | None = None
+    gaussian: Bounds | None = None
+    laplace: Bounds | None = None
+    pointwise: bool = True
+    halves: tuple[ProfilePair, ProfilePair] | None = None
+    tail: Callable[[Array], Array] | None = None
+
+    def profile(self, growth: Array, rtol: float, missed: float) -> Bounds:
+        return self.function(growth, rtol, missed)
+
+    def log_tail(self, growth: Array) -> Array | None:
+        return None if self.tail is None else self.tail(growth)
+
+    def renyi(self, order: float) -> Bounds | None:
+        return None if self.closed_renyi is None else self.closed_renyi(order)
+
+    @property
+    def max_loss(self) -> Bounds:
+        return self.largest
+
+    @property
+    def scale(self) -> float:
+        return self.spread
+
+    def sampled(self, cohort: Cohort) -> ProfilePair:
+        return super().sampled(cohort) if self.hidden is None else self.hidden(cohort)
 
 
 def amplified_loss(loss: float, rate: float) -> float:
@@ -455,36 +559,42 @@ def amplified_losses(largest: Bounds, scale: float, rate: float) -> tuple[Bounds
 
 
 def worst(pairs: Sequence[ProfilePair]) -> ProfilePair:
+    """The pair that dominates all the given ones."""
+    return pairs[0] if len(pairs) == 1 else WorstPair(tuple(pairs))
+
+
+@dataclass(frozen=True, eq=False)
+class WorstPair(ProfilePair):
     """The pair whose profile is the largest of the given ones, in either order: it dominates them all.
 
     A maximum of convex functions is convex, so it is a profile. Exact for one round; over rounds an upper bound.
     """
-    if len(pairs) == 1:
-        return pairs[0]
 
-    def profile(growth: Array, rtol: float, missed: float) -> Bounds:
-        found = [pair.profile(growth, rtol, missed) for pair in pairs]
-        return Bounds(
-            np.max([bounds.lower for bounds in found], axis=0),
-            np.max([bounds.upper for bounds in found], axis=0),
-        )
+    pairs: tuple[ProfilePair, ...]
 
-    def log_tail(growth: Array) -> Array:
-        return np.asarray(
-            np.max([pair.log_tail(growth) for pair in pairs if pair.log_tail], axis=0)
-        )
+    def profile(self, growth: Array, rtol: float, missed: float) -> Bounds:
+        found = [pair.profile(growth, rtol, missed) for pair in self.pairs]
+        return Bounds(*(np.max(ends, axis=0) for ends in zip(*found, strict=True)))
 
-    def hidden(cohort: Cohort) -> ProfilePair:
-        return worst([pair.hidden(cohort) for pair in pairs if pair.hidden is not None])
+    @property
+    def max_loss(self) -> Bounds:
+        return Bounds(*(max(ends) for ends in zip(*(p.max_loss for p in self.pairs), strict=True)))
 
-    return ProfilePair(
-        profile,
-        Bounds(
-            max(pair.largest.lower for pair in pairs), max(pair.largest.upper for pair in pairs)
-        ),
-        max(pair.spread for pair in pairs),
-        infinite_mass=max(pair.infinite_mass for pair in pairs),
-        most_points=min(pair.most_points for pair in pairs),
-        hidden=None if any(pair.hidden is None for pair in pairs) else hidden,
-        log_tail=None if any(pair.log_tail is None for pair in pairs) else log_tail,
-    )
+    @property
+    def scale(self) -> float:
+        return max(pair.scale for pair in self.pairs)
+
+    @property
+    def infinite_mass(self) -> float:
+        return max(pair.infinite_mass for pair in self.pairs)
+
+    @property
+    def most_points(self) -> int:
+        return min(pair.most_points for pair in self.pairs)
+
+    def log_tail(self, growth: Array) -> Array | None:
+        tails = [tail for pair in self.pairs if (tail := pair.log_tail(growth)) is not None]
+        return np.max(tails, axis=0) if len(tails) == len(self.pairs) else None  # type: ignore[no-any-return]
+
+    def sampled(self, cohort: Cohort) -> ProfilePair:
+        return WorstPair(tuple(pair.sampled(cohort) for pair in self.pairs))

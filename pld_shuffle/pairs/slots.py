@@ -33,7 +33,7 @@ from ..numerics.sides import Bounds, Side
 from . import blanket
 from .cohort import Cohort
 from .few_users import FewSlots
-from .profile import ProfilePair
+from .profile import LooseProfile, ProfilePair
 
 Array = NDArray[np.float64]
 
@@ -200,7 +200,7 @@ def slot_pair(
             for k in range(2)
         )
         halves = lower_half, upper_half
-    return ProfilePair(
+    return LooseProfile(
         profile,
         largest,
         above.loss_scale,
@@ -209,13 +209,13 @@ def slot_pair(
         reverse=slot_pair(changed(SlotLaw.reversed), largest=largest) if ordered else None,
         hidden=lambda cohort: slot_pair(changed(lambda law: law.sampled(cohort)), ordered=ordered),
         halves=halves,
-        log_tail=above.log_tail,
+        tail=above.log_tail,
     )
 
 
 def few_users_pair(
-    pair: ProfilePair, below: SlotLaw, above: SlotLaw, *, tailed: bool = False, tail: float = 0.0
-) -> ProfilePair:
+    pair: LooseProfile, below: SlotLaw, above: SlotLaw, *, tailed: bool = False, tail: float = 0.0
+) -> LooseProfile:
     """`pair` of local noise by sums of ratios, of laws on either side of its own; as it is where users are many.
 
     tailed : the largest ratios are far beyond most. tail : what the laws leave out; where less may be missed, the pair
@@ -240,7 +240,7 @@ def few_users_pair(
                 return (pair.halves or (pair, pair))[k].profile(growth, rtol, missed)
             return few.profile(growth)
 
-        return ProfilePair(
+        return LooseProfile(
             profile, pair.largest, pair.spread, infinite_mass=law.infinite_mass, top_mass=few.top_mass,
             most_points=MAX_POINTS, reverse=back,
         )  # fmt: skip
@@ -257,7 +257,7 @@ def few_users_pair(
         return Bounds(low, high)
 
     halves = half(0, lower, below), half(1, upper, above)
-    return replace(pair, profile=profile, top_mass=lower.top_mass, reverse=reverse, halves=halves)
+    return replace(pair, function=profile, top_mass=lower.top_mass, reverse=reverse, halves=halves)
 
 
 def _largest(law: SlotLaw) -> Bounds:

@@ -26,7 +26,7 @@ from .atoms import Atoms
 from .bit_pair import rough_scale
 from .bits import BitShares, bit_profile
 from .least import MISSED, least
-from .profile import ProfilePair, points, profile_atoms
+from .profile import LooseProfile, ProfilePair, points, profile_atoms
 
 Array = NDArray[np.float64]
 
@@ -59,7 +59,7 @@ def two_count_attack(n: int, shares: BitShares) -> ProfilePair:
         return lambda growth, rtol, missed: known.missing(missed).equal_others(growth, old, new)
 
     def pair(old: int, new: int, reverse: ProfilePair | None = None) -> ProfilePair:
-        return ProfilePair(
+        return LooseProfile(
             profile(old, new), largest, scale, most_points=MOST_POINTS, reverse=reverse
         )
 

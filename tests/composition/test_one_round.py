@@ -15,7 +15,7 @@ from pld_shuffle.composition.attempts import AccuracyWarning, Composition
 from pld_shuffle.composition.one_round import OneRound
 from pld_shuffle.numerics.sides import Bounds
 from pld_shuffle.pairs.least import least
-from pld_shuffle.pairs.profile import ProfilePair
+from pld_shuffle.pairs.profile import LooseProfile
 
 
 def gaussian(growth, sigma):
@@ -31,7 +31,7 @@ def pair_of(function, *, width=0.0, largest=math.inf, spread=1.0):
         value = function(growth)
         return Bounds(value * (1.0 - width), value * (1.0 + width))
 
-    return ProfilePair(profile, Bounds(largest, largest), spread)
+    return LooseProfile(profile, Bounds(largest, largest), spread)
 
 
 @pytest.mark.parametrize("sigma", [0.3, 1.0, 20.0])
