@@ -48,7 +48,7 @@ def doubling(rounds: int, repeats: int, epsilon: float, lower: float, upper: flo
     """delta(epsilon) by repeated doubling on a fixed grid; its error against [lower, upper]."""
 
     def formed(parts: int) -> PLD:
-        return MECHANISM.pld(step=MECHANISM.loss_scale / parts, side=Side.UPPER)
+        return MECHANISM.pld(step=MECHANISM.pair.scale / parts, side=Side.UPPER)
 
     def error(delta: float) -> float:
         return max(delta / upper, lower / delta) - 1.0

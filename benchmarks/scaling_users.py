@@ -90,7 +90,7 @@ def ours(name: str, n: int, repeats: int) -> harness.Row:
 
 def slow(n: int, kind: str) -> harness.Row:
     """One of the slow ways, on the step of our own default, with windows that miss 1e-12."""
-    step = MECHANISMS["stronger clones"](n).loss_scale / 200.0
+    step = MECHANISMS["stronger clones"](n).pair.scale / 200.0
     if kind == "per-atom loop, all atoms":
         run = lambda: peers.loop_law(n, EPS0, step, None)[1]  # noqa: E731
     elif kind == "per-atom loop, Hoeffding":

@@ -337,7 +337,7 @@ def _epsilon(ledger: Rounds, delta: float, rtol: float) -> tuple[Bounds, list[st
 
 def _thinned(ledger: Rounds) -> Rounds:
     """A few mechanisms that stand for many of like scale: an estimate, to start a search from."""
-    ranked = sorted(ledger, key=lambda item: item[0].loss_scale)
+    ranked = sorted(ledger, key=lambda item: item[0].pair.scale)
     size = -(-len(ranked) // CHEAP_PAIRS)
     groups = [ranked[i : i + size] for i in range(0, len(ranked), size)]
     return tuple((group[len(group) // 2][0], sum(count for _, count in group)) for group in groups)

@@ -139,7 +139,9 @@ class RenyiAccountant(Ledger):
 
     @property
     def _largest_loss(self) -> float:
-        return math.fsum(count * mechanism.max_loss for mechanism, count in self.ledger)
+        return math.fsum(
+            count * float(mechanism.pair.max_loss.upper) for mechanism, count in self.ledger
+        )
 
     def _total(self, order: float) -> float:
         """The composed divergence at one order."""

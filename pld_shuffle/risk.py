@@ -184,7 +184,7 @@ class AttackRisk:
         """The accountant, if all its pairs are symmetric; ValueError otherwise."""
         rounds = self._accountant.ledger if isinstance(self._accountant, Ledger) else ()
         for mechanism, _ in rounds:
-            if not mechanism.symmetric:
+            if not mechanism.pair.symmetric:
                 raise ValueError(f"accountant must hold symmetric pairs only, got {mechanism!r}")
         return self._accountant
 

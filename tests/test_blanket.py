@@ -436,7 +436,7 @@ def test_scales_of_the_loss():
     [
         ({"n": 0}, ValueError, "n must be"),
         ({"n": 10**14}, ValueError, "n must be at most"),
-        ({"n": 3.0}, TypeError, "n must be"),
+        ({"n": 3.5}, TypeError, "n must be"),
         ({"growth": -0.1}, ValueError, "growth"),
         ({"growth": math.inf}, ValueError, "growth"),
         ({"growth": math.nan}, ValueError, "growth"),

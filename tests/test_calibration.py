@@ -407,7 +407,7 @@ def test_would_exceed_at_the_ends():
         ({"delta": math.nan}, ValueError, "delta"),
         ({"delta": [1e-6]}, TypeError, "delta"),
         ({"count": 0}, ValueError, "count"),
-        ({"count": 1.0}, TypeError, "count"),
+        ({"count": 1.5}, TypeError, "count"),
     ],
 )
 def test_bad_arguments_of_would_exceed(arguments, error, complaint):

@@ -342,7 +342,7 @@ REFUSED: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
     "default": (lambda s: arguments(s).pop("analysis"), "missing field 'analysis'"),
     "value": (lambda s: arguments(s).update(eps0=-1.0), "eps0 must be positive"),
     "huge": (lambda s: arguments(s).update(eps0=10**400), r"ledger\[0\].*too large"),
-    "type": (lambda s: arguments(s).update(n=10.0), "n must be an integer"),
+    "type": (lambda s: arguments(s).update(n=10.5), "n must be an integer"),
     "nan": (lambda s: arguments(s).update(eps0=math.nan), r"mechanism\.eps0: .* nan"),
     "inf": (lambda s: arguments(s).update(eps0=math.inf), r"mechanism\.eps0: .* inf"),
     "text inf": (lambda s: arguments(s).update(eps0="inf"), "eps0 must be positive and finite"),

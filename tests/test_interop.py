@@ -81,11 +81,11 @@ def replaced_gaussian(noise: float, rate: float = 1.0, **options: Any) -> Any:
 )
 def test_an_exported_round_is_an_upper_bound_and_tight(mechanism: Any) -> None:
     """The peer reads at least our certified lower delta, and at most what the grid costs more."""
-    grid = mechanism.loss_scale / 50
+    grid = mechanism.pair.scale / 50
     out = to_dp_accounting(mechanism, discretization=grid)
     ours = Accountant(1e-6).compose(mechanism)
     for multiple in (0.0, 0.013, 0.5, 1.0, 2.0, 3.0):
-        eps = multiple * mechanism.loss_scale
+        eps = multiple * mechanism.pair.scale
         bounds = ours.delta_bounds(eps)
         found = out.get_delta_for_epsilon(eps)
         assert found >= bounds.lower * (1 - 1e-12)
@@ -342,7 +342,7 @@ def test_poisson_gaussian_profile_encloses_high_precision(sigma: float, rate: fl
     mechanism = PoissonGaussian(sigma, rate)
     with mp.workdps(60):
         for multiple in (0.0, 1e-8, 0.01, 0.3, 1.0, 3.0, 10.0):
-            growth = math.expm1(min(multiple * mechanism.loss_scale, 300.0))
+            growth = math.expm1(min(multiple * mechanism.pair.scale, 300.0))
             exact = poisson_truth(mp.log1p(mp.mpf(growth)), sigma, rate)
             found = mechanism.profile(np.array([growth]))
             assert found.lower[0] <= exact <= found.upper[0]
@@ -438,7 +438,7 @@ def test_laplace_noise_on_two_coordinates_is_no_worse_than_on_one() -> None:
         q = np.outer(law(part), law(2.0 - part))
         for eps in (0.0, 0.4, 1.0, 1.6, 1.9):
             split = float(np.maximum(p - math.exp(eps) * q, 0.0).sum())
-            bound = float(whole.profile(np.array([math.expm1(eps)])).upper[0])
+            bound = float(whole.pair.profile(np.array([math.expm1(eps)]), 1e-3, 0.0).upper[0])
             assert split <= bound * (1 + 1e-3) + 1e-5
 
 

@@ -8,7 +8,7 @@ import warnings
 import pytest
 
 from pld_shuffle import Accountant, ShuffledLDP, ShuffledRR, Side
-from pld_shuffle.mechanisms import CrowdMechanism
+from pld_shuffle.mechanisms import Mechanism
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
@@ -23,9 +23,9 @@ with warnings.catch_warnings():
         (ShuffledRR(4, 500, gamma=0.4, adversary="weak"), 10),
     ],
 )
-def test_dp_accounting_agrees_within_its_grid(mechanism: CrowdMechanism, rounds: int) -> None:
-    one = mechanism.pld(step=mechanism.loss_scale / 400, side=Side.UPPER)
-    grid = mechanism.loss_scale / 500
+def test_dp_accounting_agrees_within_its_grid(mechanism: Mechanism, rounds: int) -> None:
+    one = mechanism.pld(step=mechanism.pair.scale / 400, side=Side.UPPER)
+    grid = mechanism.pair.scale / 500
     log_p, log_q = {}, {}
     for i, (loss, mass) in enumerate(zip(one.losses, one.masses, strict=True)):
         if mass > 1e-25:
@@ -43,7 +43,7 @@ def test_dp_accounting_agrees_within_its_grid(mechanism: CrowdMechanism, rounds:
     drift = rounds * grid  # it rounds every loss up (or down) to its grid
     noise = 1e-11  # of its transforms and truncations
     for multiple in (1.0, 3.0, 5.0):
-        eps = multiple * math.sqrt(rounds) * mechanism.loss_scale + drift
+        eps = multiple * math.sqrt(rounds) * mechanism.pair.scale + drift
         bounds = ours.delta_bounds(eps)
         assert above.get_delta_for_epsilon(eps) >= bounds.lower * (1 - 1e-3) - noise
         assert above.get_delta_for_epsilon(eps + drift) <= bounds.upper * (1 + 1e-3) + noise

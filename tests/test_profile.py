@@ -67,7 +67,7 @@ def test_largest_loss_of_a_blanket_is_not_below_eps0(eps0: float) -> None:
     """Ratios of rounded masses: the error of their logarithm is absolute."""
     for randomizer in (UnaryEncoding(k=4, eps0=eps0), HadamardResponse(k=5, eps0=eps0)):
         mechanism = Blanket(randomizer, 10)
-        assert mechanism.max_loss_below <= eps0 <= mechanism.max_loss
+        assert mechanism.pair.max_loss.lower <= eps0 <= mechanism.pair.max_loss.upper
 
 
 @pytest.mark.parametrize("rate", [1e-3, 0.3, 5.0])

@@ -893,7 +893,7 @@ def test_binomial_profiles_enclose_high_precision_sums(n, rate):
         return total
 
     for sigmas in (0.3, 6, 25):
-        growth = np.array([math.expm1(sigmas * mechanism.loss_scale)])
+        growth = np.array([math.expm1(sigmas * mechanism.pair.scale)])
         s = 1 + oracles.mpf(float(growth[0]))
         truth = max(rising(s), falling(s))
         bounds = mechanism.profile(growth)

@@ -198,7 +198,7 @@ def test_a_coin_rate_below_the_normal_doubles() -> None:
         exact = o.Composition([(hidden_cohort(*laws, 2, mpf(0.5)), 1)])
         most = exact.largest_loss()
         hidden = Subsampled(mechanism, rate=0.5)
-        assert hidden.max_loss_below <= most <= hidden.max_loss
+        assert hidden.pair.max_loss.lower <= most <= hidden.pair.max_loss.upper
         epsilon = float(most) - 1e-3
         bounds = Accountant().compose(hidden).delta_bounds(epsilon)
         assert mpf(bounds.lower) <= exact.delta(epsilon) <= mpf(bounds.upper)
@@ -309,7 +309,7 @@ def test_the_largest_loss_of_an_imported_pair() -> None:
     pair = ImportedPair(step, low, (0.01, 0.02, 0.005, 0.1, 0.03), 0.0, "replace-one")
     largest = Fraction(step) * 17
     below = math.nextafter(float(largest), 0.0) if float(largest) >= largest else float(largest)
-    assert Fraction(below) < largest <= Fraction(pair.max_loss)
+    assert Fraction(below) < largest <= Fraction(float(pair.pair.max_loss.upper))
     truth = Fraction(0.02999) * (largest - Fraction(below))  # 1 - e^-x, x below 1e-21
     assert Fraction(Accountant().compose(pair).get_delta(below)) >= truth > 0
 
@@ -339,7 +339,7 @@ def test_the_last_doubles_below_the_largest_loss(scale: float) -> None:
     """Profiles were 0 from 4 u below the largest loss on. (Answers were right by other means.)"""
     laplace = Laplace(scale)
     for ulps in (1, 2, 4, 10):
-        epsilon = laplace.max_loss
+        epsilon = float(laplace.pair.max_loss.upper)
         for _ in range(ulps):
             epsilon = math.nextafter(epsilon, 0.0)
         with mp.workdps(60):

@@ -218,7 +218,7 @@ def test_a_million_rounds_of_one_user(eps0: float, rounds: int) -> None:
 def test_a_million_rounds_approach_the_normal_limit(mechanism: Mechanism) -> None:
     """The central limit theorem, with the third cumulant, knows epsilon to about 1e-3 here."""
     rounds = 10**6
-    law = mechanism.pld(step=mechanism.loss_scale / 100.0, side=Side.LOWER)
+    law = mechanism.pld(step=mechanism.pair.scale / 100.0, side=Side.LOWER)
     mean = float(law.losses @ law.masses)
     deviation = math.sqrt(float((law.losses - mean) ** 2 @ law.masses))
     total, spread = rounds * mean, math.sqrt(rounds) * deviation

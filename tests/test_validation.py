@@ -110,3 +110,12 @@ def test_arrays_round_every_entry():
 def test_what_is_no_double_is_refused_by_name(check, bad):
     with pytest.raises((TypeError, ValueError), match=r"^some_name must be"):
         check("some_name", bad)
+
+
+@pytest.mark.parametrize("value", [1e4, np.float64(1e4), np.int32(10_000), 10_000])
+def test_integral_floats_are_integers(value) -> None:
+    found = validation.user_count(value)
+    assert found == 10_000 and type(found) is int
+    for wrong in (2.5, math.nan, math.inf, True, np.True_, "3", None):
+        with pytest.raises(TypeError, match="n must be an integer"):
+            validation.user_count(wrong)

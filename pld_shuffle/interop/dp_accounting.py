@@ -208,7 +208,7 @@ def _pair(pmf: Any, neighbours: str) -> ImportedPair:
 
 def _check_reading(distribution: Any, found: ImportedPair | WorseOrder) -> None:
     """What was read gives the deltas that the distribution's own public method gives."""
-    asked = np.array([0.0, 0.3, 1.0, 2.0, 4.0, 8.0]) * found.loss_scale
+    asked = np.array([0.0, 0.3, 1.0, 2.0, 4.0, 8.0]) * found.pair.scale
     ours = found.profile(np.expm1(asked))
     for eps, low, high in zip(asked.tolist(), ours.lower, ours.upper, strict=True):
         theirs = float(distribution.get_delta_for_epsilon(eps))
@@ -350,7 +350,7 @@ class ShufflePrivacyAccountant(privacy_accountant.PrivacyAccountant):  # type: i
 
 def _check_symmetric(mechanism: Mechanism) -> None:
     """Refuse a pair that covers one order of two neighbours only."""
-    if not mechanism.symmetric:
+    if not mechanism.pair.symmetric:
         raise ValueError(f"mechanism must have a symmetric pair, got {mechanism!r}")
 
 

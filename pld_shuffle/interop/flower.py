@@ -161,7 +161,7 @@ class ShufflePrivacyAccountant:
             noise = Gaussian(sigma=event.noise_multiplier, sensitivity=2.0)
             return Subsampled(noise, rate=event.sample_size / size)
         mechanism = as_mechanism(event)
-        if not mechanism.symmetric:
+        if not mechanism.pair.symmetric:
             raise ValueError(f"event must have a symmetric pair, got {event!r}")
         if not _population(mechanism) <= size:
             raise ValueError(f"event must draw from at most {size} clients, got {event!r}")

@@ -1,6 +1,6 @@
 """Mechanisms: what was run, in the field's parameters, and the proven pair that stands for it."""
 
-from .base import CrowdMechanism, Mechanism, ProfileMechanism, Wrapper, as_mechanism
+from .base import Mechanism, ProfileMechanism, as_mechanism
 from .central import Gaussian, Laplace
 from .counted_bits import CountedBits, CountedHistogram
 from .discrete import DiscretePair
@@ -18,7 +18,6 @@ from .zero_out import ZeroOut
 __all__ = [
     "CountedBits",
     "CountedHistogram",
-    "CrowdMechanism",
     "DiscretePair",
     "Epoch",
     "Gaussian",
@@ -35,7 +34,6 @@ __all__ = [
     "ShuffledRandomizer",
     "StickyCohort",
     "Subsampled",
-    "Wrapper",
     "ZeroOut",
     "as_mechanism",
 ]

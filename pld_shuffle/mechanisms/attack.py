@@ -72,10 +72,6 @@ class Attack(Mechanism):
         law = SlotLaw(self.n, *masses, True, mass_error(self.randomizer))
         return law.ordered_pair()
 
-    @property
-    def users(self) -> int | None:
-        return self.n
-
     def assumptions(self) -> dict[str, str]:
         return {
             "neighbours": f"the target holds {self.first} or {self.second}, all others hold {self.others}",

@@ -4,7 +4,7 @@ A mechanism is a frozen, hashable value. It names its `pair` (see `pairs.pair`):
 proved by it. `attack_pair` is what two concrete neighbouring datasets give away: no analysis can go below it, so
 lower ends come from there. By default it is the same pair.
 
-Mechanisms of your own: subclass `Mechanism` and give a pair, or `ProfileMechanism` and give a privacy profile.
+Mechanisms of your own: subclass `Mechanism` and give a pair, a `pairs.profile.ProfilePair` if you know a profile.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ from ..composition.pld import PLD, formed
 from ..numerics.sides import Bounds, Side
 from ..numerics.validation import positive_float, positive_int, tolerance
 from ..pairs.cohort import Cohort
-from ..pairs.coins import CoinMixture
 from ..pairs.pair import Pair, Resolution
 from ..pairs.profile import MAX_POINTS, LooseProfile, ProfilePair
 
@@ -84,34 +83,14 @@ class Mechanism(ABC):
         return AttackBounds(composed(self.attack_pair, delta, epsilon, rounds, rtol), None)
 
     @property
-    def max_loss(self) -> float:
-        """The largest finite privacy loss; inf if finite losses are unbounded."""
-        return float(self.pair.max_loss.upper)
-
-    @property
-    def max_loss_below(self) -> float:
-        """`max_loss` rounded the other way; the same if it is exact."""
-        return float(self.pair.max_loss.lower)
-
-    @property
-    def loss_scale(self) -> float:
-        """Rough standard deviation of the loss, only to choose lattice steps; 0 for no loss."""
-        return self.pair.scale
-
-    @property
     def users(self) -> int | None:
-        """Number of users whose reports are shuffled together; None for a central mechanism."""
-        return None
+        """Number of users whose reports are shuffled together, by default `n`; None for a central mechanism."""
+        return getattr(self, "n", None)
 
     @property
     def relation(self) -> str:
         """The neighbouring relation the pair is for; one ledger holds one relation."""
         return "replace-one"
-
-    @property
-    def symmetric(self) -> bool:
-        """Whether (P, Q) and (Q, P) have the same profile."""
-        return self.pair.symmetric
 
     #: Why there is no pair of a hidden cohort, if there is none.
     unsampled: ClassVar[str | None] = None
@@ -121,7 +100,6 @@ class Mechanism(ABC):
     def sampled(self, cohort: Cohort) -> Pair:
         """The pair of a hidden cohort; TypeError if none is proven for this mechanism."""
         self.require_sampling()
-        self.require_symmetric()
         return self.pair.sampled(cohort)
 
     def sampled_attack(self, cohort: Cohort) -> Pair:
@@ -131,17 +109,13 @@ class Mechanism(ABC):
     def amplified(self, rate: float) -> Pair:
         """The pair of a hidden random cohort by the general amplification, which knows only `pair`."""
         self.require_sampling()
-        self.require_symmetric()
         return self.pair.amplified(rate)
 
     def require_sampling(self) -> None:
-        """Raise TypeError if the mechanism cannot run on a hidden cohort."""
+        """Raise TypeError if the mechanism cannot run on a hidden cohort, or its orders differ."""
         if self.unsampled is not None:
             raise TypeError(f"{self.unsampled}, got {self!r}")
-
-    def require_symmetric(self) -> None:
-        """Raise TypeError unless the pair covers both orders of two neighbours in one profile."""
-        if not self.symmetric:
+        if not self.pair.symmetric:
             raise TypeError(f"mechanism must have a symmetric pair to be subsampled, got {self!r}")
 
     @abstractmethod
@@ -194,20 +168,8 @@ def composed(
     return composition.epsilons(delta) if delta is not None else composition.deltas(epsilon)
 
 
-class CrowdMechanism(Mechanism):
-    """A mechanism whose pair is a mixture of tilted coins among n users."""
-
-    @property
-    @abstractmethod
-    def pair(self) -> CoinMixture: ...
-
-    @property
-    def users(self) -> int | None:
-        return self.pair.n
-
-
 class ProfileMechanism(Mechanism):
-    """A mechanism known by its privacy profile, the same in both orders."""
+    """To be deleted: give a `pair` that is a kind of `ProfilePair` instead."""
 
     @abstractmethod
     def profile(self, growth: Array) -> Bounds:
@@ -259,41 +221,6 @@ class ProfileMechanism(Mechanism):
             most_points=self.most_points,
             closed_renyi=self.renyi_exact,
         )
-
-
-class Wrapper(Mechanism):
-    """A mechanism that stands for another one, its `core`, in everything that is not overridden."""
-
-    @property
-    @abstractmethod
-    def core(self) -> Mechanism:
-        """The mechanism it stands for."""
-
-    @property
-    def pair(self) -> Pair:
-        return self.core.pair
-
-    @property
-    def attack_pair(self) -> Pair:
-        return self.core.attack_pair
-
-    @property
-    def users(self) -> int | None:
-        return self.core.users
-
-    @property
-    def relation(self) -> str:
-        return self.core.relation
-
-    def sampled(self, cohort: Cohort) -> Pair:
-        self.require_sampling()
-        return self.core.sampled(cohort)
-
-    def sampled_attack(self, cohort: Cohort) -> Pair:
-        return self.core.sampled_attack(cohort)
-
-    def assumptions(self) -> dict[str, str]:
-        return self.core.assumptions()
 
 
 def attacked(mechanisms: Iterable[Mechanism]) -> bool:

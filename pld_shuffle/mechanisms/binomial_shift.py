@@ -102,10 +102,6 @@ class _Binomial(ProfileMechanism):
         object.__setattr__(self, "rate", open_unit("rate", self.rate))
 
     @property
-    def users(self) -> int | None:
-        return self.n
-
-    @property
     def max_loss(self) -> float:
         """inf: a count outside the other law's support has infinite loss."""
         return math.inf

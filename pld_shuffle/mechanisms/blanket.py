@@ -107,10 +107,6 @@ class Blanket(Mechanism):
             return self.pair
         return slot_pair(_noise_laws(self.randomizer, self.n, coarse=COARSE))
 
-    @property
-    def users(self) -> int | None:
-        return self.n
-
     def assumptions(self) -> dict[str, str]:
         return {
             "neighbours": SUBSTITUTION,

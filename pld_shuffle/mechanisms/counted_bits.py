@@ -76,10 +76,6 @@ class _Counted(Mechanism):
         values = ", ".join(f"{name}={getattr(self, name)!r}" for name in WAYS)
         raise ValueError(f"give eps0, or gamma, or one_if_one and one_if_zero, got {values}")
 
-    @property
-    def users(self) -> int | None:
-        return self.n
-
     def arguments(self) -> dict[str, Any]:
         return {name: value for name, value in super().arguments().items() if value is not None}
 

@@ -31,7 +31,7 @@ class DiscretePair(Mechanism):
 
     >>> import math
     >>> pair = DiscretePair([math.log(0.75), math.log(0.25)], [math.log(0.25), math.log(0.75)])
-    >>> round(pair.max_loss, 6)  # binary randomised response with eps0 = log 3
+    >>> round(pair.pair.max_loss.upper, 6)  # binary randomised response with eps0 = log 3
     1.098612
     """
 

@@ -60,10 +60,6 @@ class Epoch(Mechanism):
         object.__setattr__(self, "eps0", local_epsilon(self.eps0))
         object.__setattr__(self, "n", user_count(self.n))
 
-    @property
-    def users(self) -> int | None:
-        return self.n
-
     @cached_property
     def pair(self) -> Pair:  # type: ignore[override]
         return ShuffledLDP(self.eps0, self.n, analysis="stronger-clones").pair

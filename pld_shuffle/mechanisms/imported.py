@@ -129,7 +129,7 @@ class ImportedPair(ProfileMechanism):
             np.minimum((finite.upper + self.infinity) * (1.0 + 4.0 * ROUNDOFF), 1.0),
         )
 
-    def require_symmetric(self) -> None:
+    def require_sampling(self) -> None:
         if self.neighbours != "replace-one":  # amplification is proven for substitution
             raise TypeError(f"mechanism must be for neighbours 'replace-one', got {self!r}")
 
@@ -153,6 +153,8 @@ class WorseOrder(ProfileMechanism):
 
     Raises ValueError if the two are for different relations, or not both on the upper side.
     """
+
+    unsampled = "mechanism must have a symmetric pair to be subsampled"
 
     first: ImportedPair
     second: ImportedPair
@@ -189,9 +191,6 @@ class WorseOrder(ProfileMechanism):
     def profile(self, growth: Array) -> Bounds:
         one, other = self.first.profile(growth), self.second.profile(growth)
         return Bounds(np.maximum(one.lower, other.lower), np.maximum(one.upper, other.upper))
-
-    def require_symmetric(self) -> None:
-        raise TypeError(f"mechanism must have a symmetric pair to be subsampled, got {self!r}")
 
     def assumptions(self) -> dict[str, str]:
         said = self.first.assumptions()

@@ -73,10 +73,6 @@ class ShuffledLDP(Mechanism):
         object.__setattr__(self, "n", user_count(self.n))
         choice("analysis", self.analysis, ANALYSES)
 
-    @property
-    def users(self) -> int | None:
-        return self.n
-
     @cached_property
     def pair(self) -> Pair:
         return self._proved(ALL_USERS)

@@ -18,7 +18,7 @@ from ..pairs.cohort import Cohort
 from ..pairs.coins import CoinMixture
 from ..pairs.pair import Pair
 from ..randomizers.border import EPS0_MAX
-from .base import CrowdMechanism
+from .base import Mechanism
 from .shared import EVERYBODY, SUBSTITUTION, exactly, local_epsilon, nearly
 
 NEAREST_GAMMA = 1.0 - 1e-12  # the largest gamma below 1
@@ -26,7 +26,7 @@ ADVERSARIES = ("strong", "weak", "strong-conditional")
 
 
 @dataclass(frozen=True, init=False)
-class ShuffledRR(CrowdMechanism):
+class ShuffledRR(Mechanism):
     """n users shuffle k-ary randomised responses (with probability gamma uniform over all k values).
 
     Parameters

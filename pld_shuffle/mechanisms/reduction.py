@@ -16,7 +16,7 @@ from typing import Any
 from ..numerics.validation import positive_float, real, user_count
 from ..pairs.coins import CoinMixture
 from ..randomizers.border import EPS0_MAX
-from .base import CrowdMechanism
+from .base import Mechanism
 from .shared import (
     EVERYBODY,
     SMALLEST_EPS0,
@@ -28,7 +28,7 @@ from .shared import (
 
 
 @dataclass(frozen=True, init=False)
-class ShuffledRandomizer(CrowdMechanism):
+class ShuffledRandomizer(Mechanism):
     """n users shuffle the reports of any randomizer with parameters (p, beta, q).
 
     Parameters

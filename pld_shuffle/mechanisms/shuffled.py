@@ -111,10 +111,6 @@ class Shuffled(Mechanism):
         choice("analysis", self.analysis, ANALYSES)
         _ = self.core  # an analysis that does not apply is refused here
 
-    @property
-    def users(self) -> int | None:
-        return self.n
-
     @cached_property
     def core(self) -> Mechanism:
         """The mechanism of the analysis that was asked for; of the blanket (or reduction) for "tightest"."""

@@ -94,7 +94,7 @@ class StickyCohort(Mechanism):
     ) -> None:
         if not isinstance(mechanism, Mechanism) or isinstance(mechanism, StickyCohort):
             raise TypeError(f"mechanism must be a mechanism, one round of it, got {mechanism!r}")
-        if not (mechanism.relation == "replace-one" and mechanism.symmetric):
+        if not (mechanism.relation == "replace-one" and mechanism.pair.symmetric):
             raise TypeError(
                 "mechanism must have a symmetric pair for the substitution of one user,"
                 f" got {mechanism!r}"

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from ..pairs.pair import Pair
-from .base import Mechanism, Wrapper
+from .base import Mechanism
 from .blanket import Blanket
 from .central import Gaussian, Laplace
 from .epoch import Epoch
@@ -37,7 +37,7 @@ _REPORTS = (ShuffledLDP, ShuffledRR, ShuffledRandomizer, Shuffled, Blanket, Epoc
 
 
 @dataclass(frozen=True)
-class ZeroOut(Wrapper):
+class ZeroOut(Mechanism):
     """A mechanism read for the zero-out relation: a user's contribution, or nothing in its place.
 
     Parameters
@@ -79,8 +79,8 @@ class ZeroOut(Wrapper):
             )
 
     @property
-    def core(self) -> Mechanism:
-        return self.mechanism
+    def users(self) -> int | None:
+        return self.mechanism.users
 
     @cached_property
     def pair(self) -> Pair:  # type: ignore[override]
@@ -91,7 +91,9 @@ class ZeroOut(Wrapper):
 
     @property
     def attack_pair(self) -> Pair:
-        return self.pair if isinstance(self.mechanism, PoissonGaussian) else super().attack_pair
+        return (
+            self.pair if isinstance(self.mechanism, PoissonGaussian) else self.mechanism.attack_pair
+        )
 
     @property
     def relation(self) -> str:
