@@ -9,7 +9,7 @@ is put on the safe side (docs/certificates.md).
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, overload
+from typing import Any, NamedTuple, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,14 +26,25 @@ from .numerics.validation import (
     nonnegatives,
     probabilities,
     real,
-    real_array,
     tolerance,
     user_count,
 )
 from .pairs.pair import Pair
-from .trainlog import compose_log
 
 Array = NDArray[np.float64]
+
+
+class Question(NamedTuple):
+    """What can be asked: the name and check of what is given, and who answers."""
+
+    given: str
+    check: Callable[..., Array]
+    of_one: Callable[[Composition, Array], Bounds]
+    of_group: Callable[[Composition, Array, int], Any]
+
+
+DELTA = Question("epsilon", nonnegatives, Composition.deltas, group_deltas)
+EPSILON = Question("delta", probabilities, Composition.epsilons, group_epsilons)
 
 
 class Accountant(Ledger):
@@ -74,25 +85,6 @@ class Accountant(Ledger):
         """The wanted relative width of brackets on delta."""
         return self._rtol
 
-    @classmethod
-    def from_log(cls, log: Any, rtol: float = 1e-3) -> Accountant:
-        """An accountant that has composed a training log; arguments and errors as `compose_log`.
-
-        >>> Accountant.from_log([{"n": 5000, "eps0": 2.0, "count": 10}]).rounds
-        10
-        """
-        return cls(rtol).compose_log(log)
-
-    def compose_log(self, log: Any) -> Accountant:
-        """Add all rounds of a training log, or none of them; returns this object.
-
-        log : a path or "-", an open file, a pandas or polars data frame, or mappings, one for each round
-        (see `trainlog.training_log`). Raises LogError (a ValueError), which names what is wrong and where,
-        TypeError or OSError. Gives a LogWarning for columns that were ignored.
-        """
-        compose_log(self, log)
-        return self
-
     @overload
     def delta_bounds(self, epsilon: Scalar, *, group: int = ...) -> Bounds[float]: ...
     @overload
@@ -107,9 +99,7 @@ class Accountant(Ledger):
         group : how many users change together, or how many of the reports one user sends. The upper end grows
         (`composition.groups`); the lower end stays that of one user.
         """
-        asked = _neighbours(nonnegatives, "epsilon", epsilon)
-        found = self._enclosed(Composition.deltas, *asked)
-        return self._grown(found, Composition.deltas, group_deltas, asked[0], group)
+        return self._bounds(DELTA, epsilon, group)
 
     @overload
     def epsilon_bounds(self, delta: Scalar, *, group: int = ...) -> Bounds[float]: ...
@@ -126,9 +116,7 @@ class Accountant(Ledger):
         >>> [round(acc.get_epsilon(1e-6, group=g), 3) for g in (1, 2, 3)]
         [0.131, 0.274, 0.423]
         """
-        asked = _neighbours(probabilities, "delta", delta)
-        found = self._enclosed(Composition.epsilons, *asked)
-        return self._grown(found, Composition.epsilons, group_epsilons, asked[0], group)
+        return self._bounds(EPSILON, delta, group)
 
     @overload
     def gap_bounds(self, delta: Scalar) -> Bounds[float]: ...
@@ -147,7 +135,7 @@ class Accountant(Ledger):
         >>> round(attack, 4), round(analysis, 4), round(acc.get_epsilon(1e-6), 4)
         (0.4066, 0.4071, 0.4071)
         """
-        _, high = _neighbours(probabilities, "delta", delta)
+        high = probabilities("delta", delta, Side.UPPER)
         with self._lock:
             lower = self._analysis.epsilons(high).lower
             least = np.minimum(self._attack.epsilons(high).lower, lower)
@@ -162,8 +150,7 @@ class Accountant(Ledger):
 
         The upper end of `delta_bounds`; what only its lower end needs is not computed.
         """
-        low = nonnegatives("epsilon", epsilon, Side.LOWER)
-        return self._proved(Composition.deltas, group_deltas, low, group)
+        return self._upper(DELTA, epsilon, group)
 
     @overload
     def get_epsilon(self, delta: Scalar, *, group: int = ...) -> float: ...
@@ -174,8 +161,7 @@ class Accountant(Ledger):
 
         The upper end of `epsilon_bounds`; what only its lower end needs is not computed.
         """
-        low = probabilities("delta", delta, Side.LOWER)
-        return self._proved(Composition.epsilons, group_epsilons, low, group)
+        return self._upper(EPSILON, delta, group)
 
     def would_exceed(
         self, mechanism: Mechanism, *, epsilon: float, delta: float, count: int = 1
@@ -204,63 +190,30 @@ class Accountant(Ledger):
                 self._budgets[limit, allowed] = Budget(limit, allowed, self._rtol)
             return not self._budgets[limit, allowed].holds(spent)
 
-    @overload
-    def get_rdp(self, alpha: Scalar) -> float: ...
-    @overload
-    def get_rdp(self, alpha: Numbers) -> Array: ...
-    def get_rdp(self, alpha: Any) -> Any:
-        """Upper bound on the Renyi divergence of all rounds at real orders alpha > 1 (they add up).
-
-        What an ideal Renyi accountant would work with; `renyi.RenyiAccountant` is that accountant.
-        """
-        from .composition.renyi_divergence import renyi_divergence  # seldom asked for
-
-        found = [
-            count * renyi_divergence(mechanism.pair, alpha) for mechanism, count in self.ledger
-        ]
-        none = np.zeros_like(real_array("alpha", alpha))
-        total = sum(found, none) * (1.0 + 1e-15 * (1 + len(found)))
-        return total if none.ndim else float(total)
-
     def _settings(self) -> dict[str, Any]:
         return {"rtol": self._rtol}
 
-    def _enclosed(
-        self, question: Callable[[Composition, Array], Bounds], low: Array, high: Array
-    ) -> Bounds:
-        """Upper ends by the analyses at `low`, lower ends by the attacks at `high`: answers fall."""
-        with self._lock:
-            proved = question(self._analysis, low)
-            if self._attack is self._analysis and np.array_equal(low, high):
-                return proved
-            return Bounds(question(self._attack, high).lower, proved.upper)
-
-    def _proved(
-        self,
-        question: Callable[[Composition, Array], Bounds],
-        of_group: Callable[[Composition, Array, int], Any],
-        low: Array,
-        group: int,
-    ) -> Any:
-        """Upper ends by the analyses at `low`, of one user or of a group of users."""
-        group = user_count(group, "group")
+    def _upper(self, question: Question, value: Any, group: int) -> Any:
+        """The answer of the analyses, from above; of one user, or of users that change together."""
+        low, group = question.check(question.given, value, Side.LOWER), user_count(group, "group")
         with self._lock:
             if group == 1:
-                return question(self._analysis, low).upper
-            return of_group(self._analysis, low, group)
+                return question.of_one(self._analysis, low).upper
+            return question.of_group(self._analysis, low, group)
 
-    def _grown(
-        self,
-        one: Bounds,
-        question: Callable[[Composition, Array], Bounds],
-        of_group: Callable[[Composition, Array, int], Any],
-        low: Array,
-        group: int,
-    ) -> Bounds:
-        """Bounds for `group` users from those of one."""
-        if user_count(group, "group") == 1:
-            return one
-        return Bounds(one.lower, self._proved(question, of_group, low, group))
+    def _bounds(self, question: Question, value: Any, group: int) -> Bounds:
+        """Upper ends by the analyses next below the value, lower ends by the attacks next above it: answers fall."""
+        group = user_count(group, "group")
+        low, high = (
+            question.check(question.given, value, side) for side in (Side.LOWER, Side.UPPER)
+        )
+        with self._lock:
+            proved = question.of_one(self._analysis, low)
+            alike = self._attack is self._analysis and np.array_equal(low, high)
+            lower = (proved if alike else question.of_one(self._attack, high)).lower
+            if group == 1:
+                return Bounds(lower, proved.upper)
+            return Bounds(lower, question.of_group(self._analysis, low, group))
 
     @property
     def _analysis(self) -> Composition:
@@ -298,11 +251,3 @@ class Accountant(Ledger):
         if mechanism not in self._attack_pairs:
             self._attack_pairs[mechanism] = mechanism.attack_pair
         return self._attack_pairs[mechanism]
-
-    def __repr__(self) -> str:
-        return f"Accountant(rtol={self._rtol!r}, ledger={list(self.ledger)!r})"
-
-
-def _neighbours(check: Callable[..., Array], name: str, value: Any) -> tuple[Array, Array]:
-    """The doubles next to the numbers given, below and above; the numbers themselves where they are doubles."""
-    return check(name, value, Side.LOWER), check(name, value, Side.UPPER)

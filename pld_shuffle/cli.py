@@ -300,12 +300,12 @@ def _equal_rounds(arguments: argparse.Namespace) -> Accountant:
 
 
 def _read_log(arguments: argparse.Namespace) -> TrainingLog:
-    from .trainlog import LogError, read_training_log, sample_training_log
+    from .trainlog import SAMPLE, LogError, training_log
 
     if arguments.sample == (arguments.log is not None):
         raise _BadInput("give a log, or - for standard input, or --sample")
     try:
-        return sample_training_log() if arguments.sample else read_training_log(arguments.log)
+        return training_log(SAMPLE if arguments.sample else arguments.log)
     except LogError as error:
         raise _BadInput(str(error)) from error
     except OSError as error:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import os
 import threading
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeVar
@@ -13,6 +15,10 @@ from . import checkpoint
 from .mechanisms import Mechanism, as_mechanism
 from .numerics.validation import positive_int
 from .storage import write_text
+from .trainlog import LogWarning, training_log
+
+#: Mechanisms that a repr shows.
+SHOWN = 3
 
 #: (mechanism, count) pairs, equal mechanisms pooled.
 Rounds = tuple[tuple[Mechanism, int], ...]
@@ -20,7 +26,7 @@ Self = TypeVar("Self", bound="Ledger")
 
 
 class Ledger:
-    """Rounds composed so far, equal mechanisms pooled.
+    """Rounds composed so far, equal mechanisms pooled; two of one class are equal if settings and rounds are.
 
     State can be saved and restored (`state_dict`, `to_json`, `save` and their counterparts; the format is in
     `checkpoint`): the mechanisms with their counts, no arrays. A restored object gives the very same numbers
@@ -76,6 +82,48 @@ class Ledger:
                 f" {mechanism.relation!r} with {mechanism!r}"
             )
         return mechanism, count
+
+    @classmethod
+    def from_log(cls: type[Self], log: Any, **settings: Any) -> Self:
+        """A new object that has composed a training log; settings as for the class, errors as `compose_log`.
+
+        >>> from pld_shuffle import Accountant
+        >>> Accountant.from_log([{"n": 5000, "eps0": 2.0, "count": 10}], rtol=1e-2).rounds
+        10
+        """
+        return cls(**settings).compose_log(log)
+
+    def compose_log(self: Self, log: Any) -> Self:
+        """Add all rounds of a training log, or none of them; returns this object.
+
+        log : a path or "-", an open file, a pandas or polars data frame, or mappings, one for each round
+        (see `trainlog.training_log`). Raises LogError (a ValueError), which names what is wrong and where,
+        TypeError or OSError. Gives a LogWarning for columns that were ignored.
+        """
+        found = training_log(log)
+        with self._lock:
+            trial = copy.copy(self)
+            for mechanism, count in found.rounds:
+                trial.compose(mechanism, count)
+            self._counts = trial._counts
+        for note in found.notes:
+            warnings.warn(note, LogWarning, stacklevel=2)
+        return self
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Ledger) or type(other) is not type(self):
+            return NotImplemented
+        return self._settings() == other._settings() and dict(self.ledger) == dict(other.ledger)
+
+    __hash__ = None  # type: ignore[assignment]  # it changes
+
+    def __repr__(self) -> str:
+        held = self.ledger
+        shown = ", ".join(map(repr, held[:SHOWN]))
+        if len(held) > SHOWN:
+            shown += f", ... and {len(held) - SHOWN:,} more"
+        settings = "".join(f"{name}={value!r}, " for name, value in self._settings().items())
+        return f"{type(self).__name__}({settings}ledger=[{shown}])"
 
     def __copy__(self: Self) -> Self:
         """A new object with the same settings and rounds, which has not been asked anything."""

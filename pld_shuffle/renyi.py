@@ -190,8 +190,5 @@ class RenyiAccountant(Ledger):
         found = min(seen, key=lambda exponent: seen[exponent])
         return 1.0 + 2.0**found, seen[found]
 
-    def __repr__(self) -> str:
-        return f"RenyiAccountant(ledger={list(self.ledger)!r})"
-
 
 __all__ = ["RenyiAccountant", "renyi_bounds", "renyi_divergence"]

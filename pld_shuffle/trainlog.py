@@ -10,8 +10,8 @@ The columns are the fields of `pld_shuffle.fields`; docs/fields.md and ``pld-shu
 them. ``mechanism`` is ``ldp`` by default, ``count`` says how many equal rounds a row stands for, ``round`` is
 a label that is never used in a computation. A blank cell counts as not given; blank lines are skipped.
 
-A log may also be an open file, a list of mappings, or a pandas or polars data frame (`training_log`). It is
-read as strictly.
+`training_log` is the one reader: of CSV files, of open files, of mappings, and of pandas or polars data frames, all
+of them as strictly.
 
 Guarantee: a log is read to its end before anything is returned, so it is accounted in full or not at all. A
 bad value is a `LogError` that names the line and the column. So is a column whose name is nearly that of a
@@ -20,48 +20,27 @@ field: to pass over ``counts`` would count 50 rounds as one. Any other column is
 
 from __future__ import annotations
 
-import copy
 import csv
 import io
 import itertools
 import os
 import re
 import sys
-import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from importlib import resources
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
-from .fields import (
-    COLUMNS,
-    MECHANISM_FIELDS,
-    Field,
-    FieldError,
-    mechanism_from_values,
-    near_miss,
-    values_of,
-)
+from .fields import COLUMNS, FieldError, mechanism_from_values, near_miss, values_of
 from .mechanisms import Mechanism
 from .numerics.validation import positive_int
 from .texts import quoted
 
-__all__ = [
-    "COLUMNS",
-    "FieldError",
-    "LogError",
-    "LogWarning",
-    "TrainingLog",
-    "compose_log",
-    "integer_from_text",
-    "mechanism_from_fields",
-    "number_from_text",
-    "parse_training_log",
-    "read_training_log",
-    "sample_training_log",
-    "training_log",
-]
+__all__ = ["COLUMNS", "SAMPLE", "LogError", "LogWarning", "TrainingLog", "training_log"]
+
+#: The log that ships with the package: 200 rounds, cohorts around 5,000 of 100,000 users. It is made up, by
+#: ``benchmarks/make_sample_log.py`` from a fixed seed.
+SAMPLE = Path(__file__).parent / "data" / "sample_log.csv"
 
 #: A row: its place (line of the file or number of the row), and its cells in the header's order.
 Row = tuple[int, Sequence[Any]]
@@ -93,10 +72,7 @@ class LogError(ValueError):
         if column is not None:
             place += f", column {column!r}"
         super().__init__(f"{place}: {reason}")
-        self.name = name
-        self.line = line
-        self.column = column
-        self.reason = reason
+        self.name, self.line, self.column, self.reason = name, line, column, reason
 
 
 @dataclass(frozen=True)
@@ -123,55 +99,58 @@ class TrainingLog:
         return sum(count for _, count in self.rounds)
 
 
-def number_from_text(field: str, text: str) -> float:
-    """The finite decimal number written in `text`, e.g. ``2``, ``0.5`` or ``1e-6``.
-
-    Raises
-    ------
-    FieldError
-        If `text` is no decimal number ("nan" and "inf" are none), or one so large or so small
-        that a double would hold infinity or zero in its place.
-    """
-    return float(Field(field, float, "", "").parse(text))
-
-
-def integer_from_text(field: str, text: str) -> int:
-    """The integer written in `text`; ``5000``, ``5000.0`` and ``5e3`` are the same, exactly.
-
-    Raises
-    ------
-    FieldError
-        If `text` is no decimal number, has a fractional part, or more than 18 digits.
-    """
-    return int(Field(field, int, "", "").parse(text))
-
-
-def mechanism_from_fields(fields: Mapping[str, str]) -> Mechanism:
-    """The mechanism described by texts, such as the cells of a log's row or flags.
+def training_log(source: Any, name: str = "training log") -> TrainingLog:
+    """A training log from whatever holds one.
 
     Parameters
     ----------
-    fields : mapping of str to str
-        Values as texts by the names of the columns, without ``round`` and ``count``. Fields that
-        were not given are absent.
+    source : TrainingLog, path or "-", open file, data frame, or iterable of mappings
+        The path of a UTF-8 file (with or without a byte-order mark) or ``-`` for standard input; a file open
+        for reading, text or bytes; a pandas or polars data frame; or one mapping per round, from the names of
+        columns to numbers or texts. None and "" count as not given, as do the gaps of a pandas frame.
+    name : str
+        What messages call a log that has no file name. They count the rows of a frame or of
+        mappings from 1.
 
     Raises
     ------
-    FieldError
-        For a text that is no number, and as `fields.mechanism_from_values`.
+    LogError
+        For the first thing that is wrong; nothing is returned for the rows before it.
+    TypeError
+        For anything else.
+    OSError
+        If a file cannot be read.
+
+    Notes
+    -----
+    Time and memory are linear in the log; equal rows share one mechanism.
+
+    Examples
+    --------
+    >>> training_log([{"n": 5000, "eps0": 2.0, "count": 10}]).total_rounds
+    10
     """
-    return mechanism_from_values(values_of(fields, MECHANISM_FIELDS))
-
-
-def _decoded(data: bytes, name: str) -> str:
-    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
-        raise LogError(name, 1, None, "is UTF-16; save the log as UTF-8")
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        wrong = f"byte 0x{data[error.start]:02x} is not UTF-8"
-        raise LogError(name, line, None, wrong) from error
+    if isinstance(source, TrainingLog):
+        return source
+    if isinstance(source, (str, os.PathLike)) and os.fspath(source) == "-":
+        source, name = getattr(sys.stdin, "buffer", sys.stdin), "standard input"
+    elif isinstance(source, (str, os.PathLike)):
+        path = Path(source)
+        source, name = io.BytesIO(path.read_bytes()), path.name
+    elif isinstance(getattr(source, "name", None), str):
+        name = Path(source.name).name
+    rows: Iterator[Row]
+    if hasattr(source, "read"):
+        rows = _lines(_decoded(source.read(), name), name)
+        place, header = next(rows, (1, []))
+        reader = _Reader(name, "line")
+    else:
+        header, table = _table(source)
+        place, rows = 0, iter(enumerate(table, 1))
+        reader = _Reader(name, "row")
+    if not header:
+        raise reader.error(place, None, "the log is empty")
+    return reader.read(header, place, rows)
 
 
 class _Reader:
@@ -207,11 +186,7 @@ class _Reader:
         notes = [self._ignored(header)]
         if all(count == 1 for _, count in rounds):
             notes.append(self._numbering(labels))
-        return TrainingLog(
-            name=self._name,
-            rounds=tuple(rounds),
-            notes=tuple(note for note in notes if note is not None),
-        )
+        return TrainingLog(self._name, tuple(rounds), tuple(note for note in notes if note))
 
     def _positions(self, header: Sequence[str], place: int) -> dict[str, int]:
         """Position of every column that has a meaning."""
@@ -221,33 +196,31 @@ class _Reader:
                 raise self.error(place, title, "appears twice in the header")
             if title in COLUMNS:
                 positions[title] = position
-        if not {"n", "mechanism"} & positions.keys():
-            form = "begin with a comma-separated header" if self._unit == "line" else "have columns"
-            found = quoted(",".join(header))
-            raise self.error(place, "n", f"missing: the log must {form}, got {found}")
-        for title in header:
+        for title in header if len(header) > 1 else ():  # one title: it may be all of them
             meant = None if title in COLUMNS else near_miss(title, taken=positions)
             if meant is not None:
                 wrong = f"is no column; did you mean {meant!r}? Rename it or take it out"
                 raise self.error(place, title, wrong)
+        if not {"n", "mechanism"} & positions.keys():
+            form = "begin with a comma-separated header" if self._unit == "line" else "have columns"
+            wrong = f"missing: the log must {form}, got {quoted(','.join(header))}"
+            raise self.error(place, "n", f"{wrong}; columns are {', '.join(COLUMNS)}")
         return positions
 
     def _round(self, given: Mapping[str, Any], place: int) -> tuple[Mechanism, int]:
         """Mechanism and count of one row."""
         values: dict[str, Any] = {}
-        for column, cell in given.items():
-            try:
-                values |= values_of({column: cell}, COLUMNS)
-            except (FieldError, TypeError) as error:
-                reason = error.reason if isinstance(error, FieldError) else str(error)
-                raise self.error(place, column, reason) from error
-        count = values.pop("count", 1)
+        column = None
         try:
-            return mechanism_from_values(values), positive_int("count", count)
+            for column, cell in given.items():
+                values |= values_of({column: cell}, COLUMNS)
+            column = "count"
+            count = positive_int("count", values.pop("count", 1))
+            return mechanism_from_values(values), count
         except FieldError as error:
             raise self.error(place, error.field, error.reason) from error
-        except ValueError as error:
-            raise self.error(place, "count", str(error)) from error
+        except (TypeError, ValueError) as error:
+            raise self.error(place, column, str(error)) from error
 
     def _ignored(self, header: Sequence[str]) -> str | None:
         unknown = list(dict.fromkeys(title for title in header if title not in COLUMNS))
@@ -259,150 +232,50 @@ class _Reader:
 
     def _numbering(self, labels: list[tuple[int, str]]) -> str | None:
         """A remark where round numbers do not count up by one: rows may be missing or doubled."""
-        numbers = []
-        for place, text in labels:
-            if not re.fullmatch("[0-9]{1,18}", text, re.ASCII):
-                return None  # labels of another kind
-            numbers.append((place, int(text)))
-        for (_, before), (place, number) in itertools.pairwise(numbers):
-            if number != before + 1:
+        if not all(re.fullmatch("[0-9]{1,18}", label, re.ASCII) for _, label in labels):
+            return None  # labels of another kind
+        for (_, before), (place, label) in itertools.pairwise(labels):
+            if int(label) != int(before) + 1:
                 return (
-                    f"{self._name}: round {number} follows round {before} at {self._unit} {place}; "
+                    f"{self._name}: round {int(label)} follows round {int(before)} at {self._unit} {place}; "
                     "the rows are accounted as they stand"
                 )
         return None
 
 
-def parse_training_log(text: str, name: str = "training log") -> TrainingLog:
-    """Read a training log from its text; columns and meaning as in the module docstring.
-
-    Parameters
-    ----------
-    text : str
-        The CSV text: a header line, then one line per round.
-    name : str
-        What error messages and notes call the log.
-
-    Raises
-    ------
-    LogError
-        For the first thing that is wrong; nothing is returned for the rows before it.
-
-    Notes
-    -----
-    Time and memory are linear in the text; equal rows share one mechanism.
-    """
-    lines = _lines(text, name)
-    place, header = next(lines, (1, []))
-    if not header:
-        raise LogError(name, 1, None, "the log is empty")
-    return _Reader(name, "line").read(header, place, _rows(lines, header, name))
+def _decoded(data: Any, name: str) -> str:
+    """The text in a file's bytes, without a byte-order mark."""
+    if isinstance(data, str):
+        return data.removeprefix("\ufeff")
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise LogError(name, 1, None, "is UTF-16; save the log as UTF-8")
+    try:
+        return bytes(data).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        wrong = f"byte 0x{data[error.start]:02x} is not UTF-8"
+        raise LogError(name, line, None, wrong) from error
 
 
 def _lines(text: str, name: str) -> Iterator[tuple[int, list[str]]]:
-    """(line, stripped cells) of every row of the CSV text that is not blank."""
+    """(line, stripped cells) of every row of the CSV text that is not blank, as many cells in each as in the first."""
     reader = csv.reader(io.StringIO(text, newline=""), strict=True, skipinitialspace=True)
-    line = 1
+    line, header = 1, None
     try:
         for row in reader:
             cells = [cell.strip() for cell in row]
             if cells not in ([], [""]):
+                header = header or cells
+                if len(cells) != len(header):
+                    missing = (header[len(cells) :] or [""])[0] or None
+                    wrong = f"{len(cells)} cells under {len(header)} columns"
+                    raise LogError(
+                        name, line, missing, f"cell missing: {wrong}" if missing else wrong
+                    )
                 yield line, cells
             line = reader.line_num + 1
     except csv.Error as error:
         raise LogError(name, max(line, reader.line_num), None, f"not CSV: {error}") from error
-
-
-def _rows(
-    lines: Iterable[tuple[int, list[str]]], header: Sequence[str], name: str
-) -> Iterator[Row]:
-    """The same, as many cells in each as there are columns."""
-    for line, cells in lines:
-        if len(cells) < len(header):
-            missing = header[len(cells)] or None
-            wrong = f"cell missing: {len(cells)} cells under {len(header)} columns"
-            raise LogError(name, line, missing, wrong)
-        if len(cells) > len(header):
-            wrong = f"{len(cells)} cells under {len(header)} columns"
-            raise LogError(name, line, None, wrong)
-        yield line, cells
-
-
-def training_log(source: Any, name: str = "training log") -> TrainingLog:
-    """A training log from whatever holds one.
-
-    Parameters
-    ----------
-    source : TrainingLog, path or "-", open file, data frame, or iterable of mappings
-        A path or ``-`` as for `read_training_log`; a file open for reading, text or bytes; a pandas
-        or polars data frame; or one mapping per round, from the names of columns to numbers or
-        texts. None and "" count as not given, as do the gaps of a pandas frame.
-    name : str
-        What messages call a log that has no file name. They count the rows of a frame or of
-        mappings from 1.
-
-    Raises
-    ------
-    LogError
-        As `parse_training_log`.
-    TypeError
-        For anything else.
-    OSError
-        If a file cannot be read.
-
-    Examples
-    --------
-    >>> training_log([{"n": 5000, "eps0": 2.0, "count": 10}]).total_rounds
-    10
-    """
-    if isinstance(source, TrainingLog):
-        return source
-    if isinstance(source, (str, os.PathLike)):
-        return read_training_log(source)
-    if hasattr(source, "read"):
-        data = source.read()
-        named = getattr(source, "name", None)
-        name = Path(named).name if isinstance(named, str) else name
-        text = _decoded(bytes(data), name) if not isinstance(data, str) else data
-        return parse_training_log(text.removeprefix("\ufeff"), name)
-    header, rows = _table(source)
-    if not header:
-        raise LogError(name, 0, None, "the log is empty", unit="row")
-    return _Reader(name, "row").read(header, 0, enumerate(rows, 1))
-
-
-class Composes(Protocol):
-    """Whatever rounds can be added to: an accountant."""
-
-    def compose(self, mechanism: Mechanism, count: int = 1, /) -> object:
-        """Add `count` rounds of `mechanism`."""
-
-
-def compose_log(ledger: Composes, source: Any) -> TrainingLog:
-    """Compose all rounds of a log onto an accountant, or none of them if something is wrong.
-
-    Parameters
-    ----------
-    ledger : Accountant or RenyiAccountant
-    source : as for `training_log`
-
-    Raises
-    ------
-    LogError, TypeError, OSError
-        As `training_log`.
-    ValueError
-        As ``ledger.compose``, for mechanisms of another neighbouring relation than the ledger's.
-
-    What a person should see of the log (columns ignored, round numbers missing) is a `LogWarning`.
-    """
-    log = training_log(source)
-    trial = copy.copy(ledger)
-    for accountant in (trial, ledger):
-        for mechanism, count in log.rounds:
-            accountant.compose(mechanism, count)
-    for note in log.notes:
-        warnings.warn(note, LogWarning, stacklevel=3)
-    return log
 
 
 def _table(source: Any) -> tuple[list[str], Iterable[Sequence[Any]]]:
@@ -410,53 +283,14 @@ def _table(source: Any) -> tuple[list[str], Iterable[Sequence[Any]]]:
     if hasattr(source, "iter_rows"):  # polars
         return list(source.columns), source.iter_rows()
     if hasattr(source, "itertuples"):  # pandas, which has gaps for cells that are blank
-        cells = source.itertuples(index=False, name=None)
-        gaps = source.isna().itertuples(index=False, name=None)
-        pairs = zip(cells, gaps, strict=True)
-        return [str(title) for title in source.columns], (
-            [None if gap else cell for cell, gap in zip(*pair, strict=True)] for pair in pairs
-        )
+        whole = source.astype(object).where(source.notna(), None)
+        return [str(title) for title in source.columns], whole.itertuples(index=False, name=None)
     wanted = "a path, an open file, a data frame or an iterable of mappings"
     if not isinstance(source, Iterable) or isinstance(source, (Mapping, bytes)):
         raise TypeError(f"source must be {wanted}, got {source!r}")
-    mappings = list(source)
-    for row in mappings:
+    rows = list(source)
+    for row in rows:
         if not isinstance(row, Mapping):
             raise TypeError(f"source must be {wanted}, got {row!r} in it")
-    header = list(dict.fromkeys(title for row in mappings for title in row))
-    return [str(title) for title in header], (
-        [row.get(title) for title in header] for row in mappings
-    )
-
-
-def read_training_log(source: str | os.PathLike[str]) -> TrainingLog:
-    """Read a training log from a UTF-8 file (with or without a byte-order mark).
-
-    Parameters
-    ----------
-    source : path, or "-"
-        ``-`` reads standard input to its end.
-
-    Raises
-    ------
-    LogError
-        As :func:`parse_training_log`, and for text that is not UTF-8.
-    OSError
-        If the file cannot be read.
-    """
-    if os.fspath(source) == "-":
-        name = "standard input"
-        stream = getattr(sys.stdin, "buffer", None)
-        text = sys.stdin.read() if stream is None else _decoded(stream.read(), name)
-        return parse_training_log(text.removeprefix("\ufeff"), name)
-    path = Path(source)
-    return parse_training_log(_decoded(path.read_bytes(), path.name), path.name)
-
-
-def sample_training_log() -> TrainingLog:
-    """The log that ships with the package: 200 rounds, cohorts around 5,000 of 1,000,000 users.
-
-    It is made up, by ``benchmarks/make_sample_log.py`` from a fixed seed.
-    """
-    data = (resources.files("pld_shuffle") / "data" / "sample_log.csv").read_bytes()
-    return parse_training_log(_decoded(data, "sample_log.csv"), "sample_log.csv")
+    header = list(dict.fromkeys(title for row in rows for title in row))
+    return [str(title) for title in header], ([row.get(t) for t in header] for row in rows)

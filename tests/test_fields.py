@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import io
 import math
 import re
 from pathlib import Path
@@ -43,7 +44,7 @@ from pld_shuffle.fields import (
 from pld_shuffle.mechanisms.shared import SMALLEST_EPS0, SMALLEST_RATE
 from pld_shuffle.numerics.validation import MOST_USERS
 from pld_shuffle.randomizers.border import EPS0_MAX
-from pld_shuffle.trainlog import mechanism_from_fields, parse_training_log
+from pld_shuffle.trainlog import training_log
 
 R = randomizers
 
@@ -125,10 +126,10 @@ def test_values_texts_and_logs_give_the_same_mechanism(
 ) -> None:
     assert mechanism_from_values(values) == mechanism
     texts = {name: str(value) for name, value in values.items()}
-    assert mechanism_from_fields(texts) == mechanism
+    assert mechanism_from_values(values_of(texts, COLUMNS)) == mechanism
     log = ",".join(texts) + ",count\n" + ",".join(texts.values()) + ",4\n"
     if "n" in values or "mechanism" in values:
-        assert parse_training_log(log).rounds == ((mechanism, 4),)
+        assert training_log(io.StringIO(log)).rounds == ((mechanism, 4),)
 
 
 def test_every_kind_is_tried_above() -> None:
