@@ -18,28 +18,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields
-from functools import partial
+from dataclasses import dataclass
 from typing import Any
 
 from . import bounds
 from .accountant import Accountant
+from .bounds import Adversary
+from .bounds.bound import EPS0_LIMIT
 from .mechanisms import Mechanism, ShuffledLDP, ShuffledRandomizer, ShuffledRR, Subsampled
 from .mechanisms.shuffled import Shuffled, is_pure
 from .numerics.sides import Bounds
 from .numerics.validation import positive_int, real
 from .randomizers import BinaryRandomizedResponse, KRandomizedResponse, Laplace
 from .renyi import RenyiAccountant
-from .storage import data_frame
 
 __all__ = ["Comparison", "Excluded", "Method", "as_report", "compare"]
 
-REPORTS, WEAK, STRONG = 0, 1, 2
-_SEES = {
-    REPORTS: "only the shuffled reports",
-    WEAK: "who of the other users answered at random",
-    STRONG: "who answered at random, the target included",
-}
 #: Shares of delta given to the single rounds; the rest is for their composition.
 _SHARES = (0.5, 0.1, 0.9, 0.01)
 
@@ -92,131 +86,6 @@ class Comparison:
                 return method
         raise KeyError(name)
 
-    def to_frame(self) -> Any:
-        """The methods as a pandas DataFrame, a row each; ImportError without pandas."""
-        names = [field.name for field in fields(Method)]
-        return data_frame({n: [getattr(method, n) for method in self.methods] for n in names})
-
-
-@dataclass(frozen=True)
-class _Setting:
-    """What the bounds of the literature take, from the mechanism asked about."""
-
-    eps0: float
-    n: int
-    rate: float
-    population: int
-    k: int | None
-    sees: int
-    rounds: int
-    delta: float
-    laplace: bool = False
-
-    @classmethod
-    def of(cls, mechanism: Mechanism, rounds: int, delta: float) -> _Setting:
-        whole = _whole(mechanism)
-        rate, population = 1.0, None
-        k, sees, laplace = None, REPORTS, False
-        if isinstance(whole, Shuffled):
-            randomizer = whole.randomizer
-            if not is_pure(randomizer):
-                raise TypeError(
-                    f"mechanism must have a pure randomizer with a finite eps0, got {mechanism!r}"
-                )
-            k = randomizer.k if isinstance(randomizer, KRandomizedResponse) else None
-            k = 2 if isinstance(randomizer, BinaryRandomizedResponse) else k
-            laplace = isinstance(randomizer, Laplace)
-        elif isinstance(whole, ShuffledRR):
-            k, sees = whole.k, WEAK if whole.adversary == "weak" else STRONG
-        elif isinstance(whole, ShuffledRandomizer) and whole.p is not None:
-            raise TypeError(
-                "mechanism must be given by its eps0, since the bounds of the literature are about eps0-LDP"
-                f" randomizers, got {mechanism!r}"
-            )
-        elif not isinstance(whole, (ShuffledLDP, ShuffledRandomizer)):
-            raise TypeError(
-                "mechanism must be a Shuffled, ShuffledLDP, ShuffledRandomizer or ShuffledRR, subsampled or"
-                f" not, got {mechanism!r}"
-            )
-        if isinstance(mechanism, Subsampled):
-            rate, population = mechanism.rate, mechanism.population
-            sees = REPORTS  # whoever sees more knows who took part
-        if population is None:
-            # Fewer users make the rate larger, the safe side.
-            size = whole.n / rate
-            nearest = round(size)
-            population = nearest if abs(size - nearest) <= 1e-9 * size else math.floor(size)
-        eps0 = whole.randomizer.eps0 if isinstance(whole, Shuffled) else whole.eps0
-        return cls(eps0, whole.n, rate, population, k, sees, rounds, delta, laplace)
-
-
-@dataclass(frozen=True)
-class _OneRound:
-    """A published single-round bound: epsilon at delta without subsampling."""
-
-    name: str
-    source: str
-    covers: int
-    epsilon: Callable[[_Setting, float], float]
-    only: str = ""  # "rr", "2-rr" or "laplace": the randomizers it is for; "" is all of them
-
-
-def _alphabet(s: _Setting) -> int:
-    return 2 if s.k is None else s.k
-
-
-def _asked(
-    bound: Callable[..., float], **also: Callable[[_Setting], Any]
-) -> Callable[[_Setting, float], float]:
-    """A bound as a function of setting and delta; `also` : arguments that it takes besides eps0, delta and n."""
-
-    def epsilon(s: _Setting, delta: float) -> float:
-        given = {name: value(s) for name, value in also.items()}
-        return bound(eps0=s.eps0, delta=delta, n=s.n, **given)
-
-    return epsilon
-
-
-def _rr_blanket(s: _Setting) -> bounds.RRBlanket:
-    return bounds.RRBlanket(_alphabet(s))
-
-
-def _laplace_blanket(s: _Setting) -> bounds.LaplaceBlanket:
-    return bounds.LaplaceBlanket()
-
-
-_ONE_ROUND = (
-    _OneRound("stronger clones, numerical", "Feldman et al. 2023", REPORTS,
-              _asked(bounds.feldman2023_numerical_epsilon)),
-    _OneRound("clones, numerical", "Feldman et al. 2021, Thm 3.2", REPORTS,
-              _asked(bounds.feldman2021_numerical_epsilon)),
-    _OneRound("stronger clones, closed form", "Feldman et al. 2023", REPORTS,
-              _asked(bounds.feldman2023_epsilon)),
-    _OneRound("clones, closed form", "Feldman et al. 2021, Thm 3.1", REPORTS,
-              _asked(bounds.feldman2021_epsilon)),
-    _OneRound("shuffling, closed form", "Erlingsson et al. 2019", REPORTS,
-              _asked(bounds.erlingsson_epsilon)),
-    _OneRound("blanket, generic, Theorem 6", "Balle et al. 2019, Thm 6", WEAK,
-              _asked(bounds.balle_generic_epsilon)),
-    _OneRound("blanket, generic, Hoeffding", "Balle et al. 2019, Lemmas 8-10", WEAK,
-              _asked(bounds.balle_hoeffding_epsilon)),
-    _OneRound("blanket, generic, Bennett", "Balle et al. 2019, Lemmas 8, 9, 11", WEAK,
-              _asked(bounds.balle_bennett_epsilon)),
-    _OneRound("blanket, k-RR, Theorem 1", "Balle et al. 2019, Thm 1", WEAK,
-              _asked(bounds.balle_rr_epsilon, k=_alphabet), "rr"),
-    _OneRound("blanket, k-RR, Hoeffding", "Balle et al. 2019, Lemmas 8, 10, 12", WEAK,
-              _asked(bounds.balle_hoeffding_epsilon, randomizer=_rr_blanket), "rr"),
-    _OneRound("blanket, k-RR, Bennett", "Balle et al. 2019, Lemmas 8, 11, 12", WEAK,
-              _asked(bounds.balle_bennett_epsilon, randomizer=_rr_blanket), "rr"),
-    _OneRound("binary randomized response", "Cheu et al. 2019", REPORTS,
-              _asked(bounds.cheu_epsilon), "2-rr"),
-    _OneRound("blanket, Laplace, Bennett", "Balle et al. 2019, Lemmas 8, 11, 13", WEAK,
-              _asked(bounds.balle_bennett_epsilon, randomizer=_laplace_blanket), "laplace"),
-)  # fmt: skip
-
-#: (epsilon, note), or OutOfRange.
-_Answer = tuple[float, str]
-
 
 def compare(
     mechanism: Mechanism, *, delta: float, rounds: int = 1, rtol: float = 1e-3
@@ -239,142 +108,209 @@ def compare(
     tight = Accountant(rtol=rtol).compose(mechanism, rounds).epsilon_bounds(failure)
     methods: list[Method] = []
     excluded: list[Excluded] = []
-    notes: list[str] = []
-    for name, source, kind, covers, answer in _candidates(mechanism, setting, tight, rtol):
-        reason = ""
+    for one in _candidates(mechanism, setting, tight, rtol):
         try:
-            if covers < setting.sees:
+            if one.covers < setting.sees:
                 raise bounds.OutOfRange(
-                    f"it covers an adversary who sees {_SEES[covers]}; the one asked about "
-                    f"sees {_SEES[setting.sees]}"
+                    f"it covers an adversary who sees {one.covers.sees}; the one asked about "
+                    f"sees {setting.sees.sees}"
                 )
-            epsilon, note = answer()
+            epsilon, note = one.answer()
             if epsilon == math.inf and tight.upper < math.inf:
-                reason = note or "it gives no finite epsilon"
+                raise bounds.OutOfRange(note or "it gives no finite epsilon")
         except bounds.OutOfRange as error:
-            reason = str(error)
-        if reason:
-            excluded.append(Excluded(name, source, reason))
+            excluded.append(Excluded(one.name, one.source, str(error)))
             continue
         factor = epsilon / tight.upper if 0.0 < tight.upper < math.inf else math.nan
-        methods.append(Method(name, source, kind, epsilon, factor, note))
+        methods.append(Method(one.name, one.source, one.kind, epsilon, factor, note))
     methods.sort(key=lambda method: method.epsilon)
-    if setting.sees == REPORTS:
-        notes.extend(_girgis_note(setting))
-    return Comparison(
-        mechanism, rounds, failure, tight, tuple(methods), tuple(excluded), tuple(notes)
-    )
+    notes = tuple(_girgis_note(setting))
+    return Comparison(mechanism, rounds, failure, tight, tuple(methods), tuple(excluded), notes)
 
 
-_Candidate = tuple[str, str, str, int, Callable[[], _Answer]]
+# --- the setting ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Setting:
+    """What the bounds of the literature take, from the mechanism asked about.
+
+    only : what its randomizer is, in the words of `Bound.only`; k : the number of its values, if it is k-RR.
+    """
+
+    eps0: float
+    n: int
+    rate: float
+    population: int
+    sees: Adversary
+    rounds: int
+    delta: float
+    k: int | None
+    only: frozenset[str]
+
+    @classmethod
+    def of(cls, mechanism: Mechanism, rounds: int, delta: float) -> _Setting:
+        whole = _whole(mechanism)
+        rate, population, sees = 1.0, None, Adversary.REPORTS
+        if isinstance(whole, ShuffledRR):
+            sees = Adversary.WEAK if whole.adversary == "weak" else Adversary.STRONG
+        if isinstance(mechanism, Subsampled):
+            if mechanism.dropout > 0.0 or mechanism.colluding > 0:
+                raise ValueError(
+                    "mechanism must have no dropout and no colluding users, since no bound of the literature"
+                    f" covers them, got {mechanism!r}"
+                )
+            rate, population = mechanism.rate, mechanism.population
+            sees = Adversary.REPORTS  # whoever sees more knows who took part
+        if population is None:
+            # Fewer users make the rate larger, the safe side.
+            size = whole.n / rate
+            nearest = round(size)
+            population = nearest if abs(size - nearest) <= 1e-9 * size else math.floor(size)
+        local = whole.randomizer if isinstance(whole, Shuffled) else whole
+        k = local.k if isinstance(local, (ShuffledRR, KRandomizedResponse)) else None
+        k = 2 if isinstance(local, BinaryRandomizedResponse) else k
+        names = {
+            "k-ary randomized response": k is not None,
+            "binary randomized response": k == 2,
+            "the Laplace mechanism": isinstance(local, Laplace),
+        }
+        only = frozenset(name for name, known in names.items() if known)
+        return cls(local.eps0, whole.n, rate, population, sees, rounds, delta, k, only)
+
+
+def _whole(asked: Any) -> Shuffled | ShuffledLDP | ShuffledRandomizer | ShuffledRR:
+    """What every user of a round ran, without the drawing of users; TypeError if the literature is not about it."""
+    whole = asked.mechanism if isinstance(asked, Subsampled) else asked
+    if not isinstance(whole, (Shuffled, ShuffledLDP, ShuffledRandomizer, ShuffledRR)):
+        raise TypeError(
+            "mechanism must be a Shuffled, ShuffledLDP, ShuffledRandomizer or ShuffledRR, subsampled or"
+            f" not, got {asked!r}"
+        )
+    if isinstance(whole, Shuffled) and not is_pure(whole.randomizer):
+        raise TypeError(f"mechanism must have a pure randomizer with a finite eps0, got {asked!r}")
+    if isinstance(whole, ShuffledRandomizer) and whole.p is not None:
+        raise TypeError(
+            "mechanism must be given by its eps0, since the bounds of the literature are about eps0-LDP"
+            f" randomizers, got {asked!r}"
+        )
+    return whole
+
+
+# --- all bounds ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Candidate:
+    """A bound, whom it covers, and how to compute (epsilon, note); OutOfRange where it does not hold."""
+
+    name: str
+    source: str
+    kind: str
+    covers: Adversary
+    answer: Callable[[], tuple[float, str]]
 
 
 def _candidates(
     asked: Mechanism, setting: _Setting, tight: Bounds, rtol: float
 ) -> Iterator[_Candidate]:
-    """(name, source, kind, whom it covers, how to compute it) of every bound known here."""
+    """Every bound known here."""
     for label, covers, mechanism in _analyses(asked):
 
-        def by_pld(mechanism: Mechanism = mechanism) -> _Answer:
+        def by_pld(mechanism: Mechanism = mechanism) -> tuple[float, str]:
             found = tight
             if mechanism != asked:
                 accountant = Accountant(rtol=rtol).compose(mechanism, setting.rounds)
                 found = accountant.epsilon_bounds(setting.delta)
             return float(found.upper), f"lower end {found.lower:.6g}"
 
-        def by_rdp(mechanism: Mechanism = mechanism) -> _Answer:
+        def by_rdp(mechanism: Mechanism = mechanism) -> tuple[float, str]:
             accountant = RenyiAccountant().compose(mechanism, setting.rounds)
             found = accountant.epsilon_at_order(setting.delta)
             if found.epsilon == math.inf:
                 return math.inf, "mass at infinite loss makes every Renyi divergence infinite"
             return found.epsilon, f"order {found.order:.4g}"
 
-        yield f"PLD, {label}", "this package", "pld", covers, by_pld
-        yield f"exact Renyi, {label}", "this package, Canonne et al. 2020", "rdp", covers, by_rdp
-    yield (
-        "Renyi bound of Girgis et al.",
-        "Girgis et al. 2021",
-        "rdp",
-        REPORTS,
+        source = "this package, Canonne et al. 2020"
+        yield _Candidate(f"PLD, {label}", "this package", "pld", covers, by_pld)
+        yield _Candidate(f"exact Renyi, {label}", source, "rdp", covers, by_rdp)
+    yield _Candidate(
+        "Renyi bound of Girgis et al.", "Girgis et al. 2021", "rdp", Adversary.REPORTS,
         lambda: _girgis(setting),
-    )
-    yield "local DP, no shuffling", "Kairouz et al. 2015", "local", WEAK, lambda: _local(setting)
-    for bound in _ONE_ROUND:
-        answer = partial(_composed, bound, setting)
-        yield bound.name, bound.source, "composed", bound.covers, answer
-    if setting.rounds > 1:
-        for way in ("advanced", "basic"):
-            bound, answer = _ONE_ROUND[0], partial(_plainly_composed, way, setting)
-            name = f"{bound.name}, {way} composition"
-            yield name, bound.source, "composed", bound.covers, answer
+    )  # fmt: skip
+    yield _Candidate(
+        "local DP, no shuffling", "Kairouz et al. 2015", "local", Adversary.WEAK,
+        lambda: _local(setting),
+    )  # fmt: skip
+    for bound in bounds.published(setting.k or 2):
+
+        def composed(bound: bounds.Bound = bound) -> tuple[float, str]:
+            return _composed(bound, setting)
+
+        yield _Candidate(bound.name, bound.source, "composed", bound.covers, composed)
 
 
-def _whole(mechanism: Mechanism) -> Mechanism:
-    return mechanism.mechanism if isinstance(mechanism, Subsampled) else mechanism
-
-
-def _analyses(asked: Mechanism) -> Iterator[tuple[str, int, Mechanism]]:
+def _analyses(asked: Mechanism) -> Iterator[tuple[str, Adversary, Mechanism]]:
     """What was run by each of the package's analyses: label, whom it covers, mechanism."""
-    for label, covers, whole in _pairs(asked):
+    whole = _whole(asked)
+    for label, covers, pair in _pairs(whole):
         if not isinstance(asked, Subsampled):
-            yield label, covers, whole
+            yield label, covers, pair
             continue
-        sampled = Subsampled(whole, rate=asked.rate, analysis=asked.analysis)
-        yield label, covers, asked if whole == asked.mechanism else sampled
+        sampled = Subsampled(pair, rate=asked.rate, analysis=asked.analysis)
+        yield label, covers, asked if pair == whole else sampled
         if label == "stronger clones" and asked.rate < 1.0 and asked.analysis != "general":
-            general = Subsampled(whole, rate=asked.rate, analysis="general")
+            general = Subsampled(pair, rate=asked.rate, analysis="general")
             yield f"{label}, general amplification", covers, general
 
 
-def _pairs(asked: Mechanism) -> Iterator[tuple[str, int, Mechanism]]:
+def _pairs(
+    whole: Shuffled | ShuffledLDP | ShuffledRandomizer | ShuffledRR,
+) -> Iterator[tuple[str, Adversary, Mechanism]]:
     """The package's own pairs for the randomizer asked about: label, whom they cover, pair."""
-    whole = _whole(asked)
-    assert isinstance(whole, (Shuffled, ShuffledLDP, ShuffledRandomizer, ShuffledRR))
+    eps0 = whole.randomizer.eps0 if isinstance(whole, Shuffled) else whole.eps0
     if isinstance(whole, (Shuffled, ShuffledLDP)) and whole.analysis == "tightest":
-        yield "tightest analysis", REPORTS, whole
+        yield "tightest analysis", Adversary.REPORTS, whole
     if isinstance(whole, ShuffledRandomizer):
-        yield "(p, beta, q) reduction", REPORTS, whole
+        yield "(p, beta, q) reduction", Adversary.REPORTS, whole
     if isinstance(whole, Shuffled):
         for label, analysis in (("blanket", "blanket"), ("(p, beta, q) reduction", "reduction")):
-            yield label, REPORTS, Shuffled(whole.randomizer, whole.n, analysis).core
-        whole = ShuffledLDP(eps0=whole.randomizer.eps0, n=whole.n)
+            yield label, Adversary.REPORTS, Shuffled(whole.randomizer, whole.n, analysis).core
     for label in ("stronger clones", "clones"):
-        analysis = label.replace(" ", "-")
-        yield label, REPORTS, ShuffledLDP(eps0=whole.eps0, n=whole.n, analysis=analysis)
+        pair = ShuffledLDP(eps0=eps0, n=whole.n, analysis=label.replace(" ", "-"))
+        yield label, Adversary.REPORTS, pair
     if isinstance(whole, ShuffledRR):
         given = {whole.given: getattr(whole, whole.given)}
-        adversaries = (("weak", WEAK), ("strong", STRONG), ("strong-conditional", STRONG))
-        for adversary, covers in adversaries:
-            pair = ShuffledRR(whole.k, whole.n, adversary=adversary, **given)
-            yield f"{adversary} adversary", covers, pair
+        for adversary in ("weak", "strong", "strong-conditional"):
+            covers = Adversary.WEAK if adversary == "weak" else Adversary.STRONG
+            rr = ShuffledRR(whole.k, whole.n, adversary=adversary, **given)
+            yield f"{adversary} adversary", covers, rr
 
 
-def _girgis(s: _Setting) -> _Answer:
+# --- the literature, over rounds -----------------------------------------------------------------
+
+
+def _girgis(s: _Setting, residue: Any = "theorem") -> tuple[float, str]:
     found = bounds.girgis_epsilon(
-        eps0=s.eps0, cohort=s.n, population=s.population, rounds=s.rounds, delta=s.delta
-    )
+        eps0=s.eps0, cohort=s.n, population=s.population, rounds=s.rounds, delta=s.delta,
+        residue=residue,
+    )  # fmt: skip
     return found.epsilon, f"order {found.order:g}"
 
 
-def _girgis_note(s: _Setting) -> list[str]:
+def _girgis_note(s: _Setting) -> Iterator[str]:
     """The value with the published code's smaller residue, which the theorem does not support."""
-    try:
-        proved = _girgis(s)[0]
-        published = bounds.girgis_epsilon(
-            eps0=s.eps0, cohort=s.n, population=s.population, rounds=s.rounds, delta=s.delta,
-            residue="published-code",
-        ).epsilon  # fmt: skip
-    except bounds.OutOfRange:
-        return []
-    if published > 0.999 * proved:
-        return []
-    return [
-        f"Renyi bound of Girgis et al. 2021: the theorem gives {proved:.4g}; their published code "
-        f"has half the constant in its residual term and gives {published:.4g}"
-    ]
+    if s.sees > Adversary.REPORTS or s.eps0 > EPS0_LIMIT:
+        return
+    proved, published = _girgis(s)[0], _girgis(s, "published-code")[0]
+    if published <= 0.999 * proved:
+        yield (
+            f"Renyi bound of Girgis et al. 2021: the theorem gives {proved:.4g}; their published code "
+            f"has half the constant in its residual term and gives {published:.4g}"
+        )
 
 
-def _local(s: _Setting) -> _Answer:
+def _local(s: _Setting) -> tuple[float, str]:
     """Pure local DP of the target's report, subsampled, and composed optimally."""
     one = math.log1p(s.rate * math.expm1(s.eps0)) * (1.0 + 1e-14)
     if s.rounds == 1:
@@ -385,61 +321,34 @@ def _local(s: _Setting) -> _Answer:
     return total, "optimal composition"
 
 
-def _one_round(bound: _OneRound, s: _Setting, delta: float) -> float:
-    """epsilon of one subsampled round at `delta`, amplified by subsampling."""
-    whole = min(delta / s.rate, 0.999)
-    return math.log1p(s.rate * math.expm1(bound.epsilon(s, whole))) * (1.0 + 1e-14)
+def _composed(bound: bounds.Bound, s: _Setting) -> tuple[float, str]:
+    """A bound of one round, amplified by subsampling and composed optimally."""
+    if bound.only and bound.only not in s.only:
+        raise bounds.OutOfRange(f"it is for {bound.only} only")
 
+    def one_round(delta: float) -> float:
+        whole = bound.epsilon(eps0=s.eps0, delta=min(delta / s.rate, 0.999), n=s.n)
+        return math.log1p(s.rate * math.expm1(whole)) * (1.0 + 1e-14)
 
-def _per_round(s: _Setting, share: float) -> float:
-    """The delta of one round such that all rounds together use `share` of the total."""
-    return -math.expm1(math.log1p(-share * s.delta) / s.rounds) * (1.0 - 1e-14)
-
-
-def _composed(bound: _OneRound, s: _Setting) -> _Answer:
-    if bound.only == "laplace" and not s.laplace:
-        raise bounds.OutOfRange("it is for the Laplace mechanism only")
-    if bound.only == "rr" and s.k is None:
-        raise bounds.OutOfRange("it is for k-ary randomized response only")
-    if bound.only == "2-rr" and s.k != 2:
-        raise bounds.OutOfRange("it is for binary randomized response only")
     if s.rounds == 1:
-        return _one_round(bound, s, s.delta), ""
-    best = math.inf
-    refusal: bounds.OutOfRange | None = None
+        return one_round(s.delta), ""
+    found: list[float] = []
+    refusals: list[bounds.OutOfRange] = []
     for share in _SHARES:
-        part = _per_round(s, share)
+        # all rounds together use this share of delta
+        part = -math.expm1(math.log1p(-share * s.delta) / s.rounds) * (1.0 - 1e-14)
         try:
-            one = _one_round(bound, s, part)
+            one = one_round(part)
         except bounds.OutOfRange as error:
-            refusal = refusal or error
+            refusals.append(error)
             continue
         total = bounds.optimal_composition_epsilon(
             epsilon=one, delta=part, rounds=s.rounds, total_delta=s.delta
         )
-        best = min(best, total)
-    if best == math.inf and refusal is not None:
-        raise refusal
-    return best, "optimal composition"
-
-
-def _plainly_composed(way: str, s: _Setting) -> _Answer:
-    bound = _ONE_ROUND[0]
-    if way == "basic":
-        part = s.delta / s.rounds * (1.0 - 1e-14)
-        found = bounds.basic_composition(
-            epsilon=_one_round(bound, s, part), delta=part, rounds=s.rounds
-        )
-        return found.epsilon, ""
-    best = math.inf
-    for share in _SHARES:
-        part = _per_round(s, share)
-        found = bounds.advanced_composition(
-            epsilon=_one_round(bound, s, part), delta=part, rounds=s.rounds,
-            slack=(1.0 - share) * s.delta * (1.0 - 1e-12),
-        )  # fmt: skip
-        best = min(best, found.epsilon)
-    return best, ""
+        found.append(total)
+    if not found:
+        raise refusals[0]
+    return min(found), "optimal composition"
 
 
 def as_report(comparison: Comparison) -> dict[str, Any]:

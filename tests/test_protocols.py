@@ -19,7 +19,7 @@ import pytest
 from scipy.stats import binom, norm
 
 from pld_shuffle import Accountant, CountedBits, Shuffled, ShuffledRR, Subsampled
-from pld_shuffle.bounds.domain import OutOfRange
+from pld_shuffle.bounds import OutOfRange
 from pld_shuffle.calibration import InfeasibleError
 from pld_shuffle.protocols import (
     BinarySum,

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pld_shuffle.bounds.bound import DeltaBound, EpsilonBound
-from pld_shuffle.bounds.domain import OutOfRange
+from pld_shuffle.bounds.bound import DeltaBound, EpsilonBound, OutOfRange, delta_above
 from pld_shuffle.numerics.solving import largest_satisfying, smallest_satisfying
 
 FALLING = {  # x -> excess, falling through 0 at x = root
@@ -80,16 +79,21 @@ def test_coarse_tolerance_stays_safe():
 # --- a bound with a known inverse: epsilon = eps0 sqrt(log(1/delta)/n) --------------------------------
 
 
-def toy_epsilon(eps0, delta, n):
-    return eps0 * math.sqrt(-math.log(delta) / n) if eps0 <= 3 else math.inf
+class ToyEpsilon(EpsilonBound):
+    source, needs = "Toy", "eps0 <= 3"
+
+    def formula(self, eps0, delta, n):
+        return eps0 * math.sqrt(-math.log(delta) / n) if eps0 <= 3 else math.inf
 
 
-def toy_log_delta(epsilon, eps0, n):
-    return -n * (epsilon / eps0) ** 2
+class ToyDelta(DeltaBound):
+    source = "Toy"
+
+    def curve(self, eps0, n):
+        return lambda epsilon: delta_above(-n * (epsilon / eps0) ** 2)
 
 
-EPSILON = EpsilonBound("Toy", "eps0 <= 3", toy_epsilon)
-DELTA = DeltaBound("Toy", toy_log_delta)
+EPSILON, DELTA = ToyEpsilon(), ToyDelta()
 
 
 @settings(max_examples=60, deadline=None, derandomize=True)
@@ -110,8 +114,8 @@ def test_both_forms_invert_each_other_on_the_safe_side(eps0, log_delta, log_n):
         smallest = form.delta(epsilon=epsilon, eps0=eps0, n=n)
         assert math.log(smallest) == pytest.approx(log_delta, rel=1e-10, abs=1e-10)
     # fed back, an answer does not miss the target by a single ulp
-    assert toy_epsilon(EPSILON.eps0(epsilon=exact, delta=delta, n=n), delta, n) <= exact
-    assert toy_epsilon(eps0, EPSILON.delta(epsilon=exact, eps0=eps0, n=n), n) <= exact
+    assert EPSILON.formula(EPSILON.eps0(epsilon=exact, delta=delta, n=n), delta, n) <= exact
+    assert EPSILON.formula(eps0, EPSILON.delta(epsilon=exact, eps0=eps0, n=n), n) <= exact
     if exact < eps0 * (1 - 1e-6):
         assert (
             DELTA.delta(epsilon=DELTA.epsilon(eps0=eps0, delta=delta, n=n), eps0=eps0, n=n) <= delta

@@ -37,8 +37,16 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.stats import binom
 
-from pld_shuffle import bounds
-from pld_shuffle.bounds import GenericBlanket, LaplaceBlanket, OutOfRange, RRBlanket
+from pld_shuffle.bounds import (
+    Bennett,
+    Erlingsson,
+    GenericBlanket,
+    Hoeffding,
+    LaplaceBlanket,
+    OutOfRange,
+    RRBlanket,
+)
+from pld_shuffle.bounds.balle2019 import BlanketFamily
 
 EPS0, EPSILON, DELTA = 0.5, 0.1, 1e-6
 GENERIC, RR2, RR100, LAPLACE = GenericBlanket(), RRBlanket(2), RRBlanket(100), LaplaceBlanket()
@@ -67,7 +75,7 @@ def tabulate(users: list[int], value: Callable[[int], float], *, below: float = 
 
 
 def log_delta_as_printed(
-    *, epsilon: float, eps0: float, n: int, randomizer: bounds.balle2019.BlanketFamily
+    *, epsilon: float, eps0: float, n: int, randomizer: BlanketFamily
 ) -> float:
     """log delta from Lemma 8 with Lemma 11 as the paper prints it. NOT a bound (see above)."""
     data = randomizer.blanket(epsilon=epsilon, eps0=eps0)
@@ -92,7 +100,7 @@ def as_printed(
     epsilon: float | None = None,
     eps0: float | None = None,
     delta: float,
-    randomizer: bounds.balle2019.BlanketFamily,
+    randomizer: BlanketFamily,
 ) -> float:
     """The unknown (the one left None) from Lemma 11 as printed."""
     limit = math.log(delta)
@@ -127,7 +135,6 @@ def panels(points: int) -> dict[str, dict[str, Curve]]:
     """{panel: {curve: {n: value}}}."""
     wide = [int(n) for n in np.geomspace(10**3, 10**6, points)]
     low = [int(n) for n in np.geomspace(10**2, 10**5, points)]
-    hoeffding, bennett = bounds.balle_hoeffding_eps0, bounds.balle_bennett_eps0
     family = {"generic": GENERIC, "2-RR": RR2, "100-RR": RR100, "Laplace": LAPLACE}
     result: dict[str, dict[str, Curve]] = {"i": {}, "ii": {}, "iii": {}, "iv": {}}
 
@@ -135,44 +142,40 @@ def panels(points: int) -> dict[str, dict[str, Curve]]:
     # the theorem needs eps0 < 1/2: evaluated just below
     result["i"]["EFMRTT'19"] = tabulate(
         wide,
-        lambda n: bounds.erlingsson_epsilon(eps0=EPS0 * (1 - 1e-9), delta=DELTA, n=n),
+        lambda n: Erlingsson().epsilon(eps0=EPS0 * (1 - 1e-9), delta=DELTA, n=n),
         below=EPS0,
     )
-    result["i"]["Hoeffding, generic"] = tabulate(
-        wide, lambda n: bounds.balle_hoeffding_epsilon(**given, n=n)
-    )
-    result["i"]["Bennett, generic"] = tabulate(
-        wide, lambda n: bounds.balle_bennett_epsilon(**given, n=n)
-    )
+    result["i"]["Hoeffding, generic"] = tabulate(wide, lambda n: Hoeffding().epsilon(**given, n=n))
+    result["i"]["Bennett, generic"] = tabulate(wide, lambda n: Bennett().epsilon(**given, n=n))
     result["i"]["Bennett as printed, generic"] = tabulate(
         wide, lambda n: as_printed(n, **given, randomizer=GENERIC)
     )
 
     given = {"epsilon": EPSILON, "delta": DELTA}
-    result["ii"]["EFMRTT'19"] = tabulate(low, lambda n: bounds.erlingsson_eps0(**given, n=n))
+    result["ii"]["EFMRTT'19"] = tabulate(low, lambda n: Erlingsson().eps0(**given, n=n))
     for name, randomizer in family.items():
-        curve = tabulate(low, lambda n, r=randomizer: hoeffding(**given, n=n, randomizer=r))
+        curve = tabulate(low, lambda n, r=randomizer: Hoeffding(r).eps0(**given, n=n))
         result["ii"][f"Hoeffding, {name}"] = curve
         if name == "generic":
             continue
         result["iii"][f"Hoeffding, {name}"] = curve
         result["iii"][f"Bennett, {name}"] = tabulate(
-            low, lambda n, r=randomizer: bennett(**given, n=n, randomizer=r)
+            low, lambda n, r=randomizer: Bennett(r).eps0(**given, n=n)
         )
         result["iii"][f"Bennett as printed, {name}"] = tabulate(
             low, lambda n, r=randomizer: as_printed(n, **given, randomizer=r)
         )
 
-    def growing(n: int) -> dict[str, object]:
-        return {
-            "epsilon": EPSILON,
-            "delta": n**-2.0,
-            "randomizer": RRBlanket(math.floor(n ** (1 / 3) + 1e-9)),
-        }
+    def growing(n: int) -> RRBlanket:
+        return RRBlanket(math.floor(n ** (1 / 3) + 1e-9))
 
-    result["iv"]["Hoeffding, k-RR"] = tabulate(low, lambda n: hoeffding(n=n, **growing(n)))
-    result["iv"]["Bennett, k-RR"] = tabulate(low, lambda n: bennett(n=n, **growing(n)))
-    result["iv"]["Bennett as printed, k-RR"] = tabulate(low, lambda n: as_printed(n, **growing(n)))
+    for name, bound in (("Hoeffding", Hoeffding), ("Bennett", Bennett)):
+        result["iv"][f"{name}, k-RR"] = tabulate(
+            low, lambda n, b=bound: b(growing(n)).eps0(epsilon=EPSILON, delta=n**-2.0, n=n)
+        )
+    result["iv"]["Bennett as printed, k-RR"] = tabulate(
+        low, lambda n: as_printed(n, epsilon=EPSILON, delta=n**-2.0, randomizer=growing(n))
+    )
     return result
 
 

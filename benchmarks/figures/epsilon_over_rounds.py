@@ -2,8 +2,8 @@
 n = 10^4, eps0 = 2, delta = 1e-6.
 
 The bounds are those of `pld_shuffle.comparison`, in six groups: certified tight accounting, the same with clones, Renyi
-bounds (exact ones of the same pairs, and Girgis et al. 2021), single-round bounds with optimal, advanced and basic
-composition, and local DP without a shuffler; the table has each of them. No values are published for this
+bounds (exact ones of the same pairs, and Girgis et al. 2021), single-round bounds, composed
+optimally, and local DP without a shuffler; the table has each of them. No values are published for this
 setting; single rounds are compared with the numerical method of Feldman et al.
 
 Run:  python benchmarks/figures/epsilon_over_rounds.py [--quick] [--output DIR]   (about 30 s; writes

@@ -22,12 +22,12 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from pld_shuffle import Accountant, ShuffledLDP
-from pld_shuffle.bounds import feldman2021_numerical_delta, feldman2023_numerical_delta
+from pld_shuffle.bounds import Clones, StrongerClones
 from pld_shuffle.plots import COLOURS
 
 N, EPS0 = 10_000, 4.0
 ROUNDS = (1, 2, 3, 4)
-NUMERICAL = {"stronger-clones": feldman2023_numerical_delta, "clones": feldman2021_numerical_delta}
+NUMERICAL = {"stronger-clones": StrongerClones().delta, "clones": Clones().delta}
 MIDDLE = 0.1 + 0.9 * 20 / 59
 # (rounds, epsilon): exact delta of the pair at points of the published curve
 EXACT = {

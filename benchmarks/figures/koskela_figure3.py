@@ -27,7 +27,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from pld_shuffle import Accountant, ShuffledLDP, ShuffledRR
-from pld_shuffle.bounds import OutOfRange, balle_rr_delta
+from pld_shuffle.bounds import BalleTheorem1, OutOfRange
 from pld_shuffle.plots import COLOURS
 
 N, K, GAMMA = 1_000, 4, 0.25
@@ -66,7 +66,7 @@ def curves(points: int) -> list[Row]:
         if rounds == 1:
             for epsilon in epsilons:
                 try:
-                    value = balle_rr_delta(epsilon=float(epsilon), eps0=EPS0, n=N, k=K)
+                    value = BalleTheorem1(K).delta(epsilon=float(epsilon), eps0=EPS0, n=N)
                 except ValueError:  # epsilon = 0, or out of the theorem's range
                     continue
                 rows.append(("Balle et al. 2019, Theorem 1", 1, float(epsilon), math.nan, value))
@@ -114,7 +114,7 @@ def report() -> None:
         "those left."
     )
     try:
-        value = balle_rr_delta(epsilon=0.9, eps0=EPS0, n=N, k=K)
+        value = BalleTheorem1(K).delta(epsilon=0.9, eps0=EPS0, n=N)
         found = Accountant().compose(MECHANISMS["RR, weak"]).delta_bounds(0.9)
         print(
             f"Balle et al. 2019, Theorem 1, one round, epsilon = 0.9: delta <= {value:.3g}; "

@@ -30,7 +30,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from pld_shuffle import Accountant
-from pld_shuffle.bounds.domain import OutOfRange
+from pld_shuffle.bounds import OutOfRange
 from pld_shuffle.calibration import safe_end
 from pld_shuffle.mechanisms.central import Gaussian
 from pld_shuffle.plots import COLOURS

@@ -1,115 +1,82 @@
-"""Published privacy bounds of the shuffle model: one function for each bound and unknown.
+"""Published privacy bounds of the shuffle model: one object for each, asked in one way.
 
-Each module has the statement, its range and where it is proved (docs/bounds.md).
+    Bennett().epsilon(eps0=1.0, delta=1e-6, n=10_000)      or .delta(epsilon=, eps0=, n=), .eps0(epsilon=, delta=, n=)
 
-| module | source | covers |
+| object | source | covers |
 |---|---|---|
-| `erlingsson2019` | Erlingsson et al., SODA 2019 | any randomizer, eps0 < 1/2 |
-| `balle2019` | Balle et al., CRYPTO 2019 | generic, k-RR and Laplace; Hoeffding and Bennett |
-| `cheu2019` | Cheu et al., EUROCRYPT 2019 | binary randomized response |
-| `feldman2021` | Feldman et al., FOCS 2021 | any randomizer, closed form and numerical |
-| `feldman2023` | Feldman et al., SODA 2023 | any randomizer, closed form and numerical |
-| `girgis2021` | Girgis et al., CCS, NeurIPS 2021 | Renyi DP, subsampled; lower bound by 2-RR |
-| `rdp` | Canonne et al. 2020 | RDP to (epsilon, delta), best order |
-| `naive` | Dwork et al. 2006, 2010; Kairouz et al. 2015 | composition of (epsilon, delta) |
+| `Erlingsson` | Erlingsson et al., SODA 2019 | any randomizer, eps0 < 1/2 |
+| `BalleTheorem6`, `BalleTheorem1(k)` | Balle et al., CRYPTO 2019 | any randomizer; k-RR |
+| `Hoeffding(blanket)`, `Bennett(blanket)` | Balle et al., CRYPTO 2019 | generic, k-RR and Laplace blankets |
+| `Cheu` | Cheu et al., EUROCRYPT 2019 | binary randomized response |
+| `Clones`, `ClonesClosedForm` | Feldman et al., FOCS 2021 | any randomizer |
+| `StrongerClones`, `StrongerClonesClosedForm` | Feldman et al., SODA 2023 | any randomizer |
 
-All are upper bounds unless the name says `lower`, all arguments are keywords, and arguments
-outside a theorem's range raise `OutOfRange` (a ValueError). This package does not use the
+Beside them, functions that are about more than one round: `girgis_rdp`, `girgis_epsilon` (Girgis et al.,
+NeurIPS 2021), `rdp_to_epsilon`, `rdp_to_delta` (Canonne et al. 2020), and the composition of
+(epsilon, delta) guarantees. All are upper bounds, all arguments are keywords, and arguments outside
+a theorem's range raise `OutOfRange` (a ValueError). docs/bounds.md has the proofs. This package does not use the
 accountant: it is the opponent in every comparison.
 """
 
 from __future__ import annotations
 
 from .balle2019 import (
+    BalleTheorem1,
+    BalleTheorem6,
+    Bennett,
     GenericBlanket,
+    Hoeffding,
     LaplaceBlanket,
     RRBlanket,
-    balle_bennett_delta,
-    balle_bennett_eps0,
-    balle_bennett_epsilon,
-    balle_generic_delta,
-    balle_generic_eps0,
-    balle_generic_epsilon,
-    balle_hoeffding_delta,
-    balle_hoeffding_eps0,
-    balle_hoeffding_epsilon,
-    balle_rr_delta,
-    balle_rr_eps0,
-    balle_rr_epsilon,
-    balle_rr_gamma,
 )
-from .cheu2019 import cheu_delta, cheu_eps0, cheu_epsilon
-from .domain import OutOfRange
-from .erlingsson2019 import erlingsson_delta, erlingsson_eps0, erlingsson_epsilon
-from .feldman2021 import (
-    feldman2021_delta,
-    feldman2021_eps0,
-    feldman2021_epsilon,
-    feldman2021_numerical_delta,
-    feldman2021_numerical_epsilon,
-)
-from .feldman2023 import (
-    feldman2023_delta,
-    feldman2023_eps0,
-    feldman2023_epsilon,
-    feldman2023_numerical_delta,
-    feldman2023_numerical_epsilon,
-)
-from .girgis2021 import GIRGIS_ORDERS, girgis_epsilon, girgis_rdp, girgis_rdp_lower
+from .bound import Adversary, Bound, OutOfRange
+from .clones import Clones, ClonesClosedForm, StrongerClones, StrongerClonesClosedForm
+from .closed_forms import Cheu, Erlingsson
+from .girgis2021 import girgis_epsilon, girgis_rdp
 from .naive import (
     Guarantee,
     advanced_composition,
-    basic_composition,
     optimal_composition_delta,
     optimal_composition_epsilon,
 )
 from .rdp import DeltaAtOrder, EpsilonAtOrder, rdp_to_delta, rdp_to_epsilon
 
+
+def published(k: int = 2) -> tuple[Bound, ...]:
+    """Every bound for one round; where it is about randomized response, over k values."""
+    return (
+        StrongerClones(), Clones(), StrongerClonesClosedForm(), ClonesClosedForm(), Erlingsson(),
+        BalleTheorem6(), Hoeffding(), Bennett(), BalleTheorem1(k), Hoeffding(RRBlanket(k)),
+        Bennett(RRBlanket(k)), Cheu(), Bennett(LaplaceBlanket()),
+    )  # fmt: skip
+
+
 __all__ = [
-    "GIRGIS_ORDERS",
+    "Adversary",
+    "BalleTheorem1",
+    "BalleTheorem6",
+    "Bennett",
+    "Bound",
+    "Cheu",
+    "Clones",
+    "ClonesClosedForm",
     "DeltaAtOrder",
     "EpsilonAtOrder",
+    "Erlingsson",
     "GenericBlanket",
     "Guarantee",
+    "Hoeffding",
     "LaplaceBlanket",
     "OutOfRange",
     "RRBlanket",
+    "StrongerClones",
+    "StrongerClonesClosedForm",
     "advanced_composition",
-    "balle_bennett_delta",
-    "balle_bennett_eps0",
-    "balle_bennett_epsilon",
-    "balle_generic_delta",
-    "balle_generic_eps0",
-    "balle_generic_epsilon",
-    "balle_hoeffding_delta",
-    "balle_hoeffding_eps0",
-    "balle_hoeffding_epsilon",
-    "balle_rr_delta",
-    "balle_rr_eps0",
-    "balle_rr_epsilon",
-    "balle_rr_gamma",
-    "basic_composition",
-    "cheu_delta",
-    "cheu_eps0",
-    "cheu_epsilon",
-    "erlingsson_delta",
-    "erlingsson_eps0",
-    "erlingsson_epsilon",
-    "feldman2021_delta",
-    "feldman2021_eps0",
-    "feldman2021_epsilon",
-    "feldman2021_numerical_delta",
-    "feldman2021_numerical_epsilon",
-    "feldman2023_delta",
-    "feldman2023_eps0",
-    "feldman2023_epsilon",
-    "feldman2023_numerical_delta",
-    "feldman2023_numerical_epsilon",
     "girgis_epsilon",
     "girgis_rdp",
-    "girgis_rdp_lower",
     "optimal_composition_delta",
     "optimal_composition_epsilon",
+    "published",
     "rdp_to_delta",
     "rdp_to_epsilon",
 ]

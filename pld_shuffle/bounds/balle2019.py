@@ -33,25 +33,26 @@ there; the moments of L are taken at their worst case over the whole interval.
 docs/bounds.md. One cross moment of Lemma 13 and Theorem 1 rest on the authors' proofs; tests compare
 them with quadrature and exact sums.
 
-All are upper bounds for the worst pair of inputs, one round, substitution of one user's value, all
-n users honest. `_delta` evaluates the bound, 1.0 where it is vacuous; `_epsilon` and `_eps0` solve
-it (`bound`).
+All are upper bounds for the worst pair of inputs, against an adversary who also sees who of the other
+users answered from the blanket.
 """
 
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from .bound import DeltaBound
-from .domain import (
+from .bound import (
+    Adversary,
+    DeltaBound,
+    EpsilonBound,
     OutOfRange,
     count,
     delta_above,
     failure,
-    local_budget,
     log_expm1,
     lowered,
     raised,
@@ -75,7 +76,11 @@ class Blanket:
 
 
 class BlanketFamily(Protocol):
-    """A randomizer for every eps0, as `balle_hoeffding_*` and `balle_bennett_*` need it."""
+    """A randomizer for every eps0, as `Hoeffding` and `Bennett` need it; `label` and `only` as in `Bound`."""
+
+    label: str
+    only: str
+    lemma: int
 
     def blanket(self, *, epsilon: float, eps0: float) -> Blanket:
         """The data of L at 0 < epsilon < eps0."""
@@ -84,6 +89,8 @@ class BlanketFamily(Protocol):
 @dataclass(frozen=True)
 class GenericBlanket:
     """Any eps0-LDP randomizer (Balle et al. 2019, Lemmas 7 and 9)."""
+
+    label, only, lemma = "generic", "", 9
 
     def blanket(self, *, epsilon: float, eps0: float) -> Blanket:
         """The data of L at 0 < epsilon < eps0."""
@@ -105,6 +112,7 @@ class RRBlanket:
     """k-ary randomized response over k >= 2 values (Balle et al. 2019, Lemmas 6.1 and 12)."""
 
     k: int = 2
+    label, only, lemma = "k-RR", "k-ary randomized response", 12
 
     def __post_init__(self) -> None:
         count("k", self.k, least=2)
@@ -128,6 +136,8 @@ class RRBlanket:
 class LaplaceBlanket:
     """x + Lap(1/eps0) on [0, 1] (Balle et al. 2019, Lemmas 6.2 and 13)."""
 
+    label, only, lemma = "Laplace", "the Laplace mechanism", 13
+
     def blanket(self, *, epsilon: float, eps0: float) -> Blanket:
         """The data of L at 0 < epsilon < eps0."""
         half = math.exp(-eps0 / 2)
@@ -138,9 +148,6 @@ class LaplaceBlanket:
             second_moment=(math.exp(2 * epsilon) + 1) / 3 * (2 / half + half * half)
             - 2 * math.exp(epsilon) * (2 * half - half * half),
         )
-
-
-_GENERIC = GenericBlanket()
 
 
 # --- the two concentration inequalities ----------------------------------------------------------
@@ -169,206 +176,124 @@ def _log_tail(data: Blanket, *, log_factor: float, decay: float, n: int) -> floa
     return log_factor + average - math.log(n * data.gamma)
 
 
-def _log_hoeffding(data: Blanket, *, epsilon: float, n: int) -> float:
-    drift = math.expm1(epsilon)
-    decay = 2 * (drift / data.length) ** 2
-    log_factor = 2 * math.log(data.length) - math.log(4 * drift)
-    return _log_tail(data, log_factor=log_factor, decay=decay, n=n)
+# --- the bounds ----------------------------------------------------------------------------------
 
 
-def _log_bennett(data: Blanket, *, epsilon: float, n: int) -> float:
-    u = math.expm1(epsilon) * data.largest / data.second_moment
-    decay = data.second_moment / data.largest**2 * _phi(u)
-    log_factor = math.log(data.largest / math.log1p(u))
-    return _log_tail(data, log_factor=log_factor, decay=decay, n=n)
+class _OfBlanket(DeltaBound):
+    """Lemma 8 with a concentration inequality, for GenericBlanket(), RRBlanket(k) or LaplaceBlanket()."""
 
+    covers = Adversary.WEAK
+    inequality: str
+    lemma: int
 
-def _log_generic(epsilon: float, eps0: float, n: int) -> float:
-    """log of the left side of Theorem 6, inequality (4)."""
-    log_drift = log_expm1(epsilon)
-    log_length = math.log1p(math.exp(-epsilon)) + epsilon + log_expm1(2 * eps0) - eps0
-    rate = min(math.exp(-eps0), math.exp(2 * (log_drift - log_length)))
-    return log_length + (log_length - log_drift) - math.log(4 * n) + math.expm1(-2) * n * rate
+    def __init__(self, randomizer: BlanketFamily | None = None) -> None:
+        self.randomizer = randomizer = GenericBlanket() if randomizer is None else randomizer
+        self.name = f"blanket, {randomizer.label}, {self.inequality}"
+        first, last = sorted((self.lemma, randomizer.lemma))
+        self.source = f"Balle et al. 2019, Lemmas 8, {first}, {last}"
+        self.only = randomizer.only
 
+    def curve(self, eps0: float, n: int) -> Callable[[float], float]:
+        """Lemma 8's bound for epsilon < eps0; OutOfRange from there on."""
 
-# --- Lemma 8 with Hoeffding or Bennett -----------------------------------------------------------
-
-
-class _LogTail(Protocol):
-    """log delta at epsilon from the data of L, by one concentration inequality."""
-
-    def __call__(self, data: Blanket, *, epsilon: float, n: int) -> float: ...
-
-
-def _by_inequality(name: str, tail: _LogTail) -> Callable[[BlanketFamily], DeltaBound]:
-    """The bound of each family of randomizers by one inequality."""
-    source = f"Balle et al. 2019 with {name}'s inequality"
-
-    def bound(randomizer: BlanketFamily) -> DeltaBound:
-        def formula(epsilon: float, eps0: float, n: int) -> float:
+        def delta(epsilon: float) -> float:
             if not epsilon < eps0:
                 raise OutOfRange(
-                    f"epsilon = {epsilon!r}: {source} needs epsilon < eps0 = {eps0!r} (from there on, "
+                    f"epsilon = {epsilon!r}: {self.source} needs epsilon < eps0 = {eps0!r} (from there on, "
                     "pure local privacy gives delta = 0)"
                 )
-            return tail(randomizer.blanket(epsilon=epsilon, eps0=eps0), epsilon=epsilon, n=n)
+            data = self.randomizer.blanket(epsilon=epsilon, eps0=eps0)
+            return delta_above(self.log_tail(data, math.expm1(epsilon), n))
 
-        return DeltaBound(source, formula)
+        return delta
 
-    return bound
-
-
-_hoeffding = _by_inequality("Hoeffding", _log_hoeffding)
-_bennett = _by_inequality("Bennett", _log_bennett)
+    @abstractmethod
+    def log_tail(self, data: Blanket, drift: float, n: int) -> float:
+        """log of the bound on delta; drift is a = -E L."""
 
 
-def balle_hoeffding_delta(
-    *, epsilon: float, eps0: float, n: int, randomizer: BlanketFamily = _GENERIC
-) -> float:
-    """Upper bound on delta by Lemmas 8 and 10 of Balle et al. 2019, at most 1.
+class Hoeffding(_OfBlanket):
+    """Balle et al. 2019, Lemmas 8 and 10. eps0 <= 200, O(1)."""
 
-    `randomizer` is GenericBlanket() (Lemma 9), RRBlanket(k) (Lemma 12) or LaplaceBlanket() (Lemma
-    13). Raises OutOfRange unless epsilon < eps0 <= 200. O(1).
+    inequality, lemma = "Hoeffding", 10
+
+    def log_tail(self, data: Blanket, drift: float, n: int) -> float:
+        """By Lemma 10."""
+        decay = 2 * (drift / data.length) ** 2
+        log_factor = 2 * math.log(data.length) - math.log(4 * drift)
+        return _log_tail(data, log_factor=log_factor, decay=decay, n=n)
+
+
+class Bennett(_OfBlanket):
+    """Balle et al. 2019, Lemmas 8 and 11 (corrected: see the module). eps0 <= 200, O(1)."""
+
+    inequality, lemma = "Bennett", 11
+
+    def log_tail(self, data: Blanket, drift: float, n: int) -> float:
+        """By Lemma 11, corrected."""
+        u = drift * data.largest / data.second_moment
+        decay = data.second_moment / data.largest**2 * _phi(u)
+        log_factor = math.log(data.largest / math.log1p(u))
+        return _log_tail(data, log_factor=log_factor, decay=decay, n=n)
+
+
+class BalleTheorem6(DeltaBound):
+    """Balle et al. 2019, Theorem 6, inequality (4): any eps0-LDP randomizer, all epsilon. eps0 <= 200, O(1)."""
+
+    name = "blanket, generic, Theorem 6"
+    source = "Balle et al. 2019, Thm 6"
+    covers = Adversary.WEAK
+
+    def curve(self, eps0: float, n: int) -> Callable[[float], float]:
+        """The left side of inequality (4)."""
+
+        def delta(epsilon: float) -> float:
+            log_drift = log_expm1(epsilon)
+            log_length = math.log1p(math.exp(-epsilon)) + epsilon + log_expm1(2 * eps0) - eps0
+            rate = min(math.exp(-eps0), math.exp(2 * (log_drift - log_length)))
+            ratio = log_length + (log_length - log_drift) - math.log(4 * n)
+            return delta_above(ratio + math.expm1(-2) * n * rate)
+
+        return delta
+
+
+class BalleTheorem1(EpsilonBound):
+    """Balle et al. 2019, Theorem 1: k-ary randomized response, n >= 2, wherever it gives epsilon <= 1.
+
+    With probability gamma = k/(e^eps0 + k - 1) a user answers uniformly over all k values, and
+    epsilon = max(sqrt(14 k log(2/delta)/((n-1) gamma)), 27 k/((n-1) gamma)).
     """
-    return _hoeffding(randomizer).delta(epsilon=epsilon, eps0=eps0, n=n)
 
+    name = "blanket, k-RR, Theorem 1"
+    source = "Balle et al. 2019, Thm 1"
+    covers = Adversary.WEAK
+    only = "k-ary randomized response"
+    needs = "epsilon <= 1, n >= 2 and gamma < 1"
 
-def balle_hoeffding_epsilon(
-    *, eps0: float, delta: float, n: int, randomizer: BlanketFamily = _GENERIC
-) -> float:
-    """Smallest epsilon < eps0 with `balle_hoeffding_delta` <= delta; OutOfRange if there is none."""
-    return _hoeffding(randomizer).epsilon(eps0=eps0, delta=delta, n=n)
+    def __init__(self, k: int = 2) -> None:
+        self.k = count("k", k, least=2)
 
+    def formula(self, eps0: float, delta: float, n: int) -> float:
+        """See the class."""
+        hidden = (n - 1) / (math.expm1(eps0) + self.k)  # who answer at random, per value
+        if not hidden > 27:
+            return math.inf
+        noise = 14 * (math.log(2) - math.log(delta))
+        epsilon = raised(max(math.sqrt(noise / hidden), 27 / hidden))
+        return epsilon if epsilon <= 1 else math.inf
 
-def balle_hoeffding_eps0(
-    *, epsilon: float, delta: float, n: int, randomizer: BlanketFamily = _GENERIC
-) -> float:
-    """Largest eps0 > epsilon with `balle_hoeffding_delta` <= delta; OutOfRange if there is none."""
-    return _hoeffding(randomizer).eps0(epsilon=epsilon, delta=delta, n=n)
-
-
-def balle_bennett_delta(
-    *, epsilon: float, eps0: float, n: int, randomizer: BlanketFamily = _GENERIC
-) -> float:
-    """Upper bound on delta by Lemmas 8 and 11 (corrected: see the module) of Balle et al. 2019, at most 1.
-
-    `randomizer` is GenericBlanket() (Lemma 9), RRBlanket(k) (Lemma 12) or LaplaceBlanket() (Lemma
-    13). Raises OutOfRange unless epsilon < eps0 <= 200. O(1).
-    """
-    return _bennett(randomizer).delta(epsilon=epsilon, eps0=eps0, n=n)
-
-
-def balle_bennett_epsilon(
-    *, eps0: float, delta: float, n: int, randomizer: BlanketFamily = _GENERIC
-) -> float:
-    """Smallest epsilon < eps0 with `balle_bennett_delta` <= delta; OutOfRange if there is none."""
-    return _bennett(randomizer).epsilon(eps0=eps0, delta=delta, n=n)
-
-
-def balle_bennett_eps0(
-    *, epsilon: float, delta: float, n: int, randomizer: BlanketFamily = _GENERIC
-) -> float:
-    """Largest eps0 > epsilon with `balle_bennett_delta` <= delta; OutOfRange if there is none."""
-    return _bennett(randomizer).eps0(epsilon=epsilon, delta=delta, n=n)
-
-
-# --- Theorem 6 -----------------------------------------------------------------------------------
-
-_GENERIC_BOUND = DeltaBound("Balle et al. 2019, Theorem 6,", _log_generic)
-
-
-def balle_generic_delta(*, epsilon: float, eps0: float, n: int) -> float:
-    """Upper bound on delta for any eps0-LDP randomizer, Balle et al. 2019, Theorem 6, at most 1.
-
-    Valid for all epsilon > 0, eps0 > 0, n >= 1 (evaluated for eps0 <= 200, OutOfRange above). O(1).
-    """
-    return _GENERIC_BOUND.delta(epsilon=epsilon, eps0=eps0, n=n)
-
-
-def balle_generic_epsilon(*, eps0: float, delta: float, n: int) -> float:
-    """Smallest epsilon < eps0 with `balle_generic_delta` <= delta; OutOfRange if there is none."""
-    return _GENERIC_BOUND.epsilon(eps0=eps0, delta=delta, n=n)
-
-
-def balle_generic_eps0(*, epsilon: float, delta: float, n: int) -> float:
-    """Largest eps0 > epsilon with `balle_generic_delta` <= delta; OutOfRange if there is none."""
-    return _GENERIC_BOUND.eps0(epsilon=epsilon, delta=delta, n=n)
-
-
-# --- Theorem 1: k-ary randomized response in closed form -----------------------------------------
-
-
-def _hidden(*, eps0: float, n: int, k: int) -> float:
-    """(n-1) gamma/k: how many of the others answer at random, per value; Theorem 1's c."""
-    return (n - 1) / (math.expm1(eps0) + k)
-
-
-def _check(*, epsilon: float, n: int) -> None:
-    if not (epsilon <= 1 and n >= 2):
-        raise OutOfRange(
-            "Balle et al. 2019, Theorem 1, needs epsilon <= 1 and n >= 2; "
-            f"this is epsilon = {epsilon:.4g}, n = {n}"
+    def gamma(self, *, epsilon: float, delta: float, n: int) -> float:
+        """The least share of random answers that is amplified to (epsilon, delta); OutOfRange unless it is < 1."""
+        wanted, fail, users = target("epsilon", epsilon), failure("delta", delta), count("n", n)
+        noise = 14 * (math.log(2) - math.log(fail))
+        share = math.inf
+        if wanted <= 1 and users >= 2:
+            share = raised(self.k * max(noise / wanted**2, 27 / wanted) / (users - 1))
+        return self._found(
+            "gamma", share if share < 1 else None, epsilon=epsilon, delta=delta, n=n, k=self.k
         )
 
-
-def balle_rr_gamma(*, epsilon: float, delta: float, n: int, k: int) -> float:
-    """The share of random answers that makes shuffled k-RR (epsilon, delta)-DP, Balle et al. 2019, Theorem 1.
-
-    gamma = max(14 k log(2/delta)/((n-1) epsilon^2), 27 k/((n-1) epsilon)); with probability gamma a user
-    answers uniformly over all k values. Every larger gamma is covered too. Raises OutOfRange unless
-    epsilon <= 1, n >= 2 and the result is < 1.
-    """
-    wanted, fail = target("epsilon", epsilon), failure("delta", delta)
-    users, values = count("n", n), count("k", k, least=2)
-    _check(epsilon=wanted, n=users)
-    noise = 14 * (math.log(2) - math.log(fail))
-    gamma = raised(values * max(noise / wanted**2, 27 / wanted) / (users - 1))
-    if not gamma < 1:
-        raise OutOfRange(
-            f"Balle et al. 2019, Theorem 1, needs gamma < 1 and asks for gamma = {gamma:.4g} "
-            f"(n = {n!r}, k = {k!r})"
-        )
-    return gamma
-
-
-def balle_rr_eps0(*, epsilon: float, delta: float, n: int, k: int) -> float:
-    """The largest eps0 of k-RR amplified to (epsilon, delta) by Theorem 1: log(1 + k (1-gamma)/gamma).
-
-    Range and errors as `balle_rr_gamma`.
-    """
-    gamma = balle_rr_gamma(epsilon=epsilon, delta=delta, n=n, k=k)
-    return lowered(math.log1p(k * (1 - gamma) / gamma))
-
-
-def balle_rr_epsilon(*, eps0: float, delta: float, n: int, k: int) -> float:
-    """Upper bound on epsilon of shuffled k-RR, Balle et al. 2019, Theorem 1 solved for epsilon.
-
-    max(sqrt(14 k log(2/delta)/((n-1) gamma)), 27 k/((n-1) gamma)), gamma = k/(e^eps0 + k - 1). Raises
-    OutOfRange unless n >= 2 and this is at most 1.
-    """
-    budget, fail = local_budget(eps0), failure("delta", delta)
-    users, values = count("n", n), count("k", k, least=2)
-    _check(epsilon=0, n=users)
-    hidden = _hidden(eps0=budget, n=users, k=values)
-    noise = 14 * (math.log(2) - math.log(fail))
-    epsilon = raised(max(math.sqrt(noise / hidden), 27 / hidden))
-    _check(epsilon=epsilon, n=users)
-    return epsilon
-
-
-def balle_rr_delta(*, epsilon: float, eps0: float, n: int, k: int) -> float:
-    """Upper bound on delta of shuffled k-RR, Balle et al. 2019, Theorem 1 solved for delta, at most 1.
-
-    2 exp(-gamma (n-1) epsilon^2/(14 k)). Raises OutOfRange unless epsilon <= 1, n >= 2 and gamma >= 27
-    k/((n-1) epsilon).
-    """
-    wanted, budget = target("epsilon", epsilon), local_budget(eps0)
-    users, values = count("n", n), count("k", k, least=2)
-    _check(epsilon=wanted, n=users)
-    hidden = _hidden(eps0=budget, n=users, k=values)
-    if not lowered(hidden) * wanted >= 27:
-        raise OutOfRange(
-            f"epsilon = {epsilon!r}: Balle et al. 2019, Theorem 1, needs epsilon >= 27 k/((n-1) gamma) = "
-            f"{27 / hidden:.4g}"
-        )
-    return delta_above(math.log(2) - hidden * wanted**2 / 14)
+    def eps0(self, *, epsilon: float, delta: float, n: int) -> float:
+        """log(1 + k (1-gamma)/gamma)."""
+        gamma = self.gamma(epsilon=epsilon, delta=delta, n=n)
+        return lowered(math.log1p(self.k * (1 - gamma) / gamma))

@@ -1,128 +1,233 @@
-"""A published bound, solved for each of its three unknowns: epsilon, delta and eps0.
+"""A published bound is one object, asked in one way for any of its three unknowns.
 
-A theorem comes in one of two forms: `EpsilonBound` gives epsilon from eps0 and delta, `DeltaBound`
-gives delta from epsilon and eps0. What it gives is evaluated. The other unknowns are solved for:
-the smallest epsilon, the smallest delta or the largest eps0 at which the bound still proves the
-target. *Each answer is safe*: fed back into the bound, it does not miss the target (`solving`
-evaluates the bound at the very number it returns).
+    bound.epsilon(eps0=, delta=, n=)    bound.delta(epsilon=, eps0=, n=)    bound.eps0(epsilon=, delta=, n=)
+
+A theorem comes in one of two forms: an `EpsilonBound` states epsilon for eps0 and delta, a `DeltaBound` states
+delta for epsilon and eps0. What it states is evaluated. The other unknowns are solved for: the smallest epsilon, the
+smallest delta or the largest eps0 at which the bound still proves the target. *Each answer is safe*: fed back into the
+bound, it does not miss the target (`numerics.solving` evaluates the bound at the very number it returns).
+
+*Two refusals.* An argument that no bound could use (delta = 2, n = 0, a bool) is a ValueError or TypeError of the
+package's border. One that has a meaning but lies outside what a theorem covers (eps0 = 4 where the theorem needs
+eps0 < 1/2) is `OutOfRange`, a ValueError of its own: a comparison catches it and says why the bound does not apply.
+No bound returns nan.
+
+*Rounding.* A Fraction or a longdouble becomes the neighbouring double for which the bound is larger: a target (epsilon,
+delta) is rounded down, what is spent (eps0, a Renyi divergence) is rounded up. A bound is evaluated as it is written,
+then moved to its safe side by `MARGIN`, relative in epsilon and eps0, absolute in log delta: far more than the rounding
+of the few operations.
 """
 
 from __future__ import annotations
 
 import math
 import sys
+from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any
 
+from ..numerics import validation
+from ..numerics.sides import Side
 from ..numerics.solving import largest_satisfying, smallest_satisfying
-from .domain import (
-    EPS0_LIMIT,
-    OutOfRange,
-    count,
-    delta_above,
-    failure,
-    local_budget,
-    log_ratio,
-    target,
-)
+
+MARGIN = 1e-12
+"""The formulas agree with 50-digit evaluations to about 1e-14 (tests); this leaves a wide margin."""
+
+EPS0_LIMIT = 200.0
+"""Largest eps0 evaluated. Moments of the blanket grow like exp(3 eps0) and would leave the doubles beyond
+about 236; no bound amplifies there unless n > e^200."""
+
+COUNT_LIMIT = 10**18
+"""Largest number of users, rounds or values: beyond every population, and exact to 1e-16 as a double."""
 
 
-@dataclass(frozen=True)
-class EpsilonBound:
-    """epsilon = formula(eps0, delta, n), an upper bound; +inf outside the theorem's range.
+class OutOfRange(ValueError):
+    """The arguments are meaningful, but outside the range in which the cited theorem holds."""
 
-    It has to rise with eps0 and with 1/delta. `source` and `needs` name the theorem and its range
-    in messages.
+
+class Adversary(IntEnum):
+    """Whom a bound covers; each sees all that the one before sees."""
+
+    REPORTS = 0
+    WEAK = 1
+    STRONG = 2
+
+    @property
+    def sees(self) -> str:
+        """In words."""
+        return (
+            "only the shuffled reports",
+            "who of the other users answered at random",
+            "who answered at random, the target included",
+        )[self]
+
+
+class Bound(ABC):
+    """An upper bound for one round of n honest users, substitution of one user's value.
+
+    name, source : for tables, and to find the proof. covers : the adversary it holds for. only : the randomizers it is
+    for, "k-ary randomized response" say; "" is every eps0-LDP randomizer.
     """
 
+    name: str
     source: str
-    needs: str
-    formula: Callable[[float, float, int], float]
+    covers: Adversary = Adversary.REPORTS
+    only: str = ""
+    needs: str = "enough users to amplify"
+
+    @abstractmethod
+    def epsilon(self, *, eps0: float, delta: float, n: int) -> float:
+        """The smallest epsilon that the bound proves; OutOfRange if there is none."""
+
+    @abstractmethod
+    def delta(self, *, epsilon: float, eps0: float, n: int) -> float:
+        """The smallest delta that the bound proves; OutOfRange if there is none."""
+
+    @abstractmethod
+    def eps0(self, *, epsilon: float, delta: float, n: int) -> float:
+        """The largest eps0 for which the bound proves (epsilon, delta); OutOfRange if there is none."""
+
+    def _found(self, unknown: str, value: float | None, **given: float) -> float:
+        if value is None:
+            at = ", ".join(f"{name} = {number!r}" for name, number in given.items())
+            raise OutOfRange(f"{self.source} gives no {unknown} at {at}: it needs {self.needs}")
+        return value
+
+
+class EpsilonBound(Bound):
+    """epsilon = formula(eps0, delta, n); +inf outside the theorem's range. It rises with eps0 and with 1/delta.
+
+    below : delta must be below this.
+    """
+
+    below: float = 1.0
+
+    @abstractmethod
+    def formula(self, eps0: float, delta: float, n: int) -> float:
+        """What the theorem states, rounded up."""
 
     def epsilon(self, *, eps0: float, delta: float, n: int) -> float:
         """The bound itself. One evaluation."""
         value = self.formula(local_budget(eps0), failure("delta", delta), count("n", n))
-        return self._found(
-            "epsilon", value if value < math.inf else None, eps0=eps0, delta=delta, n=n
-        )
-
-    def eps0(self, *, epsilon: float, delta: float, n: int) -> float:
-        """The largest eps0 in range with at most this epsilon. About 20 evaluations."""
-        limit, fail, users = target("epsilon", epsilon), failure("delta", delta), count("n", n)
-        solution = largest_satisfying(
-            lambda x: self.formula(x, fail, users) - limit, low=1e-12, high=EPS0_LIMIT, steps=1
-        )
-        return self._found("eps0", solution, epsilon=epsilon, delta=delta, n=n)
+        found = value if value < math.inf else None
+        return self._found("epsilon", found, eps0=eps0, delta=delta, n=n)
 
     def delta(self, *, epsilon: float, eps0: float, n: int) -> float:
         """The smallest delta in range with at most this epsilon. About 20 evaluations."""
         limit, budget, users = target("epsilon", epsilon), local_budget(eps0), count("n", n)
         solution = largest_satisfying(  # in log(1/delta), in which epsilon is nearly a square root
             lambda x: self.formula(budget, math.exp(-x), users) - limit,
-            low=1e-12,
+            low=1e-12 - math.log(self.below),
             high=-math.log(sys.float_info.min),
             steps=1,
         )
         value = None if solution is None else math.exp(-solution)
         return self._found("delta", value, epsilon=epsilon, eps0=eps0, n=n)
 
-    def _found(self, unknown: str, value: float | None, **given: float) -> float:
-        return _found(value, f"{self.source} gives no {unknown}", f"it needs {self.needs}", **given)
+    def eps0(self, *, epsilon: float, delta: float, n: int) -> float:
+        """The largest eps0 in range with at most this epsilon. About 20 evaluations."""
+        limit, fail, users = target("epsilon", epsilon), failure("delta", delta), count("n", n)
+        solution = largest_satisfying(
+            lambda x: self.formula(x, fail, users) - limit,
+            low=1e-12, high=EPS0_LIMIT, steps=1,
+        )  # fmt: skip
+        return self._found("eps0", solution, epsilon=epsilon, delta=delta, n=n)
 
 
-#: The solvers stay below eps0 by this factor: at eps0 pure local privacy takes over.
-_BELOW_ONE = 1 - 1e-9
+class DeltaBound(Bound):
+    """delta as a function of epsilon; vacuous (1) or refused from eps0 on, where pure local privacy takes over.
 
-
-@dataclass(frozen=True)
-class DeltaBound:
-    """log delta = formula(epsilon, eps0, n), an upper bound, to nearest.
-
-    It need not be monotone: several bounds rise again for large epsilon although the delta of a mechanism
-    cannot. Epsilon and eps0 are therefore looked for on a grid. `source` names the theorem in messages.
+    Several such bounds rise again for large epsilon although the delta of a mechanism cannot. Epsilon and eps0
+    are therefore looked for on a grid of `steps`, and epsilon up to eps0 times `share`.
     """
 
-    source: str
-    formula: Callable[[float, float, int], float]
+    steps: int = 240
+    share: float = 1 - 1e-9
+
+    @abstractmethod
+    def curve(self, eps0: float, n: int) -> Callable[[float], float]:
+        """An upper bound on delta, at most 1, as a function of epsilon; OutOfRange if it is not covered."""
 
     def delta(self, *, epsilon: float, eps0: float, n: int) -> float:
         """The bound itself, at most 1. One evaluation."""
-        return self._delta(target("epsilon", epsilon), local_budget(eps0), count("n", n))
+        return self.curve(local_budget(eps0), count("n", n))(target("epsilon", epsilon))
 
     def epsilon(self, *, eps0: float, delta: float, n: int) -> float:
-        """The smallest epsilon < eps0 with at most this delta. About 260 evaluations."""
+        """The smallest epsilon below eps0 with at most this delta. About 260 evaluations, or 15."""
         budget, fail, users = local_budget(eps0), failure("delta", delta), count("n", n)
-        top = budget * _BELOW_ONE
+        curve, top = self.curve(budget, users), budget * self.share
         solution = smallest_satisfying(
-            lambda x: log_ratio(self._delta(x, budget, users), fail),
-            low=min(1e-12, top / 2),
-            high=top,
-        )
+            lambda x: log_ratio(curve(x), fail),
+            low=1e-12 * top, high=top, steps=self.steps,
+        )  # fmt: skip
         return self._found("epsilon below eps0", solution, eps0=eps0, delta=delta, n=n)
 
     def eps0(self, *, epsilon: float, delta: float, n: int) -> float:
-        """The largest eps0 > epsilon with at most this delta. About 260 evaluations."""
+        """The largest eps0 above epsilon with at most this delta. About 260 evaluations, or 15."""
         wanted, fail, users = target("epsilon", epsilon), failure("delta", delta), count("n", n)
-        bottom, solution = wanted / _BELOW_ONE, None
+        bottom, solution = wanted / self.share, None
         if bottom < EPS0_LIMIT:
-            # beyond `top` there is no amplification, whatever the bound
+            # beyond this there is no amplification, whatever the bound
             top = min(EPS0_LIMIT, max(2 * wanted, 2 * math.log(users) + wanted + 60))
             solution = largest_satisfying(
-                lambda x: log_ratio(self._delta(wanted, x, users), fail), low=bottom, high=top
-            )
+                lambda x: log_ratio(self.curve(x, users)(wanted), fail),
+                low=bottom, high=top, steps=self.steps,
+            )  # fmt: skip
         return self._found("eps0 above epsilon", solution, epsilon=epsilon, delta=delta, n=n)
 
-    def _delta(self, epsilon: float, eps0: float, n: int) -> float:
-        return delta_above(self.formula(epsilon, eps0, n))
 
-    def _found(self, unknown: str, value: float | None, **given: float) -> float:
-        return _found(
-            value, f"{self.source} gives no {unknown}", "too few users to amplify", **given
-        )
+# --- what a bound accepts, and how it rounds -----------------------------------------------------
 
 
-def _found(value: float | None, failed: str, reason: str, **given: float) -> float:
-    if value is None:
-        at = ", ".join(f"{name} = {number!r}" for name, number in given.items())
-        raise OutOfRange(f"{failed} at {at}: {reason}")
-    return value
+def target(name: str, value: Any) -> float:
+    """An epsilon to be reached, in (0, inf), rounded down."""
+    return validation.positive_float(name, value, Side.LOWER)
+
+
+def failure(name: str, value: Any) -> float:
+    """A delta to be reached, in (0, 1), rounded down."""
+    return validation.open_unit(name, value, Side.LOWER)
+
+
+def local_budget(value: Any, rounding: Side = Side.UPPER) -> float:
+    """eps0 as a float in (0, EPS0_LIMIT], rounded up unless told otherwise; OutOfRange above."""
+    eps0 = validation.positive_float("eps0", value, rounding)
+    if not eps0 <= EPS0_LIMIT:
+        raise OutOfRange(f"eps0 = {eps0!r}: evaluated only for eps0 <= {EPS0_LIMIT:g}")
+    return eps0
+
+
+def count(name: str, value: Any, *, least: int = 1) -> int:
+    """An int in [least, COUNT_LIMIT]."""
+    return validation.integer_in(name, value, least, COUNT_LIMIT)
+
+
+def raised(value: float) -> float:
+    """A positive number moved up by the relative MARGIN."""
+    return value * (1 + MARGIN)
+
+
+def lowered(value: float) -> float:
+    """A positive number moved down by the relative MARGIN."""
+    return value * (1 - MARGIN)
+
+
+def delta_above(log_delta: float) -> float:
+    """exp(log_delta) moved up by MARGIN, at most 1 (a vacuous bound) and never 0 by underflow."""
+    if log_delta >= 0:
+        return 1.0
+    return min(1.0, max(math.exp(log_delta + MARGIN * (1 - log_delta)), sys.float_info.min))
+
+
+def log_ratio(value: float, limit: float) -> float:
+    """log(value/limit) for value >= 0 and limit > 0: positive exactly if value > limit."""
+    ratio = value / limit
+    return math.log(ratio) if ratio > 0 else -math.inf
+
+
+def log_expm1(x: float) -> float:
+    """log(e^x - 1) for x > 0, without overflow."""
+    if x > 30:
+        return x + math.log1p(-math.exp(-x))
+    return math.log(math.expm1(x))

@@ -2,7 +2,6 @@
 
 For k rounds, each (epsilon, delta)-DP and chosen adaptively:
 
-* *Basic* (Dwork, McSherry, Nissim, Smith 2006): epsilons and deltas add up.
 * *Advanced* (Dwork, Rothblum, Vadhan 2010, with the mean of Kairouz, Oh, Viswanath 2015, Theorem 3.4):
   epsilon' = k epsilon tanh(epsilon/2) + epsilon sqrt(2 k log(1/slack)), delta' = 1 - (1-delta)^k
   (1-slack). The k losses lie in [-epsilon, epsilon] with means of at most epsilon tanh(epsilon/2),
@@ -18,7 +17,6 @@ Upper bounds; docs/bounds.md proves that randomized response is the worst and wh
 from __future__ import annotations
 
 import math
-from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
@@ -28,7 +26,7 @@ from ..numerics.log_binomial import log_binomial_pmf
 from ..numerics.sides import Side
 from ..numerics.solving import smallest_satisfying
 from ..numerics.validation import positive_float, real
-from .domain import OutOfRange, count, failure, log_ratio, raised, target
+from .bound import OutOfRange, count, failure, log_ratio, raised, target
 
 
 class Guarantee(NamedTuple):
@@ -51,22 +49,11 @@ def _failure(delta: float, rounds: int, other: float) -> float:
     return min(1.0, raised(-math.expm1(rounds * math.log1p(-delta) + math.log1p(-other))))
 
 
-def basic_composition(*, epsilon: float, delta: float, rounds: int) -> Guarantee:
-    """(k epsilon, k delta), Dwork et al. 2006; delta may be 0. Raises OutOfRange if k delta >= 1."""
-    one, fail, repetitions = _single(epsilon, delta, rounds)
-    total = real("k delta", repetitions * Fraction(fail), Side.UPPER)
-    if not total < 1:
-        raise OutOfRange(
-            f"basic composition: {rounds!r} rounds of delta = {delta!r} add up to {total:.3g} >= 1"
-        )
-    return Guarantee(real("k epsilon", repetitions * Fraction(one), Side.UPPER), total)
-
-
 def advanced_composition(*, epsilon: float, delta: float, rounds: int, slack: float) -> Guarantee:
     """Advanced composition with the additional failure probability 0 < slack < 1; delta may be 0.
 
-    Dwork, Rothblum, Vadhan 2010 with the mean of Kairouz et al. 2015, Theorem 3.4. Never worse in
-    epsilon than basic composition, whose epsilon is returned where it is smaller. O(1).
+    Dwork, Rothblum, Vadhan 2010 with the mean of Kairouz et al. 2015, Theorem 3.4. Never more
+    than the sum of the epsilons. O(1).
     """
     one, fail, repetitions = _single(epsilon, delta, rounds)
     extra = failure("slack", slack)

@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..numerics.sides import Side
 from ..numerics.validation import real_array
-from .domain import OutOfRange, delta_above, failure, target
+from .bound import OutOfRange, delta_above, failure, target
 
 
 class EpsilonAtOrder(NamedTuple):

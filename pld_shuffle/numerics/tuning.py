@@ -5,3 +5,7 @@ slower or its bracket wider; every answer stays certified. Constants that a proo
 """
 
 from __future__ import annotations
+
+CLONE_COUNTS = (
+    3000  # published clones pairs: counts with a term of their own, or buckets; speed against width
+)

@@ -46,14 +46,14 @@ class BinarySum(GammaNoise, OneMechanism):
     def from_theorem(
         cls, epsilon: float, delta: float, n: int, *, honest_fraction: float = 1.0
     ) -> BinarySum:
-        """gamma = lambda/n of Cheu et al. 2019, section 4.2, for one round; see `bounds.cheu2019`.
+        """gamma = lambda/n of Cheu et al. 2019, section 4.2, for one round; see `bounds.Cheu`.
 
-        Raises `bounds.domain.OutOfRange` where the theorem asks for more noise than there are users.
+        Raises `bounds.OutOfRange` where the theorem asks for more noise than there are users.
         """
-        from ..bounds.cheu2019 import cheu_eps0
+        from ..bounds import Cheu
 
         honest = honest_users(n, honest_fraction)
-        eps0 = cheu_eps0(epsilon=epsilon, delta=delta, n=honest)
+        eps0 = Cheu().eps0(epsilon=epsilon, delta=delta, n=honest)
         gamma = BinaryRandomizedResponse(eps0).gamma
         return cls(gamma=gamma, n=n, honest_fraction=honest_fraction)
 

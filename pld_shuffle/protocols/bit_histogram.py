@@ -96,12 +96,12 @@ class BitHistogram(BitCounts, Calibrated, OneMechanism):
     ) -> BitHistogram:
         """Unary encoding with eps0 from the closed form of Feldman et al. 2023, for one round.
 
-        Raises `bounds.domain.OutOfRange` where that allows no amplification.
+        Raises `bounds.OutOfRange` where that allows no amplification.
         """
-        from ..bounds.feldman2023 import feldman2023_eps0
+        from ..bounds import StrongerClonesClosedForm
 
         honest = honest_users(n, honest_fraction)
-        eps0 = feldman2023_eps0(epsilon=epsilon, delta=delta, n=honest)
+        eps0 = StrongerClonesClosedForm().eps0(epsilon=epsilon, delta=delta, n=honest)
         randomizer = UnaryEncoding(k=k, eps0=eps0, variant=variant)
         return cls(randomizer=randomizer, n=n, honest_fraction=honest_fraction)
 

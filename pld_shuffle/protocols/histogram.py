@@ -68,14 +68,14 @@ class PrivateHistogram(BinErrors, GammaNoise, OneMechanism):
     def from_theorem(
         cls, epsilon: float, delta: float, n: int, *, k: int, honest_fraction: float = 1.0
     ) -> PrivateHistogram:
-        """gamma of Balle et al. 2019, Theorem 1, for one round; see `bounds.balle2019.balle_rr_gamma`.
+        """gamma of Balle et al. 2019, Theorem 1, for one round; see `bounds.BalleTheorem1.gamma`.
 
-        Raises `bounds.domain.OutOfRange` unless epsilon <= 1 and gamma < 1.
+        Raises `bounds.OutOfRange` unless epsilon <= 1 and gamma < 1.
         """
-        from ..bounds.balle2019 import balle_rr_gamma
+        from ..bounds import BalleTheorem1
 
         honest = honest_users(n, honest_fraction)
-        gamma = balle_rr_gamma(epsilon=epsilon, delta=delta, n=honest, k=k)
+        gamma = BalleTheorem1(k).gamma(epsilon=epsilon, delta=delta, n=honest)
         return cls(k=k, gamma=gamma, n=n, honest_fraction=honest_fraction)
 
     @property

@@ -120,16 +120,16 @@ class RealSum(GammaNoise, OneMechanism):
     ) -> RealSum:
         """Balle et al. 2019, Theorem 2, for one round: k = (n/c)^(1/3), c = gamma n/(k+1) of Theorem 1.
 
-        Raises `bounds.domain.OutOfRange` unless epsilon <= 1 and gamma < 1.
+        Raises `bounds.OutOfRange` unless epsilon <= 1 and gamma < 1.
         """
-        from ..bounds.balle2019 import balle_rr_gamma
+        from ..bounds import BalleTheorem1
 
         users = integer_in("n", n, 1)
         honest = honest_users(users, honest_fraction)
         # Theorem 1 asks for a gamma proportional to the number of values, here k+1.
-        per_value = balle_rr_gamma(epsilon=epsilon, delta=delta, n=honest, k=2) / 2
+        per_value = BalleTheorem1(2).gamma(epsilon=epsilon, delta=delta, n=honest) / 2
         k = max(1, round(per_value ** (-1 / 3)))
-        gamma = balle_rr_gamma(epsilon=epsilon, delta=delta, n=honest, k=k + 1)
+        gamma = BalleTheorem1(k + 1).gamma(epsilon=epsilon, delta=delta, n=honest)
         return cls(k=k, gamma=gamma, n=users, honest_fraction=honest_fraction)
 
     @property

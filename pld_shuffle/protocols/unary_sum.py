@@ -96,11 +96,9 @@ class UnarySum(GammaNoise):
         Every position at (epsilon_1, delta/(2r)) by Cheu et al. 2019, section 4.2, and advanced composition
         of the r positions with slack delta/2.
 
-        Raises `bounds.domain.OutOfRange` where section 4.2 asks for more noise than there are users.
+        Raises `bounds.OutOfRange` where section 4.2 asks for more noise than there are users.
         """
-        from ..bounds.cheu2019 import cheu_eps0
-        from ..bounds.domain import OutOfRange
-        from ..bounds.naive import advanced_composition
+        from ..bounds import Cheu, OutOfRange, advanced_composition
         from ..numerics.solving import largest_satisfying
 
         users = integer_in("n", n, 1)
@@ -120,7 +118,7 @@ class UnarySum(GammaNoise):
             raise OutOfRange(
                 f"epsilon = {epsilon!r}: advanced composition leaves nothing per message"
             )
-        eps0 = cheu_eps0(epsilon=one, delta=share / length, n=honest)
+        eps0 = Cheu().eps0(epsilon=one, delta=share / length, n=honest)
         gamma = BinaryRandomizedResponse(eps0).gamma
         return cls(bits=length, gamma=gamma, n=users, honest_fraction=honest_fraction)
 

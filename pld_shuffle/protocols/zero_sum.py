@@ -34,7 +34,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import binom
 
-from ..bounds.domain import OutOfRange
+from ..bounds import OutOfRange
 from ..mechanisms.binomial_shift import BinomialExchange, BinomialShift
 from ..numerics.validation import integer_in, open_unit, positive_float
 from ..randomizers.base import FloatArray, IntArray
