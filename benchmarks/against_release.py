@@ -34,6 +34,11 @@ def blanket(randomizer):
         return Shuffled(randomizer, 10_000, analysis="blanket")
     except TypeError:  # older versions know no other analysis
         return Shuffled(randomizer, 10_000)
+def local_gaussian(sigma):
+    try:
+        return R.Gaussian(sigma=sigma)
+    except TypeError:  # older versions asked for an eps0 that changed nothing
+        return R.Gaussian(sigma=sigma, eps0=1.0)
 def distinct(count):
     return [(ShuffledLDP(2.0, 4_500 + 7 * i, **SAME), 1) for i in range(count)]
 def forget():
@@ -106,8 +111,8 @@ def questions() -> Iterator[tuple[str, str]]:
         ("k-RR", "R.KRandomizedResponse(k=16, eps0=2.0)"),
         ("unary encoding", "R.UnaryEncoding(k=16, eps0=2.0)"),
         ("subset selection", "R.SubsetSelection(k=16, size=4, eps0=2.0)"),
-        ("Laplace", "R.Laplace(2.0)"),
-        ("Gaussian noise", "R.Gaussian(sigma=1.0, eps0=1.0)"),
+        ("Laplace", "R.Laplace(eps0=2.0)"),
+        ("Gaussian noise", "local_gaussian(1.0)"),
     )
     for name, randomizer in named[:4]:
         yield (

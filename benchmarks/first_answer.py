@@ -46,7 +46,7 @@ STARTS = (
     ("ShuffledLDP(1.0, 10_000)", 1),
     ("Subsampled(ShuffledLDP(1.0, 1_000), population=100_000)", 1),
     ("Shuffled(BinaryRandomizedResponse(1.0), 10_000)", 1),
-    ("Shuffled(Laplace(1.0), 10_000)", 1),
+    ("Shuffled(Laplace(eps0=1.0), 10_000)", 1),
     ("ShuffledLDP(1.0, 10_000)", 50),
 )
 

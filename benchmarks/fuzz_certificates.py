@@ -759,7 +759,7 @@ class Noise:
             def alone(eps: mpf) -> mpf:
                 return -mp.expm1((eps - e) / 2) if eps < e else mpf(0)
 
-            name, randomizer = "Laplace", LocalLaplace(eps0)
+            name, randomizer = "Laplace", LocalLaplace(eps0=eps0)
         else:
             sigma = log_uniform(rng, 0.12, 100.0)
             s = mpf(sigma)
@@ -776,7 +776,7 @@ class Noise:
             def alone(eps: mpf) -> mpf:
                 return gaussian_profile(1 / s, eps)
 
-            name, randomizer = "Gaussian", LocalGaussian(sigma=sigma, eps0=local_budget(rng))
+            name, randomizer = "Gaussian", LocalGaussian(sigma=sigma)
         # Mirrored at 1/2, where the blanket passes from one law to the other.
         cuts = sorted({*edges, mpf(1) / 2, *(1 - x for x in edges)})
         rows = []

@@ -16,7 +16,7 @@ import difflib
 import numbers
 import re
 from collections.abc import Container, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from .texts import parse_integer, parse_number, quoted
@@ -113,8 +113,7 @@ class Kind:
 
     maker : its class; fields are its arguments by name. required : fields that must be given.
     one_of : groups of fields of which exactly one must be given. optional : fields that may be.
-    sampling : optional fields that say how the users of a round were drawn. implied : arguments that are
-    no fields of it unless given.
+    sampling : optional fields that say how the users of a round were drawn.
     """
 
     name: str
@@ -124,7 +123,6 @@ class Kind:
     one_of: tuple[tuple[str, ...], ...] = ()
     optional: tuple[str, ...] = ()
     sampling: tuple[str, ...] = ()
-    implied: Mapping[str, Value] = field(default_factory=dict)
 
     @property
     def arguments(self) -> tuple[str, ...]:
@@ -282,9 +280,7 @@ RANDOMIZERS = {
         Kind("rappor", "RAPPOR", "noise on the bits of a Bloom filter, drawn twice",
              ("k", "noise", "one_if_zero", "one_if_one"), optional=("bits", "hashes", "salt")),
         Kind("laplace", "Laplace", "Laplace noise on a value in [0, 1]", ("eps0",)),
-        # Its eps0 only says where the local guarantee is stated; the analysis does not use it.
-        Kind("gaussian", "Gaussian", "Gaussian noise on a value in [0, 1]", ("sigma",),
-             optional=("eps0",), implied={"eps0": 1.0}),
+        Kind("gaussian", "Gaussian", "Gaussian noise on a value in [0, 1]", ("sigma",)),
     )
 }  # fmt: skip
 
@@ -348,7 +344,7 @@ def _built(kind: Kind, inner: Kind | None, given: Mapping[str, Value]) -> Mechan
     from . import mechanisms
 
     def of(one: Kind) -> dict[str, Any]:
-        return {**one.implied, **{key: given[key] for key in one.arguments if key in given}}
+        return {key: given[key] for key in one.arguments if key in given}
 
     if inner is None:
         mechanism: Mechanism = getattr(mechanisms, kind.maker)(**of(kind))

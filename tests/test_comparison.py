@@ -121,7 +121,7 @@ def test_randomised_response_against_the_weak_adversary(k: int, rounds: int) -> 
 @pytest.mark.slow
 def test_named_randomizers() -> None:
     """Laplace noise: the blanket is smallest; Balle et al.'s bound for Laplace noise applies."""
-    found = compare(Shuffled(Laplace(1.0), 2_000, analysis="blanket"), delta=1e-6)
+    found = compare(Shuffled(Laplace(eps0=1.0), 2_000, analysis="blanket"), delta=1e-6)
     assert found.methods[0].name == "PLD, blanket"
     names = [method.name for method in found.methods]
     for name in (
@@ -140,7 +140,7 @@ def test_randomizers_of_known_total_variation() -> None:
     with pytest.raises(TypeError, match="given by its eps0"):
         compare(ShuffledRandomizer(10_000, p=3.0, q=4.0, tv=0.3), delta=1e-6)
     with pytest.raises(TypeError, match="pure randomizer"):
-        compare(Shuffled(Gaussian(sigma=1.0, eps0=1.0), 10_000, analysis="blanket"), delta=1e-6)
+        compare(Shuffled(Gaussian(sigma=1.0), 10_000, analysis="blanket"), delta=1e-6)
 
 
 def test_strong_adversary_is_not_covered_by_local_dp() -> None:

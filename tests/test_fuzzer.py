@@ -41,11 +41,7 @@ def test_everything_public_is_drawn() -> None:
         getattr(randomizers, name)
         for name in randomizers.__all__
         if hasattr(getattr(randomizers, name), "sample")
-    } - {
-        randomizers.LocalRandomizer,
-        randomizers.FiniteRandomizer,
-        randomizers.ContinuousRandomizer,
-    }
+    } - {randomizers.LocalRandomizer, randomizers.FiniteRandomizer}
     assert len(public) > 30
     assert public <= drawn, sorted(one.__name__ for one in public - drawn)
     assert {one.__name__ for one in public} >= SAMPLING

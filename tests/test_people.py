@@ -260,7 +260,7 @@ def test_sticky_cohorts_of_other_mechanisms() -> None:
     pool = StickyCohort(Subsampled(ShuffledLDP(2.0, 100), population=1000), 10, rate=0.1)
     bounds = Accountant().compose(pool).epsilon_bounds(1e-6)
     assert 0.5 * bounds.upper < bounds.lower < bounds.upper
-    noise = StickyCohort(Shuffled(Laplace(1.0), 100), 1, rate=0.5)
+    noise = StickyCohort(Shuffled(Laplace(eps0=1.0), 100), 1, rate=0.5)
     assert isinstance(noise.attack_pair, ProfilePair) and isinstance(noise.pair, ProfilePair)
     growth = np.array([0.1])
     found = noise.attack_pair.profile(growth, 1e-3, 1e-9).lower[0]

@@ -13,6 +13,7 @@ import numpy as np
 import oracles as o
 import pytest
 from mpmath import mp, mpf
+from scipy.stats import norm
 
 from pld_shuffle import (
     PLD,
@@ -413,9 +414,10 @@ def test_one_round_at_the_smallest_tolerance() -> None:
 
 def test_gaussian_noise_of_two_users() -> None:
     """The steering of cells took the logarithm of an underflow: any answer for few users of little noise crashed."""
-    noise = Gaussian(sigma=0.6, eps0=1.0)
+    noise = Gaussian(sigma=0.6)
     bounds = Accountant(rtol=0.3).compose(Shuffled(noise, 2)).delta_bounds(2.0)
-    alone = Gaussian(sigma=0.6, eps0=2.0).delta0
+    near, far = (0.6 * 2.0 + sign / (2 * 0.6) for sign in (-1, 1))
+    alone = norm.sf(near) - math.exp(2.0) * norm.sf(far)
     assert 0.0 < bounds.lower <= bounds.upper <= alone * (1.0 + 1e-9)
 
 
@@ -447,19 +449,19 @@ def test_a_step_far_beyond_all_losses() -> None:
 def test_little_noise_is_refused_by_name() -> None:
     """sigma = 0.06 gave epsilon = 0 at delta = 1e-6, sigma = 0.05 a division by zero."""
     with pytest.raises(ValueError, match=r"sigma must be at least 0\.1 .* got 0\.06"):
-        Shuffled(Gaussian(sigma=0.06, eps0=1.0), 30)
+        Shuffled(Gaussian(sigma=0.06), 30)
 
 
 def test_noise_at_a_delta_below_its_densities() -> None:
     """A tail of 1e-286 was asked for, where densities underflow."""
-    pair = Blanket(Gaussian(sigma=1.0, eps0=1.0), 1000).pair
+    pair = Blanket(Gaussian(sigma=1.0), 1000).pair
     found = pair.profile(np.expm1([0.001, 1.0]), 1e-3, 5e-286)
     assert np.all(found.lower <= found.upper) and found.upper[0] > 1e-3
 
 
 def test_the_scale_of_large_losses() -> None:
     """The chi-square divergence of N(mu^2/2, mu^2) is e^(mu^2) - 1, no square of a deviation."""
-    law = Blanket(Gaussian(sigma=0.1, eps0=1.0), 2).pair
+    law = Blanket(Gaussian(sigma=0.1), 2).pair
     assert 2.0 < law.scale < 20.0
 
 

@@ -117,7 +117,9 @@ def test_shuffled_laplace_against_quadrature(n: int, eps0: float) -> None:
         one = math.log(np.sum(joint * mean**order)) / (order - 1.0)
         two = math.log(np.sum(joint * mean ** (1.0 - order))) / (order - 1.0)
         truth = max(one, two)
-        found = renyi_bounds(Shuffled(LaplaceNoise(eps0), n), order, rtol=1e-3 if n == 1 else 1e-2)
+        found = renyi_bounds(
+            Shuffled(LaplaceNoise(eps0=eps0), n), order, rtol=1e-3 if n == 1 else 1e-2
+        )
         # The attack's order is chosen by its delta, so its divergence may be the smaller one.
         assert found.lower <= truth * (1.0 + 1e-9) and truth <= found.upper * (1.0 + 1e-9)
         assert found.lower >= min(one, two) * 0.95
@@ -148,7 +150,7 @@ def exact_attack(eps0: float, n: int, order: int) -> float:
     [(0.1, 10_000, 0.01), (1.0, 200, 0.1), (1.0, 10_000, 0.02), (1.0, 10**6, 0.01), (2.0, 10_000, 0.03)],
 )  # fmt: skip
 def test_shuffled_laplace_of_many_users(eps0: float, n: int, slack: float) -> None:
-    mechanism = Shuffled(LaplaceNoise(eps0), n)
+    mechanism = Shuffled(LaplaceNoise(eps0=eps0), n)
     for order in (2, 8, 30, 100):
         truth = exact_attack(eps0, n, order)
         upper = renyi_divergence(mechanism, order)
@@ -183,7 +185,7 @@ def test_shuffled_bits_against_enumeration(mechanism) -> None:
 
 
 def test_orders_do_not_depend_on_each_other() -> None:
-    mechanism = Shuffled(LaplaceNoise(0.5), 1_000)
+    mechanism = Shuffled(LaplaceNoise(eps0=0.5), 1_000)
     late = pair_upper(mechanism.pair, [2.0, 50.0, 400.0], rtol=1e-2)
     points.cache_clear()
     early = pair_upper(mechanism.pair, [400.0, 2.0, 50.0], rtol=1e-2)
@@ -191,9 +193,9 @@ def test_orders_do_not_depend_on_each_other() -> None:
 
 
 @pytest.mark.parametrize("mechanism", [
-    Shuffled(LaplaceNoise(1.0), 10_000), ShuffledLDP(1.0, 10**6),
-    pytest.param(Shuffled(LaplaceNoise(0.3), 100), marks=pytest.mark.slow),
-    pytest.param(Shuffled(LaplaceNoise(3.0), 500), marks=pytest.mark.slow),
+    Shuffled(LaplaceNoise(eps0=1.0), 10_000), ShuffledLDP(1.0, 10**6),
+    pytest.param(Shuffled(LaplaceNoise(eps0=0.3), 100), marks=pytest.mark.slow),
+    pytest.param(Shuffled(LaplaceNoise(eps0=3.0), 500), marks=pytest.mark.slow),
 ])  # fmt: skip
 def test_shape_over_orders(mechanism) -> None:
     """Rising, (order - 1) R convex in the order, never above the largest loss, all within the width asked for."""
@@ -209,7 +211,7 @@ def test_shape_over_orders(mechanism) -> None:
 
 
 def test_few_points_for_all_orders() -> None:
-    pair = Shuffled(LaplaceNoise(1.0), 10_000).pair
+    pair = Shuffled(LaplaceNoise(eps0=1.0), 10_000).pair
     assert isinstance(pair, ProfilePair)
     first = points(pair, LEAST, 1e-3).forward.growth
     last = points(pair, 4, 1e-3).forward.growth
@@ -218,7 +220,7 @@ def test_few_points_for_all_orders() -> None:
 
 def test_the_accountant_is_above_the_tight_one() -> None:
     for eps0, n, rounds in ((1.0, 10_000, 1), (1.0, 10_000, 100)):
-        mechanism = Shuffled(LaplaceNoise(eps0), n)
+        mechanism = Shuffled(LaplaceNoise(eps0=eps0), n)
         tight = Accountant().compose(mechanism, rounds).epsilon_bounds(1e-6).lower
         assert (
             tight <= RenyiAccountant().compose(mechanism, rounds).get_epsilon(1e-6) <= 1.5 * tight
@@ -244,8 +246,8 @@ def test_coins_by_their_profile_and_by_their_sums(pair) -> None:
 @pytest.mark.parametrize("pair", [
     ShuffledLDP(1.0, 10**6, analysis="stronger-clones").pair.as_profile,
     ShuffledRR(k=4, n=1_000, eps0=3.0, adversary="weak").pair.as_profile,
-    Shuffled(LaplaceNoise(1.0), 10_000, analysis="blanket").pair,
-    Shuffled(LaplaceNoise(2.0), 50, analysis="blanket").pair,
+    Shuffled(LaplaceNoise(eps0=1.0), 10_000, analysis="blanket").pair,
+    Shuffled(LaplaceNoise(eps0=2.0), 50, analysis="blanket").pair,
 ])  # fmt: skip
 def test_tails_in_logarithms(pair: ProfilePair) -> None:
     """Above the profile everywhere, by little on the scale of logarithms, and falling where profiles underflow."""
@@ -261,7 +263,9 @@ def test_tails_in_logarithms(pair: ProfilePair) -> None:
     assert np.all(np.diff(pair.log_tail(far)) < 0.0)
 
 
-@pytest.mark.parametrize("mechanism", [Shuffled(LaplaceNoise(1.0), 10**6), ShuffledLDP(1.0, 10**6)])
+@pytest.mark.parametrize(
+    "mechanism", [Shuffled(LaplaceNoise(eps0=1.0), 10**6), ShuffledLDP(1.0, 10**6)]
+)
 def test_one_round_of_a_million_users(mechanism) -> None:
     """Orders in the thousands, where the profile underflows long before the largest loss."""
     tight = Accountant().compose(mechanism).epsilon_bounds(1e-6)

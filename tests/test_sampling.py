@@ -291,7 +291,7 @@ def test_colluding_users_show_whether_they_were_drawn():
     ("base", "width"),
     [
         (Shuffled(BinaryRandomizedResponse(4.0), 1000), 1.03),  # 2.6 by the attack on everybody
-        (Shuffled(LaplaceReports(2.0), 1000), 1.25),  # 1.6
+        (Shuffled(LaplaceReports(eps0=2.0), 1000), 1.25),  # 1.6
         (ShuffledLDP(0.5, 1000), 1.001),
     ],
 )
@@ -434,7 +434,7 @@ def test_what_has_no_proof_is_refused():
 
 
 @pytest.mark.parametrize("cohort", [Cohort(0.1), Cohort(1.0, 0.5), Cohort(0.1, 0.5)])
-@pytest.mark.parametrize("randomizer", [UnaryEncoding(k=3, eps0=1.0), LaplaceReports(1.0)])
+@pytest.mark.parametrize("randomizer", [UnaryEncoding(k=3, eps0=1.0), LaplaceReports(eps0=1.0)])
 def test_what_takes_any_cohort_has_a_pair_for_it(randomizer, cohort):
     """`any_cohort` is believed when a sampled mechanism is built; the pair is formed later."""
     analyses = ("tightest", "blanket", "reduction", "stronger-clones")

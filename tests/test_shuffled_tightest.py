@@ -41,7 +41,7 @@ TABLE = {
 def test_bracket_around_the_truth(case):
     eps0, n = case
     attack, told = TABLE[case]
-    accountant = Accountant().compose(Shuffled(Laplace(eps0), n))
+    accountant = Accountant().compose(Shuffled(Laplace(eps0=eps0), n))
     bounds = accountant.epsilon_bounds(1e-6)
     assert bounds.lower == pytest.approx(attack, rel=1e-3)
     assert bounds.lower <= bounds.upper <= 1.005 * bounds.lower
@@ -74,7 +74,7 @@ def test_types_are_above_all_attacks_and_near_the_best(case):
 
 
 def test_sampled_and_composed():
-    mechanism = Shuffled(Laplace(1.0), 10_000)
+    mechanism = Shuffled(Laplace(eps0=1.0), 10_000)
     one = Accountant().compose(mechanism).epsilon_bounds(1e-6)
     many = Accountant().compose(mechanism, 64).epsilon_bounds(1e-6)
     assert 1.0 <= many.upper / many.lower <= 1.006
@@ -152,7 +152,7 @@ def test_finite_randomizers_are_near_the_attack(kind, eps0):
 
 
 def test_gaussian_noise_has_the_attack_below_and_the_blanket_above():
-    mechanism = Shuffled(Gaussian(sigma=1.0, eps0=1.0), 10_000)
+    mechanism = Shuffled(Gaussian(sigma=1.0), 10_000)
     masses = gaussian_attack(1.0, first=0.0, second=1.0, others=0.0, cells=96)
     growth = np.expm1([0.0, 0.03, 0.0458])
     orders = [masses, masses[[1, 0, 2]]]
@@ -188,7 +188,7 @@ GAUSSIAN_ATTACKS = {  # (sigma, n): epsilon of the attack at delta = 1e-6, and h
 def test_gaussian_noise_is_near_the_attack(case):
     sigma, n = case
     attack, near = GAUSSIAN_ATTACKS[case]
-    mechanism = Shuffled(Gaussian(sigma=sigma, eps0=1.0), n)
+    mechanism = Shuffled(Gaussian(sigma=sigma), n)
     bounds = Accountant().compose(mechanism).epsilon_bounds(1e-6)
     assert bounds.lower == pytest.approx(attack, rel=1e-3)
     assert bounds.lower <= bounds.upper <= near * bounds.lower
@@ -212,7 +212,7 @@ def crowd_law(laws):
 @pytest.mark.parametrize("presence, n", [(1.0, 60), (0.5, 24)])
 def test_gaussian_noise_is_above_mixed_crowds(presence, n):
     """Others of three values in any proportion, the protocol's counts of three groups (and absences) exactly."""
-    pair = Shuffled(Gaussian(sigma=1.0, eps0=1.0), n).sampled(Cohort(presence=presence))
+    pair = Shuffled(Gaussian(sigma=1.0), n).sampled(Cohort(presence=presence))
     growth = np.expm1([0.0, 0.1, 0.2, 0.3, 0.5])
     upper = pair.profile(growth, 1e-6, 1e-12).upper
     values = three_groups(1.0, [0.0, 0.5, 1.0])

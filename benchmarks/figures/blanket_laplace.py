@@ -56,7 +56,7 @@ class Point(NamedTuple):
 
 
 def point(sweep: str, eps0: float, n: int, rounds: int, analysis: str) -> Point:
-    mechanism = ANALYSES[analysis](Laplace(eps0), n)
+    mechanism = ANALYSES[analysis](Laplace(eps0=eps0), n)
     bounds = Accountant().compose(mechanism, rounds).epsilon_bounds(DELTA)
     return Point(sweep, eps0, n, rounds, analysis, float(bounds.lower), float(bounds.upper))
 
@@ -68,7 +68,7 @@ def table_of(users: list[int], rounds: list[int]) -> list[Point]:
 
 def gaussian_curve(users: list[int]) -> list[tuple[int, float, float]]:
     """(n, lower, upper) for one round of Gaussian noise."""
-    noise = Gaussian(sigma=SIGMA, eps0=BUDGET)  # the pair is that of sigma, whatever eps0
+    noise = Gaussian(sigma=SIGMA)
     found = []
     for n in users:
         if n >= GAUSSIAN_USERS:

@@ -65,8 +65,8 @@ def rappor(eps0: float) -> RAPPOR:
 
 
 def gaussian(eps0: float) -> Gaussian:
-    """Noise whose curve is about that of eps0: its eps0 is not used."""
-    return Gaussian(sigma=4.0 / eps0, eps0=eps0)
+    """Noise whose curve is about that of eps0."""
+    return Gaussian(sigma=4.0 / eps0)
 
 
 RANDOMIZERS: dict[str, Callable[[float], LocalRandomizer]] = {

@@ -144,8 +144,8 @@ def _triples(randomizer: FiniteRandomizer) -> Iterable[tuple[int, int, int]]:
     found = found[: MAX_CHOICES // 2]
     for worst in (randomizer.farthest_pair, randomizer.worst_pair):
         others = range(min(randomizer.inputs, MAX_CHOICES // 8))
-        found += [(worst.first, worst.second, z) for z in others]
-        found += [(worst.second, worst.first, z) for z in others]
+        found += [(*worst, z) for z in others]
+        found += [(*worst[::-1], z) for z in others]
     return found
 
 

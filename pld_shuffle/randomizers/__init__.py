@@ -1,14 +1,12 @@
 """Named local randomizers that know their privacy parameters (see base.py for the notation)."""
 
-from .base import ContinuousRandomizer, FiniteRandomizer, LocalRandomizer, PairLaw
-from .binary_randomized_response import BinaryRandomizedResponse
-from .discrete import DiscreteRandomizer, PairParameters
-from .gaussian import Gaussian
+from .base import LocalRandomizer, PairLaw
+from .discrete import DiscreteRandomizer
 from .hadamard_response import HadamardResponse
-from .joint import Types
-from .k_randomized_response import KRandomizedResponse
-from .laplace import Laplace
+from .joint import FiniteRandomizer, Types
 from .local_hashing import LocalHashing
+from .noise import Gaussian, Laplace
+from .randomized_response import BinaryRandomizedResponse, KRandomizedResponse
 from .rappor import RAPPOR
 from .subset_selection import SubsetSelection
 from .unary_encoding import UnaryEncoding
@@ -16,7 +14,6 @@ from .unary_encoding import UnaryEncoding
 __all__ = [
     "RAPPOR",
     "BinaryRandomizedResponse",
-    "ContinuousRandomizer",
     "DiscreteRandomizer",
     "FiniteRandomizer",
     "Gaussian",
@@ -26,7 +23,6 @@ __all__ = [
     "LocalHashing",
     "LocalRandomizer",
     "PairLaw",
-    "PairParameters",
     "SubsetSelection",
     "Types",
     "UnaryEncoding",

@@ -2,19 +2,17 @@
 
 Idea
     A local randomizer is a family of output laws mu_x, one per input x. The analyses of the
-    shuffle model need few numbers of it, and every randomizer here gives them in closed form:
+    shuffle model need few numbers of it, and every randomizer here gives them:
 
-    eps0    sup over inputs x, x' and reports y of log(mu_x(y) / mu_x'(y))
-    delta0  0 for pure LDP; otherwise the randomizer is (eps0, delta0)-LDP
+    eps0    sup over inputs x, x' and reports y of log(mu_x(y) / mu_x'(y)); inf without pure LDP
     tv      beta, the total variation of the worst pair of inputs
-    p       R0 <= p R1 and R1 <= p R0 for every pair of output laws R0, R1
-    q       max(R0, R1) <= q R_i for every pair R0, R1 and every other user's law R_i
     gamma   the total mass of inf_x mu_x, the probability of the privacy blanket
 
-    When all users share one randomizer and any input may occur, p and q are both exp(eps0).
+    When all users share one randomizer and any input may occur, every likelihood ratio is at most
+    exp(eps0): within a pair of inputs (p) as to any other user's law (q).
 
 Guarantee
-    eps0, tv, p, q are never below and gamma never above the true value, up to the rounding of a
+    eps0 and tv are never below and gamma never above the true value, up to the rounding of a
     few floating-point operations (relative 1e-14 or so). They equal it unless a docstring says
     otherwise.
 
@@ -29,9 +27,8 @@ Source
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -39,91 +36,29 @@ from numpy.typing import ArrayLike, NDArray
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-LAW_LIMIT = 2**22
-"""Largest number of entries that `law()` builds (32 MiB of doubles)."""
 
-
-@runtime_checkable
-class LocalRandomizer(Protocol):
+class LocalRandomizer(ABC):
     """A family of output laws that knows its privacy parameters (see the top of the file)."""
 
-    @property
-    def eps0(self) -> float:
-        """Local epsilon of one report, natural logarithm; inf if no pure guarantee exists."""
+    if TYPE_CHECKING:  # a dataclass would take a property for the default of its field
+
+        @property
+        def eps0(self) -> float:
+            """Local epsilon of one report, natural logarithm; inf if no pure guarantee exists."""
 
     @property
-    def delta0(self) -> float:
-        """0 for pure LDP, otherwise the delta that belongs to `eps0`."""
-
-    @property
+    @abstractmethod
     def tv(self) -> float:
         """Total variation of the worst pair of inputs (beta), in [0, 1]."""
 
     @property
-    def p(self) -> float:
-        """Largest likelihood ratio within a pair of inputs; inf if unbounded."""
-
-    @property
-    def q(self) -> float:
-        """Largest ratio of a pair's larger law to any other user's law; inf if unbounded."""
-
-    @property
+    @abstractmethod
     def gamma(self) -> float:
         """Total mass of inf_x mu_x (blanket probability), in [0, 1]."""
 
+    @abstractmethod
     def sample(self, x: ArrayLike, rng: np.random.Generator) -> NDArray[Any]:
-        """One independent report for every entry of `x`."""
-
-
-@runtime_checkable
-class FiniteRandomizer(LocalRandomizer, Protocol):
-    """A randomizer with inputs 0 ... inputs-1 and finitely many reports."""
-
-    @property
-    def inputs(self) -> int:
-        """Number of inputs, the rows of the law."""
-
-    @property
-    def outputs(self) -> int:
-        """Number of reports, the columns of the law."""
-
-    def law(self) -> FloatArray:
-        """Output law, shape (inputs, outputs), read-only. ValueError beyond `LAW_LIMIT` entries."""
-
-    def columns(self, reports: ArrayLike) -> IntArray:
-        """Column of the law for each report that `sample` returned."""
-
-    def joint_law(self, inputs: Sequence[int], *, blanket: bool = False) -> FloatArray:
-        """Masses of groups of reports under each of the inputs, and the blanket (see joint.py)."""
-
-    def kinds(self, given: Sequence[int] = ()) -> Sequence[int]:
-        """One input of each kind, where symmetries that fix the given inputs are divided out."""
-
-    def ordered_pairs(self) -> Iterator[tuple[int, int]]:
-        """One ordered pair of different inputs of each kind."""
-
-    def shared_values(self, first: int, second: int) -> Sequence[int]:
-        """Values whose law may be a good shared law for this target."""
-
-    def pair_laws(self) -> tuple[PairLaw, ...]:
-        """One `PairLaw` for every kind of pair of inputs (see `PairLaw`)."""
-
-    def types(self) -> Iterator[Any]:
-        """What the swap theorem needs, for every kind of target (see `joint.Types`)."""
-
-
-@runtime_checkable
-class ContinuousRandomizer(LocalRandomizer, Protocol):
-    """A randomizer of values in [0, 1] whose reports have a density on the real line."""
-
-    def density(self, x: ArrayLike, y: ArrayLike) -> FloatArray:
-        """Density of the report y for the input x; `x` and `y` are broadcast."""
-
-    def cdf(self, x: ArrayLike, y: ArrayLike) -> FloatArray:
-        """Probability of a report of at most y for the input x; `x` and `y` are broadcast."""
-
-    def blanket_density(self, y: ArrayLike) -> FloatArray:
-        """Density of the blanket, inf_x density(x, y) / gamma."""
+        """One independent report for every entry of `x`: shape x.shape, then that of a report."""
 
 
 class PairLaw(NamedTuple):
@@ -154,45 +89,13 @@ class PairLaw(NamedTuple):
         return cls(*(read_only(row.copy()) for row in masses))
 
 
-class _KnowsEps0(Protocol):
-    @property
-    def eps0(self) -> float: ...
-
-
-class PureLDP:
-    """Mixin: p = q = exp(eps0) and delta0 = 0, for one randomizer shared by all users."""
-
-    @property
-    def delta0(self) -> float:
-        """Zero: the guarantee is pure."""
-        return 0.0
-
-    @property
-    def p(self: _KnowsEps0) -> float:
-        """exp(eps0), the largest likelihood ratio within a pair of inputs."""
-        return math.exp(self.eps0)
-
-    @property
-    def q(self: _KnowsEps0) -> float:
-        """exp(eps0): the other users may hold the input that makes max(R0, R1) / R_i largest."""
-        return math.exp(self.eps0)
-
-
 def read_only(array: FloatArray) -> FloatArray:
     """The same array with its write flag cleared."""
     array.setflags(write=False)
     return array
 
 
-def require_small_law(inputs: int, outputs: int) -> None:
-    """Raise ValueError if a law of this shape is larger than `LAW_LIMIT` entries."""
-    if not inputs * outputs <= LAW_LIMIT:
-        raise ValueError(
-            f"law() of {inputs} inputs and {count_text(outputs)} outputs has more than {LAW_LIMIT} "
-            "entries; use joint_law() or pair_laws() instead"
-        )
-
-
-def count_text(count: int) -> str:
-    """A count for a message; Python refuses to print integers of thousands of digits."""
-    return str(count) if count < 2**64 else f"at least 2^{count.bit_length() - 1}"
+def settle(instance: object, **values: object) -> None:
+    """Put checked values into the fields of a frozen dataclass, from its __post_init__."""
+    for name, value in values.items():
+        object.__setattr__(instance, name, value)

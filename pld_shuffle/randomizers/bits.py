@@ -23,21 +23,24 @@ Blanket
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .base import FloatArray, IntArray, read_only, require_small_law
-from .border import bit_array
+from ..numerics.tuning import DRAWN_TOGETHER
+from .base import FloatArray, IntArray
+from .border import integer_array
+from .joint import FiniteRandomizer
 
 BitArray = NDArray[np.uint8]
 
-_CHUNK = 2**20  # bits drawn at a time, a measured compromise between memory and speed
 FILTER_BITS = 2**24
-"""Longest filter accepted (the number of reports, 2^bits, is an ordinary Python integer)."""
+"""Longest filter accepted."""
 
-_CODE_BITS = 62  # a column number must fit an int64
+MASSES = 2**22
+"""Most masses of a joint law of filters (32 MiB of doubles)."""
 
 
 class BitChannel(NamedTuple):
@@ -59,73 +62,62 @@ class BitChannel(NamedTuple):
         )
 
 
+class NoisyFilter(FiniteRandomizer):
+    """A randomizer that sets the same number of bits of a filter for every value, and adds noise to all bits."""
+
+    @property
+    @abstractmethod
+    def length(self) -> int:
+        """Number of bits of a filter and of a report."""
+
+    @property
+    @abstractmethod
+    def channel(self) -> BitChannel:
+        """The noise on one bit."""
+
+    @abstractmethod
+    def _places(self, values: IntArray) -> IntArray:
+        """Distinct positions of the ones of each value, shape values.shape + (ones,)."""
+
+    def encode(self, x: ArrayLike) -> BitArray:
+        """The filters of the values `x`, shape x.shape + (length,)."""
+        values = integer_array("x", x, self.inputs)
+        filters = np.zeros((*values.shape, self.length), dtype=np.uint8)
+        np.put_along_axis(filters, self._places(values), 1, axis=-1)
+        return filters
+
+    def _masses(self, values: IntArray, blanket: bool) -> FloatArray:
+        return self._filter_masses(self._places(values), blanket)
+
+    def _filter_masses(self, places: IntArray, blanket: bool) -> FloatArray:
+        """Groups: the numbers of ones in each of the filters, which may repeat (see `filter_joint_law`).
+
+        The blanket's row is the infimum over all filters, whether or not a value has them.
+        """
+        distinct, order = np.unique(np.sort(places), axis=0, return_inverse=True)
+        masses = filter_joint_law(distinct, self.length, self.channel, blanket=blanket)
+        return np.asarray(masses[np.append(order.reshape(-1), -1)])
+
+
 def add_noise(filters: BitArray, channel: BitChannel, rng: np.random.Generator) -> BitArray:
     """Send every bit of `filters`, any shape, through the channel independently."""
     flat = filters.reshape(-1)
     reports = np.empty(flat.shape, dtype=np.uint8)
-    for start in range(0, flat.size, _CHUNK):
-        part = flat[start : start + _CHUNK]
+    for start in range(0, flat.size, DRAWN_TOGETHER):
+        part = flat[start : start + DRAWN_TOGETHER]
         chance = np.where(part == 1, channel.one_if_one, channel.one_if_zero)
-        reports[start : start + _CHUNK] = rng.random(part.size) < chance
+        reports[start : start + DRAWN_TOGETHER] = rng.random(part.size) < chance
     return reports.reshape(filters.shape)
-
-
-def filter_law(filters: BitArray, channel: BitChannel) -> FloatArray:
-    """Output law of each row of `filters`, shape (rows, 2^bits), read-only.
-
-    Bit j of a column number is bit j of the report. ValueError beyond LAW_LIMIT entries.
-    """
-    rows, bits = filters.shape
-    require_small_law(rows, 2**bits)
-    matrix = np.ones((rows, 1))
-    for j in range(bits):
-        one = filters[:, j : j + 1] == 1
-        zeros = matrix * np.where(one, channel.zero_if_one, channel.zero_if_zero)
-        ones = matrix * np.where(one, channel.one_if_one, channel.one_if_zero)
-        matrix = np.concatenate([zeros, ones], axis=1)
-    return read_only(matrix)
-
-
-def report_columns(reports: ArrayLike, bits: int) -> IntArray:
-    """Column numbers sum_j 2^j report_j of reports of shape (..., bits), bits <= 62.
-
-    Raises ValueError for longer reports and for entries other than 0 and 1.
-    """
-    if not bits <= _CODE_BITS:
-        raise ValueError(f"columns() needs at most {_CODE_BITS} bits, got {bits}")
-    weights = np.left_shift(np.int64(1), np.arange(bits, dtype=np.int64))
-    return np.asarray(bit_array("reports", reports, bits).astype(np.int64) @ weights)
 
 
 def total_variation(ones_apart: int, channel: BitChannel) -> float:
     """Total variation of two filters with `ones_apart` = d ones each of their own. O(d^2) time."""
     first = _binomial(ones_apart, channel.one_if_one, channel.zero_if_one)
     second = _binomial(ones_apart, channel.one_if_zero, channel.zero_if_zero)
-    total = 0.0
-    for x in range(1, ones_apart + 1):
-        for y in range(x):
-            lost = -math.expm1((y - x) * channel.log_odds)
-            total += float(first[x] * second[y]) * lost
-    return total
-
-
-def blanket_probability(bits: int, ones: int, channel: BitChannel) -> float:
-    """Total mass of the infimum over all filters of `bits` bits with `ones` ones. O(ones) time.
-
-    A report with at least `ones` zeros has a filter that avoids all its ones. With z < ones zeros
-    the least likely filter covers all z of them and ones - z of the reported ones, and such a
-    report has the mass (1-a)^z a^(ones-z) b^(bits-ones).
-    """
-    keep_zero = channel.zero_if_one / channel.zero_if_zero
-    many_zeros = _at_least(bits, ones, channel.zero_if_zero)
-    covered = math.fsum(
-        math.comb(bits, zeros)
-        * channel.zero_if_one**zeros
-        * channel.one_if_one ** (ones - zeros)
-        * channel.one_if_zero ** (bits - ones)
-        for zeros in range(ones)
-    )
-    return keep_zero**ones * many_zeros + covered
+    more = np.subtract.outer(np.arange(ones_apart + 1), np.arange(ones_apart + 1))
+    with np.errstate(invalid="ignore"):  # 0 times infinite odds, where not more ones are seen
+        lost = np.where(more > 0, -np.expm1(-np.maximum(more, 0) * channel.log_odds), 0.0)
+    return float(first @ lost @ second)
 
 
 def filter_joint_law(
@@ -136,12 +128,15 @@ def filter_joint_law(
     A report counts the ones inside each filter: the likelihood ratio to all-zeros depends on that
     number only. Groups: these numbers; with the blanket, its row comes last, and groups also tell
     the number of zeros inside and outside of all filters, where numbers from `ones` upwards are
-    one. Raises ValueError beyond LAW_LIMIT groups. O(filters^2 ones groups) time.
+    one. Raises ValueError beyond `MASSES` masses. O(filters^2 ones groups) time.
     """
     filters, ones = places.shape
     zeros = ones if blanket else 0  # counted up to here
     shape = (filters + 1,) + (ones + 1,) * filters + (zeros + 1,)
-    require_small_law(filters + 1, math.prod(shape[1:]))
+    if not math.prod(shape) <= MASSES:
+        raise ValueError(
+            f"the joint law of {filters} filters of {ones} ones has more than {MASSES} masses"
+        )
     union, index = np.unique(places, return_inverse=True)
     member = np.zeros((union.size, filters), dtype=bool)
     member[index.reshape(-1), np.repeat(np.arange(filters), ones)] = True

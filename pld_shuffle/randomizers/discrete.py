@@ -2,11 +2,7 @@
 
 Notation: R_i is row i of the law, low(y) = min_i R_i(y), high(y) = max_i R_i(y).
 
-    p = q = max_y high(y) / low(y),     eps0 = log p,
-    tv = max_{i<j} TV(R_i, R_j),        gamma = sum_y low(y).
-
-Over all pairs and all values of the others, max(R_i, R_j) / R_l at y is largest for the largest
-over the smallest entry of the column: p and q agree. For a *single* pair they differ, see `pair`.
+    eps0 = log max_y high(y) / low(y),   tv = max_{i<j} TV(R_i, R_j),   gamma = sum_y low(y).
 """
 
 from __future__ import annotations
@@ -15,16 +11,13 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..numerics.validation import integer_in, real_array
-from .base import FloatArray, IntArray, read_only
-from .border import generator, integer_array
-from .joint import FromJointLaw, Types, merged, several
+from ..numerics.validation import real_array
+from .base import FloatArray, IntArray, read_only, settle
+from .joint import FiniteRandomizer, Types, merged, several
 
 ROW_SUM_TOLERANCE = 1e-9
 """How far the sum of a given row may be from 1; rows are then divided by their sums."""
@@ -37,18 +30,8 @@ TYPES_INPUTS = 16
 """Most inputs whose pairs and other values are all listed (`DiscreteRandomizer.types`)."""
 
 
-class PairParameters(NamedTuple):
-    """The parameters (p, tv, q) of one pair of inputs, when the others may hold any input."""
-
-    first: int
-    second: int
-    p: float
-    tv: float
-    q: float
-
-
 @dataclass(frozen=True, init=False)
-class DiscreteRandomizer(FromJointLaw):
+class DiscreteRandomizer(FiniteRandomizer):
     """The randomizer whose output law is `matrix`: rows are inputs, columns are reports.
 
     matrix: array-like of shape (inputs >= 2, outputs >= 1), entries >= 0, rows that sum to 1 within
@@ -74,38 +57,27 @@ class DiscreteRandomizer(FromJointLaw):
         # Rows that sum to 1 within rounding stay: a matrix that was normalised comes back the same.
         sums[np.abs(sums - 1) <= SAME_SUM] = 1.0
         rows = rows / sums[:, np.newaxis]
-        object.__setattr__(self, "matrix", tuple(tuple(map(float, row)) for row in rows))
+        settle(self, matrix=tuple(tuple(map(float, row)) for row in rows))
 
     def __getstate__(self) -> dict[str, object]:
         """The matrix alone: a pickled array would come back writable."""
         return {"matrix": self.matrix}
 
     @property
-    def delta0(self) -> float:
-        """Zero: the guarantee, if there is one, is pure."""
-        return 0.0
-
-    @property
     def eps0(self) -> float:
-        """log p; 0 for identical rows, inf where the likelihood ratio is unbounded."""
-        return math.log(self.p)
-
-    @cached_property
-    def p(self) -> float:
-        """Largest ratio of two entries of one column (columns of zeros do not count)."""
-        return _largest_ratio(self.law().max(axis=0), self.law().min(axis=0))
-
-    @property
-    def q(self) -> float:
-        """Equal to p."""
-        return self.p
+        """Log of the largest ratio in a column; 0 for identical rows, inf where the ratio is unbounded."""
+        high, low = self.law().max(axis=0), self.law().min(axis=0)
+        possible = high > 0
+        with np.errstate(divide="ignore", over="ignore"):
+            return math.log(max(1.0, float(np.max(high[possible] / low[possible]))))
 
     @property
     def tv(self) -> float:
         """Largest total variation of two rows. O(inputs^2 outputs) time on the first call."""
-        return self.farthest_pair.tv
+        one, two = self.law()[list(self.farthest_pair)]
+        return min(1.0, 0.5 * math.fsum(np.abs(one - two)))
 
-    @cached_property
+    @property
     def gamma(self) -> float:
         """Sum of the column minima."""
         return min(1.0, math.fsum(self.law().min(axis=0)))
@@ -115,57 +87,29 @@ class DiscreteRandomizer(FromJointLaw):
         """Number of inputs."""
         return len(self.matrix)
 
-    @property
-    def outputs(self) -> int:
-        """Number of reports."""
-        return len(self.matrix[0])
-
     def law(self) -> FloatArray:
-        """Shape (inputs, outputs), read-only."""
+        """The matrix as an array of shape (inputs, reports), read-only."""
         return self._law
 
-    def pair(self, first: int, second: int) -> PairParameters:
-        """Parameters of one pair of different inputs; the others may hold any input."""
-        i = integer_in("first", first, 0, self.inputs - 1)
-        j = integer_in("second", second, 0, self.inputs - 1)
-        if i == j:
-            raise ValueError(f"first and second must differ, got {first!r} twice")
-        one, two = self.law()[i], self.law()[j]
-        larger = np.maximum(one, two)
-        return PairParameters(
-            first=i,
-            second=j,
-            p=_largest_ratio(larger, np.minimum(one, two)),
-            tv=min(1.0, 0.5 * math.fsum(np.abs(one - two))),
-            q=_largest_ratio(larger, self.law().min(axis=0)),
-        )
-
-    @cached_property
-    def pairs(self) -> tuple[PairParameters, ...]:
-        """All pairs first < second. O(inputs^2 outputs) time."""
-        return tuple(self.pair(i, j) for i, j in combinations(range(self.inputs), 2))
+    @property
+    def worst_pair(self) -> tuple[int, int]:
+        """A pair that attains eps0; among those (to 1e-12 relative) one of largest total variation."""
+        ratios, distances = self._pairs
+        return _largest(np.where(ratios >= ratios.max() * (1 - 1e-12), distances, -1.0))
 
     @property
-    def worst_pair(self) -> PairParameters:
-        """A pair that attains eps0; among those (to 1e-12 relative) one of largest tv."""
-        level = max(pair.p for pair in self.pairs)
-        candidates = [pair for pair in self.pairs if pair.p >= level * (1 - 1e-12)]
-        return max(candidates, key=lambda pair: pair.tv)
-
-    @property
-    def farthest_pair(self) -> PairParameters:
+    def farthest_pair(self) -> tuple[int, int]:
         """A pair that attains tv, the first one in case of ties."""
-        return max(self.pairs, key=lambda pair: pair.tv)
-
-    def columns(self, reports: ArrayLike) -> IntArray:
-        """A report is its own column."""
-        return integer_array("reports", reports, self.outputs)
+        return _largest(self._pairs[1])
 
     def joint_law(self, inputs: Sequence[int], *, blanket: bool = False) -> FloatArray:
         """The rows of the matrix; reports with exactly equal ratios are merged."""
         values, index = several(inputs, self.inputs)
-        law = self.law()
-        return merged(np.vstack([law[values][index], law.min(axis=0)][: 1 + blanket]))
+        masses = self._masses(values, blanket)
+        return merged(masses[np.append(index, -1) if blanket else index])
+
+    def _masses(self, values: IntArray, blanket: bool) -> FloatArray:
+        return np.vstack([self.law()[values], self.law().min(axis=0)])
 
     def kinds(self, given: Sequence[int] = ()) -> Sequence[int]:
         """All inputs: nothing is known about symmetries."""
@@ -187,13 +131,12 @@ class DiscreteRandomizer(FromJointLaw):
         It does not apply if a report is impossible under one input only. It is not asked for more than 16 inputs,
         since the number of laws is of the order of inputs^3.
         """
-        if math.isfinite(self.p) and self.inputs <= TYPES_INPUTS:
+        if math.isfinite(self.eps0) and self.inputs <= TYPES_INPUTS:
             yield from super().types()
 
-    def sample(self, x: ArrayLike, rng: np.random.Generator) -> IntArray:
-        """Reports in 0 ... outputs-1, the shape of `x` (integers in 0 ... inputs-1)."""
-        values = integer_array("x", x, self.inputs)
-        draws = generator(rng).random(values.shape)
+    def _drawn(self, values: IntArray, rng: np.random.Generator) -> IntArray:
+        """Reports in 0 ... outputs-1."""
+        draws = rng.random(values.shape)
         reports = np.empty(values.shape, dtype=np.int64)
         for value in np.unique(values):
             here = values == value
@@ -212,9 +155,19 @@ class DiscreteRandomizer(FromJointLaw):
             sum_row[np.flatnonzero(row)[-1] :] = 1.0
         return read_only(sums)
 
+    @cached_property
+    def _pairs(self) -> tuple[FloatArray, FloatArray]:
+        """Largest likelihood ratio, in either direction, and total variation of every two rows."""
+        law, ratios, distances = self.law(), [], []
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            for row in law:
+                ratios.append(np.where(row > 0, row / law, 0.0).max(axis=1))
+                distances.append(0.5 * np.abs(row - law).sum(axis=1))
+        return np.maximum(ratios, np.transpose(ratios)), np.array(distances)
 
-def _largest_ratio(high: FloatArray, low: FloatArray) -> float:
-    """max of high / low over the columns with high > 0; inf where low is 0."""
-    possible = high > 0
-    with np.errstate(divide="ignore", over="ignore"):
-        return max(1.0, float(np.max(high[possible] / low[possible])))
+
+def _largest(of_pairs: FloatArray) -> tuple[int, int]:
+    """The first pair i < j of a symmetric matrix with the largest entry off the diagonal."""
+    upper = np.where(np.triu(np.ones(of_pairs.shape, dtype=bool), 1), of_pairs, -np.inf)
+    first, second = np.unravel_index(int(np.argmax(upper)), of_pairs.shape)
+    return int(first), int(second)

@@ -28,27 +28,26 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..numerics.validation import integer_in
-from .base import FloatArray, IntArray, PureLDP, read_only, require_small_law
-from .border import generator, integer_array, local_epsilon
-from .joint import FromJointLaw, rows, several
+from .base import FloatArray, IntArray, settle
+from .border import integer_array, local_epsilon
+from .joint import ValuesRandomizer
 
 
 @dataclass(frozen=True, kw_only=True)
-class HadamardResponse(PureLDP, FromJointLaw):
+class HadamardResponse(ValuesRandomizer):
     """Hadamard response for the values 0 ... k-1; a report is an integer in 0 ... K-1.
 
     k: number of values, 2 ... 2^48. eps0: local epsilon, in (0, 700]. blocks: B, a power of two up
     to 2^49; 1 is the choice for small eps0. Raises TypeError or ValueError for anything else.
     """
 
-    k: int
-    eps0: float
     blocks: int = 1
 
+    _most_values = 2**48
+
     def __post_init__(self) -> None:
-        object.__setattr__(self, "k", integer_in("k", self.k, 2, 2**48))
-        object.__setattr__(self, "eps0", local_epsilon(self.eps0))
-        object.__setattr__(self, "blocks", integer_in("blocks", self.blocks, 1, 2**49))
+        super().__post_init__()
+        settle(self, blocks=integer_in("blocks", self.blocks, 1, 2**49))
         if self.blocks & (self.blocks - 1):
             raise ValueError(f"blocks must be a power of two, got {self.blocks!r}")
         if not self.outputs < 2**62:
@@ -89,18 +88,6 @@ class HadamardResponse(PureLDP, FromJointLaw):
         return -math.expm1(-self.eps0) * private * self._heavy
 
     @property
-    def gamma(self) -> float:
-        """K / Z if several blocks are in use, (K - 1 + e^eps0) / Z otherwise."""
-        if self.blocks_used == 1:
-            return (self.outputs - 1) * self._light + self._heavy
-        return self.outputs * self._light
-
-    @property
-    def inputs(self) -> int:
-        """Number of inputs, k."""
-        return self.k
-
-    @property
     def outputs(self) -> int:
         """Number of reports, K = B b."""
         return self.blocks * self.width
@@ -111,23 +98,11 @@ class HadamardResponse(PureLDP, FromJointLaw):
         home, row = self._place(integer_array("x", x, self.k))
         return np.asarray((block == home) & (_parity(row & column) == 0))
 
-    def law(self) -> FloatArray:
-        """Shape (k, K)."""
-        require_small_law(self.inputs, self.outputs)
-        inside = self.favours(np.arange(self.outputs), np.arange(self.k)[:, np.newaxis])
-        return read_only(np.where(inside, self._heavy, self._light))
-
-    def columns(self, reports: ArrayLike) -> IntArray:
-        """A report is its own column."""
-        return integer_array("reports", reports, self.outputs)
-
-    def joint_law(self, inputs: Sequence[int], *, blanket: bool = False) -> FloatArray:
+    def _masses(self, values: IntArray, blanket: bool) -> FloatArray:
         """Groups: which of the sets C_x have the report, and column 0 where the blanket needs it.
 
         The parities of a block's columns with some of its rows are uniform over a linear space.
-        Inputs of the completed code are allowed (see `kinds`).
         """
-        values, index = several(inputs, self.codewords)
         home, row = self._place(values)
         counts: Counter[tuple[bool, ...]] = Counter()  # heavy under each input and the blanket
         for block in np.unique(home):
@@ -147,8 +122,7 @@ class HadamardResponse(PureLDP, FromJointLaw):
         nowhere = self.blocks - np.unique(home).size
         counts[(False,) * (values.size + 1)] += nowhere * self.width
         heavy = np.array(list(counts)).T
-        masses = np.array(list(counts.values())) * np.where(heavy, self._heavy, self._light)
-        return rows(masses, index, blanket=blanket)
+        return np.array(list(counts.values())) * np.where(heavy, self._heavy, self._light)
 
     def kinds(self, given: Sequence[int] = ()) -> Sequence[int]:
         """One input of each kind, next to the given ones.
@@ -177,23 +151,21 @@ class HadamardResponse(PureLDP, FromJointLaw):
         return sorted(found)
 
     @property
-    def codewords(self) -> int:
+    def _codewords(self) -> int:
         """Number of inputs of the completed code: all rows of all blocks in use; at least k."""
         return self.blocks_used * (self.width - 1)
 
-    def sample(self, x: ArrayLike, rng: np.random.Generator) -> IntArray:
-        """Reports in 0 ... K-1, the shape of `x` (integers in 0 ... k-1)."""
-        values = integer_array("x", x, self.k)
-        source = generator(rng)
+    def _drawn(self, values: IntArray, rng: np.random.Generator) -> IntArray:
+        """Reports in 0 ... K-1."""
         home, row = self._place(values)
-        honest = source.random(values.shape) < self.truth
+        honest = rng.random(values.shape) < self.truth
         # The reports outside C_x: s of them inside the block, the others in the other blocks.
-        outside = source.integers(0, self.outputs - self.favoured, values.shape)
+        outside = rng.integers(0, self.outputs - self.favoured, values.shape)
         at_home = honest | (outside < self.favoured)
         elsewhere = outside - self.favoured
         elsewhere = elsewhere + self.width * (elsewhere >= home * self.width)
         # A uniform column, with the lowest bit of the row flipped where its parity is wrong.
-        column = source.integers(0, self.width, values.shape)
+        column = rng.integers(0, self.width, values.shape)
         wrong = (_parity(row & column) == 0) != honest
         column = np.where(wrong, column ^ (row & -row), column)
         return np.where(at_home, home * self.width + column, elsewhere)

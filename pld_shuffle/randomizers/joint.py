@@ -4,7 +4,7 @@ A *joint law* is an array with one row per input and one column per group of rep
 equal ratios between the rows share a column, so that exponentially many reports become a handful,
 and nothing is lost: every analysis of the shuffle model sees the laws through these ratios only.
 
-A finite randomizer tells two things, `joint_law` and `kinds` (its symmetry). `FromJointLaw` derives
+A finite randomizer tells two things, its masses and `kinds` (its symmetry). `FiniteRandomizer` derives
 
     pair_laws   target's two inputs next to the blanket           (docs/theory.md, section 8)
     types       target's two inputs, a shared law V and another user's law, for every kind of other
@@ -16,14 +16,17 @@ and the concrete attack "all others hold w" is ``joint_law((first, second, w))``
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from .base import FloatArray, IntArray, PairLaw, read_only
-from .border import integer_array
+from ..numerics.validation import integer_in
+from .base import FloatArray, IntArray, LocalRandomizer, PairLaw, read_only, settle
+from .border import generator, integer_array, local_epsilon
 
 
 class Types(NamedTuple):
@@ -46,21 +49,50 @@ class Types(NamedTuple):
     laws: tuple[FloatArray, ...]
 
 
-class FromJointLaw:
-    """Mixin: everything that a joint law and a symmetry imply. By default all inputs are alike."""
+class FiniteRandomizer(LocalRandomizer):
+    """Inputs 0 ... inputs-1 and finitely many reports, known by the masses of groups of them.
+
+    To be written: the parameters eps0 and tv, `_masses`, `_drawn`, and `kinds` unless all inputs are alike.
+    """
 
     @property
+    @abstractmethod
     def inputs(self) -> int:
         """Number of inputs."""
-        raise NotImplementedError
+
+    @abstractmethod
+    def _masses(self, values: IntArray, blanket: bool) -> FloatArray:
+        """Masses of groups of reports under distinct sorted `values`, one row each, and one for inf_x mu_x.
+
+        Within a group the ratios of these rows are constant; those to the last one only if `blanket`.
+        """
+
+    @abstractmethod
+    def _drawn(self, values: IntArray, rng: np.random.Generator) -> NDArray[Any]:
+        """One report for each of the values, which lie in [0, inputs)."""
+
+    def sample(self, x: ArrayLike, rng: np.random.Generator) -> NDArray[Any]:
+        """One independent report for every entry of `x`, integers in 0 ... inputs-1."""
+        return self._drawn(integer_array("x", x, self.inputs), generator(rng))
 
     def joint_law(self, inputs: Sequence[int], *, blanket: bool = False) -> FloatArray:
         """Masses of groups of reports, shape (len(inputs), groups), read-only.
 
-        Inputs may repeat. With `blanket`, one more row: the mass of inf_x mu_x, which sums to gamma
-        (groups are then finer). Every row is accurate to about 1e-14 relative in each entry.
+        Inputs may repeat, and be any that `kinds` names. With `blanket`, one more row: the mass of inf_x mu_x,
+        which sums to gamma (groups are then finer). Every row is accurate to about 1e-14 relative in each entry.
         """
-        raise NotImplementedError
+        distinct, index = several(inputs, self._codewords)
+        return rows(self._masses(distinct, blanket), index, blanket=blanket)
+
+    @property
+    def _codewords(self) -> int:
+        """Number of inputs that have a law: more than `inputs` where the symmetry needs them."""
+        return self.inputs
+
+    @property
+    def gamma(self) -> float:
+        """Total mass of inf_x mu_x."""
+        return min(1.0, math.fsum(self.joint_law((0,), blanket=True)[-1]))
 
     def kinds(self, given: Sequence[int] = ()) -> Sequence[int]:
         """The least input of each kind, where the symmetries that fix all of `given` are divided out.
@@ -105,6 +137,27 @@ class FromJointLaw:
             others = self.kinds((first, second))
             joint = (self.joint_law((first, second, other), blanket=True) for other in others)
             yield Types(pair, "blanket", tuple(map(with_shared_blanket, joint)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ValuesRandomizer(FiniteRandomizer):
+    """The values 0 ... k-1 with a local epsilon that is given: what most randomizers begin with.
+
+    k: number of values, 2 ... `_most_values`. eps0: local epsilon, in (0, 700].
+    """
+
+    k: int
+    eps0: float
+
+    _most_values: ClassVar[int | None] = None
+
+    def __post_init__(self) -> None:
+        settle(self, k=integer_in("k", self.k, 2, self._most_values), eps0=local_epsilon(self.eps0))
+
+    @property
+    def inputs(self) -> int:
+        """Number of inputs, k."""
+        return self.k
 
 
 def with_shared_blanket(law: FloatArray) -> FloatArray:

@@ -30,35 +30,34 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from ..numerics.tuning import DRAWN_TOGETHER
 from ..numerics.validation import integer_in
-from .base import FloatArray, IntArray, PureLDP, read_only, require_small_law
-from .border import generator, integer_array, local_epsilon
-from .joint import FromJointLaw, Types, merged, rows, several, with_shared_blanket
+from .base import FloatArray, IntArray, settle
+from .border import integer_array, local_epsilon
+from .joint import Types, ValuesRandomizer, merged, with_shared_blanket
 
 _LARGEST = 2**31 - 1  # a x + b must fit an int64
 _COUNTED_PRIME = 2**24  # largest P for which three and more values are counted
 _SCANNED = 2**23  # most steps to find the extremes over all third values
-_CHUNK = 2**16  # hash functions counted at a time
 
 
 @dataclass(frozen=True, kw_only=True)
-class LocalHashing(PureLDP, FromJointLaw):
+class LocalHashing(ValuesRandomizer):
     """Local hashing of the values 0 ... k-1 into `buckets`; a report is (a, b, bucket).
 
-    k: number of values, 2 ... 2^31 - 1. buckets: l, 2 ... 2^31 - 1. eps0: local epsilon, in
-    (0, 700]. Raises TypeError or ValueError for anything else.
+    k: number of values, 2 ... 2^31 - 1. eps0: local epsilon, in (0, 700]. buckets: l, 2 ... 2^31 - 1.
+    Raises TypeError or ValueError for anything else.
     """
 
-    k: int
     buckets: int
-    eps0: float
+
+    _most_values = _LARGEST
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "k", integer_in("k", self.k, 2, _LARGEST))
-        object.__setattr__(self, "buckets", integer_in("buckets", self.buckets, 2, _LARGEST))
-        object.__setattr__(self, "eps0", local_epsilon(self.eps0))
+        super().__post_init__()
+        settle(self, buckets=integer_in("buckets", self.buckets, 2, _LARGEST))
 
     @classmethod
     def optimal(cls, *, k: int, eps0: float) -> LocalHashing:
@@ -93,56 +92,24 @@ class LocalHashing(PureLDP, FromJointLaw):
         """(1 - c) (e^eps0 - 1) / (e^eps0 + l - 1), the same for all pairs."""
         return (1 - self.collision) * -math.expm1(-self.eps0) * self.truth
 
-    @property
-    def gamma(self) -> float:
-        """l / (e^eps0 + l - 1) for k >= 3; c + (1 - c) times that for k = 2."""
-        blanket = self.buckets * self.lie
-        if self.k == 2:
-            return self.collision + (1 - self.collision) * blanket
-        return blanket
-
-    @property
-    def inputs(self) -> int:
-        """Number of inputs, k."""
-        return self.k
-
-    @property
-    def outputs(self) -> int:
-        """Number of reports, P (P - 1) l."""
-        return self.prime * (self.prime - 1) * self.buckets
-
     def hash(self, reports: ArrayLike, x: ArrayLike) -> IntArray:
         """Bucket of the values `x` under the functions of `reports`, shape (..., 3); broadcast."""
-        functions = self._checked(reports)
+        functions = integer_array("reports", reports, self.prime)
+        if functions.ndim == 0 or functions.shape[-1] != 3:
+            raise ValueError(f"reports must have shape (..., 3), got {functions.shape}")
+        if not bool(np.all((functions[..., 0] >= 1) & (functions[..., 2] < self.buckets))):
+            raise ValueError("reports must hold a >= 1 and a bucket below `buckets`")
         return self._bucket(functions[..., 0], functions[..., 1], integer_array("x", x, self.k))
 
-    def law(self) -> FloatArray:
-        """Shape (k, P (P - 1) l); the column of (a, b, bucket) is ((a - 1) P + b) l + bucket."""
-        require_small_law(self.inputs, self.outputs)
-        functions = self.prime * (self.prime - 1)
-        a, b = np.divmod(np.arange(functions), self.prime)
-        matrix = np.full((self.k, functions, self.buckets), self.lie / functions)
-        right = self._bucket(a + 1, b, np.arange(self.k)[:, np.newaxis])
-        np.put_along_axis(matrix, right[..., np.newaxis], self.truth / functions, axis=2)
-        return read_only(matrix.reshape(self.k, self.outputs))
+    def _masses(self, values: IntArray, blanket: bool) -> FloatArray:
+        """Groups: which of the m values have the reported bucket; at most 2^m.
 
-    def columns(self, reports: ArrayLike) -> IntArray:
-        """Columns of reports of shape (..., 3); ValueError if P (P - 1) l exceeds an int64."""
-        if not self.outputs < 2**63:
-            raise ValueError(f"columns() needs fewer than 2^63 outputs, got {self.outputs}")
-        a, b, bucket = np.moveaxis(self._checked(reports), -1, 0)
-        return np.asarray(((a - 1) * self.prime + b) * self.buckets + bucket)
-
-    def joint_law(self, inputs: Sequence[int], *, blanket: bool = False) -> FloatArray:
-        """Groups: which of the m distinct inputs have the reported bucket; at most 2^m.
-
-        Exact for any number of inputs. Three and more distinct inputs are counted, in O(m^2 P)
-        time; ValueError if then P > 2^24.
+        Exact for any number of values. Three and more are counted, in O(m^2 P) time; ValueError if then P > 2^24.
         """
-        values, index = several(inputs, self.k)
         if self.k == 2:  # the blanket tells whether the two collide
-            values, index = np.arange(2), values[index]
-        return rows(self._laws(self._bucket_counts(values), values.size), index, blanket=blanket)
+            both = self._laws(self._bucket_counts(np.arange(2)), 2)
+            return np.asarray(both[np.append(values, 2)])
+        return self._laws(self._bucket_counts(values), values.size)
 
     def kinds(self, given: Sequence[int] = ()) -> Sequence[int]:
         """Pairs are all alike; next to two different values every input is a kind of its own."""
@@ -173,15 +140,13 @@ class LocalHashing(PureLDP, FromJointLaw):
         laws = [two[[0, 1, other, 2]] for other in (0, 1)] + three
         yield Types(0, "blanket", tuple(with_shared_blanket(merged(law)) for law in laws))
 
-    def sample(self, x: ArrayLike, rng: np.random.Generator) -> IntArray:
-        """Reports (a, b, bucket) of shape x.shape + (3,) for integers x in 0 ... k-1."""
-        values = integer_array("x", x, self.k)
-        source = generator(rng)
-        a = source.integers(1, self.prime, values.shape)
-        b = source.integers(0, self.prime, values.shape)
+    def _drawn(self, values: IntArray, rng: np.random.Generator) -> IntArray:
+        """Reports (a, b, bucket) of shape values.shape + (3,)."""
+        a = rng.integers(1, self.prime, values.shape)
+        b = rng.integers(0, self.prime, values.shape)
         right = self._bucket(a, b, values)
-        step = source.integers(1, self.buckets, values.shape)
-        honest = source.random(values.shape) < self.truth
+        step = rng.integers(1, self.buckets, values.shape)
+        honest = rng.random(values.shape) < self.truth
         bucket = np.where(honest, right, (right + step) % self.buckets)
         return np.stack([a, b, bucket], axis=-1)
 
@@ -230,17 +195,18 @@ class LocalHashing(PureLDP, FromJointLaw):
                 f"got k={self.k!r}, buckets={self.buckets!r}"
             )
         counts: Counter[int] = Counter()
-        for start in range(1, prime, _CHUNK):
-            a = np.arange(start, min(start + _CHUNK, prime))
+        step = max(1, DRAWN_TOGETHER >> m)
+        for start in range(1, prime, step):
+            a = np.arange(start, min(start + step, prime))
             shift = values[:, np.newaxis] * a % prime
             # As b grows the largest shifts pass P first; between two such places nothing changes.
             order = np.argsort(-shift, axis=0)
             wrapped = np.zeros_like(shift)
             low = np.zeros_like(a)
-            for step in range(m + 1):
+            for turn in range(m + 1):
                 high = np.full_like(a, prime)
-                if step < m:
-                    high -= shift[order[step], np.arange(a.size)]
+                if turn < m:
+                    high -= shift[order[turn], np.arange(a.size)]
                 bucket = (shift - wrapped) % self.buckets
                 for i in range(m):
                     alike = bucket == bucket[i]
@@ -248,8 +214,8 @@ class LocalHashing(PureLDP, FromJointLaw):
                     words = np.sum(alike << np.arange(m)[:, np.newaxis], axis=0)
                     found = np.bincount(words[least], (high - low)[least], 2**m)
                     counts.update({word: int(found[word]) for word in range(2**m)})
-                if step < m:
-                    wrapped[order[step], np.arange(a.size)] = prime
+                if turn < m:
+                    wrapped[order[turn], np.arange(a.size)] = prime
                     low = high
         return counts
 
@@ -267,11 +233,3 @@ class LocalHashing(PureLDP, FromJointLaw):
 
     def _bucket(self, a: IntArray, b: IntArray, x: IntArray) -> IntArray:
         return np.asarray((a * x + b) % self.prime % self.buckets)
-
-    def _checked(self, reports: ArrayLike) -> IntArray:
-        array: NDArray[np.int64] = integer_array("reports", reports, max(self.prime, 2))
-        if array.ndim == 0 or array.shape[-1] != 3:
-            raise ValueError(f"reports must have shape (..., 3), got {array.shape}")
-        if not bool(np.all((array[..., 0] >= 1) & (array[..., 2] < self.buckets))):
-            raise ValueError("reports must hold a >= 1 and a bucket below `buckets`")
-        return array

@@ -37,20 +37,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..numerics.validation import integer_in, real
-from .base import FloatArray, IntArray, PairLaw, PureLDP, require_small_law
-from .bits import (
-    FILTER_BITS,
-    BitArray,
-    BitChannel,
-    add_noise,
-    blanket_probability,
-    filter_joint_law,
-    filter_law,
-    report_columns,
-    total_variation,
-)
-from .border import EPS0_MAX, bit_array, generator, integer_array
-from .joint import FromJointLaw, Types, rows, several, with_shared_blanket
+from .base import FloatArray, IntArray, PairLaw, settle
+from .bits import FILTER_BITS, BitArray, BitChannel, NoisyFilter, add_noise, total_variation
+from .border import EPS0_MAX, bit_array, generator
+from .joint import Types, rows, with_shared_blanket
 
 HASHES_MAX = 32
 """Most ones of a Bloom filter; C(bits, hashes) is then a finite double."""
@@ -60,7 +50,7 @@ TYPES_HASHES = 4
 
 
 @dataclass(frozen=True, kw_only=True)
-class RAPPOR(PureLDP, FromJointLaw):
+class RAPPOR(NoisyFilter):
     """RAPPOR for the values 0 ... k-1; a report is a vector of bits.
 
     k: number of values, at least 2. noise: f in [0, 1), the permanent step. one_if_zero <
@@ -80,9 +70,11 @@ class RAPPOR(PureLDP, FromJointLaw):
     salt: int = 0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "k", integer_in("k", self.k, 2, 2**62))
+        one_hot = self.bits is None
+        settle(self, k=integer_in("k", self.k, 2, FILTER_BITS if one_hot else 2**62))
+        settle(self, salt=integer_in("salt", self.salt, 0, 2**62))
         for name in ("noise", "one_if_zero", "one_if_one"):
-            object.__setattr__(self, name, real(name, getattr(self, name)))
+            settle(self, **{name: real(name, getattr(self, name))})
         if not 0 <= self.noise < 1:
             raise ValueError(f"noise must be in [0, 1), got {self.noise!r}")
         if not 0 <= self.one_if_zero < self.one_if_one <= 1:
@@ -90,14 +82,10 @@ class RAPPOR(PureLDP, FromJointLaw):
                 "0 <= one_if_zero < one_if_one <= 1 must hold, got "
                 f"one_if_zero={self.one_if_zero!r}, one_if_one={self.one_if_one!r}"
             )
-        if self.bits is None:
-            object.__setattr__(self, "k", integer_in("k", self.k, 2, FILTER_BITS))
-            object.__setattr__(self, "hashes", integer_in("hashes", self.hashes, 1, 1))
-        else:
-            object.__setattr__(self, "bits", integer_in("bits", self.bits, 2, FILTER_BITS))
-            most = min(self.length // 2, HASHES_MAX)
-            object.__setattr__(self, "hashes", integer_in("hashes", self.hashes, 1, most))
-        object.__setattr__(self, "salt", integer_in("salt", self.salt, 0, 2**62))
+        if not one_hot:
+            settle(self, bits=integer_in("bits", self.bits, 2, FILTER_BITS))
+        most = 1 if one_hot else min(self.length // 2, HASHES_MAX)
+        settle(self, hashes=integer_in("hashes", self.hashes, 1, most))
         if not 0 < self.eps0 <= EPS0_MAX:
             raise ValueError(
                 f"noise={self.noise!r}, one_if_zero={self.one_if_zero!r}, "
@@ -163,51 +151,23 @@ class RAPPOR(PureLDP, FromJointLaw):
         return total_variation(self.hashes, self.channel)
 
     @property
-    def gamma(self) -> float:
-        """Mass of the infimum over all filters (formula in bits.py)."""
-        return blanket_probability(self.length, self.hashes, self.channel)
-
-    @property
     def inputs(self) -> int:
         """Number of inputs, k."""
         return self.k
 
-    @property
-    def outputs(self) -> int:
-        """Number of reports, 2^length."""
-        return 1 << self.length
-
-    def law(self) -> FloatArray:
-        """Law of one report, shape (k, 2^length); bit j of a column number is report bit j."""
-        require_small_law(self.inputs, self.outputs)
-        return filter_law(self.encode(np.arange(self.k)), self.channel)
-
-    def columns(self, reports: ArrayLike) -> IntArray:
-        """Columns of reports of shape (..., length), length <= 62."""
-        return report_columns(reports, self.length)
-
-    def joint_law(self, inputs: Sequence[int], *, blanket: bool = False) -> FloatArray:
-        """Groups: the numbers of ones in the distinct filters of the inputs (see bits.py).
-
-        The blanket's row is the infimum over all filters. ValueError beyond 2^22 masses.
-        """
-        values, index = several(inputs, self.k)
-        places = values[:, np.newaxis] if self.bits is None else np.sort(self._places(values))
-        return self._filters(places, index, blanket=blanket)
-
     def kinds(self, given: Sequence[int] = ()) -> Sequence[int]:
-        """One-hot filters: see `FromJointLaw.kinds`. Bloom filters: all inputs, as none are alike."""
+        """One-hot filters: see `FiniteRandomizer.kinds`. Bloom filters: all inputs, as none are alike."""
         return super().kinds(given) if self.bits is None else range(self.k)
 
     def pair_laws(self) -> tuple[PairLaw, ...]:
         """One entry per number of ones apart, d = 1 ... hashes, whether or not a value has them."""
         return tuple(
-            PairLaw.of(*self._filters(places, np.arange(2), blanket=True))
+            PairLaw.of(*self._filter_rows(places, [0, 1], blanket=True))
             for places in self._filter_pairs()
         )
 
     def types(self) -> Iterator[Types]:
-        """What the swap theorem needs; for one-hot filters as `FromJointLaw.types`.
+        """What the swap theorem needs; for one-hot filters as `FiniteRandomizer.types`.
 
         Bloom filters: over all filters, whether or not a value has them, with V among the target's two laws and the
         blanket; none for more than 4 hashes.
@@ -218,17 +178,16 @@ class RAPPOR(PureLDP, FromJointLaw):
             for pair, target in enumerate(self._filter_pairs()):
                 others = [np.vstack([target, other]) for other in self._other_filters(target)]
                 for shared, name in enumerate(("first", "second")):
-                    index = np.array([0, 1, shared, 2])
-                    laws = (self._filters(places, index, blanket=False) for places in others)
+                    laws = (self._filter_rows(places, [0, 1, shared, 2]) for places in others)
                     yield Types(pair, name, tuple(laws))
-                laws = (self._filters(places, np.arange(3), blanket=True) for places in others)
+                laws = (self._filter_rows(places, [0, 1, 2], blanket=True) for places in others)
                 yield Types(pair, "blanket", tuple(map(with_shared_blanket, laws)))
 
-    def _filters(self, places: IntArray, index: IntArray, *, blanket: bool) -> FloatArray:
-        """Joint law of the filters `places`, which may repeat, in the order of `index`."""
-        distinct, order = np.unique(places, axis=0, return_inverse=True)
-        masses = filter_joint_law(distinct, self.length, self.channel, blanket=blanket)
-        return rows(masses, order.reshape(-1)[index], blanket=blanket)
+    def _filter_rows(
+        self, places: IntArray, index: list[int], *, blanket: bool = False
+    ) -> FloatArray:
+        """Joint law of the filters `places`, in the order of `index`."""
+        return rows(self._filter_masses(places, blanket), np.array(index), blanket=blanket)
 
     def _filter_pairs(self) -> Iterator[IntArray]:
         """Two filters with d = 1 ... hashes ones apart, shape (2, hashes)."""
@@ -244,14 +203,6 @@ class RAPPOR(PureLDP, FromJointLaw):
             if 0 <= new <= self.length - ones - apart:
                 own = [part[:share] for part, share in zip(parts, shares, strict=True)]
                 yield np.array([*chain(*own), *range(ones + apart, ones + apart + new)])
-
-    def encode(self, x: ArrayLike) -> BitArray:
-        """The filters of the values `x`, shape x.shape + (length,), each with `hashes` ones."""
-        values = integer_array("x", x, self.k)
-        filters = np.zeros((*values.shape, self.length), dtype=np.uint8)
-        places = values[..., np.newaxis] if self.bits is None else self._places(values)
-        np.put_along_axis(filters, places, 1, axis=-1)
-        return filters
 
     def permanent(self, x: ArrayLike, rng: np.random.Generator) -> BitArray:
         """The memoised filters of the values `x`, shape x.shape + (length,)."""
@@ -270,9 +221,9 @@ class RAPPOR(PureLDP, FromJointLaw):
         half = self.noise / 2
         return BitChannel(1 - half, half, half, 1 - half)
 
-    def sample(self, x: ArrayLike, rng: np.random.Generator) -> BitArray:
-        """One report per entry of `x`, both steps drawn afresh, shape x.shape + (length,)."""
-        return self.instantaneous(self.permanent(x, rng), rng)
+    def _drawn(self, values: IntArray, rng: np.random.Generator) -> BitArray:
+        """Reports of shape values.shape + (length,), both steps drawn afresh."""
+        return self.instantaneous(self.permanent(values, rng), rng)
 
     def _places(self, values: IntArray) -> IntArray:
         """Distinct positions, shape values.shape + (hashes,), by a public hash of the value.
@@ -280,6 +231,8 @@ class RAPPOR(PureLDP, FromJointLaw):
         The i-th position is a hashed number below length - i, counted among the places still
         free. O(hashes^2) per value.
         """
+        if self.bits is None:
+            return values[..., np.newaxis]
         places = np.empty((*values.shape, self.hashes), dtype=np.int64)
         for i in range(self.hashes):
             seed = _mix(values.astype(np.uint64) + _mix(np.array(self.salt, dtype=np.uint64)))

@@ -94,7 +94,7 @@ def test_long_tails_are_around_the_enumeration(n: int, kinds: str, seed: int) ->
 def test_gaussian_noise_agrees_with_the_contour(sigma: float, n: int) -> None:
     """The same finite laws, either way."""
     growth = np.expm1(np.array([0.05, 0.4, 1.0]) / sigma)
-    laws = _gaussian_laws(GaussianNoise(sigma=sigma, eps0=1.0), n, 1e-12)
+    laws = _gaussian_laws(GaussianNoise(sigma=sigma), n, 1e-12)
     for law in laws:
         contour = law.profile(growth, 1e-4)
         lower, upper = both(law, tailed=True)
@@ -108,9 +108,7 @@ def test_gaussian_noise_alone_is_its_closed_form(sigma: float) -> None:
     """n = 1: Phi(1/(2 sigma) - eps sigma) - e^eps Phi(-1/(2 sigma) - eps sigma) (Balle and Wang 2018)."""
     eps = np.array([0.01, 0.3, 1.0, 2.0, 3.5]) / sigma
     truth = ndtr(0.5 / sigma - eps * sigma) - np.exp(eps) * ndtr(-0.5 / sigma - eps * sigma)
-    found = Blanket(GaussianNoise(sigma=sigma, eps0=1.0), 1).pair.profile(
-        np.expm1(eps), 1e-6, 1e-12
-    )
+    found = Blanket(GaussianNoise(sigma=sigma), 1).pair.profile(np.expm1(eps), 1e-6, 1e-12)
     assert np.all(found.lower <= truth * (1.0 + 1e-12))
     assert np.all(truth * (1.0 - 1e-12) <= found.upper)
     assert np.all(found.upper <= found.lower * (1.0 + 1e-3))
@@ -166,7 +164,7 @@ def laplace_of_two(eps0: float, growth: float) -> mpf:
 @pytest.mark.parametrize("eps0", [0.1, 1.0, 4.0])
 def test_laplace_noise_of_two_users_is_a_quadrature(eps0: float) -> None:
     """Up to next to the largest loss, where hardly anything is left."""
-    pair = Blanket(Laplace(eps0), 2).pair
+    pair = Blanket(Laplace(eps0=eps0), 2).pair
     eps = eps0 * np.array([0.01, 0.3, 0.8, 0.99, 0.9999, 1.0 - 1e-7])
     found = pair.profile(np.expm1(eps), 1e-5, 0.0)
     with mpmath.workdps(30):
@@ -181,7 +179,7 @@ def test_laplace_noise_of_two_users_is_a_quadrature(eps0: float) -> None:
 def test_it_agrees_with_the_contour(eps0: float, n: int) -> None:
     """The same finite laws, of few cells, so that nothing but sums and lattices differs."""
     growth = np.expm1(eps0 * np.array([0.05, 0.4, 0.8]))
-    for law, side in zip(_laplace_laws(Laplace(eps0), n), Side, strict=True):
+    for law, side in zip(_laplace_laws(Laplace(eps0=eps0), n), Side, strict=True):
         contour = law.profile(growth, 1e-6)
         for slots in both(law):
             found = slots.profile(growth)
@@ -202,7 +200,7 @@ def divergence(atoms: Atoms, side: Side, eps: float) -> float:
 @pytest.mark.parametrize("eps0", [0.5, 2.0])
 def test_atoms_are_on_their_side_at_every_epsilon(eps0: float) -> None:
     """Of two users against the quadrature, negative losses included: H(1/s) = 1 - 1/s + H(s)/s."""
-    pair = Blanket(Laplace(eps0), 2).pair
+    pair = Blanket(Laplace(eps0=eps0), 2).pair
     resolution = Resolution(pair.scale / 50.0, missed=1e-12)
     low, high = pair.atoms(list(Side), resolution)
     assert list(Side) == [Side.LOWER, Side.UPPER]
@@ -220,17 +218,17 @@ def test_atoms_are_on_their_side_at_every_epsilon(eps0: float) -> None:
 
 def test_the_largest_loss_has_its_mass() -> None:
     """All slots at the end where the ratio is e^eps0, or in the rest; 2 users: u w (w + rest) with w = e^-eps0/2."""
-    pair = Blanket(Laplace(1.0), 2).pair
+    pair = Blanket(Laplace(eps0=1.0), 2).pair
     w = 0.5 * math.exp(-1.0)
     exact = math.e * w * (w + 1.0 - math.exp(-0.5))
     assert exact * (1.0 - 1e-9) < pair.top_mass <= exact
-    attack = noise_attack(Laplace(1.0), 3)
+    attack = noise_attack(Laplace(eps0=1.0), 3)
     assert 0.125 * (1.0 - 1e-9) < attack.top_mass <= 0.125
 
 
 def test_an_attack_is_the_law_of_a_mean() -> None:
     """Others at 0, target at 0 or 1: E(1 - s (v_1 + v_2)/2)_+ with v the cells' ratios, by enumeration."""
-    law = noise_law(Laplace(1.0), 2)
+    law = noise_law(Laplace(eps0=1.0), 2)
     growth = np.expm1([0.1, 0.5, 0.95])
     low, high = (slots.profile(growth) for slots in both(law))
     ratio, mass = law.second / law.others, law.others
@@ -257,7 +255,7 @@ def law_arrays(law: SlotLaw) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 )
 def test_few_users_are_within_rtol(eps0: float, n: int, rounds: int) -> None:
     """No warning (an error here)."""
-    accountant = Accountant().compose(Shuffled(Laplace(eps0), n), rounds)
+    accountant = Accountant().compose(Shuffled(Laplace(eps0=eps0), n), rounds)
     found = accountant.epsilon_bounds(1e-6)
     assert 0.75 * found.upper < found.lower <= found.upper <= rounds * eps0
 
@@ -265,6 +263,6 @@ def test_few_users_are_within_rtol(eps0: float, n: int, rounds: int) -> None:
 @pytest.mark.parametrize("rounds", [1, 10])
 def test_gaussian_noise_of_few_users_is_within_rtol(rounds: int) -> None:
     """The blanket is the answer, from both sides; no warning (an error here)."""
-    found = Accountant().compose(Shuffled(GaussianNoise(sigma=1.0, eps0=1.0), 3), rounds)
+    found = Accountant().compose(Shuffled(GaussianNoise(sigma=1.0), 3), rounds)
     bounds = found.epsilon_bounds(1e-6)
     assert 0.75 * bounds.upper < bounds.lower <= bounds.upper

@@ -1,0 +1,120 @@
+"""Noise that every user adds to a value in [0, 1]: Laplace and Gaussian.
+
+The worst pair of inputs is (0, 1), and the blanket inf_x mu_x is at y the density around the input
+farther from y, so gamma is twice the mass of one law beyond the middle, and tv = 1 - gamma
+(Balle et al. 2019, Lemmas 6.2 and 6.3):
+
+    Laplace    gamma = e^{-eps0/2}, tv = 1 - e^{-eps0/2}
+    Gaussian   gamma = 2 Phi(-1/(2 sigma)), tv = 2 Phi(1/(2 sigma)) - 1
+
+Gaussian noise has unbounded likelihood ratios: eps0 = inf, and reductions that need a finite one do
+not apply. It is (epsilon, delta)-LDP with the delta of the central `pld_shuffle.Gaussian(sigma=)` of
+sensitivity 1, which is exact for the pair (0, 1), the worst one for every epsilon.
+
+The names are those of the central mechanisms of a trusted curator, whose `Laplace(scale=)` takes the
+reciprocal number. Therefore both kinds take their arguments by keyword only.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..numerics.validation import positive_float
+from .base import FloatArray, LocalRandomizer, settle
+from .border import generator, local_epsilon, unit_array
+
+N = TypeVar("N", bound="Noise")
+
+
+class Noise(LocalRandomizer):
+    """The value in [0, 1] and independent noise; the report is a real number."""
+
+    _keyword: ClassVar[str]
+    _central: ClassVar[str]
+
+    def __new__(cls: type[N], *positional: Any, **_: Any) -> N:
+        """Refuse a bare number: it could be meant for the central mechanism of the same name."""
+        if positional:
+            name = cls.__name__
+            raise TypeError(
+                f"randomizers.{name} takes keywords only, {name}({cls._keyword}=...): noise of every"
+                f" user, before shuffling; the central {name}({cls._central}=...) is"
+                f" pld_shuffle.{name}; got {', '.join(map(repr, positional))}"
+            )
+        return super().__new__(cls)
+
+    def sample(self, x: ArrayLike, rng: np.random.Generator) -> FloatArray:
+        """Reports x + noise, the shape of `x` (values in [0, 1])."""
+        return self._drawn(unit_array("x", x), generator(rng))
+
+    @abstractmethod
+    def _drawn(self, values: FloatArray, rng: np.random.Generator) -> FloatArray:
+        """The values with their noise."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Laplace(Noise):
+    """Laplace noise of scale 1/eps0 on values in [0, 1].
+
+    eps0: local epsilon, in (0, 700]. Raises TypeError or ValueError for anything else.
+    """
+
+    _keyword = "eps0"
+    _central = "scale"
+
+    eps0: float
+
+    def __post_init__(self) -> None:
+        settle(self, eps0=local_epsilon(self.eps0))
+
+    @property
+    def tv(self) -> float:
+        """1 - e^{-eps0/2}, attained by the inputs 0 and 1."""
+        return -math.expm1(-self.eps0 / 2)
+
+    @property
+    def gamma(self) -> float:
+        """e^{-eps0/2}."""
+        return math.exp(-self.eps0 / 2)
+
+    def _drawn(self, values: FloatArray, rng: np.random.Generator) -> FloatArray:
+        return np.asarray(rng.laplace(values, 1 / self.eps0))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gaussian(Noise):
+    """Gaussian noise of standard deviation sigma on values in [0, 1].
+
+    sigma: standard deviation, positive. Raises TypeError or ValueError for anything else.
+    """
+
+    _keyword = _central = "sigma"
+
+    sigma: float
+
+    def __post_init__(self) -> None:
+        settle(self, sigma=positive_float("sigma", self.sigma))
+
+    @property
+    def eps0(self) -> float:
+        """inf: the likelihood ratio is unbounded."""
+        return math.inf
+
+    @property
+    def tv(self) -> float:
+        """2 Phi(1 / (2 sigma)) - 1, attained by the inputs 0 and 1."""
+        return math.erf(1 / (2 * math.sqrt(2) * self.sigma))
+
+    @property
+    def gamma(self) -> float:
+        """2 Phi(-1 / (2 sigma))."""
+        return math.erfc(1 / (2 * math.sqrt(2) * self.sigma))
+
+    def _drawn(self, values: FloatArray, rng: np.random.Generator) -> FloatArray:
+        return np.asarray(rng.normal(values, self.sigma))
