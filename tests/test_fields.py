@@ -158,7 +158,7 @@ def test_fields_are_the_arguments_of_the_constructor(kind: Kind) -> None:
     parameters = inspect.signature(maker).parameters
     assert set(kind.arguments) == set(parameters)
     needed = {n for n, p in parameters.items() if p.default is inspect.Parameter.empty}
-    assert set(kind.required) == needed - set(kind.implied)
+    assert set(kind.required) == needed
     assert set(kind.fields) <= set(COLUMNS)
 
 

@@ -12,7 +12,8 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from test_randomizers import BLOOM, MATRIX, NAMED, all_filters_infimum, rappor
+from enumerated import infimum, law_of, law_of_filters
+from test_randomizers import BLOOM, MATRIX, NAMED, rappor
 
 from pld_shuffle.randomizers import (
     RAPPOR,
@@ -34,11 +35,6 @@ def curve(rows):
     return np.abs(WEIGHTS[:, : len(rows)] @ np.asarray(rows)).sum(axis=1)
 
 
-def infimum(randomizer):
-    bloom = isinstance(randomizer, RAPPOR) and randomizer.hashes > 1
-    return all_filters_infimum(randomizer) if bloom else randomizer.law().min(axis=0)
-
-
 def ratios(rows):
     """Number of different ratio vectors, up to rounding."""
     seen = rows[:, rows.max(axis=0) > 0]
@@ -50,7 +46,7 @@ def ratios(rows):
 
 @each_finite
 def test_joint_laws_of_all_quadruples_equal_the_enumerated_ones(randomizer):
-    law, low = randomizer.law(), infimum(randomizer)
+    law, low = law_of(randomizer), infimum(randomizer)
     inputs = range(min(randomizer.inputs, 5))
     for several in itertools.product(inputs, repeat=4):
         if several[0] > 1 or several[1] > 2:
@@ -69,7 +65,7 @@ def test_reports_of_equal_ratios_share_a_group(randomizer):
     several = [x for x in (0, 1, 2) if x < randomizer.inputs]
     joint = randomizer.joint_law(several)
     assert not joint.flags.writeable
-    assert joint.shape[1] == ratios(joint) == ratios(randomizer.law()[several])
+    assert joint.shape[1] == ratios(joint) == ratios(law_of(randomizer)[several])
 
 
 @each_finite
@@ -145,24 +141,11 @@ def test_masses_are_accurate_to_1e_14(kind, randomizer):
 # ---------------------------------------------------------------- what follows from them
 
 
-def law_of_filters(randomizer):
-    """Laws of all filters of a Bloom filter, one row each."""
-    bits = np.arange(randomizer.length)
-    reports = (np.arange(randomizer.outputs)[:, np.newaxis] >> bits) & 1
-    channel, rows = randomizer.channel, []
-    for ones in itertools.combinations(range(randomizer.length), randomizer.hashes):
-        one = np.full(randomizer.length, channel.one_if_zero)
-        zero = np.full(randomizer.length, channel.zero_if_zero)
-        one[list(ones)], zero[list(ones)] = channel.one_if_one, channel.zero_if_one
-        rows.append(np.prod(np.where(reports == 1, one, zero), axis=1))
-    return np.array(rows)
-
-
 @each_finite
 def test_types_cover_every_target_and_every_other_value(randomizer):
     """For each ordered pair some kind of pair has all other values' laws, for both V and the blanket."""
     bloom = isinstance(randomizer, RAPPOR) and randomizer.hashes > 1
-    law = law_of_filters(randomizer)[:12] if bloom else randomizer.law()[:8]
+    law = law_of_filters(randomizer)[:12] if bloom else law_of(randomizer)[:8]
     low = infimum(randomizer)
     entries = list(randomizer.types())
     pairs = 1 + max(entry.pair for entry in entries)
@@ -202,9 +185,9 @@ def test_the_rows_of_types_are_laws_and_some_other_value_holds_the_shared_one(ra
         if entry.shared != "blanket":
             assert any(np.array_equal(rows[2], rows[3]) for rows in entry.laws)
         ratio = max(float(np.max(rows[2] / rows[3])) for rows in entry.laws)
-        assert ratio <= (1 / randomizer.gamma if entry.shared == "blanket" else randomizer.p) * (
-            1 + 1e-12
-        )
+        assert ratio <= (
+            1 / randomizer.gamma if entry.shared == "blanket" else math.exp(randomizer.eps0)
+        ) * (1 + 1e-12)
 
 
 def test_symmetric_randomizers_have_few_kinds():

@@ -16,6 +16,7 @@ import mpmath
 import numpy as np
 import oracles
 import pytest
+from enumerated import law_of
 from scipy.stats import binom, norm
 
 from pld_shuffle import Accountant, CountedBits, Shuffled, ShuffledRR, Subsampled
@@ -546,7 +547,7 @@ def test_unary_sum_is_accounted_jointly_where_that_is_cheap():
     ids=repr,
 )
 def test_bit_histogram_privacy_by_enumeration(randomizer):
-    laws = [[Fraction(mass) for mass in row] for row in randomizer.law().tolist()]
+    laws = [[Fraction(mass) for mass in row] for row in law_of(randomizer).tolist()]
     accounted(BitHistogram(randomizer=randomizer, n=3), neighbours(laws, 3))
 
 
@@ -620,7 +621,7 @@ def test_rappor_collections_by_enumeration(noise, n, rounds, memoised):
 def test_fresh_rappor_rounds_may_change_values():
     """Three rounds of one user, whose value moves either way in each of them."""
     steps = RAPPOR(k=2, noise=0.75, one_if_zero=0.0625, one_if_one=0.9375)
-    laws = [[Fraction(mass) for mass in row] for row in steps.law().tolist()]
+    laws = [[Fraction(mass) for mass in row] for row in law_of(steps).tolist()]
     alone = list(neighbours(laws, 1))
     both_ways = [
         oracles.product(oracles.product(a, b), c) for a in alone for b in alone for c in alone

@@ -19,8 +19,10 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, TypeVar
+from functools import wraps
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -29,25 +31,11 @@ from ..numerics.validation import positive_float
 from .base import FloatArray, LocalRandomizer, settle
 from .border import generator, local_epsilon, unit_array
 
-N = TypeVar("N", bound="Noise")
+N = TypeVar("N", bound="type[Noise]")
 
 
 class Noise(LocalRandomizer):
     """The value in [0, 1] and independent noise; the report is a real number."""
-
-    _keyword: ClassVar[str]
-    _central: ClassVar[str]
-
-    def __new__(cls: type[N], *positional: Any, **_: Any) -> N:
-        """Refuse a bare number: it could be meant for the central mechanism of the same name."""
-        if positional:
-            name = cls.__name__
-            raise TypeError(
-                f"randomizers.{name} takes keywords only, {name}({cls._keyword}=...): noise of every"
-                f" user, before shuffling; the central {name}({cls._central}=...) is"
-                f" pld_shuffle.{name}; got {', '.join(map(repr, positional))}"
-            )
-        return super().__new__(cls)
 
     def sample(self, x: ArrayLike, rng: np.random.Generator) -> FloatArray:
         """Reports x + noise, the shape of `x` (values in [0, 1])."""
@@ -58,15 +46,35 @@ class Noise(LocalRandomizer):
         """The values with their noise."""
 
 
+def not_central(keyword: str, central: str) -> Callable[[N], N]:
+    """Refuse a bare number, which could be meant for the central mechanism of the same name."""
+
+    def guarded(maker: N) -> N:
+        build, name = maker.__init__, maker.__name__
+
+        @wraps(build)
+        def by_keyword(self: Noise, *positional: Any, **given: Any) -> None:
+            if positional:
+                raise TypeError(
+                    f"randomizers.{name} takes keywords only, {name}({keyword}=...): the noise of one"
+                    f" user, before shuffling; the curator's pld_shuffle.{name}({central}=...) is"
+                    f" another; got {', '.join(map(repr, positional))}"
+                )
+            build(self, **given)
+
+        maker.__init__ = by_keyword  # type: ignore[method-assign,assignment]
+        return maker
+
+    return guarded
+
+
+@not_central("eps0", central="scale")
 @dataclass(frozen=True, kw_only=True)
 class Laplace(Noise):
     """Laplace noise of scale 1/eps0 on values in [0, 1].
 
     eps0: local epsilon, in (0, 700]. Raises TypeError or ValueError for anything else.
     """
-
-    _keyword = "eps0"
-    _central = "scale"
 
     eps0: float
 
@@ -87,14 +95,13 @@ class Laplace(Noise):
         return np.asarray(rng.laplace(values, 1 / self.eps0))
 
 
+@not_central("sigma", central="sigma")
 @dataclass(frozen=True, kw_only=True)
 class Gaussian(Noise):
     """Gaussian noise of standard deviation sigma on values in [0, 1].
 
     sigma: standard deviation, positive. Raises TypeError or ValueError for anything else.
     """
-
-    _keyword = _central = "sigma"
 
     sigma: float
 
