@@ -135,11 +135,21 @@ class Accountant(Ledger):
         >>> round(attack, 4), round(analysis, 4), round(acc.get_epsilon(1e-6), 4)
         (0.4066, 0.4071, 0.4071)
         """
-        high = probabilities("delta", delta, Side.UPPER)
+        attack, analysis, _ = self.epsilon_parts(delta)
+        return Bounds(attack, analysis)
+
+    def epsilon_parts(self, delta: Any) -> tuple[Any, Any, Any]:
+        """Epsilon at `delta`: of the attacks and of the analyses from below, and of the analyses from above.
+
+        The first and last are those of `epsilon_bounds`, the first two those of `gap_bounds`.
+        """
+        low, high = (probabilities("delta", delta, side) for side in (Side.LOWER, Side.UPPER))
         with self._lock:
-            lower = self._analysis.epsilons(high).lower
-            least = np.minimum(self._attack.epsilons(high).lower, lower)
-            return Bounds(least if np.ndim(least) else float(least), lower)
+            proved = self._analysis.epsilons(low)
+            nearer = proved if np.array_equal(low, high) else self._analysis.epsilons(high)
+            attack = nearer if self._attack is self._analysis else self._attack.epsilons(high)
+            least = np.minimum(attack.lower, nearer.lower)
+            return least if np.ndim(least) else float(least), nearer.lower, proved.upper
 
     @overload
     def get_delta(self, epsilon: Scalar, *, group: int = ...) -> float: ...

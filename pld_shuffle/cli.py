@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import difflib
 import json
 import os
 import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from . import __version__
@@ -25,6 +25,7 @@ from .fields import (
     FIELDS,
     MECHANISM_FIELDS,
     MECHANISMS,
+    QUESTION_FIELDS,
     RANDOMIZERS,
     Field,
     FieldError,
@@ -43,14 +44,13 @@ STATUSES = f"""exit status:
   0    an answer
   {GAVE_UP}    the computation itself gave up; one line on standard error says why
   {BAD_INPUT}    bad input, or a plan that cannot meet its target; one line on standard error, nothing else
-  {INTERRUPTED}  interrupted
+  {INTERRUPTED}  interrupted; what `account` knew by then is printed
   {READER_LEFT}  the reader of the output went away"""
-
-#: Logs of this many rows and more get a progress bar, if standard error is a terminal.
-LONG_LOG = 100
 
 #: What `plan` can look for.
 SOLVABLE = tuple(name for name, known in FIELDS.items() if known.range is not None)
+#: Fields that say who took part; the other ones of a mechanism say what was sent.
+WHO = ("n", "population", "rate", "sampling", "dropout", "rounds")
 _WORDS = {"mechanism": tuple(MECHANISMS), "randomizer": tuple(RANDOMIZERS)}
 
 
@@ -62,8 +62,29 @@ class _BadInput(Exception):
 
 
 class _Parser(argparse.ArgumentParser):
+    """A parser that raises, and takes its flags from fields, in groups."""
+
+    def __init__(self, **options: Any) -> None:
+        form = argparse.RawDescriptionHelpFormatter
+        super().__init__(formatter_class=form, allow_abbrev=False, **options)
+
     def error(self, message: str) -> NoReturn:
         raise _BadInput(message)
+
+    def add_fields(self, *names: str, title: str, **options: Any) -> None:
+        """Flags for fields, with underscores as dashes, under a title."""
+        group = self.add_argument_group(title)
+        for name in names:
+            known, words = FIELDS[name], _WORDS.get(name)
+            read = _read(known, _CHECKS.get(name)) if words is None else _one_of(words)
+            given = {"metavar": known.metavar, "help": known.help, "type": read, "choices": words}
+            group.add_argument(_flag(name), **given | options)
+
+    def add_mechanism(self, rounds: int | None = 1) -> None:
+        """What was run, and by whom."""
+        self.add_fields(*(n for n in MECHANISM_FIELDS if n not in WHO), title="what was sent")
+        self.add_fields(*WHO, title="who took part")
+        self.set_defaults(rounds=rounds)
 
 
 class _Completion(argparse.Action):
@@ -85,8 +106,6 @@ def _parser() -> _Parser:
         prog="pld-shuffle",
         description="Exact privacy accounting in the shuffle model, certified from both sides.",
         epilog=f"Each command explains itself: pld-shuffle account --help\n\n{STATUSES}",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
     parser.add_argument(
@@ -98,73 +117,24 @@ def _parser() -> _Parser:
     )
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
 
-    command = partial(_add_command, commands)
-    curve = "delta against epsilon"
+    def command(run: Callable[..., Report], summary: str, picture: str, example: str) -> _Parser:
+        """A command with the flags that all of them have; `picture` : what its --plot draws."""
+        name = run.__name__.strip("_")
+        text = f"{summary[0].upper()}{summary[1:]}.\n\nexample: pld-shuffle {name} {example}"
+        epilog = "\n".join((*kind_lines(), "", STATUSES))
+        added: _Parser = commands.add_parser(name, help=summary, description=text, epilog=epilog)
+        added.set_defaults(run=run)
+        added.add_argument("--json", action="store_true", help="print one JSON object")
+        added.add_argument("--plot", metavar="FILE", help=f"draw {picture} (.png, .pdf, .svg)")
+        added.add_fields("rtol", title="how accurately", default=1e-3)
+        return added
+
+    asked, curve = "what is asked", "delta against epsilon"
 
     account = command(
-        "account", "account a training log: epsilon in all, and spent after each round", _account,
-        "epsilon after each round",
+        _account, "account a training log: epsilon in all, and spent after each round",
+        "epsilon after each round", "LOG.csv --delta 1e-6 --plot spent.png",
     )  # fmt: skip
-    _add_log(account)
-
-    epsilon = command("epsilon", "epsilon of equal rounds at a delta", _epsilon, curve)
-    _add_mechanism(epsilon)
-    _add_field(epsilon, FIELDS["delta"], _PROBABILITY, nargs="+", required=True)
-
-    delta = command("delta", "delta of equal rounds at an epsilon", _delta, curve)
-    _add_mechanism(delta)
-    _add_field(delta, FIELDS["epsilon"], _NONNEGATIVE, nargs="+", required=True)
-
-    compare = command(
-        "compare", "all published bounds on epsilon that are valid for equal rounds", _compare,
-        "the bounds side by side",
-    )  # fmt: skip
-    _add_mechanism(compare)
-    _add_field(compare, FIELDS["delta"], _ranged(lambda x: 0 < x < 1, "in (0, 1)"), required=True)
-
-    plan = command(
-        "plan", "the parameter that just meets an epsilon at a delta, safe side", _plan, curve
-    )
-    plan.add_argument(
-        "--solve",
-        metavar="WHAT",
-        required=True,
-        type=_one_of(SOLVABLE),
-        choices=SOLVABLE,
-        help="largest eps0, rounds or rate; smallest n, gamma, sigma, scale or population; with"
-        " --population, largest n",
-    )
-    _add_mechanism(plan, rounds=None)
-    _add_field(plan, FIELDS["epsilon"], _NONNEGATIVE, required=True, help="the target, e.g. 2")
-    _add_field(plan, FIELDS["delta"], _PROBABILITY, required=True)
-    return parser
-
-
-def _add_command(
-    commands: Any,
-    name: str,
-    summary: str,
-    run: Callable[[argparse.Namespace], Report],
-    picture: str,
-) -> Any:
-    """A command with the flags that all of them have; `picture` : what its --plot draws."""
-    added = commands.add_parser(
-        name,
-        help=summary,
-        description=f"{summary[0].upper()}{summary[1:]}.",
-        epilog="\n".join((*kind_lines(), "", STATUSES)),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
-    added.set_defaults(run=run)
-    added.add_argument("--json", action="store_true", help="print one JSON object")
-    added.add_argument("--plot", metavar="FILE", help=f"draw {picture} (.png, .pdf, .svg)")
-    _add_field(added, FIELDS["rtol"], default=1e-3)
-    return added
-
-
-def _add_log(account: argparse.ArgumentParser) -> None:
-    """The log, and what is asked about it."""
     account.add_argument(
         "log",
         metavar="LOG.csv",
@@ -175,43 +145,60 @@ def _add_log(account: argparse.ArgumentParser) -> None:
     account.add_argument(
         "--sample", action="store_true", help="account the made-up log that ships with the package"
     )
-    _add_field(account, FIELDS["delta"], _PROBABILITY, required=True)
-    _add_field(
-        account,
-        FIELDS["epsilon"],
-        _NONNEGATIVE,
-        nargs="+",
-        help="also give delta here (default: a few)",
-    )
     account.add_argument(
         "--every",
         metavar="K",
         type=_read(Field("every", int, "K", ""), _at_least(1)),
         help="epsilon after every K-th row (default: so that there are at most 20)",
     )
+    account.add_fields("delta", title=asked, required=True)
+    account.add_fields("epsilon", title="what is asked besides", nargs="+", help="also delta here")
 
+    epsilon = command(
+        _epsilon, "epsilon of equal rounds at a delta", curve,
+        "--eps0 4 --n 10000 --rounds 10 --delta 1e-6",
+    )  # fmt: skip
+    epsilon.add_mechanism()
+    epsilon.add_fields("delta", title=asked, nargs="+", required=True)
 
-def _add_mechanism(parser: argparse.ArgumentParser, rounds: int | None = 1) -> None:
-    for known in MECHANISM_FIELDS.values():
-        _add_field(parser, known)
-    _add_field(parser, FIELDS["rounds"], _at_least(1), default=rounds)
+    delta = command(
+        _delta, "delta of equal rounds at an epsilon", curve,
+        "--randomizer unary-encoding --k 16 --eps0 2 --n 10000 --epsilon 1",
+    )  # fmt: skip
+    delta.add_mechanism()
+    delta.add_fields("epsilon", title=asked, nargs="+", required=True)
 
+    compare = command(
+        _compare, "all published bounds on epsilon that are valid for equal rounds",
+        "the bounds side by side", "--eps0 4 --n 10000 --rounds 100 --delta 1e-6",
+    )  # fmt: skip
+    compare.add_mechanism()
+    inside = _read(FIELDS["delta"], _ranged(lambda x: 0 < x < 1, "in (0, 1)"))
+    compare.add_fields("delta", title=asked, required=True, type=inside)
 
-_Check = Callable[[Any], None]
-
-
-def _add_field(
-    parser: argparse.ArgumentParser, known: Field, check: _Check | None = None, **options: Any
-) -> None:
-    """A flag for a field, with underscores as dashes."""
-    words = _WORDS.get(known.name)
-    read = _read(known, check) if words is None else _one_of(words)
-    given = {"metavar": known.metavar, "help": known.help, "type": read, "choices": words}
-    parser.add_argument(_flag(known.name), **{**given, **options})
+    plan = command(
+        _plan, "the parameter that just meets an epsilon at a delta, safe side", curve,
+        "--solve eps0 --n 5000 --population 1000000 --rounds 2000 --epsilon 2 --delta 1e-6",
+    )  # fmt: skip
+    plan.add_argument(
+        "--solve",
+        metavar="WHAT",
+        required=True,
+        type=_one_of(SOLVABLE),
+        choices=SOLVABLE,
+        help="largest eps0, rounds or rate; smallest n, gamma, sigma, scale or population; with"
+        " --population, largest n",
+    )
+    plan.add_mechanism(rounds=None)
+    plan.add_fields("epsilon", "delta", title="the target", required=True)
+    return parser
 
 
 def _flag(name: str) -> str:
     return "--" + name.replace("_", "-")
+
+
+_Check = Callable[[Any], None]
 
 
 def _read(known: Field, check: _Check | None) -> Callable[[str], Any]:
@@ -241,7 +228,12 @@ def _at_least(least: int) -> _Check:
     return _ranged(lambda value: value >= least, f"at least {least}")
 
 
-_PROBABILITY, _NONNEGATIVE = _ranged(lambda x: 0 <= x <= 1, "in [0, 1]"), _at_least(0)
+#: Ranges of the fields that no mechanism checks.
+_CHECKS = {
+    "rounds": _at_least(1),
+    "epsilon": _at_least(0),
+    "delta": _ranged(lambda x: 0 <= x <= 1, "in [0, 1]"),
+}
 
 
 def _one_of(words: Sequence[str]) -> Callable[[str], str]:
@@ -251,6 +243,16 @@ def _one_of(words: Sequence[str]) -> Callable[[str], str]:
         return text
 
     return read
+
+
+def _parsed(argv: Sequence[str] | None) -> argparse.Namespace:
+    arguments, unknown = _parser().parse_known_args(argv)
+    if unknown:
+        known = ("--plot", "--json", *map(_flag, (*MECHANISM_FIELDS, *QUESTION_FIELDS)))
+        near = difflib.get_close_matches(unknown[0], known, 1)
+        meant = f"; did you mean {near[0]}?" if near else ""
+        raise _BadInput(f"unrecognized arguments: {' '.join(unknown)}{meant}")
+    return arguments
 
 
 # --- what the person gave --------------------------------------------------------------------
@@ -268,87 +270,88 @@ def _blaming(flag: str | None = None) -> Iterator[None]:
         raise _BadInput(f"{where}{error}") from error
 
 
+@contextlib.contextmanager
+def _file(path: str, verb: str) -> Iterator[None]:
+    """The same for a file that cannot be read or written."""
+    try:
+        yield
+    except OSError as error:
+        raise _BadInput(f"cannot {verb} {path!r}: {error.strerror or error}") from error
+
+
 def _given(arguments: argparse.Namespace, *also: str) -> dict[str, Any]:
     """The values of the fields that were given."""
     values = {name: getattr(arguments, name) for name in (*MECHANISM_FIELDS, *also)}
     return {name: value for name, value in values.items() if value is not None}
 
 
-def _new_accountant(arguments: argparse.Namespace) -> Accountant:
+def _prepared(arguments: argparse.Namespace) -> Accountant:
+    """An accountant, when what can be wrong has been looked at before the computation, not after it."""
     from .accountant import Accountant
 
     with _blaming("rtol"):
-        return Accountant(rtol=arguments.rtol)
+        accountant = Accountant(rtol=arguments.rtol)
+    if arguments.plot is not None:
+        from .plots import check_picture_path
 
-
-def _check_plot_path(path: str | None) -> None:
-    """Find out before the computation, not after it, that a picture cannot be written."""
-    if path is None:
-        return
-    from .plots import check_picture_path
-
-    with _blaming("plot"):
-        check_picture_path(path)
+        with _blaming("plot"):
+            check_picture_path(arguments.plot)
+    return accountant
 
 
 def _equal_rounds(arguments: argparse.Namespace) -> Accountant:
-    accountant = _new_accountant(arguments)
     with _blaming():
         mechanism = mechanism_from_values(_given(arguments))
-    _check_plot_path(arguments.plot)
-    return accountant.compose(mechanism, arguments.rounds)
+    return _prepared(arguments).compose(mechanism, arguments.rounds)
 
 
 def _read_log(arguments: argparse.Namespace) -> TrainingLog:
-    from .trainlog import SAMPLE, LogError, training_log
+    from .trainlog import SAMPLE, training_log
 
     if arguments.sample == (arguments.log is not None):
         raise _BadInput("give a log, or - for standard input, or --sample")
-    try:
+    with _file(arguments.log, "read"), _blaming():
         return training_log(SAMPLE if arguments.sample else arguments.log)
-    except LogError as error:
-        raise _BadInput(str(error)) from error
-    except OSError as error:
-        raise _BadInput(f"cannot read {arguments.log!r}: {error.strerror or error}") from error
 
 
 def _draw(path: str | None, draw: Callable[..., None], *what: Any) -> None:
     """Draw the picture, if one is wanted."""
-    if path is None:
-        return
-    try:
-        draw(path, *what)
-    except OSError as error:
-        raise _BadInput(f"cannot write {path!r}: {error.strerror or error}") from error
+    if path is not None:
+        with _phase("drawing"), _file(path, "write"):
+            draw(path, *what)
 
 
 # --- the commands ----------------------------------------------------------------------------
 
 
 def _account(arguments: argparse.Namespace) -> Report:
-    with _status(f"reading {arguments.log or 'the sample'}"):
-        accountant = _new_accountant(arguments)
-        _check_plot_path(arguments.plot)
+    with _phase(f"reading {arguments.log or 'the sample'}"):
+        accountant = _prepared(arguments)
         log = _read_log(arguments)
 
-        from .report import Report, draw_trajectory, row_step, telling_epsilons
+        from .report import Report, deltas_around, draw_trajectory, row_step
         from .trajectory import epsilon_trajectory
 
         for mechanism, count in log.rounds:
             accountant.compose(mechanism, count)
-    with _progress_bar(len(log.rounds)) as progress:
-        trajectory = epsilon_trajectory(
-            log.rounds, arguments.delta, every=arguments.every or row_step(len(log.rounds)),
-            rtol=arguments.rtol, progress=progress,
-        )  # fmt: skip
-    with _status("asking for epsilon and delta"):
-        report = Report("account", log.rounds, arguments.rtol, {"log": log.name}, [*log.notes])
-        spent = accountant.epsilon_bounds(arguments.delta)
-        report.add_epsilons(accountant, [arguments.delta], [spent])
-        epsilons = arguments.epsilon or telling_epsilons(float(spent.upper))
-        report.add_deltas(accountant, epsilons)
+    rows, delta = len(log.rounds), arguments.delta
+    report = Report("account", log.rounds, arguments.rtol, {"log": log.name}, [*log.notes])
+    try:
+        with _phase("asking for epsilon"):
+            report.add_epsilons(accountant, deltas_around(delta))
+        if arguments.epsilon:
+            with _phase("asking for delta"):
+                report.add_deltas(accountant, arguments.epsilon)
+        with _phase("epsilon after each round", rows) as progress:
+            trajectory = epsilon_trajectory(
+                log.rounds, delta, every=arguments.every or row_step(rows), rtol=arguments.rtol,
+                progress=progress,
+            )  # fmt: skip
         report.add_trajectory(trajectory)
-    _draw(arguments.plot, draw_trajectory, trajectory, f"{log.name}, δ = {arguments.delta:g}")
+    except KeyboardInterrupt:
+        report.interrupted = True
+        return report
+    _draw(arguments.plot, draw_trajectory, trajectory, f"{log.name}, δ = {delta:g}")
     return report
 
 
@@ -358,9 +361,8 @@ def _epsilon(arguments: argparse.Namespace) -> Report:
     from .report import Report, draw_curve
 
     report = Report("epsilon", accountant.ledger, arguments.rtol)
-    bounds = [accountant.epsilon_bounds(delta) for delta in arguments.delta]
-    report.add_epsilons(accountant, arguments.delta, bounds)
-    marks = [(found.upper, delta) for delta, found in zip(arguments.delta, bounds, strict=True)]
+    report.add_epsilons(accountant, arguments.delta)
+    marks = [(row["upper"], row["delta"]) for row in report.values["epsilon_bounds"]]
     _draw(arguments.plot, draw_curve, accountant, marks)
     return report
 
@@ -393,8 +395,7 @@ def _compare(arguments: argparse.Namespace) -> Report:
 
 
 def _plan(arguments: argparse.Namespace) -> Report:
-    rtol = _new_accountant(arguments).rtol
-    _check_plot_path(arguments.plot)
+    rtol = _prepared(arguments).rtol
 
     from .calibration import solve
     from .report import Report, draw_curve
@@ -413,46 +414,28 @@ def _plan(arguments: argparse.Namespace) -> Report:
     return report
 
 
-# --- a long wait -----------------------------------------------------------------------------
-
-
 @contextlib.contextmanager
-def _status(text: str) -> Iterator[None]:
-    """A line on a terminal that says what is being done; it is gone afterwards."""
-    shown = sys.stderr.isatty()
-    if shown:
-        print(f"{text} ...", end="\r", file=sys.stderr, flush=True)
-    try:
-        yield
-    finally:
-        if shown:
-            print(" " * (len(text) + 4), end="\r", file=sys.stderr, flush=True)
-
-
-@contextlib.contextmanager
-def _progress_bar(rows: int) -> Iterator[Callable[[int, int], None] | None]:
-    if rows < LONG_LOG or not sys.stderr.isatty():
+def _phase(text: str, rows: int = 0) -> Iterator[Callable[[int, int], None] | None]:
+    """A line on a terminal that says what is being done, with a bar where `rows` are counted; gone afterwards."""
+    if not sys.stderr.isatty():
         yield None
         return
     from tqdm import tqdm
 
-    with tqdm(total=rows, unit="round", leave=False, file=sys.stderr) as bar:
-
-        def advance(done: int, total: int) -> None:
-            bar.total = total
-            bar.update(max(done - bar.n, 0))
-
-        yield advance
+    form = None if rows else "{desc} ..."
+    options = {"unit": "round", "leave": False, "file": sys.stderr, "bar_format": form}
+    with tqdm(desc=text, total=rows or None, **options) as bar:
+        yield lambda done, total: bar.update(done - bar.n)
 
 
 # --- running ---------------------------------------------------------------------------------
 
 
-def _one_line(error: BaseException) -> str:
+def _one_line(error: BaseException | str) -> str:
     return " ".join(str(error).split()) or type(error).__name__
 
 
-def _run(arguments: argparse.Namespace, started: float) -> None:
+def _run(arguments: argparse.Namespace, started: float) -> int:
     from .composition.attempts import AccuracyWarning
 
     with warnings.catch_warnings(record=True) as caught:
@@ -461,22 +444,24 @@ def _run(arguments: argparse.Namespace, started: float) -> None:
     remarks = []
     for warning in caught:
         if issubclass(warning.category, AccuracyWarning):
-            remarks.append(" ".join(str(warning.message).split()))
+            remarks.append(_one_line(str(warning.message)))
         else:
             warnings.warn_explicit(
                 warning.message, warning.category, warning.filename, warning.lineno
             )
     report.values["warnings"] = list(dict.fromkeys(remarks))
     report.values["seconds"] = round(time.perf_counter() - started, 3)
-    for note in report.notes:
-        print(f"pld-shuffle: note: {note}", file=sys.stderr)
-    for remark in report.values["warnings"]:
-        print(f"pld-shuffle: warning: {remark}", file=sys.stderr)
+    if report.interrupted:
+        report.notes.append("interrupted: this is what was known by then")
+    for kind, texts in (("note", report.notes), ("warning", report.values["warnings"])):
+        for text in texts:
+            print(f"pld-shuffle: {kind}: {text}", file=sys.stderr)
     if arguments.json:
         print(json.dumps(report.json(), indent=2, allow_nan=False))
     else:
         print("\n".join(report.lines()))
     sys.stdout.flush()
+    return INTERRUPTED if report.interrupted else 0
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -489,7 +474,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     started = time.perf_counter()
     try:
-        _run(_parser().parse_args(argv), started)
+        return _run(_parsed(argv), started)
     except _BadInput as error:
         print(f"pld-shuffle: error: {_one_line(error)}", file=sys.stderr)
         return BAD_INPUT
@@ -505,4 +490,3 @@ def main(argv: Sequence[str] | None = None) -> int:
         return INTERRUPTED
     except SystemExit as leaving:  # --help, --version
         return leaving.code if isinstance(leaving.code, int) else 0
-    return 0

@@ -32,7 +32,7 @@ from .numerics.validation import positive_int, real
 from .randomizers import BinaryRandomizedResponse, KRandomizedResponse, Laplace
 from .renyi import RenyiAccountant
 
-__all__ = ["Comparison", "Excluded", "Method", "as_report", "compare"]
+__all__ = ["Comparison", "Excluded", "Method", "compare"]
 
 #: Shares of delta given to the single rounds; the rest is for their composition.
 _SHARES = (0.5, 0.1, 0.9, 0.01)
@@ -349,23 +349,3 @@ def _composed(bound: bounds.Bound, s: _Setting) -> tuple[float, str]:
     if not found:
         raise refusals[0]
     return min(found), "optimal composition"
-
-
-def as_report(comparison: Comparison) -> dict[str, Any]:
-    """Methods, excluded bounds and notes as lists and numbers, for JSON."""
-    return {
-        "methods": [
-            {
-                "name": method.name, "source": method.source, "kind": method.kind,
-                "epsilon": method.epsilon,
-                "factor": None if math.isnan(method.factor) else method.factor,
-                "note": method.note,
-            }
-            for method in comparison.methods
-        ],
-        "not_applicable": [
-            {"name": bound.name, "source": bound.source, "reason": bound.reason}
-            for bound in comparison.excluded
-        ],
-        "notes": list(comparison.notes),
-    }  # fmt: skip

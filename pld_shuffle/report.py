@@ -8,11 +8,11 @@ themselves, and infinity as the string "inf".
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import math
 import re
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 from typing import TYPE_CHECKING, Any
 
@@ -36,84 +36,87 @@ DIGITS = 6
 #: Numbers in a text that are no part of a name such as eps0.
 _NUMBER = re.compile(r"(?<![\w.])[0-9]+(?:\.[0-9]+)?(?:e[+-]?[0-9]+)?")
 
+#: What the two ends of a bracket mean, for people, by where lower ends come from.
+_MEANING = {
+    "attack": "proved: at most upper; an attack spends lower, and no analysis can go below it",
+    "pair": "of the pairs for these rounds: the exact value lies between lower and upper",
+}
+#: The two parts of a bracket whose lower end is an attack's, relative to its lower end.
+_GAP_MEANING = (
+    "gap: what a better analysis or attack could still gain; numerical: what a smaller rtol could"
+)
 
-@dataclass
+
+@dataclasses.dataclass
 class Report:
     """What a command found out. values : ready for JSON but for infinities. rounds : what was accounted."""
 
     command: str
     rounds: Sequence[tuple[Mechanism, int]]
     rtol: float
-    values: dict[str, Any] = field(default_factory=dict)
-    notes: list[str] = field(default_factory=list)
+    values: dict[str, Any] = dataclasses.field(default_factory=dict)
+    notes: list[str] = dataclasses.field(default_factory=list)
+    interrupted: bool = False
 
     def __post_init__(self) -> None:
+        from .mechanisms.base import attacked
+
         self.values = {
             "command": self.command,
             "total_rounds": sum(count for _, count in self.rounds),
             "mechanisms": _pooled(self.rounds),
             "assumptions": _assumptions(self.rounds),
-            "lower_ends": _lower_ends(self.rounds),
+            "lower_ends": "attack" if attacked(m for m, _ in self.rounds) else "pair",
             "rtol": self.rtol,
             "notes": self.notes,
         } | self.values
 
     def add_epsilons(
-        self, accountant: Accountant, deltas: Sequence[float], bounds: Sequence[Bounds[float]]
+        self, accountant: Accountant, deltas: Sequence[float], known: Bounds[float] | None = None
     ) -> None:
-        """Bounds on epsilon, one for each delta, and what these analyses cannot go below."""
+        """Bounds on epsilon at each delta, and what these analyses cannot go below.
+
+        known : bounds of another accountant of the same rounds, right within the same rtol, to be told instead.
+        """
         rows = []
-        for delta, found in zip(deltas, bounds, strict=True):
-            # The bounds may be another accountant's, right within the same rtol.
-            analysis = max(found.lower, min(found.upper, accountant.gap_bounds(delta).upper))
-            rows.append({"delta": delta, **_ends(found), "analysis_lower": float(analysis)})
+        for delta, *ends in zip(deltas, *accountant.epsilon_parts(list(deltas)), strict=True):
+            lower, analysis, upper = map(float, ends)
+            if known is not None:
+                lower, upper = float(known.lower), float(known.upper)
+            between = max(lower, min(upper, analysis))
+            rows.append({"delta": delta, "lower": lower, "upper": upper, "analysis_lower": between})
         self.values["epsilon_bounds"] = rows
 
     def add_deltas(self, accountant: Accountant, epsilons: Sequence[float]) -> None:
         """What the accountant says of delta at each epsilon."""
         found = accountant.delta_bounds(list(epsilons))
-        rows = zip(epsilons, found.lower, found.upper, strict=True)
-        self.values["delta_bounds"] = [
-            {"epsilon": epsilon, "lower": float(lower), "upper": float(upper)}
-            for epsilon, lower, upper in rows
-        ]
+        self.values["delta_bounds"] = _rows("epsilon", epsilons, found.lower, found.upper)
 
     def add_trajectory(self, trajectory: Trajectory) -> None:
         """Epsilon spent after each of the rounds asked about."""
-        rows = zip(trajectory.rounds, trajectory.lower, trajectory.upper, strict=True)
-        self.values["spent"] = [
-            {"round": int(number), "lower": float(lower), "upper": float(upper)}
-            for number, lower, upper in rows
-        ]
+        rounds = trajectory.rounds.tolist()
+        self.values["spent"] = _rows("round", rounds, trajectory.lower, trajectory.upper)
 
     def add_plan(self, found: Solution) -> None:
         """The answer of `solve`, and why it is the largest or smallest."""
         unmet = found.unmet_epsilon
-        self.values["plan"] = {
-            "parameter": found.parameter,
-            "value": found.value,
-            "end": found.end,
-            "epsilon": found.epsilon,
-            "delta": found.delta,
-            "unmet": found.unmet,
-            "unmet_epsilon": None if unmet is None else _ends(unmet),
-            "tight": found.tight,
+        names = ("parameter", "value", "end", "epsilon", "delta", "unmet", "tight")
+        self.values["plan"] = {name: getattr(found, name) for name in names} | {
+            "unmet_epsilon": unmet and {"lower": float(unmet.lower), "upper": float(unmet.upper)}
         }
         if found.parameter == "n" and found.end == "largest":
             self.notes.append(
                 "with a fixed population users take part more often in a larger cohort, so the largest n is"
                 " sought; every smaller cohort is as private"
             )
-        self.add_epsilons(found.accountant(), [found.delta], [found.achieved])
+        self.add_epsilons(found.accountant(), [found.delta], found.achieved)
 
     def add_comparison(self, accountant: Accountant, found: Comparison) -> None:
         """All bounds at one setting; the accountant has run it."""
-        from .comparison import as_report
-
-        self.add_epsilons(accountant, [found.delta], [found.tight])
-        methods = as_report(found)
-        self.notes.extend(methods.pop("notes"))
-        self.values.update(methods)
+        self.add_epsilons(accountant, [found.delta], found.tight)
+        self.notes.extend(found.notes)
+        self.values["methods"] = [dataclasses.asdict(method) for method in found.methods]
+        self.values["not_applicable"] = [dataclasses.asdict(bound) for bound in found.excluded]
 
     def json(self) -> Any:
         """The report for JSON."""
@@ -125,45 +128,41 @@ class Report:
         total = values["total_rounds"]
         source = f" from {values['log']}" if "log" in values else ""
         yield f"{total:,} {'round' if total == 1 else 'rounds'}{source}"
-        for count, text in with_ranges(
-            (repr(mechanism), count) for mechanism, count in self.rounds
-        ):
+        for count, text in with_ranges((repr(mechanism), n) for mechanism, n in self.rounds):
             yield f"  {count:,} x {text}"
         if "plan" in values:
             yield ""
             yield from _plan_lines(values["plan"])
-        yield ""
-        yield "Assumed"
+        yield from ("", "Assumed")
         width = max((len(topic) for topic in values["assumptions"]), default=0)
         for topic, sentences in values["assumptions"].items():
             for position, sentence in enumerate(sentences):
                 yield f"  {topic if position == 0 else '':{width}}  {sentence}"
-        for name, key, given in (
-            ("Epsilon", "epsilon_bounds", "delta"),
-            ("Delta", "delta_bounds", "epsilon"),
-        ):
-            if key in values:
-                yield ""
-                yield f"{name} ({_MEANING[values['lower_ends']]})"
-                apart = name == "Epsilon" and values["lower_ends"] == "attack"
-                yield from _table(given, values[key], apart)
-                if apart:
-                    yield f"  {_GAP_MEANING}"
+        meaning = _MEANING[values["lower_ends"]]
+        if "epsilon_bounds" in values:
+            apart = values["lower_ends"] == "attack"
+            yield from ("", f"Epsilon ({meaning})")
+            yield from _table("delta", values["epsilon_bounds"], apart)
+            if apart:
+                yield f"  {_GAP_MEANING}"
+        if "delta_bounds" in values:
+            yield from ("", f"Delta ({meaning})", *_table("epsilon", values["delta_bounds"]))
         if "spent" in values:
-            yield ""
-            yield f"Epsilon spent, at delta = {values['epsilon_bounds'][0]['delta']:g}"
+            yield from ("", f"Epsilon spent, at delta = {values['epsilon_bounds'][0]['delta']:g}")
             yield from _table("round", values["spent"])
         if "methods" in values:
             yield from _comparison_lines(values)
-        yield ""
-        yield f"Took {values['seconds']:.1f} s."
+        yield from ("", f"Took {values['seconds']:.1f} s.")
 
 
 # --- the data --------------------------------------------------------------------------------
 
 
-def _ends(bounds: Bounds) -> dict[str, float]:
-    return {"lower": float(bounds.lower), "upper": float(bounds.upper)}
+def _rows(title: str, given: Iterable[Any], lower: Any, upper: Any) -> list[dict[str, Any]]:
+    return [
+        {title: at, "lower": float(low), "upper": float(high)}
+        for at, low, high in zip(given, lower, upper, strict=True)
+    ]
 
 
 def _pooled(rounds: Sequence[tuple[Mechanism, int]]) -> list[dict[str, Any]]:
@@ -181,36 +180,13 @@ def _pooled(rounds: Sequence[tuple[Mechanism, int]]) -> list[dict[str, Any]]:
     return pooled
 
 
-#: What the two ends of a bracket mean, for people, by `_lower_ends`.
-_MEANING = {
-    "attack": "proved: at most upper; an attack spends lower, and no analysis can go below it",
-    "pair": "of the pairs for these rounds: the exact value lies between lower and upper",
-}
-
-
-#: The two parts of a bracket whose lower end is an attack's, relative to its lower end.
-_GAP_MEANING = (
-    "gap: what a better analysis or attack could still gain; numerical: what a smaller rtol could"
-)
-
-
-def _lower_ends(rounds: Sequence[tuple[Mechanism, int]]) -> str:
-    """Where lower ends come from: "attack" if any mechanism's attack is not its own pair, else "pair"."""
-    from .mechanisms.base import attacked
-
-    return "attack" if attacked(mechanism for mechanism, _ in rounds) else "pair"
-
-
 def _assumptions(rounds: Sequence[tuple[Mechanism, int]]) -> dict[str, list[str]]:
     """What is assumed, by topic; sentences that differ in their numbers only are one."""
-    found: dict[str, list[str]] = {}
+    found: dict[str, list[tuple[str, int]]] = {}
     for mechanism in dict.fromkeys(mechanism for mechanism, _ in rounds):
         for topic, sentence in mechanism.assumptions().items():
-            found.setdefault(topic, []).append(sentence)
-    return {
-        topic: [text for _, text in with_ranges((sentence, 1) for sentence in sentences)]
-        for topic, sentences in found.items()
-    }
+            found.setdefault(topic, []).append((sentence, 1))
+    return {topic: [text for _, text in with_ranges(texts)] for topic, texts in found.items()}
 
 
 def with_ranges(texts: Iterable[tuple[str, int]]) -> list[tuple[int, str]]:
@@ -236,32 +212,28 @@ def with_ranges(texts: Iterable[tuple[str, int]]) -> list[tuple[int, str]]:
 
 def row_step(rows: int) -> int:
     """The smallest of 1, 2, 5, 10, 20, ... that leaves a table of at most TABLE_ROWS rows."""
-    scale = 1
+    power = 1
     while True:
-        for factor in (1, 2, 5):
-            if factor * scale * TABLE_ROWS >= rows:
-                return factor * scale
-        scale *= 10
+        for step in (power, 2 * power, 5 * power):
+            if step * TABLE_ROWS >= rows:
+                return step
+        power *= 10
 
 
-def telling_epsilons(epsilon: float) -> list[float]:
-    """Five round numbers around an epsilon; around 1 where it is infinite or 0."""
-    if not 0 < epsilon < math.inf:
-        epsilon = 1.0
-    exponent = math.floor(math.log10(epsilon))
-    steps = [float(f"{f}e{e}") for e in range(exponent - 2, exponent + 3) for f in (1, 2, 5)]
-    last_below = max((i for i, step in enumerate(steps) if step <= epsilon), default=2)
-    return steps[last_below - 2 : last_below + 3]
+def deltas_around(delta: float) -> list[float]:
+    """The delta asked for, and four others within two orders of magnitude."""
+    others = [float(f"{delta * factor:.12g}") for factor in (1e2, 1e1, 1e-1, 1e-2)]
+    return [delta, *(other for other in others if 1e-280 < other < 1.0)]
 
 
 def _json_ready(value: Any) -> Any:
-    """The same with infinities as strings, since JSON has none."""
+    """The same with infinities as strings and nan as null, since JSON has none."""
     if isinstance(value, dict):
         return {key: _json_ready(item) for key, item in value.items()}
     if isinstance(value, list):
         return [_json_ready(item) for item in value]
     if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
+        return None if math.isnan(value) else str(value)
     return value
 
 
@@ -285,9 +257,18 @@ def lower_text(value: float) -> str:
     return _rounded(value, ROUND_FLOOR)
 
 
-def _table(title: str, rows: Sequence[dict[str, Any]], apart: bool = False) -> list[str]:
+def _aligned(rows: Sequence[Sequence[str]], right: int) -> Iterator[str]:
+    """The rows with their first `right` columns flush right, the others flush left."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        cells = zip(row, widths, strict=True)
+        shown = (c.rjust(w) if i < right else c.ljust(w) for i, (c, w) in enumerate(cells))
+        yield ("  " + "   ".join(shown)).rstrip()
+
+
+def _table(title: str, rows: Sequence[dict[str, Any]], apart: bool = False) -> Iterator[str]:
     """Lines of a table with a first column `title`, the bracket, and its two parts if `apart`."""
-    cells = [[title, "lower", "upper"] + (["gap", "numerical"] if apart else [])]
+    cells = [[title, "lower", "upper", *(["gap", "numerical"] if apart else [])]]
     for row in rows:
         position, lower, upper = row[title], row["lower"], row["upper"]
         shown = f"{position:,}" if isinstance(position, int) else f"{position:.12g}"
@@ -296,11 +277,7 @@ def _table(title: str, rows: Sequence[dict[str, Any]], apart: bool = False) -> l
             middle = row["analysis_lower"]
             line += [_percent(middle - lower, lower), _percent(upper - middle, lower)]
         cells.append(line)
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    return [
-        "  " + "   ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True))
-        for row in cells
-    ]
+    return _aligned(cells, len(cells[0]))
 
 
 def _percent(part: float, whole: float) -> str:
@@ -341,22 +318,16 @@ def _comparison_lines(values: dict[str, Any]) -> Iterator[str]:
     yield "Upper bounds on epsilon that are valid here (factor: over the tight upper bound)"
     rows = [("epsilon", "factor", "bound", "source")]
     for method in values["methods"]:
-        factor = "" if method["factor"] is None else f"{method['factor']:.3f}"
+        factor = "" if math.isnan(method["factor"]) else f"{method['factor']:.3f}"
         bound = method["name"] + (f" ({method['note']})" if method["note"] else "")
         rows.append((upper_text(method["epsilon"]), factor, bound, method["source"]))
-    widths = [max(len(row[i]) for row in rows) for i in range(3)]
-    for epsilon, factor, bound, source in rows:
-        yield (
-            f"  {epsilon.rjust(widths[0])}   {factor.rjust(widths[1])}   "
-            f"{bound.ljust(widths[2])}   {source}"
-        ).rstrip()
+    yield from _aligned(rows, 2)
     reasons: dict[str, list[str]] = {}
     for excluded in values["not_applicable"]:
         label = f"{excluded['name']} [{excluded['source']}]"
         reasons.setdefault(excluded["reason"], []).append(label)
     if reasons:
-        yield ""
-        yield "Not valid here, and why"
+        yield from ("", "Not valid here, and why")
     for reason, names in reasons.items():
         yield from _wrapped("; ".join(names) + ":", "  ")
         yield from _wrapped(reason, "      ")
@@ -370,14 +341,16 @@ def _wrapped(text: str, indent: str) -> list[str]:
 
 
 @contextlib.contextmanager
-def picture(path: str, size: tuple[float, float] = (6.4, 4.2)) -> Iterator[Any]:
+def _picture(path: str, title: str, size: tuple[float, float] = (6.4, 4.2)) -> Iterator[Any]:
     """Axes of a figure that is written to `path`; no window system and no pyplot state."""
     from matplotlib.figure import Figure
 
     from .plots import save_figure
 
     figure = Figure(figsize=size, layout="constrained")
-    yield figure.add_subplot()
+    ax = figure.add_subplot()
+    yield ax
+    ax.set_title(textwrap.fill(title, TITLE_WIDTH), fontsize="small")
     save_figure(figure, path)
 
 
@@ -389,34 +362,26 @@ def draw_curve(
     from .plots import privacy_curve
 
     marks = [point for point in marks if point[0] < math.inf]
-    largest = 1.5 * max(
-        (epsilon for epsilon, _ in [*marks, *([target] if target else [])]), default=0.0
-    )
-    largest = largest if largest > 0 else 1.0
+    shown = [*marks, *([target] if target else [])]
+    largest = 1.5 * max((epsilon for epsilon, _ in shown), default=0.0) or 1.0
     epsilons = [largest * i / (CURVE_POINTS - 1) for i in range(CURVE_POINTS)]
     ((mechanism, count),) = accountant.ledger
-    with picture(path) as ax:
+    with _picture(path, f"{count:,} x {mechanism!r}") as ax:
         privacy_curve(accountant, epsilons, ax, marks=marks, target=target)
-        _entitle(ax, mechanism, count)
 
 
 def draw_comparison(path: str, found: Comparison) -> None:
     """The bounds of a comparison."""
     from .plots import methods_compared
 
-    with picture(path, (8.0, 1.4 + 0.3 * len(found.methods))) as ax:
+    title, size = f"{found.rounds:,} x {found.mechanism!r}", (8.0, 1.4 + 0.3 * len(found.methods))
+    with _picture(path, title, size) as ax:
         methods_compared(found, ax)
-        _entitle(ax, found.mechanism, found.rounds)
 
 
 def draw_trajectory(path: str, trajectory: Trajectory, title: str) -> None:
     """Epsilon over the rounds of a log."""
     from .plots import epsilon_over_rounds
 
-    with picture(path) as ax:
+    with _picture(path, title) as ax:
         epsilon_over_rounds(trajectory, ax)
-        ax.set_title(title)
-
-
-def _entitle(ax: Any, mechanism: Mechanism, count: int) -> None:
-    ax.set_title(textwrap.fill(f"{count:,} x {mechanism!r}", TITLE_WIDTH), fontsize="small")

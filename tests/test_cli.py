@@ -78,11 +78,13 @@ def test_account_agrees_with_the_library(run, log):
     report = run_json(run, "account", log, "--delta", "1e-6", "--epsilon", "0.1", "0.2")
     accountant = small_accountant()
     expected = accountant.epsilon_bounds(1e-6)
-    (row,) = report["epsilon_bounds"]
-    assert row["delta"] == 1e-6
-    assert row["lower"] == pytest.approx(expected.lower, rel=1e-3)
-    assert row["upper"] == pytest.approx(expected.upper, rel=1e-3)
-    assert row["lower"] <= row["upper"]
+    rows = report["epsilon_bounds"]
+    assert [row["delta"] for row in rows] == [1e-6, 1e-4, 1e-5, 1e-7, 1e-8]
+    for row in rows:
+        there = accountant.epsilon_bounds(row["delta"])
+        assert row["lower"] == pytest.approx(there.lower, rel=1e-3)
+        assert row["upper"] == pytest.approx(there.upper, rel=1e-3)
+        assert row["lower"] <= row["analysis_lower"] <= row["upper"]
     deltas = accountant.delta_bounds([0.1, 0.2])
     assert [row["upper"] for row in report["delta_bounds"]] == pytest.approx(deltas.upper, rel=2e-3)
     assert [row["round"] for row in report["spent"]] == [1, 2, 3]
@@ -222,17 +224,17 @@ def test_tables_of_long_logs_are_thinned(rows, step):
 
 
 @pytest.mark.parametrize(
-    ("epsilon", "telling"),
+    ("delta", "others"),
     [
-        (0.37, [0.05, 0.1, 0.2, 0.5, 1.0]),
-        (1.0, [0.2, 0.5, 1.0, 2.0, 5.0]),
-        (math.inf, [0.2, 0.5, 1.0, 2.0, 5.0]),
-        (0.0, [0.2, 0.5, 1.0, 2.0, 5.0]),
-        (7e-4, [1e-4, 2e-4, 5e-4, 1e-3, 2e-3]),
+        (1e-6, [1e-4, 1e-5, 1e-7, 1e-8]),
+        (0.05, [0.5, 0.005, 0.0005]),
+        (0.0, []),
+        (1.0, [0.1, 0.01]),
+        (1e-279, [1e-277, 1e-278]),
     ],
 )
-def test_telling_epsilons(epsilon, telling):
-    assert report.telling_epsilons(epsilon) == telling
+def test_deltas_around(delta, others):
+    assert report.deltas_around(delta) == [delta, *others]
 
 
 def test_texts_that_differ_in_numbers_are_merged():
@@ -266,7 +268,7 @@ BAD_COMMANDS = [
     ("epsilon --eps0 1 --n 100", "--delta"),
     ("epsilon --eps0 1 --n 100 --delta", "--delta"),
     ("epsilon --eps0 1 --n 100 --delta 1e-6 --frobnicate", "--frobnicate"),
-    ("epsilon --eps0 1 --n 100 --delta 1e-6 --round 3", "--round"),
+    ("epsilon --eps0 1 --n 100 --delta 1e-6 --round 3", "--round 3; did you mean --rounds?"),
     ("epsilon --eps0 1 --n 100 --delta 2", "--delta: must be in [0, 1], got 2.0"),
     ("epsilon --eps0 1 --n 100 --delta nan", "--delta: expected a number, got 'nan'"),
     ("epsilon --eps0 1 --n 100 --delta=-1e-6", "--delta: must be in [0, 1]"),
@@ -333,27 +335,27 @@ def test_unknown_columns_are_said_on_one_line(capsys, tmp_path):
 def test_unmet_accuracy_is_said(capsys, monkeypatch):
     from pld_shuffle.composition.attempts import AccuracyWarning
 
-    honest = Accountant.epsilon_bounds
+    honest = Accountant.epsilon_parts
 
     def warning(self, delta):
         warnings.warn("rtol=0.001 was not\nmet", AccuracyWarning, stacklevel=2)
         return honest(self, delta)
 
-    monkeypatch.setattr(Accountant, "epsilon_bounds", warning)
+    monkeypatch.setattr(Accountant, "epsilon_parts", warning)
     assert main(["epsilon", *SMALL, "--delta", "1e-6", "1e-7", "--json"]) == 0
     out, err = capsys.readouterr()
     assert err == "pld-shuffle: warning: rtol=0.001 was not met\n"
     assert json.loads(out)["warnings"] == ["rtol=0.001 was not met"]
 
 
-def test_giving_up_is_one_line_and_status_one(capsys, monkeypatch):
-    def too_large(self, delta):
-        raise MemoryError("needs 10 GB;\nraise rtol")
+@pytest.mark.parametrize("gave_up", [ArithmeticError("mass;\n1.1"), MemoryError("mass;\n1.1")])
+def test_giving_up_is_one_line_and_status_one(capsys, monkeypatch, gave_up):
+    def failing(self, delta):
+        raise gave_up
 
-    monkeypatch.setattr(Accountant, "epsilon_bounds", too_large)
+    monkeypatch.setattr(Accountant, "epsilon_parts", failing)
     assert main(["epsilon", *SMALL, "--delta", "1e-6"]) == 1
-    out, err = capsys.readouterr()
-    assert (out, err) == ("", "pld-shuffle: gave up: needs 10 GB; raise rtol\n")
+    assert capsys.readouterr() == ("", "pld-shuffle: gave up: mass; 1.1\n")
 
 
 def test_a_picture_that_cannot_be_written(capsys, monkeypatch, tmp_path):
@@ -367,15 +369,28 @@ def test_a_picture_that_cannot_be_written(capsys, monkeypatch, tmp_path):
 
 
 def test_an_interrupt_is_no_traceback(monkeypatch, capsys):
-    def interrupt(self, delta):
+    def interrupt(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Accountant, "epsilon_bounds", interrupt)
+    monkeypatch.setattr(Accountant, "epsilon_parts", interrupt)
     assert main(["epsilon", *SMALL, "--delta", "1e-6"]) == 130
     assert capsys.readouterr() == ("", "")
 
 
-# --- the progress bar -----------------------------------------------------------------------
+def test_an_interrupt_leaves_what_is_known(monkeypatch, capsys, log):
+    """The table, asked for first, is there; the rounds are not."""
+
+    def interrupt(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("pld_shuffle.trajectory.epsilon_trajectory", interrupt)
+    assert main(["account", log, "--delta", "1e-6", "--json"]) == 130
+    out, err = capsys.readouterr()
+    assert "note: interrupted" in err
+    assert len(json.loads(out)["epsilon_bounds"]) == 5 and "spent" not in json.loads(out)
+
+
+# --- a long wait ----------------------------------------------------------------------------
 
 
 class Terminal(io.StringIO):
@@ -383,18 +398,31 @@ class Terminal(io.StringIO):
         return True
 
 
-@pytest.mark.parametrize(
-    ("stream", "rows", "shown"),
-    [(Terminal(), 1000, True), (Terminal(), 10, False), (io.StringIO(), 1000, False)],
-)
-def test_progress_is_for_terminals_and_long_logs(monkeypatch, stream, rows, shown):
+def test_phases_are_for_terminals(monkeypatch):
+    """Each says what is being done; with a bar where rounds are counted."""
+    for stream in (Terminal(), io.StringIO()):
+        monkeypatch.setattr(sys, "stderr", stream)
+        with cli._phase("reading"):
+            pass
+        with cli._phase("asking", 1000) as progress:
+            assert (progress is not None) == stream.isatty()
+            for done in range(1000) if progress else ():
+                progress(done + 1, 1000)
+        shown = stream.getvalue()
+        assert all((word in shown) == stream.isatty() for word in ("reading ...", "round", "1000"))
+
+
+def test_something_is_said_from_the_first_second(monkeypatch, log):
+    """On a terminal the reading is announced before anything heavy is imported or read."""
+    stream = Terminal()
     monkeypatch.setattr(sys, "stderr", stream)
-    with cli._progress_bar(rows) as progress:
-        assert (progress is not None) == shown
-        if progress is not None:
-            for done in range(rows):
-                progress(done + 1, rows)
-    assert ("round" in stream.getvalue()) == shown
+
+    def failing(arguments):
+        raise cli._BadInput(stream.getvalue())
+
+    monkeypatch.setattr(cli, "_prepared", failing)
+    assert main(["account", log, "--delta", "1e-6"]) == 2
+    assert f"reading {log} ..." in stream.getvalue()
 
 
 # --- the process ----------------------------------------------------------------------------
@@ -517,20 +545,6 @@ def test_json_says_things_once(run, tmp_path):
     assert sum(counts) == 60 and all(isinstance(item, Subsampled) for item in restored)
 
 
-def test_something_is_said_from_the_first_second(monkeypatch, log):
-    """On a terminal the reading is announced before anything heavy is imported or read."""
-    stream = Terminal()
-    monkeypatch.setattr(sys, "stderr", stream)
-    monkeypatch.setattr(sys, "stdout", io.StringIO())
-
-    def failing(arguments):
-        raise cli._BadInput(stream.getvalue())
-
-    monkeypatch.setattr(cli, "_new_accountant", failing)
-    assert main(["account", log, "--delta", "1e-6"]) == 2
-    assert f"reading {log} ..." in stream.getvalue()
-
-
 # --- plan -----------------------------------------------------------------------------------
 
 
@@ -616,17 +630,6 @@ def test_a_fixed_population_has_a_largest_cohort_and_says_why(capsys):
     assert main([*flags, "--json"]) == 0
     out, err = capsys.readouterr()
     assert json.loads(out)["notes"] == [] and err == ""
-
-
-@pytest.mark.parametrize("gave_up", [ArithmeticError("mass 1.1"), MemoryError("mass 1.1")])
-def test_a_computation_that_fails_is_one_line(capsys, monkeypatch, gave_up):
-    def failing(self, delta):
-        raise gave_up
-
-    monkeypatch.setattr(Accountant, "epsilon_bounds", failing)
-    assert main(["epsilon", *SMALL, "--delta", "0.01"]) == 1
-    out, err = capsys.readouterr()
-    assert (out, err) == ("", "pld-shuffle: gave up: mass 1.1\n")
 
 
 def test_gamma_next_to_one_is_bad_input(capsys):
