@@ -7,11 +7,15 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from mpmath import binomial, exp, mpf
 
+from pld_shuffle import Accountant, PoissonSampled, ShuffledRandomizer, Subsampled
 from pld_shuffle.numerics import kernels
 from pld_shuffle.numerics.binomial import chernoff_window
-from pld_shuffle.pairs import coin_kernels
+from pld_shuffle.pairs import blanket, coin_kernels
+from pld_shuffle.pairs.cohort import Cohort
 from pld_shuffle.pairs.coins import Components, _most_in_a_cell
+from pld_shuffle.pairs.swap import any_ldp_profile, hidden_profiles
 
 
 def plain(kernel):  # type: ignore[no-untyped-def]
@@ -126,3 +130,67 @@ def test_sums_of_many_components_keep_their_bits(cells_per_unit: int) -> None:
         t = (2 * heads - m) / m
         held = np.histogram(theta * t / (1 - theta * t), np.append(0.0, edges[1:]))[0]
         assert np.all(held <= most)
+
+
+# -- where exponentials underflow ------------------------------------------------------------------
+
+
+def hidden_response(eps0: float, n: int, users: int, dropout: float, growth: float) -> mpf:
+    """H_s of binary randomized response, a hidden cohort of n whose other members all hold the target's first value."""
+    odds, rate, present = exp(mpf(eps0)), mpf(n) / users, 1 - mpf(dropout)
+    first, second = odds / (1 + odds), 1 / (1 + odds)  # masses of W = R_1
+    ahead = [1 / odds - 1 - growth, odds - 1 - growth]
+    total = mpf(0)
+    for come in range(n + 1) if dropout else (n,):
+        chance = binomial(n, come) * present**come * (1 - present) ** (n - come)
+        for rare in range(come + 1):
+            mean = (come - rare) * ahead[0] + rare * ahead[1] - (n - come) * mpf(growth)
+            part = rate * mean / n - (1 - rate) * mpf(growth)
+            if part > 0:
+                total += (
+                    chance * binomial(come, rare) * first ** (come - rare) * second**rare * part
+                )
+    return total
+
+
+@pytest.mark.parametrize(
+    "eps0,n,users,dropout",
+    [(0.7477887791966863, 66, 1292, 0.9), (0.6792386509241835, 552, 299911, 0.0), (3.0, 2, 10**9, 0.99)],
+)  # fmt: skip
+def test_profiles_where_exponentials_underflow(
+    eps0: float, n: int, users: int, dropout: float
+) -> None:
+    """An exponential below all doubles times a large sum: both ends hold there, up to the largest loss."""
+    cohort = Cohort(n / users, 1.0 - dropout, dropout)
+    growth = (
+        cohort.rate * np.expm1(eps0) * np.array([0.5, 0.93, 0.9449, 0.96, 0.99, 0.999, 0.99999])
+    )
+    truth = [hidden_response(eps0, n, users, dropout, g) for g in growth]
+    assert 0.0 < truth[-1] < 1e-19
+    upper = [any_ldp_profile(eps0, n, growth, cohort=cohort)]
+    if n % 2 == 0:
+        over = math.expm1(eps0) * (1.0 + 2.0**-51)
+        upper.append(hidden_profiles(over, users, [n], n, growth, absence=dropout)[0])
+    high = 1.0 / (1.0 + math.exp(-eps0))
+    others = np.array([high, 1.0 - high])
+    laws = cohort.with_absence(np.array([others[::-1], others, others]))
+    for k in range(2):
+        laws[k] = cohort.rate * laws[k] + (1.0 - cohort.rate) * laws[2]
+    attack = blanket.profile(*laws, n, growth, mass_error=1e-14, law=True)
+    for j, exact in enumerate(truth):
+        assert min(bounds[j] for bounds in upper) >= exact * (1 - mpf(2) ** -40)
+        assert attack.lower[j] <= exact <= attack.upper[j]
+
+
+@pytest.mark.parametrize(
+    "sampled",
+    [
+        lambda batch: Subsampled(batch, population=10**6, dropout=0.5),
+        lambda batch: PoissonSampled(batch, rate=0.01),
+    ],
+)
+def test_masses_next_to_nothing(sampled) -> None:  # type: ignore[no-untyped-def]
+    """Ratios whose squares overflow: a division by zero once."""
+    batch = ShuffledRandomizer(20785, tv=0.8, eps0=300)
+    bounds = Accountant().compose(sampled(batch)).delta_bounds(1.0)
+    assert 0.9 * bounds.upper < bounds.lower <= bounds.upper < 0.01

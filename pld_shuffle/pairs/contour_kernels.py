@@ -181,7 +181,8 @@ def cap_height(n, x, b, doubt, chance):
     spread = 0.0
     for j in range(x.size):
         top = max(top, x[j])
-        spread += b[j] * x[j] * x[j]
+    for j in range(x.size):
+        spread += b[j] * min(abs(x[j]), top) ** 2
     if top < 3.0 * math.sqrt(n * spread) or needed_cap(n - 1.0, x, b, doubt, top, chance) > top:
         return math.inf
     low = 0.0
@@ -327,6 +328,8 @@ def smooth_part(n, x, wobble, b, rest, mass_error, known, rtol):
     spread = 0.0
     for j in range(m):
         spread += b[j] * x[j] * x[j]
+    if not 0.0 < n * spread < math.inf:
+        return 0.0, math.inf, 0.0
     lam = saddle(n, x, b, rest, 1.0 / math.sqrt(n * spread))
     moment, centre = log_moment(lam, x, b, rest)
     total = math.exp(moment)
@@ -370,7 +373,7 @@ def smooth_part(n, x, wobble, b, rest, mass_error, known, rtol):
     wrong += local
     twist += local * abs(centre)
     rounding = n * (1.01 * rounding / total + 4.0 * ROUNDOFF * abs(moment))
-    deviation = max(math.sqrt(n * variance), 1e-6 / lam)
+    deviation = max(math.sqrt(n * variance), 0.1 / lam)
     scale = n * moment - 2.0 * math.log(lam) - math.log(n)
     estimate = 0.4 / deviation
     goal = rtol * (1.0 + known * math.exp(min(-scale, 700.0)) / estimate)
@@ -415,8 +418,11 @@ def smooth_part(n, x, wobble, b, rest, mass_error, known, rtol):
     exponent = scale + 0.5 * (tau * lam) ** 2
     size = n * abs(moment) + 2.0 * abs(math.log(lam)) + math.log(n) + (tau * lam) ** 2
     relative = math.expm1(min(1.01 * rounding + 8.0 * ROUNDOFF * (size + 8.0), 100.0))
-    factor = math.exp(min(exponent, 700.0)) if exponent > -740.0 else 0.0
-    upper = (first + error) * (1.0 + relative) * factor + 1e-300
+    if not exponent < 700.0:
+        return 0.0, math.inf, spent
+    factor = math.exp(max(exponent, -745.0))
+    # Where this underflows, e^exponent is below 1e-307, and the sum may be large.
+    upper = (first + error) * (1.0 + relative) * max(factor, 1e-307) + 1e-300
     # Where all X are 0, smoothing added exactly tau / sqrt(2 pi).
     silent = rest * (1.0 - 4.0 * ROUNDOFF) - mass_error * used
     if silent > 0.0:

@@ -666,6 +666,22 @@ def shortest_period(types, weight, value):
 
 
 @unchecked
+def scaled(answer, exponent, size):
+    """A number not below answer e^exponent; size: magnitude of what the exponent was made of.
+
+    The product is formed in logarithms: one factor alone may underflow, and the other be large. What is below all
+    doubles is the smallest normal one.
+    """
+    if answer == 0.0:
+        return 2.3e-308
+    exponent += math.log(answer)
+    if not exponent < 700.0:
+        return math.inf
+    error = ROUNDOFF * (16.0 * (abs(exponent) + size) + 4000.0)
+    return max(math.exp(exponent) * (1.0 + error), 2.3e-308)
+
+
+@unchecked
 def chernoff(
     n, types, early, best, place, trivial, late, full, reach, rate, relative, weight, excess, value, wrong,
     shift, mass, moved, edges,
@@ -680,7 +696,8 @@ def chernoff(
     if reach > 0.0:
         horizon = math.log(trivial) - n * math.log1p(rise(place, best, mass, moved))
         bins = bins_of_u(n, 1.0, min((max(horizon, 0.0) + 3.0) / n, reach), full, late, edges)
-    answer = 0.0
+    answer = 0.0  # relative to e^level, for it may underflow
+    level = -math.inf
     before = -math.inf
     for e in range(bins + 1):
         u = edges[e]
@@ -694,17 +711,19 @@ def chernoff(
                     v, k, weight, excess, value, wrong, shift, relative, place, place
                 )  # fmt: skip
                 here = max(here, math.log1p(rise(place, row, mass, moved) + place * slack))
+        if e == 0:
+            level = n * here
         if e > 0 or bins == 0:
             least = edges[e - 1] if e > 0 else 0.0
             log = n * (math.log1p(-least) + max(before, here))
-            if not log < 700.0:
+            if not (log < 700.0 and log - level < 700.0):
                 return math.inf
-            answer += math.exp(log) * (1.0 + ROUNDOFF * (16.0 * abs(log) + 4000.0))
+            answer += math.exp(log - level) * (1.0 + ROUNDOFF * (16.0 * abs(log) + 4000.0))
         before = here
-    answer *= rate / (n * math.e * place) * (1.0 + 1e-14)
+    answer = scaled(answer, level + math.log(rate / (n * math.e * place)), 0.0)
     if bins > 0:
         answer += math.exp(n * math.log1p(-edges[bins])) * trivial * (1.0 + 1e-9)
-    return answer + 1e-300
+    return answer
 
 
 def interpreted(n, weight, *rest):
@@ -802,14 +821,17 @@ def profile(
         for k in range(types):
             move(0.0, k, weight, excess, value, shift, k, mass, moved)
             home[k] = math.log1p(rise(nodes[0, 0], k, mass, moved))
-        scale = path.sigma / (math.pi * n) * rate * math.exp(level)
+        log_scale = level + math.log(path.sigma / (math.pi * n) * rate)
+        limit = math.exp(
+            min(math.log(trivial) - log_scale, 700.0)
+        )  # what is trivial, on the scale of sums
         loss = math.exp((path.end / path.window) ** POWER)
         if out[i] < trivial:  # is what nodes leave out of one type less than what is known?
             slack = doubt(0.0, best, weight, excess, value, wrong, shift, relative, low, high)
             for q in range(POINTS):
                 grown = rise(points[q], best, mass, moved) + slack * abs(points[q])
                 real[best, q] = math.log1p(grown) if grown > -1.0 else -math.inf
-            enough = out[i] / (scale * loss)
+            enough = math.exp(min(math.log(out[i]) - log_scale, 700.0)) / loss
             left = remainder(
                 n, parity, path, best, best, mass, moved, real, points, home[best], level, enough
             )  # fmt: skip
@@ -832,8 +854,10 @@ def profile(
                 if pull > 0.0 or weak > -0.1:  # what falls with u and is below the best stays below
                     curve += pull * pull / 12.0
                 bow = max(bow, curve * math.exp(min(weak, 0.0)))
-            guess = scale / (square * math.sqrt(1.0 + 2.0 / square))
-            horizon = math.log(max(trivial / max(guess, 1e-300), 1.0))
+            horizon = (
+                math.log(trivial) - log_scale + math.log(square * math.sqrt(1.0 + 2.0 / square))
+            )
+            horizon = max(horizon, 0.0)
             horizon += 11.0 if atoms <= MANY else 8.5
             wide = max(math.sqrt(fine / bow), 0.2 if path.heaviest >= HEAVY else 2.0)
             wide = min(wide, 3.0)
@@ -927,16 +951,15 @@ def profile(
                         total += sums[side, k] * upper + rest[k] * share
                         if not total <= part:
                             part = total
-                if not part * scale < share * trivial:
+                if not part < share * limit:
                     break
                 answer += part
                 survive = left
-        answer *= scale
         if guest.shape[1] > 0:
             answer *= 1.0 + max(0.0, hosted(low, g, guest), hosted(high, g, guest))
+        answer = scaled(answer, log_scale, abs(level))
         if bins > 0:
-            answer += survive * trivial
-        answer = answer * (1.0 + ROUNDOFF * (16.0 * abs(level) + 4000.0)) + 1e-300
+            answer += survive * trivial * (1.0 + 4000.0 * ROUNDOFF)
         if answer < out[i]:
             out[i] = answer
 
@@ -1148,9 +1171,8 @@ def shared(sizes, coins, middle, users, weight, base, slope, wobble, relative, g
                     answer[e] = loss * total
         better = True
         for e in range(ends):
-            answer[e] *= path.sigma / (math.pi * users) * math.exp(level[e])
-            answer[e] *= 1.0 + ROUNDOFF * (16.0 * largest + 4000.0)
-            answer[e] += 1e-300
+            log_scale = level[e] + math.log(path.sigma / (math.pi * users))
+            answer[e] = scaled(answer[e], log_scale, largest)
             better = better and answer[e] < out[e, i]
         if better:
             for e in range(ends):
