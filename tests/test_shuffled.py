@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
+from enumerated import law_of
 
 from pld_shuffle import (
     Accountant,
@@ -208,7 +209,7 @@ def test_one_user_is_not_hidden() -> None:
         SubsetSelection(k=5, size=2, eps0=2.0),
         UnaryEncoding(k=3, eps0=1.0),
     ):
-        law = randomizer.law()
+        law = law_of(randomizer)
         accountant = Accountant().compose(Blanket(randomizer, 1))
         for eps in (0.0, 0.2, 0.7):
             truth = float(np.maximum(law[0] - math.exp(eps) * law[1], 0.0).sum())

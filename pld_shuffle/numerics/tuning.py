@@ -9,6 +9,4 @@ from __future__ import annotations
 CLONE_COUNTS = (
     3000  # published clones pairs: counts with a term of their own, or buckets; speed against width
 )
-DRAWN_TOGETHER = (
-    2**20
-)  # random numbers, or groups of hash functions, held at a time: memory against overhead
+DRAWN_TOGETHER = 2**20  # random numbers held at a time by a randomizer: memory against overhead
