@@ -76,7 +76,7 @@ class _Parser(argparse.ArgumentParser):
         group = self.add_argument_group(title)
         for name in names:
             known, words = FIELDS[name], _WORDS.get(name)
-            read = _read(known, _CHECKS.get(name)) if words is None else _one_of(words)
+            read = _read(known) if words is None else _one_of(words)
             given = {"metavar": known.metavar, "help": known.help, "type": read, "choices": words}
             group.add_argument(_flag(name), **given | options)
 
@@ -148,7 +148,7 @@ def _parser() -> _Parser:
     account.add_argument(
         "--every",
         metavar="K",
-        type=_read(Field("every", int, "K", ""), _at_least(1)),
+        type=_read(Field("every", int, "K", "", least=1)),
         help="epsilon after every K-th row (default: so that there are at most 20)",
     )
     account.add_fields("delta", title=asked, required=True)
@@ -173,8 +173,7 @@ def _parser() -> _Parser:
         "the bounds side by side", "--eps0 4 --n 10000 --rounds 100 --delta 1e-6",
     )  # fmt: skip
     compare.add_mechanism()
-    inside = _read(FIELDS["delta"], _ranged(lambda x: 0 < x < 1, "in (0, 1)"))
-    compare.add_fields("delta", title=asked, required=True, type=inside)
+    compare.add_fields("delta", title=asked, required=True)
 
     plan = command(
         _plan, "the parameter that just meets an epsilon at a delta, safe side", curve,
@@ -198,42 +197,16 @@ def _flag(name: str) -> str:
     return "--" + name.replace("_", "-")
 
 
-_Check = Callable[[Any], None]
-
-
-def _read(known: Field, check: _Check | None) -> Callable[[str], Any]:
+def _read(known: Field) -> Callable[[str], Any]:
     """From the text of a flag to the field's value."""
 
     def read(text: str) -> Any:
         try:
-            value = known.parse(text)
+            return known.value(text)
         except FieldError as error:
             raise argparse.ArgumentTypeError(error.reason) from error
-        if check is not None:
-            check(value)
-        return value
 
     return read
-
-
-def _ranged(allowed: Callable[[Any], bool], what: str) -> _Check:
-    def check(value: Any) -> None:
-        if not allowed(value):
-            raise argparse.ArgumentTypeError(f"must be {what}, got {value!r}")
-
-    return check
-
-
-def _at_least(least: int) -> _Check:
-    return _ranged(lambda value: value >= least, f"at least {least}")
-
-
-#: Ranges of the fields that no mechanism checks.
-_CHECKS = {
-    "rounds": _at_least(1),
-    "epsilon": _at_least(0),
-    "delta": _ranged(lambda x: 0 <= x <= 1, "in [0, 1]"),
-}
 
 
 def _one_of(words: Sequence[str]) -> Callable[[str], str]:

@@ -6,16 +6,17 @@ randomizer in a shuffler), and the names are those of its constructor. The readi
 their help, the plans, the ranges that `solve` searches and the table in docs/fields.md all follow from the
 two tables below: to offer a new parameter, add a `Field`; to offer a new mechanism, add a `Kind`.
 
-Texts become numbers at the border and only there (`Field.parse`); `mechanism_from_values` takes numbers.
+Texts become numbers at the border and only there (`Field.value`); `mechanism_from_values` takes numbers.
 Nothing heavy is imported before a mechanism is built, so that ``--help`` answers at once.
 """
 
 from __future__ import annotations
 
 import difflib
+import math
 import numbers
 import re
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -33,18 +34,12 @@ ALIKE = 0.8
 class FieldError(ValueError):
     """A bad value of one named field.
 
-    Attributes
-    ----------
-    field : str
-        Name of the field: a log's column, or a command-line flag without its dashes.
-    reason : str
-        What is wrong, value included.
+    field : its name, a log's column or a flag without its dashes. reason : what is wrong, value included.
     """
 
     def __init__(self, field: str, reason: str) -> None:
         super().__init__(f"{field}: {reason}")
-        self.field = field
-        self.reason = reason
+        self.field, self.reason = field, reason
 
 
 @dataclass(frozen=True)
@@ -66,7 +61,8 @@ class Field:
     """One value with a name.
 
     kind : int, float or str. metavar, help : for people. range : for `solve`, if it can look for it.
-    alias : names that others give to it; a log that uses one is told the right name.
+    alias : names that others give to it; a log that uses one is told the right name. least, most : of a field of
+    which no mechanism says what is in range.
     """
 
     name: str
@@ -75,36 +71,43 @@ class Field:
     help: str
     range: Range | None = None
     alias: tuple[str, ...] = ()
-
-    def parse(self, text: str) -> Value:
-        """The value written in `text`; FieldError if it is none of this field's kind."""
-        if self.kind is str:
-            return text.strip()
-        try:
-            return parse_integer(text) if self.kind is int else parse_number(text)
-        except ValueError as error:
-            raise FieldError(self.name, str(error)) from error
+    least: float = -math.inf
+    most: float = math.inf
 
     def value(self, given: Any) -> Value:
         """`given`, a number or a text, as this field's kind; a float such as 5e3 may stand for an integer.
 
-        Raises FieldError, or TypeError for anything but numbers and texts (bool is no number here). Whether
-        the value is in range is for the mechanism to say.
+        Raises FieldError, or TypeError for anything but numbers and texts (bool is no number here).
         """
-        if isinstance(given, str):
-            return self.parse(given)
-        if isinstance(given, bool) or not isinstance(given, numbers.Real):
+        if isinstance(given, bool) or not isinstance(given, (str, numbers.Real)):
             raise TypeError(f"{self.name} must be a number or a text, got {given!r}")
         if self.kind is str:
+            if isinstance(given, str):
+                return given.strip()
             raise FieldError(self.name, f"expected a word, got {given!r}")
         try:
-            if self.kind is float:
-                return float(given)
-            if isinstance(given, numbers.Integral) or float(given).is_integer():
-                return int(given)  # type: ignore[call-overload, no-any-return]
+            found = self._number(given)
         except OverflowError:
             raise FieldError(self.name, "too large for a double") from None
-        raise FieldError(self.name, f"expected an integer, got {given!r}")
+        except ValueError as error:
+            raise FieldError(self.name, str(error)) from error
+        if not self.least <= found <= self.most:
+            limits = (
+                f"at least {self.least}"
+                if self.most == math.inf
+                else f"in [{self.least}, {self.most}]"
+            )
+            raise FieldError(self.name, f"must be {limits}, got {found!r}")
+        return found
+
+    def _number(self, given: Any) -> int | float:
+        if isinstance(given, str):
+            return parse_integer(given) if self.kind is int else parse_number(given)
+        if self.kind is float:
+            return float(given)
+        if isinstance(given, numbers.Integral) or float(given).is_integer():
+            return int(given)
+        raise ValueError(f"expected an integer, got {given!r}")
 
 
 @dataclass(frozen=True)
@@ -223,9 +226,9 @@ LOG_FIELDS = _table(
 
 #: What a plan of `solve` or `sweep` and the command line have besides.
 QUESTION_FIELDS = _table(
-    Field("rounds", int, "COUNT", "equal rounds (default 1)", Range(1, 10**9, 100, True)),
-    Field("delta", float, "DELTA", "asks for epsilon at this delta, e.g. 1e-6"),
-    Field("epsilon", float, "EPS", "asks for delta at this epsilon, e.g. 1"),
+    Field("rounds", int, "COUNT", "equal rounds (default 1)", Range(1, 10**9, 100, True), least=1),
+    Field("delta", float, "DELTA", "asks for epsilon at this delta, e.g. 1e-6", least=0, most=1),
+    Field("epsilon", float, "EPS", "asks for delta at this epsilon, e.g. 1", least=0),
     Field("rtol", float, "RTOL", "relative width asked of the bracket on delta (default 1e-3)"),
 )
 
@@ -397,17 +400,13 @@ def near_miss(title: str, known: Iterable[str] = COLUMNS, taken: Container[str] 
     """
     plain = _plain(title)
     by_name = {_plain(name): name for name in known}
-    if plain in by_name:
-        return by_name[plain]
-    for name in by_name.values():
-        if name not in taken and plain in map(_plain, FIELDS[name].alias):
-            return name
+    others = {_plain(a): name for name in known if name not in taken for a in FIELDS[name].alias}
+    if plain in (exact := others | by_name):
+        return exact[plain]
     # Of about the same length, and no single letters: "lr" and "country" mean themselves.
     alike = [name for name in by_name if min(len(name), len(plain)) > 2]
-    for found in difflib.get_close_matches(plain, alike, cutoff=ALIKE):
-        if abs(len(found) - len(plain)) <= 1:
-            return by_name[found]
-    return None
+    close = difflib.get_close_matches(plain, alike, cutoff=ALIKE)
+    return next((by_name[name] for name in close if abs(len(name) - len(plain)) <= 1), None)
 
 
 def _plain(title: str) -> str:
@@ -421,14 +420,16 @@ def _unknown(name: str, known: Iterable[str]) -> str:
 
 # --- for people ------------------------------------------------------------------------------
 
+_GROUPS = {"Mechanisms": MECHANISMS, "Randomizers": RANDOMIZERS}
+_KIND_NAMES = {int: "integer", float: "number", str: "word"}
+
 
 def kind_lines() -> list[str]:
     """The kinds and their fields, a line each, for a terminal."""
-    groups = (("mechanisms", MECHANISMS), ("randomizers", RANDOMIZERS))
-    width = max(len(name) for _, kinds in groups for name in kinds)
+    width = max(len(name) for kinds in _GROUPS.values() for name in kinds)
     lines = []
-    for title, kinds in groups:
-        lines.append(f"{title} and their fields ([...] may be left out):")
+    for title, kinds in _GROUPS.items():
+        lines.append(f"{title.lower()} and their fields ([...] may be left out):")
         lines += [f"  {kind.name:{width}}  {kind.usage}" for kind in kinds.values()]
     return lines
 
@@ -437,37 +438,32 @@ def markdown() -> str:
     """The page docs/fields.md: every kind, every field."""
     page = [
         "# Fields",
-        "",
         "What describes a round, under the same names in a training log's columns, in the flags of"
         " `pld-shuffle` (with dashes for underscores), in `solve` and in `sweep`. This page is written by"
         " `python -m pld_shuffle.fields`.",
     ]
-    for title, kinds in (("Mechanisms", MECHANISMS), ("Randomizers", RANDOMIZERS)):
-        page += ["", f"## {title}", "", "| name | fields | what it is |", "|---|---|---|"]
-        page += [_row(f"`{k.name}`", f"`{k.usage}`", k.help) for k in kinds.values()]
-    page += [
-        "",
-        "Fields in brackets may be left out; of those in parentheses exactly one is given.",
+    for title, kinds in _GROUPS.items():
+        rows = [(f"`{k.name}`", f"`{k.usage}`", k.help) for k in kinds.values()]
+        page += [f"## {title}", _markdown_table(("name", "fields", "what it is"), rows)]
+    page.append("Fields in brackets may be left out; of those in parentheses exactly one is given.")
+    found = {None: "", True: "the largest", False: "the smallest"}
+    fields = [
+        (f"`{f.name}`", _KIND_NAMES[f.kind], f.help, found[f.range and f.range.increasing])
+        for f in FIELDS.values()
     ]
-    page += ["", "## Fields", "", "| name | kind | meaning | `solve` finds |", "|---|---|---|---|"]
-    for one in FIELDS.values():
-        found = (
-            "" if one.range is None else "the largest" if one.range.increasing else "the smallest"
-        )
-        page.append(_row(f"`{one.name}`", _KIND_NAMES[one.kind], one.help, found))
     page += [
-        "",
+        "## Fields",
+        _markdown_table(("name", "kind", "meaning", "`solve` finds"), fields),
         "`round` and `count` are a log's, `rounds`, `delta`, `epsilon` and `rtol` those of plans and flags."
         " With a fixed population `solve` finds the largest `n`.",
     ]
-    return "\n".join(page) + "\n"
+    return "\n\n".join(page) + "\n"
 
 
-_KIND_NAMES = {int: "integer", float: "number", str: "word"}
-
-
-def _row(*cells: str) -> str:
-    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+def _markdown_table(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [" | ".join(cell.replace("|", "\\|") for cell in row) for row in (titles, *rows)]
+    lines = [f"| {line} |" for line in lines]
+    return "\n".join([lines[0], "|---" * len(titles) + "|", *lines[1:]])
 
 
 if __name__ == "__main__":

@@ -98,7 +98,16 @@ def test_a_plan_that_fails_is_a_row() -> None:
         {"n": 10, "eps0": 1},
     ]
     rows = sweep(plans, delta=1e-3, workers=1)
-    named = ["n must", "eps0", "'ldp'", "delta must", "count must", "rounds", "rtol", "mechanism"]
+    named = [
+        "n must",
+        "eps0",
+        "'ldp'",
+        "delta: must",
+        "rounds: must",
+        "rounds",
+        "rtol",
+        "mechanism",
+    ]
     for row, word in zip(rows, named, strict=False):
         assert word in row["error"] and all(row[name] is None for name in NUMBERS)
     assert rows[-1]["error"] is None and rows[-1]["epsilon_lower"] > 0.0
