@@ -27,6 +27,7 @@ Why monotone (docs/theory.md, section 3: a view with one more fair coin, or with
 
 from __future__ import annotations
 
+import copy
 import math
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -35,7 +36,6 @@ from typing import Any
 
 from .accountant import Accountant
 from .composition.attempts import AccuracyWarning
-from .composition.would_exceed import CHEAP_PAIRS
 from .fields import (
     FIELDS,
     MECHANISM_FIELDS,
@@ -44,13 +44,11 @@ from .fields import (
     mechanism_from_values,
     values_of,
 )
-from .ledger import Ledger, Rounds
+from .ledger import Rounds
 from .mechanisms import Mechanism
 from .mechanisms.shared import SMALLEST_RATE
 from .numerics.search import (
     EXPONENTIAL,
-    FIRST_FACTOR,
-    GUESSED_FACTOR,
     LOG,
     LOOSE_RTOL,
     VALUE_RTOL,
@@ -73,54 +71,7 @@ from .numerics.validation import (
 
 __all__ = ["InfeasibleError", "SafeEnd", "Solution", "safe_end", "solve"]
 
-Build = Callable[[Any], Iterable[tuple[Mechanism, int]]]
-
-
-@dataclass(frozen=True)
-class _Parameter:
-    """Range, guess and direction of a parameter; epsilon grows with it if `increasing`."""
-
-    low: Number
-    high: Number
-    start: Number
-    increasing: bool
-    whole: bool
-    scale: Scale = LOG
-
-    @property
-    def best(self) -> Number:
-        """The end of the range where epsilon is smallest."""
-        return self.low if self.increasing else self.high
-
-    def within(self, bounds: tuple[Number, Number] | None) -> _Parameter:
-        """The same on the range the caller allows."""
-        check = positive_int if self.whole else positive_float
-        low, high = (self.low, self.high) if bounds is None else _two(bounds)
-        low, high = check("low of bounds", low), check("high of bounds", high)
-        if not low <= high:
-            raise ValueError(f"bounds must be (low, high) with low <= high, got {bounds!r}")
-        return replace(self, low=low, high=high, start=min(max(self.start, low), high))
-
-
-def _two(bounds: Any) -> tuple[Number, Number]:
-    if not isinstance(bounds, (tuple, list)) or len(bounds) != 2:
-        raise TypeError(f"bounds must be (low, high), got {bounds!r}")
-    return bounds[0], bounds[1]
-
-
-#: What `solve` can look for in a plan of fields.
-PARAMETERS = {
-    name: _Parameter(
-        known.range.low,
-        known.range.high,
-        known.range.start,
-        known.range.increasing,
-        known.kind is int,
-        EXPONENTIAL if name == "eps0" else LOG,
-    )
-    for name, known in FIELDS.items()
-    if known.range is not None
-}
+Plan = Callable[[Any], Iterable[tuple[Mechanism, int]]]
 
 
 @dataclass(frozen=True)
@@ -129,12 +80,11 @@ class Solution:
 
     parameter, value : what was solved for. end : "largest" or "smallest", which safe value it is.
     epsilon, delta : the target.
-    ledger : the plan at `value`: (mechanism, count) pairs.
+    run : an accountant that has composed the plan at `value`.
     achieved : bounds on epsilon at `delta`; ``achieved.upper <= epsilon``.
     unmet : the nearest value not proven to meet the target (value + 1 or value - 1 for integers, within the
         tolerance for floats); None if `value` is the end of the range.
     unmet_epsilon : bounds on epsilon at `delta` there, None if `unmet` is.
-    rtol : relative width asked of brackets on delta.
     """
 
     parameter: str
@@ -142,23 +92,24 @@ class Solution:
     end: str
     epsilon: float
     delta: float
-    ledger: Rounds
+    run: Accountant
     achieved: Bounds
     unmet: Number | None
     unmet_epsilon: Bounds | None
-    rtol: float
 
     @property
     def tight(self) -> bool:
         """Whether `unmet` provably violates the target: no accountant could prove a better value."""
         return self.unmet_epsilon is not None and bool(self.unmet_epsilon.lower > self.epsilon)
 
+    @property
+    def ledger(self) -> Rounds:
+        """The plan at `value`: (mechanism, count) pairs."""
+        return self.run.ledger
+
     def accountant(self) -> Accountant:
-        """An accountant that has run the plan, for further questions such as delta at `epsilon`."""
-        accountant = Accountant(self.rtol)
-        for mechanism, count in self.ledger:
-            accountant.compose(mechanism, count)
-        return accountant
+        """A new accountant that has run the plan, for further questions such as delta at `epsilon`."""
+        return copy.copy(self.run)
 
 
 def solve(
@@ -203,7 +154,7 @@ def solve(
     if not asked < math.inf:
         raise ValueError(f"epsilon must be finite, got {epsilon!r}")
     allowed = float(probabilities("delta", real("delta", delta)))
-    rtol = tolerance("rtol", rtol)
+    values: dict[str, Value] = {}
     if callable(plan):
         sought, build = _named(parameter, increasing, whole, bounds), plan
     else:
@@ -212,17 +163,14 @@ def solve(
         values = _values(parameter, plan)
         sought, build = _among(parameter, values), _builder(parameter, values)
     sought = sought.within(bounds)
-    questions = _Questions(build, allowed, rtol)
-    start, stride = questions.guess(sought, asked)
+    questions = _Questions(build, allowed, tolerance("rtol", rtol))
     try:
-        end = safe_end(
-            questions.tight, asked, low=sought.low, high=sought.high, increasing=sought.increasing,
-            whole=sought.whole, rtol=value_rtol, start=start, stride=stride, scale=sought.scale,
-            loose=questions.loose if questions.few(start) else None,
-        )  # fmt: skip
+        end = questions.end(sought, asked, value_rtol)
     except InfeasibleError:
-        others = None if callable(plan) else _relaxed(parameter, plan, values, sought.best)
-        raise InfeasibleError(questions.obstacle(parameter, sought, asked, others)) from None
+        text = questions.obstacle(parameter, sought, asked)
+        if not callable(plan):
+            text += questions.advice(asked, _relaxed(parameter, plan, values, sought.best))
+        raise InfeasibleError(text) from None
     questions.repeat_warnings(end)
     return Solution(
         parameter=parameter,
@@ -230,120 +178,134 @@ def solve(
         end="largest" if sought.increasing else "smallest",
         epsilon=asked,
         delta=allowed,
-        ledger=questions.ledger(end.value),
+        run=questions.run(end.value),
         achieved=end.achieved,
         unmet=end.unmet,
         unmet_epsilon=end.unmet_bounds,
-        rtol=rtol,
     )
 
 
 class _Questions:
     """Epsilon at one delta for the plan at any value."""
 
-    def __init__(self, build: Build, delta: float, rtol: float) -> None:
-        self._build = build
+    def __init__(self, plan: Plan, delta: float, rtol: float) -> None:
+        self._plan = plan
         self._delta = delta
         self._rtol = rtol
-        self._answers: dict[Number, tuple[Bounds, list[str]]] = {}
+        self._remarks: dict[Number, list[str]] = {}
 
-    def ledger(self, value: Number) -> Rounds:
-        """The plan at `value`, equal mechanisms pooled."""
-        pool = Ledger()
-        rounds = self._build(value)
+    def run(self, value: Number, rtol: float | None = None) -> Accountant:
+        """An accountant that has composed the plan at `value`."""
+        accountant = Accountant(self._rtol if rtol is None else rtol)
+        rounds = self._plan(value)
         if not isinstance(rounds, Iterable):
             raise TypeError(f"plan must return (mechanism, count) pairs, got {rounds!r}")
         for pair in rounds:
             if not (isinstance(pair, (tuple, list)) and len(pair) == 2):
                 raise TypeError(f"plan must return (mechanism, count) pairs, got {pair!r} in it")
-            pool.compose(*pair)
-        return pool.ledger
-
-    def few(self, value: Number) -> bool:
-        """Whether loose brackets are worth asking for."""
-        return len(self.ledger(value)) <= CHEAP_PAIRS
+            accountant.compose(*pair)
+        return accountant
 
     def tight(self, value: Number) -> Bounds:
-        if value not in self._answers:
-            self._answers[value] = _epsilon(self.ledger(value), self._delta, self._rtol)
-        return self._answers[value][0]
+        """Bounds as accurate as asked for; what is said about their accuracy is kept for later."""
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", AccuracyWarning)
+            found = self.run(value).epsilon_bounds(self._delta)
+        self._remarks[value] = [str(warning.message) for warning in caught]
+        return found
 
     def loose(self, value: Number) -> Bounds:
-        return _epsilon(self.ledger(value), self._delta, LOOSE_RTOL)[0]
+        """Bounds that cost less."""
+        return self._loosely(self.run(value, LOOSE_RTOL))
 
-    def guess(self, sought: _Parameter, epsilon: float) -> tuple[Number, float]:
-        """Where to start and the first stride; with many distinct mechanisms from a few of them."""
-        if self.few(sought.start):
-            return sought.start, FIRST_FACTOR
+    def _loosely(self, accountant: Accountant) -> Bounds:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", AccuracyWarning)
+            return accountant.epsilon_bounds(self._delta)
 
-        def thinned(value: Number) -> Bounds:
-            return _epsilon(_thinned(self.ledger(value)), self._delta, LOOSE_RTOL)[0]
-
-        try:
-            end = safe_end(
-                thinned, epsilon, low=sought.low, high=sought.high, increasing=sought.increasing,
-                whole=sought.whole, rtol=VALUE_RTOL, start=sought.start, scale=sought.scale,
-            )  # fmt: skip
-        except InfeasibleError:
-            return sought.best, FIRST_FACTOR
-        return end.value, GUESSED_FACTOR
+    def end(self, sought: _Sought, epsilon: float, rtol: float) -> SafeEnd:
+        """The search; loose brackets decide where they can."""
+        return safe_end(
+            self.tight, epsilon, low=sought.low, high=sought.high, increasing=sought.increasing,
+            whole=sought.whole, rtol=rtol, start=sought.start, loose=self.loose,
+            scale=sought.scale,
+        )  # fmt: skip
 
     def repeat_warnings(self, end: SafeEnd) -> None:
         """Say what was not accurate about the two ends of the answer."""
         for value in (end.value, end.unmet):
-            for remark in self._answers[value][1] if value is not None else ():
+            for remark in self._remarks[value] if value is not None else ():
                 warnings.warn(remark, AccuracyWarning, stacklevel=3)
 
-    def obstacle(
-        self,
-        parameter: str,
-        sought: _Parameter,
-        epsilon: float,
-        others: Iterable[tuple[str, Rounds]] | None,
-    ) -> str:
-        """Why nothing meets the target, and, where they are known, which other parameters matter."""
+    def obstacle(self, parameter: str, sought: _Sought, epsilon: float) -> str:
+        """That nothing meets the target."""
         spent = self.tight(sought.best)
-        text = (
+        return (
             f"no {parameter} in [{sought.low!r}, {sought.high!r}] is proven to meet epsilon={epsilon!r} at"
             f" delta={self._delta!r}: even {parameter}={sought.best!r} spends epsilon in"
             f" [{float(spent.lower)!r}, {float(spent.upper)!r}]"
         )
-        if others is None:
-            return text
-        helpful = [change for change, ledger in others if self._helps(ledger, epsilon)]
+
+    def advice(self, epsilon: float, others: Iterable[tuple[str, Accountant]]) -> str:
+        """Which other parameters matter."""
+        helpful = [change for change, run in others if self._helps(run, epsilon)]
         if helpful:
-            return f"{text}; in the way: {', '.join(helpful)}"
-        return f"{text}; no other parameter at its most private changes that alone: the target is too small"
+            return f"; in the way: {', '.join(helpful)}"
+        return (
+            "; no other parameter at its most private changes that alone: the target is too small"
+        )
 
-    def _helps(self, ledger: Rounds, epsilon: float) -> bool:
+    def _helps(self, run: Accountant, epsilon: float) -> bool:
         try:
-            return bool(_epsilon(ledger, self._delta, LOOSE_RTOL)[0].upper <= epsilon)
+            return bool(self._loosely(run).upper <= epsilon)
         except (ArithmeticError, MemoryError):
-            return (
-                False  # advice about extreme values: none is given where they cannot be accounted
-            )
-
-
-def _epsilon(ledger: Rounds, delta: float, rtol: float) -> tuple[Bounds, list[str]]:
-    """Bounds on epsilon, and what was to be said about their accuracy."""
-    accountant = Accountant(rtol)
-    for mechanism, count in ledger:
-        accountant.compose(mechanism, count)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", AccuracyWarning)
-        found = accountant.epsilon_bounds(delta)
-    return found, [str(warning.message) for warning in caught]
-
-
-def _thinned(ledger: Rounds) -> Rounds:
-    """A few mechanisms that stand for many of like scale: an estimate, to start a search from."""
-    ranked = sorted(ledger, key=lambda item: item[0].pair.scale)
-    size = -(-len(ranked) // CHEAP_PAIRS)
-    groups = [ranked[i : i + size] for i in range(0, len(ranked), size)]
-    return tuple((group[len(group) // 2][0], sum(count for _, count in group)) for group in groups)
+            return False  # extreme values: no advice where they cannot be accounted
 
 
 # --- parameters and plans ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Sought:
+    """Range, guess and direction of a parameter; epsilon grows with it if `increasing`."""
+
+    low: Number
+    high: Number
+    start: Number
+    increasing: bool
+    whole: bool
+    scale: Scale = LOG
+
+    @property
+    def best(self) -> Number:
+        """The end of the range where epsilon is smallest."""
+        return self.low if self.increasing else self.high
+
+    def within(self, bounds: tuple[Number, Number] | None) -> _Sought:
+        """The same on the range the caller allows."""
+        check = positive_int if self.whole else positive_float
+        low, high = (self.low, self.high) if bounds is None else _two(bounds)
+        low, high = check("low of bounds", low), check("high of bounds", high)
+        if not low <= high:
+            raise ValueError(f"bounds must be (low, high) with low <= high, got {bounds!r}")
+        return replace(self, low=low, high=high, start=min(max(self.start, low), high))
+
+
+def _two(bounds: Any) -> tuple[Number, Number]:
+    if not isinstance(bounds, (tuple, list)) or len(bounds) != 2:
+        raise TypeError(f"bounds must be (low, high), got {bounds!r}")
+    return bounds[0], bounds[1]
+
+
+#: What `solve` can look for in a plan of fields.
+PARAMETERS = {
+    name: _Sought(
+        known.range.low, known.range.high, known.range.start, known.range.increasing,
+        known.kind is int, EXPONENTIAL if name == "eps0" else LOG,
+    )
+    for name, known in FIELDS.items()
+    if known.range is not None
+}  # fmt: skip
 
 
 def _named(
@@ -351,7 +313,7 @@ def _named(
     increasing: bool | None,
     whole: bool | None,
     bounds: tuple[Number, Number] | None,
-) -> _Parameter:
+) -> _Sought:
     """The parameter of a callable plan."""
     known = PARAMETERS.get(parameter)
     if known is None:
@@ -360,7 +322,7 @@ def _named(
                 f"parameter {parameter!r} is none of {', '.join(PARAMETERS)}: give increasing and bounds"
             )
         low, high = _two(bounds)
-        known = _Parameter(low, high, low, increasing, False)
+        known = _Sought(low, high, low, increasing, False)
     if increasing is not None:
         known = replace(known, increasing=increasing)
     return known if whole is None else replace(known, whole=whole)
@@ -379,7 +341,7 @@ def _values(parameter: str, plan: Mapping[str, Any]) -> dict[str, Value]:
     return values
 
 
-def _among(parameter: str, values: Mapping[str, Any]) -> _Parameter:
+def _among(parameter: str, values: Mapping[str, Any]) -> _Sought:
     """A parameter next to the other values: a population bounds n, and turns its direction round."""
     sought = PARAMETERS[parameter]
     if parameter == "n" and "population" in values:
@@ -402,7 +364,7 @@ def _among(parameter: str, values: Mapping[str, Any]) -> _Parameter:
     return sought
 
 
-def _builder(parameter: str, values: Mapping[str, Value]) -> Build:
+def _builder(parameter: str, values: Mapping[str, Value]) -> Plan:
     """From a value of the parameter to the rounds described by the other values with it."""
     count = values.get("rounds", 1)
     if not (isinstance(count, int) and count >= 1):
@@ -416,7 +378,7 @@ def _builder(parameter: str, values: Mapping[str, Value]) -> Build:
 
 def _relaxed(
     parameter: str, plan: Mapping[str, Any], values: Mapping[str, Value], best: Number
-) -> Iterator[tuple[str, Rounds]]:
+) -> Iterator[tuple[str, Accountant]]:
     """The plan at the best value, with one other value after the other at its most private."""
     for name in {"rounds": 1} | dict(values):
         if name not in PARAMETERS or name == parameter:
@@ -425,5 +387,6 @@ def _relaxed(
             continue  # drawn from a population, n has no end that is the most private
         changed = {key: value for key, value in values.items() if key != name}
         value = _among(name, changed | {parameter: best}).best
-        rounds = _builder(parameter, changed | {name: value})(best)
-        yield f"{name}={plan.get(name, 1)} (with {name}={value!r} it could be met)", tuple(rounds)
+        ((mechanism, count),) = _builder(parameter, changed | {name: value})(best)
+        run = Accountant(LOOSE_RTOL).compose(mechanism, count)
+        yield f"{name}={plan.get(name, 1)} (with {name}={value!r} it could be met)", run

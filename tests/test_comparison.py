@@ -216,7 +216,19 @@ def test_refuses_what_the_literature_is_not_about() -> None:
 
 # --- the command line -------------------------------------------------------------------------
 
-ISSUE = ["compare", "--n", "1000", "--population", "100000", "--eps0", "3", "--rounds", "10000", "--delta", "1e-5"]
+ISSUE = [
+    "compare",
+    "--n",
+    "1000",
+    "--population",
+    "100000",
+    "--eps0",
+    "3",
+    "--rounds",
+    "10000",
+    "--delta",
+    "1e-5",
+]
 
 
 def test_command(capsys: pytest.CaptureFixture[str]) -> None:
@@ -229,7 +241,19 @@ def test_command(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_command_in_json_with_a_picture(capsys: pytest.CaptureFixture[str], tmp_path) -> None:
     picture = tmp_path / "compare.png"
-    small = ["compare", "--n", "300", "--eps0", "1", "--rounds", "4", "--delta", "1e-5", "--json", "--plot"]
+    small = [
+        "compare",
+        "--n",
+        "300",
+        "--eps0",
+        "1",
+        "--rounds",
+        "4",
+        "--delta",
+        "1e-5",
+        "--json",
+        "--plot",
+    ]
     assert main([*small, str(picture)]) == 0
     report = json.loads(capsys.readouterr().out)
     assert picture.stat().st_size > 10_000
@@ -240,7 +264,19 @@ def test_command_in_json_with_a_picture(capsys: pytest.CaptureFixture[str], tmp_
 
 
 def test_command_with_infinite_losses(capsys: pytest.CaptureFixture[str]) -> None:
-    flags = ["compare", "--mechanism", "rr", "--k", "2", "--gamma", "0.3", "--n", "3", "--delta", "1e-6"]
+    flags = [
+        "compare",
+        "--mechanism",
+        "rr",
+        "--k",
+        "2",
+        "--gamma",
+        "0.3",
+        "--n",
+        "3",
+        "--delta",
+        "1e-6",
+    ]
     assert main(flags) == 0
     assert "inf" in capsys.readouterr().out
     assert main([*flags, "--json"]) == 0

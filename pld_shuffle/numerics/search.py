@@ -36,7 +36,6 @@ EXPONENTIAL = Scale(
 
 LOOSE_RTOL = 0.1
 FIRST_FACTOR = 4.0  # the first stride of a search
-GUESSED_FACTOR = 1.001  # the first stride from a good guess
 VALUE_RTOL = 1e-4  # default relative tolerance of a float parameter
 
 
