@@ -17,6 +17,7 @@ warm-up: starting the processes and loading compiled code is part of it.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import resource
 import subprocess
@@ -32,6 +33,7 @@ from typing import Any
 
 import harness
 
+from pld_shuffle import sweeps
 from pld_shuffle.sweeps import grid, sweep
 
 WORKERS = 2
@@ -78,7 +80,8 @@ def measured(settings: list[harness.Row]) -> tuple[harness.Row, list[harness.Row
     begin, before = time.time(), children_cpu()
     with ProcessPoolExecutor(WORKERS, get_context("spawn")) as pool:
         recorder = Recorder(pool)
-        rows = sweep(settings, executor=recorder)
+        sweeps._processes = lambda workers: contextlib.nullcontext(recorder)
+        rows = sweep(settings, workers=WORKERS)
     wall, cpu = time.time() - begin, children_cpu() - before
     first: dict[int, float] = {}
     last: dict[int, float] = {}

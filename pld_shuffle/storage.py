@@ -70,19 +70,6 @@ def data_frame(columns: Mapping[str, Any]) -> Any:
     return pandas.DataFrame(dict(columns))
 
 
-def to_csv(rows: Sequence[Mapping[str, Any]], path: str | os.PathLike[str]) -> None:
-    """Write rows of equal columns as CSV with a header, all of it or nothing."""
-    columns = _columns(rows)
-    write_text(path, _csv_line(columns) + "".join(_line(row, columns, True) for row in rows))
-
-
-def to_json(rows: Sequence[Mapping[str, Any]], path: str | os.PathLike[str]) -> None:
-    """Write rows of equal columns as one JSON list of objects, all of it or nothing."""
-    columns = _columns(rows)
-    body = ",\n".join(" " + _line(row, columns, False).rstrip("\n") for row in rows)
-    write_text(path, f"[\n{body}\n]\n" if rows else "[]\n")
-
-
 class GrowingTable:
     """A CSV file (.csv) or JSON lines (.jsonl, .ndjson) that holds rows, and takes more.
 
@@ -156,14 +143,6 @@ class GrowingTable:
         return ValueError(
             f"output {os.fspath(self._path)!r} is there and no table to go on with: line {line}, {reason}"
         )
-
-
-def _columns(rows: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
-    columns = tuple(rows[0]) if rows else ()
-    for i, row in enumerate(rows):
-        if tuple(row) != columns:
-            raise ValueError(f"rows[{i}] has other columns than rows[0]: {', '.join(row)}")
-    return columns
 
 
 def _line(row: Mapping[str, Any], columns: Iterable[str], as_csv: bool) -> str:

@@ -5,10 +5,8 @@ A plan is a mapping of fields (see `fields`): those of a training log's row, `ro
 its plan: not on the order, the number of workers, or whether the sweep was interrupted.
 
 A sweep begins in this process. What is left after a moment goes to worker processes, if there are cores for
-them: starting one costs about a second. Only `map` of an executor is used: settings out one by one, answers
-back in order. A free worker takes the next plan, so the workers' idle time at the end is at most the dearest
-plan's. Rows are written as they come back; what a killed sweep loses is at most what was finished behind a
-slower plan.
+them: starting one costs about a second. A free worker takes the next plan, and rows are written in the order of the
+plans as they come back: what a killed sweep loses is at most what was finished behind a slower plan.
 """
 
 from __future__ import annotations
@@ -20,30 +18,28 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from concurrent.futures import Executor
 from typing import Any
 
 from .accountant import Accountant
 from .fields import (
     FIELDS,
-    MECHANISM_FIELDS,
     PLAN_FIELDS,
     QUESTION_FIELDS,
     FieldError,
     Value,
     mechanism_from_values,
     near_miss,
+    values_of,
 )
+from .numerics.tuning import PATIENCE
 from .numerics.validation import nonnegatives, positive_int, probabilities, real, tolerance
-from .storage import GrowingTable, Row, data_frame, to_csv, to_json
+from .storage import GrowingTable, Row
 from .texts import text_of
 
 ANSWERS = ("epsilon_lower", "epsilon_upper", "delta_lower", "delta_upper", "seconds", "error")
 COLUMNS = PLAN_FIELDS + ANSWERS
-
-#: Seconds after which a sweep starts workers.
-PATIENCE = 2.0
 
 #: A plan in its one canonical form: (field, value) for every field that is given, in the order of the fields.
 #: A value that is none of its field's kind stays a text; it is the row's error.
@@ -68,7 +64,6 @@ def sweep(
     epsilon: float | None = None,
     rtol: float = 1e-3,
     output: str | os.PathLike[str] | None = None,
-    executor: Executor | None = None,
     workers: int | None = None,
     progress: bool | None = None,
 ) -> list[Row]:
@@ -83,22 +78,17 @@ def sweep(
         and only the other plans are computed: call again with the same arguments to resume. Rows with an
         error are tried again, and written again only if the answer is another. One sweep at a time may
         write to it.
-    executor : any `concurrent.futures.Executor` (dask: ``client.get_executor()``); stays open.
-    workers : processes to start otherwise. By default, as many as there are cores, as soon as the sweep
+    workers : processes to start. By default, as many as there are cores, as soon as the sweep
         turns out to take more than a moment; 1 computes in this process.
     progress : show a bar on standard error; by default if that is a terminal.
 
     Every row has the keys `COLUMNS`: the fields (None: not given), ``epsilon_lower`` and ``epsilon_upper``
-    (or ``delta_...``), ``seconds``, and ``error``: None, or why this plan has no answer. The first plan of a
-    process includes the loading of numerical libraries in its seconds. Equal plans are computed once. An
-    `AccuracyWarning` goes to the standard error of the process that computes; the bracket is certified.
+    (or ``delta_...``), ``seconds``, and ``error``: None, or why this plan has no answer. Equal plans are computed
+    once. An `AccuracyWarning` goes to the standard error of the process that computes; the bracket is certified.
 
     Raises TypeError or ValueError, before anything is computed, for an argument or a plan of another form
     (an unknown field, no question); a bad *value* in a plan is that row's error. After KeyboardInterrupt, or
-    if a worker dies, the rows in `output` are complete.
-
-    Processes are started afresh, and none of them runs the calling script, so a script needs no
-    ``if __name__ == "__main__"`` around:
+    if a worker dies, the rows in `output` are complete. A script needs no ``if __name__ == "__main__"`` around:
 
         rows = sweep(grid(n=[10**4, 10**5], eps0=[1, 2, 4]), delta=1e-6, output="sweep.csv")
 
@@ -110,15 +100,11 @@ def sweep(
     question = _question(delta, epsilon)
     keys = [_key(plan, f"plans[{i}]", defaults, question) for i, plan in enumerate(plans)]
     count = None if workers is None else positive_int("workers", workers)
-    if executor is not None and not isinstance(executor, Executor):
-        raise TypeError(f"executor must be a concurrent.futures.Executor, got {executor!r}")
-    if executor is not None and workers is not None:
-        raise ValueError(f"give at most one of executor and workers, got {workers!r} workers")
 
     rows: dict[Key, Row] = {}
+    failed: dict[Key, str] = {}
     with contextlib.ExitStack() as stack:
         table = None if output is None else stack.enter_context(GrowingTable(output, COLUMNS))
-        failed: dict[Key, str] = {}
         for row in table.rows if table is not None else []:
             key = _canonical({name: row[name] for name in PLAN_FIELDS if row[name] is not None})
             if row["error"] is None:
@@ -126,48 +112,33 @@ def sweep(
             else:
                 failed[key] = row["error"]
         todo = [key for key in dict.fromkeys(keys) if key not in rows]
-        done = len(set(keys)) - len(todo)
-        bar = stack.enter_context(_bar(progress, done, len(todo)))
-        with contextlib.closing(_answers(todo, executor, count)) as answers:
+        bar = stack.enter_context(_bar(progress, len(set(keys)) - len(todo), len(todo)))
+        with contextlib.closing(_answers(todo, count)) as answers:
             for key, found in zip(todo, answers, strict=True):
-                row = dict.fromkeys(COLUMNS) | dict(key) | found
-                rows[key] = row
+                row = rows[key] = dict.fromkeys(COLUMNS) | dict(key) | found
                 if table is not None and (row["error"] is None or row["error"] != failed.get(key)):
                     table.append(row)
                 bar()
     return [dict(rows[key]) for key in keys]
 
 
-def to_frame(rows: Sequence[Row]) -> Any:
-    """The rows of a sweep as a pandas DataFrame with the columns `COLUMNS`; ImportError without pandas."""
-    return data_frame({name: [row[name] for row in rows] for name in COLUMNS})
-
-
 def answer(plan: Mapping[str, Value]) -> Row:
     """The answers to one plan; never raises an Exception, it is the row's error."""
     begin = time.perf_counter()
-    found: Row = dict.fromkeys(ANSWERS)
+    found: Row = {}
     try:
-        asked: dict[str, Any] = {
-            name: known.value(plan[name]) for name, known in QUESTION_FIELDS.items() if name in plan
-        }
+        given = values_of(plan, PLAN_FIELDS)
+        asked: dict[str, Any] = {n: given.pop(n) for n in QUESTION_FIELDS if n in given}
         accountant = Accountant(asked["rtol"])
-        described = {
-            name: known.value(plan[name])
-            for name, known in MECHANISM_FIELDS.items()
-            if name in plan
-        }
-        accountant.compose(mechanism_from_values(described), asked["rounds"])
+        accountant.compose(mechanism_from_values(given), asked["rounds"])
         if "delta" in asked:
-            bounds, answered = accountant.epsilon_bounds(asked["delta"]), "epsilon"
+            name, bounds = "epsilon", accountant.epsilon_bounds(asked["delta"])
         else:
-            bounds, answered = accountant.delta_bounds(asked["epsilon"]), "delta"
-        found[f"{answered}_lower"] = float(bounds.lower)
-        found[f"{answered}_upper"] = float(bounds.upper)
+            name, bounds = "delta", accountant.delta_bounds(asked["epsilon"])
+        found = {f"{name}_lower": float(bounds.lower), f"{name}_upper": float(bounds.upper)}
     except Exception as error:  # whatever it is, the other plans go on
         found["error"] = " ".join(f"{type(error).__name__}: {error}".split())
-    found["seconds"] = time.perf_counter() - begin
-    return found
+    return found | {"seconds": time.perf_counter() - begin}
 
 
 # --- plans -----------------------------------------------------------------------------------
@@ -192,21 +163,23 @@ def _key(
     """The canonical form of a plan."""
     if not isinstance(plan, Mapping):
         raise TypeError(f"{place} must be a mapping of fields, got {plan!r}")
-    given: dict[str, Any] = {}
-    for name, value in plan.items():
+    for name in plan:
         if name not in PLAN_FIELDS:
             near = near_miss(str(name), PLAN_FIELDS)
-            meant = "" if near is None else f" (did you mean {near!r}?)"
-            known = ", ".join(PLAN_FIELDS)
-            raise ValueError(f"{place}: unknown field {name!r}{meant}; known are {known}")
-        if not (value is None or (isinstance(value, str) and not value.strip())):
-            given[name] = value
-    if not {"delta", "epsilon"} & given.keys():
-        given |= question
-    asked = {"delta", "epsilon"} & given.keys()
+            known = f"known are {', '.join(PLAN_FIELDS)}"
+            meant = known if near is None else f"did you mean {near!r}?"
+            raise ValueError(f"{place}: unknown field {name!r}; {meant}")
+    given = {
+        name: value
+        for name, value in plan.items()
+        if not (value is None or (isinstance(value, str) and not value.strip()))
+    }
+    asked = {"delta", "epsilon"} & given.keys() or question.keys()
     if len(asked) != 1:
         got = "both" if asked else "neither"
         raise ValueError(f"{place}: give one of delta and epsilon, got {got}")
+    if not asked & given.keys():
+        given |= question
     mechanism = "shuffled" if "randomizer" in given else "ldp"
     try:
         return _canonical({"mechanism": mechanism, **defaults, **given})
@@ -230,14 +203,9 @@ def _canonical(given: Mapping[str, Any]) -> Key:
 # --- workers ---------------------------------------------------------------------------------
 
 
-def _answers(
-    todo: list[Key], executor: Executor | None, workers: int | None
-) -> Generator[Row, None, None]:
+def _answers(todo: list[Key], workers: int | None) -> Generator[Row, None, None]:
     """The answers in order; plans not yet begun are cancelled when this is closed."""
     plans = [dict(key) for key in todo]
-    if executor is not None:
-        yield from executor.map(answer, plans)
-        return
     count = _cores() if workers is None else workers
     begin = time.monotonic()
     done = 0
@@ -293,4 +261,4 @@ def _bar(progress: bool | None, done: int, todo: int) -> Iterator[Callable[[], o
         yield bar.update
 
 
-__all__ = ["COLUMNS", "grid", "sweep", "to_csv", "to_frame", "to_json"]
+__all__ = ["COLUMNS", "grid", "sweep"]

@@ -6,7 +6,6 @@ slower or its bracket wider; every answer stays certified. Constants that a proo
 
 from __future__ import annotations
 
-CLONE_COUNTS = (
-    3000  # published clones pairs: counts with a term of their own, or buckets; speed against width
-)
+CLONE_COUNTS = 3000  # counts with a term of their own, or buckets, of a published clones pair
 DRAWN_TOGETHER = 2**20  # random numbers held at a time by a randomizer: memory against overhead
+PATIENCE = 2.0  # seconds after which a sweep starts worker processes, which take one to start
