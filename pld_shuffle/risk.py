@@ -22,8 +22,8 @@ Certificates: h is convex and decreasing, so v is convex. delta is bracketed at 
 * Beyond the last point g: v >= alpha g. Below g = 1 all this holds for f = max g (1 - alpha - h(1/g)).
 * If v is smaller somewhere above g = 1 than at 1, then it is larger everywhere below; and conversely.
 
-The interval with the least lower bound is halved until the two sides are as close as the brackets of delta
-allow. Distances of points enter quadratically: some twenty points do, most read off one composition.
+Intervals that may hold the minimum are halved until the two sides are as close as the brackets of delta allow.
+Distances of points enter quadratically: some twenty points do, most read off one composition.
 
 Sides: an upper bound on TPR, advantage or accuracy (a lower one on f or the Bayes error) binds *every*
 attack. The other side is what the best test attains against the stated *pair*. Where that pair only
@@ -34,26 +34,21 @@ from __future__ import annotations
 
 import math
 from bisect import bisect
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Protocol, overload
+from collections.abc import Iterable
+from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .ledger import Ledger
 from .numerics.sides import Bounds
-from .numerics.validation import Numbers, Scalar, probabilities, real, tolerance
+from .numerics.validation import probabilities, real, tolerance
 
 __all__ = ["AttackRisk", "Profile"]
-
-Array = NDArray[np.float64]
 
 U = 1e-15  # relative rounding of a handful of operations, at least six half-ulps
 SMALLEST_RATE = 1e-90  # below, TPR is bounded by its neighbours: delta is not known so well there
 SMALLEST_COMPLEMENT = 1e-12  # no accuracy relative to less is asked of 1 - v
-LARGEST_LOSS = 700.0
-MAX_POINTS = 200  # far more than are needed where delta is known well
+LARGEST_LOSS = 700.0  # e^x is a double
 
 
 class Profile(Protocol):
@@ -93,37 +88,25 @@ class AttackRisk:
         self._accountant = accountant
         self._rtol = tolerance("rtol", rtol)
 
-    @overload
-    def trade_off(self, alpha: Scalar) -> Bounds[float]: ...
-    @overload
-    def trade_off(self, alpha: Numbers) -> Bounds[Array]: ...
     def trade_off(self, alpha: Any) -> Bounds:
         """f(alpha): the least type II error (missed D') of any test with type I error `alpha` in [0, 1].
 
         The lower bound binds every attack. f is also the FPR that a TPR of 1 - alpha costs.
         """
-        return self._rates("alpha", alpha, lambda power: power.missed)
+        return self._rates("alpha", alpha)[1]
 
-    @overload
-    def true_positive_rate(self, fpr: Scalar) -> Bounds[float]: ...
-    @overload
-    def true_positive_rate(self, fpr: Numbers) -> Bounds[Array]: ...
     def true_positive_rate(self, fpr: Any) -> Bounds:
         """The largest true-positive rate of any test at false-positive rate `fpr` in [0, 1], 1 - f(fpr).
 
         The relative accuracy is kept down to fpr = 1e-90. At fpr = 0 it is delta(inf). Why low rates are the
         ones to look at: Carlini et al. 2022.
         """
-        return self._rates("fpr", fpr, lambda power: power.hit)
+        return self._rates("fpr", fpr)[0]
 
     def advantage(self) -> Bounds[float]:
         """The largest TPR - FPR of any test: delta(0), the total variation of P and Q (Yeom et al. 2018)."""
         return self._profile().delta_bounds(0.0)
 
-    @overload
-    def bayes_error(self, prior: Scalar) -> Bounds[float]: ...
-    @overload
-    def bayes_error(self, prior: Numbers) -> Bounds[Array]: ...
     def bayes_error(self, prior: Any) -> Bounds:
         """The least probability of a wrong guess, if D' has probability `prior` in [0, 1], and D the rest.
 
@@ -135,10 +118,6 @@ class AttackRisk:
         high = np.minimum(chance, chance * (1.0 - delta.lower) * (1.0 + U))
         return Bounds(_plain(low), _plain(high))
 
-    @overload
-    def bayes_accuracy(self, prior: Scalar) -> Bounds[float]: ...
-    @overload
-    def bayes_accuracy(self, prior: Numbers) -> Bounds[Array]: ...
     def bayes_accuracy(self, prior: Any) -> Bounds:
         """The largest probability of a right guess, 1 - `bayes_error`."""
         chance, delta = self._at_prior(prior)
@@ -146,10 +125,6 @@ class AttackRisk:
         high = np.minimum(1.0, (1.0 - chance + chance * delta.upper) * (1.0 + U))
         return Bounds(_plain(np.maximum(low, 0.5)), _plain(high))
 
-    @overload
-    def posterior(self, fpr: Scalar, prior: float) -> Bounds[float]: ...
-    @overload
-    def posterior(self, fpr: Numbers, prior: float) -> Bounds[Array]: ...
     def posterior(self, fpr: Any, prior: float) -> Bounds:
         """The largest probability that a guess "D'" is right, for tests with false-positive rate `fpr`.
 
@@ -188,13 +163,16 @@ class AttackRisk:
                 raise ValueError(f"accountant must hold symmetric pairs only, got {mechanism!r}")
         return self._accountant
 
-    def _rates(self, name: str, rates: Any, answer: Callable[[Power], Bounds]) -> Bounds:
+    def _rates(self, name: str, rates: Any) -> tuple[Bounds, Bounds]:
+        """TPR and 1 - TPR of the best test at each false-positive rate."""
         values = probabilities(name, rates)
         readings = _Readings(self._profile())
-        lower, upper = np.empty(values.shape), np.empty(values.shape)
+        found = np.empty((*values.shape, 4))
         for place, rate in np.ndenumerate(values):
-            lower[place], upper[place] = answer(_power(readings, float(rate), self._rtol))
-        return Bounds(_plain(lower), _plain(upper))
+            hit, missed = _power(readings, float(rate), self._rtol)
+            found[place] = (*hit, *missed)
+        low, high, rest, most = map(_plain, np.moveaxis(found, -1, 0))
+        return Bounds(low, high), Bounds(rest, most)
 
 
 def _plain(values: Any) -> Any:
@@ -210,63 +188,27 @@ class _Readings:
         self._known: dict[float, Bounds] = {}
         self.limit = min(float(accountant.epsilon_bounds(0.0).upper), LARGEST_LOSS)
 
-    def delta(self, eps: float) -> Bounds:
-        if eps not in self._known:
-            self._known[eps] = self._accountant.delta_bounds(eps)
-        return self._known[eps]
+    def deltas(self, points: Iterable[float]) -> list[Bounds]:
+        """Bounds on delta at each of the points."""
+        points = list(points)
+        new = [x for x in points if x not in self._known]
+        if new:
+            found = self._accountant.delta_bounds(np.array(new))
+            sides = zip(found.lower.tolist(), found.upper.tolist(), strict=True)
+            self._known.update(zip(new, (Bounds(*pair) for pair in sides), strict=True))
+        return [self._known[x] for x in points]
 
 
-@dataclass(frozen=True)
-class Power:
-    """The best test at one false-positive rate: bounds on its TPR, and on 1 - TPR, each as formed best."""
-
-    hit: Bounds
-    missed: Bounds
-
-    @classmethod
-    def of_hit(cls, rate: float, bounds: Bounds) -> Power:
-        """From bounds on TPR."""
-        return cls._clipped(rate, bounds, _complement(bounds))
-
-    @classmethod
-    def of_missed(cls, rate: float, bounds: Bounds) -> Power:
-        """From bounds on 1 - TPR."""
-        return cls._clipped(rate, _complement(bounds), bounds)
-
-    @classmethod
-    def _clipped(cls, rate: float, hit: Bounds, missed: Bounds) -> Power:
-        """Probabilities; and guessing without looking has a TPR of `rate`."""
-        most = min(1.0, (1.0 - rate) * (1.0 + U))
-        return cls(
-            Bounds(max(rate, hit.lower), min(1.0, hit.upper)),
-            Bounds(max(0.0, missed.lower), min(most, missed.upper)),
-        )
-
-    def or_better(self, other: Power) -> Power:
-        """The smaller TPR of two minimisations."""
-        return Power(
-            Bounds(min(self.hit.lower, other.hit.lower), min(self.hit.upper, other.hit.upper)),
-            Bounds(
-                max(self.missed.lower, other.missed.lower),
-                max(self.missed.upper, other.missed.upper),
-            ),
-        )
-
-
-def _complement(bounds: Bounds) -> Bounds:
-    return Bounds(1.0 - bounds.upper - U, 1.0 - bounds.lower + U)
-
-
-def _power(readings: _Readings, rate: float, rtol: float) -> Power:
-    """The best test at FPR `rate`."""
+def _power(readings: _Readings, rate: float, rtol: float) -> tuple[Bounds, Bounds]:
+    """The best test at FPR `rate`: bounds on its TPR, and on 1 - TPR, each as formed best."""
     if rate == 0.0:
-        return Power.of_hit(rate, readings.delta(math.inf))
+        return _both(rate, hit=readings.deltas([math.inf])[0])
     if rate < SMALLEST_RATE:  # TPR increases with FPR, and is concave
-        none, some = (_power(readings, near, rtol).hit for near in (0.0, SMALLEST_RATE))
+        none, some = (_power(readings, near, rtol)[0] for near in (0.0, SMALLEST_RATE))
         chord = rate / SMALLEST_RATE * some.lower * (1.0 - U)
-        return Power.of_hit(rate, Bounds(max(none.lower, chord), some.upper))
+        return _both(rate, hit=Bounds(max(none.lower, chord), some.upper))
     if rate == 1.0:
-        return Power.of_missed(rate, Bounds(0.0, 0.0))
+        return _both(rate, missed=Bounds(0.0, 0.0))
     halves = [_Half(readings, rate, rtol, sign) for sign in (1.0, -1.0)]
     if rate > 0.5:
         halves.reverse()
@@ -274,7 +216,27 @@ def _power(readings: _Readings, rate: float, rtol: float) -> Power:
         half.spread()
         if half.holds_minimum:
             return half.power()
-    return halves[0].power().or_better(halves[1].power())
+    (hit, missed), (other_hit, other_missed) = (half.power() for half in halves)
+    return (
+        Bounds(*map(min, zip(hit, other_hit, strict=True))),
+        Bounds(*map(max, zip(missed, other_missed, strict=True))),
+    )
+
+
+def _both(
+    rate: float, *, hit: Bounds | None = None, missed: Bounds | None = None
+) -> tuple[Bounds, Bounds]:
+    """TPR and 1 - TPR from one of them; guessing without looking has a TPR of `rate`."""
+    if hit is None:
+        assert missed is not None
+        hit = Bounds(1.0 - missed.upper - U, 1.0 - missed.lower + U)
+    if missed is None:
+        missed = Bounds(1.0 - hit.upper - U, 1.0 - hit.lower + U)
+    most = min(1.0, (1.0 - rate) * (1.0 + U))
+    return (
+        Bounds(max(rate, hit.lower), min(1.0, hit.upper)),
+        Bounds(max(0.0, missed.lower), min(most, missed.upper)),
+    )
 
 
 class _Half:
@@ -286,8 +248,7 @@ class _Half:
 
     def __init__(self, readings: _Readings, alpha: float, rtol: float, sign: float) -> None:
         self._readings = readings
-        self._alpha = alpha
-        self._rest = 1.0 - alpha
+        self._alpha, self._rest = alpha, 1.0 - alpha
         self._rtol = rtol
         self._sign = sign
         self._points: list[float] = []
@@ -300,17 +261,17 @@ class _Half:
         """Whether v is for certain no larger on this side than at g = 1, so (convexity) on the other side."""
         return min(self._high[1:], default=math.inf) <= self._low[0]
 
-    def power(self) -> Power:
+    def power(self) -> tuple[Bounds, Bounds]:
         """What the minimum of this half says of the best test."""
         bounds = self._refined()
         if self._sign > 0.0:
-            return Power.of_hit(self._alpha, bounds)
-        return Power.of_missed(self._alpha, Bounds(-bounds.upper, -bounds.lower))
+            return _both(self._alpha, hit=bounds)
+        return _both(self._alpha, missed=Bounds(-bounds.upper, -bounds.lower))
 
     def spread(self) -> None:
         """Add points outwards until the minimum cannot lie beyond."""
         # Of the order of the loss's deviation, if that is small.
-        stride = float(self._readings.delta(0.0).upper)
+        stride = float(self._readings.deltas([0.0])[0].upper)
         x = 0.0
         while stride > 0.0 and x < self._reach():
             x = min(stride + 1.5 * x, self._reach())
@@ -325,46 +286,38 @@ class _Half:
         ratio = known / steep if steep > 0.0 else math.inf
         return max(0.0, min(self._readings.limit, math.log(ratio) * (1.0 + U) + U))
 
-    def _lower(self, x: float, delta: float) -> float:
-        """The value at x, rounded downwards, given a lower bound on h(e^x)."""
+    def _value(self, x: float, delta: float, up: float) -> float:
+        """The value at x given h(e^x), rounded upwards (up = 1) or downwards (up = -1)."""
         growth = math.exp(x)
         if self._sign > 0.0:
-            return (self._alpha * growth + delta) * (1.0 - U)
-        return -max(0.0, self._rest * (1.0 + U) - delta) / growth * (1.0 + U)
+            return (self._alpha * growth + delta) * (1.0 + up * U)
+        value = (delta - self._rest * (1.0 - up * U)) / growth
+        if up < 0.0:
+            value = min(0.0, value)
+        return value + up * U * abs(value)
 
-    def _upper(self, x: float, delta: float) -> float:
-        """The value at x, rounded upwards, given an upper bound on h(e^x)."""
-        growth = math.exp(x)
-        if self._sign > 0.0:
-            return (self._alpha * growth + delta) * (1.0 + U)
-        value = (delta - self._rest * (1.0 - U)) / growth
-        return value + U * abs(value)
-
-    def _add(self, x: float) -> None:
-        delta = self._readings.delta(x)
-        place = bisect(self._points, x)
-        self._points.insert(place, x)
-        self._low.insert(place, self._lower(x, delta.lower))
-        self._high.insert(place, self._upper(x, delta.upper))
+    def _add(self, *new: float) -> None:
+        for x, delta in zip(new, self._readings.deltas(new), strict=True):
+            place = bisect(self._points, x)
+            self._points.insert(place, x)
+            self._low.insert(place, self._value(x, delta.lower, -1.0))
+            self._high.insert(place, self._value(x, delta.upper, 1.0))
 
     def _refined(self) -> Bounds:
-        """Halve the interval with the least lower bound until the two sides are close."""
+        """Halve the intervals that may hold less than is allowed, each time to a quarter of the error."""
         beyond = self._beyond()
-        while True:
+        for _ in range(math.ceil(-math.log2(self._rtol))):
             floors = self._floors()
-            worst = int(np.argmin(floors))
-            lower = min(float(floors[worst]), beyond)
             best = int(np.argmin(self._high))
-            upper = self._high[best]
-            if upper - lower <= self._allowance(best):
+            enough = self._high[best] - self._allowance(best)
+            if min(float(floors.min()), beyond) >= enough or len(self._points) == 1:
                 break
-            if lower < floors[worst] or len(self._points) >= MAX_POINTS:
+            edges = zip(self._points, self._points[1:], floors, strict=False)
+            middles = [0.5 * (left + right) for left, right, floor in edges if floor < enough]
+            if not middles:
                 break
-            left, right = self._points[worst : worst + 2]
-            if right - left <= 1e-3 * self._rtol * min(1.0, right):
-                break
-            self._add(0.5 * (left + right))
-        return Bounds(lower, upper)
+            self._add(*middles)
+        return Bounds(min(float(self._floors().min()), beyond), min(self._high))
 
     def _allowance(self, best: int) -> float:
         """How far apart the two sides may stay: the search need not be much better than the brackets."""
@@ -376,7 +329,7 @@ class _Half:
 
     def _beyond(self) -> float:
         """Lower bound beyond the last point."""
-        limit = self._lower(self._points[-1], 0.0)
+        limit = self._value(self._points[-1], 0.0, -1.0)
         if len(self._points) > 1 and self._low[-1] >= self._high[-2]:
             limit = max(limit, self._low[-1])
         return limit
@@ -386,8 +339,10 @@ class _Half:
         points, low, high = np.array(self._points), np.array(self._low), np.array(self._high)
         if points.size == 1:
             return low
-        far = [self._readings.delta(x).lower for x in self._points[1:]]
-        floors = np.array(list(map(self._lower, self._points[:-1], far)))
+        far = self._readings.deltas(self._points[1:])
+        floors = np.array(
+            [self._value(x, end.lower, -1.0) for x, end in zip(points, far, strict=False)]
+        )
         if points.size > 2:
             gaps = self._sign * np.diff(points)
             # Length in g of an interval over that of the one before, or after.
