@@ -706,15 +706,10 @@ def test_rappor_histogram():
             call()
 
 
-def test_protocols_without_a_single_mechanism_say_so():
-    """UnarySum and RAPPORHistogram name what to use instead, and have no cohorts."""
-    unary, rappor = UnarySum(bits=2, gamma=0.5, n=5), RAPPORHistogram(randomizer=RAPPOR_, n=5)
-    with pytest.raises(AttributeError, match=r"message_mechanism.*ledger"):
-        _ = unary.mechanism
-    with pytest.raises(AttributeError, match=r"ledger.*lifetime_mechanism"):
-        _ = rappor.mechanism
-    for protocol in (unary, rappor):
-        assert not hasattr(protocol, "on_cohort")
+def test_protocols_without_a_single_mechanism_have_no_cohorts():
+    """UnarySum and RAPPORHistogram: their ledgers say what rounds cost."""
+    for one in (UnarySum(bits=2, gamma=0.5, n=5), RAPPORHistogram(randomizer=RAPPOR_, n=5)):
+        assert not hasattr(one, "mechanism") and not hasattr(one, "on_cohort")
 
 
 def test_cohorts_of_honest_users():
@@ -727,8 +722,9 @@ def test_cohorts_of_honest_users():
     for wrong in (19, 0):
         with pytest.raises(ValueError, match="population must be at least"):
             some.on_cohort(wrong)
+    assert some.on_cohort(50.0) == some.on_cohort(50)
     with pytest.raises(TypeError, match="population"):
-        some.on_cohort(50.0)
+        some.on_cohort(50.5)
 
 
 def test_cohorts_with_dishonest_users_by_enumeration():
@@ -763,7 +759,7 @@ def test_cohorts_with_dishonest_users_by_enumeration():
     for rate in (1 / 4, 2 / 4):
         mechanism = Subsampled(protocol.mechanism, rate=rate, analysis="general")
         wrong = Accountant().compose(mechanism)
-        epsilon = mechanism.max_loss * (1 + 1e-6)
+        epsilon = mechanism.pair.max_loss.upper * (1 + 1e-6)
         truth = max(
             float(oracles.hockey_stick(pair, Fraction(math.exp(epsilon)))) for pair in pairs
         )

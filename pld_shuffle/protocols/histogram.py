@@ -14,31 +14,79 @@ Privacy: for k >= 3 `ShuffledRR` with the weak adversary, who sees who of the *o
 (Balle et al., Lemma 8, is the same number). That pair is exact for this adversary, and valid for the shuffled
 reports. These say nearly as much if all others hold a third value (to 1e-4 of epsilon at n = 10^4, eps0 = 3). For
 k = 2 there is no third value, and the reports say less: `CountedBits`.
-The paper's closed form (Theorem 1) is `from_theorem`.
+The paper's closed form (Theorem 1) is `from_theorem`, which raises `bounds.OutOfRange` unless epsilon <= 1 and
+gamma < 1.
+
+What all histograms share is `Histogram`: the estimate of a bin has a mean squared error that is known for every true
+count. Standard errors put the estimated counts into it, moved into [0, n].
 """
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..mechanisms import CountedBits, ShuffledRR
-from ..numerics.validation import integer_in, open_unit
-from ..randomizers import KRandomizedResponse
-from ..randomizers.base import FloatArray, IntArray
+from ..numerics.validation import integer_in
+from ..randomizers.base import FloatArray, IntArray, settle
 from ..randomizers.border import integer_array
-from .bin_errors import BinErrors, HistogramEstimate
-from .expected_error import bernstein_radius
-from .messages import one_per_user, received
-from .protocol import OneMechanism, honest_users
-from .randomized_response import GammaNoise, shuffled_response
+from .budget import Budget
+from .protocol import ExpectedError, Protocol
+from .randomized_response import OneResponse
+
+
+class HistogramEstimate(NamedTuple):
+    """Estimates of the counts and their standard errors, both of shape (k,).
+
+    The standard errors put the estimated counts, moved into [0, n], into the exact mean squared error.
+    """
+
+    counts: FloatArray
+    standard_errors: FloatArray
+
+
+class Histogram(Protocol):
+    """A protocol that estimates k counts of n values."""
+
+    if TYPE_CHECKING:
+
+        @property
+        def k(self) -> int: ...
+
+    @abstractmethod
+    def _variances(self, counts: NDArray[Any]) -> FloatArray:
+        """Mean squared error of the estimate of each of the true counts; largest at 0 or at n."""
+
+    def bin_errors(self, counts: ArrayLike) -> FloatArray:
+        """Exact root mean squared error of every estimated count, for the true `counts`, shape (k,).
+
+        ValueError unless `counts` are k non-negative integers that sum to n.
+        """
+        values = integer_array("counts", counts, self.n + 1)
+        if not (values.shape == (self.k,) and int(values.sum()) == self.n):
+            raise ValueError(f"counts must be {self.k} numbers that sum to n={self.n}")
+        return np.asarray(np.sqrt(self._variances(values)))
+
+    def expected_error(self, counts: ArrayLike | None = None) -> ExpectedError:
+        """Mean squared error of one bin: of the worst bin for the true `counts`, or of any data.
+
+        `counts`: shape (k,), non-negative integers that sum to n; None asks for the worst data.
+        """
+        if counts is None:
+            return ExpectedError(exact=float(np.max(self._variances(np.array([0, self.n])))))
+        return ExpectedError(exact=float(np.max(self.bin_errors(counts))) ** 2)
+
+    def _estimate(self, counts: NDArray[Any]) -> HistogramEstimate:
+        """The estimated counts with their standard errors."""
+        variances = self._variances(np.clip(counts, 0, self.n))
+        return HistogramEstimate(counts=counts, standard_errors=np.sqrt(variances))
 
 
 @dataclass(frozen=True, kw_only=True)
-class PrivateHistogram(BinErrors, GammaNoise, OneMechanism):
+class PrivateHistogram(Histogram, OneResponse):
     """Histogram of n values in 0 ... k-1 by k-ary randomized response.
 
     k: number of bins, at least 2. gamma: probability of a random answer, in (0, 1). n: number of
@@ -51,42 +99,22 @@ class PrivateHistogram(BinErrors, GammaNoise, OneMechanism):
     """
 
     k: int
-    gamma: float
-    n: int
-    honest_fraction: float = 1.0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "k", integer_in("k", self.k, 2))
-        object.__setattr__(self, "gamma", open_unit("gamma", self.gamma))
-        self._check_users()
+        super().__post_init__()
+        settle(self, k=integer_in("k", self.k, 2))
 
     @property
     def _values(self) -> int:
         return self.k
 
     @classmethod
-    def from_theorem(
-        cls, epsilon: float, delta: float, n: int, *, k: int, honest_fraction: float = 1.0
-    ) -> PrivateHistogram:
-        """gamma of Balle et al. 2019, Theorem 1, for one round; see `bounds.BalleTheorem1.gamma`.
-
-        Raises `bounds.OutOfRange` unless epsilon <= 1 and gamma < 1.
-        """
+    def _theorem(cls, budget: Budget, honest: int, *, k: int) -> dict[str, Any]:
         from ..bounds import BalleTheorem1
 
-        honest = honest_users(n, honest_fraction)
-        gamma = BalleTheorem1(k).gamma(epsilon=epsilon, delta=delta, n=honest)
-        return cls(k=k, gamma=gamma, n=n, honest_fraction=honest_fraction)
-
-    @property
-    def mechanism(self) -> ShuffledRR | CountedBits:
-        """One round: k-ary randomized response of the honest users."""
-        return shuffled_response(self.k, self.gamma, self.honest)
-
-    @property
-    def randomizer(self) -> KRandomizedResponse:
-        """The local randomizer. ValueError where its eps0 would exceed 700."""
-        return KRandomizedResponse.from_gamma(k=self.k, gamma=self.gamma)
+        theorem = BalleTheorem1(k)
+        gamma = theorem.gamma(epsilon=budget.epsilon, delta=budget.delta, n=honest)
+        return {"k": k, "gamma": gamma}
 
     @property
     def lie(self) -> float:
@@ -100,24 +128,20 @@ class PrivateHistogram(BinErrors, GammaNoise, OneMechanism):
 
     def randomize(self, values: ArrayLike, rng: np.random.Generator) -> IntArray:
         """One message per user; `values` has shape (n,), integers in 0 ... k-1."""
-        one_per_user(integer_array("values", values, self.k), self.n)
-        return self.randomizer.sample(values, rng)
+        return self.randomizer.sample(self._numbers(values, self.k), rng)
 
     def analyze(self, messages: ArrayLike) -> HistogramEstimate:
         """Counts and standard errors from the n messages, in any order."""
-        found = np.bincount(received(messages, self.n, self.k), minlength=self.k)
-        counts: FloatArray = np.asarray((found - self.n * self.lie) / (1 - self.gamma))
-        return self._estimate(counts)
+        found = np.bincount(self._received(messages, 1, self.k), minlength=self.k)
+        return self._estimate((found - self.n * self.lie) / (1 - self.gamma))
 
-    def error_bound(self, *, failure: float) -> float:
-        """With probability 1 - failure all k estimates are within this of the truth, for any data.
+    @property
+    def _estimates(self) -> int:
+        return self.k
 
-        Bernstein's inequality for the worst bin and a union bound over the bins.
-        """
-        share = open_unit("failure", failure) / self.k
-        variance = self.n * max(self.truth * (1 - self.truth), self.lie * (1 - self.lie))
-        radius = bernstein_radius(variance=variance, largest=1.0, failure=share)
-        return radius / (1 - self.gamma)
+    @property
+    def _worst_variance(self) -> float:
+        return self.n * max(self.truth * (1 - self.truth), self.lie * (1 - self.lie))
 
     def _variances(self, counts: NDArray[Any]) -> FloatArray:
         hits = counts * self.truth * (self.gamma - self.lie)

@@ -1,4 +1,4 @@
-"""What all protocols share: who takes part, who can be trusted, and what the rounds cost.
+"""What all protocols share: who takes part, who can be trusted, what the rounds cost, and where the noise comes from.
 
 Privacy is accounted for the `honest` users only. Messages of the others are whatever they like, but do
 not depend on the honest users' data, so the whole view is a post-processing of the honest users' shuffled
@@ -12,54 +12,79 @@ collections share the memoised noise: it is for values that do not change, and i
 What a round costs: `ledger(rounds)` and `accountant(rounds)`, for every protocol. Most are `OneMechanism`,
 one round being one `mechanism`, which can be composed with others by hand and run on random cohorts
 (`on_cohort`). `UnarySum` (a round is several mechanisms) and `RAPPORHistogram` (several collections are not
-several rounds) are not: their `mechanism` raises an AttributeError that says what to use.
+several rounds) are not.
 
 Upper ends of an accountant's brackets hold for the protocol, whatever the rounds. Lower ends are those of an
 attack, or enclose the *stated* pair: they are the protocol's own where its docstring calls the pair exact, for
 one round or for any number.
+
+Noise: one positive parameter. `from_budget` finds the least that the accountant can prove (`budget`),
+`from_theorem` the one of a published theorem; a class says how it is put in (`_at`), where to look for it
+(`_search`), and its theorem (`_theorem`).
 """
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..numerics.search import InfeasibleError
 from ..numerics.validation import integer_in, positive_int, unit_interval
-from .messages import shuffled
+from ..randomizers.base import IntArray, settle
+from ..randomizers.border import generator, integer_array
+from .budget import Budget, Ledger, Search, least_noise
 
 if TYPE_CHECKING:
     from ..accountant import Accountant
     from ..mechanisms import Mechanism, Subsampled
 
+P = TypeVar("P", bound="Protocol")
 
+
+class ExpectedError(NamedTuple):
+    """Mean squared error of one estimate, over the randomness of the protocol.
+
+    exact
+        The exact mean squared error: for the data given, or for the worst data if none was.
+    published
+        The paper's upper bound on the worst case; None where the paper states only an order.
+    """
+
+    exact: float
+    published: float | None = None
+
+    @property
+    def root(self) -> float:
+        """Square root of the exact mean squared error, in the units of the estimate."""
+        return math.sqrt(self.exact)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Protocol(ABC):
-    """A protocol of n users, `honest_fraction` of whom are relied upon for privacy."""
+    """A protocol of n users, `honest_fraction` of whom are relied upon for privacy, in (0, 1]."""
 
     n: int
-    honest_fraction: float
+    honest_fraction: float = 1.0
+
+    def __post_init__(self) -> None:
+        honest_users(self.n, self.honest_fraction)
+        settle(self, n=int(self.n), honest_fraction=float(self.honest_fraction))
 
     @property
     def honest(self) -> int:
         """Number of users whose noise is counted on, floor(honest_fraction n)."""
         return honest_users(self.n, self.honest_fraction)
 
-    def _check_users(self) -> None:
-        """Check and convert `n` and `honest_fraction`; for a frozen dataclass's __post_init__."""
-        honest_users(self.n, self.honest_fraction)
-        object.__setattr__(self, "n", int(self.n))
-        object.__setattr__(self, "honest_fraction", float(self.honest_fraction))
-
-    def shuffle(self, messages: ArrayLike, rng: np.random.Generator) -> NDArray[Any]:
-        """All messages, of all users together, in uniformly random order."""
-        return shuffled(messages, rng)
+    # --- what a round costs
 
     @abstractmethod
-    def ledger(self, rounds: int = 1) -> tuple[tuple[Mechanism, int], ...]:
+    def ledger(self, rounds: int = 1) -> Ledger:
         """The mechanisms that account for `rounds` rounds, with their counts."""
 
     def accountant(self, rounds: int = 1, *, rtol: float = 1e-3) -> Accountant:
@@ -74,6 +99,105 @@ class Protocol(ABC):
             accountant.compose(mechanism, count)
         return accountant
 
+    # --- where the noise comes from
+
+    @classmethod
+    def from_budget(
+        cls: type[P],
+        epsilon: float,
+        delta: float,
+        n: int,
+        *,
+        rounds: int = 1,
+        honest_fraction: float = 1.0,
+        **design: Any,
+    ) -> P:
+        """The least noise whose `rounds` rounds the accountant proves (epsilon, delta)-private.
+
+        design : the protocol's other parameters, as for its constructor; the class says which have a default
+        here. Raises TypeError or ValueError naming a bad argument, and `calibration.InfeasibleError`, a
+        ValueError, if the most noise is not enough, naming budget and users. About ten compositions.
+        """
+        budget = Budget(epsilon, delta, rounds)
+        return cls._within(budget, n=n, honest_fraction=honest_fraction, **design)
+
+    @classmethod
+    def from_theorem(
+        cls: type[P],
+        epsilon: float,
+        delta: float,
+        n: int,
+        *,
+        honest_fraction: float = 1.0,
+        **design: Any,
+    ) -> P:
+        """The noise of the published theorem that the class names, for one round.
+
+        design : as for `from_budget`. Raises TypeError or ValueError naming a bad argument, and
+        `bounds.OutOfRange`, a ValueError, where the theorem says nothing.
+        """
+        honest = honest_users(n, honest_fraction)
+        found = cls._theorem(Budget(epsilon, delta, 1), honest, **design)
+        return cls(n=n, honest_fraction=honest_fraction, **found)
+
+    @classmethod
+    def _within(cls: type[P], budget: Budget, **design: Any) -> P:
+        """The protocol with the least error for the budget; to be overridden where the design is looked for, too."""
+
+        def at(parameter: float) -> P:
+            return cls._at(parameter, **design)
+
+        search = at(0.5)._search(budget)
+        try:
+            return at(least_noise(lambda noise: at(noise).ledger(budget.rounds), search, budget))
+        except InfeasibleError as error:
+            least = error.best
+            assert least is not None
+            noisiest = at(search.low if search.increasing else search.high)
+            raise InfeasibleError(
+                f"epsilon={budget.epsilon!r} at delta={budget.delta!r} cannot be proved for n={noisiest.n}"
+                f" users ({noisiest.honest} honest) and rounds={budget.rounds}: with the most noise,"
+                f" {noisiest!r} spends {least.lower:.4g} to {least.upper:.4g}; more honest users, fewer"
+                " rounds, or a larger epsilon or delta would help"
+            ) from error
+
+    @classmethod
+    @abstractmethod
+    def _at(cls: type[P], parameter: float, *_: Any, **design: Any) -> P:
+        """The protocol of this design (by keyword: n, honest_fraction and its own) with this noise; 1/2 is some."""
+
+    @abstractmethod
+    def _search(self, budget: Budget) -> Search:
+        """Where to look for the parameter of `_at`."""
+
+    @classmethod
+    def _theorem(cls, budget: Budget, honest: int, *_: Any, **design: Any) -> dict[str, Any]:
+        """The constructor's arguments by a theorem, apart from those of all protocols."""
+        raise NotImplementedError(f"there is no published theorem for {cls.__name__}")
+
+    # --- messages
+
+    def shuffle(self, messages: ArrayLike, rng: np.random.Generator) -> NDArray[Any]:
+        """All messages, of all users together, as one array in uniformly random order."""
+        return generator(rng).permutation(np.asarray(messages).reshape(-1))
+
+    def _one_each(self, values: NDArray[Any]) -> NDArray[Any]:
+        """`values` unchanged; ValueError unless there is one for every user."""
+        if values.shape != (self.n,):
+            raise ValueError(f"values must have shape ({self.n},), got {values.shape}")
+        return values
+
+    def _numbers(self, values: ArrayLike, alphabet: int) -> IntArray:
+        """One integer in [0, alphabet) for every user."""
+        return self._one_each(integer_array("values", values, alphabet))
+
+    def _received(self, messages: ArrayLike, each: int, alphabet: int) -> IntArray:
+        """The messages as a flat array; ValueError unless they are `each` from every user, in [0, alphabet)."""
+        array = integer_array("messages", messages, alphabet).reshape(-1)
+        if array.size != each * self.n:
+            raise ValueError(f"messages must be {each * self.n} in number, got {array.size}")
+        return array
+
 
 class OneMechanism(Protocol):
     """A protocol one round of which is one mechanism."""
@@ -83,7 +207,7 @@ class OneMechanism(Protocol):
     def mechanism(self) -> Mechanism:
         """What one round costs: compose it in an `Accountant`."""
 
-    def ledger(self, rounds: int = 1) -> tuple[tuple[Mechanism, int], ...]:
+    def ledger(self, rounds: int = 1) -> Ledger:
         """The mechanism, `rounds` times."""
         return ((self.mechanism, positive_int("rounds", rounds)),)
 

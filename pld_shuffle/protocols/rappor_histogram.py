@@ -1,7 +1,7 @@
 """Histogram by basic RAPPOR with memoised noise: many collections of values that do not change.
 
 `memoise` draws the permanent noise, once; `randomize` makes one report from every kept filter, as often as
-wanted. Estimate and error of one collection are those of `bit_counts`; estimates of several collections
+wanted. Estimate and error of one collection are those of `bit_histogram`; estimates of several collections
 share the permanent noise, so they are not independent, and their mean keeps its error.
 
 Privacy. One collection is a shuffled round of the whole randomizer. Several share the permanent noise and
@@ -18,8 +18,8 @@ Source: Erlingsson, Pihur, Korolova 2014 (RAPPOR).
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NoReturn
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -28,19 +28,15 @@ from ..mechanisms.shuffled import Shuffled
 from ..numerics.validation import positive_int
 from ..randomizers import RAPPOR
 from ..randomizers.bits import BitArray
-from ..randomizers.border import bit_array, integer_array
-from .bit_counts import BitCounts, one_hot_rappor
-from .budget import Budget, Calibrated, Search
-from .messages import one_per_user
-
-if TYPE_CHECKING:
-    from ..mechanisms import Mechanism
+from ..randomizers.border import bit_array
+from .bit_histogram import BitCounts
+from .budget import Budget, Ledger, Search
 
 LEAST_NOISE = 1e-9
 
 
 @dataclass(frozen=True, kw_only=True)
-class RAPPORHistogram(BitCounts, Calibrated):
+class RAPPORHistogram(BitCounts):
     """Histogram of n unchanging values in 0 ... k-1 from reports on memoised one-hot filters.
 
     randomizer: a `RAPPOR` without Bloom filter (bits=None) and with noise > 0. n: number of users.
@@ -62,26 +58,20 @@ class RAPPORHistogram(BitCounts, Calibrated):
     """
 
     randomizer: RAPPOR
-    n: int
-    honest_fraction: float = 1.0
 
     def __post_init__(self) -> None:
         if not isinstance(self.randomizer, RAPPOR):
             raise TypeError(f"randomizer must be a RAPPOR, got {self.randomizer!r}")
-        one_hot_rappor(self.randomizer)
+        super().__post_init__()
         if not self.randomizer.noise > 0:
             raise ValueError(f"randomizer must have noise > 0 to memoise, got {self.randomizer!r}")
-        self._check_users()
 
     @classmethod
-    def _begun(
-        cls, *, k: int, one_if_zero: float, one_if_one: float, **design: Any
+    def _at(
+        cls, parameter: float, *, k: int, one_if_zero: float, one_if_one: float, **design: Any
     ) -> RAPPORHistogram:
-        steps = RAPPOR(k=k, noise=0.5, one_if_zero=one_if_zero, one_if_one=one_if_one)
+        steps = RAPPOR(k=k, noise=parameter, one_if_zero=one_if_zero, one_if_one=one_if_one)
         return cls(randomizer=steps, **design)
-
-    def _with_noise(self, parameter: float) -> RAPPORHistogram:
-        return replace(self, randomizer=replace(self.randomizer, noise=parameter))
 
     def _search(self, budget: Budget) -> Search:
         # The permanent step alone has eps0 = 2 log((2 - f)/f).
@@ -98,15 +88,7 @@ class RAPPORHistogram(BitCounts, Calibrated):
         """All collections from the same filters together: compose it once."""
         return Shuffled(self.randomizer.memoised, self.honest)
 
-    @property
-    def mechanism(self) -> NoReturn:
-        """There is none: several collections are not several rounds of one. Raises AttributeError."""
-        raise AttributeError(
-            "RAPPORHistogram has no mechanism to compose round by round: use ledger(rounds), or"
-            " collection_mechanism for a single collection and lifetime_mechanism, once, for any number"
-        )
-
-    def ledger(self, rounds: int = 1) -> tuple[tuple[Mechanism, int], ...]:
+    def ledger(self, rounds: int = 1) -> Ledger:
         """One collection by itself; of two or more the lifetime, once, whatever their number."""
         if positive_int("rounds", rounds) == 1:
             return ((self.collection_mechanism, 1),)
@@ -117,8 +99,7 @@ class RAPPORHistogram(BitCounts, Calibrated):
 
         To be called once, and the filters to be kept: every further call would cost a further lifetime.
         """
-        one_per_user(integer_array("values", values, self.k), self.n)
-        return self.randomizer.permanent(values, rng)
+        return self.randomizer.permanent(self._numbers(values, self.k), rng)
 
     def randomize(self, filters: ArrayLike, rng: np.random.Generator) -> BitArray:
         """One collection: a message of k bits per user, shape (n, k), from the `filters` of `memoise`."""

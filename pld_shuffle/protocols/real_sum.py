@@ -20,7 +20,8 @@ looks for the k with the least exact worst-case error; `from_theorem` is Theorem
 the paper's k.
 
 k = 1 is the one-bit mean of the lecture notes (their equation 9.2): the message is 1 with
-probability 1/(e^eps0+1) + x (e^eps0-1)/(e^eps0+1), gamma = 2/(e^eps0+1).
+probability 1/(e^eps0+1) + x (e^eps0-1)/(e^eps0+1), gamma = 2/(e^eps0+1). Its error falls like 1/sqrt(n): the
+rounding alone is up to 1/(2 sqrt(n)), whatever the privacy.
 """
 
 from __future__ import annotations
@@ -29,26 +30,113 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..mechanisms import CountedBits, ShuffledRR
 from ..numerics.search import InfeasibleError
-from ..numerics.validation import integer_in, open_unit, positive_float
-from ..randomizers import KRandomizedResponse
-from ..randomizers.base import FloatArray, IntArray
+from ..numerics.validation import integer_in, positive_float
+from ..randomizers.base import FloatArray, IntArray, settle
 from ..randomizers.border import generator, unit_array
 from .budget import Budget
-from .expected_error import ExpectedError, bernstein_radius
-from .messages import one_per_user, received
-from .protocol import OneMechanism, honest_users
-from .randomized_response import GammaNoise, shuffled_response
+from .protocol import ExpectedError, Protocol
+from .randomized_response import OneResponse, one_bit_gamma
+
+
+def rounded(
+    protocol: Protocol, values: ArrayLike, parts: int, rng: np.random.Generator
+) -> IntArray:
+    """One integer in 0 ... parts per user: the numbers in [0, 1] times `parts`, rounded without bias."""
+    scaled = protocol._one_each(unit_array("values", values)) * parts
+    cells = np.floor(scaled)
+    up = generator(rng).random(protocol.n) < scaled - cells
+    return np.asarray(cells.astype(np.int64) + up)
+
+
+class RoundedSum(OneResponse):
+    """n values in [0, 1] by randomized rounding to k cells and randomized response."""
+
+    if TYPE_CHECKING:
+
+        @property
+        def k(self) -> int: ...
+
+    @property
+    def _values(self) -> int:
+        return self.k + 1
+
+    def randomize(self, values: ArrayLike, rng: np.random.Generator) -> IntArray:
+        """One message in 0 ... k per user; `values` has shape (n,), numbers in [0, 1]."""
+        return self.randomizer.sample(rounded(self, values, self.k, rng), rng)
+
+    def analyze(self, messages: ArrayLike) -> float:
+        """Unbiased estimate, from the n messages in any order."""
+        return self._sum(messages) / self._scale
+
+    def expected_error(self, values: ArrayLike | None = None) -> ExpectedError:
+        """Mean squared error for the `values`, shape (n,), or for the worst values.
+
+        `published` is the bound in the proof of Theorem 2, in both cases for the worst values.
+        """
+        if values is None:
+            exact = self._worst_variance
+        else:
+            numbers = self._one_each(unit_array("values", values))
+            exact = float(np.sum(self._variances(numbers, numbers * self.k % 1)))
+        bound = (1 - self.gamma) / (4 * self.k**2) + self.gamma / 2
+        return ExpectedError(
+            exact=exact / (1 - self.gamma) ** 2 / self._scale**2,
+            published=self.n * bound / (1 - self.gamma) ** 2 / self._scale**2,
+        )
+
+    @property
+    def worst_value(self) -> float:
+        """A value in [0, 1] with the largest variance; the worst data are n of it."""
+        return 1 - self._worst_gap / self.k
+
+    @property
+    def _worst_gap(self) -> float:
+        return max(0.0, (1 - self.gamma * self.k) / (2 * (1 - self.gamma)))
+
+    @property
+    def _worst_variance(self) -> float:
+        value, gap = np.array([self.worst_value]), np.array([self._worst_gap])
+        return self.n * float(self._variances(value, gap)[0])
+
+    def _variances(self, values: FloatArray, fractions: FloatArray) -> FloatArray:
+        """Variance of y / k for each value; `fractions` is the fractional part of value * k."""
+        rounding = (1 - self.gamma) * fractions * (1 - fractions) / self.k**2
+        uniform = self.gamma * (self.k + 2) / (12 * self.k)
+        apart = self.gamma * (1 - self.gamma) * (values - 0.5) ** 2
+        return np.asarray(rounding + uniform + apart)
 
 
 @dataclass(frozen=True, kw_only=True)
-class RealSum(GammaNoise, OneMechanism):
+class OneBitMean(RoundedSum):
+    """Mean of n values in [0, 1], one bit each: `RealSum` with k = 1, divided by n; the pair is exact.
+
+    gamma: probability of a random bit, in (0, 1). n: number of users. honest_fraction: share of them
+    whose noise is relied upon, in (0, 1]. Raises TypeError or ValueError for anything else. `from_theorem` is that
+    of `BinarySum`.
+    """
+
+    @property
+    def k(self) -> int:
+        """Number of rounding cells, 1."""
+        return 1
+
+    @property
+    def _scale(self) -> int:
+        return self.n
+
+    @classmethod
+    def _theorem(cls, budget: Budget, honest: int) -> dict[str, Any]:
+        return {"gamma": one_bit_gamma(budget, honest)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class RealSum(RoundedSum):
     """Sum of n values in [0, 1] by randomized rounding and randomized response.
 
     k: number of rounding cells, at least 1 (messages are integers 0 ... k). gamma: probability of
@@ -57,18 +145,15 @@ class RealSum(GammaNoise, OneMechanism):
 
     `from_budget` without k looks for the one with the least exact worst-case error (a local minimum: k one less and
     one more, for k >= 128 about 1/64 less and more, are calibrated and worse, so the error is within about 1e-3 of
-    the least): four to forty of them are tried.
+    the least): four to forty of them are tried. `from_theorem` is Theorem 2 of Balle et al. 2019, with
+    k = (n/c)^(1/3), c = gamma n/(k+1) of Theorem 1; `bounds.OutOfRange` unless epsilon <= 1 and gamma < 1.
     """
 
     k: int
-    gamma: float
-    n: int
-    honest_fraction: float = 1.0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "k", integer_in("k", self.k, 1))
-        object.__setattr__(self, "gamma", open_unit("gamma", self.gamma))
-        self._check_users()
+        super().__post_init__()
+        settle(self, k=integer_in("k", self.k, 1))
 
     @classmethod
     def from_blankets(cls, *, c: float, n: int) -> RealSum:
@@ -84,16 +169,12 @@ class RealSum(GammaNoise, OneMechanism):
             raise ValueError(f"c={c!r} needs more than n={n!r} users (gamma={gamma!r})")
         return cls(k=cells, gamma=gamma, n=users)
 
-    @property
-    def _values(self) -> int:
-        return self.k + 1
-
     @classmethod
     def _within(cls, budget: Budget, *, k: int | None = None, **design: Any) -> RealSum:
         """For k=None, a local minimum of the worst-case error: about ten compositions for each k that is tried."""
 
         def at(cells: int) -> RealSum:
-            return cls._begun(k=cells, **design)._calibrated(budget)
+            return super(RealSum, cls)._within(budget, k=cells, **design)
 
         if k is not None:
             return at(k)
@@ -115,92 +196,16 @@ class RealSum(GammaNoise, OneMechanism):
         return _descended(best, tried)
 
     @classmethod
-    def from_theorem(
-        cls, epsilon: float, delta: float, n: int, *, honest_fraction: float = 1.0
-    ) -> RealSum:
-        """Balle et al. 2019, Theorem 2, for one round: k = (n/c)^(1/3), c = gamma n/(k+1) of Theorem 1.
-
-        Raises `bounds.OutOfRange` unless epsilon <= 1 and gamma < 1.
-        """
+    def _theorem(cls, budget: Budget, honest: int) -> dict[str, Any]:
         from ..bounds import BalleTheorem1
 
-        users = integer_in("n", n, 1)
-        honest = honest_users(users, honest_fraction)
+        def gamma(values: int) -> float:
+            theorem = BalleTheorem1(values)
+            return theorem.gamma(epsilon=budget.epsilon, delta=budget.delta, n=honest)
+
         # Theorem 1 asks for a gamma proportional to the number of values, here k+1.
-        per_value = BalleTheorem1(2).gamma(epsilon=epsilon, delta=delta, n=honest) / 2
-        k = max(1, round(per_value ** (-1 / 3)))
-        gamma = BalleTheorem1(k + 1).gamma(epsilon=epsilon, delta=delta, n=honest)
-        return cls(k=k, gamma=gamma, n=users, honest_fraction=honest_fraction)
-
-    @property
-    def mechanism(self) -> ShuffledRR | CountedBits:
-        """One round: randomized response of the honest users over k+1 values."""
-        return shuffled_response(self.k + 1, self.gamma, self.honest)
-
-    @property
-    def randomizer(self) -> KRandomizedResponse:
-        """Randomized response over the k+1 rounded values. ValueError where eps0 exceeds 700."""
-        return KRandomizedResponse.from_gamma(k=self.k + 1, gamma=self.gamma)
-
-    def randomize(self, values: ArrayLike, rng: np.random.Generator) -> IntArray:
-        """One message in 0 ... k per user; `values` has shape (n,), numbers in [0, 1]."""
-        scaled = one_per_user(unit_array("values", values), self.n) * self.k
-        cells = np.floor(scaled)
-        up = generator(rng).random(self.n) < scaled - cells
-        return self.randomizer.sample(cells.astype(np.int64) + up, rng)
-
-    def analyze(self, messages: ArrayLike) -> float:
-        """Unbiased estimate of the sum, from the n messages in any order."""
-        total = int(received(messages, self.n, self.k + 1).sum())
-        return (total / self.k - self.n * self.gamma / 2) / (1 - self.gamma)
-
-    def expected_error(self, values: ArrayLike | None = None) -> ExpectedError:
-        """Mean squared error for the `values`, shape (n,), or for the worst values.
-
-        `published` is the bound in the proof of Theorem 2, in both cases for the worst values.
-        """
-        if values is None:
-            exact = self._worst_variance
-        else:
-            numbers = one_per_user(unit_array("values", values), self.n)
-            exact = float(np.sum(self._variances(numbers, numbers * self.k % 1)))
-        bound = (1 - self.gamma) / (4 * self.k**2) + self.gamma / 2
-        return ExpectedError(
-            exact=exact / (1 - self.gamma) ** 2,
-            published=self.n * bound / (1 - self.gamma) ** 2,
-        )
-
-    @property
-    def worst_value(self) -> float:
-        """A value in [0, 1] with the largest variance; the worst data are n of it."""
-        return 1 - self._worst_gap / self.k
-
-    @property
-    def _worst_gap(self) -> float:
-        return max(0.0, (1 - self.gamma * self.k) / (2 * (1 - self.gamma)))
-
-    @property
-    def _worst_variance(self) -> float:
-        value, gap = np.array([self.worst_value]), np.array([self._worst_gap])
-        return self.n * float(self._variances(value, gap)[0])
-
-    def error_bound(self, *, failure: float) -> float:
-        """With probability 1 - failure the estimate is within this of the truth, for any data.
-
-        Bernstein's inequality with the exact worst variance.
-        """
-        variance = self._worst_variance
-        radius = bernstein_radius(
-            variance=variance, largest=1.0, failure=open_unit("failure", failure)
-        )
-        return radius / (1 - self.gamma)
-
-    def _variances(self, values: FloatArray, fractions: FloatArray) -> FloatArray:
-        """Variance of y / k for each value; `fractions` is the fractional part of value * k."""
-        rounding = (1 - self.gamma) * fractions * (1 - fractions) / self.k**2
-        uniform = self.gamma * (self.k + 2) / (12 * self.k)
-        apart = self.gamma * (1 - self.gamma) * (values - 0.5) ** 2
-        return np.asarray(rounding + uniform + apart)
+        k = max(1, round((gamma(2) / 2) ** (-1 / 3)))
+        return {"k": k, "gamma": gamma(k + 1)}
 
 
 def _worst_error(protocol: RealSum) -> float:

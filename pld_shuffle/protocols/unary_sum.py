@@ -17,7 +17,7 @@ inputs differ in some bits (equal bits cost nothing; random rounding is a mixtur
 divergence is jointly convex). Their r-fold composition therefore dominates, and shuffling all r n messages is
 a post-processing of it. This is not the group privacy of a sum of r n bits, which would be far worse.
 
-What the joint shuffle shows is the number of ones, `CountedBits` with r bits a user, and one round of up to JOINT
+What the joint shuffle shows is the number of ones, `CountedBits` with r bits a user, and one round of up to JOINT_BITS
 bits is accounted so. Longer messages and more rounds are composed by positions, at a cost that does not grow with r.
 That overstates epsilon by 0.05 % at n = 10^4, r = 10, gamma = 0.2, by 0.5 % at n = 10^4, r = 100, gamma = 0.02, and
 by 1.3 % at n = 1,000, r = 32, gamma = 0.1 (delta = 1e-6).
@@ -26,86 +26,68 @@ by 1.3 % at n = 1,000, r = 32, gamma = 0.1 (delta = 1e-6).
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NoReturn
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..mechanisms import CountedBits
-from ..numerics.validation import integer_in, open_unit, positive_float, positive_int
-from ..randomizers import BinaryRandomizedResponse, KRandomizedResponse
-from ..randomizers.base import IntArray
-from ..randomizers.border import generator, unit_array
-from .expected_error import ExpectedError
-from .messages import one_per_user, received
-from .protocol import honest_users
-from .randomized_response import GammaNoise
-
-if TYPE_CHECKING:
-    from ..mechanisms import Mechanism
-
-JOINT = 128  # bits of one user, up to which one round is accounted jointly
+from ..mechanisms import CountedBits, ShuffledRR
+from ..numerics.tuning import JOINT_BITS
+from ..numerics.validation import integer_in, positive_int
+from ..randomizers.base import IntArray, settle
+from ..randomizers.border import unit_array
+from .budget import Budget, Ledger
+from .protocol import ExpectedError
+from .randomized_response import GammaNoise, one_bit_gamma
+from .real_sum import rounded
 
 
 @dataclass(frozen=True, kw_only=True)
 class UnarySum(GammaNoise):
     """Sum of n values in [0, 1], `bits` one-bit messages per user.
 
-    bits: r, at least 1 (for `from_budget` by default the paper's sqrt(n), rounded up). gamma: probability of a
-    random bit, in (0, 1). n: number of users. honest_fraction: share of them whose noise is relied upon, in
-    (0, 1]. Raises TypeError or ValueError for anything else.
+    bits: r, at least 1 (for `from_budget` and `from_theorem` by default the paper's sqrt(n), rounded up). gamma:
+    probability of a random bit, in (0, 1). n: number of users. honest_fraction: share of them whose noise is relied
+    upon, in (0, 1]. Raises TypeError or ValueError for anything else.
 
     One round of up to 128 bits is accounted jointly. Otherwise the ledger is an upper bound: it is for messages
     shuffled position by position (bits all different), of which the joint shuffle is a post-processing, and lower ends
     of its brackets are not the joint shuffle's.
+
+    `from_theorem` is the paper's argument: every position at (epsilon_1, delta/(2r)) by Cheu et al. 2019, section 4.2,
+    and advanced composition of the r positions with slack delta/2. It raises `bounds.OutOfRange` where section 4.2
+    asks for more noise than there are users.
     """
 
     bits: int
-    gamma: float
-    n: int
-    honest_fraction: float = 1.0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "bits", integer_in("bits", self.bits, 1))
-        object.__setattr__(self, "gamma", open_unit("gamma", self.gamma))
-        self._check_users()
+        super().__post_init__()
+        settle(self, bits=integer_in("bits", self.bits, 1))
 
     @property
     def _messages(self) -> int:
         return self.bits
 
     @classmethod
-    def _begun(cls, *, bits: int | None = None, **design: Any) -> UnarySum:
-        """`bits` is by default the paper's sqrt(n), rounded up."""
-        users = integer_in("n", design.pop("n"), 1)
-        return cls(gamma=0.5, n=users, bits=_root(users) if bits is None else bits, **design)
+    def _at(cls, parameter: float, *, bits: int | None = None, **design: Any) -> UnarySum:
+        return cls(gamma=parameter, bits=_length(design["n"], bits), **design)
 
     @classmethod
     def from_theorem(
-        cls,
-        epsilon: float,
-        delta: float,
-        n: int,
-        *,
-        bits: int | None = None,
-        honest_fraction: float = 1.0,
+        cls, epsilon: float, delta: float, n: int, *, bits: int | None = None, **more: Any
     ) -> UnarySum:
-        """The paper's argument, for one round.
+        """See the class."""
+        return super().from_theorem(epsilon, delta, n, bits=_length(n, bits), **more)
 
-        Every position at (epsilon_1, delta/(2r)) by Cheu et al. 2019, section 4.2, and advanced composition
-        of the r positions with slack delta/2.
-
-        Raises `bounds.OutOfRange` where section 4.2 asks for more noise than there are users.
-        """
-        from ..bounds import Cheu, OutOfRange, advanced_composition
+    @classmethod
+    def _theorem(cls, budget: Budget, honest: int, *, bits: int) -> dict[str, Any]:
+        from ..bounds import OutOfRange, advanced_composition
         from ..numerics.solving import largest_satisfying
 
-        users = integer_in("n", n, 1)
-        length = _root(users) if bits is None else integer_in("bits", bits, 1)
-        honest = honest_users(users, honest_fraction)
-        target = positive_float("epsilon", epsilon)
-        share = open_unit("delta", delta) / 2 * (1 - 1e-9)
+        length, target = integer_in("bits", bits, 1), budget.epsilon
+        share = budget.delta / 2 * (1 - 1e-9)
 
         def excess(one: float) -> float:
             together = advanced_composition(
@@ -116,61 +98,44 @@ class UnarySum(GammaNoise):
         one = largest_satisfying(excess, low=1e-9 * target / length, high=target)
         if one is None:
             raise OutOfRange(
-                f"epsilon = {epsilon!r}: advanced composition leaves nothing per message"
+                f"epsilon = {target!r}: advanced composition leaves nothing per message"
             )
-        eps0 = Cheu().eps0(epsilon=one, delta=share / length, n=honest)
-        gamma = BinaryRandomizedResponse(eps0).gamma
-        return cls(bits=length, gamma=gamma, n=users, honest_fraction=honest_fraction)
+        position = replace(budget, epsilon=one, delta=share / length)
+        return {"gamma": one_bit_gamma(position, honest), "bits": length}
 
     @property
-    def message_mechanism(self) -> CountedBits:
+    def message_mechanism(self) -> CountedBits | ShuffledRR:
         """One position: the number of ones among the honest users' bits. A round is `bits` of them."""
-        return CountedBits(self.honest, gamma=self.gamma)
+        return self._response
 
-    @property
-    def mechanism(self) -> NoReturn:
-        """There is none: a round is several mechanisms, see `ledger`. Raises AttributeError."""
-        raise AttributeError(
-            "UnarySum has no mechanism of its own: a round is `bits` runs of message_mechanism; use"
-            " ledger(rounds) or accountant(rounds)"
-        )
-
-    def ledger(self, rounds: int = 1) -> tuple[tuple[Mechanism, int], ...]:
+    def ledger(self, rounds: int = 1) -> Ledger:
         """All bits together for one round of a few; else the mechanism of one position, `bits` times a round."""
         count = positive_int("rounds", rounds)
-        if count == 1 and 1 < self.bits <= JOINT:
+        if count == 1 and 1 < self.bits <= JOINT_BITS:
             return ((CountedBits(self.honest, gamma=self.gamma, bits=self.bits), 1),)
         return ((self.message_mechanism, self.bits * count),)
 
-    @property
-    def randomizer(self) -> BinaryRandomizedResponse:
-        """The randomizer of one bit. ValueError where its eps0 would exceed 700."""
-        return BinaryRandomizedResponse(KRandomizedResponse.from_gamma(k=2, gamma=self.gamma).eps0)
-
     def randomize(self, values: ArrayLike, rng: np.random.Generator) -> IntArray:
         """`bits` messages per user, shape (n, bits); `values` has shape (n,), numbers in [0, 1]."""
-        scaled = one_per_user(unit_array("values", values), self.n) * self.bits
-        cells = np.floor(scaled)
-        ones = cells + (generator(rng).random(self.n) < scaled - cells)
+        ones = rounded(self, values, self.bits, rng)
         unary = (np.arange(self.bits) < ones[:, np.newaxis]).astype(np.int64)
         return self.randomizer.sample(unary, rng)
 
     def analyze(self, messages: ArrayLike) -> float:
         """Unbiased estimate of the sum, from all messages in any order."""
-        ones = int(received(messages, self.n * self.bits, 2).sum())
-        return (ones / self.bits - self.n * self.gamma / 2) / (1 - self.gamma)
+        return self._sum(messages)
 
     def expected_error(self, values: ArrayLike | None = None) -> ExpectedError:
         """Mean squared error for the `values`, shape (n,), or for the worst (half-way between cells)."""
         if values is None:
             rounding = self.n / 4
         else:
-            parts = one_per_user(unit_array("values", values), self.n) * self.bits % 1
+            parts = self._one_each(unit_array("values", values)) * self.bits % 1
             rounding = float(np.sum(parts * (1 - parts)))
         noise = self.n * (self.gamma / 2) * (1 - self.gamma / 2) / (1 - self.gamma) ** 2
         return ExpectedError(exact=noise / self.bits + rounding / self.bits**2)
 
 
-def _root(n: int) -> int:
-    """sqrt(n), rounded up."""
-    return math.isqrt(n - 1) + 1
+def _length(n: int, bits: int | None) -> int:
+    """`bits`, or the paper's sqrt(n), rounded up."""
+    return math.isqrt(integer_in("n", n, 1) - 1) + 1 if bits is None else bits

@@ -36,43 +36,47 @@ from scipy.stats import binom
 
 from ..bounds import OutOfRange
 from ..mechanisms.binomial_shift import BinomialExchange, BinomialShift
-from ..numerics.validation import integer_in, open_unit, positive_float
-from ..randomizers.base import FloatArray, IntArray
-from ..randomizers.border import generator, integer_array
-from .bin_errors import BinErrors, HistogramEstimate
-from .budget import Budget, Calibrated, Search
-from .expected_error import ExpectedError
-from .messages import one_per_user, received
-from .protocol import OneMechanism, honest_users
+from ..numerics.validation import integer_in, open_unit
+from ..randomizers.base import FloatArray, IntArray, settle
+from ..randomizers.border import generator
+from .budget import Budget, Search
+from .histogram import Histogram, HistogramEstimate
+from .protocol import ExpectedError, OneMechanism
 
 P = TypeVar("P", bound="RateNoise")
 
 
-class RateNoise(Calibrated):
-    """A protocol with noise bits that are 1 with probability r; `from_budget` looks for the largest r >= 1/2.
+@dataclass(frozen=True, kw_only=True)
+class RateNoise(OneMechanism):
+    """A protocol with noise bits that are 1 with probability `rate`, r; `from_budget` looks for the largest r >= 1/2.
 
-    1 - r is at least 1e-3/honest, or 1e-14.
+    1 - r is at least 1e-3/honest, or 1e-14. `from_theorem` is Balcer and Cheu's choice, see `theorem_rate`.
     """
 
     rate: float
 
-    @classmethod
-    def _begun(cls: type[P], *_: Any, **design: Any) -> P:
-        maker: Any = cls
-        begun: P = maker(rate=0.5, **design)
-        return begun
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        settle(self, rate=open_unit("rate", self.rate))
 
-    def _with_noise(self: P, parameter: float) -> P:
-        changed: P = replace(self, rate=1.0 - parameter)  # type: ignore[type-var]
-        return changed
+    @classmethod
+    def _at(cls: type[P], parameter: float, **design: Any) -> P:
+        return cls(rate=1.0 - parameter, **design)
+
+    @classmethod
+    def _theorem(cls, budget: Budget, honest: int, **design: Any) -> dict[str, Any]:
+        return {"rate": theorem_rate(budget, honest), **design}
 
     def _search(self, budget: Budget) -> Search:
         guess = 2.0 * budget.rounds * -math.log(budget.delta) / (self.honest * budget.epsilon**2)
         return Search(max(min(1e-3 / self.honest, 0.25), 1e-14), 0.5, guess)
 
+    def _noise(self, rng: np.random.Generator, *shape: int) -> IntArray:
+        return (generator(rng).random(shape) < self.rate).astype(np.int64)
+
 
 @dataclass(frozen=True, kw_only=True)
-class ZeroSum(RateNoise, OneMechanism):
+class ZeroSum(RateNoise):
     """Sum of n bits with two messages each; a true sum of 0 is reported as 0 with certainty.
 
     rate: r, probability that the noise bit is 1, in (0, 1). n: number of users. honest_fraction: share
@@ -82,23 +86,6 @@ class ZeroSum(RateNoise, OneMechanism):
     the sum of the other users' noise bits, and there is no local randomizer to amplify.
     """
 
-    rate: float
-    n: int
-    honest_fraction: float = 1.0
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "rate", open_unit("rate", self.rate))
-        self._check_users()
-
-    @classmethod
-    def from_theorem(
-        cls, epsilon: float, delta: float, n: int, *, honest_fraction: float = 1.0
-    ) -> ZeroSum:
-        """r = 1 - 50 log(2/delta)/(epsilon^2 n), one round; see `theorem_rate`."""
-        honest = honest_users(n, honest_fraction)
-        rate = theorem_rate(epsilon=epsilon, delta=delta, honest=honest)
-        return cls(rate=rate, n=n, honest_fraction=honest_fraction)
-
     @property
     def mechanism(self) -> BinomialShift:
         """One round: the exact pair, larger of both orders, of a count through Bin(honest, r)."""
@@ -106,13 +93,11 @@ class ZeroSum(RateNoise, OneMechanism):
 
     def randomize(self, values: ArrayLike, rng: np.random.Generator) -> IntArray:
         """Two bits per user, shape (n, 2); `values` has shape (n,), integers 0 or 1."""
-        bits = one_per_user(integer_array("values", values, 2), self.n)
-        noise = generator(rng).random(self.n) < self.rate
-        return np.stack([bits, noise.astype(np.int64)], axis=1)
+        return np.stack([self._numbers(values, 2), self._noise(rng, self.n)], axis=1)
 
     def analyze(self, messages: ArrayLike) -> float:
         """Number of ones minus n r, or 0 if at most n ones arrived; from all 2 n messages."""
-        ones = int(received(messages, 2 * self.n, 2).sum())
+        ones = int(self._received(messages, 2, 2).sum())
         return ones - self.n * self.rate if ones > self.n else 0.0
 
     def expected_error(self, true_sum: int | None = None) -> ExpectedError:
@@ -124,33 +109,26 @@ class ZeroSum(RateNoise, OneMechanism):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ZeroSumHistogram(BinErrors, RateNoise, OneMechanism):
+class ZeroSumHistogram(Histogram, RateNoise):
     """Histogram of n values in 0 ... k-1 by one ZSUM per bin; an empty bin is reported as 0 with certainty.
 
     k: number of bins, at least 2. rate: r, probability that a noise bit is 1, in (0, 1). n: number of
     users. honest_fraction: share of them whose noise is relied upon, in (0, 1]. Raises TypeError or
     ValueError for anything else. Every user sends 2 k messages; message 2 j + b is the bit b of bin j.
+
+    `from_theorem` is r of ZSUM at (epsilon/2, delta/2): two bins change (Cheu 2022, Theorem 12).
     """
 
     k: int
-    rate: float
-    n: int
-    honest_fraction: float = 1.0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "k", integer_in("k", self.k, 2))
-        object.__setattr__(self, "rate", open_unit("rate", self.rate))
-        self._check_users()
+        super().__post_init__()
+        settle(self, k=integer_in("k", self.k, 2))
 
     @classmethod
-    def from_theorem(
-        cls, epsilon: float, delta: float, n: int, *, k: int, honest_fraction: float = 1.0
-    ) -> ZeroSumHistogram:
-        """r of ZSUM at (epsilon/2, delta/2), one round: two bins change (Cheu 2022, Theorem 12)."""
-        honest = honest_users(n, honest_fraction)
-        half, share = positive_float("epsilon", epsilon) / 2, open_unit("delta", delta) / 2
-        rate = theorem_rate(epsilon=half, delta=share, honest=honest)
-        return cls(k=k, rate=rate, n=n, honest_fraction=honest_fraction)
+    def _theorem(cls, budget: Budget, honest: int, **design: Any) -> dict[str, Any]:
+        half = replace(budget, epsilon=budget.epsilon / 2, delta=budget.delta / 2)
+        return {"rate": theorem_rate(half, honest), **design}
 
     @property
     def mechanism(self) -> BinomialExchange:
@@ -159,23 +137,20 @@ class ZeroSumHistogram(BinErrors, RateNoise, OneMechanism):
 
     def randomize(self, values: ArrayLike, rng: np.random.Generator) -> IntArray:
         """2 k messages per user, shape (n, k, 2); `values` has shape (n,), integers in 0 ... k-1."""
-        numbers = one_per_user(integer_array("values", values, self.k), self.n)
         bins = np.arange(self.k)
-        own = (numbers[:, np.newaxis] == bins).astype(np.int64)
-        noise = (generator(rng).random((self.n, self.k)) < self.rate).astype(np.int64)
-        return np.stack([2 * bins + own, 2 * bins + noise], axis=2)
+        own = (self._numbers(values, self.k)[:, np.newaxis] == bins).astype(np.int64)
+        return np.stack([2 * bins + own, 2 * bins + self._noise(rng, self.n, self.k)], axis=2)
 
     def analyze(self, messages: ArrayLike) -> HistogramEstimate:
         """Counts, and root mean squared errors as if they were true, from all 2 k n messages in any order."""
-        labels = received(messages, 2 * self.k * self.n, 2 * self.k)
+        labels = self._received(messages, 2 * self.k, 2 * self.k)
         found = np.bincount(labels, minlength=2 * self.k).reshape(self.k, 2)
         if not np.all(found.sum(axis=1) == 2 * self.n):
             raise ValueError(
                 f"messages must be {2 * self.n} for every bin, got {found.sum(axis=1)}"
             )
         ones = found[:, 1]
-        counts = np.where(ones > self.n, ones - self.n * self.rate, 0.0)
-        return self._estimate(counts)
+        return self._estimate(np.where(ones > self.n, ones - self.n * self.rate, 0.0))
 
     def expected_error(self, counts: ArrayLike | None = None) -> ExpectedError:
         """Mean squared error of one bin: of the worst bin for the true `counts`, or of any data."""
@@ -209,7 +184,7 @@ def worst_zero_sum_error(n: int, rate: float) -> float:
     return float(zero_sum_errors(np.array([falling]), n, rate)[0])
 
 
-def theorem_rate(*, epsilon: float, delta: float, honest: int) -> float:
+def theorem_rate(budget: Budget, honest: int) -> float:
     """r = 1 - 50 log(2/delta)/(epsilon^2 n), for epsilon <= 1, where it is at least 1/2; one round of ZSUM.
 
     The order is Balcer and Cheu's (Cheu 2022, section 3.2, leaves the constant open). Why 50 is enough: count
@@ -219,9 +194,9 @@ def theorem_rate(*, epsilon: float, delta: float, honest: int) -> float:
     (n-z+1) q/(z (1-q)) of neighbouring masses is between (1-u)/(1+u) and (1+u+2/n)/(1-u), so the loss is at
     most 2 artanh(u) + 4/n < 0.65 epsilon, as n >= 2 m. Raises OutOfRange otherwise.
     """
-    target, failure = positive_float("epsilon", epsilon), open_unit("delta", delta)
+    target, failure = budget.epsilon, budget.delta
     if not target <= 1:
-        raise OutOfRange(f"epsilon = {epsilon!r}: Balcer and Cheu's choice is for epsilon <= 1")
+        raise OutOfRange(f"epsilon = {target!r}: Balcer and Cheu's choice is for epsilon <= 1")
     zeros = 50.0 * math.log(2.0 / failure) / target**2 * (1.0 + 1e-12)
     if not zeros <= 0.5 * honest:
         raise OutOfRange(
