@@ -7,6 +7,7 @@ import math
 import pickle
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,9 @@ NAN = float("nan")
 INF = float("inf")
 
 
+ldp = partial(ShuffledLDP, analysis="stronger-clones")
+
+
 def epsilon(mechanism: Mechanism, rounds: int = 1, delta: float = 1e-6) -> Bounds:
     return Accountant().compose(mechanism, rounds).epsilon_bounds(delta)
 
@@ -45,12 +49,10 @@ def epsilon(mechanism: Mechanism, rounds: int = 1, delta: float = 1e-6) -> Bound
 def test_more_users_less_eps0_fewer_rounds_never_cost_more(
     n: int, eps0: float, rounds: int
 ) -> None:
-    base = epsilon(ShuffledLDP(eps0, n, analysis="stronger-clones"), rounds)
-    assert epsilon(ShuffledLDP(eps0, 2 * n, analysis="stronger-clones"), rounds).lower <= base.upper
-    assert (
-        epsilon(ShuffledLDP(0.8 * eps0, n, analysis="stronger-clones"), rounds).lower <= base.upper
-    )
-    assert base.lower <= epsilon(ShuffledLDP(eps0, n, analysis="stronger-clones"), rounds + 1).upper
+    base = epsilon(ldp(eps0, n), rounds)
+    assert epsilon(ldp(eps0, 2 * n), rounds).lower <= base.upper
+    assert epsilon(ldp(0.8 * eps0, n), rounds).lower <= base.upper
+    assert base.lower <= epsilon(ldp(eps0, n), rounds + 1).upper
     assert base.lower <= epsilon(ShuffledLDP(eps0, n, "clones"), rounds).upper
     assert base.upper <= rounds * eps0
 
@@ -74,8 +76,8 @@ def test_weak_binary_rr_is_stronger_clones() -> None:
     """docs/theory.md, section 2: for k = 2 the weak adversary is the clones pair with the stronger rate."""
     eps0 = 1.7
     rr = Accountant(rtol=1e-6).compose(ShuffledRR(2, 400, eps0=eps0, adversary="weak"), 5)
-    ldp = Accountant(rtol=1e-6).compose(ShuffledLDP(eps0, 400, analysis="stronger-clones"), 5)
-    one, other = rr.delta_bounds(1.0), ldp.delta_bounds(1.0)
+    clones = Accountant(rtol=1e-6).compose(ldp(eps0, 400), 5)
+    one, other = rr.delta_bounds(1.0), clones.delta_bounds(1.0)
     assert one.lower <= other.upper and other.lower <= one.upper
     assert one.upper <= one.lower * (1 + 1e-6)
 
@@ -84,7 +86,7 @@ def test_weak_binary_rr_is_stronger_clones() -> None:
 
 
 def test_count_is_repetition_and_order_does_not_matter() -> None:
-    first, second = ShuffledLDP(2.0, 500, analysis="stronger-clones"), ShuffledRR(3, 400, gamma=0.5)
+    first, second = ldp(2.0, 500), ShuffledRR(3, 400, gamma=0.5)
     at_once = Accountant().compose(first, 3).compose(second, 2)
     one_by_one = Accountant()
     for mechanism in (second, first, first, second, first):
@@ -97,54 +99,44 @@ def test_count_is_repetition_and_order_does_not_matter() -> None:
 
 
 def test_a_full_cohort_is_no_subsampling() -> None:
-    plain = ShuffledLDP(2.0, 300, analysis="stronger-clones")
+    plain = ldp(2.0, 300)
     assert epsilon(Subsampled(plain, population=300, analysis="general"), 4) == epsilon(plain, 4)
 
 
 def test_queries_change_nothing() -> None:
-    acc = Accountant().compose(ShuffledLDP(2.0, 500, analysis="stronger-clones"), 7)
+    acc = Accountant().compose(ldp(2.0, 500), 7)
     before = acc.epsilon_bounds(1e-6)
     acc.delta_bounds(np.linspace(0.0, 3.0, 7))
     acc.epsilon_bounds([1e-3, 1e-30])
-    again = Accountant().compose(ShuffledLDP(2.0, 500, analysis="stronger-clones"), 7)
+    again = Accountant().compose(ldp(2.0, 500), 7)
     assert acc.epsilon_bounds(1e-6).lower <= before.upper
     assert again.epsilon_bounds(1e-6) == before and acc.ledger == again.ledger
 
 
 def test_an_answer_does_not_depend_on_earlier_questions() -> None:
     """A composition tilted towards tiny deltas must not answer for large ones beyond its reach."""
-    acc = Accountant().compose(ShuffledLDP(1.0, 1000, analysis="stronger-clones"))
+    acc = Accountant().compose(ldp(1.0, 1000))
     acc.delta_bounds(0.999999)
     for eps in (0.0, 0.01, 0.3):
-        fresh = (
-            Accountant(rtol=1e-5)
-            .compose(ShuffledLDP(1.0, 1000, analysis="stronger-clones"))
-            .delta_bounds(eps)
-        )
+        fresh = Accountant(rtol=1e-5).compose(ldp(1.0, 1000)).delta_bounds(eps)
         later = acc.delta_bounds(eps)
         assert later.lower <= fresh.upper and fresh.lower <= later.upper
         assert later.upper <= later.lower * 1.001
-    fresh = (
-        Accountant(rtol=1e-5)
-        .compose(ShuffledLDP(1.0, 1000, analysis="stronger-clones"))
-        .epsilon_bounds(0.01)
-    )
+    fresh = Accountant(rtol=1e-5).compose(ldp(1.0, 1000)).epsilon_bounds(0.01)
     later = acc.epsilon_bounds(0.01)
     assert 0.0 < later.lower <= fresh.upper and fresh.lower <= later.upper
 
 
 def test_heavy_tails_stay_tight() -> None:
     """A small rate and a large eps0: rare large losses, whose window needs small Chernoff rates."""
-    acc = Accountant().compose(
-        Subsampled(ShuffledLDP(5.0, 5000, analysis="stronger-clones"), population=10**6), 2000
-    )
+    acc = Accountant().compose(Subsampled(ldp(5.0, 5000), population=10**6), 2000)
     bounds = acc.epsilon_bounds(1e-6)  # an AccuracyWarning would be an error here
     deltas = acc.delta_bounds(bounds.upper)
     assert bounds.lower < bounds.upper and deltas.upper <= deltas.lower * 1.001
 
 
 def test_scalars_and_arrays() -> None:
-    acc = Accountant().compose(ShuffledLDP(2.0, 500, analysis="stronger-clones"), 7)
+    acc = Accountant().compose(ldp(2.0, 500), 7)
     assert isinstance(acc.get_delta(0.5), float) and isinstance(acc.get_epsilon(1e-6), float)
     deltas = acc.delta_bounds(np.array([[0.0, 0.5], [1.0, INF]]))
     assert deltas.lower.shape == deltas.upper.shape == (2, 2)
@@ -163,11 +155,7 @@ def test_an_empty_ledger_and_a_report_without_information_cost_nothing() -> None
 
 
 def test_pure_dp_is_exact() -> None:
-    acc = (
-        Accountant()
-        .compose(ShuffledLDP(1.0, 1, analysis="stronger-clones"), 50)
-        .compose(ShuffledLDP(0.5, 40, analysis="stronger-clones"), 4)
-    )
+    acc = Accountant().compose(ldp(1.0, 1), 50).compose(ldp(0.5, 40), 4)
     assert acc.epsilon_bounds(0.0) == Bounds(52.0, 52.0)
     assert acc.delta_bounds(52.0) == Bounds(0.0, 0.0)
     below = acc.delta_bounds(51.9)
@@ -182,7 +170,7 @@ def test_pure_dp_is_exact() -> None:
 def test_trajectory_is_the_accountant_after_each_prefix() -> None:
     rows: list[tuple[Mechanism, int]] = [
         (
-            Subsampled(ShuffledLDP(2.0, 400 + 7 * i, analysis="stronger-clones"), population=10**5),
+            Subsampled(ldp(2.0, 400 + 7 * i), population=10**5),
             1 + i % 2,
         )
         for i in range(30)
@@ -202,10 +190,7 @@ def test_trajectory_is_the_accountant_after_each_prefix() -> None:
 
 
 def test_plds_know_their_side() -> None:
-    upper, lower = (
-        ShuffledLDP(2.0, 100, analysis="stronger-clones").pld(step=1e-3, side=side)
-        for side in (Side.UPPER, Side.LOWER)
-    )
+    upper, lower = (ldp(2.0, 100).pld(step=1e-3, side=side) for side in (Side.UPPER, Side.LOWER))
     assert upper.delta(0.5) >= lower.delta(0.5) >= upper.delta(0.5) * 0.999
     assert upper.self_compose(4).delta(0.5) == pytest.approx(
         upper.compose(upper).compose(upper).compose(upper).delta(0.5), rel=1e-9
@@ -213,22 +198,20 @@ def test_plds_know_their_side() -> None:
     with pytest.raises(ValueError, match="sides differ"):
         upper.compose(lower)
     with pytest.raises(ValueError, match="steps differ"):
-        upper.compose(ShuffledLDP(2.0, 100, analysis="stronger-clones").pld(step=2e-3))
+        upper.compose(ldp(2.0, 100).pld(step=2e-3))
     with pytest.raises(ValueError, match="read-only"):
         upper.masses[0] = 1.0
     assert isinstance(upper, PLD)
 
 
 def test_mechanisms_are_values() -> None:
-    assert ShuffledLDP(2, np.int64(10), analysis="stronger-clones") == ShuffledLDP(
-        2.0, 10, analysis="stronger-clones"
-    )
+    assert ldp(2, np.int64(10)) == ShuffledLDP(2.0, 10, analysis="stronger-clones")
     assert (
         len(
             {
-                ShuffledLDP(2.0, 10, analysis="stronger-clones"),
-                ShuffledLDP(2.0, 10, analysis="stronger-clones"),
-                ShuffledLDP(2.0, 11, analysis="stronger-clones"),
+                ldp(2.0, 10),
+                ldp(2.0, 10),
+                ldp(2.0, 11),
             }
         )
         == 2
@@ -237,12 +220,8 @@ def test_mechanisms_are_values() -> None:
         ShuffledLDP(2.0, 10, "clones"),
         ShuffledRR(4, 10, gamma=0.25),
         ShuffledRR(4, 10, eps0=2.0, adversary="weak"),
-        Subsampled(
-            ShuffledLDP(2.0, 10, analysis="stronger-clones"), population=100, analysis="general"
-        ),
-        Subsampled(
-            ShuffledLDP(2.0, 10, analysis="stronger-clones"), rate=0.125, analysis="general"
-        ),
+        Subsampled(ldp(2.0, 10), population=100, analysis="general"),
+        Subsampled(ldp(2.0, 10), rate=0.125, analysis="general"),
     ):
         assert eval(repr(mechanism)) == mechanism
         assert set(mechanism.assumptions()) == {"neighbours", "adversary", "analysis", "sampling"}
@@ -250,101 +229,69 @@ def test_mechanisms_are_values() -> None:
 
 # -- bad input: a clear error that names the argument and shows the value
 
-LDP = ShuffledLDP(2.0, 10, analysis="stronger-clones")
-BAD: list[tuple[Callable[[], Any], type[Exception], str]] = [
-    *[
-        (lambda v=v: ShuffledLDP(v, 10, analysis="stronger-clones"), ValueError, f"eps0 .*{v!r}")
-        for v in (NAN, INF, -INF, -1.0, 0.0, 0, 701)
-    ],
-    *[
-        (lambda v=v: ShuffledLDP(v, 10, analysis="stronger-clones"), TypeError, "eps0 .*")
-        for v in ("2", None, True, LDP, [1.0], 1j)
-    ],
-    *[
-        (lambda v=v: ShuffledLDP(1.0, v, analysis="stronger-clones"), ValueError, f"n .*{v!r}")
-        for v in (0, -5, 10**14)
-    ],
-    *[
-        (lambda v=v: ShuffledLDP(1.0, v, analysis="stronger-clones"), TypeError, "n .*")
-        for v in (2.5, NAN, INF, "10", None, True, LDP)
-    ],
-    (
-        lambda: ShuffledLDP(1.0, 10, "best"),
-        ValueError,
-        "analysis .*'best'",
-    ),
-    *[(lambda v=v: ShuffledRR(v, 10, gamma=0.5), ValueError, f"k .*{v!r}") for v in (1, 0, -3)],
-    *[(lambda v=v: ShuffledRR(v, 10, gamma=0.5), TypeError, "k .*") for v in (2.5, "3", None)],
-    *[
-        (lambda v=v: ShuffledRR(3, 10, gamma=v), ValueError, f"gamma .*{v!r}")
-        for v in (0.0, -0.1, 1.1, NAN, INF)
-    ],
-    (lambda: ShuffledRR(3, 10, gamma="x"), TypeError, "gamma .*'x'"),  # type: ignore[arg-type]
-    (lambda: ShuffledRR(3, 10, eps0=0.0), ValueError, "eps0 .*0.0"),
-    (lambda: ShuffledRR(3, 10, gamma=0.5, adversary="lazy"), ValueError, "adversary .*'lazy'"),
-    (lambda: ShuffledRR(3, 10), ValueError, "exactly one of gamma and eps0"),
-    (lambda: ShuffledRR(3, 10, gamma=0.5, eps0=1.0), ValueError, "exactly one of gamma and eps0"),
-    *[
-        (lambda v=v: Subsampled(LDP, rate=v, analysis="general"), ValueError, f"rate .*{v!r}")
-        for v in (0.0, -0.1, 1.5, NAN)
-    ],
-    (lambda: Subsampled(LDP, population=9, analysis="general"), ValueError, "population .*9"),
-    (lambda: Subsampled(LDP, population=20.5, analysis="general"), TypeError, "population .*20.5"),  # type: ignore[arg-type]
-    (lambda: Subsampled(LDP, analysis="general"), ValueError, "exactly one of population and rate"),
-    (
-        lambda: Subsampled(LDP, rate=0.5, population=20, analysis="general"),
-        ValueError,
-        "exactly one of",
-    ),
-    (lambda: Subsampled(3.0, rate=0.5, analysis="general"), TypeError, "mechanism .*3.0"),  # type: ignore[arg-type]
-    (
-        lambda: Subsampled(
-            Subsampled(LDP, rate=0.5, analysis="general"), rate=0.5, analysis="general"
-        ),
-        TypeError,
-        "mechanism ",
-    ),
-    (lambda: Accountant(rtol=0.0), ValueError, "rtol .*0.0"),
-    (lambda: Accountant(rtol=NAN), ValueError, "rtol .*nan"),
-    (lambda: Accountant(rtol="fine"), TypeError, "rtol .*'fine'"),  # type: ignore[arg-type]
-    (lambda: Accountant().compose(0.5), TypeError, "mechanism .*0.5"),  # type: ignore[arg-type]
-    *[
-        (lambda v=v: Accountant().compose(LDP, v), error, "count .*")
-        for v, error in ((0, ValueError), (-1, ValueError), (1.5, TypeError), (NAN, TypeError))
-    ],
-    *[
-        (lambda v=v: Accountant().compose(LDP).get_epsilon(v), ValueError, "delta .*")
-        for v in (-1e-9, 1.1, NAN, INF, [0.5, 2.0])
-    ],
-    *[
-        (lambda v=v: Accountant().compose(LDP).get_epsilon(v), TypeError, "delta .*")
-        for v in ("1e-6", None, LDP, True)
-    ],
-    *[
-        (lambda v=v: Accountant().compose(LDP).get_delta(v), ValueError, "epsilon .*")
-        for v in (-0.1, NAN, [1.0, NAN])
-    ],
-    (lambda: Accountant().compose(LDP).get_delta("1"), TypeError, "epsilon .*'1'"),
-    (lambda: LDP.pld(step=0.0), ValueError, "step .*0.0"),
-    (lambda: LDP.pld(side="upper"), TypeError, "side .*'upper'"),  # type: ignore[arg-type]
-    (lambda: LDP.pld(missed=0.5), ValueError, "missed .*0.5"),
-    (lambda: LDP.pld(step=1e-9), MemoryError, "step"),
-    (lambda: LDP.pld().self_compose(0), ValueError, "count .*0"),
-    (lambda: LDP.pld().compose(1.0), TypeError, "other .*1.0"),  # type: ignore[arg-type]
-    (lambda: LDP.pld().delta(NAN), ValueError, "epsilon .*nan"),
-    (lambda: epsilon_trajectory([], 1e-6), ValueError, "rounds"),
-    (lambda: epsilon_trajectory([(LDP, 1)], 2.0), ValueError, "delta .*2.0"),
-    (lambda: epsilon_trajectory([(LDP, 0)], 1e-6), ValueError, "count .*0"),
-    (lambda: epsilon_trajectory([(LDP, 1)], 1e-6, every=0), ValueError, "every .*0"),
+LDP = ldp(2.0, 10)
+RR = partial(ShuffledRR, 3, 10)
+ACC = Accountant().compose(LDP)
+#: A call, an argument, values of it, the error, what its message names.
+BAD: list[tuple[Callable[..., Any], str, tuple[Any, ...], type[Exception]]] = [
+    (partial(ShuffledLDP, n=10), "eps0", (NAN, INF, -INF, -1.0, 0.0, 0, 701), ValueError),
+    (partial(ShuffledLDP, n=10), "eps0", ("2", None, True, LDP, [1.0], 1j), TypeError),
+    (partial(ShuffledLDP, 1.0), "n", (0, -5, 10**14), ValueError),
+    (partial(ShuffledLDP, 1.0), "n", (2.5, NAN, "10", None, True, LDP), TypeError),
+    (partial(ShuffledLDP, 1.0, 10), "analysis", ("best",), ValueError),
+    (partial(ShuffledRR, n=10, gamma=0.5), "k", (1, 0, -3), ValueError),
+    (partial(ShuffledRR, n=10, gamma=0.5), "k", ("3", None), TypeError),
+    (RR, "gamma", (0.0, -0.1, 1.1, NAN, INF), ValueError),
+    (RR, "gamma", ("x",), TypeError),
+    (RR, "eps0", (0.0,), ValueError),
+    (partial(RR, gamma=0.5), "adversary", ("lazy",), ValueError),
+    (partial(Subsampled, LDP), "rate", (0.0, -0.1, 1.5, NAN), ValueError),
+    (partial(Subsampled, LDP), "population", (9,), ValueError),
+    (partial(Subsampled, rate=0.5), "mechanism", (3.0, Subsampled(LDP, rate=0.5)), TypeError),
+    (Accountant, "rtol", (0.0, NAN), ValueError),
+    (Accountant, "rtol", ("fine",), TypeError),
+    (Accountant().compose, "mechanism", (0.5,), TypeError),
+    (partial(Accountant().compose, LDP), "count", (0, -1), ValueError),
+    (partial(Accountant().compose, LDP), "count", (1.5, NAN), TypeError),
+    (ACC.get_epsilon, "delta", (-1e-9, 1.1, NAN, INF, [0.5, 2.0]), ValueError),
+    (ACC.get_epsilon, "delta", ("1e-6", None, LDP, True), TypeError),
+    (ACC.get_delta, "epsilon", (-0.1, NAN, [1.0, NAN]), ValueError),
+    (ACC.get_delta, "epsilon", ("1",), TypeError),
+    (partial(ACC.delta_bounds, 1.0), "group", (0,), ValueError),
+    (LDP.pld, "step", (0.0,), ValueError),
+    (LDP.pld, "side", ("upper",), TypeError),
+    (LDP.pld, "missed", (0.5,), ValueError),
+    (LDP.pld, "step", (1e-9,), MemoryError),
+    (LDP.pld().self_compose, "count", (0,), ValueError),
+    (LDP.pld().compose, "other", (1.0,), TypeError),
+    (LDP.pld().delta, "epsilon", (NAN,), ValueError),
+    (partial(epsilon_trajectory, delta=1e-6), "rounds", ([],), ValueError),
+    (partial(epsilon_trajectory, [(LDP, 1)]), "delta", (2.0,), ValueError),
+    (partial(epsilon_trajectory, [(LDP, 1)], 1e-6), "every", (0,), ValueError),
 ]
 
 
-@pytest.mark.parametrize("call,error,message", BAD, ids=[str(i) for i in range(len(BAD))])
+@pytest.mark.parametrize(
+    ("call", "name", "value", "error"),
+    [(call, name, value, error) for call, name, values, error in BAD for value in values],
+    ids=str,
+)
 def test_bad_input_is_refused(
-    call: Callable[[], Any], error: type[Exception], message: str
+    call: Callable[..., Any], name: str, value: Any, error: type[Exception]
 ) -> None:
-    with pytest.raises(error, match=message):
-        call()
+    """A clear error that names the argument, and shows the value unless it is too fine."""
+    with pytest.raises(error, match=name) as caught:
+        call(**{name: value})
+    assert error is MemoryError or not isinstance(value, float) or repr(value) in str(caught.value)
+
+
+@pytest.mark.parametrize("given", [{}, {"gamma": 0.5, "eps0": 1.0}])
+def test_one_of_two_arguments(given: dict[str, float]) -> None:
+    with pytest.raises(ValueError, match="exactly one of gamma and eps0"):
+        ShuffledRR(3, 10, **given)
+    cohort = dict(zip(("rate", "population"), (0.5, 20), strict=True)) if given else {}
+    with pytest.raises(ValueError, match="exactly one of population and rate"):
+        Subsampled(LDP, **cohort)  # type: ignore[arg-type]
 
 
 def test_a_refused_round_is_not_half_added() -> None:
@@ -379,8 +326,8 @@ def test_plds_with_too_much_mass_are_refused() -> None:
 
 def test_plds_are_compared_by_value() -> None:
     """Each number counts but for the benchmark's; equal ones have one hash."""
-    law = ShuffledLDP(eps0=1.0, n=50, analysis="stronger-clones").pld(step=0.01)
-    again = ShuffledLDP(eps0=1.0, n=50, analysis="stronger-clones").pld(step=0.01)
+    law = ldp(eps0=1.0, n=50).pld(step=0.01)
+    again = ldp(eps0=1.0, n=50).pld(step=0.01)
     assert law is not again and law == again and len({law, again}) == 1
     assert replace(law, atoms=law.atoms + 1) == law
     masses = law.masses.copy()
@@ -398,7 +345,7 @@ def test_plds_are_compared_by_value() -> None:
     "again", [copy.copy, copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))]
 )
 def test_copies_of_plds_are_read_only(again: Callable[[PLD], PLD]) -> None:
-    law = ShuffledLDP(eps0=1.0, n=50, analysis="stronger-clones").pld(step=0.01)
+    law = ldp(eps0=1.0, n=50).pld(step=0.01)
     found = again(law)
     assert found == law and hash(found) == hash(law) and not found.masses.flags.writeable
     assert found.delta(0.1) == law.delta(0.1)
@@ -408,7 +355,7 @@ def test_copies_of_plds_are_read_only(again: Callable[[PLD], PLD]) -> None:
 @pytest.mark.parametrize("again", [copy.copy, copy.deepcopy])
 def test_copies_of_ledgers_are_independent(again: Any, maker: Any) -> None:
     """A round composed into one of the two is not in the other, and the settings are the same."""
-    mechanism = ShuffledLDP(eps0=1.0, n=50, analysis="stronger-clones")
+    mechanism = ldp(eps0=1.0, n=50)
     acc = maker().compose(mechanism, 3)
     before = acc.get_epsilon(1e-3)
     found = again(acc)
@@ -418,12 +365,26 @@ def test_copies_of_ledgers_are_independent(again: Any, maker: Any) -> None:
     assert found.get_epsilon(1e-3) == maker().compose(mechanism, 8).get_epsilon(1e-3)
 
 
+@pytest.mark.parametrize("maker", [Accountant, RenyiAccountant])
+def test_ledgers_are_compared_by_value_and_shown_in_short(maker: Any) -> None:
+    """Settings and rounds count, the order does not; a log of 2,000 cohorts has a line."""
+    one, other = maker().compose(LDP, 2).compose(ldp(1.0, 9)), maker().compose(ldp(1.0, 9))
+    assert one != other and one == other.compose(LDP).compose(LDP)
+    assert Accountant(0.01) != Accountant() != RenyiAccountant()
+    for n in range(10, 2010):
+        one.compose(ldp(1.0, n))
+    assert repr(other).endswith(f"ledger=[({ldp(1.0, 9)!r}, 1), ({LDP!r}, 2)])")
+    assert repr(one).endswith(", ... and 1,999 more])") and len(repr(one)) < 400
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(one)
+
+
 def test_would_exceed_refuses_what_compose_refuses() -> None:
     """Another neighbouring relation: the same error in the same words, and nothing is added."""
     other = ImportedPair(
         step=0.5, low=1, masses=(0.1,), infinity=0.0, neighbours="add-or-remove-one"
     )
-    acc = Accountant().compose(ShuffledLDP(eps0=1.0, n=50, analysis="stronger-clones"))
+    acc = Accountant().compose(ldp(eps0=1.0, n=50))
     with pytest.raises(ValueError, match="neighbouring relation") as composed:
         acc.compose(other)
     with pytest.raises(ValueError, match="neighbouring relation") as asked:

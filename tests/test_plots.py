@@ -60,12 +60,18 @@ class FixedRisk(AttackRisk):
         super().__init__(Accountant())
 
     def trade_off(self, alpha):
-        missed = 1.0 - np.sqrt(alpha)
-        return Bounds(0.99 * missed, missed)
+        return Bounds(0.99 * (1.0 - np.sqrt(alpha)), 1.0 - np.sqrt(alpha))
 
     def true_positive_rate(self, fpr):
-        hit = np.sqrt(fpr)
-        return Bounds(0.99 * hit, hit)
+        return Bounds(0.99 * np.sqrt(fpr), np.sqrt(fpr))
+
+
+def trajectory(**other):
+    return SimpleNamespace(**{**vars(TRAJECTORY), **other})
+
+
+def legend(ax):
+    return [text.get_text() for text in ax.get_legend().get_texts()]
 
 
 @pytest.fixture(autouse=True)
@@ -82,19 +88,12 @@ def ax():
 def test_epsilon_over_rounds_draws_upper_line_and_bracket(ax):
     assert epsilon_over_rounds(TRAJECTORY, ax) is ax
     (line,) = ax.get_lines()
-    assert np.array_equal(line.get_xdata(), TRAJECTORY.rounds)
-    assert np.array_equal(line.get_ydata(), TRAJECTORY.upper)
+    assert np.array_equal(line.get_data(), (TRAJECTORY.rounds, TRAJECTORY.upper))
     (band,) = ax.collections
     heights = band.get_paths()[0].vertices[:, 1]
-    assert heights.min() == 0.1
-    assert heights.max() == 0.21
-    assert "rounds" in ax.get_xlabel()
-    assert "ε" in ax.get_ylabel()
-    assert len(ax.get_legend().get_texts()) == 2
-
-
-def test_new_axes_by_default():
-    assert epsilon_over_rounds(TRAJECTORY) is pyplot.gca()
+    assert (heights.min(), heights.max()) == (0.1, 0.21)
+    assert "rounds" in ax.get_xlabel() and "ε" in ax.get_ylabel() and len(legend(ax)) == 2
+    assert epsilon_over_rounds(TRAJECTORY) is pyplot.gca()  # new axes by default
 
 
 def test_a_second_curve_takes_the_next_colour(ax):
@@ -103,23 +102,15 @@ def test_a_second_curve_takes_the_next_colour(ax):
     epsilon_over_rounds(TRAJECTORY, ax, label="two")
     first, _, second = ax.get_lines()
     assert [first.get_color(), second.get_color()] == list(COLOURS[:2])
-    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["one", "two"]
+    assert legend(ax) == ["one", "two"]
 
 
 def test_infinite_epsilons_are_left_out(ax):
-    trajectory = SimpleNamespace(
-        rounds=[1, 2],
-        lower=np.array([0.1, np.inf]),
-        upper=np.array([0.2, np.inf]),
-        attacked=False,
-    )
-    epsilon_over_rounds(trajectory, ax)
+    """Where there is nothing else, the picture says so."""
+    ends = {"rounds": [1, 2], "lower": np.array([0.1, np.inf]), "upper": np.array([0.2, np.inf])}
+    epsilon_over_rounds(trajectory(**ends), ax)
     assert list(ax.get_lines()[0].get_xdata()) == [1]
-
-
-def test_infinite_throughout_is_said(ax):
-    trajectory = SimpleNamespace(rounds=[1], lower=[np.inf], upper=[np.inf])
-    epsilon_over_rounds(trajectory, ax)
+    epsilon_over_rounds(trajectory(rounds=[1], lower=[np.inf], upper=[np.inf]), ax)
     assert "infinite" in ax.texts[0].get_text()
 
 
@@ -151,7 +142,7 @@ def test_trade_off_curve_draws_the_lower_bound_and_the_guess(ax):
     assert (heights.min(), heights.max()) == (0.0, 1.0)
     assert "lower" in curve.get_label()
     assert curve.get_color() == COLOURS[0]
-    assert len(ax.get_legend().get_texts()) == 3
+    assert len(legend(ax)) == 3
 
 
 def test_low_false_positive_rates_on_logarithmic_axes(ax):
@@ -197,7 +188,7 @@ def test_loss_distribution_keeps_all_mass(ax, log):
     centres = 0.5 * (edges[1:] + edges[:-1])
     mean = float(masses @ centres)
     assert mean == pytest.approx(float(pld.masses @ pld.losses), abs=0.6 * width)
-    assert f"{pld.infinity:.3g} at infinite loss" in ax.get_legend().get_texts()[0].get_text()
+    assert f"{pld.infinity:.3g} at infinite loss" in legend(ax)[0]
     assert ax.get_yscale() == ("log" if log else "linear")
 
 
@@ -206,8 +197,7 @@ def test_both_sides_of_a_loss_distribution(ax):
     loss_distribution([mechanism.pld(side=side) for side in Side], ax, label="pair")
     lower, upper = ax.patches
     assert [lower.get_linestyle(), upper.get_linestyle()] == ["--", "-"]
-    texts = [text.get_text() for text in ax.get_legend().get_texts()]
-    assert texts == ["pair, lower side", "pair, upper side"]  # no mass at infinity to speak of
+    assert legend(ax) == ["pair, lower side", "pair, upper side"]  # no mass at infinity to speak of
     assert "loss" in ax.get_xlabel()
     assert "mass per" in ax.get_ylabel()
 
@@ -229,27 +219,25 @@ def test_loss_distribution_without_finite_mass(ax):
         np.zeros(1), 0, step=0.1, side=Side.UPPER, infinity=1.0, max_loss=np.inf, slack=0.0
     )
     loss_distribution(nothing, ax)
-    assert "1 at infinite loss" in ax.get_legend().get_texts()[0].get_text()
+    assert "1 at infinite loss" in legend(ax)[0]
 
 
 def test_brackets_are_drawn_where_they_can_be_seen(ax):
     """A bracket thinner than the line is said in the legend only."""
     thin = TRAJECTORY.upper * (1 - 1e-4)
-    epsilon_over_rounds(SimpleNamespace(**{**vars(TRAJECTORY), "lower": thin}), ax)
+    epsilon_over_rounds(trajectory(lower=thin), ax)
     assert not ax.collections
-    (entry,) = ax.get_legend().get_texts()
-    assert entry.get_text() == "certified upper bound;\nthe truth is at most 0.01 % away"
+    assert legend(ax) == ["certified upper bound;\nthe truth is at most 0.01 % away"]
 
 
 def test_an_attack_is_a_dashed_line_that_no_analysis_can_go_below(ax):
-    epsilon_over_rounds(SimpleNamespace(**{**vars(TRAJECTORY), "attacked": True}), ax, target=0.3)
+    epsilon_over_rounds(trajectory(attacked=True), ax, target=0.3)
     analysis, attack, target = ax.get_lines()
     assert attack.get_linestyle() == "--"
     assert list(attack.get_ydata()) == list(TRAJECTORY.lower)
     assert list(analysis.get_ydata()) == list(TRAJECTORY.upper)
     assert target.get_ydata()[0] == 0.3
-    texts = [text.get_text() for text in ax.get_legend().get_texts()]
-    assert texts[1:] == ["an attack: no analysis can go below", "target ε = 0.3"]
+    assert legend(ax)[1:] == ["an attack: no analysis can go below", "target ε = 0.3"]
 
 
 def test_marks_and_target_of_a_privacy_curve(ax):
@@ -278,29 +266,26 @@ def test_methods_compared_draws_a_dot_per_finite_bound(ax):
     assert attack.get_xdata()[0] == 0.4
     assert attack.get_label() == "an attack: no analysis can go below 0.4"
     assert [label.get_text() for label in ax.get_yticklabels()] == ["a", "b", "c"]
-    assert len(ax.get_legend().get_texts()) == 3
+    assert len(legend(ax)) == 3
     nothing = SimpleNamespace(**{**vars(found), "methods": methods[3:]})
     methods_compared(nothing, Figure().add_subplot())
 
 
 @pytest.mark.parametrize("ending", ["png", "pdf", "svg", "PNG"])
-def test_files_are_written_whole(tmp_path, ax, ending):
+def test_files_are_written_whole_or_not_at_all(tmp_path, ax, ending):
+    """A failure keeps the old file and leaves nothing; a link is followed."""
     epsilon_over_rounds(TRAJECTORY, ax)
-    path = tmp_path / f"spent.{ending}"
-    save_figure(ax.figure, path)
-    assert path.stat().st_size > 1000
-    assert list(tmp_path.iterdir()) == [path]
-
-
-def test_a_failure_keeps_the_old_file_and_leaves_nothing(tmp_path, ax):
-    path = tmp_path / "spent.png"
-    path.write_text("old")
-    broken = ax.figure
-    broken.savefig = lambda file, **_: (file.write(b"half"), 1 / 0)
+    real, link = tmp_path / f"real.{ending}", tmp_path / f"link.{ending}"
+    real.write_text("old")
+    link.symlink_to(real)
+    save, ax.figure.savefig = ax.figure.savefig, lambda file, **_: (file.write(b"half"), 1 / 0)
     with pytest.raises(ZeroDivisionError):
-        save_figure(broken, path)
-    assert path.read_text() == "old"
-    assert list(tmp_path.iterdir()) == [path]
+        save_figure(ax.figure, link)
+    assert real.read_text() == "old"
+    ax.figure.savefig = save
+    save_figure(ax.figure, link)
+    assert link.is_symlink() and real.stat().st_size > 1000
+    assert sorted(tmp_path.iterdir()) == [link, real]
 
 
 @pytest.mark.skipif(os.name == "nt", reason="POSIX permissions")
@@ -314,14 +299,6 @@ def test_permissions_follow_the_umask_or_the_old_file(tmp_path, ax):
     (tmp_path / "new.png").chmod(0o604)
     save_figure(ax.figure, tmp_path / "new.png")
     assert stat.S_IMODE((tmp_path / "new.png").stat().st_mode) == 0o604
-
-
-def test_a_link_is_followed(tmp_path, ax):
-    (tmp_path / "real.png").write_text("old")
-    (tmp_path / "link.png").symlink_to(tmp_path / "real.png")
-    save_figure(ax.figure, tmp_path / "link.png")
-    assert (tmp_path / "link.png").is_symlink()
-    assert (tmp_path / "real.png").stat().st_size > 1000
 
 
 @pytest.mark.parametrize("name", ["spent", "spent.csv", "none/spent.png", "directory.png"])
