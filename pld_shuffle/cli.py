@@ -32,10 +32,10 @@ from .fields import (
     kind_lines,
     mechanism_from_values,
 )
+from .report import Report, deltas_around, draw_comparison, draw_curve, draw_trajectory, row_step
 
 if TYPE_CHECKING:
     from .accountant import Accountant
-    from .report import Report
     from .trainlog import TrainingLog
 
 
@@ -302,7 +302,6 @@ def _account(arguments: argparse.Namespace) -> Report:
         accountant = _prepared(arguments)
         log = _read_log(arguments)
 
-        from .report import Report, deltas_around, draw_trajectory, row_step
         from .trajectory import epsilon_trajectory
 
         for mechanism, count in log.rounds:
@@ -331,8 +330,6 @@ def _account(arguments: argparse.Namespace) -> Report:
 def _epsilon(arguments: argparse.Namespace) -> Report:
     accountant = _equal_rounds(arguments)
 
-    from .report import Report, draw_curve
-
     report = Report("epsilon", accountant.ledger, arguments.rtol)
     report.add_epsilons(accountant, arguments.delta)
     marks = [(row["upper"], row["delta"]) for row in report.values["epsilon_bounds"]]
@@ -342,8 +339,6 @@ def _epsilon(arguments: argparse.Namespace) -> Report:
 
 def _delta(arguments: argparse.Namespace) -> Report:
     accountant = _equal_rounds(arguments)
-
-    from .report import Report, draw_curve
 
     report = Report("delta", accountant.ledger, arguments.rtol)
     report.add_deltas(accountant, arguments.epsilon)
@@ -356,7 +351,6 @@ def _compare(arguments: argparse.Namespace) -> Report:
     accountant = _equal_rounds(arguments)
 
     from .comparison import compare
-    from .report import Report, draw_comparison
 
     ((mechanism, count),) = accountant.ledger
     with _blaming():
@@ -371,7 +365,6 @@ def _plan(arguments: argparse.Namespace) -> Report:
     rtol = _prepared(arguments).rtol
 
     from .calibration import solve
-    from .report import Report, draw_curve
 
     with _blaming():
         found = solve(
@@ -438,13 +431,7 @@ def _run(arguments: argparse.Namespace, started: float) -> int:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line and return its exit status.
-
-    Parameters
-    ----------
-    argv : sequence of str, optional
-        The arguments without the program's name; those of the process by default.
-    """
+    """Run the command line and return its exit status. argv : the arguments, by default those of the process."""
     started = time.perf_counter()
     try:
         return _run(_parsed(argv), started)

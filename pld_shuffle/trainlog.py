@@ -53,16 +53,9 @@ class LogWarning(UserWarning):
 class LogError(ValueError):
     """A training log that cannot be accounted.
 
-    Attributes
-    ----------
-    name : str
-        The log's name: a file name, or ``standard input``.
-    line : int
-        Line of the file, or row of a log that is no file; both counted from 1. 0 is all rows.
-    column : str or None
-        Name of the column, None where the line as a whole is at fault.
-    reason : str
-        What is wrong, value included.
+    name : the log's, a file name or ``standard input``. line : line of the file, or row of a log that is no file; both
+    counted from 1, and 0 is all rows. column : its name, None where the line as a whole is at fault. reason : what is
+    wrong, value included.
     """
 
     def __init__(
@@ -79,14 +72,8 @@ class LogError(ValueError):
 class TrainingLog:
     """A log that was read in full.
 
-    Attributes
-    ----------
-    name : str
-        The log's name, as messages give it.
-    rounds : tuple of (mechanism, count)
-        One entry per row, in the order of the file: what was run, and how many times.
-    notes : tuple of str
-        One-line remarks that a person should see: columns ignored, round numbers missing.
+    name : the log's, as messages give it. rounds : one (mechanism, count) per row, in order. notes : one-line remarks
+    that a person should see, on columns ignored and round numbers missing.
     """
 
     name: str
@@ -100,33 +87,14 @@ class TrainingLog:
 
 
 def training_log(source: Any, name: str = "training log") -> TrainingLog:
-    """A training log from whatever holds one.
+    """A training log from whatever holds one; raises LogError for the first thing that is wrong, TypeError or OSError.
 
-    Parameters
-    ----------
-    source : TrainingLog, path or "-", open file, data frame, or iterable of mappings
-        The path of a UTF-8 file (with or without a byte-order mark) or ``-`` for standard input; a file open
-        for reading, text or bytes; a pandas or polars data frame; or one mapping per round, from the names of
-        columns to numbers or texts. None and "" count as not given, as do the gaps of a pandas frame.
-    name : str
-        What messages call a log that has no file name. They count the rows of a frame or of
-        mappings from 1.
-
-    Raises
-    ------
-    LogError
-        For the first thing that is wrong; nothing is returned for the rows before it.
-    TypeError
-        For anything else.
-    OSError
-        If a file cannot be read.
-
-    Notes
-    -----
+    source : the path of a UTF-8 file (with or without a byte-order mark) or ``-`` for standard input; a file open
+    for reading, text or bytes; a pandas or polars data frame; or one mapping per round, from the names of
+    columns to numbers or texts. None and "" count as not given, as do the gaps of a pandas frame.
+    name : what messages call a log that has no file name; they count the rows of a frame or of mappings from 1.
     Time and memory are linear in the log; equal rows share one mechanism.
 
-    Examples
-    --------
     >>> training_log([{"n": 5000, "eps0": 2.0, "count": 10}]).total_rounds
     10
     """
