@@ -55,6 +55,11 @@ class Range:
     start: float
     increasing: bool
 
+    @property
+    def end(self) -> str:
+        """Which safe value is sought."""
+        return "largest" if self.increasing else "smallest"
+
 
 @dataclass(frozen=True)
 class Field:
@@ -446,9 +451,8 @@ def markdown() -> str:
         rows = [(f"`{k.name}`", f"`{k.usage}`", k.help) for k in kinds.values()]
         page += [f"## {title}", _markdown_table(("name", "fields", "what it is"), rows)]
     page.append("Fields in brackets may be left out; of those in parentheses exactly one is given.")
-    found = {None: "", True: "the largest", False: "the smallest"}
     fields = [
-        (f"`{f.name}`", _KIND_NAMES[f.kind], f.help, found[f.range and f.range.increasing])
+        (f"`{f.name}`", _KIND_NAMES[f.kind], f.help, f"the {f.range.end}" if f.range else "")
         for f in FIELDS.values()
     ]
     page += [
