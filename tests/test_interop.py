@@ -43,7 +43,6 @@ with warnings.catch_warnings():
     from pld_shuffle.interop import dp_accounting as bridge
     from pld_shuffle.interop.dp_accounting import (
         MechanismEvent,
-        ShuffledLDPEvent,
         ShufflePrivacyAccountant,
         from_dp_accounting,
         to_dp_accounting,
@@ -58,6 +57,11 @@ BLOCKS = [
     if "interop.dp_accounting" in block
 ]  # fmt: skip
 SMALL = ShuffledLDP(2.0, 300)
+
+
+def shuffled(eps0: float, n: int) -> Any:
+    """A round as an event."""
+    return MechanismEvent(ShuffledLDP(eps0, n))
 
 
 def replaced_gaussian(noise: float, rate: float = 1.0, **options: Any) -> Any:
@@ -96,11 +100,11 @@ def test_slack_of_losses_goes_along() -> None:
     """An upper law whose losses may be off by a third of a step is exported with losses that much higher."""
     law = SMALL.pld(step=0.01, side=Side.UPPER)
     loose = replace(law, slack=0.0033)
-    out = to_dp_accounting(loose)
+    out = bridge._exported(loose)
     for eps in (0.0, 0.0049, 0.1, 0.1033, 0.2967, 0.5, 1.0):
         assert out.get_delta_for_epsilon(eps) >= loose.delta(eps) * (1 - 1e-10)
         assert out.get_delta_for_epsilon(eps) > law.delta(eps)
-    exact = to_dp_accounting(law)
+    exact = bridge._exported(law)
     assert exact.get_delta_for_epsilon(0.1) == pytest.approx(law.delta(0.1), rel=1e-9)
 
 
@@ -109,24 +113,20 @@ def test_infinite_mass_goes_along() -> None:
     mechanism = ShuffledRR(4, 3, gamma=0.3)
     law = mechanism.pld(step=0.01)
     assert law.infinity > 0.01
-    assert to_dp_accounting(law).get_delta_for_epsilon(math.inf) == law.infinity
+    assert bridge._exported(law).get_delta_for_epsilon(math.inf) == law.infinity
 
 
 def test_export_refuses() -> None:
-    """A lower law, another grid, a grid as fine as rounding, and what is no law."""
-    with pytest.raises(ValueError, match="upper side"):
-        to_dp_accounting(SMALL.pld(step=0.01, side=Side.LOWER))
-    with pytest.raises(ValueError, match=r"discretization must be the law's step 0\.01, got 0\.02"):
-        to_dp_accounting(SMALL.pld(step=0.01), discretization=0.02)
+    """A grid as fine as rounding, and what is no law."""
     with pytest.raises(ValueError, match="above the rounding"):
-        to_dp_accounting(replace(SMALL.pld(step=0.01), slack=0.01))
+        bridge._exported(replace(SMALL.pld(step=0.01), slack=0.01))
     with pytest.raises(ValueError, match="discretization must be positive"):
         to_dp_accounting(SMALL, discretization=-1.0)
     with pytest.raises(TypeError, match="mechanism"):
         to_dp_accounting("gaussian")  # type: ignore[arg-type]
     short = SMALL.pld(step=0.01)
     with pytest.raises(ArithmeticError, match="mass"):
-        to_dp_accounting(replace(short, masses=0.9 * short.masses))
+        bridge._exported(replace(short, masses=0.9 * short.masses))
 
 
 # --- in ---------------------------------------------------------------------------------------
@@ -446,11 +446,11 @@ def test_fixed_cohorts_are_subsampled_mechanisms() -> None:
     """Sampling without replacement, for a shuffler and for a curator."""
     sampled = dp_event.SampledWithoutReplacementDpEvent
     for event, mechanism in (
-        (sampled(3000, 300, ShuffledLDPEvent(2.0, 300)), Subsampled(SMALL, population=3000)),
+        (sampled(3000, 300, shuffled(2.0, 300)), Subsampled(SMALL, population=3000)),
         (sampled(1000, 20, dp_event.GaussianDpEvent(2.0)), Subsampled(Gaussian(2.0, 2.0), rate=0.02)),
         (dp_event.PoissonSampledDpEvent(0.1, dp_event.GaussianDpEvent(1.0)), PoissonGaussian(1.0, 0.1)),
         (
-            dp_event.PoissonSampledDpEvent(0.1, ShuffledLDPEvent(1.0, 100)),
+            dp_event.PoissonSampledDpEvent(0.1, shuffled(1.0, 100)),
             PoissonSampled(ShuffledLDP(1.0, 100), 0.1),
         ),
         (MechanismEvent(SMALL), SMALL),
@@ -463,9 +463,9 @@ def test_fixed_cohorts_are_subsampled_mechanisms() -> None:
 
 def test_composition_of_events() -> None:
     """Nested compositions count as their parts; the ledger of events is the peer's."""
-    gaussian, shuffled = dp_event.GaussianDpEvent(5.0), ShuffledLDPEvent(1.0, 500)
+    gaussian, event = dp_event.GaussianDpEvent(5.0), shuffled(1.0, 500)
     nested = dp_event.SelfComposedDpEvent(
-        dp_event.ComposedDpEvent([gaussian, dp_event.SelfComposedDpEvent(shuffled, 3)]), 2
+        dp_event.ComposedDpEvent([gaussian, dp_event.SelfComposedDpEvent(event, 3)]), 2
     )
     found = ShufflePrivacyAccountant(rtol=1e-2).compose(nested).compose(dp_event.NoOpDpEvent())
     plain = Accountant(1e-2).compose(Gaussian(5.0, 2.0), 2).compose(ShuffledLDP(1.0, 500), 6)
@@ -473,7 +473,7 @@ def test_composition_of_events() -> None:
     assert found.delta_bounds([0.1, 1.0]).upper.tolist() == plain.get_delta([0.1, 1.0]).tolist()
     # The peer's builder unrolls the outer repetition.
     assert found.ledger == dp_event.SelfComposedDpEvent(nested.event, 2)
-    empty = dp_event.ComposedDpEvent([dp_event.SelfComposedDpEvent(shuffled, 0)])
+    empty = dp_event.ComposedDpEvent([dp_event.SelfComposedDpEvent(event, 0)])
     assert ShufflePrivacyAccountant().compose(empty).get_epsilon(0.0) == 0.0
 
 
@@ -487,7 +487,7 @@ def test_non_private_events() -> None:
         dp_event.PoissonSampledDpEvent(0.1, dp_event.GaussianDpEvent(0.0)),
     )
     for event in without_noise:
-        found = ShufflePrivacyAccountant().compose(event).compose(ShuffledLDPEvent(1.0, 10))
+        found = ShufflePrivacyAccountant().compose(event).compose(shuffled(1.0, 10))
         assert found.get_epsilon(0.5) == math.inf and found.get_delta(3.0) == 1.0
         assert found.epsilon_bounds([0.1, 0.2]).lower.tolist() == [math.inf, math.inf]
     for event in (
@@ -507,21 +507,21 @@ def test_non_private_events() -> None:
         (dp_event.PoissonSampledDpEvent(0.1, dp_event.LaplaceDpEvent(1.0)), "GaussianDpEvent and shuffle events only"),
         (
             dp_event.PoissonSampledDpEvent(
-                0.1, dp_event.SampledWithoutReplacementDpEvent(20, 10, ShuffledLDPEvent(1.0, 10))
+                0.1, dp_event.SampledWithoutReplacementDpEvent(20, 10, shuffled(1.0, 10))
             ),
             "shuffle events only",
         ),
         (dp_event.PoissonSampledDpEvent(0.1, MechanismEvent(Laplace(2.0))), "shuffle events only"),
         (dp_event.PoissonSampledDpEvent(1.5, dp_event.GaussianDpEvent(1.0)), "sampling_probability"),
-        (dp_event.SampledWithoutReplacementDpEvent(100, 20, ShuffledLDPEvent(1.0, 10)), "n=10"),
-        (dp_event.SampledWithoutReplacementDpEvent(10, 20, ShuffledLDPEvent(1.0, 20)), "sample_size"),
-        (dp_event.SelfComposedDpEvent(ShuffledLDPEvent(1.0, 10), -1), "count"),
+        (dp_event.SampledWithoutReplacementDpEvent(100, 20, shuffled(1.0, 10)), "n=10"),
+        (dp_event.SampledWithoutReplacementDpEvent(10, 20, shuffled(1.0, 20)), "sample_size"),
+        (dp_event.SelfComposedDpEvent(shuffled(1.0, 10), -1), "count"),
     ],
 )  # fmt: skip
 def test_unsupported_events_say_why_and_change_nothing(event: Any, reason: str) -> None:
     """Also inside of a composition whose first part is fine."""
     accountant = ShufflePrivacyAccountant()
-    whole = dp_event.ComposedDpEvent([ShuffledLDPEvent(1.0, 10), event])
+    whole = dp_event.ComposedDpEvent([shuffled(1.0, 10), event])
     assert not accountant.supports(whole)
     with pytest.raises(privacy_accountant.UnsupportedEventError, match=reason):
         accountant.compose(whole)
@@ -546,7 +546,7 @@ def test_zero_out_is_the_special_record() -> None:
         theirs = pld_privacy_accountant.PLDAccountant(Relation.REPLACE_SPECIAL).compose(event)
         assert ours.get_epsilon(1e-5) == pytest.approx(theirs.get_epsilon(1e-5), rel=1e-3)
         ours.compose(MechanismEvent(ZeroOut(SMALL)))
-        ours.compose(ShuffledLDPEvent(1.0, 1000), 2)
+        ours.compose(shuffled(1.0, 1000), 2)
         assert ours.get_epsilon(1e-5) > theirs.get_epsilon(1e-5)
     accountant = ShufflePrivacyAccountant(Relation.REPLACE_SPECIAL)
     refused = dp_event.SampledWithoutReplacementDpEvent(100, 10, dp_event.GaussianDpEvent(2.0))
@@ -560,9 +560,9 @@ def test_sampled_shuffles_under_zero_out() -> None:
     """Poisson and fixed-size samples of shuffle events are read, and refused by name elsewhere."""
     poisson, fixed = dp_event.PoissonSampledDpEvent, dp_event.SampledWithoutReplacementDpEvent
     for event, mechanism in (
-        (poisson(0.1, ShuffledLDPEvent(1.0, 1000)), PoissonSampled(ShuffledLDP(1.0, 1000), 0.1)),
+        (poisson(0.1, shuffled(1.0, 1000)), PoissonSampled(ShuffledLDP(1.0, 1000), 0.1)),
         (
-            fixed(1000, 100, ShuffledLDPEvent(1.0, 100)),
+            fixed(1000, 100, shuffled(1.0, 100)),
             Subsampled(ShuffledLDP(1.0, 100), population=1000),
         ),
     ):
@@ -597,12 +597,10 @@ def test_zero_out_both_ways() -> None:
 
 def test_events_are_values_and_survive_named_tuples() -> None:
     """Equality, hashing, the peer's serial form; bad parameters fail where they are given."""
-    for event in (ShuffledLDPEvent(1.0, 10), MechanismEvent(SMALL)):
+    for event in (shuffled(1.0, 10), MechanismEvent(SMALL)):
         again = dp_event.DpEvent.from_named_tuple(event.to_named_tuple())
         assert again == event and hash(again) == hash(event)
-    assert ShuffledLDPEvent(1.0, 10) != ShuffledLDPEvent(1.0, 11)
-    with pytest.raises(ValueError, match="eps0"):
-        ShuffledLDPEvent(-1.0, 10)
+    assert shuffled(1.0, 10) != shuffled(1.0, 11)
     with pytest.raises(TypeError, match="mechanism"):
         MechanismEvent(dp_event.GaussianDpEvent(1.0))
 
@@ -624,7 +622,7 @@ def test_ordered_pairs_are_refused() -> None:
 
 def test_risks_of_the_adapter_are_those_of_the_accountant() -> None:
     """Also after composed events, whose ledger is an event and no list of pairs."""
-    adapter = ShufflePrivacyAccountant().compose(ShuffledLDPEvent(2.0, 100), 3)
+    adapter = ShufflePrivacyAccountant().compose(shuffled(2.0, 100), 3)
     risk = AttackRisk(adapter)
     straight = AttackRisk(Accountant().compose(ShuffledLDP(eps0=2.0, n=100), 3))
     assert risk.true_positive_rate([1e-3, 0.1]).upper.tolist() == (
@@ -642,7 +640,7 @@ def mixed(eps0: float) -> Any:
     """A little of both worlds."""
     return dp_event.ComposedDpEvent(
         [
-            dp_event.SelfComposedDpEvent(ShuffledLDPEvent(eps0, 1000), 5),
+            dp_event.SelfComposedDpEvent(shuffled(eps0, 1000), 5),
             dp_event.PoissonSampledDpEvent(0.02, dp_event.GaussianDpEvent(2.0)),
         ]
     )
@@ -665,7 +663,7 @@ def test_calibrating_the_local_budget() -> None:
 def test_calibrating_the_crowd() -> None:
     """A whole number of users, found by the peer's discrete search."""
     n = mechanism_calibration.calibrate_dp_mechanism(
-        ShufflePrivacyAccountant, lambda n: ShuffledLDPEvent(2.0, n), 0.3, 1e-5,
+        ShufflePrivacyAccountant, lambda n: shuffled(2.0, n), 0.3, 1e-5,
         mechanism_calibration.LowerEndpointAndGuess(100, 500), discrete=True,
     )  # fmt: skip
     assert isinstance(n, int)
@@ -717,7 +715,7 @@ def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_nothing_else_imports_it() -> None:
     """The package, its accountant and imported pairs do without."""
     code = (
-        "import sys, pld_shuffle.accountant, pld_shuffle.interop.imported, pld_shuffle.poisson;"
+        "import sys, pld_shuffle.accountant, pld_shuffle.mechanisms.imported;"
         "assert not {'dp_accounting', 'attr'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)

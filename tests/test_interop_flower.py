@@ -17,9 +17,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from pld_shuffle.central import Gaussian
 
-from pld_shuffle import Accountant, DiscretePair, ShuffledLDP, Subsampled
+from pld_shuffle import Accountant, DiscretePair, Gaussian, ShuffledLDP, Subsampled
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")

@@ -7,9 +7,8 @@ from typing import Any
 
 import mpmath as mp
 import pytest
-from pld_shuffle.central import Gaussian
 
-from pld_shuffle import Accountant, ShuffledLDP, ShuffledRR, Subsampled
+from pld_shuffle import Accountant, Gaussian, ShuffledLDP, ShuffledRR, Subsampled
 
 dp: Any = pytest.importorskip(
     "opendp.prelude", reason="needs OpenDP: pip install 'pld-shuffle[opendp]'"
@@ -25,14 +24,7 @@ dp.enable_features("contrib", "honest-but-curious")
     [
         (ShuffledLDP(2.0, 300, analysis="stronger-clones"), 1),
         (ShuffledLDP(4.0, 10_000, analysis="stronger-clones"), 10),
-        (
-            Subsampled(
-                ShuffledLDP(3.0, 100, analysis="stronger-clones"),
-                population=1000,
-                analysis="general",
-            ),
-            50,
-        ),
+        (Subsampled(ShuffledLDP(3.0, 100), population=1000, analysis="general"), 50),
         (ShuffledRR(3, 20, gamma=0.5), 2),  # mass at infinite loss
         (Gaussian(2.0), 3),
     ],

@@ -7,3 +7,17 @@
 
 What an imported distribution becomes here is `mechanisms.imported`. docs/interop.md has examples.
 """
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..mechanisms import Mechanism, as_mechanism
+
+
+def symmetric(name: str, mechanism: Any) -> Mechanism:
+    """The mechanism, if its pair covers both orders of two neighbours; TypeError or ValueError otherwise."""
+    known = as_mechanism(mechanism)
+    if not known.pair.symmetric:
+        raise ValueError(f"{name} must have a symmetric pair, got {mechanism!r}")
+    return known

@@ -1,9 +1,9 @@
 """Google's dp_accounting (0.4 or later): its distributions, its events, its accountant interface.
 
-* `to_dp_accounting`: one of our upper laws as a `PrivacyLossDistribution`, to compose on that side.
+* `to_dp_accounting`: a mechanism's upper law as a `PrivacyLossDistribution`, to compose on that side.
 * `from_dp_accounting`: the other way, as a mechanism that our `Accountant` composes.
-* `ShufflePrivacyAccountant`: a `PrivacyAccountant` that answers with our certified bounds, for shuffle events
-  (`ShuffledLDPEvent`, `MechanismEvent`) and for central ones; so `calibrate_dp_mechanism` works with them.
+* `ShufflePrivacyAccountant`: a `PrivacyAccountant` that answers with our certified bounds, for `MechanismEvent` and for
+  central events; so `calibrate_dp_mechanism` works with them.
 
 Shuffle pairs are for neighbours that differ in one user's value, `NeighboringRelation.REPLACE_ONE`, and so is this
 accountant unless REPLACE_SPECIAL is asked for: one user's record becomes the special, zero record (`ZeroOut`). Under
@@ -40,15 +40,7 @@ except ImportError as error:
 
 from ..accountant import Accountant
 from ..composition.pld import PLD
-from ..mechanisms import (
-    Mechanism,
-    PoissonSampled,
-    ShuffledLDP,
-    ShuffledRR,
-    Subsampled,
-    ZeroOut,
-    as_mechanism,
-)
+from ..mechanisms import Mechanism, PoissonSampled, ShuffledRR, Subsampled, ZeroOut
 from ..mechanisms.central import Gaussian, Laplace
 from ..mechanisms.imported import ImportedPair, WorseOrder
 from ..mechanisms.poisson_gaussian import PoissonGaussian
@@ -62,51 +54,42 @@ from ..numerics.validation import (
     probabilities,
     unit_interval,
 )
+from . import symmetric
 
 PrivacyLossDistribution = privacy_loss_distribution.PrivacyLossDistribution
 NeighboringRelation = privacy_accountant.NeighboringRelation
 ErrorDetails = privacy_accountant.PrivacyAccountant.CompositionErrorDetails
 
-DISCRETIZATION = 1e-4  # dp_accounting's default grid
 # Pessimistic distributions of dp_accounting have up to 1e-8 of mass too much (rounding of differences, cut
 # at 0), after a thousand compositions 1e-5. Mass that is missing would be a mistake on the wrong side.
 _EXCESS, _DEFICIT = 1e-3, 1e-9
 
 
 def to_dp_accounting(
-    law: Mechanism | PLD, *, discretization: float | None = None, missed: float = 1e-18
+    mechanism: Mechanism, *, discretization: float = 1e-4, missed: float = 1e-18
 ) -> Any:
     """A mechanism's upper law, on the grid of `discretization`, as a pessimistic `PrivacyLossDistribution`.
 
-    Parameters
-    ----------
-    law : a mechanism with a symmetric pair, or an upper `PLD` of such a one.
-    discretization : grid spacing in units of loss; must equal that of whatever it is composed with. By
-        default 1e-4, as in dp_accounting, and a PLD's own step.
-    missed : P-mass per round that windows may leave out; it goes to infinite loss. Not for a PLD.
+    mechanism : one with a symmetric pair. discretization : grid spacing in units of loss; must equal that of whatever
+    it is composed with (the default is dp_accounting's). missed : P-mass per round that windows may leave out; it
+    goes to infinite loss.
 
     Its delta is at least the mechanism's at every epsilon, and so is the delta of exact compositions; the
-    pair is symmetric, so the relation "add" has the same distribution as "remove". Raises ValueError for a
-    lower PLD, an ordered pair, another grid than a PLD's, or one as fine as rounding; MemoryError for a grid
-    too fine to form; ArithmeticError if the masses are no distribution.
+    pair is symmetric, so the relation "add" has the same distribution as "remove". Raises ValueError for an ordered
+    pair or a grid as fine as rounding; MemoryError for a grid too fine to form; ArithmeticError if the masses are
+    no distribution.
 
     >>> from pld_shuffle import ShuffledLDP
     >>> rounds = to_dp_accounting(ShuffledLDP(eps0=4.0, n=10_000)).self_compose(10)
     >>> round(rounds.get_epsilon_for_delta(1e-6), 3)
     1.385
     """
-    if not isinstance(law, PLD):
-        step = DISCRETIZATION if discretization is None else discretization
-        step = positive_float("discretization", step)
-        mechanism = as_mechanism(law)
-        _check_symmetric(mechanism)
-        law = mechanism.pld(step=step, side=Side.UPPER, missed=missed)
-    elif discretization not in (None, law.step):
-        raise ValueError(
-            f"discretization must be the law's step {law.step!r}, got {discretization!r}"
-        )
-    if law.side is not Side.UPPER:
-        raise ValueError(f"law must be on the upper side, got one on side {law.side.value!r}")
+    step = positive_float("discretization", discretization)
+    known = symmetric("mechanism", mechanism)
+    return _exported(known.pld(step=step, side=Side.UPPER, missed=missed))
+
+
+def _exported(law: PLD) -> Any:
     if not law.slack < law.step:
         raise ValueError(
             f"discretization must be above the rounding {law.slack!r} of losses, got {law.step!r}"
@@ -148,15 +131,17 @@ def from_dp_accounting(distribution: Any, neighboring_relation: Any) -> Imported
         )
     neighbours = neighboring_relation.name.lower().replace("_", "-")
     try:
-        symmetric = bool(distribution._symmetric)
-        remove, add = distribution._pmf_remove, distribution._pmf_add
-        pairs = [_pair(pmf, neighbours) for pmf in ((remove,) if symmetric else (remove, add))]
+        orders = [distribution._pmf_remove]
+        if not distribution._symmetric:
+            orders.append(distribution._pmf_add)
+        pairs = [_pair(pmf, neighbours) for pmf in orders]
     except AttributeError as error:  # there is no public way to read masses
         raise TypeError(
             f"distribution has another layout than dp_accounting 0.4 to 0.6, got {distribution!r}"
         ) from error
-    if symmetric:
-        found: ImportedPair | WorseOrder = pairs[0]
+    found: ImportedPair | WorseOrder
+    if len(pairs) == 1:
+        found = pairs[0]
     elif neighbours == "replace-one":
         raise ValueError(
             "neighboring_relation must be one with two orders, as the distribution has two,"
@@ -230,25 +215,8 @@ class MechanismEvent(dp_event.DpEvent):  # type: ignore[misc]
     mechanism: Mechanism
 
     def __attrs_post_init__(self) -> None:
-        mechanism = as_mechanism(self.mechanism)
+        mechanism = symmetric("mechanism", self.mechanism)
         choice("mechanism.relation", mechanism.relation, ("replace-one", "zero-out"))
-        _check_symmetric(mechanism)
-
-
-@attr.s(frozen=True, slots=True, auto_attribs=True)
-class ShuffledLDPEvent(dp_event.DpEvent):  # type: ignore[misc]
-    """n users shuffle the reports of any eps0-LDP randomizer: `pld_shuffle.ShuffledLDP` as an event."""
-
-    eps0: float
-    n: int
-
-    def __attrs_post_init__(self) -> None:
-        _ = self.mechanism  # ValueError or TypeError here, and not when it is composed
-
-    @property
-    def mechanism(self) -> ShuffledLDP:
-        """The mechanism."""
-        return ShuffledLDP(eps0=self.eps0, n=self.n)
 
 
 class ShufflePrivacyAccountant(privacy_accountant.PrivacyAccountant):  # type: ignore[misc]
@@ -259,16 +227,18 @@ class ShufflePrivacyAccountant(privacy_accountant.PrivacyAccountant):  # type: i
     neighboring_relation : REPLACE_ONE, or REPLACE_SPECIAL (zero-out: see `ZeroOut` for what null reports must be).
     rtol : as for `Accountant`: wanted relative width of brackets on delta.
 
-    Supported: `ShuffledLDPEvent`, `MechanismEvent`, `GaussianDpEvent`, `LaplaceDpEvent`,
+    Supported: `MechanismEvent`, `GaussianDpEvent`, `LaplaceDpEvent`,
     `RandomizedResponseDpEvent` (one user's report, seen by the adversary),
-    `SampledWithoutReplacementDpEvent` of one of these, `PoissonSampledDpEvent` of a `GaussianDpEvent` or of a
-    shuffle event whose n counts all users who may take part,
+    `SampledWithoutReplacementDpEvent` of one of these, `PoissonSampledDpEvent` of a `GaussianDpEvent` or of the
+    `MechanismEvent` of a shuffle whose n counts all users who may take part,
     `ComposedDpEvent`, `SelfComposedDpEvent`, `NoOpDpEvent`, `NonPrivateDpEvent`. Anything else, and any
     event with impossible parameters, is an `UnsupportedEventError` that says why.
 
     No answer rests on a distribution of dp_accounting's, unless a `MechanismEvent` holds an imported one.
 
-    >>> accountant = ShufflePrivacyAccountant().compose(ShuffledLDPEvent(eps0=4.0, n=10_000), 10)
+    >>> from pld_shuffle import ShuffledLDP
+    >>> round_event = MechanismEvent(ShuffledLDP(eps0=4.0, n=10_000))
+    >>> accountant = ShufflePrivacyAccountant().compose(round_event, 10)
     >>> round(accountant.get_epsilon(1e-6), 3)
     1.385
     """
@@ -348,60 +318,52 @@ class ShufflePrivacyAccountant(privacy_accountant.PrivacyAccountant):  # type: i
         return _everywhere(1.0, nonnegatives("target_epsilon", target_epsilon))
 
 
-def _check_symmetric(mechanism: Mechanism) -> None:
-    """Refuse a pair that covers one order of two neighbours only."""
-    if not mechanism.pair.symmetric:
-        raise ValueError(f"mechanism must have a symmetric pair, got {mechanism!r}")
-
-
 _NOTHING = dp_event.NoOpDpEvent()
 _NOT_PRIVATE = dp_event.NonPrivateDpEvent()
 
 
 def _mechanism(event: Any, reach: float) -> Any:
-    """The mechanism of a basic or sampled event, or _NOTHING, or _NOT_PRIVATE.
+    """The mechanism of a basic or sampled event, or _NOTHING, or _NOT_PRIVATE; ValueError or TypeError otherwise.
 
     reach : how far a user moves a sum, in norms of a contribution: 2 by replacing it, 1 by leaving it out.
-
-    Raises ValueError or TypeError if there is none.
     """
-    if isinstance(event, dp_event.NoOpDpEvent):
-        return _NOTHING
-    if isinstance(event, dp_event.NonPrivateDpEvent):
-        return _NOT_PRIVATE
-    if isinstance(event, (MechanismEvent, ShuffledLDPEvent)):
-        return event.mechanism
-    if isinstance(event, dp_event.GaussianDpEvent):
-        noise = event.noise_multiplier
-        return Gaussian(sigma=noise, sensitivity=reach) if noise != 0 else _NOT_PRIVATE
-    if isinstance(event, dp_event.LaplaceDpEvent):
-        noise = event.noise_multiplier
-        return Laplace(scale=noise, sensitivity=reach) if noise != 0 else _NOT_PRIVATE
-    if isinstance(event, dp_event.RandomizedResponseDpEvent):
-        return _randomized_response(event)
-    if isinstance(event, dp_event.SampledWithoutReplacementDpEvent):
-        return _fixed_cohort(event, reach)
-    if isinstance(event, dp_event.PoissonSampledDpEvent):
-        return _poisson(event)
+    match event:
+        case (
+            dp_event.NoOpDpEvent()
+            | dp_event.RandomizedResponseDpEvent(num_buckets=1)
+            | dp_event.SampledWithoutReplacementDpEvent(sample_size=0)
+            | dp_event.PoissonSampledDpEvent(
+                sampling_probability=0, event=dp_event.GaussianDpEvent()
+            )
+        ):
+            return _NOTHING
+        case (
+            dp_event.NonPrivateDpEvent()
+            | dp_event.GaussianDpEvent(noise_multiplier=0)
+            | dp_event.LaplaceDpEvent(noise_multiplier=0)
+            | dp_event.RandomizedResponseDpEvent(noise_parameter=0)
+        ):
+            return _NOT_PRIVATE
+        case MechanismEvent():
+            return event.mechanism
+        case dp_event.GaussianDpEvent():
+            return Gaussian(sigma=event.noise_multiplier, sensitivity=reach)
+        case dp_event.LaplaceDpEvent():
+            return Laplace(scale=event.noise_multiplier, sensitivity=reach)
+        case dp_event.RandomizedResponseDpEvent(noise_parameter=gamma, num_buckets=k):
+            # Among n = 1 users, the adversary who sees the shuffled reports sees the report.
+            return ShuffledRR(k=k, n=1, gamma=gamma, adversary="weak")
+        case dp_event.SampledWithoutReplacementDpEvent():
+            return _fixed_cohort(event, _mechanism(event.event, reach))
+        case dp_event.PoissonSampledDpEvent():
+            return _poisson(event.event, event.sampling_probability)
     raise ValueError(f"no pair for {type(event).__name__} under REPLACE_ONE or REPLACE_SPECIAL")
 
 
-def _randomized_response(event: Any) -> Any:
-    if event.num_buckets == 1:
-        return _NOTHING
-    if event.noise_parameter == 0:
-        return _NOT_PRIVATE
-    # Among n = 1 users, the adversary who sees the shuffled reports sees the report.
-    return ShuffledRR(k=event.num_buckets, n=1, gamma=event.noise_parameter, adversary="weak")
-
-
-def _fixed_cohort(event: Any, reach: float) -> Any:
+def _fixed_cohort(event: Any, whole: Any) -> Any:
     size, population = event.sample_size, event.source_dataset_size
-    if size == 0:
-        return _NOTHING
     if not 0 < size <= population:
         raise ValueError(f"sample_size must be in [0, {population!r}], got {size!r}")
-    whole = _mechanism(event.event, reach)
     if not isinstance(whole, Mechanism):
         return whole
     if whole.users is None:
@@ -411,18 +373,14 @@ def _fixed_cohort(event: Any, reach: float) -> Any:
     return Subsampled(whole, population=population)
 
 
-def _poisson(event: Any) -> Any:
+def _poisson(inner: Any, probability: float) -> Any:
     """Every user takes part independently: in a Gaussian sum, or in a shuffle whose n counts all who may take part."""
-    probability = event.sampling_probability
     rate = None if probability == 0 else unit_interval("sampling_probability", probability)
-    inner = event.event
-    if isinstance(inner, dp_event.GaussianDpEvent):
-        if rate is None:
-            return _NOTHING
+    if isinstance(inner, dp_event.GaussianDpEvent) and rate is not None:
         if inner.noise_multiplier == 0:
             return _NOT_PRIVATE
         return PoissonGaussian(sigma=inner.noise_multiplier, rate=rate)
-    if not isinstance(inner, (MechanismEvent, ShuffledLDPEvent)) or inner.mechanism.users is None:
+    if not isinstance(inner, MechanismEvent) or inner.mechanism.users is None:
         raise ValueError(
             "Poisson sampling under REPLACE_ONE is known for GaussianDpEvent and shuffle events only, got"
             f" {type(inner).__name__}"
@@ -432,15 +390,13 @@ def _poisson(event: Any) -> Any:
 
 def _everywhere(value: float, asked: Any) -> Bounds:
     """Both bounds `value`, in the shape of the array `asked`."""
-    if asked.ndim == 0:
-        return Bounds(value, value)
-    return Bounds(np.full(asked.shape, value), np.full(asked.shape, value))
+    both: Any = np.full(asked.shape, value) if asked.ndim else value
+    return Bounds(both, both)
 
 
 __all__ = [
     "MechanismEvent",
     "ShufflePrivacyAccountant",
-    "ShuffledLDPEvent",
     "from_dp_accounting",
     "to_dp_accounting",
 ]

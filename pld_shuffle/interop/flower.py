@@ -19,6 +19,7 @@ from __future__ import annotations
 import logging
 import math
 import random
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -39,8 +40,9 @@ except ImportError as error:
     ) from error
 
 from ..accountant import Accountant
-from ..mechanisms import Gaussian, Mechanism, Subsampled, as_mechanism
+from ..mechanisms import Gaussian, Mechanism, Subsampled
 from ..numerics.sides import Bounds
+from . import symmetric
 
 _STATE = {"schema_version": 1, "backend": "pld_shuffle"}
 _log = logging.getLogger("flwr")
@@ -160,9 +162,7 @@ class ShufflePrivacyAccountant:
                 raise ValueError(f"event must be for a population of {size}, got {event!r}")
             noise = Gaussian(sigma=event.noise_multiplier, sensitivity=2.0)
             return Subsampled(noise, rate=event.sample_size / size)
-        mechanism = as_mechanism(event)
-        if not mechanism.pair.symmetric:
-            raise ValueError(f"event must have a symmetric pair, got {event!r}")
+        mechanism = symmetric("event", event)
         if not _population(mechanism) <= size:
             raise ValueError(f"event must draw from at most {size} clients, got {event!r}")
         return mechanism
@@ -230,14 +230,7 @@ class ShuffledStrategy(Strategy):  # type: ignore[misc]
 
     def rounds_left(self, most: int) -> int:
         """How many more rounds fit into the budget, at most `most`."""
-        fits, beyond = 0, most + 1
-        while beyond - fits > 1:
-            middle = (fits + beyond) // 2
-            if self._exceeded(middle):
-                beyond = middle
-            else:
-                fits = middle
-        return fits
+        return bisect_left(range(1, most + 1), True, key=self._exceeded)
 
     def start(
         self,

@@ -28,8 +28,9 @@ except ImportError as error:
 from ..accountant import Accountant
 from ..composition.attempts import AccuracyWarning
 
-GRID = 2**12  # of mantissas, which are in [1/2, 1)
-LARGEST = 1e5  # beyond, the grid is too wide for chords
+GRID = (
+    2**12
+)  # of mantissas, which are in [1/2, 1); from this epsilon on the cells are too wide for chords
 
 
 def to_opendp(accountant: Accountant) -> Any:
@@ -52,7 +53,7 @@ def to_opendp(accountant: Accountant) -> Any:
             return float(frozen.get_delta(epsilon))
 
     def curve(epsilon: float) -> float:
-        if not 0.0 < epsilon < LARGEST:  # also refuses what is no epsilon
+        if not 0.0 < epsilon < GRID:  # also refuses what is no epsilon
             return asked(epsilon)
         mantissa, exponent = math.frexp(epsilon)
         place = math.floor(mantissa * GRID)
