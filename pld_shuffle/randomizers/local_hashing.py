@@ -24,23 +24,20 @@ USENIX Security 2017 (optimised local hashing: l = e^eps0 + 1).
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..numerics.tuning import DRAWN_TOGETHER
 from ..numerics.validation import integer_in
 from .base import FloatArray, IntArray, settle
 from .border import integer_array, local_epsilon
 from .joint import Types, ValuesRandomizer, merged, with_shared_blanket
 
 _LARGEST = 2**31 - 1  # a x + b must fit an int64
-_COUNTED_PRIME = 2**24  # largest P for which three and more values are counted
-_SCANNED = 2**23  # most steps to find the extremes over all third values
+_SCANNED = 2**23  # most steps to count the collisions of three values, or to find their extremes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,14 +99,19 @@ class LocalHashing(ValuesRandomizer):
         return self._bucket(functions[..., 0], functions[..., 1], integer_array("x", x, self.k))
 
     def _masses(self, values: IntArray, blanket: bool) -> FloatArray:
-        """Groups: which of the m values have the reported bucket; at most 2^m.
-
-        Exact for any number of values. Three and more are counted, in O(m^2 P) time; ValueError if then P > 2^24.
-        """
+        """Groups: which of the m <= 3 values have the reported bucket; at most 2^m. O(P / l) time for three."""
         if self.k == 2:  # the blanket tells whether the two collide
-            both = self._laws(self._bucket_counts(np.arange(2)), 2)
-            return np.asarray(both[np.append(values, 2)])
-        return self._laws(self._bucket_counts(values), values.size)
+            return np.asarray(self._laws(2)[np.append(values, 2)])
+        if values.size <= 2:
+            return self._laws(values.size)
+        if not (values.size == 3 and self.prime // self.buckets < _SCANNED):
+            raise ValueError(
+                f"joint_law of more than two values needs three, and k/buckets up to {_SCANNED},"
+                f" got {values.size} values, k={self.k!r}, buckets={self.buckets!r}"
+            )
+        zero, one, other = map(int, values)
+        ratio = (other - zero) * pow(one - zero, -1, self.prime) % self.prime
+        return self._laws(3, self._all_same(ratio))
 
     def kinds(self, given: Sequence[int] = ()) -> Sequence[int]:
         """Pairs are all alike; next to two different values every input is a kind of its own."""
@@ -124,15 +126,9 @@ class LocalHashing(ValuesRandomizer):
         between is their mixture, which tells no more). The extremes are those over all residues w if they
         are quickly found, otherwise those that c allows.
         """
-        total = self.prime * (self.prime - 1)
-        same = self._pair_collisions
-        third = []
-        if self.k > 2:
-            for all_same in sorted(set(self._triple_collisions)):
-                pair, alone = same - all_same, total - 2 * same + all_same
-                third.append({1: alone, 2: alone, 4: alone, 3: pair, 5: pair, 6: pair, 7: all_same})
-        two = self._laws({1: total - same, 2: total - same, 3: same}, 2)
-        three = [self._laws(counts, 3) for counts in third]
+        two = self._laws(2)
+        extremes = sorted(set(self._triple_collisions)) if self.k > 2 else []
+        three = [self._laws(3, all_same) for all_same in extremes]
         for shared, name in enumerate(("first", "second")):
             laws = [two[[0, 1, shared, other]] for other in (0, 1)]
             laws += [law[[0, 1, shared, 2]] for law in three]
@@ -156,80 +152,49 @@ class LocalHashing(ValuesRandomizer):
         whole, extra = divmod(self.prime, self.buckets)
         return extra * (whole + 1) * whole + (self.buckets - extra) * whole * (whole - 1)
 
+    def _all_same(self, ratio: int) -> int:
+        """Number of hash functions under which the values 0, 1 and `ratio` collide.
+
+        Residues y of one bucket are y = j + l z with 0 <= z < U_j. Three of them collide if their z differ by m and
+        m' = r m modulo P, which leaves U_j - range(0, m, m') places.
+        """
+        whole, extra = divmod(self.prime, self.buckets)
+        step = np.arange(1, whole + 1)
+        other = step * ratio % self.prime
+        total = 0
+        for reach in (np.maximum(step, other), step + self.prime - other):
+            total += extra * int(np.maximum(whole + 1 - reach, 0).sum())
+            total += (self.buckets - extra) * int(np.maximum(whole - reach, 0).sum())
+        return 2 * total
+
     @cached_property
     def _triple_collisions(self) -> tuple[int, int]:
         """Bounds (least, largest) on the number of functions under which three values collide.
 
-        Up to affine maps the values are 0, 1, r. Residues y of one bucket are y = j + l z with
-        0 <= z < U_j. Three of them collide if their z differ by m and m' = r m modulo P, which
-        leaves U_j - range(0, m, m') places.
+        Up to affine maps the values are 0, 1, r: the extremes over all r, if they are quickly found.
         """
         pairs, prime = self._pair_collisions, self.prime
-        whole, extra = divmod(prime, self.buckets)
-        if not prime * (whole + 1) <= _SCANNED:
-            # Two buckets or more for three values: no collision at all has probability 1 - 3c + 2t.
-            none = prime * (prime - 1) - 3 * pairs
-            return max(0, -(none // 2)), pairs
-        counts = []
-        step = np.arange(1, whole + 1)
-        for ratio in range(2, prime):
-            other = step * ratio % prime
-            total = 0
-            for reach in (np.maximum(step, other), step + prime - other):
-                total += extra * int(np.maximum(whole + 1 - reach, 0).sum())
-                total += (self.buckets - extra) * int(np.maximum(whole - reach, 0).sum())
-            counts.append(2 * total)
-        return min(counts), max(counts)
+        if prime * (prime // self.buckets + 1) <= _SCANNED:
+            counts = [self._all_same(ratio) for ratio in range(2, prime)]
+            return min(counts), max(counts)
+        # Two buckets or more for three values: no collision at all has probability 1 - 3c + 2t.
+        none = prime * (prime - 1) - 3 * pairs
+        return max(0, -(none // 2)), pairs
 
-    def _bucket_counts(self, values: IntArray) -> Mapping[int, int]:
-        """For each set of `values` (as a word of bits) the functions for which it is all of a bucket."""
-        prime, m = self.prime, values.size
-        total, same = prime * (prime - 1), self._pair_collisions
-        if m == 1:
-            return {1: total}
-        if m == 2:
-            return {1: total - same, 2: total - same, 3: same}
-        if not prime <= _COUNTED_PRIME:
-            raise ValueError(
-                f"joint_law of more than two values needs k and buckets up to {_COUNTED_PRIME}, "
-                f"got k={self.k!r}, buckets={self.buckets!r}"
-            )
-        counts: Counter[int] = Counter()
-        step = max(1, DRAWN_TOGETHER >> m)
-        for start in range(1, prime, step):
-            a = np.arange(start, min(start + step, prime))
-            shift = values[:, np.newaxis] * a % prime
-            # As b grows the largest shifts pass P first; between two such places nothing changes.
-            order = np.argsort(-shift, axis=0)
-            wrapped = np.zeros_like(shift)
-            low = np.zeros_like(a)
-            for turn in range(m + 1):
-                high = np.full_like(a, prime)
-                if turn < m:
-                    high -= shift[order[turn], np.arange(a.size)]
-                bucket = (shift - wrapped) % self.buckets
-                for i in range(m):
-                    alike = bucket == bucket[i]
-                    least = ~np.any(alike[:i], axis=0)
-                    words = np.sum(alike << np.arange(m)[:, np.newaxis], axis=0)
-                    found = np.bincount(words[least], (high - low)[least], 2**m)
-                    counts.update({word: int(found[word]) for word in range(2**m)})
-                if turn < m:
-                    wrapped[order[turn], np.arange(a.size)] = prime
-                    low = high
-        return counts
-
-    def _laws(self, counts: Mapping[int, int], m: int) -> FloatArray:
-        """Rows of m values and the blanket, from `_bucket_counts`."""
-        functions = self.prime * (self.prime - 1)
-        words = [word for word in range(1, 2**m) if counts.get(word, 0)]
-        inside = np.array([[word >> i & 1 for word in words] for i in range(m)])
-        share = np.array([counts[word] / functions for word in words])
+    def _laws(self, m: int, all_same: int = 0) -> FloatArray:
+        """Rows of m <= 3 values and the blanket; `all_same` functions have three values in one bucket."""
+        total, same = self.prime * (self.prime - 1), self._pair_collisions
+        # Functions for which one value alone, two, or three are all that a bucket has.
+        alone = {1: total, 2: total - same, 3: total - 2 * same + all_same}[m]
+        functions = np.array([0, alone, same - all_same, all_same], dtype=object)
+        inside = np.array([[word >> i & 1 for word in range(1, 2**m)] for i in range(m)])
+        ones = inside.sum(axis=0)
         right = np.where(inside == 1, self.truth, self.lie)
-        blanket = np.where((inside.sum(axis=0) == 2) & (self.k == 2), self.truth, self.lie)
+        blanket = np.where((ones == 2) & (self.k == 2), self.truth, self.lie)
+        share = (functions[ones] / total).astype(np.float64)
         masses = share * np.vstack([right, blanket])
-        other = (self.buckets * functions - sum(counts.values())) / functions * self.lie
-        return np.hstack([masses, np.full((m + 1, 1), other)])
+        rest = (self.buckets * total - sum(functions[ones])) / total * self.lie
+        return np.hstack([masses, np.full((m + 1, 1), rest)])
 
     def _bucket(self, a: IntArray, b: IntArray, x: IntArray) -> IntArray:
         return np.asarray((a * x + b) % self.prime % self.buckets)
