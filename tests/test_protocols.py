@@ -220,13 +220,6 @@ def test_real_sum_with_one_cell_is_the_one_bit_mean():
     assert protocol.analyze(messages) == pytest.approx(notes)
 
 
-def test_the_papers_choice_of_cells():
-    protocol = RealSum.from_blankets(c=10.0, n=10_000)
-    assert (protocol.k, protocol.gamma) == (10, pytest.approx(10 * 11 / 10_000))
-    with pytest.raises(ValueError, match="needs more than"):
-        RealSum.from_blankets(c=10.0, n=15)
-
-
 @pytest.mark.parametrize(
     "protocol, values",
     [

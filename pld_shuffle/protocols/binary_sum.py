@@ -26,8 +26,7 @@ from .randomized_response import OneResponse, one_bit_gamma
 class BinarySum(OneResponse):
     """Sum of n bits by binary randomized response.
 
-    gamma: probability of a random bit, in (0, 1). n: number of users. honest_fraction: share of them
-    whose noise is relied upon, in (0, 1]. Raises TypeError or ValueError for anything else.
+    gamma: probability of a random bit, in (0, 1).
     """
 
     @classmethod

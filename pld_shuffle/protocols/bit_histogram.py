@@ -92,8 +92,7 @@ class BitHistogram(BitCounts, OneMechanism):
     """Histogram of n values in 0 ... k-1 from unary encodings or one-hot RAPPOR reports.
 
     randomizer: a `UnaryEncoding`, or a `RAPPOR` without Bloom filter (bits=None), both steps of which
-    are drawn afresh in every round. n: number of users. honest_fraction: share of them whose noise
-    is relied upon, in (0, 1]. Raises TypeError or ValueError for anything else.
+    are drawn afresh in every round.
 
     The pair is an upper bound, for one round and for many.
 

@@ -89,9 +89,7 @@ class Histogram(Protocol):
 class PrivateHistogram(Histogram, OneResponse):
     """Histogram of n values in 0 ... k-1 by k-ary randomized response.
 
-    k: number of bins, at least 2. gamma: probability of a random answer, in (0, 1). n: number of
-    users. honest_fraction: share of them whose noise is relied upon, in (0, 1]. Raises TypeError or
-    ValueError for anything else.
+    k: number of bins, at least 2. gamma: probability of a random answer, in (0, 1).
 
     >>> histogram = PrivateHistogram.from_budget(1.0, 1e-6, 10_000, k=4)
     >>> histogram.accountant().get_epsilon(1e-6) <= 1.0

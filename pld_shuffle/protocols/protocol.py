@@ -67,7 +67,11 @@ class ExpectedError(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Protocol(ABC):
-    """A protocol of n users, `honest_fraction` of whom are relied upon for privacy, in (0, 1]."""
+    """A protocol of n users.
+
+    n: number of users. honest_fraction: share of them whose noise is relied upon for privacy, in (0, 1]. All
+    arguments are by keyword; TypeError or ValueError for any other than a class describes.
+    """
 
     n: int
     honest_fraction: float = 1.0

@@ -39,9 +39,7 @@ LEAST_NOISE = 1e-9
 class RAPPORHistogram(BitCounts):
     """Histogram of n unchanging values in 0 ... k-1 from reports on memoised one-hot filters.
 
-    randomizer: a `RAPPOR` without Bloom filter (bits=None) and with noise > 0. n: number of users.
-    honest_fraction: share of them whose noise is relied upon, in (0, 1]. Raises TypeError or
-    ValueError for anything else.
+    randomizer: a `RAPPOR` without Bloom filter (bits=None) and with noise > 0.
 
     The pairs are upper bounds, for one collection and for all.
 

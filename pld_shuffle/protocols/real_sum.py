@@ -36,7 +36,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..numerics.search import InfeasibleError
-from ..numerics.validation import integer_in, positive_float
+from ..numerics.validation import integer_in
 from ..randomizers.base import FloatArray, IntArray, settle
 from ..randomizers.border import generator, unit_array
 from .budget import Budget
@@ -116,9 +116,7 @@ class RoundedSum(OneResponse):
 class OneBitMean(RoundedSum):
     """Mean of n values in [0, 1], one bit each: `RealSum` with k = 1, divided by n; the pair is exact.
 
-    gamma: probability of a random bit, in (0, 1). n: number of users. honest_fraction: share of them
-    whose noise is relied upon, in (0, 1]. Raises TypeError or ValueError for anything else. `from_theorem` is that
-    of `BinarySum`.
+    gamma: probability of a random bit, in (0, 1). `from_theorem` is that of `BinarySum`.
     """
 
     @property
@@ -140,8 +138,7 @@ class RealSum(RoundedSum):
     """Sum of n values in [0, 1] by randomized rounding and randomized response.
 
     k: number of rounding cells, at least 1 (messages are integers 0 ... k). gamma: probability of
-    a random answer, in (0, 1). n: number of users. honest_fraction: share of them whose noise is
-    relied upon, in (0, 1]. Raises TypeError or ValueError for anything else.
+    a random answer, in (0, 1).
 
     `from_budget` without k looks for the one with the least exact worst-case error (a local minimum: k one less and
     one more, for k >= 128 about 1/64 less and more, are calibrated and worse, so the error is within about 1e-3 of
@@ -154,20 +151,6 @@ class RealSum(RoundedSum):
     def __post_init__(self) -> None:
         super().__post_init__()
         settle(self, k=integer_in("k", self.k, 1))
-
-    @classmethod
-    def from_blankets(cls, *, c: float, n: int) -> RealSum:
-        """The paper's choice for c random answers per value: k = (n/c)^(1/3), gamma = c (k+1)/n.
-
-        k is rounded, and at least 1. ValueError unless gamma < 1.
-        """
-        share = positive_float("c", c)
-        users = integer_in("n", n, 1)
-        cells = max(1, round((users / share) ** (1 / 3)))
-        gamma = share * (cells + 1) / users
-        if not gamma < 1:
-            raise ValueError(f"c={c!r} needs more than n={n!r} users (gamma={gamma!r})")
-        return cls(k=cells, gamma=gamma, n=users)
 
     @classmethod
     def _within(cls, budget: Budget, *, k: int | None = None, **design: Any) -> RealSum:

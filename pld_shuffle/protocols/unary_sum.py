@@ -48,8 +48,7 @@ class UnarySum(GammaNoise):
     """Sum of n values in [0, 1], `bits` one-bit messages per user.
 
     bits: r, at least 1 (for `from_budget` and `from_theorem` by default the paper's sqrt(n), rounded up). gamma:
-    probability of a random bit, in (0, 1). n: number of users. honest_fraction: share of them whose noise is relied
-    upon, in (0, 1]. Raises TypeError or ValueError for anything else.
+    probability of a random bit, in (0, 1).
 
     One round of up to 128 bits is accounted jointly. Otherwise the ledger is an upper bound: it is for messages
     shuffled position by position (bits all different), of which the joint shuffle is a post-processing, and lower ends

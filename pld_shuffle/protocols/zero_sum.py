@@ -79,8 +79,7 @@ class RateNoise(OneMechanism):
 class ZeroSum(RateNoise):
     """Sum of n bits with two messages each; a true sum of 0 is reported as 0 with certainty.
 
-    rate: r, probability that the noise bit is 1, in (0, 1). n: number of users. honest_fraction: share
-    of them whose noise is relied upon, in (0, 1]. Raises TypeError or ValueError for anything else.
+    rate: r, probability that the noise bit is 1, in (0, 1).
 
     One user's two messages alone are not private (the first is the value): all privacy comes from
     the sum of the other users' noise bits, and there is no local randomizer to amplify.
@@ -112,9 +111,8 @@ class ZeroSum(RateNoise):
 class ZeroSumHistogram(Histogram, RateNoise):
     """Histogram of n values in 0 ... k-1 by one ZSUM per bin; an empty bin is reported as 0 with certainty.
 
-    k: number of bins, at least 2. rate: r, probability that a noise bit is 1, in (0, 1). n: number of
-    users. honest_fraction: share of them whose noise is relied upon, in (0, 1]. Raises TypeError or
-    ValueError for anything else. Every user sends 2 k messages; message 2 j + b is the bit b of bin j.
+    k: number of bins, at least 2. rate: r, probability that a noise bit is 1, in (0, 1).
+    Every user sends 2 k messages; message 2 j + b is the bit b of bin j.
 
     `from_theorem` is r of ZSUM at (epsilon/2, delta/2): two bins change (Cheu 2022, Theorem 12).
     """
