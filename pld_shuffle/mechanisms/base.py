@@ -181,15 +181,18 @@ class ProfileMechanism(Mechanism):
 
     @property
     @abstractmethod
-    def max_loss(self) -> float: ...
+    def max_loss(self) -> float:
+        """The largest finite loss, from above."""
 
     @property
     def max_loss_below(self) -> float:
+        """The same from below."""
         return self.max_loss * (1.0 - 4e-15)
 
     @property
     @abstractmethod
-    def loss_scale(self) -> float: ...
+    def loss_scale(self) -> float:
+        """About the standard deviation of the loss."""
 
     @property
     def infinite_mass(self) -> float:
