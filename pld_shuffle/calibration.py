@@ -30,7 +30,7 @@ from __future__ import annotations
 import copy
 import math
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -141,8 +141,8 @@ def solve(
     increasing, whole : of a parameter that is none of the above: whether epsilon grows with it,
         whether it is an integer (default no). With a callable plan they also overrule the above.
 
-    Returns a `Solution`. Raises InfeasibleError where no value allowed is proven to meet the target, saying
-    what is in the way, and TypeError, ValueError or fields.FieldError for a bad argument. An
+    Returns a `Solution`. Raises InfeasibleError where no value allowed is proven to meet the target, with what
+    the most private value spends, and TypeError, ValueError or fields.FieldError for a bad argument. An
     `AccuracyWarning` is given where a bracket of the answer is wider than rtol.
     Complexity: about ten questions of an accountant; a fraction of a second for equal rounds.
 
@@ -154,7 +154,6 @@ def solve(
     if not asked < math.inf:
         raise ValueError(f"epsilon must be finite, got {epsilon!r}")
     allowed = float(probabilities("delta", real("delta", delta)))
-    values: dict[str, Value] = {}
     if callable(plan):
         sought, build = _named(parameter, increasing, whole, bounds), plan
     else:
@@ -167,10 +166,12 @@ def solve(
     try:
         end = questions.end(sought, asked, value_rtol)
     except InfeasibleError:
-        text = questions.obstacle(parameter, sought, asked)
-        if not callable(plan):
-            text += questions.advice(asked, _relaxed(parameter, plan, values, sought.best))
-        raise InfeasibleError(text) from None
+        low, high = questions.tight(sought.best)
+        raise InfeasibleError(
+            f"no {parameter} in [{sought.low!r}, {sought.high!r}] is proven to meet epsilon={asked!r} at"
+            f" delta={allowed!r}: even {parameter}={sought.best!r} spends epsilon in"
+            f" [{float(low)!r}, {float(high)!r}]"
+        ) from None
     questions.repeat_warnings(end)
     return Solution(
         parameter=parameter,
@@ -216,12 +217,9 @@ class _Questions:
 
     def loose(self, value: Number) -> Bounds:
         """Bounds that cost less."""
-        return self._loosely(self.run(value, LOOSE_RTOL))
-
-    def _loosely(self, accountant: Accountant) -> Bounds:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", AccuracyWarning)
-            return accountant.epsilon_bounds(self._delta)
+            return self.run(value, LOOSE_RTOL).epsilon_bounds(self._delta)
 
     def end(self, sought: _Sought, epsilon: float, rtol: float) -> SafeEnd:
         """The search; loose brackets decide where they can."""
@@ -236,30 +234,6 @@ class _Questions:
         for value in (end.value, end.unmet):
             for remark in self._remarks[value] if value is not None else ():
                 warnings.warn(remark, AccuracyWarning, stacklevel=3)
-
-    def obstacle(self, parameter: str, sought: _Sought, epsilon: float) -> str:
-        """That nothing meets the target."""
-        spent = self.tight(sought.best)
-        return (
-            f"no {parameter} in [{sought.low!r}, {sought.high!r}] is proven to meet epsilon={epsilon!r} at"
-            f" delta={self._delta!r}: even {parameter}={sought.best!r} spends epsilon in"
-            f" [{float(spent.lower)!r}, {float(spent.upper)!r}]"
-        )
-
-    def advice(self, epsilon: float, others: Iterable[tuple[str, Accountant]]) -> str:
-        """Which other parameters matter."""
-        helpful = [change for change, run in others if self._helps(run, epsilon)]
-        if helpful:
-            return f"; in the way: {', '.join(helpful)}"
-        return (
-            "; no other parameter at its most private changes that alone: the target is too small"
-        )
-
-    def _helps(self, run: Accountant, epsilon: float) -> bool:
-        try:
-            return bool(self._loosely(run).upper <= epsilon)
-        except (ArithmeticError, MemoryError):
-            return False  # extreme values: no advice where they cannot be accounted
 
 
 # --- parameters and plans ---------------------------------------------------------------------------
@@ -366,27 +340,9 @@ def _among(parameter: str, values: Mapping[str, Any]) -> _Sought:
 
 def _builder(parameter: str, values: Mapping[str, Value]) -> Plan:
     """From a value of the parameter to the rounds described by the other values with it."""
-    count = values.get("rounds", 1)
-    if not (isinstance(count, int) and count >= 1):
-        raise FieldError("rounds", f"must be at least 1, got {count}")
+    count = int(values.get("rounds", 1))
     run = {name: value for name, value in values.items() if name != "rounds"}
     if parameter == "rounds":
         mechanism = mechanism_from_values(run)
         return lambda value: [(mechanism, value)]
     return lambda value: [(mechanism_from_values(run | {parameter: value}), count)]
-
-
-def _relaxed(
-    parameter: str, plan: Mapping[str, Any], values: Mapping[str, Value], best: Number
-) -> Iterator[tuple[str, Accountant]]:
-    """The plan at the best value, with one other value after the other at its most private."""
-    for name in {"rounds": 1} | dict(values):
-        if name not in PARAMETERS or name == parameter:
-            continue
-        if name == "n" and "population" in (parameter, *values):
-            continue  # drawn from a population, n has no end that is the most private
-        changed = {key: value for key, value in values.items() if key != name}
-        value = _among(name, changed | {parameter: best}).best
-        ((mechanism, count),) = _builder(parameter, changed | {name: value})(best)
-        run = Accountant(LOOSE_RTOL).compose(mechanism, count)
-        yield f"{name}={plan.get(name, 1)} (with {name}={value!r} it could be met)", run

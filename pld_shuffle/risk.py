@@ -41,7 +41,7 @@ import numpy as np
 
 from .ledger import Ledger
 from .numerics.sides import Bounds
-from .numerics.validation import probabilities, real, tolerance
+from .numerics.validation import probabilities, tolerance
 
 __all__ = ["AttackRisk", "Profile"]
 
@@ -113,47 +113,24 @@ class AttackRisk:
         With m = min(prior, 1 - prior) it is m (1 - delta(log((1 - m)/m))): at most m, what guessing without
         looking gets.
         """
-        chance, delta = self._at_prior(prior)
-        low = chance * (1.0 - delta.upper) * (1.0 - U)
-        high = np.minimum(chance, chance * (1.0 - delta.lower) * (1.0 + U))
+        values = probabilities("prior", prior)
+        chance = np.minimum(values, 1.0 - values)  # exact above 1/2
+        with np.errstate(divide="ignore"):
+            ratio = np.log1p(-chance) - np.log(chance)
+        slack = U * (1.0 + np.where(np.isfinite(ratio), ratio, 0.0))
+        # delta decreases, so the two ends of a rounded ratio bound it
+        least = self._profile().delta_bounds(ratio + slack).lower
+        most = self._profile().delta_bounds(np.maximum(0.0, ratio - slack)).upper
+        low = chance * (1.0 - most) * (1.0 - U)
+        high = np.minimum(chance, chance * (1.0 - least) * (1.0 + U))
         return Bounds(_plain(low), _plain(high))
 
     def bayes_accuracy(self, prior: Any) -> Bounds:
         """The largest probability of a right guess, 1 - `bayes_error`."""
-        chance, delta = self._at_prior(prior)
-        low = (1.0 - chance + chance * delta.lower) * (1.0 - U)
-        high = np.minimum(1.0, (1.0 - chance + chance * delta.upper) * (1.0 + U))
-        return Bounds(_plain(np.maximum(low, 0.5)), _plain(high))
-
-    def posterior(self, fpr: Any, prior: float) -> Bounds:
-        """The largest probability that a guess "D'" is right, for tests with false-positive rate `fpr`.
-
-        With the prior odds w = prior/(1 - prior) it is w TPR/(w TPR + fpr) (the attack's precision).
-        `fpr` in (0, 1], scalar or array; `prior` in (0, 1).
-        """
-        rates = probabilities("fpr", fpr)
-        if not np.all(rates > 0.0):
-            raise ValueError(f"fpr must be positive, got {fpr!r}")
-        chance = real("prior", prior)
-        if not 0.0 < chance < 1.0:
-            raise ValueError(f"prior must be in (0, 1), got {prior!r}")
-        power = self.true_positive_rate(rates)
-        rest = (1.0 - chance) * rates
-        low, high = (chance * side / (chance * side + rest) for side in power)
-        return Bounds(_plain(low * (1.0 - U)), _plain(np.minimum(1.0, high * (1.0 + U))))
-
-    def _at_prior(self, prior: Any) -> tuple[Any, Bounds]:
-        """m, the smaller of the two priors, and delta at log((1 - m)/m)."""
-        values = probabilities("prior", prior)
-        chance = np.minimum(values, 1.0 - values)
-        with np.errstate(divide="ignore"):
-            ratio = np.log1p(-chance) - np.log(chance)
-        slack = U * (1.0 + np.where(np.isfinite(ratio), ratio, 0.0))
-        # m = 1 - prior is exact above 1/2; delta decreases, so the two ends of a rounded ratio bound it.
-        profile = self._profile()
-        low = profile.delta_bounds(ratio + slack).lower
-        high = profile.delta_bounds(np.maximum(0.0, ratio - slack)).upper
-        return chance, Bounds(low, high)
+        low, high = self.bayes_error(prior)
+        return Bounds(
+            _plain(np.maximum(0.5, 1.0 - high - U)), _plain(np.minimum(1.0, 1.0 - low + U))
+        )
 
     def _profile(self) -> Profile:
         """The accountant, if all its pairs are symmetric; ValueError otherwise."""

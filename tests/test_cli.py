@@ -308,7 +308,7 @@ BAD_COMMANDS = [
     ("plan --solve gamma --n 9 --eps0 1 --epsilon 1 --delta 1e-6", "--gamma: has no meaning"),
     (
         "plan --solve rounds --n 50 --eps0 5 --epsilon 0.1 --delta 1e-6 --analysis clones",
-        "in the way: n=50",
+        "even rounds=1 spends",
     ),
 ]  # fmt: skip
 

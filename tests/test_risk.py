@@ -154,16 +154,6 @@ def test_advantage_encloses_the_total_variation(case) -> None:
     assert width(bounds) <= 1e-3
 
 
-def test_posterior_encloses_the_precision_of_the_best_test(case) -> None:
-    accountant, truth = case
-    for rate, prior in [(1e-6, 0.5), (0.01, 0.1), (0.3, 0.9)]:
-        bounds = AttackRisk(accountant).posterior(rate, prior)
-        hit = mpf(prior) * truth.power(rate)
-        exact = hit / (hit + (1 - mpf(prior)) * mpf(rate))
-        assert bounds.lower <= exact <= bounds.upper
-        assert width(bounds) <= 2e-3
-
-
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("noise", [1e-3, 0.5])
 def test_wide_and_uneven_brackets_are_never_trusted(noise: float, seed: int) -> None:
@@ -331,7 +321,6 @@ def test_shapes() -> None:
     )
     for ask in (
         risk.true_positive_rate, risk.trade_off, risk.bayes_error, risk.bayes_accuracy,
-        lambda rate: risk.posterior(rate, 0.5),
     ):  # fmt: skip
         one = ask(0.25)
         assert type(one.lower) is float
@@ -350,9 +339,6 @@ def test_shapes() -> None:
         (lambda risk: risk.true_positive_rate("0.1"), TypeError, "fpr"),
         (lambda risk: risk.bayes_error(1.1), ValueError, "prior"),
         (lambda risk: risk.bayes_accuracy(None), TypeError, "prior"),
-        (lambda risk: risk.posterior(0.0, 0.5), ValueError, "fpr"),
-        (lambda risk: risk.posterior(0.1, 1.0), ValueError, "prior"),
-        (lambda risk: risk.posterior(0.1, True), TypeError, "prior"),
         (lambda risk: AttackRisk(Accountant(), rtol=0.0), ValueError, "rtol"),
         (lambda risk: AttackRisk(0.5), TypeError, "accountant"),
     ],
