@@ -18,8 +18,9 @@ from scipy.special import gammaln, ndtr
 
 from pld_shuffle import ShuffledLDP, ShuffledRR, Side
 from pld_shuffle.pairs import contour_kernels
-from pld_shuffle.pairs.blanket import largest_loss, loss_scale, profile
-from pld_shuffle.pairs.noise import gaussian_groups, laplace_groups
+from pld_shuffle.pairs.slots import largest_loss, loss_scale
+from pld_shuffle.pairs.slots import slot_profile as profile
+from pld_shuffle.randomizers.noise_laws import gaussian_groups, laplace_groups
 
 ROUNDING = 1e-14  # of the conversion of a reference to double
 

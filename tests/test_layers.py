@@ -19,7 +19,8 @@ ROOT = Path(pld_shuffle.__file__).parent
 FLOORS = [
     {"numerics", "texts", "reference"},
     {"storage"},
-    {"pairs", "randomizers", "bounds"},
+    {"randomizers", "bounds"},
+    {"pairs"},
     {"composition"},
     {"mechanisms"},
     {"checkpoint", "fields", "trajectory"},

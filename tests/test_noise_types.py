@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from scipy.special import ndtr
 
-from pld_shuffle.pairs import noise_types as noise
+from pld_shuffle.randomizers import noise_laws as noise
 
 LAPLACE = (0.3, 1.0, 3.0, 6.0)
 GAUSSIAN = (0.7, 1.5)

@@ -13,9 +13,8 @@ from scipy.special import ndtr
 from pld_shuffle import Accountant
 from pld_shuffle.composition.attempts import Composition
 from pld_shuffle.mechanisms.shuffled import Shuffled
-from pld_shuffle.pairs import blanket
+from pld_shuffle.pairs import slots
 from pld_shuffle.pairs.cohort import Cohort
-from pld_shuffle.pairs.noise_types import gaussian_attack, laplace_attack, laplace_types
 from pld_shuffle.pairs.swap import typed_profile
 from pld_shuffle.randomizers import (
     DiscreteRandomizer,
@@ -27,6 +26,7 @@ from pld_shuffle.randomizers import (
     SubsetSelection,
     UnaryEncoding,
 )
+from pld_shuffle.randomizers.noise_laws import gaussian_attack, laplace_attack, laplace_types
 
 # (eps0, n): attack, and what the theory's table has for the blanket; delta = 1e-6, one round.
 TABLE = {
@@ -64,7 +64,7 @@ def test_types_are_above_all_attacks_and_near_the_best(case):
         (0.2, 0.8, 0.3),
     ]:
         masses = laplace_attack(eps0, first=first, second=second, others=others)
-        attack = blanket.profile(*masses, n, growth, law=True, mass_error=1e-13)
+        attack = slots.slot_profile(*masses, n, growth, law=True, mass_error=1e-13)
         assert np.all(attack.lower <= bound)
         best = np.maximum(best, attack.lower)
     assert np.all(bound <= best * np.array([1.01, 1.03, 1.12, 1.2]))
@@ -85,7 +85,7 @@ def test_sampled_and_composed():
     rate = 0.01
     bound = typed_profile(types, 10_000, growth, cohort=Cohort(rate), mass_error=1e-13)
     law = [rate * row + (1.0 - rate) * masses[2] for row in masses[:2]]
-    attack = blanket.profile(*law, masses[2], 10_000, growth, law=True, mass_error=1e-12)
+    attack = slots.slot_profile(*law, masses[2], 10_000, growth, law=True, mass_error=1e-12)
     assert np.all(attack.lower <= bound)
     assert np.all(bound <= np.array([1.01, 1.1]) * attack.lower)
 
@@ -156,7 +156,7 @@ def test_gaussian_noise_has_the_attack_below_and_the_blanket_above():
     masses = gaussian_attack(1.0, first=0.0, second=1.0, others=0.0, cells=96)
     growth = np.expm1([0.0, 0.03, 0.0458])
     orders = [masses, masses[[1, 0, 2]]]
-    best = [blanket.profile(*law, 10_000, growth, law=True, mass_error=1e-12) for law in orders]
+    best = [slots.slot_profile(*law, 10_000, growth, law=True, mass_error=1e-12) for law in orders]
     found = mechanism.attack_pair.profile(growth, 1e-6, 0.0)
     assert np.all(max(float(one.upper[2]) for one in best) <= 1.001 * found.upper[2])
     assert found.lower[2] == pytest.approx(1e-6, rel=0.02)

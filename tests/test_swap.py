@@ -19,13 +19,13 @@ from scipy.stats import binom, multinomial
 from pld_shuffle import ShuffledLDP
 from pld_shuffle.mechanisms.attack import noise_law
 from pld_shuffle.numerics.sides import Side
-from pld_shuffle.pairs import blanket, swap
+from pld_shuffle.pairs import slots, swap
 from pld_shuffle.pairs import swap_kernels as kernels
 from pld_shuffle.pairs.cohort import Cohort
 from pld_shuffle.pairs.coins import CoinMixture
-from pld_shuffle.pairs.noise_types import laplace_types
 from pld_shuffle.pairs.pair import Resolution
 from pld_shuffle.randomizers import Laplace
+from pld_shuffle.randomizers.noise_laws import laplace_types
 
 
 def reports(laws):
@@ -418,7 +418,7 @@ def test_table_of_known_randomizers(case):
     growth = np.expm1(found * np.array([0.0, 0.5, 1.0, 1.4]))
     bound = swap.known_profile(rows[0], rows[other], rows[best], rows, n, growth)
     for row in rows:  # everybody else holds one value: an exact attack
-        attack = blanket.profile(rows[0], rows[other], row, n, growth, law=True)
+        attack = slots.slot_profile(rows[0], rows[other], row, n, growth, law=True)
         assert np.all(attack.lower <= bound)
 
 
@@ -508,11 +508,11 @@ def test_what_the_others_cannot_cover():
     rows, growth = [first, [0.4, 0.5, 0.1]], [0.0, 0.2]
     # A report that only the second law can make gives nothing away at s >= 1 ...
     bound = swap.known_profile(first, second, first, rows, 1000, growth)
-    attack = blanket.profile(first, second, first, 1000, growth, law=True)
+    attack = slots.slot_profile(first, second, first, 1000, growth, law=True)
     assert np.all(attack.lower <= bound) and np.all(bound < [0.1001, 1e-100])
     # ... one that only the first can make is given away.
     bound = swap.known_profile(second, first, first, rows, 1000, growth)
-    attack = blanket.profile(second, first, first, 1000, growth, law=True)
+    attack = slots.slot_profile(second, first, first, 1000, growth, law=True)
     assert np.all(attack.lower <= bound) and np.all(bound <= [0.1001, 0.1001])
 
 

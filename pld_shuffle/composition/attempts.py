@@ -22,7 +22,6 @@ import numpy as np
 from ..numerics.sides import Bounds, Side
 from ..numerics.validation import nonnegatives, probabilities
 from ..pairs.gaussian import noise_of, with_one_noise
-from ..pairs.least import LeastProfile
 from ..pairs.pair import Pair, Resolution
 from ..pairs.profile import ProfilePair
 from .contour import MANY_ROUNDS, Contour, preferred
@@ -72,13 +71,11 @@ class Composition:
         self._limit = _exact_sum(losses) if self._pure else None
         self.max_loss = _float_above(self._limit) if self._limit is not None else math.inf
         self._recent: list[Reading] = []
-        self._one: OneRound | _LeastOfOneRound | None = None
+        self._one: OneRound | None = None
         if self._rounds == 1:
             pair = self._ledger[0][0]
             if (square := noise_of(pair)) is not None:
                 self._recent = [GaussianReading(square)]
-            elif isinstance(pair, LeastProfile) and pair.among:
-                self._one = _LeastOfOneRound(pair, rtol)
             elif isinstance(pair, ProfilePair):
                 self._one = OneRound(pair, rtol)
 
@@ -361,36 +358,6 @@ class _Latest(Reading):
 
     def upper(self, eps: float) -> float:
         return float(self._at(eps).upper)
-
-
-class _LeastOfOneRound:
-    """One round of several pairs, each of which dominates it: the least answer."""
-
-    def __init__(self, pair: LeastProfile, rtol: float) -> None:
-        self._alone, *self._others = [Composition([(part, 1)], rtol) for part in pair.among]
-        self._near = math.log1p(pair.alone_until) if pair.alone_until > 0.0 else -1.0
-
-    def delta(self, eps: float) -> tuple[Bounds, float]:
-        """Bounds, and 0: every part gives its own warnings."""
-        first = self._alone.delta(eps)
-        if eps <= self._near:
-            return first, 0.0
-        return _least([first, *(other.delta(eps) for other in self._others)]), 0.0
-
-    def epsilon(self, delta: float) -> tuple[Bounds, float]:
-        if self._near >= 0.0:
-            found = self._alone.epsilon(delta)
-            if found.upper > self._near:
-                found = _least([found, *(other.epsilon(delta) for other in self._others)])
-            return found, 0.0
-        found = _least([other.epsilon(delta) for other in self._others])
-        if not self._alone.delta(found.upper).lower > delta:
-            found = _least([found, self._alone.epsilon(delta)])
-        return found, 0.0
-
-
-def _least(answers: Sequence[Bounds]) -> Bounds:
-    return Bounds(min(found.lower for found in answers), min(found.upper for found in answers))
 
 
 def _exact_sum(losses: Sequence[tuple[float, int]]) -> Fraction:

@@ -1,6 +1,7 @@
 """Any eps0-LDP randomizer in a shuffler: all that is known is eps0 and n.
 
-Two dominating pairs are proved for it, and the least of both is used (`pairs.least`; docs/theory.md, section 11):
+Two dominating pairs are proved for it, and the least of both is used (`pairs.profile.Several`, docs/theory.md,
+section 11):
 
 * stronger clones: each of the other n-1 users shows one of two labels of the target with probability
   2/(e^eps0 + 1), else nothing. A mixture of tilted coins (docs/theory.md, section 4).
@@ -22,10 +23,10 @@ from ..pairs.bit_pair import worst_bit_attack
 from ..pairs.bits import BitShares
 from ..pairs.cohort import ALL_USERS, Cohort
 from ..pairs.coins import CoinMixture
-from ..pairs.least import Array, least, upper_profile
 from ..pairs.pair import Pair
-from ..pairs.population import Member
-from ..pairs.swap import any_ldp_profile, labels_profile, may_win
+from ..pairs.profile import Several
+from ..pairs.swap import labels_profile, may_win
+from ..pairs.swap_pairs import AnyLDPPair, labels, stronger_clones
 from ..randomizers import BinaryRandomizedResponse
 from .attack import strongest_attack
 from .base import Mechanism
@@ -95,58 +96,24 @@ class ShuffledLDP(Mechanism):
 
     def _proved(self, cohort: Cohort) -> Pair:
         clones = self._clones.sampled(cohort)
-        if (
-            self.analysis != "tightest"
-            or self.n < FEW_USERS
-            or not (cohort.rate < 1.0 or may_win(self.eps0, self.n))
-        ):
+        if self.analysis != "tightest" or self.n < FEW_USERS:
             return clones
-
-        def swap(growth: Array, missed: float) -> Array:
-            return any_ldp_profile(self.eps0, self.n, growth, cohort=cohort)
-
-        largest, scale = clones.max_loss, clones.scale
-        member = Member.of(self.eps0, self.n, cohort, scale)
+        if not (cohort.rate < 1.0 or may_win(self.eps0, self.n)):
+            return clones
+        swap = AnyLDPPair(self.eps0, self.n, cohort)
         # Cohorts of almost one size are all like one of them.
-        wins, labels_win, near = _contest(
-            self.eps0, *((self.n, cohort) if member is None else member.typical)
-        )
+        wins, leads, near = _contest(swap.typical)
         if not wins:
             return clones  # exact
-        if labels_win:
-            member = None
-        alone = least([swap], largest=largest, scale=scale, member=member, above=clones)
         if near == math.inf:
-            return alone
-        until, labels = math.expm1(min(near * scale, 690.0)), upper_profile(clones)
-
-        def farther(growth: Array, missed: float) -> Array:
-            """Labels, no nearer than they may be the better bound."""
-            found, far = np.ones(growth.size), growth > until
-            if np.any(far):
-                found[far] = labels(growth[far], missed)
-            return found
-
-        return least(
-            [swap, farther], largest=largest, scale=scale, member=member, among=(alone, clones),
-            alone_until=until, above=clones,
-        )  # fmt: skip
+            return swap
+        return Several((swap, clones), math.expm1(min(near * swap.scale, 690.0)), leads)
 
     @property
     def _clones(self) -> CoinMixture:
-        shrink = math.exp(-self.eps0)
-        rate = shrink if self.analysis == "clones" else 2.0 * shrink / (1.0 + shrink)
-        return CoinMixture(
-            n=self.n,
-            coin_rate=rate,
-            neutral_rate=0.0,
-            target_coin=1.0,
-            target_neutral=0.0,
-            null=0.0,
-            theta=math.tanh(0.5 * self.eps0),
-            gap=2.0 * shrink / (1.0 + shrink),
-            local_loss=exactly(self.eps0),
-        )
+        if self.analysis == "clones":
+            return labels(self.eps0, self.n, math.exp(-self.eps0))
+        return stronger_clones(self.eps0, self.n)
 
     def _attack_on(self, cohort: Cohort) -> Pair:
         """The worse of three-valued and binary randomised response for many users (docs/swap.md)."""
@@ -195,19 +162,18 @@ class ShuffledLDP(Mechanism):
 
 
 @lru_cache(maxsize=4096)
-def _contest(eps0: float, n: int, cohort: Cohort) -> tuple[bool, bool, float]:
-    """Whether the swap theorem beats stronger clones anywhere, the other way round, and up to where it surely does.
+def _contest(pair: AnyLDPPair) -> tuple[bool, bool, float]:
+    """Whether the swap theorem beats stronger clones anywhere, is never beaten, and up to where it is surely better.
 
     Labels are asked by the same integral, which loses something where they are few. A guess: every bound is valid.
     """
-    clones = ShuffledLDP(eps0, n)._clones.sampled(cohort)
-    asked = np.expm1(np.minimum(clones.scale * ASKED, 0.9 * float(clones.max_loss.upper)))
-    labels = labels_profile(eps0, n, asked, cohort=cohort)
-    swap = any_ldp_profile(eps0, n, asked, cohort=cohort)
-    lost = ASKED**2 * math.exp(eps0) / (n * cohort.presence)
+    asked = np.expm1(np.minimum(pair.scale * ASKED, 0.9 * float(pair.max_loss.upper)))
+    labels = labels_profile(pair.eps0, pair.n, asked, cohort=pair.cohort)
+    swap = pair.upper(asked, 0.0)
+    lost = ASKED**2 * math.exp(pair.eps0) / (pair.n * pair.cohort.presence)
     wins = bool(np.any(swap < labels * (1.0 - LEAST_GAIN)))
     surely = (swap < labels * (1.0 - LEAST_GAIN - lost)) | (labels == 0.0)
     near = math.inf
     if not np.all(surely):
         near = float(ASKED[np.argmin(surely) - 1]) if surely[0] else -1.0
-    return wins, bool(np.any((labels < swap)[ASKED <= FAR])), near
+    return wins, not np.any((labels < swap)[ASKED <= FAR]), near

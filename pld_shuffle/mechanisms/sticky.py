@@ -33,17 +33,19 @@ from ..pairs.cohort import ALL_USERS
 from ..pairs.least import least
 from ..pairs.pair import Pair
 from ..pairs.profile import LooseProfile, amplified_losses
-from ..randomizers import FiniteRandomizer, Gaussian, Laplace
+from ..randomizers.joint import FiniteRandomizer
+from ..randomizers.noise import Noise
 from .attack import noise_law, strongest_attack
 from .base import Mechanism
 from .ldp import MOST_BIT_USERS, ShuffledLDP
 from .randomized_response import ShuffledRR
 from .sampling import PoissonSampled, Subsampled, population_and_rate
-from .shuffled import MAX_TARGETS, Shuffled
+from .shuffled import Shuffled
 
 Array = NDArray[np.float64]
 
 MAX_POINTS = 4_000
+MOST_ORDERS = 24  # of a target's values that are tried
 ATTACK_RTOL = 1e-3  # laws of few users' bits have few atoms, which lattices do not like
 _UP, _DOWN = 1.0 + 1e-15, 1.0 - 1e-15
 
@@ -218,14 +220,16 @@ def _attack(mechanism: Mechanism) -> tuple[Pair, Pair] | None:
             bits,
             replace(bits, shares=bits.shares.mirrored, all_hold_one=True),
         )
-    elif isinstance(mechanism, Shuffled) and isinstance(mechanism.randomizer, FiniteRandomizer):
+    elif isinstance(mechanism, Shuffled):
         randomizer, n = mechanism.randomizer, mechanism.n
-        pairs = islice(randomizer.ordered_pairs(), MAX_TARGETS)
-        best = strongest_attack(randomizer, n, [(a, b, b) for a, b in pairs], cohort)
-        orders = best.pair, replace(best, first=best.second, second=best.first).pair
-    elif isinstance(mechanism, Shuffled) and isinstance(mechanism.randomizer, (Laplace, Gaussian)):
-        law = noise_law(mechanism.randomizer, mechanism.n)
-        orders = law.reversed().ordered_pair(), law.ordered_pair()
+        if isinstance(randomizer, Noise):
+            law = noise_law(randomizer, n)
+            orders = law.reversed().ordered_pair(), law.ordered_pair()
+        else:
+            assert isinstance(randomizer, FiniteRandomizer)
+            pairs = islice(randomizer.ordered_pairs(), MOST_ORDERS)
+            best = strongest_attack(randomizer, n, [(a, b, b) for a, b in pairs], cohort)
+            orders = best.pair, replace(best, first=best.second, second=best.first).pair
     else:
         return None
     return orders if cohort.everybody else (orders[0].sampled(cohort), orders[1].sampled(cohort))

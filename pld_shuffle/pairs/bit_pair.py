@@ -25,7 +25,7 @@ from .cohort import Cohort
 from .least import least
 from .pair import Pair, Resolution
 from .profile import ProfilePair
-from .slots import SlotLaw, slot_pair
+from .slots import SlotLaw
 
 Array = NDArray[np.float64]
 
@@ -79,7 +79,7 @@ def worst_absent_bit_attack(n: int, shares: BitShares, cohort: Cohort) -> Profil
     """The same for one bit each of users who take part independently (`Cohort.presence`), two deviations out."""
     orders = [shares] if shares.symmetric else [shares, shares.mirrored]
     attacks = [
-        slot_pair(BitAttackPair(n, order, all_hold_one=one)._laws, ordered=True).sampled(cohort)
+        BitAttackPair(n, order, all_hold_one=one).slot_law().ordered_pair().sampled(cohort)
         for order in orders
         for one in (False, True)
     ]
@@ -137,18 +137,18 @@ class BitAttackPair(Pair):
     def sampled(self, cohort: Cohort) -> Pair:
         hidden = replace(cohort, rate=self.rate * cohort.rate)
         if cohort.absence > 0.0:  # a third report, "absent": no longer a number of ones alone
-            return slot_pair(self._laws, ordered=True).sampled(hidden)
+            return self.slot_law().ordered_pair().sampled(hidden)
         return replace(self, rate=hidden.rate)
 
-    def _laws(self, tail: float) -> tuple[SlotLaw, SlotLaw]:
+    def slot_law(self) -> SlotLaw:
+        """The law of one slot, where a user sends one bit."""
         if self.bits != 1:
             raise TypeError(f"users who take part independently send one bit each, got {self!r}")
         share = self.shares
         one = np.array([share.one, share.not_one])
         zero = np.array([share.zero, share.not_zero])
         others = one if self.all_hold_one else zero
-        law = SlotLaw(self.n, one, zero, others, True, 8.0 * ROUNDOFF)
-        return law, law
+        return SlotLaw(self.n, one, zero, others, True, 8.0 * ROUNDOFF)
 
 
 def _largest(shares: BitShares, bits: int, rate: float) -> Bounds:

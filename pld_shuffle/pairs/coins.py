@@ -58,7 +58,7 @@ from .atoms import Atoms, completed
 from .cohort import Cohort
 from .pair import Pair, Resolution
 from .profile import ProfilePair
-from .slots import SlotLaw, log_positive_part, slot_pair
+from .slots import SlotLaw, SlotPair, log_positive_part
 
 Array = NDArray[np.float64]
 
@@ -200,7 +200,7 @@ class CoinMixture(Pair):
             return replace(self, participation=share)
         if self.target_neutral != self.neutral_rate:
             law = self.slot_law()
-            return slot_pair(lambda tail: (law, law)).sampled(replace(cohort, rate=share))
+            return SlotPair(law).sampled(replace(cohort, rate=share))
         neutral = presence * self.neutral_rate + cohort.absence
         return replace(
             self,

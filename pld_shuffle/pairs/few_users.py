@@ -14,14 +14,14 @@ Ratios of Gaussian noise have a long tail: there both sums are kept from their s
 cells that grow beyond it, where sums are placed anew.
 
 Either side is a law of its own, known to rounding: so points of its profile may be as close as one likes. The
-contour of `pairs.blanket` decays slowly where the sum has few terms, and not at all next to the largest loss.
+contour of `pairs.slots` decays slowly where the sum has few terms, and not at all next to the largest loss.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate, repeat
 from typing import TypeVar
@@ -31,6 +31,9 @@ from numpy.typing import NDArray
 
 from ..numerics.rounding import ROUNDOFF
 from ..numerics.sides import Bounds, Side
+from .cohort import Cohort
+from .profile import ProfilePair
+from .slots import MAX_POINTS, SlotLaw, rest_of
 
 Array = NDArray[np.float64]
 L = TypeVar("L")
@@ -39,6 +42,7 @@ MOST_USERS, MOST_TAILED = 32, 12  # the latter if ratios have a long tail
 PER_DEVIATION = 128.0  # lattice points, of one slot's ratio
 FEWEST, MOST = 256, 1024  # lattice points of one slot
 POINTS = 10_000  # of the sum of all slots, where they are of one kind
+WIDE = 3e-4  # relative width of a profile that is looked at twice
 NEAR = 4  # steps of the lattice next to the largest loss, in which cells are graded
 GRADED = np.append(0.25 * 0.7 ** np.arange(64.0, 0.0, -1.0), np.arange(0.25, NEAR + 0.75, 0.25))
 # Of ratios with a long tail: points of the lattice, cells beyond, and cells of what is added to these.
@@ -64,11 +68,10 @@ class FewSlots:
     tailed: bool
 
     @classmethod
-    def of(
-        cls, side: Side, n: int, first: Array, second: Array, others: Array, rest: float, error: float,
-        tailed: bool = False,
-    ) -> FewSlots | None:  # fmt: skip
-        """From masses of groups; None for other kinds of reports, too many users, or a rest that may be none."""
+    def of(cls, side: Side, law: SlotLaw, *, tailed: bool = False) -> FewSlots | None:
+        """The law's side; None for other kinds of reports, too many users, or a rest that may be none."""
+        n, first, second, others = law.n, law.first, law.second, law.others
+        rest, error = 0.0 if law.whole else rest_of(others), law.error
         seen = others > 0.0
         left, right = seen & (second == others), seen & (first == others)
         if (
@@ -179,6 +182,96 @@ class FewSlots:
     @property
     def _sign(self) -> float:
         return 1.0 if self.side is Side.UPPER else -1.0
+
+
+@dataclass(frozen=True, eq=False)
+class FewUsersPair(ProfilePair):
+    """`pair` of local noise by sums of ratios, of laws on either side of its own.
+
+    tailed : the largest ratios are far beyond most. tail : what the laws leave out; where less may be missed, the pair
+    is asked. half : the side whose law stands for both.
+    """
+
+    pair: ProfilePair
+    below: SlotLaw
+    above: SlotLaw
+    tailed: bool = False
+    tail: float = 0.0
+    half: Side | None = None
+
+    most_points = MAX_POINTS
+
+    @classmethod
+    def of(
+        cls, pair: ProfilePair, below: SlotLaw, above: SlotLaw, *, tailed: bool = False, tail: float = 0.0
+    ) -> ProfilePair:  # fmt: skip
+        """`pair` itself where users are many, or the kinds of reports others."""
+        found = cls(pair, below, above, tailed, tail)
+        return pair if None in (found._lower, found._upper) else found
+
+    @cached_property
+    def _lower(self) -> FewSlots | None:
+        return FewSlots.of(Side.LOWER, self.below, tailed=self.tailed)
+
+    @cached_property
+    def _upper(self) -> FewSlots | None:
+        return FewSlots.of(Side.UPPER, self.above, tailed=self.tailed)
+
+    def profile(self, growth: Array, rtol: float, missed: float) -> Bounds:
+        """Where a lattice is too coarse for a point, by a contour too; that of a long tail is no better."""
+        if missed < 4.0 * self.tail:
+            return self.pair.profile(growth, rtol, missed)
+        assert self._lower is not None and self._upper is not None
+        if self.half is not None:
+            return (self._upper if self.half is Side.UPPER else self._lower).profile(growth)
+        low, high = self._lower.profile(growth).lower, self._upper.profile(growth).upper
+        wide = high > (1.0 + max(rtol, WIDE)) * low + missed
+        if np.any(wide) and self.tail == 0.0:
+            low[wide] = np.maximum(low[wide], self.below.profile(growth[wide], WIDE / 4.0).lower)
+            high[wide] = np.minimum(high[wide], self.above.profile(growth[wide], WIDE / 4.0).upper)
+        return Bounds(low, high)
+
+    @property
+    def max_loss(self) -> Bounds:
+        return self.pair.max_loss
+
+    @property
+    def scale(self) -> float:
+        return self.pair.scale
+
+    @property
+    def infinite_mass(self) -> float:
+        if self.half is None:
+            return self.pair.infinite_mass
+        return (self.above if self.half is Side.UPPER else self.below).infinite_mass
+
+    @property
+    def top_mass(self) -> float:
+        few = self._upper if self.half is Side.UPPER else self._lower
+        return 0.0 if few is None else few.top_mass
+
+    @cached_property
+    def reverse(self) -> ProfilePair | None:  # type: ignore[override]
+        if self.pair.reverse is None:
+            return None
+        laws = self.below.reversed(), self.above.reversed()
+        return replace(self, pair=self.pair.reverse, below=laws[0], above=laws[1])
+
+    @cached_property
+    def halves(self) -> tuple[ProfilePair, ProfilePair] | None:  # type: ignore[override]
+        if self.half is not None:
+            return None
+        whole = self.pair.halves or (self.pair, self.pair)
+        below, above = (
+            replace(self, pair=pair, half=side) for pair, side in zip(whole, Side, strict=True)
+        )
+        return below, above
+
+    def log_tail(self, growth: Array) -> Array | None:
+        return self.pair.log_tail(growth)
+
+    def sampled(self, cohort: Cohort) -> ProfilePair:
+        return self.pair.sampled(cohort)
 
 
 @dataclass(frozen=True, eq=False)

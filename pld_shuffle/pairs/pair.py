@@ -19,6 +19,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from ..numerics.sides import Bounds, Side
 from .atoms import Atoms
@@ -93,6 +94,11 @@ class Pair(ABC):
     def interpolates(self) -> bool:
         """Whether profiles of its kin may be interpolated (`Resolution.cell`), with next to nothing lost."""
         return False
+
+    @property
+    def as_profile(self) -> Any:
+        """This pair as a `profile.ProfilePair`; None if its profile is not known."""
+        return None
 
     @abstractmethod
     def atoms(self, sides: Sequence[Side], resolution: Resolution) -> list[Atoms]:

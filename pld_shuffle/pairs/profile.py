@@ -21,8 +21,9 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
@@ -410,6 +411,15 @@ class ProfilePair(Pair):
             top_mass=self.top_mass, centre=centre, tilt=tilt, most=self.most_points,
         )  # fmt: skip
 
+    def losses_at(self, *scales: float) -> Array:
+        """Growths at so many scales, inside of the range of losses."""
+        most = min(0.8 * float(self.max_loss.upper), 100.0)
+        return np.expm1(np.minimum(np.array(scales) * self.scale, most))
+
+    @property
+    def as_profile(self) -> ProfilePair:
+        return self
+
     def sampled(self, cohort: Cohort) -> ProfilePair:
         cohort.require_all_present(self)
         return self.amplified(cohort.rate)
@@ -474,7 +484,10 @@ class UpperPair(ProfilePair):
     profile, it gets points to spare.
     """
 
-    most_points = 6_000
+    @property
+    def most_points(self) -> int:
+        return 6_000
+
     #: Whether points have equal distances, for profiles that are cheap and losses that are skewed.
     even: ClassVar[bool] = False
 
@@ -500,6 +513,71 @@ class UpperPair(ProfilePair):
             replace(above, mass=above.mass * SAME, infinite=0.0, total=None), Side.LOWER
         )
         return [above if side is Side.UPPER else below for side in sides]
+
+
+@dataclass(frozen=True, eq=False)
+class Several(UpperPair):
+    """Several proven pairs of one supremum: an answer may be the least of theirs.
+
+    Let h be the largest hockey-stick divergence over a class of datasets (and randomizers) that is closed under
+    exchanging the two neighbours, so h(s) = 1 - s + s h(1/s). As a supremum of convex functions it is convex. If every
+    one of several functions lies above h, so does their minimum, and so does the largest convex function below that
+    minimum, taken over s < 1 and s > 1 jointly. This hull is a profile, hence a dominating pair that composes
+    (docs/theory.md, section 11). It is what this pair is where one pair is wanted.
+
+    until : up to this growth the first of them is known to be the least. leads : whether it is hardly larger anywhere,
+    so that next to its kin it may stand for all.
+    """
+
+    pairs: tuple[Pair, ...]
+    until: float = -1.0
+    leads: bool = False
+
+    @cached_property
+    def _known(self) -> list[ProfilePair]:
+        return [known for pair in self.pairs if (known := pair.as_profile) is not None]
+
+    def upper(self, growth: Array, missed: float) -> Array:
+        first, *others = self._known
+        found = np.array(first.profile(growth, 1e-6, missed).upper)
+        far = growth > self.until
+        if np.any(far):
+            for other in others:
+                found[far] = np.minimum(found[far], other.profile(growth[far], 1e-6, missed).upper)
+        return found
+
+    @property
+    def max_loss(self) -> Bounds:
+        return min((pair.max_loss for pair in self.pairs), key=lambda bounds: float(bounds.upper))
+
+    @property
+    def scale(self) -> float:
+        return min(pair.scale for pair in self.pairs)
+
+    @property
+    def most_points(self) -> int:
+        return min(pair.most_points for pair in self._known)
+
+    @property
+    def kin(self) -> Hashable:
+        return self.pairs[0].kin
+
+    @property
+    def sketched(self) -> Pair:
+        return self.pairs[0].sketched
+
+    @property
+    def interpolates(self) -> bool:
+        return self.leads and self.pairs[0].interpolates
+
+    def log_tail(self, growth: Array) -> Array | None:
+        tails = [tail for pair in self._known if (tail := pair.log_tail(growth)) is not None]
+        return np.asarray(np.min(tails, axis=0)) if tails else None
+
+    def _points(self, resolution: Resolution) -> ProfilePoints:
+        if self.interpolates and resolution.cell > 0.0:
+            return self._known[0]._points(resolution)
+        return super()._points(resolution)
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,7 +7,9 @@ hockey-stick divergence at s = e^eps is
 
 plus the mass of R_0 on reports that W never makes (docs/theory.md, section 11). A `SlotLaw` is this law: masses of
 groups of reports, first under R_0, second under R_1, others under W. If W is only known to be at least a sub-law (the
-privacy blanket, labels), the rest of a slot says nothing: L = 0 there. Analyses and attacks differ in W only.
+privacy blanket, labels), the rest of a slot says nothing: L = 0 there. For the blanket (*) is Lemma 8 of Balle, Bell,
+Gascon, Nissim 2019 with equality, without a concentration inequality: the adversary sees which of the other users drew
+their report from it (docs/theory.md, section 8). Analyses and attacks differ in W only.
 
 Sampling does not leave the formula:
 
@@ -16,30 +18,41 @@ Sampling does not leave the formula:
 * each of n users takes part with probability q, independently, and the number of reports is visible: one more report,
   "absent", with probability 1-q for everybody. The n may themselves be a hidden cohort: dropouts.
 
-`blanket.profile` evaluates (*), certified from both sides; `few_users` does where noise hides among few.
+`slot_profile` evaluates (*) for any finite law. With S = sum L_i, k(z) = n log E exp(z L), Z ~ N(0, tau^2):
+
+* smoothing: E(S+Z)_+ - tau^2 E phi_tau(S) <= E(S)_+ <= E(S+Z)_+, phi_tau the density of Z;
+* E(S+Z)_+ = (1/2 pi i) int exp(k(z) + tau^2 z^2/2)/z^2 dz over Re z = lam > 0, and the density with tau^2
+  for 1/z^2; lam is the saddle point, so that both are relatively accurate at every delta;
+* the trapezoidal rule of step 2 pi/T is by Poisson summation sum over integers m of
+  exp(lam m T) E(S + Z - m T)_+: never below, and above by aliases that Chernoff bounds;
+* nodes between the lobes of |E exp((lam+iy)L)|^n are skipped, with a bound.
+
+The cost is that of the lobes (at most of order 1/sqrt(rtol n) of them) times the number of groups; it does not grow
+with n. Few users with few groups are enumerated; high rare atoms are cut (`contour_kernels.positive_part`).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..numerics.rounding import ROUNDOFF
 from ..numerics.sides import Bounds, Side
-from . import blanket
-from .cohort import Cohort
-from .few_users import FewSlots
-from .profile import LooseProfile, ProfilePair
+from ..numerics.validation import nonnegatives, real, tolerance, user_count
+from ..randomizers.noise import Noise
+from .cohort import ALL_USERS, Cohort
+from .profile import ProfilePair
 
 Array = NDArray[np.float64]
 
 MAX_POINTS = 6_000  # of one law; each costs a contour
-WIDE = 3e-4  # relative width of a profile of few users that is looked at twice
 TAIL = 1e-18  # of unbounded noise, beyond which a report counts as revealed, where no other is asked for
+FULL = 2.0**-50  # rounding of a sum of masses, per group
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,19 +69,22 @@ class SlotLaw:
     whole: bool
     error: float
 
+    @classmethod
+    def of(cls, n: int, masses: Array, error: float, *, whole: bool) -> SlotLaw:
+        """From rows (first, second, others)."""
+        first, second, others = masses
+        return cls(n, first, second, others, whole, error)
+
+    def at(self, side: Side, tail: float) -> SlotLaw:
+        """The law on a side: itself, being known exactly."""
+        return self
+
     def profile(self, growth: Array, rtol: float) -> Bounds:
         """Bounds on H_s at s = 1 + growth >= 1."""
-        return blanket.profile(
+        return slot_profile(
             self.first, self.second, self.others, self.n, growth, rtol=rtol, mass_error=self.error,
             law=self.whole,
         )  # fmt: skip
-
-    def few(self, side: Side, *, tailed: bool = False) -> FewSlots | None:
-        """The law by sums of ratios, if there are few users and reports are those of local noise."""
-        rest = 0.0 if self.whole else blanket.rest_of(self.others)
-        return FewSlots.of(
-            side, self.n, self.first, self.second, self.others, rest, self.error, tailed
-        )
 
     def log_tail(self, growth: Array) -> Array:
         """Upper bounds on log H_s at s = 1 + growth > 1; loses a factor of about the deviations that s is out."""
@@ -82,14 +98,18 @@ class SlotLaw:
         return log_positive_part(self.n, others, value, wrong, self.error)
 
     @property
-    def largest_loss(self) -> float:
-        """To nearest; inf if a report is possible with R_0 only."""
-        return blanket.largest_loss(self.first, self.second, self.others)
+    def max_loss(self) -> Bounds:
+        """The largest loss; inf where reports are possible with R_0 only."""
+        loss = largest_loss(self.first, self.second, self.others)
+        if not 0.0 < loss < math.inf:
+            return Bounds(loss, loss)
+        error = 2.1 * self.error  # of the logarithm of a ratio of two masses
+        return Bounds(max(0.0, loss * (1.0 - 1e-15) - error), loss * (1.0 + 1e-15) + error)
 
     @property
-    def loss_scale(self) -> float:
+    def scale(self) -> float:
         """Rough standard deviation of the loss."""
-        return blanket.loss_scale(self.first, self.second, self.others, self.n)
+        return loss_scale(self.first, self.second, self.others, self.n)
 
     @property
     def infinite_mass(self) -> float:
@@ -107,15 +127,19 @@ class SlotLaw:
         """R_0 and R_1 exchanged."""
         return replace(self, first=self.second, second=self.first)
 
-    def ordered_pair(self) -> ProfilePair:
+    def ordered_pair(self) -> SlotPair:
         """The pair of R_0 against R_1: that of two datasets, where W is the law of all others."""
-        return slot_pair(lambda tail: (self, self), ordered=True)
+        return SlotPair(self, ordered=True)
 
     def sampled(self, cohort: Cohort) -> SlotLaw:
         """The law of a hidden cohort of n."""
         if cohort.everybody:
             return self
-        first, second, others = cohort.with_absence(np.array(self._completed()))
+        masses = np.array([self.first, self.second, self.others])
+        rest = 0.0 if self.whole else rest_of(self.others)
+        if rest > 0.0:  # a group of its own for what the target never shows
+            masses = np.append(masses, [[0.0], [0.0], [rest]], axis=1)
+        first, second, others = cohort.with_absence(masses)
         error = self.error + 2.0 * ROUNDOFF
         if cohort.rate < 1.0:
             first, second = (
@@ -124,12 +148,205 @@ class SlotLaw:
             error += 4.0 * ROUNDOFF
         return SlotLaw(self.n, first, second, others, True, error)
 
-    def _completed(self) -> tuple[Array, Array, Array]:
-        """With a group of its own for the rest of W, which the target never shows."""
-        rest = 0.0 if self.whole else blanket.rest_of(self.others)
-        if rest == 0.0:
-            return self.first, self.second, self.others
-        return np.append(self.first, 0.0), np.append(self.second, 0.0), np.append(self.others, rest)
+
+@dataclass(frozen=True)
+class NoiseLaw:
+    """The slot law of the blanket of noise on a continuous value, known from both sides: finite laws below and above.
+
+    coarse : by how much cells are wider than usual, where a glance is enough.
+    """
+
+    n: int
+    randomizer: Noise
+    cohort: Cohort = ALL_USERS
+    coarse: int = 1
+
+    def at(self, side: Side, tail: float) -> SlotLaw:
+        """The law on a side, where the target's tail of that mass may be given away."""
+        return _noise_law(self, side, tail)
+
+    def sampled(self, cohort: Cohort) -> NoiseLaw:
+        """The law of a hidden cohort of n."""
+        return replace(self, cohort=cohort)
+
+
+@lru_cache(maxsize=64)
+def _noise_law(law: NoiseLaw, side: Side, tail: float) -> SlotLaw:
+    [masses] = law.randomizer.slot_laws(side, tail, refined=1.0 / law.coarse)
+    found = SlotLaw.of(law.n, masses, law.randomizer.mass_error, whole=False)
+    return found.sampled(law.cohort)
+
+
+@dataclass(frozen=True, eq=False)
+class SlotPair(ProfilePair):
+    """The pair of a slot law.
+
+    largest : the largest loss, where it is known better than from the masses. ordered : the pair is for R_0 against R_1
+    alone, otherwise it must have the same profile in both orders. half : the side whose law stands for both.
+    """
+
+    law: SlotLaw | NoiseLaw
+    largest: Bounds | None = None
+    ordered: bool = False
+    half: Side | None = None
+
+    most_points = MAX_POINTS
+
+    def profile(self, growth: Array, rtol: float, missed: float) -> Bounds:
+        tail = min(0.05, 0.25 * missed)
+        lower, upper = (self.law.at(self.half or side, tail) for side in Side)
+        found = upper.profile(growth, rtol)
+        return found if lower is upper else Bounds(lower.profile(growth, rtol).lower, found.upper)
+
+    def _usual(self, side: Side) -> SlotLaw:
+        return self.law.at(self.half or side, TAIL)
+
+    @property
+    def max_loss(self) -> Bounds:
+        if self.largest is not None:
+            return self.largest
+        law = self._usual(Side.UPPER)
+        orders = [law.max_loss, law.reversed().max_loss] if self.ordered else [law.max_loss]
+        return max(orders, key=lambda bounds: float(bounds.upper))
+
+    @property
+    def scale(self) -> float:
+        return self._usual(Side.UPPER).scale
+
+    @property
+    def infinite_mass(self) -> float:
+        return self._usual(Side.LOWER).infinite_mass
+
+    @property
+    def reverse(self) -> SlotPair | None:
+        if not self.ordered:
+            return None
+        assert isinstance(self.law, SlotLaw)
+        return SlotPair(self.law.reversed(), self.max_loss)
+
+    @property
+    def halves(self) -> tuple[ProfilePair, ProfilePair] | None:
+        if isinstance(self.law, SlotLaw) or self.half is not None:
+            return None
+        below, above = (replace(self, half=side, largest=self.max_loss) for side in Side)
+        return below, above
+
+    def log_tail(self, growth: Array) -> Array:
+        return self._usual(Side.UPPER).log_tail(growth)
+
+    def sampled(self, cohort: Cohort) -> SlotPair:
+        return SlotPair(self.law.sampled(cohort), ordered=self.ordered)
+
+
+def slot_profile(
+    first: Any,
+    second: Any,
+    blanket: Any,
+    n: int,
+    growth: Any,
+    *,
+    rtol: float = 1e-6,
+    mass_error: float = 0.0,
+    law: bool = False,
+) -> Bounds:
+    """Bounds on delta(eps) of the blanket adversary; see the module.
+
+    Parameters
+    ----------
+    first, second, blanket : masses of the groups of reports under the target's two inputs and under the
+        blanket, shape (groups,); at least 0. first, second sum to about 1, blanket to gamma <= 1.
+    n : users whose reports are shuffled together, the target included; 1 <= n <= 10^13.
+    growth : e^eps - 1 >= 0, a scalar or an array of shape (points,); finite.
+    rtol : wanted relative width of the bracket, in (1e-9, 1]. Not promised: where the law of the sum has
+        atoms near 0, or rounding is larger (u sqrt(n) times a small factor), the bracket is wider.
+    mass_error : bound on the relative error of every mass given.
+    law : whether `blanket` is a law itself, so that gamma is 1 exactly (an attack).
+
+    Returns Bounds of arrays of the shape of growth. Raises ValueError or TypeError naming the argument.
+
+    >>> bounds = slot_profile([0.75, 0.25], [0.25, 0.75], [0.25, 0.25], 1, 1.0)
+    >>> float(bounds.lower) <= 0.25 <= float(bounds.upper)
+    True
+    """
+    from . import contour_kernels
+
+    masses = _masses(first, second, blanket)
+    n = user_count(n)
+    points = nonnegatives("growth", growth)
+    if not np.all(np.isfinite(points)):
+        raise ValueError(f"growth must be finite, got {growth!r}")
+    rtol = tolerance("rtol", rtol)
+    error = real("mass_error", mass_error)
+    if not 0.0 <= error <= 1e-3:
+        raise ValueError(f"mass_error must be in [0, 1e-3], got {mass_error!r}")
+    flat = np.ascontiguousarray(points.ravel())
+    lower, upper = np.empty(flat.size), np.empty(flat.size)
+    nodes = np.empty(flat.size)
+    first, second, hidden = masses
+    rest = rest_of(hidden)
+    near = FULL * hidden.size
+    if law or rest >= near:
+        rest = 0.0 if law else rest
+        contour_kernels.profile(
+            n, first, second, hidden, rest, flat, rtol, error, lower, upper, nodes
+        )
+    else:
+        # Up to rounding the blanket is everything: a smaller one is an upper bound, a larger one a lower.
+        spare = np.empty(flat.size)
+        contour_kernels.profile(
+            n, first, second, hidden, 0.0, flat, rtol, error + near, lower, spare, nodes
+        )
+        smaller = hidden * (1.0 - 2.0 * near)
+        contour_kernels.profile(
+            n, first, second, smaller, rest_of(smaller), flat, rtol, error, spare, upper, nodes
+        )
+    return Bounds(lower.reshape(points.shape), upper.reshape(points.shape))
+
+
+def largest_loss(first: Any, second: Any, blanket: Any) -> float:
+    """log max f/s over the groups, the largest privacy loss; inf if some group has s = 0 < f.
+
+    The blanket does not matter for it: delta is 0 from here on. Not rounded to a side.
+    """
+    f, s, _ = _masses(first, second, blanket)
+    if np.any((s == 0.0) & (f > 0.0)):
+        return math.inf
+    shown = f > 0.0
+    return float(np.log(np.max(f[shown] / s[shown], initial=1.0)))
+
+
+def loss_scale(first: Any, second: Any, blanket: Any, n: int) -> float:
+    """Rough standard deviation of the privacy loss among n users, only to choose steps; 0 for no loss.
+
+    By the chi-square divergence, as if the loss were normal: for N(mu^2/2, mu^2) it is e^(mu^2) - 1.
+    """
+    f, s, b = _masses(first, second, blanket)
+    covered = b > 0.0
+    square = float(np.sum((f - s)[covered] ** 2 / b[covered]))
+    bare = float(np.sum(np.maximum(f - s, 0.0)[~covered]))
+    return min(math.sqrt(math.log1p(square / n)) + bare, largest_loss(f, s, b))
+
+
+def rest_of(blanket: Array) -> float:
+    """1 - gamma, correctly rounded."""
+    return max(0.0, -math.fsum([-1.0, *blanket.tolist()]))
+
+
+def _masses(first: Any, second: Any, blanket: Any) -> tuple[Array, Array, Array]:
+    arrays = [
+        nonnegatives(name, value)
+        for name, value in (("first", first), ("second", second), ("blanket", blanket))
+    ]
+    shape = arrays[0].shape
+    for name, array in zip(("first", "second", "blanket"), arrays, strict=True):
+        if array.ndim != 1 or array.shape != shape or array.size == 0:
+            raise ValueError(
+                f"first, second and blanket must be 1-D arrays of one length, {name} has shape"
+                f" {array.shape}"
+            )
+        if not math.fsum(array) <= 1.0 + 1e-9:
+            raise ValueError(f"{name} must sum to at most 1, sums to {math.fsum(array)!r}")
+    return arrays[0], arrays[1], arrays[2]
 
 
 def log_positive_part(n: int, others: Array, value: Array, wrong: Array, error: float) -> Array:
@@ -158,112 +375,3 @@ def log_positive_part(n: int, others: Array, value: Array, wrong: Array, error: 
         low, high = np.where(left, low, one), np.where(left, two, high)
     found = moment(low, error + ROUNDOFF * (others.size + 16.0)) - 1.0 - math.log(n)
     return np.asarray(found + 16.0 * ROUNDOFF * np.abs(found) + 1e-12)
-
-
-#: The law on either side of a pair of inputs, for a tail that may be cut off.
-SlotLaws = Callable[[float], tuple[SlotLaw, SlotLaw]]
-
-
-def slot_pair(
-    laws: SlotLaws, *, largest: Bounds | None = None, ordered: bool = False
-) -> ProfilePair:
-    """The pair of a slot law, `laws(tail)` = (lower, upper); the same object twice where it is known exactly.
-
-    largest : the largest loss, where it is known better than from the masses. ordered : the pair is for R_0 against R_1
-    alone, otherwise it must have the same profile in both orders.
-    """
-    below, above = laws(TAIL)
-
-    def profile(growth: Array, rtol: float, missed: float) -> Bounds:
-        lower, upper = laws(min(0.05, 0.25 * missed))
-        found = upper.profile(growth, rtol)
-        if lower is upper:
-            return found
-        return Bounds(lower.profile(growth, rtol).lower, found.upper)
-
-    if largest is None:
-        orders = [_largest(above)] + ([_largest(above.reversed())] if ordered else [])
-        largest = max(orders, key=lambda bounds: float(bounds.upper))
-
-    def changed(change: Callable[[SlotLaw], SlotLaw]) -> SlotLaws:
-        def new_laws(tail: float) -> tuple[SlotLaw, SlotLaw]:
-            lower, upper = laws(tail)
-            one = change(upper)
-            return (one if lower is upper else change(lower)), one
-
-        return new_laws
-
-    halves = None
-    if below is not above:
-        lower_half, upper_half = (
-            slot_pair(lambda tail, k=k: (laws(tail)[k],) * 2, largest=largest, ordered=ordered)  # type: ignore[misc]
-            for k in range(2)
-        )
-        halves = lower_half, upper_half
-    return LooseProfile(
-        profile,
-        largest,
-        above.loss_scale,
-        infinite_mass=below.infinite_mass,
-        most_points=MAX_POINTS,
-        reverse=slot_pair(changed(SlotLaw.reversed), largest=largest) if ordered else None,
-        hidden=lambda cohort: slot_pair(changed(lambda law: law.sampled(cohort)), ordered=ordered),
-        halves=halves,
-        tail=above.log_tail,
-    )
-
-
-def few_users_pair(
-    pair: LooseProfile, below: SlotLaw, above: SlotLaw, *, tailed: bool = False, tail: float = 0.0
-) -> LooseProfile:
-    """`pair` of local noise by sums of ratios, of laws on either side of its own; as it is where users are many.
-
-    tailed : the largest ratios are far beyond most. tail : what the laws leave out; where less may be missed, the pair
-    is asked.
-    """
-    lower, upper = (
-        law.few(side, tailed=tailed) for law, side in ((below, Side.LOWER), (above, Side.UPPER))
-    )
-    if lower is None or upper is None:
-        return pair
-    reverse = pair.reverse
-    if reverse is not None:
-        reverse = few_users_pair(
-            reverse, below.reversed(), above.reversed(), tailed=tailed, tail=tail
-        )
-
-    def half(k: int, few: FewSlots, law: SlotLaw) -> ProfilePair:
-        back = None if reverse is None or reverse.halves is None else reverse.halves[k]
-
-        def profile(growth: Array, rtol: float, missed: float) -> Bounds:
-            if missed < 4.0 * tail:
-                return (pair.halves or (pair, pair))[k].profile(growth, rtol, missed)
-            return few.profile(growth)
-
-        return LooseProfile(
-            profile, pair.largest, pair.spread, infinite_mass=law.infinite_mass, top_mass=few.top_mass,
-            most_points=MAX_POINTS, reverse=back,
-        )  # fmt: skip
-
-    def profile(growth: Array, rtol: float, missed: float) -> Bounds:
-        """Where a lattice is too coarse for a point, by a contour too; that of a long tail is no better."""
-        if missed < 4.0 * tail:
-            return pair.profile(growth, rtol, missed)
-        low, high = lower.profile(growth).lower, upper.profile(growth).upper
-        wide = high > (1.0 + max(rtol, WIDE)) * low + missed
-        if np.any(wide) and tail == 0.0:
-            low[wide] = np.maximum(low[wide], below.profile(growth[wide], WIDE / 4.0).lower)
-            high[wide] = np.minimum(high[wide], above.profile(growth[wide], WIDE / 4.0).upper)
-        return Bounds(low, high)
-
-    halves = half(0, lower, below), half(1, upper, above)
-    return replace(pair, function=profile, top_mass=lower.top_mass, reverse=reverse, halves=halves)
-
-
-def _largest(law: SlotLaw) -> Bounds:
-    """The largest loss of the law on the upper side; inf where that has reports given away."""
-    loss = law.largest_loss
-    if not 0.0 < loss < math.inf:
-        return Bounds(loss, loss)
-    error = 2.1 * law.error  # of the logarithm of a ratio of two masses
-    return Bounds(max(0.0, loss * (1.0 - 1e-15) - error), loss * (1.0 + 1e-15) + error)

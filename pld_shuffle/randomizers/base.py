@@ -28,10 +28,13 @@ Source
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+from ..numerics.sides import Side
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -59,6 +62,41 @@ class LocalRandomizer(ABC):
     @abstractmethod
     def sample(self, x: ArrayLike, rng: np.random.Generator) -> NDArray[Any]:
         """One independent report for every entry of `x`: shape x.shape, then that of a report."""
+
+    # What analyses of shuffled reports ask for, in finite laws:
+
+    #: Bound on the relative error of masses.
+    mass_error: ClassVar[float] = 2e-14
+    #: Whether a report is the value itself, or any other value alike: k-ary randomised response.
+    k_ary: ClassVar[bool] = False
+
+    @property
+    def pairs_meant(self) -> str:
+        """What the pairs range over, where that is more than the inputs: words for `assumptions`."""
+        return ""
+
+    @abstractmethod
+    def slot_laws(
+        self, side: Side = Side.UPPER, missed: float = 0.0, *, refined: float = 1.0
+    ) -> Sequence[FloatArray]:
+        """The target's two laws next to the blanket, shape (3, groups), for every ordered pair that may be the worst.
+
+        Of noise: finite laws on a side, up to so much mass of the target's, which is given away; with so many times as
+        many cells as usual.
+        """
+
+    @abstractmethod
+    def types(self, users: int = 1) -> Iterator[Any]:
+        """What the swap theorem needs, for every kind of target (see `joint.Types`); none where it is not asked.
+
+        users : for how many the types of noise are made. They are right for any number.
+        """
+
+    @abstractmethod
+    def attack_law(
+        self, first: float, second: float, others: float, *, refined: float = 1.0
+    ) -> FloatArray:
+        """Masses of reports under three inputs, shape (3, groups); reports of noise are merged."""
 
 
 class PairLaw(NamedTuple):

@@ -8,7 +8,7 @@ Notation: R_i is row i of the law, low(y) = min_i R_i(y), high(y) = max_i R_i(y)
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -39,6 +39,8 @@ class DiscreteRandomizer(FiniteRandomizer):
     eps0, p and q are inf if some report is possible under one input only. Identical rows give
     eps0 = 0, tv = 0, gamma = 1. Raises TypeError or ValueError for anything else.
     """
+
+    mass_error = 1e-15
 
     matrix: tuple[tuple[float, ...], ...]
 
@@ -125,7 +127,18 @@ class DiscreteRandomizer(FiniteRandomizer):
         told = np.sum(square[seen] / self.law()[:, seen], axis=1)
         return sorted({first, second, int(np.argmax(told))})
 
-    def types(self) -> Iterator[Types]:
+    def attacks(self, most: int) -> Iterable[tuple[int, int, int]]:
+        """Where they are too many, half of them are on the pair of largest tv and on that of largest eps0."""
+        found = list(super().attacks(most + 1))
+        if len(found) <= most:
+            return found
+        found = found[: most // 2]
+        for first, second in (self.farthest_pair, self.worst_pair):
+            others = range(min(self.inputs, most // 8))
+            found += [(first, second, z) for z in others] + [(second, first, z) for z in others]
+        return found
+
+    def types(self, users: int = 1) -> Iterator[Types]:
         """None where the swap theorem does not apply, or would take too long.
 
         It does not apply if a report is impossible under one input only. It is not asked for more than 16 inputs,

@@ -17,13 +17,15 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..numerics.sides import Side
 from ..numerics.validation import integer_in
 from .base import FloatArray, IntArray, LocalRandomizer, PairLaw, read_only, settle
 from .border import generator, integer_array, local_epsilon
@@ -47,6 +49,8 @@ class Types(NamedTuple):
     pair: int
     shared: str
     laws: tuple[FloatArray, ...]
+    guest: FloatArray | None = None
+    """The law of the one user who reports from V, if no other law covers it."""
 
 
 class FiniteRandomizer(LocalRandomizer):
@@ -119,11 +123,35 @@ class FiniteRandomizer(LocalRandomizer):
             if pair[0] < pair[1]
         )
 
+    def slot_laws(
+        self, side: Side = Side.UPPER, missed: float = 0.0, *, refined: float = 1.0
+    ) -> Sequence[FloatArray]:
+        """The target's two laws next to the blanket, for every kind of pair in either order; exact on any side."""
+        found = []
+        for first, second, blanket in self.pair_laws():
+            forward, reverse = (
+                grouped([*order, blanket]) for order in ((first, second), (second, first))
+            )
+            found += [forward] if np.array_equal(forward, reverse) else [forward, reverse]
+        return found
+
+    def attack_law(
+        self, first: float, second: float, others: float, *, refined: float = 1.0
+    ) -> FloatArray:
+        """Masses of reports under three inputs, shape (3, groups)."""
+        return grouped(self.joint_law((int(first), int(second), int(others))))
+
+    def attacks(self, most: int) -> Iterable[tuple[int, int, int]]:
+        """(first, second, others) of up to so many attacks. Kinds may stand for values that do not exist."""
+        pairs = islice(self.ordered_pairs(), most)
+        found = ((*pair, others) for pair in pairs for others in self.kinds(pair))
+        return islice((triple for triple in found if max(triple) < self.inputs), most)
+
     def shared_values(self, first: int, second: int) -> Sequence[int]:
         """Values whose law may be a good shared law for this target."""
         return self.kinds((first, second))
 
-    def types(self) -> Iterator[Types]:
+    def types(self, users: int = 1) -> Iterator[Types]:
         """All `Types`: over all kinds of ordered pairs and of shared laws (see `Types`).
 
         The laws of one entry range over every kind of value of the other users.
@@ -184,6 +212,16 @@ def rows(laws: ArrayLike, index: IntArray, *, blanket: bool) -> FloatArray:
     kept = masses[np.append(index, len(masses) - 1) if blanket else index]
     with np.errstate(divide="ignore"):
         return merged(kept, lambda seen: np.round(np.log(seen / seen.max(axis=0)) * 2.0**46))
+
+
+def grouped(masses: ArrayLike) -> FloatArray:
+    """Rows (first, second, others): groups with exactly equal ratios to the others' law merged, in a fixed order."""
+
+    def ratios(seen: FloatArray) -> FloatArray:
+        first, second, others = seen
+        return np.asarray(seen / np.where(others > 0.0, others, first + second))
+
+    return merged(np.asarray(masses, dtype=np.float64), ratios)
 
 
 def merged(

@@ -117,7 +117,7 @@ class LocalHashing(ValuesRandomizer):
         """Pairs are all alike; next to two different values every input is a kind of its own."""
         return super().kinds(given) if len(set(given)) < 2 else range(self.k)
 
-    def types(self) -> Iterator[Types]:
+    def types(self, users: int = 1) -> Iterator[Types]:
         """The single kind of pair, with V among its two laws and the blanket.
 
         Pairs of values are all alike, triples are not: the hash functions are affine. For a third

@@ -19,17 +19,37 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import wraps
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..numerics.sides import Side
 from ..numerics.validation import positive_float
 from .base import FloatArray, LocalRandomizer, settle
 from .border import generator, local_epsilon, unit_array
+from .joint import Types
+from .noise_laws import (
+    ALLOWANCE,
+    CELLS,
+    FEW_SIGMA,
+    LARGEST_EPS0,
+    LEAST_TYPES_SIGMA,
+    MOST_TYPE_CELLS,
+    TYPE_CELLS,
+    TYPES_MISSED,
+    gaussian_attack,
+    gaussian_groups,
+    gaussian_guest,
+    gaussian_types,
+    laplace_attack,
+    laplace_groups,
+    laplace_types,
+    least_missed,
+)
 
 N = TypeVar("N", bound="type[Noise]")
 
@@ -40,6 +60,14 @@ class Noise(LocalRandomizer):
     def sample(self, x: ArrayLike, rng: np.random.Generator) -> FloatArray:
         """Reports x + noise, the shape of `x` (values in [0, 1])."""
         return self._drawn(unit_array("x", x), generator(rng))
+
+    #: Whether likelihood ratios are unbounded.
+    tailed: ClassVar[bool] = False
+
+    @property
+    def few_users(self) -> int:
+        """Among up to so many users sums of likelihood ratios are sharper than a contour."""
+        return 32
 
     @abstractmethod
     def _drawn(self, values: FloatArray, rng: np.random.Generator) -> FloatArray:
@@ -81,6 +109,32 @@ class Laplace(Noise):
     def __post_init__(self) -> None:
         settle(self, eps0=local_epsilon(self.eps0))
 
+    mass_error = 1e-13
+
+    def slot_laws(
+        self, side: Side = Side.UPPER, missed: float = 0.0, *, refined: float = 1.0
+    ) -> Sequence[FloatArray]:
+        """The pair of inputs (0, 1), the worst one; its mirror image is the reversed pair."""
+        cells = round(CELLS * refined)
+        return [laplace_groups(self.eps0, side=side, cells=cells, graded=refined > 1.0)]
+
+    def types(self, users: int = 1) -> Iterator[Types]:
+        """One cover for all values of the target and of others (`noise_laws`); none where masses underflow."""
+        if self.eps0 <= LARGEST_EPS0:
+            cells = min(MOST_TYPE_CELLS, math.ceil(TYPE_CELLS * max(1.0, self.eps0)))
+            allowance = ALLOWANCE if self.eps0 <= 1.0 else 1.5 * ALLOWANCE
+            laws = laplace_types(self.eps0, users, cells=cells, allowance=allowance)
+            yield Types(0, "first", laws)
+
+    def attack_law(
+        self, first: float, second: float, others: float, *, refined: float = 1.0
+    ) -> FloatArray:
+        """Reports of each cell merged."""
+        return laplace_attack(
+            self.eps0, first=first, second=second, others=others, cells=round(CELLS * refined),
+            graded=refined > 1.0,
+        )  # fmt: skip
+
     @property
     def tv(self) -> float:
         """1 - e^{-eps0/2}, attained by the inputs 0 and 1."""
@@ -112,6 +166,37 @@ class Gaussian(Noise):
     def eps0(self) -> float:
         """inf: the likelihood ratio is unbounded."""
         return math.inf
+
+    mass_error = 1e-12
+    tailed = True
+
+    @property
+    def few_users(self) -> int:
+        """With less noise the ratios are too large."""
+        return 12 if self.sigma >= FEW_SIGMA else 0
+
+    def slot_laws(
+        self, side: Side = Side.UPPER, missed: float = 0.0, *, refined: float = 1.0
+    ) -> Sequence[FloatArray]:
+        """The pair of inputs (0, 1), the worst one; its mirror image is the reversed pair."""
+        tail, cells = max(missed, least_missed(self.sigma)), round(2 * CELLS * refined)
+        return [gaussian_groups(self.sigma, side=side, missed=tail, cells=cells)]
+
+    def types(self, users: int = 1) -> Iterator[Types]:
+        """One cover for all values of the target and of others (`noise_laws`); none for little noise."""
+        if self.sigma >= LEAST_TYPES_SIGMA:
+            laws = gaussian_types(self.sigma, users, missed=TYPES_MISSED)
+            yield Types(0, "blanket", laws, gaussian_guest(self.sigma, missed=TYPES_MISSED))
+
+    def attack_law(
+        self, first: float, second: float, others: float, *, refined: float = 1.0
+    ) -> FloatArray:
+        """Reports of each cell merged."""
+        missed = 1e-15 if self.sigma > 0.051 else 1e-4  # so that densities do not underflow
+        return gaussian_attack(
+            self.sigma, first=first, second=second, others=others, missed=missed,
+            cells=round(2 * CELLS * refined),
+        )  # fmt: skip
 
     @property
     def tv(self) -> float:

@@ -32,6 +32,8 @@ class KRandomizedResponse(ValuesRandomizer):
     Raises TypeError or ValueError for anything else.
     """
 
+    k_ary = True
+
     @classmethod
     def from_gamma(cls, *, k: int, gamma: float) -> KRandomizedResponse:
         """The randomizer that answers uniformly with probability `gamma`, in (0, 1).
@@ -81,6 +83,8 @@ class BinaryRandomizedResponse(FiniteRandomizer):
 
     eps0: local epsilon, in (0, 700]. Raises TypeError or ValueError for anything else.
     """
+
+    k_ary = True
 
     eps0: float
 

@@ -159,6 +159,15 @@ class RAPPOR(NoisyFilter):
         """One-hot filters: see `FiniteRandomizer.kinds`. Bloom filters: all inputs, as none are alike."""
         return super().kinds(given) if self.bits is None else range(self.k)
 
+    @property
+    def pairs_meant(self) -> str:
+        """Bloom filters are analysed over all filters."""
+        return (
+            ""
+            if self.bits is None
+            else ", the worst over all filters, whether or not a value has them"
+        )
+
     def pair_laws(self) -> tuple[PairLaw, ...]:
         """One entry per number of ones apart, d = 1 ... hashes, whether or not a value has them."""
         return tuple(
@@ -166,7 +175,7 @@ class RAPPOR(NoisyFilter):
             for places in self._filter_pairs()
         )
 
-    def types(self) -> Iterator[Types]:
+    def types(self, users: int = 1) -> Iterator[Types]:
         """What the swap theorem needs; for one-hot filters as `FiniteRandomizer.types`.
 
         Bloom filters: over all filters, whether or not a value has them, with V among the target's two laws and the

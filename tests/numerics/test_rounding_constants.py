@@ -27,9 +27,9 @@ from pld_shuffle.pairs.cohort import Cohort
 from pld_shuffle.pairs.coin_kernels import central_coin_mass
 from pld_shuffle.pairs.coins import CoinMixture, Components
 from pld_shuffle.pairs.contour_kernels import turns
-from pld_shuffle.pairs.noise import gaussian_groups
 from pld_shuffle.pairs.pair import Resolution
 from pld_shuffle.pairs.profile import amplified_loss
+from pld_shuffle.randomizers.noise_laws import gaussian_groups
 
 flint = pytest.importorskip("flint")
 acb, arb, ctx, fmpz = flint.acb, flint.arb, flint.ctx, flint.fmpz

@@ -7,6 +7,7 @@ import math
 
 import numpy as np
 import pytest
+from pld_shuffle.pairs.population import population
 
 from pld_shuffle import Accountant, PoissonSampled, ShuffledLDP, Side, Subsampled
 from pld_shuffle.composition.attempts import Composition
@@ -14,7 +15,6 @@ from pld_shuffle.pairs import swap_kernels
 from pld_shuffle.pairs.cohort import Cohort
 from pld_shuffle.pairs.least import LeastProfile
 from pld_shuffle.pairs.pair import Resolution
-from pld_shuffle.pairs.population import population
 from pld_shuffle.pairs.swap import _type_arrays, any_ldp_profile, typed_profile
 
 #: (R_0, R_1)/W and the weight under W: binary randomized response at either value, three-valued at the third.

@@ -1,10 +1,16 @@
-"""Laplace and Gaussian noise on [0, 1] as finite laws, for the swap theorem and for attacks. Arrays only.
+"""Laplace and Gaussian noise on [0, 1] as finite laws: for the blanket, the swap theorem and attacks. Arrays only.
+
+Reports are cut into cells. Merging those of a cell is post-processing: a lower side. Moving them to the cell's ends
+with all masses kept is a mean-preserving spread of their likelihood ratios: an upper side.
 
 Notation: R_x is the law of x + noise, x in [0, 1]; (a, b; w) is a target that holds a on one dataset and b
 on its neighbour next to another user who holds w; D = R_a - s R_b, s = e^eps.
 
-*Attacks* (lower side): all others hold w. Merging the reports of each cell is post-processing, so the
-masses of the cells are all there is to know: `laplace_attack`, `gaussian_attack`.
+*The blanket* (either side): (0, 1) is the worst pair of inputs (docs/theory.md, section 8). Left of 1/2 the second law
+is the blanket itself and u = first/blanket moves along a line; right of it the mirror image: `laplace_groups`,
+`gaussian_groups`.
+
+*Attacks* (lower side): all others hold w: `laplace_attack`, `gaussian_attack`.
 
 *Types* (upper side): others may hold any w, the target any (a, b). A type is an array of four rows, the
 masses of groups of reports under R_a, R_b, the shared law V, and R_w. It may stand for many (a, b; w): all
@@ -32,9 +38,8 @@ the swap theorem"):
 4. *Near pairs*, x >= 1 - gap. Laplace: both laws are images of binary randomised response of budget
    eps0 gap, and R_w >= e^-eps0 (R_a + R_b)/2.
 
-Reports. Laplace: in a cell all densities are combinations of e^(eps0 y) and e^(-eps0 y), so the law is an
-exact mixture over the cell's two ends: the trapezoidal rule with tanh(eps0 h/2)/eps0 for h/2. Gaussian:
-R_a/R_w and R_b/R_w are moved to the ends of the cell independently with their means kept.
+Reports. Laplace: see `_laplace_masses`. Gaussian: R_a/R_w and R_b/R_w are moved to the ends of the cell
+independently with their means kept.
 """
 
 from __future__ import annotations
@@ -49,13 +54,95 @@ from numpy.typing import NDArray
 
 from ..numerics.sides import Side
 from ..numerics.validation import choice, positive_float, positive_int, real, user_count
-from .noise import GRADED, LARGEST_EXPONENT, LEGENDRE, gaussian_groups
 
 Array = NDArray[np.float64]
 SHARED = ("first", "second", "blanket")
 LARGEST_EPS0 = 150.0  # beyond, masses underflow
+LARGEST_EXPONENT = 650.0  # of densities
+LEGENDRE = 12  # nodes of a Gauss-Legendre sum
+GRADED = 0.7 ** np.arange(1.0, 71.0)  # places of cells next to constant ratios, in cells
 STEPS = tuple(0.5 * 0.75**i for i in range(23))  # of target values, relative to what is left
 FALLBACK = 0.05
+CELLS = 256  # of Laplace noise, in each half; of Gaussian noise twice as many
+TYPE_CELLS, MOST_TYPE_CELLS = (
+    16,
+    32,
+)  # of the types of Laplace noise, for each unit of eps0 and at most
+ALLOWANCE = 0.002  # of these types; half as much again for an eps0 above 1
+LEAST_TYPES_SIGMA = (
+    0.5  # of Gaussian noise in the swap theorem; below, types are many and users per type few
+)
+TYPES_MISSED = 1e-14  # of its types
+FEW_SIGMA = 0.8  # among few users by sums of ratios; below, these are too large
+
+
+def laplace_groups(eps0: float, *, side: Side, cells: int = CELLS, graded: bool = False) -> Array:
+    """Rows (first, second, blanket): a finite law on `side` of Laplace noise of scale 1/eps0, inputs 0 and 1.
+
+    cells : in each half, of equal width in q = sqrt(u): they add least variance, relative to that of u below 1/cells^2.
+    graded: with more of them next to the constant ratios, as close as 1e-11 of the first cell. Relative rounding error
+    of every mass below 1e-13 (pass it as mass_error).
+    """
+    budget, count = positive_float("eps0", eps0), positive_int("cells", cells)
+    top = math.expm1(0.5 * budget)
+    short = top / count * np.arange(count + 1.0)  # of q, to its largest value at y = 0
+    if graded:
+        short = np.concatenate(([0.0], short[1] * GRADED[::-1], short[1:]))
+    y = -np.log1p(-short / (1.0 + top)) / budget
+    y[-1] = 0.5
+    return _mirrored(*_laplace_masses(budget, y, (0.0, 1.0), _side(side), right=False))
+
+
+def gaussian_groups(
+    sigma: float, *, side: Side, missed: float = 1e-15, cells: int = 2 * CELLS
+) -> Array:
+    """Rows (first, second, blanket): a finite law on `side` of Gaussian noise N(0, sigma^2), inputs 0 and 1.
+
+    u is unbounded. Beyond the point that the first law passes with probability `missed` (in (0, 0.1)) the upper law has
+    no blanket and an infinite loss, the lower one a single merged group. Choose missed well under the smallest delta of
+    interest, but not 1e-100: the farthest ratios are what costs time.
+
+    Relative rounding error of every mass below 1e-12 (pass it as mass_error). Raises ValueError where masses
+    underflow (a small sigma with a small `missed`).
+    """
+    from scipy.special import ndtr
+
+    width = positive_float("sigma", sigma)
+    start, _ = _ends(width, [0.0], missed, right=1.0)
+    longest = min(0.25 * width, width * width / (1.0 - start))
+    ends = _quantiles(width, start, 0.5, positive_int("cells", cells), -1.0, longest)
+    near, far = float(ndtr(start / width)), float(ndtr((start - 1.0) / width))
+    if _side(side) is Side.LOWER:
+        rows = _gaussian_masses(width, ends, (0.0, 1.0))
+        return _mirrored(np.append(rows[0], near), np.append(rows[1], far))
+    y, weight = _panels(width, ends, 1.0 - start)
+    density = weight * np.exp(-0.5 * ((y - 1.0) / width) ** 2)
+    down, up = (np.sum(density * share, axis=1) for share in _share(ends, y, -1.0 / width**2))
+    blanket = np.append(down, 0.0) + np.append(0.0, up)
+    inside = _mirrored(blanket * np.exp((0.5 - ends) / width**2), blanket)
+    # The far ends, outside of the upper law's blanket: (near, 0), (0, far) left, and (far, near) right, where
+    # the second law is the larger one everywhere.
+    bare = [[near, 0.0, far], [0.0, far, near], [0.0] * 3]
+    return np.concatenate((inside, bare), axis=1)
+
+
+def least_missed(sigma: float) -> float:
+    """About the least `missed` that `gaussian_groups` can take: below it masses underflow."""
+    from scipy.special import ndtr
+
+    return 1.001 * float(ndtr(1.0 / sigma - math.sqrt(2.0 * LARGEST_EXPONENT)))
+
+
+def _mirrored(first: Array, blanket: Array) -> Array:
+    """Both halves of a symmetric pair: on the left one the second law is the blanket."""
+    halves = [[first, blanket], [blanket, first], [blanket, blanket]]
+    return np.array([np.concatenate(half) for half in halves])
+
+
+def _side(side: Side) -> Side:
+    if not isinstance(side, Side):
+        raise TypeError(f"side must be a Side, got {side!r}")
+    return side
 
 
 def laplace_attack(
@@ -64,7 +151,7 @@ def laplace_attack(
     first: float,
     second: float,
     others: float,
-    cells: int = 256,
+    cells: int = CELLS,
     graded: bool = False,
 ) -> Array:
     """Masses of cells under the target's two laws and the others', shape (3, groups): a lower side.
@@ -81,13 +168,26 @@ def laplace_attack(
     if graded:
         near = GRADED / cells
         ends = np.union1d(ends, np.concatenate((near, 1.0 - near)))
-    step = np.diff(ends)
+    return _laplace_masses(budget, ends, inputs, Side.LOWER)
+
+
+def _laplace_masses(
+    budget: float, ends: Array, inputs: Iterable[float], side: Side, *, right: bool = True
+) -> Array:
+    """Laws of inputs that are among the ends of the cells, the tail on the left included, and that on the right.
+
+    Upper: reports are moved to the ends. In a cell all densities are combinations of e^(eps0 y) and e^(-eps0 y), so
+    that is exact for every input: the trapezoidal rule with tanh(eps0 h/2)/eps0 for h/2.
+    """
     rows = []
     for x in inputs:
-        near = np.minimum(np.abs(ends[:-1] - x), np.abs(ends[1:] - x))
-        inside = 0.5 * np.exp(-budget * near) * -np.expm1(-budget * step)
-        tails = 0.5 * math.exp(-budget * x), 0.5 * math.exp(-budget * (1.0 - x))
-        rows.append(np.concatenate(([tails[0]], inside, [tails[1]])))
+        bell = 0.5 * np.exp(-budget * np.abs(ends - x))
+        if side is Side.UPPER:
+            share = np.tanh(0.5 * budget * np.diff(ends))
+            rows.append(bell * (np.append(share, float(right)) + np.append(1.0, share)))
+        else:
+            inside = np.maximum(bell[:-1], bell[1:]) * -np.expm1(-budget * np.diff(ends))
+            rows.append(np.concatenate((bell[:1], inside, bell[-1:] if right else [])))
     return np.array(rows)
 
 
@@ -213,15 +313,14 @@ def _bumps(budget: float, low: float, high: float, shared: str, cells: int) -> l
             # Reports when R_x is the bump, moved to `end`: the cell [low, high] is kept whole.
             nodes = np.unique(np.append(np.linspace(0.0, 1.0, 9), [low, high]))
             nodes = nodes[(nodes <= low) | (nodes >= high)]
-            y, weight = _weights(budget, nodes)
-            one, other = (0.5 * np.exp(-budget * np.abs(y - z)) * weight for z in (1.0, 0.0))
-            here = int(np.searchsorted(y, end))
+            one, other = _laplace_masses(budget, nodes, (1.0, 0.0), Side.UPPER)
+            here = int(np.searchsorted(nodes, end))
             ratio = one[here] / other[here]
             other[here] = max(0.0, other[here] - point)
             one[here] = other[here] * ratio
             bump = np.array(
                 [
-                    np.append(np.zeros(y.size), 1.0),
+                    np.append(np.zeros(nodes.size), 1.0),
                     np.append(one, point * ratio),
                     np.append(other, point),
                 ]
@@ -257,7 +356,7 @@ def gaussian_attack(
     second: float,
     others: float,
     missed: float = 1e-15,
-    cells: int = 512,
+    cells: int = 2 * CELLS,
 ) -> Array:
     """As `laplace_attack`, for noise N(0, sigma^2).
 
@@ -270,12 +369,16 @@ def gaussian_attack(
     inputs = _inputs(first=first, second=second, others=others)
     low, high = _ends(width, inputs, missed)
     ends = _quantiles(width, low, high, positive_int("cells", cells))
+    tails = [[ndtr((low - x) / width), ndtr((x - high) / width)] for x in inputs]
+    return np.concatenate((_gaussian_masses(width, ends, inputs), tails), axis=1)
+
+
+def _gaussian_masses(width: float, ends: Array, inputs: Iterable[float]) -> Array:
+    """Masses of cells under the inputs' laws, shape (inputs, cells)."""
     rows = []
     for x in inputs:
-        y, weight = _panels(width, ends, max(abs(low - x), abs(high - x)))
-        inside = np.sum(weight * np.exp(-0.5 * ((y - x) / width) ** 2), axis=1)
-        tails = ndtr((low - x) / width), ndtr((x - high) / width)
-        rows.append(np.concatenate(([tails[0]], inside, [tails[1]])))
+        y, weight = _panels(width, ends, max(abs(ends[0] - x), abs(ends[-1] - x)))
+        rows.append(np.sum(weight * np.exp(-0.5 * ((y - x) / width) ** 2), axis=1))
     return np.array(rows)
 
 
@@ -498,8 +601,8 @@ def _laplace_rows(budget: float, inputs: tuple[float, ...], cells: int) -> Array
     """The inputs' laws on nodes, reports moved to the ends of their cells; exact for each input."""
     low = min(inputs)
     steps = math.ceil(cells * (1.0 - low))
-    y, weight = _weights(budget, np.union1d(np.linspace(low, 1.0, steps + 1), inputs))
-    return np.array([0.5 * np.exp(-budget * np.abs(y - x)) * weight for x in inputs])
+    ends = np.union1d(np.linspace(low, 1.0, steps + 1), inputs)
+    return _laplace_masses(budget, ends, inputs, Side.UPPER)
 
 
 def _laplace_type(budget: float, a: float, b: float, w: float, reach: float, cells: int) -> Array:
@@ -509,21 +612,17 @@ def _laplace_type(budget: float, a: float, b: float, w: float, reach: float, cel
     return rows
 
 
-def _weights(budget: float, y: Array) -> tuple[Array, Array]:
-    """Weights of nodes: eps0 times any of the densities is integrated exactly, tails included."""
-    share = np.tanh(0.5 * budget * np.diff(y))
-    return y, np.append(share, 1.0) + np.append(1.0, share)
-
-
-def _ends(width: float, inputs: list[float], missed: float) -> tuple[float, float]:
-    """Where the least and the largest input leave out `missed`."""
+def _ends(
+    width: float, inputs: list[float], missed: float, right: float | None = None
+) -> tuple[float, float]:
+    """Where the least and the largest input leave out `missed`; or `right`."""
     from scipy.special import ndtri
 
     left_out = positive_float("missed", missed)
     if not left_out < 0.1:
         raise ValueError(f"missed must be below 0.1, got {missed!r}")
     reach = -width * float(ndtri(left_out))
-    low, high = min(inputs) - reach, max(inputs) + reach
+    low, high = min(inputs) - reach, max(inputs) + reach if right is None else right
     if not 0.5 * ((high - low) / width) ** 2 <= LARGEST_EXPONENT:
         raise ValueError(
             f"sigma={width!r} with missed={missed!r} needs densities of exp(-{LARGEST_EXPONENT:g}) or"
@@ -533,7 +632,12 @@ def _ends(width: float, inputs: list[float], missed: float) -> tuple[float, floa
 
 
 def _quantiles(
-    width: float, low: float, high: float, cells: int, centre: float | None = None
+    width: float,
+    low: float,
+    high: float,
+    cells: int,
+    centre: float | None = None,
+    longest: float = math.inf,
 ) -> Array:
     """Cell ends: quantiles of the normal law with three times the variance around `centre`, by default the middle."""
     from scipy.special import ndtr, ndtri
@@ -544,7 +648,8 @@ def _quantiles(
     graded = middle + spread * ndtri(mass[1:-1])
     graded = graded[(low < graded) & (graded < high)]
     # Far out equal steps: no likelihood ratio grows by more than about exp(1/2) in one.
-    even = np.linspace(low, high, max(2, math.ceil(2.0 * (high - low) / width**2) + 1))
+    longest = min(longest, 0.5 * width**2)
+    even = np.linspace(low, high, max(2, math.ceil((high - low) / longest) + 1))
     ends = np.union1d(graded, even)
     kept = np.append(np.diff(ends) > 1e-6 * width, True)
     kept[0] = True
