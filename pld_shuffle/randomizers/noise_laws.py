@@ -369,8 +369,11 @@ def gaussian_attack(
     inputs = _inputs(first=first, second=second, others=others)
     low, high = _ends(width, inputs, missed)
     ends = _quantiles(width, low, high, positive_int("cells", cells))
-    tails = [[ndtr((low - x) / width), ndtr((x - high) / width)] for x in inputs]
-    return np.concatenate((_gaussian_masses(width, ends, inputs), tails), axis=1)
+    left, right = (
+        [[ndtr(x)] for x in sign * (end - np.array(inputs)) / width]
+        for end, sign in ((low, 1.0), (high, -1.0))
+    )
+    return np.concatenate((left, _gaussian_masses(width, ends, inputs), right), axis=1)
 
 
 def _gaussian_masses(width: float, ends: Array, inputs: Iterable[float]) -> Array:

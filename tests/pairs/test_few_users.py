@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
 
 import mpmath
 import numpy as np
@@ -13,13 +14,14 @@ from scipy.special import ndtr
 
 from pld_shuffle import Accountant, Shuffled, Side
 from pld_shuffle.mechanisms.attack import noise_attack, noise_law
-from pld_shuffle.mechanisms.blanket import Blanket, _gaussian_laws, _laplace_laws
+from pld_shuffle.mechanisms.blanket import Blanket
 from pld_shuffle.pairs.atoms import Atoms
 from pld_shuffle.pairs.few_users import MOST_USERS, FewSlots
 from pld_shuffle.pairs.pair import Resolution
 from pld_shuffle.pairs.slots import SlotLaw
 from pld_shuffle.randomizers import Gaussian as GaussianNoise
 from pld_shuffle.randomizers import Laplace
+from pld_shuffle.randomizers.noise import Noise
 
 ROUNDING = 1e-14  # of the conversion of a reference to double
 
@@ -48,9 +50,18 @@ def random_law(rng: np.random.Generator, n: int, kinds: str) -> SlotLaw:
 
 
 def both(law: SlotLaw, *, tailed: bool = False) -> tuple[FewSlots, FewSlots]:
-    lower, upper = (law.few(side, tailed=tailed) for side in (Side.LOWER, Side.UPPER))
+    lower, upper = (FewSlots.of(side, law, tailed=tailed) for side in (Side.LOWER, Side.UPPER))
     assert lower is not None and upper is not None
     return lower, upper
+
+
+def side_laws(noise: Noise, n: int, missed: float = 0.0) -> list[SlotLaw]:
+    """The blanket's law of noise on either side."""
+    return [
+        SlotLaw.of(n, masses, noise.mass_error, whole=False)
+        for side in Side
+        for masses in noise.slot_laws(side, missed)
+    ]
 
 
 CASES = [
@@ -94,8 +105,7 @@ def test_long_tails_are_around_the_enumeration(n: int, kinds: str, seed: int) ->
 def test_gaussian_noise_agrees_with_the_contour(sigma: float, n: int) -> None:
     """The same finite laws, either way."""
     growth = np.expm1(np.array([0.05, 0.4, 1.0]) / sigma)
-    laws = _gaussian_laws(GaussianNoise(sigma=sigma), n, 1e-12)
-    for law in laws:
+    for law in side_laws(GaussianNoise(sigma=sigma), n, 1e-12):
         contour = law.profile(growth, 1e-4)
         lower, upper = both(law, tailed=True)
         low, high = lower.profile(growth).lower, upper.profile(growth).upper
@@ -179,7 +189,7 @@ def test_laplace_noise_of_two_users_is_a_quadrature(eps0: float) -> None:
 def test_it_agrees_with_the_contour(eps0: float, n: int) -> None:
     """The same finite laws, of few cells, so that nothing but sums and lattices differs."""
     growth = np.expm1(eps0 * np.array([0.05, 0.4, 0.8]))
-    for law, side in zip(_laplace_laws(Laplace(eps0=eps0), n), Side, strict=True):
+    for law, side in zip(side_laws(Laplace(eps0=eps0), n), Side, strict=True):
         contour = law.profile(growth, 1e-6)
         for slots in both(law):
             found = slots.profile(growth)
@@ -241,13 +251,8 @@ def test_an_attack_is_the_law_of_a_mean() -> None:
 
 def test_other_laws_are_none() -> None:
     law = random_law(np.random.default_rng(0), 3, "lr0")
-    assert SlotLaw(MOST_USERS + 1, *law_arrays(law), False, 0.0).few(Side.UPPER) is None
-    first, second, others = law_arrays(law)
-    assert SlotLaw(3, first, 1.1 * second, others, False, 0.0).few(Side.UPPER) is None
-
-
-def law_arrays(law: SlotLaw) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    return law.first, law.second, law.others
+    for other in (replace(law, n=MOST_USERS + 1), replace(law, second=1.1 * law.second)):
+        assert FewSlots.of(Side.UPPER, other) is None
 
 
 @pytest.mark.parametrize(

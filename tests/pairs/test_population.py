@@ -7,15 +7,15 @@ import math
 
 import numpy as np
 import pytest
-from pld_shuffle.pairs.population import population
 
 from pld_shuffle import Accountant, PoissonSampled, ShuffledLDP, Side, Subsampled
 from pld_shuffle.composition.attempts import Composition
 from pld_shuffle.pairs import swap_kernels
 from pld_shuffle.pairs.cohort import Cohort
-from pld_shuffle.pairs.least import LeastProfile
-from pld_shuffle.pairs.pair import Resolution
+from pld_shuffle.pairs.pair import Pair, Resolution
+from pld_shuffle.pairs.profile import LooseProfile, Several
 from pld_shuffle.pairs.swap import _type_arrays, any_ldp_profile, typed_profile
+from pld_shuffle.pairs.swap_pairs import AnyLDPPair, Population
 
 #: (R_0, R_1)/W and the weight under W: binary randomized response at either value, three-valued at the third.
 TYPES = {
@@ -48,12 +48,19 @@ def exact(eps0: float, counts: dict[str, int], users: int, growth: float, presen
     return float(masses @ np.maximum(totals / users + rest, 0.0))
 
 
+def of_swap(pair: Pair) -> AnyLDPPair:
+    """The pair of the swap theorem, alone or among several."""
+    found = pair.pairs[0] if isinstance(pair, Several) else pair
+    assert isinstance(found, AnyLDPPair)
+    return found
+
+
 @pytest.mark.parametrize("presence", [1.0, 0.8])
 @pytest.mark.parametrize("eps0", [0.4, 1.2])
 def test_chords_are_above_every_dataset(eps0: float, presence: float) -> None:
     users, sizes = 90, [28, 32]
     growth = np.expm1(0.02 * eps0 * np.arange(4.0))
-    low, high = population(eps0, users, 1.0 - presence).bounds(sizes, 30.0, growth)
+    low, high = Population(eps0, users, 1.0 - presence, False).bounds(sizes, 30.0, growth)
     for n in (28, 29, 32):  # hinges and contours of two sizes may be of either kind
         share = (n - 28) / 4
         chord = (1.0 - share) * low + share * high
@@ -92,7 +99,7 @@ def by_coins(eps0: float, counts: dict[str, int], users: int, growth: float, rat
 def test_chords_of_rates_are_above_every_dataset(eps0: float) -> None:
     users = 41
     growth = np.expm1(0.04 * eps0 * np.arange(4.0))
-    crowd = population(eps0, users, independent=True)
+    crowd = Population(eps0, users, 0.0, True)
     low, high = crowd.bounds([10.0, 12.0], 11.0, growth)
     for n in (10.0, 11.0, 12.0):
         share = (n - 10.0) / 2.0
@@ -112,7 +119,7 @@ def test_rates_are_tight_with_equal_others() -> None:
     """150 users, half of whom come, binary randomised response: the contour bound against what is exact."""
     eps0, users, n = 0.4, 150, 70.0
     growth = np.expm1(0.02 * eps0 * np.arange(4.0))
-    [bound] = population(eps0, users, independent=True).bounds([n], n, growth)
+    [bound] = Population(eps0, users, 0.0, True).bounds([n], n, growth)
     for value, g in zip(bound, growth, strict=True):
         truth = max(by_coins(eps0, {kind: users - 1}, users, g, n / users) for kind in ("S1", "S2"))
         assert truth * (1.0 - 1e-12) <= value <= 1.02 * truth
@@ -152,10 +159,9 @@ def test_chords_are_close_to_each_cohort_by_itself(eps0: float, dropout: float |
         else:
             round_ = Subsampled(ShuffledLDP(eps0=eps0, n=n), population=users, dropout=dropout)
             crowd, cohort = n, Cohort(n / users, 1.0 - dropout)
-        pair = round_.pair
-        assert isinstance(pair, LeastProfile) and pair.member is not None
-        known = pair.member.points(Resolution(pair.scale / 4.0, missed=1e-12, cell=0.01))
-        assert known is not None
+        pair = of_swap(round_.pair)
+        assert pair._population is not None
+        known = pair._points(Resolution(pair.scale / 4.0, missed=1e-12, cell=0.01))
         own = any_ldp_profile(eps0, crowd, known.growth, cohort=cohort)
         seen = own > 1e-3 * own[0]
         assert np.all(known.upper[seen] <= own[seen] * 1.001)
@@ -169,17 +175,18 @@ def test_chords_are_close_to_each_cohort_by_itself(eps0: float, dropout: float |
 
 
 def test_few_members_or_another_rate_keep_to_themselves() -> None:
-    small = Subsampled(ShuffledLDP(eps0=1.0, n=200), population=10**5).pair
-    assert isinstance(small, LeastProfile) and small.member is not None
-    assert small.member.points(Resolution(small.scale, cell=0.01)) is None
-    assert small.member.points(Resolution(small.scale)) is None
-    rated = Subsampled(ShuffledLDP(eps0=1.0, n=2_000), rate=0.0123).pair
-    assert isinstance(rated, LeastProfile)
-    assert rated.member is None
-    for rate in (0.6, 0.0001):  # nearly all may come, or too few
-        coins = PoissonSampled(ShuffledLDP(eps0=0.5, n=20_000), rate).pair
-        assert isinstance(coins, LeastProfile)
-        assert coins.member is None
+    small = of_swap(Subsampled(ShuffledLDP(eps0=1.0, n=200), population=10**5).pair)
+    alone, next_to_others = (small._points(Resolution(small.scale, cell=x)) for x in (0.0, 0.01))
+    assert np.array_equal(alone.upper, next_to_others.upper)
+    everybody = ShuffledLDP(eps0=0.5, n=20_000)
+    for mechanism in (
+        Subsampled(ShuffledLDP(eps0=1.0, n=2_000), rate=0.0123),
+        *(
+            PoissonSampled(everybody, rate) for rate in (0.6, 0.0001)
+        ),  # nearly all may come, or too few
+    ):
+        pair = of_swap(mechanism.pair)
+        assert pair._population is None and not pair.interpolates and pair.kin is pair
 
 
 @pytest.mark.parametrize("kinds", ["cohorts", "coins", "both"])
@@ -201,9 +208,8 @@ def test_a_varied_log_is_as_tight_as_its_rounds_by_themselves(kinds: str) -> Non
     shared = accountant.epsilon_bounds(1e-6)
     alone = []
     for mechanism in rounds:
-        pair = mechanism.pair
-        assert isinstance(pair, LeastProfile)
-        alone.append((LeastProfile(pair.profile, pair.largest, pair.spread), 1))
+        pair = of_swap(mechanism.pair)
+        alone.append((LooseProfile(pair.profile, pair.max_loss, pair.scale), 1))
     direct = Composition(alone, 1e-3)
     assert shared.upper <= direct.epsilon(1e-6).upper * (1.0 + 1e-4)
     assert direct.delta(shared.upper).lower <= 1e-6 * 1.001
