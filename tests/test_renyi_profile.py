@@ -201,7 +201,7 @@ def test_shape_over_orders(mechanism) -> None:
     """Rising, (order - 1) R convex in the order, never above the largest loss, all within the width asked for."""
     orders = 1.0 + np.geomspace(1e-3, 1e5, 25)
     upper = renyi_bounds(mechanism, orders, rtol=1e-2).upper
-    assert np.all(upper <= mechanism.max_loss) and np.all(upper > 0.0)
+    assert np.all(upper <= float(mechanism.pair.max_loss.upper)) and np.all(upper > 0.0)
     lower = renyi_bounds(mechanism, orders, rtol=1e-2).lower
     assert np.all(lower[:-1] <= upper[1:]) and np.all(lower <= upper)
     for i, j in itertools.combinations(range(0, 25, 4), 2):

@@ -369,10 +369,8 @@ def gaussian_attack(
     inputs = _inputs(first=first, second=second, others=others)
     low, high = _ends(width, inputs, missed)
     ends = _quantiles(width, low, high, positive_int("cells", cells))
-    left, right = (
-        [[ndtr(x)] for x in sign * (end - np.array(inputs)) / width]
-        for end, sign in ((low, 1.0), (high, -1.0))
-    )
+    tails = [[ndtr((low - x) / width), ndtr((x - high) / width)] for x in inputs]
+    left, right = np.hsplit(np.array(tails), 2)
     return np.concatenate((left, _gaussian_masses(width, ends, inputs), right), axis=1)
 
 
