@@ -74,8 +74,7 @@ class Accountant(Ledger):
         super().__init__()
         self._rtol = tolerance("rtol", rtol)
         self._budgets: dict[tuple[float, float], Budget] = {}
-        self._pairs: dict[Mechanism, Pair] = {}
-        self._attack_pairs: dict[Mechanism, Pair] = {}
+        self._pairs: dict[tuple[str, Mechanism], Pair] = {}
         self._asked: Rounds | None = None
         self._analysed: Composition | None = None
         self._attacked: Composition | None = None
@@ -239,7 +238,9 @@ class Accountant(Ledger):
         """Of the attack pairs; the same object where these are the pairs."""
         self._refresh()
         if self._attacked is None:
-            both = [(self._pair(held), self._attack_pair(held), n) for held, n in self.ledger]
+            both = [
+                (self._pair(held), self._pair(held, "attack_pair"), n) for held, n in self.ledger
+            ]
             if all(pair is attack for pair, attack, _ in both):
                 self._attacked = self._analysis
             else:
@@ -251,13 +252,8 @@ class Accountant(Ledger):
         if self._asked != self.ledger:
             self._asked, self._analysed, self._attacked = self.ledger, None, None
 
-    def _pair(self, mechanism: Mechanism) -> Pair:
-        """The pair of a mechanism, the same object for equal mechanisms."""
-        if mechanism not in self._pairs:
-            self._pairs[mechanism] = mechanism.pair
-        return self._pairs[mechanism]
-
-    def _attack_pair(self, mechanism: Mechanism) -> Pair:
-        if mechanism not in self._attack_pairs:
-            self._attack_pairs[mechanism] = mechanism.attack_pair
-        return self._attack_pairs[mechanism]
+    def _pair(self, mechanism: Mechanism, name: str = "pair") -> Pair:
+        """The pair (or the attack_pair) of a mechanism, the same object for equal mechanisms."""
+        if (name, mechanism) not in self._pairs:
+            self._pairs[name, mechanism] = getattr(mechanism, name)
+        return self._pairs[name, mechanism]

@@ -16,7 +16,7 @@ import difflib
 import math
 import numbers
 import re
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -425,50 +425,12 @@ def _unknown(name: str, known: Iterable[str]) -> str:
 
 # --- for people ------------------------------------------------------------------------------
 
-_GROUPS = {"Mechanisms": MECHANISMS, "Randomizers": RANDOMIZERS}
-_KIND_NAMES = {int: "integer", float: "number", str: "word"}
-
 
 def kind_lines() -> list[str]:
     """The kinds and their fields, a line each, for a terminal."""
-    width = max(len(name) for kinds in _GROUPS.values() for name in kinds)
+    width = max(len(name) for name in (*MECHANISMS, *RANDOMIZERS))
     lines = []
-    for title, kinds in _GROUPS.items():
-        lines.append(f"{title.lower()} and their fields ([...] may be left out):")
+    for title, kinds in (("mechanisms", MECHANISMS), ("randomizers", RANDOMIZERS)):
+        lines.append(f"{title} and their fields ([...] may be left out):")
         lines += [f"  {kind.name:{width}}  {kind.usage}" for kind in kinds.values()]
     return lines
-
-
-def markdown() -> str:
-    """The page docs/fields.md: every kind, every field."""
-    page = [
-        "# Fields",
-        "What describes a round, under the same names in a training log's columns, in the flags of"
-        " `pld-shuffle` (with dashes for underscores), in `solve` and in `sweep`. This page is written by"
-        " `python -m pld_shuffle.fields`.",
-    ]
-    for title, kinds in _GROUPS.items():
-        rows = [(f"`{k.name}`", f"`{k.usage}`", k.help) for k in kinds.values()]
-        page += [f"## {title}", _markdown_table(("name", "fields", "what it is"), rows)]
-    page.append("Fields in brackets may be left out; of those in parentheses exactly one is given.")
-    fields = [
-        (f"`{f.name}`", _KIND_NAMES[f.kind], f.help, f"the {f.range.end}" if f.range else "")
-        for f in FIELDS.values()
-    ]
-    page += [
-        "## Fields",
-        _markdown_table(("name", "kind", "meaning", "`solve` finds"), fields),
-        "`round` and `count` are a log's, `rounds`, `delta`, `epsilon` and `rtol` those of plans and flags."
-        " With a fixed population `solve` finds the largest `n`.",
-    ]
-    return "\n\n".join(page) + "\n"
-
-
-def _markdown_table(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = [" | ".join(cell.replace("|", "\\|") for cell in row) for row in (titles, *rows)]
-    lines = [f"| {line} |" for line in lines]
-    return "\n".join([lines[0], "|---" * len(titles) + "|", *lines[1:]])
-
-
-if __name__ == "__main__":
-    print(markdown(), end="")
