@@ -49,7 +49,7 @@ with warnings.catch_warnings():
     )
 
 Relation = privacy_accountant.NeighboringRelation
-REPLACE = Relation.REPLACE_ONE
+REPLACE, SPECIAL = Relation.REPLACE_ONE, Relation.REPLACE_SPECIAL
 ROOT = Path(__file__).parent.parent
 BLOCKS = [
     block
@@ -376,30 +376,20 @@ def test_opposite_contributions_are_the_worst() -> None:
                         assert found >= bound * (1 - 1e-3)
 
 
-def test_poisson_gaussian_composes_as_the_peer_does() -> None:
-    """The same pair, independent code: the peer's pessimistic composition is above ours by its grid only."""
-    ours = Accountant().compose(PoissonGaussian(1.0, 0.05), 40)
-    theirs = replaced_gaussian(1.0, 0.05, value_discretization_interval=5e-4).self_compose(40)
-    for delta in (1e-3, 1e-6, 1e-9):
-        bounds = ours.epsilon_bounds(delta)
-        assert (
-            bounds.lower - 1e-9
-            <= theirs.get_epsilon_for_delta(delta)
-            <= bounds.upper * 1.0005 + 1e-6
-        )
-
-
-def test_poisson_gaussian_refuses() -> None:
-    """Arguments are named."""
-    for name, given in (
+@pytest.mark.parametrize(
+    ("name", "given"),
+    [
         ("sigma", {"sigma": 0.0, "rate": 0.1}),
         ("sigma", {"sigma": 1e-4, "rate": 0.1}),
         ("rate", {"sigma": 1.0, "rate": 0.0}),
         ("rate", {"sigma": 1.0, "rate": 1e-13}),
         ("norm", {"sigma": 1.0, "rate": 0.1, "norm": math.inf}),
-    ):
-        with pytest.raises(ValueError, match=name):
-            PoissonGaussian(**given)
+    ],
+)
+def test_poisson_gaussian_refuses(name: str, given: dict[str, float]) -> None:
+    """Arguments are named."""
+    with pytest.raises(ValueError, match=name):
+        PoissonGaussian(**given)
 
 
 # --- the accountant -----------------------------------------------------------------------------
@@ -442,23 +432,27 @@ def test_laplace_noise_on_two_coordinates_is_no_worse_than_on_one() -> None:
             assert split <= bound * (1 + 1e-3) + 1e-5
 
 
-def test_fixed_cohorts_are_subsampled_mechanisms() -> None:
-    """Sampling without replacement, for a shuffler and for a curator."""
-    sampled = dp_event.SampledWithoutReplacementDpEvent
-    for event, mechanism in (
-        (sampled(3000, 300, shuffled(2.0, 300)), Subsampled(SMALL, population=3000)),
-        (sampled(1000, 20, dp_event.GaussianDpEvent(2.0)), Subsampled(Gaussian(2.0, 2.0), rate=0.02)),
-        (dp_event.PoissonSampledDpEvent(0.1, dp_event.GaussianDpEvent(1.0)), PoissonGaussian(1.0, 0.1)),
-        (
-            dp_event.PoissonSampledDpEvent(0.1, shuffled(1.0, 100)),
-            PoissonSampled(ShuffledLDP(1.0, 100), 0.1),
-        ),
-        (MechanismEvent(SMALL), SMALL),
-    ):  # fmt: skip
-        found = ShufflePrivacyAccountant().compose(event, 7)
-        plain = Accountant().compose(mechanism, 7)
-        assert found.get_epsilon(1e-5) == plain.get_epsilon(1e-5)
-        assert found.get_delta(0.3) == plain.get_delta(0.3)
+POISSON, FIXED = dp_event.PoissonSampledDpEvent, dp_event.SampledWithoutReplacementDpEvent
+GAUSSIAN = dp_event.GaussianDpEvent
+READ = [
+    (REPLACE, FIXED(3000, 300, shuffled(2.0, 300)), Subsampled(SMALL, population=3000)),
+    (REPLACE, FIXED(1000, 20, GAUSSIAN(2.0)), Subsampled(Gaussian(2.0, 2.0), rate=0.02)),
+    (REPLACE, POISSON(0.1, GAUSSIAN(1.0)), PoissonGaussian(1.0, 0.1)),
+    (REPLACE, POISSON(0.1, shuffled(1.0, 100)), PoissonSampled(ShuffledLDP(1.0, 100), 0.1)),
+    (REPLACE, MechanismEvent(SMALL), SMALL),
+    (SPECIAL, POISSON(0.1, shuffled(1.0, 1000)), ZeroOut(PoissonSampled(ShuffledLDP(1.0, 1000), 0.1))),
+    (SPECIAL, FIXED(1000, 100, shuffled(1.0, 100)), ZeroOut(Subsampled(ShuffledLDP(1.0, 100), population=1000))),
+    (SPECIAL, MechanismEvent(ZeroOut(SMALL)), ZeroOut(SMALL)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("relation", "event", "mechanism"), READ, ids=str)
+def test_events_are_read_as_mechanisms(relation: Any, event: Any, mechanism: Any) -> None:
+    """Sampling with fixed size and Poisson sampling, for a shuffler and for a curator, in both relations."""
+    found = ShufflePrivacyAccountant(relation).compose(event, 7)
+    plain = Accountant().compose(mechanism, 7)
+    assert found.get_epsilon(1e-5) == plain.get_epsilon(1e-5)
+    assert found.get_delta(0.3) == plain.get_delta(0.3)
 
 
 def test_composition_of_events() -> None:
@@ -498,29 +492,43 @@ def test_non_private_events() -> None:
         assert ShufflePrivacyAccountant().compose(event).get_epsilon(0.0) == 0.0
 
 
-@pytest.mark.parametrize(
-    "event,reason",
-    [
-        (dp_event.UnsupportedDpEvent(), "UnsupportedDpEvent"),
-        (dp_event.ZCDpEvent(0.1), "REPLACE_ONE"),
-        (dp_event.GaussianDpEvent(-1.0), "sigma"),
-        (dp_event.PoissonSampledDpEvent(0.1, dp_event.LaplaceDpEvent(1.0)), "GaussianDpEvent and shuffle events only"),
-        (
-            dp_event.PoissonSampledDpEvent(
-                0.1, dp_event.SampledWithoutReplacementDpEvent(20, 10, shuffled(1.0, 10))
-            ),
-            "shuffle events only",
-        ),
-        (dp_event.PoissonSampledDpEvent(0.1, MechanismEvent(Laplace(2.0))), "shuffle events only"),
-        (dp_event.PoissonSampledDpEvent(1.5, dp_event.GaussianDpEvent(1.0)), "sampling_probability"),
-        (dp_event.SampledWithoutReplacementDpEvent(100, 20, shuffled(1.0, 10)), "n=10"),
-        (dp_event.SampledWithoutReplacementDpEvent(10, 20, shuffled(1.0, 20)), "sample_size"),
-        (dp_event.SelfComposedDpEvent(shuffled(1.0, 10), -1), "count"),
-    ],
-)  # fmt: skip
-def test_unsupported_events_say_why_and_change_nothing(event: Any, reason: str) -> None:
+UNSUPPORTED = [
+    (REPLACE, dp_event.UnsupportedDpEvent(), "UnsupportedDpEvent"),
+    (REPLACE, dp_event.ZCDpEvent(0.1), "REPLACE_ONE"),
+    (REPLACE, GAUSSIAN(-1.0), "sigma"),
+    (
+        REPLACE,
+        POISSON(0.1, dp_event.LaplaceDpEvent(1.0)),
+        "GaussianDpEvent and shuffle events only",
+    ),
+    (REPLACE, POISSON(0.1, FIXED(20, 10, shuffled(1.0, 10))), "shuffle events only"),
+    (REPLACE, POISSON(0.1, MechanismEvent(Laplace(2.0))), "shuffle events only"),
+    (REPLACE, POISSON(1.5, GAUSSIAN(1.0)), "sampling_probability"),
+    (REPLACE, FIXED(100, 20, shuffled(1.0, 10)), "n=10"),
+    (REPLACE, FIXED(10, 20, shuffled(1.0, 20)), "sample_size"),
+    (REPLACE, dp_event.SelfComposedDpEvent(shuffled(1.0, 10), -1), "count"),
+    (REPLACE, MechanismEvent(ZeroOut(SMALL)), "relation"),
+    (
+        SPECIAL,
+        POISSON(0.1, MechanismEvent(ZeroOut(SMALL))),
+        "labels or laws are known, got ZeroOut",
+    ),
+    (
+        SPECIAL,
+        POISSON(0.1, dp_event.LaplaceDpEvent(1.0)),
+        "GaussianDpEvent and shuffle events only",
+    ),
+    (SPECIAL, FIXED(10, 5, dp_event.LaplaceDpEvent(1.0)), "zero-out"),
+    (SPECIAL, FIXED(100, 10, GAUSSIAN(2.0)), "zero-out"),
+]
+
+
+@pytest.mark.parametrize(("relation", "event", "reason"), UNSUPPORTED)
+def test_unsupported_events_say_why_and_change_nothing(
+    relation: Any, event: Any, reason: str
+) -> None:
     """Also inside of a composition whose first part is fine."""
-    accountant = ShufflePrivacyAccountant()
+    accountant = ShufflePrivacyAccountant(relation)
     whole = dp_event.ComposedDpEvent([shuffled(1.0, 10), event])
     assert not accountant.supports(whole)
     with pytest.raises(privacy_accountant.UnsupportedEventError, match=reason):
@@ -545,37 +553,6 @@ def test_zero_out_is_the_special_record() -> None:
         ours = ShufflePrivacyAccountant(Relation.REPLACE_SPECIAL).compose(event)
         theirs = pld_privacy_accountant.PLDAccountant(Relation.REPLACE_SPECIAL).compose(event)
         assert ours.get_epsilon(1e-5) == pytest.approx(theirs.get_epsilon(1e-5), rel=1e-3)
-        ours.compose(MechanismEvent(ZeroOut(SMALL)))
-        ours.compose(shuffled(1.0, 1000), 2)
-        assert ours.get_epsilon(1e-5) > theirs.get_epsilon(1e-5)
-    accountant = ShufflePrivacyAccountant(Relation.REPLACE_SPECIAL)
-    refused = dp_event.SampledWithoutReplacementDpEvent(100, 10, dp_event.GaussianDpEvent(2.0))
-    with pytest.raises(privacy_accountant.UnsupportedEventError, match="zero-out"):
-        accountant.compose(refused)
-    with pytest.raises(privacy_accountant.UnsupportedEventError, match="relation"):
-        ShufflePrivacyAccountant().compose(MechanismEvent(ZeroOut(SMALL)))
-
-
-def test_sampled_shuffles_under_zero_out() -> None:
-    """Poisson and fixed-size samples of shuffle events are read, and refused by name elsewhere."""
-    poisson, fixed = dp_event.PoissonSampledDpEvent, dp_event.SampledWithoutReplacementDpEvent
-    for event, mechanism in (
-        (poisson(0.1, shuffled(1.0, 1000)), PoissonSampled(ShuffledLDP(1.0, 1000), 0.1)),
-        (
-            fixed(1000, 100, shuffled(1.0, 100)),
-            Subsampled(ShuffledLDP(1.0, 100), population=1000),
-        ),
-    ):
-        accountant = ShufflePrivacyAccountant(Relation.REPLACE_SPECIAL).compose(event, 3)
-        expected = Accountant().compose(ZeroOut(mechanism), 3)
-        assert accountant.get_epsilon(1e-6) == expected.get_epsilon(1e-6)
-    for event, why in (
-        (poisson(0.1, MechanismEvent(ZeroOut(SMALL))), "labels or laws are known, got ZeroOut"),
-        (poisson(0.1, dp_event.LaplaceDpEvent(1.0)), "GaussianDpEvent and shuffle events only"),
-        (fixed(10, 5, dp_event.LaplaceDpEvent(1.0)), "zero-out"),
-    ):
-        with pytest.raises(privacy_accountant.UnsupportedEventError, match=why):
-            ShufflePrivacyAccountant(Relation.REPLACE_SPECIAL).compose(event)
 
 
 def test_zero_out_both_ways() -> None:
@@ -660,17 +637,6 @@ def test_calibrating_the_local_budget() -> None:
     assert spent(eps0).upper <= 1.0 < spent(eps0 + 3e-3).upper
 
 
-def test_calibrating_the_crowd() -> None:
-    """A whole number of users, found by the peer's discrete search."""
-    n = mechanism_calibration.calibrate_dp_mechanism(
-        ShufflePrivacyAccountant, lambda n: shuffled(2.0, n), 0.3, 1e-5,
-        mechanism_calibration.LowerEndpointAndGuess(100, 500), discrete=True,
-    )  # fmt: skip
-    assert isinstance(n, int)
-    assert Accountant().compose(ShuffledLDP(2.0, n)).get_epsilon(1e-5) <= 0.3
-    assert Accountant().compose(ShuffledLDP(2.0, n - 2)).get_epsilon(1e-5) > 0.3
-
-
 def test_shuffled_rounds_and_subsampled_steps_in_either_accountant() -> None:
     """The peer composing our law, ours composing theirs, and ours alone: one answer, to the grid."""
     grid, rounds, steps, delta = 1e-3, 10, 50, 1e-6
@@ -694,11 +660,6 @@ def test_docs_blocks_run(block: str) -> None:
     if "riskcal" in block:
         pytest.importorskip("riskcal", reason="needs riskcal: pip install riskcal")
     exec(block, {})
-
-
-def test_docs_have_the_ten_lines() -> None:
-    """The first block is short: what a user of the peer adds."""
-    assert len([line for line in BLOCKS[0].splitlines() if line.strip()]) <= 10
 
 
 # --- the package is optional ------------------------------------------------------------------
