@@ -23,6 +23,7 @@ from .mechanisms import StickyCohort as StickyCohort
 from .mechanisms import Subsampled as Subsampled
 from .mechanisms import ZeroOut as ZeroOut
 from .mechanisms.shuffled import Shuffled as Shuffled
+from .numerics.compiled import warm_up as warm_up
 from .numerics.sides import Bounds as Bounds
 from .numerics.sides import Side as Side
 from .renyi import RenyiAccountant as RenyiAccountant

@@ -190,6 +190,10 @@ def _parser() -> _Parser:
     )
     plan.add_mechanism(rounds=None)
     plan.add_fields("epsilon", "delta", title="the target", required=True)
+
+    commands.add_parser(
+        "warm-up", help="compile all loops now, once on this machine, not when they are needed"
+    )
     return parser
 
 
@@ -434,7 +438,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit status. argv : the arguments, by default those of the process."""
     started = time.perf_counter()
     try:
-        return _run(_parsed(argv), started)
+        arguments = _parsed(argv)
+        if arguments.command == "warm-up":
+            from .numerics.compiled import warm_up
+
+            warm_up()
+            return 0
+        return _run(arguments, started)
     except _BadInput as error:
         print(f"pld-shuffle: error: {_one_line(error)}", file=sys.stderr)
         return BAD_INPUT

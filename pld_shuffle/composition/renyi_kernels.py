@@ -12,7 +12,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from ..numerics.compiled import jit
+from ..numerics.compiled import inner, kernel
 from ..pairs.coin_kernels import central_coin_mass
 
 Array = NDArray[np.float64]
@@ -24,7 +24,7 @@ MAX_PARTS = 250
 WIDTH_OF_PART = 0.005
 
 
-@jit
+@inner
 def log_summand(order: float, x: float, y: float, rate: float) -> float:
     """log of y e^(a l) (1 - e^(-(a-1) l)) (1 - e^(-a l)), l = log1p(2 rate x / y); x > 0."""
     loss = math.log1p(2.0 * rate * x / y)
@@ -36,7 +36,7 @@ def log_summand(order: float, x: float, y: float, rate: float) -> float:
     )
 
 
-@jit
+@inner
 def log_excess(order: float, m: int, theta: float, gap: float, rate: float) -> float:
     """log E(m, theta), m >= 1 coins, 0 < theta < 1, gap = 1 - theta, sampling rate `rate`.
 
@@ -98,16 +98,16 @@ def log_excess(order: float, m: int, theta: float, gap: float, rate: float) -> f
     return peak + math.log(total)
 
 
-@jit
+@kernel("f k1 f f f o1", lambda order, coins, *rest: 1e-4 * coins.size)
 def log_excesses(
     order: float, coins: Sizes, theta: float, gap: float, rate: float, out: Array
 ) -> None:
     """Fill out[i] with log E(coins[i], theta)."""
-    for i in range(coins.size):
+    for i in range(coins.shape[0]):
         out[i] = log_excess(order, coins[i], theta, gap, rate)
 
 
-@jit
+@kernel("f i f f f f f i i b", lambda *rest: 0.1)
 def log_neutral_excess(
     order: float,
     n: int,

@@ -1,210 +1,239 @@
-"""How loops are compiled: when first called, and once per machine where there is a place to keep the result.
+"""Loops in plain Python that are compiled once per machine, and the one rule of when.
 
-Numba keeps compiled kernels next to the source or in the user's cache folder. Where neither can be written
-(a locked container), they go to a temporary folder of this process, with one warning.
+A kernel is a function of numbers and arrays. Those that Python calls say what they take, in a word each:
 
-To load numba takes as long as thousands of points of a profile take in plain Python, and to compile takes ten times
-that. So a kernel that fills arrays point by point may be `gradual`: it is interpreted while that is the shorter way.
+    f, i, b         a float, an int, a bool
+    1, 2, 3         an array of floats, of so many dimensions, that is read; k1, k2 ... one of ints
+    o1, ok1 ...     one that is filled
+    ...p            its last axis counts points, each read or filled by itself
+
+So there is one compiled version of each, known before it is called.
+
+*The rule.* To load numba and compiled code takes as long as thousands of points of a profile take in plain Python, and to
+compile takes a hundred times that. So kernels are interpreted until all of them together would have taken LOADING seconds
+of this process; from then on they are loaded if an earlier process left them, and otherwise, once COMPILING seconds would
+have been spent, all kernels of the package are compiled at once, which one line of the log announces. `warm_up` does so
+at any time. No later call waits for a compiler.
+
+Interpreted or compiled, the same operations are done on the same numbers; powers may be rounded differently, and sums
+that may be taken in any order. Interpreted arrays are memoryviews, which are twice as fast: kernels ask of them their
+shape and single elements only, and of numpy `empty`, `zeros` and `full`. (Those with `rows` see numpy's arrays.)
+
+Numba keeps compiled kernels next to the source, in the user's cache folder, or where NUMBA_CACHE_DIR says. Where none of
+them can be written (a locked container), they go to a temporary folder of this process, with a warning.
 """
 
 from __future__ import annotations
 
 import functools
-import sys
+import importlib
+import logging
 import tempfile
+import threading
 import time
 import warnings
 from collections.abc import Callable, Sequence
-from inspect import signature
 from pathlib import Path
 from types import FunctionType
 from typing import Any
 
 import numpy as np
 
-# Seconds that all kernels together spend in plain Python before they are loaded, if they were compiled by an earlier
-# process (which takes about as long), and before they are compiled. What is at hand is loaded at once where numba is.
-LOADING, COMPILING = 0.4, 2.0
+from .tuning import COMPILING, LOADING
+
+PACKAGE = Path(__file__).parents[1]
+LOG = logging.getLogger(PACKAGE.name)
+
+_entries: list[Kernel] = []  # those that Python calls
+_warming = threading.RLock()
+_fallback: tempfile.TemporaryDirectory[str] | None = None
 
 
 class Kernel:
-    """A function that is compiled when it is first called, without the interpreter's lock."""
+    """A function that may be compiled. Without `takes` only other kernels call it; from Python it is interpreted.
 
-    def __init__(self, function: Callable[..., Any], **options: Any) -> None:
+    takes : what each argument is; see the module. seconds : its arguments -> what one point takes in plain Python, roughly.
+    """
+
+    spent = 0.0  # seconds of this process in plain Python: threads may forget some
+
+    def __init__(
+        self, function: Any, takes: str = "", seconds: Callable[..., float] | None = None, *,
+        rows: bool = False, **options: Any,
+    ) -> None:  # fmt: skip
         functools.update_wrapper(self, function)
         self._function = function
-        self._options = options
+        self._takes = takes.split()
+        self._seconds = seconds
+        self._rows = rows
+        self._options = {"nogil": True, **options}
+        self._points = [k for k, kind in enumerate(self._takes) if kind.endswith("p")]
+        if takes:
+            _entries.append(self)
 
     def __call__(self, *arguments: Any) -> Any:
+        if self._seconds is None:
+            return self.plain(*arguments)
+        if "compiled" not in self.__dict__:
+            size = arguments[self._points[0]].shape[-1] if self._points else 1
+            each = self._seconds(*arguments)
+            filled = [k for k, kind in enumerate(self._takes) if kind.startswith("o")]
+            before = [arguments[k].copy() for k in filled]
+            result = None
+            for i in range(size):
+                if self._too_long(each * (size - i)):
+                    break
+                part = list(arguments)
+                for k in self._points:
+                    part[k] = part[k][..., i : i + 1]
+                try:
+                    result = self._interpreted(part)
+                except (ArithmeticError, ValueError):  # Python refuses to go on with infinities
+                    break
+            else:
+                return result
+            for k, old in zip(filled, before, strict=True):
+                arguments[k][...] = old
+            if not self.kept:
+                warm_up()
         return self.compiled(*arguments)
 
-    @functools.cached_property
-    def compiled(self) -> Any:
-        """Numba's function, not compiled yet."""
-        import numba
+    def _too_long(self, more: float) -> bool:
+        """Whether it is time to stop interpreting, if so many seconds more are expected."""
+        spent = Kernel.spent + more
+        return spent > LOADING and (spent > COMPILING or self.kept)
 
+    def _interpreted(self, arguments: Sequence[Any]) -> Any:
+        begun = time.thread_time()
         try:
-            return numba.njit(cache=True, nogil=True, **self._options)(self._function)
-        except RuntimeError as error:
-            if "cannot cache" not in str(error) or _fallback == numba.config.CACHE_DIR:
-                raise
-            _use_temporary_cache()
-            return numba.njit(cache=True, nogil=True, **self._options)(self._function)
-
-    @property
-    def _numba_type_(self) -> Any:
-        """Numba asks for this where another kernel calls this one."""
-        return self.compiled._numba_type_
+            if not self._rows:
+                arguments = [x.data if isinstance(x, np.ndarray) else x for x in arguments]
+            with np.errstate(all="ignore"):
+                return self.plain(*arguments)
+        finally:
+            Kernel.spent += time.thread_time() - begun
 
     @functools.cached_property
     def plain(self) -> Callable[..., Any]:
         """The function in plain Python, with all kernels that it calls."""
-        space: dict[str, Any] = dict(self._function.__globals__)  # type: ignore[attr-defined]
+        space: dict[str, Any] = dict(self._function.__globals__)
         for name, value in space.items():
             if isinstance(value, Kernel):
-                space[name] = FunctionType(value._function.__code__, space, name)  # type: ignore[attr-defined]
-        return FunctionType(self._function.__code__, space)  # type: ignore[attr-defined]
+                space[name] = FunctionType(value._function.__code__, space, name)
+        if not self._rows:
+            space["np"] = _Views
+        return FunctionType(self._function.__code__, space)
+
+    @property
+    def _numba_type_(self) -> Any:
+        """Numba asks for this where another kernel calls this one: then it is compiled with that one."""
+        return self._inner._numba_type_
 
     @functools.cached_property
-    def kept(self) -> bool:
-        """Whether compiled code of an earlier process is at hand."""
-        code = self._function.__code__  # type: ignore[attr-defined]
-        name = f"{Path(code.co_filename).stem}.{code.co_name}-{code.co_firstlineno}.*.nbi"
-        return any(Path(self.compiled.stats.cache_path).glob(name))
+    def _inner(self) -> Any:
+        import numba
 
+        wrappers = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+        return numba.njit(**wrappers, **self._options)(self._function)
 
-class Inner(Kernel):
-    """A kernel that only other kernels call: compiled with them and kept with them. From Python it is interpreted."""
+    @functools.cached_property
+    def _outer(self) -> Any:
+        """Numba's function, neither loaded nor compiled yet."""
+        import numba
 
-    def __call__(self, *arguments: Any) -> Any:
-        return self.plain(*arguments)
+        global _fallback
+        try:
+            return numba.njit(cache=True, **self._options)(self._function)
+        except RuntimeError as error:
+            if "cannot cache" not in str(error) or _fallback is not None:
+                raise
+            _fallback = tempfile.TemporaryDirectory(prefix="pld_shuffle_")
+            numba.config.CACHE_DIR = _fallback.name
+            warnings.warn(
+                f"compiled kernels cannot be kept beside the package; they go to {_fallback.name} for this process."
+                " Set NUMBA_CACHE_DIR to a writable folder to compile only once.",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+            return numba.njit(cache=True, **self._options)(self._function)
 
     @functools.cached_property
     def compiled(self) -> Any:
+        """The compiled function: loaded, or else compiled now."""
         import numba
 
-        options = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, **self._options}
-        return numba.njit(nogil=True, **options)(self._function)
+        def kind_of(word: str) -> Any:
+            word = word.removesuffix("p")
+            if word in ("f", "i", "b"):
+                return {"f": numba.float64, "i": numba.int64, "b": numba.boolean}[word]
+            item = numba.int64 if "k" in word else numba.float64
+            return numba.types.Array(item, int(word[-1]), "C", readonly="o" not in word)
+
+        with _warming:
+            self._outer.compile(tuple(map(kind_of, self._takes)))
+            self._outer.disable_compile()
+        return self._outer
+
+    @property
+    def kept(self) -> bool:
+        """Whether compiled code of this or an earlier process is at hand."""
+        code = self._function.__code__
+        source = Path(code.co_filename)
+        name = f"{source.stem}.{code.co_name}-{code.co_firstlineno}.*.nbi"
+        found = Path(self._outer.stats.cache_path).glob(name)
+        return any(index.stat().st_mtime >= source.stat().st_mtime for index in found)
 
 
-class Gradual(Kernel):
-    """A kernel that is interpreted while that is the shorter way.
+def warm_up() -> None:
+    """Load every compiled loop of the package, and compile those that no earlier process has left on this machine.
 
-    seconds : its arguments -> what one point takes in plain Python, roughly. points : names of the arguments that are
-    arrays over points, along their last axis, and that are filled or read each point by itself; none if the kernel
-    is one piece. lean : whether all that is asked of arrays is their shape and single elements; they are interpreted
-    as memoryviews then, which is twice as fast. Interpreted or compiled, the same operations are done on the same
-    numbers; powers may be rounded differently, and sums that may be taken in any order.
+    About half a minute where nothing is kept, half a second otherwise. One line of the log announces the former.
     """
-
-    spent = 0.0  # seconds of this process in plain Python, roughly: threads may forget some
-
-    def __init__(
-        self, function: Callable[..., Any], seconds: Callable[..., float], points: tuple[str, ...],
-        lean: bool, **options: Any,
-    ) -> None:  # fmt: skip
-        super().__init__(function, **options)
-        self._lean = lean
-        names = list(signature(function).parameters)
-        self._points = [names.index(name) for name in points]
-        self._seconds = seconds
-        self._settled = False  # from now on compiled
-
-    def __call__(self, *arguments: Any) -> Any:
-        if self._settled:
-            return self.compiled(*arguments)
-        size = arguments[self._points[0]].shape[-1] if self._points else 1
-        if self._longer(self._seconds(*arguments) * size):
-            return self.compiled(*arguments)
-        if not self._points:
-            return self._tried(arguments, arguments)
-        for i in range(size):
-            one = list(arguments)
-            for k in self._points:
-                one[k] = one[k][..., i : i + 1]
-            self._tried(one, arguments)
-            if self._longer(0.0):
-                return self.compiled(*arguments)
-        return None
-
-    def _longer(self, more: float) -> bool:
-        """Whether it is time to stop interpreting, if so many seconds more are expected."""
-        spent = Gradual.spent + more
-        if spent > LOADING or "numba" in sys.modules:
-            self._settled = spent > COMPILING or self.kept
-        return self._settled
-
-    def _tried(self, part: Sequence[Any], whole: Sequence[Any]) -> Any:
-        """Interpret the kernel on `part`; where Python refuses to go on with infinities, compile it for the whole."""
-        if self._lean:
-            self.plain.__globals__["np"] = _Views
-            part = [x.data if isinstance(x, np.ndarray) else x for x in part]
-        before = [x.copy() if isinstance(x, np.ndarray) else x for x in whole]
-        begun = time.thread_time()
-        try:
-            with np.errstate(all="ignore"):
-                return self.plain(*part)
-        except (ArithmeticError, ValueError):
-            self._settled = True
-            for new, old in zip(whole, before, strict=True):
-                if isinstance(new, np.ndarray) and new.flags.writeable:
-                    new[...] = old
-            return self.compiled(*whole)
-        finally:
-            Gradual.spent += time.thread_time() - begun
+    for path in sorted(PACKAGE.rglob("*kernels.py")):
+        importlib.import_module(".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts))
+    with _warming:
+        missing = sum(not kernel.kept for kernel in _entries)
+        if missing:
+            LOG.warning("compiling %d loops, once on this machine; about half a minute", missing)
+        for kernel in _entries:
+            kernel.compiled  # noqa: B018
 
 
-def jit(function: Callable[..., Any]) -> Kernel:
-    """`function` compiled without the interpreter's lock."""
-    return Kernel(function)
+def kernel(
+    takes: str, seconds: Callable[..., float], **options: Any
+) -> Callable[[Callable[..., Any]], Kernel]:
+    """A decorator that makes a kernel for Python to call."""
+    return lambda function: Kernel(function, takes, seconds, **options)
 
 
 def inner(function: Callable[..., Any]) -> Kernel:
     """A kernel that only others call."""
-    return Inner(function)
+    return Kernel(function)
 
 
 def unchecked(function: Callable[..., Any]) -> Kernel:
     """As `inner`; a division by zero gives an infinity or no number, as in numpy."""
-    return Inner(function, error_model="numpy")
+    return Kernel(function, error_model="numpy")
 
 
 def reordering(function: Callable[..., Any]) -> Kernel:
     """As `inner`; sums may be taken in any order, with fused products. Nothing else is relaxed."""
-    return Inner(function, fastmath={"reassoc", "contract"})
-
-
-def gradual(
-    seconds: Callable[..., float], *points: str, lean: bool = False, **options: Any
-) -> Callable[[Callable[..., Any]], Kernel]:
-    """A decorator that makes a `Gradual` kernel."""
-    return lambda function: Gradual(function, seconds, points, lean, **options)
+    return Kernel(function, fastmath={"reassoc", "contract"})
 
 
 class _Views:
-    """What a lean kernel has for numpy."""
+    """What interpreted kernels have for numpy."""
+
+    int64 = np.int64
 
     @staticmethod
-    def empty(shape: Any) -> memoryview:
-        return np.empty(shape).data
+    def empty(shape: Any, dtype: Any = np.float64) -> memoryview:
+        return np.empty(shape, dtype).data
 
     @staticmethod
-    def zeros(shape: Any) -> memoryview:
-        return np.zeros(shape).data
+    def zeros(shape: Any, dtype: Any = np.float64) -> memoryview:
+        return np.zeros(shape, dtype).data
 
-
-_fallback: str | None = None
-
-
-def _use_temporary_cache() -> None:
-    import numba
-
-    global _fallback
-    _fallback = tempfile.mkdtemp(prefix="pld_shuffle_")
-    numba.config.CACHE_DIR = _fallback
-    warnings.warn(
-        f"compiled kernels cannot be kept beside the package; they go to {_fallback} for this process."
-        " Set NUMBA_CACHE_DIR to a writable folder to compile only once.",
-        RuntimeWarning,
-        stacklevel=2,
-    )
+    @staticmethod
+    def full(shape: Any, value: float) -> memoryview:
+        return np.full(shape, value).data

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import math
 
-from .compiled import gradual
+from .compiled import kernel
 
 
-@gradual(lambda n, p, low, high, out: 1e-6 * out.size)
+@kernel("i f i i o1", lambda n, p, low, high, out: 1e-6 * out.size)
 def binomial_pmf(n, p, low, high, out):
     """Fill out[i] with Bin(n, p)(low + i) / Bin(n, p)([low, high]); 0 < p < 1.
 
@@ -36,7 +36,7 @@ def binomial_pmf(n, p, low, high, out):
         out[i] /= total
 
 
-@gradual(lambda mass, *rest: 3e-6 * mass.size)
+@kernel("1 k1 1 f f f o1", lambda mass, *rest: 3e-6 * mass.size)
 def merge_upwards(mass, cell, offset, step, tilt, reach, out):
     """Lower placement: merge mass so that every merged ratio is exactly a lattice point's.
 
@@ -46,7 +46,7 @@ def merge_upwards(mass, cell, offset, step, tilt, reach, out):
     atom to the next lattice point (total P- and Q-mass kept: hiding, a lower bound). Where the next
     mass is farther than `reach`, or there is none, the merged atom is rounded down instead.
     """
-    count = mass.size
+    count = mass.shape[0]
     plain = tilt == 0.0  # and then exp(0) need not be asked for
     j = 0
     remaining = 1.0
@@ -104,16 +104,17 @@ def merge_upwards(mass, cell, offset, step, tilt, reach, out):
             out[target] += merged
 
 
-@gradual(lambda mass, rates, out: 5e-7 * mass.size * rates.size)
+@kernel("1 1 o2", lambda mass, rates, out: 5e-7 * mass.size * rates.size)
 def exponential_sums(mass, rates, out):
     """out[0, j] = sum_i mass[i] exp(-rates[j] (i - middle)) and out[1, j] with plus, middle = mass.size // 2.
 
     Horner's rule from both ends: all terms nonnegative, relative rounding error at most 2 u mass.size + 2 u.
     Infinite where a term might overflow.
     """
-    middle = mass.size // 2
-    for j in range(rates.size):
-        if 0.5 * rates[j] * (mass.size + 1.0) > 600.0:
+    size = mass.shape[0]
+    middle = size // 2
+    for j in range(rates.shape[0]):
+        if 0.5 * rates[j] * (size + 1.0) > 600.0:
             out[0, j] = math.inf
             out[1, j] = math.inf
             continue
@@ -121,7 +122,7 @@ def exponential_sums(mass, rates, out):
         down = math.exp(-rates[j])
         high_up = 0.0
         high_down = 0.0
-        for i in range(mass.size - 1, middle, -1):
+        for i in range(size - 1, middle, -1):
             high_up = (high_up + mass[i]) * up
             high_down = (high_down + mass[i]) * down
         low_up = 0.0
@@ -133,28 +134,28 @@ def exponential_sums(mass, rates, out):
         out[1, j] = low_up + mass[middle] + high_up
 
 
-@gradual(lambda mass, *rest: 1e-6 * mass.size)
+@kernel("1 f f o1 o1", lambda mass, *rest: 1e-6 * mass.size)
 def hockey_sums(mass, fall, drop, plain, hockey):
     """Suffix sums for delta: plain[j] = sum_i mass[j+i] fall^i and
     hockey[j] = sum_i mass[j+i] fall^i (1 - (1-drop)^i). All terms nonnegative, so each entry has
     relative rounding error at most 4 u (mass.size - j)."""
     above = 0.0
     above_hockey = 0.0
-    for j in range(mass.size - 1, -1, -1):
+    for j in range(mass.shape[0] - 1, -1, -1):
         above_hockey = fall * (drop * above + (1.0 - drop) * above_hockey)
         above = mass[j] + fall * above
         plain[j] = above
         hockey[j] = above_hockey
 
 
-@gradual(lambda x, *rest: 2e-6 * x.size)
+@kernel("1 1 ok1", lambda x, *rest: 2e-6 * x.size)
 def lower_hull(x, y, kept):
     """Indices of the lower convex hull of the points (x ascending, y), stopped where it would rise.
 
     Monotone chain (Andrew 1979). Returns how many of `kept` were written.
     """
     count = 0
-    for i in range(x.size):
+    for i in range(x.shape[0]):
         while count >= 2:
             a = kept[count - 2]
             b = kept[count - 1]

@@ -10,3 +10,5 @@ CLONE_COUNTS = 3000  # counts with a term of their own, or buckets, of a publish
 DRAWN_TOGETHER = 2**20  # random numbers held at a time by a randomizer: memory against overhead
 PATIENCE = 2.0  # seconds after which a sweep starts worker processes, which take one to start
 JOINT_BITS = 128  # bits of a user up to which a UnarySum is accounted jointly: width against speed
+LOADING = 0.4  # seconds of a process in interpreted loops before compiled ones are loaded, which takes as long
+COMPILING = 2.0  # the same before all are compiled, which takes half a minute, where none are kept

@@ -14,7 +14,7 @@ import math
 
 import numpy as np
 
-from ..numerics.compiled import gradual, inner, jit
+from ..numerics.compiled import inner, kernel
 
 U = 2.0**-53
 SLACK = 64.0
@@ -486,7 +486,7 @@ def distance(ones, zeros, state):
     return tilt * tilt * (ones * state[ONE_VARIANCE] + zeros * state[ZERO_VARIANCE])
 
 
-@gradual(lambda *arguments: 2e-3, "growth", "lower", "upper")
+@kernel("1p f f f f f f f f f f i o1p o1p", lambda *arguments: 2e-3, rows=True)
 def all_growths(
     growth, bits, one, rest_one, zero, rest_zero, gap, others, low, high, rtol, most, lower, upper
 ):  # fmt: skip
@@ -548,7 +548,7 @@ def chord(growth, bits, one, rest_one, zero, rest_zero, gap, others, pieces, sta
     return left, right
 
 
-@gradual(lambda *arguments: 2e-3, "growth", "left", "right")
+@kernel("1p f f f f f f f o1p o1p", lambda *arguments: 2e-3, rows=True)
 def all_chords(growth, bits, one, rest_one, zero, rest_zero, gap, others, left, right):
     """Fill left and right."""
     pieces = np.empty(256)
@@ -559,7 +559,7 @@ def all_chords(growth, bits, one, rest_one, zero, rest_zero, gap, others, left, 
         )
 
 
-@jit
+@kernel("1 2 1 1 f f o1", lambda known, laws, *rest: 1e-7 * known.size * laws.size)
 def best_step(known, laws, endless, every, every_endless, step, out):
     """One more round before `known`: the best of `laws` at every place, if not above what `every` gives.
 

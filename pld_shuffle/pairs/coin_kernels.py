@@ -9,10 +9,10 @@ import math
 
 import numpy as np
 
-from ..numerics.compiled import gradual, inner, jit
+from ..numerics.compiled import inner, kernel
 
 
-@jit
+@inner
 def central_coin_mass(m):
     """P(Bin(m, 1/2) = m/2) for even m >= 0, relative error below 1e-15.
 
@@ -34,7 +34,7 @@ def central_coin_mass(m):
 def cell_of(x, y, edges):
     """The cell i with edges[i] <= x/y < edges[i + 1], at most the last one; edges rise."""
     low = 0
-    high = edges.size - 1
+    high = edges.shape[0] - 1
     while high - low > 1:
         middle = (low + high) // 2
         if edges[middle] * y <= x:
@@ -64,12 +64,10 @@ def book(block, cells, used):
             block[k, i] = 0.0
 
 
-def interpreted(coins, bias, gap, weight, reach, *rest):
-    """Seconds in plain Python."""
-    return 3e-6 * np.sum(reach * np.sqrt(coins))
-
-
-@gradual(interpreted)
+@kernel(
+    "k1 1 1 1 f 1 f f o2",
+    lambda coins, bias, gap, weight, reach, *rest: 3e-6 * np.sum(reach * np.sqrt(coins)),
+)
 def coin_cells(coins, bias, gap, weight, reach, edges, top_bias, top_gap, cells):
     """Sum the heads-side atoms of a mixture of tilted coins into cells of the privacy loss.
 
@@ -96,13 +94,13 @@ def coin_cells(coins, bias, gap, weight, reach, edges, top_bias, top_gap, cells)
     top_y = 0.0
     infinite = 0.0
     visited = 0
-    last = edges.size - 2
-    block = np.zeros((2, edges.size - 1))
+    last = edges.shape[0] - 2
+    block = np.zeros((2, edges.shape[0] - 1))
     begun = 0
     full = 0
     used = 0
     longest = 0
-    for j in range(coins.size):
+    for j in range(coins.shape[0]):
         m = coins[j]
         theta = bias[j]
         rest = gap[j]
@@ -168,7 +166,10 @@ def coin_cells(coins, bias, gap, weight, reach, edges, top_bias, top_gap, cells)
     return centre, top_x, top_y, infinite, visited, longest
 
 
-@jit
+@kernel(
+    "i f f f f f f k1 k1 1 1 b f b ok1 o1 o1 o1",
+    lambda n, rate, *rest: 1e-4 * rest[6].size * (1.0 + math.sqrt(n * rate)),
+)
 def split_neutral(
     n, rate, rest_rate, kappa, absent, bias, gap, first, final, weight, cuts, every, log_missed, upper,
     coins, biases, gaps, weights,
@@ -184,7 +185,7 @@ def split_neutral(
     window of c misses at most 3 exp(-log_missed) of the law. Returns the number of components written.
     """
     used = 0
-    for j in range(first.size):
+    for j in range(first.shape[0]):
         m = final[j] if upper else first[j]
         count = first[j] if upper else final[j]
         trials = n - m
@@ -226,7 +227,10 @@ def beyond(last, before, error):
     return last * ratio / (1.0 - ratio) if ratio < 1.0 else math.inf
 
 
-@jit
+@kernel(
+    "1 i b f f f f f k1 k1 1 1 b f b ok1 o1 o1 o1",
+    lambda answers, *rest: 1e-5 * answers.size * rest[7].size,
+)
 def split_answers(
     answers, start, whole, error, neutral, kappa, bias, gap, first, final, weight, cuts, every,
     log_missed, upper, coins, biases, gaps, weights,
@@ -243,12 +247,12 @@ def split_answers(
     used = 0
     missed = 0.0
     floor = math.exp(-log_missed)
-    law = np.empty(answers.size)
-    for j in range(first.size):
+    law = np.empty(answers.shape[0])
+    for j in range(first.shape[0]):
         m = final[j] if upper else first[j]
         count = first[j] if upper else final[j]
         low = max(0, start + 1 - m)
-        high = start + answers.size - m
+        high = start + answers.shape[0] - m
         if high < low:
             missed += weight[j]
             continue
@@ -281,14 +285,14 @@ def split_answers(
         moment = 0.0
         square = 0.0
         heavy = 0.0
-        for i in range(walked.size):
+        for i in range(walked.shape[0]):
             total += walked[i]
             moment += i * walked[i]
             square += float(i) * i * walked[i]
             heavy += walked[i] * (m + kappa * (least + i))
         # 3. What is not walked, relative to what is.
         rest = 0.0
-        size = walked.size
+        size = walked.shape[0]
         slop = 1e-15 * (size + 8) + 2.0 * error
         if least > 0 or last < high or not whole:
             if size == 1:
@@ -325,7 +329,7 @@ def write_intervals(
 
     See `split_neutral`. Every sum of `law` has relative rounding error under `slop`. Returns `used`, moved on.
     """
-    high = low + law.size - 1
+    high = low + law.shape[0] - 1
     total = 0.0
     for c in range(low, high + 1):
         total += law[c - low] * (m + absent + kappa * c)
@@ -338,10 +342,10 @@ def write_intervals(
         least = c
         most = c
         if not every:
-            while cut < cuts.size and mean + cuts[cut] * deviation <= least:
+            while cut < cuts.shape[0] and mean + cuts[cut] * deviation <= least:
                 cut += 1
             most = high
-            if cut < cuts.size:
+            if cut < cuts.shape[0]:
                 most = min(high, max(least, math.ceil(mean + cuts[cut] * deviation) - 1))
         mass = 0.0
         slope = 0.0

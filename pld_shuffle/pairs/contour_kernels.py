@@ -12,7 +12,7 @@ import math
 
 import numpy as np
 
-from ..numerics.compiled import gradual, inner, jit, reordering
+from ..numerics.compiled import inner, kernel, reordering
 from ..numerics.rounding import ROUNDOFF
 
 MAX_NODES = 60_000.0
@@ -28,19 +28,19 @@ TURN_LOW = 8.089064995183803e-21
 ROUNDER = 1.5 * 2.0**52
 
 # Rates of the Chernoff bounds on aliases: beyond the saddle point in inverse deviations, before it relative.
-BEYOND = np.array([1.0, 2.5, 4.5, 6.5, 9.0, 16.0, 40.0])
+BEYOND = (1.0, 2.5, 4.5, 6.5, 9.0, 16.0, 40.0)
 FAINT = 1e-250  # tilted mass that counts for nothing
-BEFORE = np.array([0.98, 0.8, 0.6, 0.4, 0.25, 0.12, 0.04])
+BEFORE = (0.98, 0.8, 0.6, 0.4, 0.25, 0.12, 0.04)
 
 
-@jit
+@inner
 def turns(y, values, versine, sine):
     """versine[j] = 1 - cos(y values[j]) and sine[j] = sin(y values[j]), in a loop that vectorises.
 
     Taylor series of sin and cos at half the angle, reduced to [-pi/2, pi/2]; both truncated below u/8.
     Absolute error at most 8 u |y values[j]|; that of the versine is relative to itself near 0.
     """
-    for j in range(values.size):
+    for j in range(values.shape[0]):
         angle = y * values[j]
         k = (angle * (0.5 / math.pi) + ROUNDER) - ROUNDER
         h = 0.5 * (((angle - k * TURN_HIGH) - k * TURN_MIDDLE) - k * TURN_LOW)
@@ -77,7 +77,7 @@ def weighted(p, pull, versine, sine):
     b = 0.0
     c = 0.0
     d = 0.0
-    for j in range(p.size):
+    for j in range(p.shape[0]):
         a += p[j] * versine[j]
         b += p[j] * sine[j]
         c += pull[j] * versine[j]
@@ -94,7 +94,7 @@ def log_moment(z, x, b, rest):
     """
     above = 0.0
     slope = 0.0
-    for j in range(x.size):
+    for j in range(x.shape[0]):
         rise = b[j] * math.expm1(z * x[j])
         above += rise
         slope += x[j] * (rise + b[j])
@@ -103,7 +103,7 @@ def log_moment(z, x, b, rest):
     if above > -0.5:
         return math.log1p(above), slope / (1.0 + above)
     total = rest
-    for j in range(x.size):
+    for j in range(x.shape[0]):
         total += b[j] * math.exp(z * x[j])
     return math.log(total), slope / total
 
@@ -145,7 +145,7 @@ def needed_cap(n, x, b, doubt, cap, chance):
     while True:
         far = 0.0
         nearest = math.inf
-        for j in range(x.size):
+        for j in range(x.shape[0]):
             if -x[j] > floor:
                 far += b[j]
                 nearest = min(nearest, -x[j])
@@ -153,7 +153,7 @@ def needed_cap(n, x, b, doubt, cap, chance):
             break
         floor = max(nearest, 2.0 * floor)
     spread = 0.0
-    for j in range(x.size):
+    for j in range(x.shape[0]):
         spread += b[j] * min(max(x[j], -floor), cap) ** 2
     deviation = math.sqrt(n * spread)
     rate = 16.0 / deviation
@@ -161,7 +161,7 @@ def needed_cap(n, x, b, doubt, cap, chance):
     while rate > 0.1 / deviation or rate * floor > 0.5:
         above = 0.0
         wrong = 0.0
-        for j in range(x.size):
+        for j in range(x.shape[0]):
             rise = b[j] * math.expm1(-rate * min(max(x[j], -floor), cap))
             above += rise
             wrong += abs(rise) * doubt
@@ -179,9 +179,9 @@ def cap_height(n, x, b, doubt, chance):
     """
     top = 0.0
     spread = 0.0
-    for j in range(x.size):
+    for j in range(x.shape[0]):
         top = max(top, x[j])
-    for j in range(x.size):
+    for j in range(x.shape[0]):
         spread += b[j] * min(abs(x[j]), top) ** 2
     if top < 3.0 * math.sqrt(n * spread) or needed_cap(n - 1.0, x, b, doubt, top, chance) > top:
         return math.inf
@@ -204,7 +204,7 @@ def alias_period(n, x, b, rest, lam, level, tau, deviation, target):
     Chernoff, E(S+Z-a)_+ <= exp(k(m) - m a - 1)/m for every m > 0, k(m) = n log E exp(m X) + (tau m)^2/2.
     Returns T and the booked bound on the aliases for that T.
     """
-    best = np.array([math.inf, math.inf])
+    best = np.full(2, math.inf)
     rates = np.zeros(2)
     scales = np.zeros(2)
     for side in range(2):
@@ -241,11 +241,15 @@ def contour_sum(n, p, centred, centre, wrong, twist, lam, tau, period, threshold
     Between lobes, where |phi|^n < threshold, nodes are skipped: r = |phi|^2 has |r''| <= 2 variance.
     """
     delta = 2.0 * math.pi / period
-    pull = p * centred
-    drift = np.sum(pull)
-    variance = np.sum(pull * centred)
-    versine = np.empty(p.size)
-    sine = np.empty(p.size)
+    pull = np.empty(p.shape[0])
+    drift = 0.0
+    variance = 0.0
+    for j in range(p.shape[0]):
+        pull[j] = p[j] * centred[j]
+        drift += pull[j]
+        variance += pull[j] * centred[j]
+    versine = np.empty(p.shape[0])
+    sine = np.empty(p.shape[0])
     variance = variance * (1.0 + 1e-10) + 4.0 * twist
     moving = math.sqrt(variance)
     low_r = math.exp(2.0 * math.log(threshold) / n)
@@ -318,13 +322,13 @@ def contour_sum(n, p, centred, centre, wrong, twist, lam, tau, period, threshold
     return scale * first, scale * second, scale * error * (1.0 + 1e-9), evaluated
 
 
-@jit
+@inner
 def smooth_part(n, x, wobble, b, rest, mass_error, known, rtol):
     """Bounds on E(S)_+ / n by the contour integral, for a law with E X <= 0 and some x_j > 0.
 
     Arguments as for `positive_part`. Returns (lower, upper, nodes evaluated).
     """
-    m = x.size
+    m = x.shape[0]
     spread = 0.0
     for j in range(m):
         spread += b[j] * x[j] * x[j]
@@ -440,7 +444,7 @@ def enumerated_part(n, most, x, wobble, b, rest, mass_error, plain):
     plain >= sum of b_j (x_j)_+. The part with more nonzero X is at most plain P(Bin(n-1, gamma) >= most), by
     Chernoff (condition on one X). Powers are (n b_j)^c / c!; `most` or n gamma must not be over 200.
     """
-    m = x.size
+    m = x.shape[0]
     gamma = 0.0
     top = 0.0
     for j in range(m):
@@ -514,7 +518,7 @@ def enumerated_part(n, most, x, wobble, b, rest, mass_error, plain):
     return lower, (total + doubt) / n * (1.0 + 2.0 * ROUNDOFF) + missed * plain
 
 
-@jit
+@kernel("f 1 1 1 f f f f", lambda n, x, *rest: 5e-6 * x.size / math.sqrt(rest[-1]))
 def positive_part(n, x, wobble, b, rest, mass_error, known, rtol):
     """Bounds on E(S)_+ / n for a law with E X <= 0 and some x_j > 0; see `blanket`.
 
@@ -525,7 +529,7 @@ def positive_part(n, x, wobble, b, rest, mass_error, known, rtol):
     A = sum of min(X_i, H) and B = sum of (X_i - H)_+, A_+ + B 1(A >= 0) <= S_+ <= A_+ + B, and each term of B
     is independent of the other terms of A, whose sum is below -H with a probability that Chernoff bounds.
     """
-    m = x.size
+    m = x.shape[0]
     plain = 0.0  # the sum of the positive parts
     for j in range(m):
         plain += b[j] * max(0.0, x[j] + wobble[j])
@@ -533,7 +537,9 @@ def positive_part(n, x, wobble, b, rest, mass_error, known, rtol):
     lower = 0.0
     upper = plain
     spent = 0.0
-    gamma = np.sum(b)
+    gamma = 0.0
+    for j in range(m):
+        gamma += b[j]
     if n <= MAX_SHOWN or n * gamma + 6.0 * math.sqrt(n * gamma) < MAX_SHOWN:
         most = 0
         cases = 1.0
@@ -546,7 +552,9 @@ def positive_part(n, x, wobble, b, rest, mass_error, known, rtol):
             if upper - lower <= rtol * (lower + known):
                 return lower, upper, spent
     chance = 0.03
-    low_x = x - wobble
+    low_x = np.empty(m)
+    for j in range(m):
+        low_x[j] = x[j] - wobble[j]
     cut = np.empty(m)
     loose = np.empty(m)
     for _ in range(3):
@@ -578,19 +586,19 @@ def positive_part(n, x, wobble, b, rest, mass_error, known, rtol):
     return lower, upper, spent
 
 
-def interpreted(n, first, second, blanket, rest, growth, rtol, *others):
-    """Seconds that a point takes in plain Python."""
-    return 5e-6 * first.size / math.sqrt(rtol)
-
-
-@gradual(interpreted, "growth", "lower", "upper", "nodes")
+@kernel(
+    "f 1 1 1 f 1p f f o1p o1p o1p",
+    lambda n, first, second, blanket, rest, growth, rtol, *others: (
+        5e-6 * first.size / math.sqrt(rtol)
+    ),
+)
 def profile(n, first, second, blanket, rest, growth, rtol, mass_error, lower, upper, nodes):
     """Fill lower[i] <= delta(growth[i]) <= upper[i]; nodes[i] counts evaluations of the transform."""
-    groups = first.size
+    groups = first.shape[0]
     x = np.empty(groups)
     wobble = np.empty(groups)
     b = np.empty(groups)
-    for i in range(growth.size):
+    for i in range(growth.shape[0]):
         e = growth[i]
         apart = 0.0  # sum over groups outside of the blanket, of positive parts
         mean = 0.0
@@ -633,13 +641,15 @@ def profile(n, first, second, blanket, rest, growth, rtol, mass_error, lower, up
                 x[j] = -x[j]
             positive = negative
         elif positive:
-            positive = np.max(x[:used]) > 0.0
+            positive = False
+            for j in range(used):
+                positive = positive or x[j] > 0.0
             if not positive:  # at most rounding
                 for j in range(used):
                     doubt += b[j] * max(0.0, x[j] + wobble[j])
         if positive:
             low, high, nodes[i] = positive_part(
-                float(n), x[:used], wobble[:used], b[:used], rest, mass_error, apart, rtol
+                n, x[:used], wobble[:used], b[:used], rest, mass_error, apart, rtol
             )
         lower[i] = max(0.0, (low + apart - doubt) * (1.0 - 4.0 * ROUNDOFF))
         upper[i] = (high + apart + doubt) * (1.0 + 4.0 * ROUNDOFF)
@@ -648,14 +658,14 @@ def profile(n, first, second, blanket, rest, growth, rtol, mass_error, lower, up
             upper[i] = 1.0
 
 
-@jit
+@kernel("1 1 1 o1 o1", lambda y, x, *rest: 5e-6 * x.size * y.size)
 def characteristic(y, x, p, versine, sine):
     """Fill versine[k] and sine[k] with sum_j p_j (1 - cos(y_k x_j)) and sum_j p_j sin(y_k x_j).
 
-    Rounding: at most 8 u |y_k x_j| in every versine and sine, then u x.size of the sum of absolute terms.
+    Rounding: at most 8 u |y_k x_j| in every versine and sine, then u x.shape[0] of the sum of absolute terms.
     """
-    one = np.empty(x.size)
-    other = np.empty(x.size)
-    for k in range(y.size):
+    one = np.empty(x.shape[0])
+    other = np.empty(x.shape[0])
+    for k in range(y.shape[0]):
         turns(y[k], x, one, other)
         versine[k], sine[k], _, _ = weighted(p, p, one, other)

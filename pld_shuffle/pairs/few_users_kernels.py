@@ -4,15 +4,13 @@
 
 from __future__ import annotations
 
-from ..numerics.compiled import gradual
+from ..numerics.compiled import kernel
 
 
-def interpreted(n, weight, top, low, high, wrong, u_start, *others):
-    """Seconds that a point takes in plain Python."""
-    return 2e-7 * n * u_start[-1]
-
-
-@gradual(interpreted, "growth", "total", "size")
+@kernel(
+    "i 2 f f f f k1 1 1 1 k1 1 1 1p o1p o1p",
+    lambda n, weight, top, low, high, wrong, u_start, *rest: 2e-7 * n * u_start[-1],
+)
 def positive_parts(
     n, weight, top, low, high, wrong, u_start, u_gap, u_mass, u_moment, v_start, v_gap, v_mass, growth, total, size
 ):  # fmt: skip
@@ -22,7 +20,7 @@ def positive_parts(
     atoms of mass v_mass at v_gap. Places are `wrong` (relative, with its side's sign) larger than given, and `high` is
     the largest v. size[i] is the same sum without what U takes off: rounding is relative to it.
     """
-    for i in range(growth.size):
+    for i in range(growth.shape[0]):
         s = 1.0 + growth[i]
         found = 0.0
         spent = 0.0

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..numerics.compiled import gradual, unchecked
+from ..numerics.compiled import kernel, unchecked
 from ..numerics.rounding import ROUNDOFF
 
 FINE = 5e-5  # of a sum over nodes: what the rest need not be known better than
@@ -591,7 +591,7 @@ def remainder(n, parity, path, row, other, mass, moved, real, points, home, leve
         return math.inf
     low = min(points[0], points[1])
     high = max(points[0], points[1])
-    enough *= math.exp(-outer)
+    enough *= math.exp(min(-outer, 700.0))
     rest = n - 1.0 if parity else n
     if path.heaviest < HEAVY:
         part = spread_part(rest, path, row, other, mass, moved, low, high, top)
@@ -608,7 +608,7 @@ def bins_of_u(n, wide, last, full, late, edges):
     edges[0] = 0.0
     while edges[bins] < last and bins < BINS:
         u = edges[bins]
-        stride = min(wide * math.exp(0.4 * n * u) / n, 0.3 * (full - u))
+        stride = min(wide * math.exp(min(0.4 * n * u, 700.0)) / n, 0.3 * (full - u))
         u = last if u + stride > last - 0.4 * stride else u + stride
         if edges[bins] < late < u:
             u = late
@@ -726,12 +726,9 @@ def chernoff(
     return answer
 
 
-def interpreted(n, weight, *rest):
-    """Seconds that a point takes in plain Python."""
-    return 6e-5 * weight.size
-
-
-@gradual(interpreted, "growth", "out", lean=True, error_model="numpy")
+@kernel(
+    "f 2 2 2 2 3 2 i f f f 1p o1p", lambda n, weight, *rest: 6e-5 * weight.size, error_model="numpy"
+)
 def profile(
     n, weight, excess, base, slope, wobble, guest, early, reach, rate, relative, growth, out
 ):  # fmt: skip
@@ -985,7 +982,7 @@ def coin_power(n, users, re, im, extra):
     return users * log, 2.5 * users
 
 
-@gradual(lambda sizes, *rest: 5e-4 * sizes.size, "growth", "out", lean=True, error_model="numpy")
+@kernel("1 b f f 2 2 2 3 f 1p o2p", lambda sizes, *rest: 5e-4 * sizes.size, error_model="numpy")
 def shared(sizes, coins, middle, users, weight, base, slope, wobble, relative, growth, out):
     """Fill out[e, i] with bounds for hidden cohorts of sizes[e] out of `users`, on one contour; see `population`.
 
