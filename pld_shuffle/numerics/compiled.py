@@ -96,7 +96,8 @@ class Kernel:
                 arguments[k][...] = old
             if not self.kept:
                 warm_up()
-        return self.compiled(*arguments)
+        given = zip(arguments, self._takes, strict=True)
+        return self.compiled(*(np.ascontiguousarray(x) if k[0] in "123k" else x for x, k in given))
 
     def _too_long(self, more: float) -> bool:
         """Whether it is time to stop interpreting, if so many seconds more are expected."""
