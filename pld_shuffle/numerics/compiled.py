@@ -9,18 +9,18 @@ A kernel is a function of numbers and arrays. Those that Python calls say what t
 
 So there is one compiled version of each, known before it is called.
 
-*The rule.* To load numba and compiled code takes as long as thousands of points of a profile take in plain Python, and to
-compile takes a hundred times that. So kernels are interpreted until all of them together would have taken LOADING seconds
-of this process; from then on they are loaded if an earlier process left them, and otherwise, once COMPILING seconds would
-have been spent, all kernels of the package are compiled at once, which one line of the log announces. `warm_up` does so
-at any time. No later call waits for a compiler.
+*The rule.* To load numba and compiled code takes as long as thousands of points of a profile take in plain Python, and
+to compile takes a hundred times that. So kernels are interpreted until all of them together would have taken LOADING
+seconds of this process. From then on they are loaded if an earlier process left them; otherwise, once COMPILING seconds
+would have been spent, all kernels of the package are compiled at once, which one line of the log announces. `warm_up`
+does so at any time. No later call waits for a compiler.
 
 Interpreted or compiled, the same operations are done on the same numbers; powers may be rounded differently, and sums
 that may be taken in any order. Interpreted arrays are memoryviews, which are twice as fast: kernels ask of them their
 shape and single elements only, and of numpy `empty`, `zeros` and `full`. (Those with `rows` see numpy's arrays.)
 
-Numba keeps compiled kernels next to the source, in the user's cache folder, or where NUMBA_CACHE_DIR says. Where none of
-them can be written (a locked container), they go to a temporary folder of this process, with a warning.
+Numba keeps compiled kernels next to the source, in the user's cache folder, or where NUMBA_CACHE_DIR says. Where none
+of them can be written (a locked container), they go to a temporary folder of this process, with a warning.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _fallback: tempfile.TemporaryDirectory[str] | None = None
 class Kernel:
     """A function that may be compiled. Without `takes` only other kernels call it; from Python it is interpreted.
 
-    takes : what each argument is; see the module. seconds : its arguments -> what one point takes in plain Python, roughly.
+    takes : what each argument is; see the module. seconds : its arguments -> what a point takes in plain Python, roughly.
     """
 
     spent = 0.0  # seconds of this process in plain Python: threads may forget some
