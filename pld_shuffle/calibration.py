@@ -164,7 +164,9 @@ def solve(
     sought = sought.within(bounds)
     questions = _Questions(build, allowed, tolerance("rtol", rtol))
     try:
-        end = questions.end(sought, asked, value_rtol)
+        end = safe_end(
+            questions.tight, asked, loose=questions.loose, rtol=value_rtol, **vars(sought)
+        )
     except InfeasibleError:
         low, high = questions.tight(sought.best)
         raise InfeasibleError(
@@ -221,14 +223,6 @@ class _Questions:
             warnings.simplefilter("ignore", AccuracyWarning)
             return self.run(value, LOOSE_RTOL).epsilon_bounds(self._delta)
 
-    def end(self, sought: _Sought, epsilon: float, rtol: float) -> SafeEnd:
-        """The search; loose brackets decide where they can."""
-        return safe_end(
-            self.tight, epsilon, low=sought.low, high=sought.high, increasing=sought.increasing,
-            whole=sought.whole, rtol=rtol, start=sought.start, loose=self.loose,
-            scale=sought.scale,
-        )  # fmt: skip
-
     def repeat_warnings(self, end: SafeEnd) -> None:
         """Say what was not accurate about the two ends of the answer."""
         for value in (end.value, end.unmet):
@@ -258,17 +252,13 @@ class _Sought:
     def within(self, bounds: tuple[Number, Number] | None) -> _Sought:
         """The same on the range the caller allows."""
         check = positive_int if self.whole else positive_float
-        low, high = (self.low, self.high) if bounds is None else _two(bounds)
+        if bounds is not None and (not isinstance(bounds, (tuple, list)) or len(bounds) != 2):
+            raise TypeError(f"bounds must be (low, high), got {bounds!r}")
+        low, high = (self.low, self.high) if bounds is None else bounds
         low, high = check("low of bounds", low), check("high of bounds", high)
         if not low <= high:
             raise ValueError(f"bounds must be (low, high) with low <= high, got {bounds!r}")
         return replace(self, low=low, high=high, start=min(max(self.start, low), high))
-
-
-def _two(bounds: Any) -> tuple[Number, Number]:
-    if not isinstance(bounds, (tuple, list)) or len(bounds) != 2:
-        raise TypeError(f"bounds must be (low, high), got {bounds!r}")
-    return bounds[0], bounds[1]
 
 
 #: What `solve` can look for in a plan of fields.
@@ -295,11 +285,9 @@ def _named(
             raise ValueError(
                 f"parameter {parameter!r} is none of {', '.join(PARAMETERS)}: give increasing and bounds"
             )
-        low, high = _two(bounds)
-        known = _Sought(low, high, low, increasing, False)
-    if increasing is not None:
-        known = replace(known, increasing=increasing)
-    return known if whole is None else replace(known, whole=whole)
+        known = _Sought(1, 1, 1, increasing, False)
+    given: dict[str, Any] = {"increasing": increasing, "whole": whole}
+    return replace(known, **{name: value for name, value in given.items() if value is not None})
 
 
 def _values(parameter: str, plan: Mapping[str, Any]) -> dict[str, Value]:

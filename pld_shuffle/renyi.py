@@ -13,7 +13,7 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from .bounds.rdp import DeltaAtOrder, EpsilonAtOrder, rdp_to_delta, rdp_to_epsilon
+from .bounds import DeltaAtOrder, EpsilonAtOrder, rdp_to_delta, rdp_to_epsilon
 from .composition import renyi_divergence as divergences
 from .ledger import Ledger
 from .mechanisms import Mechanism, as_mechanism

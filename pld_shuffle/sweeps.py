@@ -149,9 +149,11 @@ def _question(delta: float | None, epsilon: float | None) -> dict[str, float]:
         raise ValueError(f"give at most one of delta and epsilon, got {delta!r} and {epsilon!r}")
     if delta is not None:
         return {"delta": float(probabilities("delta", real("delta", delta)))}
-    if epsilon is not None:
-        return {"epsilon": float(nonnegatives("epsilon", real("epsilon", epsilon)))}
-    return {}
+    return (
+        {}
+        if epsilon is None
+        else {"epsilon": float(nonnegatives("epsilon", real("epsilon", epsilon)))}
+    )
 
 
 def _key(

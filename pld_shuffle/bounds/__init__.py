@@ -32,14 +32,17 @@ from .balle2019 import (
 from .bound import Adversary, Bound, OutOfRange
 from .clones import Clones, ClonesClosedForm, StrongerClones, StrongerClonesClosedForm
 from .closed_forms import Cheu, Erlingsson
-from .girgis2021 import girgis_epsilon, girgis_rdp
-from .naive import (
+from .composing import (
+    DeltaAtOrder,
+    EpsilonAtOrder,
     Guarantee,
     advanced_composition,
     optimal_composition_delta,
     optimal_composition_epsilon,
+    rdp_to_delta,
+    rdp_to_epsilon,
 )
-from .rdp import DeltaAtOrder, EpsilonAtOrder, rdp_to_delta, rdp_to_epsilon
+from .girgis2021 import girgis_epsilon, girgis_rdp
 
 
 def published(k: int = 2) -> tuple[Bound, ...]:
@@ -52,31 +55,10 @@ def published(k: int = 2) -> tuple[Bound, ...]:
 
 
 __all__ = [
-    "Adversary",
-    "BalleTheorem1",
-    "BalleTheorem6",
-    "Bennett",
-    "Bound",
-    "Cheu",
-    "Clones",
-    "ClonesClosedForm",
-    "DeltaAtOrder",
-    "EpsilonAtOrder",
-    "Erlingsson",
-    "GenericBlanket",
-    "Guarantee",
-    "Hoeffding",
-    "LaplaceBlanket",
-    "OutOfRange",
-    "RRBlanket",
-    "StrongerClones",
-    "StrongerClonesClosedForm",
-    "advanced_composition",
-    "girgis_epsilon",
-    "girgis_rdp",
-    "optimal_composition_delta",
-    "optimal_composition_epsilon",
-    "published",
-    "rdp_to_delta",
+    "Adversary", "BalleTheorem1", "BalleTheorem6", "Bennett", "Bound", "Cheu", "Clones",
+    "ClonesClosedForm", "DeltaAtOrder", "EpsilonAtOrder", "Erlingsson", "GenericBlanket",
+    "Guarantee", "Hoeffding", "LaplaceBlanket", "OutOfRange", "RRBlanket", "StrongerClones",
+    "StrongerClonesClosedForm", "advanced_composition", "girgis_epsilon", "girgis_rdp",
+    "optimal_composition_delta", "optimal_composition_epsilon", "published", "rdp_to_delta",
     "rdp_to_epsilon",
-]
+]  # fmt: skip

@@ -63,7 +63,7 @@ class Adversary(IntEnum):
         )[self]
 
 
-class Bound(ABC):
+class _Bound(ABC):
     """An upper bound for one round of n honest users, substitution of one user's value.
 
     name, source : for tables, and to find the proof. covers : the adversary it holds for. only : the randomizers it is
@@ -76,18 +76,6 @@ class Bound(ABC):
     only: str = ""
     needs: str = "enough users to amplify"
 
-    @abstractmethod
-    def epsilon(self, *, eps0: float, delta: float, n: int) -> float:
-        """The smallest epsilon that the bound proves; OutOfRange if there is none."""
-
-    @abstractmethod
-    def delta(self, *, epsilon: float, eps0: float, n: int) -> float:
-        """The smallest delta that the bound proves; OutOfRange if there is none."""
-
-    @abstractmethod
-    def eps0(self, *, epsilon: float, delta: float, n: int) -> float:
-        """The largest eps0 for which the bound proves (epsilon, delta); OutOfRange if there is none."""
-
     def _found(self, unknown: str, value: float | None, **given: float) -> float:
         if value is None:
             at = ", ".join(f"{name} = {number!r}" for name, number in given.items())
@@ -95,7 +83,7 @@ class Bound(ABC):
         return value
 
 
-class EpsilonBound(Bound):
+class EpsilonBound(_Bound):
     """epsilon = formula(eps0, delta, n); +inf outside the theorem's range. It rises with eps0 and with 1/delta.
 
     below : delta must be below this.
@@ -135,7 +123,7 @@ class EpsilonBound(Bound):
         return self._found("eps0", solution, epsilon=epsilon, delta=delta, n=n)
 
 
-class DeltaBound(Bound):
+class DeltaBound(_Bound):
     """delta as a function of epsilon; vacuous (1) or refused from eps0 on, where pure local privacy takes over.
 
     Several such bounds rise again for large epsilon although the delta of a mechanism cannot. Epsilon and eps0
@@ -175,6 +163,9 @@ class DeltaBound(Bound):
                 low=bottom, high=top, steps=self.steps,
             )  # fmt: skip
         return self._found("eps0 above epsilon", solution, epsilon=epsilon, delta=delta, n=n)
+
+
+Bound = EpsilonBound | DeltaBound
 
 
 # --- what a bound accepts, and how it rounds -----------------------------------------------------

@@ -24,7 +24,7 @@ from scipy.special import gammaln, logsumexp
 
 from ..numerics.validation import choice
 from .bound import count, failure, local_budget, log_expm1, lowered, raised
-from .rdp import EpsilonAtOrder, rdp_to_epsilon
+from .composing import EpsilonAtOrder, rdp_to_epsilon
 
 Residue = Literal["theorem", "published-code"]
 

@@ -11,7 +11,7 @@ intervals allows it. Otherwise it is wider, and still valid: measured 2e-3 for t
 10^4. Rounding is covered by the measured allowance ROUNDING on the logarithm of the excess.
 
 Sources: Mironov 2017 (Renyi DP, additive over adaptive rounds); Canonne, Kamath, Steinke 2020, Prop. 12 (conversion,
-`bounds.rdp`); Zhu, Dong, Wang 2022, Prop. 30 (both halves of subsampling).
+`bounds.composing`); Zhu, Dong, Wang 2022, Prop. 30 (both halves of subsampling).
 """
 
 from __future__ import annotations
