@@ -4,6 +4,7 @@ from .calibration import InfeasibleError as InfeasibleError
 from .calibration import solve as solve
 from .checkpoint import CheckpointError as CheckpointError
 from .composition.attempts import AccuracyWarning as AccuracyWarning
+from .composition.groups import DrawnApart as DrawnApart
 from .composition.pld import PLD as PLD
 from .mechanisms import CountedBits as CountedBits
 from .mechanisms import CountedHistogram as CountedHistogram

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .composition.attempts import Composition
-from .composition.groups import group_deltas, group_epsilons
+from .composition.groups import DrawnApart, group_deltas, group_epsilons
 from .composition.would_exceed import Budget
 from .ledger import Ledger, Rounds
 from .mechanisms import Mechanism
@@ -96,7 +96,9 @@ class Accountant(Ledger):
         double (a Fraction, a longdouble) is answered for itself: each end is that of its neighbour on the safe side.
 
         group : how many users change together, or how many of the reports one user sends. The upper end grows
-        (`composition.groups`); the lower end stays that of one user.
+        (`composition.groups`); the lower end stays that of one user. Where participants are hidden, only
+        `DrawnApart(g)` is taken: users, or reports, that are drawn each by itself. Reports that are drawn together
+        are another thing, for which nothing is proved.
         """
         return self._bounds(DELTA, epsilon, group)
 
@@ -204,7 +206,7 @@ class Accountant(Ledger):
 
     def _upper(self, question: Question, value: Any, group: int) -> Any:
         """The answer of the analyses, from above; of one user, or of users that change together."""
-        low, group = question.check(question.given, value, Side.LOWER), user_count(group, "group")
+        low, group = question.check(question.given, value, Side.LOWER), self._group(group)
         with self._lock:
             if group == 1:
                 return question.of_one(self._analysis, low).upper
@@ -212,7 +214,7 @@ class Accountant(Ledger):
 
     def _bounds(self, question: Question, value: Any, group: int) -> Bounds:
         """Upper ends by the analyses next below the value, lower ends by the attacks next above it: answers fall."""
-        group = user_count(group, "group")
+        group = self._group(group)
         low, high = (
             question.check(question.given, value, side) for side in (Side.LOWER, Side.UPPER)
         )
@@ -223,6 +225,17 @@ class Accountant(Ledger):
             if group == 1:
                 return Bounds(lower, proved.upper)
             return Bounds(lower, question.of_group(self._analysis, low, group))
+
+    def _group(self, group: int) -> int:
+        """`group`, checked: ValueError for reports that a round may draw together."""
+        size = user_count(group, "group")
+        hidden = next((held for held, _ in self.ledger if held.hidden), None)
+        if size > 1 and hidden is not None and not isinstance(group, DrawnApart):
+            raise ValueError(
+                f"group must be DrawnApart({size}), each of them drawn by itself, where participants are"
+                f" hidden, got {group!r} with {hidden!r}"
+            )
+        return size
 
     @property
     def _analysis(self) -> Composition:

@@ -113,6 +113,32 @@ def test_every_dataset_enumerated(n, bits, one, zero):
             assert upper <= truth + 1e-11
 
 
+def test_a_lone_count_at_the_border_of_a_range():
+    """Asymmetric shares and several bits of few users: a range of two numbers of ones is cut into both of them."""
+    settings = [(2, 3, 0.7073908613870717, 0.5767898224721332, [math.expm1(0.005)])]
+    rng = np.random.default_rng(20261123)
+    for _ in range(400):
+        zero, one = np.sort(rng.uniform(0.02, 0.98, 2))
+        growths = np.expm1(rng.uniform(0.0, math.log(one / zero), 12)).tolist()
+        settings.append((int(rng.integers(1, 8)), int(rng.integers(2, 5)), one, zero, growths))
+    for n, bits, one, zero, growths in settings:
+        bounds = bit_profile(n, BitShares.of(one, zero), growths, bits=bits)
+        truth = np.zeros(len(growths))
+        for ones in range(n):
+            law = np.ones(1)
+            for share in [one] * (bits * ones) + [zero] * (bits * (n - 1 - ones)):
+                law = np.convolve(law, [1.0 - share, share])
+            p, q = (
+                np.convolve(law, [math.comb(bits, k) * x**k * (1 - x) ** (bits - k) for k in range(bits + 1)])
+                for x in (one, zero)
+            )  # fmt: skip
+            for i, growth in enumerate(growths):
+                for first, second in ((p, q), (q, p)):
+                    truth[i] = max(truth[i], np.maximum(0.0, first - (1 + growth) * second).sum())
+        assert np.all(bounds.upper >= truth * (1.0 - 1e-12) - 1e-15), (n, bits, one, zero)
+        assert np.all(bounds.lower <= bounds.upper), (n, bits, one, zero)
+
+
 @pytest.mark.parametrize("one, zero", SHARES[1:3])
 @pytest.mark.parametrize("n, bits", [(3, 1), (4, 1), (3, 2)])
 def test_values_in_between_are_covered(n, bits, one, zero):

@@ -14,6 +14,7 @@ import pytest
 from pld_shuffle import (
     Accountant,
     CountedBits,
+    DrawnApart,
     Epoch,
     Gaussian,
     Mechanism,
@@ -402,6 +403,84 @@ def test_epsilons_of_groups() -> None:
             ask(1e-6, group=10**400)
         with pytest.raises(TypeError, match="group"):
             ask(1e-6, group=True)
+
+
+# --- what hidden cohorts must not be taken for ---------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "hidden",
+    [
+        Subsampled(ShuffledLDP(2.0, 2), population=100),
+        Subsampled(ShuffledLDP(2.0, 20), rate=1.0, dropout=0.5),
+        PoissonSampled(ShuffledLDP(2.0, 20), rate=0.5),
+        StickyCohort(ShuffledLDP(2.0, 20), 2, rate=0.5),
+        PoissonGaussian(sigma=1.0, rate=0.5),
+        ZeroOut(PoissonSampled(ShuffledLDP(2.0, 20), rate=0.5)),
+    ],
+)
+def test_reports_drawn_together_are_no_group(hidden) -> None:
+    spent = Accountant().compose(
+        ShuffledLDP(2.0, 20) if not isinstance(hidden, ZeroOut) else hidden
+    )
+    spent.compose(hidden)
+    for ask in (spent.get_delta, spent.delta_bounds, spent.get_epsilon, spent.epsilon_bounds):
+        with pytest.raises(ValueError, match=r"group must be DrawnApart\(2\)"):
+            ask(0.01, group=2)
+    assert spent.get_delta(0.3, group=1) <= spent.get_delta(0.3, group=DrawnApart(2))
+
+
+def test_two_reports_of_one_user_drawn_together() -> None:
+    """One of 100 users with two reports each at eps0 = 2: the answer for reports drawn apart is below the truth."""
+    keep = math.exp(2.0) / (1.0 + math.exp(2.0))
+    first = [keep**2, 2.0 * keep * (1.0 - keep), (1.0 - keep) ** 2]
+    rate = 0.01
+    truth = sum(
+        max(0.0, rate * p + (1.0 - rate) * q - math.exp(0.3) * q)
+        for p, q in zip(first, first[::-1], strict=True)
+    )
+    spent = Accountant().compose(Subsampled(ShuffledLDP(2.0, 2), population=200))
+    assert spent.get_delta(0.3, group=DrawnApart(2)) < truth == pytest.approx(2.6e-3, rel=0.05)
+
+
+def test_panels_that_share_out_the_users_are_not_independent() -> None:
+    """Two users, one in each of two panels, 60 rounds each. A bound: what a panel tells who knows it."""
+    keep, rounds = math.e / (1.0 + math.e), 60
+    one = [math.comb(rounds, k) * keep**k * (1.0 - keep) ** (rounds - k) for k in range(rounds + 1)]
+    both = np.outer(one, one), np.outer(one[::-1], one), np.outer(one, one[::-1])
+    # The other holds 0: the target's panel is the one that says 1, whichever it is, or there is none.
+    truth = float(np.sum(np.maximum(0.0, 0.5 * (both[1] + both[2]) - math.e * both[0])))
+    batch = ShuffledLDP(1.0, 1)
+    wrong = Accountant().compose(StickyCohort(batch, rounds, rate=0.5), 2).get_delta(1.0)
+    known = Accountant().compose(batch, rounds).get_delta(1.0)
+    assert wrong < truth == pytest.approx(0.9997, abs=2e-4) and truth <= known
+    said = StickyCohort(batch, rounds, rate=0.5).assumptions()["sampling"]
+    assert "independent of the cohorts of other entries" in said and "concurrent" in said
+
+
+def test_a_target_that_never_drops_out_gives_away_more() -> None:
+    """40 of 400, eps0 = 1, all others holding one value and dropping out with 1/2."""
+    n, rate, low = 40, 0.1, 1.0 / (1.0 + math.e)
+    # The others' reports: (ones, zeros), each present with 1/2; the target's place is filled by an absent one if ...
+    size = np.arange(n)
+    present = np.array([math.comb(n - 1, m) * 0.5 ** (n - 1) for m in size])
+    delta = 0.0
+    for m in size:
+        ones = np.array([math.comb(m, k) * low**k * (1.0 - low) ** (m - k) for k in range(m + 1)])
+        same = np.convolve(ones, [1.0 - low, low])  # m others and one that holds 0, present
+        other = np.convolve(ones, [low, 1.0 - low])
+        weight = present[m]
+        # Seen: m + 1 reports, of the target and m others; or those of m + 1 others, the target not being drawn.
+        away = math.comb(n, m + 1) * 0.5**n
+        p = rate * weight * other + (1.0 - rate) * away * same
+        q = rate * weight * same + (1.0 - rate) * away * same
+        delta += float(np.sum(np.maximum(0.0, p - math.exp(0.06) * q)))
+    round_ = Subsampled(ShuffledLDP(1.0, n), population=400, dropout=0.5)
+    assert Accountant().compose(round_).get_delta(0.06) < delta == pytest.approx(5.8e-5, rel=0.05)
+    assert "the target included" in round_.assumptions()["sampling"]
+    assert "not on who took part" in round_.assumptions()["sampling"]
+    everybody = PoissonSampled(ShuffledLDP(1.0, n), rate=0.5).assumptions()["sampling"]
+    assert "the target included" in everybody and "not on who took part" in everybody
 
 
 # --- zero-out ---------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ from pld_shuffle import (
     PLD,
     Accountant,
     AccuracyWarning,
+    PoissonSampled,
     Shuffled,
     ShuffledLDP,
     ShuffledRandomizer,
@@ -486,3 +487,34 @@ def test_tails_in_logarithms_pay_for_errors_of_all_masses() -> None:
     assert (n - 1) * value + (first[1] - (1.0 + growth) * second[1]) / others[1] < 0.0
     truth = n * math.log(others[0]) + math.log(value)
     assert law.log_tail(np.array([growth]))[0] >= truth
+
+
+def test_a_lone_user_is_hidden_by_nobody_whatever_q():
+    """The cap q - 1 on the total variation is that of another user's law: with one user there is none."""
+    for q in (1.0, 1.1, math.e):
+        alone = ShuffledRandomizer(1, tv=0.4, p=math.e, q=q)
+        bounds = Accountant().compose(alone).delta_bounds(0.0)
+        assert bounds.lower <= 0.4 <= bounds.upper <= 0.4 * (1.0 + 1e-4)
+        present = Accountant().compose(PoissonSampled(alone, rate=0.5)).delta_bounds(0.0)
+        assert present.lower <= 0.2 <= present.upper <= 0.2 * (1.0 + 1e-4)
+    # Who may stand in has a law of its own again.
+    hidden = Subsampled(ShuffledRandomizer(1, tv=0.4, p=math.e, q=1.0), rate=0.5)
+    assert Accountant().compose(hidden).get_delta(0.0) == 0.0
+
+
+@pytest.mark.parametrize("eps0", [150.0, 300.0, 690.0])
+def test_labels_so_rare_that_squares_overflow(eps0):
+    """A label that no other shows reveals the target: delta is the chance of it, up to nearly the largest loss."""
+    mechanism = ShuffledRandomizer(20785, tv=0.8, eps0=eps0)
+    for hidden, share in (
+        (Subsampled(mechanism, population=10**6, dropout=0.5), 0.5 * 0.020785),
+        (PoissonSampled(mechanism, rate=0.5), 0.5),
+    ):
+        # At s = 1 + growth up to e^(eps0/2): nobody else's label is likely, no loss is near the threshold.
+        found = hidden.pair.profile(np.expm1([1e-3, 1.0, 0.3 * eps0, 0.5 * eps0]), 1e-3, 0.0)
+        assert np.all(found.lower <= 0.8 * share * (1.0 + 1e-9))
+        assert np.all(found.upper >= 0.8 * share * (1.0 - 1e-9))
+        if eps0 < 600.0:  # far from the end of the range of numbers
+            assert np.all(found.upper <= 0.8 * share * 1.001) and np.all(
+                found.lower >= 0.75 * share
+            )

@@ -6,6 +6,10 @@ So on the composed profile of one user
     delta_g(eps) <= delta_1(eps/g) (1 + e^(eps/g) + ... + e^((g-1) eps/g)) = delta_1(eps/g) (e^eps - 1)/(e^(eps/g) - 1).
 
 An upper end. The lower end of one user is one of the group too: the others of it may hold the same in both.
+
+Each of these steps must be a change of *one user* whom the mechanism draws like every other. Where who takes part is
+hidden and the reports of one user are drawn together, the dataset in between is none: so there a group is refused
+unless it is `DrawnApart`.
 """
 
 from __future__ import annotations
@@ -19,6 +23,17 @@ from numpy.typing import NDArray
 from .attempts import Composition
 
 Array = NDArray[np.float64]
+
+
+class DrawnApart(int):
+    """A group's size, where each of its users (or of one user's reports) is drawn by itself, like everybody's.
+
+    >>> from pld_shuffle import Accountant, ShuffledLDP, Subsampled
+    >>> acc = Accountant().compose(Subsampled(ShuffledLDP(eps0=1.0, n=1_000), population=10_000))
+    >>> round(acc.get_epsilon(1e-6, group=DrawnApart(2)), 3)
+    0.058
+    """
+
 
 _DOWN = 1.0 - 4e-16
 LARGEST = 700.0  # of the group's epsilon: beyond it, delta is 1 or the losses end

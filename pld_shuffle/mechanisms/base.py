@@ -92,6 +92,11 @@ class Mechanism(ABC):
         """The neighbouring relation the pair is for; one ledger holds one relation."""
         return "replace-one"
 
+    @property
+    def hidden(self) -> bool:
+        """Whether who takes part is drawn and hidden, so that two reports of one user may be drawn together."""
+        return False
+
     #: Why there is no pair of a hidden cohort, if there is none.
     unsampled: ClassVar[str | None] = None
     #: Whether every hidden cohort has a proven pair; otherwise the pair is formed at once to find out.

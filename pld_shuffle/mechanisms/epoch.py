@@ -24,7 +24,7 @@ from ..numerics.validation import user_count
 from ..pairs.pair import Pair
 from .base import Mechanism
 from .ldp import ShuffledLDP
-from .shared import SUBSTITUTION, local_epsilon
+from .shared import CONCURRENT, OUTPUTS_ONLY, SUBSTITUTION, local_epsilon
 
 
 @dataclass(frozen=True)
@@ -74,5 +74,6 @@ class Epoch(Mechanism):
             "adversary": "sees the shuffled reports of every cohort and knows every other user's value",
             "analysis": "stronger clones among all users of the epoch, for randomizers that are eps0-LDP whatever was"
             " seen before; reports of a cohort are independent",
-            "sampling": "hidden uniform order of n users, cut into disjoint cohorts; everybody reports exactly once",
+            "sampling": "hidden uniform order of n users, cut into disjoint cohorts; everybody reports exactly once;"
+            f" {OUTPUTS_ONLY}; {CONCURRENT}",
         }

@@ -80,6 +80,10 @@ class PoissonGaussian(ProfileMechanism):
             )
 
     @property
+    def hidden(self) -> bool:
+        return self.rate < 1.0
+
+    @property
     def max_loss(self) -> float:
         return math.inf
 

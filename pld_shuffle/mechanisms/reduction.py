@@ -14,7 +14,9 @@ from functools import cached_property
 from typing import Any
 
 from ..numerics.validation import positive_float, real, user_count
+from ..pairs.cohort import Cohort
 from ..pairs.coins import CoinMixture
+from ..pairs.pair import Pair
 from ..randomizers.border import EPS0_MAX
 from .base import Mechanism
 from .shared import (
@@ -40,8 +42,8 @@ class ShuffledRandomizer(Mechanism):
         q times every other user's law; 1 < p <= e^700, q >= 1.
 
     The (p, beta, q) reduction with the third outcome that others can show too (docs/theory.md, section 4,
-    for every eps and every order). tv counts as min(tv, (p-1)/(p+1), q-1), which no total variation
-    exceeds; with tv = 1 this is "stronger clones". Raises ValueError or TypeError.
+    for every eps and every order). tv counts as min(tv, (p-1)/(p+1), q-1) (the last if there are others), which
+    no total variation exceeds; with tv = 1 this is "stronger clones". Raises ValueError or TypeError.
 
     >>> ShuffledRandomizer(n=1000, eps0=2.0, tv=0.5)
     ShuffledRandomizer(n=1000, tv=0.5, eps0=2.0)
@@ -87,16 +89,25 @@ class ShuffledRandomizer(Mechanism):
 
     @cached_property
     def pair(self) -> CoinMixture:
+        return self._coins(self.q if self.n > 1 else None)
+
+    def sampled(self, cohort: Cohort) -> Pair:
+        """The pair of Theorem C. In a cohort of one that others may be drawn for, q bounds beta again."""
+        alone = self.n == 1 and cohort.rate == 1.0
+        return self._coins(None if alone else self.q).sampled(cohort)
+
+    def _coins(self, q: float | None) -> CoinMixture:
+        """The labels; q is None if it is p, or if there is nobody else, whose law would bound beta by q - 1."""
         shrink = math.exp(-self.eps0) if self.p is None else 1.0 / self.p
         spread = -math.expm1(-self.eps0) if self.p is None else (self.p - 1.0) / self.p
         theta = spread / (1.0 + shrink)
-        share = shrink if self.q is None else 1.0 / self.q  # 1/q
-        most = math.inf if self.q is None else self.q - 1.0
+        share = shrink if q is None else 1.0 / q  # 1/q
+        most = math.inf if q is None else q - 1.0
         beta = min(self.tv, theta, most)
         coin = min(1.0, beta / theta)
         neutral = (theta - beta) / theta if beta < theta else 0.0
         # 1 - 1/q - beta/q, the probability of nothing, without cancellation: nobody is silent if beta = q - 1.
-        silent = spread - beta * share if self.q is None else (most - beta) * share
+        silent = spread - beta * share if q is None else (most - beta) * share
         return CoinMixture(
             n=self.n,
             coin_rate=1.0 - neutral * share

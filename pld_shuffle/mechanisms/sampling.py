@@ -21,7 +21,7 @@ from ..pairs.pair import Pair
 from .base import Mechanism
 from .central import Gaussian
 from .randomized_response import ShuffledRR
-from .shared import sampling_rate
+from .shared import OUTPUTS_ONLY, sampling_rate
 
 ANALYSES = ("tightest", "general")
 
@@ -59,6 +59,10 @@ class _Sampled(Mechanism):
     def relation(self) -> str:
         return self.mechanism.relation
 
+    @property
+    def hidden(self) -> bool:
+        return not self.cohort.everybody or self.mechanism.hidden
+
 
 @dataclass(frozen=True, init=False)
 class Subsampled(_Sampled):
@@ -68,9 +72,10 @@ class Subsampled(_Sampled):
     ----------
     mechanism : a mechanism, not subsampled itself; its n is the cohort size.
     population | rate : exactly one; the number N >= n of users the cohort is drawn from, or n/N in
-        [1e-12, 1].
+        [1e-12, 1]. No population has a rate between n/(n+1) and 1: such a rate is a bound for all below it.
     dropout : probability in [0, 1) that a member of the cohort sends nothing, independently of all others and of the
-        data; the number of reports is visible.
+        data; the number of reports is visible. It must be the same for all, the target included: a target that drops
+        out more seldom than the others do gives away more.
     colluding : how many of the population show the adversary all they know. Their number is taken off N: the
         cohort is at worst n of the N - colluding others, who must be more than n. The lower end is attained by
         colluders who stay away, so that others are drawn in their place.
@@ -168,12 +173,12 @@ class Subsampled(_Sampled):
         dropout = ""
         if self.dropout:
             dropout = (
-                f"; each member drops out with probability {self.dropout:g}, independently of"
-                " all others and of the data, and the number of reports is visible"
+                f"; each member, the target included, drops out with the same probability {self.dropout:g},"
+                " independently of all others and of the data, and the number of reports is visible"
             )
         return _hidden(self.mechanism) | {
             "sampling": f"uniformly random cohort of fixed size, {cohort}, drawn anew every round without looking at"
-            f" the data, not revealed to the adversary{dropout}"
+            f" the data, not revealed to the adversary{dropout}; {OUTPUTS_ONLY}"
         }
 
 
@@ -186,7 +191,8 @@ class PoissonSampled(_Sampled):
     mechanism : a mechanism of the shuffle model, not sampled itself; its n counts all users who may take part.
     rate : probability of taking part, the same for all, in [1e-12, 1].
 
-    Who takes part is drawn anew for every round, without looking at the data. The number of reports is visible, who
+    Who takes part is drawn anew for every round, without looking at the data, with the same probability for all, the
+    target included. The number of reports is visible, who
     sent them is not. Neighbours: substitution. At small delta a fixed cohort of the mean size spends less; near epsilon
     0 it can be the other way round. Central Gaussian noise on a Poisson sample is `PoissonGaussian`.
 
@@ -222,8 +228,9 @@ class PoissonSampled(_Sampled):
 
     def assumptions(self) -> dict[str, str]:
         return _hidden(self.mechanism) | {
-            "sampling": f"each of {self.users} users takes part independently (rate {self.rate:g}), drawn anew"
-            " every round without looking at the data; the number of reports is visible, who sent them is not"
+            "sampling": f"each of {self.users} users, the target included, takes part independently with the same"
+            f" probability (rate {self.rate:g}), drawn anew every round without looking at the data; the number of"
+            f" reports is visible, who sent them is not; {OUTPUTS_ONLY}"
         }
 
 

@@ -11,6 +11,10 @@ from ..randomizers.border import EPS0_MAX
 SMALLEST_EPS0 = 1e-9
 SMALLEST_RATE = 1e-12  # of a hidden cohort, or of a Poisson sample
 SUBSTITUTION = "neighbouring datasets differ in the value of one user (substitution)"
+OUTPUTS_ONLY = "what users send may depend on what was published before, but not on who took part"
+CONCURRENT = (
+    "rounds of other entries may come in between (concurrent composition, Vadhan and Zhang 2023)"
+)
 EVERYBODY = "all n users take part; n counts the users whose reports are shuffled together"
 
 

@@ -40,6 +40,7 @@ from .base import Mechanism
 from .ldp import MOST_BIT_USERS, ShuffledLDP
 from .randomized_response import ShuffledRR
 from .sampling import PoissonSampled, Subsampled, population_and_rate
+from .shared import CONCURRENT, OUTPUTS_ONLY
 from .shuffled import Shuffled
 
 Array = NDArray[np.float64]
@@ -61,7 +62,11 @@ class StickyCohort(Mechanism):
     population | rate : exactly one; the number N >= n of users the cohort is drawn from, or n/N in [1e-12, 1].
 
     One entry of a ledger is the whole life of one cohort. Another cohort, drawn independently of the first, is one
-    more. The cohort is drawn without looking at the data, and nobody but the shuffler ever learns who is in it.
+    more. **Panels that share out the users are not independent**: who is in one of them is in no other, and over all of
+    them everybody is somewhere. There a user spends at most the rounds of its own panel, known to be in it: compose the
+    costliest panel's mechanism, without a cohort (docs/people.md, section 3).
+
+    The cohort is drawn without looking at the data, and nobody but the shuffler ever learns who is in it.
 
     **Do not account for it as `Subsampled` rounds.** Those need a fresh cohort in every round, and understate what one
     cohort gives away: below, 1.107 is right, and .045 (.050 by the general amplification) is wrong.
@@ -174,6 +179,10 @@ class StickyCohort(Mechanism):
     def users(self) -> int | None:
         return self.mechanism.users
 
+    @property
+    def hidden(self) -> bool:
+        return self.rate < 1.0 or self.mechanism.hidden
+
     def arguments(self) -> dict[str, Any]:
         name = "rate" if self.population is None else "population"
         return {"mechanism": self.mechanism, "rounds": self.rounds, name: getattr(self, name)}
@@ -191,7 +200,8 @@ class StickyCohort(Mechanism):
         inner = f"; in it, {base['sampling']}" if isinstance(self.mechanism, Subsampled) else ""
         return base | {
             "sampling": f"one uniformly random cohort (rate {self.rate:g}), drawn once, the same for all {self.rounds}"
-            f" rounds, never revealed to the adversary{inner}"
+            f" rounds, never revealed to the adversary, and independent of the cohorts of other entries{inner};"
+            f" {OUTPUTS_ONLY}; {CONCURRENT}"
         }
 
 

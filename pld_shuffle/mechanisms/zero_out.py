@@ -99,6 +99,10 @@ class ZeroOut(Mechanism):
     def relation(self) -> str:
         return RELATION
 
+    @property
+    def hidden(self) -> bool:
+        return self.mechanism.hidden
+
     def assumptions(self) -> dict[str, str]:
         base = self.mechanism.assumptions()
         if self.users is not None:

@@ -452,30 +452,22 @@ def one_growth(
                 upper = max(upper, value)
                 continue
             middle = math.floor(0.5 * (near + far))
+            # Both halves have the middle, but for the last two numbers, which part.
+            start = far if far - near == 1.0 else middle
             inner = envelope(middle + more, others - middle, table, state)
-            outer = inner if bits == 1.0 else envelope(middle, others - middle + more, table, state)
+            outer = inner if start == middle else behind
+            if bits > 1.0:
+                outer = envelope(start, others - start + more, table, state)
             work += 1
             users = math.floor(middle / bits)
             if users * bits >= low and inner > best:
                 best = max(best, attained(users, others, table, state))
                 work += 1
-            if far - near == 1.0:
-                middle, outer = far, behind
-            stack[depth, 0], stack[depth, 1], stack[depth, 2], stack[depth, 3] = (
-                middle,
-                far,
-                outer,
-                behind,
-            )
-            depth += 1
-            middle = near if far - near == 1.0 else middle
-            stack[depth, 0], stack[depth, 1], stack[depth, 2], stack[depth, 3] = (
-                near,
-                middle,
-                ahead,
-                inner,
-            )
-            depth += 1
+            stack[depth, 0], stack[depth, 1] = start, far
+            stack[depth, 2], stack[depth, 3] = outer, behind
+            stack[depth + 1, 0], stack[depth + 1, 1] = near, middle
+            stack[depth + 1, 2], stack[depth + 1, 3] = ahead, inner
+            depth += 2
     return (0.0 if hidden else min(best, local)), min(upper, local), work
 
 

@@ -155,7 +155,7 @@ def needed_cap(n, x, b, doubt, cap, chance):
     spread = 0.0
     for j in range(x.shape[0]):
         spread += b[j] * min(max(x[j], -floor), cap) ** 2
-    deviation = math.sqrt(n * spread)
+    deviation = max(math.sqrt(n * spread), 1e-150)
     rate = 16.0 / deviation
     best = math.inf
     while rate > 0.1 / deviation or rate * floor > 0.5:
@@ -181,7 +181,7 @@ def cap_height(n, x, b, doubt, chance):
     spread = 0.0
     for j in range(x.shape[0]):
         top = max(top, x[j])
-    for j in range(x.shape[0]):
+    for j in range(x.shape[0]):  # what is far below -H is rare, too
         spread += b[j] * min(abs(x[j]), top) ** 2
     if top < 3.0 * math.sqrt(n * spread) or needed_cap(n - 1.0, x, b, doubt, top, chance) > top:
         return math.inf
@@ -329,12 +329,15 @@ def smooth_part(n, x, wobble, b, rest, mass_error, known, rtol):
     Arguments as for `positive_part`. Returns (lower, upper, nodes evaluated).
     """
     m = x.shape[0]
+    largest = 0.0  # its square may overflow
+    for j in range(m):
+        largest = max(largest, abs(x[j]))
     spread = 0.0
     for j in range(m):
-        spread += b[j] * x[j] * x[j]
-    if not 0.0 < n * spread < math.inf:
+        spread += b[j] * (x[j] / largest) ** 2
+    if not spread > 0.0:
         return 0.0, math.inf, 0.0
-    lam = saddle(n, x, b, rest, 1.0 / math.sqrt(n * spread))
+    lam = saddle(n, x, b, rest, 1.0 / (largest * math.sqrt(n * spread)))
     moment, centre = log_moment(lam, x, b, rest)
     total = math.exp(moment)
     p = np.empty(m + 1)
@@ -518,12 +521,9 @@ def enumerated_part(n, most, x, wobble, b, rest, mass_error, plain):
     return lower, (total + doubt) / n * (1.0 + 2.0 * ROUNDOFF) + missed * plain
 
 
-@kernel("f 1 1 1 f f f f", lambda n, x, *rest: 5e-6 * x.size / math.sqrt(rest[-1]))
-def positive_part(n, x, wobble, b, rest, mass_error, known, rtol):
-    """Bounds on E(S)_+ / n for a law with E X <= 0 and some x_j > 0; see `blanket`.
-
-    wobble[j] bounds the error of x[j], mass_error the relative one of b[j]; known is what is added to the
-    result later, so that accuracy is not wasted. Returns (lower, upper, nodes evaluated).
+@inner
+def moderate_part(n, x, wobble, b, rest, mass_error, known, rtol):
+    """`positive_part` for values within the range in which numbers can be squared.
 
     High and rare atoms would leave no room for the exponential. They are cut at a height H: with
     A = sum of min(X_i, H) and B = sum of (X_i - H)_+, A_+ + B 1(A >= 0) <= S_+ <= A_+ + B, and each term of B
@@ -584,6 +584,39 @@ def positive_part(n, x, wobble, b, rest, mass_error, known, rtol):
             break
         chance = max(wanted, 1e-3 * chance)
     return lower, upper, spent
+
+
+@kernel("f 1 1 1 f f f f", lambda n, x, *rest: 5e-6 * x.size / math.sqrt(rest[-1]))
+def positive_part(n, x, wobble, b, rest, mass_error, known, rtol):
+    """Bounds on E(S)_+ / n for a law with E X <= 0 and some x_j > 0; see `blanket`.
+
+    wobble[j] bounds the error of x[j], mass_error the relative one of b[j]; known is what is added to the
+    result later, so that accuracy is not wasted. Returns (lower, upper, nodes evaluated).
+
+    Values of very rare labels are so large that products of them overflow: they are taken in a unit of their own, a
+    power of 2. A value so far below all sums of others that S_+ = 0 wherever it occurs may be any such value.
+    """
+    m = x.shape[0]
+    top = 0.0
+    bottom = 0.0
+    for j in range(m):
+        top = max(top, x[j])
+        bottom = min(bottom, x[j])
+    if 1e-100 < top and top < 1e100 and bottom > -1e100:
+        return moderate_part(n, x, wobble, b, rest, mass_error, known, rtol)
+    unit = 2.0 ** math.floor(math.log2(top))
+    scaled = np.empty(m)
+    loose = np.empty(m)
+    for j in range(m):
+        scaled[j] = x[j] / unit
+        loose[j] = wobble[j] / unit + 1e-300
+        if scaled[j] + loose[j] < -1e30:
+            scaled[j] = -1e30
+            loose[j] = 0.0
+        if not (scaled[j] >= -1e30 and loose[j] < 1e100):  # beyond the range of numbers
+            return 0.0, math.inf, 0.0
+    lower, upper, spent = moderate_part(n, scaled, loose, b, rest, mass_error, known / unit, rtol)
+    return lower * unit, upper * unit, spent
 
 
 @kernel(
@@ -652,7 +685,7 @@ def profile(n, first, second, blanket, rest, growth, rtol, mass_error, lower, up
                 n, x[:used], wobble[:used], b[:used], rest, mass_error, apart, rtol
             )
         lower[i] = max(0.0, (low + apart - doubt) * (1.0 - 4.0 * ROUNDOFF))
-        upper[i] = (high + apart + doubt) * (1.0 + 4.0 * ROUNDOFF)
+        upper[i] = min(1.0, (high + apart + doubt) * (1.0 + 4.0 * ROUNDOFF))
         if not lower[i] <= upper[i]:  # a number that is none: what holds for any pair
             lower[i] = 0.0
             upper[i] = 1.0
