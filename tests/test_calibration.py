@@ -224,16 +224,13 @@ def test_answers_are_monotone_in_the_target():
     assert counts == sorted(counts) and counts[0] < counts[-1]
 
 
-def test_answers_are_deterministic():
-    once, again = (solve("eps0", SMALL, epsilon=1.0, delta=1e-7) for _ in range(2))
-    assert once == again
-
-
-def test_texts_and_numbers_are_the_same():
-    texts = {name: str(value) for name, value in SMALL.items()}
-    assert solve("eps0", texts, epsilon=1.0, delta=1e-7) == solve(
-        "eps0", SMALL, epsilon=1.0, delta=1e-7
-    )
+def test_texts_numbers_and_blanks():
+    """As in a sweep: None and blanks count as not given, also for the parameter that is solved for."""
+    found = solve("eps0", SMALL, epsilon=1.0, delta=1e-7)
+    texts = {name: str(value) for name, value in SMALL.items()} | {"eps0": None, "population": " "}
+    floats = {name: float(value) for name, value in SMALL.items()}
+    for plan in (SMALL, texts, floats):
+        assert solve("eps0", plan, epsilon=1.0, delta=1e-7) == found
 
 
 def test_a_range_that_meets_the_target_to_its_end():
@@ -389,33 +386,25 @@ def test_would_exceed_counts():
     assert accountant.ledger == ((mechanism, 10),)
 
 
-def test_would_exceed_at_the_ends():
-    mechanism = ShuffledRR(k=3, n=100, gamma=0.5)
+def test_would_exceed_at_the_ends_and_refuses():
+    mechanism, pure = ShuffledRR(k=3, n=100, gamma=0.5), ShuffledLDP(eps0=0.25, n=100)
     accountant = Accountant()
-    assert accountant.would_exceed(mechanism, epsilon=10.0, delta=0.0)  # losses are infinite
-    assert not accountant.would_exceed(mechanism, epsilon=math.inf, delta=0.0)
-    assert not accountant.would_exceed(mechanism, epsilon=0.0, delta=1.0)
-    pure = ShuffledLDP(eps0=0.25, n=100)
-    assert not accountant.would_exceed(pure, epsilon=1.0, delta=0.0, count=4)
-    assert accountant.would_exceed(pure, epsilon=1.0, delta=0.0, count=5)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "error", "complaint"),
-    [
-        ({"mechanism": "ldp"}, TypeError, "mechanism"),
-        ({"epsilon": -1.0}, ValueError, "epsilon"),
-        ({"delta": math.nan}, ValueError, "delta"),
-        ({"delta": [1e-6]}, TypeError, "delta"),
-        ({"count": 0}, ValueError, "count"),
-        ({"count": 1.5}, TypeError, "count"),
-    ],
-)
-def test_bad_arguments_of_would_exceed(arguments, error, complaint):
-    accountant = Accountant()
-    given = {"mechanism": ShuffledLDP(1.0, 10), "epsilon": 1.0, "delta": 1e-6} | arguments
-    with pytest.raises(error, match=complaint):
-        accountant.would_exceed(given.pop("mechanism"), **given)
+    for run, epsilon, delta, count, exceeds in (
+        (mechanism, 10.0, 0.0, 1, True),  # losses are infinite
+        (mechanism, math.inf, 0.0, 1, False),
+        (mechanism, 0.0, 1.0, 1, False),
+        (pure, 1.0, 0.0, 4, False),
+        (pure, 1.0, 0.0, 5, True),
+    ):
+        asked = accountant.would_exceed(run, epsilon=epsilon, delta=delta, count=count)
+        assert asked is exceeds
+    good = {"mechanism": pure, "epsilon": 1.0, "delta": 1e-6, "count": 1}
+    for name, bad in (("mechanism", "ldp"), ("epsilon", -1.0), ("delta", math.nan)):
+        with pytest.raises((TypeError, ValueError), match=name):
+            accountant.would_exceed(**(good | {name: bad}))
+    for name, bad in (("delta", [1e-6]), ("count", 0), ("count", 1.5)):
+        with pytest.raises((TypeError, ValueError), match=name):
+            accountant.would_exceed(**(good | {name: bad}))
     assert accountant.ledger == ()
 
 
@@ -442,10 +431,3 @@ def test_spent_must_return_bounds():
         functions = honest | {name: lambda value: (value, value)}
         with pytest.raises(TypeError, match=f"{name} must return Bounds, got"):
             safe_end(**functions, target=1.5, low=1, high=2, increasing=True)
-
-
-def test_none_and_blanks_are_not_given():
-    """As in a sweep, and also for the parameter that is solved for."""
-    plan = {"n": 1000, "eps0": None, "rounds": "", "rate": None, "population": " "}
-    found = solve("eps0", plan, epsilon=1.0, delta=1e-6)
-    assert found == solve("eps0", {"n": 1000}, epsilon=1.0, delta=1e-6)

@@ -302,15 +302,6 @@ def test_nothing_composed_gives_nothing_away() -> None:
     assert risk.bayes_error(0.3) == pytest.approx((0.3, 0.3), rel=1e-14)
 
 
-def test_more_rounds_help_the_attacker() -> None:
-    accountant = Accountant().compose(ShuffledLDP(eps0=1.0, n=100, analysis="stronger-clones"))
-    risk = AttackRisk(accountant)
-    before = risk.true_positive_rate(0.01), risk.bayes_error(0.5)
-    accountant.compose(ShuffledLDP(eps0=1.0, n=100, analysis="stronger-clones"), 9)
-    assert risk.true_positive_rate(0.01).lower > before[0].upper
-    assert risk.bayes_error(0.5).upper < before[1].lower
-
-
 # -- the border ------------------------------------------------------------------------------------------
 
 
