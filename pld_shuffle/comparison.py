@@ -28,7 +28,7 @@ from .bounds.bound import EPS0_LIMIT
 from .mechanisms import Mechanism, ShuffledLDP, ShuffledRandomizer, ShuffledRR, Subsampled
 from .mechanisms.shuffled import Shuffled, is_pure
 from .numerics.sides import Bounds
-from .numerics.validation import positive_int, real
+from .numerics.validation import open_unit, positive_int
 from .randomizers import BinaryRandomizedResponse, KRandomizedResponse, Laplace
 from .renyi import RenyiAccountant
 
@@ -101,9 +101,7 @@ def compare(
     ['PLD, tightest analysis', 'PLD, stronger clones']
     """
     rounds = positive_int("rounds", rounds)
-    failure = real("delta", delta)
-    if not 0.0 < failure < 1.0:
-        raise ValueError(f"delta must lie strictly between 0 and 1, got {delta!r}")
+    failure = open_unit("delta", delta)
     setting = _Setting.of(mechanism, rounds, failure)
     tight = Accountant(rtol=rtol).compose(mechanism, rounds).epsilon_bounds(failure)
     methods: list[Method] = []

@@ -298,7 +298,7 @@ def test_rounds_are_composed_before_they_are_released() -> None:
     strategy = wrapped()
     result = start(strategy, Clients(), 4)
     assert strategy.strategy.composed == [1, 2, 3, 4]
-    assert strategy.privacy_spent().epsilon == spent(4)
+    assert strategy.accountant.get_privacy_spent().epsilon == spent(4)
     assert result.evaluate_metrics_clientapp == {}
 
 

@@ -85,11 +85,11 @@ class ShufflePrivacyAccountant:
 
     def get_epsilon(self, delta: float) -> float:
         """Certified upper bound on epsilon at `delta`."""
-        return float(self.epsilon_bounds(delta).upper)
+        return self._accountant.get_epsilon(delta)
 
     def get_delta(self, epsilon: float) -> float:
         """Certified upper bound on delta at `epsilon`."""
-        return float(self._accountant.get_delta(epsilon))
+        return self._accountant.get_delta(epsilon)
 
     def epsilon_bounds(self, delta: float) -> Bounds:
         """As `Accountant.epsilon_bounds`."""
@@ -132,8 +132,7 @@ class ShufflePrivacyAccountant:
 
         Raises ValueError, and then nothing has changed.
         """
-        expected = {**_STATE, "config": self._plain_config()}
-        for name, value in expected.items():
+        for name, value in {**_STATE, "config": self._plain_config()}.items():
             if name not in state or state[name] != value:
                 raise ValueError(f"state must have {name} {value!r}, got {state.get(name)!r}")
         if "ledger" not in state:
@@ -204,9 +203,7 @@ class ShuffledStrategy(Strategy):  # type: ignore[misc]
             raise TypeError(f"accountant must be a ShufflePrivacyAccountant, got {accountant!r}")
         n = accountant.checked(mechanism).users
         if n is None:
-            raise ValueError(
-                f"mechanism must have users whose reports are shuffled, got {mechanism!r}"
-            )
+            raise ValueError(f"mechanism must have users who send reports, got {mechanism!r}")
         clients = n if clients is None else clients
         if not n <= clients <= accountant.config.population_size:
             raise ValueError(
@@ -223,10 +220,6 @@ class ShuffledStrategy(Strategy):  # type: ignore[misc]
 
     def __repr__(self) -> str:
         return f"ShuffledStrategy({self.strategy!r}, {self.mechanism!r})"
-
-    def privacy_spent(self) -> PrivacySpent:
-        """What has been spent so far."""
-        return self.accountant.get_privacy_spent()
 
     def rounds_left(self, most: int) -> int:
         """How many more rounds fit into the budget, at most `most`."""
@@ -269,9 +262,7 @@ class ShuffledStrategy(Strategy):  # type: ignore[misc]
                 f"strategy must offer one message to each of at least {needed} clients, got"
                 f" {len(messages)} messages to {len(offered)}"
             )
-        messages.sort(
-            key=lambda message: message.metadata.dst_node_id
-        )  # so that `rng` decides alone
+        messages.sort(key=lambda one: one.metadata.dst_node_id)  # so that `rng` decides alone
         cohort = self._rng.sample(messages, self._clients)
         self._asked[server_round] = {message.metadata.dst_node_id for message in cohort}
         return cohort
@@ -296,7 +287,10 @@ class ShuffledStrategy(Strategy):  # type: ignore[misc]
             return None, None
         kept = self._rng.sample(list(valid.values()), self._users)
         if isinstance(self.strategy, FedAvg):
-            _check_weights(kept, self.strategy.weighted_by_key)
+            key = self.strategy.weighted_by_key
+            weights = {one.get(key) for report in kept for one in report.metric_records.values()}
+            if len(weights) > 1:  # they would tell replies apart
+                raise ValueError(f"replies must have equal weights {key!r}, got {weights!r}")
         self.accountant.compose(self.mechanism)  # before anything can be released
         nameless = [
             Message(content=report, dst_node_id=0, message_type=MessageType.TRAIN)
@@ -319,7 +313,7 @@ class ShuffledStrategy(Strategy):  # type: ignore[misc]
     def summary(self) -> None:
         """Log the settings."""
         _log.info("\t├──> Every round: %r, %d clients asked", self.mechanism, self._clients)
-        _log.info("\t├──> Privacy spent: %s", self.privacy_spent())
+        _log.info("\t├──> Privacy spent: %s", self.accountant.get_privacy_spent())
         self.strategy.summary()
 
     def _exceeded(self, count: int) -> bool:
@@ -329,7 +323,7 @@ class ShuffledStrategy(Strategy):  # type: ignore[misc]
     def _exhausted(self) -> PrivacyBudgetExhausted:
         return PrivacyBudgetExhausted(
             f"Another round could exceed max_epsilon={self.accountant.config.max_epsilon!r}; so far:"
-            f" {self.privacy_spent()!r}"
+            f" {self.accountant.get_privacy_spent()!r}"
         )
 
 
@@ -341,15 +335,6 @@ def _population(mechanism: Mechanism) -> int:
     if mechanism.population is not None:
         return mechanism.population
     return math.ceil(users / mechanism.rate * (1.0 - 1e-12))
-
-
-def _check_weights(reports: list[Any], key: str) -> None:
-    """Refuse weights that tell replies apart."""
-    weights = {record.get(key) for report in reports for record in report.metric_records.values()}
-    if len(weights) > 1:
-        raise ValueError(
-            f"replies must have equal weights {key!r}, got {sorted(weights, key=repr)!r}"
-        )
 
 
 __all__ = ["ShufflePrivacyAccountant", "ShuffledStrategy"]

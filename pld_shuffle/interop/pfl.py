@@ -20,7 +20,7 @@ except ImportError as error:
 
 from ..accountant import Accountant
 from ..mechanisms import Mechanism, as_mechanism
-from ..numerics.validation import positive_float, probabilities, real
+from ..numerics.validation import open_unit, positive_float
 
 EPSILON, DELTA = "shuffle privacy | epsilon", "shuffle privacy | delta"
 
@@ -51,9 +51,7 @@ class ShufflePrivacyCallback(TrainingProcessCallback):  # type: ignore[misc]
         accountant: Accountant | None = None,
     ) -> None:
         self.mechanism = as_mechanism(mechanism)
-        self._delta = float(probabilities("delta", real("delta", delta)))
-        if not 0.0 < self._delta < 1.0:
-            raise ValueError(f"delta must lie strictly between 0 and 1, got {delta!r}")
+        self._delta = open_unit("delta", delta)
         self._limit = None if max_epsilon is None else positive_float("max_epsilon", max_epsilon)
         self.accountant = Accountant() if accountant is None else accountant
         if not isinstance(self.accountant, Accountant):
