@@ -52,7 +52,7 @@ _fallback: tempfile.TemporaryDirectory[str] | None = None
 class Kernel:
     """A function that may be compiled. Without `takes` only other kernels call it; from Python it is interpreted.
 
-    takes : what each argument is; see the module. seconds : its arguments -> what a point takes in plain Python, roughly.
+    takes : what each argument is; see the module. seconds : its arguments -> what a point takes, interpreted.
     """
 
     spent = 0.0  # seconds of this process in plain Python: threads may forget some

@@ -13,7 +13,7 @@ analytic majorant (m |M|^(n-1) + |M|^(n+1)/m)/2, log m = home, takes the place o
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -54,13 +54,39 @@ class Contour(NamedTuple):
     line: float  # error of the rule, relative to the greatest |M M*|^(n/2) on the strip
 
 
+class Laws(NamedTuple):
+    """The types at one growth, and rows of room for laws: masses mass[r, j] of values moved[r, j].
+
+    wrong : errors of values. relative : that of masses and of excess + 1. real : bounds on log M of a row at `POINTS`.
+    """
+
+    weight: Any
+    excess: Any
+    value: Any
+    wrong: Any
+    relative: float
+    mass: Any
+    moved: Any
+    real: Any
+
+
 @unchecked
-def move(v, k, weight, excess, value, shift, row, mass, moved):
-    """Row `row` of mass, moved: the law of type k at v, values shifted."""
-    for j in range(weight.shape[1]):
-        beta = 1.0 - v * excess[k, j]
-        mass[row, j] = weight[k, j] * beta
-        moved[row, j] = value[k, j] / beta + shift
+def set_values(g, base, slope, wobble, laws):
+    """The types' values at growth g, and their errors."""
+    for k in range(base.shape[0]):
+        for j in range(base.shape[1]):
+            big = abs(base[k, j]) + g * slope[k, j]
+            laws.value[k, j] = base[k, j] - g * slope[k, j]
+            laws.wrong[k, j] = wobble[k, j, 0] + g * wobble[k, j, 1] + 4.0 * ROUNDOFF * big
+
+
+@unchecked
+def move(v, k, shift, row, laws):
+    """Row `row` of the laws: type k at v, values shifted."""
+    for j in range(laws.weight.shape[1]):
+        beta = 1.0 - v * laws.excess[k, j]
+        laws.mass[row, j] = laws.weight[k, j] * beta
+        laws.moved[row, j] = laws.value[k, j] / beta + shift
 
 
 @unchecked
@@ -120,21 +146,21 @@ def saddle(n, row, mass, moved, start):
 
 
 @unchecked
-def doubt(v, k, weight, excess, value, wobble, shift, relative, low, high):
+def doubt(v, k, shift, low, high, laws):
     """slack: every rounding error of M(z), low <= Re z <= high, is below |z| slack.
 
-    wobble: error of values; relative: that of masses and of excess + 1. The masses sum to 1 exactly, hence
-    |dM| <= sum |dm| |e^(zl) - 1| + m |z| |dl| e^(xl).
+    The masses sum to 1 exactly, hence |dM| <= sum |dm| |e^(zl) - 1| + m |z| |dl| e^(xl).
     """
     total = 0.0
-    for j in range(weight.shape[1]):
-        beta = 1.0 - v * excess[k, j]
-        moved = value[k, j] / beta + shift
-        share = relative * (1.0 + (1.0 + excess[k, j]) * v / beta)
-        share += ROUNDOFF * (weight.shape[1] + 16.0)
-        size = 3.0 * share * (abs(value[k, j] / beta) + abs(shift)) + wobble[k, j] / beta
-        grown = 1.0 + math.exp(low * moved) + math.exp(high * moved)
-        total += weight[k, j] * beta * size * grown
+    atoms = laws.weight.shape[1]
+    for j in range(atoms):
+        beta = 1.0 - v * laws.excess[k, j]
+        place = laws.value[k, j] / beta
+        share = laws.relative * (1.0 + (1.0 + laws.excess[k, j]) * v / beta)
+        share += ROUNDOFF * (atoms + 16.0)
+        size = 3.0 * share * (abs(place) + abs(shift)) + laws.wrong[k, j] / beta
+        grown = 1.0 + math.exp(low * (place + shift)) + math.exp(high * (place + shift))
+        total += laws.weight[k, j] * beta * size * grown
     return 1.01 * total
 
 
@@ -209,6 +235,51 @@ def expanded(n, ahead, y, order, longest, atoms, term, size):
 
 
 @unchecked
+def moment(x, y, row, mass, moved):
+    """M(x + i y) - 1, in a sum that keeps its relative precision near 0."""
+    re = 0.0
+    im = 0.0
+    for j in range(mass.shape[1]):
+        if mass[row, j] > 0.0:
+            grown = math.expm1(x * moved[row, j])
+            angle = 0.5 * y * moved[row, j]
+            sine = math.sin(angle)
+            part = 2.0 * mass[row, j] * (1.0 + grown) * sine
+            re += mass[row, j] * grown - part * sine
+            im += part * math.cos(angle)
+    return re, im
+
+
+@unchecked
+def log_modulus(re, im, extra):
+    """log(|M| + extra) for M = 1 + re + i im, rounded up."""
+    over = re * (2.0 + re) + im * im
+    if over > -0.75:
+        return 0.5 * math.log1p(over) + extra / math.sqrt(1.0 + over)
+    return math.log(math.sqrt(max(1.0 + over, 0.0) + 64.0 * ROUNDOFF) + extra)
+
+
+@unchecked
+def real_logs(n, row, slack, points, centre, order, longest, term, size, laws):
+    """Row `row` of laws.real; with order > 0 by Taylor's series at `centre` where that is good."""
+    atoms = laws.mass.shape[1]
+    for q in range(POINTS):
+        grown = math.inf
+        if order > 0:
+            grown, _, doubtful = expanded(
+                n, points[q] - centre, 0.0, order, longest, atoms, term, size
+            )  # fmt: skip
+            grown += doubtful
+        if not grown < math.inf:
+            grown = rise(points[q], row, laws.mass, laws.moved)
+        grown += slack * abs(points[q])
+        laws.real[row, q] = -math.inf
+        if grown > -1.0:
+            log = math.log1p(grown)
+            laws.real[row, q] = log + 4.0 * ROUNDOFF * abs(log)
+
+
+@unchecked
 def modulus_sum(
     n, parity, nodes, path, order, longest, row, mass, moved, slack, bow, home, level, term, size
 ):  # fmt: skip
@@ -217,7 +288,6 @@ def modulus_sum(
     With order > 0 by Taylor's series at the first node, with its remainder, wherever that is small.
     """
     total = 0.0
-    atoms = mass.shape[1]
     for i in range(nodes):
         x = path[0, i]
         y = path[1, i]
@@ -225,25 +295,12 @@ def modulus_sum(
         doubtful = math.inf
         if order > 0:
             re, im, doubtful = expanded(
-                n, x - path[0, 0], y, order, longest, atoms, term, size
+                n, x - path[0, 0], y, order, longest, mass.shape[1], term, size
             )  # fmt: skip
         if not doubtful < math.inf:
             doubtful = 0.0
-            re = 0.0
-            im = 0.0
-            for j in range(atoms):
-                grown = math.expm1(x * moved[row, j])
-                angle = 0.5 * y * moved[row, j]
-                sine = math.sin(angle)
-                part = 2.0 * mass[row, j] * (1.0 + grown) * sine
-                re += mass[row, j] * grown - part * sine
-                im += part * math.cos(angle)
-        extra = slack * math.sqrt(square) + bow * square + doubtful
-        over = re * (2.0 + re) + im * im
-        if over > -0.75:
-            log = 0.5 * math.log1p(over) + extra / math.sqrt(1.0 + over)
-        else:
-            log = math.log(math.sqrt(max(1.0 + over, 0.0) + 64.0 * ROUNDOFF) + extra)
+            re, im = moment(x, y, row, mass, moved)
+        log = log_modulus(re, im, slack * math.sqrt(square) + bow * square + doubtful)
         if n * log - level > 700.0:
             return math.inf
         there = path[2, i] * math.exp(n * log - level)
@@ -682,20 +739,49 @@ def scaled(answer, exponent, size):
 
 
 @unchecked
-def chernoff(
-    n, types, early, best, place, trivial, late, full, reach, rate, relative, weight, excess, value, wrong,
-    shift, mass, moved, edges,
-):  # fmt: skip
+def guess(n, types, share, shift, elsewhere, laws):
+    """(type, x): the type of the largest variance and about its saddle point; 1 - share of the mass is `elsewhere`."""
+    best = 0
+    start = 0.0
+    spread = -1.0
+    for k in range(types):
+        first = (1.0 - share) * elsewhere
+        square = (1.0 - share) * elsewhere * elsewhere
+        for j in range(laws.weight.shape[1]):
+            total = laws.value[k, j] + shift
+            first += share * laws.weight[k, j] * total
+            square += share * laws.weight[k, j] * total * total
+        square -= first * first
+        if square > spread:
+            spread = square
+            best = k
+            start = (math.sqrt(first * first + 8.0 * square / n) - first) / (2.0 * square)
+    return best, start
+
+
+@unchecked
+def extent(path, nodes, points):
+    """(low, high, bend, radius): all Re z, how far they are from the first node, and how far nodes and points are."""
+    low = min(min(points[2], points[4]), min(points[0], nodes[0, 0]))
+    high = max(max(points[3], points[5]), max(points[0], nodes[0, 0]))
+    bend = abs(points[0] - nodes[0, 0])
+    radius = max(max(high - nodes[0, 0], nodes[0, 0] - low), bend + nodes[1, path.nodes - 1])
+    return low, high, bend, radius
+
+
+@unchecked
+def chernoff(n, types, early, best, place, trivial, late, full, reach, rate, shift, edges, laws):
     """A bound by E X_+ <= E exp(x X)/(e x), x = place, where the contour sees nothing but its remainder.
 
     For real x moments are convex in v = u/(1-u), so in a bin of u they are at most those of its ends. Uses the second
-    half of the rows of mass, moved.
+    half of the laws' rows.
     """
     bins = 0
     edges[0] = 0.0
     if reach > 0.0:
-        horizon = math.log(trivial) - n * math.log1p(rise(place, best, mass, moved))
-        bins = bins_of_u(n, 1.0, min((max(horizon, 0.0) + 3.0) / n, reach), full, late, edges)
+        log = math.log1p(rise(place, best, laws.mass, laws.moved))
+        horizon = max(math.log(trivial) - n * log, 0.0)
+        bins = bins_of_u(n, 1.0, min((horizon + 3.0) / n, reach), full, late, edges)
     answer = 0.0  # relative to e^level, for it may underflow
     level = -math.inf
     before = -math.inf
@@ -706,11 +792,10 @@ def chernoff(
         for k in range(types):
             if k < early or u >= late:
                 row = types + k
-                move(v, k, weight, excess, value, shift, row, mass, moved)
-                slack = doubt(
-                    v, k, weight, excess, value, wrong, shift, relative, place, place
-                )  # fmt: skip
-                here = max(here, math.log1p(rise(place, row, mass, moved) + place * slack))
+                move(v, k, shift, row, laws)
+                slack = doubt(v, k, shift, place, place, laws)
+                grown = rise(place, row, laws.mass, laws.moved) + place * slack
+                here = max(here, math.log1p(grown))
         if e == 0:
             level = n * here
         if e > 0 or bins == 0:
@@ -726,6 +811,118 @@ def chernoff(
     return answer
 
 
+@unchecked
+def bin_width(n, early, best, place, fine, path, home, laws):
+    """Width of the first bins of u, times n, by the curvature of M in v and its growth."""
+    bow = 1e-300
+    square = (place * path.sigma) ** 2
+    for k in range(early):
+        pull = 0.0
+        curve = 0.0
+        for j in range(laws.weight.shape[1]):
+            reach = place * laws.value[k, j]
+            grown = laws.weight[k, j] * math.exp(reach)
+            pull += grown * laws.excess[k, j] * (reach - 1.0)
+            curve += grown * (laws.excess[k, j] * laws.value[k, j]) ** 2
+        curve *= (square + 1.0) / (8.0 * n * path.sigma**2)
+        weak = n * (home[k] - home[best])
+        if pull > 0.0 or weak > -0.1:  # what falls with u and is below the best stays below
+            curve += pull * pull / 12.0
+        bow = max(bow, curve * math.exp(min(weak, 0.0)))
+    return min(max(math.sqrt(fine / bow), 0.2 if path.heaviest >= HEAVY else 2.0), 3.0)
+
+
+@unchecked
+def integral(
+    n, parity, types, early, late, fine, bins, edges, limit, level, shift, home, path, nodes, points, laws
+):  # fmt: skip
+    """(sum, survive): the contour integral relative to e^level, over u up to where (1-u)^n is `survive`.
+
+    With bins = 0 there is no u. It ends where a bin gives more than `limit`, what is trivial.
+
+    1. At every edge of a bin, the sum over nodes for every type, with |M| enlarged for the interpolation in v.
+    2. What the nodes leave out, for the whole bin; what lies far below the largest sum need not be known well.
+    3. The bin: sums interpolated, with the weights' upper bounds; the greatest type.
+    """
+    sums = np.zeros((2, types))
+    rest = np.zeros(types)
+    term = np.empty(TERMS + 1)
+    size = np.empty(TERMS + 1)
+    low, high, bend, radius = extent(path, nodes, points)
+    loss = math.exp((path.end / path.window) ** POWER)
+    answer = 0.0
+    survive = 1.0  # (1-u)^n
+    for e in range(bins + 1):
+        u = edges[e]
+        v = u / (1.0 - u)
+        before = edges[max(e - 1, 0)] / (1.0 - edges[max(e - 1, 0)])
+        after = edges[min(e + 1, bins)] / (1.0 - edges[min(e + 1, bins)])
+        side = e % 2
+        for k in range(types):
+            row = side * types + k
+            move(v, k, shift, row, laws)
+            if k >= early and not u >= late:
+                continue
+            slack = doubt(v, k, shift, low, high, laws)
+            bow = 0.0
+            if bins > 0:
+                bow = bowing(
+                    max(v - before, after - v), before, after, k, laws.weight, laws.excess, laws.value,
+                    min(points[0], nodes[0, 0]), max(points[0], nodes[0, 0]),
+                )  # fmt: skip
+            order, longest = 0, 0.0
+            if laws.mass.shape[1] > MANY:
+                order, longest = series(
+                    n, nodes[0, 0], bend, radius, row, laws.mass, laws.moved, term, size
+                )  # fmt: skip
+            sums[side, k] = loss * modulus_sum(
+                n, parity, path.nodes, nodes, order, longest, row, laws.mass, laws.moved, slack, bow,
+                home[k], level, term, size,
+            )  # fmt: skip
+            real_logs(n, row, slack, points, nodes[0, 0], order, longest, term, size, laws)
+        top, bottom = 0.0, 0.0
+        for k in range(early):
+            top = max(top, sums[side, k])
+            bottom = max(bottom, sums[1 - side, k])
+        for k in range(types):
+            if (e == 0 and bins > 0) or (k >= early and not edges[max(e - 1, 0)] >= late):
+                continue
+            room = top - sums[side, k]
+            if bins > 0:
+                room = min(room, bottom - sums[1 - side, k])
+            enough = max(fine * max(top, bottom), 0.5 * room) / loss
+            other = (1 - side if bins > 0 else side) * types + k
+            rest[k] = loss * remainder(
+                n, parity, path, side * types + k, other, laws.mass, laws.moved, laws.real, points,
+                home[k], level, enough,
+            )  # fmt: skip
+        if bins == 0:
+            for k in range(early):
+                if not sums[0, k] + rest[k] <= answer:
+                    answer = sums[0, k] + rest[k]
+        elif e > 0:
+            left = math.exp(n * math.log1p(-u))
+            run = u - edges[e - 1]
+            share = survive - left + 1e-12 * survive
+            upper = share  # of the weight of the later edge
+            if n * run > 1e-3:
+                upper = survive * (1.0 - edges[e - 1]) - left * (1.0 - u)
+                upper = upper / ((n + 1.0) * run) - left + 1e-12 * survive
+            part = 0.0
+            for k in range(types):
+                if k < early or edges[e - 1] >= late:
+                    sums[side, k] = max(sums[side, k], sums[1 - side, k])
+                    total = sums[1 - side, k] * max(share - upper, 0.0)
+                    total += sums[side, k] * upper + rest[k] * share
+                    if not total <= part:
+                        part = total
+            if not part < share * limit:
+                break
+            answer += part
+            survive = left
+    return answer, survive
+
+
 @kernel(
     "f 2 2 2 2 3 2 i f f f 1p o1p", lambda n, weight, *rest: 6e-5 * weight.size, error_model="numpy"
 )
@@ -737,221 +934,91 @@ def profile(
     weight, excess, base, slope: shape (types, atoms), values are base - growth slope; wobble[..., 0] and
     wobble[..., 1]: errors of base and slope. Types from `early` on only count for u > 1/(p s), p - 1 the
     greatest excess. reach: largest u, 0 for a hidden cohort.
+
+    For each growth: 1. the bound by one term; 2. the saddle point of the worst type; 3. far out, a bound by the
+    moment there; 4. the contour through it, if it may be better; 5. the integral over it, and over u.
     """
     types, atoms = weight.shape
     parity = n % 2.0 == 1.0
-    fine = 5e-5 if atoms <= MANY else 1e-3  # wanted error of a bin of u, relative
-    value = np.empty((types, atoms))
-    wrong = np.empty((types, atoms))
-    mass = np.zeros((2 * types, atoms))
-    moved = np.zeros((2 * types, atoms))
-    real = np.zeros((2 * types, POINTS))
+    fine = FINE if atoms <= MANY else 20.0 * FINE  # wanted error of a bin of u, relative
+    laws = Laws(
+        weight, excess, np.empty((types, atoms)), np.empty((types, atoms)), relative,
+        np.zeros((2 * types, atoms)), np.zeros((2 * types, atoms)), np.zeros((2 * types, POINTS)),
+    )  # fmt: skip
     nodes = np.empty((3, STEPS))
     points = np.empty(POINTS)
     edges = np.zeros(BINS + 1)
-    term = np.empty(TERMS + 1)
-    size = np.empty(TERMS + 1)
     home = np.empty(types)
-    sums = np.zeros((2, types))
-    rest = np.zeros(types)
+    none = np.empty(1)
     most = 0.0
     for k in range(types):
         for j in range(atoms):
             if weight[k, j] > 0.0:
                 most = max(most, excess[k, j])
+    full = 1.0 / (1.0 + most)
     for i in range(growth.shape[0]):
         g = growth[i]
         shift = -(1.0 - rate) * g / rate
+        set_values(g, base, slope, wobble, laws)
         trivial = 0.0
-        best = early - 1
-        start = 0.0
-        spread = -1.0
         for k in range(types):
             hinge = 0.0
-            first = 0.0
-            square = 0.0
             for j in range(atoms):
-                big = abs(base[k, j]) + g * slope[k, j]
-                value[k, j] = base[k, j] - g * slope[k, j]
-                wrong[k, j] = wobble[k, j, 0] + g * wobble[k, j, 1] + 4.0 * ROUNDOFF * big
-                total = value[k, j] + shift
-                hinge += weight[k, j] * max(
-                    0.0, total + wrong[k, j] + 4.0 * ROUNDOFF * (big + abs(shift))
-                )
-                first += weight[k, j] * total
-                square += weight[k, j] * total * total
+                big = abs(base[k, j]) + g * slope[k, j] + abs(shift)
+                total = laws.value[k, j] + shift + laws.wrong[k, j] + 4.0 * ROUNDOFF * big
+                hinge += weight[k, j] * max(0.0, total)
             trivial = max(trivial, hinge)
-            square -= first * first
-            if k < early and square > spread:
-                spread = square
-                best = k
-                start = (math.sqrt(first * first + 8.0 * square / n) - first) / (2.0 * square)
         trivial = min(1.0, rate * trivial * (1.0 + relative + ROUNDOFF * (atoms + 8.0)))
         out[i] = trivial
+        best, start = guess(n, early, 1.0, shift, 0.0, laws)
         if not (trivial > 0.0 and 0.0 < start < math.inf and n >= 2.0):
             continue
         for k in range(early):
-            move(0.0, k, weight, excess, value, shift, k, mass, moved)
-        place, best = worst_saddle(n, early, best, start, mass, moved)
-        full = 1.0 / (1.0 + most)
+            move(0.0, k, shift, k, laws)
+        place, best = worst_saddle(n, early, best, start, laws.mass, laws.moved)
         late = (1.0 - 1e-12) * full / (1.0 + g) if early < types and reach > 0.0 else math.inf
-        if n * math.log1p(rise(place, best, mass, moved)) < FAR:
+        if n * math.log1p(rise(place, best, laws.mass, laws.moved)) < FAR:
             rough = chernoff(
-                n, types, early, best, place, trivial, late, full, reach, rate, relative, weight, excess,
-                value, wrong, shift, mass, moved, edges,
-            )  # fmt: skip
+                n, types, early, best, place, trivial, late, full, reach, rate, shift, edges, laws
+            )
             if guest.shape[1] > 0:
                 rough *= 1.0 + max(0.0, hosted(place, g, guest))
-            if rough < trivial:
-                out[i] = rough
-        period = shortest_period(early, weight, value)
-        path = contour(n, place, best, period, mass, moved, nodes, points)
+            out[i] = min(trivial, rough)
+        period = shortest_period(early, weight, laws.value)
+        path = contour(n, place, best, period, laws.mass, laws.moved, nodes, points)
         if not path.line < math.inf:
             continue
-        low = min(min(points[2], points[4]), min(points[0], nodes[0, 0]))
-        high = max(max(points[3], points[5]), max(points[0], nodes[0, 0]))
-        bend = abs(points[0] - nodes[0, 0])
-        radius = max(max(high - nodes[0, 0], nodes[0, 0] - low), bend + nodes[1, path.nodes - 1])
-        level = n * math.log1p(rise(nodes[0, 0], best, mass, moved))
+        low, high, _, _ = extent(path, nodes, points)
+        for k in range(types):
+            move(0.0, k, shift, k, laws)
+            home[k] = math.log1p(rise(nodes[0, 0], k, laws.mass, laws.moved))
+        level = n * home[best]
         if not level < 700.0:
             continue
-        for k in range(types):
-            move(0.0, k, weight, excess, value, shift, k, mass, moved)
-            home[k] = math.log1p(rise(nodes[0, 0], k, mass, moved))
         log_scale = level + math.log(path.sigma / (math.pi * n) * rate)
-        limit = math.exp(
-            min(math.log(trivial) - log_scale, 700.0)
-        )  # what is trivial, on the scale of sums
-        loss = math.exp((path.end / path.window) ** POWER)
+        limit = math.exp(min(math.log(trivial) - log_scale, 700.0))
         if out[i] < trivial:  # is what nodes leave out of one type less than what is known?
-            slack = doubt(0.0, best, weight, excess, value, wrong, shift, relative, low, high)
-            for q in range(POINTS):
-                grown = rise(points[q], best, mass, moved) + slack * abs(points[q])
-                real[best, q] = math.log1p(grown) if grown > -1.0 else -math.inf
-            enough = math.exp(min(math.log(out[i]) - log_scale, 700.0)) / loss
+            slack = doubt(0.0, best, shift, low, high, laws)
+            real_logs(n, best, slack, points, 0.0, 0, 0.0, none, none, laws)
+            enough = math.exp(min(math.log(out[i]) - log_scale, 700.0))
+            enough *= math.exp(-((path.end / path.window) ** POWER))
             left = remainder(
-                n, parity, path, best, best, mass, moved, real, points, home[best], level, enough
+                n, parity, path, best, best, laws.mass, laws.moved, laws.real, points, home[best],
+                level, enough,
             )  # fmt: skip
             if not left < enough:
                 continue
-        # Bins of u, by the curvature of M in v, its growth, and what is left at the end.
         bins = 0
         if reach > 0.0:
-            bow = 1e-300
             square = (place * path.sigma) ** 2
-            for k in range(early):
-                pull = 0.0
-                curve = 0.0
-                for j in range(atoms):
-                    grown = weight[k, j] * math.exp(place * value[k, j])
-                    pull += grown * excess[k, j] * (place * value[k, j] - 1.0)
-                    curve += grown * (excess[k, j] * value[k, j]) ** 2
-                curve *= (square + 1.0) / (8.0 * n * path.sigma**2)
-                weak = n * (home[k] - home[best])
-                if pull > 0.0 or weak > -0.1:  # what falls with u and is below the best stays below
-                    curve += pull * pull / 12.0
-                bow = max(bow, curve * math.exp(min(weak, 0.0)))
-            horizon = (
-                math.log(trivial) - log_scale + math.log(square * math.sqrt(1.0 + 2.0 / square))
-            )
-            horizon = max(horizon, 0.0)
-            horizon += 11.0 if atoms <= MANY else 8.5
-            wide = max(math.sqrt(fine / bow), 0.2 if path.heaviest >= HEAVY else 2.0)
-            wide = min(wide, 3.0)
+            horizon = math.log(trivial) - log_scale + 0.5 * math.log(square * (square + 2.0))
+            horizon = max(horizon, 0.0) + (11.0 if atoms <= MANY else 8.5)
+            wide = bin_width(n, early, best, place, fine, path, home, laws)
             bins = bins_of_u(n, wide, min(horizon / n, reach), full, late, edges)
-        # Node sums at the edges, interpolated in v, plus the remainder of every bin.
-        answer = 0.0
-        survive = 1.0  # (1-u)^n
-        for e in range(bins + 1):
-            u = edges[e]
-            v = u / (1.0 - u)
-            before = edges[max(e - 1, 0)] / (1.0 - edges[max(e - 1, 0)])
-            after = edges[min(e + 1, bins)] / (1.0 - edges[min(e + 1, bins)])
-            side = e % 2
-            for k in range(types):
-                row = side * types + k
-                move(v, k, weight, excess, value, shift, row, mass, moved)
-                if k >= early and not u >= late:
-                    continue
-                slack = doubt(
-                    v, k, weight, excess, value, wrong, shift, relative, low, high
-                )  # fmt: skip
-                bow = 0.0
-                if bins > 0:
-                    bow = bowing(
-                        max(v - before, after - v), before, after, k, weight, excess, value,
-                        min(points[0], nodes[0, 0]), max(points[0], nodes[0, 0]),
-                    )  # fmt: skip
-                order, longest = 0, 0.0
-                if atoms > MANY:
-                    order, longest = series(
-                        n, nodes[0, 0], bend, radius, row, mass, moved, term, size
-                    )  # fmt: skip
-                sums[side, k] = loss * modulus_sum(
-                    n, parity, path.nodes, nodes, order, longest, row, mass, moved, slack, bow, home[k],
-                    level, term, size,
-                )  # fmt: skip
-                for q in range(POINTS):
-                    grown = math.inf
-                    if order > 0:
-                        grown, _, doubtful = expanded(
-                            n, points[q] - nodes[0, 0], 0.0, order, longest, atoms, term, size
-                        )  # fmt: skip
-                        grown += doubtful
-                    if not grown < math.inf:
-                        grown = rise(points[q], row, mass, moved)
-                    grown += slack * abs(points[q])
-                    log = math.log1p(grown) if grown > -1.0 else -math.inf
-                    real[row, q] = log + 4.0 * ROUNDOFF * abs(log) if grown > -1.0 else log
-            # What lies far below the largest sum on both edges need not be known well.
-            top, bottom = 0.0, 0.0
-            for k in range(early):
-                top = max(top, sums[side, k])
-                bottom = max(bottom, sums[1 - side, k])
-            for k in range(types):
-                if (e == 0 and bins > 0) or (k >= early and not edges[max(e - 1, 0)] >= late):
-                    continue
-                room = top - sums[side, k]
-                if bins > 0:
-                    room = min(room, bottom - sums[1 - side, k])
-                rest[k] = loss * remainder(
-                    n,
-                    parity,
-                    path,
-                    side * types + k,
-                    (1 - side if bins > 0 else side) * types + k,
-                    mass,
-                    moved,
-                    real,
-                    points,
-                    home[k],
-                    level,
-                    max(fine * max(top, bottom), 0.5 * room) / loss,
-                )
-            if bins == 0:
-                for k in range(early):
-                    if not sums[0, k] + rest[k] <= answer:
-                        answer = sums[0, k] + rest[k]
-            elif e > 0:
-                left = math.exp(n * math.log1p(-u))
-                run = u - edges[e - 1]
-                share = survive - left + 1e-12 * survive
-                upper = share  # of the weight of the later edge
-                if n * run > 1e-3:
-                    upper = survive * (1.0 - edges[e - 1]) - left * (1.0 - u)
-                    upper = upper / ((n + 1.0) * run) - left + 1e-12 * survive
-                part = 0.0
-                for k in range(types):
-                    if k < early or edges[e - 1] >= late:
-                        sums[side, k] = max(sums[side, k], sums[1 - side, k])
-                        total = sums[1 - side, k] * max(share - upper, 0.0)
-                        total += sums[side, k] * upper + rest[k] * share
-                        if not total <= part:
-                            part = total
-                if not part < share * limit:
-                    break
-                answer += part
-                survive = left
+        answer, survive = integral(
+            n, parity, types, early, late, fine, bins, edges, limit, level, shift, home, path, nodes,
+            points, laws,
+        )  # fmt: skip
         if guest.shape[1] > 0:
             answer *= 1.0 + max(0.0, hosted(low, g, guest), hosted(high, g, guest))
         answer = scaled(answer, log_scale, abs(level))
@@ -959,6 +1026,9 @@ def profile(
             answer += survive * trivial * (1.0 + 4000.0 * ROUNDOFF)
         if answer < out[i]:
             out[i] = answer
+
+
+# -- hidden cohorts of many sizes ------------------------------------------------------------------
 
 
 @unchecked
@@ -982,6 +1052,61 @@ def coin_power(n, users, re, im, extra):
     return users * log, 2.5 * users
 
 
+@unchecked
+def one_term(rate, g, base, slope, laws):
+    """The greatest E (L + (1-q)(1-s)/q)_+ q of all types, q = rate."""
+    greatest = 0.0
+    atoms = laws.weight.shape[1]
+    for k in range(laws.weight.shape[0]):
+        hinge = 0.0
+        for j in range(atoms):
+            back = (1.0 - rate) * g
+            big = rate * (abs(base[k, j]) + g * slope[k, j]) + back
+            part = rate * (laws.value[k, j] + laws.wrong[k, j]) - back + 8.0 * ROUNDOFF * big
+            hinge += laws.weight[k, j] * max(0.0, part)
+        greatest = max(greatest, hinge * (1.0 + laws.relative + ROUNDOFF * (atoms + 8.0)))
+    return greatest
+
+
+@unchecked
+def beyond_nodes(sizes, coins, users, k, types, path, points, enough, helped, laws):
+    """What lies beyond the last node, relative to M(x)^n at the outermost points, for every size; see `far_part`.
+
+    |M|^n relative to M(x)^n is smaller for the larger sizes. helped : whether coins' absence may be looked at.
+    """
+    low = min(points[0], points[1])
+    high = max(points[0], points[1])
+    top = max(laws.real[k, 0], laws.real[k, 1])
+    atoms = laws.weight.shape[1]
+    last = sizes.shape[0] - 1
+    fewest = sizes[0]
+    shown = 0
+    mean = 0.0
+    for j in range(atoms):
+        mean += laws.mass[k, j] * laws.moved[k, j]
+        shown += laws.weight[k, j] > 0.0
+    if coins:  # M(x) >= e^(x E L), 1 where L is centred; less by that where it is not quite
+        fewest *= (1.0 - 2.0 / users) * min(1.0, math.exp(min(low * mean, high * mean)))
+    far = far_part(fewest, path, k, k, laws.mass, laws.moved, low, high, top, enough)
+    if not (coins and shown == 2 and far > helped):
+        return far
+    top = math.log1p(sizes[last] / users * math.expm1(top))
+    absent = (1.0 - sizes[last] / users) * math.exp(-top)
+    if not absent > 0.75:
+        return far
+    # Absence is out of step with the two values' lattice.
+    for r in range(2):
+        rate = sizes[0 if r == 0 else last] / users
+        for j in range(atoms):
+            laws.mass[types + r, j] = rate * laws.mass[k, j]
+            laws.moved[types + r, j] = laws.moved[k, j]
+        laws.mass[types + r, atoms] = 1.0 - rate
+    part = far_part(
+        users - 2.0, path, types, types + 1, laws.mass, laws.moved, low, high, top, enough
+    )
+    return min(far, 1.1 / (2.0 * absent - 1.0) * part)
+
+
 @kernel("1 b f f 2 2 2 3 f 1p o2p", lambda sizes, *rest: 5e-4 * sizes.size, error_model="numpy")
 def shared(sizes, coins, middle, users, weight, base, slope, wobble, relative, growth, out):
     """Fill out[e, i] with bounds for hidden cohorts of sizes[e] out of `users`, on one contour; see `population`.
@@ -990,185 +1115,115 @@ def shared(sizes, coins, middle, users, weight, base, slope, wobble, relative, g
     of |M| only. sizes: ascending; even, or with coins the numbers on average. middle: the size that the contour is
     chosen for. weight, base, slope, wobble, relative, growth: as in `profile`. Either all of out[:, i] are contour
     integrals, or all are bounds by one term.
+
+    For each growth: 1. the bound by one term; 2. the contour of the middle size; 3. for every type sums over nodes,
+    for all sizes at once; 4. what the nodes leave out; 5. the greatest type.
     """
     types, atoms = weight.shape
     ends = sizes.shape[0]
-    excess = np.zeros((types, atoms))
-    value = np.empty((types, atoms))
-    wrong = np.empty((types, atoms))
-    mass = np.zeros((types + 2, atoms + 1))
-    moved = np.zeros((types + 2, atoms + 1))
+    laws = Laws(
+        weight, np.zeros((types, atoms)), np.empty((types, atoms)), np.empty((types, atoms)), relative,
+        np.zeros((types + 2, atoms + 1)), np.zeros((types + 2, atoms + 1)),
+        np.zeros((types, POINTS)),
+    )  # fmt: skip
     nodes = np.empty((3, STEPS))
     points = np.empty(POINTS)
-    real = np.empty(POINTS)
+    none = np.empty(1)
     sums = np.empty(ends)
     level = np.empty(ends)
     answer = np.empty(ends)
     side = np.empty(ends)
     for i in range(growth.shape[0]):
         g = growth[i]
+        set_values(g, base, slope, wobble, laws)
+        for e in range(ends):  # with coins: that of all, if present
+            rate = sizes[e] / users
+            found = rate * one_term(1.0, g, base, slope, laws) if coins else 0.0
+            out[e, i] = min(1.0, found if coins else one_term(rate, g, base, slope, laws))
         # The contour is that of the middle size: (1-q)(1-s)/q is added to L, or absence is one more report.
         ahead = 0.0 if coins else -(users / middle - 1.0) * g
         share = middle / users if coins else 1.0
         crowd = users if coins else middle
-        best = -1
-        spread = -1.0
-        start = 0.0
-        for e in range(ends):
-            out[e, i] = 0.0
-        for k in range(types):
-            first = 0.0
-            square = 0.0
-            for j in range(atoms):
-                big = abs(base[k, j]) + g * slope[k, j]
-                value[k, j] = base[k, j] - g * slope[k, j]
-                wrong[k, j] = wobble[k, j, 0] + g * wobble[k, j, 1] + 4.0 * ROUNDOFF * big
-                total = value[k, j] + ahead
-                first += share * weight[k, j] * total
-                square += share * weight[k, j] * total * total
-            first -= (1.0 - share) * g
-            square += (1.0 - share) * g * g
-            square -= first * first
-            if square > spread:
-                spread = square
-                best = k
-                start = (math.sqrt(first * first + 8.0 * square / crowd) - first) / (2.0 * square)
-            # E (L + (1-q)(1-s)/q)_+ q: the mean of n terms is below one of them. With coins: that of all, if present.
-            for e in range(ends):
-                rate = 1.0 if coins else sizes[e] / users
-                hinge = 0.0
-                for j in range(atoms):
-                    back = (1.0 - rate) * g
-                    big = rate * (abs(base[k, j]) + g * slope[k, j]) + back
-                    part = rate * (value[k, j] + wrong[k, j]) - back + 8.0 * ROUNDOFF * big
-                    hinge += weight[k, j] * max(0.0, part)
-                hinge *= 1.0 + relative + ROUNDOFF * (atoms + 8.0)
-                hinge *= sizes[e] / users if coins else 1.0
-                out[e, i] = min(1.0, max(out[e, i], hinge))
+        best, start = guess(crowd, types, share, ahead, -g, laws)
         if not (out[ends - 1, i] > 0.0 and 0.0 < start < math.inf):
             continue
         for k in range(types):
-            move(0.0, k, weight, excess, value, ahead, k, mass, moved)
+            move(0.0, k, ahead, k, laws)
             for j in range(atoms):
-                mass[k, j] *= share
-            mass[k, atoms] = 1.0 - share
-            moved[k, atoms] = -g
-        place, best = worst_saddle(crowd, types, best, start, mass, moved)
-        period = shortest_period(types, weight, value)
-        path = contour(crowd, place, best, period, mass, moved, nodes, points)
+                laws.mass[k, j] *= share
+            laws.mass[k, atoms] = 1.0 - share
+            laws.moved[k, atoms] = -g
+        place, best = worst_saddle(crowd, types, best, start, laws.mass, laws.moved)
+        period = shortest_period(types, weight, laws.value)
+        path = contour(crowd, place, best, period, laws.mass, laws.moved, nodes, points)
         if not path.line < math.inf:
             continue
-        low = min(min(points[2], points[4]), min(points[0], nodes[0, 0]))
-        high = max(max(points[3], points[5]), max(points[0], nodes[0, 0]))
+        low, high, _, _ = extent(path, nodes, points)
         peak = max(abs(points[0]), abs(points[1])) * path.sigma
-        loss = math.exp((path.end / path.window) ** POWER)
         # From here on L is centred, and the rest of the exponent is -g N z.
         pull = g * users
         for k in range(types):
-            move(0.0, k, weight, excess, value, g, k, mass, moved)
-            mass[k, atoms] = 0.0
-            moved[k, atoms] = 0.0
-        grown = math.log1p(rise(nodes[0, 0], best, mass, moved))
+            move(0.0, k, g, k, laws)
+            laws.mass[k, atoms] = 0.0
+            laws.moved[k, atoms] = 0.0
+        log = math.log1p(rise(nodes[0, 0], best, laws.mass, laws.moved))
         largest = 0.0
         for e in range(ends):
-            level[e] = sizes[e] * grown - pull * nodes[0, 0]
-            largest = max(largest, sizes[e] * abs(grown) + pull * abs(nodes[0, 0]))
+            level[e] = sizes[e] * log - pull * nodes[0, 0]
+            largest = max(largest, sizes[e] * abs(log) + pull * abs(nodes[0, 0]))
             answer[e] = 0.0
         if not largest < 700.0:
             continue
         for turn in range(types):  # the worst one first: for others rough bounds are often enough
             k = best if turn == 0 else turn - (turn <= best)
-            slack = doubt(0.0, k, weight, excess, value, wrong, g, relative, low, high)
+            slack = doubt(0.0, k, g, low, high, laws)
             for e in range(ends):
                 sums[e] = 0.0
             for a in range(path.nodes):
-                x = nodes[0, a]
-                y = nodes[1, a]
-                re = 0.0
-                im = 0.0
-                for j in range(atoms):
-                    if mass[k, j] > 0.0:
-                        grown = math.expm1(x * moved[k, j])
-                        angle = 0.5 * y * moved[k, j]
-                        sine = math.sin(angle)
-                        part = 2.0 * mass[k, j] * (1.0 + grown) * sine
-                        re += mass[k, j] * grown - part * sine
-                        im += part * math.cos(angle)
-                over = re * (2.0 + re) + im * im
+                x, y = nodes[0, a], nodes[1, a]
+                re, im = moment(x, y, k, laws.mass, laws.moved)
                 extra = slack * math.sqrt(x * x + y * y)
-                if over > -0.75:
-                    log = 0.5 * math.log1p(over) + extra / math.sqrt(1.0 + over)
-                else:
-                    log = math.log(math.sqrt(max(1.0 + over, 0.0) + 64.0 * ROUNDOFF) + extra)
+                log = log_modulus(re, im, extra)
                 for e in range(ends):
                     power, factor = sizes[e] * log, 1.0
                     if coins:
                         power, factor = coin_power(sizes[e], users, re, im, extra)
                     sums[e] += nodes[2, a] * factor * math.exp(power - pull * x - level[e])
-            for q in range(POINTS):
-                over = rise(points[q], k, mass, moved) + slack * abs(points[q])
-                real[q] = math.log1p(over) if over > -1.0 else -math.inf
-                if over > -1.0:
-                    real[q] += 4.0 * ROUNDOFF * abs(real[q])
+            real_logs(0.0, k, slack, points, 0.0, 0, 0.0, none, none, laws)
             outer = -math.inf
             for e in range(ends):
                 side[e] = -math.inf
                 for q in range(2):
-                    both, factor = sizes[e] * real[q], 1.0
+                    power, factor = sizes[e] * laws.real[k, q], 1.0
                     if coins:
-                        both, factor = coin_power(sizes[e], users, math.expm1(real[q]), 0.0, 0.0)
-                    side[e] = max(side[e], both + math.log(factor) - pull * points[q] - level[e])
+                        grown = math.expm1(laws.real[k, q])
+                        power, factor = coin_power(sizes[e], users, grown, 0.0, 0.0)
+                    side[e] = max(side[e], power + math.log(factor) - pull * points[q] - level[e])
                 side[e] += 0.5 * (path.blur * peak) ** 2
                 outer = max(outer, side[e])
-            # |M|^n relative to M(x)^n is smaller for the larger sizes.
-            top = max(real[0], real[1])
-            inmost = min(points[0], points[1])
-            outmost = max(points[0], points[1])
             enough = FINE * max(sums[0], answer[0]) * math.exp(-min(outer, 600.0))
-            fewest = sizes[0]
-            if coins:  # M(x) >= e^(x E L), 1 where L is centred; less by that where it is not quite
-                mean = 0.0
-                for j in range(atoms):
-                    mean += mass[k, j] * moved[k, j]
-                fewest *= 1.0 - 2.0 / users
-                fewest *= min(1.0, math.exp(min(inmost * mean, outmost * mean)))
-            far = far_part(fewest, path, k, k, mass, moved, inmost, outmost, top, enough)
-            lattice = 0
-            for j in range(atoms):
-                lattice += weight[k, j] > 0.0
-            if coins and lattice == 2 and sums[0] + math.exp(side[0]) * far > answer[0] + enough:
-                top = math.log1p(sizes[ends - 1] / users * math.expm1(top))
-                absent = (1.0 - sizes[ends - 1] / users) * math.exp(-top)
-                if absent > 0.75:  # absence is out of step with the two values' lattice
-                    for r in range(2):
-                        rate = sizes[0 if r == 0 else ends - 1] / users
-                        for j in range(atoms):
-                            mass[types + r, j] = rate * mass[k, j]
-                            moved[types + r, j] = moved[k, j]
-                        mass[types + r, atoms] = 1.0 - rate
-                    part = far_part(
-                        users - 2.0, path, types, types + 1, mass, moved, inmost, outmost, top, enough
-                    )  # fmt: skip
-                    far = min(far, 1.1 / (2.0 * absent - 1.0) * part)
+            helped = (answer[0] + enough - sums[0]) * math.exp(-max(side[0], -700.0))
+            far = beyond_nodes(sizes, coins, users, k, types, path, points, enough, helped, laws)
             far *= 1.0 + 0.2111 * (path.bend / path.width) ** 2
             for e in range(ends):
-                n = sizes[e]
                 strip = -math.inf
                 for q in range(2, POINTS, 2):
-                    both, factor = 0.5 * n * (real[q] + real[q + 1]), 1.0
+                    both = 0.5 * (laws.real[k, q] + laws.real[k, q + 1])
+                    power, factor = sizes[e] * both, 1.0
                     if coins:
-                        grown = 0.5 * (math.expm1(real[q]) + math.expm1(real[q + 1]))
-                        both, factor = coin_power(n, users, grown, 0.0, 0.0)
-                    both -= 0.5 * pull * (points[q] + points[q + 1])
-                    strip = max(strip, both + math.log(factor) - level[e])
+                        grown = math.expm1(laws.real[k, q]) + math.expm1(laws.real[k, q + 1])
+                        power, factor = coin_power(sizes[e], users, 0.5 * grown, 0.0, 0.0)
+                    power -= 0.5 * pull * (points[q] + points[q + 1])
+                    strip = max(strip, power + math.log(factor) - level[e])
                 total = math.inf
                 if outer < 600.0 and strip < 600.0:
                     total = sums[e] + math.exp(side[e]) * far + math.exp(strip) * path.line
-                if not loss * total <= answer[e]:
-                    answer[e] = loss * total
+                if not total <= answer[e]:
+                    answer[e] = total
         better = True
         for e in range(ends):
             log_scale = level[e] + math.log(path.sigma / (math.pi * users))
+            answer[e] *= math.exp((path.end / path.window) ** POWER)
             answer[e] = scaled(answer[e], log_scale, largest)
             better = better and answer[e] < out[e, i]
         if better:
