@@ -14,9 +14,10 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
-from typing import Any
+from functools import wraps
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +27,8 @@ from .sides import Side
 #: What type checkers let through as one number, and as an array of them.
 Scalar = float | Fraction | np.floating[Any] | np.integer[Any]
 Numbers = Sequence[Scalar] | Sequence[Sequence[Scalar]] | NDArray[Any]
+
+T = TypeVar("T")
 
 MOST_USERS = 10**13
 
@@ -154,3 +157,25 @@ def nonnegatives(name: str, value: Any, rounding: Side | None = None) -> NDArray
     if not np.all(array >= 0.0):
         raise ValueError(f"{name} must be nonnegative, got {value!r}")
     return array
+
+
+def keywords_only(meant: str) -> Callable[[type[T]], type[T]]:
+    """Class decorator: positional arguments are a TypeError that says what may be `meant`.
+
+    For classes of one name of which each takes another number.
+    """
+
+    def guarded(maker: type[T]) -> type[T]:
+        build: Callable[..., None] = maker.__init__
+
+        @wraps(build)
+        def by_keyword(self: T, *positional: Any, **given: Any) -> None:
+            if positional:
+                shown = ", ".join(map(repr, positional))
+                raise TypeError(f"{maker.__name__} takes keywords only, got {shown}: {meant}")
+            build(self, **given)
+
+        maker.__init__ = by_keyword  # type: ignore[method-assign,assignment]
+        return maker
+
+    return guarded

@@ -19,16 +19,15 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import wraps
-from typing import Any, ClassVar, TypeVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ..numerics.sides import Side
-from ..numerics.validation import positive_float
+from ..numerics.validation import keywords_only, positive_float
 from .base import FloatArray, LocalRandomizer, settle
 from .border import generator, local_epsilon, unit_array
 from .joint import Types
@@ -51,8 +50,6 @@ from .noise_laws import (
     least_missed,
 )
 
-N = TypeVar("N", bound="type[Noise]")
-
 
 class Noise(LocalRandomizer):
     """The value in [0, 1] and independent noise; the report is a real number."""
@@ -74,29 +71,10 @@ class Noise(LocalRandomizer):
         """The values with their noise."""
 
 
-def not_central(keyword: str, central: str) -> Callable[[N], N]:
-    """Refuse a bare number, which could be meant for the central mechanism of the same name."""
-
-    def guarded(maker: N) -> N:
-        build, name = maker.__init__, maker.__name__
-
-        @wraps(build)
-        def by_keyword(self: Noise, *positional: Any, **given: Any) -> None:
-            if positional:
-                raise TypeError(
-                    f"randomizers.{name} takes keywords only, {name}({keyword}=...): the noise of one"
-                    f" user, before shuffling; the curator's pld_shuffle.{name}({central}=...) is"
-                    f" another; got {', '.join(map(repr, positional))}"
-                )
-            build(self, **given)
-
-        maker.__init__ = by_keyword  # type: ignore[method-assign,assignment]
-        return maker
-
-    return guarded
-
-
-@not_central("eps0", central="scale")
+@keywords_only(
+    "randomizers.Laplace(eps0=...) is the noise of one user before shuffling, pld_shuffle.Laplace(scale=...) that of"
+    " a curator"
+)
 @dataclass(frozen=True, kw_only=True)
 class Laplace(Noise):
     """Laplace noise of scale 1/eps0 on values in [0, 1].
@@ -149,7 +127,10 @@ class Laplace(Noise):
         return np.asarray(rng.laplace(values, 1 / self.eps0))
 
 
-@not_central("sigma", central="sigma")
+@keywords_only(
+    "randomizers.Gaussian(sigma=...) is the noise of one user before shuffling, pld_shuffle.Gaussian(sigma=...) that of"
+    " a curator"
+)
 @dataclass(frozen=True, kw_only=True)
 class Gaussian(Noise):
     """Gaussian noise of standard deviation sigma on values in [0, 1].
