@@ -12,9 +12,10 @@ from mpmath import binomial, exp, mpf
 from pld_shuffle import Accountant, PoissonSampled, ShuffledRandomizer, Subsampled
 from pld_shuffle.numerics import kernels
 from pld_shuffle.numerics.binomial import chernoff_window
-from pld_shuffle.pairs import blanket, coin_kernels
+from pld_shuffle.pairs import coin_kernels
 from pld_shuffle.pairs.cohort import Cohort
 from pld_shuffle.pairs.coins import Components, _most_in_a_cell
+from pld_shuffle.pairs.slots import slot_profile
 from pld_shuffle.pairs.swap import any_ldp_profile, hidden_profiles
 
 
@@ -176,7 +177,7 @@ def test_profiles_where_exponentials_underflow(
     laws = cohort.with_absence(np.array([others[::-1], others, others]))
     for k in range(2):
         laws[k] = cohort.rate * laws[k] + (1.0 - cohort.rate) * laws[2]
-    attack = blanket.profile(*laws, n, growth, mass_error=1e-14, law=True)
+    attack = slot_profile(*laws, n, growth, mass_error=1e-14, law=True)
     for j, exact in enumerate(truth):
         assert min(bounds[j] for bounds in upper) >= exact * (1 - mpf(2) ** -40)
         assert attack.lower[j] <= exact <= attack.upper[j]

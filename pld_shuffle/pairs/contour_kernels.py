@@ -1,7 +1,7 @@
-"""Compiled loops of the contour integral in `blanket`. They take arrays and scalars and check nothing.
+"""Compiled loops of the contour integral in `slots`. They take arrays and scalars and check nothing.
 
 The law: X = x_j with probability b_j, and X = 0 with probability `rest`; S is a sum of n copies. The
-docstring of `blanket` has the formulas, docs/theory.md, section 8, the proofs. u = 2^-53.
+docstring of `slots` has the formulas, docs/theory.md, section 8, the proofs. u = 2^-53.
 """
 
 # mypy: disallow-untyped-defs=False, disallow-untyped-calls=False, check-untyped-defs=False
@@ -12,7 +12,7 @@ import math
 
 import numpy as np
 
-from ..numerics.compiled import inner, kernel, reordering
+from ..numerics.compiled import kernel, reordering, unchecked
 from ..numerics.rounding import ROUNDOFF
 
 MAX_NODES = 60_000.0
@@ -33,7 +33,7 @@ FAINT = 1e-250  # tilted mass that counts for nothing
 BEFORE = (0.98, 0.8, 0.6, 0.4, 0.25, 0.12, 0.04)
 
 
-@inner
+@unchecked
 def turns(y, values, versine, sine):
     """versine[j] = 1 - cos(y values[j]) and sine[j] = sin(y values[j]), in a loop that vectorises.
 
@@ -85,7 +85,7 @@ def weighted(p, pull, versine, sine):
     return a, b, c, d
 
 
-@inner
+@unchecked
 def log_moment(z, x, b, rest):
     """(log E exp(z X), the tilted mean of X); (inf, inf) where exp overflows.
 
@@ -108,7 +108,7 @@ def log_moment(z, x, b, rest):
     return math.log(total), slope / total
 
 
-@inner
+@unchecked
 def saddle(n, x, b, rest, start):
     """The minimiser of n log E exp(z X) - 2 log z over z > 0, to ten per cent.
 
@@ -134,7 +134,7 @@ def saddle(n, x, b, rest, start):
     return low if low > 0.0 else z
 
 
-@inner
+@unchecked
 def needed_cap(n, x, b, doubt, cap, chance):
     """A height H with P(sum of n copies of min(X, cap) < -H) <= chance.
 
@@ -171,7 +171,7 @@ def needed_cap(n, x, b, doubt, cap, chance):
     return max(best, 0.0)
 
 
-@inner
+@unchecked
 def cap_height(n, x, b, doubt, chance):
     """A height H with P(sum of n-1 copies of min(X, H) < -H) <= chance, as low as a bisection finds; or inf.
 
@@ -197,7 +197,7 @@ def cap_height(n, x, b, doubt, chance):
     return top
 
 
-@inner
+@unchecked
 def alias_period(n, x, b, rest, lam, level, tau, deviation, target):
     """A period T so long that all aliases together stay under about `target` on the scale of `positive_part`.
 
@@ -229,7 +229,7 @@ def alias_period(n, x, b, rest, lam, level, tau, deviation, target):
     return period, bound
 
 
-@inner
+@unchecked
 def contour_sum(n, p, centred, centre, wrong, twist, lam, tau, period, threshold, cutoff, limit):
     """The trapezoidal sums along lam + i y, y = 2 pi k / period, relative to the integrand at y = 0.
 
@@ -322,7 +322,7 @@ def contour_sum(n, p, centred, centre, wrong, twist, lam, tau, period, threshold
     return scale * first, scale * second, scale * error * (1.0 + 1e-9), evaluated
 
 
-@inner
+@unchecked
 def smooth_part(n, x, wobble, b, rest, mass_error, known, rtol):
     """Bounds on E(S)_+ / n by the contour integral, for a law with E X <= 0 and some x_j > 0.
 
@@ -440,7 +440,7 @@ def smooth_part(n, x, wobble, b, rest, mass_error, known, rtol):
     return max(0.0, lower - 1e-300), upper if rounding < 100.0 else math.inf, spent
 
 
-@inner
+@unchecked
 def enumerated_part(n, most, x, wobble, b, rest, mass_error, plain):
     """Bounds on E(S)_+ / n by summing over the counts of every atom, at most `most` of the X nonzero.
 
@@ -521,9 +521,14 @@ def enumerated_part(n, most, x, wobble, b, rest, mass_error, plain):
     return lower, (total + doubt) / n * (1.0 + 2.0 * ROUNDOFF) + missed * plain
 
 
-@inner
-def moderate_part(n, x, wobble, b, rest, mass_error, known, rtol):
-    """`positive_part` for values within the range in which numbers can be squared.
+@kernel(
+    "f 1 1 1 f f f f", lambda n, x, *rest: 5e-6 * x.size / math.sqrt(rest[-1]), error_model="numpy"
+)
+def positive_part(n, x, wobble, b, rest, mass_error, known, rtol):
+    """Bounds on E(S)_+ / n for a law with E X <= 0 and some x_j > 0; see `slots`.
+
+    wobble[j] bounds the error of x[j], mass_error the relative one of b[j]; known is what is added to the
+    result later, so that accuracy is not wasted. Returns (lower, upper, nodes evaluated).
 
     High and rare atoms would leave no room for the exponential. They are cut at a height H: with
     A = sum of min(X_i, H) and B = sum of (X_i - H)_+, A_+ + B 1(A >= 0) <= S_+ <= A_+ + B, and each term of B
@@ -583,40 +588,9 @@ def moderate_part(n, x, wobble, b, rest, mass_error, known, rtol):
         if wanted >= chance or spent > 3.0 * min(MAX_NODES, max(MIN_NODES, MAX_WORK / m)):
             break
         chance = max(wanted, 1e-3 * chance)
+    if not lower <= upper:  # a number that is none
+        return 0.0, plain, spent
     return lower, upper, spent
-
-
-@kernel("f 1 1 1 f f f f", lambda n, x, *rest: 5e-6 * x.size / math.sqrt(rest[-1]))
-def positive_part(n, x, wobble, b, rest, mass_error, known, rtol):
-    """Bounds on E(S)_+ / n for a law with E X <= 0 and some x_j > 0; see `blanket`.
-
-    wobble[j] bounds the error of x[j], mass_error the relative one of b[j]; known is what is added to the
-    result later, so that accuracy is not wasted. Returns (lower, upper, nodes evaluated).
-
-    Values of very rare labels are so large that products of them overflow: they are taken in a unit of their own, a
-    power of 2. A value so far below all sums of others that S_+ = 0 wherever it occurs may be any such value.
-    """
-    m = x.shape[0]
-    top = 0.0
-    bottom = 0.0
-    for j in range(m):
-        top = max(top, x[j])
-        bottom = min(bottom, x[j])
-    if 1e-100 < top and top < 1e100 and bottom > -1e100:
-        return moderate_part(n, x, wobble, b, rest, mass_error, known, rtol)
-    unit = 2.0 ** math.floor(math.log2(top))
-    scaled = np.empty(m)
-    loose = np.empty(m)
-    for j in range(m):
-        scaled[j] = x[j] / unit
-        loose[j] = wobble[j] / unit + 1e-300
-        if scaled[j] + loose[j] < -1e30:
-            scaled[j] = -1e30
-            loose[j] = 0.0
-        if not (scaled[j] >= -1e30 and loose[j] < 1e100):  # beyond the range of numbers
-            return 0.0, math.inf, 0.0
-    lower, upper, spent = moderate_part(n, scaled, loose, b, rest, mass_error, known / unit, rtol)
-    return lower * unit, upper * unit, spent
 
 
 @kernel(
@@ -624,6 +598,7 @@ def positive_part(n, x, wobble, b, rest, mass_error, known, rtol):
     lambda n, first, second, blanket, rest, growth, rtol, *others: (
         5e-6 * first.size / math.sqrt(rtol)
     ),
+    error_model="numpy",
 )
 def profile(n, first, second, blanket, rest, growth, rtol, mass_error, lower, upper, nodes):
     """Fill lower[i] <= delta(growth[i]) <= upper[i]; nodes[i] counts evaluations of the transform."""
