@@ -80,7 +80,6 @@ float_wanted: float = acc.get_delta([0.5, 1.0])  # wrong
 array_wanted: Array = acc.get_delta(0.5)  # wrong
 float_ends: Bounds[float] = acc.epsilon_bounds([1e-6])  # wrong
 acc.delta_bounds(0.5).upper.max()  # wrong
-array_rates: Bounds[Array] = AttackRisk(acc).trade_off(0.1)  # wrong
 acc.get_delta(0.5, group=1.5)  # wrong
 """
 NAMES = "import pld_shuffle\n" + "".join(
