@@ -1,17 +1,22 @@
 """The house has one direction: no module imports one that stands on its floor or above it.
 
-Imports are read from the syntax trees, those inside functions included. Only the package's own are looked at.
+Imports are read from the syntax trees, those inside functions included. Only the package's own are looked at. Calls
+are traced while four questions are answered.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import CodeType, FrameType
 
 import pytest
 
 import pld_shuffle
+from pld_shuffle import Accountant, Shuffled, ShuffledLDP, Subsampled, solve
+from pld_shuffle.randomizers import Laplace
 
 ROOT = Path(pld_shuffle.__file__).parent
 
@@ -112,3 +117,53 @@ def test_no_circle_inside_a_room() -> None:
     for name in graph:
         if name:
             visit(name, ())
+
+
+def varied_log() -> Accountant:
+    accountant = Accountant()
+    for n in (2_467, 3_001, 3_003, 4_000):
+        accountant.compose(Subsampled(ShuffledLDP(1.0, n), population=10**6))
+    return accountant
+
+
+QUERIES: dict[str, tuple[Accountant, Callable[[Accountant], object]]] = {
+    "equal rounds": (
+        Accountant().compose(ShuffledLDP(1.0, 1_000), 10),
+        lambda a: a.epsilon_bounds(1e-6),
+    ),
+    "varied log": (varied_log(), lambda a: a.epsilon_bounds(1e-6)),
+    "solve": (
+        Accountant(),
+        lambda _: solve(
+            "eps0", lambda eps0: [(ShuffledLDP(eps0, 1_000), 4)], epsilon=1.0, delta=1e-6
+        ),
+    ),
+    "noise": (
+        Accountant().compose(Shuffled(Laplace(eps0=1.0), 100)),
+        lambda a: a.delta_bounds(0.3),
+    ),
+}
+
+
+@pytest.mark.parametrize("query", QUERIES)
+def test_calls_point_downwards(query: str) -> None:
+    """What answers a question, from the pairs on: no function of `mechanisms` is called from a room below it."""
+    accountant, ask = QUERIES[query]
+    upwards, below = set(), {"pairs", "composition", "numerics", "randomizers"}
+
+    def place(code: CodeType) -> tuple[str, str]:
+        path = Path(code.co_filename)
+        return (path.relative_to(ROOT).parts[0] if path.is_relative_to(ROOT) else "", code.co_name)
+
+    def watch(frame: FrameType, event: str, _: object) -> None:
+        if event == "call" and frame.f_back is not None:
+            callee, caller = place(frame.f_code), place(frame.f_back.f_code)
+            if callee[0] == "mechanisms" and caller[0] in below:
+                upwards.add((caller, callee))
+
+    sys.setprofile(watch)
+    try:
+        ask(accountant)
+    finally:
+        sys.setprofile(None)
+    assert not upwards

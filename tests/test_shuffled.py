@@ -358,3 +358,24 @@ def test_bad_input_is_named(make: object, error: type[Exception], message: str) 
     """Every message has the argument and the value."""
     with pytest.raises(error, match=message):
         make()  # type: ignore[operator]
+
+
+def test_lower_ends_of_many_inputs_are_an_attack() -> None:
+    """Truncated geometric noise on 0 ... 5: all datasets of four users enumerated (epsilon at delta = .05: 1.72085)."""
+    x = np.arange(6)
+    law = np.exp(-0.5 * np.abs(x[:, np.newaxis] - x))
+    randomizer = DiscreteRandomizer(law / law.sum(axis=1, keepdims=True))
+    mechanism = Shuffled(randomizer, 4)
+    lower, upper = Accountant().compose(mechanism).delta_bounds(np.array(EPSILONS))
+    truth = truths(randomizer.law(), 4)
+    assert np.all(lower <= truth * (1 + 1e-12)) and np.all(truth <= upper * (1 + 1e-12))
+    found = Accountant().compose(mechanism).epsilon_bounds(0.05)
+    assert found.lower <= 1.72086 <= found.upper
+    for many in (6, 12):  # pairs of values beyond the few that are asked one by one
+        rows = np.random.default_rng(many).dirichlet(np.full(4, 3.0), size=many) + 0.02
+        randomizer = DiscreteRandomizer(rows / rows.sum(axis=1, keepdims=True))
+        lower, upper = (
+            Accountant().compose(Shuffled(randomizer, 2)).delta_bounds(np.array(EPSILONS))
+        )
+        truth = truths(randomizer.law(), 2)
+        assert np.all(lower <= truth * (1 + 1e-12)) and np.all(truth <= upper * (1 + 1e-12))

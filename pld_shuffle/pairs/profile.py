@@ -636,6 +636,31 @@ def amplified_losses(largest: Bounds, scale: float, rate: float) -> tuple[Bounds
     return found, min(amplified_loss(min(scale, 700.0), rate), float(found.upper))
 
 
+FEW_PROFILES = 24  # more of them are compared by chords first
+#: At losses of 0.6^k times the largest one, largest last: where chords of many profiles are joined.
+CHORDS = np.append(0.0, 0.6 ** np.arange(20.0, -1.0, -1.0))
+
+
+def largest(
+    growth: Array, count: int, ask: Callable[[int, Array], Bounds], ends: Sequence[Array], top: float
+) -> Bounds:  # fmt: skip
+    """The largest of many convex profiles; those whose chord is below another one are not asked.
+
+    ask : (which, growths) -> bounds. ends : of every profile bounds at `CHORDS` times the largest loss `top` but that
+    itself, where nothing is left; empty to ask them all.
+    """
+    lower, upper = np.zeros(growth.size), np.zeros(growth.size)
+    places = np.expm1(top * CHORDS)
+    chords = [np.interp(growth, places, np.append(end, 0.0)) * (1.0 + 1e-12) for end in ends]
+    for k in sorted(range(count), key=lambda k: -chords[k].max() if chords else 0.0):
+        here = chords[k] > upper if chords else np.ones(growth.size, bool)
+        if np.any(here):
+            found = ask(k, growth[here])
+            lower[here] = np.maximum(lower[here], found.lower)
+            upper[here] = np.maximum(upper[here], found.upper)
+    return Bounds(lower, upper)
+
+
 def worst(pairs: Sequence[ProfilePair]) -> ProfilePair:
     """The pair that dominates all the given ones."""
     return pairs[0] if len(pairs) == 1 else WorstPair(tuple(pairs))
@@ -651,8 +676,17 @@ class WorstPair(ProfilePair):
     pairs: tuple[ProfilePair, ...]
 
     def profile(self, growth: Array, rtol: float, missed: float) -> Bounds:
-        found = [pair.profile(growth, rtol, missed) for pair in self.pairs]
-        return Bounds(*(np.max(ends, axis=0) for ends in zip(*found, strict=True)))
+        def ask(k: int, asked: Array) -> Bounds:
+            return self.pairs[k].profile(asked, rtol, missed)
+
+        top = float(self.max_loss.upper)
+        many = len(self.pairs) > FEW_PROFILES and top < 700.0
+        return largest(growth, len(self.pairs), ask, self._chords if many else (), top)
+
+    @cached_property
+    def _chords(self) -> list[Array]:
+        growth = np.expm1(float(self.max_loss.upper) * CHORDS[:-1])
+        return [pair.profile(growth, 1e-2, 0.0).upper for pair in self.pairs]
 
     @property
     def max_loss(self) -> Bounds:

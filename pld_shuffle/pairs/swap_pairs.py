@@ -32,7 +32,16 @@ from ..randomizers.noise_laws import TYPES_MISSED, trimmed
 from .cohort import Cohort
 from .coins import CoinMixture
 from .pair import Pair, Resolution
-from .profile import MAX_POINTS, ProfilePair, ProfilePoints, UpperPair, spaced
+from .profile import (
+    CHORDS,
+    FEW_PROFILES,
+    MAX_POINTS,
+    ProfilePair,
+    ProfilePoints,
+    UpperPair,
+    largest,
+    spaced,
+)
 from .swap import any_ldp_profile, hidden_profiles, independent_users, typed_profile
 
 Array = NDArray[np.float64]
@@ -43,7 +52,6 @@ TIGHT_EPS0 = 5.0  # at 6, the least of all bounds is 0.2 % of epsilon smaller
 KEPT = 2_000  # cells whose values are remembered
 GIVEN_AWAY = (5e-3, 2e-4)  # of delta, by types of unbounded noise, whichever is better
 TYPED_POINTS, NOISE_POINTS = 240, 120  # each costs up to a few milliseconds
-FEW_TARGETS, CHORDS = 24, 20  # more targets are compared by chords between so many bounds of each
 SMALL = 1e-12  # delta where nothing is asked
 
 
@@ -256,31 +264,20 @@ class TypedPair(UpperPair):
         return bool(self._best)
 
     def upper(self, growth: Array, missed: float) -> Array:
-        """The largest over all targets; where these are many, over those whose chords are not below it."""
-        found = np.zeros(growth.size)
-        if len(self._best) <= FEW_TARGETS:
-            for types in self._best:
-                found = np.maximum(found, self._bound(types, growth, missed))
-            return found
-        chords = np.array([np.interp(growth, *chord) for chord in self._chords])
-        for k in np.argsort(-chords.max(axis=1, initial=0.0)):
-            here = chords[k] > found
-            if np.any(here):
-                bound = self._bound(self._best[k], growth[here], missed)
-                found[here] = np.maximum(found[here], bound)
-        return found
+        """The largest over all kinds of targets."""
+
+        def ask(k: int, asked: Array) -> Bounds:
+            bound = self._bound(self._best[k], asked, missed)
+            return Bounds(bound, bound)
+
+        chords = self._chords if len(self._best) > FEW_PROFILES else ()
+        found = largest(growth, len(self._best), ask, chords, float(self.max_loss.upper))
+        return np.asarray(found.upper)
 
     @cached_property
-    def _chords(self) -> list[tuple[Array, Array]]:
-        """For every target growths and bounds whose chords bound it: a supremum over datasets is convex in s."""
-        growth = np.append(
-            0.0, np.expm1(float(self.max_loss.upper) * 0.6 ** np.arange(CHORDS, -1.0, -1.0))
-        )
-        above = 1.0 + 1e-12
-        return [
-            (growth, np.append(self._bound(types, growth[:-1], SMALL), 0.0) * above)
-            for types in self._best
-        ]
+    def _chords(self) -> list[Array]:
+        growth = np.expm1(float(self.max_loss.upper) * CHORDS[:-1])
+        return [self._bound(types, growth, SMALL) for types in self._best]
 
     @cached_property
     def _best(self) -> list[Types]:
