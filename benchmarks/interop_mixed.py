@@ -27,7 +27,7 @@ from typing import Any
 import harness
 
 from pld_shuffle import Accountant, ShuffledLDP
-from pld_shuffle.mechanisms.poisson_gaussian import PoissonGaussian
+from pld_shuffle.mechanisms.central import PoissonGaussian
 
 SHUFFLED, ROUNDS = ShuffledLDP(eps0=4.0, n=10_000, analysis="stronger-clones"), 100
 NOISE, RATE, STEPS = 1.0, 0.01, 1000

@@ -70,21 +70,21 @@ KINDS: dict[str, Callable[[random.Random], Mechanism]] = {
     "clones": lambda draw: ShuffledLDP(eps0(draw), crowd(draw), analysis="stronger-clones"),
     "randomized response": randomized_response,
     "cohort": cohort,
-    "Gaussian": lambda draw: Gaussian(noise(draw)),
-    "Laplace": lambda draw: Laplace(noise(draw)),
+    "Gaussian": lambda draw: Gaussian(sigma=noise(draw)),
+    "Laplace": lambda draw: Laplace(scale=noise(draw)),
     "Poisson": lambda draw: PoissonGaussian(noise(draw), logarithmic(draw, 1e-4, 1.0)),
 }
 
 
 #: Answered first, so that no case pays for the loading of compiled code.
 WARMING: list[list[tuple[Mechanism, int]]] = [
-    [(ShuffledLDP(4.0, 1000), 10), (Gaussian(10.0), 1)],
+    [(ShuffledLDP(4.0, 1000), 10), (Gaussian(sigma=10.0), 1)],
     [(ShuffledLDP(4.0, 1000, analysis="stronger-clones"), 3)],
     [(ShuffledLDP(1.0, 10**10, analysis="stronger-clones"), 500)],
     [(Subsampled(ShuffledLDP(2.0, 1000, analysis="stronger-clones"), rate=0.1), 500)],
     [(ShuffledRR(4, 1000, eps0=1.0, adversary="weak"), 500)],
     [(ShuffledRR(100, 10**8, eps0=0.1, adversary="weak"), 1000)],
-    [(Laplace(3.0), 10), (PoissonGaussian(1.0, 0.01), 100)],
+    [(Laplace(scale=3.0), 10), (PoissonGaussian(1.0, 0.01), 100)],
 ]
 
 

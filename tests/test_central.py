@@ -21,9 +21,9 @@ def gaussian_delta(mu: float, eps: float) -> mpmath.mpf:
 @pytest.mark.parametrize("sigma", [0.1, 0.7, 3.0, 40.0, 1e5])
 def test_the_gaussian_profile_is_enclosed(sigma: float) -> None:
     """The profile's own bounds, from epsilon 0 to far out: enclosed, and to 1e-5 of itself."""
-    mechanism = Gaussian(sigma)
+    mechanism = Gaussian(sigma=sigma)
     eps = np.append(0.0, np.geomspace(0.01, 15.0, 40) / sigma + 0.5 / sigma**2)
-    found = mechanism.profile(np.expm1(eps))
+    found = mechanism.pair.profile(np.expm1(eps), 0.0, 0.0)
     for lower, upper, at in zip(found.lower, found.upper, eps, strict=True):
         truth = gaussian_delta(1.0 / sigma, at)
         assert lower <= truth <= upper
@@ -34,7 +34,7 @@ def test_the_gaussian_profile_is_enclosed(sigma: float) -> None:
 def test_gaussian_rounds_are_one_gaussian(sigma: float, rounds: int) -> None:
     """k rounds of noise sigma are one of sigma / sqrt(k): enclosed and tight down to 1e-90."""
     mu = math.sqrt(rounds) / sigma
-    accountant = Accountant().compose(Gaussian(sigma), rounds)
+    accountant = Accountant().compose(Gaussian(sigma=sigma), rounds)
     for z in (0.0, 1.0, 4.0, 9.0, 19.0):
         eps = 0.5 * mu * mu + z * mu
         truth = gaussian_delta(mu, eps)
@@ -107,28 +107,40 @@ def test_subsampled_gaussian_single_round(rate: float) -> None:
 def test_renyi_divergences_are_the_closed_forms() -> None:
     """Against the same formulas in 50 digits, and against epsilon from the Renyi accountant."""
     for order in (1.5, 2.0, 17.0):
-        assert Gaussian(3.0, 2.0).renyi_divergence(order) == pytest.approx(order * 2 / 9, rel=1e-12)
+        assert Gaussian(sigma=3.0, sensitivity=2.0).renyi_divergence(order) == pytest.approx(
+            order * 2 / 9, rel=1e-12
+        )
         with mpmath.workdps(50):
             t, a = mpmath.mpf(1) / 4, mpmath.mpf(order)
             terms = a * mpmath.exp((a - 1) * t) + (a - 1) * mpmath.exp(-a * t)
             exact = mpmath.log(terms / (2 * a - 1)) / (a - 1)
-        found = Laplace(4.0).renyi_divergence(order)
+        found = Laplace(scale=4.0).renyi_divergence(order)
         assert exact <= found <= exact * (1 + 1e-10)
 
 
 @pytest.mark.parametrize(
     ("make", "error", "message"),
     [
-        (lambda: Gaussian(0.0), ValueError, r"sigma must be positive.*0\.0"),
         (
-            lambda: Gaussian(1.0, sensitivity=-1.0),
+            lambda: Gaussian(1.0),
+            TypeError,
+            r"Gaussian\(sigma=\.\.\.\) is central noise, randomizers.Gaussian",
+        ),
+        (
+            lambda: Laplace(1.0),
+            TypeError,
+            r"randomizers.Laplace\(eps0=\.\.\.\) is a local randomizer; got 1.0",
+        ),
+        (lambda: Gaussian(sigma=0.0), ValueError, r"sigma must be positive.*0\.0"),
+        (
+            lambda: Gaussian(sigma=1.0, sensitivity=-1.0),
             ValueError,
             r"sensitivity must be positive.*-1\.0",
         ),
-        (lambda: Laplace("1"), TypeError, r"scale must be a real number.*'1'"),
-        (lambda: Laplace(1e-4), ValueError, r"scale must be between"),
+        (lambda: Laplace(scale="1"), TypeError, r"scale must be a real number.*'1'"),
+        (lambda: Laplace(scale=1e-4), ValueError, r"scale must be between"),
         (
-            lambda: Subsampled(Gaussian(1.0), population=10, analysis="general"),
+            lambda: Subsampled(Gaussian(sigma=1.0), population=10, analysis="general"),
             ValueError,
             r"population needs",
         ),

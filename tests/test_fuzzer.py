@@ -35,7 +35,6 @@ def test_everything_public_is_drawn() -> None:
     """Every mechanism and sampling scheme, every randomizer and every protocol."""
     drawn = {one for _, _, covered in fuzz.KINDS for one in covered}
     public = concrete(pld_shuffle, Mechanism) | concrete(mechanisms, Mechanism)
-    public -= {mechanisms.ProfileMechanism}
     public |= concrete(protocols, Protocol) | concrete(protocols, Mechanism)
     public |= {
         getattr(randomizers, name)

@@ -27,9 +27,8 @@ from pld_shuffle import (
     Subsampled,
 )
 from pld_shuffle.mechanisms import ZeroOut
-from pld_shuffle.mechanisms.central import Gaussian, Laplace
+from pld_shuffle.mechanisms.central import Gaussian, Laplace, PoissonGaussian
 from pld_shuffle.mechanisms.imported import ImportedPair, WorseOrder
-from pld_shuffle.mechanisms.poisson_gaussian import PoissonGaussian
 from pld_shuffle.randomizers import KRandomizedResponse
 from pld_shuffle.risk import AttackRisk
 
@@ -80,7 +79,7 @@ def replaced_gaussian(noise: float, rate: float = 1.0, **options: Any) -> Any:
         SMALL,
         ShuffledRR(4, 200, gamma=0.3),
         Subsampled(ShuffledLDP(3.0, 100), population=1000),
-        Gaussian(1.5),
+        Gaussian(sigma=1.5),
     ],
 )
 def test_an_exported_round_is_an_upper_bound_and_tight(mechanism: Any) -> None:
@@ -152,7 +151,7 @@ def test_the_profile_of_masses_encloses_exact_sums(step: float, low: int, size: 
     points = np.expm1(step * np.arange(0, low + size + 3))
     asked = [0.0, *points, *np.nextafter(points[1:], 0), *np.nextafter(points[1:], 9e9)]
     asked += rng.uniform(0.0, 1.1 * points[-1], 60).tolist()
-    found = pair.profile(np.array(asked))
+    found = pair.pair.profile(np.array(asked), 0.0, 0.0)
     for growth, low_end, high_end in zip(asked, found.lower, found.upper, strict=True):
         exact = exact_delta(pair, growth)
         assert low_end <= exact <= high_end
@@ -166,8 +165,8 @@ def test_an_imported_gaussian_is_above_the_truth_and_close() -> None:
     )
     assert isinstance(imported, ImportedPair) and imported.side == "upper"
     growth = np.expm1(np.array([0.0, 0.05, 0.2, 0.5, 1.0, 2.0]))
-    exact = PoissonGaussian(1.0, 0.1).profile(growth)
-    found = imported.profile(growth)
+    exact = PoissonGaussian(1.0, 0.1).pair.profile(growth, 0.0, 0.0)
+    found = imported.pair.profile(growth, 0.0, 0.0)
     assert np.all(found.upper >= exact.lower - 1e-14)
     assert np.all(found.upper <= exact.upper * 1.0005)
 
@@ -183,7 +182,7 @@ def test_an_optimistic_distribution_is_a_lower_bound() -> None:
     )  # fmt: skip
     assert isinstance(below, ImportedPair) and below.side == "lower"
     assert "lower end" in below.assumptions()["analysis"]
-    truth = Accountant().compose(Gaussian(1.0, 2.0), 3)
+    truth = Accountant().compose(Gaussian(sigma=1.0, sensitivity=2.0), 3)
     found = Accountant().compose(below, 3)
     for eps in (1.0, 5.0, 12.0):
         assert found.delta_bounds(eps).lower <= truth.delta_bounds(eps).upper
@@ -208,12 +207,13 @@ def test_two_orders_count_as_the_worse_one() -> None:
     worse = from_dp_accounting(theirs, Relation.ADD_OR_REMOVE_ONE)
     assert isinstance(worse, WorseOrder)
     assert np.any(
-        worse.first.profile(np.array([0.1])).upper != worse.second.profile(np.array([0.1])).upper
+        worse.first.pair.profile(np.array([0.1]), 0.0, 0.0).upper
+        != worse.second.pair.profile(np.array([0.1]), 0.0, 0.0).upper
     )
     other_way = WorseOrder(worse.second, worse.first)
     for eps in (0.0, 0.1, 0.2, 0.5):
-        found = worse.profile(np.array([math.expm1(eps)]))
-        assert other_way.profile(np.array([math.expm1(eps)])) == found
+        found = worse.pair.profile(np.array([math.expm1(eps)]), 0.0, 0.0)
+        assert other_way.pair.profile(np.array([math.expm1(eps)]), 0.0, 0.0) == found
         assert found.lower[0] - 1e-12 <= theirs.get_delta_for_epsilon(eps) <= found.upper[0] + 1e-12
     composed, ours = theirs.self_compose(6), Accountant().compose(worse, 6)
     for eps in (0.3, 1.0, 2.0):
@@ -235,8 +235,8 @@ def test_missing_mass_is_at_infinity_and_negative_noise_is_dropped() -> None:
     pair = from_dp_accounting(peer.PrivacyLossDistribution(pmf), REPLACE)
     assert isinstance(pair, ImportedPair)
     assert pair.infinity == pytest.approx(2e-10, rel=1e-5) and pair.masses == (0.0, masses[3])
-    assert pair.low == 1 and pair.max_loss == math.inf
-    assert pair.profile(np.array([math.expm1(1.5)])).lower[0] >= 1.9e-10
+    assert pair.low == 1 and pair.pair.max_loss.upper == math.inf
+    assert pair.pair.profile(np.array([math.expm1(1.5)]), 0.0, 0.0).lower[0] >= 1.9e-10
 
 
 @pytest.mark.parametrize(
@@ -344,7 +344,7 @@ def test_poisson_gaussian_profile_encloses_high_precision(sigma: float, rate: fl
         for multiple in (0.0, 1e-8, 0.01, 0.3, 1.0, 3.0, 10.0):
             growth = math.expm1(min(multiple * mechanism.pair.scale, 300.0))
             exact = poisson_truth(mp.log1p(mp.mpf(growth)), sigma, rate)
-            found = mechanism.profile(np.array([growth]))
+            found = mechanism.pair.profile(np.array([growth]), 0.0, 0.0)
             assert found.lower[0] <= exact <= found.upper[0]
             assert found.upper[0] <= found.lower[0] * (1 + 1e-7)
 
@@ -364,7 +364,7 @@ def test_opposite_contributions_are_the_worst() -> None:
     one = base + rate * density((1.0, 0.0))
     worst = PoissonGaussian(sigma, rate)
     for eps in (0.0, 0.3, 1.0):
-        bound = float(worst.profile(np.array([math.expm1(eps)])).upper[0])
+        bound = float(worst.pair.profile(np.array([math.expm1(eps)]), 0.0, 0.0).upper[0])
         for length in (0.0, 0.5, 1.0):
             for angle in (0.0, 0.4, 1.0, 1.6, 2.2, 2.8, math.pi):
                 point = (length * math.cos(angle), length * math.sin(angle))
@@ -422,7 +422,7 @@ def test_laplace_noise_on_two_coordinates_is_no_worse_than_on_one() -> None:
     def law(shift: float) -> Any:
         return 0.5 * np.exp(-np.abs(z - shift)) * width
 
-    whole = Laplace(1.0, 2.0)
+    whole = Laplace(scale=1.0, sensitivity=2.0)
     for part in (0.2, 0.7, 1.0):
         p = np.outer(law(0.0), law(0.0))
         q = np.outer(law(part), law(2.0 - part))
@@ -436,7 +436,7 @@ POISSON, FIXED = dp_event.PoissonSampledDpEvent, dp_event.SampledWithoutReplacem
 GAUSSIAN = dp_event.GaussianDpEvent
 READ = [
     (REPLACE, FIXED(3000, 300, shuffled(2.0, 300)), Subsampled(SMALL, population=3000)),
-    (REPLACE, FIXED(1000, 20, GAUSSIAN(2.0)), Subsampled(Gaussian(2.0, 2.0), rate=0.02)),
+    (REPLACE, FIXED(1000, 20, GAUSSIAN(2.0)), Subsampled(Gaussian(sigma=2.0, sensitivity=2.0), rate=0.02)),
     (REPLACE, POISSON(0.1, GAUSSIAN(1.0)), PoissonGaussian(1.0, 0.1)),
     (REPLACE, POISSON(0.1, shuffled(1.0, 100)), PoissonSampled(ShuffledLDP(1.0, 100), 0.1)),
     (REPLACE, MechanismEvent(SMALL), SMALL),
@@ -462,7 +462,11 @@ def test_composition_of_events() -> None:
         dp_event.ComposedDpEvent([gaussian, dp_event.SelfComposedDpEvent(event, 3)]), 2
     )
     found = ShufflePrivacyAccountant(rtol=1e-2).compose(nested).compose(dp_event.NoOpDpEvent())
-    plain = Accountant(1e-2).compose(Gaussian(5.0, 2.0), 2).compose(ShuffledLDP(1.0, 500), 6)
+    plain = (
+        Accountant(1e-2)
+        .compose(Gaussian(sigma=5.0, sensitivity=2.0), 2)
+        .compose(ShuffledLDP(1.0, 500), 6)
+    )
     assert found.epsilon_bounds(1e-5) == plain.epsilon_bounds(1e-5)
     assert found.delta_bounds([0.1, 1.0]).upper.tolist() == plain.get_delta([0.1, 1.0]).tolist()
     # The peer's builder unrolls the outer repetition.
@@ -502,7 +506,7 @@ UNSUPPORTED = [
         "GaussianDpEvent and shuffle events only",
     ),
     (REPLACE, POISSON(0.1, FIXED(20, 10, shuffled(1.0, 10))), "shuffle events only"),
-    (REPLACE, POISSON(0.1, MechanismEvent(Laplace(2.0))), "shuffle events only"),
+    (REPLACE, POISSON(0.1, MechanismEvent(Laplace(scale=2.0))), "shuffle events only"),
     (REPLACE, POISSON(1.5, GAUSSIAN(1.0)), "sampling_probability"),
     (REPLACE, FIXED(100, 20, shuffled(1.0, 10)), "n=10"),
     (REPLACE, FIXED(10, 20, shuffled(1.0, 20)), "sample_size"),

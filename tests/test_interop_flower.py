@@ -89,7 +89,11 @@ def test_numbers_are_those_of_the_accountant() -> None:
     found = ShufflePrivacyAccountant(config())
     found.compose(ROUND, 4)
     found.compose(GaussianPrivacyEvent(3.0, 15, POPULATION), 2)
-    plain = Accountant().compose(ROUND, 4).compose(Subsampled(Gaussian(3.0, 2.0), rate=0.25), 2)
+    plain = (
+        Accountant()
+        .compose(ROUND, 4)
+        .compose(Subsampled(Gaussian(sigma=3.0, sensitivity=2.0), rate=0.25), 2)
+    )
     assert found.num_releases == 6
     assert found.get_epsilon(1e-6) == plain.get_epsilon(1e-6)
     assert found.get_delta(0.5) == plain.get_delta(0.5)
@@ -114,7 +118,7 @@ def test_a_replaced_update_moves_the_sum_by_twice_its_norm() -> None:
     """Independent: the closed form of Gaussian noise when everybody takes part, at twice the sensitivity."""
     found = ShufflePrivacyAccountant(config())
     found.compose(GaussianPrivacyEvent(4.0, POPULATION, POPULATION), 4)
-    plain = Accountant().compose(Gaussian(1.0), 1).epsilon_bounds(DELTA)  # mu = 2 sqrt(4) / 4
+    plain = Accountant().compose(Gaussian(sigma=1.0), 1).epsilon_bounds(DELTA)  # mu = 2 sqrt(4) / 4
     bounds = found.epsilon_bounds(DELTA)
     assert plain.lower <= bounds.upper and bounds.lower <= plain.upper
 
@@ -382,7 +386,7 @@ def test_arguments_of_the_strategy() -> None:
     accountant = ShufflePrivacyAccountant(config())
     inner = Inner(accountant)
     cases: list[tuple[type[Exception], str, Any, Any, int | None]] = [
-        (ValueError, "mechanism must have users", Gaussian(1.0), accountant, None),
+        (ValueError, "mechanism must have users", Gaussian(sigma=1.0), accountant, None),
         (TypeError, "mechanism", "round", accountant, None),
         (TypeError, "accountant", ROUND, Accountant(), None),
         (ValueError, "clients must be from n=12", ROUND, accountant, COHORT - 1),

@@ -26,7 +26,7 @@ dp.enable_features("contrib", "honest-but-curious")
         (ShuffledLDP(4.0, 10_000, analysis="stronger-clones"), 10),
         (Subsampled(ShuffledLDP(3.0, 100), population=1000, analysis="general"), 50),
         (ShuffledRR(3, 20, gamma=0.5), 2),  # mass at infinite loss
-        (Gaussian(2.0), 3),
+        (Gaussian(sigma=2.0), 3),
     ],
 )
 def test_the_profile_is_above_the_truth_and_close(mechanism: Any, rounds: int) -> None:
@@ -47,7 +47,7 @@ def test_the_profile_is_above_the_truth_and_close(mechanism: Any, rounds: int) -
 
 def test_gaussian_noise_has_its_closed_form() -> None:
     """Between grid points too: never below delta(eps) = Phi(mu/2 - eps/mu) - e^eps Phi(-mu/2 - eps/mu)."""
-    profile = to_opendp(Accountant().compose(Gaussian(2.0), 3))
+    profile = to_opendp(Accountant().compose(Gaussian(sigma=2.0), 3))
     mu = mp.sqrt(3) / 2
     for i in range(60):
         eps = 0.003 + 0.0973 * i

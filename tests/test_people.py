@@ -544,7 +544,10 @@ def test_zero_out_ledgers() -> None:
         acc.compose(ShuffledLDP(1.0, 100))
     acc.compose(ZeroOut(Subsampled(ShuffledLDP(1.0, 100), population=1000)), 3)
     acc.compose(ZeroOut(StickyCohort(ShuffledLDP(1.0, 100, "clones"), 2, rate=0.5)))
-    for refused in (Subsampled(Gaussian(2.0), rate=0.1), StickyCohort(Gaussian(2.0), 2, rate=0.1)):
+    for refused in (
+        Subsampled(Gaussian(sigma=2.0), rate=0.1),
+        StickyCohort(Gaussian(sigma=2.0), 2, rate=0.1),
+    ):
         with pytest.raises(TypeError, match=r"proved for the zero-out relation, got .*Gaussian"):
             ZeroOut(refused)
     with pytest.raises(TypeError, match="inside of ZeroOut"):

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from pld_shuffle import PLD, Accountant, Bounds, DiscretePair, ShuffledRR, Side, Subsampled
-from pld_shuffle.mechanisms import ProfileMechanism
+from pld_shuffle.mechanisms import Mechanism
+from pld_shuffle.pairs.profile import ProfilePair
 
 Pmf = list[Fraction]
 
@@ -122,17 +123,20 @@ def test_a_rare_cohort_keeps_the_infinite_loss(rate: float) -> None:
         assert upper <= 1.001 * lower
 
 
-class Known(ProfileMechanism):
+class KnownPair(ProfilePair):
     """A symmetric pair by its exact profile: binary randomised response, so that dots meet one kink."""
 
-    eps0 = math.log(3.0)
-    max_loss = eps0
-    loss_scale = 0.9
+    max_loss = Bounds(math.log(3.0), math.log(3.0))
+    scale = 0.9
     top_mass = 0.75
 
-    def profile(self, growth: np.ndarray) -> Bounds:
+    def profile(self, growth: np.ndarray, rtol: float, missed: float) -> Bounds:
         value = np.maximum(0.75 - (1.0 + growth) * 0.25, 0.0)
         return Bounds(value * (1 - 1e-15), value * (1 + 1e-15))
+
+
+class Known(Mechanism):
+    pair = KnownPair()
 
     def assumptions(self) -> dict[str, str]:
         return {}
@@ -140,7 +144,7 @@ class Known(ProfileMechanism):
 
 def test_dots_find_an_isolated_kink() -> None:
     """On a lattice that has the largest loss: both sides are the pair itself."""
-    lower, upper = (Known().pld(step=Known.eps0 / 1000, side=side) for side in Side)
+    lower, upper = (Known().pld(step=math.log(3.0) / 1000, side=side) for side in Side)
     for eps in (0.0, 0.5, 1.0):
         truth = 0.75 - math.exp(eps) * 0.25
         assert lower.delta(eps) <= truth <= upper.delta(eps)

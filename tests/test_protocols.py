@@ -803,10 +803,10 @@ def test_binomial_profiles_enclose_the_rational_truth(n, rate):
             (BinomialExchange(n, rate), exchange),
         ):
             assert type(mechanism)(**mechanism.arguments()) == mechanism
-            bounds = mechanism.profile(growth)
+            bounds = mechanism.pair.profile(growth, 0.0, 0.0)
             lower, upper = Fraction(float(bounds.lower[0])), Fraction(float(bounds.upper[0]))
             assert lower <= truth <= upper
-            assert mechanism.infinite_mass <= truth
+            assert mechanism.pair.infinite_mass <= truth
             assert float(upper - lower) <= 1e-9 * float(truth) + 1e-15
 
 
@@ -842,7 +842,7 @@ def test_binomial_profiles_enclose_high_precision_sums(n, rate):
         growth = np.array([math.expm1(sigmas * mechanism.pair.scale)])
         s = 1 + oracles.mpf(float(growth[0]))
         truth = max(rising(s), falling(s))
-        bounds = mechanism.profile(growth)
+        bounds = mechanism.pair.profile(growth, 0.0, 0.0)
         lower, upper = oracles.mpf(float(bounds.lower[0])), oracles.mpf(float(bounds.upper[0]))
         assert lower <= truth <= upper
         assert upper - lower <= 1e-8 * truth
@@ -852,9 +852,9 @@ def test_binomial_pairs_say_what_they_are():
     """Both laws have counts that the other has not; the larger of two orders is exact once."""
     for mechanism in (BinomialShift(30, 0.8), BinomialExchange(30, 0.8)):
         assert mechanism.renyi_divergence(2.0) == math.inf
-        assert mechanism.max_loss == math.inf
+        assert mechanism.pair.max_loss.upper == math.inf
     with pytest.raises(MemoryError, match="binomial window"):
-        BinomialShift(10**12, 0.5).profile(np.zeros(1))
+        BinomialShift(10**12, 0.5).pair.profile(np.zeros(1), 0.0, 0.0)
     shift, exchange = (
         pair(5, 0.5).assumptions()["analysis"] for pair in (BinomialShift, BinomialExchange)
     )

@@ -338,7 +338,7 @@ def test_windows_of_an_attack_are_no_gift(rtol: float) -> None:
 @pytest.mark.parametrize("scale", [1.0, 0.3, 7.0, 1e5])
 def test_the_last_doubles_below_the_largest_loss(scale: float) -> None:
     """Profiles were 0 from 4 u below the largest loss on. (Answers were right by other means.)"""
-    laplace = Laplace(scale)
+    laplace = Laplace(scale=scale)
     for ulps in (1, 2, 4, 10):
         epsilon = float(laplace.pair.max_loss.upper)
         for _ in range(ulps):

@@ -38,7 +38,7 @@ def laplace_divergence(t: mpf, order: float) -> mpf:
 
 @pytest.mark.parametrize("scale", [1e6, 64.0, 4.0, 1.0, 0.25, 1 / 32, 1 / 512])
 def test_laplace_noise_against_the_closed_form(scale: float) -> None:
-    pair = without_formula(Laplace(scale))
+    pair = without_formula(Laplace(scale=scale))
     with workdps(50):
         for order in ORDERS:
             exact = laplace_divergence(1 / mpf(scale), order)
@@ -75,7 +75,7 @@ def test_halves_whose_orders_are_two_laws() -> None:
 
 
 def test_a_narrower_bracket_where_it_is_asked_for() -> None:
-    pair = without_formula(Laplace(1.0))
+    pair = without_formula(Laplace(scale=1.0))
     for order in (1.5, 7.3):
         exact = float(laplace_divergence(mpf(1), order))
         for rtol in (1e-2, 1e-4):

@@ -217,7 +217,7 @@ def test_gaussian_trade_off(deviation: float) -> None:
 
 def test_gaussian_mechanism() -> None:
     """Four rounds at sigma = 2 are one at sigma = 1, so the accountant's curve has a closed form too."""
-    risk = AttackRisk(Accountant().compose(Gaussian(2.0), 4))
+    risk = AttackRisk(Accountant().compose(Gaussian(sigma=2.0), 4))
     for quantile in (-7.0, -4.75, -1.0, 0.0, 2.0, 3.7):
         rate = float(mpmath.ncdf(quantile))
         exact = mpmath.ncdf(mpf(quantile) + 1)  # the rate is rounded: good to 1e-12

@@ -52,7 +52,7 @@ def central(changes: int) -> float:
     """Root mean squared error of one count, `changes` of which change by 1."""
     laplace = changes / EPSILON  # a delta so small does not help it
     gaussian = safe_end(
-        lambda sigma: Accountant().compose(Gaussian(sigma, math.sqrt(changes))).epsilon_bounds(DELTA),
+        lambda sigma: Accountant().compose(Gaussian(sigma=sigma, sensitivity=math.sqrt(changes))).epsilon_bounds(DELTA),
         EPSILON, low=1e-2, high=1e4, increasing=False, start=4 / EPSILON,
     ).value  # fmt: skip
     return min(math.sqrt(2) * laplace, gaussian)

@@ -48,7 +48,7 @@ Curve = dict[int, float]
 def central() -> float:
     laplace = 1 / EPSILON  # a delta so small does not help it
     gaussian = safe_end(
-        lambda sigma: Accountant().compose(Gaussian(sigma)).epsilon_bounds(DELTA),
+        lambda sigma: Accountant().compose(Gaussian(sigma=sigma)).epsilon_bounds(DELTA),
         EPSILON, low=1e-2, high=1e4, increasing=False, start=4 / EPSILON,
     ).value  # fmt: skip
     return min(math.sqrt(2) * laplace, gaussian)

@@ -41,9 +41,8 @@ except ImportError as error:
 from ..accountant import Accountant
 from ..composition.pld import PLD
 from ..mechanisms import Mechanism, PoissonSampled, ShuffledRR, Subsampled, ZeroOut
-from ..mechanisms.central import Gaussian, Laplace
+from ..mechanisms.central import Gaussian, Laplace, PoissonGaussian
 from ..mechanisms.imported import ImportedPair, WorseOrder
-from ..mechanisms.poisson_gaussian import PoissonGaussian
 from ..numerics.rounding import ROUNDOFF
 from ..numerics.sides import Bounds, Side
 from ..numerics.validation import (
@@ -194,7 +193,7 @@ def _pair(pmf: Any, neighbours: str) -> ImportedPair:
 def _check_reading(distribution: Any, found: ImportedPair | WorseOrder) -> None:
     """What was read gives the deltas that the distribution's own public method gives."""
     asked = np.array([0.0, 0.3, 1.0, 2.0, 4.0, 8.0]) * found.pair.scale
-    ours = found.profile(np.expm1(asked))
+    ours = found.pair.profile(np.expm1(asked), 1e-9, 0.0)
     for eps, low, high in zip(asked.tolist(), ours.lower, ours.upper, strict=True):
         theirs = float(distribution.get_delta_for_epsilon(eps))
         if not low * (1.0 - 1e-6) - 2e-9 <= theirs <= high * (1.0 + 1e-6) + 2e-9:

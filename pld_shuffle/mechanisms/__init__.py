@@ -1,13 +1,12 @@
 """Mechanisms: what was run, in the field's parameters, and the proven pair that stands for it."""
 
-from .base import Mechanism, ProfileMechanism, as_mechanism
-from .central import Gaussian, Laplace
+from .base import Mechanism, as_mechanism
+from .central import Gaussian, Laplace, PoissonGaussian
 from .counted_bits import CountedBits, CountedHistogram
 from .discrete import DiscretePair
 from .epoch import Epoch
 from .ldp import ShuffledLDP
 from .mixed_budgets import MixedRandomizers, MixedRR
-from .poisson_gaussian import PoissonGaussian
 from .randomized_response import ShuffledRR
 from .reduction import ShuffledRandomizer
 from .sampling import PoissonSampled, Subsampled
@@ -27,7 +26,6 @@ __all__ = [
     "MixedRandomizers",
     "PoissonGaussian",
     "PoissonSampled",
-    "ProfileMechanism",
     "Shuffled",
     "ShuffledLDP",
     "ShuffledRR",

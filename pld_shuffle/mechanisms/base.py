@@ -10,7 +10,7 @@ Mechanisms of your own: subclass `Mechanism` and give a pair, a `pairs.profile.P
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import fields
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
@@ -24,7 +24,6 @@ from ..numerics.sides import Bounds, Side
 from ..numerics.validation import positive_float, positive_int, tolerance
 from ..pairs.cohort import Cohort
 from ..pairs.pair import Pair, Resolution
-from ..pairs.profile import MAX_POINTS, LooseProfile, ProfilePair
 
 Array = NDArray[np.float64]
 
@@ -171,64 +170,6 @@ def composed(
     count, width = positive_int("rounds", rounds), tolerance("rtol", rtol)
     composition = Composition([(pair, count)], width)
     return composition.epsilons(delta) if delta is not None else composition.deltas(epsilon)
-
-
-class ProfileMechanism(Mechanism):
-    """To be deleted: give a `pair` that is a kind of `ProfilePair` instead."""
-
-    @abstractmethod
-    def profile(self, growth: Array) -> Bounds:
-        """Bounds (arrays) on H_s(P||Q) at s = 1 + growth, growth = expm1(epsilon) >= 0, rounding included."""
-
-    def profile_within(self, rtol: float, missed: float) -> Callable[[Array], Bounds]:
-        """`profile` for callers content with brackets of relative width `rtol`, or of width `missed`."""
-        return self.profile
-
-    @property
-    @abstractmethod
-    def max_loss(self) -> float:
-        """The largest finite loss, from above."""
-
-    @property
-    def max_loss_below(self) -> float:
-        """The same from below."""
-        return self.max_loss * (1.0 - 4e-15)
-
-    @property
-    @abstractmethod
-    def loss_scale(self) -> float:
-        """About the standard deviation of the loss."""
-
-    @property
-    def infinite_mass(self) -> float:
-        """A lower bound on the mass at infinite loss, the limit of the profile."""
-        return 0.0
-
-    @property
-    def top_mass(self) -> float:
-        """A lower bound on the P-mass at exactly `max_loss`."""
-        return 0.0
-
-    @property
-    def most_points(self) -> int:
-        """At how many growths the profile may be asked for one law."""
-        return MAX_POINTS
-
-    def renyi_exact(self, order: float) -> Bounds | None:
-        """Bounds on the Renyi divergence from a closed form, where there is one."""
-        return None
-
-    @cached_property
-    def pair(self) -> ProfilePair:  # type: ignore[override]
-        return LooseProfile(
-            lambda growth, rtol, missed: self.profile_within(rtol, missed)(growth),
-            Bounds(self.max_loss_below, self.max_loss),
-            self.loss_scale,
-            infinite_mass=self.infinite_mass,
-            top_mass=self.top_mass,
-            most_points=self.most_points,
-            closed_renyi=self.renyi_exact,
-        )
 
 
 def attacked(mechanisms: Iterable[Mechanism]) -> bool:

@@ -10,23 +10,38 @@ mechanisms.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from fractions import Fraction
 from functools import cached_property
+from typing import Any
 
 from ..numerics.rounding import above, below
 from ..numerics.sides import Bounds
 from ..numerics.validation import positive_float
 from ..pairs.gaussian import GaussianPair, LaplacePair
+from ..pairs.poisson_gaussian import PoissonGaussianPair
 from .base import Mechanism
+from .shared import SUBSTITUTION, sampling_rate
 
 LEAST_RATIO, LARGEST_RATIO = 1e-9, 700.0
+LOCAL = {"Laplace": "eps0", "Gaussian": "sigma"}  # keywords of the randomizers of the same names
 
 
 class _Additive(Mechanism):
     """Noise whose pair is symmetric and whose loss depends on sensitivity / noise only."""
 
     sensitivity: float
+
+    def __new__(cls, *positional: Any, **given: Any) -> Any:
+        """Refuse a bare number, which could be meant for the local randomizer of the same name."""
+        if positional:
+            keyword = fields(cls)[0].name  # type: ignore[arg-type]
+            raise TypeError(
+                f"{cls.__name__} takes keywords only: {cls.__name__}({keyword}=...) is central noise,"
+                f" randomizers.{cls.__name__}({LOCAL[cls.__name__]}=...) is a local randomizer; got"
+                f" {', '.join(map(repr, positional))}"
+            )
+        return super().__new__(cls)
 
     def _check(self, name: str) -> None:
         noise = positive_float(name, getattr(self, name))
@@ -60,7 +75,7 @@ def _quotient(dividend: float, divisor: float) -> Bounds:
     )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Laplace(_Additive):
     """Laplace noise of scale `scale` on an answer of sensitivity `sensitivity` (both positive).
 
@@ -82,7 +97,7 @@ class Laplace(_Additive):
         return LaplacePair(_quotient(self.sensitivity, self.scale))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Gaussian(_Additive):
     """Gaussian noise of standard deviation `sigma` on an answer of sensitivity `sensitivity`.
 
@@ -103,3 +118,51 @@ class Gaussian(_Additive):
     def pair(self) -> GaussianPair:
         mu = self.sensitivity / self.sigma
         return GaussianPair(Bounds(below(mu * mu, 4.0), above(mu * mu, 4.0)))
+
+
+@dataclass(frozen=True)
+class PoissonGaussian(Mechanism):
+    """Gaussian noise on a sum over a Poisson sample, substitution of one user; see `pairs.poisson_gaussian`.
+
+    Parameters
+    ----------
+    sigma : standard deviation of the noise.
+    rate : probability of being in the sample, in [1e-12, 1].
+    norm : bound on the norm of one user's contribution (replacing it moves the sum by up to twice that).
+
+    Raises ValueError or TypeError naming the argument. The adversary sees the noisy sum, not who was sampled.
+
+    >>> from pld_shuffle import Accountant
+    >>> round(Accountant().compose(PoissonGaussian(sigma=1.0, rate=0.01), 1000).get_epsilon(1e-6), 3)
+    3.214
+    """
+
+    sigma: float
+    rate: float
+    norm: float = 1.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "sigma", positive_float("sigma", self.sigma))
+        object.__setattr__(self, "norm", positive_float("norm", self.norm))
+        object.__setattr__(self, "rate", sampling_rate(self.rate))
+        if not LEAST_RATIO <= self.norm / self.sigma <= LARGEST_RATIO:
+            raise ValueError(
+                f"sigma must be between norm/{LARGEST_RATIO:g} and norm/{LEAST_RATIO:g},"
+                f" got {self.sigma!r} with norm={self.norm!r}"
+            )
+
+    @property
+    def hidden(self) -> bool:
+        return self.rate < 1.0
+
+    @cached_property
+    def pair(self) -> PoissonGaussianPair:  # type: ignore[override]
+        return PoissonGaussianPair(self.norm / self.sigma, self.rate)
+
+    def assumptions(self) -> dict[str, str]:
+        return {
+            "neighbours": SUBSTITUTION,
+            "adversary": "sees the noisy sum; the curator is trusted",
+            "analysis": "exact pair of the Gaussian mechanism on a Poisson sample",
+            "sampling": f"every user independently (rate {self.rate:g}), not revealed to the adversary",
+        }

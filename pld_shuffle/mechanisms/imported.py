@@ -11,16 +11,11 @@ behind it: the upper end if the masses were rounded pessimistically, the lower e
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ..numerics.hockey import HockeySums
-from ..numerics.rounding import ROUNDOFF, above
-from ..numerics.sides import Bounds
 from ..numerics.validation import (
     choice,
     positive_float,
@@ -29,11 +24,11 @@ from ..numerics.validation import (
     real,
     real_array,
 )
-from .base import ProfileMechanism
+from ..pairs.discrete import LatticePair
+from ..pairs.profile import ProfilePair, worst
+from .base import Mechanism
 from .shared import SUBSTITUTION
 from .zero_out import RELATION
-
-Array = NDArray[np.float64]
 
 #: Neighbouring relations a pair may have been computed for.
 NEIGHBOURS = ("replace-one", "add-or-remove-one", "replace-special")
@@ -47,7 +42,7 @@ _SENTENCES = {
 
 
 @dataclass(frozen=True)
-class ImportedPair(ProfileMechanism):
+class ImportedPair(Mechanism):
     """A symmetric pair with P-mass masses[i] at loss ``(low + i) * step`` and `infinity` at infinite loss.
 
     Parameters
@@ -98,36 +93,12 @@ class ImportedPair(ProfileMechanism):
         )
 
     @property
-    def max_loss(self) -> float:
-        if self.infinity > 0.0:
-            return math.inf
-        return above((self.low + len(self.masses) - 1) * self.step) if self.masses else 0.0
-
-    @property
     def relation(self) -> str:
         return RELATION if self.neighbours == "replace-special" else self.neighbours
 
-    @property
-    def infinite_mass(self) -> float:
-        return self.infinity * (1.0 - 4.0 * ROUNDOFF)
-
     @cached_property
-    def loss_scale(self) -> float:  # type: ignore[override]
-        p = np.array(self.masses, np.float64)
-        x = (self.low + np.arange(p.size)) * self.step
-        scale = math.sqrt(float(np.sum(p * x * x * (1.0 + np.exp(-x)))))
-        return max(scale, self.step if self.infinity > 0.0 else 0.0)
-
-    @cached_property
-    def _sums(self) -> HockeySums:
-        return HockeySums.of(np.array(self.masses, np.float64), self.low, self.step)
-
-    def profile(self, growth: Array) -> Bounds:
-        finite = self._sums.at(growth)
-        return Bounds(
-            (finite.lower + self.infinity * (1.0 - 2.0 * ROUNDOFF)) * (1.0 - 2.0 * ROUNDOFF),
-            np.minimum((finite.upper + self.infinity) * (1.0 + 4.0 * ROUNDOFF), 1.0),
-        )
+    def pair(self) -> LatticePair:  # type: ignore[override]
+        return LatticePair(self.step, self.low, self.masses, self.infinity)
 
     def require_sampling(self) -> None:
         if self.neighbours != "replace-one":  # amplification is proven for substitution
@@ -145,7 +116,7 @@ class ImportedPair(ProfileMechanism):
 
 
 @dataclass(frozen=True)
-class WorseOrder(ProfileMechanism):
+class WorseOrder(Mechanism):
     """At every epsilon the larger of two profiles: of a pair and of the reversed pair, say.
 
     For a relation like addition or removal, whose orders differ, it bounds compositions in either order.
@@ -176,21 +147,9 @@ class WorseOrder(ProfileMechanism):
     def relation(self) -> str:
         return self.first.relation
 
-    @property
-    def max_loss(self) -> float:
-        return max(self.first.max_loss, self.second.max_loss)
-
-    @property
-    def loss_scale(self) -> float:
-        return max(self.first.loss_scale, self.second.loss_scale)
-
-    @property
-    def infinite_mass(self) -> float:
-        return max(self.first.infinite_mass, self.second.infinite_mass)
-
-    def profile(self, growth: Array) -> Bounds:
-        one, other = self.first.profile(growth), self.second.profile(growth)
-        return Bounds(np.maximum(one.lower, other.lower), np.maximum(one.upper, other.upper))
+    @cached_property
+    def pair(self) -> ProfilePair:  # type: ignore[override]
+        return worst([self.first.pair, self.second.pair])
 
     def assumptions(self) -> dict[str, str]:
         said = self.first.assumptions()

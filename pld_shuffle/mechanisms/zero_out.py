@@ -22,10 +22,9 @@ from functools import cached_property
 from ..pairs.pair import Pair
 from .base import Mechanism
 from .blanket import Blanket
-from .central import Gaussian, Laplace
+from .central import Gaussian, Laplace, PoissonGaussian
 from .epoch import Epoch
 from .ldp import ShuffledLDP
-from .poisson_gaussian import PoissonGaussian
 from .randomized_response import ShuffledRR
 from .reduction import ShuffledRandomizer
 from .sampling import PoissonSampled, Subsampled
@@ -86,7 +85,7 @@ class ZeroOut(Mechanism):
     def pair(self) -> Pair:  # type: ignore[override]
         noise = self.mechanism
         if isinstance(noise, PoissonGaussian):
-            return Gaussian(noise.sigma, noise.norm).pair.amplified(noise.rate)
+            return Gaussian(sigma=noise.sigma, sensitivity=noise.norm).pair.amplified(noise.rate)
         return noise.pair
 
     @property

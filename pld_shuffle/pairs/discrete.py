@@ -10,11 +10,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..numerics.rounding import ROUNDOFF
+from ..numerics.hockey import HockeySums
+from ..numerics.rounding import ROUNDOFF, above
 from ..numerics.sides import Bounds, Side
 from ..numerics.validation import real_array
 from .atoms import Atoms
@@ -154,6 +156,45 @@ class EitherOrder(ProfilePair):
         near = max(order.top for order in self.orders) - 2.0 * self._error
         sums = [float(order.mass[order.loss >= near].sum()) for order in self.orders]
         return max(sums) * (1.0 - 4.0 * self._error)
+
+
+@dataclass(frozen=True)
+class LatticePair(ProfilePair):
+    """The symmetric pair with P-mass masses[i] at loss (low + i) step > 0, `infinity` at infinite loss."""
+
+    step: float
+    low: int
+    masses: tuple[float, ...]
+    infinity: float
+
+    @property
+    def max_loss(self) -> Bounds:
+        if self.infinity > 0.0:
+            return Bounds(math.inf, math.inf)
+        top = above((self.low + len(self.masses) - 1) * self.step) if self.masses else 0.0
+        return Bounds(top * (1.0 - 4e-15), top)
+
+    @property
+    def infinite_mass(self) -> float:
+        return self.infinity * (1.0 - 4.0 * ROUNDOFF)
+
+    @cached_property
+    def scale(self) -> float:  # type: ignore[override]
+        p = np.array(self.masses, np.float64)
+        x = (self.low + np.arange(p.size)) * self.step
+        scale = math.sqrt(float(np.sum(p * x * x * (1.0 + np.exp(-x)))))
+        return max(scale, self.step if self.infinity > 0.0 else 0.0)
+
+    @cached_property
+    def _sums(self) -> HockeySums:
+        return HockeySums.of(np.array(self.masses, np.float64), self.low, self.step)
+
+    def profile(self, growth: Array, rtol: float, missed: float) -> Bounds:
+        finite = self._sums.at(growth)
+        return Bounds(
+            (finite.lower + self.infinity * (1.0 - 2.0 * ROUNDOFF)) * (1.0 - 2.0 * ROUNDOFF),
+            np.minimum((finite.upper + self.infinity) * (1.0 + 4.0 * ROUNDOFF), 1.0),
+        )
 
 
 def _largest(orders: Sequence[Losses]) -> Bounds:

@@ -202,7 +202,7 @@ def asked(
         (ShuffledRR(4, 12, eps0=2.0, adversary="weak"), 30),
         (ShuffledRR(4, 3000, eps0=1.0, adversary="strong"), 400),
         (PoissonGaussian(1.0, 0.02), 400),
-        (Laplace(2.0), 20),
+        (Laplace(scale=2.0), 20),
     ],
 )
 def test_integrals_and_lattices_agree(
@@ -222,7 +222,7 @@ def test_integrals_and_lattices_agree(
 def test_points_of_a_gaussian_profile_compose_to_the_closed_form(rounds: int, z: float) -> None:
     """The pair as any other profile, its closed form forgotten, over many rounds."""
     mu = 3.0 / math.sqrt(rounds)
-    pair = replace(Gaussian(1.0 / mu).pair, gaussian=None)
+    pair = replace(Gaussian(sigma=1.0 / mu).pair, gaussian=None)
     eps = 4.5 + 3.0 * z
     with mpmath.workdps(60):
         total = mpmath.mpf(1.0 / (1.0 / mu)) * mpmath.sqrt(rounds)
@@ -246,7 +246,7 @@ def test_few_users_with_central_noise_are_within_rtol(
     for noise in (0, 10):
         accountant = Accountant().compose(mechanism, rounds)
         if noise:
-            accountant.compose(Gaussian(10.0), noise)
+            accountant.compose(Gaussian(sigma=10.0), noise)
         lower, upper = accountant.epsilon_bounds(delta)
         assert upper <= rounds * eps0 * (1 + 1e-12) or noise
         if upper <= lower * (1.0 + 1e-9):  # known to rounding, and delta falls to 0 there

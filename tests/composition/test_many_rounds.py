@@ -66,7 +66,7 @@ def test_few_users_of_tiny_budgets_enclose_the_truth(n: int, delta: float) -> No
         ShuffledLDP(1.0, 10**9),
         ShuffledRR(2, 10**9, eps0=1.0),
         ShuffledRR(10, 10**9, eps0=0.1, adversary="weak"),
-        Laplace(1e4),
+        Laplace(scale=1e4),
         PoissonGaussian(1.0, 1e-4),
     ],
     ids=repr,
@@ -85,7 +85,7 @@ def test_many_rounds_are_within_rtol(mechanism: Mechanism) -> None:
         ShuffledLDP(1.0, 10**7, analysis="stronger-clones"),
         ShuffledRR(4, 40, eps0=1.0),
         ShuffledRR(4, 40, eps0=1.0, adversary="weak"),
-        Laplace(1.0),
+        Laplace(scale=1.0),
     ],
     ids=repr,
 )
@@ -154,7 +154,7 @@ HARD: list[tuple[list[tuple[Mechanism, int]], float]] = [
         ],
         6.76e-89,
     ),
-    ([(Gaussian(0.375), 16_000), (PoissonGaussian(0.358, 0.266), 1960)], 9.91e-27),
+    ([(Gaussian(sigma=0.375), 16_000), (PoissonGaussian(0.358, 0.266), 1960)], 9.91e-27),
 ]
 
 
@@ -189,7 +189,7 @@ def test_largest_losses_beside_far_smaller_ones_enclose_the_truth() -> None:
     pair = oracles.canonical(oracles.stronger_clones(3, oracles.exp_of(3.0)))
     law = oracles.canonical(oracles.product(pair, pair))
     mechanism = ShuffledLDP(3.0, 3, analysis="stronger-clones")
-    accountant = Accountant().compose(mechanism, 2).compose(Gaussian(1e4))
+    accountant = Accountant().compose(mechanism, 2).compose(Gaussian(sigma=1e4))
     mu = mpf(1) / 10**4
     for deviations in (0.0, 1.0, 8.0, 20.0):
         eps = 6.0 + deviations * 1e-4

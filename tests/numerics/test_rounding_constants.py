@@ -298,7 +298,7 @@ def test_gaussian_profiles() -> None:
         eps = max(0.0, rng.uniform(-6.0, 30.0) / sigma + 0.5 / sigma**2)
         eps = min(eps if rng.random() < 0.7 else log_uniform(rng, 1e-300, 600.0), 600.0)
         growth = math.expm1(eps)
-        bounds = Gaussian(sigma).profile(np.array([growth]))
+        bounds = Gaussian(sigma=sigma).pair.profile(np.array([growth]), 0.0, 0.0)
         exact = gaussian_delta(mu, (1 + arb(growth)).log())
         assert enclosed(bounds, exact)
 
@@ -320,7 +320,7 @@ def test_profiles_on_poisson_samples() -> None:
             else log_uniform(rng, 1e-18, 100.0),
         )
         growth = math.expm1(eps)
-        bounds = PoissonGaussian(sigma, q).profile(np.array([growth]))
+        bounds = PoissonGaussian(sigma, q).pair.profile(np.array([growth]), 0.0, 0.0)
         a, rate, s = 1 / arb(sigma), arb(q), 1 + arb(growth)
         b = (a * a / 2).exp() * (1 - rate) / rate * arb(growth)
         x = ((b + (b * b + 4 * s).sqrt()) / 2).log() / a
@@ -340,7 +340,9 @@ def test_laplace_profiles() -> None:
             rng.uniform(0.0, 1.0) if rng.random() < 0.5 else 1.0 - log_uniform(rng, 2.0**-53, 0.1)
         )
         growth = math.expm1(share * sensitivity / scale)
-        bounds = Laplace(scale, sensitivity).profile(np.array([growth]))
+        bounds = Laplace(scale=scale, sensitivity=sensitivity).pair.profile(
+            np.array([growth]), 0.0, 0.0
+        )
         rest = t - (1 + arb(growth)).log()
         exact = -(-rest / 2).expm1() if rest > 0 else arb(0)
         assert enclosed(bounds, exact)

@@ -38,10 +38,7 @@ from numpy.typing import NDArray
 
 from ..numerics.rounding import ROUNDOFF
 from ..numerics.sides import Bounds
-from ..numerics.validation import positive_float
-from .base import ProfileMechanism
-from .central import LARGEST_RATIO, LEAST_RATIO
-from .shared import SUBSTITUTION, sampling_rate
+from .profile import ProfilePair
 
 Array = NDArray[np.float64]
 
@@ -49,47 +46,19 @@ _LARGE = 30.0  # from log(r g) on, logarithms are accurate enough
 
 
 @dataclass(frozen=True)
-class PoissonGaussian(ProfileMechanism):
-    """Gaussian noise on a sum over a Poisson sample, substitution of one user; see the module.
+class PoissonGaussianPair(ProfilePair):
+    """The pair of the module: `far` is a = C/sigma, `rate` is q."""
 
-    Parameters
-    ----------
-    sigma : standard deviation of the noise.
-    rate : probability of being in the sample, in [1e-12, 1].
-    norm : bound on the norm of one user's contribution (replacing it moves the sum by up to twice that).
-
-    Raises ValueError or TypeError naming the argument. The adversary sees the noisy sum, not who was sampled.
-
-    >>> from pld_shuffle import Accountant
-    >>> round(Accountant().compose(PoissonGaussian(sigma=1.0, rate=0.01), 1000).get_epsilon(1e-6), 3)
-    3.214
-    """
-
-    sigma: float
+    far: float
     rate: float
-    norm: float = 1.0
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "sigma", positive_float("sigma", self.sigma))
-        object.__setattr__(self, "norm", positive_float("norm", self.norm))
-        object.__setattr__(self, "rate", sampling_rate(self.rate))
-        if not LEAST_RATIO <= self.norm / self.sigma <= LARGEST_RATIO:
-            raise ValueError(
-                f"sigma must be between norm/{LARGEST_RATIO:g} and norm/{LEAST_RATIO:g},"
-                f" got {self.sigma!r} with norm={self.norm!r}"
-            )
 
     @property
-    def hidden(self) -> bool:
-        return self.rate < 1.0
-
-    @property
-    def max_loss(self) -> float:
-        return math.inf
+    def max_loss(self) -> Bounds:
+        return Bounds(math.inf, math.inf)
 
     @cached_property
-    def loss_scale(self) -> float:  # type: ignore[override]
-        a, q = self.norm / self.sigma, self.rate
+    def scale(self) -> float:  # type: ignore[override]
+        a, q = self.far, self.rate
         z = np.linspace(-9.0, 9.0, 721)
         weight = np.exp(-0.5 * z * z)
         weight /= weight.sum()
@@ -100,10 +69,10 @@ class PoissonGaussian(ProfileMechanism):
             square += share * float(weight @ (up - down) ** 2)
         return math.sqrt(square)
 
-    def profile(self, growth: Array) -> Bounds:
+    def profile(self, growth: Array, rtol: float, missed: float) -> Bounds:
         from scipy.special import erfc
 
-        a, q = self.norm / self.sigma, self.rate
+        a, q = self.far, self.rate
         x = self._threshold(growth)
 
         def tail(y: Array) -> Array:
@@ -119,7 +88,7 @@ class PoissonGaussian(ProfileMechanism):
 
     def _threshold(self, growth: Array) -> Array:
         """Where the loss is log(1 + growth), in units of sigma."""
-        a, q = self.norm / self.sigma, self.rate
+        a, q = self.far, self.rate
         with np.errstate(divide="ignore"):
             log_t = 0.5 * a * a + np.log1p(-q) - math.log(q) + np.log(growth)
         t = np.exp(np.minimum(log_t, _LARGE))
@@ -130,14 +99,6 @@ class PoissonGaussian(ProfileMechanism):
         far = np.logaddexp(log_t, root) - math.log(2.0)
         found: Array = np.where(log_t > _LARGE, far, log_w) / a
         return found
-
-    def assumptions(self) -> dict[str, str]:
-        return {
-            "neighbours": SUBSTITUTION,
-            "adversary": "sees the noisy sum; the curator is trusted",
-            "analysis": "exact pair of the Gaussian mechanism on a Poisson sample",
-            "sampling": f"every user independently (rate {self.rate:g}), not revealed to the adversary",
-        }
 
 
 def _log_mixture(rate: float, exponent: Array) -> Array:
