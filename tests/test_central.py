@@ -124,12 +124,22 @@ def test_renyi_divergences_are_the_closed_forms() -> None:
         (
             lambda: Gaussian(1.0),
             TypeError,
-            r"Gaussian\(sigma=\.\.\.\) is central noise, randomizers.Gaussian",
+            r"Gaussian\(sigma=\.\.\.\) is central noise; randomizers.Gaussian",
         ),
         (
             lambda: Laplace(1.0),
             TypeError,
-            r"randomizers.Laplace\(eps0=\.\.\.\) is a local randomizer; got 1.0",
+            r"randomizers.Laplace\(eps0=\.\.\.\) is a local randomizer",
+        ),
+        (
+            lambda: Gaussian(1.0),
+            TypeError,
+            r"Gaussian\(sigma=\.\.\.\) is central noise; randomizers.Gaussian",
+        ),
+        (
+            lambda: Laplace(1.0),
+            TypeError,
+            r"randomizers.Laplace\(eps0=\.\.\.\) is a local randomizer",
         ),
         (lambda: Gaussian(sigma=0.0), ValueError, r"sigma must be positive.*0\.0"),
         (

@@ -10,38 +10,25 @@ mechanisms.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
 
 from ..numerics.rounding import above, below
 from ..numerics.sides import Bounds
-from ..numerics.validation import positive_float
+from ..numerics.validation import keywords_only, positive_float
 from ..pairs.gaussian import GaussianPair, LaplacePair
 from ..pairs.poisson_gaussian import PoissonGaussianPair
 from .base import Mechanism
 from .shared import SUBSTITUTION, sampling_rate
 
 LEAST_RATIO, LARGEST_RATIO = 1e-9, 700.0
-LOCAL = {"Laplace": "eps0", "Gaussian": "sigma"}  # keywords of the randomizers of the same names
 
 
 class _Additive(Mechanism):
     """Noise whose pair is symmetric and whose loss depends on sensitivity / noise only."""
 
     sensitivity: float
-
-    def __new__(cls, *positional: Any, **given: Any) -> Any:
-        """Refuse a bare number, which could be meant for the local randomizer of the same name."""
-        if positional:
-            keyword = fields(cls)[0].name  # type: ignore[arg-type]
-            raise TypeError(
-                f"{cls.__name__} takes keywords only: {cls.__name__}({keyword}=...) is central noise,"
-                f" randomizers.{cls.__name__}({LOCAL[cls.__name__]}=...) is a local randomizer; got"
-                f" {', '.join(map(repr, positional))}"
-            )
-        return super().__new__(cls)
 
     def _check(self, name: str) -> None:
         noise = positive_float(name, getattr(self, name))
@@ -75,6 +62,9 @@ def _quotient(dividend: float, divisor: float) -> Bounds:
     )
 
 
+@keywords_only(
+    "Laplace(scale=...) is central noise; randomizers.Laplace(eps0=...) is a local randomizer"
+)
 @dataclass(frozen=True, kw_only=True)
 class Laplace(_Additive):
     """Laplace noise of scale `scale` on an answer of sensitivity `sensitivity` (both positive).
@@ -97,6 +87,9 @@ class Laplace(_Additive):
         return LaplacePair(_quotient(self.sensitivity, self.scale))
 
 
+@keywords_only(
+    "Gaussian(sigma=...) is central noise; randomizers.Gaussian(sigma=...) is a local randomizer"
+)
 @dataclass(frozen=True, kw_only=True)
 class Gaussian(_Additive):
     """Gaussian noise of standard deviation `sigma` on an answer of sensitivity `sensitivity`.
