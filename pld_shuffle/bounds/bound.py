@@ -5,7 +5,7 @@
 A theorem comes in one of two forms: an `EpsilonBound` states epsilon for eps0 and delta, a `DeltaBound` states
 delta for epsilon and eps0. What it states is evaluated. The other unknowns are solved for: the smallest epsilon, the
 smallest delta or the largest eps0 at which the bound still proves the target. *Each answer is safe*: fed back into the
-bound, it does not miss the target (`numerics.solving` evaluates the bound at the very number it returns).
+bound, it does not miss the target (`numerics.crossing` evaluates the bound at the very number it returns).
 
 *Two refusals.* An argument that no bound could use (delta = 2, n = 0, a bool) is a ValueError or TypeError of the
 package's border. One that has a meaning but lies outside what a theorem covers (eps0 = 4 where the theorem needs
@@ -28,8 +28,8 @@ from enum import IntEnum
 from typing import Any
 
 from ..numerics import validation
+from ..numerics.crossing import largest_satisfying, smallest_satisfying
 from ..numerics.sides import Side
-from ..numerics.solving import largest_satisfying, smallest_satisfying
 
 MARGIN = 1e-12
 """The formulas agree with 50-digit evaluations to about 1e-14 (tests); this leaves a wide margin."""

@@ -361,19 +361,8 @@ class Reader:
 
     def bracket(self, eps: float) -> tuple[float, float]:
         """(lower, upper) for the exact law; upper >= 0, not clipped at 1."""
-        law = self.law
-        value = self._value(eps)
-        exponent = law.log_scale - law.tilt * eps
-        relative = self._relative + 8.0 * ROUNDOFF * (
-            1.0 + abs(law.log_scale) + 2.0 * abs(law.tilt * eps) + abs(exponent)
-        )
-        wrong = self._peak * law.error
-        if exponent > 600.0:  # too far below the tilted mean to say anything
-            return 0.0, math.inf
-        scale = math.exp(exponent)
-        lower = max(0.0, value * (1.0 - relative) - wrong) * scale * (1.0 - relative)
-        upper = (value * (1.0 + relative) + wrong) * scale * (1.0 + relative)
-        return lower, upper + UNDERFLOW
+        lower, upper = self.brackets(np.array([eps]))
+        return float(lower[0]), float(upper[0])
 
     def brackets(self, eps: Array) -> tuple[Array, Array]:
         """`bracket` at many eps, shape (questions,) each."""
@@ -388,8 +377,9 @@ class Reader:
             1.0 + abs(law.log_scale) + 2.0 * np.abs(law.tilt * eps) + np.abs(exponent)
         )
         wrong = self._peak * law.error
-        far = exponent > 600.0
+        far = exponent > 600.0  # too far below the tilted mean to say anything
         scale = np.exp(np.minimum(exponent, 600.0))
         lower = np.maximum(0.0, value * (1.0 - relative) - wrong) * scale * (1.0 - relative)
-        upper = (value * (1.0 + relative) + wrong) * scale * (1.0 + relative) + UNDERFLOW
+        upper = (value * (1.0 + relative) + wrong) * scale * (1.0 + relative)
+        upper += UNDERFLOW * (1.0 + wrong)  # where the scale underflows, and errors are large
         return np.where(far, 0.0, lower), np.where(far, math.inf, upper)

@@ -1,12 +1,19 @@
-"""Where a monotone function falls to 0, on the right side of it: regula falsi with the Illinois rule.
+"""Where a function falls to 0, on the right side of it: one search for a number, one for arrays, one over a grid.
 
-The end that stays again counts for half, so that the next point is likely to lie beyond the crossing (Dowell and
-Jarratt 1971). Every fifth point is the middle, which bounds the number of steps. What is returned has been asked for
-by itself, or was given.
+* `crossing`, `crossings`: regula falsi with the Illinois rule. The end that stays again counts for half, so that the
+  next point is likely to lie beyond the crossing (Dowell and Jarratt 1971). Every fifth point is the middle, which
+  bounds the number of steps.
+* `smallest_satisfying`, `largest_satisfying`: a walk over a geometric grid from the wanted end until a point satisfies
+  excess <= 0, and `crossing` before it. If the excess is monotone, one step of the grid is enough, and no number nearer
+  to the wanted end satisfies it, up to rtol. If not, a sign change between two grid points may be overlooked: that
+  costs tightness, never validity.
+
+*Guarantee: what is returned has been asked for by itself, or was given, and satisfied excess <= 0.*
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -14,13 +21,15 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 Point = tuple[float, float]  # and the excess there
+Excess = Callable[[float], float]
 
 MOST_STEPS = 300
+GRID_STEPS = 240  # over 27 powers of e this is a ratio of 1.12 from one point of a grid to the next
 NEXT = 2e-15  # relative distance of two points that are as good as neighbours
 
 
 def crossing(
-    excess: Callable[[float], float],
+    excess: Excess,
     wrong: Point,
     right: Point,
     *,
@@ -34,13 +43,14 @@ def crossing(
     last = 0
     for step in range(MOST_STEPS):
         (start, over), (end, under) = wrong, right
-        if under > -close or abs(end - start) <= rtol * max(end, start):
+        low, high = min(start, end), max(start, end)
+        if under > -close or high - low <= rtol * high:
             break
-        point = 0.5 * (start + end)
+        point = math.sqrt(low * high) if 0.0 < 4.0 * low < high else 0.5 * (low + high)
         if step % 5 < 4 and over - under > 0.0:
             # An infinite one gives no number, which is not between.
             straight = end + (start - end) * ((under + 0.5 * close) / (under - over))
-            if min(start, end) < straight < max(start, end):
+            if low < straight < high:
                 point = straight
         found = excess(point)
         if found > 0.0:
@@ -78,3 +88,30 @@ def crossings(
         wrong, right = np.where(held, wrong, point), np.where(held, point, right)
         before = held
     return right
+
+
+def smallest_satisfying(
+    excess: Excess, *, low: float, high: float, steps: int = GRID_STEPS, rtol: float = NEXT
+) -> float | None:
+    """The smallest x in [low, high], 0 < low, with excess(x) <= 0, as far as the grid sees; None if there is none.
+
+    `excess` may be infinite, not nan. Up to steps + 1 evaluations on the grid, 10 to 60 for the rest.
+    """
+    ratio = math.log(high / low) / steps
+    violated = None
+    for index in range(steps + 1):
+        point = high if index == steps else low * math.exp(ratio * index)
+        found = excess(point)
+        if found <= 0.0:
+            return (
+                point if violated is None else crossing(excess, violated, (point, found), rtol=rtol)
+            )
+        violated = point, found
+    return None
+
+
+def largest_satisfying(
+    excess: Excess, *, low: float, high: float, steps: int = GRID_STEPS, rtol: float = NEXT
+) -> float | None:
+    """The largest x in [low, high] with excess(x) <= 0; otherwise as `smallest_satisfying`."""
+    return smallest_satisfying(excess, low=high, high=low, steps=steps, rtol=rtol)

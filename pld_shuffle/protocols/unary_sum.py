@@ -83,7 +83,7 @@ class UnarySum(GammaNoise):
     @classmethod
     def _theorem(cls, budget: Budget, honest: int, *, bits: int) -> dict[str, Any]:
         from ..bounds import OutOfRange, advanced_composition
-        from ..numerics.solving import largest_satisfying
+        from ..numerics.crossing import largest_satisfying
 
         length, target = integer_in("bits", bits, 1), budget.epsilon
         share = budget.delta / 2 * (1 - 1e-9)

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pld_shuffle.bounds.bound import DeltaBound, EpsilonBound, OutOfRange, delta_above
-from pld_shuffle.numerics.solving import largest_satisfying, smallest_satisfying
+from pld_shuffle.numerics.crossing import largest_satisfying, smallest_satisfying
 
 FALLING = {  # x -> excess, falling through 0 at x = root
     "line": lambda x, root: root - x,
