@@ -133,12 +133,6 @@ class Mechanism(ABC):
         """
         return {f.name: getattr(self, f.name) for f in fields(self) if f.init}  # type: ignore[arg-type]
 
-    def renyi_divergence(self, alpha: Any) -> Any:
-        """Upper bound on the Renyi divergence of the pair at real orders alpha > 1."""
-        from ..composition.renyi_divergence import renyi_divergence  # seldom asked for
-
-        return renyi_divergence(self.pair, alpha)
-
     def pld(
         self, *, step: float | None = None, side: Side = Side.UPPER, missed: float = 1e-15
     ) -> PLD:

@@ -12,3 +12,7 @@ PATIENCE = 2.0  # seconds after which a sweep starts worker processes, which tak
 JOINT_BITS = 128  # bits of a user up to which a UnarySum is accounted jointly: width against speed
 LOADING = 0.4  # seconds of a process in interpreted loops before compiled ones are loaded, which takes as long
 COMPILING = 2.0  # the same before all are compiled, which takes half a minute, where none are kept
+LAWS_PER_OCTAVE = 2  # of Renyi orders, which share laws: speed against width
+LEAST_SHARE = 0.02  # of rtol that a law's points may spend for a Renyi divergence, at least: speed against width
+PROFILE_USERS = 200  # users from which on Renyi divergences of coins come from their profile: speed
+TAIL_PIECES = 64  # of a profile's tail that counts for Renyi divergences: speed against width

@@ -334,7 +334,7 @@ class CoinMixture(Pair):
         # The error of a mass grows with its distance: no more than at the ends, nor than all distances together.
         error = np.maximum(others.error_at(starts - 1), others.error_at(ends))
         far = others.drift * (adds + adds_none) * others.spread
-        error = np.minimum(error, others.error + far / np.maximum(weight, far))
+        error = np.minimum(error, others.error + far / np.maximum(np.maximum(weight, far), 1e-300))
         factor = inside * (1.0 + sign * (error + ROUNDOFF * (ends - starts + 8.0)))
         weight *= factor
         left_out = below if one_bias else below + above

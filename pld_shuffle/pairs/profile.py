@@ -169,7 +169,7 @@ def spaced_by_mass(
     mass = np.exp(log_mass - log_mass.max())
     density = mass / np.gradient(grid)
     longest = np.maximum(LONGEST_DISTANCE, grid / (LONGEST_DISTANCE * width))
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore", over="ignore"):
         distance = np.minimum((density.max() / density) ** (1.0 / 3.0), longest)
     distance *= width * math.sqrt(float(mass.sum()) / float(mass @ distance**2))
     return _at_distances(grid, distance, most)
@@ -474,6 +474,10 @@ class AmplifiedPair(ProfilePair):
     @property
     def pointwise(self) -> bool:
         return self.pair.pointwise
+
+    def log_tail(self, growth: Array) -> Array | None:
+        tail = self.pair.log_tail(growth / self.rate * (1.0 - 4e-16))
+        return None if tail is None else tail + math.log(self.rate) + 1e-13
 
 
 class UpperPair(ProfilePair):

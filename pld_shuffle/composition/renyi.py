@@ -1,0 +1,193 @@
+"""Renyi divergences are values of the moment function: with t = alpha - 1, R(alpha) = log E[exp(t L)] / t.
+
+Since x^alpha = alpha (alpha - 1) int_0^inf s^(alpha - 2) (x - s)_+ ds for x > 0, the moment is a mixture of
+hockey-stick divergences: a law whose divergences are above (below) the pair's at every epsilon has a moment above
+(below). So both ends come from the atoms of one round (`rounds`), formed finely enough for the tilt t.
+
+*The catch* is the mass w that an upper law has at infinity, because its points or windows end at some loss l. Behind l
+the profile h is at most w, less where its logarithm is known, and 0 from the largest loss on. By the same formula w
+adds at most alpha (w e^(t l) + sum of h(l_i) (e^(t l_(i+1)) - e^(t l_i))). True mass at infinity is in the lower law,
+too, and the divergence is infinite.
+
+Mironov 2017 (they add up over adaptive rounds); Canonne, Kamath, Steinke 2020 (the conversion, `bounds.rdp`).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..numerics.rounding import ROUNDOFF
+from ..numerics.sides import Bounds
+from ..numerics.tuning import LAWS_PER_OCTAVE, LEAST_SHARE, PROFILE_USERS, TAIL_PIECES
+from ..numerics.validation import real_array, tolerance
+from ..pairs.coins import CoinMixture
+from ..pairs.discrete import EitherOrder, OrderedPair
+from ..pairs.pair import Pair, Resolution
+from ..pairs.profile import ProfilePair
+from .rounds import AnyRounds, Rounds
+
+Array = NDArray[np.float64]
+
+RTOL = 1e-4  # relative width asked of an enclosure
+LARGEST_GROWTH = 690.0  # its logarithm
+
+
+def renyi_bounds(pair: Pair, alpha: Any, *, rtol: float = RTOL) -> Bounds:
+    """Bounds(lower, upper) on the Renyi divergence of one round's pair at orders `alpha` > 1, scalar or array.
+
+    rtol : the relative width asked for. It may be wider, and is still certified. At inf: the largest loss. Where the
+    pair is the worse of two orders, the lower end is the larger of both orders' own divergences.
+    Raises TypeError or ValueError naming the argument.
+    """
+    orders = real_array("alpha", alpha)
+    if not np.all(orders > 1.0):
+        raise ValueError(f"alpha must be greater than 1, got {alpha!r}")
+    width = tolerance("rtol", rtol)
+    found = [_at_order(pair, float(order), width) for order in orders.ravel()]
+    if orders.ndim == 0:
+        return found[0]
+    return Bounds(*(np.array(ends).reshape(orders.shape) for ends in zip(*found, strict=True)))
+
+
+def _at_order(pair: Pair, order: float, rtol: float) -> Bounds:
+    if order == math.inf:
+        return pair.max_loss
+    if pair.scale == 0.0:
+        return Bounds(0.0, pair.max_loss.upper)
+    if (exact := pair.renyi(order)) is not None:
+        return exact
+    t = order - 1.0
+    # A law is formed for a grid of tilts. Those below a scale share one, unless losses have a heavy tail.
+    each = LAWS_PER_OCTAVE
+    octave = round(each * math.log2(t * pair.scale)) / each
+    found = _Laws.of(pair, 2.0 ** max(0.0, octave) / pair.scale, rtol).ends(t)
+    if octave < 0.0 and found.upper - found.lower > rtol * found.upper:
+        found = _Laws.of(pair, 2.0**octave / pair.scale, rtol).ends(t)
+    if isinstance(pair, EitherOrder):
+        lower = max(_at_order(OrderedPair(one), order, rtol).lower for one in pair.orders)
+        return Bounds(lower, found.upper)
+    return found
+
+
+class _Laws:
+    """One round of a pair on both sides, for the tilt t and somewhat smaller ones."""
+
+    def __init__(self, pair: Pair, resolution: Resolution) -> None:
+        self._pair, self._top = pair, float(pair.max_loss.upper)
+        self._below, self._above = Rounds.of(pair, 1, {pair: resolution})
+
+    @staticmethod
+    @lru_cache(maxsize=64)
+    def of(pair: Pair, t: float, rtol: float) -> _Laws:
+        """Formed so finely that the width is about rtol; a coarse look first says what the tilt makes of the loss.
+
+        Splitting mass inside cells of width d changes log M(t) by about (t^2 + t) d^2 / 12, see `plan`.
+        """
+        scale, top = pair.scale, float(pair.max_loss.upper)
+        if isinstance(pair, CoinMixture) and pair.n > PROFILE_USERS:
+            pair = pair.as_profile or pair
+        tailed = isinstance(pair, ProfilePair) and pair.log_tail(np.zeros(1)) is not None
+        log, mean = min(0.5 * (t * t + t) * scale**2, t * top), min((t + 0.5) * scale**2, top)
+        rtol *= min(
+            max(1.0, t * scale / 8.0), 8.0
+        )  # far out there are many points and little to gain
+        share = max(0.01 / rtol, 1.0)
+        while True:
+            spent, square = share * rtol * log, 2.0 * log
+            # What may be left out: e^(t top) of it is little, or what a normal law has there if a tail is known,
+            # with 8 for its last factor.
+            needed = 8.0 - math.log(share * rtol * min(1.0, log)) + math.log1p(t)
+            normal = 0.5 * (math.sqrt(square) + math.sqrt(square + 2.0 * needed)) ** 2
+            far = min(needed + t * top, max(normal, 40.0) if tailed else 600.0)
+            step = math.sqrt(8.0 * spent / (t * t + t))
+            laws = _Laws(pair, Resolution(
+                step, missed=math.exp(-min(600.0, far)), size_width=2.0 * spent / square,
+                bias_width=math.sqrt(8.0 * spent / (square * (1.0 + square))),
+                pull=(mean / scale) ** 2, point_width=step, tilt=t,
+            ))  # fmt: skip
+            log, wrong, mean = laws._estimates(t)
+            if not wrong > rtol * log or share < LEAST_SHARE:
+                return laws
+            share *= max(min(0.7 * rtol * log / wrong, 0.5), 1e-3)
+
+    def _estimates(self, t: float) -> tuple[float, float, float]:
+        """The logarithm of the moment, its width, and the tilted mean."""
+        low, high = self._below.log_moment(t)[0], self._above.log_moment(t)[0]
+        if isinstance(self._above, Rounds) and not self._pair.encloses:  # chords above a profile
+            weight = np.exp(self._above.logs + t * self._above.loss - high)
+            square = (t * t + t) * np.gradient(self._above.loss) ** 2
+            low = high - float(weight @ np.minimum(square / 12.0, 1.0))
+        return max(high, 1e-300), high - low, self._above.slopes(t)[0]
+
+    def ends(self, t: float) -> Bounds:
+        """Bounds on the divergence."""
+        if self._below.infinite > 0.0:
+            return Bounds(math.inf, math.inf)
+        low = _log_moment(self._below, t, -1.0) / t
+        high = min(
+            float(np.logaddexp(_log_moment(law, t, 1.0), self._log_beyond(law, t)))
+            for law in self._cut(t)
+        )
+        upper = min(high / t * (1.0 + 4.0 * ROUNDOFF), self._top)
+        return Bounds(min(max(low * (1.0 - 4.0 * ROUNDOFF), 0.0), upper), upper)
+
+    def _cut(self, t: float) -> list[AnyRounds]:
+        """The upper law, and one that ends where the logarithm of the profile is known better: among tiny masses."""
+        law = self._above
+        if not isinstance(law, Rounds) or t * float(law.loss[-1]) < 100.0:
+            return [law]
+        first = int(np.searchsorted(law.loss, 100.0 / t))
+        rest = np.cumsum(law.mass[::-1])[::-1][first:] + law.infinite
+        tail = self._tail(law.loss[first:])
+        if tail is None or not (worse := np.log(rest) > tail + 2.0).any():
+            return [law]
+        k = int(np.argmax(worse))
+        end = max(first + k, 1)
+        return [law, replace(
+            law, mass=law.mass[:end], loss=law.loss[:end], infinite=float(rest[k]) * (1.0 + 1e-9), total=None,
+            doubt=None if law.doubt is None else law.doubt[:end],
+        )]  # fmt: skip
+
+    def _tail(self, losses: Array) -> Array | None:
+        """Upper bounds on the logarithm of the profile, where there are any."""
+        if not isinstance(self._pair, ProfilePair):
+            return None
+        return self._pair.log_tail(np.expm1(np.minimum(losses, LARGEST_GROWTH)))
+
+    def _log_beyond(self, law: AnyRounds, t: float) -> float:
+        """log of what the mass at infinity of an upper law may add to the moment."""
+        if law.infinite == 0.0:
+            return -math.inf
+        if not isinstance(law, Rounds) or self._top == math.inf:
+            return math.inf
+        last = min(float(law.loss[-1]) + law.slack, self._top)
+        losses = np.linspace(last, self._top, TAIL_PIECES + 1)
+        while True:
+            heights, tail = (
+                np.full(losses.size - 1, math.log(law.infinite)),
+                self._tail(losses[:-1]),
+            )
+            if tail is not None:
+                heights = np.minimum(heights, tail)
+            gap = np.diff(losses)
+            with np.errstate(divide="ignore"):
+                parts = heights + t * losses[1:] + np.log(-np.expm1(-t * gap))
+            heavy = np.flatnonzero((parts > parts.max() - 10.0) & (t * gap > 1.0))
+            if tail is None or heavy.size == 0 or losses.size > 16 * TAIL_PIECES:
+                break
+            inner = losses[heavy] + np.outer((0.25, 0.5, 0.75), gap[heavy])
+            losses = np.sort(np.append(losses, inner))
+        total = np.logaddexp.reduce(np.append(parts, math.log(law.infinite) + t * last))
+        return float(total) + math.log1p(t) + 1e-13 * (1.0 + t * self._top)
+
+
+def _log_moment(law: AnyRounds, t: float, sign: float) -> float:
+    known = law.log_known(t) if isinstance(law, Rounds) else None
+    value, error = known or law.log_moment(t)
+    return value + sign * (error + t * law.slack)
