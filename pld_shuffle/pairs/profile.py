@@ -654,8 +654,11 @@ def largest(
     itself, where nothing is left; empty to ask them all.
     """
     lower, upper = np.zeros(growth.size), np.zeros(growth.size)
-    places = np.expm1(top * CHORDS)
-    chords = [np.interp(growth, places, np.append(end, 0.0)) * (1.0 + 1e-12) for end in ends]
+    chords = []
+    if ends:
+        places = np.expm1(top * CHORDS)
+        places[-1] *= 1.0 + 1e-12  # a little beyond, where certainly nothing is left
+        chords = [np.interp(growth, places, np.append(end, 0.0)) * (1.0 + 1e-12) for end in ends]
     for k in sorted(range(count), key=lambda k: -chords[k].max() if chords else 0.0):
         here = chords[k] > upper if chords else np.ones(growth.size, bool)
         if np.any(here):

@@ -650,7 +650,7 @@ def _quantiles(
     graded = graded[(low < graded) & (graded < high)]
     # Far out equal steps: no likelihood ratio grows by more than about exp(1/2) in one.
     longest = min(longest, 0.5 * width**2)
-    even = np.linspace(low, high, max(2, math.ceil((high - low) / longest) + 1))
+    even = np.linspace(low, high, max(2, math.ceil((high - low) / longest) + 2))
     ends = np.union1d(graded, even)
     kept = np.append(np.diff(ends) > 1e-6 * width, True)
     kept[0] = True
