@@ -4,7 +4,7 @@ Every user sends a vector of k bits in which the own value's bit is 1 with proba
 other bit with probability b < a. The number N_j of ones at place j has mean b n + (a - b) c_j, so
 (N_j - b n) / (a - b) estimates the count c_j without bias, with variance
 (c_j a (1-a) + (n - c_j) b (1-b)) / (a - b)^2; bits are independent. The lecture notes describe the
-system; the estimate is that of Erlingsson, Pihur, Korolova 2014, section 4, for one-hot filters.
+system; the estimate is that of Erlingsson, Pihur, Korolova 2014, section 4.
 With RAPPOR a and b are those of both steps together.
 
 Privacy of one report of every user: `Shuffled` with the randomizer. If not whole reports but only the sums of the bits
@@ -28,8 +28,8 @@ from ..mechanisms.shared import SMALLEST_EPS0
 from ..mechanisms.shuffled import Shuffled
 from ..randomizers import RAPPOR, UnaryEncoding
 from ..randomizers.base import FloatArray
-from ..randomizers.bits import BitArray
 from ..randomizers.border import EPS0_MAX, bit_array, generator
+from ..randomizers.one_hot import BitArray
 from .budget import Budget, Search
 from .histogram import Histogram, HistogramEstimate
 from .protocol import OneMechanism
@@ -50,8 +50,6 @@ class BitCounts(Histogram):
             raise TypeError(
                 f"randomizer must be a UnaryEncoding or a RAPPOR, got {self.randomizer!r}"
             )
-        if isinstance(self.randomizer, RAPPOR) and self.randomizer.bits is not None:
-            raise ValueError(f"randomizer must have one-hot filters, got {self.randomizer!r}")
 
     @property
     def k(self) -> int:
@@ -89,10 +87,9 @@ class BitCounts(Histogram):
 
 @dataclass(frozen=True, kw_only=True)
 class BitHistogram(BitCounts, OneMechanism):
-    """Histogram of n values in 0 ... k-1 from unary encodings or one-hot RAPPOR reports.
+    """Histogram of n values in 0 ... k-1 from unary encodings or RAPPOR reports.
 
-    randomizer: a `UnaryEncoding`, or a `RAPPOR` without Bloom filter (bits=None), both steps of which
-    are drawn afresh in every round.
+    randomizer: a `UnaryEncoding`, or a `RAPPOR`, both steps of which are drawn afresh in every round.
 
     The pair is an upper bound, for one round and for many.
 

@@ -27,8 +27,8 @@ from numpy.typing import ArrayLike
 from ..mechanisms.shuffled import Shuffled
 from ..numerics.validation import positive_int
 from ..randomizers import RAPPOR
-from ..randomizers.bits import BitArray
 from ..randomizers.border import bit_array
+from ..randomizers.one_hot import BitArray
 from .bit_histogram import BitCounts
 from .budget import Budget, Ledger, Search
 
@@ -39,7 +39,7 @@ LEAST_NOISE = 1e-9
 class RAPPORHistogram(BitCounts):
     """Histogram of n unchanging values in 0 ... k-1 from reports on memoised one-hot filters.
 
-    randomizer: a `RAPPOR` without Bloom filter (bits=None) and with noise > 0.
+    randomizer: a `RAPPOR` with noise > 0.
 
     The pairs are upper bounds, for one collection and for all.
 

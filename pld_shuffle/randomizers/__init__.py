@@ -6,10 +6,9 @@ from .hadamard_response import HadamardResponse
 from .joint import FiniteRandomizer, Types
 from .local_hashing import LocalHashing
 from .noise import Gaussian, Laplace
+from .one_hot import RAPPOR, UnaryEncoding
 from .randomized_response import BinaryRandomizedResponse, KRandomizedResponse
-from .rappor import RAPPOR
 from .subset_selection import SubsetSelection
-from .unary_encoding import UnaryEncoding
 
 __all__ = [
     "RAPPOR",

@@ -22,9 +22,9 @@ import numpy as np
 from ..numerics.tuning import DRAWN_TOGETHER
 from ..numerics.validation import integer_in
 from .base import FloatArray, IntArray, settle
-from .bits import BitArray
 from .border import local_epsilon
 from .joint import ValuesRandomizer
+from .one_hot import BitArray
 
 
 @dataclass(frozen=True, kw_only=True)
