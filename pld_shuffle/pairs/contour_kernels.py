@@ -14,12 +14,12 @@ import numpy as np
 
 from ..numerics.compiled import kernel, reordering, unchecked
 from ..numerics.rounding import ROUNDOFF
+from ..numerics.tuning import SLOT_WORK
 
-MAX_NODES = 60_000.0
-MIN_NODES = 4_000.0
-MAX_WORK = 2e6  # nodes times groups
-MAX_CASES = 3e4  # up to here the multinomial law is enumerated, ...
-MAX_SHOWN = 200  # ... with at most so many X other than 0
+MAX_NODES, MIN_NODES, MAX_WORK, MAX_CASES = SLOT_WORK
+MAX_SHOWN = (
+    200  # X other than 0 where the multinomial law is enumerated, for powers that do not overflow
+)
 
 # 2 pi in three parts, the first two of 33 bits, so that multiples up to 2^20 are exact (Cody and Waite).
 TURN_HIGH = 6.2831853069365025

@@ -19,19 +19,15 @@ import numpy as np
 
 from ..numerics.compiled import kernel, unchecked
 from ..numerics.rounding import ROUNDOFF
+from ..numerics.tuning import CONTOUR_WORK, CURVE
 
-FINE = 5e-5  # of a sum over nodes: what the rest need not be known better than
-STEPS = 64  # at most so many nodes, ...
-BINS = 48  # ... and so many bins of u
-REACH = 7.5  # nodes end about here, in deviations of the tilted sum
-MANY = 12  # atoms from which on Taylor's series is tried, ...
-TERMS = 16  # ... with at most so many terms, ...
-SMALL = 1e-7  # ... until what is left, times n, is so small
+# Steering: what each is, says `numerics.tuning`.
+FINE, STEPS, BINS, REACH, MANY, TERMS, SMALL, PAIRS, LOBES, HEAVY = CONTOUR_WORK
+WIDE, WIDER, BOW, BOWED, FLAT, LOW, LOWEST, OF_CENTRE, OF_WINDOW, OF_WIDTH = CURVE[:10]
+BLUR_TWO, BLUR_MORE, BLUR_LIGHT, RULE, RULED = CURVE[10:]
+
 FAR = -30.0  # log of the sum's moment from which on it may be the better bound itself
-PAIRS = 8  # of values that the far part looks at
-WINDOWS = 4  # of values, for laws without a heavy one, ...
-HEAVY = 0.1  # ... which is one of this mass
-LOBES = 12  # lobes of |M|^n that are looked at one by one
+WINDOWS = 4  # of values, for laws without a heavy one
 POWER = 16  # the window is exp(-(t/window)^POWER); Re t^POWER < 0 on |Im t| = b needs |t| < TURN b
 TURN = 10.21  # 1/sin(pi/32), rounded up
 # Real arguments where log M is needed: 0, 1 the ends of the far line; 2, 3 and 4, 5 those of the strip.
@@ -567,9 +563,9 @@ def contour(n, place, row, period, mass, moved, nodes, points):
     square = heart * heart
     stiff = 1.0 + 2.0 / square
     skew = min(max(n * third / sigma**3 / (6.0 * stiff), -0.015), 0.015)
-    width = 1.2 + 1.22 * heart
-    bend = 2.0 / heart * (0.55 + 0.17 / heart) - skew * width * width
-    centre = heart * (1.0 - 1.0 / (0.92 * square * square + 3.3 * square + 2.9))
+    width = WIDE + WIDER * heart
+    bend = 2.0 / heart * (BOW + BOWED / heart) - skew * width * width
+    centre = heart * (1.0 - 1.0 / (FLAT * square * square + LOW * square + LOWEST))
     centre += 2.0 * skew / stiff
     far = centre - bend
     period *= sigma
@@ -579,11 +575,13 @@ def contour(n, place, row, period, mass, moved, nodes, points):
     for j in range(mass.shape[1]):
         shown += mass[row, j] > 0.0
         heaviest = max(heaviest, mass[row, j])
-    blur = (1.2 if shown == 2 else 0.3) / period  # two values are a lattice, with lobes for ever
+    blur = (
+        BLUR_TWO if shown == 2 else BLUR_MORE
+    ) / period  # two values are a lattice, with lobes for ever
     if heaviest < HEAVY:  # nothing but the smoothing ends the far part
-        blur = max(blur, 4.5 / math.sqrt(n))
+        blur = max(blur, BLUR_LIGHT / math.sqrt(n))
     # The strip |Im t| <= strip, see docs/swap.md, "The trapezoidal rule".
-    strip = min(0.62 * centre, 0.095 * window, 0.5 * width)
+    strip = min(OF_CENTRE * centre, OF_WINDOW * window, OF_WIDTH * width)
     waist = 0.5 * centre
     bump = 1.0
     closest = -1.0
@@ -597,7 +595,7 @@ def contour(n, place, row, period, mass, moved, nodes, points):
             break
         strip *= 0.9
     slide = 1.0 - 2.0 * abs(bend) * strip * (bump / width) ** 2
-    step = 2.0 * math.pi * strip / (16.0 + 0.6 * strip * strip)
+    step = 2.0 * math.pi * strip / (RULE + RULED * strip * strip)
     count = min(STEPS, math.ceil(REACH / step) + 1)
     end = (count - 1) * step
     line = math.inf
