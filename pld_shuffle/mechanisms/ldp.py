@@ -18,6 +18,7 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 
+from ..numerics.tuning import FEW_LABELLED, LEAST_GAIN
 from ..numerics.validation import choice, user_count
 from ..pairs.bit_pair import worst_bit_attack
 from ..pairs.bits import BitShares
@@ -35,11 +36,8 @@ from .shared import EVERYBODY, SUBSTITUTION, exactly, local_epsilon
 ANALYSES = ("tightest", "stronger-clones", "clones")
 MOST_BIT_USERS = 10**9
 MANY_USERS = 1_000
-LEAST_GAIN = 1e-4  # a smaller one is none
 ASKED = np.array([0.0, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 20.0])  # deviations
 FAR = 8.0  # deviations; what is farther is seldom asked for
-#: Below, stronger clones are as good, and their law is sparse, which a hull would blur.
-FEW_USERS = 64
 
 
 @dataclass(frozen=True)
@@ -96,7 +94,7 @@ class ShuffledLDP(Mechanism):
 
     def _proved(self, cohort: Cohort) -> Pair:
         clones = self._clones.sampled(cohort)
-        if self.analysis != "tightest" or self.n < FEW_USERS:
+        if self.analysis != "tightest" or self.n < FEW_LABELLED:
             return clones
         if not (cohort.rate < 1.0 or may_win(self.eps0, self.n)):
             return clones

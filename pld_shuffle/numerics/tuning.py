@@ -25,3 +25,28 @@ LAWS_PER_OCTAVE = 2  # of Renyi orders, which share laws: speed against width
 LEAST_SHARE = 0.02  # of rtol that a law's points may spend for a Renyi divergence, at least: speed against width
 PROFILE_USERS = 200  # users from which on Renyi divergences of coins come from their profile: speed
 TAIL_PIECES = 64  # of a profile's tail that counts for Renyi divergences: speed against width
+NOISE_CELLS = (
+    256  # of Laplace noise, in each half; of Gaussian noise twice as many: width against speed
+)
+TYPE_CELLS = 16  # of the types of Laplace noise for each unit of eps0, up to twice as many: width against speed
+TYPE_ALLOWANCE = (
+    0.002  # by how much these types may be worse than the worst law: width against speed
+)
+SLOT_POINTS = (
+    6_000  # of a profile whose values each cost a contour, in one law: width against speed
+)
+TYPED_POINTS = (
+    240  # of a profile of a known randomizer's types, half as many for noise: width against speed
+)
+FEW_PROFILES = (
+    24  # profiles under one maximum up to which all are asked, without chords first: speed
+)
+SIZE_ZONE = (
+    0.1  # relative width of cohort sizes that share a profile's points: memory against speed
+)
+LEAST_GAIN = (
+    1e-4  # by which the swap theorem must beat stronger clones to be asked: speed against width
+)
+FEW_LABELLED = (
+    64  # users below which stronger clones are as good, and sparse, which a hull would blur
+)

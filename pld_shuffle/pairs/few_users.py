@@ -31,9 +31,10 @@ from numpy.typing import NDArray
 
 from ..numerics.rounding import ROUNDOFF
 from ..numerics.sides import Bounds, Side
+from ..numerics.tuning import SLOT_POINTS
 from .cohort import Cohort
 from .profile import ProfilePair
-from .slots import MAX_POINTS, SlotLaw, rest_of
+from .slots import SlotLaw, rest_of
 
 Array = NDArray[np.float64]
 L = TypeVar("L")
@@ -199,7 +200,7 @@ class FewUsersPair(ProfilePair):
     tail: float = 0.0
     half: Side | None = None
 
-    most_points = MAX_POINTS
+    most_points = SLOT_POINTS
 
     @classmethod
     def of(

@@ -31,6 +31,7 @@ from numpy.typing import NDArray
 
 from ..numerics.rounding import ROUNDOFF
 from ..numerics.sides import Bounds, Side
+from ..numerics.tuning import FEW_PROFILES, SLOT_POINTS
 from .atoms import Atoms, completed
 from .cohort import Cohort
 from .pair import Pair, Resolution
@@ -490,7 +491,7 @@ class UpperPair(ProfilePair):
 
     @property
     def most_points(self) -> int:
-        return 6_000
+        return SLOT_POINTS
 
     #: Whether points have equal distances, for profiles that are cheap and losses that are skewed.
     even: ClassVar[bool] = False
@@ -640,7 +641,6 @@ def amplified_losses(largest: Bounds, scale: float, rate: float) -> tuple[Bounds
     return found, min(amplified_loss(min(scale, 700.0), rate), float(found.upper))
 
 
-FEW_PROFILES = 24  # more of them are compared by chords first
 #: At losses of 0.6^k times the largest one, largest last: where chords of many profiles are joined.
 CHORDS = np.append(0.0, 0.6 ** np.arange(20.0, -1.0, -1.0))
 

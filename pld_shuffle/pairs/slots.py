@@ -43,6 +43,7 @@ from numpy.typing import NDArray
 
 from ..numerics.rounding import ROUNDOFF
 from ..numerics.sides import Bounds, Side
+from ..numerics.tuning import SLOT_POINTS
 from ..numerics.validation import nonnegatives, real, tolerance, user_count
 from ..randomizers.noise import Noise
 from .cohort import ALL_USERS, Cohort
@@ -50,7 +51,6 @@ from .profile import ProfilePair
 
 Array = NDArray[np.float64]
 
-MAX_POINTS = 6_000  # of one law; each costs a contour
 TAIL = 1e-18  # of unbounded noise, beyond which a report counts as revealed, where no other is asked for
 FULL = 2.0**-50  # rounding of a sum of masses, per group
 
@@ -190,7 +190,7 @@ class SlotPair(ProfilePair):
     ordered: bool = False
     half: Side | None = None
 
-    most_points = MAX_POINTS
+    most_points = SLOT_POINTS
 
     def profile(self, growth: Array, rtol: float, missed: float) -> Bounds:
         tail = min(0.05, 0.25 * missed)

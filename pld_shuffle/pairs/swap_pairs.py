@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..numerics.sides import Bounds
+from ..numerics.tuning import FEW_PROFILES, SIZE_ZONE, TYPED_POINTS
 from ..numerics.validation import MOST_USERS
 from ..randomizers.base import LocalRandomizer
 from ..randomizers.joint import Types
@@ -34,7 +35,6 @@ from .coins import CoinMixture
 from .pair import Pair, Resolution
 from .profile import (
     CHORDS,
-    FEW_PROFILES,
     MAX_POINTS,
     ProfilePair,
     ProfilePoints,
@@ -46,12 +46,10 @@ from .swap import any_ldp_profile, hidden_profiles, independent_users, typed_pro
 
 Array = NDArray[np.float64]
 
-ZONE = 0.1  # sizes within this factor share the growths at which they are known
 REACHES = 2.0 ** (0.25 * np.arange(1, 40))  # in scales, of the last growth
 TIGHT_EPS0 = 5.0  # at 6, the least of all bounds is 0.2 % of epsilon smaller
 KEPT = 2_000  # cells whose values are remembered
 GIVEN_AWAY = (5e-3, 2e-4)  # of delta, by types of unbounded noise, whichever is better
-TYPED_POINTS, NOISE_POINTS = 240, 120  # each costs up to a few milliseconds
 SMALL = 1e-12  # delta where nothing is asked
 
 
@@ -215,12 +213,12 @@ def _cell(known: Population, first: float, last: float, growth: bytes) -> Array:
 
 
 def _zone(size: float) -> int:
-    return math.floor(math.log(size) / math.log1p(ZONE))
+    return math.floor(math.log(size) / math.log1p(SIZE_ZONE))
 
 
 def _first(zone: float) -> int:
     """About the first size of a zone."""
-    return math.ceil(math.exp(zone * math.log1p(ZONE)))
+    return math.ceil(math.exp(zone * math.log1p(SIZE_ZONE)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -241,7 +239,7 @@ class TypedPair(UpperPair):
 
     @property
     def most_points(self) -> int:
-        return NOISE_POINTS if isinstance(self.randomizer, Noise) else TYPED_POINTS
+        return TYPED_POINTS // 2 if isinstance(self.randomizer, Noise) else TYPED_POINTS
 
     @property
     def max_loss(self) -> Bounds:

@@ -27,18 +27,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..numerics.sides import Side
+from ..numerics.tuning import NOISE_CELLS, TYPE_ALLOWANCE, TYPE_CELLS
 from ..numerics.validation import keywords_only, positive_float
 from .base import FloatArray, LocalRandomizer, settle
 from .border import generator, local_epsilon, unit_array
 from .joint import Types
 from .noise_laws import (
-    ALLOWANCE,
-    CELLS,
     FEW_SIGMA,
     LARGEST_EPS0,
     LEAST_TYPES_SIGMA,
-    MOST_TYPE_CELLS,
-    TYPE_CELLS,
     TYPES_MISSED,
     gaussian_attack,
     gaussian_groups,
@@ -93,14 +90,14 @@ class Laplace(Noise):
         self, side: Side = Side.UPPER, missed: float = 0.0, *, refined: float = 1.0
     ) -> Sequence[FloatArray]:
         """The pair of inputs (0, 1), the worst one; its mirror image is the reversed pair."""
-        cells = round(CELLS * refined)
+        cells = round(NOISE_CELLS * refined)
         return [laplace_groups(self.eps0, side=side, cells=cells, graded=refined > 1.0)]
 
     def types(self, users: int = 1) -> Iterator[Types]:
         """One cover for all values of the target and of others (`noise_laws`); none where masses underflow."""
         if self.eps0 <= LARGEST_EPS0:
-            cells = min(MOST_TYPE_CELLS, math.ceil(TYPE_CELLS * max(1.0, self.eps0)))
-            allowance = ALLOWANCE if self.eps0 <= 1.0 else 1.5 * ALLOWANCE
+            cells = min(2 * TYPE_CELLS, math.ceil(TYPE_CELLS * max(1.0, self.eps0)))
+            allowance = TYPE_ALLOWANCE if self.eps0 <= 1.0 else 1.5 * TYPE_ALLOWANCE
             laws = laplace_types(self.eps0, users, cells=cells, allowance=allowance)
             yield Types(0, "first", laws)
 
@@ -109,7 +106,7 @@ class Laplace(Noise):
     ) -> FloatArray:
         """Reports of each cell merged."""
         return laplace_attack(
-            self.eps0, first=first, second=second, others=others, cells=round(CELLS * refined),
+            self.eps0, first=first, second=second, others=others, cells=round(NOISE_CELLS * refined),
             graded=refined > 1.0,
         )  # fmt: skip
 
@@ -160,7 +157,7 @@ class Gaussian(Noise):
         self, side: Side = Side.UPPER, missed: float = 0.0, *, refined: float = 1.0
     ) -> Sequence[FloatArray]:
         """The pair of inputs (0, 1), the worst one; its mirror image is the reversed pair."""
-        tail, cells = max(missed, least_missed(self.sigma)), round(2 * CELLS * refined)
+        tail, cells = max(missed, least_missed(self.sigma)), round(2 * NOISE_CELLS * refined)
         return [gaussian_groups(self.sigma, side=side, missed=tail, cells=cells)]
 
     def types(self, users: int = 1) -> Iterator[Types]:
@@ -176,7 +173,7 @@ class Gaussian(Noise):
         missed = 1e-15 if self.sigma > 0.051 else 1e-4  # so that densities do not underflow
         return gaussian_attack(
             self.sigma, first=first, second=second, others=others, missed=missed,
-            cells=round(2 * CELLS * refined),
+            cells=round(2 * NOISE_CELLS * refined),
         )  # fmt: skip
 
     @property

@@ -53,6 +53,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..numerics.sides import Side
+from ..numerics.tuning import NOISE_CELLS
 from ..numerics.validation import choice, positive_float, positive_int, real, user_count
 
 Array = NDArray[np.float64]
@@ -63,12 +64,6 @@ LEGENDRE = 12  # nodes of a Gauss-Legendre sum
 GRADED = 0.7 ** np.arange(1.0, 71.0)  # places of cells next to constant ratios, in cells
 STEPS = tuple(0.5 * 0.75**i for i in range(23))  # of target values, relative to what is left
 FALLBACK = 0.05
-CELLS = 256  # of Laplace noise, in each half; of Gaussian noise twice as many
-TYPE_CELLS, MOST_TYPE_CELLS = (
-    16,
-    32,
-)  # of the types of Laplace noise, for each unit of eps0 and at most
-ALLOWANCE = 0.002  # of these types; half as much again for an eps0 above 1
 LEAST_TYPES_SIGMA = (
     0.5  # of Gaussian noise in the swap theorem; below, types are many and users per type few
 )
@@ -76,7 +71,9 @@ TYPES_MISSED = 1e-14  # of its types
 FEW_SIGMA = 0.8  # among few users by sums of ratios; below, these are too large
 
 
-def laplace_groups(eps0: float, *, side: Side, cells: int = CELLS, graded: bool = False) -> Array:
+def laplace_groups(
+    eps0: float, *, side: Side, cells: int = NOISE_CELLS, graded: bool = False
+) -> Array:
     """Rows (first, second, blanket): a finite law on `side` of Laplace noise of scale 1/eps0, inputs 0 and 1.
 
     cells : in each half, of equal width in q = sqrt(u): they add least variance, relative to that of u below 1/cells^2.
@@ -94,7 +91,7 @@ def laplace_groups(eps0: float, *, side: Side, cells: int = CELLS, graded: bool 
 
 
 def gaussian_groups(
-    sigma: float, *, side: Side, missed: float = 1e-15, cells: int = 2 * CELLS
+    sigma: float, *, side: Side, missed: float = 1e-15, cells: int = 2 * NOISE_CELLS
 ) -> Array:
     """Rows (first, second, blanket): a finite law on `side` of Gaussian noise N(0, sigma^2), inputs 0 and 1.
 
@@ -151,7 +148,7 @@ def laplace_attack(
     first: float,
     second: float,
     others: float,
-    cells: int = CELLS,
+    cells: int = NOISE_CELLS,
     graded: bool = False,
 ) -> Array:
     """Masses of cells under the target's two laws and the others', shape (3, groups): a lower side.
@@ -356,7 +353,7 @@ def gaussian_attack(
     second: float,
     others: float,
     missed: float = 1e-15,
-    cells: int = 2 * CELLS,
+    cells: int = 2 * NOISE_CELLS,
 ) -> Array:
     """As `laplace_attack`, for noise N(0, sigma^2).
 
