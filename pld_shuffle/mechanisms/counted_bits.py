@@ -11,28 +11,24 @@ from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar
 
-import numpy as np
-
 from ..numerics.validation import positive_int, real, user_count
 from ..pairs.bit_pair import (
+    AbsentBitPair,
     BitAttackPair,
-    bit_pair,
+    BitPair,
     worst_absent_bit_attack,
     worst_bit_attack,
 )
 from ..pairs.bits import LARGEST_BIT_EPS0, BitShares
 from ..pairs.cohort import Cohort
-from ..pairs.least import Array, UpperProfile, least, upper_profile
 from ..pairs.pair import Pair
-from ..pairs.profile import ProfilePair
-from ..pairs.swap import known_profile
-from ..pairs.two_counts import two_count_attack, two_count_pair
+from ..pairs.profile import ProfilePair, Several
+from ..pairs.two_counts import TwoCountPair, two_count_attack
 from .base import Mechanism
 from .reduction import ShuffledRandomizer
 from .shared import EVERYBODY, SMALLEST_EPS0, SUBSTITUTION, local_epsilon
 
 WAYS = ("eps0", "gamma", "one_if_one", "one_if_zero")
-SWAP_POINTS = 240  # of a profile by the swap theorem
 
 
 @dataclass(frozen=True, repr=False)
@@ -128,7 +124,7 @@ class CountedBits(_Counted):
 
     @cached_property
     def pair(self) -> ProfilePair:  # type: ignore[override]
-        return bit_pair(self.n, self.shares, bits=self.bits)
+        return BitPair(self.n, self.shares, self.bits)
 
     @cached_property
     def attack_pair(self) -> BitAttackPair:  # type: ignore[override]
@@ -142,41 +138,15 @@ class CountedBits(_Counted):
         """
         if cohort.absence > 0.0 and self.bits > 1:
             raise TypeError(f"users who take part independently send one bit each, got {self!r}")
-        known = bit_pair(self.n, self.shares, bits=self.bits, rate=cohort.rate)
+        known = BitPair(self.n, self.shares, self.bits, cohort.rate)
         if self.bits > 1:
             return known
         local = max(float(self.pair.max_loss.upper), SMALLEST_EPS0)
         tv = min(1.0, self.shares.gap * (1.0 + 1e-14))
         labels = ShuffledRandomizer(self.n, tv=tv, eps0=local).pair.sampled(cohort)
-        bounds = [upper_profile(labels)]
         if cohort.absence > 0.0:
-            bounds.append(self._swap(cohort))
-            return least(
-                bounds, largest=labels.max_loss, scale=labels.scale, most_points=SWAP_POINTS
-            )
-        bounds.append(lambda growth, missed: np.asarray(known.profile(growth, 0.0, missed).upper))
-        return least(bounds, largest=known.max_loss, scale=known.scale, even=True)
-
-    def _swap(self, cohort: Cohort) -> UpperProfile:
-        """The larger of both orders of the target's values, each by the better shared law."""
-        share = self.shares
-        one, zero = [share.one, share.not_one], [share.zero, share.not_zero]
-        orders = [(one, zero)] if share.symmetric else [(one, zero), (zero, one)]
-
-        def bound(growth: Array, missed: float) -> Array:
-            found = [
-                [
-                    known_profile(
-                        first, second, shared, [one, zero], self.n, growth, cohort=cohort,
-                        mass_error=1e-15,
-                    )
-                    for shared in (one, zero)
-                ]
-                for first, second in orders
-            ]  # fmt: skip
-            return np.asarray(np.max(np.min(found, axis=1), axis=0))
-
-        return bound
+            return Several((labels, AbsentBitPair(self.n, self.shares, cohort)))
+        return Several((known, labels))
 
     def sampled_attack(self, cohort: Cohort) -> Pair:
         if cohort.absence > 0.0:
@@ -203,7 +173,7 @@ class CountedHistogram(_Counted):
 
     @cached_property
     def pair(self) -> ProfilePair:  # type: ignore[override]
-        return two_count_pair(self.n, self.shares)
+        return TwoCountPair(self.n, self.shares)
 
     @cached_property
     def attack_pair(self) -> ProfilePair:  # type: ignore[override]

@@ -26,7 +26,7 @@ from ..composition.attempts import Composition
 from ..numerics.rounding import ROUNDOFF
 from ..numerics.sides import Bounds
 from ..numerics.validation import choice, positive_int, tolerance, user_count
-from ..pairs.bit_pair import bit_pair, worst_bit_attack
+from ..pairs.bit_pair import BitPair, worst_bit_attack
 from ..pairs.bits import LARGEST_BIT_EPS0, BitShares
 from ..pairs.cohort import ALL_USERS, Cohort
 from ..pairs.pair import Pair
@@ -113,7 +113,7 @@ class Shuffled(Mechanism):
         randomizer, n = self.randomizer, self.n
         everybody = cohort.everybody
         if self._shares is not None and everybody:
-            return bit_pair(n, self._shares)
+            return BitPair(n, self._shares)
         base = self.core.pair if everybody else self.core.sampled(cohort)
         if not self._swaps(cohort):
             return base
@@ -125,7 +125,7 @@ class Shuffled(Mechanism):
             return base
         pairs: list[Pair] = [swap]
         if self._shares is not None and cohort.absence == 0.0:
-            pairs.append(bit_pair(n, self._shares, rate=cohort.rate))
+            pairs.append(BitPair(n, self._shares, rate=cohort.rate))
         # The reduction and stronger clones are proved to be above the blanket. Where the swap theorem is
         # better by far, nothing else is looked at.
         probes = told.losses_at(0.0, 8.0)

@@ -560,7 +560,7 @@ def best_step(known, laws, endless, every, every_endless, step, out):
     `laws` and everything between them. Fills out[k], k >= 0.
     """
     reach = (laws.shape[1] - 1) // 2
-    for k in range(out.size):
+    for k in range(out.shape[0]):
         weight = math.exp(-k * step)
         best = 0.0
         for c in range(laws.shape[0]):

@@ -1,9 +1,15 @@
-"""Pairs of counted bits: the supremum over all datasets, and one concrete pair of datasets (docs/bits.md).
+"""Pairs of counted bits: the supremum over all datasets, several rounds of it, and one concrete pair of datasets.
 
-The view is the number of ones among n users who send r randomised bits each.
+The view is the number of ones among n users who send r randomised bits each (docs/bits.md).
 
-* `bit_pair` has the profile of the supremum over all datasets in both orders (docs/bits.md, section 4): exact for one
-  round, an upper bound over rounds.
+* `BitPair` has the profile of the supremum over all datasets in both orders (section 4): exact for one round.
+* `BlockPair`: several rounds, in each of which the others may hold what they like (section 7). One round's supremum is
+  at its worst with all others at 0 for large losses, and with all others at 1 for losses below 0. No dataset is both,
+  but over rounds a profile of the supremum pays for that again and again. Here the supremum is taken over what an
+  adversary can do: choose the others' values round by round, knowing what it has seen. Every dataset's pair lies below
+  a mixture of two, the ends of a chord over the number of ones (Theorem 5). So what one more round can add is the
+  larger of two sums, and a few dozen rounds are one table over the loss so far.
+* `AbsentBitPair`: users who take part independently, by the swap theorem.
 * `BitAttackPair` is the pair of two datasets: an attack.
 """
 
@@ -12,6 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,38 +26,240 @@ from numpy.typing import NDArray
 from ..numerics.rounding import ROUNDOFF
 from ..numerics.sides import Bounds, Side
 from .atoms import Atoms
-from .bit_rounds import with_rounds
-from .bits import BitShares, bit_attack, bit_profile
+from .bits import LARGEST_GROWTH, BitShares, bit_attack, bit_profile
 from .cohort import Cohort
-from .least import least
 from .pair import Pair, Resolution
-from .profile import ProfilePair
+from .profile import ProfilePair, ProfilePoints, UpperPair, profile_atoms
 from .slots import SlotLaw
+from .swap import known_profile
 
 Array = NDArray[np.float64]
 
+BLOCK = 64  # rounds in one table; what is lost between blocks falls like 1 / sqrt(BLOCK)
+POINTS_PER_SCALE = 24.0  # of the losses' lattice: it costs epsilon 1 / (12 x the square of this)
+LONGEST = 650.0  # a table's losses; beyond, its last value holds
+MISSED = (1e-15, 1e-25, 1e-50, 1e-100, 1e-300)  # what the tables may leave out
+SWAP_POINTS = 240  # of a profile by the swap theorem
 
-def bit_pair(n: int, shares: BitShares, *, bits: int = 1, rate: float = 1.0) -> ProfilePair:
+
+@dataclass(frozen=True)
+class BitPair(UpperPair):
     """The pair of n users' bits, or of a hidden cohort of n that the target belongs to with probability `rate`."""
 
-    def profile(growth: Array, missed: float) -> Array:
-        return np.asarray(bit_profile(n, shares, growth, bits=bits, rate=rate).upper)
+    n: int
+    shares: BitShares
+    bits: int = 1
+    rate: float = 1.0
+    even = True
 
-    def hidden(cohort: Cohort) -> ProfilePair:
+    @property
+    def max_loss(self) -> Bounds:
+        return _largest(self.shares, self.bits, self.rate)
+
+    @property
+    def scale(self) -> float:
+        return rough_scale(self.n, self.shares, self.bits, self.rate)
+
+    def upper(self, growth: Array, missed: float) -> Array:
+        return np.asarray(
+            bit_profile(self.n, self.shares, growth, bits=self.bits, rate=self.rate).upper
+        )
+
+    def sampled(self, cohort: Cohort) -> ProfilePair:
         if cohort.absence > 0.0:
             raise TypeError("bits of users who take part independently are accounted by their laws")
-        return bit_pair(n, shares, bits=bits, rate=rate * cohort.rate)
+        return replace(self, rate=self.rate * cohort.rate)
 
-    pair = least(
-        [profile],
-        largest=_largest(shares, bits, rate),
-        scale=rough_scale(n, shares, bits, rate),
-        hidden=hidden,
-        even=True,
-    )
-    if rate < 1.0:
-        return pair
-    return with_rounds(pair, n, shares, bits, lambda growth: profile(growth, 0.0))
+    def repeated(self, count: int) -> list[tuple[Pair, int]]:
+        if self.rate < 1.0 or count == 1:
+            return [(self, count)]
+        blocks, rest = divmod(count, BLOCK)
+        found: list[tuple[Pair, int]] = [(BlockPair(self, BLOCK), blocks)] if blocks else []
+        if rest:
+            found.append((self if rest == 1 else BlockPair(self, rest), 1))
+        return found
+
+
+@dataclass(frozen=True)
+class BlockPair(UpperPair):
+    """The pair of 2 to BLOCK rounds of `one`, rate 1."""
+
+    one: BitPair
+    rounds: int
+    even = True
+
+    @property
+    def max_loss(self) -> Bounds:
+        low, high = self.one.max_loss
+        return Bounds(
+            self.rounds * low * (1.0 - ROUNDOFF), self.rounds * high * (1.0 + 4.0 * ROUNDOFF)
+        )
+
+    @property
+    def scale(self) -> float:
+        return min(math.sqrt(self.rounds) * self.one.scale, float(self.max_loss.upper))
+
+    def upper(self, growth: Array, missed: float) -> Array:
+        """The table read off between its points: the supremum is convex in s."""
+        share = next((m for m in MISSED if m <= missed), MISSED[-1])
+        size = 1 << (self.rounds - 1).bit_length()  # a few tables serve all numbers of rounds
+        values = _table(self.one, size, share)[self.rounds - 1]
+        known = np.expm1(_step(self.one) * np.arange(values.size))
+        found = np.interp(growth, known, values) * (1.0 + 64.0 * ROUNDOFF)
+        end = self.rounds * self.one.max_loss.upper * (1.0 + 1e-12)
+        return np.where(np.log1p(growth) > end + 1e-15, 0.0, found)
+
+
+@dataclass(frozen=True)
+class AbsentBitPair(UpperPair):
+    """One bit each of users who take part independently: the larger of both orders, each by the better shared law.
+
+    The number of reports is published, too. These two numbers are all that a shuffler shows, so the swap theorem holds.
+    """
+
+    n: int
+    shares: BitShares
+    cohort: Cohort
+
+    @property
+    def max_loss(self) -> Bounds:
+        return _largest(self.shares, 1, self.cohort.rate)
+
+    @property
+    def scale(self) -> float:
+        return rough_scale(self.n, self.shares, 1, self.cohort.rate * self.cohort.presence)
+
+    @property
+    def most_points(self) -> int:
+        return SWAP_POINTS
+
+    def upper(self, growth: Array, missed: float) -> Array:
+        share = self.shares
+        one, zero = [share.one, share.not_one], [share.zero, share.not_zero]
+        orders = [(one, zero)] if share.symmetric else [(one, zero), (zero, one)]
+        found = [
+            [
+                known_profile(
+                    *order,
+                    shared,
+                    [one, zero],
+                    self.n,
+                    growth,
+                    cohort=self.cohort,
+                    mass_error=1e-15,
+                )
+                for shared in (one, zero)
+            ]
+            for order in orders
+        ]
+        return np.asarray(np.max(np.min(found, axis=1), axis=0))
+
+
+@lru_cache(maxsize=64)
+def _table(one: BitPair, rounds: int, missed: float) -> list[Array]:
+    """Upper bounds on the profiles of 1, 2, ... rounds at losses 0, step, 2 step, ..."""
+    from . import bit_kernels
+
+    step = _step(one)
+    reach = _reach(one, missed / rounds)
+    laws, endless = zip(*_laws(one, reach), strict=True)
+    controls, ends = np.array(laws[1:]), np.array(endless[1:])
+    most = _steps_to(one, rounds * one.max_loss.upper)
+    places = math.ceil(1.1 * math.sqrt(rounds) * reach + rounds * one.scale**2 / step)
+    while True:
+        places = max(reach, min(places, most))
+        rounding = 1.0 + ROUNDOFF * (8.0 * reach + 64.0 + 8.0 * places * step)
+        loss = step * np.arange(places + 1)
+        further = loss[1 : reach + 1]
+        value, found = np.zeros(places + 1), []
+        for _ in range(rounds):
+            # E(x R - 1)_+ for x > 1 from x < 1: the class is closed under exchange of the neighbours.
+            above = np.expm1(further) + np.exp(further) * value[1 : reach + 1]
+            known = np.concatenate((above[::-1], value, np.full(reach, value[-1])))
+            value = np.empty(places + 1)
+            bit_kernels.best_step(known, controls, ends, laws[0], endless[0], step, value)
+            value *= rounding
+            found.append(np.minimum(value * np.exp(loss) * rounding, 1.0))
+        if places >= most or found[-1][-1] <= 100.0 * missed:
+            return found
+        places = math.ceil(1.3 * places)
+
+
+def _step(one: BitPair) -> float:
+    """The spacing of a table's losses."""
+    return one.scale / POINTS_PER_SCALE
+
+
+def _steps_to(one: BitPair, loss: float) -> int:
+    """How many steps lie in front of a loss, or of the largest one that numbers have room for."""
+    return math.ceil(min(loss, LONGEST) / _step(one)) + 1
+
+
+def _reach(one: BitPair, missed: float) -> int:
+    """How many steps one round's law needs."""
+    most = _steps_to(one, one.max_loss.upper)
+    steps = math.ceil(4.0 * POINTS_PER_SCALE)
+    while steps < most and float(one.upper(np.expm1([_step(one) * steps]), 0.0)[0]) > missed:
+        steps = math.ceil(1.1 * steps)
+    return int(min(steps, most))
+
+
+def _laws(one: BitPair, reach: int) -> list[tuple[Array, float]]:
+    """Masses of Q on the lattice and the mass of P at infinity: of the supremum, then of the ends of chords."""
+    from . import bit_kernels
+
+    step = _step(one)
+    loss = step * np.arange(reach + 1)
+    # A little earlier than the lattice points: profiles fall.
+    growth = np.minimum(np.expm1(loss) * (1.0 - 16.0 * ROUNDOFF * (1.0 + loss)), LARGEST_GROWTH)
+    every = one.upper(growth, 0.0)
+    known = []
+    for shares in [one.shares, one.shares.mirrored][: 1 if one.shares.symmetric else 2]:
+        left, right = np.empty(growth.size), np.empty(growth.size)
+        bit_kernels.all_chords(
+            growth, float(one.bits), shares.one, shares.not_one, shares.zero, shares.not_zero,
+            shares.gap, float(one.bits * (one.n - 1)), left, right,
+        )  # fmt: skip
+        known.append((left, right))
+    ends = []
+    # The reversed pair counts zeros, so its chord runs the other way.
+    for (left, right), (other_left, other_right) in zip(known, known[::-1], strict=True):
+        ends += [(left, other_right), (right, other_left)]
+    return [_hull_law(every, step), *(_law(*end, step) for end in ends)]
+
+
+def _hull_law(value: Array, step: float) -> tuple[Array, float]:
+    """As `_law` for the supremum, which is convex: noise in its bounds is cut off by their hull."""
+    reach = value.size - 1
+    known = ProfilePoints(np.expm1(step * np.arange(reach + 1)), value, value)
+    atoms = profile_atoms(known, known, Side.UPPER)
+    place = reach + np.rint(atoms.loss / step).astype(np.int64)
+    mass = np.zeros(2 * reach + 1)
+    np.add.at(mass, place, atoms.mass * np.exp(-step * (place - reach)) * (1.0 + 64.0 * ROUNDOFF))
+    return mass, atoms.infinite
+
+
+def _law(ahead: Array, behind: Array, step: float) -> tuple[Array, float]:
+    """The law whose profile joins known points: masses of Q at losses -reach ... reach steps, and P's mass at infinity.
+
+    ahead, behind : upper bounds on the profile, and on the reversed pair's, at losses 0, step, ... Where points are not
+    convex, a negative mass is raised to 0: more mass is above.
+    """
+    reach = ahead.size - 1
+    loss = step * np.arange(reach + 1)
+    growth = np.expm1(loss)
+    start = max(float(ahead[0]), float(behind[0]))
+    rounding = 8.0 * ROUNDOFF * (reach + 8.0)
+    parts, first = [], []
+    for value in (ahead, behind):
+        value = np.concatenate(([start], value[1:]))
+        slopes = np.append(np.diff(value) / np.diff(growth), 0.0)
+        size = np.abs(slopes[1:]) + np.abs(slopes[:-1])
+        parts.append(np.maximum(0.0, np.diff(slopes) + rounding * size))
+        first.append(float(slopes[0]))
+    middle = max(0.0, 1.0 - start + first[0] + first[1]) + 8.0 * rounding
+    backward = parts[1] * np.exp(loss[1:]) * (1.0 + 64.0 * ROUNDOFF)
+    return np.concatenate((backward[::-1], [middle], parts[0])), float(ahead[-1])
 
 
 def worst_bit_attack(

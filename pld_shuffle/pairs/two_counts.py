@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable
-from functools import partial
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -25,47 +25,74 @@ from ..numerics.validation import positive_int, real_array, user_count
 from .atoms import Atoms
 from .bit_pair import rough_scale
 from .bits import BitShares, bit_profile
-from .least import MISSED, least
-from .profile import LooseProfile, ProfilePair, points, profile_atoms
+from .profile import ProfilePair, UpperPair, points, profile_atoms
 
 Array = NDArray[np.float64]
 
 MOST_POINTS = 1_500  # at which the profile is asked for one law
+MISSED = (1e-30, 1e-60, 1e-120, 1e-300)  # what windows may leave out
 
 
-def two_count_pair(n: int, shares: BitShares) -> ProfilePair:
+@dataclass(frozen=True)
+class TwoCountPair(UpperPair):
     """The pair of the sums of n users' one-hot bits, whatever the others hold."""
-    known = _Counts(n, shares)
 
-    def profile(growth: Array, missed: float) -> Array:
-        return known.missing(missed).upper(growth)
+    n: int
+    shares: BitShares
+    even = True
 
-    return least(
-        [profile],
-        largest=_twice(shares),
-        scale=_two_scale(n, shares),
-        most_points=MOST_POINTS,
-        even=True,
-    )
+    @property
+    def max_loss(self) -> Bounds:
+        return _twice(self.shares)
+
+    @property
+    def scale(self) -> float:
+        return _two_scale(self.n, self.shares)
+
+    @property
+    def most_points(self) -> int:
+        return MOST_POINTS
+
+    def upper(self, growth: Array, missed: float) -> Array:
+        return _counts(self.n, self.shares, missed).upper(growth)
 
 
-def two_count_attack(n: int, shares: BitShares) -> ProfilePair:
+@dataclass(frozen=True)
+class TwoCountAttack(ProfilePair):
+    """The pair of two datasets: `old` of the others hold the target's first value, `new` its second one."""
+
+    n: int
+    shares: BitShares
+    old: int
+    new: int
+
+    @property
+    def max_loss(self) -> Bounds:
+        return _twice(self.shares)
+
+    @property
+    def scale(self) -> float:
+        return _two_scale(self.n, self.shares)
+
+    @property
+    def most_points(self) -> int:
+        return MOST_POINTS
+
+    @property
+    def reverse(self) -> ProfilePair | None:
+        return None if self.old == self.new else replace(self, old=self.new, new=self.old)
+
+    def profile(self, growth: Array, rtol: float, missed: float) -> Bounds:
+        return _counts(self.n, self.shares, missed).equal_others(growth, self.old, self.new)
+
+
+def two_count_attack(n: int, shares: BitShares) -> TwoCountAttack:
     """The strongest of equal others at four deviations: all hold neither of the target's values, or one of them."""
-    known = _Counts(n, shares)
     scale, largest = _two_scale(n, shares), _twice(shares)
     far = np.expm1([min(4.0 * scale, 0.9 * float(largest.lower))])
-
-    def profile(old: int, new: int) -> Callable[[Array, float, float], Bounds]:
-        return lambda growth, rtol, missed: known.missing(missed).equal_others(growth, old, new)
-
-    def pair(old: int, new: int, reverse: ProfilePair | None = None) -> ProfilePair:
-        return LooseProfile(
-            profile(old, new), largest, scale, most_points=MOST_POINTS, reverse=reverse
-        )
-
     places = [(0, 0), (n - 1, 0), (0, n - 1)] if n > 1 else [(0, 0)]
-    old, new = max(places, key=lambda held: float(profile(*held)(far, 0.0, 1e-9).lower[0]))
-    return pair(old, new, None if old == new else pair(new, old))
+    attacks = [TwoCountAttack(n, shares, *held) for held in places]
+    return max(attacks, key=lambda one: float(one.profile(far, 0.0, 1e-9).lower[0]))
 
 
 def _twice(shares: BitShares) -> Bounds:
@@ -78,18 +105,15 @@ def _two_scale(n: int, shares: BitShares) -> float:
     return min(math.sqrt(2.0) * rough_scale(n, shares, 1, 1.0), float(_twice(shares).upper))
 
 
-class _Counts:
-    """`TwoCounts` by how much their windows may leave out."""
+def _counts(n: int, shares: BitShares, missed: float) -> TwoCounts:
+    """`TwoCounts` whose windows leave out much less than is missed anyway."""
+    share = next((m for m in MISSED if m <= 0.01 * missed), MISSED[-1])
+    return _kept_counts(n, shares, share)
 
-    def __init__(self, n: int, shares: BitShares) -> None:
-        self._n, self._shares = n, shares
-        self._known: dict[float, TwoCounts] = {}
 
-    def missing(self, missed: float) -> TwoCounts:
-        share = next((m for m in MISSED if m <= 0.01 * missed), MISSED[-1])
-        if share not in self._known:
-            self._known[share] = TwoCounts(self._n, self._shares, missed=share)
-        return self._known[share]
+@lru_cache(maxsize=64)
+def _kept_counts(n: int, shares: BitShares, missed: float) -> TwoCounts:
+    return TwoCounts(n, shares, missed=missed)
 
 
 class TwoCounts:
