@@ -263,6 +263,7 @@ ALTERNATIVES = [
     (ShuffledLDP(1.0, 30), 1), (ShuffledLDP(2.0, 1_000), 10), (ShuffledLDP(4.0, 10_000), 1),
     (Shuffled(KRandomizedResponse(k=4, eps0=2.0), 100), 5), (Shuffled(BinaryRandomizedResponse(1.0), 10), 10),
     (Subsampled(ShuffledLDP(2.0, 100), rate=0.1), 10),
+    (Shuffled(UnaryEncoding(k=4, eps0=1.0), 500), 3),
     pytest.param(Shuffled(LocalLaplace(eps0=1.0), 20), 10, marks=pytest.mark.xfail(strict=True, reason="a hull")),
 ]  # fmt: skip
 
