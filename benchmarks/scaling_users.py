@@ -19,8 +19,7 @@ import peers
 
 from pld_shuffle import Accountant, Bounds, Mechanism, ShuffledLDP, ShuffledRR, Side
 from pld_shuffle.composition.attempts import Composition
-from pld_shuffle.pairs.atoms import Atoms
-from pld_shuffle.pairs.pair import Pair, Resolution
+from pld_shuffle.pairs.pair import Atoms, Pair, Resolution
 
 EPS0 = 4.0
 DELTA = 1e-6

@@ -22,10 +22,9 @@ from pld_shuffle.composition import pld
 from pld_shuffle.numerics import binomial
 from pld_shuffle.numerics.sides import Bounds
 from pld_shuffle.pairs import profile
-from pld_shuffle.pairs.atoms import Atoms
 from pld_shuffle.pairs.cohort import Cohort
 from pld_shuffle.pairs.coins import CoinMixture
-from pld_shuffle.pairs.pair import Resolution
+from pld_shuffle.pairs.pair import Atoms, Resolution
 
 SIDES = (Side.LOWER, Side.UPPER)
 SHARES = (0.0, 0.2, 0.5, 0.8, 0.95)

@@ -32,9 +32,8 @@ from pld_shuffle.mechanisms import CountedHistogram, Laplace, MixedRR
 from pld_shuffle.mechanisms.blanket import Blanket
 from pld_shuffle.mechanisms.imported import ImportedPair
 from pld_shuffle.numerics.sides import Side
-from pld_shuffle.pairs.atoms import Atoms
 from pld_shuffle.pairs.coins import CoinMixture, Components
-from pld_shuffle.pairs.pair import Resolution
+from pld_shuffle.pairs.pair import Atoms, Resolution
 from pld_shuffle.pairs.slots import SlotLaw
 from pld_shuffle.randomizers import (
     RAPPOR,

@@ -25,9 +25,8 @@ from ..numerics.validation import (
     positive_int,
     real_array,
 )
-from ..pairs.atoms import Atoms
 from ..pairs.discrete import Losses, checked_pmfs
-from ..pairs.pair import Pair, Resolution
+from ..pairs.pair import Atoms, Pair, Resolution
 
 Array = NDArray[np.float64]
 

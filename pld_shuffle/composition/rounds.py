@@ -23,9 +23,8 @@ from numpy.typing import NDArray
 from ..numerics.convolution import dot
 from ..numerics.rounding import ROUNDOFF
 from ..numerics.sides import Bounds, Side
-from ..pairs.atoms import Atoms
 from ..pairs.gaussian import LaplacePair
-from ..pairs.pair import Pair, Resolution
+from ..pairs.pair import Atoms, Pair, Resolution
 from .pld import placed
 
 Array = NDArray[np.float64]

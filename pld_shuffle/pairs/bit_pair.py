@@ -25,10 +25,9 @@ from numpy.typing import NDArray
 
 from ..numerics.rounding import ROUNDOFF
 from ..numerics.sides import Bounds, Side
-from .atoms import Atoms
 from .bits import LARGEST_GROWTH, BitShares, bit_attack, bit_profile
 from .cohort import Cohort
-from .pair import Pair, Resolution
+from .pair import Atoms, Pair, Resolution
 from .profile import ProfilePair, ProfilePoints, UpperPair, profile_atoms
 from .slots import SlotLaw
 from .swap import known_profile

@@ -54,9 +54,8 @@ from ..numerics.binomial import Counts, Trials, counts
 from ..numerics.lattice import require_memory
 from ..numerics.rounding import ROUNDOFF
 from ..numerics.sides import Bounds, Side
-from .atoms import Atoms, completed
 from .cohort import Cohort
-from .pair import Pair, Resolution
+from .pair import Atoms, Pair, Resolution, completed
 from .profile import ProfilePair
 from .slots import SlotLaw, SlotPair, log_positive_part
 

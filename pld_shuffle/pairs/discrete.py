@@ -19,8 +19,7 @@ from ..numerics.hockey import HockeySums
 from ..numerics.rounding import ROUNDOFF, above
 from ..numerics.sides import Bounds, Side
 from ..numerics.validation import real_array
-from .atoms import Atoms
-from .pair import Pair, Resolution
+from .pair import Atoms, Pair, Resolution
 from .profile import ProfilePair
 
 Array = NDArray[np.float64]

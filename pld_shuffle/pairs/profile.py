@@ -32,9 +32,8 @@ from numpy.typing import NDArray
 from ..numerics.rounding import ROUNDOFF
 from ..numerics.sides import Bounds, Side
 from ..numerics.tuning import FEW_PROFILES, SLOT_POINTS
-from .atoms import Atoms, completed
 from .cohort import Cohort
-from .pair import Pair, Resolution
+from .pair import Atoms, Pair, Resolution, completed
 
 Array = NDArray[np.float64]
 #: Bounds on delta, arrays, at growths expm1(eps) >= 0.

@@ -22,9 +22,9 @@ from numpy.typing import ArrayLike, NDArray
 from ..numerics.rounding import ROUNDOFF
 from ..numerics.sides import Bounds, Side
 from ..numerics.validation import positive_int, real_array, user_count
-from .atoms import Atoms
 from .bit_pair import rough_scale
 from .bits import BitShares, bit_profile
+from .pair import Atoms
 from .profile import ProfilePair, UpperPair, points, profile_atoms
 
 Array = NDArray[np.float64]

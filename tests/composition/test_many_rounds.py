@@ -23,8 +23,7 @@ from pld_shuffle import (
 from pld_shuffle.composition.plan import Plan
 from pld_shuffle.composition.sketch import Sketch
 from pld_shuffle.mechanisms import Mechanism
-from pld_shuffle.pairs.atoms import Atoms, completed
-from pld_shuffle.pairs.pair import Resolution
+from pld_shuffle.pairs.pair import Atoms, Resolution, completed
 
 MANY = 10**9
 

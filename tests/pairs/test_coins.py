@@ -11,10 +11,9 @@ import pytest
 from pld_shuffle import ShuffledLDP, ShuffledRandomizer, ShuffledRR, Side
 from pld_shuffle import reference as r
 from pld_shuffle.pairs import coins
-from pld_shuffle.pairs.atoms import Atoms
 from pld_shuffle.pairs.cohort import Cohort
 from pld_shuffle.pairs.coins import CoinMixture, Components
-from pld_shuffle.pairs.pair import Resolution
+from pld_shuffle.pairs.pair import Atoms, Resolution
 
 Mechanism = ShuffledLDP | ShuffledRandomizer | ShuffledRR
 

@@ -15,9 +15,8 @@ from scipy.special import ndtr
 from pld_shuffle import Accountant, Shuffled, Side
 from pld_shuffle.mechanisms.attack import noise_attack, noise_law
 from pld_shuffle.mechanisms.blanket import Blanket
-from pld_shuffle.pairs.atoms import Atoms
 from pld_shuffle.pairs.few_users import MOST_USERS, FewSlots
-from pld_shuffle.pairs.pair import Resolution
+from pld_shuffle.pairs.pair import Atoms, Resolution
 from pld_shuffle.pairs.slots import SlotLaw
 from pld_shuffle.randomizers import Gaussian as GaussianNoise
 from pld_shuffle.randomizers import Laplace
