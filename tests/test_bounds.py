@@ -41,7 +41,7 @@ from pld_shuffle.bounds import (
 )
 from pld_shuffle.bounds.bound import EpsilonBound
 from pld_shuffle.bounds.clones import coin_pair_delta
-from pld_shuffle.numerics.log_binomial import log_binomial_pmf
+from pld_shuffle.numerics.binomial import log_binomial_pmf
 
 mp.mp.dps = 50
 M = mp.mpf

@@ -38,7 +38,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import binom
 
-from ..numerics.log_binomial import log_binomial_pmf
+from ..numerics.binomial import log_binomial_pmf
 from ..numerics.tuning import CLONE_COUNTS
 from .bound import DeltaBound, EpsilonBound, raised
 

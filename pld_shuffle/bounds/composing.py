@@ -29,8 +29,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import binom
 
+from ..numerics.binomial import log_binomial_pmf
 from ..numerics.crossing import smallest_satisfying
-from ..numerics.log_binomial import log_binomial_pmf
 from ..numerics.sides import Side
 from ..numerics.validation import positive_float, real, real_array
 from .bound import OutOfRange, count, delta_above, failure, log_ratio, raised, target
