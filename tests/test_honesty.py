@@ -75,6 +75,10 @@ def rr(n: int, k: int, gamma: float, adversary: str) -> ShuffledRR:
     return ShuffledRR(k=k, n=n, gamma=gamma, adversary=adversary)
 
 
+def hidden(mechanism: Mechanism, **given: float) -> Subsampled:
+    return Subsampled(mechanism, **given, analysis="general")
+
+
 DENSE = tuple(number / 20.0 for number in range(20)) + (0.98, 0.999)
 INFINITE = (0.0, 0.3, 1.0, 2.5, 5.0, 9.0)  # epsilons where the largest loss is infinite
 FEW = (0.0, 0.05, 0.3, 0.8, 0.99)
@@ -107,8 +111,7 @@ CASES: dict[str, Case] = {
         [(ShuffledRandomizer(5, p=54.598150033144236, q=1.9640275800758171, tv=1.0), 2)], FEW
     ),
     "subsampled reduction n=3, 3 rounds": Case(
-        [(Subsampled(ShuffledRandomizer(3, eps0=2.0, tv=0.5), rate=0.25, analysis="general"), 3)],
-        FEW,
+        [(hidden(ShuffledRandomizer(3, eps0=2.0, tv=0.5), rate=0.25), 3)], FEW
     ),
     "weak n=1, 6 rounds": Case([(rr(1, 4, 0.25, "weak"), 6)]),
     "weak n=2, 5 rounds": Case([(rr(2, 3, 0.5, "weak"), 5)]),
@@ -127,38 +130,24 @@ CASES: dict[str, Case] = {
     "conditional n=1": Case([(rr(1, 4, 0.25, "strong-conditional"), 1)], INFINITE),
     "conditional n=5, 3 rounds": Case([(rr(5, 2, 0.5, "strong-conditional"), 3)], INFINITE),
     "conditional n=20": Case([(rr(20, 2, 0.9375, "strong-conditional"), 1)], INFINITE),
-    "subsampled ldp n=1, 100 rounds": Case(
-        [(Subsampled(ldp(1, 1.0), rate=0.125, analysis="general"), 100)]
-    ),
-    "subsampled ldp n=2, 30 rounds": Case(
-        [(Subsampled(ldp(2, 2.0), population=16, analysis="general"), 30)]
-    ),
+    "subsampled ldp n=1, 100 rounds": Case([(hidden(ldp(1, 1.0), rate=0.125), 100)]),
+    "subsampled ldp n=2, 30 rounds": Case([(hidden(ldp(2, 2.0), population=16), 30)]),
     "subsampled clones n=5, 6 rounds": Case(
-        [(Subsampled(ldp(5, 1.0, "clones"), population=40, analysis="general"), 6)], FEW
+        [(hidden(ldp(5, 1.0, "clones"), population=40), 6)], FEW
     ),
-    "subsampled ldp n=20, 2 rounds": Case(
-        [(Subsampled(ldp(20, 3.0), population=2000, analysis="general"), 2)], FEW
-    ),
-    "subsampled weak n=3, 4 rounds": Case(
-        [(Subsampled(rr(3, 3, 0.5, "weak"), rate=0.25, analysis="general"), 4)]
-    ),
+    "subsampled ldp n=20, 2 rounds": Case([(hidden(ldp(20, 3.0), population=2000), 2)], FEW),
+    "subsampled weak n=3, 4 rounds": Case([(hidden(rr(3, 3, 0.5, "weak"), rate=0.25), 4)]),
     "subsampled strong n=5, 3 rounds": Case(
-        [(Subsampled(rr(5, 3, 0.5, "strong"), population=80, analysis="general"), 3)], INFINITE
+        [(hidden(rr(5, 3, 0.5, "strong"), population=80), 3)], INFINITE
     ),
     "subsampled conditional n=3, 4 rounds": Case(
-        [(Subsampled(rr(3, 3, 0.75, "strong-conditional"), rate=0.5, analysis="general"), 4)],
-        INFINITE,
+        [(hidden(rr(3, 3, 0.75, "strong-conditional"), rate=0.5), 4)], INFINITE
     ),
-    "everybody sampled": Case([(Subsampled(ldp(3, 1.0), population=3, analysis="general"), 10)]),
+    "everybody sampled": Case([(hidden(ldp(3, 1.0), population=3), 10)]),
     "mix of cohorts": Case([(ldp(2, 1.0), 3), (ldp(3, 0.5), 4), (ldp(5, 1.5), 2)]),
     "mix of analyses": Case([(ldp(3, 1.0), 5), (ldp(3, 1.0, "clones"), 5)]),
     "mix of mechanisms": Case(
-        [
-            (rr(2, 3, 0.5, "weak"), 2),
-            (ldp(2, 3.0), 3),
-            (Subsampled(ldp(2, 2.0), population=16, analysis="general"), 3),
-        ],
-        FEW,
+        [(rr(2, 3, 0.5, "weak"), 2), (ldp(2, 3.0), 3), (hidden(ldp(2, 2.0), population=16), 3)], FEW
     ),
     "mix with infinite losses": Case(
         [(rr(3, 2, 0.9375, "strong"), 3), (ldp(3, 1.0), 3), (rr(2, 4, 0.25, "weak"), 1)], INFINITE
@@ -448,8 +437,8 @@ PIECES: list[Mechanism] = [
     rr(5, 4, 0.25, "weak"),
     rr(5, 4, 0.25, "strong"),
     rr(5, 4, 0.25, "strong-conditional"),
-    Subsampled(ldp(5, 2.0), population=50, analysis="general"),
-    Subsampled(rr(5, 4, 0.25, "strong"), rate=0.125, analysis="general"),
+    hidden(ldp(5, 2.0), population=50),
+    hidden(rr(5, 4, 0.25, "strong"), rate=0.125),
 ]
 
 
@@ -488,11 +477,11 @@ FLOAT_CASES: dict[str, tuple[Mechanism, Callable[[], o.FloatPair]]] = {
     ),
     "weak": (rr(200, 4, 0.25, "weak"), lambda: o.weak_float(200, 4, 0.25)),
     "subsampled clones": (
-        Subsampled(ldp(1_000, 3.0, "clones"), population=100_000, analysis="general"),
+        hidden(ldp(1_000, 3.0, "clones"), population=100_000),
         lambda: o.subsampled_float(o.clones_float(1_000, 3.0), 0.01),
     ),
     "subsampled weak": (
-        Subsampled(rr(100, 4, 0.25, "weak"), rate=0.125, analysis="general"),
+        hidden(rr(100, 4, 0.25, "weak"), rate=0.125),
         lambda: o.subsampled_float(o.weak_float(100, 4, 0.25), 0.125),
     ),
 }
