@@ -389,3 +389,18 @@ def test_refuses(call, error, names) -> None:
     with pytest.raises(error, match=names):
         call()
     assert ACCOUNTANT.ledger == ()
+
+
+@pytest.mark.parametrize("sign", [-1.0, 1.0])
+@pytest.mark.parametrize("factor", [1.0 - 1e-3, 1.0 + 1e-3])
+def test_mutants(sign: float, factor: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thousandth too much or too little of either side's moment leaves the truth outside, or is wider than asked."""
+    true = renyi._log_moment
+    exact = float(exact_divergence(o.stronger_clones(7, o.exp_of(1.0)), 7.3))
+    monkeypatch.setattr(
+        renyi,
+        "_log_moment",
+        lambda law, t, side: true(law, t, side) * (factor if side == sign else 1.0),
+    )
+    found = renyi_bounds(stronger(1.0, 7), 7.3)
+    assert not (found.lower <= exact <= found.upper <= found.lower * (1 + 2e-4))
