@@ -50,8 +50,8 @@ def test_more_users_less_eps0_fewer_rounds_never_cost_more(
     n: int, eps0: float, rounds: int
 ) -> None:
     base = epsilon(ldp(eps0, n), rounds)
-    assert epsilon(ldp(eps0, 2 * n), rounds).lower <= base.upper
-    assert epsilon(ldp(0.8 * eps0, n), rounds).lower <= base.upper
+    for better in (ldp(eps0, 2 * n), ldp(0.8 * eps0, n)):
+        assert epsilon(better, rounds).lower <= base.upper
     assert base.lower <= epsilon(ldp(eps0, n), rounds + 1).upper
     assert base.lower <= epsilon(ShuffledLDP(eps0, n, "clones"), rounds).upper
     assert base.upper <= rounds * eps0
@@ -62,24 +62,12 @@ def test_more_users_less_eps0_fewer_rounds_never_cost_more(
 def test_weaker_adversaries_and_smaller_cohorts_never_cost_more(
     k: int, n: int, gamma: float
 ) -> None:
-    weak = epsilon(ShuffledRR(k, n, gamma=gamma, adversary="weak"), 3)
-    strong = epsilon(ShuffledRR(k, n, gamma=gamma, adversary="strong"), 3)
-    conditional = epsilon(ShuffledRR(k, n, gamma=gamma, adversary="strong-conditional"), 3)
+    views = [
+        ShuffledRR(k, n, gamma=gamma, adversary=a) for a in ("weak", "strong", "strong-conditional")
+    ]
+    weak, strong, conditional = (epsilon(view, 3) for view in views)
     assert weak.lower <= strong.upper and strong.lower <= conditional.upper
-    sampled = Subsampled(
-        ShuffledRR(k, n, gamma=gamma, adversary="weak"), rate=0.3, analysis="general"
-    )
-    assert epsilon(sampled, 3).lower <= weak.upper
-
-
-def test_weak_binary_rr_is_stronger_clones() -> None:
-    """docs/theory.md, section 2: for k = 2 the weak adversary is the clones pair with the stronger rate."""
-    eps0 = 1.7
-    rr = Accountant(rtol=1e-6).compose(ShuffledRR(2, 400, eps0=eps0, adversary="weak"), 5)
-    clones = Accountant(rtol=1e-6).compose(ldp(eps0, 400), 5)
-    one, other = rr.delta_bounds(1.0), clones.delta_bounds(1.0)
-    assert one.lower <= other.upper and other.lower <= one.upper
-    assert one.upper <= one.lower * (1 + 1e-6)
+    assert epsilon(Subsampled(views[0], rate=0.3, analysis="general"), 3).lower <= weak.upper
 
 
 # -- the ledger
@@ -101,16 +89,6 @@ def test_count_is_repetition_and_order_does_not_matter() -> None:
 def test_a_full_cohort_is_no_subsampling() -> None:
     plain = ldp(2.0, 300)
     assert epsilon(Subsampled(plain, population=300, analysis="general"), 4) == epsilon(plain, 4)
-
-
-def test_queries_change_nothing() -> None:
-    acc = Accountant().compose(ldp(2.0, 500), 7)
-    before = acc.epsilon_bounds(1e-6)
-    acc.delta_bounds(np.linspace(0.0, 3.0, 7))
-    acc.epsilon_bounds([1e-3, 1e-30])
-    again = Accountant().compose(ldp(2.0, 500), 7)
-    assert acc.epsilon_bounds(1e-6).lower <= before.upper
-    assert again.epsilon_bounds(1e-6) == before and acc.ledger == again.ledger
 
 
 def test_an_answer_does_not_depend_on_earlier_questions() -> None:
@@ -146,12 +124,9 @@ def test_scalars_and_arrays() -> None:
 
 
 def test_an_empty_ledger_and_a_report_without_information_cost_nothing() -> None:
-    for acc in (
-        Accountant(),
-        Accountant().compose(ShuffledRR(3, 10, gamma=1.0, adversary="weak"), 9),
-    ):
-        assert acc.delta_bounds(0.0) == Bounds(0.0, 0.0)
-        assert acc.epsilon_bounds(0.0) == Bounds(0.0, 0.0)
+    silent = Accountant().compose(ShuffledRR(3, 10, gamma=1.0, adversary="weak"), 9)
+    for acc in (Accountant(), silent):
+        assert acc.delta_bounds(0.0) == acc.epsilon_bounds(0.0) == Bounds(0.0, 0.0)
 
 
 def test_pure_dp_is_exact() -> None:
@@ -165,25 +140,6 @@ def test_pure_dp_is_exact() -> None:
     never = (1 - 0.5 / 3) ** 19 * 0.5  # the target tells the truth and nobody shows the other value
     least = strong.delta_bounds(INF)
     assert least.lower <= never <= least.upper <= least.lower * 1.001
-
-
-def test_trajectory_is_the_accountant_after_each_prefix() -> None:
-    rows: list[tuple[Mechanism, int]] = [
-        (
-            Subsampled(ldp(2.0, 400 + 7 * i), population=10**5),
-            1 + i % 2,
-        )
-        for i in range(30)
-    ]
-    found = epsilon_trajectory(rows, 1e-7, every=13)
-    for i, row in enumerate([13, 26, 30]):
-        acc = Accountant(rtol=1e-5)
-        for mechanism, count in rows[:row]:
-            acc.compose(mechanism, count)
-        truth = acc.epsilon_bounds(1e-7)
-        assert found.rounds[i] == acc.rounds
-        assert found.lower[i] <= truth.upper and truth.lower <= found.upper[i]
-        assert found.upper[i] <= found.lower[i] * 1.001
 
 
 # -- pieces for advanced users
@@ -205,22 +161,11 @@ def test_plds_know_their_side() -> None:
 
 
 def test_mechanisms_are_values() -> None:
+    """Equal by value, and written as they are made (all of them: test_checkpoint.py)."""
     assert ldp(2, np.int64(10)) == ShuffledLDP(2.0, 10, analysis="stronger-clones")
-    assert (
-        len(
-            {
-                ldp(2.0, 10),
-                ldp(2.0, 10),
-                ldp(2.0, 11),
-            }
-        )
-        == 2
-    )
+    assert len({ldp(2.0, 10), ldp(2.0, 10), ldp(2.0, 11)}) == 2
     for mechanism in (
-        ShuffledLDP(2.0, 10, "clones"),
-        ShuffledRR(4, 10, gamma=0.25),
         ShuffledRR(4, 10, eps0=2.0, adversary="weak"),
-        Subsampled(ldp(2.0, 10), population=100, analysis="general"),
         Subsampled(ldp(2.0, 10), rate=0.125, analysis="general"),
     ):
         assert eval(repr(mechanism)) == mechanism
@@ -381,9 +326,7 @@ def test_ledgers_are_compared_by_value_and_shown_in_short(maker: Any) -> None:
 
 def test_would_exceed_refuses_what_compose_refuses() -> None:
     """Another neighbouring relation: the same error in the same words, and nothing is added."""
-    other = ImportedPair(
-        step=0.5, low=1, masses=(0.1,), infinity=0.0, neighbours="add-or-remove-one"
-    )
+    other = ImportedPair(0.5, low=1, masses=(0.1,), infinity=0.0, neighbours="add-or-remove-one")
     acc = Accountant().compose(ldp(eps0=1.0, n=50))
     with pytest.raises(ValueError, match="neighbouring relation") as composed:
         acc.compose(other)

@@ -481,11 +481,7 @@ def kept_by_the_attack(eps0, n, delta):
 
 
 @settings(max_examples=50, deadline=None, derandomize=True)
-@given(
-    eps0=st.floats(0.05, 6.0),
-    n=st.integers(1, 4000),
-    log_delta=st.floats(-25.0, -0.5),
-)
+@given(eps0=st.floats(0.05, 6.0), n=st.integers(1, 4000), log_delta=st.floats(-25.0, -0.5))
 def test_no_upper_bound_below_the_attack_on_binary_rr(eps0, n, log_delta):
     list(kept_by_the_attack(eps0, n, math.exp(log_delta)))
 

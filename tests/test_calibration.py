@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 import warnings
+from functools import partial
 
 import pytest
 
@@ -67,70 +69,60 @@ def test_the_search_survives_steps_and_infinities(steps):
         assert (end.value, end.unmet) == (scan, scan + 1 if scan < 1000 else None)
 
 
-def test_a_loose_bracket_never_has_the_last_word():
-    """Loose bounds whose upper end is 1 % too small at the answer: tight ones are asked there."""
-
-    def loose(value):
-        return Bounds(0.9 * value, 0.99 * value)
-
-    end = safe_end(exact(float), 100.0, low=1, high=10**6, increasing=True, whole=True, loose=loose)
+def test_brackets_that_are_loose_or_wide_end_on_the_safe_side():
+    """Loose bounds whose upper end is 1 % too small: tight ones are asked there; the upper side alone decides."""
+    search = partial(safe_end, target=100.0, low=1, high=10**6, increasing=True, whole=True)
+    end = search(exact(float), loose=lambda value: Bounds(0.9 * value, 0.99 * value))
     assert (end.value, end.achieved, end.unmet) == (100, Bounds(100.0, 100.0), 101)
-
-
-def test_wide_brackets_end_on_the_safe_side():
-    """With upper 5 % above the truth and lower 5 % below, the upper side alone decides."""
-    end = safe_end(
-        lambda value: Bounds(0.95 * value, 1.05 * value), 100.0, low=1, high=10**6, increasing=True,
-        whole=True,
-    )  # fmt: skip
-    assert (end.value, end.unmet) == (95, 96)
-    assert end.unmet_bounds.lower < 100.0
+    end = search(lambda value: Bounds(0.95 * value, 1.05 * value))
+    assert (end.value, end.unmet) == (95, 96) and end.unmet_bounds.lower < 100.0
 
 
 @pytest.mark.parametrize(
-    ("arguments", "complaint"),
+    ("arguments", "error", "complaint"),
     [
-        ({"low": 0.0}, "low must be positive"),
-        ({"low": 2.0, "high": 1.0}, "low must not exceed high"),
-        ({"rtol": 0.0}, "rtol"),
-        ({"start": -1.0}, "start"),
-        ({"target": -1.0}, "target"),
-        ({"target": math.nan}, "target"),
+        ({"low": 0.0}, ValueError, "low must be positive"),
+        ({"low": 2.0, "high": 1.0}, ValueError, "low must not exceed high"),
+        ({"rtol": 0.0}, ValueError, "rtol"),
+        ({"start": -1.0}, ValueError, "start"),
+        ({"target": -1.0}, ValueError, "target"),
+        ({"target": math.nan}, ValueError, "target"),
+        ({"low": 3.0, "high": 9.0}, InfeasibleError, r"even 3\.0 is not proven"),
+        ({"spent": lambda value: (value, value)}, TypeError, "spent must return Bounds, got"),
+        ({"loose": lambda value: (value, value), "target": 1.5}, TypeError, "loose must return Bounds, got"),
     ],
-)
-def test_bad_arguments_of_the_search(arguments, complaint):
-    given = {"target": 1.0, "low": 1.0, "high": 2.0, "increasing": True} | arguments
-    with pytest.raises(ValueError, match=complaint):
-        safe_end(exact(float), **given)
-
-
-def test_an_infeasible_search_names_the_better_end():
-    with pytest.raises(InfeasibleError, match=r"even 3\.0 is not proven"):
-        safe_end(exact(float), 1.0, low=3.0, high=9.0, increasing=True)
+)  # fmt: skip
+def test_bad_arguments_of_the_search(arguments, error, complaint):
+    given = {"spent": exact(float), "target": 1.0, "low": 1.0, "high": 2.0, "increasing": True}
+    with pytest.raises(error, match=complaint):
+        safe_end(**(given | arguments))
 
 
 # --- answers --------------------------------------------------------------------------------
 
 
-SECOND = pytest.mark.slow  # of a parameter that another case has
+SECOND = [pytest.mark.slow]  # of a parameter that another case has
 CASES = [
-    ("eps0", QUESTION | CLONES, 2.0, 1e-6),
-    pytest.param(*("eps0", {"n": 300, "rounds": 3, "analysis": "clones"}, 0.5, 1e-9), marks=SECOND),
-    ("eps0", {"mechanism": "rr", "k": 5, "adversary": "weak", "n": 2000, "rounds": 7}, 1.0, 1e-6),
-    ("n", {"eps0": "1.5", "rounds": "40"} | CLONES, 1.0, 1e-6),
-    pytest.param(
-        *("n", {"eps0": 4.0, "rate": 0.01, "rounds": 100} | CLONES, 0.5, 1e-8), marks=SECOND
-    ),
-    pytest.param(
-        *("n", {"eps0": 3.0, "population": 10**5, "rounds": 1000} | CLONES, 1.0, 1e-6), marks=SECOND
-    ),
-    ("rounds", {"n": 5000, "eps0": 1.0} | CLONES, 2.0, 1e-6),
-    pytest.param(
-        *("rounds", {"n": 1000, "eps0": 2.0, "rate": 0.1} | CLONES, 1.0, 1e-6), marks=SECOND
-    ),
-    ("rate", {"n": 1000, "eps0": 2.0, "rounds": 500} | CLONES, 1.0, 1e-6),
-    ("population", {"n": 1000, "eps0": 2.0, "rounds": 500} | CLONES, 1.0, 1e-6),
-    ("gamma", {"mechanism": "rr", "k": 4, "n": 10_000, "rounds": 10}, 1.0, 1e-6),
+    pytest.param(parameter, plan, epsilon, delta, marks=marks)
+    for parameter, plan, epsilon, delta, marks in (
+        ("eps0", QUESTION | CLONES, 2.0, 1e-6, []),
+        ("eps0", {"n": 300, "rounds": 3, "analysis": "clones"}, 0.5, 1e-9, SECOND),
+        (
+            "eps0",
+            {"mechanism": "rr", "k": 5, "adversary": "weak", "n": 2000, "rounds": 7},
+            1.0,
+            1e-6,
+            [],
+        ),
+        ("n", {"eps0": "1.5", "rounds": "40"} | CLONES, 1.0, 1e-6, []),
+        ("n", {"eps0": 4.0, "rate": 0.01, "rounds": 100} | CLONES, 0.5, 1e-8, SECOND),
+        ("n", {"eps0": 3.0, "population": 10**5, "rounds": 1000} | CLONES, 1.0, 1e-6, SECOND),
+        ("rounds", {"n": 5000, "eps0": 1.0} | CLONES, 2.0, 1e-6, []),
+        ("rounds", {"n": 1000, "eps0": 2.0, "rate": 0.1} | CLONES, 1.0, 1e-6, SECOND),
+        ("rate", {"n": 1000, "eps0": 2.0, "rounds": 500} | CLONES, 1.0, 1e-6, []),
+        ("population", {"n": 1000, "eps0": 2.0, "rounds": 500} | CLONES, 1.0, 1e-6, []),
+        ("gamma", {"mechanism": "rr", "k": 4, "n": 10_000, "rounds": 10}, 1.0, 1e-6, []),
+    )
 ]
 
 
@@ -178,31 +170,28 @@ def test_the_default_analysis_proves_no_better_value(parameter, plan):
 
 @pytest.mark.parametrize("epsilon", [0.3, 0.5, 1.0])
 def test_most_rounds_by_brute_force(epsilon):
+    plan, counts = {"eps0": 1.0, "n": 500}, itertools.count(1)
     mechanism = ShuffledLDP(eps0=1.0, n=500)
-    count = 1
-    while Accountant().compose(mechanism, count).get_epsilon(1e-5) <= epsilon:
-        count += 1
-    if count == 1:
+    failing = next(
+        c for c in counts if Accountant().compose(mechanism, c).get_epsilon(1e-5) > epsilon
+    )
+    if failing == 1:
         with pytest.raises(InfeasibleError):
-            solve("rounds", {"eps0": 1.0, "n": 500}, epsilon=epsilon, delta=1e-5)
+            solve("rounds", plan, epsilon=epsilon, delta=1e-5)
     else:
-        found = solve("rounds", {"eps0": 1.0, "n": 500}, epsilon=epsilon, delta=1e-5)
-        assert found.value == count - 1
+        assert solve("rounds", plan, epsilon=epsilon, delta=1e-5).value == failing - 1
 
 
 def test_smallest_cohort_by_brute_force():
     plan = {"mechanism": "rr", "k": 3, "gamma": 0.5, "adversary": "weak", "rounds": 2}
-    found = solve("n", plan, epsilon=2.0, delta=1e-3)
-    meeting = [
-        n
-        for n in range(1, 2 * found.value)
-        if Accountant()
-        .compose(ShuffledRR(k=3, n=n, gamma=0.5, adversary="weak"), 2)
-        .get_epsilon(1e-3)
-        <= 2.0
-    ]
-    assert found.value == meeting[0] > 10
-    assert meeting == list(range(found.value, 2 * found.value))
+    found = solve("n", plan, epsilon=2.0, delta=1e-3).value
+
+    def meets(n):
+        mechanism = ShuffledRR(k=3, n=n, gamma=0.5, adversary="weak")
+        return Accountant().compose(mechanism, 2).get_epsilon(1e-3) <= 2.0
+
+    assert [n for n in range(1, 2 * found) if meets(n)] == list(range(found, 2 * found))
+    assert found > 10
 
 
 def test_pure_privacy_in_closed_form():
@@ -243,60 +232,57 @@ def test_a_range_that_meets_the_target_to_its_end():
 # --- plans as functions ---------------------------------------------------------------------
 
 
-@pytest.mark.slow
-def test_a_function_of_many_mechanisms():
-    """Twelve different cohorts: one budget for all of them, checked from both sides."""
-
-    def ledger(eps0):
-        return [
-            (Subsampled(ShuffledLDP(eps0, 800 + 50 * i, **CLONES), rate=0.02), 5) for i in range(12)
-        ]
-
-    found = solve("eps0", ledger, epsilon=0.5, delta=1e-6)
-    assert found.ledger == tuple(ledger(found.value))
-    assert spent(ledger(found.value), 1e-6, 1e-4).upper <= 0.5
-    assert spent(ledger(found.unmet), 1e-6, 1e-4).lower > 0.5
-
-
 def test_a_function_of_another_parameter():
-    """Share of rounds with a weak randomizer, a parameter the solver has never heard of."""
+    """Rounds with a weak randomizer, a parameter the solver has never heard of, next to twelve cohorts."""
+    cohorts = [
+        (Subsampled(ShuffledLDP(2.0, 800 + 50 * i, **CLONES), rate=0.2), 5) for i in range(12)
+    ]
 
     def ledger(weak):
-        return [(ShuffledLDP(2.0, 2000, **CLONES), 40), (ShuffledLDP(0.5, 2000, **CLONES), weak)]
+        return [*cohorts, (ShuffledLDP(0.5, 2000, **CLONES), weak)]
 
     found = solve(
         "weak", ledger, epsilon=3.0, delta=1e-6, bounds=(1, 10**6), increasing=True, whole=True
     )
+    assert found.ledger == tuple(ledger(found.value))
     assert spent(ledger(found.value), 1e-6).upper <= 3.0 < spent(ledger(found.unmet), 1e-6).lower
     assert found.unmet == found.value + 1
 
 
-def test_bad_arguments():
-    plan = {"n": 100, "eps0": 1.0}
-    for arguments, error, complaint in (
-        (("k", plan, 1.0, 1e-6), ValueError, "parameter must be one of"),
-        (("rounds", 3, 1.0, 1e-6), TypeError, "plan must be a mapping"),
-        (("eps0", plan, 1.0, 1e-6), FieldError, "eps0: is solved for"),
-        (("rounds", plan, -1.0, 1e-6), ValueError, "epsilon"),
-        (("rounds", plan, math.inf, 1e-6), ValueError, "epsilon must be finite"),
-        (("rounds", plan, 1.0, 2.0), ValueError, "delta"),
-        (("rounds", plan, "1", 1e-6), TypeError, "epsilon"),
-        (("rounds", plan | {"k": 3}, 1.0, 1e-6), FieldError, "k: has no meaning"),
-        (("rounds", plan | {"eps0": True}, 1.0, 1e-6), TypeError, "eps0"),
-        (("rate", plan | {"rounds": 0}, 1.0, 1e-6), FieldError, "rounds: must be at least 1"),
-        (("rate", plan | {"population": 10**4}, 1.0, 1e-6), FieldError, "at most one of"),
-        (("spread", lambda value: [], 1.0, 1e-6), ValueError, "give increasing and bounds"),
-        (("eps0", lambda value: [(value, 1)], 1.0, 1e-6), TypeError, "mechanism"),
-    ):
-        parameter, given, epsilon, delta = arguments
-        with pytest.raises(error, match=re.escape(complaint)):
-            solve(parameter, given, epsilon=epsilon, delta=delta)
-    with pytest.raises(ValueError, match="for a callable plan"):
-        solve("rounds", plan, epsilon=1.0, delta=1e-6, increasing=False)
-    with pytest.raises(ValueError, match=r"bounds must be \(low, high\)"):
-        solve("rounds", plan, epsilon=1.0, delta=1e-6, bounds=(5, 2))
-    with pytest.raises(TypeError, match="low of bounds"):
-        solve("rounds", plan, epsilon=1.0, delta=1e-6, bounds=(0.5, 2))
+PLAN = {"n": 100, "eps0": 1.0}
+BAD = [
+    ({"parameter": "k"}, ValueError, "parameter must be one of"),
+    ({"plan": 3}, TypeError, "plan must be a mapping"),
+    ({"parameter": "eps0"}, FieldError, "eps0: is solved for"),
+    ({"epsilon": -1.0}, ValueError, "epsilon"),
+    ({"epsilon": math.inf}, ValueError, "epsilon must be finite"),
+    ({"delta": 2.0}, ValueError, "delta"),
+    ({"epsilon": "1"}, TypeError, "epsilon"),
+    ({"plan": PLAN | {"k": 3}}, FieldError, "k: has no meaning"),
+    ({"plan": PLAN | {"eps0": True}}, TypeError, "eps0"),
+    ({"parameter": "rate", "plan": PLAN | {"rounds": 0}}, FieldError, "rounds: must be at least 1"),
+    ({"parameter": "rate", "plan": PLAN | {"population": 10**4}}, FieldError, "at most one of"),
+    ({"parameter": "spread", "plan": lambda value: []}, ValueError, "give increasing and bounds"),
+    ({"parameter": "eps0", "plan": lambda value: [(value, 1)]}, TypeError, "mechanism"),
+    ({"increasing": False}, ValueError, "for a callable plan"),
+    ({"bounds": (5, 2)}, ValueError, "bounds must be (low, high)"),
+    ({"bounds": (0.5, 2)}, TypeError, "low of bounds"),
+    *(({"bounds": bounds}, TypeError, "bounds must be (low, high)") for bounds in (2, (1, 2, 3), "ab", {1, 2})),
+    ({"parameter": "noise", "plan": lambda value: [], "bounds": 2, "increasing": False}, TypeError,
+     "bounds must be (low, high)"),
+    *(
+        ({"parameter": "eps0", "plan": lambda value, ledger=ledger: ledger}, TypeError,
+         "plan must return (mechanism, count) pairs")
+        for ledger in (None, 3, [1], "ab", [(1, 2, 3)], ShuffledLDP(1.0, 10))
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("change", "error", "complaint"), BAD, ids=str)
+def test_bad_arguments(change, error, complaint):
+    given = {"parameter": "rounds", "plan": PLAN, "epsilon": 1.0, "delta": 1e-6}
+    with pytest.raises(error, match=re.escape(complaint)):
+        solve(**(given | change))
 
 
 # --- what cannot be met ---------------------------------------------------------------------
@@ -308,21 +294,20 @@ def test_bad_arguments():
         ("rounds", {"n": 50, "eps0": 5.0, "analysis": "clones"}, 0.1, "rounds=1 "),
         ("eps0", {"n": 50, "rounds": 9}, 0.0, "eps0=1e-09 "),
         ("rate", {"n": 9, "eps0": 500.0, "rounds": 10**6}, 1, "rate=1e-12 "),
+        ("population", {"n": 1000, "eps0": 3} | CLONES, 0, "population=2000 "),
         ("eps0", lambda eps0: [(ShuffledLDP(eps0=eps0, n=10, **CLONES), 1)], 0.0, "eps0=1e-09 "),
     ],
 )
 def test_infeasible_targets_say_what_the_most_private_value_spends(parameter, plan, epsilon, best):
+    bounds = (1500, 2000) if parameter == "population" else None
     with pytest.raises(InfeasibleError) as raised:
-        solve(parameter, plan, epsilon=epsilon, delta=0.0)
+        solve(parameter, plan, epsilon=epsilon, delta=0.0, bounds=bounds)
     for words in (
         f"no {parameter} in",
         f"epsilon={float(epsilon)!r}",
         f"even {best}spends epsilon",
     ):
         assert words in str(raised.value)
-    with pytest.raises(InfeasibleError, match="even population=2000 "):
-        plan = {"n": 1000, "eps0": 3} | CLONES
-        solve("population", plan, epsilon=0, delta=1e-15, bounds=(1500, 2000))
 
 
 def test_unmet_accuracy_is_said_of_the_answer_only(monkeypatch):
@@ -399,35 +384,10 @@ def test_would_exceed_at_the_ends_and_refuses():
         asked = accountant.would_exceed(run, epsilon=epsilon, delta=delta, count=count)
         assert asked is exceeds
     good = {"mechanism": pure, "epsilon": 1.0, "delta": 1e-6, "count": 1}
-    for name, bad in (("mechanism", "ldp"), ("epsilon", -1.0), ("delta", math.nan)):
-        with pytest.raises((TypeError, ValueError), match=name):
-            accountant.would_exceed(**(good | {name: bad}))
-    for name, bad in (("delta", [1e-6]), ("count", 0), ("count", 1.5)):
+    for name, bad in (
+        ("mechanism", "ldp"), ("epsilon", -1.0), ("delta", math.nan), ("delta", [1e-6]), ("count", 0),
+        ("count", 1.5),
+    ):  # fmt: skip
         with pytest.raises((TypeError, ValueError), match=name):
             accountant.would_exceed(**(good | {name: bad}))
     assert accountant.ledger == ()
-
-
-# --- what is said of plans, and what counts as one -------------------------------------------
-
-
-@pytest.mark.parametrize("bounds", [2, (1, 2, 3), "ab", {1, 2}])
-def test_bounds_are_two(bounds):
-    with pytest.raises(TypeError, match=r"bounds must be \(low, high\)"):
-        solve("eps0", {"n": 10}, epsilon=1.0, delta=1e-6, bounds=bounds)
-    with pytest.raises(TypeError, match=r"bounds must be \(low, high\)"):
-        solve("noise", lambda value: [], epsilon=1.0, delta=0.1, bounds=bounds, increasing=False)
-
-
-@pytest.mark.parametrize("rounds", [None, 3, [1], "ab", [(1, 2, 3)], ShuffledLDP(1.0, 10)])
-def test_a_function_must_return_a_ledger(rounds):
-    with pytest.raises(TypeError, match=r"plan must return \(mechanism, count\) pairs"):
-        solve("eps0", lambda value: rounds, epsilon=1.0, delta=1e-6)
-
-
-def test_spent_must_return_bounds():
-    for name in ("spent", "loose"):
-        honest = {"spent": lambda value: Bounds(value, value)}
-        functions = honest | {name: lambda value: (value, value)}
-        with pytest.raises(TypeError, match=f"{name} must return Bounds, got"):
-            safe_end(**functions, target=1.5, low=1, high=2, increasing=True)

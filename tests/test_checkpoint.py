@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -103,11 +104,6 @@ def test_mechanisms_come_back_equal_hash_and_all(mechanism: Mechanism) -> None:
     assert repr(back) == repr(mechanism) and repr(back.arguments()) == repr(mechanism.arguments())
 
 
-def test_a_randomizer_is_not_the_mechanism_of_that_name() -> None:
-    state = mechanism_state(Shuffled(randomizers.Gaussian(sigma=0.3), n=100))
-    assert state["arguments"]["randomizer"]["kind"] == "randomizers.Gaussian"
-
-
 def test_every_public_mechanism_is_tried_here() -> None:
     """A mechanism that is added to the package must be added to the list above."""
     public = [getattr(pld_shuffle, name) for name in pld_shuffle.__all__]
@@ -163,20 +159,12 @@ def test_the_state_is_small_and_readable() -> None:
     acc = Accountant().compose(ShuffledLDP(eps0=1.0, n=1000), 100)
     before = acc.state_dict()
     acc.epsilon_bounds(1e-6)
-    assert acc.state_dict() == before == {
-        "schema": "pld_shuffle.Accountant",
-        "version": 2,
-        "rtol": 1e-3,
-        "ledger": [
-            {
-                "mechanism": {
-                    "kind": "ShuffledLDP",
-                    "arguments": {"eps0": 1.0, "n": 1000, "analysis": "tightest"},
-                },
-                "count": 100,
-            }
-        ],
-    }  # fmt: skip
+    arguments = {"eps0": 1.0, "n": 1000, "analysis": "tightest"}
+    entry = {"mechanism": {"kind": "ShuffledLDP", "arguments": arguments}, "count": 100}
+    head = {"schema": "pld_shuffle.Accountant", "version": 2, "rtol": 1e-3}
+    assert acc.state_dict() == before == head | {"ledger": [entry]}
+    local = mechanism_state(Shuffled(randomizers.Gaussian(sigma=0.3), n=100))  # not the central one
+    assert local["arguments"]["randomizer"]["kind"] == "randomizers.Gaussian"
 
 
 # -- a run that is interrupted half way gives the same doubles
@@ -216,19 +204,8 @@ def test_resumed_half_way_bit_identical(tmp_path: Path) -> None:
     resumed = continued(Accountant.load(path), rows[20:])
     assert found.stdout.split() == [x.hex() for x in straight.epsilon_bounds(DELTA)]
     assert resumed.epsilon_bounds(DELTA) == straight.epsilon_bounds(DELTA)
-    for one, other in zip(
-        resumed.delta_bounds([0.5, 1.0]), straight.delta_bounds([0.5, 1.0]), strict=True
-    ):
-        assert one.tolist() == other.tolist()
-
-
-def test_asked_after_every_round_in_both_runs() -> None:
-    """An accountant keeps compositions of its present ledger; a new round makes both start afresh."""
-    straight, resumed = Accountant(), Accountant()
-    for mechanism in rounds()[:6]:
-        resumed = Accountant.from_json(resumed.to_json()).compose(mechanism)
-        straight.compose(mechanism)
-        assert resumed.epsilon_bounds(DELTA) == straight.epsilon_bounds(DELTA)
+    ends, others = (acc.delta_bounds([0.5, 1.0]) for acc in (resumed, straight))
+    assert np.array_equal(ends.lower, others.lower) and np.array_equal(ends.upper, others.upper)
 
 
 def test_loading_forgets_what_was_asked_of_the_object() -> None:
@@ -338,21 +315,19 @@ def test_state_must_be_a_mapping_and_text_must_be_json() -> None:
         (text.replace("1.0", "NaN"), "NaN"),
         (text.replace("1.0", "Infinity"), "Infinity"),
         (text.replace('"n": 10', '"n": 10, "n": 11'), "'n' comes twice"),
+        ("[" * 10**5 + "]" * 10**5, "nested too deeply"),
+        ('{"a":' * 10**5 + "1" + "}" * 10**5, "nested too deeply"),
     ):
         with pytest.raises(CheckpointError, match=message):
             Accountant.from_json(bad)
+    with pytest.raises(CheckpointError, match="nested too deeply"):
+        mechanism_from_state(nested(10**5))
     with pytest.raises(TypeError, match="text must be a str"):
         Accountant.from_json(3)  # type: ignore[arg-type]
 
 
 class Own(ShuffledLDP):
     """A mechanism the package does not know."""
-
-
-def test_mechanisms_of_others_cannot_be_saved() -> None:
-    acc = Accountant().compose(Own(eps0=1.0, n=10))
-    with pytest.raises(CheckpointError, match=r"cannot save .*Own is no public mechanism"):
-        acc.state_dict()
 
 
 # -- files
@@ -363,7 +338,7 @@ def test_files_are_replaced_in_one_step(tmp_path: Path) -> None:
     path = tmp_path / "run.json"
     acc = Accountant().compose(MECHANISMS[0])
     acc.save(path)
-    with pytest.raises(CheckpointError):
+    with pytest.raises(CheckpointError, match=r"cannot save .*Own is no public mechanism"):
         Accountant().compose(Own(eps0=1.0, n=10)).save(path)
     with pytest.raises(ZeroDivisionError), replacing(path) as file:
         file.write(b"half")
@@ -379,12 +354,3 @@ def test_files_are_replaced_in_one_step(tmp_path: Path) -> None:
         Accountant.load(path)
     with pytest.raises(OSError):
         Accountant.load(tmp_path / "none.json")
-
-
-def test_what_is_nested_deeply_is_refused() -> None:
-    """Wherever it stands in a text or a state."""
-    for text in ("[" * 10**5 + "]" * 10**5, '{"a":' * 10**5 + "1" + "}" * 10**5):
-        with pytest.raises(CheckpointError, match="nested too deeply"):
-            Accountant.from_json(text)
-    with pytest.raises(CheckpointError, match="nested too deeply"):
-        mechanism_from_state(nested(10**5))

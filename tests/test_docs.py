@@ -180,8 +180,7 @@ SLOW = {"howto/planning.md-2", "howto/comparing.md-0"}  # seconds each
 
 
 @pytest.mark.parametrize(
-    "name",
-    [pytest.param(name, marks=pytest.mark.slow if name in SLOW else []) for name in BLOCKS],
+    "name", [pytest.param(name, marks=pytest.mark.slow if name in SLOW else []) for name in BLOCKS]
 )
 def test_blocks_of_pages_run(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Every block runs on its own, and the numbers it quotes are right (it asserts them)."""

@@ -45,10 +45,7 @@ def test_there_are_figures() -> None:
     [pytest.param(name, marks=[pytest.mark.slow] if name in SLOW else []) for name in SCRIPTS],
 )
 def test_quick_version(
-    name: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     spec = importlib.util.spec_from_file_location(f"figure_{name}", FIGURES / f"{name}.py")
     assert spec is not None and spec.loader is not None

@@ -23,15 +23,7 @@ from pld_shuffle import Accountant, DiscretePair, Gaussian, ShuffledLDP, Subsamp
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     pytest.importorskip("flwr", reason="needs Flower: pip install 'pld-shuffle[flower]'")
-    from flwr.app import (
-        Array,
-        ArrayRecord,
-        ConfigRecord,
-        Error,
-        Message,
-        MetricRecord,
-        RecordDict,
-    )
+    from flwr.app import Array, ArrayRecord, ConfigRecord, Error, Message, MetricRecord, RecordDict
     from flwr.serverapp import (
         GaussianPrivacyEvent,
         NeighboringRelation,

@@ -115,10 +115,7 @@ def test_randomised_response(adversary: str, values: tuple[str, ...], wide: str,
 
 @pytest.mark.parametrize(
     ("n", "population", "eps0", "rounds", "delta", "printed"),
-    [
-        (1_000, 100_000, 3.0, 10, 1e-5, ".015020"),
-        (50, 1_000, 4.0, 100, 1e-6, "3.331100"),
-    ],
+    [(1_000, 100_000, 3.0, 10, 1e-5, ".015020"), (50, 1_000, 4.0, 100, 1e-6, "3.331100")],
 )
 def test_hidden_cohorts(
     n: int, population: int, eps0: float, rounds: int, delta: float, printed: str

@@ -37,19 +37,26 @@ from pld_shuffle.texts import text_of, value_of
 
 NUMBERS = ("epsilon_lower", "epsilon_upper", "delta_lower", "delta_upper")
 
-PLANS: list[dict[str, Any]] = [
-    {"n": 1000, "eps0": 1.0, "rounds": 3},
-    {"mechanism": "rr", "k": "4", "n": 500, "gamma": 0.25, "adversary": "weak", "epsilon": 0.5},
-    {"n": 200, "eps0": "2", "population": 10**6, "rounds": 10, "delta": 1e-9, "rtol": 0.01},
-    {"mechanism": "rr", "k": 3, "n": 50, "eps0": 1.5, "delta": 0},
-    {"n": 100, "eps0": 4, "analysis": "clones", "rate": 0.1, "gamma": None, "adversary": ""},
-]
-NAMED: list[dict[str, Any]] = [
-    {"randomizer": "unary-encoding", "k": 16, "eps0": "2", "n": 1000},
-    {"mechanism": "shuffled", "randomizer": "laplace", "eps0": 1, "n": 50.0, "rate": 0.5},
-    {"mechanism": "gaussian", "sigma": 2, "sensitivity": 0.5, "rounds": 3.0},
-    {"mechanism": "poisson-gaussian", "sigma": 1.0, "rate": 0.01, "rounds": "1e1"},
-]
+#: A plan, and what it means: mechanism, rounds, rtol.
+MEANT: list[tuple[dict[str, Any], tuple[Any, int, float]]] = [
+    ({"n": 1000, "eps0": 1.0, "rounds": 3}, (ShuffledLDP(1.0, 1000), 3, 1e-3)),
+    ({"mechanism": "rr", "k": "4", "n": 500, "gamma": 0.25, "adversary": "weak", "epsilon": 0.5},
+     (ShuffledRR(k=4, n=500, gamma=0.25, adversary="weak"), 1, 1e-3)),
+    ({"n": 200, "eps0": "2", "population": 10**6, "rounds": 10, "delta": 1e-9, "rtol": 0.01},
+     (Subsampled(ShuffledLDP(2.0, 200), population=10**6), 10, 0.01)),
+    ({"mechanism": "rr", "k": 3, "n": 50, "eps0": 1.5, "delta": 0}, (ShuffledRR(k=3, n=50, eps0=1.5), 1, 1e-3)),
+    ({"n": 100, "eps0": 4, "analysis": "clones", "rate": 0.1, "gamma": None, "adversary": ""},
+     (Subsampled(ShuffledLDP(4.0, 100, analysis="clones"), rate=0.1), 1, 1e-3)),
+    ({"randomizer": "unary-encoding", "k": 16, "eps0": "2", "n": 1000},
+     (Shuffled(UnaryEncoding(k=16, eps0=2.0), n=1000), 1, 1e-3)),
+    ({"mechanism": "shuffled", "randomizer": "laplace", "eps0": 1, "n": 50.0, "rate": 0.5},
+     (Subsampled(Shuffled(Laplace(eps0=1.0), n=50), rate=0.5), 1, 1e-3)),
+    ({"mechanism": "gaussian", "sigma": 2, "sensitivity": 0.5, "rounds": 3.0},
+     (Gaussian(sigma=2.0, sensitivity=0.5), 3, 1e-3)),
+    ({"mechanism": "poisson-gaussian", "sigma": 1.0, "rate": 0.01, "rounds": "1e1"},
+     (PoissonGaussian(sigma=1.0, rate=0.01), 10, 1e-3)),
+]  # fmt: skip
+PLANS = [plan for plan, _ in MEANT[:5]]
 
 
 def numbers(rows: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
@@ -60,24 +67,11 @@ def numbers(rows: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
 # -- answers
 
 
-BY_HAND = [
-    (ShuffledLDP(1.0, 1000), 3, 1e-3),
-    (ShuffledRR(k=4, n=500, gamma=0.25, adversary="weak"), 1, 1e-3),
-    (Subsampled(ShuffledLDP(2.0, 200), population=10**6), 10, 0.01),
-    (ShuffledRR(k=3, n=50, eps0=1.5), 1, 1e-3),
-    (Subsampled(ShuffledLDP(4.0, 100, analysis="clones"), rate=0.1), 1, 1e-3),
-    (Shuffled(UnaryEncoding(k=16, eps0=2.0), n=1000), 1, 1e-3),
-    (Subsampled(Shuffled(Laplace(eps0=1.0), n=50), rate=0.5), 1, 1e-3),
-    (Gaussian(sigma=2.0, sensitivity=0.5), 3, 1e-3),
-    (PoissonGaussian(sigma=1.0, rate=0.01), 10, 1e-3),
-]
-
-
 def test_rows_are_the_answers_of_single_accountants() -> None:
     """Each bound equals, to the last bit, that of a new accountant composed by hand."""
-    rows = sweep(PLANS + NAMED, delta=1e-6, workers=1)
+    rows = sweep([plan for plan, _ in MEANT], delta=1e-6, workers=1)
     assert [tuple(row) for row in rows] == [COLUMNS] * len(rows)
-    for row, (mechanism, count, rtol) in zip(rows, BY_HAND, strict=True):
+    for row, (_, (mechanism, count, rtol)) in zip(rows, MEANT, strict=True):
         accountant = Accountant(rtol).compose(mechanism, count)
         asked, other = ("epsilon", "delta") if row["epsilon"] is None else ("delta", "epsilon")
         ask = accountant.epsilon_bounds if asked == "epsilon" else accountant.delta_bounds
@@ -91,36 +85,18 @@ def test_rows_are_the_answers_of_single_accountants() -> None:
     assert type(rows[5]["eps0"]) is float and type(rows[6]["n"]) is int
 
 
-def test_a_plan_that_fails_is_a_row() -> None:
+def test_a_plan_that_fails_is_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
     """Bad values, and a computation that gives up, are named; the others go on."""
-    plans = [
-        {"n": 0, "eps0": 1},
-        {"n": 10, "eps0": math.nan},
-        {"n": 10, "eps0": 1, "k": 3},
-        {"n": 10, "eps0": 1, "delta": 2},
-        {"n": 10, "eps0": 1, "rounds": 0},
-        {"n": 10, "eps0": 1, "rounds": 1.5},
-        {"n": 10, "eps0": 1, "rtol": 7},
-        {"mechanism": "laplace noise", "n": 10},
-        {"n": 10, "eps0": 1},
-    ]
-    rows = sweep(plans, delta=1e-3, workers=1)
-    named = [
-        "n must",
-        "eps0",
-        "'ldp'",
-        "delta: must",
-        "rounds: must",
-        "rounds",
-        "rtol",
-        "mechanism",
-    ]
-    for row, word in zip(rows, named, strict=False):
+    changes: list[tuple[dict[str, Any], str]] = [
+        ({"n": 0}, "n must"), ({"eps0": math.nan}, "eps0"), ({"k": 3}, "'ldp'"), ({"delta": 2}, "delta: must"),
+        ({"rounds": 0}, "rounds: must"), ({"rounds": 1.5}, "rounds"), ({"rtol": 7}, "rtol"),
+        ({"mechanism": "laplace noise"}, "mechanism"), ({}, ""),
+    ]  # fmt: skip
+    rows = sweep([{"n": 10, "eps0": 1} | change for change, _ in changes], delta=1e-3, workers=1)
+    for row, (_, word) in zip(rows[:-1], changes, strict=False):
         assert word in row["error"] and all(row[name] is None for name in NUMBERS)
     assert rows[-1]["error"] is None and rows[-1]["epsilon_lower"] > 0.0
 
-
-def test_giving_up_is_an_error_of_the_row(monkeypatch: pytest.MonkeyPatch) -> None:
     def gives_up(self: Accountant, delta: float) -> Any:
         raise MemoryError("too many\nlattice points; raise rtol")
 
@@ -213,9 +189,8 @@ def test_a_file_is_taken_over_and_extended(
     first = sweep(PLANS[:3], delta=1e-6, output=output, workers=1)
     more = sweep(PLANS, delta=1e-6, output=output, workers=1)
     assert more[:3] == first
-    assert [list(map(type, row.values())) for row in more[:3]] == [
-        list(map(type, row.values())) for row in first
-    ]
+    for one, other in zip(more, first, strict=False):
+        assert [*map(type, one.values())] == [*map(type, other.values())]
     size = output.stat().st_size
     monkeypatch.setattr(sweeps, "answer", None)  # nothing is left to compute
     assert sweep(reversed(PLANS), delta=1e-6, output=output) == more[::-1]
@@ -291,14 +266,18 @@ if __name__ == "__main__":
 """
 
 
-def started(tmp_path: Path, output: Path) -> subprocess.Popen[bytes]:
+def script_process(tmp_path: Path, text: str, *arguments: Path) -> subprocess.Popen[bytes]:
     script = tmp_path / "script.py"
-    script.write_text(SCRIPT)
-    root = str(Path(sweeps.__file__).parents[1])
-    environment = dict(os.environ, PYTHONPATH=root)
-    process = subprocess.Popen(
-        [sys.executable, str(script), str(output)], env=environment, stderr=subprocess.PIPE
+    script.write_text(text)
+    environment = dict(os.environ, PYTHONPATH=str(Path(sweeps.__file__).parents[1]))
+    command = [sys.executable, str(script), *map(str, arguments)]
+    return subprocess.Popen(
+        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
+
+
+def started(tmp_path: Path, output: Path) -> subprocess.Popen[bytes]:
+    process = script_process(tmp_path, SCRIPT, output)
     while process.poll() is None and (not output.exists() or output.read_bytes().count(b"\n") < 6):
         time.sleep(0.01)
     return process
@@ -311,12 +290,19 @@ def script_plans() -> list[dict[str, Any]]:
     return plans
 
 
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks for processes in /proc")
 def test_killed_and_resumed(tmp_path: Path) -> None:
-    """Killed without warning after a few rows; resumed, every number is that of a sweep left alone."""
+    """kill -9 after a few rows: no worker goes on computing for nobody; resumed, every number is the same."""
     output = tmp_path / "out.jsonl"
     process = started(tmp_path, output)
+    workers = children(process.pid)
+    assert len(workers) >= 2
     process.kill()
     process.communicate()
+    deadline = time.monotonic() + 60
+    while any(map(alive, workers)) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert not any(map(alive, workers))
     kept = output.read_bytes().splitlines(keepends=True)
     rows = sweep(script_plans(), delta=1e-6, output=output, workers=1)
     assert 5 <= len(kept) < len(rows)
@@ -355,31 +341,11 @@ print(sum(row["error"] is None for row in rows))
 
 def test_a_script_needs_no_main_guard(tmp_path: Path) -> None:
     """Two workers, and the script runs once: they do not begin by running it again."""
-    script = tmp_path / "script.py"
-    script.write_text(NO_GUARD)
     runs, output = tmp_path / "runs.txt", tmp_path / "out.csv"
-    done = subprocess.run(
-        [sys.executable, str(script), str(runs), str(output)],
-        env=dict(os.environ, PYTHONPATH=str(Path(sweeps.__file__).parents[1])),
-        capture_output=True, text=True, timeout=120,
-    )  # fmt: skip
-    assert (done.stdout, done.stderr, done.returncode) == ("4\n", "", 0)
+    process = script_process(tmp_path, NO_GUARD, runs, output)
+    assert process.communicate(timeout=120) == (b"4\n", b"") and process.returncode == 0
     assert runs.read_text() == "started\n"
     assert len(output.read_text().splitlines()) == 5
-
-
-@pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks for processes in /proc")
-def test_workers_end_with_their_parent(tmp_path: Path) -> None:
-    """kill -9 leaves no worker behind that computes for nobody."""
-    process = started(tmp_path, tmp_path / "out.csv")
-    workers = children(process.pid)
-    assert len(workers) >= 2
-    process.kill()
-    process.communicate()
-    deadline = time.monotonic() + 60
-    while any(map(alive, workers)) and time.monotonic() < deadline:
-        time.sleep(0.1)
-    assert not any(map(alive, workers))
 
 
 def children(parent: int) -> list[int]:

@@ -156,10 +156,7 @@ def test_rates_of_clones() -> None:
         e = arb(eps0)
         ctx.prec = 400 + int(4 * eps0)
         shrink = (-e).exp()
-        for analysis, rate in (
-            ("clones", shrink),
-            ("stronger-clones", 2 * shrink / (1 + shrink)),
-        ):
+        for analysis, rate in (("clones", shrink), ("stronger-clones", 2 * shrink / (1 + shrink))):
             pair = ShuffledLDP(eps0, 10, analysis).pair
             assert isinstance(pair, CoinMixture)
             assert relative(pair.coin_rate, rate) <= 6
