@@ -42,8 +42,7 @@ from pld_shuffle.mechanisms import DiscretePair
 from pld_shuffle.numerics.sides import Side
 from pld_shuffle.pairs.cohort import Cohort
 from pld_shuffle.pairs.coins import CoinMixture
-from pld_shuffle.pairs.least import upper_profile
-from pld_shuffle.pairs.pair import Resolution
+from pld_shuffle.pairs.pair import Pair, Resolution
 from pld_shuffle.pairs.swap import any_ldp_profile, known_profile
 from pld_shuffle.randomizers import (
     BinaryRandomizedResponse,
@@ -62,6 +61,10 @@ RANDOMIZERS = {
     "3-rr": [[(P if x == y else 1) / (P + 2) for y in range(3)] for x in range(3)],
     "vertex": [[Fraction(a, 8) for a in row] for row in ([3, 3, 1, 1], [3, 1, 3, 1], [1, 1, 3, 3])],
 }
+
+
+def upper_profile(pair: Pair, growth: np.ndarray) -> np.ndarray:
+    return pair.as_profile.profile(growth, 1e-6, 1e-12).upper
 
 
 def poisson_view(laws, rate):
@@ -126,7 +129,7 @@ def proved(rows, n, rate, presence):
     return [
         any_ldp_profile(EPS0, n, growth, cohort=Cohort(rate, presence)),
         np.max(known, axis=0),
-        *(upper_profile(m.sampled(Cohort(rate, presence)))(growth, 1e-12) for m in mechanisms),
+        *(upper_profile(m.sampled(Cohort(rate, presence)), growth) for m in mechanisms),
     ]
 
 
@@ -280,10 +283,10 @@ def test_colluding_users_show_whether_they_were_drawn():
         return seen
 
     truth = worst_of(rows, 4, view)
-    bound = upper_profile(mechanism.pair)(np.array([float(g) for g in GROWTHS]), 1e-12)
+    bound = upper_profile(mechanism.pair, np.array([float(g) for g in GROWTHS]))
     assert np.all(truth <= bound * (1.0 + 1e-14) + 1e-16)
-    assert bound[1] > upper_profile(Subsampled(ShuffledLDP(EPS0, 3), population=6).pair)(
-        np.array([0.02]), 1e-12
+    assert bound[1] > upper_profile(
+        Subsampled(ShuffledLDP(EPS0, 3), population=6).pair, np.array([0.02])
     )
 
 

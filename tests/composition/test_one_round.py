@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -14,8 +16,7 @@ from pld_shuffle.composition import one_round
 from pld_shuffle.composition.attempts import AccuracyWarning, Composition
 from pld_shuffle.composition.one_round import OneRound
 from pld_shuffle.numerics.sides import Bounds
-from pld_shuffle.pairs.least import least
-from pld_shuffle.pairs.profile import LooseProfile, Several
+from pld_shuffle.pairs.profile import ProfilePair, Several
 
 
 def gaussian(growth, sigma):
@@ -24,20 +25,32 @@ def gaussian(growth, sigma):
     return norm.sf(eps * sigma - 0.5 / sigma) - np.exp(eps + norm.logsf(eps * sigma + 0.5 / sigma))
 
 
-def pair_of(function, *, width=0.0, largest=math.inf, spread=1.0):
+@dataclass(frozen=True, eq=False)
+class Given(ProfilePair):
     """The pair of a profile that is known to a relative `width`."""
 
-    def profile(growth, rtol, missed):
-        value = function(growth)
-        return Bounds(value * (1.0 - width), value * (1.0 + width))
+    function: Callable[[np.ndarray], np.ndarray]
+    width: float = 0.0
+    largest: float = math.inf
+    spread: float = 1.0
 
-    return LooseProfile(profile, Bounds(largest, largest), spread)
+    def profile(self, growth, rtol, missed):
+        value = self.function(growth)
+        return Bounds(value * (1.0 - self.width), value * (1.0 + self.width))
+
+    @property
+    def max_loss(self):
+        return Bounds(self.largest, self.largest)
+
+    @property
+    def scale(self):
+        return self.spread
 
 
 @pytest.mark.parametrize("sigma", [0.3, 1.0, 20.0])
 @pytest.mark.parametrize("width", [0.0, 1e-6, 1e-4])
 def test_gaussian_noise(sigma, width):
-    known = pair_of(lambda growth: gaussian(growth, sigma), width=width, spread=1.0 / sigma)
+    known = Given(lambda growth: gaussian(growth, sigma), width=width, spread=1.0 / sigma)
     one = OneRound(known, 1e-3)
     for delta in (0.3, 1e-2, 1e-6, 1e-12):
         found, reached = one.epsilon(delta)
@@ -63,39 +76,36 @@ def test_few_questions_are_asked():
         asked.extend(growth)
         return gaussian(growth, 20.0)
 
-    assert OneRound(pair_of(function, spread=0.05), 1e-3).epsilon(1e-6) is not None
+    assert OneRound(Given(function, spread=0.05), 1e-3).epsilon(1e-6) is not None
     assert len(asked) <= 8
 
 
 def test_profiles_that_are_not_enough():
     """Too wide a bracket, a profile that jumps at the largest loss or before, and one that never falls."""
-    wide = OneRound(pair_of(lambda growth: gaussian(growth, 1.0), width=0.1), 1e-3)
+    wide = OneRound(Given(lambda growth: gaussian(growth, 1.0), width=0.1), 1e-3)
     for found, width in (wide.epsilon(1e-6), wide.delta(0.5)):
         assert 0.2 < width < 0.6 and found.lower < found.upper
     with pytest.warns(AccuracyWarning, match="only"):
         Composition([(wide._pair, 1)], 1e-3).epsilon(1e-6)
     p = math.e
     steep = OneRound(
-        pair_of(lambda growth: np.maximum((p - 1 - growth) / (p + 1), 0.0), largest=1.0), 1e-3
+        Given(lambda growth: np.maximum((p - 1 - growth) / (p + 1), 0.0), largest=1.0), 1e-3
     )
     found, _ = steep.epsilon(1e-9)
     assert found.lower <= math.log(p - 1e-9 * (p + 1)) <= found.upper <= 1.0 + 1e-15
     assert steep.delta(one_round.LARGEST_LOSS + 1.0) is None
-    jump = pair_of(lambda growth: np.where(growth < 1.0, 0.4 - 0.2 * growth, 0.0))
+    jump = Given(lambda growth: np.where(growth < 1.0, 0.4 - 0.2 * growth, 0.0))
     found, width = OneRound(jump, 1e-3).epsilon(0.1)
     assert found.lower <= math.log(2.0) <= found.upper <= found.lower * (1 + 1e-9) and width == 0.0
-    never = pair_of(lambda growth: np.full(growth.shape, 0.2))
+    never = Given(lambda growth: np.full(growth.shape, 0.2))
     assert OneRound(never, 1e-3).epsilon(0.1) is None
 
 
 def test_the_least_of_several():
     sharp, blunt = (
-        least(
-            [lambda growth, missed, k=k, s=s: k * gaussian(growth, s)],
-            largest=Bounds(math.inf, math.inf), scale=1.0 / s,
-        )
+        Given(lambda growth, k=k, s=s: k * gaussian(growth, s), spread=1.0 / s)
         for k, s in ((1.0, 1.0), (0.1, 0.8))
-    )  # fmt: skip
+    )
     both = Several((sharp, blunt))
     for delta in (0.2, 1e-3, 1e-9):
         each = [OneRound(pair, 1e-3).epsilon(delta)[0].upper for pair in (sharp, blunt)]
