@@ -38,8 +38,6 @@ from .pair import Atoms, Pair, Resolution, completed
 Array = NDArray[np.float64]
 #: Bounds on delta, arrays, at growths expm1(eps) >= 0.
 Profile = Callable[[Array], Bounds]
-#: The same, with brackets of a relative width, or of a width that is missed anyway, being enough.
-SteeredProfile = Callable[[Array, float, float], Bounds]
 
 MAX_POINTS = 20_000
 LOSS_ULPS = 16.0
@@ -586,31 +584,17 @@ class Several(UpperPair):
 
 @dataclass(frozen=True, eq=False)
 class LooseProfile(ProfilePair):
-    """The old bag of callables. To be deleted: make a kind instead."""
+    """The old bag of a callable. To be deleted: make a kind instead."""
 
-    function: SteeredProfile
+    function: Callable[[Array, float, float], Bounds]
     largest: Bounds
     spread: float
-    infinite_mass: float = 0.0
-    top_mass: float = 0.0
     most_points: int = MAX_POINTS
     reverse: ProfilePair | None = None
-    hidden: Callable[[Cohort], ProfilePair] | None = None
-    closed_renyi: Callable[[float], Bounds | None] | None = None
-    gaussian: Bounds | None = None
-    laplace: Bounds | None = None
     pointwise: bool = True
-    halves: tuple[ProfilePair, ProfilePair] | None = None
-    tail: Callable[[Array], Array] | None = None
 
     def profile(self, growth: Array, rtol: float, missed: float) -> Bounds:
         return self.function(growth, rtol, missed)
-
-    def log_tail(self, growth: Array) -> Array | None:
-        return None if self.tail is None else self.tail(growth)
-
-    def renyi(self, order: float) -> Bounds | None:
-        return None if self.closed_renyi is None else self.closed_renyi(order)
 
     @property
     def max_loss(self) -> Bounds:
@@ -619,9 +603,6 @@ class LooseProfile(ProfilePair):
     @property
     def scale(self) -> float:
         return self.spread
-
-    def sampled(self, cohort: Cohort) -> ProfilePair:
-        return super().sampled(cohort) if self.hidden is None else self.hidden(cohort)
 
 
 def amplified_loss(loss: float, rate: float) -> float:
