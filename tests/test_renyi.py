@@ -402,5 +402,8 @@ def test_mutants(sign: float, factor: float, monkeypatch: pytest.MonkeyPatch) ->
         "_log_moment",
         lambda law, t, side: true(law, t, side) * (factor if side == sign else 1.0),
     )
-    found = renyi_bounds(stronger(1.0, 7), 7.3)
+    try:
+        found = renyi_bounds(stronger(1.0, 7), 7.3)
+    except ArithmeticError:  # the program's own check noticed
+        return
     assert not (found.lower <= exact <= found.upper <= found.lower * (1 + 2e-4))

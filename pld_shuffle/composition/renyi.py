@@ -94,9 +94,7 @@ class _Laws:
             pair = pair.as_profile or pair
         tailed = isinstance(pair, ProfilePair) and pair.log_tail(np.zeros(1)) is not None
         log, mean = min(0.5 * (t * t + t) * scale**2, t * top), min((t + 0.5) * scale**2, top)
-        rtol *= min(
-            max(1.0, t * scale / 8.0), 8.0
-        )  # far out there are many points and little to gain
+        rtol *= min(max(1.0, t * scale / 8.0), 8.0)  # far out: many points, little to gain
         share = max(0.01 / rtol, 1.0)
         while True:
             spent, square = share * rtol * log, 2.0 * log
@@ -135,6 +133,8 @@ class _Laws:
             for law in self._cut(t)
         )
         upper = min(high / t * (1.0 + 4.0 * ROUNDOFF), self._top)
+        if self._pair.encloses and not low <= upper * (1.0 + 1e-9) + 1e-15 / t:
+            raise ArithmeticError(f"inverted bracket [{low}, {upper}] of {self._pair!r} at {t=}")
         return Bounds(min(max(low * (1.0 - 4.0 * ROUNDOFF), 0.0), upper), upper)
 
     def _cut(self, t: float) -> list[AnyRounds]:
@@ -169,13 +169,10 @@ class _Laws:
         last = min(float(law.loss[-1]) + law.slack, self._top)
         losses = np.linspace(last, self._top, TAIL_PIECES + 1)
         while True:
-            heights, tail = (
-                np.full(losses.size - 1, math.log(law.infinite)),
-                self._tail(losses[:-1]),
-            )
+            gap, tail = np.diff(losses), self._tail(losses[:-1])
+            heights = np.full(gap.size, math.log(law.infinite))
             if tail is not None:
                 heights = np.minimum(heights, tail)
-            gap = np.diff(losses)
             with np.errstate(divide="ignore"):
                 parts = heights + t * losses[1:] + np.log(-np.expm1(-t * gap))
             heavy = np.flatnonzero((parts > parts.max() - 10.0) & (t * gap > 1.0))
