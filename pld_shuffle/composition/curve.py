@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import math
 import warnings
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..numerics.sides import Bounds
 from ..pairs.pair import Pair
+from ..pairs.profile import ProfilePair, UpperPair, amplified_losses
 from .attempts import AccuracyWarning, Composition
 from .reading import Reading
 
@@ -25,6 +27,7 @@ RUNG = 0.1  # delta of a rung over that of the one before
 FEW = 1e-14  # below that, rungs are farther apart: delta^1.5
 LOWEST = 1e-100  # below that, the lowest rung's law is asked
 NEAR = 0.98  # of the largest loss: laws of few atoms are costly there
+MOST_POINTS = 4_000  # of one law of a composed profile
 _UP, _DOWN = 1.0 + 1e-15, 1.0 - 1e-15
 
 
@@ -74,3 +77,96 @@ class Curve:
                 warnings.simplefilter("ignore", AccuracyWarning)
                 found = self._composition.epsilon(delta)
             self._rungs.append((found.upper, delta, found, self._composition.latest))
+
+
+class _OfCurve(ProfilePair):
+    """What pairs read from a curve have in common: a hidden cohort that is drawn once, with probability `rate`."""
+
+    ahead: Curve
+    rate: float
+
+    @property
+    def max_loss(self) -> Bounds:
+        return amplified_losses(self.ahead.largest, self.ahead.scale, self.rate)[0]
+
+    @property
+    def scale(self) -> float:
+        return amplified_losses(self.ahead.largest, self.ahead.scale, self.rate)[1]
+
+    @property
+    def most_points(self) -> int:
+        return MOST_POINTS
+
+
+@dataclass(frozen=True, eq=False)
+class ComposedPair(ProfilePair):
+    """All rounds of a curve as one pair."""
+
+    curve: Curve
+
+    @property
+    def max_loss(self) -> Bounds:
+        return self.curve.largest
+
+    @property
+    def scale(self) -> float:
+        return self.curve.scale
+
+    @property
+    def most_points(self) -> int:
+        return MOST_POINTS
+
+    def profile(self, growth: Array, rtol: float, missed: float) -> Bounds:
+        return Bounds(self.curve.lower(growth, missed), self.curve.upper(growth, missed))
+
+
+@dataclass(frozen=True, eq=False)
+class HiddenSupremum(_OfCurve, UpperPair):
+    """The amplification of a curve that is known from above only."""
+
+    ahead: Curve
+    rate: float
+
+    def upper(self, growth: Array, missed: float) -> Array:
+        asked = np.minimum(growth / self.rate * _DOWN, 1e300)
+        return np.minimum(self.rate * self.ahead.upper(asked, missed / self.rate) * _UP, 1.0)
+
+
+@dataclass(frozen=True, eq=False)
+class HiddenOrder(_OfCurve):
+    """Of two views (P_0, P_1) of a known cohort: rate P_0 + (1 - rate) P_1 against P_1. back : the curve of (P_1, P_0).
+
+    opposite : this pair reversed. With b = s (1 - rate) it has H_s = (1-b) H_{rate s/(1-b)}(P_1 || P_0), and 0 from
+    b = 1 on.
+    """
+
+    ahead: Curve
+    back: Curve
+    rate: float
+    opposite: bool = False
+
+    @property
+    def pointwise(self) -> bool:
+        return self.opposite
+
+    @property
+    def reverse(self) -> ProfilePair | None:
+        return None if self.opposite else replace(self, opposite=True)
+
+    def profile(self, growth: Array, rtol: float, missed: float) -> Bounds:
+        rate, rest = self.rate, 1.0 - self.rate
+        ends = []
+        for sign, value in ((-1.0, self._curve.lower), (1.0, self._curve.upper)):
+            if self.opposite:
+                # (rate s/(1-b)) - 1 = growth/(1-b), 1-b = rate - growth (1-rate).
+                share = rate - growth * rest + sign * 4e-16 * (rate + growth * rest)
+            else:
+                share = np.full(growth.shape, rate)
+            asked = np.minimum(growth / np.maximum(share, 1e-300) * (1.0 - sign * 1e-15), 1e300)
+            found = np.where(share > 0.0, share * value(asked, missed), 0.0)
+            ends.append(found * (1.0 + sign * 1e-15))
+        return Bounds(ends[0], np.minimum(ends[1], 1.0))
+
+    @property
+    def _curve(self) -> Curve:
+        return self.back if self.opposite else self.ahead

@@ -24,15 +24,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..composition.curve import Curve
-from ..numerics.sides import Bounds
+from ..composition.curve import ComposedPair, Curve, HiddenOrder, HiddenSupremum
 from ..numerics.validation import positive_int
 from ..pairs.bit_pair import BitAttackPair
 from ..pairs.bits import LARGEST_BIT_EPS0, BitShares
 from ..pairs.cohort import ALL_USERS
-from ..pairs.least import least
+from ..pairs.discrete import LatticePair
 from ..pairs.pair import Pair
-from ..pairs.profile import LooseProfile, amplified_losses
 from ..randomizers.joint import FiniteRandomizer
 from ..randomizers.noise import Noise
 from .attack import noise_law, strongest_attack
@@ -45,10 +43,8 @@ from .shuffled import Shuffled
 
 Array = NDArray[np.float64]
 
-MAX_POINTS = 4_000
 MOST_ORDERS = 24  # of a target's values that are tried
 ATTACK_RTOL = 1e-3  # laws of few users' bits have few atoms, which lattices do not like
-_UP, _DOWN = 1.0 + 1e-15, 1.0 - 1e-15
 
 
 @dataclass(frozen=True, init=False)
@@ -121,21 +117,8 @@ class StickyCohort(Mechanism):
         pair = self.mechanism.pair
         known = Curve(pair, self.rounds)
         if pair.encloses:
-
-            def profile(growth: Array, rtol: float, missed: float) -> Bounds:
-                return Bounds(known.lower(growth, missed), known.upper(growth, missed))
-
-            whole = LooseProfile(profile, known.largest, known.scale, most_points=MAX_POINTS)
-            return whole.amplified(self.rate)
-        # Known from above only: what is read as the lower side measures the lattice.
-        rate = self.rate
-
-        def upper(growth: Array, missed: float) -> Array:
-            asked = np.minimum(growth / rate * _DOWN, 1e300)
-            return np.minimum(rate * known.upper(asked, missed / rate) * _UP, 1.0)
-
-        largest, scale = amplified_losses(known.largest, known.scale, rate)
-        return least([upper], largest=largest, scale=scale, most_points=MAX_POINTS)
+            return ComposedPair(known).amplified(self.rate)
+        return HiddenSupremum(known, self.rate)
 
     @cached_property
     def attack_pair(self) -> Pair:  # type: ignore[override]
@@ -143,37 +126,9 @@ class StickyCohort(Mechanism):
             return self.pair
         orders = _attack(self.mechanism)
         if orders is None:
-            return LooseProfile(_nothing, Bounds(0.0, 0.0), 0.0)
+            return LatticePair(1.0, 1, (), 0.0)  # equal laws
         ahead, back = (Curve(pair, self.rounds, ATTACK_RTOL) for pair in orders)
-        rate, rest = self.rate, 1.0 - self.rate
-
-        def forward(growth: Array, rtol: float, missed: float) -> Bounds:
-            return Bounds(
-                rate * ahead.lower(np.minimum(growth / rate * _UP, 1e300), missed) * _DOWN,
-                np.minimum(
-                    rate * ahead.upper(np.minimum(growth / rate * _DOWN, 1e300), missed) * _UP, 1.0
-                ),
-            )
-
-        def backward(growth: Array, rtol: float, missed: float) -> Bounds:
-            # (r s/(1-b)) - 1 = growth/(1-b), 1-b = r - growth (1-r).
-            left = rate - growth * rest
-            error = 4e-16 * (rate + growth * rest)
-            ends = []
-            for sign, value in ((-1.0, back.lower), (1.0, back.upper)):
-                share = np.maximum(left + sign * error, 1e-300)
-                asked = np.minimum(growth / share * (1.0 - sign * 1e-15), 1e300)
-                ends.append(
-                    np.where(left + sign * error > 0.0, share * value(asked, missed), 0.0)
-                    * (1.0 + sign * 1e-15)
-                )
-            return Bounds(ends[0], np.minimum(ends[1], 1.0))
-
-        largest, scale = amplified_losses(ahead.largest, ahead.scale, rate)
-        reverse = LooseProfile(backward, largest, scale, most_points=MAX_POINTS)
-        return LooseProfile(
-            forward, largest, scale, most_points=MAX_POINTS, reverse=reverse, pointwise=False
-        )
+        return HiddenOrder(ahead, back, self.rate)
 
     @property
     def users(self) -> int | None:
@@ -203,11 +158,6 @@ class StickyCohort(Mechanism):
             f" rounds, never revealed to the adversary, and independent of the cohorts of other entries{inner};"
             f" {OUTPUTS_ONLY}; {CONCURRENT}"
         }
-
-
-def _nothing(growth: Array, rtol: float, missed: float) -> Bounds:
-    """The profile of equal laws."""
-    return Bounds(np.zeros(growth.shape), np.zeros(growth.shape))
 
 
 def _attack(mechanism: Mechanism) -> tuple[Pair, Pair] | None:
