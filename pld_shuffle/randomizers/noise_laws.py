@@ -107,6 +107,7 @@ def gaussian_groups(
     width = positive_float("sigma", sigma)
     start, _ = _ends(width, [0.0], missed, right=1.0)
     longest = min(0.25 * width, width * width / (1.0 - start))
+    longest = (0.5 - start) / (math.ceil((0.5 - start) / longest) + 1)
     ends = _quantiles(width, start, 0.5, positive_int("cells", cells), -1.0, longest)
     near, far = float(ndtr(start / width)), float(ndtr((start - 1.0) / width))
     if _side(side) is Side.LOWER:
@@ -647,7 +648,7 @@ def _quantiles(
     graded = graded[(low < graded) & (graded < high)]
     # Far out equal steps: no likelihood ratio grows by more than about exp(1/2) in one.
     longest = min(longest, 0.5 * width**2)
-    even = np.linspace(low, high, max(2, math.ceil((high - low) / longest) + 2))
+    even = np.linspace(low, high, max(2, math.ceil((high - low) / longest) + 1))
     ends = np.union1d(graded, even)
     kept = np.append(np.diff(ends) > 1e-6 * width, True)
     kept[0] = True
