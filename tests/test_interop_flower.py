@@ -126,33 +126,37 @@ def test_flowers_own_accountant_is_above_ours_at_half_the_noise() -> None:
     assert ours.get_epsilon(DELTA) <= theirs.get_epsilon(DELTA) <= 1.15 * ours.get_epsilon(DELTA)
 
 
-def test_refused_events_and_configurations() -> None:
+LOGS = tuple(np.log([0.5, 0.3, 0.2]).tolist()), tuple(np.log([0.2, 0.2, 0.6]).tolist())
+
+
+@pytest.mark.parametrize(
+    ("event", "error", "reason"),
+    [
+        (Subsampled(ShuffledLDP(1.0, COHORT), population=POPULATION + 1), ValueError, "at most 60 clients"),
+        (Subsampled(ShuffledLDP(1.0, COHORT), rate=COHORT / (POPULATION + 1)), ValueError, "at most 60"),
+        (ShuffledLDP(1.0, POPULATION + 1), ValueError, "at most 60 clients"),
+        (GaussianPrivacyEvent(1.0, 5, POPULATION + 1), ValueError, "population of 60"),
+        (DiscretePair(*LOGS, symmetric=False), ValueError, "symmetric pair"),
+        ("round", TypeError, "mechanism"),
+    ],
+)  # fmt: skip
+def test_refused_events(event: Any, error: type[Exception], reason: str) -> None:
     """By name, and nothing is composed."""
     found = ShufflePrivacyAccountant(config())
-    logs = tuple(np.log([0.5, 0.3, 0.2]).tolist()), tuple(np.log([0.2, 0.2, 0.6]).tolist())
-    larger = Subsampled(ShuffledLDP(1.0, COHORT), population=POPULATION + 1)
-    for event, reason in (
-        (larger, "at most 60 clients"),
-        (Subsampled(ShuffledLDP(1.0, COHORT), rate=COHORT / (POPULATION + 1)), "at most 60"),
-        (ShuffledLDP(1.0, POPULATION + 1), "at most 60 clients"),
-        (GaussianPrivacyEvent(1.0, 5, POPULATION + 1), "population of 60"),
-        (DiscretePair(*logs, symmetric=False), "symmetric pair"),
-    ):
-        with pytest.raises(ValueError, match=reason):
-            found.compose(event)
-        with pytest.raises(ValueError, match=reason):
-            found.would_exceed(event, 1.0)
-    with pytest.raises(TypeError, match="mechanism"):
-        found.compose("round")  # type: ignore[arg-type]
+    for ask in (found.compose, lambda event: found.would_exceed(event, 1.0)):
+        with pytest.raises(error, match=reason):
+            ask(event)
     assert found.num_releases == 0
     found.compose(Subsampled(ShuffledLDP(1.0, COHORT), rate=COHORT / POPULATION))  # exactly all
+
+
+def test_refused_configurations() -> None:
     poisson = PrivacyConfig(
         DELTA, POPULATION, NeighboringRelation.ADD_OR_REMOVE_ONE, SamplingMethod.POISSON
     )
-    with pytest.raises(ValueError, match="REPLACE_ONE"):
-        ShufflePrivacyAccountant(poisson)
-    with pytest.raises(TypeError, match="config"):
-        ShufflePrivacyAccountant(None)
+    for wrong, error, reason in ((poisson, ValueError, "REPLACE_ONE"), (None, TypeError, "config")):
+        with pytest.raises(error, match=reason):
+            ShufflePrivacyAccountant(wrong)
 
 
 def test_state_survives_json() -> None:
@@ -165,21 +169,17 @@ def test_state_survives_json() -> None:
     again.load_state_dict(state)
     assert again.epsilon_bounds(DELTA) == found.epsilon_bounds(DELTA)
     assert again.state_dict() == found.state_dict()
-    wrong: list[tuple[Any, str]] = [
-        (config(2.0), "config"),
-        (config(1.0, POPULATION - 1), "config"),
-    ]
-    for other, reason in wrong:
+    for other in (config(2.0), config(1.0, POPULATION - 1)):
         fresh = ShufflePrivacyAccountant(other)
-        with pytest.raises(ValueError, match=reason):
+        with pytest.raises(ValueError, match="config"):
             fresh.load_state_dict(state)
         assert fresh.num_releases == 0
-    for name in state:
-        with pytest.raises(ValueError, match=name):
-            again.load_state_dict({key: value for key, value in state.items() if key != name})
     larger = Accountant().compose(Subsampled(ShuffledLDP(1.0, 5), population=POPULATION + 1))
-    with pytest.raises(ValueError, match="at most 60 clients"):
-        again.load_state_dict({**state, "ledger": larger.state_dict()})
+    wrong = [({**state, "ledger": larger.state_dict()}, "at most 60 clients")]
+    wrong += [({k: v for k, v in state.items() if k != name}, name) for name in state]
+    for other_state, reason in wrong:
+        with pytest.raises(ValueError, match=reason):
+            again.load_state_dict(other_state)
     assert again.num_releases == 6
 
 
@@ -265,6 +265,13 @@ def test_cohorts_are_hidden_and_uniform_and_replies_nameless() -> None:
     """Fresh cohorts of n; the strategy gets their numbers without names, in an order of its own."""
     strategy, grid, rounds = wrapped(), Clients(), 300
     start(strategy, grid, rounds)
+    for seed in (
+        0,
+        1,
+    ):  # a seed decides alone, whatever order the wrapped strategy offers clients in
+        other = Clients()
+        start(wrapped(seed=seed), other, 5)
+        assert (other.asked == grid.asked[:5]) is (seed == 0)
     given = strategy.strategy.given
     orders = 0
     for asked, numbers in zip(grid.asked, strategy.strategy.numbers(), strict=True):
@@ -281,27 +288,24 @@ def test_cohorts_are_hidden_and_uniform_and_replies_nameless() -> None:
     assert names == {(1, "")}
 
 
-def test_a_seed_decides_alone() -> None:
-    """Whatever order the wrapped strategy offers clients in."""
-    grids = [Clients() for _ in range(3)]
-    for grid, seed in zip(grids, (0, 0, 1), strict=True):
-        start(wrapped(seed=seed), grid, 5)
-    assert grids[0].asked == grids[1].asked != grids[2].asked
-
-
 def test_rounds_are_composed_before_they_are_released() -> None:
-    """One round each, known to the accountant when the strategy aggregates."""
+    """One round each, known to the accountant when the strategy aggregates; without reports nothing is spent."""
     strategy = wrapped()
     result = start(strategy, Clients(), 4)
     assert strategy.strategy.composed == [1, 2, 3, 4]
     assert strategy.accountant.get_privacy_spent().epsilon == spent(4)
     assert result.evaluate_metrics_clientapp == {}
+    strategy = wrapped()
+    result = start(strategy, Clients(failing=range(100, 160)), 3)
+    assert strategy.accountant.num_releases == 0 == len(strategy.strategy.given)
+    assert result.train_metrics_clientapp == {}
 
 
 @pytest.mark.parametrize("fit", [1, 8])
 def test_a_run_ends_with_the_last_round_that_fits(fit: int) -> None:
     """Neither one fewer nor one more, and the result is there."""
     strategy, grid = wrapped((spent(fit) + spent(fit + 1)) / 2), Clients()
+    assert strategy.rounds_left(100) == fit and strategy.rounds_left(1) == 1
     result = start(strategy, grid, 50)
     assert len(grid.asked) == fit == strategy.accountant.num_releases
     assert set(result.train_metrics_clientapp) == set(range(1, fit + 1))
@@ -311,22 +315,6 @@ def test_a_run_ends_with_the_last_round_that_fits(fit: int) -> None:
     with pytest.raises(PrivacyBudgetExhausted, match="max_epsilon"):
         strategy.configure_train(9, ArrayRecord([np.zeros(1)]), ConfigRecord(), grid)
     assert len(grid.asked) == fit
-
-
-def test_fewer_rounds_than_the_budget_allows() -> None:
-    """The number asked for, and how many are left."""
-    strategy = wrapped((spent(8) + spent(9)) / 2)
-    assert strategy.rounds_left(100) == 8 and strategy.rounds_left(3) == 3
-    start(strategy, Clients(), 3)
-    assert strategy.accountant.num_releases == 3 and strategy.rounds_left(100) == 5
-
-
-def test_rounds_with_too_few_reports_are_discarded() -> None:
-    """Nothing is released, so nothing is spent."""
-    strategy = wrapped()
-    result = start(strategy, Clients(failing=range(100, 160)), 3)
-    assert strategy.accountant.num_releases == 0 == len(strategy.strategy.given)
-    assert result.train_metrics_clientapp == {}
 
 
 def test_spare_clients_make_up_for_those_who_drop_out() -> None:
