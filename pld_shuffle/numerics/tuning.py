@@ -9,7 +9,6 @@ from __future__ import annotations
 CLONE_COUNTS = 3000  # counts with a term of their own, or buckets, of a published clones pair
 DRAWN_TOGETHER = 2**20  # random numbers held at a time by a randomizer: memory against overhead
 PATIENCE = 2.0  # seconds after which a sweep starts worker processes, which take one to start
-JOINT_BITS = 128  # bits of a user up to which a UnarySum is accounted jointly: width against speed
 # The contour of the swap profile, c its saddle point in deviations: width a + b c; bend 2/c (a + b/c); centre
 # c (1 - 1/(a c^4 + b c^2 + d)); strip: share of centre, window and width; smoothing over the period, of two values and
 # for more, and that of laws without a heavy value times sqrt(n); rule: (a + b strip^2), exponent of its error. Width.

@@ -11,22 +11,24 @@ collections share the memoised noise: it is for values that do not change, and i
 
 What a round costs: `ledger(rounds)` and `accountant(rounds)`, for every protocol. Most are `OneMechanism`,
 one round being one `mechanism`, which can be composed with others by hand and run on random cohorts
-(`on_cohort`). `UnarySum` (a round is several mechanisms) and `RAPPORHistogram` (several collections are not
-several rounds) are not.
+(`on_cohort`). `RAPPORHistogram` (several collections are not several rounds) is not.
 
 Upper ends of an accountant's brackets hold for the protocol, whatever the rounds. Lower ends are those of an
 attack, or enclose the *stated* pair: they are the protocol's own where its docstring calls the pair exact, for
 one round or for any number.
 
-Noise: one positive parameter. `from_budget` finds the least that the accountant can prove (`budget`),
-`from_theorem` the one of a published theorem; a class says how it is put in (`_at`), where to look for it
-(`_search`), and its theorem (`_theorem`).
+A protocol has one positive parameter of noise, in which its privacy is monotone; `from_budget` finds the least noise
+that the accountant can prove. That it is monotone only steers the search: what is returned was accounted for by itself,
+and its certified *upper* epsilon at delta is at most the one asked for. A class says how the parameter is put in
+(`_at`) and where to look for it (`_search`). Published theorems on the noise are in `bounds`.
 """
 
 from __future__ import annotations
 
 import math
+import warnings
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -34,30 +36,90 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..numerics.search import InfeasibleError
-from ..numerics.validation import integer_in, positive_int, unit_interval
+from ..composition.attempts import AccuracyWarning, Composition
+from ..mechanisms import CountedBits, Mechanism, ShuffledRR, Subsampled
+from ..numerics.search import FIRST_FACTOR, LOOSE_RTOL, InfeasibleError, safe_end
+from ..numerics.sides import Bounds
+from ..numerics.validation import integer_in, open_unit, positive_float, positive_int, unit_interval
+from ..randomizers import BinaryRandomizedResponse, KRandomizedResponse
 from ..randomizers.base import IntArray, settle
 from ..randomizers.border import generator, integer_array
-from .budget import Budget, Ledger, Search, least_noise
 
 if TYPE_CHECKING:
     from ..accountant import Accountant
-    from ..mechanisms import Mechanism, Subsampled
 
 P = TypeVar("P", bound="Protocol")
+G = TypeVar("G", bound="GammaNoise")
+Ledger = tuple[tuple[Mechanism, int], ...]
+
+RTOL = 1e-3  # of the accountant's brackets on delta, `Protocol.accountant`'s default
+LEAST_GAMMA = 1e-12
+LARGEST_GAMMA = 1.0 - 1e-9  # beyond, eps0 and what is left of the truth are below 1e-8
+WIDTH = 1e-5  # relative width to which the parameter is found; far below what it does to the error
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What all rounds may spend together. Raises TypeError or ValueError naming the argument."""
+
+    epsilon: float
+    delta: float
+    rounds: int
+
+    def __post_init__(self) -> None:
+        settle(
+            self,
+            epsilon=positive_float("epsilon", self.epsilon),
+            delta=open_unit("delta", self.delta),
+            rounds=positive_int("rounds", self.rounds),
+        )
+
+
+@dataclass(frozen=True)
+class Search:
+    """Where to look for the parameter: [low, high], from `guess`, which may be wrong by a factor of `stride`.
+
+    increasing : epsilon grows with the parameter.
+    """
+
+    low: float
+    high: float
+    guess: float
+    increasing: bool = False
+    stride: float = FIRST_FACTOR
+
+
+def least_noise(ledger: Callable[[float], Ledger], search: Search, budget: Budget) -> float:
+    """The parameter of the least noise for the budget, asked for by itself; InfeasibleError if there is none.
+
+    ledger : what all rounds cost with this noise.
+    """
+    # So that an accountant asked for delta, whose bracket is a little different, says at most delta, too.
+    failure = budget.delta * (1.0 - RTOL)
+
+    def spent(parameter: float, rtol: float = RTOL) -> Bounds[float]:
+        """What is proved, from both sides; no attack is needed to look for it."""
+        pairs = [(mechanism.pair, count) for mechanism, count in ledger(parameter)]
+        return Composition(pairs, rtol).epsilons(failure)
+
+    with warnings.catch_warnings():
+        # A bracket wider than wanted is certified all the same, and its upper end decides.
+        warnings.simplefilter("ignore", AccuracyWarning)
+        end = safe_end(
+            spent, budget.epsilon, low=search.low, high=search.high, increasing=search.increasing,
+            rtol=WIDTH, start=search.guess, stride=search.stride,
+            loose=lambda parameter: spent(parameter, LOOSE_RTOL),
+        )  # fmt: skip
+    return end.value
 
 
 class ExpectedError(NamedTuple):
     """Mean squared error of one estimate, over the randomness of the protocol.
 
-    exact
-        The exact mean squared error: for the data given, or for the worst data if none was.
-    published
-        The paper's upper bound on the worst case; None where the paper states only an order.
+    exact : for the data given, or for the worst data if none was.
     """
 
     exact: float
-    published: float | None = None
 
     @property
     def root(self) -> float:
@@ -126,25 +188,6 @@ class Protocol(ABC):
         return cls._within(budget, n=n, honest_fraction=honest_fraction, **design)
 
     @classmethod
-    def from_theorem(
-        cls: type[P],
-        epsilon: float,
-        delta: float,
-        n: int,
-        *,
-        honest_fraction: float = 1.0,
-        **design: Any,
-    ) -> P:
-        """The noise of the published theorem that the class names, for one round.
-
-        design : as for `from_budget`. Raises TypeError or ValueError naming a bad argument, and
-        `bounds.OutOfRange`, a ValueError, where the theorem says nothing.
-        """
-        honest = honest_users(n, honest_fraction)
-        found = cls._theorem(Budget(epsilon, delta, 1), honest, **design)
-        return cls(n=n, honest_fraction=honest_fraction, **found)
-
-    @classmethod
     def _within(cls: type[P], budget: Budget, **design: Any) -> P:
         """The protocol with the least error for the budget; to be overridden where the design is looked for, too."""
 
@@ -173,11 +216,6 @@ class Protocol(ABC):
     @abstractmethod
     def _search(self, budget: Budget) -> Search:
         """Where to look for the parameter of `_at`."""
-
-    @classmethod
-    def _theorem(cls, budget: Budget, honest: int, *_: Any, **design: Any) -> dict[str, Any]:
-        """The constructor's arguments by a theorem, apart from those of all protocols."""
-        raise NotImplementedError(f"there is no published theorem for {cls.__name__}")
 
     # --- messages
 
@@ -228,8 +266,6 @@ class OneMechanism(Protocol):
         population: at least n. Raises TypeError or ValueError. `Subsampled(self.mechanism, population=...)`
         would be wrong for honest_fraction < 1: it takes `honest` for the size of the cohort.
         """
-        from ..mechanisms import Subsampled
-
         people = positive_int("population", population)
         if not people >= self.n:
             raise ValueError(f"population must be at least n={self.n}, got {population!r}")
@@ -237,6 +273,65 @@ class OneMechanism(Protocol):
             return Subsampled(self.mechanism, population=people)
         relied_upon = honest_users(people, self.honest_fraction)
         return Subsampled(self.mechanism, rate=min(1.0, self.n / relied_upon))
+
+
+@dataclass(frozen=True, kw_only=True)
+class GammaNoise(OneMechanism):
+    """A protocol built on randomized response over `_values` values, one message from every user.
+
+    gamma: probability of a random answer (a uniform one of the values), in (0, 1).
+
+    Messages 0 ... m of all users have the total (1 - gamma) m S + gamma m n/2 on average where S is the sum of what
+    they stand for in [0, 1]: that is inverted by `_sum`.
+    """
+
+    gamma: float
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        settle(self, gamma=open_unit("gamma", self.gamma))
+
+    @property
+    def _values(self) -> int:
+        return 2
+
+    @property
+    def randomizer(self) -> KRandomizedResponse | BinaryRandomizedResponse:
+        """The local randomizer of one message. ValueError where its eps0 would exceed 700."""
+        response = KRandomizedResponse.from_gamma(k=self._values, gamma=self.gamma)
+        return BinaryRandomizedResponse(response.eps0) if self._values == 2 else response
+
+    @property
+    def mechanism(self) -> CountedBits | ShuffledRR:
+        """One round of the honest users, for somebody who sees the shuffled messages.
+
+        Exact for two values; with more, the weak adversary's pair is nearly attained, by others who hold a third value.
+        """
+        if self._values == 2:
+            return CountedBits(self.honest, gamma=self.gamma)
+        return ShuffledRR(self._values, self.honest, gamma=self.gamma, adversary="weak")
+
+    def _sum(self, messages: ArrayLike) -> float:
+        """Unbiased estimate of the sum of all users' numbers, from all messages in any order."""
+        total = int(self._received(messages, 1, self._values).sum())
+        return (total / (self._values - 1) - self.n * self.gamma / 2) / (1 - self.gamma)
+
+    @classmethod
+    def _at(cls: type[G], parameter: float, **design: Any) -> G:
+        return cls(gamma=parameter, **design)
+
+    def _search(self, budget: Budget) -> Search:
+        """The least gamma.
+
+        A larger gamma is a post-processing (answer at random once more), so privacy grows with it. If every message
+        has an equal share of epsilon as local budget, no other users are needed: that is the safe end, unless it is
+        beyond LARGEST_GAMMA. gamma is at least LEAST_GAMMA.
+        """
+        local = budget.epsilon / budget.rounds * (1.0 - 1e-12)
+        safe = self._values / (math.expm1(min(local, 600.0)) + self._values)
+        safe = max(min(safe * (1.0 + 1e-9), LARGEST_GAMMA), LEAST_GAMMA)
+        guess = 2.0 * self._values * budget.rounds * -math.log(budget.delta)
+        return Search(LEAST_GAMMA, safe, guess / (self.honest * budget.epsilon**2))
 
 
 def honest_users(n: object, honest_fraction: object) -> int:

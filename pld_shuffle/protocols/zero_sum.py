@@ -6,8 +6,7 @@ makes it biased; the error is exact below. The histogram runs one ZSUM per bin, 
 empty bins are reported as empty, however many there are.
 
 Privacy: the view is the number of ones (in every bin), x + Bin(honest, r). The pairs are exact (ZSUM's for
-one round; over rounds it is an upper bound), see `binomial_shift`. With the papers' choice of r,
-`theorem_rate`, they say how much of the noise was not needed.
+one round; over rounds it is an upper bound), see `binomial_shift`.
 
 Error. With eta ~ Bin(n, r), masses b, and s the true sum, it is
 
@@ -27,21 +26,19 @@ found by bisection.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import binom
 
-from ..bounds import OutOfRange
 from ..mechanisms.binomial_shift import BinomialExchange, BinomialShift
 from ..numerics.validation import integer_in, open_unit
 from ..randomizers.base import FloatArray, IntArray, settle
 from ..randomizers.border import generator
-from .budget import Budget, Search
-from .histogram import Histogram, HistogramEstimate
-from .protocol import ExpectedError, OneMechanism
+from .histograms import Histogram, HistogramEstimate
+from .protocol import Budget, ExpectedError, OneMechanism, Search
 
 P = TypeVar("P", bound="RateNoise")
 
@@ -50,7 +47,7 @@ P = TypeVar("P", bound="RateNoise")
 class RateNoise(OneMechanism):
     """A protocol with noise bits that are 1 with probability `rate`, r; `from_budget` looks for the largest r >= 1/2.
 
-    1 - r is at least 1e-3/honest, or 1e-14. `from_theorem` is Balcer and Cheu's choice, see `theorem_rate`.
+    1 - r is at least 1e-3/honest, or 1e-14.
     """
 
     rate: float
@@ -62,10 +59,6 @@ class RateNoise(OneMechanism):
     @classmethod
     def _at(cls: type[P], parameter: float, **design: Any) -> P:
         return cls(rate=1.0 - parameter, **design)
-
-    @classmethod
-    def _theorem(cls, budget: Budget, honest: int, **design: Any) -> dict[str, Any]:
-        return {"rate": theorem_rate(budget, honest), **design}
 
     def _search(self, budget: Budget) -> Search:
         guess = 2.0 * budget.rounds * -math.log(budget.delta) / (self.honest * budget.epsilon**2)
@@ -102,9 +95,9 @@ class ZeroSum(RateNoise):
     def expected_error(self, true_sum: int | None = None) -> ExpectedError:
         """Exact mean squared error for a true sum of `true_sum`, or for the worst one (O(log n))."""
         if true_sum is None:
-            return ExpectedError(exact=worst_zero_sum_error(self.n, self.rate))
+            return ExpectedError(worst_zero_sum_error(self.n, self.rate))
         place = np.array([integer_in("true_sum", true_sum, 0, self.n)])
-        return ExpectedError(exact=float(zero_sum_errors(place, self.n, self.rate)[0]))
+        return ExpectedError(float(zero_sum_errors(place, self.n, self.rate)[0]))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,8 +106,6 @@ class ZeroSumHistogram(Histogram, RateNoise):
 
     k: number of bins, at least 2. rate: r, probability that a noise bit is 1, in (0, 1).
     Every user sends 2 k messages; message 2 j + b is the bit b of bin j.
-
-    `from_theorem` is r of ZSUM at (epsilon/2, delta/2): two bins change (Cheu 2022, Theorem 12).
     """
 
     k: int
@@ -122,11 +113,6 @@ class ZeroSumHistogram(Histogram, RateNoise):
     def __post_init__(self) -> None:
         super().__post_init__()
         settle(self, k=integer_in("k", self.k, 2))
-
-    @classmethod
-    def _theorem(cls, budget: Budget, honest: int, **design: Any) -> dict[str, Any]:
-        half = replace(budget, epsilon=budget.epsilon / 2, delta=budget.delta / 2)
-        return {"rate": theorem_rate(half, honest), **design}
 
     @property
     def mechanism(self) -> BinomialExchange:
@@ -153,7 +139,7 @@ class ZeroSumHistogram(Histogram, RateNoise):
     def expected_error(self, counts: ArrayLike | None = None) -> ExpectedError:
         """Mean squared error of one bin: of the worst bin for the true `counts`, or of any data."""
         if counts is None:
-            return ExpectedError(exact=worst_zero_sum_error(self.n, self.rate))
+            return ExpectedError(worst_zero_sum_error(self.n, self.rate))
         return super().expected_error(counts)
 
     def _variances(self, counts: NDArray[Any]) -> FloatArray:
@@ -180,24 +166,3 @@ def worst_zero_sum_error(n: int, rate: float) -> float:
         else:
             falling = s
     return float(zero_sum_errors(np.array([falling]), n, rate)[0])
-
-
-def theorem_rate(budget: Budget, honest: int) -> float:
-    """r = 1 - 50 log(2/delta)/(epsilon^2 n), for epsilon <= 1, where it is at least 1/2; one round of ZSUM.
-
-    The order is Balcer and Cheu's (Cheu 2022, section 3.2, leaves the constant open). Why 50 is enough: count
-    zeros, Z ~ Bin(n, q), q <= 1/2, with mean m = n q = 50 log(2/delta)/epsilon^2 > 34/epsilon^2. Except with
-    probability 2 exp(-m t^2/3) = delta (Chernoff), Z is within t m of m, t = epsilon sqrt(3/50) < epsilon/4.
-    At counts z within t m + 1 of m, hence within u m, u = epsilon/4 + epsilon^2/34 < 0.28 epsilon, the ratio
-    (n-z+1) q/(z (1-q)) of neighbouring masses is between (1-u)/(1+u) and (1+u+2/n)/(1-u), so the loss is at
-    most 2 artanh(u) + 4/n < 0.65 epsilon, as n >= 2 m. Raises OutOfRange otherwise.
-    """
-    target, failure = budget.epsilon, budget.delta
-    if not target <= 1:
-        raise OutOfRange(f"epsilon = {target!r}: Balcer and Cheu's choice is for epsilon <= 1")
-    zeros = 50.0 * math.log(2.0 / failure) / target**2 * (1.0 + 1e-12)
-    if not zeros <= 0.5 * honest:
-        raise OutOfRange(
-            f"Balcer and Cheu's choice needs n >= 100 log(2/delta)/epsilon^2 = {2 * zeros:.4g}, got {honest}"
-        )
-    return 1.0 - zeros / honest

@@ -1,0 +1,334 @@
+"""Histograms: by k-ary randomized response, from noisy one-hot vectors, and from memoised ones (RAPPOR).
+
+What all histograms share is `Histogram`: the estimate of a bin has a mean squared error that is known for every true
+count. Standard errors put the estimated counts into it, moved into [0, n].
+
+Randomized response (Balle, Bell, Gascon, Nissim 2019, Algorithm 1). Every user sends the value with probability 1 -
+gamma and a uniform one of the k values with probability gamma. With c_j users at value j, n in all and N_j messages
+j,
+
+    E N_j = (1 - gamma) c_j + gamma n / k,
+    Var N_j = c_j t (1-t) + (n - c_j) f (1-f),    f = gamma/k,  t = 1 - gamma + f,
+
+since the messages are independent. So (N_j - gamma n / k) / (1 - gamma) estimates c_j without bias, with variance Var
+N_j / (1 - gamma)^2; it is linear in c_j, so the worst data put a bin at 0 or at n. The estimates sum to n (up to
+rounding); they may be negative.
+
+Privacy: for k >= 3 `ShuffledRR` with the weak adversary, who sees who of the *other* users answered at random (Balle
+et al., Lemma 8, is the same number). That pair is exact for this adversary, and valid for the shuffled reports. These
+say nearly as much if all others hold a third value (to 1e-4 of epsilon at n = 10^4, eps0 = 3). For k = 2 there is no
+third value, and the reports say less: `CountedBits`.
+
+Bit vectors. Every user sends a vector of k bits in which the own value's bit is 1 with probability a and every other
+bit with probability b < a. The number N_j of ones at place j has mean b n + (a - b) c_j, so (N_j - b n) / (a - b)
+estimates the count c_j without bias, with variance (c_j a (1-a) + (n - c_j) b (1-b)) / (a - b)^2; bits are
+independent. The lecture notes describe the system; the estimate is that of Erlingsson, Pihur, Korolova 2014, section
+4. With RAPPOR a and b are those of both steps together.
+
+Privacy of one report of every user: `Shuffled` with the randomizer. If not whole reports but only the sums of the
+bits are published, see `CountedHistogram`.
+
+In a `BitHistogram` all noise is fresh in every round: a `RAPPOR` draws *both* its steps afresh, so rounds compose
+like any others. With the permanent noise drawn once and kept, as RAPPOR is meant for values that do not change, use
+`RAPPORHistogram`: `memoise` draws the permanent noise, once; `randomize` makes one report from every kept filter, as
+often as wanted. Estimates of several collections share the permanent noise, so they are not independent, and their
+mean keeps its error.
+
+Privacy. One collection is a shuffled round of the whole randomizer. Several share the permanent noise and must not be
+composed as if independent. Given all memoised filters the collections are independent, and every one depends on the
+multiset of filters only; so all of them together are a post-processing of *one* shuffled collection of the memoised
+filters themselves, which `lifetime_mechanism` accounts for, once, whatever the number of collections. That needs the
+same users in every collection (with some of them missing, a collection would depend on more than the multiset), so
+cohorts are not covered, and neither are values that change: then filters are to be memoised anew, and the lifetimes
+composed.
+
+Source: Erlingsson, Pihur, Korolova 2014 (RAPPOR).
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..mechanisms.shared import SMALLEST_EPS0
+from ..mechanisms.shuffled import Shuffled
+from ..numerics.validation import integer_in, positive_int
+from ..randomizers import RAPPOR, UnaryEncoding
+from ..randomizers.base import FloatArray, IntArray, settle
+from ..randomizers.border import EPS0_MAX, bit_array, generator, integer_array
+from ..randomizers.one_hot import BitArray
+from .protocol import Budget, ExpectedError, GammaNoise, Ledger, OneMechanism, Protocol, Search
+
+Variant = Literal["symmetric", "optimised"]
+VARIANTS: tuple[Variant, ...] = ("symmetric", "optimised")
+LEAST_NOISE = 1e-9
+
+
+class HistogramEstimate(NamedTuple):
+    """Estimates of the counts and their standard errors, both of shape (k,).
+
+    The standard errors put the estimated counts, moved into [0, n], into the exact mean squared error.
+    """
+
+    counts: FloatArray
+    standard_errors: FloatArray
+
+
+class Histogram(Protocol):
+    """A protocol that estimates k counts of n values."""
+
+    if TYPE_CHECKING:
+
+        @property
+        def k(self) -> int: ...
+
+    @abstractmethod
+    def _variances(self, counts: NDArray[Any]) -> FloatArray:
+        """Mean squared error of the estimate of each of the true counts; largest at 0 or at n."""
+
+    def bin_errors(self, counts: ArrayLike) -> FloatArray:
+        """Exact root mean squared error of every estimated count, for the true `counts`, shape (k,).
+
+        ValueError unless `counts` are k non-negative integers that sum to n.
+        """
+        values = integer_array("counts", counts, self.n + 1)
+        if not (values.shape == (self.k,) and int(values.sum()) == self.n):
+            raise ValueError(f"counts must be {self.k} numbers that sum to n={self.n}")
+        return np.asarray(np.sqrt(self._variances(values)))
+
+    def expected_error(self, counts: ArrayLike | None = None) -> ExpectedError:
+        """Mean squared error of one bin: of the worst bin for the true `counts`, or of any data.
+
+        `counts`: shape (k,), non-negative integers that sum to n; None asks for the worst data.
+        """
+        if counts is None:
+            return ExpectedError(float(np.max(self._variances(np.array([0, self.n])))))
+        return ExpectedError(float(np.max(self.bin_errors(counts))) ** 2)
+
+    def _estimate(self, counts: NDArray[Any]) -> HistogramEstimate:
+        """The estimated counts with their standard errors."""
+        variances = self._variances(np.clip(counts, 0, self.n))
+        return HistogramEstimate(counts=counts, standard_errors=np.sqrt(variances))
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrivateHistogram(Histogram, GammaNoise):
+    """Histogram of n values in 0 ... k-1 by k-ary randomized response.
+
+    k: number of bins, at least 2. gamma: probability of a random answer, in (0, 1).
+
+    >>> histogram = PrivateHistogram.from_budget(1.0, 1e-6, 10_000, k=4)
+    >>> histogram.accountant().get_epsilon(1e-6) <= 1.0
+    True
+    """
+
+    k: int
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        settle(self, k=integer_in("k", self.k, 2))
+
+    @property
+    def _values(self) -> int:
+        return self.k
+
+    @property
+    def lie(self) -> float:
+        """Probability of each single other value, gamma / k."""
+        return self.gamma / self.k
+
+    @property
+    def truth(self) -> float:
+        """Probability of the true value, 1 - gamma + gamma / k."""
+        return 1 - self.gamma + self.lie
+
+    def randomize(self, values: ArrayLike, rng: np.random.Generator) -> IntArray:
+        """One message per user; `values` has shape (n,), integers in 0 ... k-1."""
+        return self.randomizer.sample(self._numbers(values, self.k), rng)
+
+    def analyze(self, messages: ArrayLike) -> HistogramEstimate:
+        """Counts and standard errors from the n messages, in any order."""
+        found = np.bincount(self._received(messages, 1, self.k), minlength=self.k)
+        return self._estimate((found - self.n * self.lie) / (1 - self.gamma))
+
+    def _variances(self, counts: NDArray[Any]) -> FloatArray:
+        hits = counts * self.truth * (self.gamma - self.lie)
+        misses = (self.n - counts) * self.lie * (1 - self.lie)
+        return np.asarray((hits + misses) / (1 - self.gamma) ** 2)
+
+
+@dataclass(frozen=True, kw_only=True)
+class BitCounts(Histogram):
+    """A protocol of n users who send one vector of k noisy bits each; `randomizer` has the noise."""
+
+    randomizer: UnaryEncoding | RAPPOR
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not isinstance(self.randomizer, UnaryEncoding | RAPPOR):
+            raise TypeError(
+                f"randomizer must be a UnaryEncoding or a RAPPOR, got {self.randomizer!r}"
+            )
+
+    @property
+    def k(self) -> int:
+        """Number of bins."""
+        return self.randomizer.k
+
+    def shuffle(self, messages: ArrayLike, rng: np.random.Generator) -> NDArray[Any]:
+        """The messages (rows) in uniformly random order; the bits of one message stay together."""
+        return generator(rng).permutation(self._vectors(messages), axis=0)
+
+    def analyze(self, messages: ArrayLike) -> HistogramEstimate:
+        """Counts and standard errors from messages of shape (n, k), rows in any order."""
+        found = self._vectors(messages).sum(axis=0, dtype=np.int64)
+        channel = self.randomizer.channel
+        counts = (found - self.n * channel.one_if_zero) / self._contrast
+        return self._estimate(counts)
+
+    @property
+    def _contrast(self) -> float:
+        """a - b, which is the randomizer's total variation."""
+        return self.randomizer.tv
+
+    def _vectors(self, messages: ArrayLike) -> BitArray:
+        bits = bit_array("messages", messages, self.k)
+        if bits.shape != (self.n, self.k):
+            raise ValueError(f"messages must have shape ({self.n}, {self.k}), got {bits.shape}")
+        return bits
+
+    def _variances(self, counts: NDArray[Any]) -> FloatArray:
+        channel = self.randomizer.channel
+        own = counts * channel.one_if_one * channel.zero_if_one
+        others = (self.n - counts) * channel.one_if_zero * channel.zero_if_zero
+        return np.asarray((own + others) / self._contrast**2)
+
+
+@dataclass(frozen=True, kw_only=True)
+class BitHistogram(BitCounts, OneMechanism):
+    """Histogram of n values in 0 ... k-1 from unary encodings or RAPPOR reports.
+
+    randomizer: a `UnaryEncoding`, or a `RAPPOR`, both steps of which are drawn afresh in every round.
+
+    The pair is an upper bound, for one round and for many.
+
+    `from_budget` takes k and, if wanted, the `variant` of `UnaryEncoding` (else the one with the smaller worst error),
+    and finds the largest eps0, at most 700 and at most 2 epsilon/rounds + 2 log(honest + 1) + 10, where hardly any
+    bit is wrong.
+    """
+
+    @classmethod
+    def _within(
+        cls, budget: Budget, *, variant: Variant | None = None, **design: Any
+    ) -> BitHistogram:
+        """For variant=None, the one with the smaller worst error."""
+        variants = VARIANTS if variant is None else (variant,)
+        found = [
+            super(BitHistogram, cls)._within(budget, variant=one, **design) for one in variants
+        ]
+        return min(found, key=lambda protocol: protocol.expected_error().exact)
+
+    @classmethod
+    def _at(
+        cls, parameter: float, *, k: int, variant: Variant = "optimised", **design: Any
+    ) -> BitHistogram:
+        return cls(randomizer=UnaryEncoding(k=k, eps0=parameter, variant=variant), **design)
+
+    def _search(self, budget: Budget) -> Search:
+        # An equal share of the budget as local epsilon needs no other users.
+        share = budget.epsilon / budget.rounds * (1 - 1e-12)
+        safe = min(max(share, SMALLEST_EPS0), EPS0_MAX)
+        most = min(EPS0_MAX, 2 * safe + 2 * math.log(self.honest + 1) + 10)
+        # One round's loss has a variance of about e^eps0/n.
+        square = budget.epsilon**2 / (2 * budget.rounds * -math.log(budget.delta))
+        guess = max(safe, math.log1p(self.honest * square))
+        return Search(safe, most, guess, increasing=True, stride=1.1)
+
+    @property
+    def mechanism(self) -> Shuffled:
+        """One round: the randomizer, shuffled."""
+        return Shuffled(self.randomizer, self.honest)
+
+    def randomize(self, values: ArrayLike, rng: np.random.Generator) -> BitArray:
+        """One message of k bits per user, shape (n, k), for `values` of shape (n,); all noise is fresh."""
+        return self.randomizer.sample(self._numbers(values, self.k), rng)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RAPPORHistogram(BitCounts):
+    """Histogram of n unchanging values in 0 ... k-1 from reports on memoised one-hot filters.
+
+    randomizer: a `RAPPOR` with noise > 0.
+
+    The pairs are upper bounds, for one collection and for all.
+
+    `from_budget` takes k and the instantaneous step (one_if_zero, one_if_one: p and q of the paper) and finds the
+    least permanent noise f (at least 1e-9), for one collection or, if rounds > 1, for any number: then the memoised
+    filters themselves are proved (epsilon, delta)-private.
+
+    >>> steps = RAPPOR(k=3, noise=0.5, one_if_zero=0.25, one_if_one=0.75)
+    >>> histogram, rng = RAPPORHistogram(randomizer=steps, n=4), np.random.default_rng(0)
+    >>> filters = histogram.memoise([0, 2, 2, 1], rng)  # once
+    >>> daily = [histogram.shuffle(histogram.randomize(filters, rng), rng) for _ in range(30)]
+    >>> histogram.ledger(30) == ((histogram.lifetime_mechanism, 1),)
+    True
+    """
+
+    randomizer: RAPPOR
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.randomizer, RAPPOR):
+            raise TypeError(f"randomizer must be a RAPPOR, got {self.randomizer!r}")
+        super().__post_init__()
+        if not self.randomizer.noise > 0:
+            raise ValueError(f"randomizer must have noise > 0 to memoise, got {self.randomizer!r}")
+
+    @classmethod
+    def _at(
+        cls, parameter: float, *, k: int, one_if_zero: float, one_if_one: float, **design: Any
+    ) -> RAPPORHistogram:
+        steps = RAPPOR(k=k, noise=parameter, one_if_zero=one_if_zero, one_if_one=one_if_one)
+        return cls(randomizer=steps, **design)
+
+    def _search(self, budget: Budget) -> Search:
+        # The permanent step alone has eps0 = 2 log((2 - f)/f).
+        safe = 2 / (1 + math.exp(min(budget.epsilon, 1000.0) / 2)) * (1 + 1e-12)
+        return Search(LEAST_NOISE, min(max(safe, LEAST_NOISE), 1 - 1e-9), guess=0.1)
+
+    @property
+    def collection_mechanism(self) -> Shuffled:
+        """One collection: both steps, shuffled. Not to be composed with another one."""
+        return Shuffled(self.randomizer, self.honest)
+
+    @property
+    def lifetime_mechanism(self) -> Shuffled:
+        """All collections from the same filters together: compose it once."""
+        return Shuffled(self.randomizer.memoised, self.honest)
+
+    def ledger(self, rounds: int = 1) -> Ledger:
+        """One collection by itself; of two or more the lifetime, once, whatever their number."""
+        if positive_int("rounds", rounds) == 1:
+            return ((self.collection_mechanism, 1),)
+        return ((self.lifetime_mechanism, 1),)
+
+    def memoise(self, values: ArrayLike, rng: np.random.Generator) -> BitArray:
+        """The users' filters with the permanent noise, shape (n, k), for `values` of shape (n,).
+
+        To be called once, and the filters to be kept: every further call would cost a further lifetime.
+        """
+        return self.randomizer.permanent(self._numbers(values, self.k), rng)
+
+    def randomize(self, filters: ArrayLike, rng: np.random.Generator) -> BitArray:
+        """One collection: a message of k bits per user, shape (n, k), from the `filters` of `memoise`."""
+        shape = np.shape(filters)
+        if shape != (self.n, self.k):
+            raise ValueError(
+                f"filters must be what `memoise` returned once, shape ({self.n}, {self.k}), got shape"
+                f" {shape}; values are not taken: their noise would be drawn afresh, and not be accounted for"
+            )
+        return self.randomizer.instantaneous(bit_array("filters", filters, self.k), rng)

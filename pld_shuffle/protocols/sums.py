@@ -1,0 +1,198 @@
+"""Sums by randomized response, one message per user: of bits, and of real numbers in [0, 1].
+
+Bits (Cheu, Smith, Ullman, Zeber, Zhilyaev 2019): the true one with probability 1 - gamma, a fair coin with
+probability gamma (their lambda is gamma n). Every message has variance (gamma/2)(1 - gamma/2), whatever the data, so
+the estimate (sum of the bits - gamma n / 2) / (1 - gamma) is unbiased with the same error for all data. Privacy:
+`CountedBits`, the number of ones and nothing else, for any data; exact.
+
+Reals (Balle, Bell, Gascon, Nissim 2019, Algorithms 2 and 3). A value x is rounded at random to a multiple of 1/k
+without bias, x k = floor + f, up with probability f; the result, one of k+1 values, goes through randomized response
+with probability gamma of a random answer. Per user, for the message y / k,
+
+    mean      (1 - gamma) x + gamma / 2
+    variance  (1 - gamma) f (1-f) / k^2 + gamma (k+2) / (12 k) + gamma (1 - gamma) (x - 1/2)^2,
+
+so that (sum y / k - gamma n / 2) / (1 - gamma) is unbiased. The paper bounds the variance by (1 - gamma) / (4 k^2) +
+gamma / 2 (proof of Theorem 2). The exact worst case lies in the outermost rounding cell: with x = 1 - g/k, at g =
+max(0, (1 - gamma k) / (2 (1 - gamma))). In the paper gamma = c (k+1) / n, and k = (n/c)^(1/3) balances the two terms.
+
+Privacy: rounding is a random choice among inputs of (k+1)-ary randomized response, made by every user alone. The law
+of the view is then a mixture over the target's rounded value, for both neighbours; hockey-stick divergence is jointly
+convex, so randomized response over k+1 values dominates, and it is attained by values on the grid: `ShuffledRR` with
+the weak adversary for k >= 2, `CountedBits` for k = 1 (see `histograms`). `from_budget` looks for the k with the
+least exact worst-case error.
+
+k = 1 is the one-bit mean of the lecture notes (their equation 9.2): the message is 1 with probability 1/(e^eps0+1) +
+x (e^eps0-1)/(e^eps0+1), gamma = 2/(e^eps0+1). Its error falls like 1/sqrt(n): the rounding alone is up to 1/(2
+sqrt(n)), whatever the privacy.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..numerics.search import InfeasibleError
+from ..numerics.validation import integer_in
+from ..randomizers.base import FloatArray, IntArray, settle
+from ..randomizers.border import generator, unit_array
+from .protocol import Budget, ExpectedError, GammaNoise
+
+
+@dataclass(frozen=True, kw_only=True)
+class BinarySum(GammaNoise):
+    """Sum of n bits by binary randomized response.
+
+    gamma: probability of a random bit, in (0, 1).
+    """
+
+    def randomize(self, values: ArrayLike, rng: np.random.Generator) -> IntArray:
+        """One bit per user; `values` has shape (n,), integers 0 or 1."""
+        return self.randomizer.sample(self._numbers(values, 2), rng)
+
+    def analyze(self, messages: ArrayLike) -> float:
+        """Unbiased estimate of the number of ones, from the n messages in any order."""
+        return self._sum(messages)
+
+    def expected_error(self) -> ExpectedError:
+        """n (gamma/2)(1 - gamma/2) / (1 - gamma)^2, the same for all data."""
+        return ExpectedError(self.n * self.gamma / 2 * (1 - self.gamma / 2) / (1 - self.gamma) ** 2)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RoundedSum(GammaNoise):
+    """n values in [0, 1] by randomized rounding to k cells and randomized response."""
+
+    if TYPE_CHECKING:
+
+        @property
+        def k(self) -> int: ...
+
+    @property
+    def _values(self) -> int:
+        return self.k + 1
+
+    @property
+    def _scale(self) -> int:
+        return 1
+
+    def randomize(self, values: ArrayLike, rng: np.random.Generator) -> IntArray:
+        """One message in 0 ... k per user; `values` has shape (n,), numbers in [0, 1]."""
+        scaled = self._one_each(unit_array("values", values)) * self.k
+        cells = np.floor(scaled)
+        up = generator(rng).random(self.n) < scaled - cells
+        return self.randomizer.sample(cells.astype(np.int64) + up, rng)
+
+    def analyze(self, messages: ArrayLike) -> float:
+        """Unbiased estimate, from the n messages in any order."""
+        return self._sum(messages) / self._scale
+
+    def expected_error(self, values: ArrayLike | None = None) -> ExpectedError:
+        """Mean squared error for the `values`, shape (n,), or for the worst values."""
+        if values is None:
+            exact = self._worst_variance
+        else:
+            numbers = self._one_each(unit_array("values", values))
+            exact = float(np.sum(self._variances(numbers, numbers * self.k % 1)))
+        return ExpectedError(exact / (1 - self.gamma) ** 2 / self._scale**2)
+
+    @property
+    def worst_value(self) -> float:
+        """A value in [0, 1] with the largest variance; the worst data are n of it."""
+        return 1 - self._worst_gap / self.k
+
+    @property
+    def _worst_gap(self) -> float:
+        return max(0.0, (1 - self.gamma * self.k) / (2 * (1 - self.gamma)))
+
+    @property
+    def _worst_variance(self) -> float:
+        value, gap = np.array([self.worst_value]), np.array([self._worst_gap])
+        return self.n * float(self._variances(value, gap)[0])
+
+    def _variances(self, values: FloatArray, fractions: FloatArray) -> FloatArray:
+        """Variance of y / k for each value; `fractions` is the fractional part of value * k."""
+        rounding = (1 - self.gamma) * fractions * (1 - fractions) / self.k**2
+        uniform = self.gamma * (self.k + 2) / (12 * self.k)
+        apart = self.gamma * (1 - self.gamma) * (values - 0.5) ** 2
+        return np.asarray(rounding + uniform + apart)
+
+
+@dataclass(frozen=True, kw_only=True)
+class OneBitMean(RoundedSum):
+    """Mean of n values in [0, 1], one bit each: `RealSum` with k = 1, divided by n; the pair is exact.
+
+    gamma: probability of a random bit, in (0, 1).
+    """
+
+    @property
+    def k(self) -> int:
+        """Number of rounding cells, 1."""
+        return 1
+
+    @property
+    def _scale(self) -> int:
+        return self.n
+
+
+@dataclass(frozen=True, kw_only=True)
+class RealSum(RoundedSum):
+    """Sum of n values in [0, 1] by randomized rounding and randomized response.
+
+    k: number of rounding cells, at least 1 (messages are integers 0 ... k). gamma: probability of
+    a random answer, in (0, 1).
+
+    `from_budget` without k takes one with which the worst-case error is about the least: each k tried is the best one
+    for the noise per value that the last one needed, as long as the error falls.
+    """
+
+    k: int
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        settle(self, k=integer_in("k", self.k, 1))
+
+    @classmethod
+    def _within(cls, budget: Budget, *, k: int | None = None, **design: Any) -> RealSum:
+        """For k=None, about ten compositions for each k that is tried."""
+        best = super()._within(budget, k=1 if k is None else k, **design)
+        while k is None:
+            try:
+                other = super()._within(budget, k=_best_cells(best), **design)
+            except InfeasibleError:
+                break  # more cells need more noise, so this budget may be one for fewer
+            if not _worst_error(other) < _worst_error(best):
+                break
+            best = other
+        return best
+
+
+def _worst_error(protocol: RealSum) -> float:
+    return protocol.expected_error().exact
+
+
+def _best_cells(protocol: RealSum) -> int:
+    """The k with the least worst-case error if gamma/(k+1) stayed as it is; a convex search."""
+    per_value = protocol.gamma / (protocol.k + 1)
+
+    def error(k: int) -> float:
+        gamma = per_value * (k + 1)
+        return _worst_error(RealSum(k=k, gamma=gamma, n=protocol.n)) if gamma < 1 else np.inf
+
+    low, high = 1, max(3, min(_most_cells(protocol), int(1 / per_value)))
+    while high - low > 2:
+        middle = (low + high) // 2
+        if error(middle) <= error(middle + 1):
+            high = middle + 1
+        else:
+            low = middle
+    return min(range(low, high + 1), key=error)
+
+
+def _most_cells(protocol: RealSum) -> int:
+    """From here on rounding, (1 - gamma)/(4 k^2), is below 1e-4 of the noise, at least gamma/12."""
+    return math.ceil(math.sqrt(3e4 * (1 - protocol.gamma) / protocol.gamma))
