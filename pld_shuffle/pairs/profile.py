@@ -582,29 +582,6 @@ class Several(UpperPair):
         return super()._points(resolution)
 
 
-@dataclass(frozen=True, eq=False)
-class LooseProfile(ProfilePair):
-    """The old bag of a callable. To be deleted: make a kind instead."""
-
-    function: Callable[[Array, float, float], Bounds]
-    largest: Bounds
-    spread: float
-    most_points: int = MAX_POINTS
-    reverse: ProfilePair | None = None
-    pointwise: bool = True
-
-    def profile(self, growth: Array, rtol: float, missed: float) -> Bounds:
-        return self.function(growth, rtol, missed)
-
-    @property
-    def max_loss(self) -> Bounds:
-        return self.largest
-
-    @property
-    def scale(self) -> float:
-        return self.spread
-
-
 def amplified_loss(loss: float, rate: float) -> float:
     """log(1 + rate (e^loss - 1)), rounded upwards."""
     if loss == math.inf or rate == 1.0:
