@@ -24,7 +24,7 @@ from .numerics.validation import Numbers, Scalar, nonnegatives, probabilities, r
 Array = NDArray[np.float64]
 
 # Relative widths of divergences: of those that count, and of those that only say where to look.
-TIGHT, LOOSE = 1e-3, 0.05
+TIGHT, LOOSE = 4e-4, 0.05
 
 
 def renyi_bounds(mechanism: Mechanism, alpha: Any, *, rtol: float = divergences.RTOL) -> Bounds:
