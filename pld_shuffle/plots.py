@@ -1,11 +1,10 @@
-"""Pictures of what is certified: epsilon over rounds, privacy and trade-off curves, losses, methods compared.
+"""Pictures of what is certified: epsilon over rounds, privacy curves, methods compared.
 
 Every function takes matplotlib axes (``ax=None`` makes new ones with pyplot) and returns the axes it drew on, so that
 pictures combine: a second call on the same axes adds a curve in the next colour. `label` names a curve in the legend;
-without one the legend explains both bounds. The line is the bound on the *safe* side (upper for epsilon, delta and
-true-positive rates, lower for missed detections). The other certified bound is drawn where it can be told apart from
-the line: an attack's as a dashed line that no analysis can go below, a numerical one as the edge of a band. Elsewhere
-the legend says how near it is.
+without one the legend explains both bounds. The line is the upper bound, the safe side. The lower one is drawn where
+it can be told apart from the line: an attack's as a dashed line that no analysis can go below, a numerical one as the
+edge of a band. Elsewhere the legend says how near it is.
 
 The colours are those of Okabe and Ito (2008), made to be told apart by colour-blind readers.
 
@@ -22,8 +21,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .mechanisms.base import attacked
-from .numerics.sides import Side
-from .numerics.validation import probabilities
 from .storage import replacing
 
 if TYPE_CHECKING:
@@ -33,19 +30,15 @@ if TYPE_CHECKING:
 
     from .accountant import Accountant
     from .comparison import Comparison
-    from .composition.pld import PLD
-    from .risk import AttackRisk
     from .trajectory import Trajectory
 
 __all__ = [
     "COLOURS",
     "check_picture_path",
     "epsilon_over_rounds",
-    "loss_distribution",
     "methods_compared",
     "privacy_curve",
     "save_figure",
-    "trade_off_curve",
 ]
 
 #: Okabe-Ito without its yellow, which is hard to see as a line on white.
@@ -53,12 +46,9 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#0
 
 #: Marks the curves drawn here, so that the next one takes the next colour.
 _CURVE_MARK = "pld_shuffle-curve"
-_GUESS_MARK = "pld_shuffle-guess"
 
-_BINS = 120
-_LEAST_SHOWN = 1e-15  # of the largest mass
 _LINE = 1 / 200  # of a picture's height: two lines that are nearer look like one
-_NOTHING = 1e-290  # stands for 0 on a logarithmic axis; no mass at infinity to speak of
+_NOTHING = 1e-290  # stands for 0 on a logarithmic axis
 _ATTACK = "an attack: no analysis can go below"
 
 #: Colour and legend entry of a bound's kind in a comparison.
@@ -140,92 +130,6 @@ def privacy_curve(
     return ax
 
 
-def trade_off_curve(
-    accountant: Accountant | AttackRisk,
-    ax: Axes | None = None,
-    alphas: ArrayLike | None = None,
-    *,
-    log: bool = False,
-    label: str | None = None,
-) -> Axes:
-    """What the best attack errs, or finds: its ROC curve, with the bracket; what the rates mean is in `risk`.
-
-    alphas : increasing false-positive rates, by default 101 from 0 to 1, or from 1e-6 to 1 with `log`. log : False is
-    the trade-off curve, the false-negative rate against the false-positive rate on linear axes. True is the
-    true-positive rate on logarithmic axes, which shows low false-positive rates; rates of 0 have no place there. The
-    dashed line is guessing without looking: TPR = FPR. Raises as `risk.AttackRisk.trade_off`.
-    """
-    from .risk import AttackRisk
-
-    risk = accountant if isinstance(accountant, AttackRisk) else AttackRisk(accountant)
-    if alphas is None:
-        alphas = np.logspace(-6.0, 0.0, 101) if log else np.linspace(0.0, 1.0, 101)
-    rates = np.atleast_1d(probabilities("alphas", alphas))
-    rates = rates[rates > 0.0] if log else rates
-    if rates.size == 0:
-        raise ValueError(f"alphas must hold a rate that can be drawn, got {alphas!r}")
-    lower, upper = map(np.asarray, (risk.true_positive_rate if log else risk.trade_off)(rates))
-    ax = _axes(ax)
-    ax.set_xlabel("false-positive rate")
-    ax.set_ylabel("true-positive rate" if log else "false-negative rate")
-    if not any(line.get_gid() == _GUESS_MARK for line in ax.get_lines()):
-        ends = np.array([rates[0] if log else 0.0, 1.0])
-        ax.plot(
-            ends, ends if log else 1.0 - ends, color="0.55", linestyle="--", linewidth=1.0,
-            label="guessing without looking", gid=_GUESS_MARK, zorder=1.0,
-        )  # fmt: skip
-    if log:
-        ax.set_xscale("log")
-        ax.set_yscale("log")
-    _draw_bracket(ax, rates, lower, upper, label, Side.UPPER if log else Side.LOWER)
-    return ax
-
-
-def loss_distribution(
-    plds: PLD | Sequence[PLD],
-    ax: Axes | None = None,
-    *,
-    log: bool = True,
-    label: str | None = None,
-) -> Axes:
-    """The privacy loss distribution: P-mass against loss, of one PLD or of several.
-
-    plds : for instance both sides of one mechanism, ``[m.pld(side=side) for side in Side]``; TypeError for anything
-    else. log : whether the masses are on a logarithmic axis, which shows the tails. label : put in front of the side in
-    the legend. Neighbouring lattice points share a bin, so that there are about 120; the axis says how wide a bin is.
-    The mass at infinite loss has no place on the axis, so the legend says it. On a logarithmic axis, bins below 1e-15
-    of the largest are not shown.
-    """
-    from .composition.pld import PLD
-
-    shown = [plds] if isinstance(plds, PLD) else list(plds)
-    for pld in shown:
-        if not isinstance(pld, PLD):
-            raise TypeError(f"plds must be a PLD or a sequence of them, got {pld!r}")
-    if not shown:
-        raise ValueError(f"plds must not be empty, got {plds!r}")
-    ax = _axes(ax)
-    span = max(pld.losses[-1] for pld in shown) - min(pld.losses[0] for pld in shown)
-    widths = set()
-    for pld in shown:
-        masses, edges = _binned(pld, span / _BINS)
-        widths.add(edges[1] - edges[0])
-        name = f"{pld.side.value} side" if label is None else f"{label}, {pld.side.value} side"
-        if pld.infinity > _NOTHING:
-            name += f", and {pld.infinity:.3g} at infinite loss"
-        ax.stairs(
-            masses, edges, baseline=_NOTHING if log else 0.0, color=_next_colour(ax), label=name,
-            gid=_CURVE_MARK, linestyle="-" if pld.side is Side.UPPER else "--", linewidth=1.2,
-        )  # fmt: skip
-    _leave_room(ax, log)
-    ax.set_xlabel("privacy loss")
-    alike = max(widths) <= min(widths) * (1.0 + 1e-9)
-    ax.set_ylabel(f"mass per {widths.pop():.3g} of loss" if alike else "mass per bin")
-    ax.grid(True, alpha=0.3)
-    ax.legend(frameon=False, loc="best" if log else "upper right")
-    return ax
-
-
 def methods_compared(comparison: Comparison, ax: Axes | None = None) -> Axes:
     """A dot per valid bound on epsilon of `comparison.compare`, the smallest on top, on a logarithmic axis.
 
@@ -283,22 +187,22 @@ def _say_instead(ax: Axes, text: str) -> Axes:
 
 
 def _draw_bracket(
-    ax: Axes, positions: Any, lower: Any, upper: Any, label: str | None, safe: Side = Side.UPPER,
-    *, attacked: bool = False, marker: str | None = None,
+    ax: Axes, positions: Any, lower: Any, upper: Any, label: str | None, *,
+    attacked: bool = False, marker: str | None = None,
 ) -> None:  # fmt: skip
-    """The bound on the safe side as a line in the next free colour, and the other one if it can be seen.
+    """The upper bound as a line in the next free colour, and the lower one if it can be seen.
 
-    attacked : whether the other one is an attack's. With a `label`, which names the curve, neither is explained.
+    attacked : whether the lower one is an attack's. With a `label`, which names the curve, neither is explained.
     """
     colour = _next_colour(ax)
     seen, apart = _tell_apart(ax, lower, upper), _widest(lower, upper)
-    name = f"certified {safe.value} bound"
+    name = "certified upper bound"
     if not seen and apart:
         what = "an attack, below which no analysis can go,\nis" if attacked else "the truth is"
         name = f"{name};\n{what} at most {apart} away"
     ax.plot(
-        positions, upper if safe is Side.UPPER else lower, color=colour, marker=marker,
-        markersize=3.5, label=name if label is None else label, gid=_CURVE_MARK,
+        positions, upper, color=colour, marker=marker, markersize=3.5,
+        label=name if label is None else label, gid=_CURVE_MARK,
     )  # fmt: skip
     if seen:
         other = (
@@ -344,34 +248,6 @@ def _mark(ax: Axes, epsilon: float, delta: float, name: str = "") -> None:
         f"{name}ε = {epsilon:.4g} at δ = {delta:.3g}", (epsilon, delta), textcoords="offset points",
         xytext=(-6, -13) if name else (6, 5), ha="right" if name else "left", fontsize="small",
     )  # fmt: skip
-
-
-def _binned(pld: PLD, width: float) -> tuple[Any, Any]:
-    """Masses of bins of about `width` and their edges; whole lattice points, loss 0 in mid-bin."""
-    points = max(1, round(width / pld.step)) | 1
-    index = pld.low + np.arange(pld.masses.size) + points // 2
-    first = int(index[0]) // points
-    masses = np.bincount(index // points - first, weights=pld.masses)
-    return masses, (first - 0.5 + np.arange(masses.size + 1)) * (points * pld.step)
-
-
-def _leave_room(ax: Axes, log: bool) -> None:
-    """Limits of the masses' axis for all distributions drawn on it, and a legend above."""
-    from matplotlib.patches import StepPatch
-
-    drawn = [patch.get_data()[0] for patch in ax.patches if isinstance(patch, StepPatch)]
-    masses = np.concatenate(drawn)
-    masses = masses[masses > 0.0]
-    if masses.size == 0:
-        ax.set_ylim(0.0, 1.0)
-        _say_instead(ax, "all mass is at infinite loss")
-        return
-    peak = masses.max()
-    if log:
-        ax.set_yscale("log")
-        ax.set_ylim(max(_LEAST_SHOWN * peak, 0.3 * masses.min()), 10.0 * peak)
-    else:
-        ax.set_ylim(0.0, 1.2 * peak)
 
 
 # --- files ---------------------------------------------------------------------------------------

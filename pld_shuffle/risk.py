@@ -25,7 +25,7 @@ Certificates: h is convex and decreasing, so v is convex. delta is bracketed at 
 Intervals that may hold the minimum are halved until the two sides are as close as the brackets of delta allow.
 Distances of points enter quadratically: some twenty points do, most read off one composition.
 
-Sides: an upper bound on TPR, advantage or accuracy (a lower one on f or the Bayes error) binds *every*
+Sides: an upper bound on TPR or advantage (a lower one on f) binds *every*
 attack. The other side is what the best test attains against the stated *pair*. Where that pair only
 dominates the protocol (stronger clones, say), no attack on the protocol itself need attain it.
 """
@@ -77,8 +77,8 @@ class AttackRisk:
     >>> risk = AttackRisk(Accountant().compose(ShuffledLDP(eps0=4.0, n=1_000), 10))
     >>> [f"{risk.true_positive_rate(rate).upper:.3g}" for rate in (1e-6, 1e-3)]
     ['0.000107', '0.02']
-    >>> f"{risk.advantage().upper:.3f}, {risk.bayes_error(0.5).lower:.3f}"
-    '0.393, 0.303'
+    >>> f"{risk.advantage().upper:.3f}"
+    '0.393'
     """
 
     def __init__(self, accountant: Profile, rtol: float = 1e-3) -> None:
@@ -106,31 +106,6 @@ class AttackRisk:
     def advantage(self) -> Bounds[float]:
         """The largest TPR - FPR of any test: delta(0), the total variation of P and Q (Yeom et al. 2018)."""
         return self._profile().delta_bounds(0.0)
-
-    def bayes_error(self, prior: Any) -> Bounds:
-        """The least probability of a wrong guess, if D' has probability `prior` in [0, 1], and D the rest.
-
-        With m = min(prior, 1 - prior) it is m (1 - delta(log((1 - m)/m))): at most m, what guessing without
-        looking gets.
-        """
-        values = probabilities("prior", prior)
-        chance = np.minimum(values, 1.0 - values)  # exact above 1/2
-        with np.errstate(divide="ignore"):
-            ratio = np.log1p(-chance) - np.log(chance)
-        slack = U * (1.0 + np.where(np.isfinite(ratio), ratio, 0.0))
-        # delta decreases, so the two ends of a rounded ratio bound it
-        least = self._profile().delta_bounds(ratio + slack).lower
-        most = self._profile().delta_bounds(np.maximum(0.0, ratio - slack)).upper
-        low = chance * (1.0 - most) * (1.0 - U)
-        high = np.minimum(chance, chance * (1.0 - least) * (1.0 + U))
-        return Bounds(_plain(low), _plain(high))
-
-    def bayes_accuracy(self, prior: Any) -> Bounds:
-        """The largest probability of a right guess, 1 - `bayes_error`."""
-        low, high = self.bayes_error(prior)
-        return Bounds(
-            _plain(np.maximum(0.5, 1.0 - high - U)), _plain(np.minimum(1.0, 1.0 - low + U))
-        )
 
     def _profile(self) -> Profile:
         """The accountant, if all its pairs are symmetric; ValueError otherwise."""

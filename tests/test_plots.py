@@ -17,20 +17,16 @@ matplotlib.use("Agg")
 from matplotlib import pyplot  # noqa: E402
 from matplotlib.figure import Figure  # noqa: E402
 
-from pld_shuffle import Accountant, ShuffledLDP, ShuffledRR, Side  # noqa: E402
-from pld_shuffle.composition.pld import PLD  # noqa: E402
+from pld_shuffle import ShuffledLDP  # noqa: E402
 from pld_shuffle.numerics.sides import Bounds  # noqa: E402
 from pld_shuffle.plots import (  # noqa: E402
     COLOURS,
     check_picture_path,
     epsilon_over_rounds,
-    loss_distribution,
     methods_compared,
     privacy_curve,
     save_figure,
-    trade_off_curve,
 )
-from pld_shuffle.risk import AttackRisk  # noqa: E402
 
 TRAJECTORY = SimpleNamespace(
     rounds=np.array([1, 2, 3]),
@@ -51,19 +47,6 @@ class FixedCurve:
     def delta_bounds(self, epsilons):
         assert np.shape(epsilons) == self.bounds.upper.shape
         return self.bounds
-
-
-class FixedRisk(AttackRisk):
-    """Hands out curves a little apart from each other."""
-
-    def __init__(self):
-        super().__init__(Accountant())
-
-    def trade_off(self, alpha):
-        return Bounds(0.99 * (1.0 - np.sqrt(alpha)), 1.0 - np.sqrt(alpha))
-
-    def true_positive_rate(self, fpr):
-        return Bounds(0.99 * np.sqrt(fpr), np.sqrt(fpr))
 
 
 def trajectory(**other):
@@ -129,97 +112,6 @@ def test_privacy_curve_on_a_logarithmic_axis(ax):
 def test_privacy_curve_that_is_zero(ax):
     privacy_curve(FixedCurve([0.0], [0.0]), [3.0], ax)
     assert "exactly 0" in ax.texts[0].get_text()
-
-
-def test_trade_off_curve_draws_the_lower_bound_and_the_guess(ax):
-    alphas = [0.0, 0.1, 0.5, 1.0]
-    assert trade_off_curve(FixedRisk(), ax, alphas) is ax
-    guess, curve = ax.get_lines()
-    assert np.array_equal(guess.get_ydata(), [1.0, 0.0])
-    assert np.array_equal(curve.get_xdata(), alphas)
-    assert np.array_equal(curve.get_ydata(), FixedRisk().trade_off(alphas).lower)
-    heights = ax.collections[0].get_paths()[0].vertices[:, 1]
-    assert (heights.min(), heights.max()) == (0.0, 1.0)
-    assert "lower" in curve.get_label()
-    assert curve.get_color() == COLOURS[0]
-    assert len(legend(ax)) == 3
-
-
-def test_low_false_positive_rates_on_logarithmic_axes(ax):
-    alphas = [0.0, 1e-9, 1e-3, 1.0]
-    trade_off_curve(FixedRisk(), ax, alphas, log=True, label="one")
-    trade_off_curve(FixedRisk(), ax, alphas, log=True, label="two")
-    assert (ax.get_xscale(), ax.get_yscale()) == ("log", "log")
-    guess, first, second = ax.get_lines()  # guessing is drawn once
-    assert np.array_equal(guess.get_xdata(), guess.get_ydata())
-    assert np.array_equal(first.get_xdata(), alphas[1:])  # a rate of 0 has no place on the axis
-    assert np.array_equal(first.get_ydata(), np.sqrt(alphas[1:]))
-    assert [first.get_color(), second.get_color()] == list(COLOURS[:2])
-
-
-def test_trade_off_curve_at_default_rates(ax):
-    accountant = Accountant().compose(ShuffledRR(k=2, n=3, gamma=0.5))
-    trade_off_curve(accountant, ax)
-    rates, missed = ax.get_lines()[-1].get_data()
-    assert (rates[0], rates[-1], missed[-1]) == (0.0, 1.0, 0.0)
-    assert missed[0] < 1.0  # infinite losses: some targets are found without any false alarm
-    assert np.all(np.diff(missed) <= 0.0)
-
-
-@pytest.mark.parametrize("alphas", [[], [2.0], [float("nan")]])
-def test_rates_that_cannot_be_drawn(ax, alphas):
-    with pytest.raises(ValueError, match="alphas"):
-        trade_off_curve(Accountant(), ax, alphas)
-    with pytest.raises(ValueError, match="alphas"):
-        trade_off_curve(Accountant(), ax, [0.0], log=True)
-
-
-@pytest.mark.parametrize("log", [True, False])
-def test_loss_distribution_keeps_all_mass(ax, log):
-    """Bins add up to the masses of the lattice, and are centred on loss 0."""
-    pld = ShuffledRR(k=4, n=100, gamma=0.25).pld()
-    assert loss_distribution(pld, ax, log=log) is ax
-    (stairs,) = ax.patches
-    masses, edges, _ = stairs.get_data()
-    assert masses.sum() == pytest.approx(pld.masses.sum(), rel=1e-12)
-    assert masses.size < 150
-    width = edges[1] - edges[0]
-    assert np.allclose(edges / width - 0.5, np.round(edges / width - 0.5), atol=1e-9)
-    centres = 0.5 * (edges[1:] + edges[:-1])
-    mean = float(masses @ centres)
-    assert mean == pytest.approx(float(pld.masses @ pld.losses), abs=0.6 * width)
-    assert f"{pld.infinity:.3g} at infinite loss" in legend(ax)[0]
-    assert ax.get_yscale() == ("log" if log else "linear")
-
-
-def test_both_sides_of_a_loss_distribution(ax):
-    mechanism = ShuffledLDP(eps0=1.0, n=2)
-    loss_distribution([mechanism.pld(side=side) for side in Side], ax, label="pair")
-    lower, upper = ax.patches
-    assert [lower.get_linestyle(), upper.get_linestyle()] == ["--", "-"]
-    assert legend(ax) == ["pair, lower side", "pair, upper side"]  # no mass at infinity to speak of
-    assert "loss" in ax.get_xlabel()
-    assert "mass per" in ax.get_ylabel()
-
-
-def test_loss_distribution_of_a_single_point(ax):
-    loss_distribution(ShuffledLDP(eps0=1.0, n=2).pld(step=5.0, side=Side.LOWER), ax)
-    assert ax.patches[0].get_data()[0].sum() == pytest.approx(1.0, abs=1e-9)
-
-
-@pytest.mark.parametrize(("plds", "error"), [([], ValueError), ([0.5], TypeError)])
-def test_loss_distribution_of_something_else(ax, plds, error):
-    with pytest.raises(error, match="plds"):
-        loss_distribution(plds, ax)
-
-
-def test_loss_distribution_without_finite_mass(ax):
-    """All mass at infinite loss: nothing to draw, and the legend says so."""
-    nothing = PLD.build(
-        np.zeros(1), 0, step=0.1, side=Side.UPPER, infinity=1.0, max_loss=np.inf, slack=0.0
-    )
-    loss_distribution(nothing, ax)
-    assert "1 at infinite loss" in legend(ax)[0]
 
 
 def test_brackets_are_drawn_where_they_can_be_seen(ax):

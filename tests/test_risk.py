@@ -20,7 +20,6 @@ from pld_shuffle import Accountant, Bounds, Gaussian, ShuffledLDP, ShuffledRR, S
 from pld_shuffle.risk import AttackRisk
 
 RATES = (1e-12, 1e-6, 1e-3, 0.02, 0.1, 0.3, 0.45, 0.5, 0.6, 0.8, 0.97, 0.999, 1.0 - 1e-6)
-PRIORS = (1e-9, 0.01, 0.2, 0.4, 0.5, 0.55, 0.7, 0.93, 1.0 - 1e-6)
 
 CASES = {
     "ldp, one user": (
@@ -58,10 +57,6 @@ class Truth:
             left -= mass_p
             found += mass_q
         return found
-
-    def bayes_error(self, prior: float) -> mpf:
-        prior = mpf(prior)
-        return sum(min((1 - prior) * mass_p, prior * mass_q) for mass_p, mass_q in self.atoms)
 
     def delta(self, eps: float) -> mpf:
         return oracles.hockey_stick(self.atoms, mp_exp(eps))
@@ -131,19 +126,6 @@ def test_roc_curve_encloses_the_best_test(case) -> None:
         power = truth.power(rate)
         assert hits.lower[i] <= power <= hits.upper[i]
         assert missed.lower[i] <= 1 - power <= missed.upper[i]
-
-
-def test_bayes_error_encloses_the_sum_of_minima(case) -> None:
-    """Error and accuracy of guessing, priors on both sides of 1/2, from sum min((1 - prior) p, prior q)."""
-    accountant, truth = case
-    risk = AttackRisk(accountant)
-    errors, accuracies = risk.bayes_error(PRIORS), risk.bayes_accuracy(PRIORS)
-    for i, prior in enumerate(PRIORS):
-        exact = truth.bayes_error(prior) * (1 - mpf("1e-50"))  # the sum is good to 60 digits
-        assert errors.lower[i] <= exact <= errors.upper[i]
-        assert accuracies.lower[i] <= 1 - exact <= accuracies.upper[i]
-        assert errors.upper[i] - errors.lower[i] <= 1e-3 * min(prior, 1.0 - prior)
-        assert width(Bounds(accuracies.lower[i], accuracies.upper[i])) <= 1e-3
 
 
 def test_advantage_encloses_the_total_variation(case) -> None:
@@ -299,7 +281,6 @@ def test_nothing_composed_gives_nothing_away() -> None:
         assert risk.true_positive_rate(rate) == pytest.approx((rate, rate), rel=1e-14)
         assert risk.trade_off(rate) == pytest.approx((1.0 - rate, 1.0 - rate), rel=1e-14)
     assert risk.advantage() == (0.0, 0.0)
-    assert risk.bayes_error(0.3) == pytest.approx((0.3, 0.3), rel=1e-14)
 
 
 # -- the border ------------------------------------------------------------------------------------------
@@ -310,9 +291,7 @@ def test_shapes() -> None:
     risk = AttackRisk(
         Accountant().compose(ShuffledLDP(eps0=1.0, n=100, analysis="stronger-clones"))
     )
-    for ask in (
-        risk.true_positive_rate, risk.trade_off, risk.bayes_error, risk.bayes_accuracy,
-    ):  # fmt: skip
+    for ask in (risk.true_positive_rate, risk.trade_off):
         one = ask(0.25)
         assert type(one.lower) is float
         assert type(one.upper) is float
@@ -328,8 +307,6 @@ def test_shapes() -> None:
         (lambda risk: risk.trade_off(math.nan), ValueError, "alpha"),
         (lambda risk: risk.true_positive_rate(-0.1), ValueError, "fpr"),
         (lambda risk: risk.true_positive_rate("0.1"), TypeError, "fpr"),
-        (lambda risk: risk.bayes_error(1.1), ValueError, "prior"),
-        (lambda risk: risk.bayes_accuracy(None), TypeError, "prior"),
         (lambda risk: AttackRisk(Accountant(), rtol=0.0), ValueError, "rtol"),
         (lambda risk: AttackRisk(0.5), TypeError, "accountant"),
     ],
@@ -345,6 +322,6 @@ def test_ordered_pairs_are_refused() -> None:
 
     logs = np.log([0.5, 0.3, 0.2]), np.log([0.2, 0.2, 0.6])
     risk = AttackRisk(Accountant().compose(DiscretePair(*map(tuple, logs), symmetric=False)))
-    for ask in (risk.advantage, lambda: risk.trade_off(0.1), lambda: risk.bayes_error(0.1)):
+    for ask in (risk.advantage, lambda: risk.trade_off(0.1)):
         with pytest.raises(ValueError, match="symmetric"):
             ask()
