@@ -20,7 +20,7 @@ from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from .texts import parse_integer, parse_number, quoted
+from .storage import parse_integer, parse_number, quoted
 
 if TYPE_CHECKING:
     from .mechanisms import Mechanism

@@ -1,14 +1,19 @@
-"""Files that are written whole or not at all, and tables of rows, also one that grows by a row at a time.
+"""Numbers as text, read without a guess; files that are written whole or not at all; a table that grows by a row.
+
+A number is written in decimal (``2``, ``0.5``, ``1e-6``), in ASCII, without grouping (``10,000`` is ten in some
+countries); "nan" and "inf" are words, not numbers. An integer may be written as a decimal (``4.0``, ``5e3``), since
+spreadsheets and data frames do so where a column has gaps; it is read exactly. `text_of` gives every value one text,
+so that equal values have equal texts, and `value_of` reads it back.
 
 The content of a file goes into a temporary one of the same directory, is flushed to the disk, and takes the place of
 the old file in one step (`os.replace`, atomic on POSIX and on Windows). So whoever reads sees the old content or the
 new, and neither a crash nor a full disk spoils what was there.
 
-A row maps the columns to None, int, float or one line of text. CSV writes None as an empty cell; JSON, which has no
-infinity, writes it as "inf". Doubles are written so that they read back exactly, so a row is the same after a round
-trip. Texts that look like numbers become numbers. A `GrowingTable` appends whole lines and flushes each. A writer
-that is killed leaves at most one torn line, the last: it has no line end, and is dropped when the file is opened
-again. A file that is no table of these columns is refused and not touched.
+A row of a table maps the columns to None, int, float or one line of text; None is an empty cell. Doubles are written so
+that they read back exactly, so a row is the same after a round trip. Texts that look like numbers become numbers. A
+`GrowingTable` appends whole lines and flushes each. A writer that is killed leaves at most one torn line, the last: it
+has no line end, and is dropped when the file is opened again. A file that is no table of these columns is refused and
+not touched.
 """
 
 from __future__ import annotations
@@ -16,18 +21,95 @@ from __future__ import annotations
 import contextlib
 import csv
 import io
-import json
-import math
+import numbers
 import os
+import re
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from .texts import text_of, value_of
-
 Row = dict[str, Any]
-SUFFIXES = (".csv", ".jsonl", ".ndjson")
+_NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,9})?", re.ASCII)
+_GROUPED = re.compile(r"[+-]?[0-9]{1,3}(?:[,_' ][0-9]{3})+", re.ASCII)
+#: Integers of more digits than this are refused (10^18 users are enough for anybody).
+MOST_DIGITS = 18
+LONGEST_QUOTE = 40
+
+
+def quoted(text: str) -> str:
+    """A text for a message: in quotes, and not too long."""
+    return repr(text if len(text) <= LONGEST_QUOTE else text[:LONGEST_QUOTE] + "...")
+
+
+def parse_number(text: str) -> float:
+    """The finite decimal number written in `text`.
+
+    Raises ValueError if `text` is no decimal number, or one so large or so small that a double would hold
+    infinity or zero in its place.
+    """
+    text = _written(text, "a number")
+    value = float(text)
+    if abs(value) == float("inf"):
+        raise ValueError(f"too large for a double: {quoted(text)}")
+    if value == 0 and re.search("[1-9]", re.split("[eE]", text)[0]):
+        raise ValueError(f"too small for a double: {quoted(text)}")
+    return value
+
+
+def parse_integer(text: str) -> int:
+    """The integer written in `text`; ``5000``, ``5000.0`` and ``5e3`` are the same, exactly.
+
+    Raises ValueError if `text` is no decimal number, has a fractional part, or more than 18 digits.
+    """
+    text = _written(text, "an integer")
+    value = Decimal(text)
+    if value.adjusted() >= MOST_DIGITS:
+        raise ValueError(f"too large, more than {MOST_DIGITS} digits: {quoted(text)}")
+    # The first test is for 1e-999999999, whose remainder underflows to zero.
+    if (value != 0 and value.adjusted() < 0) or value % 1 != 0:
+        raise ValueError(f"expected an integer, got {quoted(text)}")
+    return int(value)
+
+
+def _written(text: str, what: str) -> str:
+    """The text without blanks around it; ValueError unless it is a decimal number."""
+    text = text.strip()
+    if not _NUMBER.fullmatch(text):
+        grouped = "; digits are not grouped here" if _GROUPED.fullmatch(text) else ""
+        raise ValueError(f"expected {what}, got {quoted(text)}{grouped}")
+    return text
+
+
+def text_of(value: Any) -> str:
+    """The one text of a number or word: "4" for 4, 4.0 and " 4e0 "; shortest decimals, one line.
+
+    Raises TypeError for anything but numbers (no bool) and texts.
+    """
+    if isinstance(value, bool) or not isinstance(value, (str, numbers.Real)):
+        raise TypeError(f"must be a number or a text, got {value!r}")
+    if isinstance(value, str):
+        text = " ".join(value.split())
+    elif isinstance(value, numbers.Integral):
+        text = str(int(value))
+    else:
+        double = float(value)
+        whole = abs(double) < 1e18 and double.is_integer()
+        text = str(int(double)) if whole else repr(double)
+    return str(value_of(text))
+
+
+def value_of(text: str) -> int | float | str:
+    """The number written in a text, as an int where it is one; the text itself if it is no number."""
+    if text in ("inf", "-inf"):
+        return float(text)
+    for parse in (parse_integer, parse_number):
+        try:
+            return parse(text)
+        except ValueError:
+            pass
+    return text
 
 
 @contextlib.contextmanager
@@ -71,7 +153,7 @@ def data_frame(columns: Mapping[str, Any]) -> Any:
 
 
 class GrowingTable:
-    """A CSV file (.csv) or JSON lines (.jsonl, .ndjson) that holds rows, and takes more.
+    """A CSV file that holds rows, and takes more.
 
     path : made if it is not there. columns : what every row has. A context manager; one writer at a time. `rows` are
     those found when the file was opened. Raises ValueError if the suffix is another or the file holds anything else;
@@ -81,11 +163,8 @@ class GrowingTable:
     def __init__(self, path: str | os.PathLike[str], columns: Sequence[str]) -> None:
         self._path = Path(path)
         self._columns = tuple(columns)
-        suffix = self._path.suffix.lower()
-        if suffix not in SUFFIXES:
-            known = ", ".join(SUFFIXES)
-            raise ValueError(f"output must end in one of {known}; got {os.fspath(path)!r}")
-        self._csv = suffix == ".csv"
+        if self._path.suffix.lower() != ".csv":
+            raise ValueError(f"output must end in .csv; got {os.fspath(path)!r}")
         self._file = self._path.open("r+b" if self._path.exists() else "x+b")
         try:
             self.rows = self._read()
@@ -95,7 +174,8 @@ class GrowingTable:
 
     def append(self, row: Mapping[str, Any]) -> None:
         """Write one row and flush it."""
-        self._file.write(_line(row, self._columns, self._csv).encode("utf-8"))
+        cells = ("" if row[name] is None else text_of(row[name]) for name in self._columns)
+        self._file.write(_csv_line(cells))
         self._file.flush()
 
     def __enter__(self) -> GrowingTable:
@@ -106,37 +186,25 @@ class GrowingTable:
 
     def _read(self) -> list[Row]:
         """Read everything; then drop a torn last line and stand at the end."""
-        header = _csv_line(self._columns) if self._csv else ""
-        data = self._file.read()
-        whole = data.rfind(b"\n") + 1
-        try:
-            lines = data[:whole].decode("utf-8").split("\n")[:-1]
-        except UnicodeDecodeError as error:
-            raise self._refused(1, "not UTF-8") from error
-        start = (header or '{"' + self._columns[0] + '"').encode()
-        if not lines and data[: len(start)] != start[: len(data)]:
-            raise self._refused(1, "another beginning")
-        if lines and header and lines.pop(0) + "\n" != header:
+        header, data = _csv_line(self._columns), self._file.read()
+        if data[: len(header)] != header[: len(data)]:
             raise self._refused(1, "another header")
-        rows = [self._row(line, number) for number, line in enumerate(lines, 1 + self._csv)]
+        whole = data.rfind(b"\n") + 1
+        lines = data[len(header) : whole].split(b"\n")[:-1]
+        rows = [self._row(line, number) for number, line in enumerate(lines, 2)]
         self._file.seek(whole)
         self._file.truncate()
         if whole == 0:
-            self._file.write(header.encode("utf-8"))
+            self._file.write(header)
             self._file.flush()
         return rows
 
-    def _row(self, line: str, number: int) -> Row:
+    def _row(self, line: bytes, number: int) -> Row:
         try:
-            if self._csv:
-                (cells,) = csv.reader([line], strict=True)
-                found = dict(zip(self._columns, cells, strict=True))
-            else:
-                found = json.loads(line)
-                if not isinstance(found, dict) or tuple(found) != self._columns:
-                    raise ValueError("other fields")
-            return {n: None if v in (None, "") else value_of(text_of(v)) for n, v in found.items()}
-        except (ValueError, TypeError, csv.Error) as error:
+            (cells,) = csv.reader([line.decode("utf-8")], strict=True)
+            found = zip(self._columns, cells, strict=True)
+            return {name: value_of(text_of(cell)) if cell else None for name, cell in found}
+        except (ValueError, csv.Error) as error:
             raise self._refused(number, str(error)) from error
 
     def _refused(self, line: int, reason: str) -> ValueError:
@@ -145,17 +213,7 @@ class GrowingTable:
         )
 
 
-def _line(row: Mapping[str, Any], columns: Iterable[str], as_csv: bool) -> str:
-    """A row as a line of CSV, or of JSON."""
-    texts = {name: None if row[name] is None else text_of(row[name]) for name in columns}
-    if as_csv:
-        return _csv_line("" if text is None else text for text in texts.values())
-    values = {name: None if text is None else value_of(text) for name, text in texts.items()}
-    ready = {n: str(v) if isinstance(v, float) and math.isinf(v) else v for n, v in values.items()}
-    return json.dumps(ready, allow_nan=False, ensure_ascii=False) + "\n"
-
-
-def _csv_line(cells: Iterable[str]) -> str:
+def _csv_line(cells: Iterable[str]) -> bytes:
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerow(cells)
-    return text.getvalue()
+    return text.getvalue().encode("utf-8")

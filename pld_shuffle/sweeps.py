@@ -35,8 +35,7 @@ from .fields import (
 )
 from .numerics.tuning import PATIENCE
 from .numerics.validation import nonnegatives, positive_int, probabilities, real, tolerance
-from .storage import GrowingTable, Row
-from .texts import text_of
+from .storage import GrowingTable, Row, text_of
 
 ANSWERS = ("epsilon_lower", "epsilon_upper", "delta_lower", "delta_upper", "seconds", "error")
 COLUMNS = PLAN_FIELDS + ANSWERS
@@ -74,7 +73,7 @@ def sweep(
     plans : mappings of fields (see the module) to numbers or texts; None and "" count as not given.
     delta | epsilon : the question for plans that have neither of the two.
     rtol : as for `Accountant`, for plans without one.
-    output : a file that grows by a row per plan, .csv or .jsonl. If it is there, its rows are taken over
+    output : a file that grows by a row per plan, .csv. If it is there, its rows are taken over
         and only the other plans are computed: call again with the same arguments to resume. Rows with an
         error are tried again, and written again only if the answer is another. One sweep at a time may
         write to it.

@@ -34,7 +34,7 @@ from typing import Any
 from .fields import COLUMNS, FieldError, mechanism_from_values, near_miss, values_of
 from .mechanisms import Mechanism
 from .numerics.validation import positive_int
-from .texts import quoted
+from .storage import quoted
 
 __all__ = ["COLUMNS", "SAMPLE", "LogError", "LogWarning", "TrainingLog", "training_log"]
 

@@ -22,8 +22,7 @@ ROOT = Path(pld_shuffle.__file__).parent
 
 #: From the ground up. What stands on one floor together does not import each other.
 FLOORS = [
-    {"numerics", "texts", "reference"},
-    {"storage"},
+    {"numerics", "storage", "reference"},
     {"randomizers", "bounds"},
     {"pairs"},
     {"composition"},

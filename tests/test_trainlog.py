@@ -12,7 +12,7 @@ import pytest
 from pld_shuffle import Accountant, RenyiAccountant
 from pld_shuffle.mechanisms import ShuffledLDP, ShuffledRandomizer, ShuffledRR, Subsampled
 from pld_shuffle.mechanisms.imported import ImportedPair
-from pld_shuffle.texts import parse_integer, parse_number
+from pld_shuffle.storage import parse_integer, parse_number
 from pld_shuffle.trainlog import SAMPLE, LogError, LogWarning, TrainingLog, training_log
 
 LDP_LOG = """\
