@@ -42,7 +42,7 @@ E1 = oracles.exp_of(1.0)
 
 
 class Truth:
-    """A composed pair, its exact ROC curve and Bayes errors."""
+    """A composed pair and its exact ROC curve."""
 
     def __init__(self, atoms: oracles.Atoms) -> None:
         ratios = oracles.canonical(atoms)  # ascending in p/q, so the first atoms speak for Q
@@ -118,14 +118,13 @@ def width(bounds: Bounds) -> float:
 
 
 def test_roc_curve_encloses_the_best_test(case) -> None:
-    """TPR and f at every rate, against outcomes sorted by likelihood ratio."""
+    """TPR at every rate, against outcomes sorted by likelihood ratio."""
     accountant, truth = case
     risk = AttackRisk(accountant)
-    hits, missed = risk.true_positive_rate(RATES), risk.trade_off(RATES)
+    hits = risk.true_positive_rate(RATES)
     for i, rate in enumerate(RATES):
         power = truth.power(rate)
         assert hits.lower[i] <= power <= hits.upper[i]
-        assert missed.lower[i] <= 1 - power <= missed.upper[i]
 
 
 def test_advantage_encloses_the_total_variation(case) -> None:
@@ -145,35 +144,29 @@ def test_wide_and_uneven_brackets_are_never_trusted(noise: float, seed: int) -> 
     fixed = float(1 - truth.delta(0.0)) / 2  # f(fixed) = fixed: the slope is about -1 there
     near = (fixed * (1 + shift) for shift in (-0.3, -0.03, 0.0, 0.01, 0.1, 0.5))
     for rate in (1e-6, 0.01, 0.2, *near, 0.6, 0.9, 0.999):
-        power, hits, missed = truth.power(rate), risk.true_positive_rate(rate), risk.trade_off(rate)
+        power, hits = truth.power(rate), risk.true_positive_rate(rate)
         assert hits.lower <= power <= hits.upper
-        assert missed.lower <= 1 - power <= missed.upper
 
 
 # -- tightness -------------------------------------------------------------------------------------------
 
 
 def test_roc_curve_is_tight(case) -> None:
-    """TPR to 2e-3 at any rate; f to a small part of 1 - alpha, its value without any attack."""
-    accountant, truth = case
+    """TPR to 2e-3 at any rate."""
+    accountant, _ = case
     risk = AttackRisk(accountant)
     for rate in RATES:
         assert width(risk.true_positive_rate(rate)) <= 2e-3
-        missed = risk.trade_off(rate)
-        assert missed.upper - missed.lower <= 2e-3 * (1.0 - rate)
-        if rate > 0.9 and truth.power(rate) < 1:
-            assert width(missed) <= 3e-3
 
 
 @pytest.mark.parametrize("rtol", [1e-2, 1e-4, 1e-6])
 def test_search_meets_its_tolerance_with_few_questions(rtol: float) -> None:
-    """With exact deltas the search alone is left: it meets rtol on TPR and on f."""
+    """With exact deltas the search alone is left: it meets rtol."""
     truth = Truth(oracles.power(oracles.stronger_clones(3, E1), 2))
     for rate in RATES:
         known = Known(truth.delta, truth.largest_loss)
         assert width(AttackRisk(known, rtol=rtol).true_positive_rate(rate)) <= rtol
         assert known.asked <= 60
-        assert width(AttackRisk(known, rtol=rtol).trade_off(rate)) <= rtol
 
 
 @pytest.mark.parametrize("deviation", [0.001, 1.0, 6.0])
@@ -194,7 +187,6 @@ def test_gaussian_trade_off(deviation: float) -> None:
         assert bounds.lower <= exact * (1 + mpf(1e-12))
         assert bounds.upper >= exact * (1 - mpf(1e-12))
         assert width(bounds) <= 1e-5
-        assert width(risk.trade_off(near)) <= 1e-4 or deviation > 5.0
 
 
 def test_gaussian_mechanism() -> None:
@@ -203,11 +195,9 @@ def test_gaussian_mechanism() -> None:
     for quantile in (-7.0, -4.75, -1.0, 0.0, 2.0, 3.7):
         rate = float(mpmath.ncdf(quantile))
         exact = mpmath.ncdf(mpf(quantile) + 1)  # the rate is rounded: good to 1e-12
-        hits, missed = risk.true_positive_rate(rate), risk.trade_off(rate)
+        hits = risk.true_positive_rate(rate)
         assert hits.lower * (1 - 1e-12) <= exact <= hits.upper * (1 + 1e-12)
-        assert missed.lower * (1 - 1e-12) <= 1 - exact <= missed.upper * (1 + 1e-12)
         assert width(hits) <= 2e-3
-        assert width(missed) <= 2e-3
 
 
 def test_low_rates_of_a_large_crowd() -> None:
@@ -228,40 +218,31 @@ def test_low_rates_of_a_large_crowd() -> None:
 
 
 def test_randomized_response_of_one_user() -> None:
-    """The curve of pure DP, f = max(0, 1 - e^eps alpha, e^-eps (1 - alpha))."""
+    """The curve of pure DP, 1 - f = min(1, e^eps alpha, 1 - e^-eps (1 - alpha))."""
     risk = AttackRisk(Accountant().compose(ShuffledLDP(eps0=1.5, n=1, analysis="stronger-clones")))
     growth = oracles.exp_of(1.5)
     for rate in RATES:
         alpha = mpf(rate)
-        exact = max(mpf(0), 1 - growth * alpha, (1 - alpha) / growth)
-        bounds = risk.trade_off(rate)
+        exact = min(mpf(1), growth * alpha, 1 - (1 - alpha) / growth)
+        bounds = risk.true_positive_rate(rate)
         assert bounds.lower <= exact <= bounds.upper
         assert width(bounds) <= 1e-3
 
 
-def test_curve_is_convex_and_its_own_inverse(case) -> None:
-    risk = AttackRisk(case[0])
-    alphas = np.linspace(0.0, 1.0, 21)
-    lower, upper = risk.trade_off(alphas)
-    assert np.all(lower[1:-1] <= 0.5 * (upper[:-2] + upper[2:]))
-    assert np.all(np.diff(lower) <= upper[1:] - lower[1:])
-    assert np.all(risk.trade_off(upper).lower <= alphas)
-    inside = upper < 1.0  # at alpha = 0, f may be below what it takes to come back
-    assert np.all(
-        risk.trade_off(lower).upper[inside & (lower > 0.0)] >= alphas[inside & (lower > 0.0)]
-    )
+def test_curve_is_concave(case) -> None:
+    lower, upper = AttackRisk(case[0]).true_positive_rate(np.linspace(0.0, 1.0, 21))
+    assert np.all(upper[1:-1] >= 0.5 * (lower[:-2] + lower[2:]))
+    assert np.all(np.diff(upper) >= lower[1:] - upper[1:])
 
 
 def test_ends_of_the_curve(case) -> None:
-    """f(0) = 1 - delta(inf), f(1) = 0, and no test is worse than guessing without looking."""
+    """TPR is delta(inf) at 0, 1 at 1, and no test is worse than guessing without looking."""
     accountant, truth = case
     risk = AttackRisk(accountant)
     revealed = sum(q for p, q in truth.atoms if p == 0)
-    start, hits = risk.trade_off(0.0), risk.true_positive_rate(0.0)
-    assert start.lower <= 1 - revealed <= start.upper
+    hits = risk.true_positive_rate(0.0)
     assert hits.lower <= revealed <= hits.upper
     assert hits.upper - hits.lower <= 1e-9
-    assert risk.trade_off(1.0) == (0.0, 0.0)
     assert risk.true_positive_rate(1.0) == (1.0, 1.0)
     assert np.all(risk.true_positive_rate(RATES).lower >= RATES)
 
@@ -279,7 +260,6 @@ def test_nothing_composed_gives_nothing_away() -> None:
     risk = AttackRisk(Accountant())
     for rate in (0.0, 1e-9, 0.3, 0.8, 1.0):
         assert risk.true_positive_rate(rate) == pytest.approx((rate, rate), rel=1e-14)
-        assert risk.trade_off(rate) == pytest.approx((1.0 - rate, 1.0 - rate), rel=1e-14)
     assert risk.advantage() == (0.0, 0.0)
 
 
@@ -291,20 +271,17 @@ def test_shapes() -> None:
     risk = AttackRisk(
         Accountant().compose(ShuffledLDP(eps0=1.0, n=100, analysis="stronger-clones"))
     )
-    for ask in (risk.true_positive_rate, risk.trade_off):
-        one = ask(0.25)
-        assert type(one.lower) is float
-        assert type(one.upper) is float
-        many = ask([[0.25, 0.5, 1.0]])
-        assert many.lower.shape == many.upper.shape == (1, 3)
-        assert (many.lower[0, 0], many.upper[0, 0]) == pytest.approx(one, rel=1e-3)
+    one, many = risk.true_positive_rate(0.25), risk.true_positive_rate([[0.25, 0.5, 1.0]])
+    assert type(one.lower) is type(one.upper) is float
+    assert many.lower.shape == many.upper.shape == (1, 3)
+    assert (many.lower[0, 0], many.upper[0, 0]) == pytest.approx(one, rel=1e-3)
 
 
 @pytest.mark.parametrize(
     ("ask", "error", "match"),
     [
-        (lambda risk: risk.trade_off(1.5), ValueError, "alpha"),
-        (lambda risk: risk.trade_off(math.nan), ValueError, "alpha"),
+        (lambda risk: risk.true_positive_rate(1.5), ValueError, "fpr"),
+        (lambda risk: risk.true_positive_rate(math.nan), ValueError, "fpr"),
         (lambda risk: risk.true_positive_rate(-0.1), ValueError, "fpr"),
         (lambda risk: risk.true_positive_rate("0.1"), TypeError, "fpr"),
         (lambda risk: AttackRisk(Accountant(), rtol=0.0), ValueError, "rtol"),
@@ -322,6 +299,6 @@ def test_ordered_pairs_are_refused() -> None:
 
     logs = np.log([0.5, 0.3, 0.2]), np.log([0.2, 0.2, 0.6])
     risk = AttackRisk(Accountant().compose(DiscretePair(*map(tuple, logs), symmetric=False)))
-    for ask in (risk.advantage, lambda: risk.trade_off(0.1)):
+    for ask in (risk.advantage, lambda: risk.true_positive_rate(0.1)):
         with pytest.raises(ValueError, match="symmetric"):
             ask()
