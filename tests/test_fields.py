@@ -52,57 +52,37 @@ R = randomizers
 #: Flags of a kind, and what they mean.
 EVERY_KIND: list[tuple[str, Any]] = [
     ("n=9 eps0=1.5", ShuffledLDP(1.5, 9)),
-    (
-        "mechanism=ldp n=9 eps0=1.5 analysis=clones population=90",
-        Subsampled(ShuffledLDP(1.5, 9, "clones"), population=90),
-    ),
-    (
-        "mechanism=randomizer n=9 tv=0.5 p=3 q=2 rate=0.1",
-        Subsampled(ShuffledRandomizer(9, tv=0.5, p=3.0, q=2.0), rate=0.1),
-    ),
+    ("mechanism=ldp n=9 eps0=1.5 analysis=clones population=90",
+     Subsampled(ShuffledLDP(1.5, 9, "clones"), population=90)),
+    ("mechanism=randomizer n=9 tv=0.5 p=3 q=2 rate=0.1",
+     Subsampled(ShuffledRandomizer(9, tv=0.5, p=3.0, q=2.0), rate=0.1)),
     ("mechanism=rr k=3 n=9 gamma=0.5", ShuffledRR(3, 9, gamma=0.5)),
     ("mechanism=rr k=3 n=9 eps0=2 adversary=weak", ShuffledRR(3, 9, eps0=2.0, adversary="weak")),
-    (
-        "mechanism=counted-bits n=9 gamma=0.5 bits=2 population=90",
-        Subsampled(CountedBits(9, gamma=0.5, bits=2), population=90),
-    ),
-    (
-        "mechanism=counted-histogram n=9 one_if_one=0.5 one_if_zero=0.25",
-        CountedHistogram(9, one_if_one=0.5, one_if_zero=0.25),
-    ),
+    ("mechanism=counted-bits n=9 gamma=0.5 bits=2 population=90",
+     Subsampled(CountedBits(9, gamma=0.5, bits=2), population=90)),
+    ("mechanism=counted-histogram n=9 one_if_one=0.5 one_if_zero=0.25",
+     CountedHistogram(9, one_if_one=0.5, one_if_zero=0.25)),
     ("mechanism=gaussian sigma=2", Gaussian(sigma=2.0)),
-    (
-        "mechanism=gaussian sigma=2 sensitivity=3 rate=0.5",
-        Subsampled(Gaussian(sigma=2.0, sensitivity=3.0), rate=0.5),
-    ),
+    ("mechanism=gaussian sigma=2 sensitivity=3 rate=0.5",
+     Subsampled(Gaussian(sigma=2.0, sensitivity=3.0), rate=0.5)),
     ("mechanism=laplace scale=2 sensitivity=0.5", Laplace(scale=2.0, sensitivity=0.5)),
     ("mechanism=poisson-gaussian sigma=2 rate=0.1 norm=3", PoissonGaussian(2.0, 0.1, 3.0)),
-    (
-        "mechanism=shuffled randomizer=k-rr k=3 eps0=1 n=50 analysis=reduction population=500",
-        Subsampled(Shuffled(R.KRandomizedResponse(k=3, eps0=1.0), 50, "reduction"), population=500),
-    ),
-]
+    ("mechanism=shuffled randomizer=k-rr k=3 eps0=1 n=50 analysis=reduction population=500",
+     Subsampled(Shuffled(R.KRandomizedResponse(k=3, eps0=1.0), 50, "reduction"), population=500)),
+]  # fmt: skip
 NAMED: list[tuple[str, Any]] = [
     ("randomizer=binary-rr eps0=1", R.BinaryRandomizedResponse(eps0=1.0)),
     ("randomizer=k-rr k=5 eps0=1", R.KRandomizedResponse(k=5, eps0=1.0)),
     ("randomizer=unary-encoding k=4 eps0=1", R.UnaryEncoding(k=4, eps0=1.0)),
-    (
-        "randomizer=unary-encoding k=4 eps0=1 variant=optimised",
-        R.UnaryEncoding(k=4, eps0=1.0, variant="optimised"),
-    ),
+    ("randomizer=unary-encoding k=4 eps0=1 variant=optimised", R.UnaryEncoding(k=4, eps0=1.0, variant="optimised")),
     ("randomizer=subset-selection k=5 size=2 eps0=1", R.SubsetSelection(k=5, size=2, eps0=1.0)),
     ("randomizer=local-hashing k=5 buckets=3 eps0=1", R.LocalHashing(k=5, buckets=3, eps0=1.0)),
-    (
-        "randomizer=hadamard-response k=6 eps0=1 blocks=2",
-        R.HadamardResponse(k=6, eps0=1.0, blocks=2),
-    ),
-    (
-        "randomizer=rappor k=4 noise=0.5 one_if_zero=0.25 one_if_one=0.75",
-        R.RAPPOR(k=4, noise=0.5, one_if_zero=0.25, one_if_one=0.75),
-    ),
+    ("randomizer=hadamard-response k=6 eps0=1 blocks=2", R.HadamardResponse(k=6, eps0=1.0, blocks=2)),
+    ("randomizer=rappor k=4 noise=0.5 one_if_zero=0.25 one_if_one=0.75",
+     R.RAPPOR(k=4, noise=0.5, one_if_zero=0.25, one_if_one=0.75)),
     ("randomizer=laplace eps0=1", R.Laplace(eps0=1.0)),
     ("randomizer=gaussian sigma=2", R.Gaussian(sigma=2.0)),
-]
+]  # fmt: skip
 EVERY_KIND += [(f"{flags} n=100", Shuffled(maker, 100)) for flags, maker in NAMED]
 
 
@@ -119,17 +99,13 @@ def test_values_and_logs_give_the_same_mechanism(flags: str, mechanism: Any) -> 
 
 
 def test_every_kind_is_tried_above() -> None:
+    """And every randomizer that can be shuffled has a name; a matrix is no number."""
     tried = {texts_of(flags).get("mechanism", "ldp") for flags, _ in EVERY_KIND}
     assert tried == set(MECHANISMS)
     assert {texts_of(flags)["randomizer"] for flags, _ in NAMED} == set(RANDOMIZERS)
-
-
-def test_every_randomizer_of_numbers_and_words_has_a_name() -> None:
-    """A matrix is no number; all other classes that can be shuffled are there."""
-    made = {type(randomizer) for _, randomizer in NAMED}
     public = {getattr(randomizers, name) for name in randomizers.__all__}
     concrete = {c for c in public if hasattr(c, "sample") and not inspect.isabstract(c)}
-    assert made == concrete - {randomizers.DiscreteRandomizer}
+    assert {type(one) for _, one in NAMED} == concrete - {randomizers.DiscreteRandomizer}
 
 
 @pytest.mark.parametrize(
@@ -184,11 +160,9 @@ def test_refusals_name_the_field(flags: str, blamed: str, reason: str) -> None:
     with pytest.raises(FieldError, match=re.escape(reason)) as caught:
         mechanism_from_values(values_of(texts_of(flags), COLUMNS))
     assert caught.value.field == blamed
-
-
-def test_unknown_values_are_refused() -> None:
-    """As by a caller who has not asked `values_of`."""
-    with pytest.raises(FieldError, match="did you mean 'rate'"):
+    with pytest.raises(
+        FieldError, match="did you mean 'rate'"
+    ):  # by a caller who has not asked `values_of`
         mechanism_from_values({"n": 9, "eps0": 1.0, "Rate": 0.5})
 
 
@@ -265,11 +239,9 @@ def test_solve_on_both_sides(parameter: str, plan: dict[str, Any], epsilon: floa
     rtol = 0.02 if plan.get("mechanism") == "laplace" else 1e-3
     found = solve(parameter, plan, epsilon=epsilon, delta=1e-6, rtol=rtol, value_rtol=1e-2)
     assert found.achieved.upper <= epsilon and found.tight
-    rest = {name: value for name, value in plan.items() if name != "rounds"}
-    rounds = plan.get("rounds", 1)
     for value, fits in ((found.value, True), (found.unmet, False)):
-        count = value if parameter == "rounds" else rounds
-        described = rest if parameter == "rounds" else rest | {parameter: value}
+        described = plan | {parameter: value}
+        count = described.pop("rounds", 1)
         accountant = Accountant(rtol).compose(mechanism_from_values(described), count)
         assert (accountant.get_epsilon(1e-6) <= epsilon) is fits
 

@@ -30,13 +30,11 @@ from pld_shuffle.randomizers import (
     RAPPOR,
     BinaryRandomizedResponse,
     DiscreteRandomizer,
-    FiniteRandomizer,
     Gaussian,
     HadamardResponse,
     KRandomizedResponse,
     Laplace,
     LocalHashing,
-    LocalRandomizer,
     SubsetSelection,
     UnaryEncoding,
 )

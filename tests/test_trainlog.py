@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pld_shuffle import Accountant, RenyiAccountant
-from pld_shuffle.mechanisms import ShuffledLDP, ShuffledRandomizer, ShuffledRR, Subsampled
+from pld_shuffle.mechanisms import ShuffledLDP, ShuffledRR, Subsampled
 from pld_shuffle.mechanisms.imported import ImportedPair
 from pld_shuffle.storage import parse_integer, parse_number
 from pld_shuffle.trainlog import SAMPLE, LogError, LogWarning, TrainingLog, training_log
@@ -29,52 +29,28 @@ def read(text: str) -> TrainingLog:
 # --- good logs ------------------------------------------------------------------------------
 
 
-def test_the_log_of_the_docstring() -> None:
-    log = read(LDP_LOG)
-    assert log.rounds == (
-        (Subsampled(ShuffledLDP(eps0=2.0, n=4873), population=1_000_000), 1),
-        (Subsampled(ShuffledLDP(eps0=2.0, n=5120), population=1_000_000), 1),
-    )
-    assert log.notes == () and log.total_rounds == 2
-
-
-def test_every_kind_of_row() -> None:
-    """Those of test_fields.py one by one, here in one log; equal rows share a mechanism."""
+def test_rows_of_several_kinds() -> None:
+    """Every kind one by one: test_fields.py; here in one log; equal rows share a mechanism."""
     log = read(
-        "mechanism,n,eps0,k,gamma,adversary,analysis,population,rate,count,tv,p,q\n"
-        "ldp,100,1.5,,,,clones,,,3,,,\n"
-        "rr,200,,4,0.25,weak,,,0.5,,,,\n"
-        "rr,300,2,3,,,,900,,2,,,\n"
-        ",400,1,,,,,,,,,,\n"
-        ",400,1,,,,,,,,,,\n"
-        "randomizer,200,,,,,,4000,,,0.25,3,2.5\n"
+        "round,mechanism,n,eps0,k,gamma,adversary,population,rate,count\n"
+        "1,ldp,4873,2.0,,,,1000000,,3\n2,rr,200,,4,0.25,weak,,0.5,\n3,,400,1,,,,,,\n4,,400,1,,,,,,\n"
     )
     assert log.rounds == (
-        (ShuffledLDP(eps0=1.5, n=100, analysis="clones"), 3),
+        (Subsampled(ShuffledLDP(eps0=2.0, n=4873), population=1_000_000), 3),
         (Subsampled(ShuffledRR(k=4, n=200, gamma=0.25, adversary="weak"), rate=0.5), 1),
-        (Subsampled(ShuffledRR(k=3, n=300, eps0=2.0), population=900), 2),
-        (ShuffledLDP(eps0=1.0, n=400), 1),
-        (ShuffledLDP(eps0=1.0, n=400), 1),
-        (Subsampled(ShuffledRandomizer(200, p=3.0, q=2.5, tv=0.25), population=4000), 1),
+        *[(ShuffledLDP(eps0=1.0, n=400), 1)] * 2,
     )
-    assert log.rounds[3][0] is log.rounds[4][0]
+    assert log.rounds[2][0] is log.rounds[3][0] and log.notes == () and log.total_rounds == 6
 
 
 @pytest.mark.parametrize(
     "text",
     [
-        "n,eps0\n10,1\n",
-        "\ufeffn,eps0\n10,1\n",
-        "n,eps0\r\n10,1\r\n",
-        "n,eps0\r10,1\r",
-        "n,eps0\n10,1",
-        "\n\nn,eps0\n\n10,1\n\n   \n",
-        ' n , eps0\n "10",\t1 \n',
-        "eps0,n\n1,10\n",
-        "n,eps0\n10.0,1e0\n",
+        "n,eps0\n10,1\n", "\ufeffn,eps0\n10,1\n", "n,eps0\r\n10,1\r\n", "n,eps0\r10,1\r", "n,eps0\n10,1",
+        "\n\nn,eps0\n\n10,1\n\n   \n", ' n , eps0\n "10",\t1 \n', "eps0,n\n1,10\n", "n,eps0\n10.0,1e0\n",
         "n,eps0\n1e1,+1.\n",
     ],
-)
+)  # fmt: skip
 def test_ways_to_write_the_same(text: str, tmp_path: Path) -> None:
     path = tmp_path / "log.csv"
     path.write_bytes(text.encode())
@@ -105,14 +81,11 @@ OF_ROWS = (
 CSV_ROWS = "round,n,eps0,rate,count\n1,100,1.5,,3\n2,200,2,,1\n3,300,1e0,0.5,\n"
 
 
-def test_mappings_are_a_log() -> None:
+def test_mappings_and_files_are_logs(tmp_path: Path) -> None:
     log = training_log(ROWS, name="rows")
     assert log.rounds == OF_ROWS and log.total_rounds == 5 and log.name == "rows"
     assert training_log(iter(ROWS)).rounds == OF_ROWS
     assert training_log(log) is log
-
-
-def test_files_are_logs(tmp_path: Path) -> None:
     path = tmp_path / "log.csv"
     path.write_text("\ufeff" + CSV_ROWS, encoding="utf-8")
     assert training_log(path).rounds == training_log(str(path)).rounds == OF_ROWS

@@ -146,6 +146,8 @@ def test_importing_the_package_loads_nothing_else() -> None:
         "import sys, pld_shuffle\n"
         "assert not {'numpy', 'scipy', 'numba', 'matplotlib'} & sys.modules.keys()\n"
         "assert pld_shuffle.Bounds.__name__ == 'Bounds'\n"
+        "import pld_shuffle.plots\n"
+        "assert 'matplotlib' not in sys.modules\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True, env=os.environ)
 
