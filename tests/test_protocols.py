@@ -115,32 +115,26 @@ def test_sums(protocol, values):
     assert exact <= worst * (1 + 1e-12)
 
 
-def test_sums_that_are_special_cases_of_others():
-    binary, histogram = BinarySum(gamma=0.3, n=90), PrivateHistogram(k=2, gamma=0.3, n=90)
-    assert binary.expected_error().exact == pytest.approx(histogram.expected_error().exact)
-    messages = np.repeat([0, 1], [40, 50])
-    assert binary.analyze(messages) == pytest.approx(histogram.analyze(messages).counts[1])
-    assert binary.randomizer == histogram.randomizer
-    assert binary.randomizer.gamma == pytest.approx(0.3)
-    mean, total = OneBitMean(gamma=0.25, n=200), RealSum(k=1, gamma=0.25, n=200)
-    assert mean.expected_error().exact == pytest.approx(total.expected_error().exact / 200**2)
-    values = np.random.default_rng(4).random(200)
-    messages = total.randomize(values, np.random.default_rng(9))
-    np.testing.assert_array_equal(messages, mean.randomize(values, np.random.default_rng(9)))
-    assert mean.analyze(messages) == pytest.approx(total.analyze(messages) / 200)
-
-
 def test_real_sum_with_one_cell_is_the_one_bit_mean():
     """Lecture notes, equation 9.2: P[1] = 1/(e+1) + x (e-1)/(e+1) with e = e^eps0."""
     eps0, n = 1.2, 200_000
-    odds = math.exp(eps0)
+    odds, values = math.exp(eps0), np.full(n, 0.3)
     protocol = RealSum(k=1, gamma=BinaryRandomizedResponse(eps0).gamma, n=n)
+    mean = OneBitMean(gamma=protocol.gamma, n=n)
     assert protocol.randomizer.eps0 == pytest.approx(eps0)
-    messages = protocol.randomize(np.full(n, 0.3), np.random.default_rng(5))
+    messages = protocol.randomize(values, np.random.default_rng(5))
+    np.testing.assert_array_equal(messages, mean.randomize(values, np.random.default_rng(5)))
     chance = 1 / (odds + 1) + 0.3 * (odds - 1) / (odds + 1)
     assert abs(messages.mean() - chance) < 5 * math.sqrt(0.25 / n)
     notes = np.sum((messages * (odds + 1) - 1) / (odds - 1))
     assert protocol.analyze(messages) == pytest.approx(notes)
+    assert mean.analyze(messages) == pytest.approx(notes / n)
+    assert mean.expected_error().exact == pytest.approx(protocol.expected_error().exact / n**2)
+    binary, histogram = BinarySum(gamma=0.3, n=90), PrivateHistogram(k=2, gamma=0.3, n=90)
+    bits = np.repeat([0, 1], [40, 50])
+    assert binary.analyze(bits) == pytest.approx(histogram.analyze(bits).counts[1])
+    assert binary.randomizer == histogram.randomizer
+    assert binary.expected_error().exact == pytest.approx(histogram.expected_error().exact)
 
 
 @pytest.mark.parametrize("k", [1, 2, 3, 7, 50])
@@ -396,23 +390,18 @@ def neighbours(laws, users):
 )
 def test_histogram_privacy_by_enumeration(k, gamma, n):
     """The shuffled reports lie below the mechanism; for k > 2 the weak adversary's view equals it."""
-    protocol = PrivateHistogram(k=k, gamma=gamma, n=n)
-    share = Fraction(gamma)
-    pairs = neighbours([oracles.rr_law(k, share, x) for x in range(k)], n)
+    protocol, share = PrivateHistogram(k=k, gamma=gamma, n=n), Fraction(gamma)
+    pairs = list(neighbours([oracles.rr_law(k, share, x) for x in range(k)], n))
     accounted(protocol, pairs, exact=k == 2)
     if k == 2:
-        pairs = neighbours([oracles.rr_law(k, share, x) for x in range(k)], n)
-        accounted(
-            BinarySum(gamma=gamma, n=n), [oracles.product(one, one) for one in pairs], rounds=2
-        )
-    else:
-        views = [
-            oracles.pair_of_views(
-                oracles.weak_view(k, share, [0, *others]), oracles.weak_view(k, share, [1, *others])
-            )
-            for others in itertools.combinations_with_replacement(range(k), n - 1)
-        ]
-        accounted(protocol, views, exact=True)
+        twice = [oracles.product(one, one) for one in pairs]
+        accounted(BinarySum(gamma=gamma, n=n), twice, rounds=2)
+        return
+    views = []
+    for others in itertools.combinations_with_replacement(range(k), n - 1):
+        zero, one = (oracles.weak_view(k, share, [x, *others]) for x in (0, 1))
+        views.append(oracles.pair_of_views(zero, one))
+    accounted(protocol, views, exact=True)
 
 
 @pytest.mark.parametrize("k, gamma", [(1, 0.5), (2, 0.3), (3, 0.6)])
@@ -510,9 +499,9 @@ def test_fresh_rappor_rounds_may_change_values():
     """Three rounds of one user, whose value moves either way in each of them."""
     steps = RAPPOR(k=2, noise=0.75, one_if_zero=0.0625, one_if_one=0.9375)
     laws = [[Fraction(mass) for mass in row] for row in law_of(steps).tolist()]
-    alone = list(neighbours(laws, 1))
     both_ways = [
-        oracles.product(oracles.product(a, b), c) for a in alone for b in alone for c in alone
+        oracles.product(oracles.product(a, b), c)
+        for a, b, c in itertools.product(neighbours(laws, 1), repeat=3)
     ]
     accounted(BitHistogram(randomizer=steps, n=1), both_ways, rounds=3)
     # what the fresh rounds spend is more than a lifetime of memoised ones: the ledgers are not exchangeable
@@ -590,13 +579,9 @@ def test_rappor_takes_filters_only_and_does_not_change_them():
             call()
 
 
-def test_protocols_without_a_single_mechanism_have_no_cohorts():
-    one = RAPPORHistogram(randomizer=RAPPOR_, n=5)  # its ledger says what rounds cost
-    assert not hasattr(one, "mechanism") and not hasattr(one, "on_cohort")
-
-
 def test_cohorts_of_honest_users():
-    """Everybody honest: the rate is n/population."""
+    """Everybody honest: the rate is n/population. RAPPORs have none: their ledger says what rounds cost."""
+    assert not hasattr(RAPPORHistogram, "mechanism") and not hasattr(RAPPORHistogram, "on_cohort")
     protocol = BinarySum(gamma=0.5, n=20)
     assert protocol.on_cohort(50) == Subsampled(protocol.mechanism, population=50)
     some = ZeroSum(rate=0.75, n=20, honest_fraction=0.5)
@@ -612,10 +597,9 @@ def test_cohorts_of_honest_users():
 
 def test_cohorts_with_dishonest_users_by_enumeration():
     """2 of 4 users, 3 of the 4 honest: the adversary knows whether the fourth is in the cohort."""
-    share = Fraction(1, 2)
     protocol = BinarySum(gamma=0.5, n=2, honest_fraction=0.75)
     assert protocol.honest == 1
-    laws = [oracles.rr_law(2, share, x) for x in range(2)]
+    laws = [oracles.rr_law(2, Fraction(1, 2), x) for x in range(2)]
 
     def view(values):
         seen: dict[object, Fraction] = {}
@@ -631,36 +615,31 @@ def test_cohorts_with_dishonest_users_by_enumeration():
         for x in (0, 1)
         for others in itertools.product((0, 1), repeat=2)
     ]
+
+    def truth(epsilon):
+        return max(float(oracles.hockey_stick(pair, Fraction(math.exp(epsilon)))) for pair in pairs)
+
     sampled = Accountant().compose(protocol.on_cohort(4))
-    largest = protocol.randomizer.eps0
-    for epsilon in np.linspace(0.0, largest, 12):
-        truth = max(
-            float(oracles.hockey_stick(pair, Fraction(math.exp(epsilon)))) for pair in pairs
-        )
-        assert sampled.delta_bounds(epsilon).upper >= truth * (1 - 1e-12)
+    for epsilon in np.linspace(0.0, protocol.randomizer.eps0, 12):
+        assert sampled.delta_bounds(epsilon).upper >= truth(epsilon) * (1 - 1e-12)
     # neither honest/population nor n/population is enough: given who is dishonest, it is 2 of 3
     for rate in (1 / 4, 2 / 4):
         mechanism = Subsampled(protocol.mechanism, rate=rate, analysis="general")
-        wrong = Accountant().compose(mechanism)
         epsilon = mechanism.pair.max_loss.upper * (1 + 1e-6)
-        truth = max(
-            float(oracles.hockey_stick(pair, Fraction(math.exp(epsilon)))) for pair in pairs
-        )
-        assert wrong.get_delta(epsilon) < truth
+        assert Accountant().compose(mechanism).get_delta(epsilon) < truth(epsilon)
 
 
-def zero_sum_views(n, rate):
-    """Laws of the number of ones for a sum of 0 and of 1."""
+def zero_sum_pairs(n, rate, shift=0):
+    """Both orders of the laws of the number of ones for a sum of 0 and of 1, moved by constant bits."""
     noise = chance_of(*[Fraction(rate)] * n)
-    return noise, {ones + 1: mass for ones, mass in noise.items()}
+    zero, one = ({ones + x + shift: mass for ones, mass in noise.items()} for x in (0, 1))
+    return [oracles.pair_of_views(one, zero), oracles.pair_of_views(zero, one)]
 
 
 @pytest.mark.parametrize("rate, n", [(0.5, 1), (0.75, 3), (0.9, 4), (0.125, 5)])
 def test_zero_sum_privacy_by_enumeration(rate, n):
     """Exact: the larger of both orders lies in the bracket; the others' bits only shift the count."""
-    zero, one = zero_sum_views(n, rate)
-    both = [oracles.pair_of_views(one, zero), oracles.pair_of_views(zero, one)]
-    protocol = ZeroSum(rate=rate, n=n)
+    both, protocol = zero_sum_pairs(n, rate), ZeroSum(rate=rate, n=n)
     accounted(protocol, both, exact=True)
     # the user's bit may go up in one round and down in the next
     accounted(protocol, [oracles.product(a, b) for a in both for b in both], rounds=2)
@@ -692,13 +671,8 @@ def test_dishonest_users_may_send_what_they_like():
     protocol = ZeroSum(rate=0.75, n=5, honest_fraction=0.6)
     assert protocol.honest == 3
     assert protocol.mechanism == ZeroSum(rate=0.75, n=3).mechanism
-    zero, one = zero_sum_views(3, 0.75)
-    accounted(
-        protocol, [oracles.pair_of_views(one, zero), oracles.pair_of_views(zero, one)], exact=True
-    )
-    # two dishonest users send constant bits: a post-processing
-    shifted = [{ones + 4: mass for ones, mass in law.items()} for law in (one, zero)]
-    accounted(protocol, [oracles.pair_of_views(*shifted)])
+    for shift in (0, 4):  # two dishonest users send constant bits: a post-processing
+        accounted(protocol, zero_sum_pairs(3, 0.75, shift), exact=True)
     histogram = PrivateHistogram(k=3, gamma=0.5, n=4, honest_fraction=0.75)
     assert histogram.mechanism == PrivateHistogram(k=3, gamma=0.5, n=3).mechanism
 
@@ -716,27 +690,18 @@ def test_honest_users_are_counted_exactly(n, fraction, honest):
 @pytest.mark.parametrize("n", [1, 2, 7, 40])
 def test_binomial_profiles_enclose_the_rational_truth(n, rate):
     """Both profiles, at kinks and between them, against Fractions; and they are tight to 1e-9."""
-    chance = Fraction(rate)
-    masses = [oracles.binomial(n, i, chance) for i in range(n + 1)]
-    up, down = [0, *masses], [*masses, 0]
-    kinks = [math.log(a / b) for a, b in zip(up, down, strict=True) if a > 0 and b > 0]
+    masses = [oracles.binomial(n, i, Fraction(rate)) for i in range(n + 1)]
+    shifts = list(zip([0, *masses], [*masses, 0], strict=True))
+    kinks = [math.log(a / b) for a, b in shifts if a > 0 and b > 0]
+    exchanges = [(p * v, q * u) for (p, q), (u, v) in itertools.product(shifts, repeat=2)]
     for epsilon in (0.0, 1e-9, 0.4, 3.0, *(abs(kink) for kink in kinks[:3]), 60.0):
         growth = np.array([math.expm1(epsilon)])
         s = 1 + Fraction(float(growth[0]))
-        shift = max(
-            sum(max(p - s * q, 0) for p, q in zip(up, down, strict=True)),
-            sum(max(q - s * p, 0) for p, q in zip(up, down, strict=True)),
-        )
-        exchange = sum(
-            max(p * v - s * q * u, 0)
-            for p, q in zip(up, down, strict=True)
-            for u, v in zip(up, down, strict=True)
-        )
+        both = shifts, [(q, p) for p, q in shifts]
         for mechanism, truth in (
-            (BinomialShift(n, rate), shift),
-            (BinomialExchange(n, rate), exchange),
+            (BinomialShift(n, rate), max(oracles.hockey_stick(pair, s) for pair in both)),
+            (BinomialExchange(n, rate), oracles.hockey_stick(exchanges, s)),
         ):
-            assert type(mechanism)(**mechanism.arguments()) == mechanism
             bounds = mechanism.pair.profile(growth, 0.0, 0.0)
             lower, upper = Fraction(float(bounds.lower[0])), Fraction(float(bounds.upper[0]))
             assert lower <= truth <= upper
@@ -750,32 +715,25 @@ def test_binomial_profiles_enclose_high_precision_sums(n, rate):
     mechanism = BinomialShift(n, rate)
     p = oracles.mpf(min(rate, 1 - rate))
 
-    def mass(i):
-        logs = [mpmath.loggamma(x + 1) for x in (n, i, n - i)]
-        return mpmath.exp(
-            logs[0] - logs[1] - logs[2] + i * mpmath.log(p) + (n - i) * mpmath.log1p(-p)
+    def summed(s, up):
+        """sum (P[i - 1] - s P[i])_+ in the upper tail, or sum (P[i] - s P[i - 1])_+ in the lower, from the cut on."""
+        odds, total = p / (1 - p), oracles.mpf(0)
+        cut = (n + 1) * odds / (1 / s + odds if up else s + odds)
+        i = int(mpmath.floor(cut)) + 1 if up else int(mpmath.ceil(cut)) - 1
+        logs = [mpmath.loggamma(x + 1) for x in (n, i - up, n - i + up)]
+        here = (
+            logs[0] - logs[1] - logs[2] + (i - up) * mpmath.log(p) + (n - i + up) * mpmath.log1p(-p)
         )
-
-    def rising(s):
-        i = int(mpmath.floor(s * (n + 1) * p / (1 - p + s * p))) + 1
-        total, here = oracles.mpf(0), mass(i - 1)
-        while here > total * oracles.mpf("1e-30"):
-            further = here * (n - i + 1) * p / (i * (1 - p))
-            total, here, i = total + here - s * further, further, i + 1
-        return total
-
-    def falling(s):
-        i = int(mpmath.ceil((n + 1) * p / (p + s * (1 - p)))) - 1
-        total, here = oracles.mpf(0), mass(i)
+        here = mpmath.exp(here)
         while i >= 0 and here > total * oracles.mpf("1e-30"):
-            further = here * i * (1 - p) / ((n - i + 1) * p)
-            total, here, i = total + here - s * further, further, i - 1
+            further = here * ((n - i + 1) * odds / i if up else i / ((n - i + 1) * odds))
+            total, here, i = total + here - s * further, further, i + (1 if up else -1)
         return total
 
     for sigmas in (0.3, 6, 25):
         growth = np.array([math.expm1(sigmas * mechanism.pair.scale)])
         s = 1 + oracles.mpf(float(growth[0]))
-        truth = max(rising(s), falling(s))
+        truth = max(summed(s, True), summed(s, False))
         bounds = mechanism.pair.profile(growth, 0.0, 0.0)
         lower, upper = oracles.mpf(float(bounds.lower[0])), oracles.mpf(float(bounds.upper[0]))
         assert lower <= truth <= upper
@@ -817,12 +775,13 @@ def riskier(protocol, factor=1e-3):
         return replace(protocol, gamma=protocol.gamma * (1 - factor))
     if hasattr(protocol, "rate"):
         return replace(protocol, rate=1 - (1 - protocol.rate) * (1 - factor))
-    randomizer = protocol.randomizer
-    if isinstance(randomizer, RAPPOR):
-        return replace(
-            protocol, randomizer=replace(randomizer, noise=randomizer.noise * (1 - factor))
-        )
-    return replace(protocol, randomizer=replace(randomizer, eps0=randomizer.eps0 * (1 + factor)))
+    one = protocol.randomizer
+    less = (
+        {"noise": one.noise * (1 - factor)}
+        if isinstance(one, RAPPOR)
+        else {"eps0": one.eps0 * (1 + factor)}
+    )
+    return replace(protocol, randomizer=replace(one, **less))
 
 
 def budgeted(name, *budget, **more):
@@ -832,14 +791,10 @@ def budgeted(name, *budget, **more):
 
 def each_protocol(*slow, but=()):
     """All of the table; some are slow."""
-    return pytest.mark.parametrize(
-        "name",
-        [
-            pytest.param(n, marks=[pytest.mark.slow] * (n in slow))
-            for n in PROTOCOLS
-            if n not in but
-        ],
-    )
+    names = [
+        pytest.param(n, marks=[pytest.mark.slow] * (n in slow)) for n in PROTOCOLS if n not in but
+    ]
+    return pytest.mark.parametrize("name", names)
 
 
 # One of each search for the noise is quick.
