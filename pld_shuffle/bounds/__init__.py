@@ -37,12 +37,13 @@ from .composing import (
     EpsilonAtOrder,
     Guarantee,
     advanced_composition,
+    girgis_epsilon,
+    girgis_rdp,
     optimal_composition_delta,
     optimal_composition_epsilon,
     rdp_to_delta,
     rdp_to_epsilon,
 )
-from .girgis2021 import girgis_epsilon, girgis_rdp
 
 
 def published(k: int = 2) -> tuple[Bound, ...]:
