@@ -15,7 +15,9 @@ from pathlib import Path
 import numpy as np
 import oracles as o
 import pytest
+from test_reference_values import PRINTED, Row
 
+from pld_shuffle import ShuffledLDP, ShuffledRR
 from pld_shuffle import reference as r
 
 
@@ -25,92 +27,68 @@ def meets(lower: float, upper: float, printed: str, width: float) -> None:
     assert lower <= float(printed) + half and upper >= float(printed) - half, (lower, upper)
 
 
-def epsilons(mixture: list[r.Coins], rounds: int, delta: float, step: float) -> tuple[float, float]:
-    lower, upper = r.composed(mixture, rounds, step)
-    return r.epsilon(lower, delta), r.epsilon(upper, delta)
-
-
 def test_it_imports_numpy_only() -> None:
-    tree = ast.parse(Path(r.__file__).read_text(encoding="utf-8"))
-    names = {
-        alias.name
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Import)
-        for alias in node.names
-    }
-    names |= {node.module or "." for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+    nodes = list(ast.walk(ast.parse(Path(r.__file__).read_text(encoding="utf-8"))))
+    names = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+    names |= {node.module or "." for node in nodes if isinstance(node, ast.ImportFrom)}
     assert names == {"__future__", "math", "functools", "typing", "numpy"}
 
 
 # --- published values, and values computed elsewhere -------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("n", "eps0", "delta", "clones", "stronger"),
-    [
-        (1_000, 1.0, 1e-6, "0.1824123", "0.1486706"),
-        (10_000, 1.0, 1e-6, "0.0530053", "0.0432062"),
-        (100_000, 4.0, 1e-6, "0.1697697", "0.1181531"),
-    ],
-)
-def test_one_round(n: int, eps0: float, delta: float, clones: str, stronger: str) -> None:
-    """On a lattice, from both sides; and by the definition, without any."""
-    for pair, printed in ((r.clones, clones), (r.stronger_clones, stronger)):
-        mixture = pair(n, eps0)
-        meets(*epsilons(mixture, 1, delta, 1e-4), printed, 1e-4)
-        half = 0.6e-7
-        assert r.hockey_stick(r.atoms(mixture), float(printed) - half) > delta
-        assert r.hockey_stick(r.atoms(mixture), float(printed) + half) < delta
-
-
-MIDDLE = 0.1 + 0.9 * 20 / 59
-
-
-@pytest.mark.parametrize(
-    ("rounds", "values"),
-    [
-        (1, {0.1: "9.209162e-3", MIDDLE: "1.262021e-6", 1.0: "1.923059e-21"}),
-        (4, {0.1: "4.278778e-2", MIDDLE: "2.175990e-3", 1.0: "3.313547e-8"}),
-    ],
-)
-def test_figure_one_of_koskela(rounds: int, values: dict[float, str]) -> None:
-    """n = 10^4, eps0 = 4, delta at three epsilons, down to 2e-21."""
-    lower, upper = r.composed(r.stronger_clones(10_000, 4.0), rounds, 5e-4)
-    for eps, printed in values.items():
-        meets(r.delta(lower, eps), r.delta(upper, eps), printed, 1e-3)
-
-
 @cache
-def krr(adversary: str) -> list[r.Coins]:
-    if adversary == "strong, the target truthful":
-        return [
-            r.Coins(m, theta, weight / 0.75) for m, theta, weight in r.strong(1000, 4, 0.25) if m
-        ]
-    return {"strong": r.strong, "weak": r.weak}[adversary](1000, 4, 0.25)
+def composed(
+    mechanism: ShuffledLDP | ShuffledRR, rounds: int, step: float
+) -> tuple[r.Lattice, r.Lattice]:
+    return r.composed(coins(mechanism), rounds, step)
 
 
-@pytest.mark.parametrize("most", [4, pytest.param(16, marks=pytest.mark.slow)])
+def coins(mechanism: ShuffledLDP | ShuffledRR) -> list[r.Coins]:
+    if isinstance(mechanism, ShuffledLDP):
+        pair = r.clones if mechanism.analysis == "clones" else r.stronger_clones
+        return pair(mechanism.n, mechanism.eps0)
+    if mechanism.adversary == "weak":
+        return r.weak(mechanism.n, mechanism.k, mechanism.gamma)
+    found = r.strong(mechanism.n, mechanism.k, mechanism.gamma)
+    if mechanism.adversary == "strong":
+        return found
+    # the target truthful
+    return [r.Coins(m, theta, weight / (1.0 - mechanism.gamma)) for m, theta, weight in found if m]
+
+
+def is_small(row: Row) -> bool:
+    mechanism, rounds = row[:2]
+    if isinstance(mechanism, ShuffledLDP):
+        return mechanism.n <= 10**5 and mechanism.eps0 <= 4.0 and rounds <= 4
+    return isinstance(mechanism, ShuffledRR) and mechanism.k == 4
+
+
 @pytest.mark.parametrize(
-    ("adversary", "values", "wide"),
+    "row",
     [
-        ("strong", (".530762", "1.074038", "2.255169"), "2.838"),
-        ("strong, the target truthful", (".54733", "1.17464", "2.58666"), "3.200"),
-        ("weak", (".389063", ".842216", "1.847519"), "2.309"),
+        pytest.param(row, marks=[pytest.mark.slow] * (row[1] > 4))
+        for row in PRINTED
+        if is_small(row)
     ],
+    ids=lambda row: f"{row[0]!r} x {row[1]} {row[2]}",
 )
-def test_randomised_response(adversary: str, values: tuple[str, ...], wide: str, most: int) -> None:
-    """n = 1000, k = 4, gamma = 1/4, delta = 1e-4, for 1, 4 and 16 rounds; and delta = 10^-5.5."""
-    pair = r.atoms(krr(adversary))
-    lower, upper = r.merge_up(pair, 2e-3), r.connect_dots(pair, 2e-3)
-    for rounds, printed in zip((1, 4, 16), values, strict=True):
-        if rounds > most:
-            return
-        if rounds > 1:  # the fourth power of the one before
-            lower, upper = (
-                r.compose(r.compose(law, law), r.compose(law, law)) for law in (lower, upper)
-            )
-        meets(r.epsilon(lower, 1e-4), r.epsilon(upper, 1e-4), printed, 5e-4)
-    meets(r.epsilon(lower, 10.0**-5.5), r.epsilon(upper, 10.0**-5.5), wide, 5e-4)
+def test_printed_values(row: Row) -> None:
+    """On a lattice, from both sides; one round also by the definition, without any."""
+    mechanism, rounds, question, printed = row
+    assert isinstance(mechanism, (ShuffledLDP, ShuffledRR))
+    ask, asked = (
+        (r.epsilon, question["delta"]) if "delta" in question else (r.delta, question["epsilon"])
+    )
+    step, width = (2e-3, 5e-4) if isinstance(mechanism, ShuffledRR) else (5e-4, 1e-3)
+    if isinstance(mechanism, ShuffledLDP) and "delta" in question:
+        step, width = 1e-4, 1e-4
+        half = 0.6 * 10.0 ** int(Decimal(printed).as_tuple().exponent)
+        pair = r.atoms(coins(mechanism))
+        assert r.hockey_stick(pair, float(printed) - half) > asked
+        assert r.hockey_stick(pair, float(printed) + half) < asked
+    lower, upper = composed(mechanism, rounds, step)
+    meets(ask(lower, asked), ask(upper, asked), printed, width)
 
 
 @pytest.mark.parametrize(
@@ -122,7 +100,8 @@ def test_hidden_cohorts(
 ) -> None:
     rate = n / population
     step = math.log1p(rate * math.expm1(eps0)) / 800  # the largest loss is on the lattice
-    meets(*epsilons(r.stronger_clones(n, eps0, rate), rounds, delta, step), printed, 5e-3)
+    lower, upper = r.composed(r.stronger_clones(n, eps0, rate), rounds, step)
+    meets(r.epsilon(lower, delta), r.epsilon(upper, delta), printed, 5e-3)
 
 
 # --- against enumeration, exactly -----------------------------------------------------------------
