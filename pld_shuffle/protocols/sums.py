@@ -147,7 +147,7 @@ class RealSum(RoundedSum):
     a random answer, in (0, 1).
 
     `from_budget` without k takes one with which the worst-case error is about the least: each k tried is the best one
-    for the noise per value that the last one needed, as long as the error falls.
+    for the noise per value that the last one needed, or 1/16 more or less, as long as the error falls.
     """
 
     k: int
@@ -161,13 +161,17 @@ class RealSum(RoundedSum):
         """For k=None, about ten compositions for each k that is tried."""
         best = super()._within(budget, k=1 if k is None else k, **design)
         while k is None:
-            try:
-                other = super()._within(budget, k=_best_cells(best), **design)
-            except InfeasibleError:
-                break  # more cells need more noise, so this budget may be one for fewer
-            if not _worst_error(other) < _worst_error(best):
+            step = max(1, best.k // 16)
+            for cells in (_best_cells(best), best.k + step, max(1, best.k - step)):
+                try:
+                    other = super()._within(budget, k=cells, **design)
+                except InfeasibleError:
+                    continue  # more cells need more noise, so this budget may be one for fewer
+                if _worst_error(other) < _worst_error(best):
+                    best = other
+                    break
+            else:
                 break
-            best = other
         return best
 
 
