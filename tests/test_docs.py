@@ -7,7 +7,6 @@ import importlib
 import importlib.util
 import inspect
 import re
-from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
@@ -20,11 +19,12 @@ from pld_shuffle.randomizers import BinaryRandomizedResponse
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 PAGES = sorted(DOCS.rglob("*.md"))
+README = ROOT / "README.md"
 SOURCES = sorted((ROOT / "pld_shuffle").rglob("*.py"))
 # Pages whose code runs here; test_interop.py and test_bridges.py run that of interop.md.
 BLOCKS = {
-    f"{path.relative_to(DOCS)}-{i}": block
-    for path in PAGES
+    f"{path.relative_to(ROOT)}-{i}": block
+    for path in [*PAGES, README]
     if path.name != "interop.md"
     for i, block in enumerate(
         re.findall(r"```python\n(.*?)```", path.read_text(encoding="utf-8"), re.DOTALL)
@@ -105,7 +105,7 @@ def _anchors(page: str) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
 
 
-@pytest.mark.parametrize("path", [*PAGES, ROOT / "README.md"], ids=lambda path: path.name)
+@pytest.mark.parametrize("path", [*PAGES, README], ids=lambda path: path.name)
 def test_links_resolve(path: Path) -> None:
     """Links to files exist; links to headings name one."""
     page = re.sub(r"```.*?```", "", path.read_text(encoding="utf-8"), flags=re.DOTALL)
@@ -132,39 +132,31 @@ def test_sections_are_numbered_in_order(name: str) -> None:
     assert numbers == list(range(1, len(numbers) + 1)) and len(numbers) > 5
 
 
-def _mentions(pattern: str) -> Callable[[Path], list[int]]:
-    def found(path: Path) -> list[int]:
-        # Text may be wrapped anywhere, in comments too.
-        text = re.sub(r"\s+(?:# )?", " ", path.read_text(encoding="utf-8"))
-        groups = re.findall(pattern, text)
-        return [int(n) for group in groups for n in re.findall(r"\d+", group)]
-
-    return found
+def _mentions(pattern: str, path: Path) -> list[int]:
+    # Text may be wrapped anywhere, in comments too.
+    text = re.sub(r"\s+(?:# )?", " ", path.read_text(encoding="utf-8"))
+    return [int(n) for group in re.findall(pattern, text) for n in re.findall(r"\d+", group)]
 
 
 @pytest.mark.parametrize(
-    ("pattern", "target"),
+    ("pattern", "target", "paths"),
     [
-        (r"theory\.md(?:\]\(theory\.md\))?,? sections? (\d+(?:(?:, | and )\d+)*)", "theory.md"),
-        (r"\(theory (\d+(?:, \d+)*)\)", "theory.md"),
+        (
+            r"theory\.md(?:\]\(theory\.md\))?,? sections? (\d+(?:(?:, | and )\d+)*)",
+            "theory.md",
+            [*PAGES, *SOURCES],
+        ),
+        (r"\(theory (\d+(?:, \d+)*)\)", "theory.md", [*PAGES, *SOURCES]),
+        (r"\bsections? (\d+)\b", "theory.md", [DOCS / "theory.md"]),
+        (r"\bquestion (\d+)\b", "choices.md", [DOCS / "choices.md"]),
     ],
+    ids=["by name", "in brackets", "own sections", "own questions"],
 )
-def test_references_to_sections_resolve(pattern: str, target: str) -> None:
-    """A section of theory.md that a page or a docstring names exists."""
-    mentions = _mentions(pattern)
-    found = [(path.name, n) for path in [*PAGES, *SOURCES] for n in mentions(path)]
+def test_references_to_sections_resolve(pattern: str, target: str, paths: list[Path]) -> None:
+    """A section that a page or a docstring names exists, its own page's included."""
+    found = [(path.name, n) for path in paths for n in _mentions(pattern, path)]
     assert found
     assert {n for _, n in found} <= set(_numbers(target)), found
-
-
-@pytest.mark.parametrize(
-    ("name", "pattern"),
-    [("theory.md", r"\bsections? (\d+)\b"), ("choices.md", r"\bquestion (\d+)\b")],
-)
-def test_a_page_refers_to_its_own_sections(name: str, pattern: str) -> None:
-    """Section numbers inside a page exist."""
-    found = _mentions(pattern)(DOCS / name)
-    assert found and set(found) <= set(_numbers(name))
 
 
 def test_no_other_name_for_the_theory() -> None:
@@ -176,7 +168,7 @@ def test_no_other_name_for_the_theory() -> None:
             assert re.match(r",\s+(?:# )?section \d", text[match.end() :]), path.name
 
 
-SLOW = {"howto/planning.md-2", "howto/comparing.md-0"}  # seconds each
+SLOW = {"docs/howto/planning.md-2", "docs/howto/comparing.md-0"}  # seconds each
 
 
 @pytest.mark.parametrize(
@@ -202,9 +194,13 @@ def test_batch_sizes_of_telemetry() -> None:
 
 COMMANDS = {
     command
-    for path in PAGES
-    for command in re.findall(r"^\$ pld-shuffle (.*)$", path.read_text("utf-8"), re.MULTILINE)
-    if "LOG.csv" not in command and ">" not in command
+    for path in [*PAGES, README]
+    for command in re.findall(
+        r"^\$ (?:.*&& )?pld-shuffle (.*)$", path.read_text("utf-8"), re.MULTILINE
+    )
+    if not any(
+        word in command for word in ("LOG.csv", ">", "spent.png")
+    )  # the last: test_readme.py
 }
 
 

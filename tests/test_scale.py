@@ -25,6 +25,7 @@ import oracles as o
 import pytest
 from mpmath import mp, mpf
 from scipy import special
+from scipy.stats import binom
 
 from pld_shuffle import Accountant, Bounds, Mechanism, ShuffledLDP, ShuffledRR, Side, Subsampled
 from pld_shuffle.trajectory import epsilon_trajectory
@@ -37,35 +38,12 @@ DOUBT = 1e-7  # relative; test_the_ingredients shows 1e-12, and the sum cancels 
 # -- independent sums -------------------------------------------------------------------------------
 
 
-def stirling_error(x: np.ndarray) -> np.ndarray:
-    """log x! - (x + 1/2) log x + x - log(2 pi)/2, for x >= 1000."""
-    return (1.0 / 12.0 - (1.0 / 360.0 - 1.0 / (1260.0 * x * x)) / (x * x)) / x
-
-
-def deviance(x: np.ndarray, mean: np.ndarray | float) -> np.ndarray:
-    """x log(x/mean) + mean - x without cancellation, for x near mean."""
-    off = (x - mean) / mean
-    far = x * np.log1p(off) - (x - mean)
-    series = sum((-off) ** k / ((k + 2) * (k + 1)) for k in range(16)) * off * off * mean
-    return np.where(np.abs(off) < 0.05, series, far)
-
-
-def binomial(trials: np.ndarray, successes: np.ndarray, chance: float) -> np.ndarray:
-    """P(Bin(trials, chance) = successes) by Loader's saddle-point form; all counts >= 1000."""
-    trials, successes = np.asarray(trials, float), np.asarray(successes, float)
-    rest = trials - successes
-    exponent = stirling_error(trials) - stirling_error(successes) - stirling_error(rest)
-    exponent = exponent - deviance(successes, trials * chance)
-    exponent = exponent - deviance(rest, trials * (1.0 - chance))
-    return np.sqrt(trials / (2.0 * math.pi * successes * rest)) * np.exp(exponent)
-
-
 def coin_delta(m: np.ndarray, theta: float, epsilon: float) -> np.ndarray:
     """Hockey-stick divergence of m tilted coins."""
     alpha = math.exp(epsilon)
     cut = np.floor(0.5 * m * (1.0 + math.tanh(0.5 * epsilon) / theta)) + 1.0
     tail = special.betainc(cut, m - cut + 1.0, 0.5)
-    here = binomial(m, cut, 0.5)
+    here = binom.pmf(cut, m, 0.5)
     return -math.expm1(epsilon) * tail + (1.0 + alpha) * theta * cut * here / m
 
 
@@ -74,26 +52,24 @@ def crowd(n: int, chance: float) -> tuple[np.ndarray, np.ndarray]:
     """(m, weight) for m - 1 ~ Bin(n-1, chance), all m within 7 standard deviations (all but 3e-12)."""
     middle, reach = round(n * chance), math.ceil(7.0 * math.sqrt(n * chance * (1.0 - chance)))
     others = np.arange(middle - reach, middle + reach + 1, dtype=float)
-    return others + 1.0, binomial(np.full(others.size, n - 1.0), others, chance)
+    return others + 1.0, binom.pmf(others, n - 1, chance)
 
 
 def round_delta(mechanism: Mechanism, epsilon: float) -> float:
     """delta(epsilon > 0) of one round."""
     if isinstance(mechanism, Subsampled):
         q = mechanism.rate
-        inner = math.log1p(math.expm1(epsilon) / q)
-        return q * round_delta(mechanism.mechanism, inner)
+        return q * round_delta(mechanism.mechanism, math.log1p(math.expm1(epsilon) / q))
     if isinstance(mechanism, ShuffledRR):
         assert mechanism.adversary == "strong"
-        m, weight = crowd(mechanism.n, 2.0 * mechanism.gamma / mechanism.k)
-        return (1.0 - mechanism.gamma) * math.fsum(weight * coin_delta(m, 1.0, epsilon))
-    assert isinstance(mechanism, ShuffledLDP)
-    rate = 2.0 / (math.exp(mechanism.eps0) + 1.0)
-    if mechanism.analysis == "clones":
-        rate = math.exp(-mechanism.eps0)
+        rate, theta, share = 2.0 * mechanism.gamma / mechanism.k, 1.0, 1.0 - mechanism.gamma
+    else:
+        assert isinstance(mechanism, ShuffledLDP)
+        odds = math.exp(mechanism.eps0)
+        rate = 1.0 / odds if mechanism.analysis == "clones" else 2.0 / (odds + 1.0)
+        theta, share = math.tanh(0.5 * mechanism.eps0), 1.0
     m, weight = crowd(mechanism.n, rate)
-    theta = math.tanh(0.5 * mechanism.eps0)
-    return math.fsum(weight * coin_delta(m, theta, epsilon))
+    return share * math.fsum(weight * coin_delta(m, theta, epsilon))
 
 
 def check(bounds: Bounds, truth: float, doubt: float, rtol: float = RTOL) -> None:
@@ -111,7 +87,7 @@ def test_the_ingredients() -> None:
             here = mp.exp(
                 mp.loggamma(m + 1) - mp.loggamma(cut + 1) - mp.loggamma(m - cut + 1) - m * mp.log(2)
             )
-            assert float(binomial(m, cut, 0.5)) == pytest.approx(float(here), rel=1e-12)
+            assert binom.pmf(cut, m, 0.5) == pytest.approx(float(here), rel=1e-12)
             tail, term, heads = mpf(0), here, cut
             while term > here * mpf(10) ** -18:
                 tail += term
@@ -125,7 +101,7 @@ def test_the_ingredients() -> None:
             mp.loggamma(BILLION) - mp.loggamma(others + 1) - mp.loggamma(BILLION - others)
             + others * mp.log(rate) + (BILLION - 1 - others) * mp.log(1 - rate)
         )  # fmt: skip
-        near = float(binomial(BILLION - 1.0, float(others), float(rate)))
+        near = binom.pmf(others, BILLION - 1, float(rate))
         assert near == pytest.approx(float(exact), rel=1e-11)
     _, weight = crowd(BILLION, 2.0 / (math.exp(4.0) + 1.0))
     assert math.fsum(weight) == pytest.approx(1.0, abs=2e-11)
@@ -191,7 +167,7 @@ def one_user_delta(eps0: float, rounds: int, epsilon: float) -> float:
     chance = 1.0 / (1.0 + math.exp(-eps0))
     j = np.arange(math.floor(0.5 * (epsilon / eps0 + rounds)) + 1, rounds - 999, dtype=float)
     j = j[: round(40.0 * math.sqrt(rounds))]
-    mass = binomial(np.full(j.size, float(rounds)), j, chance)
+    mass = binom.pmf(j, rounds, chance)
     return math.fsum(mass * -np.expm1(np.minimum(epsilon - (2.0 * j - rounds) * eps0, 0.0)))
 
 
