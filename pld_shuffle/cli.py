@@ -87,6 +87,20 @@ class _Parser(argparse.ArgumentParser):
         self.set_defaults(rounds=rounds)
 
 
+class _Completion(argparse.Action):
+    """Print a script for the shell that completes this command line."""
+
+    def __call__(self, parser: Any, namespace: Any, values: Any, option_string: Any = None) -> None:
+        try:
+            import shtab
+        except ImportError as error:
+            raise _BadInput(
+                "shell completion needs shtab: python -m pip install 'pld-shuffle[completion]'"
+            ) from error
+        print(shtab.complete(parser, values))
+        parser.exit()
+
+
 def _parser() -> _Parser:
     parser = _Parser(
         prog="pld-shuffle",
@@ -94,6 +108,13 @@ def _parser() -> _Parser:
         epilog=f"Each command explains itself: pld-shuffle account --help\n\n{STATUSES}",
     )
     parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
+    parser.add_argument(
+        "--print-completion",
+        action=_Completion,
+        choices=("bash", "zsh", "tcsh"),
+        metavar="SHELL",
+        help="print a script that completes this command in bash, zsh or tcsh",
+    )
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
 
     def command(run: Callable[..., Report], summary: str, picture: str, example: str) -> _Parser:

@@ -437,6 +437,19 @@ def test_help_and_the_page_say_what_statuses_mean(run, command):
         assert f"\n  {status} " in text and f"| {status} |" in page
 
 
+def test_completion(run, capsys, monkeypatch):
+    """The shell's script knows every command, flag and kind; without the extra, one line says what to install."""
+    pytest.importorskip("shtab", reason="an optional extra")
+    script = run("--print-completion", "bash")
+    for word in ("account", "--one-if-zero", "unary-encoding", "poisson-gaussian"):
+        assert word in script
+    assert main(["--print-completion", "csh"]) == 2
+    monkeypatch.setitem(sys.modules, "shtab", None)
+    capsys.readouterr()
+    assert main(["--print-completion", "zsh"]) == 2
+    assert "pld-shuffle[completion]" in capsys.readouterr().err
+
+
 def test_json_says_things_once(run, tmp_path):
     """60 cohorts of one kind: as plain data, and one sentence for each thing assumed."""
     log = tmp_path / "log.csv"
