@@ -82,6 +82,7 @@ from pld_shuffle.protocols import (
     PrivateHistogram,
     RAPPORHistogram,
     RealSum,
+    UnarySum,
     ZeroSum,
     ZeroSumHistogram,
 )
@@ -1238,6 +1239,29 @@ def zero_protocol(rng: Rng) -> Drawn:
     return Drawn("ZeroSumHistogram", protocol.mechanism, [both])
 
 
+def unary_sum(rng: Rng) -> Drawn:
+    """Several bits of every user, all counted together; or over rounds, position by position."""
+    users, honest, _ = trusted(rng, 3)
+    gamma_given, bits, rounds = probability(rng), int(rng.integers(1, 4)), int(rng.integers(1, 3))
+    one, zero = 1 - mpf(gamma_given) / 2, mpf(gamma_given) / 2
+    ((mechanism, count),) = UnarySum(bits=bits, gamma=gamma_given, **users).ledger(rounds)
+    levels = [
+        sums([[1 - one, one]] * level + [[1 - zero, zero]] * (bits - level))
+        for level in range(bits + 1)
+    ]
+    above = []
+    for first, second in itertools.permutations(levels, 2):
+        for others in itertools.combinations_with_replacement(levels, honest - 1):
+            rest = sums(others)
+            seen = zip(sums([first, rest]), sums([second, rest]), strict=True)
+            above.append(o.power(list(seen), rounds))
+    if count == 1:
+        return Drawn("UnarySum", mechanism, above)
+    places = [[1 - one, one], [1 - zero, zero]]
+    below = [o.power(pair, count) for pair in datasets(places, honest)]
+    return Drawn("UnarySum by positions", mechanism, above, below, count=count)
+
+
 def imported(rng: Rng) -> Drawn:
     width, low, step = (
         int(rng.integers(1, 9)),
@@ -1300,6 +1324,7 @@ KINDS: list[tuple[Callable[[Rng], Drawn], float, tuple[type, ...]]] = [
     (response_protocol, 0.6, (BinarySum, OneBitMean, PrivateHistogram, RealSum)),
     (vector_protocol, 0.4, (BitHistogram, RAPPORHistogram)),
     (zero_protocol, 0.4, (ZeroSum, ZeroSumHistogram)),
+    (unary_sum, 0.4, (UnarySum,)),
     (imported, 1.0, (ImportedPair,)),
 ]
 

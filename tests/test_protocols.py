@@ -30,6 +30,7 @@ from pld_shuffle.protocols import (
     PrivateHistogram,
     RAPPORHistogram,
     RealSum,
+    UnarySum,
     ZeroSum,
     ZeroSumHistogram,
 )
@@ -100,6 +101,7 @@ SQUARES = np.random.default_rng(1).random(300) ** 2
     [
         *((BinarySum(gamma=0.2, n=400), (np.arange(400) < ones) * 1) for ones in (0, 120, 400)),
         *((RealSum(k=k, gamma=0.15, n=300), SQUARES) for k in (1, 3, 10)),
+        *((UnarySum(bits=bits, gamma=0.15, n=300), SQUARES) for bits in (1, 4, 20)),
         (OneBitMean(gamma=0.25, n=300), SQUARES),
     ],
     ids=lambda value: repr(value) if not isinstance(value, np.ndarray) else "",
@@ -161,17 +163,26 @@ def rounded(x, cells):
     (1, 0.3, 0.2), (3, 0.1, 0.5), (4, 0.7, 0.97), (4, 0.7, 1.0), (5, 0.2, 1), (2, 0.4, 0),
 ])  # fmt: skip
 def test_errors_of_sums_by_enumeration(cells, gamma, x):
-    """One user: all roundings and all answers."""
-    protocol = RealSum(k=cells, gamma=gamma, n=1)
-    mean = square = 0.0
-    for cell, chance in rounded(x, cells):
-        for message in range(cells + 1):
-            mass = gamma / (cells + 1) + (1 - gamma) * (message == cell)
-            error = protocol.analyze([message]) - x
-            mean += chance * mass * error
-            square += chance * mass * error**2
-    assert mean == pytest.approx(0, abs=1e-12)
-    assert protocol.expected_error([x]).exact == pytest.approx(square, rel=1e-12)
+    """One user: all roundings and all answers, in one message or in as many bits."""
+    lie = gamma / 2
+    for protocol in (RealSum(k=cells, gamma=gamma, n=1), UnarySum(bits=cells, gamma=gamma, n=1)):
+        mean = square = 0.0
+        for cell, chance in rounded(x, cells):
+            if isinstance(protocol, RealSum):
+                answers = range(cells + 1)
+                views = [([m], gamma / (cells + 1) + (1 - gamma) * (m == cell)) for m in answers]
+            else:
+                truth = [1] * cell + [0] * (cells - cell)
+                views = []
+                for bits in itertools.product((0, 1), repeat=cells):
+                    wrong = int(np.sum(np.not_equal(bits, truth)))
+                    views.append((bits, lie**wrong * (1 - lie) ** (cells - wrong)))
+            for messages, mass in views:
+                error = protocol.analyze(messages) - x
+                mean += chance * mass * error
+                square += chance * mass * error**2
+        assert mean == pytest.approx(0, abs=1e-12)
+        assert protocol.expected_error([x]).exact == pytest.approx(square, rel=1e-12)
 
 
 @pytest.mark.parametrize("counts", [[60, 0], [45, 15], [20, 40]])
@@ -245,6 +256,7 @@ def test_zero_sum_errors_of_many_users_are_gaussian():
         (ZeroSum(rate=0.5, n=6), [0, 1, 1, 0, 1, 0]),
         (ZeroSumHistogram(k=3, rate=0.5, n=6), [0, 1, 2, 0, 1, 2]),
         (RealSum(k=3, gamma=0.5, n=6), [0.0, 0.1, 1.0, 0.5, 0.2, 0.9]),
+        (UnarySum(bits=3, gamma=0.5, n=6), [0.0, 0.1, 1.0, 0.5, 0.2, 0.9]),
         (OneBitMean(gamma=0.5, n=6), [0.0, 0.1, 1.0, 0.5, 0.2, 0.9]),
         (BitHistogram(randomizer=RAPPOR_, n=6), [0, 1, 2, 3, 0, 1]),
     ],
@@ -276,6 +288,7 @@ PROTOCOLS = {
     "histogram": (PrivateHistogram, {"gamma": 0.5}, {"k": 4}),
     "binary": (BinarySum, {"gamma": 0.5}, {}),
     "real": (RealSum, {"gamma": 0.5}, {"k": 5}),
+    "unary": (UnarySum, {"gamma": 0.5}, {"bits": 8}),
     "mean": (OneBitMean, {"gamma": 0.5}, {}),
     "zero": (ZeroSum, {"rate": 0.5}, {}),
     "zero histogram": (ZeroSumHistogram, {"rate": 0.5}, {"k": 3}),
@@ -412,6 +425,41 @@ def test_real_sum_privacy_by_enumeration(k, gamma):
         parts = [(w, oracles.rr_law(k + 1, Fraction(gamma), cell)) for cell, w in rounded(x, k)]
         laws.append([sum(w * law[y] for w, law in parts) for y in range(k + 1)])
     accounted(RealSum(k=k, gamma=gamma, n=3), neighbours(laws, 3))
+
+
+@pytest.mark.parametrize("bits, gamma, n", [(1, 0.5, 3), (2, 0.3, 3), (3, 0.75, 2)])
+def test_unary_sum_privacy_by_enumeration(bits, gamma, n):
+    """All r n messages together are their number of ones; every pair of values, every data of the others."""
+    half = Fraction(gamma) / 2
+
+    def views(value, known):
+        """Number of ones of a user with this value and of others who hold so many ones."""
+        law: dict[int, Fraction] = {}
+        for ones, chance in rounded(Fraction(value, 2 * bits), bits):
+            held = ones + known
+            for total, mass in chance_of(*[1 - half] * held, *[half] * (n * bits - held)).items():
+                law[total] = law.get(total, 0) + chance * mass
+        return law
+
+    pairs = [
+        oracles.pair_of_views(one, two)
+        for known in range((n - 1) * bits + 1)
+        for one, two in itertools.permutations([views(x, known) for x in range(2 * bits + 1)], 2)
+    ]
+    protocol = UnarySum(bits=bits, gamma=gamma, n=n)
+    accounted(protocol, pairs)
+    accounted(protocol, [oracles.product(one, one) for one in pairs], rounds=2)
+
+
+def test_unary_sum_is_accounted_jointly_where_that_is_cheap():
+    """n = 200, r = 3: the count of all bits together is below the composition of the positions, by 1 % at most."""
+    protocol, long = (UnarySum(bits=bits, gamma=0.5, n=200) for bits in (3, 200))
+    together = protocol.accountant().epsilon_bounds(1e-4)
+    position = BinarySum(gamma=0.5, n=200).mechanism
+    apart = Accountant().compose(position, 3).get_epsilon(1e-4)
+    assert together.upper <= apart * (1 + 1e-4) and apart <= 1.01 * together.lower
+    assert protocol.ledger() == ((CountedBits(200, gamma=0.5, bits=3), 1),)
+    assert protocol.ledger(2) == ((position, 6),) and long.ledger() == ((position, 200),)
 
 
 @pytest.mark.parametrize(
@@ -580,8 +628,9 @@ def test_rappor_takes_filters_only_and_does_not_change_them():
 
 
 def test_cohorts_of_honest_users():
-    """Everybody honest: the rate is n/population. RAPPORs have none: their ledger says what rounds cost."""
-    assert not hasattr(RAPPORHistogram, "mechanism") and not hasattr(RAPPORHistogram, "on_cohort")
+    """Everybody honest: the rate is n/population. Some have none: their ledger says what rounds cost."""
+    for one in (UnarySum, RAPPORHistogram):
+        assert not hasattr(one, "mechanism") and not hasattr(one, "on_cohort")
     protocol = BinarySum(gamma=0.5, n=20)
     assert protocol.on_cohort(50) == Subsampled(protocol.mechanism, population=50)
     some = ZeroSum(rate=0.75, n=20, honest_fraction=0.5)
@@ -885,7 +934,7 @@ def test_impossible_budgets_name_the_budget_and_the_users(name):
 
 
 @pytest.mark.filterwarnings("ignore::pld_shuffle.AccuracyWarning")  # one lie in 10^12
-@each_protocol(but=("zero",))
+@each_protocol("unary", but=("zero",))
 def test_budgets_that_ask_for_nothing(name):
     """epsilon = 1000: the least noise in the range, and it is accounted for."""
     protocol = budgeted(name, 1000.0, 1e-6, 100)

@@ -3,7 +3,8 @@
 
 Left: root mean squared error for the worst data, exact (lines) and measured in runs of the protocol on those
 data (crosses, with two standard errors). One message per user: Algorithms 2 and 3 with k and gamma of
-Theorems 1 and 2, and with both chosen by the accountant; k = 1, the one-bit sum. Local: Algorithms 2 and 3 with eps0 =
+Theorems 1 and 2, and with both chosen by the accountant; k = 1, the one-bit sum. sqrt(n) one-bit messages per
+user: Cheu et al. 2019, section 5, whose error does not grow with n. Local: Algorithms 2 and 3 with eps0 =
 epsilon and the best k. Central: Laplace or Gaussian noise, whichever errs less. Right: the k that is taken,
 which grows like n^(1/3).
 
@@ -33,11 +34,12 @@ from pld_shuffle.bounds import BalleTheorem1, OutOfRange
 from pld_shuffle.calibration import safe_end
 from pld_shuffle.mechanisms.central import Gaussian
 from pld_shuffle.plots import COLOURS
-from pld_shuffle.protocols import RealSum
+from pld_shuffle.protocols import RealSum, UnarySum
 
 EPSILON, DELTA = 1.0, 1e-6
 THEOREM, BUDGET = "Algorithms 2-3, by theorem", "Algorithms 2-3, by accountant"
 ONE_BIT = "one bit per user, by accountant"
+UNARY = "√n bits per user, by accountant"
 LOCAL, CENTRAL = "local model", "central model"
 
 Curve = dict[int, float]
@@ -68,11 +70,12 @@ def by_theorem(n: int) -> RealSum:
     return RealSum(k=k, gamma=gamma(k + 1), n=n)
 
 
-BUILD: dict[str, Callable[[int], RealSum]] = {
+BUILD: dict[str, Callable[[int], RealSum | UnarySum]] = {
     LOCAL: local,
     ONE_BIT: lambda n: RealSum.from_budget(EPSILON, DELTA, n, k=1),
     THEOREM: by_theorem,
     BUDGET: lambda n: RealSum.from_budget(EPSILON, DELTA, n),
+    UNARY: lambda n: UnarySum.from_budget(EPSILON, DELTA, n),
 }
 MEASURED = (THEOREM, BUDGET)
 
@@ -110,6 +113,7 @@ def draw(
     looks = {
         LOCAL: ("black", ":"), CENTRAL: ("black", "-."), ONE_BIT: (COLOURS[2], "-"),
         THEOREM: (COLOURS[1], "--"), BUDGET: (COLOURS[0], "-"),
+        UNARY: (COLOURS[3], "-"),
     }  # fmt: skip
     for name, curve in errors.items():
         colour, line = looks[name]

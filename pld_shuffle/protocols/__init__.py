@@ -3,7 +3,7 @@
 from ..mechanisms.binomial_shift import BinomialExchange, BinomialShift
 from .histograms import BitHistogram, HistogramEstimate, PrivateHistogram, RAPPORHistogram
 from .protocol import ExpectedError, Protocol
-from .sums import BinarySum, OneBitMean, RealSum
+from .sums import BinarySum, OneBitMean, RealSum, UnarySum
 from .zero_sum import ZeroSum, ZeroSumHistogram
 
 __all__ = [
@@ -18,6 +18,7 @@ __all__ = [
     "Protocol",
     "RAPPORHistogram",
     "RealSum",
+    "UnarySum",
     "ZeroSum",
     "ZeroSumHistogram",
 ]

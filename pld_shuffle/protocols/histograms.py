@@ -62,7 +62,7 @@ from ..randomizers import RAPPOR, UnaryEncoding
 from ..randomizers.base import FloatArray, IntArray, settle
 from ..randomizers.border import EPS0_MAX, bit_array, generator, integer_array
 from ..randomizers.one_hot import BitArray
-from .protocol import Budget, ExpectedError, GammaNoise, Ledger, OneMechanism, Protocol, Search
+from .protocol import Budget, ExpectedError, Ledger, OneMechanism, OneMessage, Protocol, Search
 
 Variant = Literal["symmetric", "optimised"]
 VARIANTS: tuple[Variant, ...] = ("symmetric", "optimised")
@@ -117,7 +117,7 @@ class Histogram(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
-class PrivateHistogram(Histogram, GammaNoise):
+class PrivateHistogram(Histogram, OneMessage):
     """Histogram of n values in 0 ... k-1 by k-ary randomized response.
 
     k: number of bins, at least 2. gamma: probability of a random answer, in (0, 1).

@@ -11,7 +11,8 @@ collections share the memoised noise: it is for values that do not change, and i
 
 What a round costs: `ledger(rounds)` and `accountant(rounds)`, for every protocol. Most are `OneMechanism`,
 one round being one `mechanism`, which can be composed with others by hand and run on random cohorts
-(`on_cohort`). `RAPPORHistogram` (several collections are not several rounds) is not.
+(`on_cohort`). `UnarySum` (a round is several mechanisms) and `RAPPORHistogram` (several collections are not
+several rounds) are not.
 
 Upper ends of an accountant's brackets hold for the protocol, whatever the rounds. Lower ends are those of an
 attack, or enclose the *stated* pair: they are the protocol's own where its docstring calls the pair exact, for
@@ -276,13 +277,13 @@ class OneMechanism(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
-class GammaNoise(OneMechanism):
-    """A protocol built on randomized response over `_values` values, one message from every user.
+class GammaNoise(Protocol):
+    """A protocol built on randomized response over `_values` values, `_messages` from every user a round.
 
     gamma: probability of a random answer (a uniform one of the values), in (0, 1).
 
-    Messages 0 ... m of all users have the total (1 - gamma) m S + gamma m n/2 on average where S is the sum of what
-    they stand for in [0, 1]: that is inverted by `_sum`.
+    Messages 0 ... m of all users, r from each, have the total (1 - gamma) r m S + gamma r m n/2 on average where S is
+    the sum of what they stand for in [0, 1]: that is inverted by `_sum`.
     """
 
     gamma: float
@@ -296,14 +297,18 @@ class GammaNoise(OneMechanism):
         return 2
 
     @property
+    def _messages(self) -> int:
+        return 1
+
+    @property
     def randomizer(self) -> KRandomizedResponse | BinaryRandomizedResponse:
         """The local randomizer of one message. ValueError where its eps0 would exceed 700."""
         response = KRandomizedResponse.from_gamma(k=self._values, gamma=self.gamma)
         return BinaryRandomizedResponse(response.eps0) if self._values == 2 else response
 
     @property
-    def mechanism(self) -> CountedBits | ShuffledRR:
-        """One round of the honest users, for somebody who sees the shuffled messages.
+    def message_mechanism(self) -> CountedBits | ShuffledRR:
+        """One message of every honest user, for somebody who sees the shuffled messages.
 
         Exact for two values; with more, the weak adversary's pair is nearly attained, by others who hold a third value.
         """
@@ -313,8 +318,9 @@ class GammaNoise(OneMechanism):
 
     def _sum(self, messages: ArrayLike) -> float:
         """Unbiased estimate of the sum of all users' numbers, from all messages in any order."""
-        total = int(self._received(messages, 1, self._values).sum())
-        return (total / (self._values - 1) - self.n * self.gamma / 2) / (1 - self.gamma)
+        total = int(self._received(messages, self._messages, self._values).sum())
+        parts = self._messages * (self._values - 1)
+        return (total / parts - self.n * self.gamma / 2) / (1 - self.gamma)
 
     @classmethod
     def _at(cls: type[G], parameter: float, **design: Any) -> G:
@@ -327,11 +333,21 @@ class GammaNoise(OneMechanism):
         has an equal share of epsilon as local budget, no other users are needed: that is the safe end, unless it is
         beyond LARGEST_GAMMA. gamma is at least LEAST_GAMMA.
         """
-        local = budget.epsilon / budget.rounds * (1.0 - 1e-12)
+        shares = budget.rounds * self._messages
+        local = budget.epsilon / shares * (1.0 - 1e-12)
         safe = self._values / (math.expm1(min(local, 600.0)) + self._values)
         safe = max(min(safe * (1.0 + 1e-9), LARGEST_GAMMA), LEAST_GAMMA)
-        guess = 2.0 * self._values * budget.rounds * -math.log(budget.delta)
+        guess = 2.0 * self._values * shares * -math.log(budget.delta)
         return Search(LEAST_GAMMA, safe, guess / (self.honest * budget.epsilon**2))
+
+
+class OneMessage(GammaNoise, OneMechanism):
+    """One message from every user."""
+
+    @property
+    def mechanism(self) -> CountedBits | ShuffledRR:
+        """One round: the message of every honest user."""
+        return self.message_mechanism
 
 
 def honest_users(n: object, honest_fraction: object) -> int:

@@ -1,4 +1,4 @@
-"""Sums by randomized response, one message per user: of bits, and of real numbers in [0, 1].
+"""Sums by randomized response: of bits, and of real numbers in [0, 1] in one message per user or in several bits.
 
 Bits (Cheu, Smith, Ullman, Zeber, Zhilyaev 2019): the true one with probability 1 - gamma, a fair coin with
 probability gamma (their lambda is gamma n). Every message has variance (gamma/2)(1 - gamma/2), whatever the data, so
@@ -25,6 +25,21 @@ least exact worst-case error.
 k = 1 is the one-bit mean of the lecture notes (their equation 9.2): the message is 1 with probability 1/(e^eps0+1) +
 x (e^eps0-1)/(e^eps0+1), gamma = 2/(e^eps0+1). Its error falls like 1/sqrt(n): the rounding alone is up to 1/(2
 sqrt(n)), whatever the privacy.
+
+Several bits (Cheu et al. 2019, section 5). A user writes x in unary with r bits, floor(x r) or one more of them ones,
+and sends every bit through binary randomized response; all r n messages are shuffled together. With f the fractional
+part of x r, a user's messages have the total variance r (gamma/2)(1 - gamma/2) + (1 - gamma)^2 f (1-f), so that (ones
+/ r - n gamma / 2) / (1 - gamma) is unbiased with mean squared error at most n [(gamma/2)(1 - gamma/2) / (r
+(1-gamma)^2) + 1/(4 r^2)]. gamma grows like r, so the first term hardly depends on r, and r = sqrt(n) makes the second
+1/4: an error that does not grow with n.
+
+Privacy by composition over the *positions*, as in the paper: let the j-th messages of all users be shuffled among
+themselves. That is r runs of `CountedBits`, in which the target's two inputs differ in some bits (equal bits cost
+nothing; rounding is a mixture as above), so their r-fold composition dominates, and shuffling all r n messages is a
+post-processing of it. What the joint shuffle shows is the number of ones, `CountedBits` with r bits a user, and one
+round of up to JOINT_BITS bits is accounted so. Longer messages and more rounds are composed by positions, at a cost
+that does not grow with r. That overstates epsilon by 0.05 % at n = 10^4, r = 10, gamma = 0.2, by 0.5 % at n = 10^4, r
+= 100, gamma = 0.02, and by 1.3 % at n = 1,000, r = 32, gamma = 0.1 (delta = 1e-6).
 """
 
 from __future__ import annotations
@@ -36,15 +51,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..mechanisms import CountedBits
 from ..numerics.search import InfeasibleError
-from ..numerics.validation import integer_in
+from ..numerics.tuning import JOINT_BITS
+from ..numerics.validation import integer_in, positive_int
 from ..randomizers.base import FloatArray, IntArray, settle
 from ..randomizers.border import generator, unit_array
-from .protocol import Budget, ExpectedError, GammaNoise
+from .protocol import Budget, ExpectedError, GammaNoise, Ledger, OneMessage
 
 
 @dataclass(frozen=True, kw_only=True)
-class BinarySum(GammaNoise):
+class BinarySum(OneMessage):
     """Sum of n bits by binary randomized response.
 
     gamma: probability of a random bit, in (0, 1).
@@ -64,7 +81,7 @@ class BinarySum(GammaNoise):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RoundedSum(GammaNoise):
+class RoundedSum(OneMessage):
     """n values in [0, 1] by randomized rounding to k cells and randomized response."""
 
     if TYPE_CHECKING:
@@ -82,10 +99,7 @@ class RoundedSum(GammaNoise):
 
     def randomize(self, values: ArrayLike, rng: np.random.Generator) -> IntArray:
         """One message in 0 ... k per user; `values` has shape (n,), numbers in [0, 1]."""
-        scaled = self._one_each(unit_array("values", values)) * self.k
-        cells = np.floor(scaled)
-        up = generator(rng).random(self.n) < scaled - cells
-        return self.randomizer.sample(cells.astype(np.int64) + up, rng)
+        return self.randomizer.sample(_rounded(self, values, self.k, rng), rng)
 
     def analyze(self, messages: ArrayLike) -> float:
         """Unbiased estimate, from the n messages in any order."""
@@ -173,6 +187,71 @@ class RealSum(RoundedSum):
             else:
                 break
         return best
+
+
+@dataclass(frozen=True, kw_only=True)
+class UnarySum(GammaNoise):
+    """Sum of n values in [0, 1], `bits` one-bit messages per user.
+
+    bits: r, at least 1 (for `from_budget` by default the paper's sqrt(n), rounded up). gamma: probability of a random
+    bit, in (0, 1).
+
+    One round of up to 128 bits is accounted jointly. Otherwise the ledger is an upper bound: it is for messages
+    shuffled position by position (bits all different), and lower ends of its brackets are not the joint shuffle's.
+    """
+
+    bits: int
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        settle(self, bits=integer_in("bits", self.bits, 1))
+
+    @property
+    def _messages(self) -> int:
+        return self.bits
+
+    @classmethod
+    def _at(cls, parameter: float, *, bits: int | None = None, **design: Any) -> UnarySum:
+        if bits is None:
+            bits = math.isqrt(integer_in("n", design["n"], 1) - 1) + 1
+        return cls(gamma=parameter, bits=bits, **design)
+
+    def ledger(self, rounds: int = 1) -> Ledger:
+        """All bits together for one round of a few; else `message_mechanism`, one position, `bits` times a round."""
+        count = positive_int("rounds", rounds)
+        if count == 1 and 1 < self.bits <= JOINT_BITS:
+            return ((CountedBits(self.honest, gamma=self.gamma, bits=self.bits), 1),)
+        return ((self.message_mechanism, self.bits * count),)
+
+    def randomize(self, values: ArrayLike, rng: np.random.Generator) -> IntArray:
+        """`bits` messages per user, shape (n, bits); `values` has shape (n,), numbers in [0, 1]."""
+        ones = _rounded(self, values, self.bits, rng)
+        unary = (np.arange(self.bits) < ones[:, np.newaxis]).astype(np.int64)
+        return self.randomizer.sample(unary, rng)
+
+    def analyze(self, messages: ArrayLike) -> float:
+        """Unbiased estimate of the sum, from all messages in any order."""
+        return self._sum(messages)
+
+    def expected_error(self, values: ArrayLike | None = None) -> ExpectedError:
+        """Mean squared error for the `values`, shape (n,), or for the worst (half-way between cells)."""
+        if values is None:
+            rounding = self.n / 4
+        else:
+            parts = self._one_each(unit_array("values", values)) * self.bits % 1
+            rounding = float(np.sum(parts * (1 - parts)))
+        noise = self.n * (self.gamma / 2) * (1 - self.gamma / 2) / (1 - self.gamma) ** 2
+        return ExpectedError(noise / self.bits + rounding / self.bits**2)
+
+
+def _rounded(
+    protocol: GammaNoise, values: ArrayLike, cells: int, rng: np.random.Generator
+) -> IntArray:
+    """Every user's value times `cells`, rounded at random without bias."""
+    scaled = protocol._one_each(unit_array("values", values)) * cells
+    whole = np.floor(scaled)
+    up = generator(rng).random(protocol.n) < scaled - whole
+    return np.asarray(whole.astype(np.int64) + up)
 
 
 def _worst_error(protocol: RealSum) -> float:
