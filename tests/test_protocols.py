@@ -335,7 +335,10 @@ def test_bad_designs_are_named():
         for bad in (0.0, 1.0, -0.5, math.nan):
             with pytest.raises(ValueError, match=f"rate .*{bad}"):
                 pair(5, bad)
+    bloom = replace(RAPPOR_, bits=8, hashes=2)
     for maker, randomizer, error, match in (
+        (BitHistogram, bloom, ValueError, "one-hot"),
+        (RAPPORHistogram, bloom, ValueError, "one-hot"),
         (RAPPORHistogram, replace(RAPPOR_, noise=0.0), ValueError, "noise > 0"),
         (RAPPORHistogram, UNARY, TypeError, "randomizer must be a RAPPOR"),
         (BitHistogram, BinaryRandomizedResponse(1.0), TypeError, "randomizer"),

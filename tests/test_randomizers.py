@@ -65,11 +65,16 @@ NAMED = [
         (2, 1.0, 1), (5, 1.5, 1), (8, 0.5, 1), (3, 1.0, 2), (5, 2.0, 2), (9, 2.0, 4), (4, 3.0, 8))),
     DiscreteRandomizer(MATRIX),
 ]  # fmt: skip
+BLOOM = [
+    rappor(k=20, bits=6, hashes=2),
+    rappor(k=50, bits=5, hashes=2, noise=0.2),
+    rappor(k=100, bits=7, hashes=3, noise=0.8, salt=1),
+]
 CONTINUOUS = [Laplace(eps0=0.5), Laplace(eps0=4.0), Gaussian(sigma=0.5), Gaussian(sigma=2.0)]
-ALL = NAMED + CONTINUOUS
+ALL = NAMED + BLOOM + CONTINUOUS
 
 each_named = pytest.mark.parametrize("randomizer", NAMED, ids=repr)
-each_finite = pytest.mark.parametrize("randomizer", NAMED, ids=repr)
+each_finite = pytest.mark.parametrize("randomizer", NAMED + BLOOM, ids=repr)
 each_continuous = pytest.mark.parametrize("randomizer", CONTINUOUS, ids=repr)
 each = pytest.mark.parametrize("randomizer", ALL, ids=repr)
 
@@ -103,9 +108,19 @@ def parameters_are(randomizer, law):
 
 @each_finite
 def test_parameters_are_those_of_the_law(randomizer):
+    """Of the values' laws; of Bloom filters, whose values need not have all filters, they are bounds."""
     law = law_of(randomizer)
-    ratio, distance, _ = brute_force(law)
-    assert parameters_are(randomizer, law)
+    ratio, distance, blanket = brute_force(law)
+    if randomizer not in BLOOM:
+        assert parameters_are(randomizer, law)
+    else:
+        assert math.log(ratio) <= randomizer.eps0 * (1 + 1e-12)
+        assert distance <= randomizer.tv * (1 + 1e-12)
+        filters = randomizer.encode(np.arange(randomizer.k)).astype(int)
+        if (filters @ filters.T).min() == 0:
+            assert agrees(randomizer.eps0, math.log(ratio)) and agrees(randomizer.tv, distance)
+        assert agrees(randomizer.gamma, infimum(randomizer).sum())
+        assert blanket >= randomizer.gamma * (1 - 1e-12)
     matrix = DiscreteRandomizer(law / law.sum(axis=1, keepdims=True))
     assert parameters_are(matrix, law)
     for first, second in (matrix.worst_pair, matrix.farthest_pair):
@@ -243,14 +258,14 @@ def reports_law(randomizer, count):
 
 
 @pytest.mark.parametrize("randomizer", [
-    rappor(), rappor(noise=0.1, one_if_zero=0.0, one_if_one=0.5), rappor(noise=0.0),
+    rappor(), rappor(noise=0.1, one_if_zero=0.0, one_if_one=0.5), rappor(noise=0.0), rappor(bits=12, hashes=3),
 ], ids=repr)  # fmt: skip
 def test_epsilon_of_several_reports_from_one_memoised_filter(randomizer):
     """That of the enumerated reports on one bit; it grows to the lifetime's, which is that of the memoised filter."""
     for count in (1, 2, 3, 7):
         zero, one = reports_law(randomizer, count)
         expected = math.log(np.max(one / zero)) + math.log(np.max(zero / one))
-        assert agrees(randomizer.eps0_of_reports(count), expected)
+        assert agrees(randomizer.eps0_of_reports(count), randomizer.hashes * expected)
     if randomizer.noise == 0:  # nothing bounds them
         assert randomizer.lifetime_eps0 == math.inf
         assert agrees(randomizer.eps0_of_reports(10_000), 10_000 * randomizer.eps0)
@@ -263,12 +278,12 @@ def test_epsilon_of_several_reports_from_one_memoised_filter(randomizer):
 
 
 def test_epsilons_of_the_published_setting():
-    """f = 1/2, p = 1/2, q = 3/4, h = 1: eps_infinity = 2 ln 3, eps_1 from q*, p* (Theorem 1, 2)."""
-    randomizer = rappor(k=1000, one_if_zero=0.5, one_if_one=0.75)
-    assert agrees(randomizer.lifetime_eps0, 2 * math.log(3))
+    """f = 1/2, p = 1/2, q = 3/4, h = 2: eps_infinity = 4 ln 3, eps_1 from q*, p* (Theorem 1, 2)."""
+    randomizer = rappor(k=1000, bits=128, hashes=2, one_if_zero=0.5, one_if_one=0.75)
+    assert agrees(randomizer.lifetime_eps0, 4 * math.log(3))
     q_star, p_star = 0.5 * 0.5 * (0.5 + 0.75) + 0.5 * 0.75, 0.25 * 1.25 + 0.5 * 0.5
-    assert agrees(randomizer.eps0, math.log(q_star * (1 - p_star) / (p_star * (1 - q_star))))
-    assert randomizer.eps0 == pytest.approx(1.0743 / 2, abs=5e-5)
+    assert agrees(randomizer.eps0, 2 * math.log(q_star * (1 - p_star) / (p_star * (1 - q_star))))
+    assert randomizer.eps0 == pytest.approx(1.0743, abs=5e-5)
 
 
 def test_the_permanent_step_alone_is_symmetric_unary_encoding():
@@ -276,6 +291,20 @@ def test_the_permanent_step_alone_is_symmetric_unary_encoding():
     encoding = UnaryEncoding(k=4, eps0=memoised.eps0)
     np.testing.assert_allclose(memoised.channel, encoding.channel, rtol=1e-12)
     assert agrees(memoised.tv, encoding.tv) and agrees(memoised.gamma, encoding.gamma)
+
+
+def test_filters_are_public_deterministic_and_have_the_right_number_of_ones():
+    randomizer = rappor(k=2**40, bits=64, hashes=4)
+    values = np.random.default_rng(1).integers(0, 2**40, 5000)
+    filters = randomizer.encode(values)
+    assert np.all(filters.sum(axis=1) == 4)
+    np.testing.assert_array_equal(filters, randomizer.encode(values))
+    assert not np.array_equal(filters, dataclasses.replace(randomizer, salt=7).encode(values))
+    expected = np.full(64, 5000 * 4 / 64)
+    statistic = float(np.sum((filters.sum(axis=0) - expected) ** 2 / expected))
+    assert statistic < chi2.isf(FALSE_ALARM, 63)
+    every = [len(np.unique(one.encode(np.arange(one.k)), axis=0)) for one in BLOOM]
+    assert any(n == math.comb(one.length, one.hashes) for n, one in zip(every, BLOOM, strict=True))
 
 
 # ------------------------------------------------------------------------- sampling
@@ -556,8 +585,10 @@ MAKERS = [
     (LocalHashing.optimal, {"k": 4, "eps0": 1.0}, {"k": [1]}),
     (HadamardResponse, {"k": 4, "blocks": 2, "eps0": 1.0}, {"k": [1, 2**48 + 1], "blocks": [0, 3]}),
     (HadamardResponse.optimal, {"k": 4, "eps0": 1.0}, {"k": [1]}),
-    (rappor, {"k": 4, "noise": 0.5}, {"k": [1], "noise": [1.0, -0.1, math.nan]}),
+    (rappor, {"k": 4, "noise": 0.5}, {"k": [1], "noise": [1.0, -0.1, math.nan], "salt": [-1]}),
     (rappor, {"one_if_zero": 0.25}, {"one_if_zero": [0.75, -0.1], "one_if_one": [math.nan, 1.1]}),
+    (rappor, {"hashes": 1}, {"hashes": [0, 2]}),
+    (rappor, {"bits": 6, "hashes": 2}, {"hashes": [4], "bits": [1]}),
     (rappor().eps0_of_reports, {"count": 2}, {"count": [0]}),
 ]  # fmt: skip
 
@@ -659,7 +690,7 @@ def test_reports_are_checked():
     [
         KRandomizedResponse(k=10_000, eps0=1.0),
         UnaryEncoding(k=100_000, eps0=1.0),
-        rappor(k=100),
+        rappor(k=10, bits=100),
         SubsetSelection(k=1000, size=300, eps0=1.0),
         LocalHashing(k=10**6, buckets=10, eps0=1.0),
         HadamardResponse(k=10_000, eps0=1.0),

@@ -96,7 +96,8 @@ class Blanket(Mechanism):
             "neighbours": SUBSTITUTION,
             "adversary": "sees the shuffled reports, knows every other user's value, and sees which of the"
             " other users' reports came from the privacy blanket",
-            "analysis": f"exact pair of the blanket adversary for {self.randomizer!r}",
+            "analysis": f"exact pair of the blanket adversary for {self.randomizer!r}"
+            f"{self.randomizer.pairs_meant}",
             "sampling": EVERYBODY,
         }
 

@@ -174,6 +174,8 @@ class BitCounts(Histogram):
             raise TypeError(
                 f"randomizer must be a UnaryEncoding or a RAPPOR, got {self.randomizer!r}"
             )
+        if isinstance(self.randomizer, RAPPOR) and self.randomizer.bits is not None:
+            raise ValueError(f"randomizer must have one-hot filters, got {self.randomizer!r}")
 
     @property
     def k(self) -> int:
@@ -213,7 +215,8 @@ class BitCounts(Histogram):
 class BitHistogram(BitCounts, OneMechanism):
     """Histogram of n values in 0 ... k-1 from unary encodings or RAPPOR reports.
 
-    randomizer: a `UnaryEncoding`, or a `RAPPOR`, both steps of which are drawn afresh in every round.
+    randomizer: a `UnaryEncoding`, or a `RAPPOR` without Bloom filter (bits=None), both steps of which are drawn
+    afresh in every round.
 
     The pair is an upper bound, for one round and for many.
 
@@ -263,7 +266,7 @@ class BitHistogram(BitCounts, OneMechanism):
 class RAPPORHistogram(BitCounts):
     """Histogram of n unchanging values in 0 ... k-1 from reports on memoised one-hot filters.
 
-    randomizer: a `RAPPOR` with noise > 0.
+    randomizer: a `RAPPOR` without Bloom filter (bits=None) and with noise > 0.
 
     The pairs are upper bounds, for one collection and for all.
 

@@ -70,6 +70,11 @@ class LocalRandomizer(ABC):
     #: Whether a report is the value itself, or any other value alike: k-ary randomised response.
     k_ary: ClassVar[bool] = False
 
+    @property
+    def pairs_meant(self) -> str:
+        """What the pairs range over, where that is more than the inputs: words for `assumptions`."""
+        return ""
+
     @abstractmethod
     def slot_laws(
         self, side: Side = Side.UPPER, missed: float = 0.0, *, refined: float = 1.0
