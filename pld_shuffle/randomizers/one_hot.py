@@ -117,9 +117,9 @@ class NoisyFilter(FiniteRandomizer):
         return np.asarray(self._filter_masses(distinct, blanket)[np.append(order.reshape(-1), -1)])
 
     def _filter_masses(self, places: IntArray, blanket: bool) -> FloatArray:
-        """Groups: ones reported among the bits that are in the same ones of the filters with ones at `places`.
+        """Groups: numbers of ones reported in each of the filters with ones at `places`.
 
-        With the blanket's row, which is over all filters, also zeros among the other bits; h or more are one group.
+        With the blanket's row, which is over all filters, also the number of zeros; h or more are one group.
         """
         a, not_a, b, not_b = self.channel
         filters, ones = places.shape
@@ -143,7 +143,11 @@ class NoisyFilter(FiniteRandomizer):
             zeros = zeros - count
         covered = np.maximum(ones - zeros, 0)
         masses[-1] *= (a / b) ** covered * (not_a / not_b) ** (ones - covered)
-        return np.asarray(masses)
+        # Nothing but the ones in each filter, and the zeros up to h for the blanket, matters for the ratios.
+        held = kinds[:-1].astype(np.int64) @ np.array(counts)
+        key = np.ravel_multi_index((*held, ones - covered * blanket), (ones + 1,) * (filters + 1))
+        _, group = np.unique(key, return_inverse=True)
+        return np.array([np.bincount(group, row) for row in masses])
 
 
 def _binomial(count: int, success: float, failure: float) -> FloatArray:
