@@ -18,7 +18,7 @@ import harness
 import peers
 
 from pld_shuffle import Accountant, Bounds, Mechanism, ShuffledLDP, ShuffledRR, Side
-from pld_shuffle.composition.attempts import Composition
+from pld_shuffle.composition.composition import Composition
 from pld_shuffle.pairs.pair import Atoms, Pair, Resolution
 
 EPS0 = 4.0

@@ -3,7 +3,7 @@ from .accountant import Accountant as Accountant
 from .calibration import InfeasibleError as InfeasibleError
 from .calibration import solve as solve
 from .checkpoint import CheckpointError as CheckpointError
-from .composition.attempts import AccuracyWarning as AccuracyWarning
+from .composition.composition import AccuracyWarning as AccuracyWarning
 from .composition.groups import DrawnApart as DrawnApart
 from .composition.pld import PLD as PLD
 from .mechanisms import CountedBits as CountedBits

@@ -2,8 +2,8 @@
 
 delta(epsilon) is H_s of the product of the rounds' dominating pairs, s = e^epsilon; epsilon(delta) is its inverse.
 Products of dominating pairs dominate adaptive compositions (docs/theory.md, section 1). Upper ends of answers come from
-the mechanisms' pairs, lower ends from their attack pairs. `composition.attempts` composes either; whatever it neglects
-is put on the safe side (docs/certificates.md).
+the mechanisms' pairs, lower ends from their attack pairs. `composition.composition` composes either; whatever it
+neglects is put on the safe side (docs/certificates.md).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from .composition.attempts import Composition
+from .composition.composition import Composition
 from .composition.groups import DrawnApart, group_deltas, group_epsilons
 from .composition.would_exceed import Budget
 from .ledger import Ledger, Rounds

@@ -35,7 +35,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from .accountant import Accountant
-from .composition.attempts import AccuracyWarning
+from .composition.composition import AccuracyWarning
 from .fields import (
     FIELDS,
     MECHANISM_FIELDS,

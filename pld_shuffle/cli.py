@@ -406,7 +406,7 @@ def _one_line(error: BaseException | str) -> str:
 
 
 def _run(arguments: argparse.Namespace, started: float) -> int:
-    from .composition.attempts import AccuracyWarning
+    from .composition.composition import AccuracyWarning
 
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", AccuracyWarning)

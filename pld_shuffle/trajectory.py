@@ -1,8 +1,8 @@
 """Epsilon spent after each round of a log, certified at every round.
 
-Prefixes between a and 2a rows share one tilt and one lattice (`composition.prefix`), and the log is formed about twice
-in all. Upper ends are the analyses', lower ends the attacks': nothing else is multiplied. What the lattice takes of
-rtol is told by the two sides' tilted masses, round by round; where that is too much, the lattice is made finer.
+Prefixes between a and about 2a rows share one tilt and one lattice (`composition.product`): one more round adds a row
+of numbers, and the ends after all prefixes of a segment are searched for together. Laws do not depend on the tilt, so
+segments share those too. Upper ends are the analyses', lower ends the attacks': nothing else is multiplied.
 """
 
 from __future__ import annotations
@@ -15,26 +15,26 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .composition.aliases import TooDear
-from .composition.attempts import Composition
-from .composition.plan import Plan, sharing
-from .composition.prefix import Laws
+from .composition.aliases import TooExpensive
+from .composition.composition import Composition, selected
+from .composition.plan import Plan
+from .composition.product import LEAST_DELTA, LatticeIntegral, LawStore, Products
+from .composition.reading import FARTHEST, excluded_epsilons, proven_epsilons
 from .composition.sketch import Sketch
-from .composition.spectrum import LEAST_DELTA, Spectrum, Totals
 from .mechanisms import Mechanism, as_mechanism
 from .mechanisms.base import attacked
 from .numerics.sides import Side
+from .numerics.tuning import TRAJECTORY_POINTS
 from .numerics.validation import positive_int, probabilities, real, tolerance
 from .pairs.pair import Pair
 from .storage import data_frame
 
 Rows = Sequence[tuple[Mechanism, int]]
 Pairs = list[tuple[Pair, int]]
+Array = NDArray[np.float64]
 
-SHARES = (0.6, 0.3, 0.1)  # of rtol that a lattice is planned with, until it keeps to rtol
-DIRECT = 4  # prefixes of up to so many rounds are composed on their own
-SURE = 4_096  # distinct pairs that frequencies are chosen by
-CHUNK = 512  # prefixes whose sums are held at once
+SHARE = 0.6  # of rtol that a lattice is planned with
+DIRECT = 2  # prefixes of up to so many rounds are composed on their own
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,8 @@ def epsilon_trajectory(
 
     Parameters: rounds, a non-empty sequence of (mechanism, count) in the order they were run; delta in
     [0, 1]; rtol, as for `Accountant`; progress, called with (entries done, entries in all).
-    Both ends are certified; that the lattice keeps to rtol is estimated, not measured, on the shared lattice.
+    Both ends are certified. How wide delta is known there is planned, not measured: laws of few losses, from below, may
+    be known to a hundredth instead of rtol, which is 1e-4 of epsilon or so.
     Raises TypeError or ValueError naming the argument. Cost O(len(rounds)) formations and transforms.
     """
     rows = [(as_mechanism(mechanism), positive_int("count", count)) for mechanism, count in rounds]
@@ -92,6 +93,8 @@ def epsilon_trajectory(
             told = done // 2
             progress(told, len(rows))
 
+    chosen = selected(proved, target)
+    proved = [(chosen.get(pair, pair), count) for pair, count in proved]
     above = _Run(proved, target, width, wanted, Side.UPPER, tell).ends()
     below = _Run(
         attacks, target, width, wanted, Side.LOWER, lambda done: tell(len(rows) + done)
@@ -109,24 +112,14 @@ class _Run:
     """One side's ends after all prefixes."""
 
     def __init__(
-        self,
-        rows: Pairs,
-        delta: float,
-        rtol: float,
-        wanted: list[int],
-        side: Side,
+        self, rows: Pairs, delta: float, rtol: float, wanted: list[int], side: Side,
         tell: Callable[[int], None],
-    ) -> None:
-        self._rows = rows
-        self._delta = delta
-        self._rtol = rtol
-        self._wanted = wanted
-        self._side = side
-        self._tell = tell
-        self._many = sharing({pair for pair, _ in rows})
+    ) -> None:  # fmt: skip
+        self._rows, self._wanted, self._tell = rows, wanted, tell
+        self._delta, self._rtol, self._side = delta, rtol, side
         self._rounds = np.cumsum([count for _, count in rows])
-        self._laws: Laws | None = None
-        self._share = SHARES[0]  # of rtol that these laws take
+        self._store: LawStore | None = None
+        self._number: dict[Pair, int] = {}
 
     def ends(self, near: dict[int, float] | None = None) -> dict[int, float]:
         """Epsilon after the wanted rows; near : guesses of it."""
@@ -134,9 +127,9 @@ class _Run:
         done = 0
         shared = LEAST_DELTA < self._delta < 1.0
         # Tilts fall like 1/sqrt(rounds): both ends of a segment are then two deviations from its tilted mean.
-        stretch = (
-            min(4.0, (1.0 + 2.0 / math.sqrt(-2.0 * math.log(self._delta))) ** 4) if shared else 2.0
-        )
+        stretch = 2.0
+        if shared:
+            stretch = min(4.0, (1.0 + 2.0 / math.sqrt(-2.0 * math.log(self._delta))) ** 4)
         while done < len(self._rows):
             reach = stretch * float(self._rounds[done - 1]) if done else float(DIRECT)
             end = max(done + 1, int(np.searchsorted(self._rounds, reach, side="right")))
@@ -146,7 +139,7 @@ class _Run:
             for row in asked:
                 if row not in found:
                     composition = Composition(_pooled(self._rows[:row]), self._rtol)
-                    both = composition.epsilon(self._delta)
+                    both = composition.epsilons(self._delta)
                     found[row] = both.upper if self._side is Side.UPPER else both.lower
                 self._tell(row)
             done = end
@@ -156,91 +149,86 @@ class _Run:
         self, done: int, end: int, asked: list[int], near: dict[int, float]
     ) -> dict[int, float]:
         """The ends after the rows of `asked`, all in (done, end], under one tilt, where it allows them."""
-        most = _counted(self._rows[:end])
         middle = math.sqrt(float(self._rounds[done - 1]) * float(self._rounds[end - 1]))
-        held = _pooled(self._rows[: 1 + int(np.searchsorted(self._rounds, middle))])
-        rounds = sum(count for _, count in held)
+        held = _counted(self._rows[: 1 + int(np.searchsorted(self._rounds, middle))])
         if not _counted(self._rows[:done]):
             return {}  # no loss yet
-        sketch = Sketch.at_delta(
-            [item for item in held if item[0].scale > 0.0], self._delta, rounds
-        )
-        tilt = sketch.saddle_of_delta(math.log(self._delta))
-        plan = Plan.steered(
-            sketch, tilt, log_delta=math.log(self._delta), rounds=rounds, rtol=self._rtol
-        )
-        plan = replace(plan, many=self._many)
-        for share in SHARES:
-            if share > self._share:
-                continue
-            finer = replace(plan, share=share)
-            if self._laws is None or share < self._share or not self._laws.serves(finer):
-                self._laws, self._share = Laws(finer, int(self._rounds[-1])), share
-            try:
-                # Under the tilt of its own, a prefix feels the lattice as one of `rounds` rounds does.
-                spread = self._laws.spread(dict(held), tilt)
-                if spread > math.log1p(self._rtol):
-                    continue
-                found = self._prefixes(finer, self._laws, most, done, end, asked, near)
-            except (MemoryError, TooDear):
-                return {}  # the rows are composed one by one
-            width = math.expm1(spread + max(width for _, width in found.values()))
-            if width <= self._rtol:
-                return {row: eps for row, (eps, _) in found.items()}
-        return {}
+        rounds = sum(count for _, count in held)
+        sketch = Sketch.at_delta(held, self._delta, rounds)
+        log_delta = math.log(self._delta)
+        tilt = sketch.saddle_of_delta(log_delta)
+        plan = Plan.steered(sketch, tilt, held, log_delta=log_delta, rtol=self._rtol)
+        plan = replace(plan, share=SHARE, lattice_share=1.0)
+        most = int(self._rounds[-1])
+        if self._store is None or not self._store.serves(plan, most):
+            self._store = LawStore(plan, most, {pair for pair, _ in held}, [self._side])
+        try:
+            found = self._prefixes(plan, self._store, done, end, asked, near)
+        except (MemoryError, TooExpensive):
+            found = None
+        return {} if found is None else found  # other rows are composed one by one
 
     def _prefixes(
         self,
         plan: Plan,
-        laws: Laws,
-        most: dict[Pair, int],
+        store: LawStore,
         done: int,
         end: int,
         asked: list[int],
         near: dict[int, float],
-    ) -> dict[int, tuple[float, float]]:
-        """Ends and log widths under one tilt."""
-        before = _counted(self._rows[:done])
-        sure = dict(list(before.items())[:SURE])
-        spectrum = Spectrum(
-            [laws.of(pair, self._side) for pair in sure],
-            np.array(list(sure.values()), np.float64),
-            sum(most.values()) / sum(sure.values()),
-            plan,
-        )
-        number = {pair: index for index, pair in enumerate(sure)}
-        for row, (pair, _) in enumerate(self._rows[:end], 1):
-            if pair in most and pair not in number:
-                number[pair] = len(number)
-                spectrum.add(laws.of(pair, self._side))
-            if row > done:
-                self._tell(row)
-        rows = spectrum.rows()
-        rows = np.concatenate((rows, np.zeros_like(rows[:1])))  # the last for rounds without loss
-        totals = np.array([before.get(pair, 0) for pair in number] + [0]) @ rows
-        found: dict[int, tuple[float, float]] = {}
-        for first in range(done, asked[-1], CHUNK):
-            chunk = self._rows[first : first + CHUNK]
-            index = np.array([number.get(pair, -1) for pair, _ in chunk])
-            counts = np.array([count for _, count in chunk], np.float64)
-            sums = totals + np.cumsum(counts[:, None] * rows[index], axis=0)
-            totals = sums[-1]
-            here = [row for row in asked if first < row <= first + len(chunk)]
-            if not here:
-                continue
-            products = Totals(
-                spectrum, sums[np.array(here) - first - 1], first + len(chunk) + len(number)
-            )
-            guesses = np.array([near.get(row, math.nan) for row in here])
-            guesses = np.where(np.isfinite(guesses), guesses, products.means)
-            eps, width = products.epsilons(self._delta, guesses)
-            found.update(zip(here, zip(eps.tolist(), width.tolist(), strict=True), strict=True))
+    ) -> dict[int, float] | None:
+        """Ends under one tilt; None if one was not found."""
+        before, most = _counted(self._rows[:done]), _counted(self._rows[:end])
+        counts = np.array([count for _, count in before], np.float64)
+        integral = LatticeIntegral(
+            [store.of(pair, self._side) for pair, _ in before], counts, plan,
+            times=float(self._rounds[end - 1]) / float(counts.sum()), terms=end + len(most),
+        )  # fmt: skip
+        row_of = {pair: row for (pair, _), row in zip(before, integral.rows, strict=True)}
+        total = counts @ np.stack(integral.rows)
+        chunk = max(1, TRAJECTORY_POINTS // total.size)
+        found: dict[int, float] = {}
+        sums: list[Array] = []
+        here: list[int] = []
+        for row in range(done + 1, asked[-1] + 1):
+            pair, count = self._rows[row - 1]
+            if pair.scale > 0.0:
+                if pair not in row_of:
+                    row_of[pair] = integral.row(store.of(pair, self._side))
+                total = total + count * row_of[pair]
+            if row in asked:
+                sums.append(total)
+                here.append(row)
+            if len(here) == chunk or (here and row == asked[-1]):
+                eps = self._ends(Products(integral, np.array(sums)), plan, here, near)
+                if np.isnan(eps).any():
+                    return None
+                found.update(zip(here, eps.tolist(), strict=True))
+                sums, here = [], []
+            self._tell(row)
         return found
 
+    def _ends(
+        self, products: Products, plan: Plan, rows: list[int], near: dict[int, float]
+    ) -> Array:
+        """The ends of products, one for each of `rows`; nan where there is none."""
+        delta, start = np.full(len(rows), self._delta), np.maximum(products.means, 0.0)
+        if self._side is Side.UPPER:
+            return proven_epsilons(
+                lambda eps: products.bounds(eps)[1], delta, start, 1.0 / plan.rate, FARTHEST
+            )
+        start = np.array([near.get(row, value) for row, value in zip(rows, start, strict=True)])
+        start = np.minimum(start, FARTHEST)
+        found = excluded_epsilons(
+            lambda eps: products.bounds(eps)[0], delta, start, 1.0 / plan.rate, FARTHEST
+        )
+        found = np.where(np.isnan(found), 0.0, found)
+        return np.where(products.infinity * (1.0 - 1e-15) > self._delta, math.inf, found)
 
-def _counted(rows: Pairs) -> dict[Pair, int]:
+
+def _counted(rows: Pairs) -> Pairs:
     """Rounds of each pair that has any loss."""
-    return dict((pair, count) for pair, count in _pooled(rows) if pair.scale > 0.0)
+    return [(pair, count) for pair, count in _pooled(rows) if pair.scale > 0.0]
 
 
 def _pooled(rows: Pairs) -> Pairs:

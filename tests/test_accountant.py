@@ -219,7 +219,7 @@ BAD: list[tuple[Callable[..., Any], str, tuple[Any, ...], type[Exception]]] = [
 @pytest.mark.parametrize(
     ("call", "name", "value", "error"),
     [(call, name, value, error) for call, name, values, error in BAD for value in values],
-    ids=str,
+    ids=lambda value: str(value).split(" at 0x")[0],
 )
 def test_bad_input_is_refused(
     call: Callable[..., Any], name: str, value: Any, error: type[Exception]

@@ -300,7 +300,7 @@ def test_every_mechanism_tells_what_its_attack_spends():
         gap = accountant.gap_bounds(1e-6)
         assert bounds.lower <= gap.lower * (1 + 1e-12) and gap.lower <= gap.upper <= bounds.upper
         report = Report("epsilon", accountant.ledger, 1e-3)
-        report.add_epsilons(accountant, [1e-6], [bounds])
+        report.add_epsilons(accountant, [1e-6])
         report.values["seconds"] = 0.0
         text = "\n".join(report.lines())
         apart = mechanism.attack_pair is not mechanism.pair

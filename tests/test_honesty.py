@@ -32,7 +32,7 @@ from pld_shuffle import (
     Side,
     Subsampled,
 )
-from pld_shuffle.composition.attempts import AccuracyWarning
+from pld_shuffle.composition.composition import AccuracyWarning
 
 RTOL = 1e-3
 TIGHT_ABOVE = 1e-100  # rtol is promised where the upper bound is at least this

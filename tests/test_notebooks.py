@@ -64,4 +64,5 @@ def test_runs(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     client.execute()
     for cell in code_cells(notebook):
         for output in cell.outputs:
-            assert output.get("name") != "stderr", output.text
+            announced = "compiling" in output.get("text", "")  # once on a machine
+            assert output.get("name") != "stderr" or announced, output.text

@@ -30,7 +30,7 @@ from pld_shuffle import (
     Subsampled,
     ZeroOut,
 )
-from pld_shuffle.composition.attempts import Composition
+from pld_shuffle.composition.composition import Composition
 from pld_shuffle.pairs.profile import ProfilePair
 from pld_shuffle.randomizers import BinaryRandomizedResponse, KRandomizedResponse, Laplace
 

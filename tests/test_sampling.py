@@ -36,7 +36,7 @@ from pld_shuffle import (
 )
 from pld_shuffle.calibration import solve
 from pld_shuffle.checkpoint import mechanism_from_state, mechanism_state
-from pld_shuffle.composition.attempts import Composition
+from pld_shuffle.composition.composition import Composition
 from pld_shuffle.fields import FieldError, mechanism_from_values
 from pld_shuffle.mechanisms import DiscretePair
 from pld_shuffle.numerics.sides import Side

@@ -10,7 +10,7 @@ import pytest
 from scipy.special import ndtr
 
 from pld_shuffle import Accountant
-from pld_shuffle.composition.attempts import Composition
+from pld_shuffle.composition.composition import Composition
 from pld_shuffle.mechanisms.shuffled import Shuffled
 from pld_shuffle.pairs import slots
 from pld_shuffle.pairs.cohort import Cohort

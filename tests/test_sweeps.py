@@ -67,6 +67,7 @@ def numbers(rows: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
 # -- answers
 
 
+@pytest.mark.filterwarnings("ignore::pld_shuffle.composition.composition.AccuracyWarning")
 def test_rows_are_the_answers_of_single_accountants() -> None:
     """Each bound equals, to the last bit, that of a new accountant composed by hand."""
     rows = sweep([plan for plan, _ in MEANT], delta=1e-6, workers=1)

@@ -24,7 +24,7 @@ from pld_shuffle import (
     ShuffledLDP,
     Subsampled,
 )
-from pld_shuffle.composition.attempts import Composition
+from pld_shuffle.composition.composition import Composition
 from pld_shuffle.randomizers import BinaryRandomizedResponse, KRandomizedResponse
 from tests.oracles import cohort_view, histogram_law
 

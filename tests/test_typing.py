@@ -59,7 +59,6 @@ order: float = RenyiAccountant().get_rdp(2)
 orders: Array = RenyiAccountant().get_rdp([2.0, 3.0])
 ideal: float = RenyiAccountant().get_epsilon(1e-6)
 power: float = AttackRisk(acc).true_positive_rate(1e-3).upper
-rates: Bounds[Array] = AttackRisk(acc).trade_off([0.1, 0.2])
 
 
 def untyped(delta: Any) -> Bounds:

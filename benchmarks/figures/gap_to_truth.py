@@ -42,7 +42,7 @@ from pld_shuffle import (
     ShuffledLDP,
     Subsampled,
 )
-from pld_shuffle.composition.attempts import Composition
+from pld_shuffle.composition.composition import Composition
 from pld_shuffle.plots import COLOURS
 from pld_shuffle.randomizers import (
     RAPPOR,
@@ -143,7 +143,7 @@ def in_turn(mechanism: Mechanism, rounds: int) -> float:
     one = mechanism.attack_pair
     other = replace(one, all_hold_one=not one.all_hold_one)  # type: ignore[type-var,attr-defined]
     half = rounds // 2
-    return float(Composition([(one, rounds - half), (other, half)], 1e-3).epsilon(DELTA).lower)
+    return float(Composition([(one, rounds - half), (other, half)], 1e-3).epsilons(DELTA).lower)
 
 
 def cases(quick: bool) -> Iterator[Case]:

@@ -7,7 +7,7 @@ log moment function of the loss L and any rate r,
     E (1 - e^(x - L))_+ <= exp(K(r) - r x) max over y >= 0 of e^(-r y) (1 - e^-y),
 
 which is taken at the best of a few rates r > c for m > 0, and r < c for m < 0; the sums over m are geometric. Used by
-`contour`, whose losses lie on the line, and by `spectrum`, whose losses lie on a lattice (docs/theory.md, section 7).
+`contour`, whose losses lie on the line, and by `product`, whose losses lie on a lattice (docs/theory.md, section 7).
 """
 
 from __future__ import annotations
@@ -17,12 +17,11 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
-BOOKED_SHARE = 1e-4  # of rtol for aliases, and for nodes left out
 #: Distances of the rates from c, in inverse deviations of the tilted loss.
 RATES = np.array([1.0, 2.5, 4.5, 7.0, 10.0, 16.0, 40.0])
 
 
-class TooDear(Exception):
+class TooExpensive(Exception):
     """So many nodes would cost more than a lattice."""
 
 

@@ -26,26 +26,29 @@ from numpy.typing import NDArray
 
 from ..numerics.rounding import ROUNDOFF
 from ..numerics.sides import Bounds
+from ..numerics.tuning import (
+    BOOKED_SHARE,
+    FEW_PAIRS,
+    INTEGRAL_LEAST_WORK,
+    INTEGRAL_WORK,
+    INTEGRAL_WORK_PER_LAW,
+    INTEGRAL_WORK_PER_POINT,
+)
 from ..pairs.gaussian import noise_of
 from ..pairs.pair import Pair
-from .aliases import BOOKED_SHARE, RATES, TooDear, log_geometric, log_peak
-from .plan import FEW_LAWS, Plan
+from .aliases import RATES, TooExpensive, log_geometric, log_peak
+from .moments import JoinedMoments, MomentFunction, Rounds, TiltedLaws, laplace_of
+from .plan import Plan
 from .pld import compose_infinity
-from .reading import DeltaQuestion, EpsilonQuestion, Reading
-from .rounds import AnyRounds, AnyTilted, Rounds, laplace_of
+from .reading import Question, Reading
 from .sketch import Sketch
 
 Array = NDArray[np.float64]
 Complex = NDArray[np.complex128]
-Question = DeltaQuestion | EpsilonQuestion
 
 #: Of rtol that the placement of upper atoms may take: more where rounding on the lattices of many rounds counts.
 LATTICE_SHARE, MANY_LATTICE_SHARE = 1.0 / 16.0, 0.25
 SMOOTHING_SHARE = 0.1  # of rtol that smoothing takes
-#: Atoms times nodes on one side: so many are always allowed, and never more than so many. In between, WORK_PER_POINT
-#: for every point that a lattice would have.
-WORK = (2e5, 8e7)
-WORK_PER_POINT = 12.0
 MANY_ROUNDS = 300  # from there on a lattice is dearer as a rule
 VERY_MANY_ROUNDS = 30_000
 CHUNK = 256
@@ -61,58 +64,58 @@ class Integral:
     """E[(1 - e^(eps - L))_+] for the finite part of one side's composition, near one epsilon.
 
     variance : mu^2 of the Gaussian noise among the rounds. tau : of the smoothing on top. tolerance : relative
-    size of what may be booked. step : of the lattice that would do as well. Raises TooDear.
+    size of what may be booked. step : of the lattice that would do as well. Raises TooExpensive.
     """
 
     def __init__(
         self,
-        laws: Sequence[AnyRounds],
+        laws: Sequence[MomentFunction],
         variance: float,
         c: float,
         tau: float,
         tolerance: float,
         step: float,
     ) -> None:
-        self._c, self._tau = c, tau
+        self.c, self._tau = c, tau
         self._laws = laws
         self._square = variance + tau * tau
-        tilted = [law.tilted(c) for law in laws]
-        square = self._square
+        tilted = self._tilted = TiltedLaws(laws, c)
+        counts, square = tilted.counts, self._square
         lift = 0.5 * (c * c + c) * square
-        self._mean = math.fsum(law.count * law.mean for law in tilted)
-        means = math.fsum(law.count * abs(law.mean) for law in tilted)
-        self._log = math.fsum(law.count * law.log_moment for law in tilted) + lift  # of L - mean
+        self._mean = math.fsum(counts * tilted.means)
+        means = math.fsum(counts * np.abs(tilted.means))
+        self._log = math.fsum(counts * tilted.log_moments) + lift  # of L - mean
         self._turned = ROUNDOFF * (4.0 * means + 16.0)
-        self._log_error = math.fsum(law.count * law.moment_error for law in tilted) + ROUNDOFF * (
+        self._log_error = math.fsum(counts * tilted.moment_errors) + ROUNDOFF * (
             8.0 * lift + 4.0 * c * means
         )
-        self._deviation = math.sqrt(math.fsum(law.count * law.variance for law in tilted) + square)
+        self._deviation = math.sqrt(math.fsum(counts * tilted.variances) + square)
         # A lattice holds the composed loss under its tilt, and every law before that.
-        reach = max([14.0 * self._deviation, *(law.reach for law in laws)])
-        work = WORK_PER_POINT * reach / step
-        self._most_work = min(max(work, WORK[0]), WORK[1])
+        points = max([14.0 * self._deviation, *(law.reach for law in laws)]) / step
+        most = max(INTEGRAL_WORK, INTEGRAL_WORK_PER_LAW * len(laws))
+        self._most_work = min(
+            max(INTEGRAL_WORK_PER_POINT * points * len(laws), INTEGRAL_LEAST_WORK), most
+        )
         self._aliases(tolerance)
-        self._walk(tilted, tolerance)
+        self._walk(tolerance)
 
     # -- aliases -----------------------------------------------------------------------------------
 
     def _aliases(self, tolerance: float) -> None:
         """Chernoff's bounds at a few rates, and the period that makes aliases small."""
-        c = self._c
+        c = self.c
         near = RATES / self._deviation
         rates = np.concatenate((c + near, c - near[near < c], [0.0]))
-        logs = []
-        for rate in rates:
-            found = [law.log_moment(float(rate)) for law in self._laws]
-            value = math.fsum(
-                law.count * (log + error)
-                for law, (log, error) in zip(self._laws, found, strict=True)
-            )
-            value += 0.5 * (rate * rate + rate) * self._square * (1.0 + 8.0 * ROUNDOFF)
-            logs.append(value + 1e-9)
+        moments = JoinedMoments(self._laws)
+        logs = [
+            moments.log_moment(float(rate))
+            + 0.5 * (rate * rate + rate) * self._square * (1.0 + 8.0 * ROUNDOFF)
+            + 1e-9
+            for rate in rates
+        ]
         self._rates, self._log_moments = rates, np.array(logs) + log_peak(rates)
         # The tilted mean, and what delta is about there.
-        centre = self._mean + (c + 0.5) * self._square
+        centre = self.centre = self._mean + (c + 0.5) * self._square
         log_value = (
             self._log
             + c * (self._mean - centre)
@@ -126,37 +129,37 @@ class Integral:
 
     def _log_alias(self, eps: Array) -> Array:
         """log of a bound on sum over m != 0 of F(eps + m period) e^(c m period)."""
-        distance = np.abs(self._rates - self._c)
+        distance = np.abs(self._rates - self.c)
         bound = self._log_moments - np.outer(eps, self._rates)
         bound += 1e-13 * (np.abs(self._log_moments) + np.abs(np.outer(eps, self._rates)))
         bound += log_geometric(distance * self._period)
-        above = self._rates > self._c
+        above = self._rates > self.c
         return np.asarray(np.logaddexp(bound[:, above].min(axis=1), bound[:, ~above].min(axis=1)))
 
     # -- nodes -------------------------------------------------------------------------------------
 
     def _weight(self, y: Array) -> Array:
         """The size of a node with |phi| = 1, for both integrals together; 1 and a little at y = 0."""
-        c = self._c
+        c = self.c
         plain = np.sqrt((1.0 + (y / c) ** 2) * (1.0 + (y / (c + 1.0)) ** 2))
         return np.asarray(np.exp(-0.5 * self._square * y * y) * (1.0 / plain + self._extra))
 
-    def _walk(self, tilted: Sequence[AnyTilted], tolerance: float) -> None:
-        c, h, square = self._c, self.h, self._square
+    def _walk(self, tolerance: float) -> None:
+        c, h, square = self.c, self.h, self._square
         if self._tau > 70.0:  # smoothing over losses whose exponential is no double
-            raise TooDear
+            raise TooExpensive
         self._extra = c * (c + 1.0) * self._tau**2 * math.exp(self._tau**2 / 8.0)
         last = max(2.0, 12.0 / (math.sqrt(square) * h))
         floor = tolerance / last  # booked for every node left out
         while float(self._weight(np.array([last * h]))[0]) > floor:
             last *= 1.1
         last = math.ceil(last)
-        if last * h * max((law.reach for law in tilted), default=0.0) > LARGEST_ANGLE:
-            raise TooDear
+        if last * h * self._tilted.farthest > LARGEST_ANGLE:
+            raise TooExpensive
         # Behind the last node: weights fall, and faster than a geometric series.
         ratio = math.exp(-square * h * h * last)
         booked = floor / -math.expm1(-square * h * h * last) if ratio < 1.0 else math.inf
-        self.work, self._tilted, self._floor = 0.0, tilted, floor
+        self.work, self._floor = 0.0, floor
         kept: list[tuple[Array, Complex, Array]] = []
         k, chunk = 1, 8
         while k <= last:
@@ -188,36 +191,31 @@ class Integral:
 
     def _charge(self, nodes: int) -> None:
         """Count the work of so many nodes."""
-        self.work += nodes * sum(law.size for law in self._tilted)
+        self.work += nodes * (self._tilted.size + 1)
         if self.work > self._most_work:
-            raise TooDear
+            raise TooExpensive
 
-    def _nodes(self, y: Array) -> tuple[tuple[Array, Complex, Array], list[float]]:
+    def _nodes(self, y: Array) -> tuple[tuple[Array, Complex, Array], Array]:
         """Nodes at y: log of the integrand's phi, and its error; and the size of every law's phi at the last one."""
         self._charge(y.size)
-        square = self._square
-        log_phi = np.asarray(-0.5 * square * y * y, np.complex128)
-        log_bound = -0.5 * square * y * y
-        error = ROUNDOFF * (64.0 + 4.0 * square * y * y)
-        sizes = []
-        for law in self._tilted:
-            found, wrong = law.values(y)
-            log_phi = log_phi + law.count * found
-            with np.errstate(divide="ignore"):
-                most = np.exp(found.real) + wrong
-            log_bound = log_bound + law.count * np.log(most)
-            turn = np.abs(found.imag) + np.abs(np.maximum(found.real, -700.0))
-            error = error + law.count * (wrong / most + 4.0 * ROUNDOFF * turn)
-            sizes.append(float(most[-1]))
-        return (y, log_phi, np.exp(np.minimum(log_bound, 1.0)) * error), sizes
+        square, counts = self._square, self._tilted.counts
+        found, wrong = self._tilted.values(y)
+        most = np.exp(found.real) + wrong
+        with np.errstate(divide="ignore"):
+            log_bound = counts @ np.log(most) - 0.5 * square * y * y
+        turn = np.abs(found.imag) + np.abs(np.maximum(found.real, -700.0))
+        rounding = (4.0 + counts.size) * ROUNDOFF
+        error = ROUNDOFF * (64.0 + 4.0 * square * y * y) + counts @ (wrong / most + rounding * turn)
+        log_phi = counts @ found - 0.5 * square * y * y
+        return (y, log_phi, np.exp(np.minimum(log_bound, 1.0)) * error), most[:, -1]
 
-    def _covered(self, sizes: list[float], y: float, end: float) -> float:
+    def _covered(self, sizes: Array, y: float, end: float) -> float:
         """From y, where the laws' |phi| are at most `sizes`, to where all nodes are certainly below the floor.
 
         Nodes are left out in balls: |phi| grows by E|X| times the distance at most, to either side of a station. The
         first ball is about y; stations follow as long as their balls meet, twice as many at a time.
         """
-        stations = 1
+        stations, counts, spreads = 1, self._tilted.counts, self._tilted.spreads
         while True:
             radius = self._free(sizes, y)
             y += radius
@@ -228,28 +226,23 @@ class Integral:
             turns = np.arange(1, 2 * min(stations, left), 2)
             at = np.minimum(y + radius * turns, end)
             self._charge(at.size)
-            log_size, sizes = np.zeros(at.size), []
-            for law in self._tilted:
-                most = law.most(at)
-                log_size += law.count * np.log(np.minimum(1.0, most + radius * law.spread))
-                sizes.append(float(most[-1]))
+            most = self._tilted.most(at)
+            log_size = counts @ np.log(np.minimum(1.0, most + radius * spreads[:, None]))
             held = log_size <= math.log(self._floor) - np.log(self._weight(at - radius))
             if not held.all():
                 return y + 2.0 * radius * int(np.argmin(held))
             if at[-1] + radius >= end:
                 return end
-            y = float(at[-1])
+            y, sizes = float(at[-1]), most[:, -1]
             stations *= 2
 
-    def _free(self, sizes: list[float], y: float) -> float:
+    def _free(self, sizes: Array, y: float) -> float:
         """How far the nodes behind y are certainly below the floor."""
+        counts, spreads = self._tilted.counts, self._tilted.spreads
 
         def log_most(distance: float) -> float:
             """log of a bound on |phi|^rounds up to that distance."""
-            return sum(
-                law.count * math.log(min(1.0, size + distance * law.spread))
-                for law, size in zip(self._tilted, sizes, strict=True)
-            )
+            return float(counts @ np.log(np.minimum(1.0, sizes + distance * spreads)))
 
         limit = math.log(self._floor) - math.log(float(self._weight(np.array([y]))[0]))
         if limit >= 0.0:
@@ -280,14 +273,9 @@ class Integral:
         found = (value - error - np.maximum(density, 0.0)) * scale - alias
         return np.where(self._lost(exponent, log_error), 0.0, np.maximum(found, 0.0))
 
-    def noise(self, eps: float) -> float:
-        """What was booked for nodes and rounding, relative to the answer; inf if it is more than that."""
-        _, value, _, error, _ = self._values(np.array([eps]))
-        return float(error[0] / value[0]) if value[0] > error[0] else math.inf
-
     def _scale(self, exponent: Array) -> Array:
         """What both sums are multiplied by."""
-        c = self._c
+        c = self.c
         return np.asarray(np.exp(np.minimum(exponent, 601.0)) / (self._period * c * (c + 1.0)))
 
     @staticmethod
@@ -297,7 +285,7 @@ class Integral:
 
     def _values(self, eps: Array) -> tuple[Array, Array, Array, Array, Array]:
         """log of the scale, both sums relative to it, their error, and the error of the log."""
-        c = self._c
+        c = self.c
         shift = self._mean - eps
         exponent = self._log + c * shift
         value, density = np.empty((2, eps.size))
@@ -318,21 +306,22 @@ class Integral:
         return exponent, value, density, error, log_error
 
 
-def _saddle(laws: Sequence[AnyRounds], square: float, question: Question, start: float) -> float:
+def _saddle(
+    laws: Sequence[MomentFunction], square: float, question: Question, start: float
+) -> float:
     """About the c where the integrand of the question's answer is least on the real line."""
 
+    moments = JoinedMoments(laws)
+
     def beyond(c: float) -> bool:
-        slopes = [law.slopes(c) for law in laws]
-        counts = [law.count for law in laws]
-        mean = (c + 0.5) * square + sum(k * one for k, (one, _) in zip(counts, slopes, strict=True))
-        eps = mean - 1.0 / c - 1.0 / (c + 1.0)
-        if isinstance(question, DeltaQuestion):
+        log, mean, variance = moments.slopes(c)
+        eps = mean + (c + 0.5) * square - 1.0 / c - 1.0 / (c + 1.0)
+        if question.delta is None:
+            assert question.eps is not None
             return eps >= question.eps
-        variance = square + sum(k * one for k, (_, one) in zip(counts, slopes, strict=True))
-        variance += 1.0 / c**2 + 1.0 / (c + 1.0) ** 2
-        log = sum(law.count * law.log_moment(c)[0] for law in laws) + 0.5 * (c * c + c) * square
-        value = log - c * eps - math.log(c * (c + 1.0)) - 0.5 * math.log(2.0 * math.pi * variance)
-        return value <= math.log(question.delta)
+        variance += square + 1.0 / c**2 + 1.0 / (c + 1.0) ** 2
+        value = log + 0.5 * (c * c + c) * square - c * eps - math.log(c * (c + 1.0))
+        return value - 0.5 * math.log(2.0 * math.pi * variance) <= math.log(question.delta)
 
     low = high = start
     while beyond(low) and low > 1e-9 * start:
@@ -349,7 +338,8 @@ def preferred(ledger: Sequence[tuple[Pair, int]], sketch: Sketch) -> bool:
     """Whether an integral is worth a try before any lattice: many rounds, few atoms, or noise in closed form."""
     rounds = sum(count for _, count in ledger)
     closed = any(noise_of(pair) is not None or laplace_of(pair) is not None for pair, _ in ledger)
-    return closed or (not sketch.regular and (rounds >= MANY_ROUNDS or sketch.sparse))
+    many = rounds >= MANY_ROUNDS or len(ledger) > FEW_PAIRS
+    return closed or (not sketch.regular and (many or sketch.sparse))
 
 
 class Contour(Reading):
@@ -357,46 +347,40 @@ class Contour(Reading):
 
     def __init__(self, lower: Integral, upper: Integral, infinity: Bounds, slack: Bounds) -> None:
         self._lower, self._upper = lower, upper
-        self._infinity, self._slack = infinity, slack
+        self.infinity, self._slack = infinity, slack
+        self.centre, self.stride = upper.centre, 1.0 / upper.c
 
     @classmethod
-    def of(
-        cls, ledger: Sequence[tuple[Pair, int]], plan: Plan, question: Question
-    ) -> Contour | None:
-        """The composition, if an integral is likely to be cheaper than a lattice."""
-        if len(ledger) > FEW_LAWS or plan.direct:
-            return None
+    def of(cls, ledger: Sequence[tuple[Pair, int]], plan: Plan, question: Question) -> Contour:
+        """The composition of a ledger. Raises TooExpensive or MemoryError."""
+        if plan.rounds == 1 or plan.beyond:
+            raise TooExpensive
         noise = [noise_of(pair) for pair, _ in ledger]
         square = next((found for found in noise if found is not None), Bounds(0.0, 0.0))
         rest = [item for item, found in zip(ledger, noise, strict=True) if found is None]
         share = LATTICE_SHARE if plan.rounds < VERY_MANY_ROUNDS else MANY_LATTICE_SHARE
         plan = replace(plan, lattice_share=max(plan.lattice_share, share))
-        c = max(plan.tilt, 1.0 / math.sqrt(plan.variance))
-        try:
-            for _ in range(REFORMED):
-                resolutions = plan.resolutions(
-                    [item for item in rest if laplace_of(item[0]) is None]
-                )
-                below, above = zip(
-                    *(Rounds.of(pair, count, resolutions) for pair, count in rest), strict=True
-                )
-                before, c = c, _saddle(above, square.upper, question, c)
-                if 0.6 * c < before < 1.6 * c or any(law.size > FEW_ATOMS for law in above):
-                    break
-                plan = replace(plan, tilt=c, sensitivity=c * c + c)
-            above = tuple(
-                law.capped(float(pair.max_loss.upper), c, plan.log_delta)
-                if isinstance(law, Rounds)
-                else law
-                for law, (pair, _) in zip(above, rest, strict=True)
+        c = plan.rate
+        for _ in range(REFORMED):
+            resolutions = plan.resolutions([item for item in rest if laplace_of(item[0]) is None])
+            below, above = zip(
+                *(Rounds.of(pair, count, resolutions) for pair, count in rest), strict=True
             )
-            smoothing = SMOOTHING_SHARE * plan.rtol * plan.share / (c * (c + 1.0))
-            tau = 0.0 if square.lower >= smoothing else math.sqrt(smoothing)
-            tolerance = BOOKED_SHARE * plan.rtol * min(1.0, plan.share)
-            lower = Integral(below, square.lower, c, tau, tolerance, plan.step(plan.rounds))
-            upper = Integral(above, square.upper, c, tau, tolerance, plan.step(plan.rounds))
-        except (TooDear, MemoryError):
-            return None
+            before, c = c, _saddle(above, square.upper, question, c)
+            if 0.6 * c < before < 1.6 * c or any(law.size > FEW_ATOMS for law in above):
+                break
+            plan = replace(plan, tilt=c)
+        above = tuple(
+            law.capped(float(pair.max_loss.upper), c, plan.log_delta)
+            if isinstance(law, Rounds)
+            else law
+            for law, (pair, _) in zip(above, rest, strict=True)
+        )
+        smoothing = SMOOTHING_SHARE * plan.rtol * plan.share / (c * (c + 1.0))
+        tau = 0.0 if square.lower >= smoothing else math.sqrt(smoothing)
+        tolerance = BOOKED_SHARE * plan.rtol * min(1.0, plan.share)
+        lower = Integral(below, square.lower, c, tau, tolerance, plan.step)
+        upper = Integral(above, square.upper, c, tau, tolerance, plan.step)
         lost = [
             compose_infinity((law.infinite, law.count) for law in side) for side in (below, above)
         ]
@@ -407,29 +391,10 @@ class Contour(Reading):
         ]
         return cls(lower, upper, infinity, Bounds(*slack))
 
-    def lower(self, eps: float) -> float:
-        """Certified lower bound on delta(eps)."""
-        return self._infinity.lower if eps == math.inf else float(self.lowers(np.array([eps]))[0])
-
-    def upper(self, eps: float) -> float:
-        """Certified upper bound on delta(eps)."""
-        return self._infinity.upper if eps == math.inf else float(self.uppers(np.array([eps]))[0])
-
     def lowers(self, eps: Array) -> Array:
         finite = self._lower.lowers(eps + self._slack.lower + 1e-15 * eps)
-        return np.asarray(np.minimum(1.0, (finite + self._infinity.lower) * (1.0 - 1e-15)))
+        return np.asarray(np.minimum(1.0, (finite + self.infinity.lower) * (1.0 - 1e-15)))
 
     def uppers(self, eps: Array) -> Array:
         finite = self._upper.uppers(eps - self._slack.upper - 1e-15 * eps)
-        return np.asarray(np.minimum(1.0, (finite + self._infinity.upper) * (1.0 + 1e-15)))
-
-    def noise(self, eps: float) -> float:
-        """Relative size at eps of what was booked for nodes and rounding; large where delta has a deep valley."""
-        return 0.0 if eps == math.inf else self._upper.noise(eps)
-
-    def missed(self, eps: float) -> float:
-        """Relative size at eps of the upper side's mass at infinity, most of it missed by windows."""
-        lower = self.lower(eps)
-        return (
-            float(self._infinity.upper - self._infinity.lower) / lower if lower > 0.0 else math.inf
-        )
+        return np.asarray(np.minimum(1.0, (finite + self.infinity.upper) * (1.0 + 1e-15)))

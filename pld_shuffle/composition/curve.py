@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from ..numerics.sides import Bounds
 from ..pairs.pair import Pair
 from ..pairs.profile import ProfilePair, UpperPair, amplified_losses
-from .attempts import AccuracyWarning, Composition
+from .composition import AccuracyWarning, Composition
 from .reading import Reading
 
 Array = NDArray[np.float64]
@@ -53,13 +53,15 @@ class Curve:
         if eps >= self.largest.upper:
             return Bounds(0.0, 0.0)
         if self._composition.lawless:
-            return self._composition.delta(eps)
+            return self._composition.deltas(eps)
         self._descend(eps, max(missed, LOWEST))
         above = next((i for i, rung in enumerate(self._rungs) if rung[0] >= eps), len(self._rungs))
         lower, upper = 0.0, 1.0
         for _, delta, found, law in self._rungs[max(0, above - 1) : above + 1]:
             if law is not None:
-                lower, upper = max(lower, law.lower(eps)), min(upper, law.upper(eps))
+                at = np.array([eps])
+                lower = max(lower, float(law.lowers(at)[0]))
+                upper = min(upper, float(law.uppers(at)[0]))
             if eps >= found.upper:
                 upper = min(upper, delta)
             elif eps < found.lower:
@@ -75,7 +77,7 @@ class Curve:
             with warnings.catch_warnings():
                 # Whoever asked for the whole measures its bracket, and warns if that is too wide.
                 warnings.simplefilter("ignore", AccuracyWarning)
-                found = self._composition.epsilon(delta)
+                found = self._composition.epsilons(delta)
             self._rungs.append((found.upper, delta, found, self._composition.latest))
 
 

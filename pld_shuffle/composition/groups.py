@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .attempts import Composition
+from .composition import Composition
 
 Array = NDArray[np.float64]
 
@@ -31,7 +31,7 @@ class DrawnApart(int):
     >>> from pld_shuffle import Accountant, ShuffledLDP, Subsampled
     >>> acc = Accountant().compose(Subsampled(ShuffledLDP(eps0=1.0, n=1_000), population=10_000))
     >>> round(acc.get_epsilon(1e-6, group=DrawnApart(2)), 3)
-    0.058
+    0.023
     """
 
 
@@ -54,7 +54,7 @@ def group_epsilons(composition: Composition, delta: Array, group: int) -> Any:
 
 def _delta(composition: Composition, share: float, group: int) -> float:
     """The bound at epsilon = group * share."""
-    one = float(composition.delta(share * _DOWN).upper)
+    one = float(composition.deltas(share * _DOWN).upper)
     if one == 0.0:
         return 0.0
     if group * share > LARGEST:
@@ -70,7 +70,7 @@ def _epsilon(composition: Composition, allowed: float, group: int) -> float:
         return group * end * (1.0 + 4e-16)
     if _delta(composition, 0.0, group) <= allowed:
         return 0.0
-    low, high = 0.0, float(composition.epsilon(allowed).upper)
+    low, high = 0.0, float(composition.epsilons(allowed).upper)
     if high == math.inf:
         return math.inf
     while _delta(composition, high, group) > allowed:

@@ -1,59 +1,52 @@
-"""Reading answers off a composition: both sides, with everything neglected put on the safe side."""
+"""Reading answers off a composition: both sides, with everything neglected put on the safe side.
+
+A `Reading` bounds delta at any epsilon, well near some. A `Question` is asked of it for many values at once, and every
+end of an answer has been asked for by itself: an upper end of epsilon is a point where the upper bound on delta is at
+most delta, a lower end one where the lower bound is larger.
+"""
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..numerics.convolution import Law, Reader
-from ..numerics.crossing import crossing, crossings
+from ..numerics.crossing import crossings
 from ..numerics.sides import Bounds
 from ..pairs.gaussian import gaussian_delta, root
-from .one_side import OneSide
 
 Array = NDArray[np.float64]
+Ends = tuple[Array, Array, Array]  # lower ends, upper ends, and how wide delta is known there
 
 EPSILON_WIDTH = 1e-9  # an epsilon known to so much needs no relative accuracy in delta
-CLOSE = 1e-12  # a search for an epsilon stops so near to the wanted delta, relative to it
-TABLE = 65  # places that bracket the answers to many questions
+CLOSE = 1e-11  # a search for an epsilon stops so near to the wanted delta, relative to it
 RELATIVE_DOWN_TO = 1e-100  # rtol is promised for deltas above this
+MOST_STRIDES = 200
+FARTHEST = 1e15  # no larger epsilon is searched for
 
 
 class Reading(ABC):
-    """Certified bounds on delta at any epsilon, good near some."""
+    """Certified bounds on delta at any finite epsilon, good near `centre`; and on the mass at infinity."""
+
+    infinity: Bounds = Bounds(0.0, 0.0)
+    centre: float = 0.0
+    stride: float = 1.0  # about how far apart epsilons are whose deltas differ by a small factor
 
     @abstractmethod
-    def lower(self, eps: float) -> float:
-        """Certified lower bound on delta(eps)."""
-
-    @abstractmethod
-    def upper(self, eps: float) -> float:
-        """Certified upper bound on delta(eps)."""
-
     def lowers(self, eps: Array) -> Array:
         """Lower bounds at many finite eps, shape (questions,)."""
-        return np.array([self.lower(one) for one in eps.tolist()], np.float64)
 
+    @abstractmethod
     def uppers(self, eps: Array) -> Array:
         """Upper bounds at many finite eps, shape (questions,)."""
-        return np.array([self.upper(one) for one in eps.tolist()], np.float64)
 
-    def noise(self, eps: float) -> float:
-        """Relative size at eps of what transforms may have got wrong."""
-        return 0.0
-
-    def missed(self, eps: float) -> float:
-        """Relative size at eps of mass that windows missed."""
-        return 0.0
-
-    def width(self, eps: float) -> float:
-        """upper / lower - 1 at eps."""
-        lower = self.lower(eps)
-        return self.upper(eps) / lower - 1.0 if lower > 0.0 else math.inf
+    def width(self, eps: Array) -> Array:
+        """upper / lower - 1."""
+        return ratio(self.lowers(eps), self.uppers(eps))
 
 
 class GaussianReading(Reading):
@@ -61,240 +54,125 @@ class GaussianReading(Reading):
 
     def __init__(self, square: Bounds) -> None:
         self._mu = root(square)
-
-    def lower(self, eps: float) -> float:
-        return float(self._at(eps).lower)
-
-    def upper(self, eps: float) -> float:
-        return float(self._at(eps).upper)
+        self.stride = float(self._mu.upper)
 
     def lowers(self, eps: Array) -> Array:
-        return np.asarray(gaussian_delta(self._mu, eps)[0])
+        return np.asarray(gaussian_delta(self._mu, eps).lower)
 
     def uppers(self, eps: Array) -> Array:
-        return np.asarray(gaussian_delta(self._mu, eps)[1])
-
-    def _at(self, eps: float) -> Bounds:
-        if eps == math.inf:
-            return Bounds(0.0, 0.0)
-        lower, upper = gaussian_delta(self._mu, np.array([eps]))
-        return Bounds(lower[0], upper[0])
-
-
-class Composed(Reading):
-    """Both sides of a composition under one tilt: reads delta near the tilted mean."""
-
-    def __init__(self, lower: Reader, upper: Reader, infinity: Bounds, slack: float) -> None:
-        self._lower = lower
-        self._upper = upper
-        self._infinity = infinity
-        self._slack = slack
-
-    @classmethod
-    def of(cls, lower: OneSide, lower_law: Law, upper: OneSide, upper_law: Law) -> Composed:
-        """Put the two sides of one attempt together."""
-        slack = max(lower.slack, upper.slack) * (1.0 + 1e-9)
-        # Each is 1 - prod (1 - w): a few ulp, and the masses w carry their own allowance.
-        infinity = Bounds(
-            lower.infinity * (1.0 - 2e-15) + 0.0, min(1.0, upper.infinity * (1.0 + 2e-15))
-        )
-        return cls(Reader(lower_law), Reader(upper_law), infinity, slack)
-
-    def lower(self, eps: float) -> float:
-        """Certified lower bound on delta(eps)."""
-        if eps == math.inf:
-            return float(self._infinity.lower)
-        shift = self._slack + 1e-15 * eps
-        finite = self._lower.bracket(eps + shift)[0]
-        return float(min(1.0, (finite + self._infinity.lower) * (1.0 - 1e-15)))
-
-    def upper(self, eps: float) -> float:
-        """Certified upper bound on delta(eps)."""
-        if eps == math.inf:
-            return float(self._infinity.upper)
-        shift = self._slack + 1e-15 * eps
-        finite = self._upper.bracket(eps - shift)[1]
-        return float(min(1.0, (finite + self._infinity.upper) * (1.0 + 1e-15)))
-
-    def lowers(self, eps: Array) -> Array:
-        lower = self._lower.brackets(eps + (self._slack + 1e-15 * eps))[0] + self._infinity.lower
-        return np.asarray(np.minimum(1.0, lower * (1.0 - 1e-15)))
-
-    def uppers(self, eps: Array) -> Array:
-        upper = self._upper.brackets(eps - (self._slack + 1e-15 * eps))[1] + self._infinity.upper
-        return np.asarray(np.minimum(1.0, upper * (1.0 + 1e-15)))
-
-    def noise(self, eps: float) -> float:
-        """Relative size at eps of what windows and transforms may have got wrong."""
-        return max(self._lower.noise(eps), self._upper.noise(eps))
-
-    def missed(self, eps: float) -> float:
-        """Relative size at eps of the upper side's mass at infinity, most of it missed by windows."""
-        lower = self.lower(eps)
-        return (
-            float(self._infinity.upper - self._infinity.lower) / lower if lower > 0.0 else math.inf
-        )
+        return np.asarray(gaussian_delta(self._mu, eps).upper)
 
 
 @dataclass(frozen=True)
-class DeltaQuestion:
-    """What is delta at this epsilon?"""
+class Question:
+    """What is delta at `eps`, or the smallest epsilon >= 0 at `delta`? Exactly one of them is given."""
 
-    eps: float
+    eps: float | None = None
+    delta: float | None = None
 
-    def answer(self, composed: Reading, max_loss: float) -> Bounds:
-        return Bounds(composed.lower(self.eps), composed.upper(self.eps))
-
-    def place(self, found: Bounds) -> float:
-        """Where the answer is read off."""
-        return self.eps
-
-    def promised(self, found: Bounds) -> bool:
-        """Whether rtol is promised there."""
-        return bool(found.upper >= RELATIVE_DOWN_TO)
-
-    def log_delta(self, found: Bounds) -> float:
-        return math.log(max(found.lower or found.upper, 1e-300))
-
-    def width(self, composed: Reading, found: Bounds) -> float:
-        if found.upper == found.lower:
-            return 0.0
-        if found.upper < found.lower:
-            raise ArithmeticError(f"inverted bracket {found} at {self}")
-        return float(found.upper / found.lower - 1.0) if found.lower > 0.0 else math.inf
-
-
-@dataclass(frozen=True)
-class EpsilonQuestion:
-    """What is the smallest epsilon >= 0 with delta(epsilon) <= delta?"""
-
-    delta: float
-
-    def answer(self, composed: Reading, max_loss: float) -> Bounds:
-        upper = self._least_proven(composed, max_loss)
-        return Bounds(self._largest_excluded(composed, upper), upper)
-
-    def _least_proven(self, composed: Reading, max_loss: float) -> float:
-        """The least eps with upper(eps) <= delta; upper decreases everywhere."""
-
-        def excess(eps: float) -> float:
-            upper = composed.upper(eps)
-            return _excess(upper, self.delta, upper <= self.delta)
-
-        low = high = 0.0, excess(0.0)
-        while high[1] > 0.0:
-            if high[0] >= min(max_loss, 1e15):
-                return max_loss
-            end = min(max(1.0, 2.0 * high[0]), max_loss)
-            low, high = high, (end, excess(end))
-        return crossing(excess, low, high, close=CLOSE)
-
-    def _largest_excluded(self, composed: Reading, upper: float) -> float:
-        """The largest eps near `upper` with lower(eps) > delta, 0 if none is found.
-
-        Far from the tilted mean the certificate eats the lower bound, so the search starts at `upper`.
-        """
-
-        def excess(eps: float) -> float:
-            lower = composed.lower(eps)
-            return _excess(self.delta, lower, lower > self.delta)
-
-        stride = 1e-9 * upper if upper < math.inf else 0.0
-        high = low = upper, excess(upper)
-        while low[1] > 0.0:
-            if low[0] <= 0.0 or stride == 0.0:
-                return 0.0
-            end = max(0.0, low[0] - stride)
-            high, low = low, (end, excess(end))
-            stride *= 16.0
-        return crossing(excess, high, low, close=CLOSE)
-
-    def place(self, found: Bounds) -> float:
-        """Where the answer is read off."""
-        return float(found.upper)
+    def answer(self, reading: Reading, max_loss: float) -> tuple[Bounds, float]:
+        """The answer, and how wide delta is known there."""
+        value = self.eps if self.delta is None else self.delta
+        read = read_deltas if self.delta is None else read_epsilons
+        lower, upper, width = read(reading, np.array([value], np.float64), max_loss)
+        return Bounds(float(lower[0]), float(upper[0])), float(width[0])
 
     def promised(self, found: Bounds) -> bool:
         """Whether rtol is promised there."""
-        return self.delta >= RELATIVE_DOWN_TO
+        return bool((found.upper if self.delta is None else self.delta) >= RELATIVE_DOWN_TO)
 
     def log_delta(self, found: Bounds) -> float:
-        return math.log(self.delta)
-
-    def width(self, composed: Reading, found: Bounds) -> float:
-        if found.upper < found.lower:
-            raise ArithmeticError(f"inverted bracket {found} at {self}")
-        # Near the pure-DP limit delta falls to 0 within rounding: there epsilon itself must be known.
-        if found.upper <= found.lower * (1.0 + EPSILON_WIDTH):
-            return 0.0
-        if found.upper == math.inf:
-            return math.inf
-        # delta at the two ends bounds the bracket of delta anywhere between them.
-        return max(composed.width(found.upper), composed.width(found.lower))
+        """About where delta is, from an answer."""
+        delta = (found.lower or found.upper) if self.delta is None else self.delta
+        return math.log(max(delta, 1e-300))
 
 
-def _excess(much: float, little: float, held: bool) -> float:
-    """log(much/little), at most 0 exactly where the comparison of the two held."""
-    found = math.log(min(max(much, 1e-300), 1e300)) - math.log(min(max(little, 1e-300), 1e300))
-    return min(found, 0.0) if held else max(found, 1e-300)
+def read_deltas(reading: Reading, eps: Array, max_loss: float) -> Ends:
+    """Bounds on delta at every eps, and widths."""
+    lower, upper = (np.full(eps.size, float(end)) for end in reading.infinity)
+    finite = eps < math.inf
+    lower[finite], upper[finite] = reading.lowers(eps[finite]), reading.uppers(eps[finite])
+    _require_order(lower, upper, "delta", "epsilon", eps)
+    return lower, upper, ratio(lower, upper)
 
 
-def read_deltas(composed: Reading, eps: Array, max_loss: float) -> tuple[Array, Array, Array]:
-    """Answers and widths of a `DeltaQuestion` for every eps, finite and below the largest loss."""
-    lower, upper = composed.lowers(eps), composed.uppers(eps)
-    return lower, upper, _ratio(lower, upper)
+def read_epsilons(reading: Reading, delta: Array, max_loss: float) -> Ends:
+    """Bounds on the smallest epsilon for every delta in (0, 1), and widths of delta there."""
+    top = min(max_loss, FARTHEST)
+    start = np.full(delta.size, min(max(reading.centre, 0.0), top))
+    proven = proven_epsilons(reading.uppers, delta, start, reading.stride, top)
+    # Beyond the largest losses delta is 0, whatever is read there.
+    upper = np.where(np.isnan(proven), max_loss, proven)
+    # Far from the tilted mean the certificate eats the lower bound, so that search starts at the upper end.
+    excluded = excluded_epsilons(reading.lowers, delta, np.minimum(upper, top), reading.stride, top)
+    lower = np.where(np.isnan(excluded), 0.0, excluded)
+    never = reading.infinity.lower > delta
+    lower, upper = np.where(never, math.inf, lower), np.where(never, math.inf, upper)
+    _require_order(lower, upper, "epsilon", "delta", delta)
+    width = np.maximum(*(reading.width(np.minimum(end, top)) for end in (lower, upper)))
+    width[np.isinf(upper) & ~never] = math.inf
+    # Near the pure-DP limit delta falls to 0 within rounding: there epsilon itself must be known.
+    return lower, upper, np.where(never | (upper <= lower * (1.0 + EPSILON_WIDTH)), 0.0, width)
 
 
-def read_epsilons(composed: Reading, delta: Array, max_loss: float) -> tuple[Array, Array, Array]:
-    """Answers and widths of an `EpsilonQuestion` for every delta in (0, 1).
-
-    A table from the lower end for the largest delta to the upper end for the smallest one brackets all others, and
-    their searches go on together. Every end has been asked for by itself.
-    """
-    lower, upper, width = np.zeros(delta.size), *np.full((2, delta.size), math.inf)
-    reached = delta > composed.upper(math.inf)
-    if reached.any():
-        found = _ends_of(composed, delta[reached], max_loss)
-        lower[reached], upper[reached], width[reached] = found
-    return lower, upper, width
-
-
-def _ends_of(composed: Reading, delta: Array, max_loss: float) -> Array:
-    """`read_epsilons` for deltas above the mass at infinity, shape (3, questions)."""
-    first = EpsilonQuestion(float(delta.max())).answer(composed, max_loss)
-    last = EpsilonQuestion(float(delta.min())).answer(composed, max_loss)
-    if last.upper == math.inf:
-        return np.array([0.0, math.inf, math.inf])[:, None].repeat(delta.size, axis=1)
-    table = np.linspace(first.lower, last.upper, TABLE)
+def proven_epsilons(
+    uppers: Callable[[Array], Array], delta: Array, start: Array, stride: float, top: float
+) -> Array:
+    """The least epsilon found with uppers(epsilon) <= delta, one for each delta; nan if there is none up to `top`."""
     aim = np.log(delta)
 
     def excess(eps: Array) -> Array:
-        """At most 0 where delta is proven."""
-        upper = composed.uppers(eps)
+        upper = uppers(eps)
         return _signed(_logs(upper) - aim, upper <= delta)
 
+    return _search(excess, start, stride, top, 1.0)
+
+
+def excluded_epsilons(
+    lowers: Callable[[Array], Array], delta: Array, start: Array, stride: float, top: float
+) -> Array:
+    """The largest epsilon found with lowers(epsilon) > delta, one for each delta; nan if there is none."""
+    aim = np.log(delta)
+
     def shortfall(eps: Array) -> Array:
-        """At most 0 where delta is excluded."""
-        lower = composed.lowers(eps)
+        lower = lowers(eps)
         return _signed(aim - _logs(lower), lower > delta)
 
-    # The first place that proves each delta, and the last one that excludes it.
-    proven = np.minimum.accumulate(composed.uppers(table))
-    right = np.minimum(np.searchsorted(-proven, -delta), TABLE - 1)
-    upper = crossings(excess, table[np.maximum(right - 1, 0)], table[right], close=CLOSE)
-    excluded = np.maximum.accumulate(composed.lowers(table)[::-1])[::-1]
-    right = np.searchsorted(-excluded, -delta) - 1
-    none = right < 0
-    right = np.maximum(right, 0)
-    lower = crossings(shortfall, table[np.minimum(right + 1, TABLE - 1)], table[right], close=CLOSE)
-    lower[none] = 0.0
-    if np.any(upper < lower):
-        raise ArithmeticError(f"inverted brackets at delta = {delta[upper < lower][0]!r}")
-    width = np.maximum(
-        *(_ratio(composed.lowers(end), composed.uppers(end)) for end in (lower, upper))
-    )
-    # Near the pure-DP limit delta falls to 0 within rounding: there epsilon itself must be known.
-    width = np.where(upper <= lower * (1.0 + EPSILON_WIDTH), 0.0, width)
-    return np.array([lower, upper, width])
+    return _search(shortfall, start, stride, top, -1.0)
+
+
+def _search(
+    excess: Callable[[Array], Array], start: Array, stride: float, top: float, sign: float
+) -> Array:
+    """The point where `excess` is at most 0 next to points where it is not; nan if there is none.
+
+    stride : about how far the excess moves by 1. sign : 1 if it falls with epsilon, -1 if it rises. From `start` a step
+    as long as the excess says, and a little longer; steps double until both kinds of points are found.
+    """
+    right, wrong = np.full((2, start.size), math.nan)
+    point, reach = np.where(np.isnan(start), 0.0, start), np.zeros(start.size)
+    for _ in range(MOST_STRIDES):
+        found = excess(point)
+        held = found <= 0.0
+        open_ended = np.isnan(right) | np.isnan(wrong)
+        right = np.where(held & open_ended, point, right)
+        wrong = np.where(~held & open_ended, point, wrong)
+        open_ended = np.isnan(right) | np.isnan(wrong)
+        # At an end of the range nothing more can be asked.
+        left = held == (sign > 0.0)
+        ended = np.where(left, point <= 0.0, point >= top)
+        if np.all(~open_ended | ended):
+            break
+        guess = 1.05 * stride * np.minimum(np.abs(found), 4.0) + 1e-13 * point + 1e-300
+        reach = np.maximum(2.0 * reach, guess)
+        moved = np.clip(point + np.where(left, -reach, reach), 0.0, top)
+        point = np.where(open_ended, moved, point)
+    both = ~np.isnan(right) & ~np.isnan(wrong)
+    if both.any():
+        fill = start if both.all() else np.zeros(start.size)
+        ends = (np.where(both, end, fill) for end in (wrong, right))
+        right = np.where(both, crossings(excess, *ends, close=CLOSE), right)
+    return right
 
 
 def _signed(excess: Array, held: NDArray[np.bool_]) -> Array:
@@ -307,8 +185,19 @@ def _logs(delta: Array) -> Array:
     return np.log(np.clip(delta, 1e-300, 1e300))
 
 
-def _ratio(lower: Array, upper: Array) -> Array:
+def ratio(lower: Array, upper: Array) -> Array:
     """upper / lower - 1; 0 where both are 0."""
     with np.errstate(divide="ignore", invalid="ignore"):
         found = upper / lower - 1.0
     return np.where(upper == lower, 0.0, np.where(lower > 0.0, found, math.inf))
+
+
+def _require_order(lower: Array, upper: Array, answer: str, asked: str, value: Array) -> None:
+    """A bracket that comes out inverted is a defect: it is never returned."""
+    wrong = ~(lower <= upper)
+    if wrong.any():
+        one = int(np.argmax(wrong))
+        raise ArithmeticError(
+            f"inverted bracket [{lower[one]!r}, {upper[one]!r}] on {answer} at {asked} {value[one]!r};"
+            " please report it with the accountant's to_json()"
+        )

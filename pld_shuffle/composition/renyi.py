@@ -2,7 +2,7 @@
 
 Since x^alpha = alpha (alpha - 1) int_0^inf s^(alpha - 2) (x - s)_+ ds for x > 0, the moment is a mixture of
 hockey-stick divergences: a law whose divergences are above (below) the pair's at every epsilon has a moment above
-(below). So both ends come from the atoms of one round (`rounds`), formed finely enough for the tilt t.
+(below). So both ends come from the atoms of one round (`moments`), formed finely enough for the tilt t.
 
 *The catch* is the mass w that an upper law has at infinity, because its points or windows end at some loss l. Behind l
 the profile h is at most w, less where its logarithm is known, and 0 from the largest loss on. By the same formula w
@@ -30,7 +30,7 @@ from ..pairs.coins import CoinMixture
 from ..pairs.discrete import EitherOrder, OrderedPair
 from ..pairs.pair import Pair, Resolution
 from ..pairs.profile import ProfilePair
-from .rounds import AnyRounds, Rounds
+from .moments import MomentFunction, Rounds
 
 Array = NDArray[np.float64]
 
@@ -137,7 +137,7 @@ class _Laws:
             raise ArithmeticError(f"inverted bracket [{low}, {upper}] of {self._pair!r} at {t=}")
         return Bounds(min(max(low * (1.0 - 4.0 * ROUNDOFF), 0.0), upper), upper)
 
-    def _cut(self, t: float) -> list[AnyRounds]:
+    def _cut(self, t: float) -> list[MomentFunction]:
         """The upper law, and one that ends where the logarithm of the profile is known better: among tiny masses."""
         law = self._above
         if not isinstance(law, Rounds) or t * float(law.loss[-1]) < 100.0:
@@ -160,7 +160,7 @@ class _Laws:
             return None
         return self._pair.log_tail(np.expm1(np.minimum(losses, LARGEST_GROWTH)))
 
-    def _log_beyond(self, law: AnyRounds, t: float) -> float:
+    def _log_beyond(self, law: MomentFunction, t: float) -> float:
         """log of what the mass at infinity of an upper law may add to the moment."""
         if law.infinite == 0.0:
             return -math.inf
@@ -184,7 +184,7 @@ class _Laws:
         return float(total) + math.log1p(t) + 1e-13 * (1.0 + t * self._top)
 
 
-def _log_moment(law: AnyRounds, t: float, sign: float) -> float:
+def _log_moment(law: MomentFunction, t: float, sign: float) -> float:
     known = law.log_known(t) if isinstance(law, Rounds) else None
     value, error = known or law.log_moment(t)
     return value + sign * (error + t * law.slack)

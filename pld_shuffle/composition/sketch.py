@@ -19,13 +19,19 @@ from ..pairs.pair import Pair, Resolution
 from .pld import formed
 
 POINTS_PER_SCALE = 6.0
+FINER = (16.0, 256.0)  # times as many, where the answer is next to the largest losses
 SPARSE = 0.4
+ALIKE = (
+    0.1  # relative difference of scales, and of largest losses, of pairs that are sketched as one
+)
 
 
 class Sketch:
     """Coarse laws of all pairs of a ledger, in one flat array."""
 
-    def __init__(self, ledger: Sequence[tuple[Pair, int]], missed: float) -> None:
+    def __init__(
+        self, ledger: Sequence[tuple[Pair, int]], missed: float, points: float = POINTS_PER_SCALE
+    ) -> None:
         self.missed = missed
         self.scale = math.sqrt(sum(count * pair.scale**2 for pair, count in ledger))
         pooled = _pooled(ledger)
@@ -35,7 +41,7 @@ class Sketch:
                 pair.sketched,
                 [Side.UPPER],
                 Resolution(
-                    aligned(pair.scale / POINTS_PER_SCALE, float(pair.max_loss.upper)),
+                    aligned(pair.scale / points, float(pair.max_loss.upper)),
                     missed=missed,
                     size_width=size_width,
                     bias_width=0.2,
@@ -48,8 +54,6 @@ class Sketch:
         #: Whether most of the lattices' points hold nothing.
         held = [int(np.count_nonzero(law.masses)) for law in laws]
         self.sparse = sum(held) < SPARSE * sizes.sum()
-        #: Whether that is so for any pair: then its largest loss had better be a point of its lattice.
-        self.lumpy = any(one < SPARSE * size for one, size in zip(held, sizes, strict=True))
         #: Whether all losses are multiples of one, so that a lattice has them as they are.
         self.regular = len(held) == 1 and held[0] <= 3
         self._start = np.concatenate(([0], np.cumsum(sizes)[:-1]))
@@ -61,15 +65,20 @@ class Sketch:
         self._log_mass = np.maximum(
             log_mass, -1e5
         )  # finite, so that a law without mass is harmless
-        #: About log of the probability that every round has its largest loss.
-        self.log_top = float(self._count @ log_mass[np.append(self._start[1:], log_mass.size) - 1])
         self.infinity = float(self._count @ np.array([law.infinity for law in laws]))
         self._largest = 40.0 / min(law.step for law in laws)
 
     @classmethod
-    def at_delta(cls, ledger: Sequence[tuple[Pair, int]], delta: float, rounds: int) -> Sketch:
+    def at_delta(
+        cls,
+        ledger: Sequence[tuple[Pair, int]],
+        delta: float,
+        rounds: int,
+        *,
+        points: float = POINTS_PER_SCALE,
+    ) -> Sketch:
         """Good down to `delta`; rounds : as many as the laws will be used for."""
-        return cls(ledger, max(1e-5 * delta / rounds, 1e-300))
+        return cls(ledger, max(1e-5 * delta / rounds, 1e-300), points)
 
     def moments(self, tilt: float) -> tuple[float, float, float]:
         """K, K' and K'' at `tilt`."""
@@ -109,23 +118,27 @@ class Sketch:
         """The tilt >= 0 whose saddle point has about that delta."""
         return self._solve(lambda tilt: self.log_delta(tilt) - log_delta)
 
-    def _saturated(self, tilt: float) -> bool:
+    def beyond(self, tilt: float, log_delta: float) -> bool:
+        """Whether delta is still smaller than anything this tilt, or a larger one, is good for."""
+        return self.saturated(tilt) and log_delta < self.log_delta(tilt) - 0.5
+
+    def saturated(self, tilt: float) -> bool:
         """Whether more tilt is useless, the largest losses already holding most of the tilted mass."""
         _, mean, _ = self.moments(tilt)
         return tilt * self.scale > 3.0 and tilt * (self._top - mean) < 2.0
 
     def _solve(self, excess: Callable[[float], float]) -> float:
-        """The tilt at which a decreasing function falls to 0, to 0.1 %."""
+        """The tilt at which a decreasing function falls to 0, to 0.1 %; where more is useless if it does not."""
         low = 0.0, excess(0.0)
         if low[1] <= 0.0:
             return 0.0
-        if self._saturated(self._largest):
+        if self.saturated(self._largest):
             # As a last resort on the way up: beyond saturation nothing changes.
             asked = excess
 
             def excess(tilt: float) -> float:
                 found = asked(tilt)
-                return -1.0 if found > 0.0 and self._saturated(tilt) else found
+                return -1.0 if found > 0.0 and self.saturated(tilt) else found
 
         first = min(1.0 / math.sqrt(max(self.moments(0.0)[2], 1e-300)), self._largest)
         high = first, excess(first)
@@ -137,10 +150,19 @@ class Sketch:
         return crossing(excess, low, high, rtol=1e-3)
 
 
+def sketch_key(pair: Pair) -> Hashable:
+    """Equal for pairs of one kind whose losses are almost alike, so that one of them is sketched for all."""
+    largest = min(float(pair.max_loss.upper), 1e9)
+    return type(pair), *(
+        round(math.log(max(size, 1e-300)) / ALIKE) for size in (pair.scale, largest)
+    )
+
+
 def _pooled(ledger: Sequence[tuple[Pair, int]]) -> list[tuple[Pair, float]]:
-    """One pair for all of a kind, counted by variance."""
+    """One pair for all that are alike, counted by variance."""
     kinds: dict[Hashable, tuple[Pair, float]] = {}
     for pair, count in ledger:
-        first, held = kinds.setdefault(pair.kin, (pair, 0.0))
-        kinds[pair.kin] = first, held + count * (pair.scale / first.scale) ** 2
+        key = sketch_key(pair)
+        first, held = kinds.setdefault(key, (pair, 0.0))
+        kinds[key] = first, held + count * (pair.scale / first.scale) ** 2
     return list(kinds.values())

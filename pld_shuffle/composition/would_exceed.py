@@ -4,7 +4,7 @@ The idea. Fewer rounds spend less, so a ledger proven to be within the budget pr
 with no larger counts. On a question that memory cannot answer, a ledger that repeats known pairs
 is first asked about with all counts doubled (or grown by less, where that was too much): in a training loop
 that is one question for many rounds. A loose bracket decides where it can, and one of the wanted rtol near
-the boundary. For pairs that have not been seen before, the upper side of the growing product is kept (`prefix`), and
+the boundary. For pairs that have not been seen before, the upper side of the growing product is kept (`Growing`), and
 multiplied by what is new: as often as it proves that the ledger is within, nothing else is composed.
 """
 
@@ -13,19 +13,25 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
 
 from ..numerics.search import LOOSE_RTOL
+from ..numerics.sides import Side
 from ..pairs.pair import Pair
-from .aliases import TooDear
-from .attempts import AccuracyWarning, Composition
-from .prefix import Growing
-from .spectrum import LEAST_DELTA
+from .aliases import TooExpensive
+from .composition import AccuracyWarning, Composition
+from .plan import Plan
+from .product import LEAST_DELTA, LatticeIntegral, LawStore, Products
+from .sketch import Sketch
 
 Counts = Mapping[Pair, int]
 
 CHEAP_PAIRS = 8  # up to so many distinct pairs a loose bracket is much cheaper than a tight one
 LARGEST_STRIDE = 1.0
 SMALLEST_STRIDE = 1e-3
+GROWING_SHARE = 0.6  # of rtol that a growing ledger's lattice is planned with
 
 
 class Budget:
@@ -71,7 +77,7 @@ class Budget:
                 self._growing = Growing(counts, self._delta, self._rtol)
             # Not so near the limit that a bracket of rtol could disagree: the accountant's word goes there.
             return self._growing.delta(self._epsilon) * (1.0 + self._rtol) <= self._delta
-        except (MemoryError, TooDear):  # not the kind of ledger that grows round by round
+        except (MemoryError, TooExpensive):  # not the kind of ledger that grows round by round
             self._growing, self._resting = None, 2 * rounds
             return False
 
@@ -82,7 +88,7 @@ class Budget:
             with warnings.catch_warnings():
                 # An undecided bracket is an answer here: not proven.
                 warnings.simplefilter("ignore", AccuracyWarning)
-                spent = Composition(list(counts.items()), rtol).epsilon(self._delta)
+                spent = Composition(list(counts.items()), rtol).epsilons(self._delta)
             if spent.upper <= self._epsilon:
                 self._within = counts
                 return True
@@ -96,3 +102,45 @@ class Budget:
 def _covers(larger: Counts, smaller: Counts) -> bool:
     """Whether `larger` has at least the counts of `smaller`."""
     return all(larger.get(pair, 0) >= count for pair, count in smaller.items())
+
+
+class Growing:
+    """The upper side of a ledger that may come to have twice the rounds of `counts`, under one tilt.
+
+    Raises TooExpensive where too many nodes matter, MemoryError where a lattice would be too large.
+    """
+
+    def __init__(self, counts: Counts, delta: float, rtol: float) -> None:
+        ledger = [(pair, count) for pair, count in counts.items() if pair.scale > 0.0]
+        self._most = 2 * sum(count for _, count in ledger)
+        sketch = Sketch.at_delta(ledger, delta, self._most)
+        # In the middle of all that is to come, on the scale of logarithms: tilts fall like 1/sqrt(rounds).
+        tilt = sketch.saddle_of_delta(math.log(delta)) / math.sqrt(math.sqrt(2.0))
+        plan = Plan.steered(sketch, tilt, ledger, log_delta=math.log(delta), rtol=rtol, times=2.0)
+        plan = replace(plan, share=GROWING_SHARE, lattice_share=0.5)
+        self._store = LawStore(plan, self._most, counts, [Side.UPPER])
+        number = np.array([count for _, count in ledger], np.float64)
+        laws = [self._store.of(pair, Side.UPPER) for pair, _ in ledger]
+        self._integral = LatticeIntegral(laws, number, plan, times=2.0, terms=self._most)
+        self._total = number @ np.stack(self._integral.rows)
+        self._held = dict(counts)
+
+    def reach(self, counts: Counts) -> bool:
+        """Multiply by what is missing; False if that is too much, or if there were more rounds before."""
+        new = {pair: count - self._held.get(pair, 0) for pair, count in counts.items()}
+        if (
+            any(pair not in counts for pair in self._held)
+            or min(new.values()) < 0
+            or sum(counts.values()) > self._most
+        ):
+            return False
+        for pair, count in new.items():
+            if count > 0 and pair.scale > 0.0:
+                self._total += count * self._integral.row(self._store.of(pair, Side.UPPER))
+        self._held = dict(counts)
+        return True
+
+    def delta(self, epsilon: float) -> float:
+        """An upper bound on delta at epsilon."""
+        product = Products(self._integral, self._total[None, :])
+        return float(product.bounds(np.array([epsilon]))[1][0])

@@ -26,7 +26,7 @@ except ImportError as error:
     ) from error
 
 from ..accountant import Accountant
-from ..composition.attempts import AccuracyWarning
+from ..composition.composition import AccuracyWarning
 
 GRID = (
     2**12

@@ -18,7 +18,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..composition.attempts import Composition
+from ..composition.composition import Composition
 from ..composition.pld import PLD, formed
 from ..numerics.sides import Bounds, Side
 from ..numerics.validation import positive_float, positive_int, tolerance

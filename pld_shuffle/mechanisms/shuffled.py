@@ -22,7 +22,7 @@ from functools import cached_property
 
 import numpy as np
 
-from ..composition.attempts import Composition
+from ..composition.composition import Composition
 from ..numerics.rounding import ROUNDOFF
 from ..numerics.sides import Bounds
 from ..numerics.validation import choice, positive_int, tolerance, user_count

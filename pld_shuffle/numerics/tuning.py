@@ -50,3 +50,23 @@ LEAST_GAIN = (
 FEW_LABELLED = (
     64  # users below which stronger clones are as good, and sparse, which a hull would blur
 )
+
+# Composition: which evaluator is asked, and how rtol is shared out.
+FEW_PAIRS = 24  # distinct pairs; more of them share what they have in common, and are no contour
+CHEAP_PAIRS = (
+    256  # with fewer, lattices take FEW_PAIRS / CHEAP_PAIRS of their share: narrower brackets
+)
+MOST_ATTEMPTS = 16  # at one question, each with less error
+BOOKED_SHARE = 1e-4  # of rtol for aliases, and for nodes left out; less asks for more nodes
+LATTICE_NODES = 2**22  # of one lattice integral; more memory
+LATTICE_TABLE = (
+    12  # a transform costs so many operations a point; fewer nodes are summed one by one
+)
+LATTICE_WORK = 2**23  # nodes times laws that are held at once; memory
+STORED_POINTS = 2**24  # of laws that are kept for other questions and the other side; memory
+TRAJECTORY_POINTS = 2**21  # numbers of prefixes that are held at once; memory
+INTEGRAL_LEAST_WORK = 2e5  # atoms times nodes of a contour that are always allowed
+INTEGRAL_WORK_PER_POINT = 40.0  # the same for every point that a lattice would have
+INTEGRAL_WORK = 2e8  # the same, at most, for few laws; then the lattice is asked
+INTEGRAL_WORK_PER_LAW = 2e6  # the same for each of many laws
+DIRECT_WORK = 4e9  # multiplications of a direct convolution

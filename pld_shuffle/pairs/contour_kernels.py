@@ -666,14 +666,22 @@ def profile(n, first, second, blanket, rest, growth, rtol, mass_error, lower, up
             upper[i] = 1.0
 
 
-@kernel("1 1 1 o1 o1", lambda y, x, *rest: 5e-6 * x.size * y.size)
-def characteristic(y, x, p, versine, sine):
-    """Fill versine[k] and sine[k] with sum_j p_j (1 - cos(y_k x_j)) and sum_j p_j sin(y_k x_j).
+@kernel("1 1 1 k1 o1 o1", lambda y, x, *rest: 5e-6 * x.size * y.size)
+def characteristics(y, x, p, ends, versine, sine):
+    """Fill rows of versine and sine with sum_j p_j (1 - cos(y_k x_j)) and sum_j p_j sin(y_k x_j), one row for each law.
 
-    Rounding: at most 8 u |y_k x_j| in every versine and sine, then u x.shape[0] of the sum of absolute terms.
+    A law has the atoms from the end of the one before up to its own. Rows are one after the other, y.shape[0] long.
+    Rounding: at most 8 u |y_k x_j| in every versine and sine, then u times the law's size of the sum of absolute terms.
     """
-    one = np.empty(x.shape[0])
-    other = np.empty(x.shape[0])
-    for k in range(y.shape[0]):
-        turns(y[k], x, one, other)
-        versine[k], sine[k], _, _ = weighted(p, p, one, other)
+    start = 0
+    for law in range(ends.shape[0]):
+        end = ends[law]
+        here = x[start:end]
+        mass = p[start:end]
+        one = np.empty(end - start)
+        other = np.empty(end - start)
+        for k in range(y.shape[0]):
+            turns(y[k], here, one, other)
+            place = law * y.shape[0] + k
+            versine[place], sine[place], _, _ = weighted(mass, mass, one, other)
+        start = end

@@ -37,7 +37,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..composition.attempts import AccuracyWarning, Composition
+from ..composition.composition import AccuracyWarning, Composition
 from ..mechanisms import CountedBits, Mechanism, ShuffledRR, Subsampled
 from ..numerics.search import FIRST_FACTOR, LOOSE_RTOL, InfeasibleError, safe_end
 from ..numerics.sides import Bounds

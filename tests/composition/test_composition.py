@@ -1,5 +1,5 @@
 """Whole compositions against reference.py: the two brackets overlap, and the library's is narrow; and the
-plan's arithmetic (steps, levels, windows), which affects speed only."""
+plan's arithmetic (steps, windows), which affects speed only."""
 
 from __future__ import annotations
 
@@ -61,16 +61,15 @@ def plan() -> Plan:
     sketch = Sketch(ledger, 1e-30)
     tilt = sketch.saddle(1.0)
     log_delta = sketch.log_delta(tilt, 1.0)
-    return Plan.steered(sketch, tilt, log_delta=log_delta, rounds=12, rtol=1e-3)
+    return Plan.steered(sketch, tilt, ledger, log_delta=log_delta, rtol=1e-3)
 
 
 def test_steps_spend_the_budget_of_the_lattice(plan: Plan) -> None:
-    """laws (t^2 + t) h^2 / 8 = rtol / 2, whatever the number of laws; half of that for two levels."""
+    """laws (t^2 + t) h^2 / 8 = rtol / 2 times the lattice's share, whatever the number of laws."""
     for laws in (1, 10, 1_000):
-        spent = laws * plan.sensitivity * plan.step(laws) ** 2 / 8.0
-        assert spent == pytest.approx(0.5 * plan.rtol, rel=1e-12)
-        twice = replace(plan, levels=2)
-        assert laws * plan.sensitivity * twice.step(laws) ** 2 / 8.0 == pytest.approx(spent / 2.0)
+        one = replace(plan, rounds=laws)
+        spent = laws * one.sensitivity * one.step**2 / 8.0
+        assert spent == pytest.approx(0.5 * plan.rtol * plan.lattice_share, rel=1e-12)
 
 
 def test_windows_follow_delta_and_share(plan: Plan) -> None:
@@ -80,12 +79,3 @@ def test_windows_follow_delta_and_share(plan: Plan) -> None:
     assert smaller.missed == pytest.approx(resolution.missed * math.exp(-100.0), rel=1e-9)
     finer = replace(plan, share=0.25).resolution(1.0)
     assert finer.size_width < resolution.size_width and finer.missed < resolution.missed
-
-
-def test_levels_come_when_arrays_would_be_long(plan: Plan) -> None:
-    assert plan.levelled(1).levels == 1
-    assert replace(plan, own_lattices=True).levelled(3).levels == 2  # and then a common one
-    long = replace(plan, rounds=10**9, tilted_variance=plan.tilted_variance * 1e8)
-    levels = long.levelled(1).levels
-    assert 1 < levels < 8
-    assert not long.fits(10**9, 1)

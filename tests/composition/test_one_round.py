@@ -13,7 +13,7 @@ from scipy.stats import norm
 
 from pld_shuffle import Accountant, ShuffledLDP
 from pld_shuffle.composition import one_round
-from pld_shuffle.composition.attempts import AccuracyWarning, Composition
+from pld_shuffle.composition.composition import AccuracyWarning, Composition
 from pld_shuffle.composition.one_round import OneRound
 from pld_shuffle.numerics.sides import Bounds
 from pld_shuffle.pairs.profile import ProfilePair, Several
@@ -86,7 +86,7 @@ def test_profiles_that_are_not_enough():
     for found, width in (wide.epsilon(1e-6), wide.delta(0.5)):
         assert 0.2 < width < 0.6 and found.lower < found.upper
     with pytest.warns(AccuracyWarning, match="only"):
-        Composition([(wide._pair, 1)], 1e-3).epsilon(1e-6)
+        Composition([(wide._pair, 1)], 1e-3).epsilons(1e-6)
     p = math.e
     steep = OneRound(
         Given(lambda growth: np.maximum((p - 1 - growth) / (p + 1), 0.0), largest=1.0), 1e-3
@@ -109,12 +109,14 @@ def test_the_least_of_several():
     both = Several((sharp, blunt))
     for delta in (0.2, 1e-3, 1e-9):
         each = [OneRound(pair, 1e-3).epsilon(delta)[0].upper for pair in (sharp, blunt)]
-        assert Composition([(both, 1)], 1e-3).epsilon(delta).upper == pytest.approx(
+        assert Composition([(both, 1)], 1e-3).epsilons(delta).upper == pytest.approx(
             min(each), rel=1e-6
         )
     for eps in (0.1, 1.0, 4.0):
         each = [OneRound(pair, 1e-3).delta(eps)[0].upper for pair in (sharp, blunt)]
-        assert Composition([(both, 1)], 1e-3).delta(eps).upper == pytest.approx(min(each), rel=1e-6)
+        assert Composition([(both, 1)], 1e-3).deltas(eps).upper == pytest.approx(
+            min(each), rel=1e-6
+        )
 
 
 def test_the_better_analysis_of_one_round():

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy import fft
 
-from pld_shuffle.numerics.convolution import FFT_CONSTANT
+from pld_shuffle.composition.product import FFT_CONSTANT
 from pld_shuffle.numerics.rounding import ROUNDOFF
 
 flint = pytest.importorskip("flint")

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from pld_shuffle import Accountant, PoissonSampled, ShuffledLDP, Side, Subsampled
-from pld_shuffle.composition.attempts import Composition
+from pld_shuffle.composition.composition import Composition
 from pld_shuffle.pairs import swap_kernels
 from pld_shuffle.pairs.cohort import Cohort
 from pld_shuffle.pairs.pair import Pair, Resolution
@@ -211,7 +211,7 @@ def test_a_varied_log_is_as_tight_as_its_rounds_by_themselves(kinds: str) -> Non
         pair = of_swap(mechanism.pair)
         alone.append((Several((pair,)), 1))  # next to no others
     direct = Composition(alone, 1e-3)
-    assert shared.upper <= direct.epsilon(1e-6).upper * (1.0 + 1e-4)
-    assert direct.delta(shared.upper).lower <= 1e-6 * 1.001
-    assert shared.lower <= direct.epsilon(1e-6).upper
+    assert shared.upper <= direct.epsilons(1e-6).upper * (1.0 + 1e-4)
+    assert direct.deltas(shared.upper).lower <= 1e-6 * 1.001
+    assert shared.lower <= direct.epsilons(1e-6).upper
     assert shared.upper <= shared.lower * 1.01

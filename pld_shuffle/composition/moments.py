@@ -4,7 +4,7 @@ With M(z) = E[exp(z L); L < inf] of one round, k rounds have M(z)^k. So an error
 kept small, and known.
 
 * On the real line: `log_moment` and `slopes`.
-* Under the tilt c: phi(y) = M(c + iy)/M(c), around the tilted mean, from `tilted(c)`.
+* Under the tilt c: phi(y) = M(c + iy)/M(c), around the tilted mean, of all laws of a ledger together, by `TiltedLaws`.
 
 Both come from atoms (`Rounds`), or in closed form for Laplace noise (`LaplaceRounds`).
 
@@ -14,14 +14,14 @@ Proofs: docs/theory.md, section 7.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..numerics.convolution import dot
-from ..numerics.rounding import ROUNDOFF
+from ..numerics.rounding import ROUNDOFF, dot
 from ..numerics.sides import Bounds, Side
 from ..pairs.gaussian import LaplacePair
 from ..pairs.pair import Atoms, Pair, Resolution
@@ -60,7 +60,7 @@ class Rounds:
     @classmethod
     def of(
         cls, pair: Pair, count: int, resolutions: dict[Pair, Resolution]
-    ) -> tuple[AnyRounds, AnyRounds]:
+    ) -> tuple[MomentFunction, MomentFunction]:
         """The lower and the upper side of a pair.
 
         Lower atoms are merged, which hides, wherever they lie. Upper atoms of one cell stand for their splits
@@ -185,79 +185,197 @@ class Rounds:
         mean = dot(weight, self.loss)
         return mean, dot(weight, (self.loss - mean) ** 2)
 
-    def tilted(self, c: float) -> Tilted:
-        return Tilted(self, c)
+    def tilted(self, c: float) -> TiltedLaw:
+        return TiltedLaw.of(self, c)
 
 
-class Tilted:
-    """The law of one round under the tilt c, centred: values of its characteristic function."""
+@dataclass(frozen=True)
+class TiltedLaw:
+    """What an integral needs to know of one law under the tilt c; X is the loss less its tilted mean.
 
-    def __init__(self, rounds: Rounds, c: float) -> None:
+    log_moment : of X. moment_error : of it. spread : at least E|X|. x, p : atoms and their tilted masses, none in
+    closed form. flat, far, slope : the error of phi(y) from masses: flat + min(slope y, far + a few u y spread).
+    """
+
+    mean: float
+    log_moment: float
+    moment_error: float
+    spread: float
+    variance: float
+    x: Array
+    p: Array
+    errors: tuple[float, float, float] = (0.0, 0.0, 0.0)
+
+    @classmethod
+    def of(cls, rounds: Rounds, c: float) -> TiltedLaw:
         logs = rounds.logs
         weight = logs + c * rounds.loss
         weight = np.exp(weight - weight.max())
-        self.count = rounds.count
-        self.mean = dot(weight, rounds.loss) / float(weight.sum())
-        x = rounds.loss - self.mean
+        mean = dot(weight, rounds.loss) / float(weight.sum())
+        x = rounds.loss - mean
         exponent = logs + c * x
         peak = float(exponent.max())
         p = np.exp(exponent - peak)
         total = float(p.sum())
-        self.log_moment = peak + math.log(total)  # of L - mean
+        log_moment = peak + math.log(total)
         p /= total
         # Relative error of a weight, common factors aside, in u.
         wrong = 8.0 + 3.0 * (np.abs(logs) + np.abs(c * x) + abs(peak))
         if rounds.doubt is not None:
             wrong = wrong + rounds.doubt / (ROUNDOFF * rounds.mass)
         held = p > FAINT
-        dropped = float(p[~held].sum())
-        self._x, self._p = np.ascontiguousarray(x[held]), np.ascontiguousarray(p[held])
-        self.size = self._x.size
-        self.spread = dot(p, np.abs(x)) * (1.0 + 1e-9)  # E|X|
-        self.variance = dot(p, x * x)
-        self.moment_error = ROUNDOFF * (dot(p, wrong) + 80.0 + 4.0 * abs(self.log_moment))
+        size = np.abs(x)
+        spread = dot(p, size) * (1.0 + 1e-9)
+        moment_error = ROUNDOFF * (dot(p, wrong) + 80.0 + 4.0 * abs(log_moment))
         if (known := rounds.log_known(c)) is not None:
-            self.log_moment = known[0] - c * self.mean
-            self.moment_error = known[1] + 4.0 * ROUNDOFF * (abs(known[0]) + c * abs(self.mean))
-        self.reach = float(np.abs(self._x).max())
-        self._flat = 2.0 * dropped + ROUNDOFF * 8.0
-        self._far = ROUNDOFF * 2.0 * dot(p, wrong)
-        self._slope = ROUNDOFF * (dot(p, wrong * (np.abs(x) + self.spread)) + 64.0 * self.spread)
+            log_moment = known[0] - c * mean
+            moment_error = known[1] + 4.0 * ROUNDOFF * (abs(known[0]) + c * abs(mean))
+        flat = 2.0 * float(p[~held].sum()) + ROUNDOFF * 8.0
+        far = ROUNDOFF * 2.0 * dot(p, wrong)
+        slope = ROUNDOFF * (dot(p, wrong * (size + spread)) + 64.0 * spread)
+        return cls(
+            mean, log_moment, moment_error, spread, dot(p, x * x), x[held], p[held],
+            (flat, far, slope),
+        )  # fmt: skip
 
-    def values(self, y: Array) -> tuple[Complex, Array]:
-        """log phi at y >= 0, and bounds on the absolute errors of phi."""
-        from ..pairs.contour_kernels import characteristic
+    @property
+    def bulk(self) -> slice:
+        """The atoms without the outer ones."""
+        up = np.cumsum(self.p)
+        first, last = np.searchsorted(up, (0.5 * OUTER, up[-1] - 0.5 * OUTER))
+        return slice(int(first), int(last) + 1)
 
-        versine, sine = np.empty(y.size), np.empty(y.size)
-        characteristic(y, self._x, self._p, versine, sine)
-        angle = y * self.spread
-        error = (
-            self._flat
-            + np.minimum(y * self._slope, self._far + ROUNDOFF * (16.0 * angle + 64.0))
-            + ROUNDOFF * (self.size + 8.0) * np.minimum(angle, 4.0)
-        )
-        return log_phi(versine, sine), error
+
+@dataclass(frozen=True)
+class _Joined:
+    """Two numbers of each atom of several laws, one law after the other; each law's end and size."""
+
+    x: Array
+    p: Array
+    ends: NDArray[np.int64]
+    sizes: Array
+
+    @classmethod
+    def of(cls, laws: Sequence[tuple[Array, Array]]) -> _Joined:
+        sizes = np.array([x.size for x, _ in laws], np.int64)
+        x, p = (np.concatenate([*(law[k] for law in laws), np.zeros(0)]) for k in range(2))
+        return cls(x, p, np.cumsum(sizes), sizes.astype(np.float64))
+
+    @property
+    def starts(self) -> NDArray[np.int64]:
+        return np.append(0, self.ends[:-1])
 
     @cached_property
-    def _bulk(self) -> tuple[Array, Array, float]:
-        """Losses and weights without the outer ones, and the weight of these."""
-        up = np.cumsum(self._p)
-        inner = slice(*np.searchsorted(up, (0.5 * OUTER, up[-1] - 0.5 * OUTER)) + np.array([0, 1]))
-        p = self._p[inner]
-        return self._x[inner], p, 1.0 - float(p.sum())
+    def owner(self) -> NDArray[np.int64]:
+        """The law of each atom."""
+        return np.repeat(np.arange(self.ends.size), self.sizes.astype(np.int64))
+
+    def sums(self, y: Array) -> tuple[Array, Array]:
+        """E(1 - cos yX) and E sin yX, shape (laws, nodes)."""
+        from ..pairs.contour_kernels import characteristics
+
+        versine, sine = np.empty((2, self.ends.size * y.size))
+        characteristics(y, self.x, self.p, self.ends, versine, sine)
+        shape = self.ends.size, y.size
+        return versine.reshape(shape), sine.reshape(shape)
+
+
+class JoinedMoments:
+    """Moment functions of several rounds, asked together: sums over the rounds, with their counts."""
+
+    def __init__(self, laws: Sequence[MomentFunction]) -> None:
+        self._counts = np.array([law.count for law in laws], np.float64)
+        self._closed = [law for law in laws if isinstance(law, LaplaceRounds)]
+        atoms = [law for law in laws if isinstance(law, Rounds)]
+        self._atoms = _Joined.of([(law.loss, law.logs) for law in atoms])
+        self._atom_counts = np.array([law.count for law in atoms], np.float64)
+        none = [np.zeros(law.size) if law.doubt is None else law.doubt / law.mass for law in atoms]
+        self._doubts = np.concatenate([*none, np.zeros(0)])
+        self._largest = np.array([float(np.abs(law.loss).max()) for law in atoms])
+
+    def log_moment(self, rate: float) -> float:
+        """At least the sum of log E exp(rate L)."""
+        found = sum(law.count * math.fsum(law.log_moment(rate)) for law in self._closed)
+        if not self._largest.size:
+            return float(found)
+        peak, exponent, grown, total = self._grown(rate)
+        lowest = np.minimum.reduceat(exponent, self._atoms.starts)
+        size = np.maximum(peak, -lowest) + rate * self._largest
+        error = ROUNDOFF * (80.0 + 4.0 * size + 2.0 * np.abs(peak))
+        error += np.add.reduceat(grown * self._doubts, self._atoms.starts) / total
+        return float(found) + math.fsum(self._atom_counts * (peak + np.log(total) + error))
+
+    def slopes(self, rate: float) -> tuple[float, float, float]:
+        """The sums of log moments, means and variances of the tilted losses, estimated."""
+        found = np.zeros(3)
+        for law in self._closed:
+            found += law.count * np.array([law.log_moment(rate)[0], *law.slopes(rate)])
+        if self._largest.size:
+            starts = self._atoms.starts
+            peak, _, grown, total = self._grown(rate)
+            mean = np.add.reduceat(grown * self._atoms.x, starts) / total
+            apart = (self._atoms.x - mean[self._atoms.owner]) ** 2
+            variance = np.add.reduceat(grown * apart, starts) / total
+            found += [
+                float(self._atom_counts @ one) for one in (peak + np.log(total), mean, variance)
+            ]
+        return float(found[0]), float(found[1]), float(found[2])
+
+    def _grown(self, rate: float) -> tuple[Array, Array, Array, Array]:
+        """Peaks of rate * loss + log mass, these exponents, their exponentials relative to the peaks, and sums."""
+        exponent = rate * self._atoms.x + self._atoms.p
+        peak = np.maximum.reduceat(exponent, self._atoms.starts)
+        grown = np.exp(exponent - peak[self._atoms.owner])
+        return peak, exponent, grown, np.add.reduceat(grown, self._atoms.starts)
+
+
+class TiltedLaws:
+    """The laws of several rounds under one tilt: arrays of one number a law, and their characteristic functions.
+
+    counts, means, log_moments, moment_errors, spreads, variances : shape (laws,). size : of all atoms together.
+    """
+
+    def __init__(self, laws: Sequence[MomentFunction], c: float) -> None:
+        self._closed = [(i, law, c) for i, law in enumerate(laws) if isinstance(law, LaplaceRounds)]
+        held = [law.tilted(c) for law in laws]
+        self.counts = np.array([law.count for law in laws], np.float64)
+        self.means, self.log_moments, self.moment_errors, self.spreads, self.variances = np.array(
+            [(t.mean, t.log_moment, t.moment_error, t.spread, t.variance) for t in held]
+        ).T
+        self._flat, self._far, self._slope = np.array([t.errors for t in held]).T[:, :, None]
+        self._atoms = _Joined.of([(t.x, t.p) for t in held])
+        bulk = [(t.x[t.bulk], t.p[t.bulk]) if t.p.size else (t.x, t.p) for t in held]
+        self._bulk = _Joined.of(bulk)
+        self._outer = np.array([1.0 - float(p.sum()) for _, p in bulk])[:, None]
+        self.size = self._atoms.x.size
+        self.farthest = float(np.abs(self._atoms.x).max(initial=0.0))
+
+    def values(self, y: Array) -> tuple[Complex, Array]:
+        """log phi at y >= 0, shape (laws, nodes), and bounds on the absolute errors of phi."""
+        versine, sine = self._atoms.sums(y)
+        angle = np.outer(self.spreads, y)
+        error = (
+            self._flat
+            + np.minimum(self._slope * y, self._far + ROUNDOFF * (16.0 * angle + 64.0))
+            + ROUNDOFF * (self._atoms.sizes[:, None] + 8.0) * np.minimum(angle, 4.0)
+        )
+        found = log_phi(versine, sine)
+        for i, law, c in self._closed:
+            found[i], error[i] = law.values(c, y)
+        return found, error
 
     def most(self, y: Array) -> Array:
-        """At least |phi| at y, by the bulk of the law."""
-        from ..pairs.contour_kernels import characteristic
-
-        x, p, outer = self._bulk
-        versine, sine = np.empty(y.size), np.empty(y.size)
-        characteristic(y, x, p, versine, sine)
-        error = (
-            ROUNDOFF * ((self.size + 16.0) * 4.0 + 16.0 * y * self.spread) + self._far + self._flat
+        """At least |phi| at y, by the bulk of the laws; shape (laws, nodes)."""
+        versine, sine = self._bulk.sums(y)
+        error = ROUNDOFF * (
+            (self._bulk.sizes[:, None] + 16.0) * 4.0 + 16.0 * np.outer(self.spreads, y)
         )
-        found: Array = np.hypot(1.0 - outer - versine, sine) + abs(outer) + error
-        return found
+        found = np.hypot(1.0 - self._outer - versine, sine) + np.abs(self._outer)
+        found += error + self._far + self._flat
+        for i, law, c in self._closed:
+            log, wrong = law.values(c, y)
+            found[i] = np.exp(log.real) + wrong
+        return np.asarray(found)
 
 
 def log_phi(versine: Array, sine: Array) -> Complex:
@@ -304,41 +422,23 @@ class LaplaceRounds:
         mean = first / whole
         return mean, max(second / whole - mean * mean, 0.0)
 
-    def tilted(self, c: float) -> TiltedLaplace:
-        return TiltedLaplace(self, c)
+    def values(self, c: float, y: Array) -> tuple[Complex, Array]:
+        """log phi at y >= 0 under the tilt c, and bounds on the errors of phi."""
+        z = np.asarray(c + 1j * y, np.complex128)
+        found = np.log(self._factor(z) / self._factor(np.array([c + 0j]))[0].real)
+        turned = 1j * y * (self.t - self.slopes(c)[0])
+        return found + turned, ROUNDOFF * (64.0 + 16.0 * y * self.t)
 
-
-class TiltedLaplace:
-    """As `Tilted`, in closed form."""
-
-    size = 1
-    reach = 0.0  # no angles are reduced
-
-    def __init__(self, rounds: LaplaceRounds, c: float) -> None:
-        self.count = rounds.count
-        self._rounds, self._c = rounds, c
-        self.mean, self.variance = rounds.slopes(c)
+    def tilted(self, c: float) -> TiltedLaw:
+        mean, variance = self.slopes(c)
         # E|X| is at most the deviation, and around 0 at most t. Closed forms of the variance are differences of terms
         # like t^2, t/w^2 and 1/w^3, w = c + 1/2.
-        t, w = rounds.t, c + 0.5
+        t, w = self.t, c + 0.5
         lost = 64.0 * ROUNDOFF * (t * t + t / (w * w) + 1.0 / w**3)
-        self.spread = min(t, math.sqrt(self.variance + lost)) * (1.0 + 1e-4)
-        log, self.moment_error = rounds.log_moment(c)
-        self.log_moment = log - c * self.mean
-        self._factor = rounds._factor(np.array([c + 0j]))[0].real
-        self.moment_error += ROUNDOFF * 4.0 * (abs(log) + c * abs(self.mean))
-
-    def values(self, y: Array) -> tuple[Complex, Array]:
-        t = self._rounds.t
-        z = np.asarray(self._c + 1j * y, np.complex128)
-        found = np.log(self._rounds._factor(z) / self._factor)
-        return found + 1j * y * (t - self.mean), ROUNDOFF * (64.0 + 16.0 * y * t)
-
-    def most(self, y: Array) -> Array:
-        """At least |phi| at y."""
-        found, wrong = self.values(y)
-        return np.asarray(np.exp(found.real) + wrong)
+        spread = min(t, math.sqrt(variance + lost)) * (1.0 + 1e-4)
+        log, error = self.log_moment(c)
+        error += ROUNDOFF * 4.0 * (abs(log) + c * abs(mean))
+        return TiltedLaw(mean, log - c * mean, error, spread, variance, np.empty(0), np.empty(0))
 
 
-AnyRounds = Rounds | LaplaceRounds
-AnyTilted = Tilted | TiltedLaplace
+MomentFunction = Rounds | LaplaceRounds

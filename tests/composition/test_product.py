@@ -1,4 +1,4 @@
-"""Products by few frequencies, against direct convolutions of the same laws in long doubles."""
+"""Products at all or few frequencies, against direct convolutions of the same laws in long doubles."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from pld_shuffle.composition import spectrum as module
-from pld_shuffle.composition.aliases import TooDear
+from pld_shuffle.composition import product as module
+from pld_shuffle.composition.aliases import TooExpensive
 from pld_shuffle.composition.plan import Plan
 from pld_shuffle.composition.pld import PLD
-from pld_shuffle.composition.spectrum import Spectrum, Totals
+from pld_shuffle.composition.product import LatticeIntegral, Products
+from pld_shuffle.composition.reading import excluded_epsilons, proven_epsilons
 from pld_shuffle.numerics.sides import Side
 
 STEP = 0.01
@@ -49,10 +50,7 @@ def plan_of(laws: list[PLD], counts: list[int], eps: float) -> Plan:
         mean += count * float(weight @ one.losses)
         variance += count * float(weight @ (one.losses - weight @ one.losses) ** 2)
     tilt = max((eps - mean) / variance, 0.0)
-    return Plan(
-        tilt=tilt, sensitivity=tilt * tilt + tilt, variance=variance, tilted_variance=variance,
-        log_delta=-10.0, rounds=sum(counts), rtol=1e-3,
-    )  # fmt: skip
+    return Plan(tilt=tilt, variance=variance, log_delta=-10.0, rounds=sum(counts), rtol=1e-3)
 
 
 def read(
@@ -60,21 +58,25 @@ def read(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Bounds on delta of the product; the first `sure` laws choose the frequencies."""
     number = np.array(counts, np.float64)
-    growth = float(number.sum() / number[:sure].sum())
-    spectrum = Spectrum(laws[:sure], number[:sure], growth, plan)
-    for one in laws[sure:]:
-        spectrum.add(one)
-    totals = np.repeat((number @ spectrum.rows())[None, :], len(eps), axis=0)
-    return Totals(spectrum, totals, len(laws)).bounds(np.array(eps))
+    times = float(number.sum() / number[:sure].sum())
+    integral = LatticeIntegral(laws[:sure], number[:sure], plan, times=times, terms=len(laws))
+    rows = np.stack([*integral.rows, *(integral.row(one) for one in laws[sure:])])
+    return Products(integral, (number @ rows)[None, :]).bounds(np.array(eps))
 
 
 COUNTS = [7, 5, 1, 3]
 EPSILONS = [0.0, 0.137, 0.5, 1.0, 1.9]
 
 
+@pytest.mark.parametrize("few", [True, False])
 @pytest.mark.parametrize("side", Side)
 @pytest.mark.parametrize("eps", [0.3, 1.2])
-def test_both_bounds_enclose_the_exact_product(side: Side, eps: float) -> None:
+def test_both_bounds_enclose_the_exact_product(
+    side: Side, eps: float, few: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By sums over a table of angles, and by transforms there and back."""
+    monkeypatch.setattr(module, "LATTICE_TABLE", 1e9 if few else 0)
+    monkeypatch.setattr(module, "TRANSFORMED", 1e9 if few else 0)
     laws = [law(seed, side, 50 + 7 * seed, 1e-9 * seed) for seed in range(4)]
     lower, upper = read(laws, COUNTS, plan_of(laws, COUNTS, eps), EPSILONS)
     for k, at in enumerate(EPSILONS):
@@ -125,26 +127,29 @@ def test_frequencies_at_which_a_law_has_another_peak_are_kept() -> None:
     assert np.all(lower <= truth) and np.all(upper >= truth)
 
 
-def test_one_round_alone_is_too_dear(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MOST_NODES", 10)
+def test_too_many_nodes_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "LATTICE_NODES", 10)
     one = law(3, Side.UPPER)
-    with pytest.raises(TooDear):
-        Spectrum([one], np.ones(1), 1.0, plan_of([one], [1], 0.2))
+    with pytest.raises(TooExpensive):
+        LatticeIntegral([one], np.ones(1), plan_of([one], [1], 0.2))
 
 
 @pytest.mark.parametrize("side", Side)
-def test_epsilons_are_proven_ends(side: Side) -> None:
+def test_epsilons_of_prefixes_are_proven_ends(side: Side) -> None:
     laws = [law(seed, side) for seed in range(3)]
     counts = [6, 6, 6]
     plan = plan_of(laws, counts, 0.9)
-    spectrum = Spectrum(laws[:1], np.array([6.0]), 3.0, plan)
-    for one in laws[1:]:
-        spectrum.add(one)
-    rows = spectrum.rows()
-    totals = Totals(spectrum, np.cumsum(6.0 * rows, axis=0), 3)
+    integral = LatticeIntegral(laws[:1], np.array([6.0]), plan, times=3.0, terms=3)
+    rows = np.stack([*integral.rows, *(integral.row(one) for one in laws[1:])])
+    products = Products(integral, np.cumsum(6.0 * rows, axis=0))
     delta = exact(laws, counts, 0.9)
-    eps, width = totals.epsilons(delta, totals.means)
-    assert np.all(width[-1:] < 1e-6) and eps[-1] == pytest.approx(0.9, rel=1e-6)
+    asked, start = np.full(3, delta), np.maximum(products.means, 0.0)
+    if side is Side.UPPER:
+        eps = proven_epsilons(lambda e: products.bounds(e)[1], asked, start, 0.1, 10.0)
+    else:
+        eps = excluded_epsilons(lambda e: products.bounds(e)[0], asked, start + 0.1, 0.1, 10.0)
+    eps = np.where(np.isnan(eps), 0.0, eps)
+    assert eps[-1] == pytest.approx(0.9, rel=1e-6)
     for k in range(3):
         truth = exact(laws[: k + 1], counts[: k + 1], float(eps[k]))
         if side is Side.UPPER:

@@ -1,0 +1,106 @@
+"""The main job on ordinary logs: `pld-shuffle account` with table, trajectory and picture, in a fresh process.
+
+Logs: cohorts of n uniform in 4,200 to 5,600 out of 10^6 users, one eps0 from 6 to 9, 100 to 10,000 rows, with and
+without dropouts; delta from 1e-5 to 1e-100. Printed are processor seconds and memory of the whole process, the bracket
+of epsilon at the delta asked for, and what is wrong with the table, if anything: an end that says nothing, an end above
+another one at a smaller epsilon, a row far below the delta asked for.
+
+    python benchmarks/ordinary_logs.py [--quick]
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import math
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+CASES = [  # rows, eps0, dropouts, delta
+    (2_000, 6.0, False, 1e-6),
+    (2_000, 6.0, True, 1e-6),
+    (100, 6.0, False, 1e-6),
+    (100, 6.0, False, 1e-26),
+    (100, 9.0, False, 1e-100),
+    (2_000, 6.0, False, 1e-100),
+    (2_000, 8.0, False, 1e-5),
+    (2_000, 9.0, True, 1e-6),
+    (10_000, 7.0, False, 1e-6),
+]
+FAR = 1e-6  # of the delta asked for: no row may be below
+
+
+def write_log(path: Path, rows: int, eps0: float, dropouts: bool) -> None:
+    """A log of `rows` cohorts."""
+    rng = random.Random(1)
+    with path.open("w", encoding="utf-8") as file:
+        file.write("eps0,n,population" + (",dropout" if dropouts else "") + "\n")
+        for _ in range(rows):
+            line = f"{eps0},{rng.randint(4_200, 5_600)},1000000"
+            file.write(line + (f",{rng.choice([0.05, 0.1, 0.2])}" if dropouts else "") + "\n")
+
+
+def account(log: Path, delta: float, picture: Path | None) -> tuple[str, float, float, float]:
+    """What the command printed; processor seconds, wall seconds, megabytes."""
+    command = [sys.executable, "-W", "always", "-m", "pld_shuffle", "account", str(log)]
+    command += ["--delta", repr(delta)]
+    command += ["--plot", str(picture)] if picture else ["--json"]
+    begin = time.perf_counter()
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        printed = process.stdout.read()
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise SystemExit(f"{command} ended with {process.returncode}")
+    seconds = usage.ru_utime + usage.ru_stime
+    return printed, seconds, time.perf_counter() - begin, usage.ru_maxrss / 1024.0
+
+
+def complaints(found: dict[str, list[dict[str, float]]], delta: float) -> list[str]:
+    """What is wrong with the table of epsilons."""
+    rows = sorted(found["epsilon"], key=lambda row: row["delta"])
+    wrong = [f"nothing said at {row['delta']:g}" for row in rows if not _says(row)]
+    uppers = [row["upper"] for row in rows]
+    if any(above < below for above, below in itertools.pairwise(uppers)):
+        wrong.append("an upper end above another one at a smaller delta")
+    if any(row["delta"] < FAR * delta for row in rows):
+        wrong.append("a row far below the delta asked for")
+    return wrong
+
+
+def _says(row: dict[str, float]) -> bool:
+    return row["lower"] > 0.0 and math.isfinite(row["upper"]) and row["upper"] < 1.2 * row["lower"]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--quick", action="store_true", help="logs of up to 100 rows only")
+    quick = parser.parse_args().quick
+    print("| rows | eps0 | dropouts | delta | epsilon | cpu s | wall s | MB | wrong |")
+    print("|---|---|---|---|---|---|---|---|---|")
+    with tempfile.TemporaryDirectory() as folder:
+        log, picture = Path(folder, "log.csv"), Path(folder, "spent.png")
+        for rows, eps0, dropouts, delta in CASES:
+            if quick and rows > 100:
+                continue
+            write_log(log, rows, eps0, dropouts)
+            _, seconds, wall, memory = account(log, delta, picture)
+            found = json.loads(account(log, delta, None)[0])
+            [asked] = [row for row in found["epsilon"] if row["delta"] == delta]
+            print(
+                f"| {rows:,} | {eps0:g} | {'yes' if dropouts else 'no'} | {delta:g} | {asked['lower']:.6g} to"
+                f" {asked['upper']:.6g} | {seconds:.1f} | {wall:.1f} | {memory:.0f} |"
+                f" {'; '.join(complaints(found, delta)) or '-'} |",
+                flush=True,
+            )
+
+
+if __name__ == "__main__":
+    main()

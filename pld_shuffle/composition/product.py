@@ -1,0 +1,458 @@
+"""Products of laws on one lattice: the contour integral of `contour`, at the lattice's own nodes.
+
+Under a tilt that lifts the losses of interest, delta of a product of laws is a sum over the frequencies of a discrete
+Fourier transform. For many rounds the characteristic function is next to nothing but near frequency 0, and a few dozen
+nodes are enough; for few rounds all nodes count, and the sums for all epsilons are one inverse transform. One more
+round multiplies the nodes. They are kept as logarithms, so the prefixes of a log are cumulative sums. Proofs:
+docs/theory.md, section 7, "Few frequencies".
+
+* *Exact on the lattice.* With N points to a period the transform gives the circular sums exactly; the sum over the
+  losses behind eps is a geometric series. Nothing is smoothed.
+* *Aliases* are never negative: nothing has to be done above; below they are bounded by Chernoff.
+* *Frequencies left out* are booked. |phi| is bounded there by moments (cos u <= 1 - u^2/2 + u^4/24), and by a
+  transform of some of the laws.
+* *Rounding of transforms* is bounded in the 2-norm: ||fl(F x) - F x|| <= eta ||F x||, eta = FFT_CONSTANT u log2 N,
+  stage by stage (after Higham 2002, Thm 24.2; docs/certificates.md, 10, for radices 2, 3, 4 and 5).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..numerics import kernels
+from ..numerics.lattice import aligned
+from ..numerics.rounding import ROUNDOFF, dot
+from ..numerics.sides import Bounds, Side
+from ..numerics.tuning import (
+    BOOKED_SHARE,
+    LATTICE_NODES,
+    LATTICE_TABLE,
+    LATTICE_WORK,
+    STORED_POINTS,
+)
+from ..pairs.pair import Pair
+from .aliases import RATES, TooExpensive, log_geometric, log_peak
+from .moments import log_phi
+from .plan import Plan
+from .pld import PLD, formed, log_finite
+from .reading import Question, Reading
+
+Array = NDArray[np.float64]
+Complex = NDArray[np.complex128]
+
+FFT_CONSTANT = 12.0  # of the rounding of transforms, see above
+LARGEST_TILT = 40.0  # of one step
+LEAST_DELTA = 1e-250  # below, logarithms of what is left out underflow
+MOST_POINTS = 2**23  # of a period
+ENOUGH = 320  # rounds whose transforms bound what is left out
+MARGIN = 1.15  # of the period: products are read a little off their tilted means
+UNDERFLOW = 1e-300  # more than what underflows
+TRANSFORMED = 16  # a transform costs so many waves a point
+COARSER, FINER = 0.9, 1.6  # than planned: what a lattice may be and still serve
+
+
+class LawStore:
+    """Laws of pairs on one lattice; each is formed once, for all of `sides`, up to some memory.
+
+    rounds : that the laws will be used for. pairs : the largest loss of the one with the fewest losses is a point of
+    the lattice.
+    """
+
+    def __init__(
+        self, plan: Plan, rounds: int, pairs: Collection[Pair], sides: Sequence[Side] = tuple(Side)
+    ) -> None:
+        self._sides = sides
+        limits = {float(pair.max_loss.upper) for pair in pairs}
+        # What has few losses loses most when they are no points of the lattice.
+        least = min(limits)
+        if any(not float(limit / least).is_integer() for limit in limits if limit < math.inf):
+            least = float(min(pairs, key=_losses_in_scales).max_loss.upper)
+        self.step = aligned(plan.step, least)
+        self._resolution = plan.resolution(self.step, rounds)
+        self._gap = plan.max_gap
+        self._known: dict[tuple[Pair, Side], PLD] = {}
+        self._points = 0
+
+    def serves(self, plan: Plan, rounds: int) -> bool:
+        """Whether the lattice, and what its windows miss, are about what `plan` would choose."""
+        wanted = plan.resolution(plan.step, rounds)
+        return (
+            COARSER * self.step <= plan.step <= FINER * self.step
+            and self._resolution.missed <= 2.0 * wanted.missed
+        )
+
+    def of(self, pair: Pair, side: Side) -> PLD:
+        """The law of `pair` on that side."""
+        found = self._known.get((pair, side))
+        if found is not None:
+            return found
+        keep = self._points <= STORED_POINTS
+        sides = self._sides if keep else [side]
+        for one, law in zip(sides, formed(pair, sides, self._resolution, self._gap), strict=True):
+            if one is side:
+                found = law
+            if keep:
+                self._known[pair, one] = law
+                self._points += law.masses.size
+        assert found is not None
+        return found
+
+
+def _losses_in_scales(pair: Pair) -> float:
+    return float(pair.max_loss.upper) / pair.scale
+
+
+class LatticeIntegral:
+    """Laws of one lattice and one side: their characteristic functions at shared nodes.
+
+    laws, counts : rounds that are in all products, counts of shape (laws,). times : how many times as many rounds the
+    largest product has. plan : gives tilt and tolerance. terms : the most summands of a product. Raises TooExpensive
+    where too many nodes matter.
+    """
+
+    def __init__(
+        self, laws: Sequence[PLD], counts: Array, plan: Plan, *, times: float = 1.0, terms: int = 0
+    ) -> None:
+        self.step, self.side = laws[0].step, laws[0].side
+        # Beyond all means the largest losses must have all of the tilted mass.
+        self.c = LARGEST_TILT / self.step if plan.beyond else plan.rate
+        self._tolerance = BOOKED_SHARE * plan.rtol * min(1.0, plan.share)
+        self.rounding = ROUNDOFF * (max(terms, len(laws)) + 8.0)
+        held = [_Tilted.of(law, self.c) for law in laws]
+        square = sum(k * one.variance for k, one in zip(counts, held, strict=True))
+        self._deviation = max(math.sqrt(times * square), 0.1 * self.step)
+        self._choose_period(held, times * counts)
+        self._choose_nodes(held, counts)
+        most = max(terms, len(laws))
+        # A table of angles costs as much as twenty laws that are summed with it.
+        summed = self.k.size * max(one.mass.size for one in held) * (1.0 + 20.0 / most)
+        self._transformed = summed > LATTICE_TABLE * self.points
+        if self.k.size * most > LATTICE_WORK:
+            raise TooExpensive
+        self._table_low, self._table = 0, np.empty((0, 0))
+        self.rows = [self._row(one) for one in held]
+
+    def row(self, law: PLD) -> Array:
+        """What one round of one more law adds to the totals of a product; `Products` says which columns there are."""
+        return self._row(_Tilted.of(law, self.c))
+
+    # -- what is summed ----------------------------------------------------------------------------
+
+    def _choose_period(self, held: list[_Tilted], most: Array) -> None:
+        """Chernoff's rates, and a period for which aliases are small in the largest product."""
+        from scipy import fft
+
+        c = self.c
+        self.rates = np.append(RATES / self._deviation, c)
+        self.left = self.rates <= c  # not beyond rate 0
+        self.log_peaks = log_peak(np.stack((c + self.rates, np.maximum(c - self.rates, 0.0))))
+        moments = sum(k * one.moments(self.rates) for k, one in zip(most, held, strict=True))
+        need = moments + self.log_peaks
+        need += math.log1p(c * (1.0 + c) * math.sqrt(2.0 * math.pi) * self._deviation)
+        wide = (need - math.log(0.1 * self._tolerance)) / self.rates
+        least = max(float(wide[0].min()), float(wide[1][self.left].min()))
+        points = MARGIN * max(least, 4.0 * self._deviation) / self.step
+        if not points <= MOST_POINTS:
+            raise TooExpensive
+        self.points = int(fft.next_fast_len(max(16, math.ceil(points)), real=True))
+
+    def _choose_nodes(self, held: list[_Tilted], sure: Array) -> None:
+        """The nodes to keep, and a bound on what all others add."""
+        count = self.points // 2
+        k = np.arange(1, count + 1)
+        y = np.asarray(k * (2.0 * math.pi / (self.points * self.step)), np.float64)
+        c, step = self.c, self.step
+        first, second = -math.expm1(-c * step), -math.expm1(-(c + 1.0) * step)
+        turned = 4.0 * np.sin(0.5 * step * y) ** 2
+        # |D(0)/D(y)|, D = (1 - e^-zs)(1 - e^-(z+1)s): the weight of frequency y relative to that of 0.
+        weight = (first * first + (1.0 - first) * turned) * (
+            second * second + (1.0 - second) * turned
+        )
+        weight = first * second / np.sqrt(weight) * (1.0 + 1e-12)
+        if self.points % 2 == 0:
+            weight[-1] *= 0.5  # all others come in pairs
+        log_bound = np.minimum(_by_moments(held, sure, y), self._by_transforms(held, sure))
+        size = np.exp(np.minimum(log_bound, 0.0)) * weight
+        kept = size > self._tolerance / count
+        self.k, self._y = k[kept], y[kept]
+        z = c + 1j * self._y
+        self.share = first * second / (np.expm1(-z * step) * np.expm1(-(z + 1.0) * step))
+        if self.points % 2 == 0 and kept[-1]:
+            self.share[-1] *= 0.5
+        if self.k.size > LATTICE_NODES:
+            raise TooExpensive
+        self.booked = 2.0 * float(size[~kept].sum()) * (1.0 + 1e-9)
+
+    @property
+    def eta(self) -> float:
+        """Relative error of a transform of a period, in the 2-norm."""
+        return FFT_CONSTANT * ROUNDOFF * math.log2(self.points)
+
+    def _transform(self, one: _Tilted) -> tuple[Complex, float]:
+        """phi around the law's offset at all frequencies but 0, and its error: that of the 2-norm."""
+        from scipy import fft
+
+        mass = np.roll(_folded(one.mass, self.points), one.first % self.points)
+        norm = math.sqrt(dot(mass, mass))
+        found = np.conj(fft.rfft(mass, self.points)[1:])
+        return found, self.eta * math.sqrt(self.points) * norm * (1.0 + 1e-9)
+
+    def _by_transforms(self, held: list[_Tilted], counts: Array) -> Array:
+        """log of a bound on the product's |phi| at all frequencies, from as many rounds as it takes."""
+        total, rounds = np.zeros(self.points // 2), 0.0
+        for count, one in zip(counts, held, strict=True):
+            found, error = self._transform(one)
+            total += count * np.log(np.minimum(np.abs(found) + error, 1.0))
+            rounds += count
+            if rounds >= ENOUGH:
+                break
+        return total
+
+    def _row(self, one: _Tilted) -> Array:
+        if self._transformed:
+            found, error = self._transform(one)
+            found = found[self.k - 1]
+            versine, sine, wrong = 1.0 - found.real, found.imag, np.full(self.k.size, error)
+        else:
+            versine, sine, wrong = self._summed(one)
+        wrong = wrong + one.error
+        log = log_phi(versine, sine)
+        most = np.exp(log.real) + wrong
+        relative = wrong / most + self.rounding * (np.abs(log.imag) + np.abs(log.real))
+        columns = [log.real, log.imag, np.log(most), relative]
+        return np.concatenate((*columns, one.moments(self.rates).ravel(), one.numbers))
+
+    def _summed(self, one: _Tilted) -> tuple[Array, Array, Array]:
+        """1 - Re phi and Im phi at the nodes, by a table of angles, and their error."""
+        size = one.mass.size
+        if one.first < self._table_low or one.first + size > self._table_low + len(self._table):
+            margin = size // 8
+            low = min(one.first - margin, self._table_low)
+            high = max(one.first + size + margin, self._table_low + len(self._table))
+            angle = np.outer(np.arange(low, high), self._y * self.step)
+            half = np.sin(0.5 * angle)
+            self._table = np.concatenate((2.0 * half * half, np.sin(angle)), axis=1)
+            self._table_low = low
+        start = one.first - self._table_low
+        sums = np.einsum("i,ij->j", one.mass, self._table[start : start + size])
+        angle = self._y * one.spread
+        wrong = ROUNDOFF * (8.0 + 32.0 * angle + (size + 16.0) * np.minimum(angle, 4.0))
+        versine, sine = np.split(sums, 2)
+        return versine, sine, wrong
+
+
+@dataclass(frozen=True)
+class _Tilted:
+    """A law under the tilt c, around one of its points, `offset`; X is the loss less that of `offset`."""
+
+    mass: Array
+    step: float
+    first: int  # index of the first mass, from `offset`
+    error: float  # of all masses together
+    spread: float  # E|X|
+    powers: Array  # E X^j, j = 1 to 4
+    numbers: Array  # offset, log_scale, |log_scale|, relative error, log of finite mass, slack
+
+    @classmethod
+    def of(cls, pld: PLD, c: float) -> _Tilted:
+        mass, log_scale, relative = pld.tilted(c)
+        index = np.arange(mass.size, dtype=np.float64)
+        middle = round(dot(mass, index))
+        x = (index - middle) * pld.step
+        square = x * x
+        spread, *powers = (
+            dot(mass, size) for size in (np.abs(x), x, square, square * x, square * square)
+        )
+        # The masses sum to 1 only up to their rounding.
+        relative = math.log1p(relative) + 2.0 * ROUNDOFF * (mass.size + 4.0)
+        offset, finite = pld.low + middle, log_finite(pld.infinity)
+        numbers = [offset, log_scale, abs(log_scale), relative, finite, pld.slack]
+        return cls(
+            mass, pld.step, pld.low - offset, mass.size * UNDERFLOW, spread, np.array(powers),
+            np.array(numbers, np.float64),
+        )  # fmt: skip
+
+    @property
+    def variance(self) -> float:
+        return float(max(0.0, self.powers[1] - self.powers[0] ** 2))
+
+    def moments(self, rates: Array) -> Array:
+        """Bounds on log E exp(+-rate X), shape (2, rates)."""
+        sums = np.empty((2, rates.size))
+        lattice = rates * self.step
+        kernels.exponential_sums(self.mass, lattice, sums)
+        shift = (self.mass.size // 2 + self.first) * lattice
+        with np.errstate(invalid="ignore"):
+            logs = np.log(sums[::-1]) + np.stack((shift, -shift))
+        logs += 1e-13 * (1.0 + np.abs(shift)) + 4e-16 * self.mass.size
+        for sign, rate in zip(*np.nonzero(~np.isfinite(logs)), strict=True):  # the sums overflow
+            index = (self.first + np.arange(self.mass.size)) * (1.0 - 2.0 * sign)
+            with np.errstate(divide="ignore"):
+                exponent = np.log(self.mass) + lattice[rate] * index
+            peak = float(exponent.max())
+            logs[sign, rate] = peak + math.log(float(np.exp(exponent - peak).sum()))
+            logs[sign, rate] += 1e-12 * (1.0 + float(np.abs(lattice[rate] * index).max()))
+        return np.asarray(logs)
+
+
+class Products:
+    """Products of an integral's laws; totals : count-weighted sums of its rows, shape (products, columns)."""
+
+    def __init__(self, integral: LatticeIntegral, totals: Array) -> None:
+        self._integral = integral
+        nodes, rates = integral.k.size, integral.rates.size
+        ends = np.cumsum([nodes] * 4 + [2 * rates])
+        real, turn, log_most, wrong, moments, numbers = np.split(totals, ends, axis=1)
+        self._offset, self._log_scale, size, relative, finite, slack = numbers.T
+        self._wave = np.exp(real + 1j * turn) * integral.share
+        share = np.abs(integral.share)
+        self._error = 2.0 * (np.exp(np.minimum(log_most, 1.0)) * wrong) @ share * (1.0 + 1e-6)
+        self._error += integral.booked + 16.0 * ROUNDOFF
+        rounding = integral.rounding
+        self._relative = 1.01 * relative * (1.0 + rounding) + rounding * size
+        self._moments = moments.reshape(-1, 2, rates)
+        self._sign = 1.0 if integral.side is Side.UPPER else -1.0
+        # A few ulp: the masses carry their own allowance.
+        lost = -np.expm1(finite) * (1.0 + self._sign * (2e-15 + rounding)) + 0.0
+        self.infinity = np.minimum(lost, 1.0)
+        self._slack = -self._sign * slack * (1.0 + 1e-9 + rounding)
+
+    @property
+    def means(self) -> Array:
+        """The tilted means."""
+        return np.asarray(self._offset * self._integral.step)
+
+    @cached_property
+    def _table(self) -> tuple[Array, Array] | None:
+        """`_sums` at all points of a period by one transform, and its error; None if nodes are few."""
+        from scipy import fft
+
+        held = self._integral
+        if TRANSFORMED * held.k.size < held.points:
+            return None
+        spectrum = np.zeros((len(self._wave), held.points // 2 + 1), np.complex128)
+        spectrum[:, 0] = 1.0
+        spectrum[:, held.k] = np.conj(self._wave)
+        if held.points % 2 == 0 and held.k.size and held.k[-1] == held.points // 2:
+            spectrum[:, -1] = 2.0 * spectrum[:, -1].real
+        norm = np.sqrt(1.0 + 2.0 * (np.abs(self._wave) ** 2).sum(axis=1))
+        error = held.eta * math.sqrt(held.points) * norm * (1.0 + 1e-9)
+        return fft.irfft(spectrum, held.points, axis=1) * held.points, error
+
+    def _sums(self, index: Array) -> tuple[Array, Array, Array]:
+        """1 + 2 Re sum of the waves, turned back to lattice points `index` and to the next ones; and their error."""
+        held = self._integral
+        behind = index - self._offset
+        sums = np.abs(self._wave).sum(axis=1) * ROUNDOFF * (128.0 + held.k.size)
+        wrong = 2.0 * sums + self._error
+        if self._table is not None:
+            table, error = self._table
+            place = np.fmod(behind, held.points).astype(np.int64)
+            row = np.arange(behind.size) if len(table) > 1 else np.zeros(behind.size, np.int64)
+            first, second = (table[row, (place + ahead) % held.points] for ahead in (0, 1))
+            return first, second, error + wrong
+        # Phases are exact fractions of a turn.
+        turns = np.fmod(np.outer(behind, held.k), held.points) / held.points
+        wave = self._wave * np.exp(-2j * math.pi * turns)
+        ahead = np.exp(-2j * math.pi * held.k / held.points)
+        first = 1.0 + 2.0 * wave.real.sum(axis=1)
+        second = 1.0 + 2.0 * (wave * ahead).real.sum(axis=1)
+        return first, second, wrong
+
+    def bounds(self, eps: Array) -> tuple[Array, Array]:
+        """Bounds on delta at finite eps of what the laws stand for, shape (products,); of one product at many eps.
+
+        Only the end on the laws' own side bounds delta; the other one tells how much is lost by summing.
+        """
+        held = self._integral
+        c, step = held.c, held.step
+        eps = eps + self._slack - self._sign * 1e-15 * np.abs(eps)
+        index = np.floor(eps / step) + 1.0
+        gap = np.clip(index * step - eps, 0.0, step)
+        first, second, wrong = self._sums(index)
+        left, right = -np.expm1(-gap), -np.exp(-gap) * np.expm1(gap - step) * math.exp(-c * step)
+        value = left * first + right * second
+        wrong = (left + right) * wrong
+        exponent = self._log_scale - c * (eps + gap)
+        relative = self._relative + ROUNDOFF * (
+            64.0 + 8.0 * np.abs(self._log_scale) + 16.0 * c * np.abs(eps) + np.abs(exponent)
+        )
+        # -log of the weight of frequency 0, and of the number of frequencies.
+        log_weight = math.log(math.expm1(-c * step) * math.expm1(-(c + 1.0) * step) * held.points)
+        with np.errstate(over="ignore", invalid="ignore"):
+            scale = np.exp(exponent - log_weight)
+            widened = np.exp(np.minimum(relative, 1.0))
+            # In one exponential: a large error times a scale that underflows is not nothing.
+            upper = np.exp(exponent - log_weight + np.log(np.maximum(value, 0.0) + wrong))
+            upper = upper * widened * (1.0 + 1e-12) + UNDERFLOW
+            lower = np.maximum((value - wrong) * scale / widened - self._aliases(eps), 0.0)
+        lost = ~((exponent < 600.0) & (relative < 0.5))
+        upper[lost], lower[lost] = math.inf, 0.0
+        upper = np.minimum((upper + self.infinity) * (1.0 + 1e-15), 1.0)
+        return np.minimum((lower + self.infinity) * (1.0 - 1e-15), 1.0), upper
+
+    def _aliases(self, eps: Array) -> Array:
+        """Bounds on what other periods add at eps."""
+        held = self._integral
+        distance = self._offset * held.step - eps
+        turned = np.array([[1.0], [-1.0]]) * held.rates * distance[:, None, None]
+        log = self._moments + held.log_peaks + turned
+        log += 1e-13 * (np.abs(self._moments) + np.abs(turned))
+        log += (self._log_scale - held.c * eps)[:, None, None]
+        log += log_geometric(held.rates * held.points * held.step)
+        log[:, 1, ~held.left] = math.inf
+        return np.asarray(np.exp(np.minimum(log.min(axis=2), 700.0)).sum(axis=1))
+
+
+def _folded(mass: Array, size: int) -> Array:
+    """`mass` modulo `size`, of that length: exactly the aliasing that is bounded."""
+    rows = -(-mass.size // size)
+    padded = np.zeros(rows * size)
+    padded[: mass.size] = mass
+    return np.asarray(padded.reshape(rows, size).sum(axis=0))
+
+
+def _by_moments(held: list[_Tilted], sure: Array, y: Array) -> Array:
+    """log of a bound on the product's |phi| at y: |phi|^2 <= 1 - y^2 Var + y^4 E(X - X')^4/24."""
+    first, second, third, fourth = np.stack([one.powers for one in held]).T
+    spread = np.maximum(second - first * first, 0.0) * (1.0 - 1e-9)
+    apart = (2.0 * fourth - 8.0 * third * first + 6.0 * second * second) * (1.0 + 1e-9)
+    square = y * y
+    return np.asarray(
+        0.5 * square * (square * float(sure @ apart) / 24.0 - float(sure @ spread)) + 1e-12
+    )
+
+
+class LatticeReading(Reading):
+    """Both sides of a composition on one lattice: reads delta near the tilted mean."""
+
+    def __init__(self, lower: Products, upper: Products, rate: float) -> None:
+        self._lower, self._upper = lower, upper
+        self.centre, self.stride = float(upper.means[0]), 1.0 / rate
+        self.infinity = Bounds(float(lower.infinity[0]), float(upper.infinity[0]))
+
+    @classmethod
+    def of(
+        cls, ledger: Sequence[tuple[Pair, int]], plan: Plan, question: Question | None = None
+    ) -> LatticeReading:
+        """The composition of a ledger. Raises TooExpensive or MemoryError."""
+        store = LawStore(plan, plan.rounds, [pair for pair, _ in ledger])
+        counts = np.array([count for _, count in ledger], np.float64)
+        sides = []
+        for side in (Side.LOWER, Side.UPPER):
+            laws = [store.of(pair, side) for pair, _ in ledger]
+            integral = LatticeIntegral(laws, counts, plan)
+            sides.append(Products(integral, (counts @ np.stack(integral.rows))[None, :]))
+        return cls(sides[0], sides[1], integral.c)
+
+    def lowers(self, eps: Array) -> Array:
+        return self._lower.bounds(eps)[0]
+
+    def uppers(self, eps: Array) -> Array:
+        return self._upper.bounds(eps)[1]
