@@ -304,7 +304,7 @@ class Composition:
                 continue
             if attempt >= FUTILE_ATTEMPTS and (math.isinf(width) or not question.promised(found)):
                 break
-            if math.isinf(width) and attempt < FUTILE_ATTEMPTS:
+            if math.isinf(width):
                 evaluators.append(evaluators.pop(0))  # the same, another way
                 continue
             if width > 0.9 * widths[-1]:

@@ -33,50 +33,45 @@ MOST_POINTS = 1_500  # at which the profile is asked for one law
 MISSED = (1e-30, 1e-60, 1e-120, 1e-300)  # what windows may leave out
 
 
+class _OfTwoCounts(ProfilePair):
+    """What both pairs have in common."""
+
+    n: int
+    shares: BitShares
+
+    @property
+    def max_loss(self) -> Bounds:
+        return _twice(self.shares)
+
+    @property
+    def scale(self) -> float:
+        return _two_scale(self.n, self.shares)
+
+    @property
+    def most_points(self) -> int:
+        return MOST_POINTS
+
+
 @dataclass(frozen=True)
-class TwoCountPair(UpperPair):
+class TwoCountPair(_OfTwoCounts, UpperPair):
     """The pair of the sums of n users' one-hot bits, whatever the others hold."""
 
     n: int
     shares: BitShares
     even = True
 
-    @property
-    def max_loss(self) -> Bounds:
-        return _twice(self.shares)
-
-    @property
-    def scale(self) -> float:
-        return _two_scale(self.n, self.shares)
-
-    @property
-    def most_points(self) -> int:
-        return MOST_POINTS
-
     def upper(self, growth: Array, missed: float) -> Array:
         return _counts(self.n, self.shares, missed).upper(growth)
 
 
 @dataclass(frozen=True)
-class TwoCountAttack(ProfilePair):
+class TwoCountAttack(_OfTwoCounts):
     """The pair of two datasets: `old` of the others hold the target's first value, `new` its second one."""
 
     n: int
     shares: BitShares
     old: int
     new: int
-
-    @property
-    def max_loss(self) -> Bounds:
-        return _twice(self.shares)
-
-    @property
-    def scale(self) -> float:
-        return _two_scale(self.n, self.shares)
-
-    @property
-    def most_points(self) -> int:
-        return MOST_POINTS
 
     @property
     def reverse(self) -> ProfilePair | None:
