@@ -214,14 +214,10 @@ class _Run:
         """The ends of products, one for each of `rows`; nan where there is none."""
         delta, start = np.full(len(rows), self._delta), np.maximum(products.means, 0.0)
         if self._side is Side.UPPER:
-            return proven_epsilons(
-                lambda eps: products.bounds(eps)[1], delta, start, 1.0 / plan.rate, FARTHEST
-            )
+            return proven_epsilons(products.uppers, delta, start, 1.0 / plan.rate, FARTHEST)
         start = np.array([near.get(row, value) for row, value in zip(rows, start, strict=True)])
         start = np.minimum(start, FARTHEST)
-        found = excluded_epsilons(
-            lambda eps: products.bounds(eps)[0], delta, start, 1.0 / plan.rate, FARTHEST
-        )
+        found = excluded_epsilons(products.lowers, delta, start, 1.0 / plan.rate, FARTHEST)
         found = np.where(np.isnan(found), 0.0, found)
         return np.where(products.infinity * (1.0 - 1e-15) > self._delta, math.inf, found)
 

@@ -125,6 +125,7 @@ class LatticeIntegral:
         self._tolerance = BOOKED_SHARE * plan.rtol * min(1.0, plan.share)
         self.rounding = ROUNDOFF * (max(terms, len(laws)) + 8.0)
         held = [_Tilted.of(law, self.c) for law in laws]
+        self._latest: tuple[_Tilted, Complex, float] | None = None  # the latest transform
         square = sum(k * one.variance for k, one in zip(counts, held, strict=True))
         self._deviation = max(math.sqrt(times * square), 0.1 * self.step)
         self._choose_period(held, times * counts)
@@ -189,6 +190,12 @@ class LatticeIntegral:
             raise TooExpensive
         self.booked = 2.0 * float(size[~kept].sum()) * (1.0 + 1e-9)
 
+    @cached_property
+    def log_weight(self) -> float:
+        """-log of the weight of frequency 0, and of the number of frequencies."""
+        c, step = self.c, self.step
+        return math.log(math.expm1(-c * step) * math.expm1(-(c + 1.0) * step) * self.points)
+
     @property
     def eta(self) -> float:
         """Relative error of a transform of a period, in the 2-norm."""
@@ -198,10 +205,14 @@ class LatticeIntegral:
         """phi around the law's offset at all frequencies but 0, and its error: that of the 2-norm."""
         from scipy import fft
 
+        if self._latest is not None and self._latest[0] is one:
+            return self._latest[1:]
         mass = np.roll(_folded(one.mass, self.points), one.first % self.points)
         norm = math.sqrt(dot(mass, mass))
         found = np.conj(fft.rfft(mass, self.points)[1:])
-        return found, self.eta * math.sqrt(self.points) * norm * (1.0 + 1e-9)
+        error = self.eta * math.sqrt(self.points) * norm * (1.0 + 1e-9)
+        self._latest = one, found, error
+        return found, error
 
     def _by_transforms(self, held: list[_Tilted], counts: Array) -> Array:
         """log of a bound on the product's |phi| at all frequencies, from as many rounds as it takes."""
@@ -314,8 +325,12 @@ class Products:
         share = np.abs(integral.share)
         self._error = 2.0 * (np.exp(np.minimum(log_most, 1.0)) * wrong) @ share * (1.0 + 1e-6)
         self._error += integral.booked + 16.0 * ROUNDOFF
+        self._ahead = np.exp(-2j * math.pi * integral.k / integral.points)
+        sums = np.abs(self._wave).sum(axis=1) * ROUNDOFF * (128.0 + integral.k.size)
+        self._wrong = 2.0 * sums + self._error
         rounding = integral.rounding
         self._relative = 1.01 * relative * (1.0 + rounding) + rounding * size
+        self._relative += 8.0 * ROUNDOFF * np.abs(self._log_scale)
         self._moments = moments.reshape(-1, 2, rates)
         self._sign = 1.0 if integral.side is Side.UPPER else -1.0
         # A few ulp: the masses carry their own allowance.
@@ -349,53 +364,59 @@ class Products:
         """1 + 2 Re sum of the waves, turned back to lattice points `index` and to the next ones; and their error."""
         held = self._integral
         behind = index - self._offset
-        sums = np.abs(self._wave).sum(axis=1) * ROUNDOFF * (128.0 + held.k.size)
-        wrong = 2.0 * sums + self._error
         if self._table is not None:
             table, error = self._table
             place = np.fmod(behind, held.points).astype(np.int64)
             row = np.arange(behind.size) if len(table) > 1 else np.zeros(behind.size, np.int64)
             first, second = (table[row, (place + ahead) % held.points] for ahead in (0, 1))
-            return first, second, error + wrong
+            return first, second, error + self._wrong
         # Phases are exact fractions of a turn.
         turns = np.fmod(np.outer(behind, held.k), held.points) / held.points
         wave = self._wave * np.exp(-2j * math.pi * turns)
-        ahead = np.exp(-2j * math.pi * held.k / held.points)
         first = 1.0 + 2.0 * wave.real.sum(axis=1)
-        second = 1.0 + 2.0 * (wave * ahead).real.sum(axis=1)
-        return first, second, wrong
+        second = 1.0 + 2.0 * (wave * self._ahead).real.sum(axis=1)
+        return first, second, self._wrong
 
-    def bounds(self, eps: Array) -> tuple[Array, Array]:
-        """Bounds on delta at finite eps of what the laws stand for, shape (products,); of one product at many eps.
+    def uppers(self, eps: Array) -> Array:
+        """Upper bounds on delta at finite eps, shape (products,); of one product at many eps.
 
-        Only the end on the laws' own side bounds delta; the other one tells how much is lost by summing.
+        They bound delta of what the laws stand for if the laws are upper ones, and of the laws themselves if not.
         """
+        value, wrong, exponent, relative, lost = self._read(eps)
+        # In one exponential: a large error times a scale that underflows is not nothing.
+        with np.errstate(over="ignore", invalid="ignore"):
+            upper = np.exp(exponent + np.log(np.maximum(value, 0.0) + wrong) + relative)
+        upper = np.where(lost, math.inf, upper * (1.0 + 1e-12) + UNDERFLOW)
+        return np.minimum((upper + self.infinity) * (1.0 + 1e-15), 1.0)
+
+    def lowers(self, eps: Array) -> Array:
+        """Lower bounds on delta, of what the laws stand for if they are lower ones."""
+        value, wrong, exponent, relative, lost = self._read(eps)
+        with np.errstate(over="ignore", invalid="ignore"):
+            lower = (value - wrong) * np.exp(exponent - relative) - self._aliases(eps)
+        lower = np.where(lost, 0.0, np.maximum(lower, 0.0))
+        return np.minimum((lower + self.infinity) * (1.0 - 1e-15), 1.0)
+
+    def _read(self, eps: Array) -> tuple[Array, Array, Array, Array, NDArray[np.bool_]]:
+        """The weighted sum of frequencies, its error, the log of its scale and the error of that; what is lost."""
         held = self._integral
         c, step = held.c, held.step
         eps = eps + self._slack - self._sign * 1e-15 * np.abs(eps)
         index = np.floor(eps / step) + 1.0
-        gap = np.clip(index * step - eps, 0.0, step)
+        gap = np.minimum(np.maximum(index * step - eps, 0.0), step)
         first, second, wrong = self._sums(index)
         left, right = -np.expm1(-gap), -np.exp(-gap) * np.expm1(gap - step) * math.exp(-c * step)
-        value = left * first + right * second
-        wrong = (left + right) * wrong
         exponent = self._log_scale - c * (eps + gap)
-        relative = self._relative + ROUNDOFF * (
-            64.0 + 8.0 * np.abs(self._log_scale) + 16.0 * c * np.abs(eps) + np.abs(exponent)
-        )
-        # -log of the weight of frequency 0, and of the number of frequencies.
-        log_weight = math.log(math.expm1(-c * step) * math.expm1(-(c + 1.0) * step) * held.points)
-        with np.errstate(over="ignore", invalid="ignore"):
-            scale = np.exp(exponent - log_weight)
-            widened = np.exp(np.minimum(relative, 1.0))
-            # In one exponential: a large error times a scale that underflows is not nothing.
-            upper = np.exp(exponent - log_weight + np.log(np.maximum(value, 0.0) + wrong))
-            upper = upper * widened * (1.0 + 1e-12) + UNDERFLOW
-            lower = np.maximum((value - wrong) * scale / widened - self._aliases(eps), 0.0)
+        size = np.abs(exponent)
+        relative = self._relative + ROUNDOFF * (64.0 + 16.0 * c * np.abs(eps) + size)
         lost = ~((exponent < 600.0) & (relative < 0.5))
-        upper[lost], lower[lost] = math.inf, 0.0
-        upper = np.minimum((upper + self.infinity) * (1.0 + 1e-15), 1.0)
-        return np.minimum((lower + self.infinity) * (1.0 - 1e-15), 1.0), upper
+        return (
+            left * first + right * second,
+            (left + right) * wrong,
+            exponent - held.log_weight,
+            relative,
+            lost,
+        )
 
     def _aliases(self, eps: Array) -> Array:
         """Bounds on what other periods add at eps."""
@@ -452,7 +473,7 @@ class LatticeReading(Reading):
         return cls(sides[0], sides[1], integral.c)
 
     def lowers(self, eps: Array) -> Array:
-        return self._lower.bounds(eps)[0]
+        return self._lower.lowers(eps)
 
     def uppers(self, eps: Array) -> Array:
-        return self._upper.bounds(eps)[1]
+        return self._upper.uppers(eps)

@@ -23,7 +23,7 @@ Array = NDArray[np.float64]
 Ends = tuple[Array, Array, Array]  # lower ends, upper ends, and how wide delta is known there
 
 EPSILON_WIDTH = 1e-9  # an epsilon known to so much needs no relative accuracy in delta
-CLOSE = 1e-11  # a search for an epsilon stops so near to the wanted delta, relative to it
+CLOSE = 1e-9  # a search for an epsilon stops so near to the wanted delta, relative to it
 RELATIVE_DOWN_TO = 1e-100  # rtol is promised for deltas above this
 MOST_STRIDES = 200
 FARTHEST = 1e15  # no larger epsilon is searched for
@@ -109,7 +109,7 @@ def read_epsilons(reading: Reading, delta: Array, max_loss: float) -> Ends:
     never = reading.infinity.lower > delta
     lower, upper = np.where(never, math.inf, lower), np.where(never, math.inf, upper)
     _require_order(lower, upper, "epsilon", "delta", delta)
-    width = np.maximum(*(reading.width(np.minimum(end, top)) for end in (lower, upper)))
+    width = reading.width(np.minimum(upper, top))
     width[np.isinf(upper) & ~never] = math.inf
     # Near the pure-DP limit delta falls to 0 within rounding: there epsilon itself must be known.
     return lower, upper, np.where(never | (upper <= lower * (1.0 + EPSILON_WIDTH)), 0.0, width)
@@ -149,14 +149,15 @@ def _search(
     stride : about how far the excess moves by 1. sign : 1 if it falls with epsilon, -1 if it rises. From `start` a step
     as long as the excess says, and a little longer; steps double until both kinds of points are found.
     """
-    right, wrong = np.full((2, start.size), math.nan)
+    right, wrong, under, over = np.full((4, start.size), math.nan)
     point, reach = np.where(np.isnan(start), 0.0, start), np.zeros(start.size)
     for _ in range(MOST_STRIDES):
         found = excess(point)
         held = found <= 0.0
         open_ended = np.isnan(right) | np.isnan(wrong)
-        right = np.where(held & open_ended, point, right)
-        wrong = np.where(~held & open_ended, point, wrong)
+        good, bad = held & open_ended, ~held & open_ended
+        right, under = np.where(good, point, right), np.where(good, found, under)
+        wrong, over = np.where(bad, point, wrong), np.where(bad, found, over)
         open_ended = np.isnan(right) | np.isnan(wrong)
         # At an end of the range nothing more can be asked.
         left = held == (sign > 0.0)
@@ -170,7 +171,10 @@ def _search(
     both = ~np.isnan(right) & ~np.isnan(wrong)
     if both.any():
         fill = start if both.all() else np.zeros(start.size)
-        ends = (np.where(both, end, fill) for end in (wrong, right))
+        ends = (
+            (np.where(both, end, fill), np.where(both, value, 0.0))
+            for end, value in ((wrong, over), (right, under))
+        )
         right = np.where(both, crossings(excess, *ends, close=CLOSE), right)
     return right
 

@@ -143,4 +143,4 @@ class Growing:
     def delta(self, epsilon: float) -> float:
         """An upper bound on delta at epsilon."""
         product = Products(self._integral, self._total[None, :])
-        return float(product.bounds(np.array([epsilon]))[1][0])
+        return float(product.uppers(np.array([epsilon]))[0])

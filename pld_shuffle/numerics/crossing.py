@@ -64,30 +64,30 @@ def crossing(
 
 def crossings(
     excess: Callable[[Array], Array],
-    wrong: Array,
-    right: Array,
+    wrong: tuple[Array, Array],
+    right: tuple[Array, Array],
     *,
     close: float = 0.0,
     rtol: float = NEXT,
 ) -> Array:
     """`crossing` for many functions, asked together; shape (functions,) each."""
-    over, under = excess(wrong), excess(right)
+    (start, over), (end, under) = wrong, right
     before = under > 0.0
     for step in range(MOST_STEPS):
-        far = (under <= -close) & (np.abs(right - wrong) > rtol * np.maximum(right, wrong))
+        far = (under <= -close) & (np.abs(end - start) > rtol * np.maximum(end, start))
         if not far.any():
             break
         with np.errstate(divide="ignore", invalid="ignore"):
-            point = right + (wrong - right) * ((under + 0.5 * close) / (under - over))
-            between = np.abs(point - wrong) + np.abs(point - right) <= np.abs(right - wrong)
-        point = np.where(between & (step % 5 < 4), point, 0.5 * (wrong + right))
+            point = end + (start - end) * ((under + 0.5 * close) / (under - over))
+            between = np.abs(point - start) + np.abs(point - end) <= np.abs(end - start)
+        point = np.where(between & (step % 5 < 4), point, 0.5 * (start + end))
         found = excess(point)
         held = found <= 0.0
         half = np.where((held == before) & (step > 0), 0.5, 1.0)
         over, under = np.where(held, half * over, found), np.where(held, found, half * under)
-        wrong, right = np.where(held, wrong, point), np.where(held, point, right)
+        start, end = np.where(held, start, point), np.where(held, point, end)
         before = held
-    return right
+    return end
 
 
 def smallest_satisfying(

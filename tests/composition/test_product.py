@@ -61,7 +61,8 @@ def read(
     times = float(number.sum() / number[:sure].sum())
     integral = LatticeIntegral(laws[:sure], number[:sure], plan, times=times, terms=len(laws))
     rows = np.stack([*integral.rows, *(integral.row(one) for one in laws[sure:])])
-    return Products(integral, (number @ rows)[None, :]).bounds(np.array(eps))
+    products = Products(integral, (number @ rows)[None, :])
+    return products.lowers(np.array(eps)), products.uppers(np.array(eps))
 
 
 COUNTS = [7, 5, 1, 3]
@@ -145,9 +146,9 @@ def test_epsilons_of_prefixes_are_proven_ends(side: Side) -> None:
     delta = exact(laws, counts, 0.9)
     asked, start = np.full(3, delta), np.maximum(products.means, 0.0)
     if side is Side.UPPER:
-        eps = proven_epsilons(lambda e: products.bounds(e)[1], asked, start, 0.1, 10.0)
+        eps = proven_epsilons(products.uppers, asked, start, 0.1, 10.0)
     else:
-        eps = excluded_epsilons(lambda e: products.bounds(e)[0], asked, start + 0.1, 0.1, 10.0)
+        eps = excluded_epsilons(products.lowers, asked, start + 0.1, 0.1, 10.0)
     eps = np.where(np.isnan(eps), 0.0, eps)
     assert eps[-1] == pytest.approx(0.9, rel=1e-6)
     for k in range(3):
