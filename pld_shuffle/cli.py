@@ -18,7 +18,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from . import __version__
 from .fields import (
@@ -32,10 +32,11 @@ from .fields import (
     kind_lines,
     mechanism_from_values,
 )
-from .report import Report, deltas_around, draw_comparison, draw_curve, draw_trajectory, row_step
+from .report import Report, deltas_around, row_step
 
 if TYPE_CHECKING:
     from .accountant import Accountant
+    from .ledger import Rounds
     from .trainlog import TrainingLog
 
 
@@ -115,85 +116,21 @@ def _parser() -> _Parser:
         metavar="SHELL",
         help="print a script that completes this command in bash, zsh or tcsh",
     )
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-
-    def command(run: Callable[..., Report], summary: str, picture: str, example: str) -> _Parser:
-        """A command with the flags that all of them have; `picture` : what its --plot draws."""
-        name = run.__name__.strip("_")
-        text = f"{summary[0].upper()}{summary[1:]}.\n\nexample: pld-shuffle {name} {example}"
-        epilog = "\n".join((*kind_lines(), "", STATUSES))
-        added: _Parser = commands.add_parser(name, help=summary, description=text, epilog=epilog)
-        added.set_defaults(run=run)
-        added.add_argument("--json", action="store_true", help="print one JSON object")
-        added.add_argument("--plot", metavar="FILE", help=f"draw {picture} (.png, .pdf, .svg)")
-        added.add_fields("rtol", title="how accurately", default=1e-3)
-        return added
-
-    asked, curve = "what is asked", "delta against epsilon"
-
-    account = command(
-        _account, "account a training log: epsilon in all, and spent after each round",
-        "epsilon after each round", "LOG.csv --delta 1e-6 --plot spent.png",
-    )  # fmt: skip
-    account.add_argument(
-        "log",
-        metavar="LOG.csv",
-        nargs="?",
-        help="one row per round, with the fields below as columns; also count, how many equal rounds a"
-        " row stands for, and round, a label; - reads standard input",
-    )
-    account.add_argument(
-        "--sample", action="store_true", help="account the made-up log that ships with the package"
-    )
-    account.add_argument(
-        "--every",
-        metavar="K",
-        type=_read(Field("every", int, "K", "", least=1)),
-        help="epsilon after every K-th row (default: so that there are at most 20)",
-    )
-    account.add_fields("delta", title=asked, required=True)
-    account.add_fields("epsilon", title="what is asked besides", nargs="+", help="also delta here")
-
-    epsilon = command(
-        _epsilon, "epsilon of equal rounds at a delta", curve,
-        "--eps0 4 --n 10000 --rounds 10 --delta 1e-6",
-    )  # fmt: skip
-    epsilon.add_mechanism()
-    epsilon.add_fields("delta", title=asked, nargs="+", required=True)
-
-    delta = command(
-        _delta, "delta of equal rounds at an epsilon", curve,
-        "--randomizer unary-encoding --k 16 --eps0 2 --n 10000 --epsilon 1",
-    )  # fmt: skip
-    delta.add_mechanism()
-    delta.add_fields("epsilon", title=asked, nargs="+", required=True)
-
-    compare = command(
-        _compare, "all published bounds on epsilon that are valid for equal rounds",
-        "the bounds side by side", "--eps0 4 --n 10000 --rounds 100 --delta 1e-6",
-    )  # fmt: skip
-    compare.add_mechanism()
-    compare.add_fields("delta", title=asked, required=True)
-
-    plan = command(
-        _plan, "the parameter that just meets an epsilon at a delta, safe side", curve,
-        "--solve eps0 --n 5000 --population 1000000 --rounds 2000 --epsilon 2 --delta 1e-6",
-    )  # fmt: skip
-    plan.add_argument(
-        "--solve",
-        metavar="WHAT",
-        required=True,
-        type=_one_of(SOLVABLE),
-        choices=SOLVABLE,
-        help="largest eps0, rounds or rate; smallest n, gamma, sigma, scale or population; with"
-        " --population, largest n",
-    )
-    plan.add_mechanism(rounds=None)
-    plan.add_fields("epsilon", "delta", title="the target", required=True)
-
-    commands.add_parser(
-        "warm-up", help="compile all loops now, once on this machine, not when they are needed"
-    )
+    parsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    for command in COMMANDS:
+        text = f"{command.summary[0].upper()}{command.summary[1:]}.\n\nexample: {command.example}"
+        epilog = "\n".join((*kind_lines(), "", STATUSES)) if command.picture else ""
+        one: _Parser = parsers.add_parser(
+            command.name, help=command.summary, description=text, epilog=epilog
+        )
+        one.set_defaults(run=command.run)
+        command.flags(one)
+        if command.picture:
+            how = one.add_argument_group("how it is answered")
+            how.add_argument("--json", action="store_true", help="print one JSON object")
+            draws = f"draw {command.picture} (.png, .pdf, .svg)"
+            how.add_argument("--plot", metavar="FILE", help=draws)
+            one.add_fields("rtol", title="how accurately", default=1e-3)
     return parser
 
 
@@ -236,8 +173,8 @@ def _parsed(argv: Sequence[str] | None) -> argparse.Namespace:
 
 
 @contextlib.contextmanager
-def _blaming(flag: str | None = None) -> Iterator[None]:
-    """Turn a complaint about a value into the one line that names its flag."""
+def _blaming(flag: str | None = None, *, file: str = "") -> Iterator[None]:
+    """Turn a complaint into the one line that names its flag, or what could not be done with a file."""
     try:
         yield
     except FieldError as error:
@@ -245,15 +182,8 @@ def _blaming(flag: str | None = None) -> Iterator[None]:
     except (TypeError, ValueError) as error:
         where = "" if flag is None else f"argument {_flag(flag)}: "
         raise _BadInput(f"{where}{error}") from error
-
-
-@contextlib.contextmanager
-def _file(path: str, verb: str) -> Iterator[None]:
-    """The same for a file that cannot be read or written."""
-    try:
-        yield
     except OSError as error:
-        raise _BadInput(f"cannot {verb} {path!r}: {error.strerror or error}") from error
+        raise _BadInput(f"cannot {file}: {error.strerror or error}") from error
 
 
 def _given(arguments: argparse.Namespace, *also: str) -> dict[str, Any]:
@@ -287,18 +217,61 @@ def _read_log(arguments: argparse.Namespace) -> TrainingLog:
 
     if arguments.sample == (arguments.log is not None):
         raise _BadInput("give a log, or - for standard input, or --sample")
-    with _file(arguments.log, "read"), _blaming():
+    with _blaming(file=f"read {arguments.log!r}"):
         return training_log(SAMPLE if arguments.sample else arguments.log)
 
 
-def _draw(path: str | None, draw: Callable[..., None], *what: Any) -> None:
-    """Draw the picture, if one is wanted."""
+def _draw(path: str | None, title: str, name: str, *what: Any, **options: Any) -> None:
+    """Draw the picture of that name of `plots`, if one is wanted."""
     if path is not None:
-        with _phase("drawing"), _file(path, "write"):
-            draw(path, *what)
+        from . import plots
+
+        with _phase("drawing"), _blaming(file=f"write {path!r}"):
+            plots.draw(path, title, getattr(plots, name), *what, **options)
+
+
+def _title(rounds: Rounds) -> str:
+    ((mechanism, count),) = rounds
+    return f"{count:,} x {mechanism!r}"
 
 
 # --- the commands ----------------------------------------------------------------------------
+
+
+class Command(NamedTuple):
+    """A subcommand; to offer another, add an entry to `COMMANDS`.
+
+    run : from the arguments to a report, or None if there is nothing to say. flags : adds those that only this command
+    has. picture : what --plot draws; "" for a command without --json, --plot and --rtol.
+    """
+
+    name: str
+    summary: str
+    example: str
+    flags: Callable[[_Parser], None]
+    run: Callable[[argparse.Namespace], Report | None]
+    picture: str = ""
+
+
+def _account_flags(parser: _Parser) -> None:
+    parser.add_argument(
+        "log",
+        metavar="LOG.csv",
+        nargs="?",
+        help="one row per round, with the fields below as columns; also count, how many equal rounds a"
+        " row stands for, and round, a label; - reads standard input",
+    )
+    parser.add_argument(
+        "--sample", action="store_true", help="account the made-up log that ships with the package"
+    )
+    parser.add_argument(
+        "--every",
+        metavar="K",
+        type=_read(Field("every", int, "K", "", least=1)),
+        help="epsilon after every K-th row (default: so that there are at most 20)",
+    )
+    parser.add_fields("delta", title=ASKED, required=True)
+    parser.add_fields("epsilon", title="what is asked besides", nargs="+", help="also delta here")
 
 
 def _account(arguments: argparse.Namespace) -> Report:
@@ -311,7 +284,8 @@ def _account(arguments: argparse.Namespace) -> Report:
         for mechanism, count in log.rounds:
             accountant.compose(mechanism, count)
     rows, delta = len(log.rounds), arguments.delta
-    report = Report("account", log.rounds, arguments.rtol, {"log": log.name}, [*log.notes])
+    about = {"log": log.name, "log_sha256": log.sha256}
+    report = Report("account", log.rounds, arguments.rtol, about, [*log.notes])
     try:
         with _phase("asking for epsilon"):
             report.add_epsilons(accountant, deltas_around(delta))
@@ -327,28 +301,42 @@ def _account(arguments: argparse.Namespace) -> Report:
     except KeyboardInterrupt:
         report.interrupted = True
         return report
-    _draw(arguments.plot, draw_trajectory, trajectory, f"{log.name}, δ = {delta:g}")
+    title = f"{log.name}, δ = {delta:g}"
+    _draw(arguments.plot, title, "epsilon_over_rounds", trajectory)
     return report
+
+
+def _question_flags(name: str) -> Callable[[_Parser], None]:
+    def flags(parser: _Parser) -> None:
+        parser.add_mechanism()
+        parser.add_fields(name, title=ASKED, nargs="+", required=True)
+
+    return flags
 
 
 def _epsilon(arguments: argparse.Namespace) -> Report:
-    accountant = _equal_rounds(arguments)
-
-    report = Report("epsilon", accountant.ledger, arguments.rtol)
-    report.add_epsilons(accountant, arguments.delta)
-    marks = [(row["upper"], row["delta"]) for row in report.values["epsilon_bounds"]]
-    _draw(arguments.plot, draw_curve, accountant, marks)
-    return report
+    return _answered(arguments, Report.add_epsilons, arguments.delta)
 
 
 def _delta(arguments: argparse.Namespace) -> Report:
+    return _answered(arguments, Report.add_deltas, arguments.epsilon)
+
+
+def _answered(arguments: argparse.Namespace, add: Callable[..., Any], asked: Any) -> Report:
+    """Answers for equal rounds, marked in the privacy curve."""
     accountant = _equal_rounds(arguments)
 
-    report = Report("delta", accountant.ledger, arguments.rtol)
-    report.add_deltas(accountant, arguments.epsilon)
-    marks = [(row["epsilon"], row["upper"]) for row in report.values["delta_bounds"]]
-    _draw(arguments.plot, draw_curve, accountant, marks)
+    report = Report(arguments.command, accountant.ledger, arguments.rtol)
+    with _phase(f"asking for {arguments.command}"):
+        marks = add(report, accountant, asked)
+    title = _title(accountant.ledger)
+    _draw(arguments.plot, title, "privacy_curve", accountant, marks=marks)
     return report
+
+
+def _compare_flags(parser: _Parser) -> None:
+    parser.add_mechanism()
+    parser.add_fields("delta", title=ASKED, required=True)
 
 
 def _compare(arguments: argparse.Namespace) -> Report:
@@ -357,12 +345,26 @@ def _compare(arguments: argparse.Namespace) -> Report:
     from .comparison import compare
 
     ((mechanism, count),) = accountant.ledger
-    with _blaming():
+    with _phase("asking every bound"), _blaming():
         found = compare(mechanism, delta=arguments.delta, rounds=count, rtol=accountant.rtol)
     report = Report("compare", accountant.ledger, arguments.rtol)
     report.add_comparison(accountant, found)
-    _draw(arguments.plot, draw_comparison, found)
+    _draw(arguments.plot, _title(accountant.ledger), "methods_compared", found)
     return report
+
+
+def _plan_flags(parser: _Parser) -> None:
+    parser.add_argument(
+        "--solve",
+        metavar="WHAT",
+        required=True,
+        type=_one_of(SOLVABLE),
+        choices=SOLVABLE,
+        help="largest eps0, rounds or rate; smallest n, gamma, sigma, scale or population; with"
+        " --population, largest n",
+    )
+    parser.add_mechanism(rounds=None)
+    parser.add_fields("epsilon", "delta", title="the target", required=True)
 
 
 def _plan(arguments: argparse.Namespace) -> Report:
@@ -370,7 +372,7 @@ def _plan(arguments: argparse.Namespace) -> Report:
 
     from .calibration import solve
 
-    with _blaming():
+    with _phase(f"looking for {arguments.solve}"), _blaming():
         found = solve(
             arguments.solve, _given(arguments, "rounds"), epsilon=arguments.epsilon,
             delta=arguments.delta, rtol=rtol,
@@ -378,10 +380,39 @@ def _plan(arguments: argparse.Namespace) -> Report:
     report = Report("plan", found.ledger, rtol)
     report.add_plan(found)
     _draw(
-        arguments.plot, draw_curve, found.accountant(), [(found.achieved.upper, found.delta)],
-        (found.epsilon, found.delta),
+        arguments.plot, _title(found.ledger), "privacy_curve", found.accountant(),
+        marks=[(found.achieved.upper, found.delta)], target=(found.epsilon, found.delta),
     )  # fmt: skip
     return report
+
+
+def _warm_up(arguments: argparse.Namespace) -> None:
+    from .numerics.compiled import warm_up
+
+    warm_up()
+
+
+ASKED, CURVE = "what is asked", "delta against epsilon"
+
+COMMANDS = (
+    Command("account", "account a training log: epsilon in all, and spent after each round",
+            "pld-shuffle account LOG.csv --delta 1e-6 --plot spent.png", _account_flags, _account,
+            "epsilon after each round"),
+    Command("epsilon", "epsilon of equal rounds at a delta",
+            "pld-shuffle epsilon --eps0 4 --n 10000 --rounds 10 --delta 1e-6",
+            _question_flags("delta"), _epsilon, CURVE),
+    Command("delta", "delta of equal rounds at an epsilon",
+            "pld-shuffle delta --randomizer unary-encoding --k 16 --eps0 2 --n 10000 --epsilon 1",
+            _question_flags("epsilon"), _delta, CURVE),
+    Command("compare", "all published bounds on epsilon that are valid for equal rounds",
+            "pld-shuffle compare --eps0 4 --n 10000 --rounds 100 --delta 1e-6",
+            _compare_flags, _compare, "the bounds side by side"),
+    Command("plan", "the parameter that just meets an epsilon at a delta, safe side",
+            "pld-shuffle plan --solve eps0 --n 5000 --population 1000000 --rounds 2000 --epsilon 2"
+            " --delta 1e-6", _plan_flags, _plan, CURVE),
+    Command("warm-up", "compile all loops now, once on this machine, not when they are needed",
+            "pld-shuffle warm-up", lambda parser: None, _warm_up),
+)  # fmt: skip
 
 
 @contextlib.contextmanager
@@ -410,7 +441,9 @@ def _run(arguments: argparse.Namespace, started: float) -> int:
 
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", AccuracyWarning)
-        report: Report = arguments.run(arguments)
+        report: Report | None = arguments.run(arguments)
+    if report is None:
+        return 0
     remarks = []
     for warning in caught:
         if issubclass(warning.category, AccuracyWarning):
@@ -438,13 +471,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit status. argv : the arguments, by default those of the process."""
     started = time.perf_counter()
     try:
-        arguments = _parsed(argv)
-        if arguments.command == "warm-up":
-            from .numerics.compiled import warm_up
-
-            warm_up()
-            return 0
-        return _run(arguments, started)
+        return _run(_parsed(argv), started)
     except _BadInput as error:
         print(f"pld-shuffle: error: {_one_line(error)}", file=sys.stderr)
         return BAD_INPUT

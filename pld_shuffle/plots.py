@@ -14,7 +14,8 @@ matplotlib is imported by the functions, not with this module.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+import textwrap
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 __all__ = [
     "COLOURS",
     "check_picture_path",
+    "draw",
     "epsilon_over_rounds",
     "methods_compared",
     "privacy_curve",
@@ -46,6 +48,9 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#0
 
 #: Marks the curves drawn here, so that the next one takes the next colour.
 _CURVE_MARK = "pld_shuffle-curve"
+
+#: Points of a privacy curve, if they are not given, and characters in a line of a title, at most.
+CURVE_POINTS, TITLE_WIDTH = 60, 80
 
 _LINE = 1 / 200  # of a picture's height: two lines that are nearer look like one
 _NOTHING = 1e-290  # stands for 0 on a logarithmic axis
@@ -94,7 +99,7 @@ def epsilon_over_rounds(
 
 def privacy_curve(
     accountant: Accountant,
-    epsilons: ArrayLike,
+    epsilons: ArrayLike | None = None,
     ax: Axes | None = None,
     *,
     label: str | None = None,
@@ -103,10 +108,17 @@ def privacy_curve(
 ) -> Axes:
     """Delta against increasing epsilons (delta on a logarithmic axis), with its bracket.
 
-    marks : points (epsilon, delta) to mark. target : the one that is not to be exceeded, drawn as a cross: the curve
-    should pass below it. The accountant is asked for ``delta_bounds(epsilons)`` once, and raises what that raises.
+    epsilons : by default from 0 to half as far again as the largest mark, or the target.
+    marks : points (epsilon, delta) to mark, those with finite epsilon. target : the one that is not to be exceeded,
+    drawn as a cross: the curve should pass below it. The accountant is asked for ``delta_bounds(epsilons)`` once, and
+    raises what that raises.
     Where delta is exactly 0 (pure differential privacy) a logarithmic axis has no place for it: the curve ends there.
     """
+    marks = [point for point in marks if point[0] < np.inf]
+    targets = [] if target is None else [target]
+    if epsilons is None:
+        farthest = 1.5 * max((epsilon for epsilon, _ in [*marks, *targets]), default=0.0)
+        epsilons = np.linspace(0.0, farthest or 1.0, CURVE_POINTS)
     positions = np.atleast_1d(np.asarray(epsilons, dtype=float))
     lower, upper = map(np.asarray, accountant.delta_bounds(positions))
     ax = _axes(ax)
@@ -121,7 +133,7 @@ def privacy_curve(
         attacked=attacked(mechanism for mechanism, _ in accountant.ledger),
     )  # fmt: skip
     limits = ax.get_ylim()
-    for name, points in (("", marks), ("target: ", [target] if target is not None else [])):
+    for name, points in (("", marks), ("target: ", targets)):
         for epsilon, delta in points:
             if delta > 0:
                 _mark(ax, epsilon, delta, name)
@@ -136,7 +148,7 @@ def methods_compared(comparison: Comparison, ax: Axes | None = None) -> Axes:
     The dashed line is the lower end of the tight bracket: where it is an attack's, no analysis can go
     below it. Bounds that are 0 or infinite have no place on the axis and are left out.
     """
-    ax = _axes(ax, (8.0, 1.2 + 0.3 * len(comparison.methods)))
+    ax = _axes(ax, comparison)
     shown = [m for m in comparison.methods if 0.0 < m.epsilon < np.inf]
     ax.set_yticks(range(len(shown)), [m.name for m in shown], fontsize="small")
     ax.invert_yaxis()
@@ -167,13 +179,19 @@ def methods_compared(comparison: Comparison, ax: Axes | None = None) -> Axes:
 # --- parts ---------------------------------------------------------------------------------------
 
 
-def _axes(ax: Axes | None, size: tuple[float, float] = (6.4, 4.2)) -> Axes:
+def _axes(ax: Axes | None, drawn: Any = None) -> Axes:
     if ax is not None:
         return ax
     from matplotlib import pyplot
 
-    new: Axes = pyplot.subplots(figsize=size, layout="constrained")[1]
+    new: Axes = pyplot.subplots(figsize=_size(drawn), layout="constrained")[1]
     return new
+
+
+def _size(drawn: Any) -> tuple[float, float]:
+    """Inches; a comparison has a line for every method."""
+    methods = getattr(drawn, "methods", None)
+    return (6.4, 4.2) if methods is None else (8.0, 1.4 + 0.3 * len(methods))
 
 
 def _next_colour(ax: Axes) -> str:
@@ -273,6 +291,22 @@ def check_picture_path(path: str | os.PathLike[str]) -> Path:
     if wrong is not None:
         raise ValueError(f"path must {wrong}; got {os.fspath(path)!r}")
     return target
+
+
+def draw(
+    path: str | os.PathLike[str],
+    title: str,
+    picture: Callable[..., Axes],
+    *what: Any,
+    **options: Any,
+) -> None:
+    """Write one picture of this module to a file; no window system and no pyplot state. Errors as `save_figure`."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=_size(what[0]), layout="constrained")
+    ax = picture(*what, ax=figure.add_subplot(), **options)
+    ax.set_title(textwrap.fill(title, TITLE_WIDTH), fontsize="small")
+    save_figure(figure, path)
 
 
 def save_figure(figure: Figure, path: str | os.PathLike[str]) -> None:

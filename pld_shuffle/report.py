@@ -1,4 +1,4 @@
-"""What the command line prints and draws: a report as JSON, as lines for people, as a picture.
+"""What the command line prints: a report as JSON, or as lines for people.
 
 A report is plain data, one JSON object (its keys are in docs/command_line.md), and the rounds it is about.
 For people every bound is rounded to the safe side, upper ones up and lower ones down; JSON has the doubles
@@ -7,7 +7,6 @@ themselves, and infinity as the string "inf".
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import math
 import re
@@ -26,10 +25,8 @@ if TYPE_CHECKING:
 
 #: Rows of the table of a log without --every, at most.
 TABLE_ROWS = 20
-#: Points of a privacy curve in a picture.
-CURVE_POINTS = 60
-#: Characters in a line of a picture's title, and in a line of wrapped text, at most.
-TITLE_WIDTH, LINE_WIDTH = 80, 96
+#: Characters in a line of wrapped text, at most.
+LINE_WIDTH = 96
 #: Significant digits of a bound for people.
 DIGITS = 6
 
@@ -73,10 +70,11 @@ class Report:
 
     def add_epsilons(
         self, accountant: Accountant, deltas: Sequence[float], known: Bounds[float] | None = None
-    ) -> None:
+    ) -> list[tuple[float, float]]:
         """Bounds on epsilon at each delta, and what these analyses cannot go below.
 
         known : bounds of another accountant of the same rounds, right within the same rtol, to be told instead.
+        Returns the points (epsilon, delta) of the upper ends.
         """
         rows = []
         for delta, *ends in zip(deltas, *accountant.epsilon_parts(list(deltas)), strict=True):
@@ -86,11 +84,15 @@ class Report:
             between = max(lower, min(upper, analysis))
             rows.append({"delta": delta, "lower": lower, "upper": upper, "analysis_lower": between})
         self.values["epsilon_bounds"] = rows
+        return [(row["upper"], row["delta"]) for row in rows]
 
-    def add_deltas(self, accountant: Accountant, epsilons: Sequence[float]) -> None:
-        """What the accountant says of delta at each epsilon."""
+    def add_deltas(
+        self, accountant: Accountant, epsilons: Sequence[float]
+    ) -> list[tuple[float, float]]:
+        """Bounds on delta at each epsilon. Returns the points (epsilon, delta) of the upper ends."""
         found = accountant.delta_bounds(list(epsilons))
         self.values["delta_bounds"] = _rows("epsilon", epsilons, found.lower, found.upper)
+        return list(zip(epsilons, found.upper.tolist(), strict=True))
 
     def add_trajectory(self, trajectory: Trajectory) -> None:
         """Epsilon spent after each of the rounds asked about."""
@@ -335,53 +337,3 @@ def _comparison_lines(values: dict[str, Any]) -> Iterator[str]:
 
 def _wrapped(text: str, indent: str) -> list[str]:
     return textwrap.wrap(text, LINE_WIDTH, initial_indent=indent, subsequent_indent=indent)
-
-
-# --- the pictures ----------------------------------------------------------------------------
-
-
-@contextlib.contextmanager
-def _picture(path: str, title: str, size: tuple[float, float] = (6.4, 4.2)) -> Iterator[Any]:
-    """Axes of a figure that is written to `path`; no window system and no pyplot state."""
-    from matplotlib.figure import Figure
-
-    from .plots import save_figure
-
-    figure = Figure(figsize=size, layout="constrained")
-    ax = figure.add_subplot()
-    yield ax
-    ax.set_title(textwrap.fill(title, TITLE_WIDTH), fontsize="small")
-    save_figure(figure, path)
-
-
-def draw_curve(
-    path: str, accountant: Accountant, marks: Sequence[tuple[float, float]],
-    target: tuple[float, float] | None = None,
-) -> None:  # fmt: skip
-    """delta against epsilon for equal rounds, around the points (epsilon, delta) to mark and the target."""
-    from .plots import privacy_curve
-
-    marks = [point for point in marks if point[0] < math.inf]
-    shown = [*marks, *([target] if target else [])]
-    largest = 1.5 * max((epsilon for epsilon, _ in shown), default=0.0) or 1.0
-    epsilons = [largest * i / (CURVE_POINTS - 1) for i in range(CURVE_POINTS)]
-    ((mechanism, count),) = accountant.ledger
-    with _picture(path, f"{count:,} x {mechanism!r}") as ax:
-        privacy_curve(accountant, epsilons, ax, marks=marks, target=target)
-
-
-def draw_comparison(path: str, found: Comparison) -> None:
-    """The bounds of a comparison."""
-    from .plots import methods_compared
-
-    title, size = f"{found.rounds:,} x {found.mechanism!r}", (8.0, 1.4 + 0.3 * len(found.methods))
-    with _picture(path, title, size) as ax:
-        methods_compared(found, ax)
-
-
-def draw_trajectory(path: str, trajectory: Trajectory, title: str) -> None:
-    """Epsilon over the rounds of a log."""
-    from .plots import epsilon_over_rounds
-
-    with _picture(path, title) as ax:
-        epsilon_over_rounds(trajectory, ax)

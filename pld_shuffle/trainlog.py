@@ -27,7 +27,8 @@ import os
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -73,12 +74,14 @@ class TrainingLog:
     """A log that was read in full.
 
     name : the log's, as messages give it. rounds : one (mechanism, count) per row, in order. notes : one-line remarks
-    that a person should see, on columns ignored and round numbers missing.
+    that a person should see, on columns ignored and round numbers missing. sha256 : of the file's bytes; None for a
+    log that is no file.
     """
 
     name: str
     rounds: tuple[tuple[Mechanism, int], ...]
     notes: tuple[str, ...] = ()
+    sha256: str | None = None
 
     @property
     def total_rounds(self) -> int:
@@ -108,8 +111,11 @@ def training_log(source: Any, name: str = "training log") -> TrainingLog:
     elif isinstance(getattr(source, "name", None), str):
         name = Path(source.name).name
     rows: Iterator[Row]
+    digest = None
     if hasattr(source, "read"):
-        rows = _lines(_decoded(source.read(), name), name)
+        data = source.read()
+        digest = sha256(data.encode() if isinstance(data, str) else data).hexdigest()
+        rows = _lines(_decoded(data, name), name)
         place, header = next(rows, (1, []))
         reader = _Reader(name, "line")
     else:
@@ -118,7 +124,7 @@ def training_log(source: Any, name: str = "training log") -> TrainingLog:
         reader = _Reader(name, "row")
     if not header:
         raise reader.error(place, None, "the log is empty")
-    return reader.read(header, place, rows)
+    return replace(reader.read(header, place, rows), sha256=digest)
 
 
 class _Reader:
