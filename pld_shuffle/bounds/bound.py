@@ -28,7 +28,7 @@ from enum import IntEnum
 from typing import Any
 
 from ..numerics import validation
-from ..numerics.crossing import largest_satisfying, smallest_satisfying
+from ..numerics.crossing import first_satisfying
 from ..numerics.sides import Side
 
 MARGIN = 1e-12
@@ -104,10 +104,10 @@ class EpsilonBound(_Bound):
     def delta(self, *, epsilon: float, eps0: float, n: int) -> float:
         """The smallest delta in range with at most this epsilon. About 20 evaluations."""
         limit, budget, users = target("epsilon", epsilon), local_budget(eps0), count("n", n)
-        solution = largest_satisfying(  # in log(1/delta), in which epsilon is nearly a square root
+        solution = first_satisfying(  # in log(1/delta), in which epsilon is nearly a square root
             lambda x: self.formula(budget, math.exp(-x), users) - limit,
-            low=1e-12 - math.log(self.below),
-            high=-math.log(sys.float_info.min),
+            -math.log(sys.float_info.min),
+            1e-12 - math.log(self.below),
             steps=1,
         )
         value = None if solution is None else math.exp(-solution)
@@ -116,9 +116,9 @@ class EpsilonBound(_Bound):
     def eps0(self, *, epsilon: float, delta: float, n: int) -> float:
         """The largest eps0 in range with at most this epsilon. About 20 evaluations."""
         limit, fail, users = target("epsilon", epsilon), failure("delta", delta), count("n", n)
-        solution = largest_satisfying(
+        solution = first_satisfying(
             lambda x: self.formula(x, fail, users) - limit,
-            low=1e-12, high=EPS0_LIMIT, steps=1,
+            EPS0_LIMIT, 1e-12, steps=1,
         )  # fmt: skip
         return self._found("eps0", solution, epsilon=epsilon, delta=delta, n=n)
 
@@ -145,9 +145,9 @@ class DeltaBound(_Bound):
         """The smallest epsilon below eps0 with at most this delta. About 260 evaluations, or 15."""
         budget, fail, users = local_budget(eps0), failure("delta", delta), count("n", n)
         curve, top = self.curve(budget, users), budget * self.share
-        solution = smallest_satisfying(
+        solution = first_satisfying(
             lambda x: log_ratio(curve(x), fail),
-            low=1e-12 * top, high=top, steps=self.steps,
+            1e-12 * top, top, steps=self.steps,
         )  # fmt: skip
         return self._found("epsilon below eps0", solution, eps0=eps0, delta=delta, n=n)
 
@@ -158,9 +158,9 @@ class DeltaBound(_Bound):
         if bottom < EPS0_LIMIT:
             # beyond this there is no amplification, whatever the bound
             top = min(EPS0_LIMIT, max(2 * wanted, 2 * math.log(users) + wanted + 60))
-            solution = largest_satisfying(
+            solution = first_satisfying(
                 lambda x: log_ratio(self.curve(x, users)(wanted), fail),
-                low=bottom, high=top, steps=self.steps,
+                top, bottom, steps=self.steps,
             )  # fmt: skip
         return self._found("eps0 above epsilon", solution, epsilon=epsilon, delta=delta, n=n)
 

@@ -24,7 +24,7 @@ smallest: *the sum is an upper bound* by construction. Up to 3000 counts around 
 there are buckets, measured to overstate delta by at most 1.6e-4 relative at delta = 1e-12, 1e-3 at 1e-60 and
 4e-3 at 1e-200 (least users), less for larger n.
 
-Rounding: P[A >= a] is SciPy's `binom.sf` (Boost), measured relative error up to 4e-15 sqrt(m) (against 50 digits,
+Rounding: P[A = a] and P[A >= a] are SciPy's (Boost), measured relative error up to 4e-15 sqrt(m) (against 50 digits,
 m <= 10^9); the difference above amplifies it by about 2 log(1/P). Seven times the measured error, amplified, is added
 to every term. This last step is measured, not proved. delta below 1e-300 is reported as 1e-300.
 """
@@ -38,7 +38,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import binom
 
-from ..numerics.binomial import log_binomial_pmf
 from ..numerics.tuning import CLONE_COUNTS
 from .bound import DeltaBound, EpsilonBound, raised
 
@@ -132,7 +131,7 @@ def coin_pair_delta(coins: Floats, *, theta: float, epsilon: float) -> Floats:
     a = np.ceil(coins * (1 + lean) / 2)
     reachable = a <= coins
     safe = np.where(reachable, a, coins)
-    point = np.exp(log_binomial_pmf(safe, trials=coins, chance=0.5))
+    point = binom.pmf(safe, coins, 0.5)
     tail = binom.sf(safe - 1, coins, 0.5)
     left, right = 0.5 * safe * point, 0.5 * coins * lean * tail
     excess = np.maximum(left - right, 0.0) + _TAIL_ERROR * np.sqrt(coins) * (left + right)

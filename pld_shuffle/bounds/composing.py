@@ -44,8 +44,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaln, logsumexp
 from scipy.stats import binom
 
-from ..numerics.binomial import log_binomial_pmf
-from ..numerics.crossing import smallest_satisfying
+from ..numerics.crossing import first_satisfying
 from ..numerics.sides import Side
 from ..numerics.validation import choice, positive_float, real, real_array
 from .bound import (
@@ -108,12 +107,14 @@ def _rr_failure(*, epsilon: float, rounds: int, total_epsilon: float) -> float:
     high = min(last, math.ceil(max(low, mean + 40 * sigma)))
     negatives = np.arange(low, high + 1, dtype=np.float64)
     gain = np.maximum((rounds - 2 * negatives) * epsilon - total_epsilon, 0.0)
-    weights = np.exp(log_binomial_pmf(negatives, trials=rounds, chance=q))
+    weights = binom.pmf(negatives, rounds, q)
     inside = float(np.dot(weights, -np.expm1(-gain)))
     outside = float(binom.cdf(low - 1, rounds, q)) if low > 0 else 0.0
     if high < last:
         outside += float(binom.sf(high, rounds, q))
-    return min(1.0, (inside + outside) * (1 + 1e-10) + 1e-300)
+    # The masses are SciPy's (Boost), measured relative error up to 6e-15 sqrt(rounds).
+    margin = 1e-10 + 3e-14 * math.sqrt(rounds)
+    return min(1.0, (inside + outside) * (1 + margin) + 1e-300)
 
 
 def _optimal_delta(one: float, fail: float, rounds: int, total_epsilon: float) -> float:
@@ -141,10 +142,10 @@ def optimal_composition_epsilon(
     """
     one, fail, repetitions = _single(epsilon, delta, rounds)
     limit, top = failure("total_delta", total_delta), repetitions * one
-    solution = smallest_satisfying(
+    solution = first_satisfying(
         lambda total: log_ratio(_optimal_delta(one, fail, repetitions, total), limit),
-        low=1e-12 * top,
-        high=top,
+        1e-12 * top,
+        top,
         steps=1,
         rtol=1e-12,
     )

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ..numerics.crossing import crossings
+from ..numerics.crossing import crossing
 from ..numerics.sides import Bounds
 from ..pairs.gaussian import gaussian_delta, root
 
@@ -175,7 +175,7 @@ def _search(
             (np.where(both, end, fill), np.where(both, value, 0.0))
             for end, value in ((wrong, over), (right, under))
         )
-        right = np.where(both, crossings(excess, *ends, close=CLOSE), right)
+        right = np.where(both, crossing(excess, *ends, close=CLOSE), right)
     return right
 
 

@@ -147,7 +147,7 @@ class Sketch:
                 return self._largest
             end = min(4.0 * high[0], self._largest)
             low, high = high, (end, excess(end))
-        return crossing(excess, low, high, rtol=1e-3)
+        return float(crossing(excess, low, high, rtol=1e-3))
 
 
 def sketch_key(pair: Pair) -> Hashable:

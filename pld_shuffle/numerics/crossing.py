@@ -1,12 +1,12 @@
-"""Where a function falls to 0, on the right side of it: one search for a number, one for arrays, one over a grid.
+"""Where a function falls to 0, on the right side of it.
 
-* `crossing`, `crossings`: regula falsi with the Illinois rule. The end that stays again counts for half, so that the
-  next point is likely to lie beyond the crossing (Dowell and Jarratt 1971). Every fifth point is the middle, which
-  bounds the number of steps.
-* `smallest_satisfying`, `largest_satisfying`: a walk over a geometric grid from the wanted end until a point satisfies
-  excess <= 0, and `crossing` before it. If the excess is monotone, one step of the grid is enough, and no number nearer
-  to the wanted end satisfies it, up to rtol. If not, a sign change between two grid points may be overlooked: that
-  costs tightness, never validity.
+* `crossing`: regula falsi with the Illinois rule, for one function or for many that are asked together. The end that
+  stays again counts for half, so that the next point is likely to lie beyond the crossing (Dowell and Jarratt 1971).
+  Every fifth point is the middle, which bounds the number of steps.
+* `first_satisfying`: a walk over a geometric grid from the wanted end until a point satisfies excess <= 0, and
+  `crossing` before it. If the excess is monotone, one step of the grid is enough, and no number nearer to the wanted
+  end satisfies it, up to rtol. If not, a sign change between two grid points may be overlooked: that costs tightness,
+  never validity.
 
 *Guarantee: what is returned has been asked for by itself, or was given, and satisfied excess <= 0.*
 """
@@ -15,13 +15,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-
-Array = NDArray[np.float64]
-Point = tuple[float, float]  # and the excess there
-Excess = Callable[[float], float]
 
 MOST_STEPS = 300
 GRID_STEPS = 240  # over 27 powers of e this is a ratio of 1.12 from one point of a grid to the next
@@ -29,60 +25,34 @@ NEXT = 2e-15  # relative distance of two points that are as good as neighbours
 
 
 def crossing(
-    excess: Excess,
-    wrong: Point,
-    right: Point,
+    excess: Callable[[Any], Any],
+    wrong: tuple[Any, Any],
+    right: tuple[Any, Any],
     *,
     close: float = 0.0,
     rtol: float = NEXT,
-) -> float:
-    """A point with excess <= 0, next to one with excess > 0; such points to start from.
+) -> Any:
+    """Points with excess <= 0, next to ones with excess > 0; such points, with their excess, to start from.
 
-    Next to it: within `rtol`, relative, or with an excess above -close.
+    wrong, right : (points, excess), numbers or arrays of one shape, one entry for each function. Next to it: within
+    `rtol`, relative, or with an excess above -close. Shape as given (a number: an array without dimensions).
     """
-    last = 0
-    for step in range(MOST_STEPS):
-        (start, over), (end, under) = wrong, right
-        low, high = min(start, end), max(start, end)
-        if under > -close or high - low <= rtol * high:
-            break
-        point = math.sqrt(low * high) if 0.0 < 4.0 * low < high else 0.5 * (low + high)
-        if step % 5 < 4 and over - under > 0.0:
-            # An infinite one gives no number, which is not between.
-            straight = end + (start - end) * ((under + 0.5 * close) / (under - over))
-            if low < straight < high:
-                point = straight
-        found = excess(point)
-        if found > 0.0:
-            wrong, right = (point, found), (end, 0.5 * under if last > 0 else under)
-            last = 1
-        else:
-            wrong, right = (start, 0.5 * over if last < 0 else over), (point, found)
-            last = -1
-    return right[0]
-
-
-def crossings(
-    excess: Callable[[Array], Array],
-    wrong: tuple[Array, Array],
-    right: tuple[Array, Array],
-    *,
-    close: float = 0.0,
-    rtol: float = NEXT,
-) -> Array:
-    """`crossing` for many functions, asked together; shape (functions,) each."""
     (start, over), (end, under) = wrong, right
-    before = under > 0.0
+    before: Any = False
     for step in range(MOST_STEPS):
-        far = (under <= -close) & (np.abs(end - start) > rtol * np.maximum(end, start))
-        if not far.any():
+        low, high = np.minimum(start, end), np.maximum(start, end)
+        far = (under <= -close) & (high - low > rtol * high)
+        if not np.any(far):
             break
         with np.errstate(divide="ignore", invalid="ignore"):
-            point = end + (start - end) * ((under + 0.5 * close) / (under - over))
-            between = np.abs(point - start) + np.abs(point - end) <= np.abs(end - start)
-        point = np.where(between & (step % 5 < 4), point, 0.5 * (start + end))
+            point = end + (start - end) * ((under + 0.5 * close) / np.subtract(under, over))
+        # An infinite excess gives no number, which is not between.
+        between = (low <= point) & (point <= high) & (step % 5 < 4)
+        wide = (low > 0.0) & (4.0 * low < high)
+        middle = np.where(wide, np.sqrt(np.abs(low)) * np.sqrt(high), 0.5 * (low + high))
+        point = np.where(between, point, middle)
         found = excess(point)
-        held = found <= 0.0
+        held = np.less_equal(found, 0.0)
         half = np.where((held == before) & (step > 0), 0.5, 1.0)
         over, under = np.where(held, half * over, found), np.where(held, found, half * under)
         start, end = np.where(held, start, point), np.where(held, point, end)
@@ -90,28 +60,26 @@ def crossings(
     return end
 
 
-def smallest_satisfying(
-    excess: Excess, *, low: float, high: float, steps: int = GRID_STEPS, rtol: float = NEXT
+def first_satisfying(
+    excess: Callable[[float], float],
+    start: float,
+    end: float,
+    *,
+    steps: int = GRID_STEPS,
+    rtol: float = NEXT,
 ) -> float | None:
-    """The smallest x in [low, high], 0 < low, with excess(x) <= 0, as far as the grid sees; None if there is none.
+    """The number nearest to `start`, from there to `end`, with excess <= 0, as far as the grid sees; None if none.
 
-    `excess` may be infinite, not nan. Up to steps + 1 evaluations on the grid, 10 to 60 for the rest.
+    Both are positive. `excess` may be infinite, not nan. Up to steps + 1 evaluations on the grid, 10 to 60 for the rest.
     """
-    ratio = math.log(high / low) / steps
+    ratio = math.log(end / start) / steps
     violated = None
     for index in range(steps + 1):
-        point = high if index == steps else low * math.exp(ratio * index)
+        point = end if index == steps else start * math.exp(ratio * index)
         found = excess(point)
         if found <= 0.0:
-            return (
-                point if violated is None else crossing(excess, violated, (point, found), rtol=rtol)
-            )
+            if violated is None:
+                return point
+            return float(crossing(lambda x: excess(float(x)), violated, (point, found), rtol=rtol))
         violated = point, found
     return None
-
-
-def largest_satisfying(
-    excess: Excess, *, low: float, high: float, steps: int = GRID_STEPS, rtol: float = NEXT
-) -> float | None:
-    """The largest x in [low, high] with excess(x) <= 0; otherwise as `smallest_satisfying`."""
-    return smallest_satisfying(excess, low=high, high=low, steps=steps, rtol=rtol)

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from pld_shuffle.numerics.crossing import NEXT, crossing, crossings
+from pld_shuffle.numerics.crossing import NEXT, crossing
 
 FUNCTIONS = {
     "straight": lambda x: 0.3 - x,
@@ -54,6 +54,6 @@ def test_many_crossings_are_those_of_each() -> None:
         return np.exp(-rates * x) - 1e-3
 
     zero, one = np.zeros(40), np.full(40, 10.0)
-    found = crossings(excess, (zero, excess(zero)), (one, excess(one)), close=1e-12)
+    found = crossing(excess, (zero, excess(zero)), (one, excess(one)), close=1e-12)
     assert np.all(excess(found) <= 0.0)
     np.testing.assert_allclose(found, math.log(1e3) / rates, rtol=1e-8)

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pld_shuffle.bounds.bound import DeltaBound, EpsilonBound, OutOfRange, delta_above
-from pld_shuffle.numerics.crossing import largest_satisfying, smallest_satisfying
+from pld_shuffle.numerics.crossing import first_satisfying
 
 FALLING = {  # x -> excess, falling through 0 at x = root
     "line": lambda x, root: root - x,
@@ -33,34 +33,34 @@ def test_the_end_is_found_and_satisfies(name, steps, log_root):
     def falling(x):
         return FALLING[name](x, root)
 
-    found = smallest_satisfying(falling, low=1e-12, high=1e3, steps=steps)
+    found = first_satisfying(falling, 1e-12, 1e3, steps=steps)
     assert falling(found) <= 0
     assert found <= root * (1 + wanted)
 
     def rising(x):
         return FALLING[name](1 / x, 1 / root)
 
-    found = largest_satisfying(rising, low=1e-12, high=1e12, steps=steps)
+    found = first_satisfying(rising, 1e12, 1e-12, steps=steps)
     assert rising(found) <= 0
     assert found >= root * (1 - wanted)
 
 
 def test_ends_of_the_interval():
-    for search in (smallest_satisfying, largest_satisfying):
-        assert search(lambda x: 1.0, low=1.0, high=2.0) is None
-        assert search(lambda x: math.inf, low=1.0, high=2.0, steps=1) is None
-    assert smallest_satisfying(lambda x: -1.0, low=1.0, high=2.0) == 1.0
-    assert largest_satisfying(lambda x: 0.0, low=1.0, high=2.0) == 2.0
-    assert smallest_satisfying(lambda x: 2 - x, low=1.0, high=2.0) == 2.0
+    for ends in ((1.0, 2.0), (2.0, 1.0)):
+        assert first_satisfying(lambda x: 1.0, *ends) is None
+        assert first_satisfying(lambda x: math.inf, *ends, steps=1) is None
+        assert first_satisfying(lambda x: -1.0, *ends) == ends[0]
+    assert first_satisfying(lambda x: 0.0, 2.0, 1.0) == 2.0
+    assert first_satisfying(lambda x: 2 - x, 1.0, 2.0) == 2.0
 
 
 def test_a_stretch_in_the_middle():
     def excess(x):
         return (x - 3) * (x - 5)
 
-    assert smallest_satisfying(excess, low=1.0, high=100.0) == pytest.approx(3, rel=1e-13)
-    assert largest_satisfying(excess, low=1.0, high=100.0) == pytest.approx(5, rel=1e-13)
-    assert excess(smallest_satisfying(excess, low=1.0, high=100.0)) <= 0
+    assert first_satisfying(excess, 1.0, 100.0) == pytest.approx(3, rel=1e-13)
+    assert first_satisfying(excess, 100.0, 1.0) == pytest.approx(5, rel=1e-13)
+    assert excess(first_satisfying(excess, 1.0, 100.0)) <= 0
 
 
 def test_coarse_tolerance_stays_safe():
@@ -70,7 +70,7 @@ def test_coarse_tolerance_stays_safe():
         evaluated.append(x)
         return 1 / x - 1 / math.pi
 
-    found = smallest_satisfying(excess, low=1e-9, high=10.0, steps=1, rtol=1e-6)
+    found = first_satisfying(excess, 1e-9, 10.0, steps=1, rtol=1e-6)
     assert excess(found) <= 0
     assert found == pytest.approx(math.pi, rel=1e-5)
     assert len(evaluated) < 60
