@@ -40,6 +40,7 @@ from .fields import (
     FIELDS,
     MECHANISM_FIELDS,
     FieldError,
+    Range,
     Value,
     mechanism_from_values,
     values_of,
@@ -55,7 +56,6 @@ from .numerics.search import (
     InfeasibleError,
     Number,
     SafeEnd,
-    Scale,
     safe_end,
 )
 from .numerics.sides import Bounds
@@ -155,17 +155,22 @@ def solve(
         raise ValueError(f"epsilon must be finite, got {epsilon!r}")
     allowed = float(probabilities("delta", real("delta", delta)))
     if callable(plan):
-        sought, build = _named(parameter, increasing, whole, bounds), plan
+        sought, build = _named(parameter, increasing, whole, bounds is not None), plan
     else:
         if increasing is not None or whole is not None:
             raise ValueError("increasing and whole are for a callable plan, got a mapping")
         values = _values(parameter, plan)
         sought, build = _among(parameter, values), _builder(parameter, values)
-    sought = sought.within(bounds)
+    sought = _within(sought, bounds)
     questions = _Questions(build, allowed, tolerance("rtol", rtol))
     try:
         end = safe_end(
-            questions.tight, asked, loose=questions.loose, rtol=value_rtol, **vars(sought)
+            questions.tight,
+            asked,
+            loose=questions.loose,
+            rtol=value_rtol,
+            **vars(sought),
+            scale=EXPONENTIAL if parameter == "eps0" else LOG,
         )
     except InfeasibleError:
         low, high = questions.tight(sought.best)
@@ -178,7 +183,7 @@ def solve(
     return Solution(
         parameter=parameter,
         value=end.value,
-        end="largest" if sought.increasing else "smallest",
+        end=sought.end,
         epsilon=asked,
         delta=allowed,
         run=questions.run(end.value),
@@ -233,61 +238,33 @@ class _Questions:
 # --- parameters and plans ---------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class _Sought:
-    """Range, guess and direction of a parameter; epsilon grows with it if `increasing`."""
-
-    low: Number
-    high: Number
-    start: Number
-    increasing: bool
-    whole: bool
-    scale: Scale = LOG
-
-    @property
-    def best(self) -> Number:
-        """The end of the range where epsilon is smallest."""
-        return self.low if self.increasing else self.high
-
-    def within(self, bounds: tuple[Number, Number] | None) -> _Sought:
-        """The same on the range the caller allows."""
-        check = positive_int if self.whole else positive_float
-        if bounds is not None and (not isinstance(bounds, (tuple, list)) or len(bounds) != 2):
-            raise TypeError(f"bounds must be (low, high), got {bounds!r}")
-        low, high = (self.low, self.high) if bounds is None else bounds
-        low, high = check("low of bounds", low), check("high of bounds", high)
-        if not low <= high:
-            raise ValueError(f"bounds must be (low, high) with low <= high, got {bounds!r}")
-        return replace(self, low=low, high=high, start=min(max(self.start, low), high))
+#: What `solve` can look for in a plan of fields, and where.
+PARAMETERS = {name: known.range for name, known in FIELDS.items() if known.range is not None}
 
 
-#: What `solve` can look for in a plan of fields.
-PARAMETERS = {
-    name: _Sought(
-        known.range.low, known.range.high, known.range.start, known.range.increasing,
-        known.kind is int, EXPONENTIAL if name == "eps0" else LOG,
-    )
-    for name, known in FIELDS.items()
-    if known.range is not None
-}  # fmt: skip
-
-
-def _named(
-    parameter: str,
-    increasing: bool | None,
-    whole: bool | None,
-    bounds: tuple[Number, Number] | None,
-) -> _Sought:
-    """The parameter of a callable plan."""
-    known = PARAMETERS.get(parameter)
-    if known is None:
-        if increasing is None or bounds is None:
+def _named(parameter: str, increasing: bool | None, whole: bool | None, known: bool) -> Range:
+    """The range of the parameter of a callable plan; `known` : whether its bounds are."""
+    found = PARAMETERS.get(parameter)
+    if found is None:
+        if increasing is None or not known:
             raise ValueError(
                 f"parameter {parameter!r} is none of {', '.join(PARAMETERS)}: give increasing and bounds"
             )
-        known = _Sought(1, 1, 1, increasing, False)
+        found = Range(1, 1, 1, increasing)
     given: dict[str, Any] = {"increasing": increasing, "whole": whole}
-    return replace(known, **{name: value for name, value in given.items() if value is not None})
+    return replace(found, **{name: value for name, value in given.items() if value is not None})
+
+
+def _within(sought: Range, bounds: tuple[Number, Number] | None) -> Range:
+    """The same on the range the caller allows."""
+    check = positive_int if sought.whole else positive_float
+    if bounds is not None and (not isinstance(bounds, (tuple, list)) or len(bounds) != 2):
+        raise TypeError(f"bounds must be (low, high), got {bounds!r}")
+    low, high = (sought.low, sought.high) if bounds is None else bounds
+    low, high = check("low of bounds", low), check("high of bounds", high)
+    if not low <= high:
+        raise ValueError(f"bounds must be (low, high) with low <= high, got {bounds!r}")
+    return replace(sought, low=low, high=high, start=min(max(sought.start, low), high))
 
 
 def _values(parameter: str, plan: Mapping[str, Any]) -> dict[str, Value]:
@@ -303,7 +280,7 @@ def _values(parameter: str, plan: Mapping[str, Any]) -> dict[str, Value]:
     return values
 
 
-def _among(parameter: str, values: Mapping[str, Any]) -> _Sought:
+def _among(parameter: str, values: Mapping[str, Any]) -> Range:
     """A parameter next to the other values: a population bounds n, and turns its direction round."""
     sought = PARAMETERS[parameter]
     if parameter == "n" and "population" in values:

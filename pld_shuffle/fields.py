@@ -46,19 +46,25 @@ class FieldError(ValueError):
 class Range:
     """Where `solve` looks for a value: from `low` to `high`, first at `start`.
 
-    increasing : whether epsilon grows with the value; then the largest safe value is sought, else the
-        smallest.
+    increasing : whether epsilon grows with the value; then the largest safe value is sought, else the smallest. whole :
+    whether values are integers.
     """
 
     low: float
     high: float
     start: float
     increasing: bool
+    whole: bool = False
 
     @property
     def end(self) -> str:
         """Which safe value is sought."""
         return "largest" if self.increasing else "smallest"
+
+    @property
+    def best(self) -> float:
+        """The end where epsilon is smallest."""
+        return self.low if self.increasing else self.high
 
 
 @dataclass(frozen=True)
@@ -181,7 +187,7 @@ _NOISE = Range(2e-3, 1e8, 1.0, False)  # in units of the sensitivity
 MECHANISM_FIELDS = _table(
     Field("mechanism", str, "KIND", "what was run; ldp by default, shuffled if there is a randomizer"),
     Field("n", int, "USERS", "users whose reports are shuffled together in a round",
-          Range(1, 10**13, 1000, False)),
+          Range(1, 10**13, 1000, False, whole=True)),
     Field("eps0", float, "EPS", "local budget", _EPS0,
           ("epsilon0", "eps", "epsilon", "local_epsilon", "local_eps")),
     Field("k", int, "SIZE", "number of values a user can have"),
@@ -210,7 +216,7 @@ MECHANISM_FIELDS = _table(
     Field("sensitivity", float, "DISTANCE", "how far a user can move the exact answer (default 1)"),
     Field("norm", float, "BOUND", "bound on the norm of one user's contribution (default 1)"),
     Field("population", int, "USERS", "the cohort is a uniformly random subset of this many users",
-          Range(1, 10**18 - 1, 10**6, False)),
+          Range(1, 10**18 - 1, 10**6, False, whole=True)),
     Field("rate", float, "SHARE", "the cohort's share of all users; poisson: the probability of taking"
           " part", Range(1e-12, 1.0, 1e-2, True), ("sampling_rate", "sample_rate")),
     Field("sampling", str, "HOW", "fixed (default): a cohort of n users; poisson: each of n users takes"
@@ -231,7 +237,14 @@ LOG_FIELDS = _table(
 
 #: What a plan of `solve` or `sweep` and the command line have besides.
 QUESTION_FIELDS = _table(
-    Field("rounds", int, "COUNT", "equal rounds (default 1)", Range(1, 10**9, 100, True), least=1),
+    Field(
+        "rounds",
+        int,
+        "COUNT",
+        "equal rounds (default 1)",
+        Range(1, 10**9, 100, True, whole=True),
+        least=1,
+    ),
     Field("delta", float, "DELTA", "asks for epsilon at this delta, e.g. 1e-6", least=0, most=1),
     Field("epsilon", float, "EPS", "asks for delta at this epsilon, e.g. 1", least=0),
     Field("rtol", float, "RTOL", "relative width asked of the bracket on delta (default 1e-3)"),

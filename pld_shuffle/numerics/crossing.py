@@ -70,7 +70,7 @@ def first_satisfying(
 ) -> float | None:
     """The number nearest to `start`, from there to `end`, with excess <= 0, as far as the grid sees; None if none.
 
-    Both are positive. `excess` may be infinite, not nan. Up to steps + 1 evaluations on the grid, 10 to 60 for the rest.
+    Both are positive. `excess` may be infinite, not nan. Up to steps + 1 evaluations on the grid, 10 to 60 besides.
     """
     ratio = math.log(end / start) / steps
     violated = None
