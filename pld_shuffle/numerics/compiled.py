@@ -159,8 +159,8 @@ class Kernel:
             return numba.njit(cache=True, **self._options)(self._function)
 
     @functools.cached_property
-    def compiled(self) -> Any:
-        """The compiled function: loaded, or else compiled now."""
+    def _signature(self) -> tuple[Any, ...]:
+        """Numba's types of the arguments."""
         import numba
 
         def kind_of(word: str) -> Any:
@@ -170,19 +170,21 @@ class Kernel:
             item = numba.int64 if "k" in word else numba.float64
             return numba.types.Array(item, int(word[-1]), "C", readonly="o" not in word)
 
+        return tuple(map(kind_of, self._takes))
+
+    @functools.cached_property
+    def compiled(self) -> Any:
+        """The compiled function: loaded, or else compiled now."""
         with _warming:
-            self._outer.compile(tuple(map(kind_of, self._takes)))
+            self._outer.compile(self._signature)
             self._outer.disable_compile()
         return self._outer
 
     @property
     def kept(self) -> bool:
-        """Whether compiled code of this or an earlier process is at hand."""
-        code = self._function.__code__
-        source = Path(code.co_filename)
-        name = f"{source.stem}.{code.co_name}-{code.co_firstlineno}.*.nbi"
-        found = Path(self._outer.stats.cache_path).glob(name)
-        return any(index.stat().st_mtime >= source.stat().st_mtime for index in found)
+        """Whether numba will load what this or an earlier process has compiled, for this source and processor."""
+        cache, codegen = self._outer._cache, self._outer.targetctx.codegen()
+        return cache._index_key(self._signature, codegen) in cache._cache_file._load_index()
 
 
 def warm_up() -> None:
