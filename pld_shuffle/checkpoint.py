@@ -12,7 +12,10 @@ the same double, and integers in full, so the round trip is exact; this is check
 Reading is strict: version, fields and types must be those of this schema, names are looked up among the
 package's public names only, arguments pass the constructors' own checks, and none may be left to a
 default. Everything else is a `CheckpointError` that says where. A mechanism that gains an argument needs a
-new VERSION.
+new SCHEMA.
+
+The text of a checkpoint says besides who wrote it and when, and so do the reports of the command line. Both forms are
+described in ``data/*.schema.json`` (JSON Schema, 2020-12), under the names that they carry.
 
 Guarantee: a restored ledger equals the saved one entry by entry, in the same order, so it gives the very same
 doubles (with the same releases of this package and its libraries, on the same machine).
@@ -26,16 +29,18 @@ import importlib
 import json
 import math
 import numbers
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime, timezone
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
+from . import __version__
 from .mechanisms import Mechanism, as_mechanism
 from .numerics.validation import positive_int
 
 __all__ = ["CheckpointError", "mechanism_from_state", "mechanism_state"]
 
-VERSION = 2
+SCHEMA = "pld_shuffle/checkpoint/3"
 #: What stands in front of the names of classes here, and the module that has them.
 HOMES = {
     "": "mechanisms",
@@ -45,6 +50,13 @@ HOMES = {
     "interop.imported": "mechanisms.imported",
 }
 _INFINITIES = {"inf": math.inf, "-inf": -math.inf}
+
+
+class Log(NamedTuple):
+    """A file that rounds were read from: its name, and the SHA-256 of its bytes."""
+
+    name: str
+    sha256: str
 
 
 class CheckpointError(ValueError):
@@ -190,32 +202,43 @@ def _fields(state: Any, names: set[str], place: str) -> Mapping[str, Any]:
 # --- ledgers ---------------------------------------------------------------------------------
 
 
+def written() -> dict[str, str]:
+    """Who writes something now: package, version and date (UTC)."""
+    now = datetime.now(timezone.utc).isoformat(timespec="seconds")
+    return {"package": "pld_shuffle", "version": __version__, "date": now}
+
+
 def ledger_state(
-    owner: str, settings: Mapping[str, Any], ledger: Iterable[tuple[Mechanism, int]]
+    owner: str,
+    settings: Mapping[str, Any],
+    ledger: Iterable[tuple[Mechanism, int]],
+    logs: Sequence[Log],
 ) -> dict[str, Any]:
     """The state of a ledger: plain data that JSON can hold.
 
-    owner, the class it belongs to; settings, that class's constructor arguments (numbers).
+    owner, the class it belongs to; settings, that class's constructor arguments (numbers); logs, the files it was read
+    from, as far as known.
     """
     entries = [{"mechanism": mechanism_state(m), "count": count} for m, count in ledger]
-    return {"schema": f"pld_shuffle.{owner}", "version": VERSION, **settings, "ledger": entries}
+    read = [log._asdict() for log in logs]
+    return {"schema": SCHEMA, "owner": owner, **settings, "logs": read, "ledger": entries}
 
 
 @nested()
 def read_ledger_state(
     owner: str, settings: Iterable[str], state: Any
-) -> tuple[dict[str, Any], list[tuple[Mechanism, int]]]:
-    """(settings, ledger) of a state; CheckpointError for anything that `ledger_state` cannot have written."""
+) -> tuple[dict[str, Any], list[tuple[Mechanism, int]], list[Log]]:
+    """(settings, ledger, logs) of a state; CheckpointError for anything that `ledger_state` cannot have written."""
     if not isinstance(state, Mapping):
         raise CheckpointError(f"checkpoint: expected a mapping, got {state!r}")
     # What it is comes first: other complaints would follow from it.
-    for name, known in (("schema", f"pld_shuffle.{owner}"), ("version", VERSION)):
-        if name in state and repr(state[name]) != repr(known):  # tells 2 from 2.0 and True from 1
+    for name, known in (("schema", SCHEMA), ("owner", owner)):
+        if name in state and state[name] != known:
             raise CheckpointError(f"{name}: expected {known!r}, got {state[name]!r}")
-    names = set(settings)
-    fields = _fields(state, {"schema", "version", "ledger", *names}, "checkpoint")
-    if not isinstance(fields["ledger"], (list, tuple)):
-        raise CheckpointError(f"ledger: expected a list, got {fields['ledger']!r}")
+    fields = _fields(state, {"schema", "owner", "logs", "ledger", *settings}, "checkpoint")
+    for name in ("logs", "ledger"):
+        if not isinstance(fields[name], (list, tuple)):
+            raise CheckpointError(f"{name}: expected a list, got {fields[name]!r}")
     ledger: dict[Mechanism, int] = {}
     for i, entry in enumerate(fields["ledger"]):
         place = f"ledger[{i}]"
@@ -225,7 +248,10 @@ def read_ledger_state(
             raise CheckpointError(f"{place}: {mechanism!r} comes twice")
         with at(place):
             ledger[mechanism] = positive_int("count", entry["count"])
-    return {name: fields[name] for name in names}, list(ledger.items())
+    logs = [
+        Log(**_fields(log, {*Log._fields}, f"logs[{i}]")) for i, log in enumerate(fields["logs"])
+    ]
+    return {name: fields[name] for name in settings}, list(ledger.items()), logs
 
 
 @nested()

@@ -7,7 +7,7 @@ import json
 import os
 import threading
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -37,16 +37,13 @@ class Ledger:
 
     def __init__(self) -> None:
         self._counts: dict[Mechanism, int] = {}
+        self._logs: list[checkpoint.Log] = []
         self._lock = threading.RLock()
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Settings and rounds alone; what was computed is computed again."""
-        return {"settings": self._settings(), "counts": dict(self.ledger)}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        maker: Any = type(self)
-        self.__dict__.update(vars(maker(**state["settings"])))
-        self._counts = dict(state["counts"])
+    def __reduce__(self) -> Any:
+        """Pickled or copied: settings, rounds and logs alone; what was computed is computed again."""
+        with self._lock:
+            return _made, (type(self), self._settings(), self.ledger, tuple(self._logs))
 
     @property
     def ledger(self) -> Rounds:
@@ -106,6 +103,8 @@ class Ledger:
             for mechanism, count in found.rounds:
                 trial.compose(mechanism, count)
             self._counts = trial._counts
+            if found.sha256 is not None:
+                self._logs.append(checkpoint.Log(found.name, found.sha256))
         for note in found.notes:
             warnings.warn(note, LogWarning, stacklevel=2)
         return self
@@ -125,46 +124,42 @@ class Ledger:
         settings = "".join(f"{name}={value!r}, " for name, value in self._settings().items())
         return f"{type(self).__name__}({settings}ledger=[{shown}])"
 
-    def __copy__(self: Self) -> Self:
-        """A new object with the same settings and rounds, which has not been asked anything."""
-        maker: Any = type(self)
-        new: Self = maker(**self._settings())
-        new._counts = dict(self.ledger)
-        return new
-
     def state_dict(self) -> dict[str, Any]:
-        """Settings, mechanisms and counts as plain data that JSON can hold.
+        """Settings, mechanisms and counts as plain data that JSON can hold, and the logs they were read from.
 
         Raises CheckpointError, a ValueError, for a mechanism that is not one of the package's own.
         """
-        return checkpoint.ledger_state(type(self).__name__, self._settings(), self.ledger)
+        with self._lock:
+            return checkpoint.ledger_state(
+                type(self).__name__, self._settings(), self.ledger, self._logs
+            )
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Replace settings and ledger by those of a state of the same class.
 
         Raises CheckpointError, a ValueError, that names what is wrong; then this object is unchanged.
         """
-        maker: Any = type(self)
-        settings, ledger = checkpoint.read_ledger_state(maker.__name__, self._settings(), state)
+        maker = type(self)
+        found = checkpoint.read_ledger_state(maker.__name__, self._settings(), state)
         with checkpoint.at("checkpoint"):
-            fresh = maker(**settings)
-        for i, (mechanism, count) in enumerate(ledger):
-            with checkpoint.at(f"ledger[{i}]"):
-                fresh.compose(mechanism, count)
+            fresh = _made(maker, *found)
         with self._lock:
             self.__dict__.update(
                 {name: value for name, value in vars(fresh).items() if name != "_lock"}
             )
 
     def to_json(self) -> str:
-        """`state_dict` as JSON text; numbers are exact."""
-        return json.dumps(self.state_dict(), indent=1, allow_nan=False)
+        """`state_dict` as JSON text, with who wrote it and when; numbers are exact."""
+        state = {"written": checkpoint.written(), **self.state_dict()}
+        return json.dumps(state, indent=1, allow_nan=False)
 
     @classmethod
     def from_json(cls: type[Self], text: str | bytes) -> Self:
         """A new object from the text that `to_json` gave. Raises CheckpointError, a ValueError."""
-        new = cls()
-        new.load_state_dict(checkpoint.from_json(text))
+        new, state = cls(), checkpoint.from_json(text)
+        if isinstance(state, dict):
+            state.pop("written", None)  # whoever it was
+        new.load_state_dict(state)
         return new
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -179,3 +174,16 @@ class Ledger:
     def _settings(self) -> dict[str, Any]:
         """The constructor's arguments."""
         return {}
+
+
+def _made(
+    maker: Any, settings: Mapping[str, Any], ledger: Iterable[tuple[Mechanism, int]],
+    logs: Iterable[checkpoint.Log],
+) -> Any:  # fmt: skip
+    """A new object with these settings and rounds, which has not been asked anything."""
+    new = maker(**settings)
+    for i, (mechanism, count) in enumerate(ledger):
+        with checkpoint.at(f"ledger[{i}]"):
+            new.compose(mechanism, count)
+    new._logs.extend(logs)
+    return new

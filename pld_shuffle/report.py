@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from .numerics.sides import Bounds
     from .trajectory import Trajectory
 
+#: The form of the JSON, which ``data/report.schema.json`` describes.
+SCHEMA = "pld_shuffle/report/1"
 #: Rows of the table of a log without --every, at most.
 TABLE_ROWS = 20
 #: Characters in a line of wrapped text, at most.
@@ -56,9 +58,12 @@ class Report:
     interrupted: bool = False
 
     def __post_init__(self) -> None:
+        from .checkpoint import written
         from .mechanisms.base import attacked
 
         self.values = {
+            "schema": SCHEMA,
+            "written": written(),
             "command": self.command,
             "total_rounds": sum(count for _, count in self.rounds),
             "mechanisms": _pooled(self.rounds),
@@ -154,7 +159,13 @@ class Report:
             yield from _table("round", values["spent"])
         if "methods" in values:
             yield from _comparison_lines(values)
-        yield from ("", f"Took {values['seconds']:.1f} s.")
+        by = values["written"]
+        yield from (
+            "",
+            f"Took {values['seconds']:.1f} s. {by['package']} {by['version']}, {by['date']}",
+        )
+        if values.get("log_sha256"):
+            yield f"SHA-256 of the log: {values['log_sha256']}"
 
 
 # --- the data --------------------------------------------------------------------------------

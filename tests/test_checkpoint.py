@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import copy
+import hashlib
 import json
 import math
 import re
 import subprocess
 import sys
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -36,6 +40,10 @@ from pld_shuffle.mechanisms.imported import ImportedPair
 from pld_shuffle.mechanisms.shuffled import Attack, Blanket
 from pld_shuffle.storage import replacing, write_text
 
+SCHEMAS = {
+    path.name.split(".")[0]: json.loads(path.read_text())
+    for path in (Path(pld_shuffle.__file__).parent / "data").glob("*.schema.json")
+}
 HALF = (math.log(0.5), math.log(0.5), -math.inf)
 SKEW = (math.log(0.3), math.log(0.6), math.log(0.1))
 
@@ -140,7 +148,7 @@ def test_every_double_and_every_integer_survives(
     acc.compose(ShuffledRR(k=k, n=n, eps0=eps0)).compose(Subsampled(ShuffledLDP(1, n), rate=rate))
     back = Accountant.from_json(acc.to_json())
     assert back.ledger == acc.ledger and back.rtol == acc.rtol and back.rounds == acc.rounds
-    assert back.to_json() == acc.to_json()
+    assert back.state_dict() == acc.state_dict()
 
 
 def test_order_of_first_appearance_and_pooling_are_kept() -> None:
@@ -161,7 +169,7 @@ def test_the_state_is_small_and_readable() -> None:
     acc.epsilon_bounds(1e-6)
     arguments = {"eps0": 1.0, "n": 1000, "analysis": "tightest"}
     entry = {"mechanism": {"kind": "ShuffledLDP", "arguments": arguments}, "count": 100}
-    head = {"schema": "pld_shuffle.Accountant", "version": 2, "rtol": 1e-3}
+    head = {"schema": "pld_shuffle/checkpoint/3", "owner": "Accountant", "rtol": 1e-3, "logs": []}
     assert acc.state_dict() == before == head | {"ledger": [entry]}
     local = mechanism_state(Shuffled(randomizers.Gaussian(sigma=0.3), n=100))  # not the central one
     assert local["arguments"]["randomizer"]["kind"] == "randomizers.Gaussian"
@@ -227,6 +235,33 @@ def test_renyi_accountant_resumed() -> None:
     assert "rtol" not in half.state_dict()
 
 
+# -- what identifies a result
+
+
+def test_checkpoints_say_who_wrote_them_and_follow_their_schema(tmp_path: Path) -> None:
+    """Package, version, date, and the hash of the log; the JSON Schema in the package holds for all mechanisms."""
+    log = tmp_path / "log.csv"
+    log.write_text("n,eps0\n1000,2.0\n")
+    acc = Accountant().compose_log(log)
+    for mechanism in MECHANISMS:
+        if mechanism.relation == "replace-one":
+            acc.compose(mechanism, 2)
+    state = json.loads(acc.to_json())
+    jsonschema.validate(state, SCHEMAS["checkpoint"])
+    assert SCHEMAS["checkpoint"]["$id"] == state["schema"]
+    digest = hashlib.sha256(log.read_bytes()).hexdigest()
+    assert state["logs"] == [{"name": "log.csv", "sha256": digest}]
+    assert state["written"]["version"] == pld_shuffle.__version__
+    age = datetime.now(timezone.utc) - datetime.fromisoformat(state["written"]["date"])
+    assert timedelta(0) <= age + timedelta(seconds=1) < timedelta(minutes=5)
+    again = Accountant.from_json(json.dumps(state))
+    assert again.state_dict() == acc.state_dict() == copy.copy(acc).state_dict()
+    assert Accountant.from_log(log) == Accountant.from_log([{"n": 1000, "eps0": 2.0}])
+    for wrong in ({**state, "ledger": [{"count": 0}]}, {**state, "more": 1}):
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate(wrong, SCHEMAS["checkpoint"])
+
+
 # -- refusals
 
 
@@ -245,12 +280,12 @@ GONE: Any = object()
 
 #: A place in the state, what stands there instead, and what is said of it.
 REFUSED: list[tuple[str, Any, str]] = [
-    ("version", 3, "version.* 3"),
-    ("version", 1.0, r"version.* 1\.0"),
-    ("version", True, "version.* True"),
-    ("version", GONE, "missing field 'version'"),
-    ("version", nested(10**5), "nested too deeply"),
-    ("schema", "pld_shuffle.RenyiAccountant", "schema: .*Renyi"),
+    ("schema", "pld_shuffle/checkpoint/2", "schema: expected 'pld_shuffle/checkpoint/3', got .*2"),
+    ("schema", GONE, "missing field 'schema'"),
+    ("schema", nested(10**5), "nested too deeply"),
+    ("owner", "RenyiAccountant", "owner: .*Renyi"),
+    ("logs", 1, "logs: expected a list"),
+    ("logs", [{"name": "a.csv"}], r"logs\[0\]: missing field 'sha256'"),
     ("grid", 1, "unknown field 'grid'"),
     ("rtol", GONE, "missing field 'rtol'"),
     ("rtol", 2.0, "rtol must be in"),

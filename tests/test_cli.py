@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import math
@@ -13,6 +14,7 @@ import warnings
 from importlib import resources
 from pathlib import Path
 
+import jsonschema
 import pytest
 
 import pld_shuffle
@@ -61,7 +63,13 @@ def no_constants(name):
 
 
 def run_json(run, *argv):
-    return json.loads(run(*argv, "--json"), parse_constant=no_constants)
+    """The object that a command prints, in the form that the package's JSON Schema describes."""
+    found = json.loads(run(*argv, "--json"), parse_constant=no_constants)
+    schema = Path(pld_shuffle.__file__).parent / "data" / "report.schema.json"
+    jsonschema.validate(found, json.loads(schema.read_text()))
+    assert found["schema"] == json.loads(schema.read_text())["$id"]
+    assert found["written"]["version"] == pld_shuffle.__version__
+    return found
 
 
 def small_accountant():
@@ -90,6 +98,7 @@ def test_account_agrees_with_the_library(run, log):
     last = report["spent"][-1]
     assert last["lower"] <= rows[0]["upper"] and last["upper"] >= rows[0]["lower"]
     assert (report["total_rounds"], report["log"]) == (3, "log.csv")
+    assert report["log_sha256"] == hashlib.sha256(LOG.encode()).hexdigest()
     assert report["mechanisms"][0]["count"] == 1
     assert sorted(report["assumptions"]) == ["adversary", "analysis", "neighbours", "sampling"]
 
