@@ -449,16 +449,20 @@ class CoinMixture(Pair):
         """
         reach = math.sqrt(2.0 * math.log(12.0 / resolution.missed))
         mean_coins = 1.0 + (self.n - 1) * self.coin_rate
-        relative = deviation * self.kappa / (mean_coins + self.absent + self.kappa * neutrals)
-        # The loss 2 artanh(x), x = theta t, moves by 2 x / (1 - x^2) per relative move of theta: far more
-        # than by itself near t = 1 if theta is near 1. Few coins get there, at ten deviations.
-        x = self.theta * min(1.0, 10.0 / math.sqrt(mean_coins))
+        others = self.absent + self.kappa * neutrals
+        relative = deviation * self.kappa / (mean_coins + others)
+        # The loss 2 artanh(x), x = theta(m, c) t, moves by 2 x / (1 - x^2) per relative move of theta: far more
+        # than by itself near x = 1. Few coins get there, at ten deviations.
+        most_coins = mean_coins + 10.0 * math.sqrt(mean_coins)
+        x = self.theta * min(1.0, 10.0 / math.sqrt(mean_coins)) * most_coins / (most_coins + others)
         steep = relative / max(1.0 - x, self.gap)
         cuts = np.empty(0)
         if steep > 0.0:  # otherwise everybody without a coin label has a neutral one
             cuts = _normal_cuts(resolution.bias_width / steep, -resolution.pull * relative, reach)
         atoms = 1.0 + reach * math.sqrt(mean_coins)  # per component
-        every = buckets * (window + 4.0) * atoms <= KEEP_EVERY or cuts.size + 1 >= window
+        few = buckets * (window + 4.0) * atoms <= KEEP_EVERY
+        # Without cuts the bias hardly moves over all the numbers: next to many who are not in the cohort.
+        every = (few and cuts.size > 0) or cuts.size + 1 >= window
         most = buckets * (math.ceil(window) + 6 if every else cuts.size + 3)
         if most > MAX_COMPONENTS:
             raise MemoryError(
@@ -654,6 +658,8 @@ def _normal_cuts(width: float, centre: float, reach: float) -> Array:
     both ends of an interval. Standardised, ascending; at most MAX_CUTS of them.
     """
     span = max(reach, 1.0) * 1.05
+    if width >= 4.0 * span:
+        return np.empty(0)
     grid = centre + np.linspace(-2.0 * span, 2.0 * span, 4001)
     widths = np.exp(np.minimum((grid - centre) ** 2 / 6.0, LONGEST_INTERVAL))
     count = np.concatenate(([0.0], np.cumsum(0.5 * (1.0 / widths[1:] + 1.0 / widths[:-1]))))
