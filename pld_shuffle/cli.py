@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 from . import __version__
 from .fields import (
     FIELDS,
+    LAW,
     MECHANISM_FIELDS,
     MECHANISMS,
     QUESTION_FIELDS,
@@ -52,7 +53,16 @@ STATUSES = f"""exit status:
 SOLVABLE = tuple(name for name, known in FIELDS.items() if known.range is not None)
 #: Fields that say who took part; the other ones of a mechanism say what was sent.
 WHO = ("n", "population", "rate", "sampling", "dropout", "rounds")
-_WORDS = {"mechanism": tuple(MECHANISMS), "randomizer": tuple(RANDOMIZERS)}
+
+
+class _Names(tuple[str, ...]):
+    """Names of randomizers; the path of a CSV file with a law is one, too."""
+
+    def __contains__(self, name: object) -> bool:
+        return super().__contains__(name) or str(name).endswith(LAW)
+
+
+_WORDS = {"mechanism": tuple(MECHANISMS), "randomizer": _Names(RANDOMIZERS)}
 
 
 class _BadInput(Exception):

@@ -12,6 +12,7 @@ Nothing heavy is imported before a mechanism is built, so that ``--help`` answer
 
 from __future__ import annotations
 
+import csv
 import difflib
 import math
 import numbers
@@ -25,8 +26,12 @@ from .storage import parse_integer, parse_number, quoted
 if TYPE_CHECKING:
     from .mechanisms import Mechanism
 
-Value = int | float | str
+Value = (
+    Any  # an int, a float or a str; of the field randomizer also a `randomizers.LocalRandomizer`
+)
 
+#: The end of a name that is the path of a file.
+LAW = ".csv"
 #: Titles at least as alike as this (difflib's ratio) are the same word misspelt.
 ALIKE = 0.8
 
@@ -88,9 +93,12 @@ class Field:
     def value(self, given: Any) -> Value:
         """`given`, a number or a text, as this field's kind; a float such as 5e3 may stand for an integer.
 
-        Raises FieldError, or TypeError for anything but numbers and texts (bool is no number here).
+        A randomizer may be given as an object, or as the matrix of its law. Raises FieldError, or TypeError for
+        anything but numbers and texts (bool is no number here).
         """
         if isinstance(given, bool) or not isinstance(given, (str, numbers.Real)):
+            if self.name == "randomizer" and not isinstance(given, bool):
+                return _local(given)
             raise TypeError(f"{self.name} must be a number or a text, got {given!r}")
         if self.kind is str:
             if isinstance(given, str):
@@ -197,7 +205,8 @@ MECHANISM_FIELDS = _table(
     Field("p", float, "RATIO", "largest likelihood ratio within a pair of output laws"),
     Field("q", float, "RATIO", "largest ratio of a pair's larger law to any other user's law"),
     Field("adversary", str, "WHO", "strong (default), weak or strong-conditional"),
-    Field("randomizer", str, "NAME", "the named local randomizer that all users run"),
+    Field("randomizer", str, "NAME", "the local randomizer that all users run; or LAW.csv, the probabilities of"
+          " its reports, a row for each value of a user"),
     Field("variant", str, "WHICH", "symmetric (default) or optimised"),
     Field("blocks", int, "COUNT", "blocks of the response, a power of two (default 1)"),
     Field("buckets", int, "COUNT", "number of hash values"),
@@ -338,8 +347,12 @@ def mechanism_from_values(values: Mapping[str, Value]) -> Mechanism:
     name = given.pop("mechanism", "shuffled" if "randomizer" in given else "ldp")
     kind = _named(MECHANISMS, "mechanism", name)
     inner = None
-    if "randomizer" in kind.required and "randomizer" in given:
-        inner = _named(RANDOMIZERS, "randomizer", given.pop("randomizer"))
+    local = given.get("randomizer")
+    if "randomizer" in kind.required and isinstance(local, str):
+        if local.endswith(LAW):
+            given["randomizer"] = _local(_matrix(local))
+        else:
+            inner = _named(RANDOMIZERS, "randomizer", given.pop("randomizer"))
     noun, last = ("mechanism", kind) if inner is None else ("randomizer", inner)
     for key in given:
         if key not in MECHANISM_FIELDS:
@@ -371,10 +384,9 @@ def _built(kind: Kind, inner: Kind | None, given: Mapping[str, Value]) -> Mechan
         mechanism: Mechanism = getattr(mechanisms, kind.maker)(**of(kind))
     else:
         from . import randomizers
-        from .mechanisms.shuffled import Shuffled
 
         randomizer = getattr(randomizers, inner.maker)(**of(inner))
-        mechanism = Shuffled(randomizer, **of(kind))
+        mechanism = getattr(mechanisms, kind.maker)(**of(kind), randomizer=randomizer)
     return _sampled(mechanism, {key: given[key] for key in kind.sampling if key in given})
 
 
@@ -399,6 +411,31 @@ def _sampled(mechanism: Mechanism, drawn: Mapping[str, Any]) -> Mechanism:
     if drawn.keys() == {"dropout"}:  # out of everybody
         drawn["rate"] = 1.0
     return Subsampled(mechanism, **drawn) if drawn else mechanism
+
+
+def _local(given: Any) -> Any:
+    """A local randomizer as it is, the matrix of a law wrapped; TypeError for anything else."""
+    from .randomizers import as_randomizer
+
+    try:
+        return as_randomizer(given)
+    except ValueError as error:
+        raise FieldError("randomizer", str(error)) from error
+
+
+def _matrix(path: str) -> list[list[float]]:
+    """The numbers in a CSV file without a header."""
+    try:
+        with open(path, encoding="utf-8-sig", newline="") as file:
+            rows = list(csv.reader(file))
+        return [[parse_number(cell) for cell in row] for row in rows if row]
+    except OSError as error:
+        reason = f"cannot read {path!r}: {error.strerror or error}"
+        raise FieldError("randomizer", reason) from error
+    except ValueError as error:
+        raise FieldError(
+            "randomizer", f"{path!r} is no matrix of probabilities: {error}"
+        ) from error
 
 
 def _named(kinds: Mapping[str, Kind], noun: str, name: Value) -> Kind:

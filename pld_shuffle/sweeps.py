@@ -24,25 +24,23 @@ from typing import Any
 
 from .accountant import Accountant
 from .fields import (
-    FIELDS,
     PLAN_FIELDS,
     QUESTION_FIELDS,
     FieldError,
     Value,
     mechanism_from_values,
-    near_miss,
     values_of,
 )
 from .numerics.tuning import PATIENCE
-from .numerics.validation import nonnegatives, positive_int, probabilities, real, tolerance
+from .numerics.validation import positive_int, tolerance
 from .storage import GrowingTable, Row, text_of
 
 ANSWERS = ("epsilon_lower", "epsilon_upper", "delta_lower", "delta_upper", "seconds", "error")
 COLUMNS = PLAN_FIELDS + ANSWERS
 
-#: A plan in its one canonical form: (field, value) for every field that is given, in the order of the fields.
-#: A value that is none of its field's kind stays a text; it is the row's error.
-Key = tuple[tuple[str, Value], ...]
+#: The values of a plan, and what identifies them in a table, both in the order of the fields.
+Plan = dict[str, Value]
+Key = tuple[tuple[str, Any], ...]
 
 
 def grid(**fields: Any) -> list[Row]:
@@ -85,9 +83,10 @@ def sweep(
     (or ``delta_...``), ``seconds``, and ``error``: None, or why this plan has no answer. Equal plans are computed
     once. An `AccuracyWarning` goes to the standard error of the process that computes; the bracket is certified.
 
-    Raises TypeError or ValueError, before anything is computed, for an argument or a plan of another form
-    (an unknown field, no question); a bad *value* in a plan is that row's error. After KeyboardInterrupt, or
-    if a worker dies, the rows in `output` are complete. A script needs no ``if __name__ == "__main__"`` around:
+    Raises TypeError or ValueError, before anything is computed, for an argument or a plan of another form (an unknown
+    field, no question, a text that is no number); a value that its mechanism refuses is that row's error. After
+    KeyboardInterrupt, or if a worker dies, the rows in `output` are complete. A script needs no ``if __name__ == "__main__"``
+    around:
 
         rows = sweep(grid(n=[10**4, 10**5], eps0=[1, 2, 4]), delta=1e-6, output="sweep.csv")
 
@@ -96,8 +95,12 @@ def sweep(
     1.385
     """
     defaults = {"rounds": 1, "rtol": tolerance("rtol", rtol)}
-    question = _question(delta, epsilon)
-    keys = [_key(plan, f"plans[{i}]", defaults, question) for i, plan in enumerate(plans)]
+    question = values_of({"delta": delta, "epsilon": epsilon}, QUESTION_FIELDS)
+    if len(question) > 1:
+        raise ValueError(f"give at most one of delta and epsilon, got {delta!r} and {epsilon!r}")
+    meant = [_values(plan, f"plans[{i}]", defaults, question) for i, plan in enumerate(plans)]
+    keys = [tuple(_row(plan).items()) for plan in meant]
+    wanted = dict(zip(keys, meant, strict=True))
     count = None if workers is None else positive_int("workers", workers)
 
     rows: dict[Key, Row] = {}
@@ -105,14 +108,15 @@ def sweep(
     with contextlib.ExitStack() as stack:
         table = None if output is None else stack.enter_context(GrowingTable(output, COLUMNS))
         for row in table.rows if table is not None else []:
-            key = _canonical({name: row[name] for name in PLAN_FIELDS if row[name] is not None})
+            held = {name: row[name] for name in PLAN_FIELDS if row[name] is not None}
+            key = tuple(values_of(held, PLAN_FIELDS).items())
             if row["error"] is None:
                 rows[key] = row | dict(key)
             else:
                 failed[key] = row["error"]
-        todo = [key for key in dict.fromkeys(keys) if key not in rows]
-        bar = stack.enter_context(_bar(progress, len(set(keys)) - len(todo), len(todo)))
-        with contextlib.closing(_answers(todo, count)) as answers:
+        todo = [key for key in wanted if key not in rows]
+        bar = stack.enter_context(_bar(progress, len(wanted) - len(todo), len(todo)))
+        with contextlib.closing(_answers([wanted[key] for key in todo], count)) as answers:
             for key, found in zip(todo, answers, strict=True):
                 row = rows[key] = dict.fromkeys(COLUMNS) | dict(key) | found
                 if table is not None and (row["error"] is None or row["error"] != failed.get(key)):
@@ -121,12 +125,12 @@ def sweep(
     return [dict(rows[key]) for key in keys]
 
 
-def answer(plan: Mapping[str, Value]) -> Row:
+def answer(plan: Plan) -> Row:
     """The answers to one plan; never raises an Exception, it is the row's error."""
     begin = time.perf_counter()
     found: Row = {}
     try:
-        given = values_of(plan, PLAN_FIELDS)
+        given = dict(plan)
         asked: dict[str, Any] = {n: given.pop(n) for n in QUESTION_FIELDS if n in given}
         accountant = Accountant(asked["rtol"])
         accountant.compose(mechanism_from_values(given), asked["rounds"])
@@ -143,70 +147,48 @@ def answer(plan: Mapping[str, Value]) -> Row:
 # --- plans -----------------------------------------------------------------------------------
 
 
-def _question(delta: float | None, epsilon: float | None) -> dict[str, float]:
-    if delta is not None and epsilon is not None:
-        raise ValueError(f"give at most one of delta and epsilon, got {delta!r} and {epsilon!r}")
-    if delta is not None:
-        return {"delta": float(probabilities("delta", real("delta", delta)))}
-    return (
-        {}
-        if epsilon is None
-        else {"epsilon": float(nonnegatives("epsilon", real("epsilon", epsilon)))}
-    )
-
-
-def _key(
+def _values(
     plan: Mapping[str, Any],
     place: str,
-    defaults: Mapping[str, float],
-    question: Mapping[str, float],
-) -> Key:
-    """The canonical form of a plan."""
+    defaults: Mapping[str, Value],
+    question: Mapping[str, Value],
+) -> Plan:
+    """What a plan says, by the kinds of its fields, in their order, with what it leaves to the call."""
     if not isinstance(plan, Mapping):
         raise TypeError(f"{place} must be a mapping of fields, got {plan!r}")
-    for name in plan:
-        if name not in PLAN_FIELDS:
-            near = near_miss(str(name), PLAN_FIELDS)
-            known = f"known are {', '.join(PLAN_FIELDS)}"
-            meant = known if near is None else f"did you mean {near!r}?"
-            raise ValueError(f"{place}: unknown field {name!r}; {meant}")
-    given = {
-        name: value
-        for name, value in plan.items()
-        if not (value is None or (isinstance(value, str) and not value.strip()))
-    }
-    asked = {"delta", "epsilon"} & given.keys() or question.keys()
-    if len(asked) != 1:
+    try:
+        given = values_of(plan, PLAN_FIELDS)
+    except (TypeError, ValueError) as error:
+        raise type(error)(*_blamed(place, error)) from error
+    asked = {"delta", "epsilon"} & given.keys()
+    if len(asked or question) != 1:
         got = "both" if asked else "neither"
         raise ValueError(f"{place}: give one of delta and epsilon, got {got}")
-    if not asked & given.keys():
-        given |= question
     mechanism = "shuffled" if "randomizer" in given else "ldp"
-    try:
-        return _canonical({"mechanism": mechanism, **defaults, **given})
-    except TypeError as error:
-        raise TypeError(f"{place}: {error}") from error
+    found = {"mechanism": mechanism, **defaults, **({} if asked else question), **given}
+    return {name: found[name] for name in PLAN_FIELDS if name in found}
 
 
-def _canonical(given: Mapping[str, Any]) -> Key:
-    """Values by their fields' kinds, so that equal plans are equal; a bad value as a text."""
-    found: list[tuple[str, Value]] = []
-    for name in PLAN_FIELDS:
-        if name in given:
-            try:
-                value = FIELDS[name].value(given[name])
-            except FieldError:
-                value = text_of(given[name])
-            found.append((name, value if value == value else text_of(value)))  # nan is no number
-    return tuple(found)
+def _blamed(place: str, error: Exception) -> tuple[str, ...]:
+    """The arguments of an error of the same type that says where."""
+    if isinstance(error, FieldError):
+        return f"{place}: {error.field}", error.reason
+    return (f"{place}: {error}",)
+
+
+def _row(plan: Plan) -> Row:
+    """The fields of a plan as a table holds them; equal plans have equal ones."""
+    return {
+        name: v if isinstance(v, (int, float, str)) else text_of(repr(v))
+        for name, v in plan.items()
+    }
 
 
 # --- workers ---------------------------------------------------------------------------------
 
 
-def _answers(todo: list[Key], workers: int | None) -> Generator[Row, None, None]:
+def _answers(plans: list[Plan], workers: int | None) -> Generator[Row, None, None]:
     """The answers in order; plans not yet begun are cancelled when this is closed."""
-    plans = [dict(key) for key in todo]
     count = _cores() if workers is None else workers
     begin = time.monotonic()
     done = 0

@@ -29,9 +29,11 @@ from pld_shuffle import (
     ShuffledLDP,
     ShuffledRR,
     Subsampled,
+    solve,
     sweeps,
 )
-from pld_shuffle.randomizers import Laplace, UnaryEncoding
+from pld_shuffle.fields import FieldError
+from pld_shuffle.randomizers import DiscreteRandomizer, Laplace, UnaryEncoding
 from pld_shuffle.storage import text_of, value_of
 from pld_shuffle.sweeps import COLUMNS, grid, sweep
 
@@ -89,9 +91,8 @@ def test_rows_are_the_answers_of_single_accountants() -> None:
 def test_a_plan_that_fails_is_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
     """Bad values, and a computation that gives up, are named; the others go on."""
     changes: list[tuple[dict[str, Any], str]] = [
-        ({"n": 0}, "n must"), ({"eps0": math.nan}, "eps0"), ({"k": 3}, "'ldp'"), ({"delta": 2}, "delta: must"),
-        ({"rounds": 0}, "rounds: must"), ({"rounds": 1.5}, "rounds"), ({"rtol": 7}, "rtol"),
-        ({"mechanism": "laplace noise"}, "mechanism"), ({}, ""),
+        ({"n": 0}, "n must"), ({"k": 3}, "'ldp'"), ({"rtol": 7}, "rtol"), ({"mechanism": "laplace noise"}, "mechanism"),
+        ({}, ""),
     ]  # fmt: skip
     rows = sweep([{"n": 10, "eps0": 1} | change for change, _ in changes], delta=1e-3, workers=1)
     for row, (_, word) in zip(rows[:-1], changes, strict=False):
@@ -131,16 +132,31 @@ def test_equal_plans_are_computed_once_however_they_are_written(
 @pytest.mark.parametrize(
     ("plans", "options", "error", "message"),
     [
-        ([{"n": 10, "eps": 1}], {"delta": 0.1}, ValueError, r"plans\[0\]: unknown field 'eps'"),
-        ([{"n": 1, "Eps0": 1}], {"delta": 0.1}, ValueError, r"'Eps0'; did you mean 'eps0'\?"),
+        ([{"n": 1, "xyz": 1}], {"delta": 0.1}, FieldError, r"plans\[0\]: xyz: is no field"),
+        ([{"n": 1, "Eps0": 1}], {"delta": 0.1}, FieldError, r"Eps0: .*; did you mean 'eps0'\?"),
+        ([{"n": 10, "eps0": math.nan}], {"delta": 0.1}, FieldError, r"plans\[0\]: eps0: must be"),
+        (
+            [{"n": 10, "eps0": "1,5"}],
+            {"delta": 0.1},
+            FieldError,
+            r"plans\[0\]: eps0: expected a number",
+        ),
+        ([{"n": 1, "eps0": 1, "delta": 2}], {}, FieldError, r"plans\[0\]: delta: must be in"),
+        ([{"n": 1, "eps0": 1, "rounds": 0}], {"delta": 0.1}, FieldError, "rounds: must be"),
+        (
+            [{"n": 1, "eps0": 1, "rounds": 1.5}],
+            {"delta": 0.1},
+            FieldError,
+            "rounds: expected an integer",
+        ),
         ([{"n": 10, "eps0": 1}], {}, ValueError, r"plans\[0\]: give one of .*neither"),
         ([{"n": 1, "delta": 0, "epsilon": 0}], {}, ValueError, r"plans\[0\]: give one of .*both"),
         ([{"n": True, "eps0": 1}], {"delta": 0.1}, TypeError, r"plans\[0\]: n must be a number"),
         ([{"n": [1], "eps0": 1}], {"delta": 0.1}, TypeError, r"plans\[0\]: n must be a number"),
         (["n"], {"delta": 0.1}, TypeError, r"plans\[0\] must be a mapping"),
         ([], {"delta": 0.1, "epsilon": 1.0}, ValueError, "at most one of delta and epsilon"),
-        ([], {"delta": 1.5}, ValueError, "delta must be in"),
-        ([], {"epsilon": -1}, ValueError, "epsilon must be nonnegative"),
+        ([], {"delta": 1.5}, ValueError, "delta: must be in"),
+        ([], {"epsilon": -1}, ValueError, "epsilon: must be at least 0"),
         ([], {"rtol": 0}, ValueError, "rtol must be in"),
         ([], {"workers": 0}, ValueError, "workers must be at least 1"),
         ([], {"output": "table.txt"}, ValueError, "output must end in .csv"),
@@ -153,6 +169,33 @@ def test_bad_arguments_stop_before_anything_is_done(
     with pytest.raises(error, match=message):
         sweep(plans, **{"output": output, **options})
     assert not output.exists()
+
+
+def test_randomizers_as_objects_matrices_and_files(tmp_path: Path) -> None:
+    """Any of them is the same mechanism; a table has their text, and is resumed."""
+    law = [[0.75, 0.25], [0.25, 0.75]]
+    (tmp_path / "law.csv").write_text("0.75,0.25\n\n 2.5e-1,0.75\n")
+    given = [DiscreteRandomizer(law), law, np.array(law), str(tmp_path / "law.csv")]
+    plans = [{"randomizer": one, "n": 100, "rounds": 2} for one in given]
+    output = tmp_path / "out.csv"
+    rows = sweep(plans, delta=1e-3, output=output, workers=1)
+    truth = Accountant().compose(Shuffled(given[0], 100), 2).epsilon_bounds(1e-3)
+    assert all(
+        row["epsilon_upper"] == truth.upper and row["mechanism"] == "shuffled" for row in rows
+    )
+    assert [row["randomizer"] for row in rows] == [repr(given[0])] * 3 + [given[3]]
+    size = output.stat().st_size
+    assert sweep(plans, delta=1e-3, output=output, workers=1) == rows
+    assert output.stat().st_size == size
+    found = solve("n", {"randomizer": law, "rounds": 2}, epsilon=0.5, delta=1e-3)
+    assert found.ledger[0][0] == Shuffled(law, found.value) and found.achieved.upper <= 0.5
+    for bad, wrong in (
+        ([[0.5, 0.6], [0.5, 0.5]], "row 0 must sum to 1"),
+        (str(tmp_path / "none.csv"), "cannot read"),
+        (str(output), "is no matrix of probabilities"),
+    ):
+        with pytest.raises(FieldError, match=f"randomizer: .*{wrong}"):
+            solve("n", {"randomizer": bad}, epsilon=0.5, delta=1e-3)
 
 
 # -- workers

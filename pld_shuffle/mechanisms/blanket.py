@@ -17,7 +17,7 @@ from ..numerics.validation import user_count
 from ..pairs.few_users import FewUsersPair
 from ..pairs.profile import ProfilePair, worst
 from ..pairs.slots import NoiseLaw, SlotLaw, SlotPair
-from ..randomizers import Gaussian
+from ..randomizers import Gaussian, as_randomizer
 from ..randomizers.base import LocalRandomizer
 from ..randomizers.noise import Noise
 from ..randomizers.noise_laws import LARGEST_EPS0
@@ -114,12 +114,11 @@ def states_eps0(randomizer: LocalRandomizer) -> bool:
 
 def known_randomizer(value: Any) -> LocalRandomizer:
     """`value`, if its shuffled reports can be analysed."""
-    if not isinstance(value, LocalRandomizer):
-        raise TypeError(f"randomizer must be one of pld_shuffle.randomizers, got {value!r}")
-    if isinstance(value, Gaussian) and not value.sigma >= LEAST_SIGMA:
+    known = as_randomizer(value)
+    if isinstance(known, Gaussian) and not known.sigma >= LEAST_SIGMA:
         raise ValueError(
-            f"randomizer: sigma must be at least {LEAST_SIGMA} to be shuffled, got {value.sigma!r}: with so little"
+            f"randomizer: sigma must be at least {LEAST_SIGMA} to be shuffled, got {known.sigma!r}: with so little"
             " noise on values in [0, 1] a report tells its value, shuffled or not; account for it as"
             " Gaussian(sigma=...) of sensitivity 1"
         )
-    return value
+    return known

@@ -1,7 +1,7 @@
 """Named local randomizers that know their privacy parameters (see base.py for the notation)."""
 
 from .base import LocalRandomizer, PairLaw
-from .discrete import DiscreteRandomizer
+from .discrete import DiscreteRandomizer, as_randomizer
 from .hadamard_response import HadamardResponse
 from .joint import FiniteRandomizer, Types
 from .local_hashing import LocalHashing
@@ -25,4 +25,5 @@ __all__ = [
     "SubsetSelection",
     "Types",
     "UnaryEncoding",
+    "as_randomizer",
 ]

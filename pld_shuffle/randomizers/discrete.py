@@ -11,12 +11,13 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ..numerics.validation import real_array
-from .base import FloatArray, IntArray, read_only, settle
+from .base import FloatArray, IntArray, LocalRandomizer, read_only, settle
 from .joint import FiniteRandomizer, Types, merged, several
 
 ROW_SUM_TOLERANCE = 1e-9
@@ -177,6 +178,19 @@ class DiscreteRandomizer(FiniteRandomizer):
                 ratios.append(np.where(row > 0, row / law, 0.0).max(axis=1))
                 distances.append(0.5 * np.abs(row - law).sum(axis=1))
         return np.maximum(ratios, np.transpose(ratios)), np.array(distances)
+
+
+def as_randomizer(value: Any) -> LocalRandomizer:
+    """A randomizer as it is, the matrix of a law wrapped; TypeError, which says what else may be given, otherwise."""
+    if isinstance(value, (np.ndarray, list, tuple)):
+        return DiscreteRandomizer(value)
+    if not isinstance(value, LocalRandomizer):
+        raise TypeError(
+            "randomizer must be one of pld_shuffle.randomizers or the matrix of its law (a row of probabilities for"
+            f" each input), got {value!r}; of another one give what is known: ShuffledLDP(eps0, n), or ShuffledRandomizer(n,"
+            " eps0=..., tv=...) with its total variation"
+        )
+    return value
 
 
 def _largest(of_pairs: FloatArray) -> tuple[int, int]:
