@@ -49,7 +49,7 @@ class FieldError(ValueError):
 
 @dataclass(frozen=True)
 class Range:
-    """Where `solve` looks for a value: from `low` to `high`, first at `start`.
+    """Where to look for a value: from `low` to `high`, first at `start`, which may be wrong by a factor of `stride`.
 
     increasing : whether epsilon grows with the value; then the largest safe value is sought, else the smallest. whole :
     whether values are integers.
@@ -60,6 +60,7 @@ class Range:
     start: float
     increasing: bool
     whole: bool = False
+    stride: float = 4.0
 
     @property
     def end(self) -> str:

@@ -143,15 +143,6 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
         file.write(text.encode("utf-8"))
 
 
-def data_frame(columns: Mapping[str, Any]) -> Any:
-    """A pandas DataFrame of these columns. ImportError, which says what to do, without pandas."""
-    try:
-        import pandas
-    except ImportError as error:
-        raise ImportError("to_frame needs pandas: python -m pip install pandas") from error
-    return pandas.DataFrame(dict(columns))
-
-
 class GrowingTable:
     """A CSV file that holds rows, and takes more.
 

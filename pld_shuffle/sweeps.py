@@ -85,8 +85,8 @@ def sweep(
 
     Raises TypeError or ValueError, before anything is computed, for an argument or a plan of another form (an unknown
     field, no question, a text that is no number); a value that its mechanism refuses is that row's error. After
-    KeyboardInterrupt, or if a worker dies, the rows in `output` are complete. A script needs no ``if __name__ == "__main__"``
-    around:
+    KeyboardInterrupt, or if a worker dies, the rows in `output` are complete. A script needs no guard
+    ``if __name__ == "__main__"``:
 
         rows = sweep(grid(n=[10**4, 10**5], eps0=[1, 2, 4]), delta=1e-6, output="sweep.csv")
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +26,6 @@ from .numerics.sides import Side
 from .numerics.tuning import TRAJECTORY_POINTS
 from .numerics.validation import positive_int, probabilities, real, tolerance
 from .pairs.pair import Pair
-from .storage import data_frame
 
 Rows = Sequence[tuple[Mechanism, int]]
 Pairs = list[tuple[Pair, int]]
@@ -49,10 +47,6 @@ class Trajectory:
     lower: NDArray[np.float64]
     upper: NDArray[np.float64]
     attacked: bool = False
-
-    def to_frame(self) -> Any:
-        """A pandas DataFrame with the columns rounds, lower and upper; ImportError without pandas."""
-        return data_frame({"rounds": self.rounds, "lower": self.lower, "upper": self.upper})
 
 
 def epsilon_trajectory(

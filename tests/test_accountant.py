@@ -334,11 +334,3 @@ def test_would_exceed_refuses_what_compose_refuses() -> None:
         acc.would_exceed(other, epsilon=10.0, delta=0.5)
     assert str(composed.value) == str(asked.value) and acc.rounds == 1
     assert not Accountant().would_exceed(other, epsilon=1.0, delta=0.5)
-
-
-def test_a_trajectory_as_a_data_frame() -> None:
-    pytest.importorskip("pandas")
-    found = epsilon_trajectory([(LDP, 2), (LDP, 3)], 1e-4)
-    frame = found.to_frame()
-    assert list(frame.columns) == ["rounds", "lower", "upper"]
-    assert list(frame["rounds"]) == [2, 5] and list(frame["upper"]) == list(found.upper)

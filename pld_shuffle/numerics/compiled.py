@@ -209,19 +209,12 @@ def kernel(
     return lambda function: Kernel(function, takes, seconds, **options)
 
 
-def inner(function: Callable[..., Any]) -> Kernel:
-    """A kernel that only others call."""
-    return Kernel(function)
-
-
-def unchecked(function: Callable[..., Any]) -> Kernel:
-    """As `inner`; a division by zero gives an infinity or no number, as in numpy."""
-    return Kernel(function, error_model="numpy")
-
-
-def reordering(function: Callable[..., Any]) -> Kernel:
-    """As `inner`; sums may be taken in any order, with fused products. Nothing else is relaxed."""
-    return Kernel(function, fastmath={"reassoc", "contract"})
+#: A kernel that only others call.
+inner = Kernel
+#: The same; a division by zero gives an infinity or no number, as in numpy.
+unchecked = functools.partial(Kernel, error_model="numpy")
+#: The same; sums may be taken in any order, with fused products. Nothing else is relaxed.
+reordering = functools.partial(Kernel, fastmath={"reassoc", "contract"})
 
 
 class _Views:

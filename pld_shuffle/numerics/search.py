@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from .sides import Bounds
@@ -114,9 +114,8 @@ def safe_end(
     if not low <= high:
         raise ValueError(f"low must not exceed high, got {low!r} > {high!r}")
     start = low if start is None else min(max(check("start", start), low), high)
-    search = _Search(
-        spent, loose, target, (low, high), increasing, whole, tolerance("rtol", rtol), scale
-    )
+    ends = (low, high) if increasing else (high, low)
+    search = _Search(spent, loose, target, ends, whole, tolerance("rtol", rtol), scale)
     return search.run(start, stride)
 
 
@@ -127,29 +126,22 @@ def _bounds(name: str, found: Any) -> Bounds:
     return found
 
 
+@dataclass(frozen=True)
 class _Search:
-    """One search; see the module. A good value meets the target, a bad one is not proven to."""
+    """One search; see the module. A good value meets the target, a bad one is not proven to.
 
-    def __init__(
-        self,
-        spent: Callable[[Any], Bounds],
-        loose: Callable[[Any], Bounds] | None,
-        target: float,
-        span: tuple[Number, Number],
-        increasing: bool,
-        whole: bool,
-        rtol: float,
-        scale: Scale,
-    ) -> None:
-        self._spent = spent
-        self._loose = loose
-        self._target = target
-        self._best, self._worst = span if increasing else span[::-1]
-        self._whole = whole
-        self._rtol = rtol
-        self._scale = scale
-        self._tight: dict[Number, Bounds] = {}
-        self._rough: dict[Number, Bounds] = {}
+    ends : of the range, the better one first. tight, rough : bounds at the values asked so far.
+    """
+
+    spent: Callable[[Any], Bounds]
+    loose: Callable[[Any], Bounds] | None
+    target: float
+    ends: tuple[Number, Number]
+    whole: bool
+    rtol: float
+    scale: Scale
+    tight: dict[Number, Bounds] = field(default_factory=dict)
+    rough: dict[Number, Bounds] = field(default_factory=dict)
 
     def run(self, start: Number, stride: float) -> SafeEnd:
         good, bad = self._bracketed(start, stride)
@@ -157,10 +149,10 @@ class _Search:
             if bad is not None:
                 good, bad = self._narrowed(good, bad)
             achieved = self._asked(good)
-            if achieved.upper <= self._target:
+            if achieved.upper <= self.target:
                 break
             # A loose bracket happened to reach less far up than the tight one.
-            good, bad = self._bracketed(good, 1.0 + self._rtol)
+            good, bad = self._bracketed(good, 1.0 + self.rtol)
         if bad is None:
             return SafeEnd(good, achieved)
         return SafeEnd(good, achieved, bad, self._asked(bad))
@@ -169,43 +161,43 @@ class _Search:
 
     def _asked(self, value: Number) -> Bounds:
         """Tight bounds at `value`."""
-        if value not in self._tight:
-            self._tight[value] = _bounds("spent", self._spent(value))
-        return self._tight[value]
+        if value not in self.tight:
+            self.tight[value] = _bounds("spent", self.spent(value))
+        return self.tight[value]
 
     def _met(self, value: Number) -> bool:
         """Whether `value` is proven to meet the target, by loose bounds where they can tell."""
-        if self._loose is not None and value not in self._tight:
-            if value not in self._rough:
-                self._rough[value] = _bounds("loose", self._loose(value))
-            rough = self._rough[value]
-            if rough.upper <= self._target:
+        if self.loose is not None and value not in self.tight:
+            if value not in self.rough:
+                self.rough[value] = _bounds("loose", self.loose(value))
+            rough = self.rough[value]
+            if rough.upper <= self.target:
                 return True
-            if rough.lower > self._target:
+            if rough.lower > self.target:
                 return False
-        return bool(self._asked(value).upper <= self._target)
+        return bool(self._asked(value).upper <= self.target)
 
     def _excess(self, value: Number) -> float:
         """log(spent / target) as far as it is known; nan where it says nothing."""
-        if value in self._tight:
-            spent = float(self._tight[value].upper)
+        if value in self.tight:
+            spent = float(self.tight[value].upper)
         else:
-            rough = self._rough[value]
+            rough = self.rough[value]
             spent = math.sqrt(rough.lower * rough.upper) or float(rough.upper)
-        if not (0.0 < spent < math.inf and self._target > 0.0):
+        if not (0.0 < spent < math.inf and self.target > 0.0):
             return math.nan
-        return math.log(spent) - math.log(self._target)
+        return math.log(spent) - math.log(self.target)
 
     def _crossing(self) -> float:
         """Where the target seems to be crossed, on the scale: the secant of the two points nearest to it."""
-        known = [(self._excess(value), value) for value in self._rough.keys() | self._tight.keys()]
+        known = [(self._excess(value), value) for value in self.rough.keys() | self.tight.keys()]
         ranked = sorted((abs(excess), excess, value) for excess, value in known if excess == excess)
         if len(ranked) < 2:
             return math.nan
         (_, first, near), (_, second, next_near) = ranked[:2]
         if first == second:
             return math.nan
-        start, end = self._scale.there(near), self._scale.there(next_near)
+        start, end = self.scale.there(near), self.scale.there(next_near)
         return start + (end - start) * first / (first - second)
 
     # -- the search --------------------------------------------------------------------------------
@@ -214,11 +206,11 @@ class _Search:
         """A good and a bad value, by strides that double on the scale, not far over the crossing."""
         value = start
         met = self._met(value)
-        end = self._worst if met else self._best
+        end = self.ends[met]
         length = math.log(stride)
         while value != end:
             before = value
-            here, ahead = self._scale.there(before), self._crossing()
+            here, ahead = self.scale.there(before), self._crossing()
             reach = 1.25 * abs(ahead - here) + 0.1 * length
             stepped = reach if (ahead > here) is (end > before) and reach < length else length
             value = self._between(here + math.copysign(stepped, end - before), before, end)
@@ -227,16 +219,16 @@ class _Search:
                 return (before, value) if met else (value, before)
         if met:
             return value, None
-        best = self._tight[value] if value in self._tight else self._rough[value]
+        best = self.tight[value] if value in self.tight else self.rough[value]
         error = InfeasibleError(
-            f"even {value!r} is not proven to meet {self._target!r}: there, {best}"
+            f"even {value!r} is not proven to meet {self.target!r}: there, {best}"
         )
         error.best = best
         raise error
 
     def _narrowed(self, good: Number, bad: Number) -> tuple[Number, Number]:
         """The bracket, narrowed to neighbours: by secants, and by halves where they do not help."""
-        there = self._scale.there
+        there = self.scale.there
         bisect = False
         while not self._neighbours(good, bad):
             width = abs(there(bad) - there(good))
@@ -249,23 +241,23 @@ class _Search:
         return good, bad
 
     def _neighbours(self, good: Number, bad: Number) -> bool:
-        if self._whole:
+        if self.whole:
             return abs(bad - good) <= 1
-        return abs(bad - good) <= self._rtol * min(good, bad)
+        return abs(bad - good) <= self.rtol * min(good, bad)
 
     def _guess(self, good: Number, bad: Number, bisect: bool) -> Number:
         """A value strictly between, where the target seems to be crossed, or in the middle.
 
         A little beyond the crossing, towards the farther end: so that both ends come close.
         """
-        there = self._scale.there
+        there = self.scale.there
         low, high = sorted((good, bad))
-        if self._whole and bisect and high - low < 0.5 * low:
+        if self.whole and bisect and high - low < 0.5 * low:
             return (low + high) // 2  # exact where the scale rounds
         middle, crossing = 0.5 * (there(low) + there(high)), self._crossing()
         if not bisect and there(low) <= crossing <= there(high):
             tolerated = (there(high) - there(low)) * min(
-                0.5, 0.4 * (1.0 if self._whole else self._rtol * low) / (high - low)
+                0.5, 0.4 * (1.0 if self.whole else self.rtol * low) / (high - low)
             )
             middle = crossing + (tolerated if crossing < middle else -tolerated)
         return self._between(middle, low, high, open_end=True)
@@ -274,9 +266,9 @@ class _Search:
         self, scaled: float, before: Number, end: Number, *, open_end: bool = False
     ) -> Number:
         """The value at a place of the scale: after `before`, at most (if open, before) `end`."""
-        value: Number = self._scale.back(scaled)
+        value: Number = self.scale.back(scaled)
         low, high = sorted((before, end))
-        if not self._whole:
+        if not self.whole:
             return min(max(value, low), high)
         least = low + 1 if open_end or before == low else low
         most = high - 1 if open_end or before == high else high

@@ -55,6 +55,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..fields import Range
 from ..mechanisms.shared import SMALLEST_EPS0
 from ..mechanisms.shuffled import Shuffled
 from ..numerics.validation import integer_in, positive_int
@@ -62,7 +63,7 @@ from ..randomizers import RAPPOR, UnaryEncoding
 from ..randomizers.base import FloatArray, IntArray, settle
 from ..randomizers.border import EPS0_MAX, bit_array, generator, integer_array
 from ..randomizers.one_hot import BitArray
-from .protocol import Budget, ExpectedError, Ledger, OneMechanism, OneMessage, Protocol, Search
+from .protocol import Budget, ExpectedError, Ledger, OneMechanism, OneMessage, Protocol
 
 Variant = Literal["symmetric", "optimised"]
 VARIANTS: tuple[Variant, ...] = ("symmetric", "optimised")
@@ -242,7 +243,7 @@ class BitHistogram(BitCounts, OneMechanism):
     ) -> BitHistogram:
         return cls(randomizer=UnaryEncoding(k=k, eps0=parameter, variant=variant), **design)
 
-    def _search(self, budget: Budget) -> Search:
+    def _search(self, budget: Budget) -> Range:
         # An equal share of the budget as local epsilon needs no other users.
         share = budget.epsilon / budget.rounds * (1 - 1e-12)
         safe = min(max(share, SMALLEST_EPS0), EPS0_MAX)
@@ -250,7 +251,7 @@ class BitHistogram(BitCounts, OneMechanism):
         # One round's loss has a variance of about e^eps0/n.
         square = budget.epsilon**2 / (2 * budget.rounds * -math.log(budget.delta))
         guess = max(safe, math.log1p(self.honest * square))
-        return Search(safe, most, guess, increasing=True, stride=1.1)
+        return Range(safe, most, guess, increasing=True, stride=1.1)
 
     @property
     def mechanism(self) -> Shuffled:
@@ -298,10 +299,10 @@ class RAPPORHistogram(BitCounts):
         steps = RAPPOR(k=k, noise=parameter, one_if_zero=one_if_zero, one_if_one=one_if_one)
         return cls(randomizer=steps, **design)
 
-    def _search(self, budget: Budget) -> Search:
+    def _search(self, budget: Budget) -> Range:
         # The permanent step alone has eps0 = 2 log((2 - f)/f).
         safe = 2 / (1 + math.exp(min(budget.epsilon, 1000.0) / 2)) * (1 + 1e-12)
-        return Search(LEAST_NOISE, min(max(safe, LEAST_NOISE), 1 - 1e-9), guess=0.1)
+        return Range(LEAST_NOISE, min(max(safe, LEAST_NOISE), 1 - 1e-9), 0.1, False)
 
     @property
     def collection_mechanism(self) -> Shuffled:

@@ -38,8 +38,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..composition.composition import AccuracyWarning, Composition
+from ..fields import Range
 from ..mechanisms import CountedBits, Mechanism, ShuffledRR, Subsampled
-from ..numerics.search import FIRST_FACTOR, LOOSE_RTOL, InfeasibleError, safe_end
+from ..numerics.search import LOOSE_RTOL, InfeasibleError, safe_end
 from ..numerics.sides import Bounds
 from ..numerics.validation import integer_in, open_unit, positive_float, positive_int, unit_interval
 from ..randomizers import BinaryRandomizedResponse, KRandomizedResponse
@@ -76,21 +77,7 @@ class Budget:
         )
 
 
-@dataclass(frozen=True)
-class Search:
-    """Where to look for the parameter: [low, high], from `guess`, which may be wrong by a factor of `stride`.
-
-    increasing : epsilon grows with the parameter.
-    """
-
-    low: float
-    high: float
-    guess: float
-    increasing: bool = False
-    stride: float = FIRST_FACTOR
-
-
-def least_noise(ledger: Callable[[float], Ledger], search: Search, budget: Budget) -> float:
+def least_noise(ledger: Callable[[float], Ledger], search: Range, budget: Budget) -> float:
     """The parameter of the least noise for the budget, asked for by itself; InfeasibleError if there is none.
 
     ledger : what all rounds cost with this noise.
@@ -107,8 +94,7 @@ def least_noise(ledger: Callable[[float], Ledger], search: Search, budget: Budge
         # A bracket wider than wanted is certified all the same, and its upper end decides.
         warnings.simplefilter("ignore", AccuracyWarning)
         end = safe_end(
-            spent, budget.epsilon, low=search.low, high=search.high, increasing=search.increasing,
-            rtol=WIDTH, start=search.guess, stride=search.stride,
+            spent, budget.epsilon, **vars(search), rtol=WIDTH,
             loose=lambda parameter: spent(parameter, LOOSE_RTOL),
         )  # fmt: skip
     return end.value
@@ -201,7 +187,7 @@ class Protocol(ABC):
         except InfeasibleError as error:
             least = error.best
             assert least is not None
-            noisiest = at(search.low if search.increasing else search.high)
+            noisiest = at(search.best)
             raise InfeasibleError(
                 f"epsilon={budget.epsilon!r} at delta={budget.delta!r} cannot be proved for n={noisiest.n}"
                 f" users ({noisiest.honest} honest) and rounds={budget.rounds}: with the most noise,"
@@ -215,7 +201,7 @@ class Protocol(ABC):
         """The protocol of this design (by keyword: n, honest_fraction and its own) with this noise; 1/2 is some."""
 
     @abstractmethod
-    def _search(self, budget: Budget) -> Search:
+    def _search(self, budget: Budget) -> Range:
         """Where to look for the parameter of `_at`."""
 
     # --- messages
@@ -326,7 +312,7 @@ class GammaNoise(Protocol):
     def _at(cls: type[G], parameter: float, **design: Any) -> G:
         return cls(gamma=parameter, **design)
 
-    def _search(self, budget: Budget) -> Search:
+    def _search(self, budget: Budget) -> Range:
         """The least gamma.
 
         A larger gamma is a post-processing (answer at random once more), so privacy grows with it. If every message
@@ -338,7 +324,7 @@ class GammaNoise(Protocol):
         safe = self._values / (math.expm1(min(local, 600.0)) + self._values)
         safe = max(min(safe * (1.0 + 1e-9), LARGEST_GAMMA), LEAST_GAMMA)
         guess = 2.0 * self._values * shares * -math.log(budget.delta)
-        return Search(LEAST_GAMMA, safe, guess / (self.honest * budget.epsilon**2))
+        return Range(LEAST_GAMMA, safe, guess / (self.honest * budget.epsilon**2), False)
 
 
 class OneMessage(GammaNoise, OneMechanism):

@@ -33,12 +33,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import binom
 
+from ..fields import Range
 from ..mechanisms.binomial_shift import BinomialExchange, BinomialShift
 from ..numerics.validation import integer_in, open_unit
 from ..randomizers.base import FloatArray, IntArray, settle
 from ..randomizers.border import generator
 from .histograms import Histogram, HistogramEstimate
-from .protocol import Budget, ExpectedError, OneMechanism, Search
+from .protocol import Budget, ExpectedError, OneMechanism
 
 P = TypeVar("P", bound="RateNoise")
 
@@ -60,9 +61,9 @@ class RateNoise(OneMechanism):
     def _at(cls: type[P], parameter: float, **design: Any) -> P:
         return cls(rate=1.0 - parameter, **design)
 
-    def _search(self, budget: Budget) -> Search:
+    def _search(self, budget: Budget) -> Range:
         guess = 2.0 * budget.rounds * -math.log(budget.delta) / (self.honest * budget.epsilon**2)
-        return Search(max(min(1e-3 / self.honest, 0.25), 1e-14), 0.5, guess)
+        return Range(max(min(1e-3 / self.honest, 0.25), 1e-14), 0.5, guess, False)
 
     def _noise(self, rng: np.random.Generator, *shape: int) -> IntArray:
         return (generator(rng).random(shape) < self.rate).astype(np.int64)

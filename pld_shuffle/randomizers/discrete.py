@@ -187,8 +187,8 @@ def as_randomizer(value: Any) -> LocalRandomizer:
     if not isinstance(value, LocalRandomizer):
         raise TypeError(
             "randomizer must be one of pld_shuffle.randomizers or the matrix of its law (a row of probabilities for"
-            f" each input), got {value!r}; of another one give what is known: ShuffledLDP(eps0, n), or ShuffledRandomizer(n,"
-            " eps0=..., tv=...) with its total variation"
+            f" each input), got {value!r}; of another one give what is known: ShuffledLDP(eps0, n), or with its total"
+            " variation ShuffledRandomizer(n, eps0=..., tv=...)"
         )
     return value
 
