@@ -71,8 +71,8 @@ from pld_shuffle.mechanisms import (
     ZeroOut,
 )
 from pld_shuffle.mechanisms.attack import Attack
-from pld_shuffle.mechanisms.binomial_shift import BinomialExchange, BinomialShift
 from pld_shuffle.mechanisms.blanket import Blanket
+from pld_shuffle.mechanisms.counted_bits import BinomialExchange, BinomialShift
 from pld_shuffle.mechanisms.imported import ImportedPair
 from pld_shuffle.numerics.sides import Side
 from pld_shuffle.protocols import (

@@ -47,7 +47,7 @@ from .fields import (
 )
 from .ledger import Rounds
 from .mechanisms import Mechanism
-from .mechanisms.shared import SMALLEST_RATE
+from .mechanisms.base import SMALLEST_RATE
 from .numerics.search import (
     EXPONENTIAL,
     LOG,

@@ -46,7 +46,7 @@ HOMES = {
     "": "mechanisms",
     "randomizers": "randomizers",
     "shuffled": "mechanisms.shuffled",
-    "protocols.binomial_shift": "mechanisms.binomial_shift",
+    "counted": "mechanisms.counted_bits",
     "interop.imported": "mechanisms.imported",
 }
 _INFINITIES = {"inf": math.inf, "-inf": -math.inf}

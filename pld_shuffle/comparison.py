@@ -26,7 +26,7 @@ from .accountant import Accountant
 from .bounds import Adversary
 from .bounds.bound import EPS0_LIMIT
 from .mechanisms import Mechanism, ShuffledLDP, ShuffledRandomizer, ShuffledRR, Subsampled
-from .mechanisms.shuffled import Shuffled, is_pure
+from .mechanisms.shuffled import Shuffled
 from .numerics.sides import Bounds
 from .numerics.validation import open_unit, positive_int
 from .randomizers import BinaryRandomizedResponse, KRandomizedResponse, Laplace
@@ -185,7 +185,7 @@ def _whole(asked: Any) -> Shuffled | ShuffledLDP | ShuffledRandomizer | Shuffled
             "mechanism must be a Shuffled, ShuffledLDP, ShuffledRandomizer or ShuffledRR, subsampled or"
             f" not, got {asked!r}"
         )
-    if isinstance(whole, Shuffled) and not is_pure(whole.randomizer):
+    if isinstance(whole, Shuffled) and not whole.randomizer.pure:
         raise TypeError(f"mechanism must have a pure randomizer with a finite eps0, got {asked!r}")
     if isinstance(whole, ShuffledRandomizer) and whole.p is not None:
         raise TypeError(

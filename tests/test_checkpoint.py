@@ -35,7 +35,7 @@ from pld_shuffle import (
     randomizers,
 )
 from pld_shuffle.checkpoint import CheckpointError, mechanism_from_state, mechanism_state
-from pld_shuffle.mechanisms.binomial_shift import BinomialShift
+from pld_shuffle.mechanisms.counted_bits import BinomialShift
 from pld_shuffle.mechanisms.imported import ImportedPair
 from pld_shuffle.mechanisms.shuffled import Attack, Blanket
 from pld_shuffle.storage import replacing, write_text

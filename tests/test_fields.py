@@ -42,9 +42,9 @@ from pld_shuffle.fields import (
     near_miss,
     values_of,
 )
-from pld_shuffle.mechanisms.shared import SMALLEST_EPS0, SMALLEST_RATE
+from pld_shuffle.mechanisms.base import SMALLEST_EPS0, SMALLEST_RATE
 from pld_shuffle.numerics.validation import MOST_USERS
-from pld_shuffle.randomizers.border import EPS0_MAX
+from pld_shuffle.randomizers.base import EPS0_MAX
 from pld_shuffle.trainlog import training_log
 
 R = randomizers

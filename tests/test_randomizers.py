@@ -152,11 +152,11 @@ def test_pair_laws_lose_nothing(randomizer):
         found |= same
     if randomizer.inputs <= 8:
         assert np.all(found)
-    for kind in randomizer.pair_laws():
-        assert kind.first.sum() == pytest.approx(1, abs=1e-12)
-        assert kind.second.sum() == pytest.approx(1, abs=1e-12)
-        assert kind.blanket.sum() == pytest.approx(randomizer.gamma, rel=1e-12)
-        assert np.all(kind.blanket <= np.minimum(kind.first, kind.second) * (1 + 1e-12))
+    for first, second, blanket in randomizer.pair_laws():
+        assert first.sum() == pytest.approx(1, abs=1e-12)
+        assert second.sum() == pytest.approx(1, abs=1e-12)
+        assert blanket.sum() == pytest.approx(randomizer.gamma, rel=1e-12)
+        assert np.all(blanket <= np.minimum(first, second) * (1 + 1e-12))
 
 
 def curve(first, second, blanket):
@@ -699,12 +699,12 @@ def test_reports_are_checked():
 )
 def test_large_laws_are_known_by_groups(randomizer):
     assert 0 < randomizer.gamma <= 1 - randomizer.tv < 1
-    for kind in randomizer.pair_laws():
-        assert len(kind.first) <= 16
-        assert kind.blanket.sum() == pytest.approx(randomizer.gamma, rel=1e-11)
-        assert np.maximum(kind.first - kind.second, 0).sum() <= randomizer.tv * (1 + 1e-11)
-        reached = kind.second > 0
-        ratio = np.max(kind.first[reached] / kind.second[reached])
+    for first, second, blanket in randomizer.pair_laws():
+        assert len(first) <= 16
+        assert blanket.sum() == pytest.approx(randomizer.gamma, rel=1e-11)
+        assert np.maximum(first - second, 0).sum() <= randomizer.tv * (1 + 1e-11)
+        reached = second > 0
+        ratio = np.max(first[reached] / second[reached])
         assert agrees(math.log(ratio), randomizer.eps0)
     reports = randomizer.sample(np.arange(5), np.random.default_rng(0))
     assert len(reports) == 5

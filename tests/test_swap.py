@@ -17,7 +17,7 @@ from scipy.optimize import brentq, linprog
 from scipy.stats import binom, multinomial
 
 from pld_shuffle import ShuffledLDP
-from pld_shuffle.mechanisms.attack import noise_law
+from pld_shuffle.mechanisms.attack import attack_law
 from pld_shuffle.numerics.sides import Side
 from pld_shuffle.pairs import slots, swap
 from pld_shuffle.pairs import swap_kernels as kernels
@@ -583,7 +583,7 @@ def test_far_out_above_attacks(eps0, n):
     growth = math.expm1(eps0) * np.geomspace(1e-3, 0.999, 25)
     types = laplace_types(eps0, n, cells=24)
     found = swap.typed_profile(types, n, growth, mass_error=1e-13)
-    attack = noise_law(Laplace(eps0=eps0), n).profile(growth, 1e-3)
+    attack = attack_law(Laplace(eps0=eps0), n, (0.0, 1.0, 0.0)).profile(growth, 1e-3)
     assert np.all(found >= attack.lower)
     known = swap.any_ldp_profile(eps0, n, growth)
     coins = ShuffledLDP(eps0, n).attack_pair
@@ -592,5 +592,5 @@ def test_far_out_above_attacks(eps0, n):
     if n == 10_000 and eps0 <= 2.0:
         middle = growth[(attack.lower > 1e-200) & (attack.lower < 1e-30)]
         bound = swap.typed_profile(types, n, middle, mass_error=1e-13)
-        truth = noise_law(Laplace(eps0=eps0), n).profile(middle, 1e-3).upper
+        truth = attack_law(Laplace(eps0=eps0), n, (0.0, 1.0, 0.0)).profile(middle, 1e-3).upper
         assert middle.size > 1 and np.all(np.log(bound) <= 0.75 * np.log(truth))

@@ -3,12 +3,11 @@
 from .base import Mechanism, as_mechanism
 from .central import Gaussian, Laplace, PoissonGaussian
 from .counted_bits import CountedBits, CountedHistogram
-from .discrete import DiscretePair
 from .epoch import Epoch
+from .imported import DiscretePair
+from .labels import ShuffledRandomizer, ShuffledRR
 from .ldp import ShuffledLDP
 from .mixed_budgets import MixedRandomizers, MixedRR
-from .randomized_response import ShuffledRR
-from .reduction import ShuffledRandomizer
 from .sampling import PoissonSampled, Subsampled
 from .shuffled import Shuffled
 from .sticky import StickyCohort

@@ -5,6 +5,8 @@ proved by it. `attack_pair` is what two concrete neighbouring datasets give away
 lower ends come from there. By default it is the same pair.
 
 Mechanisms of your own: subclass `Mechanism` and give a pair, a `pairs.profile.ProfilePair` if you know a profile.
+
+Below it stands what mechanisms share: sentences for `assumptions`, limits of eps0 and of rates, checks of arguments.
 """
 
 from __future__ import annotations
@@ -21,11 +23,22 @@ from numpy.typing import NDArray
 from ..composition.composition import Composition
 from ..composition.pld import PLD, formed
 from ..numerics.sides import Bounds, Side
-from ..numerics.validation import positive_float, positive_int, tolerance
+from ..numerics.validation import positive_float, positive_int, tolerance, unit_interval
 from ..pairs.cohort import Cohort
 from ..pairs.pair import Pair, Resolution
+from ..randomizers.base import EPS0_MAX
 
 Array = NDArray[np.float64]
+
+SMALLEST_EPS0 = 1e-9
+SMALLEST_RATE = 1e-12  # of a hidden cohort, or of a Poisson sample
+SUBSTITUTION = "neighbouring datasets differ in the value of one user (substitution)"
+REPORTS = "sees the shuffled reports and knows every other user's value"
+OUTPUTS_ONLY = "what users send may depend on what was published before, but not on who took part"
+CONCURRENT = (
+    "rounds of other entries may come in between (concurrent composition, Vadhan and Zhang 2023)"
+)
+EVERYBODY = "all n users take part; n counts the users whose reports are shuffled together"
 
 
 class AttackBounds(NamedTuple):
@@ -122,9 +135,27 @@ class Mechanism(ABC):
         if not self.pair.symmetric:
             raise TypeError(f"mechanism must have a symmetric pair to be subsampled, got {self!r}")
 
+    @property
+    def zero_out(self) -> Pair:
+        """The pair for the zero-out relation (`mechanisms.zero_out`); TypeError where none is proved."""
+        raise TypeError(
+            f"mechanism must be one that is proved for the zero-out relation, got {self!r}"
+        )
+
+    def stand_in_attack(self, cohort: Cohort) -> tuple[Pair, Pair] | None:
+        """Views of a known cohort in which all others hold the target's second value: that pair, and it reversed.
+
+        None where no attack is known. It is what a sticky cohort's lower ends come from (`mechanisms.sticky`).
+        """
+        return None
+
     @abstractmethod
     def assumptions(self) -> dict[str, str]:
-        """What a guarantee for this mechanism rests on: neighbours, adversary, analysis, sampling."""
+        """What a guarantee for this mechanism rests on: neighbours, adversary, analysis, sampling (see `said`)."""
+
+    def hidden_assumptions(self) -> dict[str, str]:
+        """The same where nobody may see who took part; "sampling" is the scheme's to say."""
+        return self.assumptions()
 
     def arguments(self) -> dict[str, Any]:
         """Keyword arguments that rebuild this mechanism: ``type(m)(**m.arguments()) == m``.
@@ -132,6 +163,13 @@ class Mechanism(ABC):
         By default a dataclass's fields.
         """
         return {f.name: getattr(self, f.name) for f in fields(self) if f.init}  # type: ignore[arg-type]
+
+    def written(self, *positional: str) -> str:
+        """Its `repr` from `arguments`, with those of `positional` values only."""
+        values = {name: repr(value) for name, value in self.arguments().items()}
+        first = [values.pop(name) for name in positional]
+        inside = [*first, *(f"{name}={value}" for name, value in values.items())]
+        return f"{type(self).__name__}({', '.join(inside)})"
 
     def pld(
         self, *, step: float | None = None, side: Side = Side.UPPER, missed: float = 1e-15
@@ -155,6 +193,14 @@ class Mechanism(ABC):
         return formed(pair, [side], Resolution(step, missed=missed, size_width=1e-5))[0]
 
 
+class OfReports(Mechanism):
+    """Shuffled reports, of which one may be a null report: the pair for zero-out is that for substitution."""
+
+    @property
+    def zero_out(self) -> Pair:
+        return self.pair
+
+
 def composed(
     pair: Pair, delta: float | None, epsilon: float | None, rounds: int, rtol: float
 ) -> Bounds:
@@ -176,3 +222,40 @@ def as_mechanism(value: Any) -> Mechanism:
     if not isinstance(value, Mechanism):
         raise TypeError(f"mechanism must be a mechanism, got {value!r}")
     return value
+
+
+def said(
+    analysis: str,
+    *,
+    neighbours: str = SUBSTITUTION,
+    adversary: str = REPORTS,
+    sampling: str = EVERYBODY,
+) -> dict[str, str]:
+    """What `Mechanism.assumptions` returns, by default for reports of all users in a shuffler."""
+    return {
+        "neighbours": neighbours,
+        "adversary": adversary,
+        "analysis": analysis,
+        "sampling": sampling,
+    }
+
+
+def local_epsilon(value: Any) -> float:
+    """`value` as a local epsilon in [SMALLEST_EPS0, EPS0_MAX]."""
+    eps0 = positive_float("eps0", value)
+    if not SMALLEST_EPS0 <= eps0 <= EPS0_MAX:
+        raise ValueError(f"eps0 must be in [{SMALLEST_EPS0:g}, {EPS0_MAX:g}], got {value!r}")
+    return eps0
+
+
+def sampling_rate(value: Any) -> float:
+    """`value` as the share of users who take part, in [SMALLEST_RATE, 1]."""
+    rate = unit_interval("rate", value)
+    if not rate >= SMALLEST_RATE:
+        raise ValueError(f"rate must be at least {SMALLEST_RATE:g}, got {rate!r}")
+    return rate
+
+
+def largest_loss(loss: float, *, rounded: bool = False) -> Bounds:
+    """The bounds of a largest loss, known exactly or rounded a few times."""
+    return Bounds(loss * (1.0 - 4e-15), loss * (1.0 + 1e-15)) if rounded else Bounds(loss, loss)

@@ -7,8 +7,7 @@ with W the blanket (`pairs.slots`; proof in docs/theory.md, section 8).
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -17,20 +16,17 @@ from ..numerics.validation import user_count
 from ..pairs.few_users import FewUsersPair
 from ..pairs.profile import ProfilePair, worst
 from ..pairs.slots import NoiseLaw, SlotLaw, SlotPair
-from ..randomizers import Gaussian, as_randomizer
-from ..randomizers.base import LocalRandomizer
-from ..randomizers.noise import Noise
+from ..randomizers import as_randomizer
+from ..randomizers.base import LocalRandomizer, settle
 from ..randomizers.noise_laws import LARGEST_EPS0
-from .base import Mechanism
-from .shared import EVERYBODY, SUBSTITUTION
+from .base import OfReports, said
 
-LEAST_SIGMA = 0.1  # of users' Gaussian noise
 FINER, COARSE = 8, 16  # times as many cells for few users; times fewer where a glance is enough
 FEW_TAIL = 1e-15  # what is left out of unbounded noise among few users
 
 
 @dataclass(frozen=True)
-class Blanket(Mechanism):
+class Blanket(OfReports):
     """n users shuffle reports of a named randomizer; the blanket adversary, exactly.
 
     Parameters
@@ -52,22 +48,20 @@ class Blanket(Mechanism):
 
     def __post_init__(self) -> None:
         randomizer = known_randomizer(self.randomizer)
-        if is_pure(randomizer) and not randomizer.eps0 <= LARGEST_EPS0:
+        if randomizer.pure and not randomizer.eps0 <= LARGEST_EPS0:
             raise ValueError(
                 f"randomizer must have an eps0 of at most {LARGEST_EPS0:g} or none, got {randomizer!r}"
             )
-        object.__setattr__(self, "randomizer", randomizer)
-        object.__setattr__(self, "n", user_count(self.n))
+        settle(self, randomizer=randomizer, n=user_count(self.n))
 
     @cached_property
     def pair(self) -> ProfilePair:
         """The worst of all pairs of inputs."""
         randomizer, n = self.randomizer, self.n
-        # eps0 itself is the largest loss where that is what the randomizer was given: it attains it.
-        largest = None
-        if states_eps0(randomizer) and is_pure(randomizer):
-            largest = Bounds(randomizer.eps0, randomizer.eps0)
-        if not isinstance(randomizer, Noise):
+        # The randomizer attains eps0: the largest loss, where it is known exactly.
+        exact = randomizer.pure and randomizer.eps0_error == 0.0
+        largest = Bounds(randomizer.eps0, randomizer.eps0) if exact else None
+        if not randomizer.continuous:
             laws = [
                 SlotLaw.of(n, masses, randomizer.mass_error, whole=False)
                 for masses in randomizer.slot_laws()
@@ -87,38 +81,21 @@ class Blanket(Mechanism):
     @cached_property
     def glance(self) -> ProfilePair:
         """The pair known less well, for a fraction of the time: the same where the randomizer is finite."""
-        if not isinstance(self.randomizer, Noise):
+        if not self.randomizer.continuous:
             return self.pair
         return SlotPair(NoiseLaw(self.n, self.randomizer, coarse=COARSE))
 
     def assumptions(self) -> dict[str, str]:
-        return {
-            "neighbours": SUBSTITUTION,
-            "adversary": "sees the shuffled reports, knows every other user's value, and sees which of the"
+        return said(
+            f"exact pair of the blanket adversary for {self.randomizer!r}{self.randomizer.pairs_meant}",
+            adversary="sees the shuffled reports, knows every other user's value, and sees which of the"
             " other users' reports came from the privacy blanket",
-            "analysis": f"exact pair of the blanket adversary for {self.randomizer!r}"
-            f"{self.randomizer.pairs_meant}",
-            "sampling": EVERYBODY,
-        }
-
-
-def is_pure(randomizer: LocalRandomizer) -> bool:
-    """Whether it is eps0-LDP, 0 < eps0 < inf."""
-    return 0.0 < randomizer.eps0 < math.inf
-
-
-def states_eps0(randomizer: LocalRandomizer) -> bool:
-    """Whether eps0 is what was given, and no logarithm of ratios of masses."""
-    return any(field.name == "eps0" for field in fields(randomizer))  # type: ignore[arg-type]
+        )
 
 
 def known_randomizer(value: Any) -> LocalRandomizer:
     """`value`, if its shuffled reports can be analysed."""
     known = as_randomizer(value)
-    if isinstance(known, Gaussian) and not known.sigma >= LEAST_SIGMA:
-        raise ValueError(
-            f"randomizer: sigma must be at least {LEAST_SIGMA} to be shuffled, got {known.sigma!r}: with so little"
-            " noise on values in [0, 1] a report tells its value, shuffled or not; account for it as"
-            " Gaussian(sigma=...) of sensitivity 1"
-        )
+    if known.unhidden is not None:
+        raise ValueError(f"randomizer: {known.unhidden}")
     return known

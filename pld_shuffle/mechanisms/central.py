@@ -18,9 +18,10 @@ from ..numerics.rounding import above, below
 from ..numerics.sides import Bounds
 from ..numerics.validation import keywords_only, positive_float
 from ..pairs.gaussian import GaussianPair, LaplacePair
+from ..pairs.pair import Pair
 from ..pairs.poisson_gaussian import PoissonGaussianPair
-from .base import Mechanism
-from .shared import SUBSTITUTION, sampling_rate
+from ..randomizers.base import settle
+from .base import Mechanism, said, sampling_rate
 
 LEAST_RATIO, LARGEST_RATIO = 1e-9, 700.0
 
@@ -33,8 +34,7 @@ class _Additive(Mechanism):
     def _check(self, name: str) -> None:
         noise = positive_float(name, getattr(self, name))
         sensitivity = positive_float("sensitivity", self.sensitivity)
-        object.__setattr__(self, name, noise)
-        object.__setattr__(self, "sensitivity", sensitivity)
+        settle(self, sensitivity=sensitivity, **{name: noise})
         ratio = sensitivity / noise
         if not LEAST_RATIO <= ratio <= LARGEST_RATIO:
             raise ValueError(
@@ -43,13 +43,18 @@ class _Additive(Mechanism):
             )
 
     def assumptions(self) -> dict[str, str]:
-        return {
-            "neighbours": "the exact answers of neighbouring datasets are at most"
-            f" {self.sensitivity:g} apart (substitution, where shuffle mechanisms are composed too)",
-            "adversary": "sees the noisy answer; the curator is trusted",
-            "analysis": f"exact pair of the {type(self).__name__} mechanism",
-            "sampling": "the query is asked of the whole dataset",
-        }
+        return said(
+            f"exact pair of the {type(self).__name__} mechanism",
+            neighbours=f"the exact answers of neighbouring datasets are at most {self.sensitivity:g} apart"
+            " (substitution, where shuffle mechanisms are composed too)",
+            adversary="sees the noisy answer; the curator is trusted",
+            sampling="the query is asked of the whole dataset",
+        )
+
+    @property
+    def zero_out(self) -> Pair:
+        """Itself: the sensitivity is the bound on the norm of one contribution."""
+        return self.pair
 
 
 def _quotient(dividend: float, divisor: float) -> Bounds:
@@ -135,9 +140,8 @@ class PoissonGaussian(Mechanism):
     norm: float = 1.0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "sigma", positive_float("sigma", self.sigma))
-        object.__setattr__(self, "norm", positive_float("norm", self.norm))
-        object.__setattr__(self, "rate", sampling_rate(self.rate))
+        sigma, norm = positive_float("sigma", self.sigma), positive_float("norm", self.norm)
+        settle(self, sigma=sigma, norm=norm, rate=sampling_rate(self.rate))
         if not LEAST_RATIO <= self.norm / self.sigma <= LARGEST_RATIO:
             raise ValueError(
                 f"sigma must be between norm/{LARGEST_RATIO:g} and norm/{LEAST_RATIO:g},"
@@ -153,9 +157,13 @@ class PoissonGaussian(Mechanism):
         return PoissonGaussianPair(self.norm / self.sigma, self.rate)
 
     def assumptions(self) -> dict[str, str]:
-        return {
-            "neighbours": SUBSTITUTION,
-            "adversary": "sees the noisy sum; the curator is trusted",
-            "analysis": "exact pair of the Gaussian mechanism on a Poisson sample",
-            "sampling": f"every user independently (rate {self.rate:g}), not revealed to the adversary",
-        }
+        return said(
+            "exact pair of the Gaussian mechanism on a Poisson sample",
+            adversary="sees the noisy sum; the curator is trusted",
+            sampling=f"every user independently (rate {self.rate:g}), not revealed to the adversary",
+        )
+
+    @property
+    def zero_out(self) -> Pair:
+        """The general amplification of one contribution's noise, both orders in one pair."""
+        return Gaussian(sigma=self.sigma, sensitivity=self.norm).pair.amplified(self.rate)

@@ -3,6 +3,8 @@
 n users send bits that are 1 with one probability if the user holds 1, and with a smaller one if the user holds 0.
 `CountedBits` publishes the number of ones; `CountedHistogram` the k sums of one-hot encodings. Both are certified for
 every dataset, and exact for one round but for the lattice (docs/bits.md): nobody is told who answered at random.
+
+`BinomialShift` and `BinomialExchange` are the mechanisms of ZSUM: sums seen through binomial noise (`pairs.binomial`).
 """
 
 from __future__ import annotations
@@ -11,7 +13,8 @@ from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar
 
-from ..numerics.validation import positive_int, real, user_count
+from ..numerics.validation import open_unit, positive_int, real, user_count
+from ..pairs.binomial import BinomialPair, ExchangePair, ShiftPair
 from ..pairs.bit_pair import (
     AbsentBitPair,
     BitAttackPair,
@@ -24,9 +27,10 @@ from ..pairs.cohort import Cohort
 from ..pairs.pair import Pair
 from ..pairs.profile import ProfilePair, Several
 from ..pairs.two_counts import TwoCountPair, two_count_attack
-from .base import Mechanism
-from .reduction import ShuffledRandomizer
-from .shared import EVERYBODY, SMALLEST_EPS0, SUBSTITUTION, local_epsilon
+from ..randomizers.base import settle
+from .base import SMALLEST_EPS0, Mechanism, local_epsilon, said
+from .labels import ShuffledRandomizer
+from .ldp import bit_orders
 
 WAYS = ("eps0", "gamma", "one_if_one", "one_if_zero")
 
@@ -47,9 +51,13 @@ class _Counted(Mechanism):
     def __post_init__(self) -> None:
         for name in WAYS:
             if getattr(self, name) is not None:
-                object.__setattr__(self, name, real(name, getattr(self, name)))
+                settle(self, **{name: real(name, getattr(self, name))})
         _ = self.shares
-        object.__setattr__(self, "n", user_count(self.n))
+        settle(self, n=user_count(self.n))
+
+    def stand_in_attack(self, cohort: Cohort) -> tuple[Pair, Pair] | None:
+        attack = self.attack_pair
+        return bit_orders(attack) if isinstance(attack, BitAttackPair) else None
 
     @cached_property
     def shares(self) -> BitShares:
@@ -76,16 +84,13 @@ class _Counted(Mechanism):
         return {name: value for name, value in super().arguments().items() if value is not None}
 
     def __repr__(self) -> str:
-        inside = ", ".join(f"{name}={value!r}" for name, value in self.arguments().items())
-        return f"{type(self).__name__}({inside})"
+        return self.written()
 
     def assumptions(self) -> dict[str, str]:
-        return {
-            "neighbours": SUBSTITUTION,
-            "adversary": f"sees {self._published} and knows every other user's value",
-            "analysis": f"{self._exact}; the bits of a round are independent, and all users run the same randomizer",
-            "sampling": EVERYBODY,
-        }
+        return said(
+            f"{self._exact}; the bits of a round are independent, and all users run the same randomizer",
+            adversary=f"sees {self._published} and knows every other user's value",
+        )
 
 
 @dataclass(frozen=True, repr=False)
@@ -114,7 +119,7 @@ class CountedBits(_Counted):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "bits", positive_int("bits", self.bits))
+        settle(self, bits=positive_int("bits", self.bits))
 
     def arguments(self) -> dict[str, Any]:
         given = super().arguments()
@@ -182,3 +187,56 @@ class CountedHistogram(_Counted):
     def sampled_attack(self, cohort: Cohort) -> Pair:
         """What one of the two sums tells, all others holding neither value."""
         return worst_bit_attack(self.n, self.shares, rate=cohort.rate)
+
+
+@dataclass(frozen=True)
+class _Binomial(Mechanism):
+    """What both share: n noise bits that are 1 with probability `rate`."""
+
+    n: int
+    rate: float
+    _kind: ClassVar[type[BinomialPair]]
+    _analysis: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        settle(self, n=user_count(self.n), rate=open_unit("rate", self.rate))
+
+    @cached_property
+    def pair(self) -> BinomialPair:  # type: ignore[override]
+        # 1 - rate is exact where it is used.
+        return self._kind(self.n, min(self.rate, 1.0 - self.rate))
+
+    def assumptions(self) -> dict[str, str]:
+        return said(
+            self._analysis,
+            adversary="sees the shuffled messages and knows every other user's value",
+            sampling="all n users take part; n counts the users whose noise bits are in the sum",
+        )
+
+
+@dataclass(frozen=True)
+class BinomialShift(_Binomial):
+    """A sum seen through Bin(n, rate): the pair (1 + Z, Z) and its reverse, whichever is worse.
+
+    n: noise bits, at least 1. rate: probability of a one, in (0, 1). Raises TypeError or ValueError.
+    n at most 10**13. The profile costs O(sqrt(n rate (1-rate))) once and O(1) per epsilon; MemoryError beyond
+    3e9 fair coins. Exact for one round; an upper bound over rounds.
+    """
+
+    _kind: ClassVar[type[BinomialPair]] = ShiftPair
+    _analysis: ClassVar[str] = (
+        "larger of both orders of a binomial count's pair: exact for one round; an upper bound over rounds"
+    )
+
+
+@dataclass(frozen=True)
+class BinomialExchange(_Binomial):
+    """Two sums seen through independent Bin(n, rate), one falling by one as the other rises.
+
+    n: noise bits of each sum. rate: probability of a one, in (0, 1). Raises TypeError or ValueError.
+    n at most 10**13. The profile costs O(sqrt(n rate (1-rate))) per epsilon; MemoryError beyond 3e9 fair
+    coins. Exact for any number of rounds.
+    """
+
+    _kind: ClassVar[type[BinomialPair]] = ExchangePair
+    _analysis: ClassVar[str] = "exact pair of two binomial counts, for any number of rounds"

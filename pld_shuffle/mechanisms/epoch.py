@@ -22,13 +22,13 @@ from functools import cached_property
 
 from ..numerics.validation import user_count
 from ..pairs.pair import Pair
-from .base import Mechanism
+from ..randomizers.base import settle
+from .base import CONCURRENT, OUTPUTS_ONLY, OfReports, local_epsilon, said
 from .ldp import ShuffledLDP
-from .shared import CONCURRENT, OUTPUTS_ONLY, SUBSTITUTION, local_epsilon
 
 
 @dataclass(frozen=True)
-class Epoch(Mechanism):
+class Epoch(OfReports):
     """One pass over n users in a hidden random order, in disjoint cohorts of any size.
 
     Parameters
@@ -57,8 +57,7 @@ class Epoch(Mechanism):
     n: int
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "eps0", local_epsilon(self.eps0))
-        object.__setattr__(self, "n", user_count(self.n))
+        settle(self, eps0=local_epsilon(self.eps0), n=user_count(self.n))
 
     @cached_property
     def pair(self) -> Pair:  # type: ignore[override]
@@ -69,11 +68,10 @@ class Epoch(Mechanism):
         return ShuffledLDP(self.eps0, self.n).attack_pair
 
     def assumptions(self) -> dict[str, str]:
-        return {
-            "neighbours": SUBSTITUTION,
-            "adversary": "sees the shuffled reports of every cohort and knows every other user's value",
-            "analysis": "stronger clones among all users of the epoch, for randomizers that are eps0-LDP whatever was"
+        return said(
+            "stronger clones among all users of the epoch, for randomizers that are eps0-LDP whatever was"
             " seen before; reports of a cohort are independent",
-            "sampling": "hidden uniform order of n users, cut into disjoint cohorts; everybody reports exactly once;"
+            adversary="sees the shuffled reports of every cohort and knows every other user's value",
+            sampling="hidden uniform order of n users, cut into disjoint cohorts; everybody reports exactly once;"
             f" {OUTPUTS_ONLY}; {CONCURRENT}",
-        }
+        )

@@ -1,9 +1,12 @@
-"""A pair that somebody else computed: masses of its losses on a lattice.
+"""Pairs that are given: by the mass functions of both laws, or by masses of losses that somebody else computed.
 
-All that is kept are the masses at positive losses and at infinity; they determine delta(eps) for eps >= 0,
-and the pair is the symmetric one with that profile (its losses below 0 follow from h(1/s) = (h(s) + s -
-1)/s). For neighbouring relations that are symmetric this is no loss: the true reversed profile obeys the
-same equation, so whatever bounds the true profile on eps >= 0 in both orders bounds it everywhere.
+`DiscretePair`: H_s = sum over outcomes of (P - s Q)_+. Both orders are covered by the larger of the two profiles, which
+is the profile of some pair: docs/theory.md, section 9. How atoms are made of masses is in `pairs.discrete`.
+
+`ImportedPair`: masses of losses on a lattice. All that is kept are those at positive losses and at infinity; they
+determine delta(eps) for eps >= 0, and the pair is the symmetric one with that profile (its losses below 0 follow from
+h(1/s) = (h(s) + s - 1)/s). For neighbouring relations that are symmetric this is no loss: the true reversed profile
+obeys the same equation, so whatever bounds the true profile on eps >= 0 in both orders bounds it everywhere.
 
 Both ends of a bracket enclose the *stated* pair. `side` says which of them says something about the mechanism
 behind it: the upper end if the masses were rounded pessimistically, the lower end if optimistically.
@@ -24,10 +27,11 @@ from ..numerics.validation import (
     real,
     real_array,
 )
-from ..pairs.discrete import LatticePair
+from ..pairs.discrete import EitherOrder, LatticePair, Losses, OrderedPair, checked_pmfs
+from ..pairs.pair import Pair
 from ..pairs.profile import ProfilePair, worst
-from .base import Mechanism
-from .shared import SUBSTITUTION
+from ..randomizers.base import settle
+from .base import SUBSTITUTION, Mechanism, said
 from .zero_out import RELATION
 
 #: Neighbouring relations a pair may have been computed for.
@@ -39,6 +43,54 @@ _SENTENCES = {
     "add-or-remove-one": "neighbouring datasets differ by one user (addition or removal)",
     "replace-special": "neighbouring datasets differ in one user, replaced by a special one",
 }
+
+
+@dataclass(frozen=True)
+class DiscretePair(Mechanism):
+    """A mechanism whose dominating pair is given by finite mass functions.
+
+    Parameters
+    ----------
+    log_p, log_q : natural logarithms of the masses of P and Q, one entry per outcome (-inf for 0);
+        each sums to 1 within 1e-9.
+    symmetric : True (default) covers both orders, (P, Q) and (Q, P); False is the ordered pair alone, for a
+        neighbouring relation whose datasets are in that order, or if both orders are composed.
+
+    That the pair dominates what was run is the caller's claim. Raises ValueError or TypeError.
+
+    >>> import math
+    >>> pair = DiscretePair([math.log(0.75), math.log(0.25)], [math.log(0.25), math.log(0.75)])
+    >>> round(pair.pair.max_loss.upper, 6)  # binary randomised response with eps0 = log 3
+    1.098612
+    """
+
+    log_p: tuple[float, ...]
+    log_q: tuple[float, ...]
+    symmetric: bool = True
+
+    def __post_init__(self) -> None:
+        log_p, log_q = checked_pmfs(self.log_p, self.log_q)
+        settle(self, log_p=tuple(log_p.tolist()), log_q=tuple(log_q.tolist()))
+        if not isinstance(self.symmetric, bool):
+            raise TypeError(f"symmetric must be True or False, got {self.symmetric!r}")
+
+    @cached_property
+    def pair(self) -> Pair:
+        log_p, log_q = np.array(self.log_p), np.array(self.log_q)
+        one = Losses.of(log_p, log_q)
+        return EitherOrder((one, Losses.of(log_q, log_p))) if self.symmetric else OrderedPair(one)
+
+    def __repr__(self) -> str:
+        return f"DiscretePair({len(self.log_p)} outcomes, symmetric={self.symmetric})"
+
+    def assumptions(self) -> dict[str, str]:
+        orders = "in either order" if self.symmetric else "in the given order"
+        return said(
+            f"the given pair of {len(self.log_p)} outcomes dominates what was run",
+            neighbours=f"two neighbouring datasets, {orders}",
+            adversary="sees one of the outcomes of the pair",
+            sampling="none besides what the pair accounts for",
+        )
 
 
 @dataclass(frozen=True)
@@ -71,8 +123,7 @@ class ImportedPair(Mechanism):
     side: str = "upper"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "step", positive_float("step", self.step))
-        object.__setattr__(self, "low", positive_int("low", self.low))
+        settle(self, step=positive_float("step", self.step), low=positive_int("low", self.low))
         masses = real_array("masses", self.masses)
         if masses.ndim != 1 or not np.all(masses >= 0.0):
             raise ValueError(f"masses must be nonnegative, of shape (points,), got {self.masses!r}")
@@ -81,8 +132,7 @@ class ImportedPair(Mechanism):
             raise ValueError(f"masses must sum to at most 1 - infinity, got {masses.sum()!r}")
         held = np.flatnonzero(masses)
         last = int(held[-1]) + 1 if held.size else 0
-        object.__setattr__(self, "masses", tuple(masses[:last].tolist()))
-        object.__setattr__(self, "infinity", infinity)
+        settle(self, masses=tuple(masses[:last].tolist()), infinity=infinity)
         choice("neighbours", self.neighbours, NEIGHBOURS)
         choice("side", self.side, SIDES)
 
@@ -106,13 +156,12 @@ class ImportedPair(Mechanism):
 
     def assumptions(self) -> dict[str, str]:
         how = {"upper": "pessimistic, so the upper end", "lower": "optimistic, so the lower end"}
-        return {
-            "neighbours": _SENTENCES[self.neighbours],
-            "adversary": "as where the pair was computed",
-            "analysis": f"imported masses ({how[self.side]} of a bracket carries over); their own"
-            " rounding is not covered",
-            "sampling": "as where the pair was computed",
-        }
+        return said(
+            f"imported masses ({how[self.side]} of a bracket carries over); their own rounding is not covered",
+            neighbours=_SENTENCES[self.neighbours],
+            adversary="as where the pair was computed",
+            sampling="as where the pair was computed",
+        )
 
 
 @dataclass(frozen=True)
@@ -154,6 +203,3 @@ class WorseOrder(Mechanism):
     def assumptions(self) -> dict[str, str]:
         said = self.first.assumptions()
         return said | {"analysis": said["analysis"] + "; the worse of the two orders everywhere"}
-
-
-__all__ = ["NEIGHBOURS", "SIDES", "ImportedPair", "WorseOrder"]

@@ -13,15 +13,15 @@ The lower end is an attack: three-valued or binary randomised response, all othe
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
 import numpy as np
 
 from ..numerics.tuning import FEW_LABELLED, LEAST_GAIN
 from ..numerics.validation import choice, user_count
-from ..pairs.bit_pair import worst_bit_attack
-from ..pairs.bits import BitShares
+from ..pairs.bit_pair import BitAttackPair, worst_bit_attack
+from ..pairs.bits import LARGEST_BIT_EPS0, BitShares
 from ..pairs.cohort import ALL_USERS, Cohort
 from ..pairs.coins import CoinMixture
 from ..pairs.pair import Pair
@@ -29,9 +29,9 @@ from ..pairs.profile import Several
 from ..pairs.swap import labels_profile, may_win
 from ..pairs.swap_pairs import AnyLDPPair, labels, stronger_clones
 from ..randomizers import BinaryRandomizedResponse
+from ..randomizers.base import settle
 from .attack import strongest_attack
-from .base import Mechanism
-from .shared import EVERYBODY, SUBSTITUTION, exactly, local_epsilon
+from .base import OfReports, largest_loss, local_epsilon, said
 
 ANALYSES = ("tightest", "stronger-clones", "clones")
 MOST_BIT_USERS = 10**9
@@ -41,7 +41,7 @@ FAR = 8.0  # deviations; what is farther is seldom asked for
 
 
 @dataclass(frozen=True)
-class ShuffledLDP(Mechanism):
+class ShuffledLDP(OfReports):
     """n users shuffle the reports of any eps0-LDP randomizer, the same for all of them.
 
     Parameters
@@ -68,8 +68,7 @@ class ShuffledLDP(Mechanism):
     analysis: str = "tightest"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "eps0", local_epsilon(self.eps0))
-        object.__setattr__(self, "n", user_count(self.n))
+        settle(self, eps0=local_epsilon(self.eps0), n=user_count(self.n))
         choice("analysis", self.analysis, ANALYSES)
 
     @cached_property
@@ -123,7 +122,7 @@ class ShuffledLDP(Mechanism):
                 shares = BitShares.randomized_response(self.eps0)
                 return worst_bit_attack(self.n, shares, rate=cohort.rate, eps0=self.eps0)
             randomizer = BinaryRandomizedResponse(self.eps0)
-            return strongest_attack(randomizer, self.n, None, cohort).pair.sampled(cohort)
+            return strongest_attack(randomizer, self.n, cohort)
         # All others hold the third value, so every report is a coin label or neutral.
         shrink = math.exp(-self.eps0)
         whole = 1.0 + 2.0 * shrink
@@ -140,7 +139,7 @@ class ShuffledLDP(Mechanism):
             null=0.0,
             theta=math.tanh(0.5 * self.eps0),
             gap=2.0 * shrink / (1.0 + shrink),
-            local_loss=exactly(self.eps0),
+            local_loss=largest_loss(self.eps0),
             silent_rate=0.0,
         ).sampled(cohort)
 
@@ -151,12 +150,18 @@ class ShuffledLDP(Mechanism):
             "clones": "clones (Feldman-McMillan-Talwar 2021), valid for every eps0-LDP randomizer",
         }
         independent = "" if self.analysis == "clones" else "; reports of a round are independent"
-        return {
-            "neighbours": SUBSTITUTION,
-            "adversary": "sees the shuffled reports and knows every other user's value",
-            "analysis": named[self.analysis] + independent,
-            "sampling": EVERYBODY,
-        }
+        return said(named[self.analysis] + independent)
+
+    def stand_in_attack(self, cohort: Cohort) -> tuple[Pair, Pair] | None:
+        if not (self.eps0 <= LARGEST_BIT_EPS0 and self.n <= MOST_BIT_USERS):
+            return None
+        return bit_orders(BitAttackPair(self.n, BitShares.randomized_response(self.eps0)))
+
+
+def bit_orders(attack: BitAttackPair) -> tuple[Pair, Pair]:
+    """The attack on one bit in which all others hold the target's second value, and it reversed."""
+    ahead = replace(attack, all_hold_one=False)
+    return ahead, replace(ahead, shares=ahead.shares.mirrored, all_hold_one=True)
 
 
 @lru_cache(maxsize=4096)

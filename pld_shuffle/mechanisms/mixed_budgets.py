@@ -32,8 +32,8 @@ from typing import Any
 
 from ..numerics.validation import positive_float, positive_int, real
 from ..pairs.mixed_coins import LabelClass, MixedCoins
-from .base import Mechanism
-from .shared import SUBSTITUTION, exactly, local_epsilon
+from ..randomizers.base import settle
+from .base import SUBSTITUTION, Mechanism, largest_loss, local_epsilon, said
 
 Classes = tuple[tuple[float, int], ...]
 
@@ -71,10 +71,9 @@ class MixedRR(Mechanism):
     unsampled = "no pair is known for a hidden cohort of mixed budgets"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "k", positive_int("k", self.k, least=2))
-        object.__setattr__(self, "eps0", local_epsilon(self.eps0))
+        settle(self, k=positive_int("k", self.k, least=2), eps0=local_epsilon(self.eps0))
         checked = tuple((local_epsilon(eps), count) for eps, count in _classes("eps0", self.others))
-        object.__setattr__(self, "others", checked)
+        settle(self, others=checked)
 
     @classmethod
     def of_classes(cls, k: int, users: Mapping[float, int]) -> dict[float, MixedRR]:
@@ -103,17 +102,17 @@ class MixedRR(Mechanism):
             target_neutral=uniform * neutral,
             theta=truth / shown,
             gap=uniform * coin / shown,
-            local_loss=exactly(self.eps0),
+            local_loss=largest_loss(self.eps0),
         )
 
     def assumptions(self) -> dict[str, str]:
-        return {
-            "neighbours": f"{SUBSTITUTION}, one of local budget {self.eps0:g}",
-            "adversary": "sees the shuffled reports, and who of the other users answered at random",
-            "analysis": f"exact pair of {self.k}-ary randomised response by everybody, each class at a budget of its"
-            " own, for this adversary",
-            "sampling": "all users take part; budgets do not depend on the data",
-        }
+        return said(
+            f"exact pair of {self.k}-ary randomised response by everybody, each class at a budget of its own, for this"
+            " adversary",
+            neighbours=f"{SUBSTITUTION}, one of local budget {self.eps0:g}",
+            adversary="sees the shuffled reports, and who of the other users answered at random",
+            sampling="all users take part; budgets do not depend on the data",
+        )
 
     def _rates(self, eps: float) -> tuple[float, float]:
         """gamma and 1 - gamma."""
@@ -153,7 +152,7 @@ class MixedRandomizers(Mechanism):
     unsampled = "no pair is known for a hidden cohort of mixed randomizers"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "eps0", local_epsilon(self.eps0))
+        settle(self, eps0=local_epsilon(self.eps0))
         checked = tuple(
             (positive_float("ratio", ratio), count)
             for ratio, count in _classes("ratio", self.others)
@@ -161,11 +160,11 @@ class MixedRandomizers(Mechanism):
         for ratio, _ in checked:
             if not 1.0 <= ratio <= 1e304:
                 raise ValueError(f"ratio must be in [1, 1e304], got {ratio!r}")
-        object.__setattr__(self, "others", checked)
+        settle(self, others=checked)
         distance = real("tv", self.tv)
         if not 0.0 <= distance <= 1.0:
             raise ValueError(f"tv must be in [0, 1], got {self.tv!r}")
-        object.__setattr__(self, "tv", distance)
+        settle(self, tv=distance)
 
     @property
     def users(self) -> int | None:
@@ -189,17 +188,16 @@ class MixedRandomizers(Mechanism):
             target_neutral=bare,
             theta=theta,
             gap=2.0 * shrink / (1.0 + shrink),
-            local_loss=exactly(self.eps0),
+            local_loss=largest_loss(self.eps0),
         )
 
     def assumptions(self) -> dict[str, str]:
-        return {
-            "neighbours": f"{SUBSTITUTION}, one of local budget {self.eps0:g}",
-            "adversary": "sees the shuffled reports and knows every other user's value",
-            "analysis": "(p, beta, q) reduction with a q for each class of users, for every randomizer of the target's"
+        return said(
+            "(p, beta, q) reduction with a q for each class of users, for every randomizer of the target's"
             f" with eps0={self.eps0:g} and total variation at most {self.tv:g}",
-            "sampling": "all users take part; who runs which randomizer does not depend on the data",
-        }
+            neighbours=f"{SUBSTITUTION}, one of local budget {self.eps0:g}",
+            sampling="all users take part; who runs which randomizer does not depend on the data",
+        )
 
 
 def _classes(name: str, given: Any) -> list[tuple[Any, int]]:

@@ -18,10 +18,8 @@ from typing import Any
 from ..numerics.validation import choice, positive_int, real
 from ..pairs.cohort import Cohort
 from ..pairs.pair import Pair
-from .base import Mechanism
-from .central import Gaussian
-from .randomized_response import ShuffledRR
-from .shared import OUTPUTS_ONLY, sampling_rate
+from ..randomizers.base import settle
+from .base import OUTPUTS_ONLY, Mechanism, sampling_rate
 
 ANALYSES = ("tightest", "general")
 
@@ -50,6 +48,23 @@ class _Sampled(Mechanism):
     def attack_pair(self) -> Pair:  # type: ignore[override]
         mechanism, cohort = self.mechanism, self.cohort
         return mechanism.attack_pair if cohort.everybody else mechanism.sampled_attack(cohort)
+
+    @property
+    def zero_out(self) -> Pair:
+        """As `pair`, for shuffled reports: the user is drawn like everybody else, and its report is null."""
+        if self.users is None:
+            return super().zero_out
+        _ = self.mechanism.zero_out
+        return self.pair
+
+    def stand_in_attack(self, cohort: Cohort) -> tuple[Pair, Pair] | None:
+        """Cohorts are drawn from a pool of equal others, so that they say nothing."""
+        if not cohort.everybody:
+            return None
+        orders = self.mechanism.stand_in_attack(self.cohort)
+        if orders is None or self.cohort.everybody:
+            return orders
+        return orders[0].sampled(self.cohort), orders[1].sampled(self.cohort)
 
     @property
     def users(self) -> int | None:
@@ -127,12 +142,8 @@ class Subsampled(_Sampled):
         if colluding > 0 and population is None:
             raise ValueError(f"colluding needs a population, got {colluding!r} with rate={rate!r}")
         population, rate = population_and_rate(mechanism, population, rate, colluding)
-        object.__setattr__(self, "mechanism", mechanism)
-        object.__setattr__(self, "rate", rate)
-        object.__setattr__(self, "population", population)
-        object.__setattr__(self, "analysis", analysis)
-        object.__setattr__(self, "dropout", missing)
-        object.__setattr__(self, "colluding", colluding)
+        settle(self, mechanism=mechanism, rate=rate, population=population, analysis=analysis)
+        settle(self, dropout=missing, colluding=colluding)
         self._require_pair()
 
     @property
@@ -151,16 +162,13 @@ class Subsampled(_Sampled):
 
     def arguments(self) -> dict[str, Any]:
         name = "rate" if self.population is None else "population"
-        given = {"mechanism": self.mechanism, name: getattr(self, name), "analysis": self.analysis}
-        rarely = {"dropout": self.dropout, "colluding": self.colluding}
+        given = {"mechanism": self.mechanism, name: getattr(self, name)}
+        analysis = "" if self.analysis == "tightest" else self.analysis
+        rarely = {"analysis": analysis, "dropout": self.dropout, "colluding": self.colluding}
         return given | {key: value for key, value in rarely.items() if value}
 
     def __repr__(self) -> str:
-        given = self.arguments()
-        mechanism = given.pop("mechanism")
-        if self.analysis == "tightest":
-            del given["analysis"]
-        return f"Subsampled({mechanism!r}, {', '.join(f'{k}={v!r}' for k, v in given.items())})"
+        return self.written("mechanism")
 
     def assumptions(self) -> dict[str, str]:
         cohort = (
@@ -176,7 +184,7 @@ class Subsampled(_Sampled):
                 f"; each member, the target included, drops out with the same probability {self.dropout:g},"
                 " independently of all others and of the data, and the number of reports is visible"
             )
-        return _hidden(self.mechanism) | {
+        return self.mechanism.hidden_assumptions() | {
             "sampling": f"uniformly random cohort of fixed size, {cohort}, drawn anew every round without looking at"
             f" the data, not revealed to the adversary{dropout}; {OUTPUTS_ONLY}"
         }
@@ -209,17 +217,13 @@ class PoissonSampled(_Sampled):
 
     def __post_init__(self) -> None:
         _require_unsampled(self.mechanism)
-        if isinstance(self.mechanism, Gaussian):
-            raise TypeError(
-                "mechanism must be of the shuffle model; Gaussian noise on the sum over a Poisson sample is"
-                f" PoissonGaussian(sigma, rate, norm), got {self.mechanism!r}"
-            )
-        object.__setattr__(self, "rate", sampling_rate(self.rate))
+        settle(self, rate=sampling_rate(self.rate))
         try:
             self._require_pair()
         except TypeError as error:
             raise TypeError(
-                f"mechanism must be one whose labels or laws are known, got {self.mechanism!r}"
+                "mechanism must be of the shuffle model, with known labels or laws (Gaussian noise on the sum over a"
+                f" Poisson sample is PoissonGaussian(sigma, rate, norm)), got {self.mechanism!r}"
             ) from error
 
     @property
@@ -227,7 +231,7 @@ class PoissonSampled(_Sampled):
         return Cohort(presence=self.rate)
 
     def assumptions(self) -> dict[str, str]:
-        return _hidden(self.mechanism) | {
+        return self.mechanism.hidden_assumptions() | {
             "sampling": f"each of {self.users} users, the target included, takes part independently with the same"
             f" probability (rate {self.rate:g}), drawn anew every round without looking at the data; the number of"
             f" reports is visible, who sent them is not; {OUTPUTS_ONLY}"
@@ -262,12 +266,3 @@ def population_and_rate(
 def _require_unsampled(mechanism: Any) -> None:
     if not isinstance(mechanism, Mechanism) or isinstance(mechanism, _Sampled):
         raise TypeError(f"mechanism must be a mechanism, not sampled, got {mechanism!r}")
-
-
-def _hidden(mechanism: Mechanism) -> dict[str, str]:
-    """The assumptions of a mechanism whose participants are not seen."""
-    base = mechanism.assumptions()
-    if isinstance(mechanism, ShuffledRR):
-        # Amplification needs a view that hides the cohort: seeing who answered at random would not.
-        base["adversary"] = "sees the shuffled reports only (the pair is a valid bound, not exact)"
-    return base

@@ -23,33 +23,28 @@ from functools import cached_property
 import numpy as np
 
 from ..composition.composition import Composition
-from ..numerics.rounding import ROUNDOFF
 from ..numerics.sides import Bounds
 from ..numerics.validation import choice, positive_int, tolerance, user_count
-from ..pairs.bit_pair import BitPair, worst_bit_attack
+from ..pairs.bit_pair import BitAttackPair, BitPair, worst_bit_attack
 from ..pairs.bits import LARGEST_BIT_EPS0, BitShares
 from ..pairs.cohort import ALL_USERS, Cohort
 from ..pairs.pair import Pair
 from ..pairs.profile import Several
 from ..pairs.swap_pairs import SMALL, TypedPair
-from ..randomizers.base import LocalRandomizer
-from ..randomizers.joint import FiniteRandomizer
-from ..randomizers.noise import Noise
+from ..randomizers.base import LocalRandomizer, settle
 from ..randomizers.noise_laws import LARGEST_EPS0
-from .attack import Attack, AttackBounds, noise_attack, strongest_attack
-from .base import Mechanism, composed
-from .blanket import Blanket, is_pure, known_randomizer, states_eps0
-from .ldp import ShuffledLDP
-from .randomized_response import ShuffledRR
-from .reduction import ShuffledRandomizer
-from .shared import EVERYBODY, SUBSTITUTION
+from .attack import MAX_CHOICES, Attack, Triple, stand_in_attack, strongest_attack, strongest_triple
+from .base import AttackBounds, Mechanism, OfReports, composed, said
+from .blanket import Blanket, known_randomizer
+from .labels import ShuffledRandomizer, ShuffledRR
+from .ldp import ShuffledLDP, bit_orders
 
 ANALYSES = ("tightest", "blanket", "reduction", "stronger-clones")
 PROBED = 3e-3  # relative width of the blanket where it is compared
 
 
 @dataclass(frozen=True)
-class Shuffled(Mechanism):
+class Shuffled(OfReports):
     """n users shuffle reports of a named randomizer, with the tightest proven analysis.
 
     Parameters
@@ -77,8 +72,7 @@ class Shuffled(Mechanism):
     analysis: str = "tightest"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "randomizer", known_randomizer(self.randomizer))
-        object.__setattr__(self, "n", user_count(self.n))
+        settle(self, randomizer=known_randomizer(self.randomizer), n=user_count(self.n))
         choice("analysis", self.analysis, ANALYSES)
         _ = self.core  # an analysis that does not apply is refused here
 
@@ -88,7 +82,7 @@ class Shuffled(Mechanism):
         if self.analysis != "tightest":
             return self._analysed(self.analysis)
         # Beyond that eps0 nobody hides anybody, and the reduction is all there is to say.
-        strong = is_pure(self.randomizer) and self.randomizer.eps0 > LARGEST_EPS0
+        strong = self.randomizer.pure and self.randomizer.eps0 > LARGEST_EPS0
         return self._analysed("reduction" if strong else "blanket")
 
     @cached_property
@@ -140,12 +134,10 @@ class Shuffled(Mechanism):
         randomizer, n = self.randomizer, self.n
         if self.analysis != "tightest":
             return False
-        if isinstance(randomizer, Noise):
-            # Among so few unbounded ratios it gains nothing, and the blanket is known by sums of them.
-            few = cohort.everybody and randomizer.tailed and n <= randomizer.few_users
-            if few or randomizer.tailed:
-                return not few
-        if not (is_pure(randomizer) and randomizer.eps0 <= LARGEST_EPS0):
+        if randomizer.tailed:
+            # Among few users it gains nothing, and the blanket is known by sums of unbounded ratios.
+            return not (cohort.everybody and n <= randomizer.few_users)
+        if not (randomizer.pure and randomizer.eps0 <= LARGEST_EPS0):
             return False  # nothing to tell, or reports that no other value can make
         # Else nobody covers the target often enough.
         return cohort.rate < 1.0 or n * math.exp(-randomizer.eps0) >= 4.0
@@ -154,13 +146,10 @@ class Shuffled(Mechanism):
     def _shares(self) -> BitShares | None:
         """The randomised bit, if that is what every user sends."""
         randomizer = self.randomizer
-        if not (
-            isinstance(randomizer, FiniteRandomizer) and randomizer.k_ary and randomizer.inputs == 2
-        ):
+        bit = self.analysis == "tightest" and randomizer.k_ary == 2
+        if not (bit and 0.0 < randomizer.eps0 <= LARGEST_BIT_EPS0):
             return None
-        if self.analysis == "tightest" and 0.0 < randomizer.eps0 <= LARGEST_BIT_EPS0:
-            return BitShares.randomized_response(randomizer.eps0)
-        return None
+        return BitShares.randomized_response(randomizer.eps0)
 
     def _attacked(self, cohort: Cohort) -> Pair:
         """The strongest attack on a cohort; of another analysis than the tightest that one's own pair.
@@ -171,26 +160,28 @@ class Shuffled(Mechanism):
         if self.analysis != "tightest":
             core = self.core
             return core.attack_pair if cohort.everybody else core.sampled_attack(cohort)
-        if isinstance(randomizer, Noise):
-            return noise_attack(randomizer, n, cohort)
         if self._shares is not None and cohort.absence == 0.0:
             return worst_bit_attack(n, self._shares, rate=cohort.rate, eps0=randomizer.eps0)
-        found = strongest_attack(randomizer, n, None, cohort).pair
-        return found if cohort.everybody else found.sampled(cohort)
+        return strongest_attack(randomizer, n, cohort)
+
+    def stand_in_attack(self, cohort: Cohort) -> tuple[Pair, Pair] | None:
+        if self._shares is not None:
+            return bit_orders(BitAttackPair(self.n, self._shares, eps0=self.randomizer.eps0))
+        return stand_in_attack(self.randomizer, self.n, cohort)
 
     # -- other analyses ----------------------------------------------------------------------------
 
     def _analysed(self, analysis: str) -> Mechanism:
         randomizer, n = self.randomizer, self.n
         if analysis == "blanket":
-            if isinstance(randomizer, FiniteRandomizer) and randomizer.k_ary:
-                return ShuffledRR(randomizer.inputs, n, eps0=randomizer.eps0, adversary="weak")
+            if randomizer.k_ary:
+                return ShuffledRR(randomizer.k_ary, n, eps0=randomizer.eps0, adversary="weak")
             return Blanket(randomizer, n)
-        if not is_pure(randomizer):
+        if not randomizer.pure:
             raise ValueError(
                 f"analysis {analysis!r} needs pure LDP with a finite positive eps0, got {randomizer!r}"
             )
-        eps0 = _eps0_above(randomizer)
+        eps0 = randomizer.eps0 + randomizer.eps0_error
         if analysis == "reduction":
             return ShuffledRandomizer(n, eps0=eps0, tv=min(1.0, randomizer.tv * (1.0 + 1e-13)))
         return ShuffledLDP(eps0=eps0, n=n, analysis="stronger-clones")
@@ -215,7 +206,7 @@ class Shuffled(Mechanism):
         delta: float | None = None,
         epsilon: float | None = None,
         rounds: int = 1,
-        choices: Iterable[tuple[int, int, int]] | None = None,
+        choices: Iterable[Triple] | None = None,
         rtol: float = 1e-3,
     ) -> AttackBounds:
         """What the strongest of a few concrete attacks spends over `rounds` rounds: see `Attack`.
@@ -225,7 +216,9 @@ class Shuffled(Mechanism):
         those of the farthest pair. The best one is found by one round's divergence, then
         composed. Finite randomizers only. Raises TypeError or ValueError naming the argument.
         """
-        attack = strongest_attack(self.randomizer, self.n, choices)
+        tried = self.randomizer.attacks(MAX_CHOICES) if choices is None else choices
+        triple = strongest_triple(self.randomizer, self.n, tried)
+        attack = Attack(self.randomizer, self.n, *triple)  # type: ignore[arg-type]
         return AttackBounds(composed(attack.pair, delta, epsilon, rounds, rtol), attack)
 
     def assumptions(self) -> dict[str, str]:
@@ -236,21 +229,9 @@ class Shuffled(Mechanism):
             if self._shares
             else "the least of swap theorem, blanket and reduction"
         )
-        return {
-            "neighbours": SUBSTITUTION,
-            "adversary": "sees the shuffled reports and knows every other user's value",
-            "analysis": f"{how}, for {self.randomizer!r}; reports of a round are independent, and all users run the"
-            " same randomizer",
-            "sampling": EVERYBODY,
-        }
+        return said(
+            f"{how}, for {self.randomizer!r}; reports of a round are independent, and all users run the same randomizer"
+        )
 
 
-def _eps0_above(randomizer: LocalRandomizer) -> float:
-    """eps0 as it was given; where it is a logarithm of ratios of masses, for each hash of a filter, rounded up."""
-    if states_eps0(randomizer):
-        return randomizer.eps0
-    hashes = getattr(randomizer, "hashes", 1)
-    return float(randomizer.eps0 * (1.0 + 1e-14) + 32.0 * ROUNDOFF * hashes)
-
-
-__all__ = ["Attack", "AttackBounds", "Blanket", "Shuffled", "is_pure"]
+__all__ = ["Attack", "Blanket", "Shuffled"]

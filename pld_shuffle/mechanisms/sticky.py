@@ -16,34 +16,19 @@ That is the attack of the lower ends. With (P_0, P_1) the two views of a known c
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
-from itertools import islice
 from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from ..composition.curve import ComposedPair, Curve, HiddenOrder, HiddenSupremum
 from ..numerics.validation import positive_int
-from ..pairs.bit_pair import BitAttackPair
-from ..pairs.bits import LARGEST_BIT_EPS0, BitShares
 from ..pairs.cohort import ALL_USERS
 from ..pairs.discrete import LatticePair
 from ..pairs.pair import Pair
-from ..randomizers.joint import FiniteRandomizer
-from ..randomizers.noise import Noise
-from .attack import noise_law, strongest_attack
-from .base import Mechanism
-from .ldp import MOST_BIT_USERS, ShuffledLDP
-from .randomized_response import ShuffledRR
-from .sampling import PoissonSampled, Subsampled, population_and_rate
-from .shared import CONCURRENT, OUTPUTS_ONLY
-from .shuffled import Shuffled
+from ..randomizers.base import settle
+from .base import CONCURRENT, OUTPUTS_ONLY, Mechanism
+from .sampling import Subsampled, population_and_rate
 
-Array = NDArray[np.float64]
-
-MOST_ORDERS = 24  # of a target's values that are tried
 ATTACK_RTOL = 1e-3  # laws of few users' bits have few atoms, which lattices do not like
 
 
@@ -107,10 +92,8 @@ class StickyCohort(Mechanism):
                 f"population needs a mechanism with users, all in every round; give rate, got {mechanism!r}"
             )
         population, rate = population_and_rate(mechanism, population, rate)
-        object.__setattr__(self, "mechanism", mechanism)
-        object.__setattr__(self, "rounds", positive_int("rounds", rounds))
-        object.__setattr__(self, "rate", rate)
-        object.__setattr__(self, "population", population)
+        settle(self, mechanism=mechanism, rounds=positive_int("rounds", rounds), rate=rate)
+        settle(self, population=population)
 
     @cached_property
     def pair(self) -> Pair:  # type: ignore[override]
@@ -124,7 +107,7 @@ class StickyCohort(Mechanism):
     def attack_pair(self) -> Pair:  # type: ignore[override]
         if self.mechanism.attack_pair is self.mechanism.pair:
             return self.pair
-        orders = _attack(self.mechanism)
+        orders = self.mechanism.stand_in_attack(ALL_USERS)
         if orders is None:
             return LatticePair(1.0, 1, (), 0.0)  # equal laws
         ahead, back = (Curve(pair, self.rounds, ATTACK_RTOL) for pair in orders)
@@ -143,53 +126,19 @@ class StickyCohort(Mechanism):
         return {"mechanism": self.mechanism, "rounds": self.rounds, name: getattr(self, name)}
 
     def __repr__(self) -> str:
-        name = "rate" if self.population is None else "population"
-        return f"StickyCohort({self.mechanism!r}, {self.rounds}, {name}={getattr(self, name)!r})"
+        return self.written("mechanism", "rounds")
+
+    @property
+    def zero_out(self) -> Pair:
+        """As `pair`, for shuffled reports of which one may be a null report."""
+        _ = self.mechanism.zero_out
+        return self.pair if self.users is not None else super().zero_out
 
     def assumptions(self) -> dict[str, str]:
-        base = self.mechanism.assumptions()
-        if isinstance(self.mechanism, ShuffledRR):
-            base["adversary"] = (
-                "sees the shuffled reports only (the pair is a valid bound, not exact)"
-            )
-        inner = f"; in it, {base['sampling']}" if isinstance(self.mechanism, Subsampled) else ""
+        base = self.mechanism.hidden_assumptions()
+        inner = f"; in it, {base['sampling']}" if self.mechanism.hidden else ""
         return base | {
             "sampling": f"one uniformly random cohort (rate {self.rate:g}), drawn once, the same for all {self.rounds}"
             f" rounds, never revealed to the adversary, and independent of the cohorts of other entries{inner};"
             f" {OUTPUTS_ONLY}; {CONCURRENT}"
         }
-
-
-def _attack(mechanism: Mechanism) -> tuple[Pair, Pair] | None:
-    """Views of a known cohort in which all others hold the target's second value; that pair, and it reversed.
-
-    Where fresh cohorts are drawn from the sticky one: a pool of equal others, so that they say nothing.
-    """
-    cohort = ALL_USERS
-    if isinstance(mechanism, (Subsampled, PoissonSampled)):
-        cohort = mechanism.cohort
-        mechanism = mechanism.mechanism
-    bits: BitAttackPair | None = None
-    if isinstance(mechanism, ShuffledLDP):
-        if mechanism.eps0 <= LARGEST_BIT_EPS0 and mechanism.n <= MOST_BIT_USERS:
-            bits = BitAttackPair(mechanism.n, BitShares.randomized_response(mechanism.eps0))
-    elif isinstance(mechanism.attack_pair, BitAttackPair):
-        bits = replace(mechanism.attack_pair, all_hold_one=False)
-    if bits is not None:
-        orders: tuple[Pair, Pair] = (
-            bits,
-            replace(bits, shares=bits.shares.mirrored, all_hold_one=True),
-        )
-    elif isinstance(mechanism, Shuffled):
-        randomizer, n = mechanism.randomizer, mechanism.n
-        if isinstance(randomizer, Noise):
-            law = noise_law(randomizer, n)
-            orders = law.reversed().ordered_pair(), law.ordered_pair()
-        else:
-            assert isinstance(randomizer, FiniteRandomizer)
-            pairs = islice(randomizer.ordered_pairs(), MOST_ORDERS)
-            best = strongest_attack(randomizer, n, [(a, b, b) for a, b in pairs], cohort)
-            orders = best.pair, replace(best, first=best.second, second=best.first).pair
-    else:
-        return None
-    return orders if cohort.everybody else (orders[0].sampled(cohort), orders[1].sampled(cohort))

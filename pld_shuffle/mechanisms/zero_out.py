@@ -20,19 +20,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from ..pairs.pair import Pair
-from .base import Mechanism
-from .blanket import Blanket
-from .central import Gaussian, Laplace, PoissonGaussian
-from .epoch import Epoch
-from .ldp import ShuffledLDP
-from .randomized_response import ShuffledRR
-from .reduction import ShuffledRandomizer
-from .sampling import PoissonSampled, Subsampled
-from .shuffled import Shuffled
-from .sticky import StickyCohort
+from .base import Mechanism, as_mechanism
 
 RELATION = "zero-out"
-_REPORTS = (ShuffledLDP, ShuffledRR, ShuffledRandomizer, Shuffled, Blanket, Epoch)
 
 
 @dataclass(frozen=True)
@@ -66,33 +56,20 @@ class ZeroOut(Mechanism):
     mechanism: Mechanism
 
     def __post_init__(self) -> None:
-        inner = self.mechanism
-        while isinstance(inner, (Subsampled, PoissonSampled, StickyCohort)):
-            inner = inner.mechanism
-        central = inner is self.mechanism and isinstance(
-            inner, (Gaussian, Laplace, PoissonGaussian)
-        )
-        if not (central or isinstance(inner, _REPORTS)):
-            raise TypeError(
-                f"mechanism must be one that is proved for the zero-out relation, got {self.mechanism!r}"
-            )
+        _ = as_mechanism(self.mechanism).zero_out  # one that has none is refused here
 
     @property
     def users(self) -> int | None:
         return self.mechanism.users
 
     @cached_property
-    def pair(self) -> Pair:  # type: ignore[override]
-        noise = self.mechanism
-        if isinstance(noise, PoissonGaussian):
-            return Gaussian(sigma=noise.sigma, sensitivity=noise.norm).pair.amplified(noise.rate)
-        return noise.pair
+    def pair(self) -> Pair:
+        return self.mechanism.zero_out
 
     @property
     def attack_pair(self) -> Pair:
-        return (
-            self.pair if isinstance(self.mechanism, PoissonGaussian) else self.mechanism.attack_pair
-        )
+        known = self.mechanism.attack_pair
+        return self.pair if known is self.mechanism.pair else known
 
     @property
     def relation(self) -> str:
@@ -112,6 +89,6 @@ class ZeroOut(Mechanism):
         found = base | {
             "neighbours": "one user's contribution, of norm at most the sensitivity, is replaced by nothing (zero-out)"
         }
-        if isinstance(self.mechanism, PoissonGaussian):
-            found["analysis"] = "general amplification of Gaussian noise, both orders in one pair"
+        if self.pair is not self.mechanism.pair:
+            found["analysis"] = "general amplification of the noise, both orders in one pair"
         return found

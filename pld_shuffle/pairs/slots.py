@@ -45,7 +45,7 @@ from ..numerics.rounding import ROUNDOFF
 from ..numerics.sides import Bounds, Side
 from ..numerics.tuning import SLOT_POINTS
 from ..numerics.validation import nonnegatives, real, tolerance, user_count
-from ..randomizers.noise import Noise
+from ..randomizers.base import LocalRandomizer
 from .cohort import ALL_USERS, Cohort
 from .profile import ProfilePair
 
@@ -157,7 +157,7 @@ class NoiseLaw:
     """
 
     n: int
-    randomizer: Noise
+    randomizer: LocalRandomizer
     cohort: Cohort = ALL_USERS
     coarse: int = 1
 

@@ -28,7 +28,6 @@ from ..numerics.tuning import FEW_PROFILES, SIZE_ZONE, TYPED_POINTS
 from ..numerics.validation import MOST_USERS
 from ..randomizers.base import LocalRandomizer
 from ..randomizers.joint import Types
-from ..randomizers.noise import Noise
 from ..randomizers.noise_laws import TYPES_MISSED, trimmed
 from .cohort import Cohort
 from .coins import CoinMixture
@@ -239,7 +238,7 @@ class TypedPair(UpperPair):
 
     @property
     def most_points(self) -> int:
-        return TYPED_POINTS // 2 if isinstance(self.randomizer, Noise) else TYPED_POINTS
+        return TYPED_POINTS // 2 if self.randomizer.continuous else TYPED_POINTS
 
     @property
     def max_loss(self) -> Bounds:
@@ -251,7 +250,7 @@ class TypedPair(UpperPair):
 
     @property
     def sketched(self) -> Pair:
-        return replace(self, roughly=True) if isinstance(self.randomizer, Noise) else self
+        return replace(self, roughly=True) if self.randomizer.continuous else self
 
     def log_tail(self, growth: Array) -> Array | None:
         return self.blanket.log_tail(growth)
@@ -305,7 +304,7 @@ class TypedPair(UpperPair):
 
     def _typed(self, laws: Sequence[Array], growth: Array, guest: Array | None = None) -> Array:
         # A few operations made the masses of joint laws.
-        error = self.randomizer.mass_error * (1.0 if isinstance(self.randomizer, Noise) else 4.0)
+        error = self.randomizer.mass_error * (1.0 if self.randomizer.continuous else 4.0)
         return typed_profile(
             laws, self.n, growth, cohort=self.cohort, mass_error=error, guest=guest
         )

@@ -1,6 +1,6 @@
 """Shuffle-model protocols: what users send, what the analyzer makes of it, and what it costs in privacy."""
 
-from ..mechanisms.binomial_shift import BinomialExchange, BinomialShift
+from ..mechanisms.counted_bits import BinomialExchange, BinomialShift
 from .histograms import BitHistogram, HistogramEstimate, PrivateHistogram, RAPPORHistogram
 from .protocol import ExpectedError, Protocol
 from .sums import BinarySum, OneBitMean, RealSum, UnarySum

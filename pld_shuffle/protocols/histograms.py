@@ -56,12 +56,19 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..fields import Range
-from ..mechanisms.shared import SMALLEST_EPS0
+from ..mechanisms.base import SMALLEST_EPS0
 from ..mechanisms.shuffled import Shuffled
 from ..numerics.validation import integer_in, positive_int
 from ..randomizers import RAPPOR, UnaryEncoding
-from ..randomizers.base import FloatArray, IntArray, settle
-from ..randomizers.border import EPS0_MAX, bit_array, generator, integer_array
+from ..randomizers.base import (
+    EPS0_MAX,
+    FloatArray,
+    IntArray,
+    bit_array,
+    generator,
+    integer_array,
+    settle,
+)
 from ..randomizers.one_hot import BitArray
 from .protocol import Budget, ExpectedError, Ledger, OneMechanism, OneMessage, Protocol
 

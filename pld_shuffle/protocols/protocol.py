@@ -44,8 +44,7 @@ from ..numerics.search import LOOSE_RTOL, InfeasibleError, safe_end
 from ..numerics.sides import Bounds
 from ..numerics.validation import integer_in, open_unit, positive_float, positive_int, unit_interval
 from ..randomizers import BinaryRandomizedResponse, KRandomizedResponse
-from ..randomizers.base import IntArray, settle
-from ..randomizers.border import generator, integer_array
+from ..randomizers.base import IntArray, generator, integer_array, settle
 
 if TYPE_CHECKING:
     from ..accountant import Accountant

@@ -55,8 +55,7 @@ from ..mechanisms import CountedBits
 from ..numerics.search import InfeasibleError
 from ..numerics.tuning import JOINT_BITS
 from ..numerics.validation import integer_in, positive_int
-from ..randomizers.base import FloatArray, IntArray, settle
-from ..randomizers.border import generator, unit_array
+from ..randomizers.base import FloatArray, IntArray, generator, settle, unit_array
 from .protocol import Budget, ExpectedError, GammaNoise, Ledger, OneMessage
 
 

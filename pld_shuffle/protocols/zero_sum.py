@@ -6,7 +6,7 @@ makes it biased; the error is exact below. The histogram runs one ZSUM per bin, 
 empty bins are reported as empty, however many there are.
 
 Privacy: the view is the number of ones (in every bin), x + Bin(honest, r). The pairs are exact (ZSUM's for
-one round; over rounds it is an upper bound), see `binomial_shift`.
+one round; over rounds it is an upper bound), see `mechanisms.counted_bits`.
 
 Error. With eta ~ Bin(n, r), masses b, and s the true sum, it is
 
@@ -34,10 +34,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import binom
 
 from ..fields import Range
-from ..mechanisms.binomial_shift import BinomialExchange, BinomialShift
+from ..mechanisms.counted_bits import BinomialExchange, BinomialShift
 from ..numerics.validation import integer_in, open_unit
-from ..randomizers.base import FloatArray, IntArray, settle
-from ..randomizers.border import generator
+from ..randomizers.base import FloatArray, IntArray, generator, settle
 from .histograms import Histogram, HistogramEstimate
 from .protocol import Budget, ExpectedError, OneMechanism
 

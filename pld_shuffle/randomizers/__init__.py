@@ -1,6 +1,6 @@
 """Named local randomizers that know their privacy parameters (see base.py for the notation)."""
 
-from .base import LocalRandomizer, PairLaw
+from .base import LocalRandomizer
 from .discrete import DiscreteRandomizer, as_randomizer
 from .hadamard_response import HadamardResponse
 from .joint import FiniteRandomizer, Types
@@ -21,7 +21,6 @@ __all__ = [
     "Laplace",
     "LocalHashing",
     "LocalRandomizer",
-    "PairLaw",
     "SubsetSelection",
     "Types",
     "UnaryEncoding",

@@ -23,21 +23,30 @@ Source
     Balle, Bell, Gascon, Nissim, The privacy blanket of the shuffle model, CRYPTO 2019, sections
     5.1-5.2 (blanket, gamma); Wang et al., Privacy amplification via shuffling: unified,
     simplified, and tightened, VLDB 2024 (total variations).
+
+Arguments are checked by the functions below the class, in positive form, so that nan fails; messages name argument and
+value. Booleans are not numbers here. Everything behind may rely on that.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..numerics.rounding import ROUNDOFF
 from ..numerics.sides import Side
+from ..numerics.validation import real, real_array
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+
+EPS0_MAX = 700.0
+"""Largest local epsilon accepted: exp(eps0) must be a finite double, and log(2^1024) = 709.8."""
 
 
 class LocalRandomizer(ABC):
@@ -63,17 +72,46 @@ class LocalRandomizer(ABC):
     def sample(self, x: ArrayLike, rng: np.random.Generator) -> NDArray[Any]:
         """One independent report for every entry of `x`: shape x.shape, then that of a report."""
 
+    @property
+    def pure(self) -> bool:
+        """Whether it is eps0-LDP with 0 < eps0 < inf."""
+        return 0.0 < self.eps0 < np.inf
+
+    @property
+    def eps0_error(self) -> float:
+        """How far eps0 may be off: 0 where it was given, and is no logarithm of ratios of masses."""
+        if any(field.name == "eps0" for field in fields(self)):  # type: ignore[arg-type]
+            return 0.0
+        return 1e-14 * self.eps0 + 32.0 * ROUNDOFF
+
     # What analyses of shuffled reports ask for, in finite laws:
 
     #: Bound on the relative error of masses.
     mass_error: ClassVar[float] = 2e-14
-    #: Whether a report is the value itself, or any other value alike: k-ary randomised response.
-    k_ary: ClassVar[bool] = False
+    #: Whether reports are real numbers; then finite laws are on a side only.
+    continuous: ClassVar[bool] = False
+    #: Whether likelihood ratios are unbounded.
+    tailed: ClassVar[bool] = False
+
+    @property
+    def k_ary(self) -> int:
+        """The number of values of k-ary randomised response: a report is the value, or any other alike. Else 0."""
+        return 0
+
+    @property
+    def few_users(self) -> int:
+        """Among up to so many users sums of likelihood ratios are sharper than a contour."""
+        return 0
 
     @property
     def pairs_meant(self) -> str:
         """What the pairs range over, where that is more than the inputs: words for `assumptions`."""
         return ""
+
+    @property
+    def unhidden(self) -> str | None:
+        """Why shuffling hides nothing, if there is too little noise for it."""
+        return None
 
     @abstractmethod
     def slot_laws(
@@ -93,38 +131,14 @@ class LocalRandomizer(ABC):
         """
 
     @abstractmethod
+    def attacks(self, most: int) -> Iterable[tuple[float, float, float]]:
+        """(first, second, others) of up to so many attacks: the target's two inputs, and that of everybody else."""
+
+    @abstractmethod
     def attack_law(
         self, first: float, second: float, others: float, *, refined: float = 1.0
     ) -> FloatArray:
         """Masses of reports under three inputs, shape (3, groups); reports of noise are merged."""
-
-
-class PairLaw(NamedTuple):
-    """The output laws of two inputs next to the blanket, with equivalent reports merged.
-
-    Three read-only arrays of equal length, one entry per group of reports. Within a group the
-    ratios first : second : blanket are constant, so that nothing is lost by the merging, and
-    exponentially many reports (unary encoding) shrink to a handful of groups.
-
-    first, second
-        Masses under the two inputs; each sums to 1.
-    blanket
-        Mass of inf_x mu_x, not normalised: it sums to gamma.
-
-    `pair_laws()` lists one entry for every kind of unordered pair. Where exchanging the inputs
-    matters, the caller looks at both orders.
-    """
-
-    first: FloatArray
-    second: FloatArray
-    blanket: FloatArray
-
-    @classmethod
-    def of(cls, first: ArrayLike, second: ArrayLike, blanket: ArrayLike) -> PairLaw:
-        """Copy three arrays of masses, without the groups that neither input can reach."""
-        masses = np.array([first, second, blanket], dtype=np.float64)
-        masses = masses[:, (masses[0] > 0) | (masses[1] > 0)]
-        return cls(*(read_only(row.copy()) for row in masses))
 
 
 def read_only(array: FloatArray) -> FloatArray:
@@ -134,6 +148,49 @@ def read_only(array: FloatArray) -> FloatArray:
 
 
 def settle(instance: object, **values: object) -> None:
-    """Put checked values into the fields of a frozen dataclass, from its __post_init__."""
+    """Put checked values into the fields of a frozen dataclass."""
     for name, value in values.items():
         object.__setattr__(instance, name, value)
+
+
+def local_epsilon(value: object) -> float:
+    """`value` as a local epsilon in (0, EPS0_MAX]."""
+    eps0 = real("eps0", value)
+    if not 0 < eps0 <= EPS0_MAX:
+        raise ValueError(f"eps0 must be in (0, {EPS0_MAX:g}], got {value!r}")
+    return eps0
+
+
+def generator(value: object) -> np.random.Generator:
+    """`value` if it is a numpy Generator; TypeError otherwise."""
+    if not isinstance(value, np.random.Generator):
+        raise TypeError(f"rng must be a numpy.random.Generator, got {value!r}")
+    return value
+
+
+def integer_array(name: str, values: ArrayLike, count: int) -> IntArray:
+    """`values` as an int64 array with entries in [0, count), any shape; no floats, no booleans."""
+    array: NDArray[Any] = np.asarray(values)
+    if not (np.issubdtype(array.dtype, np.integer) or array.size == 0):
+        raise TypeError(f"{name} must hold integers, got dtype {array.dtype}")
+    if array.size and not (array.min() >= 0 and array.max() < count):
+        outside = array.max() if array.max() >= count else array.min()
+        raise ValueError(f"{name} must lie in [0, {count}), got {outside}")
+    return array.astype(np.int64)
+
+
+def unit_array(name: str, values: ArrayLike) -> FloatArray:
+    """`values` as a float64 array with entries in [0, 1], any shape."""
+    array = real_array(name, values)
+    inside = (array >= 0) & (array <= 1)
+    if not bool(np.all(inside)):
+        raise ValueError(f"{name} must lie in [0, 1], got {array[~inside].flat[0]}")
+    return array
+
+
+def bit_array(name: str, values: ArrayLike, length: int) -> NDArray[np.uint8]:
+    """`values` as a uint8 array of zeros and ones, shape (..., length)."""
+    array: NDArray[Any] = np.asarray(values)
+    if array.ndim == 0 or array.shape[-1] != length:
+        raise ValueError(f"{name} must have shape (..., {length}), got {array.shape}")
+    return integer_array(name, array, 2).astype(np.uint8)

@@ -28,8 +28,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..numerics.validation import integer_in
-from .base import FloatArray, IntArray, settle
-from .border import integer_array, local_epsilon
+from .base import FloatArray, IntArray, integer_array, local_epsilon, settle
 from .joint import ValuesRandomizer
 
 

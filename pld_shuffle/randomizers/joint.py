@@ -27,8 +27,16 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..numerics.sides import Side
 from ..numerics.validation import integer_in
-from .base import FloatArray, IntArray, LocalRandomizer, PairLaw, read_only, settle
-from .border import generator, integer_array, local_epsilon
+from .base import (
+    FloatArray,
+    IntArray,
+    LocalRandomizer,
+    generator,
+    integer_array,
+    local_epsilon,
+    read_only,
+    settle,
+)
 
 
 class Types(NamedTuple):
@@ -114,14 +122,15 @@ class FiniteRandomizer(LocalRandomizer):
                 if second != first:
                     yield first, second
 
-    def pair_laws(self) -> tuple[PairLaw, ...]:
-        """One `PairLaw` for every kind of unordered pair of inputs."""
+    def pair_laws(self) -> Iterator[FloatArray]:
+        """Masses under two inputs and inf_x mu_x, shape (3, groups), for every kind of unordered pair of inputs.
+
+        The last row sums to gamma; groups that neither input can reach are left out.
+        """
         # Least inputs: of the two orders of a pair, at least one is listed with first < second.
-        return tuple(
-            PairLaw.of(*self.joint_law(pair, blanket=True))
-            for pair in self.ordered_pairs()
-            if pair[0] < pair[1]
-        )
+        for pair in self.ordered_pairs():
+            if pair[0] < pair[1]:
+                yield reached(self.joint_law(pair, blanket=True))
 
     def slot_laws(
         self, side: Side = Side.UPPER, missed: float = 0.0, *, refined: float = 1.0
@@ -139,7 +148,7 @@ class FiniteRandomizer(LocalRandomizer):
         self, first: float, second: float, others: float, *, refined: float = 1.0
     ) -> FloatArray:
         """Masses of reports under three inputs, shape (3, groups)."""
-        return grouped(self.joint_law((int(first), int(second), int(others))))
+        return grouped(self.joint_law((first, second, others)))  # type: ignore[arg-type]
 
     def attacks(self, most: int) -> Iterable[tuple[int, int, int]]:
         """(first, second, others) of up to so many attacks. Kinds may stand for values that do not exist."""
@@ -222,6 +231,11 @@ def grouped(masses: ArrayLike) -> FloatArray:
         return np.asarray(seen / np.where(others > 0.0, others, first + second))
 
     return merged(np.asarray(masses, dtype=np.float64), ratios)
+
+
+def reached(law: FloatArray) -> FloatArray:
+    """The groups of rows (first, second, blanket) that one of the first two can reach."""
+    return read_only(law[:, (law[0] > 0.0) | (law[1] > 0.0)])
 
 
 def merged(

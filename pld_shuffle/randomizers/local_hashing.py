@@ -32,8 +32,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..numerics.validation import integer_in
-from .base import FloatArray, IntArray, settle
-from .border import integer_array, local_epsilon
+from .base import FloatArray, IntArray, integer_array, local_epsilon, settle
 from .joint import Types, ValuesRandomizer, merged, with_shared_blanket
 
 _LARGEST = 2**31 - 1  # a x + b must fit an int64

@@ -19,9 +19,8 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -29,8 +28,7 @@ from numpy.typing import ArrayLike
 from ..numerics.sides import Side
 from ..numerics.tuning import NOISE_CELLS, TYPE_ALLOWANCE, TYPE_CELLS
 from ..numerics.validation import keywords_only, positive_float
-from .base import FloatArray, LocalRandomizer, settle
-from .border import generator, local_epsilon, unit_array
+from .base import FloatArray, LocalRandomizer, generator, local_epsilon, settle, unit_array
 from .joint import Types
 from .noise_laws import (
     FEW_SIGMA,
@@ -47,6 +45,8 @@ from .noise_laws import (
     least_missed,
 )
 
+LEAST_SIGMA = 0.1  # of users' Gaussian noise
+
 
 class Noise(LocalRandomizer):
     """The value in [0, 1] and independent noise; the report is a real number."""
@@ -55,13 +55,16 @@ class Noise(LocalRandomizer):
         """Reports x + noise, the shape of `x` (values in [0, 1])."""
         return self._drawn(unit_array("x", x), generator(rng))
 
-    #: Whether likelihood ratios are unbounded.
-    tailed: ClassVar[bool] = False
+    continuous = True
 
     @property
     def few_users(self) -> int:
-        """Among up to so many users sums of likelihood ratios are sharper than a contour."""
+        """With bounded ratios."""
         return 32
+
+    def attacks(self, most: int) -> Iterable[tuple[float, float, float]]:
+        """Both orders of the target's inputs 0 and 1, all others at 0."""
+        return [(0.0, 1.0, 0.0), (1.0, 0.0, 0.0)]
 
     @abstractmethod
     def _drawn(self, values: FloatArray, rng: np.random.Generator) -> FloatArray:
@@ -144,6 +147,17 @@ class Gaussian(Noise):
     def eps0(self) -> float:
         """inf: the likelihood ratio is unbounded."""
         return math.inf
+
+    @property
+    def unhidden(self) -> str | None:
+        """A sentence for a sigma below `LEAST_SIGMA`."""
+        if self.sigma >= LEAST_SIGMA:
+            return None
+        return (
+            f"sigma must be at least {LEAST_SIGMA} to be shuffled, got {self.sigma!r}: with so little noise on values"
+            " in [0, 1] a report tells its value, shuffled or not; account for it as Gaussian(sigma=...) of sensitivity"
+            " 1"
+        )
 
     mass_error = 1e-12
     tailed = True

@@ -59,9 +59,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..numerics.tuning import DRAWN_TOGETHER
 from ..numerics.validation import choice, integer_in, real
-from .base import FloatArray, IntArray, PairLaw, settle
-from .border import EPS0_MAX, bit_array, generator, integer_array
-from .joint import FiniteRandomizer, Types, ValuesRandomizer, rows, with_shared_blanket
+from .base import EPS0_MAX, FloatArray, IntArray, bit_array, generator, integer_array, settle
+from .joint import FiniteRandomizer, Types, ValuesRandomizer, reached, rows, with_shared_blanket
 
 BitArray = NDArray[np.uint8]
 
@@ -267,6 +266,11 @@ class RAPPOR(NoisyFilter):
         return self.eps0_of_reports(1)
 
     @property
+    def eps0_error(self) -> float:
+        """As for one bit, `hashes` times."""
+        return super().eps0_error * self.hashes
+
+    @property
     def lifetime_eps0(self) -> float:
         """Local epsilon of any number of reports from one memoised vector; inf if noise is 0."""
         if self.noise == 0:
@@ -338,10 +342,10 @@ class RAPPOR(NoisyFilter):
         """One-hot filters: see `FiniteRandomizer.kinds`. Bloom filters: all inputs, as none are alike."""
         return super().kinds(given) if self.bits is None else range(self.k)
 
-    def pair_laws(self) -> tuple[PairLaw, ...]:
+    def pair_laws(self) -> Iterator[FloatArray]:
         """One entry per number of ones apart, d = 1 ... hashes, whether or not a value has them."""
-        laws = (self._filter_rows(pair, [0, 1], blanket=True) for pair in self._filter_pairs())
-        return tuple(PairLaw.of(*law) for law in laws)
+        for pair in self._filter_pairs():
+            yield reached(self._filter_rows(pair, [0, 1], blanket=True))
 
     def types(self, users: int = 1) -> Iterator[Types]:
         """What the swap theorem needs; for one-hot filters as `FiniteRandomizer.types`.

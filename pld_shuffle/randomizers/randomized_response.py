@@ -19,8 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..numerics.validation import integer_in, open_unit
-from .base import FloatArray, IntArray, settle
-from .border import local_epsilon
+from .base import FloatArray, IntArray, local_epsilon, settle
 from .joint import FiniteRandomizer, ValuesRandomizer
 
 
@@ -32,8 +31,6 @@ class KRandomizedResponse(ValuesRandomizer):
     Raises TypeError or ValueError for anything else.
     """
 
-    k_ary = True
-
     @classmethod
     def from_gamma(cls, *, k: int, gamma: float) -> KRandomizedResponse:
         """The randomizer that answers uniformly with probability `gamma`, in (0, 1).
@@ -43,6 +40,11 @@ class KRandomizedResponse(ValuesRandomizer):
         count = integer_in("k", k, 2)
         share = open_unit("gamma", gamma)
         return cls(k=count, eps0=math.log1p(count * (1 - share) / share))
+
+    @property
+    def k_ary(self) -> int:
+        """k."""
+        return self.k
 
     @property
     def truth(self) -> float:
@@ -84,8 +86,6 @@ class BinaryRandomizedResponse(FiniteRandomizer):
     eps0: local epsilon, in (0, 700]. Raises TypeError or ValueError for anything else.
     """
 
-    k_ary = True
-
     eps0: float
 
     def __post_init__(self) -> None:
@@ -95,6 +95,8 @@ class BinaryRandomizedResponse(FiniteRandomizer):
     def inputs(self) -> int:
         """Number of inputs, 2."""
         return 2
+
+    k_ary = inputs
 
     @property
     def flip(self) -> float:

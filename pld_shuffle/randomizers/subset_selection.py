@@ -21,8 +21,7 @@ import numpy as np
 
 from ..numerics.tuning import DRAWN_TOGETHER
 from ..numerics.validation import integer_in
-from .base import FloatArray, IntArray, settle
-from .border import local_epsilon
+from .base import FloatArray, IntArray, local_epsilon, settle
 from .joint import ValuesRandomizer
 from .one_hot import BitArray
 

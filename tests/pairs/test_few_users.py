@@ -13,7 +13,7 @@ from mpmath import mpf
 from scipy.special import ndtr
 
 from pld_shuffle import Accountant, Shuffled, Side
-from pld_shuffle.mechanisms.attack import noise_attack, noise_law
+from pld_shuffle.mechanisms.attack import attack_law, strongest_attack
 from pld_shuffle.mechanisms.blanket import Blanket
 from pld_shuffle.pairs.few_users import MOST_USERS, FewSlots
 from pld_shuffle.pairs.pair import Atoms, Resolution
@@ -231,13 +231,13 @@ def test_the_largest_loss_has_its_mass() -> None:
     w = 0.5 * math.exp(-1.0)
     exact = math.e * w * (w + 1.0 - math.exp(-0.5))
     assert exact * (1.0 - 1e-9) < pair.top_mass <= exact
-    attack = noise_attack(Laplace(eps0=1.0), 3)
+    attack = strongest_attack(Laplace(eps0=1.0), 3)
     assert 0.125 * (1.0 - 1e-9) < attack.top_mass <= 0.125
 
 
 def test_an_attack_is_the_law_of_a_mean() -> None:
     """Others at 0, target at 0 or 1: E(1 - s (v_1 + v_2)/2)_+ with v the cells' ratios, by enumeration."""
-    law = noise_law(Laplace(eps0=1.0), 2)
+    law = attack_law(Laplace(eps0=1.0), 2, (0.0, 1.0, 0.0))
     growth = np.expm1([0.1, 0.5, 0.95])
     low, high = (slots.profile(growth) for slots in both(law))
     ratio, mass = law.second / law.others, law.others

@@ -1,0 +1,276 @@
+"""Randomizers whose reports carry labels: any one with parameters (p, beta, q), and k-ary randomised response.
+
+A report carries a coin label, one of the target's two, or a neutral label, or none. The adversary is shown the labels.
+The pair is a mixture of tilted coins, `pairs.coins.CoinMixture`.
+
+* Parameters (p, beta, q): the target's two laws have total variation beta and ratios up to p, and are at most q times
+  the law of any other user. Then the view is a post-processing of labels, alpha = beta/(p - 1): the target shows a coin
+  label with probability alpha (p + 1), and else a neutral one; the others show the same labels, each 1/q times as often
+  as the larger of the target's two laws (docs/theory.md, section 4).
+* k-ary randomised response: with probability gamma a user answers uniformly over k values, otherwise the truth;
+  eps0 = log(1 + k (1-gamma)/gamma). The other users' random answers are labels: the target's two values are coin
+  labels, of rate 2 gamma/k together, the other values are neutral. The pair is exact for an adversary who sees more
+  or less of who answered at random (docs/theory.md, section 2).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from ..numerics.validation import (
+    choice,
+    positive_float,
+    positive_int,
+    real,
+    unit_interval,
+    user_count,
+)
+from ..pairs.cohort import Cohort
+from ..pairs.coins import CoinMixture
+from ..pairs.pair import Pair
+from ..randomizers.base import EPS0_MAX, settle
+from .base import SMALLEST_EPS0, OfReports, largest_loss, local_epsilon, said
+
+NEAREST_GAMMA = 1.0 - 1e-12  # the largest gamma below 1
+ADVERSARIES = ("strong", "weak", "strong-conditional")
+
+
+@dataclass(frozen=True, init=False)
+class ShuffledRandomizer(OfReports):
+    """n users shuffle the reports of any randomizer with parameters (p, beta, q).
+
+    Parameters
+    ----------
+    n : users whose reports are shuffled together, the target included.
+    tv : beta, at least the total variation of the target's two output laws, in [0, 1].
+    eps0 : local epsilon in [1e-9, 700]; it stands for p = q = e^eps0, right if all users share a randomizer.
+    p, q : instead of eps0. The target's two output laws are within a factor p of each other, and at most
+        q times every other user's law; 1 < p <= e^700, q >= 1.
+
+    The (p, beta, q) reduction with the third outcome that others can show too (docs/theory.md, section 4,
+    for every eps and every order). tv counts as min(tv, (p-1)/(p+1), q-1) (the last if there are others), which
+    no total variation exceeds; with tv = 1 this is "stronger clones". Raises ValueError or TypeError.
+
+    >>> ShuffledRandomizer(n=1000, eps0=2.0, tv=0.5)
+    ShuffledRandomizer(n=1000, tv=0.5, eps0=2.0)
+    """
+
+    n: int
+    tv: float
+    eps0: float
+    p: float | None
+    q: float | None
+
+    def __init__(
+        self,
+        n: int,
+        *,
+        tv: float,
+        eps0: float | None = None,
+        p: float | None = None,
+        q: float | None = None,
+    ) -> None:
+        if (eps0 is None) == (p is None) or (p is None) != (q is None):
+            raise ValueError(f"give either eps0, or p and q, got eps0={eps0!r}, p={p!r}, q={q!r}")
+        distance = real("tv", tv)
+        if not 0.0 <= distance <= 1.0:
+            raise ValueError(f"tv must be in [0, 1], got {tv!r}")
+        if p is None:
+            eps0 = local_epsilon(eps0)
+        else:
+            p, q = positive_float("p", p), positive_float("q", q)
+            largest = math.exp(EPS0_MAX)
+            if not 1.0 < p <= largest:
+                raise ValueError(f"p must be in (1, e^{EPS0_MAX:g}], got {p!r}")
+            if not 1.0 <= q <= largest:
+                raise ValueError(f"q must be in [1, e^{EPS0_MAX:g}], got {q!r}")
+            eps0 = math.log(p)
+            if not eps0 >= SMALLEST_EPS0:
+                raise ValueError(f"p must be at least e^{SMALLEST_EPS0:g}, got {p!r}")
+        settle(self, n=user_count(n), tv=distance, eps0=eps0, p=p, q=q)
+
+    @cached_property
+    def pair(self) -> CoinMixture:
+        return self._coins(self.q if self.n > 1 else None)
+
+    def sampled(self, cohort: Cohort) -> Pair:
+        """The pair of Theorem C. In a cohort of one that others may be drawn for, q bounds beta again."""
+        alone = self.n == 1 and cohort.rate == 1.0
+        return self._coins(None if alone else self.q).sampled(cohort)
+
+    def _coins(self, q: float | None) -> CoinMixture:
+        """The labels; q is None if it is p, or if there is nobody else, whose law would bound beta by q - 1."""
+        shrink = math.exp(-self.eps0) if self.p is None else 1.0 / self.p
+        spread = -math.expm1(-self.eps0) if self.p is None else (self.p - 1.0) / self.p
+        theta = spread / (1.0 + shrink)
+        share = shrink if q is None else 1.0 / q  # 1/q
+        most = math.inf if q is None else q - 1.0
+        beta = min(self.tv, theta, most)
+        coin = min(1.0, beta / theta)
+        neutral = (theta - beta) / theta if beta < theta else 0.0
+        # 1 - 1/q - beta/q, the probability of nothing, without cancellation: nobody is silent if beta = q - 1.
+        silent = spread - beta * share if q is None else (most - beta) * share
+        return CoinMixture(
+            n=self.n,
+            coin_rate=1.0 - neutral * share
+            if silent <= 0.0 and coin > 0.5
+            else 2.0 * beta / spread * share,
+            neutral_rate=neutral * share,
+            target_coin=coin,
+            target_neutral=neutral,
+            null=0.0,
+            theta=theta,
+            gap=2.0 * shrink / (1.0 + shrink),
+            local_loss=largest_loss(self.eps0, rounded=self.p is not None),
+            silent_rate=silent,
+            label_ratio=2.0 / (1.0 + shrink) * share if coin < 0.5 else None,
+        )
+
+    def arguments(self) -> dict[str, Any]:
+        given = {"eps0": self.eps0} if self.p is None else {"p": self.p, "q": self.q}
+        return {"n": self.n, "tv": self.tv, **given}
+
+    def __repr__(self) -> str:
+        return self.written()
+
+    def assumptions(self) -> dict[str, str]:
+        limits = f"eps0={self.eps0:g}" if self.p is None else f"p={self.p:g}, q={self.q:g}"
+        return said(
+            f"(p, beta, q) reduction, for every randomizer with {limits} and total variation at most {self.tv:g}"
+        )
+
+
+@dataclass(frozen=True, init=False)
+class ShuffledRR(OfReports):
+    """n users shuffle k-ary randomised responses (with probability gamma uniform over all k values).
+
+    Parameters
+    ----------
+    k : alphabet size, k >= 2.
+    n : users whose reports are shuffled together, the target included.
+    gamma | eps0 : exactly one; gamma 1 or in (0, 1 - 1e-12], eps0 = log(1 + k (1 - gamma) / gamma).
+    adversary : "strong" also sees who answered at random, the target included (losses can be infinite);
+        "weak" sees it of the other n - 1 users; "strong-conditional" is the strong adversary given that
+        the target told the truth, the published pair of Koskela, Heikkila and Honkela.
+
+    The pairs are exact for these adversaries (docs/theory.md, section 2). Raises ValueError or TypeError.
+
+    >>> ShuffledRR(k=4, n=1000, gamma=0.25)
+    ShuffledRR(k=4, n=1000, gamma=0.25, adversary='strong')
+    """
+
+    k: int
+    n: int
+    gamma: float
+    eps0: float
+    truth: float  # 1 - gamma, kept apart because it may be tiny
+    adversary: str
+    given: str  # "gamma" or "eps0": that one is exact, the other rounded
+
+    def __init__(
+        self,
+        k: int,
+        n: int,
+        *,
+        gamma: float | None = None,
+        eps0: float | None = None,
+        adversary: str = "strong",
+    ) -> None:
+        k = positive_int("k", k, least=2)
+        if (gamma is None) == (eps0 is None):
+            raise ValueError(
+                f"give exactly one of gamma and eps0, got gamma={gamma!r}, eps0={eps0!r}"
+            )
+        given = "eps0" if gamma is None else "gamma"
+        if gamma is None:
+            eps0 = local_epsilon(eps0)
+            shrink = math.exp(-eps0)
+            gamma = k * shrink / (1.0 + (k - 1) * shrink)
+            truth = -math.expm1(-eps0) / (1.0 + (k - 1) * shrink)
+        else:
+            gamma = unit_interval("gamma", gamma)
+            truth = 1.0 - gamma
+            if truth > 0.0 and gamma > NEAREST_GAMMA:  # rounding of rates would outweigh the truth
+                raise ValueError(
+                    f"gamma must be 1 (no information at all) or at most 1 - 1e-12, got {gamma!r}"
+                )
+            eps0 = math.log1p(k * truth / gamma) if gamma > 1e-300 else math.inf
+            if not eps0 <= EPS0_MAX:
+                raise ValueError(f"gamma must leave eps0 at most {EPS0_MAX:g}, got {gamma!r}")
+        settle(
+            self,
+            k=k,
+            n=user_count(n),
+            gamma=gamma,
+            eps0=eps0,
+            truth=truth,
+            adversary=choice("adversary", adversary, ADVERSARIES),
+            given=given,
+        )
+
+    def arguments(self) -> dict[str, Any]:
+        given = {self.given: getattr(self, self.given)}
+        return {"k": self.k, "n": self.n, **given, "adversary": self.adversary}
+
+    def __repr__(self) -> str:
+        return self.written()
+
+    @cached_property
+    def pair(self) -> CoinMixture:
+        gamma, k, truth = self.gamma, self.k, self.truth
+        coin = 2.0 * gamma / k
+        neutral = gamma * (k - 2) / k
+        if self.adversary == "weak":
+            target_coin = truth + coin
+            return CoinMixture(
+                n=self.n,
+                coin_rate=coin,
+                neutral_rate=neutral,
+                target_coin=target_coin,
+                target_neutral=neutral,
+                null=0.0,
+                theta=truth / target_coin,
+                gap=coin / target_coin,
+                local_loss=largest_loss(self.eps0, rounded=self.given == "gamma"),
+                silent_rate=truth,
+            )
+        conditional = self.adversary == "strong-conditional"
+        return CoinMixture(
+            n=self.n,
+            coin_rate=coin,
+            neutral_rate=0.0,
+            target_coin=1.0 if conditional else truth,
+            target_neutral=0.0,
+            null=0.0 if conditional else gamma,
+            theta=1.0,
+            gap=0.0,
+            local_loss=largest_loss(math.inf),
+        )
+
+    def sampled(self, cohort: Cohort) -> Pair:
+        """By the labels of the weak adversary, for whoever sees the shuffled reports only.
+
+        Who answered at random must not be seen: it would tell who took part.
+        """
+        given = {self.given: getattr(self, self.given)}
+        weak = ShuffledRR(self.k, self.n, **given, adversary="weak")
+        return weak.pair.sampled(cohort)
+
+    def assumptions(self) -> dict[str, str]:
+        named = {
+            "strong": "sees the shuffled reports, and who of the n users answered at random",
+            "weak": "sees the shuffled reports, and who of the other n-1 users answered at random",
+            "strong-conditional": "strong, given that the target told the truth (published variant)",
+        }
+        return said(
+            f"exact pair of {self.k}-ary randomised response for this adversary",
+            adversary=named[self.adversary],
+        )
+
+    def hidden_assumptions(self) -> dict[str, str]:
+        """Amplification needs a view that hides the cohort: seeing who answered at random would not."""
+        hides = "sees the shuffled reports only (the pair is a valid bound, not exact)"
+        return self.assumptions() | {"adversary": hides}
