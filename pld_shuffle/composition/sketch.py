@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Sequence
+from functools import lru_cache
 
 import numpy as np
 
@@ -16,11 +17,12 @@ from ..numerics.crossing import crossing
 from ..numerics.lattice import aligned
 from ..numerics.sides import Side
 from ..pairs.pair import Pair, Resolution
-from .pld import formed
+from .pld import PLD, formed
 
 POINTS_PER_SCALE = 6.0
 FINER = (16.0, 256.0)  # times as many, where the answer is next to the largest losses
 SPARSE = 0.4
+KEPT_LAWS = 64  # of a few hundred points each
 ALIKE = (
     0.1  # relative difference of scales, and of largest losses, of pairs that are sketched as one
 )
@@ -35,20 +37,7 @@ class Sketch:
         self.missed = missed
         self.scale = math.sqrt(sum(count * pair.scale**2 for pair, count in ledger))
         pooled = _pooled(ledger)
-        size_width = min(0.1, -1.0 / math.log(missed))
-        laws = [
-            formed(
-                pair.sketched,
-                [Side.UPPER],
-                Resolution(
-                    aligned(pair.scale / points, float(pair.max_loss.upper)),
-                    missed=missed,
-                    size_width=size_width,
-                    bias_width=0.2,
-                ),
-            )[0]
-            for pair, _ in pooled
-        ]
+        laws = [_law(pair, missed, points) for pair, _ in pooled]
         self._count = np.array([count for _, count in pooled], np.float64)
         sizes = np.array([law.masses.size for law in laws])
         #: Whether most of the lattices' points hold nothing.
@@ -148,6 +137,15 @@ class Sketch:
             end = min(4.0 * high[0], self._largest)
             low, high = high, (end, excess(end))
         return float(crossing(excess, low, high, rtol=1e-3))
+
+
+@lru_cache(maxsize=KEPT_LAWS)
+def _law(pair: Pair, missed: float, points: float) -> PLD:
+    """The coarse upper law of one round."""
+    step = aligned(pair.scale / points, float(pair.max_loss.upper))
+    size_width = min(0.1, -1.0 / math.log(missed))
+    resolution = Resolution(step, missed=missed, size_width=size_width, bias_width=0.2)
+    return formed(pair.sketched, [Side.UPPER], resolution)[0]
 
 
 def sketch_key(pair: Pair) -> Hashable:
