@@ -6,6 +6,10 @@ of epsilon at the delta asked for, and what is wrong with the table, if anything
 another one at a smaller epsilon, a row far below the delta asked for.
 
     python benchmarks/ordinary_logs.py [--quick]
+    python benchmarks/ordinary_logs.py --random 500
+
+The second command draws logs of 1 to 300 rows, each with eps0 up to 9 and a cohort of its own, and counts the answers
+that say nothing: epsilon at a delta from 1e-5 to 1e-100, and delta at that epsilon.
 """
 
 from __future__ import annotations
@@ -20,7 +24,10 @@ import subprocess
 import sys
 import tempfile
 import time
+import warnings
 from pathlib import Path
+
+from pld_shuffle import Accountant, ShuffledLDP, Subsampled
 
 CASES = [  # rows, eps0, dropouts, delta
     (2_000, 6.0, False, 1e-6),
@@ -75,6 +82,35 @@ def complaints(found: dict[str, list[dict[str, float]]], delta: float) -> list[s
     return wrong
 
 
+def random_logs(count: int) -> None:
+    """Epsilon and delta of random logs; prints those whose bracket says nothing, and the slowest."""
+    silent, seconds = 0, []
+    for seed in range(count):
+        rng = random.Random(seed)
+        users = int(10 ** rng.uniform(2.0, 4.5))
+        population, low = users * rng.randint(1, 300), rng.uniform(0.3, 9.0)
+        high, dropout = min(9.0, low * rng.uniform(1.0, 1.5)), rng.choice([0.0, 0.0, 0.1])
+        log, trivial = Accountant(), 0.0
+        for _ in range(int(10 ** rng.uniform(0.0, 2.5))):
+            n = max(2, int(users * rng.uniform(0.7, 1.0)))
+            shuffled = ShuffledLDP(eps0=rng.uniform(low, high), n=n)
+            trivial += shuffled.eps0
+            log.compose(Subsampled(shuffled, population=population, dropout=dropout))
+        delta = 10 ** -rng.uniform(5.0, 100.0)
+        begin = time.process_time()
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            eps = log.epsilon_bounds(delta)
+            back = log.delta_bounds(eps.upper)
+        seconds.append(time.process_time() - begin)
+        if not (0.0 < eps.lower and eps.upper < 0.999 * trivial and 0.0 < back.lower and back.upper < 1.0):
+            silent += 1
+            print(f"seed {seed}: delta {delta:.2g}, epsilon {eps}, then delta {back}", flush=True)
+        for warning in caught:
+            print(f"seed {seed}: {warning.message}", flush=True)
+    print(f"{silent} of {count} say nothing; {sum(seconds):.0f} s, at most {max(seconds):.1f} s")
+
+
 def _says(row: dict[str, float]) -> bool:
     return row["lower"] > 0.0 and math.isfinite(row["upper"]) and row["upper"] < 1.2 * row["lower"]
 
@@ -82,7 +118,12 @@ def _says(row: dict[str, float]) -> bool:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--quick", action="store_true", help="logs of up to 100 rows only")
-    quick = parser.parse_args().quick
+    parser.add_argument("--random", type=int, metavar="LOGS", help="random logs instead")
+    asked = parser.parse_args()
+    if asked.random:
+        random_logs(asked.random)
+        return
+    quick = asked.quick
     print("| rows | eps0 | dropouts | delta | epsilon | cpu s | wall s | MB | wrong |")
     print("|---|---|---|---|---|---|---|---|---|")
     with tempfile.TemporaryDirectory() as folder:
