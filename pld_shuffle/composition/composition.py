@@ -48,6 +48,7 @@ SMALLEST_DELTA = 1e-280  # windows cannot follow a delta below this in double pr
 KEPT_READINGS = 16
 NEAR = 1e4  # ratio of deltas up to which one choice among several pairs serves all
 LOWER_TILTS = (0.8, 0.5)  # times the sketched one, where that was no good
+FAR = 4.0  # times rtol: a lattice so wide wants far more points
 FUTILE_ATTEMPTS = (
     2  # as long as nothing is known from below, or rtol is not promised, no more are made
 )
@@ -301,6 +302,9 @@ class Composition:
             if better < plan.log_delta - 2.0 and attempt < MOST_ATTEMPTS // 2:
                 # delta is far smaller than sketched: what the windows missed may be all of the bracket.
                 plan = replace(plan, log_delta=better)
+                continue
+            if width > FAR * self._rtol and evaluators[0] is LatticeReading and not attempt:
+                evaluators = [Contour, LatticeReading, DirectReading]  # atoms are far narrower
                 continue
             if attempt >= FUTILE_ATTEMPTS and (math.isinf(width) or not question.promised(found)):
                 break

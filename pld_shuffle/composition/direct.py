@@ -2,7 +2,8 @@
 
 For the rare composition whose tilted law has a deep valley at the losses of interest (one round in the bulk, or one
 near its largest loss, but little between), where no tilt lifts them over the rounding of an integral. Nothing is
-subtracted, so every number has a relative error, and no mass is left out.
+subtracted, so every number has a relative error, and no mass is left out. One round needs no lattice: its atoms are
+read where they lie.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from ..numerics.sides import Bounds, Side
 from ..numerics.tuning import DIRECT_WORK
 from ..pairs.pair import Pair
 from .aliases import TooExpensive
+from .moments import Rounds
 from .plan import Plan
 from .pld import PLD, compose_infinity
 from .product import LawStore
@@ -32,7 +34,7 @@ UNDERFLOW = 1e-290  # more than the products that underflow, in all
 class DirectReading(Reading):
     """Both sides of a composition by direct convolution."""
 
-    def __init__(self, lower: _Side, upper: _Side, plan: Plan) -> None:
+    def __init__(self, lower: _Side | _OneRound, upper: _Side | _OneRound, plan: Plan) -> None:
         self._lower, self._upper, self.stride = lower, upper, 1.0 / plan.rate
         self.infinity = Bounds(
             lower.infinity * (1.0 - 2e-15), min(1.0, upper.infinity * (1.0 + 2e-15))
@@ -43,8 +45,13 @@ class DirectReading(Reading):
         cls, ledger: Sequence[tuple[Pair, int]], plan: Plan, question: Question | None = None
     ) -> DirectReading:
         """The composition of a ledger. Raises TooExpensive or MemoryError."""
+        if plan.rounds == 1:
+            [(pair, _)] = ledger
+            below, above = Rounds.of(pair, 1, plan.resolutions(ledger))
+            if isinstance(below, Rounds) and isinstance(above, Rounds):
+                return cls(_OneRound(below), _OneRound(above), plan)
         store = LawStore(plan, plan.rounds, [pair for pair, _ in ledger])
-        sides = []
+        sides: list[_Side] = []
         for side in (Side.LOWER, Side.UPPER):
             laws = [(store.of(pair, side), count) for pair, count in ledger]
             sides.append(_Side(laws))
@@ -58,6 +65,20 @@ class DirectReading(Reading):
     def uppers(self, eps: Array) -> Array:
         found = self._upper.read(eps - self._upper.slack - 1e-15 * eps, 1.0) + self.infinity.upper
         return np.asarray(np.minimum(1.0, found * (1.0 + 1e-15)))
+
+
+class _OneRound:
+    """The atoms of one round on one side."""
+
+    def __init__(self, law: Rounds) -> None:
+        self._law, self.slack, self.infinity = law, law.slack, law.infinite
+
+    def read(self, eps: Array, sign: float) -> Array:
+        """delta of the finite part, moved by its error in the direction of `sign`. O(atoms) an epsilon."""
+        mass, loss = self._law.mass, self._law.loss
+        relative = ROUNDOFF * (mass.size + 16.0)
+        found = [float(-np.expm1(np.minimum(one - loss, 0.0)) @ mass) for one in eps]
+        return np.maximum(np.array(found) * (1.0 + sign * relative) + sign * UNDERFLOW, 0.0)
 
 
 class _Side:

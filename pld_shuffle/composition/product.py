@@ -387,7 +387,7 @@ class Products:
         with np.errstate(over="ignore", invalid="ignore"):
             upper = np.exp(exponent + np.log(np.maximum(value, 0.0) + wrong) + relative)
         upper = np.where(lost, math.inf, upper * (1.0 + 1e-12) + UNDERFLOW)
-        return np.minimum((upper + self.infinity) * (1.0 + 1e-15), 1.0)
+        return np.asarray(np.minimum((upper + self.infinity) * (1.0 + 1e-15), 1.0))
 
     def lowers(self, eps: Array) -> Array:
         """Lower bounds on delta, of what the laws stand for if they are lower ones."""
@@ -395,7 +395,7 @@ class Products:
         with np.errstate(over="ignore", invalid="ignore"):
             lower = (value - wrong) * np.exp(exponent - relative) - self._aliases(eps)
         lower = np.where(lost, 0.0, np.maximum(lower, 0.0))
-        return np.minimum((lower + self.infinity) * (1.0 - 1e-15), 1.0)
+        return np.asarray(np.minimum((lower + self.infinity) * (1.0 - 1e-15), 1.0))
 
     def _read(self, eps: Array) -> tuple[Array, Array, Array, Array, NDArray[np.bool_]]:
         """The weighted sum of frequencies, its error, the log of its scale and the error of that; what is lost."""

@@ -208,6 +208,15 @@ def profile_atoms(forward: ProfilePoints, backward: ProfilePoints, side: Side) -
     return completed(atoms, side) if forward is backward else atoms
 
 
+def _without_top(atoms: Atoms, missed: float) -> Atoms:
+    """Upper atoms with a negligible last one put at infinity: under a tilt it would be the centre of the law."""
+    mass = float(atoms.mass[-1])
+    if not 0.0 < mass <= missed:
+        return atoms
+    infinite = (atoms.infinite + mass) * (1.0 + 4.0 * ROUNDOFF)
+    return replace(atoms, mass=atoms.mass[:-1], loss=atoms.loss[:-1], infinite=infinite)
+
+
 _Vertices = tuple[Array, Array]
 
 
@@ -379,7 +388,11 @@ class ProfilePair(Pair):
             ]
         # An atom at the largest loss is used as a slope there; where that loss is rounded, it lies lower.
         wrong = self.max_loss.upper - self.max_loss.lower if self.top_mass > 0.0 else 0.0
-        return [replace(atoms, slack=atoms.slack + wrong) for atoms in found]
+        found = [replace(atoms, slack=atoms.slack + wrong) for atoms in found]
+        return [
+            _without_top(atoms, resolution.missed) if side is Side.UPPER else atoms
+            for side, atoms in zip(sides, found, strict=True)
+        ]
 
     def _both_orders(self, resolution: Resolution) -> tuple[ProfilePoints, ProfilePoints]:
         """The points of this pair and of the reversed one; the same object for a symmetric one."""
