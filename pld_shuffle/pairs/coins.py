@@ -462,7 +462,7 @@ class CoinMixture(Pair):
         atoms = 1.0 + reach * math.sqrt(mean_coins)  # per component
         few = buckets * (window + 4.0) * atoms <= KEEP_EVERY
         # Without cuts the bias hardly moves over all the numbers: next to many who are not in the cohort.
-        every = (few and cuts.size > 0) or cuts.size + 1 >= window
+        every = (few and (cuts.size > 0 or self.absent == 0.0)) or cuts.size + 1 >= window
         most = buckets * (math.ceil(window) + 6 if every else cuts.size + 3)
         if most > MAX_COMPONENTS:
             raise MemoryError(
