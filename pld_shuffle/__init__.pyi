@@ -27,6 +27,7 @@ from .mechanisms.shuffled import Shuffled as Shuffled
 from .numerics.compiled import warm_up as warm_up
 from .numerics.sides import Bounds as Bounds
 from .numerics.sides import Side as Side
+from .numerics.validation import UnlikelyWarning as UnlikelyWarning
 from .renyi import RenyiAccountant as RenyiAccountant
 from .risk import AttackRisk as AttackRisk
 from .sweeps import sweep as sweep

@@ -34,6 +34,17 @@ from .pairs.pair import Pair
 Array = NDArray[np.float64]
 
 
+class Gap(NamedTuple):
+    """Epsilon at a delta: no analysis goes below `attack`, these analyses not below `analysis`; `proved` is certified.
+
+    Floats, or arrays of one shape. The first and the last are the bracket of `epsilon_bounds`.
+    """
+
+    attack: Any
+    analysis: Any
+    proved: Any
+
+
 class Question(NamedTuple):
     """What can be asked: the name and check of what is given, and who answers."""
 
@@ -119,38 +130,25 @@ class Accountant(Ledger):
         """
         return self._bounds(EPSILON, delta, group)
 
-    @overload
-    def gap_bounds(self, delta: Scalar) -> Bounds[float]: ...
-    @overload
-    def gap_bounds(self, delta: Numbers) -> Bounds[Array]: ...
-    def gap_bounds(self, delta: Any) -> Bounds:
-        """Epsilon at `delta`: no analysis can go below lower, and these analyses not below upper.
+    def gap_bounds(self, delta: Any) -> Gap:
+        """The two parts of the bracket of `epsilon_bounds` at `delta`: what is missing, and what is numerical.
 
-        So the bracket of `epsilon_bounds` has two parts. From lower (the attacks) to upper is what a better analysis
-        could still gain, whatever rtol is; from there to `get_epsilon` is numerical, and rtol governs it. Where the
-        attacks are the pairs themselves there is no gap.
+        From `attack` to `analysis` is what a better analysis could still gain, whatever rtol is; from there to `proved`
+        is numerical, and rtol governs it. Where the attacks are the pairs themselves there is no gap.
 
         >>> from pld_shuffle import ShuffledLDP
         >>> acc = Accountant().compose(ShuffledLDP(eps0=4.0, n=10_000))
-        >>> attack, analysis = acc.gap_bounds(1e-6)
-        >>> round(attack, 4), round(analysis, 4), round(acc.get_epsilon(1e-6), 4)
-        (0.4066, 0.4071, 0.4071)
-        """
-        attack, analysis, _ = self.epsilon_parts(delta)
-        return Bounds(attack, analysis)
-
-    def epsilon_parts(self, delta: Any) -> tuple[Any, Any, Any]:
-        """Epsilon at `delta`: of the attacks and of the analyses from below, and of the analyses from above.
-
-        The first and last are those of `epsilon_bounds`, the first two those of `gap_bounds`.
+        >>> [round(epsilon, 4) for epsilon in acc.gap_bounds(1e-6)]
+        [0.4066, 0.4071, 0.4071]
         """
         low, high = (probabilities("delta", delta, side) for side in (Side.LOWER, Side.UPPER))
+        self._look_at(low)
         with self._lock:
             proved = self._analysis.epsilons(low)
             nearer = proved if np.array_equal(low, high) else self._analysis.epsilons(high)
             attack = nearer if self._attack is self._analysis else self._attack.epsilons(high)
             least = np.minimum(attack.lower, nearer.lower)
-            return least if np.ndim(least) else float(least), nearer.lower, proved.upper
+            return Gap(least if np.ndim(least) else float(least), nearer.lower, proved.upper)
 
     @overload
     def get_delta(self, epsilon: Scalar, *, group: int = ...) -> float: ...
@@ -207,6 +205,7 @@ class Accountant(Ledger):
     def _upper(self, question: Question, value: Any, group: int) -> Any:
         """The answer of the analyses, from above; of one user, or of users that change together."""
         low, group = question.check(question.given, value, Side.LOWER), self._group(group)
+        self._look_at(low if question is EPSILON else None)
         with self._lock:
             if group == 1:
                 return question.of_one(self._analysis, low).upper
@@ -218,6 +217,7 @@ class Accountant(Ledger):
         low, high = (
             question.check(question.given, value, side) for side in (Side.LOWER, Side.UPPER)
         )
+        self._look_at(low if question is EPSILON else None)
         with self._lock:
             proved = question.of_one(self._analysis, low)
             alike = self._attack is self._analysis and np.array_equal(low, high)

@@ -448,15 +448,17 @@ def _one_line(error: BaseException | str) -> str:
 
 def _run(arguments: argparse.Namespace, started: float) -> int:
     from .composition.composition import AccuracyWarning
+    from .numerics.validation import UnlikelyWarning
 
     with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", AccuracyWarning)
+        for category in (AccuracyWarning, UnlikelyWarning):
+            warnings.simplefilter("always", category)
         report: Report | None = arguments.run(arguments)
     if report is None:
         return 0
     remarks = []
     for warning in caught:
-        if issubclass(warning.category, AccuracyWarning):
+        if issubclass(warning.category, (AccuracyWarning, UnlikelyWarning)):
             remarks.append(_one_line(str(warning.message)))
         else:
             warnings.warn_explicit(

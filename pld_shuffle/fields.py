@@ -196,7 +196,8 @@ _NOISE = Range(2e-3, 1e8, 1.0, False)  # in units of the sensitivity
 MECHANISM_FIELDS = _table(
     Field("mechanism", str, "KIND", "what was run; ldp by default, shuffled if there is a randomizer"),
     Field("n", int, "USERS", "users whose reports are shuffled together in a round",
-          Range(1, 10**13, 1000, False, whole=True)),
+          Range(1, 10**13, 1000, False, whole=True),
+          ("users", "num_users", "clients", "num_clients", "cohort", "cohort_size", "participants")),
     Field("eps0", float, "EPS", "local budget", _EPS0,
           ("epsilon0", "eps", "epsilon", "local_epsilon", "local_eps")),
     Field("k", int, "SIZE", "number of values a user can have"),

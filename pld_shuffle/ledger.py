@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import html
 import json
 import os
 import threading
@@ -11,14 +12,18 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
+import numpy as np
+
 from . import checkpoint
 from .mechanisms import Mechanism, as_mechanism
-from .numerics.validation import positive_int
-from .storage import write_text
+from .numerics.validation import UnlikelyWarning, positive_int
+from .storage import shortened, write_text
 from .trainlog import LogWarning, training_log
 
-#: Mechanisms that a repr shows.
-SHOWN = 3
+#: Mechanisms that a repr shows, and its form for notebooks.
+SHOWN, SHOWN_HTML = 3, 10
+#: No delta that anybody means is larger.
+LARGEST_DELTA = 0.1
 
 #: (mechanism, count) pairs, equal mechanisms pooled.
 Rounds = tuple[tuple[Mechanism, int], ...]
@@ -109,6 +114,27 @@ class Ledger:
             warnings.warn(note, LogWarning, stacklevel=2)
         return self
 
+    def _look_at(self, delta: Any = None) -> None:
+        """Warn of a question that was hardly meant: about nothing, or at a delta that is no small one."""
+        least = 0.0 if delta is None or np.size(delta) == 0 else float(np.min(delta))
+        users = max((held.users or 0 for held, _ in self.ledger), default=0)
+        text = None
+        if not self.ledger:
+            text = "nothing has been composed, so nothing is spent"
+        elif least >= 1.0:
+            text = f"every epsilon holds at delta={least:g}, so 0 does; was an epsilon meant?"
+        elif least * users >= 1.0 or least > LARGEST_DELTA:
+            text = (
+                (
+                    f"delta={least:g} is at least 1/n with n={users:,}"
+                    if users
+                    else f"delta={least:g} is large"
+                )
+                + "; such a guarantee allows for publishing somebody's data (or was an epsilon meant?)"
+            )
+        if text is not None:
+            warnings.warn(text, UnlikelyWarning, stacklevel=4)
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Ledger) or type(other) is not type(self):
             return NotImplemented
@@ -118,11 +144,30 @@ class Ledger:
 
     def __repr__(self) -> str:
         held = self.ledger
-        shown = ", ".join(map(repr, held[:SHOWN]))
+        shown = ", ".join(
+            f"({shortened(repr(mechanism))}, {count})" for mechanism, count in held[:SHOWN]
+        )
         if len(held) > SHOWN:
             shown += f", ... and {len(held) - SHOWN:,} more"
         settings = "".join(f"{name}={value!r}, " for name, value in self._settings().items())
         return f"{type(self).__name__}({settings}ledger=[{shown}])"
+
+    def _repr_html_(self) -> str:
+        """For notebooks: a table of the first mechanisms."""
+        held = self.ledger
+        rows = [
+            (f"{count:,}", shortened(repr(mechanism))) for mechanism, count in held[:SHOWN_HTML]
+        ]
+        if len(held) > SHOWN_HTML:
+            rest = sum(count for _, count in held[SHOWN_HTML:])
+            rows.append((f"{rest:,}", f"of {len(held) - SHOWN_HTML:,} other mechanisms"))
+        settings = ", ".join(f"{name} = {value!r}" for name, value in self._settings().items())
+        body = "".join(
+            f"<tr><td>{count}</td><td style='text-align:left'><code>{html.escape(text)}</code></td></tr>"
+            for count, text in rows
+        )
+        head = f"<b>{type(self).__name__}</b> {settings}; rounds: {self.rounds:,}"
+        return f"{head}<table><tr><th>rounds</th><th>mechanism</th></tr>{body}</table>"
 
     def state_dict(self) -> dict[str, Any]:
         """Settings, mechanisms and counts as plain data that JSON can hold, and the logs they were read from.

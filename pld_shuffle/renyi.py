@@ -84,6 +84,7 @@ class RenyiAccountant(Ledger):
         At delta = 0 the sum of the largest losses (order infinity). About 20 orders are evaluated.
         """
         values = probabilities("delta", delta)
+        self._look_at(values)
         found = [self.epsilon_at_order(float(value)).epsilon for value in values.ravel()]
         return np.array(found).reshape(values.shape) if values.ndim else found[0]
 

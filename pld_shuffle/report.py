@@ -82,7 +82,7 @@ class Report:
         Returns the points (epsilon, delta) of the upper ends.
         """
         rows = []
-        for delta, *ends in zip(deltas, *accountant.epsilon_parts(list(deltas)), strict=True):
+        for delta, *ends in zip(deltas, *accountant.gap_bounds(list(deltas)), strict=True):
             lower, analysis, upper = map(float, ends)
             if known is not None:
                 lower, upper = float(known.lower), float(known.upper)

@@ -40,7 +40,12 @@ LONGEST_QUOTE = 40
 
 def quoted(text: str) -> str:
     """A text for a message: in quotes, and not too long."""
-    return repr(text if len(text) <= LONGEST_QUOTE else text[:LONGEST_QUOTE] + "...")
+    return repr(shortened(text, LONGEST_QUOTE))
+
+
+def shortened(text: str, most: int = 100) -> str:
+    """A text of hardly more than `most` characters."""
+    return text if len(text) <= most else text[:most] + "..."
 
 
 def parse_number(text: str) -> float:

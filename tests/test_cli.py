@@ -306,13 +306,13 @@ def test_remarks_and_warnings_are_a_line_each(capsys, monkeypatch, tmp_path):
     out, err = capsys.readouterr()
     assert err == "pld-shuffle: note: log.csv: ignored unknown columns loss, lr\n"
     assert json.loads(out)["notes"] == ["log.csv: ignored unknown columns loss, lr"]
-    honest = Accountant.epsilon_parts
+    honest = Accountant.gap_bounds
 
     def warning(self, delta):
         warnings.warn("rtol=0.001 was not\nmet", AccuracyWarning, stacklevel=2)
         return honest(self, delta)
 
-    monkeypatch.setattr(Accountant, "epsilon_parts", warning)
+    monkeypatch.setattr(Accountant, "gap_bounds", warning)
     assert main(["epsilon", *SMALL, "--delta", "1e-6", "1e-7", "--json"]) == 0
     out, err = capsys.readouterr()
     assert err == "pld-shuffle: warning: rtol=0.001 was not met\n"
@@ -333,7 +333,7 @@ def test_giving_up_is_one_line_and_an_interrupt_no_traceback(
     def failing(self, delta):
         raise gave_up
 
-    monkeypatch.setattr(Accountant, "epsilon_parts", failing)
+    monkeypatch.setattr(Accountant, "gap_bounds", failing)
     assert main(["epsilon", *SMALL, "--delta", "1e-6"]) == status
     assert capsys.readouterr() == ("", said)
 

@@ -298,7 +298,8 @@ def test_every_mechanism_tells_what_its_attack_spends():
         assert attack.bounds.lower == bounds.lower and attack.attack is None
         assert attack.bounds.upper <= bounds.upper * 1.001
         gap = accountant.gap_bounds(1e-6)
-        assert bounds.lower <= gap.lower * (1 + 1e-12) and gap.lower <= gap.upper <= bounds.upper
+        assert bounds.lower <= gap.attack * (1 + 1e-12)
+        assert gap.attack <= gap.analysis <= gap.proved == bounds.upper
         report = Report("epsilon", accountant.ledger, 1e-3)
         report.add_epsilons(accountant, [1e-6])
         report.values["seconds"] = 0.0

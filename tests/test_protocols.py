@@ -867,7 +867,7 @@ def test_from_budget_is_safe_and_nearly_tight(name, epsilon, delta, n, more):
     assert protocol.accountant(rounds).get_epsilon(delta) <= epsilon
     # The line above is the proof. Asked for delta, bits are seen through another polygon above the truth.
     assert protocol.accountant(rounds).get_delta(epsilon) <= delta * 1.02
-    assert riskier(protocol).accountant(rounds).gap_bounds(delta).upper > epsilon
+    assert riskier(protocol).accountant(rounds).gap_bounds(delta).analysis > epsilon
 
 
 @pytest.mark.slow

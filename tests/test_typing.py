@@ -51,7 +51,7 @@ small: float = acc.get_delta(np.float32(0.5), group=2)
 many: Array = acc.get_epsilon([1e-6, 1e-5])
 grid: Array = acc.get_delta(np.linspace(0.0, 1.0, 5), group=2)
 ends: Bounds[float] = acc.epsilon_bounds(1e-6)
-low, high = acc.gap_bounds(1e-6)
+low, middle, high = acc.gap_bounds(1e-6)
 width: float = high - low
 curve: Bounds[Array] = acc.delta_bounds((0.5, 1.0))
 peak: float = curve.upper.max()

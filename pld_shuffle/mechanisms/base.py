@@ -220,7 +220,9 @@ def attacked(mechanisms: Iterable[Mechanism]) -> bool:
 def as_mechanism(value: Any) -> Mechanism:
     """`value` if it is a mechanism; TypeError otherwise."""
     if not isinstance(value, Mechanism):
-        raise TypeError(f"mechanism must be a mechanism, got {value!r}")
+        local = hasattr(value, "slot_laws")
+        wrap = "; what n users run is Shuffled(randomizer, n)" if local else ""
+        raise TypeError(f"mechanism must be a mechanism, got {value!r}{wrap}")
     return value
 
 

@@ -10,12 +10,13 @@ proved for shuffled reports is proved for them.
 
 from __future__ import annotations
 
+import warnings
 from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from ..numerics.validation import choice, positive_int, real
+from ..numerics.validation import UnlikelyWarning, choice, positive_int, real
 from ..pairs.cohort import Cohort
 from ..pairs.pair import Pair
 from ..randomizers.base import settle
@@ -141,6 +142,12 @@ class Subsampled(_Sampled):
             )
         if colluding > 0 and population is None:
             raise ValueError(f"colluding needs a population, got {colluding!r} with rate={rate!r}")
+        if rate == 1.0 and missing == 0.0:
+            warnings.warn(
+                "rate=1 is everybody, so nothing is sampled; one per cent is rate=0.01",
+                UnlikelyWarning,
+                stacklevel=2,
+            )
         population, rate = population_and_rate(mechanism, population, rate, colluding)
         settle(self, mechanism=mechanism, rate=rate, population=population, analysis=analysis)
         settle(self, dropout=missing, colluding=colluding)

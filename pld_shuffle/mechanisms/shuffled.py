@@ -214,7 +214,7 @@ class Shuffled(OfReports):
         Give `delta` for bounds on epsilon, or `epsilon` for bounds on delta. `choices`: (first, second,
         others) to try; by default one triple of each kind, or, where they are more than 256, the first ones and
         those of the farthest pair. The best one is found by one round's divergence, then
-        composed. Finite randomizers only. Raises TypeError or ValueError naming the argument.
+        composed. Raises TypeError or ValueError naming the argument.
         """
         tried = self.randomizer.attacks(MAX_CHOICES) if choices is None else choices
         triple = strongest_triple(self.randomizer, self.n, tried)

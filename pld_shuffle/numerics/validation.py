@@ -30,6 +30,11 @@ Numbers = Sequence[Scalar] | Sequence[Sequence[Scalar]] | NDArray[Any]
 
 T = TypeVar("T")
 
+
+class UnlikelyWarning(UserWarning):
+    """A value that is allowed, and probably not what was meant. The answer is to what was asked."""
+
+
 MOST_USERS = 10**13
 
 

@@ -27,6 +27,9 @@ SAME_SUM = 2.0**-51
 """Rounding of the sum of a normalised row: 2^-53 per entry, on average over a row, and of the sum."""
 
 
+#: Local randomizers that have the name of a mechanism, and what they take.
+NOISES = {"Laplace": "eps0", "Gaussian": "sigma"}
+
 TYPES_INPUTS = 16
 """Most inputs whose pairs and other values are all listed (`DiscreteRandomizer.types`)."""
 
@@ -185,6 +188,12 @@ def as_randomizer(value: Any) -> LocalRandomizer:
     if isinstance(value, (np.ndarray, list, tuple)):
         return DiscreteRandomizer(value)
     if not isinstance(value, LocalRandomizer):
+        name = type(value).__name__
+        if name in NOISES:
+            raise TypeError(
+                f"randomizer must be the noise of one user, randomizers.{name}({NOISES[name]}=...), got the noise of a"
+                f" curator, {value!r}"
+            )
         raise TypeError(
             "randomizer must be one of pld_shuffle.randomizers or the matrix of its law (a row of probabilities for"
             f" each input), got {value!r}; of another one give what is known: ShuffledLDP(eps0, n), or with its total"

@@ -1,0 +1,183 @@
+"""Values that are allowed and probably not what was meant, and what is said of them."""
+
+from __future__ import annotations
+
+import json
+import re
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pld_shuffle import (
+    Accountant,
+    DiscretePair,
+    Gaussian,
+    Laplace,
+    RenyiAccountant,
+    Shuffled,
+    ShuffledLDP,
+    Subsampled,
+    UnlikelyWarning,
+    solve,
+)
+from pld_shuffle import randomizers as local
+from pld_shuffle.cli import main
+from pld_shuffle.fields import mechanism_from_values
+from pld_shuffle.trainlog import LogError, training_log
+
+ROUND = ShuffledLDP(eps0=1.0, n=1000)
+COHORT = Subsampled(ROUND, population=10**6)
+
+
+def said(ask: Callable[[], Any]) -> list[str]:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UnlikelyWarning)
+        ask()
+    return [str(warning.message) for warning in caught]
+
+
+def accountant(mechanism: Any = ROUND, maker: Any = Accountant) -> Any:
+    return maker().compose(mechanism, 2)
+
+
+@pytest.mark.parametrize(
+    ("ask", "text"),
+    [
+        (lambda: Accountant().get_epsilon(1e-6), "nothing has been composed"),
+        (lambda: Accountant().delta_bounds(1.0), "nothing has been composed"),
+        (lambda: RenyiAccountant().get_epsilon(1e-6), "nothing has been composed"),
+        (lambda: accountant().get_epsilon(1), "every epsilon holds at delta=1"),
+        (lambda: accountant(maker=RenyiAccountant).get_epsilon(1.0), "every epsilon holds"),
+        (lambda: accountant().epsilon_bounds(1e-3), "delta=0.001 is at least 1/n with n=1,000"),
+        (lambda: accountant(COHORT).gap_bounds([0.5, 0.9]), "delta=0.5 is at least 1/n"),
+        (lambda: accountant(Gaussian(sigma=2.0)).get_epsilon(0.5), "delta=0.5 is large"),
+        (lambda: Subsampled(ROUND, rate=1), "one per cent is rate=0.01"),
+        (lambda: mechanism_from_values({"n": 1000, "eps0": 1.0, "rate": 1}), "one per cent"),
+    ],
+)
+def test_a_question_that_was_hardly_meant(ask: Callable[[], Any], text: str) -> None:
+    found = said(ask)
+    assert len(found) == 1 and text in found[0]
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda: accountant().get_epsilon(9e-4),
+        lambda: accountant().get_epsilon([1e-6, 0.5]),  # a curve
+        lambda: accountant(COHORT).epsilon_bounds(1e-4),
+        lambda: accountant(Gaussian(sigma=2.0)).get_epsilon(0.05),
+        lambda: accountant().get_delta(0.1),
+        lambda: Subsampled(ROUND, rate=1.0, dropout=0.1),
+        lambda: Subsampled(ROUND, population=1000),
+    ],
+)
+def test_ordinary_questions_are_answered_in_silence(ask: Callable[[], Any]) -> None:
+    assert said(ask) == []
+
+
+@pytest.mark.parametrize(
+    ("flags", "text"),
+    [
+        ("--eps0 1 --n 100 --delta 1", "every epsilon holds"),
+        ("--eps0 1 --n 100 --delta 0.5", "at least 1/n"),
+        ("--eps0 1 --n 100 --rate 1 --delta 1e-6", "one per cent"),
+    ],
+)
+def test_the_command_line_says_it_in_one_line(flags: str, text: str, capsys: Any) -> None:
+    assert main(["epsilon", *flags.split(), "--json"]) == 0
+    out, err = capsys.readouterr()
+    [remark] = json.loads(out)["warnings"]
+    assert text in remark and err == f"pld-shuffle: warning: {remark}\n"
+
+
+def test_the_middle_of_a_bracket_is_no_bracket() -> None:
+    """A type with `lower` and `upper` encloses the truth; the gap has other names, in order."""
+    acc = accountant()
+    gap, bounds = acc.gap_bounds(1e-6), acc.epsilon_bounds(1e-6)
+    assert gap.attack <= gap.analysis <= gap.proved == bounds.upper
+    assert not hasattr(gap, "upper")
+
+
+def test_a_long_accountant_has_a_short_text() -> None:
+    acc = Accountant()
+    for n in range(100, 400):
+        acc.compose(ShuffledLDP(eps0=1.0, n=n), n)
+    many = tuple(np.log(np.full(500, 1 / 500)))
+    wide = Accountant().compose(DiscretePair(many, many), 3)
+    for one in (acc, wide):
+        assert len(repr(one)) < 3 * 120 + 60
+        assert len(one._repr_html_()) < 3000 and one._repr_html_().count("<tr>") <= 12
+    assert "297 more" in repr(acc) and f"{acc.rounds:,}" in acc._repr_html_()
+    assert "<" not in re.sub(r"</?(b|table|tr|th|td|code)[^>]*>", "", acc._repr_html_())
+
+
+@pytest.mark.parametrize("randomizer", [local.Laplace(eps0=1.0), local.Gaussian(sigma=1.0)])
+def test_noise_is_attacked_like_everything_else(randomizer: Any) -> None:
+    mechanism = Shuffled(randomizer, 1000)
+    attack = mechanism.attack_bounds(delta=1e-5, rtol=0.01)
+    bracket = Accountant(0.01).compose(mechanism).epsilon_bounds(1e-5)
+    assert attack.bounds.lower == pytest.approx(bracket.lower, rel=1e-2)
+    assert 0.0 < attack.bounds.lower <= bracket.upper
+
+
+@pytest.mark.parametrize(
+    ("ask", "text"),
+    [
+        (
+            lambda: Accountant().compose(local.Laplace(eps0=1.0)),
+            r"run is Shuffled\(randomizer, n\)",
+        ),
+        (lambda: Shuffled(Laplace(scale=1.0), 100), r"randomizers.Laplace\(eps0=\.\.\.\)"),
+        (lambda: Shuffled(Gaussian(sigma=1.0), 100), r"randomizers.Gaussian\(sigma=\.\.\.\)"),
+        (
+            lambda: Shuffled(lambda x: x, 100),
+            r"ShuffledLDP\(eps0, n\), or with its total variation",
+        ),
+        (lambda: ShuffledLDP(eps0=1.0, n="10,000"), "n must be an integer, got '10,000'"),
+        (lambda: solve("eps0", {"n": "10,000"}, epsilon=1, delta=1e-6), "digits are not grouped"),
+    ],
+)
+def test_messages_say_what_to_give_instead(ask: Callable[[], Any], text: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=text):
+        ask()
+
+
+def test_numbers_are_accepted_in_the_same_forms_everywhere() -> None:
+    """1e6 and 10**6 are one number, as an argument, in a plan and in a log; grouped digits are none anywhere."""
+    truth = ShuffledLDP(eps0=1.0, n=10**6)
+    forms: list[Any] = [1e6, 1_000_000, np.int64(10**6), np.float64(1e6)]
+    for n in forms:
+        assert ShuffledLDP(eps0=1.0, n=n) == truth
+    for n in [*forms, "1e6", "1000000.0"]:
+        assert mechanism_from_values(dict(training_values(n))) == truth
+        assert training_log([{"n": n, "eps0": 1}]).rounds == ((truth, 1),)
+    for bad in ("1_000_000", "1,000,000", "1 000 000"):
+        with pytest.raises(LogError, match="digits are not grouped"):
+            training_log([{"n": bad, "eps0": 1}])
+
+
+def training_values(n: Any) -> list[tuple[str, Any]]:
+    from pld_shuffle.fields import values_of
+
+    return list(values_of({"n": n, "eps0": 1}, ("n", "eps0")).items())
+
+
+@pytest.mark.parametrize(
+    ("header", "text"),
+    [
+        ("N,EPS0", "column 'N': is no column; did you mean 'n'"),
+        ("users,eps0", "column 'users': is no column; did you mean 'n'"),
+        ("cohort_size,eps0", "did you mean 'n'"),
+        ("n,Epsilon0", "did you mean 'eps0'"),
+        ("loss,accuracy", "columns are round, mechanism, n, eps0"),
+    ],
+)
+def test_headers_of_other_names(header: str, text: str, tmp_path: Any) -> None:
+    log = tmp_path / "log.csv"
+    log.write_text(f"{header}\n1000,1.0\n")
+    with pytest.raises(LogError, match=re.escape(text)):
+        training_log(log)
