@@ -425,7 +425,7 @@ def test_a_reader_that_leaves_is_no_traceback():
         "report.Report.lines = lambda self: ('x' * 99 for _ in range(9999));"
         "sys.exit(cli.main(sys.argv[1:]))"
     )
-    command = [sys.executable, "-c", code, "epsilon", *SMALL, "--delta", "1"]
+    command = [sys.executable, "-c", code, "epsilon", *SMALL, "--delta", "1e-3"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdout is not None and process.stderr is not None
         process.stdout.close()

@@ -214,8 +214,11 @@ class Shuffled(OfReports):
         Give `delta` for bounds on epsilon, or `epsilon` for bounds on delta. `choices`: (first, second,
         others) to try; by default one triple of each kind, or, where they are more than 256, the first ones and
         those of the farthest pair. The best one is found by one round's divergence, then
-        composed. Raises TypeError or ValueError naming the argument.
+        composed. Of noise: 0 against 1 among zeros. Raises TypeError or ValueError naming the argument.
         """
+        if isinstance(self.randomizer, Noise):
+            pair = strongest_attack(self.randomizer, self.n)
+            return AttackBounds(composed(pair, delta, epsilon, rounds, rtol), None)
         tried = self.randomizer.attacks(MAX_CHOICES) if choices is None else choices
         triple = strongest_triple(self.randomizer, self.n, tried)
         attack = Attack(self.randomizer, self.n, *triple)  # type: ignore[arg-type]
