@@ -32,6 +32,7 @@ from ..pairs.pair import Pair
 from ..pairs.profile import Several
 from ..pairs.swap_pairs import SMALL, TypedPair
 from ..randomizers.base import LocalRandomizer, settle
+from ..randomizers.noise import Noise
 from ..randomizers.noise_laws import LARGEST_EPS0
 from .attack import MAX_CHOICES, Attack, Triple, stand_in_attack, strongest_attack, strongest_triple
 from .base import AttackBounds, Mechanism, OfReports, composed, said
