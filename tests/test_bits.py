@@ -424,29 +424,3 @@ def test_extremes():
     alone = bit_profile(1, BitShares.of(0.75, 0.25), [0.5, 2.0])
     assert alone.upper == pytest.approx([0.375, 0.0], abs=1e-12)
     assert bit_profile(10, strong, np.zeros((2, 3))).lower.shape == (2, 3)
-
-
-@pytest.mark.parametrize(
-    "call",
-    [
-        lambda s: bit_profile(0, s, [0.1]),
-        lambda s: bit_profile(10, s, [-1.5]),
-        lambda s: bit_profile(10, s, [math.nan]),
-        lambda s: bit_profile(10, s, [0.1], bits=0),
-        lambda s: bit_profile(10, s, [0.1], rate=0.0),
-        lambda s: bit_profile(10, s, [0.1], rtol=0.0),
-        lambda s: bit_profile(10, s, [0.1], ones=(3, 2)),
-        lambda s: bit_profile(10, s, [0.1], ones=(0, 2), rate=0.5),
-        lambda s: bit_attack(10, s, 10),
-        lambda s: bit_attack(10, s, 3, rate=0.5),
-        lambda s: bit_attack(10, s, 3, missed=0.0),
-        lambda s: two_counts_profile(10, s, [-0.1]),
-        lambda s: BitShares.of(0.25, 0.75),
-        lambda s: BitShares.of(1.0, 0.5),
-        lambda s: BitShares(0.75, 0.25, 0.25, 0.5, 0.5),
-        lambda s: BitShares.randomized_response(0.0),
-    ],
-)
-def test_bad_input_is_named(call):
-    with pytest.raises(ValueError):
-        call(BitShares.of(0.75, 0.25))

@@ -432,50 +432,6 @@ def test_scales_of_the_loss():
     assert loss_scale([1.0], [1.0], [0.5], 7) == 0.0
 
 
-@pytest.mark.parametrize(
-    ("change", "error", "text"),
-    [
-        ({"n": 0}, ValueError, "n must be"),
-        ({"n": 10**14}, ValueError, "n must be at most"),
-        ({"n": 3.5}, TypeError, "n must be"),
-        ({"growth": -0.1}, ValueError, "growth"),
-        ({"growth": math.inf}, ValueError, "growth"),
-        ({"growth": math.nan}, ValueError, "growth"),
-        ({"rtol": 0.0}, ValueError, "rtol"),
-        ({"mass_error": 0.1}, ValueError, "mass_error"),
-        ({"first": [0.9, 0.9]}, ValueError, "first must sum"),
-        ({"second": [0.5, -0.5]}, ValueError, "second"),
-        ({"blanket": [0.5]}, ValueError, "one length"),
-    ],
-)
-def test_bad_arguments_are_named(change, error, text):
-    """Every refused argument is named in the message."""
-    good = {"first": [0.5, 0.5], "second": [0.5, 0.5], "blanket": [0.5, 0.5], "n": 3, "growth": 0.1}
-    with pytest.raises(error, match=text):
-        profile(**(good | change))
-
-
-@pytest.mark.parametrize(
-    "call",
-    [
-        lambda: laplace_groups(-1.0, side=Side.UPPER),
-        lambda: laplace_groups(1.0, side=Side.UPPER, cells=0),
-        lambda: gaussian_groups(1.0, side=Side.UPPER, missed=0.5),
-        lambda: gaussian_groups(0.02, side=Side.UPPER),
-    ],
-)
-def test_bad_groups_are_refused(call):
-    """Out-of-range noise, cells and windows raise ValueError."""
-    with pytest.raises(ValueError, match=r"must be|needs"):
-        call()
-
-
-def test_side_must_be_a_side():
-    """A string is no side."""
-    with pytest.raises(TypeError, match="side"):
-        laplace_groups(1.0, side="upper")  # type: ignore[arg-type]
-
-
 @pytest.mark.parametrize(("n", "eps0", "eps"), [(10**5, 8.0, 1.1763), (10**4, 4.0, 0.4066)])
 def test_attack_with_everybody_else_at_a_third_value(n, eps0, eps):
     """gamma = 1: exact 3-RR with all others holding the third value has this eps at delta 1e-6."""

@@ -29,6 +29,7 @@ from pld_shuffle import (
     Gaussian,
     Laplace,
     Mechanism,
+    MixedRandomizers,
     MixedRR,
     PoissonGaussian,
     RenyiAccountant,
@@ -37,11 +38,13 @@ from pld_shuffle import (
     ShuffledRandomizer,
     ShuffledRR,
     Side,
+    StickyCohort,
     Subsampled,
 )  # fmt: skip
 from pld_shuffle.composition import composition as module
 from pld_shuffle.composition.composition import Composition
 from pld_shuffle.composition.contour import Contour
+from pld_shuffle.mechanisms.shuffled import Blanket
 from pld_shuffle.pairs.cohort import Cohort
 from pld_shuffle.pairs.pair import Pair, Resolution
 from pld_shuffle.pairs.profile import ProfilePair
@@ -255,6 +258,64 @@ def test_all_evaluators_meet(name: str, rounds: int) -> None:
             )
         if not math.isinf(renyi := RenyiAccountant().compose(mechanism, rounds).get_delta(eps)):
             assert found["accountant"].lower <= renyi * (1 + 1e-9)
+
+
+# --- twins ----------------------------------------------------------------------------------------
+
+
+def weak(k: int, n: int, eps0: float) -> ShuffledRR:
+    return ShuffledRR(k, n, eps0=eps0, adversary="weak")
+
+
+BINARY = [-math.log1p(math.exp(-1.5)), -math.log1p(math.exp(1.5))]
+#: Two descriptions of one thing, by codes that have little in common; rounds of each.
+TWINS: dict[str, tuple[Mechanism, int, Mechanism, int]] = {
+    **{
+        f"blanket of {k}-RR x {rounds}": (
+            Blanket(KRandomizedResponse(k=k, eps0=eps0), n), rounds, weak(k, n, eps0), rounds
+        )
+        for k, n, eps0, rounds in ((2, 800, 1.0, 1), (4, 1000, 2.0, 20), (10, 20_000, 3.0, 20))
+    },
+    **{
+        f"{n} users of {len(shares)} equal budgets": (
+            MixedRR(k, eps0, tuple((eps0, share) for share in shares)), 10, weak(k, n, eps0), 10
+        )
+        for k, n, eps0, shares in ((4, 10_000, 2.0, (9_999,)), (16, 300, 1.0, (100, 199)), (3, 10**6, 3.0, (999_999,)))
+    },
+    "one class": (MixedRR.of_classes(4, {2.0: 1000})[2.0], 1, weak(4, 1000, 2.0), 1),
+    **{
+        f"one ratio, tv={tv}": (
+            MixedRandomizers(2.0, ((5.0, 999),), tv=tv), 1, ShuffledRandomizer(1000, tv=tv, p=math.exp(2.0), q=5.0), 1
+        )
+        for tv in (1.0, 0.4)
+    },
+    "two masses": (DiscretePair(BINARY, BINARY[::-1]), 7, weak(2, 1, 1.5), 7),
+    "two masses, sampled": (
+        Subsampled(DiscretePair(BINARY, BINARY[::-1]), rate=0.2, analysis="general"), 7,
+        Subsampled(weak(2, 1, 1.5), rate=0.2, analysis="general"), 7,
+    ),
+    "a counted bit": (CountedBits(500, eps0=2.0), 3, Shuffled(BinaryRandomizedResponse(2.0), 500), 3),
+    "a counted bit by gamma": (
+        CountedBits(500, eps0=2.0), 3, CountedBits(500, gamma=2 / (1 + math.exp(2.0))), 3
+    ),
+    "two values": (weak(2, 1000, 2.0), 4, ShuffledLDP(2.0, 1000, analysis="stronger-clones"), 4),
+    "a cohort of everybody": (Subsampled(CLONES, population=50, analysis="general"), 4, CLONES, 4),
+    "sticky for a round": (StickyCohort(CLONES, 1, rate=0.1), 1, Subsampled(CLONES, rate=0.1, analysis="general"), 1),
+    "sticky and everybody": (StickyCohort(CLONES, 10, rate=1.0), 1, CLONES, 10),
+    "noise in four rounds": (Gaussian(sigma=2.0), 4, Gaussian(sigma=1.0), 1),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", TWINS)
+def test_twins_agree(name: str) -> None:
+    one, count, other, rounds = TWINS[name]
+    for delta in (1e-3, 1e-9, *[1e-30] * name.startswith("blanket")):
+        found, known = (
+            Composition([(m.pair, times)], 1e-3).epsilons(delta)
+            for m, times in ((one, count), (other, rounds))
+        )
+        assert max(found.lower, known.lower) <= min(found.upper, known.upper) * (1 + 1e-9)
+        assert found.upper <= found.lower * (1 + 1e-3) and known.upper <= known.lower * (1 + 1e-3)
 
 
 # --- alternatives ---------------------------------------------------------------------------------

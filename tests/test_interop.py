@@ -343,16 +343,6 @@ def test_opposite_contributions_are_the_worst() -> None:
                         assert found >= bound * (1 - 1e-3)
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [("sigma", 0.0), ("sigma", 1e-4), ("rate", 0.0), ("rate", 1e-13), ("norm", math.inf)],
-)
-def test_poisson_gaussian_refuses(name: str, value: float) -> None:
-    """Arguments are named."""
-    with pytest.raises(ValueError, match=name):
-        PoissonGaussian(**({"sigma": 1.0, "rate": 0.1} | {name: value}))
-
-
 # --- the accountant -----------------------------------------------------------------------------
 
 

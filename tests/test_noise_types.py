@@ -363,25 +363,3 @@ def test_gaussian_types_give_away_the_missed_reports_only():
 def test_gaussian_types_are_few(allowance):
     for sigma, n in ((8.0, 10**4), (2.0, 10**6), (1.0, 10**4)):
         assert len(noise.gaussian_types(sigma, n, allowance=allowance)) <= 100
-
-
-@pytest.mark.parametrize(
-    "call, name",
-    [
-        (lambda: noise.laplace_attack(1.0, first=-0.1, second=1.0, others=0.0), "first"),
-        (lambda: noise.laplace_attack(0.0, first=0.0, second=1.0, others=0.0), "eps0"),
-        (lambda: noise.gaussian_attack(1.0, first=0.0, second=1.0, others=2.0), "others"),
-        (
-            lambda: noise.gaussian_attack(1.0, first=0.0, second=1.0, others=0.0, missed=0.5),
-            "missed",
-        ),
-        (lambda: noise.laplace_types(200.0, 10), "eps0"),
-        (lambda: noise.laplace_types(1.0, 10, shared="third"), "shared"),
-        (lambda: noise.laplace_types(1.0, 10, allowance=0.0), "allowance"),
-        (lambda: noise.gaussian_types(0.02, 10), "sigma"),
-        (lambda: noise.gaussian_types(1.0, 10, allowance=2.0), "allowance"),
-    ],
-)
-def test_bad_arguments_are_named(call, name):
-    with pytest.raises(ValueError, match=name):
-        call()

@@ -16,7 +16,6 @@ import mpmath
 import numpy as np
 import oracles
 import pytest
-from enumerated import law_of
 from scipy.stats import binom, norm
 
 from pld_shuffle import Accountant, CountedBits, Shuffled, ShuffledRR, Subsampled
@@ -357,103 +356,6 @@ def test_bad_designs_are_named():
 # --- privacy: exhaustive enumeration against what is accounted for --------------------------------------
 
 
-def chance_of(*parts):
-    """Law of a sum of independent Bernoulli variables, as a dictionary of Fractions."""
-    law = {0: Fraction(1)}
-    for part in parts:
-        following: dict[int, Fraction] = {}
-        for total, mass in law.items():
-            for step, weight in ((0, 1 - part), (1, part)):
-                following[total + step] = following.get(total + step, 0) + mass * weight
-        law = following
-    return law
-
-
-def product_law(*laws):
-    """Joint law of independent views."""
-    return {
-        tuple(key for key, _ in parts): math.prod(mass for _, mass in parts)
-        for parts in itertools.product(*(law.items() for law in laws))
-    }
-
-
-EPSILONS = (0.0, 0.01, 0.3, 1.0, 2.5)
-
-
-def accounted(protocol, pairs, *, rounds=1, exact=False):
-    """Upper delta above every enumerated pair's; if `exact`, the lower one below the worst pair's."""
-    accountant = protocol.accountant(rounds)
-    pairs = list(pairs)
-    for epsilon in EPSILONS:
-        alpha = Fraction(math.exp(epsilon))
-        truth = max(float(oracles.hockey_stick(pair, alpha)) for pair in pairs)
-        bounds = accountant.delta_bounds(epsilon)
-        # the enumeration is exact but for alpha and the laws' last digits
-        assert bounds.upper >= truth * (1 - 1e-12) - 1e-15, (epsilon, bounds, truth)
-        if exact:
-            assert bounds.lower <= truth * (1 + 1e-12) + 1e-15, (epsilon, bounds, truth)
-
-
-def neighbours(laws, users):
-    """Shuffled views for all data of the others and all ordered pairs of the target's inputs."""
-    for others in itertools.combinations_with_replacement(range(len(laws)), users - 1):
-        for one, two in itertools.permutations(range(len(laws)), 2):
-            yield oracles.shuffled_pair(laws[one], laws[two], [laws[i] for i in others])
-
-
-@pytest.mark.parametrize(
-    "k, gamma, n", [(2, 0.25, 2), (2, 0.5, 4), (2, 0.8, 5), (3, 0.3, 3), (3, 0.75, 4), (4, 0.5, 1)]
-)
-def test_histogram_privacy_by_enumeration(k, gamma, n):
-    """The shuffled reports lie below the mechanism; for k > 2 the weak adversary's view equals it."""
-    protocol, share = PrivateHistogram(k=k, gamma=gamma, n=n), Fraction(gamma)
-    pairs = list(neighbours([oracles.rr_law(k, share, x) for x in range(k)], n))
-    accounted(protocol, pairs, exact=k == 2)
-    if k == 2:
-        twice = [oracles.product(one, one) for one in pairs]
-        accounted(BinarySum(gamma=gamma, n=n), twice, rounds=2)
-        return
-    views = []
-    for others in itertools.combinations_with_replacement(range(k), n - 1):
-        zero, one = (oracles.weak_view(k, share, [x, *others]) for x in (0, 1))
-        views.append(oracles.pair_of_views(zero, one))
-    accounted(protocol, views, exact=True)
-
-
-@pytest.mark.parametrize("k, gamma", [(1, 0.5), (2, 0.3), (3, 0.6)])
-def test_real_sum_privacy_by_enumeration(k, gamma):
-    """Values on and off the grid: rounding is a mixture of inputs, and the mechanism still dominates."""
-    laws = []
-    for x in map(Fraction, (0.0, 0.2, 0.5, 0.9, 1.0)):
-        parts = [(w, oracles.rr_law(k + 1, Fraction(gamma), cell)) for cell, w in rounded(x, k)]
-        laws.append([sum(w * law[y] for w, law in parts) for y in range(k + 1)])
-    accounted(RealSum(k=k, gamma=gamma, n=3), neighbours(laws, 3))
-
-
-@pytest.mark.parametrize("bits, gamma, n", [(1, 0.5, 3), (2, 0.3, 3), (3, 0.75, 2)])
-def test_unary_sum_privacy_by_enumeration(bits, gamma, n):
-    """All r n messages together are their number of ones; every pair of values, every data of the others."""
-    half = Fraction(gamma) / 2
-
-    def views(value, known):
-        """Number of ones of a user with this value and of others who hold so many ones."""
-        law: dict[int, Fraction] = {}
-        for ones, chance in rounded(Fraction(value, 2 * bits), bits):
-            held = ones + known
-            for total, mass in chance_of(*[1 - half] * held, *[half] * (n * bits - held)).items():
-                law[total] = law.get(total, 0) + chance * mass
-        return law
-
-    pairs = [
-        oracles.pair_of_views(one, two)
-        for known in range((n - 1) * bits + 1)
-        for one, two in itertools.permutations([views(x, known) for x in range(2 * bits + 1)], 2)
-    ]
-    protocol = UnarySum(bits=bits, gamma=gamma, n=n)
-    accounted(protocol, pairs)
-    accounted(protocol, [oracles.product(one, one) for one in pairs], rounds=2)
-
-
 def test_unary_sum_is_accounted_jointly_where_that_is_cheap():
     """n = 200, r = 3: the count of all bits together is below the composition of the positions, by 1 % at most."""
     protocol, long = (UnarySum(bits=bits, gamma=0.5, n=200) for bits in (3, 200))
@@ -463,20 +365,6 @@ def test_unary_sum_is_accounted_jointly_where_that_is_cheap():
     assert together.upper <= apart * (1 + 1e-4) and apart <= 1.01 * together.lower
     assert protocol.ledger() == ((CountedBits(200, gamma=0.5, bits=3), 1),)
     assert protocol.ledger(2) == ((position, 6),) and long.ledger() == ((position, 200),)
-
-
-@pytest.mark.parametrize(
-    "randomizer",
-    [
-        UnaryEncoding(k=2, eps0=1.5),
-        UnaryEncoding(k=3, eps0=2.0, variant="optimised"),
-        RAPPOR(k=2, noise=0.3, one_if_zero=0.2, one_if_one=0.9),
-    ],
-    ids=repr,
-)
-def test_bit_histogram_privacy_by_enumeration(randomizer):
-    laws = [[Fraction(mass) for mass in row] for row in law_of(randomizer).tolist()]
-    accounted(BitHistogram(randomizer=randomizer, n=3), neighbours(laws, 3))
 
 
 def bit_law(filter_, one_if_zero, one_if_one):
@@ -512,53 +400,6 @@ def joint_reports(value, noise, rounds, memoised):
         else:
             joint[columns] = math.prod(once[c] for c in columns)
     return joint
-
-
-def collections(values, noise, rounds, memoised):
-    """Law of all collections together, each a shuffled one, enumerated over all users' reports."""
-    users = [joint_reports(x, noise, rounds, memoised) for x in values]
-    view: dict[object, Fraction] = {}
-    for reports in itertools.product(*(user.items() for user in users)):
-        seen = tuple(
-            tuple(sorted(columns)) for columns in zip(*(r for r, _ in reports), strict=True)
-        )
-        view[seen] = view.get(seen, 0) + math.prod(mass for _, mass in reports)
-    return view
-
-
-@pytest.mark.parametrize("memoised", [False, True])
-@pytest.mark.parametrize(
-    "noise, n, rounds", [(0.5, 1, 3), (0.75, 2, 2), (0.25, 2, 2), (0.75, 1, 2)]
-)
-def test_rappor_collections_by_enumeration(noise, n, rounds, memoised):
-    """All collections of a run, fresh or memoised permanent noise, against that protocol's accountant."""
-    steps = RAPPOR(k=2, noise=noise, one_if_zero=float(LOW), one_if_one=float(HIGH))
-    kind = RAPPORHistogram if memoised else BitHistogram
-    share = Fraction(noise)
-    pairs = [
-        oracles.pair_of_views(
-            collections([x, *others], share, rounds, memoised),
-            collections([1 - x, *others], share, rounds, memoised),
-        )
-        for x in (0, 1)
-        for others in itertools.combinations_with_replacement((0, 1), n - 1)
-    ]
-    accounted(kind(randomizer=steps, n=n), pairs, rounds=rounds)
-
-
-def test_fresh_rappor_rounds_may_change_values():
-    """Three rounds of one user, whose value moves either way in each of them."""
-    steps = RAPPOR(k=2, noise=0.75, one_if_zero=0.0625, one_if_one=0.9375)
-    laws = [[Fraction(mass) for mass in row] for row in law_of(steps).tolist()]
-    both_ways = [
-        oracles.product(oracles.product(a, b), c)
-        for a, b, c in itertools.product(neighbours(laws, 1), repeat=3)
-    ]
-    accounted(BitHistogram(randomizer=steps, n=1), both_ways, rounds=3)
-    # what the fresh rounds spend is more than a lifetime of memoised ones: the ledgers are not exchangeable
-    lifetime = RAPPORHistogram(randomizer=steps, n=1).accountant(3)
-    truth = max(float(oracles.hockey_stick(pair, Fraction(math.e))) for pair in both_ways)
-    assert lifetime.get_delta(1.0) < truth
 
 
 @pytest.mark.parametrize("memoised", [False, True])
@@ -645,88 +486,6 @@ def test_cohorts_of_honest_users():
     assert some.on_cohort(50.0) == some.on_cohort(50)
     with pytest.raises(TypeError, match="population"):
         some.on_cohort(50.5)
-
-
-def test_cohorts_with_dishonest_users_by_enumeration():
-    """2 of 4 users, 3 of the 4 honest: the adversary knows whether the fourth is in the cohort."""
-    protocol = BinarySum(gamma=0.5, n=2, honest_fraction=0.75)
-    assert protocol.honest == 1
-    laws = [oracles.rr_law(2, Fraction(1, 2), x) for x in range(2)]
-
-    def view(values):
-        seen: dict[object, Fraction] = {}
-        for cohort in itertools.combinations(range(4), 2):
-            honest = [i for i in cohort if i < 3]
-            for reports, mass in oracles.histogram_law([laws[values[i]] for i in honest]).items():
-                key = (len(honest), reports)
-                seen[key] = seen.get(key, 0) + mass / 6
-        return seen
-
-    pairs = [
-        oracles.pair_of_views(view([x, *others]), view([1 - x, *others]))
-        for x in (0, 1)
-        for others in itertools.product((0, 1), repeat=2)
-    ]
-
-    def truth(epsilon):
-        return max(float(oracles.hockey_stick(pair, Fraction(math.exp(epsilon)))) for pair in pairs)
-
-    sampled = Accountant().compose(protocol.on_cohort(4))
-    for epsilon in np.linspace(0.0, protocol.randomizer.eps0, 12):
-        assert sampled.delta_bounds(epsilon).upper >= truth(epsilon) * (1 - 1e-12)
-    # neither honest/population nor n/population is enough: given who is dishonest, it is 2 of 3
-    for rate in (1 / 4, 2 / 4):
-        mechanism = Subsampled(protocol.mechanism, rate=rate, analysis="general")
-        epsilon = mechanism.pair.max_loss.upper * (1 + 1e-6)
-        assert Accountant().compose(mechanism).get_delta(epsilon) < truth(epsilon)
-
-
-def zero_sum_pairs(n, rate, shift=0):
-    """Both orders of the laws of the number of ones for a sum of 0 and of 1, moved by constant bits."""
-    noise = chance_of(*[Fraction(rate)] * n)
-    zero, one = ({ones + x + shift: mass for ones, mass in noise.items()} for x in (0, 1))
-    return [oracles.pair_of_views(one, zero), oracles.pair_of_views(zero, one)]
-
-
-@pytest.mark.parametrize("rate, n", [(0.5, 1), (0.75, 3), (0.9, 4), (0.125, 5)])
-def test_zero_sum_privacy_by_enumeration(rate, n):
-    """Exact: the larger of both orders lies in the bracket; the others' bits only shift the count."""
-    both, protocol = zero_sum_pairs(n, rate), ZeroSum(rate=rate, n=n)
-    accounted(protocol, both, exact=True)
-    # the user's bit may go up in one round and down in the next
-    accounted(protocol, [oracles.product(a, b) for a in both for b in both], rounds=2)
-
-
-@pytest.mark.parametrize("k, rate, n", [(2, 0.75, 2), (3, 0.9, 3), (3, 0.25, 2)])
-def test_zero_sum_histogram_privacy_by_enumeration(k, rate, n):
-    """Exact: the whole view, k counts, for all data of the others and all moves of the target."""
-    noise = chance_of(*[Fraction(rate)] * n)
-
-    def view(values):
-        shifts = [sum(x == j for x in values) for j in range(k)]
-        return product_law(*({z + c: mass for z, mass in noise.items()} for c in shifts))
-
-    pairs = [
-        oracles.pair_of_views(view([x, *others]), view([y, *others]))
-        for others in itertools.combinations_with_replacement(range(k), n - 1)
-        for x, y in itertools.permutations(range(k), 2)
-    ]
-    protocol = ZeroSumHistogram(k=k, rate=rate, n=n)
-    accounted(protocol, pairs[:12], exact=True)
-    one = pairs[0]
-    if k == 2:
-        accounted(protocol, [oracles.product(one, one)], rounds=2, exact=True)
-
-
-def test_dishonest_users_may_send_what_they_like():
-    """Three of five users honest: the others' noise is not counted, their absence is covered."""
-    protocol = ZeroSum(rate=0.75, n=5, honest_fraction=0.6)
-    assert protocol.honest == 3
-    assert protocol.mechanism == ZeroSum(rate=0.75, n=3).mechanism
-    for shift in (0, 4):  # two dishonest users send constant bits: a post-processing
-        accounted(protocol, zero_sum_pairs(3, 0.75, shift), exact=True)
-    histogram = PrivateHistogram(k=3, gamma=0.5, n=4, honest_fraction=0.75)
-    assert histogram.mechanism == PrivateHistogram(k=3, gamma=0.5, n=3).mechanism
 
 
 @pytest.mark.parametrize(

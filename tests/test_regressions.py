@@ -6,6 +6,7 @@ import math
 import warnings
 from collections.abc import Callable
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ import oracles as o
 import pytest
 from mpmath import mp, mpf
 from scipy.stats import norm
+from test_truths import datasets, rr
 
 from pld_shuffle import (
     PLD,
@@ -45,10 +47,26 @@ NEARLY_SILENT = (
 )  # q - 1 is about 9e-15: that share of the others shows a label, at most
 
 
-def exact_reduction(n: int, tv: float, p: mpf, q: mpf, epsilon: float) -> mpf:
-    with mp.workdps(120):
-        beta = min(mpf(tv), (p - 1) / (p + 1), q - 1)
-        return o.hockey_stick(o.reduction(n, p, beta, q), mp.exp(mpf(epsilon)))
+def reduction(n: int, tv: float, p: mpf, q: mpf) -> o.Atoms:
+    return o.reduction(n, p, min(mpf(tv), (p - 1) / (p + 1), q - 1), q)
+
+
+def encloses(
+    atoms: Callable[[], o.Atoms], mechanism: Any, *asked: float,
+    rtol: float = 1e-3, width: float = math.inf, shares: bool = False, digits: int = 120,
+) -> None:  # fmt: skip
+    """Both ends at epsilons, or at shares of the largest loss, around the exact divergence of the atoms."""
+    with mp.workdps(digits):
+        pair = atoms()
+        accountant = Accountant(rtol).compose(mechanism)
+        most = float(mechanism.pair.max_loss.upper) if shares else 1.0
+        for epsilon in (most * one for one in asked):
+            truth, bounds = (
+                o.hockey_stick(pair, mp.exp(mpf(epsilon))),
+                accountant.delta_bounds(epsilon),
+            )
+            assert mpf(bounds.lower) <= truth <= mpf(bounds.upper), epsilon
+            assert width == math.inf or bounds.upper <= width * bounds.lower
 
 
 @pytest.mark.parametrize(
@@ -57,26 +75,20 @@ def exact_reduction(n: int, tv: float, p: mpf, q: mpf, epsilon: float) -> mpf:
 def test_a_tiny_share_of_silent_others_stays_silent(n: int, p: float, epsilon: float) -> None:
     """0.2.0 rounded a silent share below 1e-14 to 0: its upper end was up to 12 times below the truth."""
     mechanism = ShuffledRandomizer(n, tv=1e-15, p=p, q=NEARLY_SILENT)
-    truth = exact_reduction(n, 1e-15, mpf(p), mpf(NEARLY_SILENT), epsilon)
-    bounds = Accountant().compose(mechanism).delta_bounds(epsilon)
-    assert mpf(bounds.lower) <= truth <= mpf(bounds.upper)
-    assert bounds.upper <= 1.001 * bounds.lower
+    encloses(
+        lambda: reduction(n, 1e-15, mpf(p), mpf(NEARLY_SILENT)), mechanism, epsilon, width=1.001
+    )
 
 
-@pytest.mark.filterwarnings("ignore::pld_shuffle.composition.composition.AccuracyWarning")
-@pytest.mark.parametrize("epsilon", [0.0, 5e-10, 9e-10])
-def test_silence_at_the_least_local_epsilon(epsilon: float) -> None:
+@pytest.mark.filterwarnings("ignore::pld_shuffle.AccuracyWarning")  # 10^7 cells would be needed
+def test_silence_at_the_least_local_epsilon() -> None:
     """1 - e^-eps0 - tv e^-eps0 cancels unless it is formed by expm1: 0.2.0 was off by 4e-9."""
-    mechanism = ShuffledRandomizer(2, tv=1e-22, eps0=1e-9)
-    p = o.exp_of(1e-9)
-    truth = exact_reduction(2, 1e-22, p, p, epsilon)
-    bounds = Accountant(rtol=1e-7).compose(mechanism).delta_bounds(epsilon)
-    assert mpf(bounds.lower) <= truth <= mpf(bounds.upper)
-    pair = mechanism.pair
-    assert pair.silent_rate is not None
+    mechanism, p = ShuffledRandomizer(2, tv=1e-22, eps0=1e-9), o.exp_of(1e-9)
+    encloses(lambda: reduction(2, 1e-22, p, p), mechanism, 0.0, 5e-10, 9e-10, rtol=1e-7)
+    assert mechanism.pair.silent_rate is not None
     with mp.workdps(60):
         silent = 1 - 1 / p - mpf(1e-22) / p
-        assert abs(mpf(pair.silent_rate) / silent - 1) < 8 * mpf(2) ** -53
+        assert abs(mpf(mechanism.pair.silent_rate) / silent - 1) < 8 * mpf(2) ** -53
 
 
 def _spends() -> Accountant:
@@ -130,7 +142,7 @@ def test_a_number_that_is_no_double_is_answered_for_itself(number: Any) -> None:
         assert accountant.gap_bounds(number).analysis == spent.lower
 
 
-@pytest.mark.filterwarnings("ignore::pld_shuffle.composition.composition.AccuracyWarning")
+@pytest.mark.filterwarnings("ignore::pld_shuffle.AccuracyWarning")  # one atom is left
 def test_just_below_the_largest_loss() -> None:
     """delta is not 0 at a fraction below eps0 = 1 whose nearest double is 1 itself."""
     accountant = _spends()
@@ -177,44 +189,32 @@ def test_tiny_rates_keep_the_bias(kind: str, rate: float) -> None:
         mechanism = ShuffledLDP(2.0, n, "stronger-clones")
         lie = 1 / (1 + o.exp_of(2.0))
         first, second, others = [1 - lie, lie, 0], [lie, 1 - lie, 0], [lie, lie, 1 - 2 * lie]
-    with mp.workdps(100):
-        exact = o.Composition([(hidden_cohort(first, second, others, n, mpf(rate)), 1)])
-        most = float(exact.largest_loss())
-        accountant = Accountant(rtol=1e-5).compose(Subsampled(mechanism, rate=rate))
-        for epsilon in (0.0, 0.3 * most, 0.9 * most):
-            bounds, truth = accountant.delta_bounds(epsilon), exact.delta(epsilon)
-            assert mpf(bounds.lower) <= truth <= mpf(bounds.upper), epsilon
+    hidden = Subsampled(mechanism, rate=rate)
+    atoms = partial(hidden_cohort, first, second, others, n, mpf(rate))
+    encloses(atoms, hidden, 0.0, 0.3, 0.9, rtol=1e-5, shares=True, digits=100)
 
 
-@pytest.mark.filterwarnings("ignore::pld_shuffle.composition.composition.AccuracyWarning")
+@pytest.mark.filterwarnings(
+    "ignore::pld_shuffle.AccuracyWarning"
+)  # one atom is left, 700 +- 1e-3 away
 def test_a_coin_rate_below_the_normal_doubles() -> None:
     """coin_rate was divided by target_coin after it had lost its digits: the largest loss was off by a percent."""
-    mechanism = ShuffledRandomizer(2, tv=1e-20, eps0=700.0)
+    hidden = Subsampled(ShuffledRandomizer(2, tv=1e-20, eps0=700.0), rate=0.5)
     with mp.workdps(700):
         p = o.exp_of(700.0)
-        laws = o.reduction_laws(p, mpf(1e-20), p)
-        exact = o.Composition([(hidden_cohort(*laws, 2, mpf(0.5)), 1)])
-        most = exact.largest_loss()
-        hidden = Subsampled(mechanism, rate=0.5)
+        atoms = hidden_cohort(*o.reduction_laws(p, mpf(1e-20), p), 2, mpf(0.5))
+        most = o.Composition([(atoms, 1)]).largest_loss()
         assert hidden.pair.max_loss.lower <= most <= hidden.pair.max_loss.upper
-        epsilon = float(most) - 1e-3
-        bounds = Accountant().compose(hidden).delta_bounds(epsilon)
-        assert mpf(bounds.lower) <= exact.delta(epsilon) <= mpf(bounds.upper)
+        encloses(lambda: atoms, hidden, float(most) - 1e-3, digits=700)
 
 
-@pytest.mark.filterwarnings("ignore::pld_shuffle.composition.composition.AccuracyWarning")
 def test_few_coins_where_nobody_is_silent() -> None:
     """q = 1 + tv: coin_rate, about 7e-14, was formed as 1 - neutral_rate; upper ends were off by 2e-4."""
     p, q = 1.0131593555290765, 1.0 + 2.0**-51
     mechanism = Subsampled(ShuffledRandomizer(5, tv=0.75, p=p, q=q), rate=3.5e-8)
-    with mp.workdps(100):
-        laws = o.reduction_laws(mpf(p), mpf(q) - 1, mpf(q))
-        exact = o.Composition([(hidden_cohort(*laws, 5, mpf(3.5e-8)), 1)])
-        most = float(exact.largest_loss())
-        accountant = Accountant(rtol=1e-5).compose(mechanism)
-        for share in (0.3, 0.48, 0.7, 0.99):
-            bounds = accountant.delta_bounds(share * most)
-            assert mpf(bounds.lower) <= exact.delta(share * most) <= mpf(bounds.upper)
+    laws = o.reduction_laws(mpf(p), mpf(q) - 1, mpf(q))
+    atoms = partial(hidden_cohort, *laws, 5, mpf(3.5e-8))
+    encloses(atoms, mechanism, 0.3, 0.48, 0.7, 0.99, rtol=3e-5, shares=True, digits=100)
 
 
 @pytest.mark.parametrize(("k", "blocks"), [(2, 1), (4, 2)])
@@ -233,36 +233,23 @@ def test_cells_of_losses_next_to_nothing(eps0: float, rate: float, share: float)
     """Atoms were put into cells by 1 - x, which a tiny x does not change: upper ends were half of the truth."""
     mechanism = ShuffledLDP(eps0, 6, "stronger-clones")
     hidden = mechanism if rate == 1.0 else Subsampled(mechanism, rate=rate)
-    epsilon = share * float(hidden.pair.max_loss.upper)
     with mp.workdps(120):
-        e0, r = o.exp_of(eps0), mpf(rate)
-        high, low, chance = e0 / (e0 + 1), 1 / (e0 + 1), 1 / (e0 + 1)
-        others = [chance, chance, 1 - 2 * chance]
-        first = [r * a + (1 - r) * b for a, b in zip([high, low, 0], others, strict=True)]
-        pair = o.shuffled_pair(first, [first[1], first[0], first[2]], [others] * 5)
-        truth = o.hockey_stick(pair, mp.exp(mpf(epsilon)))
-        bounds = Accountant().compose(hidden).delta_bounds(epsilon)
-        assert mpf(bounds.lower) <= truth <= mpf(bounds.upper) <= 1.002 * mpf(bounds.lower)
+        low = 1 / (o.exp_of(eps0) + 1)
+        laws = [[1 - low, low, 0], [low, 1 - low, 0], [low, low, 1 - 2 * low]]
+    epsilon = share * float(hidden.pair.max_loss.upper)
+    encloses(partial(hidden_cohort, *laws, 6, mpf(rate)), hidden, epsilon, width=1.002)
 
 
 @pytest.mark.parametrize("epsilon", [1.5709096840132995e-15, 4.7127290567479214e-15])
 def test_a_rare_atom_beside_a_frequent_one(epsilon: float) -> None:
     """The rounding of the ratio of their sum hid the rare one, and its share of the next lattice point with it."""
-    p, q, tv, rate = (
-        1.0000008529787434,
-        1.0000000000003932,
-        2.1268954452181135e-16,
-        7.366706549679491e-09,
-    )
+    p, q, tv = 1.0000008529787434, 1.0000000000003932, 2.1268954452181135e-16
+    rate = 7.366706549679491e-09
     hidden = Subsampled(ShuffledRandomizer(4, tv=tv, p=p, q=q), rate=rate)
     with mp.workdps(120):
-        beta, r = min(mpf(tv), (mpf(p) - 1) / (mpf(p) + 1), mpf(q) - 1), mpf(rate)
-        first, second, others = o.reduction_laws(mpf(p), beta, mpf(q))
-        first, second = (
-            [r * a + (1 - r) * b for a, b in zip(law, others, strict=True)]
-            for law in (first, second)
-        )
-        truth = o.hockey_stick(o.shuffled_pair(first, second, [others] * 3), mp.exp(mpf(epsilon)))
+        beta = min(mpf(tv), (mpf(p) - 1) / (mpf(p) + 1), mpf(q) - 1)
+        atoms = hidden_cohort(*o.reduction_laws(mpf(p), beta, mpf(q)), 4, mpf(rate))
+        truth = o.hockey_stick(atoms, mp.exp(mpf(epsilon)))
         step = float(hidden.pair.max_loss.upper) / 80
         for side in Side:
             found = hidden.pld(step=step, side=side, missed=1e-240).delta(epsilon)
@@ -305,7 +292,7 @@ def test_budgets_of_one_class_are_exact(eps0: float, other: float, epsilon: floa
             assert mpf(found) <= truth
 
 
-@pytest.mark.filterwarnings("ignore::pld_shuffle.composition.composition.AccuracyWarning")
+@pytest.mark.filterwarnings("ignore::pld_shuffle.AccuracyWarning")
 def test_the_largest_loss_of_an_imported_pair() -> None:
     """1 + 2^-53 is 1 in doubles: the largest loss was rounded down, and delta just below the true one was 0."""
     step, low = 2.0516371343216737e-06, 13
@@ -321,22 +308,18 @@ def test_the_largest_loss_of_an_imported_pair() -> None:
 def test_windows_of_an_attack_are_no_gift(rtol: float) -> None:
     """Masses of a window summed to 1 on the lower side, too: the lower end was above the upper one."""
     eps0, epsilon = 2.3572686085516463, 2.137246376270469
-    with mp.workdps(60):
-        e0 = o.exp_of(eps0)
-        high, low = [e0 / (e0 + 1), 1 / (e0 + 1)], [1 / (e0 + 1), e0 / (e0 + 1)]
-        truth = max(
-            o.hockey_stick(
-                o.shuffled_pair(a, b, [high] * k + [low] * (6 - k)), mp.exp(mpf(epsilon))
-            )
-            for a, b in ((high, low), (low, high))
-            for k in range(7)
-        )
-    mechanism = Shuffled(BinaryRandomizedResponse(eps0), 7)
-    bounds = Accountant(rtol=rtol).compose(mechanism).delta_bounds(epsilon)
+    rows = rr(2, o.exp_of(eps0))
+    truth = max(
+        o.hockey_stick(order, mp.exp(mpf(epsilon)))
+        for atoms in datasets(rows, 6)() for order in (atoms, [(q, p) for p, q in atoms])
+    )  # fmt: skip
+    bounds = (
+        Accountant(rtol).compose(Shuffled(BinaryRandomizedResponse(eps0), 7)).delta_bounds(epsilon)
+    )
     assert mpf(bounds.lower) <= truth <= mpf(bounds.upper)
 
 
-@pytest.mark.filterwarnings("ignore::pld_shuffle.composition.composition.AccuracyWarning")
+@pytest.mark.filterwarnings("ignore::pld_shuffle.AccuracyWarning")
 @pytest.mark.parametrize("scale", [1.0, 0.3, 7.0, 1e5])
 def test_the_last_doubles_below_the_largest_loss(scale: float) -> None:
     """Profiles were 0 from 4 u below the largest loss on. (Answers were right by other means.)"""
@@ -430,12 +413,6 @@ def test_a_step_far_beyond_all_losses() -> None:
     log_q = np.log([0.5 * math.exp(-3.0), 1.0 - 0.5 * math.exp(-3.0)])
     pld = PLD.from_pmfs(log_p, log_q, step=1e20)
     assert pld.delta(1.0) >= 0.5 * -math.expm1(-2.0)
-
-
-def test_little_noise_is_refused_by_name() -> None:
-    """sigma = 0.06 gave epsilon = 0 at delta = 1e-6, sigma = 0.05 a division by zero."""
-    with pytest.raises(ValueError, match=r"sigma must be at least 0\.1 .* got 0\.06"):
-        Shuffled(Gaussian(sigma=0.06), 30)
 
 
 def test_noise_at_a_delta_below_its_densities() -> None:

@@ -370,27 +370,6 @@ def test_ends() -> None:
     assert accountant.get_epsilon([1e-5, 1e-7]).shape == (2,)
 
 
-ACCOUNTANT = RenyiAccountant()
-REFUSED = [
-    *((lambda a=a: renyi_bounds(stronger(1.0, 10), a), ValueError, "alpha must be greater than 1")
-      for a in (1.0, 0.5, math.nan, -2.0, [2.0, 1.0])),
-    (lambda: renyi_bounds("ldp", 2.0), TypeError, "mechanism"),
-    (lambda: renyi_bounds(stronger(1.0, 10), "2"), TypeError, "alpha"),
-    (lambda: renyi_bounds(stronger(1.0, 10), 2.0, rtol=0.0), ValueError, "rtol"),
-    (lambda: ACCOUNTANT.compose(stronger(1.0, 10), 0), ValueError, "count"),
-    (lambda: ACCOUNTANT.compose(stronger(1.0, 10), True), TypeError, "count"),
-    *((lambda d=d: ACCOUNTANT.get_epsilon(d), ValueError, "delta") for d in (-0.1, 1.5, math.nan)),
-    (lambda: ACCOUNTANT.get_delta(-1.0), ValueError, "epsilon"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("call", "error", "names"), REFUSED)
-def test_refuses(call, error, names) -> None:
-    with pytest.raises(error, match=names):
-        call()
-    assert ACCOUNTANT.ledger == ()
-
-
 @pytest.mark.parametrize("sign", [-1.0, 1.0])
 @pytest.mark.parametrize("factor", [1.0 - 1e-3, 1.0 + 1e-3])
 def test_mutants(sign: float, factor: float, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -275,30 +275,3 @@ def test_shapes() -> None:
     assert type(one.lower) is type(one.upper) is float
     assert many.lower.shape == many.upper.shape == (1, 3)
     assert (many.lower[0, 0], many.upper[0, 0]) == pytest.approx(one, rel=1e-3)
-
-
-@pytest.mark.parametrize(
-    ("ask", "error", "match"),
-    [
-        (lambda risk: risk.true_positive_rate(1.5), ValueError, "fpr"),
-        (lambda risk: risk.true_positive_rate(math.nan), ValueError, "fpr"),
-        (lambda risk: risk.true_positive_rate(-0.1), ValueError, "fpr"),
-        (lambda risk: risk.true_positive_rate("0.1"), TypeError, "fpr"),
-        (lambda risk: AttackRisk(Accountant(), rtol=0.0), ValueError, "rtol"),
-        (lambda risk: AttackRisk(0.5), TypeError, "accountant"),
-    ],
-)  # fmt: skip
-def test_bad_input(ask, error, match: str) -> None:
-    with pytest.raises(error, match=match):
-        ask(AttackRisk(Accountant()))
-
-
-def test_ordered_pairs_are_refused() -> None:
-    """One order's profile says nothing of the other's: half of the curve is unknown."""
-    from pld_shuffle import DiscretePair
-
-    logs = np.log([0.5, 0.3, 0.2]), np.log([0.2, 0.2, 0.6])
-    risk = AttackRisk(Accountant().compose(DiscretePair(*map(tuple, logs), symmetric=False)))
-    for ask in (risk.advantage, lambda: risk.true_positive_rate(0.1)):
-        with pytest.raises(ValueError, match="symmetric"):
-            ask()

@@ -14,19 +14,14 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from oracles import (
-    canonical,
-    cohort_view,
     histogram_law,
     hockey_stick,
     pair_of_views,
-    power,
     to_mpf,
 )
 
 from pld_shuffle import (
     Accountant,
-    Gaussian,
-    Laplace,
     PoissonSampled,
     Shuffled,
     ShuffledLDP,
@@ -35,19 +30,14 @@ from pld_shuffle import (
     Subsampled,
 )
 from pld_shuffle.calibration import solve
-from pld_shuffle.checkpoint import mechanism_from_state, mechanism_state
 from pld_shuffle.composition.composition import Composition
 from pld_shuffle.fields import FieldError, mechanism_from_values
-from pld_shuffle.mechanisms import DiscretePair
 from pld_shuffle.numerics.sides import Side
 from pld_shuffle.pairs.cohort import Cohort
 from pld_shuffle.pairs.coins import CoinMixture
-from pld_shuffle.pairs.pair import Pair, Resolution
-from pld_shuffle.pairs.swap import any_ldp_profile, known_profile
+from pld_shuffle.pairs.pair import Resolution
 from pld_shuffle.randomizers import (
     BinaryRandomizedResponse,
-    DiscreteRandomizer,
-    KRandomizedResponse,
     UnaryEncoding,
 )
 from pld_shuffle.randomizers import Laplace as LaplaceReports
@@ -63,10 +53,6 @@ RANDOMIZERS = {
 }
 
 
-def upper_profile(pair: Pair, growth: np.ndarray) -> np.ndarray:
-    return pair.as_profile.profile(growth, 1e-6, 1e-12).upper
-
-
 def poisson_view(laws, rate):
     """View -> probability, every subset of the users by itself; the histogram tells how many came."""
     view = {}
@@ -77,87 +63,6 @@ def poisson_view(laws, rate):
         for key, mass in counted.items():
             view[key] = view.get(key, 0) + chance * mass
     return view
-
-
-def dropout_view(laws, size, presence):
-    """A uniformly random cohort of that size; then every member by a coin of its own."""
-    view = {}
-    cohorts = list(itertools.combinations(laws, size))
-    for cohort in cohorts:
-        for key, mass in poisson_view(cohort, presence).items():
-            view[key] = view.get(key, 0) + mass / len(cohorts)
-    return view
-
-
-def datasets(rows, others):
-    """(first, second, values of the others), the target's values in every order."""
-    for first, second in itertools.permutations(range(len(rows)), 2):
-        for held in itertools.combinations_with_replacement(range(len(rows)), others):
-            yield first, second, held
-
-
-def worst_of(rows, others, view):
-    """The largest H of a scheme at every growth, over all datasets."""
-    worst = [Fraction(0)] * len(GROWTHS)
-    for first, second, held in datasets(rows, others):
-        crowd = [rows[x] for x in held]
-        atoms = pair_of_views(view([rows[first], *crowd]), view([rows[second], *crowd]))
-        for i, growth in enumerate(GROWTHS):
-            worst[i] = max(worst[i], hockey_stick(atoms, 1 + growth))
-    return np.array([float(h) for h in worst])
-
-
-def proved(rows, n, rate, presence):
-    """All upper bounds there are at the growths: swap theorem, known laws, labels, and the public ones."""
-    growth = np.array([float(g) for g in GROWTHS])
-    masses = np.array(rows, dtype=float)
-    known = [
-        known_profile(
-            masses[first], masses[second], masses[first], masses, n, growth,
-            cohort=Cohort(rate, presence), mass_error=1e-15,
-        )
-        for first, second in itertools.permutations(range(len(rows)), 2)
-    ]  # fmt: skip
-    mechanisms = [
-        ShuffledLDP(EPS0, n),
-        ShuffledLDP(EPS0, n, analysis="stronger-clones"),
-        ShuffledLDP(EPS0, n, analysis="clones"),
-        Shuffled(DiscreteRandomizer(masses.tolist()), n),
-        Shuffled(DiscreteRandomizer(masses.tolist()), n, analysis="blanket"),
-        Shuffled(DiscreteRandomizer(masses.tolist()), n, analysis="reduction"),
-    ]
-    return [
-        any_ldp_profile(EPS0, n, growth, cohort=Cohort(rate, presence)),
-        np.max(known, axis=0),
-        *(upper_profile(m.sampled(Cohort(rate, presence)), growth) for m in mechanisms),
-    ]
-
-
-@pytest.mark.parametrize("name", RANDOMIZERS)
-@pytest.mark.parametrize("scheme", ["poisson", "dropout", "cohort"])
-def test_below_no_enumerated_scheme(name, scheme):
-    """Every dataset of the others, both orders of every pair of the target's values."""
-    rows = RANDOMIZERS[name]
-    if scheme == "poisson":
-        n, rate, presence = 4, 1.0, 0.375
-        truth = worst_of(rows, n - 1, lambda laws: poisson_view(laws, Fraction(3, 8)))
-    else:
-        n, presence = 3, 0.75 if scheme == "dropout" else 1.0
-        rate = n / 5
-        truth = worst_of(rows, 4, lambda laws: dropout_view(laws, n, Fraction(presence)))
-    for bound in proved(rows, n, rate, presence):
-        assert np.all(truth <= bound * (1.0 + 1e-14) + 1e-16)
-    attack = Shuffled(DiscreteRandomizer(np.array(rows, dtype=float).tolist()), n)
-    composed = Composition([(attack.sampled_attack(Cohort(rate, presence)), 1)], 1e-3)
-    below = [composed.deltas(math.log1p(float(g))).lower for g in GROWTHS]
-    assert np.all(below <= truth * (1.0 + 1e-12))
-
-
-def test_cohorts_are_drawn_as_by_the_other_oracle():
-    """`dropout_view` without dropouts is `oracles.cohort_view`."""
-    laws = [RANDOMIZERS["3-rr"][x] for x in (0, 1, 1, 2)]
-    ours, theirs = dropout_view(laws, 2, Fraction(1)), cohort_view(laws, 2)
-    assert {k: v for k, v in ours.items() if v} == {k: v for k, v in theirs.items() if v}
 
 
 @pytest.mark.parametrize(("n", "rate"), [(2, 0.5), (5, 0.375), (6, 0.875)])
@@ -243,51 +148,6 @@ def test_coins_and_slots_are_one_law(n, rate):
             assert bounds.lower <= other.upper[0] * (1.0 + 1e-13)
             assert other.lower[0] <= bounds.upper * (1.0 + 1e-13)
             assert bounds.upper <= bounds.lower * (1.0 + 2e-4)
-
-
-def test_two_rounds():
-    """Two enumerated rounds, composed without a lattice, lie between attack and bound."""
-    rows = RANDOMIZERS["3-rr"]
-    views = [poisson_view([rows[x], rows[2], rows[2]], Fraction(1, 2)) for x in (0, 1)]
-    twice = canonical(power(pair_of_views(*views), 2))
-    dropped = [
-        dropout_view([rows[x], rows[2], rows[2], rows[2]], 3, Fraction(1, 2)) for x in (0, 1)
-    ]
-    fewer = canonical(power(pair_of_views(*dropped), 2))
-    for atoms, mechanism in (
-        (twice, PoissonSampled(ShuffledLDP(EPS0, 3), 0.5)),
-        (fewer, Subsampled(ShuffledLDP(EPS0, 3), population=4, dropout=0.5)),
-    ):
-        spent = Accountant(1e-3).compose(mechanism, 2)
-        attack = Composition([(mechanism.attack_pair, 2)], 1e-3)
-        for growth in GROWTHS:
-            eps = math.log1p(float(growth))
-            exact = float(hockey_stick(atoms, 1 + growth))
-            bounds, known = spent.delta_bounds(eps), attack.deltas(eps)
-            assert bounds.lower <= exact * (1.0 + 1e-12) <= bounds.upper * (1.0 + 2e-12)
-            assert known.lower <= exact * (1.0 + 1e-12) <= known.upper * (1.0 + 2e-12)
-            assert known.upper - known.lower <= 2e-3 * exact
-
-
-def test_colluding_users_show_whether_they_were_drawn():
-    """One of six users colludes: cohorts of three, its membership seen and its report known."""
-    rows = RANDOMIZERS["3-rr"]
-    mechanism = Subsampled(ShuffledLDP(EPS0, 3), population=6, colluding=1)
-    assert mechanism.rate == 3 / 5
-
-    def view(laws):
-        seen = {}
-        for size, chance in ((3, Fraction(1, 2)), (2, Fraction(1, 2))):  # is the colluder drawn?
-            for key, mass in cohort_view(laws, size).items():
-                seen[key] = seen.get(key, 0) + chance * mass
-        return seen
-
-    truth = worst_of(rows, 4, view)
-    bound = upper_profile(mechanism.pair, np.array([float(g) for g in GROWTHS]))
-    assert np.all(truth <= bound * (1.0 + 1e-14) + 1e-16)
-    assert bound[1] > upper_profile(
-        Subsampled(ShuffledLDP(EPS0, 3), population=6).pair, np.array([0.02])
-    )
 
 
 @pytest.mark.parametrize(
@@ -389,51 +249,6 @@ def test_everybody_present_is_the_mechanism():
     assert PoissonSampled(base, 1.0).pair is base.pair
     assert Subsampled(base, rate=1.0, dropout=0.0).pair is base.pair
     assert PoissonSampled(base, 0.5).pair.max_loss.upper == 2.0
-
-
-@pytest.mark.parametrize(
-    "mechanism",
-    [
-        PoissonSampled(ShuffledLDP(3.0, 1000), 0.25),
-        PoissonSampled(Shuffled(KRandomizedResponse(k=4, eps0=1.0), 50), rate=0.5),
-        Subsampled(ShuffledLDP(3.0, 10), population=1000, dropout=0.25, colluding=7),
-        Subsampled(ShuffledRR(k=3, n=10, gamma=0.5), rate=1.0, dropout=0.125),
-    ],
-)
-def test_saved_and_read_back(mechanism):
-    assert mechanism_from_state(mechanism_state(mechanism)) == mechanism
-    assert eval(repr(mechanism)) == mechanism
-    said = mechanism.assumptions()
-    assert "number of reports is visible" in said["sampling"]
-    assert "substitution" in said["neighbours"]
-
-
-def test_what_has_no_proof_is_refused():
-    with pytest.raises(TypeError, match=r"PoissonGaussian.*got Gaussian"):
-        PoissonSampled(Gaussian(sigma=1.0), 0.1)
-    with pytest.raises(TypeError, match="got Laplace"):
-        PoissonSampled(Laplace(scale=1.0), 0.1)
-    with pytest.raises(TypeError, match="got DiscretePair"):
-        PoissonSampled(DiscretePair(np.log([0.75, 0.25]), np.log([0.25, 0.75])), 0.1)
-    with pytest.raises(TypeError, match="not sampled"):
-        PoissonSampled(Subsampled(ShuffledLDP(1.0, 10), rate=0.5), 0.1)
-    with pytest.raises(TypeError, match="not sampled"):
-        Subsampled(PoissonSampled(ShuffledLDP(1.0, 10), 0.1), rate=0.5)
-    for rate in (0.0, 1.5, math.nan, 1e-13):
-        with pytest.raises(ValueError, match="rate"):
-            PoissonSampled(ShuffledLDP(1.0, 10), rate)
-    base = ShuffledLDP(1.0, 10)
-    for dropout in (1.0, -0.1, math.nan):
-        with pytest.raises(ValueError, match="dropout"):
-            Subsampled(base, population=100, dropout=dropout)
-    with pytest.raises(ValueError, match="colluding must leave"):
-        Subsampled(base, population=100, colluding=90)
-    with pytest.raises(ValueError, match="colluding needs a population"):
-        Subsampled(base, rate=0.1, colluding=1)
-    with pytest.raises(ValueError, match="general"):
-        Subsampled(base, rate=0.1, dropout=0.1, analysis="general")
-    with pytest.raises(TypeError):
-        Subsampled(Laplace(scale=1.0), rate=0.1, dropout=0.1)
 
 
 @pytest.mark.parametrize("cohort", [Cohort(0.1), Cohort(1.0, 0.5), Cohort(0.1, 0.5)])

@@ -16,7 +16,6 @@ from pld_shuffle.pairs import slots
 from pld_shuffle.pairs.cohort import Cohort
 from pld_shuffle.pairs.swap import typed_profile
 from pld_shuffle.randomizers import (
-    DiscreteRandomizer,
     Gaussian,
     HadamardResponse,
     KRandomizedResponse,
@@ -87,50 +86,6 @@ def test_sampled_and_composed():
     attack = slots.slot_profile(*law, masses[2], 10_000, growth, law=True, mass_error=1e-12)
     assert np.all(attack.lower <= bound)
     assert np.all(bound <= np.array([1.01, 1.1]) * attack.lower)
-
-
-def reports(laws):
-    """Distribution of the counts of every report."""
-    out = {(0,) * len(laws[0]): 1.0}
-    for law in laws:
-        grown: dict[tuple[int, ...], float] = {}
-        for counts, mass in out.items():
-            for y, chance in enumerate(law):
-                key = (*counts[:y], counts[y] + 1, *counts[y + 1 :])
-                grown[key] = grown.get(key, 0.0) + mass * chance
-        out = grown
-    return out
-
-
-@pytest.mark.parametrize(
-    "randomizer",
-    [
-        KRandomizedResponse(k=3, eps0=0.3),
-        UnaryEncoding(k=3, eps0=0.4, variant="optimised"),
-        SubsetSelection(k=4, size=2, eps0=0.3),
-        HadamardResponse(k=3, eps0=0.25),
-        LocalHashing(k=3, buckets=2, eps0=0.4),
-        DiscreteRandomizer([[0.4, 0.35, 0.25], [0.3, 0.45, 0.25], [0.35, 0.35, 0.3]]),
-    ],
-    ids=lambda randomizer: type(randomizer).__name__,
-)
-def test_finite_randomizers_enclose_the_enumerated_worst_case(randomizer):
-    n = 7
-    laws = randomizer.joint_law(range(min(3, randomizer.inputs)))
-    epsilons = [0.0, 0.03, 0.08, 0.15]
-    worst = np.zeros(len(epsilons))
-    for others in itertools.combinations_with_replacement(range(len(laws)), n - 1):
-        views = [reports([law, *laws[list(others)]]) for law in laws]
-        masses = np.array([[view.get(key, 0.0) for key in views[0]] for view in views])
-        for one, two in itertools.permutations(masses, 2):
-            truth = [np.sum(np.maximum(0.0, one - math.exp(eps) * two)) for eps in epsilons]
-            worst = np.maximum(worst, truth)
-    accountant = Accountant().compose(Shuffled(randomizer, n))
-    for eps, truth in zip(epsilons, worst, strict=True):
-        bounds = accountant.delta_bounds(eps)
-        assert bounds.lower <= truth * (1 + 1e-9) + 1e-15
-        assert truth <= bounds.upper * (1 + 1e-9) + 1e-15
-    assert accountant.delta_bounds(0.0).upper < 1.25 * worst[0]
 
 
 @pytest.mark.parametrize("eps0", [1.0, 4.0])

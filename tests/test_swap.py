@@ -557,24 +557,6 @@ def test_types_whose_others_say_less(bare):
     assert general[0] < 0.95 * alone
 
 
-def test_errors_name_the_argument():
-    with pytest.raises(ValueError, match="eps0"):
-        swap.any_ldp_profile(0.0, 10, 0.1)
-    with pytest.raises(ValueError, match="growth"):
-        swap.any_ldp_profile(1.0, 10, math.nan)
-    with pytest.raises(ValueError, match="rate"):
-        swap.any_ldp_profile(1.0, 10, 0.1, cohort=Cohort(0.0))
-    good = [0.5, 0.5]
-    with pytest.raises(ValueError, match="others"):
-        swap.known_profile(good, good, good, good, 10, 0.1)
-    with pytest.raises(ValueError, match="second must sum"):
-        swap.known_profile(good, [0.5, 0.4], good, [good], 10, 0.1)
-    with pytest.raises(ValueError, match="shared"):
-        swap.known_profile(good, good, [0.2, 0.3, 0.5], [good], 10, 0.1)
-    with pytest.raises(ValueError, match="mass_error"):
-        swap.known_profile(good, good, good, [good], 10, 0.1, mass_error=0.1)
-
-
 @pytest.mark.parametrize(
     ("eps0", "n"), [(0.5, 300), (1.0, 100), (1.0, 10_000), (2.0, 10_000), (4.0, 10_000)]
 )

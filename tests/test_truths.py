@@ -1,0 +1,917 @@
+"""One table of truths: every scheme and protocol, enumerated; what is accounted for contains it, and is near it.
+
+A truth is what was run, and pairs of views of neighbouring datasets: who is drawn, who takes part, what everybody
+reports, every outcome in rationals. Upper ends must not be below what any of the pairs gives away, in either order and
+over all rounds, and lower ends not above what the worst one does (`contains`); how near they are stands in the table
+(`tight`). Where all others hold one value, attacks are one of the datasets, exactly.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from fractions import Fraction as F
+from functools import cache, partial
+from typing import Any, NamedTuple
+
+import numpy as np
+import oracles as o
+import pytest
+from enumerated import law_of
+
+from pld_shuffle import (
+    Accountant,
+    CountedBits,
+    CountedHistogram,
+    Epoch,
+    Mechanism,
+    MixedRandomizers,
+    MixedRR,
+    PoissonSampled,
+    Shuffled,
+    ShuffledLDP,
+    StickyCohort,
+    Subsampled,
+    ZeroOut,
+)
+from pld_shuffle.composition.composition import Composition
+from pld_shuffle.pairs.cohort import Cohort
+from pld_shuffle.pairs.pair import Pair
+from pld_shuffle.pairs.profile import Several
+from pld_shuffle.protocols import (
+    BinarySum,
+    BitHistogram,
+    PrivateHistogram,
+    RAPPORHistogram,
+    RealSum,
+    UnarySum,
+    ZeroSum,
+    ZeroSumHistogram,
+)
+from pld_shuffle.randomizers import (
+    RAPPOR,
+    BinaryRandomizedResponse,
+    DiscreteRandomizer,
+    HadamardResponse,
+    KRandomizedResponse,
+    LocalHashing,
+    SubsetSelection,
+    UnaryEncoding,
+)
+
+Law = Sequence[Any]  # of one user's report
+View = dict[Any, Any]  # what is seen -> probability
+Views = Callable[[Sequence[Law]], View]  # of the users' laws, the target's first
+Array = np.ndarray
+
+LOSSES = np.log([1.0, 1.02, 1.125, 1.3, 1.5, 1.75, 2.125, 2.5, 3.25, 4.625, 8.125])
+P = F(3)
+EPS0 = math.log(3.0)
+
+
+class Truth(NamedTuple):
+    """What was run (a mechanism, a protocol, or several of one truth), and pairs of its views.
+
+    least : the lower end is at least this share of the worst pair's delta; None if the pairs are not all there are.
+    most : the upper end is at most so many times the worst pair's delta.
+    """
+
+    asked: Any
+    pairs: Callable[[], Iterable[o.Atoms]]
+    rounds: int = 1
+    least: float | None = None
+    most: float = math.inf
+    group: int = 1
+    rtol: float = 1e-3
+
+
+# --- laws and views ---------------------------------------------------------------------------
+
+
+def rr(k: int, p: F = P) -> list[Law]:
+    return [[(p if x == y else F(1)) / (p + k - 1) for y in range(k)] for x in range(k)]
+
+
+def bit(one: F) -> Law:
+    return [1 - one, one]
+
+
+def sloped(k: int, p: F) -> list[Law]:
+    """A log(p)-LDP randomizer of k reports that is no randomised response."""
+    start = [p, (1 + p) / 2, *[F(1)] * (k - 2)]
+    rows = [[start[(y - x) % k] for y in range(k)] for x in range(k)]
+    return [[mass / sum(row) for mass in row] for row in rows]
+
+
+def mixed(law: Sequence[F], rows: Sequence[Law]) -> Law:
+    return [sum(w * row[y] for w, row in zip(law, rows, strict=True)) for y in range(len(rows[0]))]
+
+
+def crowd(laws: Sequence[Law], each: int = 1) -> View:
+    """All of them report, so many times."""
+    return o.histogram_law([law for law in laws for _ in range(each)])
+
+
+def mixture(parts: Iterable[tuple[Any, View]]) -> View:
+    found: View = {}
+    for weight, view in parts:
+        for key, mass in view.items():
+            found[key] = found.get(key, 0) + weight * mass
+    return found
+
+
+def together(*views: View) -> View:
+    """Independent views."""
+    return {
+        tuple(key for key, _ in parts): math.prod(mass for _, mass in parts)
+        for parts in itertools.product(*(view.items() for view in views))
+    }
+
+
+def by_coins(laws: Sequence[Law], presence: F) -> View:
+    """Everybody by a coin of their own; the histogram tells how many came."""
+    parts = []
+    for present in itertools.product((False, True), repeat=len(laws)):
+        some = [law for law, here in zip(laws, present, strict=True) if here]
+        chance = math.prod(presence if here else 1 - presence for here in present)
+        parts.append((chance, crowd(some) if some else {(0,) * len(laws[0]): 1}))
+    return mixture(parts)
+
+
+def drawn(laws: Sequence[Law], size: int, view: Views) -> View:
+    """Of a uniform cohort of that size."""
+    cohorts = list(itertools.combinations(laws, size))
+    return mixture((F(1, len(cohorts)), view(cohort)) for cohort in cohorts)
+
+
+def cohort(size: int, presence: F = F(1), each: int = 1) -> Views:
+    """Drawn anew; then every member by a coin of its own."""
+    if presence == 1:
+        return lambda laws: drawn(laws, size, partial(crowd, each=each))
+    return lambda laws: drawn(laws, size, partial(by_coins, presence=presence))
+
+
+def sticky(size: int, rounds: int) -> Views:
+    """One cohort for all rounds."""
+    return lambda laws: drawn(laws, size, lambda some: together(*[crowd(some)] * rounds))
+
+
+def pool(laws: Sequence[Law]) -> View:
+    """Two rounds of one of a pool of two, which is drawn once."""
+    return drawn(laws, 2, lambda some: together(*[drawn(some, 1, crowd)] * 2))
+
+
+def with_a_colluder(laws: Sequence[Law]) -> View:
+    """Cohorts of 3 out of 5 and one more user, who shows its report and whether it was drawn."""
+    sizes = ((2, True), (3, False))
+    return mixture((F(1, 2), together({seen: 1}, o.cohort_view(laws, k))) for k, seen in sizes)
+
+
+def datasets(
+    rows: Sequence[Law], others: int, view: Views = crowd, held: Iterable[Any] | None = None
+) -> Callable[[], Iterator[o.Atoms]]:
+    """The target's two values, and all that the others may hold."""
+
+    def pairs() -> Iterator[o.Atoms]:
+        values = range(len(rows))
+        for kept in held or itertools.combinations_with_replacement(values, others):
+            views = [view([row, *(rows[x] for x in kept)]) for row in rows]
+            for one, two in itertools.combinations(views, 2):
+                yield o.pair_of_views(one, two)
+
+    return pairs
+
+
+def groups(rows: Sequence[Law], n: int, group: int) -> Callable[[], Iterator[o.Atoms]]:
+    """All datasets of n users that differ in so many."""
+
+    def pairs() -> Iterator[o.Atoms]:
+        values = range(len(rows))
+        for kept in itertools.combinations_with_replacement(values, n - group):
+            views = [
+                crowd([rows[x] for x in (*mine, *kept)])
+                for mine in itertools.combinations_with_replacement(values, group)
+            ]
+            for one, two in itertools.combinations(views, 2):
+                yield o.pair_of_views(one, two)
+
+    return pairs
+
+
+# --- schemes of people ------------------------------------------------------------------------
+
+#: Randomizers of ratio 3; the last is a vertex of the polytope.
+RANDOMIZERS = {
+    "binary": rr(2),
+    "3-RR": rr(3),
+    "vertex": [[F(a, 8) for a in row] for row in ([3, 3, 1, 1], [3, 1, 3, 1], [1, 1, 3, 3])],
+}
+#: Others, their view, and the mechanism on a base for so many users.
+SCHEMES: dict[str, tuple[int, Views, int, Callable[[Mechanism], Mechanism]]] = {
+    "coins": (3, partial(by_coins, presence=F(3, 8)), 4, lambda m: PoissonSampled(m, 0.375)),
+    "dropouts": (4, cohort(3, F(3, 4)), 3, lambda m: Subsampled(m, population=5, dropout=0.25)),
+    "cohort": (4, cohort(3), 3, lambda m: Subsampled(m, population=5)),
+    "colluder": (4, with_a_colluder, 3, lambda m: Subsampled(m, population=6, colluding=1)),
+}
+BASES: dict[str, tuple[int, Callable[[int], Mechanism]]] = {
+    "any, 2": (2, lambda n: ShuffledLDP(EPS0, n)),
+    "any, 3": (3, lambda n: ShuffledLDP(EPS0, n)),
+    "labels": (3, lambda n: ShuffledLDP(EPS0, n, analysis="stronger-clones")),
+    "bits": (2, lambda n: Shuffled(BinaryRandomizedResponse(EPS0), n)),
+    "counts": (2, lambda n: CountedBits(n, one_if_one=0.75, one_if_zero=0.25)),
+    "k-RR": (3, lambda n: Shuffled(KRandomizedResponse(k=3, eps0=EPS0), n)),
+}
+
+
+def analyses(rows: Sequence[Law], n: int) -> list[Mechanism]:
+    """All that is proved of a randomizer, by its ratio alone and by its laws."""
+    one = DiscreteRandomizer(np.array(rows, dtype=float).tolist())
+    any_ldp = [ShuffledLDP(EPS0, n, analysis=a) for a in ("tightest", "stronger-clones", "clones")]
+    return [*any_ldp, *(Shuffled(one, n, analysis=a) for a in ("tightest", "blanket", "reduction"))]
+
+
+def epoch(laws: Sequence[Law], size: int, then: Callable[[Any, int], Law]) -> View:
+    """Uniform order; the first `size` users report, the others as `then` says of the first ones' output and them."""
+    parts = []
+    orders = list(itertools.permutations(range(len(laws))))
+    for order in orders:
+        for seen, mass in crowd([laws[i] for i in order[:size]]).items():
+            more = crowd([then(seen, laws[i]) for i in order[size:]])
+            parts.append((mass / len(orders), together({seen: F(1)}, more)))
+    return mixture(parts)
+
+
+def epochs(k: int, n: int, size: int, p: F) -> Iterator[o.Atoms]:
+    """The second cohort asked by randomizers that depend on the first one's output; all are log(p)-LDP."""
+    full, binary = rr(k, p), [*rr(2, p), *[rr(2, p)[1]] * (k - 2)]
+
+    def row(table: list[Law], law: Law) -> Law:
+        return table[full.index(law)]
+
+    flipped, silent = [law[::-1] for law in binary], [[F(1), F(0)]] * k
+    choices: list[Callable[[Any, Law], Law]] = [
+        lambda seen, law: law,
+        lambda seen, law: row(binary if seen[0] else silent, law),
+        lambda seen, law: row(flipped if seen[0] else binary, law),
+        lambda seen, law: law if seen[1] and not seen[0] else row(binary, law),
+    ]
+    for kept in {(k - 1,) * (n - 1), (0,) * (n - 1), (1, *[0] * (n - 2))}:
+        for then in choices:
+            views = [epoch([full[x], *(full[y] for y in kept)], size, then) for x in (0, 1)]
+            yield o.pair_of_views(*views)
+
+
+def null_reports(null: Sequence[int], presence: F = F(1)) -> Iterator[o.Atoms]:
+    """The target's report against one of a mixture of the values' laws; who is absent reports as much."""
+    rows = rr(3)
+    rho = mixed([F(w, sum(null)) for w in null], rows)
+    for kept in itertools.combinations_with_replacement(range(3), 2):
+        laws = [
+            [[*(presence * mass for mass in law), 1 - presence] for law in three]
+            for three in ([row, *(rows[x] for x in kept)] for row in (rows[0], rho))
+        ]
+        yield o.pair_of_views(*map(crowd, laws))
+
+
+def budgets_seen(k: int, target: Law, budgets: Sequence[int]) -> View:
+    """The weak adversary's view: uniform answers and the target's, shuffled; who answered truly is known."""
+    parts = []
+    for honest in itertools.product((False, True), repeat=len(budgets)):
+        gammas = [F(k, b + k - 1) for b in budgets]
+        weight = math.prod(1 - g if told else g for g, told in zip(gammas, honest, strict=True))
+        uniform = crowd([target, *[[F(1, k)] * k] * honest.count(False)])
+        parts.append((weight, together({honest: F(1)}, uniform)))
+    return mixture(parts)
+
+
+def mixed_budgets(k: int, budgets: Sequence[int], p: F) -> Iterator[o.Atoms]:
+    """Exact, and the shuffled reports alone."""
+    rows = rr(k, p)
+    yield o.pair_of_views(*(budgets_seen(k, row, budgets) for row in rows[:2]))
+    for value in range(k):
+        kept = [rr(k, F(b))[value] for b in budgets]
+        yield o.pair_of_views(*(crowd([row, *kept]) for row in rows[:2]))
+
+
+def classes(budgets: Sequence[int], of: Callable[[float], float] = math.log) -> Any:
+    return tuple((of(b), budgets.count(b)) for b in sorted(set(budgets)))
+
+
+def mixed_randomizers(target: list[Law], budgets: Sequence[int]) -> Truth:
+    """Everybody has a randomizer of its own; with and without the target's total variation."""
+    rest = [sloped(3, F(b)) if b % 2 else rr(3, F(b)) for b in budgets]
+    tv = max(sum(max(a - b, 0) for a, b in zip(x, y, strict=True)) for x in target for y in target)
+    ratios = tuple(
+        float(max(r / w for one in target for row in rows for r, w in zip(one, row, strict=True)))
+        for rows in rest
+    )
+    given = tuple((ratio * (1 + 1e-15), 1) for ratio in ratios)
+
+    def pairs() -> Iterator[o.Atoms]:
+        for values in itertools.product(range(3), repeat=len(rest)):
+            kept = [rows[value] for rows, value in zip(rest, values, strict=True)]
+            yield o.pair_of_views(*(crowd([row, *kept]) for row in target[:2]))
+
+    known = MixedRandomizers(math.log(4.0), given, tv=float(tv) * (1 + 1e-15))
+    return Truth((MixedRandomizers(math.log(4.0), given), known), pairs)
+
+
+def mixed_labels(beta: F) -> Truth:
+    """The labels of users of three ratios are the pair; the last entry of a law is "no label"."""
+    laws = [o.reduction_laws(F(4), beta, q) for q in (F(2), F(4), F(4), F(10))]
+    atoms = o.shuffled_pair(laws[0][0], laws[0][1], [law[2] for law in laws])
+    given = ((2.0, 1), (4.0, 2), (10.0, 1))
+    mechanism = MixedRandomizers(math.log(4.0), given, tv=float(beta))
+    return Truth(mechanism, lambda: [atoms], 1, 0.998, 1.002)
+
+
+TRUTHS: dict[str, Truth] = {
+    **{
+        f"{scheme} of {base}, twice": Truth(wrap(make(n)), datasets(rr(k), others, view), 2)
+        for scheme, (others, view, n, wrap) in SCHEMES.items()
+        for base, (k, make) in BASES.items()
+    },
+    **{
+        f"{scheme} of {name}": Truth(
+            tuple(map(wrap, analyses(rows, n))),
+            datasets(rows, others, view),
+        )
+        for scheme, (others, view, n, wrap) in SCHEMES.items()
+        for name, rows in RANDOMIZERS.items()
+    },
+    **{
+        f"sticky {n} of {population}, {k}-RR": Truth(
+            StickyCohort(ShuffledLDP(EPS0, n), 2, population=population),
+            datasets(rr(k), population - 1, sticky(n, 2)),
+        )
+        for k, n, population in ((2, 1, 3), (2, 2, 4), (2, 3, 4), (3, 2, 3), (3, 2, 4))
+    },
+    **{
+        f"fresh cohorts of a sticky pool, {held or 'any'} others": Truth(
+            StickyCohort(Subsampled(ShuffledLDP(EPS0, 1), rate=0.5), 2, rate=2 / 3),
+            datasets(rr(2), 2, pool, held), 1, least,
+        )
+        for held, least in ((None, None), ([(1, 1)], 0.93))
+    },
+    "two sticky cohorts": Truth(
+        StickyCohort(Shuffled(BinaryRandomizedResponse(EPS0), 2), 2, population=4),
+        datasets(rr(2), 3, sticky(2, 2)), 2, 0.98, rtol=1e-2,
+    ),
+    **{
+        f"epoch of {n}, {size} first, {k}-RR, e^eps0={p}": Truth(
+            Epoch(math.log(p), n), partial(epochs, k, n, size, F(p))
+        )
+        for k, n, size in ((2, 3, 1), (2, 4, 2), (2, 4, 1), (3, 3, 2), (3, 4, 2))
+        for p in (2, 9)
+    },
+    "epoch, its lower end": Truth(
+        Epoch(math.log(4.0), 4),
+        datasets(rr(3, F(4)), 3, partial(epoch, size=2, then=lambda seen, law: law), [(2, 2, 2)]), 1, 0.0,
+    ),
+    **{
+        f"groups of {group} of {n}, {k}-RR": Truth(
+            ShuffledLDP(EPS0, n, analysis="stronger-clones"), groups(rr(k), n, group), group=group, least=0.0
+        )
+        for k, n, group in ((2, 3, 2), (2, 4, 2), (2, 4, 3), (3, 3, 2), (3, 4, 3))
+    },
+    **{
+        f"groups of {group}, {base}, twice": Truth(
+            BASES[base][1](4), groups(rr(BASES[base][0]), 4, group), 2, group=group, least=0.0
+        )
+        for base in ("any, 2", "any, 3", "bits", "k-RR") for group in (2, 3)
+    },
+    **{
+        f"null report {null}": Truth(ZeroOut(ShuffledLDP(EPS0, 3)), partial(null_reports, null))
+        for null in ((0, 1, 0), (1, 1, 1), (0, 1, 3))
+    },
+    **{
+        f"null report {null} by coins, {rounds}": Truth(
+            ZeroOut(PoissonSampled(ShuffledLDP(EPS0, 3), 0.375)), partial(null_reports, null, F(3, 8)), rounds
+        )
+        for null in ((0, 1, 0), (1, 1, 1)) for rounds in (1, 2)
+    },
+    **{
+        f"budgets {budgets}, {k}-RR, own {p}": Truth(
+            MixedRR(k, math.log(p), classes(budgets)), partial(mixed_budgets, k, budgets, F(p)), 1, 0.999, 1.001
+        )
+        for k, budgets in ((2, (2, 9)), (3, (2, 2, 9)), (3, (4, 4, 4)), (4, (2, 30)), (2, (2, 3, 9, 30)),
+                           (3, (30, 2, 5, 5)))
+        for p in (3, 12)
+    },
+    "budgets, twice": Truth(
+        MixedRR(3, EPS0, classes((2, 5, 5))), partial(mixed_budgets, 3, (2, 5, 5), P), 2, 0.998, 1.002
+    ),
+    **{
+        f"own randomizers {budgets}, {name}": mixed_randomizers(target(3, F(4)), budgets)
+        for budgets in ((2, 6), (3, 3, 9), (2, 5, 9, 9)) for name, target in (("k-RR", rr), ("sloped", sloped))
+    },
+    **{f"labels of own randomizers, {beta}": mixed_labels(beta) for beta in (F(1, 2), F(3, 5), F(1, 8))},
+}  # fmt: skip
+
+
+# --- counts of bits ---------------------------------------------------------------------------
+
+ONE, ZERO = F(3, 4), F(1, 8)
+BITS = [bit(ZERO), bit(ONE)]
+
+
+def bits(n: int, one: F = ONE, zero: F = ZERO, **more: int) -> CountedBits:
+    return CountedBits(n, one_if_one=float(one), one_if_zero=float(zero), **more)
+
+
+def one_hot_sums(n: int) -> Iterator[o.Atoms]:
+    """Three values, all data of the others; the third value's sum says nothing about the target."""
+    for old, new in itertools.product(range(n), repeat=2):
+        if old + new <= n - 1:
+            sums = [
+                together(
+                    crowd([mine, *[BITS[1]] * old, *[BITS[0]] * (n - 1 - old)]),
+                    crowd([other, *[BITS[1]] * new, *[BITS[0]] * (n - 1 - new)]),
+                )
+                for mine, other in (BITS, BITS[::-1])
+            ]
+            yield o.pair_of_views(*sums)
+
+
+def one_hot(k: int) -> list[Law]:
+    """Reports of all bits."""
+    reports = list(itertools.product((0, 1), repeat=k))
+    return [
+        [math.prod(BITS[j == x][seen] for j, seen in enumerate(report)) for report in reports]
+        for x in range(k)
+    ]
+
+
+TRUTHS |= {
+    **{
+        f"{each} bits of {n}": Truth(bits(n, bits=each), datasets(BITS, n - 1, partial(crowd, each=each)), 1, 0.0)
+        for n, each in ((1, 1), (2, 1), (4, 1), (3, 2))
+    },
+    **{
+        f"{each} bits of {n} of {population}": Truth(
+            Subsampled(bits(n, bits=each), population=population),
+            datasets(BITS, population - 1, cohort(n, each=each)), 1, 0.0,
+        )
+        for n, population, each in ((2, 4, 1), (2, 3, 2))
+    },
+    "bits by coins": Truth(
+        PoissonSampled(bits(4), 0.25), datasets(BITS, 3, partial(by_coins, presence=F(1, 4))), 1, 0.0
+    ),
+    "bits and dropouts": Truth(
+        Subsampled(bits(2), population=3, dropout=0.5), datasets(BITS, 2, cohort(2, F(1, 2))), 1, 0.0
+    ),
+    **{
+        f"histogram of counts of {n}": Truth(
+            CountedHistogram(n, one_if_one=float(ONE), one_if_zero=float(ZERO)), partial(one_hot_sums, n), 1, 0.0
+        )
+        for n in (1, 3)
+    },
+    "hidden cohort of histograms": Truth(  # the general amplification is above, the attack on one sum below
+        Subsampled(CountedHistogram(1, one_if_one=float(ONE), one_if_zero=float(ZERO)), population=2),
+        datasets(one_hot(3), 1, cohort(1)), 1, 0.0,
+    ),
+}  # fmt: skip
+
+
+# --- named randomizers ------------------------------------------------------------------------
+
+
+def random_randomizer(seed: int) -> tuple[DiscreteRandomizer, int]:
+    """Two or three inputs, two to four reports, from mild to strong; and a number of users up to 5."""
+    rng = np.random.default_rng(seed)
+    inputs, outputs = int(rng.integers(2, 4)), int(rng.integers(2, 5))
+    rows = rng.dirichlet(np.full(outputs, rng.choice([0.7, 2.0, 8.0])), size=inputs) + 0.01
+    n = int(rng.integers(1, 6))
+    return DiscreteRandomizer(rows / rows.sum(axis=1, keepdims=True)), n
+
+
+def merged(law: Array) -> list[Law]:
+    """Reports that no input tells apart are one."""
+    alike = np.unique(np.round(law / law.sum(axis=0), 9), axis=1, return_inverse=True)[1]
+    return [np.bincount(alike.ravel(), row).tolist() for row in law]
+
+
+def shuffled(randomizer: Any, n: int, *analyses: str, rounds: int = 1, **more: float) -> Truth:
+    asked = tuple(Shuffled(randomizer, n, analysis=a) for a in analyses or ("tightest",))
+    return Truth(asked, datasets(merged(law_of(randomizer)), n - 1), rounds, **more)
+
+
+def geometric(inputs: int) -> DiscreteRandomizer:
+    """Truncated geometric noise."""
+    x = np.arange(inputs)
+    law = np.exp(-0.5 * np.abs(x[:, np.newaxis] - x))
+    return DiscreteRandomizer(law / law.sum(axis=1, keepdims=True))
+
+
+def many_inputs(inputs: int) -> DiscreteRandomizer:
+    rows = np.random.default_rng(inputs).dirichlet(np.full(4, 3.0), size=inputs) + 0.02
+    return DiscreteRandomizer(rows / rows.sum(axis=1, keepdims=True))
+
+
+RAPPOR_2 = RAPPOR(k=2, noise=0.3, one_if_zero=0.2, one_if_one=0.9)
+TRUTHS |= {
+    **{
+        f"random randomizer {seed}": shuffled(*random_randomizer(seed), least=0.0) for seed in range(14)
+    },
+    **{
+        f"random randomizer {seed}, other analyses": shuffled(
+            *random_randomizer(seed), "blanket", "reduction", "stronger-clones"
+        )
+        for seed in range(14)
+    },
+    **{
+        f"random randomizer {seed}, twice": shuffled(
+            random_randomizer(seed)[0], min(3, random_randomizer(seed)[1]), "blanket", rounds=2
+        )
+        for seed in (1, 2, 5)
+    },
+    **{
+        f"seven users of {one!r}": shuffled(one, 7, least=0.0)
+        for one in (
+            KRandomizedResponse(k=3, eps0=0.3), UnaryEncoding(k=3, eps0=0.4, variant="optimised"),
+            SubsetSelection(k=4, size=2, eps0=0.3), HadamardResponse(k=3, eps0=0.25),
+            LocalHashing(k=3, buckets=2, eps0=0.4),
+            DiscreteRandomizer([[0.4, 0.35, 0.25], [0.3, 0.45, 0.25], [0.35, 0.35, 0.3]]),
+        )
+    },
+    **{
+        f"three users of {one!r}": shuffled(one, 3, "blanket", "reduction")
+        for one in (
+            KRandomizedResponse(k=4, eps0=1.5), BinaryRandomizedResponse(2.0), RAPPOR_2,
+            UnaryEncoding(k=3, eps0=2.0), UnaryEncoding(k=3, eps0=1.0, variant="optimised"),
+            SubsetSelection(k=4, size=2, eps0=1.5), HadamardResponse(k=3, eps0=1.5),
+            HadamardResponse(k=3, eps0=2.0, blocks=2), LocalHashing(k=3, buckets=3, eps0=2.0),
+            LocalHashing(k=2, buckets=2, eps0=1.0),
+        )
+    },
+    "a report that gives the input away": shuffled(
+        DiscreteRandomizer([[0.4, 0.5, 0.1], [0.5, 0.5, 0.0]]), 3, "blanket", most=1.002
+    ),
+    "truncated geometric noise": shuffled(geometric(6), 4, least=0.0),
+    **{f"{k} values": shuffled(many_inputs(k), 2, least=0.0) for k in (6, 12)},
+}  # fmt: skip
+
+
+# --- protocols --------------------------------------------------------------------------------
+
+LOW, HIGH = F(1, 8), F(7, 8)  # RAPPOR's instantaneous step
+
+
+def rounded(x: Any, cells: int) -> list[tuple[int, Any]]:
+    """(integer, probability) of x * cells rounded at random without bias."""
+    low = min(math.floor(x * cells), cells - 1)
+    return [(low, 1 - (x * cells - low)), (low + 1, x * cells - low)]
+
+
+def rounded_laws(k: int, gamma: F) -> list[Law]:
+    """Values on and off the grid: rounding is a mixture of inputs."""
+    rows = [o.rr_law(k + 1, gamma, cell) for cell in range(k + 1)]
+    values = map(F, (0.0, 0.2, 0.5, 0.9, 1.0))
+    return [mixed(*zip(*((w, rows[c]) for c, w in rounded(x, k)), strict=True)) for x in values]
+
+
+def unary_bits(bits: int, gamma: F, n: int) -> Iterator[o.Atoms]:
+    """All r n messages together are their number of ones; every pair of values, every data of the others."""
+
+    def view(value: int, known: int) -> View:
+        return mixture(
+            (chance, crowd([bit(1 - gamma / 2)] * (ones + known)
+                           + [bit(gamma / 2)] * (n * bits - ones - known)))
+            for ones, chance in rounded(F(value, 2 * bits), bits)
+        )  # fmt: skip
+
+    for known in range((n - 1) * bits + 1):
+        for views in itertools.combinations([view(x, known) for x in range(2 * bits + 1)], 2):
+            yield o.pair_of_views(*views)
+
+
+def bit_laws(randomizer: Any) -> list[Law]:
+    return [[F(mass) for mass in row] for row in law_of(randomizer).tolist()]
+
+
+def joint_reports(value: int, noise: F, rounds: int, memoised: bool) -> View:
+    """Joint law of one user's reports of several rounds, two bits each; column number: bit j is bit j of the report."""
+    kept = crowd_of_bits(noise / 2, 1 - noise / 2, value)
+    step = [crowd_of_bits(LOW, HIGH, filter_) for filter_ in range(4)]
+    if memoised:
+        return mixture((kept[f], together(*[step[f]] * rounds)) for f in range(4))
+    return together(*[mixture((kept[f], step[f]) for f in range(4))] * rounds)
+
+
+def crowd_of_bits(low: F, high: F, ones: int) -> View:
+    """Two bits, each one with chance `high` where `ones` has it; value 0 is the filter 01, value 1 is 10."""
+    chance = [high if ones >> j & 1 else low for j in range(2)]
+    return {
+        seen: math.prod(p if seen >> j & 1 else 1 - p for j, p in enumerate(chance))
+        for seen in range(4)
+    }
+
+
+def collections(values: Sequence[int], noise: F, rounds: int, memoised: bool) -> View:
+    """All collections together, each a shuffled one, over all users' reports."""
+    users = [joint_reports(1 << x, noise, rounds, memoised) for x in values]
+    found: View = {}
+    for reports, mass in together(*users).items():
+        seen = tuple(tuple(sorted(columns)) for columns in zip(*reports, strict=True))
+        found[seen] = found.get(seen, 0) + mass
+    return found
+
+
+def rappor(kind: Any, noise: float, n: int) -> Any:
+    steps = RAPPOR(k=2, noise=noise, one_if_zero=float(LOW), one_if_one=float(HIGH))
+    return kind(randomizer=steps, n=n)
+
+
+def rappor_pairs(noise: float, n: int, rounds: int, memoised: bool) -> Iterator[o.Atoms]:
+    for others in itertools.combinations_with_replacement((0, 1), n - 1):
+        views = [collections([x, *others], F(noise), rounds, memoised) for x in (0, 1)]
+        yield o.pair_of_views(*views)
+
+
+def moves(pairs: Callable[[], Iterable[o.Atoms]], rounds: int) -> Iterator[o.Atoms]:
+    """The target's values may move either way in each round."""
+    both = [atoms for pair in pairs() for atoms in (pair, [(q, p) for p, q in pair])]
+    for chosen in itertools.combinations_with_replacement(both, rounds):
+        whole: o.Atoms = [(1, 1)]
+        for one in chosen:
+            whole = o.product(whole, one)
+        yield whole
+
+
+def zero_sums(n: int, rate: float, shift: int = 0) -> Iterator[o.Atoms]:
+    """The number of ones for a sum of 0 and of 1, moved by constant bits."""
+    noise = crowd([bit(F(rate))] * n)
+    zero, one = ({key[1] + x + shift: mass for key, mass in noise.items()} for x in (0, 1))
+    yield o.pair_of_views(one, zero)
+
+
+def zero_histograms(k: int, rate: float, n: int) -> Iterator[o.Atoms]:
+    """k counts, for all data of the others and all moves of the target."""
+    noise = crowd([bit(F(rate))] * n)
+
+    def view(values: Sequence[int]) -> View:
+        counts = [values.count(j) for j in range(k)]
+        return together(*({key[1] + c: mass for key, mass in noise.items()} for c in counts))
+
+    for others in itertools.combinations_with_replacement(range(k), n - 1):
+        for x, y in itertools.combinations(range(k), 2):
+            yield o.pair_of_views(view([x, *others]), view([y, *others]))
+
+
+def weak_views(k: int, gamma: float, n: int) -> Iterator[o.Atoms]:
+    for others in itertools.combinations_with_replacement(range(k), n - 1):
+        yield o.pair_of_views(*(o.weak_view(k, F(gamma), [x, *others]) for x in (0, 1)))
+
+
+def some_dishonest(laws: Sequence[Law]) -> View:
+    """Cohorts of 2 of 4, the last of them dishonest: its place in the cohort is seen, its report known."""
+    sizes = ((2, F(1, 2)), (1, F(1, 2)))
+    return mixture(
+        (chance, together({size: 1}, o.cohort_view(laws, size))) for size, chance in sizes
+    )
+
+
+HONEST = BinarySum(gamma=0.5, n=2, honest_fraction=0.75)
+TRUTHS |= {
+    **{
+        f"histogram {k, gamma, n}": Truth(
+            PrivateHistogram(k=k, gamma=gamma, n=n),
+            datasets([o.rr_law(k, F(gamma), x) for x in range(k)], n - 1), 1, 0.0 if k == 2 else None,
+        )
+        for k, gamma, n in ((2, 0.25, 2), (2, 0.5, 4), (2, 0.8, 5), (3, 0.3, 3), (3, 0.75, 4), (4, 0.5, 1))
+    },
+    **{
+        f"binary sum {gamma, n}, twice": Truth(
+            BinarySum(gamma=gamma, n=n), datasets([o.rr_law(2, F(gamma), x) for x in range(2)], n - 1), 2
+        )
+        for gamma, n in ((0.25, 2), (0.5, 4), (0.8, 5))
+    },
+    **{  # the weak adversary's view equals the mechanism
+        f"weak view {k, gamma, n}": Truth(
+            PrivateHistogram(k=k, gamma=gamma, n=n), partial(weak_views, k, gamma, n), 1, 0.0, 1.002
+        )
+        for k, gamma, n in ((3, 0.3, 3), (3, 0.75, 4), (4, 0.5, 1))
+    },
+    **{
+        f"real sum {k, gamma}": Truth(RealSum(k=k, gamma=gamma, n=3), datasets(rounded_laws(k, F(gamma)), 2))
+        for k, gamma in ((1, 0.5), (2, 0.3), (3, 0.6))
+    },
+    **{
+        f"unary sum {r, gamma, n}, {rounds}": Truth(
+            UnarySum(bits=r, gamma=gamma, n=n), partial(unary_bits, r, F(gamma), n), rounds
+        )
+        for r, gamma, n in ((1, 0.5, 3), (2, 0.3, 3), (3, 0.75, 2)) for rounds in (1, 2)
+    },
+    **{
+        f"bit histogram {one!r}": Truth(BitHistogram(randomizer=one, n=3), datasets(bit_laws(one), 2))
+        for one in (UnaryEncoding(k=2, eps0=1.5), UnaryEncoding(k=3, eps0=2.0, variant="optimised"), RAPPOR_2)
+    },
+    **{
+        f"collections of RAPPOR {noise, n, rounds}, {kind.__name__}": Truth(
+            rappor(kind, noise, n), partial(rappor_pairs, noise, n, rounds, kind is RAPPORHistogram), -rounds
+        )
+        for noise, n, rounds in ((0.5, 1, 3), (0.75, 2, 2), (0.25, 2, 2), (0.75, 1, 2))
+        for kind in (BitHistogram, RAPPORHistogram)
+    },
+    "fresh RAPPOR, values that change": Truth(
+        rappor(BitHistogram, 0.75, 1), partial(moves, partial(rappor_pairs, 0.75, 1, 1, False), 3), -3
+    ),
+    **{
+        f"zero sum {rate, n}": Truth(ZeroSum(rate=rate, n=n), partial(zero_sums, n, rate), 1, 0.998, 1.002)
+        for rate, n in ((0.5, 1), (0.75, 3), (0.9, 4), (0.125, 5))
+    },
+    **{
+        f"zero sum {rate, n}, twice, up and down": Truth(
+            ZeroSum(rate=rate, n=n), partial(moves, partial(zero_sums, n, rate), 2), -2
+        )
+        for rate, n in ((0.5, 1), (0.75, 3), (0.9, 4), (0.125, 5))
+    },
+    **{
+        f"zero sums of a histogram {k, rate, n}": Truth(
+            ZeroSumHistogram(k=k, rate=rate, n=n), partial(zero_histograms, k, rate, n), 1, 0.998, 1.002
+        )
+        for k, rate, n in ((2, 0.75, 2), (3, 0.9, 3), (3, 0.25, 2))
+    },
+    "zero sums of a histogram, twice": Truth(
+        ZeroSumHistogram(k=2, rate=0.75, n=2), partial(zero_histograms, 2, 0.75, 2), 2, 0.998, 1.002
+    ),
+    **{  # two of five users send constant bits: a post-processing
+        f"dishonest users who send {shift}": Truth(
+            ZeroSum(rate=0.75, n=5, honest_fraction=0.6), partial(zero_sums, 3, 0.75, shift), 1, 0.998, 1.002
+        )
+        for shift in (0, 4)
+    },
+    "cohorts with dishonest users": Truth(
+        HONEST.on_cohort(4), datasets([o.rr_law(2, F(1, 2), x) for x in range(2)], 2, some_dishonest)
+    ),
+}  # fmt: skip
+
+
+# --- the suites -------------------------------------------------------------------------------
+
+
+def one_order(pair: Array, losses: Array = LOSSES) -> Array:
+    """H at e^losses of two rows of masses."""
+    return np.maximum(0.0, pair[0] - np.exp(losses)[:, np.newaxis] * pair[1]).sum(axis=1)
+
+
+def divergences(pair: Array, losses: Array = LOSSES) -> Array:
+    """The larger of both orders."""
+    return np.maximum(one_order(pair, losses), one_order(pair[::-1], losses))
+
+
+def composed(atoms: o.Atoms, rounds: int) -> Array:
+    """Both rows of so many independent views."""
+    once = np.array([[float(mass) for mass in atom] for atom in atoms]).T
+    whole = once
+    for _ in range(rounds - 1):
+        whole = np.array([np.outer(*rows).ravel() for rows in zip(whole, once, strict=True)])
+    return whole
+
+
+@cache
+def worst(name: str) -> Array:
+    """Of all pairs, at every loss. Negative rounds are those that the pairs already have."""
+    truth = TRUTHS[name]
+    pairs = (divergences(composed(atoms, max(1, truth.rounds))) for atoms in truth.pairs())
+    return np.max(list(pairs), axis=0)
+
+
+def asked(truth: Truth) -> tuple[Any, ...]:
+    return truth.asked if isinstance(truth.asked, tuple) else (truth.asked,)
+
+
+def profiles(pair: Pair) -> Iterator[Array]:
+    """Every proven bound of one round by itself."""
+    for part in pair.pairs if isinstance(pair, Several) else (pair,):
+        if (known := part.as_profile) is not None:
+            yield known.profile(np.expm1(LOSSES), 1e-6, 1e-12).upper
+
+
+@cache
+def answers(name: str) -> list[tuple[Array | None, Array]]:
+    """Both ends at every loss, of all that was asked; upper ends alone where lower ones are not compared."""
+    truth = TRUTHS[name]
+    rounds, found = abs(truth.rounds), []
+    for one in asked(truth):
+        spent: Any = one
+        if not isinstance(one, Mechanism):
+            spent = one.accountant(rounds)
+        elif truth.least is not None:
+            spent = Accountant(truth.rtol).compose(one, rounds)
+        if truth.least is None and isinstance(one, Mechanism):  # without the attack of lower ends
+            found += [(None, Composition([(one.pair, rounds)], 1e-3).deltas(LOSSES).upper)]
+            found += [(None, upper) for upper in profiles(one.pair) if rounds == 1]
+        else:
+            lower, upper = spent.delta_bounds(LOSSES, group=truth.group)
+            found += [(None if truth.least is None else lower, upper)]
+    return found
+
+
+# Honesty, not width: with so few users delta is known to a tenth only near the largest loss.
+@pytest.mark.filterwarnings("ignore::pld_shuffle.AccuracyWarning")
+@pytest.mark.parametrize("name", TRUTHS)
+def test_contains(name: str) -> None:
+    for lower, upper in answers(name):
+        assert np.all(worst(name) <= upper * (1.0 + 1e-12) + 1e-15)
+        assert lower is None or np.all(lower <= worst(name) * (1.0 + 1e-12) + 1e-15)
+
+
+@pytest.mark.filterwarnings("ignore::pld_shuffle.AccuracyWarning")
+@pytest.mark.parametrize("name", [n for n, t in TRUTHS.items() if t.least or t.most < math.inf])
+def test_tight(name: str) -> None:
+    truth = TRUTHS[name]
+    for lower, upper in answers(name):
+        assert truth.most == math.inf or np.all(upper <= worst(name) * truth.most + 1e-12)
+        assert lower is None or np.all(lower >= worst(name) * (truth.least or 0.0) - 1e-12)
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("base", ["any, 3", "bits", "counts", "k-RR"])
+def test_attacks_on_schemes_are_datasets(scheme: str, base: str) -> None:
+    """Over two rounds: below the worst of all, and exactly one whose others all hold one value."""
+    others, view, n, wrap = SCHEMES[scheme]
+    k, make = BASES[base]
+    ends = Composition([(wrap(make(n)).attack_pair, 2)], 1e-3).deltas(LOSSES)
+    pairs = []
+    # The worst that a colluder can do is to stay away.
+    for seen in (view, SCHEMES["cohort"][1]) if scheme == "colluder" else (view,):
+        pairs += datasets(rr(k), others, seen, [(x,) * others for x in range(k)])()
+    assert np.all(ends.lower <= worst_of_all(scheme, base, pairs) * (1.0 + 1e-12))
+    fits = []
+    for whole in (composed(atoms, 2) for atoms in pairs):
+        for one in (whole, whole[::-1]):
+            truth = one_order(one)
+            fits.append(
+                np.all(ends.lower <= truth * (1.0 + 1e-9) + 1e-15)
+                and np.all(truth <= ends.upper * (1.0 + 1e-9) + 1e-15)
+            )
+    assert any(fits)
+
+
+def worst_of_all(scheme: str, base: str, pairs: Iterable[o.Atoms]) -> Array:
+    more = [divergences(composed(atoms, 2)) for atoms in pairs]
+    return np.max([worst(f"{scheme} of {base}, twice"), *more], axis=0)
+
+
+@pytest.mark.parametrize("scheme", ["coins", "dropouts", "cohort"])
+@pytest.mark.parametrize("name", RANDOMIZERS)
+def test_attacks_on_any_cohort_are_below(scheme: str, name: str) -> None:
+    rows = RANDOMIZERS[name]
+    n, given = {"coins": (4, Cohort(1.0, 0.375)), "dropouts": (3, Cohort(0.6, 0.75))}.get(
+        scheme, (3, Cohort(0.6))
+    )
+    attack = Shuffled(DiscreteRandomizer(np.array(rows, dtype=float).tolist()), n)
+    found = Composition([(attack.sampled_attack(given), 1)], 1e-3).deltas(LOSSES)
+    assert np.all(found.lower <= worst(f"{scheme} of {name}") * (1.0 + 1e-12))
+
+
+@pytest.mark.parametrize("n, each, rounds", [(2, 1, 2), (3, 1, 2), (2, 2, 2), (2, 1, 3)])
+@pytest.mark.parametrize("one, zero", [(ONE, ZERO), (F(7, 8), F(1, 8))])
+def test_adaptive_rounds_of_counts(n: int, each: int, rounds: int, one: F, zero: F) -> None:
+    """The others' values, and the order of the target's, may depend on the counts published before."""
+    view = partial(crowd, each=each)
+    laws = [composed(atoms, 1) for atoms in datasets([bit(zero), bit(one)], n - 1, view)()]
+    laws += [law[::-1] for law in laws]
+
+    def most(left: int, p: float, q: float) -> float:
+        if left == 0:
+            return max(p - math.exp(loss) * q, 0.0)
+        return max(sum(most(left - 1, p * a, q * b) for a, b in law.T) for law in laws)
+
+    spent = Accountant(rtol=0.01).compose(bits(n, one, zero, bits=each), rounds)
+    for loss in LOSSES:
+        truth, bounds = most(rounds, 1.0, 1.0), spent.delta_bounds(loss)
+        assert bounds.lower <= truth * (1 + 1e-9) + 1e-15
+        assert truth <= bounds.upper * (1 + 1e-9) + 1e-15
+
+
+@pytest.mark.parametrize("base", ["any, 2", "bits", "counts"])
+def test_a_cap_of_two_visible_rounds(base: str) -> None:
+    """Who takes part is seen; the others of the user's second round depend on what was published before."""
+    n, rounds = 3, [composed(atoms, 1) for atoms in datasets(rr(2), 2)()]
+    bound = Accountant().compose(BASES[base][1](n), 2).get_delta(LOSSES)
+    for first in rounds:
+        for later in itertools.product([*rounds, *(law[::-1] for law in rounds)], repeat=n + 1):
+            law = np.concatenate(
+                [both[:, np.newaxis] * then for both, then in zip(first.T, later, strict=True)],
+                axis=1,
+            )
+            assert np.all(divergences(law) <= bound * (1.0 + 1e-12))
+
+
+def test_what_is_not_enough() -> None:
+    """Rates of a cohort with dishonest users, a lifetime of memoised RAPPOR for fresh rounds: below the truth."""
+    for rate in (1 / 4, 2 / 4):  # given who is dishonest, it is 2 of 3
+        mechanism = Subsampled(HONEST.mechanism, rate=rate, analysis="general")
+        loss = np.array([mechanism.pair.max_loss.upper * (1 + 1e-6)])
+        pairs = TRUTHS["cohorts with dishonest users"].pairs()
+        truth = max(divergences(composed(atoms, 1), loss)[0] for atoms in pairs)
+        assert Accountant().compose(mechanism).get_delta(loss[0]) < truth
+    lifetime = rappor(RAPPORHistogram, 0.75, 1).accountant(3)
+    assert np.any(lifetime.get_delta(LOSSES) < worst("fresh RAPPOR, values that change"))
+    colluding = TRUTHS["colluder of 3-RR"].asked[0]
+    assert colluding.rate == 3 / 5
+    hidden = Subsampled(ShuffledLDP(EPS0, 3), population=6).pair
+    assert next(profiles(colluding.pair))[1] > next(profiles(hidden))[1]
