@@ -45,6 +45,7 @@ SCHEMA = "pld_shuffle/checkpoint/3"
 HOMES = {
     "": "mechanisms",
     "randomizers": "randomizers",
+    "shares": "shares",
     "shuffled": "mechanisms.shuffled",
     "counted": "mechanisms.counted_bits",
     "interop.imported": "mechanisms.imported",
@@ -119,7 +120,7 @@ def _kinds() -> dict[str, type]:
             if (
                 isinstance(value, type)
                 and dataclasses.is_dataclass(value)
-                and (home == "randomizers" or issubclass(value, Mechanism))
+                and (home in ("randomizers", "shares") or issubclass(value, Mechanism))
                 and not name.startswith("_")
             ):
                 found.setdefault(value, f"{home}.{name}" if home else name)

@@ -33,6 +33,7 @@ from pld_shuffle import (
     ShuffledRR,
     Subsampled,
     randomizers,
+    shares,
 )
 from pld_shuffle.checkpoint import CheckpointError, mechanism_from_state, mechanism_state
 from pld_shuffle.mechanisms.counted_bits import BinomialShift
@@ -93,6 +94,7 @@ MECHANISMS: list[Mechanism] = [
     pld_shuffle.CountedBits(100, gamma=0.1, bits=3),
     pld_shuffle.CountedBits(100, one_if_one=0.5, one_if_zero=0.1 + 0.2),
     pld_shuffle.CountedHistogram(100, eps0=1.0 / 3.0),
+    pld_shuffle.SummedNoise(shares.DiscreteGaussian(2.5), 1_000, 3, dropouts=50, modulus=2**20),
     *(Shuffled(randomizer, n=100) for randomizer in RANDOMIZERS),
 ]
 

@@ -24,6 +24,7 @@ ROOT = Path(pld_shuffle.__file__).parent
 FLOORS = [
     {"numerics", "storage", "reference"},
     {"randomizers", "bounds"},
+    {"shares"},
     {"pairs"},
     {"composition"},
     {"mechanisms"},

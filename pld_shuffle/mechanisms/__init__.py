@@ -11,6 +11,7 @@ from .mixed_budgets import MixedRandomizers, MixedRR
 from .sampling import PoissonSampled, Subsampled
 from .shuffled import Shuffled
 from .sticky import StickyCohort
+from .summed_noise import SummedNoise
 from .zero_out import ZeroOut
 
 __all__ = [
@@ -31,6 +32,7 @@ __all__ = [
     "ShuffledRandomizer",
     "StickyCohort",
     "Subsampled",
+    "SummedNoise",
     "ZeroOut",
     "as_mechanism",
 ]

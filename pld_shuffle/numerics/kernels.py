@@ -168,3 +168,30 @@ def lower_hull(x, y, kept):
     while count >= 2 and y[kept[count - 1]] >= y[kept[count - 2]]:
         count -= 1
     return count
+
+
+@kernel(
+    "f f f f f i o1 o1", lambda a, b, c, start_low, start_high, first, low, high: 1e-6 * low.size
+)
+def falling_ratios(a, b, c, start_low, start_high, first, low, high):
+    """Enclosures of r(k) = f(k-1) / f(k), k = first .. first + low.size - 1, from one of r(first + low.size):
+
+        r(k) = (a k + (b - c (k+1)) / r(k+1)) / (b + c (k-1)),    a, b > 0, c >= 0.
+
+    Backwards: f is the minimal solution of its recurrence, so that errors fade. Seven operations, of which at most one
+    cancels, are covered by 12 u of the two terms' sizes.
+    """
+    u = 2.0**-53
+    below = start_low
+    above = start_high
+    for i in range(low.shape[0] - 1, -1, -1):
+        k = float(first + i)
+        over = b - c * (k + 1.0)
+        whole = b + c * (k - 1.0)
+        at_low = over / (above if over > 0.0 else below)
+        at_high = over / (below if over > 0.0 else above)
+        error = 12.0 * u * (a * k + (b + c * (k + 1.0)) / below)
+        below = (a * k + at_low - error) / whole * (1.0 - 4.0 * u)
+        above = (a * k + at_high + error) / whole * (1.0 + 4.0 * u)
+        low[i] = below
+        high[i] = above

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
+from functools import cached_property, reduce
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,11 +19,12 @@ from ..numerics.lattice import HockeySums
 from ..numerics.rounding import ROUNDOFF, above
 from ..numerics.sides import Bounds, Side
 from ..numerics.validation import real_array
-from .pair import Atoms, Pair, Resolution
+from .pair import Atoms, Pair, Resolution, completed
 from .profile import ProfilePair
 
 Array = NDArray[np.float64]
 
+MOST_PAIRS = 10**7  # combinations of atoms
 SUM_TOLERANCE = 1e-9  # how far masses may be from summing to 1
 
 
@@ -52,11 +53,14 @@ class Losses:
             ROUNDOFF * (4.0 + 2.0 * float(exponents.max())),
         )
 
-    def atoms(self, side: Side) -> Atoms:
-        """As `Atoms`, masses rounded to the safe side."""
-        factor = 1.0 + (2.0 if side is Side.UPPER else -2.0) * self.error
+    def atoms(self, side: Side, missed: float = 0.0, doubt: float = 0.0) -> Atoms:
+        """As `Atoms`, masses rounded to the safe side; `missed` and `doubt` as in `EitherOrder`."""
+        factor = 1.0 + (2.0 if side is Side.UPPER else -2.0) * (self.error + doubt)
         mass, loss = (self.mass, self.loss) if self.mass.size else (np.zeros(1), np.zeros(1))
-        return Atoms(mass * factor, loss, self.infinite * factor, 0.0, 2.0 * self.error, mass.size)
+        slack = 2.0 * self.error
+        return Atoms(
+            mass * factor, loss, self.infinite * factor, missed, slack, mass.size, separate=True
+        )
 
     def divergence(self, eps: Array) -> Array:
         """H at e^eps for ascending eps, without the infinite part: relative rounding 8 u per eps and atom.
@@ -87,13 +91,15 @@ class Losses:
 
 @dataclass(frozen=True, eq=False)
 class OrderedPair(Pair):
-    """One order of a pair given by its masses."""
+    """One order of a pair given by its masses; `missed` as in `EitherOrder`."""
 
     losses: Losses
+    missed: float = 0.0
+    doubt: float = 0.0
 
     @property
     def max_loss(self) -> Bounds:
-        return _largest([self.losses])
+        return _largest([self.losses]) if self.missed == 0.0 else Bounds(math.inf, math.inf)
 
     @property
     def scale(self) -> float:
@@ -104,15 +110,39 @@ class OrderedPair(Pair):
         return False
 
     def atoms(self, sides: Sequence[Side], resolution: Resolution) -> list[Atoms]:
-        return [self.losses.atoms(side) for side in sides]
+        return [self.losses.atoms(side, self.missed, self.doubt) for side in sides]
 
 
 @dataclass(frozen=True, eq=False)
 class EitherOrder(ProfilePair):
-    """The worse of two orders at every epsilon."""
+    """The worse of two orders at every epsilon; of one, where both are alike.
 
-    orders: tuple[Losses, Losses]
+    missed : P-mass that is in neither order's atoms. largest : no loss of it is larger; inf where nothing is known.
+    doubt : relative error of all masses, besides that of the losses.
+    """
+
+    orders: tuple[Losses, ...]
+    missed: float = 0.0
+    largest: float = math.inf
+    doubt: float = 0.0
     pointwise = False
+
+    def atoms(self, sides: Sequence[Side], resolution: Resolution) -> list[Atoms]:
+        """Of two orders by points of their profile; one order is its own mirror image, and has atoms."""
+        if len(self.orders) > 1:
+            return super().atoms(sides, resolution)
+        return [completed(self._one_order(side), side) for side in sides]
+
+    def _one_order(self, side: Side) -> Atoms:
+        found = self.orders[0].atoms(side, self.missed, self.doubt)
+        if self.missed == 0.0 or self.largest == math.inf:
+            return found
+        lost = self.missed if side is Side.UPPER else 0.0
+        mass, loss = (
+            np.append(found.mass, lost),
+            np.append(found.loss, self.largest * (1.0 + 4e-15)),
+        )
+        return replace(found, mass=mass, loss=np.maximum.accumulate(loss), missed=0.0)
 
     def profile(self, growth: Array, rtol: float, missed: float) -> Bounds:
         error = self._error
@@ -120,13 +150,15 @@ class EitherOrder(ProfilePair):
         eps = np.log1p(growth[ascending])
         shift = 4.0 * error + 4.0 * ROUNDOFF * eps
         size = sum(order.mass.size for order in self.orders)
-        relative = 2.0 * error + ROUNDOFF * (16.0 + 8.0 * growth.size + 2.0 * size)
+        relative = 2.0 * (error + self.doubt)
+        relative += ROUNDOFF * (16.0 + 8.0 * growth.size + 2.0 * size)
         lower, upper = np.zeros(growth.size), np.zeros(growth.size)
         for order in self.orders:
             high = order.divergence(eps - shift) + order.infinite
             low = order.divergence(eps + shift) + order.infinite
             upper = np.maximum(upper, high * (1.0 + relative))
             lower = np.maximum(lower, low * (1.0 - relative))
+        upper += np.where(eps < self.largest * (1.0 + 4e-15), self.missed, 0.0)
         bounds = Bounds(np.empty(growth.size), np.empty(growth.size))
         bounds.lower[ascending], bounds.upper[ascending] = lower, np.minimum(upper, 1.0)
         return bounds
@@ -135,26 +167,71 @@ class EitherOrder(ProfilePair):
     def _error(self) -> float:
         return max(order.error for order in self.orders)
 
-    @property
-    def max_loss(self) -> Bounds:
-        return _largest(self.orders)
+    @cached_property
+    def max_loss(self) -> Bounds:  # type: ignore[override]
+        if self.missed == 0.0 or any(order.infinite > 0.0 for order in self.orders):
+            return _largest(self.orders)
+        return Bounds(self.largest * (1.0 - 4e-15), self.largest * (1.0 + 4e-15))
 
-    @property
-    def scale(self) -> float:
+    @cached_property
+    def scale(self) -> float:  # type: ignore[override]
         return _scale(self.orders)
 
     @property
     def infinite_mass(self) -> float:
         infinite = max(order.infinite for order in self.orders)
-        return infinite * (1.0 - 2.0 * self._error)
+        return infinite * (1.0 - 2.0 * (self._error + self.doubt))
 
     @property
     def top_mass(self) -> float:
-        if self.infinite_mass > 0.0:
+        if self.infinite_mass > 0.0 or self.missed > 0.0:
             return 0.0
         near = max(order.top for order in self.orders) - 2.0 * self._error
         sums = [float(order.mass[order.loss >= near].sum()) for order in self.orders]
-        return max(sums) * (1.0 - 4.0 * self._error)
+        return max(sums) * (1.0 - 4.0 * (self._error + self.doubt))
+
+
+@dataclass(frozen=True, eq=False)
+class Together(Pair):
+    """Independent outcomes of several pairs, each so many times: their product."""
+
+    parts: tuple[tuple[Pair, int], ...]
+
+    @property
+    def max_loss(self) -> Bounds:
+        low, high = (
+            sum(pair.max_loss[end] * count for pair, count in self.parts) for end in (0, 1)
+        )
+        return Bounds(low * (1.0 - 4e-15), high * (1.0 + 4e-15))
+
+    @property
+    def scale(self) -> float:
+        return math.sqrt(sum(count * pair.scale**2 for pair, count in self.parts))
+
+    def repeated(self, count: int) -> list[tuple[Pair, int]]:
+        """The parts themselves: nobody needs the product."""
+        return [(pair, count * times) for pair, times in self.parts]
+
+    def atoms(self, sides: Sequence[Side], resolution: Resolution) -> list[Atoms]:
+        """All combinations of atoms, for a law of one round. MemoryError beyond MOST_PAIRS of them."""
+        return [
+            reduce(_product, (pair.atoms([side], resolution)[0] for pair, times in self.parts for _ in range(times)))
+            for side in sides
+        ]  # fmt: skip
+
+
+def _product(first: Atoms, second: Atoms) -> Atoms:
+    """The law of the sum of two independent losses."""
+    if not first.mass.size * second.mass.size <= MOST_PAIRS:
+        raise MemoryError(
+            f"a product of {first.mass.size} and {second.mass.size} atoms is over the limit of {MOST_PAIRS}"
+        )
+    loss = np.add.outer(first.loss, second.loss).ravel()
+    order = np.argsort(loss, kind="stable")
+    mass = np.multiply.outer(first.mass, second.mass).ravel()[order]
+    infinite = first.infinite + second.infinite - first.infinite * second.infinite
+    slack = first.slack + second.slack + 4.0 * ROUNDOFF * float(np.abs(loss).max())
+    return Atoms(mass, loss[order], infinite, first.missed + second.missed, slack, mass.size)
 
 
 @dataclass(frozen=True)

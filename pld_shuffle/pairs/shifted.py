@@ -1,0 +1,147 @@
+"""An integer and the same one moved by a step: the pairs of noisy sums, of thresholds, and of dummies.
+
+X has a law f on the integers. P is the law of X + d, Q that of X. If f is log-concave, f(i-d)/f(i) rises in i: the
+best sets are tails, H_s(P||Q) = max over t of P[X >= t-d] - s P[X >= t] grows with d, and so does the reversed one. So
+a query that moves by at most d is covered by the two orders at d itself (docs/sums.md, section 1). Modulo M nothing is
+log-concave, and every step up to d is a pair of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..numerics.integer_laws import IntegerLaw
+from ..numerics.rounding import ROUNDOFF
+from ..numerics.sides import Bounds, Side
+from .discrete import EitherOrder, Losses, OrderedPair, Together
+from .pair import Atoms, Pair, Resolution, completed
+from .profile import SAME, ProfilePair, ProfilePoints, UpperPair, worst
+
+Array = NDArray[np.float64]
+
+LEAST_DISTANCE = 1e-4  # of two kinks, in scales, so that slopes between them are known
+MOST_KEPT = 0.5  # of the atoms, if putting equal ones together is worth their rounding
+
+
+@dataclass(frozen=True, eq=False)
+class EitherStep(UpperPair):
+    """An upper bound on both orders of noise that is not symmetric, by the kinks of their profiles.
+
+    A polygon through all kinks is the larger one of two polygons, but for the pieces in which they cross.
+    """
+
+    pair: EitherOrder
+
+    def upper(self, growth: Array, missed: float) -> Array:
+        return np.asarray(self.pair.profile(growth, 0.0, missed).upper)
+
+    @property
+    def max_loss(self) -> Bounds:
+        return self.pair.max_loss
+
+    @property
+    def scale(self) -> float:
+        return self.pair.scale
+
+    @property
+    def infinite_mass(self) -> float:
+        return self.pair.infinite_mass
+
+    def atoms(self, sides: Sequence[Side], resolution: Resolution) -> list[Atoms]:
+        """The upper atoms; for a lower side the same, infinite losses too, as their width is of no interest."""
+        [found] = ProfilePair.atoms(self, [Side.UPPER], resolution)
+        less = replace(found, mass=found.mass * SAME, infinite=found.infinite * SAME, total=None)
+        below = completed(less, Side.LOWER)
+        return [found if side is Side.UPPER else below for side in sides]
+
+    def _points(self, resolution: Resolution) -> ProfilePoints:
+        kinks = np.sort(
+            np.concatenate([order.loss[order.loss > 0.0] for order in self.pair.orders])
+        )
+        apart = np.append(True, np.diff(kinks) > LEAST_DISTANCE * self.scale)
+        growth = np.append(0.0, np.expm1(kinks[apart]))
+        if not 2 < growth.size <= self.most_points:
+            return super()._points(resolution)
+        upper = self.upper(growth, 0.0)
+        # Beyond what may be missed nobody asks where a loss is.
+        last = int(
+            np.searchsorted(-upper, -(self.infinite_mass * (1.0 + 1e-9) + 1e-2 * resolution.missed))
+        )
+        last = min(max(last, 2), growth.size - 1)
+        growth, upper = growth[: last + 1], upper[: last + 1]
+        return ProfilePoints(growth, upper, upper, min(self.infinite_mass, float(upper[-1])))
+
+
+def worst_step(law: IntegerLaw, step: int) -> tuple[ProfilePair, Pair]:
+    """The pair of X + step and X in either order, and the stronger order alone: an attack."""
+    both = shifted(law, step)
+    if len(both.orders) == 1:
+        return both, both
+    far = np.array([4.0 * both.scale])
+    order = max(both.orders, key=lambda one: float(one.divergence(far)[0]) + one.infinite)
+    return EitherStep(both), OrderedPair(order, both.missed, both.doubt)
+
+
+def shifted(law: IntegerLaw, step: int) -> EitherOrder:
+    """The pair of X + step and X, in either order. ValueError if the two hardly meet."""
+    f, size = law.masses, law.masses.size
+    if not step < size:
+        raise ValueError(f"step must be below the {size} values of the noise, got {step!r}")
+    moved, still = f[: size - step], f[step:]
+    # What has no partner is certain to tell them apart where the law ends; else it is a tail that nobody needs.
+    high, low = float(f[size - step :].sum()), float(f[:step].sum())
+    error = min(2.0 * law.error, step * law.step) + 4.0 * ROUNDOFF
+    ends = ((high, law.above), (low, law.below))
+    orders, missed = [], 0.0
+    for (p, q), (lone, outside) in zip(((moved, still), (still, moved)), ends, strict=True):
+        orders.append(losses(p, q, error, 0.0 if outside > 0.0 else lone))
+        missed = max(missed, law.below + law.above + (lone * (1.0 + law.error) if outside > 0.0 else 0.0))  # fmt: skip
+    kept = orders[:1] if law.symmetric else orders
+    return EitherOrder(tuple(kept), missed * (1.0 + 1e-9), step * law.steepest, law.error)
+
+
+def shifted_around(law: IntegerLaw, step: int, modulus: int) -> EitherOrder:
+    """The pair of X + step and X modulo `modulus`, in either order; from below only, where the window is too short.
+
+    Where nothing is known of Q but that little of it is there, it is taken for that little: a lower bound.
+    """
+    outside = law.below + law.above
+    around = law.wrapped(modulus)
+    f, error = around.masses, around.error
+    moved = np.roll(f, step)
+    orders = []
+    for p, q in ((moved, f), (f, moved)):
+        seen, lone = p > 0.0, 0.0
+        if outside > 0.0:
+            q = np.maximum(q, outside)
+        else:
+            lone, seen = float(p[q == 0.0].sum()), seen & (q > 0.0)
+        orders.append(losses(p[seen], q[seen], 2.0 * error, lone))
+    return EitherOrder(tuple(orders[:1] if law.symmetric else orders), outside, doubt=error)
+
+
+def at_most(law: IntegerLaw, step: int, modulus: int) -> ProfilePair:
+    """The worst of all steps from 1 to `step`, modulo `modulus`, at most half of the window or all of the law."""
+    return worst([shifted_around(law, one, modulus) for one in range(1, step + 1)])
+
+
+def exchanged(pair: EitherOrder) -> Together:
+    """One order of `pair` next to the other one: as one number rises, another one falls."""
+    ends = (pair.orders[0], pair.orders[-1])
+    return Together(tuple((OrderedPair(order, pair.missed, pair.doubt), 1) for order in ends))
+
+
+def losses(p: Array, q: Array, error: float, infinite: float) -> Losses:
+    """Atoms of masses p, q > 0 whose ratios are known to `error`, sorted by loss; those hardly apart are one."""
+    loss = np.log(p / q)
+    error += 4.0 * ROUNDOFF * (1.0 + float(np.abs(loss).max(initial=0.0)))
+    cell = 8.0 * error
+    places, index = np.unique(np.rint(loss / cell), return_inverse=True)
+    if places.size > MOST_KEPT * loss.size:
+        order = np.argsort(loss, kind="stable")
+        return Losses(p[order], loss[order], infinite, error)
+    return Losses(np.bincount(index, p).astype(np.float64), places * cell, infinite, error + cell)

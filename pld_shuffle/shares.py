@@ -1,0 +1,161 @@
+"""Shares of integer noise that clients, servers or a shuffler add: what one is, and the law of a sum of many.
+
+A share is a frozen value of named numbers; `total` is the exact law of so many of them (`numerics.integer_laws`, with
+bounds on all that is neglected). All are log-concave but the negative binomial of
+shape below 1, whose sums are once their shapes add up to 1.
+
+| share | the sum of m |
+|---|---|
+| `Binomial(trials, p)` | Bin(m trials, p) |
+| `Poisson(mean)` | Poisson(m mean) |
+| `NegativeBinomial(shape, p)` | shape m shape; two-sided: the difference of two such |
+| `Skellam(variance)` | Skellam of m times the variance |
+| `DiscreteLaplace(scale)` | the difference of two negative binomials of shape m |
+| `DiscreteGaussian(sigma)` | no discrete Gaussian, though close to one for sigma above 1 |
+
+Distributed discrete Laplace noise (Goryczka and Xiong 2017) is NegativeBinomial(1/n, 1 - exp(-1/scale),
+two_sided=True) from each of n clients. Sums of discrete Gaussians: Kairouz, Liu, Steinke 2021; Skellam noise:
+Agarwal, Kairouz, Liu 2021; binomial noise: Agarwal et al. 2018 (cpSGD).
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar
+
+from .numerics.integer_laws import (
+    SMALLEST_SIGMA,
+    IntegerLaw,
+    binomial_law,
+    gaussian_law,
+    negative_binomial_law,
+    poisson_law,
+    skellam_law,
+    two_sided_law,
+)
+from .numerics.validation import open_unit, positive_float, positive_int
+from .randomizers.base import settle
+
+SMALLEST, LARGEST = 1e-12, 1e14  # of means, variances and shapes
+
+
+class Share(ABC):
+    """Noise of one party: a law on the integers."""
+
+    #: Whether it is never negative, as numbers of dummies are.
+    counts: ClassVar[bool] = False
+
+    @abstractmethod
+    def total(self, count: int) -> IntegerLaw:
+        """The law of the sum of `count` independent shares. MemoryError beyond 2^22 integers."""
+
+
+@dataclass(frozen=True)
+class Binomial(Share):
+    """Number of ones among `trials` coins of probability p in (0, 1). Raises TypeError or ValueError."""
+
+    trials: int
+    p: float = 0.5
+    counts: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        settle(self, trials=positive_int("trials", self.trials), p=open_unit("p", self.p))
+
+    def total(self, count: int) -> IntegerLaw:
+        return binomial_law(count * self.trials, self.p)
+
+
+@dataclass(frozen=True)
+class Poisson(Share):
+    """A Poisson number of that mean. Raises TypeError or ValueError."""
+
+    mean: float
+    counts: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        settle(self, mean=_moderate("mean", self.mean))
+
+    def total(self, count: int) -> IntegerLaw:
+        return poisson_law(count * self.mean)
+
+
+@dataclass(frozen=True)
+class NegativeBinomial(Share):
+    """Failures before success number `shape`, any positive number, of trials that succeed with p in (0, 1).
+
+    two_sided : the difference of two such numbers. Raises TypeError or ValueError.
+    """
+
+    shape: float
+    p: float
+    two_sided: bool = False
+
+    def __post_init__(self) -> None:
+        settle(self, shape=_moderate("shape", self.shape), p=open_unit("p", self.p))
+        if not isinstance(self.two_sided, bool):
+            raise TypeError(f"two_sided must be True or False, got {self.two_sided!r}")
+
+    @property
+    def counts(self) -> bool:  # type: ignore[override]
+        return not self.two_sided
+
+    def total(self, count: int) -> IntegerLaw:
+        shape = count * self.shape
+        if abs(shape - 1.0) <= 4e-16 * count:  # 1/n from each of n
+            shape = 1.0
+        if self.two_sided:
+            return two_sided_law(shape, -math.log1p(-self.p))
+        return negative_binomial_law(shape, self.p)
+
+
+@dataclass(frozen=True)
+class Skellam(Share):
+    """The difference of two Poisson numbers of mean variance / 2. Raises TypeError or ValueError."""
+
+    variance: float
+
+    def __post_init__(self) -> None:
+        settle(self, variance=_moderate("variance", self.variance))
+
+    def total(self, count: int) -> IntegerLaw:
+        return skellam_law(count * self.variance)
+
+
+@dataclass(frozen=True)
+class DiscreteLaplace(Share):
+    """k with probability proportional to exp(-|k| / scale). Raises TypeError or ValueError."""
+
+    scale: float
+
+    def __post_init__(self) -> None:
+        settle(self, scale=positive_float("scale", self.scale))
+        if not 0.01 <= self.scale <= 1e6:
+            raise ValueError(f"scale must be in [0.01, 1e6], got {self.scale!r}")
+
+    def total(self, count: int) -> IntegerLaw:
+        return two_sided_law(float(count), 1.0 / self.scale)
+
+
+@dataclass(frozen=True)
+class DiscreteGaussian(Share):
+    """k with probability proportional to exp(-k^2 / (2 sigma^2)), sigma >= 0.1. Raises TypeError or ValueError."""
+
+    sigma: float
+
+    def __post_init__(self) -> None:
+        settle(self, sigma=positive_float("sigma", self.sigma))
+        if not SMALLEST_SIGMA <= self.sigma <= 1e6:
+            raise ValueError(f"sigma must be in [{SMALLEST_SIGMA:g}, 1e6], got {self.sigma!r}")
+
+    def total(self, count: int) -> IntegerLaw:
+        return gaussian_law(self.sigma, count)
+
+
+def _moderate(name: str, value: object) -> float:
+    """`value` as a float in [SMALLEST, LARGEST]."""
+    number = positive_float(name, value)
+    if not SMALLEST <= number <= LARGEST:
+        raise ValueError(f"{name} must be in [{SMALLEST:g}, {LARGEST:g}], got {value!r}")
+    return number

@@ -1,0 +1,365 @@
+"""Sums of integers with shares of noise: against the protocol enumerated in rationals, closed laws, and a peer.
+
+The laws of shares are written down here once more, in rationals or 50 digits, and are convolved term by term.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from typing import Any
+
+import mpmath
+import numpy as np
+import pytest
+
+from pld_shuffle import Accountant, Subsampled, SummedNoise, shares, solve
+from pld_shuffle.numerics import integer_laws
+from pld_shuffle.numerics.integer_laws import IntegerLaw
+from pld_shuffle.shares import (
+    Binomial,
+    DiscreteGaussian,
+    DiscreteLaplace,
+    NegativeBinomial,
+    Poisson,
+    Share,
+    Skellam,
+)
+
+Law = Mapping[int, Any]
+GROWTHS = [Fraction(k, 16) for k in (0, 1, 3, 8, 17, 45)]
+
+
+def plus(first: Law, second: Law) -> Law:
+    found: dict[int, Any] = {}
+    for (i, a), (j, b) in itertools.product(first.items(), second.items()):
+        found[i + j] = found.get(i + j, 0) + a * b
+    return found
+
+
+def times(law: Law, count: int) -> Law:
+    found: Law = {0: Fraction(1)}
+    for _ in range(count):
+        found = plus(found, law)
+    return found
+
+
+def around(law: Law, modulus: int | None) -> Law:
+    found: dict[int, Any] = {}
+    for i, a in law.items():
+        place = i if modulus is None else i % modulus
+        found[place] = found.get(place, 0) + a
+    return found
+
+
+def divergence(p: Law, q: Law, growth: Any) -> Any:
+    return sum((max(a - (1 + growth) * q.get(i, 0), 0) for i, a in p.items()), 0 * growth)
+
+
+def largest(noise: Law, steps: range, modulus: int | None, growth: Any) -> Any:
+    """Over all moves of the exact sum, from any exact sum to any other one in reach."""
+    return max(
+        divergence(around(plus(noise, {d: 1}), modulus), around(noise, modulus), growth)
+        for step in steps
+        for d in (step, -step)
+    )
+
+
+def coins(trials: int, p: Fraction) -> Law:
+    return {k: math.comb(trials, k) * p**k * (1 - p) ** (trials - k) for k in range(trials + 1)}
+
+
+def normalised(weight: Callable[[int], Any], reach: int, low: int | None = None) -> Law:
+    start = -reach if low is None else low
+    weights = {k: weight(k) for k in range(start, reach + 1)}
+    total = sum(weights.values())
+    return {k: value / total for k, value in weights.items()}
+
+
+def enclosed(mechanism: SummedNoise, truths: Mapping[Any, Any], width: float | None = 1e-4) -> None:
+    """lower <= truth <= upper at every growth, and no wider than that (relative to the truth)."""
+    accountant = Accountant(1e-5).compose(mechanism)
+    for growth, truth in truths.items():
+        bounds = accountant.delta_bounds(math.log1p(float(growth)))
+        assert bounds.lower <= float(truth) * (1 + 1e-9), (mechanism, growth)
+        assert bounds.upper >= float(truth) * (1 - 1e-9), (mechanism, growth)
+        assert bounds.upper <= (1 + 1e-4) * float(truth) + 1e-15
+        assert width is None or bounds.upper - bounds.lower <= width * float(truth) + 1e-15
+
+
+# --- the protocol, enumerated ---------------------------------------------------------------------
+
+
+def protocol(
+    share: Law, clients: int, dropouts: int, colluding: int, steps: range, modulus: int | None, growth: Any
+) -> Any:  # fmt: skip
+    """The largest divergence over who drops out and who colludes: the adversary takes off the shares that it knows."""
+    found = Fraction(0)
+    everybody = range(clients)
+    for missing in itertools.chain(
+        *(itertools.combinations(everybody, d) for d in range(dropouts + 1))
+    ):
+        for known in itertools.chain(
+            *(itertools.combinations(everybody, c) for c in range(colluding + 1))
+        ):
+            hidden = [one for one in everybody if one not in missing and one not in known]
+            found = max(found, largest(times(share, len(hidden)), steps, modulus, growth))
+    return found
+
+
+@pytest.mark.parametrize("p", [Fraction(1, 2), Fraction(1, 4), Fraction(7, 8)])
+@pytest.mark.parametrize("more", [
+    {}, {"dropouts": 1}, {"colluding": 1}, {"dropouts": 1, "colluding": 1}, {"sensitivity": 2},
+    {"sensitivity": 3, "dropouts": 1}, {"modulus": 5}, {"modulus": 9, "sensitivity": 2}, {"modulus": 50},
+])  # fmt: skip
+def test_binomial_shares_enumerated(p: Fraction, more: dict[str, int]) -> None:
+    clients, trials = 4, 3
+    settings = {"dropouts": 0, "colluding": 0, "sensitivity": 1, "modulus": None} | more
+    steps = range(1, settings["sensitivity"] + 1)
+    lost = settings["dropouts"], settings["colluding"]
+    share = coins(trials, p)
+    truths = {g: protocol(share, clients, *lost, steps, settings["modulus"], g) for g in GROWTHS}
+    width = 1e-4 if p == Fraction(1, 2) or settings["modulus"] in (5, 9) else None
+    enclosed(SummedNoise(Binomial(trials, float(p)), clients, **more), truths, width)
+
+
+def test_two_rounds_enumerated_in_either_order() -> None:
+    """A user may rise in one round and fall in the next; symmetric noise does not care, and is exact."""
+    for p, exact in ((Fraction(1, 2), True), (Fraction(1, 4), False)):
+        noise = times(coins(1, p), 4)
+        up = (plus(noise, {1: Fraction(1)}), noise)
+        mechanism = SummedNoise(Binomial(1, float(p)), 4)
+        accountant = Accountant(1e-3).compose(mechanism, 2)
+        for growth in GROWTHS:
+            truth = Fraction(0)
+            for first, second in itertools.product((up, up[::-1]), repeat=2):
+                p_both = {(i, j): a * b for i, a in first[0].items() for j, b in second[0].items()}
+                q_both = {(i, j): a * b for i, a in first[1].items() for j, b in second[1].items()}
+                truth = max(truth, divergence(p_both, q_both, growth))
+            found = accountant.delta_bounds(math.log1p(float(growth)))
+            assert found.upper >= float(truth) * (1 - 1e-9)
+            assert not exact or found.lower <= float(truth) * (1 + 1e-9) <= found.upper * (1 + 2e-3)
+
+
+def test_coordinates_enumerated() -> None:
+    """All vectors of moves within the bound, signs and all, each coordinate with noise of its own."""
+    noise = times(coins(1, Fraction(1, 4)), 4)
+    mechanism = SummedNoise(Binomial(1, 0.25), 4, sensitivity=2, coordinates=2)
+    accountant = Accountant(1e-3).compose(mechanism)
+    for growth in GROWTHS[:4]:
+        truth = Fraction(0)
+        for a, b in itertools.product(range(-2, 3), repeat=2):
+            first, second = plus(noise, {a: Fraction(1)}), plus(noise, {b: Fraction(1)})
+            p = {(i, j): x * y for i, x in first.items() for j, y in second.items()}
+            q = {(i, j): x * y for i, x in noise.items() for j, y in noise.items()}
+            truth = max(truth, divergence(p, q, growth))
+        assert accountant.delta_bounds(math.log1p(float(growth))).upper >= float(truth) * (1 - 1e-9)
+
+
+# --- laws of sums ---------------------------------------------------------------------------------
+
+mpmath.mp.dps = 50
+
+
+def gaussian(sigma: float) -> Law:
+    reach = math.ceil(13 * sigma) + 3
+    return normalised(
+        lambda k: mpmath.exp(-(mpmath.mpf(k) ** 2) / (2 * mpmath.mpf(sigma) ** 2)), reach
+    )
+
+
+def laplace(scale: float) -> Law:
+    return normalised(lambda k: mpmath.exp(-abs(k) / mpmath.mpf(scale)), math.ceil(70 * scale))
+
+
+def negative_binomial(shape: float, p: float) -> Law:
+    r, q = mpmath.mpf(shape), 1 - mpmath.mpf(p)
+    weight = lambda k: mpmath.rf(r, k) / mpmath.factorial(k) * q**k  # noqa: E731
+    return normalised(weight, math.ceil(75 / p), 0)
+
+
+def skellam(variance: float) -> Law:
+    v = mpmath.mpf(variance)
+    return normalised(lambda k: mpmath.besseli(abs(k), v), math.ceil(12 * math.sqrt(variance)) + 40)
+
+
+def poisson(mean: float) -> Law:
+    weight = lambda k: mpmath.mpf(mean) ** k / mpmath.factorial(k)  # noqa: E731
+    return normalised(weight, math.ceil(mean + 12 * math.sqrt(mean)) + 40, 0)
+
+
+def mirrored(law: Law) -> Law:
+    return {-k: a for k, a in law.items()}
+
+
+SUMS: dict[str, tuple[Share, int, Callable[[], Law]]] = {
+    "discrete Gaussian, one": (DiscreteGaussian(2.0), 1, lambda: gaussian(2.0)),
+    "tiny discrete Gaussians": (DiscreteGaussian(0.3), 7, lambda: times(gaussian(0.3), 7)),
+    "small discrete Gaussians": (DiscreteGaussian(0.6), 12, lambda: times(gaussian(0.6), 12)),
+    "discrete Gaussians": (DiscreteGaussian(1.0), 5, lambda: times(gaussian(1.0), 5)),
+    "large discrete Gaussians": (DiscreteGaussian(3.0), 3, lambda: times(gaussian(3.0), 3)),
+    "discrete Laplace": (DiscreteLaplace(1.5), 1, lambda: laplace(1.5)),
+    "two discrete Laplace": (DiscreteLaplace(1.0), 2, lambda: times(laplace(1.0), 2)),
+    "Skellam": (Skellam(0.75), 4, lambda: skellam(3.0)),
+    "Poisson": (Poisson(0.5), 6, lambda: poisson(3.0)),
+    "geometric": (NegativeBinomial(0.25, 0.5), 4, lambda: negative_binomial(1.0, 0.5)),
+    "below shape 1": (NegativeBinomial(0.25, 0.5), 3, lambda: negative_binomial(0.75, 0.5)),
+    "Polya": (NegativeBinomial(0.25, 0.5, two_sided=True), 3,
+              lambda: plus(negative_binomial(0.75, 0.5), mirrored(negative_binomial(0.75, 0.5)))),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SUMS)
+def test_the_law_of_the_sum_is_known_to_what_it_says(name: str) -> None:
+    share, count, law = SUMS[name]
+    found, truth = share.total(count), law()
+    values = np.arange(found.low, found.low + found.masses.size)
+    for k, mass in zip(values, found.masses, strict=True):
+        if int(k) in truth and truth[int(k)] > mpmath.mpf(
+            "1e-22"
+        ):  # the truth here is cut off, too
+            assert abs(mpmath.mpf(mass) / truth[int(k)] - 1) <= found.error + 1e-25
+    assert found.error < 1e-10 and found.below + found.above < 1e-280
+    for k in range(found.low + 1, found.low + found.masses.size):
+        if k in truth and k - 1 in truth and min(truth[k], truth[k - 1]) > mpmath.mpf("1e-22"):
+            ratio = truth[k - 1] / truth[k]
+            got = mpmath.mpf(found.masses[k - 1 - found.low]) / found.masses[k - found.low]
+            assert abs(got / ratio - 1) <= min(found.step, 2 * found.error) + 1e-25
+            assert abs(mpmath.log(ratio)) <= found.steepest
+
+
+@pytest.mark.parametrize("name", SUMS)
+@pytest.mark.parametrize("sensitivity", [1, 2])
+def test_the_profile_of_the_sum(name: str, sensitivity: int) -> None:
+    share, count, law = SUMS[name]
+    truth = law()
+    if name in ("below shape 1", "Polya") and sensitivity > 1:
+        with pytest.raises(ValueError, match="sensitivity must be 1 where the total noise is not"):
+            SummedNoise(share, count, sensitivity)
+        return
+    steps = range(1, sensitivity + 1)
+    truths = {g: largest(truth, steps, None, mpmath.mpf(g.numerator) / g.denominator) for g in GROWTHS}  # fmt: skip
+    mechanism = SummedNoise(share, count, sensitivity)
+    width = 1e-4 if mechanism.law.symmetric else None  # an attack keeps to one order
+    enclosed(mechanism, {g: t for g, t in truths.items() if t > 1e-9}, width)
+
+
+@pytest.mark.parametrize("share", [Binomial(1), Skellam(1.0), DiscreteGaussian(1.0), DiscreteLaplace(1.0),
+                                   Poisson(1.0), NegativeBinomial(1.0, 0.3)])  # fmt: skip
+def test_laws_of_many_shares_meet_each_other(share: Share) -> None:
+    """Twice as many shares are the convolution of the sum with itself, in every mass."""
+    half, whole = share.total(200), share.total(400)
+    both = np.convolve(half.masses, half.masses)
+    kept = both > 1e-200
+    place = 2 * half.low + np.flatnonzero(kept) - whole.low
+    inside = (place >= 0) & (place < whole.masses.size)
+    error = 2 * half.error + whole.error + 1e-12
+    assert np.all(np.abs(whole.masses[place[inside]] / both[kept][inside] - 1.0) <= error)
+    assert abs(math.fsum(whole.masses) - 1.0) <= whole.error
+
+
+def test_sums_of_discrete_gaussians_are_no_discrete_gaussian() -> None:
+    """Both ways of summing agree where both can be asked, and small ones differ from one of their variance."""
+    direct, _ = integer_laws._gaussian_period(2.2, 40, 20)
+    period = integer_laws.gaussian_law(2.2, 40)
+    here = period.masses[-period.low : -period.low + 21]
+    assert np.all(np.abs(direct / here - 1.0) <= 1e-11)
+    small = DiscreteGaussian(0.4).total(9).masses
+    one = integer_laws.gaussian_law(1.2, 1).masses
+    assert abs(small.max() / one.max() - 1.0) > 0.05
+
+
+# --- scale, and a peer ----------------------------------------------------------------------------
+
+MANY: dict[str, Callable[[int], Share]] = {
+    "binomial": lambda n: Binomial(max(1, 2_000 // n)),
+    "Skellam": lambda n: Skellam(1_000.0 / n),
+    "discrete Gaussian": lambda n: DiscreteGaussian(max(0.4, 30.0 / math.sqrt(n))),
+    "discrete Laplace": lambda n: DiscreteLaplace(max(0.5, 25.0 / math.sqrt(n))),
+    "Poisson": lambda n: Poisson(1_000.0 / n),
+    "negative binomial": lambda n: NegativeBinomial(100.0 / n, 0.1),
+}
+
+
+@pytest.mark.parametrize("n", [10, 10_000])
+@pytest.mark.parametrize("name", MANY)
+def test_brackets_are_narrow(name: str, n: int) -> None:
+    mechanism = SummedNoise(MANY[name](n), n)
+    for delta, rounds in ((1e-5, 10), (1e-50, 1)):
+        found = Accountant(1e-3).compose(mechanism, rounds).epsilon_bounds(delta)
+        # Of noise that is not symmetric the lower end is an attack that keeps to one order.
+        width = 1e-4 if mechanism.law.symmetric else 3e-2
+        assert 0.0 < found.lower <= found.upper <= found.lower * (1 + width)
+
+
+def test_a_peer_agrees_about_one_noise() -> None:
+    """dp_accounting's discrete Laplace and Gaussian noise, within its grid."""
+    peer = pytest.importorskip("dp_accounting.pld.privacy_loss_distribution")
+    cases = [
+        (DiscreteLaplace(8.0), peer.from_discrete_laplace_mechanism(
+            1 / 8.0, sensitivity=2, value_discretization_interval=1e-3)),
+        (DiscreteGaussian(12.0), peer.from_discrete_gaussian_mechanism(
+            12.0, sensitivity=2, value_discretization_interval=1e-3)),
+    ]  # fmt: skip
+    for share, law in cases:
+        accountant = Accountant().compose(SummedNoise(share, 1, sensitivity=2), 5)
+        for delta in (1e-3, 1e-6):
+            assert accountant.get_epsilon(delta) == pytest.approx(
+                law.self_compose(5).get_epsilon_for_delta(delta), abs=6e-3
+            )
+
+
+# --- doors ----------------------------------------------------------------------------------------
+
+
+def test_eighty_coins_are_enough() -> None:
+    """private-attribution sizes its noise by a bound that asks for 1,483 coins at epsilon = 1, delta = 1e-6."""
+    found = solve(
+        "trials", lambda coins: [(SummedNoise(Binomial(coins), 1), 1)], epsilon=1.0, delta=1e-6,
+        bounds=(1, 10**6), increasing=False, whole=True,
+    )  # fmt: skip
+    assert found.value == 80 and found.tight
+
+
+def test_modulus_can_only_help_and_cohorts_too() -> None:
+    plain = Accountant().compose(SummedNoise(Binomial(30), 10)).get_epsilon(1e-4)
+    small = Accountant().compose(SummedNoise(Binomial(30), 10, modulus=11)).get_epsilon(1e-4)
+    hidden = Subsampled(SummedNoise(Binomial(30), 10), population=100)
+    assert small < plain
+    assert Accountant().compose(hidden).get_epsilon(1e-4) < 0.3 * plain
+
+
+def law_of(share: Share) -> IntegerLaw:
+    return share.total(1)
+
+
+@pytest.mark.parametrize(("make", "error", "message"), [
+    (lambda: SummedNoise(Binomial(1), 10, 1.5), TypeError, r"sensitivity must be an integer, got 1\.5"),
+    (lambda: SummedNoise(Binomial(1), 10, 0), ValueError, "sensitivity must be at least 1, got 0"),
+    (lambda: SummedNoise(Binomial(1), 10, 11), ValueError, "sensitivity must be below the 11 values.*got 11"),
+    (lambda: SummedNoise(Binomial(1), 10, dropouts=10), ValueError, "dropouts and colluding.*clients=10.*dropouts=10"),
+    (lambda: SummedNoise(Binomial(1), 10, dropouts=5, colluding=5), ValueError, "got dropouts=5 and colluding=5"),
+    (lambda: SummedNoise(Binomial(1), 10, 3, modulus=30), ValueError, r"modulus must exceed.*= 30.*got 30"),
+    (lambda: SummedNoise(1.0, 10), TypeError, r"share must be a pld_shuffle.shares.Share, got 1\.0"),
+    (lambda: SummedNoise(Binomial(1), 0), ValueError, "clients must be at least 1, got 0"),
+    (lambda: SummedNoise(Binomial(1), 10, neighbours="group"), ValueError, "neighbours must be one of.*'group'"),
+    (lambda: Subsampled(SummedNoise(Binomial(1), 10, neighbours="zero-out"), rate=0.1), TypeError, "replace-one"),
+    (lambda: law_of(Binomial(1, 0.0)), ValueError, r"p must be in \(0, 1\), got 0\.0"),
+    (lambda: law_of(DiscreteGaussian(0.01)), ValueError, r"sigma must be in \[0\.1, 1e6\], got 0\.01"),
+    (lambda: law_of(DiscreteLaplace(-1.0)), ValueError, r"scale must be positive and finite, got -1\.0"),
+    (lambda: law_of(Skellam(math.nan)), ValueError, "variance must be positive and finite, got nan"),
+    (lambda: law_of(Poisson(1e15)), ValueError, r"mean must be in \[1e-12, 1e\+14\], got 1e\+15|1000000000000000"),
+    (lambda: law_of(Poisson(1e14)), MemoryError, "over the limit of"),
+    (lambda: law_of(NegativeBinomial(1.0, 0.5, 1)), TypeError, "two_sided must be True or False, got 1"),
+])  # fmt: skip
+def test_bad_input_is_named(
+    make: Callable[[], object], error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        make()
+
+
+def test_every_share_is_public() -> None:
+    assert {type(share).__name__ for share, _, _ in SUMS.values()} < set(vars(shares))
