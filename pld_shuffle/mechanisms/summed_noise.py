@@ -17,8 +17,7 @@ from ..pairs.discrete import Together
 from ..pairs.pair import Pair
 from ..pairs.shifted import at_most, shifted_around, worst_step
 from ..shares import Share
-from .base import Mechanism
-from .shared import SUBSTITUTION
+from .base import SUBSTITUTION, Mechanism
 from .zero_out import RELATION
 
 NEIGHBOURS = ("replace-one", "add-or-remove-one", RELATION)
