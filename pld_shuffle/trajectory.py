@@ -23,7 +23,7 @@ from .composition.sketch import Sketch
 from .mechanisms import Mechanism, as_mechanism
 from .mechanisms.base import attacked
 from .numerics.sides import Side
-from .numerics.tuning import TRAJECTORY_POINTS
+from .numerics.tuning import NUMBERS, PREFIX_SHARE
 from .numerics.validation import positive_int, probabilities, real, tolerance
 from .pairs.pair import Pair
 
@@ -31,7 +31,6 @@ Rows = Sequence[tuple[Mechanism, int]]
 Pairs = list[tuple[Pair, int]]
 Array = NDArray[np.float64]
 
-SHARE = 0.6  # of rtol that a lattice is planned with
 DIRECT = 2  # prefixes of up to so many rounds are composed on their own
 
 
@@ -152,7 +151,7 @@ class _Run:
         log_delta = math.log(self._delta)
         tilt = sketch.saddle_of_delta(log_delta)
         plan = Plan.steered(sketch, tilt, held, log_delta=log_delta, rtol=self._rtol)
-        plan = replace(plan, share=SHARE, lattice_share=1.0)
+        plan = replace(plan, share=PREFIX_SHARE, lattice_share=1.0)
         most = int(self._rounds[-1])
         if self._store is None or not self._store.serves(plan, most):
             self._store = LawStore(plan, most, {pair for pair, _ in held}, [self._side])
@@ -180,7 +179,7 @@ class _Run:
         )  # fmt: skip
         row_of = {pair: row for (pair, _), row in zip(before, integral.rows, strict=True)}
         total = counts @ np.stack(integral.rows)
-        chunk = max(1, TRAJECTORY_POINTS // total.size)
+        chunk = max(1, NUMBERS // (4 * total.size))
         found: dict[int, float] = {}
         sums: list[Array] = []
         here: list[int] = []

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from ..numerics.sides import Bounds, Side
-from ..numerics.tuning import MOST_ATTEMPTS
+from ..numerics.tuning import FAR, FUTILE_ATTEMPTS, KEPT, MOST_ATTEMPTS, SKETCHED_POINTS
 from ..numerics.validation import nonnegatives, probabilities
 from ..pairs.gaussian import noise_of, with_one_noise
 from ..pairs.pair import Pair, Resolution
@@ -39,19 +39,14 @@ from .plan import Plan
 from .pld import formed, log_finite
 from .product import LatticeReading
 from .reading import Array, Ends, GaussianReading, Question, Reading, read_deltas, read_epsilons
-from .sketch import FINER, POINTS_PER_SCALE, Sketch, sketch_key
+from .sketch import FINER, Sketch, sketch_key
 
 Ledger = Sequence[tuple[Pair, int]]
 Evaluator = type[Contour] | type[LatticeReading] | type[DirectReading]
 
 SMALLEST_DELTA = 1e-280  # windows cannot follow a delta below this in double precision
-KEPT_READINGS = 16
 NEAR = 1e4  # ratio of deltas up to which one choice among several pairs serves all
 LOWER_TILTS = (0.8, 0.5)  # times the sketched one, where that was no good
-FAR = 4.0  # times rtol: a lattice so wide wants far more points
-FUTILE_ATTEMPTS = (
-    2  # as long as nothing is known from below, or rtol is not promised, no more are made
-)
 
 
 class AccuracyWarning(UserWarning):
@@ -225,7 +220,7 @@ class Composition:
         for pair, count in self._ledger:
             if noise_of(pair) is not None:
                 continue  # none, however large its finite losses are
-            resolution = Resolution(pair.scale / POINTS_PER_SCALE, missed=missed, size_width=1e-6)
+            resolution = Resolution(pair.scale / SKETCHED_POINTS, missed=missed, size_width=1e-6)
             total += log_finite(formed(pair, [Side.LOWER], resolution)[0].infinity, count)
         return -math.expm1(total) * (1.0 - 2e-15)
 
@@ -275,10 +270,11 @@ class Composition:
             evaluators = [Contour, LatticeReading, DirectReading]
         if self.rounds == 1:
             evaluators = [DirectReading]
+        refused: dict[Evaluator, float] = {}
         best = Bounds(0.0, 1.0 if question.delta is None else self.max_loss)
         reason, widths, shrink = "", [math.inf], 1.0
         for attempt in range(MOST_ATTEMPTS):
-            reading, reason = self._composed(evaluators, plan, question)
+            reading, reason = self._composed(evaluators, plan, question, refused)
             if reading is None:
                 # A wide bracket is better than none, and a little less wide one better than giving up.
                 if plan.share >= 1e6 or (len(widths) > 1 and shrink > 0.4):
@@ -295,7 +291,7 @@ class Composition:
                 continue
             found, width = question.answer(reading, self.max_loss)
             if width <= self._rtol:
-                self._recent = [*self._recent[1 - KEPT_READINGS :], reading]
+                self._recent = [*self._recent[1 - KEPT // 4 :], reading]
                 return found, width, ""
             best = self._intersected(best, found)
             better = min(plan.log_delta, question.log_delta(found))
@@ -330,13 +326,20 @@ class Composition:
         evaluators: Iterable[Evaluator],
         plan: Plan,
         question: Question,
+        refused: dict[Evaluator, float],
     ) -> tuple[Reading | None, str]:
-        """A reading of the first evaluator that is not too expensive, or why there is none."""
+        """A reading of the first evaluator that is not too expensive, or why there is none.
+
+        refused : the share of the error at which an evaluator was too expensive; with less it would be, too.
+        """
         reason = ""
         for evaluator in evaluators:
+            if plan.share <= refused.get(evaluator, 0.0):
+                continue
             try:
                 return evaluator.of(self._ledger, plan, question), ""
             except (TooExpensive, MemoryError) as error:
+                refused[evaluator] = plan.share
                 reason = f": {error}" if str(error) else reason
         return None, reason
 
@@ -391,7 +394,7 @@ def _sketched(
 ) -> tuple[Sketch, float, float]:
     """A sketch that is good near the answer, the tilt there, and about log delta."""
     rounds = sum(count for _, count in ledger)
-    points = finer * POINTS_PER_SCALE
+    points = finer * SKETCHED_POINTS
     if epsilons:
         log_delta = math.log(max(min(value, 0.5), SMALLEST_DELTA))
         sketch = Sketch.at_delta(ledger, math.exp(log_delta), rounds, points=points)

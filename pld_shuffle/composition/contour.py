@@ -29,10 +29,11 @@ from ..numerics.sides import Bounds
 from ..numerics.tuning import (
     BOOKED_SHARE,
     FEW_PAIRS,
-    INTEGRAL_LEAST_WORK,
     INTEGRAL_WORK,
-    INTEGRAL_WORK_PER_LAW,
     INTEGRAL_WORK_PER_POINT,
+    MANY_ROUNDS,
+    NUMBERS,
+    SMOOTHING_SHARE,
 )
 from ..pairs.gaussian import noise_of
 from ..pairs.pair import Pair
@@ -47,12 +48,6 @@ Array = NDArray[np.float64]
 Complex = NDArray[np.complex128]
 
 #: Of rtol that the placement of upper atoms may take: more where rounding on the lattices of many rounds counts.
-LATTICE_SHARE, MANY_LATTICE_SHARE = 1.0 / 16.0, 0.25
-SMOOTHING_SHARE = 0.1  # of rtol that smoothing takes
-MANY_ROUNDS = 300  # from there on a lattice is dearer as a rule
-VERY_MANY_ROUNDS = 30_000
-CHUNK = 256
-WAVES = 2**18  # nodes times questions at once
 REFORMED = 3  # times that atoms are formed, for a better saddle point
 FEW_ATOMS = 2_000  # only so small laws are formed again: a larger c asks for far finer ones
 LARGEST_RATE = 1e9
@@ -92,10 +87,7 @@ class Integral:
         self._deviation = math.sqrt(math.fsum(counts * tilted.variances) + square)
         # A lattice holds the composed loss under its tilt, and every law before that.
         points = max([14.0 * self._deviation, *(law.reach for law in laws)]) / step
-        most = max(INTEGRAL_WORK, INTEGRAL_WORK_PER_LAW * len(laws))
-        self._most_work = min(
-            max(INTEGRAL_WORK_PER_POINT * points * len(laws), INTEGRAL_LEAST_WORK), most
-        )
+        self._most_work = min(INTEGRAL_WORK_PER_POINT * points, INTEGRAL_WORK) * len(laws)
         self._aliases(tolerance)
         self._walk(tolerance)
 
@@ -174,7 +166,7 @@ class Integral:
                 k += jump
                 chunk = 1 if jump > chunk else max(1, chunk // 2)
             else:
-                chunk = min(2 * chunk, CHUNK)
+                chunk = min(2 * chunk, max(8, k // 4))
         y, log_phi, error = (np.concatenate(parts) for parts in zip(*kept, strict=True))
         weight = 1.0 / (1.0 + 1j * y / c) / (1.0 + 1j * y / (c + 1.0))
         turned = np.exp(log_phi + 1j * y * (c + 0.5) * square)
@@ -289,7 +281,7 @@ class Integral:
         shift = self._mean - eps
         exponent = self._log + c * shift
         value, density = np.empty((2, eps.size))
-        most = max(1, WAVES // max(1, self._y.size))
+        most = max(1, NUMBERS // max(32, 32 * self._y.size))
         for start in range(0, eps.size, most):
             part = slice(start, start + most)
             wave = self._turned_nodes * np.exp(1j * np.outer(shift[part], self._y))
@@ -358,8 +350,6 @@ class Contour(Reading):
         noise = [noise_of(pair) for pair, _ in ledger]
         square = next((found for found in noise if found is not None), Bounds(0.0, 0.0))
         rest = [item for item, found in zip(ledger, noise, strict=True) if found is None]
-        share = LATTICE_SHARE if plan.rounds < VERY_MANY_ROUNDS else MANY_LATTICE_SHARE
-        plan = replace(plan, lattice_share=max(plan.lattice_share, share))
         c = plan.rate
         for _ in range(REFORMED):
             resolutions = plan.resolutions([item for item in rest if laplace_of(item[0]) is None])

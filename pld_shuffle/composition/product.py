@@ -31,10 +31,9 @@ from ..numerics.rounding import ROUNDOFF, dot
 from ..numerics.sides import Bounds, Side
 from ..numerics.tuning import (
     BOOKED_SHARE,
-    LATTICE_NODES,
-    LATTICE_TABLE,
-    LATTICE_WORK,
-    STORED_POINTS,
+    MANY_ROUNDS,
+    NUMBERS,
+    TRANSFORM_WORK,
 )
 from ..pairs.pair import Pair
 from .aliases import RATES, TooExpensive, log_geometric, log_peak
@@ -49,11 +48,8 @@ Complex = NDArray[np.complex128]
 FFT_CONSTANT = 12.0  # of the rounding of transforms, see above
 LARGEST_TILT = 40.0  # of one step
 LEAST_DELTA = 1e-250  # below, logarithms of what is left out underflow
-MOST_POINTS = 2**23  # of a period
-ENOUGH = 320  # rounds whose transforms bound what is left out
 MARGIN = 1.15  # of the period: products are read a little off their tilted means
 UNDERFLOW = 1e-300  # more than what underflows
-TRANSFORMED = 16  # a transform costs so many waves a point
 COARSER, FINER = 0.9, 1.6  # than planned: what a lattice may be and still serve
 
 
@@ -92,7 +88,7 @@ class LawStore:
         found = self._known.get((pair, side))
         if found is not None:
             return found
-        keep = self._points <= STORED_POINTS
+        keep = self._points <= 2 * NUMBERS
         sides = self._sides if keep else [side]
         for one, law in zip(sides, formed(pair, sides, self._resolution, self._gap), strict=True):
             if one is side:
@@ -133,8 +129,8 @@ class LatticeIntegral:
         most = max(terms, len(laws))
         # A table of angles costs as much as twenty laws that are summed with it.
         summed = self.k.size * max(one.mass.size for one in held) * (1.0 + 20.0 / most)
-        self._transformed = summed > LATTICE_TABLE * self.points
-        if self.k.size * most > LATTICE_WORK:
+        self._transformed = summed > TRANSFORM_WORK * self.points
+        if self.k.size * most > NUMBERS:
             raise TooExpensive
         self._table_low, self._table = 0, np.empty((0, 0))
         self.rows = [self._row(one) for one in held]
@@ -159,7 +155,7 @@ class LatticeIntegral:
         wide = (need - math.log(0.1 * self._tolerance)) / self.rates
         least = max(float(wide[0].min()), float(wide[1][self.left].min()))
         points = MARGIN * max(least, 4.0 * self._deviation) / self.step
-        if not points <= MOST_POINTS:
+        if not points <= NUMBERS:
             raise TooExpensive
         self.points = int(fft.next_fast_len(max(16, math.ceil(points)), real=True))
 
@@ -186,8 +182,6 @@ class LatticeIntegral:
         self.share = first * second / (np.expm1(-z * step) * np.expm1(-(z + 1.0) * step))
         if self.points % 2 == 0 and kept[-1]:
             self.share[-1] *= 0.5
-        if self.k.size > LATTICE_NODES:
-            raise TooExpensive
         self.booked = 2.0 * float(size[~kept].sum()) * (1.0 + 1e-9)
 
     @cached_property
@@ -221,7 +215,7 @@ class LatticeIntegral:
             found, error = self._transform(one)
             total += count * np.log(np.minimum(np.abs(found) + error, 1.0))
             rounds += count
-            if rounds >= ENOUGH:
+            if rounds >= MANY_ROUNDS:
                 break
         return total
 
@@ -349,7 +343,7 @@ class Products:
         from scipy import fft
 
         held = self._integral
-        if TRANSFORMED * held.k.size < held.points:
+        if TRANSFORM_WORK * held.k.size < held.points:
             return None
         spectrum = np.zeros((len(self._wave), held.points // 2 + 1), np.complex128)
         spectrum[:, 0] = 1.0

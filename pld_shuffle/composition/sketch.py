@@ -16,23 +16,19 @@ import numpy as np
 from ..numerics.crossing import crossing
 from ..numerics.lattice import aligned
 from ..numerics.sides import Side
+from ..numerics.tuning import ALIKE, KEPT, SKETCHED_POINTS
 from ..pairs.pair import Pair, Resolution
 from .pld import PLD, formed
 
-POINTS_PER_SCALE = 6.0
 FINER = (16.0, 256.0)  # times as many, where the answer is next to the largest losses
 SPARSE = 0.4
-KEPT_LAWS = 64  # of a few hundred points each
-ALIKE = (
-    0.1  # relative difference of scales, and of largest losses, of pairs that are sketched as one
-)
 
 
 class Sketch:
     """Coarse laws of all pairs of a ledger, in one flat array."""
 
     def __init__(
-        self, ledger: Sequence[tuple[Pair, int]], missed: float, points: float = POINTS_PER_SCALE
+        self, ledger: Sequence[tuple[Pair, int]], missed: float, points: float = SKETCHED_POINTS
     ) -> None:
         self.missed = missed
         self.scale = math.sqrt(sum(count * pair.scale**2 for pair, count in ledger))
@@ -64,7 +60,7 @@ class Sketch:
         delta: float,
         rounds: int,
         *,
-        points: float = POINTS_PER_SCALE,
+        points: float = SKETCHED_POINTS,
     ) -> Sketch:
         """Good down to `delta`; rounds : as many as the laws will be used for."""
         return cls(ledger, max(1e-5 * delta / rounds, 1e-300), points)
@@ -139,7 +135,7 @@ class Sketch:
         return float(crossing(excess, low, high, rtol=1e-3))
 
 
-@lru_cache(maxsize=KEPT_LAWS)
+@lru_cache(maxsize=KEPT)
 def _law(pair: Pair, missed: float, points: float) -> PLD:
     """The coarse upper law of one round."""
     step = aligned(pair.scale / points, float(pair.max_loss.upper))

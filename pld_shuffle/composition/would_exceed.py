@@ -19,6 +19,7 @@ import numpy as np
 
 from ..numerics.search import LOOSE_RTOL
 from ..numerics.sides import Side
+from ..numerics.tuning import PREFIX_SHARE
 from ..pairs.pair import Pair
 from .aliases import TooExpensive
 from .composition import AccuracyWarning, Composition
@@ -28,10 +29,7 @@ from .sketch import Sketch
 
 Counts = Mapping[Pair, int]
 
-CHEAP_PAIRS = 8  # up to so many distinct pairs a loose bracket is much cheaper than a tight one
-LARGEST_STRIDE = 1.0
-SMALLEST_STRIDE = 1e-3
-GROWING_SHARE = 0.6  # of rtol that a growing ledger's lattice is planned with
+STRIDES = 1e-3, 1.0  # of counts, relative: the least and the largest
 
 
 class Budget:
@@ -43,7 +41,7 @@ class Budget:
         self._rtol = rtol
         self._within: Counts = {}
         self._beyond: Counts | None = None
-        self._stride = LARGEST_STRIDE
+        self._stride = STRIDES[1]
         self._last: set[Pair] = set()
         self._growing: Growing | None = None
         self._resting = 0  # up to so many rounds, none is kept
@@ -56,10 +54,10 @@ class Budget:
             return False
         repeated = counts.keys() == self._last
         self._last = set(counts)
-        if repeated and self._stride >= SMALLEST_STRIDE:
+        if repeated and self._stride >= STRIDES[0]:
             grown = {item: math.ceil(n * (1.0 + self._stride)) for item, n in counts.items()}
             if self._asked(grown):
-                self._stride = min(2.0 * self._stride, LARGEST_STRIDE)
+                self._stride = min(2.0 * self._stride, STRIDES[1])
                 return True
             self._stride *= 0.5
         if self._kept(counts):
@@ -84,7 +82,7 @@ class Budget:
     def _asked(self, counts: Counts) -> bool:
         """The answer for these counts, remembered."""
         encloses = all(pair.encloses for pair in counts)
-        for rtol in (LOOSE_RTOL, self._rtol) if len(counts) <= CHEAP_PAIRS else (self._rtol,):
+        for rtol in (LOOSE_RTOL, self._rtol):
             with warnings.catch_warnings():
                 # An undecided bracket is an answer here: not proven.
                 warnings.simplefilter("ignore", AccuracyWarning)
@@ -117,7 +115,7 @@ class Growing:
         # In the middle of all that is to come, on the scale of logarithms: tilts fall like 1/sqrt(rounds).
         tilt = sketch.saddle_of_delta(math.log(delta)) / math.sqrt(math.sqrt(2.0))
         plan = Plan.steered(sketch, tilt, ledger, log_delta=math.log(delta), rtol=rtol, times=2.0)
-        plan = replace(plan, share=GROWING_SHARE, lattice_share=0.5)
+        plan = replace(plan, share=PREFIX_SHARE, lattice_share=0.5)
         self._store = LawStore(plan, self._most, counts, [Side.UPPER])
         number = np.array([count for _, count in ledger], np.float64)
         laws = [self._store.of(pair, Side.UPPER) for pair, _ in ledger]

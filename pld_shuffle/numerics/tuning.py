@@ -52,21 +52,30 @@ FEW_LABELLED = (
 )
 
 # Composition: which evaluator is asked, and how rtol is shared out.
+NUMBERS = 2**23  # held at once, or kept, by a lattice, a table of nodes or a store of laws: memory
+KEPT = 64  # coarse laws of pairs, and 1/4 as many readings of a composition, kept for other questions: memory
 FEW_PAIRS = 24  # distinct pairs; more of them share what they have in common, and are no contour
 CHEAP_PAIRS = (
     256  # with fewer, lattices take FEW_PAIRS / CHEAP_PAIRS of their share: narrower brackets
 )
-MOST_ATTEMPTS = 16  # at one question, each with less error
-BOOKED_SHARE = 1e-4  # of rtol for aliases, and for nodes left out; less asks for more nodes
-LATTICE_NODES = 2**22  # of one lattice integral; more memory
-LATTICE_TABLE = (
-    12  # a transform costs so many operations a point; fewer nodes are summed one by one
+MANY_ROUNDS = (
+    300  # from which on a contour is cheaper than a lattice as a rule, and so few bound all nodes
 )
-LATTICE_WORK = 2**23  # nodes times laws that are held at once; memory
-STORED_POINTS = 2**24  # of laws that are kept for other questions and the other side; memory
-TRAJECTORY_POINTS = 2**21  # numbers of prefixes that are held at once; memory
-INTEGRAL_LEAST_WORK = 2e5  # atoms times nodes of a contour that are always allowed
-INTEGRAL_WORK_PER_POINT = 40.0  # the same for every point that a lattice would have
-INTEGRAL_WORK = 2e8  # the same, at most, for few laws; then the lattice is asked
-INTEGRAL_WORK_PER_LAW = 2e6  # the same for each of many laws
+FAR = 4.0  # times rtol: a lattice so wide wants far more points, and the contour is asked
+MOST_ATTEMPTS = 16  # at one question, each with less error
+FUTILE_ATTEMPTS = 2  # where nothing is known from below, or rtol is not promised
+BOOKED_SHARE = 1e-4  # of rtol for aliases, and for nodes left out; less asks for more nodes
+SMOOTHING_SHARE = 0.1  # of rtol that a contour's smoothing takes
+PREFIX_SHARE = 0.6  # of rtol that lattices of prefixes are planned with, as no bracket is measured
+TRANSFORM_WORK = (
+    14  # a transform costs so many operations a point; fewer nodes are summed one by one
+)
+INTEGRAL_WORK_PER_POINT = (
+    40.0  # atoms times nodes of a contour for every point that a lattice would have
+)
+INTEGRAL_WORK = 2e8  # the same, at most; then the lattice is asked
 DIRECT_WORK = 4e9  # multiplications of a direct convolution
+SKETCHED_POINTS = 6.0  # of a sketched law, a standard deviation
+ALIKE = (
+    0.1  # relative difference of scales, and of largest losses, of pairs that are sketched as one
+)

@@ -76,8 +76,7 @@ def test_both_bounds_enclose_the_exact_product(
     side: Side, eps: float, few: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By sums over a table of angles, and by transforms there and back."""
-    monkeypatch.setattr(module, "LATTICE_TABLE", 1e9 if few else 0)
-    monkeypatch.setattr(module, "TRANSFORMED", 1e9 if few else 0)
+    monkeypatch.setattr(module, "TRANSFORM_WORK", 1e9 if few else 0)
     laws = [law(seed, side, 50 + 7 * seed, 1e-9 * seed) for seed in range(4)]
     lower, upper = read(laws, COUNTS, plan_of(laws, COUNTS, eps), EPSILONS)
     for k, at in enumerate(EPSILONS):
@@ -129,7 +128,7 @@ def test_frequencies_at_which_a_law_has_another_peak_are_kept() -> None:
 
 
 def test_too_many_nodes_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "LATTICE_NODES", 10)
+    monkeypatch.setattr(module, "NUMBERS", 10)
     one = law(3, Side.UPPER)
     with pytest.raises(TooExpensive):
         LatticeIntegral([one], np.ones(1), plan_of([one], [1], 0.2))
