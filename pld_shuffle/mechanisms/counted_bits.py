@@ -149,6 +149,8 @@ class CountedBits(_Counted):
         local = max(float(self.pair.max_loss.upper), SMALLEST_EPS0)
         tv = min(1.0, self.shares.gap * (1.0 + 1e-14))
         labels = ShuffledRandomizer(self.n, tv=tv, eps0=local).pair.sampled(cohort)
+        if cohort.certain:
+            return labels
         if cohort.absence > 0.0:
             return Several((labels, AbsentBitPair(self.n, self.shares, cohort)))
         return Several((known, labels))

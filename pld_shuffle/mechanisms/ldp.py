@@ -127,7 +127,7 @@ class ShuffledLDP(OfReports):
         shrink = math.exp(-self.eps0)
         whole = 1.0 + 2.0 * shrink
         neutral, present, away = (1.0 / whole, shrink / whole), 1.0, 0.0
-        if cohort.absence > 0.0 and self.n >= MANY_USERS:
+        if cohort.absence > 0.0 and self.n >= MANY_USERS and not cohort.certain:
             # Who takes a neutral report for an absent one loses 1/n of delta or so, and the pair stays one of coins.
             present, away, cohort = cohort.presence, cohort.absence, Cohort(cohort.rate)
         return CoinMixture(

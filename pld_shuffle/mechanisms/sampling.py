@@ -92,6 +92,9 @@ class Subsampled(_Sampled):
     dropout : probability in [0, 1) that a member of the cohort sends nothing, independently of all others and of the
         data; the number of reports is visible. It must be the same for all, the target included: a target that drops
         out more seldom than the others do gives away more.
+    dropout_limit : instead of dropout, in [0, 1). Every other user drops out with a probability of its own, which is
+        at most this, independently as above; the target's own need not be known. The lower end is that of a target
+        who never does, among others who all do with this probability.
     colluding : how many of the population show the adversary all they know. Their number is taken off N: the
         cohort is at worst n of the N - colluding others, who must be more than n. The lower end is attained by
         colluders who stay away, so that others are drawn in their place.
@@ -117,6 +120,7 @@ class Subsampled(_Sampled):
     population: int | None
     analysis: str
     dropout: float
+    dropout_limit: float
     colluding: int
 
     def __init__(
@@ -127,22 +131,29 @@ class Subsampled(_Sampled):
         rate: float | None = None,
         analysis: str = "tightest",
         dropout: float = 0.0,
+        dropout_limit: float = 0.0,
         colluding: int = 0,
     ) -> None:
         _require_unsampled(mechanism)
         analysis = choice("analysis", analysis, ANALYSES)
-        missing = real("dropout", dropout)
-        if not 0.0 <= missing < 1.0:
-            raise ValueError(f"dropout must be in [0, 1), got {dropout!r}")
         colluding = positive_int("colluding", colluding, least=0)
-        if analysis == "general" and (missing > 0.0 or colluding > 0):
+        given = {"dropout": real("dropout", dropout)}
+        given["dropout_limit"] = real("dropout_limit", dropout_limit)
+        for name, value in given.items():
+            if not 0.0 <= value < 1.0:
+                raise ValueError(f"{name} must be in [0, 1), got {value!r}")
+        if given["dropout"] > 0.0 and given["dropout_limit"] > 0.0:
             raise ValueError(
-                "dropout and colluding need analysis 'tightest', got"
-                f" dropout={dropout!r}, colluding={colluding!r} with 'general'"
+                f"give one of dropout and dropout_limit, got {dropout!r}, {dropout_limit!r}"
+            )
+        if analysis == "general" and any([*given.values(), colluding]):
+            raise ValueError(
+                "dropout, dropout_limit and colluding need analysis 'tightest', got"
+                f" {given}, colluding={colluding!r} with 'general'"
             )
         if colluding > 0 and population is None:
             raise ValueError(f"colluding needs a population, got {colluding!r} with rate={rate!r}")
-        if rate == 1.0 and missing == 0.0:
+        if rate == 1.0 and not any(given.values()):
             warnings.warn(
                 "rate=1 is everybody, so nothing is sampled; one per cent is rate=0.01",
                 UnlikelyWarning,
@@ -150,12 +161,13 @@ class Subsampled(_Sampled):
             )
         population, rate = population_and_rate(mechanism, population, rate, colluding)
         settle(self, mechanism=mechanism, rate=rate, population=population, analysis=analysis)
-        settle(self, dropout=missing, colluding=colluding)
+        settle(self, colluding=colluding, **given)
         self._require_pair()
 
     @property
     def cohort(self) -> Cohort:
-        return Cohort(self.rate, 1.0 - self.dropout, self.dropout)
+        absence = self.dropout or self.dropout_limit
+        return Cohort(self.rate, 1.0 - absence, absence, certain=self.dropout_limit > 0.0)
 
     @cached_property
     def pair(self) -> Pair:  # type: ignore[override]
@@ -171,7 +183,12 @@ class Subsampled(_Sampled):
         name = "rate" if self.population is None else "population"
         given = {"mechanism": self.mechanism, name: getattr(self, name)}
         analysis = "" if self.analysis == "tightest" else self.analysis
-        rarely = {"analysis": analysis, "dropout": self.dropout, "colluding": self.colluding}
+        rarely = {
+            "analysis": analysis,
+            "dropout": self.dropout,
+            "dropout_limit": self.dropout_limit,
+        }
+        rarely["colluding"] = self.colluding
         return given | {key: value for key, value in rarely.items() if value}
 
     def __repr__(self) -> str:
@@ -190,6 +207,11 @@ class Subsampled(_Sampled):
             dropout = (
                 f"; each member, the target included, drops out with the same probability {self.dropout:g},"
                 " independently of all others and of the data, and the number of reports is visible"
+            )
+        if self.dropout_limit:
+            dropout = (
+                f"; each other member drops out with a probability of its own, at most {self.dropout_limit:g},"
+                " independently of all others and of the data; the target's is any; the number of reports is visible"
             )
         return self.mechanism.hidden_assumptions() | {
             "sampling": f"uniformly random cohort of fixed size, {cohort}, drawn anew every round without looking at"

@@ -32,7 +32,6 @@ from ..pairs.pair import Pair
 from ..pairs.profile import Several
 from ..pairs.swap_pairs import SMALL, TypedPair
 from ..randomizers.base import LocalRandomizer, settle
-from ..randomizers.noise import Noise
 from ..randomizers.noise_laws import LARGEST_EPS0
 from .attack import MAX_CHOICES, Attack, Triple, stand_in_attack, strongest_attack, strongest_triple
 from .base import AttackBounds, Mechanism, OfReports, composed, said
@@ -217,7 +216,7 @@ class Shuffled(OfReports):
         those of the farthest pair. The best one is found by one round's divergence, then
         composed. Of noise: 0 against 1 among zeros. Raises TypeError or ValueError naming the argument.
         """
-        if isinstance(self.randomizer, Noise):
+        if self.randomizer.continuous:
             pair = strongest_attack(self.randomizer, self.n)
             return AttackBounds(composed(pair, delta, epsilon, rounds, rtol), None)
         tried = self.randomizer.attacks(MAX_CHOICES) if choices is None else choices

@@ -7,7 +7,7 @@ advanced joint convexity (Balle, Barthe, Gaboardi 2018, Thm 2) the view of all T
     H_s <= r h((s - 1 + r)/r),   s >= 1,   and by reflection for s < 1.
 
 It is the general amplification of the *composed* pair, once. T amplified rounds are another thing: they need a fresh
-cohort in every round.
+cohort in every round. For T = 1 both are one round on a hidden cohort: Theorem C of docs/swap.md, which is sharper.
 
 Attained where all other users hold the target's second value: who stands in then looks like the second dataset.
 That is the attack of the lower ends. With (P_0, P_1) the two views of a known cohort it is the ordered pair
@@ -27,7 +27,7 @@ from ..pairs.discrete import LatticePair
 from ..pairs.pair import Pair
 from ..randomizers.base import settle
 from .base import CONCURRENT, OUTPUTS_ONLY, Mechanism
-from .sampling import Subsampled, population_and_rate
+from .sampling import PoissonSampled, Subsampled, population_and_rate
 
 ATTACK_RTOL = 1e-3  # laws of few users' bits have few atoms, which lattices do not like
 
@@ -95,8 +95,17 @@ class StickyCohort(Mechanism):
         settle(self, mechanism=mechanism, rounds=positive_int("rounds", rounds), rate=rate)
         settle(self, population=population)
 
+    @property
+    def _fresh(self) -> Mechanism | None:
+        """The one round, if there is only one, on a cohort that may as well be a fresh one."""
+        once = self.rounds == 1 and self.rate < 1.0 and self.mechanism.unsampled is None
+        inside = isinstance(self.mechanism, (Subsampled, PoissonSampled))
+        return Subsampled(self.mechanism, rate=self.rate) if once and not inside else None
+
     @cached_property
     def pair(self) -> Pair:  # type: ignore[override]
+        if self._fresh is not None:
+            return self._fresh.pair
         pair = self.mechanism.pair
         known = Curve(pair, self.rounds)
         if pair.encloses:
@@ -105,6 +114,8 @@ class StickyCohort(Mechanism):
 
     @cached_property
     def attack_pair(self) -> Pair:  # type: ignore[override]
+        if self._fresh is not None:
+            return self._fresh.attack_pair
         if self.mechanism.attack_pair is self.mechanism.pair:
             return self.pair
         orders = self.mechanism.stand_in_attack(ALL_USERS)

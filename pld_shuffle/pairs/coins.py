@@ -197,6 +197,15 @@ class CoinMixture(Pair):
         share, presence = self.participation * cohort.rate, cohort.presence
         if cohort.absence == 0.0:
             return replace(self, participation=share)
+        if cohort.certain:  # absent is silent: the target never is
+            return replace(
+                self,
+                coin_rate=presence * self.coin_rate,
+                neutral_rate=presence * self.neutral_rate,
+                silent_rate=presence * self._silent + cohort.absence,
+                label_ratio=None if self.label_ratio is None else presence * self.label_ratio,
+                participation=share,
+            )
         if self.target_neutral != self.neutral_rate:
             law = self.slot_law()
             return SlotPair(law).sampled(replace(cohort, rate=share))

@@ -85,20 +85,19 @@ def labels_profile(eps0: float, n: int, growth: Any, *, cohort: Cohort = ALL_USE
 
 
 def _general(
-    types: Callable[[float, float], _Types], eps0: float, n: int, growth: Any, cohort: Cohort
+    types: Callable[[float, float, bool], _Types], eps0: float, n: int, growth: Any, cohort: Cohort
 ) -> Array:
-    """The bound by `types`(e^eps0 - 1, mass of absence)."""
+    """The bound by `types`(e^eps0 - 1, mass of absence, whether the target is certain to be present)."""
     budget = positive_float("eps0", eps0)
     users = user_count(n)
     points = _points(growth)
     out = np.zeros(points.size)
     over = math.expm1(min(budget, LARGEST_BUDGET)) * (1.0 + 2.0**-51)  # p - 1, rounded up
     flat = points.ravel()
+    present = 1.0 if cohort.certain else cohort.presence
     if budget > LARGEST_BUDGET or (cohort.rate == 1.0 and not may_win(budget, users)):
         # H_s(R_0||R_1) itself, of binary randomized response.
-        out[:] = np.clip(
-            cohort.presence * (over - flat) / (over + 2.0) * (1.0 + 2.0**-50), 0.0, 1.0
-        )
+        out[:] = np.clip(present * (over - flat) / (over + 2.0) * (1.0 + 2.0**-50), 0.0, 1.0)
         if budget > LARGEST_BUDGET:
             out[:] = 1.0
         return out.reshape(points.shape)
@@ -108,9 +107,13 @@ def _general(
         least = hidden_profiles(over, users, [mean], mean, flat, independent=True)[0]
         if mean > MANY_COME:
             return least.reshape(points.shape)
-    arrays = types(over, cohort.absence)
+    arrays = types(over, cohort.absence, cohort.certain)
     # Labels are not moved by u.
-    reach = 0.98 / (1.0 + over) if cohort.rate == 1.0 and types is _hexagon else 0.0
+    reach = (
+        0.98 * cohort.presence / (present * (1.0 + over))
+        if cohort.rate == 1.0 and types is _hexagon
+        else 0.0
+    )
     early = min(3, len(arrays[0]))
     from . import swap_kernels
 
@@ -124,7 +127,7 @@ def _general(
 def independent_users(n: int, cohort: Cohort) -> bool:
     """Whether users take part independently, not too few of them, and seldom all: what `hidden_profiles` takes."""
     few = n * cohort.presence < FEWEST
-    return cohort.rate == 1.0 and cohort.presence <= MOST_RATE and not few
+    return cohort.rate == 1.0 and cohort.presence <= MOST_RATE and not (few or cohort.certain)
 
 
 def hidden_profiles(
@@ -143,7 +146,7 @@ def hidden_profiles(
     from . import swap_kernels
 
     # Three of the five types are enough for a hidden cohort.
-    weight, _, base, slope, wobble = (part[:3].copy() for part in _hexagon(over, absence))
+    weight, _, base, slope, wobble = (part[:3].copy() for part in _hexagon(over, absence, False))
     shares = np.array(sizes, np.float64) / users
     out = np.empty((len(sizes), growth.size))
     swap_kernels.shared(
@@ -339,7 +342,7 @@ def _type_arrays(laws: Sequence[Array], shift: float, error: float) -> _Types:
 
 
 @lru_cache(maxsize=16)
-def _hexagon(over: float, absent: float) -> _Types:
+def _hexagon(over: float, absent: float, certain: bool) -> _Types:
     """S1, S2, T1, S3, T2 with V = R_0; over = e^eps0 - 1."""
     p = 1.0 + over
     laws = (
@@ -349,19 +352,22 @@ def _hexagon(over: float, absent: float) -> _Types:
         {"E": 1.0, "F": p},
         {"E": 1.0, "C": p, "D": p},
     )
-    return _general_types(over, absent, laws)
+    return _general_types(over, absent, certain, laws)
 
 
 @lru_cache(maxsize=16)
-def _labels(over: float, absent: float) -> _Types:
+def _labels(over: float, absent: float, certain: bool) -> _Types:
     """A label for each of the target's laws, or none, for which L = 0: above all others in convex order."""
-    return _general_types(over, absent, ({"A": 1.0, "B": 1.0, "none": over},))
+    return _general_types(over, absent, certain, ({"A": 1.0, "B": 1.0, "none": over},))
 
 
-def _general_types(over: float, absent: float, laws: Sequence[dict[str, float]]) -> _Types:
+def _general_types(
+    over: float, absent: float, certain: bool, laws: Sequence[dict[str, float]]
+) -> _Types:
     """(weight, excess, base, slope, wobble) of laws on the hexagon's vertices, with weights in any proportion.
 
-    absent : the mass of the report "absent" under every law, which is the point (1, 1).
+    absent : the mass of the report "absent" under every law, which is the point (1, 1); if the target is `certain` to
+    be present, (0, 0), and all other points are larger by 1/(1 - absent).
     A point (a, b) = (R_0/W, R_1/W) has base a - b, slope b and excess a - 1.
     """
     p = 1.0 + over
@@ -376,6 +382,12 @@ def _general_types(over: float, absent: float, laws: Sequence[dict[str, float]])
         "absent": (0.0, 0.0, 1.0),
         "none": (0.0, 0.0, 0.0),
     }
+    if certain and absent > 0.0:
+        more = 1.0 / (1.0 - absent)
+        points = {
+            k: ((1.0 + v) * more - 1.0, b * more, c * more) for k, (v, b, c) in points.items()
+        }
+        points["absent"] = (-1.0, 0.0, 0.0)
     shape = (len(laws), 4 if absent else 3)
     weight, excess, base, slope = (np.zeros(shape) for _ in range(4))
     for k, law in enumerate(laws):
