@@ -51,8 +51,8 @@ class ShuffledLDP(OfReports):
     analysis : "tightest" (default): at every epsilon the least of the swap theorem (docs/swap.md) and of stronger
         clones, for whoever sees the shuffled reports and knows every other user's value. "stronger-clones" alone:
         clone probability 1/(e^eps0 + 1) per side, also for an adversary who is told who cloned (docs/theory.md,
-        section 4). "clones": Feldman, McMillan, Talwar 2021, Thm 3.2, also for randomizers that are chosen
-        one after the other with earlier reports in view.
+        section 4). "clones": Feldman, McMillan, Talwar 2021, Thm 3.2. Users who see earlier reports of the round are
+        covered in a hidden random order only: that is an `Epoch`.
 
     With the default, lower ends come from an attack: three-valued or binary randomised response, all other users
     holding one value. No analysis can go below it. Raises ValueError or TypeError naming the argument.
