@@ -22,7 +22,9 @@ from .mechanisms import ShuffledRandomizer as ShuffledRandomizer
 from .mechanisms import ShuffledRR as ShuffledRR
 from .mechanisms import StickyCohort as StickyCohort
 from .mechanisms import Subsampled as Subsampled
+from .mechanisms import Summed as Summed
 from .mechanisms import SummedNoise as SummedNoise
+from .mechanisms import Threshold as Threshold
 from .mechanisms import ZeroOut as ZeroOut
 from .mechanisms.shuffled import Shuffled as Shuffled
 from .numerics.compiled import warm_up as warm_up

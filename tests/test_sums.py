@@ -15,9 +15,20 @@ import mpmath
 import numpy as np
 import pytest
 
-from pld_shuffle import Accountant, Subsampled, SummedNoise, shares, solve
+from pld_shuffle import (
+    Accountant,
+    Gaussian,
+    Shuffled,
+    Subsampled,
+    Summed,
+    SummedNoise,
+    randomizers,
+    shares,
+    solve,
+)
 from pld_shuffle.numerics import integer_laws
 from pld_shuffle.numerics.integer_laws import IntegerLaw
+from pld_shuffle.randomizers import RAPPOR, KRandomizedResponse, UnaryEncoding
 from pld_shuffle.shares import (
     Binomial,
     DiscreteGaussian,
@@ -363,3 +374,87 @@ def test_bad_input_is_named(
 
 def test_every_share_is_public() -> None:
     assert {type(share).__name__ for share, _, _ in SUMS.values()} < set(vars(shares))
+
+
+# --- sums of local reports ------------------------------------------------------------------------
+
+
+def reports_of_bits(value: int, k: int, one: Fraction, zero: Fraction) -> dict[tuple[int, ...], Fraction]:  # fmt: skip
+    """Masses of one user's bits."""
+    found = {}
+    for bits in itertools.product((0, 1), repeat=k):
+        mass = Fraction(1)
+        for place, bit in enumerate(bits):
+            chance = one if place == value else zero
+            mass *= chance if bit else 1 - chance
+        found[bits] = mass
+    return found
+
+
+def test_sums_of_one_hot_bits_enumerated() -> None:
+    """Three users, three values, all datasets: the vector of sums."""
+    k, one, zero = 3, Fraction(3, 4), Fraction(1, 4)
+    report = [reports_of_bits(value, k, one, zero) for value in range(k)]
+
+    def view(values: tuple[int, ...]) -> dict[tuple[int, ...], Fraction]:
+        found = {(0,) * k: Fraction(1)}
+        for value in values:
+            more: dict[tuple[int, ...], Fraction] = {}
+            for (sums, a), (bits, b) in itertools.product(found.items(), report[value].items()):
+                both = tuple(x + y for x, y in zip(sums, bits, strict=True))
+                more[both] = more.get(both, Fraction(0)) + a * b
+            found = more
+        return found
+
+    views = {values: view(values) for values in itertools.product(range(k), repeat=3)}
+    mechanism = Summed(RAPPOR(k=k, noise=0.0, one_if_zero=0.25, one_if_one=0.75), 3)
+    for growth in GROWTHS:
+        truth = max(
+            divergence(views[(a, *rest)], views[(b, *rest)], growth)
+            for rest in itertools.product(range(k), repeat=2)
+            for a, b in itertools.permutations(range(k), 2)
+        )
+        found = Accountant().compose(mechanism).delta_bounds(math.log1p(float(growth)))
+        assert found.lower <= float(truth) * (1 + 1e-9)
+        assert float(truth) * (1 - 1e-9) <= found.upper <= float(truth) * 1.2 + 1e-12, growth
+
+
+def test_symbols_say_as_much_summed_as_shuffled_and_bits_less() -> None:
+    k_rr = KRandomizedResponse(k=4, eps0=2.0)
+    both = [Accountant().compose(kind(k_rr, 100)).epsilon_bounds(1e-6) for kind in (Summed, Shuffled)]  # fmt: skip
+    assert both[0] == both[1]
+    one_hot = UnaryEncoding(k=16, eps0=4.0)
+    summed, shuffled = (
+        Accountant(0.01).compose(kind(one_hot, 10_000)).epsilon_bounds(1e-6)
+        for kind in (Summed, Shuffled)
+    )
+    assert summed.upper < 0.5 * shuffled.lower
+
+
+def test_local_noise_summed() -> None:
+    """Gaussian noise is central noise; Laplace noise of one user is, and of two has a law in closed form."""
+    central = Accountant().compose(Gaussian(sigma=20.0), 3).get_epsilon(1e-6)
+    local = Accountant().compose(Summed(randomizers.Gaussian(sigma=2.0), 100), 3).get_epsilon(1e-6)
+    assert local == pytest.approx(central, rel=1e-9)
+    eps0 = 1.0
+    one = Accountant(1e-4).compose(Summed(randomizers.Laplace(eps0=eps0), 1)).delta_bounds(0.4)
+    truth = -math.expm1((0.4 - eps0) / 2.0)
+    assert one.lower == 0.0 and truth <= one.upper <= 1.002 * truth
+
+    def tail(x: float) -> float:
+        """P[S >= x] of the sum of two Laplace numbers of scale 1."""
+        return (0.5 + 0.25 * x) * math.exp(-x) if x >= 0 else 1.0 - tail(-x)
+
+    for eps in (0.0, 0.2, 0.5):
+        truth = max(tail(x - 1.0) - math.exp(eps) * tail(x) for x in np.linspace(-3, 12, 30_001))
+        found = Accountant(1e-4).compose(Summed(randomizers.Laplace(eps0=1.0), 2)).delta_bounds(eps)
+        assert truth <= found.upper <= 1.002 * truth and found.lower <= truth
+
+
+def test_sums_that_are_not_accounted_for_are_refused() -> None:
+    with pytest.raises(TypeError, match="randomizer must be one whose reports have a sum"):
+        Summed(randomizers.LocalHashing(k=10, buckets=4, eps0=1.0), 10)
+    with pytest.raises(ValueError, match="randomizer must have one-hot filters"):
+        Summed(RAPPOR(k=4, noise=0.5, one_if_zero=0.25, one_if_one=0.75, bits=8, hashes=2), 10)
+    with pytest.raises(TypeError, match="no pair is known for the sum of a hidden cohort"):
+        Subsampled(Summed(KRandomizedResponse(k=4, eps0=2.0), 10), population=100)

@@ -12,6 +12,8 @@ from .sampling import PoissonSampled, Subsampled
 from .shuffled import Shuffled
 from .sticky import StickyCohort
 from .summed_noise import SummedNoise
+from .summed_reports import Summed
+from .threshold import Threshold
 from .zero_out import ZeroOut
 
 __all__ = [
@@ -32,7 +34,9 @@ __all__ = [
     "ShuffledRandomizer",
     "StickyCohort",
     "Subsampled",
+    "Summed",
     "SummedNoise",
+    "Threshold",
     "ZeroOut",
     "as_mechanism",
 ]

@@ -15,7 +15,7 @@ from ..numerics.integer_laws import IntegerLaw
 from ..numerics.validation import choice, integer_in, positive_int
 from ..pairs.discrete import Together
 from ..pairs.pair import Pair
-from ..pairs.shifted import at_most, shifted_around, worst_step
+from ..pairs.shifted import at_most, shifted, shifted_around, with_attack
 from ..shares import Share
 from .base import SUBSTITUTION, Mechanism
 from .zero_out import RELATION
@@ -121,7 +121,7 @@ class SummedNoise(Mechanism):
         if self._wraps:
             assert self.modulus is not None
             return (worst := at_most(self.law, self.sensitivity, self.modulus)), worst
-        pair, attack = worst_step(self.law, self.sensitivity)
+        pair, attack = with_attack(shifted(self.law, self.sensitivity))
         if self.modulus is not None:
             attack = shifted_around(self.law, self.sensitivity, self.modulus)
         return pair, attack

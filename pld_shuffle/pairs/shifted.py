@@ -76,12 +76,11 @@ class EitherStep(UpperPair):
         return ProfilePoints(growth, upper, upper, min(self.infinite_mass, float(upper[-1])))
 
 
-def worst_step(law: IntegerLaw, step: int) -> tuple[ProfilePair, Pair]:
-    """The pair of X + step and X in either order, and the stronger order alone: an attack."""
-    both = shifted(law, step)
+def with_attack(both: EitherOrder) -> tuple[ProfilePair, Pair]:
+    """A pair for both orders, and the stronger order alone: an attack."""
     if len(both.orders) == 1:
         return both, both
-    far = np.array([4.0 * both.scale])
+    far = np.array([min(4.0 * both.scale, 0.9 * max(order.top for order in both.orders))])
     order = max(both.orders, key=lambda one: float(one.divergence(far)[0]) + one.infinite)
     return EitherStep(both), OrderedPair(order, both.missed, both.doubt)
 

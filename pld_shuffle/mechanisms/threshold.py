@@ -1,0 +1,121 @@
+"""Sample and threshold: histograms in which users take part at random, and small counts are suppressed.
+
+The pair of one bin is in `pairs.thresholds`: exact for one round, whatever the counts are. A user who changes its value
+leaves one bin and enters another one, with coins of its own: the pair next to its reverse (docs/sums.md, section 4).
+
+Source: Bharadwaj and Cormode 2021 (sample and threshold), whose bound Brave's Nebula uses.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from ..numerics.validation import choice, positive_int, unit_interval
+from ..pairs.discrete import EitherOrder
+from ..pairs.pair import Pair
+from ..pairs.shifted import exchanged, with_attack
+from ..pairs.thresholds import threshold
+from ..randomizers.base import settle
+from ..shares import Share
+from .base import Mechanism, said
+from .summed_noise import NEIGHBOURS, SENTENCES
+
+RELEASES = ("counts", "bins")
+
+
+@dataclass(frozen=True)
+class Threshold(Mechanism):
+    """A histogram of users who take part with probability `rate` each; counts below `least` are suppressed.
+
+    Parameters
+    ----------
+    rate : probability of taking part, in (0, 1], for each user by itself, whatever the data; 1 needs dummies.
+    least : K >= 1, the smallest count that is published.
+    dummies : noise that is added to every bin's count before it is compared with K, a `pld_shuffle.shares.Share` that
+        counts (Binomial, Poisson, NegativeBinomial), from each of `senders` parties; None for none. With rate=1 and
+        least=1 this is a shuffler or its clients adding dummy reports to every bin.
+    released : "counts" (default), or "bins": only which bins have K or more.
+    neighbours : "replace-one" (default): a user moves from one bin to another; "add-or-remove-one", "zero-out": its one
+        report is there or not, and one bin changes.
+
+    Users have one value each; how many there are, in all or in a bin, does not matter, and everybody else's is known.
+    The number of reports or of non-participants is not published. Upper ends are exact for one round of one bin. Over
+    rounds, and for two bins, they are products of suprema; lower ends are an attack: counts at their worst, in one
+    order. Without dummies whoever sees which bins are published may as well see the counts. Raises ValueError or
+    TypeError naming the argument; MemoryError for a threshold too large.
+
+    >>> from pld_shuffle import Accountant
+    >>> nebula = Threshold(rate=0.105, least=20, neighbours="add-or-remove-one")
+    >>> round(Accountant().compose(nebula).get_epsilon(1e-8), 3)
+    0.318
+    """
+
+    rate: float
+    least: int
+    dummies: Share | None = None
+    senders: int = 1
+    released: str = "counts"
+    neighbours: str = "replace-one"
+
+    unsampled = "who takes part is the mechanism's own matter"
+
+    def __post_init__(self) -> None:
+        settle(
+            self,
+            rate=unit_interval("rate", self.rate),
+            least=positive_int("least", self.least),
+            senders=positive_int("senders", self.senders),
+        )
+        choice("released", self.released, RELEASES)
+        choice("neighbours", self.neighbours, NEIGHBOURS)
+        if self.dummies is None:
+            if not self.rate < 1.0:
+                raise ValueError(f"rate must be below 1 without dummies, got {self.rate!r}")
+        elif not (isinstance(self.dummies, Share) and self.dummies.counts):
+            raise TypeError(
+                f"dummies must be a Share of numbers that are never negative, got {self.dummies!r}"
+            )
+        elif not self.dummies.total(self.senders).log_concave:
+            raise ValueError(
+                f"dummies must have shapes that add up to at least 1, got {self.dummies!r} from {self.senders}"
+            )
+
+    @cached_property
+    def one_bin(self) -> EitherOrder:
+        """What one bin's count gives away, with a user and without, in either order."""
+        law = None if self.dummies is None else self.dummies.total(self.senders)
+        return threshold(self.rate, self.least, law, only_bins=self.released == "bins")
+
+    @cached_property
+    def pair(self) -> Pair:  # type: ignore[override]
+        if self.neighbours == "replace-one":
+            return exchanged(self.one_bin)
+        return with_attack(self.one_bin)[0]
+
+    @cached_property
+    def attack_pair(self) -> Pair:  # type: ignore[override]
+        return with_attack(self.one_bin)[1]
+
+    @property
+    def relation(self) -> str:
+        return self.neighbours
+
+    def arguments(self) -> dict[str, Any]:
+        usual = {"dummies": None, "senders": 1, "released": "counts"}
+        given = super().arguments().items()
+        return {name: value for name, value in given if value != usual.get(name, self)}
+
+    def assumptions(self) -> dict[str, str]:
+        shown = "which bins have" if self.released == "bins" else "the counts of bins that have"
+        added = ""
+        if self.dummies is not None:
+            added = f"; every bin has {self.senders} shares {self.dummies!r} of dummies"
+        return said(
+            "worst counts of the bins that change, exact for one round of one bin",
+            neighbours=SENTENCES[self.neighbours],
+            adversary=f"sees {shown} at least {self.least} reports, and knows every other user's value",
+            sampling=f"every user takes part with probability {self.rate:g} by itself, hidden, whatever the"
+            f" data{added}",
+        )

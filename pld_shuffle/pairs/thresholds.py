@@ -1,0 +1,79 @@
+"""Counts of a random sample, those below a threshold suppressed: the worst count hides like a waiting time.
+
+X_c = Bin(c, p) + D is a bin's count of c users who take part with probability p each, and of D dummies, D log-concave.
+It is published where it is at least K. One user more makes it X_{c+1}. Neither neighbour knows c, so the pair is the
+supremum over all c >= 0. Put the events in a row, the smallest first:
+
+    {X_0 >= t}, t = ..., K + 1, K;   {X_1 >= K}, {X_2 >= K}, ...
+
+Under P, the dataset with the user, c is one more. The best set is always one of these (docs/sums.md, section 4), so the
+supremum is the profile of one pair, whose masses are the differences along the row: with f_c the law of X_c
+
+    P: f_1(t), t >= K,   and p f_c(K-1), c = 1, 2, ...        Q: f_0(t),   and p f_{c-1}(K-1).
+
+Without dummies this is P[T = c + 1] next to P[T = c], T the number of users until K of them take part: *sample and
+threshold hides a user exactly as well as a negative binomial number does that is moved by one*. Who sees only whether a
+bin is published cannot tell the sets with c = 0 apart. Where nothing else is known there is no c that is worse.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..numerics.integer_laws import MISSED, IntegerLaw, negative_binomial_law
+from ..numerics.rounding import ROUNDOFF
+from .discrete import EitherOrder
+from .shifted import losses, shifted
+
+Array = NDArray[np.float64]
+
+MOST_WORK = 2**31  # users times counts below the threshold
+#: Masses below the first are left out; ratios to masses below the second are not trusted. Next to either, what a window
+#: of the dummies' law leaves out is nothing.
+SMALLEST, SMALLEST_RATIO = 1e-265, 1e-275
+
+
+def threshold(
+    rate: float, least: int, dummies: IntegerLaw | None, *, only_bins: bool
+) -> EitherOrder:
+    """The pair of a dataset with the user and one without, in either order; `only_bins`: counts are not published.
+
+    MemoryError where tables would be too large. O(least^2 / rate), without dummies O(least / rate).
+    """
+    if dummies is None:
+        return shifted(negative_binomial_law(float(least), rate), 1)
+    p, q, top = _row(rate, least, dummies)
+    if only_bins and top > 1:
+        p, q = (np.append(x[:top].sum(), x[top:]) for x in (p, q))
+    outside = dummies.below + dummies.above
+    error = dummies.error + ROUNDOFF * (8.0 + 4.0 * p.size)
+    orders, missed = [], 0.0
+    for ahead, behind in ((p, q), (q, p)):
+        kept = (ahead >= SMALLEST) & (behind >= SMALLEST_RATIO)
+        lone = float(ahead[(ahead >= SMALLEST) & ~kept].sum())
+        certain = outside == 0.0 and not np.any((behind > 0.0) & ~kept & (ahead >= SMALLEST))
+        orders.append(losses(ahead[kept], behind[kept], 2.0 * error, lone if certain else 0.0))
+        left = MISSED + p.size * SMALLEST + outside + (0.0 if certain else lone)
+        missed = max(missed, left * (1.0 + 1e-9))
+    return EitherOrder(tuple(orders), missed, doubt=error)
+
+
+def _row(rate: float, least: int, dummies: IntegerLaw) -> tuple[Array, Array, int]:
+    """Masses along the row under P and under Q, and how many of them are for no users."""
+    high = dummies.low + dummies.masses.size
+    none = np.zeros(max(least, high) + 1)
+    none[dummies.low : high] = dummies.masses
+    one = (1.0 - rate) * none + rate * np.append(0.0, none[:-1])
+    now, held = none[:least].copy(), [rate * float(none[least - 1])]
+    while now.sum() > MISSED:
+        if len(held) * least > MOST_WORK:
+            raise MemoryError(
+                f"a threshold of {least} at rate {rate} needs more than {MOST_WORK} masses"
+            )
+        now[1:] = (1.0 - rate) * now[1:] + rate * now[:-1]
+        now[0] *= 1.0 - rate
+        held.append(rate * float(now[-1]))
+    below = np.array(held)
+    p, q = np.append(one[least:], below[1:]), np.append(none[least:], below[:-1])
+    return p, q, none.size - least
