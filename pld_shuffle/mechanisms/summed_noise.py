@@ -54,7 +54,7 @@ class SummedNoise(Mechanism):
     >>> from pld_shuffle.shares import Binomial
     >>> coins = SummedNoise(Binomial(trials=1), clients=80)
     >>> round(Accountant().compose(coins).get_epsilon(1e-6), 3)
-    0.997
+    0.999
     """
 
     share: Share
