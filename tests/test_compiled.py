@@ -106,8 +106,9 @@ LAWS = np.array([[0.5, 0.3, 0.2], [0.3, 0.5, 0.2], [0.2, 0.2, 0.1]])
 #: Kernel, arguments in front of the outputs, shapes of the outputs that are compared.
 CASES: list[tuple[Kernel, list[Any], int]] = [
     *(
-        (swap_kernels.profile, [n, *_hexagon(np.expm1(e), 0.0), NOBODY, 3, 0.98 * np.exp(-e), 1.0, 2.0**-50, GROWTH], 1)
+        (swap_kernels.profile, [n, *_hexagon(np.expm1(e), 0.0), NOBODY, 3, u, rate, coins, 2.0**-50, GROWTH], 1)
         for n in (64.0, 1001.0, 1e9) for e in (0.1, 1.0, 4.0)
+        for u, rate, coins in ((0.98 * np.exp(-e), 1.0, False), (0.0, 0.3, False), (0.0, 0.3, True))
     ),
     *(
         (contour_kernels.profile, [n, *LAWS, 0.5, GROWTH, 1e-4, 1e-14], 3)

@@ -25,7 +25,7 @@ class Plan:
 
     variance : of the composed loss. beyond : whether the answer is so near the sum of the largest losses that no tilt
     has its mean there. share : of rtol that is spent, lowered from attempt to attempt. lattice_share : the same for the
-    lattice alone, on top. shared : whether the pairs are so many that those which are alike share what they can.
+    lattice alone, on top.
     """
 
     tilt: float
@@ -36,7 +36,6 @@ class Plan:
     beyond: bool = False
     share: float = 1.0
     lattice_share: float = 1.0
-    shared: bool = False
 
     @classmethod
     def steered(
@@ -55,7 +54,6 @@ class Plan:
             beyond=sketch.beyond(tilt, log_delta),
             # Where lattices are cheap, brackets may as well be tighter than asked.
             lattice_share=min(1.0, max(FEW_PAIRS, pairs) / CHEAP_PAIRS),
-            shared=pairs > FEW_PAIRS or (pairs > 1 and all(p.interpolates for p, _ in ledger)),
         )
 
     @property
@@ -99,7 +97,6 @@ class Plan:
             pull=z_square / self.rounds,
             point_width=math.sqrt(8.0 * budget / (self.rounds * self.sensitivity)),
             tilt=self.tilt,
-            cell=math.sqrt(2.0 * budget / z_square) if self.shared else 0.0,
         )
 
     def resolutions(self, ledger: Sequence[tuple[Pair, int]]) -> dict[Pair, Resolution]:

@@ -37,7 +37,6 @@ ANALYSES = ("tightest", "stronger-clones", "clones")
 MOST_BIT_USERS = 10**9
 MANY_USERS = 1_000
 ASKED = np.array([0.0, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 20.0])  # deviations
-FAR = 8.0  # deviations; what is farther is seldom asked for
 
 
 @dataclass(frozen=True)
@@ -99,12 +98,12 @@ class ShuffledLDP(OfReports):
             return clones
         swap = AnyLDPPair(self.eps0, self.n, cohort)
         # Cohorts of almost one size are all like one of them.
-        wins, leads, near = _contest(swap.typical)
+        wins, near = _contest(swap.typical)
         if not wins:
             return clones  # exact
         if near == math.inf:
             return swap
-        return Several((swap, clones), math.expm1(min(near * swap.scale, 690.0)), leads)
+        return Several((swap, clones), math.expm1(min(near * swap.scale, 690.0)))
 
     @property
     def _clones(self) -> CoinMixture:
@@ -165,8 +164,8 @@ def bit_orders(attack: BitAttackPair) -> tuple[Pair, Pair]:
 
 
 @lru_cache(maxsize=4096)
-def _contest(pair: AnyLDPPair) -> tuple[bool, bool, float]:
-    """Whether the swap theorem beats stronger clones anywhere, is never beaten, and up to where it is surely better.
+def _contest(pair: AnyLDPPair) -> tuple[bool, float]:
+    """Whether the swap theorem beats stronger clones anywhere, and up to how many scales it is surely better.
 
     Labels are asked by the same integral, which loses something where they are few. A guess: every bound is valid.
     """
@@ -179,4 +178,4 @@ def _contest(pair: AnyLDPPair) -> tuple[bool, bool, float]:
     near = math.inf
     if not np.all(surely):
         near = float(ASKED[np.argmin(surely) - 1]) if surely[0] else -1.0
-    return wins, not np.any((labels < swap)[ASKED <= FAR]), near
+    return wins, near

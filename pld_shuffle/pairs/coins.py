@@ -43,7 +43,7 @@ sum is the sum of the splits, and merging them is a merge.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -179,11 +179,6 @@ class CoinMixture(Pair):
         x = min(self.theta * m / heavy / math.sqrt(m), 0.999)
         spread = math.log1p(2.0 * self.amplification * x / (1.0 - x))
         return min(spread, float(self.max_loss.upper))
-
-    @property
-    def kin(self) -> Hashable:
-        sizes = (round(10.0 * math.log(size)) for size in (self.n, self.participation))
-        return (*sizes, self.coin_rate, self.target_coin, self.theta, self.amplification)
 
     def amplified(self, rate: float) -> CoinMixture:
         if self.participation < 1.0:

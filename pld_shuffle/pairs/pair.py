@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -97,7 +97,6 @@ class Resolution:
     pull : z^2 of one round under the tilt; it says where the mass moves to.
     point_width : distance of the points of a privacy profile, in units of loss; 0 means one step.
     tilt : under which the composition is asked; it says where mass of heavy tails moves to.
-    cell : relative width of a range of cohort sizes between which profiles may be interpolated; 0 is none.
     """
 
     step: float
@@ -107,7 +106,6 @@ class Resolution:
     pull: float = 0.0
     point_width: float = 0.0
     tilt: float = 0.0
-    cell: float = 0.0
 
     @property
     def points(self) -> tuple[float, float | None]:
@@ -141,19 +139,9 @@ class Pair(ABC):
         return True
 
     @property
-    def kin(self) -> Hashable:
-        """Equal for pairs whose losses are almost alike, so that one of them can be sketched for all."""
-        return self
-
-    @property
     def sketched(self) -> Pair:
         """What is sketched for it: a pair of almost the same losses, that certifies nothing and is cheap."""
         return self
-
-    @property
-    def interpolates(self) -> bool:
-        """Whether profiles of its kin may be interpolated (`Resolution.cell`), with next to nothing lost."""
-        return False
 
     @property
     def as_profile(self) -> Any:

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar
@@ -540,13 +540,11 @@ class Several(UpperPair):
     minimum, taken over s < 1 and s > 1 jointly. This hull is a profile, hence a dominating pair that composes
     (docs/theory.md, section 11). It is what this pair is where one pair is wanted.
 
-    until : up to this growth the first of them is known to be the least. leads : whether it is hardly larger anywhere,
-    so that next to its kin it may stand for all.
+    until : up to this growth the first of them is known to be the least.
     """
 
     pairs: tuple[Pair, ...]
     until: float = -1.0
-    leads: bool = False
 
     @cached_property
     def _known(self) -> list[ProfilePair]:
@@ -574,25 +572,12 @@ class Several(UpperPair):
         return min(pair.most_points for pair in self._known)
 
     @property
-    def kin(self) -> Hashable:
-        return self.pairs[0].kin
-
-    @property
     def sketched(self) -> Pair:
         return self.pairs[0].sketched
-
-    @property
-    def interpolates(self) -> bool:
-        return self.leads and self.pairs[0].interpolates
 
     def log_tail(self, growth: Array) -> Array | None:
         tails = [tail for pair in self._known if (tail := pair.log_tail(growth)) is not None]
         return np.asarray(np.min(tails, axis=0)) if tails else None
-
-    def _points(self, resolution: Resolution) -> ProfilePoints:
-        if self.interpolates and resolution.cell > 0.0:
-            return self._known[0]._points(resolution)
-        return super()._points(resolution)
 
 
 def amplified_loss(loss: float, rate: float) -> float:

@@ -103,9 +103,10 @@ def _general(
         return out.reshape(points.shape)
     least: Array = np.ones(points.size)
     if types is _hexagon and independent_users(users, cohort):
-        mean = users * cohort.presence
-        least = hidden_profiles(over, users, [mean], mean, flat, independent=True)[0]
-        if mean > MANY_COME:
+        # Three of the five types are enough for a hidden cohort.
+        least = by_coins(users, cohort, [part[:3] for part in types(over, 0.0, False)], ROUNDED, flat)
+        least[flat >= over * (1.0 + 1e-15)] = (cohort.presence * (1.0 + 1e-15)) ** users
+        if users * cohort.presence > MANY_COME:
             return least.reshape(points.shape)
     arrays = types(over, cohort.absence, cohort.certain)
     # Labels are not moved by u.
@@ -118,46 +119,34 @@ def _general(
     from . import swap_kernels
 
     swap_kernels.profile(
-        float(users), *arrays, NOBODY, early, reach, cohort.rate_above, ROUNDED,
+        float(users), *arrays, NOBODY, early, reach, cohort.rate_above, False, ROUNDED,
         np.ascontiguousarray(flat), out,
     )  # fmt: skip
     return np.minimum(out, least).reshape(points.shape)
 
 
 def independent_users(n: int, cohort: Cohort) -> bool:
-    """Whether users take part independently, not too few of them, and seldom all: what `hidden_profiles` takes."""
+    """Whether users take part independently, not too few of them, and seldom all: what `by_coins` takes."""
     few = n * cohort.presence < FEWEST
     return cohort.rate == 1.0 and cohort.presence <= MOST_RATE and not (few or cohort.certain)
 
 
-def hidden_profiles(
-    over: float, users: int, sizes: Sequence[float], middle: float, growth: Array, *, absence: float = 0.0,
-    independent: bool = False,
-) -> Array:  # fmt: skip
-    """Upper bounds for hidden cohorts of `sizes` out of `users`, shape (sizes, growths), every eps0-LDP randomizer.
+def by_coins(
+    users: int, cohort: Cohort, types: Sequence[Array], relative: float, growth: Array
+) -> Array:
+    """Upper bounds for users who take part independently, Theorem C for every number of them; types are not moved.
 
-    At every growth they bound the sizes in between by interpolation (docs/swap.md, "Cohorts of many sizes").
-
-    over : e^eps0 - 1, rounded up.
-    sizes : even and ascending; with `independent` mean numbers of users who take part (`independent_users`).
-    middle : the size that contours are chosen for.
-    absence : probability that a member of a cohort sends nothing.
+    Source: docs/swap.md, "Users who take part independently".
     """
     from . import swap_kernels
 
-    # Three of the five types are enough for a hidden cohort.
-    weight, _, base, slope, wobble = (part[:3].copy() for part in _hexagon(over, absence, False))
-    shares = np.array(sizes, np.float64) / users
-    out = np.empty((len(sizes), growth.size))
-    swap_kernels.shared(
-        np.array(sizes, np.float64), independent, float(middle), float(users), weight, base, slope, wobble, ROUNDED,
-        np.ascontiguousarray(growth), out,
+    out = np.empty(growth.size)
+    flat = np.ascontiguousarray(growth)
+    arrays = [np.ascontiguousarray(part) for part in types]
+    swap_kernels.profile(
+        float(users), *arrays, NOBODY, len(types[0]), 0.0, cohort.presence, True, relative, flat, out
     )  # fmt: skip
-    # Beyond the largest loss of the largest cohort there is nothing.
-    out[:, growth >= (1.0 if independent else shares.max()) * over * (1.0 + 1e-15)] = 0.0
-    if independent:  # that all of them come
-        out += (shares[:, None] * (1.0 + 1e-15)) ** users
-    return out
+    return np.asarray(out + (cohort.presence * (1.0 + 1e-15)) ** users)  # that all of them come
 
 
 def known_profile(
@@ -253,16 +242,9 @@ def typed_profile(
         and independent_users(users, cohort)
         and all(np.all(law[3] > 0.0) for law in laws)
     ):
-        mean = np.array([users * cohort.presence])
         arrays = _type_arrays(laws, 1.0, error)
-        from . import swap_kernels
-
-        found = np.empty((1, flat.size))
-        swap_kernels.shared(
-            mean, True, mean[0], float(users), *arrays[:1], *arrays[2:], 2.0 * (error + ROUNDED), flat, found
-        )  # fmt: skip
-        bound = np.minimum(bound, found[0] + (cohort.presence * (1.0 + 1e-15)) ** users)
-        if mean[0] > MANY_COME:
+        bound = np.minimum(bound, by_coins(users, cohort, arrays, 2.0 * (error + ROUNDED), flat))
+        if users * cohort.presence > MANY_COME:
             return bound.reshape(points.shape)
     share = cohort.rate_above
     alone = [] if guest is None or share < 1.0 else [nonnegatives("guest", guest)]
@@ -298,7 +280,7 @@ def typed_profile(
 
         swap_kernels.profile(
             hosts, weight, excess, base, slope, wobble, visitor, len(laws), reach, share,
-            2.0 * relative, flat, out,
+            False, 2.0 * relative, flat, out,
         )  # fmt: skip
         if alone:
             out *= (1.0 + ROUNDED) * users / max(hosts, 1.0)

@@ -50,6 +50,17 @@ class Contour(NamedTuple):
     line: float  # error of the rule, relative to the greatest |M M*|^(n/2) on the strip
 
 
+class Power(NamedTuple):
+    """How M enters: |M|^n e^(-pull x - level), or with `coins` its mean over who comes, each with `rate`."""
+
+    n: float  # terms, or users who may come
+    parity: bool  # whether the analytic majorant is needed
+    coins: bool
+    rate: float
+    pull: float
+    level: float
+
+
 class Laws(NamedTuple):
     """The types at one growth, and rows of room for laws: masses mass[r, j] of values moved[r, j].
 
@@ -276,8 +287,39 @@ def real_logs(n, row, slack, points, centre, order, longest, term, size, laws):
 
 
 @unchecked
+def coin_power(power, re, im, extra):
+    """(log, factor) of a majorant of |M|^n averaged over who comes by coins.
+
+    M = 1 + re + i im, extra its error. With h = |1 - r + r M| and theta = arg M it is, of N users,
+    (N h^(N-1)/(N-1) + N h^(N+1)/(N+1))/(2 cos theta); docs/swap.md, "Users who take part independently".
+    """
+    users, rate = power.n, power.rate
+    lift = rate * re
+    over = max(lift * (2.0 + lift) + (rate * im) ** 2, -0.75)  # the majorant increases with h
+    h = math.sqrt(1.0 + over)
+    log = 0.5 * math.log1p(over) + rate * extra / h
+    size = math.sqrt((1.0 + re) ** 2 + im * im) + extra
+    ahead = 1.0 + re - extra
+    if ahead > 0.5 * size:
+        odd = users * (0.5 / (users - 1.0) / h + 0.5 / (users + 1.0) * h)
+        return users * log, odd * size / ahead
+    log = max(log, math.log(max(rate * size, 0.5)))
+    return users * log, 2.5 * users
+
+
+@unchecked
+def real_power(power, one, two, home):
+    """log of the majorant, from log M at two real points: at their mean, that is, or with coins for the mean of M."""
+    if power.coins:
+        log, factor = coin_power(power, 0.5 * (math.expm1(one) + math.expm1(two)), 0.0, 0.0)
+        return log + math.log(factor)
+    log = 0.5 * (one + two)
+    return power.n * log + (math.log(math.cosh(log - home)) if power.parity else 0.0)
+
+
+@unchecked
 def modulus_sum(
-    n, parity, nodes, path, order, longest, row, mass, moved, slack, bow, home, level, term, size
+    power, nodes, path, order, longest, row, mass, moved, slack, bow, home, term, size
 ):  # fmt: skip
     """Sum of node |M|^n e^(-level), |M| enlarged by slack |z| + bow |z|^2; path: rows x, y, node.
 
@@ -291,25 +333,25 @@ def modulus_sum(
         doubtful = math.inf
         if order > 0:
             re, im, doubtful = expanded(
-                n, x - path[0, 0], y, order, longest, mass.shape[1], term, size
+                power.n, x - path[0, 0], y, order, longest, mass.shape[1], term, size
             )  # fmt: skip
         if not doubtful < math.inf:
             doubtful = 0.0
             re, im = moment(x, y, row, mass, moved)
-        log = log_modulus(re, im, slack * math.sqrt(square) + bow * square + doubtful)
-        if n * log - level > 700.0:
+        extra = slack * math.sqrt(square) + bow * square + doubtful
+        factor = 1.0
+        if power.coins:
+            log, factor = coin_power(power, re, im, extra)
+        else:
+            log = log_modulus(re, im, extra)
+            if power.parity:
+                factor = math.cosh(log - home)
+            log *= power.n
+        log -= power.pull * x + power.level
+        if log > 700.0:
             return math.inf
-        there = path[2, i] * math.exp(n * log - level)
-        if parity:
-            there *= math.cosh(log - home)
-        total += there
+        total += path[2, i] * factor * math.exp(log)
     return total
-
-
-@unchecked
-def log_power(n, parity, log, home):
-    """log of |M|^n, or of its majorant, at log |M|."""
-    return n * log + (math.log(math.cosh(log - home)) if parity else 0.0)
 
 
 @unchecked
@@ -627,28 +669,66 @@ def contour(n, place, row, period, mass, moved, nodes, points):
 
 
 @unchecked
-def remainder(n, parity, path, row, other, mass, moved, real, points, home, level, enough):
+def absent_part(power, path, row, low, high, top, enough, laws):
+    """As `far_part` with coins, relative to |h|^n at real points, h = 1 - r + r M; docs/swap.md."""
+    atoms = laws.weight.shape[1]
+    users, rate = power.n, power.rate
+    shown = 0
+    mean = 0.0
+    for j in range(atoms):
+        mean += laws.mass[row, j] * laws.moved[row, j]
+        shown += laws.weight[row, j] > 0.0
+    # M(x) >= e^(x E L), 1 where L is centred; less by that where it is not quite.
+    come = (users - 2.0) * rate * min(1.0, math.exp(min(low * mean, high * mean)))
+    far = far_part(come, path, row, row, laws.mass, laws.moved, low, high, top, enough)
+    top = math.log1p(rate * math.expm1(top))
+    absent = (1.0 - rate) * math.exp(-top)
+    if not (shown == 2 and far > enough and absent > 0.75):
+        return far
+    # Absence is out of step with the two values' lattice.
+    spare = laws.weight.shape[0] + row
+    for j in range(atoms):
+        laws.mass[spare, j] = rate * laws.mass[row, j]
+        laws.moved[spare, j] = laws.moved[row, j]
+    laws.mass[spare, atoms] = 1.0 - rate
+    part = far_part(
+        users - 2.0, path, spare, spare, laws.mass, laws.moved, low, high, top, enough
+    )  # fmt: skip
+    return min(far, 1.1 / (2.0 * absent - 1.0) * part)
+
+
+@unchecked
+def remainder(power, path, row, other, points, home, enough, laws):
     """What the evaluated nodes leave out, relative to e^level, for every law between two rows.
 
-    real: bounds on log M at `points`. M is convex in v for real arguments, so its ends bound it. No better
+    laws.real: bounds on log M at `points`. M is convex in v for real arguments, so its ends bound it. No better
     bound than `enough` is looked for.
     """
+    real = laws.real
     top = -math.inf
+    outer = -math.inf
     for q in range(2):
-        top = max(top, max(real[row, q], real[other, q]))
+        log = max(real[row, q], real[other, q])
+        top = max(top, log)
+        outer = max(outer, real_power(power, log, log, home) - power.pull * points[q])
     peak = max(abs(points[0]), abs(points[1])) * path.sigma
-    outer = log_power(n, parity, top, home) - level + 0.5 * (path.blur * peak) ** 2
+    outer += 0.5 * (path.blur * peak) ** 2 - power.level
     strip = -math.inf
     for q in range(2, POINTS, 2):
-        both = max(real[row, q], real[other, q]) + max(real[row, q + 1], real[other, q + 1])
-        strip = max(strip, log_power(n, parity, 0.5 * both, home) - level)
+        one = max(real[row, q], real[other, q])
+        two = max(real[row, q + 1], real[other, q + 1])
+        log = real_power(power, one, two, home)
+        strip = max(strip, log - 0.5 * power.pull * (points[q] + points[q + 1]) - power.level)
     if not (outer < 600.0 and strip < 600.0):
         return math.inf
     low = min(points[0], points[1])
     high = max(points[0], points[1])
     enough *= math.exp(min(-outer, 700.0))
-    rest = n - 1.0 if parity else n
-    if path.heaviest < HEAVY:
+    rest = power.n - 1.0 if power.parity else power.n
+    mass, moved = laws.mass, laws.moved
+    if power.coins:
+        part = absent_part(power, path, row, low, high, top, enough, laws)
+    elif path.heaviest < HEAVY:
         part = spread_part(rest, path, row, other, mass, moved, low, high, top)
     else:
         part = far_part(rest, path, row, other, mass, moved, low, high, top, enough)
@@ -832,7 +912,7 @@ def bin_width(n, early, best, place, fine, path, home, laws):
 
 @unchecked
 def integral(
-    n, parity, types, early, late, fine, bins, edges, limit, level, shift, home, path, nodes, points, laws
+    power, types, early, late, fine, bins, edges, limit, shift, home, path, nodes, points, laws
 ):  # fmt: skip
     """(sum, survive): the contour integral relative to e^level, over u up to where (1-u)^n is `survive`.
 
@@ -842,6 +922,7 @@ def integral(
     2. What the nodes leave out, for the whole bin; what lies far below the largest sum need not be known well.
     3. The bin: sums interpolated, with the weights' upper bounds; the greatest type.
     """
+    n = power.n
     sums = np.zeros((2, types))
     rest = np.zeros(types)
     term = np.empty(TERMS + 1)
@@ -874,8 +955,8 @@ def integral(
                     n, nodes[0, 0], bend, radius, row, laws.mass, laws.moved, term, size
                 )  # fmt: skip
             sums[side, k] = loss * modulus_sum(
-                n, parity, path.nodes, nodes, order, longest, row, laws.mass, laws.moved, slack, bow,
-                home[k], level, term, size,
+                power, path.nodes, nodes, order, longest, row, laws.mass, laws.moved, slack, bow, home[k],
+                term, size,
             )  # fmt: skip
             real_logs(n, row, slack, points, nodes[0, 0], order, longest, term, size, laws)
         top, bottom = 0.0, 0.0
@@ -890,10 +971,8 @@ def integral(
                 room = min(room, bottom - sums[1 - side, k])
             enough = max(fine * max(top, bottom), 0.5 * room) / loss
             other = (1 - side if bins > 0 else side) * types + k
-            rest[k] = loss * remainder(
-                n, parity, path, side * types + k, other, laws.mass, laws.moved, laws.real, points,
-                home[k], level, enough,
-            )  # fmt: skip
+            row = side * types + k
+            rest[k] = loss * remainder(power, path, row, other, points, home[k], enough, laws)
         if bins == 0:
             for k in range(early):
                 if not sums[0, k] + rest[k] <= answer:
@@ -921,33 +1000,65 @@ def integral(
     return answer, survive
 
 
+@unchecked
+def one_term(rate, shift, g, base, slope, laws):
+    """The greatest rate E (L + shift)_+ of all types, at most 1."""
+    greatest = 0.0
+    atoms = laws.weight.shape[1]
+    for k in range(laws.weight.shape[0]):
+        hinge = 0.0
+        for j in range(atoms):
+            big = abs(base[k, j]) + g * slope[k, j] + abs(shift)
+            total = laws.value[k, j] + shift + laws.wrong[k, j] + 4.0 * ROUNDOFF * big
+            hinge += laws.weight[k, j] * max(0.0, total)
+        greatest = max(greatest, hinge)
+    return min(1.0, rate * greatest * (1.0 + laws.relative + ROUNDOFF * (atoms + 8.0)))
+
+
+@unchecked
+def set_rows(rows, shift, coins, rate, g, laws):
+    """The first types at v = 0 in as many rows of the laws; with `coins` next to absence, at -g with mass 1 - rate."""
+    atoms = laws.weight.shape[1]
+    for k in range(rows):
+        move(0.0, k, shift, k, laws)
+        if coins:
+            for j in range(atoms):
+                laws.mass[k, j] *= rate
+            laws.mass[k, atoms] = 1.0 - rate
+            laws.moved[k, atoms] = -g if rate < 1.0 else 0.0
+
+
 @kernel(
-    "f 2 2 2 2 3 2 i f f f 1p o1p", lambda n, weight, *rest: 6e-5 * weight.size, error_model="numpy"
+    "f 2 2 2 2 3 2 i f f b f 1p o1p",
+    lambda n, weight, *rest: 6e-5 * weight.size,
+    error_model="numpy",
 )
 def profile(
-    n, weight, excess, base, slope, wobble, guest, early, reach, rate, relative, growth, out
+    n, weight, excess, base, slope, wobble, guest, early, reach, rate, coins, relative, growth, out
 ):  # fmt: skip
     """Fill out[i] with the upper bound of H_(1+growth[i]); see `swap`.
 
     weight, excess, base, slope: shape (types, atoms), values are base - growth slope; wobble[..., 0] and
     wobble[..., 1]: errors of base and slope. Types from `early` on only count for u > 1/(p s), p - 1 the
-    greatest excess. reach: largest u, 0 for a hidden cohort.
+    greatest excess. reach: largest u, 0 for a hidden cohort. rate : the cohort's share of the population. coins : all
+    n are the population, and each of them comes with probability `rate` (the case that all come is the caller's).
 
     For each growth: 1. the bound by one term; 2. the saddle point of the worst type; 3. far out, a bound by the
     moment there; 4. the contour through it, if it may be better; 5. the integral over it, and over u.
     """
     types, atoms = weight.shape
-    parity = n % 2.0 == 1.0
-    fine = FINE if atoms <= MANY else 20.0 * FINE  # wanted error of a bin of u, relative
+    fine = FINE if atoms <= MANY or coins else 20.0 * FINE  # wanted error of a bin of u, relative
+    columns = atoms + 1 if coins else atoms
     laws = Laws(
         weight, excess, np.empty((types, atoms)), np.empty((types, atoms)), relative,
-        np.zeros((2 * types, atoms)), np.zeros((2 * types, atoms)), np.zeros((2 * types, POINTS)),
+        np.zeros((2 * types, columns)), np.zeros((2 * types, columns)), np.zeros((2 * types, POINTS)),
     )  # fmt: skip
     nodes = np.empty((3, STEPS))
     points = np.empty(POINTS)
     edges = np.zeros(BINS + 1)
     home = np.empty(types)
     none = np.empty(1)
+    come, share = (rate, 1.0) if coins else (1.0, rate)  # of users, and of the population
     most = 0.0
     for k in range(types):
         for j in range(atoms):
@@ -956,26 +1067,17 @@ def profile(
     full = 1.0 / (1.0 + most)
     for i in range(growth.shape[0]):
         g = growth[i]
-        shift = -(1.0 - rate) * g / rate
+        shift = -(1.0 - share) * g / share
         set_values(g, base, slope, wobble, laws)
-        trivial = 0.0
-        for k in range(types):
-            hinge = 0.0
-            for j in range(atoms):
-                big = abs(base[k, j]) + g * slope[k, j] + abs(shift)
-                total = laws.value[k, j] + shift + laws.wrong[k, j] + 4.0 * ROUNDOFF * big
-                hinge += weight[k, j] * max(0.0, total)
-            trivial = max(trivial, hinge)
-        trivial = min(1.0, rate * trivial * (1.0 + relative + ROUNDOFF * (atoms + 8.0)))
+        trivial = one_term(rate, shift, g, base, slope, laws)
         out[i] = trivial
-        best, start = guess(n, early, 1.0, shift, 0.0, laws)
+        best, start = guess(n, early, come, shift, -g, laws)
         if not (trivial > 0.0 and 0.0 < start < math.inf and n >= 2.0):
             continue
-        for k in range(early):
-            move(0.0, k, shift, k, laws)
+        set_rows(early, shift, coins, come, g, laws)
         place, best = worst_saddle(n, early, best, start, laws.mass, laws.moved)
         late = (1.0 - 1e-12) * full / (1.0 + g) if early < types and reach > 0.0 else math.inf
-        if n * math.log1p(rise(place, best, laws.mass, laws.moved)) < FAR:
+        if not coins and n * math.log1p(rise(place, best, laws.mass, laws.moved)) < FAR:
             rough = chernoff(
                 n, types, early, best, place, trivial, late, full, reach, rate, shift, edges, laws
             )
@@ -987,23 +1089,25 @@ def profile(
         if not path.line < math.inf:
             continue
         low, high, _, _ = extent(path, nodes, points)
+        pull = 0.0
+        if coins:  # from here on L is centred, and the rest of the exponent is -g n z
+            shift = g
+            pull = g * n
+        set_rows(types, shift, coins, 1.0, g, laws)
         for k in range(types):
-            move(0.0, k, shift, k, laws)
             home[k] = math.log1p(rise(nodes[0, 0], k, laws.mass, laws.moved))
-        level = n * home[best]
+        level = n * come * home[best] - pull * nodes[0, 0]
         if not level < 700.0:
             continue
-        log_scale = level + math.log(path.sigma / (math.pi * n) * rate)
+        power = Power(n, n % 2.0 == 1.0, coins, come, pull, level)
+        log_scale = level + math.log(path.sigma / (math.pi * n) * share)
         limit = math.exp(min(math.log(trivial) - log_scale, 700.0))
         if out[i] < trivial:  # is what nodes leave out of one type less than what is known?
             slack = doubt(0.0, best, shift, low, high, laws)
             real_logs(n, best, slack, points, 0.0, 0, 0.0, none, none, laws)
             enough = math.exp(min(math.log(out[i]) - log_scale, 700.0))
             enough *= math.exp(-((path.end / path.window) ** POWER))
-            left = remainder(
-                n, parity, path, best, best, laws.mass, laws.moved, laws.real, points, home[best],
-                level, enough,
-            )  # fmt: skip
+            left = remainder(power, path, best, best, points, home[best], enough, laws)
             if not left < enough:
                 continue
         bins = 0
@@ -1014,216 +1118,25 @@ def profile(
             wide = bin_width(n, early, best, place, fine, path, home, laws)
             bins = bins_of_u(n, wide, min(horizon / n, reach), full, late, edges)
         answer, survive = integral(
-            n, parity, types, early, late, fine, bins, edges, limit, level, shift, home, path, nodes,
-            points, laws,
-        )  # fmt: skip
+            power,
+            types,
+            early,
+            late,
+            fine,
+            bins,
+            edges,
+            limit,
+            shift,
+            home,
+            path,
+            nodes,
+            points,
+            laws,
+        )
         if guest.shape[1] > 0:
             answer *= 1.0 + max(0.0, hosted(low, g, guest), hosted(high, g, guest))
-        answer = scaled(answer, log_scale, abs(level))
+        answer = scaled(answer, log_scale, abs(level) + 2.0 * pull * abs(nodes[0, 0]))
         if bins > 0:
             answer += survive * trivial * (1.0 + 4000.0 * ROUNDOFF)
         if answer < out[i]:
             out[i] = answer
-
-
-# -- hidden cohorts of many sizes ------------------------------------------------------------------
-
-
-@unchecked
-def coin_power(n, users, re, im, extra):
-    """(log, factor) of a majorant of |M|^n averaged over who comes by coins, n of `users` on average.
-
-    M = 1 + re + i im, extra its error. With h = |1 - r + r M|, r = n/N, and theta = arg M the majorant is
-    (N h^(N-1)/(N-1) + N h^(N+1)/(N+1))/(2 cos theta), convex in r; docs/swap.md, "Cohorts of many sizes".
-    """
-    rate = n / users
-    lift = rate * re
-    over = max(lift * (2.0 + lift) + (rate * im) ** 2, -0.75)  # the majorant increases with h
-    h = math.sqrt(1.0 + over)
-    log = 0.5 * math.log1p(over) + rate * extra / h
-    size = math.sqrt((1.0 + re) ** 2 + im * im) + extra
-    ahead = 1.0 + re - extra
-    if ahead > 0.5 * size:
-        odd = users * (0.5 / (users - 1.0) / h + 0.5 / (users + 1.0) * h)
-        return users * log, odd * size / ahead
-    log = max(log, math.log(max(rate * size, 0.5)))
-    return users * log, 2.5 * users
-
-
-@unchecked
-def one_term(rate, g, base, slope, laws):
-    """The greatest E (L + (1-q)(1-s)/q)_+ q of all types, q = rate."""
-    greatest = 0.0
-    atoms = laws.weight.shape[1]
-    for k in range(laws.weight.shape[0]):
-        hinge = 0.0
-        for j in range(atoms):
-            back = (1.0 - rate) * g
-            big = rate * (abs(base[k, j]) + g * slope[k, j]) + back
-            part = rate * (laws.value[k, j] + laws.wrong[k, j]) - back + 8.0 * ROUNDOFF * big
-            hinge += laws.weight[k, j] * max(0.0, part)
-        greatest = max(greatest, hinge * (1.0 + laws.relative + ROUNDOFF * (atoms + 8.0)))
-    return greatest
-
-
-@unchecked
-def beyond_nodes(sizes, coins, users, k, types, path, points, enough, helped, laws):
-    """What lies beyond the last node, relative to M(x)^n at the outermost points, for every size; see `far_part`.
-
-    |M|^n relative to M(x)^n is smaller for the larger sizes. helped : whether coins' absence may be looked at.
-    """
-    low = min(points[0], points[1])
-    high = max(points[0], points[1])
-    top = max(laws.real[k, 0], laws.real[k, 1])
-    atoms = laws.weight.shape[1]
-    last = sizes.shape[0] - 1
-    fewest = sizes[0]
-    shown = 0
-    mean = 0.0
-    for j in range(atoms):
-        mean += laws.mass[k, j] * laws.moved[k, j]
-        shown += laws.weight[k, j] > 0.0
-    if coins:  # M(x) >= e^(x E L), 1 where L is centred; less by that where it is not quite
-        fewest *= (1.0 - 2.0 / users) * min(1.0, math.exp(min(low * mean, high * mean)))
-    far = far_part(fewest, path, k, k, laws.mass, laws.moved, low, high, top, enough)
-    if not (coins and shown == 2 and far > helped):
-        return far
-    top = math.log1p(sizes[last] / users * math.expm1(top))
-    absent = (1.0 - sizes[last] / users) * math.exp(-top)
-    if not absent > 0.75:
-        return far
-    # Absence is out of step with the two values' lattice.
-    for r in range(2):
-        rate = sizes[0 if r == 0 else last] / users
-        for j in range(atoms):
-            laws.mass[types + r, j] = rate * laws.mass[k, j]
-            laws.moved[types + r, j] = laws.moved[k, j]
-        laws.mass[types + r, atoms] = 1.0 - rate
-    part = far_part(
-        users - 2.0, path, types, types + 1, laws.mass, laws.moved, low, high, top, enough
-    )
-    return min(far, 1.1 / (2.0 * absent - 1.0) * part)
-
-
-@kernel("1 b f f 2 2 2 3 f 1p o2p", lambda sizes, *rest: 5e-4 * sizes.size, error_model="numpy")
-def shared(sizes, coins, middle, users, weight, base, slope, wobble, relative, growth, out):
-    """Fill out[e, i] with bounds for hidden cohorts of sizes[e] out of `users`, on one contour; see `population`.
-
-    A sum of n terms L_i + (1-q)(1-s)/q, q = n/N, is that of n centred terms and N (1-s), so the size enters as a power
-    of |M| only. sizes: ascending; even, or with coins the numbers on average. middle: the size that the contour is
-    chosen for. weight, base, slope, wobble, relative, growth: as in `profile`. Either all of out[:, i] are contour
-    integrals, or all are bounds by one term.
-
-    For each growth: 1. the bound by one term; 2. the contour of the middle size; 3. for every type sums over nodes,
-    for all sizes at once; 4. what the nodes leave out; 5. the greatest type.
-    """
-    types, atoms = weight.shape
-    ends = sizes.shape[0]
-    laws = Laws(
-        weight, np.zeros((types, atoms)), np.empty((types, atoms)), np.empty((types, atoms)), relative,
-        np.zeros((types + 2, atoms + 1)), np.zeros((types + 2, atoms + 1)),
-        np.zeros((types, POINTS)),
-    )  # fmt: skip
-    nodes = np.empty((3, STEPS))
-    points = np.empty(POINTS)
-    none = np.empty(1)
-    sums = np.empty(ends)
-    level = np.empty(ends)
-    answer = np.empty(ends)
-    side = np.empty(ends)
-    for i in range(growth.shape[0]):
-        g = growth[i]
-        set_values(g, base, slope, wobble, laws)
-        for e in range(ends):  # with coins: that of all, if present
-            rate = sizes[e] / users
-            found = rate * one_term(1.0, g, base, slope, laws) if coins else 0.0
-            out[e, i] = min(1.0, found if coins else one_term(rate, g, base, slope, laws))
-        # The contour is that of the middle size: (1-q)(1-s)/q is added to L, or absence is one more report.
-        ahead = 0.0 if coins else -(users / middle - 1.0) * g
-        share = middle / users if coins else 1.0
-        crowd = users if coins else middle
-        best, start = guess(crowd, types, share, ahead, -g, laws)
-        if not (out[ends - 1, i] > 0.0 and 0.0 < start < math.inf):
-            continue
-        for k in range(types):
-            move(0.0, k, ahead, k, laws)
-            for j in range(atoms):
-                laws.mass[k, j] *= share
-            laws.mass[k, atoms] = 1.0 - share
-            laws.moved[k, atoms] = -g
-        place, best = worst_saddle(crowd, types, best, start, laws.mass, laws.moved)
-        period = shortest_period(types, weight, laws.value)
-        path = contour(crowd, place, best, period, laws.mass, laws.moved, nodes, points)
-        if not path.line < math.inf:
-            continue
-        low, high, _, _ = extent(path, nodes, points)
-        peak = max(abs(points[0]), abs(points[1])) * path.sigma
-        # From here on L is centred, and the rest of the exponent is -g N z.
-        pull = g * users
-        for k in range(types):
-            move(0.0, k, g, k, laws)
-            laws.mass[k, atoms] = 0.0
-            laws.moved[k, atoms] = 0.0
-        log = math.log1p(rise(nodes[0, 0], best, laws.mass, laws.moved))
-        largest = 0.0
-        for e in range(ends):
-            level[e] = sizes[e] * log - pull * nodes[0, 0]
-            largest = max(largest, sizes[e] * abs(log) + pull * abs(nodes[0, 0]))
-            answer[e] = 0.0
-        if not largest < 700.0:
-            continue
-        for turn in range(types):  # the worst one first: for others rough bounds are often enough
-            k = best if turn == 0 else turn - (turn <= best)
-            slack = doubt(0.0, k, g, low, high, laws)
-            for e in range(ends):
-                sums[e] = 0.0
-            for a in range(path.nodes):
-                x, y = nodes[0, a], nodes[1, a]
-                re, im = moment(x, y, k, laws.mass, laws.moved)
-                extra = slack * math.sqrt(x * x + y * y)
-                log = log_modulus(re, im, extra)
-                for e in range(ends):
-                    power, factor = sizes[e] * log, 1.0
-                    if coins:
-                        power, factor = coin_power(sizes[e], users, re, im, extra)
-                    sums[e] += nodes[2, a] * factor * math.exp(power - pull * x - level[e])
-            real_logs(0.0, k, slack, points, 0.0, 0, 0.0, none, none, laws)
-            outer = -math.inf
-            for e in range(ends):
-                side[e] = -math.inf
-                for q in range(2):
-                    power, factor = sizes[e] * laws.real[k, q], 1.0
-                    if coins:
-                        grown = math.expm1(laws.real[k, q])
-                        power, factor = coin_power(sizes[e], users, grown, 0.0, 0.0)
-                    side[e] = max(side[e], power + math.log(factor) - pull * points[q] - level[e])
-                side[e] += 0.5 * (path.blur * peak) ** 2
-                outer = max(outer, side[e])
-            enough = FINE * max(sums[0], answer[0]) * math.exp(-min(outer, 600.0))
-            helped = (answer[0] + enough - sums[0]) * math.exp(-max(side[0], -700.0))
-            far = beyond_nodes(sizes, coins, users, k, types, path, points, enough, helped, laws)
-            far *= 1.0 + 0.2111 * (path.bend / path.width) ** 2
-            for e in range(ends):
-                strip = -math.inf
-                for q in range(2, POINTS, 2):
-                    both = 0.5 * (laws.real[k, q] + laws.real[k, q + 1])
-                    power, factor = sizes[e] * both, 1.0
-                    if coins:
-                        grown = math.expm1(laws.real[k, q]) + math.expm1(laws.real[k, q + 1])
-                        power, factor = coin_power(sizes[e], users, 0.5 * grown, 0.0, 0.0)
-                    power -= 0.5 * pull * (points[q] + points[q + 1])
-                    strip = max(strip, power + math.log(factor) - level[e])
-                total = math.inf
-                if outer < 600.0 and strip < 600.0:
-                    total = sums[e] + math.exp(side[e]) * far + math.exp(strip) * path.line
-                if not total <= answer[e]:
-                    answer[e] = total
-        better = True
-        for e in range(ends):
-            log_scale = level[e] + math.log(path.sigma / (math.pi * users))
-            answer[e] *= math.exp((path.end / path.window) ** POWER)
-            answer[e] = scaled(answer[e], log_scale, largest)
-            better = better and answer[e] < out[e, i]
-        if better:
-            for e in range(ends):
-                out[e, i] = answer[e]

@@ -1,4 +1,4 @@
-"""Cohorts of many sizes on shared contours: against exact sums over datasets, and against each cohort by itself."""
+"""Hidden cohorts, and users who come by coins: against exact sums over datasets, and logs of many cohorts."""
 
 from __future__ import annotations
 
@@ -7,15 +7,17 @@ import math
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
-from pld_shuffle import Accountant, PoissonSampled, ShuffledLDP, Side, Subsampled
+from pld_shuffle import Accountant, PoissonSampled, ShuffledLDP, Subsampled
 from pld_shuffle.composition.composition import Composition
-from pld_shuffle.pairs import swap_kernels
 from pld_shuffle.pairs.cohort import Cohort
-from pld_shuffle.pairs.pair import Pair, Resolution
+from pld_shuffle.pairs.pair import Pair
 from pld_shuffle.pairs.profile import Several
-from pld_shuffle.pairs.swap import _type_arrays, any_ldp_profile, typed_profile
-from pld_shuffle.pairs.swap_pairs import AnyLDPPair, Population
+from pld_shuffle.pairs.swap import _hexagon, _type_arrays, any_ldp_profile, by_coins, typed_profile
+from pld_shuffle.pairs.swap_pairs import AnyLDPPair
+
+Array = NDArray[np.float64]
 
 #: (R_0, R_1)/W and the weight under W: binary randomized response at either value, three-valued at the third.
 TYPES = {
@@ -48,7 +50,7 @@ def exact(eps0: float, counts: dict[str, int], users: int, growth: float, presen
     return float(masses @ np.maximum(totals / users + rest, 0.0))
 
 
-def of_swap(pair: Pair) -> AnyLDPPair:
+def of_swap(pair: Pair) -> Pair:
     """The pair of the swap theorem, alone or among several."""
     found = pair.pairs[0] if isinstance(pair, Several) else pair
     assert isinstance(found, AnyLDPPair)
@@ -57,27 +59,25 @@ def of_swap(pair: Pair) -> AnyLDPPair:
 
 @pytest.mark.parametrize("presence", [1.0, 0.8])
 @pytest.mark.parametrize("eps0", [0.4, 1.2])
-def test_chords_are_above_every_dataset(eps0: float, presence: float) -> None:
-    users, sizes = 90, [28, 32]
+def test_hidden_cohorts_are_above_every_dataset(eps0: float, presence: float) -> None:
+    users = 90
     growth = np.expm1(0.02 * eps0 * np.arange(4.0))
-    low, high = Population(eps0, users, 1.0 - presence, False).bounds(sizes, 30.0, growth)
-    for n in (28, 29, 32):  # hinges and contours of two sizes may be of either kind
-        share = (n - 28) / 4
-        chord = (1.0 - share) * low + share * high
+    for n in (28, 29, 32):
         own = any_ldp_profile(eps0, n, growth, cohort=Cohort(n / users, presence))
-        assert chord[0] <= 1.05 * own[0]
         for mix in [(n, 0, 0), (0, n, 0), (0, 0, n), (n // 2, n - n // 2, 0)] + [(4, 0, n - 4)] * (
             presence == 1.0
         ):
             if presence < 1.0 and mix[2]:
                 continue  # too many counts to enumerate
             counts = {name: count for name, count in zip(TYPES, mix, strict=True) if count}
-            for bound, g in zip(chord, growth, strict=True):
+            for bound, g in zip(own, growth, strict=True):
                 truth = exact(eps0, counts, users, g, presence)
                 assert truth <= bound * (1.0 + 1e-12)
 
 
-def by_coins(eps0: float, counts: dict[str, int], users: int, growth: float, rate: float) -> float:
+def mean_over_coins(
+    eps0: float, counts: dict[str, int], users: int, growth: float, rate: float
+) -> float:
     """H_s of the mixture over who comes, all of them left out: Theorem C for every number, averaged over the subset."""
     others = sum(counts.values())
     assert others == users - 1
@@ -95,15 +95,18 @@ def by_coins(eps0: float, counts: dict[str, int], users: int, growth: float, rat
     return found
 
 
+def all_by_coins(eps0: float, users: int, mean: float, growth: Array) -> Array:
+    """The bound by `swap.by_coins` for every eps0-LDP randomizer."""
+    types = [part[:3] for part in _hexagon(math.expm1(eps0) * (1.0 + 2.0**-51), 0.0)]
+    return by_coins(users, Cohort(presence=mean / users), types, 2.0**-50, growth)
+
+
 @pytest.mark.parametrize("eps0", [0.4, 1.2])
-def test_chords_of_rates_are_above_every_dataset(eps0: float) -> None:
+def test_coins_are_above_every_dataset(eps0: float) -> None:
     users = 41
     growth = np.expm1(0.04 * eps0 * np.arange(4.0))
-    crowd = Population(eps0, users, 0.0, True)
-    low, high = crowd.bounds([10.0, 12.0], 11.0, growth)
     for n in (10.0, 11.0, 12.0):
-        share = (n - 10.0) / 2.0
-        chord = (1.0 - share) * low + share * high
+        bounds = all_by_coins(eps0, users, n, growth)
         for counts in (
             {"S1": 40},
             {"S2": 40},
@@ -111,17 +114,19 @@ def test_chords_of_rates_are_above_every_dataset(eps0: float) -> None:
             {"S1": 20, "S2": 20},
             {"S1": 36, "S2": 4},
         ):
-            for bound, g in zip(chord, growth, strict=True):
-                assert by_coins(eps0, counts, users, g, n / users) <= bound * (1.0 + 1e-12)
+            for bound, g in zip(bounds, growth, strict=True):
+                assert mean_over_coins(eps0, counts, users, g, n / users) <= bound * (1.0 + 1e-12)
 
 
 def test_rates_are_tight_with_equal_others() -> None:
     """150 users, half of whom come, binary randomised response: the contour bound against what is exact."""
     eps0, users, n = 0.4, 150, 70.0
     growth = np.expm1(0.02 * eps0 * np.arange(4.0))
-    [bound] = Population(eps0, users, 0.0, True).bounds([n], n, growth)
+    bound = all_by_coins(eps0, users, n, growth)
     for value, g in zip(bound, growth, strict=True):
-        truth = max(by_coins(eps0, {kind: users - 1}, users, g, n / users) for kind in ("S1", "S2"))
+        truth = max(
+            mean_over_coins(eps0, {kind: users - 1}, users, g, n / users) for kind in ("S1", "S2")
+        )
         assert truth * (1.0 - 1e-12) <= value <= 1.02 * truth
 
 
@@ -131,67 +136,21 @@ def test_known_laws_by_coins() -> None:
     p, growth = math.exp(eps0), np.expm1(0.02 * eps0 * np.arange(4.0))
     laws = [np.array([p, 1.0]) / (1.0 + p), np.array([1.0, p]) / (1.0 + p)]
     types = [np.array([*laws, laws[0], law]) for law in laws]
-    weight, _, *rest = _type_arrays(types, 1.0, 0.0)
-    bound = np.empty((1, 4))
-    swap_kernels.shared(
-        np.array([n]), True, n, float(users), weight, *rest, 2.0**-49, growth, bound
-    )
-    known = typed_profile(types, users, growth, cohort=Cohort(presence=n / users))
+    cohort = Cohort(presence=n / users)
+    bound = by_coins(users, cohort, _type_arrays(types, 1.0, 0.0), 2.0**-49, growth)
+    known = typed_profile(types, users, growth, cohort=cohort)
     for at, g in enumerate(growth):
         truth = [
-            by_coins(eps0, counts, users, g, n / users)
+            mean_over_coins(eps0, counts, users, g, n / users)
             for counts in ({"S1": 149}, {"S2": 149}, {"S1": 146, "S2": 3})
         ]
-        for value in (float(bound[0, at]), float(known[at])):
+        for value in (float(bound[at]), float(known[at])):
             assert max(truth) * (1.0 - 1e-12) <= value <= 1.06 * max(truth)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("dropout", [0.0, 0.1, None])
-@pytest.mark.parametrize("eps0", [0.5, 2.0, 4.0])
-def test_chords_are_close_to_each_cohort_by_itself(eps0: float, dropout: float | None) -> None:
-    """None: everybody comes by a coin."""
-    users = 10**6
-    for n in (2_467, 5_599):
-        if dropout is None:
-            round_ = PoissonSampled(ShuffledLDP(eps0=eps0, n=users), rate=n / users)
-            crowd, cohort = users, Cohort(presence=n / users)
-        else:
-            round_ = Subsampled(ShuffledLDP(eps0=eps0, n=n), population=users, dropout=dropout)
-            crowd, cohort = n, Cohort(n / users, 1.0 - dropout)
-        pair = of_swap(round_.pair)
-        assert pair._population is not None
-        known = pair._points(Resolution(pair.scale / 4.0, missed=1e-12, cell=0.01))
-        own = any_ldp_profile(eps0, crowd, known.growth, cohort=cohort)
-        seen = own > 1e-3 * own[0]
-        assert np.all(known.upper[seen] <= own[seen] * 1.001)
-        assert known.upper[0] <= own[0] * (1.0 + 5e-5)
-        attack = round_.attack_pair.atoms  # what two datasets give away is below
-        [atoms] = attack([Side.LOWER], Resolution(pair.scale / 200.0, missed=1e-14))
-        for g, upper in zip(known.growth[seen][::3], known.upper[seen][::3], strict=True):
-            eps = math.log1p(g)
-            beyond = np.maximum(0.0, -np.expm1(eps - atoms.loss))
-            assert float(atoms.mass @ beyond) <= upper + 1e-13
-
-
-def test_few_members_or_another_rate_keep_to_themselves() -> None:
-    small = of_swap(Subsampled(ShuffledLDP(eps0=1.0, n=200), population=10**5).pair)
-    alone, next_to_others = (small._points(Resolution(small.scale, cell=x)) for x in (0.0, 0.01))
-    assert np.array_equal(alone.upper, next_to_others.upper)
-    everybody = ShuffledLDP(eps0=0.5, n=20_000)
-    for mechanism in (
-        Subsampled(ShuffledLDP(eps0=1.0, n=2_000), rate=0.0123),
-        *(
-            PoissonSampled(everybody, rate) for rate in (0.6, 0.0001)
-        ),  # nearly all may come, or too few
-    ):
-        pair = of_swap(mechanism.pair)
-        assert pair._population is None and not pair.interpolates and pair.kin is pair
 
 
 @pytest.mark.parametrize("kinds", ["cohorts", "coins", "both"])
 def test_a_varied_log_is_as_tight_as_its_rounds_by_themselves(kinds: str) -> None:
-    """The shared path against the direct one; and above what attacks spend."""
+    """Against the swap theorem alone, and above what attacks spend."""
     rng = np.random.default_rng(5)
     users = 10**6
     rounds: list[Subsampled | PoissonSampled] = []
