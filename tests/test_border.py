@@ -58,7 +58,7 @@ STUCK = StickyCohort(BATCH, 2, rate=0.5)
 SHARES = BitShares.of(0.75, 0.25)
 RENYI = RenyiAccountant()
 slots = partial(slot_profile, first=HALF, second=HALF, blanket=HALF, n=3, growth=0.1)
-known = partial(swap.known_profile, HALF, HALF, HALF, [HALF], 10, 0.1)
+known = partial(swap.typed_profile, [np.array([HALF] * 4)], 10, 0.1)
 imported = partial(
     ImportedPair, step=0.1, low=1, masses=(0.2,), infinity=0.0, neighbours="replace-one"
 )
@@ -166,9 +166,8 @@ REFUSED: list[Row] = [
     (lambda: swap.any_ldp_profile(0.0, 10, 0.1), "eps0"),
     (lambda: swap.any_ldp_profile(1.0, 10, NAN), "growth"),
     (lambda: swap.any_ldp_profile(1.0, 10, 0.1, cohort=Cohort(0.0)), "rate"),
-    (lambda: swap.known_profile(HALF, HALF, HALF, HALF, 10, 0.1), "others"),
-    (lambda: swap.known_profile(HALF, [0.5, 0.4], HALF, [HALF], 10, 0.1), "second must sum"),
-    (lambda: swap.known_profile(HALF, HALF, [0.2, 0.3, 0.5], [HALF], 10, 0.1), "shared"),
+    (lambda: swap.typed_profile([], 10, 0.1), "types"),
+    (lambda: swap.typed_profile([np.array([HALF, HALF, HALF, [0.6, 0.6]])], 10, 0.1), "w must sum"),
     (lambda: known(mass_error=0.1), "mass_error"),
     (lambda: bit_profile(0, SHARES, [0.1]), "n must be at least 1"),
     *((lambda g=g: bit_profile(10, SHARES, [g]), "growth must be at least -1") for g in (-1.5, NAN)),

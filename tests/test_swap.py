@@ -61,6 +61,13 @@ def extreme_randomizer(inputs, p, seed):
     return (rows / rows.sum(axis=1, keepdims=True)).tolist()
 
 
+def known_profile(first, second, shared, others, n, growth, **options):
+    """`typed_profile` of a target's laws next to users of known ones; shared : which of these is V."""
+    return swap.typed_profile(
+        [np.array([first, second, shared, other]) for other in others], n, growth, **options
+    )
+
+
 GROWTHS = [0.0, 0.02, 0.05, 0.1, 0.15, 0.2, 0.24]
 
 
@@ -71,9 +78,7 @@ def test_below_no_enumerated_protocol_of_exact_numbers():
     plain = [(0.25 - g) / 2.25 for g in GROWTHS]
     assert np.all(general[:3] < 0.9 * np.array(plain[:3]))  # not the trivial bound
     masses = np.array(rows, dtype=float)
-    known = [
-        swap.known_profile(masses[0], masses[1], masses[v], masses, n, GROWTHS) for v in range(3)
-    ]
+    known = [known_profile(masses[0], masses[1], masses[v], masses, n, GROWTHS) for v in range(3)]
     worst = [Fraction(0)] * len(GROWTHS)
     for others in itertools.combinations_with_replacement(range(3), n - 1):
         rest = [rows[x] for x in others]
@@ -95,9 +100,7 @@ def test_below_no_vertex_of_the_ldp_polytope(seed):
     growth = np.linspace(0.0, p - 1.0, 6)
     general = swap.any_ldp_profile(math.log(p), n, growth)
     masses = np.array(rows)
-    known = swap.known_profile(
-        masses[0], masses[1], masses[-1], masses, n, growth, mass_error=1e-14
-    )
+    known = known_profile(masses[0], masses[1], masses[-1], masses, n, growth, mass_error=1e-14)
     for others in itertools.combinations_with_replacement(range(inputs), n - 1):
         rest = [rows[x] for x in others]
         one, two = reports([rows[0], *rest]), reports([rows[1], *rest])
@@ -117,8 +120,8 @@ def test_hidden_cohorts_of_enumerated_protocols(case):
     growth = np.linspace(0.0, rate * (p - 1.0), 5)
     general = swap.any_ldp_profile(math.log(p), n, growth, cohort=Cohort(rate))
     masses = np.array(rows)
-    known = swap.known_profile(
-        masses[0], masses[1], None, masses, n, growth, cohort=Cohort(rate), mass_error=1e-14
+    known = known_profile(
+        masses[0], masses[1], masses[0], masses, n, growth, cohort=Cohort(rate), mass_error=1e-14
     )
     for others in itertools.combinations_with_replacement(range(inputs), population - 1):
         views = []
@@ -212,7 +215,7 @@ def certified_integral(n, mass, value):
     period = 2 * math.pi / np.max(np.abs(value[mass > 0] - value[0, np.argmax(mass)]))
     path = kernels.contour(float(n), place, 0, period, mass, value, nodes, points)
     home = math.log1p(kernels.rise(nodes[0, 0], 0, mass, value))
-    odd = n % 2 == 1
+    power = kernels.Power(float(n), n % 2 == 1, False, 1.0, 0.0, n * home)
     terms = np.empty((2, kernels.TERMS + 1))
     order, longest = 0, 0.0
     if mass.size > kernels.MANY:
@@ -220,12 +223,11 @@ def certified_integral(n, mass, value):
         radius = bend + nodes[1, path.nodes - 1]
         order, longest = kernels.series(float(n), nodes[0, 0], bend, radius, 0, mass, value, *terms)
     total = kernels.modulus_sum(
-        float(n), odd, path.nodes, nodes, order, longest, 0, mass, value, 0.0, 0.0, home, n * home, *terms
-    )  # fmt: skip
-    real = np.array([[math.log1p(kernels.rise(x, 0, mass, value)) for x in points]])
-    rest = kernels.remainder(
-        float(n), odd, path, 0, 0, mass, value, real, points, home, n * home, 1e-6 * total
+        power, path.nodes, nodes, order, longest, 0, mass, value, 0.0, 0.0, home, *terms
     )
+    real = np.array([[math.log1p(kernels.rise(x, 0, mass, value)) for x in points]])
+    laws = kernels.Laws(mass, None, None, None, 0.0, mass, value, real)
+    rest = kernels.remainder(power, path, 0, 0, points, home, 1e-6 * total, laws)
     return (total + rest) * math.exp((path.end / path.window) ** kernels.POWER), path, n * home
 
 
@@ -411,12 +413,12 @@ def test_table_of_known_randomizers(case):
     _, rows, n, other, printed, slack = case
     choices = (0,) if other == 4 else (0, 1, 2)
     found, best = min(
-        (epsilon(lambda g, v=v: swap.known_profile(rows[0], rows[other], rows[v], rows, n, g), printed), v)
+        (epsilon(lambda g, v=v: known_profile(rows[0], rows[other], rows[v], rows, n, g), printed), v)
         for v in choices
     )  # fmt: skip
     assert found <= printed * (1 + slack) + 6e-6
     growth = np.expm1(found * np.array([0.0, 0.5, 1.0, 1.4]))
-    bound = swap.known_profile(rows[0], rows[other], rows[best], rows, n, growth)
+    bound = known_profile(rows[0], rows[other], rows[best], rows, n, growth)
     for row in rows:  # everybody else holds one value: an exact attack
         attack = slots.slot_profile(rows[0], rows[other], row, n, growth, law=True)
         assert np.all(attack.lower <= bound)
@@ -507,11 +509,11 @@ def test_what_the_others_cannot_cover():
     first, second = [0.5, 0.5, 0.0], [0.4, 0.5, 0.1]
     rows, growth = [first, [0.4, 0.5, 0.1]], [0.0, 0.2]
     # A report that only the second law can make gives nothing away at s >= 1 ...
-    bound = swap.known_profile(first, second, first, rows, 1000, growth)
+    bound = known_profile(first, second, first, rows, 1000, growth)
     attack = slots.slot_profile(first, second, first, 1000, growth, law=True)
     assert np.all(attack.lower <= bound) and np.all(bound < [0.1001, 1e-100])
     # ... one that only the first can make is given away.
-    bound = swap.known_profile(second, first, first, rows, 1000, growth)
+    bound = known_profile(second, first, first, rows, 1000, growth)
     attack = slots.slot_profile(second, first, first, 1000, growth, law=True)
     assert np.all(attack.lower <= bound) and np.all(bound <= [0.1001, 0.1001])
 
@@ -519,7 +521,7 @@ def test_what_the_others_cannot_cover():
 def test_types_have_grids_of_their_own():
     rows = np.array(randomized_response(4, 2.0))
     growth = [0.0, 0.02, 0.04, 0.06]
-    known = swap.known_profile(rows[0], rows[1], rows[0], rows, 3000, growth)
+    known = known_profile(rows[0], rows[1], rows[0], rows, 3000, growth)
     types = []
     for row in rows:
         split = np.array([rows[0], rows[1], rows[0], row])[:, [0, 0, 1, 2, 3, 3, 3, 3]]

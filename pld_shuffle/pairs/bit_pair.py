@@ -30,7 +30,7 @@ from .cohort import Cohort
 from .pair import Atoms, Pair, Resolution
 from .profile import ProfilePair, ProfilePoints, UpperPair, profile_atoms
 from .slots import SlotLaw
-from .swap import known_profile
+from .swap import typed_profile
 
 Array = NDArray[np.float64]
 
@@ -138,19 +138,14 @@ class AbsentBitPair(UpperPair):
         orders = [(one, zero)] if share.symmetric else [(one, zero), (zero, one)]
         found = [
             [
-                known_profile(
-                    *order,
-                    shared,
-                    [one, zero],
-                    self.n,
-                    growth,
-                    cohort=self.cohort,
-                    mass_error=1e-15,
+                typed_profile(
+                    [np.array([*order, shared, other]) for other in (one, zero)],
+                    self.n, growth, cohort=self.cohort, mass_error=1e-15,
                 )
                 for shared in (one, zero)
             ]
             for order in orders
-        ]
+        ]  # fmt: skip
         return np.asarray(np.max(np.min(found, axis=1), axis=0))
 
 

@@ -104,7 +104,9 @@ def _general(
     least: Array = np.ones(points.size)
     if types is _hexagon and independent_users(users, cohort):
         # Three of the five types are enough for a hidden cohort.
-        least = by_coins(users, cohort, [part[:3] for part in types(over, 0.0, False)], ROUNDED, flat)
+        least = by_coins(
+            users, cohort, [part[:3] for part in types(over, 0.0, False)], ROUNDED, flat
+        )
         least[flat >= over * (1.0 + 1e-15)] = (cohort.presence * (1.0 + 1e-15)) ** users
         if users * cohort.presence > MANY_COME:
             return least.reshape(points.shape)
@@ -149,58 +151,6 @@ def by_coins(
     return np.asarray(out + (cohort.presence * (1.0 + 1e-15)) ** users)  # that all of them come
 
 
-def known_profile(
-    first: Any,
-    second: Any,
-    shared: Any,
-    others: Any,
-    n: int,
-    growth: Any,
-    *,
-    cohort: Cohort = ALL_USERS,
-    mass_error: float = 0.0,
-) -> Array:
-    """Upper bound on H_s(first || second) for a known randomizer, whatever the others hold; s = 1 + growth.
-
-    Parameters
-    ----------
-    first, second : masses of the target's two laws on common groups of reports, shape (groups,).
-    shared : masses of V, a law of your choice that every other law covers (the law of any value will do);
-        ignored for a cohort of rate < 1, where it may be None.
-    others : masses of every law that another user may have, shape (types, groups).
-    n, growth, cohort : as in `any_ldp_profile`.
-    mass_error : bound on the relative error of every mass given; the true masses sum to 1.
-
-    The ratios of all these laws must be constant on every group: then merging its reports loses nothing.
-    Where some other law does not cover the target's or V, no more than H_s(first || second) is returned.
-    Theorems S and C of docs/swap.md. O(points types groups) in a compiled loop, some 10^3 times that.
-    Raises ValueError or TypeError naming the argument.
-
-    >>> randomized = [[0.75, 0.25], [0.25, 0.75]]
-    >>> bound = known_profile(*randomized, randomized[0], randomized, 1000, 0.1)
-    >>> print(f"{float(bound):.3e}")
-    7.232e-05
-    """
-    error = _error(mass_error)
-    target = [_law("first", first, error), _law("second", second, error)]
-    rows = nonnegatives("others", others)
-    if rows.ndim != 2 or rows.shape[0] == 0 or rows.shape[1] != target[0].size:
-        raise ValueError(f"others must have shape (types, groups), has shape {rows.shape}")
-    if target[1].size != target[0].size:
-        raise ValueError("first and second must have the same length")
-    for row in rows:
-        _law("others", row, error)
-    law = rows[0]
-    if cohort.rate == 1.0:
-        law = _law("shared", shared, error)
-        if law.size != target[0].size:
-            raise ValueError("shared and first must have the same length")
-        if not any(np.array_equal(row, law) for row in rows):
-            rows = np.vstack([rows, law])
-    types = [np.array([*target, law, row]) for row in rows]
-    return typed_profile(types, n, growth, cohort=cohort, mass_error=error)
-
-
 def typed_profile(
     types: Sequence[Any],
     n: int,
@@ -225,11 +175,21 @@ def typed_profile(
     guest : the type, w = v, of the user with law V, if no other one covers it: rate = 1 only. One user of n, it may be
         much worse than the others.
 
+    The groups of a randomizer's reports will do, one type for every law that another user may have, if all ratios are
+    constant on every group: then merging its reports loses nothing.
+
     Reports with w = 0 are given away: sum (a - s b)_+ over them. If v > 0 there, no more than the target's own
     H_s is returned. Theorems S and C of docs/swap.md. O(points types groups) in a compiled loop, some 10^3 times
     that, less where groups are many. Raises ValueError or TypeError naming the argument.
+
+    >>> one, zero = [0.75, 0.25], [0.25, 0.75]
+    >>> types = [np.array([one, zero, one, other]) for other in (one, zero)]
+    >>> print(f"{float(typed_profile(types, 1000, 0.1)):.3e}")
+    7.232e-05
     """
-    error = _error(mass_error)
+    error = real("mass_error", mass_error)
+    if not 0.0 <= error <= 1e-3:
+        raise ValueError(f"mass_error must be in [0, 1e-3], got {mass_error!r}")
     laws = [nonnegatives("types", law) for law in types]
     if not laws or any(law.ndim != 2 or law.shape[0] != 4 or law.shape[1] == 0 for law in laws):
         raise ValueError("types must be arrays of shape (4, groups), at least one")
@@ -384,27 +344,8 @@ def _general_types(
     return weight, excess, base, slope, wobble
 
 
-def _error(mass_error: Any) -> float:
-    error = real("mass_error", mass_error)
-    if not 0.0 <= error <= 1e-3:
-        raise ValueError(f"mass_error must be in [0, 1e-3], got {mass_error!r}")
-    return error
-
-
 def _points(growth: Any) -> Array:
     points = nonnegatives("growth", growth)
     if not np.all(np.isfinite(points)):
         raise ValueError(f"growth must be finite, got {growth!r}")
     return points
-
-
-def _law(name: str, value: Any, error: float) -> Array:
-    """A law whose masses have a relative error of at most `error`, apart from rounding."""
-    law = nonnegatives(name, value)
-    if law.ndim != 1 or law.size == 0:
-        raise ValueError(f"{name} must be a 1-D array, has shape {law.shape}")
-    if not abs(math.fsum(law) - 1.0) <= 1.01 * error + ROUNDED * math.sqrt(law.size):
-        raise ValueError(
-            f"{name} must sum to 1 up to mass_error and rounding, sums to {math.fsum(law)!r}"
-        )
-    return law
