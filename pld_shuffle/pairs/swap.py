@@ -284,7 +284,7 @@ def _type_arrays(laws: Sequence[Array], shift: float, error: float) -> _Types:
 
 
 @lru_cache(maxsize=16)
-def _hexagon(over: float, absent: float, certain: bool) -> _Types:
+def _hexagon(over: float, absent: float, certain: bool = False) -> _Types:
     """S1, S2, T1, S3, T2 with V = R_0; over = e^eps0 - 1."""
     p = 1.0 + over
     laws = (
@@ -298,7 +298,7 @@ def _hexagon(over: float, absent: float, certain: bool) -> _Types:
 
 
 @lru_cache(maxsize=16)
-def _labels(over: float, absent: float, certain: bool) -> _Types:
+def _labels(over: float, absent: float, certain: bool = False) -> _Types:
     """A label for each of the target's laws, or none, for which L = 0: above all others in convex order."""
     return _general_types(over, absent, certain, ({"A": 1.0, "B": 1.0, "none": over},))
 
