@@ -282,6 +282,11 @@ def _account_flags(parser: _Parser) -> None:
     )
     parser.add_fields("delta", title=ASKED, required=True)
     parser.add_fields("epsilon", title="what is asked besides", nargs="+", help="also delta here")
+    written = parser.add_argument_group("what is written besides")
+    text = "the answer with its proof, which pld-shuffle-check checks (JSON)"
+    written.add_argument("--certificate", metavar="FILE", help=text)
+    text = "what is known of an entry for a registry of deployments (JSON)"
+    written.add_argument("--registry", metavar="FILE", help=text)
 
 
 def _account(arguments: argparse.Namespace) -> Report:
@@ -308,12 +313,30 @@ def _account(arguments: argparse.Namespace) -> Report:
                 progress=progress,
             )  # fmt: skip
         report.add_trajectory(trajectory)
+        _write_besides(arguments, accountant)
     except KeyboardInterrupt:
         report.interrupted = True
         return report
     title = f"{log.name}, δ = {delta:g}"
     _draw(arguments.plot, title, "epsilon_over_rounds", trajectory)
     return report
+
+
+def _write_besides(arguments: argparse.Namespace, accountant: Accountant) -> None:
+    """The certificate and the entry for a registry, if they are wanted."""
+    from .registry import registry_entry
+    from .storage import write_text
+
+    delta = arguments.delta
+    if arguments.certificate is not None:
+        with _phase("writing the certificate"), _blaming("certificate"):
+            text = accountant.certificate(delta)
+        with _blaming(file=f"write {arguments.certificate!r}"):
+            write_text(arguments.certificate, text + "\n")
+    if arguments.registry is not None:
+        text = json.dumps(registry_entry(accountant, delta), indent=1, allow_nan=False)
+        with _blaming(file=f"write {arguments.registry!r}"):
+            write_text(arguments.registry, text + "\n")
 
 
 def _question_flags(name: str) -> Callable[[_Parser], None]:

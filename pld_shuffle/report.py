@@ -67,7 +67,7 @@ class Report:
             "command": self.command,
             "total_rounds": sum(count for _, count in self.rounds),
             "mechanisms": _pooled(self.rounds),
-            "assumptions": _assumptions(self.rounds),
+            "assumptions": assumptions_of(self.rounds),
             "lower_ends": "attack" if attacked(m for m, _ in self.rounds) else "pair",
             "rtol": self.rtol,
             "notes": self.notes,
@@ -193,7 +193,7 @@ def _pooled(rounds: Sequence[tuple[Mechanism, int]]) -> list[dict[str, Any]]:
     return pooled
 
 
-def _assumptions(rounds: Sequence[tuple[Mechanism, int]]) -> dict[str, list[str]]:
+def assumptions_of(rounds: Sequence[tuple[Mechanism, int]]) -> dict[str, list[str]]:
     """What is assumed, by topic; sentences that differ in their numbers only are one."""
     found: dict[str, list[tuple[str, int]]] = {}
     for mechanism in dict.fromkeys(mechanism for mechanism, _ in rounds):
