@@ -99,6 +99,30 @@ def test_no_place_for_compiled_kernels(named: bool, package: Path, tmp_path: Pat
     assert not any((tmp_path / "site" / "tmp").iterdir())
 
 
+LOCKED = """
+import numba.core.caching as caching
+real = caching._CacheLocator.ensure_cache_path
+def ensured(self):
+    if "pld_shuffle_" not in self.get_cache_path():
+        raise OSError("Read-only file system")
+    real(self)
+caching._CacheLocator.ensure_cache_path = ensured
+"""
+
+
+@pytest.mark.slow
+def test_a_locked_container_loads_what_its_image_compiled(package: Path, tmp_path: Path) -> None:
+    """Numba refuses to read a folder that it cannot write; it reads a copy, which is gone in the end."""
+    cache = {"NUMBA_CACHE_DIR": str(tmp_path / "kernels")}
+    run(package, tmp_path, "import pld_shuffle; pld_shuffle.warm_up()", **cache)
+    kept = {path: path.stat().st_mtime_ns for path in (tmp_path / "kernels").rglob("*.nb?")}
+    found = run(package, tmp_path, LOCKED + COMPILED + ASKED, **cache)
+    expect(found)
+    assert found.stderr == ""
+    assert {path: path.stat().st_mtime_ns for path in kept} == kept
+    assert not any((package.parent / "tmp").iterdir())
+
+
 # -- interpreted at first --------------------------------------------------------------------------
 
 GROWTH = np.expm1([0.0, 0.01, 0.05, 0.2, 0.9])

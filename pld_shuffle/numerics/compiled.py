@@ -20,14 +20,18 @@ that may be taken in any order. Interpreted arrays are memoryviews, which are tw
 shape and single elements only, and of numpy `empty`, `zeros` and `full`. (Those with `rows` see numpy's arrays.)
 
 Numba keeps compiled kernels next to the source, in the user's cache folder, or where NUMBA_CACHE_DIR says. Where none
-of them can be written (a locked container), they go to a temporary folder of this process, with a warning.
+of them can be written (a locked container), they go to a temporary folder of this process: with what NUMBA_CACHE_DIR
+has, if that can be read, and otherwise with a warning. docs/howto/containers.md has the recipe.
 """
 
 from __future__ import annotations
 
+import atexit
 import functools
 import importlib
 import logging
+import os
+import shutil
 import tempfile
 import threading
 import time
@@ -149,13 +153,18 @@ class Kernel:
             if "cannot cache" not in str(error) or _fallback is not None:
                 raise
             _fallback = tempfile.TemporaryDirectory(prefix="pld_shuffle_")
+            atexit.register(_fallback.cleanup)
+            # Numba does not read what it cannot write.
+            if os.path.isdir(numba.config.CACHE_DIR) and os.listdir(numba.config.CACHE_DIR):
+                shutil.copytree(numba.config.CACHE_DIR, _fallback.name, dirs_exist_ok=True)
+            else:
+                warnings.warn(
+                    f"compiled kernels cannot be kept beside the package; they go to {_fallback.name} for this process."
+                    " Set NUMBA_CACHE_DIR to a writable folder to compile only once.",
+                    RuntimeWarning,
+                    stacklevel=2,
+                )
             numba.config.CACHE_DIR = _fallback.name
-            warnings.warn(
-                f"compiled kernels cannot be kept beside the package; they go to {_fallback.name} for this process."
-                " Set NUMBA_CACHE_DIR to a writable folder to compile only once.",
-                RuntimeWarning,
-                stacklevel=2,
-            )
             return numba.njit(cache=True, **self._options)(self._function)
 
     @functools.cached_property
