@@ -434,16 +434,6 @@ class Composition:
             return mp.inf
         return mp.log(to_mpf(max(p / q for p, q in self._left) * self._ratios[-1]))
 
-    def epsilon_at(self, delta: float | mpf) -> mpf:
-        """The eps with delta(eps) = delta by bisection, to 25 digits; for choosing test points."""
-        low, high = mpf(0), mpf(1)
-        while self.delta(high) > delta:
-            high *= 2
-        for _ in range(90):
-            middle = (low + high) / 2
-            low, high = (middle, high) if self.delta(middle) > delta else (low, middle)
-        return high
-
 
 def to_mpf(value: Number) -> mpf:
     return mpf(value.numerator) / value.denominator if isinstance(value, Fraction) else mpf(value)
@@ -561,40 +551,6 @@ def delta_two_rounds_float(first: FloatPair, second: FloatPair, epsilon: float) 
     masses_p, masses_q = first[0][seen], math.exp(epsilon) * first[1][seen]
     start = np.searchsorted(ratios, masses_q / masses_p, side="right")
     return math.fsum(np.maximum(masses_p * tail_p[start] - masses_q * tail_q[start], 0.0))
-
-
-def delta_lattice_float(
-    rounds: Iterable[tuple[FloatPair, int]], epsilon: float, step: float
-) -> tuple[float, float]:
-    """Lower and upper delta of many rounds by rounding losses down, or up, and a plain FFT.
-
-    The textbook accountant (Koskela et al.): the bracket widens by count * step and the FFT's noise
-    near 1e-15 is absolute, so this is for deltas above 1e-9 only.
-    """
-    rounds = list(rounds)
-    answers = []
-    for rounding in (np.floor, np.ceil):
-        lattices, finite = [], 1.0
-        for (masses_p, masses_q), count in rounds:
-            hidden = (masses_p > 0.0) & (masses_q > 0.0)
-            losses = np.log(masses_p[hidden] / masses_q[hidden])
-            index = rounding(losses / step).astype(np.int64)
-            lattices.append((index, masses_p[hidden], count))
-            lost = math.fsum(masses_p[(masses_p > 0.0) & (masses_q == 0.0)])
-            finite *= (1.0 - lost) ** count
-        span = sum(count * int(np.abs(index).max() + 1) for index, _, count in lattices)
-        size = 1 << (2 * span + 1).bit_length()
-        transform = np.ones(size // 2 + 1, dtype=complex)
-        for index, masses, count in lattices:
-            cells = np.bincount(index % size, weights=masses, minlength=size)
-            transform *= np.fft.rfft(cells) ** count
-        cells = np.fft.irfft(transform, size)
-        losses = step * np.arange(-(size // 2), size // 2)
-        cells = np.roll(cells, size // 2)
-        above = losses > epsilon
-        gain = -np.expm1(epsilon - losses[above])
-        answers.append(float(cells[above] @ gain) + 1.0 - finite)
-    return answers[0], answers[1]
 
 
 def delta_direct_float(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 import re
 import warnings
@@ -139,24 +138,22 @@ def test_both_sides_of_the_answer(parameter, plan, epsilon, delta):
     beside = solve(parameter, plan, epsilon=epsilon, delta=1.0, bounds=(found.unmet, found.unmet))
     failed = spent(beside.ledger, delta)
     assert failed.lower > epsilon
-    assert found.tight or abs(found.unmet - found.value) < 1e-4 * found.value
+    # Numbers that are no integers may lie nearer to each other than their brackets of epsilon.
+    assert found.tight is bool(found.unmet_epsilon.lower > epsilon)
     assert found.unmet_epsilon.lower <= failed.upper and failed.lower <= found.unmet_epsilon.upper
     kind = PARAMETERS[parameter]
     if kind.whole:
-        assert abs(found.unmet - found.value) == 1
+        assert abs(found.unmet - found.value) == 1 and found.tight
     else:
         assert abs(found.unmet - found.value) <= 1e-4 * found.value
     assert (found.unmet > found.value) is (found.end == "largest")
 
 
-@pytest.mark.parametrize(
-    ("parameter", "plan"),
-    [
-        ("n", {"eps0": 1.5, "rounds": 40}),
-        ("rounds", {"n": 1000, "eps0": 2.0, "rate": 0.1}),
-        ("rate", {"n": 1000, "eps0": 2.0, "rounds": 500}),
-    ],
-)
+@pytest.mark.parametrize(("parameter", "plan"), [
+    ("n", {"eps0": 1.5, "rounds": 40}),
+    ("rounds", {"n": 1000, "eps0": 2.0, "rate": 0.1}),
+    ("rate", {"n": 1000, "eps0": 2.0, "rounds": 500}),
+])  # fmt: skip
 def test_the_default_analysis_proves_no_better_value(parameter, plan):
     """Lower ends are an attack's and may lie below the target; the neighbour is not proven to meet it all the same."""
     found = solve(parameter, plan, epsilon=1.0, delta=1e-6)
@@ -168,49 +165,10 @@ def test_the_default_analysis_proves_no_better_value(parameter, plan):
     assert spent(beside.ledger, 1e-6).upper == pytest.approx(found.unmet_epsilon.upper, rel=3e-4)
 
 
-@pytest.mark.parametrize("epsilon", [0.3, 0.5, 1.0])
-def test_most_rounds_by_brute_force(epsilon):
-    plan, counts = {"eps0": 1.0, "n": 500}, itertools.count(1)
-    mechanism = ShuffledLDP(eps0=1.0, n=500)
-    failing = next(
-        c for c in counts if Accountant().compose(mechanism, c).get_epsilon(1e-5) > epsilon
-    )
-    if failing == 1:
-        with pytest.raises(InfeasibleError):
-            solve("rounds", plan, epsilon=epsilon, delta=1e-5)
-    else:
-        assert solve("rounds", plan, epsilon=epsilon, delta=1e-5).value == failing - 1
-
-
-def test_smallest_cohort_by_brute_force():
-    plan = {"mechanism": "rr", "k": 3, "gamma": 0.5, "adversary": "weak", "rounds": 2}
-    found = solve("n", plan, epsilon=2.0, delta=1e-3).value
-
-    def meets(n):
-        mechanism = ShuffledRR(k=3, n=n, gamma=0.5, adversary="weak")
-        return Accountant().compose(mechanism, 2).get_epsilon(1e-3) <= 2.0
-
-    assert [n for n in range(1, 2 * found) if meets(n)] == list(range(found, 2 * found))
-    assert found > 10
-
-
 def test_pure_privacy_in_closed_form():
     """At delta = 0 losses add up: eps0 = epsilon / rounds."""
     found = solve("eps0", {"n": 50, "rounds": 500}, epsilon=1.0, delta=0.0, value_rtol=1e-6)
     assert 0.002 * (1 - 1e-6) <= found.value <= 0.002
-
-
-def test_answers_are_monotone_in_the_target():
-    values = [
-        solve("eps0", {"n": 1000, "rounds": 10} | CLONES, epsilon=epsilon, delta=1e-6).value
-        for epsilon in (0.1, 0.2, 0.5, 1.0, 2.0)
-    ]
-    assert values == sorted(values)
-    counts = [
-        solve("rounds", {"n": 10**5, "eps0": 1} | CLONES, epsilon=1.0, delta=delta).value
-        for delta in (1e-12, 1e-9, 1e-6, 1e-3)
-    ]
-    assert counts == sorted(counts) and counts[0] < counts[-1]
 
 
 def test_texts_numbers_and_blanks():
@@ -290,16 +248,13 @@ def test_bad_arguments(change, error, complaint):
 # --- what cannot be met ---------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("parameter", "plan", "epsilon", "best"),
-    [
-        ("rounds", {"n": 50, "eps0": 5.0, "analysis": "clones"}, 0.1, "rounds=1 "),
-        ("eps0", {"n": 50, "rounds": 9}, 0.0, "eps0=1e-09 "),
-        ("rate", {"n": 9, "eps0": 500.0, "rounds": 10**6}, 1, "rate=1e-12 "),
-        ("population", {"n": 1000, "eps0": 3} | CLONES, 0, "population=2000 "),
-        ("eps0", lambda eps0: [(ShuffledLDP(eps0=eps0, n=10, **CLONES), 1)], 0.0, "eps0=1e-09 "),
-    ],
-)
+@pytest.mark.parametrize(("parameter", "plan", "epsilon", "best"), [
+    ("rounds", {"n": 50, "eps0": 5.0, "analysis": "clones"}, 0.1, "rounds=1 "),
+    ("eps0", {"n": 50, "rounds": 9}, 0.0, "eps0=1e-09 "),
+    ("rate", {"n": 9, "eps0": 500.0, "rounds": 10**6}, 1, "rate=1e-12 "),
+    ("population", {"n": 1000, "eps0": 3} | CLONES, 0, "population=2000 "),
+    ("eps0", lambda eps0: [(ShuffledLDP(eps0=eps0, n=10, **CLONES), 1)], 0.0, "eps0=1e-09 "),
+])  # fmt: skip
 def test_infeasible_targets_say_what_the_most_private_value_spends(parameter, plan, epsilon, best):
     bounds = (1500, 2000) if parameter == "population" else None
     with pytest.raises(InfeasibleError) as raised:
@@ -329,35 +284,6 @@ def test_unmet_accuracy_is_said_of_the_answer_only(monkeypatch):
 
 
 # --- would_exceed ---------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "mechanisms",
-    [
-        pytest.param([ShuffledLDP(eps0=1.0, n=500)], marks=pytest.mark.slow),
-        [ShuffledLDP(eps0=1.0, n=500), ShuffledRR(k=3, n=400, gamma=0.4, adversary="weak")],
-        [Subsampled(ShuffledLDP(eps0=2.0, n=200 + i, **CLONES), rate=0.2) for i in range(4)],
-    ],
-    ids=["one", "two", "four"],
-)
-def test_would_exceed_in_a_loop(mechanisms):
-    """Every answer of a training loop against the accountant that would have run the round."""
-    accountant = Accountant()
-    answers = []
-    for round_number in range(200):
-        mechanism = mechanisms[round_number % len(mechanisms)]
-        before = accountant.ledger
-        asked = accountant.would_exceed(mechanism, epsilon=1.5, delta=1e-5)
-        assert accountant.ledger == before
-        tried = Accountant()
-        for item, count in before:
-            tried.compose(item, count)
-        answers.append(asked)
-        assert asked is bool(tried.compose(mechanism).get_epsilon(1e-5) > 1.5)
-        if asked:
-            break
-        accountant.compose(mechanism)
-    assert answers[-1] and len(answers) > 10
 
 
 def test_would_exceed_counts():

@@ -319,14 +319,11 @@ def test_remarks_and_warnings_are_a_line_each(capsys, monkeypatch, tmp_path):
     assert json.loads(out)["warnings"] == ["rtol=0.001 was not met"]
 
 
-@pytest.mark.parametrize(
-    ("gave_up", "status", "said"),
-    [
-        (ArithmeticError("mass;\n1.1"), 1, "pld-shuffle: gave up: mass; 1.1\n"),
-        (MemoryError("mass;\n1.1"), 1, "pld-shuffle: gave up: mass; 1.1\n"),
-        (KeyboardInterrupt(), 130, ""),
-    ],
-)
+@pytest.mark.parametrize(("gave_up", "status", "said"), [
+    (ArithmeticError("mass;\n1.1"), 1, "pld-shuffle: gave up: mass; 1.1\n"),
+    (MemoryError("mass;\n1.1"), 1, "pld-shuffle: gave up: mass; 1.1\n"),
+    (KeyboardInterrupt(), 130, ""),
+])  # fmt: skip
 def test_giving_up_is_one_line_and_an_interrupt_no_traceback(
     capsys, monkeypatch, gave_up, status, said
 ):

@@ -242,7 +242,7 @@ def test_all_evaluators_meet(name: str, rounds: int) -> None:
     """The same question, and every two brackets intersect."""
     mechanism = KINDS[name]
     scale = mechanism.pair.scale * math.sqrt(rounds)
-    for multiple in (0.3, 2.5):
+    for multiple in (0.3, 2.5, 9.0):
         eps = multiple * scale
         found = {
             who: one

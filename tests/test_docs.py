@@ -12,7 +12,7 @@ from types import ModuleType
 
 import pytest
 
-from pld_shuffle import Shuffled, solve
+from pld_shuffle import Accountant, Shuffled, solve
 from pld_shuffle.cli import main
 from pld_shuffle.randomizers import BinaryRandomizedResponse
 
@@ -63,27 +63,24 @@ def test_every_public_name_has_a_docstring(module: str) -> None:
     assert bare == []
 
 
-@pytest.mark.parametrize(
-    ("doc", "expected"),
-    [
-        ("One *word* and a*b, x_1 or _y_.", r"One *word* and a\*b, x_1 or _y\_."),
-        ("Keep `a*b|` and ``_c_``, not |x|.", r"Keep `a*b|` and ``_c_``, not \|x\|."),
-        (
-            "Parameters\n----------\nn : users,\n    all of them.\nk, m : more.\n\nText.",
-            ".. rubric:: Parameters\n\n``n``\n    users,\n    all of them.\n\n"
-            "``k``, ``m``\n    more.\n\nText.",
-        ),
-        ("Text\n\n    y = x*\n\nmore", "Text\n\n::\n\n    y = x*\n\nmore"),
-        ("Text::\n\n    y = x", "Text::\n\n    y = x"),
-        ("Text:\n\n>>> 1\n1", "Text:\n\n>>> 1\n1"),
-        ("* one\n  two\n* three", "*   one\n    two\n\n*   three"),
-        ("ValueError\n    If so.", "ValueError\n    If so."),
-        (
-            "| a | b |\n|---|---|\n| 1 | 2 |",
-            ".. list-table::\n    :header-rows: 1\n\n    * - a\n      - b\n    * - 1\n      - 2",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("doc", "expected"), [
+    ("One *word* and a*b, x_1 or _y_.", r"One *word* and a\*b, x_1 or _y\_."),
+    ("Keep `a*b|` and ``_c_``, not |x|.", r"Keep `a*b|` and ``_c_``, not \|x\|."),
+    (
+        "Parameters\n----------\nn : users,\n    all of them.\nk, m : more.\n\nText.",
+        ".. rubric:: Parameters\n\n``n``\n    users,\n    all of them.\n\n"
+        "``k``, ``m``\n    more.\n\nText.",
+    ),
+    ("Text\n\n    y = x*\n\nmore", "Text\n\n::\n\n    y = x*\n\nmore"),
+    ("Text::\n\n    y = x", "Text::\n\n    y = x"),
+    ("Text:\n\n>>> 1\n1", "Text:\n\n>>> 1\n1"),
+    ("* one\n  two\n* three", "*   one\n    two\n\n*   three"),
+    ("ValueError\n    If so.", "ValueError\n    If so."),
+    (
+        "| a | b |\n|---|---|\n| 1 | 2 |",
+        ".. list-table::\n    :header-rows: 1\n\n    * - a\n      - b\n    * - 1\n      - 2",
+    ),
+])  # fmt: skip
 def test_docstrings_become_restructured_text(doc: str, expected: str) -> None:
     """Every kind of block, and what must be escaped."""
     shown = "\n".join(_docstrings().restructured(doc.split("\n"))).strip()
@@ -234,3 +231,30 @@ def test_rounds_within_the_budget_in_flower() -> None:
     assert f"| **this package** | **{rounds['this package']}** |" in table
     for label in ("best published bound", "this package", "an attack: no analysis can go below"):
         assert str(rounds[label]) in told
+
+
+# --- The numbers of the README are what its blocks and commands print; test_docs.py runs them all ---
+
+README_TEXT = README.read_text(encoding="utf-8")
+PYTHON = re.findall(r"```python\n(.*?)```", README_TEXT, re.DOTALL)
+
+
+def test_the_number_in_the_example() -> None:
+    scope: dict[str, Accountant] = {}
+    exec(PYTHON[0], scope)
+    quoted = float(re.findall(r"# ([\d.]+): certified", PYTHON[0])[0])
+    assert scope["acc"].get_epsilon(1e-6) == pytest.approx(quoted, abs=5.1e-4)
+
+
+def test_the_table_of_the_sample(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (command,) = re.findall(r"^\$ .*pld-shuffle (.*--sample.*)$", README_TEXT, re.MULTILINE)
+    assert main(command.split()) == 0
+    row = re.compile(r"^ +1e-06 +(\S+) +(\S+) +\S+ % +(?:< )?\S+ %$", re.MULTILINE)
+    quoted, found = row.search(README_TEXT), row.search(capsys.readouterr().out)
+    assert quoted is not None and found is not None
+    for one, other in zip(quoted.groups(), found.groups(), strict=True):
+        assert float(one) == pytest.approx(float(other), rel=2e-4)
+    assert (tmp_path / "spent.png").stat().st_size > 10_000

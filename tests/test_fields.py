@@ -127,37 +127,34 @@ def test_fields_are_the_arguments_of_the_constructor(kind: Kind) -> None:
 # --- refusals -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("flags", "blamed", "reason"),
-    [
-        ("mechanism=shuffled n=9", "randomizer", "required for the mechanism 'shuffled'"),
-        ("randomizer=krr n=9", "randomizer", "expected one of binary-rr, k-rr"),
-        ("randomizer=k-rr n=9 eps0=1", "k", "required for the randomizer 'k-rr'"),
-        ("randomizer=k-rr k=3 eps0=1", "n", "required for the mechanism 'shuffled'"),
-        ("randomizer=k-rr n=9 k=3 eps0=1 bits=4", "bits", "no meaning for the randomizer 'k-rr'"),
-        (
-            "mechanism=ldp randomizer=k-rr n=9 k=3 eps0=1",
-            "randomizer",
-            "has no meaning for the mechanism 'ldp'",
-        ),
-        ("randomizer=k-rr n=9 k=1 eps0=1", "k", "1"),
-        ("randomizer=laplace n=9 eps0=900", "eps0", "900"),
-        ("mechanism=randomizer n=10 eps0=1", "tv", "required"),
-        ("mechanism=randomizer n=10 tv=0.5", "eps0", "give exactly one of eps0 and (p, q)"),
-        ("mechanism=randomizer n=10 tv=0.5 p=2", "eps0", "got a part"),
-        ("mechanism=randomizer n=10 tv=0.5 eps0=1 p=2 q=2", "eps0", "got both"),
-        ("mechanism=randomizer n=10 tv=1.5 eps0=1", "tv", "1.5"),
-        ("mechanism=gaussian n=9 sigma=1", "n", "has no meaning"),
-        ("mechanism=gaussian", "sigma", "required"),
-        ("mechanism=gaussian sigma=-1", "sigma", "-1"),
-        ("mechanism=gaussian sigma=1 population=9", "population", "no meaning"),
-        ("mechanism=poisson-gaussian sigma=1", "rate", "required"),
-        ("mechanism=poisson-gaussian sigma=1 rate=2", "rate", "2.0"),
-        ("n=9 eps0=1 Rate=0.5", "Rate", "did you mean 'rate'"),
-        ("n=9 eps0=nan", "eps0", "nan"),
-        ("n=9 eps0=x", "eps0", "expected a number, got 'x'"),
-    ],
-)
+@pytest.mark.parametrize(("flags", "blamed", "reason"), [
+    ("mechanism=shuffled n=9", "randomizer", "required for the mechanism 'shuffled'"),
+    ("randomizer=krr n=9", "randomizer", "expected one of binary-rr, k-rr"),
+    ("randomizer=k-rr n=9 eps0=1", "k", "required for the randomizer 'k-rr'"),
+    ("randomizer=k-rr k=3 eps0=1", "n", "required for the mechanism 'shuffled'"),
+    ("randomizer=k-rr n=9 k=3 eps0=1 bits=4", "bits", "no meaning for the randomizer 'k-rr'"),
+    (
+        "mechanism=ldp randomizer=k-rr n=9 k=3 eps0=1",
+        "randomizer",
+        "has no meaning for the mechanism 'ldp'",
+    ),
+    ("randomizer=k-rr n=9 k=1 eps0=1", "k", "1"),
+    ("randomizer=laplace n=9 eps0=900", "eps0", "900"),
+    ("mechanism=randomizer n=10 eps0=1", "tv", "required"),
+    ("mechanism=randomizer n=10 tv=0.5", "eps0", "give exactly one of eps0 and (p, q)"),
+    ("mechanism=randomizer n=10 tv=0.5 p=2", "eps0", "got a part"),
+    ("mechanism=randomizer n=10 tv=0.5 eps0=1 p=2 q=2", "eps0", "got both"),
+    ("mechanism=randomizer n=10 tv=1.5 eps0=1", "tv", "1.5"),
+    ("mechanism=gaussian n=9 sigma=1", "n", "has no meaning"),
+    ("mechanism=gaussian", "sigma", "required"),
+    ("mechanism=gaussian sigma=-1", "sigma", "-1"),
+    ("mechanism=gaussian sigma=1 population=9", "population", "no meaning"),
+    ("mechanism=poisson-gaussian sigma=1", "rate", "required"),
+    ("mechanism=poisson-gaussian sigma=1 rate=2", "rate", "2.0"),
+    ("n=9 eps0=1 Rate=0.5", "Rate", "did you mean 'rate'"),
+    ("n=9 eps0=nan", "eps0", "nan"),
+    ("n=9 eps0=x", "eps0", "expected a number, got 'x'"),
+])  # fmt: skip
 def test_refusals_name_the_field(flags: str, blamed: str, reason: str) -> None:
     with pytest.raises(FieldError, match=re.escape(reason)) as caught:
         mechanism_from_values(values_of(texts_of(flags), COLUMNS))
@@ -225,18 +222,15 @@ def test_ranges_are_those_of_the_mechanisms() -> None:
             mechanism_from_values({**values, "n": 9, "eps0": end})
 
 
-@pytest.mark.parametrize(
-    ("parameter", "plan", "epsilon"),
-    [
-        ("n", {"randomizer": "unary-encoding", "k": 16, "eps0": 2.0, "analysis": "blanket"}, 0.5),
-        ("eps0", {"randomizer": "subset-selection", "k": 8, "size": 2, "n": 2000}, 0.5),
-        ("rounds", {"randomizer": "k-rr", "k": 4, "eps0": 1.0, "n": 1000}, 1.0),
-        ("sigma", {"mechanism": "gaussian", "sensitivity": 3.0, "rounds": 10}, 1.0),
-        ("scale", {"mechanism": "laplace", "rounds": 100}, 2.0),
-        ("sigma", {"mechanism": "poisson-gaussian", "rate": 0.01, "norm": 0.1, "rounds": 5}, 1.0),
-        ("rate", {"mechanism": "poisson-gaussian", "sigma": 1.0, "rounds": 5}, 1.0),
-    ],
-)
+@pytest.mark.parametrize(("parameter", "plan", "epsilon"), [
+    ("n", {"randomizer": "unary-encoding", "k": 16, "eps0": 2.0, "analysis": "blanket"}, 0.5),
+    ("eps0", {"randomizer": "subset-selection", "k": 8, "size": 2, "n": 2000}, 0.5),
+    ("rounds", {"randomizer": "k-rr", "k": 4, "eps0": 1.0, "n": 1000}, 1.0),
+    ("sigma", {"mechanism": "gaussian", "sensitivity": 3.0, "rounds": 10}, 1.0),
+    ("scale", {"mechanism": "laplace", "rounds": 100}, 2.0),
+    ("sigma", {"mechanism": "poisson-gaussian", "rate": 0.01, "norm": 0.1, "rounds": 5}, 1.0),
+    ("rate", {"mechanism": "poisson-gaussian", "sigma": 1.0, "rounds": 5}, 1.0),
+])  # fmt: skip
 def test_solve_on_both_sides(parameter: str, plan: dict[str, Any], epsilon: float) -> None:
     rtol = 0.02 if plan.get("mechanism") == "laplace" else 1e-3
     found = solve(parameter, plan, epsilon=epsilon, delta=1e-6, rtol=rtol, value_rtol=1e-2)

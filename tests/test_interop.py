@@ -73,15 +73,12 @@ def replaced_gaussian(noise: float, rate: float = 1.0, **options: Any) -> Any:
 # --- out --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "mechanism",
-    [
-        SMALL,
-        ShuffledRR(4, 200, gamma=0.3),
-        Subsampled(ShuffledLDP(3.0, 100), population=1000),
-        Gaussian(sigma=1.5),
-    ],
-)
+@pytest.mark.parametrize("mechanism", [
+    SMALL,
+    ShuffledRR(4, 200, gamma=0.3),
+    Subsampled(ShuffledLDP(3.0, 100), population=1000),
+    Gaussian(sigma=1.5),
+])  # fmt: skip
 def test_an_exported_round_is_an_upper_bound_and_tight(mechanism: Any) -> None:
     """The peer reads at least our certified lower delta, and at most what the grid costs more."""
     grid = mechanism.pair.scale / 50
@@ -264,56 +261,13 @@ def test_sparse_distributions_and_trivial_ones() -> None:
 
 
 def test_imported_pairs_are_values() -> None:
-    """Rebuilt from arguments, hashable, equal; bad arguments are named."""
+    """Rebuilt from arguments, hashable, equal."""
     pair = from_dp_accounting(replaced_gaussian(3.0, value_discretization_interval=0.01), REPLACE)
     assert ImportedPair(**pair.arguments()) == pair
     assert hash(ImportedPair(**pair.arguments())) == hash(pair) and len(repr(pair)) < 200
-    good = {"step": 0.1, "low": 1, "masses": (0.2,), "infinity": 0.0, "neighbours": "replace-one"}
-    for name, value in (
-        ("step", 0.0), ("low", 0), ("masses", (-0.1,)), ("masses", (0.8, 0.3)), ("masses", 0.2),
-        ("infinity", 1.5), ("neighbours", "replace"), ("side", "both"),
-    ):  # fmt: skip
-        with pytest.raises(ValueError, match=name):
-            ImportedPair(**{**good, name: value})  # type: ignore[arg-type]
 
 
 # --- Gaussians on a Poisson sample -----------------------------------------------------------
-
-
-def poisson_truth(eps: Any, sigma: float, rate: float) -> Any:
-    """delta of q N(1) + (1-q) N(0) against q N(-1) + (1-q) N(0) by bisection in 60 digits."""
-    q, s = mp.mpf(rate), mp.mpf(sigma)
-
-    def loss(x: Any) -> Any:
-        up, down = ((1 - q) + q * mp.exp((2 * c * x - 1) / (2 * s * s)) for c in (1, -1))
-        return mp.log(up) - mp.log(down)
-
-    low, high = -2000 * s, 2000 * s
-    for _ in range(220):
-        middle = (low + high) / 2
-        low, high = (low, middle) if loss(middle) > eps else (middle, high)
-
-    def tail(c: int) -> Any:
-        return mp.erfc((high - c) / s / mp.sqrt(2)) / 2
-
-    p, other = (1 - q) * tail(0) + q * tail(1), (1 - q) * tail(0) + q * tail(-1)
-    return p - mp.exp(eps) * other
-
-
-@pytest.mark.parametrize(
-    "sigma,rate",
-    [(1.0, 0.01), (0.7, 0.3), (5.0, 1e-3), (0.05, 1e-6), (0.05, 0.5), (100, 1e-9), (2.0, 1.0)],
-)
-def test_poisson_gaussian_profile_encloses_high_precision(sigma: float, rate: float) -> None:
-    """Certified bounds against 60 digits, and they are narrow."""
-    mechanism = PoissonGaussian(sigma, rate)
-    with mp.workdps(60):
-        for multiple in (0.0, 1e-8, 0.01, 0.3, 1.0, 3.0, 10.0):
-            growth = math.expm1(min(multiple * mechanism.pair.scale, 300.0))
-            exact = poisson_truth(mp.log1p(mp.mpf(growth)), sigma, rate)
-            found = mechanism.pair.profile(np.array([growth]), 0.0, 0.0)
-            assert found.lower[0] <= exact <= found.upper[0]
-            assert found.upper[0] <= found.lower[0] * (1 + 1e-7)
 
 
 def test_opposite_contributions_are_the_worst() -> None:
@@ -449,15 +403,11 @@ UNSUPPORTED = [
     (REPLACE, FIXED(10, 20, shuffled(1.0, 20)), "sample_size"),
     (REPLACE, dp_event.SelfComposedDpEvent(shuffled(1.0, 10), -1), "count"),
     (REPLACE, MechanismEvent(ZeroOut(SMALL)), "relation"),
-    (
-        SPECIAL,
-        POISSON(0.1, MechanismEvent(ZeroOut(SMALL))),
-        "labels or laws are known, got ZeroOut",
-    ),
+    (SPECIAL, POISSON(0.1, MechanismEvent(ZeroOut(SMALL))), "labels or laws are known, got ZeroOut"),
     (SPECIAL, POISSON(0.1, LAPLACE), "GaussianDpEvent and shuffle events only"),
     (SPECIAL, FIXED(10, 5, LAPLACE), "zero-out"),
     (SPECIAL, FIXED(100, 10, GAUSSIAN(2.0)), "zero-out"),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("relation", "event", "reason"), UNSUPPORTED)

@@ -210,20 +210,16 @@ def test_where_the_extremes_are_not_searched_they_are_what_pairs_allow():
 # ---------------------------------------------------------------- scale and border
 
 
-@pytest.mark.parametrize(
-    "randomizer, groups",
-    [
-        (KRandomizedResponse(k=10**9, eps0=1.0), 6),
-        (UnaryEncoding(k=10**6, eps0=1.0), 32),
-        (rappor(k=10**6), 32),
-        (SubsetSelection(k=10**6, size=1000, eps0=1.0), 32),
-        (HadamardResponse(k=10**9, eps0=1.0), 32),
-        (HadamardResponse(k=10**9, eps0=1.0, blocks=2**12), 32),
-        (rappor(k=10**6, bits=128, hashes=2), 3**5),
-        (LocalHashing(k=10**5, buckets=3, eps0=1.0), 8),
-    ],
-    ids=repr,
-)
+@pytest.mark.parametrize("randomizer, groups", [
+    (KRandomizedResponse(k=10**9, eps0=1.0), 6),
+    (UnaryEncoding(k=10**6, eps0=1.0), 32),
+    (rappor(k=10**6), 32),
+    (SubsetSelection(k=10**6, size=1000, eps0=1.0), 32),
+    (HadamardResponse(k=10**9, eps0=1.0), 32),
+    (HadamardResponse(k=10**9, eps0=1.0, blocks=2**12), 32),
+    (rappor(k=10**6, bits=128, hashes=2), 3**5),
+    (LocalHashing(k=10**5, buckets=3, eps0=1.0), 8),
+], ids=repr)  # fmt: skip
 def test_large_alphabets_are_feasible(randomizer, groups):
     several = [0, 70_000, 5, 3, 99_999]
     joint = randomizer.joint_law(several[: 3 if isinstance(randomizer, LocalHashing) else 5])

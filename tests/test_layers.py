@@ -139,11 +139,8 @@ QUERIES: dict[str, tuple[Accountant, Callable[[Accountant], object]]] = {
             "eps0", lambda eps0: [(ShuffledLDP(eps0, 1_000), 4)], epsilon=1.0, delta=1e-6
         ),
     ),
-    "noise": (
-        Accountant().compose(Shuffled(Laplace(eps0=1.0), 100)),
-        lambda a: a.delta_bounds(0.3),
-    ),
-}
+    "noise": (Accountant().compose(Shuffled(Laplace(eps0=1.0), 100)), lambda a: a.delta_bounds(0.3)),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("query", QUERIES)

@@ -17,6 +17,7 @@ import numpy as np
 import oracles
 import pytest
 from scipy.stats import binom, norm
+from test_truths import HIGH, LOW, joint_reports, rounded
 
 from pld_shuffle import Accountant, CountedBits, Shuffled, ShuffledRR, Subsampled
 from pld_shuffle.calibration import InfeasibleError
@@ -63,15 +64,11 @@ def unbiased_with_variance(runs, variance):
     assert abs(runs.var(ddof=1) / variance - 1) < 5 * math.sqrt(2 / (len(runs) - 1))
 
 
-@pytest.mark.parametrize(
-    "histogram",
-    [
-        PrivateHistogram(k=4, gamma=0.3, n=500),
-        *(BitHistogram(randomizer=one, n=500) for one in (UNARY, OPTIMISED, RAPPOR_)),
-        RAPPORHistogram(randomizer=RAPPOR_, n=500),
-    ],
-    ids=repr,
-)
+@pytest.mark.parametrize("histogram", [
+    PrivateHistogram(k=4, gamma=0.3, n=500),
+    *(BitHistogram(randomizer=one, n=500) for one in (UNARY, OPTIMISED, RAPPOR_)),
+    RAPPORHistogram(randomizer=RAPPOR_, n=500),
+], ids=repr)  # fmt: skip
 def test_histograms(histogram):
     """Unbiased with the exact variance in every bin; no data are worse than the worst."""
     counts = np.array([300, 0, 50, 150])
@@ -95,16 +92,12 @@ def test_histograms(histogram):
 SQUARES = np.random.default_rng(1).random(300) ** 2
 
 
-@pytest.mark.parametrize(
-    "protocol, values",
-    [
-        *((BinarySum(gamma=0.2, n=400), (np.arange(400) < ones) * 1) for ones in (0, 120, 400)),
-        *((RealSum(k=k, gamma=0.15, n=300), SQUARES) for k in (1, 3, 10)),
-        *((UnarySum(bits=bits, gamma=0.15, n=300), SQUARES) for bits in (1, 4, 20)),
-        (OneBitMean(gamma=0.25, n=300), SQUARES),
-    ],
-    ids=lambda value: repr(value) if not isinstance(value, np.ndarray) else "",
-)
+@pytest.mark.parametrize("protocol, values", [
+    *((BinarySum(gamma=0.2, n=400), (np.arange(400) < ones) * 1) for ones in (0, 120, 400)),
+    *((RealSum(k=k, gamma=0.15, n=300), SQUARES) for k in (1, 3, 10)),
+    *((UnarySum(bits=bits, gamma=0.15, n=300), SQUARES) for bits in (1, 4, 20)),
+    (OneBitMean(gamma=0.25, n=300), SQUARES),
+], ids=lambda value: repr(value) if not isinstance(value, np.ndarray) else "")  # fmt: skip
 def test_sums(protocol, values):
     """Unbiased with the exact variance, for values on and off the grid."""
     truth = values.mean() if isinstance(protocol, OneBitMean) else values.sum()
@@ -150,12 +143,6 @@ def test_real_sum_worst_case_is_the_maximum_and_below_that_of_theorem_2(k, gamma
     assert max(grid) >= worst.exact * (1 - 1e-6)
     published = ((1 - gamma) / (4 * k**2) + gamma / 2) / (1 - gamma) ** 2
     assert worst.exact <= published * (1 + 1e-12)
-
-
-def rounded(x, cells):
-    """(integer, probability) of x * cells rounded at random without bias."""
-    low = min(math.floor(x * cells), cells - 1)
-    return [(low, 1 - (x * cells - low)), (low + 1, x * cells - low)]
 
 
 @pytest.mark.parametrize("cells, gamma, x", [
@@ -247,20 +234,16 @@ def test_zero_sum_errors_of_many_users_are_gaussian():
 # --- the border ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "protocol, values",
-    [
-        (PrivateHistogram(k=3, gamma=0.5, n=6), [0, 1, 2, 0, 1, 2]),
-        (BinarySum(gamma=0.5, n=6), [0, 1, 1, 0, 1, 0]),
-        (ZeroSum(rate=0.5, n=6), [0, 1, 1, 0, 1, 0]),
-        (ZeroSumHistogram(k=3, rate=0.5, n=6), [0, 1, 2, 0, 1, 2]),
-        (RealSum(k=3, gamma=0.5, n=6), [0.0, 0.1, 1.0, 0.5, 0.2, 0.9]),
-        (UnarySum(bits=3, gamma=0.5, n=6), [0.0, 0.1, 1.0, 0.5, 0.2, 0.9]),
-        (OneBitMean(gamma=0.5, n=6), [0.0, 0.1, 1.0, 0.5, 0.2, 0.9]),
-        (BitHistogram(randomizer=RAPPOR_, n=6), [0, 1, 2, 3, 0, 1]),
-    ],
-    ids=repr,
-)
+@pytest.mark.parametrize("protocol, values", [
+    (PrivateHistogram(k=3, gamma=0.5, n=6), [0, 1, 2, 0, 1, 2]),
+    (BinarySum(gamma=0.5, n=6), [0, 1, 1, 0, 1, 0]),
+    (ZeroSum(rate=0.5, n=6), [0, 1, 1, 0, 1, 0]),
+    (ZeroSumHistogram(k=3, rate=0.5, n=6), [0, 1, 2, 0, 1, 2]),
+    (RealSum(k=3, gamma=0.5, n=6), [0.0, 0.1, 1.0, 0.5, 0.2, 0.9]),
+    (UnarySum(bits=3, gamma=0.5, n=6), [0.0, 0.1, 1.0, 0.5, 0.2, 0.9]),
+    (OneBitMean(gamma=0.5, n=6), [0.0, 0.1, 1.0, 0.5, 0.2, 0.9]),
+    (BitHistogram(randomizer=RAPPOR_, n=6), [0, 1, 2, 3, 0, 1]),
+], ids=repr)  # fmt: skip
 def test_border_and_shuffling(protocol, values):
     rng = np.random.default_rng(3)
     messages = protocol.randomize(values, rng)
@@ -367,41 +350,6 @@ def test_unary_sum_is_accounted_jointly_where_that_is_cheap():
     assert protocol.ledger(2) == ((position, 6),) and long.ledger() == ((position, 200),)
 
 
-def bit_law(filter_, one_if_zero, one_if_one):
-    """Law of a two-bit report on a filter, over the reports (0, 0), (1, 0), (0, 1), (1, 1)."""
-    ones = [one_if_one if bit else one_if_zero for bit in filter_]
-    return [
-        math.prod(one if bit else 1 - one for bit, one in zip(report, ones, strict=True))
-        for report in FILTERS
-    ]
-
-
-FILTERS = ((0, 0), (1, 0), (0, 1), (1, 1))  # column number: bit j is bit j of the report
-LOW, HIGH = Fraction(1, 8), Fraction(7, 8)  # the instantaneous step
-
-
-def kept_law(value, noise):
-    """Law of the memoised filter of a value, over FILTERS."""
-    return bit_law((value == 0, value == 1), noise / 2, 1 - noise / 2)
-
-
-def joint_reports(value, noise, rounds, memoised):
-    """Joint law of one user's reports of several rounds, over tuples of columns."""
-    step = [bit_law(filter_, LOW, HIGH) for filter_ in FILTERS]
-    kept = kept_law(value, noise)
-    once = [sum(w * law[c] for w, law in zip(kept, step, strict=True)) for c in range(4)]
-    joint = {}
-    for columns in itertools.product(range(4), repeat=rounds):
-        if memoised:
-            joint[columns] = sum(
-                weight * math.prod(law[c] for c in columns)
-                for weight, law in zip(kept, step, strict=True)
-            )
-        else:
-            joint[columns] = math.prod(once[c] for c in columns)
-    return joint
-
-
 @pytest.mark.parametrize("memoised", [False, True])
 def test_real_calls_have_the_enumerated_joint_law(memoised):
     """Two calls of `randomize` by 100,000 users of value 1: the joint law of their reports, cell by cell."""
@@ -416,8 +364,8 @@ def test_real_calls_have_the_enumerated_joint_law(memoised):
         fresh = BitHistogram(randomizer=steps, n=n)
         calls = [fresh.randomize(values, rng) for _ in range(2)]
     columns = [call @ np.array([1, 2]) for call in calls]
-    law = joint_reports(1, noise, 2, memoised)
-    other = joint_reports(1, noise, 2, not memoised)
+    law = joint_reports(2, noise, 2, memoised)
+    other = joint_reports(2, noise, 2, not memoised)
     far = 0.0
     for cell, mass in law.items():
         found = np.mean((columns[0] == cell[0]) & (columns[1] == cell[1]))
@@ -488,10 +436,9 @@ def test_cohorts_of_honest_users():
         some.on_cohort(50.5)
 
 
-@pytest.mark.parametrize(
-    "n, fraction, honest",
-    [(100, 0.29, 29), (10, 0.7, 7), (5, 0.5, 2), (10**9, 1.0, 10**9), (3, 1 / 3 + 1e-9, 1)],
-)
+@pytest.mark.parametrize("n, fraction, honest", [
+    (100, 0.29, 29), (10, 0.7, 7), (5, 0.5, 2), (10**9, 1.0, 10**9), (3, 1 / 3 + 1e-9, 1),
+])  # fmt: skip
 def test_honest_users_are_counted_exactly(n, fraction, honest):
     """0.29 of 100 is 29, although the double next to 0.29 is below it; never more than asked for."""
     assert BinarySum(gamma=0.5, n=n, honest_fraction=fraction).honest == honest

@@ -197,23 +197,6 @@ def test_every_pair_of_values_collides_equally_often(k, buckets):
     assert np.any(constant) == (k == 2 and hashing.collision > 0)
 
 
-@pytest.mark.parametrize("eps0", [0.3, 1.0, 4.0])
-def test_local_hashing_is_below_the_published_total_variation(eps0):
-    """The table of Wang et al. 2024 leaves the collisions out."""
-    hashing = LocalHashing(k=20, buckets=5, eps0=eps0)
-    table = (math.exp(eps0) - 1) / (math.exp(eps0) + 4)
-    assert agrees(hashing.tv, (1 - hashing.collision) * table)
-
-
-def test_hadamard_response_with_several_blocks_exceeds_the_published_table():
-    """Values of different blocks share no report: twice the table's total variation."""
-    response = HadamardResponse(k=12, eps0=2.0, blocks=4)
-    s, count, odds = response.favoured, response.outputs, math.exp(2.0)
-    table = (s * (odds - 1) / 2) / (s * odds + count - s)
-    assert agrees(response.tv, 2 * table)
-    assert agrees(brute_force(law_of(response))[1], 2 * table)
-
-
 @pytest.mark.parametrize("eps0", [1e-9, 0.01, 1.0, 20.0, 300.0, 700.0])
 def test_extreme_local_epsilons_stay_finite_and_consistent(eps0):
     for randomizer in (
@@ -272,22 +255,6 @@ def test_epsilon_of_several_reports_from_one_memoised_filter(randomizer):
     assert epsilons[1] < 2 * epsilons[0]
     assert agrees(epsilons[-1], randomizer.lifetime_eps0)
     assert agrees(randomizer.memoised.eps0, randomizer.lifetime_eps0)
-
-
-def test_epsilons_of_the_published_setting():
-    """f = 1/2, p = 1/2, q = 3/4, h = 2: eps_infinity = 4 ln 3, eps_1 from q*, p* (Theorem 1, 2)."""
-    randomizer = rappor(k=1000, bits=128, hashes=2, one_if_zero=0.5, one_if_one=0.75)
-    assert agrees(randomizer.lifetime_eps0, 4 * math.log(3))
-    q_star, p_star = 0.5 * 0.5 * (0.5 + 0.75) + 0.5 * 0.75, 0.25 * 1.25 + 0.5 * 0.5
-    assert agrees(randomizer.eps0, 2 * math.log(q_star * (1 - p_star) / (p_star * (1 - q_star))))
-    assert randomizer.eps0 == pytest.approx(1.0743, abs=5e-5)
-
-
-def test_the_permanent_step_alone_is_symmetric_unary_encoding():
-    memoised = rappor(noise=0.4).memoised
-    encoding = UnaryEncoding(k=4, eps0=memoised.eps0)
-    np.testing.assert_allclose(memoised.channel, encoding.channel, rtol=1e-12)
-    assert agrees(memoised.tv, encoding.tv) and agrees(memoised.gamma, encoding.gamma)
 
 
 def test_filters_are_public_deterministic_and_have_the_right_number_of_ones():
@@ -392,13 +359,6 @@ def test_large_inputs_use_bounded_working_memory_and_still_follow_the_law():
     assert abs(reports[-2000:, 7].mean() - encoding.channel.one_if_one) < 5 * math.sqrt(0.25 / 2000)
     others = np.delete(reports, 7, axis=1).mean()
     assert abs(others - encoding.channel.one_if_zero) < 5 * math.sqrt(0.25 / (5000 * 499))
-
-
-def test_impossible_reports_are_never_drawn():
-    randomizer = DiscreteRandomizer([[0.0, 0.3, 0.0, 0.7, 0.0], [0.5, 0.0, 0.5, 0.0, 0.0]])
-    rng = np.random.default_rng(9)
-    assert set(randomizer.sample(np.zeros(SAMPLES, dtype=int), rng)) == {1, 3}
-    assert set(randomizer.sample(np.ones(SAMPLES, dtype=int), rng)) == {0, 2}
 
 
 @pytest.mark.parametrize("k, blocks", [(7, 1), (5, 2), (9, 4)])
@@ -594,23 +554,20 @@ def test_rappor_without_any_noise_is_refused():
         rappor(noise=0.0).memoised  # noqa: B018
 
 
-@pytest.mark.parametrize(
-    "matrix, error",
-    [
-        ([[0.5, 0.5]], ValueError),
-        ([0.5, 0.5], ValueError),
-        ([[], []], ValueError),
-        ([[0.5, 0.4], [0.5, 0.5]], ValueError),
-        ([[1.5, -0.5], [0.5, 0.5]], ValueError),
-        ([[math.nan, 0.5], [0.5, 0.5]], ValueError),
-        ([[math.inf, 0.5], [0.5, 0.5]], ValueError),
-        ([[True, False], [False, True]], TypeError),
-        ([["a", "b"], ["c", "d"]], TypeError),
-        ([[0.5 + 0j, 0.5], [0.5, 0.5]], TypeError),
-        ("matrix", TypeError),
-        (None, TypeError),
-    ],
-)
+@pytest.mark.parametrize("matrix, error", [
+    ([[0.5, 0.5]], ValueError),
+    ([0.5, 0.5], ValueError),
+    ([[], []], ValueError),
+    ([[0.5, 0.4], [0.5, 0.5]], ValueError),
+    ([[1.5, -0.5], [0.5, 0.5]], ValueError),
+    ([[math.nan, 0.5], [0.5, 0.5]], ValueError),
+    ([[math.inf, 0.5], [0.5, 0.5]], ValueError),
+    ([[True, False], [False, True]], TypeError),
+    ([["a", "b"], ["c", "d"]], TypeError),
+    ([[0.5 + 0j, 0.5], [0.5, 0.5]], TypeError),
+    ("matrix", TypeError),
+    (None, TypeError),
+])  # fmt: skip
 def test_bad_matrices_are_refused(matrix, error):
     with pytest.raises(error, match="matrix"):
         DiscreteRandomizer(matrix)
@@ -654,18 +611,14 @@ def test_reports_are_checked():
         rappor().instantaneous([0, 1, 0, 2], np.random.default_rng(0))
 
 
-@pytest.mark.parametrize(
-    "randomizer",
-    [
-        KRandomizedResponse(k=10_000, eps0=1.0),
-        UnaryEncoding(k=100_000, eps0=1.0),
-        rappor(k=10, bits=100),
-        SubsetSelection(k=1000, size=300, eps0=1.0),
-        LocalHashing(k=10**6, buckets=10, eps0=1.0),
-        HadamardResponse(k=10_000, eps0=1.0),
-    ],
-    ids=repr,
-)
+@pytest.mark.parametrize("randomizer", [
+    KRandomizedResponse(k=10_000, eps0=1.0),
+    UnaryEncoding(k=100_000, eps0=1.0),
+    rappor(k=10, bits=100),
+    SubsetSelection(k=1000, size=300, eps0=1.0),
+    LocalHashing(k=10**6, buckets=10, eps0=1.0),
+    HadamardResponse(k=10_000, eps0=1.0),
+], ids=repr)  # fmt: skip
 def test_large_laws_are_known_by_groups(randomizer):
     assert 0 < randomizer.gamma <= 1 - randomizer.tv < 1
     for first, second, blanket in randomizer.pair_laws():

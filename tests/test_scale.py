@@ -20,15 +20,29 @@ import math
 import tracemalloc
 from functools import cache
 
+import mpmath
 import numpy as np
-import oracles as o
+import oracles
 import pytest
 from mpmath import mp, mpf
 from scipy import special
 from scipy.stats import binom
 
-from pld_shuffle import Accountant, Bounds, Mechanism, ShuffledLDP, ShuffledRR, Side, Subsampled
-from pld_shuffle.trajectory import epsilon_trajectory
+from pld_shuffle import (
+    Accountant,
+    Bounds,
+    Gaussian,
+    Laplace,
+    Mechanism,
+    PoissonGaussian,
+    ShuffledLDP,
+    ShuffledRR,
+    Side,
+    Subsampled,
+)
+from pld_shuffle.composition.plan import Plan
+from pld_shuffle.composition.sketch import Sketch
+from pld_shuffle.pairs.pair import Atoms, Resolution, completed
 
 RTOL = 1e-3
 BILLION = 10**9
@@ -110,21 +124,17 @@ def test_the_ingredients() -> None:
 # -- a billion users ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "mechanism",
-    [
+@pytest.mark.parametrize("mechanism", [
+    ShuffledLDP(eps0=4.0, n=BILLION, analysis="stronger-clones"),
+    ShuffledLDP(eps0=3.0, n=BILLION, analysis="clones"),
+    ShuffledRR(k=4, n=BILLION, gamma=0.25),
+    Subsampled(
         ShuffledLDP(eps0=4.0, n=BILLION, analysis="stronger-clones"),
-        ShuffledLDP(eps0=3.0, n=BILLION, analysis="clones"),
-        ShuffledRR(k=4, n=BILLION, gamma=0.25),
-        Subsampled(
-            ShuffledLDP(eps0=4.0, n=BILLION, analysis="stronger-clones"),
-            population=100 * BILLION,
-            analysis="general",
-        ),
-        ShuffledLDP(eps0=4.0, n=10**7, analysis="stronger-clones"),
-    ],
-    ids=["stronger clones", "clones", "strong", "subsampled", "ten million"],
-)
+        population=100 * BILLION,
+        analysis="general",
+    ),
+    ShuffledLDP(eps0=4.0, n=10**7, analysis="stronger-clones"),
+], ids=["stronger clones", "clones", "strong", "subsampled", "ten million"])  # fmt: skip
 def test_a_billion_users(mechanism: Mechanism) -> None:
     accountant = Accountant().compose(mechanism)
     for delta in (1e-6, 1e-16):
@@ -183,14 +193,11 @@ def test_a_million_rounds_of_one_user(eps0: float, rounds: int) -> None:
         check(accountant.delta_bounds(epsilon), truth, 1e-8)
 
 
-@pytest.mark.parametrize(
-    "mechanism",
-    [
-        ShuffledLDP(eps0=1.0, n=10**6),
-        ShuffledLDP(eps0=4.0, n=BILLION, analysis="stronger-clones"),
-        Subsampled(ShuffledLDP(eps0=3.0, n=1_000, analysis="stronger-clones"), population=10**6),
-    ],
-)
+@pytest.mark.parametrize("mechanism", [
+    ShuffledLDP(eps0=1.0, n=10**6),
+    ShuffledLDP(eps0=4.0, n=BILLION, analysis="stronger-clones"),
+    Subsampled(ShuffledLDP(eps0=3.0, n=1_000, analysis="stronger-clones"), population=10**6),
+])  # fmt: skip
 def test_a_million_rounds_approach_the_normal_limit(mechanism: Mechanism) -> None:
     """The central limit theorem, with the third cumulant, knows epsilon to about 1e-3 here."""
     rounds = 10**6
@@ -233,47 +240,6 @@ def test_300_distinct_mechanisms_of_one_user() -> None:
         check(accountant.delta_bounds(epsilon), truth, 1e-9, rtol=1e-2)
 
 
-def transformed_delta(pairs: list[o.FloatPair], epsilon: float, cells: int) -> float:
-    """delta of one round of every pair: losses shared out linearly on a lattice of epsilon/cells,
-    one plain FFT. Absolute noise near 1e-15; the error of the lattice is of second order."""
-    step = epsilon / cells
-    places = [np.log(p / q) / step for p, q in pairs]
-    half = sum(math.ceil(np.abs(place).max()) + 1 for place in places)
-    size = 1 << (2 * half + 1).bit_length()
-    transform = np.ones(size // 2 + 1, dtype=complex)
-    for (p, _), place in zip(pairs, places, strict=True):
-        index = np.floor(place).astype(np.int64)
-        share = p * (place - index)
-        law = np.bincount((index + 1) % size, share, size) + np.bincount(
-            index % size, p - share, size
-        )
-        transform *= np.fft.rfft(law)
-    composed = np.fft.irfft(transform, size)[: size // 2]
-    losses = step * np.arange(size // 2)
-    above = losses > epsilon
-    return float(composed[above] @ -np.expm1(epsilon - losses[above]))
-
-
-@pytest.mark.slow
-def test_300_distinct_cohorts() -> None:
-    """Cohorts of 60 ... 359 users against a plain FFT on two fine lattices, extrapolated."""
-    sizes = range(60, 360)
-    accountant = Accountant()
-    for n in sizes:
-        accountant.compose(ShuffledLDP(eps0=1.0, n=n, analysis="stronger-clones"))
-    epsilon = accountant.get_epsilon(1e-6)
-    pairs = [o.stronger_clones_float(n, 1.0) for n in sizes]
-    pairs = [(p[p > 1e-19], q[p > 1e-19]) for p, q in pairs]
-    coarse, fine = (transformed_delta(pairs, epsilon, cells) for cells in (1_000, 2_000))
-    truth = (4.0 * fine - coarse) / 3.0
-    assert abs(truth / fine - 1.0) <= 1e-2  # the h^2 term; what is left after it is far less
-    check(accountant.delta_bounds(epsilon), truth, 1e-4)
-    rows = [(ShuffledLDP(eps0=1.0, n=n, analysis="stronger-clones"), 1) for n in sizes]
-    found = epsilon_trajectory(rows, 1e-6, every=100)
-    bounds = accountant.epsilon_bounds(1e-6)
-    assert found.lower[-1] <= bounds.upper and bounds.lower <= found.upper[-1]
-
-
 # -- refusing politely ----------------------------------------------------------------------------------
 
 
@@ -286,3 +252,178 @@ def test_too_many_cells_are_refused_before_they_are_allocated() -> None:
     finally:
         tracemalloc.stop()
     assert peak < 2**26
+
+
+# --- Up to 10^9 rounds: rounding of one law is counted a thousand million times ---
+
+MANY = 10**9
+
+
+def truth(atoms: oracles.Atoms, rounds: int, eps: float) -> mpf:
+    """delta by Fourier inversion in high precision: of many rounds, whose losses are small and the integrand short."""
+    with mpmath.workdps(30):
+        finite = [(p, mpmath.log(p / q)) for p, q in atoms]
+        variance = rounds * sum(p * loss**2 for p, loss in finite)
+        c = (mpf(eps) / variance) + mpf(1) / 2 + 1 / mpmath.sqrt(variance)
+
+        def integrand(y: mpf) -> mpf:
+            z = mpmath.mpc(c, y)
+            log = rounds * mpmath.log(sum(p * mpmath.exp(z * loss) for p, loss in finite))
+            return (mpmath.exp(log - z * mpf(eps)) / (z * (z + 1))).real / mpmath.pi
+
+        unit = 1 / mpmath.sqrt(variance)
+        return mpmath.quad(integrand, [k * unit for k in range(0, 13, 4)])
+
+
+@pytest.mark.parametrize(("n", "delta"), [(2, 1e-3), (5, 1e-3)])
+def test_few_users_of_tiny_budgets_enclose_the_truth(n: int, delta: float) -> None:
+    """Labels in high precision, of a budget so small that 10^9 rounds spend about 1."""
+    eps0 = 2.0**-14
+    pair = oracles.canonical(oracles.stronger_clones(n, oracles.exp_of(eps0)))
+    accountant = Accountant().compose(ShuffledLDP(eps0, n, analysis="stronger-clones"), MANY)
+    found = accountant.epsilon_bounds(delta)
+    for eps in found:
+        at = accountant.delta_bounds(eps)
+        exact = truth(pair, MANY, eps)
+        assert at.lower <= exact * (1 + 1e-8) and exact <= at.upper * (1 + 1e-8)
+        assert at.upper <= 1.001 * at.lower
+
+
+@pytest.mark.parametrize("mechanism", [
+    ShuffledLDP(1.0, 10**4, analysis="stronger-clones"),
+    ShuffledLDP(1.0, 10**9),
+    ShuffledRR(2, 10**9, eps0=1.0),
+    ShuffledRR(10, 10**9, eps0=0.1, adversary="weak"),
+    Laplace(scale=1e4),
+    PoissonGaussian(1.0, 1e-4),
+], ids=repr)  # fmt: skip
+def test_many_rounds_are_within_rtol(mechanism: Mechanism) -> None:
+    """No warning (an error here)."""
+    found = Accountant().compose(mechanism, MANY).epsilon_bounds(1e-6)
+    assert 0.0 < found.lower <= found.upper <= found.lower * 1.001
+
+
+@pytest.mark.parametrize("side", Side)
+@pytest.mark.parametrize("mechanism", [
+    ShuffledLDP(1.0, 30, analysis="stronger-clones"),
+    ShuffledLDP(1.0, 10**7, analysis="stronger-clones"),
+    ShuffledRR(4, 40, eps0=1.0),
+    ShuffledRR(4, 40, eps0=1.0, adversary="weak"),
+    Laplace(scale=1.0),
+], ids=repr)  # fmt: skip
+def test_atoms_of_symmetric_pairs_sum_to_one(mechanism: Mechanism, side: Side) -> None:
+    pair = mechanism.pair
+    [atoms] = pair.atoms([side], Resolution(pair.scale / 20.0, missed=1e-12))
+    there = atoms.infinite + (atoms.missed if side is Side.UPPER else 0.0)
+    assert atoms.total == 1.0 - there
+    assert abs(math.fsum(atoms.mass) - atoms.total) < 4e-16
+    assert (math.fsum(atoms.mass) >= atoms.total) == (side is Side.UPPER)
+
+
+def test_completion_keeps_the_side_of_a_law() -> None:
+    """Inflated and deflated atoms of the labels of three users, at every s, against exact fractions."""
+    exact = oracles.canonical(oracles.stronger_clones(3, oracles.exp_of(1.0)))
+    loss = np.array(sorted(float(mpmath.log(p / q)) for p, q in exact))
+    for side, factor in ((Side.UPPER, 1.0 + 1e-3), (Side.LOWER, 1.0 - 1e-3)):
+        mass = np.array([float(p) for p, q in sorted(exact, key=lambda pq: pq[0] / pq[1])])
+        loss[np.abs(loss) < 1e-12] = 0.0
+        found = completed(Atoms(mass * factor, loss), side)
+        pair = [
+            (mpf(m), mpf(m) * mpmath.exp(-mpf(x)))
+            for m, x in zip(found.mass.tolist(), loss.tolist(), strict=True)
+        ]
+        large, small = (pair, exact) if side is Side.UPPER else (exact, pair)
+        assert oracles.violation(large, small) < 1e-14
+        assert oracles.violation(small, large) > 1e-4
+
+
+def test_no_completion_where_loss_zero_has_too_little() -> None:
+    """One user: two losses and none at 0. And a law whose rounding is more than it has there."""
+    two = Atoms(np.array([0.25, 0.75]), np.array([-1.1, 1.1]))
+    assert completed(two, Side.UPPER) is two
+    small = Atoms(np.array([0.3, 1e-9, 0.7 + 2e-9]), np.array([-0.8, 0.0, 0.8]))
+    assert completed(small, Side.UPPER) is small
+
+
+HARD: list[tuple[list[tuple[Mechanism, int]], float]] = [
+    ([(PoissonGaussian(0.375, 1.24e-4), 576_000)], 4.77e-97),
+    (
+        [
+            (PoissonGaussian(0.963, 0.0206), 536_000),
+            (Subsampled(ShuffledLDP(1.9, 20_800, analysis="stronger-clones"), rate=0.0542), 28),
+        ],
+        4.59e-90,
+    ),
+    ([(ShuffledRR(100, 129_000_000, eps0=0.0718, adversary="weak"), 1640)], 2.98e-90),
+    (
+        [
+            (ShuffledRR(100, 553_000_000_000, eps0=7.85), 1020),
+            (ShuffledLDP(18.0, 6, analysis="stronger-clones"), 108),
+        ],
+        9.76e-92,
+    ),
+    (
+        [
+            (ShuffledRR(4, 3_160_000_000, eps0=0.0321), 1),
+            (ShuffledLDP(2.12, 27, analysis="stronger-clones"), 8),
+        ],
+        2.16e-55,
+    ),
+    (
+        [
+            (ShuffledRR(100, 8_720_000_000, eps0=0.506, adversary="weak"), 32),
+            (ShuffledRR(2, 32, eps0=1.81, adversary="weak"), 14),
+        ],
+        6.76e-89,
+    ),
+    ([(Gaussian(sigma=0.375), 16_000), (PoissonGaussian(0.358, 0.266), 1960)], 9.91e-27),
+]
+
+
+@pytest.mark.parametrize(("ledger", "delta"), HARD, ids=repr)
+def test_uneven_ledgers_are_within_rtol(ledger: list[tuple[Mechanism, int]], delta: float) -> None:
+    """Heavy tails, huge crowds, and losses of very different sizes. No warning (an error here)."""
+    accountant = Accountant()
+    for mechanism, count in ledger:
+        accountant.compose(mechanism, count)
+    found = accountant.epsilon_bounds(delta)
+    assert 0.0 < found.lower <= found.upper <= 1.001 * found.lower
+
+
+def test_every_pair_has_its_share_of_the_budget() -> None:
+    """Cells widen delta's bracket by the sum of count step^2, buckets by z^2 width: as one step and width do."""
+    ledger = [
+        (ShuffledLDP(eps0, n, analysis="stronger-clones").pair, count)
+        for eps0, n, count in ((1.0, 10**4, 7), (0.1, 10**6, 1000), (4.0, 300, 1))
+    ]
+    plan = Plan.steered(Sketch(ledger, 1e-20), 3.0, ledger, log_delta=-20.0, rtol=1e-3)
+    found = plan.resolutions(ledger)
+    spent = sum(count * found[pair].step ** 2 for pair, count in ledger)
+    assert 0.8 * 1008 * plan.step**2 < spent <= 1008 * plan.step**2 * (1.0 + 1e-12)
+    shares = [count * pair.scale**2 for pair, count in ledger]
+    widths = [found[pair].size_width for pair, _ in ledger]
+    whole = plan.resolution(plan.step).size_width
+    assert np.dot(shares, widths) == pytest.approx(sum(shares) * whole)
+
+
+def test_largest_losses_beside_far_smaller_ones_enclose_the_truth() -> None:
+    """Three users, twice, and Gaussian noise of mu = 10^-4: sums of normal tails in high precision."""
+    pair = oracles.canonical(oracles.stronger_clones(3, oracles.exp_of(3.0)))
+    law = oracles.canonical(oracles.product(pair, pair))
+    mechanism = ShuffledLDP(3.0, 3, analysis="stronger-clones")
+    accountant = Accountant().compose(mechanism, 2).compose(Gaussian(sigma=1e4))
+    mu = mpf(1) / 10**4
+    for deviations in (0.0, 1.0, 8.0, 20.0):
+        eps = 6.0 + deviations * 1e-4
+        truth = mpf(0)
+        for p, q in law:
+            rest = mpf(eps) - mpmath.log(p / q)
+            truth += p * (
+                mpmath.ncdf(mu / 2 - rest / mu)
+                - mpmath.exp(rest) * mpmath.ncdf(-mu / 2 - rest / mu)
+            )
+        found = accountant.delta_bounds(eps)
+        assert found.lower <= truth <= found.upper <= 1.001 * found.lower
+        at = accountant.epsilon_bounds(float(truth))
+        assert at.lower <= eps * (1 + 1e-12) and eps <= at.upper * (1 + 1e-12)
+        assert at.upper - at.lower < 1e-7

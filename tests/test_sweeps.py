@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import math
 import multiprocessing
 import os
+import re
+import select
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from concurrent.futures import Executor, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -129,39 +131,26 @@ def test_equal_plans_are_computed_once_however_they_are_written(
     assert rows[0] is not rows[1]
 
 
-@pytest.mark.parametrize(
-    ("plans", "options", "error", "message"),
-    [
-        ([{"n": 1, "xyz": 1}], {"delta": 0.1}, FieldError, r"plans\[0\]: xyz: is no field"),
-        ([{"n": 1, "Eps0": 1}], {"delta": 0.1}, FieldError, r"Eps0: .*; did you mean 'eps0'\?"),
-        ([{"n": 10, "eps0": math.nan}], {"delta": 0.1}, FieldError, r"plans\[0\]: eps0: must be"),
-        (
-            [{"n": 10, "eps0": "1,5"}],
-            {"delta": 0.1},
-            FieldError,
-            r"plans\[0\]: eps0: expected a number",
-        ),
-        ([{"n": 1, "eps0": 1, "delta": 2}], {}, FieldError, r"plans\[0\]: delta: must be in"),
-        ([{"n": 1, "eps0": 1, "rounds": 0}], {"delta": 0.1}, FieldError, "rounds: must be"),
-        (
-            [{"n": 1, "eps0": 1, "rounds": 1.5}],
-            {"delta": 0.1},
-            FieldError,
-            "rounds: expected an integer",
-        ),
-        ([{"n": 10, "eps0": 1}], {}, ValueError, r"plans\[0\]: give one of .*neither"),
-        ([{"n": 1, "delta": 0, "epsilon": 0}], {}, ValueError, r"plans\[0\]: give one of .*both"),
-        ([{"n": True, "eps0": 1}], {"delta": 0.1}, TypeError, r"plans\[0\]: n must be a number"),
-        ([{"n": [1], "eps0": 1}], {"delta": 0.1}, TypeError, r"plans\[0\]: n must be a number"),
-        (["n"], {"delta": 0.1}, TypeError, r"plans\[0\] must be a mapping"),
-        ([], {"delta": 0.1, "epsilon": 1.0}, ValueError, "at most one of delta and epsilon"),
-        ([], {"delta": 1.5}, ValueError, "delta: must be in"),
-        ([], {"epsilon": -1}, ValueError, "epsilon: must be at least 0"),
-        ([], {"rtol": 0}, ValueError, "rtol must be in"),
-        ([], {"workers": 0}, ValueError, "workers must be at least 1"),
-        ([], {"output": "table.txt"}, ValueError, "output must end in .csv"),
-    ],
-)
+@pytest.mark.parametrize(("plans", "options", "error", "message"), [
+    ([{"n": 1, "xyz": 1}], {"delta": 0.1}, FieldError, r"plans\[0\]: xyz: is no field"),
+    ([{"n": 1, "Eps0": 1}], {"delta": 0.1}, FieldError, r"Eps0: .*; did you mean 'eps0'\?"),
+    ([{"n": 10, "eps0": math.nan}], {"delta": 0.1}, FieldError, r"plans\[0\]: eps0: must be"),
+    ([{"n": 10, "eps0": "1,5"}], {"delta": 0.1}, FieldError, r"plans\[0\]: eps0: expected a number"),
+    ([{"n": 1, "eps0": 1, "delta": 2}], {}, FieldError, r"plans\[0\]: delta: must be in"),
+    ([{"n": 1, "eps0": 1, "rounds": 0}], {"delta": 0.1}, FieldError, "rounds: must be"),
+    ([{"n": 1, "eps0": 1, "rounds": 1.5}], {"delta": 0.1}, FieldError, "rounds: expected an integer"),
+    ([{"n": 10, "eps0": 1}], {}, ValueError, r"plans\[0\]: give one of .*neither"),
+    ([{"n": 1, "delta": 0, "epsilon": 0}], {}, ValueError, r"plans\[0\]: give one of .*both"),
+    ([{"n": True, "eps0": 1}], {"delta": 0.1}, TypeError, r"plans\[0\]: n must be a number"),
+    ([{"n": [1], "eps0": 1}], {"delta": 0.1}, TypeError, r"plans\[0\]: n must be a number"),
+    (["n"], {"delta": 0.1}, TypeError, r"plans\[0\] must be a mapping"),
+    ([], {"delta": 0.1, "epsilon": 1.0}, ValueError, "at most one of delta and epsilon"),
+    ([], {"delta": 1.5}, ValueError, "delta: must be in"),
+    ([], {"epsilon": -1}, ValueError, "epsilon: must be at least 0"),
+    ([], {"rtol": 0}, ValueError, "rtol must be in"),
+    ([], {"workers": 0}, ValueError, "workers must be at least 1"),
+    ([], {"output": "table.txt"}, ValueError, "output must end in .csv"),
+])  # fmt: skip
 def test_bad_arguments_stop_before_anything_is_done(
     plans: Any, options: Any, error: type[Exception], message: str, tmp_path: Path
 ) -> None:
@@ -254,16 +243,13 @@ def test_a_file_torn_anywhere_is_resumed(tmp_path: Path) -> None:
         assert sweep(plans, delta=0.01, output=torn) == rows
 
 
-@pytest.mark.parametrize(
-    ("name", "content"),
-    [
-        ("a.csv", "my,own,data\n1,2,3\n"),
-        ("b.csv", "my notes"),
-        ("e.csv", ",".join(COLUMNS) + "\n1,2\n"),
-        ("f.csv", ",".join(COLUMNS) + '\n"1' + "," * (len(COLUMNS) - 1) + "\n"),
-        ("g.csv", ",".join(COLUMNS) + "\n\xff" + "," * (len(COLUMNS) - 1) + "\n"),
-    ],
-)
+@pytest.mark.parametrize(("name", "content"), [
+    ("a.csv", "my,own,data\n1,2,3\n"),
+    ("b.csv", "my notes"),
+    ("e.csv", ",".join(COLUMNS) + "\n1,2\n"),
+    ("f.csv", ",".join(COLUMNS) + '\n"1' + "," * (len(COLUMNS) - 1) + "\n"),
+    ("g.csv", ",".join(COLUMNS) + "\n\xff" + "," * (len(COLUMNS) - 1) + "\n"),
+])  # fmt: skip
 def test_files_of_others_are_not_touched(name: str, content: str, tmp_path: Path) -> None:
     output = tmp_path / name
     output.write_bytes(content.encode("latin-1"))
@@ -293,8 +279,7 @@ def test_texts_of_values_are_canonical(value: Any) -> None:
 
 
 SCRIPT = """
-import sys, time
-from pld_shuffle import sweeps
+import sys
 from pld_shuffle.sweeps import grid, sweep
 
 plans = grid(n=[100, 200], eps0=[0.5 + 0.1 * i for i in range(40)], analysis="stronger-clones", rounds=[1, 4])
@@ -314,11 +299,15 @@ def script_process(tmp_path: Path, text: str, *arguments: Path) -> subprocess.Po
     )
 
 
-def started(tmp_path: Path, output: Path) -> subprocess.Popen[bytes]:
-    process = script_process(tmp_path, SCRIPT, output)
-    while process.poll() is None and (not output.exists() or output.read_bytes().count(b"\n") < 6):
-        time.sleep(0.01)
-    return process
+def started(tmp_path: Path, output: Path) -> tuple[subprocess.Popen[bytes], bytes]:
+    """The process, and its bar as far as six rows."""
+    process, shown = script_process(tmp_path, SCRIPT, output), b""
+    assert isinstance(process.stderr, io.BufferedReader)
+    while not re.search(rb"\b([6-9]|\d\d+)/160", shown):
+        more = process.stderr.read1(1000)
+        assert more, shown
+        shown += more
+    return process, shown
 
 
 def script_plans() -> list[dict[str, Any]]:
@@ -328,19 +317,18 @@ def script_plans() -> list[dict[str, Any]]:
     return plans
 
 
-@pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks for processes in /proc")
+@pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="looks for processes of Linux")
 def test_killed_and_resumed(tmp_path: Path) -> None:
     """kill -9 after a few rows: no worker goes on computing for nobody; resumed, every number is the same."""
     output = tmp_path / "out.csv"
-    process = started(tmp_path, output)
-    workers = children(process.pid)
+    process, _ = started(tmp_path, output)
+    workers = [os.pidfd_open(pid) for pid in children(process.pid)]
     assert len(workers) >= 2
     process.kill()
     process.communicate()
-    deadline = time.monotonic() + 60
-    while any(map(alive, workers)) and time.monotonic() < deadline:
-        time.sleep(0.1)
-    assert not any(map(alive, workers))
+    for worker in workers:
+        assert select.select([worker], [], [], 60)[0]  # it has ended
+        os.close(worker)
     kept = output.read_bytes().splitlines(keepends=True)
     rows = sweep(script_plans(), delta=1e-6, output=output, workers=1)
     assert 5 <= len(kept) < len(rows)
@@ -353,9 +341,9 @@ def test_killed_and_resumed(tmp_path: Path) -> None:
 def test_interrupted_and_resumed(tmp_path: Path) -> None:
     """An interrupt ends the sweep with its rows whole; the bar was on standard error, as asked."""
     output = tmp_path / "out.csv"
-    process = started(tmp_path, output)
+    process, shown = started(tmp_path, output)
     process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=60)
+    errors = shown + process.communicate(timeout=60)[1]
     assert process.returncode != 0
     assert b"KeyboardInterrupt" in errors and b"plan/s" in errors
     assert errors.count(b"Traceback") <= 1  # none from the workers
@@ -395,13 +383,6 @@ def children(parent: int) -> list[int]:
             if int(after_name[1]) == parent:
                 found.append(int(status.parent.name))
     return found
-
-
-def alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
 
 
 def test_small_sweeps_stay_in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:

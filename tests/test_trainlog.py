@@ -118,22 +118,19 @@ def test_polars_frames_are_logs() -> None:
         training_log(polars.DataFrame({"n": [10], "eps0": [float("nan")]}))
 
 
-@pytest.mark.parametrize(
-    ("rows", "place", "column", "reason"),
-    [
-        ([], 0, None, "empty"),
-        ([{"n": 10, "eps0": 1}, {"n": 10}], 2, "eps0", "required"),
-        ([{"n": 10, "eps0": 1}, {"n": True, "eps0": 1}], 2, "n", "must be a number"),
-        ([{"n": 1, "eps0": 1}, {"n": True, "eps0": 1}], 2, "n", "must be a number"),
-        ([{"n": [10], "eps0": 1}], 1, "n", "must be a number"),
-        ([{"n": 10, "eps0": float("nan")}], 1, "eps0", "nan"),
-        ([{"n": 10, "eps0": 1, "counts": 50}], 0, "counts", "did you mean 'count'"),
-        ([{"n": 10, "eps0": 1, "count": 0}], 1, "count", "0"),
-        ([{"n": 10, "eps0": 10**400}], 1, "eps0", "too large"),
-        ([{"n": 10, "eps0": 1, "adversary": 3}], 1, "adversary", "expected a word"),
-        ([{"loss": 3}], 0, "n", "missing"),
-    ],
-)
+@pytest.mark.parametrize(("rows", "place", "column", "reason"), [
+    ([], 0, None, "empty"),
+    ([{"n": 10, "eps0": 1}, {"n": 10}], 2, "eps0", "required"),
+    ([{"n": 10, "eps0": 1}, {"n": True, "eps0": 1}], 2, "n", "must be a number"),
+    ([{"n": 1, "eps0": 1}, {"n": True, "eps0": 1}], 2, "n", "must be a number"),
+    ([{"n": [10], "eps0": 1}], 1, "n", "must be a number"),
+    ([{"n": 10, "eps0": float("nan")}], 1, "eps0", "nan"),
+    ([{"n": 10, "eps0": 1, "counts": 50}], 0, "counts", "did you mean 'count'"),
+    ([{"n": 10, "eps0": 1, "count": 0}], 1, "count", "0"),
+    ([{"n": 10, "eps0": 10**400}], 1, "eps0", "too large"),
+    ([{"n": 10, "eps0": 1, "adversary": 3}], 1, "adversary", "expected a word"),
+    ([{"loss": 3}], 0, "n", "missing"),
+])  # fmt: skip
 def test_mappings_are_read_as_strictly(rows, place, column, reason):
     with pytest.raises(LogError, match=reason) as caught:
         training_log(rows)
@@ -185,20 +182,17 @@ def test_columns_of_ones_own_are_ignored_and_said(titles: str, shown: str) -> No
     assert log.notes == (f"log.csv: ignored unknown {shown}",)
 
 
-@pytest.mark.parametrize(
-    ("header", "titles", "meant"),
-    [
-        ("n,eps0", "Count,counts,coutn,COUNT ,rounds,Num-Rounds", "count"),
-        ("n,eps0", "Population,populations", "population"),
-        ("n,eps0", "Rate,sampling rate", "rate"),
-        ("n,eps0", "gama", "gamma"),
-        ("n,eps0", "Adversary", "adversary"),
-        ("n,eps0", "mechansim", "mechanism"),
-        ("n,eps0", "N", "n"),
-        ("n,eps0", "Round", "round"),
-        ("n,k", "EPS-0,epsilon0,eps,Epsilon,local_eps", "eps0"),
-    ],
-)
+@pytest.mark.parametrize(("header", "titles", "meant"), [
+    ("n,eps0", "Count,counts,coutn,COUNT ,rounds,Num-Rounds", "count"),
+    ("n,eps0", "Population,populations", "population"),
+    ("n,eps0", "Rate,sampling rate", "rate"),
+    ("n,eps0", "gama", "gamma"),
+    ("n,eps0", "Adversary", "adversary"),
+    ("n,eps0", "mechansim", "mechanism"),
+    ("n,eps0", "N", "n"),
+    ("n,eps0", "Round", "round"),
+    ("n,k", "EPS-0,epsilon0,eps,Epsilon,local_eps", "eps0"),
+])  # fmt: skip
 def test_a_near_miss_of_a_column_is_an_error(header: str, titles: str, meant: str) -> None:
     """50 rounds must not count as one because their column was called counts."""
     for title in titles.split(","):
@@ -207,17 +201,14 @@ def test_a_near_miss_of_a_column_is_an_error(header: str, titles: str, meant: st
         assert (caught.value.line, caught.value.column) == (1, title.strip())
 
 
-@pytest.mark.parametrize(
-    ("labels", "remark"),
-    [
-        ("1 2 3", None),
-        ("7 8 9", None),
-        ("1 2 4", "round 4 follows round 2 at line 4"),
-        ("1 1 2", "round 1 follows round 1 at line 3"),
-        ("a b c", None),
-        ("0.1 0.2 0.3", None),
-    ],
-)
+@pytest.mark.parametrize(("labels", "remark"), [
+    ("1 2 3", None),
+    ("7 8 9", None),
+    ("1 2 4", "round 4 follows round 2 at line 4"),
+    ("1 1 2", "round 1 follows round 1 at line 3"),
+    ("a b c", None),
+    ("0.1 0.2 0.3", None),
+])  # fmt: skip
 def test_missing_or_doubled_rounds_are_remarked(labels: str, remark: str | None) -> None:
     log = read("round,n,eps0\n" + "".join(f"{label},10,1\n" for label in labels.split()))
     assert log.total_rounds == 3

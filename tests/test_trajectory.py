@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
-from pld_shuffle import Accountant, Mechanism, ShuffledLDP, ShuffledRR, Subsampled
-from pld_shuffle.mechanisms.central import Gaussian
+from pld_shuffle import Accountant, Gaussian, Mechanism, ShuffledLDP, ShuffledRR, Subsampled
+from pld_shuffle.composition.composition import Composition
+from pld_shuffle.composition.contour import Contour
+from pld_shuffle.composition.product import LatticeReading
+from pld_shuffle.composition.reading import (
+    GaussianReading,
+    Question,
+    Reading,
+    read_deltas,
+    read_epsilons,
+)
+from pld_shuffle.composition.would_exceed import Budget
 from pld_shuffle.trajectory import epsilon_trajectory
 
 
@@ -16,9 +28,7 @@ def cohort(n: int, eps0: float = 2.0) -> Mechanism:
 
 LOGS: dict[str, list[tuple[Mechanism, int]]] = {
     "one cohort": [(cohort(5_000), 1)] * 70,
-    "many cohorts": [
-        (cohort(2_467 + 37 * (17 * i % 30), 1.0 + i % 2), 1 + i % 3) for i in range(30)
-    ],
+    "many cohorts": [(cohort(2_467 + 37 * (17 * i % 30), 1.0 + i % 2), 1 + i % 3) for i in range(30)],
     "labels": [
         (ShuffledLDP(eps0=1.0 + 0.1 * (i % 3), n=3_000, analysis="stronger-clones"), 1)
         for i in range(40)
@@ -26,7 +36,7 @@ LOGS: dict[str, list[tuple[Mechanism, int]]] = {
     "sparse": [(ShuffledRR(k=3, n=200, eps0=3.0), 1)] * 20,
     "no loss now and then": [(cohort(4_000), 1), (ShuffledRR(k=2, n=10, gamma=1.0), 1)] * 10,
     "noise": [(Gaussian(sigma=20.0 + i % 5), 1 + i % 2) for i in range(20)],
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", LOGS)
@@ -71,3 +81,132 @@ def test_ends_of_the_range_of_delta() -> None:
     assert np.all(nothing.upper == 0.0)
     pure = epsilon_trajectory(rows, 0.0)
     assert pure.upper == pytest.approx(pure.rounds * 1.0, rel=1e-12)
+
+
+# --- The budget that remembers against accountants that do not ---
+
+DELTA = 1e-6
+
+
+def cohorts(count: int) -> list[Mechanism]:
+    rng = np.random.default_rng(3)
+    sizes = rng.choice(np.arange(2_467, 5_600), count, replace=False)
+    return [Subsampled(ShuffledLDP(eps0=2.0, n=int(n)), population=10**6) for n in sizes]
+
+
+ROUNDS: dict[str, list[tuple[Mechanism, int]]] = {
+    "a cohort of its own each": [(mechanism, 1) for mechanism in cohorts(18)],
+    "few users": [(ShuffledLDP(eps0=1.0, n=200 + i), 1) for i in range(12)],
+    "many rounds at once": [(mechanism, 500) for mechanism in cohorts(6)],
+    "some again": [(mechanism, 1 + i % 3) for i, mechanism in enumerate(2 * cohorts(6))],
+}
+
+
+@pytest.mark.parametrize("name", ROUNDS)
+def test_it_stops_where_the_accountant_does(name: str) -> None:
+    rounds = ROUNDS[name]
+    last = 2 * len(rounds) // 3
+    plain = Accountant()
+    spent = []
+    for mechanism, count in rounds[: last + 1]:
+        plain.compose(mechanism, count)
+        spent.append(plain.get_epsilon(DELTA))
+    limit = 0.5 * (spent[-2] + spent[-1])
+    asked = Accountant()
+    for k, (mechanism, count) in enumerate(rounds[: last + 1]):
+        exceeds = asked.would_exceed(mechanism, epsilon=limit, delta=DELTA, count=count)
+        assert exceeds == (k == last)
+        asked.compose(mechanism, count)
+
+
+def test_nothing_is_proven_that_is_not_so() -> None:
+    """Limits a little below what the rounds spend; counts that fall, and pairs that go, are asked anew."""
+    pairs = [mechanism.pair for mechanism in cohorts(12)]
+    accountant = Accountant()
+    for mechanism in cohorts(12):
+        accountant.compose(mechanism)
+    spent = accountant.epsilon_bounds(DELTA)
+    truth = spent.upper * (1.0 - 2e-4)  # below what the analysis can prove, whatever rtol
+    budget = Budget(truth, DELTA, 1e-3)
+    for k in range(1, 13):
+        held = budget.holds(dict.fromkeys(pairs[:k], 1))
+        assert held == (k < 12)
+    assert budget.holds(dict.fromkeys(pairs[3:], 1))
+    assert not budget.holds({pair: 2 for pair in pairs})
+
+
+# --- Many questions at once against the same questions one by one ---
+
+CLONES = ShuffledLDP(eps0=1.0, n=1_000, analysis="stronger-clones")
+CASES: dict[str, tuple[Mechanism, int, type[Reading], float]] = {
+    "lattice": (CLONES, 12, LatticeReading, 1e-6),
+    "contour": (CLONES, 400, Contour, 1e-6),
+    "noise": (Gaussian(sigma=4.0), 3, GaussianReading, 1e-5),
+    "mass at infinity": (ShuffledRR(k=3, n=40, gamma=0.5), 8, LatticeReading, 1e-2),
+    "near the largest loss": (ShuffledLDP(2.0, 3, analysis="stronger-clones"), 5, Reading, 1e-4),
+}
+
+
+@pytest.fixture(scope="module", params=list(CASES))
+def asked(request: pytest.FixtureRequest) -> tuple[Reading, float, float, float]:
+    """A reading, the largest loss, and an epsilon with its delta."""
+    mechanism, rounds, kind, delta = CASES[request.param]
+    composition = Composition([(mechanism.pair, rounds)], 1e-3)
+    eps = composition.epsilons(delta).upper
+    reading = composition.latest
+    assert isinstance(reading, kind)
+    return reading, composition.max_loss, eps, delta
+
+
+def test_bounds_are_those_of_one_epsilon(asked: tuple[Reading, float, float, float]) -> None:
+    reading, largest, eps, _ = asked
+    values = np.concatenate((eps * np.linspace(0.7, 1.3, 41), [0.0, 100.0 * eps]))
+    values = values[values < largest]
+    lower, upper = reading.lowers(values), reading.uppers(values)
+    for k in range(values.size):
+        one = values[k : k + 1]
+        assert lower[k] == pytest.approx(reading.lowers(one)[0], rel=1e-12, abs=1e-290)
+        assert upper[k] == pytest.approx(reading.uppers(one)[0], rel=1e-12, abs=1e-290)
+    below, above, width = read_deltas(reading, values, largest)
+    assert np.array_equal(below, lower) and np.array_equal(above, upper)
+    assert np.all(width >= 0.0)
+
+
+def test_epsilons_are_ends_that_were_asked_for(asked: tuple[Reading, float, float, float]) -> None:
+    reading, largest, _, delta = asked
+    deltas = delta * np.geomspace(0.2, 5.0, 25)
+    lower, upper, width = read_epsilons(reading, deltas, largest)
+    for k, one in enumerate(deltas.tolist()):
+        if not (math.isfinite(width[k]) and math.isfinite(upper[k])):
+            continue
+        assert reading.uppers(upper[k : k + 1])[0] <= one or upper[k] == largest
+        assert reading.lowers(lower[k : k + 1])[0] > one or lower[k] == 0.0
+        found, _ = Question(delta=one).answer(reading, largest)
+        assert upper[k] == pytest.approx(found.upper, rel=1e-8)
+        assert lower[k] == pytest.approx(found.lower, rel=1e-8)
+
+
+def test_an_array_is_answered_like_its_numbers() -> None:
+    deltas = np.array([[0.0, 1e-290, 1e-12], [1e-6, 0.5, 1.0]])
+    one = Accountant().compose(CLONES, 12)
+    found = one.epsilon_bounds(deltas)
+    assert found.lower.shape == found.upper.shape == deltas.shape
+    for place, delta in np.ndenumerate(deltas):
+        alone = Accountant().compose(CLONES, 12).epsilon_bounds(float(delta))
+        assert found.lower[place] <= alone.upper and alone.lower <= found.upper[place]
+        assert found.upper[place] == pytest.approx(alone.upper, rel=1e-3)
+    epsilons = np.array([0.0, 0.3, 1.0, 11.9, 12.0, 50.0, math.inf])
+    spent = one.delta_bounds(epsilons)
+    for k, eps in enumerate(epsilons.tolist()):
+        single = Accountant().compose(CLONES, 12).delta_bounds(eps)
+        assert spent.lower[k] <= single.upper and single.lower <= spent.upper[k]
+    assert one.get_epsilon(np.empty(0)).shape == (0,)
+    assert np.all(Accountant().get_epsilon(deltas) == 0.0)
+
+
+def test_an_end_of_the_range_behind_a_contour() -> None:
+    """After the first answer nothing is left for its law: the other epsilon is beyond the largest loss."""
+    composition = Composition([(CLONES.pair, 400)], 1e-3)
+    found = composition.deltas(np.array([0.5, math.inf]))
+    assert isinstance(composition.latest, Contour)
+    assert 0.0 < found.lower[0] <= found.upper[0] and found.upper[1] == 0.0

@@ -43,21 +43,18 @@ def accountant(mechanism: Any = ROUND, maker: Any = Accountant) -> Any:
     return maker().compose(mechanism, 2)
 
 
-@pytest.mark.parametrize(
-    ("ask", "text"),
-    [
-        (lambda: Accountant().get_epsilon(1e-6), "nothing has been composed"),
-        (lambda: Accountant().delta_bounds(1.0), "nothing has been composed"),
-        (lambda: RenyiAccountant().get_epsilon(1e-6), "nothing has been composed"),
-        (lambda: accountant().get_epsilon(1), "every epsilon holds at delta=1"),
-        (lambda: accountant(maker=RenyiAccountant).get_epsilon(1.0), "every epsilon holds"),
-        (lambda: accountant().epsilon_bounds(1e-3), "delta=0.001 is at least 1/n with n=1,000"),
-        (lambda: accountant(COHORT).gap_bounds([0.5, 0.9]), "delta=0.5 is at least 1/n"),
-        (lambda: accountant(Gaussian(sigma=2.0)).get_epsilon(0.5), "delta=0.5 is large"),
-        (lambda: Subsampled(ROUND, rate=1), "one per cent is rate=0.01"),
-        (lambda: mechanism_from_values({"n": 1000, "eps0": 1.0, "rate": 1}), "one per cent"),
-    ],
-)
+@pytest.mark.parametrize(("ask", "text"), [
+    (lambda: Accountant().get_epsilon(1e-6), "nothing has been composed"),
+    (lambda: Accountant().delta_bounds(1.0), "nothing has been composed"),
+    (lambda: RenyiAccountant().get_epsilon(1e-6), "nothing has been composed"),
+    (lambda: accountant().get_epsilon(1), "every epsilon holds at delta=1"),
+    (lambda: accountant(maker=RenyiAccountant).get_epsilon(1.0), "every epsilon holds"),
+    (lambda: accountant().epsilon_bounds(1e-3), "delta=0.001 is at least 1/n with n=1,000"),
+    (lambda: accountant(COHORT).gap_bounds([0.5, 0.9]), "delta=0.5 is at least 1/n"),
+    (lambda: accountant(Gaussian(sigma=2.0)).get_epsilon(0.5), "delta=0.5 is large"),
+    (lambda: Subsampled(ROUND, rate=1), "one per cent is rate=0.01"),
+    (lambda: mechanism_from_values({"n": 1000, "eps0": 1.0, "rate": 1}), "one per cent"),
+])  # fmt: skip
 def test_a_question_that_was_hardly_meant(ask: Callable[[], Any], text: str) -> None:
     found = said(ask)
     assert len(found) == 1 and text in found[0]
@@ -79,14 +76,11 @@ def test_ordinary_questions_are_answered_in_silence(ask: Callable[[], Any]) -> N
     assert said(ask) == []
 
 
-@pytest.mark.parametrize(
-    ("flags", "text"),
-    [
-        ("--eps0 1 --n 100 --delta 1", "every epsilon holds"),
-        ("--eps0 1 --n 100 --delta 0.5", "at least 1/n"),
-        ("--eps0 1 --n 100 --rate 1 --delta 1e-6", "one per cent"),
-    ],
-)
+@pytest.mark.parametrize(("flags", "text"), [
+    ("--eps0 1 --n 100 --delta 1", "every epsilon holds"),
+    ("--eps0 1 --n 100 --delta 0.5", "at least 1/n"),
+    ("--eps0 1 --n 100 --rate 1 --delta 1e-6", "one per cent"),
+])  # fmt: skip
 def test_the_command_line_says_it_in_one_line(flags: str, text: str, capsys: Any) -> None:
     assert main(["epsilon", *flags.split(), "--json"]) == 0
     out, err = capsys.readouterr()
@@ -124,23 +118,14 @@ def test_noise_is_attacked_like_everything_else(randomizer: Any) -> None:
     assert 0.0 < attack.bounds.lower <= bracket.upper
 
 
-@pytest.mark.parametrize(
-    ("ask", "text"),
-    [
-        (
-            lambda: Accountant().compose(local.Laplace(eps0=1.0)),
-            r"run is Shuffled\(randomizer, n\)",
-        ),
-        (lambda: Shuffled(Laplace(scale=1.0), 100), r"randomizers.Laplace\(eps0=\.\.\.\)"),
-        (lambda: Shuffled(Gaussian(sigma=1.0), 100), r"randomizers.Gaussian\(sigma=\.\.\.\)"),
-        (
-            lambda: Shuffled(lambda x: x, 100),
-            r"ShuffledLDP\(eps0, n\), or with its total variation",
-        ),
-        (lambda: ShuffledLDP(eps0=1.0, n="10,000"), "n must be an integer, got '10,000'"),
-        (lambda: solve("eps0", {"n": "10,000"}, epsilon=1, delta=1e-6), "digits are not grouped"),
-    ],
-)
+@pytest.mark.parametrize(("ask", "text"), [
+    (lambda: Accountant().compose(local.Laplace(eps0=1.0)), r"run is Shuffled\(randomizer, n\)"),
+    (lambda: Shuffled(Laplace(scale=1.0), 100), r"randomizers.Laplace\(eps0=\.\.\.\)"),
+    (lambda: Shuffled(Gaussian(sigma=1.0), 100), r"randomizers.Gaussian\(sigma=\.\.\.\)"),
+    (lambda: Shuffled(lambda x: x, 100), r"ShuffledLDP\(eps0, n\), or with its total variation"),
+    (lambda: ShuffledLDP(eps0=1.0, n="10,000"), "n must be an integer, got '10,000'"),
+    (lambda: solve("eps0", {"n": "10,000"}, epsilon=1, delta=1e-6), "digits are not grouped"),
+])  # fmt: skip
 def test_messages_say_what_to_give_instead(ask: Callable[[], Any], text: str) -> None:
     with pytest.raises((TypeError, ValueError), match=text):
         ask()
@@ -166,16 +151,13 @@ def training_values(n: Any) -> list[tuple[str, Any]]:
     return list(values_of({"n": n, "eps0": 1}, ("n", "eps0")).items())
 
 
-@pytest.mark.parametrize(
-    ("header", "text"),
-    [
-        ("N,EPS0", "column 'N': is no column; did you mean 'n'"),
-        ("users,eps0", "column 'users': is no column; did you mean 'n'"),
-        ("cohort_size,eps0", "did you mean 'n'"),
-        ("n,Epsilon0", "did you mean 'eps0'"),
-        ("loss,accuracy", "columns are round, mechanism, n, eps0"),
-    ],
-)
+@pytest.mark.parametrize(("header", "text"), [
+    ("N,EPS0", "column 'N': is no column; did you mean 'n'"),
+    ("users,eps0", "column 'users': is no column; did you mean 'n'"),
+    ("cohort_size,eps0", "did you mean 'n'"),
+    ("n,Epsilon0", "did you mean 'eps0'"),
+    ("loss,accuracy", "columns are round, mechanism, n, eps0"),
+])  # fmt: skip
 def test_headers_of_other_names(header: str, text: str, tmp_path: Any) -> None:
     log = tmp_path / "log.csv"
     log.write_text(f"{header}\n1000,1.0\n")

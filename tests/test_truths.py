@@ -169,14 +169,15 @@ def with_a_colluder(laws: Sequence[Law]) -> View:
 
 
 def datasets(
-    rows: Sequence[Law], others: int, view: Views = crowd, held: Iterable[Any] | None = None
-) -> Callable[[], Iterator[o.Atoms]]:
-    """The target's two values, and all that the others may hold."""
+    rows: Sequence[Law], others: int, view: Views = crowd, held: Iterable[Any] | None = None,
+    target: Iterable[int] | None = None,
+) -> Callable[[], Iterator[o.Atoms]]:  # fmt: skip
+    """The target's two values, of all or of some, and all that the others may hold."""
 
     def pairs() -> Iterator[o.Atoms]:
         values = range(len(rows))
         for kept in held or itertools.combinations_with_replacement(values, others):
-            views = [view([row, *(rows[x] for x in kept)]) for row in rows]
+            views = [view([rows[x], *(rows[y] for y in kept)]) for x in target or values]
             for one, two in itertools.combinations(views, 2):
                 yield o.pair_of_views(one, two)
 

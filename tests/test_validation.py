@@ -93,19 +93,10 @@ def test_arrays_round_every_entry():
     )
 
 
-@pytest.mark.parametrize(
-    "check",
-    [
-        validation.real,
-        validation.positive_float,
-        validation.open_unit,
-        validation.unit_interval,
-        validation.tolerance,
-        validation.real_array,
-        validation.probabilities,
-        validation.nonnegatives,
-    ],
-)
+@pytest.mark.parametrize("check", [
+    validation.real, validation.positive_float, validation.open_unit, validation.unit_interval,
+    validation.tolerance, validation.real_array, validation.probabilities, validation.nonnegatives,
+])  # fmt: skip
 @pytest.mark.parametrize("bad", [10**400, Fraction(-(10**400)), "1", None, 1j, True, [None]])
 def test_what_is_no_double_is_refused_by_name(check, bad):
     with pytest.raises((TypeError, ValueError), match=r"^some_name must be"):

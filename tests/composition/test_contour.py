@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections import Counter
 from dataclasses import dataclass
 
@@ -14,17 +13,12 @@ import pytest
 from pld_shuffle import (
     Accountant,
     Gaussian,
-    Laplace,
-    Mechanism,
-    PoissonGaussian,
     ShuffledLDP,
-    ShuffledRR,
 )
-from pld_shuffle.composition import composition as attempts
 from pld_shuffle.composition.aliases import TooExpensive
 from pld_shuffle.composition.composition import Composition
-from pld_shuffle.composition.contour import Contour, Integral
-from pld_shuffle.composition.moments import LaplaceRounds, Rounds, TiltedLaws
+from pld_shuffle.composition.contour import Integral
+from pld_shuffle.composition.moments import Rounds
 from pld_shuffle.numerics.sides import Bounds
 from pld_shuffle.pairs.pair import Pair
 from pld_shuffle.pairs.profile import Array, ProfilePair
@@ -144,79 +138,6 @@ def test_the_bracket_has_the_width_that_smoothing_and_tolerance_say() -> None:
         assert lower <= truth <= upper
         widths.append(upper / lower - 1.0)
     assert widths[1] < 0.55 * widths[0]
-
-
-@pytest.mark.parametrize("t", [1e-6, 0.1, 3.0, 50.0])
-def test_the_moments_of_laplace_noise(t: float) -> None:
-    """E exp(zL) against its integral in high precision, on and off the real line; the slopes by differences."""
-    rounds = LaplaceRounds(t, 1)
-    with mpmath.workdps(60):
-
-        def moment(z: mpmath.mpc) -> mpmath.mpc:
-            # Atoms 1/2 at t and e^-t / 2 at -t, and the density e^((x - t)/2) / 4 between.
-            between = (mpmath.exp((z + 0.5) * t) - mpmath.exp(-(z + 0.5) * t)) / (z + 0.5)
-            ends = mpmath.exp(z * t) / 2 + mpmath.exp(-(z + 1) * t) / 2
-            return ends + mpmath.exp(-mpmath.mpf(t) / 2) * between / 4
-
-        for c in (0.3 / t, 1.0, 5.0 / t):
-            log, error = rounds.log_moment(c)
-            assert abs(mpmath.log(moment(mpmath.mpf(c))) - log) <= error
-            tilted = rounds.tilted(c)
-            y = np.array([0.1, 1.0, 30.0]) / t
-            found, wrong = (part[0] for part in TiltedLaws([rounds], c).values(y))
-            for at, one, slack in zip(y.tolist(), found.tolist(), wrong.tolist(), strict=True):
-                turn = mpmath.exp(-1j * mpmath.mpf(at) * mpmath.mpf(tilted.mean))
-                truth = moment(mpmath.mpc(c, at)) / moment(mpmath.mpf(c)) * turn
-                assert abs(truth - mpmath.exp(mpmath.mpc(one))) <= slack
-            log_of = lambda x: mpmath.log(moment(x))  # noqa: E731
-            assert tilted.variance == pytest.approx(float(mpmath.diff(log_of, c, 2)), rel=1e-5)
-            assert tilted.mean == pytest.approx(float(mpmath.diff(log_of, c)), rel=1e-5)
-
-
-@pytest.mark.parametrize("t", [1e-9, 1e-7, 1e-4, 1.0, 50.0])
-@pytest.mark.parametrize("c", [1e-3, 0.5, 30.0])
-def test_how_fast_laplace_noise_turns(t: float, c: float) -> None:
-    """|phi| grows by `spread` times a distance at most, also where closed forms of the variance cancel."""
-    with mpmath.workdps(60):
-        w = mpmath.mpf(c) + 0.5
-        log_moment = lambda z: mpmath.log(mpmath.cosh(z * t) + mpmath.sinh(z * t) / (2 * z))  # noqa: E731
-        deviation = mpmath.sqrt(mpmath.diff(log_moment, w, 2, h=mpmath.mpf(10) ** -18))
-        assert LaplaceRounds(t, 1).tilted(c).spread >= min(deviation, t)
-
-
-def asked(
-    mechanism: Mechanism, rounds: int, delta: float, monkeypatch: pytest.MonkeyPatch, integral: bool
-) -> object:
-    """Bounds on epsilon by integrals, if possible, or by lattices alone."""
-    with monkeypatch.context() as patch:
-        if integral:
-            patch.setattr(attempts, "preferred", lambda *_: True)
-        else:
-            patch.setattr(Contour, "of", lambda *_: None)
-        return Accountant().compose(mechanism, rounds).epsilon_bounds(delta)
-
-
-@pytest.mark.parametrize("delta", [1e-3, 1e-9, pytest.param(1e-60, marks=pytest.mark.slow)])
-@pytest.mark.parametrize(
-    ("mechanism", "rounds"),
-    [
-        (ShuffledLDP(3.0, 1000, analysis="stronger-clones"), 500),
-        (ShuffledRR(4, 12, eps0=2.0, adversary="weak"), 30),
-        (ShuffledRR(4, 3000, eps0=1.0, adversary="strong"), 400),
-        (PoissonGaussian(1.0, 0.02), 400),
-        (Laplace(scale=2.0), 20),
-    ],
-)
-def test_integrals_and_lattices_agree(
-    mechanism: Mechanism, rounds: int, delta: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Two independent ways to the same numbers: brackets overlap."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        one = asked(mechanism, rounds, delta, monkeypatch, True)
-        other = asked(mechanism, rounds, delta, monkeypatch, False)
-    assert one.lower <= other.upper and other.lower <= one.upper  # type: ignore[attr-defined]
-    assert one.upper <= other.upper * (1.0 + 1e-3)  # type: ignore[attr-defined]
 
 
 @dataclass(frozen=True)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from pld_shuffle import ShuffledLDP, ShuffledRR
 from pld_shuffle import reference as r
+from pld_shuffle.composition.plan import Plan
 from pld_shuffle.composition.sketch import Sketch
 
 LEDGER = [
@@ -75,3 +77,31 @@ def test_the_order_of_delta(eps: float) -> None:
     assert sketch.log_delta(sketch.saddle(eps), eps) == pytest.approx(exact, abs=2.0)
     tilt = sketch.saddle_of_delta(exact)
     assert sketch.log_delta(tilt) == pytest.approx(exact, abs=0.1)
+
+
+# --- the plan: steps and windows ---------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def plan() -> Plan:
+    sketch = Sketch(LEDGER, 1e-30)
+    tilt = sketch.saddle(1.0)
+    log_delta = sketch.log_delta(tilt, 1.0)
+    return Plan.steered(sketch, tilt, LEDGER, log_delta=log_delta, rtol=1e-3)
+
+
+def test_steps_spend_the_budget_of_the_lattice(plan: Plan) -> None:
+    """laws (t^2 + t) h^2 / 8 = rtol / 2 times the lattice's share, whatever the number of laws."""
+    for laws in (1, 10, 1_000):
+        one = replace(plan, rounds=laws)
+        spent = laws * one.sensitivity * one.step**2 / 8.0
+        assert spent == pytest.approx(0.5 * plan.rtol * plan.lattice_share, rel=1e-12)
+
+
+def test_windows_follow_delta_and_share(plan: Plan) -> None:
+    resolution = plan.resolution(1.0)
+    assert resolution.missed * plan.rounds <= 0.021 * plan.rtol * math.exp(plan.log_delta)
+    smaller = replace(plan, log_delta=plan.log_delta - 100.0).resolution(1.0)
+    assert smaller.missed == pytest.approx(resolution.missed * math.exp(-100.0), rel=1e-9)
+    finer = replace(plan, share=0.25).resolution(1.0)
+    assert finer.size_width < resolution.size_width and finer.missed < resolution.missed

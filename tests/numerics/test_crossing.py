@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import math
 
+import mpmath as mp
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from pld_shuffle.numerics.crossing import NEXT, crossing
+from pld_shuffle.bounds.bound import DeltaBound, EpsilonBound, OutOfRange, delta_above
+from pld_shuffle.numerics.crossing import NEXT, crossing, first_satisfying
 
 FUNCTIONS = {
     "straight": lambda x: 0.3 - x,
@@ -57,3 +61,130 @@ def test_many_crossings_are_those_of_each() -> None:
     found = crossing(excess, (zero, excess(zero)), (one, excess(one)), close=1e-12)
     assert np.all(excess(found) <= 0.0)
     np.testing.assert_allclose(found, math.log(1e3) / rates, rtol=1e-8)
+
+
+# --- The one-sided search and the two forms of a bound, against functions whose answers are known ---
+
+FALLING = {  # x -> excess, falling through 0 at x = root
+    "line": lambda x, root: root - x,
+    "log": lambda x, root: math.log(root / x),
+    "steep": lambda x, root: math.exp(min(700.0, 50 * (root - x) / root)) - 1,
+    "flat": lambda x, root: 1e-9 * math.atan(root / x - 1) ** 3,
+    "jump": lambda x, root: -1.0 if x >= root else math.inf,
+    "infinite before": lambda x, root: math.inf if x < root / 2 else root - x,
+}
+
+
+@pytest.mark.parametrize("name", FALLING)
+@pytest.mark.parametrize("steps", [1, 240])
+@settings(max_examples=30, deadline=None, derandomize=True)
+@given(log_root=st.floats(-20, 5))
+def test_the_end_is_found_and_satisfies(name, steps, log_root):
+    root = math.exp(log_root)
+    wanted = 1e-4 if name == "flat" else 1e-13  # a cubic root is flat: only its sign counts
+
+    def falling(x):
+        return FALLING[name](x, root)
+
+    found = first_satisfying(falling, 1e-12, 1e3, steps=steps)
+    assert falling(found) <= 0
+    assert found <= root * (1 + wanted)
+
+    def rising(x):
+        return FALLING[name](1 / x, 1 / root)
+
+    found = first_satisfying(rising, 1e12, 1e-12, steps=steps)
+    assert rising(found) <= 0
+    assert found >= root * (1 - wanted)
+
+
+def test_ends_of_the_interval():
+    for ends in ((1.0, 2.0), (2.0, 1.0)):
+        assert first_satisfying(lambda x: 1.0, *ends) is None
+        assert first_satisfying(lambda x: math.inf, *ends, steps=1) is None
+        assert first_satisfying(lambda x: -1.0, *ends) == ends[0]
+    assert first_satisfying(lambda x: 0.0, 2.0, 1.0) == 2.0
+    assert first_satisfying(lambda x: 2 - x, 1.0, 2.0) == 2.0
+
+
+def test_a_stretch_in_the_middle():
+    def excess(x):
+        return (x - 3) * (x - 5)
+
+    assert first_satisfying(excess, 1.0, 100.0) == pytest.approx(3, rel=1e-13)
+    assert first_satisfying(excess, 100.0, 1.0) == pytest.approx(5, rel=1e-13)
+    assert excess(first_satisfying(excess, 1.0, 100.0)) <= 0
+
+
+def test_coarse_tolerance_stays_safe():
+    evaluated = []
+
+    def excess(x):
+        evaluated.append(x)
+        return 1 / x - 1 / math.pi
+
+    found = first_satisfying(excess, 1e-9, 10.0, steps=1, rtol=1e-6)
+    assert excess(found) <= 0
+    assert found == pytest.approx(math.pi, rel=1e-5)
+    assert len(evaluated) < 60
+
+
+# --- a bound with a known inverse: epsilon = eps0 sqrt(log(1/delta)/n) --------------------------------
+
+
+class ToyEpsilon(EpsilonBound):
+    source, needs = "Toy", "eps0 <= 3"
+
+    def formula(self, eps0, delta, n):
+        return eps0 * math.sqrt(-math.log(delta) / n) if eps0 <= 3 else math.inf
+
+
+class ToyDelta(DeltaBound):
+    source = "Toy"
+
+    def curve(self, eps0, n):
+        return lambda epsilon: delta_above(-n * (epsilon / eps0) ** 2)
+
+
+EPSILON, DELTA = ToyEpsilon(), ToyDelta()
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(eps0=st.floats(0.01, 2.9), log_delta=st.floats(-300, -0.1), log_n=st.floats(6.5, 30))
+def test_both_forms_invert_each_other_on_the_safe_side(eps0, log_delta, log_n):
+    delta, n = math.exp(log_delta), round(math.exp(log_n))
+    with mp.workdps(40):
+        exact = float(eps0 * mp.sqrt(-mp.log(delta) / n))
+    for form in (EPSILON, DELTA):
+        if form is DELTA and exact > eps0 * (1 - 1e-6):
+            continue  # pure local privacy: outside of what the solver looks at
+        epsilon = form.epsilon(eps0=eps0, delta=delta, n=n)
+        assert epsilon == pytest.approx(exact, rel=1e-10)
+        assert form.delta(epsilon=epsilon, eps0=eps0, n=n) <= delta * (1 + 1e-10)
+        largest = form.eps0(epsilon=epsilon, delta=delta, n=n)
+        assert largest == pytest.approx(eps0, rel=1e-10)
+        assert form.epsilon(eps0=largest, delta=delta, n=n) <= epsilon * (1 + 1e-10)
+        smallest = form.delta(epsilon=epsilon, eps0=eps0, n=n)
+        assert math.log(smallest) == pytest.approx(log_delta, rel=1e-10, abs=1e-10)
+    # fed back, an answer does not miss the target by a single ulp
+    assert EPSILON.formula(EPSILON.eps0(epsilon=exact, delta=delta, n=n), delta, n) <= exact
+    assert EPSILON.formula(eps0, EPSILON.delta(epsilon=exact, eps0=eps0, n=n), n) <= exact
+    if exact < eps0 * (1 - 1e-6):
+        assert (
+            DELTA.delta(epsilon=DELTA.epsilon(eps0=eps0, delta=delta, n=n), eps0=eps0, n=n) <= delta
+        )
+        found = DELTA.eps0(epsilon=exact, delta=delta, n=n)
+        assert DELTA.delta(epsilon=exact, eps0=found, n=n) <= delta
+
+
+def test_messages_name_theorem_range_and_arguments():
+    with pytest.raises(
+        OutOfRange, match=r"^Toy gives no epsilon at eps0 = 4, .*: it needs eps0 <= 3$"
+    ):
+        EPSILON.epsilon(eps0=4, delta=0.1, n=10)
+    with pytest.raises(OutOfRange, match=r"no eps0 at epsilon = 1e-30, delta = 0.1, n = 10"):
+        EPSILON.eps0(epsilon=1e-30, delta=0.1, n=10)
+    with pytest.raises(OutOfRange, match="no epsilon below eps0 at eps0 = 1"):
+        DELTA.epsilon(eps0=1, delta=1e-9, n=1)
+    with pytest.raises(OutOfRange, match="no eps0 above epsilon"):
+        DELTA.eps0(epsilon=200, delta=0.1, n=10)

@@ -27,6 +27,7 @@ from pld_shuffle.pairs.cohort import Cohort
 from pld_shuffle.pairs.coin_kernels import central_coin_mass
 from pld_shuffle.pairs.coins import CoinMixture, Components
 from pld_shuffle.pairs.contour_kernels import turns
+from pld_shuffle.pairs.gaussian import LaplacePair
 from pld_shuffle.pairs.pair import Resolution
 from pld_shuffle.pairs.profile import ProfilePair, amplified_loss
 from pld_shuffle.randomizers.noise_laws import gaussian_groups
@@ -267,7 +268,8 @@ def encloses(pair: ProfilePair, growth: float, exact: arb) -> bool:
     """Whether the truth, a very thin ball, is not certainly outside of the profile."""
     bounds = pair.profile(np.array([growth]), 0.0, 0.0)
     lower, upper = (arb(float(end[0])) for end in bounds)
-    return not lower > exact and not exact > upper
+    narrow = isinstance(pair, LaplacePair) or not upper - lower > exact * arb(1e-5) + arb(1e-15)
+    return narrow and not lower > exact and not exact > upper
 
 
 def tail(y: arb) -> arb:

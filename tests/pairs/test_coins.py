@@ -25,18 +25,12 @@ MECHANISMS: dict[str, tuple[Mechanism, list[r.Coins]]] = {
         ShuffledLDP(eps0=2.0, n=400, analysis="stronger-clones"),
         r.stronger_clones(400, 2.0),
     ),
-    "reduction": (
-        ShuffledRandomizer(60, eps0=1.0, tv=0.25),
-        r.reduction(60, math.e, 0.25, math.e),
-    ),
-    "reduction, q": (
-        ShuffledRandomizer(40, p=5.0, q=3.0, tv=0.5),
-        r.reduction(40, 5.0, 0.5, 3.0),
-    ),
+    "reduction": (ShuffledRandomizer(60, eps0=1.0, tv=0.25), r.reduction(60, math.e, 0.25, math.e)),
+    "reduction, q": (ShuffledRandomizer(40, p=5.0, q=3.0, tv=0.5), r.reduction(40, 5.0, 0.5, 3.0)),
     "strong": (ShuffledRR(k=4, n=120, gamma=0.25), r.strong(120, 4, 0.25)),
     "weak": (ShuffledRR(k=4, n=80, gamma=0.25, adversary="weak"), r.weak(80, 4, 0.25)),
     "weak, binary": (ShuffledRR(k=2, n=80, gamma=0.5, adversary="weak"), r.weak(80, 2, 0.5)),
-}
+}  # fmt: skip
 EPSILONS = np.linspace(-2.0, 3.0, 26)
 
 

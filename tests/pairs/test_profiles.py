@@ -1,0 +1,339 @@
+"""Pairs given by mass functions, and the way from a profile to a lattice law (both sides)."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import pickle
+from fractions import Fraction
+
+import mpmath
+import numpy as np
+import pytest
+
+from pld_shuffle import (
+    PLD,
+    Accountant,
+    Bounds,
+    DiscretePair,
+    Gaussian,
+    Laplace,
+    ShuffledLDP,
+    Side,
+    Subsampled,
+)
+from pld_shuffle.mechanisms import Mechanism
+from pld_shuffle.mechanisms.shuffled import Blanket
+from pld_shuffle.pairs.profile import ProfilePair, ProfilePoints, points, profile_atoms
+from pld_shuffle.randomizers import HadamardResponse, UnaryEncoding
+
+Pmf = list[Fraction]
+
+
+def fractions(*parts: int) -> Pmf:
+    return [Fraction(part, sum(parts)) for part in parts]
+
+
+PAIRS = {
+    "asymmetric": (fractions(5, 3, 1, 7), fractions(2, 6, 4, 4)),
+    "rare": (fractions(10**3, 1, 10), fractions(10**3, 10, 1)),
+    "infinite one way": (fractions(5, 3, 0, 8), fractions(4, 6, 5, 1)),
+    "infinite both ways": (fractions(5, 0, 3, 8), fractions(4, 1, 0, 11)),
+    "randomised response": (fractions(3, 1), fractions(1, 3)),
+}
+
+
+def logs(pmf: Pmf) -> list[float]:
+    return [math.log(mass) if mass else -math.inf for mass in pmf]
+
+
+def product(pmf: Pmf, rounds: int) -> Pmf:
+    return [
+        math.prod(masses, start=Fraction(1)) for masses in itertools.product(pmf, repeat=rounds)
+    ]
+
+
+def hockey_stick(p: Pmf, q: Pmf, eps: float) -> float:
+    s = Fraction(math.exp(eps))
+    return float(sum((max(a - s * b, Fraction(0)) for a, b in zip(p, q, strict=True)), Fraction(0)))
+
+
+@pytest.mark.parametrize("name", PAIRS)
+@pytest.mark.parametrize("rounds", [1, 3])
+def test_an_ordered_pair_is_enclosed(name: str, rounds: int) -> None:
+    """delta of the ordered pair, composed, against exact enumeration; also how tight it is."""
+    p, q = PAIRS[name]
+    accountant = Accountant().compose(DiscretePair(logs(p), logs(q), symmetric=False), rounds)
+    both = product(p, rounds), product(q, rounds)
+    for eps in (0.0, 0.1, 0.7, 1.3, 2.2):
+        truth = hockey_stick(*both, eps)
+        bounds = accountant.delta_bounds(eps)
+        assert bounds.lower <= truth * (1 + 1e-14) and truth <= bounds.upper * (1 + 1e-14)
+        assert bounds.upper <= bounds.lower * (1 + 1e-3) + 1e-100
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_a_symmetric_pair_has_the_larger_of_both_profiles(name: str) -> None:
+    """One round: the maximum over both orders, exactly."""
+    p, q = PAIRS[name]
+    accountant = Accountant().compose(DiscretePair(logs(p), logs(q)))
+    for eps in (0.0, 0.05, 0.4, 0.9, 1.6):
+        truth = max(hockey_stick(p, q, eps), hockey_stick(q, p, eps))
+        bounds = accountant.delta_bounds(eps)
+        assert bounds.lower <= truth * (1 + 1e-14) and truth <= bounds.upper * (1 + 1e-14)
+        assert bounds.upper <= bounds.lower * (1 + 1e-3) + 1e-100
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_a_symmetric_pair_covers_every_mixture_of_orders(name: str) -> None:
+    """Three rounds, in some of which the target's values are exchanged: the upper side covers all."""
+    p, q = PAIRS[name]
+    accountant = Accountant().compose(DiscretePair(logs(p), logs(q)), 3)
+    for swaps in range(4):
+        ones, others = [Fraction(1)], [Fraction(1)]
+        for i in range(3):
+            a, b = (q, p) if i < swaps else (p, q)
+            ones = [x * y for x in ones for y in a]
+            others = [x * y for x in others for y in b]
+        for eps in (0.0, 0.3, 1.0, 2.5):
+            truth = hockey_stick(ones, others, eps)
+            assert truth <= accountant.get_delta(eps) * (1 + 1e-14)
+
+
+def test_the_law_of_an_ordered_pair() -> None:
+    """`PLD.from_pmfs` on both sides of the exact divergence, also at negative epsilon."""
+    p, q = PAIRS["infinite one way"]
+    lower, upper = (PLD.from_pmfs(logs(p), logs(q), step=1e-3, side=side) for side in Side)
+    for eps in (-1.0, -0.2, 0.0, 0.33, 1.9):
+        truth = hockey_stick(p, q, eps)
+        assert lower.delta(eps) <= truth * (1 + 1e-14) and truth <= upper.delta(eps) * (1 + 1e-14)
+        assert upper.delta(eps) - lower.delta(eps) < 3e-3
+    assert upper.infinity == pytest.approx(0.0, abs=1e-15) and lower.max_loss <= upper.max_loss
+
+
+def test_one_loss_only_is_a_loss() -> None:
+    """Under P every loss is log 2: no deviation, and yet delta is 1 - e^eps / 2."""
+    pair = DiscretePair([0.0, -math.inf], [math.log(0.5), math.log(0.5)], symmetric=False)
+    for rounds in (1, 3):
+        accountant = Accountant().compose(pair, rounds)
+        for eps in (0.0, 0.3, 0.6):
+            truth = -math.expm1(eps - rounds * math.log(2.0))
+            lower, upper = accountant.delta_bounds(eps)
+            assert lower <= truth * (1 + 1e-13) and truth <= upper * (1 + 1e-13)
+            assert upper <= 1.001 * lower
+
+
+@pytest.mark.parametrize("rate", [1e-6, 1e-3, 0.5])
+def test_a_rare_cohort_keeps_the_infinite_loss(rate: float) -> None:
+    """Subsampled, one round: rate H at 1 + (e^eps - 1)/rate, also where only the infinite loss is left."""
+    p, q = fractions(5, 4, 1), fractions(4, 6, 0)
+    sampled = Subsampled(DiscretePair(logs(p), logs(q)), rate=rate, analysis="general")
+    for eps in (0.0, 0.2, 0.5):
+        inner = math.log1p(math.expm1(eps) / rate)
+        truth = rate * max(hockey_stick(p, q, inner), hockey_stick(q, p, inner))
+        lower, upper = Accountant().compose(sampled).delta_bounds(eps)
+        assert lower <= truth * (1 + 1e-12) and truth <= upper * (1 + 1e-12)
+        assert upper <= 1.001 * lower
+
+
+class KnownPair(ProfilePair):
+    """A symmetric pair by its exact profile: binary randomised response, so that dots meet one kink."""
+
+    max_loss = Bounds(math.log(3.0), math.log(3.0))
+    scale = 0.9
+    top_mass = 0.75
+
+    def profile(self, growth: np.ndarray, rtol: float, missed: float) -> Bounds:
+        value = np.maximum(0.75 - (1.0 + growth) * 0.25, 0.0)
+        return Bounds(value * (1 - 1e-15), value * (1 + 1e-15))
+
+
+class Known(Mechanism):
+    pair = KnownPair()
+
+    def assumptions(self) -> dict[str, str]:
+        return {}
+
+
+def test_dots_find_an_isolated_kink() -> None:
+    """On a lattice that has the largest loss: both sides are the pair itself."""
+    lower, upper = (Known().pld(step=math.log(3.0) / 1000, side=side) for side in Side)
+    for eps in (0.0, 0.5, 1.0):
+        truth = 0.75 - math.exp(eps) * 0.25
+        assert lower.delta(eps) <= truth <= upper.delta(eps)
+        assert upper.delta(eps) - lower.delta(eps) < 1e-9 * truth
+
+
+def test_values() -> None:
+    """Equal pairs are equal and survive pickling."""
+    p, q = (logs(pmf) for pmf in PAIRS["asymmetric"])
+    pair = DiscretePair(p, q)
+    assert pair == DiscretePair(tuple(p), np.array(q)) and hash(pair) == hash(DiscretePair(p, q))
+    assert pickle.loads(pickle.dumps(pair)) == pair == DiscretePair(**pair.arguments())
+
+
+# --- Polygons from dots: a lower one is nowhere above the profile, an upper one nowhere below ---
+
+
+@pytest.mark.parametrize("seed", range(150))
+def test_polygons_and_kinks_anywhere(seed: int) -> None:
+    """Kinks of any size at, close to, and between dots; noisy dots; mass at infinity or none."""
+    rng = np.random.default_rng(seed)
+    count = int(rng.integers(1, 5))
+    loss = np.sort(rng.uniform(0.02, 0.6, count))
+    mass = 0.4 * rng.dirichlet(np.ones(count + 1))
+    infinite = float(mass[0] * rng.choice([0.0, 1e-6, 0.1]))
+    mass = mass[1:] * rng.choice([1.0, 1e-4, 1e-9], size=count)
+
+    def profile(growth: np.ndarray) -> np.ndarray:
+        parts = -np.expm1(np.log1p(growth)[:, None] - loss)
+        return infinite + np.sum(mass * np.maximum(0.0, parts), axis=1)
+
+    near = loss - 0.02 * rng.choice([0.0, 1e-3, 1e-5, 1e-6, -1e-6, -1e-5, -1e-3], size=count)
+    places = np.concatenate(([0.0], near, rng.uniform(1e-3, 1.1 * loss[-1], 20)))
+    places = np.unique(places)
+    places = places[np.append(True, np.diff(places) > 1e-9)]
+    growth = np.expm1(places)
+    values = profile(growth)
+    noise = float(rng.choice([0.0, 1e-12, 1e-6, 1e-3]))
+    low, high = (values * (1.0 + sign * noise * rng.random(values.size)) for sign in (-1, 1))
+    known = ProfilePoints(growth, low, high, infinity=infinite * (1.0 - 1e-15))
+    asked = np.sort(np.concatenate((growth, np.expm1(loss), rng.uniform(0.0, growth[-1], 100))))
+    truth = profile(asked)
+    for side, sign in ((Side.LOWER, 1.0), (Side.UPPER, -1.0)):
+        found = profile_atoms(known, known, side)
+        gains = -np.expm1(np.log1p(asked)[:, None] - found.loss)
+        read = found.infinite + np.sum(found.mass * np.maximum(0.0, gains), axis=1)
+        assert np.max(sign * (read - truth)) < 1e-14
+
+
+@pytest.mark.parametrize("distance", [1e-3, 1e-6, 1e-9, 1e-12])
+def test_near_the_largest_loss_of_a_pair_with_tiny_masses(distance: float) -> None:
+    """A tiny mass makes losses uncertain; the lower end must not lean on the rounded largest loss."""
+    log_p = tuple(map(float, (math.log(0.5), math.log(0.25), -690.0, math.log(0.25))))
+    log_q = (log_p[1], log_p[0], -690.0, log_p[3])
+    eps = math.log(2.0) - distance
+    with mpmath.workdps(40):
+        truth = sum(
+            max(mpmath.mpf(0), mpmath.exp(p) - mpmath.exp(eps) * mpmath.exp(q))
+            for p, q in zip(log_p, log_q, strict=True)
+        )
+    found = Accountant(rtol=1.0).compose(DiscretePair(log_p, log_q)).delta_bounds(eps)
+    assert found.lower <= truth <= found.upper
+
+
+@pytest.mark.parametrize("eps0", [1e-8, 1e-6, 1e-3, 1.0])
+def test_largest_loss_of_a_blanket_is_not_below_eps0(eps0: float) -> None:
+    """Ratios of rounded masses: the error of their logarithm is absolute."""
+    for randomizer in (UnaryEncoding(k=4, eps0=eps0), HadamardResponse(k=5, eps0=eps0)):
+        mechanism = Blanket(randomizer, 10)
+        assert mechanism.pair.max_loss.lower <= eps0 <= mechanism.pair.max_loss.upper
+
+
+@pytest.mark.parametrize("rate", [1e-3, 0.3, 5.0])
+@pytest.mark.parametrize("heavy", [False, True])
+@pytest.mark.parametrize("largest", [math.inf, 7.0, 0.5])
+def test_points_end_where_nothing_is_left(rate: float, heavy: bool, largest: float) -> None:
+    """The last point is below what is missed, and not far behind the first one that is; or it is the largest loss."""
+    asked = []
+
+    def height(loss: np.ndarray) -> np.ndarray:
+        x = loss / rate
+        tail = np.exp(-x if heavy else -0.5 * x * x) * 0.4 * min(rate, 1.0) + 1e-6
+        return np.where(loss < largest, tail, 1e-6)
+
+    def profile(growth: np.ndarray) -> Bounds:
+        asked.append(growth.size)
+        return Bounds(height(np.log1p(growth)), height(np.log1p(growth)))
+
+    found = points(
+        profile, width=0.1 * rate, missed=1e-13, scale=rate, max_loss=largest, infinity=1e-6
+    )
+    last = math.log1p(float(found.growth[-1]))
+    assert height(np.array([last]))[0] <= 1e-6 * (1.0 + 1e-10) + 1e-13 or last >= 0.999 * largest
+    before = height(np.array([0.9 * last]))[0]
+    assert before > 1e-6 + 1e-13 or last >= 0.999 * largest
+    assert sum(size == 1 for size in asked) <= 14
+
+
+# --- Central mechanisms: against closed forms in high precision, and one exactly composed case ---
+
+
+def gaussian_delta(mu: float, eps: float) -> mpmath.mpf:
+    with mpmath.workdps(60):
+        mu, eps = mpmath.mpf(mu), mpmath.mpf(eps)
+        return mpmath.ncdf(mu / 2 - eps / mu) - mpmath.exp(eps) * mpmath.ncdf(-mu / 2 - eps / mu)
+
+
+@pytest.mark.parametrize(("sigma", "rounds"), [(0.3, 1), (1.0, 4), (10.0, 100), (50.0, 10_000)])
+def test_gaussian_rounds_are_one_gaussian(sigma: float, rounds: int) -> None:
+    """k rounds of noise sigma are one of sigma / sqrt(k): enclosed and tight down to 1e-90."""
+    mu = math.sqrt(rounds) / sigma
+    accountant = Accountant().compose(Gaussian(sigma=sigma), rounds)
+    for z in (0.0, 1.0, 4.0, 9.0, 19.0):
+        eps = 0.5 * mu * mu + z * mu
+        truth = gaussian_delta(mu, eps)
+        lower, upper = accountant.delta_bounds(eps)
+        assert lower <= truth <= upper
+        assert upper <= 1.001 * lower
+
+
+def test_laplace_profile_and_limit() -> None:
+    """One round has a closed form; at epsilon = t nothing is left, just below it something is."""
+    accountant = Accountant().compose(Laplace(scale=2.0))
+    for eps in (0.0, 0.1, 0.3, 0.49, 0.4999999):
+        truth = -math.expm1((eps - 0.5) / 2)
+        lower, upper = accountant.delta_bounds(eps)
+        assert lower <= truth * (1 + 1e-14) and truth <= upper * (1 + 1e-14)
+        assert upper <= 1.001 * lower
+    assert accountant.delta_bounds(0.5) == (0.0, 0.0)
+    assert accountant.epsilon_bounds(0.0) == (0.5, 0.5)
+
+
+@pytest.mark.parametrize("rounds", [2, 5])
+def test_laplace_rounds_by_quadrature(rounds: int) -> None:
+    """The composed divergence by numerical convolution of the exact law of the loss."""
+    t, step = Fraction(1, 2), 2**-13
+    points = int(t / Fraction(step))
+    # Under P the loss is t with probability 1/2, -t with e^-t / 2, else has density e^((l - t)/2) / 4.
+    edges = (np.arange(-points, points + 1) - 0.5) * step
+    cdf = 0.5 * np.exp((np.clip(edges, -0.5, 0.5) - 0.5) / 2)
+    mass = np.append(np.diff(cdf), 0.5 - cdf[-1])
+    mass[0] += cdf[0]
+    mass[-1] += 0.5
+    law = mass
+    for _ in range(rounds - 1):
+        law = np.convolve(law, mass)
+    losses = (np.arange(law.size) - rounds * points) * step
+    accountant = Accountant().compose(Laplace(scale=2.0), rounds)
+    for eps in (0.1, 0.6, 0.9):
+        truth = float(np.sum(law * np.maximum(-np.expm1(eps - losses), 0.0)))
+        lower, upper = accountant.delta_bounds(eps)
+        assert lower <= truth * (1 + 1e-6) and truth <= upper * (1 + 1e-6)
+        assert upper <= 1.001 * lower
+
+
+def test_a_local_and_central_pipeline() -> None:
+    """Rounds of both kinds in one ledger cost more than either, and no more than their basic sum."""
+    local, central = (
+        ShuffledLDP(eps0=2.0, n=10_000, analysis="stronger-clones"),
+        Gaussian(sigma=20.0),
+    )
+    both = Accountant().compose(local, 20).compose(central, 50).get_epsilon(1e-6)
+    one = Accountant().compose(local, 20).get_epsilon(5e-7)
+    other = Accountant().compose(central, 50).get_epsilon(5e-7)
+    assert max(one, other) < both < one + other
+
+
+@pytest.mark.parametrize("rate", [0.01, 0.5, 1.0])
+def test_subsampled_gaussian_single_round(rate: float) -> None:
+    """One round on a cohort: q H at 1 + (e^eps - 1)/q, exactly."""
+    accountant = Accountant().compose(
+        Subsampled(Gaussian(sigma=0.8), rate=rate, analysis="general")
+    )
+    for eps in (0.0, 0.2, 1.0):
+        inner = math.log1p(math.expm1(eps) / rate)
+        truth = rate * float(gaussian_delta(1.25, inner))
+        lower, upper = accountant.delta_bounds(eps)
+        assert lower <= truth * (1 + 1e-12) and truth <= upper * (1 + 1e-12)
+        assert upper <= 1.001 * lower
