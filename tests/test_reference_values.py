@@ -87,18 +87,18 @@ PRINTED: list[Row] = [
         )
         for analysis, printed in zip(BOTH, values, strict=True)
     ),
-    # docs/swap.md: stronger clones' labels of hidden cohorts.
+    # Stronger clones' labels of hidden cohorts.
     *(
         (Subsampled(ldp(eps0, n), population=population), rounds, {"delta": delta}, printed)
         for n, population, eps0, rounds, delta, printed in (
             (1000, 10**5, 3.0, 10, 1e-5, "0.015020"),
             (1000, 10**5, 3.0, 1000, 1e-5, "0.190925"),
             (1000, 10**5, 3.0, 10**4, 1e-5, "0.669680"),
-            (100, 10**4, 4.0, 1000, 1e-5, "1.219678"),
-            (50, 1000, 4.0, 100, 1e-6, "3.331100"),
+            (100, 10**4, 4.0, 1000, 1e-5, "1.21968"),
+            (50, 1000, 4.0, 100, 1e-6, "3.3311"),
             (5000, 10**6, 6.33981, 2000, 1e-6, "0.423078"),
             (500, 10**6, 6.0, 2000, 1e-6, "0.102938"),
-            (1000, 10**4, 5.0, 500, 1e-6, "6.035443"),
+            (1000, 10**4, 5.0, 500, 1e-6, "6.03544"),
             (500, 50_000, 1.0, 1000, 1e-6, "0.062701"),
             (500, 50_000, 2.0, 1000, 1e-6, "0.16552"),
             (500, 50_000, 4.0, 1000, 1e-6, "0.58512"),

@@ -148,7 +148,7 @@ def moved_laws():
     """(n, masses, values) of laws as the kernels meet them: lattices, nearly so, and scattered values."""
     for n, eps0, growth in [(60, 0.3, 0.02), (1000, 0.5, 0.05), (1001, 1.0, 0.1), (10_000, 2.0, 0.1),
                             (10_001, 0.7, 0.0), (10**6, 1.0, 1e-3), (3000, 3.0, 0.4)]:  # fmt: skip
-        weight, _, base, slope, _ = swap._hexagon(math.expm1(eps0), 0.0)
+        weight, _, base, slope, _ = swap._hexagon(math.expm1(eps0), 0.0, False)
         for k in range(3):
             yield n, weight[k : k + 1], base[k : k + 1] - growth * slope[k : k + 1]
     rng = np.random.default_rng(7)
@@ -294,7 +294,7 @@ def test_table_of_one_round(n, eps0, attack, printed):
 
 def equal_others(n, eps0, rate, g):
     """Exact H of the hidden cohort's attacks S1, S2 and T1: all others hold one and the same value."""
-    weight, _, base, slope, _ = swap._hexagon(math.expm1(eps0), 0.0)
+    weight, _, base, slope, _ = swap._hexagon(math.expm1(eps0), 0.0, False)
     value = base - g * slope
     ones = np.arange(n + 1)
     out = []
