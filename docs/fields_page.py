@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from pld_shuffle.fields import FIELDS, MECHANISMS, RANDOMIZERS
+from pld_shuffle.fields import FIELDS, MECHANISMS, RANDOMIZERS, SHARES
 
-GROUPS = {"Mechanisms": MECHANISMS, "Randomizers": RANDOMIZERS}
+GROUPS = {"Mechanisms": MECHANISMS, "Randomizers": RANDOMIZERS, "Shares": SHARES}
 KIND_NAMES = {int: "integer", float: "number", str: "word"}
 
 

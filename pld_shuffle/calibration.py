@@ -294,6 +294,10 @@ def _among(parameter: str, values: Mapping[str, Any]) -> Range:
         return replace(
             sought, low=n, high=min(sought.high, n * int(0.999 / SMALLEST_RATE)), start=100 * n
         )
+    if parameter == "dropouts" and "n" in values:
+        return replace(sought, high=max(1, values["n"] - values.get("colluding", 0) - 1))
+    if parameter in ("sigma", "scale") and "share" in values:
+        return replace(sought, low=0.1, high=1e6)
     if parameter in ("sigma", "scale"):
         name = "norm" if "norm" in values else "sensitivity"
         unit = positive_float(name, values.get(name, 1.0))

@@ -28,6 +28,7 @@ from .fields import (
     MECHANISMS,
     QUESTION_FIELDS,
     RANDOMIZERS,
+    SHARES,
     Field,
     FieldError,
     kind_lines,
@@ -62,7 +63,12 @@ class _Names(tuple[str, ...]):
         return super().__contains__(name) or str(name).endswith(LAW)
 
 
-_WORDS = {"mechanism": tuple(MECHANISMS), "randomizer": _Names(RANDOMIZERS)}
+_WORDS = {
+    "mechanism": tuple(MECHANISMS),
+    "randomizer": _Names(RANDOMIZERS),
+    "share": tuple(SHARES),
+    "dummies": tuple(SHARES),
+}
 
 
 class _BadInput(Exception):

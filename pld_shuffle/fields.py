@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import csv
 import difflib
+import importlib
 import math
 import numbers
 import re
@@ -136,7 +137,8 @@ class Kind:
 
     maker : its class; fields are its arguments by name. required : fields that must be given.
     one_of : groups of fields of which exactly one must be given. optional : fields that may be.
-    sampling : optional fields that say how the users of a round were drawn.
+    sampling : optional fields that say how the users of a round were drawn. called : (field, argument) where the
+    constructor has another word for it.
     """
 
     name: str
@@ -146,6 +148,7 @@ class Kind:
     one_of: tuple[tuple[str, ...], ...] = ()
     optional: tuple[str, ...] = ()
     sampling: tuple[str, ...] = ()
+    called: tuple[tuple[str, str], ...] = ()
 
     @property
     def arguments(self) -> tuple[str, ...]:
@@ -204,7 +207,8 @@ MECHANISM_FIELDS = _table(
     Field("gamma", float, "PROB", "probability of a uniformly random answer",
           Range(1e-12, 1.0, 0.1, False)),
     Field("tv", float, "BETA", "largest total variation of two output laws"),
-    Field("p", float, "RATIO", "largest likelihood ratio within a pair of output laws"),
+    Field("p", float, "RATIO", "largest likelihood ratio within a pair of output laws; of a share: the"
+          " probability of a one, or of a success"),
     Field("q", float, "RATIO", "largest ratio of a pair's larger law to any other user's law"),
     Field("adversary", str, "WHO", "strong (default), weak or strong-conditional"),
     Field("randomizer", str, "NAME", "the local randomizer that all users run; or LAW.csv, the probabilities of"
@@ -225,6 +229,21 @@ MECHANISM_FIELDS = _table(
     Field("sigma", float, "DEVIATION", "standard deviation of Gaussian noise", _NOISE),
     Field("scale", float, "SCALE", "scale of Laplace noise", _NOISE),
     Field("sensitivity", float, "DISTANCE", "how far a user can move the exact answer (default 1)"),
+    Field("share", str, "NAME", "the noise that every client adds to a sum"),
+    Field("dummies", str, "NAME", "the share of dummy reports that every sender adds to every bin (default none)"),
+    Field("trials", int, "COUNT", "coins of a binomial share", Range(1, 10**9, 100, False, whole=True)),
+    Field("variance", float, "SQUARE", "variance of a Skellam share", Range(1e-6, 1e9, 1.0, False)),
+    Field("mean", float, "NUMBER", "mean of a Poisson share", Range(1e-6, 1e9, 1.0, False)),
+    Field("shape", float, "NUMBER", "successes of a negative binomial share", Range(1e-6, 1e9, 1.0, False)),
+    Field("dropouts", int, "COUNT", "clients whose shares may be missing (default 0)",
+          Range(1, 10**9, 10, True, whole=True)),
+    Field("colluding", int, "COUNT", "clients whose shares are known to the adversary (default 0)"),
+    Field("modulus", int, "NUMBER", "sums are published modulo this (default: as integers)"),
+    Field("coordinates", int, "COUNT", "sums that a user can move (default 1)"),
+    Field("neighbours", str, "RELATION", "replace-one (default), add-or-remove-one or zero-out"),
+    Field("least", int, "COUNT", "smallest count that is published", Range(1, 10**5, 20, False, whole=True)),
+    Field("senders", int, "COUNT", "parties who add dummies (default 1)"),
+    Field("released", str, "WHAT", "counts (default), or bins: only which of them have enough"),
     Field("norm", float, "BOUND", "bound on the norm of one user's contribution (default 1)"),
     Field("population", int, "USERS", "the cohort is a uniformly random subset of this many users",
           Range(1, 10**18 - 1, 10**6, False, whole=True)),
@@ -287,6 +306,13 @@ MECHANISMS = {
              ("n",), _BIT, ("bits",), _COHORT),
         Kind("counted-histogram", "CountedHistogram", "randomised one-hot bits of which only the sums are"
              " published", ("n",), _BIT, sampling=_COHORT),
+        Kind("summed", "Summed", "a named local randomizer of whose reports only the sum is published",
+             ("n", "randomizer")),
+        Kind("summed-noise", "SummedNoise", "a sum to which each of n clients adds a share of noise",
+             ("n", "share"), optional=("sensitivity", "dropouts", "colluding", "modulus", "coordinates", "neighbours"),
+             sampling=_COHORT, called=(("n", "clients"),)),
+        Kind("threshold", "Threshold", "sample and threshold: users take part at random, small counts are"
+             " suppressed", ("rate", "least"), optional=("dummies", "senders", "released", "neighbours")),
         Kind("gaussian", "Gaussian", "Gaussian noise on a query's answer, by a trusted curator",
              ("sigma",), optional=("sensitivity",), sampling=("rate",)),
         Kind("laplace", "Laplace", "Laplace noise on a query's answer, by a trusted curator",
@@ -315,6 +341,25 @@ RANDOMIZERS = {
         Kind("gaussian", "Gaussian", "Gaussian noise on a value in [0, 1]", ("sigma",)),
     )
 }  # fmt: skip
+
+SHARES = {
+    kind.name: kind
+    for kind in (
+        Kind("binomial", "Binomial", "the ones among fair or unfair coins", ("trials",), optional=("p",)),
+        Kind("poisson", "Poisson", "a Poisson number", ("mean",)),
+        Kind("negative-binomial", "NegativeBinomial", "failures before so many successes", ("shape", "p")),
+        Kind("skellam", "Skellam", "the difference of two Poisson numbers", ("variance",)),
+        Kind("discrete-laplace", "DiscreteLaplace", "Laplace noise on the integers", ("scale",)),
+        Kind("discrete-gaussian", "DiscreteGaussian", "Gaussian noise on the integers", ("sigma",)),
+    )
+}  # fmt: skip
+
+#: Fields whose value is the name of a kind with fields of its own, and the module of their makers.
+INNER = {
+    "randomizer": (RANDOMIZERS, "randomizers"),
+    "share": (SHARES, "shares"),
+    "dummies": (SHARES, "shares"),
+}
 
 
 # --- values ----------------------------------------------------------------------------------
@@ -348,26 +393,27 @@ def mechanism_from_values(values: Mapping[str, Value]) -> Mechanism:
     given = dict(values)
     name = given.pop("mechanism", "shuffled" if "randomizer" in given else "ldp")
     kind = _named(MECHANISMS, "mechanism", name)
-    inner = None
-    local = given.get("randomizer")
-    if "randomizer" in kind.required and isinstance(local, str):
-        if local.endswith(LAW):
-            given["randomizer"] = _local(_matrix(local))
+    inner, noun, last = None, "mechanism", kind
+    role = next((role for role in INNER if role in kind.arguments and role in given), "")
+    named = given.get(role)
+    if isinstance(named, str):
+        if role == "randomizer" and named.endswith(LAW):
+            given[role] = _local(_matrix(named))
         else:
-            inner = _named(RANDOMIZERS, "randomizer", given.pop("randomizer"))
-    noun, last = ("mechanism", kind) if inner is None else ("randomizer", inner)
+            last = inner = _named(INNER[role][0], role, given.pop(role))
+            noun = role
     for key in given:
         if key not in MECHANISM_FIELDS:
             raise FieldError(key, _unknown(key, MECHANISM_FIELDS))
         if not (key in kind.fields or (inner is not None and key in inner.fields)):
             raise FieldError(key, f"has no meaning for the {noun} {last.name!r}")
-    kind.check("mechanism", (*given, "randomizer") if inner is not None else given)
+    kind.check("mechanism", (*given, role) if inner is not None else given)
     if inner is not None:
-        inner.check("randomizer", given)
+        inner.check(role, given)
     if given.keys() >= set(_COHORT):
         raise FieldError("rate", "give at most one of population and rate, got both")
     try:
-        return _built(kind, inner, given)
+        return _built(kind, inner, role, given)
     except FieldError:
         raise
     except (TypeError, ValueError) as error:
@@ -376,19 +422,18 @@ def mechanism_from_values(values: Mapping[str, Value]) -> Mechanism:
         raise FieldError(blamed, str(error)) from error
 
 
-def _built(kind: Kind, inner: Kind | None, given: Mapping[str, Value]) -> Mechanism:
+def _built(kind: Kind, inner: Kind | None, role: str, given: Mapping[str, Value]) -> Mechanism:
     from . import mechanisms
 
     def of(one: Kind) -> dict[str, Any]:
-        return {key: given[key] for key in one.arguments if key in given}
+        words = dict(one.called)
+        return {words.get(key, key): given[key] for key in one.arguments if key in given}
 
-    if inner is None:
-        mechanism: Mechanism = getattr(mechanisms, kind.maker)(**of(kind))
-    else:
-        from . import randomizers
-
-        randomizer = getattr(randomizers, inner.maker)(**of(inner))
-        mechanism = getattr(mechanisms, kind.maker)(**of(kind), randomizer=randomizer)
+    arguments = of(kind)
+    if inner is not None:
+        home = importlib.import_module(f".{INNER[role][1]}", __package__)
+        arguments[role] = getattr(home, inner.maker)(**of(inner))
+    mechanism: Mechanism = getattr(mechanisms, kind.maker)(**arguments)
     return _sampled(mechanism, {key: given[key] for key in kind.sampling if key in given})
 
 
@@ -480,9 +525,10 @@ def _unknown(name: str, known: Iterable[str]) -> str:
 
 def kind_lines() -> list[str]:
     """The kinds and their fields, a line each, for a terminal."""
-    width = max(len(name) for name in (*MECHANISMS, *RANDOMIZERS))
+    tables = {"mechanisms": MECHANISMS, "randomizers": RANDOMIZERS, "shares": SHARES}
+    width = max(len(name) for kinds in tables.values() for name in kinds)
     lines = []
-    for title, kinds in (("mechanisms", MECHANISMS), ("randomizers", RANDOMIZERS)):
+    for title, kinds in tables.items():
         lines.append(f"{title} and their fields ([...] may be left out):")
         lines += [f"  {kind.name:{width}}  {kind.usage}" for kind in kinds.values()]
     return lines

@@ -27,8 +27,12 @@ from pld_shuffle import (
     ShuffledRandomizer,
     ShuffledRR,
     Subsampled,
+    Summed,
+    SummedNoise,
+    Threshold,
     mechanisms,
     randomizers,
+    shares,
     solve,
 )
 from pld_shuffle.fields import (
@@ -36,6 +40,7 @@ from pld_shuffle.fields import (
     FIELDS,
     MECHANISMS,
     RANDOMIZERS,
+    SHARES,
     FieldError,
     Kind,
     mechanism_from_values,
@@ -62,6 +67,19 @@ EVERY_KIND: list[tuple[str, Any]] = [
      Subsampled(CountedBits(9, gamma=0.5, bits=2), population=90)),
     ("mechanism=counted-histogram n=9 one_if_one=0.5 one_if_zero=0.25",
      CountedHistogram(9, one_if_one=0.5, one_if_zero=0.25)),
+    ("mechanism=summed n=9 randomizer=unary-encoding k=4 eps0=1", Summed(R.UnaryEncoding(k=4, eps0=1.0), 9)),
+    ("mechanism=summed-noise n=9 share=binomial trials=20 p=0.25 sensitivity=2 dropouts=1 colluding=1 modulus=64"
+     " coordinates=2 neighbours=zero-out",
+     SummedNoise(shares.Binomial(20, 0.25), 9, 2, 1, 1, 64, 2, "zero-out")),
+    ("mechanism=summed-noise n=9 share=skellam variance=2 population=90",
+     Subsampled(SummedNoise(shares.Skellam(2.0), 9), population=90)),
+    ("mechanism=summed-noise n=9 share=discrete-gaussian sigma=2", SummedNoise(shares.DiscreteGaussian(2.0), 9)),
+    ("mechanism=summed-noise n=9 share=discrete-laplace scale=2", SummedNoise(shares.DiscreteLaplace(2.0), 9)),
+    ("mechanism=threshold rate=0.1 least=20", Threshold(0.1, 20)),
+    ("mechanism=threshold rate=0.1 least=20 dummies=poisson mean=2 senders=3 released=bins neighbours=zero-out",
+     Threshold(0.1, 20, shares.Poisson(2.0), 3, "bins", "zero-out")),
+    ("mechanism=threshold rate=1 least=1 dummies=negative-binomial shape=2 p=0.5",
+     Threshold(1.0, 1, shares.NegativeBinomial(2.0, 0.5))),
     ("mechanism=gaussian sigma=2", Gaussian(sigma=2.0)),
     ("mechanism=gaussian sigma=2 sensitivity=3 rate=0.5",
      Subsampled(Gaussian(sigma=2.0, sensitivity=3.0), rate=0.5)),
@@ -105,6 +123,8 @@ def test_every_kind_is_tried_above() -> None:
     tried = {texts_of(flags).get("mechanism", "ldp") for flags, _ in EVERY_KIND}
     assert tried == set(MECHANISMS)
     assert {texts_of(flags)["randomizer"] for flags, _ in NAMED} == set(RANDOMIZERS)
+    inner = [texts_of(flags) for flags, _ in EVERY_KIND]
+    assert {t.get("share", t.get("dummies")) for t in inner} - {None} == set(SHARES)
     public = {getattr(randomizers, name) for name in randomizers.__all__}
     concrete = {c for c in public if hasattr(c, "sample") and not inspect.isabstract(c)}
     assert {type(one) for _, one in NAMED} == concrete - {randomizers.DiscreteRandomizer}
@@ -118,9 +138,10 @@ def test_fields_are_the_arguments_of_the_constructor(kind: Kind) -> None:
     home: Any = randomizers if kind in RANDOMIZERS.values() else mechanisms
     maker = Shuffled if kind.name == "shuffled" else getattr(home, kind.maker)
     parameters = inspect.signature(maker).parameters
-    assert set(kind.arguments) == set(parameters)
+    words = dict(kind.called)
+    assert {words.get(name, name) for name in kind.arguments} == set(parameters)
     needed = {n for n, p in parameters.items() if p.default is inspect.Parameter.empty}
-    assert set(kind.required) == needed
+    assert {words.get(name, name) for name in kind.required} == needed
     assert set(kind.fields) <= set(COLUMNS)
 
 

@@ -327,11 +327,14 @@ def test_a_peer_agrees_about_one_noise() -> None:
 
 def test_eighty_coins_are_enough() -> None:
     """private-attribution sizes its noise by a bound that asks for 1,483 coins at epsilon = 1, delta = 1e-6."""
-    found = solve(
-        "trials", lambda coins: [(SummedNoise(Binomial(coins), 1), 1)], epsilon=1.0, delta=1e-6,
-        bounds=(1, 10**6), increasing=False, whole=True,
-    )  # fmt: skip
+    plan = {"mechanism": "summed-noise", "n": 1, "share": "binomial"}
+    found = solve("trials", plan, epsilon=1.0, delta=1e-6)
     assert found.value == 80 and found.tight
+    one_each = plan | {"n": 100, "trials": 1}
+    lost = solve("dropouts", one_each, epsilon=1.0, delta=1e-6)
+    assert lost.value == 20 and lost.tight
+    noise = plan | {"share": "discrete-gaussian", "n": 10}
+    assert 0.1 <= solve("sigma", noise, epsilon=1.0, delta=1e-6).value < 2.0
 
 
 def test_modulus_can_only_help_and_cohorts_too() -> None:

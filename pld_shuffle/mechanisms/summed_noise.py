@@ -29,7 +29,7 @@ SENTENCES = {
 MOST_STEPS = 64  # sensitivity up to which every step is a pair of its own, modulo M
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class SummedNoise(Mechanism):
     """The sum of integers, each client having added a share of noise; only the total is seen, possibly modulo M.
 
@@ -156,6 +156,9 @@ class SummedNoise(Mechanism):
         usual = {"dropouts": 0, "colluding": 0, "modulus": None, "coordinates": 1}
         given = super().arguments().items()
         return {name: value for name, value in given if value != usual.get(name, self)}
+
+    def __repr__(self) -> str:
+        return self.written("share", "clients")
 
     def assumptions(self) -> dict[str, str]:
         whole = f"the total of {self.clients} clients' sums"

@@ -25,7 +25,7 @@ from .summed_noise import NEIGHBOURS, SENTENCES
 RELEASES = ("counts", "bins")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Threshold(Mechanism):
     """A histogram of users who take part with probability `rate` each; counts below `least` are suppressed.
 
@@ -106,6 +106,9 @@ class Threshold(Mechanism):
         usual = {"dummies": None, "senders": 1, "released": "counts"}
         given = super().arguments().items()
         return {name: value for name, value in given if value != usual.get(name, self)}
+
+    def __repr__(self) -> str:
+        return self.written("rate", "least")
 
     def assumptions(self) -> dict[str, str]:
         shown = "which bins have" if self.released == "bins" else "the counts of bins that have"
