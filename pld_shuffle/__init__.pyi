@@ -17,6 +17,8 @@ from .mechanisms import MixedRandomizers as MixedRandomizers
 from .mechanisms import MixedRR as MixedRR
 from .mechanisms import PoissonGaussian as PoissonGaussian
 from .mechanisms import PoissonSampled as PoissonSampled
+from .mechanisms import RandomAllocation as RandomAllocation
+from .mechanisms import ShuffledBatches as ShuffledBatches
 from .mechanisms import ShuffledLDP as ShuffledLDP
 from .mechanisms import ShuffledRandomizer as ShuffledRandomizer
 from .mechanisms import ShuffledRR as ShuffledRR

@@ -30,7 +30,7 @@ from ..numerics.tuning import FAR, FUTILE_ATTEMPTS, KEPT, MOST_ATTEMPTS, SKETCHE
 from ..numerics.validation import nonnegatives, probabilities
 from ..pairs.gaussian import noise_of, with_one_noise
 from ..pairs.pair import Pair, Resolution
-from ..pairs.profile import ProfilePair, Several
+from ..pairs.profile import BothOrders, ProfilePair, Several
 from .aliases import TooExpensive
 from .contour import Contour, preferred
 from .direct import DirectReading
@@ -62,7 +62,7 @@ class Composition:
         self._rtol = rtol
         self._encloses = all(pair.encloses for pair, _ in ledger)
         self._parts: dict[tuple[Pair, ...], Composition] = {}
-        self._several = any(isinstance(pair, Several) for pair, _ in self._given)
+        self._several = any(isinstance(pair, (Several, BothOrders)) for pair, _ in self._given)
         self._ledger = with_one_noise(
             [part for pair, count in self._given for part in pair.repeated(count)]
         )
@@ -125,7 +125,8 @@ class Composition:
         """The answers in the shape of the questions; from few readings, where these are tight enough."""
         asked = values.ravel()
         if self._several and asked.size and self._given:
-            found = self._least(asked, read is read_epsilons)
+            orders = any(isinstance(pair, BothOrders) for pair, _ in self._given)
+            found = (self._largest if orders else self._least)(asked, read is read_epsilons)
         else:
             found = self._from_readings(asked, answer, read)
         lower, upper = (end.reshape(values.shape) for end in found)
@@ -159,6 +160,24 @@ class Composition:
                 fresh = [self._recent[-1]]
         return ends
 
+    def _largest(self, asked: Array, epsilons: bool) -> Array:
+        """The larger answers of both orders of the neighbouring datasets, the same order in all rounds."""
+        parts = [
+            self._part(
+                [(p.pairs[i] if isinstance(p, BothOrders) else p, n) for p, n in self._given]
+            )
+            for i in range(2)
+        ]
+        found = [part.epsilons(asked) if epsilons else part.deltas(asked) for part in parts]
+        return np.array([np.max([bounds[end] for bounds in found], axis=0) for end in (0, 1)])
+
+    def _part(self, ledger: Ledger) -> Composition:
+        """The composition of a ledger with one pair chosen for every round, kept."""
+        key = tuple(pair for pair, _ in ledger)
+        if key not in self._parts:
+            self._parts[key] = Composition(ledger, self._rtol)
+        return self._parts[key]
+
     def _least(self, asked: Array, epsilons: bool) -> Array:
         """The least answers of the compositions that `_choices` names for the first and the last question."""
         parts = []
@@ -166,11 +185,8 @@ class Composition:
         near = epsilons and ends[1] <= NEAR * ends[0]
         for value in ends[:1] if near else dict.fromkeys(ends):
             for choice in self._choices(value, epsilons):
-                key = tuple(pair for pair, _ in choice)
-                if key not in self._parts:
-                    self._parts[key] = Composition(choice, self._rtol)
-                if self._parts[key] not in parts:
-                    parts.append(self._parts[key])
+                if (part := self._part(choice)) not in parts:
+                    parts.append(part)
         found = [part.epsilons(asked) if epsilons else part.deltas(asked) for part in parts]
         return np.array(
             [np.min([bounds[end] for bounds in found], axis=0) for end in (0, 1)], np.float64

@@ -1,5 +1,6 @@
 """Mechanisms: what was run, in the field's parameters, and the proven pair that stands for it."""
 
+from .allocation import RandomAllocation
 from .base import Mechanism, as_mechanism
 from .central import Gaussian, Laplace, PoissonGaussian
 from .counted_bits import CountedBits, CountedHistogram
@@ -10,6 +11,7 @@ from .ldp import ShuffledLDP
 from .mixed_budgets import MixedRandomizers, MixedRR
 from .sampling import PoissonSampled, Subsampled
 from .shuffled import Shuffled
+from .shuffled_batches import ShuffledBatches
 from .sticky import StickyCohort
 from .summed_noise import SummedNoise
 from .summed_reports import Summed
@@ -28,7 +30,9 @@ __all__ = [
     "MixedRandomizers",
     "PoissonGaussian",
     "PoissonSampled",
+    "RandomAllocation",
     "Shuffled",
+    "ShuffledBatches",
     "ShuffledLDP",
     "ShuffledRR",
     "ShuffledRandomizer",

@@ -41,6 +41,10 @@ TYPED_POINTS = (
 FEW_PROFILES = (
     24  # profiles under one maximum up to which all are asked, without chords first: speed
 )
+STEP_CELLS = (0.05, 0.02, 0.012)  # of Gaussian noise in a step, in deviations: width against speed
+# Of an integral over steps, at least; where single steps may count; the same for one value: width against speed.
+STEP_RTOL = (2e-5, 5e-4, 1e-4)
+STEP_POINTS = 2_000  # of a profile of steps in one law: width against speed
 SIZE_ZONE = (
     0.1  # relative width of cohort sizes that share a profile's points: memory against speed
 )

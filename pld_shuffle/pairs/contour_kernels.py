@@ -596,7 +596,7 @@ def positive_part(n, x, wobble, b, rest, mass_error, known, rtol):
 @kernel(
     "f 1 1 1 f 1p f f o1p o1p o1p",
     lambda n, first, second, blanket, rest, growth, rtol, *others: (
-        5e-6 * first.size / math.sqrt(rtol)
+        5e-6 * first.size * growth.size / math.sqrt(rtol)
     ),
     error_model="numpy",
 )

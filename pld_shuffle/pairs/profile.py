@@ -672,3 +672,12 @@ class WorstPair(ProfilePair):
 
     def sampled(self, cohort: Cohort) -> ProfilePair:
         return WorstPair(tuple(pair.sampled(cohort) for pair in self.pairs))
+
+
+@dataclass(frozen=True, eq=False)
+class BothOrders(WorstPair):
+    """Two neighbouring datasets in either order, where the orders' profiles differ: their pairs, forward and backward.
+
+    In a ledger the order is the same in every round. So a composition of many rounds is asked once in each order, and
+    the larger answer holds (`composition.composition`). Wherever one pair is wanted, it is the worse of the two.
+    """

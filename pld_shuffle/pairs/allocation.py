@@ -1,0 +1,382 @@
+"""Hidden among k steps: one contribution in a step that nobody learns, noise in every step.
+
+A central step among k is what a report among n users is. With P the law of a step's output with the contribution, Q
+without it, and l = dP/dQ, the outputs of all steps have the likelihood ratio (1/k) sum of l(z_t), so that
+
+    H_s = E (1/k) (sum over steps of L_t)_+,   L_t = (dP - s dQ)/dW (z_t),  z_t ~ W independent,  W = Q :
+
+the formula of `slots`, with steps for slots. Adaptive steps, of any dimension, lie below it (docs/shuffled_batches.md).
+It is evaluated for a finite law of one step on a side:
+
+* any pair: its atoms, which have the likelihood ratio in convex order (`PairSteps`);
+* Gaussian noise around three points of a line, 1, 0 and -1 (`GaussianSteps`). With t = e^z/sigma^2 the three densities
+  relative to that around -1 are proportional to t^2, t, 1: a parabola. A cell's part of it lies in the triangle of its
+  ends and the crossing of their tangents, and the masses of the three vertices are integrals of Bernstein's polynomials
+  (1-v)^2, 2v(1-v), v^2, v = (t - t_0)/(t_1 - t_0): sums of positive terms. That is the upper side. Merged cells are the
+  lower one. Both err by the square of a cell's width.
+
+`ShuffledSteps` is the upper end for shuffled batches (Theorem D of docs/shuffled_batches.md): slots whose W is around
+-1 where the target's loss is above eps, around 1 where it is below, and not a whole law.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..numerics.rounding import ROUNDOFF, above, below
+from ..numerics.sides import Bounds, Side
+from ..numerics.tuning import STEP_CELLS, STEP_POINTS, STEP_RTOL
+from .cohort import Cohort
+from .discrete import OrderedPair
+from .gaussian import GaussianPair
+from .pair import Pair, Resolution
+from .profile import ProfilePair, ProfilePoints, UpperPair
+from .slots import SlotLaw
+
+Array = NDArray[np.float64]
+
+ROUNDED = 1e-13  # mass that is told from rounding
+MASS_ERROR = 1e-12  # relative, of a mass of Gaussian noise: exponents up to 650, and their tails
+FARTHEST = 36.0  # deviations from any of the three points; beyond, masses underflow
+LEGENDRE = 8  # nodes of a cell: their error is below 1e-16 of it where it is at most WIDEST
+WIDEST = 2.0  # a cell's width, in deviations, times the largest slope of an exponent in it
+CENTRAL, LONGEST = (
+    (4.0, 7.5),
+    6.0,
+)  # deviations around the points with narrow cells; widest over narrowest
+STEP_CELL_RTOL = (-5e-4, -3e-5)  # of a profile that makes do with the first cells, or the second
+HEAVY = 6.0  # scales beyond which single steps may count
+FINEST = 2.0**-6  # distance of points over the scale of losses
+LEAST_TAIL, USUAL_TAIL = 1e-290, 1e-17
+
+
+@dataclass(frozen=True)
+class GaussianSteps:
+    """Gaussian noise around points -1, 0, 1: the target's on both datasets, and everybody else's in the slot.
+
+    sigma : the noise in units of the distance from 0 to 1.
+    """
+
+    sigma: float
+    first: int
+    second: int
+    others: int
+
+    def masses(self, side: Side, tail: float, cell: float) -> tuple[Array, float]:
+        """Rows (first, second, others) of a law on a side, and the relative error of the masses.
+
+        tail : mass of the target's law that may be given away. cell : width of cells, in deviations.
+        """
+        centres = [self.first, self.second, self.others]
+        noise, places = self.sigma, [1 - centre for centre in centres]
+        if len(set(centres)) == 2:  # the two points are the outer ones
+            noise = 2.0 * self.sigma / (max(centres) - min(centres))
+            places = [0 if centre == max(centres) else 2 for centre in centres]
+        edges = _edges(noise, tail, cell)
+        rows = _spread(noise, edges) if side is Side.UPPER else _merged(noise, edges)
+        masses = rows[places]
+        if side is Side.UPPER:
+            masses[1, -1] = 0.0
+            masses = np.append(masses, [[masses[0, -1]], [0.0], [0.0]], axis=1)
+            masses[0, -2] = 0.0
+        return masses, MASS_ERROR
+
+    def reversed(self) -> GaussianSteps:
+        """The datasets exchanged."""
+        return replace(self, first=self.second, second=self.first)
+
+    @property
+    def max_loss(self) -> Bounds:
+        return Bounds(math.inf, math.inf)
+
+
+@dataclass(frozen=True, eq=False)
+class PairSteps:
+    """Steps with any pair (P, Q), or backwards (Q, P); the others' law is Q.
+
+    What masses of Q lack of 1, by rounding or windows, has the largest possible value in an upper law, the smallest in
+    a lower one.
+    """
+
+    pair: Pair
+    backwards: bool = False
+
+    def masses(self, side: Side, tail: float, cell: float) -> tuple[Array, float]:
+        """As `GaussianSteps.masses`."""
+        upper, pair = side is Side.UPPER, self.pair
+        one_order = isinstance(pair, OrderedPair)
+        mirrored = self.backwards and not one_order  # then its atoms are those of (Q, P)
+        if mirrored and isinstance(pair, ProfilePair) and pair.reverse is not None:
+            pair = pair.reverse
+        resolution = Resolution(cell * pair.scale, missed=tail, size_width=1e-6)
+        [atoms] = pair.atoms([side], resolution)
+        lost = atoms.infinite + (atoms.missed if upper else 0.0)
+        ahead = np.append(atoms.mass, lost)
+        behind = np.append(atoms.mass * np.exp(-atoms.loss), 0.0)
+        first, second = (behind, ahead) if self.backwards and one_order else (ahead, behind)
+        others = first if self.backwards else second
+        rows = np.array([first, second, others])
+        spare = max(0.0, -math.fsum([-1.0, *others.tolist()]))
+        if one_order and spare > ROUNDED:  # outcomes that P never has
+            known, spare = spare - ROUNDED, ROUNDED
+            alone = [known, 0.0, known] if self.backwards else [0.0, known, known]
+            rows = np.append(rows, np.array(alone)[:, None], axis=1)
+        if self.backwards:
+            held = others > 0.0
+            worst = 0.0 if upper else float(np.max(second[held] / others[held]))
+            rest = [spare, spare * worst, spare]
+        else:
+            rest = [0.0, 0.0 if upper else spare, spare]
+        error = atoms.slack + ROUNDOFF * (8.0 + 4.0 * float(np.abs(atoms.loss).max(initial=0.0)))
+        return np.append(rows, np.array(rest)[:, None], axis=1), error
+
+    def reversed(self) -> PairSteps:
+        """The datasets exchanged."""
+        return replace(self, backwards=not self.backwards)
+
+    @property
+    def max_loss(self) -> Bounds:
+        return self.pair.max_loss
+
+
+Steps = GaussianSteps | PairSteps
+SURE = Bounds(1.0, 1.0)
+
+
+class _StepsPair(ProfilePair):
+    """A profile of steps: its points are shared by attempts with less and less error."""
+
+    @property
+    def most_points(self) -> int:
+        return STEP_POINTS
+
+    @property
+    def max_loss(self) -> Bounds:
+        return Bounds(math.inf, math.inf)
+
+    def _points(self, resolution: Resolution) -> ProfilePoints:
+        octave = 2.0 ** math.floor(math.log2(max(resolution.points[0] / self.scale, FINEST)))
+        missed = 0.01 ** math.ceil(-0.5 * math.log10(max(resolution.missed, LEAST_TAIL)))
+        pull, tilt = (2.0 * round(0.5 * x) for x in (resolution.pull, resolution.tilt))
+        return _known_points(self, octave, missed, pull, tilt, resolution.point_width > 0.0)
+
+    def points_at(self, resolution: Resolution) -> ProfilePoints:
+        """The profile at the points that a resolution asks for."""
+        return super()._points(resolution)
+
+
+@dataclass(frozen=True)
+class HiddenStepPair(_StepsPair):
+    """One order of a contribution hidden in one of `count` steps; with probability 1 - rate it is in none.
+
+    half : the side whose law stands for both.
+    """
+
+    steps: Steps
+    count: int
+    rate: Bounds = SURE
+    half: Side | None = None
+
+    def _law(self, side: Side, missed: float, rtol: float = 1.0) -> SlotLaw:
+        cell = STEP_CELLS[int(np.searchsorted(STEP_CELL_RTOL, -rtol))]
+        return _slot_law(self.steps, self.count, self.rate, side, _tail(missed), cell)
+
+    def profile(self, growth: Array, rtol: float, missed: float) -> Bounds:
+        sides = [self.half] if self.half is not None else [Side.LOWER, Side.UPPER]
+        found = [self._of(self._law(side, missed, rtol), growth, rtol) for side in sides]
+        return Bounds(found[0].lower, found[-1].upper)
+
+    def _of(self, law: SlotLaw, growth: Array, rtol: float) -> Bounds:
+        """The integral need not be better than its law; where single steps count, it would cost too much."""
+        near, far, alone = (max(2.5 * rtol, least) for least in STEP_RTOL)
+        far = alone if growth.size == 1 else far
+        ends = np.empty((2, growth.size))
+        heavy = growth > HEAVY * self.scale
+        for part, width in ((~heavy, near), (heavy, far)):
+            if np.any(part):
+                ends[:, part] = law.profile(growth[part], width)
+        return Bounds(*ends)
+
+    def _usual(self, side: Side) -> SlotLaw:
+        return self._law(side, USUAL_TAIL)
+
+    @property
+    def max_loss(self) -> Bounds:
+        return self.steps.max_loss
+
+    @cached_property
+    def scale(self) -> float:  # type: ignore[override]
+        return self._usual(Side.UPPER).scale
+
+    @property
+    def infinite_mass(self) -> float:
+        if isinstance(self.steps, GaussianSteps):
+            return 0.0
+        return self._usual(Side.LOWER).infinite_mass
+
+    @property
+    def reverse(self) -> HiddenStepPair | None:
+        steps = self.steps
+        if isinstance(steps, GaussianSteps) and steps.first == -steps.second and steps.others == 0:
+            return None  # the mirror image
+        return replace(self, steps=steps.reversed())
+
+    @property
+    def halves(self) -> tuple[ProfilePair, ProfilePair] | None:
+        if self.half is not None:
+            return None
+        below, above = (replace(self, half=side) for side in Side)
+        return below, above
+
+    def log_tail(self, growth: Array) -> Array:
+        return self._usual(Side.UPPER).log_tail(growth)
+
+
+@dataclass(frozen=True)
+class ShuffledSteps(_StepsPair, UpperPair):
+    """One order of shuffled batches of which at least one record is left out: the least of two upper ends.
+
+    They are Theorem D of docs/shuffled_batches.md and the noise of the target's own batch, were it known.
+    """
+
+    steps: GaussianSteps
+    count: int
+    rate: Bounds
+
+    def upper(self, growth: Array, missed: float) -> Array:
+        known = self._known.profile(growth, 1e-9, missed).upper
+        tail = _tail(missed)
+        found = [self._law(g, tail).profile(np.array([g]), 1e-6).upper[0] for g in growth]
+        return np.asarray(np.minimum(found, known))
+
+    def _law(self, growth: float, tail: float) -> SlotLaw:
+        """Slots of the envelope at s = 1 + growth: W is around -1 right of where P = s Q, around 1 left of it.
+
+        The place is an end of cells; next to it values are 0 but for their rounding, which the slots' integral knows.
+        """
+        one, two = self.steps.first, self.steps.second
+        middle = 0.5 * (one + two) / self.steps.sigma
+        place = middle + math.log1p(growth) * self.steps.sigma / (one - two)
+        edges = _edges(self.steps.sigma, tail, STEP_CELLS[1], place)
+        rows = _spread(self.steps.sigma, edges)
+        left = edges[:-1] < place
+        # Of the cells' ends, and of the vertices between.
+        left = np.concatenate((left, [False], left))
+        others = np.append(np.where(left, rows[0, :-1], rows[2, :-1]), 0.0)
+        first, second = rows[1 - one], rows[1 - two]
+        second[-1] = 0.0
+        law = SlotLaw.of(self.count, np.array([first, second, others]), MASS_ERROR, whole=False)
+        return law.sampled(Cohort(float(self.rate.upper)))
+
+    @cached_property
+    def _known(self) -> GaussianPair:
+        """The noise of a known batch."""
+        square = ((self.steps.first - self.steps.second) / self.steps.sigma) ** 2
+        return GaussianPair(Bounds(below(square, 4.0), above(square, 4.0)))
+
+    @cached_property
+    def scale(self) -> float:  # type: ignore[override]
+        others = replace(self.steps, others=-1)
+        return min(HiddenStepPair(others, self.count, self.rate).scale, self._known.scale)
+
+    @property
+    def reverse(self) -> ShuffledSteps | None:
+        if self.steps.first == -self.steps.second:
+            return None  # the mirror image
+        return replace(self, steps=self.steps.reversed())
+
+
+# --- laws of one step ---------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=64)
+def _known_points(
+    pair: _StepsPair, width: float, missed: float, pull: float, tilt: float, closer: bool
+) -> ProfilePoints:
+    width *= pair.scale
+    asked = Resolution(width, missed, pull=pull, point_width=width if closer else 0.0, tilt=tilt)
+    return pair.points_at(asked)
+
+
+@lru_cache(maxsize=64)
+def _slot_law(
+    steps: Steps, count: int, rate: Bounds, side: Side, tail: float, cell: float
+) -> SlotLaw:
+    masses, error = steps.masses(side, tail, cell)
+    share = float(rate.upper if side is Side.UPPER else rate.lower)
+    return SlotLaw.of(count, masses, error, whole=True).sampled(Cohort(share))
+
+
+def _tail(missed: float) -> float:
+    """What a law may give away of the target's, a power of 100."""
+    wanted = min(0.05, 0.25 * missed) if missed > 0.0 else USUAL_TAIL
+    return max(LEAST_TAIL, 0.01 ** math.ceil(-0.5 * math.log10(wanted)))
+
+
+def _edges(noise: float, tail: float, cell: float, place: float | None = None) -> Array:
+    """Ends of cells, in deviations, between the points where all three laws have at most that tail; one is `place`.
+
+    Cells are `cell` wide where the target's likelihood ratio comes from, and up to LONGEST times that elsewhere.
+    """
+    from scipy.special import ndtri
+
+    mu = 1.0 / noise
+    end = min(mu - float(ndtri(0.5 * tail)), FARTHEST - mu)
+    width = min(cell, WIDEST / (LONGEST * (end + mu)))
+    grid = np.linspace(-end, end, 801)
+    away = np.maximum(0.0, np.maximum(-CENTRAL[0] - mu - grid, grid - mu - CENTRAL[1]))
+    density = np.maximum(np.exp(-0.25 * away * away), 1.0 / LONGEST) / width
+    number = np.append(0.0, np.cumsum(0.5 * (density[1:] + density[:-1]) * np.diff(grid)))
+    shift = 0.0 if place is None else float(np.interp(place, grid, number)) % 1.0
+    at = np.arange(1.0 + shift, number[-1] - 1.0)
+    edges = np.concatenate(([-end], np.interp(at, number, grid), [end]))
+    if place is not None and -end < place < end:
+        edges[int(np.argmin(np.abs(edges[1:-1] - place))) + 1] = place
+    return edges
+
+
+def _quadrature(edges: Array) -> tuple[Array, Array]:
+    """Nodes and weights in the cells, shape (cells, nodes), for the density exp(-x^2/2)/sqrt(2 pi)."""
+    node, weight = np.polynomial.legendre.leggauss(LEGENDRE)
+    half = 0.5 * np.diff(edges)[:, None]
+    return edges[:-1, None] + half * (1.0 + node), half * weight / math.sqrt(2.0 * math.pi)
+
+
+def _tails(noise: float, edges: Array) -> tuple[Array, Array]:
+    """Masses beyond both ends of the laws around 1, 0 and -1."""
+    from scipy.special import ndtr
+
+    centres = np.array([1.0, 0.0, -1.0]) / noise
+    return ndtr(edges[0] - centres), ndtr(centres - edges[-1])
+
+
+def _merged(noise: float, edges: Array) -> Array:
+    """Masses of the cells and of what is beyond them, around 1, 0 and -1; shape (3, groups)."""
+    x, weight = _quadrature(edges)
+    rows = [np.sum(weight * np.exp(-0.5 * (x - c / noise) ** 2), axis=1) for c in (1.0, 0.0, -1.0)]
+    low, high = _tails(noise, edges)
+    return np.concatenate((low[:, None], np.array(rows), high[:, None]), axis=1)
+
+
+def _spread(noise: float, edges: Array) -> Array:
+    """Masses around 1, 0 and -1 on vertices: the cells' ends, the vertices between them, and last all tails."""
+    mu = 1.0 / noise
+    x, weight = _quadrature(edges)
+    v = np.expm1(mu * (x - edges[:-1, None])) / np.expm1(mu * np.diff(edges))[:, None]
+    density = weight * np.exp(-0.5 * (x + mu) ** 2)
+    left, between, right = (
+        np.sum(density * share, axis=1) for share in ((1.0 - v) ** 2, 2.0 * v * (1.0 - v), v * v)
+    )
+    third = np.concatenate((np.append(left, 0.0) + np.append(0.0, right), between))
+    log_t = mu * edges + 0.5 * mu * mu
+    gap = 0.5 * np.diff(log_t)
+    log_middle = log_t[:-1] + gap
+    second = third * np.exp(np.append(log_t, log_middle + np.log(np.cosh(gap))))
+    first = third * np.exp(2.0 * np.append(log_t, log_middle) - mu * mu)
+    low, high = _tails(noise, edges)
+    return np.append(np.array([first, second, third]), (low + high)[:, None], axis=1)
