@@ -217,7 +217,7 @@ def test_special_cases_of_steps() -> None:
     one = RandomAllocation(Gaussian(sigma=1.5), 1)
     assert one.pair.square == pytest.approx(Gaussian(sigma=1.5).pair.square, rel=1e-14)
     all_of_them = RandomAllocation(Gaussian(sigma=3.0), 4, selected=4)
-    whole = Accountant().compose(Gaussian(sigma=3.0 / 4.0)).get_epsilon(1e-5)
+    whole = Accountant().compose(Gaussian(sigma=3.0 / 2.0)).get_epsilon(1e-5)
     assert Accountant().compose(all_of_them).get_epsilon(1e-5) == pytest.approx(whole, rel=1e-9)
     two = RandomAllocation(Gaussian(sigma=4.0), 200, selected=2)
     found = Accountant().compose(two).epsilon_bounds(1e-5)

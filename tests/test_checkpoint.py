@@ -81,6 +81,8 @@ MECHANISMS: list[Mechanism] = [
     pld_shuffle.StickyCohort(ShuffledLDP(eps0=3.0, n=100), 50, population=1000),
     pld_shuffle.StickyCohort(Gaussian(sigma=1.0), 5, rate=0.1),
     pld_shuffle.Epoch(eps0=4.0, n=10**6),
+    pld_shuffle.RandomAllocation(Gaussian(sigma=1.0), 1000, selected=2),
+    pld_shuffle.ShuffledBatches(2.0, 100, 10, 1001),
     pld_shuffle.MixedRR(4, 1.0, ((1.0, 10), (3.0, 5))),
     pld_shuffle.MixedRandomizers(1.0, ((2.0, 10), (3.0, 5)), tv=0.25),
     pld_shuffle.ZeroOut(Subsampled(ShuffledLDP(eps0=3.0, n=100), rate=0.1)),

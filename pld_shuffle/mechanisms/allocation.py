@@ -20,7 +20,7 @@ from ..pairs.pair import Pair
 from ..pairs.profile import BothOrders, ProfilePair
 from .base import Mechanism
 from .central import Gaussian, Laplace
-from .discrete import DiscretePair
+from .imported import DiscretePair
 from .zero_out import RELATION, ZeroOut
 
 RELATIONS = (RELATION, "replace-one")
