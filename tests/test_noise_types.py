@@ -137,29 +137,22 @@ def shares(eps0, low, high, x):
 
 
 @pytest.mark.parametrize("eps0", LAPLACE)
-@pytest.mark.parametrize("shared", noise.SHARED)
-def test_two_values_cover_the_others_between_them(eps0, shared):
+def test_two_values_cover_the_others_between_them(eps0):
     """The law for w is below the mixture of the two types, the weights being those of R_w."""
     low, high = 0.2, 0.6
-    types = [
-        noise._type(
-            noise._laplace_type(eps0, 0.0, 1.0, w, high - low, 400), shared, math.exp(-eps0 / 2)
-        )
-        for w in (low, high)
-    ]
+    types = [noise._laplace_type(eps0, 0.0, 1.0, w, high - low, 400) for w in (low, high)]
     for w in (0.25, 0.4, 0.55):
         weights = np.array(shares(eps0, low, high, w))
         bound = mixture(weights / weights.sum(), [largest([rows]) for rows in types])
-        real = truth(("laplace", eps0), 0.0, 1.0, w, shared)
+        real = truth(("laplace", eps0), 0.0, 1.0, w, "first")
         assert_below(real, bound, moves=(0.0, 0.3 * math.exp(-eps0)), note=w)
 
 
 @pytest.mark.parametrize("eps0", LAPLACE)
-@pytest.mark.parametrize("shared", noise.SHARED)
-def test_bumps_cover_the_targets_of_a_cell(eps0, shared):
+def test_bumps_cover_the_targets_of_a_cell(eps0):
     """The law for x is below the mixture that its decomposition into two values and a bump says."""
     low, high = 0.3, 0.5
-    bumps = noise._bumps(eps0, low, high, shared, 400)
+    bumps = noise._bumps(eps0, low, high, 400)
     most = 1 - 1 / math.cosh(eps0 * (high - low) / 2)
     for x in (0.33, 0.4, 0.48):
         weights = np.array(shares(eps0, low, high, x))
@@ -171,10 +164,10 @@ def test_bumps_cover_the_targets_of_a_cell(eps0, shared):
             for i, end in enumerate((low, high)):
                 pair = (end, 1.0) if k == 0 else (1.0, end)
                 rows = noise._laplace_rows(eps0, (*pair, 0.0), 400)
-                plain.append(largest([noise._type(rows, shared, math.exp(-eps0 / 2))]))
+                plain.append(largest([rows[[0, 1, 0, 2]]]))
                 bumped.append(largest([bumps[4 * i + k], bumps[4 * i + 2 + k]]))
             bound = mixture(np.concatenate([part * weights, (1 - part) * weights]), bumped + plain)
-            real = truth(("laplace", eps0), *target, 0.0, shared)
+            real = truth(("laplace", eps0), *target, 0.0, "first")
             assert_below(real, bound, moves=(0.0, 0.3 * math.exp(-eps0)), note=target)
 
 
@@ -194,7 +187,7 @@ def test_a_bump_has_at_most_the_stated_mass_and_density(eps0):
         highest = max(highest, float(bump.max()))
         assert bump.max() <= eps0 / math.tanh(eps0 * width / 2) * (1 + 1e-9)
     # What the types say: the least density of R_0 in the cell over the largest one of the bump.
-    for rows in noise._bumps(eps0, low, high, "first", 8)[::2]:
+    for rows in noise._bumps(eps0, low, high, 8)[::2]:
         stated = rows[3, -1] / rows[0, -1]
         assert 0.99 < stated / (0.5 * eps0 * math.exp(-eps0 * high) / highest) <= 1 + 1e-9
     assert 1 - 1 / math.cosh(eps0 * width / 2) == pytest.approx(mass, rel=1e-12)
@@ -206,12 +199,9 @@ def test_contraction_covers_target_values_of_a_cell():
     ratio = (1 - high) / (1 - low)  # of the contraction towards 1 that takes low to high
     assert 1 - ratio * (1 - low) == pytest.approx(high)
     assert 1 - ratio * (1 + lower) == pytest.approx(0, abs=1e-15)
-    types = []
-    for w in (0.0, -lower):
-        rows = noise._laplace_type(eps0, low, 1.0, w, lower, 400)
-        types.append(noise._type(rows, "blanket", math.exp(-eps0 / 2)))
+    types = [noise._laplace_type(eps0, low, 1.0, w, lower, 400) for w in (0.0, -lower)]
     for x in (0.3, 0.4, 0.5):
-        real = truth(("laplace", eps0), x, 1.0, 0.0, "blanket")
+        real = truth(("laplace", eps0), x, 1.0, 0.0, "first")
         assert_below(real, largest(types), moves=(0.0, 0.05), note=x)
 
 
@@ -222,7 +212,8 @@ def test_two_normal_laws_cover_those_between_them(sigma, low, high):
     cells, cuts = noise._Cells, [(low, high)]
 
     def types(make):
-        return [largest([noise._type(make(end), "blanket", gamma)]) for end in (low, high)]
+        shared = np.array([[1], [1], [gamma], [1]])
+        return [largest([make(end)[[0, 1, 2, 2]] / shared]) for end in (low, high)]
 
     more = np.array([[noise._mean_ratio((high - low) / sigma)], [1], [1]])
     for part in (0.0, 0.1, 0.5, 0.8):
@@ -287,7 +278,7 @@ def test_normal_densities_are_below_the_mixtures_of_two():
 def test_binary_response_covers_near_targets():
     """Laplace laws at distance `gap`, and any other user's, from the proof's two inequalities."""
     eps0, gap = 2.0, 0.3
-    first, second, other = noise._binary_rows(eps0, gap)
+    first, second, _, other = noise._near_pairs(eps0, gap)
     odds = math.exp(eps0 * gap)
     np.testing.assert_allclose(other, math.exp(-eps0) / 2, rtol=1e-14)
     y = np.linspace(-1, 2, 3001)
@@ -318,14 +309,11 @@ def triples(count):
     yield from itertools.product((0.0, 1.0), (0.25, 0.9), (0.0, 1.0))
 
 
-@pytest.mark.parametrize(
-    "eps0, shared",
-    [(1.0, "first"), (3.0, "second"), pytest.param(3.0, "blanket", marks=pytest.mark.slow)],
-)
-def test_laplace_types_cover_every_target_and_other_value(eps0, shared):
-    types = noise.laplace_types(eps0, 1000, shared=shared, cells=32)
+@pytest.mark.parametrize("eps0", [1.0, pytest.param(3.0, marks=pytest.mark.slow)])
+def test_laplace_types_cover_every_target_and_other_value(eps0):
+    types = noise.laplace_types(eps0, 1000, cells=32)
     for first, second, other in triples(9):
-        real = truth(("laplace", eps0), first, second, other, shared)
+        real = truth(("laplace", eps0), first, second, other, "first")
         assert_below(
             real, largest(types), moves=(0.2 * math.exp(-eps0),), note=(first, second, other)
         )
@@ -340,15 +328,12 @@ def test_gaussian_types_cover_every_target_and_other_value():
 
 @pytest.mark.parametrize("eps0", [0.1, 2.0, 8.0])
 def test_rows_of_laplace_types(eps0):
-    for shared in noise.SHARED:
-        for rows in noise.laplace_types(eps0, 10**5, shared=shared):
-            np.testing.assert_allclose(rows[:2].sum(axis=1), 1, rtol=1e-12)
-            assert shared == "blanket" or rows[2].sum() >= 1 - 1e-12
-            assert np.all(rows >= 0)
-            assert np.all(rows[3] > 0)
-            assert rows[3].sum() <= 1 + 1e-12
-            if shared == "blanket":
-                np.testing.assert_allclose(rows[2], rows[3] * math.exp(eps0 / 2), rtol=1e-13)
+    for rows in noise.laplace_types(eps0, 10**5):
+        np.testing.assert_allclose(rows[:2].sum(axis=1), 1, rtol=1e-12)
+        assert rows[2].sum() >= 1 - 1e-12
+        assert np.all(rows >= 0)
+        assert np.all(rows[3] > 0)
+        assert rows[3].sum() <= 1 + 1e-12
 
 
 def test_gaussian_types_give_away_the_missed_reports_only():

@@ -46,6 +46,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -54,10 +55,9 @@ from numpy.typing import NDArray
 
 from ..numerics.sides import Side
 from ..numerics.tuning import NOISE_CELLS
-from ..numerics.validation import choice, positive_float, positive_int, real, user_count
+from ..numerics.validation import positive_float, positive_int, real, user_count
 
 Array = NDArray[np.float64]
-SHARED = ("first", "second", "blanket")
 LARGEST_EPS0 = 150.0  # beyond, masses underflow
 LARGEST_EXPONENT = 650.0  # of densities
 LEGENDRE = 12  # nodes of a Gauss-Legendre sum
@@ -87,7 +87,7 @@ def laplace_groups(
         short = np.concatenate(([0.0], short[1] * GRADED[::-1], short[1:]))
     y = -np.log1p(-short / (1.0 + top)) / budget
     y[-1] = 0.5
-    return _mirrored(*_laplace_masses(budget, y, (0.0, 1.0), _side(side), right=False))
+    return _mirrored(*_laplace_masses(budget, y, (0.0, 1.0), side, right=False))
 
 
 def gaussian_groups(
@@ -110,7 +110,7 @@ def gaussian_groups(
     longest = (0.5 - start) / (math.ceil((0.5 - start) / longest) + 1)
     ends = _quantiles(width, start, 0.5, positive_int("cells", cells), -1.0, longest)
     near, far = float(ndtr(start / width)), float(ndtr((start - 1.0) / width))
-    if _side(side) is Side.LOWER:
+    if side is Side.LOWER:
         rows = _gaussian_masses(width, ends, (0.0, 1.0))
         return _mirrored(np.append(rows[0], near), np.append(rows[1], far))
     y, weight = _panels(width, ends, 1.0 - start)
@@ -135,12 +135,6 @@ def _mirrored(first: Array, blanket: Array) -> Array:
     """Both halves of a symmetric pair: on the left one the second law is the blanket."""
     halves = [[first, blanket], [blanket, first], [blanket, blanket]]
     return np.array([np.concatenate(half) for half in halves])
-
-
-def _side(side: Side) -> Side:
-    if not isinstance(side, Side):
-        raise TypeError(f"side must be a Side, got {side!r}")
-    return side
 
 
 def laplace_attack(
@@ -190,17 +184,15 @@ def _laplace_masses(
 
 
 def laplace_types(
-    eps0: float, n: int, *, shared: str = "first", cells: int = 96, allowance: float = 0.002
+    eps0: float, n: int, *, cells: int = 96, allowance: float = 0.002
 ) -> tuple[Array, ...]:
     """Types of Laplace noise of scale 1/eps0 that cover all targets and other users in [0, 1]; upper side.
 
     n : users for whom the cover is made; it chooses the cells and is right for any n.
-    shared : V, "first" (R_a), "second" (R_b) or "blanket" (inf_x R_x / gamma, at most R_w/gamma, which is the
-        row).
     cells : of reports in [0, 1], at least.
-    allowance : by how much a type may be worse than (0, 1; 0), see `_Standard`; in (0, 1].
+    allowance : by how much a type may be worse than (0, 1; 0), see `_Yardstick`; in (0, 1].
 
-    Returns arrays of shape (4, groups), rows R_a, R_b, v, w, such that W - u V >= w - u v for every law W
+    Returns arrays of shape (4, groups), rows R_a, R_b, v, w, with V = R_a, such that W - u V >= w - u v for every law W
     that the type stands for and 0 <= u <= min w/v. What w - u v is short of 1 - u tells nothing (L = 0). The
     first type is (0, 1; 0). Relative rounding error of every mass below 1e-13. Some 50 to 200 types. Raises
     ValueError or TypeError naming the argument.
@@ -209,30 +201,26 @@ def laplace_types(
     if not budget <= LARGEST_EPS0:
         raise ValueError(f"eps0 must be at most {LARGEST_EPS0:g}, got {eps0!r}")
     users = user_count(n)
-    kept = choice("shared", shared, SHARED)
     count = positive_int("cells", cells)
-    allowed = _allowance(allowance)
-    gamma = math.exp(-0.5 * budget)
-
-    def type_of(a: float, b: float, w: float, reach: float) -> Array:
-        """For others in cells of width up to `reach` next to w."""
-        return _type(_laplace_type(budget, a, b, w, reach, count), kept, gamma)
-
     values = _graded(min(0.02, 0.06 / budget), 1.5)
     reach = np.maximum(np.diff(values, prepend=0.0), np.diff(values, append=1.0))
-    types = [type_of(0.0, 1.0, w, r) for w, r in zip(values, reach, strict=True)]
-    standard = _Standard(_laplace_rows(budget, (0.0, 1.0, 0.0), count), users, allowed)
+    types = [
+        _laplace_type(budget, 0.0, 1.0, w, r, count) for w, r in zip(values, reach, strict=True)
+    ]
+    worst = _laplace_rows(budget, (0.0, 1.0, 0.0), count)
+    standard = _Yardstick([worst, worst[[1, 0, 2]]], users, allowance, _exponents)
 
     gap = 0.9
-    while not standard.admits(near := _type(_binary_rows(budget, gap), kept, gamma)) and gap > 1e-6:
+    while not standard.admits([near := _near_pairs(budget, gap)]) and gap > 1e-6:
         gap *= 0.8
     types.append(near)
 
     def cover(low: float, high: float) -> Iterator[list[Array]]:
         lower = _below(low, high)
         targets = ((low, 1.0), (1.0, low))
-        yield [type_of(*target, w, lower) for target in targets for w in (0.0, -lower)]
-        yield _bumps(budget, low, high, kept, count)
+        ends = (0.0, -lower)
+        yield [_laplace_type(budget, *pair, w, lower, count) for pair in targets for w in ends]
+        yield _bumps(budget, low, high, count)
 
     types.extend(_targets(1.0 - gap, cover, standard))
     return tuple(types)
@@ -249,14 +237,14 @@ def _mean_ratio(gap: float) -> float:
 
 
 def _targets(
-    end: float, cover: Callable[[float, float], Iterable[list[Array]]], standard: _Standard
+    end: float, cover: Callable[[float, float], Iterable[list[Array]]], standard: _Yardstick
 ) -> Iterator[Array]:
     """Types of cells that cover 0 <= x <= end: always the largest cell that the standard admits."""
     x, first = 0.0, 0
     while x < end:
         for k in range(max(0, first - 2), len(STEPS)):
             high = x + STEPS[k] * (1.0 - x)
-            types = next(filter(standard.admits_all, cover(x, high)), None)
+            types = next(filter(standard.admits, cover(x, high)), None)
             if types is not None:
                 break
         else:  # no cell is good enough; few bad ones will have to do
@@ -266,44 +254,11 @@ def _targets(
         x, first = high, k
 
 
-class _Standard:
-    """How bad (0, 1; 0) and (1, 0; 0) are among n users: the variance, and an exponent five deviations out.
-
-    It only serves to choose cells: a type is admitted if both are at most 1 + allowance times the worse of those.
-    """
-
-    def __init__(self, rows: Array, n: int, allowance: float) -> None:
-        scale = math.sqrt(_variance(rows) / n)
-        self.measures = ((1.0, 1e-3 / n), (1.0 + 5.0 * scale, 5.0 / (n * scale)))
-        both = [rows[[*target, 2, 2]] for target in ((0, 1), (1, 0))]
-        self.limits = [
-            (1.0 + allowance) * max(self._cost(own, *at) for own in both) for at in self.measures
-        ]
-
-    def admits(self, rows: Array) -> bool:
-        pairs = zip(self.measures, self.limits, strict=True)
-        return all(self._cost(rows, *at) <= limit for at, limit in pairs)
-
-    def admits_all(self, types: list[Array]) -> bool:
-        return all(map(self.admits, types))
-
-    @staticmethod
-    def _cost(rows: Array, growth: float, tilt: float) -> float:
-        """E(exp(x) - 1 - x), x = tilt (L - E L)."""
-        one, two, _, other = rows[:, rows[3] > 0.0]
-        mean = float(np.sum(rows[0] - growth * rows[1]))
-        x = tilt * np.append((one - growth * two) / other - mean, -mean)
-        mass = np.append(other, max(0.0, 1.0 - float(np.sum(other))))
-        x = np.minimum(x, LARGEST_EXPONENT)
-        return float(mass @ np.where(np.abs(x) < 1e-4, 0.5 * x * x, np.expm1(x) - x))
-
-
-def _bumps(budget: float, low: float, high: float, shared: str, cells: int) -> list[Array]:
+def _bumps(budget: float, low: float, high: float, cells: int) -> list[Array]:
     """Types for (x, 1; 0) and (1, x; 0), low <= x <= high: step 3a."""
     width = high - low
     mass = _bump_mass(budget * width)
     point = 0.5 * math.exp(-budget * high) * math.tanh(0.5 * budget * width)  # R_0 below a bump
-    gamma = math.exp(-0.5 * budget)
     types = []
     for x in (low, high):
         main = _laplace_rows(budget, (x, 1.0, 0.0), cells)
@@ -327,11 +282,7 @@ def _bumps(budget: float, low: float, high: float, shared: str, cells: int) -> l
             # Of V = R_x = ... + bump the bump itself is at most mass/point R_0.
             moving = rows[0] + (mass / point) * rows[2]
             moving[main.shape[1] :] = (mass / point) * rows[2, main.shape[1] :]
-            kept = {"first": (moving, rows[1]), "second": (rows[1], moving)}
-            free = rows[2] / gamma
-            for k, (a, b) in enumerate(((0, 1), (1, 0))):
-                v = kept[shared][k] if shared in kept else free
-                types.append(np.array([rows[a], rows[b], v, rows[2]]))
+            types += [np.array([rows[0], rows[1], moving, rows[2]]), rows[[1, 0, 1, 2]]]
     return types
 
 
@@ -340,11 +291,11 @@ def _bump_mass(height: float) -> float:
     return 2.0 * math.sinh(0.25 * height) ** 2 / math.cosh(0.5 * height)
 
 
-def _binary_rows(budget: float, gap: float) -> Array:
+def _near_pairs(budget: float, gap: float) -> Array:
     """Step 4: binary randomised response of budget eps0 gap, and e^-eps0 times the mean of its laws."""
     tilt = 1.0 / (1.0 + math.exp(-budget * gap))
     near = 0.5 * math.exp(-budget)
-    return np.array([[tilt, 1.0 - tilt], [1.0 - tilt, tilt], [near, near]])
+    return np.array([[tilt, 1.0 - tilt], [1.0 - tilt, tilt], [tilt, 1.0 - tilt], [near, near]])
 
 
 def gaussian_attack(
@@ -395,7 +346,6 @@ def gaussian_types(
     width = positive_float("sigma", sigma)
     users = user_count(n)
     count = positive_int("cells", cells)
-    allowed = _allowance(allowance)
     gamma = math.erfc(1.0 / (2.0 * math.sqrt(2.0) * width))
     known: dict[tuple[float, float, float], _Cells] = {}
 
@@ -415,13 +365,15 @@ def gaussian_types(
         ahead = law(x, 1.0, 0.0).rows * np.array([[more], [1.0], [1.0]])
         return [ahead, law(1.0, x, 0.0).scaled(1, cuts)]
 
-    standard = _Steering([law(0.0, 1.0, 0.0).rows, law(1.0, 0.0, 0.0).rows], users, allowed)
+    standard = _Yardstick(
+        [law(0.0, 1.0, 0.0).rows, law(1.0, 0.0, 0.0).rows], users, allowance, _sizes
+    )
     found = []
     for make, end in ((others, 0.5), (targets, 1.0)):
         cuts = standard.cut(end, make)
         for i, x in enumerate(cuts):
             found += make(x, list(pairwise(cuts[max(0, i - 1) : i + 2])))
-    return tuple(_type(rows, "blanket", gamma) for rows in found)
+    return tuple(rows[[0, 1, 2, 2]] / [[1.0], [1.0], [gamma], [1.0]] for rows in found)
 
 
 def gaussian_guest(sigma: float, *, missed: float = 1e-15, cells: int = 256) -> Array:
@@ -501,16 +453,20 @@ class _Cells(NamedTuple):
         return rows
 
 
-class _Steering:
-    """How bad (0, 1; 0) and (1, 0; 0) are among n users; it only serves to choose cells."""
+class _Yardstick:
+    """How bad (0, 1; 0) and (1, 0; 0) are among n users; it only serves to choose cells.
 
-    def __init__(self, both: list[Array], n: int, allowance: float) -> None:
-        self._n = n
-        self._scale = math.sqrt(max(_variance(rows) for rows in both) / n)
+    Types, of rows R_a, R_b and at last R_w, are admitted if no cost is above 1 + allowance times the worse of those.
+    """
+
+    def __init__(self, both: list[Array], n: int, allowance: float, costs: _Costs) -> None:
         self._limits = [
-            (z, (1.0 + allowance) * max(self._size(rows, z) for rows in both))
-            for z in (0.0, 1.0, 4.0)
+            (cost, (1.0 + allowance) * max(map(cost, both)))
+            for cost in costs(n, math.sqrt(max(map(_variance, both)) / n))
         ]
+
+    def admits(self, types: Iterable[Array]) -> bool:
+        return all(cost(rows) <= limit for rows in types for cost, limit in self._limits)
 
     def cut(
         self, end: float, make: Callable[[float, list[tuple[float, float]]], list[Array]]
@@ -519,50 +475,54 @@ class _Steering:
         cuts = [0.0]
         while cuts[-1] < end:
             low, high = cuts[-1], end
-            while not self._admits(low, high, make) and high - low > 1e-3:
+            while high - low > 1e-3 and not all(
+                self.admits(make(x, [(low, high)])) for x in (low, high)
+            ):
                 high = low + 0.75 * (high - low)
             cuts.append(high)
         return cuts
 
-    def _admits(
-        self,
-        low: float,
-        high: float,
-        make: Callable[[float, list[tuple[float, float]]], list[Array]],
-    ) -> bool:
-        return all(
-            self._size(rows, z) <= limit
-            for x in (low, high)
-            for rows in make(x, [(low, high)])
-            for z, limit in self._limits
-        )
 
-    def _size(self, rows: Array, z: float) -> float:
-        """About the integral of the modulus at s = 1 + z deviations, on a line at the standard's saddle point.
+_Costs = Callable[[int, float], list[Callable[[Array], float]]]
 
-        Beyond 1 its root is taken: what counts is epsilon.
-        """
-        from scipy.special import erfcx
 
-        growth = z * self._scale
-        one, two, other = rows[:, rows[2] > 0.0]
+def _exponents(n: int, scale: float) -> list[Callable[[Array], float]]:
+    """E(e^x - 1 - x), x = tilt (L - E L): the variance, and an exponent five deviations out; for laws of one mean."""
+
+    def cost(rows: Array, growth: float, tilt: float) -> float:
+        one, two, other = rows[[0, 1, -1]][:, rows[-1] > 0.0]
+        mean = float(np.sum(rows[0] - growth * rows[1]))
+        x = tilt * np.append((one - growth * two) / other - mean, -mean)
+        mass = np.append(other, max(0.0, 1.0 - float(np.sum(other))))
+        x = np.minimum(x, LARGEST_EXPONENT)
+        return float(mass @ np.where(np.abs(x) < 1e-4, 0.5 * x * x, np.expm1(x) - x))
+
+    measures = ((1.0, 1e-3 / n), (1.0 + 5.0 * scale, 5.0 / (n * scale)))
+    return [partial(cost, growth=growth, tilt=tilt) for growth, tilt in measures]
+
+
+def _sizes(n: int, scale: float) -> list[Callable[[Array], float]]:
+    """About the integral of the modulus at s = 1 + z deviations, on a line at the standard's saddle point.
+
+    Beyond 1 its root is taken: what counts is epsilon. For laws of several means.
+    """
+    from scipy.special import erfcx
+
+    def size(rows: Array, z: float) -> float:
+        growth = z * scale
+        one, two, other = rows[[0, 1, -1]][:, rows[-1] > 0.0]
         law = (one - growth * two - two) / other
         # A mean that is moved counts twice: the contour in use is not made for laws of little variance.
-        mean = (2.0 * float(np.sum(rows[0] - (1.0 + growth) * rows[1])) + growth) / self._scale
-        second = float(other @ law**2) / (self._n * self._scale**2)
-        third = float(other @ law**3) / (self._n**2 * self._scale**3)
+        mean = (2.0 * float(np.sum(rows[0] - (1.0 + growth) * rows[1])) + growth) / scale
+        second = float(other @ law**2) / (n * scale**2)
+        third = float(other @ law**3) / (n**2 * scale**3)
         c = 0.5 * (z + math.sqrt(z * z + 8.0))
         exponent = c * mean + c * c * second + c**3 * third / 6.0
         root = c * math.sqrt(0.5 * second)
         log = exponent + math.log(erfcx(root) / (2.0 * c)) - root * root
         return math.exp(min(log / max(1.0, z), 700.0))
 
-
-def _type(rows: Array, shared: str, gamma: float) -> Array:
-    one, two, other = rows
-    return np.array(
-        [one, two, {"first": one, "second": two, "blanket": other / gamma}[shared], other]
-    )
+    return [partial(size, z=z) for z in (0.0, 1.0, 4.0)]
 
 
 def _inputs(**values: Any) -> list[float]:
@@ -583,17 +543,17 @@ def _graded(first: float, ratio: float) -> Array:
     return np.concatenate(([0.0], half, 1.0 - half[::-1], [1.0]))
 
 
-def _allowance(value: Any) -> float:
-    allowance = positive_float("allowance", value)
-    if not allowance <= 1.0:
-        raise ValueError(f"allowance must be in (0, 1], got {value!r}")
-    return allowance
-
-
 def _variance(rows: Array) -> float:
     """Of (R_a - R_b)/R_w under R_w."""
     one, two, other = rows[:, rows[2] > 0.0]
     return float(np.sum((one - two) ** 2 / other))
+
+
+def _laplace_type(budget: float, a: float, b: float, w: float, reach: float, cells: int) -> Array:
+    """For others in cells of width up to `reach` next to w: what step 2 leaves of R_w."""
+    rows = _laplace_rows(budget, (a, b, w), cells)
+    rows[2] /= math.cosh(0.5 * budget * reach)
+    return rows[[0, 1, 0, 2]]
 
 
 def _laplace_rows(budget: float, inputs: tuple[float, ...], cells: int) -> Array:
@@ -602,13 +562,6 @@ def _laplace_rows(budget: float, inputs: tuple[float, ...], cells: int) -> Array
     steps = math.ceil(cells * (1.0 - low))
     ends = np.union1d(np.linspace(low, 1.0, steps + 1), inputs)
     return _laplace_masses(budget, ends, inputs, Side.UPPER)
-
-
-def _laplace_type(budget: float, a: float, b: float, w: float, reach: float, cells: int) -> Array:
-    """Rows R_a, R_b and the share of R_w that step 2 leaves in cells of width `reach`."""
-    rows = _laplace_rows(budget, (a, b, w), cells)
-    rows[2] /= math.cosh(0.5 * budget * reach)
-    return rows
 
 
 def _ends(
