@@ -166,57 +166,6 @@ def coin_cells(coins, bias, gap, weight, reach, edges, top_bias, top_gap, cells)
     return centre, top_x, top_y, infinite, visited, longest
 
 
-@kernel(
-    "i f f f f f f k1 k1 1 1 b f b ok1 o1 o1 o1",
-    lambda n, rate, *rest: 1e-4 * rest[6].size * (1.0 + math.sqrt(n * rate)),
-)
-def split_neutral(
-    n, rate, rest_rate, kappa, absent, bias, gap, first, final, weight, cuts, every, log_missed, upper,
-    coins, biases, gaps, weights,
-):  # fmt: skip
-    """Split each bucket of crowd sizes by the number c of neutral labels.
-
-    Bucket j: sizes first[j] .. final[j], weight[j]. Given m, c has law proportional to
-    Bin(n-m, rate)(c) (m + absent + kappa c), rest_rate = 1 - rate, and
-    theta(m, c) = bias m / (m + absent + kappa c). For
-    an upper bound the law and theta of final[j] are used with first[j] coins, and inside each interval of
-    c the two extreme thetas with the mean theta kept; for a lower bound the law and theta of first[j] with
-    final[j] coins, and the mean. Intervals end at the standardised `cuts`, or hold one c each (`every`). The
-    window of c misses at most 3 exp(-log_missed) of the law. Returns the number of components written.
-    """
-    used = 0
-    for j in range(first.shape[0]):
-        m = final[j] if upper else first[j]
-        count = first[j] if upper else final[j]
-        trials = n - m
-        deviation = math.sqrt(trials * rate * rest_rate)
-        spread = math.sqrt(2.0 * log_missed) * deviation + log_missed
-        mean = trials * rate
-        low = max(0, int(mean - spread) - 1)
-        high = min(trials, int(mean + spread) + 2)
-        if rest_rate <= 0.0:
-            low = trials
-        # Every sum below has relative rounding error under `slop`: recurrence plus summation.
-        slop = 1e-15 * (high - low + 8)
-        mode = min(max(int((trials + 1) * rate), low), high)
-        odds = rate / rest_rate if rest_rate > 0.0 else 1.0
-        law = np.empty(high - low + 1)
-        law[mode - low] = 1.0
-        value = 1.0
-        for c in range(mode, high):
-            value *= odds * ((trials - c) / (c + 1.0))
-            law[c + 1 - low] = value
-        value = 1.0
-        for c in range(mode, low, -1):
-            value *= c / ((trials - c + 1.0) * odds)
-            law[c - 1 - low] = value
-        used = write_intervals(
-            low, law, m, count, weight[j], kappa, absent, bias, gap, mean, deviation, cuts, every, slop,
-            upper, coins, biases, gaps, weights, used,
-        )  # fmt: skip
-    return used
-
-
 @inner
 def beyond(last, before, error):
     """A log-concave law's sum beyond its term `last`, whose neighbour inside is `before`: at most this.
@@ -228,31 +177,37 @@ def beyond(last, before, error):
 
 
 @kernel(
-    "1 i b f f f f f k1 k1 1 1 b f b ok1 o1 o1 o1",
-    lambda answers, *rest: 1e-5 * answers.size * rest[7].size,
+    "1 i b b f i f f f f k1 k1 1 1 b f b ok1 o1 o1 o1",
+    lambda odds, *rest: 1e-6 * (40.0 + min(rest[4], odds.size)) * rest[9].size,
 )
-def split_answers(
-    answers, start, whole, error, neutral, kappa, bias, gap, first, final, weight, cuts, every,
+def split_neutral(
+    odds, start, cut_below, cut_above, error, half, kappa, absent, bias, gap, first, final, weight, cuts, every,
     log_missed, upper, coins, biases, gaps, weights,
 ):  # fmt: skip
-    """`split_neutral` for a number of labels that is known by its law, each label neutral with one probability.
+    """Split each bucket of numbers of coins by the number c of neutral labels.
 
-    The other users show b labels with probability answers[b - start], all known to a relative `error`; `whole` if none
-    is cut off above. Given m, c has law proportional to answers[b - start] b!/(m! c!) neutral^c (m + kappa c),
-    b = m+c-1. That is log-concave in c where `answers` is, so a walk outwards from the largest term ends
-    where the rest is below exp(-log_missed), or where `answers` ends, with a bound on the rest.
+    Bucket j: sizes first[j] .. final[j], weight[j]. A number b of labels of both kinds has a law known from `start` on;
+    odds[b - start] is law(b+1)/law(b) times the probability that a label is neutral, to a relative `error`. cut_below,
+    cut_above : whether it goes on beyond. Given m, c has a law proportional to law(m+c) (m+c)!/(m! c!) neutral^c
+    (m + absent + kappa c), and theta(m, c) = bias m / (m + absent + kappa c). It is log-concave, so a walk outwards
+    from the largest term, of at most `half` steps, ends where the rest is below exp(-log_missed), or where the law
+    does, with a bound on the rest.
+
+    For an upper bound the law and theta of final[j] are used with first[j] coins, and inside each interval of
+    c the two extreme thetas with the mean theta kept; for a lower bound the law and theta of first[j] with
+    final[j] coins, and the mean. Intervals end at the standardised `cuts`, or hold one c each (`every`).
 
     Returns the number of components written, and what the rests weigh at most; for a lower bound they are taken off.
     """
     used = 0
     missed = 0.0
     floor = math.exp(-log_missed)
-    law = np.empty(answers.shape[0])
+    law = np.empty(2 * half + 1)
     for j in range(first.shape[0]):
         m = final[j] if upper else first[j]
         count = first[j] if upper else final[j]
-        low = max(0, start + 1 - m)
-        high = start + answers.shape[0] - m
+        low = max(0, start - m)
+        high = start + odds.shape[0] - m
         if high < low:
             missed += weight[j]
             continue
@@ -261,26 +216,25 @@ def split_answers(
         right = high
         while mode < right:
             c = (mode + right) // 2
-            b = m + c - start
-            if neutral * (m + c) * answers[b] > (c + 1.0) * answers[b - 1]:
+            if odds[m + c - start] * (m + c + 1.0) > c + 1.0:
                 mode = c + 1
             else:
                 right = c
-        # 2. Outwards from it. law[c - low] is unnormalised.
-        law[mode - low] = 1.0
+        # 2. Outwards from it. law[c - mode + half] is unnormalised.
+        law[half] = 1.0
+        value = 1.0
         last = mode
-        while last < high and (last == mode or law[last - low] > 0.01 * floor):
-            b = m + last - start
-            odds = answers[b] / answers[b - 1] * (neutral * (m + last) / (last + 1.0))
-            law[last + 1 - low] = law[last - low] * odds
+        while last < min(high, mode + half) and (last == mode or value > 0.01 * floor):
+            value *= odds[m + last - start] * ((m + last + 1.0) / (last + 1.0))
             last += 1
+            law[last - mode + half] = value
+        value = 1.0
         least = mode
-        while least > low and (least == mode or law[least - low] > 0.01 * floor):
-            b = m + least - 1 - start
-            odds = answers[b - 1] / answers[b] * (least / (neutral * (m + least - 1.0)))
-            law[least - 1 - low] = law[least - low] * odds
+        while least > max(low, mode - half) and (least == mode or value > 0.01 * floor):
+            value *= least / (odds[m + least - 1 - start] * (m + least))
             least -= 1
-        walked = law[least - low : last - low + 1]
+            law[least - mode + half] = value
+        walked = law[least - mode + half : last - mode + half + 1]
         total = 0.0
         moment = 0.0
         square = 0.0
@@ -289,32 +243,29 @@ def split_answers(
             total += walked[i]
             moment += i * walked[i]
             square += float(i) * i * walked[i]
-            heavy += walked[i] * (m + kappa * (least + i))
+            heavy += walked[i] * (m + absent + kappa * (least + i))
         # 3. What is not walked, relative to what is.
         rest = 0.0
         size = walked.shape[0]
         slop = 1e-15 * (size + 8) + 2.0 * error
-        if least > 0 or last < high or not whole:
-            if size == 1:
-                rest = math.inf
-            else:
-                if least > 0:
-                    rest += beyond(
-                        walked[0] * (m + kappa * least), walked[1] * (m + kappa * (least + 1)), slop
-                    )
-                if last < high or not whole:
-                    rest += beyond(
-                        walked[size - 1] * (m + kappa * last),
-                        walked[size - 2] * (m + kappa * (last - 1)),
-                        slop,
-                    )
+        before = least > low or (cut_below and low > 0)
+        after = last < high or cut_above
+        if size == 1 and (before or after):
+            rest = math.inf
+        else:
+            if before:
+                near = m + absent + kappa * least
+                rest += beyond(walked[0] * near, walked[1] * (near + kappa), slop)
+            if after:
+                near = m + absent + kappa * last
+                rest += beyond(walked[size - 1] * near, walked[size - 2] * (near - kappa), slop)
         rest = min(1.0, rest / heavy * (1.0 + 4.0 * slop))
         missed += weight[j] * rest
         share = weight[j] if upper else weight[j] * (1.0 - rest)
         mean = moment / total
         deviation = math.sqrt(max(0.0, square / total - mean * mean))
         used = write_intervals(
-            least, walked, m, count, share, kappa, 0.0, bias, gap, least + mean, deviation, cuts, every,
+            least, walked, m, count, share, kappa, absent, bias, gap, least + mean, deviation, cuts, every,
             slop, upper, coins, biases, gaps, weights, used,
         )  # fmt: skip
     return used, missed

@@ -45,7 +45,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -79,6 +79,23 @@ LOSS_ULPS = 48.0
 #: Up to so many atoms are summed one by one; beyond, the profile is asked by contour integrals.
 MOST_WALKED = 2e7
 MOST_SEPARATE = 1000  # coins of all components together, up to which every atom is kept by itself
+
+
+class Labels(NamedTuple):
+    """The law of a number of labels of both kinds, and roughly that of the neutral ones given the coin labels.
+
+    odds, start, cut_below, cut_above, error, half : as `coin_kernels.split_neutral` takes them.
+    neutrals, deviation : rough mean and standard deviation of the number of neutral labels.
+    """
+
+    odds: Array
+    start: int
+    cut_below: bool
+    cut_above: bool
+    error: float
+    half: int
+    neutrals: float
+    deviation: float
 
 
 @dataclass(frozen=True)
@@ -421,40 +438,48 @@ class CoinMixture(Pair):
         """Components (coins, bias, gap, weight) after splitting by the number of neutral labels; what windows miss."""
         from . import coin_kernels
 
+        labels = self._labels(int(ends[-1]), resolution)
+        log_missed = math.log(12.0 / resolution.missed)
+        cuts, every, most = self._cuts(labels, starts.size, resolution)
+        coins = np.empty(most, np.int64)
+        bias, gap, share = np.empty(most), np.empty(most), np.empty(most)
+        used, lost = coin_kernels.split_neutral(
+            labels.odds, labels.start, labels.cut_below, labels.cut_above, labels.error, labels.half, self.kappa,
+            self.absent, self.theta, self.gap, starts, ends, weight, cuts, every, log_missed, upper, coins, bias, gap,
+            share,
+        )  # fmt: skip
+        sign = 1.0 if upper else -1.0
+        rounding = ROUNDOFF * (8.0 + 10.0 * labels.half) + 3.0 * labels.error
+        return coins[:used], bias[:used], gap[:used], share[:used] * (1.0 + sign * rounding), lost
+
+    def _labels(self, most_coins: int, resolution: Resolution) -> Labels:
+        """The law of the number of all users' labels, so far as up to so many coin labels need it."""
         rate = min(1.0, self.neutral_rate / self.coin_rest)
         rest_rate = 1.0 - rate
         if self.silent_rate is not None:
             rest_rate = self.silent_rate / self.coin_rest
+        mean = self.n * self.coin_rest * rate
+        deviation = math.sqrt(mean * rest_rate)
+        if rest_rate <= 0.0:  # everybody shows a label
+            return Labels(np.empty(0), self.n, False, False, 0.0, 1, mean, deviation)
         log_missed = math.log(12.0 / resolution.missed)
-        trials = self.n * self.coin_rest
-        deviation = math.sqrt(trials * rate * rest_rate)
-        window = 2.0 * (math.sqrt(2.0 * log_missed) * deviation + log_missed)
-        cuts, every, most = self._cuts(trials * rate, deviation, window, starts.size, resolution)
-        coins = np.empty(most, np.int64)
-        bias, gap, share = np.empty(most), np.empty(most), np.empty(most)
-        used = coin_kernels.split_neutral(
-            self.n, rate, rest_rate, self.kappa, self.absent, self.theta, self.gap, starts, ends,
-            weight, cuts, every, log_missed, upper, coins, bias, gap, share,
-        )  # fmt: skip
-        share = share[:used]
-        if upper:
-            share *= 1.0 + ROUNDOFF * (8.0 + 5.0 * window)
-        else:
-            share *= 1.0 - ROUNDOFF * (8.0 + 5.0 * window) - 3.0 * math.exp(-log_missed)
-        return coins[:used], bias[:used], gap[:used], share, resolution.missed / 4.0
+        half = math.ceil(math.sqrt(2.0 * log_missed) * deviation + log_missed)
+        # Given few coin labels there are more of the others.
+        low = max(0, math.floor((self.n - most_coins) * rate) - half)
+        high = min(self.n, most_coins + math.ceil(self.n * rate) + half)
+        shown = np.arange(low, high, dtype=np.float64)
+        odds = (self.n - shown) / (shown + 1.0) * (rate / rest_rate)
+        return Labels(odds, low, low > 0, high < self.n, 8.0 * ROUNDOFF, half, mean, deviation)
 
     def _cuts(
-        self, neutrals: float, deviation: float, window: float, buckets: int, resolution: Resolution
+        self, labels: Labels, buckets: int, resolution: Resolution
     ) -> tuple[Array, bool, int]:
-        """How a number of neutral labels is cut into intervals: cuts, whether all are kept, the most components.
-
-        neutrals, deviation : roughly its mean and standard deviation given the coin labels. window : the most numbers
-        of one bucket.
-        """
+        """How a number of neutral labels is cut into intervals: cuts, whether all are kept, the most components."""
+        neutrals, window = labels.neutrals, 2.0 * labels.half + 1.0
         reach = math.sqrt(2.0 * math.log(12.0 / resolution.missed))
         mean_coins = 1.0 + (self.n - 1) * self.coin_rate
         others = self.absent + self.kappa * neutrals
-        relative = deviation * self.kappa / (mean_coins + others)
+        relative = labels.deviation * self.kappa / (mean_coins + others)
         # The loss 2 artanh(x), x = theta(m, c) t, moves by 2 x / (1 - x^2) per relative move of theta: far more
         # than by itself near x = 1. Few coins get there, at ten deviations.
         most_coins = mean_coins + 10.0 * math.sqrt(mean_coins)

@@ -22,17 +22,13 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..numerics.binomial import Counts, Trials, counts
-from ..numerics.rounding import ROUNDOFF
 from ..numerics.sides import Bounds
 from .cohort import Cohort
-from .coins import SMALLEST_CELL, CoinMixture
+from .coins import SMALLEST_CELL, CoinMixture, Labels
 from .pair import Pair, Resolution
 from .slots import SlotLaw
-
-Array = NDArray[np.float64]
 
 RAREST = 1e-280  # what windows may leave out of the law of the labels, at least
 
@@ -99,33 +95,17 @@ class MixedCoins(CoinMixture):
         ]
         return counts(parts, missed)
 
-    def _split_neutral(
-        self,
-        starts: NDArray[np.int64],
-        ends: NDArray[np.int64],
-        weight: Array,
-        upper: bool,
-        resolution: Resolution,
-    ) -> tuple[NDArray[np.int64], Array, Array, Array, float]:
-        from . import coin_kernels
-
+    def _labels(self, most_coins: int, resolution: Resolution) -> Labels:
         # Given coin labels as many as their window allows, the labels lie at the end of theirs: so that one is wider.
-        missed = max(resolution.missed**2, RAREST)
-        law = counts([Trials(*part) for part in self.classes], missed)
+        law = counts([Trials(*part) for part in self.classes], max(resolution.missed**2, RAREST))
         kept = np.flatnonzero(law.masses > SMALLEST_CELL)
         answers = law.masses[kept[0] : kept[-1] + 1]
-        whole = law.low + int(kept[-1]) == self.n - 1
-        error = law.largest_error
+        # With the target's there is one more.
+        low = law.low + int(kept[0]) + 1
+        shown = low + np.arange(answers.size - 1.0)
+        odds = answers[1:] / answers[:-1] * (shown / (shown + 1.0)) * self.neutral
+        high = low + answers.size - 1
         neutrals = (self.n - 1) * self.neutral_rate
         deviation = math.sqrt(neutrals * (1.0 - self.neutral_rate / self.coin_rest))
-        cuts, every, most = self._cuts(neutrals, deviation, answers.size, starts.size, resolution)
-        coins = np.empty(most, np.int64)
-        bias, gap, share = np.empty(most), np.empty(most), np.empty(most)
-        used, lost = coin_kernels.split_answers(
-            answers, law.low + int(kept[0]), whole, error, self.neutral, self.kappa, self.theta, self.gap,
-            starts, ends, weight, cuts, every, math.log(12.0 / resolution.missed), upper, coins, bias,
-            gap, share,
-        )  # fmt: skip
-        sign = 1.0 if upper else -1.0
-        rounding = ROUNDOFF * (8.0 + 5.0 * answers.size) + 3.0 * error
-        return coins[:used], bias[:used], gap[:used], share[:used] * (1.0 + sign * rounding), lost
+        error = 2.0 * law.largest_error
+        return Labels(odds, low, low > 1, high < self.n, error, answers.size, neutrals, deviation)
