@@ -118,13 +118,23 @@ def _general(
         else 0.0
     )
     early = min(3, len(arrays[0]))
+    out = _contour(users, arrays, early, reach, cohort.rate_above, ROUNDED, flat)
+    return np.minimum(out, least).reshape(points.shape)
+
+
+def _contour(
+    n: int, types: Sequence[Array], early: int, reach: float, rate: float, relative: float, growth: Array,
+    *, coins: bool = False, guest: Array = NOBODY,
+) -> Array:  # fmt: skip
+    """The contour bound of `swap_kernels.profile`."""
     from . import swap_kernels
 
+    out = np.empty(growth.size)
+    arrays = [np.ascontiguousarray(part) for part in (*types, guest)]
     swap_kernels.profile(
-        float(users), *arrays, NOBODY, early, reach, cohort.rate_above, False, ROUNDED,
-        np.ascontiguousarray(flat), out,
-    )  # fmt: skip
-    return np.minimum(out, least).reshape(points.shape)
+        float(n), *arrays, early, reach, rate, coins, relative, np.ascontiguousarray(growth), out
+    )
+    return out
 
 
 def independent_users(n: int, cohort: Cohort) -> bool:
@@ -140,15 +150,9 @@ def by_coins(
 
     Source: docs/swap.md, "Users who take part independently".
     """
-    from . import swap_kernels
-
-    out = np.empty(growth.size)
-    flat = np.ascontiguousarray(growth)
-    arrays = [np.ascontiguousarray(part) for part in types]
-    swap_kernels.profile(
-        float(users), *arrays, NOBODY, len(types[0]), 0.0, cohort.presence, True, relative, flat, out
-    )  # fmt: skip
-    return np.asarray(out + (cohort.presence * (1.0 + 1e-15)) ** users)  # that all of them come
+    rate = cohort.presence
+    out = _contour(users, types, len(types[0]), 0.0, rate, relative, growth, coins=True)
+    return np.asarray(out + (rate * (1.0 + 1e-15)) ** users)  # that all of them come
 
 
 def typed_profile(
@@ -214,38 +218,37 @@ def typed_profile(
         laws, alone = ([cohort.with_absence(law) for law in part] for part in (laws, alone))
         error += 4.0 * ROUNDOFF
     relative = error + ROUNDED
-    groups = max(law.shape[1] for law in laws) + 1
-    bare, plain = np.zeros(flat.size), np.zeros(flat.size)
-    for first, second, _, other in [*laws, *alone]:
-        # What is given away, and the target's own divergence.
-        for total, mask in ((bare, other == 0.0), (plain, np.ones_like(other, bool))):
-            if np.any(first[mask] > 0.0):
-                lost = np.maximum(0.0, (first - second)[mask] - np.outer(flat, second[mask]))
-                rounding = 4.0 * (relative + ROUNDED * groups) * (1.0 + flat)
-                rounding *= float(np.sum(first[mask] + second[mask]))
-                np.maximum(total, lost.sum(axis=1) + rounding, out=total)
+    bare, plain = _given_away([*laws, *alone], flat, relative)
     covered = share < 1.0 or all(np.all(law[2][law[3] == 0.0] == 0.0) for law in laws)
-    weight, excess, base, slope, wobble = _type_arrays(laws, (1.0 - share) / share, error)
+    arrays = _type_arrays(laws, (1.0 - share) / share, error)
     bound = np.minimum(bound, plain)
     if covered:
-        reach = 0.98 / (1.0 + float(np.max(excess))) if share == 1.0 else 0.0
-        out = np.empty(flat.size)
-        hosts, visitor = float(users), NOBODY
+        reach = 0.98 / (1.0 + float(np.max(arrays[1]))) if share == 1.0 else 0.0
+        hosts, visitor = users, NOBODY
         if alone:
             # One user fewer among the types; the minimum u of fewer numbers weighs every u more.
             [(first, second, _, other)] = [law[:, law[3] > 0.0] for law in alone]
-            hosts -= 1.0
+            hosts -= 1
             visitor = np.array([other, (first - second) / other, second / other])
-        from . import swap_kernels
-
-        swap_kernels.profile(
-            hosts, weight, excess, base, slope, wobble, visitor, len(laws), reach, share,
-            False, 2.0 * relative, flat, out,
-        )  # fmt: skip
-        if alone:
-            out *= (1.0 + ROUNDED) * users / max(hosts, 1.0)
+        out = _contour(
+            hosts, arrays, len(laws), reach, share, 2.0 * relative, flat, guest=visitor
+        ) * (((1.0 + ROUNDED) * users / max(hosts, 1)) if alone else 1.0)
         bound = np.minimum(bound, out + bare * (1.0 + 4.0 * ROUNDED))
     return bound.reshape(points.shape)
+
+
+def _given_away(laws: Sequence[Array], growth: Array, relative: float) -> tuple[Array, Array]:
+    """Upper bounds on sum (a - s b)_+ over the reports that no other user makes, and over all of them."""
+    bare, plain = np.zeros(growth.size), np.zeros(growth.size)
+    groups = max(law.shape[1] for law in laws) + 1
+    for first, second, _, other in laws:
+        for total, mask in ((bare, other == 0.0), (plain, np.ones_like(other, bool))):
+            if np.any(first[mask] > 0.0):
+                lost = np.maximum(0.0, (first - second)[mask] - np.outer(growth, second[mask]))
+                rounding = 4.0 * (relative + ROUNDED * groups) * (1.0 + growth)
+                rounding *= float(np.sum(first[mask] + second[mask]))
+                np.maximum(total, lost.sum(axis=1) + rounding, out=total)
+    return bare, plain
 
 
 def _type_arrays(laws: Sequence[Array], shift: float, error: float) -> _Types:
