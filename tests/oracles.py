@@ -307,11 +307,6 @@ def subsampled(atoms: Atoms, rate: Number) -> Atoms:
     return [*merged, (null, null)]
 
 
-def one_sided(atoms: Atoms, rate: Number) -> Atoms:
-    """NOT a bound under composition: (rate P + (1 - rate) Q, Q) alone."""
-    return [(rate * mass_p + (1 - rate) * mass_q, mass_q) for mass_p, mass_q in atoms]
-
-
 # ---------------------------------------------------------------------------------------------
 # 3. Divergences and composition, exactly
 # ---------------------------------------------------------------------------------------------

@@ -115,31 +115,12 @@ def test_rr_pairs_are_the_protocol(n: int, k: int, gamma: F) -> None:
 
 
 @pytest.mark.parametrize("gamma", GAMMAS)
-def test_weak_with_two_letters_is_stronger_clones(gamma: F) -> None:
-    e0 = 1 + 2 * (1 - gamma) / gamma
-    for n in (1, 3, 6):
-        assert o.canonical(o.weak(n, 2, gamma)) == o.canonical(o.stronger_clones(n, e0))
-
-
-@pytest.mark.parametrize("gamma", GAMMAS)
 @pytest.mark.parametrize(("n", "k"), [(1, 3), (4, 2), (5, 4), (8, 3)])
 def test_weak_is_the_blanket_lemma(n: int, k: int, gamma: F) -> None:
     """Balle et al. 2019, Lemma 8, without a concentration inequality, is the weak adversary."""
     atoms = o.weak(n, k, gamma)
     for alpha in (F(1), F(9, 8), F(3, 2), F(2), F(5)):
         assert o.hockey_stick(atoms, alpha) == o.balle_lemma8(n, k, gamma, alpha)
-
-
-def test_clone_pairs_cover_randomised_response() -> None:
-    k, gamma, n = 3, F(1, 2), 4
-    e0 = 1 + k * (1 - gamma) / gamma
-    laws = [o.rr_law(k, gamma, value) for value in range(k)]
-    for held in itertools.combinations_with_replacement(range(k), n - 1):
-        view = o.shuffled_pair(laws[0], laws[1], [laws[value] for value in held])
-        assert o.dominates(o.stronger_clones(n, e0), view)
-    beta = (e0 - 1) / (e0 + k - 1)
-    assert o.dominates(o.reduction(n, e0, beta, e0), o.weak(n, k, gamma))
-    assert o.dominates(o.stronger_clones(n, e0), o.reduction(n, e0, beta, e0))
 
 
 # --- the published pair with a third outcome --------------------------------------------------
@@ -177,79 +158,7 @@ def test_third_outcome_pair_is_not_a_bound() -> None:
 # --- subsampling ------------------------------------------------------------------------------
 
 
-def test_merged_pair_has_both_halves() -> None:
-    """H_alpha(M||Q) from alpha = 1 upwards, H_alpha(P||(1-r)P + rQ) below; and it is symmetric."""
-    rate = F(2, 7)
-    for atoms in (o.clones(4, E0), o.strong(3, 3, F(1, 3)), o.weak(3, 3, F(1, 3))):
-        merged = o.subsampled(atoms, rate)
-        assert sum(p for p, _ in merged) == sum(q for _, q in merged) == 1
-        above = o.one_sided(atoms, rate)
-        below = [(p, (1 - rate) * p + rate * q) for p, q in atoms]
-        for alpha in (F(1), F(7, 6), F(3, 2), F(2), F(9)):
-            assert o.hockey_stick(merged, alpha) == o.hockey_stick(above, alpha)
-            assert o.hockey_stick(merged, 1 / alpha) == o.hockey_stick(below, 1 / alpha)
-        assert o.canonical(merged) == o.canonical([(q, p) for p, q in merged])
-        assert o.canonical(o.subsampled(atoms, F(1))) == o.canonical(atoms)
-        assert o.dominates(merged, above) and not o.dominates(above, merged)
-
-
-COHORTS = [(2, 1), (3, 1), (3, 2), (4, 2), (4, 3), (5, 2), (5, 4)]
-
-
-@pytest.mark.parametrize(("population", "cohort"), COHORTS)
-def test_subsampled_pairs_cover_the_actual_protocol(population: int, cohort: int) -> None:
-    """Cohorts drawn anew each round from populations of up to 5, shuffled reports only, two rounds.
-
-    k-RR with every choice of the other users' values (up to order); all alpha > 0.
-    """
-    k, gamma, rate = 2, F(1, 2), F(cohort, population)
-    if population <= 4:
-        k = 3
-    e0 = 1 + k * (1 - gamma) / gamma
-    laws = [o.rr_law(k, gamma, value) for value in range(k)]
-    pairs = [
-        o.subsampled(atoms, rate)
-        for atoms in (o.stronger_clones(cohort, e0), o.weak(cohort, k, gamma))
-    ]
-    squares = [o.power(pair, 2) for pair in pairs]
-    views = [
-        o.cohort_pair(laws[0], laws[1], [laws[value] for value in held], cohort)
-        for held in itertools.combinations_with_replacement(range(k), population - 1)
-    ]
-    for view in views:
-        assert sum(p for p, _ in view) == 1
-        assert all(o.dominates(pair, view) for pair in pairs)
-    for first, second in itertools.combinations_with_replacement(views, 2):
-        both = o.product(first, second)  # the other users' values may change between rounds
-        assert all(o.dominates(square, both) for square in squares)
-
-
-def test_one_sided_subsampling_is_violated() -> None:
-    """(rP + (1-r)Q, Q) bounds one round from alpha = 1 upwards, but not two."""
-    population, cohort, k, gamma = 3, 2, 3, F(1, 10)
-    e0 = 1 + k * (1 - gamma) / gamma
-    rate = F(cohort, population)
-    honest = o.stronger_clones(cohort, e0)
-    half = o.one_sided(honest, rate)
-    laws = [o.rr_law(k, gamma, value) for value in range(k)]
-    for held in itertools.combinations_with_replacement(range(k), population - 1):
-        view = o.cohort_pair(laws[0], laws[1], [laws[value] for value in held], cohort)
-        assert o.dominates(half, view, alphas_above=F(1))
-        if held == (2, 2):
-            assert o.violation(o.power(half, 2), o.power(view, 2), F(1)) > F(17, 100)
-        assert o.dominates(o.power(o.subsampled(honest, rate), 2), o.power(view, 2))
-
-
 # --- composition ------------------------------------------------------------------------------
-
-
-def test_power_is_the_plain_product() -> None:
-    atoms = o.weak(2, 3, F(1, 3))
-    plain = [
-        (math.prod(p for p, _ in chosen), math.prod(q for _, q in chosen))
-        for chosen in itertools.product(atoms, repeat=3)
-    ]
-    assert o.power(atoms, 3) == o.canonical(plain)
 
 
 def test_composition_never_formed_equals_the_product() -> None:
@@ -439,26 +348,6 @@ def test_the_bound_is_attained() -> None:
     assert worst_gap(label_pair(n, p, 0.999 * beta, q), view) > 1e-6
     assert worst_gap(label_pair(n, p, beta, 0.999 * q), view) > 1e-6
     assert worst_gap(label_pair(n + 1, p, beta, q), view) > 1e-4
-
-
-def test_two_adaptive_rounds() -> None:
-    """The second round's randomizer depends on the first round's reports: still covered."""
-    rng = np.random.default_rng(11)
-    n, width, ratio = 3, 3, float(np.exp(1.5))
-    worst = (ratio - 1.0) / (ratio + 1.0)
-    pair = label_pair(n, ratio, worst, ratio)
-    square = (np.outer(pair[0], pair[0]).ravel(), np.outer(pair[1], pair[1]).ravel())
-    for trial in range(25):
-        laws = ldp_laws(n + 1, width, ratio, rng, mixed=trial % 2 == 1)
-        first = report_pair(laws[0], laws[1], laws[2:])
-        masses_p, masses_q = [], []
-        for mass_p, mass_q in zip(*first, strict=True):
-            laws = ldp_laws(n + 1, width, ratio, rng, mixed=False)
-            second = report_pair(laws[0], laws[1], laws[2:])
-            masses_p.append(mass_p * second[0])
-            masses_q.append(mass_q * second[1])
-        view = np.concatenate(masses_p), np.concatenate(masses_q)
-        assert worst_gap(square, view) < TOLERANCE
 
 
 def test_sequentially_adaptive_users() -> None:

@@ -47,7 +47,6 @@ from pld_shuffle import (
     Subsampled,
     ZeroOut,
 )
-from pld_shuffle.calibration import solve
 from pld_shuffle.composition.composition import Composition
 from pld_shuffle.fields import FieldError, mechanism_from_values
 from pld_shuffle.numerics.sides import Side
@@ -459,32 +458,6 @@ def test_default_is_between_attack_and_labels(eps0, attack, labels):
     assert bounds.lower <= attack * (1.0 + 1e-4)
     assert bounds.lower >= attack * (1.0 - 1e-3)
     assert attack <= bounds.upper <= labels * (1.0 + 1e-4)
-
-
-def test_a_fixed_cohort_of_the_mean_size_understates():
-    """Poisson participation is the mixture over sizes: more far out, at small delta."""
-    labels = ShuffledLDP(4.0, 20_000, analysis="stronger-clones")
-    poisson = Composition([(PoissonSampled(labels, 0.05).pair, 100)], 1e-4)
-    cohort = ShuffledLDP(4.0, 1000, analysis="stronger-clones")
-    fixed = Composition([(Subsampled(cohort, population=20_000).pair, 100)], 1e-4)
-    assert poisson.epsilons(1e-6).lower > fixed.epsilons(1e-6).upper
-    # and no more than a cohort that is hardly ever exceeded
-    large = ShuffledLDP(4.0, 1300, analysis="stronger-clones")
-    above = Composition([(Subsampled(large, population=20_000).pair, 100)], 1e-4)
-    assert poisson.epsilons(1e-6).upper < above.epsilons(1e-6).lower
-
-
-def test_plan_of_a_training_run():
-    """5,000 of 1e6, 2,000 rounds, epsilon 2 at delta 1e-6, from both sides; it was 6.34 by amplification."""
-    plan = {"n": 5000, "population": 10**6, "rounds": 2000, "analysis": "stronger-clones"}
-    found = solve("eps0", plan, epsilon=2.0, delta=1e-6)
-    assert found.value > 8.0
-    for eps0, safe in ((found.value, True), (found.value * 1.01, False)):
-        cohort = ShuffledLDP(eps0, 5000, analysis="stronger-clones")
-        spent = Composition([(Subsampled(cohort, population=10**6).pair, 2000)], 1e-3).epsilons(
-            1e-6
-        )
-        assert spent.upper <= 2.0 if safe else spent.lower > 2.0
 
 
 # --- the public face -------------------------------------------------------------------------

@@ -342,6 +342,12 @@ TRUTHS: dict[str, Truth] = {
         for name, rows in RANDOMIZERS.items()
     },
     **{
+        f"general amplification of {base}, twice": Truth(
+            Subsampled(make(3), population=5, analysis="general"), datasets(rr(k), 4, cohort(3)), 2
+        )
+        for base, (k, make) in BASES.items()
+    },
+    **{
         f"sticky {n} of {population}, {k}-RR": Truth(
             StickyCohort(ShuffledLDP(EPS0, n), 2, population=population),
             datasets(rr(k), population - 1, sticky(n, 2)),
@@ -421,16 +427,15 @@ def bits(n: int, one: F = ONE, zero: F = ZERO, **more: int) -> CountedBits:
     return CountedBits(n, one_if_one=float(one), one_if_zero=float(zero), **more)
 
 
-def one_hot_sums(n: int) -> Iterator[o.Atoms]:
+def one_hot_sums(n: int, one: F, zero: F) -> Iterator[o.Atoms]:
     """Three values, all data of the others; the third value's sum says nothing about the target."""
+    held = bit(one), bit(zero)
     for old, new in itertools.product(range(n), repeat=2):
         if old + new <= n - 1:
+            others = [[*[held[0]] * count, *[held[1]] * (n - 1 - count)] for count in (old, new)]
             sums = [
-                together(
-                    crowd([mine, *[BITS[1]] * old, *[BITS[0]] * (n - 1 - old)]),
-                    crowd([other, *[BITS[1]] * new, *[BITS[0]] * (n - 1 - new)]),
-                )
-                for mine, other in (BITS, BITS[::-1])
+                together(*(crowd([mine, *rest]) for mine, rest in zip(order, others, strict=True)))
+                for order in (held, held[::-1])
             ]
             yield o.pair_of_views(*sums)
 
@@ -463,10 +468,12 @@ TRUTHS |= {
         Subsampled(bits(2), population=3, dropout=0.5), datasets(BITS, 2, cohort(2, F(1, 2))), 1, 0.0
     ),
     **{
-        f"histogram of counts of {n}": Truth(
-            CountedHistogram(n, one_if_one=float(ONE), one_if_zero=float(ZERO)), partial(one_hot_sums, n), 1, 0.0
+        f"histogram of counts of {n}, {one} and {zero}": Truth(
+            CountedHistogram(n, one_if_one=float(one), one_if_zero=float(zero)),
+            partial(one_hot_sums, n, one, zero), 1, 0.0,
         )
         for n in (1, 3)
+        for one, zero in ((ONE, ZERO), (ONE, F(1, 4)), (F(7, 8), ZERO), (F(1, 2), F(1, 16)))
     },
     "hidden cohort of histograms": Truth(  # the general amplification is above, the attack on one sum below
         Subsampled(CountedHistogram(1, one_if_one=float(ONE), one_if_zero=float(ZERO)), population=2),
