@@ -19,7 +19,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 from . import bounds
 from .accountant import Accountant
@@ -102,25 +103,24 @@ def compare(
     """
     rounds = positive_int("rounds", rounds)
     failure = open_unit("delta", delta)
-    setting = _Setting.of(mechanism, rounds, failure)
+    setting = _setting(mechanism, rounds, failure)
     tight = Accountant(rtol=rtol).compose(mechanism, rounds).epsilon_bounds(failure)
     methods: list[Method] = []
     excluded: list[Excluded] = []
-    for one in _candidates(mechanism, setting, tight, rtol):
+    for name, source, kind, covers, answer in _candidates(mechanism, setting, tight, rtol):
         try:
-            if one.covers < setting.sees:
+            if covers < setting.sees:
                 raise bounds.OutOfRange(
-                    f"it covers an adversary who sees {one.covers.sees}; the one asked about "
-                    f"sees {setting.sees.sees}"
+                    f"it covers an adversary who sees {covers.sees}; the one asked about sees {setting.sees.sees}"
                 )
-            epsilon, note = one.answer()
+            epsilon, note = answer()
             if epsilon == math.inf and tight.upper < math.inf:
                 raise bounds.OutOfRange(note or "it gives no finite epsilon")
         except bounds.OutOfRange as error:
-            excluded.append(Excluded(one.name, one.source, str(error)))
+            excluded.append(Excluded(name, source, str(error)))
             continue
         factor = epsilon / tight.upper if 0.0 < tight.upper < math.inf else math.nan
-        methods.append(Method(one.name, one.source, one.kind, epsilon, factor, note))
+        methods.append(Method(name, source, kind, epsilon, factor, note))
     methods.sort(key=lambda method: method.epsilon)
     notes = tuple(_girgis_note(setting))
     return Comparison(mechanism, rounds, failure, tight, tuple(methods), tuple(excluded), notes)
@@ -129,11 +129,10 @@ def compare(
 # --- the setting ---------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class _Setting:
+class _Setting(NamedTuple):
     """What the bounds of the literature take, from the mechanism asked about.
 
-    only : what its randomizer is, in the words of `Bound.only`; k : the number of its values, if it is k-RR.
+    k : the number of values of k-RR. only : what the randomizer is, in the words of `Bound.only`.
     """
 
     eps0: float
@@ -146,35 +145,35 @@ class _Setting:
     k: int | None
     only: frozenset[str]
 
-    @classmethod
-    def of(cls, mechanism: Mechanism, rounds: int, delta: float) -> _Setting:
-        whole = _whole(mechanism)
-        rate, population, sees = 1.0, None, Adversary.REPORTS
-        if isinstance(whole, ShuffledRR):
-            sees = Adversary.WEAK if whole.adversary == "weak" else Adversary.STRONG
-        if isinstance(mechanism, Subsampled):
-            if mechanism.dropout > 0.0 or mechanism.colluding > 0:
-                raise ValueError(
-                    "mechanism must have no dropout and no colluding users, since no bound of the literature"
-                    f" covers them, got {mechanism!r}"
-                )
-            rate, population = mechanism.rate, mechanism.population
-            sees = Adversary.REPORTS  # whoever sees more knows who took part
-        if population is None:
-            # Fewer users make the rate larger, the safe side.
-            size = whole.n / rate
-            nearest = round(size)
-            population = nearest if abs(size - nearest) <= 1e-9 * size else math.floor(size)
-        local = whole.randomizer if isinstance(whole, Shuffled) else whole
-        k = local.k if isinstance(local, (ShuffledRR, KRandomizedResponse)) else None
-        k = 2 if isinstance(local, BinaryRandomizedResponse) else k
-        names = {
-            "k-ary randomized response": k is not None,
-            "binary randomized response": k == 2,
-            "the Laplace mechanism": isinstance(local, Laplace),
-        }
-        only = frozenset(name for name, known in names.items() if known)
-        return cls(local.eps0, whole.n, rate, population, sees, rounds, delta, k, only)
+
+def _setting(mechanism: Mechanism, rounds: int, delta: float) -> _Setting:
+    whole = _whole(mechanism)
+    rate, population, sees = 1.0, None, Adversary.REPORTS  # who sees more knows who took part
+    if isinstance(mechanism, Subsampled):
+        if mechanism.dropout > 0.0 or mechanism.colluding > 0:
+            raise ValueError(
+                "mechanism must have no dropout and no colluding users, since no bound of the literature"
+                f" covers them, got {mechanism!r}"
+            )
+        rate, population = mechanism.rate, mechanism.population
+    elif isinstance(whole, ShuffledRR):
+        sees = Adversary.WEAK if whole.adversary == "weak" else Adversary.STRONG
+    if population is None:
+        # Fewer users make the rate larger, the safe side.
+        size = whole.n / rate
+        nearest = round(size)
+        population = nearest if abs(size - nearest) <= 1e-9 * size else math.floor(size)
+    local = whole.randomizer if isinstance(whole, Shuffled) else whole
+    k = 2 if isinstance(local, BinaryRandomizedResponse) else getattr(local, "k", None)
+    if not isinstance(local, (ShuffledRR, KRandomizedResponse, BinaryRandomizedResponse)):
+        k = None
+    names = {
+        "k-ary randomized response": k is not None,
+        "binary randomized response": k == 2,
+        "the Laplace mechanism": isinstance(local, Laplace),
+    }
+    only = frozenset(name for name, known in names.items() if known)
+    return _Setting(local.eps0, whole.n, rate, population, sees, rounds, delta, k, only)
 
 
 def _whole(asked: Any) -> Shuffled | ShuffledLDP | ShuffledRandomizer | ShuffledRR:
@@ -197,55 +196,41 @@ def _whole(asked: Any) -> Shuffled | ShuffledLDP | ShuffledRandomizer | Shuffled
 
 # --- all bounds ----------------------------------------------------------------------------------
 
-
-@dataclass(frozen=True)
-class _Candidate:
-    """A bound, whom it covers, and how to compute (epsilon, note); OutOfRange where it does not hold."""
-
-    name: str
-    source: str
-    kind: str
-    covers: Adversary
-    answer: Callable[[], tuple[float, str]]
+#: A bound's name, source and kind, whom it covers, and what computes (epsilon, note) or raises OutOfRange.
+_Candidate = tuple[str, str, str, Adversary, Callable[[], tuple[float, str]]]
 
 
 def _candidates(
     asked: Mechanism, setting: _Setting, tight: Bounds, rtol: float
 ) -> Iterator[_Candidate]:
     """Every bound known here."""
-    for label, covers, mechanism in _analyses(asked):
 
-        def by_pld(mechanism: Mechanism = mechanism) -> tuple[float, str]:
-            found = tight
-            if mechanism != asked:
-                accountant = Accountant(rtol=rtol).compose(mechanism, setting.rounds)
-                found = accountant.epsilon_bounds(setting.delta)
-            return float(found.upper), f"lower end {found.lower:.6g}"
+    def by_pld(mechanism: Mechanism) -> tuple[float, str]:
+        found = tight
+        if mechanism != asked:
+            accountant = Accountant(rtol=rtol).compose(mechanism, setting.rounds)
+            found = accountant.epsilon_bounds(setting.delta)
+        return float(found.upper), f"lower end {found.lower:.6g}"
 
-        def by_rdp(mechanism: Mechanism = mechanism) -> tuple[float, str]:
-            accountant = RenyiAccountant().compose(mechanism, setting.rounds)
-            found = accountant.epsilon_at_order(setting.delta)
-            if found.epsilon == math.inf:
-                return math.inf, "mass at infinite loss makes every Renyi divergence infinite"
-            return found.epsilon, f"order {found.order:.4g}"
+    def by_rdp(mechanism: Mechanism) -> tuple[float, str]:
+        accountant = RenyiAccountant().compose(mechanism, setting.rounds)
+        found = accountant.epsilon_at_order(setting.delta)
+        if found.epsilon == math.inf:
+            return math.inf, "mass at infinite loss makes every Renyi divergence infinite"
+        return found.epsilon, f"order {found.order:.4g}"
 
-        source = "this package, Canonne et al. 2020"
-        yield _Candidate(f"PLD, {label}", "this package", "pld", covers, by_pld)
-        yield _Candidate(f"exact Renyi, {label}", source, "rdp", covers, by_rdp)
-    yield _Candidate(
-        "Renyi bound of Girgis et al.", "Girgis et al. 2021", "rdp", Adversary.REPORTS,
-        lambda: _girgis(setting),
-    )  # fmt: skip
-    yield _Candidate(
-        "local DP, no shuffling", "Kairouz et al. 2015", "local", Adversary.WEAK,
-        lambda: _local(setting),
-    )  # fmt: skip
+    ours, literature = "this package", Adversary.REPORTS
+    for label, covers, one in _analyses(asked):
+        yield f"PLD, {label}", ours, "pld", covers, partial(by_pld, one)
+        source = f"{ours}, Canonne et al. 2020"
+        yield f"exact Renyi, {label}", source, "rdp", covers, partial(by_rdp, one)
+    girgis = "Renyi bound of Girgis et al."
+    yield girgis, "Girgis et al. 2021", "rdp", literature, partial(_girgis, setting)
+    local = "local DP, no shuffling"
+    yield local, "Kairouz et al. 2015", "local", Adversary.WEAK, partial(_local, setting)
     for bound in bounds.published(setting.k or 2):
-
-        def composed(bound: bounds.Bound = bound) -> tuple[float, str]:
-            return _composed(bound, setting)
-
-        yield _Candidate(bound.name, bound.source, "composed", bound.covers, composed)
+        answer = partial(_composed, bound, setting)
+        yield bound.name, bound.source, "composed", bound.covers, answer
 
 
 def _analyses(asked: Mechanism) -> Iterator[tuple[str, Adversary, Mechanism]]:
@@ -262,27 +247,27 @@ def _analyses(asked: Mechanism) -> Iterator[tuple[str, Adversary, Mechanism]]:
             yield f"{label}, general amplification", covers, general
 
 
-def _pairs(
-    whole: Shuffled | ShuffledLDP | ShuffledRandomizer | ShuffledRR,
-) -> Iterator[tuple[str, Adversary, Mechanism]]:
+def _pairs(whole: Any) -> Iterator[tuple[str, Adversary, Mechanism]]:
     """The package's own pairs for the randomizer asked about: label, whom they cover, pair."""
-    eps0 = whole.randomizer.eps0 if isinstance(whole, Shuffled) else whole.eps0
-    if isinstance(whole, (Shuffled, ShuffledLDP)) and whole.analysis == "tightest":
-        yield "tightest analysis", Adversary.REPORTS, whole
+    reports = Adversary.REPORTS
+    if getattr(whole, "analysis", "") == "tightest":
+        yield "tightest analysis", reports, whole
     if isinstance(whole, ShuffledRandomizer):
-        yield "(p, beta, q) reduction", Adversary.REPORTS, whole
+        yield "(p, beta, q) reduction", reports, whole
     if isinstance(whole, Shuffled):
         for label, analysis in (("blanket", "blanket"), ("(p, beta, q) reduction", "reduction")):
-            yield label, Adversary.REPORTS, Shuffled(whole.randomizer, whole.n, analysis).core
+            yield label, reports, Shuffled(whole.randomizer, whole.n, analysis).core
+    eps0 = whole.randomizer.eps0 if isinstance(whole, Shuffled) else whole.eps0
     for label in ("stronger clones", "clones"):
-        pair = ShuffledLDP(eps0=eps0, n=whole.n, analysis=label.replace(" ", "-"))
-        yield label, Adversary.REPORTS, pair
+        yield label, reports, ShuffledLDP(eps0, whole.n, analysis=label.replace(" ", "-"))
     if isinstance(whole, ShuffledRR):
-        given = {whole.given: getattr(whole, whole.given)}
         for adversary in ("weak", "strong", "strong-conditional"):
             covers = Adversary.WEAK if adversary == "weak" else Adversary.STRONG
-            rr = ShuffledRR(whole.k, whole.n, adversary=adversary, **given)
-            yield f"{adversary} adversary", covers, rr
+            yield (
+                f"{adversary} adversary",
+                covers,
+                ShuffledRR(**whole.arguments() | {"adversary": adversary}),
+            )
 
 
 # --- the literature, over rounds -----------------------------------------------------------------

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import cache
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,7 @@ from .composition import renyi as divergences
 from .ledger import Ledger
 from .mechanisms import Mechanism, as_mechanism
 from .numerics.sides import Bounds
-from .numerics.validation import Numbers, Scalar, nonnegatives, probabilities, real, real_array
+from .numerics.validation import nonnegatives, probabilities, real, real_array
 
 Array = NDArray[np.float64]
 
@@ -57,10 +57,6 @@ class RenyiAccountant(Ledger):
     1.49
     """
 
-    @overload
-    def get_rdp(self, alpha: Scalar) -> float: ...
-    @overload
-    def get_rdp(self, alpha: Numbers) -> Array: ...
     def get_rdp(self, alpha: Any) -> Any:
         """Renyi divergence of all rounds at orders `alpha` > 1, from above; float or array."""
         return self._rdp(alpha, TIGHT)
@@ -74,10 +70,6 @@ class RenyiAccountant(Ledger):
         total = sum(ends, np.zeros(orders.shape)) * (1.0 + 1e-15 * (1 + len(ends)))
         return total if orders.ndim else float(total)
 
-    @overload
-    def get_epsilon(self, delta: Scalar) -> float: ...
-    @overload
-    def get_epsilon(self, delta: Numbers) -> Array: ...
     def get_epsilon(self, delta: Any) -> Any:
         """Upper bound on epsilon at `delta` in [0, 1]; float, or array for an array.
 
@@ -88,10 +80,6 @@ class RenyiAccountant(Ledger):
         found = [self.epsilon_at_order(float(value)).epsilon for value in values.ravel()]
         return np.array(found).reshape(values.shape) if values.ndim else found[0]
 
-    @overload
-    def get_delta(self, epsilon: Scalar) -> float: ...
-    @overload
-    def get_delta(self, epsilon: Numbers) -> Array: ...
     def get_delta(self, epsilon: Any) -> Any:
         """Upper bound on delta at `epsilon` in [0, inf]; float, or array for an array."""
         values = nonnegatives("epsilon", epsilon)

@@ -2,18 +2,15 @@
 
 A number is written in decimal (``2``, ``0.5``, ``1e-6``), in ASCII, without grouping (``10,000`` is ten in some
 countries); "nan" and "inf" are words, not numbers. An integer may be written as a decimal (``4.0``, ``5e3``), since
-spreadsheets and data frames do so where a column has gaps; it is read exactly. `text_of` gives every value one text,
-so that equal values have equal texts, and `value_of` reads it back.
+spreadsheets and data frames do so where a column has gaps; it is read exactly.
 
 The content of a file goes into a temporary one of the same directory, is flushed to the disk, and takes the place of
 the old file in one step (`os.replace`, atomic on POSIX and on Windows). So whoever reads sees the old content or the
 new, and neither a crash nor a full disk spoils what was there.
 
-A row of a table maps the columns to None, int, float or one line of text; None is an empty cell. Doubles are written so
-that they read back exactly, so a row is the same after a round trip. Texts that look like numbers become numbers. A
-`GrowingTable` appends whole lines and flushes each. A writer that is killed leaves at most one torn line, the last: it
-has no line end, and is dropped when the file is opened again. A file that is no table of these columns is refused and
-not touched.
+A `GrowingTable` appends whole lines and flushes each. A writer that is killed leaves at most one torn line, the last:
+it has no line end, and is dropped when the file is opened again. A file that is no table of these columns is refused
+and not touched.
 """
 
 from __future__ import annotations
@@ -21,7 +18,6 @@ from __future__ import annotations
 import contextlib
 import csv
 import io
-import numbers
 import os
 import re
 import tempfile
@@ -30,7 +26,6 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, BinaryIO
 
-Row = dict[str, Any]
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,9})?", re.ASCII)
 _GROUPED = re.compile(r"[+-]?[0-9]{1,3}(?:[,_' ][0-9]{3})+", re.ASCII)
 #: Integers of more digits than this are refused (10^18 users are enough for anybody).
@@ -87,36 +82,6 @@ def _written(text: str, what: str) -> str:
     return text
 
 
-def text_of(value: Any) -> str:
-    """The one text of a number or word: "4" for 4, 4.0 and " 4e0 "; shortest decimals, one line.
-
-    Raises TypeError for anything but numbers (no bool) and texts.
-    """
-    if isinstance(value, bool) or not isinstance(value, (str, numbers.Real)):
-        raise TypeError(f"must be a number or a text, got {value!r}")
-    if isinstance(value, str):
-        text = " ".join(value.split())
-    elif isinstance(value, numbers.Integral):
-        text = str(int(value))
-    else:
-        double = float(value)
-        whole = abs(double) < 1e18 and double.is_integer()
-        text = str(int(double)) if whole else repr(double)
-    return str(value_of(text))
-
-
-def value_of(text: str) -> int | float | str:
-    """The number written in a text, as an int where it is one; the text itself if it is no number."""
-    if text in ("inf", "-inf"):
-        return float(text)
-    for parse in (parse_integer, parse_number):
-        try:
-            return parse(text)
-        except ValueError:
-            pass
-    return text
-
-
 @contextlib.contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """A binary file to write into; it becomes `path` if the block ends without an exception.
@@ -149,16 +114,15 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
 
 
 class GrowingTable:
-    """A CSV file that holds rows, and takes more.
+    """A CSV file that holds rows of texts, and takes more.
 
     path : made if it is not there. columns : what every row has. A context manager; one writer at a time. `rows` are
-    those found when the file was opened. Raises ValueError if the suffix is another or the file holds anything else;
-    OSError.
+    those found when the file was opened; None is an empty cell. Raises ValueError if the suffix is another or the file
+    holds anything else; OSError.
     """
 
     def __init__(self, path: str | os.PathLike[str], columns: Sequence[str]) -> None:
-        self._path = Path(path)
-        self._columns = tuple(columns)
+        self._path, self._columns = Path(path), tuple(columns)
         if self._path.suffix.lower() != ".csv":
             raise ValueError(f"output must end in .csv; got {os.fspath(path)!r}")
         self._file = self._path.open("r+b" if self._path.exists() else "x+b")
@@ -169,10 +133,11 @@ class GrowingTable:
             raise
 
     def append(self, row: Mapping[str, Any]) -> None:
-        """Write one row and flush it."""
-        cells = ("" if row[name] is None else text_of(row[name]) for name in self._columns)
-        self._file.write(_csv_line(cells))
-        self._file.flush()
+        """Write one row, on one line, and flush it; numbers are written so that they read back exactly."""
+        self._write(
+            None if row[name] is None else " ".join(str(row[name]).split())
+            for name in self._columns
+        )
 
     def __enter__(self) -> GrowingTable:
         return self
@@ -180,36 +145,30 @@ class GrowingTable:
     def __exit__(self, *exception: object) -> None:
         self._file.close()
 
-    def _read(self) -> list[Row]:
+    def _write(self, cells: Iterable[str | None]) -> None:
+        text = io.StringIO()
+        csv.writer(text, lineterminator="\n").writerow(cells)
+        self._file.write(text.getvalue().encode("utf-8"))
+        self._file.flush()
+
+    def _read(self) -> list[dict[str, str | None]]:
         """Read everything; then drop a torn last line and stand at the end."""
-        header, data = _csv_line(self._columns), self._file.read()
-        if data[: len(header)] != header[: len(data)]:
-            raise self._refused(1, "another header")
+        header, data = ",".join(self._columns).encode() + b"\n", self._file.read()
         whole = data.rfind(b"\n") + 1
-        lines = data[len(header) : whole].split(b"\n")[:-1]
-        rows = [self._row(line, number) for number, line in enumerate(lines, 2)]
+        rows: list[dict[str, str | None]] = []
+        line = 1
+        try:
+            if data[: len(header)] != header[: len(data)]:
+                raise ValueError("another header")
+            for line, text in enumerate(data[len(header) : whole].split(b"\n")[:-1], 2):  # noqa: B007
+                (cells,) = csv.reader([text.decode("utf-8")], strict=True)
+                rows.append(dict(zip(self._columns, (c or None for c in cells), strict=True)))
+        except (ValueError, csv.Error) as error:
+            raise ValueError(
+                f"output {os.fspath(self._path)!r} is there and no table to go on with: line {line}, {error}"
+            ) from error
         self._file.seek(whole)
         self._file.truncate()
         if whole == 0:
-            self._file.write(header)
-            self._file.flush()
+            self._write(self._columns)
         return rows
-
-    def _row(self, line: bytes, number: int) -> Row:
-        try:
-            (cells,) = csv.reader([line.decode("utf-8")], strict=True)
-            found = zip(self._columns, cells, strict=True)
-            return {name: value_of(text_of(cell)) if cell else None for name, cell in found}
-        except (ValueError, csv.Error) as error:
-            raise self._refused(number, str(error)) from error
-
-    def _refused(self, line: int, reason: str) -> ValueError:
-        return ValueError(
-            f"output {os.fspath(self._path)!r} is there and no table to go on with: line {line}, {reason}"
-        )
-
-
-def _csv_line(cells: Iterable[str]) -> bytes:
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerow(cells)
-    return text.getvalue().encode("utf-8")

@@ -33,11 +33,12 @@ from .fields import (
 )
 from .numerics.tuning import PATIENCE
 from .numerics.validation import positive_int, tolerance
-from .storage import GrowingTable, Row, text_of
+from .storage import GrowingTable
 
 ANSWERS = ("epsilon_lower", "epsilon_upper", "delta_lower", "delta_upper", "seconds", "error")
 COLUMNS = PLAN_FIELDS + ANSWERS
 
+Row = dict[str, Any]
 #: The values of a plan, and what identifies them in a table, both in the order of the fields.
 Plan = dict[str, Value]
 Key = tuple[tuple[str, Any], ...]
@@ -108,12 +109,13 @@ def sweep(
     with contextlib.ExitStack() as stack:
         table = None if output is None else stack.enter_context(GrowingTable(output, COLUMNS))
         for row in table.rows if table is not None else []:
-            held = {name: row[name] for name in PLAN_FIELDS if row[name] is not None}
-            key = tuple(values_of(held, PLAN_FIELDS).items())
-            if row["error"] is None:
-                rows[key] = row | dict(key)
-            else:
+            plan = values_of({name: row[name] for name in PLAN_FIELDS}, PLAN_FIELDS)
+            key = tuple(plan.items())
+            if row["error"] is not None:
                 failed[key] = row["error"]
+                continue
+            numbers = {name: float(text) for name in ANSWERS[:-1] if (text := row[name])}
+            rows[key] = dict.fromkeys(COLUMNS) | plan | numbers
         todo = [key for key in wanted if key not in rows]
         bar = stack.enter_context(_bar(progress, len(wanted) - len(todo), len(todo)))
         with contextlib.closing(_answers([wanted[key] for key in todo], count)) as answers:
@@ -179,7 +181,7 @@ def _blamed(place: str, error: Exception) -> tuple[str, ...]:
 def _row(plan: Plan) -> Row:
     """The fields of a plan as a table holds them; equal plans have equal ones."""
     return {
-        name: v if isinstance(v, (int, float, str)) else text_of(repr(v))
+        name: v if isinstance(v, (int, float, str)) else " ".join(repr(v).split())
         for name, v in plan.items()
     }
 
