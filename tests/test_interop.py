@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
 import math
-import re
 import subprocess
 import sys
 import warnings
@@ -50,11 +48,6 @@ with warnings.catch_warnings():
 Relation = privacy_accountant.NeighboringRelation
 REPLACE, SPECIAL = Relation.REPLACE_ONE, Relation.REPLACE_SPECIAL
 ROOT = Path(__file__).parent.parent
-BLOCKS = [
-    block
-    for block in re.findall(r"```python\n(.*?)```", (ROOT / "docs/interop.md").read_text("utf-8"), re.DOTALL)
-    if "interop.dp_accounting" in block
-]  # fmt: skip
 SMALL = ShuffledLDP(2.0, 300)
 
 
@@ -510,23 +503,7 @@ def test_shuffled_rounds_and_subsampled_steps_in_either_accountant() -> None:
     assert bounds.lower <= both.get_epsilon(delta) <= bounds.upper * 1.001
 
 
-@pytest.mark.parametrize("block", BLOCKS, ids=[str(i) for i in range(len(BLOCKS))])
-def test_docs_blocks_run(block: str) -> None:
-    """The code of docs/interop.md, with the numbers it quotes."""
-    if "riskcal" in block:
-        pytest.importorskip("riskcal", reason="needs riskcal: pip install riskcal")
-    exec(block, {})
-
-
 # --- the package is optional ------------------------------------------------------------------
-
-
-def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without dp_accounting the import says what to install."""
-    monkeypatch.setitem(sys.modules, "dp_accounting", None)
-    with pytest.raises(ImportError, match=r"pld-shuffle\[interop\]"):
-        importlib.reload(bridge)
-    assert "interop = [" in (ROOT / "pyproject.toml").read_text("utf-8")
 
 
 def test_nothing_else_imports_it() -> None:

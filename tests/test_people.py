@@ -19,9 +19,7 @@ from test_truths import (
     BITS,
     EPS0,
     LOSSES,
-    RANDOMIZERS,
     bits,
-    by_coins,
     composed,
     crowd,
     drawn,
@@ -336,21 +334,6 @@ def test_classes_of_budgets() -> None:
 # --- Hidden cohorts, Poisson participation, dropouts: the real schemes, enumerated in exact numbers ---
 
 GROWTHS = [Fraction(0), Fraction(1, 50), Fraction(1, 5), Fraction(3, 4), Fraction(3, 2)]
-
-
-@pytest.mark.parametrize(("n", "rate"), [(2, 0.5), (5, 0.375), (6, 0.875)])
-def test_equal_others_give_the_labels_away(n, rate):
-    """The attack of `ShuffledLDP` is 3-ary randomised response with all others at the third value, exactly."""
-    rows = RANDOMIZERS["3-RR"]
-    views = [by_coins([rows[x], *[rows[2]] * (n - 1)], Fraction(rate)) for x in (0, 1)]
-    atoms = pair_of_views(*views)
-    attack = PoissonSampled(ShuffledLDP(EPS0, n), rate).attack_pair
-    growth = np.array([float(g) for g in GROWTHS])
-    bounds = attack.profile(growth, 2e-9, 0.0)
-    exact = np.array([float(hockey_stick(atoms, 1 + g)) for g in GROWTHS])
-    assert np.all(bounds.lower <= exact * (1.0 + 1e-14))
-    assert np.all(exact <= bounds.upper * (1.0 + 1e-14))
-    assert np.all(bounds.upper - bounds.lower <= 1e-8 * exact + 1e-15)
 
 
 @pytest.mark.parametrize("presence", [0.25, 0.75])

@@ -147,13 +147,6 @@ def test_just_below_the_largest_loss() -> None:
     assert accountant.delta_bounds(1 - Fraction(1, 2**60)).upper > 0.0
 
 
-def test_arrays_keep_their_shape() -> None:
-    accountant = _spends()
-    assert accountant.delta_bounds([[0.1], [0.2]]).upper.shape == (2, 1)
-    assert accountant.delta_bounds(np.array([THIRD, FIFTH])).lower.shape == (2,)
-    assert isinstance(accountant.get_delta(1), float)
-
-
 def hidden_cohort(
     first: list[Any], second: list[Any], others: list[Any], n: int, rate: mpf
 ) -> o.Atoms:
