@@ -15,6 +15,8 @@ SCRIPTS = sorted(path.stem for path in FIGURES.glob("*.py"))
 SAID = {
     "attack_gap": "k-RR, n = 10000: analysis over attack from 1.000",
     "blanket_laplace": "stronger clones is 1.203",
+    "ipa_noise": "1483 coins by theorem, 80 are enough",
+    "nebula_threshold": "[0.3180, 0.3180] at delta 1e-08",
     "gap_to_truth": "telemetry at 1e-5: 0.8299 to 0.8300",
     "koskela_figure1": "1.923059e-21",
     "koskela_figure2": "12.85",

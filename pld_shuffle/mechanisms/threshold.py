@@ -15,7 +15,7 @@ from typing import Any
 from ..numerics.validation import choice, positive_int, unit_interval
 from ..pairs.discrete import EitherOrder
 from ..pairs.pair import Pair
-from ..pairs.shifted import exchanged, with_attack
+from ..pairs.shifted import TwoBins, with_attack
 from ..pairs.thresholds import threshold
 from ..randomizers.base import settle
 from ..shares import Share
@@ -91,7 +91,7 @@ class Threshold(Mechanism):
     @cached_property
     def pair(self) -> Pair:  # type: ignore[override]
         if self.neighbours == "replace-one":
-            return exchanged(self.one_bin)
+            return TwoBins(self.one_bin)
         return with_attack(self.one_bin)[0]
 
     @cached_property

@@ -8,8 +8,10 @@ log-concave, and every step up to d is a pair of its own.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +19,7 @@ from numpy.typing import NDArray
 from ..numerics.integer_laws import IntegerLaw
 from ..numerics.rounding import ROUNDOFF
 from ..numerics.sides import Bounds, Side
-from .discrete import EitherOrder, Losses, OrderedPair, Together
+from .discrete import EitherOrder, Losses, OrderedPair
 from .pair import Atoms, Pair, Resolution, completed
 from .profile import SAME, ProfilePair, ProfilePoints, UpperPair, worst
 
@@ -76,6 +78,73 @@ class EitherStep(UpperPair):
         return ProfilePoints(growth, upper, upper, min(self.infinite_mass, float(upper[-1])))
 
 
+@dataclass(frozen=True, eq=False)
+class TwoBins(ProfilePair):
+    """One order of a pair next to the other one: as one number rises, another one falls.
+
+    H_s is the mean of one order's H at s e^-l over the other one's losses l. H is linear in s between two atoms.
+    """
+
+    pair: EitherOrder
+    pointwise = False
+
+    @cached_property
+    def _kinks(self) -> tuple[Array, Array, Array]:
+        """The first order's losses, its H there, and the logarithms of the Q-masses from there on."""
+        order = self.pair.orders[0]
+        q = np.cumsum((order.mass * np.exp(-order.loss))[::-1])[::-1]
+        return order.loss, order.divergence(order.loss), np.log(q)
+
+    def profile(self, growth: Array, rtol: float, missed: float) -> Bounds:
+        first, second = self.pair.orders[0], self.pair.orders[-1]
+        eps = np.log1p(growth)
+        shift = 8.0 * (first.error + second.error) + 4.0 * ROUNDOFF * eps
+        size = first.mass.size + second.mass.size
+        relative = 2.0 * (first.error + second.error) + 4.0 * self.pair.doubt
+        relative += ROUNDOFF * (32.0 + 16.0 * first.mass.size + 4.0 * size)
+        infinite = first.infinite + second.infinite * (1.0 - first.infinite)
+        high, low = (self._mean(eps + sign * shift) + infinite for sign in (-1.0, 1.0))
+        upper = high * (1.0 + relative) + 2.0 * self.pair.missed
+        return Bounds(low * (1.0 - relative), np.minimum(upper, 1.0))
+
+    def _mean(self, eps: Array) -> Array:
+        loss, known, log_q = self._kinks
+        second = self.pair.orders[-1]
+        found = np.empty(eps.size)
+        for i, one in enumerate(eps):
+            level = one - second.loss
+            index = np.searchsorted(loss, level)
+            inside = index < loss.size
+            index, level = index[inside], level[inside]
+            value = known[index] + np.exp(level + log_q[index]) * np.expm1(loss[index] - level)
+            found[i] = value @ second.mass[inside]
+        return found
+
+    @property
+    def max_loss(self) -> Bounds:
+        orders = [OrderedPair(order, self.pair.missed) for order in self.pair.orders]
+        ends = [order.max_loss for order in (orders[0], orders[-1])]
+        low, high = (ends[0][k] + ends[1][k] for k in (0, 1))
+        return Bounds(low * (1.0 - 4e-16), high * (1.0 + 4e-16))
+
+    @property
+    def scale(self) -> float:
+        return math.sqrt(2.0) * self.pair.scale
+
+    @property
+    def infinite_mass(self) -> float:
+        """As `EitherOrder` has it, of both."""
+        first, second = self.pair.orders[0].infinite, self.pair.orders[-1].infinite
+        return (first + second * (1.0 - first)) * (1.0 - 4.0 * self.pair.doubt - 1e-12)
+
+    def repeated(self, count: int) -> list[tuple[Pair, int]]:
+        """For several rounds the two orders by themselves, whose atoms are known."""
+        if count == 1:
+            return [(self, 1)]
+        ends = (self.pair.orders[0], self.pair.orders[-1])
+        return [(OrderedPair(order, self.pair.missed, self.pair.doubt), count) for order in ends]
+
+
 def with_attack(both: EitherOrder) -> tuple[ProfilePair, Pair]:
     """A pair for both orders, and the stronger order alone: an attack."""
     if len(both.orders) == 1:
@@ -126,12 +195,6 @@ def shifted_around(law: IntegerLaw, step: int, modulus: int) -> EitherOrder:
 def at_most(law: IntegerLaw, step: int, modulus: int) -> ProfilePair:
     """The worst of all steps from 1 to `step`, modulo `modulus`, at most half of the window or all of the law."""
     return worst([shifted_around(law, one, modulus) for one in range(1, step + 1)])
-
-
-def exchanged(pair: EitherOrder) -> Together:
-    """One order of `pair` next to the other one: as one number rises, another one falls."""
-    ends = (pair.orders[0], pair.orders[-1])
-    return Together(tuple((OrderedPair(order, pair.missed, pair.doubt), 1) for order in ends))
 
 
 def losses(p: Array, q: Array, error: float, infinite: float) -> Losses:
