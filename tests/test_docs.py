@@ -195,9 +195,7 @@ COMMANDS = {
     for command in re.findall(
         r"^\$ (?:.*&& )?pld-shuffle (.*)$", path.read_text("utf-8"), re.MULTILINE
     )
-    if not any(
-        word in command for word in ("LOG.csv", ">", "spent.png")
-    )  # the last: test_readme.py
+    if not any(word in command for word in ("LOG.csv", ">", "spent.png"))  # the last: below
 }
 
 
