@@ -28,7 +28,6 @@ from ..numerics.rounding import ROUNDOFF
 from ..numerics.sides import Bounds
 from ..numerics.tuning import (
     BOOKED_SHARE,
-    FEW_PAIRS,
     INTEGRAL_WORK,
     INTEGRAL_WORK_PER_POINT,
     MANY_ROUNDS,
@@ -330,8 +329,7 @@ def preferred(ledger: Sequence[tuple[Pair, int]], sketch: Sketch) -> bool:
     """Whether an integral is worth a try before any lattice: many rounds, few atoms, or noise in closed form."""
     rounds = sum(count for _, count in ledger)
     closed = any(noise_of(pair) is not None or laplace_of(pair) is not None for pair, _ in ledger)
-    many = rounds >= MANY_ROUNDS or len(ledger) > FEW_PAIRS
-    return closed or (not sketch.regular and (many or sketch.sparse))
+    return closed or (not sketch.regular and (rounds >= MANY_ROUNDS or sketch.sparse))
 
 
 class Contour(Reading):
