@@ -27,6 +27,7 @@ RUNG = 0.1  # delta of a rung over that of the one before
 FEW = 1e-14  # below that, rungs are farther apart: delta^1.5
 LOWEST = 1e-100  # below that, the lowest rung's law is asked
 NEAR = 0.98  # of the largest loss: laws of few atoms are costly there
+READ_TOGETHER = 128  # points of one law
 MOST_POINTS = 4_000  # of one law of a composed profile
 _UP, _DOWN = 1.0 + 1e-15, 1.0 - 1e-15
 
@@ -43,30 +44,41 @@ class Curve:
 
     def lower(self, growth: Array, missed: float) -> Array:
         """Below the profile; good where delta is above `missed`."""
-        return np.array([self._at(eps, missed).lower for eps in np.log1p(growth) * _UP])
+        return np.asarray(self._ends(np.log1p(growth) * _UP, missed).lower)
 
     def upper(self, growth: Array, missed: float) -> Array:
         """Above the profile; good where delta is above `missed`."""
-        return np.array([self._at(eps, missed).upper for eps in np.log1p(growth) * _DOWN])
+        return np.asarray(self._ends(np.log1p(growth) * _DOWN, missed).upper)
 
-    def _at(self, eps: float, missed: float) -> Bounds:
-        if eps >= self.largest.upper:
-            return Bounds(0.0, 0.0)
+    def _ends(self, eps: Array, missed: float) -> Bounds:
+        """Bounds at epsilons, each from the rungs next to it."""
+        lower, upper = np.zeros((2, eps.size))
+        inside = np.flatnonzero(eps < self.largest.upper)
+        if inside.size == 0:
+            return Bounds(lower, upper)
         if self._composition.lawless:
-            return self._composition.deltas(eps)
-        self._descend(eps, max(missed, LOWEST))
-        above = next((i for i, rung in enumerate(self._rungs) if rung[0] >= eps), len(self._rungs))
-        lower, upper = 0.0, 1.0
-        for _, delta, found, law in self._rungs[max(0, above - 1) : above + 1]:
-            if law is not None:
-                at = np.array([eps])
-                lower = max(lower, float(law.lowers(at)[0]))
-                upper = min(upper, float(law.uppers(at)[0]))
-            if eps >= found.upper:
-                upper = min(upper, delta)
-            elif eps < found.lower:
-                lower = max(lower, delta)
-        return Bounds(min(lower, upper), upper)
+            found = [self._composition.deltas(at) for at in eps[inside].tolist()]
+            lower[inside], upper[inside] = np.array(found).T
+            return Bounds(lower, upper)
+        self._descend(float(np.max(eps)), max(missed, LOWEST))
+        upper[inside] = 1.0
+        ends = np.maximum.accumulate([rung[0] for rung in self._rungs])
+        above = np.searchsorted(ends, eps[inside])
+        for k, (_, delta, known, law) in enumerate(self._rungs):
+            near = inside[(above == k) | (above == k + 1)]
+            for start in range(0, near.size, READ_TOGETHER):
+                here = near[start : start + READ_TOGETHER]
+                at = eps[here]
+                if law is not None:
+                    lower[here] = np.maximum(lower[here], law.lowers(at))
+                    upper[here] = np.minimum(upper[here], law.uppers(at))
+                upper[here] = np.where(
+                    at >= known.upper, np.minimum(upper[here], delta), upper[here]
+                )
+                lower[here] = np.where(
+                    at < known.lower, np.maximum(lower[here], delta), lower[here]
+                )
+        return Bounds(np.minimum(lower, upper), upper)
 
     def _descend(self, eps: float, missed: float) -> None:
         """Rungs until one lies beyond eps, or below `missed`, or next to the largest loss."""
