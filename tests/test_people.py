@@ -63,7 +63,7 @@ from pld_shuffle.randomizers import Laplace as LaplaceReports
 STUCK = {
     "2-RR": (Shuffled(KRandomizedResponse(k=2, eps0=EPS0), 2), rr(2), 1, 2),
     "3-RR": (Shuffled(KRandomizedResponse(k=3, eps0=EPS0), 2), rr(3), 1, 2),
-    "uneven bits": (bits(2), BITS, 1, 1),
+    "uneven bits": (bits(2), BITS, 1, 2),
     "uneven bits of two, twice": (bits(2, bits=2), BITS, 2, 2),
 }
 
