@@ -162,18 +162,6 @@ def test_plds_know_their_side() -> None:
     assert isinstance(upper, PLD)
 
 
-def test_mechanisms_are_values() -> None:
-    """Equal by value, and written as they are made (all of them: test_checkpoint.py)."""
-    assert ldp(2, np.int64(10)) == ShuffledLDP(2.0, 10, analysis="stronger-clones")
-    assert len({ldp(2.0, 10), ldp(2.0, 10), ldp(2.0, 11)}) == 2
-    for mechanism in (
-        ShuffledRR(4, 10, eps0=2.0, adversary="weak"),
-        Subsampled(ldp(2.0, 10), rate=0.125, analysis="general"),
-    ):
-        assert eval(repr(mechanism)) == mechanism
-        assert set(mechanism.assumptions()) == {"neighbours", "adversary", "analysis", "sampling"}
-
-
 # -- bad input: a clear error that names the argument and shows the value
 
 LDP = ldp(2.0, 10)

@@ -14,11 +14,13 @@ import pickle
 import warnings
 from collections.abc import Callable
 from dataclasses import FrozenInstanceError
+from typing import Any
 
 import numpy as np
 import pytest
 from test_checkpoint import MECHANISMS
 
+import pld_shuffle
 from pld_shuffle import (
     PLD,
     Accountant,
@@ -40,10 +42,14 @@ from pld_shuffle import (
     Side,
     StickyCohort,
     Subsampled,
+    SummedNoise,
+    Threshold,
+    randomizers,
 )  # fmt: skip
 from pld_shuffle.composition import composition as module
 from pld_shuffle.composition.composition import Composition
 from pld_shuffle.composition.contour import Contour
+from pld_shuffle.mechanisms.imported import ImportedPair
 from pld_shuffle.mechanisms.shuffled import Blanket
 from pld_shuffle.pairs.cohort import Cohort
 from pld_shuffle.pairs.pair import Pair, Resolution
@@ -170,11 +176,25 @@ def test_a_hidden_cohort_is_below_the_whole(name: str, cohort: Cohort) -> None:
 # --- mechanisms -----------------------------------------------------------------------------------
 
 
+CENTRAL = {name: getattr(pld_shuffle, name) for name in pld_shuffle.__all__} | {"inf": math.inf}
+LOCAL = {name: getattr(randomizers, name) for name in randomizers.__all__}
+
+
+def names(mechanism: Any) -> dict[str, Any]:
+    """What its repr may name; a randomizer's noise is not the central one."""
+    inner = getattr(mechanism, "mechanism", mechanism)
+    own = {type(one).__name__: type(one) for one in (mechanism, inner)}
+    return CENTRAL | (LOCAL if hasattr(inner, "randomizer") else {}) | own
+
+
 @pytest.mark.parametrize("mechanism", MECHANISMS, ids=lambda one: type(one).__name__)
 def test_a_mechanism_is_a_frozen_value_that_says_what_it_assumes(mechanism: Mechanism) -> None:
     again = type(mechanism)(**mechanism.arguments())
     for back in (again, pickle.loads(pickle.dumps(mechanism))):
         assert back == mechanism and hash(back) == hash(mechanism) and repr(back) == repr(mechanism)
+    if not isinstance(mechanism, (DiscretePair, ImportedPair, Threshold, SummedNoise)):  # shortened
+        assert eval(repr(mechanism), names(mechanism)) == mechanism
+    assert len(repr(mechanism)) < 250
     with pytest.raises((FrozenInstanceError, AttributeError)):
         mechanism.n = 3  # type: ignore[attr-defined]
     said = mechanism.assumptions()

@@ -253,13 +253,6 @@ def test_sparse_distributions_and_trivial_ones() -> None:
     assert found.lower <= 1 - 0.75**2 <= found.upper <= (1 - 0.75**2) * 1.001
 
 
-def test_imported_pairs_are_values() -> None:
-    """Rebuilt from arguments, hashable, equal."""
-    pair = from_dp_accounting(replaced_gaussian(3.0, value_discretization_interval=0.01), REPLACE)
-    assert ImportedPair(**pair.arguments()) == pair
-    assert hash(ImportedPair(**pair.arguments())) == hash(pair) and len(repr(pair)) < 200
-
-
 # --- Gaussians on a Poisson sample -----------------------------------------------------------
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import pickle
 from fractions import Fraction
 
 import mpmath
@@ -162,14 +161,6 @@ def test_dots_find_an_isolated_kink() -> None:
         truth = 0.75 - math.exp(eps) * 0.25
         assert lower.delta(eps) <= truth <= upper.delta(eps)
         assert upper.delta(eps) - lower.delta(eps) < 1e-9 * truth
-
-
-def test_values() -> None:
-    """Equal pairs are equal and survive pickling."""
-    p, q = (logs(pmf) for pmf in PAIRS["asymmetric"])
-    pair = DiscretePair(p, q)
-    assert pair == DiscretePair(tuple(p), np.array(q)) and hash(pair) == hash(DiscretePair(p, q))
-    assert pickle.loads(pickle.dumps(pair)) == pair == DiscretePair(**pair.arguments())
 
 
 # --- Polygons from dots: a lower one is nowhere above the profile, an upper one nowhere below ---
