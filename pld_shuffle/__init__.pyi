@@ -36,5 +36,6 @@ from .numerics.validation import UnlikelyWarning as UnlikelyWarning
 from .renyi import RenyiAccountant as RenyiAccountant
 from .risk import AttackRisk as AttackRisk
 from .sweeps import sweep as sweep
+from .training import from_training as from_training
 
 __version__: str

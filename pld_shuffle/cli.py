@@ -425,12 +425,57 @@ def _plan(arguments: argparse.Namespace) -> Report:
     return report
 
 
+def _train_flags(parser: _Parser) -> None:
+    run = parser.add_argument_group("what was run")
+    whole: dict[str, Any] = {
+        "type": _read(Field("count", int, "COUNT", "", least=1)),
+        "required": True,
+    }
+    run.add_argument("--n", metavar="RECORDS", help="records in all", **whole)
+    run.add_argument("--batch", metavar="RECORDS", help="records in a batch", **whole)
+    run.add_argument("--epochs", metavar="COUNT", help="passes over the data", **whole)
+    parser.add_fields("sigma", title="its noise", required=True, help="the noise multiplier")
+    run.add_argument(
+        "--sampler", required=True, type=_one_of(SAMPLERS), choices=SAMPLERS,
+        help="how batches are drawn; most loaders shuffle",
+    )  # fmt: skip
+    run.add_argument(
+        "--keep-last", action="store_true",
+        help="records that fill no whole batch are a smaller last batch (default: left out)",
+    )  # fmt: skip
+    parser.add_fields("delta", title=ASKED, nargs="+", required=True)
+
+
+def _train(arguments: argparse.Namespace) -> Report:
+    accountant = _prepared(arguments)
+
+    from .accountant import Accountant
+    from .training import Training
+
+    with _blaming():
+        run = Training(
+            arguments.n, arguments.batch, arguments.epochs, arguments.sigma, arguments.sampler,
+            not arguments.keep_last,
+        )  # fmt: skip
+        accountant.compose(*run.rounds)
+    report = Report("train", accountant.ledger, arguments.rtol)
+    with _phase("asking for epsilon"):
+        marks = report.add_epsilons(accountant, arguments.delta)
+    if run.sampler != "poisson":
+        with _phase("asking what Poisson sampling would claim"):
+            report.add_claim(Accountant(rtol=arguments.rtol).compose(*run.claimed.rounds))
+    _draw(arguments.plot, _title(accountant.ledger), "privacy_curve", accountant, marks=marks)
+    return report
+
+
 def _warm_up(arguments: argparse.Namespace) -> None:
     from .numerics.compiled import warm_up
 
     warm_up()
 
 
+#: As in `training`, which is imported when it is needed.
+SAMPLERS = ("shuffle", "poisson", "balls-and-bins", "fixed-size", "cyclic")
 ASKED, CURVE = "what is asked", "delta against epsilon"
 
 COMMANDS = (
@@ -449,6 +494,9 @@ COMMANDS = (
     Command("plan", "the parameter that just meets an epsilon at a delta, safe side",
             "pld-shuffle plan --solve eps0 --n 5000 --population 1000000 --rounds 2000 --epsilon 2"
             " --delta 1e-6", _plan_flags, _plan, CURVE),
+    Command("train", "epsilon of DP-SGD as it was run: shuffled batches, say, and not Poisson samples",
+            "pld-shuffle train --n 50000 --batch 499 --epochs 1 --sigma 1 --sampler shuffle --delta 1e-6",
+            _train_flags, _train, CURVE),
     Command("warm-up", "compile all loops now, once on this machine, not when they are needed",
             "pld-shuffle warm-up", lambda parser: None, _warm_up),
 )  # fmt: skip

@@ -104,6 +104,12 @@ class Report:
         rounds = trajectory.rounds.tolist()
         self.values["spent"] = _rows("round", rounds, trajectory.lower, trajectory.upper)
 
+    def add_claim(self, accountant: Accountant) -> None:
+        """What Poisson samples would have spent at each delta, which were not drawn."""
+        deltas = [row["delta"] for row in self.values["epsilon_bounds"]]
+        found = accountant.epsilon_bounds(deltas)
+        self.values["poisson_claim"] = _rows("delta", deltas, found.lower, found.upper)
+
     def add_plan(self, found: Solution) -> None:
         """The answer of `solve`, and why it is the largest or smallest."""
         unmet = found.unmet_epsilon
@@ -152,6 +158,9 @@ class Report:
             yield from _table("delta", values["epsilon_bounds"], apart)
             if apart:
                 yield f"  {_GAP_MEANING}"
+        if "poisson_claim" in values:
+            yield from ("", "Epsilon that Poisson sampling would have had (it was not run)")
+            yield from _table("delta", values["poisson_claim"])
         if "delta_bounds" in values:
             yield from ("", f"Delta ({meaning})", *_table("epsilon", values["delta_bounds"]))
         if "spent" in values:

@@ -220,8 +220,12 @@ def test_special_cases_of_steps() -> None:
     whole = Accountant().compose(Gaussian(sigma=3.0 / 2.0)).get_epsilon(1e-5)
     assert Accountant().compose(all_of_them).get_epsilon(1e-5) == pytest.approx(whole, rel=1e-9)
     two = RandomAllocation(Gaussian(sigma=4.0), 200, selected=2)
-    found = Accountant().compose(two).epsilon_bounds(1e-5)
-    blocks = Accountant().compose(RandomAllocation(Gaussian(sigma=4.0), 100), 2).get_epsilon(1e-5)
+    found = Accountant(rtol=1e-2).compose(two).epsilon_bounds(1e-5)
+    blocks = (
+        Accountant(rtol=1e-2)
+        .compose(RandomAllocation(Gaussian(sigma=4.0), 100), 2)
+        .get_epsilon(1e-5)
+    )
     assert 0.0 < found.lower < found.upper <= blocks * 1.01
 
 

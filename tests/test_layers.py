@@ -32,7 +32,7 @@ FLOORS = [
     {"trainlog", "certificate"},
     {"ledger"},
     {"accountant", "renyi", "risk"},
-    {"calibration", "comparison", "sweeps", "protocols", "interop"},
+    {"calibration", "comparison", "sweeps", "protocols", "interop", "training"},
     {"plots"},
     {"report"},
     {"registry"},

@@ -222,7 +222,7 @@ def test_more_left_out_hides_more() -> None:
 @pytest.mark.parametrize(
     "given, named",
     [
-        (dict(sigma=1.0, batches=10, batch_size=10, records=99), "records"),
+        (dict(sigma=1.0, batches=10, batch_size=10, records=90), "records"),
         (dict(sigma=0.01, batches=10, batch_size=10, records=101), "sigma"),
         (dict(sigma=1.0, batches=0, batch_size=10, records=101), "batches"),
         (dict(sigma=1.0, batches=10, batch_size=10, records=101, relation="add"), "relation"),

@@ -25,6 +25,7 @@ from .zero_out import RELATION, ZeroOut
 
 RELATIONS = (RELATION, "replace-one")
 MOST_STEPS = 10**10
+BLOCKS_RTOL = 2e-3  # of the delta of several blocks
 LEAST_SIGMA = 0.1  # of the noise over the sensitivity: with less, masses underflow
 NEIGHBOURS = {
     RELATION: "one user's contribution, of norm at most the sensitivity, is replaced by nothing (zero-out)",
@@ -124,7 +125,9 @@ class RandomAllocation(Mechanism):
         block: ProfilePair = self._block
         if (backward := self._block.reverse) is not None:
             block = BothOrders((self._block, backward))
-        return block if self.selected == 1 else ComposedPair(Curve(block, self.selected))
+        return (
+            block if self.selected == 1 else ComposedPair(Curve(block, self.selected, BLOCKS_RTOL))
+        )
 
     @property
     def _distance(self) -> int:

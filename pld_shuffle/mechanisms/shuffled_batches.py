@@ -33,15 +33,16 @@ class ShuffledBatches(Mechanism):
     sigma : standard deviation of the noise in units of the largest norm of one contribution (the noise multiplier).
     batches : how many there are, 1 to 10^10.
     batch_size : records in each of them.
-    records : how many there are in all, at least batches * batch_size. Those that no batch has are left out of this
-        epoch, and nobody learns which ("drop last"). Their number counts: see below.
+    records : how many there are in all. Those that no batch has are left out of this epoch, and nobody learns which
+        ("drop last"). Their number counts: see below. With fewer than batches * batch_size the last batch is smaller.
     relation : "zero-out" (default): one record contributes, or nothing in its place. "replace-one": another record.
 
     Every contribution may depend on all earlier outputs. With one record or more left out, Theorem D of
     docs/shuffled_batches.md bounds all datasets in any dimension; the attack, all others at minus the target's
     contribution, is a per cent or less below it for sigma <= 1 and 1,000 batches, more for large sigma. **If every
     record is used, no amplification is proved here**: the upper end is then the noise of a batch that is known. The
-    lower end is the attack's in both cases. One epoch is one entry of a ledger.
+    lower end is the attack's in both cases. (A smaller last batch makes the target's batch easier to guess: the attack
+    on equal ones is a lower end, too, by Jensen's inequality.) One epoch is one entry of a ledger.
 
     Raises ValueError or TypeError naming the argument. A point of the profile costs one integral of milliseconds.
 
@@ -49,7 +50,7 @@ class ShuffledBatches(Mechanism):
     >>> epoch = ShuffledBatches(sigma=1.5, batches=1000, batch_size=49, records=50_000)
     >>> found = Accountant().compose(epoch).epsilon_bounds(1e-6)
     >>> [round(end, 3) for end in found]
-    [0.591, 0.595]
+    [0.592, 0.595]
     """
 
     unsampled = "everybody must take part in an epoch"
@@ -69,16 +70,16 @@ class ShuffledBatches(Mechanism):
             raise ValueError(f"sigma must be at least {LEAST_SIGMA:g}, got {self.sigma!r}")
         if self.batches > MOST_STEPS:
             raise ValueError(f"batches must be at most {MOST_STEPS}, got {self.batches!r}")
-        if self.left_out < 0:
+        least = (self.batches - 1) * self.batch_size + 1
+        if self.records < least:
             raise ValueError(
-                f"records must be at least batches * batch_size = {self.batches * self.batch_size},"
-                f" got {self.records!r}"
+                f"records must be at least {least}, or a batch has none, got {self.records!r}"
             )
 
     @property
     def left_out(self) -> int:
         """Records that no batch of an epoch has."""
-        return self.records - self.batches * self.batch_size
+        return max(0, self.records - self.batches * self.batch_size)
 
     @property
     def hidden(self) -> bool:
@@ -87,7 +88,7 @@ class ShuffledBatches(Mechanism):
     @property
     def _rate(self) -> Bounds:
         """The probability of being in a batch."""
-        exact = Fraction(self.batches * self.batch_size, self.records)
+        exact = Fraction(self.records - self.left_out, self.records)
         near = float(exact)
         if near == exact:
             return Bounds(near, near)

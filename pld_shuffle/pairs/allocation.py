@@ -49,9 +49,10 @@ CENTRAL, LONGEST = (
     (4.0, 7.5),
     6.0,
 )  # deviations around the points with narrow cells; widest over narrowest
-STEP_CELL_RTOL = (-5e-4, -3e-5)  # of a profile that makes do with the first cells, or the second
+STEP_CELL_RTOL = (-5e-4, -1e-4)  # of a profile that makes do with the first cells, or the second
 HEAVY = 6.0  # scales beyond which single steps may count
-FINEST = 2.0**-6  # distance of points over the scale of losses
+LARGE_SCALE = 0.1  # of losses, from which on points are costly and a law of wide cells must do for many of them
+FINEST = 2.0**-7  # distance of points over the scale of losses
 LEAST_TAIL, USUAL_TAIL = 1e-290, 1e-17
 
 
@@ -160,7 +161,8 @@ class _StepsPair(ProfilePair):
         return Bounds(math.inf, math.inf)
 
     def _points(self, resolution: Resolution) -> ProfilePoints:
-        octave = 2.0 ** math.floor(math.log2(max(resolution.points[0] / self.scale, FINEST)))
+        finest = FINEST if self.scale <= LARGE_SCALE else 2.0 * FINEST
+        octave = 2.0 ** math.floor(math.log2(max(resolution.points[0] / self.scale, finest)))
         missed = 0.01 ** math.ceil(-0.5 * math.log10(max(resolution.missed, LEAST_TAIL)))
         pull, tilt = (2.0 * round(0.5 * x) for x in (resolution.pull, resolution.tilt))
         return _known_points(self, octave, missed, pull, tilt, resolution.point_width > 0.0)
@@ -188,7 +190,9 @@ class HiddenStepPair(_StepsPair):
 
     def profile(self, growth: Array, rtol: float, missed: float) -> Bounds:
         sides = [self.half] if self.half is not None else [Side.LOWER, Side.UPPER]
-        found = [self._of(self._law(side, missed, rtol), growth, rtol) for side in sides]
+        many = growth.size > 1 and self.scale > LARGE_SCALE
+        known = [self._law(side, missed, 1.0 if many else rtol) for side in sides]
+        found = [self._of(law, growth, rtol) for law in known]
         return Bounds(found[0].lower, found[-1].upper)
 
     def _of(self, law: SlotLaw, growth: Array, rtol: float) -> Bounds:
