@@ -337,6 +337,14 @@ def test_eighty_coins_are_enough() -> None:
     assert 0.1 <= solve("sigma", noise, epsilon=1.0, delta=1e-6).value < 2.0
 
 
+def test_a_modulus_far_beyond_the_noise_changes_nothing() -> None:
+    plain, far = (
+        Accountant().compose(SummedNoise(Skellam(1.0), 50, 2, modulus=m)).epsilon_bounds(1e-6)
+        for m in (None, 2**62)
+    )
+    assert far.upper == plain.upper and plain.lower * (1 - 1e-9) <= far.lower <= plain.upper
+
+
 def test_modulus_can_only_help_and_cohorts_too() -> None:
     plain = Accountant().compose(SummedNoise(Binomial(30), 10)).get_epsilon(1e-4)
     small = Accountant().compose(SummedNoise(Binomial(30), 10, modulus=11)).get_epsilon(1e-4)

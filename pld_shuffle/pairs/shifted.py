@@ -178,7 +178,7 @@ def shifted_around(law: IntegerLaw, step: int, modulus: int) -> EitherOrder:
     Where nothing is known of Q but that little of it is there, it is taken for that little: a lower bound.
     """
     outside = law.below + law.above
-    around = law.wrapped(modulus)
+    around = law.wrapped(min(modulus, law.masses.size + step))  # farther round, nothing meets
     f, error = around.masses, around.error
     moved = np.roll(f, step)
     orders = []
