@@ -53,7 +53,7 @@ STATUSES = f"""exit status:
 #: What `plan` can look for.
 SOLVABLE = tuple(name for name, known in FIELDS.items() if known.range is not None)
 #: Fields that say who took part; the other ones of a mechanism say what was sent.
-WHO = ("n", "population", "rate", "sampling", "dropout", "rounds")
+WHO = ("n", "population", "rate", "sampling", "dropout", "dropout_limit", "rounds")
 
 
 class _Names(tuple[str, ...]):

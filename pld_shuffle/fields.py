@@ -253,6 +253,8 @@ MECHANISM_FIELDS = _table(
           " part independently, with probability rate"),
     Field("dropout", float, "PROB", "probability that a member of the cohort sends nothing, whatever the"
           " data (default 0)"),
+    Field("dropout_limit", float, "PROB", "instead of dropout: at most that for every other member, each with a"
+          " probability of its own (default 0)"),
 )  # fmt: skip
 
 #: How the users of a round are drawn.
@@ -289,7 +291,7 @@ PLAN_FIELDS = (*MECHANISM_FIELDS, *QUESTION_FIELDS)
 
 _COHORT = ("population", "rate")
 _BIT = (("eps0",), ("gamma",), ("one_if_one", "one_if_zero"))
-_DRAWN = (*_COHORT, "sampling", "dropout")
+_DRAWN = (*_COHORT, "sampling", "dropout", "dropout_limit")
 
 MECHANISMS = {
     kind.name: kind
@@ -446,7 +448,7 @@ def _sampled(mechanism: Mechanism, drawn: Mapping[str, Any]) -> Mechanism:
     if how not in SAMPLINGS:
         raise FieldError("sampling", f"expected one of {', '.join(SAMPLINGS)}, got {quoted(how)}")
     if how == "poisson":
-        for name in ("population", "dropout"):
+        for name in ("population", "dropout", "dropout_limit"):
             if name in drawn:
                 raise FieldError(
                     name,
@@ -455,7 +457,7 @@ def _sampled(mechanism: Mechanism, drawn: Mapping[str, Any]) -> Mechanism:
         if "rate" not in drawn:
             raise FieldError("rate", "required for sampling poisson, not given")
         return PoissonSampled(mechanism, **drawn)
-    if drawn.keys() == {"dropout"}:  # out of everybody
+    if drawn and not drawn.keys() & {*_COHORT}:  # out of everybody
         drawn["rate"] = 1.0
     return Subsampled(mechanism, **drawn) if drawn else mechanism
 

@@ -40,10 +40,10 @@ users answered from the blanket.
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar
 
 from .bound import (
     Adversary,
@@ -75,25 +75,25 @@ class Blanket:
     second_moment: float
 
 
-class BlanketFamily(Protocol):
+class BlanketFamily(ABC):
     """A randomizer for every eps0, as `Hoeffding` and `Bennett` need it; `label` and `only` as in `Bound`."""
 
-    label: str
-    only: str
-    lemma: int
+    label: ClassVar[str]
+    only: ClassVar[str]
+    lemma: ClassVar[int]
 
+    @abstractmethod
     def blanket(self, *, epsilon: float, eps0: float) -> Blanket:
         """The data of L at 0 < epsilon < eps0."""
 
 
 @dataclass(frozen=True)
-class GenericBlanket:
+class GenericBlanket(BlanketFamily):
     """Any eps0-LDP randomizer (Balle et al. 2019, Lemmas 7 and 9)."""
 
     label, only, lemma = "generic", "", 9
 
     def blanket(self, *, epsilon: float, eps0: float) -> Blanket:
-        """The data of L at 0 < epsilon < eps0."""
         gamma = math.exp(-eps0)
         # c = g e^eps0 (e^{2 eps}+1) - 2 g^2 e^{eps - 2 eps0} is concave in the unknown g: its
         # maximum on [gamma, 1]
@@ -108,7 +108,7 @@ class GenericBlanket:
 
 
 @dataclass(frozen=True)
-class RRBlanket:
+class RRBlanket(BlanketFamily):
     """k-ary randomized response over k >= 2 values (Balle et al. 2019, Lemmas 6.1 and 12)."""
 
     k: int = 2
@@ -118,7 +118,6 @@ class RRBlanket:
         count("k", self.k, least=2)
 
     def blanket(self, *, epsilon: float, eps0: float) -> Blanket:
-        """The data of L at 0 < epsilon < eps0."""
         odds = math.expm1(eps0)  # e^eps0 - 1
         gamma = self.k / (odds + self.k)
         truth = odds / (odds + self.k)  # 1 - gamma
@@ -133,13 +132,12 @@ class RRBlanket:
 
 
 @dataclass(frozen=True)
-class LaplaceBlanket:
+class LaplaceBlanket(BlanketFamily):
     """x + Lap(1/eps0) on [0, 1] (Balle et al. 2019, Lemmas 6.2 and 13)."""
 
     label, only, lemma = "Laplace", "the Laplace mechanism", 13
 
     def blanket(self, *, epsilon: float, eps0: float) -> Blanket:
-        """The data of L at 0 < epsilon < eps0."""
         half = math.exp(-eps0 / 2)
         return Blanket(
             gamma=half,
@@ -153,14 +151,15 @@ class LaplaceBlanket:
 # --- the two concentration inequalities ----------------------------------------------------------
 
 
-def _log_blanket_average(*, gamma: float, decay: float, n: int) -> float:
-    """log of sum_{m=1}^n Bin(n, gamma)(m) e^{-m decay}, decay > 0, 0 < gamma < 1, without cancellation."""
-    everyone = n * math.log1p(gamma * math.expm1(-decay))
-    # the ratio of the m = 0 term to the whole sum is exp(-n log1p(gamma e^-decay / (1-gamma)))
+def _log_tail(data: Blanket, *, log_factor: float, decay: float, n: int) -> float:
+    """log of Lemma 8's bound if E[(L_1 + ... + L_m)_+] <= factor e^{-m decay}, decay > 0, without cancellation."""
+    gamma = data.gamma
+    # The sum over m >= 1: that over all m, less its term at m = 0, whose share of it is e^-gap.
     gap = n * math.log1p(math.exp(-decay) * gamma / (1 - gamma))
     if gap == 0:  # e^-decay underflowed: only m = 1 matters, and n e^-decay gamma bounds its term
-        return math.log(n * gamma) - decay
-    return everyone + math.log(-math.expm1(-gap))
+        return log_factor - decay
+    everyone = n * math.log1p(gamma * math.expm1(-decay))
+    return log_factor + everyone + math.log(-math.expm1(-gap)) - math.log(n * gamma)
 
 
 def _phi(u: float) -> float:
@@ -168,12 +167,6 @@ def _phi(u: float) -> float:
     if u < 0.05:
         return math.fsum((-1) ** order * u**order / (order * (order - 1)) for order in range(2, 16))
     return (1 + u) * math.log1p(u) - u
-
-
-def _log_tail(data: Blanket, *, log_factor: float, decay: float, n: int) -> float:
-    """log of Lemma 8's bound if E[(L_1 + ... + L_m)_+] <= factor e^{-m decay}."""
-    average = _log_blanket_average(gamma=data.gamma, decay=decay, n=n)
-    return log_factor + average - math.log(n * data.gamma)
 
 
 # --- the bounds ----------------------------------------------------------------------------------

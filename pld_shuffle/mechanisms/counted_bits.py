@@ -55,10 +55,6 @@ class _Counted(Mechanism):
         _ = self.shares
         settle(self, n=user_count(self.n))
 
-    def stand_in_attack(self, cohort: Cohort) -> tuple[Pair, Pair] | None:
-        attack = self.attack_pair
-        return bit_orders(attack) if isinstance(attack, BitAttackPair) else None
-
     @cached_property
     def shares(self) -> BitShares:
         """The probabilities of a 1; ValueError unless they are given in exactly one way."""
@@ -154,6 +150,9 @@ class CountedBits(_Counted):
         if cohort.absence > 0.0:
             return Several((labels, AbsentBitPair(self.n, self.shares, cohort)))
         return Several((known, labels))
+
+    def stand_in_attack(self, cohort: Cohort) -> tuple[Pair, Pair] | None:
+        return bit_orders(self.attack_pair)
 
     def sampled_attack(self, cohort: Cohort) -> Pair:
         if cohort.absence > 0.0:

@@ -244,6 +244,8 @@ def merged(
 ) -> FloatArray:
     """Columns with equal keys, their ratios by default, are added up; columns without mass are left out."""
     seen = masses[:, np.any(masses > 0, axis=0)]
-    _, index = np.unique(key(seen), axis=1, return_inverse=True)
-    index = index.reshape(-1)
-    return read_only(np.array([np.bincount(index, row) for row in seen], dtype=np.float64))
+    keys = key(seen)
+    order = np.lexsort(keys[::-1])
+    keys = keys[:, order]
+    starts = np.flatnonzero(np.append(True, np.any(keys[:, 1:] != keys[:, :-1], axis=0)))
+    return read_only(np.add.reduceat(seen[:, order], starts, axis=1))
