@@ -32,6 +32,7 @@ FLOORS = [
     {"trainlog", "certificate"},
     {"ledger"},
     {"accountant", "renyi", "risk"},
+    {"audits", "filter"},
     {"calibration", "comparison", "sweeps", "protocols", "interop", "training"},
     {"plots"},
     {"report"},

@@ -1,0 +1,136 @@
+"""What it costs to choose as one goes: filters and odometers against the accountant of a fixed list of rounds.
+
+Three tables.
+
+* *price*: for runs of the README and its neighbourhood the smallest epsilon of a filter that admits the whole run,
+  relative to that of the accountant (1.00 would be free): paid with Gaussian noise (`composition.exchange`), and with
+  Renyi divergences of the best order for that run. delta = 1e-6.
+* *odometer*: epsilon shown when one stops early, relative to the accountant's there; orders for the whole training run.
+* *speed*: processor seconds of 10^5 rounds of one filter, with prices cached, and of 1,000 rounds of 10^6 users.
+
+    python benchmarks/adaptive.py [--quick]
+"""
+
+from __future__ import annotations
+
+import math
+
+import harness
+
+from pld_shuffle import (
+    Accountant,
+    Gaussian,
+    IndividualFilter,
+    Laplace,
+    Mechanism,
+    PoissonGaussian,
+    PrivacyFilter,
+    PrivacyOdometer,
+    RenyiAccountant,
+    Shuffled,
+    ShuffledLDP,
+    Subsampled,
+)
+from pld_shuffle.randomizers import BinaryRandomizedResponse, UnaryEncoding
+from pld_shuffle.trainlog import SAMPLE, training_log
+
+DELTA = 1e-6
+Run = list[tuple[Mechanism, int]]
+
+TRAINING = Subsampled(ShuffledLDP(eps0=6.3, n=5_000), population=1_000_000)
+RUNS: dict[str, Run] = {
+    "training run (README)": [(TRAINING, 2_000)],
+    "one bit, eps0 = 8 (README)": [(Shuffled(BinaryRandomizedResponse(8.0), 100_000), 1)],
+    "three mechanisms (README)": [
+        (ShuffledLDP(eps0=4.0, n=10_000), 10),
+        (Shuffled(UnaryEncoding(k=16, eps0=2.0), n=20_000), 1),
+        (Subsampled(ShuffledLDP(eps0=3.0, n=1_000), population=100_000), 500),
+    ],
+    "loop to epsilon = 1 (README)": [(ShuffledLDP(eps0=2.0, n=10_000), 64)],
+    "shuffled and central noise": [
+        (ShuffledLDP(eps0=4.0, n=10_000), 10), (Gaussian(sigma=20.0, sensitivity=2.0), 5),
+    ],
+    "ten rounds, eps0 = 6, n = 10,000": [(ShuffledLDP(eps0=6.0, n=10_000), 10)],
+    "ten rounds, eps0 = 2, n = 100": [(ShuffledLDP(eps0=2.0, n=100), 10)],
+    "100 times Laplace noise of scale 10": [(Laplace(scale=10.0), 100)],
+    "3 times Laplace noise of scale 1": [(Laplace(scale=1.0), 3)],
+    "1,000 steps of DP-SGD, sigma = 1": [(PoissonGaussian(sigma=1.0, rate=0.01), 1_000)],
+}  # fmt: skip
+
+
+def accounted(run: Run, kind: type[Accountant] | type[RenyiAccountant] = Accountant) -> float:
+    found = kind()
+    for mechanism, count in run:
+        found.compose(mechanism, count)
+    return found.get_epsilon(DELTA)
+
+
+def price(name: str, run: Run) -> harness.Row:
+    plain = accounted(run)
+    timing = harness.measure(lambda: PrivacyFilter.least_epsilon(run, DELTA), warmup=0, repeats=1)
+    renyi = accounted(run, RenyiAccountant) / plain
+    noise = timing.value / plain
+    return {
+        "run": name, "epsilon": plain, "noise": noise,
+        "renyi": renyi if math.isfinite(renyi) else None, "filter": min(noise, renyi),
+        "search_cpu_s": timing.cpu,
+    }  # fmt: skip
+
+
+def odometers() -> list[harness.Row]:
+    ways = {
+        f"{count} orders": PrivacyOdometer.planned([(TRAINING, 2_000)], DELTA, orders=count)
+        for count in (1, 2, 3, 5)
+    }
+    rows = []
+    before = 0
+    for stop in (8, 32, 125, 500, 1_000, 2_000):
+        plain = accounted([(TRAINING, stop)])
+        row: harness.Row = {"stopped_after": stop, "epsilon": plain}
+        for name, way in ways.items():
+            row[name] = way.compose(TRAINING, stop - before).get_epsilon() / plain
+        before = stop
+        rows.append(row)
+    return rows
+
+
+def many_rounds(rounds: int) -> None:
+    step = Subsampled(ShuffledLDP(eps0=2.0, n=1_000), population=10_000_000)
+    run = PrivacyFilter(epsilon=1.0, delta=DELTA)
+    for _ in range(rounds):
+        run.compose(step)
+
+
+def many_users(rounds: int, users: int) -> None:
+    run = IndividualFilter(1.0, DELTA, users=users)
+    for _ in range(rounds):
+        run.compose(TRAINING)
+
+
+def main() -> None:
+    arguments = harness.options(__doc__ or "")
+    names = list(RUNS)[2:4] if arguments.quick else list(RUNS)
+    prices = [price(name, RUNS[name]) for name in names]
+    if not arguments.quick:
+        log = list(training_log(SAMPLE).rounds)
+        prices.insert(4, price("sample log, 200 cohorts (README)", log))
+    print(harness.table(prices, ["run", "epsilon", "noise", "renyi", "filter", "search_cpu_s"]))
+    shown = odometers()
+    print("\n" + harness.table(shown, list(shown[0])))
+    scale = 10 if arguments.quick else 1
+    speed = []
+    for what, function in (
+        (f"{100_000 // scale:,} rounds of one filter", lambda: many_rounds(100_000 // scale)),
+        (
+            f"{1_000 // scale:,} rounds of 1,000,000 users",
+            lambda: many_users(1_000 // scale, 10**6),
+        ),
+    ):
+        timing = harness.measure(function, warmup=0, repeats=1)
+        speed.append({"what": what, "cpu_s": timing.cpu, "wall_s": timing.wall})
+    print("\n" + harness.table(speed, ["what", "cpu_s", "wall_s"]))
+    harness.save(arguments, "adaptive", {"price": prices, "odometer": shown, "speed": speed})
+
+
+if __name__ == "__main__":
+    main()

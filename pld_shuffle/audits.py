@@ -1,0 +1,388 @@
+"""Audits: what somebody's implementation gives away, measured from its outputs, next to what is proved or claimed.
+
+*The idea.* Run the implementation many times on each of two neighbouring datasets. For a set S of outputs that was
+chosen without looking at the runs it is tested on, (epsilon, delta)-DP says P(S) <= e^epsilon Q(S) + delta. So
+
+    epsilon >= log((p - delta) / q),   p <= P(S), q >= Q(S) with the stated confidence together,
+
+the ends p, q of Clopper and Pearson (1934), each failing with half of 1 - confidence. The runs are split: a quarter
+fits statistics of outputs, a quarter chooses one of them, a threshold and which dataset comes first, and half is
+tested. Whatever the first half suggests, the bound is right; a bad choice only makes it small.
+
+*The catch.* A small bound proves nothing: another S, or more runs, may show more. With N runs no epsilon above about
+log N can be seen, and none by events rarer than 1 / N. A bound above what is proved means that the implementation is
+not what was proved, or the datasets were not neighbours, or runs were not independent; by chance it happens with
+probability at most 1 - confidence.
+
+The best test is the likelihood ratio. Statistics that are tried: the log of counts of whole outputs, where
+few differ; sums of such logs over columns, which is the likelihood ratio of independent bits; linear discriminants of
+columns, and of how often each value occurs in an output, which is what a shuffler shows; and a score of your own.
+Jagielski, Ullman, Oprea 2020 and Nasr et al. 2023 audit learning in this way; Arcolezi, Gambs 2023 local randomizers.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import permutations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .accountant import Accountant
+from .mechanisms import Mechanism
+from .numerics.validation import nonnegatives, open_unit, positive_int, probabilities, real
+from .randomizers.base import LocalRandomizer
+
+Array = NDArray[np.float64]
+Score = Callable[[Array], Array]
+
+LEAST_RUNS = 16  # of each dataset
+MOST_VALUES = 64  # of a column that is taken as it is; others are cut at quantiles
+MOST_FEATURES = 512  # of a linear discriminant: columns, or different values that are counted
+THRESHOLDS = 200  # tried of each statistic, in either direction
+CAUTION = 1e-4  # chance with which events are ranked: among so many, a bold rank would be won by luck
+MARGIN = 1e-9  # relative, for the rounding of quantiles of the beta law
+
+
+class AuditError(ValueError):
+    """More was measured than is proved or claimed."""
+
+
+@dataclass(frozen=True)
+class Audit:
+    """What an audit found.
+
+    epsilon : certified lower bound at `delta`, with `confidence`; 0 if nothing was found. proved : the upper bound that
+    it is compared with; None if there is none. statistic : what told the datasets apart best. turned : whether the
+    event is likelier for the second dataset. hits, runs : how often the event occurred in how many tested runs of the
+    likelier dataset and of the other one. inputs : of a local randomizer, the likelier one first.
+    """
+
+    epsilon: float
+    delta: float
+    confidence: float
+    proved: float | None
+    statistic: str
+    turned: bool
+    hits: tuple[int, int]
+    runs: tuple[int, int]
+    inputs: tuple[Any, Any] | None = None
+
+    @property
+    def violated(self) -> bool:
+        """Whether more was measured than is proved."""
+        return self.proved is not None and self.epsilon > self.proved
+
+    def require(self) -> Audit:
+        """This, or an AuditError if more was measured than is proved."""
+        if self.violated:
+            raise AuditError(
+                f"measured epsilon is at least {self.epsilon:.4g} at delta={self.delta:g} with confidence"
+                f" {self.confidence:g}, more than the {self.proved:.4g} that is proved: the implementation is another"
+                f" one, or the datasets are not neighbours ({self.statistic}: {self.hits[0]} of {self.runs[0]} runs"
+                f" against {self.hits[1]} of {self.runs[1]})"
+            )
+        return self
+
+
+def audit(
+    first: Any,
+    second: Any,
+    *,
+    delta: float = 0.0,
+    confidence: float = 0.999,
+    proved: Mechanism | Accountant | float | None = None,
+    score: Score | None = None,
+) -> Audit:
+    """A certified lower bound on epsilon from outputs on two neighbouring datasets.
+
+    Parameters
+    ----------
+    first, second : the outputs, one row for each independent run, at least 16: arrays of shape (runs,) or (runs,
+        numbers), or files of them (`.npy`, or text with commas). A shuffled round is its reports in the order in which
+        they came out, or how often each report occurred.
+    delta : in [0, 1). confidence : in (0, 1); the bound is wrong with probability at most 1 - confidence.
+    proved : to compare with: a mechanism (one round), an accountant, or an epsilon that is claimed.
+    score : a statistic of your own, from rows to one number each; larger for the first dataset.
+
+    Raises TypeError or ValueError naming the argument, OSError for a file. Time and memory: linear in the outputs.
+
+    >>> import numpy as np
+    >>> from pld_shuffle.randomizers import BinaryRandomizedResponse
+    >>> rng, response = np.random.default_rng(0), BinaryRandomizedResponse(1.0)
+    >>> values = np.zeros((2, 4_000, 10), int)  # ten users, 4,000 runs, two datasets
+    >>> values[1, :, 0] = 1
+    >>> reports = response.sample(values, rng)  # not shuffled: the target's report always comes first
+    >>> found = audit(*reports, delta=1e-3, proved=0.5)
+    >>> found.violated, 0.6 < found.epsilon <= 1.0
+    (True, True)
+    """
+    delta, confidence = _asked(delta, confidence)
+    rows = [_outputs(name, given) for name, given in (("first", first), ("second", second))]
+    if rows[0].shape[1] != rows[1].shape[1]:
+        raise ValueError(
+            f"second must have as many numbers in a row as first, {rows[0].shape[1]}, got {rows[1].shape[1]}"
+        )
+    return _tested(_chosen(rows, delta, score), delta, confidence, _proved(proved, delta))
+
+
+def audit_randomizer(
+    randomizer: LocalRandomizer | Callable[[Any], Any] | Mapping[Any, Any],
+    eps0: float | None = None,
+    *,
+    inputs: Sequence[Any] = (0, 1),
+    runs: int = 100_000,
+    delta: float = 0.0,
+    confidence: float = 0.999,
+    score: Score | None = None,
+    rng: np.random.Generator | None = None,
+) -> Audit:
+    """The same for a local randomizer alone, against the eps0 it claims; over all pairs of the inputs.
+
+    randomizer : one of `pld_shuffle.randomizers`; a function from an input to one report, a number or a sequence of
+    numbers, which is called `runs` times for each of `inputs`; or a mapping from inputs to arrays of reports. eps0 :
+    what it claims, at `delta`; by default that of a randomizer of this package. rng : for randomizers of this package.
+    Which pair is tested is chosen by the first half, as the statistic is. Raises as `audit`.
+
+    >>> found = audit_randomizer({"yes": [1] * 900 + [0] * 100, "no": [1] * 100 + [0] * 900}, eps0=3.0)
+    >>> found.violated, found.inputs, 0.5 < found.epsilon < 2.2
+    (False, ('yes', 'no'), True)
+    """
+    delta, confidence = _asked(delta, confidence)
+    runs = positive_int("runs", runs, least=LEAST_RUNS)
+    if isinstance(randomizer, Mapping):
+        drawn = {x: _outputs(f"reports of {x!r}", given) for x, given in randomizer.items()}
+    elif isinstance(randomizer, LocalRandomizer):
+        source = rng or np.random.default_rng()
+        drawn = {
+            x: _outputs("reports", randomizer.sample(np.full(runs, x), source)) for x in inputs
+        }
+        eps0 = randomizer.eps0 if eps0 is None else eps0
+    elif callable(randomizer):
+        drawn = {x: _outputs("reports", [randomizer(x) for _ in range(runs)]) for x in inputs}
+    else:
+        raise TypeError(
+            f"randomizer must be a randomizer, a function or a mapping, got {randomizer!r}"
+        )
+    if not 2 <= len(drawn) <= 32:
+        raise ValueError(f"inputs must be 2 to 32 different ones, got {len(drawn)}")
+    if len({rows.shape[1] for rows in drawn.values()}) > 1:
+        raise ValueError("randomizer must give reports of one length")
+    proved = _proved(eps0, delta)
+    best: _Choice | None = None
+    for one, other in permutations(drawn, 2):
+        if list(drawn).index(one) < list(drawn).index(other):
+            found = _chosen([drawn[one], drawn[other]], delta, score)
+            found.inputs = (other, one) if found.turned else (one, other)
+            best = found if best is None or found.strength > best.strength else best
+    assert best is not None
+    return _tested(best, delta, confidence, proved)
+
+
+# --- what is given ---------------------------------------------------------------------------
+
+
+def _asked(delta: float, confidence: float) -> tuple[float, float]:
+    missed = float(probabilities("delta", real("delta", delta)))
+    if not missed < 1.0:
+        raise ValueError(f"delta must be below 1, got {delta!r}")
+    return missed, open_unit("confidence", confidence)
+
+
+def _proved(given: Mechanism | Accountant | float | None, delta: float) -> float | None:
+    if given is None:
+        return None
+    if isinstance(given, Mechanism):
+        given = Accountant().compose(given)
+    if isinstance(given, Accountant):
+        return given.get_epsilon(delta)
+    return float(nonnegatives("proved", real("proved", given)))
+
+
+def _outputs(name: str, given: Any) -> Array:
+    """Rows of finite numbers, shape (runs, numbers)."""
+    if isinstance(given, (str, os.PathLike)):
+        path = Path(given)
+        name = path.name
+        if path.suffix == ".npy":
+            given = np.load(path, allow_pickle=False)
+        else:
+            try:
+                given = np.loadtxt(path, delimiter=",", ndmin=2, dtype=np.float64)
+            except ValueError as error:
+                raise ValueError(
+                    f"{name} must hold numbers with commas between: {error}"
+                ) from error
+    try:
+        rows = np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"{name} must be rows of numbers, all of one length: {error}") from error
+    if rows.ndim == 0 or rows.shape[0] < LEAST_RUNS or rows.size == 0:
+        raise ValueError(f"{name} must have at least {LEAST_RUNS} runs, got shape {rows.shape}")
+    if not np.isfinite(rows).all():
+        raise ValueError(f"{name} must be finite numbers")
+    return rows.reshape(rows.shape[0], -1) + 0.0  # no -0.0
+
+
+# --- what to look at -------------------------------------------------------------------------
+
+
+@dataclass
+class _Choice:
+    """An event, and the runs it is tested on: a score is at least `threshold`; likelier for the first entry."""
+
+    statistic: str
+    score: Score
+    threshold: float
+    turned: bool
+    strength: float
+    tested: list[Array]
+    inputs: tuple[Any, Any] | None = None
+
+
+def _chosen(rows: list[Array], delta: float, score: Score | None) -> _Choice:
+    """The event that shows most in the second quarter, of statistics that were fitted to the first one."""
+    # Runs may have come in some order, such as warm-ups first: every fourth row goes to the same part.
+    fitted, chosen = ([part[i::4] for part in rows] for i in (0, 1))
+    tested = [np.concatenate([part[2::4], part[3::4]]) for part in rows]
+    best = _Choice("nothing", lambda rows: np.zeros(rows.shape[0]), 0.0, False, -math.inf, tested)
+    for name, statistic in _statistics(fitted, score):
+        values = [statistic(part) for part in chosen]
+        cuts = np.unique(np.concatenate(values))
+        if cuts.size > THRESHOLDS:
+            cuts = np.unique(np.quantile(cuts, np.linspace(0.0, 1.0, THRESHOLDS)))
+        ordered = [np.sort(part) for part in values]
+        above = [part.size - np.searchsorted(part, cuts, side="left") for part in ordered]
+        for sign, hits in (
+            (1.0, above),
+            (-1.0, [p.size - h for p, h in zip(ordered, above, strict=True)]),
+        ):
+            for turned in (False, True):
+                one, other = (1, 0) if turned else (0, 1)
+                # Events are ranked by what they would prove for themselves.
+                shown = _lower(
+                    hits[one], ordered[one].size, hits[other], ordered[other].size, delta, CAUTION
+                )
+                at = int(np.argmax(shown))
+                if shown[at] > best.strength:
+                    best = _Choice(
+                        name, _signed(statistic, sign), _cut(cuts, at, sign), turned, float(shown[at]), tested,
+                    )  # fmt: skip
+    return best
+
+
+def _signed(statistic: Score, sign: float) -> Score:
+    return lambda rows: sign * statistic(rows)
+
+
+def _cut(cuts: Array, at: int, sign: float) -> float:
+    """score >= cut; or score < cut, which is -score >= the number next above -cut."""
+    return float(cuts[at]) if sign > 0.0 else math.nextafter(-float(cuts[at]), math.inf)
+
+
+def _statistics(fitted: list[Array], score: Score | None) -> Iterator[tuple[str, Score]]:
+    """Names and statistics, each fitted to some runs of both datasets."""
+    if score is not None:
+        yield "score", lambda rows: np.asarray(score(rows), dtype=np.float64).reshape(rows.shape[0])
+    runs, width = fitted[0].shape[0] + fitted[1].shape[0], fitted[0].shape[1]
+    if width <= MOST_VALUES:
+        kinds = np.unique(np.concatenate(fitted), axis=0)
+        if 8 * kinds.shape[0] <= runs:
+            yield "outputs", _table(fitted, kinds)
+    tables = [_column(fitted, j) for j in range(width)]
+    yield "columns", lambda rows: sum((table(rows) for table in tables), np.zeros(rows.shape[0]))
+    if width > 1:
+        if width <= MOST_FEATURES:
+            yield "linear", _linear(fitted, lambda rows: rows)
+        values = np.unique(np.concatenate(fitted))
+        if values.size <= MOST_FEATURES:
+            yield (
+                "counts",
+                _linear(
+                    fitted,
+                    lambda rows: np.stack(
+                        [(rows == value).sum(axis=1) for value in values[1:]], axis=1
+                    ),
+                ),
+            )
+
+
+def _table(fitted: list[Array], kinds: Array) -> Score:
+    """Log ratio of how often each whole row occurred; 0 for others."""
+    index = {row.tobytes(): i for i, row in enumerate(kinds)}
+
+    def places(rows: Array) -> NDArray[np.int64]:
+        return np.array([index.get(row.tobytes(), kinds.shape[0]) for row in rows], np.int64)
+
+    counts = [np.bincount(places(part), minlength=kinds.shape[0] + 1) for part in fitted]
+    logs = np.log((counts[0] + 0.5) / (counts[1] + 0.5) * (fitted[1].shape[0] / fitted[0].shape[0]))
+    logs[-1] = 0.0
+    return lambda rows: logs[places(rows)]
+
+
+def _column(fitted: list[Array], j: int) -> Score:
+    """Log ratio of how often a column has each value, or lies in each of some ranges."""
+    both = np.concatenate([part[:, j] for part in fitted])
+    edges = np.unique(both)
+    if edges.size > MOST_VALUES:
+        edges = np.unique(np.quantile(both, np.linspace(0.0, 1.0, MOST_VALUES + 1))[1:-1])
+    places = [np.searchsorted(edges, part[:, j], side="right") for part in fitted]
+    counts = [np.bincount(place, minlength=edges.size + 1) for place in places]
+    logs = np.log((counts[0] + 0.5) / (counts[1] + 0.5) * (fitted[1].shape[0] / fitted[0].shape[0]))
+    return lambda rows: logs[np.searchsorted(edges, rows[:, j], side="right")]
+
+
+def _linear(fitted: list[Array], features: Callable[[Array], Array]) -> Score:
+    """Fisher's discriminant, with a little of the identity added to the covariance of standardized features."""
+    parts = [np.asarray(features(part), np.float64) for part in fitted]
+    both = np.concatenate(parts)
+    scale = both.std(axis=0)
+    scale[scale == 0.0] = 1.0
+    parts = [part / scale for part in parts]
+    apart = parts[0].mean(axis=0) - parts[1].mean(axis=0)
+    centred = np.concatenate([part - part.mean(axis=0) for part in parts])
+    covariance = centred.T @ centred / centred.shape[0] + 1e-3 * np.eye(apart.size)
+    weights = np.linalg.solve(covariance, apart) / scale
+    return lambda rows: np.asarray(features(rows), np.float64) @ weights
+
+
+# --- what it proves --------------------------------------------------------------------------
+
+
+def _tested(choice: _Choice, delta: float, confidence: float, proved: float | None) -> Audit:
+    rows = choice.tested[::-1] if choice.turned else choice.tested
+    hits = tuple(int(np.sum(choice.score(part) >= choice.threshold)) for part in rows)
+    runs = tuple(part.shape[0] for part in rows)
+    found = _lower(np.array(hits[0]), runs[0], np.array(hits[1]), runs[1], delta, 1.0 - confidence)
+    return Audit(
+        max(0.0, float(found)), delta, confidence, proved, choice.statistic, choice.turned,
+        (hits[0], hits[1]), (runs[0], runs[1]), choice.inputs,
+    )  # fmt: skip
+
+
+def _lower(
+    hits: ArrayLike, runs: int, other_hits: ArrayLike, other_runs: int, delta: float, fail: float
+) -> Array:
+    """log((p - delta) / q), p from below and q from above, both right but for `fail`; -inf where p <= delta."""
+    from scipy.special import betaincinv
+
+    k, m = np.asarray(hits, np.float64), np.asarray(other_hits, np.float64)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        low = np.where(k > 0, betaincinv(np.maximum(k, 0.5), runs - k + 1.0, 0.5 * fail), 0.0)
+        high = np.where(
+            m < other_runs,
+            betaincinv(m + 1.0, np.maximum(other_runs - m, 0.5), 1.0 - 0.5 * fail),
+            1.0,
+        )
+        over = low * (1.0 - MARGIN) - delta
+        return np.asarray(
+            np.where(over > 0.0, np.log(over / np.minimum(high * (1.0 + MARGIN), 1.0)), -np.inf)
+        )
+
+
+__all__ = ["Audit", "AuditError", "audit", "audit_randomizer"]

@@ -1,0 +1,417 @@
+"""Filters and odometers: rounds, their parameters and which is the last may depend on everything that was seen.
+
+An `Accountant` is right for rounds that were fixed beforehand. To choose the next mechanism by looking at outputs, and
+to ask an accountant about what was run in the end, gives too small a number in general (Rogers et al. 2016; Regehr et
+al. 2026, arXiv:2602.15815). Three things are proven for such runs:
+
+* `PrivacyFilter`: a budget (epsilon, delta) is fixed at the start, and every round is admitted or not. Rounds are
+  bought with Gaussian noise at certified prices (`composition.exchange`); or with Renyi divergences of one order
+  (Feldman, Zrnic 2021), which is better for few rounds of large bounded losses, such as Laplace noise.
+* `PrivacyOdometer`: no budget; an epsilon that holds whenever one stops. It costs more.
+* `IndividualFilter`: a filter for each of many users, who take part as long as their own has something left.
+
+A plain accountant is enough where a list of rounds is fixed and each of it is run once at most, in any order, chosen by
+whatever was seen, stopping at any time, if epsilon is quoted for the *whole* list. Proofs: docs/howto/adaptive.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .accountant import Accountant
+from .checkpoint import mechanism_from_state, mechanism_state
+from .composition.exchange import Budget, GaussianBudget, RenyiBudget
+from .ledger import Ledger
+from .mechanisms import Mechanism, as_mechanism
+from .numerics.rounding import ROUNDOFF
+from .numerics.sides import Side
+from .numerics.validation import (
+    integer_in,
+    open_unit,
+    positive_float,
+    positive_int,
+    real,
+    real_array,
+)
+from .renyi import RenyiAccountant
+
+Array = NDArray[np.float64]
+Planned = Iterable[tuple[Mechanism, int]]
+AnyLedger = TypeVar("AnyLedger", bound=Ledger)
+
+SPACING = 4.0  # of the orders of an odometer, less 1, one to the next
+PRECISION = 1e-3  # of `least_epsilon`
+
+
+class BudgetExceeded(ValueError):
+    """Rounds that are not admitted; nothing of them has been composed."""
+
+
+class PrivacyFilter(Ledger):
+    """A run of adaptively chosen rounds that is (epsilon, delta)-DP, whatever is chosen and whenever it stops.
+
+    Parameters
+    ----------
+    epsilon, delta : the budget; epsilon positive and finite, delta in (0, 1).
+    planned : (mechanism, count) pairs that will probably be run. They only decide between the two ways to pay; any
+        other mechanisms can be composed instead. ValueError if the budget does not admit them.
+    reserved : (mechanism, count) pairs that can be composed for nothing whenever one likes, which is as cheap as an
+        accountant. What is left of the budget buys others, and more of these. ValueError if they are too much.
+    order : pay with Renyi divergences of this order > 1 (inf: with largest losses); None: with Gaussian noise, or as
+        `planned` says.
+
+    The guarantee is for everything composed, together: `epsilon` at `delta`. What it assumes: each mechanism, and
+    whether there is one, is chosen from outputs of earlier rounds only; `admits` was asked before the round was run
+    (`compose` asks). Raises TypeError or ValueError naming the argument, also for a mechanism without a pair for both
+    orders of two neighbours if Gaussian noise pays.
+
+    Complexity: prices of each distinct mechanism are found once, in milliseconds each; then a round costs
+    microseconds. Memory grows with the number of distinct mechanisms only. Source: docs/howto/adaptive.md, Theorem 1;
+    with `order`, Feldman and Zrnic 2021.
+
+    >>> from pld_shuffle import PrivacyFilter, ShuffledLDP
+    >>> run, step = PrivacyFilter(epsilon=1.0, delta=1e-6), ShuffledLDP(eps0=2.0, n=10_000)
+    >>> run.compose(step, 20).admits(step, 100)
+    False
+    >>> stronger = ShuffledLDP(eps0=3.0, n=10_000)  # because the first rounds did not say enough
+    >>> while run.admits(stronger):
+    ...     run = run.compose(stronger)
+    >>> run.rounds, round(run.remaining, 3)
+    (31, 0.037)
+    """
+
+    def __init__(
+        self,
+        epsilon: float,
+        delta: float,
+        planned: Planned = (),
+        *,
+        reserved: Planned = (),
+        order: float | None = None,
+    ) -> None:
+        super().__init__()
+        self._epsilon = positive_float("epsilon", epsilon, Side.LOWER)
+        self._delta = open_unit("delta", delta, Side.LOWER)
+        self._order: float | None = None if order is None else real("order", order)
+        if self._order is not None and not self._order > 1.0:
+            raise ValueError(f"order must be greater than 1, got {order!r}")
+        self._reserved = dict(_composed(Ledger(), list(reserved)).ledger)
+        if self._reserved and self._order is not None:
+            raise ValueError(f"order must be None where rounds are reserved, got {order!r}")
+        for mechanism in self._reserved:
+            self._checked(mechanism, 1)
+        self._budget: Budget = self._paying(self._order)
+        if rounds := list(planned):
+            self._choose(rounds)
+        self._left = max(self._budget.total, 0.0)
+
+    @classmethod
+    def least_epsilon(cls, planned: Planned, delta: float) -> float:
+        """The smallest epsilon, to 1e-3 relative from above, whose filter admits a run: what adaptivity costs.
+
+        >>> from pld_shuffle import Accountant, PrivacyFilter, ShuffledLDP
+        >>> run = [(ShuffledLDP(eps0=2.0, n=10_000), 50)]
+        >>> f"{PrivacyFilter.least_epsilon(run, 1e-6) / Accountant().compose(*run[0]).get_epsilon(1e-6):.2f}"
+        '1.00'
+        """
+        rounds = list(planned)
+        order = (
+            _composed(RenyiAccountant(), rounds).epsilon_at_order(open_unit("delta", delta)).order
+        )
+        by_order = RenyiBudget(0.0, delta, order)
+        left = by_order.total
+        for mechanism, count in rounds:
+            left -= count * next(by_order.offers(mechanism.pair, math.inf))[1]
+        worst = -left * (1.0 + 1e-9)
+        low = _composed(Accountant(), rounds).get_epsilon(delta)
+        if not 0.0 < low < math.inf:
+            raise ValueError(f"planned must lose something, and something finite, got {rounds!r}")
+        if not all(mechanism.pair.symmetric for mechanism, _ in rounds):
+            return worst
+        pairs = [(mechanism.pair, count) for mechanism, count in rounds]
+        high = min(worst, 2.0 * low)
+        budget = GaussianBudget(high, delta)
+        if budget.share_after(pairs) < 0.0:
+            return worst
+        while low * (1.0 + PRECISION) < high:
+            middle = low + min(0.5 * (high - low), 8.0 * PRECISION * low)
+            fits = budget.at(middle).share_after(pairs) >= 0.0
+            low, high = (low, middle) if fits else (middle, high)
+        return high
+
+    @property
+    def epsilon(self) -> float:
+        """The guarantee, at `delta`."""
+        return self._epsilon
+
+    @property
+    def delta(self) -> float:
+        """The guarantee's delta."""
+        return self._delta
+
+    @property
+    def order(self) -> float | None:
+        """The order of the Renyi divergences that are paid with; None: Gaussian noise."""
+        return self._order
+
+    @property
+    def remaining(self) -> float:
+        """The share of the budget that is left, from 1 down to 0."""
+        return self._left / self._budget.total if self._budget.total > 0.0 else 0.0
+
+    def admits(self, mechanism: Mechanism, count: int = 1) -> bool:
+        """Whether `count` more rounds of `mechanism` fit, one after the other; nothing changes."""
+        with self._lock:
+            mechanism, count = self._checked(mechanism, count)
+            bought = max(0, count - self._reserved.get(mechanism, 0))
+            return self._budget.after(mechanism.pair, self._left, bought) >= 0.0
+
+    def assumptions(self) -> dict[str, str]:
+        """What the guarantee rests on, besides the assumptions of the mechanisms."""
+        order = self._order
+        paid = "Gaussian noise" if order is None else f"Renyi divergences of order {order:g}"
+        return {
+            "adaptivity": "mechanisms, their parameters and the last round may depend on all earlier outputs",
+            "budget": f"epsilon={self._epsilon!r} at delta={self._delta!r}, fixed before the first round",
+            "analysis": f"rounds are bought with {paid}",
+        }
+
+    def _pay(self, mechanism: Mechanism, count: int) -> None:
+        free = min(count, self._reserved.get(mechanism, 0)) if self._reserved else 0
+        left = self._budget.after(mechanism.pair, self._left, count - free)
+        if left < 0.0:
+            raise BudgetExceeded(
+                f"mechanism must fit into the budget of epsilon={self._epsilon!r} at delta={self._delta!r},"
+                f" of which {self.remaining:.3g} is left, got {count} rounds of {mechanism!r}"
+            )
+        self._left = left
+        if free:
+            self._reserved[mechanism] -= free
+
+    def _checked(self, mechanism: Mechanism, count: int) -> tuple[Mechanism, int]:
+        mechanism, count = super()._checked(mechanism, count)
+        if self._order is None and not mechanism.pair.symmetric:
+            raise ValueError(
+                f"mechanism must have a pair for both orders of two neighbours, or the filter an order,"
+                f" got {mechanism!r}"
+            )
+        return mechanism, count
+
+    def _paying(self, order: float | None) -> Budget:
+        if order is None:
+            held = [(mechanism.pair, count) for mechanism, count in self._reserved.items()]
+            return GaussianBudget(self._epsilon, self._delta, held)
+        return RenyiBudget(self._epsilon, self._delta, order)
+
+    def _choose(self, rounds: list[tuple[Mechanism, int]]) -> None:
+        """Pay as leaves the largest share of the budget after the planned rounds."""
+        orders = [self._order]
+        if self._order is None and not self._reserved:
+            orders = [_composed(RenyiAccountant(), rounds).epsilon_at_order(self._delta).order]
+            if all(mechanism.pair.symmetric for mechanism, _ in rounds):
+                orders.insert(0, None)
+        shares = []
+        for order in orders:
+            self._budget = self._paying(order)
+            pairs = ((mechanism.pair, count) for mechanism, count in rounds)
+            shares.append((self._budget.share_after(pairs), self._budget, order))
+        share, self._budget, self._order = max(shares, key=lambda found: found[0])
+        if share < 0.0:
+            raise ValueError(
+                f"planned must fit into epsilon={self._epsilon!r} at delta={self._delta!r}, got {rounds!r};"
+                " see PrivacyFilter.least_epsilon"
+            )
+
+    def _settings(self) -> dict[str, Any]:
+        reserved = [
+            {"mechanism": mechanism_state(mechanism), "count": count}
+            for mechanism, count in self._reserved.items()
+            if count
+        ]
+        return {
+            "epsilon": self._epsilon, "delta": self._delta, "reserved": reserved,
+            "order": "inf" if self._order == math.inf else self._order,
+            "total": self._budget.total, "left": self._left,
+        }  # fmt: skip
+
+    @classmethod
+    def _of_settings(cls, settings: Mapping[str, Any]) -> PrivacyFilter:
+        """With the budget as it was: another one would be found for what is reserved now."""
+        order = settings["order"]
+        new = cls(
+            settings["epsilon"], settings["delta"], order=math.inf if order == "inf" else order
+        )
+        for held in settings["reserved"]:
+            mechanism = mechanism_from_state(held["mechanism"], "reserved")
+            new._reserved[mechanism] = positive_int("count", held["count"])
+        most = max(new._budget.total, 0.0)
+        total, left = real("total", settings["total"]), real("left", settings["left"])
+        if not total <= most:
+            raise ValueError(f"total must be at most {most!r}, got {total!r}")
+        if not 0.0 <= left <= max(total, 0.0):
+            raise ValueError(f"left must be from 0 to {total!r}, got {left!r}")
+        if new._order is None:
+            new._budget = GaussianBudget(new._epsilon, new._delta, total=total)
+        new._left = left
+        return new
+
+    @classmethod
+    def _blank(cls) -> PrivacyFilter:
+        return cls(1.0, 0.5)
+
+    def _adopt(self, other: Any) -> None:
+        super()._adopt(other)
+        self._left, self._reserved = other._left, other._reserved
+
+    def __copy__(self) -> PrivacyFilter:
+        new = super().__copy__()
+        new._budget = self._budget  # with the prices that it knows
+        return new
+
+
+class PrivacyOdometer(Ledger):
+    """An epsilon that holds at any time one may stop, chosen by what was seen, for adaptively chosen rounds.
+
+    Parameters
+    ----------
+    delta : in (0, 1).
+    orders : Renyi orders > 1 among which delta is shared out equally. One order is tight near one length of the run
+        only; `PrivacyOdometer.planned` chooses them.
+
+    `get_epsilon()` after every round may be published and acted upon: the run up to any stopping time has loss at most
+    the epsilon shown then, but for delta: E(1 - e^(epsilon - L))_+ <= delta with the epsilon of that time. Raises
+    TypeError or ValueError naming the argument. Source: docs/howto/adaptive.md, Theorem 3; Feldman and Zrnic 2021.
+
+    >>> from pld_shuffle import PrivacyOdometer, ShuffledLDP
+    >>> step = ShuffledLDP(eps0=2.0, n=10_000)
+    >>> run = PrivacyOdometer.planned([(step, 100)], delta=1e-6)
+    >>> [round(run.compose(step, count).get_epsilon(), 2) for count in (10, 90)]
+    [0.43, 1.43]
+    """
+
+    def __init__(self, delta: float, orders: ArrayLike) -> None:
+        super().__init__()
+        self._delta = open_unit("delta", delta, Side.LOWER)
+        self._orders = real_array("orders", orders).ravel()
+        if not (self._orders.size and np.all((self._orders > 1.0) & (self._orders < math.inf))):
+            raise ValueError(f"orders must be greater than 1, and finite, got {orders!r}")
+        share = self._delta / self._orders.size * (1.0 - 2.0 * ROUNDOFF)
+        self._ways = [RenyiBudget(0.0, share, float(order)) for order in self._orders]
+
+    @classmethod
+    def planned(cls, planned: Planned, delta: float, *, orders: int = 3) -> PrivacyOdometer:
+        """An odometer that is good near the end of a planned run, and at shorter ones: at 1/16 of it, 1/256, ..."""
+        best = _composed(RenyiAccountant(), list(planned)).epsilon_at_order(delta).order
+        powers = SPACING ** np.arange(integer_in("orders", orders, 1, 12))
+        return cls(delta, 1.0 + min(best - 1.0, 2.0**20) * powers)
+
+    @property
+    def delta(self) -> float:
+        """The delta of every epsilon shown."""
+        return self._delta
+
+    def get_epsilon(self) -> float:
+        """An upper bound on epsilon of all rounds so far, at `delta`, valid as a time to stop."""
+        held = self.ledger
+        if not held:
+            return 0.0
+        spent = [
+            sum(count * next(way.offers(mechanism.pair, math.inf))[1] for mechanism, count in held)
+            - way.total
+            for way in self._ways
+        ]
+        least = min(spent) + 1e-14 * (len(held) + 8) * max(map(abs, spent))
+        return max(0.0, least)
+
+    @classmethod
+    def _blank(cls) -> PrivacyOdometer:
+        return cls(0.5, [2.0])
+
+    def _settings(self) -> dict[str, Any]:
+        return {"delta": self._delta, "orders": self._orders.tolist()}
+
+
+class IndividualFilter:
+    """A filter for each of many users: who has too little left no longer takes part (Feldman, Zrnic 2021, section 4).
+
+    Parameters
+    ----------
+    epsilon : every user's budget, positive and finite; a number, or an array of shape (users,) of caps.
+    delta : in (0, 1).
+    users : how many, where epsilon is one number.
+
+    Neighbouring datasets differ in the data of one user, and whom a round asks may depend on outputs of earlier rounds
+    and on names, not on data. Then each user has (epsilon, delta) of its own, at the prices of `PrivacyFilter`; rounds
+    in which a user does not take part cost that user nothing.
+
+    *The catch.* If whom a round asks, or a user's price, depends on data (a norm, say), then so does what is left:
+    it must stay hidden, and the bound is for users who are added or removed, with mechanisms for that relation.
+    Raises TypeError or ValueError naming the argument. A round takes a few passes over the users asked.
+
+    >>> from pld_shuffle import IndividualFilter, ShuffledLDP
+    >>> users = IndividualFilter(epsilon=[0.5, 1.0], delta=1e-6)
+    >>> step = ShuffledLDP(eps0=2.0, n=10_000)
+    >>> [int(sum(users.compose(step)[i] for _ in range(30))) for i in (0, 1)]
+    [17, 30]
+    """
+
+    def __init__(self, epsilon: ArrayLike, delta: float, users: int | None = None) -> None:
+        caps = real_array("epsilon", epsilon, Side.LOWER)
+        if not np.all((caps > 0.0) & (caps < math.inf)):
+            raise ValueError(f"epsilon must be positive and finite, got {epsilon!r}")
+        if caps.ndim == (0 if users is None else 1) or caps.ndim > 1:
+            raise ValueError(
+                f"users must be given for one epsilon, and for no array, got {users!r}"
+            )
+        delta = open_unit("delta", delta, Side.LOWER)
+        # The allowance for tails is that of the largest budget: it is the smallest, and so right for all.
+        self._budget = GaussianBudget(float(caps.max()), delta)
+        known, place = np.unique(caps, return_inverse=True)
+        totals = np.array([GaussianBudget(float(cap), delta).total for cap in known])
+        self._totals: Array = totals[place.ravel()]
+        if users is not None:
+            self._totals = np.repeat(self._totals, integer_in("users", users, 1, 10**9))
+        self._left = self._totals.copy()
+
+    @property
+    def remaining(self) -> Array:
+        """The share of each user's budget that is left, shape (users,). It may depend on data: keep it hidden."""
+        return np.asarray(self._left / self._totals)
+
+    def admits(self, mechanism: Mechanism, users: Any = None) -> NDArray[np.bool_]:
+        """Which of the `users` (indices or a mask; None: all) may take part in one more round of `mechanism`."""
+        return self._after(mechanism, users) >= 0.0
+
+    def compose(self, mechanism: Mechanism, users: Any = None) -> NDArray[np.bool_]:
+        """The same, and those pay for it. Let none of the others take part."""
+        after = self._after(mechanism, users)
+        fits = after >= 0.0
+        if users is None:
+            np.copyto(self._left, after, where=fits)
+        else:
+            chosen = np.arange(self._left.size)[users]
+            if np.unique(chosen).size < chosen.size:
+                raise ValueError("users must be different from each other")
+            self._left[chosen[fits]] = after[fits]
+        return fits
+
+    def _after(self, mechanism: Mechanism, users: Any) -> Array:
+        mechanism = as_mechanism(mechanism)
+        if not mechanism.pair.symmetric:
+            raise ValueError(f"mechanism must have a symmetric pair, got {mechanism!r}")
+        left = self._left if users is None else self._left[users]
+        return self._budget.after_each(mechanism.pair, left)
+
+
+def _composed(ledger: AnyLedger, rounds: Sequence[tuple[Mechanism, int]]) -> AnyLedger:
+    for mechanism, count in rounds:
+        ledger.compose(mechanism, count)
+    return ledger
+
+
+__all__ = ["BudgetExceeded", "IndividualFilter", "PrivacyFilter", "PrivacyOdometer"]

@@ -1,0 +1,244 @@
+"""Audits: never above the truth but with the stated probability, and both bugs that people had are found."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+from pld_shuffle import Accountant, AuditError, Shuffled, audit, audit_randomizer
+from pld_shuffle.audits import _lower
+from pld_shuffle.cli import main
+from pld_shuffle.randomizers import (
+    BinaryRandomizedResponse,
+    KRandomizedResponse,
+    Laplace,
+    UnaryEncoding,
+)
+
+SURE = 1.0 - 1e-3
+
+
+# --- honesty ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("delta", [0.0, 0.05])
+@pytest.mark.parametrize(("runs", "others"), [(12, 12), (30, 7)])
+def test_the_bound_fails_as_seldom_as_stated(delta: float, runs: int, others: int) -> None:
+    """For every p, q on a grid the chance of a bound above log((p - delta)/q), by all outcomes of two binomials."""
+    fail = 0.1
+    hits, other_hits = np.meshgrid(np.arange(runs + 1), np.arange(others + 1), indexing="ij")
+    found = _lower(hits, runs, other_hits, others, delta, fail)
+    worst = 0.0
+    for p in np.linspace(0.06, 1.0, 40):
+        for q in np.linspace(0.02, 1.0, 40):
+            truth = math.log((p - delta) / q)
+            chance = np.outer(
+                binom.pmf(np.arange(runs + 1), runs, p), binom.pmf(np.arange(others + 1), others, q)
+            )
+            worst = max(worst, float(chance[found > truth + 1e-12].sum()))
+    assert worst <= fail
+    assert worst > 0.02
+
+
+def reports(
+    randomizer: BinaryRandomizedResponse, n: int, runs: int, rng: np.random.Generator
+) -> list[np.ndarray]:
+    """Numbers of ones of `runs` shuffled rounds: the target holds 1 or 0, all others 0."""
+    values = np.zeros((2, runs, n), np.int64)
+    values[0, :, 0] = 1
+    return list(randomizer.sample(values, rng).sum(axis=2))
+
+
+def test_a_right_implementation_is_never_rejected() -> None:
+    """1,000 trials at 1 - 1e-3: 500 shuffled rounds, 500 local randomizers, against what is exact for them."""
+    rng = np.random.default_rng(11)
+    randomizer = BinaryRandomizedResponse(2.0)
+    proved = Accountant().compose(Shuffled(randomizer, 20)).get_epsilon(0.01)
+    rejected = 0
+    for _ in range(500):
+        found = audit(
+            *reports(randomizer, 20, 400, rng), delta=0.01, confidence=SURE, proved=proved
+        )
+        rejected += found.violated
+        response = KRandomizedResponse(k=3, eps0=0.7)
+        drawn = {x: response.sample(np.full(400, x), rng) for x in range(3)}
+        rejected += audit_randomizer(drawn, response.eps0, confidence=SURE).violated
+    assert rejected == 0
+
+
+def test_chance_rejects_no_more_often_than_stated() -> None:
+    """At confidence 1/2, of 400 audits of one bit against its exact epsilon, at most half; and some are near."""
+    rng = np.random.default_rng(5)
+    response = BinaryRandomizedResponse(1.0)
+    found = [
+        audit_randomizer(response, runs=2_000, confidence=0.5, rng=rng).epsilon for _ in range(400)
+    ]
+    share = float(np.mean(np.array(found) > 1.0))
+    assert share < 0.5 and max(found) > 0.95
+
+
+# --- what is found ---------------------------------------------------------------------------
+
+
+def bit_vectors(x: int, f: float, runs: int, rng: np.random.Generator, *, last: bool) -> np.ndarray:
+    """Bit x of eight is 1; every bit is flipped with probability f/2, the last one only if `last`."""
+    bits = np.zeros((runs, 8), np.int64)
+    bits[:, x] = 1
+    flipped = rng.random(bits.shape) < 0.5 * f
+    flipped[:, 7] &= last
+    return bits ^ flipped
+
+
+def test_the_last_bit_that_nobody_randomised() -> None:
+    """opendp#2707, #2708: noise for n - 1 of n bits, zero-extended. Claimed: 2 log((2 - f)/f) at weight 1."""
+    rng, f = np.random.default_rng(1), 0.5
+    claimed = 2.0 * math.log((2.0 - f) / f)
+    for last in (True, False):
+        drawn = {x: bit_vectors(x, f, 100_000, rng, last=last) for x in (0, 3, 7)}
+        found = audit_randomizer(drawn, claimed, confidence=SURE)
+        assert found.violated == (not last)
+        assert found.epsilon > (0.9 * claimed if last else 3.0 * claimed)
+    with pytest.raises(AuditError, match="measured epsilon is at least"):
+        found.require()
+
+
+def unary(
+    x: int, k: int, eps: float, runs: int, rng: np.random.Generator, *, cleared: bool
+) -> np.ndarray:
+    """Unary encoding as in pure-LDP: all bits 1 with probability q, then the true one set with probability p.
+
+    cleared : whether it was set to 0 before.
+    """
+    p = 1.0 / (1.0 + math.exp(-0.5 * eps))
+    bits = (rng.random((runs, k)) < 1.0 - p).astype(np.int64)
+    if cleared:
+        bits[:, x] = 0
+    bits[rng.random(runs) < p, x] = 1
+    return bits
+
+
+@pytest.mark.parametrize("eps", [0.5, 1.0, 2.0])
+def test_the_true_bit_that_had_two_chances(eps: float) -> None:
+    """pure-LDP#11: the true bit is 1 with probability p + (1 - p) q, not p. Found by Arcolezi and Gambs 2023."""
+    rng = np.random.default_rng(2)
+    for cleared in (True, False):
+        drawn = {x: unary(x, 4, eps, 100_000, rng, cleared=cleared) for x in (0, 1)}
+        found = audit_randomizer(drawn, eps, confidence=SURE)
+        assert found.violated == (not cleared)
+        assert found.epsilon > 0.8 * eps
+
+
+def test_a_bit_is_measured_to_five_per_cent() -> None:
+    found = audit_randomizer(
+        BinaryRandomizedResponse(1.0), runs=100_000, confidence=SURE, rng=np.random.default_rng(3)
+    )
+    assert 0.95 < found.epsilon <= found.proved == 1.0
+    assert found.require() is found
+    assert found.runs == (50_000, 50_000)
+
+
+def test_unary_encoding_is_measured() -> None:
+    """Two bits matter; the sum of logs over columns is their likelihood ratio."""
+    found = audit_randomizer(UnaryEncoding(k=6, eps0=1.5), inputs=range(6), rng=np.random.default_rng(4))
+    assert 0.9 * 1.5 < found.epsilon <= 1.5
+
+
+def test_noise_is_cut_at_quantiles() -> None:
+    right, weak = Laplace(eps0=1.0), Laplace(eps0=2.0)
+    found = audit_randomizer(right, inputs=(0.0, 1.0), rng=np.random.default_rng(5))
+    assert 0.85 < found.epsilon <= 1.0
+    assert audit_randomizer(weak, 1.0, inputs=(0.0, 1.0), rng=np.random.default_rng(6)).violated
+
+
+def test_a_function_is_called() -> None:
+    rng = np.random.default_rng(7)
+
+    def flip(x: int) -> list[int]:
+        return [x ^ int(rng.random() < 0.3), 0]
+
+    found = audit_randomizer(flip, math.log(7 / 3), runs=4_000)
+    assert not found.violated and found.epsilon > 0.6
+
+
+def test_a_shuffled_round_is_measured_and_a_wrong_one_found() -> None:
+    """Ones among 30 users at eps0 = 3; then users who flip half as often as they should."""
+    rng, n, delta = np.random.default_rng(8), 30, 1e-3
+    proved = Shuffled(BinaryRandomizedResponse(3.0), n)
+    right = audit(
+        *reports(BinaryRandomizedResponse(3.0), n, 100_000, rng), delta=delta, proved=proved
+    )
+    assert not right.violated and right.proved is not None and right.epsilon > 0.6 * right.proved
+    wrong = audit(
+        *reports(BinaryRandomizedResponse(4.5), n, 100_000, rng), delta=delta, proved=proved
+    )
+    assert wrong.violated
+
+
+def test_a_shuffler_that_does_not_shuffle() -> None:
+    """Reports in order show the first user; their counts do not. Shuffled, both are within what is proved."""
+    rng, n = np.random.default_rng(9), 25
+    randomizer = KRandomizedResponse(k=4, eps0=2.0)
+    values = np.zeros((2, 20_000, n), np.int64)
+    values[1, :, 0] = 1
+    sent = randomizer.sample(values, rng)
+    proved = Shuffled(randomizer, n)
+    in_order = audit(*sent, delta=1e-3, proved=proved, confidence=SURE)
+    assert in_order.violated and in_order.epsilon > 1.5
+    shuffled = audit(*rng.permuted(sent, axis=2), delta=1e-3, proved=proved, confidence=SURE)
+    assert not shuffled.violated and shuffled.epsilon > 0.1
+    assert shuffled.statistic == "counts"
+
+
+def test_a_score_of_ones_own() -> None:
+    """The sum of two numbers tells what none of them does, nor any sum over columns of their ranges."""
+    rng = np.random.default_rng(10)
+    hidden = rng.integers(0, 1_000_003, (2, 20_000))
+    noise = rng.random((2, 20_000)) < [[0.2], [0.8]]
+    rows = np.stack([hidden, (noise - hidden) % 1_000_003], axis=2)
+    assert audit(*rows).epsilon == 0.0
+    found = audit(*rows, score=lambda part: -(part.sum(axis=1) % 1_000_003))
+    assert found.statistic == "score"
+    assert 1.2 < found.epsilon <= math.log(4.0)
+
+
+# --- input, files, the command line ----------------------------------------------------------
+
+
+def test_files_are_arrays(tmp_path: Path) -> None:
+    rows = reports(BinaryRandomizedResponse(3.0), 10, 2_000, np.random.default_rng(12))
+    np.save(tmp_path / "first.npy", rows[0])
+    np.savetxt(tmp_path / "second.csv", rows[1][:, None], delimiter=",", fmt="%d")
+    assert audit(tmp_path / "first.npy", str(tmp_path / "second.csv")) == audit(*rows)
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "message"),
+    [
+        (lambda: audit([0] * 20, [0] * 3), ValueError, "second must have at least 16 runs"),
+        (lambda: audit([[0, 1]] * 20, [0] * 20), ValueError, "second must have as many numbers"),
+        (lambda: audit([math.nan] * 20, [0] * 20), ValueError, "first must be finite"),
+        (lambda: audit(["yes"] * 20, [0] * 20), TypeError, "first must be rows of numbers"),
+        (lambda: audit([0] * 20, [0] * 20, delta=1.0), ValueError, "delta must be below 1"),
+        (lambda: audit([0] * 20, [0] * 20, confidence=1.0), ValueError, "confidence"),
+        (lambda: audit([0] * 20, [0] * 20, proved=-1.0), ValueError, "proved"),
+        (lambda: audit_randomizer(3), TypeError, "randomizer must be"),
+        (lambda: audit_randomizer({0: [1] * 20}), ValueError, "inputs must be 2 to 32"),
+        (lambda: audit_randomizer({0: [1] * 20, 1: [[1, 2]] * 20}), ValueError, "of one length"),
+    ],
+)
+def test_errors_name_the_argument(
+    make: Callable[[], object], error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        make()
+
+
+def test_equal_outputs_say_nothing() -> None:
+    found = audit(np.ones(100), np.ones(100), proved=0.0)
+    assert found.epsilon == 0.0 and not found.violated
