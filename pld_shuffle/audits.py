@@ -45,7 +45,9 @@ LEAST_RUNS = 16  # of each dataset
 MOST_VALUES = 64  # of a column that is taken as it is; others are cut at quantiles
 MOST_FEATURES = 512  # of a linear discriminant: columns, or different values that are counted
 THRESHOLDS = 200  # tried of each statistic, in either direction
-CAUTION = 1e-4  # chance with which events are ranked: among so many, a bold rank would be won by luck
+CAUTION = (
+    1e-4  # chance with which events are ranked: among so many, a bold rank would be won by luck
+)
 MARGIN = 1e-9  # relative, for the rounding of quantiles of the beta law
 
 

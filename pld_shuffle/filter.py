@@ -269,7 +269,8 @@ class PrivacyFilter(Ledger):
         self._left, self._reserved = other._left, other._reserved
 
     def __copy__(self) -> PrivacyFilter:
-        new = super().__copy__()
+        new = self._of_settings(self._settings())
+        new._counts, new._logs = dict(self._counts), list(self._logs)
         new._budget = self._budget  # with the prices that it knows
         return new
 

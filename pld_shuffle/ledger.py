@@ -45,21 +45,10 @@ class Ledger:
         self._logs: list[checkpoint.Log] = []
         self._lock = threading.RLock()
 
-<<<<<<< HEAD
     def __reduce__(self) -> Any:
         """Pickled or copied: settings, rounds and logs alone; what was computed is computed again."""
         with self._lock:
             return _made, (type(self), self._settings(), self.ledger, tuple(self._logs))
-=======
-    def __getstate__(self) -> dict[str, Any]:
-        """Settings and rounds alone; what was computed is computed again."""
-        return {"settings": self._settings(), "counts": dict(self.ledger)}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        maker: Any = type(self)
-        self.__dict__.update(vars(maker._of_settings(state["settings"])))
-        self._counts = dict(state["counts"])
->>>>>>> 1891cfb (Filters, odometers and individual filters (rounds bought with Gaussian noise, at prices that hold under adaptive choices); audits of implementations)
 
     @property
     def ledger(self) -> Rounds:
@@ -92,7 +81,7 @@ class Ledger:
         self._counts[mechanism] = self._counts.get(mechanism, 0) + count
 
     def _adopt(self, other: Any) -> None:
-        """Have what another object of this class has, which began as a copy of this one."""
+        """Have the rounds of another object of this class, which began as a copy of this one."""
         self._counts = other._counts
 
     def _checked(self, mechanism: Mechanism, count: int) -> tuple[Mechanism, int]:
@@ -129,13 +118,9 @@ class Ledger:
             trial = copy.copy(self)
             for mechanism, count in found.rounds:
                 trial.compose(mechanism, count)
-<<<<<<< HEAD
-            self._counts = trial._counts
+            self._adopt(trial)
             if found.sha256 is not None:
                 self._logs.append(checkpoint.Log(found.name, found.sha256))
-=======
-            self._adopt(trial)
->>>>>>> 1891cfb (Filters, odometers and individual filters (rounds bought with Gaussian noise, at prices that hold under adaptive choices); audits of implementations)
         for note in found.notes:
             warnings.warn(note, LogWarning, stacklevel=2)
         return self
@@ -178,7 +163,6 @@ class Ledger:
         settings = "".join(f"{name}={value!r}, " for name, value in self._settings().items())
         return f"{type(self).__name__}({settings}ledger=[{shown}])"
 
-<<<<<<< HEAD
     def _repr_html_(self) -> str:
         """For notebooks: a table of the first mechanisms."""
         held = self.ledger
@@ -195,14 +179,6 @@ class Ledger:
         )
         head = f"<b>{type(self).__name__}</b> {settings}; rounds: {self.rounds:,}"
         return f"{head}<table><tr><th>rounds</th><th>mechanism</th></tr>{body}</table>"
-=======
-    def __copy__(self: Self) -> Self:
-        """A new object with the same settings and rounds, which has not been asked anything."""
-        maker: Any = type(self)
-        new: Self = maker._of_settings(self._settings())
-        new._counts = dict(self.ledger)
-        return new
->>>>>>> 1891cfb (Filters, odometers and individual filters (rounds bought with Gaussian noise, at prices that hold under adaptive choices); audits of implementations)
 
     def state_dict(self) -> dict[str, Any]:
         """Settings, mechanisms and counts as plain data that JSON can hold, and the logs they were read from.
@@ -222,14 +198,7 @@ class Ledger:
         maker = type(self)
         found = checkpoint.read_ledger_state(maker.__name__, self._settings(), state)
         with checkpoint.at("checkpoint"):
-<<<<<<< HEAD
             fresh = _made(maker, *found)
-=======
-            fresh = maker._of_settings(settings)
-        for i, (mechanism, count) in enumerate(ledger):
-            with checkpoint.at(f"ledger[{i}]"):
-                fresh._hold(*fresh._checked(mechanism, count))
->>>>>>> 1891cfb (Filters, odometers and individual filters (rounds bought with Gaussian noise, at prices that hold under adaptive choices); audits of implementations)
         with self._lock:
             self.__dict__.update(
                 {name: value for name, value in vars(fresh).items() if name != "_lock"}
@@ -243,21 +212,11 @@ class Ledger:
     @classmethod
     def from_json(cls: type[Self], text: str | bytes) -> Self:
         """A new object from the text that `to_json` gave. Raises CheckpointError, a ValueError."""
-<<<<<<< HEAD
-        new, state = cls(), checkpoint.from_json(text)
+        new, state = cls._blank(), checkpoint.from_json(text)
         if isinstance(state, dict):
             state.pop("written", None)  # whoever it was
         new.load_state_dict(state)
-=======
-        new = cls._blank()
-        new.load_state_dict(checkpoint.from_json(text))
->>>>>>> 1891cfb (Filters, odometers and individual filters (rounds bought with Gaussian noise, at prices that hold under adaptive choices); audits of implementations)
         return new
-
-    @classmethod
-    def _blank(cls: type[Self]) -> Self:
-        """An object that `load_state_dict` can be called on."""
-        return cls()
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write `to_json` to a file, all of it or nothing. Raises CheckpointError or OSError."""
@@ -269,24 +228,28 @@ class Ledger:
         return cls.from_json(Path(path).read_bytes())
 
     def _settings(self) -> dict[str, Any]:
-        """Numbers, and lists of them, that make an equal object without rounds; the constructor's arguments."""
+        """The constructor's arguments."""
         return {}
 
-<<<<<<< HEAD
+    @classmethod
+    def _of_settings(cls: type[Self], settings: Mapping[str, Any]) -> Self:
+        """A new object with these settings and no rounds."""
+        return cls(**settings)
+
+    @classmethod
+    def _blank(cls: type[Self]) -> Self:
+        """An object that `load_state_dict` can be called on."""
+        return cls()
+
 
 def _made(
     maker: Any, settings: Mapping[str, Any], ledger: Iterable[tuple[Mechanism, int]],
     logs: Iterable[checkpoint.Log],
 ) -> Any:  # fmt: skip
     """A new object with these settings and rounds, which has not been asked anything."""
-    new = maker(**settings)
+    new = maker._of_settings(settings)
     for i, (mechanism, count) in enumerate(ledger):
         with checkpoint.at(f"ledger[{i}]"):
-            new.compose(mechanism, count)
+            new._hold(*new._checked(mechanism, count))
     new._logs.extend(logs)
     return new
-=======
-    @classmethod
-    def _of_settings(cls: type[Self], settings: Mapping[str, Any]) -> Self:
-        return cls(**settings)
->>>>>>> 1891cfb (Filters, odometers and individual filters (rounds bought with Gaussian noise, at prices that hold under adaptive choices); audits of implementations)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable
 from pathlib import Path
@@ -13,7 +12,6 @@ from scipy.stats import binom
 
 from pld_shuffle import Accountant, AuditError, Shuffled, audit, audit_randomizer
 from pld_shuffle.audits import _lower
-from pld_shuffle.cli import main
 from pld_shuffle.randomizers import (
     BinaryRandomizedResponse,
     KRandomizedResponse,
@@ -145,7 +143,9 @@ def test_a_bit_is_measured_to_five_per_cent() -> None:
 
 def test_unary_encoding_is_measured() -> None:
     """Two bits matter; the sum of logs over columns is their likelihood ratio."""
-    found = audit_randomizer(UnaryEncoding(k=6, eps0=1.5), inputs=range(6), rng=np.random.default_rng(4))
+    found = audit_randomizer(
+        UnaryEncoding(k=6, eps0=1.5), inputs=range(6), rng=np.random.default_rng(4)
+    )
     assert 0.9 * 1.5 < found.epsilon <= 1.5
 
 

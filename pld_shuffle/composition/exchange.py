@@ -65,7 +65,9 @@ class Budget(ABC):
     total: float
 
     def __init__(self) -> None:
-        self._taken: dict[Pair, tuple[float, float, float]] = {}  # what was left, and the best offer then
+        self._taken: dict[
+            Pair, tuple[float, float, float]
+        ] = {}  # what was left, and the best offer then
 
     @abstractmethod
     def offers(self, pair: Pair, left: float) -> Iterator[tuple[float, float]]:
@@ -78,7 +80,9 @@ class Budget(ABC):
         """What is left, rounded down, after `count` rounds bought one by one; -inf if `left` is not enough."""
         while count > 0:
             asked, kept, price = self._taken.get(pair, (-1.0, 0.0, math.inf))
-            if not (left <= asked and kept + price <= left):  # what was the best with more left still is
+            if not (
+                left <= asked and kept + price <= left
+            ):  # what was the best with more left still is
                 fitting = (offer for offer in self.offers(pair, left) if sum(offer) <= left)
                 kept, price = next(fitting, (0.0, math.inf))
                 if price == math.inf:
@@ -101,7 +105,6 @@ class Budget(ABC):
                 return np.where(found == -math.inf, left - paid, found)
             np.copyto(found, left - paid, where=(found == -math.inf) & (kept + paid <= left))
         return found
-
 
     def share_after(self, rounds: Iterable[tuple[Pair, int]]) -> float:
         """The share of `total` that these rounds, one after the other, would leave; -inf if they do not fit."""
@@ -190,8 +193,8 @@ class GaussianBudget(Budget):
 
     def _known(self, pair: Pair, cushion: float) -> float:
         if (pair, cushion) not in self._prices:
-            # Each of several pairs is proven; their hull is dearer to form, and hardly better where one leads.
-            parts = pair.pairs if isinstance(pair, Several) and pair.leads else (pair,)
+            # Each of several pairs is proven; their hull is dearer to form, and hardly better.
+            parts = pair.pairs if isinstance(pair, Several) else (pair,)
             self._prices[pair, cushion] = min(
                 exchange_price(part, cushion, self._allowance) for part in parts
             )
