@@ -42,11 +42,12 @@ if TYPE_CHECKING:
     from .trainlog import TrainingLog
 
 
-GAVE_UP, BAD_INPUT, INTERRUPTED, READER_LEFT = 1, 2, 130, 141
+GAVE_UP, BAD_INPUT, EXCEEDED, INTERRUPTED, READER_LEFT = 1, 2, 3, 130, 141
 STATUSES = f"""exit status:
   0    an answer
   {GAVE_UP}    the computation itself gave up; one line on standard error says why
   {BAD_INPUT}    bad input, or a plan that cannot meet its target; one line on standard error, nothing else
+  {EXCEEDED}    `audit` measured more than is proved; `account --adaptive` found a log that does not fit its budget
   {INTERRUPTED}  interrupted; what `account` knew by then is printed
   {READER_LEFT}  the reader of the output went away"""
 
@@ -288,6 +289,12 @@ def _account_flags(parser: _Parser) -> None:
     )
     parser.add_fields("delta", title=ASKED, required=True)
     parser.add_fields("epsilon", title="what is asked besides", nargs="+", help="also delta here")
+    parser.add_argument(
+        "--adaptive",
+        action="store_true",
+        help="rounds were chosen by what was seen: whether the log fits the budget of --epsilon at"
+        " --delta, which was fixed before the first round",
+    )
     written = parser.add_argument_group("what is written besides")
     text = "the answer with its proof, which pld-shuffle-check checks (JSON)"
     written.add_argument("--certificate", metavar="FILE", help=text)
@@ -296,6 +303,8 @@ def _account_flags(parser: _Parser) -> None:
 
 
 def _account(arguments: argparse.Namespace) -> Report:
+    if arguments.adaptive:
+        return _adaptive(arguments)
     with _phase(f"reading {arguments.log or 'the sample'}"):
         accountant = _prepared(arguments)
         log = _read_log(arguments)
@@ -325,6 +334,37 @@ def _account(arguments: argparse.Namespace) -> Report:
         return report
     title = f"{log.name}, δ = {delta:g}"
     _draw(arguments.plot, title, "epsilon_over_rounds", trajectory)
+    return report
+
+
+def _adaptive(arguments: argparse.Namespace) -> Report:
+    """Rows of a log are admitted, one after the other, by a filter."""
+    if arguments.plot or arguments.certificate or arguments.registry or arguments.every:
+        raise _BadInput(
+            "argument --adaptive: goes without --plot, --certificate, --registry, --every"
+        )
+    if len(arguments.epsilon or ()) != 1:
+        raise _BadInput("argument --adaptive: needs one --epsilon, the budget")
+    log = _read_log(arguments)
+
+    from .filter import PrivacyFilter
+
+    with _blaming("epsilon"):
+        run = PrivacyFilter(arguments.epsilon[0], arguments.delta)
+    refused = None
+    with _phase("buying rounds", len(log.rounds)) as progress, _blaming():
+        for row, (mechanism, count) in enumerate(log.rounds, 1):
+            if not run.admits(mechanism, count):
+                refused = row
+                break
+            run.compose(mechanism, count)
+            if progress is not None:
+                progress(row, len(log.rounds))
+    report = Report(
+        "account", log.rounds, arguments.rtol, {"log": log.name, "log_sha256": log.sha256}, [*log.notes],
+        exceeded=refused is not None,
+    )  # fmt: skip
+    report.add_adaptive(run, refused)
     return report
 
 
@@ -468,6 +508,46 @@ def _train(arguments: argparse.Namespace) -> Report:
     return report
 
 
+def _audit_flags(parser: _Parser) -> None:
+    for name, text in (("first", "one dataset"), ("second", "a neighbouring one")):
+        parser.add_argument(
+            name, metavar=name.upper(), help=f"outputs on {text}: a run in each row (.csv or .npy)"
+        )
+    parser.add_fields("delta", title=ASKED, default=0.0)
+    parser.add_argument(
+        "--confidence",
+        metavar="PROB",
+        type=_read(Field("confidence", float, "PROB", "", least=0, most=1)),
+        default=0.999,
+        help="with which the measured epsilon is right (default 0.999)",
+    )
+    help_text = "the epsilon that is claimed; or describe what was run, below"
+    parser.add_fields("epsilon", title="what is claimed", help=help_text)
+    parser.add_mechanism()
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.add_fields("rtol", title="how accurately", default=1e-3)
+    parser.set_defaults(plot=None)
+
+
+def _audit(arguments: argparse.Namespace) -> Report:
+    described = _given(arguments)
+    if described and arguments.epsilon is not None:
+        raise _BadInput("argument --epsilon: give a claim or a mechanism, got both")
+    accountant = _equal_rounds(arguments) if described else None
+
+    from .audits import audit
+
+    with _phase("measuring"), _blaming(file=f"read {arguments.first!r} or {arguments.second!r}"):
+        found = audit(
+            arguments.first, arguments.second, delta=arguments.delta,
+            confidence=arguments.confidence, proved=accountant or arguments.epsilon,
+        )  # fmt: skip
+    rounds = () if accountant is None else accountant.ledger
+    report = Report("audit", rounds, arguments.rtol, exceeded=found.violated)
+    report.add_audit(found)
+    return report
+
+
 def _warm_up(arguments: argparse.Namespace) -> None:
     from .numerics.compiled import warm_up
 
@@ -497,6 +577,9 @@ COMMANDS = (
     Command("train", "epsilon of DP-SGD as it was run: shuffled batches, say, and not Poisson samples",
             "pld-shuffle train --n 50000 --batch 499 --epochs 1 --sigma 1 --sampler shuffle --delta 1e-6",
             _train_flags, _train, CURVE),
+    Command("audit", "a lower bound on epsilon from an implementation's outputs, next to what is proved",
+            "pld-shuffle audit FIRST.csv SECOND.csv --delta 1e-3 --randomizer binary-rr --eps0 3 --n 30",
+            _audit_flags, _audit),
     Command("warm-up", "compile all loops now, once on this machine, not when they are needed",
             "pld-shuffle warm-up", lambda parser: None, _warm_up),
 )  # fmt: skip
@@ -553,7 +636,9 @@ def _run(arguments: argparse.Namespace, started: float) -> int:
     else:
         print("\n".join(report.lines()))
     sys.stdout.flush()
-    return INTERRUPTED if report.interrupted else 0
+    if report.interrupted:
+        return INTERRUPTED
+    return EXCEEDED if report.exceeded else 0
 
 
 def main(argv: Sequence[str] | None = None) -> int:

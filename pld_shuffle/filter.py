@@ -38,6 +38,7 @@ from .numerics.validation import (
     real,
     real_array,
 )
+from .pairs.pair import Pair
 from .renyi import RenyiAccountant
 
 Array = NDArray[np.float64]
@@ -95,6 +96,7 @@ class PrivacyFilter(Ledger):
         order: float | None = None,
     ) -> None:
         super().__init__()
+        self._pairs: dict[Mechanism, Pair] = {}
         self._epsilon = positive_float("epsilon", epsilon, Side.LOWER)
         self._delta = open_unit("delta", delta, Side.LOWER)
         self._order: float | None = None if order is None else real("order", order)
@@ -169,7 +171,7 @@ class PrivacyFilter(Ledger):
         with self._lock:
             mechanism, count = self._checked(mechanism, count)
             bought = max(0, count - self._reserved.get(mechanism, 0))
-            return self._budget.after(mechanism.pair, self._left, bought) >= 0.0
+            return self._budget.after(self._pair(mechanism), self._left, bought) >= 0.0
 
     def assumptions(self) -> dict[str, str]:
         """What the guarantee rests on, besides the assumptions of the mechanisms."""
@@ -183,7 +185,7 @@ class PrivacyFilter(Ledger):
 
     def _pay(self, mechanism: Mechanism, count: int) -> None:
         free = min(count, self._reserved.get(mechanism, 0)) if self._reserved else 0
-        left = self._budget.after(mechanism.pair, self._left, count - free)
+        left = self._budget.after(self._pair(mechanism), self._left, count - free)
         if left < 0.0:
             raise BudgetExceeded(
                 f"mechanism must fit into the budget of epsilon={self._epsilon!r} at delta={self._delta!r},"
@@ -195,16 +197,22 @@ class PrivacyFilter(Ledger):
 
     def _checked(self, mechanism: Mechanism, count: int) -> tuple[Mechanism, int]:
         mechanism, count = super()._checked(mechanism, count)
-        if self._order is None and not mechanism.pair.symmetric:
+        if self._order is None and not self._pair(mechanism).symmetric:
             raise ValueError(
                 f"mechanism must have a pair for both orders of two neighbours, or the filter an order,"
                 f" got {mechanism!r}"
             )
         return mechanism, count
 
+    def _pair(self, mechanism: Mechanism) -> Pair:
+        """The pair of a mechanism, the same object for equal mechanisms: prices are kept by pairs."""
+        if mechanism not in self._pairs:
+            self._pairs[mechanism] = mechanism.pair
+        return self._pairs[mechanism]
+
     def _paying(self, order: float | None) -> Budget:
         if order is None:
-            held = [(mechanism.pair, count) for mechanism, count in self._reserved.items()]
+            held = [(self._pair(mechanism), count) for mechanism, count in self._reserved.items()]
             return GaussianBudget(self._epsilon, self._delta, held)
         return RenyiBudget(self._epsilon, self._delta, order)
 
@@ -218,7 +226,7 @@ class PrivacyFilter(Ledger):
         shares = []
         for order in orders:
             self._budget = self._paying(order)
-            pairs = ((mechanism.pair, count) for mechanism, count in rounds)
+            pairs = ((self._pair(mechanism), count) for mechanism, count in rounds)
             shares.append((self._budget.share_after(pairs), self._budget, order))
         share, self._budget, self._order = max(shares, key=lambda found: found[0])
         if share < 0.0:
@@ -271,7 +279,7 @@ class PrivacyFilter(Ledger):
     def __copy__(self) -> PrivacyFilter:
         new = self._of_settings(self._settings())
         new._counts, new._logs = dict(self._counts), list(self._logs)
-        new._budget = self._budget  # with the prices that it knows
+        new._budget, new._pairs = self._budget, self._pairs  # with the prices that it knows
         return new
 
 
@@ -378,6 +386,7 @@ class IndividualFilter:
         if users is not None:
             self._totals = np.repeat(self._totals, integer_in("users", users, 1, 10**9))
         self._left = self._totals.copy()
+        self._pairs: dict[Mechanism, Pair] = {}
 
     @property
     def remaining(self) -> Array:
@@ -402,11 +411,11 @@ class IndividualFilter:
         return fits
 
     def _after(self, mechanism: Mechanism, users: Any) -> Array:
-        mechanism = as_mechanism(mechanism)
-        if not mechanism.pair.symmetric:
+        pair = self._pairs.setdefault(as_mechanism(mechanism), mechanism.pair)
+        if not pair.symmetric:
             raise ValueError(f"mechanism must have a symmetric pair, got {mechanism!r}")
         left = self._left if users is None else self._left[users]
-        return self._budget.after_each(mechanism.pair, left)
+        return self._budget.after_each(pair, left)
 
 
 def _composed(ledger: AnyLedger, rounds: Sequence[tuple[Mechanism, int]]) -> AnyLedger:

@@ -17,8 +17,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .accountant import Accountant
+    from .audits import Audit
     from .calibration import Solution
     from .comparison import Comparison
+    from .filter import PrivacyFilter
     from .mechanisms import Mechanism
     from .numerics.sides import Bounds
     from .trajectory import Trajectory
@@ -48,7 +50,10 @@ _GAP_MEANING = (
 
 @dataclasses.dataclass
 class Report:
-    """What a command found out. values : ready for JSON but for infinities. rounds : what was accounted."""
+    """What a command found out. values : ready for JSON but for infinities. rounds : what was accounted.
+
+    exceeded : whether more was spent or measured than is allowed or proved.
+    """
 
     command: str
     rounds: Sequence[tuple[Mechanism, int]]
@@ -56,6 +61,7 @@ class Report:
     values: dict[str, Any] = dataclasses.field(default_factory=dict)
     notes: list[str] = dataclasses.field(default_factory=list)
     interrupted: bool = False
+    exceeded: bool = False
 
     def __post_init__(self) -> None:
         from .checkpoint import written
@@ -131,6 +137,24 @@ class Report:
         self.values["methods"] = [dataclasses.asdict(method) for method in found.methods]
         self.values["not_applicable"] = [dataclasses.asdict(bound) for bound in found.excluded]
 
+    def add_adaptive(self, run: PrivacyFilter, refused: int | None) -> None:
+        """What a filter admitted. refused : the first row that did not fit, counted from 1."""
+        for topic, sentence in run.assumptions().items():
+            self.values["assumptions"][topic] = [
+                *self.values["assumptions"].get(topic, ()),
+                sentence,
+            ]
+        self.values["adaptive"] = {
+            "epsilon": run.epsilon, "delta": run.delta, "admitted_rounds": run.rounds,
+            "refused_row": refused, "remaining": run.remaining,
+        }  # fmt: skip
+
+    def add_audit(self, found: Audit) -> None:
+        """What was measured, next to what is proved."""
+        self.values["audit"] = dataclasses.asdict(found) | {
+            "hits": list(found.hits), "runs": list(found.runs), "violated": found.violated,
+        }  # fmt: skip
+
     def json(self) -> Any:
         """The report for JSON."""
         return _json_ready(self.values)
@@ -168,6 +192,10 @@ class Report:
             yield from _table("round", values["spent"])
         if "methods" in values:
             yield from _comparison_lines(values)
+        if "adaptive" in values:
+            yield from _adaptive_lines(values["adaptive"])
+        if "audit" in values:
+            yield from _audit_lines(values["audit"])
         by = values["written"]
         yield from (
             "",
@@ -333,6 +361,33 @@ def _plan_lines(plan: dict[str, Any]) -> Iterator[str]:
         f"  {name} = {shown(plan['unmet'], largest)} {fails}: "
         f"epsilon in [{lower_text(spent['lower'])}, {upper_text(spent['upper'])}]"
     )
+
+
+def _adaptive_lines(found: dict[str, Any]) -> Iterator[str]:
+    budget = f"epsilon = {found['epsilon']:g} at delta = {found['delta']:g}"
+    yield ""
+    if found["refused_row"] is None:
+        yield f"The log fits: chosen as one went, it is within {budget}"
+    else:
+        yield f"The log does NOT fit into {budget}: its row {found['refused_row']:,} is too much"
+    rounds = f"{found['admitted_rounds']:,} rounds"
+    yield f"  {rounds} admitted; {lower_text(100.0 * found['remaining'])} % of the budget left"
+
+
+def _audit_lines(found: dict[str, Any]) -> Iterator[str]:
+    (hits, others), (runs, other_runs) = found["hits"], found["runs"]
+    yield from ("", f"Epsilon at delta = {found['delta']:g}")
+    confidence = f"with confidence {found['confidence']:.12g}"
+    yield f"  measured: at least {lower_text(found['epsilon'])}, {confidence}"
+    if found["proved"] is not None:
+        yield f"  proved or claimed: at most {upper_text(found['proved'])}"
+    likelier, other = ("second", "first") if found["turned"] else ("first", "second")
+    yield (
+        f"  best statistic: {found['statistic']}; an event in {hits:,} of {runs:,} tested runs of the"
+        f" {likelier} dataset, and in {others:,} of {other_runs:,} of the {other} one"
+    )
+    if found["violated"]:
+        yield "  MORE WAS MEASURED THAN IS PROVED: this is not what was proved, or no neighbouring datasets"
 
 
 def _comparison_lines(values: dict[str, Any]) -> Iterator[str]:

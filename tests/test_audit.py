@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +13,7 @@ from scipy.stats import binom
 
 from pld_shuffle import Accountant, AuditError, Shuffled, audit, audit_randomizer
 from pld_shuffle.audits import _lower
+from pld_shuffle.cli import main
 from pld_shuffle.randomizers import (
     BinaryRandomizedResponse,
     KRandomizedResponse,
@@ -242,3 +244,40 @@ def test_errors_name_the_argument(
 def test_equal_outputs_say_nothing() -> None:
     found = audit(np.ones(100), np.ones(100), proved=0.0)
     assert found.epsilon == 0.0 and not found.violated
+
+
+def run(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, str, str]:
+    status = main([str(word) for word in words])
+    return status, *capsys.readouterr()
+
+
+def test_the_command_line_refuses_what_was_not_proved(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Status 3, the claim or the mechanism next to the measured value; status 0 for the right implementation."""
+    rng, files = np.random.default_rng(13), {}
+    for eps in (2.0, 5.0):
+        for part, rows in zip(
+            ("first", "second"), reports(BinaryRandomizedResponse(eps), 20, 4_000, rng), strict=True
+        ):
+            files[eps, part] = tmp_path / f"{part}{eps}.csv"
+            np.savetxt(files[eps, part], rows, fmt="%d")
+    what = ("--delta", "1e-3", "--randomizer", "binary-rr", "--eps0", "2", "--n", "20")
+    status, shown, _ = run(capsys, "audit", files[2.0, "first"], files[2.0, "second"], *what)
+    assert status == 0 and "proved or claimed: at most" in shown
+    status, shown, _ = run(
+        capsys, "audit", files[5.0, "first"], files[5.0, "second"], *what, "--json"
+    )
+    assert status == 3
+    found = json.loads(shown)["audit"]
+    assert found["violated"] and found["epsilon"] > found["proved"] > 0.0
+    status, shown, _ = run(
+        capsys, "audit", files[5.0, "first"], files[5.0, "second"], "--epsilon", 0.1
+    )
+    assert status == 3 and "MORE WAS MEASURED" in shown
+    status, _, error = run(capsys, "audit", tmp_path / "none.csv", files[5.0, "second"])
+    assert status == 2 and "none.csv" in error
+    status, _, error = run(
+        capsys, "audit", files[2.0, "first"], files[2.0, "second"], *what, "--epsilon", 1
+    )
+    assert status == 2 and "got both" in error

@@ -7,10 +7,12 @@ losses are multiples of a step. Weaker ones are drawn at random, and every outco
 from __future__ import annotations
 
 import copy
+import json
 import math
 import pickle
 from collections.abc import Callable
 from functools import cache
+from pathlib import Path
 
 import mpmath
 import numpy as np
@@ -31,7 +33,8 @@ from pld_shuffle import (
     ShuffledLDP,
     Subsampled,
 )
-from pld_shuffle.composition.exchange import exchange_price
+from pld_shuffle.cli import main
+from pld_shuffle.composition.exchange import GaussianBudget, exchange_price
 from pld_shuffle.mechanisms import Mechanism
 
 Masses = list[tuple[float, float]]  # (P, Q) of every outcome
@@ -333,6 +336,15 @@ def test_rounds_at_once_are_rounds_one_by_one() -> None:
     assert many.ledger == one.ledger
 
 
+def test_equal_mechanisms_have_one_price() -> None:
+    """A loop that makes its mechanism anew in every round: prices, and memory, do not grow."""
+    run = PrivacyFilter(1.0, 1e-6)
+    for _ in range(5):
+        run.compose(ShuffledLDP(eps0=2.0, n=10_000))
+    assert isinstance(run._budget, GaussianBudget)
+    assert len({pair for pair, _ in run._budget._prices}) == len(run._pairs) == 1
+
+
 def test_what_is_not_admitted_is_not_composed() -> None:
     run = PrivacyFilter(1.0, 1e-6).compose(STEP, 40)
     before = run.to_json()
@@ -508,3 +520,25 @@ def test_a_million_users() -> None:
     assert np.all(many.remaining[cohort] < 0.3)
     assert np.all(many.remaining[1:200] == 1.0)
     assert many.compose(STEP).all()
+
+
+# --- the command line ------------------------------------------------------------------------
+
+
+def test_the_command_line_says_whether_a_log_fits(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = tmp_path / "log.csv"
+    log.write_text("n,eps0,count\n10000,2,30\n10000,3,5\n10000,2,40\n", encoding="utf-8")
+    asked = ["account", str(log), "--adaptive", "--delta", "1e-6", "--epsilon"]
+    assert main([*asked, "1.2"]) == 0
+    shown = capsys.readouterr().out
+    assert "The log fits" in shown and "earlier outputs" in shown
+    assert main([*asked, "1", "--json"]) == 3
+    found = json.loads(capsys.readouterr().out)["adaptive"]
+    run = PrivacyFilter(1.0, 1e-6).compose(STEP, 30).compose(ShuffledLDP(3.0, 10_000), 5)
+    assert found["refused_row"] == 3
+    assert found["admitted_rounds"] == 35
+    assert found["remaining"] == run.remaining
+    assert main([*asked, "1", "2"]) == 2
+    assert "needs one --epsilon" in capsys.readouterr().err
