@@ -4,6 +4,7 @@ from .allocation import RandomAllocation
 from .base import Mechanism, as_mechanism
 from .central import Gaussian, Laplace, PoissonGaussian
 from .counted_bits import CountedBits, CountedHistogram
+from .dummies import DummyReports
 from .epoch import Epoch
 from .imported import DiscretePair
 from .labels import ShuffledRandomizer, ShuffledRR
@@ -22,6 +23,7 @@ __all__ = [
     "CountedBits",
     "CountedHistogram",
     "DiscretePair",
+    "DummyReports",
     "Epoch",
     "Gaussian",
     "Laplace",

@@ -1,18 +1,22 @@
 """Shuffle-model protocols: what users send, what the analyzer makes of it, and what it costs in privacy."""
 
 from ..mechanisms.counted_bits import BinomialExchange, BinomialShift
+from .dummies import BallsIntoBins, FakeUsers, MixDUMP
 from .histograms import BitHistogram, HistogramEstimate, PrivateHistogram, RAPPORHistogram
 from .protocol import ExpectedError, Protocol
 from .sums import BinarySum, OneBitMean, RealSum, UnarySum
 from .zero_sum import ZeroSum, ZeroSumHistogram
 
 __all__ = [
+    "BallsIntoBins",
     "BinarySum",
     "BinomialExchange",
     "BinomialShift",
     "BitHistogram",
     "ExpectedError",
+    "FakeUsers",
     "HistogramEstimate",
+    "MixDUMP",
     "OneBitMean",
     "PrivateHistogram",
     "Protocol",
