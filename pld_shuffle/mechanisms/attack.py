@@ -15,7 +15,7 @@ import numpy as np
 
 from ..numerics.validation import positive_int, user_count
 from ..pairs.cohort import ALL_USERS, Cohort
-from ..pairs.few_users import FewUsersPair
+from ..pairs.few_users import among_few
 from ..pairs.profile import ProfilePair
 from ..pairs.slots import SlotLaw
 from ..randomizers.base import LocalRandomizer, settle
@@ -100,7 +100,7 @@ def strongest_attack(
     if n > randomizer.few_users or not cohort.everybody:
         return pair
     finer = attack_law(randomizer, n, triple, refined=FINER)
-    return FewUsersPair.of(pair, finer, finer, tailed=randomizer.tailed)
+    return among_few(pair, finer, finer, tailed=randomizer.tailed)
 
 
 def stand_in_attack(

@@ -13,7 +13,7 @@ from typing import Any
 
 from ..numerics.sides import Bounds, Side
 from ..numerics.validation import user_count
-from ..pairs.few_users import FewUsersPair
+from ..pairs.few_users import among_few
 from ..pairs.profile import ProfilePair, worst
 from ..pairs.slots import NoiseLaw, SlotLaw, SlotPair
 from ..randomizers import as_randomizer
@@ -76,7 +76,7 @@ class Blanket(OfReports):
             for side in Side
             for masses in randomizer.slot_laws(side, tail, refined=FINER)
         )
-        return FewUsersPair.of(pair, below, above, tailed=randomizer.tailed, tail=tail)
+        return among_few(pair, below, above, tailed=randomizer.tailed, tail=tail)
 
     @cached_property
     def glance(self) -> ProfilePair:

@@ -17,9 +17,8 @@ from functools import cached_property
 from ..numerics.rounding import above, below
 from ..numerics.sides import Bounds
 from ..numerics.validation import keywords_only, positive_float
-from ..pairs.gaussian import GaussianPair, LaplacePair
+from ..pairs.gaussian import GaussianPair, LaplacePair, PoissonGaussianPair
 from ..pairs.pair import Pair
-from ..pairs.poisson_gaussian import PoissonGaussianPair
 from ..randomizers.base import settle
 from .base import Mechanism, said, sampling_rate
 
@@ -120,7 +119,7 @@ class Gaussian(_Additive):
 
 @dataclass(frozen=True)
 class PoissonGaussian(Mechanism):
-    """Gaussian noise on a sum over a Poisson sample, substitution of one user; see `pairs.poisson_gaussian`.
+    """Gaussian noise on a sum over a Poisson sample, substitution of one user: a `PoissonGaussianPair`.
 
     Parameters
     ----------

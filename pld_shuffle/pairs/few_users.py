@@ -31,10 +31,8 @@ from numpy.typing import NDArray
 
 from ..numerics.rounding import ROUNDOFF
 from ..numerics.sides import Bounds, Side
-from ..numerics.tuning import SLOT_POINTS
 from .cohort import Cohort
-from .profile import ProfilePair
-from .slots import SlotLaw, rest_of
+from .slots import NoiseLaw, SlotLaw, SlotPair, rest_of
 
 Array = NDArray[np.float64]
 L = TypeVar("L")
@@ -43,7 +41,6 @@ MOST_USERS, MOST_TAILED = 32, 12  # the latter if ratios have a long tail
 PER_DEVIATION = 128.0  # lattice points, of one slot's ratio
 FEWEST, MOST = 256, 1024  # lattice points of one slot
 POINTS = 10_000  # of the sum of all slots, where they are of one kind
-WIDE = 3e-4  # relative width of a profile that is looked at twice
 NEAR = 4  # steps of the lattice next to the largest loss, in which cells are graded
 GRADED = np.append(0.25 * 0.7 ** np.arange(64.0, 0.0, -1.0), np.arange(0.25, NEAR + 0.75, 0.25))
 # Of ratios with a long tail: points of the lattice, cells beyond, and cells of what is added to these.
@@ -52,41 +49,51 @@ TERMS = DISTANT * (2 * COARSE + DISTANT) + 2 * BULK  # of one of their sums
 
 
 @dataclass(frozen=True, eq=False)
-class FewSlots:
-    """The profile of a slot law's side: n slots, (u or v, mass) of the left and of the right ones, mass of the rest.
+class FewSlots(SlotLaw):
+    """A slot law whose profile is asked on one side only, by sums of ratios.
 
-    error : of the masses, relative; that of the ratios is twice as much. bare : masses of reports under R_0 and R_1
-    that are nobody else's. tailed : the largest ratios are of no account, and far beyond most of them.
+    tailed : the largest ratios are of no account, and far beyond most of them.
     """
 
     side: Side
-    n: int
-    left: tuple[Array, Array]
-    right: tuple[Array, Array]
-    rest: float
-    error: float
-    bare: tuple[Array, Array]
-    tailed: bool
+    tailed: bool = False
 
     @classmethod
-    def of(cls, side: Side, law: SlotLaw, *, tailed: bool = False) -> FewSlots | None:
+    def of_side(cls, side: Side, law: SlotLaw, *, tailed: bool = False) -> FewSlots | None:
         """The law's side; None for other kinds of reports, too many users, or a rest that may be none."""
-        n, first, second, others = law.n, law.first, law.second, law.others
-        rest, error = 0.0 if law.whole else rest_of(others), law.error
-        seen = others > 0.0
-        left, right = seen & (second == others), seen & (first == others)
-        if (
-            np.any(seen & ~(left | right))
-            or n > (MOST_TAILED if tailed else MOST_USERS)
-            or 0.0 < rest < 1e-9
-        ):
-            return None
-        right &= ~left
-        u, v = (law[kind] / others[kind] for law, kind in ((first, left), (second, right)))
-        bare = first[~seen], second[~seen]
-        return cls(side, n, (u, others[left]), (v, others[right]), rest, error, bare, tailed)
+        found = cls(law.n, law.first, law.second, law.others, law.whole, law.error, side, tailed)
+        seen, left, right = found._kinds
+        other_kinds = np.any(seen & ~(left | right))
+        many = law.n > (MOST_TAILED if tailed else MOST_USERS)
+        return None if other_kinds or many or 0.0 < found.rest < 1e-9 else found
 
-    def profile(self, growth: Array) -> Bounds:
+    @cached_property
+    def _kinds(self) -> tuple[NDArray[np.bool_], ...]:
+        """Reports that are others' too, and which of these are on the left and on the right."""
+        seen = self.others > 0.0
+        left = seen & (self.second == self.others)
+        return seen, left, seen & (self.first == self.others) & ~left
+
+    @cached_property
+    def left(self) -> tuple[Array, Array]:
+        """The u of the left reports, known to twice the masses' error, and their masses."""
+        return self._ratios(self.first, 1)
+
+    @cached_property
+    def right(self) -> tuple[Array, Array]:
+        """The v of the right ones, and their masses."""
+        return self._ratios(self.second, 2)
+
+    def _ratios(self, law: Array, kind: int) -> tuple[Array, Array]:
+        held = self._kinds[kind]
+        return law[held] / self.others[held], self.others[held]
+
+    @cached_property
+    def rest(self) -> float:
+        """The mass of what says nothing."""
+        return 0.0 if self.whole else rest_of(self.others)
+
+    def profile(self, growth: Array, rtol: float = 0.0) -> Bounds:
         """Bounds on H_s of this side's law at s = 1 + growth >= 1; O(n^2) lattice points each."""
         from .few_users_kernels import positive_parts
 
@@ -101,12 +108,13 @@ class FewSlots:
         terms = u.gap.size + v.gap.size + self.n * (POINTS + GRADED.size**2 + 16.0)
         relative = 4.0 * ROUNDOFF * terms * size + self._doubt * total
         lower, upper = np.maximum(total - relative, 0.0) / self.n, (total + relative) / self.n
-        for first, second in zip(*self.bare, strict=True):
+        bare = ~self._kinds[0]
+        for first, second in zip(self.first[bare], self.second[bare], strict=True):
             alone = first - second - growth * second
             doubt = (2.0 * self.error + 8.0 * ROUNDOFF) * (first + second + growth * second)
             lower += np.maximum(alone - doubt, 0.0)
             upper += np.maximum(alone + doubt, 0.0)
-        rounding = 4.0 * ROUNDOFF * (1.0 + self.bare[0].size)
+        rounding = 4.0 * ROUNDOFF * (1.0 + float(np.count_nonzero(bare)))
         return Bounds(lower * (1.0 - rounding), upper * (1.0 + rounding))
 
     @property
@@ -186,93 +194,50 @@ class FewSlots:
 
 
 @dataclass(frozen=True, eq=False)
-class FewUsersPair(ProfilePair):
-    """`pair` of local noise by sums of ratios, of laws on either side of its own.
+class FewLaws:
+    """A slot law of local noise known by finite laws below and above, each with a profile by sums of ratios.
 
-    tailed : the largest ratios are far beyond most. tail : what the laws leave out; where less may be missed, the pair
-    is asked. half : the side whose law stands for both.
+    usual : the law by the contour. tail : what the finite laws leave out; where less may be missed, it is asked.
     """
 
-    pair: ProfilePair
-    below: SlotLaw
-    above: SlotLaw
-    tailed: bool = False
-    tail: float = 0.0
-    half: Side | None = None
+    usual: SlotLaw | NoiseLaw
+    below: FewSlots
+    above: FewSlots
+    tail: float
 
-    most_points = SLOT_POINTS
-
-    @classmethod
-    def of(
-        cls, pair: ProfilePair, below: SlotLaw, above: SlotLaw, *, tailed: bool = False, tail: float = 0.0
-    ) -> ProfilePair:  # fmt: skip
-        """`pair` itself where users are many, or the kinds of reports others."""
-        found = cls(pair, below, above, tailed, tail)
-        return pair if None in (found._lower, found._upper) else found
+    def at(self, side: Side, tail: float) -> SlotLaw:
+        """The law on a side, where the target's tail of that mass may be given away."""
+        if tail < self.tail:
+            return self.usual.at(side, tail)
+        return self.above if side is Side.UPPER else self.below
 
     @cached_property
-    def _lower(self) -> FewSlots | None:
-        return FewSlots.of(Side.LOWER, self.below, tailed=self.tailed)
+    def _mirror(self) -> FewLaws:
+        below, above = self.below.reversed(), self.above.reversed()
+        assert isinstance(below, FewSlots) and isinstance(above, FewSlots)
+        return FewLaws(self.usual.reversed(), below, above, self.tail)
 
-    @cached_property
-    def _upper(self) -> FewSlots | None:
-        return FewSlots.of(Side.UPPER, self.above, tailed=self.tailed)
+    def reversed(self) -> FewLaws:
+        """R_0 and R_1 exchanged."""
+        return self._mirror
 
-    def profile(self, growth: Array, rtol: float, missed: float) -> Bounds:
-        """Where a lattice is too coarse for a point, by a contour too; that of a long tail is no better."""
-        if missed < 4.0 * self.tail:
-            return self.pair.profile(growth, rtol, missed)
-        assert self._lower is not None and self._upper is not None
-        if self.half is not None:
-            return (self._upper if self.half is Side.UPPER else self._lower).profile(growth)
-        low, high = self._lower.profile(growth).lower, self._upper.profile(growth).upper
-        wide = high > (1.0 + max(rtol, WIDE)) * low + missed
-        if np.any(wide) and self.tail == 0.0:
-            low[wide] = np.maximum(low[wide], self.below.profile(growth[wide], WIDE / 4.0).lower)
-            high[wide] = np.minimum(high[wide], self.above.profile(growth[wide], WIDE / 4.0).upper)
-        return Bounds(low, high)
+    def sampled(self, cohort: Cohort) -> SlotLaw | NoiseLaw:
+        """The law of a hidden cohort of n."""
+        return self.usual.sampled(cohort)
 
-    @property
-    def max_loss(self) -> Bounds:
-        return self.pair.max_loss
 
-    @property
-    def scale(self) -> float:
-        return self.pair.scale
-
-    @property
-    def infinite_mass(self) -> float:
-        if self.half is None:
-            return self.pair.infinite_mass
-        return (self.above if self.half is Side.UPPER else self.below).infinite_mass
-
-    @property
-    def top_mass(self) -> float:
-        few = self._upper if self.half is Side.UPPER else self._lower
-        return 0.0 if few is None else few.top_mass
-
-    @cached_property
-    def reverse(self) -> ProfilePair | None:  # type: ignore[override]
-        if self.pair.reverse is None:
-            return None
-        laws = self.below.reversed(), self.above.reversed()
-        return replace(self, pair=self.pair.reverse, below=laws[0], above=laws[1])
-
-    @cached_property
-    def halves(self) -> tuple[ProfilePair, ProfilePair] | None:  # type: ignore[override]
-        if self.half is not None:
-            return None
-        whole = self.pair.halves or (self.pair, self.pair)
-        below, above = (
-            replace(self, pair=pair, half=side) for pair, side in zip(whole, Side, strict=True)
-        )
-        return below, above
-
-    def log_tail(self, growth: Array) -> Array | None:
-        return self.pair.log_tail(growth)
-
-    def sampled(self, cohort: Cohort) -> ProfilePair:
-        return self.pair.sampled(cohort)
+def among_few(
+    pair: SlotPair, below: SlotLaw, above: SlotLaw, *, tailed: bool = False, tail: float = 0.0
+) -> SlotPair:
+    """The pair by sums of ratios; `pair` itself where users are many, or the kinds of reports others."""
+    lower, upper = (
+        FewSlots.of_side(side, law, tailed=tailed)
+        for side, law in zip(Side, (below, above), strict=True)
+    )
+    if lower is None or upper is None:
+        return pair
+    assert not isinstance(pair.law, FewLaws)
+    return replace(pair, law=FewLaws(pair.law, lower, upper, tail))
 
 
 @dataclass(frozen=True, eq=False)

@@ -35,7 +35,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -123,6 +123,11 @@ class SlotLaw:
         share = min(1.0, others * (1.0 - 2.0 * self.error - 1e-15)) ** (self.n - 1)
         return (bare + covered * share) * (1.0 - 2.0 * self.error - 1e-15 * self.second.size)
 
+    @property
+    def top_mass(self) -> float:
+        """A lower bound on the P-mass at the largest loss."""
+        return 0.0
+
     def reversed(self) -> SlotLaw:
         """R_0 and R_1 exchanged."""
         return replace(self, first=self.second, second=self.first)
@@ -165,6 +170,10 @@ class NoiseLaw:
         """The law on a side, where the target's tail of that mass may be given away."""
         return _noise_law(self, side, tail)
 
+    def reversed(self) -> NoiseLaw:
+        """Itself: the noise is symmetric."""
+        return self
+
     def sampled(self, cohort: Cohort) -> NoiseLaw:
         """The law of a hidden cohort of n."""
         return replace(self, cohort=cohort)
@@ -179,13 +188,13 @@ def _noise_law(law: NoiseLaw, side: Side, tail: float) -> SlotLaw:
 
 @dataclass(frozen=True, eq=False)
 class SlotPair(ProfilePair):
-    """The pair of a slot law.
+    """The pair of a slot law, known on either side (`SlotLaw`, `NoiseLaw`, `few_users.FewLaws`).
 
     largest : the largest loss, where it is known better than from the masses. ordered : the pair is for R_0 against R_1
     alone, otherwise it must have the same profile in both orders. half : the side whose law stands for both.
     """
 
-    law: SlotLaw | NoiseLaw
+    law: Any
     largest: Bounds | None = None
     ordered: bool = False
     half: Side | None = None
@@ -199,7 +208,8 @@ class SlotPair(ProfilePair):
         return found if lower is upper else Bounds(lower.profile(growth, rtol).lower, found.upper)
 
     def _usual(self, side: Side) -> SlotLaw:
-        return self.law.at(self.half or side, TAIL)
+        found: SlotLaw = self.law.at(self.half or side, TAIL)
+        return found
 
     @property
     def max_loss(self) -> Bounds:
@@ -218,14 +228,17 @@ class SlotPair(ProfilePair):
         return self._usual(Side.LOWER).infinite_mass
 
     @property
-    def reverse(self) -> SlotPair | None:
+    def top_mass(self) -> float:
+        return self._usual(Side.UPPER).top_mass
+
+    @cached_property
+    def reverse(self) -> SlotPair | None:  # type: ignore[override]
         if not self.ordered:
             return None
-        assert isinstance(self.law, SlotLaw)
-        return SlotPair(self.law.reversed(), self.max_loss)
+        return replace(self, law=self.law.reversed(), largest=self.max_loss, ordered=False)
 
-    @property
-    def halves(self) -> tuple[ProfilePair, ProfilePair] | None:
+    @cached_property
+    def halves(self) -> tuple[ProfilePair, ProfilePair] | None:  # type: ignore[override]
         if isinstance(self.law, SlotLaw) or self.half is not None:
             return None
         below, above = (replace(self, half=side, largest=self.max_loss) for side in Side)

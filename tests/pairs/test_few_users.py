@@ -49,7 +49,7 @@ def random_law(rng: np.random.Generator, n: int, kinds: str) -> SlotLaw:
 
 
 def both(law: SlotLaw, *, tailed: bool = False) -> tuple[FewSlots, FewSlots]:
-    lower, upper = (FewSlots.of(side, law, tailed=tailed) for side in (Side.LOWER, Side.UPPER))
+    lower, upper = (FewSlots.of_side(side, law, tailed=tailed) for side in (Side.LOWER, Side.UPPER))
     assert lower is not None and upper is not None
     return lower, upper
 
@@ -251,7 +251,7 @@ def test_an_attack_is_the_law_of_a_mean() -> None:
 def test_other_laws_are_none() -> None:
     law = random_law(np.random.default_rng(0), 3, "lr0")
     for other in (replace(law, n=MOST_USERS + 1), replace(law, second=1.1 * law.second)):
-        assert FewSlots.of(Side.UPPER, other) is None
+        assert FewSlots.of_side(Side.UPPER, other) is None
 
 
 @pytest.mark.parametrize(
