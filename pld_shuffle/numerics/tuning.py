@@ -10,10 +10,11 @@ CLONE_COUNTS = 3000  # counts with a term of their own, or buckets, of a publish
 JOINT_BITS = 128  # bits of a user up to which a UnarySum is accounted jointly: width against speed
 DRAWN_TOGETHER = 2**20  # random numbers held at a time by a randomizer: memory against overhead
 PATIENCE = 2.0  # seconds after which a sweep starts worker processes, which take one to start
-# The contour of the swap profile, c its saddle point in deviations: width a + b c; bend 2/c (a + b/c); centre
-# c (1 - 1/(a c^4 + b c^2 + d)); strip: share of centre, window and width; smoothing over the period, of two values and
-# for more, and that of laws without a heavy value times sqrt(n); rule: (a + b strip^2), exponent of its error. Width.
-CURVE = (1.2, 1.22, 0.55, 0.17, 0.92, 3.3, 2.9, 0.62, 0.095, 0.5, 1.2, 0.3, 4.5, 16.0, 0.6)
+# The contour of the swap profile, c its saddle point in deviations: width a (1 + c); bend 2/c (a + b/c); centre
+# c (1 - 1/(a c^4 + b c^2 + d)); strip: share of centre and width, and of the window; smoothing over the period, of two
+# values and for more, and that of laws without a heavy value times sqrt(n); rule: (a + b strip^2), exponent of its
+# error. Width.
+CURVE = (1.2, 0.55, 0.17, 0.92, 3.3, 2.9, 0.62, 0.095, 1.2, 0.3, 4.5, 16.0, 0.6)
 # What it may cost: error of a bin of u, nodes, bins, their end in deviations, atoms from which on Taylor's series is
 # tried, its terms and error, pairs of values in the far part, lobes looked at one by one, mass of a heavy value.
 CONTOUR_WORK = (5e-5, 64, 48, 7.5, 12, 16, 1e-7, 8, 12, 0.1)
@@ -45,9 +46,7 @@ STEP_CELLS = (0.05, 0.02, 0.012)  # of Gaussian noise in a step, in deviations: 
 # Of an integral over steps, at least; where single steps may count; the same for one value: width against speed.
 STEP_RTOL = (2e-5, 5e-4, 1e-4)
 STEP_POINTS = 2_000  # of a profile of steps in one law: width against speed
-SIZE_ZONE = (
-    0.1  # relative width of cohort sizes that share a profile's points: memory against speed
-)
+SIZE_ZONE = 0.1  # relative width of cohort sizes among which swap theorem and clones are compared once: speed
 LEAST_GAIN = (
     1e-4  # by which the swap theorem must beat stronger clones to be asked: speed against width
 )

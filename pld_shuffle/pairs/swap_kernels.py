@@ -23,8 +23,8 @@ from ..numerics.tuning import CONTOUR_WORK, CURVE
 
 # Steering: what each is, says `numerics.tuning`.
 FINE, STEPS, BINS, REACH, MANY, TERMS, SMALL, PAIRS, LOBES, HEAVY = CONTOUR_WORK
-WIDE, WIDER, BOW, BOWED, FLAT, LOW, LOWEST, OF_CENTRE, OF_WINDOW, OF_WIDTH = CURVE[:10]
-BLUR_TWO, BLUR_MORE, BLUR_LIGHT, RULE, RULED = CURVE[10:]
+WIDE, BOW, BOWED, FLAT, LOW, LOWEST, OF_CENTRE, OF_WINDOW = CURVE[:8]
+BLUR_TWO, BLUR_MORE, BLUR_LIGHT, RULE, RULED = CURVE[8:]
 
 FAR = -30.0  # log of the sum's moment from which on it may be the better bound itself
 WINDOWS = 4  # of values, for laws without a heavy one
@@ -605,7 +605,7 @@ def contour(n, place, row, period, mass, moved, nodes, points):
     square = heart * heart
     stiff = 1.0 + 2.0 / square
     skew = min(max(n * third / sigma**3 / (6.0 * stiff), -0.015), 0.015)
-    width = WIDE + WIDER * heart
+    width = WIDE * (1.0 + heart)
     bend = 2.0 / heart * (BOW + BOWED / heart) - skew * width * width
     centre = heart * (1.0 - 1.0 / (FLAT * square * square + LOW * square + LOWEST))
     centre += 2.0 * skew / stiff
@@ -623,7 +623,7 @@ def contour(n, place, row, period, mass, moved, nodes, points):
     if heaviest < HEAVY:  # nothing but the smoothing ends the far part
         blur = max(blur, BLUR_LIGHT / math.sqrt(n))
     # The strip |Im t| <= strip, see docs/swap.md, "The trapezoidal rule".
-    strip = min(OF_CENTRE * centre, OF_WINDOW * window, OF_WIDTH * width)
+    strip = min(OF_CENTRE * min(centre, width), OF_WINDOW * window)
     waist = 0.5 * centre
     bump = 1.0
     closest = -1.0
