@@ -179,7 +179,7 @@ def certified_integral(n, mass, value):
     path = kernels.contour(float(n), place, 0, period, mass, value, nodes, points)
     home = math.log1p(kernels.rise(nodes[0, 0], 0, mass, value))
     power = kernels.Power(float(n), n % 2 == 1, False, 1.0, 0.0, n * home)
-    terms = np.empty((2, kernels.TERMS + 1))
+    terms = np.empty((2, kernels.MANY + 1))
     order, longest = 0, 0.0
     if mass.size > kernels.MANY:
         bend = abs(points[0] - nodes[0, 0])

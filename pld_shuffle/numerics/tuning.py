@@ -15,9 +15,9 @@ PATIENCE = 2.0  # seconds after which a sweep starts worker processes, which tak
 # values and for more, and that of laws without a heavy value times sqrt(n); rule: (a + b strip^2), exponent of its
 # error. Width.
 CURVE = (1.2, 0.55, 0.17, 0.92, 3.3, 2.9, 0.62, 0.095, 1.2, 0.3, 4.5, 16.0, 0.6)
-# What it may cost: error of a bin of u, nodes, bins, their end in deviations, atoms from which on Taylor's series is
-# tried, its terms and error, pairs of values in the far part, lobes looked at one by one, mass of a heavy value.
-CONTOUR_WORK = (5e-5, 64, 48, 7.5, 12, 16, 1e-7, 8, 12, 0.1)
+# What it may cost: error of a bin of u; nodes, and bins; their end in deviations; atoms from which on Taylor's series
+# is tried, and its terms; its error; pairs of values in the far part; lobes looked at singly; mass of a heavy value.
+CONTOUR_WORK = (5e-5, 64, 7.5, 16, 1e-7, 8, 12, 0.1)
 # The integral of a slot law: nodes at most and, with many groups, at least; nodes times groups; cases enumerated.
 SLOT_WORK = (60_000.0, 4_000.0, 2e6, 3e4)
 LOADING = 0.4  # seconds of a process in interpreted loops before compiled ones are loaded, which takes as long

@@ -22,7 +22,7 @@ from ..numerics.rounding import ROUNDOFF
 from ..numerics.tuning import CONTOUR_WORK, CURVE
 
 # Steering: what each is, says `numerics.tuning`.
-FINE, STEPS, BINS, REACH, MANY, TERMS, SMALL, PAIRS, LOBES, HEAVY = CONTOUR_WORK
+FINE, STEPS, REACH, MANY, SMALL, PAIRS, LOBES, HEAVY = CONTOUR_WORK
 WIDE, BOW, BOWED, FLAT, LOW, LOWEST, OF_CENTRE, OF_WINDOW = CURVE[:8]
 BLUR_TWO, BLUR_MORE, BLUR_LIGHT, RULE, RULED = CURVE[8:]
 
@@ -208,7 +208,7 @@ def series(n, heart, bend, radius, row, mass, moved, term, size):
             longest = max(longest, abs(moved[row, j]))
     rest = n * math.exp(longest * bend)
     order = 0
-    while order < TERMS and not (order > 1 and rest * size[order] < SMALL):
+    while order < MANY and not (order > 1 and rest * size[order] < SMALL):
         order += 1
         rest *= radius
         total = 0.0
@@ -237,7 +237,7 @@ def expanded(n, ahead, y, order, longest, atoms, term, size):
         doubt *= far
         rounded = (rounded + size[p + 1]) * far
     doubt *= math.exp(longest * abs(ahead))
-    doubt += ROUNDOFF * (atoms + 8.0 * TERMS) * rounded
+    doubt += ROUNDOFF * (atoms + 8.0 * MANY) * rounded
     return re, im, doubt if n * doubt < 10.0 * SMALL else math.inf
 
 
@@ -741,7 +741,7 @@ def bins_of_u(n, wide, last, full, late, edges):
     """Fill edges[0..bins], from 0 to `last` < full, `late` among them; wider where few u are."""
     bins = 0
     edges[0] = 0.0
-    while edges[bins] < last and bins < BINS:
+    while edges[bins] < last and bins < STEPS:
         u = edges[bins]
         stride = min(wide * math.exp(min(0.4 * n * u, 700.0)) / n, 0.3 * (full - u))
         u = last if u + stride > last - 0.4 * stride else u + stride
@@ -925,8 +925,8 @@ def integral(
     n = power.n
     sums = np.zeros((2, types))
     rest = np.zeros(types)
-    term = np.empty(TERMS + 1)
-    size = np.empty(TERMS + 1)
+    term = np.empty(MANY + 1)
+    size = np.empty(MANY + 1)
     low, high, bend, radius = extent(path, nodes, points)
     loss = math.exp((path.end / path.window) ** POWER)
     answer = 0.0
@@ -1055,7 +1055,7 @@ def profile(
     )  # fmt: skip
     nodes = np.empty((3, STEPS))
     points = np.empty(POINTS)
-    edges = np.zeros(BINS + 1)
+    edges = np.zeros(STEPS + 1)
     home = np.empty(types)
     none = np.empty(1)
     come, share = (rate, 1.0) if coins else (1.0, rate)  # of users, and of the population
