@@ -173,6 +173,21 @@ class PrivacyFilter(Ledger):
             bought = max(0, count - self._reserved.get(mechanism, 0))
             return self._budget.after(self._pair(mechanism), self._left, bought) >= 0.0
 
+    def would_exceed(
+        self, mechanism: Mechanism, *, epsilon: float, delta: float, count: int = 1
+    ) -> bool:
+        """As an accountant's, for bridges: not `admits`; also True for a smaller epsilon or delta than the budget's."""
+        smaller = epsilon < self._epsilon or delta < self._delta
+        return smaller or not self.admits(mechanism, count)
+
+    def get_epsilon(self, delta: float) -> float:
+        """The guarantee, whatever was run: the budget's epsilon, at its delta or a larger one; inf at a smaller one."""
+        return self._epsilon if real("delta", delta) >= self._delta else math.inf
+
+    def get_delta(self, epsilon: float) -> float:
+        """The guarantee the other way round: the budget's delta, or 1 at a smaller epsilon than the budget's."""
+        return self._delta if real("epsilon", epsilon) >= self._epsilon else 1.0
+
     def assumptions(self) -> dict[str, str]:
         """What the guarantee rests on, besides the assumptions of the mechanisms."""
         order = self._order

@@ -438,6 +438,16 @@ def test_errors_name_the_argument(make: Callable[[], object], message: str) -> N
         make()
 
 
+def test_a_filter_answers_as_an_accountant_does() -> None:
+    """What bridges ask: the guarantee is the budget's, and nothing is said of a smaller one."""
+    run = PrivacyFilter(1.0, 1e-6)
+    assert (run.get_epsilon(1e-6), run.get_epsilon(1e-5)) == (1.0, 1.0)
+    assert (run.get_epsilon(1e-7), run.get_delta(1.0), run.get_delta(0.9)) == (math.inf, 1e-6, 1.0)
+    assert not run.would_exceed(STEP, epsilon=1.0, delta=1e-6, count=30)
+    assert run.would_exceed(STEP, epsilon=1.0, delta=1e-6, count=300)
+    assert run.would_exceed(STEP, epsilon=0.9, delta=1e-6)
+
+
 def test_assumptions_say_what_was_adaptive() -> None:
     said = PrivacyFilter(1.0, 1e-6).assumptions()
     assert "earlier outputs" in said["adaptivity"]

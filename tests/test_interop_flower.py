@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pld_shuffle import Accountant, DiscretePair, Gaussian, ShuffledLDP, Subsampled
+from pld_shuffle import Accountant, BudgetExceeded, DiscretePair, Gaussian, ShuffledLDP, Subsampled
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
@@ -181,6 +181,27 @@ def test_state_survives_json() -> None:
         with pytest.raises(ValueError, match=reason):
             again.load_state_dict(other_state)
     assert again.num_releases == 6
+
+
+def test_rounds_chosen_as_one_goes() -> None:
+    """A filter with the configuration's budget; its state survives, for the same budget only."""
+    with pytest.raises(ValueError, match="max_epsilon"):
+        ShufflePrivacyAccountant(config(), adaptive=True)
+    found = ShufflePrivacyAccountant(config(1.0), adaptive=True)
+    found.compose(ROUND, 2)
+    found.compose(Subsampled(ShuffledLDP(0.7, COHORT), population=POPULATION))
+    assert found.get_epsilon(DELTA) == 1.0 == found.get_privacy_spent().epsilon
+    assert tuple(found.epsilon_bounds(DELTA)) == (0.0, 1.0)
+    assert found.would_exceed(ROUND, count=10_000) and not found.would_exceed(ROUND)
+    with pytest.raises(BudgetExceeded):
+        found.compose(ROUND, 10_000)
+    again = ShufflePrivacyAccountant(config(1.0), adaptive=True)
+    again.load_state_dict(json.loads(json.dumps(found.state_dict())))
+    assert again.state_dict() == found.state_dict()
+    strategy = ShuffledStrategy(FedAvg(min_available_nodes=POPULATION), ROUND, again)
+    left = strategy.rounds_left(1_000)
+    strategy.mechanism = Subsampled(ShuffledLDP(3.0, COHORT), population=POPULATION)
+    assert 0 <= strategy.rounds_left(1_000) < left
 
 
 # --- the strategy -------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from unittest.mock import Mock
 import numpy as np
 import pytest
 
-from pld_shuffle import Accountant, ShuffledLDP, Subsampled
+from pld_shuffle import Accountant, BudgetExceeded, PrivacyFilter, ShuffledLDP, Subsampled
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
@@ -164,3 +164,22 @@ def test_arguments_are_named() -> None:
         ShufflePrivacyCallback(3, delta=1e-5)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="accountant"):
         ShufflePrivacyCallback(ROUND, delta=1e-5, accountant=3)  # type: ignore[arg-type]
+
+
+def test_iterations_are_chosen_as_one_goes() -> None:
+    """With a filter the mechanism may be set anew; its budget is the limit, and what does not fit is refused."""
+    run = PrivacyFilter(0.2, 1e-6)
+    callback = ShufflePrivacyCallback(ROUND, delta=1e-6, accountant=run)
+    callback.on_train_begin(model=None)
+    stop, metrics = callback.after_central_iteration(Metrics(), None, central_iteration=0)
+    assert not stop and metrics[EPSILON] == 0.2
+    stronger = Subsampled(ShuffledLDP(eps0=1.2, n=COHORT), population=POPULATION)
+    callback.mechanism = stronger
+    callback.after_central_iteration(Metrics(), None, central_iteration=1)
+    assert [mechanism for mechanism, _ in run.ledger] == [ROUND, stronger]
+    with pytest.raises(BudgetExceeded, match="mechanism must fit"):
+        callback.mechanism = ShuffledLDP(eps0=3.0, n=COHORT)
+    with pytest.raises(ValueError, match="max_epsilon and delta must be the budget"):
+        ShufflePrivacyCallback(ROUND, delta=1e-6, max_epsilon=0.5, accountant=run)
+    with pytest.raises(TypeError, match="accountant must be a PrivacyFilter"):
+        ShufflePrivacyCallback(ROUND, delta=1e-6).mechanism = stronger

@@ -16,6 +16,7 @@ noise over the clipping norm of *one* update, and a replaced update moves the su
 
 from __future__ import annotations
 
+import copy
 import logging
 import math
 import random
@@ -40,6 +41,7 @@ except ImportError as error:
     ) from error
 
 from ..accountant import Accountant
+from ..filter import PrivacyFilter
 from ..mechanisms import Gaussian, Mechanism, Subsampled
 from ..numerics.sides import Bounds
 from . import symmetric
@@ -56,18 +58,26 @@ class ShufflePrivacyAccountant:
     config : a `PrivacyConfig` with neighbouring relation REPLACE_ONE (and so, in Flower, with sampling
         WITHOUT_REPLACEMENT; a cohort may be the whole population).
     rtol : relative width of brackets on delta, as for `Accountant`.
+    adaptive : rounds are chosen by what was seen: a `PrivacyFilter` with the configuration's budget, which must have
+        a `max_epsilon`. It is the epsilon shown, and `compose` raises BudgetExceeded.
 
     An event is a mechanism with a symmetric pair, or a `GaussianPrivacyEvent`. Raises ValueError for another
     relation, and for events drawn from more than ``config.population_size`` clients.
     """
 
-    def __init__(self, config: PrivacyConfig, rtol: float = 1e-3) -> None:
+    def __init__(
+        self, config: PrivacyConfig, rtol: float = 1e-3, *, adaptive: bool = False
+    ) -> None:
         if not isinstance(config, PrivacyConfig):
             raise TypeError(f"config must be a PrivacyConfig, got {config!r}")
         if config.neighboring_relation is not NeighboringRelation.REPLACE_ONE:
             raise ValueError(f"config must have neighboring_relation REPLACE_ONE, got {config!r}")
+        if adaptive and config.max_epsilon is None:
+            raise ValueError(f"config must have a max_epsilon for adaptive rounds, got {config!r}")
         self._config = config
-        self._accountant = Accountant(rtol)
+        self._accountant: Accountant | PrivacyFilter = (
+            PrivacyFilter(config.max_epsilon, config.target_delta) if adaptive else Accountant(rtol)
+        )
 
     @property
     def config(self) -> PrivacyConfig:
@@ -92,7 +102,9 @@ class ShufflePrivacyAccountant:
         return self._accountant.get_delta(epsilon)
 
     def epsilon_bounds(self, delta: float) -> Bounds:
-        """As `Accountant.epsilon_bounds`."""
+        """As `Accountant.epsilon_bounds`; of a filter the upper end alone is known."""
+        if isinstance(self._accountant, PrivacyFilter):
+            return Bounds(0.0, self._accountant.get_epsilon(delta))
         return self._accountant.epsilon_bounds(delta)
 
     def get_privacy_spent(self, delta: float | None = None) -> PrivacySpent:
@@ -137,8 +149,12 @@ class ShufflePrivacyAccountant:
                 raise ValueError(f"state must have {name} {value!r}, got {state.get(name)!r}")
         if "ledger" not in state:
             raise ValueError(f"state must have a ledger, got {sorted(state)!r}")
-        restored = Accountant()
+        restored = copy.copy(self._accountant)
         restored.load_state_dict(state["ledger"])
+        if isinstance(restored, PrivacyFilter):
+            budget = restored.epsilon, restored.delta
+            if budget != (self._config.max_epsilon, self._config.target_delta):
+                raise ValueError(f"state must have the configuration's budget, got {budget!r}")
         for mechanism, _ in restored.ledger:
             self.checked(mechanism)
         self._accountant = restored
@@ -213,13 +229,21 @@ class ShuffledStrategy(Strategy):  # type: ignore[misc]
         self.strategy = strategy
         self.mechanism = mechanism
         self.accountant = accountant
-        self._users = n
-        self._clients = clients
+        self._least_clients = clients
         self._rng = rng or random.SystemRandom()
         self._asked: dict[int, set[int]] = {}
 
     def __repr__(self) -> str:
         return f"ShuffledStrategy({self.strategy!r}, {self.mechanism!r})"
+
+    @property
+    def _users(self) -> int:
+        """Of the mechanism, which may be set anew between rounds where a filter accounts."""
+        return self.accountant.checked(self.mechanism).users or 0
+
+    @property
+    def _clients(self) -> int:
+        return max(self._least_clients, self._users)
 
     def rounds_left(self, most: int) -> int:
         """How many more rounds fit into the budget, at most `most`."""

@@ -19,6 +19,7 @@ except ImportError as error:
     ) from error
 
 from ..accountant import Accountant
+from ..filter import BudgetExceeded, PrivacyFilter
 from ..mechanisms import Mechanism, as_mechanism
 from ..numerics.validation import open_unit, positive_float
 
@@ -34,7 +35,9 @@ class ShufflePrivacyCallback(TrainingProcessCallback):  # type: ignore[misc]
         The local randomizer is a postprocessor or the model's business; n is the training cohort's size.
     delta : in (0, 1).
     max_epsilon : the budget, at `delta`; None never stops.
-    accountant : to go on from an earlier ledger (default: a new one). The callback composes into it.
+    accountant : to go on from an earlier ledger (default: a new one). The callback composes into it. With a
+        `PrivacyFilter`, at its delta, `mechanism` may be set anew between iterations because of what was seen; its
+        budget is `max_epsilon`, and the epsilon shown.
 
     After each iteration the metrics get "shuffle privacy | epsilon", a certified upper bound, and its delta.
     A budget that allows no iteration is a ValueError before the first, which no callback can stop. So is an
@@ -48,14 +51,39 @@ class ShufflePrivacyCallback(TrainingProcessCallback):  # type: ignore[misc]
         *,
         delta: float,
         max_epsilon: float | None = None,
-        accountant: Accountant | None = None,
+        accountant: Accountant | PrivacyFilter | None = None,
     ) -> None:
-        self.mechanism = as_mechanism(mechanism)
         self._delta = open_unit("delta", delta)
         self._limit = None if max_epsilon is None else positive_float("max_epsilon", max_epsilon)
         self.accountant = Accountant() if accountant is None else accountant
-        if not isinstance(self.accountant, Accountant):
-            raise TypeError(f"accountant must be an Accountant, got {accountant!r}")
+        if not isinstance(self.accountant, (Accountant, PrivacyFilter)):
+            raise TypeError(
+                f"accountant must be an Accountant or a PrivacyFilter, got {accountant!r}"
+            )
+        if isinstance(self.accountant, PrivacyFilter):
+            self._limit = self.accountant.epsilon if self._limit is None else self._limit
+            if (self._limit, self._delta) != (self.accountant.epsilon, self.accountant.delta):
+                raise ValueError(
+                    f"max_epsilon and delta must be the budget of the filter {accountant!r}, got"
+                    f" {max_epsilon!r} and {delta!r}"
+                )
+        self._mechanism = as_mechanism(mechanism)
+
+    @property
+    def mechanism(self) -> Mechanism:
+        """One iteration. To set another one that does not fit into a filter's budget is a BudgetExceeded."""
+        return self._mechanism
+
+    @mechanism.setter
+    def mechanism(self, mechanism: Mechanism) -> None:
+        known = as_mechanism(mechanism)
+        if not isinstance(self.accountant, PrivacyFilter):
+            raise TypeError(
+                "accountant must be a PrivacyFilter where mechanisms are chosen as one goes"
+            )
+        if not self.accountant.admits(known):
+            raise BudgetExceeded(f"mechanism must fit into what is left, got {mechanism!r}")
+        self._mechanism = known
 
     def on_train_begin(self, *, model: Any) -> Metrics:
         """No metrics; ValueError if the first iteration could exceed the budget."""
