@@ -30,7 +30,7 @@ from flint import acb, arb, ctx
 
 SCHEMA = "pld-shuffle-certificate/1"
 PRECISION = 128  # bits of a ball's midpoint
-TIGHT = 1e-6  # the claim is what its proof gives, up to this share of delta: of another ledger it would not be
+TIGHT = 1e-8  # the claim is what its proof gives, up to this share of delta: of another ledger it would not be
 NEAR = 0.01  # relative, of the answer that the accountant gave
 REACH = 6.4  # nodes go on until the smoothing has fallen to exp(-REACH^2/2); the rest is booked
 AFRESH = 16  # steps around the circle until exponentials are taken anew: every step widens a ball
@@ -97,13 +97,9 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return dict(pairs)
 
 
-def _constant(text: str) -> Any:
-    raise Rejected(f"{text} is no number")
-
-
 def parsed(text: str) -> dict[str, Any]:
     try:
-        value = json.loads(text, object_pairs_hook=_unique, parse_constant=_constant)
+        value = json.loads(text, object_pairs_hook=_unique)
     except (ValueError, RecursionError) as error:
         raise Rejected(f"no JSON: {error}") from error
     require(isinstance(value, dict), "expected one object")
@@ -113,7 +109,7 @@ def parsed(text: str) -> dict[str, Any]:
 def digest(certificate: dict[str, Any]) -> str:
     """SHA-256 of everything but the digest itself, in the one form that section 2 says."""
     rest = {name: value for name, value in certificate.items() if name != "digest"}
-    text = json.dumps(rest, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    text = json.dumps(rest, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -166,24 +162,16 @@ def _users(value: Any, place: str) -> int:
     return whole(value, place, 1, 10**13)
 
 
-def _ldp(p: arb, n: int, analysis: str) -> Round:
+def _ldp(given: dict[str, Any], place: str) -> Round:
     """Labels of clones, or of stronger clones, and with "tightest" the swap theorem."""
-    mass = 1 / (2 * p) if analysis == "clones" else 1 / (p + 1)
-    high, low = p / (p + 1) / mass, 1 / (p + 1) / mass
-    slot = [(mass, high, low), (mass, low, high), (1 - 2 * mass, ZERO, ZERO)]
-    return Round(n, slot, p if analysis == "tightest" else None)
-
-
-def _shuffled_ldp(given: dict[str, Any], place: str) -> Round:
     eps0, n, analysis = fields(given, place, "eps0", "n", "analysis")
     known = analysis in ("tightest", "stronger-clones", "clones")
     require(known, f"{place}: unknown analysis {analysis!r}")
-    return _ldp(_budget(eps0, place), _users(n, place), analysis)
-
-
-def _epoch(given: dict[str, Any], place: str) -> Round:
-    eps0, n = fields(given, place, "eps0", "n")
-    return _ldp(_budget(eps0, place), _users(n, place), "stronger-clones")
+    p = _budget(eps0, place)
+    mass = 1 / (2 * p) if analysis == "clones" else 1 / (p + 1)
+    high, low = p / (p + 1) / mass, 1 / (p + 1) / mass
+    slot = [(mass, high, low), (mass, low, high), (1 - 2 * mass, ZERO, ZERO)]
+    return Round(_users(n, place), slot, p if analysis == "tightest" else None)
 
 
 def _rr(given: dict[str, Any], place: str) -> Round:
@@ -229,18 +217,15 @@ def _noise(given: dict[str, Any], place: str, name: str) -> arb:
     return size / noise
 
 
-def _gaussian(given: dict[str, Any], place: str) -> Round:
-    square = _noise(given, place, "sigma") ** 2
-    return Round(closed=gaussian_profile(square), square=square)
+def gaussian(square: arb) -> Round:
+    """Noise by the square of sensitivity over sigma."""
 
-
-def gaussian_profile(square: arb) -> Callable[[arb], arb]:
     def profile(g: arb) -> arb:
         near, far = (g.log1p() + sign * square / 2 for sign in (-1, 1))
         root = (2 * square).sqrt()
         return ((near / root).erfc() - (1 + g) * (far / root).erfc()) / 2
 
-    return profile
+    return Round(closed=profile, square=square)
 
 
 def _laplace(given: dict[str, Any], place: str) -> Round:
@@ -291,11 +276,11 @@ def _inner(state: Any, place: str, analysis: str) -> Round:
 
 
 MECHANISMS: dict[str, Callable[[dict[str, Any], str], Round]] = {
-    "ShuffledLDP": _shuffled_ldp,
-    "Epoch": _epoch,
+    "ShuffledLDP": _ldp,
+    "Epoch": lambda given, place: _ldp({**given, "analysis": "stronger-clones"}, place),
     "ShuffledRR": _rr,
     "ShuffledRandomizer": _reduction,
-    "Gaussian": _gaussian,
+    "Gaussian": lambda given, place: gaussian(_noise(given, place, "sigma") ** 2),
     "Laplace": _laplace,
     "Subsampled": _subsampled,
     "PoissonSampled": _poisson,
@@ -432,8 +417,7 @@ def atoms(values: dict[int, arb], step: arb) -> Atoms:
     """The pair of the convex polygon above the values at losses j h, j >= 0, and their mirror images."""
     growth = {j: (j * step).expm1() for j in values}
     top = ONE
-    for j, value in values.items():
-        # The chord between the mirror images; at j = 0 the value itself.
+    for j, value in values.items():  # chords between the mirror images; at j = 0 the value itself
         top = top.min((growth[j] + 2 * value) / (2 + growth[j]))
     kept: list[tuple[int, arb, arb]] = [(0, ZERO, upper(top))]
     slopes: list[arb] = []
@@ -496,11 +480,10 @@ def composed(
 # --- the certificate (section 2) -------------------------------------------------------------------
 
 
-def _atoms(known: Any, held: Round, step: arb, place: str) -> Atoms:
-    """The atoms of one round, by the dots that its entry names."""
-    bins_, dots = fields(known, place, "bins", "dots")
+def _atoms(ends: Any, dots: Any, held: Round, step: arb, place: str) -> Atoms:
+    """The atoms of one round, by its dots."""
     bins: list[arb] = []
-    for u in rows(bins_, f"{place}.bins", 1000):
+    for u in rows(ends, f"{place}.bins", 1000):
         bins.append(real(u, f"{place}.bins", 1e-300, 1.0))
         require(len(bins) == 1 or bins[-1] > bins[-2], f"{place}.bins: must ascend")
     values: dict[int, arb] = {}
@@ -549,32 +532,54 @@ def verify(text: str) -> str:
     require(tight, f"claim: this proves delta <= {top:.9g}, and not just {asked!r}")
     names = ("infinite", "beyond")
     for name, value, ball in zip(names, fields(errors, "errors", *names), booked, strict=True):
-        good = abs(ball - real(value, f"errors.{name}", 0.0, 1.0)) <= arb(TIGHT) * delta
+        value = real(value, f"errors.{name}", 0.0, 1.0)
+        good = abs(ball - value) <= value * arb(TIGHT) + arb(1e-300)
         require(good, f"errors.{name}: is {float(ball.upper()):.9g}")
     return f"epsilon <= {said!r} at delta = {asked!r}: {rounds} rounds, delta <= {top:.9g}"
 
 
 def _rounds(ledger: Any, pairs: Any, step: arb) -> tuple[list[tuple[Atoms, int]], int]:
-    """The atoms of the ledger with their counts, and the number of rounds."""
-    entries, known = rows(ledger, "ledger", 10_000), rows(pairs, "pairs", 10_000)
-    found: list[tuple[Atoms, int]] = []
-    total, square = 0, ZERO
-    held: list[tuple[Round, int]] = []
-    for i, entry in enumerate(entries):
+    """The atoms of the pairs with their counts, and the number of rounds."""
+    entries, found, total = [], [], 0
+    for i, entry in enumerate(rows(ledger, "ledger", 10_000)):
         state, count = fields(entry, f"ledger[{i}]", "mechanism", "count")
-        one = mechanism(state, f"ledger[{i}].mechanism")
-        count = whole(count, f"ledger[{i}].count", 1, MOST_ROUNDS)
-        total += count
-        if one.square is not None and one.general == 1:
-            square += count * one.square  # all Gaussian rounds are one, the last
-        else:
-            held.append((one, count))
-    if square > 0:
-        held.append((Round(closed=gaussian_profile(square)), 1))
-    require(bool(held) and len(known) == len(held), f"pairs: expected {len(held)}")
-    for i, ((one, count), dots) in enumerate(zip(held, known, strict=True)):
-        found.append((_atoms(dots, one, step, f"pairs[{i}]"), count))
+        entries.append((state, whole(count, f"ledger[{i}].count", 1, MOST_ROUNDS)))
+        total += entries[-1][1]
+    left = set(range(len(entries)))
+    for i, known in enumerate(rows(pairs, "pairs", 10_000)):
+        place = f"pairs[{i}]"
+        covers, bins, dots = fields(known, place, "covers", "bins", "dots")
+        for j in rows(covers, f"{place}.covers", 10_000):
+            require(type(j) is int and j in left, f"{place}.covers: {j!r} is no entry that is left")
+            left.remove(j)
+        one, count = _worst([entries[j] for j in covers], place)
+        found.append((_atoms(bins, dots, one, step, place), count))
+    require(bool(found) and not left, f"pairs: nothing covers {sorted(left)}")
     return found, total
+
+
+def _worst(entries: list[tuple[Any, int]], place: str) -> tuple[Round, int]:
+    """A round that is at least as bad as each of the entries, and how many of it (section 3)."""
+    held = [mechanism(state, place) for state, _ in entries]
+    counts = [count for _, count in entries]
+    squares = [one.square for one in held if one.square is not None and one.general == 1]
+    if held and len(squares) == len(held):
+        square = sum((n * one for one, n in zip(squares, counts, strict=True)), ZERO)
+        return gaussian(square), 1
+    if len(held) != 1:
+        alike = {json.dumps(_unsized(state), sort_keys=True) for state, _ in entries}
+        good = len(alike) == 1 and all(one.share < 1 for one in held)
+        require(good, f"{place}.covers: not hidden cohorts of one population")
+    return max(held, key=lambda one: one.users), sum(counts)
+
+
+def _unsized(state: Any) -> Any:
+    """A hidden cohort out of a population, without its size."""
+    given = dict(state["arguments"])
+    if "population" not in given or "analysis" in given:
+        return [state]
+    inner = given.pop("mechanism")
+    return [given, inner["kind"], {**inner["arguments"], "n": None}]
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -584,15 +589,10 @@ def main(arguments: list[str] | None = None) -> int:
     path = parser.parse_args(arguments).certificate
     try:
         with open(0 if path == "-" else path, encoding="utf-8") as file:
-            text = file.read()
-    except (OSError, UnicodeDecodeError) as error:
-        print(f"pld-shuffle-check: cannot read {path!r}: {error}", file=sys.stderr)
-        return 2
-    try:
-        print(f"proved: {verify(text)}")
-    except Rejected as error:
-        print(f"pld-shuffle-check: rejected: {error}", file=sys.stderr)
-        return 1
+            print(f"proved: {verify(file.read())}")
+    except (OSError, UnicodeDecodeError, Rejected) as error:
+        print(f"pld-shuffle-check: {path}: {error}", file=sys.stderr)
+        return 1 if isinstance(error, Rejected) else 2
     return 0
 
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,13 +39,11 @@ from .mechanisms import (
     Subsampled,
 )
 from .numerics.sides import Side
-from .pairs.coins import CoinMixture
-from .pairs.gaussian import GaussianPair, LaplacePair, with_one_noise
+from .numerics.tuning import CERTIFICATE
+from .pairs.gaussian import with_one_noise
 from .pairs.pair import Pair
-from .pairs.profile import AmplifiedPair, ProfilePair, ProfilePoints, Several, profile_atoms
-from .pairs.slots import SlotLaw, SlotPair
-from .pairs.swap import _hexagon
-from .pairs.swap_pairs import AnyLDPPair, stronger_clones
+from .pairs.profile import ProfilePoints, profile_atoms
+from .pairs.straight import SPACING, Known
 
 Array = NDArray[np.float64]
 Rounds = Sequence[tuple[Mechanism, int]]
@@ -53,33 +51,10 @@ Rounds = Sequence[tuple[Mechanism, int]]
 SCHEMA = "pld-shuffle-certificate/1"
 COVERED = (ShuffledLDP, Epoch, ShuffledRR, ShuffledRandomizer, Gaussian, Laplace)
 NEAR = 0.01  # of the answer: a checker lets a claim be above it by so much
-REACH = 6.4  # nodes go on to where the smoothing has fallen to exp(-REACH^2/2), as in the checker
-MARGIN = (
-    5e-7  # of delta, for the difference between doubles and balls: half of what the checker allows
-)
-# The rest decides how near a claim is to the answer, and how long it takes to check.
-SPACING, PERIOD, SMOOTHING = (
-    0.1,
-    12.0,
-    0.03,
-)  # of dots, in deviations of a loss; of contours, in those of the sum
-LEFT = (
-    1.0,
-    0.95,
-    0.9,
-    0.84,
-    0.78,
-    0.72,
-    0.66,
-    0.6,
-)  # places of contours of a modulus, in saddle points
-FEW_BINS = np.array(
-    [1.0, 3.0, 8.0, 20.0, 50.0, 120.0, 300.0, 750.0]
-)  # ends of bins of n u, where u matters little
-BINS = np.union1d(FEW_BINS, [0.25, 0.5, 0.75, 1.5, 2.0, 4.0, 6.0, 12.0, 30.0])
-FEW_PER_USER = 1e-3  # e^eps0/n below which it does
-AIM = 0.45  # of NEAR: the lattice gets finer until a claim is as near as that, or it does not help
-MOST_NODES, MOST_ATTEMPTS = 2**17, 9
+MARGIN = 5e-9  # of delta, for what doubles are off: half of what the checker allows
+MOST_NODES = 2**17
+SIZES, AIM, MOST_ATTEMPTS = CERTIFICATE[4:]
+FINER = 0.7  # dots, smoothing and steps shrink by this until a claim is near enough
 
 #: What has to be believed, in words, and where it is proved. Word for word what the checker has.
 THEOREMS = {
@@ -96,228 +71,6 @@ THEOREMS = {
     "composition": "Products of dominating pairs dominate the adaptive composition (Zhu, Dong, Wang 2022, Theorem 10)."
     " A convex polygon above a profile is one (Doroshenko et al. 2022). docs/certificate_format.md",
 }  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Slots:
-    """n slots: masses of groups of reports, and gain and fall of L = gain - growth fall on them (`pairs.slots`)."""
-
-    n: int
-    mass: Array
-    gain: Array
-    fall: Array
-
-    @classmethod
-    def of(cls, law: SlotLaw, share: float) -> Slots:
-        """A slot law, on a hidden cohort that the target belongs to with probability `share`."""
-        held = law.others > 0.0
-        first, second, others = law.first[held], law.second[held], law.others[held]
-        gain, fall = share * (first - second) / others, share * second / others + (1.0 - share)
-        return cls(law.n, others, gain, fall)
-
-    def values(self, growth: Array) -> Array:
-        """L at growths, shape (growths, groups)."""
-        return self.gain - np.outer(growth, self.fall)
-
-    def log_moment(self, c: Array, growth: Array) -> Array:
-        """log E exp(cL) at growths, each with its own c."""
-        return np.log1p(np.expm1(c[:, None] * self.values(growth)) @ self.mass)
-
-    def positive_part(self, growth: Array, line: Array, *, modulus: bool) -> Array:
-        """E (sum L_i)_+/n by the sum over the nodes of a line (c, period, eta) for every growth, as in the checker.
-
-        modulus : that of the integrand is summed, for Hoelder's inequality.
-        """
-        c, period, eta = (part[:, None] for part in line)
-        step = 2.0 * math.pi / period
-        count = (REACH / (eta * step)).astype(int) + 1
-        value, n = self.values(growth), self.n
-        log_total = self.log_moment(line[0], growth)[:, None]
-        tilted = self.mass * np.exp(c * value - log_total)
-        node = np.arange(1, int(count.max()) + 1)
-        t, mean = step * node, np.zeros((growth.size, node.size), complex)
-        for j in range(self.mass.size):
-            mean += tilted[:, j, None] * np.expm1(1j * t * value[:, j, None])
-        mean = np.log1p(mean)
-        if modulus:
-            power = np.exp((n - n % 2) * mean.real)
-            if n % 2 == 1:
-                power *= 0.5 * (1.0 + np.exp(2.0 * mean.real))
-            wave = power / (c * c + t * t)
-        else:
-            wave = (np.exp(n * mean + 1j * eta**2 * c * t) / (c + 1j * t) ** 2).real
-        wave *= np.exp(-0.5 * (eta * t) ** 2) * (node <= count)
-        last = step * count
-        total = (1.0 / c**2 + 2.0 * wave.sum(axis=1, keepdims=True)) * step / (2.0 * math.pi)
-        total += np.exp(-0.5 * (eta * last) ** 2) / (math.pi * last)
-        found: Array = (np.exp(n * log_total + 0.5 * (eta * c) ** 2) / n * total)[:, 0]
-        return found
-
-
-def contours(kinds: Sequence[Slots], growth: Array) -> Array:
-    """Lines (c, period, eta), shape (3, growths), that suit all the kinds: near the saddle point of E exp(cX)/c^2."""
-    n = kinds[0].n
-    highest = np.max([np.abs(slots.values(growth)).max(axis=1) for slots in kinds], axis=0)
-    low, high = np.log(1e-4 / n / highest), np.log(500.0 / highest)
-
-    def height(exponent: Array) -> Array:
-        logs = [slots.log_moment(np.exp(exponent), growth) for slots in kinds]
-        return np.asarray(n * np.max(logs, axis=0) - 2.0 * exponent)
-
-    golden = 0.5 * (math.sqrt(5.0) - 1.0)
-    for _ in range(45):
-        one, two = high - golden * (high - low), low + golden * (high - low)
-        left = height(one) <= height(two)
-        low, high = np.where(left, low, one), np.where(left, two, high)
-    c = np.exp(low)
-    spread = 1e-3 / c
-    for slots in kinds:
-        value = slots.values(growth)
-        weight = slots.mass * np.exp(c[:, None] * (value - value.max(axis=1, keepdims=True)))
-        weight /= weight.sum(axis=1, keepdims=True)
-        off = value - (weight * value).sum(axis=1, keepdims=True)
-        spread = np.maximum(spread, np.sqrt(n * (weight * off**2).sum(axis=1)))
-    return _short(np.array([c, PERIOD * spread, SMOOTHING * spread]))
-
-
-def _short(numbers: Array) -> Array:
-    """To five digits."""
-    digits = np.vectorize(lambda x: float(f"{x:.5g}"), otypes=[np.float64])
-    return np.asarray(digits(numbers))
-
-
-# --- one round -------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Known:
-    """What is known of one round: labels, the swap theorem, or a closed form; each amplified at rate `general`."""
-
-    pair: Pair
-    labels: Slots | None = None
-    swap: AnyLDPPair | None = None
-    closed: ProfilePair | None = None
-    general: float = 1.0
-
-    @classmethod
-    def of(cls, pair: Any) -> Known:
-        """TypeError for a pair that is not covered."""
-        inner: Pair = pair
-        inner, swap, general = pair, None, 1.0
-        if isinstance(inner, AmplifiedPair):
-            general, inner = inner.rate, inner.pair
-        if isinstance(inner, Several):
-            inner = inner.pairs[0]
-        if isinstance(inner, AnyLDPPair):
-            swap = inner
-            inner = stronger_clones(swap.eps0, swap.n).sampled(swap.cohort)
-        if isinstance(inner, CoinMixture):
-            labels = Slots.of(inner.slot_law(), inner.participation)
-            return cls(pair, labels, swap, general=general * inner.amplification)
-        if isinstance(inner, SlotPair) and isinstance(inner.law, SlotLaw):
-            return cls(pair, Slots.of(inner.law, 1.0), general=general)
-        if isinstance(inner, (GaussianPair, LaplacePair)):
-            return cls(pair, closed=inner, general=general)
-        raise TypeError(f"pair must be one of labels, types or noise, got {pair!r}")
-
-    def dots(
-        self, step: float, spacing: float, least: float
-    ) -> tuple[ProfilePoints, dict[str, Any]]:
-        """Upper values at dots j (losses j step), to where they are below `least`; and what a certificate says."""
-        scale, top = self.pair.scale, float(self.pair.max_loss.upper)
-        last = math.ceil(top / step * (1.0 + 1e-9)) if top < math.inf else 2**40
-        where = [0]
-        while where[-1] < last and where[-1] * step < 60.0 * scale + step and len(where) < 1500:
-            wide = max(1.0, where[-1] * step / (6.0 * scale)) * spacing * scale
-            where.append(min(last, where[-1] + max(1, round(wide / step))))
-        closing = ["closed" if self.closed else "zero"]
-        ends = where[-1] == last
-        asked = np.array(where[:-1] if ends else where)
-        values, proofs, bins = self._proved(np.expm1(step * asked), least)
-        enough = np.flatnonzero(values <= least)
-        if enough.size:
-            asked = asked[: int(enough[0]) + 1]
-            values = values[: asked.size]
-        elif ends:
-            asked, values, proofs = (
-                np.append(asked, last),
-                np.append(values, 0.0),
-                [*proofs, closing],
-            )
-        said = [[j, *proof] for j, proof in zip(asked.tolist(), proofs, strict=False)]
-        points = ProfilePoints(np.expm1(step * asked), values, values)
-        return points, {"bins": bins, "dots": said}
-
-    def _proved(self, growth: Array, least: float) -> tuple[Array, list[list[Any]], list[float]]:
-        """Values, for each of them how it is proved, the least that is known; and bins of u."""
-        inner = growth / self.general
-        if self.closed is not None or growth.size == 0:
-            values = self.closed.profile(inner, 1e-12, 0.0).upper if self.closed else growth
-            return self.general * values, [["closed"] for _ in growth], []
-        assert self.labels is not None
-        line = contours([self.labels], inner)
-        found = self.labels.positive_part(inner, line, modulus=False)
-        proofs: list[list[Any]] = [["labels", *column] for column in line.T.tolist()]
-        swapped, bins = False, self._bins(least)
-        if self.swap is not None:
-            near = np.flatnonzero(inner < 0.999 * math.expm1(self.swap.eps0))
-            line = self._shared_contours(inner[near])
-            other = self._swapped(inner[near], line, bins)
-            for i in np.flatnonzero(other < found[near]).tolist():
-                swapped = True
-                found[near[i]], proofs[near[i]] = other[i], ["swap", *line[:, i].tolist()]
-        return self.general * found, proofs, bins if swapped else []
-
-    # -- the swap theorem, by types of laws moved by u -----------------------------------------------
-
-    def _types(self, u: float) -> list[Slots]:
-        assert self.swap is not None
-        cohort, v = self.swap.cohort, u / (1.0 - u)
-        weight, excess, base, slope, _ = _hexagon(math.expm1(self.swap.eps0), cohort.absence, False)
-        beta, q = 1.0 - v * excess, cohort.rate
-        rows = zip(weight * beta, q * base / beta, q * slope / beta + (1.0 - q), strict=True)
-        return [Slots(self.swap.n, *(part[row[0] > 0.0] for part in row)) for row in rows]
-
-    def _shared_contours(self, growth: Array) -> Array:
-        """Lines on which the modulus has a small sum: near growth 0 they lie left of the saddle point."""
-        kinds = self._types(0.0)[:3]
-        line = contours(kinds, growth)
-        best, least = line, np.full(growth.size, np.inf)
-        for factor in LEFT:
-            moved = np.array([_short(factor * line[0]), *line[1:]])
-            sums = [slots.positive_part(growth, moved, modulus=True) for slots in kinds]
-            found = np.max(sums, axis=0)
-            best, least = np.where(found < least, moved, best), np.minimum(found, least)
-        return best
-
-    def _bins(self, least: float) -> list[float]:
-        """Ends of bins of u, to where no more than `least` is beyond; none for a hidden cohort, where u is 0."""
-        if self.swap is None or self.swap.cohort.rate < 1.0:
-            return []
-        n, p = self.swap.n, math.exp(self.swap.eps0)
-        bins = FEW_BINS if p < FEW_PER_USER * n else BINS
-        ends = bins[: int(np.searchsorted(bins, 3.0 - math.log(least))) + 1] / n
-        return [u for u in _short(ends).tolist() if u < 0.9 / p]
-
-    def _swapped(self, growth: Array, line: Array, bins: Sequence[float]) -> Array:
-        assert self.swap is not None
-        n, over = self.swap.n, math.expm1(self.swap.eps0)
-
-        def worst(u: float) -> Array:
-            few = u * (1.0 + over) * (1.0 + growth) <= 1.0
-            found = [slots.positive_part(growth, line, modulus=True) for slots in self._types(u)]
-            found = [*found[:3], *(np.where(few, 0.0, one) for one in found[3:])]
-            return np.asarray(np.max(found, axis=0))
-
-        if self.swap.cohort.rate < 1.0:
-            return worst(0.0)
-        alone = self.swap.cohort.presence * (over - growth) / (over + 2.0)
-        total, left = np.zeros(growth.size), 1.0
-        for u in bins:
-            after = math.exp(n * math.log1p(-u))
-            total += (left - after) * np.minimum(alone, worst(u))
-            left = after
-        return np.asarray(total + left * alone)
 
 
 # --- all rounds -----------------------------------------------------------------------------------
@@ -399,11 +152,10 @@ def certificate(rounds: Rounds, delta: float, answer: float) -> str:
         {"mechanism": mechanism_state(_covered(mechanism)), "count": count}
         for mechanism, count in rounds
     ]
-    known = [
-        (Known.of(pair), count)
-        for pair, count in with_one_noise([(held.pair, count) for held, count in rounds])
-    ]
-    found, said, epsilon = _nearest(known, delta, answer)
+    pooled = _pooled(rounds)
+    known = [(Known.of(pair), count) for _, pair, count in pooled]
+    found, dots, epsilon = _nearest(known, delta, answer)
+    said = [{"covers": held, **row} for (held, _, _), row in zip(pooled, dots, strict=True)]
     _, beyond = found.parts(epsilon)
     held: dict[str, Any] = {
         "schema": SCHEMA,
@@ -419,6 +171,42 @@ def certificate(rounds: Rounds, delta: float, answer: float) -> str:
     return json.dumps(held | {"digest": digest(held)}, allow_nan=False)
 
 
+def _pooled(rounds: Rounds) -> list[tuple[list[int], Pair, int]]:
+    """Entries that one pair covers, the pair and its count: Gaussian noise, and hidden cohorts of almost one size.
+
+    Out of one population the largest cohort is the worst (docs/swap.md, Theorem C).
+    """
+    families: dict[Hashable, list[int]] = {}
+    for i, (mechanism, _) in enumerate(rounds):
+        families.setdefault(_family(mechanism) or i, []).append(i)
+    found = []
+    for members in families.values():
+        left = sorted(members, key=lambda i: rounds[i][0].users or 0)
+        while left:
+            most = SIZES * (rounds[left[0]][0].users or 0)
+            held = [i for i in left if (rounds[i][0].users or 0) <= most]
+            left = left[len(held) :]
+            if isinstance(rounds[held[0]][0], Gaussian):
+                alike = [(rounds[i][0].pair, rounds[i][1]) for i in held]
+            else:
+                alike = [(rounds[held[-1]][0].pair, sum(rounds[i][1] for i in held))]
+            [(pair, count)] = with_one_noise(alike)
+            found.append((held, pair, count))
+    return found
+
+
+def _family(mechanism: Mechanism) -> Hashable:
+    """What mechanisms have in common that one pair may cover; None for one that stands alone."""
+    if isinstance(mechanism, Gaussian):
+        return "noise"
+    if not (isinstance(mechanism, Subsampled) and mechanism.population and mechanism.rate < 1.0):
+        return None
+    given = mechanism.arguments()
+    inner = given.pop("mechanism")
+    sizeless = inner.arguments() | {"n": None}
+    return None if "analysis" in given else (type(inner), *given.items(), *sizeless.items())
+
+
 def _nearest(
     known: Sequence[tuple[Known, int]], delta: float, answer: float
 ) -> tuple[Composed, list[dict[str, Any]], float]:
@@ -429,8 +217,8 @@ def _nearest(
     scale, top = heavy.scale or 1.0, float(heavy.max_loss.upper)
     gap = math.inf
     for attempt in range(MOST_ATTEMPTS):
-        spacing = SPACING * 0.7**attempt
-        step = spacing * scale * 0.7**attempt
+        spacing = SPACING * FINER**attempt
+        step = spacing * scale * FINER**attempt
         if 0.0 < top < math.inf:  # an atom, for which there is a lattice point
             step = top / math.ceil(top / step) * (1.0 + 1e-8)
         dots = [one.dots(step, spacing, least) for one, _ in known]

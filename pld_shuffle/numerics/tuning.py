@@ -89,3 +89,7 @@ SMALL_CUSHIONS = (4.0, 1.0, 0.25, 0.0)
 # The same: share of delta for far tails, the lattice's step in scales, the precision of a price, a fall that is
 # worthwhile, rtol of Renyi prices, nodes at most.
 EXCHANGE = (0.01, 0.03, 1e-4, 1e-3, 1e-4, 2**17)
+# A certificate: distance of dots and period of contours in deviations, their smoothing for each distance, e^eps0/n
+# below which bins of u are few, ratio of sizes that share a pair, share of 1 % that is near enough, attempts: width
+# against the checker's time.
+CERTIFICATE = (0.1, 12.0, 0.3, 1e-3, 1.005, 0.45, 9)
