@@ -51,7 +51,7 @@ Rounds = Sequence[tuple[Mechanism, int]]
 SCHEMA = "pld-shuffle-certificate/1"
 COVERED = (ShuffledLDP, Epoch, ShuffledRR, ShuffledRandomizer, Gaussian, Laplace)
 NEAR = 0.01  # of the answer: a checker lets a claim be above it by so much
-MARGIN = 5e-9  # of delta, for what doubles are off: half of what the checker allows
+MARGIN = 4e-10  # of epsilon, for what doubles are off: less than half of what the checker allows
 MOST_NODES = 2**17
 SIZES, AIM, MOST_ATTEMPTS = CERTIFICATE[4:]
 FINER = 0.7  # dots, smoothing and steps shrink by this until a claim is near enough
@@ -224,7 +224,7 @@ def _nearest(
         dots = [one.dots(step, spacing, least) for one, _ in known]
         points = [(one, count) for (one, _), (_, count) in zip(dots, known, strict=True)]
         found = composed(points, step, answer)
-        epsilon = _solved(found, delta * (1.0 - MARGIN), answer)
+        epsilon = _solved(found, delta, answer) * (1.0 + MARGIN)
         before, gap = gap, epsilon / answer - 1.0 if answer > 0.0 else 0.0
         if gap <= AIM * NEAR or (gap <= 0.8 * NEAR and gap > 0.7 * before):
             return found, [said for _, said in dots], epsilon
