@@ -255,26 +255,6 @@ def weak(n: int, k: int, gamma: Number) -> Atoms:
     return atoms
 
 
-def tilted(m: int, theta: Number) -> Atoms:
-    """The tilted-coin pair T(m, theta); m = 0 carries no information."""
-    if m == 0:
-        return [(1, 1)]
-    atoms: Atoms = []
-    for heads in range(m + 1):
-        fair = Fraction(math.comb(m, heads), 2**m)
-        lean = theta * Fraction(2 * heads - m, m)
-        atoms.append((fair * (1 + lean), fair * (1 - lean)))
-    return atoms
-
-
-def mixture(parts: Iterable[tuple[int, Number, Number]], null: Number = 0) -> Atoms:
-    """Visible mixture of T(m, theta) with weight w, over (m, theta, w), and of a null view."""
-    atoms: Atoms = [(null, null)]
-    for m, theta, weight in parts:
-        atoms.extend((weight * mass_p, weight * mass_q) for mass_p, mass_q in tilted(m, theta))
-    return atoms
-
-
 def balle_lemma8(n: int, k: int, gamma: Number, alpha: Number) -> Number:
     """Balle-Bell-Gascon-Nissim 2019, Lemma 8, for k-RR, summed exactly: with M ~ Bin(n, gamma) and
     W_i uniform on [k], delta = E[(sum_{i<=M} L_i)_+] / (gamma n)."""

@@ -19,37 +19,6 @@ E0 = F(5, 2)  # e^eps0
 GAMMAS = (F(1, 4), F(2, 3))
 
 
-def tilted_clones(n: int, e0: F, chance: F) -> o.Atoms:
-    theta = (e0 - 1) / (e0 + 1)  # tanh(eps0 / 2)
-    return o.mixture((1 + c, theta, o.binomial(n - 1, c, chance)) for c in range(n))
-
-
-def tilted_reduction(n: int, p: F, beta: F, q: F) -> o.Atoms:
-    alpha = beta / (p - 1)
-    star = 1 - alpha * (p + 1)
-    parts = []
-    for neutral in range(n + 1):
-        for m in range(n - neutral + 1):
-            weight = o.binomial(n, neutral, star / q)
-            weight *= o.binomial(n - neutral, m, 2 * alpha * p / (q - star))
-            weight *= q / n * ((1 + 1 / p) * F(m, 2) + neutral)
-            if weight:
-                theta = (p - 1) * m / ((p + 1) * m + 2 * p * neutral)
-                parts.append((m, theta, weight))
-    return o.mixture(parts)
-
-
-def tilted_weak(n: int, k: int, gamma: F) -> o.Atoms:
-    parts = []
-    for blanket in range(n):
-        for m in range(blanket + 2):
-            lean = (1 - gamma) * k * m / F(2 * (blanket + 1))
-            weight = o.binomial(n - 1, blanket, gamma)
-            weight *= o.binomial(blanket + 1, m, F(2, k)) * (lean + gamma)
-            parts.append((m, lean / (lean + gamma), weight))
-    return o.mixture(parts)
-
-
 # --- enumeration ------------------------------------------------------------------------------
 
 
@@ -64,7 +33,7 @@ def test_histogram_laws_agree() -> None:
 
 
 def test_domination_is_decided_exactly() -> None:
-    large, small = o.tilted(2, F(1, 2)), o.tilted(3, F(1, 2))
+    large, small = o.clones(2, E0), o.clones(3, E0)
     assert o.dominates(large, small) and not o.dominates(small, large)
     assert o.dominates(large, large)
     leaking = [(F(1, 100), F(0)), (F(99, 100), F(1))]
@@ -72,25 +41,7 @@ def test_domination_is_decided_exactly() -> None:
     assert not o.dominates(large, [(q, p) for p, q in leaking])
 
 
-# --- the table of tilted-coin mixtures --------------------------------------------------------
-
-
-@pytest.mark.parametrize("n", [1, 2, 3, 6])
-def test_clone_pairs_are_tilted_coins(n: int) -> None:
-    assert o.canonical(o.clones(n, E0)) == o.canonical(tilted_clones(n, E0, 1 / E0))
-    stronger = o.canonical(o.stronger_clones(n, E0))
-    assert stronger == o.canonical(tilted_clones(n, E0, 2 / (E0 + 1)))
-    assert o.dominates(o.clones(n, E0), stronger)
-    worst = (E0 - 1) / (E0 + 1)
-    assert stronger == o.canonical(o.reduction(n, E0, worst, E0))
-
-
-@pytest.mark.parametrize("n", [1, 2, 5])
-@pytest.mark.parametrize(("p", "beta", "q"), [(E0, F(1, 4), E0), (F(3), F(1, 10), F(3, 2))])
-def test_reduction_is_tilted_coins(n: int, p: F, beta: F, q: F) -> None:
-    raw = o.canonical(o.reduction(n, p, beta, q))
-    assert raw == o.canonical(tilted_reduction(n, p, beta, q))
-    assert sum(mass for mass, _ in raw) == 1
+# --- pairs ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("gamma", GAMMAS)
@@ -109,9 +60,6 @@ def test_rr_pairs_are_the_protocol(n: int, k: int, gamma: F) -> None:
         assert o.dominates(weak, only_reports)
     assert o.dominates(strong, weak)
     assert o.dominates(o.strong(n, k, gamma, conditional=True), strong)
-    coins = [(1 + c, F(1), (1 - gamma) * o.binomial(n - 1, c, 2 * gamma / k)) for c in range(n)]
-    assert strong == o.canonical(o.mixture(coins, null=gamma))
-    assert weak == o.canonical(tilted_weak(n, k, gamma))
 
 
 @pytest.mark.parametrize("gamma", GAMMAS)
