@@ -116,7 +116,7 @@ def from_training(
     >>> acc = from_training(50_000, 499, 1, 1.5, sampler="shuffle")
     >>> as_if = from_training(50_000, 499, 1, 1.5, sampler="poisson")
     >>> round(acc.get_epsilon(1e-6), 2), round(as_if.get_epsilon(1e-6), 2)
-    (1.97, 0.39)
+    (1.97, 0.35)
     """
     run = Training(data_size, batch_size, epochs, noise_multiplier, sampler, drop_last)
     return Accountant(rtol=rtol).compose(*run.rounds)

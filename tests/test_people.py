@@ -241,7 +241,7 @@ def test_a_target_that_never_drops_out_gives_away_more() -> None:
 def test_zero_out_ledgers() -> None:
     """One relation a ledger; each mechanism has the pair that is proved, or is refused by name."""
     sampled = ZeroOut(PoissonGaussian(sigma=2.0, rate=0.1))
-    assert sampled.attack_pair is sampled.pair
+    assert sampled.attack_pair is sampled.pair.pairs[0]
     acc = Accountant().compose(ZeroOut(Gaussian(sigma=2.0)))
     assert acc.get_epsilon(1e-6) == Accountant().compose(Gaussian(sigma=2.0)).get_epsilon(1e-6)
     acc.compose(ZeroOut(Subsampled(ShuffledLDP(1.0, 100), population=1000)), 3)

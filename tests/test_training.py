@@ -44,6 +44,18 @@ def test_a_smaller_last_batch_leaves_nobody_out() -> None:
     assert run("shuffle", batch=100, drop_last=False).rounds == run("shuffle", batch=100).rounds
 
 
+def test_poisson_samples_against_dp_accounting() -> None:
+    """Each order by itself: the pessimistic pairs of another library are hardly above the bracket."""
+    dp_accounting = pytest.importorskip("dp_accounting")
+    from dp_accounting.pld import PLDAccountant
+
+    found = Accountant().compose(ZeroOut(PoissonGaussian(1.5, 0.01)), 100).epsilon_bounds(1e-6)
+    event = dp_accounting.PoissonSampledDpEvent(0.01, dp_accounting.GaussianDpEvent(1.5))
+    theirs = PLDAccountant(dp_accounting.NeighboringRelation.ADD_OR_REMOVE_ONE).compose(event, 100)
+    assert found.lower <= theirs.get_epsilon(1e-6) <= found.upper * (1 + 1e-4)
+    assert found.upper <= found.lower * (1 + 1e-4)
+
+
 def test_samplers_are_ordered() -> None:
     """Knowing more costs more; and what Poisson would claim is far below what shuffling spends."""
     found = {

@@ -168,8 +168,18 @@ class Composition:
             )
             for i in range(2)
         ]
-        found = [part.epsilons(asked) if epsilons else part.deltas(asked) for part in parts]
-        return np.array([np.max([bounds[end] for bounds in found], axis=0) for end in (0, 1)])
+        found = []
+        for part in parts:
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                bounds = part.epsilons(asked) if epsilons else part.deltas(asked)
+            found.append((bounds, caught))
+        most = np.array([np.max([bounds[end] for bounds, _ in found], axis=0) for end in (0, 1)])
+        for bounds, caught in found:
+            if np.any(bounds.upper >= most[0]):  # the other order need not be known well
+                for one in caught:
+                    warnings.warn(one.message, one.category, stacklevel=4)
+        return most
 
     def _part(self, ledger: Ledger) -> Composition:
         """The composition of a ledger with one pair chosen for every round, kept."""

@@ -17,8 +17,9 @@ from functools import cached_property
 from ..numerics.rounding import above, below
 from ..numerics.sides import Bounds
 from ..numerics.validation import keywords_only, positive_float
-from ..pairs.gaussian import GaussianPair, LaplacePair, PoissonGaussianPair
+from ..pairs.gaussian import GaussianPair, LaplacePair, PoissonGaussianPair, SampledNoise
 from ..pairs.pair import Pair
+from ..pairs.profile import BothOrders
 from ..randomizers.base import settle
 from .base import Mechanism, said, sampling_rate
 
@@ -164,5 +165,6 @@ class PoissonGaussian(Mechanism):
 
     @property
     def zero_out(self) -> Pair:
-        """The general amplification of one contribution's noise, both orders in one pair."""
-        return Gaussian(sigma=self.sigma, sensitivity=self.norm).pair.amplified(self.rate)
+        """One contribution's noise on a Poisson sample, each order by itself: exact."""
+        one = SampledNoise(Gaussian(sigma=self.sigma, sensitivity=self.norm).pair, self.rate)
+        return BothOrders((one, one.reverse))

@@ -10,8 +10,8 @@ Both can stand in one ledger if every mechanism of it is read that way:
 * additive central noise: the exact answers differ by one contribution. The pair is the mechanism's, its sensitivity
   meant for zero-out.
 * Gaussian noise on a Poisson sample of rate q: P = (1-q) N(0) + q N(C), Q = N(0), in either order. For s >= 1,
-  H_s(P||Q) = q h(1 + (s-1)/q), h of N(C) against N(0), and H_s(Q||P) is at most that: the general amplification of one
-  contribution's noise has both orders in one symmetric pair.
+  H_s(P||Q) = q h(1 + (s-1)/q), h of N(C) against N(0), and H_s(Q||P) is less. Both orders are composed apart: a user
+  that is there in one round is there in all of them.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from ..pairs.pair import Pair
+from ..pairs.profile import BothOrders
 from .base import Mechanism, as_mechanism
 
 RELATION = "zero-out"
@@ -45,7 +46,7 @@ class ZeroOut(Mechanism):
     Raises TypeError for any other mechanism: nothing is proved for it. Central noise on a cohort of fixed size is one:
     somebody else's contribution stands in for the absent user's.
 
-    >>> from pld_shuffle import Accountant
+    >>> from pld_shuffle import Accountant, Gaussian, ShuffledLDP
     >>> acc = Accountant().compose(ZeroOut(ShuffledLDP(eps0=2.0, n=2_000)), 10)
     >>> round(acc.compose(ZeroOut(Gaussian(sigma=20.0)), 10).get_epsilon(1e-6), 2)
     1.12
@@ -68,6 +69,8 @@ class ZeroOut(Mechanism):
 
     @property
     def attack_pair(self) -> Pair:
+        if isinstance(self.pair, BothOrders):
+            return self.pair.pairs[0]
         known = self.mechanism.attack_pair
         return self.pair if known is self.mechanism.pair else known
 
@@ -90,5 +93,5 @@ class ZeroOut(Mechanism):
             "neighbours": "one user's contribution, of norm at most the sensitivity, is replaced by nothing (zero-out)"
         }
         if self.pair is not self.mechanism.pair:
-            found["analysis"] = "general amplification of the noise, both orders in one pair"
+            found["analysis"] = "exact pair of the noise on a Poisson sample, each order by itself"
         return found

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from ..numerics.rounding import ROUNDOFF, above, below
 from ..numerics.sides import Bounds
 from .pair import Pair
-from .profile import ProfilePair
+from .profile import LARGEST_QUESTION, ProfilePair, amplified_losses
 
 Array = NDArray[np.float64]
 
@@ -238,3 +238,43 @@ def _log_mixture(rate: float, exponent: Array) -> Array:
         np.logaddexp(math.log1p(-rate), math.log(rate) + exponent),
     )
     return found
+
+
+@dataclass(frozen=True)
+class SampledNoise(ProfilePair):
+    """One order of zero-out: P = (1-q) N(0) + q N(a) against Q = N(0), or backwards. `noise` is N(a) against N(0).
+
+    With h its profile and g = s - 1, H_s(P||Q) = q h(g/q), and H_s(Q||P) = c h(g/c), c = q - g (1-q), 0 from c = 0 on.
+    """
+
+    noise: GaussianPair
+    rate: float
+    backwards: bool = False
+
+    def profile(self, growth: Array, rtol: float, missed: float) -> Bounds:
+        rest = growth * (1.0 - self.rate) if self.backwards else np.zeros(growth.shape)
+        ends = []
+        for end, sign in enumerate((-1.0, 1.0)):
+            share = self.rate - rest + sign * 4e-16 * (self.rate + rest)
+            asked = growth / np.maximum(share, 1e-300) * (1.0 - sign * 1e-15)
+            far = asked > LARGEST_QUESTION
+            value = self.noise.profile(np.where(far, LARGEST_QUESTION, asked), rtol, missed)[end]
+            none = (share <= 0.0) | (far & (sign < 0.0))
+            ends.append(np.where(none, 0.0, share * value * (1.0 + sign * 1e-15)))
+        return Bounds(ends[0], np.minimum(ends[1], 1.0))
+
+    @property
+    def max_loss(self) -> Bounds:
+        if not self.backwards or self.rate == 1.0:
+            return Bounds(math.inf, math.inf)
+        top = -math.log1p(-self.rate)
+        return Bounds(top * (1.0 - 1e-15), top * (1.0 + 1e-15))
+
+    @property
+    def scale(self) -> float:
+        known = amplified_losses(self.noise.max_loss, self.noise.scale, self.rate)[1]
+        return min(known, float(self.max_loss.upper))
+
+    @property
+    def reverse(self) -> SampledNoise:
+        return replace(self, backwards=not self.backwards)
