@@ -11,6 +11,7 @@ import pytest
 
 from pld_shuffle import Accountant, ShuffledLDP, ShuffledRandomizer
 from pld_shuffle.cli import COMMANDS
+from pld_shuffle.numerics import tuning
 
 HOWTO = Path(__file__).parents[1] / "docs" / "howto"
 
@@ -67,3 +68,11 @@ def test_the_recipe_for_containers_runs_our_commands() -> None:
     }
     folder = re.search(r"NUMBA_CACHE_DIR=(\S+)", recipe)
     assert folder is not None and f"chmod -R a+rX {folder[1]}" in recipe
+
+
+def test_the_page_of_the_command_line_states_the_limits_that_hold() -> None:
+    text = (HOWTO.parent / "command_line.md").read_text("utf-8")
+    limits = (tuning.MOST_ATTEMPTS, tuning.INTEGRAL_WORK, tuning.NUMBERS, tuning.DIRECT_WORK)
+    assert limits == (16, 2e8, 2**23, 4e9)
+    for words in ("16 attempts", "2 10^8 terms", "2^23 numbers", "4 10^9 multiplications"):
+        assert words in text
