@@ -143,6 +143,19 @@ def test_discrete_steps_against_rationals(steps: int, zeros: bool) -> None:
             assert found.upper - found.lower <= 1e-4 * found.upper + 1e-9
 
 
+def test_the_largest_loss_of_each_order_is_its_own() -> None:
+    """Backwards more can be lost than forwards: the accountant has the larger of both orders at every epsilon."""
+    given = DiscretePair([math.log(x) for x in Q], [math.log(x) for x in P], symmetric=False)
+    kind = RandomAllocation(given, 2)
+    one, two = views(Q, P, 2)
+    for s in (Fraction(3, 2), Fraction(21, 10), Fraction(24, 10)):
+        exact = float(max(divergence(one, two, s), divergence(two, one, s)))
+        found = Accountant().compose(kind).delta_bounds(math.log(s))
+        assert found.lower <= exact * (1 + 1e-9) and 0.0 < exact <= found.upper * (1 + 1e-9)
+    assert kind.pair.pairs[0].max_loss.upper == pytest.approx(math.log(2.0))
+    assert kind.pair.pairs[1].max_loss.upper == pytest.approx(math.log(2.5))
+
+
 def test_laplace_steps_against_an_integral() -> None:
     """The same by a quadrature of the loss, two steps."""
     t, s = 1.0, math.exp(0.4)

@@ -142,7 +142,19 @@ class PairSteps:
 
     @property
     def max_loss(self) -> Bounds:
-        return self.pair.max_loss
+        """The largest loss of one step: all steps may have it."""
+        pair = self.pair
+        if not self.backwards:
+            return pair.max_loss
+        if isinstance(pair, OrderedPair):
+            known = pair.losses
+            spare = -math.fsum([-1.0, *(known.mass * np.exp(-known.loss)).tolist()])
+            if spare > 2.0 * known.error:  # outcomes that P never has
+                return Bounds(math.inf, math.inf)
+            top = -float(known.loss[0])
+            return Bounds(max(0.0, top - known.error), max(0.0, top + known.error))
+        reverse = pair.reverse if isinstance(pair, ProfilePair) else None
+        return pair.max_loss if reverse is None else reverse.max_loss
 
 
 Steps = GaussianSteps | PairSteps
