@@ -417,7 +417,7 @@ class IndividualFilter:
         after = self._after(mechanism, users)
         fits = after >= 0.0
         if users is None:
-            np.copyto(self._left, after, where=fits)
+            self._left = after if fits.all() else np.where(fits, after, self._left)
         else:
             chosen = np.arange(self._left.size)[users]
             if np.unique(chosen).size < chosen.size:

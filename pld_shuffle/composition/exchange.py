@@ -97,14 +97,15 @@ class Budget(ABC):
 
     def after_each(self, pair: Pair, left: Array) -> Array:
         """The same of one round for every entry of `left`, each at most `total`; to 4 roundings of that."""
-        found = np.full(left.shape, -math.inf)
+        found: Array | None = None
         most, least = float(left.max(initial=0.0)), float(left.min(initial=math.inf))
         for kept, price in self.offers(pair, most):
             paid = above(price + 4.0 * ROUNDOFF * self.total)
-            if kept + paid <= least:
-                return np.where(found == -math.inf, left - paid, found)
+            if found is None and kept + paid <= least:
+                return left - paid
+            found = np.full(left.shape, -math.inf) if found is None else found
             np.copyto(found, left - paid, where=(found == -math.inf) & (kept + paid <= left))
-        return found
+        return np.full(left.shape, -math.inf) if found is None else found
 
     def share_after(self, rounds: Iterable[tuple[Pair, int]]) -> float:
         """The share of `total` that these rounds, one after the other, would leave; -inf if they do not fit."""
