@@ -325,7 +325,8 @@ class Composition:
                 # delta is far smaller than sketched: what the windows missed may be all of the bracket.
                 plan = replace(plan, log_delta=better)
                 continue
-            if width > FAR * self._rtol and evaluators[0] is LatticeReading and not attempt:
+            far = math.inf > width > FAR * self._rtol
+            if far and evaluators[0] is LatticeReading and not attempt:
                 evaluators = [Contour, LatticeReading, DirectReading]  # atoms are far narrower
                 continue
             if attempt >= FUTILE_ATTEMPTS and (math.isinf(width) or not question.promised(found)):
