@@ -47,6 +47,7 @@ AnyLedger = TypeVar("AnyLedger", bound=Ledger)
 
 SPACING = 4.0  # of the orders of an odometer, less 1, one to the next
 PRECISION = 1e-3  # of `least_epsilon`
+NEAR = 1.02  # times the accountant's epsilon: below, Renyi divergences are not asked whether they need less
 
 
 class BudgetExceeded(ValueError):
@@ -121,30 +122,28 @@ class PrivacyFilter(Ledger):
         >>> f"{PrivacyFilter.least_epsilon(run, 1e-6) / Accountant().compose(*run[0]).get_epsilon(1e-6):.2f}"
         '1.00'
         """
-        rounds = list(planned)
-        order = (
-            _composed(RenyiAccountant(), rounds).epsilon_at_order(open_unit("delta", delta)).order
-        )
-        by_order = RenyiBudget(0.0, delta, order)
-        left = by_order.total
-        for mechanism, count in rounds:
-            left -= count * next(by_order.offers(mechanism.pair, math.inf))[1]
-        worst = -left * (1.0 + 1e-9)
-        low = _composed(Accountant(), rounds).get_epsilon(delta)
-        if not 0.0 < low < math.inf:
+        rounds, delta = list(planned), open_unit("delta", delta)
+        plain = _composed(Accountant(), rounds).get_epsilon(delta)
+        if not 0.0 < plain < math.inf:
             raise ValueError(f"planned must lose something, and something finite, got {rounds!r}")
-        if not all(mechanism.pair.symmetric for mechanism, _ in rounds):
-            return worst
         pairs = [(mechanism.pair, count) for mechanism, count in rounds]
-        high = min(worst, 2.0 * low)
-        budget = GaussianBudget(high, delta)
-        if budget.share_after(pairs) < 0.0:
-            return worst
-        while low * (1.0 + PRECISION) < high:
-            middle = low + min(0.5 * (high - low), 8.0 * PRECISION * low)
-            fits = budget.at(middle).share_after(pairs) >= 0.0
-            low, high = (low, middle) if fits else (middle, high)
-        return high
+        high = math.inf
+        if all(pair.symmetric for pair, _ in pairs):
+            low, high = plain, 2.0 * plain
+            budget = GaussianBudget(high, delta)
+            if budget.share_after(pairs) < 0.0:
+                low = high = math.inf
+            while low * (1.0 + PRECISION) < high:
+                middle = low + min(0.5 * (high - low), 8.0 * PRECISION * low)
+                fits = budget.at(middle).share_after(pairs) >= 0.0
+                low, high = (low, middle) if fits else (middle, high)
+        if high < NEAR * plain:
+            return high
+        by_order = RenyiBudget(
+            0.0, delta, _composed(RenyiAccountant(), rounds).epsilon_at_order(delta).order
+        )
+        spent = sum(count * next(by_order.offers(pair, math.inf))[1] for pair, count in pairs)
+        return min(high, (spent - by_order.total) * (1.0 + 1e-9))
 
     @property
     def epsilon(self) -> float:
