@@ -533,7 +533,7 @@ def verify(text: str) -> str:
     require(tight, f"claim: a lower epsilon than {said!r} is proved, with delta <= {top:.9g}")
     for name, ball in (("infinite", infinite), ("beyond", beyond)):
         value = real(errors[name], f"errors.{name}", 0.0, 1.0)
-        good = abs(ball - value) <= value * arb(TIGHT) + arb(1e-300)
+        good = abs(ball - value) <= value * arb(1e-6) + arb(1e-300)
         require(good, f"errors.{name}: is {float(ball.upper()):.9g}")
     return f"epsilon <= {said!r} at delta = {asked!r}: {rounds} rounds, delta <= {top:.9g}"
 

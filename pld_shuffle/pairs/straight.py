@@ -171,7 +171,7 @@ class Known:
             where.append(min(last, where[-1] + max(1, round(wide / step))))
         closing = ["closed" if self.closed else "zero"]
         ends = where[-1] == last
-        asked = np.array(where[:-1] if ends else where)
+        asked = np.array(where[:-1] if ends else where, np.int64)
         values, proofs, bins = self._proved(np.expm1(step * asked), least, SMOOTHING * spacing)
         enough = np.flatnonzero(values <= least)
         if enough.size:
