@@ -170,7 +170,7 @@ def test_lemma_3_by_a_grid_of_configurations_in_the_plane() -> None:
             pair = ShuffledSteps(
                 GaussianSteps(noise, *((0, 1) if add else (1, 0)), 0), 5, Bounds(1.0, 1.0)
             )
-            law = pair._law(s - 1.0, 1e-16)
+            law = pair._law(s - 1.0, 1e-16, 0.02)
             with np.errstate(divide="ignore", invalid="ignore"):
                 level = np.where(law.others > 0.0, (law.first - s * law.second) / law.others, 0.0)
             others = density(w)

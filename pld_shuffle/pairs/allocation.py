@@ -267,10 +267,18 @@ class ShuffledSteps(_StepsPair, UpperPair):
     def upper(self, growth: Array, missed: float) -> Array:
         known = self._known.profile(growth, 1e-9, missed).upper
         tail = _tail(missed)
-        found = [self._law(g, tail).profile(np.array([g]), 1e-6).upper[0] for g in growth]
+        near, far, _ = STEP_RTOL
+        many = growth.size > 1
+        cell = STEP_CELLS[0 if many and self.scale > LARGE_SCALE else 1]
+        found = [
+            self._law(g, tail, cell)
+            .profile(np.array([g]), far if many and g > HEAVY * self.scale else near)
+            .upper[0]
+            for g in growth
+        ]
         return np.asarray(np.minimum(found, known))
 
-    def _law(self, growth: float, tail: float) -> SlotLaw:
+    def _law(self, growth: float, tail: float, cell: float) -> SlotLaw:
         """Slots of the envelope at s = 1 + growth: W is around -1 right of where P = s Q, around 1 left of it.
 
         The place is an end of cells; next to it values are 0 but for their rounding, which the slots' integral knows.
@@ -278,7 +286,7 @@ class ShuffledSteps(_StepsPair, UpperPair):
         one, two = self.steps.first, self.steps.second
         middle = 0.5 * (one + two) / self.steps.sigma
         place = middle + math.log1p(growth) * self.steps.sigma / (one - two)
-        edges = _edges(self.steps.sigma, tail, STEP_CELLS[1], place)
+        edges = _edges(self.steps.sigma, tail, cell, place)
         rows = _spread(self.steps.sigma, edges)
         left = edges[:-1] < place
         # Of the cells' ends, and of the vertices between.
