@@ -24,6 +24,8 @@ from .profile import ProfilePair
 
 Array = NDArray[np.float64]
 
+MOST_SEPARATE = 1000  # atoms up to which none is put on a lattice
+FAR_BEYOND = 1.1  # times the largest loss that was kept
 MOST_PAIRS = 10**7  # combinations of atoms
 SUM_TOLERANCE = 1e-9  # how far masses may be from summing to 1
 
@@ -59,7 +61,13 @@ class Losses:
         mass, loss = (self.mass, self.loss) if self.mass.size else (np.zeros(1), np.zeros(1))
         slack = 2.0 * self.error
         return Atoms(
-            mass * factor, loss, self.infinite * factor, missed, slack, mass.size, separate=True
+            mass * factor,
+            loss,
+            self.infinite * factor,
+            missed,
+            slack,
+            mass.size,
+            separate=mass.size <= MOST_SEPARATE,
         )
 
     def divergence(self, eps: Array) -> Array:
@@ -135,7 +143,8 @@ class EitherOrder(ProfilePair):
 
     def _one_order(self, side: Side) -> Atoms:
         found = self.orders[0].atoms(side, self.missed, self.doubt)
-        if self.missed == 0.0 or self.largest == math.inf:
+        # A negligible atom far beyond all others is better at infinity.
+        if self.missed == 0.0 or self.largest > FAR_BEYOND * self.orders[0].top:
             return found
         lost = self.missed if side is Side.UPPER else 0.0
         mass, loss = (

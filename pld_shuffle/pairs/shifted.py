@@ -66,8 +66,10 @@ class EitherStep(UpperPair):
         )
         apart = np.append(True, np.diff(kinks) > LEAST_DISTANCE * self.scale)
         growth = np.append(0.0, np.expm1(kinks[apart]))
-        if not 2 < growth.size <= self.most_points:
+        if not growth.size > 2:
             return super()._points(resolution)
+        if growth.size > self.most_points:  # fewer points are still above, and the last one stays
+            growth = np.append(growth[: -1 : -(-growth.size // self.most_points)], growth[-1])
         upper = self.upper(growth, 0.0)
         # Beyond what may be missed nobody asks where a loss is.
         last = int(
