@@ -320,7 +320,7 @@ TWINS: dict[str, tuple[Mechanism, int, Mechanism, int]] = {
     ),
     "two values": (weak(2, 1000, 2.0), 4, ShuffledLDP(2.0, 1000, analysis="stronger-clones"), 4),
     "a cohort of everybody": (Subsampled(CLONES, population=50, analysis="general"), 4, CLONES, 4),
-    "sticky for a round": (StickyCohort(CLONES, 1, rate=0.1), 1, Subsampled(CLONES, rate=0.1, analysis="general"), 1),
+    "sticky for a round": (StickyCohort(CLONES, 1, rate=0.1), 1, Subsampled(CLONES, rate=0.1), 1),
     "sticky and everybody": (StickyCohort(CLONES, 10, rate=1.0), 1, CLONES, 10),
     "noise in four rounds": (Gaussian(sigma=2.0), 4, Gaussian(sigma=1.0), 1),
 }  # fmt: skip

@@ -336,7 +336,7 @@ class Composition:
                 continue
             if width > 0.9 * widths[-1]:
                 evaluators.append(evaluators.pop(0))
-                if len(widths) > 3 and width > 0.9 * min(widths[:-1]):
+                if len(widths) > 3 and width > 0.9 * min(widths[:-2]):
                     break  # what is left is rounding
             # Widths fall like the share, or like its root where laws have few losses.
             power = 1.0

@@ -57,7 +57,7 @@ class StickyCohort(Mechanism):
     compositions of the rounds, and O(1) for each point of their profile. Raises ValueError or TypeError naming the
     argument.
 
-    >>> from pld_shuffle import Accountant
+    >>> from pld_shuffle import Accountant, ShuffledLDP
     >>> batch = ShuffledLDP(eps0=3.0, n=1000, analysis="stronger-clones")
     >>> sticky = Accountant().compose(StickyCohort(batch, 50, rate=0.01))
     >>> fresh = Accountant().compose(Subsampled(batch, rate=0.01), 50)
