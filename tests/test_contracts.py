@@ -256,8 +256,17 @@ EVALUATORS: dict[str, Asked] = {
 
 
 @pytest.mark.filterwarnings("ignore::pld_shuffle.AccuracyWarning")
-@EACH_ENCLOSED
-@pytest.mark.parametrize("rounds", [1, 12])
+@pytest.mark.parametrize(
+    ("name", "rounds"),
+    [  # minutes, for losses far apart next to infinite ones
+        pytest.param(
+            name, rounds, marks=pytest.mark.slow if (name, rounds) == ("infinite loss", 12) else []
+        )
+        for name in KINDS
+        for rounds in (1, 12)
+        if KINDS[name].pair.encloses
+    ],
+)
 def test_all_evaluators_meet(name: str, rounds: int) -> None:
     """The same question, and every two brackets intersect."""
     mechanism = KINDS[name]

@@ -631,7 +631,7 @@ def test_a_lonely_user_gets_local_privacy():
         ZeroSumHistogram.from_budget(0.5, 1e-6, 20, k=2)
 
 
-@each_protocol(*SLOW)
+@each_protocol(*SLOW, "rappor")
 def test_impossible_budgets_name_the_budget_and_the_users(name):
     """No rate so close to 1 that arithmetic fails."""
     with pytest.raises(InfeasibleError, match=r"epsilon=1e-13 at delta=1e-20 .* n=10 users"):
