@@ -252,7 +252,7 @@ def test_the_table_of_the_sample(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    (command,) = re.findall(r"^\$ .*pld-shuffle (.*--sample.*)$", README_TEXT, re.MULTILINE)
+    (command,) = re.findall(r"^\$ .*pld-shuffle (.*--sample .*)$", README_TEXT, re.MULTILINE)
     assert main(command.split()) == 0
     row = re.compile(r"^ +1e-06 +(\S+) +(\S+) +\S+ % +(?:< )?\S+ %$", re.MULTILINE)
     quoted, found = row.search(README_TEXT), row.search(capsys.readouterr().out)
