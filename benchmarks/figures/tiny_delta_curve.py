@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import csv
 import math
+import warnings
 from pathlib import Path
 
 import matplotlib
@@ -22,7 +23,7 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
 
-from pld_shuffle import Accountant, ShuffledLDP
+from pld_shuffle import Accountant, ShuffledLDP, UnlikelyWarning
 from pld_shuffle.plots import COLOURS
 from pld_shuffle.renyi import RenyiAccountant
 
@@ -57,11 +58,13 @@ def curves(points: int) -> list[Row]:
     rows: list[Row] = []
     deltas = 10.0 ** -np.linspace(1.0, 200.0, points)
     for analysis in ANALYSES:
-        found = [
-            Accountant().compose(mechanism(analysis), ROUNDS).epsilon_bounds(delta)
-            for delta in deltas
-        ]
-        renyi = RenyiAccountant().compose(mechanism(analysis), ROUNDS).get_epsilon(deltas)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UnlikelyWarning)  # the curve begins at delta = 0.1
+            found = [
+                Accountant().compose(mechanism(analysis), ROUNDS).epsilon_bounds(delta)
+                for delta in deltas
+            ]
+            renyi = RenyiAccountant().compose(mechanism(analysis), ROUNDS).get_epsilon(deltas)
         noisy = plain_fft(analysis, np.array([bounds.upper for bounds in found]))
         for delta, bounds, loose, wrong in zip(deltas, found, renyi, noisy, strict=True):
             rows.append((f"certified, {analysis}", float(delta), bounds.lower, bounds.upper))
