@@ -8,9 +8,7 @@ from hypothesis import settings
 BRIDGES = {"dp_accounting": "dp_accounting", "flower": "flwr", "opendp": "opendp", "pfl": "pfl"}
 INTEROP = Path(__file__).parent / "pld_shuffle" / "interop"
 
-collect_ignore = [
-    str(INTEROP / f"{bridge}.py") for bridge, package in BRIDGES.items() if not find_spec(package)
-]
+collect_ignore = [str(INTEROP / f"{bridge}.py") for bridge, package in BRIDGES.items() if not find_spec(package)]
 
 # A red build must be about the change. To search new cases: pytest --hypothesis-profile=default.
 settings.register_profile("repeatable", derandomize=True)

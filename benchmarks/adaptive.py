@@ -81,8 +81,7 @@ def price(name: str, run: Run) -> harness.Row:
 
 def odometers() -> list[harness.Row]:
     ways = {
-        f"{count} orders": PrivacyOdometer.planned([(TRAINING, 2_000)], DELTA, orders=count)
-        for count in (1, 2, 3, 5)
+        f"{count} orders": PrivacyOdometer.planned([(TRAINING, 2_000)], DELTA, orders=count) for count in (1, 2, 3, 5)
     }
     rows = []
     before = 0
@@ -108,10 +107,7 @@ def many_users(rounds: int, cohort: int | None) -> None:
     run = IndividualFilter(1.0, DELTA, users=10**6)
     rng = np.random.default_rng(1)
     for _ in range(rounds):
-        run.compose(
-            TRAINING,
-            None if cohort is None else rng.choice(10**6, cohort, replace=False, shuffle=False),
-        )
+        run.compose(TRAINING, None if cohort is None else rng.choice(10**6, cohort, replace=False, shuffle=False))
 
 
 def main() -> None:
@@ -132,10 +128,7 @@ def main() -> None:
     speed = []
     for what, function in (
         (f"{100_000 // scale:,} rounds of one filter", lambda: many_rounds(100_000 // scale)),
-        (
-            f"{1_000 // scale:,} rounds of 1,000,000 users",
-            lambda: many_users(1_000 // scale, None),
-        ),
+        (f"{1_000 // scale:,} rounds of 1,000,000 users", lambda: many_users(1_000 // scale, None)),
     ):
         timing = harness.measure(function, warmup=0, repeats=1)
         speed.append({"what": what, "cpu_s": timing.cpu, "wall_s": timing.wall})

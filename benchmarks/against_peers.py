@@ -40,9 +40,7 @@ MECHANISM = ShuffledLDP(eps0=EPS0, n=N, analysis="stronger-clones")  # the peers
 PROBES = (*(10.0**-i for i in range(1, 21)), 1e-30, 1e-40, 1e-50)
 
 
-def resolvable(
-    delta_of: Callable[[float], float], probes: list[tuple[float, float]]
-) -> float | None:
+def resolvable(delta_of: Callable[[float], float], probes: list[tuple[float, float]]) -> float | None:
     """The smallest delta down to which `delta_of` is right within 10 % at every probe."""
     least = None
     for epsilon, delta in probes:
@@ -67,9 +65,7 @@ def row_of(
 
 
 def ours(rounds: int, truth: dict[str, float], probes: list[tuple[float, float]]) -> harness.Row:
-    timing = harness.measure(
-        lambda: Accountant().compose(MECHANISM, rounds).epsilon_bounds(DELTA), repeats=9
-    )
+    timing = harness.measure(lambda: Accountant().compose(MECHANISM, rounds).epsilon_bounds(DELTA), repeats=9)
     bounds = timing.value
     row = row_of(
         "pld_shuffle", rounds, timing, bounds.upper,
@@ -92,17 +88,11 @@ def dp_accounting_from_pmfs(
     lower = dict(enumerate(np.log(q).tolist()))
 
     def form() -> pld.PrivacyLossDistribution:
-        return pld.from_two_probability_mass_functions(
-            lower, upper, value_discretization_interval=step
-        )
+        return pld.from_two_probability_mass_functions(lower, upper, value_discretization_interval=step)
 
     formed = form()
-    composing = harness.measure(
-        lambda: formed.self_compose(rounds).get_epsilon_for_delta(DELTA), repeats=3
-    )
-    whole = harness.measure(
-        lambda: form().self_compose(rounds).get_epsilon_for_delta(DELTA), warmup=0, repeats=3
-    )
+    composing = harness.measure(lambda: formed.self_compose(rounds).get_epsilon_for_delta(DELTA), repeats=3)
+    whole = harness.measure(lambda: form().self_compose(rounds).get_epsilon_for_delta(DELTA), warmup=0, repeats=3)
     composed = formed.self_compose(rounds)
     return row_of(
         f"dp_accounting (dictionaries), step {step:g}", rounds, whole, whole.value,
@@ -130,12 +120,8 @@ def dp_accounting_dots(
         return pld.PrivacyLossDistribution(pmf)
 
     formed = form()
-    composing = harness.measure(
-        lambda: formed.self_compose(rounds).get_epsilon_for_delta(DELTA), repeats=5
-    )
-    whole = harness.measure(
-        lambda: form().self_compose(rounds).get_epsilon_for_delta(DELTA), repeats=5
-    )
+    composing = harness.measure(lambda: formed.self_compose(rounds).get_epsilon_for_delta(DELTA), repeats=5)
+    whole = harness.measure(lambda: form().self_compose(rounds).get_epsilon_for_delta(DELTA), repeats=5)
     composed = formed.self_compose(rounds)
     return row_of(
         f"dp_accounting (dots), step {step:g}", rounds, whole, whole.value,
@@ -143,9 +129,7 @@ def dp_accounting_dots(
     ) | {"compose_cpu_s": composing.cpu}  # fmt: skip
 
 
-def fixed_grid(
-    rounds: int, truth: dict[str, float], probes: list[tuple[float, float]], points: int
-) -> harness.Row:
+def fixed_grid(rounds: int, truth: dict[str, float], probes: list[tuple[float, float]], points: int) -> harness.Row:
     limit = 20.0
     made: list[peers.GridAccountant] = []
 
@@ -160,9 +144,7 @@ def fixed_grid(
     )  # fmt: skip
 
 
-def binomial_tails(
-    rounds: int, truth: dict[str, float], probes: list[tuple[float, float]]
-) -> harness.Row:
+def binomial_tails(rounds: int, truth: dict[str, float], probes: list[tuple[float, float]]) -> harness.Row:
     timing = harness.measure(
         lambda: peers.bisected(lambda eps: peers.crowd_delta(N, EPS0, eps), DELTA, EPS0), repeats=3
     )

@@ -70,24 +70,14 @@ def questions() -> Iterator[tuple[str, str]]:
         yield name, EQUAL.format(eps0=4.0, n=10**6, rounds=rounds)
     for adversary in ("strong", "weak"):
         name = f"same pair: 16-RR, {adversary}, n = 1e+04, 100 rounds"
-        yield (
-            name,
-            "spent((ShuffledRR(16, 10_000, eps0=4.0, adversary="
-            f"{adversary!r}), 100)).get_epsilon(1e-6)",
-        )
+        yield (name, f"spent((ShuffledRR(16, 10_000, eps0=4.0, adversary={adversary!r}), 100)).get_epsilon(1e-6)")
     yield (
         "same pair: delta = 1e-100, 100 rounds",
         "spent((ShuffledLDP(4.0, 10_000, **SAME), 100)).get_epsilon(1e-100)",
     )
     for count in (8, 24, 25, 100, 1_000):
-        yield (
-            f"same pair: {count:,} distinct cohorts",
-            f"spent(*distinct({count})).get_epsilon(1e-6)",
-        )
-    yield (
-        "same pair: trajectory of 100 distinct cohorts",
-        "epsilon_trajectory(distinct(100), 1e-6).upper[-1]",
-    )
+        yield (f"same pair: {count:,} distinct cohorts", f"spent(*distinct({count})).get_epsilon(1e-6)")
+    yield ("same pair: trajectory of 100 distinct cohorts", "epsilon_trajectory(distinct(100), 1e-6).upper[-1]")
     yield "same pair: would_exceed before each of 20 rounds", "loop(distinct(20))"
     yield (
         "same pair: 100 epsilons of 100 rounds",
@@ -99,10 +89,7 @@ def questions() -> Iterator[tuple[str, str]]:
         " (Gaussian(sigma=20.0), 10)).get_epsilon(1e-6)",
     )
     yield "Gaussian, 1,000 rounds", "spent((Gaussian(sigma=100.0), 1_000)).get_epsilon(1e-6)"
-    yield (
-        "PoissonGaussian, 1,000 rounds",
-        "spent((PoissonGaussian(sigma=1.0, rate=0.01), 1_000)).get_epsilon(1e-6)",
-    )
+    yield ("PoissonGaussian, 1,000 rounds", "spent((PoissonGaussian(sigma=1.0, rate=0.01), 1_000)).get_epsilon(1e-6)")
     yield (
         "Renyi divergences, n = 1e6",
         "forget() or RenyiAccountant().compose(ShuffledLDP(4.0, 10**6, **SAME), 100).get_epsilon(1e-6)",

@@ -48,8 +48,7 @@ def unary(runs: int, rng: np.random.Generator, cleared: bool, eps: float) -> Aud
 
 
 PROVED = {
-    eps: Accountant().compose(Shuffled(BinaryRandomizedResponse(eps), USERS)).get_epsilon(DELTA)
-    for eps in (3.0,)
+    eps: Accountant().compose(Shuffled(BinaryRandomizedResponse(eps), USERS)).get_epsilon(DELTA) for eps in (3.0,)
 }
 ORDER = Accountant().compose(Shuffled(KRandomizedResponse(k=4, eps0=2.0), USERS)).get_epsilon(DELTA)
 
@@ -123,9 +122,7 @@ def draw(stem: harness.Path, series: list[tuple[str, list[int], list[float], str
         axes.semilogx(x, y, style, label=label, markersize=4)
     axes.axhline(1.0, color="black", linewidth=1.0)
     axes.annotate("above: not what was proved", (x[0], 1.03), fontsize=8)
-    axes.set(
-        xlabel="runs of each dataset", ylabel="measured epsilon / proved epsilon", ylim=(0.0, 4.0)
-    )
+    axes.set(xlabel="runs of each dataset", ylabel="measured epsilon / proved epsilon", ylim=(0.0, 4.0))
     axes.grid(True, alpha=0.3)
     axes.legend(fontsize=7)
     figure.savefig(stem.with_suffix(".png"), dpi=110)

@@ -82,24 +82,17 @@ def main() -> None:
     place = None if index is None else int(index)
     standing = known[name] if place is None else known[name][place]
     _, usual = answers(name, place, 1.0)
-    print(
-        f"{arguments.constant} = {standing}\nvalue      seconds  upper: largest  mean       widest"
-    )
+    print(f"{arguments.constant} = {standing}\nvalue      seconds  upper: largest  mean       widest")
     for factor in arguments.factors:
         seconds, brackets = answers(name, place, factor)
         for (low, high), (usual_low, usual_high) in zip(brackets, usual, strict=True):
             if low > usual_high or usual_low > high:
-                sys.exit(
-                    f"two certified answers exclude each other: {low, high, usual_low, usual_high}"
-                )
+                sys.exit(f"two certified answers exclude each other: {low, high, usual_low, usual_high}")
         more = [new[1] / old[1] - 1.0 for new, old in zip(brackets, usual, strict=True)]
         width = max(high / low - 1.0 for low, high in brackets)
         mean = sum(more) / len(more)
         value = type(standing)(standing * factor)
-        print(
-            f"{value:<10.5g} {seconds:7.2f}  {max(more):14.1e}  {mean:9.1e}  {width:8.1e}",
-            flush=True,
-        )
+        print(f"{value:<10.5g} {seconds:7.2f}  {max(more):14.1e}  {mean:9.1e}  {width:8.1e}", flush=True)
 
 
 if __name__ == "__main__":

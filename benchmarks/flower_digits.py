@@ -117,27 +117,17 @@ def make_client() -> Any:
         (weights,) = message.content["arrays"].to_numpy_ndarrays()
         bit = one_bit(weights, client, settings["eps0"], np.random.default_rng(entropy))
         content = RecordDict(
-            {
-                "arrays": ArrayRecord([np.array(bit, np.int64)]),
-                "metrics": MetricRecord({"num-examples": 1}),
-            }
+            {"arrays": ArrayRecord([np.array(bit, np.int64)]), "metrics": MetricRecord({"num-examples": 1})}
         )
         return Message(content, reply_to=message)
 
     return app
 
 
-def make_server(
-    options: argparse.Namespace, seed: int, found: list[tuple[int, float, float]]
-) -> Any:
+def make_server(options: argparse.Namespace, seed: int, found: list[tuple[int, float, float]]) -> Any:
     """The ServerApp; appends (round, accuracy, epsilon) to `found`."""
     from flwr.app import ArrayRecord, ConfigRecord, MetricRecord
-    from flwr.serverapp import (
-        NeighboringRelation,
-        PrivacyConfig,
-        SamplingMethod,
-        ServerApp,
-    )
+    from flwr.serverapp import NeighboringRelation, PrivacyConfig, SamplingMethod, ServerApp
     from flwr.serverapp.strategy import FedAvg
 
     from pld_shuffle import ShuffledLDP, Subsampled
@@ -202,9 +192,7 @@ def run_in_process(server: Any, client: Any) -> None:
     TaskIdentity.run_id = TaskIdentity.task_id = TaskIdentity.node_id = 1
 
     def context(node: int, settings: dict[str, Any]) -> Context:
-        return Context(
-            run_id=1, node_id=node, node_config=settings, state=RecordDict(), run_config={}
-        )
+        return Context(run_id=1, node_id=node, node_config=settings, state=RecordDict(), run_config={})
 
     first = 100
     contexts = {first + i: context(first + i, {"partition-id": i}) for i in range(POPULATION)}
@@ -215,9 +203,7 @@ def run_in_process(server: Any, client: Any) -> None:
         def get_node_ids(self) -> Iterable[int]:
             return list(contexts)
 
-        def send_and_receive(
-            self, messages: Iterable[Message], *, timeout: float | None = None
-        ) -> Iterable[Message]:
+        def send_and_receive(self, messages: Iterable[Message], *, timeout: float | None = None) -> Iterable[Message]:
             return [client(message, contexts[message.metadata.dst_node_id]) for message in messages]
 
     server(InProcessGrid(), context(1, {}))
@@ -312,9 +298,7 @@ def account(options: argparse.Namespace) -> None:
     eps0, n = float(accuracies[0]["eps0"]), int(accuracies[0]["cohort"])
     last = max(int(row["round"]) for row in accuracies)
     # Twenty counts a decade: epsilon grows slowly, and the picture may use any count between.
-    counts = sorted(
-        {min(round(10 ** (i / 20)), last) for i in range(math.ceil(20 * math.log10(last)) + 1)}
-    )
+    counts = sorted({min(round(10 ** (i / 20)), last) for i in range(math.ceil(20 * math.log10(last)) + 1)})
     found = {rounds: ANALYSES[options.analysis](eps0, n, rounds) for rounds in counts}
     # And the last round within the budget.
     within = max((rounds for rounds, epsilon in found.items() if epsilon <= BUDGET), default=0)
@@ -324,9 +308,7 @@ def account(options: argparse.Namespace) -> None:
         found[middle] = ANALYSES[options.analysis](eps0, n, middle)
         within, beyond = (middle, beyond) if found[middle] <= BUDGET else (within, middle)
     for rounds, epsilon in sorted(found.items()):
-        rows.append(
-            {"label": label, "eps0": eps0, "cohort": n, "rounds": rounds, "epsilon": epsilon}
-        )
+        rows.append({"label": label, "eps0": eps0, "cohort": n, "rounds": rounds, "epsilon": epsilon})
         print(f"{label}: {rounds} rounds, epsilon {epsilon:.5g}")
     write(table, rows)
 
@@ -392,18 +374,14 @@ def write(path: Path, rows: list[dict[str, Any]]) -> None:
 
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description="accuracy against epsilon in Flower")
-    parser.add_argument(
-        "--output", type=Path, default=RESULTS, help="directory of tables and picture"
-    )
+    parser.add_argument("--output", type=Path, default=RESULTS, help="directory of tables and picture")
     parser.add_argument("--runtime", choices=RUNTIMES, default="simulation")
     steps = parser.add_subparsers(required=True)
     step = steps.add_parser("train", help="run Flower, write the accuracy after every round")
     step.add_argument("--eps0", type=float, default=2.0, help="local budget of one report")
     step.add_argument("--cohort", type=int, default=359, help="reports per round")
     step.add_argument("--rounds", type=int, default=1000, help="at most so many")
-    step.add_argument(
-        "--max-epsilon", type=float, help="the budget at delta = 1e-5 (default: none)"
-    )
+    step.add_argument("--max-epsilon", type=float, help="the budget at delta = 1e-5 (default: none)")
     step.add_argument("--rate", type=float, default=1.0, help="step length")
     step.add_argument("--seeds", type=int, nargs="+", default=[0], help="-1: real randomness")
     step.set_defaults(run=train)

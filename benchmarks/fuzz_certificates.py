@@ -102,9 +102,7 @@ from pld_shuffle.randomizers import Laplace as LocalLaplace
 BLOCK = 20  # seeds claimed at a time
 PATIENCE = 5.0  # CPU seconds for one ledger; what is not done by then is skipped
 DEEP = 20.0  # the same for one ledger in fifty, asked for narrow brackets
-FORGIVEN = (
-    mpf(10) ** -40
-)  # of the truth: what the oracle itself may be off, and 10^(20-digits) of 1
+FORGIVEN = mpf(10) ** -40  # of the truth: what the oracle itself may be off, and 10^(20-digits) of 1
 DIGITS = 140
 READINGS = 200  # epsilons at which the PLDs of a ledger are read
 LATTICES = 3  # on which they are formed
@@ -125,9 +123,7 @@ class Drawn:
     name: str
     mechanism: Any
     above: list[o.Atoms]
-    below: list[o.Atoms] | None = (
-        None  # None: the same as above; none of them: the lower end is not checked
-    )
+    below: list[o.Atoms] | None = None  # None: the same as above; none of them: the lower end is not checked
     profile: Callable[[mpf], mpf] | None = None
     count: int = 1
 
@@ -161,10 +157,7 @@ def probability(rng: Rng) -> float:
 def dyadic_law(rng: Rng, width: int, *, zeros: bool = False) -> list[Fraction]:
     """Random masses k/2^40 that sum to 1 exactly, some of them tiny."""
     weights = [2.0 ** -rng.integers(0, 25) for _ in range(width)]
-    units = [
-        max(0 if zeros and rng.random() < 0.2 else 1, round(w / sum(weights) * 2**40))
-        for w in weights
-    ]
+    units = [max(0 if zeros and rng.random() < 0.2 else 1, round(w / sum(weights) * 2**40)) for w in weights]
     units[int(np.argmax(units))] += 2**40 - sum(units)
     return [Fraction(unit, 2**40) for unit in units]
 
@@ -242,9 +235,7 @@ def mixed(rate: Any, law: Law, others: Law) -> Law:
 
 def slots(first: Law, second: Law, others: Law, n: int, rate: Any = 1) -> o.Atoms:
     """The target among n-1 equal others, or in a hidden cohort of n of such users."""
-    return o.shuffled_pair(
-        mixed(rate, first, others), mixed(rate, second, others), [others] * (n - 1)
-    )
+    return o.shuffled_pair(mixed(rate, first, others), mixed(rate, second, others), [others] * (n - 1))
 
 
 def clone_laws(e0: mpf, chance: mpf) -> tuple[Law, Law, Law]:
@@ -279,9 +270,7 @@ def blanket_pair(laws: Sequence[Law], n: int, rate: Any = 1) -> o.Atoms:
     """The blanket adversary's pair, the worst over all values of the target."""
     low = [min(column) for column in zip(*laws, strict=True)]
     others = [*low, 1 - sum(low)]
-    return worst_pair(
-        [slots([*a, 0], [*b, 0], others, n, rate) for a, b in itertools.permutations(laws, 2)]
-    )
+    return worst_pair([slots([*a, 0], [*b, 0], others, n, rate) for a, b in itertools.permutations(laws, 2)])
 
 
 # --- mechanisms -------------------------------------------------------------------------------------
@@ -381,9 +370,7 @@ def ldp_tightest(rng: Rng) -> Drawn:
     n, eps0 = int(rng.integers(1, 6)), local_budget(rng, 30.0)
     precise(eps0)
     e0 = o.exp_of(eps0)
-    extreme = [
-        [(e0 if (x >> y) & 1 else mpf(1)) for y in range(4)] for x in rng.choice(14, 3, False) + 1
-    ]
+    extreme = [[(e0 if (x >> y) & 1 else mpf(1)) for y in range(4)] for x in rng.choice(14, 3, False) + 1]
     scale = rng.dirichlet(np.ones(4))
     some = [[mpf(float(w)) * v for w, v in zip(scale, row, strict=True)] for row in extreme]
     some = [[entry / sum(row) for entry in row] for row in some]
@@ -402,10 +389,7 @@ def ldp_tightest(rng: Rng) -> Drawn:
         number = probability(rng)
         rate, given = mpf(number), {"rate": number}
         above = [
-            slots(a, b, w, n, rate)
-            for laws in families
-            for a, b, w in itertools.product(laws, repeat=3)
-            if a != b
+            slots(a, b, w, n, rate) for laws in families for a, b, w in itertools.product(laws, repeat=3) if a != b
         ]
     below = [
         slots(a, b, w, n, rate)
@@ -486,11 +470,7 @@ def named(rng: Rng, most: float = 20.0) -> tuple[Any, list[Law]]:
         functions = list(itertools.product(range(1, prime), range(prime)))
         norm = (e0 + buckets - 1) * len(functions)
         laws = [
-            [
-                (e0 if (a * x + b) % prime % buckets == y else 1) / norm
-                for a, b in functions
-                for y in range(buckets)
-            ]
+            [(e0 if (a * x + b) % prime % buckets == y else 1) / norm for a, b in functions for y in range(buckets)]
             for x in range(k)
         ]
         return LocalHashing(k=k, buckets=buckets, eps0=eps0), laws
@@ -538,9 +518,7 @@ def merged(laws: Sequence[Law]) -> list[Law]:
             continue
         with mp.workdps(30):
             key = tuple(+(entry / total) for entry in column)
-        columns[key] = [
-            a + b for a, b in zip(columns.get(key, [mpf(0)] * len(laws)), column, strict=True)
-        ]
+        columns[key] = [a + b for a, b in zip(columns.get(key, [mpf(0)] * len(laws)), column, strict=True)]
     return [list(row) for row in zip(*columns.values(), strict=True)]
 
 
@@ -554,11 +532,7 @@ def shuffled_others(rng: Rng) -> Drawn:
     eps0 = randomizer.eps0
     if analysis != "blanket" and not 0.0 < eps0 < math.inf:
         analysis = "blanket"
-    if (
-        analysis == "blanket"
-        and kind not in ("KRandomizedResponse", "BinaryRandomizedResponse")
-        and rng.random() < 0.5
-    ):
+    if analysis == "blanket" and kind not in ("KRandomizedResponse", "BinaryRandomizedResponse") and rng.random() < 0.5:
         mechanism: Any = Blanket(randomizer, n)
         name = f"Blanket {kind}"
     else:
@@ -570,9 +544,7 @@ def shuffled_others(rng: Rng) -> Drawn:
     if analysis == "blanket":
         return Drawn(name, mechanism, [blanket_pair(laws, n, mpf(rate))])
     # eps0 and tv of the randomizer, from its laws: an upper bound for every dataset with equal others
-    above = [
-        slots(a, b, w, n, mpf(rate)) for a, b, w in itertools.product(laws, repeat=3) if a is not b
-    ]
+    above = [slots(a, b, w, n, mpf(rate)) for a, b, w in itertools.product(laws, repeat=3) if a is not b]
     exact = max(max(column) / min(column) for column in zip(*laws, strict=True))
     # A larger eps0 moves the coins more and shows fewer of them: both give more away.
     slack = exact * (1 + mpf(10) ** -12)
@@ -598,19 +570,13 @@ def bits(rng: Rng) -> Drawn:
     precise(eps0)
     n = int(rng.integers(1, 9))
     laws = binary(o.exp_of(eps0))
-    randomizer: Any = (
-        BinaryRandomizedResponse(eps0)
-        if rng.random() < 0.5
-        else KRandomizedResponse(k=2, eps0=eps0)
-    )
+    randomizer: Any = BinaryRandomizedResponse(eps0) if rng.random() < 0.5 else KRandomizedResponse(k=2, eps0=eps0)
     mechanism = Shuffled(randomizer, n)
     above = list(datasets(laws, n))
     if rng.random() < 0.6:
         return Drawn("bits", mechanism, above)
     rate = probability(rng)
-    pairs = [
-        slots(a, b, w, n, mpf(rate)) for a, b, w in itertools.product(laws, repeat=3) if a is not b
-    ]
+    pairs = [slots(a, b, w, n, mpf(rate)) for a, b, w in itertools.product(laws, repeat=3) if a is not b]
     return Drawn("bits sampled", Subsampled(mechanism, rate=rate), pairs)
 
 
@@ -684,9 +650,7 @@ def central_noise(rng: Rng, kind: str) -> Drawn:
         def profile(eps: mpf) -> mpf:
             return gaussian_profile(t, eps)
 
-        pair = cells(
-            lambda x: mp.ncdf(x - t), mp.ncdf, [t / 2 + mpf(z) for z in np.linspace(-5, 5, 11)]
-        )
+        pair = cells(lambda x: mp.ncdf(x - t), mp.ncdf, [t / 2 + mpf(z) for z in np.linspace(-5, 5, 11)])
         reach = t * t / 2 + 6 * t
     else:
         rate = probability(rng)
@@ -705,11 +669,7 @@ def central_noise(rng: Rng, kind: str) -> Drawn:
             upper = q * (mp.ncdf(t - x) - mp.ncdf(-t - x))
             return upper - (s - 1) * ((1 - q) * mp.ncdf(-x) + q * mp.ncdf(-t - x))
 
-        pair = cells(
-            lambda x: mixture(x, 1),
-            lambda x: mixture(x, -1),
-            [mpf(z) for z in np.linspace(-5, 5, 11)],
-        )
+        pair = cells(lambda x: mixture(x, 1), lambda x: mixture(x, -1), [mpf(z) for z in np.linspace(-5, 5, 11)])
         reach = mp.log(1 + q * mp.expm1(t * t / 2 + 5 * t)) + q * t
     above = dotted(profile, [reach * j / 24 for j in range(25)])
     return Drawn(kind, mechanism, [pair, mirrored(pair)], [above], profile)
@@ -828,10 +788,7 @@ def users_noise(rng: Rng) -> Drawn:
     if scheme < 0.2 and analysis == "tightest":
         there = probability(rng)
         mechanism, name = PoissonSampled(mechanism, there), f"PoissonSampled {name}"
-        rows, rays = (
-            [[mpf(there) * mass for mass in law] + [1 - mpf(there)] for law in laws]
-            for laws in (rows, rays)
-        )
+        rows, rays = ([[mpf(there) * mass for mass in law] + [1 - mpf(there)] for law in laws] for laws in (rows, rays))
     elif scheme < 0.4:
         number = probability(rng)
         mechanism, name, rate = Subsampled(mechanism, rate=number), f"{name} sampled", mpf(number)
@@ -874,10 +831,7 @@ def mixed_randomizers(rng: Rng) -> Drawn:
 
     crowd = [laws(o.exp_of(eps)) for eps in budgets]
     target = laws(e0)
-    ratios = [
-        above(max(a / b for a, b in zip(target[0], other[1], strict=True) if b > 0))
-        for other in crowd
-    ]
+    ratios = [above(max(a / b for a, b in zip(target[0], other[1], strict=True) if b > 0)) for other in crowd]
     tv = min(1.0, above(part * (e0 - 1) / (e0 + 1)))
     mechanism = MixedRandomizers(eps0=eps0, others=tuple((ratio, 1) for ratio in ratios), tv=tv)
     beta = min(mpf(tv), (e0 - 1) / (e0 + 1), *(mpf(ratio) - 1 for ratio in ratios))
@@ -906,9 +860,7 @@ def zero_out(rng: Rng) -> Drawn:
         if kind == 4
         else [ldp, rr, reduction, shuffled_tightest][kind](rng)
     )
-    return Drawn(
-        f"ZeroOut {inner.name}", ZeroOut(inner.mechanism), inner.above, inner.below, inner.profile
-    )
+    return Drawn(f"ZeroOut {inner.name}", ZeroOut(inner.mechanism), inner.above, inner.below, inner.profile)
 
 
 def zero_out_poisson(rng: Rng) -> Drawn:
@@ -964,9 +916,7 @@ def counted_bits(rng: Rng) -> Drawn:
     if bits == 1 and rng.random() < 0.3:
         rate = probability(rng)
         hidden = Subsampled(CountedBits(n, **given), rate=rate)
-        worst = [
-            slots(a, b, w, n, mpf(rate)) for a, b, w in itertools.product(laws, repeat=3) if a != b
-        ]
+        worst = [slots(a, b, w, n, mpf(rate)) for a, b, w in itertools.product(laws, repeat=3) if a != b]
         return Drawn("CountedBits sampled", hidden, worst)
     pairs = []
     for others in range(n):
@@ -1006,11 +956,7 @@ def coming_and_going(rng: Rng) -> Drawn:
         core: Any = Shuffled(randomizer, n)
         families, name = [laws], "Shuffled tightest"
     else:
-        core, families, name = (
-            ShuffledLDP(eps0, n),
-            [binary(e0), three_rr(e0)],
-            "ShuffledLDP tightest",
-        )
+        core, families, name = (ShuffledLDP(eps0, n), [binary(e0), three_rr(e0)], "ShuffledLDP tightest")
     drop = rng.random() < 0.4
     stays = 1 - mpf(there) if drop else mpf(there)
     families = [[[stays * mass for mass in law] + [1 - stays] for law in laws] for laws in families]
@@ -1021,15 +967,10 @@ def coming_and_going(rng: Rng) -> Drawn:
     hidden = Subsampled(core, population=population, dropout=there)
     above = [pair for laws in families for pair in cohorts(laws, n, population)]
     below = above
-    if (
-        population > n
-    ):  # the lower end is of independent slots with the same rate: a hidden cohort's own law
+    if population > n:  # the lower end is of independent slots with the same rate: a hidden cohort's own law
         rate = mpf(n) / population
         below = above + [
-            slots(a, b, w, n, rate)
-            for laws in families
-            for a, b, w in itertools.product(laws, repeat=3)
-            if a != b
+            slots(a, b, w, n, rate) for laws in families for a, b, w in itertools.product(laws, repeat=3) if a != b
         ]
     return Drawn(f"{name} with dropouts", hidden, above, below)
 
@@ -1042,20 +983,11 @@ def sticky(rng: Rng) -> Drawn:
 
 def sticky_exact(rng: Rng) -> Drawn:
     """The general amplification of the composed pair, exact where the pair is."""
-    n, k, gamma, rate = (
-        int(rng.integers(1, 5)),
-        int(rng.choice([2, 3, 100])),
-        probability(rng),
-        probability(rng),
-    )
+    n, k, gamma, rate = (int(rng.integers(1, 5)), int(rng.choice([2, 3, 100])), probability(rng), probability(rng))
     rounds, conditional = int(rng.integers(1, 4)), bool(rng.random() < 0.5)
-    core = ShuffledRR(
-        k, n, gamma=gamma, adversary="strong-conditional" if conditional else "strong"
-    )
+    core = ShuffledRR(k, n, gamma=gamma, adversary="strong-conditional" if conditional else "strong")
     pair = o.power(o.strong(n, k, mpf(gamma), conditional=conditional), rounds)
-    return Drawn(
-        "StickyCohort", StickyCohort(core, rounds, rate=rate), [o.subsampled(pair, mpf(rate))]
-    )
+    return Drawn("StickyCohort", StickyCohort(core, rounds, rate=rate), [o.subsampled(pair, mpf(rate))])
 
 
 def drawn_once(first: Law, second: Law, others: Law, n: int, rate: Any, rounds: int) -> o.Atoms:
@@ -1081,11 +1013,7 @@ def sticky_reports(rng: Rng) -> Drawn:
         name = "ShuffledLDP"
     elif kind == 1:
         given, one, zero = bit_shares(rng)
-        core, families, name = (
-            CountedBits(n, **given),
-            [[[1 - one, one], [1 - zero, zero]]],
-            "CountedBits",
-        )
+        core, families, name = (CountedBits(n, **given), [[[1 - one, one], [1 - zero, zero]]], "CountedBits")
     else:
         randomizer, laws = named(rng, 12.0)
         laws = merged(laws)
@@ -1108,9 +1036,7 @@ def sticky_reports(rng: Rng) -> Drawn:
 def memoised(rng: Rng) -> Drawn:
     """Several collections from the same memoised filters: one round of these, whatever their number."""
     rappor, _, _ = bit_vectors(rng, 1.0, rappor=True)
-    rappor = RAPPOR(
-        k=2, noise=rappor.noise, one_if_zero=rappor.one_if_zero, one_if_one=rappor.one_if_one
-    )
+    rappor = RAPPOR(k=2, noise=rappor.noise, one_if_zero=rappor.one_if_zero, one_if_one=rappor.one_if_one)
     n = int(rng.choice([1, 2, 2, 2, 3]))
     above = collections(rappor, n)
     kept = vector_laws(2, 1 - mpf(rappor.noise) / 2, mpf(rappor.noise) / 2)
@@ -1133,10 +1059,7 @@ def collections(rappor: Any, n: int) -> list[o.Atoms]:
         kept: o.histogram_law([reports[one] for one in kept])
         for kept in itertools.combinations_with_replacement(reports, n)
     }
-    permanent = [
-        dict(zip(reports, bits_law(chances), strict=True))
-        for chances in ([1 - half, half], [half, 1 - half])
-    ]
+    permanent = [dict(zip(reports, bits_law(chances), strict=True)) for chances in ([1 - half, half], [half, 1 - half])]
 
     def view(values: Sequence[int]) -> dict[Any, mpf]:
         found: dict[Any, mpf] = defaultdict(lambda: mpf(0))
@@ -1185,12 +1108,7 @@ def response_protocol(rng: Rng) -> Drawn:
 
 
 def in_cohort(
-    rng: Rng,
-    protocol: Any,
-    laws: list[Law],
-    exact: tuple[Law, Law, Law] | None,
-    honest: int,
-    share: float,
+    rng: Rng, protocol: Any, laws: list[Law], exact: tuple[Law, Law, Law] | None, honest: int, share: float
 ) -> Drawn:
     """One round of everybody, or of a cohort. exact: the slots of the pair that the protocol names; else its own."""
     name = type(protocol).__name__
@@ -1198,11 +1116,7 @@ def in_cohort(
         above = list(datasets(laws, honest))
         below = None if exact is None else [slots(*exact, honest)]
         return Drawn(name, protocol.mechanism, above, below)
-    population = (
-        protocol.n + int(rng.integers(1, 3))
-        if honest <= 2
-        else protocol.n + round(log_uniform(rng, 1, 1e6))
-    )
+    population = protocol.n + int(rng.integers(1, 3)) if honest <= 2 else protocol.n + round(log_uniform(rng, 1, 1e6))
     relied = math.floor(Fraction(str(share)) * population)
     mechanism = protocol.on_cohort(population)
     rate = mpf(honest) / relied
@@ -1258,10 +1172,7 @@ def unary_sum(rng: Rng) -> Drawn:
     gamma_given, bits, rounds = probability(rng), int(rng.integers(1, 4)), int(rng.integers(1, 3))
     one, zero = 1 - mpf(gamma_given) / 2, mpf(gamma_given) / 2
     ((mechanism, count),) = UnarySum(bits=bits, gamma=gamma_given, **users).ledger(rounds)
-    levels = [
-        sums([[1 - one, one]] * level + [[1 - zero, zero]] * (bits - level))
-        for level in range(bits + 1)
-    ]
+    levels = [sums([[1 - one, one]] * level + [[1 - zero, zero]] * (bits - level)) for level in range(bits + 1)]
     above = []
     for first, second in itertools.permutations(levels, 2):
         for others in itertools.combinations_with_replacement(levels, honest - 1):
@@ -1276,11 +1187,7 @@ def unary_sum(rng: Rng) -> Drawn:
 
 
 def imported(rng: Rng) -> Drawn:
-    width, low, step = (
-        int(rng.integers(1, 9)),
-        int(rng.integers(1, 20)),
-        log_uniform(rng, 1e-6, 1.0),
-    )
+    width, low, step = (int(rng.integers(1, 9)), int(rng.integers(1, 20)), log_uniform(rng, 1e-6, 1.0))
     law = dyadic_law(rng, width + 2)  # the last two: infinite loss, and what is left
     masses = [float(mass) / 4 for mass in law[:width]]
     infinity = float(law[width]) / 4 if rng.random() < 0.5 else 0.0
@@ -1318,16 +1225,7 @@ KINDS: list[tuple[Callable[[Rng], Drawn], float, tuple[type, ...]]] = [
     (
         zero_out,
         0.7,
-        (
-            ZeroOut,
-            ShuffledLDP,
-            ShuffledRR,
-            ShuffledRandomizer,
-            Shuffled,
-            Laplace,
-            Gaussian,
-            PoissonGaussian,
-        ),
+        (ZeroOut, ShuffledLDP, ShuffledRR, ShuffledRandomizer, Shuffled, Laplace, Gaussian, PoissonGaussian),
     ),
     (counted_bits, 1.0, (CountedBits, Subsampled)),
     (counted_histogram, 0.7, (CountedHistogram,)),
@@ -1370,18 +1268,12 @@ def ledger(rng: Rng) -> tuple[list[Drawn], list[int]]:
     mp.dps = DIGITS
     weights = np.array([weight for _, weight, _ in KINDS])
     entries = int(rng.choice([1, 1, 1, 1, 1, 2, 2, 3]))
-    drawn = [
-        KINDS[int(rng.choice(len(KINDS), p=weights / weights.sum()))][0](rng)
-        for _ in range(entries)
-    ]
+    drawn = [KINDS[int(rng.choice(len(KINDS), p=weights / weights.sum()))][0](rng) for _ in range(entries)]
     drawn = [one for one in drawn if one.mechanism.relation == drawn[0].mechanism.relation]
     counts = [1] * len(drawn)
     widest = max(len(o.canonical(pair)) for pair in drawn[0].above[:1])
     if len(drawn) == 1 and len(drawn[0].above) <= 4 and rng.random() < 0.3:
-        most = max(
-            (c for c in (1, 2, 3, 5, 8, 16, 30) if widest ** ((c + 1) // 2) <= MOST_ATOMS),
-            default=1,
-        )
+        most = max((c for c in (1, 2, 3, 5, 8, 16, 30) if widest ** ((c + 1) // 2) <= MOST_ATOMS), default=1)
         counts = [int(rng.integers(1, most + 1))]
     return drawn, counts
 
@@ -1394,23 +1286,15 @@ class Truths:
         if len(drawn) == 1:
             self.uppers = [o.Composition([(pair, counts[0])]) for pair in drawn[0].above]
             below = drawn[0].below
-            self._lowers = (
-                self.uppers
-                if below is None
-                else [o.Composition([(pair, counts[0])]) for pair in below]
-            )
+            self._lowers = self.uppers if below is None else [o.Composition([(pair, counts[0])]) for pair in below]
             return
         self.uppers = [
-            o.Composition([(one.above[int(rng.integers(0, len(one.above)))], 1) for one in drawn])
-            for _ in range(3)
+            o.Composition([(one.above[int(rng.integers(0, len(one.above)))], 1) for one in drawn]) for _ in range(3)
         ]
         choices = [one.ceilings for one in drawn]
         self._lowers = []
         if math.prod(len(choice) for choice in choices) <= 60:
-            self._lowers = [
-                o.Composition([(pair, 1) for pair in combo])
-                for combo in itertools.product(*choices)
-            ]
+            self._lowers = [o.Composition([(pair, 1) for pair in combo]) for combo in itertools.product(*choices)]
 
     def at(self, eps: float) -> tuple[mpf, mpf | None]:
         if self._profile is not None:
@@ -1427,11 +1311,7 @@ class Truths:
         """Near 0, near the largest loss, next to an atom, or anywhere."""
         composed = self.uppers[int(rng.integers(0, len(self.uppers)))]
         largest = composed.largest_loss()
-        top = (
-            float(min(largest, mpf(650)))
-            if largest < mp.inf
-            else float(rng.choice([0.1, 1.0, 5.0, 30.0]))
-        )
+        top = float(min(largest, mpf(650))) if largest < mp.inf else float(rng.choice([0.1, 1.0, 5.0, 30.0]))
         ratios = [ratio for ratio in composed._ratios if ratio > 1]
         found = []
         for kind in rng.integers(0, 6, number):
@@ -1442,9 +1322,7 @@ class Truths:
                 eps = top * (1.0 - log_uniform(rng, 2.0**-53, 0.1))
             elif kind == 2 and ratios:
                 loss = float(mp.log(ratios[int(rng.integers(0, len(ratios)))]))
-                eps = max(
-                    0.0, loss * (1.0 + float(rng.choice([0.0, 1e-15, -1e-15, 1e-12, 1e-9, -1e-9])))
-                )
+                eps = max(0.0, loss * (1.0 + float(rng.choice([0.0, 1e-15, -1e-15, 1e-12, 1e-9, -1e-9]))))
             found.append(eps)
         return [*found[:-1], top]
 
@@ -1456,15 +1334,9 @@ class Case:
         self.found, self.show, self.seed = found, show, seed
         self.rng = np.random.default_rng([seed, 21])
         self.drawn, self.counts = ledger(self.rng)
-        self.rounds = [
-            one.count * count for one, count in zip(self.drawn, self.counts, strict=True)
-        ]
+        self.rounds = [one.count * count for one, count in zip(self.drawn, self.counts, strict=True)]
         self.names = sorted({one.name for one in self.drawn})
-        self.context = {
-            "seed": seed,
-            "ledger": [repr(one.mechanism) for one in self.drawn],
-            "counts": self.rounds,
-        }
+        self.context = {"seed": seed, "ledger": [repr(one.mechanism) for one in self.drawn], "counts": self.rounds}
         self.deep = seed % 50 == 0
 
     def run(self) -> None:
@@ -1501,13 +1373,8 @@ class Case:
         try:
             ends = []
             for side in (Side.LOWER, Side.UPPER):
-                laws = [
-                    one.mechanism.pld(step=step, side=side, missed=missed) for one in self.drawn
-                ]
-                laws = [
-                    law.self_compose(c) if c > 1 else law
-                    for law, c in zip(laws, self.rounds, strict=True)
-                ]
+                laws = [one.mechanism.pld(step=step, side=side, missed=missed) for one in self.drawn]
+                laws = [law.self_compose(c) if c > 1 else law for law, c in zip(laws, self.rounds, strict=True)]
                 law = laws[0]
                 for other in laws[1:]:
                     law = law.compose(other)
@@ -1569,9 +1436,7 @@ class Case:
         self.count()
         self.found.answers += 1
 
-    def compare(
-        self, eps: float, lower: float, upper: float, least: mpf, most: mpf | None, **how: float
-    ) -> None:
+    def compare(self, eps: float, lower: float, upper: float, least: mpf, most: mpf | None, **how: float) -> None:
         """A bracket of delta at eps against the truth."""
         if self.show:
             print(how, eps, (lower, upper), mpmath.nstr(least, 20), most and mpmath.nstr(most, 20))
@@ -1606,9 +1471,7 @@ class Case:
         for name in self.names:
             self.found.margin(side, name, margin)
         if not holds and len(self.found.violations) < 20:
-            self.found.violations.append(
-                {**self.context, "side": side, "margin": margin, **details}
-            )
+            self.found.violations.append({**self.context, "side": side, "margin": margin, **details})
 
 
 # --- the log ----------------------------------------------------------------------------------------
@@ -1640,10 +1503,7 @@ def commit() -> str:
     """Which code this is."""
     here = Path(__file__).resolve().parent
     asked = subprocess.run(
-        ["git", "-C", str(here), "describe", "--always", "--dirty"],
-        capture_output=True,
-        text=True,
-        check=False,
+        ["git", "-C", str(here), "describe", "--always", "--dirty"], capture_output=True, text=True, check=False
     )
     return asked.stdout.strip() or "unknown"
 
@@ -1675,27 +1535,19 @@ def run(log: Path, seconds: float) -> None:
                 found.skipped += 1
             except Exception as error:  # a crash is a finding, and the run goes on
                 found.failures.append(
-                    {
-                        "seed": seed,
-                        "error": repr(error)[:300],
-                        "where": traceback.format_exc()[-700:],
-                    }
+                    {"seed": seed, "error": repr(error)[:300], "where": traceback.format_exc()[-700:]}
                 )
             finally:
                 signal.setitimer(signal.ITIMER_PROF, 0.0)
         spent = round(time.process_time() - started, 2)
-        append(
-            log, {"commit": code, "first": first, "seeds": BLOCK, "seconds": spent, **vars(found)}
-        )
+        append(log, {"commit": code, "first": first, "seeds": BLOCK, "seconds": spent, **vars(found)})
 
 
 def summary(log: Path) -> str:
     """One table for each commit."""
     lines = [json.loads(text) for text in log.read_text(encoding="utf-8").splitlines()]
     codes = dict.fromkeys(line["commit"] for line in lines)
-    return "\n\n".join(
-        table(code, [line for line in lines if line["commit"] == code]) for code in codes
-    )
+    return "\n\n".join(table(code, [line for line in lines if line["commit"] == code]) for code in codes)
 
 
 def table(code: str, lines: Sequence[dict[str, Any]]) -> str:
@@ -1734,13 +1586,9 @@ def table(code: str, lines: Sequence[dict[str, Any]]) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=60.0, help="how long to run")
-    parser.add_argument(
-        "--log", type=Path, default=Path("fuzz.jsonl"), help="JSON lines, appended to"
-    )
+    parser.add_argument("--log", type=Path, default=Path("fuzz.jsonl"), help="JSON lines, appended to")
     parser.add_argument("--summary", action="store_true", help="print what the log holds, and stop")
     parser.add_argument("--replay", type=int, metavar="SEED", help="show one case, and stop")
     given = parser.parse_args()

@@ -73,9 +73,7 @@ class Timing:
     value: Any = field(compare=False)
 
 
-def measure(
-    function: Callable[[], Any], *, warmup: int = 1, repeats: int = 5, budget: float = 20.0
-) -> Timing:
+def measure(function: Callable[[], Any], *, warmup: int = 1, repeats: int = 5, budget: float = 20.0) -> Timing:
     """Time `function`; stops early, after at least one measured run, when `budget` seconds are spent."""
     for _ in range(warmup):
         function()
@@ -190,12 +188,8 @@ def machine() -> dict[str, Any]:
 def parser(description: str) -> argparse.ArgumentParser:
     """The command line all benchmarks have, for a script to add to."""
     parser = argparse.ArgumentParser(description=description)
-    parser.add_argument(
-        "--quick", action="store_true", help="small sizes, seconds instead of minutes"
-    )
-    parser.add_argument(
-        "--output", type=Path, default=RESULTS, help="directory for the JSON and the plot"
-    )
+    parser.add_argument("--quick", action="store_true", help="small sizes, seconds instead of minutes")
+    parser.add_argument("--output", type=Path, default=RESULTS, help="directory for the JSON and the plot")
     return parser
 
 
@@ -226,10 +220,7 @@ def table(rows: Sequence[Row], columns: Sequence[str]) -> str:
     cells = [list(columns)] + [[number(row.get(name)) for name in columns] for row in rows]
     widths = [max(len(line[i]) for line in cells) for i in range(len(columns))]
     lines = [
-        "| "
-        + " | ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True))
-        + " |"
-        for line in cells
+        "| " + " | ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) + " |" for line in cells
     ]
     lines.insert(1, "|" + "|".join("-" * (width + 2) for width in widths) + "|")
     return "\n".join(lines)

@@ -108,9 +108,7 @@ def reimported(truth: Truth, grid: float) -> harness.Row:
         return Accountant().compose(step, STEPS).compose(SHUFFLED, ROUNDS)
 
     timing = harness.measure(lambda: run().get_epsilon(DELTA), repeats=3)
-    return row_of(
-        f"accountant + import, grid {grid:g}", timing, run().get_delta(truth["upper"]), truth
-    )
+    return row_of(f"accountant + import, grid {grid:g}", timing, run().get_delta(truth["upper"]), truth)
 
 
 def added(grid: float, probes: list[tuple[float, float]]) -> list[harness.Row]:
@@ -160,9 +158,7 @@ def main() -> None:
     stem = harness.save(arguments, "interop_mixed", {"rows": rows, "truth": truth, "added": extra})
     columns = ["method", "cpu_s", "wall_s", "memory_mb", "epsilon", "epsilon_error", "delta_error"]
     print(harness.table(rows, columns))
-    print(
-        harness.table(extra, ["grid", "delta", "composed", "lower", "upper", "added", "relative"])
-    )
+    print(harness.table(extra, ["grid", "delta", "composed", "lower", "upper", "added", "relative"]))
     series = []
     for sign, name, style in ((-1.0, "too small", "v"), (1.0, "too large", "^")):
         chosen = [row for row in extra if sign * row["added"] > 0.0]

@@ -86,9 +86,7 @@ def table(analysis: str, workers: int, old: dict[str, Any] | None) -> dict[str, 
     kept: dict[float, dict[str, list[float]]] = {}
     if old is not None:
         if old["analysis"] != analysis or old["axes"] | {"eps0": EPS0} != axes:
-            raise ValueError(
-                f"the table must be of analysis {analysis} and on this grid to be kept"
-            )
+            raise ValueError(f"the table must be of analysis {analysis} and on this grid to be kept")
         size = math.prod(len(axis) for axis in axes.values()) // len(EPS0)
         for i, eps0 in enumerate(old["axes"]["eps0"]):
             part = slice(i * size, (i + 1) * size)

@@ -32,19 +32,12 @@ def clone_rate(eps0: float) -> float:
 def hoeffding(trials: int, chance: float, missed: float) -> tuple[int, int]:
     """Window of Bin(trials, chance) with at most `missed` outside on either side."""
     half = math.sqrt(0.5 * trials * math.log(1.0 / missed))
-    return (
-        max(0, math.floor(trials * chance - half)),
-        min(trials, math.ceil(trials * chance + half)),
-    )
+    return (max(0, math.floor(trials * chance - half)), min(trials, math.ceil(trials * chance + half)))
 
 
 def log_binomial(trials: int, successes: int) -> float:
     """log of the binomial coefficient."""
-    return (
-        math.lgamma(trials + 1.0)
-        - math.lgamma(successes + 1.0)
-        - math.lgamma(trials - successes + 1.0)
-    )
+    return math.lgamma(trials + 1.0) - math.lgamma(successes + 1.0) - math.lgamma(trials - successes + 1.0)
 
 
 def per_atom_loop(n: int, eps0: float, missed: float | None) -> Iterator[tuple[float, float]]:
@@ -52,11 +45,7 @@ def per_atom_loop(n: int, eps0: float, missed: float | None) -> Iterator[tuple[f
     rate, theta = clone_rate(eps0), math.tanh(0.5 * eps0)
     low, high = (0, n - 1) if missed is None else hoeffding(n - 1, rate, missed)
     for clones in range(low, high + 1):
-        log_weight = (
-            log_binomial(n - 1, clones)
-            + clones * math.log(rate)
-            + (n - 1 - clones) * math.log1p(-rate)
-        )
+        log_weight = log_binomial(n - 1, clones) + clones * math.log(rate) + (n - 1 - clones) * math.log1p(-rate)
         m = clones + 1
         first, last = (0, m) if missed is None else hoeffding(m, 0.5, missed)
         for heads in range(first, last + 1):
@@ -65,9 +54,7 @@ def per_atom_loop(n: int, eps0: float, missed: float | None) -> Iterator[tuple[f
             yield fair * (1.0 + lean), math.log((1.0 + lean) / (1.0 - lean))
 
 
-def loop_law(
-    n: int, eps0: float, step: float, missed: float | None
-) -> tuple[dict[int, float], int]:
+def loop_law(n: int, eps0: float, step: float, missed: float | None) -> tuple[dict[int, float], int]:
     """The lattice law of `per_atom_loop`, losses rounded up; and the atoms visited."""
     law: dict[int, float] = {}
     visited = 0
@@ -117,9 +104,7 @@ def atom_pair(n: int, eps0: float, missed: float) -> tuple[Array, Array]:
 class GridAccountant:
     """Plain FFT accountant on a fixed grid of `points` losses on [-limit, limit)."""
 
-    def __init__(
-        self, n: int, eps0: float, rounds: int, limit: float, points: int, missed: float = 1e-12
-    ) -> None:
+    def __init__(self, n: int, eps0: float, rounds: int, limit: float, points: int, missed: float = 1e-12) -> None:
         from scipy import fft
 
         self._step = 2.0 * limit / points

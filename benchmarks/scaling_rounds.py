@@ -32,9 +32,7 @@ RTOL, FINEST = 1e-3, 400  # of delta; parts of the scale: finer ones gain nothin
 
 def ours(rounds: int, repeats: int) -> harness.Row:
     """One certified epsilon from nothing, and the width of the bracket there."""
-    timing = harness.measure(
-        lambda: Accountant().compose(MECHANISM, rounds).epsilon_bounds(DELTA), repeats=repeats
-    )
+    timing = harness.measure(lambda: Accountant().compose(MECHANISM, rounds).epsilon_bounds(DELTA), repeats=repeats)
     epsilon = timing.value.upper
     bounds = Accountant().compose(MECHANISM, rounds).delta_bounds(epsilon)
     return {
@@ -87,9 +85,7 @@ def doubled(start: PLD, rounds: int, epsilon: float) -> tuple[float, int]:
     return float(-np.expm1(epsilon - losses[above]) @ masses[above]) + lost, largest
 
 
-def times(
-    left: tuple[np.ndarray, int, float], right: tuple[np.ndarray, int, float]
-) -> tuple[np.ndarray, int, float]:
+def times(left: tuple[np.ndarray, int, float], right: tuple[np.ndarray, int, float]) -> tuple[np.ndarray, int, float]:
     size = left[0].size + right[0].size - 1
     points = fft.next_fast_len(size, real=True)
     masses = fft.irfft(fft.rfft(left[0], points) * fft.rfft(right[0], points), points)[:size]

@@ -78,9 +78,7 @@ def ours(name: str, n: int, repeats: int) -> harness.Row:
     answer(mechanism)
     rows = [answer(mechanism) for _ in range(repeats)]
     rows.sort(key=lambda row: row["form_ms"])
-    timing = harness.measure(
-        lambda: Accountant().compose(mechanism).epsilon_bounds(DELTA), warmup=0, repeats=repeats
-    )
+    timing = harness.measure(lambda: Accountant().compose(mechanism).epsilon_bounds(DELTA), warmup=0, repeats=repeats)
     return {
         "mechanism": name, "n": n, **rows[len(rows) // 2],
         "answer_cpu_ms": 1e3 * timing.cpu, "answer_wall_ms": 1e3 * timing.wall,
@@ -128,14 +126,10 @@ def main() -> None:
     series = []
     for name, style in zip(MECHANISMS, ("o-", "s-", "^-"), strict=True):
         mine_rows = [row for row in rows if row["mechanism"] == name]
-        series.append(
-            (name, [r["n"] for r in mine_rows], [r["form_ms"] / 1e3 for r in mine_rows], style)
-        )
+        series.append((name, [r["n"] for r in mine_rows], [r["form_ms"] / 1e3 for r in mine_rows], style))
     for kind in sizes:
         kind_rows = [row for row in references if row["method"] == kind]
-        series.append(
-            (kind, [r["n"] for r in kind_rows], [r["form_ms"] / 1e3 for r in kind_rows], "x:")
-        )
+        series.append((kind, [r["n"] for r in kind_rows], [r["form_ms"] / 1e3 for r in kind_rows], "x:"))
     start = {2.0: (1e2, 1e4, 1e-2), 1.0: (1e2, 1e8, 1e-3), 0.5: (1e4, 1e12, 3e-4)}
     for slope, (first, last, value) in start.items():
         label, style = {

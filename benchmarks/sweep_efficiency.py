@@ -125,17 +125,10 @@ def killed(settings: list[harness.Row], expected: list[harness.Row]) -> list[har
         rows = sweep(settings, output=output, workers=WORKERS)
         second = time.time() - begin
         bounds = ("epsilon_lower", "epsilon_upper", "error")
-        same = [[row[name] for name in bounds] for row in rows] == [
-            [row[name] for name in bounds] for row in expected
-        ]
+        same = [[row[name] for name in bounds] for row in rows] == [[row[name] for name in bounds] for row in expected]
     return [
         {"what": "killed half way", "wall_s": first, "rows_kept": kept},
-        {
-            "what": "resumed",
-            "wall_s": second,
-            "rows_again": len(settings) - kept,
-            "identical": same,
-        },
+        {"what": "resumed", "wall_s": second, "rows_again": len(settings) - kept, "identical": same},
     ]
 
 

@@ -80,9 +80,7 @@ def queries(rounds: int, repeats: int) -> list[harness.Row]:
     rows = []
     for name, function in cases.items():
         timing = harness.measure(function, repeats=repeats)
-        rows.append(
-            {"what": f"{name}, {rounds} rounds", "wall_s": timing.wall, "cpu_s": timing.cpu}
-        )
+        rows.append({"what": f"{name}, {rounds} rounds", "wall_s": timing.wall, "cpu_s": timing.cpu})
     return rows
 
 

@@ -41,9 +41,7 @@ class Exact:
     """The composed lattice law in integers, multiples of 2^-BITS."""
 
     def __init__(self, law: PLD) -> None:
-        masses = np.array(
-            [int(Fraction(float(mass)) * 2**BITS) for mass in law.masses], dtype=object
-        )
+        masses = np.array([int(Fraction(float(mass)) * 2**BITS) for mass in law.masses], dtype=object)
         for _ in range(ROUNDS.bit_length() - 1):
             masses = np.convolve(masses, masses) >> BITS
         self.masses = masses
@@ -133,8 +131,7 @@ def main() -> None:
         lower, upper = tilted_fft(law, epsilon)
         assert lower <= truth <= upper, (lower, truth, upper)
         timing = harness.measure(
-            lambda eps=epsilon: Accountant().compose(MECHANISM, ROUNDS).delta_bounds(eps),
-            repeats=3,
+            lambda eps=epsilon: Accountant().compose(MECHANISM, ROUNDS).delta_bounds(eps), repeats=3
         )
         bounds = accountant.delta_bounds(epsilon)
         rows.append(
@@ -142,8 +139,7 @@ def main() -> None:
                 "delta": float(truth),
                 "epsilon": epsilon,
                 "plain_fft": error(lattice_delta(plain, exact.low, law.step, epsilon), truth),
-                "dp_accounting": google
-                and error(float(google.get_delta_for_epsilon(epsilon)), truth),
+                "dp_accounting": google and error(float(google.get_delta_for_epsilon(epsilon)), truth),
                 "tilted_fft": float(abs(mpf(0.5 * (lower + upper)) / truth - 1)),
                 "certificate": 0.5 * (upper - lower) / lower,
                 "bracket": bounds.upper / bounds.lower - 1.0,

@@ -43,9 +43,7 @@ def log(rounds: int, kind: str) -> Iterator[Any]:
         sizes, budgets = rng.permutation(np.arange(4_500, 4_500 + rounds)), np.full(rounds, 2.0)
     for i, (n, eps0) in enumerate(zip(sizes.tolist(), budgets.tolist(), strict=True)):
         if kind == "poisson" or (kind == "both" and i % 2):
-            yield pld_shuffle.PoissonSampled(
-                ShuffledLDP(eps0=eps0, n=POPULATION), rate=n / POPULATION
-            )
+            yield pld_shuffle.PoissonSampled(ShuffledLDP(eps0=eps0, n=POPULATION), rate=n / POPULATION)
         elif kind in ("everybody", "equal"):
             yield ShuffledLDP(eps0=eps0, n=n)
         else:

@@ -30,9 +30,7 @@ from flint import acb, arb, ctx
 
 SCHEMA = "pld-shuffle-certificate/1"
 PRECISION = 128  # bits of a ball's midpoint
-TIGHT = (
-    1e-9  # relative: the claim is the least epsilon of its proof; else it would be another ledger's
-)
+TIGHT = 1e-9  # relative: the claim is the least epsilon of its proof; else it would be another ledger's
 NEAR = 0.01  # relative, of the answer that the accountant gave
 REACH = 6.4  # nodes go on until the smoothing has fallen to exp(-REACH^2/2); the rest is booked
 AFRESH = 16  # steps around the circle until exponentials are taken anew: every step widens a ball

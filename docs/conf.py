@@ -24,12 +24,7 @@ author = "the pld_shuffle authors"
 copyright = f"{author}, Apache-2.0"
 version = release = pld_shuffle.__version__
 
-extensions = [
-    "myst_nb",
-    "sphinx.ext.autodoc",
-    "sphinx.ext.autosummary",
-    "docstrings",
-]
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "docstrings"]
 root_doc = "docs/index"
 include_patterns = ["docs/**", "notebooks/*.ipynb", "benchmarks/README.md", "CHANGELOG.md"]
 exclude_patterns = ["docs/_*"]
@@ -71,9 +66,7 @@ def public_names() -> dict[str, list[str]]:
             if getattr(value, "__module__", None) == name and not key.startswith("_")
         ]
         top = pld_shuffle.__all__ if module is not pld_shuffle else []
-        here = [
-            n for n in names if n not in top or getattr(module, n) is not getattr(pld_shuffle, n)
-        ]
+        here = [n for n in names if n not in top or getattr(module, n) is not getattr(pld_shuffle, n)]
         found[name] = sorted(here, key=str.lower)
     return found
 

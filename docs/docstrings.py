@@ -15,9 +15,7 @@ import textwrap
 from typing import Any
 
 # Backquoted text, emphasis, or one character that reStructuredText would take for markup.
-MARKUP = re.compile(
-    r"``.*?``|`[^`]*`|(?<![\w*])\*\*?[^\s*](?:[^*]*[^\s*])?\*\*?(?![\w*])|[|*\\]|_(?!\w)", re.DOTALL
-)
+MARKUP = re.compile(r"``.*?``|`[^`]*`|(?<![\w*])\*\*?[^\s*](?:[^*]*[^\s*])?\*\*?(?![\w*])|[|*\\]|_(?!\w)", re.DOTALL)
 BETWEEN = r"(?:, | \| | / | and )"
 ENTRY = re.compile(rf"(\*{{0,2}}\w+(?:{BETWEEN}\*{{0,2}}\w+)*) : +(?=\S)")
 ITEM = re.compile(r"(?:\*|\d+\.) +(?=\S)")

@@ -25,9 +25,7 @@ BLUE, RED, GREY = "#1f6fb2", "#b03a48", "#555555"
 
 
 def box(axes: plt.Axes, x: float, y: float, texts: tuple[str, str, str], colour: str) -> None:
-    axes.add_patch(
-        FancyBboxPatch((x, y), 2.5, 1.7, boxstyle="round,pad=0.05", fill=False, color=colour)
-    )
+    axes.add_patch(FancyBboxPatch((x, y), 2.5, 1.7, boxstyle="round,pad=0.05", fill=False, color=colour))
     title, says, where = texts
     axes.text(x + 1.25, y + 1.42, title, ha="center", weight="bold", size=10, color=colour)
     axes.text(x + 1.25, y + 0.88, says, ha="center", va="center", size=7.5)
@@ -35,9 +33,7 @@ def box(axes: plt.Axes, x: float, y: float, texts: tuple[str, str, str], colour:
 
 
 def arrow(axes: plt.Axes, begin: tuple[float, float], end: tuple[float, float]) -> None:
-    axes.add_patch(
-        FancyArrowPatch(begin, end, arrowstyle="-|>", mutation_scale=12, color=GREY, lw=1.2)
-    )
+    axes.add_patch(FancyArrowPatch(begin, end, arrowstyle="-|>", mutation_scale=12, color=GREY, lw=1.2))
 
 
 def main() -> None:
@@ -50,11 +46,7 @@ def main() -> None:
         box(axes, 3.1 * place, 0.0, texts, BLUE)
         if place:
             arrow(axes, (3.1 * place - 0.53, 0.85), (3.1 * place - 0.07, 0.85))
-    several = (
-        "5  Several proven pairs",
-        "the smallest moment at the tilt\nis composed",
-        "composition/composition",
-    )
+    several = ("5  Several proven pairs", "the smallest moment at the tilt\nis composed", "composition/composition")
     box(axes, 4.65, 2.55, several, RED)
     arrow(axes, (1.25, 1.8), (4.58, 3.1))
     arrow(axes, (7.22, 3.1), (10.5, 1.8))

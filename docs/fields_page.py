@@ -23,8 +23,7 @@ def markdown() -> str:
         page += [f"## {title}", _markdown_table(("name", "fields", "what it is"), rows)]
     page.append("Fields in brackets may be left out; of those in parentheses exactly one is given.")
     fields = [
-        (f"`{f.name}`", KIND_NAMES[f.kind], f.help, f"the {f.range.end}" if f.range else "")
-        for f in FIELDS.values()
+        (f"`{f.name}`", KIND_NAMES[f.kind], f.help, f"the {f.range.end}" if f.range else "") for f in FIELDS.values()
     ]
     page += [
         "## Fields",

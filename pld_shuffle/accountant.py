@@ -20,15 +20,7 @@ from .composition.would_exceed import Budget
 from .ledger import Ledger, Rounds
 from .mechanisms import Mechanism
 from .numerics.sides import Bounds, Side
-from .numerics.validation import (
-    Numbers,
-    Scalar,
-    nonnegatives,
-    probabilities,
-    real,
-    tolerance,
-    user_count,
-)
+from .numerics.validation import Numbers, Scalar, nonnegatives, probabilities, real, tolerance, user_count
 from .pairs.pair import Pair
 
 Array = NDArray[np.float64]
@@ -174,9 +166,7 @@ class Accountant(Ledger):
         """
         return self._upper(EPSILON, delta, group)
 
-    def would_exceed(
-        self, mechanism: Mechanism, *, epsilon: float, delta: float, count: int = 1
-    ) -> bool:
+    def would_exceed(self, mechanism: Mechanism, *, epsilon: float, delta: float, count: int = 1) -> bool:
         """Whether `count` more rounds of `mechanism` could spend more than `epsilon` at `delta`.
 
         True unless an upper bound proves that they do not. The ledger stays as it is. Raises TypeError or
@@ -236,9 +226,7 @@ class Accountant(Ledger):
     def _bounds(self, question: Question, value: Any, group: int) -> Bounds:
         """Upper ends by the analyses next below the value, lower ends by the attacks next above it: answers fall."""
         group = self._group(group)
-        low, high = (
-            question.check(question.given, value, side) for side in (Side.LOWER, Side.UPPER)
-        )
+        low, high = (question.check(question.given, value, side) for side in (Side.LOWER, Side.UPPER))
         self._look_at(low if question is EPSILON else None)
         with self._lock:
             proved = question.of_one(self._analysis, low)
@@ -273,9 +261,7 @@ class Accountant(Ledger):
         """Of the attack pairs; the same object where these are the pairs."""
         self._refresh()
         if self._attacked is None:
-            both = [
-                (self._pair(held), self._pair(held, "attack_pair"), n) for held, n in self.ledger
-            ]
+            both = [(self._pair(held), self._pair(held, "attack_pair"), n) for held, n in self.ledger]
             if all(pair is attack for pair, attack, _ in both):
                 self._attacked = self._analysis
             else:

@@ -45,9 +45,7 @@ LEAST_RUNS = 16  # of each dataset
 MOST_VALUES = 64  # of a column that is taken as it is; others are cut at quantiles
 MOST_FEATURES = 512  # of a linear discriminant: columns, or different values that are counted
 THRESHOLDS = 200  # tried of each statistic, in either direction
-CAUTION = (
-    1e-4  # chance with which events are ranked: among so many, a bold rank would be won by luck
-)
+CAUTION = 1e-4  # chance with which events are ranked: among so many, a bold rank would be won by luck
 MARGIN = 1e-9  # relative, for the rounding of quantiles of the beta law
 
 
@@ -161,16 +159,12 @@ def audit_randomizer(
         drawn = {x: _outputs(f"reports of {x!r}", given) for x, given in randomizer.items()}
     elif isinstance(randomizer, LocalRandomizer):
         source = rng or np.random.default_rng()
-        drawn = {
-            x: _outputs("reports", randomizer.sample(np.full(runs, x), source)) for x in inputs
-        }
+        drawn = {x: _outputs("reports", randomizer.sample(np.full(runs, x), source)) for x in inputs}
         eps0 = randomizer.eps0 if eps0 is None else eps0
     elif callable(randomizer):
         drawn = {x: _outputs("reports", [randomizer(x) for _ in range(runs)]) for x in inputs}
     else:
-        raise TypeError(
-            f"randomizer must be a randomizer, a function or a mapping, got {randomizer!r}"
-        )
+        raise TypeError(f"randomizer must be a randomizer, a function or a mapping, got {randomizer!r}")
     if not 2 <= len(drawn) <= 32:
         raise ValueError(f"inputs must be 2 to 32 different ones, got {len(drawn)}")
     if len({rows.shape[1] for rows in drawn.values()}) > 1:
@@ -217,9 +211,7 @@ def _outputs(name: str, given: Any) -> Array:
             try:
                 given = np.loadtxt(path, delimiter=",", ndmin=2, dtype=np.float64)
             except ValueError as error:
-                raise ValueError(
-                    f"{name} must hold numbers with commas between: {error}"
-                ) from error
+                raise ValueError(f"{name} must hold numbers with commas between: {error}") from error
     try:
         rows = np.asarray(given, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -260,16 +252,11 @@ def _chosen(rows: list[Array], delta: float, score: Score | None) -> _Choice:
             cuts = np.unique(np.quantile(cuts, np.linspace(0.0, 1.0, THRESHOLDS)))
         ordered = [np.sort(part) for part in values]
         above = [part.size - np.searchsorted(part, cuts, side="left") for part in ordered]
-        for sign, hits in (
-            (1.0, above),
-            (-1.0, [p.size - h for p, h in zip(ordered, above, strict=True)]),
-        ):
+        for sign, hits in ((1.0, above), (-1.0, [p.size - h for p, h in zip(ordered, above, strict=True)])):
             for turned in (False, True):
                 one, other = (1, 0) if turned else (0, 1)
                 # Events are ranked by what they would prove for themselves.
-                shown = _lower(
-                    hits[one], ordered[one].size, hits[other], ordered[other].size, delta, CAUTION
-                )
+                shown = _lower(hits[one], ordered[one].size, hits[other], ordered[other].size, delta, CAUTION)
                 at = int(np.argmax(shown))
                 if shown[at] > best.strength:
                     best = _Choice(
@@ -305,12 +292,7 @@ def _statistics(fitted: list[Array], score: Score | None) -> Iterator[tuple[str,
         if values.size <= MOST_FEATURES:
             yield (
                 "counts",
-                _linear(
-                    fitted,
-                    lambda rows: np.stack(
-                        [(rows == value).sum(axis=1) for value in values[1:]], axis=1
-                    ),
-                ),
+                _linear(fitted, lambda rows: np.stack([(rows == value).sum(axis=1) for value in values[1:]], axis=1)),
             )
 
 
@@ -367,24 +349,16 @@ def _tested(choice: _Choice, delta: float, confidence: float, proved: float | No
     )  # fmt: skip
 
 
-def _lower(
-    hits: ArrayLike, runs: int, other_hits: ArrayLike, other_runs: int, delta: float, fail: float
-) -> Array:
+def _lower(hits: ArrayLike, runs: int, other_hits: ArrayLike, other_runs: int, delta: float, fail: float) -> Array:
     """log((p - delta) / q), p from below and q from above, both right but for `fail`; -inf where p <= delta."""
     from scipy.special import betaincinv
 
     k, m = np.asarray(hits, np.float64), np.asarray(other_hits, np.float64)
     with np.errstate(divide="ignore", invalid="ignore"):
         low = np.where(k > 0, betaincinv(np.maximum(k, 0.5), runs - k + 1.0, 0.5 * fail), 0.0)
-        high = np.where(
-            m < other_runs,
-            betaincinv(m + 1.0, np.maximum(other_runs - m, 0.5), 1.0 - 0.5 * fail),
-            1.0,
-        )
+        high = np.where(m < other_runs, betaincinv(m + 1.0, np.maximum(other_runs - m, 0.5), 1.0 - 0.5 * fail), 1.0)
         over = low * (1.0 - MARGIN) - delta
-        return np.asarray(
-            np.where(over > 0.0, np.log(over / np.minimum(high * (1.0 + MARGIN), 1.0)), -np.inf)
-        )
+        return np.asarray(np.where(over > 0.0, np.log(over / np.minimum(high * (1.0 + MARGIN), 1.0)), -np.inf))
 
 
 __all__ = ["Audit", "AuditError", "audit", "audit_randomizer"]

@@ -36,38 +36,13 @@ from typing import Any
 
 from .accountant import Accountant
 from .composition.composition import AccuracyWarning
-from .fields import (
-    FIELDS,
-    MECHANISM_FIELDS,
-    FieldError,
-    Range,
-    Value,
-    mechanism_from_values,
-    values_of,
-)
+from .fields import FIELDS, MECHANISM_FIELDS, FieldError, Range, Value, mechanism_from_values, values_of
 from .ledger import Rounds
 from .mechanisms import Mechanism
 from .mechanisms.base import SMALLEST_RATE
-from .numerics.search import (
-    EXPONENTIAL,
-    LOG,
-    LOOSE_RTOL,
-    VALUE_RTOL,
-    InfeasibleError,
-    Number,
-    SafeEnd,
-    safe_end,
-)
+from .numerics.search import EXPONENTIAL, LOG, LOOSE_RTOL, VALUE_RTOL, InfeasibleError, Number, SafeEnd, safe_end
 from .numerics.sides import Bounds
-from .numerics.validation import (
-    choice,
-    nonnegatives,
-    positive_float,
-    positive_int,
-    probabilities,
-    real,
-    tolerance,
-)
+from .numerics.validation import choice, nonnegatives, positive_float, positive_int, probabilities, real, tolerance
 
 __all__ = ["InfeasibleError", "SafeEnd", "Solution", "safe_end", "solve"]
 
@@ -247,9 +222,7 @@ def _named(parameter: str, increasing: bool | None, whole: bool | None, known: b
     found = PARAMETERS.get(parameter)
     if found is None:
         if increasing is None or not known:
-            raise ValueError(
-                f"parameter {parameter!r} is none of {', '.join(PARAMETERS)}: give increasing and bounds"
-            )
+            raise ValueError(f"parameter {parameter!r} is none of {', '.join(PARAMETERS)}: give increasing and bounds")
         found = Range(1, 1, 1, increasing)
     given: dict[str, Any] = {"increasing": increasing, "whole": whole}
     return replace(found, **{name: value for name, value in given.items() if value is not None})
@@ -274,9 +247,7 @@ def _values(parameter: str, plan: Mapping[str, Any]) -> dict[str, Value]:
         raise TypeError(f"plan must be a mapping of fields or a callable, got {plan!r}")
     values = values_of(plan, (*MECHANISM_FIELDS, "rounds"))
     if parameter in values:
-        raise FieldError(
-            parameter, f"is solved for, so it must not be given, got {plan[parameter]!r}"
-        )
+        raise FieldError(parameter, f"is solved for, so it must not be given, got {plan[parameter]!r}")
     return values
 
 
@@ -291,9 +262,7 @@ def _among(parameter: str, values: Mapping[str, Any]) -> Range:
         return replace(sought, start=round(100.0 * math.exp(min(max(values["eps0"], 0.0), 25.0))))
     if parameter == "population" and "n" in values:
         n = positive_int("n", values["n"])
-        return replace(
-            sought, low=n, high=min(sought.high, n * int(0.999 / SMALLEST_RATE)), start=100 * n
-        )
+        return replace(sought, low=n, high=min(sought.high, n * int(0.999 / SMALLEST_RATE)), start=100 * n)
     if parameter == "dropouts" and "n" in values:
         return replace(sought, high=max(1, values["n"] - values.get("colluding", 0) - 1))
     if parameter in ("sigma", "scale") and "share" in values:
@@ -301,9 +270,7 @@ def _among(parameter: str, values: Mapping[str, Any]) -> Range:
     if parameter in ("sigma", "scale"):
         name = "norm" if "norm" in values else "sensitivity"
         unit = positive_float(name, values.get(name, 1.0))
-        return replace(
-            sought, low=unit * sought.low, high=unit * sought.high, start=unit * sought.start
-        )
+        return replace(sought, low=unit * sought.low, high=unit * sought.high, start=unit * sought.start)
     return sought
 
 

@@ -149,10 +149,7 @@ def certificate(rounds: Rounds, delta: float, answer: float) -> str:
             f"a certificate needs rounds, a delta in (0, 1) and a finite epsilon, got {len(rounds)} mechanisms,"
             f" delta={delta!r}, epsilon={answer!r}"
         )
-    ledger = [
-        {"mechanism": mechanism_state(_covered(mechanism)), "count": count}
-        for mechanism, count in rounds
-    ]
+    ledger = [{"mechanism": mechanism_state(_covered(mechanism)), "count": count} for mechanism, count in rounds]
     pooled = _pooled(rounds)
     known = [(Known.of(pair), count) for _, pair, count in pooled]
     if any(float(pair.max_loss.upper) == 0.0 for _, pair, _ in pooled):

@@ -132,8 +132,7 @@ def _named(value: Any) -> dict[str, Any]:
         if found is type(value):
             return {"kind": kind, "arguments": _arguments(value)}
     raise CheckpointError(
-        f"cannot save {value!r}: {type(value).__name__} is no public mechanism or randomizer of "
-        "pld_shuffle"
+        f"cannot save {value!r}: {type(value).__name__} is no public mechanism or randomizer of pld_shuffle"
     )
 
 
@@ -210,10 +209,7 @@ def written() -> dict[str, str]:
 
 
 def ledger_state(
-    owner: str,
-    settings: Mapping[str, Any],
-    ledger: Iterable[tuple[Mechanism, int]],
-    logs: Sequence[Log],
+    owner: str, settings: Mapping[str, Any], ledger: Iterable[tuple[Mechanism, int]], logs: Sequence[Log]
 ) -> dict[str, Any]:
     """The state of a ledger: plain data that JSON can hold.
 
@@ -249,9 +245,7 @@ def read_ledger_state(
             raise CheckpointError(f"{place}: {mechanism!r} comes twice")
         with at(place):
             ledger[mechanism] = positive_int("count", entry["count"])
-    logs = [
-        Log(**_fields(log, {*Log._fields}, f"logs[{i}]")) for i, log in enumerate(fields["logs"])
-    ]
+    logs = [Log(**_fields(log, {*Log._fields}, f"logs[{i}]")) for i, log in enumerate(fields["logs"])]
     return {name: fields[name] for name in settings}, list(ledger.items()), logs
 
 

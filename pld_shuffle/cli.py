@@ -112,9 +112,7 @@ class _Completion(argparse.Action):
         try:
             import shtab
         except ImportError as error:
-            raise _BadInput(
-                "shell completion needs shtab: python -m pip install 'pld-shuffle[completion]'"
-            ) from error
+            raise _BadInput("shell completion needs shtab: python -m pip install 'pld-shuffle[completion]'") from error
         print(shtab.complete(parser, values))
         parser.exit()
 
@@ -137,9 +135,7 @@ def _parser() -> _Parser:
     for command in COMMANDS:
         text = f"{command.summary[0].upper()}{command.summary[1:]}.\n\nexample: {command.example}"
         epilog = "\n".join((*kind_lines(), "", STATUSES)) if command.picture else ""
-        one: _Parser = parsers.add_parser(
-            command.name, help=command.summary, description=text, epilog=epilog
-        )
+        one: _Parser = parsers.add_parser(command.name, help=command.summary, description=text, epilog=epilog)
         one.set_defaults(run=command.run)
         command.flags(one)
         if command.picture:
@@ -278,9 +274,7 @@ def _account_flags(parser: _Parser) -> None:
         help="one row per round, with the fields below as columns; also count, how many equal rounds a"
         " row stands for, and round, a label; - reads standard input",
     )
-    parser.add_argument(
-        "--sample", action="store_true", help="account the made-up log that ships with the package"
-    )
+    parser.add_argument("--sample", action="store_true", help="account the made-up log that ships with the package")
     parser.add_argument(
         "--every",
         metavar="K",
@@ -340,9 +334,7 @@ def _account(arguments: argparse.Namespace) -> Report:
 def _adaptive(arguments: argparse.Namespace) -> Report:
     """Rows of a log are admitted, one after the other, by a filter."""
     if arguments.plot or arguments.certificate or arguments.registry or arguments.every:
-        raise _BadInput(
-            "argument --adaptive: goes without --plot, --certificate, --registry, --every"
-        )
+        raise _BadInput("argument --adaptive: goes without --plot, --certificate, --registry, --every")
     if len(arguments.epsilon or ()) != 1:
         raise _BadInput("argument --adaptive: needs one --epsilon, the budget")
     log = _read_log(arguments)
@@ -467,10 +459,7 @@ def _plan(arguments: argparse.Namespace) -> Report:
 
 def _train_flags(parser: _Parser) -> None:
     run = parser.add_argument_group("what was run")
-    whole: dict[str, Any] = {
-        "type": _read(Field("count", int, "COUNT", "", least=1)),
-        "required": True,
-    }
+    whole: dict[str, Any] = {"type": _read(Field("count", int, "COUNT", "", least=1)), "required": True}
     run.add_argument("--n", metavar="RECORDS", help="records in all", **whole)
     run.add_argument("--batch", metavar="RECORDS", help="records in a batch", **whole)
     run.add_argument("--epochs", metavar="COUNT", help="passes over the data", **whole)
@@ -510,9 +499,7 @@ def _train(arguments: argparse.Namespace) -> Report:
 
 def _audit_flags(parser: _Parser) -> None:
     for name, text in (("first", "one dataset"), ("second", "a neighbouring one")):
-        parser.add_argument(
-            name, metavar=name.upper(), help=f"outputs on {text}: a run in each row (.csv or .npy)"
-        )
+        parser.add_argument(name, metavar=name.upper(), help=f"outputs on {text}: a run in each row (.csv or .npy)")
     parser.add_fields("delta", title=ASKED, default=0.0)
     parser.add_argument(
         "--confidence",
@@ -621,9 +608,7 @@ def _run(arguments: argparse.Namespace, started: float) -> int:
         if issubclass(warning.category, (AccuracyWarning, UnlikelyWarning)):
             remarks.append(_one_line(str(warning.message)))
         else:
-            warnings.warn_explicit(
-                warning.message, warning.category, warning.filename, warning.lineno
-            )
+            warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
     report.values["warnings"] = list(dict.fromkeys(remarks))
     report.values["seconds"] = round(time.perf_counter() - started, 3)
     if report.interrupted:

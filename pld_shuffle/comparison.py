@@ -88,9 +88,7 @@ class Comparison:
         raise KeyError(name)
 
 
-def compare(
-    mechanism: Mechanism, *, delta: float, rounds: int = 1, rtol: float = 1e-3
-) -> Comparison:
+def compare(mechanism: Mechanism, *, delta: float, rounds: int = 1, rtol: float = 1e-3) -> Comparison:
     """Every published bound on epsilon that is valid for `rounds` of `mechanism` at `delta`.
 
     Parameters: mechanism, a Shuffled, ShuffledLDP, ShuffledRandomizer or ShuffledRR, subsampled or not;
@@ -200,9 +198,7 @@ def _whole(asked: Any) -> Shuffled | ShuffledLDP | ShuffledRandomizer | Shuffled
 _Candidate = tuple[str, str, str, Adversary, Callable[[], tuple[float, str]]]
 
 
-def _candidates(
-    asked: Mechanism, setting: _Setting, tight: Bounds, rtol: float
-) -> Iterator[_Candidate]:
+def _candidates(asked: Mechanism, setting: _Setting, tight: Bounds, rtol: float) -> Iterator[_Candidate]:
     """Every bound known here."""
 
     def by_pld(mechanism: Mechanism) -> tuple[float, str]:
@@ -263,11 +259,7 @@ def _pairs(whole: Any) -> Iterator[tuple[str, Adversary, Mechanism]]:
     if isinstance(whole, ShuffledRR):
         for adversary in ("weak", "strong", "strong-conditional"):
             covers = Adversary.WEAK if adversary == "weak" else Adversary.STRONG
-            yield (
-                f"{adversary} adversary",
-                covers,
-                ShuffledRR(**whole.arguments() | {"adversary": adversary}),
-            )
+            yield (f"{adversary} adversary", covers, ShuffledRR(**whole.arguments() | {"adversary": adversary}))
 
 
 # --- the literature, over rounds -----------------------------------------------------------------
@@ -298,9 +290,7 @@ def _local(s: _Setting) -> tuple[float, str]:
     one = math.log1p(s.rate * math.expm1(s.eps0)) * (1.0 + 1e-14)
     if s.rounds == 1:
         return one, ""
-    total = bounds.optimal_composition_epsilon(
-        epsilon=one, delta=0.0, rounds=s.rounds, total_delta=s.delta
-    )
+    total = bounds.optimal_composition_epsilon(epsilon=one, delta=0.0, rounds=s.rounds, total_delta=s.delta)
     return total, "optimal composition"
 
 
@@ -325,9 +315,7 @@ def _composed(bound: bounds.Bound, s: _Setting) -> tuple[float, str]:
         except bounds.OutOfRange as error:
             refusals.append(error)
             continue
-        total = bounds.optimal_composition_epsilon(
-            epsilon=one, delta=part, rounds=s.rounds, total_delta=s.delta
-        )
+        total = bounds.optimal_composition_epsilon(epsilon=one, delta=part, rounds=s.rounds, total_delta=s.delta)
         found.append(total)
     if not found:
         raise refusals[0]

@@ -27,9 +27,7 @@ from .storage import parse_integer, parse_number, quoted
 if TYPE_CHECKING:
     from .mechanisms import Mechanism
 
-Value = (
-    Any  # an int, a float or a str; of the field randomizer also a `randomizers.LocalRandomizer`
-)
+Value = Any  # an int, a float or a str; of the field randomizer also a `randomizers.LocalRandomizer`
 
 #: The end of a name that is the path of a file.
 LAW = ".csv"
@@ -113,11 +111,7 @@ class Field:
         except ValueError as error:
             raise FieldError(self.name, str(error)) from error
         if not self.least <= found <= self.most:
-            limits = (
-                f"at least {self.least}"
-                if self.most == math.inf
-                else f"in [{self.least}, {self.most}]"
-            )
+            limits = f"at least {self.least}" if self.most == math.inf else f"in [{self.least}, {self.most}]"
             raise FieldError(self.name, f"must be {limits}, got {found!r}")
         return found
 
@@ -181,9 +175,7 @@ class Kind:
                 raise FieldError(name, f"required for the {noun} {self.name!r}, not given")
         begun = [group for group in self.one_of if set(group) & set(given)]
         if self.one_of and (len(begun) != 1 or not set(begun[0]) <= set(given)):
-            choices = " and ".join(
-                group[0] if len(group) == 1 else f"({', '.join(group)})" for group in self.one_of
-            )
+            choices = " and ".join(group[0] if len(group) == 1 else f"({', '.join(group)})" for group in self.one_of)
             got = {0: "neither", 1: "a part"}.get(len(begun), "both")
             raise FieldError(self.one_of[0][0], f"give exactly one of {choices}, got {got}")
 
@@ -269,14 +261,7 @@ LOG_FIELDS = _table(
 
 #: What a plan of `solve` or `sweep` and the command line have besides.
 QUESTION_FIELDS = _table(
-    Field(
-        "rounds",
-        int,
-        "COUNT",
-        "equal rounds (default 1)",
-        Range(1, 10**9, 100, True, whole=True),
-        least=1,
-    ),
+    Field("rounds", int, "COUNT", "equal rounds (default 1)", Range(1, 10**9, 100, True, whole=True), least=1),
     Field("delta", float, "DELTA", "asks for epsilon at this delta, e.g. 1e-6", least=0, most=1),
     Field("epsilon", float, "EPS", "asks for delta at this epsilon, e.g. 1", least=0),
     Field("rtol", float, "RTOL", "relative width asked of the bracket on delta (default 1e-3)"),
@@ -357,11 +342,7 @@ SHARES = {
 }  # fmt: skip
 
 #: Fields whose value is the name of a kind with fields of its own, and the module of their makers.
-INNER = {
-    "randomizer": (RANDOMIZERS, "randomizers"),
-    "share": (SHARES, "shares"),
-    "dummies": (SHARES, "shares"),
-}
+INNER = {"randomizer": (RANDOMIZERS, "randomizers"), "share": (SHARES, "shares"), "dummies": (SHARES, "shares")}
 
 
 # --- values ----------------------------------------------------------------------------------
@@ -450,10 +431,7 @@ def _sampled(mechanism: Mechanism, drawn: Mapping[str, Any]) -> Mechanism:
     if how == "poisson":
         for name in ("population", "dropout", "dropout_limit"):
             if name in drawn:
-                raise FieldError(
-                    name,
-                    "has no meaning with sampling poisson: n users, each with probability rate",
-                )
+                raise FieldError(name, "has no meaning with sampling poisson: n users, each with probability rate")
         if "rate" not in drawn:
             raise FieldError("rate", "required for sampling poisson, not given")
         return PoissonSampled(mechanism, **drawn)
@@ -482,9 +460,7 @@ def _matrix(path: str) -> list[list[float]]:
         reason = f"cannot read {path!r}: {error.strerror or error}"
         raise FieldError("randomizer", reason) from error
     except ValueError as error:
-        raise FieldError(
-            "randomizer", f"{path!r} is no matrix of probabilities: {error}"
-        ) from error
+        raise FieldError("randomizer", f"{path!r} is no matrix of probabilities: {error}") from error
 
 
 def _named(kinds: Mapping[str, Kind], noun: str, name: Value) -> Kind:

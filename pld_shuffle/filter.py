@@ -30,14 +30,7 @@ from .ledger import Ledger
 from .mechanisms import Mechanism, as_mechanism
 from .numerics.rounding import ROUNDOFF
 from .numerics.sides import Side
-from .numerics.validation import (
-    integer_in,
-    open_unit,
-    positive_float,
-    positive_int,
-    real,
-    real_array,
-)
+from .numerics.validation import integer_in, open_unit, positive_float, positive_int, real, real_array
 from .pairs.pair import Pair
 from .renyi import RenyiAccountant
 
@@ -88,13 +81,7 @@ class PrivacyFilter(Ledger):
     """
 
     def __init__(
-        self,
-        epsilon: float,
-        delta: float,
-        planned: Planned = (),
-        *,
-        reserved: Planned = (),
-        order: float | None = None,
+        self, epsilon: float, delta: float, planned: Planned = (), *, reserved: Planned = (), order: float | None = None
     ) -> None:
         super().__init__()
         self._pairs: dict[Mechanism, Pair] = {}
@@ -139,9 +126,7 @@ class PrivacyFilter(Ledger):
                 low, high = (low, middle) if fits else (middle, high)
         if high < NEAR * plain:
             return high
-        by_order = RenyiBudget(
-            0.0, delta, _composed(RenyiAccountant(), rounds).epsilon_at_order(delta).order
-        )
+        by_order = RenyiBudget(0.0, delta, _composed(RenyiAccountant(), rounds).epsilon_at_order(delta).order)
         spent = sum(count * next(by_order.offers(pair, math.inf))[1] for pair, count in pairs)
         return min(high, (spent - by_order.total) * (1.0 + 1e-9))
 
@@ -172,9 +157,7 @@ class PrivacyFilter(Ledger):
             bought = max(0, count - self._reserved.get(mechanism, 0))
             return self._budget.after(self._pair(mechanism), self._left, bought) >= 0.0
 
-    def would_exceed(
-        self, mechanism: Mechanism, *, epsilon: float, delta: float, count: int = 1
-    ) -> bool:
+    def would_exceed(self, mechanism: Mechanism, *, epsilon: float, delta: float, count: int = 1) -> bool:
         """As an accountant's, for bridges: not `admits`; also True for a smaller epsilon or delta than the budget's."""
         smaller = epsilon < self._epsilon or delta < self._delta
         return smaller or not self.admits(mechanism, count)
@@ -265,9 +248,7 @@ class PrivacyFilter(Ledger):
     def _of_settings(cls, settings: Mapping[str, Any]) -> PrivacyFilter:
         """With the budget as it was: another one would be found for what is reserved now."""
         order = settings["order"]
-        new = cls(
-            settings["epsilon"], settings["delta"], order=math.inf if order == "inf" else order
-        )
+        new = cls(settings["epsilon"], settings["delta"], order=math.inf if order == "inf" else order)
         for held in settings["reserved"]:
             mechanism = mechanism_from_state(held["mechanism"], "reserved")
             new._reserved[mechanism] = positive_int("count", held["count"])
@@ -344,8 +325,7 @@ class PrivacyOdometer(Ledger):
         if not held:
             return 0.0
         spent = [
-            sum(count * next(way.offers(mechanism.pair, math.inf))[1] for mechanism, count in held)
-            - way.total
+            sum(count * next(way.offers(mechanism.pair, math.inf))[1] for mechanism, count in held) - way.total
             for way in self._ways
         ]
         least = min(spent) + 1e-14 * (len(held) + 8) * max(map(abs, spent))
@@ -388,9 +368,7 @@ class IndividualFilter:
         if not np.all((caps > 0.0) & (caps < math.inf)):
             raise ValueError(f"epsilon must be positive and finite, got {epsilon!r}")
         if caps.ndim == (0 if users is None else 1) or caps.ndim > 1:
-            raise ValueError(
-                f"users must be given for one epsilon, and for no array, got {users!r}"
-            )
+            raise ValueError(f"users must be given for one epsilon, and for no array, got {users!r}")
         delta = open_unit("delta", delta, Side.LOWER)
         # The allowance for tails is that of the largest budget: it is the smallest, and so right for all.
         self._budget = GaussianBudget(float(caps.max()), delta)

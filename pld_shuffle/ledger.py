@@ -136,13 +136,8 @@ class Ledger:
             text = f"every epsilon holds at delta={least:g}, so 0 does; was an epsilon meant?"
         elif least * users >= 1.0 or least > LARGEST_DELTA:
             text = (
-                (
-                    f"delta={least:g} is at least 1/n with n={users:,}"
-                    if users
-                    else f"delta={least:g} is large"
-                )
-                + "; such a guarantee allows for publishing somebody's data (or was an epsilon meant?)"
-            )
+                f"delta={least:g} is at least 1/n with n={users:,}" if users else f"delta={least:g} is large"
+            ) + "; such a guarantee allows for publishing somebody's data (or was an epsilon meant?)"
         if text is not None:
             warnings.warn(text, UnlikelyWarning, stacklevel=4)
 
@@ -155,9 +150,7 @@ class Ledger:
 
     def __repr__(self) -> str:
         held = self.ledger
-        shown = ", ".join(
-            f"({shortened(repr(mechanism))}, {count})" for mechanism, count in held[:SHOWN]
-        )
+        shown = ", ".join(f"({shortened(repr(mechanism))}, {count})" for mechanism, count in held[:SHOWN])
         if len(held) > SHOWN:
             shown += f", ... and {len(held) - SHOWN:,} more"
         settings = "".join(f"{name}={value!r}, " for name, value in self._settings().items())
@@ -166,9 +159,7 @@ class Ledger:
     def _repr_html_(self) -> str:
         """For notebooks: a table of the first mechanisms."""
         held = self.ledger
-        rows = [
-            (f"{count:,}", shortened(repr(mechanism))) for mechanism, count in held[:SHOWN_HTML]
-        ]
+        rows = [(f"{count:,}", shortened(repr(mechanism))) for mechanism, count in held[:SHOWN_HTML]]
         if len(held) > SHOWN_HTML:
             rest = sum(count for _, count in held[SHOWN_HTML:])
             rows.append((f"{rest:,}", f"of {len(held) - SHOWN_HTML:,} other mechanisms"))
@@ -186,9 +177,7 @@ class Ledger:
         Raises CheckpointError, a ValueError, for a mechanism that is not one of the package's own.
         """
         with self._lock:
-            return checkpoint.ledger_state(
-                type(self).__name__, self._settings(), self.ledger, self._logs
-            )
+            return checkpoint.ledger_state(type(self).__name__, self._settings(), self.ledger, self._logs)
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Replace settings and ledger by those of a state of the same class.
@@ -200,9 +189,7 @@ class Ledger:
         with checkpoint.at("checkpoint"):
             fresh = _made(maker, *found)
         with self._lock:
-            self.__dict__.update(
-                {name: value for name, value in vars(fresh).items() if name != "_lock"}
-            )
+            self.__dict__.update({name: value for name, value in vars(fresh).items() if name != "_lock"})
 
     def to_json(self) -> str:
         """`state_dict` as JSON text, with who wrote it and when; numbers are exact."""

@@ -66,11 +66,7 @@ _KINDS = {
 
 
 def epsilon_over_rounds(
-    trajectory: Trajectory,
-    ax: Axes | None = None,
-    *,
-    label: str | None = None,
-    target: float | None = None,
+    trajectory: Trajectory, ax: Axes | None = None, *, label: str | None = None, target: float | None = None
 ) -> Axes:
     """Epsilon spent after each round, with its bracket.
 
@@ -223,9 +219,7 @@ def _draw_bracket(
         label=name if label is None else label, gid=_CURVE_MARK,
     )  # fmt: skip
     if seen:
-        other = (
-            _ATTACK if attacked else f"bracket, truth inside{apart and f' (at most {apart} wide)'}"
-        )
+        other = _ATTACK if attacked else f"bracket, truth inside{apart and f' (at most {apart} wide)'}"
         shown = other if label is None else None
         if attacked:
             ax.plot(positions, lower, color=colour, linestyle="--", linewidth=1.2, label=shown)
@@ -293,13 +287,7 @@ def check_picture_path(path: str | os.PathLike[str]) -> Path:
     return target
 
 
-def draw(
-    path: str | os.PathLike[str],
-    title: str,
-    picture: Callable[..., Axes],
-    *what: Any,
-    **options: Any,
-) -> None:
+def draw(path: str | os.PathLike[str], title: str, picture: Callable[..., Axes], *what: Any, **options: Any) -> None:
     """Write one picture of this module to a file; no window system and no pyplot state. Errors as `save_figure`."""
     from matplotlib.figure import Figure
 

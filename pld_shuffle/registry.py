@@ -21,9 +21,7 @@ RELATIONS = {
     "replace-one": ("neighbouring datasets differ in the data of one user, which are replaced", "Hamming distance"),
     "zero-out": ("one user's contributions are replaced by nothing", "distance by zeroed-out users"),
 }  # fmt: skip
-SHUFFLE = (
-    "users randomize their reports themselves; the shuffler is trusted not to tell who sent which"
-)
+SHUFFLE = "users randomize their reports themselves; the shuffler is trusted not to tell who sent which"
 CENTRAL = "the curator sees the raw data, and is trusted to add the noise"
 
 
@@ -43,9 +41,7 @@ def registry_entry(accountant: Accountant, delta: float) -> dict[str, Any]:
         raise ValueError(f"an entry needs a ledger with rounds, got {accountant!r}")
     mechanisms = [mechanism for mechanism, _ in rounds]
     shuffled = {mechanism.users is not None for mechanism in mechanisms}
-    models = [
-        name for name, is_used in (("Shuffle", True), ("Central", False)) if is_used in shuffled
-    ]
+    models = [name for name, is_used in (("Shuffle", True), ("Central", False)) if is_used in shuffled]
     relation = mechanisms[0].relation
     described, metric = RELATIONS.get(relation, (relation, relation))
     assumed = assumptions_of(rounds)

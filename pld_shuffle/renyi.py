@@ -94,9 +94,7 @@ class RenyiAccountant(Ledger):
             return EpsilonAtOrder(0.0, math.inf)
         if failure <= 0.0 or pure.epsilon == 0.0 or self._rdp(2.0, LOOSE) == math.inf:
             return pure
-        found = self._best(
-            lambda order, rdp: rdp_to_epsilon(orders=[order], rdp=[rdp], delta=failure).epsilon
-        )
+        found = self._best(lambda order, rdp: rdp_to_epsilon(orders=[order], rdp=[rdp], delta=failure).epsilon)
         return min(EpsilonAtOrder(*found), pure)
 
     def delta_at_order(self, epsilon: float) -> DeltaAtOrder:
@@ -107,16 +105,12 @@ class RenyiAccountant(Ledger):
         if self._rdp(2.0, LOOSE) == math.inf:
             return DeltaAtOrder(1.0, math.inf)
         at = max(target, 1e-300)
-        found = self._best(
-            lambda order, rdp: math.log(rdp_to_delta(orders=[order], rdp=[rdp], epsilon=at).delta)
-        )
+        found = self._best(lambda order, rdp: math.log(rdp_to_delta(orders=[order], rdp=[rdp], epsilon=at).delta))
         return DeltaAtOrder(min(1.0, math.exp(found[0]) * (1.0 + 1e-13)), found[1])
 
     @property
     def _largest_loss(self) -> float:
-        return math.fsum(
-            count * float(mechanism.pair.max_loss.upper) for mechanism, count in self.ledger
-        )
+        return math.fsum(count * float(mechanism.pair.max_loss.upper) for mechanism, count in self.ledger)
 
     def _best(self, value: Callable[[float, float], float]) -> tuple[float, float]:
         """The least value(order, divergence), and its order.
@@ -140,9 +134,7 @@ class RenyiAccountant(Ledger):
             while at(beside := min((best - step, best + step), key=at)) < at(best):
                 best = beside
         for rtol, near in ((LOOSE, 1.0), (TIGHT, 0.5)):
-            best = minimize_scalar(
-                at, bounds=(best - near, best + near), args=(rtol,), options={"xatol": 0.02}
-            ).x
+            best = minimize_scalar(at, bounds=(best - near, best + near), args=(rtol,), options={"xatol": 0.02}).x
         return at(best, TIGHT), order(best)
 
 

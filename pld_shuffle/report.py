@@ -43,9 +43,7 @@ _MEANING = {
     "pair": "of the pairs for these rounds: the exact value lies between lower and upper",
 }
 #: The two parts of a bracket whose lower end is an attack's, relative to its lower end.
-_GAP_MEANING = (
-    "gap: what a better analysis or attack could still gain; numerical: what a smaller rtol could"
-)
+_GAP_MEANING = "gap: what a better analysis or attack could still gain; numerical: what a smaller rtol could"
 
 
 @dataclasses.dataclass
@@ -97,9 +95,7 @@ class Report:
         self.values["epsilon_bounds"] = rows
         return [(row["upper"], row["delta"]) for row in rows]
 
-    def add_deltas(
-        self, accountant: Accountant, epsilons: Sequence[float]
-    ) -> list[tuple[float, float]]:
+    def add_deltas(self, accountant: Accountant, epsilons: Sequence[float]) -> list[tuple[float, float]]:
         """Bounds on delta at each epsilon. Returns the points (epsilon, delta) of the upper ends."""
         found = accountant.delta_bounds(list(epsilons))
         self.values["delta_bounds"] = _rows("epsilon", epsilons, found.lower, found.upper)
@@ -140,10 +136,7 @@ class Report:
     def add_adaptive(self, run: PrivacyFilter, refused: int | None) -> None:
         """What a filter admitted. refused : the first row that did not fit, counted from 1."""
         for topic, sentence in run.assumptions().items():
-            self.values["assumptions"][topic] = [
-                *self.values["assumptions"].get(topic, ()),
-                sentence,
-            ]
+            self.values["assumptions"][topic] = [*self.values["assumptions"].get(topic, ()), sentence]
         self.values["adaptive"] = {
             "epsilon": run.epsilon, "delta": run.delta, "admitted_rounds": run.rounds,
             "refused_row": refused, "remaining": run.remaining,
@@ -197,10 +190,7 @@ class Report:
         if "audit" in values:
             yield from _audit_lines(values["audit"])
         by = values["written"]
-        yield from (
-            "",
-            f"Took {values['seconds']:.1f} s. {by['package']} {by['version']}, {by['date']}",
-        )
+        yield from ("", f"Took {values['seconds']:.1f} s. {by['package']} {by['version']}, {by['date']}")
         if values.get("log_sha256"):
             yield f"SHA-256 of the log: {values['log_sha256']}"
 

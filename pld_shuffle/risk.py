@@ -172,9 +172,7 @@ def _least(readings: _Readings, rate: float, rtol: float) -> tuple[float, float]
         points = grown
 
 
-def _floors(
-    points: FloatArray, part: FloatArray, low: FloatArray, high: FloatArray, least: FloatArray
-) -> FloatArray:
+def _floors(points: FloatArray, part: FloatArray, low: FloatArray, high: FloatArray, least: FloatArray) -> FloatArray:
     """Lower bound of v on each interval between neighbours; part : alpha g. least : below h, but for the first."""
     floors = (part[:-1] + least) * (1.0 - U)
     if points.size > 2:

@@ -134,10 +134,7 @@ class GrowingTable:
 
     def append(self, row: Mapping[str, Any]) -> None:
         """Write one row, on one line, and flush it; numbers are written so that they read back exactly."""
-        self._write(
-            None if row[name] is None else " ".join(str(row[name]).split())
-            for name in self._columns
-        )
+        self._write(None if row[name] is None else " ".join(str(row[name]).split()) for name in self._columns)
 
     def __enter__(self) -> GrowingTable:
         return self

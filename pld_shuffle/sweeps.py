@@ -23,14 +23,7 @@ from concurrent.futures import Executor
 from typing import Any
 
 from .accountant import Accountant
-from .fields import (
-    PLAN_FIELDS,
-    QUESTION_FIELDS,
-    FieldError,
-    Value,
-    mechanism_from_values,
-    values_of,
-)
+from .fields import PLAN_FIELDS, QUESTION_FIELDS, FieldError, Value, mechanism_from_values, values_of
 from .numerics.tuning import PATIENCE
 from .numerics.validation import positive_int, tolerance
 from .storage import GrowingTable
@@ -149,12 +142,7 @@ def answer(plan: Plan) -> Row:
 # --- plans -----------------------------------------------------------------------------------
 
 
-def _values(
-    plan: Mapping[str, Any],
-    place: str,
-    defaults: Mapping[str, Value],
-    question: Mapping[str, Value],
-) -> Plan:
+def _values(plan: Mapping[str, Any], place: str, defaults: Mapping[str, Value], question: Mapping[str, Value]) -> Plan:
     """What a plan says, by the kinds of its fields, in their order, with what it leaves to the call."""
     if not isinstance(plan, Mapping):
         raise TypeError(f"{place} must be a mapping of fields, got {plan!r}")
@@ -180,10 +168,7 @@ def _blamed(place: str, error: Exception) -> tuple[str, ...]:
 
 def _row(plan: Plan) -> Row:
     """The fields of a plan as a table holds them; equal plans have equal ones."""
-    return {
-        name: v if isinstance(v, (int, float, str)) else " ".join(repr(v).split())
-        for name, v in plan.items()
-    }
+    return {name: v if isinstance(v, (int, float, str)) else " ".join(repr(v).split()) for name, v in plan.items()}
 
 
 # --- workers ---------------------------------------------------------------------------------
@@ -195,8 +180,7 @@ def _answers(plans: list[Plan], workers: int | None) -> Generator[Row, None, Non
     begin = time.monotonic()
     done = 0
     while done < len(plans) and (
-        min(count, len(plans) - done) < 2
-        or (workers is None and time.monotonic() - begin < PATIENCE)
+        min(count, len(plans) - done) < 2 or (workers is None and time.monotonic() - begin < PATIENCE)
     ):
         yield answer(plans[done])
         done += 1

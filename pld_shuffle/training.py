@@ -21,15 +21,7 @@ import math
 from dataclasses import dataclass
 
 from .accountant import Accountant
-from .mechanisms import (
-    Gaussian,
-    Mechanism,
-    PoissonGaussian,
-    RandomAllocation,
-    ShuffledBatches,
-    Subsampled,
-    ZeroOut,
-)
+from .mechanisms import Gaussian, Mechanism, PoissonGaussian, RandomAllocation, ShuffledBatches, Subsampled, ZeroOut
 from .numerics.validation import choice, positive_float, positive_int
 
 SAMPLERS = ("shuffle", "poisson", "balls-and-bins", "fixed-size", "cyclic")
@@ -64,9 +56,7 @@ class Training:
         if not isinstance(self.drop_last, bool):
             raise TypeError(f"drop_last must be True or False, got {self.drop_last!r}")
         if self.batch_size > self.data_size:
-            raise ValueError(
-                f"batch_size must be at most data_size = {self.data_size}, got {self.batch_size!r}"
-            )
+            raise ValueError(f"batch_size must be at most data_size = {self.data_size}, got {self.batch_size!r}")
 
     @property
     def steps(self) -> int:

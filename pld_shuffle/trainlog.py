@@ -59,9 +59,7 @@ class LogError(ValueError):
     wrong, value included.
     """
 
-    def __init__(
-        self, name: str, line: int, column: str | None, reason: str, *, unit: str = "line"
-    ) -> None:
+    def __init__(self, name: str, line: int, column: str | None, reason: str, *, unit: str = "line") -> None:
         place = f"{name}, {unit} {line}" if line else name
         if column is not None:
             place += f", column {column!r}"
@@ -243,9 +241,7 @@ def _lines(text: str, name: str) -> Iterator[tuple[int, list[str]]]:
                 if len(cells) != len(header):
                     missing = (header[len(cells) :] or [""])[0] or None
                     wrong = f"{len(cells)} cells under {len(header)} columns"
-                    raise LogError(
-                        name, line, missing, f"cell missing: {wrong}" if missing else wrong
-                    )
+                    raise LogError(name, line, missing, f"cell missing: {wrong}" if missing else wrong)
                 yield line, cells
             line = reader.line_num + 1
     except csv.Error as error:

@@ -89,9 +89,7 @@ def epsilon_trajectory(
     chosen = selected(proved, target)
     proved = [(chosen.get(pair, pair), count) for pair, count in proved]
     above = _Run(proved, target, width, wanted, Side.UPPER, tell).ends()
-    below = _Run(
-        attacks, target, width, wanted, Side.LOWER, lambda done: tell(len(rows) + done)
-    ).ends(above)
+    below = _Run(attacks, target, width, wanted, Side.LOWER, lambda done: tell(len(rows) + done)).ends(above)
     total = np.cumsum([count for _, count in rows])
     return Trajectory(
         total[np.array(wanted) - 1].astype(np.int64),
@@ -138,9 +136,7 @@ class _Run:
             done = end
         return found
 
-    def _segment(
-        self, done: int, end: int, asked: list[int], near: dict[int, float]
-    ) -> dict[int, float]:
+    def _segment(self, done: int, end: int, asked: list[int], near: dict[int, float]) -> dict[int, float]:
         """The ends after the rows of `asked`, all in (done, end], under one tilt, where it allows them."""
         middle = math.sqrt(float(self._rounds[done - 1]) * float(self._rounds[end - 1]))
         held = _counted(self._rows[: 1 + int(np.searchsorted(self._rounds, middle))])
@@ -162,13 +158,7 @@ class _Run:
         return {} if found is None else found  # other rows are composed one by one
 
     def _prefixes(
-        self,
-        plan: Plan,
-        store: LawStore,
-        done: int,
-        end: int,
-        asked: list[int],
-        near: dict[int, float],
+        self, plan: Plan, store: LawStore, done: int, end: int, asked: list[int], near: dict[int, float]
     ) -> dict[int, float] | None:
         """Ends under one tilt; None if one was not found."""
         before, most = _counted(self._rows[:done]), _counted(self._rows[:end])
@@ -201,9 +191,7 @@ class _Run:
             self._tell(row)
         return found
 
-    def _ends(
-        self, products: Products, plan: Plan, rows: list[int], near: dict[int, float]
-    ) -> Array:
+    def _ends(self, products: Products, plan: Plan, rows: list[int], near: dict[int, float]) -> Array:
         """The ends of products, one for each of `rows`; nan where there is none."""
         delta, start = np.full(len(rows), self._delta), np.maximum(products.means, 0.0)
         if self._side is Side.UPPER:

@@ -78,9 +78,7 @@ def pair_of_views(view_p: dict[Any, Number], view_q: dict[Any, Number]) -> Atoms
     return [(view_p.get(key, 0), view_q.get(key, 0)) for key in {**view_p, **view_q}]
 
 
-def shuffled_pair(
-    target_p: Sequence[Number], target_q: Sequence[Number], others: Sequence[Sequence[Number]]
-) -> Atoms:
+def shuffled_pair(target_p: Sequence[Number], target_q: Sequence[Number], others: Sequence[Sequence[Number]]) -> Atoms:
     """The shuffled histogram when the target's output law is target_p, or target_q."""
     return pair_of_views(histogram_law([target_p, *others]), histogram_law([target_q, *others]))
 
@@ -101,8 +99,7 @@ def strong_view(k: int, gamma: Number, values: Sequence[int]) -> dict[Any, Numbe
     for randomised in itertools.product((False, True), repeat=len(values)):
         weight = math.prod(gamma if flag else 1 - gamma for flag in randomised)
         laws = [
-            [Fraction(1, k)] * k if flag else _point(k, value)
-            for flag, value in zip(randomised, values, strict=True)
+            [Fraction(1, k)] * k if flag else _point(k, value) for flag, value in zip(randomised, values, strict=True)
         ]
         for counts, mass in histogram_law(laws).items():
             view[randomised, counts] = weight * mass
@@ -132,15 +129,10 @@ def cohort_view(laws: Sequence[Sequence[Number]], cohort: int) -> dict[Any, Numb
 
 
 def cohort_pair(
-    target_p: Sequence[Number],
-    target_q: Sequence[Number],
-    others: Sequence[Sequence[Number]],
-    cohort: int,
+    target_p: Sequence[Number], target_q: Sequence[Number], others: Sequence[Sequence[Number]], cohort: int
 ) -> Atoms:
     """The subsampled shuffled protocol on a population of 1 + len(others) users."""
-    return pair_of_views(
-        cohort_view([target_p, *others], cohort), cohort_view([target_q, *others], cohort)
-    )
+    return pair_of_views(cohort_view([target_p, *others], cohort), cohort_view([target_q, *others], cohort))
 
 
 @cache
@@ -200,9 +192,7 @@ def stronger_clones(n: int, e0: Number) -> Atoms:
     return clone_pair(n, e0, 2 / (e0 + 1))
 
 
-def reduction_laws(
-    p: Number, beta: Number, q: Number
-) -> tuple[list[Number], list[Number], list[Number]]:
+def reduction_laws(p: Number, beta: Number, q: Number) -> tuple[list[Number], list[Number], list[Number]]:
     """Label laws over (0, 1, *, nothing): the target's two, and that of every other user."""
     alpha = beta / (p - 1)
     star = 1 - alpha * (p + 1)
@@ -337,9 +327,7 @@ def power(atoms: Atoms, count: int) -> Atoms:
     return result
 
 
-def dominates(
-    large: Atoms, small: Atoms, tolerance: Number = 0, alphas_above: Number | None = None
-) -> bool:
+def dominates(large: Atoms, small: Atoms, tolerance: Number = 0, alphas_above: Number | None = None) -> bool:
     """H(large) >= H(small) - tolerance at every alpha > 0 (or every alpha >= alphas_above)."""
     return violation(large, small, alphas_above) <= tolerance
 
@@ -528,9 +516,7 @@ def delta_two_rounds_float(first: FloatPair, second: FloatPair, epsilon: float) 
     return math.fsum(np.maximum(masses_p * tail_p[start] - masses_q * tail_q[start], 0.0))
 
 
-def delta_direct_float(
-    rounds: Iterable[tuple[FloatPair, int]], epsilon: float, cells: int
-) -> tuple[float, float]:
+def delta_direct_float(rounds: Iterable[tuple[FloatPair, int]], epsilon: float, cells: int) -> tuple[float, float]:
     """delta of many rounds, and an estimate of its error, by convolving positive numbers directly.
 
     No transform, so no noise floor: relative accuracy at any delta. Losses are shared out linearly

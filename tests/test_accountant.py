@@ -17,17 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pld_shuffle import (
-    PLD,
-    Accountant,
-    Bounds,
-    Mechanism,
-    RenyiAccountant,
-    ShuffledLDP,
-    ShuffledRR,
-    Side,
-    Subsampled,
-)
+from pld_shuffle import PLD, Accountant, Bounds, Mechanism, RenyiAccountant, ShuffledLDP, ShuffledRR, Side, Subsampled
 from pld_shuffle.composition.pld import EXCESS
 from pld_shuffle.mechanisms.imported import ImportedPair
 from pld_shuffle.trajectory import epsilon_trajectory
@@ -48,9 +38,7 @@ def epsilon(mechanism: Mechanism, rounds: int = 1, delta: float = 1e-6) -> Bound
 
 @settings(max_examples=15, deadline=None)
 @given(n=st.integers(2, 3000), eps0=st.floats(0.2, 6.0), rounds=st.integers(1, 30))
-def test_more_users_less_eps0_fewer_rounds_never_cost_more(
-    n: int, eps0: float, rounds: int
-) -> None:
+def test_more_users_less_eps0_fewer_rounds_never_cost_more(n: int, eps0: float, rounds: int) -> None:
     base = epsilon(ldp(eps0, n), rounds)
     for better in (ldp(eps0, 2 * n), ldp(0.8 * eps0, n)):
         assert epsilon(better, rounds).lower <= base.upper
@@ -61,12 +49,8 @@ def test_more_users_less_eps0_fewer_rounds_never_cost_more(
 
 @settings(max_examples=10, deadline=None)
 @given(k=st.integers(2, 9), n=st.integers(2, 2000), gamma=st.floats(0.05, 0.9))
-def test_weaker_adversaries_and_smaller_cohorts_never_cost_more(
-    k: int, n: int, gamma: float
-) -> None:
-    views = [
-        ShuffledRR(k, n, gamma=gamma, adversary=a) for a in ("weak", "strong", "strong-conditional")
-    ]
+def test_weaker_adversaries_and_smaller_cohorts_never_cost_more(k: int, n: int, gamma: float) -> None:
+    views = [ShuffledRR(k, n, gamma=gamma, adversary=a) for a in ("weak", "strong", "strong-conditional")]
     weak, strong, conditional = (epsilon(view, 3) for view in views)
     assert weak.lower <= strong.upper and strong.lower <= conditional.upper
     assert epsilon(Subsampled(views[0], rate=0.3, analysis="general"), 3).lower <= weak.upper
@@ -211,9 +195,7 @@ BAD: list[tuple[Callable[..., Any], str, tuple[Any, ...], type[Exception]]] = [
     [(call, name, value, error) for call, name, values, error in BAD for value in values],
     ids=lambda value: str(value).split(" at 0x")[0],
 )
-def test_bad_input_is_refused(
-    call: Callable[..., Any], name: str, value: Any, error: type[Exception]
-) -> None:
+def test_bad_input_is_refused(call: Callable[..., Any], name: str, value: Any, error: type[Exception]) -> None:
     """A clear error that names the argument, and shows the value unless it is too fine."""
     with pytest.raises(error, match=name) as caught:
         call(**{name: value})
@@ -276,9 +258,7 @@ def test_plds_are_compared_by_value() -> None:
     assert law != 1.0
 
 
-@pytest.mark.parametrize(
-    "again", [copy.copy, copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))]
-)
+@pytest.mark.parametrize("again", [copy.copy, copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))])
 def test_copies_of_plds_are_read_only(again: Callable[[PLD], PLD]) -> None:
     law = ldp(eps0=1.0, n=50).pld(step=0.01)
     found = again(law)
@@ -403,9 +383,7 @@ def test_copies_while_rounds_are_added() -> None:
     assert accountant.rounds == 500
 
 
-@pytest.mark.parametrize(
-    "again", [copy.copy, copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))]
-)
+@pytest.mark.parametrize("again", [copy.copy, copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))])
 @pytest.mark.parametrize("kind", [Accountant, RenyiAccountant])
 def test_a_copy_has_a_lock_and_rounds_of_its_own(
     kind: type[Accountant] | type[RenyiAccountant],

@@ -11,15 +11,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from pld_shuffle import (
-    Accountant,
-    DiscretePair,
-    Gaussian,
-    Laplace,
-    RandomAllocation,
-    ShuffledLDP,
-    ZeroOut,
-)
+from pld_shuffle import Accountant, DiscretePair, Gaussian, Laplace, RandomAllocation, ShuffledLDP, ZeroOut
 from pld_shuffle.numerics.sides import Bounds, Side
 from pld_shuffle.pairs.allocation import GaussianSteps, HiddenStepPair, PairSteps
 from pld_shuffle.pairs.profile import ProfilePair
@@ -104,22 +96,16 @@ Q = [Fraction(1, 6), Fraction(1, 3), Fraction(1, 2)]
 
 
 def divergence(first: list[Fraction], second: list[Fraction], s: Fraction) -> Fraction:
-    return sum(
-        (max(p - s * q, Fraction(0)) for p, q in zip(first, second, strict=True)), Fraction(0)
-    )
+    return sum((max(p - s * q, Fraction(0)) for p, q in zip(first, second, strict=True)), Fraction(0))
 
 
-def views(
-    first: list[Fraction], second: list[Fraction], steps: int
-) -> tuple[list[Fraction], list[Fraction]]:
+def views(first: list[Fraction], second: list[Fraction], steps: int) -> tuple[list[Fraction], list[Fraction]]:
     """Laws of all outputs, with the contribution in a uniform step, and without it."""
     hidden, plain = [], []
     for seen in itertools.product(range(len(first)), repeat=steps):
         plain.append(math.prod((second[z] for z in seen), start=Fraction(1)))
         each = (
-            math.prod(
-                ((first if i == t else second)[z] for i, z in enumerate(seen)), start=Fraction(1)
-            )
+            math.prod(((first if i == t else second)[z] for i, z in enumerate(seen)), start=Fraction(1))
             for t in range(steps)
         )
         hidden.append(sum(each, Fraction(0)) / steps)
@@ -189,11 +175,7 @@ def test_adaptive_steps_lie_below() -> None:
         def law(present: int | None, kernels: list[list[Fraction]] = kernels) -> list[Fraction]:
             """Of both outputs, the contribution in step `present`; the second step depends on the first output."""
             start = step(kernels[0])[0 if present == 0 else 1]
-            return [
-                start[a] * step(kernels[1 + a])[0 if present == 1 else 1][b]
-                for a in (0, 1)
-                for b in (0, 1)
-            ]
+            return [start[a] * step(kernels[1 + a])[0 if present == 1 else 1][b] for a in (0, 1) for b in (0, 1)]
 
         hidden = [(x + y) / 2 for x, y in zip(law(0), law(1), strict=True)]
         s = Fraction(rng.choice([5, 6, 8, 12]), 5)
@@ -219,9 +201,7 @@ def test_replacement_is_the_mirror_image_and_costs_more() -> None:
     kind = RandomAllocation(Gaussian(sigma=2.0), 1000, relation="replace-one")
     assert kind.pair.symmetric and kind.attack_pair is kind.pair
     found = Accountant().compose(kind).epsilon_bounds(1e-6)
-    assert (
-        found.lower <= 0.11657 * 1.01 and found.upper >= 0.11657 * 0.99
-    )  # prototype, 1 % as it says
+    assert found.lower <= 0.11657 * 1.01 and found.upper >= 0.11657 * 0.99  # prototype, 1 % as it says
     with_nothing = RandomAllocation(Gaussian(sigma=2.0), 1000)
     assert found.lower > Accountant().compose(with_nothing).get_epsilon(1e-6)
 
@@ -234,11 +214,7 @@ def test_special_cases_of_steps() -> None:
     assert Accountant().compose(all_of_them).get_epsilon(1e-5) == pytest.approx(whole, rel=1e-9)
     two = RandomAllocation(Gaussian(sigma=4.0), 200, selected=2)
     found = Accountant(rtol=1e-2).compose(two).epsilon_bounds(1e-5)
-    blocks = (
-        Accountant(rtol=1e-2)
-        .compose(RandomAllocation(Gaussian(sigma=4.0), 100), 2)
-        .get_epsilon(1e-5)
-    )
+    blocks = Accountant(rtol=1e-2).compose(RandomAllocation(Gaussian(sigma=4.0), 100), 2).get_epsilon(1e-5)
     assert 0.0 < found.lower < found.upper <= blocks * 1.01
 
 

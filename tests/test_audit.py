@@ -14,12 +14,7 @@ from scipy.stats import binom
 from pld_shuffle import Accountant, AuditError, Shuffled, audit, audit_randomizer
 from pld_shuffle.audits import _lower
 from pld_shuffle.cli import main
-from pld_shuffle.randomizers import (
-    BinaryRandomizedResponse,
-    KRandomizedResponse,
-    Laplace,
-    UnaryEncoding,
-)
+from pld_shuffle.randomizers import BinaryRandomizedResponse, KRandomizedResponse, Laplace, UnaryEncoding
 
 SURE = 1.0 - 1e-3
 
@@ -38,17 +33,13 @@ def test_the_bound_fails_as_seldom_as_stated(delta: float, runs: int, others: in
     for p in np.linspace(0.06, 1.0, 40):
         for q in np.linspace(0.02, 1.0, 40):
             truth = math.log((p - delta) / q)
-            chance = np.outer(
-                binom.pmf(np.arange(runs + 1), runs, p), binom.pmf(np.arange(others + 1), others, q)
-            )
+            chance = np.outer(binom.pmf(np.arange(runs + 1), runs, p), binom.pmf(np.arange(others + 1), others, q))
             worst = max(worst, float(chance[found > truth + 1e-12].sum()))
     assert worst <= fail
     assert worst > 0.02
 
 
-def reports(
-    randomizer: BinaryRandomizedResponse, n: int, runs: int, rng: np.random.Generator
-) -> list[np.ndarray]:
+def reports(randomizer: BinaryRandomizedResponse, n: int, runs: int, rng: np.random.Generator) -> list[np.ndarray]:
     """Numbers of ones of `runs` shuffled rounds: the target holds 1 or 0, all others 0."""
     values = np.zeros((2, runs, n), np.int64)
     values[0, :, 0] = 1
@@ -62,9 +53,7 @@ def test_a_right_implementation_is_never_rejected() -> None:
     proved = Accountant().compose(Shuffled(randomizer, 20)).get_epsilon(0.01)
     rejected = 0
     for _ in range(500):
-        found = audit(
-            *reports(randomizer, 20, 400, rng), delta=0.01, confidence=SURE, proved=proved
-        )
+        found = audit(*reports(randomizer, 20, 400, rng), delta=0.01, confidence=SURE, proved=proved)
         rejected += found.violated
         response = KRandomizedResponse(k=3, eps0=0.7)
         drawn = {x: response.sample(np.full(400, x), rng) for x in range(3)}
@@ -76,9 +65,7 @@ def test_chance_rejects_no_more_often_than_stated() -> None:
     """At confidence 1/2, of 400 audits of one bit against its exact epsilon, at most half; and some are near."""
     rng = np.random.default_rng(5)
     response = BinaryRandomizedResponse(1.0)
-    found = [
-        audit_randomizer(response, runs=2_000, confidence=0.5, rng=rng).epsilon for _ in range(400)
-    ]
+    found = [audit_randomizer(response, runs=2_000, confidence=0.5, rng=rng).epsilon for _ in range(400)]
     share = float(np.mean(np.array(found) > 1.0))
     assert share < 0.5 and max(found) > 0.95
 
@@ -108,9 +95,7 @@ def test_the_last_bit_that_nobody_randomised() -> None:
         found.require()
 
 
-def unary(
-    x: int, k: int, eps: float, runs: int, rng: np.random.Generator, *, cleared: bool
-) -> np.ndarray:
+def unary(x: int, k: int, eps: float, runs: int, rng: np.random.Generator, *, cleared: bool) -> np.ndarray:
     """Unary encoding as in pure-LDP: all bits 1 with probability q, then the true one set with probability p.
 
     cleared : whether it was set to 0 before.
@@ -135,9 +120,7 @@ def test_the_true_bit_that_had_two_chances(eps: float) -> None:
 
 
 def test_a_bit_is_measured_to_five_per_cent() -> None:
-    found = audit_randomizer(
-        BinaryRandomizedResponse(1.0), runs=100_000, confidence=SURE, rng=np.random.default_rng(3)
-    )
+    found = audit_randomizer(BinaryRandomizedResponse(1.0), runs=100_000, confidence=SURE, rng=np.random.default_rng(3))
     assert 0.95 < found.epsilon <= found.proved == 1.0
     assert found.require() is found
     assert found.runs == (50_000, 50_000)
@@ -145,9 +128,7 @@ def test_a_bit_is_measured_to_five_per_cent() -> None:
 
 def test_unary_encoding_is_measured() -> None:
     """Two bits matter; the sum of logs over columns is their likelihood ratio."""
-    found = audit_randomizer(
-        UnaryEncoding(k=6, eps0=1.5), inputs=range(6), rng=np.random.default_rng(4)
-    )
+    found = audit_randomizer(UnaryEncoding(k=6, eps0=1.5), inputs=range(6), rng=np.random.default_rng(4))
     assert 0.9 * 1.5 < found.epsilon <= 1.5
 
 
@@ -172,13 +153,9 @@ def test_a_shuffled_round_is_measured_and_a_wrong_one_found() -> None:
     """Ones among 30 users at eps0 = 3; then users who flip half as often as they should."""
     rng, n, delta = np.random.default_rng(8), 30, 1e-3
     proved = Shuffled(BinaryRandomizedResponse(3.0), n)
-    right = audit(
-        *reports(BinaryRandomizedResponse(3.0), n, 100_000, rng), delta=delta, proved=proved
-    )
+    right = audit(*reports(BinaryRandomizedResponse(3.0), n, 100_000, rng), delta=delta, proved=proved)
     assert not right.violated and right.proved is not None and right.epsilon > 0.6 * right.proved
-    wrong = audit(
-        *reports(BinaryRandomizedResponse(4.5), n, 100_000, rng), delta=delta, proved=proved
-    )
+    wrong = audit(*reports(BinaryRandomizedResponse(4.5), n, 100_000, rng), delta=delta, proved=proved)
     assert wrong.violated
 
 
@@ -234,9 +211,7 @@ def test_files_are_arrays(tmp_path: Path) -> None:
         (lambda: audit_randomizer({0: [1] * 20, 1: [[1, 2]] * 20}), ValueError, "of one length"),
     ],
 )
-def test_errors_name_the_argument(
-    make: Callable[[], object], error: type[Exception], message: str
-) -> None:
+def test_errors_name_the_argument(make: Callable[[], object], error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         make()
 
@@ -251,33 +226,23 @@ def run(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, str, s
     return status, *capsys.readouterr()
 
 
-def test_the_command_line_refuses_what_was_not_proved(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_line_refuses_what_was_not_proved(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Status 3, the claim or the mechanism next to the measured value; status 0 for the right implementation."""
     rng, files = np.random.default_rng(13), {}
     for eps in (2.0, 5.0):
-        for part, rows in zip(
-            ("first", "second"), reports(BinaryRandomizedResponse(eps), 20, 4_000, rng), strict=True
-        ):
+        for part, rows in zip(("first", "second"), reports(BinaryRandomizedResponse(eps), 20, 4_000, rng), strict=True):
             files[eps, part] = tmp_path / f"{part}{eps}.csv"
             np.savetxt(files[eps, part], rows, fmt="%d")
     what = ("--delta", "1e-3", "--randomizer", "binary-rr", "--eps0", "2", "--n", "20")
     status, shown, _ = run(capsys, "audit", files[2.0, "first"], files[2.0, "second"], *what)
     assert status == 0 and "proved or claimed: at most" in shown
-    status, shown, _ = run(
-        capsys, "audit", files[5.0, "first"], files[5.0, "second"], *what, "--json"
-    )
+    status, shown, _ = run(capsys, "audit", files[5.0, "first"], files[5.0, "second"], *what, "--json")
     assert status == 3
     found = json.loads(shown)["audit"]
     assert found["violated"] and found["epsilon"] > found["proved"] > 0.0
-    status, shown, _ = run(
-        capsys, "audit", files[5.0, "first"], files[5.0, "second"], "--epsilon", 0.1
-    )
+    status, shown, _ = run(capsys, "audit", files[5.0, "first"], files[5.0, "second"], "--epsilon", 0.1)
     assert status == 3 and "MORE WAS MEASURED" in shown
     status, _, error = run(capsys, "audit", tmp_path / "none.csv", files[5.0, "second"])
     assert status == 2 and "none.csv" in error
-    status, _, error = run(
-        capsys, "audit", files[2.0, "first"], files[2.0, "second"], *what, "--epsilon", 1
-    )
+    status, _, error = run(capsys, "audit", files[2.0, "first"], files[2.0, "second"], *what, "--epsilon", 1)
     assert status == 2 and "got both" in error

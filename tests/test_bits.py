@@ -13,21 +13,10 @@ import mpmath
 import numpy as np
 import pytest
 
-from pld_shuffle import (
-    Accountant,
-    CountedBits,
-    CountedHistogram,
-    PoissonSampled,
-    ShuffledLDP,
-    Subsampled,
-)
+from pld_shuffle import Accountant, CountedBits, CountedHistogram, PoissonSampled, ShuffledLDP, Subsampled
 from pld_shuffle.numerics.sides import Bounds
 from pld_shuffle.pairs import bit_kernels
-from pld_shuffle.pairs.bits import (
-    BitShares,
-    bit_attack,
-    bit_profile,
-)
+from pld_shuffle.pairs.bits import BitShares, bit_attack, bit_profile
 from pld_shuffle.pairs.two_counts import TwoCounts
 from pld_shuffle.report import Report
 
@@ -64,15 +53,10 @@ def law_of(shares: list[Fraction]) -> list[Fraction]:
 
 
 def divergence(first: list[Fraction], second: list[Fraction], growth: Fraction) -> Fraction:
-    return sum(
-        (max(p - (1 + growth) * q, Fraction(0)) for p, q in zip(first, second, strict=True)),
-        Fraction(0),
-    )
+    return sum((max(p - (1 + growth) * q, Fraction(0)) for p, q in zip(first, second, strict=True)), Fraction(0))
 
 
-def enumerated(
-    n: int, one: Fraction, zero: Fraction, bits: int, values: list[Fraction], growth: Fraction
-):
+def enumerated(n: int, one: Fraction, zero: Fraction, bits: int, values: list[Fraction], growth: Fraction):
     """The largest divergence over all neighbouring datasets whose users hold one of `values`."""
     worst = Fraction(0)
     for held in itertools.combinations_with_replacement(values, n - 1):
@@ -83,9 +67,7 @@ def enumerated(
     return worst
 
 
-def hidden(
-    n: int, population: int, one: Fraction, zero: Fraction, bits: int, growth: Fraction
-) -> Fraction:
+def hidden(n: int, population: int, one: Fraction, zero: Fraction, bits: int, growth: Fraction) -> Fraction:
     """The same for a hidden uniformly random cohort of n out of the population."""
     worst = Fraction(0)
     cohorts = list(itertools.combinations(range(population), n))
@@ -108,13 +90,9 @@ def floats(growths: list[Fraction]) -> np.ndarray:
 
 
 @pytest.mark.parametrize("one, zero", SHARES)
-@pytest.mark.parametrize(
-    "n, bits", [(1, 1), (2, 1), (3, 1), (5, 1), (7, 1), (1, 2), (3, 2), (5, 2), (1, 3), (4, 3)]
-)
+@pytest.mark.parametrize("n, bits", [(1, 1), (2, 1), (3, 1), (5, 1), (7, 1), (1, 2), (3, 2), (5, 2), (1, 3), (4, 3)])
 def test_every_dataset_enumerated(n, bits, one, zero):
-    bounds = bit_profile(
-        n, BitShares.of(float(one), float(zero)), floats(GROWTHS), bits=bits, rtol=1e-12
-    )
+    bounds = bit_profile(n, BitShares.of(float(one), float(zero)), floats(GROWTHS), bits=bits, rtol=1e-12)
     for growth, lower, upper in zip(GROWTHS, bounds.lower, bounds.upper, strict=True):
         truth = float(enumerated(n, one, zero, bits, [Fraction(0), Fraction(1)], growth))
         assert upper >= truth * (1 - ROUNDING) and lower <= truth * (1 + ROUNDING)
@@ -160,15 +138,11 @@ def test_values_in_between_are_covered(n, bits, one, zero):
 
 
 @pytest.mark.parametrize("one, zero", SHARES[:3])
-@pytest.mark.parametrize(
-    "n, population, bits", [(1, 2, 1), (2, 3, 1), (2, 5, 1), (3, 6, 1), (5, 6, 1), (2, 4, 2)]
-)
+@pytest.mark.parametrize("n, population, bits", [(1, 2, 1), (2, 3, 1), (2, 5, 1), (3, 6, 1), (5, 6, 1), (2, 4, 2)])
 def test_hidden_cohorts_enumerated(n, population, bits, one, zero):
     rate = n / population
     growths = [g for g in GROWTHS if not -1 < g < 0 or n in (1, 2)]
-    bounds = bit_profile(
-        n, BitShares.of(float(one), float(zero)), floats(growths), bits=bits, rate=rate
-    )
+    bounds = bit_profile(n, BitShares.of(float(one), float(zero)), floats(growths), bits=bits, rate=rate)
     for growth, lower, upper in zip(growths, bounds.lower, bounds.upper, strict=True):
         truth = float(hidden(n, population, one, zero, bits, growth))
         assert lower <= truth * (1 + ROUNDING) + 1e-16 and truth * (1 - ROUNDING) <= upper
@@ -214,15 +188,10 @@ def tails(n: int, shares: tuple[float, float], ones: int, growth: float, digits:
             law = binomial(ones, one)
         else:
             a, b = binomial(ones, one), binomial(zeros, zero)
-            law = [
-                mpmath.fsum(a[i] * b[k - i] for i in range(max(0, k - zeros), min(ones, k) + 1))
-                for k in range(n)
-            ]
+            law = [mpmath.fsum(a[i] * b[k - i] for i in range(max(0, k - zeros), min(ones, k) + 1)) for k in range(n)]
         law = [mpmath.mpf(0), *law, mpmath.mpf(0)]
         return mpmath.fsum(
-            max(
-                mpmath.mpf(0), (one - s * zero) * law[k] + ((1 - one) - s * (1 - zero)) * law[k + 1]
-            )
+            max(mpmath.mpf(0), (one - s * zero) * law[k] + ((1 - one) - s * (1 - zero)) * law[k + 1])
             for k in range(n + 1)
         )
 
@@ -349,10 +318,7 @@ def test_attack_and_profile_agree(n, ones, bits, rate):
         assert lower == pytest.approx(value, rel=1e-8) and lower <= value * (1 + 1e-9)
 
 
-@pytest.mark.parametrize(
-    "n, eps0",
-    [(1000, 2.0), (10**5, 8.0), pytest.param(10**6, 1.0, marks=pytest.mark.slow)],
-)
+@pytest.mark.parametrize("n, eps0", [(1000, 2.0), (10**5, 8.0), pytest.param(10**6, 1.0, marks=pytest.mark.slow)])
 def test_two_counts_are_tight(n, eps0):
     shares = BitShares.randomized_response(eps0)
     scale = shares.gap / math.sqrt(n * shares.one * shares.zero)
@@ -362,9 +328,7 @@ def test_two_counts_are_tight(n, eps0):
 
 def test_extremes():
     strong = BitShares.randomized_response(40.0)
-    bounds = bit_profile(
-        1000, strong, [0.0, 1e6, math.expm1(39.9), math.expm1(40.0), math.expm1(41.0)]
-    )
+    bounds = bit_profile(1000, strong, [0.0, 1e6, math.expm1(39.9), math.expm1(40.0), math.expm1(41.0)])
     assert bounds.lower[0] == pytest.approx(1.0, abs=1e-9) and bounds.upper[4] == 0.0
     assert np.all(bounds.lower <= bounds.upper)
     weak = bit_profile(10**12, BitShares.randomized_response(1e-3), [0.0, 1e-8])
@@ -388,15 +352,10 @@ def adaptive(laws, rounds, growth, p=Fraction(1), q=Fraction(1)):
     """The largest divergence where every round's pair is chosen knowing the counts so far."""
     if rounds == 0:
         return max(p - (1 + growth) * q, Fraction(0))
-    return max(
-        sum(adaptive(laws, rounds - 1, growth, p * a, q * b) for a, b in zip(*law, strict=True))
-        for law in laws
-    )
+    return max(sum(adaptive(laws, rounds - 1, growth, p * a, q * b) for a, b in zip(*law, strict=True)) for law in laws)
 
 
-@pytest.mark.parametrize(
-    "bits, one, zero", [(1, 0.75, 0.25), (1, 0.9375, 0.25), (3, 0.75, 0.125), (1, 0.5, 2.0**-9)]
-)
+@pytest.mark.parametrize("bits, one, zero", [(1, 0.75, 0.25), (1, 0.9375, 0.25), (3, 0.75, 0.125), (1, 0.5, 2.0**-9)])
 def test_every_dataset_lies_below_its_mixture_of_two_ends(bits, one, zero):
     """Theorem 5: one mixture for all s, on both sides of 1."""
     n, shares = 40, BitShares.of(one, zero)
@@ -427,9 +386,7 @@ def test_poisson_participation_is_near_the_attack():
         assert found.lower <= found.upper <= 1.02 * found.lower
 
 
-@pytest.mark.parametrize(
-    "n, eps0, rounds", [(1000, 1.0, 64), (10_000, 4.0, 64), (10_000, 4.0, 1000)]
-)
+@pytest.mark.parametrize("n, eps0, rounds", [(1000, 1.0, 64), (10_000, 4.0, 64), (10_000, 4.0, 1000)])
 def test_rounds_are_near_the_attack(n, eps0, rounds):
     """Others who hold the same value in every round spend nearly what any adaptive choice could."""
     found = Accountant().compose(CountedBits(n, eps0=eps0), rounds).epsilon_bounds(1e-6)
@@ -441,9 +398,7 @@ def test_profiles_of_several_rounds_rise_with_the_rounds():
     loss = pair.scale * np.linspace(0.0, 12.0, 25)
     one, many = pair.repeated(1), pair.repeated(130)
     assert one == [(pair, 1)] and [count for _, count in many] == [2, 1]
-    profiles = [
-        pair.repeated(t)[0][0].profile(np.expm1(loss), 0.0, 1e-12).upper for t in (2, 3, 5, 8)
-    ]
+    profiles = [pair.repeated(t)[0][0].profile(np.expm1(loss), 0.0, 1e-12).upper for t in (2, 3, 5, 8)]
     assert np.all(np.diff(profiles, axis=0) >= 0.0)  # more rounds spend more
     assert np.all(np.diff(profiles, axis=1) <= 0.0)
 

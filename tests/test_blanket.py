@@ -65,10 +65,7 @@ def view(first, second, cover, n: int) -> oracles.Atoms:
         if weight == 0:
             continue
         law = [b / gamma for b in cover] if gamma else []
-        atoms += [
-            (weight * a, weight * b)
-            for a, b in oracles.shuffled_pair(first, second, [law] * others)
-        ]
+        atoms += [(weight * a, weight * b) for a, b in oracles.shuffled_pair(first, second, [law] * others)]
     return atoms
 
 
@@ -171,8 +168,7 @@ def test_contour_encloses_rare_high_atoms(chance):
 
 @pytest.mark.parametrize("rtol", [1e-4, 1e-6, 1e-8])
 @pytest.mark.parametrize(
-    ("k", "eps0", "n"),
-    [(2, 1.0, 400), (4, 2.0, 400), (10, 4.0, 400), (4, 7.0, 300), (4, 10.0, 2000)],
+    ("k", "eps0", "n"), [(2, 1.0, 400), (4, 2.0, 400), (10, 4.0, 400), (4, 7.0, 300), (4, 10.0, 2000)]
 )
 def test_medium_sums_against_direct_summation(k, eps0, n, rtol):
     """k-RR against the atoms of the weak adversary's pair; the bracket is as narrow as asked, or nearly exact.
@@ -223,11 +219,7 @@ def test_large_n_approaches_the_normal_law():
         x = (first - second - g * second) / cover
         deviation = math.sqrt(float(np.sum(cover * x * x)) - g * g)
         z = g * math.sqrt(n) / deviation
-        normal = (
-            deviation
-            / math.sqrt(n)
-            * (math.exp(-z * z / 2) / math.sqrt(2 * math.pi) - z * float(ndtr(-z)))
-        )
+        normal = deviation / math.sqrt(n) * (math.exp(-z * z / 2) / math.sqrt(2 * math.pi) - z * float(ndtr(-z)))
         assert bounds.lower[i] == pytest.approx(normal, rel=1e-4)
         assert bounds.upper[i] <= bounds.lower[i] * (1 + 1e-5)
 
@@ -237,10 +229,7 @@ def test_laplace_alone_is_its_closed_form(eps0):
     """n = 1: the divergence of Laplace laws at distance 1 is 1 - exp((eps - eps0)/2)."""
     eps = np.array([0.0, 0.2, 0.7, 0.99]) * eps0
     truth = [-mpmath.expm1((mpf(float(e)) - mpf(eps0)) / 2) for e in eps]
-    low, high = (
-        profile(*laplace_groups(eps0, side=side), 1, np.expm1(eps), mass_error=1e-14)
-        for side in Side
-    )
+    low, high = (profile(*laplace_groups(eps0, side=side), 1, np.expm1(eps), mass_error=1e-14) for side in Side)
     for i, value in enumerate(truth):
         assert low.lower[i] <= float(value) * (1 + ROUNDING)
         assert float(value) * (1 - ROUNDING) <= high.upper[i]

@@ -59,9 +59,7 @@ SHARES = BitShares.of(0.75, 0.25)
 RENYI = RenyiAccountant()
 slots = partial(slot_profile, first=HALF, second=HALF, blanket=HALF, n=3, growth=0.1)
 known = partial(swap.typed_profile, [np.array([HALF] * 4)], 10, 0.1)
-imported = partial(
-    ImportedPair, step=0.1, low=1, masses=(0.2,), infinity=0.0, neighbours="replace-one"
-)
+imported = partial(ImportedPair, step=0.1, low=1, masses=(0.2,), infinity=0.0, neighbours="replace-one")
 laplace_groups = partial(noise_laws.laplace_groups, side=Side.UPPER)
 gaussian_groups = partial(noise_laws.gaussian_groups, side=Side.UPPER)
 laplace_attack = partial(noise_laws.laplace_attack, first=0.0, second=1.0, others=0.0)

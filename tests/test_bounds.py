@@ -65,9 +65,7 @@ def close_delta(ours: float, reference: mp.mpf, rtol: float = 2e-12) -> bool:
     if reference >= 1:
         return ours == 1.0
     size = 1 - mp.log(reference)
-    return bool(0 <= mp.log(M(ours)) - mp.log(reference) <= rtol * size) or (
-        reference < 1e-300 and 0 < ours < 1e-300
-    )
+    return bool(0 <= mp.log(M(ours)) - mp.log(reference) <= rtol * size) or (reference < 1e-300 and 0 < ours < 1e-300)
 
 
 # --- 1. formulas, written again in mpmath --------------------------------------------------------
@@ -131,9 +129,7 @@ def test_theorem_6(eps, eps0, n):
 def test_theorem_1_of_balle():
     bound, asked = BalleTheorem1(4), {"epsilon": 0.5, "delta": 1e-6, "n": 10_000}
     gamma = bound.gamma(**asked)
-    assert close(
-        gamma, max(14 * 4 * mp.log(2 / M(1e-6)) / (9999 * M(0.25)), M(27) * 4 / (9999 * M(0.5)))
-    )
+    assert close(gamma, max(14 * 4 * mp.log(2 / M(1e-6)) / (9999 * M(0.25)), M(27) * 4 / (9999 * M(0.5))))
     eps0 = bound.eps0(**asked)
     assert eps0 == pytest.approx(math.log(1 + 4 * (1 - gamma) / gamma), rel=1e-11)
     assert bound.epsilon(eps0=eps0, delta=1e-6, n=10_000) == pytest.approx(0.5, rel=1e-10)
@@ -169,9 +165,7 @@ FORMULAS = {
 
 
 @pytest.mark.parametrize("bound", FORMULAS, ids=lambda bound: bound.name)
-@pytest.mark.parametrize(
-    ("eps0", "delta", "n"), [(0.4, 1e-6, 2000), (3.0, 1e-8, 10**5), (14.0, 1e-6, 10**9)]
-)
+@pytest.mark.parametrize(("eps0", "delta", "n"), [(0.4, 1e-6, 2000), (3.0, 1e-8, 10**5), (14.0, 1e-6, 10**9)])
 def test_closed_forms_and_their_inverses(bound, eps0, delta, n):
     """The other unknowns against the 60-digit formula solved by bisection, each on its safe side."""
     if eps0 >= 0.5 and isinstance(bound, Erlingsson):
@@ -180,16 +174,12 @@ def test_closed_forms_and_their_inverses(bound, eps0, delta, n):
     found = bound.epsilon(eps0=eps0, delta=delta, n=n)
     assert close(found, formula(eps0, delta, n))
     wanted = found * 1.05  # strictly inside the range in every case
-    exact = mp.findroot(
-        lambda x: formula(x, delta, n) - wanted, (eps0, eps0 * 1.2), solver="anderson"
-    )
+    exact = mp.findroot(lambda x: formula(x, delta, n) - wanted, (eps0, eps0 * 1.2), solver="anderson")
     ours = bound.eps0(epsilon=wanted, delta=delta, n=n)
     assert 0 <= 1 - M(ours) / exact < 1e-11
     assert bound.epsilon(eps0=ours, delta=delta, n=n) <= wanted
     log_delta = mp.findroot(
-        lambda x: formula(eps0, mp.e**x, n) - wanted,
-        (2 * math.log(delta), math.log(delta)),
-        solver="anderson",
+        lambda x: formula(eps0, mp.e**x, n) - wanted, (2 * math.log(delta), math.log(delta)), solver="anderson"
     )
     ours = bound.delta(epsilon=wanted, eps0=eps0, n=n)
     assert 0 <= mp.log(M(ours)) - log_delta < 1e-10
@@ -203,9 +193,7 @@ def mp_girgis(order, eps0, cohort, population, half):
     residue = ((1 + g * y) ** order - 1 - order * g * y) * mp.e ** (-(cohort - 1) / (8 * e0))
     total = 1 + 4 * mp.binomial(order, 2) * g**2 * (e0 - 1) ** 2 / (kbar * e0) + residue
     base = mp.sqrt(2 * (e0**2 - 1) ** 2 / (kbar * e0**2)) * g
-    total += mp.fsum(
-        mp.binomial(order, j) * j * mp.gamma(M(j) / 2) * base**j for j in range(3, order + 1)
-    )
+    total += mp.fsum(mp.binomial(order, j) * j * mp.gamma(M(j) / 2) * base**j for j in range(3, order + 1))
     return mp.log(total) / (order - 1)
 
 
@@ -215,9 +203,7 @@ def mp_girgis(order, eps0, cohort, population, half):
     (5, 14.0, 7, 10**9),
 ])  # fmt: skip
 def test_girgis(order, eps0, cohort, population, residue):
-    ours = bounds.girgis_rdp(
-        order=order, eps0=eps0, cohort=cohort, population=population, residue=residue
-    )
+    ours = bounds.girgis_rdp(order=order, eps0=eps0, cohort=cohort, population=population, residue=residue)
     assert close(ours, mp_girgis(order, eps0, cohort, population, residue != "theorem"), 1e-9)
 
 
@@ -250,14 +236,10 @@ def mp_optimal(eps, delta, k, i):
     return (k - 2 * i) * M(eps), 1 - (1 - M(delta)) ** k * (1 - total / (1 + e) ** k)
 
 
-@pytest.mark.parametrize(
-    ("eps", "delta", "k", "i"), [(0.1, 1e-6, 30, 5), (1.0, 0.0, 7, 2), (3.0, 1e-3, 100, 1)]
-)
+@pytest.mark.parametrize(("eps", "delta", "k", "i"), [(0.1, 1e-6, 30, 5), (1.0, 0.0, 7, 2), (3.0, 1e-3, 100, 1)])
 def test_optimal_composition(eps, delta, k, i):
     total, reference = mp_optimal(eps, delta, k, i)
-    ours = bounds.optimal_composition_delta(
-        epsilon=eps, delta=delta, rounds=k, total_epsilon=float(total)
-    )
+    ours = bounds.optimal_composition_delta(epsilon=eps, delta=delta, rounds=k, total_epsilon=float(total))
     assert close(ours, reference, 1e-8)
     back = bounds.optimal_composition_epsilon(epsilon=eps, delta=delta, rounds=k, total_delta=ours)
     assert back == pytest.approx(float(total), rel=1e-8)
@@ -360,8 +342,7 @@ def attack_delta(*, epsilon, eps0, n):
     holds_1 = flip * without + (1 - flip) * shifted
     alpha = math.exp(epsilon)
     return max(
-        float(np.maximum(holds_0 - alpha * holds_1, 0).sum()),
-        float(np.maximum(holds_1 - alpha * holds_0, 0).sum()),
+        float(np.maximum(holds_0 - alpha * holds_1, 0).sum()), float(np.maximum(holds_1 - alpha * holds_0, 0).sum())
     )
 
 
@@ -376,11 +357,7 @@ def clones_delta(*, epsilon, eps0, n, clone, theta=None):
     """Exact delta of a clones pair by the double sum over clones and heads."""
     theta = math.tanh(eps0 / 2) if theta is None else theta
     weights = binom.pmf(np.arange(n), n - 1, clone)
-    return sum(
-        w * coin_delta(m=c + 1, theta=theta, epsilon=epsilon)
-        for c, w in enumerate(weights)
-        if w > 1e-25
-    )
+    return sum(w * coin_delta(m=c + 1, theta=theta, epsilon=epsilon) for c, w in enumerate(weights) if w > 1e-25)
 
 
 ON_BINARY_RR = [bound for bound in bounds.published(k=2) if "Laplace" not in bound.only]
@@ -436,9 +413,7 @@ def test_numerical_clones_with_buckets():
     lean = math.tanh(epsilon / 2) / math.tanh(eps0 / 2)
     a = np.ceil(m * (1 + lean) / 2)
     excess = a / 2 * binom.pmf(a, m, 0.5) - m * lean / 2 * binom.sf(a - 1, m, 0.5)
-    truth = np.dot(
-        binom.pmf(c, n - 1, clone), 2 * math.tanh(eps0 / 2) * (1 + math.exp(epsilon)) / m * excess
-    )
+    truth = np.dot(binom.pmf(c, n - 1, clone), 2 * math.tanh(eps0 / 2) * (1 + math.exp(epsilon)) / m * excess)
     ours = StrongerClones().delta(epsilon=epsilon, eps0=eps0, n=n)
     assert truth * (1 - 1e-9) <= ours <= truth * 1.001
 
@@ -466,9 +441,7 @@ def test_numerical_clones_at_tiny_delta(n, share, size):
     with np.errstate(under="ignore"):
         weights = binom.pmf(np.arange(n), n - 1, clone)
     truth = sum(
-        w * coin_delta(m=c + 1, theta=math.tanh(eps0 / 2), epsilon=epsilon)
-        for c, w in enumerate(weights)
-        if w > 1e-120
+        w * coin_delta(m=c + 1, theta=math.tanh(eps0 / 2), epsilon=epsilon) for c, w in enumerate(weights) if w > 1e-120
     )
     ours = StrongerClones().delta(epsilon=epsilon, eps0=eps0, n=n)
     assert truth < size
@@ -479,10 +452,7 @@ def test_numerical_clones_at_tiny_delta(n, share, size):
 @given(eps0=st.floats(0.01, 12.0), log10_n=st.floats(2, 8), log10_delta=st.floats(-12, -1))
 def test_closed_forms_above_their_own_pair(eps0, log10_n, log10_delta):
     n, delta = round(10**log10_n), 10**log10_delta
-    for closed, pair in (
-        (ClonesClosedForm(), Clones()),
-        (StrongerClonesClosedForm(), StrongerClones()),
-    ):
+    for closed, pair in ((ClonesClosedForm(), Clones()), (StrongerClonesClosedForm(), StrongerClones())):
         try:
             epsilon = closed.epsilon(eps0=eps0, delta=delta, n=n)
         except OutOfRange:
@@ -491,9 +461,7 @@ def test_closed_forms_above_their_own_pair(eps0, log10_n, log10_delta):
 
 
 @pytest.mark.parametrize("k", [2, 3, 7])
-@pytest.mark.parametrize(
-    ("eps0", "n", "epsilon"), [(0.5, 60, 0.3), (2.0, 60, 1.0), (1.0, 120, 0.2), (3.0, 30, 2.5)]
-)
+@pytest.mark.parametrize(("eps0", "n", "epsilon"), [(0.5, 60, 0.3), (2.0, 60, 1.0), (1.0, 120, 0.2), (3.0, 30, 2.5)])
 def test_rr_bounds_above_the_exact_blanket(k, eps0, n, epsilon):
     """Lemma 8 of Balle et al. 2019 without any inequality (the weak adversary), by the sum over all counts."""
     truth = oracles.balle_lemma8(n, k, k / (math.exp(eps0) + k - 1), math.exp(epsilon))
@@ -501,14 +469,10 @@ def test_rr_bounds_above_the_exact_blanket(k, eps0, n, epsilon):
         assert bound.delta(epsilon=epsilon, eps0=eps0, n=n) >= truth
 
 
-@pytest.mark.parametrize(
-    ("eps0", "n", "k", "epsilon"), [(0.5, 1000, 3, 0.9), (1.0, 1000, 4, 1.0), (0.2, 600, 2, 0.5)]
-)
+@pytest.mark.parametrize(("eps0", "n", "k", "epsilon"), [(0.5, 1000, 3, 0.9), (1.0, 1000, 4, 1.0), (0.2, 600, 2, 0.5)])
 def test_theorem_1_above_the_strong_adversary(eps0, n, k, epsilon):
     gamma = k / (math.exp(eps0) + k - 1)
-    truth = (1 - gamma) * clones_delta(
-        epsilon=epsilon, eps0=eps0, n=n, clone=2 * gamma / k, theta=1.0
-    )
+    truth = (1 - gamma) * clones_delta(epsilon=epsilon, eps0=eps0, n=n, clone=2 * gamma / k, theta=1.0)
     assert BalleTheorem1(k).delta(epsilon=epsilon, eps0=eps0, n=n) >= truth > 0
 
 
@@ -522,20 +486,14 @@ def test_laplace_bounds_above_thresholded_laplace(eps0, n, delta):
 
 
 @pytest.mark.parametrize("order", [2, 5, 20])
-@pytest.mark.parametrize(
-    ("eps0", "cohort", "population"), [(1.0, 200, 200), (2.0, 50, 500), (4.0, 30, 30)]
-)
+@pytest.mark.parametrize(("eps0", "cohort", "population"), [(1.0, 200, 200), (2.0, 50, 500), (4.0, 30, 30)])
 def test_girgis_above_exact_subsampled_binary_rr(order, eps0, cohort, population):
     flip, rate = 1 / (math.exp(eps0) + 1), cohort / population
     k = np.arange(cohort + 1)
     ratio = (k * (1 - flip) / flip + (cohort - k) * flip / (1 - flip)) / cohort
-    exact = math.log(np.dot(binom.pmf(k, cohort, flip), (1 + rate * (ratio - 1)) ** order)) / (
-        order - 1
-    )
+    exact = math.log(np.dot(binom.pmf(k, cohort, flip), (1 + rate * (ratio - 1)) ** order)) / (order - 1)
     for residue in ("theorem", "published-code"):
-        upper = bounds.girgis_rdp(
-            order=order, eps0=eps0, cohort=cohort, population=population, residue=residue
-        )
+        upper = bounds.girgis_rdp(order=order, eps0=eps0, cohort=cohort, population=population, residue=residue)
         assert upper >= exact
 
 
@@ -547,9 +505,7 @@ SOLVED += [BalleTheorem6(), Cheu(), ClonesClosedForm(), StrongerClonesClosedForm
 
 
 @pytest.mark.parametrize("bound", SOLVED, ids=lambda bound: bound.name)
-@pytest.mark.parametrize(
-    ("eps0", "n", "target"), [(0.5, 10**5, 1e-6), (2.0, 10**6, 1e-10), (6.0, 10**9, 1e-4)]
-)
+@pytest.mark.parametrize(("eps0", "n", "target"), [(0.5, 10**5, 1e-6), (2.0, 10**6, 1e-10), (6.0, 10**9, 1e-4)])
 def test_solutions_satisfy_their_bound_and_are_sharp(bound, eps0, n, target):
     delta, epsilon, budget = bound.delta, bound.epsilon, bound.eps0
     found = epsilon(eps0=eps0, delta=target, n=n)
@@ -624,11 +580,7 @@ BAD = [math.nan, 0.0, -1.0, math.inf, "1", True, None, 1j, 10**400, Fraction(10*
 
 OTHERS = [
     (bounds.girgis_rdp, {"order": 2, "eps0": 1.0, "cohort": 11, "population": 10}, "cohort"),
-    (
-        bounds.girgis_rdp,
-        {"order": 2, "eps0": 1.0, "cohort": 1, "population": 9, "residue": 1},
-        "residue",
-    ),
+    (bounds.girgis_rdp, {"order": 2, "eps0": 1.0, "cohort": 1, "population": 9, "residue": 1}, "residue"),
     (bounds.rdp_to_epsilon, {"orders": [2, 3], "rdp": [0.1], "delta": 0.1}, "equal length"),
     (bounds.rdp_to_epsilon, {"orders": [1.0], "rdp": [0.1], "delta": 0.1}, "orders"),
     (bounds.rdp_to_epsilon, {"orders": [2.0], "rdp": [math.nan], "delta": 0.1}, "rdp"),
@@ -664,9 +616,7 @@ def test_rationals_are_rounded_to_the_safe_side():
         epsilon, delta, eps0 = bound.epsilon, bound.delta, bound.eps0
         small, under_small = Fraction(1, 1000), Fraction(math.nextafter(0.001, 0))
         assert under_small < small < Fraction(0.001)  # float(small) is above it
-        assert epsilon(eps0=THIRD, delta=small, n=n) == epsilon(
-            eps0=ABOVE, delta=float(under_small), n=n
-        )
+        assert epsilon(eps0=THIRD, delta=small, n=n) == epsilon(eps0=ABOVE, delta=float(under_small), n=n)
         assert delta(epsilon=tenth, eps0=THIRD, n=n) == delta(epsilon=under, eps0=ABOVE, n=n)
         assert eps0(epsilon=Fraction(1, 100), delta=small, n=n) == eps0(
             epsilon=math.nextafter(0.01, 0), delta=float(under_small), n=n
@@ -694,11 +644,5 @@ def test_extremes_neither_overflow_nor_underflow():
     assert 0 < StrongerClones().epsilon(eps0=eps0, delta=1e-200, n=n) < eps0
     assert Clones().delta(epsilon=eps0, eps0=eps0, n=n) == 0
     assert Clones().epsilon(eps0=1.0, delta=1e-6, n=1) == pytest.approx(1.0, rel=1e-5)
-    huge = bounds.optimal_composition_epsilon(
-        epsilon=1e-4, delta=0.0, rounds=10**8, total_delta=1e-9
-    )
-    assert (
-        0
-        < huge
-        < bounds.advanced_composition(epsilon=1e-4, delta=0.0, rounds=10**8, slack=1e-9).epsilon
-    )
+    huge = bounds.optimal_composition_epsilon(epsilon=1e-4, delta=0.0, rounds=10**8, total_delta=1e-9)
+    assert 0 < huge < bounds.advanced_composition(epsilon=1e-4, delta=0.0, rounds=10**8, slack=1e-9).epsilon

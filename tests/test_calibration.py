@@ -106,13 +106,7 @@ CASES = [
     for parameter, plan, epsilon, delta, marks in (
         ("eps0", QUESTION | CLONES, 2.0, 1e-6, []),
         ("eps0", {"n": 300, "rounds": 3, "analysis": "clones"}, 0.5, 1e-9, SECOND),
-        (
-            "eps0",
-            {"mechanism": "rr", "k": 5, "adversary": "weak", "n": 2000, "rounds": 7},
-            1.0,
-            1e-6,
-            [],
-        ),
+        ("eps0", {"mechanism": "rr", "k": 5, "adversary": "weak", "n": 2000, "rounds": 7}, 1.0, 1e-6, []),
         ("n", {"eps0": "1.5", "rounds": "40"} | CLONES, 1.0, 1e-6, []),
         ("n", {"eps0": 4.0, "rate": 0.01, "rounds": 100} | CLONES, 0.5, 1e-8, SECOND),
         ("n", {"eps0": 3.0, "population": 10**5, "rounds": 1000} | CLONES, 1.0, 1e-6, SECOND),
@@ -192,16 +186,12 @@ def test_a_range_that_meets_the_target_to_its_end():
 
 def test_a_function_of_another_parameter():
     """Rounds with a weak randomizer, a parameter the solver has never heard of, next to twelve cohorts."""
-    cohorts = [
-        (Subsampled(ShuffledLDP(2.0, 800 + 50 * i, **CLONES), rate=0.2), 5) for i in range(12)
-    ]
+    cohorts = [(Subsampled(ShuffledLDP(2.0, 800 + 50 * i, **CLONES), rate=0.2), 5) for i in range(12)]
 
     def ledger(weak):
         return [*cohorts, (ShuffledLDP(0.5, 2000, **CLONES), weak)]
 
-    found = solve(
-        "weak", ledger, epsilon=3.0, delta=1e-6, bounds=(1, 10**6), increasing=True, whole=True
-    )
+    found = solve("weak", ledger, epsilon=3.0, delta=1e-6, bounds=(1, 10**6), increasing=True, whole=True)
     assert found.ledger == tuple(ledger(found.value))
     assert spent(ledger(found.value), 1e-6).upper <= 3.0 < spent(ledger(found.unmet), 1e-6).lower
     assert found.unmet == found.value + 1
@@ -236,9 +226,7 @@ BAD = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("change", "error", "complaint"), BAD, ids=lambda value: str(value).split(" at 0x")[0]
-)
+@pytest.mark.parametrize(("change", "error", "complaint"), BAD, ids=lambda value: str(value).split(" at 0x")[0])
 def test_bad_arguments(change, error, complaint):
     given = {"parameter": "rounds", "plan": PLAN, "epsilon": 1.0, "delta": 1e-6}
     with pytest.raises(error, match=re.escape(complaint)):
@@ -259,11 +247,7 @@ def test_infeasible_targets_say_what_the_most_private_value_spends(parameter, pl
     bounds = (1500, 2000) if parameter == "population" else None
     with pytest.raises(InfeasibleError) as raised:
         solve(parameter, plan, epsilon=epsilon, delta=0.0, bounds=bounds)
-    for words in (
-        f"no {parameter} in",
-        f"epsilon={float(epsilon)!r}",
-        f"even {best}spends epsilon",
-    ):
+    for words in (f"no {parameter} in", f"epsilon={float(epsilon)!r}", f"even {best}spends epsilon"):
         assert words in str(raised.value)
 
 

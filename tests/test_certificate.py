@@ -93,11 +93,7 @@ KINDS_OF_LEDGERS: dict[str, tuple[Ledger, float]] = {
 
 
 @pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(name, marks=pytest.mark.slow if name == "swap" else [])
-        for name in KINDS_OF_LEDGERS
-    ],
+    "name", [pytest.param(name, marks=pytest.mark.slow if name == "swap" else []) for name in KINDS_OF_LEDGERS]
 )
 def test_answers_are_proved(name: str) -> None:
     """The claim is at least the accountant's lower end (it is true), near the answer, and accepted."""
@@ -131,10 +127,7 @@ def random_mechanism(draw: np.random.Generator) -> Any:
 
 def random_ledger(seed: int) -> tuple[Ledger, float]:
     draw = np.random.default_rng(seed)
-    rounds = [
-        (random_mechanism(draw), int(10 ** draw.uniform(0.0, 2.5)))
-        for _ in range(draw.integers(1, 4))
-    ]
+    rounds = [(random_mechanism(draw), int(10 ** draw.uniform(0.0, 2.5))) for _ in range(draw.integers(1, 4))]
     return rounds, float(10.0 ** -draw.uniform(4.0, 9.0))
 
 
@@ -167,9 +160,7 @@ def ball(value: Fraction) -> arb:
     return arb(value.numerator) / value.denominator
 
 
-def exactly_slots(
-    groups: Sequence[tuple[Fraction, Fraction, Fraction]], n: int, g: Fraction
-) -> Fraction:
+def exactly_slots(groups: Sequence[tuple[Fraction, Fraction, Fraction]], n: int, g: Fraction) -> Fraction:
     """E(sum of n L)_+/n over all sequences of groups (mass, a, b)."""
     total = Fraction(0)
     for held in itertools.product(groups, repeat=n):
@@ -197,11 +188,7 @@ def randomized(k: int) -> list[Law]:
 
 def line(held: Any, g: Fraction) -> tuple[arb, arb, arb]:
     """Some line; any will do for a bound."""
-    return (
-        arb(0.9 / math.sqrt(held.users)),
-        arb(15.0 * math.sqrt(held.users)),
-        arb(0.02 * math.sqrt(held.users)),
-    )
+    return (arb(0.9 / math.sqrt(held.users)), arb(15.0 * math.sqrt(held.users)), arb(0.02 * math.sqrt(held.users)))
 
 
 KINDS = [
@@ -219,10 +206,7 @@ def test_labels_are_bounded_and_nearly_exact(kind: str, given: dict[str, Any], r
     """By sums over all sequences of the groups that the format's table gives."""
     state = {"kind": kind, "arguments": given}
     if rate < 1.0:
-        state = {
-            "kind": "Subsampled",
-            "arguments": {"mechanism": state, "rate": rate, "dropout": 0.5},
-        }
+        state = {"kind": "Subsampled", "arguments": {"mechanism": state, "rate": rate, "dropout": 0.5}}
     held = checker.mechanism(state, "here")
     one, zero, half, q = Fraction(1), Fraction(0), Fraction(1, 2), Fraction(rate)
     table = {
@@ -257,16 +241,12 @@ def test_the_swap_theorem_bounds_every_dataset(n: int) -> None:
     for k, g in itertools.product((2, 3), GROWTHS):
         laws = randomized(k)
         worst = max(
-            shuffled(laws[0], laws[1], others, 1 + g)
-            for others in itertools.combinations_with_replacement(laws, n - 1)
+            shuffled(laws[0], laws[1], others, 1 + g) for others in itertools.combinations_with_replacement(laws, n - 1)
         )
         assert checker.profile(held, "swap", ball(g), line(held, g), bins) >= ball(worst)
         # Without the bins all that is left is the target's own divergence.
         alone = checker.profile(held, "swap", ball(g), line(held, g), [])
-        assert (
-            alone >= ball((P - 1 - g) / (P + 1))
-            and float(alone) <= float((P - 1 - g) / (P + 1)) + 1e-12
-        )
+        assert alone >= ball((P - 1 - g) / (P + 1)) and float(alone) <= float((P - 1 - g) / (P + 1)) + 1e-12
 
 
 @pytest.mark.parametrize("n", [2, 3])
@@ -295,22 +275,16 @@ def test_many_users_are_bounded_tightly() -> None:
     """Exact binomial sums of stronger clones, n = 400; a factor 1 + 1e-3 in the wrong place would show."""
     n, growths = 400, [0.0, 0.05, 0.2]
     held = checker.mechanism(
-        {"kind": "ShuffledLDP", "arguments": {"eps0": 1.0, "n": n, "analysis": "stronger-clones"}},
-        "",
+        {"kind": "ShuffledLDP", "arguments": {"eps0": 1.0, "n": n, "analysis": "stronger-clones"}}, ""
     )
     p = Fraction(math.e)  # near enough: compared to 1e-3
     for g in growths:
         s, total = 1 + g, 0.0
         for m in range(1, n + 1):
-            weight = (
-                math.comb(n, m) * (2 / (float(p) + 1)) ** m * (1 - 2 / (float(p) + 1)) ** (n - m)
-            )
+            weight = math.comb(n, m) * (2 / (float(p) + 1)) ** m * (1 - 2 / (float(p) + 1)) ** (n - m)
             if weight < 1e-25:
                 continue
-            values = [
-                math.comb(m, j) / 2**m * max(j * (p - s) + (m - j) * (1 - s * p), 0)
-                for j in range(m + 1)
-            ]
+            values = [math.comb(m, j) / 2**m * max(j * (p - s) + (m - j) * (1 - s * p), 0) for j in range(m + 1)]
             total += weight * float(sum(values))
         exact = total / n
         deviation = math.sqrt(n * (math.e - 1) ** 2 * 2 / (math.e + 1))
@@ -321,9 +295,7 @@ def test_many_users_are_bounded_tightly() -> None:
 
 def polygon_at(law: Any, step: float, s: float) -> float:
     masses, infinite = law
-    return float(infinite) + sum(
-        max(float(m) * (1 - s * math.exp(-j * step)), 0.0) for j, m in masses.items()
-    )
+    return float(infinite) + sum(max(float(m) * (1 - s * math.exp(-j * step)), 0.0) for j, m in masses.items())
 
 
 def test_atoms_are_above_the_values_and_their_mirror_images() -> None:
@@ -332,9 +304,7 @@ def test_atoms_are_above_the_values_and_their_mirror_images() -> None:
     values = {0: 0.5, 1: 0.2, 2: 0.19, 4: 0.03, 7: 0.004, 9: 0.005}
     law = checker.atoms({j: arb(v) for j, v in values.items()}, arb(step))
     assert abs(sum(float(m) for m in law[0].values()) + float(law[1]) - 1.0) < 1e-12
-    lowest = min(
-        (math.expm1(j * step) + 2 * v) / (2 + math.expm1(j * step)) for j, v in values.items()
-    )
+    lowest = min((math.expm1(j * step) + 2 * v) / (2 + math.expm1(j * step)) for j, v in values.items())
     assert polygon_at(law, step, 1.0) == pytest.approx(lowest, rel=1e-12)
     for j in (1, 4, 7):
         s = math.exp(j * step)
@@ -344,12 +314,7 @@ def test_atoms_are_above_the_values_and_their_mirror_images() -> None:
 
 def test_composition_is_that_of_all_sums() -> None:
     """Atoms of two rounds convolved in rationals; the window's alias and end are booked."""
-    law = {
-        -2: Fraction(1, 16),
-        0: Fraction(9, 16),
-        2: Fraction(5, 16),
-        3: Fraction(1, 16) - Fraction(1, 1000),
-    }
+    law = {-2: Fraction(1, 16), 0: Fraction(9, 16), 2: Fraction(5, 16), 3: Fraction(1, 16) - Fraction(1, 1000)}
     masses, infinite = {j: ball(m) for j, m in law.items()}, ball(Fraction(1, 1000))
     step, epsilon = 0.5, 1.2
     exact = {0: Fraction(1)}
@@ -404,9 +369,7 @@ def forged(held: dict[str, Any], draw: random.Random) -> dict[str, Any]:
         value = inner[path[-1]]
         change = draw.choice((-1, 1)) * 10.0 ** draw.uniform(-4.0, 0.5)
         inner[path[-1]] = (
-            value + draw.choice((-1, 1)) * draw.randint(1, 9)
-            if isinstance(value, int)
-            else value * (1.0 + change)
+            value + draw.choice((-1, 1)) * draw.randint(1, 9) if isinstance(value, int) else value * (1.0 + change)
         )
     elif how == "ledger":
         i = draw.randrange(len(held["ledger"]))
@@ -431,15 +394,11 @@ def forged(held: dict[str, Any], draw: random.Random) -> dict[str, Any]:
         else:
             covers.append(draw.randrange(len(held["ledger"]) + 1))
     elif how == "error":
-        held["errors"][draw.choice(("infinite", "beyond"))] += (
-            draw.uniform(1e-5, 1.0) * held["claim"]["delta"]
-        )
+        held["errors"][draw.choice(("infinite", "beyond"))] += draw.uniform(1e-5, 1.0) * held["claim"]["delta"]
     elif how == "proof":
         pair = draw.choice(held["pairs"])
         dot = draw.choice(pair["dots"][:20])
-        dot[1] = draw.choice(
-            [x for x in ("zero", "closed", "swap", "labels", "trust me") if x != dot[1]]
-        )
+        dot[1] = draw.choice([x for x in ("zero", "closed", "swap", "labels", "trust me") if x != dot[1]])
     else:
         name = draw.choice(list(held["theorems"]))
         held["theorems"][name] = held["theorems"][name].replace("s", "t", 1)
@@ -517,24 +476,14 @@ def test_the_checker_is_small_and_stands_alone() -> None:
         if isinstance(node, (ast.Import, ast.ImportFrom))
         for alias in node.names
     }
-    assert {str(name).partition(".")[0] for name in names} - set(sys.stdlib_module_names) == {
-        "flint"
-    }
+    assert {str(name).partition(".")[0] for name in names} - set(sys.stdlib_module_names) == {"flint"}
 
 
 @pytest.mark.parametrize(
     ("ledger", "delta", "said"),
     [
-        (
-            [(PoissonGaussian(sigma=1.0, rate=0.1), 1)],
-            1e-6,
-            "no certificate covers PoissonGaussian",
-        ),
-        (
-            [(Subsampled(ShuffledLDP(1.0, 100), rate=0.1, dropout_limit=0.1), 1)],
-            1e-6,
-            "no certificate covers",
-        ),
+        ([(PoissonGaussian(sigma=1.0, rate=0.1), 1)], 1e-6, "no certificate covers PoissonGaussian"),
+        ([(Subsampled(ShuffledLDP(1.0, 100), rate=0.1, dropout_limit=0.1), 1)], 1e-6, "no certificate covers"),
         ([(ShuffledLDP(1.0, 100), 1)], 0.0, "delta in"),
         ([], 1e-6, "needs rounds"),
     ],
@@ -568,9 +517,6 @@ def test_registry_entry_of_both_models() -> None:
     assert entry["privacy_loss"]["privacy_parameters"]["epsilon"] == accountant.get_epsilon(1e-6)
     assert "2 x ShuffledLDP(eps0=1.0" in entry["implementation"]["mechanisms"]
     for mechanism, _ in accountant.ledger:
-        assert (
-            mechanism.assumptions()["analysis"]
-            in entry["privacy_loss"]["privacy_parameters_description"]
-        )
+        assert mechanism.assumptions()["analysis"] in entry["privacy_loss"]["privacy_parameters_description"]
     with pytest.raises(ValueError, match="ledger with rounds"):
         registry_entry(Accountant(), 1e-6)

@@ -18,16 +18,7 @@ import jsonschema
 import pytest
 
 import pld_shuffle
-from pld_shuffle import (
-    Accountant,
-    PoissonGaussian,
-    Shuffled,
-    ShuffledLDP,
-    ShuffledRR,
-    Subsampled,
-    cli,
-    report,
-)
+from pld_shuffle import Accountant, PoissonGaussian, Shuffled, ShuffledLDP, ShuffledRR, Subsampled, cli, report
 from pld_shuffle.checkpoint import mechanism_from_state, mechanism_state
 from pld_shuffle.cli import main
 from pld_shuffle.composition.composition import AccuracyWarning
@@ -117,9 +108,7 @@ KINDS = [
 def test_epsilon_and_delta_agree_with_the_library(run, flags, mechanism):
     rounds = 5 if "--rounds" in flags else 1
     accountant = Accountant(0.01).compose(mechanism, rounds)
-    report = run_json(
-        run, "epsilon", *flags.split(), *["--delta", "1e-4", "1e-6", "--rtol", "0.01"]
-    )
+    report = run_json(run, "epsilon", *flags.split(), *["--delta", "1e-4", "1e-6", "--rtol", "0.01"])
     assert report["mechanisms"] == [{"mechanism": mechanism_state(mechanism), "count": rounds}]
     assert (report["total_rounds"], report["rtol"]) == (rounds, 0.01)
     for row in report["epsilon_bounds"]:
@@ -189,9 +178,7 @@ def test_printed_bounds_err_to_the_safe_side(value):
     assert report.upper_text(math.inf) == "inf"
 
 
-@pytest.mark.parametrize(
-    ("rows", "step"), [(1, 1), (20, 1), (21, 2), (41, 5), (200, 10), (201, 20), (10**6, 50_000)]
-)
+@pytest.mark.parametrize(("rows", "step"), [(1, 1), (20, 1), (21, 2), (41, 5), (200, 10), (201, 20), (10**6, 50_000)])
 def test_tables_of_long_logs_are_thinned(rows, step):
     assert report.row_step(rows) == step
 
@@ -313,9 +300,7 @@ def test_remarks_and_warnings_are_a_line_each(capsys, monkeypatch, tmp_path):
     (MemoryError("mass;\n1.1"), 1, "pld-shuffle: gave up: mass; 1.1\n"),
     (KeyboardInterrupt(), 130, ""),
 ])  # fmt: skip
-def test_giving_up_is_one_line_and_an_interrupt_no_traceback(
-    capsys, monkeypatch, gave_up, status, said
-):
+def test_giving_up_is_one_line_and_an_interrupt_no_traceback(capsys, monkeypatch, gave_up, status, said):
     def failing(self, delta):
         raise gave_up
 

@@ -11,14 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pld_shuffle import (
-    Accountant,
-    Shuffled,
-    ShuffledLDP,
-    ShuffledRandomizer,
-    ShuffledRR,
-    Subsampled,
-)
+from pld_shuffle import Accountant, Shuffled, ShuffledLDP, ShuffledRandomizer, ShuffledRR, Subsampled
 from pld_shuffle.cli import main
 from pld_shuffle.comparison import Comparison, compare
 from pld_shuffle.plots import methods_compared
@@ -96,9 +89,7 @@ def test_what_a_hidden_cohort_gains_over_the_published_amplification() -> None:
     assert published.epsilon == pytest.approx(0.733, abs=1e-3)
 
 
-@pytest.mark.parametrize(
-    ("k", "rounds"), [(2, 1), (2, 8), (5, 8), pytest.param(5, 1, marks=pytest.mark.slow)]
-)
+@pytest.mark.parametrize(("k", "rounds"), [(2, 1), (2, 8), (5, 8), pytest.param(5, 1, marks=pytest.mark.slow)])
 def test_randomised_response_against_the_weak_adversary(k: int, rounds: int) -> None:
     mechanism = ShuffledRR(k=k, n=2_000, eps0=1.0, adversary="weak")
     found = compare(mechanism, delta=1e-6, rounds=rounds)
@@ -117,11 +108,7 @@ def test_named_randomizers() -> None:
     found = compare(Shuffled(Laplace(eps0=1.0), 2_000, analysis="blanket"), delta=1e-6)
     assert found.methods[0].name == "PLD, blanket"
     names = [method.name for method in found.methods]
-    for name in (
-        "PLD, (p, beta, q) reduction",
-        "PLD, stronger clones",
-        "blanket, Laplace, Bennett",
-    ):
+    for name in ("PLD, (p, beta, q) reduction", "PLD, stronger clones", "blanket, Laplace, Bennett"):
         assert found[name].epsilon > found.tight.lower and name in names
     assert "it is for k-ary" in next(b.reason for b in found.excluded if "k-RR" in b.name)
 
@@ -134,19 +121,14 @@ def test_randomizers_of_known_total_variation() -> None:
 
 def test_strong_adversary_is_not_covered_by_local_dp() -> None:
     found = compare(ShuffledRR(k=4, n=1_000, gamma=0.25), delta=1e-5)
-    assert {method.name for method in found.methods} == {
-        "PLD, strong adversary",
-        "PLD, strong-conditional adversary",
-    }
+    assert {method.name for method in found.methods} == {"PLD, strong adversary", "PLD, strong-conditional adversary"}
     reasons = {bound.name: bound.reason for bound in found.excluded}
     assert "the target included" in reasons["local DP, no shuffling"]
 
 
 def test_cohorts_hide_who_took_part() -> None:
     """Then every bound is for the shuffled reports, and the general ones apply to k-RR."""
-    mechanism = Subsampled(
-        ShuffledRR(k=2, n=2_000, eps0=1.0, adversary="weak"), rate=0.02, analysis="general"
-    )
+    mechanism = Subsampled(ShuffledRR(k=2, n=2_000, eps0=1.0, adversary="weak"), rate=0.02, analysis="general")
     found = compare(mechanism, delta=1e-6, rounds=20)
     names = {method.name for method in found.methods}
     assert {"PLD, clones", "binary randomized response", "Renyi bound of Girgis et al."} <= names

@@ -183,9 +183,7 @@ def reciprocals(x, total, out):  # type: ignore[no-untyped-def]
 
 
 @pytest.mark.parametrize("seconds", [0.0, 10.0])
-def test_long_work_is_compiled_and_so_is_what_python_refuses(
-    seconds: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_long_work_is_compiled_and_so_is_what_python_refuses(seconds: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """And what was filled until then is forgotten."""
     monkeypatch.setattr(Kernel, "spent", 0.0)
     monkeypatch.setattr(compiled, "warm_up", lambda: None)
@@ -216,9 +214,7 @@ def test_cells_compiled_and_plain_agree_with_enumeration(rate: float) -> None:
     edges[0] = -1.0
     for kernel in (coin_kernels.coin_cells, plain(coin_kernels.coin_cells)):
         cells = np.zeros((4, 399))
-        centre, top_x, top_y, infinite, *_ = kernel(
-            coins, bias, 1 - bias, weight, 1e9, edges, 0.7, 1 - 0.7, cells
-        )
+        centre, top_x, top_y, infinite, *_ = kernel(coins, bias, 1 - bias, weight, 1e9, edges, 0.7, 1 - 0.7, cells)
         x, y = cells[0] + cells[2], cells[1] + cells[3]
         expected_x, expected_y, expected_centre = np.zeros(399), np.zeros(399), 0.0
         expected_top = 0.0
@@ -289,9 +285,7 @@ def hidden_response(eps0: float, n: int, users: int, dropout: float, growth: flo
             mean = (come - rare) * ahead[0] + rare * ahead[1] - (n - come) * mpf(growth)
             part = rate * mean / n - (1 - rate) * mpf(growth)
             if part > 0:
-                total += (
-                    chance * binomial(come, rare) * first ** (come - rare) * second**rare * part
-                )
+                total += chance * binomial(come, rare) * first ** (come - rare) * second**rare * part
     return total
 
 
@@ -299,14 +293,10 @@ def hidden_response(eps0: float, n: int, users: int, dropout: float, growth: flo
     "eps0,n,users,dropout",
     [(0.7477887791966863, 66, 1292, 0.9), (0.6792386509241835, 552, 299911, 0.0), (3.0, 2, 10**9, 0.99)],
 )  # fmt: skip
-def test_profiles_where_exponentials_underflow(
-    eps0: float, n: int, users: int, dropout: float
-) -> None:
+def test_profiles_where_exponentials_underflow(eps0: float, n: int, users: int, dropout: float) -> None:
     """An exponential below all doubles times a large sum: both ends hold there, up to the largest loss."""
     cohort = Cohort(n / users, 1.0 - dropout, dropout)
-    growth = (
-        cohort.rate * np.expm1(eps0) * np.array([0.5, 0.93, 0.9449, 0.96, 0.99, 0.999, 0.99999])
-    )
+    growth = cohort.rate * np.expm1(eps0) * np.array([0.5, 0.93, 0.9449, 0.96, 0.99, 0.999, 0.99999])
     truth = [hidden_response(eps0, n, users, dropout, g) for g in growth]
     assert 0.0 < truth[-1] < 1e-19
     upper = any_ldp_profile(eps0, n, growth, cohort=cohort)

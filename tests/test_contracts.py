@@ -85,12 +85,8 @@ KINDS: dict[str, Mechanism] = {
 }  # fmt: skip
 EACH_KIND = pytest.mark.parametrize("name", KINDS)
 #: Pairs that are known from both sides. Of the others another resolution is another polygon.
-EACH_ENCLOSED = pytest.mark.parametrize(
-    "name", [name for name in KINDS if KINDS[name].pair.encloses]
-)
-EACH_PROFILE = pytest.mark.parametrize(
-    "name", [name for name in KINDS if isinstance(KINDS[name].pair, ProfilePair)]
-)
+EACH_ENCLOSED = pytest.mark.parametrize("name", [name for name in KINDS if KINDS[name].pair.encloses])
+EACH_PROFILE = pytest.mark.parametrize("name", [name for name in KINDS if isinstance(KINDS[name].pair, ProfilePair)])
 SIDES = (Side.LOWER, Side.UPPER)
 
 
@@ -158,9 +154,7 @@ def test_the_largest_loss_is_the_end(name: str) -> None:
 
 
 @EACH_KIND
-@pytest.mark.parametrize(
-    "cohort", [Cohort(0.3), Cohort(0.3, presence=0.8, absence=0.2)], ids=["hidden", "absent"]
-)
+@pytest.mark.parametrize("cohort", [Cohort(0.3), Cohort(0.3, presence=0.8, absence=0.2)], ids=["hidden", "absent"])
 def test_a_hidden_cohort_is_below_the_whole(name: str, cohort: Cohort) -> None:
     pair = KINDS[name].pair
     try:
@@ -259,9 +253,7 @@ EVALUATORS: dict[str, Asked] = {
 @pytest.mark.parametrize(
     ("name", "rounds"),
     [  # minutes, for losses far apart next to infinite ones
-        pytest.param(
-            name, rounds, marks=pytest.mark.slow if (name, rounds) == ("infinite loss", 12) else []
-        )
+        pytest.param(name, rounds, marks=pytest.mark.slow if (name, rounds) == ("infinite loss", 12) else [])
         for name in KINDS
         for rounds in (1, 12)
         if KINDS[name].pair.encloses
@@ -273,18 +265,10 @@ def test_all_evaluators_meet(name: str, rounds: int) -> None:
     scale = mechanism.pair.scale * math.sqrt(rounds)
     for multiple in (0.3, 2.5, 9.0):
         eps = multiple * scale
-        found = {
-            who: one
-            for who, ask in EVALUATORS.items()
-            if (one := ask(mechanism, rounds, eps)) is not None
-        }
+        found = {who: one for who, ask in EVALUATORS.items() if (one := ask(mechanism, rounds, eps)) is not None}
         assert len(found) >= 3
         for (first, a), (second, b) in itertools.combinations(found.items(), 2):
-            assert a.lower <= b.upper * (1 + 1e-9) and b.lower <= a.upper * (1 + 1e-9), (
-                first,
-                second,
-                found,
-            )
+            assert a.lower <= b.upper * (1 + 1e-9) and b.lower <= a.upper * (1 + 1e-9), (first, second, found)
         if not math.isinf(renyi := RenyiAccountant().compose(mechanism, rounds).get_delta(eps)):
             assert found["accountant"].lower <= renyi * (1 + 1e-9)
 
@@ -340,8 +324,7 @@ def test_twins_agree(name: str) -> None:
     one, count, other, rounds = TWINS[name]
     for delta in (1e-3, 1e-9, *[1e-30] * name.startswith("blanket")):
         found, known = (
-            Composition([(m.pair, times)], 1e-3).epsilons(delta)
-            for m, times in ((one, count), (other, rounds))
+            Composition([(m.pair, times)], 1e-3).epsilons(delta) for m, times in ((one, count), (other, rounds))
         )
         assert max(found.lower, known.lower) <= min(found.upper, known.upper) * (1 + 1e-9)
         assert found.upper <= found.lower * (1 + 1e-3) and known.upper <= known.lower * (1 + 1e-3)

@@ -26,17 +26,13 @@ BLOCKS = {
     f"{path.relative_to(ROOT)}-{i}": block
     for path in [*PAGES, README]
     if path.name != "interop.md"
-    for i, block in enumerate(
-        re.findall(r"```python\n(.*?)```", path.read_text(encoding="utf-8"), re.DOTALL)
-    )
+    for i, block in enumerate(re.findall(r"```python\n(.*?)```", path.read_text(encoding="utf-8"), re.DOTALL))
 }
 
 
 def _documented() -> list[str]:
     """The modules that the API page lists."""
-    listed = re.findall(
-        r"^   (pld_shuffle\S*)$", (DOCS / "api.md").read_text("utf-8"), re.MULTILINE
-    )
+    listed = re.findall(r"^   (pld_shuffle\S*)$", (DOCS / "api.md").read_text("utf-8"), re.MULTILINE)
     assert len(listed) == len(set(listed)) > 10
     return listed
 
@@ -138,11 +134,7 @@ def _mentions(pattern: str, path: Path) -> list[int]:
 @pytest.mark.parametrize(
     ("pattern", "target", "paths"),
     [
-        (
-            r"theory\.md(?:\]\(theory\.md\))?,? sections? (\d+(?:(?:, | and )\d+)*)",
-            "theory.md",
-            [*PAGES, *SOURCES],
-        ),
+        (r"theory\.md(?:\]\(theory\.md\))?,? sections? (\d+(?:(?:, | and )\d+)*)", "theory.md", [*PAGES, *SOURCES]),
         (r"\(theory (\d+(?:, \d+)*)\)", "theory.md", [*PAGES, *SOURCES]),
         (r"\bsections? (\d+)\b", "theory.md", [DOCS / "theory.md"]),
         (r"\bquestion (\d+)\b", "choices.md", [DOCS / "choices.md"]),
@@ -192,11 +184,8 @@ def test_batch_sizes_of_telemetry() -> None:
 COMMANDS = {
     command
     for path in [*PAGES, README]
-    for command in re.findall(
-        r"^\$ (?:.*&& )?pld-shuffle (.*)$", path.read_text("utf-8"), re.MULTILINE
-    )
-    if "--adaptive" in command
-    or not any(word in command for word in ("LOG.csv", ">", "spent.png"))  # the last: below
+    for command in re.findall(r"^\$ (?:.*&& )?pld-shuffle (.*)$", path.read_text("utf-8"), re.MULTILINE)
+    if "--adaptive" in command or not any(word in command for word in ("LOG.csv", ">", "spent.png"))  # the last: below
 }
 
 
@@ -208,10 +197,7 @@ COMMANDS = {
     ],
 )
 def test_commands_of_pages_run(
-    command: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
     for name in ("FIRST.csv", "SECOND.csv"):

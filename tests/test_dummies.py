@@ -33,9 +33,7 @@ def shuffled(parts: Iterable[Law]) -> Law:
 
 
 def divergence(p: Law, q: Law, growth: Fraction) -> Fraction:
-    return sum(
-        (max(a - (1 + growth) * q.get(k, 0), Fraction(0)) for k, a in p.items()), Fraction(0)
-    )
+    return sum((max(a - (1 + growth) * q.get(k, 0), Fraction(0)) for k, a in p.items()), Fraction(0))
 
 
 def worst(users: Iterator[list[Law]] | Iterable[list[Law]], growth: Fraction) -> Fraction:
@@ -97,10 +95,7 @@ def test_fake_users_enumerated() -> None:
             law[(bits,)] = mass
         return law
 
-    users = [
-        [shuffled([vector(v), vector(other), vector(None), vector(None)]) for v in range(k)]
-        for other in range(k)
-    ]
+    users = [[shuffled([vector(v), vector(other), vector(None), vector(None)]) for v in range(k)] for other in range(k)]
     mechanism = FakeUsers(k=k, n=2, fakes=1, flip=0.25).mechanism
     for growth in GROWTHS:
         assert found(mechanism, growth).upper >= float(worst(users, growth)) * (1 - 1e-9)

@@ -130,9 +130,7 @@ def test_every_kind_is_tried_above() -> None:
     assert {type(one) for _, one in NAMED} == concrete - {randomizers.DiscreteRandomizer}
 
 
-@pytest.mark.parametrize(
-    "kind", [*MECHANISMS.values(), *RANDOMIZERS.values()], ids=lambda k: k.name
-)
+@pytest.mark.parametrize("kind", [*MECHANISMS.values(), *RANDOMIZERS.values()], ids=lambda k: k.name)
 def test_fields_are_the_arguments_of_the_constructor(kind: Kind) -> None:
     """No argument is out of reach, and what may be left out there may be left out here."""
     home: Any = randomizers if kind in RANDOMIZERS.values() else mechanisms
@@ -180,21 +178,12 @@ def test_refusals_name_the_field(flags: str, blamed: str, reason: str) -> None:
     with pytest.raises(FieldError, match=re.escape(reason)) as caught:
         mechanism_from_values(values_of(texts_of(flags), COLUMNS))
     assert caught.value.field == blamed
-    with pytest.raises(
-        FieldError, match="did you mean 'rate'"
-    ):  # by a caller who has not asked `values_of`
+    with pytest.raises(FieldError, match="did you mean 'rate'"):  # by a caller who has not asked `values_of`
         mechanism_from_values({"n": 9, "eps0": 1.0, "Rate": 0.5})
 
 
 def test_values_have_the_type_of_their_field() -> None:
-    given = {
-        "n": np.int64(7),
-        "eps0": np.float32(0.5),
-        "k": 5e3,
-        "rate": " 1e-3 ",
-        "p": None,
-        "q": "",
-    }
+    given = {"n": np.int64(7), "eps0": np.float32(0.5), "k": 5e3, "rate": " 1e-3 ", "p": None, "q": ""}
     found = values_of(given, COLUMNS)
     assert found == {"n": 7, "eps0": 0.5, "k": 5000, "rate": 1e-3}
     assert [type(value) for value in found.values()] == [int, float, int, float]

@@ -28,13 +28,7 @@ SAID = {
 
 
 #: Seconds each; their numbers are asserted by other tests too.
-SLOW = {
-    "blanket_laplace",
-    "epsilon_over_rounds",
-    "koskela_figure3",
-    "protocol_real_sum",
-    "tiny_delta_curve",
-}
+SLOW = {"blanket_laplace", "epsilon_over_rounds", "koskela_figure3", "protocol_real_sum", "tiny_delta_curve"}
 SLOW |= {"gap_to_truth", "protocol_error", "training_run"}
 
 
@@ -43,8 +37,7 @@ def test_there_are_figures() -> None:
 
 
 @pytest.mark.parametrize(
-    "name",
-    [pytest.param(name, marks=[pytest.mark.slow] if name in SLOW else []) for name in SCRIPTS],
+    "name", [pytest.param(name, marks=[pytest.mark.slow] if name in SLOW else []) for name in SCRIPTS]
 )
 def test_quick_version(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -111,9 +111,7 @@ def test_a_price_is_tight(mechanism: DiscretePair, cushions: float, allowance: f
     width = math.sqrt(cushion + price)
     with mpmath.workdps(30):
         wrong = [
-            exchanged(mechanism, cushion, y, False)
-            - hockey(cushion + price, mpmath.mpf(y))
-            - allowance * price
+            exchanged(mechanism, cushion, y, False) - hockey(cushion + price, mpmath.mpf(y)) - allowance * price
             for y in np.linspace(0.0, 8.0 * width, 400).tolist()
         ]
     assert max(wrong) > 0
@@ -132,9 +130,7 @@ def test_the_budget_is_that_of_gaussian_noise() -> None:
 # --- the strongest strategies ----------------------------------------------------------------
 
 
-def strongest(
-    run: PrivacyFilter, step: float, sizes: tuple[int, ...], cheaper: float = 1.0, held: int = 0
-) -> float:
+def strongest(run: PrivacyFilter, step: float, sizes: tuple[int, ...], cheaper: float = 1.0, held: int = 0) -> float:
     """The largest delta at the filter's epsilon over all strategies with coins of losses +-size * step.
 
     Backwards over what is left: an array over the running loss, of the best a strategy can reach from there. cheaper :
@@ -385,20 +381,14 @@ def test_pairs_of_one_order_need_an_order() -> None:
     with pytest.raises(ValueError, match="both orders"):
         PrivacyFilter(1.0, 1e-3).admits(known)
     assert PrivacyFilter(1.0, 1e-3, planned=[(known, 2)]).order is not None
-    assert PrivacyFilter.least_epsilon([(known, 2)], 1e-3) >= Accountant().compose(
-        known, 2
-    ).get_epsilon(1e-3)
+    assert PrivacyFilter.least_epsilon([(known, 2)], 1e-3) >= Accountant().compose(known, 2).get_epsilon(1e-3)
 
 
 @pytest.mark.parametrize("order", [None, 12.5, math.inf])
 def test_a_filter_goes_on_where_it_was(order: float | None) -> None:
     run = PrivacyFilter(9.0, 1e-6, order=order).compose(STEP, 2)
     run.compose(ShuffledLDP(eps0=1.0, n=10_000))
-    for again in (
-        PrivacyFilter.from_json(run.to_json()),
-        copy.copy(run),
-        pickle.loads(pickle.dumps(run)),
-    ):
+    for again in (PrivacyFilter.from_json(run.to_json()), copy.copy(run), pickle.loads(pickle.dumps(run))):
         assert again == run
         assert again.remaining == run.remaining
         assert again.compose(STEP).remaining == copy.copy(run).compose(STEP).remaining
@@ -535,9 +525,7 @@ def test_a_million_users() -> None:
 # --- the command line ------------------------------------------------------------------------
 
 
-def test_the_command_line_says_whether_a_log_fits(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_line_says_whether_a_log_fits(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     log = tmp_path / "log.csv"
     log.write_text("n,eps0,count\n10000,2,30\n10000,3,5\n10000,2,40\n", encoding="utf-8")
     asked = ["account", str(log), "--adaptive", "--delta", "1e-6", "--epsilon"]

@@ -29,11 +29,7 @@ SAMPLING = {"Subsampled", "PoissonSampled", "StickyCohort"}
 def concrete(module: object, base: type) -> set[type]:
     names = getattr(module, "__all__", dir(module))
     found = (getattr(module, name) for name in names)
-    return {
-        one
-        for one in found
-        if isinstance(one, type) and issubclass(one, base) and not inspect.isabstract(one)
-    }
+    return {one for one in found if isinstance(one, type) and issubclass(one, base) and not inspect.isabstract(one)}
 
 
 def test_everything_public_is_drawn() -> None:
@@ -42,9 +38,7 @@ def test_everything_public_is_drawn() -> None:
     public = concrete(pld_shuffle, Mechanism) | concrete(mechanisms, Mechanism)
     public |= concrete(protocols, Protocol) | concrete(protocols, Mechanism)
     public |= {
-        getattr(randomizers, name)
-        for name in randomizers.__all__
-        if hasattr(getattr(randomizers, name), "sample")
+        getattr(randomizers, name) for name in randomizers.__all__ if hasattr(getattr(randomizers, name), "sample")
     } - {randomizers.LocalRandomizer, randomizers.FiniteRandomizer}
     assert len(public) > 30
     assert {one.__name__ for one in public - drawn} <= UNDRAWN

@@ -23,15 +23,7 @@ import oracles as o
 import pytest
 from mpmath import mpf
 
-from pld_shuffle import (
-    Accountant,
-    Bounds,
-    ShuffledLDP,
-    ShuffledRandomizer,
-    ShuffledRR,
-    Side,
-    Subsampled,
-)
+from pld_shuffle import Accountant, Bounds, ShuffledLDP, ShuffledRandomizer, ShuffledRR, Side, Subsampled
 from pld_shuffle.composition.composition import AccuracyWarning
 
 RTOL = 1e-3
@@ -202,10 +194,7 @@ def store() -> None:
     for name in CASES:
         truth = computed_truth(name)
         digits = [o.mpmath.nstr(delta, STORED_DIGITS) for delta in truth.deltas]
-        stored[name] = {
-            "largest_loss": o.mpmath.nstr(truth.largest_loss, STORED_DIGITS),
-            "deltas": digits,
-        }
+        stored[name] = {"largest_loss": o.mpmath.nstr(truth.largest_loss, STORED_DIGITS), "deltas": digits}
     DATA.write_text(json.dumps(stored, indent=1) + "\n", encoding="utf-8")
 
 
@@ -220,16 +209,13 @@ QUICK = ("ldp n=5", "clones n=1, 7 rounds", "strong n=2, 4 rounds", "weak n=3, 4
 
 
 @pytest.mark.parametrize(
-    "name",
-    [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in CASES],
+    "name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in CASES]
 )
 def test_stored_truths_are_computed_again(name: str) -> None:
     stored, computed = truth_of(name), computed_truth(name)
     assert stored.epsilons == computed.epsilons
     for ours, theirs in zip(
-        (stored.largest_loss, *stored.deltas),
-        (computed.largest_loss, *computed.deltas),
-        strict=True,
+        (stored.largest_loss, *stored.deltas), (computed.largest_loss, *computed.deltas), strict=True
     ):
         assert ours == theirs or abs(ours - theirs) <= mpf(10) ** -37 * abs(theirs)
 
@@ -329,9 +315,7 @@ def random_mechanism(rng: np.random.Generator) -> Mechanism:
         adversary = str(rng.choice(["strong", "weak", "strong-conditional"]))
         mechanism = rr(n, int(rng.choice([2, 3, 4, 10, 1000])), gamma, adversary)
     if rng.random() < 0.3:
-        return Subsampled(
-            mechanism, rate=float(rng.choice([1.0, 0.5, 0.1, 1e-3, 1e-6])), analysis="general"
-        )
+        return Subsampled(mechanism, rate=float(rng.choice([1.0, 0.5, 0.1, 1e-3, 1e-6])), analysis="general")
     return mechanism
 
 
@@ -443,10 +427,7 @@ FLOAT_CASES: dict[str, tuple[Mechanism, Callable[[], o.FloatPair]]] = {
     "many clones": (ldp(2_000, 0.5, "clones"), lambda: o.clones_float(2_000, 0.5)),
     "few clones": (ldp(200, 6.0), lambda: o.stronger_clones_float(200, 6.0)),
     "strong": (rr(1_000, 4, 0.25, "strong"), lambda: o.strong_float(1_000, 4, 0.25)),
-    "conditional": (
-        rr(1_000, 4, 0.25, "strong-conditional"),
-        lambda: o.strong_float(1_000, 4, 0.25, conditional=True),
-    ),
+    "conditional": (rr(1_000, 4, 0.25, "strong-conditional"), lambda: o.strong_float(1_000, 4, 0.25, conditional=True)),
     "weak": (rr(200, 4, 0.25, "weak"), lambda: o.weak_float(200, 4, 0.25)),
     "subsampled clones": (
         hidden(ldp(1_000, 3.0, "clones"), population=100_000),

@@ -18,9 +18,7 @@ HOWTO = Path(__file__).parents[1] / "docs" / "howto"
 
 def priv_unit(d: int, p: float, g: float) -> dict[str, float]:
     """The function of the page."""
-    [code] = re.findall(
-        r"```python\n(.*?)```", (HOWTO / "gradients.md").read_text("utf-8"), re.DOTALL
-    )
+    [code] = re.findall(r"```python\n(.*?)```", (HOWTO / "gradients.md").read_text("utf-8"), re.DOTALL)
     space: dict[str, object] = {"__name__": "page"}
     exec(code[: code.index("known =")], space)
     found: dict[str, float] = space["priv_unit"](d, p, g)  # type: ignore[operator]
@@ -63,9 +61,7 @@ def test_the_recipe_for_containers_runs_our_commands() -> None:
     text = (HOWTO / "containers.md").read_text("utf-8")
     [recipe] = re.findall(r"```dockerfile\n(.*?)```", text, re.DOTALL)
     assert len(recipe.splitlines()) == 5
-    assert set(re.findall(r"pld-shuffle ([a-z][a-z-]*)", recipe)) <= {
-        command.name for command in COMMANDS
-    }
+    assert set(re.findall(r"pld-shuffle ([a-z][a-z-]*)", recipe)) <= {command.name for command in COMMANDS}
     folder = re.search(r"NUMBA_CACHE_DIR=(\S+)", recipe)
     assert folder is not None and f"chmod -R a+rX {folder[1]}" in recipe
 

@@ -46,9 +46,7 @@ def present(law: Sequence[Fraction], chance: Fraction) -> list[Fraction]:
     return [*(chance * mass for mass in law), 1 - chance]
 
 
-def divergences(
-    k: int, n: int, values: Sequence[int], chances: Sequence[Fraction], own: Fraction
-) -> np.ndarray:
+def divergences(k: int, n: int, values: Sequence[int], chances: Sequence[Fraction], own: Fraction) -> np.ndarray:
     """H_s at GROWTHS, the larger of both orders: the target holds 0 or 1 and is present with probability `own`."""
     others = [present(response(k, x), r) for x, r in zip(values, chances, strict=True)]
     views = [
@@ -99,9 +97,7 @@ def test_a_dropout_limit_covers_dropouts_of_their_own(k: int, users: int, n: int
 @pytest.mark.parametrize(("n", "limit"), [(10, 0.3), (40, 0.5), (200, 0.1)])
 def test_lower_ends_with_a_dropout_limit_are_attained(n: int, limit: float) -> None:
     """Binary, all others alike, none hidden: the number of ones, given how many came; the target always does."""
-    found = Accountant().compose(
-        Subsampled(Shuffled(BinaryRandomizedResponse(1.0), n), rate=1.0, dropout_limit=limit)
-    )
+    found = Accountant().compose(Subsampled(Shuffled(BinaryRandomizedResponse(1.0), n), rate=1.0, dropout_limit=limit))
     one, zero = math.e / (1.0 + math.e), 1.0 / (1.0 + math.e)
     for eps in (0.05, 0.2):
         exact = []
@@ -110,8 +106,7 @@ def test_lower_ends_with_a_dropout_limit_are_attained(n: int, limit: float) -> N
             for came in range(n):
                 ones = np.arange(came + 2)
                 views = [
-                    share * binom.pmf(ones - 1, came, zero)
-                    + (1.0 - share) * binom.pmf(ones, came, zero)
+                    share * binom.pmf(ones - 1, came, zero) + (1.0 - share) * binom.pmf(ones, came, zero)
                     for share in order
                 ]
                 gain = np.maximum(views[0] - math.exp(eps) * views[1], 0.0).sum()
@@ -126,9 +121,7 @@ def test_a_target_that_never_drops_out_is_beyond_an_equal_dropout() -> None:
     """40 of 400 at eps0 = 1, the others dropping out with .5 (docs/people.md, section 2)."""
     cohort = ShuffledLDP(1.0, 40)
     answers = {
-        name: Accountant()
-        .compose(Subsampled(cohort, population=400, **{name: 0.5}))
-        .delta_bounds(0.06)
+        name: Accountant().compose(Subsampled(cohort, population=400, **{name: 0.5})).delta_bounds(0.06)
         for name in ("dropout", "dropout_limit")
     }
     assert answers["dropout"].upper < 3e-8
@@ -138,9 +131,7 @@ def test_a_target_that_never_drops_out_is_beyond_an_equal_dropout() -> None:
 @pytest.mark.parametrize("analysis", ["tightest", "stronger-clones"])
 def test_who_may_not_drop_out_hides_as_fewer_users(analysis: str) -> None:
     """The mean over who comes of a mechanism among these: never below that of the mean number of users."""
-    bound = Accountant().compose(
-        Subsampled(ShuffledLDP(1.0, 1_000, analysis=analysis), rate=1.0, dropout_limit=0.3)
-    )
+    bound = Accountant().compose(Subsampled(ShuffledLDP(1.0, 1_000, analysis=analysis), rate=1.0, dropout_limit=0.3))
     equal = Accountant().compose(ShuffledLDP(1.0, 701, analysis=analysis))
     found, known = (which.epsilon_bounds(1e-6) for which in (bound, equal))
     assert known.lower <= found.upper <= 1.004 * known.upper
@@ -181,9 +172,7 @@ def test_a_dropout_limit_is_said_and_comes_back() -> None:
 
 
 @pytest.mark.parametrize(
-    "mechanism",
-    [ShuffledLDP(4.0, 100), CountedBits(100, eps0=2.0), ShuffledRR(4, 100, eps0=2.0)],
-    ids=repr,
+    "mechanism", [ShuffledLDP(4.0, 100), CountedBits(100, eps0=2.0), ShuffledRR(4, 100, eps0=2.0)], ids=repr
 )
 def test_one_round_of_a_sticky_cohort_is_one_of_a_fresh_one(mechanism: Mechanism) -> None:
     sticky, fresh = (
@@ -216,10 +205,7 @@ def test_capped_participation_is_no_worse_than_its_cap() -> None:
             return max(Fraction(0), p - s * q)
         plans = [idle, one] if budget else [idle]
         return max(
-            sum(
-                (value(rounds - 1, budget - (plan is one), p * a, q * b, s) for a, b in plan),
-                Fraction(0),
-            )
+            sum((value(rounds - 1, budget - (plan is one), p * a, q * b, s) for a, b in plan), Fraction(0))
             for plan in plans
         )
 

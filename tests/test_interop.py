@@ -14,16 +14,7 @@ import mpmath as mp
 import numpy as np
 import pytest
 
-from pld_shuffle import (
-    Accountant,
-    DiscretePair,
-    PoissonSampled,
-    Shuffled,
-    ShuffledLDP,
-    ShuffledRR,
-    Side,
-    Subsampled,
-)
+from pld_shuffle import Accountant, DiscretePair, PoissonSampled, Shuffled, ShuffledLDP, ShuffledRR, Side, Subsampled
 from pld_shuffle.mechanisms import ZeroOut
 from pld_shuffle.mechanisms.central import Gaussian, Laplace, PoissonGaussian
 from pld_shuffle.mechanisms.imported import ImportedPair, WorseOrder
@@ -58,9 +49,7 @@ def shuffled(eps0: float, n: int) -> Any:
 
 def replaced_gaussian(noise: float, rate: float = 1.0, **options: Any) -> Any:
     """The peer's (Poisson-subsampled) Gaussian for replacement."""
-    return peer.from_gaussian_mechanism(
-        noise, sampling_prob=rate, neighboring_relation=REPLACE, **options
-    )
+    return peer.from_gaussian_mechanism(noise, sampling_prob=rate, neighboring_relation=REPLACE, **options)
 
 
 # --- out --------------------------------------------------------------------------------------
@@ -167,9 +156,7 @@ def test_imported_gaussians_are_on_their_side_and_close() -> None:
 
 def test_two_orders_count_as_the_worse_one() -> None:
     """Addition and removal differ under Poisson sampling: the larger delta everywhere, also composed."""
-    theirs = peer.from_gaussian_mechanism(
-        1.0, sampling_prob=0.2, value_discretization_interval=5e-3
-    )
+    theirs = peer.from_gaussian_mechanism(1.0, sampling_prob=0.2, value_discretization_interval=5e-3)
     worse = from_dp_accounting(theirs, Relation.ADD_OR_REMOVE_ONE)
     assert isinstance(worse, WorseOrder)
     assert np.any(
@@ -213,9 +200,7 @@ def test_missing_mass_is_at_infinity_and_negative_noise_is_dropped() -> None:
         ([0.3, 0.4, -1e-17, 0.2], 0.0, False), ([0.7, 0.4], 0.0, False),
     ],
 )  # fmt: skip
-def test_import_refuses_what_is_no_distribution(
-    masses: Any, infinity: float, pessimistic: bool
-) -> None:
+def test_import_refuses_what_is_no_distribution(masses: Any, infinity: float, pessimistic: bool) -> None:
     """Mass missing, too much, not finite, negative; a composed optimistic one; other types; no relation."""
     pmf = pld_pmf.DensePLDPmf(0.5, -1, np.array(masses), infinity, pessimistic)
     with pytest.raises(ValueError, match="distribution"):
@@ -239,9 +224,7 @@ def test_a_misread_distribution_is_noticed(monkeypatch: pytest.MonkeyPatch) -> N
 def test_sparse_distributions_and_trivial_ones() -> None:
     """(eps, delta)-DP as a distribution; no loss at all; infinite loss only."""
     parameters = common.DifferentialPrivacyParameters(0.5, 1e-3)
-    pair = from_dp_accounting(
-        peer.from_privacy_parameters(parameters, value_discretization_interval=0.1), REPLACE
-    )
+    pair = from_dp_accounting(peer.from_privacy_parameters(parameters, value_discretization_interval=0.1), REPLACE)
     bounds = Accountant().compose(pair).delta_bounds([0.0, 0.55, 3.0])
     exact = np.array([1e-3 + 0.999 * math.tanh(0.25), 1e-3, 1e-3])
     assert np.all(bounds.lower <= exact * (1 + 1e-12))
@@ -362,12 +345,7 @@ def test_composition_of_events() -> None:
 def test_non_private_events() -> None:
     """Infinite epsilon and delta 1 from then on, scalars and arrays; events that show nothing cost nothing."""
     response = dp_event.RandomizedResponseDpEvent
-    without_noise = (
-        dp_event.NonPrivateDpEvent(),
-        GAUSSIAN(0.0),
-        dp_event.LaplaceDpEvent(0),
-        response(0.0, 3),
-    )
+    without_noise = (dp_event.NonPrivateDpEvent(), GAUSSIAN(0.0), dp_event.LaplaceDpEvent(0), response(0.0, 3))
     for event in (*without_noise, POISSON(0.1, GAUSSIAN(0.0))):
         found = ShufflePrivacyAccountant().compose(event).compose(shuffled(1.0, 10))
         assert found.get_epsilon(0.5) == math.inf and found.get_delta(3.0) == 1.0
@@ -397,9 +375,7 @@ UNSUPPORTED = [
 
 
 @pytest.mark.parametrize(("relation", "event", "reason"), UNSUPPORTED)
-def test_unsupported_events_say_why_and_change_nothing(
-    relation: Any, event: Any, reason: str
-) -> None:
+def test_unsupported_events_say_why_and_change_nothing(relation: Any, event: Any, reason: str) -> None:
     """Also inside of a composition whose first part is fine."""
     accountant = ShufflePrivacyAccountant(relation)
     whole = dp_event.ComposedDpEvent([shuffled(1.0, 10), event])
@@ -426,17 +402,13 @@ def test_zero_out_is_the_special_record() -> None:
 
 def test_zero_out_both_ways() -> None:
     """A distribution for REPLACE_SPECIAL goes into a zero-out ledger, a zero-out mechanism into theirs."""
-    noise = peer.from_gaussian_mechanism(
-        3.0, sampling_prob=0.1, neighboring_relation=Relation.REPLACE_SPECIAL
-    )
+    noise = peer.from_gaussian_mechanism(3.0, sampling_prob=0.1, neighboring_relation=Relation.REPLACE_SPECIAL)
     rounds = ZeroOut(ShuffledLDP(1.0, 1000))
     imported = from_dp_accounting(noise, Relation.REPLACE_SPECIAL)
     assert imported.relation == rounds.relation
     ours = Accountant().compose(imported, 5).compose(rounds, 5).get_epsilon(1e-5)
     theirs = noise.self_compose(5).compose(to_dp_accounting(rounds).self_compose(5))
-    assert theirs.get_epsilon_for_delta(1e-5) <= ours * (
-        1.0 + 1e-4
-    )  # one order, or the worse of two
+    assert theirs.get_epsilon_for_delta(1e-5) <= ours * (1.0 + 1e-4)  # one order, or the worse of two
     with pytest.raises(ValueError, match="relation"):
         Accountant().compose(imported).compose(ShuffledLDP(1.0, 1000))
 
@@ -488,9 +460,7 @@ def test_shuffled_rounds_and_subsampled_steps_in_either_accountant() -> None:
     ours = ShufflePrivacyAccountant().compose(MechanismEvent(small), rounds)
     bounds = ours.compose(step, steps).epsilon_bounds(delta)
     assert bounds.upper <= bounds.lower * 1.001
-    peers = theirs.self_compose(steps).compose(
-        to_dp_accounting(small, discretization=grid).self_compose(rounds)
-    )
+    peers = theirs.self_compose(steps).compose(to_dp_accounting(small, discretization=grid).self_compose(rounds))
     assert bounds.lower <= peers.get_epsilon_for_delta(delta) <= bounds.upper * 1.001
     both = Accountant().compose(small, rounds).compose(from_dp_accounting(theirs, REPLACE), steps)
     assert bounds.lower <= both.get_epsilon(delta) <= bounds.upper * 1.001

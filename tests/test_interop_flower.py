@@ -81,11 +81,7 @@ def test_numbers_are_those_of_the_accountant() -> None:
     found = ShufflePrivacyAccountant(config())
     found.compose(ROUND, 4)
     found.compose(GaussianPrivacyEvent(3.0, 15, POPULATION), 2)
-    plain = (
-        Accountant()
-        .compose(ROUND, 4)
-        .compose(Subsampled(Gaussian(sigma=3.0, sensitivity=2.0), rate=0.25), 2)
-    )
+    plain = Accountant().compose(ROUND, 4).compose(Subsampled(Gaussian(sigma=3.0, sensitivity=2.0), rate=0.25), 2)
     assert found.num_releases == 6
     assert found.get_epsilon(1e-6) == plain.get_epsilon(1e-6)
     assert found.get_delta(0.5) == plain.get_delta(0.5)
@@ -151,9 +147,7 @@ def test_refused_events(event: Any, error: type[Exception], reason: str) -> None
 
 
 def test_refused_configurations() -> None:
-    poisson = PrivacyConfig(
-        DELTA, POPULATION, NeighboringRelation.ADD_OR_REMOVE_ONE, SamplingMethod.POISSON
-    )
+    poisson = PrivacyConfig(DELTA, POPULATION, NeighboringRelation.ADD_OR_REMOVE_ONE, SamplingMethod.POISSON)
     for wrong, error, reason in ((poisson, ValueError, "REPLACE_ONE"), (None, TypeError, "config")):
         with pytest.raises(error, match=reason):
             ShufflePrivacyAccountant(wrong)
@@ -261,20 +255,13 @@ class Inner(FedAvg):  # type: ignore[misc]
         return super().aggregate_train(server_round, replies)
 
     def numbers(self) -> list[list[int]]:
-        return [
-            [int(r.content["arrays"].to_numpy_ndarrays()[0][0]) for r in replies]
-            for replies in self.given
-        ]
+        return [[int(r.content["arrays"].to_numpy_ndarrays()[0][0]) for r in replies] for replies in self.given]
 
 
-def wrapped(
-    limit: float | None = None, *, clients: int | None = None, seed: int = 0
-) -> ShuffledStrategy:
+def wrapped(limit: float | None = None, *, clients: int | None = None, seed: int = 0) -> ShuffledStrategy:
     """A strategy over an `Inner`."""
     accountant = ShufflePrivacyAccountant(config(limit))
-    return ShuffledStrategy(
-        Inner(accountant), ROUND, accountant, clients=clients, rng=random.Random(seed)
-    )
+    return ShuffledStrategy(Inner(accountant), ROUND, accountant, clients=clients, rng=random.Random(seed))
 
 
 def start(strategy: ShuffledStrategy, grid: Clients, rounds: int) -> Any:
@@ -286,10 +273,7 @@ def test_cohorts_are_hidden_and_uniform_and_replies_nameless() -> None:
     """Fresh cohorts of n; the strategy gets their numbers without names, in an order of its own."""
     strategy, grid, rounds = wrapped(), Clients(), 300
     start(strategy, grid, rounds)
-    for seed in (
-        0,
-        1,
-    ):  # a seed decides alone, whatever order the wrapped strategy offers clients in
+    for seed in (0, 1):  # a seed decides alone, whatever order the wrapped strategy offers clients in
         other = Clients()
         start(wrapped(seed=seed), other, 5)
         assert (other.asked == grid.asked[:5]) is (seed == 0)
@@ -419,9 +403,7 @@ def test_one_bit_is_eps0_ldp(example: Any) -> None:
     for i in range(4000):
         coordinate, sign = example.one_bit(weights, i % 5, eps0, rng)
         coordinates[coordinate] += 1
-        slope = example.rotation()[coordinate] @ example.gradient(
-            weights, features[i % 5], labels[i % 5]
-        )
+        slope = example.rotation()[coordinate] @ example.gradient(weights, features[i % 5], labels[i % 5])
         truths += sign == (1 if slope >= 0 else -1)
     assert abs(truths / 4000 - 0.731059) < 0.03
     assert len(coordinates) > 640 and max(coordinates.values()) < 25

@@ -10,9 +10,7 @@ import pytest
 
 from pld_shuffle import Accountant, Gaussian, ShuffledLDP, ShuffledRR, Subsampled
 
-dp: Any = pytest.importorskip(
-    "opendp.prelude", reason="needs OpenDP: pip install 'pld-shuffle[opendp]'"
-)
+dp: Any = pytest.importorskip("opendp.prelude", reason="needs OpenDP: pip install 'pld-shuffle[opendp]'")
 
 from pld_shuffle.interop.opendp import to_opendp  # noqa: E402
 

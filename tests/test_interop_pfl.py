@@ -37,12 +37,7 @@ class Bits(FederatedAlgorithm):  # type: ignore[misc]
     rng = np.random.default_rng(1)
 
     def get_next_central_contexts(
-        self,
-        model: Any,
-        iteration: int,
-        algorithm_params: Any,
-        model_train_params: Any,
-        model_eval_params: Any = None,
+        self, model: Any, iteration: int, algorithm_params: Any, model_train_params: Any, model_eval_params: Any = None
     ) -> Any:
         if iteration == algorithm_params.central_num_iterations:
             return None, model, Metrics()
@@ -74,9 +69,7 @@ class Recorder(TrainingProcessCallback):  # type: ignore[misc]
     def __init__(self) -> None:
         self.seen: list[Any] = []
 
-    def after_central_iteration(
-        self, aggregate_metrics: Any, model: Any, *, central_iteration: int
-    ) -> Any:
+    def after_central_iteration(self, aggregate_metrics: Any, model: Any, *, central_iteration: int) -> Any:
         self.seen.append(aggregate_metrics)
         return False, Metrics()
 
@@ -88,10 +81,7 @@ def trained(callback: ShufflePrivacyCallback, *, most: int, cohort: int = COHORT
     data = FederatedDataset(lambda i: users[i], lambda: int(rng.integers(POPULATION)))
     recorder = Recorder()
     parameters = NNAlgorithmParams(
-        central_num_iterations=most,
-        evaluation_frequency=1,
-        train_cohort_size=cohort,
-        val_cohort_size=None,
+        central_num_iterations=most, evaluation_frequency=1, train_cohort_size=cohort, val_cohort_size=None
     )
     model = Bits().run(
         parameters,

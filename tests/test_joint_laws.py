@@ -96,9 +96,7 @@ def test_masses_are_accurate_to_1e_14(randomizer):
     assert len(found) == len(exact)
     # Rounding may exchange equal entries: match each exact group with its nearest.
     for group in exact:
-        error = min(
-            max(abs(Fraction(f) / g - 1) for f, g in zip(c, group, strict=True)) for c in found
-        )
+        error = min(max(abs(Fraction(f) / g - 1) for f, g in zip(c, group, strict=True)) for c in found)
         assert error < 1e-14
 
 
@@ -113,17 +111,12 @@ def test_types_cover_every_target_and_every_other_value(randomizer):
     low = infimum(randomizer)
     entries = list(randomizer.types())
     pairs = 1 + max(entry.pair for entry in entries)
-    found = {
-        (entry.pair, entry.shared): np.array([curve(rows) for rows in entry.laws])
-        for entry in entries
-    }
+    found = {(entry.pair, entry.shared): np.array([curve(rows) for rows in entry.laws]) for entry in entries}
     for first, second in itertools.permutations(range(len(law)), 2):
         if np.array_equal(law[first], law[second]):
             continue
         target = [law[first], law[second]]
-        for name, shared in zip(
-            ("first", "second", "blanket"), (*target, low / math.fsum(low)), strict=True
-        ):
+        for name, shared in zip(("first", "second", "blanket"), (*target, low / math.fsum(low)), strict=True):
             others = np.array([curve([*target, shared, other]) for other in law])
             covered = [covers(found[pair, name], others, randomizer) for pair in range(pairs)]
             assert any(covered), (first, second, name)
@@ -149,9 +142,7 @@ def test_the_rows_of_types_are_laws_and_some_other_value_holds_the_shared_one(ra
         if entry.shared != "blanket":
             assert any(np.array_equal(rows[2], rows[3]) for rows in entry.laws)
         ratio = max(float(np.max(rows[2] / rows[3])) for rows in entry.laws)
-        assert ratio <= (
-            1 / randomizer.gamma if entry.shared == "blanket" else math.exp(randomizer.eps0)
-        ) * (1 + 1e-12)
+        assert ratio <= (1 / randomizer.gamma if entry.shared == "blanket" else math.exp(randomizer.eps0)) * (1 + 1e-12)
 
 
 def test_symmetric_randomizers_have_few_kinds():

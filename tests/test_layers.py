@@ -58,11 +58,7 @@ def imports(name: str, path: Path) -> Iterator[str]:
     package = here if path.name == "__init__.py" else here[:-1]
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
-            targets = [
-                alias.name.split(".")[1:]
-                for alias in node.names
-                if alias.name.startswith("pld_shuffle.")
-            ]
+            targets = [alias.name.split(".")[1:] for alias in node.names if alias.name.startswith("pld_shuffle.")]
         elif isinstance(node, ast.ImportFrom):
             if node.level:
                 base = package[: len(package) - node.level + 1]
@@ -70,9 +66,7 @@ def imports(name: str, path: Path) -> Iterator[str]:
                 base = []
             else:
                 continue
-            stem = (
-                (node.module or "").split(".") if node.level else (node.module or "").split(".")[1:]
-            )
+            stem = (node.module or "").split(".") if node.level else (node.module or "").split(".")[1:]
             base = [*base, *filter(None, stem)]
             targets = [[*base, alias.name] for alias in node.names]
         else:
@@ -104,9 +98,7 @@ def test_imports_point_downwards(name: str) -> None:
 
 
 def test_no_circle_inside_a_room() -> None:
-    graph = {
-        name: {t for t in imports(name, path) if t != name} for name, path in modules().items()
-    }
+    graph = {name: {t for t in imports(name, path) if t != name} for name, path in modules().items()}
     done: set[str] = set()
 
     def visit(name: str, trail: tuple[str, ...]) -> None:

@@ -39,10 +39,7 @@ def laws() -> dict[str, tuple[Any, o.Composition]]:
     lie = 1 / (1 + e0)
     first, second, others = [1 - lie, lie, 0], [lie, 1 - lie, 0], [lie, lie, 1 - 2 * lie]
     rate = mpf(RATE)
-    hidden = [
-        [rate * a + (1 - rate) * b for a, b in zip(law, others, strict=True)]
-        for law in (first, second)
-    ]
+    hidden = [[rate * a + (1 - rate) * b for a, b in zip(law, others, strict=True)] for law in (first, second)]
     clones = ShuffledLDP(2.0, USERS, "stronger-clones").pair
     return {
         "clones": (clones, o.Composition([(o.stronger_clones(USERS, e0), 1)])),
@@ -54,10 +51,7 @@ def laws() -> dict[str, tuple[Any, o.Composition]]:
             ShuffledRandomizer(6, eps0=1.5, tv=0.25).pair,
             o.Composition([(o.reduction(6, o.exp_of(1.5), mpf(0.25), o.exp_of(1.5)), 1)]),
         ),
-        "weak": (
-            ShuffledRR(4, 6, gamma=0.25, adversary="weak").pair,
-            o.Composition([(o.weak(6, 4, mpf(0.25)), 1)]),
-        ),
+        "weak": (ShuffledRR(4, 6, gamma=0.25, adversary="weak").pair, o.Composition([(o.weak(6, 4, mpf(0.25)), 1)])),
     }
 
 
@@ -185,11 +179,7 @@ def half_bias(part: Any, side: Side) -> Any:
 
 
 def narrow_window(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(
-        binomial,
-        "chernoff_window",
-        lambda n, p, missed: UNTOUCHED["window"](n, p, math.sqrt(missed)),
-    )
+    patch.setattr(binomial, "chernoff_window", lambda n, p, missed: UNTOUCHED["window"](n, p, math.sqrt(missed)))
 
 
 def half_absent(patch: pytest.MonkeyPatch) -> None:
@@ -207,11 +197,7 @@ def half_kappa(patch: pytest.MonkeyPatch) -> None:
 def half_the_largest_loss(patch: pytest.MonkeyPatch) -> None:
     largest = CoinMixture.max_loss.fget
     assert largest is not None
-    patch.setattr(
-        CoinMixture,
-        "max_loss",
-        property(lambda self: Bounds(*(0.5 * end for end in largest(self)))),
-    )
+    patch.setattr(CoinMixture, "max_loss", property(lambda self: Bounds(*(0.5 * end for end in largest(self)))))
 
 
 def mean_for_upper(patch: pytest.MonkeyPatch) -> None:

@@ -43,9 +43,7 @@ def truth(noise_law, first, second, other, shared):
     """Merged cells of the four real laws."""
     kind, scale = noise_law
     reach = 9 * scale if kind == "gaussian" else 0
-    ends = np.concatenate(
-        ([-np.inf], np.union1d(np.linspace(-reach, 1 + reach, SLIVERS), [0.5]), [np.inf])
-    )
+    ends = np.concatenate(([-np.inf], np.union1d(np.linspace(-reach, 1 + reach, SLIVERS), [0.5]), [np.inf]))
 
     # Accurate in both tails: differences of the smaller of the two sides.
     def masses(x):
@@ -72,9 +70,7 @@ def largest(types):
 
 
 def mixture(weights, bounds):
-    return lambda *at: sum(
-        weight * bound(*at) for weight, bound in zip(weights, bounds, strict=True)
-    )
+    return lambda *at: sum(weight * bound(*at) for weight, bound in zip(weights, bounds, strict=True))
 
 
 # ---------------------------------------------------------------- attacks
@@ -89,9 +85,7 @@ def test_laplace_attack_masses_are_integrals(eps0):
         tail = mpmath.exp(-eps0 * mpmath.mpf(x)) / 2
         assert row[0] == pytest.approx(float(tail), rel=1e-13)
         for i, (low, high) in enumerate(itertools.pairwise(ends)):
-            exact = mpmath.quad(
-                lambda y, x=x: eps0 / 2 * mpmath.exp(-eps0 * abs(y - x)), [low, high]
-            )
+            exact = mpmath.quad(lambda y, x=x: eps0 / 2 * mpmath.exp(-eps0 * abs(y - x)), [low, high])
             assert row[i + 1] == pytest.approx(float(exact), rel=1e-13)
         assert row.sum() == pytest.approx(1, rel=1e-13)
 
@@ -99,9 +93,7 @@ def test_laplace_attack_masses_are_integrals(eps0):
 @pytest.mark.parametrize("sigma", GAUSSIAN)
 def test_gaussian_attack_masses_are_integrals(sigma):
     inputs = (0.0, 1.0, 0.4)
-    rows = noise.gaussian_attack(
-        sigma, first=inputs[0], second=inputs[1], others=inputs[2], missed=1e-10, cells=16
-    )
+    rows = noise.gaussian_attack(sigma, first=inputs[0], second=inputs[1], others=inputs[2], missed=1e-10, cells=16)
     low, high = noise._ends(sigma, list(inputs[:2]), 1e-10)
     ends = noise._quantiles(sigma, low, high, 16)
     for row, x in zip(rows, inputs, strict=True):
@@ -131,9 +123,7 @@ def test_attacks_hide_and_types_reveal_little():
 
 def shares(eps0, low, high, x):
     """Coefficients of R_low and R_high in R_x, outside of the cell."""
-    return [
-        math.sinh(eps0 * reach) / math.sinh(eps0 * (high - low)) for reach in (high - x, x - low)
-    ]
+    return [math.sinh(eps0 * reach) / math.sinh(eps0 * (high - low)) for reach in (high - x, x - low)]
 
 
 @pytest.mark.parametrize("eps0", LAPLACE)
@@ -314,9 +304,7 @@ def test_laplace_types_cover_every_target_and_other_value(eps0):
     types = noise.laplace_types(eps0, 1000, cells=32)
     for first, second, other in triples(9):
         real = truth(("laplace", eps0), first, second, other, "first")
-        assert_below(
-            real, largest(types), moves=(0.2 * math.exp(-eps0),), note=(first, second, other)
-        )
+        assert_below(real, largest(types), moves=(0.2 * math.exp(-eps0),), note=(first, second, other))
 
 
 def test_gaussian_types_cover_every_target_and_other_value():

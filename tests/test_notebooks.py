@@ -43,20 +43,14 @@ def test_committed_outputs(path: Path) -> None:
 
 @pytest.mark.parametrize(
     "path",
-    [
-        pytest.param(path, marks=[] if path.stem == "quickstart" else [pytest.mark.slow])
-        for path in NOTEBOOKS
-    ],
+    [pytest.param(path, marks=[] if path.stem == "quickstart" else [pytest.mark.slow]) for path in NOTEBOOKS],
     ids=lambda path: path.stem,
 )
 def test_runs(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     notebook = nbformat.read(path, as_version=4)
     client = nbclient.NotebookClient(
-        notebook,
-        timeout=300,
-        kernel_name="python3",
-        resources={"metadata": {"path": str(path.parent)}},
+        notebook, timeout=300, kernel_name="python3", resources={"metadata": {"path": str(path.parent)}}
     )
     # The kernel of this very interpreter, whatever kernels are installed.
     client.create_kernel_manager()

@@ -202,17 +202,11 @@ def label_pair(n: int, p: float, beta: float, q: float) -> o.FloatPair:
     """The dominating pair, by the same enumeration of message vectors."""
     target_p, target_q, other = np.array(o.reduction_laws(p, beta, q))
     others = [other] * (n - 1)
-    return (
-        o.shuffled_float(np.array([target_p, *others])),
-        o.shuffled_float(np.array([target_q, *others])),
-    )
+    return (o.shuffled_float(np.array([target_p, *others])), o.shuffled_float(np.array([target_q, *others])))
 
 
 def report_pair(first: Laws, second: Laws, others: Laws) -> o.FloatPair:
-    return (
-        o.shuffled_float(np.vstack([first, others])),
-        o.shuffled_float(np.vstack([second, others])),
-    )
+    return (o.shuffled_float(np.vstack([first, others])), o.shuffled_float(np.vstack([second, others])))
 
 
 def extreme_law(floor: np.ndarray, ratio: float, rng: np.random.Generator) -> np.ndarray:
@@ -225,9 +219,7 @@ def extreme_law(floor: np.ndarray, ratio: float, rng: np.random.Generator) -> np
     return law
 
 
-def ldp_laws(
-    rows: int, width: int, ratio: float, rng: np.random.Generator, *, mixed: bool
-) -> np.ndarray:
+def ldp_laws(rows: int, width: int, ratio: float, rng: np.random.Generator, *, mixed: bool) -> np.ndarray:
     """`rows` output laws of one eps0-LDP randomizer, ratio = e^eps0: vertices, or mixtures."""
     floor = rng.dirichlet(np.full(width, rng.choice([0.3, 1.0, 5.0])))
     floor *= rng.uniform(1.0 / ratio, 1.0)
@@ -308,8 +300,7 @@ def test_sequentially_adaptive_users() -> None:
     for trial in range(60):
         view = [np.zeros(width**n), np.zeros(width**n)]
         tables = [
-            [ldp_laws(n + 1, width, ratio, rng, mixed=trial % 2 == 1) for _ in range(width**step)]
-            for step in range(n)
+            [ldp_laws(n + 1, width, ratio, rng, mixed=trial % 2 == 1) for _ in range(width**step)] for step in range(n)
         ]  # tables[step][past]: a row for each datum, the last row for the target's other value
         for side, order in itertools.product((0, 1), orders):
             joint = np.ones(1)

@@ -9,24 +9,8 @@ from fractions import Fraction
 import numpy as np
 import oracles as o
 import pytest
-from oracles import (
-    histogram_law,
-    hockey_stick,
-    pair_of_views,
-    to_mpf,
-)
-from test_truths import (
-    BITS,
-    EPS0,
-    LOSSES,
-    bits,
-    composed,
-    crowd,
-    drawn,
-    one_order,
-    rr,
-    together,
-)
+from oracles import histogram_law, hockey_stick, pair_of_views, to_mpf
+from test_truths import BITS, EPS0, LOSSES, bits, composed, crowd, drawn, one_order, rr, together
 
 from pld_shuffle import (
     Accountant,
@@ -52,12 +36,7 @@ from pld_shuffle.pairs.cohort import Cohort
 from pld_shuffle.pairs.coins import CoinMixture
 from pld_shuffle.pairs.pair import Resolution
 from pld_shuffle.pairs.profile import ProfilePair
-from pld_shuffle.randomizers import (
-    BinaryRandomizedResponse,
-    KRandomizedResponse,
-    Laplace,
-    UnaryEncoding,
-)
+from pld_shuffle.randomizers import BinaryRandomizedResponse, KRandomizedResponse, Laplace, UnaryEncoding
 from pld_shuffle.randomizers import Laplace as LaplaceReports
 
 STUCK = {
@@ -87,9 +66,7 @@ def test_the_attack_on_a_sticky_cohort_is_a_dataset(name: str) -> None:
                 np.all(read.lower <= truth * (1 + 1e-12) + 1e-15)
                 and np.all(read.upper >= truth * (1 - 1e-12))
                 and np.all(read.lower >= truth * 0.99 - 1e-12)
-                for read, truth in zip(
-                    found, (one_order(law, losses), one_order(law[::-1], losses)), strict=True
-                )
+                for read, truth in zip(found, (one_order(law, losses), one_order(law[::-1], losses)), strict=True)
             )
         )
     assert any(fits)
@@ -172,9 +149,7 @@ def test_epsilons_of_groups() -> None:
     ZeroOut(PoissonSampled(ShuffledLDP(2.0, 20), rate=0.5)),
 ])  # fmt: skip
 def test_reports_drawn_together_are_no_group(hidden) -> None:
-    spent = Accountant().compose(
-        ShuffledLDP(2.0, 20) if not isinstance(hidden, ZeroOut) else hidden
-    )
+    spent = Accountant().compose(ShuffledLDP(2.0, 20) if not isinstance(hidden, ZeroOut) else hidden)
     spent.compose(hidden)
     for ask in (spent.get_delta, spent.delta_bounds, spent.get_epsilon, spent.epsilon_bounds):
         with pytest.raises(ValueError, match=r"group must be DrawnApart\(2\)"):
@@ -188,8 +163,7 @@ def test_two_reports_of_one_user_drawn_together() -> None:
     first = [keep**2, 2.0 * keep * (1.0 - keep), (1.0 - keep) ** 2]
     rate = 0.01
     truth = sum(
-        max(0.0, rate * p + (1.0 - rate) * q - math.exp(0.3) * q)
-        for p, q in zip(first, first[::-1], strict=True)
+        max(0.0, rate * p + (1.0 - rate) * q - math.exp(0.3) * q) for p, q in zip(first, first[::-1], strict=True)
     )
     spent = Accountant().compose(Subsampled(ShuffledLDP(2.0, 2), population=200))
     assert spent.get_delta(0.3, group=DrawnApart(2)) < truth == pytest.approx(2.6e-3, rel=0.05)
@@ -294,8 +268,7 @@ def by_answers(k: int, p: float, budgets: dict[float, int], s: float) -> float:
 
 
 @pytest.mark.parametrize(
-    ("k", "budgets"),
-    [(2, {2.0: 20, 9.0: 30}), (3, {3.0: 25, 20.0: 25}), (9, {2.0: 10, 5.0: 20, 50.0: 30})],
+    ("k", "budgets"), [(2, {2.0: 20, 9.0: 30}), (3, {3.0: 25, 20.0: 25}), (9, {2.0: 10, 5.0: 20, 50.0: 30})]
 )
 def test_mixed_budgets_of_fifty_users(k: int, budgets: dict[float, int]) -> None:
     """By a plain sum; also far out in the tail, and with the kernel's intervals of many neutral labels."""
@@ -355,23 +328,17 @@ def test_labels_by_enumeration(mechanism, presence, rate):
 
     def comes(law):
         return [
-            to_mpf(presence) * to_mpf(a) + (1 - to_mpf(presence)) * to_mpf(b)
-            for a, b in zip(law, absent, strict=True)
+            to_mpf(presence) * to_mpf(a) + (1 - to_mpf(presence)) * to_mpf(b) for a, b in zip(law, absent, strict=True)
         ]
 
     def hidden(law):
-        return [
-            to_mpf(rate) * a + (1 - to_mpf(rate)) * b
-            for a, b in zip(comes(law), comes(other), strict=True)
-        ]
+        return [to_mpf(rate) * a + (1 - to_mpf(rate)) * b for a, b in zip(comes(law), comes(other), strict=True)]
 
     swapped = [target[1], target[0], *target[2:]]
     crowd = [comes(other)] * (coins.n - 1)
     atoms = pair_of_views(*(histogram_law([hidden(law), *crowd]) for law in (target, swapped)))
     exact = np.array([float(hockey_stick(atoms, to_mpf(1 + float(g)))) for g in GROWTHS])
-    assert deltas(mechanism.sampled(Cohort(rate, presence))) == pytest.approx(
-        exact, rel=1e-7, abs=1e-15
-    )
+    assert deltas(mechanism.sampled(Cohort(rate, presence))) == pytest.approx(exact, rel=1e-7, abs=1e-15)
 
 
 def deltas(pair):
@@ -428,16 +395,10 @@ def test_bits_by_coins_are_near_the_attack():
         assert lower <= upper <= width * lower
 
 
-@pytest.mark.parametrize(
-    ("eps0", "attack", "labels"), [(1.0, 0.055173, 0.062701), (4.0, 0.57956, 0.58512)]
-)
+@pytest.mark.parametrize(("eps0", "attack", "labels"), [(1.0, 0.055173, 0.062701), (4.0, 0.57956, 0.58512)])
 def test_default_is_between_attack_and_labels(eps0, attack, labels):
     """500 of 5e4, 1,000 rounds, delta = 1e-6."""
-    bounds = (
-        Accountant()
-        .compose(Subsampled(ShuffledLDP(eps0, 500), population=50_000), 1000)
-        .epsilon_bounds(1e-6)
-    )
+    bounds = Accountant().compose(Subsampled(ShuffledLDP(eps0, 500), population=50_000), 1000).epsilon_bounds(1e-6)
     assert bounds.lower <= attack * (1.0 + 1e-4)
     assert bounds.lower >= attack * (1.0 - 1e-3)
     assert attack <= bounds.upper <= labels * (1.0 + 1e-4)
@@ -469,12 +430,10 @@ def test_fields():
     assert mechanism_from_values({**plain, "rate": 0.1, "sampling": "poisson"}) == PoissonSampled(
         ShuffledLDP(2.0, 1000), 0.1
     )
-    assert mechanism_from_values(
-        {**plain, "population": 9000, "dropout": 0.1, "sampling": "fixed"}
-    ) == Subsampled(ShuffledLDP(2.0, 1000), population=9000, dropout=0.1)
-    assert mechanism_from_values({**plain, "dropout": 0.1}) == Subsampled(
-        ShuffledLDP(2.0, 1000), rate=1.0, dropout=0.1
+    assert mechanism_from_values({**plain, "population": 9000, "dropout": 0.1, "sampling": "fixed"}) == Subsampled(
+        ShuffledLDP(2.0, 1000), population=9000, dropout=0.1
     )
+    assert mechanism_from_values({**plain, "dropout": 0.1}) == Subsampled(ShuffledLDP(2.0, 1000), rate=1.0, dropout=0.1)
     for given, field in (
         ({"sampling": "poisson"}, "rate"),
         ({"sampling": "poisson", "rate": 0.1, "dropout": 0.1}, "dropout"),

@@ -27,10 +27,7 @@ from pld_shuffle.plots import (  # noqa: E402
 )
 
 TRAJECTORY = SimpleNamespace(
-    rounds=np.array([1, 2, 3]),
-    lower=np.array([0.1, 0.15, 0.2]),
-    upper=np.array([0.11, 0.16, 0.21]),
-    attacked=False,
+    rounds=np.array([1, 2, 3]), lower=np.array([0.1, 0.15, 0.2]), upper=np.array([0.11, 0.16, 0.21]), attacked=False
 )
 
 
@@ -98,10 +95,7 @@ def test_privacy_curve_on_a_logarithmic_axis(ax):
     assert 0 < low <= 1e-90 and high >= 2e-2
     curve = FixedCurve([1e-3, 1e-5, 0.0], [2e-3, 2e-5, 2e-7])
     privacy_curve(curve, [0.1, 0.2, 0.3], ax, marks=[(0.2, 2e-5), (0.4, 0.0)], target=(0.25, 1e-5))
-    assert [text.get_text() for text in ax.texts] == [
-        "ε = 0.2 at δ = 2e-05",
-        "target: ε = 0.25 at δ = 1e-05",
-    ]
+    assert [text.get_text() for text in ax.texts] == ["ε = 0.2 at δ = 2e-05", "target: ε = 0.25 at δ = 1e-05"]
 
 
 def test_brackets_are_drawn_where_they_can_be_seen(ax):
@@ -133,9 +127,7 @@ def test_methods_compared_draws_a_dot_per_finite_bound(ax):
             ("a", "pld", 0.5), ("b", "rdp", 0.6), ("c", "rdp", 0.9), ("d", "local", np.inf),
         ]
     ]  # fmt: skip
-    found = SimpleNamespace(
-        methods=methods, delta=1e-6, tight=Bounds(0.4, 0.5), mechanism=ShuffledLDP(4.0, 10_000)
-    )
+    found = SimpleNamespace(methods=methods, delta=1e-6, tight=Bounds(0.4, 0.5), mechanism=ShuffledLDP(4.0, 10_000))
     assert methods_compared(found, ax) is ax
     pld, renyi, attack = ax.get_lines()
     assert list(pld.get_xdata()) == [0.5]

@@ -206,10 +206,7 @@ def test_zero_sum_errors_are_the_sums_they_stand_for(n, rate):
     eta = np.arange(n + 1)
     masses = binom.pmf(eta, n, rate)
     truth = np.array(
-        [
-            np.sum(masses * np.where(eta > n - s, eta - n * rate, -s) ** 2, dtype=float)
-            for s in range(n + 1)
-        ]
+        [np.sum(masses * np.where(eta > n - s, eta - n * rate, -s) ** 2, dtype=float) for s in range(n + 1)]
     )
     np.testing.assert_allclose(zero_sum_errors(eta, n, rate), truth, rtol=1e-9, atol=1e-300)
     protocol = ZeroSum(rate=rate, n=n)
@@ -394,9 +391,7 @@ def test_rappor_takes_filters_only_and_does_not_change_them():
     counts = np.array([300, 0, 50, 150])
     values = np.repeat(np.arange(4), counts)
     kept = RAPPORHistogram(randomizer=RAPPOR_, n=500)
-    assert kept.expected_error(counts) == BitHistogram(randomizer=RAPPOR_, n=500).expected_error(
-        counts
-    )
+    assert kept.expected_error(counts) == BitHistogram(randomizer=RAPPOR_, n=500).expected_error(counts)
     rng = np.random.default_rng(12)
     filters = kept.memoise(values, rng)
     once = filters.copy()
@@ -479,9 +474,7 @@ def test_binomial_profiles_enclose_high_precision_sums(n, rate):
         cut = (n + 1) * odds / (1 / s + odds if up else s + odds)
         i = int(mpmath.floor(cut)) + 1 if up else int(mpmath.ceil(cut)) - 1
         logs = [mpmath.loggamma(x + 1) for x in (n, i - up, n - i + up)]
-        here = (
-            logs[0] - logs[1] - logs[2] + (i - up) * mpmath.log(p) + (n - i + up) * mpmath.log1p(-p)
-        )
+        here = logs[0] - logs[1] - logs[2] + (i - up) * mpmath.log(p) + (n - i + up) * mpmath.log1p(-p)
         here = mpmath.exp(here)
         while i >= 0 and here > total * oracles.mpf("1e-30"):
             further = here * ((n - i + 1) * odds / i if up else i / ((n - i + 1) * odds))
@@ -505,9 +498,7 @@ def test_binomial_pairs_say_what_they_are():
         assert mechanism.pair.max_loss.upper == math.inf
     with pytest.raises(MemoryError, match="binomial window"):
         BinomialShift(10**12, 0.5).pair.profile(np.zeros(1), 0.0, 0.0)
-    shift, exchange = (
-        pair(5, 0.5).assumptions()["analysis"] for pair in (BinomialShift, BinomialExchange)
-    )
+    shift, exchange = (pair(5, 0.5).assumptions()["analysis"] for pair in (BinomialShift, BinomialExchange))
     assert "exact for one round; an upper bound over rounds" in shift
     assert "for any number of rounds" in exchange
 
@@ -534,11 +525,7 @@ def riskier(protocol, factor=1e-3):
     if hasattr(protocol, "rate"):
         return replace(protocol, rate=1 - (1 - protocol.rate) * (1 - factor))
     one = protocol.randomizer
-    less = (
-        {"noise": one.noise * (1 - factor)}
-        if isinstance(one, RAPPOR)
-        else {"eps0": one.eps0 * (1 + factor)}
-    )
+    less = {"noise": one.noise * (1 - factor)} if isinstance(one, RAPPOR) else {"eps0": one.eps0 * (1 + factor)}
     return replace(protocol, randomizer=replace(one, **less))
 
 
@@ -549,9 +536,7 @@ def budgeted(name, *budget, **more):
 
 def each_protocol(*slow, but=()):
     """All of the table; some are slow."""
-    names = [
-        pytest.param(n, marks=[pytest.mark.slow] * (n in slow)) for n in PROTOCOLS if n not in but
-    ]
+    names = [pytest.param(n, marks=[pytest.mark.slow] * (n in slow)) for n in PROTOCOLS if n not in but]
     return pytest.mark.parametrize("name", names)
 
 
@@ -612,10 +597,7 @@ def test_an_attack_confirms_what_a_bit_histogram_was_calibrated_to(variant):
 
 def test_bit_histogram_from_budget_takes_the_better_variant():
     found = BitHistogram.from_budget(1.0, 1e-6, 3_000, k=5)
-    both = [
-        BitHistogram.from_budget(1.0, 1e-6, 3_000, k=5, variant=variant)
-        for variant in ("symmetric", "optimised")
-    ]
+    both = [BitHistogram.from_budget(1.0, 1e-6, 3_000, k=5, variant=variant) for variant in ("symmetric", "optimised")]
     assert found.expected_error().exact == min(one.expected_error().exact for one in both)
 
 

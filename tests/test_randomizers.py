@@ -297,9 +297,7 @@ def test_frequencies_follow_the_law(randomizer):
     values = np.resize(inputs, SAMPLES)
     reports = randomizer.sample(values, np.random.default_rng(20240))
     for x in inputs:
-        assert chi_square(counted(randomizer, reports[values == x]), law_of(randomizer)[x]) > (
-            FALSE_ALARM
-        )
+        assert chi_square(counted(randomizer, reports[values == x]), law_of(randomizer)[x]) > (FALSE_ALARM)
     alike = randomizer.sample(np.full(SAMPLES, 1), np.random.default_rng(8))
     number = alike.reshape(SAMPLES, -1) @ 3 ** np.arange(alike[0].size)
     feature = number > np.median(number)
@@ -378,9 +376,7 @@ def test_noise_has_the_parameters_of_its_density_and_its_distribution(randomizer
     """Adaptive quadrature, split at the kinks; no other pair is farther apart than (0, 1)."""
     if isinstance(randomizer, Laplace):
         noise = laplace(scale=1 / randomizer.eps0)
-        far = noise.pdf(-4.0) / noise.pdf(
-            -5.0
-        )  # reports beyond both inputs attain the largest ratio
+        far = noise.pdf(-4.0) / noise.pdf(-5.0)  # reports beyond both inputs attain the largest ratio
         assert agrees(randomizer.eps0, math.log(far))
     else:
         noise = norm(scale=randomizer.sigma)
@@ -388,10 +384,7 @@ def test_noise_has_the_parameters_of_its_density_and_its_distribution(randomizer
 
     def integral(function):
         edges = [-60.0, -3.0, 0.0, 0.5, 1.0, 4.0, 61.0]
-        return sum(
-            quad(function, a, b, epsabs=1e-13, epsrel=1e-12, limit=200)[0]
-            for a, b in itertools.pairwise(edges)
-        )
+        return sum(quad(function, a, b, epsabs=1e-13, epsrel=1e-12, limit=200)[0] for a, b in itertools.pairwise(edges))
 
     def distance(x):
         return integral(lambda y: max(0.0, noise.pdf(y - x) - noise.pdf(y)))

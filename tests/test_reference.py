@@ -38,9 +38,7 @@ def test_it_imports_numpy_only() -> None:
 
 
 @cache
-def composed(
-    mechanism: ShuffledLDP | ShuffledRR, rounds: int, step: float
-) -> tuple[r.Lattice, r.Lattice]:
+def composed(mechanism: ShuffledLDP | ShuffledRR, rounds: int, step: float) -> tuple[r.Lattice, r.Lattice]:
     return r.composed(coins(mechanism), rounds, step)
 
 
@@ -66,20 +64,14 @@ def is_small(row: Row) -> bool:
 
 @pytest.mark.parametrize(
     "row",
-    [
-        pytest.param(row, marks=[pytest.mark.slow] * (row[1] > 4))
-        for row in PRINTED
-        if is_small(row)
-    ],
+    [pytest.param(row, marks=[pytest.mark.slow] * (row[1] > 4)) for row in PRINTED if is_small(row)],
     ids=lambda row: f"{row[0]!r} x {row[1]} {row[2]}",
 )
 def test_printed_values(row: Row) -> None:
     """On a lattice, from both sides; one round also by the definition, without any."""
     mechanism, rounds, question, printed = row
     assert isinstance(mechanism, (ShuffledLDP, ShuffledRR))
-    ask, asked = (
-        (r.epsilon, question["delta"]) if "delta" in question else (r.delta, question["epsilon"])
-    )
+    ask, asked = (r.epsilon, question["delta"]) if "delta" in question else (r.delta, question["epsilon"])
     step, width = (2e-3, 5e-4) if isinstance(mechanism, ShuffledRR) else (5e-4, 1e-3)
     if isinstance(mechanism, ShuffledLDP) and "delta" in question:
         step, width = 1e-4, 1e-4
@@ -95,9 +87,7 @@ def test_printed_values(row: Row) -> None:
     ("n", "population", "eps0", "rounds", "delta", "printed"),
     [(1_000, 100_000, 3.0, 10, 1e-5, ".015020"), (50, 1_000, 4.0, 100, 1e-6, "3.331100")],
 )
-def test_hidden_cohorts(
-    n: int, population: int, eps0: float, rounds: int, delta: float, printed: str
-) -> None:
+def test_hidden_cohorts(n: int, population: int, eps0: float, rounds: int, delta: float, printed: str) -> None:
     rate = n / population
     step = math.log1p(rate * math.expm1(eps0)) / 800  # the largest loss is on the lattice
     lower, upper = r.composed(r.stronger_clones(n, eps0, rate), rounds, step)

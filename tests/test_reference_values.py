@@ -72,9 +72,7 @@ PRINTED: list[Row] = [
             ("strong-conditional", ".54733", "1.17464", "2.58666", "3.200"),
             ("weak", ".389063", ".842216", "1.847519", "2.309"),
         )
-        for rounds, delta, printed in zip(
-            (1, 4, 16, 16), (1e-4, 1e-4, 1e-4, 10.0**-5.5), values, strict=True
-        )
+        for rounds, delta, printed in zip((1, 4, 16, 16), (1e-4, 1e-4, 1e-4, 10.0**-5.5), values, strict=True)
     ),
     # Hidden cohorts. With one half of the pair only the clones of 10,000 rounds would spend 0.986.
     *(
@@ -143,12 +141,7 @@ def test_contains(row: Row) -> None:
 def test_tight(row: Row) -> None:
     """Within rtol on delta, and within twice that on epsilon."""
     found = bracket(row)
-    assert (
-        0.0
-        < found.lower
-        <= found.upper
-        <= (1.0 + (2.0 if "delta" in row[2] else 1.0) * RTOL) * found.lower
-    )
+    assert 0.0 < found.lower <= found.upper <= (1.0 + (2.0 if "delta" in row[2] else 1.0) * RTOL) * found.lower
 
 
 @EACH
@@ -179,10 +172,7 @@ def test_the_attack_is_below(n: int, eps0: float, attack: float) -> None:
 
 def test_rate_and_population_are_the_same() -> None:
     by_rate = Subsampled(ldp(3.0, 1_000), rate=0.01, analysis="general")
-    answers = [
-        Accountant().compose(one, 100).epsilon_bounds(1e-5)
-        for one in (by_rate, cohorts("stronger-clones"))
-    ]
+    answers = [Accountant().compose(one, 100).epsilon_bounds(1e-5) for one in (by_rate, cohorts("stronger-clones"))]
     assert answers[0] == answers[1]
 
 
@@ -197,6 +187,4 @@ def test_largest_losses(mechanism: Mechanism, most: float) -> None:
     assert mechanism.pair.max_loss.upper == pytest.approx(most, rel=1e-12)
     accountant = Accountant().compose(mechanism, 10)
     assert accountant.get_epsilon(0.0) == pytest.approx(10.0 * most, rel=1e-12)
-    assert most == math.inf or accountant.delta_bounds(10.0 * most * (1 + 1e-12)) == Bounds(
-        0.0, 0.0
-    )
+    assert most == math.inf or accountant.delta_bounds(10.0 * most * (1 + 1e-12)) == Bounds(0.0, 0.0)

@@ -34,17 +34,9 @@ from pld_shuffle.numerics.sides import Side
 from pld_shuffle.pairs.coins import CoinMixture, Components
 from pld_shuffle.pairs.pair import Resolution
 from pld_shuffle.pairs.slots import SlotLaw
-from pld_shuffle.randomizers import (
-    RAPPOR,
-    BinaryRandomizedResponse,
-    Gaussian,
-    HadamardResponse,
-    UnaryEncoding,
-)
+from pld_shuffle.randomizers import RAPPOR, BinaryRandomizedResponse, Gaussian, HadamardResponse, UnaryEncoding
 
-NEARLY_SILENT = (
-    1.0 + 40 * 2.0**-52
-)  # q - 1 is about 9e-15: that share of the others shows a label, at most
+NEARLY_SILENT = 1.0 + 40 * 2.0**-52  # q - 1 is about 9e-15: that share of the others shows a label, at most
 
 
 def reduction(n: int, tv: float, p: mpf, q: mpf) -> o.Atoms:
@@ -61,23 +53,16 @@ def encloses(
         accountant = Accountant(rtol).compose(mechanism)
         most = float(mechanism.pair.max_loss.upper) if shares else 1.0
         for epsilon in (most * one for one in asked):
-            truth, bounds = (
-                o.hockey_stick(pair, mp.exp(mpf(epsilon))),
-                accountant.delta_bounds(epsilon),
-            )
+            truth, bounds = (o.hockey_stick(pair, mp.exp(mpf(epsilon))), accountant.delta_bounds(epsilon))
             assert mpf(bounds.lower) <= truth <= mpf(bounds.upper), epsilon
             assert width == math.inf or bounds.upper <= width * bounds.lower
 
 
-@pytest.mark.parametrize(
-    ("n", "p", "epsilon"), [(6, 2.0, 0.69), (2, 2.0, 0.69), (2, 100.0, 4.0), (3, 2.0, 0.1)]
-)
+@pytest.mark.parametrize(("n", "p", "epsilon"), [(6, 2.0, 0.69), (2, 2.0, 0.69), (2, 100.0, 4.0), (3, 2.0, 0.1)])
 def test_a_tiny_share_of_silent_others_stays_silent(n: int, p: float, epsilon: float) -> None:
     """0.2.0 rounded a silent share below 1e-14 to 0: its upper end was up to 12 times below the truth."""
     mechanism = ShuffledRandomizer(n, tv=1e-15, p=p, q=NEARLY_SILENT)
-    encloses(
-        lambda: reduction(n, 1e-15, mpf(p), mpf(NEARLY_SILENT)), mechanism, epsilon, width=1.001
-    )
+    encloses(lambda: reduction(n, 1e-15, mpf(p), mpf(NEARLY_SILENT)), mechanism, epsilon, width=1.001)
 
 
 @pytest.mark.filterwarnings("ignore::pld_shuffle.AccuracyWarning")  # 10^7 cells would be needed
@@ -124,9 +109,7 @@ def test_a_number_that_is_no_double_is_answered_for_itself(number: Any) -> None:
     near = float(number)
     if near == number:
         pytest.skip("a longdouble is a double here")
-    low, high = (
-        (near, math.nextafter(near, 2.0)) if near < number else (math.nextafter(near, 0.0), near)
-    )
+    low, high = (near, math.nextafter(near, 2.0)) if near < number else (math.nextafter(near, 0.0), near)
     accountant = _spends()
     found = accountant.delta_bounds(number)
     assert found.upper == accountant.delta_bounds(low).upper
@@ -147,14 +130,9 @@ def test_just_below_the_largest_loss() -> None:
     assert accountant.delta_bounds(1 - Fraction(1, 2**60)).upper > 0.0
 
 
-def hidden_cohort(
-    first: list[Any], second: list[Any], others: list[Any], n: int, rate: mpf
-) -> o.Atoms:
+def hidden_cohort(first: list[Any], second: list[Any], others: list[Any], n: int, rate: mpf) -> o.Atoms:
     """Theorem C with equal others: a user is absent with probability 1 - rate, and replaced by another."""
-    laws = [
-        [rate * a + (1 - rate) * b for a, b in zip(law, others, strict=True)]
-        for law in (first, second)
-    ]
+    laws = [[rate * a + (1 - rate) * b for a, b in zip(law, others, strict=True)] for law in (first, second)]
     return o.shuffled_pair(*laws, [others] * (n - 1))
 
 
@@ -166,11 +144,7 @@ def test_tiny_rates_keep_the_bias(kind: str, rate: float) -> None:
     n = {"n=1": 1, "n=2": 2, "n=5": 5}.get(kind, 3)
     if kind == "weak":
         mechanism = ShuffledRR(4, n, gamma=0.25, adversary="weak")
-        laws = [
-            [0.8125, 0.0625, 0.125, 0],
-            [0.0625, 0.8125, 0.125, 0],
-            [0.0625, 0.0625, 0.125, 0.75],
-        ]
+        laws = [[0.8125, 0.0625, 0.125, 0], [0.0625, 0.8125, 0.125, 0], [0.0625, 0.0625, 0.125, 0.75]]
         first, second, others = ([mpf(mass) for mass in law] for law in laws)
     elif kind == "reduction":
         mechanism = ShuffledRandomizer(n, tv=1e-6, eps0=1.0)
@@ -184,9 +158,7 @@ def test_tiny_rates_keep_the_bias(kind: str, rate: float) -> None:
     encloses(atoms, hidden, 0.0, 0.3, 0.9, rtol=1e-5, shares=True, digits=100)
 
 
-@pytest.mark.filterwarnings(
-    "ignore::pld_shuffle.AccuracyWarning"
-)  # one atom is left, 700 +- 1e-3 away
+@pytest.mark.filterwarnings("ignore::pld_shuffle.AccuracyWarning")  # one atom is left, 700 +- 1e-3 away
 def test_a_coin_rate_below_the_normal_doubles() -> None:
     """coin_rate was divided by target_coin after it had lost its digits: the largest loss was off by a percent."""
     hidden = Subsampled(ShuffledRandomizer(2, tv=1e-20, eps0=700.0), rate=0.5)
@@ -215,9 +187,7 @@ def test_attacks_use_inputs_that_exist(k: int, blocks: int) -> None:
     assert 0.0 < bounds.lower <= bounds.upper
 
 
-@pytest.mark.parametrize(
-    ("eps0", "rate"), [(1e-9, 1e-9), (1e-6, 1e-10), (1e-3, 1e-12), (1e-9, 1e-12), (1e-9, 1.0)]
-)
+@pytest.mark.parametrize(("eps0", "rate"), [(1e-9, 1e-9), (1e-6, 1e-10), (1e-3, 1e-12), (1e-9, 1e-12), (1e-9, 1.0)])
 @pytest.mark.parametrize("share", [0.01, 0.3, 0.6, 0.9])
 def test_cells_of_losses_next_to_nothing(eps0: float, rate: float, share: float) -> None:
     """Atoms were put into cells by 1 - x, which a tiny x does not change: upper ends were half of the truth."""
@@ -276,9 +246,7 @@ def test_budgets_of_one_class_are_exact(eps0: float, other: float, epsilon: floa
         assert mpf(bounds.lower) <= truth <= mpf(bounds.upper)
         largest = float(mechanism.pair.max_loss.upper)
         for parts in (3, 100):
-            found = mechanism.pld(step=largest / parts, side=Side.LOWER, missed=1e-60).delta(
-                epsilon
-            )
+            found = mechanism.pld(step=largest / parts, side=Side.LOWER, missed=1e-60).delta(epsilon)
             assert mpf(found) <= truth
 
 
@@ -303,9 +271,7 @@ def test_windows_of_an_attack_are_no_gift(rtol: float) -> None:
         o.hockey_stick(order, mp.exp(mpf(epsilon)))
         for atoms in datasets(rows, 6)() for order in (atoms, [(q, p) for p, q in atoms])
     )  # fmt: skip
-    bounds = (
-        Accountant(rtol).compose(Shuffled(BinaryRandomizedResponse(eps0), 7)).delta_bounds(epsilon)
-    )
+    bounds = Accountant(rtol).compose(Shuffled(BinaryRandomizedResponse(eps0), 7)).delta_bounds(epsilon)
     assert mpf(bounds.lower) <= truth <= mpf(bounds.upper)
 
 
@@ -333,9 +299,7 @@ def test_a_lower_end_is_of_one_dataset_in_every_round() -> None:
         values = [[e0, 1, 1], [1, e0, 1], [1, 1, e0]]
         laws = [[mpf(x) / (e0 + 2) for x in row] for row in values]
         laws += [[e0 / (e0 + 1), 1 / (e0 + 1), mpf(0)], [1 / (e0 + 1), e0 / (e0 + 1), mpf(0)]]
-        found = [
-            (a, b, w) for three in (laws[:3], laws[3:]) for a in three for b in three for w in three
-        ]
+        found = [(a, b, w) for three in (laws[:3], laws[3:]) for a in three for b in three for w in three]
         pairs = [
             [((p + r) / 2, (q + r) / 2) for p, q, r in zip(a, b, w, strict=True) if r > 0]
             for a, b, w in found
@@ -350,9 +314,7 @@ def test_a_lower_end_is_of_one_dataset_in_every_round() -> None:
 @pytest.mark.parametrize("analysis", ["reduction", "stronger-clones"])
 def test_a_derived_local_budget_is_rounded_up(analysis: str) -> None:
     """RAPPOR's eps0 is a logarithm: rounded to nearest, delta was 0 where the truth was 1.7e-19."""
-    rappor = RAPPOR(
-        k=2, noise=0.7758462548097284, one_if_zero=0.31949723296682103, one_if_one=0.517816651113036
-    )
+    rappor = RAPPOR(k=2, noise=0.7758462548097284, one_if_zero=0.31949723296682103, one_if_one=0.517816651113036)
     mechanism = Shuffled(rappor, 2, analysis)
     with mp.workdps(60):
         f, low, high = mpf(rappor.noise), mpf(rappor.one_if_zero), mpf(rappor.one_if_one)
@@ -467,6 +429,4 @@ def test_labels_so_rare_that_squares_overflow(eps0):
         assert np.all(found.lower <= 0.8 * share * (1.0 + 1e-9))
         assert np.all(found.upper >= 0.8 * share * (1.0 - 1e-9))
         if eps0 < 600.0:  # far from the end of the range of numbers
-            assert np.all(found.upper <= 0.8 * share * 1.001) and np.all(
-                found.lower >= 0.75 * share
-            )
+            assert np.all(found.upper <= 0.8 * share * 1.001) and np.all(found.lower >= 0.75 * share)

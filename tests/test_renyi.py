@@ -15,16 +15,7 @@ from scipy.special import logsumexp
 from scipy.stats import binom
 from test_truths import TRUTHS, asked, composed
 
-from pld_shuffle import (
-    Accountant,
-    DiscretePair,
-    Laplace,
-    Mechanism,
-    Shuffled,
-    ShuffledLDP,
-    ShuffledRR,
-    Subsampled,
-)
+from pld_shuffle import Accountant, DiscretePair, Laplace, Mechanism, Shuffled, ShuffledLDP, ShuffledRR, Subsampled
 from pld_shuffle.composition import renyi
 from pld_shuffle.pairs.pair import Pair
 from pld_shuffle.randomizers import Laplace as LaplaceNoise
@@ -121,19 +112,12 @@ def test_finite_pairs_in_either_order_against_sums(seed: int) -> None:
         both = [float_divergence(a, b, order) for a, b in ((p, q), (q, p))]
         found = renyi_bounds(DiscretePair(np.log(p), np.log(q)), order)
         one = renyi_bounds(DiscretePair(np.log(p), np.log(q), symmetric=False), order)
-        assert (
-            max(both) * (1 - 1e-4)
-            <= found.lower
-            <= max(both) * (1 + 1e-10)
-            <= found.upper * (1 + 2e-10)
-        )
+        assert max(both) * (1 - 1e-4) <= found.lower <= max(both) * (1 + 1e-10) <= found.upper * (1 + 2e-10)
         assert one.lower <= both[0] * (1 + 1e-10) and both[0] <= one.upper * (1 + 1e-10)
         assert one.upper <= one.lower * (1 + 1e-3)
 
 
-@pytest.mark.parametrize(
-    ("n", "eps0"), [(1, 0.2), (1, 1.0), (1, 4.0), (2, 1.0), (3, 0.2), (3, 4.0)]
-)
+@pytest.mark.parametrize(("n", "eps0"), [(1, 0.2), (1, 1.0), (1, 4.0), (2, 1.0), (3, 0.2), (3, 4.0)])
 def test_shuffled_laplace_against_quadrature(n: int, eps0: float) -> None:
     """All others at 0, the target at 0 or at 1: both orders, by Gauss's rule in the ratios' n dimensions."""
     node, weight = np.polynomial.legendre.leggauss(40)
@@ -145,12 +129,8 @@ def test_shuffled_laplace_against_quadrature(n: int, eps0: float) -> None:
     joint = math.prod(np.meshgrid(*[mass] * n, indexing="ij"))
     assert joint.sum() == pytest.approx(1.0, abs=1e-13)
     for order in (1.1, 2.0, 5.5, 30.0):
-        both = [
-            math.log(np.sum(joint * mean**power)) / (order - 1.0) for power in (order, 1.0 - order)
-        ]
-        found = renyi_bounds(
-            Shuffled(LaplaceNoise(eps0=eps0), n), order, rtol=1e-3 if n == 1 else 1e-2
-        )
+        both = [math.log(np.sum(joint * mean**power)) / (order - 1.0) for power in (order, 1.0 - order)]
+        found = renyi_bounds(Shuffled(LaplaceNoise(eps0=eps0), n), order, rtol=1e-3 if n == 1 else 1e-2)
         # The attack's order is chosen by its delta, so its divergence may be the smaller one.
         assert found.lower <= max(both) * (1.0 + 1e-9) and max(both) <= found.upper * (1.0 + 1e-9)
         assert found.lower >= min(both) * 0.95
@@ -201,10 +181,7 @@ def test_around_the_worst_enumerated_pair(name: str) -> None:
     laws = [composed(atoms, 1) for atoms in TRUTHS[name].pairs()]
     both = [order for law in laws for order in (law, law[::-1])]
     for order in (1.5, 9.0):
-        worst = max(
-            math.inf if np.any((p > 0) & (q == 0)) else float_divergence(p, q, order)
-            for p, q in both
-        )
+        worst = max(math.inf if np.any((p > 0) & (q == 0)) else float_divergence(p, q, order) for p, q in both)
         for mechanism in asked(TRUTHS[name]):
             found = renyi_bounds(mechanism, order, rtol=1e-2)
             assert found.lower <= worst * (1.0 + 1e-9) and worst <= found.upper * (1.0 + 1e-9)
@@ -269,9 +246,7 @@ def test_no_information() -> None:
     assert RenyiAccountant().get_epsilon(1e-6) == 0.0 == RenyiAccountant().get_delta(0.0)
 
 
-@pytest.mark.parametrize(
-    "mechanism", [stronger(14.0, n) for n in (10, 10**5, 10**9)] + [stronger(700.0, 50)]
-)
+@pytest.mark.parametrize("mechanism", [stronger(14.0, n) for n in (10, 10**5, 10**9)] + [stronger(700.0, 50)])
 def test_nothing_overflows(mechanism: ShuffledLDP) -> None:
     upper = renyi_bounds(mechanism, [1.0 + 1e-6, 2.0, 1e4, 1e6, math.inf]).upper
     assert np.all(upper > 0.0) and np.all(upper <= mechanism.eps0) and upper[-1] == mechanism.eps0
@@ -304,9 +279,7 @@ SETTINGS = [
 
 
 @pytest.mark.parametrize(("mechanism", "rounds", "delta", "most"), SETTINGS)
-def test_above_the_tight_accountant(
-    mechanism: Mechanism, rounds: int, delta: float, most: float
-) -> None:
+def test_above_the_tight_accountant(mechanism: Mechanism, rounds: int, delta: float, most: float) -> None:
     tight = Accountant().compose(mechanism, rounds)
     accountant = RenyiAccountant().compose(mechanism, rounds)
     epsilon = accountant.get_epsilon(delta)
@@ -316,9 +289,7 @@ def test_above_the_tight_accountant(
     # The best of all real orders.
     orders = 1.0 + np.geomspace(0.05, 5000.0, 12)
     values = accountant.get_rdp(orders) + np.log1p(-1 / orders)
-    assert epsilon <= np.min(values - (math.log(delta) + np.log(orders)) / (orders - 1)) * (
-        1 + 1e-3
-    )
+    assert epsilon <= np.min(values - (math.log(delta) + np.log(orders)) / (orders - 1)) * (1 + 1e-3)
 
 
 def test_ends() -> None:
@@ -338,9 +309,7 @@ def test_mutants(sign: float, factor: float, monkeypatch: pytest.MonkeyPatch) ->
     true = renyi._log_moment
     exact = float(exact_divergence(o.stronger_clones(7, o.exp_of(1.0)), 7.3))
     monkeypatch.setattr(
-        renyi,
-        "_log_moment",
-        lambda law, t, side: true(law, t, side) * (factor if side == sign else 1.0),
+        renyi, "_log_moment", lambda law, t, side: true(law, t, side) * (factor if side == sign else 1.0)
     )
     try:
         found = renyi_bounds(stronger(1.0, 7), 7.3)

@@ -90,9 +90,7 @@ class Known:
         else:
             exact = self.delta(epsilon)
         below, above = 4e-16, 4e-16
-        if (
-            self.width > below
-        ):  # the truth is at one of the two ends: all lower, all upper, or as it comes
+        if self.width > below:  # the truth is at one of the two ends: all lower, all upper, or as it comes
             below, above = {0: (below, self.width), 1: (self.width, above)}.get(
                 self.seed, self.noise.permutation([4e-16, self.width])
             )
@@ -202,9 +200,7 @@ def test_gaussian_mechanism() -> None:
 
 def test_low_rates_of_a_large_crowd() -> None:
     """Ten rounds of 10^4 users: narrow at tiny rates, and near the Gaussian curve of the same advantage."""
-    risk = AttackRisk(
-        Accountant().compose(ShuffledLDP(eps0=4.0, n=10_000, analysis="stronger-clones"), 10)
-    )
+    risk = AttackRisk(Accountant().compose(ShuffledLDP(eps0=4.0, n=10_000, analysis="stronger-clones"), 10))
     for rate in (1e-12, 1e-9, 1e-6, 1e-3):
         bounds = risk.true_positive_rate(rate)
         assert rate < bounds.lower
@@ -268,9 +264,7 @@ def test_nothing_composed_gives_nothing_away() -> None:
 
 def test_shapes() -> None:
     """Scalars give floats, arrays give arrays of their shape."""
-    risk = AttackRisk(
-        Accountant().compose(ShuffledLDP(eps0=1.0, n=100, analysis="stronger-clones"))
-    )
+    risk = AttackRisk(Accountant().compose(ShuffledLDP(eps0=1.0, n=100, analysis="stronger-clones")))
     one, many = risk.true_positive_rate(0.25), risk.true_positive_rate([[0.25, 0.5, 1.0]])
     assert type(one.lower) is type(one.upper) is float
     assert many.lower.shape == many.upper.shape == (1, 3)

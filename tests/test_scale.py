@@ -98,9 +98,7 @@ def test_the_ingredients() -> None:
         m = 35_972_000
         for sigmas in (1.0, 2.5, 9.0):
             cut = m // 2 + round(sigmas * 0.5 * math.sqrt(m))
-            here = mp.exp(
-                mp.loggamma(m + 1) - mp.loggamma(cut + 1) - mp.loggamma(m - cut + 1) - m * mp.log(2)
-            )
+            here = mp.exp(mp.loggamma(m + 1) - mp.loggamma(cut + 1) - mp.loggamma(m - cut + 1) - m * mp.log(2))
             assert binom.pmf(cut, m, 0.5) == pytest.approx(float(here), rel=1e-12)
             tail, term, heads = mpf(0), here, cut
             while term > here * mpf(10) ** -18:
@@ -159,9 +157,7 @@ def one_user_delta(eps0: float, rounds: int, epsilon: float) -> float:
 
 @pytest.mark.parametrize(("eps0", "rounds"), [(1e-3, 10**6), (4e-3, 10**6), (0.02, 10**5)])
 def test_a_million_rounds_of_one_user(eps0: float, rounds: int) -> None:
-    accountant = Accountant().compose(
-        ShuffledLDP(eps0=eps0, n=1, analysis="stronger-clones"), rounds
-    )
+    accountant = Accountant().compose(ShuffledLDP(eps0=eps0, n=1, analysis="stronger-clones"), rounds)
     for delta in (1e-3, 1e-9, 1e-20):
         epsilon = accountant.get_epsilon(delta)
         # Between lattice points of the truth delta is a sum of the same terms: any epsilon will do.
@@ -304,10 +300,7 @@ def test_completion_keeps_the_side_of_a_law() -> None:
         mass = np.array([float(p) for p, q in sorted(exact, key=lambda pq: pq[0] / pq[1])])
         loss[np.abs(loss) < 1e-12] = 0.0
         found = completed(Atoms(mass * factor, loss), side)
-        pair = [
-            (mpf(m), mpf(m) * mpmath.exp(-mpf(x)))
-            for m, x in zip(found.mass.tolist(), loss.tolist(), strict=True)
-        ]
+        pair = [(mpf(m), mpf(m) * mpmath.exp(-mpf(x))) for m, x in zip(found.mass.tolist(), loss.tolist(), strict=True)]
         large, small = (pair, exact) if side is Side.UPPER else (exact, pair)
         assert oracles.violation(large, small) < 1e-14
         assert oracles.violation(small, large) > 1e-4
@@ -332,17 +325,11 @@ HARD: list[tuple[list[tuple[Mechanism, int]], float]] = [
     ),
     ([(ShuffledRR(100, 129_000_000, eps0=0.0718, adversary="weak"), 1640)], 2.98e-90),
     (
-        [
-            (ShuffledRR(100, 553_000_000_000, eps0=7.85), 1020),
-            (ShuffledLDP(18.0, 6, analysis="stronger-clones"), 108),
-        ],
+        [(ShuffledRR(100, 553_000_000_000, eps0=7.85), 1020), (ShuffledLDP(18.0, 6, analysis="stronger-clones"), 108)],
         9.76e-92,
     ),
     (
-        [
-            (ShuffledRR(4, 3_160_000_000, eps0=0.0321), 1),
-            (ShuffledLDP(2.12, 27, analysis="stronger-clones"), 8),
-        ],
+        [(ShuffledRR(4, 3_160_000_000, eps0=0.0321), 1), (ShuffledLDP(2.12, 27, analysis="stronger-clones"), 8)],
         2.16e-55,
     ),
     (
@@ -394,10 +381,7 @@ def test_largest_losses_beside_far_smaller_ones_enclose_the_truth() -> None:
         truth = mpf(0)
         for p, q in law:
             rest = mpf(eps) - mpmath.log(p / q)
-            truth += p * (
-                mpmath.ncdf(mu / 2 - rest / mu)
-                - mpmath.exp(rest) * mpmath.ncdf(-mu / 2 - rest / mu)
-            )
+            truth += p * (mpmath.ncdf(mu / 2 - rest / mu) - mpmath.exp(rest) * mpmath.ncdf(-mu / 2 - rest / mu))
         found = accountant.delta_bounds(eps)
         assert found.lower <= truth <= found.upper <= 1.001 * found.lower
         at = accountant.epsilon_bounds(float(truth))

@@ -12,12 +12,7 @@ from enumerated import law_of
 from scipy.special import ndtr
 from test_truths import LOSSES, composed, one_order, random_randomizer, worst
 
-from pld_shuffle import (
-    Accountant,
-    Shuffled,
-    ShuffledLDP,
-    ShuffledRandomizer,
-)
+from pld_shuffle import Accountant, Shuffled, ShuffledLDP, ShuffledRandomizer
 from pld_shuffle.composition.composition import Composition
 from pld_shuffle.mechanisms.shuffled import Attack, Blanket
 from pld_shuffle.pairs import slots
@@ -84,10 +79,7 @@ def test_laplace_over_a_hundred_rounds() -> None:
 
 def test_one_user_is_not_hidden() -> None:
     """n = 1: the blanket adversary has the local randomizer's own divergence, exactly."""
-    for randomizer in (
-        SubsetSelection(k=5, size=2, eps0=2.0),
-        UnaryEncoding(k=3, eps0=1.0),
-    ):
+    for randomizer in (SubsetSelection(k=5, size=2, eps0=2.0), UnaryEncoding(k=3, eps0=1.0)):
         law = law_of(randomizer)
         accountant = Accountant().compose(Blanket(randomizer, 1))
         for eps in (0.0, 0.2, 0.7):
@@ -120,9 +112,7 @@ def test_local_budgets_beyond_all_hiding() -> None:
 
 def test_tiny_local_budgets() -> None:
     """eps0 = 1e-6: as precise as any other."""
-    accountant = Accountant().compose(
-        Shuffled(UnaryEncoding(k=4, eps0=1e-6), 1000, analysis="blanket")
-    )
+    accountant = Accountant().compose(Shuffled(UnaryEncoding(k=4, eps0=1e-6), 1000, analysis="blanket"))
     lower, upper = accountant.epsilon_bounds(1e-9)
     assert 0.0 < lower <= upper <= 1.001 * lower < 1e-6
 
@@ -132,16 +122,10 @@ def test_alternatives_name_what_others_give() -> None:
     mechanism = Shuffled(SubsetSelection(k=5, size=2, eps0=2.0), 2000, analysis="blanket")
     found = mechanism.alternatives(delta=1e-6, rounds=4)
     assert set(found) == set(ANALYSES)
-    expected = (
-        Accountant()
-        .compose(ShuffledLDP(2.0, 2000, analysis="stronger-clones"), 4)
-        .epsilon_bounds(1e-6)
-    )
+    expected = Accountant().compose(ShuffledLDP(2.0, 2000, analysis="stronger-clones"), 4).epsilon_bounds(1e-6)
     assert found["stronger-clones"] == expected
     assert "blanket" in mechanism.assumptions()["analysis"]
-    assert set(
-        Shuffled(Gaussian(sigma=1.0), 10_000, analysis="blanket").alternatives(delta=1e-3)
-    ) == {"blanket"}
+    assert set(Shuffled(Gaussian(sigma=1.0), 10_000, analysis="blanket").alternatives(delta=1e-3)) == {"blanket"}
 
 
 # --- Named randomizers in a shuffler by the swap theorem with types: Laplace noise on [0, 1], and finite  ---
@@ -173,14 +157,7 @@ def test_types_are_above_all_attacks_and_near_the_best(case):
     types = laplace_types(eps0, n, cells=32, allowance=0.003)
     bound = typed_profile(types, n, growth, mass_error=1e-13)
     best = np.zeros(growth.size)
-    for first, second, others in [
-        (0, 1, 0),
-        (1, 0, 0),
-        (0, 1, 0.5),
-        (0.4, 1, 0),
-        (1, 0.7, 0),
-        (0.2, 0.8, 0.3),
-    ]:
+    for first, second, others in [(0, 1, 0), (1, 0, 0), (0, 1, 0.5), (0.4, 1, 0), (1, 0.7, 0), (0.2, 0.8, 0.3)]:
         masses = laplace_attack(eps0, first=first, second=second, others=others)
         attack = slots.slot_profile(*masses, n, growth, law=True, mass_error=1e-13)
         assert np.all(attack.lower <= bound)
@@ -304,9 +281,7 @@ def test_gaussian_noise_is_above_mixed_crowds(presence, n):
 def with_one_more(total, law):
     grown = np.zeros(tuple(size + 1 for size in total.shape))
     for group, mass in enumerate(law):
-        where = tuple(
-            slice(int(k == group), size + int(k == group)) for k, size in enumerate(total.shape)
-        )
+        where = tuple(slice(int(k == group), size + int(k == group)) for k, size in enumerate(total.shape))
         grown[where] += mass * total
     return grown
 

@@ -18,9 +18,7 @@ Law = list[Fraction]
 
 
 def positive(first: Law, second: Law, s: Fraction) -> Fraction:
-    return sum(
-        (max(p - s * q, Fraction(0)) for p, q in zip(first, second, strict=True)), Fraction(0)
-    )
+    return sum((max(p - s * q, Fraction(0)) for p, q in zip(first, second, strict=True)), Fraction(0))
 
 
 # --- Theorem D with finite laws in place of Gaussian ones, in rationals -------------------------------
@@ -57,10 +55,7 @@ def game(laws: list[Law], q: Fraction, s: Fraction, order: tuple[int, int]) -> F
 
     def last(gained: Fraction) -> Fraction:
         rest = (1 - q) * (1 - s)
-        return max(
-            sum(p * max(q / 2 * (gained + x) + rest, Fraction(0)) for p, x in kind)
-            for kind in types
-        )
+        return max(sum(p * max(q / 2 * (gained + x) + rest, Fraction(0)) for p, x in kind) for kind in types)
 
     return max(sum(p * last(x) for p, x in kind) for kind in types)
 
@@ -118,9 +113,7 @@ def exact_two_batches(
 
 
 @pytest.mark.parametrize("size, left_out", [(1, 1), (1, 2), (2, 1)])
-def test_two_batches_lie_below_the_bound_and_the_attack_is_attained(
-    size: int, left_out: int
-) -> None:
+def test_two_batches_lie_below_the_bound_and_the_attack_is_attained(size: int, left_out: int) -> None:
     rng = np.random.default_rng(10 * size + left_out)
     records = 2 * size + left_out
     for trial in range(6):
@@ -129,9 +122,7 @@ def test_two_batches_lie_below_the_bound_and_the_attack_is_attained(
         z, weight = grid(noise * 1.3 * size)
         start = rng.choice([-1.0, 1.0, rng.uniform(-1, 1)], records)
         cuts = np.sort(rng.normal(0.0, 1.5, 3))
-        later = rng.choice([-1.0, 1.0, rng.uniform(-1, 1)], (records, 4))[
-            :, np.searchsorted(cuts, z)
-        ]
+        later = rng.choice([-1.0, 1.0, rng.uniform(-1, 1)], (records, 4))[:, np.searchsorted(cuts, z)]
         if trial == 0:
             start[1:], later[1:] = -1.0, -1.0
         start[0], later[0] = 1.0, 1.0
@@ -156,9 +147,7 @@ def test_lemma_3_by_a_grid_of_configurations_in_the_plane() -> None:
     cell = (z[1] - z[0]) ** 2
 
     def density(centre: np.ndarray) -> np.ndarray:
-        return np.exp(-np.sum((plane - centre) ** 2, axis=-1) / (2 * noise**2)) / (
-            2 * math.pi * noise**2
-        )
+        return np.exp(-np.sum((plane - centre) ** 2, axis=-1) / (2 * noise**2)) / (2 * math.pi * noise**2)
 
     zero = np.zeros(2)
     for _ in range(25):
@@ -167,9 +156,7 @@ def test_lemma_3_by_a_grid_of_configurations_in_the_plane() -> None:
         for add in (False, True):
             far, near = (zero, x) if add else (x, zero)
             values = density(far) - s * density(near)
-            pair = ShuffledSteps(
-                GaussianSteps(noise, *((0, 1) if add else (1, 0)), 0), 5, Bounds(1.0, 1.0)
-            )
+            pair = ShuffledSteps(GaussianSteps(noise, *((0, 1) if add else (1, 0)), 0), 5, Bounds(1.0, 1.0))
             law = pair._law(s - 1.0, 1e-16, 0.02)
             with np.errstate(divide="ignore", invalid="ignore"):
                 level = np.where(law.others > 0.0, (law.first - s * law.second) / law.others, 0.0)
@@ -212,10 +199,7 @@ def test_it_costs_more_than_random_allocation_and_replacement_more_than_nothing(
 
 
 def test_more_left_out_hides_more() -> None:
-    found = [
-        Accountant().compose(ShuffledBatches(2.0, 100, 10, 1000 + r)).get_epsilon(1e-5)
-        for r in (1, 100, 1000)
-    ]
+    found = [Accountant().compose(ShuffledBatches(2.0, 100, 10, 1000 + r)).get_epsilon(1e-5) for r in (1, 100, 1000)]
     assert found[0] > found[1] > found[2]
 
 
@@ -237,6 +221,4 @@ def test_epochs_are_rounds_and_relations_must_agree() -> None:
     accountant = Accountant().compose(ShuffledBatches(4.0, 10_000, 10, 100_001))
     with pytest.raises(ValueError, match="relation"):
         accountant.compose(ShuffledLDP(1.0, 1000))
-    assert not accountant.would_exceed(
-        ShuffledBatches(4.0, 10_000, 10, 100_001), epsilon=1.0, delta=1e-6
-    )
+    assert not accountant.would_exceed(ShuffledBatches(4.0, 10_000, 10, 100_001), epsilon=1.0, delta=1e-6)

@@ -74,9 +74,7 @@ def test_search_finds_a_class_and_leads_to_it(browser: Any) -> None:
     box.send_keys("ShuffledLDP")
     box.submit()
     found = wait(browser, lambda b: b.find_elements(By.CSS_SELECTOR, "#search-results li a"))
-    objects = [
-        link for link in found if "pld_shuffle.ShuffledLDP.html" in link.get_attribute("href")
-    ]
+    objects = [link for link in found if "pld_shuffle.ShuffledLDP.html" in link.get_attribute("href")]
     assert objects
     browser.execute_script("arguments[0].click()", objects[0])
     wait(browser, lambda b: "pld_shuffle.ShuffledLDP.html" in b.current_url)
@@ -180,9 +178,7 @@ def test_within_one_step_of_the_grid(browser: Any) -> None:
         alone = advanced_composition(
             epsilon=setting["eps0"], delta=0.0, rounds=setting["rounds"], slack=setting["delta"]
         ).epsilon
-        assert (
-            min(there.lower, alone * (1 - 1e-9)) <= high <= 1.005 * min(there.upper, 1.001 * alone)
-        )
+        assert min(there.lower, alone * (1 - 1e-9)) <= high <= 1.005 * min(there.upper, 1.001 * alone)
 
 
 def test_points_of_the_grid_are_exact(browser: Any) -> None:

@@ -15,29 +15,11 @@ import mpmath
 import numpy as np
 import pytest
 
-from pld_shuffle import (
-    Accountant,
-    Gaussian,
-    Shuffled,
-    Subsampled,
-    Summed,
-    SummedNoise,
-    randomizers,
-    shares,
-    solve,
-)
+from pld_shuffle import Accountant, Gaussian, Shuffled, Subsampled, Summed, SummedNoise, randomizers, shares, solve
 from pld_shuffle.numerics import integer_laws
 from pld_shuffle.numerics.integer_laws import IntegerLaw
 from pld_shuffle.randomizers import RAPPOR, KRandomizedResponse, UnaryEncoding
-from pld_shuffle.shares import (
-    Binomial,
-    DiscreteGaussian,
-    DiscreteLaplace,
-    NegativeBinomial,
-    Poisson,
-    Share,
-    Skellam,
-)
+from pld_shuffle.shares import Binomial, DiscreteGaussian, DiscreteLaplace, NegativeBinomial, Poisson, Share, Skellam
 
 Law = Mapping[int, Any]
 GROWTHS = [Fraction(k, 16) for k in (0, 1, 3, 8, 17, 45)]
@@ -109,12 +91,8 @@ def protocol(
     """The largest divergence over who drops out and who colludes: the adversary takes off the shares that it knows."""
     found = Fraction(0)
     everybody = range(clients)
-    for missing in itertools.chain(
-        *(itertools.combinations(everybody, d) for d in range(dropouts + 1))
-    ):
-        for known in itertools.chain(
-            *(itertools.combinations(everybody, c) for c in range(colluding + 1))
-        ):
+    for missing in itertools.chain(*(itertools.combinations(everybody, d) for d in range(dropouts + 1))):
+        for known in itertools.chain(*(itertools.combinations(everybody, c) for c in range(colluding + 1))):
             hidden = [one for one in everybody if one not in missing and one not in known]
             found = max(found, largest(times(share, len(hidden)), steps, modulus, growth))
     return found
@@ -176,9 +154,7 @@ mpmath.mp.dps = 50
 
 def gaussian(sigma: float) -> Law:
     reach = math.ceil(13 * sigma) + 3
-    return normalised(
-        lambda k: mpmath.exp(-(mpmath.mpf(k) ** 2) / (2 * mpmath.mpf(sigma) ** 2)), reach
-    )
+    return normalised(lambda k: mpmath.exp(-(mpmath.mpf(k) ** 2) / (2 * mpmath.mpf(sigma) ** 2)), reach)
 
 
 def laplace(scale: float) -> Law:
@@ -228,9 +204,7 @@ def test_the_law_of_the_sum_is_known_to_what_it_says(name: str) -> None:
     found, truth = share.total(count), law()
     values = np.arange(found.low, found.low + found.masses.size)
     for k, mass in zip(values, found.masses, strict=True):
-        if int(k) in truth and truth[int(k)] > mpmath.mpf(
-            "1e-22"
-        ):  # the truth here is cut off, too
+        if int(k) in truth and truth[int(k)] > mpmath.mpf("1e-22"):  # the truth here is cut off, too
             assert abs(mpmath.mpf(mass) / truth[int(k)] - 1) <= found.error + 1e-25
     assert found.error < 1e-10 and found.below + found.above < 1e-280
     for k in range(found.low + 1, found.low + found.masses.size):
@@ -339,8 +313,7 @@ def test_eighty_coins_are_enough() -> None:
 
 def test_a_modulus_far_beyond_the_noise_changes_nothing() -> None:
     plain, far = (
-        Accountant().compose(SummedNoise(Skellam(1.0), 50, 2, modulus=m)).epsilon_bounds(1e-6)
-        for m in (None, 2**62)
+        Accountant().compose(SummedNoise(Skellam(1.0), 50, 2, modulus=m)).epsilon_bounds(1e-6) for m in (None, 2**62)
     )
     assert far.upper == plain.upper and plain.lower * (1 - 1e-9) <= far.lower <= plain.upper
 
@@ -376,9 +349,7 @@ def law_of(share: Share) -> IntegerLaw:
     (lambda: law_of(Poisson(1e14)), MemoryError, "over the limit of"),
     (lambda: law_of(NegativeBinomial(1.0, 0.5, 1)), TypeError, "two_sided must be True or False, got 1"),
 ])  # fmt: skip
-def test_bad_input_is_named(
-    make: Callable[[], object], error: type[Exception], message: str
-) -> None:
+def test_bad_input_is_named(make: Callable[[], object], error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         make()
 
@@ -436,8 +407,7 @@ def test_symbols_say_as_much_summed_as_shuffled_and_bits_less() -> None:
     assert both[0] == both[1]
     one_hot = UnaryEncoding(k=16, eps0=4.0)
     summed, shuffled = (
-        Accountant(0.01).compose(kind(one_hot, 10_000)).epsilon_bounds(1e-6)
-        for kind in (Summed, Shuffled)
+        Accountant(0.01).compose(kind(one_hot, 10_000)).epsilon_bounds(1e-6) for kind in (Summed, Shuffled)
     )
     assert summed.upper < 0.5 * shuffled.lower
 

@@ -40,9 +40,7 @@ def extreme_randomizer(inputs, p, seed):
 
 def known_profile(first, second, shared, others, n, growth, **options):
     """`typed_profile` of a target's laws next to users of known ones; shared : which of these is V."""
-    return swap.typed_profile(
-        [np.array([first, second, shared, other]) for other in others], n, growth, **options
-    )
+    return swap.typed_profile([np.array([first, second, shared, other]) for other in others], n, growth, **options)
 
 
 GROWTHS = [0.0, 0.02, 0.05, 0.1, 0.15, 0.2, 0.24]
@@ -92,9 +90,7 @@ def test_hidden_cohorts_of_enumerated_protocols(case, presence):
     growth = np.linspace(0.0, given.rate * (p - 1.0), 5)
     masses = np.array(rows, dtype=float)
     general = swap.any_ldp_profile(math.log(p), n, growth, cohort=given)
-    known = known_profile(
-        masses[0], masses[1], masses[0], masses, n, growth, cohort=given, mass_error=1e-14
-    )
+    known = known_profile(masses[0], masses[1], masses[0], masses, n, growth, cohort=given, mass_error=1e-14)
     truth = worst_of(masses.tolist(), growth, population - 1, cohort(n, presence))
     assert np.all(truth <= general * (1 + 1e-12) + 1e-14)
     assert np.all(truth <= known * (1 + 1e-12) + 1e-14)
@@ -160,10 +156,7 @@ def moved_laws():
         weight = rng.dirichlet(np.ones(size))
         value = rng.normal(size=size) ** 3
         yield n, weight[None, :], (value - np.dot(weight, value) - 1.0 / math.sqrt(n))[None, :]
-    for n, size in (
-        (1000, 150),
-        (20_001, 400),
-    ):  # no heavy one, heavy tails: Gaussian noise of sigma = 1
+    for n, size in ((1000, 150), (20_001, 400)):  # no heavy one, heavy tails: Gaussian noise of sigma = 1
         normal = np.linspace(-5.0, 5.0, size)
         weight = np.exp(-0.5 * normal**2)
         weight /= weight.sum()
@@ -185,9 +178,7 @@ def certified_integral(n, mass, value):
         bend = abs(points[0] - nodes[0, 0])
         radius = bend + nodes[1, path.nodes - 1]
         order, longest = kernels.series(float(n), nodes[0, 0], bend, radius, 0, mass, value, *terms)
-    total = kernels.modulus_sum(
-        power, path.nodes, nodes, order, longest, 0, mass, value, 0.0, 0.0, home, *terms
-    )
+    total = kernels.modulus_sum(power, path.nodes, nodes, order, longest, 0, mass, value, 0.0, 0.0, home, *terms)
     real = np.array([[math.log1p(kernels.rise(x, 0, mass, value)) for x in points]])
     laws = kernels.Laws(mass, None, None, None, 0.0, mass, value, real)
     rest = kernels.remainder(power, path, 0, 0, points, home, 1e-6 * total, laws)
@@ -211,9 +202,7 @@ def test_quadrature_is_certified(law):
     bound, path, level = certified_integral(n, mass, value)
     step = 0.004
     inner = np.arange(0.0, 30.0, step)
-    parts = [(inner, step)] + [
-        (np.arange(30.0 + 200 * k, 230.0 + 200 * k, 0.02), 0.02) for k in range(5)
-    ]
+    parts = [(inner, step)] + [(np.arange(30.0 + 200 * k, 230.0 + 200 * k, 0.02), 0.02) for k in range(5)]
     truth = 0.0
     for t, h in parts:
         f = modulus(t + 0.5 * h, n, mass, value, path, level)
@@ -327,9 +316,7 @@ def test_hidden_cohort_is_attained_by_equal_others(n, eps0, rate, slack):
 def test_extremes_stay_bounds():
     for eps0 in (1e-3, 0.1, 1.0, 5.0, 20.0, 250.0, 1000.0):
         top = math.expm1(min(eps0, 300.0))
-        growth = np.array(
-            [0.0, 1e-12, 1e-6, 1e-3, 0.1, 1.0, 10.0, 0.5 * top, top * (1 - 1e-9), 1e300]
-        )
+        growth = np.array([0.0, 1e-12, 1e-6, 1e-3, 0.1, 1.0, 10.0, 0.5 * top, top * (1 - 1e-9), 1e300])
         for n in (1, 2, 3, 17, 1000, 10**6, 10**9, 10**12, 10**13):
             for rate in (1.0, 0.5, 1e-6):
                 bound = swap.any_ldp_profile(eps0, n, growth, cohort=Cohort(rate))
@@ -343,9 +330,7 @@ def test_extremes_stay_bounds():
 
 
 @pytest.mark.parametrize("cohort", [Cohort(), Cohort(0.1), Cohort(presence=0.7)])
-@pytest.mark.parametrize(
-    ("n", "eps0", "room"), [(10_000, 1.0, 4e-4), (2_001, 0.5, 5e-3), (500, 3.0, 0.03)]
-)
+@pytest.mark.parametrize(("n", "eps0", "room"), [(10_000, 1.0, 4e-4), (2_001, 0.5, 5e-3), (500, 3.0, 0.03)])
 def test_labels_by_the_same_integral(n, eps0, room, cohort):
     """Never below the coins of stronger clones, and close where labels are many."""
     pair = ShuffledLDP(eps0, n, analysis="stronger-clones").sampled(cohort)
@@ -364,10 +349,7 @@ def test_large_crowds_meet_the_normal_law():
         p = math.exp(eps0)
         sigma = (p - 1) * math.sqrt(max(1 / p, 2 / (p + 2)) / n)
         for z in (0.0, 1.0, 3.0):
-            limit = sigma * (
-                math.exp(-z * z / 2) / math.sqrt(2 * math.pi)
-                - z * 0.5 * math.erfc(z / math.sqrt(2))
-            )
+            limit = sigma * (math.exp(-z * z / 2) / math.sqrt(2 * math.pi) - z * 0.5 * math.erfc(z / math.sqrt(2)))
             bound = float(swap.any_ldp_profile(eps0, n, z * sigma))
             assert limit * (1 - 2e-3) <= bound <= limit * (1 + 2e-3)
 
@@ -393,9 +375,7 @@ def test_types_have_grids_of_their_own():
     for row in rows:
         split = np.array([rows[0], rows[1], rows[0], row])[:, [0, 0, 1, 2, 3, 3, 3, 3]]
         parts = np.array([0.3, 0.7, 1.0, 1.0, 0.25, 0.25, 0.25, 0.25])
-        types.append(
-            split * parts if row[3] > row[2] else np.array([rows[0], rows[1], rows[0], row])
-        )
+        types.append(split * parts if row[3] > row[2] else np.array([rows[0], rows[1], rows[0], row]))
     found = swap.typed_profile(types, 3000, growth)
     np.testing.assert_allclose(found, known, rtol=0.02)
 
@@ -423,9 +403,7 @@ def test_types_whose_others_say_less(bare):
     assert general[0] < 0.95 * one_order(np.array(target), np.zeros(1))[0]
 
 
-@pytest.mark.parametrize(
-    ("eps0", "n"), [(0.5, 300), (1.0, 100), (1.0, 10_000), (2.0, 10_000), (4.0, 10_000)]
-)
+@pytest.mark.parametrize(("eps0", "n"), [(0.5, 300), (1.0, 100), (1.0, 10_000), (2.0, 10_000), (4.0, 10_000)])
 def test_far_out_above_attacks(eps0, n):
     """Up to the largest loss, where the contour's remainder would be all there is to see."""
     growth = math.expm1(eps0) * np.geomspace(1e-3, 0.999, 25)

@@ -106,9 +106,7 @@ def test_a_plan_that_fails_is_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
     assert row["error"] == "MemoryError: too many lattice points; raise rtol"
 
 
-def test_equal_plans_are_computed_once_however_they_are_written(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_equal_plans_are_computed_once_however_they_are_written(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
     real = sweeps.answer
 
@@ -166,9 +164,7 @@ def test_randomizers_as_objects_matrices_and_files(tmp_path: Path) -> None:
     output = tmp_path / "out.csv"
     rows = sweep(plans, delta=1e-3, output=output, workers=1)
     truth = Accountant().compose(Shuffled(given[0], 100), 2).epsilon_bounds(1e-3)
-    assert all(
-        row["epsilon_upper"] == truth.upper and row["mechanism"] == "shuffled" for row in rows
-    )
+    assert all(row["epsilon_upper"] == truth.upper and row["mechanism"] == "shuffled" for row in rows)
     assert [row["randomizer"] for row in rows] == [repr(given[0])] * 3 + [given[3]]
     size = output.stat().st_size
     assert sweep(plans, delta=1e-3, output=output, workers=1) == rows
@@ -274,9 +270,7 @@ def script_process(tmp_path: Path, text: str, *arguments: Path) -> subprocess.Po
     script.write_text(text)
     environment = dict(os.environ, PYTHONPATH=str(Path(sweeps.__file__).parents[1]))
     command = [sys.executable, str(script), *map(str, arguments)]
-    return subprocess.Popen(
-        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    )
+    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
 
 def started(tmp_path: Path, output: Path) -> tuple[subprocess.Popen[bytes], bytes]:

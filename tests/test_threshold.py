@@ -27,17 +27,13 @@ def published(count: int, rate: Fraction, least: int, dummies: Law, only_bins: b
     return found
 
 
-def one_bin(
-    rate: Fraction, least: int, dummies: Law, growth: Fraction, most: int, only_bins: bool
-) -> Fraction:
+def one_bin(rate: Fraction, least: int, dummies: Law, growth: Fraction, most: int, only_bins: bool) -> Fraction:
     """The largest divergence over all counts up to `most`, in either order."""
     found = Fraction(0)
     for count in range(most):
         with_user = published(count + 1, rate, least, dummies, only_bins)
         without = published(count, rate, least, dummies, only_bins)
-        found = max(
-            found, divergence(with_user, without, growth), divergence(without, with_user, growth)
-        )
+        found = max(found, divergence(with_user, without, growth), divergence(without, with_user, growth))
     return found
 
 
@@ -77,9 +73,7 @@ def test_one_bin_with_dummies_enumerated(rate: Fraction, least: int, released: s
     truths = {
         g: one_bin(rate, least, dummies, g, most_users(rate, least), released == "bins") for g in GROWTHS
     }  # fmt: skip
-    mechanism = Threshold(
-        float(rate), least, Binomial(1, float(p)), 3, released=released, neighbours="zero-out"
-    )
+    mechanism = Threshold(float(rate), least, Binomial(1, float(p)), 3, released=released, neighbours="zero-out")
     enclosed(mechanism, truths)
 
 
@@ -128,8 +122,7 @@ def test_two_rounds_are_covered() -> None:
         )  # fmt: skip
 
     truth = max(
-        sum((after(a.get(k, Fraction(0)), b.get(k, Fraction(0))) for k in {**a, **b}), Fraction(0))
-        for a, b in pairs
+        sum((after(a.get(k, Fraction(0)), b.get(k, Fraction(0))) for k in {**a, **b}), Fraction(0)) for a, b in pairs
     )
     mechanism = Threshold(0.5, least, neighbours="add-or-remove-one")
     found = Accountant().compose(mechanism, 2).delta_bounds(math.log1p(float(growth)))

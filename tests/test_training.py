@@ -6,15 +6,7 @@ import json
 
 import pytest
 
-from pld_shuffle import (
-    Accountant,
-    Gaussian,
-    PoissonGaussian,
-    RandomAllocation,
-    ShuffledBatches,
-    ZeroOut,
-    cli,
-)
+from pld_shuffle import Accountant, Gaussian, PoissonGaussian, RandomAllocation, ShuffledBatches, ZeroOut, cli
 from pld_shuffle.training import SAMPLERS, Training, from_training
 
 

@@ -171,10 +171,7 @@ def test_accountants_compose_logs(maker: type, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("titles", "shown"),
     [("loss,,loss", "columns loss, one without a name")]
-    + [
-        (t, f"column {t}")
-        for t in ["lr", "epsilon", "country", "account", "round_id", "date", "step", "m", "x"]
-    ],
+    + [(t, f"column {t}") for t in ["lr", "epsilon", "country", "account", "round_id", "date", "step", "m", "x"]],
 )
 def test_columns_of_ones_own_are_ignored_and_said(titles: str, shown: str) -> None:
     log = read(f"n,eps0,{titles}\n10,1" + ",50" * len(titles.split(",")) + "\n")
@@ -277,8 +274,7 @@ def test_a_bad_log_names_line_and_column(text, line, column, reason, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("data", "line", "reason"),
-    [(LDP_LOG.encode("utf-16"), 1, "UTF-16"), (b"n,eps0\n10,1\n11,\xff1\n", 3, "0xff")],
+    ("data", "line", "reason"), [(LDP_LOG.encode("utf-16"), 1, "UTF-16"), (b"n,eps0\n10,1\n11,\xff1\n", 3, "0xff")]
 )
 def test_bytes_that_are_no_utf8(data: bytes, line: int, reason: str) -> None:
     with pytest.raises(LogError, match=reason) as caught:

@@ -11,13 +11,7 @@ from pld_shuffle import Accountant, Gaussian, Mechanism, ShuffledLDP, ShuffledRR
 from pld_shuffle.composition.composition import Composition
 from pld_shuffle.composition.contour import Contour
 from pld_shuffle.composition.product import LatticeReading
-from pld_shuffle.composition.reading import (
-    GaussianReading,
-    Question,
-    Reading,
-    read_deltas,
-    read_epsilons,
-)
+from pld_shuffle.composition.reading import GaussianReading, Question, Reading, read_deltas, read_epsilons
 from pld_shuffle.composition.would_exceed import Budget
 from pld_shuffle.trajectory import epsilon_trajectory
 

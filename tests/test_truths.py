@@ -304,8 +304,7 @@ def mixed_randomizers(target: list[Law], budgets: Sequence[int]) -> Truth:
     rest = [sloped(3, F(b)) if b % 2 else rr(3, F(b)) for b in budgets]
     tv = max(sum(max(a - b, 0) for a, b in zip(x, y, strict=True)) for x in target for y in target)
     ratios = tuple(
-        float(max(r / w for one in target for row in rows for r, w in zip(one, row, strict=True)))
-        for rows in rest
+        float(max(r / w for one in target for row in rows for r, w in zip(one, row, strict=True))) for rows in rest
     )
     given = tuple((ratio * (1 + 1e-15), 1) for ratio in ratios)
 
@@ -443,10 +442,7 @@ def one_hot_sums(n: int, one: F, zero: F) -> Iterator[o.Atoms]:
 def one_hot(k: int) -> list[Law]:
     """Reports of all bits."""
     reports = list(itertools.product((0, 1), repeat=k))
-    return [
-        [math.prod(BITS[j == x][seen] for j, seen in enumerate(report)) for report in reports]
-        for x in range(k)
-    ]
+    return [[math.prod(BITS[j == x][seen] for j, seen in enumerate(report)) for report in reports] for x in range(k)]
 
 
 TRUTHS |= {
@@ -610,10 +606,7 @@ def joint_reports(value: int, noise: F, rounds: int, memoised: bool) -> View:
 def crowd_of_bits(low: F, high: F, ones: int) -> View:
     """Two bits, each one with chance `high` where `ones` has it; value 0 is the filter 01, value 1 is 10."""
     chance = [high if ones >> j & 1 else low for j in range(2)]
-    return {
-        seen: math.prod(p if seen >> j & 1 else 1 - p for j, p in enumerate(chance))
-        for seen in range(4)
-    }
+    return {seen: math.prod(p if seen >> j & 1 else 1 - p for j, p in enumerate(chance)) for seen in range(4)}
 
 
 def collections(values: Sequence[int], noise: F, rounds: int, memoised: bool) -> View:
@@ -675,9 +668,7 @@ def weak_views(k: int, gamma: float, n: int) -> Iterator[o.Atoms]:
 def some_dishonest(laws: Sequence[Law]) -> View:
     """Cohorts of 2 of 4, the last of them dishonest: its place in the cohort is seen, its report known."""
     sizes = ((2, F(1, 2)), (1, F(1, 2)))
-    return mixture(
-        (chance, together({size: 1}, o.cohort_view(laws, size))) for size, chance in sizes
-    )
+    return mixture((chance, together({size: 1}, o.cohort_view(laws, size))) for size, chance in sizes)
 
 
 HONEST = BinarySum(gamma=0.5, n=2, honest_fraction=0.75)
@@ -867,9 +858,7 @@ def worst_of_all(scheme: str, base: str, pairs: Iterable[o.Atoms]) -> Array:
 @pytest.mark.parametrize("name", RANDOMIZERS)
 def test_attacks_on_any_cohort_are_below(scheme: str, name: str) -> None:
     rows = RANDOMIZERS[name]
-    n, given = {"coins": (4, Cohort(1.0, 0.375)), "dropouts": (3, Cohort(0.6, 0.75))}.get(
-        scheme, (3, Cohort(0.6))
-    )
+    n, given = {"coins": (4, Cohort(1.0, 0.375)), "dropouts": (3, Cohort(0.6, 0.75))}.get(scheme, (3, Cohort(0.6)))
     attack = Shuffled(DiscreteRandomizer(np.array(rows, dtype=float).tolist()), n)
     found = Composition([(attack.sampled_attack(given), 1)], 1e-3).deltas(LOSSES)
     assert np.all(found.lower <= worst(f"{scheme} of {name}") * (1.0 + 1e-12))
@@ -903,8 +892,7 @@ def test_a_cap_of_two_visible_rounds(base: str) -> None:
     for first in rounds:
         for later in itertools.product([*rounds, *(law[::-1] for law in rounds)], repeat=n + 1):
             law = np.concatenate(
-                [both[:, np.newaxis] * then for both, then in zip(first.T, later, strict=True)],
-                axis=1,
+                [both[:, np.newaxis] * then for both, then in zip(first.T, later, strict=True)], axis=1
             )
             assert np.all(divergences(law) <= bound * (1.0 + 1e-12))
 

@@ -81,9 +81,7 @@ float_ends: Bounds[float] = acc.epsilon_bounds([1e-6])  # wrong
 acc.delta_bounds(0.5).upper.max()  # wrong
 acc.get_delta(0.5, group=1.5)  # wrong
 """
-NAMES = "import pld_shuffle\n" + "".join(
-    f"reveal_type(pld_shuffle.{name})\n" for name in pld_shuffle.__all__
-)
+NAMES = "import pld_shuffle\n" + "".join(f"reveal_type(pld_shuffle.{name})\n" for name in pld_shuffle.__all__)
 
 Found = tuple[set[int], list[str]]
 
@@ -101,9 +99,7 @@ def mypy(folder: Path) -> Found:
     cache = f"--cache-dir={folder / 'cache'}"
     shown = run(sys.executable, "-m", "mypy", config, cache, "script.py", "names.py", folder=folder)
     errors = {int(n) for n in re.findall(r"^script\.py:(\d+): error:", shown, re.MULTILINE)}
-    return errors, re.findall(
-        r'^names\.py:\d+: note: Revealed type is "(.*)"$', shown, re.MULTILINE
-    )
+    return errors, re.findall(r'^names\.py:\d+: note: Revealed type is "(.*)"$', shown, re.MULTILINE)
 
 
 def pyright(folder: Path) -> Found:
@@ -122,12 +118,9 @@ def pyright(folder: Path) -> Found:
 
 
 @pytest.mark.parametrize(
-    "checker",
-    [pytest.param(mypy, id="mypy"), pytest.param(pyright, id="pyright", marks=pytest.mark.slow)],
+    "checker", [pytest.param(mypy, id="mypy"), pytest.param(pyright, id="pyright", marks=pytest.mark.slow)]
 )
-def test_right_code_passes_and_wrong_code_does_not(
-    checker: Callable[[Path], Found], tmp_path: Path
-) -> None:
+def test_right_code_passes_and_wrong_code_does_not(checker: Callable[[Path], Found], tmp_path: Path) -> None:
     if importlib.util.find_spec(checker.__name__) is None:
         pytest.skip(f"{checker.__name__} is not installed")
     (tmp_path / "script.py").write_text(SCRIPT, encoding="utf-8")

@@ -72,10 +72,7 @@ def test_longdoubles_round_to_the_side_asked_for():
 
 def test_arrays_round_every_entry():
     numbers = [Fraction(1, 3), 2**53 + 1, 0.5]
-    low, high = (
-        validation.real_array("x", numbers, LOWER),
-        validation.real_array("x", numbers, UPPER),
-    )
+    low, high = (validation.real_array("x", numbers, LOWER), validation.real_array("x", numbers, UPPER))
     assert all(a == neighbours(Fraction(x))[0] for a, x in zip(low, numbers, strict=True))
     assert all(b == neighbours(Fraction(x))[1] for b, x in zip(high, numbers, strict=True))
     assert validation.real_array("x", [[2**53 + 1]], UPPER).shape == (1, 1)
@@ -88,9 +85,7 @@ def test_arrays_round_every_entry():
         with pytest.raises(ValueError, match="x must be a double"):
             validation.real_array("x", [odd, 2])
     assert np.array_equal(validation.real_array("x", [2**53, 2**63]), [2.0**53, 2.0**63])
-    assert np.array_equal(
-        validation.real_array("x", np.float32([0.1, math.inf])), np.float32([0.1, math.inf])
-    )
+    assert np.array_equal(validation.real_array("x", np.float32([0.1, math.inf])), np.float32([0.1, math.inf]))
 
 
 @pytest.mark.parametrize("check", [

@@ -31,12 +31,7 @@ import numpy as np
 from pld_shuffle import Accountant, Shuffled
 from pld_shuffle.numerics.sides import Bounds
 from pld_shuffle.plots import COLOURS
-from pld_shuffle.randomizers import (
-    FiniteRandomizer,
-    KRandomizedResponse,
-    SubsetSelection,
-    UnaryEncoding,
-)
+from pld_shuffle.randomizers import FiniteRandomizer, KRandomizedResponse, SubsetSelection, UnaryEncoding
 
 DELTA, VALUES = 1e-6, 4
 USERS, BUDGET = 10**4, 2.0
@@ -44,9 +39,7 @@ RANDOMIZERS: dict[str, Callable[[float], FiniteRandomizer]] = {
     "k-RR": lambda eps0: KRandomizedResponse(k=VALUES, eps0=eps0),
     "subset selection, size 2": lambda eps0: SubsetSelection(k=VALUES, size=2, eps0=eps0),
     "unary encoding, symmetric": lambda eps0: UnaryEncoding(k=VALUES, eps0=eps0),
-    "unary encoding, optimised": lambda eps0: UnaryEncoding(
-        k=VALUES, eps0=eps0, variant="optimised"
-    ),
+    "unary encoding, optimised": lambda eps0: UnaryEncoding(k=VALUES, eps0=eps0, variant="optimised"),
 }
 
 
@@ -62,9 +55,7 @@ class Point(NamedTuple):
     @property
     def gap(self) -> Bounds:
         """Bounds on the ratio of the two certified quantities."""
-        return Bounds(
-            self.analysis.lower / self.attack.upper, self.analysis.upper / self.attack.lower
-        )
+        return Bounds(self.analysis.lower / self.attack.upper, self.analysis.upper / self.attack.lower)
 
 
 def point(name: str, eps0: float, n: int) -> Point:
@@ -130,12 +121,8 @@ def report(budgets: list[Point], users: list[Point]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="analysis over attack, as PNG and CSV")
-    parser.add_argument(
-        "--quick", action="store_true", help="2 points per curve instead of 13 and 9"
-    )
-    parser.add_argument(
-        "--output", type=Path, default=Path(__file__).parent, help="directory to write to"
-    )
+    parser.add_argument("--quick", action="store_true", help="2 points per curve instead of 13 and 9")
+    parser.add_argument("--output", type=Path, default=Path(__file__).parent, help="directory to write to")
     options = parser.parse_args()
     options.output.mkdir(parents=True, exist_ok=True)
     spans = [1.0, 4.0] if options.quick else [0.25, *(0.5 * i for i in range(1, 13))]
@@ -149,9 +136,7 @@ def main() -> None:
         rows.writerow(["randomizer", "eps0", "n", *bounds, "attack_choice"])
         for p in budgets + users:
             numbers = [*p.analysis, *p.clones, *p.attack, *p.gap]
-            rows.writerow(
-                [p.randomizer, p.eps0, p.n, *(f"{float(v):.9g}" for v in numbers), p.choice]
-            )
+            rows.writerow([p.randomizer, p.eps0, p.n, *(f"{float(v):.9g}" for v in numbers), p.choice])
     draw(budgets, users, options.output / "attack_gap.png")
     report(budgets, users)
 

@@ -37,15 +37,7 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.stats import binom
 
-from pld_shuffle.bounds import (
-    Bennett,
-    Erlingsson,
-    GenericBlanket,
-    Hoeffding,
-    LaplaceBlanket,
-    OutOfRange,
-    RRBlanket,
-)
+from pld_shuffle.bounds import Bennett, Erlingsson, GenericBlanket, Hoeffding, LaplaceBlanket, OutOfRange, RRBlanket
 from pld_shuffle.bounds.balle2019 import BlanketFamily
 
 EPS0, EPSILON, DELTA = 0.5, 0.1, 1e-6
@@ -74,9 +66,7 @@ def tabulate(users: list[int], value: Callable[[int], float], *, below: float = 
     return curve
 
 
-def log_delta_as_printed(
-    *, epsilon: float, eps0: float, n: int, randomizer: BlanketFamily
-) -> float:
+def log_delta_as_printed(*, epsilon: float, eps0: float, n: int, randomizer: BlanketFamily) -> float:
     """log delta from Lemma 8 with Lemma 11 as the paper prints it. NOT a bound (see above)."""
     data = randomizer.blanket(epsilon=epsilon, eps0=eps0)
     a = math.expm1(epsilon)
@@ -87,42 +77,26 @@ def log_delta_as_printed(
     log_total = n * math.log1p(data.gamma * math.expm1(-decay))
     tilted = data.gamma * math.exp(-decay) / (1 + data.gamma * math.expm1(-decay))
     spread = 12 * math.sqrt(n * tilted * (1 - tilted)) + 20
-    m = np.arange(
-        max(1, math.floor(n * tilted - spread)), min(n, math.ceil(n * tilted + spread)) + 1
-    )
+    m = np.arange(max(1, math.floor(n * tilted - spread)), min(n, math.ceil(n * tilted + spread)) + 1)
     mean_inverse = float(np.dot(binom.pmf(m, n, tilted), 1 / m))
     return log_total + math.log(mean_inverse * data.largest / (a * math.log1p(u) * data.gamma * n))
 
 
 def as_printed(
-    n: int,
-    *,
-    epsilon: float | None = None,
-    eps0: float | None = None,
-    delta: float,
-    randomizer: BlanketFamily,
+    n: int, *, epsilon: float | None = None, eps0: float | None = None, delta: float, randomizer: BlanketFamily
 ) -> float:
     """The unknown (the one left None) from Lemma 11 as printed."""
     limit = math.log(delta)
     if epsilon is None:
         assert eps0 is not None
         excess, low, high = (
-            (
-                lambda x: (
-                    log_delta_as_printed(epsilon=x, eps0=eps0, n=n, randomizer=randomizer) - limit
-                )
-            ),
+            (lambda x: log_delta_as_printed(epsilon=x, eps0=eps0, n=n, randomizer=randomizer) - limit),
             1e-5,
             eps0 * 0.9999,
         )
     else:
         excess, low, high = (
-            (
-                lambda x: (
-                    log_delta_as_printed(epsilon=epsilon, eps0=x, n=n, randomizer=randomizer)
-                    - limit
-                )
-            ),
+            (lambda x: log_delta_as_printed(epsilon=epsilon, eps0=x, n=n, randomizer=randomizer) - limit),
             epsilon * 1.0001,
             12.0,
         )
@@ -141,15 +115,11 @@ def panels(points: int) -> dict[str, dict[str, Curve]]:
     given = {"eps0": EPS0, "delta": DELTA}
     # the theorem needs eps0 < 1/2: evaluated just below
     result["i"]["EFMRTT'19"] = tabulate(
-        wide,
-        lambda n: Erlingsson().epsilon(eps0=EPS0 * (1 - 1e-9), delta=DELTA, n=n),
-        below=EPS0,
+        wide, lambda n: Erlingsson().epsilon(eps0=EPS0 * (1 - 1e-9), delta=DELTA, n=n), below=EPS0
     )
     result["i"]["Hoeffding, generic"] = tabulate(wide, lambda n: Hoeffding().epsilon(**given, n=n))
     result["i"]["Bennett, generic"] = tabulate(wide, lambda n: Bennett().epsilon(**given, n=n))
-    result["i"]["Bennett as printed, generic"] = tabulate(
-        wide, lambda n: as_printed(n, **given, randomizer=GENERIC)
-    )
+    result["i"]["Bennett as printed, generic"] = tabulate(wide, lambda n: as_printed(n, **given, randomizer=GENERIC))
 
     given = {"epsilon": EPSILON, "delta": DELTA}
     result["ii"]["EFMRTT'19"] = tabulate(low, lambda n: Erlingsson().eps0(**given, n=n))
@@ -159,9 +129,7 @@ def panels(points: int) -> dict[str, dict[str, Curve]]:
         if name == "generic":
             continue
         result["iii"][f"Hoeffding, {name}"] = curve
-        result["iii"][f"Bennett, {name}"] = tabulate(
-            low, lambda n, r=randomizer: Bennett(r).eps0(**given, n=n)
-        )
+        result["iii"][f"Bennett, {name}"] = tabulate(low, lambda n, r=randomizer: Bennett(r).eps0(**given, n=n))
         result["iii"][f"Bennett as printed, {name}"] = tabulate(
             low, lambda n, r=randomizer: as_printed(n, **given, randomizer=r)
         )
@@ -198,15 +166,7 @@ def draw(result: dict[str, dict[str, Curve]], path: Path) -> None:
             colour = COLOURS.get(label.split(", ")[-1], "tab:red")
             if panel == "i" and label.startswith("Bennett"):
                 colour = "tab:blue"
-            style = (
-                ":"
-                if printed
-                else "-."
-                if label.startswith("EFM")
-                else "--"
-                if label.startswith("H")
-                else "-"
-            )
+            style = ":" if printed else "-." if label.startswith("EFM") else "--" if label.startswith("H") else "-"
             axis.plot(
                 list(curve), list(curve.values()), style, color=colour, lw=1.2 if printed else 1.8,
                 alpha=0.8 if printed else 1, label=label + (" (not a bound)" if printed else ""),
@@ -230,9 +190,7 @@ def write(result: dict[str, dict[str, Curve]], path: Path) -> None:
         for panel, curves in result.items():
             for label, curve in curves.items():
                 for n, value in curve.items():
-                    rows.writerow(
-                        [panel, label, n, "epsilon" if panel == "i" else "eps0", f"{value:.12g}"]
-                    )
+                    rows.writerow([panel, label, n, "epsilon" if panel == "i" else "eps0", f"{value:.12g}"])
 
 
 def better(first: Curve, second: Curve, *, larger: bool) -> tuple[int, int]:
@@ -246,13 +204,7 @@ def report(result: dict[str, dict[str, Curve]]) -> None:
 
     def line(claim: str, first: str, second: str, panel: str) -> None:
         wins, total = better(result[panel][first], result[panel][second], larger=panel != "i")
-        verdict = (
-            "everywhere"
-            if wins == total
-            else "nowhere"
-            if wins == 0
-            else f"on {wins} of {total} points"
-        )
+        verdict = "everywhere" if wins == total else "nowhere" if wins == 0 else f"on {wins} of {total} points"
         print(f"({panel}) {claim}: {first} better than {second} {verdict}")
 
     said = "paper says always"
@@ -271,9 +223,7 @@ def report(result: dict[str, dict[str, Curve]]) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description="Balle et al. 2019, figure 3, as PNG and CSV")
     parser.add_argument("--quick", action="store_true", help="12 points per curve instead of 100")
-    parser.add_argument(
-        "--output", type=Path, default=Path(__file__).parent, help="directory to write to"
-    )
+    parser.add_argument("--output", type=Path, default=Path(__file__).parent, help="directory to write to")
     options = parser.parse_args()
     options.output.mkdir(parents=True, exist_ok=True)
     result = panels(12 if options.quick else 100)

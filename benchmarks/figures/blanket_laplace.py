@@ -146,9 +146,7 @@ def report(points: list[Point]) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description="Laplace by three analyses, as PNG and CSV")
     parser.add_argument("--quick", action="store_true", help="2 points per curve instead of 9, 10")
-    parser.add_argument(
-        "--output", type=Path, default=Path(__file__).parent, help="directory to write to"
-    )
+    parser.add_argument("--output", type=Path, default=Path(__file__).parent, help="directory to write to")
     options = parser.parse_args()
     options.output.mkdir(parents=True, exist_ok=True)
     users = np.array([1e6, 1e7]) if options.quick else np.geomspace(1e3, 1e7, 9)
@@ -157,16 +155,12 @@ def main() -> None:
     gaussian = gaussian_curve([round(n) for n in users])
     with (options.output / "blanket_laplace.csv").open("w", newline="") as handle:
         rows = csv.writer(handle, lineterminator="\n")
-        rows.writerow(
-            ["noise", "scale", "n", "rounds", "analysis", "epsilon_lower", "epsilon_upper"]
+        rows.writerow(["noise", "scale", "n", "rounds", "analysis", "epsilon_lower", "epsilon_upper"])
+        rows.writerows(
+            ["Laplace", 1 / p.eps0, p.n, p.rounds, p.analysis, f"{p.lower:.9g}", f"{p.upper:.9g}"] for p in points
         )
         rows.writerows(
-            ["Laplace", 1 / p.eps0, p.n, p.rounds, p.analysis, f"{p.lower:.9g}", f"{p.upper:.9g}"]
-            for p in points
-        )
-        rows.writerows(
-            ["Gaussian", SIGMA, n, 1, BLANKET, f"{lower:.9g}", f"{upper:.9g}"]
-            for n, lower, upper in gaussian
+            ["Gaussian", SIGMA, n, 1, BLANKET, f"{lower:.9g}", f"{upper:.9g}"] for n, lower, upper in gaussian
         )
     draw(points, gaussian, options.output / "blanket_laplace.png")
     report(points)

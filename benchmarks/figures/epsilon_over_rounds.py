@@ -30,16 +30,10 @@ DELTA = 1e-6
 #: Six lines; every group is drawn by its least bound, with a pale band up to its largest.
 GROUPS = {
     "local DP, no shuffling": lambda method: method.kind == "local",
-    "closed forms of one round, composed": lambda method: (
-        method.kind == "composed" and "numerical" not in method.name
-    ),
-    "one round numerically, composed": lambda method: (
-        method.kind == "composed" and "numerical" in method.name
-    ),
+    "closed forms of one round, composed": lambda method: method.kind == "composed" and "numerical" not in method.name,
+    "one round numerically, composed": lambda method: method.kind == "composed" and "numerical" in method.name,
     "Renyi bounds": lambda method: method.kind == "rdp",
-    "clones, all rounds numerically": lambda method: (
-        method.kind == "pld" and "tightest" not in method.name
-    ),
+    "clones, all rounds numerically": lambda method: method.kind == "pld" and "tightest" not in method.name,
     "this package": lambda method: "PLD, tightest" in method.name,
 }
 
@@ -73,9 +67,7 @@ def report(found: list[Comparison]) -> None:
         print(f"{one.rounds} round(s): tight [{one.tight.lower:.6g}, {one.tight.upper:.6g}]")
         for method in one.methods:
             print(f"  {method.epsilon:10.5g}  x{method.factor:<8.3f} {method.name}")
-    numerical, ours = (
-        found[0][way].epsilon for way in ("stronger clones, numerical", "PLD, stronger clones")
-    )
+    numerical, ours = (found[0][way].epsilon for way in ("stronger clones, numerical", "PLD, stronger clones"))
     print(
         f"Feldman et al.'s numerical method for one round gives {numerical:.6g}: the same pair as our"
         f" stronger clones, {numerical / ours - 1:+.1e} from our upper bound (both within their accuracy)."
@@ -85,9 +77,7 @@ def report(found: list[Comparison]) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description="epsilon over rounds, as PNG and CSV")
     parser.add_argument("--quick", action="store_true", help="2 points per curve instead of 13")
-    parser.add_argument(
-        "--output", type=Path, default=Path(__file__).parent, help="directory to write to"
-    )
+    parser.add_argument("--output", type=Path, default=Path(__file__).parent, help="directory to write to")
     options = parser.parse_args()
     options.output.mkdir(parents=True, exist_ok=True)
     counts = [1, 100] if options.quick else [round(10 ** (i / 4)) for i in range(13)]
@@ -97,9 +87,7 @@ def main() -> None:
         table.writerow(["rounds", "method", "source", "epsilon", "factor"])
         for one in found:
             for m in one.methods:
-                table.writerow(
-                    [one.rounds, m.name, m.source, f"{m.epsilon:.9g}", f"{m.factor:.6g}"]
-                )
+                table.writerow([one.rounds, m.name, m.source, f"{m.epsilon:.9g}", f"{m.factor:.6g}"])
     draw(found, options.output / "epsilon_over_rounds.png")
     report(found)
 

@@ -33,15 +33,7 @@ import matplotlib
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 
-from pld_shuffle import (
-    Accountant,
-    AccuracyWarning,
-    CountedBits,
-    Mechanism,
-    Shuffled,
-    ShuffledLDP,
-    Subsampled,
-)
+from pld_shuffle import Accountant, AccuracyWarning, CountedBits, Mechanism, Shuffled, ShuffledLDP, Subsampled
 from pld_shuffle.composition.composition import Composition
 from pld_shuffle.plots import COLOURS
 from pld_shuffle.randomizers import (
@@ -175,9 +167,7 @@ def allowed(case: Case) -> float:
     if case.sampled:
         return math.nan
     if case.name == "any randomizer":
-        wanted = (
-            1.005 if n >= 1000 and eps0 <= 2 else 1.01 if n >= 10**4 and eps0 <= 6 else math.nan
-        )
+        wanted = 1.005 if n >= 1000 and eps0 <= 2 else 1.01 if n >= 10**4 and eps0 <= 6 else math.nan
     elif case.name == "bits":
         wanted = 1.003 if n >= 1000 else math.nan
     elif case.name in ("Hadamard response", "local hashing", "RAPPOR", "Gaussian"):
@@ -193,9 +183,7 @@ def report(rows: list[Row]) -> None:
     for name in NAMES:
         mine = [row for row in rows if row.case.name == name and not math.isnan(allowed(row.case))]
         for limit in sorted({allowed(row.case) for row in mine}):
-            held = [
-                row for row in mine if allowed(row.case) == limit and not math.isnan(row.attack)
-            ]
+            held = [row for row in mine if allowed(row.case) == limit and not math.isnan(row.attack)]
             if not held:
                 print(f"{name:27} {limit:.3f}   no attack known")
                 continue
@@ -207,9 +195,7 @@ def report(rows: list[Row]) -> None:
             for row in held:
                 if row.gap > limit and row is not worst:
                     case = row.case
-                    print(
-                        f"{'':36}{row.gap:.4f}  eps0={case.eps0:g}, n={case.n:g}, rounds={case.rounds}"
-                    )
+                    print(f"{'':36}{row.gap:.4f}  eps0={case.eps0:g}, n={case.n:g}, rounds={case.rounds}")
     for row in rows:
         if row.case == Case("bits", 8.0, 10**5):
             print(f"telemetry, eps0=8, n=1e5: attack {row.attack:.4f}, proved {row.upper:.4f}, "
@@ -254,13 +240,7 @@ def draw(rows: list[Row], path: Path) -> None:
                 label=name if which == 0 else None,
             )  # fmt: skip
             if which < 3:
-                axis.plot(
-                    x,
-                    [max(r.before / r.attack - 1.0, 1e-4) for r in mine],
-                    ":",
-                    color=colour,
-                    lw=1.0,
-                )
+                axis.plot(x, [max(r.before / r.attack - 1.0, 1e-4) for r in mine], ":", color=colour, lw=1.0)
         axis.set(xlabel=label, xscale="log" if which else "linear", yscale="log")
         axis.set_title(titles[min(which, 2)], fontsize="medium")
         axis.grid(alpha=0.25)
@@ -304,9 +284,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="proved epsilon over attack, as PNG and CSV")
     parser.add_argument("--quick", action="store_true", help="nine cases instead of some 200")
     parser.add_argument("--only", choices=NAMES, help="renew this mechanism's rows of the CSV")
-    parser.add_argument(
-        "--output", type=Path, default=Path(__file__).parent, help="directory to write to"
-    )
+    parser.add_argument("--output", type=Path, default=Path(__file__).parent, help="directory to write to")
     options = parser.parse_args()
     options.output.mkdir(parents=True, exist_ok=True)
     path = options.output / "gap_to_truth.csv"

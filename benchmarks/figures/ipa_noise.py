@@ -29,9 +29,7 @@ from pld_shuffle.shares import Binomial
 DELTA = 1e-6
 P = 0.5
 
-Row = tuple[
-    float, int, int, float
-]  # epsilon, coins by theorem, coins that are enough, epsilon of the former
+Row = tuple[float, int, int, float]  # epsilon, coins by theorem, coins that are enough, epsilon of the former
 
 
 def theorem_epsilon(coins: int, delta: float, sensitivity: float = 1.0) -> float:
@@ -90,20 +88,12 @@ def main() -> None:
     parser.add_argument("--output", type=Path, default=Path(__file__).parent, help="where to write")
     options = parser.parse_args()
     options.output.mkdir(parents=True, exist_ok=True)
-    epsilons = (
-        [0.5, 1.0, 2.0]
-        if options.quick
-        else [0.1, 0.15, 0.2, 0.3, 0.5, 0.7, 1, 1.5, 2, 3, 5, 7, 10]
-    )
+    epsilons = [0.5, 1.0, 2.0] if options.quick else [0.1, 0.15, 0.2, 0.3, 0.5, 0.7, 1, 1.5, 2, 3, 5, 7, 10]
     rows = rows_for(epsilons)
     with (options.output / "ipa_noise.csv").open("w", newline="") as handle:
         table = csv.writer(handle, lineterminator="\n")
-        table.writerow(
-            ["epsilon", "coins_by_theorem", "coins_certified", "epsilon_of_the_theorems_coins"]
-        )
-        table.writerows(
-            [epsilon, taken, enough, f"{spent:.6g}"] for epsilon, taken, enough, spent in rows
-        )
+        table.writerow(["epsilon", "coins_by_theorem", "coins_certified", "epsilon_of_the_theorems_coins"])
+        table.writerows([epsilon, taken, enough, f"{spent:.6g}"] for epsilon, taken, enough, spent in rows)
     draw(rows, options.output / "ipa_noise.png")
     for epsilon, taken, enough, spent in rows:
         print(

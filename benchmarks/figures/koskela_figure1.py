@@ -97,9 +97,7 @@ def report() -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description="Koskela et al., figure 1, as PNG and CSV")
     parser.add_argument("--quick", action="store_true", help="8 points per curve instead of 60")
-    parser.add_argument(
-        "--output", type=Path, default=Path(__file__).parent, help="directory to write to"
-    )
+    parser.add_argument("--output", type=Path, default=Path(__file__).parent, help="directory to write to")
     options = parser.parse_args()
     options.output.mkdir(parents=True, exist_ok=True)
     rows = curves(8 if options.quick else 60)

@@ -141,9 +141,7 @@ def draw(rows: Rows, path: Path) -> None:
             colour = "black"
         style = ":" if "one-sided" in name else "-"
         mine = [row for row in rows if row[0] == name]
-        axis.plot(
-            [row[1] for row in mine], [row[2] for row in mine], style, color=colour, label=name
-        )
+        axis.plot([row[1] for row in mine], [row[2] for row in mine], style, color=colour, label=name)
     axis.set(
         xscale="log", yscale="log", xlabel="rounds", ylabel=f"ε at δ = {DELTA:g}",
         title=f"cohorts of {N:,} of {POPULATION:,} users, ε₀ = {EPS0:g}",
@@ -157,9 +155,7 @@ def draw(rows: Rows, path: Path) -> None:
 def report(rows: Rows) -> None:
     """Published values beside ours."""
     value = {(name, rounds): epsilon for name, rounds, epsilon in rows}
-    print(
-        "rounds   clones: reference, ours   stronger clones: reference, ours   one-sided (clones)"
-    )
+    print("rounds   clones: reference, ours   stronger clones: reference, ours   one-sided (clones)")
     for rounds, (clones, stronger) in PRINTED.items():
         if ("PLD, clones", rounds) in value:
             print(
@@ -190,9 +186,7 @@ def report(rows: Rows) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description="Koskela et al., figure 2, as PNG and CSV")
     parser.add_argument("--quick", action="store_true", help="2 points per curve instead of 13")
-    parser.add_argument(
-        "--output", type=Path, default=Path(__file__).parent, help="directory to write to"
-    )
+    parser.add_argument("--output", type=Path, default=Path(__file__).parent, help="directory to write to")
     options = parser.parse_args()
     options.output.mkdir(parents=True, exist_ok=True)
     counts = [10, 10_000] if options.quick else [round(10 ** (1 + i / 4)) for i in range(13)]

@@ -80,12 +80,8 @@ def draw(rows: list[Row], path: Path) -> None:
         for name, colour in zip(names, COLOURS, strict=False):
             mine = [row for row in rows if row[0] == name and row[1] == rounds and row[4] > 0]
             style = "-" if name.startswith("RR") else "--" if name.startswith("any") else ":"
-            axis.plot(
-                [row[2] for row in mine], [row[4] for row in mine], style, color=colour, label=name
-            )
-        axis.set(
-            yscale="log", ylim=(1e-10, 2), xlabel="ε", title=f"{rounds} round{'s' * (rounds > 1)}"
-        )
+            axis.plot([row[2] for row in mine], [row[4] for row in mine], style, color=colour, label=name)
+        axis.set(yscale="log", ylim=(1e-10, 2), xlabel="ε", title=f"{rounds} round{'s' * (rounds > 1)}")
         axis.grid(alpha=0.25)
     axes[0].set_ylabel("δ(ε)")
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=6)
@@ -127,9 +123,7 @@ def report() -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description="Koskela et al., figure 3, as PNG and CSV")
     parser.add_argument("--quick", action="store_true", help="7 points per curve instead of 60")
-    parser.add_argument(
-        "--output", type=Path, default=Path(__file__).parent, help="directory to write to"
-    )
+    parser.add_argument("--output", type=Path, default=Path(__file__).parent, help="directory to write to")
     options = parser.parse_args()
     options.output.mkdir(parents=True, exist_ok=True)
     rows = curves(7 if options.quick else 60)

@@ -45,9 +45,7 @@ BATCH = 250_000
 Row = tuple[int, float, float, float]
 
 
-def estimate(
-    users: int, epsilons: np.ndarray, samples: int, generator: np.random.Generator
-) -> list[Row]:
+def estimate(users: int, epsilons: np.ndarray, samples: int, generator: np.random.Generator) -> list[Row]:
     """(users, epsilon, delta, standard error), the larger of the two orders of the neighbours."""
     sums = np.zeros((2, epsilons.size))
     squares = np.zeros((2, epsilons.size))
@@ -72,9 +70,7 @@ def estimate(
     places = np.arange(epsilons.size)
     return [
         (users, float(epsilon), float(delta), float(doubt))
-        for epsilon, delta, doubt in zip(
-            epsilons, mean[worse, places], error[worse, places], strict=True
-        )
+        for epsilon, delta, doubt in zip(epsilons, mean[worse, places], error[worse, places], strict=True)
     ]
 
 
@@ -116,9 +112,7 @@ def report(rows: list[Row]) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description="Koskela et al., figure 4, as PNG and CSV")
     parser.add_argument("--quick", action="store_true", help="5 points, 2 10^4 samples")
-    parser.add_argument(
-        "--output", type=Path, default=Path(__file__).parent, help="directory to write to"
-    )
+    parser.add_argument("--output", type=Path, default=Path(__file__).parent, help="directory to write to")
     options = parser.parse_args()
     options.output.mkdir(parents=True, exist_ok=True)
     generator = np.random.default_rng(20230)

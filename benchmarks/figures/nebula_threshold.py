@@ -56,9 +56,7 @@ def curves(thresholds: list[int], deltas: list[float]) -> list[Row]:
     for kind, more in KINDS.items():
         for least, delta in [(k, DELTA) for k in thresholds] + [(LEAST, d) for d in deltas]:
             mechanism = Threshold(RATE, least, **more)
-            rows.append(
-                (kind, least, delta, *Accountant().compose(mechanism).epsilon_bounds(delta))
-            )
+            rows.append((kind, least, delta, *Accountant().compose(mechanism).epsilon_bounds(delta)))
     return rows
 
 
@@ -68,17 +66,13 @@ def draw(rows: list[Row], path: Path) -> None:
     deltas = sorted({delta for _, least, delta, *_ in rows if least == LEAST})
     for kind, colour in zip(KINDS, COLOURS, strict=False):
         at = {(least, delta): upper for name, least, delta, _, upper in rows if name == kind}
-        left.plot(
-            thresholds, [at[k, DELTA] for k in thresholds], "o-", ms=3, color=colour, label=kind
-        )
+        left.plot(thresholds, [at[k, DELTA] for k in thresholds], "o-", ms=3, color=colour, label=kind)
         right.semilogy([at[LEAST, d] for d in deltas], deltas, "-", color=colour, label=kind)
     claimed = [theorem_epsilon(RATE, k, DELTA) for k in thresholds]
     left.plot(thresholds, claimed, "--", color="black", label="theorem of sample and threshold")
     left.plot([LEAST], [1.0], "*", color="black", ms=12, label="Nebula's claim")
     right.plot([1.0], [DELTA], "*", color="black", ms=12, label="Nebula's claim")
-    left.set(
-        xlabel="threshold K", ylabel=f"ε at δ = {DELTA:g}", ylim=(0, 2), title=f"rate {RATE:g}"
-    )
+    left.set(xlabel="threshold K", ylabel=f"ε at δ = {DELTA:g}", ylim=(0, 2), title=f"rate {RATE:g}")
     right.set(xlabel="ε", ylabel="δ", title=f"rate {RATE:g}, K = {LEAST}")
     for axis in (left, right):
         axis.grid(alpha=0.25)
@@ -99,9 +93,7 @@ def main() -> None:
     with (options.output / "nebula_threshold.csv").open("w", newline="") as handle:
         table = csv.writer(handle, lineterminator="\n")
         table.writerow(["kind", "threshold", "delta", "lower", "upper"])
-        table.writerows(
-            [*row[:2], f"{row[2]:.3g}", *(f"{end:.6g}" for end in row[3:])] for row in rows
-        )
+        table.writerows([*row[:2], f"{row[2]:.3g}", *(f"{end:.6g}" for end in row[3:])] for row in rows)
     draw(rows, options.output / "nebula_threshold.png")
     for kind, least, delta, lower, upper in rows:
         if (least, delta) == (LEAST, DELTA):

@@ -36,13 +36,7 @@ from pld_shuffle.bounds import BalleTheorem1, Cheu, OutOfRange, StrongerClonesCl
 from pld_shuffle.calibration import InfeasibleError, safe_end
 from pld_shuffle.mechanisms.central import Gaussian
 from pld_shuffle.plots import COLOURS
-from pld_shuffle.protocols import (
-    BinarySum,
-    BitHistogram,
-    PrivateHistogram,
-    ZeroSum,
-    ZeroSumHistogram,
-)
+from pld_shuffle.protocols import BinarySum, BitHistogram, PrivateHistogram, ZeroSum, ZeroSumHistogram
 from pld_shuffle.randomizers import BinaryRandomizedResponse, UnaryEncoding
 
 EPSILON, DELTA, BINS = 0.5, 1e-6, 16
@@ -81,26 +75,14 @@ def binary_sum(n: int) -> BinarySum:
 
 #: By theorem where there is one with constants, and by the accountant.
 SHUFFLED = {
-    ("histogram", "k-RR (Algorithm 1)"): (
-        histogram,
-        lambda n: PrivateHistogram.from_budget(EPSILON, DELTA, n, k=BINS),
-    ),
+    ("histogram", "k-RR (Algorithm 1)"): (histogram, lambda n: PrivateHistogram.from_budget(EPSILON, DELTA, n, k=BINS)),
     ("histogram", "unary encoding"): (
         bit_histogram,
         lambda n: BitHistogram.from_budget(EPSILON, DELTA, n, k=BINS, variant="symmetric"),
     ),
-    ("histogram", "ZSUM"): (
-        None,
-        lambda n: ZeroSumHistogram.from_budget(EPSILON, DELTA, n, k=BINS),
-    ),
-    ("sum of bits", "binary RR"): (
-        binary_sum,
-        lambda n: BinarySum.from_budget(EPSILON, DELTA, n),
-    ),
-    ("sum of bits", "ZSUM"): (
-        None,
-        lambda n: ZeroSum.from_budget(EPSILON, DELTA, n),
-    ),
+    ("histogram", "ZSUM"): (None, lambda n: ZeroSumHistogram.from_budget(EPSILON, DELTA, n, k=BINS)),
+    ("sum of bits", "binary RR"): (binary_sum, lambda n: BinarySum.from_budget(EPSILON, DELTA, n)),
+    ("sum of bits", "ZSUM"): (None, lambda n: ZeroSum.from_budget(EPSILON, DELTA, n)),
 }
 
 
@@ -205,9 +187,7 @@ def report(table: Table) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description="error against users, as PNG and CSV")
     parser.add_argument("--quick", action="store_true", help="2 points per curve instead of 17")
-    parser.add_argument(
-        "--output", type=Path, default=Path(__file__).parent, help="directory to write to"
-    )
+    parser.add_argument("--output", type=Path, default=Path(__file__).parent, help="directory to write to")
     options = parser.parse_args()
     options.output.mkdir(parents=True, exist_ok=True)
     users = np.array([1e5, 2e5]) if options.quick else np.geomspace(1e3, 1e7, 17)

@@ -86,8 +86,7 @@ def measured(protocol: RealSum, runs: int) -> tuple[float, float]:
     values = np.full(protocol.n, protocol.worst_value)
     wrong = np.array(
         [
-            protocol.analyze(protocol.shuffle(protocol.randomize(values, rng), rng))
-            - float(values[0]) * protocol.n
+            protocol.analyze(protocol.shuffle(protocol.randomize(values, rng), rng)) - float(values[0]) * protocol.n
             for _ in range(runs)
         ]
     )
@@ -102,14 +101,9 @@ def slope(curve: Curve) -> float:
 
 
 def draw(
-    errors: dict[str, Curve],
-    cells: dict[str, Curve],
-    runs: dict[str, dict[int, tuple[float, float]]],
-    path: Path,
+    errors: dict[str, Curve], cells: dict[str, Curve], runs: dict[str, dict[int, tuple[float, float]]], path: Path
 ) -> None:
-    figure, (left, right) = plt.subplots(
-        1, 2, figsize=(13, 6.6), constrained_layout=True, width_ratios=(1.7, 1)
-    )
+    figure, (left, right) = plt.subplots(1, 2, figsize=(13, 6.6), constrained_layout=True, width_ratios=(1.7, 1))
     looks = {
         LOCAL: ("black", ":"), CENTRAL: ("black", "-."), ONE_BIT: (COLOURS[2], "-"),
         THEOREM: (COLOURS[1], "--"), BUDGET: (COLOURS[0], "-"),
@@ -135,9 +129,7 @@ def draw(
             list(curve), list(curve.values()), line, color=colour, marker=".",
             label=f"{name} (slope {slope(curve):.3f})",
         )  # fmt: skip
-    right.set(
-        xscale="log", yscale="log", xlabel="users n", ylabel="k", title="Number of rounding cells"
-    )
+    right.set(xscale="log", yscale="log", xlabel="users n", ylabel="k", title="Number of rounding cells")
     for axis in (left, right):
         axis.grid(alpha=0.25)
         columns = 2 if axis is left else 1
@@ -150,9 +142,7 @@ def draw(
 def main() -> None:
     parser = argparse.ArgumentParser(description="the n^(1/6) error of real sums, as PNG and CSV")
     parser.add_argument("--quick", action="store_true", help="2 points per curve instead of 13")
-    parser.add_argument(
-        "--output", type=Path, default=Path(__file__).parent, help="directory to write to"
-    )
+    parser.add_argument("--output", type=Path, default=Path(__file__).parent, help="directory to write to")
     options = parser.parse_args()
     options.output.mkdir(parents=True, exist_ok=True)
     grid = np.array([1e4, 1e5]) if options.quick else np.geomspace(1e3, 1e9, 13)
@@ -194,9 +184,7 @@ def main() -> None:
     gain = errors[THEOREM][top] / errors[BUDGET][top]
     print(f"Calibrated by the accountant their error is lower by a factor of {gain:.4f}.")
     worst = max(
-        abs(rmse - errors[name][n]) / error
-        for name, points in runs.items()
-        for n, (rmse, error) in points.items()
+        abs(rmse - errors[name][n]) / error for name, points in runs.items() for n, (rmse, error) in points.items()
     )
     print(f"Measured errors are within {worst:.2f} standard errors of the exact ones.")
 

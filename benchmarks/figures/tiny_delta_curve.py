@@ -60,10 +60,7 @@ def curves(points: int) -> list[Row]:
     for analysis in ANALYSES:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UnlikelyWarning)  # the curve begins at delta = 0.1
-            found = [
-                Accountant().compose(mechanism(analysis), ROUNDS).epsilon_bounds(delta)
-                for delta in deltas
-            ]
+            found = [Accountant().compose(mechanism(analysis), ROUNDS).epsilon_bounds(delta) for delta in deltas]
             renyi = RenyiAccountant().compose(mechanism(analysis), ROUNDS).get_epsilon(deltas)
         noisy = plain_fft(analysis, np.array([bounds.upper for bounds in found]))
         for delta, bounds, loose, wrong in zip(deltas, found, renyi, noisy, strict=True):
@@ -74,9 +71,7 @@ def curves(points: int) -> list[Row]:
 
 
 def draw(rows: list[Row], path: Path) -> None:
-    figure, axes = plt.subplots(
-        2, 1, figsize=(8, 7), sharex=True, height_ratios=[3, 1], constrained_layout=True
-    )
+    figure, axes = plt.subplots(2, 1, figsize=(8, 7), sharex=True, height_ratios=[3, 1], constrained_layout=True)
     for analysis, colour in zip(ANALYSES, COLOURS, strict=False):
         for name, style in (("certified", "-"), ("exact Renyi", "--"), ("plain FFT", ":")):
             mine = [row for row in rows if row[0] == f"{name}, {analysis}"]
@@ -113,9 +108,7 @@ def report(rows: list[Row]) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description="delta down to 1e-200, as PNG and CSV")
     parser.add_argument("--quick", action="store_true", help="6 points per curve instead of 61")
-    parser.add_argument(
-        "--output", type=Path, default=Path(__file__).parent, help="directory to write to"
-    )
+    parser.add_argument("--output", type=Path, default=Path(__file__).parent, help="directory to write to")
     options = parser.parse_args()
     options.output.mkdir(parents=True, exist_ok=True)
     rows = curves(6 if options.quick else 61)

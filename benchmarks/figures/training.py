@@ -63,9 +63,7 @@ def row(sigma: float, batches: int) -> dict[str, float]:
     sampled = poisson(sigma, batches)
     none = Accountant().compose(ZeroOut(Gaussian(sigma=sigma))).get_epsilon(DELTA)
     times = (middle - start, end - middle, time.process_time() - end)
-    return dict(
-        zip(COLUMNS, (sigma, batches, *shuffled, *allocated, sampled, none, *times), strict=True)
-    )
+    return dict(zip(COLUMNS, (sigma, batches, *shuffled, *allocated, sampled, none, *times), strict=True))
 
 
 def draw(rows: list[dict[str, float]], path: Path) -> None:

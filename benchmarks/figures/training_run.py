@@ -46,9 +46,7 @@ def row(rounds: int) -> dict[str, float]:
     """Epsilon after so many rounds, by line."""
     tight = cohort("tightest", "tightest")
     found = compare(tight, delta=DELTA, rounds=rounds)
-    published = min(
-        m.epsilon for m in found.methods if m.source != "this package" and "Renyi, " not in m.name
-    )
+    published = min(m.epsilon for m in found.methods if m.source != "this package" and "Renyi, " not in m.name)
     lower, upper = spent(tight, rounds)
     values = (
         published,
@@ -64,19 +62,13 @@ def draw(counts: list[int], rows: list[dict[str, float]], path: Path) -> None:
     figure, axis = plt.subplots(figsize=(8, 4.6), constrained_layout=True)
     for name, (colour, style) in LINES.items():
         values = [one[name] for one in rows]
-        axis.plot(
-            counts, values, style, color=colour, linewidth=2 if name == "this package" else 1.6
-        )
+        axis.plot(counts, values, style, color=colour, linewidth=2 if name == "this package" else 1.6)
         axis.annotate(
             f"{name}: {values[-1]:.3g}", (counts[-1], values[-1]), xytext=(6, -8 if "attack" in name else 0),
             textcoords="offset points", color=colour, fontsize=9, va="center",
         )  # fmt: skip
     axis.set(
-        xscale="log",
-        yscale="log",
-        xlabel="rounds",
-        ylabel=f"ε at δ = {DELTA:g}",
-        xlim=(counts[0], counts[-1] * 30),
+        xscale="log", yscale="log", xlabel="rounds", ylabel=f"ε at δ = {DELTA:g}", xlim=(counts[0], counts[-1] * 30)
     )
     axis.set_xticks([x for x in (1, 10, 100, 1_000) if counts[0] <= x <= counts[-1]])
     axis.set_title(f"cohorts of {N:,} out of {POPULATION:,}, ε₀ = {EPS0}", fontsize=11, loc="left")
@@ -90,9 +82,7 @@ def draw(counts: list[int], rows: list[dict[str, float]], path: Path) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description="a training run, as PNG and CSV")
     parser.add_argument("--quick", action="store_true", help="2 points per curve instead of 11")
-    parser.add_argument(
-        "--output", type=Path, default=Path(__file__).parent, help="directory to write to"
-    )
+    parser.add_argument("--output", type=Path, default=Path(__file__).parent, help="directory to write to")
     options = parser.parse_args()
     options.output.mkdir(parents=True, exist_ok=True)
     counts = [1, 100] if options.quick else [1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000]

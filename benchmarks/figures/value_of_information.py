@@ -85,9 +85,7 @@ def report() -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description="strong against weak, as PNG and CSV")
     parser.add_argument("--quick", action="store_true", help="2 points per curve instead of 16")
-    parser.add_argument(
-        "--output", type=Path, default=Path(__file__).parent, help="directory to write to"
-    )
+    parser.add_argument("--output", type=Path, default=Path(__file__).parent, help="directory to write to")
     options = parser.parse_args()
     options.output.mkdir(parents=True, exist_ok=True)
     gammas = np.array([0.3, 0.8]) if options.quick else np.linspace(0.15, 0.9, 16)

@@ -20,15 +20,7 @@ accountant: it is the opponent in every comparison.
 
 from __future__ import annotations
 
-from .balle2019 import (
-    BalleTheorem1,
-    BalleTheorem6,
-    Bennett,
-    GenericBlanket,
-    Hoeffding,
-    LaplaceBlanket,
-    RRBlanket,
-)
+from .balle2019 import BalleTheorem1, BalleTheorem6, Bennett, GenericBlanket, Hoeffding, LaplaceBlanket, RRBlanket
 from .bound import Adversary, Bound, OutOfRange
 from .clones import Clones, ClonesClosedForm, StrongerClones, StrongerClonesClosedForm
 from .closed_forms import Cheu, Erlingsson

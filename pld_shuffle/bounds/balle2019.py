@@ -126,8 +126,7 @@ class RRBlanket(BlanketFamily):
             gamma=gamma,
             largest=gamma * math.exp(epsilon) * math.expm1(eps0 - epsilon),
             length=truth * self.k * (math.exp(epsilon) + 1),
-            second_moment=gamma * (2 - gamma) * excess**2
-            + truth**2 * self.k * (math.exp(2 * epsilon) + 1),
+            second_moment=gamma * (2 - gamma) * excess**2 + truth**2 * self.k * (math.exp(2 * epsilon) + 1),
         )
 
 
@@ -282,9 +281,7 @@ class BalleTheorem1(EpsilonBound):
         share = math.inf
         if wanted <= 1 and users >= 2:
             share = raised(self.k * max(noise / wanted**2, 27 / wanted) / (users - 1))
-        return self._found(
-            "gamma", share if share < 1 else None, epsilon=epsilon, delta=delta, n=n, k=self.k
-        )
+        return self._found("gamma", share if share < 1 else None, epsilon=epsilon, delta=delta, n=n, k=self.k)
 
     def eps0(self, *, epsilon: float, delta: float, n: int) -> float:
         """log(1 + k (1-gamma)/gamma)."""

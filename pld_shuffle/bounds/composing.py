@@ -47,18 +47,7 @@ from scipy.stats import binom
 from ..numerics.crossing import first_satisfying
 from ..numerics.sides import Side
 from ..numerics.validation import choice, positive_float, real, real_array
-from .bound import (
-    OutOfRange,
-    count,
-    delta_above,
-    failure,
-    local_budget,
-    log_expm1,
-    log_ratio,
-    lowered,
-    raised,
-    target,
-)
+from .bound import OutOfRange, count, delta_above, failure, local_budget, log_expm1, log_ratio, lowered, raised, target
 
 
 class Guarantee(NamedTuple):
@@ -122,9 +111,7 @@ def _optimal_delta(one: float, fail: float, rounds: int, total_epsilon: float) -
     return _failure(fail, rounds, inner) if inner < 1 else 1.0
 
 
-def optimal_composition_delta(
-    *, epsilon: float, delta: float, rounds: int, total_epsilon: float
-) -> float:
+def optimal_composition_delta(*, epsilon: float, delta: float, rounds: int, total_epsilon: float) -> float:
     """Upper bound on delta of k rounds at `total_epsilon`, Kairouz et al. 2015, Theorem 3.3.
 
     The optimum, to a relative 1e-9 of its two parts. O(min(k, sqrt(k))) terms; k to 10^9.
@@ -132,9 +119,7 @@ def optimal_composition_delta(
     return _optimal_delta(*_single(epsilon, delta, rounds), target("total_epsilon", total_epsilon))
 
 
-def optimal_composition_epsilon(
-    *, epsilon: float, delta: float, rounds: int, total_delta: float
-) -> float:
+def optimal_composition_epsilon(*, epsilon: float, delta: float, rounds: int, total_delta: float) -> float:
     """The smallest epsilon with `optimal_composition_delta` <= total_delta, at most k epsilon.
 
     Kairouz et al. 2015, Theorem 3.3. Raises OutOfRange unless total_delta >= 1 - (1-delta)^k. About 20
@@ -180,8 +165,7 @@ def _curve(orders: ArrayLike, rdp: ArrayLike) -> tuple[NDArray[np.float64], NDAr
     values = np.atleast_1d(real_array("rdp", rdp, Side.UPPER))
     if alphas.ndim != 1 or alphas.shape != values.shape or alphas.size == 0:
         raise ValueError(
-            f"orders and rdp must be non-empty and of equal length, got shapes {alphas.shape} "
-            f"and {values.shape}"
+            f"orders and rdp must be non-empty and of equal length, got shapes {alphas.shape} and {values.shape}"
         )
     if not np.all((alphas > 1) & (alphas < np.inf)):
         raise ValueError(f"orders must be finite and > 1, got {orders!r}")
@@ -227,9 +211,7 @@ Residue = Literal["theorem", "published-code"]
 _ORDERS = sorted({*range(2, 65), *(round(64 * 10 ** (i / 47)) for i in range(1, 104)), 10_000})
 
 
-def girgis_rdp(
-    *, order: int, eps0: float, cohort: int, population: int, residue: Residue = "theorem"
-) -> float:
+def girgis_rdp(*, order: int, eps0: float, cohort: int, population: int, residue: Residue = "theorem") -> float:
     """Upper bound on the Renyi divergence of one subsampled shuffled round at integer `order` >= 2.
 
     Girgis et al. 2021 (NeurIPS), Theorem 1 (see the module for Y). `cohort` <= `population` users
@@ -258,13 +240,7 @@ def girgis_rdp(
 
 
 def girgis_epsilon(
-    *,
-    eps0: float,
-    cohort: int,
-    population: int,
-    rounds: int,
-    delta: float,
-    residue: Residue = "theorem",
+    *, eps0: float, cohort: int, population: int, rounds: int, delta: float, residue: Residue = "theorem"
 ) -> EpsilonAtOrder:
     """Upper bound on epsilon of `rounds` subsampled shuffled rounds, converted from Renyi divergences.
 
@@ -273,8 +249,7 @@ def girgis_epsilon(
     """
     repetitions, fail = count("rounds", rounds), failure("delta", delta)
     divergences = [
-        repetitions
-        * girgis_rdp(order=order, eps0=eps0, cohort=cohort, population=population, residue=residue)
+        repetitions * girgis_rdp(order=order, eps0=eps0, cohort=cohort, population=population, residue=residue)
         for order in _ORDERS
     ]
     return rdp_to_epsilon(orders=_ORDERS, rdp=divergences, delta=fail)

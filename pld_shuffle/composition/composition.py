@@ -63,9 +63,7 @@ class Composition:
         self._encloses = all(pair.encloses for pair, _ in ledger)
         self._parts: dict[tuple[Pair, ...], Composition] = {}
         self._several = any(isinstance(pair, (Several, BothOrders)) for pair, _ in self._given)
-        self._ledger = with_one_noise(
-            [part for pair, count in self._given for part in pair.repeated(count)]
-        )
+        self._ledger = with_one_noise([part for pair, count in self._given for part in pair.repeated(count)])
         self.rounds = sum(count for _, count in self._ledger)
         self._recent: list[Reading] = []
         self._one: OneRound | None = None
@@ -117,10 +115,7 @@ class Composition:
     # -- many questions ----------------------------------------------------------------------------
 
     def _answers(
-        self,
-        values: Array,
-        answer: Callable[[float], Bounds],
-        read: Callable[[Reading, Array, float], Ends],
+        self, values: Array, answer: Callable[[float], Bounds], read: Callable[[Reading, Array, float], Ends]
     ) -> Bounds:
         """The answers in the shape of the questions; from few readings, where these are tight enough."""
         asked = values.ravel()
@@ -133,10 +128,7 @@ class Composition:
         return Bounds(lower, upper) if values.ndim else Bounds(float(lower), float(upper))
 
     def _from_readings(
-        self,
-        asked: Array,
-        answer: Callable[[float], Bounds],
-        read: Callable[[Reading, Array, float], Ends],
+        self, asked: Array, answer: Callable[[float], Bounds], read: Callable[[Reading, Array, float], Ends]
     ) -> Array:
         """The ends, shape (2, questions)."""
         usual = asked < self.max_loss
@@ -163,10 +155,7 @@ class Composition:
     def _largest(self, asked: Array, epsilons: bool) -> Array:
         """The larger answers of both orders of the neighbouring datasets, the same order in all rounds."""
         parts = [
-            self._part(
-                [(p.pairs[i] if isinstance(p, BothOrders) else p, n) for p, n in self._given]
-            )
-            for i in range(2)
+            self._part([(p.pairs[i] if isinstance(p, BothOrders) else p, n) for p, n in self._given]) for i in range(2)
         ]
         found = []
         for part in parts:
@@ -198,9 +187,7 @@ class Composition:
                 if (part := self._part(choice)) not in parts:
                     parts.append(part)
         found = [part.epsilons(asked) if epsilons else part.deltas(asked) for part in parts]
-        return np.array(
-            [np.min([bounds[end] for bounds in found], axis=0) for end in (0, 1)], np.float64
-        )
+        return np.array([np.min([bounds[end] for bounds in found], axis=0) for end in (0, 1)], np.float64)
 
     def _choices(self, value: float, epsilons: bool) -> list[Ledger]:
         """Ledgers with one of several pairs for every round: all, if only one kind of round has several."""
@@ -260,9 +247,7 @@ class Composition:
         best, width, reason = self._attempts(question, replace(plan, beyond=False), sketch)
         for lower in LOWER_TILTS if math.isinf(width) and not saturated else ():
             # A law of two humps: the answer lies between them, and the tilt is the farther one's.
-            found, width, reason = self._attempts(
-                question, replace(plan, tilt=lower * tilt), sketch
-            )
+            found, width, reason = self._attempts(question, replace(plan, tilt=lower * tilt), sketch)
             if width <= self._rtol:
                 return found
             best = self._intersected(best, found)
@@ -270,12 +255,8 @@ class Composition:
             value = question.eps if question.delta is None else question.delta
             assert value is not None
             for finer in FINER:
-                sketch, tilt, log_delta = _sketched(
-                    self._ledger, value, question.delta is not None, finer
-                )
-                plan = Plan.steered(
-                    sketch, tilt, self._ledger, log_delta=log_delta, rtol=self._rtol
-                )
+                sketch, tilt, log_delta = _sketched(self._ledger, value, question.delta is not None, finer)
+                plan = Plan.steered(sketch, tilt, self._ledger, log_delta=log_delta, rtol=self._rtol)
                 if plan.beyond and finer < FINER[-1]:
                     continue
                 found, again, reason = self._attempts(question, plan, sketch)
@@ -284,9 +265,7 @@ class Composition:
                 best, width = self._intersected(best, found), min(width, again)
         return self._judged(question, best, width, reason)
 
-    def _attempts(
-        self, question: Question, plan: Plan, sketch: Sketch
-    ) -> tuple[Bounds, float, str]:
+    def _attempts(self, question: Question, plan: Plan, sketch: Sketch) -> tuple[Bounds, float, str]:
         """Compose, measure, and compose again with less error, until the bracket is tight.
 
         Returns the bracket, its width, and what stopped the search if it is too wide.
@@ -310,9 +289,7 @@ class Composition:
                 plan = replace(
                     plan,
                     share=grown * plan.share,
-                    lattice_share=min(1.0, 4.0 * plan.lattice_share)
-                    if len(widths) == 1
-                    else plan.lattice_share,
+                    lattice_share=min(1.0, 4.0 * plan.lattice_share) if len(widths) == 1 else plan.lattice_share,
                 )
                 continue
             found, width = question.answer(reading, self.max_loss)
@@ -349,11 +326,7 @@ class Composition:
         return best, min(widths), reason
 
     def _composed(
-        self,
-        evaluators: Iterable[Evaluator],
-        plan: Plan,
-        question: Question,
-        refused: dict[Evaluator, float],
+        self, evaluators: Iterable[Evaluator], plan: Plan, question: Question, refused: dict[Evaluator, float]
     ) -> tuple[Reading | None, str]:
         """A reading of the first evaluator that is not too expensive, or why there is none.
 
@@ -380,11 +353,7 @@ class Composition:
     def _judged(self, question: Question, best: Bounds, width: float, reason: str = "") -> Bounds:
         """The answer, with a warning if delta is known there to less than was promised."""
         if width > self._rtol and question.promised(best):
-            asked = (
-                f"epsilon={question.eps!r}"
-                if question.delta is None
-                else f"delta={question.delta!r}"
-            )
+            asked = f"epsilon={question.eps!r}" if question.delta is None else f"delta={question.delta!r}"
             warnings.warn(
                 f"at {asked} the answer {best} is certified, but delta is known there to {width:.1e} only,"
                 f" not to rtol={self._rtol:.1e}{reason}",
@@ -403,9 +372,7 @@ def selected(ledger: Ledger, value: float, *, epsilons: bool = True) -> dict[Pai
     several = [pair for pair, _ in ledger if isinstance(pair, Several)]
     if not several:
         return {}
-    plain = [
-        (pair.pairs[0] if isinstance(pair, Several) else pair, count) for pair, count in ledger
-    ]
+    plain = [(pair.pairs[0] if isinstance(pair, Several) else pair, count) for pair, count in ledger]
     sketch, tilt, _ = _sketched(plain, value, epsilons)
     best: dict[Hashable, int] = {}
     for pair in several:
@@ -416,9 +383,7 @@ def selected(ledger: Ledger, value: float, *, epsilons: bool = True) -> dict[Pai
     return {pair: pair.pairs[best[sketch_key(pair)]] for pair in several}
 
 
-def _sketched(
-    ledger: Ledger, value: float, epsilons: bool, finer: float = 1.0
-) -> tuple[Sketch, float, float]:
+def _sketched(ledger: Ledger, value: float, epsilons: bool, finer: float = 1.0) -> tuple[Sketch, float, float]:
     """A sketch that is good near the answer, the tilt there, and about log delta."""
     rounds = sum(count for _, count in ledger)
     points = finer * SKETCHED_POINTS

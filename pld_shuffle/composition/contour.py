@@ -62,13 +62,7 @@ class Integral:
     """
 
     def __init__(
-        self,
-        laws: Sequence[MomentFunction],
-        variance: float,
-        c: float,
-        tau: float,
-        tolerance: float,
-        step: float,
+        self, laws: Sequence[MomentFunction], variance: float, c: float, tau: float, tolerance: float, step: float
     ) -> None:
         self.c, self._tau = c, tau
         self._laws = laws
@@ -80,9 +74,7 @@ class Integral:
         means = math.fsum(counts * np.abs(tilted.means))
         self._log = math.fsum(counts * tilted.log_moments) + lift  # of L - mean
         self._turned = ROUNDOFF * (4.0 * means + 16.0)
-        self._log_error = math.fsum(counts * tilted.moment_errors) + ROUNDOFF * (
-            8.0 * lift + 4.0 * c * means
-        )
+        self._log_error = math.fsum(counts * tilted.moment_errors) + ROUNDOFF * (8.0 * lift + 4.0 * c * means)
         self._deviation = math.sqrt(math.fsum(counts * tilted.variances) + square)
         # A lattice holds the composed loss under its tilt, and every law before that.
         points = max([14.0 * self._deviation, *(law.reach for law in laws)]) / step
@@ -99,9 +91,7 @@ class Integral:
         rates = np.concatenate((c + near, c - near[near < c], [0.0]))
         moments = JoinedMoments(self._laws)
         logs = [
-            moments.log_moment(float(rate))
-            + 0.5 * (rate * rate + rate) * self._square * (1.0 + 8.0 * ROUNDOFF)
-            + 1e-9
+            moments.log_moment(float(rate)) + 0.5 * (rate * rate + rate) * self._square * (1.0 + 8.0 * ROUNDOFF) + 1e-9
             for rate in rates
         ]
         self._rates, self._log_moments = rates, np.array(logs) + log_peak(rates)
@@ -297,9 +287,7 @@ class Integral:
         return exponent, value, density, error, log_error
 
 
-def _saddle(
-    laws: Sequence[MomentFunction], square: float, question: Question, start: float
-) -> float:
+def _saddle(laws: Sequence[MomentFunction], square: float, question: Question, start: float) -> float:
     """About the c where the integrand of the question's answer is least on the real line."""
 
     moments = JoinedMoments(laws)
@@ -351,17 +339,13 @@ class Contour(Reading):
         c = plan.rate
         for _ in range(REFORMED):
             resolutions = plan.resolutions([item for item in rest if laplace_of(item[0]) is None])
-            below, above = zip(
-                *(Rounds.of(pair, count, resolutions) for pair, count in rest), strict=True
-            )
+            below, above = zip(*(Rounds.of(pair, count, resolutions) for pair, count in rest), strict=True)
             before, c = c, _saddle(above, square.upper, question, c)
             if 0.6 * c < before < 1.6 * c or any(law.size > FEW_ATOMS for law in above):
                 break
             plan = replace(plan, tilt=c)
         above = tuple(
-            law.capped(float(pair.max_loss.upper), c, plan.log_delta)
-            if isinstance(law, Rounds)
-            else law
+            law.capped(float(pair.max_loss.upper), c, plan.log_delta) if isinstance(law, Rounds) else law
             for law, (pair, _) in zip(above, rest, strict=True)
         )
         smoothing = SMOOTHING_SHARE * plan.rtol * plan.share / (c * (c + 1.0))
@@ -369,14 +353,9 @@ class Contour(Reading):
         tolerance = BOOKED_SHARE * plan.rtol * min(1.0, plan.share)
         lower = Integral(below, square.lower, c, tau, tolerance, plan.step)
         upper = Integral(above, square.upper, c, tau, tolerance, plan.step)
-        lost = [
-            compose_infinity((law.infinite, law.count) for law in side) for side in (below, above)
-        ]
+        lost = [compose_infinity((law.infinite, law.count) for law in side) for side in (below, above)]
         infinity = Bounds(lost[0] * (1.0 - 2e-15) + 0.0, min(1.0, lost[1] * (1.0 + 2e-15)))
-        slack = [
-            math.fsum(law.count * law.slack for law in side) * (1.0 + 1e-9)
-            for side in (below, above)
-        ]
+        slack = [math.fsum(law.count * law.slack for law in side) * (1.0 + 1e-9) for side in (below, above)]
         return cls(lower, upper, infinity, Bounds(*slack))
 
     def lowers(self, eps: Array) -> Array:

@@ -72,12 +72,8 @@ class Curve:
                 if law is not None:
                     lower[here] = np.maximum(lower[here], law.lowers(at))
                     upper[here] = np.minimum(upper[here], law.uppers(at))
-                upper[here] = np.where(
-                    at >= known.upper, np.minimum(upper[here], delta), upper[here]
-                )
-                lower[here] = np.where(
-                    at < known.lower, np.maximum(lower[here], delta), lower[here]
-                )
+                upper[here] = np.where(at >= known.upper, np.minimum(upper[here], delta), upper[here])
+                lower[here] = np.where(at < known.lower, np.maximum(lower[here], delta), lower[here])
         return Bounds(np.minimum(lower, upper), upper)
 
     def _descend(self, eps: float, missed: float) -> None:

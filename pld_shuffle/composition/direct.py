@@ -36,14 +36,10 @@ class DirectReading(Reading):
 
     def __init__(self, lower: _Side | _OneRound, upper: _Side | _OneRound, plan: Plan) -> None:
         self._lower, self._upper, self.stride = lower, upper, 1.0 / plan.rate
-        self.infinity = Bounds(
-            lower.infinity * (1.0 - 2e-15), min(1.0, upper.infinity * (1.0 + 2e-15))
-        )
+        self.infinity = Bounds(lower.infinity * (1.0 - 2e-15), min(1.0, upper.infinity * (1.0 + 2e-15)))
 
     @classmethod
-    def of(
-        cls, ledger: Sequence[tuple[Pair, int]], plan: Plan, question: Question | None = None
-    ) -> DirectReading:
+    def of(cls, ledger: Sequence[tuple[Pair, int]], plan: Plan, question: Question | None = None) -> DirectReading:
         """The composition of a ledger. Raises TooExpensive or MemoryError."""
         if plan.rounds == 1:
             [(pair, _)] = ledger
@@ -58,9 +54,7 @@ class DirectReading(Reading):
         return cls(sides[0], sides[1], plan)
 
     def lowers(self, eps: Array) -> Array:
-        return np.asarray(
-            self._lower.read(eps + self._lower.slack + 1e-15 * eps, -1.0) + self.infinity.lower
-        )
+        return np.asarray(self._lower.read(eps + self._lower.slack + 1e-15 * eps, -1.0) + self.infinity.lower)
 
     def uppers(self, eps: Array) -> Array:
         found = self._upper.read(eps - self._upper.slack - 1e-15 * eps, 1.0) + self.infinity.upper
@@ -97,9 +91,7 @@ class _Side:
                 self._low += law.low
         self._relative = 2.0 * ROUNDOFF * terms + 8.0 * ROUNDOFF * (mass.size + 16.0)
         self._plain, self._hockey = np.zeros((2, mass.size + 1))
-        kernels.hockey_sums(
-            mass, 1.0, -math.expm1(-self._step), self._plain[:-1], self._hockey[:-1]
-        )
+        kernels.hockey_sums(mass, 1.0, -math.expm1(-self._step), self._plain[:-1], self._hockey[:-1])
         self.slack = sum(law.slack * count for law, count in laws) * (1.0 + 1e-9)
         self.infinity = compose_infinity((law.infinity, count) for law, count in laws)
 

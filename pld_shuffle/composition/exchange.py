@@ -65,9 +65,7 @@ class Budget(ABC):
     total: float
 
     def __init__(self) -> None:
-        self._taken: dict[
-            Pair, tuple[float, float, float]
-        ] = {}  # what was left, and the best offer then
+        self._taken: dict[Pair, tuple[float, float, float]] = {}  # what was left, and the best offer then
 
     @abstractmethod
     def offers(self, pair: Pair, left: float) -> Iterator[tuple[float, float]]:
@@ -80,9 +78,7 @@ class Budget(ABC):
         """What is left, rounded down, after `count` rounds bought one by one; -inf if `left` is not enough."""
         while count > 0:
             asked, kept, price = self._taken.get(pair, (-1.0, 0.0, math.inf))
-            if not (
-                left <= asked and kept + price <= left
-            ):  # what was the best with more left still is
+            if not (left <= asked and kept + price <= left):  # what was the best with more left still is
                 fitting = (offer for offer in self.offers(pair, left) if sum(offer) <= left)
                 kept, price = next(fitting, (0.0, math.inf))
                 if price == math.inf:
@@ -148,11 +144,7 @@ class GaussianBudget(Budget):
     """
 
     def __init__(
-        self,
-        epsilon: float,
-        delta: float,
-        reserved: Sequence[tuple[Pair, int]] = (),
-        total: float | None = None,
+        self, epsilon: float, delta: float, reserved: Sequence[tuple[Pair, int]] = (), total: float | None = None
     ) -> None:
         """epsilon, delta : doubles, epsilon >= 0 finite, 0 < delta < 1. reserved : symmetric pairs; see the module.
 
@@ -213,9 +205,7 @@ def _budget(epsilon: float, delta: float) -> float:
     return first_satisfying(excess, LARGEST_BUDGET, SMALLEST_BUDGET, rtol=1e-13) or 0.0
 
 
-def _beside(
-    reserved: Sequence[tuple[Pair, int]], epsilon: float, delta: float, most: float
-) -> float:
+def _beside(reserved: Sequence[tuple[Pair, int]], epsilon: float, delta: float, most: float) -> float:
     """The largest mu^2, nearly, of noise that has at most `delta` together with the reserved rounds; 0 if none has."""
     rounds: list[tuple[Pair, int]] = []
     for pair, count in reserved:
@@ -232,9 +222,7 @@ def _beside(
         return math.log(max(float(spent), 1e-300) / (share * delta))
 
     if excess(0.0) > 0.0:
-        raise ValueError(
-            f"reserved rounds must fit into epsilon={epsilon!r} at delta={delta!r}, got {reserved!r}"
-        )
+        raise ValueError(f"reserved rounds must fit into epsilon={epsilon!r} at delta={delta!r}, got {reserved!r}")
     return first_satisfying(excess, most, 1e-4 * most, steps=14, rtol=1e-3) or 0.0
 
 

@@ -58,9 +58,7 @@ class Rounds:
     doubt: Array | None = None
 
     @classmethod
-    def of(
-        cls, pair: Pair, count: int, resolutions: dict[Pair, Resolution]
-    ) -> tuple[MomentFunction, MomentFunction]:
+    def of(cls, pair: Pair, count: int, resolutions: dict[Pair, Resolution]) -> tuple[MomentFunction, MomentFunction]:
         """The lower and the upper side of a pair.
 
         Lower atoms are merged, which hides, wherever they lie. Upper atoms of one cell stand for their splits
@@ -78,9 +76,7 @@ class Rounds:
         )  # fmt: skip
         # An atom's mass is split between neighbours; the lower share, 1 minus the other, is rounded like the whole.
         doubt = (above.doubt + PLACED) * (law.masses + np.append(law.masses[1:], 0.0))
-        upper = cls._held(
-            law.masses, law.losses, law.infinity, law.slack, count, above.total, doubt
-        )
+        upper = cls._held(law.masses, law.losses, law.infinity, law.slack, count, above.total, doubt)
         return cls._raw(below, 0.0, count), upper
 
     @classmethod
@@ -316,9 +312,7 @@ class JoinedMoments:
             mean = np.add.reduceat(grown * self._atoms.x, starts) / total
             apart = (self._atoms.x - mean[self._atoms.owner]) ** 2
             variance = np.add.reduceat(grown * apart, starts) / total
-            found += [
-                float(self._atom_counts @ one) for one in (peak + np.log(total), mean, variance)
-            ]
+            found += [float(self._atom_counts @ one) for one in (peak + np.log(total), mean, variance)]
         return float(found[0]), float(found[1]), float(found[2])
 
     def _grown(self, rate: float) -> tuple[Array, Array, Array, Array]:
@@ -367,9 +361,7 @@ class TiltedLaws:
     def most(self, y: Array) -> Array:
         """At least |phi| at y, by the bulk of the laws; shape (laws, nodes)."""
         versine, sine = self._bulk.sums(y)
-        error = ROUNDOFF * (
-            (self._bulk.sizes[:, None] + 16.0) * 4.0 + 16.0 * np.outer(self.spreads, y)
-        )
+        error = ROUNDOFF * ((self._bulk.sizes[:, None] + 16.0) * 4.0 + 16.0 * np.outer(self.spreads, y))
         found = np.hypot(1.0 - self._outer - versine, sine) + np.abs(self._outer)
         found += error + self._far + self._flat
         for i, law, c in self._closed:

@@ -41,9 +41,7 @@ class OneRound:
         size, found, width = 1e-6, Bounds(0.0, 1.0), math.inf
         for tighter in (1.0, 1.0, HARDER):
             asked = _Asked(self._pair, tighter * self._rtol, size)
-            found = Bounds(
-                asked.at(growth * (1.0 + NEXT)).lower, asked.at(growth * (1.0 - NEXT)).upper
-            )
+            found = Bounds(asked.at(growth * (1.0 + NEXT)).lower, asked.at(growth * (1.0 - NEXT)).upper)
             width = found.upper / found.lower - 1.0 if found.lower > 0.0 else math.inf
             if width <= self._rtol:
                 break
@@ -102,9 +100,7 @@ class _Asked:
         for step in range(MOST_STEPS):
             values = {growth: bounds[index] for growth, bounds in self._known.items()}
             bad = max(growth for growth, value in values.items() if value > delta)
-            good = min(
-                (g for g, value in values.items() if value <= delta and g > bad), default=None
-            )
+            good = min((g for g, value in values.items() if value <= delta and g > bad), default=None)
             if good is None and bad >= top:
                 return None
             if good is not None:

@@ -111,9 +111,7 @@ class Plan:
         shares = [math.sqrt(count) * pair.scale for pair, count in ledger]
         norm, total = math.hypot(*shares), sum(shares)
         cubes = [float((pair.scale / count) ** (1.0 / 3.0)) for pair, count in ledger]
-        spread = math.sqrt(
-            sum(count * cube**2 for (_, count), cube in zip(ledger, cubes, strict=True))
-        )
+        spread = math.sqrt(sum(count * cube**2 for (_, count), cube in zip(ledger, cubes, strict=True)))
         found = {}
         for (pair, count), share, cube in zip(ledger, shares, cubes, strict=True):
             step = aligned(self._step(1.0) * cube / spread, float(pair.max_loss.upper))

@@ -19,11 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..numerics.lattice import SNAP, place, require_memory
 from ..numerics.rounding import ROUNDOFF, dot
 from ..numerics.sides import Side
-from ..numerics.validation import (
-    positive_float,
-    positive_int,
-    real_array,
-)
+from ..numerics.validation import positive_float, positive_int, real_array
 from ..pairs.discrete import Losses, checked_pmfs
 from ..pairs.pair import Atoms, Pair, Resolution
 
@@ -79,9 +75,7 @@ class PLD:
         return cls(masses, low + first, step, side, infinity, max_loss, slack, atoms)
 
     @classmethod
-    def from_pmfs(
-        cls, log_p: ArrayLike, log_q: ArrayLike, *, step: float, side: Side = Side.UPPER
-    ) -> PLD:
+    def from_pmfs(cls, log_p: ArrayLike, log_q: ArrayLike, *, step: float, side: Side = Side.UPPER) -> PLD:
         """The law of log(P/Q) under P for a finite pair, on the lattice of `step`, certified on `side`.
 
         log_p, log_q : natural logarithms of the masses, shape (outcomes,), -inf for 0, each summing to 1
@@ -158,9 +152,7 @@ class PLD:
             raise ValueError(f"steps differ: {self.step!r} and {other.step!r}")
         sign = 1.0 if self.side is Side.UPPER else -1.0
         terms = min(self.masses.size, other.masses.size)
-        masses = np.convolve(self.masses, other.masses) * (
-            1.0 + 2.0 * sign * ROUNDOFF * (terms + 2)
-        )
+        masses = np.convolve(self.masses, other.masses) * (1.0 + 2.0 * sign * ROUNDOFF * (terms + 2))
         lost = compose_infinity([(self.infinity, 1), (other.infinity, 1)]) * (1.0 + sign * 2e-15)
         lost += 1e-300 if sign > 0.0 else 0.0  # more than what underflows
         return PLD.build(
@@ -204,9 +196,7 @@ def placed(atoms: Atoms, *, step: float, side: Side, reach: float, max_loss: flo
     cell = np.floor(atoms.loss / step).astype(np.int64)
     # Clipping moves a loss by an ulp at most, and so does snapping beyond the first step: in the atoms' slack.
     offset = np.clip(atoms.loss - cell * step, 0.0, step)
-    masses, low = place(
-        atoms.mass, cell, offset, step=step, side=side, reach=reach, blur=atoms.blur
-    )
+    masses, low = place(atoms.mass, cell, offset, step=step, side=side, reach=reach, blur=atoms.blur)
     infinity = atoms.infinite + (atoms.missed if side is Side.UPPER else 0.0)
     return PLD.build(
         masses, low, step=step, side=side, infinity=infinity, max_loss=max_loss,
@@ -214,9 +204,7 @@ def placed(atoms: Atoms, *, step: float, side: Side, reach: float, max_loss: flo
     )  # fmt: skip
 
 
-def formed(
-    pair: Pair, sides: Sequence[Side], resolution: Resolution, reach: float = math.inf
-) -> list[PLD]:
+def formed(pair: Pair, sides: Sequence[Side], resolution: Resolution, reach: float = math.inf) -> list[PLD]:
     """The laws of `pair` on the lattice of `resolution.step`, one for each of `sides`.
 
     `reach` is the largest gap over which a lower law merges atoms; see `lattice.place`.

@@ -29,12 +29,7 @@ from ..numerics import kernels
 from ..numerics.lattice import aligned
 from ..numerics.rounding import ROUNDOFF, dot
 from ..numerics.sides import Bounds, Side
-from ..numerics.tuning import (
-    BOOKED_SHARE,
-    MANY_ROUNDS,
-    NUMBERS,
-    TRANSFORM_WORK,
-)
+from ..numerics.tuning import BOOKED_SHARE, MANY_ROUNDS, NUMBERS, TRANSFORM_WORK
 from ..pairs.pair import Pair
 from .aliases import RATES, TooExpensive, log_geometric, log_peak
 from .moments import log_phi
@@ -60,9 +55,7 @@ class LawStore:
     the lattice.
     """
 
-    def __init__(
-        self, plan: Plan, rounds: int, pairs: Collection[Pair], sides: Sequence[Side] = tuple(Side)
-    ) -> None:
+    def __init__(self, plan: Plan, rounds: int, pairs: Collection[Pair], sides: Sequence[Side] = tuple(Side)) -> None:
         self._sides = sides
         limits = {float(pair.max_loss.upper) for pair in pairs}
         # What has few losses loses most when they are no points of the lattice.
@@ -78,10 +71,7 @@ class LawStore:
     def serves(self, plan: Plan, rounds: int) -> bool:
         """Whether the lattice, and what its windows miss, are about what `plan` would choose."""
         wanted = plan.resolution(plan.step, rounds)
-        return (
-            COARSER * self.step <= plan.step <= FINER * self.step
-            and self._resolution.missed <= 2.0 * wanted.missed
-        )
+        return COARSER * self.step <= plan.step <= FINER * self.step and self._resolution.missed <= 2.0 * wanted.missed
 
     def of(self, pair: Pair, side: Side) -> PLD:
         """The law of `pair` on that side."""
@@ -112,9 +102,7 @@ class LatticeIntegral:
     where too many nodes matter.
     """
 
-    def __init__(
-        self, laws: Sequence[PLD], counts: Array, plan: Plan, *, times: float = 1.0, terms: int = 0
-    ) -> None:
+    def __init__(self, laws: Sequence[PLD], counts: Array, plan: Plan, *, times: float = 1.0, terms: int = 0) -> None:
         self.step, self.side = laws[0].step, laws[0].side
         # Beyond all means the largest losses must have all of the tilted mass.
         self.c = LARGEST_TILT / self.step if plan.beyond else plan.rate
@@ -168,9 +156,7 @@ class LatticeIntegral:
         first, second = -math.expm1(-c * step), -math.expm1(-(c + 1.0) * step)
         turned = 4.0 * np.sin(0.5 * step * y) ** 2
         # |D(0)/D(y)|, D = (1 - e^-zs)(1 - e^-(z+1)s): the weight of frequency y relative to that of 0.
-        weight = (first * first + (1.0 - first) * turned) * (
-            second * second + (1.0 - second) * turned
-        )
+        weight = (first * first + (1.0 - first) * turned) * (second * second + (1.0 - second) * turned)
         weight = first * second / np.sqrt(weight) * (1.0 + 1e-12)
         if self.points % 2 == 0:
             weight[-1] *= 0.5  # all others come in pairs
@@ -271,9 +257,7 @@ class _Tilted:
         middle = round(dot(mass, index))
         x = (index - middle) * pld.step
         square = x * x
-        spread, *powers = (
-            dot(mass, size) for size in (np.abs(x), x, square, square * x, square * square)
-        )
+        spread, *powers = (dot(mass, size) for size in (np.abs(x), x, square, square * x, square * square))
         # The masses sum to 1 only up to their rounding.
         relative = math.log1p(relative) + 2.0 * ROUNDOFF * (mass.size + 4.0)
         offset, finite = pld.low + middle, log_finite(pld.infinity)
@@ -404,13 +388,7 @@ class Products:
         size = np.abs(exponent)
         relative = self._relative + ROUNDOFF * (64.0 + 16.0 * c * np.abs(eps) + size)
         lost = ~((exponent < 600.0) & (relative < 0.5))
-        return (
-            left * first + right * second,
-            (left + right) * wrong,
-            exponent - held.log_weight,
-            relative,
-            lost,
-        )
+        return (left * first + right * second, (left + right) * wrong, exponent - held.log_weight, relative, lost)
 
     def _aliases(self, eps: Array) -> Array:
         """Bounds on what other periods add at eps."""
@@ -439,9 +417,7 @@ def _by_moments(held: list[_Tilted], sure: Array, y: Array) -> Array:
     spread = np.maximum(second - first * first, 0.0) * (1.0 - 1e-9)
     apart = (2.0 * fourth - 8.0 * third * first + 6.0 * second * second) * (1.0 + 1e-9)
     square = y * y
-    return np.asarray(
-        0.5 * square * (square * float(sure @ apart) / 24.0 - float(sure @ spread)) + 1e-12
-    )
+    return np.asarray(0.5 * square * (square * float(sure @ apart) / 24.0 - float(sure @ spread)) + 1e-12)
 
 
 class LatticeReading(Reading):
@@ -453,9 +429,7 @@ class LatticeReading(Reading):
         self.infinity = Bounds(float(lower.infinity[0]), float(upper.infinity[0]))
 
     @classmethod
-    def of(
-        cls, ledger: Sequence[tuple[Pair, int]], plan: Plan, question: Question | None = None
-    ) -> LatticeReading:
+    def of(cls, ledger: Sequence[tuple[Pair, int]], plan: Plan, question: Question | None = None) -> LatticeReading:
         """The composition of a ledger. Raises TooExpensive or MemoryError."""
         store = LawStore(plan, plan.rounds, [pair for pair, _ in ledger])
         counts = np.array([count for _, count in ledger], np.float64)

@@ -115,9 +115,7 @@ def read_epsilons(reading: Reading, delta: Array, max_loss: float) -> Ends:
     return lower, upper, np.where(never | (upper <= lower * (1.0 + EPSILON_WIDTH)), 0.0, width)
 
 
-def proven_epsilons(
-    uppers: Callable[[Array], Array], delta: Array, start: Array, stride: float, top: float
-) -> Array:
+def proven_epsilons(uppers: Callable[[Array], Array], delta: Array, start: Array, stride: float, top: float) -> Array:
     """The least epsilon found with uppers(epsilon) <= delta, one for each delta; nan if there is none up to `top`."""
     aim = np.log(delta)
 
@@ -128,9 +126,7 @@ def proven_epsilons(
     return _search(excess, start, stride, top, 1.0)
 
 
-def excluded_epsilons(
-    lowers: Callable[[Array], Array], delta: Array, start: Array, stride: float, top: float
-) -> Array:
+def excluded_epsilons(lowers: Callable[[Array], Array], delta: Array, start: Array, stride: float, top: float) -> Array:
     """The largest epsilon found with lowers(epsilon) > delta, one for each delta; nan if there is none."""
     aim = np.log(delta)
 
@@ -141,9 +137,7 @@ def excluded_epsilons(
     return _search(shortfall, start, stride, top, -1.0)
 
 
-def _search(
-    excess: Callable[[Array], Array], start: Array, stride: float, top: float, sign: float
-) -> Array:
+def _search(excess: Callable[[Array], Array], start: Array, stride: float, top: float, sign: float) -> Array:
     """The point where `excess` is at most 0 next to points where it is not; nan if there is none.
 
     stride : about how far the excess moves by 1. sign : 1 if it falls with epsilon, -1 if it rises. From `start` a step
@@ -172,8 +166,7 @@ def _search(
     if both.any():
         fill = start if both.all() else np.zeros(start.size)
         ends = (
-            (np.where(both, end, fill), np.where(both, value, 0.0))
-            for end, value in ((wrong, over), (right, under))
+            (np.where(both, end, fill), np.where(both, value, 0.0)) for end, value in ((wrong, over), (right, under))
         )
         right = np.where(both, crossing(excess, *ends, close=CLOSE), right)
     return right

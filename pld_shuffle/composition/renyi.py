@@ -128,10 +128,7 @@ class _Laws:
         if self._below.infinite > 0.0:
             return Bounds(math.inf, math.inf)
         low = _log_moment(self._below, t, -1.0) / t
-        high = min(
-            float(np.logaddexp(_log_moment(law, t, 1.0), self._log_beyond(law, t)))
-            for law in self._cut(t)
-        )
+        high = min(float(np.logaddexp(_log_moment(law, t, 1.0), self._log_beyond(law, t))) for law in self._cut(t))
         upper = min(high / t * (1.0 + 4.0 * ROUNDOFF), self._top)
         if self._pair.encloses and not low <= upper * (1.0 + 1e-9) + 1e-15 / t:
             raise ArithmeticError(f"inverted bracket [{low}, {upper}] of {self._pair!r} at {t=}")

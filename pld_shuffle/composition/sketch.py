@@ -27,9 +27,7 @@ SPARSE = 0.4
 class Sketch:
     """Coarse laws of all pairs of a ledger, in one flat array."""
 
-    def __init__(
-        self, ledger: Sequence[tuple[Pair, int]], missed: float, points: float = SKETCHED_POINTS
-    ) -> None:
+    def __init__(self, ledger: Sequence[tuple[Pair, int]], missed: float, points: float = SKETCHED_POINTS) -> None:
         self.missed = missed
         self.scale = math.sqrt(sum(count * pair.scale**2 for pair, count in ledger))
         pooled = _pooled(ledger)
@@ -47,20 +45,13 @@ class Sketch:
         self._top = float(self._count @ np.array([law.losses[-1] for law in laws]))
         with np.errstate(divide="ignore"):
             log_mass = np.log(np.concatenate([law.masses for law in laws]))
-        self._log_mass = np.maximum(
-            log_mass, -1e5
-        )  # finite, so that a law without mass is harmless
+        self._log_mass = np.maximum(log_mass, -1e5)  # finite, so that a law without mass is harmless
         self.infinity = float(self._count @ np.array([law.infinity for law in laws]))
         self._largest = 40.0 / min(law.step for law in laws)
 
     @classmethod
     def at_delta(
-        cls,
-        ledger: Sequence[tuple[Pair, int]],
-        delta: float,
-        rounds: int,
-        *,
-        points: float = SKETCHED_POINTS,
+        cls, ledger: Sequence[tuple[Pair, int]], delta: float, rounds: int, *, points: float = SKETCHED_POINTS
     ) -> Sketch:
         """Good down to `delta`; rounds : as many as the laws will be used for."""
         return cls(ledger, max(1e-5 * delta / rounds, 1e-300), points)
@@ -72,15 +63,9 @@ class Sketch:
         weight = np.exp(exponent - peak[self._owner])
         total = np.add.reduceat(weight, self._start)
         mean = np.add.reduceat(weight * self._loss, self._start) / total
-        variance = (
-            np.add.reduceat(weight * (self._loss - mean[self._owner]) ** 2, self._start) / total
-        )
+        variance = np.add.reduceat(weight * (self._loss - mean[self._owner]) ** 2, self._start) / total
         count = self._count
-        return (
-            float(count @ (peak + np.log(total))),
-            float(count @ mean),
-            float(count @ variance),
-        )
+        return (float(count @ (peak + np.log(total))), float(count @ mean), float(count @ variance))
 
     def log_delta(self, tilt: float, eps: float | None = None) -> float:
         """Estimate of log delta at `eps`, by default at the saddle point's own epsilon."""
@@ -89,9 +74,7 @@ class Sketch:
         if eps == math.inf:
             finite = -math.inf
         else:
-            finite = (
-                k - tilt * eps - math.log1p(tilt * (1.0 + tilt) * math.sqrt(2 * math.pi * variance))
-            )
+            finite = k - tilt * eps - math.log1p(tilt * (1.0 + tilt) * math.sqrt(2 * math.pi * variance))
         floor = math.log(self.infinity) if self.infinity > 0.0 else -math.inf
         return min(0.0, float(np.logaddexp(finite, floor)))
 
@@ -147,9 +130,7 @@ def _law(pair: Pair, missed: float, points: float) -> PLD:
 def sketch_key(pair: Pair) -> Hashable:
     """Equal for pairs of one kind whose losses are almost alike, so that one of them is sketched for all."""
     largest = min(float(pair.max_loss.upper), 1e9)
-    return type(pair), *(
-        round(math.log(max(size, 1e-300)) / ALIKE) for size in (pair.scale, largest)
-    )
+    return type(pair), *(round(math.log(max(size, 1e-300)) / ALIKE) for size in (pair.scale, largest))
 
 
 def _pooled(ledger: Sequence[tuple[Pair, int]]) -> list[tuple[Pair, float]]:

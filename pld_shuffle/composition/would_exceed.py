@@ -126,11 +126,7 @@ class Growing:
     def reach(self, counts: Counts) -> bool:
         """Multiply by what is missing; False if that is too much, or if there were more rounds before."""
         new = {pair: count - self._held.get(pair, 0) for pair, count in counts.items()}
-        if (
-            any(pair not in counts for pair in self._held)
-            or min(new.values()) < 0
-            or sum(counts.values()) > self._most
-        ):
+        if any(pair not in counts for pair in self._held) or min(new.values()) < 0 or sum(counts.values()) > self._most:
             return False
         for pair, count in new.items():
             if count > 0 and pair.scale > 0.0:

@@ -34,8 +34,7 @@ try:
     from dp_accounting.pld import pld_pmf, privacy_loss_distribution
 except ImportError as error:
     raise ImportError(
-        "pld_shuffle.interop.dp_accounting needs dp_accounting 0.4 or later:"
-        " pip install 'pld-shuffle[interop]'"
+        "pld_shuffle.interop.dp_accounting needs dp_accounting 0.4 or later: pip install 'pld-shuffle[interop]'"
     ) from error
 
 from ..accountant import Accountant
@@ -45,14 +44,7 @@ from ..mechanisms.central import Gaussian, Laplace, PoissonGaussian
 from ..mechanisms.imported import ImportedPair, WorseOrder
 from ..numerics.rounding import ROUNDOFF
 from ..numerics.sides import Bounds, Side
-from ..numerics.validation import (
-    choice,
-    nonnegatives,
-    positive_float,
-    positive_int,
-    probabilities,
-    unit_interval,
-)
+from ..numerics.validation import choice, nonnegatives, positive_float, positive_int, probabilities, unit_interval
 from . import symmetric
 
 PrivacyLossDistribution = privacy_loss_distribution.PrivacyLossDistribution
@@ -64,9 +56,7 @@ ErrorDetails = privacy_accountant.PrivacyAccountant.CompositionErrorDetails
 _EXCESS, _DEFICIT = 1e-3, 1e-9
 
 
-def to_dp_accounting(
-    mechanism: Mechanism, *, discretization: float = 1e-4, missed: float = 1e-18
-) -> Any:
+def to_dp_accounting(mechanism: Mechanism, *, discretization: float = 1e-4, missed: float = 1e-18) -> Any:
     """A mechanism's upper law, on the grid of `discretization`, as a pessimistic `PrivacyLossDistribution`.
 
     mechanism : one with a symmetric pair. discretization : grid spacing in units of loss; must equal that of whatever
@@ -90,9 +80,7 @@ def to_dp_accounting(
 
 def _exported(law: PLD) -> Any:
     if not law.slack < law.step:
-        raise ValueError(
-            f"discretization must be above the rounding {law.slack!r} of losses, got {law.step!r}"
-        )
+        raise ValueError(f"discretization must be above the rounding {law.slack!r} of losses, got {law.step!r}")
     # Losses may be too small by `slack`. Atoms that much higher are dominated by ones split onto the grid.
     share = math.expm1(-law.slack) / math.expm1(-law.step)
     masses = np.zeros(law.masses.size + 1)
@@ -125,9 +113,7 @@ def from_dp_accounting(distribution: Any, neighboring_relation: Any) -> Imported
     if not isinstance(distribution, PrivacyLossDistribution):
         raise TypeError(f"distribution must be a PrivacyLossDistribution, got {distribution!r}")
     if not isinstance(neighboring_relation, NeighboringRelation):
-        raise TypeError(
-            f"neighboring_relation must be a NeighboringRelation, got {neighboring_relation!r}"
-        )
+        raise TypeError(f"neighboring_relation must be a NeighboringRelation, got {neighboring_relation!r}")
     neighbours = neighboring_relation.name.lower().replace("_", "-")
     try:
         orders = [distribution._pmf_remove]
@@ -156,18 +142,12 @@ def _pair(pmf: Any, neighbours: str) -> ImportedPair:
     """The positive part of a `PLDPmf`, checked."""
     pmf = pmf.to_dense_pmf()
     side = Side.UPPER if pmf._pessimistic_estimate else Side.LOWER
-    step, low, infinity = (
-        float(pmf._discretization),
-        int(pmf._lower_loss),
-        float(pmf._infinity_mass),
-    )
+    step, low, infinity = (float(pmf._discretization), int(pmf._lower_loss), float(pmf._infinity_mass))
     masses = np.asarray(pmf._probs, np.float64)
     negative = -float(np.minimum(masses, 0.0).sum())
     total = math.fsum(masses) + infinity
     if not (np.all(np.isfinite(masses)) and 0.0 <= infinity <= 1.0 and negative <= _DEFICIT):
-        raise ValueError(
-            f"distribution has no masses but {masses!r} with {infinity!r} at infinite loss"
-        )
+        raise ValueError(f"distribution has no masses but {masses!r} with {infinity!r} at infinite loss")
     if side is Side.UPPER:
         if not 1.0 - _DEFICIT <= total <= 1.0 + _EXCESS:
             raise ValueError(f"distribution must have mass 1, got {total!r}")
@@ -242,16 +222,8 @@ class ShufflePrivacyAccountant(privacy_accountant.PrivacyAccountant):  # type: i
     1.385
     """
 
-    def __init__(
-        self,
-        neighboring_relation: Any = NeighboringRelation.REPLACE_ONE,
-        *,
-        rtol: float = 1e-3,
-    ) -> None:
-        if neighboring_relation not in (
-            NeighboringRelation.REPLACE_ONE,
-            NeighboringRelation.REPLACE_SPECIAL,
-        ):
+    def __init__(self, neighboring_relation: Any = NeighboringRelation.REPLACE_ONE, *, rtol: float = 1e-3) -> None:
+        if neighboring_relation not in (NeighboringRelation.REPLACE_ONE, NeighboringRelation.REPLACE_SPECIAL):
             raise ValueError(
                 "neighboring_relation must be REPLACE_ONE, the relation of shuffle pairs, or REPLACE_SPECIAL,"
                 f" got {neighboring_relation!r}"
@@ -331,9 +303,7 @@ def _mechanism(event: Any, reach: float) -> Any:
             dp_event.NoOpDpEvent()
             | dp_event.RandomizedResponseDpEvent(num_buckets=1)
             | dp_event.SampledWithoutReplacementDpEvent(sample_size=0)
-            | dp_event.PoissonSampledDpEvent(
-                sampling_probability=0, event=dp_event.GaussianDpEvent()
-            )
+            | dp_event.PoissonSampledDpEvent(sampling_probability=0, event=dp_event.GaussianDpEvent())
         ):
             return _NOTHING
         case (
@@ -393,9 +363,4 @@ def _everywhere(value: float, asked: Any) -> Bounds:
     return Bounds(both, both)
 
 
-__all__ = [
-    "MechanismEvent",
-    "ShufflePrivacyAccountant",
-    "from_dp_accounting",
-    "to_dp_accounting",
-]
+__all__ = ["MechanismEvent", "ShufflePrivacyAccountant", "from_dp_accounting", "to_dp_accounting"]

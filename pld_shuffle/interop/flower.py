@@ -26,13 +26,7 @@ from typing import Any
 
 try:
     from flwr.app import ArrayRecord, ConfigRecord, Message, MessageType, MetricRecord
-    from flwr.serverapp import (
-        GaussianPrivacyEvent,
-        Grid,
-        NeighboringRelation,
-        PrivacyConfig,
-        PrivacySpent,
-    )
+    from flwr.serverapp import GaussianPrivacyEvent, Grid, NeighboringRelation, PrivacyConfig, PrivacySpent
     from flwr.serverapp.exception import PrivacyBudgetExhausted
     from flwr.serverapp.strategy import FedAvg, Result, Strategy
 except ImportError as error:
@@ -65,9 +59,7 @@ class ShufflePrivacyAccountant:
     relation, and for events drawn from more than ``config.population_size`` clients.
     """
 
-    def __init__(
-        self, config: PrivacyConfig, rtol: float = 1e-3, *, adaptive: bool = False
-    ) -> None:
+    def __init__(self, config: PrivacyConfig, rtol: float = 1e-3, *, adaptive: bool = False) -> None:
         if not isinstance(config, PrivacyConfig):
             raise TypeError(f"config must be a PrivacyConfig, got {config!r}")
         if config.neighboring_relation is not NeighboringRelation.REPLACE_ONE:
@@ -118,10 +110,7 @@ class ShufflePrivacyAccountant:
         )
 
     def would_exceed(
-        self,
-        event: Mechanism | GaussianPrivacyEvent,
-        max_epsilon: float | None = None,
-        count: int = 1,
+        self, event: Mechanism | GaussianPrivacyEvent, max_epsilon: float | None = None, count: int = 1
     ) -> bool:
         """Whether `count` more rounds could spend more than `max_epsilon` at the target delta.
 
@@ -223,8 +212,7 @@ class ShuffledStrategy(Strategy):  # type: ignore[misc]
         clients = n if clients is None else clients
         if not n <= clients <= accountant.config.population_size:
             raise ValueError(
-                f"clients must be from n={n} to the population's"
-                f" {accountant.config.population_size}, got {clients!r}"
+                f"clients must be from n={n} to the population's {accountant.config.population_size}, got {clients!r}"
             )
         self.strategy = strategy
         self.mechanism = mechanism
@@ -249,14 +237,7 @@ class ShuffledStrategy(Strategy):  # type: ignore[misc]
         """How many more rounds fit into the budget, at most `most`."""
         return bisect_left(range(1, most + 1), True, key=self._exceeded)
 
-    def start(
-        self,
-        grid: Grid,
-        initial_arrays: ArrayRecord,
-        num_rounds: int = 3,
-        *args: Any,
-        **kwargs: Any,
-    ) -> Result:
+    def start(self, grid: Grid, initial_arrays: ArrayRecord, num_rounds: int = 3, *args: Any, **kwargs: Any) -> Result:
         """As the wrapped strategy's, with as many of the rounds as the budget allows.
 
         Raises PrivacyBudgetExhausted if it allows none.
@@ -305,9 +286,7 @@ class ShuffledStrategy(Strategy):  # type: ignore[misc]
             if not reply.has_error() and reply.metadata.src_node_id in asked
         }
         if len(valid) < self._users:
-            _log.warning(
-                "Round %d is discarded: %d reports of %d.", server_round, len(valid), self._users
-            )
+            _log.warning("Round %d is discarded: %d reports of %d.", server_round, len(valid), self._users)
             return None, None
         kept = self._rng.sample(list(valid.values()), self._users)
         if isinstance(self.strategy, FedAvg):
@@ -316,10 +295,7 @@ class ShuffledStrategy(Strategy):  # type: ignore[misc]
             if len(weights) > 1:  # they would tell replies apart
                 raise ValueError(f"replies must have equal weights {key!r}, got {weights!r}")
         self.accountant.compose(self.mechanism)  # before anything can be released
-        nameless = [
-            Message(content=report, dst_node_id=0, message_type=MessageType.TRAIN)
-            for report in kept
-        ]
+        nameless = [Message(content=report, dst_node_id=0, message_type=MessageType.TRAIN) for report in kept]
         return self.strategy.aggregate_train(server_round, nameless)  # type: ignore[no-any-return]
 
     def configure_evaluate(
@@ -328,9 +304,7 @@ class ShuffledStrategy(Strategy):  # type: ignore[misc]
         """No messages: metrics of clients would not be accounted for."""
         return []
 
-    def aggregate_evaluate(
-        self, server_round: int, replies: Iterable[Message]
-    ) -> MetricRecord | None:
+    def aggregate_evaluate(self, server_round: int, replies: Iterable[Message]) -> MetricRecord | None:
         """None."""
         return None
 

@@ -28,9 +28,7 @@ except ImportError as error:
 from ..accountant import Accountant
 from ..composition.composition import AccuracyWarning
 
-GRID = (
-    2**12
-)  # of mantissas, which are in [1/2, 1); from this epsilon on the cells are too wide for chords
+GRID = 2**12  # of mantissas, which are in [1/2, 1); from this epsilon on the cells are too wide for chords
 
 
 def to_opendp(accountant: Accountant) -> Any:

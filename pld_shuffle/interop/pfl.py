@@ -14,9 +14,7 @@ try:
     from pfl.common_types import Population
     from pfl.metrics import Metrics, StringMetricName, get_overall_value
 except ImportError as error:
-    raise ImportError(
-        "pld_shuffle.interop.pfl needs pfl 0.6 or later: pip install 'pld-shuffle[pfl]'"
-    ) from error
+    raise ImportError("pld_shuffle.interop.pfl needs pfl 0.6 or later: pip install 'pld-shuffle[pfl]'") from error
 
 from ..accountant import Accountant
 from ..filter import BudgetExceeded, PrivacyFilter
@@ -57,9 +55,7 @@ class ShufflePrivacyCallback(TrainingProcessCallback):  # type: ignore[misc]
         self._limit = None if max_epsilon is None else positive_float("max_epsilon", max_epsilon)
         self.accountant = Accountant() if accountant is None else accountant
         if not isinstance(self.accountant, (Accountant, PrivacyFilter)):
-            raise TypeError(
-                f"accountant must be an Accountant or a PrivacyFilter, got {accountant!r}"
-            )
+            raise TypeError(f"accountant must be an Accountant or a PrivacyFilter, got {accountant!r}")
         if isinstance(self.accountant, PrivacyFilter):
             self._limit = self.accountant.epsilon if self._limit is None else self._limit
             if (self._limit, self._delta) != (self.accountant.epsilon, self.accountant.delta):
@@ -78,9 +74,7 @@ class ShufflePrivacyCallback(TrainingProcessCallback):  # type: ignore[misc]
     def mechanism(self, mechanism: Mechanism) -> None:
         known = as_mechanism(mechanism)
         if not isinstance(self.accountant, PrivacyFilter):
-            raise TypeError(
-                "accountant must be a PrivacyFilter where mechanisms are chosen as one goes"
-            )
+            raise TypeError("accountant must be a PrivacyFilter where mechanisms are chosen as one goes")
         if not self.accountant.admits(known):
             raise BudgetExceeded(f"mechanism must fit into what is left, got {mechanism!r}")
         self._mechanism = known
@@ -121,8 +115,7 @@ class ShufflePrivacyCallback(TrainingProcessCallback):  # type: ignore[misc]
         devices = get_overall_value(metrics[name])
         if devices != n:
             raise ValueError(
-                f"the training cohort must have the mechanism's n={n} devices, got {devices!r} in"
-                f" iteration {iteration}"
+                f"the training cohort must have the mechanism's n={n} devices, got {devices!r} in iteration {iteration}"
             )
 
 

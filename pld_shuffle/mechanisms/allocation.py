@@ -86,17 +86,14 @@ class RandomAllocation(Mechanism):
             kind = kind.mechanism
         if isinstance(kind, Gaussian):
             if not kind.sigma / kind.sensitivity >= LEAST_SIGMA:
-                raise ValueError(
-                    f"mechanism must have sigma >= {LEAST_SIGMA:g} sensitivity, got {kind!r}"
-                )
+                raise ValueError(f"mechanism must have sigma >= {LEAST_SIGMA:g} sensitivity, got {kind!r}")
         elif self.relation != RELATION:
             raise ValueError(
                 f"relation must be {RELATION!r} for steps other than Gaussian, got {self.relation!r} with {kind!r}"
             )
         elif not (isinstance(kind, (Laplace, DiscretePair)) or kind.relation == RELATION):
             raise TypeError(
-                "mechanism must be Gaussian, Laplace, DiscretePair, or one for the zero-out relation,"
-                f" got {kind!r}"
+                f"mechanism must be Gaussian, Laplace, DiscretePair, or one for the zero-out relation, got {kind!r}"
             )
         elif not (kind.pair.symmetric or isinstance(kind.pair, (OrderedPair, ProfilePair))):
             raise TypeError(f"mechanism must have a pair for both orders, got {kind!r}")
@@ -114,9 +111,7 @@ class RandomAllocation(Mechanism):
         if not isinstance(kind, Gaussian):
             return HiddenStepPair(PairSteps(kind.pair), count)
         noise = kind.sigma / kind.sensitivity
-        return HiddenStepPair(
-            GaussianSteps(noise, 1, 0 if self.relation == RELATION else -1, 0), count
-        )
+        return HiddenStepPair(GaussianSteps(noise, 1, 0 if self.relation == RELATION else -1, 0), count)
 
     @cached_property
     def pair(self) -> Pair:  # type: ignore[override]
@@ -125,9 +120,7 @@ class RandomAllocation(Mechanism):
         block: ProfilePair = self._block
         if (backward := self._block.reverse) is not None:
             block = BothOrders((self._block, backward))
-        return (
-            block if self.selected == 1 else ComposedPair(Curve(block, self.selected, BLOCKS_RTOL))
-        )
+        return block if self.selected == 1 else ComposedPair(Curve(block, self.selected, BLOCKS_RTOL))
 
     @property
     def _distance(self) -> int:
@@ -136,19 +129,13 @@ class RandomAllocation(Mechanism):
     @cached_property
     def attack_pair(self) -> Pair:  # type: ignore[override]
         if self.selected == 1 or isinstance(self.pair, GaussianPair):
-            return (
-                self.pair if isinstance(self.pair, (GaussianPair, HiddenStepPair)) else self._block
-            )
+            return self.pair if isinstance(self.pair, (GaussianPair, HiddenStepPair)) else self._block
         if isinstance(self.mechanism, Gaussian):
             return _noise(self.mechanism, self._distance, self.steps, self.selected)
         return GaussianPair(Bounds(0.0, 0.0))
 
     def assumptions(self) -> dict[str, str]:
-        blocks = (
-            ""
-            if self.selected == 1
-            else f", by {self.selected} blocks whose composition is revealed"
-        )
+        blocks = "" if self.selected == 1 else f", by {self.selected} blocks whose composition is revealed"
         return {
             "neighbours": NEIGHBOURS[self.relation],
             "adversary": "sees the outputs of all steps, not who took part in which; the curator is trusted",

@@ -58,9 +58,7 @@ class Attack(Mechanism):
 
     @cached_property
     def pair(self) -> ProfilePair:
-        return attack_law(
-            self.randomizer, self.n, (self.first, self.second, self.others)
-        ).ordered_pair()
+        return attack_law(self.randomizer, self.n, (self.first, self.second, self.others)).ordered_pair()
 
     def assumptions(self) -> dict[str, str]:
         return said(
@@ -70,9 +68,7 @@ class Attack(Mechanism):
         )
 
 
-def attack_law(
-    randomizer: LocalRandomizer, n: int, triple: Triple, *, refined: float = 1.0
-) -> SlotLaw:
+def attack_law(randomizer: LocalRandomizer, n: int, triple: Triple, *, refined: float = 1.0) -> SlotLaw:
     """The slots of (first, second, others)."""
     masses = randomizer.attack_law(*triple, refined=refined)
     return SlotLaw.of(n, masses, randomizer.mass_error, whole=True)
@@ -91,9 +87,7 @@ def strongest_triple(
     return tried[int(np.argmax(strengths))]
 
 
-def strongest_attack(
-    randomizer: LocalRandomizer, n: int, cohort: Cohort = ALL_USERS
-) -> ProfilePair:
+def strongest_attack(randomizer: LocalRandomizer, n: int, cohort: Cohort = ALL_USERS) -> ProfilePair:
     """The pair of the strongest attack, on a cohort. All others are alike, so that the hidden cohort says nothing."""
     triple = strongest_triple(randomizer, n, randomizer.attacks(MAX_CHOICES), cohort)
     pair = attack_law(randomizer, n, triple).sampled(cohort).ordered_pair()
@@ -103,9 +97,7 @@ def strongest_attack(
     return among_few(pair, finer, finer, tailed=randomizer.tailed)
 
 
-def stand_in_attack(
-    randomizer: LocalRandomizer, n: int, cohort: Cohort
-) -> tuple[ProfilePair, ProfilePair]:
+def stand_in_attack(randomizer: LocalRandomizer, n: int, cohort: Cohort) -> tuple[ProfilePair, ProfilePair]:
     """The strongest attack in which all others hold the target's second value: its pair, and it reversed."""
     triples = (triple for triple in randomizer.attacks(MAX_CHOICES) if triple[1] == triple[2])
     law = attack_law(randomizer, n, strongest_triple(randomizer, n, triples, cohort))

@@ -35,9 +35,7 @@ SMALLEST_RATE = 1e-12  # of a hidden cohort, or of a Poisson sample
 SUBSTITUTION = "neighbouring datasets differ in the value of one user (substitution)"
 REPORTS = "sees the shuffled reports and knows every other user's value"
 OUTPUTS_ONLY = "what users send may depend on what was published before, but not on who took part"
-CONCURRENT = (
-    "rounds of other entries may come in between (concurrent composition, Vadhan and Zhang 2023)"
-)
+CONCURRENT = "rounds of other entries may come in between (concurrent composition, Vadhan and Zhang 2023)"
 EVERYBODY = "all n users take part; n counts the users whose reports are shuffled together"
 
 
@@ -62,9 +60,7 @@ class Mechanism(ABC):
 
     def __getstate__(self) -> dict[str, Any]:
         """The parameters alone: what was derived from them is derived again."""
-        derived = (
-            name for name, value in vars(type(self)).items() if isinstance(value, cached_property)
-        )
+        derived = (name for name, value in vars(type(self)).items() if isinstance(value, cached_property))
         inherited = {"pair", "attack_pair", *derived}
         return {name: value for name, value in vars(self).items() if name not in inherited}
 
@@ -74,12 +70,7 @@ class Mechanism(ABC):
         return self.pair
 
     def attack_bounds(
-        self,
-        *,
-        delta: float | None = None,
-        epsilon: float | None = None,
-        rounds: int = 1,
-        rtol: float = 1e-3,
+        self, *, delta: float | None = None, epsilon: float | None = None, rounds: int = 1, rtol: float = 1e-3
     ) -> AttackBounds:
         """What the known attack spends over `rounds` rounds: no analysis can go below.
 
@@ -138,9 +129,7 @@ class Mechanism(ABC):
     @property
     def zero_out(self) -> Pair:
         """The pair for the zero-out relation (`mechanisms.zero_out`); TypeError where none is proved."""
-        raise TypeError(
-            f"mechanism must be one that is proved for the zero-out relation, got {self!r}"
-        )
+        raise TypeError(f"mechanism must be one that is proved for the zero-out relation, got {self!r}")
 
     def stand_in_attack(self, cohort: Cohort) -> tuple[Pair, Pair] | None:
         """Views of a known cohort in which all others hold the target's second value: that pair, and it reversed.
@@ -171,9 +160,7 @@ class Mechanism(ABC):
         inside = [*first, *(f"{name}={value}" for name, value in values.items())]
         return f"{type(self).__name__}({', '.join(inside)})"
 
-    def pld(
-        self, *, step: float | None = None, side: Side = Side.UPPER, missed: float = 1e-15
-    ) -> PLD:
+    def pld(self, *, step: float | None = None, side: Side = Side.UPPER, missed: float = 1e-15) -> PLD:
         """The privacy loss distribution of one round on one side.
 
         Parameters: step, the lattice spacing in units of loss (default: 1/200 of the loss's scale);
@@ -201,9 +188,7 @@ class OfReports(Mechanism):
         return self.pair
 
 
-def composed(
-    pair: Pair, delta: float | None, epsilon: float | None, rounds: int, rtol: float
-) -> Bounds:
+def composed(pair: Pair, delta: float | None, epsilon: float | None, rounds: int, rtol: float) -> Bounds:
     """Bounds on epsilon at `delta`, or on delta at `epsilon`, of `rounds` rounds of one pair."""
     if (delta is None) == (epsilon is None):
         raise ValueError(f"give exactly one of delta and epsilon, got {delta!r}, {epsilon!r}")
@@ -227,19 +212,10 @@ def as_mechanism(value: Any) -> Mechanism:
 
 
 def said(
-    analysis: str,
-    *,
-    neighbours: str = SUBSTITUTION,
-    adversary: str = REPORTS,
-    sampling: str = EVERYBODY,
+    analysis: str, *, neighbours: str = SUBSTITUTION, adversary: str = REPORTS, sampling: str = EVERYBODY
 ) -> dict[str, str]:
     """What `Mechanism.assumptions` returns, by default for reports of all users in a shuffler."""
-    return {
-        "neighbours": neighbours,
-        "adversary": adversary,
-        "analysis": analysis,
-        "sampling": sampling,
-    }
+    return {"neighbours": neighbours, "adversary": adversary, "analysis": analysis, "sampling": sampling}
 
 
 def local_epsilon(value: Any) -> float:

@@ -49,9 +49,7 @@ class Blanket(OfReports):
     def __post_init__(self) -> None:
         randomizer = known_randomizer(self.randomizer)
         if randomizer.pure and not randomizer.eps0 <= LARGEST_EPS0:
-            raise ValueError(
-                f"randomizer must have an eps0 of at most {LARGEST_EPS0:g} or none, got {randomizer!r}"
-            )
+            raise ValueError(f"randomizer must have an eps0 of at most {LARGEST_EPS0:g} or none, got {randomizer!r}")
         settle(self, randomizer=randomizer, n=user_count(self.n))
 
     @cached_property
@@ -62,10 +60,7 @@ class Blanket(OfReports):
         exact = randomizer.pure and randomizer.eps0_error == 0.0
         largest = Bounds(randomizer.eps0, randomizer.eps0) if exact else None
         if not randomizer.continuous:
-            laws = [
-                SlotLaw.of(n, masses, randomizer.mass_error, whole=False)
-                for masses in randomizer.slot_laws()
-            ]
+            laws = [SlotLaw.of(n, masses, randomizer.mass_error, whole=False) for masses in randomizer.slot_laws()]
             return worst([SlotPair(law, largest) for law in laws])
         pair = SlotPair(NoiseLaw(n, randomizer), largest)
         if n > randomizer.few_users:

@@ -67,9 +67,7 @@ def _quotient(dividend: float, divisor: float) -> Bounds:
     )
 
 
-@keywords_only(
-    "Laplace(scale=...) is central noise; randomizers.Laplace(eps0=...) is a local randomizer"
-)
+@keywords_only("Laplace(scale=...) is central noise; randomizers.Laplace(eps0=...) is a local randomizer")
 @dataclass(frozen=True, kw_only=True)
 class Laplace(_Additive):
     """Laplace noise of scale `scale` on an answer of sensitivity `sensitivity` (both positive).
@@ -92,9 +90,7 @@ class Laplace(_Additive):
         return LaplacePair(_quotient(self.sensitivity, self.scale))
 
 
-@keywords_only(
-    "Gaussian(sigma=...) is central noise; randomizers.Gaussian(sigma=...) is a local randomizer"
-)
+@keywords_only("Gaussian(sigma=...) is central noise; randomizers.Gaussian(sigma=...) is a local randomizer")
 @dataclass(frozen=True, kw_only=True)
 class Gaussian(_Additive):
     """Gaussian noise of standard deviation `sigma` on an answer of sensitivity `sensitivity`.

@@ -15,13 +15,7 @@ from typing import Any, ClassVar
 
 from ..numerics.validation import open_unit, positive_int, real, user_count
 from ..pairs.binomial import BinomialPair, ExchangePair, ShiftPair
-from ..pairs.bit_pair import (
-    AbsentBitPair,
-    BitAttackPair,
-    BitPair,
-    worst_absent_bit_attack,
-    worst_bit_attack,
-)
+from ..pairs.bit_pair import AbsentBitPair, BitAttackPair, BitPair, worst_absent_bit_attack, worst_bit_attack
 from ..pairs.bits import LARGEST_BIT_EPS0, BitShares
 from ..pairs.cohort import Cohort
 from ..pairs.pair import Pair
@@ -69,9 +63,7 @@ class _Counted(Mechanism):
         if set(given) == {"one_if_one", "one_if_zero"}:
             one, zero = given["one_if_one"], given["one_if_zero"]
             if not 0.0 < zero < one < 1.0:
-                raise ValueError(
-                    f"one_if_one must be below 1 and above one_if_zero, above 0, got {one!r} and {zero!r}"
-                )
+                raise ValueError(f"one_if_one must be below 1 and above one_if_zero, above 0, got {one!r} and {zero!r}")
             return BitShares.of(one, zero)
         values = ", ".join(f"{name}={getattr(self, name)!r}" for name in WAYS)
         raise ValueError(f"give eps0, or gamma, or one_if_one and one_if_zero, got {values}")

@@ -19,14 +19,7 @@ from functools import cached_property
 
 import numpy as np
 
-from ..numerics.validation import (
-    choice,
-    positive_float,
-    positive_int,
-    probabilities,
-    real,
-    real_array,
-)
+from ..numerics.validation import choice, positive_float, positive_int, probabilities, real, real_array
 from ..pairs.discrete import EitherOrder, LatticePair, Losses, OrderedPair, checked_pmfs
 from ..pairs.pair import Pair
 from ..pairs.profile import ProfilePair, worst

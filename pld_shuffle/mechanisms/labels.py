@@ -20,14 +20,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from ..numerics.validation import (
-    choice,
-    positive_float,
-    positive_int,
-    real,
-    unit_interval,
-    user_count,
-)
+from ..numerics.validation import choice, positive_float, positive_int, real, unit_interval, user_count
 from ..pairs.cohort import Cohort
 from ..pairs.coins import CoinMixture
 from ..pairs.pair import Pair
@@ -65,13 +58,7 @@ class ShuffledRandomizer(OfReports):
     q: float | None
 
     def __init__(
-        self,
-        n: int,
-        *,
-        tv: float,
-        eps0: float | None = None,
-        p: float | None = None,
-        q: float | None = None,
+        self, n: int, *, tv: float, eps0: float | None = None, p: float | None = None, q: float | None = None
     ) -> None:
         if (eps0 is None) == (p is None) or (p is None) != (q is None):
             raise ValueError(f"give either eps0, or p and q, got eps0={eps0!r}, p={p!r}, q={q!r}")
@@ -115,9 +102,7 @@ class ShuffledRandomizer(OfReports):
         silent = spread - beta * share if q is None else (most - beta) * share
         return CoinMixture(
             n=self.n,
-            coin_rate=1.0 - neutral * share
-            if silent <= 0.0 and coin > 0.5
-            else 2.0 * beta / spread * share,
+            coin_rate=1.0 - neutral * share if silent <= 0.0 and coin > 0.5 else 2.0 * beta / spread * share,
             neutral_rate=neutral * share,
             target_coin=coin,
             target_neutral=neutral,
@@ -171,19 +156,11 @@ class ShuffledRR(OfReports):
     given: str  # "gamma" or "eps0": that one is exact, the other rounded
 
     def __init__(
-        self,
-        k: int,
-        n: int,
-        *,
-        gamma: float | None = None,
-        eps0: float | None = None,
-        adversary: str = "strong",
+        self, k: int, n: int, *, gamma: float | None = None, eps0: float | None = None, adversary: str = "strong"
     ) -> None:
         k = positive_int("k", k, least=2)
         if (gamma is None) == (eps0 is None):
-            raise ValueError(
-                f"give exactly one of gamma and eps0, got gamma={gamma!r}, eps0={eps0!r}"
-            )
+            raise ValueError(f"give exactly one of gamma and eps0, got gamma={gamma!r}, eps0={eps0!r}")
         given = "eps0" if gamma is None else "gamma"
         if gamma is None:
             eps0 = local_epsilon(eps0)
@@ -194,9 +171,7 @@ class ShuffledRR(OfReports):
             gamma = unit_interval("gamma", gamma)
             truth = 1.0 - gamma
             if truth > 0.0 and gamma > NEAREST_GAMMA:  # rounding of rates would outweigh the truth
-                raise ValueError(
-                    f"gamma must be 1 (no information at all) or at most 1 - 1e-12, got {gamma!r}"
-                )
+                raise ValueError(f"gamma must be 1 (no information at all) or at most 1 - 1e-12, got {gamma!r}")
             eps0 = math.log1p(k * truth / gamma) if gamma > 1e-300 else math.inf
             if not eps0 <= EPS0_MAX:
                 raise ValueError(f"gamma must leave eps0 at most {EPS0_MAX:g}, got {gamma!r}")
@@ -266,8 +241,7 @@ class ShuffledRR(OfReports):
             "strong-conditional": "strong, given that the target told the truth (published variant)",
         }
         return said(
-            f"exact pair of {self.k}-ary randomised response for this adversary",
-            adversary=named[self.adversary],
+            f"exact pair of {self.k}-ary randomised response for this adversary", adversary=named[self.adversary]
         )
 
     def hidden_assumptions(self) -> dict[str, str]:

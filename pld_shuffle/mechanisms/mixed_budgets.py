@@ -153,10 +153,7 @@ class MixedRandomizers(Mechanism):
 
     def __post_init__(self) -> None:
         settle(self, eps0=local_epsilon(self.eps0))
-        checked = tuple(
-            (positive_float("ratio", ratio), count)
-            for ratio, count in _classes("ratio", self.others)
-        )
+        checked = tuple((positive_float("ratio", ratio), count) for ratio, count in _classes("ratio", self.others))
         for ratio, _ in checked:
             if not 1.0 <= ratio <= 1e304:
                 raise ValueError(f"ratio must be in [1, 1e304], got {ratio!r}")

@@ -143,9 +143,7 @@ class Subsampled(_Sampled):
             if not 0.0 <= value < 1.0:
                 raise ValueError(f"{name} must be in [0, 1), got {value!r}")
         if given["dropout"] > 0.0 and given["dropout_limit"] > 0.0:
-            raise ValueError(
-                f"give one of dropout and dropout_limit, got {dropout!r}, {dropout_limit!r}"
-            )
+            raise ValueError(f"give one of dropout and dropout_limit, got {dropout!r}, {dropout_limit!r}")
         if analysis == "general" and any([*given.values(), colluding]):
             raise ValueError(
                 "dropout, dropout_limit and colluding need analysis 'tightest', got"
@@ -155,9 +153,7 @@ class Subsampled(_Sampled):
             raise ValueError(f"colluding needs a population, got {colluding!r} with rate={rate!r}")
         if rate == 1.0 and not any(given.values()):
             warnings.warn(
-                "rate=1 is everybody, so nothing is sampled; one per cent is rate=0.01",
-                UnlikelyWarning,
-                stacklevel=2,
+                "rate=1 is everybody, so nothing is sampled; one per cent is rate=0.01", UnlikelyWarning, stacklevel=2
             )
         population, rate = population_and_rate(mechanism, population, rate, colluding)
         settle(self, mechanism=mechanism, rate=rate, population=population, analysis=analysis)
@@ -183,11 +179,7 @@ class Subsampled(_Sampled):
         name = "rate" if self.population is None else "population"
         given = {"mechanism": self.mechanism, name: getattr(self, name)}
         analysis = "" if self.analysis == "tightest" else self.analysis
-        rarely = {
-            "analysis": analysis,
-            "dropout": self.dropout,
-            "dropout_limit": self.dropout_limit,
-        }
+        rarely = {"analysis": analysis, "dropout": self.dropout, "dropout_limit": self.dropout_limit}
         rarely["colluding"] = self.colluding
         return given | {key: value for key, value in rarely.items() if value}
 
@@ -272,22 +264,16 @@ def population_and_rate(
 ) -> tuple[int | None, float]:
     """The population, if that was given, and the share of it that takes part; ValueError or TypeError."""
     if (population is None) == (rate is None):
-        raise ValueError(
-            f"give exactly one of population and rate, got population={population!r}, rate={rate!r}"
-        )
+        raise ValueError(f"give exactly one of population and rate, got population={population!r}, rate={rate!r}")
     if population is not None:
         population = positive_int("population", population)
         n = mechanism.users
         if n is None:
-            raise ValueError(
-                f"population needs a mechanism with users; give rate, got {mechanism!r}"
-            )
+            raise ValueError(f"population needs a mechanism with users; give rate, got {mechanism!r}")
         if not population >= n:
             raise ValueError(f"population must be at least n={n}, got {population!r}")
         if colluding > 0 and not population - colluding > n:
-            raise ValueError(
-                f"colluding must leave more than n={n} of population={population}, got {colluding!r}"
-            )
+            raise ValueError(f"colluding must leave more than n={n} of population={population}, got {colluding!r}")
         rate = n / (population - colluding)
     return population, sampling_rate(rate)
 

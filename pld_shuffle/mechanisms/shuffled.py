@@ -123,9 +123,7 @@ class Shuffled(OfReports):
         # The reduction and stronger clones are proved to be above the blanket. Where the swap theorem is
         # better by far, nothing else is looked at.
         probes = told.losses_at(0.0, 8.0)
-        if not np.all(
-            swap.upper(probes, SMALL) <= 0.99 * glance.profile(probes, PROBED, SMALL).lower
-        ):
+        if not np.all(swap.upper(probes, SMALL) <= 0.99 * glance.profile(probes, PROBED, SMALL).lower):
             pairs.append(base)
         return swap if len(pairs) == 1 else Several(tuple(pairs))
 
@@ -178,17 +176,13 @@ class Shuffled(OfReports):
                 return ShuffledRR(randomizer.k_ary, n, eps0=randomizer.eps0, adversary="weak")
             return Blanket(randomizer, n)
         if not randomizer.pure:
-            raise ValueError(
-                f"analysis {analysis!r} needs pure LDP with a finite positive eps0, got {randomizer!r}"
-            )
+            raise ValueError(f"analysis {analysis!r} needs pure LDP with a finite positive eps0, got {randomizer!r}")
         eps0 = randomizer.eps0 + randomizer.eps0_error
         if analysis == "reduction":
             return ShuffledRandomizer(n, eps0=eps0, tv=min(1.0, randomizer.tv * (1.0 + 1e-13)))
         return ShuffledLDP(eps0=eps0, n=n, analysis="stronger-clones")
 
-    def alternatives(
-        self, *, delta: float, rounds: int = 1, rtol: float = 1e-3
-    ) -> dict[str, Bounds]:
+    def alternatives(self, *, delta: float, rounds: int = 1, rtol: float = 1e-3) -> dict[str, Bounds]:
         """Bounds on epsilon at `delta` after `rounds` rounds, by every other analysis that applies."""
         count, width = positive_int("rounds", rounds), tolerance("rtol", rtol)
         found = {}
@@ -227,11 +221,7 @@ class Shuffled(OfReports):
     def assumptions(self) -> dict[str, str]:
         if self.analysis != "tightest":
             return self.core.assumptions()
-        how = (
-            "exact for the number of ones"
-            if self._shares
-            else "the least of swap theorem, blanket and reduction"
-        )
+        how = "exact for the number of ones" if self._shares else "the least of swap theorem, blanket and reduction"
         return said(
             f"{how}, for {self.randomizer!r}; reports of a round are independent, and all users run the same randomizer"
         )

@@ -72,9 +72,7 @@ class ShuffledBatches(Mechanism):
             raise ValueError(f"batches must be at most {MOST_STEPS}, got {self.batches!r}")
         least = (self.batches - 1) * self.batch_size + 1
         if self.records < least:
-            raise ValueError(
-                f"records must be at least {least}, or a batch has none, got {self.records!r}"
-            )
+            raise ValueError(f"records must be at least {least}, or a batch has none, got {self.records!r}")
 
     @property
     def left_out(self) -> int:

@@ -73,20 +73,12 @@ class StickyCohort(Mechanism):
     population: int | None
 
     def __init__(
-        self,
-        mechanism: Mechanism,
-        rounds: int,
-        *,
-        population: int | None = None,
-        rate: float | None = None,
+        self, mechanism: Mechanism, rounds: int, *, population: int | None = None, rate: float | None = None
     ) -> None:
         if not isinstance(mechanism, Mechanism) or isinstance(mechanism, StickyCohort):
             raise TypeError(f"mechanism must be a mechanism, one round of it, got {mechanism!r}")
         if not (mechanism.relation == "replace-one" and mechanism.pair.symmetric):
-            raise TypeError(
-                "mechanism must have a symmetric pair for the substitution of one user,"
-                f" got {mechanism!r}"
-            )
+            raise TypeError(f"mechanism must have a symmetric pair for the substitution of one user, got {mechanism!r}")
         if population is not None and isinstance(mechanism, Subsampled):
             raise ValueError(
                 f"population needs a mechanism with users, all in every round; give rate, got {mechanism!r}"

@@ -71,9 +71,7 @@ class SummedNoise(Mechanism):
             raise TypeError(f"share must be a pld_shuffle.shares.Share, got {self.share!r}")
         least = {"clients": 1, "sensitivity": 1, "coordinates": 1}
         for name in ("clients", "sensitivity", "coordinates", "dropouts", "colluding"):
-            object.__setattr__(
-                self, name, positive_int(name, getattr(self, name), least=least.get(name, 0))
-            )
+            object.__setattr__(self, name, positive_int(name, getattr(self, name), least=least.get(name, 0)))
         if not self.dropouts + self.colluding < self.clients:
             raise ValueError(
                 f"dropouts and colluding must leave some of clients={self.clients!r}, got"
@@ -163,9 +161,7 @@ class SummedNoise(Mechanism):
     def assumptions(self) -> dict[str, str]:
         whole = f"the total of {self.clients} clients' sums"
         around = "" if self.modulus is None else f" modulo {self.modulus}"
-        each = (
-            "" if self.coordinates == 1 else f" in each of {self.coordinates} coordinates at most"
-        )
+        each = "" if self.coordinates == 1 else f" in each of {self.coordinates} coordinates at most"
         return {
             "neighbours": f"{SENTENCES[self.neighbours]}; the exact sum moves by at most {self.sensitivity}{each},"
             " and who adds noise is the same",

@@ -74,9 +74,7 @@ class Threshold(Mechanism):
             if not self.rate < 1.0:
                 raise ValueError(f"rate must be below 1 without dummies, got {self.rate!r}")
         elif not (isinstance(self.dummies, Share) and self.dummies.counts):
-            raise TypeError(
-                f"dummies must be a Share of numbers that are never negative, got {self.dummies!r}"
-            )
+            raise TypeError(f"dummies must be a Share of numbers that are never negative, got {self.dummies!r}")
         elif not self.dummies.total(self.senders).log_concave:
             raise ValueError(
                 f"dummies must have shapes that add up to at least 1, got {self.dummies!r} from {self.senders}"

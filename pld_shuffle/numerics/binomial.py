@@ -115,9 +115,7 @@ def counts(classes: Sequence[Trials], missed: float) -> Counts:
         one = _binomial_counts(part, missed / len(classes))
         if found.high == found.low == 0:
             found = one._replace(
-                error=found.error + one.error,
-                below=found.below + one.below,
-                above=found.above + one.above,
+                error=found.error + one.error, below=found.below + one.below, above=found.above + one.above
             )
             continue
         masses = np.convolve(found.masses, one.masses)

@@ -211,9 +211,7 @@ def warm_up() -> None:
             kernel.compiled  # noqa: B018
 
 
-def kernel(
-    takes: str, seconds: Callable[..., float], **options: Any
-) -> Callable[[Callable[..., Any]], Kernel]:
+def kernel(takes: str, seconds: Callable[..., float], **options: Any) -> Callable[[Callable[..., Any]], Kernel]:
     """A decorator that makes a kernel for Python to call."""
     return lambda function: Kernel(function, takes, seconds, **options)
 

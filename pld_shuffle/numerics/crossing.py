@@ -61,12 +61,7 @@ def crossing(
 
 
 def first_satisfying(
-    excess: Callable[[float], float],
-    start: float,
-    end: float,
-    *,
-    steps: int = GRID_STEPS,
-    rtol: float = NEXT,
+    excess: Callable[[float], float], start: float, end: float, *, steps: int = GRID_STEPS, rtol: float = NEXT
 ) -> float | None:
     """The number nearest to `start`, from there to `end`, with excess <= 0, as far as the grid sees; None if none.
 

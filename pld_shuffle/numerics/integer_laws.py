@@ -95,8 +95,7 @@ def skellam_law(variance: float) -> IntegerLaw:
     half = 0.5 * variance
     # I(x) = x asinh(x/v) - sqrt(x^2 + v^2) + v, the exponent of Chernoff's bound.
     reach = _where(
-        lambda x: x * math.asinh(x / variance) - x * x / (math.hypot(x, variance) + variance),
-        variance + 40.0,
+        lambda x: x * math.asinh(x / variance) - x * x / (math.hypot(x, variance) + variance), variance + 40.0
     )
     end = math.ceil(reach) + 64
     _require_window(2.0 * end)
@@ -201,9 +200,7 @@ def _outwards(ratio: Callable[[Array], Array], mode: int, last: float, spread: f
     above = float(masses[-1]) * after / (1.0 - after) * (1.0 + 1e-6)
     below = 0.0
     if low > 0:
-        before = (
-            1.0 / float(ratio(np.array([float(low)]))[0]) * (1.0 + 1e-12)
-        )  # f(low-1)/f(low), and smaller below
+        before = 1.0 / float(ratio(np.array([float(low)]))[0]) * (1.0 + 1e-12)  # f(low-1)/f(low), and smaller below
         below = float(masses[0]) * before / (1.0 - before) * (1.0 + 1e-6)
     if not max(above, below) <= MOST_MISSED:
         _require_window(2.0 * MAX_WINDOW)
@@ -244,9 +241,7 @@ def _symmetric(
     mean = 2.0 * float(half @ errors) / whole
     error = float(errors[-1]) + mean + ROUNDOFF * (masses.size + 4.0)
     masses /= whole
-    fall = float(
-        low[min(kept, end) - 1]
-    )  # at least the ratio from there on, or else the limit of ratios
+    fall = float(low[min(kept, end) - 1])  # at least the ratio from there on, or else the limit of ratios
     fall = min(fall, math.exp(steepest)) if math.isfinite(steepest) else fall
     if numbers[1] < numbers[2]:  # the ratios fall towards their limit
         fall = 1.0 / numbers[2]
@@ -310,9 +305,7 @@ class _Tilted:
         mean = float(mass @ support)
         return cls(tilt, support, mass, mean, float(mass @ (support - mean) ** 2), moment)
 
-    def masses(
-        self, shares: int, centre: int, places: NDArray[np.int64], spread: float
-    ) -> tuple[Array, float]:
+    def masses(self, shares: int, centre: int, places: NDArray[np.int64], spread: float) -> tuple[Array, float]:
         """P[X = i] of the sum at `places` around `centre`, and a bound on their relative error."""
         reach = int(np.abs(places - centre).max())
         nodes = 2 * (reach + math.ceil(12.0 * spread) + 24) + 1

@@ -170,9 +170,7 @@ def lower_hull(x, y, kept):
     return count
 
 
-@kernel(
-    "f f f f f i o1 o1", lambda a, b, c, start_low, start_high, first, low, high: 1e-6 * low.size
-)
+@kernel("f f f f f i o1 o1", lambda a, b, c, start_low, start_high, first, low, high: 1e-6 * low.size)
 def falling_ratios(a, b, c, start_low, start_high, first, low, high):
     """Enclosures of r(k) = f(k-1) / f(k), k = first .. first + low.size - 1, from one of r(first + low.size):
 

@@ -131,9 +131,7 @@ class HockeySums:
         loss = (self.low + index) * self.step
         gap = np.where(above < size, loss - eps, 0.0)
         share = np.exp(-gap)
-        value = np.where(
-            above < size, share * self.hockey[index] - np.expm1(-gap) * self.plain[index], 0.0
-        )
+        value = np.where(above < size, share * self.hockey[index] - np.expm1(-gap) * self.plain[index], 0.0)
         # eps and the lattice points are known to an ulp each: the sum falls by at most the mass above per
         # unit of eps, the last point's included if rounding may have put eps on its other side.
         near = eps <= loss * (1.0 + 8.0 * ROUNDOFF)

@@ -220,9 +220,7 @@ class _Search:
         if met:
             return value, None
         best = self.tight[value] if value in self.tight else self.rough[value]
-        error = InfeasibleError(
-            f"even {value!r} is not proven to meet {self.target!r}: there, {best}"
-        )
+        error = InfeasibleError(f"even {value!r} is not proven to meet {self.target!r}: there, {best}")
         error.best = best
         raise error
 
@@ -262,9 +260,7 @@ class _Search:
             middle = crossing + (tolerated if crossing < middle else -tolerated)
         return self._between(middle, low, high, open_end=True)
 
-    def _between(
-        self, scaled: float, before: Number, end: Number, *, open_end: bool = False
-    ) -> Number:
+    def _between(self, scaled: float, before: Number, end: Number, *, open_end: bool = False) -> Number:
         """The value at a place of the scale: after `before`, at most (if open, before) `end`."""
         value: Number = self.scale.back(scaled)
         low, high = sorted((before, end))

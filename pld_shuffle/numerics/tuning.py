@@ -26,62 +26,38 @@ LAWS_PER_OCTAVE = 2  # of Renyi orders, which share laws: speed against width
 LEAST_SHARE = 0.02  # of rtol that a law's points may spend for a Renyi divergence, at least: speed against width
 PROFILE_USERS = 200  # users from which on Renyi divergences of coins come from their profile: speed
 TAIL_PIECES = 64  # of a profile's tail that counts for Renyi divergences: speed against width
-NOISE_CELLS = (
-    256  # of Laplace noise, in each half; of Gaussian noise twice as many: width against speed
-)
+NOISE_CELLS = 256  # of Laplace noise, in each half; of Gaussian noise twice as many: width against speed
 TYPE_CELLS = 16  # of the types of Laplace noise for each unit of eps0, up to twice as many: width against speed
-TYPE_ALLOWANCE = (
-    0.002  # by how much these types may be worse than the worst law: width against speed
-)
-SLOT_POINTS = (
-    6_000  # of a profile whose values each cost a contour, in one law: width against speed
-)
-TYPED_POINTS = (
-    240  # of a profile of a known randomizer's types, half as many for noise: width against speed
-)
-FEW_PROFILES = (
-    24  # profiles under one maximum up to which all are asked, without chords first: speed
-)
+TYPE_ALLOWANCE = 0.002  # by how much these types may be worse than the worst law: width against speed
+SLOT_POINTS = 6_000  # of a profile whose values each cost a contour, in one law: width against speed
+TYPED_POINTS = 240  # of a profile of a known randomizer's types, half as many for noise: width against speed
+FEW_PROFILES = 24  # profiles under one maximum up to which all are asked, without chords first: speed
 STEP_CELLS = (0.05, 0.02, 0.012)  # of Gaussian noise in a step, in deviations: width against speed
 # Of an integral over steps, at least; where single steps may count; the same for one value: width against speed.
 STEP_RTOL = (2e-5, 5e-4, 1e-4)
 STEP_POINTS = 2_000  # of a profile of steps in one law: width against speed
 SIZE_ZONE = 0.1  # relative width of cohort sizes among which swap theorem and clones are compared once: speed
-LEAST_GAIN = (
-    1e-4  # by which the swap theorem must beat stronger clones to be asked: speed against width
-)
-FEW_LABELLED = (
-    64  # users below which stronger clones are as good, and sparse, which a hull would blur
-)
+LEAST_GAIN = 1e-4  # by which the swap theorem must beat stronger clones to be asked: speed against width
+FEW_LABELLED = 64  # users below which stronger clones are as good, and sparse, which a hull would blur
 
 # Composition: which evaluator is asked, and how rtol is shared out.
 NUMBERS = 2**23  # held at once, or kept, by a lattice, a table of nodes or a store of laws: memory
 KEPT = 64  # coarse laws of pairs, and 1/4 as many readings of a composition, kept for other questions: memory
 FEW_PAIRS = 24  # distinct pairs; more of them share what they have in common, and are no contour
-CHEAP_PAIRS = (
-    256  # with fewer, lattices take FEW_PAIRS / CHEAP_PAIRS of their share: narrower brackets
-)
-MANY_ROUNDS = (
-    300  # from which on a contour is cheaper than a lattice as a rule, and so few bound all nodes
-)
+CHEAP_PAIRS = 256  # with fewer, lattices take FEW_PAIRS / CHEAP_PAIRS of their share: narrower brackets
+MANY_ROUNDS = 300  # from which on a contour is cheaper than a lattice as a rule, and so few bound all nodes
 FAR = 4.0  # times rtol: a lattice so wide wants far more points, and the contour is asked
 MOST_ATTEMPTS = 16  # at one question, each with less error
 FUTILE_ATTEMPTS = 2  # where nothing is known from below, or rtol is not promised
 BOOKED_SHARE = 1e-4  # of rtol for aliases, and for nodes left out; less asks for more nodes
 SMOOTHING_SHARE = 0.1  # of rtol that a contour's smoothing takes
 PREFIX_SHARE = 0.6  # of rtol that lattices of prefixes are planned with, as no bracket is measured
-TRANSFORM_WORK = (
-    14  # a transform costs so many operations a point; fewer nodes are summed one by one
-)
-INTEGRAL_WORK_PER_POINT = (
-    40.0  # atoms times nodes of a contour for every point that a lattice would have
-)
+TRANSFORM_WORK = 14  # a transform costs so many operations a point; fewer nodes are summed one by one
+INTEGRAL_WORK_PER_POINT = 40.0  # atoms times nodes of a contour for every point that a lattice would have
 INTEGRAL_WORK = 2e8  # the same, at most; then the lattice is asked
 DIRECT_WORK = 4e9  # multiplications of a direct convolution
 SKETCHED_POINTS = 6.0  # of a sketched law, a standard deviation
-ALIKE = (
-    0.1  # relative difference of scales, and of largest losses, of pairs that are sketched as one
-)
+ALIKE = 0.1  # relative difference of scales, and of largest losses, of pairs that are sketched as one
 # Rounds bought with Gaussian noise: cushions, in variances of a round, tried from the first one up as long as prices
 # fall, and those tried where less is left. Width against speed.
 CUSHIONS = (16.0, 64.0, 256.0, 1024.0, 4096.0)

@@ -45,10 +45,7 @@ MASS_ERROR = 1e-12  # relative, of a mass of Gaussian noise: exponents up to 650
 FARTHEST = 36.0  # deviations from any of the three points; beyond, masses underflow
 LEGENDRE = 8  # nodes of a cell: their error is below 1e-16 of it where it is at most WIDEST
 WIDEST = 2.0  # a cell's width, in deviations, times the largest slope of an exponent in it
-CENTRAL, LONGEST = (
-    (4.0, 7.5),
-    6.0,
-)  # deviations around the points with narrow cells; widest over narrowest
+CENTRAL, LONGEST = ((4.0, 7.5), 6.0)  # deviations around the points with narrow cells; widest over narrowest
 STEP_CELL_RTOL = (-5e-4, -1e-4)  # of a profile that makes do with the first cells, or the second
 HEAVY = 6.0  # scales beyond which single steps may count
 LARGE_SCALE = 0.1  # of losses, from which on points are costly and a law of wide cells must do for many of them
@@ -271,9 +268,7 @@ class ShuffledSteps(_StepsPair, UpperPair):
         many = growth.size > 1
         cell = STEP_CELLS[0 if many and self.scale > LARGE_SCALE else 1]
         found = [
-            self._law(g, tail, cell)
-            .profile(np.array([g]), far if many and g > HEAVY * self.scale else near)
-            .upper[0]
+            self._law(g, tail, cell).profile(np.array([g]), far if many and g > HEAVY * self.scale else near).upper[0]
             for g in growth
         ]
         return np.asarray(np.minimum(found, known))
@@ -328,9 +323,7 @@ def _known_points(
 
 
 @lru_cache(maxsize=64)
-def _slot_law(
-    steps: Steps, count: int, rate: Bounds, side: Side, tail: float, cell: float
-) -> SlotLaw:
+def _slot_law(steps: Steps, count: int, rate: Bounds, side: Side, tail: float, cell: float) -> SlotLaw:
     masses, error = steps.masses(side, tail, cell)
     share = float(rate.upper if side is Side.UPPER else rate.lower)
     return SlotLaw.of(count, masses, error, whole=True).sampled(Cohort(share))
@@ -393,9 +386,7 @@ def _spread(noise: float, edges: Array) -> Array:
     x, weight = _quadrature(edges)
     v = np.expm1(mu * (x - edges[:-1, None])) / np.expm1(mu * np.diff(edges))[:, None]
     density = weight * np.exp(-0.5 * (x + mu) ** 2)
-    left, between, right = (
-        np.sum(density * share, axis=1) for share in ((1.0 - v) ** 2, 2.0 * v * (1.0 - v), v * v)
-    )
+    left, between, right = (np.sum(density * share, axis=1) for share in ((1.0 - v) ** 2, 2.0 * v * (1.0 - v), v * v))
     third = np.concatenate((np.append(left, 0.0) + np.append(0.0, right), between))
     log_t = mu * edges + 0.5 * mu * mu
     gap = 0.5 * np.diff(log_t)

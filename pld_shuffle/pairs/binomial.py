@@ -66,9 +66,7 @@ class _Tails(NamedTuple):
 def _tails(m: int, p: float) -> _Tails:
     low, high = chernoff_window(m, p, _MISSED)
     if not high - low < MAX_WINDOW:
-        raise MemoryError(
-            f"a binomial window of {high - low + 1} counts is over the limit of {MAX_WINDOW}"
-        )
+        raise MemoryError(f"a binomial window of {high - low + 1} counts is over the limit of {MAX_WINDOW}")
     mass = binomial_window(m, p, low, high)
     mode = min(max(int((m + 1) * p), low), high)
     distance = np.abs(np.arange(low, high + 1) - mode)
@@ -141,12 +139,7 @@ class ShiftPair(BinomialPair):
         least = np.floor((self.n + 1) * (p / ((1.0 - p) / (1.0 + growth) + p))) + 1.0
         i = np.minimum(least, self.n + 1)
         return _difference(
-            tails.above,
-            tails.above_error,
-            _at(i - 1, tails),
-            _at(i, tails),
-            growth,
-            _steepness(i, self.n),
+            tails.above, tails.above_error, _at(i - 1, tails), _at(i, tails), growth, _steepness(i, self.n)
         )
 
     def _falling(self, growth: Array) -> Bounds:
@@ -155,12 +148,7 @@ class ShiftPair(BinomialPair):
         largest = np.ceil((self.n + 1) * (p / (p + (1.0 + growth) * (1.0 - p)))) - 1.0
         i = np.maximum(largest, 0.0)
         return _difference(
-            tails.below,
-            tails.below_error,
-            _at(i + 1, tails),
-            _at(i, tails),
-            growth,
-            _steepness(i, self.n),
+            tails.below, tails.below_error, _at(i + 1, tails), _at(i, tails), growth, _steepness(i, self.n)
         )
 
 
@@ -181,10 +169,7 @@ class ExchangePair(BinomialPair):
     def profile(self, growth: Array, rtol: float, missed: float) -> Bounds:
         tails = _tails(self.n, self.chance)
         rows = max(1, _CHUNK // (tails.mass.size + 1))
-        found = [
-            self._exchange(growth[start : start + rows], tails)
-            for start in range(0, growth.size, rows)
-        ]
+        found = [self._exchange(growth[start : start + rows], tails) for start in range(0, growth.size, rows)]
         lower, upper = (np.concatenate(ends) for ends in zip(*found, strict=True))
         return Bounds(np.maximum(lower, self.infinite_mass), upper)
 
@@ -193,10 +178,7 @@ class ExchangePair(BinomialPair):
         # j runs over the window and one beyond: b(j) under P, b(j-1) under Q.
         j = tails.low + np.arange(tails.mass.size + 1, dtype=np.float64)
         here, before = np.append(tails.mass, 0.0), np.append(0.0, tails.mass)
-        here_error, before_error = (
-            np.append(tails.mass_error, 0.0),
-            np.append(0.0, tails.mass_error),
-        )
+        here_error, before_error = (np.append(tails.mass_error, 0.0), np.append(0.0, tails.mass_error))
         steep = 1.0 + growth[:, np.newaxis]
         # f(i) > s f(j)  <=>  i > (m+1) j s / (m+1-j + j s)
         i = np.minimum(np.floor((m + 1) * (j / ((m + 1 - j) / steep + j))) + 1.0, m + 1)
@@ -222,12 +204,7 @@ def _steepness(i: Array, m: int) -> Array:
 
 
 def _difference(
-    sums: Array,
-    errors: Array,
-    larger: NDArray[np.int64],
-    smaller: NDArray[np.int64],
-    growth: Array,
-    steepness: Array,
+    sums: Array, errors: Array, larger: NDArray[np.int64], smaller: NDArray[np.int64], growth: Array, steepness: Array
 ) -> Bounds:
     """sums[larger] - s sums[smaller]: the best set, or one next to it with a ratio within rounding of s."""
     steep = 1.0 + growth

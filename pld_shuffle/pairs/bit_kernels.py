@@ -116,9 +116,7 @@ def set_up(growth, bits, one, rest_one, zero, rest_zero, gap, others, low, high,
     state[BITS] = bits
     state[PERIOD] = period
     state[RESIDUE] = (
-        growth * math.exp(-tilt * period) / -math.expm1(-tilt * period)
-        if growth > 0.0
-        else bits * gap / period
+        growth * math.exp(-tilt * period) / -math.expm1(-tilt * period) if growth > 0.0 else bits * gap / period
     )
     state[ONE_MEAN] = one_mean
     state[ZERO_MEAN] = zero_mean
@@ -251,9 +249,7 @@ def exact(ones, zeros, table, state):
         size = abs(real) + abs(imaginary)
         sizes += size
         errors += size * (
-            base_size
-            + SLACK * (ones * row[ONE_SIZE] + zeros * row[ZERO_SIZE])
-            + 4.0 * place_size * (tilt + theta)
+            base_size + SLACK * (ones * row[ONE_SIZE] + zeros * row[ZERO_SIZE]) + 4.0 * place_size * (tilt + theta)
         )
         sums[0] += real
         for j in range(1, count):
@@ -546,9 +542,7 @@ def all_chords(growth, bits, one, rest_one, zero, rest_zero, gap, others, left, 
     pieces = np.empty(256)
     state = np.empty(STATES)
     for i in range(growth.size):
-        left[i], right[i] = chord(
-            growth[i], bits, one, rest_one, zero, rest_zero, gap, others, pieces, state
-        )
+        left[i], right[i] = chord(growth[i], bits, one, rest_one, zero, rest_zero, gap, others, pieces, state)
 
 
 @kernel("1 2 1 1 f f o1", lambda known, laws, *rest: 1e-7 * known.size * laws.size)

@@ -60,9 +60,7 @@ class BitPair(UpperPair):
         return rough_scale(self.n, self.shares, self.bits, self.rate)
 
     def upper(self, growth: Array, missed: float) -> Array:
-        return np.asarray(
-            bit_profile(self.n, self.shares, growth, bits=self.bits, rate=self.rate).upper
-        )
+        return np.asarray(bit_profile(self.n, self.shares, growth, bits=self.bits, rate=self.rate).upper)
 
     def sampled(self, cohort: Cohort) -> ProfilePair:
         if cohort.absence > 0.0:
@@ -90,9 +88,7 @@ class BlockPair(UpperPair):
     @property
     def max_loss(self) -> Bounds:
         low, high = self.one.max_loss
-        return Bounds(
-            self.rounds * low * (1.0 - ROUNDOFF), self.rounds * high * (1.0 + 4.0 * ROUNDOFF)
-        )
+        return Bounds(self.rounds * low * (1.0 - ROUNDOFF), self.rounds * high * (1.0 + 4.0 * ROUNDOFF))
 
     @property
     def scale(self) -> float:
@@ -265,9 +261,7 @@ def worst_bit_attack(
     """
     orders = [shares] if shares.symmetric else [shares, shares.mirrored]
     attacks = [
-        BitAttackPair(n, order, bits, rate, all_hold_one=one, eps0=eps0)
-        for order in orders
-        for one in (False, True)
+        BitAttackPair(n, order, bits, rate, all_hold_one=one, eps0=eps0) for order in orders for one in (False, True)
     ]
     far = min(4.0 * attacks[0].scale, 0.9 * float(attacks[0].max_loss.lower))
 
@@ -320,10 +314,7 @@ class BitAttackPair(Pair):
         ones = self.n - 1 if self.all_hold_one else 0
         found = bit_attack(self.n, self.shares, ones, bits=self.bits, rate=self.rate, missed=missed)
         # Inside the window masses sum to 1: too much for a lower law, and enough for an upper one.
-        factor = {
-            Side.UPPER: 1.0 + found.mass_error,
-            Side.LOWER: (1.0 - found.mass_error) * (1.0 - found.missed),
-        }
+        factor = {Side.UPPER: 1.0 + found.mass_error, Side.LOWER: (1.0 - found.mass_error) * (1.0 - found.missed)}
         return [
             Atoms(
                 found.p_mass * factor[side],

@@ -35,14 +35,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..numerics.binomial import binomial_window, chernoff_window
 from ..numerics.rounding import ROUNDOFF
 from ..numerics.sides import Bounds
-from ..numerics.validation import (
-    integer_in,
-    positive_float,
-    positive_int,
-    real_array,
-    unit_interval,
-    user_count,
-)
+from ..numerics.validation import integer_in, positive_float, positive_int, real_array, unit_interval, user_count
 
 Array = NDArray[np.float64]
 
@@ -77,17 +70,10 @@ class BitShares:
         if not self.zero < self.one <= 1.0:
             raise ValueError(f"one must be above zero={self.zero!r} and below 1, got {self.one!r}")
         if not (self.not_one > 0.0 and self.not_zero > 0.0):
-            raise ValueError(
-                f"complements must be positive, got {self.not_one!r}, {self.not_zero!r}"
-            )
-        for name, share, rest in (
-            ("one", self.one, self.not_one),
-            ("zero", self.zero, self.not_zero),
-        ):
+            raise ValueError(f"complements must be positive, got {self.not_one!r}, {self.not_zero!r}")
+        for name, share, rest in (("one", self.one, self.not_one), ("zero", self.zero, self.not_zero)):
             if not abs(share + rest - 1.0) <= 8.0 * ROUNDOFF:
-                raise ValueError(
-                    f"{name} and its complement must sum to 1, got {share!r} + {rest!r}"
-                )
+                raise ValueError(f"{name} and its complement must sum to 1, got {share!r} + {rest!r}")
         if not abs(self.one - self.zero - self.gap) <= 8.0 * ROUNDOFF * self.one:
             raise ValueError(f"gap must be one - zero = {self.one - self.zero!r}, got {self.gap!r}")
 
@@ -193,20 +179,12 @@ def bit_profile(
 
 
 def _ordered(
-    users: int,
-    shares: BitShares,
-    growth: Array,
-    bits: int,
-    ones: tuple[int, int],
-    rate: float,
-    rtol: float,
+    users: int, shares: BitShares, growth: Array, bits: int, ones: tuple[int, int], rate: float, rtol: float
 ) -> Bounds:
     """One order of the neighbours, the target holding 1 first; growth >= 0."""
     if rate == 1.0:
         return _everybody(users, shares, growth, bits, ones, rtol)
-    lower = np.maximum(
-        *(_equal_others(users, shares, growth, bits, rate, held) for held in (False, True))
-    )
+    lower = np.maximum(*(_equal_others(users, shares, growth, bits, rate, held) for held in (False, True)))
     # Theorem 4: at a share x of ones in the cohort, a full profile at another growth. Halve ranges of x
     # until the upper end is near the lower one, or the number of ranges is too large.
     upper = np.zeros(growth.size)
@@ -216,15 +194,9 @@ def _ordered(
         for low, high, open_ in todo:
             value = _cohort(users, shares, growth[open_], bits, rate, (low, high), rtol)
             # About the square of the deviations at which the threshold lies.
-            distance = -2.0 * np.log(
-                np.maximum(value / np.minimum(growth[open_] + 1e-300, 1.0), 1e-300)
-            )
+            distance = -2.0 * np.log(np.maximum(value / np.minimum(growth[open_] + 1e-300, 1.0), 1e-300))
             enough = lower[open_] * (1.0 + rtol * (1.0 + np.clip(distance, 0.0, 100.0)))
-            done = (
-                (value <= np.maximum(enough, upper[open_]))
-                | (low == high)
-                | (level == HALVINGS - 1)
-            )
+            done = (value <= np.maximum(enough, upper[open_])) | (low == high) | (level == HALVINGS - 1)
             upper[open_[done]] = np.maximum(upper[open_[done]], value[done])
             rest = open_[~done]
             if rest.size:
@@ -234,9 +206,7 @@ def _ordered(
     return Bounds(lower, upper)
 
 
-def _everybody(
-    users: int, shares: BitShares, growth: Array, bits: int, ones: tuple[int, int], rtol: float
-) -> Bounds:
+def _everybody(users: int, shares: BitShares, growth: Array, bits: int, ones: tuple[int, int], rtol: float) -> Bounds:
     from . import bit_kernels
 
     lower, upper = np.empty(growth.size), np.empty(growth.size)
@@ -253,24 +223,14 @@ def _full_growth(growth: Array, rate: float, share: float) -> tuple[Array, Array
     linear = rate - growth * (1.0 - rate * share)
     root = np.sqrt(linear * linear + 4.0 * rate * (1.0 - share) * growth)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        found = np.where(
-            linear > 0.0,
-            2.0 * growth / (linear + root),
-            (root - linear) / (2.0 * rate * (1.0 - share)),
-        )
+        found = np.where(linear > 0.0, 2.0 * growth / (linear + root), (root - linear) / (2.0 * rate * (1.0 - share)))
         rounding = 16.0 * ROUNDOFF * (1.0 + (rate + growth) / (np.abs(linear) + root))
     found = np.where(np.isfinite(found), np.minimum(found, LARGEST_GROWTH), LARGEST_GROWTH)
     return found, np.where(np.isfinite(rounding), np.minimum(rounding, 1.0), 1.0)
 
 
 def _cohort(
-    users: int,
-    shares: BitShares,
-    growth: Array,
-    bits: int,
-    rate: float,
-    ones: tuple[int, int],
-    rtol: float,
+    users: int, shares: BitShares, growth: Array, bits: int, rate: float, ones: tuple[int, int], rtol: float
 ) -> Array:
     """Upper bound for a hidden cohort whose members hold between ones[0] and ones[1] ones (of n)."""
     share = ones[0] / users
@@ -282,9 +242,7 @@ def _cohort(
     return value
 
 
-def _equal_others(
-    users: int, shares: BitShares, growth: Array, bits: int, rate: float, held: bool
-) -> Array:
+def _equal_others(users: int, shares: BitShares, growth: Array, bits: int, rate: float, held: bool) -> Array:
     """Lower bound, attained: all of the others hold the same value, 1 or 0."""
     full, rounding = _full_growth(growth, rate, 1.0 if held else 0.0)
     place = (users - 1, users - 1) if held else (0, 0)
@@ -342,16 +300,12 @@ def bit_attack(
     lost = 0.0 if inner == missed else 4.0 * inner
     kept = np.flatnonzero(law > (2.0**40 * lost))
     low, law = first + second + int(kept[0]), law[kept[0] : kept[-1] + 1]
-    relative = ROUNDOFF * (16.0 * (first_law.size + second_law.size) + 32.0) + lost / float(
-        law.min()
-    )
+    relative = ROUNDOFF * (16.0 * (first_law.size + second_law.size) + 32.0) + lost / float(law.min())
     _, with_one = _binomial(each, shares.one, shares.not_one, 0.0)
     _, with_zero = _binomial(each, shares.zero, shares.not_zero, 0.0)
     if share < 1.0:
         absent = with_one if held else with_zero
-        with_one, with_zero = (
-            share * target + (1.0 - share) * absent for target in (with_one, with_zero)
-        )
+        with_one, with_zero = (share * target + (1.0 - share) * absent for target in (with_one, with_zero))
     # Only counts to which every part contributes: some are cut at an end of a window that is no end of the range.
     start = 0 if low == 0 else each
     stop = law.size + (each if low + law.size - 1 == trials_one + trials_zero else 0)
@@ -370,9 +324,7 @@ def bit_attack(
     return BitAttack(loss[order], p_mass[order], q_mass[order], rest, error, loss_error)
 
 
-def _equal_others_loss(
-    users: int, shares: BitShares, all_hold_one: bool, k: Array
-) -> tuple[Array, float]:
+def _equal_others_loss(users: int, shares: BitShares, all_hold_one: bool, k: Array) -> tuple[Array, float]:
     """log(P/Q) at k ones, one bit a user and all others of one value, and a bound on its absolute error.
 
     It is log1p(gap (b(k-1) - b(k)) / (zero b(k-1) + not_zero b(k))), b the law of the others' ones. With the ratio of

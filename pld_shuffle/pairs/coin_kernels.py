@@ -64,10 +64,7 @@ def book(block, cells, used):
             block[k, i] = 0.0
 
 
-@kernel(
-    "k1 1 1 1 f 1 f f o2",
-    lambda coins, bias, gap, weight, reach, *rest: 3e-6 * np.sum(reach * np.sqrt(coins)),
-)
+@kernel("k1 1 1 1 f 1 f f o2", lambda coins, bias, gap, weight, reach, *rest: 3e-6 * np.sum(reach * np.sqrt(coins)))
 def coin_cells(coins, bias, gap, weight, reach, edges, top_bias, top_gap, cells):
     """Sum the heads-side atoms of a mixture of tilted coins into cells of the privacy loss.
 

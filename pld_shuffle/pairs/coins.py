@@ -236,9 +236,7 @@ class CoinMixture(Pair):
         """The labels of one slot: the law of the target under both datasets, and of the others; nobody is absent."""
         high, low = 0.5 * (1.0 + self.theta), 0.5 * self.gap
         half = 0.5 * self.coin_rate
-        first = np.array(
-            [high * self.target_coin, low * self.target_coin, self.target_neutral, 0.0]
-        )
+        first = np.array([high * self.target_coin, low * self.target_coin, self.target_neutral, 0.0])
         others = np.array([half, half, self.neutral_rate, self._silent])
         shown = (first > 0.0) | (others > 0.0)
         second = first[[1, 0, 2, 3]]
@@ -359,9 +357,7 @@ class CoinMixture(Pair):
         weight *= factor
         left_out = below if one_bias else below + above
         if self.kappa > 0.0:
-            coins, bias, gap, weight, lost = self._split_neutral(
-                starts, ends, weight, upper, resolution
-            )
+            coins, bias, gap, weight, lost = self._split_neutral(starts, ends, weight, upper, resolution)
             left_out += lost
         elif one_bias:
             coins = starts if upper else ends
@@ -388,13 +384,7 @@ class CoinMixture(Pair):
         return keep, fall
 
     def _bucketed(
-        self,
-        starts: NDArray[np.int64],
-        ends: NDArray[np.int64],
-        weight: Array,
-        keep: Array,
-        fall: Array,
-        upper: bool,
+        self, starts: NDArray[np.int64], ends: NDArray[np.int64], weight: Array, keep: Array, fall: Array, upper: bool
     ) -> tuple[NDArray[np.int64], Array, Array, Array]:
         """(coins, keep, 1 - keep, weight) of buckets; keep and fall: sums over the bucket, times its weights."""
         far_keep, far_fall = self._kept(starts)
@@ -405,10 +395,7 @@ class CoinMixture(Pair):
         if not upper:
             # The smaller of the two is moved, and the other is what is left.
             small, large = np.minimum(1.0, fall * (1.0 + rounding)), keep * (1.0 - rounding)
-            keep, fall = (
-                np.where(fall < keep, 1.0 - small, large),
-                np.where(fall < keep, small, 1.0 - large),
-            )
+            keep, fall = (np.where(fall < keep, 1.0 - small, large), np.where(fall < keep, small, 1.0 - large))
             return ends, keep, fall, weight
         near_keep, near_fall = self._kept(ends)
         single = starts == ends
@@ -428,12 +415,7 @@ class CoinMixture(Pair):
         )
 
     def _split_neutral(
-        self,
-        starts: NDArray[np.int64],
-        ends: NDArray[np.int64],
-        weight: Array,
-        upper: bool,
-        resolution: Resolution,
+        self, starts: NDArray[np.int64], ends: NDArray[np.int64], weight: Array, upper: bool, resolution: Resolution
     ) -> tuple[NDArray[np.int64], Array, Array, Array, float]:
         """Components (coins, bias, gap, weight) after splitting by the number of neutral labels; what windows miss."""
         from . import coin_kernels
@@ -471,9 +453,7 @@ class CoinMixture(Pair):
         odds = (self.n - shown) / (shown + 1.0) * (rate / rest_rate)
         return Labels(odds, low, low > 0, high < self.n, 8.0 * ROUNDOFF, half, mean, deviation)
 
-    def _cuts(
-        self, labels: Labels, buckets: int, resolution: Resolution
-    ) -> tuple[Array, bool, int]:
+    def _cuts(self, labels: Labels, buckets: int, resolution: Resolution) -> tuple[Array, bool, int]:
         """How a number of neutral labels is cut into intervals: cuts, whether all are kept, the most components."""
         neutrals, window = labels.neutrals, 2.0 * labels.half + 1.0
         reach = math.sqrt(2.0 * math.log(12.0 / resolution.missed))
@@ -494,9 +474,7 @@ class CoinMixture(Pair):
         every = (few and (cuts.size > 0 or self.absent == 0.0)) or cuts.size + 1 >= window
         most = buckets * (math.ceil(window) + 6 if every else cuts.size + 3)
         if most > MAX_COMPONENTS:
-            raise MemoryError(
-                f"a mixture of {most} coin components is too large; use a larger rtol or a larger delta"
-            )
+            raise MemoryError(f"a mixture of {most} coin components is too large; use a larger rtol or a larger delta")
         return cuts, every, most
 
     # -- atoms -------------------------------------------------------------------------------------

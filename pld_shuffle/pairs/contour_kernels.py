@@ -17,9 +17,7 @@ from ..numerics.rounding import ROUNDOFF
 from ..numerics.tuning import SLOT_WORK
 
 MAX_NODES, MIN_NODES, MAX_WORK, MAX_CASES = SLOT_WORK
-MAX_SHOWN = (
-    200  # X other than 0 where the multinomial law is enumerated, for powers that do not overflow
-)
+MAX_SHOWN = 200  # X other than 0 where the multinomial law is enumerated, for powers that do not overflow
 
 # 2 pi in three parts, the first two of 33 bits, so that multiples up to 2^20 are exact (Cody and Waite).
 TURN_HIGH = 6.2831853069365025
@@ -362,14 +360,9 @@ def smooth_part(n, x, wobble, b, rest, mass_error, known, rtol):
         if moment < -0.6:  # summed without taking 1 off
             rise = 1.0 + grown
         rounding += b[j] * (
-            (ROUNDOFF * (m + 8.0) + mass_error) * rise
-            + grown * (lam * wobble[j] + 2.0 * ROUNDOFF * abs(a))
+            (ROUNDOFF * (m + 8.0) + mass_error) * rise + grown * (lam * wobble[j] + 2.0 * ROUNDOFF * abs(a))
         )
-        share = (
-            ROUNDOFF * (2.0 * abs(a) + abs(moment) + 3.0 * m + 20.0)
-            + mass_error
-            + 1.01 * lam * wobble[j]
-        )
+        share = ROUNDOFF * (2.0 * abs(a) + abs(moment) + 3.0 * m + 20.0) + mass_error + 1.01 * lam * wobble[j]
         local = p[j] * (abs(centred[j]) * share + 1.01 * wobble[j])
         wrong += local
         twist += local * abs(centred[j])
@@ -413,9 +406,7 @@ def smooth_part(n, x, wobble, b, rest, mass_error, known, rtol):
         again = False
         if tries == 0 and first > 0.0:
             goal = min(0.01, max(goal, rtol * (1.0 + known * math.exp(min(-scale, 700.0)) / first)))
-            if second > 3.0 * goal * first or (
-                error + aliases > 0.2 * goal * first and first < estimate
-            ):
+            if second > 3.0 * goal * first or (error + aliases > 0.2 * goal * first and first < estimate):
                 estimate = max(min(first, estimate), 1e-12 * estimate)
                 tau *= min(1.0, math.sqrt(goal * first / second)) if second > 0.0 else 1.0
                 tries = 1
@@ -461,9 +452,7 @@ def enumerated_part(n, most, x, wobble, b, rest, mass_error, plain):
             distance = share * math.log(share / gamma)
             if share < 1.0:
                 distance += (1.0 - share) * math.log((1.0 - share) / rest)
-            missed = 1.01 * math.exp(
-                min(0.0, -(n - 1.0) * distance + (1e-9 + 2.0 * mass_error) * n * share)
-            )
+            missed = 1.01 * math.exp(min(0.0, -(n - 1.0) * distance + (1e-9 + 2.0 * mass_error) * n * share))
     powers = np.empty((m + 1, most + 1))
     for j in range(m):
         powers[j, 0] = 1.0
@@ -521,9 +510,7 @@ def enumerated_part(n, most, x, wobble, b, rest, mass_error, plain):
     return lower, (total + doubt) / n * (1.0 + 2.0 * ROUNDOFF) + missed * plain
 
 
-@kernel(
-    "f 1 1 1 f f f f", lambda n, x, *rest: 5e-6 * x.size / math.sqrt(rest[-1]), error_model="numpy"
-)
+@kernel("f 1 1 1 f f f f", lambda n, x, *rest: 5e-6 * x.size / math.sqrt(rest[-1]), error_model="numpy")
 def positive_part(n, x, wobble, b, rest, mass_error, known, rtol):
     """Bounds on E(S)_+ / n for a law with E X <= 0 and some x_j > 0; see `slots`.
 
@@ -595,9 +582,7 @@ def positive_part(n, x, wobble, b, rest, mass_error, known, rtol):
 
 @kernel(
     "f 1 1 1 f 1p f f o1p o1p o1p",
-    lambda n, first, second, blanket, rest, growth, rtol, *others: (
-        5e-6 * first.size * growth.size / math.sqrt(rtol)
-    ),
+    lambda n, first, second, blanket, rest, growth, rtol, *others: 5e-6 * first.size * growth.size / math.sqrt(rtol),
     error_model="numpy",
 )
 def profile(n, first, second, blanket, rest, growth, rtol, mass_error, lower, upper, nodes):
@@ -619,9 +604,7 @@ def profile(n, first, second, blanket, rest, growth, rtol, mass_error, lower, up
             gap = first[j] - second[j]
             fall = e * second[j]
             value = gap - fall
-            wrong = 4.0 * ROUNDOFF * (abs(gap) + fall) + 2.0 * mass_error * (
-                first[j] + second[j] + fall
-            )
+            wrong = 4.0 * ROUNDOFF * (abs(gap) + fall) + 2.0 * mass_error * (first[j] + second[j] + fall)
             if n == 1 or blanket[j] == 0.0:
                 apart += max(value, 0.0)
                 # A value that is certainly negative has positive part 0 whatever the rounding.
@@ -656,9 +639,7 @@ def profile(n, first, second, blanket, rest, growth, rtol, mass_error, lower, up
                 for j in range(used):
                     doubt += b[j] * max(0.0, x[j] + wobble[j])
         if positive:
-            low, high, nodes[i] = positive_part(
-                n, x[:used], wobble[:used], b[:used], rest, mass_error, apart, rtol
-            )
+            low, high, nodes[i] = positive_part(n, x[:used], wobble[:used], b[:used], rest, mass_error, apart, rtol)
         lower[i] = max(0.0, (low + apart - doubt) * (1.0 - 4.0 * ROUNDOFF))
         upper[i] = min(1.0, (high + apart + doubt) * (1.0 + 4.0 * ROUNDOFF))
         if not lower[i] <= upper[i]:  # a number that is none: what holds for any pair

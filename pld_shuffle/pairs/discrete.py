@@ -61,13 +61,7 @@ class Losses:
         mass, loss = (self.mass, self.loss) if self.mass.size else (np.zeros(1), np.zeros(1))
         slack = 2.0 * self.error
         return Atoms(
-            mass * factor,
-            loss,
-            self.infinite * factor,
-            missed,
-            slack,
-            mass.size,
-            separate=mass.size <= MOST_SEPARATE,
+            mass * factor, loss, self.infinite * factor, missed, slack, mass.size, separate=mass.size <= MOST_SEPARATE
         )
 
     def divergence(self, eps: Array) -> Array:
@@ -147,10 +141,7 @@ class EitherOrder(ProfilePair):
         if self.missed == 0.0 or self.largest > FAR_BEYOND * self.orders[0].top:
             return found
         lost = self.missed if side is Side.UPPER else 0.0
-        mass, loss = (
-            np.append(found.mass, lost),
-            np.append(found.loss, self.largest * (1.0 + 4e-15)),
-        )
+        mass, loss = (np.append(found.mass, lost), np.append(found.loss, self.largest * (1.0 + 4e-15)))
         return replace(found, mass=mass, loss=np.maximum.accumulate(loss), missed=0.0)
 
     def profile(self, growth: Array, rtol: float, missed: float) -> Bounds:
@@ -208,9 +199,7 @@ class Together(Pair):
 
     @property
     def max_loss(self) -> Bounds:
-        low, high = (
-            sum(pair.max_loss[end] * count for pair, count in self.parts) for end in (0, 1)
-        )
+        low, high = (sum(pair.max_loss[end] * count for pair, count in self.parts) for end in (0, 1))
         return Bounds(low * (1.0 - 4e-15), high * (1.0 + 4e-15))
 
     @property
@@ -307,12 +296,8 @@ def checked_pmfs(log_p: ArrayLike, log_q: ArrayLike) -> tuple[Array, Array]:
             raise ValueError(f"{name} must hold logarithms of probabilities, got {array.max()!r}")
         total = math.fsum(np.exp(array))
         if not abs(total - 1.0) <= SUM_TOLERANCE:
-            raise ValueError(
-                f"{name} must be the logarithms of masses that sum to 1, got {total!r}"
-            )
+            raise ValueError(f"{name} must be the logarithms of masses that sum to 1, got {total!r}")
         found.append(array)
     if found[0].shape != found[1].shape:
-        raise ValueError(
-            f"log_q must have as many outcomes as log_p, got {found[1].size} and {found[0].size}"
-        )
+        raise ValueError(f"log_q must have as many outcomes as log_p, got {found[1].size} and {found[0].size}")
     return found[0], found[1]

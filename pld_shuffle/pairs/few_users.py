@@ -154,14 +154,11 @@ class FewSlots(SlotLaw):
                 wrong += 4.0 * ROUNDOFF * self.n * TERMS
             wrong *= self._sign
             over = [
-                np.stack(
-                    (m, count * (top - least) * m - moment - wrong * (moment + count * least * m))
-                )
+                np.stack((m, count * (top - least) * m - moment - wrong * (moment + count * least * m)))
                 for count, (m, moment) in enumerate(below)
             ]
             above = [
-                np.stack((m, moment - wrong * (moment + count * low * m)))
-                for count, (m, moment) in enumerate(above)
+                np.stack((m, moment - wrong * (moment + count * low * m))) for count, (m, moment) in enumerate(above)
             ]
             return _Sums.of([part[:, ::-1] for part in over]), _Sums.of(above)
         # No sum of gaps of that size leaves anything positive.
@@ -226,14 +223,9 @@ class FewLaws:
         return self.usual.sampled(cohort)
 
 
-def among_few(
-    pair: SlotPair, below: SlotLaw, above: SlotLaw, *, tailed: bool = False, tail: float = 0.0
-) -> SlotPair:
+def among_few(pair: SlotPair, below: SlotLaw, above: SlotLaw, *, tailed: bool = False, tail: float = 0.0) -> SlotPair:
     """The pair by sums of ratios; `pair` itself where users are many, or the kinds of reports others."""
-    lower, upper = (
-        FewSlots.of_side(side, law, tailed=tailed)
-        for side, law in zip(Side, (below, above), strict=True)
-    )
+    lower, upper = (FewSlots.of_side(side, law, tailed=tailed) for side, law in zip(Side, (below, above), strict=True))
     if lower is None or upper is None:
         return pair
     assert not isinstance(pair.law, FewLaws)
@@ -262,9 +254,7 @@ class _Sums:
 NOTHING = np.array([[1.0], [0.0]])  # the sum of no gaps
 
 
-def _gap_sums(
-    side: Side, n: int, gap: Array, mass: Array, reach: float, alone: bool
-) -> list[Array]:
+def _gap_sums(side: Side, n: int, gap: Array, mass: Array, reach: float, alone: bool) -> list[Array]:
     """Masses and moments of the sums of 0, ..., n gaps, up to `reach`.
 
     alone : all slots are of this kind, so that only the sum of n of them is needed.
@@ -280,10 +270,7 @@ def _gap_sums(
     one = _Sum.placed(side, gap / step, mass)
     most = math.ceil(reach / step) + 1
     sums = _all_sums(one, n, alone, lambda law, other: law.plus(other, most))
-    return [
-        NOTHING,
-        *(NOTHING[:, :0] if law is None else np.array([[1.0], [step]]) * law.atoms for law in sums),
-    ]
+    return [NOTHING, *(NOTHING[:, :0] if law is None else np.array([[1.0], [step]]) * law.atoms for law in sums)]
 
 
 def _all_sums(one: L, n: int, alone: bool, plus: Callable[[L, L], L]) -> Sequence[L | None]:
@@ -320,8 +307,7 @@ def _tailed_sums(side: Side, n: int, gap: Array, mass: Array, alone: bool) -> li
     def summed(one: Array, other: Array) -> Array:
         """All gaps of one law with all of another."""
         (a, first), (b, second) = (
-            (law[1, law[0] > 0.0] / law[0, law[0] > 0.0], law[0, law[0] > 0.0])
-            for law in (one, other)
+            (law[1, law[0] > 0.0] / law[0, law[0] > 0.0], law[0, law[0] > 0.0]) for law in (one, other)
         )
         return placed(np.add.outer(a, b).ravel(), np.outer(first, second).ravel())
 
@@ -389,9 +375,7 @@ class _Sum:
         _add_product(far, self._coarse, one.far)
         _add_product(far, one._coarse, self.far)
         (gaps, masses), (more, others) = (law._near_atoms for law in (self, one))
-        both = _Sum.placed(
-            self.side, np.add.outer(gaps, more).ravel(), np.outer(masses, others).ravel()
-        )
+        both = _Sum.placed(self.side, np.add.outer(gaps, more).ravel(), np.outer(masses, others).ravel())
         far[:, : both.far.shape[1]] += both.far
         if self.side is Side.UPPER:  # all of it at points of the lattice
             far[1] = far[0] * np.arange(1.0, far.shape[1] + 1.0)

@@ -31,9 +31,7 @@ RENYI_ROUNDING = 1e-14  # relative, of a closed form of the Renyi divergence
 
 def gaussian_delta(mu: Bounds, eps: Array) -> Bounds:
     """Bounds (arrays) on delta at eps >= 0, for mu > 0 known from both sides."""
-    return Bounds(
-        np.maximum(_delta(mu.lower, eps, -1.0), 0.0), np.minimum(_delta(mu.upper, eps, 1.0), 1.0)
-    )
+    return Bounds(np.maximum(_delta(mu.lower, eps, -1.0), 0.0), np.minimum(_delta(mu.upper, eps, 1.0), 1.0))
 
 
 def _delta(mu: float, eps: Array, sign: float) -> Array:
@@ -47,9 +45,7 @@ def _delta(mu: float, eps: Array, sign: float) -> Array:
     other = erfcx(root * v)
     positive = u > 0.0
     near = erfcx(root * np.maximum(u, 0.0))
-    delta = np.where(
-        positive, front * (near - other), 0.5 * erfc(root * np.minimum(u, 0.0)) - front * other
-    )
+    delta = np.where(positive, front * (near - other), 0.5 * erfc(root * np.minimum(u, 0.0)) - front * other)
     # u and v are known to 3 ulp of v; exp(-u^2/2) and the error functions move by (1 + |u|) times that.
     size = np.where(positive, front * (near + other), 1.0)
     error = 48.0 * ROUNDOFF * (1.0 + (1.0 + np.abs(u)) * v) * size + 1e-300

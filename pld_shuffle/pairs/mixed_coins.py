@@ -77,9 +77,7 @@ class MixedCoins(CoinMixture):
         return self.target_neutral / self.neutral * (self.coin / self.target_coin)
 
     def sampled(self, cohort: Cohort) -> Pair:
-        raise TypeError(
-            f"no pair is known for a hidden cohort of users of several classes, got {self!r}"
-        )
+        raise TypeError(f"no pair is known for a hidden cohort of users of several classes, got {self!r}")
 
     @property
     def as_profile(self) -> None:
@@ -90,8 +88,7 @@ class MixedCoins(CoinMixture):
 
     def _coins_of_others(self, missed: float) -> Counts:
         parts = [
-            Trials(part.number, part.rate * self.coin, part.silent + part.rate * self.neutral)
-            for part in self.classes
+            Trials(part.number, part.rate * self.coin, part.silent + part.rate * self.neutral) for part in self.classes
         ]
         return counts(parts, missed)
 

@@ -43,10 +43,7 @@ MAX_POINTS = 20_000
 LOSS_ULPS = 16.0
 LONGEST_DISTANCE = 8.0
 HEAVY = 40.0  # deviations up to which points are spaced for a normal law
-BELOW, NEAR_END = (
-    0.25,
-    0.7,
-)  # logarithms: of the end below what is missed, and where a search for it stops
+BELOW, NEAR_END = (0.25, 0.7)  # logarithms: of the end below what is missed, and where a search for it stops
 CLOSEST = 1e-4  # of the distance between points
 SAME = 1.0 - 2.0**-40  # a lower law may not have more mass than the upper one, rounding included
 # Vertices move by this to the safe side: more than the rounding of the hull's comparisons (6 u of a value).
@@ -150,9 +147,7 @@ def spaced(reach: float, width: float, scale: float, centre: float | None, most:
     return _at_distances(grid, width * growth, most)
 
 
-def spaced_by_mass(
-    profile: Profile, reach: float, width: float, scale: float, tilt: float, most: int
-) -> Array:
+def spaced_by_mass(profile: Profile, reach: float, width: float, scale: float, tilt: float, most: int) -> Array:
     """`spaced` for losses of heavy tails: distances like density^(-1/3) of the mass that a coarse look at them finds.
 
     Under the tilt, and with the variance within cells that distances of `width` would give.
@@ -187,10 +182,7 @@ def profile_atoms(forward: ProfilePoints, backward: ProfilePoints, side: Side) -
     """The pair with profile `forward`, and `backward` for the reversed pair, as atoms on `side`."""
     upper = side is Side.UPPER
     if upper:
-        right, left = (
-            _vertices_above(forward, forward.upper),
-            _vertices_above(backward, backward.upper),
-        )
+        right, left = (_vertices_above(forward, forward.upper), _vertices_above(backward, backward.upper))
     else:
         right, left = vertices_below(forward, backward), vertices_below(backward, forward)
     sign = 1.0 if upper else -1.0
@@ -399,9 +391,7 @@ class ProfilePair(Pair):
         forward = self._points(resolution)
         return forward, forward if self.reverse is None else self.reverse._points(resolution)
 
-    def _across(
-        self, forward: ProfilePoints, backward: ProfilePoints
-    ) -> tuple[ProfilePoints, ProfilePoints]:
+    def _across(self, forward: ProfilePoints, backward: ProfilePoints) -> tuple[ProfilePoints, ProfilePoints]:
         """The first points of the lower half, high enough for lines across loss 0: there its orders may be two laws."""
 
         def raised(pair: ProfilePair, known: ProfilePoints) -> ProfilePoints:
@@ -524,9 +514,7 @@ class UpperPair(ProfilePair):
             resolution = replace(resolution, step=resolution.points[0], point_width=0.0)
         resolution = replace(resolution, point_width=0.5 * resolution.point_width)
         [above] = super().atoms([Side.UPPER], resolution)
-        below = completed(
-            replace(above, mass=above.mass * SAME, infinite=0.0, total=None), Side.LOWER
-        )
+        below = completed(replace(above, mass=above.mass * SAME, infinite=0.0, total=None), Side.LOWER)
         return [above if side is Side.UPPER else below for side in sides]
 
 

@@ -61,9 +61,7 @@ class EitherStep(UpperPair):
         return [found if side is Side.UPPER else below for side in sides]
 
     def _points(self, resolution: Resolution) -> ProfilePoints:
-        kinks = np.sort(
-            np.concatenate([order.loss[order.loss > 0.0] for order in self.pair.orders])
-        )
+        kinks = np.sort(np.concatenate([order.loss[order.loss > 0.0] for order in self.pair.orders]))
         apart = np.append(True, np.diff(kinks) > LEAST_DISTANCE * self.scale)
         growth = np.append(0.0, np.expm1(kinks[apart]))
         if not growth.size > 2:
@@ -72,9 +70,7 @@ class EitherStep(UpperPair):
             growth = np.append(growth[: -1 : -(-growth.size // self.most_points)], growth[-1])
         upper = self.upper(growth, 0.0)
         # Beyond what may be missed nobody asks where a loss is.
-        last = int(
-            np.searchsorted(-upper, -(self.infinite_mass * (1.0 + 1e-9) + 1e-2 * resolution.missed))
-        )
+        last = int(np.searchsorted(-upper, -(self.infinite_mass * (1.0 + 1e-9) + 1e-2 * resolution.missed)))
         last = min(max(last, 2), growth.size - 1)
         growth, upper = growth[: last + 1], upper[: last + 1]
         return ProfilePoints(growth, upper, upper, min(self.infinite_mass, float(upper[-1])))

@@ -147,9 +147,7 @@ class SlotLaw:
         first, second, others = cohort.with_absence(masses)
         error = self.error + 2.0 * ROUNDOFF
         if cohort.rate < 1.0:
-            first, second = (
-                cohort.rate * law + (1.0 - cohort.rate) * others for law in (first, second)
-            )
+            first, second = (cohort.rate * law + (1.0 - cohort.rate) * others for law in (first, second))
             error += 4.0 * ROUNDOFF
         return SlotLaw(self.n, first, second, others, True, error)
 
@@ -300,19 +298,13 @@ def slot_profile(
     near = FULL * hidden.size
     if law or rest >= near:
         rest = 0.0 if law else rest
-        contour_kernels.profile(
-            n, first, second, hidden, rest, flat, rtol, error, lower, upper, nodes
-        )
+        contour_kernels.profile(n, first, second, hidden, rest, flat, rtol, error, lower, upper, nodes)
     else:
         # Up to rounding the blanket is everything: a smaller one is an upper bound, a larger one a lower.
         spare = np.empty(flat.size)
-        contour_kernels.profile(
-            n, first, second, hidden, 0.0, flat, rtol, error + near, lower, spare, nodes
-        )
+        contour_kernels.profile(n, first, second, hidden, 0.0, flat, rtol, error + near, lower, spare, nodes)
         smaller = hidden * (1.0 - 2.0 * near)
-        contour_kernels.profile(
-            n, first, second, smaller, rest_of(smaller), flat, rtol, error, spare, upper, nodes
-        )
+        contour_kernels.profile(n, first, second, smaller, rest_of(smaller), flat, rtol, error, spare, upper, nodes)
     return Bounds(lower.reshape(points.shape), upper.reshape(points.shape))
 
 
@@ -346,16 +338,12 @@ def rest_of(blanket: Array) -> float:
 
 
 def _masses(first: Any, second: Any, blanket: Any) -> tuple[Array, Array, Array]:
-    arrays = [
-        nonnegatives(name, value)
-        for name, value in (("first", first), ("second", second), ("blanket", blanket))
-    ]
+    arrays = [nonnegatives(name, value) for name, value in (("first", first), ("second", second), ("blanket", blanket))]
     shape = arrays[0].shape
     for name, array in zip(("first", "second", "blanket"), arrays, strict=True):
         if array.ndim != 1 or array.shape != shape or array.size == 0:
             raise ValueError(
-                f"first, second and blanket must be 1-D arrays of one length, {name} has shape"
-                f" {array.shape}"
+                f"first, second and blanket must be 1-D arrays of one length, {name} has shape {array.shape}"
             )
         if not math.fsum(array) <= 1.0 + 1e-9:
             raise ValueError(f"{name} must sum to at most 1, sums to {math.fsum(array)!r}")

@@ -159,9 +159,7 @@ class Known:
             return cls(pair, closed=inner, general=general)
         raise TypeError(f"pair must be one of labels, types or noise, got {pair!r}")
 
-    def dots(
-        self, step: float, spacing: float, least: float
-    ) -> tuple[ProfilePoints, dict[str, Any]]:
+    def dots(self, step: float, spacing: float, least: float) -> tuple[ProfilePoints, dict[str, Any]]:
         """Upper values at dots j (losses j step), to where they are below `least`; and what a certificate says."""
         scale, top = self.pair.scale, float(self.pair.max_loss.upper)
         last = math.ceil(top / step * (1.0 + 1e-9)) if top < math.inf else 2**40
@@ -178,18 +176,12 @@ class Known:
             asked = asked[: int(enough[0]) + 1]
             values = values[: asked.size]
         elif ends:
-            asked, values, proofs = (
-                np.append(asked, last),
-                np.append(values, 0.0),
-                [*proofs, closing],
-            )
+            asked, values, proofs = (np.append(asked, last), np.append(values, 0.0), [*proofs, closing])
         said = [[j, *proof] for j, proof in zip(asked.tolist(), proofs, strict=False)]
         points = ProfilePoints(np.expm1(step * asked), values, values)
         return points, {"bins": bins, "dots": said}
 
-    def _proved(
-        self, growth: Array, least: float, noise: float
-    ) -> tuple[Array, list[list[Any]], list[float]]:
+    def _proved(self, growth: Array, least: float, noise: float) -> tuple[Array, list[list[Any]], list[float]]:
         """Values, for each of them how it is proved, the least that is known; and bins of u."""
         inner = growth / self.general
         if self.closed is not None or growth.size == 0:
@@ -238,9 +230,7 @@ class Known:
         n, p = self.swap.n, math.exp(self.swap.eps0)
         # At 1/n and so on to where nothing is left; half as many where few users of type p are in a bin.
         ends = 0.3 * 1.6 ** np.arange(math.ceil(math.log(10.0 * (3.0 - math.log(least)), 1.6))) / n
-        return [
-            u for u in _short(ends[:: 2 if p < FEW_PER_USER * n else 1]).tolist() if u < 0.9 / p
-        ]
+        return [u for u in _short(ends[:: 2 if p < FEW_PER_USER * n else 1]).tolist() if u < 0.9 / p]
 
     def _swapped(self, growth: Array, line: Array, bins: Sequence[float]) -> Array:
         assert self.swap is not None

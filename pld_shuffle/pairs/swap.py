@@ -24,12 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..numerics.rounding import ROUNDOFF
-from ..numerics.validation import (
-    nonnegatives,
-    positive_float,
-    real,
-    user_count,
-)
+from ..numerics.validation import nonnegatives, positive_float, real, user_count
 from .cohort import ALL_USERS, Cohort
 
 Array = NDArray[np.float64]
@@ -84,9 +79,7 @@ def labels_profile(eps0: float, n: int, growth: Any, *, cohort: Cohort = ALL_USE
     return _general(_labels, eps0, n, growth, cohort)
 
 
-def _general(
-    types: Callable[[float, float, bool], _Types], eps0: float, n: int, growth: Any, cohort: Cohort
-) -> Array:
+def _general(types: Callable[[float, float, bool], _Types], eps0: float, n: int, growth: Any, cohort: Cohort) -> Array:
     """The bound by `types`(e^eps0 - 1, mass of absence, whether the target is certain to be present)."""
     budget = positive_float("eps0", eps0)
     users = user_count(n)
@@ -104,19 +97,13 @@ def _general(
     least: Array = np.ones(points.size)
     if types is _hexagon and independent_users(users, cohort):
         # Three of the five types are enough for a hidden cohort.
-        least = by_coins(
-            users, cohort, [part[:3] for part in types(over, 0.0, False)], ROUNDED, flat
-        )
+        least = by_coins(users, cohort, [part[:3] for part in types(over, 0.0, False)], ROUNDED, flat)
         least[flat >= over * (1.0 + 1e-15)] = (cohort.presence * (1.0 + 1e-15)) ** users
         if users * cohort.presence > MANY_COME:
             return least.reshape(points.shape)
     arrays = types(over, cohort.absence, cohort.certain)
     # Labels are not moved by u.
-    reach = (
-        0.98 * cohort.presence / (present * (1.0 + over))
-        if cohort.rate == 1.0 and types is _hexagon
-        else 0.0
-    )
+    reach = 0.98 * cohort.presence / (present * (1.0 + over)) if cohort.rate == 1.0 and types is _hexagon else 0.0
     early = min(3, len(arrays[0]))
     out = _contour(users, arrays, early, reach, cohort.rate_above, ROUNDED, flat)
     return np.minimum(out, least).reshape(points.shape)
@@ -131,9 +118,7 @@ def _contour(
 
     out = np.empty(growth.size)
     arrays = [np.ascontiguousarray(part) for part in (*types, guest)]
-    swap_kernels.profile(
-        float(n), *arrays, early, reach, rate, coins, relative, np.ascontiguousarray(growth), out
-    )
+    swap_kernels.profile(float(n), *arrays, early, reach, rate, coins, relative, np.ascontiguousarray(growth), out)
     return out
 
 
@@ -143,9 +128,7 @@ def independent_users(n: int, cohort: Cohort) -> bool:
     return cohort.rate == 1.0 and cohort.presence <= MOST_RATE and not (few or cohort.certain)
 
 
-def by_coins(
-    users: int, cohort: Cohort, types: Sequence[Array], relative: float, growth: Array
-) -> Array:
+def by_coins(users: int, cohort: Cohort, types: Sequence[Array], relative: float, growth: Array) -> Array:
     """Upper bounds for users who take part independently, Theorem C for every number of them; types are not moved.
 
     Source: docs/swap.md, "Users who take part independently".
@@ -156,13 +139,7 @@ def by_coins(
 
 
 def typed_profile(
-    types: Sequence[Any],
-    n: int,
-    growth: Any,
-    *,
-    cohort: Cohort = ALL_USERS,
-    mass_error: float = 0.0,
-    guest: Any = None,
+    types: Sequence[Any], n: int, growth: Any, *, cohort: Cohort = ALL_USERS, mass_error: float = 0.0, guest: Any = None
 ) -> Array:
     """Upper bound on H_s for targets and other users that are covered by `types`, s = 1 + growth.
 
@@ -201,11 +178,7 @@ def typed_profile(
     points = _points(growth)
     flat = np.ascontiguousarray(points.ravel())
     bound: Array = np.ones(flat.size)
-    if (
-        guest is None
-        and independent_users(users, cohort)
-        and all(np.all(law[3] > 0.0) for law in laws)
-    ):
+    if guest is None and independent_users(users, cohort) and all(np.all(law[3] > 0.0) for law in laws):
         arrays = _type_arrays(laws, 1.0, error)
         bound = np.minimum(bound, by_coins(users, cohort, arrays, 2.0 * (error + ROUNDED), flat))
         if users * cohort.presence > MANY_COME:
@@ -230,9 +203,9 @@ def typed_profile(
             [(first, second, _, other)] = [law[:, law[3] > 0.0] for law in alone]
             hosts -= 1
             visitor = np.array([other, (first - second) / other, second / other])
-        out = _contour(
-            hosts, arrays, len(laws), reach, share, 2.0 * relative, flat, guest=visitor
-        ) * (((1.0 + ROUNDED) * users / max(hosts, 1)) if alone else 1.0)
+        out = _contour(hosts, arrays, len(laws), reach, share, 2.0 * relative, flat, guest=visitor) * (
+            ((1.0 + ROUNDED) * users / max(hosts, 1)) if alone else 1.0
+        )
         bound = np.minimum(bound, out + bare * (1.0 + 4.0 * ROUNDED))
     return bound.reshape(points.shape)
 
@@ -306,9 +279,7 @@ def _labels(over: float, absent: float, certain: bool = False) -> _Types:
     return _general_types(over, absent, certain, ({"A": 1.0, "B": 1.0, "none": over},))
 
 
-def _general_types(
-    over: float, absent: float, certain: bool, laws: Sequence[dict[str, float]]
-) -> _Types:
+def _general_types(over: float, absent: float, certain: bool, laws: Sequence[dict[str, float]]) -> _Types:
     """(weight, excess, base, slope, wobble) of laws on the hexagon's vertices, with weights in any proportion.
 
     absent : the mass of the report "absent" under every law, which is the point (1, 1); if the target is `certain` to
@@ -329,9 +300,7 @@ def _general_types(
     }
     if certain and absent > 0.0:
         more = 1.0 / (1.0 - absent)
-        points = {
-            k: ((1.0 + v) * more - 1.0, b * more, c * more) for k, (v, b, c) in points.items()
-        }
+        points = {k: ((1.0 + v) * more - 1.0, b * more, c * more) for k, (v, b, c) in points.items()}
         points["absent"] = (-1.0, 0.0, 0.0)
     shape = (len(laws), 4 if absent else 3)
     weight, excess, base, slope = (np.zeros(shape) for _ in range(4))

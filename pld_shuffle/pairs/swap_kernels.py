@@ -617,9 +617,7 @@ def contour(n, place, row, period, mass, moved, nodes, points):
     for j in range(mass.shape[1]):
         shown += mass[row, j] > 0.0
         heaviest = max(heaviest, mass[row, j])
-    blur = (
-        BLUR_TWO if shown == 2 else BLUR_MORE
-    ) / period  # two values are a lattice, with lobes for ever
+    blur = (BLUR_TWO if shown == 2 else BLUR_MORE) / period  # two values are a lattice, with lobes for ever
     if heaviest < HEAVY:  # nothing but the smoothing ends the far part
         blur = max(blur, BLUR_LIGHT / math.sqrt(n))
     # The strip |Im t| <= strip, see docs/swap.md, "The trapezoidal rule".
@@ -1028,11 +1026,7 @@ def set_rows(rows, shift, coins, rate, g, laws):
             laws.moved[k, atoms] = -g if rate < 1.0 else 0.0
 
 
-@kernel(
-    "f 2 2 2 2 3 2 i f f b f 1p o1p",
-    lambda n, weight, *rest: 6e-5 * weight.size,
-    error_model="numpy",
-)
+@kernel("f 2 2 2 2 3 2 i f f b f 1p o1p", lambda n, weight, *rest: 6e-5 * weight.size, error_model="numpy")
 def profile(
     n, weight, excess, base, slope, wobble, guest, early, reach, rate, coins, relative, growth, out
 ):  # fmt: skip
@@ -1078,9 +1072,7 @@ def profile(
         place, best = worst_saddle(n, early, best, start, laws.mass, laws.moved)
         late = (1.0 - 1e-12) * full / (1.0 + g) if early < types and reach > 0.0 else math.inf
         if not coins and n * math.log1p(rise(place, best, laws.mass, laws.moved)) < FAR:
-            rough = chernoff(
-                n, types, early, best, place, trivial, late, full, reach, rate, shift, edges, laws
-            )
+            rough = chernoff(n, types, early, best, place, trivial, late, full, reach, rate, shift, edges, laws)
             if guest.shape[1] > 0:
                 rough *= 1.0 + max(0.0, hosted(place, g, guest))
             out[i] = min(trivial, rough)
@@ -1118,20 +1110,7 @@ def profile(
             wide = bin_width(n, early, best, place, fine, path, home, laws)
             bins = bins_of_u(n, wide, min(horizon / n, reach), full, late, edges)
         answer, survive = integral(
-            power,
-            types,
-            early,
-            late,
-            fine,
-            bins,
-            edges,
-            limit,
-            shift,
-            home,
-            path,
-            nodes,
-            points,
-            laws,
+            power, types, early, late, fine, bins, edges, limit, shift, home, path, nodes, points, laws
         )
         if guest.shape[1] > 0:
             answer *= 1.0 + max(0.0, hosted(low, g, guest), hosted(high, g, guest))

@@ -155,9 +155,7 @@ class TypedPair(UpperPair):
                 choices.setdefault(types.pair, []).append(types)
         far = self.blanket.losses_at(4.0)
         return [
-            min(options, key=lambda types: float(self._bound(types, far, SMALL)[0]))
-            if len(options) > 1
-            else options[0]
+            min(options, key=lambda types: float(self._bound(types, far, SMALL)[0])) if len(options) > 1 else options[0]
             for options in choices.values()
         ]
 
@@ -174,9 +172,7 @@ class TypedPair(UpperPair):
     def _typed(self, laws: Sequence[Array], growth: Array, guest: Array | None = None) -> Array:
         # A few operations made the masses of joint laws.
         error = self.randomizer.mass_error * (1.0 if self.randomizer.continuous else 4.0)
-        return typed_profile(
-            laws, self.n, growth, cohort=self.cohort, mass_error=error, guest=guest
-        )
+        return typed_profile(laws, self.n, growth, cohort=self.cohort, mass_error=error, guest=guest)
 
     @cached_property
     def _given_away(self) -> float:

@@ -34,9 +34,7 @@ MOST_WORK = 2**31  # users times counts below the threshold
 SMALLEST, SMALLEST_RATIO = 1e-265, 1e-275
 
 
-def threshold(
-    rate: float, least: int, dummies: IntegerLaw | None, *, only_bins: bool
-) -> EitherOrder:
+def threshold(rate: float, least: int, dummies: IntegerLaw | None, *, only_bins: bool) -> EitherOrder:
     """The pair of a dataset with the user and one without, in either order; `only_bins`: counts are not published.
 
     MemoryError where tables would be too large. O(least^2 / rate), without dummies O(least / rate).
@@ -68,9 +66,7 @@ def _row(rate: float, least: int, dummies: IntegerLaw) -> tuple[Array, Array, in
     now, held = none[:least].copy(), [rate * float(none[least - 1])]
     while now.sum() > MISSED:
         if len(held) * least > MOST_WORK:
-            raise MemoryError(
-                f"a threshold of {least} at rate {rate} needs more than {MOST_WORK} masses"
-            )
+            raise MemoryError(f"a threshold of {least} at rate {rate} needs more than {MOST_WORK} masses")
         now[1:] = (1.0 - rate) * now[1:] + rate * now[:-1]
         now[0] *= 1.0 - rate
         held.append(rate * float(now[-1]))

@@ -121,9 +121,7 @@ class TwoCounts:
     Cost: 4 pieces laws of some hundred points each. Raises ValueError or TypeError.
     """
 
-    def __init__(
-        self, n: int, shares: BitShares, *, pieces: int = 4, missed: float = 1e-20
-    ) -> None:
+    def __init__(self, n: int, shares: BitShares, *, pieces: int = 4, missed: float = 1e-20) -> None:
         self.n, self.shares, self.missed = user_count(n), shares, missed
         count = positive_int("pieces", pieces)
         if not 0.0 < missed < 1e-2:
@@ -162,9 +160,7 @@ class TwoCounts:
         key = ones, side, reverse
         if key not in self._laws:
             points_per_scale = 40.0 if ones[0] < ones[1] else 120.0
-            self._laws[key] = _law(
-                self.n, self.shares, ones, side, self.missed, points_per_scale, reverse=reverse
-            )
+            self._laws[key] = _law(self.n, self.shares, ones, side, self.missed, points_per_scale, reverse=reverse)
         return self._laws[key]
 
 
@@ -196,18 +192,8 @@ def _law(
     known = []
     for order, part in ((ahead, near), (behind, far)):
         profile = partial(bit_profile, users, order, ones=part)
-        largest = math.log1p(order.gap / order.zero) * (
-            1.0 + 16.0 * ROUNDOFF
-        )  # an upper bound, however small
-        known.append(
-            points(
-                profile,
-                width=scale / points_per_scale,
-                missed=missed,
-                scale=scale,
-                max_loss=largest,
-            )
-        )
+        largest = math.log1p(order.gap / order.zero) * (1.0 + 16.0 * ROUNDOFF)  # an upper bound, however small
+        known.append(points(profile, width=scale / points_per_scale, missed=missed, scale=scale, max_loss=largest))
     return profile_atoms(known[0], known[1], side)
 
 
@@ -220,9 +206,7 @@ def _product(first: Atoms, second: Atoms, eps: Array, sign: float) -> Array:
     index = np.searchsorted(first.loss, level)
     p_part = p_above[index]
     q_part = np.exp(level) * q_above[index]
-    rounding = (
-        ROUNDOFF * (4.0 * first.loss.size + 16.0 + 4.0 * np.abs(level)) + first.slack + second.slack
-    )
+    rounding = ROUNDOFF * (4.0 * first.loss.size + 16.0 + 4.0 * np.abs(level)) + first.slack + second.slack
     inner = np.maximum(0.0, p_part - q_part + sign * rounding * (p_part + q_part))
     total = inner @ second.mass * (1.0 + sign * ROUNDOFF * (4.0 * second.loss.size + 16.0))
     certain = first.infinite + second.infinite - first.infinite * second.infinite

@@ -60,15 +60,7 @@ from ..mechanisms.base import SMALLEST_EPS0
 from ..mechanisms.shuffled import Shuffled
 from ..numerics.validation import integer_in, positive_int
 from ..randomizers import RAPPOR, UnaryEncoding
-from ..randomizers.base import (
-    EPS0_MAX,
-    FloatArray,
-    IntArray,
-    bit_array,
-    generator,
-    integer_array,
-    settle,
-)
+from ..randomizers.base import EPS0_MAX, FloatArray, IntArray, bit_array, generator, integer_array, settle
 from ..randomizers.one_hot import BitArray
 from .protocol import Budget, ExpectedError, Ledger, OneMechanism, OneMessage, Protocol
 
@@ -179,9 +171,7 @@ class BitCounts(Histogram):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not isinstance(self.randomizer, UnaryEncoding | RAPPOR):
-            raise TypeError(
-                f"randomizer must be a UnaryEncoding or a RAPPOR, got {self.randomizer!r}"
-            )
+            raise TypeError(f"randomizer must be a UnaryEncoding or a RAPPOR, got {self.randomizer!r}")
         if isinstance(self.randomizer, RAPPOR) and self.randomizer.bits is not None:
             raise ValueError(f"randomizer must have one-hot filters, got {self.randomizer!r}")
 
@@ -234,20 +224,14 @@ class BitHistogram(BitCounts, OneMechanism):
     """
 
     @classmethod
-    def _within(
-        cls, budget: Budget, *, variant: Variant | None = None, **design: Any
-    ) -> BitHistogram:
+    def _within(cls, budget: Budget, *, variant: Variant | None = None, **design: Any) -> BitHistogram:
         """For variant=None, the one with the smaller worst error."""
         variants = VARIANTS if variant is None else (variant,)
-        found = [
-            super(BitHistogram, cls)._within(budget, variant=one, **design) for one in variants
-        ]
+        found = [super(BitHistogram, cls)._within(budget, variant=one, **design) for one in variants]
         return min(found, key=lambda protocol: protocol.expected_error().exact)
 
     @classmethod
-    def _at(
-        cls, parameter: float, *, k: int, variant: Variant = "optimised", **design: Any
-    ) -> BitHistogram:
+    def _at(cls, parameter: float, *, k: int, variant: Variant = "optimised", **design: Any) -> BitHistogram:
         return cls(randomizer=UnaryEncoding(k=k, eps0=parameter, variant=variant), **design)
 
     def _search(self, budget: Budget) -> Range:
@@ -300,9 +284,7 @@ class RAPPORHistogram(BitCounts):
             raise ValueError(f"randomizer must have noise > 0 to memoise, got {self.randomizer!r}")
 
     @classmethod
-    def _at(
-        cls, parameter: float, *, k: int, one_if_zero: float, one_if_one: float, **design: Any
-    ) -> RAPPORHistogram:
+    def _at(cls, parameter: float, *, k: int, one_if_zero: float, one_if_one: float, **design: Any) -> RAPPORHistogram:
         steps = RAPPOR(k=k, noise=parameter, one_if_zero=one_if_zero, one_if_one=one_if_one)
         return cls(randomizer=steps, **design)
 

@@ -243,9 +243,7 @@ class UnarySum(GammaNoise):
         return ExpectedError(noise / self.bits + rounding / self.bits**2)
 
 
-def _rounded(
-    protocol: GammaNoise, values: ArrayLike, cells: int, rng: np.random.Generator
-) -> IntArray:
+def _rounded(protocol: GammaNoise, values: ArrayLike, cells: int, rng: np.random.Generator) -> IntArray:
     """Every user's value times `cells`, rounded at random without bias."""
     scaled = protocol._one_each(unit_array("values", values)) * cells
     whole = np.floor(scaled)

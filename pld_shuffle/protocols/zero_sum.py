@@ -130,9 +130,7 @@ class ZeroSumHistogram(Histogram, RateNoise):
         labels = self._received(messages, 2 * self.k, 2 * self.k)
         found = np.bincount(labels, minlength=2 * self.k).reshape(self.k, 2)
         if not np.all(found.sum(axis=1) == 2 * self.n):
-            raise ValueError(
-                f"messages must be {2 * self.n} for every bin, got {found.sum(axis=1)}"
-            )
+            raise ValueError(f"messages must be {2 * self.n} for every bin, got {found.sum(axis=1)}")
         ones = found[:, 1]
         return self._estimate(np.where(ones > self.n, ones - self.n * self.rate, 0.0))
 

@@ -114,9 +114,7 @@ class LocalRandomizer(ABC):
         return None
 
     @abstractmethod
-    def slot_laws(
-        self, side: Side = Side.UPPER, missed: float = 0.0, *, refined: float = 1.0
-    ) -> Sequence[FloatArray]:
+    def slot_laws(self, side: Side = Side.UPPER, missed: float = 0.0, *, refined: float = 1.0) -> Sequence[FloatArray]:
         """The target's two laws next to the blanket, shape (3, groups), for every ordered pair that may be the worst.
 
         Of noise: finite laws on a side, up to so much mass of the target's, which is given away; with so many times as
@@ -135,9 +133,7 @@ class LocalRandomizer(ABC):
         """(first, second, others) of up to so many attacks: the target's two inputs, and that of everybody else."""
 
     @abstractmethod
-    def attack_law(
-        self, first: float, second: float, others: float, *, refined: float = 1.0
-    ) -> FloatArray:
+    def attack_law(self, first: float, second: float, others: float, *, refined: float = 1.0) -> FloatArray:
         """Masses of reports under three inputs, shape (3, groups); reports of noise are merged."""
 
 

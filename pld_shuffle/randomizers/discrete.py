@@ -51,9 +51,7 @@ class DiscreteRandomizer(FiniteRandomizer):
     def __init__(self, matrix: ArrayLike) -> None:
         rows = real_array("matrix", matrix)
         if not (rows.ndim == 2 and rows.shape[0] >= 2 and rows.shape[1] >= 1):
-            raise ValueError(
-                f"matrix must have shape (inputs >= 2, outputs >= 1), got {rows.shape}"
-            )
+            raise ValueError(f"matrix must have shape (inputs >= 2, outputs >= 1), got {rows.shape}")
         if not bool(np.all((rows >= 0) & (rows <= 1 + ROW_SUM_TOLERANCE))):
             raise ValueError(f"matrix must hold probabilities, got {rows.min()} ... {rows.max()}")
         sums = np.array([math.fsum(row) for row in rows])

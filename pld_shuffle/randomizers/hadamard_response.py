@@ -139,9 +139,7 @@ class HadamardResponse(ValuesRandomizer):
             sums = {0}
             for word in row[home == block].tolist():
                 sums |= {other ^ word for other in sums}
-            fresh = {
-                r for r in (1 << j for j in range(self.width.bit_length() - 1)) if r not in sums
-            }
+            fresh = {r for r in (1 << j for j in range(self.width.bit_length() - 1)) if r not in sums}
             for r in (sums - {0}) | set(sorted(fresh)[:1]):
                 found.add(block * (self.width - 1) + r - 1)
         empty = next(block for block in range(len(home) + 1) if block not in home)

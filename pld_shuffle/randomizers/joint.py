@@ -27,16 +27,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..numerics.sides import Side
 from ..numerics.validation import integer_in
-from .base import (
-    FloatArray,
-    IntArray,
-    LocalRandomizer,
-    generator,
-    integer_array,
-    local_epsilon,
-    read_only,
-    settle,
-)
+from .base import FloatArray, IntArray, LocalRandomizer, generator, integer_array, local_epsilon, read_only, settle
 
 
 class Types(NamedTuple):
@@ -132,21 +123,15 @@ class FiniteRandomizer(LocalRandomizer):
             if pair[0] < pair[1]:
                 yield reached(self.joint_law(pair, blanket=True))
 
-    def slot_laws(
-        self, side: Side = Side.UPPER, missed: float = 0.0, *, refined: float = 1.0
-    ) -> Sequence[FloatArray]:
+    def slot_laws(self, side: Side = Side.UPPER, missed: float = 0.0, *, refined: float = 1.0) -> Sequence[FloatArray]:
         """The target's two laws next to the blanket, for every kind of pair in either order; exact on any side."""
         found = []
         for first, second, blanket in self.pair_laws():
-            forward, reverse = (
-                grouped([*order, blanket]) for order in ((first, second), (second, first))
-            )
+            forward, reverse = (grouped([*order, blanket]) for order in ((first, second), (second, first)))
             found += [forward] if np.array_equal(forward, reverse) else [forward, reverse]
         return found
 
-    def attack_law(
-        self, first: float, second: float, others: float, *, refined: float = 1.0
-    ) -> FloatArray:
+    def attack_law(self, first: float, second: float, others: float, *, refined: float = 1.0) -> FloatArray:
         """Masses of reports under three inputs, shape (3, groups)."""
         return grouped(self.joint_law((first, second, others)))  # type: ignore[arg-type]
 
@@ -239,8 +224,7 @@ def reached(law: FloatArray) -> FloatArray:
 
 
 def merged(
-    masses: FloatArray,
-    key: Callable[[FloatArray], FloatArray] = lambda seen: seen / seen.max(axis=0),
+    masses: FloatArray, key: Callable[[FloatArray], FloatArray] = lambda seen: seen / seen.max(axis=0)
 ) -> FloatArray:
     """Columns with equal keys, their ratios by default, are added up; columns without mass are left out."""
     seen = masses[:, np.any(masses > 0, axis=0)]

@@ -89,9 +89,7 @@ class Laplace(Noise):
 
     mass_error = 1e-13
 
-    def slot_laws(
-        self, side: Side = Side.UPPER, missed: float = 0.0, *, refined: float = 1.0
-    ) -> Sequence[FloatArray]:
+    def slot_laws(self, side: Side = Side.UPPER, missed: float = 0.0, *, refined: float = 1.0) -> Sequence[FloatArray]:
         """The pair of inputs (0, 1), the worst one; its mirror image is the reversed pair."""
         cells = round(NOISE_CELLS * refined)
         return [laplace_groups(self.eps0, side=side, cells=cells, graded=refined > 1.0)]
@@ -104,9 +102,7 @@ class Laplace(Noise):
             laws = laplace_types(self.eps0, users, cells=cells, allowance=allowance)
             yield Types(0, "first", laws)
 
-    def attack_law(
-        self, first: float, second: float, others: float, *, refined: float = 1.0
-    ) -> FloatArray:
+    def attack_law(self, first: float, second: float, others: float, *, refined: float = 1.0) -> FloatArray:
         """Reports of each cell merged."""
         return laplace_attack(
             self.eps0, first=first, second=second, others=others, cells=round(NOISE_CELLS * refined),
@@ -167,9 +163,7 @@ class Gaussian(Noise):
         """With less noise the ratios are too large."""
         return 12 if self.sigma >= FEW_SIGMA else 0
 
-    def slot_laws(
-        self, side: Side = Side.UPPER, missed: float = 0.0, *, refined: float = 1.0
-    ) -> Sequence[FloatArray]:
+    def slot_laws(self, side: Side = Side.UPPER, missed: float = 0.0, *, refined: float = 1.0) -> Sequence[FloatArray]:
         """The pair of inputs (0, 1), the worst one; its mirror image is the reversed pair."""
         tail, cells = max(missed, least_missed(self.sigma)), round(2 * NOISE_CELLS * refined)
         return [gaussian_groups(self.sigma, side=side, missed=tail, cells=cells)]
@@ -180,9 +174,7 @@ class Gaussian(Noise):
             laws = gaussian_types(self.sigma, users, missed=TYPES_MISSED)
             yield Types(0, "blanket", laws, gaussian_guest(self.sigma, missed=TYPES_MISSED))
 
-    def attack_law(
-        self, first: float, second: float, others: float, *, refined: float = 1.0
-    ) -> FloatArray:
+    def attack_law(self, first: float, second: float, others: float, *, refined: float = 1.0) -> FloatArray:
         """Reports of each cell merged."""
         missed = 1e-15 if self.sigma > 0.051 else 1e-4  # so that densities do not underflow
         return gaussian_attack(

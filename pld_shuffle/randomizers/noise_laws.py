@@ -64,16 +64,12 @@ LEGENDRE = 12  # nodes of a Gauss-Legendre sum
 GRADED = 0.7 ** np.arange(1.0, 71.0)  # places of cells next to constant ratios, in cells
 STEPS = tuple(0.5 * 0.75**i for i in range(23))  # of target values, relative to what is left
 FALLBACK = 0.05
-LEAST_TYPES_SIGMA = (
-    0.5  # of Gaussian noise in the swap theorem; below, types are many and users per type few
-)
+LEAST_TYPES_SIGMA = 0.5  # of Gaussian noise in the swap theorem; below, types are many and users per type few
 TYPES_MISSED = 1e-14  # of its types
 FEW_SIGMA = 0.8  # among few users by sums of ratios; below, these are too large
 
 
-def laplace_groups(
-    eps0: float, *, side: Side, cells: int = NOISE_CELLS, graded: bool = False
-) -> Array:
+def laplace_groups(eps0: float, *, side: Side, cells: int = NOISE_CELLS, graded: bool = False) -> Array:
     """Rows (first, second, blanket): a finite law on `side` of Laplace noise of scale 1/eps0, inputs 0 and 1.
 
     cells : in each half, of equal width in q = sqrt(u): they add least variance, relative to that of u below 1/cells^2.
@@ -90,9 +86,7 @@ def laplace_groups(
     return _mirrored(*_laplace_masses(budget, y, (0.0, 1.0), side, right=False))
 
 
-def gaussian_groups(
-    sigma: float, *, side: Side, missed: float = 1e-15, cells: int = 2 * NOISE_CELLS
-) -> Array:
+def gaussian_groups(sigma: float, *, side: Side, missed: float = 1e-15, cells: int = 2 * NOISE_CELLS) -> Array:
     """Rows (first, second, blanket): a finite law on `side` of Gaussian noise N(0, sigma^2), inputs 0 and 1.
 
     u is unbounded. Beyond the point that the first law passes with probability `missed` (in (0, 0.1)) the upper law has
@@ -138,13 +132,7 @@ def _mirrored(first: Array, blanket: Array) -> Array:
 
 
 def laplace_attack(
-    eps0: float,
-    *,
-    first: float,
-    second: float,
-    others: float,
-    cells: int = NOISE_CELLS,
-    graded: bool = False,
+    eps0: float, *, first: float, second: float, others: float, cells: int = NOISE_CELLS, graded: bool = False
 ) -> Array:
     """Masses of cells under the target's two laws and the others', shape (3, groups): a lower side.
 
@@ -163,9 +151,7 @@ def laplace_attack(
     return _laplace_masses(budget, ends, inputs, Side.LOWER)
 
 
-def _laplace_masses(
-    budget: float, ends: Array, inputs: Iterable[float], side: Side, *, right: bool = True
-) -> Array:
+def _laplace_masses(budget: float, ends: Array, inputs: Iterable[float], side: Side, *, right: bool = True) -> Array:
     """Laws of inputs that are among the ends of the cells, the tail on the left included, and that on the right.
 
     Upper: reports are moved to the ends. In a cell all densities are combinations of e^(eps0 y) and e^(-eps0 y), so
@@ -183,9 +169,7 @@ def _laplace_masses(
     return np.array(rows)
 
 
-def laplace_types(
-    eps0: float, n: int, *, cells: int = 96, allowance: float = 0.002
-) -> tuple[Array, ...]:
+def laplace_types(eps0: float, n: int, *, cells: int = 96, allowance: float = 0.002) -> tuple[Array, ...]:
     """Types of Laplace noise of scale 1/eps0 that cover all targets and other users in [0, 1]; upper side.
 
     n : users for whom the cover is made; it chooses the cells and is right for any n.
@@ -204,9 +188,7 @@ def laplace_types(
     count = positive_int("cells", cells)
     values = _graded(min(0.02, 0.06 / budget), 1.5)
     reach = np.maximum(np.diff(values, prepend=0.0), np.diff(values, append=1.0))
-    types = [
-        _laplace_type(budget, 0.0, 1.0, w, r, count) for w, r in zip(values, reach, strict=True)
-    ]
+    types = [_laplace_type(budget, 0.0, 1.0, w, r, count) for w, r in zip(values, reach, strict=True)]
     worst = _laplace_rows(budget, (0.0, 1.0, 0.0), count)
     standard = _Yardstick([worst, worst[[1, 0, 2]]], users, allowance, _exponents)
 
@@ -272,11 +254,7 @@ def _bumps(budget: float, low: float, high: float, cells: int) -> list[Array]:
             other[here] = max(0.0, other[here] - point)
             one[here] = other[here] * ratio
             bump = np.array(
-                [
-                    np.append(np.zeros(nodes.size), 1.0),
-                    np.append(one, point * ratio),
-                    np.append(other, point),
-                ]
+                [np.append(np.zeros(nodes.size), 1.0), np.append(one, point * ratio), np.append(other, point)]
             )
             rows = np.concatenate(((1.0 - mass) * main, mass * bump), axis=1)
             # Of V = R_x = ... + bump the bump itself is at most mass/point R_0.
@@ -299,13 +277,7 @@ def _near_pairs(budget: float, gap: float) -> Array:
 
 
 def gaussian_attack(
-    sigma: float,
-    *,
-    first: float,
-    second: float,
-    others: float,
-    missed: float = 1e-15,
-    cells: int = 2 * NOISE_CELLS,
+    sigma: float, *, first: float, second: float, others: float, missed: float = 1e-15, cells: int = 2 * NOISE_CELLS
 ) -> Array:
     """As `laplace_attack`, for noise N(0, sigma^2).
 
@@ -365,9 +337,7 @@ def gaussian_types(
         ahead = law(x, 1.0, 0.0).rows * np.array([[more], [1.0], [1.0]])
         return [ahead, law(1.0, x, 0.0).scaled(1, cuts)]
 
-    standard = _Yardstick(
-        [law(0.0, 1.0, 0.0).rows, law(1.0, 0.0, 0.0).rows], users, allowance, _sizes
-    )
+    standard = _Yardstick([law(0.0, 1.0, 0.0).rows, law(1.0, 0.0, 0.0).rows], users, allowance, _sizes)
     found = []
     for make, end in ((others, 0.5), (targets, 1.0)):
         cuts = standard.cut(end, make)
@@ -425,9 +395,7 @@ class _Cells(NamedTuple):
         for k, x in enumerate((a, b)):
             tails[k, k] = ndtr((low - x) / width) + ndtr((x - high) / width)
         rows, start, stop = [tails], [[-math.inf] * 2], [[math.inf] * 2]
-        y, weight = _panels(
-            width, ends, max(abs(end - x) for end in (low, high) for x in (a, b, w))
-        )
+        y, weight = _panels(width, ends, max(abs(end - x) for end in (low, high) for x in (a, b, w)))
         density = weight * np.exp(-0.5 * ((y - w) / width) ** 2)
         rise = [_share(ends, y, (x - w) / width**2) for x in (a, b)]
         ratio = [np.exp((x - w) * (2.0 * ends - x - w) / (2.0 * width**2)) for x in (a, b)]
@@ -468,16 +436,12 @@ class _Yardstick:
     def admits(self, types: Iterable[Array]) -> bool:
         return all(cost(rows) <= limit for rows in types for cost, limit in self._limits)
 
-    def cut(
-        self, end: float, make: Callable[[float, list[tuple[float, float]]], list[Array]]
-    ) -> list[float]:
+    def cut(self, end: float, make: Callable[[float, list[tuple[float, float]]], list[Array]]) -> list[float]:
         """Points from 0 to `end`, as far apart as this allows."""
         cuts = [0.0]
         while cuts[-1] < end:
             low, high = cuts[-1], end
-            while high - low > 1e-3 and not all(
-                self.admits(make(x, [(low, high)])) for x in (low, high)
-            ):
+            while high - low > 1e-3 and not all(self.admits(make(x, [(low, high)])) for x in (low, high)):
                 high = low + 0.75 * (high - low)
             cuts.append(high)
         return cuts
@@ -564,9 +528,7 @@ def _laplace_rows(budget: float, inputs: tuple[float, ...], cells: int) -> Array
     return _laplace_masses(budget, ends, inputs, Side.UPPER)
 
 
-def _ends(
-    width: float, inputs: list[float], missed: float, right: float | None = None
-) -> tuple[float, float]:
+def _ends(width: float, inputs: list[float], missed: float, right: float | None = None) -> tuple[float, float]:
     """Where the least and the largest input leave out `missed`; or `right`."""
     from scipy.special import ndtri
 
@@ -584,12 +546,7 @@ def _ends(
 
 
 def _quantiles(
-    width: float,
-    low: float,
-    high: float,
-    cells: int,
-    centre: float | None = None,
-    longest: float = math.inf,
+    width: float, low: float, high: float, cells: int, centre: float | None = None, longest: float = math.inf
 ) -> Array:
     """Cell ends: quantiles of the normal law with three times the variance around `centre`, by default the middle."""
     from scipy.special import ndtr, ndtri

@@ -130,8 +130,7 @@ class NoisyFilter(FiniteRandomizer):
         shape = (*(sizes + 1).tolist(), rest.size)
         if not (filters + 1) * math.prod(shape) <= MASSES:
             raise ValueError(
-                f"inputs must be fewer: the joint law of {filters} filters of {ones} ones has more"
-                f" than {MASSES} masses"
+                f"inputs must be fewer: the joint law of {filters} filters of {ones} ones has more than {MASSES} masses"
             )
         *counts, others = np.indices(shape).reshape(len(shape), -1)
         masses = np.tile(rest[others], (filters + 1, 1))
@@ -364,9 +363,7 @@ class RAPPOR(NoisyFilter):
                 laws = (self._filter_rows(places, [0, 1, 2], blanket=True) for places in others)
                 yield Types(pair, "blanket", tuple(map(with_shared_blanket, laws)))
 
-    def _filter_rows(
-        self, places: IntArray, index: list[int], *, blanket: bool = False
-    ) -> FloatArray:
+    def _filter_rows(self, places: IntArray, index: list[int], *, blanket: bool = False) -> FloatArray:
         """Joint law of the filters `places`, in the order of `index`."""
         return rows(self._filter_masses(places, blanket), np.array(index), blanket=blanket)
 
@@ -405,9 +402,7 @@ class RAPPOR(NoisyFilter):
 
     def instantaneous(self, memoised: ArrayLike, rng: np.random.Generator) -> BitArray:
         """One report from each memoised vector; `memoised` has shape (..., length)."""
-        fresh = BitChannel(
-            self.one_if_one, 1 - self.one_if_one, self.one_if_zero, 1 - self.one_if_zero
-        )
+        fresh = BitChannel(self.one_if_one, 1 - self.one_if_one, self.one_if_zero, 1 - self.one_if_zero)
         return add_noise(bit_array("memoised", memoised, self.length), fresh, generator(rng))
 
     def _drawn(self, values: IntArray, rng: np.random.Generator) -> BitArray:

@@ -10,11 +10,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from pld_shuffle import (
-    Accountant,
-    Gaussian,
-    ShuffledLDP,
-)
+from pld_shuffle import Accountant, Gaussian, ShuffledLDP
 from pld_shuffle.composition.aliases import TooExpensive
 from pld_shuffle.composition.composition import Composition
 from pld_shuffle.composition.contour import Integral
@@ -46,10 +42,7 @@ def exact(law: Counter[float], variance: float, eps: float) -> mpmath.mpf:
             total += mass * max(mpmath.mpf(0), -mpmath.expm1(rest))
         else:
             mu = mpmath.sqrt(mpmath.mpf(variance))
-            total += mass * (
-                mpmath.ncdf(mu / 2 - rest / mu)
-                - mpmath.exp(rest) * mpmath.ncdf(-mu / 2 - rest / mu)
-            )
+            total += mass * (mpmath.ncdf(mu / 2 - rest / mu) - mpmath.exp(rest) * mpmath.ncdf(-mu / 2 - rest / mu))
     return total
 
 
@@ -93,13 +86,7 @@ def test_every_node_left_out_is_below_the_floor(seed: int, monkeypatch: pytest.M
         loss = np.sort(random.normal(0.0, 1.0, size))
     counts = [[300], [1000], [20, 100]][seed % 3]
     parts = [
-        Rounds(
-            random.dirichlet(np.ones(size)),
-            loss * float(random.choice([0.3, 1.0])),
-            0.0,
-            0.0,
-            count,
-        )
+        Rounds(random.dirichlet(np.ones(size)), loss * float(random.choice([0.3, 1.0])), 0.0, 0.0, count)
         for count in counts
     ]
     kept: list[np.ndarray] = []
@@ -165,21 +152,15 @@ def test_points_of_a_gaussian_profile_compose_to_the_closed_form(rounds: int, z:
     eps = 4.5 + 3.0 * z
     with mpmath.workdps(60):
         total = mpmath.mpf(1.0 / (1.0 / mu)) * mpmath.sqrt(rounds)
-        truth = mpmath.ncdf(total / 2 - eps / total) - mpmath.exp(eps) * mpmath.ncdf(
-            -total / 2 - eps / total
-        )
+        truth = mpmath.ncdf(total / 2 - eps / total) - mpmath.exp(eps) * mpmath.ncdf(-total / 2 - eps / total)
     lower, upper = Composition([(pair, rounds)], 1e-3).deltas(eps)
     assert lower <= truth <= upper
     assert upper <= 1.001 * lower
 
 
-@pytest.mark.parametrize(
-    ("n", "eps0", "rounds"), [(20, 4.0, 10), (3, 8.0, 40), (10_000, 14.0, 100), (50, 20.0, 7)]
-)
+@pytest.mark.parametrize(("n", "eps0", "rounds"), [(20, 4.0, 10), (3, 8.0, 40), (10_000, 14.0, 100), (50, 20.0, 7)])
 @pytest.mark.parametrize("delta", [1e-6, 1e-30])
-def test_few_users_with_central_noise_are_within_rtol(
-    n: int, eps0: float, rounds: int, delta: float
-) -> None:
+def test_few_users_with_central_noise_are_within_rtol(n: int, eps0: float, rounds: int, delta: float) -> None:
     """Sparse losses, alone and with Gaussian noise: no warning (an error here), and a tight bracket."""
     mechanism = ShuffledLDP(eps0, n, analysis="stronger-clones")
     for noise in (0, 10):

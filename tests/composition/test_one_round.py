@@ -58,9 +58,7 @@ def test_gaussian_noise(sigma, width):
         if gaussian(0.0, sigma) <= delta * (1.0 - width):
             assert found.upper == 0.0
             continue
-        truth = brentq(
-            lambda e, delta=delta: gaussian(math.expm1(e), sigma) - delta, 0.0, 300.0, xtol=1e-15
-        )
+        truth = brentq(lambda e, delta=delta: gaussian(math.expm1(e), sigma) - delta, 0.0, 300.0, xtol=1e-15)
         assert found.lower <= truth * (1 + 1e-12)
         assert truth <= found.upper * (1 + 1e-12)
         ratio = gaussian(math.expm1(found.lower), sigma) / gaussian(math.expm1(found.upper), sigma)
@@ -88,9 +86,7 @@ def test_profiles_that_are_not_enough():
     with pytest.warns(AccuracyWarning, match="only"):
         Composition([(wide._pair, 1)], 1e-3).epsilons(1e-6)
     p = math.e
-    steep = OneRound(
-        Given(lambda growth: np.maximum((p - 1 - growth) / (p + 1), 0.0), largest=1.0), 1e-3
-    )
+    steep = OneRound(Given(lambda growth: np.maximum((p - 1 - growth) / (p + 1), 0.0), largest=1.0), 1e-3)
     found, _ = steep.epsilon(1e-9)
     assert found.lower <= math.log(p - 1e-9 * (p + 1)) <= found.upper <= 1.0 + 1e-15
     assert steep.delta(one_round.LARGEST_LOSS + 1.0) is None
@@ -103,20 +99,15 @@ def test_profiles_that_are_not_enough():
 
 def test_the_least_of_several():
     sharp, blunt = (
-        Given(lambda growth, k=k, s=s: k * gaussian(growth, s), spread=1.0 / s)
-        for k, s in ((1.0, 1.0), (0.1, 0.8))
+        Given(lambda growth, k=k, s=s: k * gaussian(growth, s), spread=1.0 / s) for k, s in ((1.0, 1.0), (0.1, 0.8))
     )
     both = Several((sharp, blunt))
     for delta in (0.2, 1e-3, 1e-9):
         each = [OneRound(pair, 1e-3).epsilon(delta)[0].upper for pair in (sharp, blunt)]
-        assert Composition([(both, 1)], 1e-3).epsilons(delta).upper == pytest.approx(
-            min(each), rel=1e-6
-        )
+        assert Composition([(both, 1)], 1e-3).epsilons(delta).upper == pytest.approx(min(each), rel=1e-6)
     for eps in (0.1, 1.0, 4.0):
         each = [OneRound(pair, 1e-3).delta(eps)[0].upper for pair in (sharp, blunt)]
-        assert Composition([(both, 1)], 1e-3).deltas(eps).upper == pytest.approx(
-            min(each), rel=1e-6
-        )
+        assert Composition([(both, 1)], 1e-3).deltas(eps).upper == pytest.approx(min(each), rel=1e-6)
 
 
 def test_the_better_analysis_of_one_round():

@@ -170,17 +170,13 @@ def test_both_forms_invert_each_other_on_the_safe_side(eps0, log_delta, log_n):
     assert EPSILON.formula(EPSILON.eps0(epsilon=exact, delta=delta, n=n), delta, n) <= exact
     assert EPSILON.formula(eps0, EPSILON.delta(epsilon=exact, eps0=eps0, n=n), n) <= exact
     if exact < eps0 * (1 - 1e-6):
-        assert (
-            DELTA.delta(epsilon=DELTA.epsilon(eps0=eps0, delta=delta, n=n), eps0=eps0, n=n) <= delta
-        )
+        assert DELTA.delta(epsilon=DELTA.epsilon(eps0=eps0, delta=delta, n=n), eps0=eps0, n=n) <= delta
         found = DELTA.eps0(epsilon=exact, delta=delta, n=n)
         assert DELTA.delta(epsilon=exact, eps0=found, n=n) <= delta
 
 
 def test_messages_name_theorem_range_and_arguments():
-    with pytest.raises(
-        OutOfRange, match=r"^Toy gives no epsilon at eps0 = 4, .*: it needs eps0 <= 3$"
-    ):
+    with pytest.raises(OutOfRange, match=r"^Toy gives no epsilon at eps0 = 4, .*: it needs eps0 <= 3$"):
         EPSILON.epsilon(eps0=4, delta=0.1, n=10)
     with pytest.raises(OutOfRange, match=r"no eps0 at epsilon = 1e-30, delta = 0.1, n = 10"):
         EPSILON.eps0(epsilon=1e-30, delta=0.1, n=10)

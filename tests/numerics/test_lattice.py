@@ -31,15 +31,11 @@ def random_atoms(seed: int, size: int) -> tuple[Array, Array]:
     return mass / mass.sum(), loss
 
 
-def placed(
-    mass: Array, loss: Array, side: Side, tilt: float = 0.0, reach: float = np.inf
-) -> tuple[Array, Array]:
+def placed(mass: Array, loss: Array, side: Side, tilt: float = 0.0, reach: float = np.inf) -> tuple[Array, Array]:
     """Losses and P-masses on the lattice; under a tilt, tilted on the way in and back on the way out."""
     cell = np.floor(loss / STEP).astype(np.int64)
     offset = np.clip(loss - cell * STEP, 0.0, STEP)
-    out, low = place(
-        mass * np.exp(tilt * loss), cell, offset, step=STEP, side=side, tilt=tilt, reach=reach
-    )
+    out, low = place(mass * np.exp(tilt * loss), cell, offset, step=STEP, side=side, tilt=tilt, reach=reach)
     points = STEP * (low + np.arange(out.size))
     return points, out * np.exp(-tilt * points)
 
@@ -66,9 +62,7 @@ def test_each_side_is_the_references(law: tuple[Array, Array], tilt: float, side
     assert expected.low == low
     shift = low - round(points[0] / STEP)
     assert shift >= 0 and not found[:shift].any()
-    np.testing.assert_allclose(
-        found[shift : shift + expected.mass.size], expected.mass, rtol=1e-9, atol=1e-14
-    )
+    np.testing.assert_allclose(found[shift : shift + expected.mass.size], expected.mass, rtol=1e-9, atol=1e-14)
     assert not found[shift + expected.mass.size :].any()
 
 
@@ -92,9 +86,7 @@ def test_mass_is_kept(law: tuple[Array, Array], tilt: float) -> None:
 @pytest.mark.parametrize("law", LAWS, ids=range(len(LAWS)))
 @pytest.mark.parametrize("tilt", TILTS)
 @pytest.mark.parametrize("reach", [np.inf, 0.4, 0.01])
-def test_each_side_is_kept_at_every_epsilon(
-    law: tuple[Array, Array], tilt: float, reach: float
-) -> None:
+def test_each_side_is_kept_at_every_epsilon(law: tuple[Array, Array], tilt: float, reach: float) -> None:
     """As functions of e^eps both curves are convex and piecewise linear, so the kinks of the larger one,
     and any point beyond them, decide: lattice points for the upper side, the atoms for the lower."""
     mass, loss = law

@@ -71,19 +71,13 @@ def test_totals_are_correctly_rounded(size: int) -> None:
 def test_central_mass_of_fair_coins() -> None:
     """Row 5: relative error below 1e-15, that is 9 u, for every even number of coins up to 10^13."""
     rng = np.random.default_rng(1)
-    sizes = [
-        *range(0, 1200, 2),
-        *(2 * int(log_uniform(rng, 500, 5e12)) for _ in range(400)),
-        10**13,
-    ]
+    sizes = [*range(0, 1200, 2), *(2 * int(log_uniform(rng, 500, 5e12)) for _ in range(400)), 10**13]
     worst = max(relative(central_coin_mass(m), central(m)) for m in sizes)
     assert worst * ROUNDOFF < 1e-15
 
 
 def binomial_masses(n: int, p: float) -> list[arb]:
-    return [
-        arb(fmpz(math.comb(n, x))) * arb(p) ** x * (1 - arb(p)) ** (n - x) for x in range(n + 1)
-    ]
+    return [arb(fmpz(math.comb(n, x))) * arb(p) ** x * (1 - arb(p)) ** (n - x) for x in range(n + 1)]
 
 
 def test_binomial_masses() -> None:
@@ -364,33 +358,18 @@ def test_tiny_cells_count_as_missed() -> None:
     pair = replace(ShuffledLDP(2.0 * math.atanh(theta), coins, "stronger-clones").pair)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(CoinMixture, "components", lambda *given: parts)
-        upper, lower = (
-            pair._summed(side, Resolution(1e-3, missed=1e-300))[0]
-            for side in (Side.UPPER, Side.LOWER)
-        )
+        upper, lower = (pair._summed(side, Resolution(1e-3, missed=1e-300))[0] for side in (Side.UPPER, Side.LOWER))
     assert 0.0 < upper.missed < 1e-280
-    places = [
-        (arb(fmpz(math.comb(coins, h))) / arb(2) ** coins, arb(2 * h - coins) / coins)
-        for h in range(coins + 1)
-    ]
+    places = [(arb(fmpz(math.comb(coins, h))) / arb(2) ** coins, arb(2 * h - coins) / coins) for h in range(coins + 1)]
     atoms = [(arb(weight) * b, arb(theta) * t) for b, t in places]
     atoms += [((1 - arb(weight)) / 2, arb(theta)), ((1 - arb(weight)) / 2, -arb(theta))]
     largest = ((1 + arb(theta)) / (1 - arb(theta))).log()
     for share in (0.0, 0.3, 0.8, 0.95, 0.999):
         eps = arb(share) * largest
-        exact = sum(
-            (
-                b * ((1 + x) - eps.exp() * (1 - x))
-                for b, x in atoms
-                if (1 + x) > eps.exp() * (1 - x)
-            ),
-            arb(0),
-        )
+        exact = sum((b * ((1 + x) - eps.exp() * (1 - x)) for b, x in atoms if (1 + x) > eps.exp() * (1 - x)), arb(0))
         for law in (lower, upper):
             sign = 1 if law is upper else -1
-            at = eps - sign * (
-                arb(law.slack) + arb(1e-3)
-            )  # cells are summed: a lattice would split them
+            at = eps - sign * (arb(law.slack) + arb(1e-3))  # cells are summed: a lattice would split them
             value = sum(
                 (
                     arb(float(m)) * (1 - (at - arb(float(x))).exp())
@@ -437,11 +416,7 @@ def test_tilted_laws_of_the_contour(seed: int) -> None:
     largest = min(1e4 / max(tilted.spread, 1e-9), 5e6 / max(float(np.abs(tilted.x).max()), 1e-9))
     y = np.array([log_uniform(rng, 1e-10 * largest, largest) for _ in range(8)])
     exact = [
-        sum(
-            (w * (acb(0, 1) * arb(t) * x).exp() for w, x in zip(weight, centred, strict=True)),
-            acb(0),
-        )
-        / total
+        sum((w * (acb(0, 1) * arb(t) * x).exp() for w, x in zip(weight, centred, strict=True)), acb(0)) / total
         for t in y.tolist()
     ]
     found, wrong = (part[0] for part in TiltedLaws([rounds], c).values(y))
@@ -476,9 +451,6 @@ def test_tilted_laplace_noise_of_the_contour(seed: int) -> None:
     assert square.real.sqrt() <= arb(tilted.spread)
 
     y = np.array([log_uniform(rng, 1e-6, 1e4) / tilted.spread for _ in range(8)])
-    exact = [
-        derivatives(acb(arb(c), arb(v)))[0] / whole * acb(0, -arb(v) * arb(tilted.mean)).exp()
-        for v in y.tolist()
-    ]
+    exact = [derivatives(acb(arb(c), arb(v)))[0] / whole * acb(0, -arb(v) * arb(tilted.mean)).exp() for v in y.tolist()]
     found, wrong = (part[0] for part in TiltedLaws([rounds], c).values(y))
     assert largest_error(found, wrong, exact) <= 1.0

@@ -49,9 +49,7 @@ class Program:
         return len(self.forms) - 1
 
     def add(self, i: int, j: int, sign: complex = 1.0) -> int:
-        return self.combine(
-            (i, 1.0), (j, sign), errors=1.0
-        )  # 1, i, -1, -i: no rounding of their own
+        return self.combine((i, 1.0), (j, sign), errors=1.0)  # 1, i, -1, -i: no rounding of their own
 
     def times(self, i: int, factor: float) -> int:
         return self.combine((i, factor), errors=2.0)  # of the constant, and of the product
@@ -69,9 +67,7 @@ class Program:
             error * np.outer(np.abs(back[:, i]), np.abs(form))
             for i, (form, error) in enumerate(zip(self.forms, self.errors, strict=True))
         )
-        exact = np.array(
-            [[cmath.exp(-2j * math.pi * j * k / radix) for k in range(radix)] for j in range(radix)]
-        )
+        exact = np.array([[cmath.exp(-2j * math.pi * j * k / radix) for k in range(radix)] for j in range(radix)])
         found = np.array([self.forms[value] for value in outputs])
         assert np.allclose(found, exact)  # it is the transform
         return float(np.linalg.norm(total, 2)) / math.sqrt(radix)
@@ -106,13 +102,7 @@ def five() -> float:
     b1 = p.add(p.times(t4, s1), p.times(t3, s2))
     b2 = p.add(p.times(t4, s2), p.times(t3, s1), -1.0)
     return p.bound(
-        [
-            p.add(p.add(0, t1), t2),
-            p.add(a1, b1, -1j),
-            p.add(a2, b2, -1j),
-            p.add(a2, b2, 1j),
-            p.add(a1, b1, 1j),
-        ]
+        [p.add(p.add(0, t1), t2), p.add(a1, b1, -1j), p.add(a2, b2, -1j), p.add(a2, b2, 1j), p.add(a1, b1, 1j)]
     )
 
 
@@ -133,9 +123,7 @@ def exact_transform(values: list[Any]) -> list[Any]:
     parts = [exact_transform(values[k::radix]) for k in range(radix)]
     roots = [(acb(-2 * k) / n).exp_pi_i() for k in range(n)]
     m = n // radix
-    return [
-        sum((roots[j * k % n] * parts[k][j % m] for k in range(radix)), acb(0)) for j in range(n)
-    ]
+    return [sum((roots[j * k % n] * parts[k][j % m] for k in range(radix)), acb(0)) for j in range(n)]
 
 
 def stages(size: int) -> int:
@@ -149,9 +137,7 @@ def stages(size: int) -> int:
 
 
 def distance(found: np.ndarray, exact: list[Any]) -> float:
-    total = sum(
-        (abs(acb(complex(a)) - b) ** 2 for a, b in zip(found, exact, strict=True)), acb(0).real
-    )
+    total = sum((abs(acb(complex(a)) - b) ** 2 for a, b in zip(found, exact, strict=True)), acb(0).real)
     return float(total.sqrt().upper())
 
 

@@ -41,9 +41,7 @@ def exact(eps0: float, counts: dict[str, int], users: int, growth: float, presen
                 full = (*parts, count - sum(parts))
                 ways = math.factorial(count) / math.prod(map(math.factorial, full))
                 some.append(sum(k * (a - s * b) for k, (a, b, _) in zip(full, points, strict=True)))
-                chances.append(
-                    ways * math.prod(w**k for k, (*_, w) in zip(full, points, strict=True))
-                )
+                chances.append(ways * math.prod(w**k for k, (*_, w) in zip(full, points, strict=True)))
         totals = np.add.outer(totals, some).ravel()
         masses = np.multiply.outer(masses, chances).ravel()
     rest = (1.0 - n / users) * (1.0 - s)
@@ -64,9 +62,7 @@ def test_hidden_cohorts_are_above_every_dataset(eps0: float, presence: float) ->
     growth = np.expm1(0.02 * eps0 * np.arange(4.0))
     for n in (28, 29, 32):
         own = any_ldp_profile(eps0, n, growth, cohort=Cohort(n / users, presence))
-        for mix in [(n, 0, 0), (0, n, 0), (0, 0, n), (n // 2, n - n // 2, 0)] + [(4, 0, n - 4)] * (
-            presence == 1.0
-        ):
+        for mix in [(n, 0, 0), (0, n, 0), (0, 0, n), (n // 2, n - n // 2, 0)] + [(4, 0, n - 4)] * (presence == 1.0):
             if presence < 1.0 and mix[2]:
                 continue  # too many counts to enumerate
             counts = {name: count for name, count in zip(TYPES, mix, strict=True) if count}
@@ -75,18 +71,14 @@ def test_hidden_cohorts_are_above_every_dataset(eps0: float, presence: float) ->
                 assert truth <= bound * (1.0 + 1e-12)
 
 
-def mean_over_coins(
-    eps0: float, counts: dict[str, int], users: int, growth: float, rate: float
-) -> float:
+def mean_over_coins(eps0: float, counts: dict[str, int], users: int, growth: float, rate: float) -> float:
     """H_s of the mixture over who comes, all of them left out: Theorem C for every number, averaged over the subset."""
     others = sum(counts.values())
     assert others == users - 1
     found = 0.0
     for parts in itertools.product(*(range(count + 1) for count in counts.values())):
         n = sum(parts)
-        ways = math.prod(
-            math.comb(count, part) for count, part in zip(counts.values(), parts, strict=True)
-        )
+        ways = math.prod(math.comb(count, part) for count, part in zip(counts.values(), parts, strict=True))
         chance = math.comb(users, n) * rate**n * (1.0 - rate) ** (users - n)
         chance *= ways / math.comb(others, n)
         if n:
@@ -107,13 +99,7 @@ def test_coins_are_above_every_dataset(eps0: float) -> None:
     growth = np.expm1(0.04 * eps0 * np.arange(4.0))
     for n in (10.0, 11.0, 12.0):
         bounds = all_by_coins(eps0, users, n, growth)
-        for counts in (
-            {"S1": 40},
-            {"S2": 40},
-            {"T1": 40},
-            {"S1": 20, "S2": 20},
-            {"S1": 36, "S2": 4},
-        ):
+        for counts in ({"S1": 40}, {"S2": 40}, {"T1": 40}, {"S1": 20, "S2": 20}, {"S1": 36, "S2": 4}):
             for bound, g in zip(bounds, growth, strict=True):
                 assert mean_over_coins(eps0, counts, users, g, n / users) <= bound * (1.0 + 1e-12)
 
@@ -124,9 +110,7 @@ def test_rates_are_tight_with_equal_others() -> None:
     growth = np.expm1(0.02 * eps0 * np.arange(4.0))
     bound = all_by_coins(eps0, users, n, growth)
     for value, g in zip(bound, growth, strict=True):
-        truth = max(
-            mean_over_coins(eps0, {kind: users - 1}, users, g, n / users) for kind in ("S1", "S2")
-        )
+        truth = max(mean_over_coins(eps0, {kind: users - 1}, users, g, n / users) for kind in ("S1", "S2"))
         assert truth * (1.0 - 1e-12) <= value <= 1.02 * truth
 
 

@@ -85,8 +85,7 @@ def test_buckets_err_in_second_order_between_the_sides(name: str) -> None:
         resolution = Resolution(1.0, missed=1e-20, size_width=width, bias_width=width)
         pair = MECHANISMS[name][0].pair
         above, below = (
-            r.hockey_stick(as_pair(pair.components(side, resolution), side), 0.2)
-            for side in (Side.UPPER, Side.LOWER)
+            r.hockey_stick(as_pair(pair.components(side, resolution), side), 0.2) for side in (Side.UPPER, Side.LOWER)
         )
         widths.append(above - below)
     assert widths[1] <= 0.15 * widths[0] and widths[0] <= 0.5 * r.hockey_stick(exact(name), 0.2)
@@ -125,9 +124,7 @@ def test_the_profile_by_contour_integrals_encloses_the_reference(name: str) -> N
 
 @pytest.mark.parametrize("name", [name for name in MECHANISMS if name != "one user"])
 @pytest.mark.parametrize("rate", [1.0, 0.3])
-def test_atoms_of_the_profile_bracket_the_walked_ones(
-    name: str, rate: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_atoms_of_the_profile_bracket_the_walked_ones(name: str, rate: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """With and without general amplification, on either side, at s below 1 too."""
     pair = MECHANISMS[name][0].pair.amplified(rate)
     resolution = Resolution(pair.scale / 50.0, missed=1e-14)

@@ -63,9 +63,7 @@ def side_laws(noise: Noise, n: int, missed: float = 0.0) -> list[SlotLaw]:
     ]
 
 
-CASES = [
-    (n, kinds, seed) for n in (1, 2, 4) for kinds in ("lr0", "l0", "r", "l") for seed in range(3)
-]
+CASES = [(n, kinds, seed) for n in (1, 2, 4) for kinds in ("lr0", "l0", "r", "l") for seed in range(3)]
 
 
 @pytest.mark.parametrize(("n", "kinds", "seed"), CASES)
@@ -125,9 +123,7 @@ def test_gaussian_noise_alone_is_its_closed_form(sigma: float) -> None:
 
 def test_the_kernel_finds_the_law_it_was_given() -> None:
     """Ratios at points of the lattice: nothing is moved, and both sides are the enumeration to rounding."""
-    first, second, others = (
-        np.array([[1.0, 0.6, 0.2, 0.3], [0.25, 0.3, 0.4, 0.9], [0.25, 0.3, 0.2, 0.15]]) / 2.0
-    )
+    first, second, others = np.array([[1.0, 0.6, 0.2, 0.3], [0.25, 0.3, 0.4, 0.9], [0.25, 0.3, 0.2, 0.15]]) / 2.0
     first[2:] = others[2:]
     second[:2] = others[:2]
     law = SlotLaw(3, first, second, others, False, 0.0)
@@ -254,9 +250,7 @@ def test_other_laws_are_none() -> None:
         assert FewSlots.of_side(Side.UPPER, other) is None
 
 
-@pytest.mark.parametrize(
-    ("eps0", "n", "rounds"), [(1.0, 10, 1), (1.0, 10, 2), (1.0, 10, 1000), (2.0, 3, 5)]
-)
+@pytest.mark.parametrize(("eps0", "n", "rounds"), [(1.0, 10, 1), (1.0, 10, 2), (1.0, 10, 1000), (2.0, 3, 5)])
 def test_few_users_are_within_rtol(eps0: float, n: int, rounds: int) -> None:
     """No warning (an error here)."""
     accountant = Accountant().compose(Shuffled(Laplace(eps0=eps0), n), rounds)

@@ -10,17 +10,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from pld_shuffle import (
-    PLD,
-    Accountant,
-    Bounds,
-    DiscretePair,
-    Gaussian,
-    Laplace,
-    ShuffledLDP,
-    Side,
-    Subsampled,
-)
+from pld_shuffle import PLD, Accountant, Bounds, DiscretePair, Gaussian, Laplace, ShuffledLDP, Side, Subsampled
 from pld_shuffle.mechanisms import Mechanism
 from pld_shuffle.mechanisms.shuffled import Blanket
 from pld_shuffle.pairs.profile import ProfilePair, ProfilePoints, points, profile_atoms
@@ -47,9 +37,7 @@ def logs(pmf: Pmf) -> list[float]:
 
 
 def product(pmf: Pmf, rounds: int) -> Pmf:
-    return [
-        math.prod(masses, start=Fraction(1)) for masses in itertools.product(pmf, repeat=rounds)
-    ]
+    return [math.prod(masses, start=Fraction(1)) for masses in itertools.product(pmf, repeat=rounds)]
 
 
 def hockey_stick(p: Pmf, q: Pmf, eps: float) -> float:
@@ -237,9 +225,7 @@ def test_points_end_where_nothing_is_left(rate: float, heavy: bool, largest: flo
         asked.append(growth.size)
         return Bounds(height(np.log1p(growth)), height(np.log1p(growth)))
 
-    found = points(
-        profile, width=0.1 * rate, missed=1e-13, scale=rate, max_loss=largest, infinity=1e-6
-    )
+    found = points(profile, width=0.1 * rate, missed=1e-13, scale=rate, max_loss=largest, infinity=1e-6)
     last = math.log1p(float(found.growth[-1]))
     assert height(np.array([last]))[0] <= 1e-6 * (1.0 + 1e-10) + 1e-13 or last >= 0.999 * largest
     before = height(np.array([0.9 * last]))[0]
@@ -306,10 +292,7 @@ def test_laplace_rounds_by_quadrature(rounds: int) -> None:
 
 def test_a_local_and_central_pipeline() -> None:
     """Rounds of both kinds in one ledger cost more than either, and no more than their basic sum."""
-    local, central = (
-        ShuffledLDP(eps0=2.0, n=10_000, analysis="stronger-clones"),
-        Gaussian(sigma=20.0),
-    )
+    local, central = (ShuffledLDP(eps0=2.0, n=10_000, analysis="stronger-clones"), Gaussian(sigma=20.0))
     both = Accountant().compose(local, 20).compose(central, 50).get_epsilon(1e-6)
     one = Accountant().compose(local, 20).get_epsilon(5e-7)
     other = Accountant().compose(central, 50).get_epsilon(5e-7)
@@ -319,9 +302,7 @@ def test_a_local_and_central_pipeline() -> None:
 @pytest.mark.parametrize("rate", [0.01, 0.5, 1.0])
 def test_subsampled_gaussian_single_round(rate: float) -> None:
     """One round on a cohort: q H at 1 + (e^eps - 1)/q, exactly."""
-    accountant = Accountant().compose(
-        Subsampled(Gaussian(sigma=0.8), rate=rate, analysis="general")
-    )
+    accountant = Accountant().compose(Subsampled(Gaussian(sigma=0.8), rate=rate, analysis="general"))
     for eps in (0.0, 0.2, 1.0):
         inner = math.log1p(math.expm1(eps) / rate)
         truth = rate * float(gaussian_delta(1.25, inner))
