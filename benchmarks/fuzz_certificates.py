@@ -547,8 +547,8 @@ def shuffled_others(rng: Rng) -> Drawn:
     above = [slots(a, b, w, n, mpf(rate)) for a, b, w in itertools.product(laws, repeat=3) if a is not b]
     exact = max(max(column) / min(column) for column in zip(*laws, strict=True))
     # A larger eps0 moves the coins more and shows fewer of them: both give more away.
-    slack = exact * (1 + mpf(10) ** -12)
-    below = [slots(*clone_laws(slack, 2 / (slack + 1)), n, mpf(rate))]
+    larger = exact * (1 + mpf(10) ** -12)
+    below = [slots(*clone_laws(larger, 2 / (larger + 1)), n, mpf(rate))]
     return Drawn(name, mechanism, above, below)
 
 
@@ -1369,11 +1369,11 @@ class Case:
             step = largest / math.ceil(largest / step)
         if self.rng.random() < 0.03:  # far beyond every loss
             step *= log_uniform(self.rng, 1.0, 1e25)
-        missed = log_uniform(self.rng, 1e-280, 1e-3)
+        truncated_mass = log_uniform(self.rng, 1e-280, 1e-3)
         try:
             ends = []
             for side in (Side.LOWER, Side.UPPER):
-                laws = [one.mechanism.pld(step=step, side=side, missed=missed) for one in self.drawn]
+                laws = [one.mechanism.pld(step=step, side=side, truncated_mass=truncated_mass) for one in self.drawn]
                 laws = [law.self_compose(c) if c > 1 else law for law, c in zip(laws, self.rounds, strict=True)]
                 law = laws[0]
                 for other in laws[1:]:
@@ -1386,7 +1386,7 @@ class Case:
             return
         self.found.laws += 1
         for eps, (least, most), lower, upper in zip(asked, exact, *ends, strict=True):
-            self.compare(eps, float(lower), float(upper), least, most, step=step, missed=missed)
+            self.compare(eps, float(lower), float(upper), least, most, step=step, truncated_mass=truncated_mass)
 
     def ask(self) -> None:
         """An accountant's answers."""

@@ -29,9 +29,9 @@ def clone_rate(eps0: float) -> float:
     return 2.0 / (math.exp(eps0) + 1.0)
 
 
-def hoeffding(trials: int, chance: float, missed: float) -> tuple[int, int]:
-    """Window of Bin(trials, chance) with at most `missed` outside on either side."""
-    half = math.sqrt(0.5 * trials * math.log(1.0 / missed))
+def hoeffding(trials: int, chance: float, truncated_mass: float) -> tuple[int, int]:
+    """Window of Bin(trials, chance) with at most `truncated_mass` outside on either side."""
+    half = math.sqrt(0.5 * trials * math.log(1.0 / truncated_mass))
     return (max(0, math.floor(trials * chance - half)), min(trials, math.ceil(trials * chance + half)))
 
 
@@ -40,42 +40,42 @@ def log_binomial(trials: int, successes: int) -> float:
     return math.lgamma(trials + 1.0) - math.lgamma(successes + 1.0) - math.lgamma(trials - successes + 1.0)
 
 
-def per_atom_loop(n: int, eps0: float, missed: float | None) -> Iterator[tuple[float, float]]:
+def per_atom_loop(n: int, eps0: float, truncated_mass: float | None) -> Iterator[tuple[float, float]]:
     """(P-mass, loss) of every atom, in a Python loop; missed=None visits all n (n+3)/2 of them."""
     rate, theta = clone_rate(eps0), math.tanh(0.5 * eps0)
-    low, high = (0, n - 1) if missed is None else hoeffding(n - 1, rate, missed)
+    low, high = (0, n - 1) if truncated_mass is None else hoeffding(n - 1, rate, truncated_mass)
     for clones in range(low, high + 1):
         log_weight = log_binomial(n - 1, clones) + clones * math.log(rate) + (n - 1 - clones) * math.log1p(-rate)
         m = clones + 1
-        first, last = (0, m) if missed is None else hoeffding(m, 0.5, missed)
+        first, last = (0, m) if truncated_mass is None else hoeffding(m, 0.5, truncated_mass)
         for heads in range(first, last + 1):
             fair = math.exp(log_weight + log_binomial(m, heads) - m * math.log(2.0))
             lean = theta * (2.0 * heads - m) / m
             yield fair * (1.0 + lean), math.log((1.0 + lean) / (1.0 - lean))
 
 
-def loop_law(n: int, eps0: float, step: float, missed: float | None) -> tuple[dict[int, float], int]:
+def loop_law(n: int, eps0: float, step: float, truncated_mass: float | None) -> tuple[dict[int, float], int]:
     """The lattice law of `per_atom_loop`, losses rounded up; and the atoms visited."""
     law: dict[int, float] = {}
     visited = 0
-    for mass, loss in per_atom_loop(n, eps0, missed):
+    for mass, loss in per_atom_loop(n, eps0, truncated_mass):
         cell = math.ceil(loss / step)
         law[cell] = law.get(cell, 0.0) + mass
         visited += 1
     return law, visited
 
 
-def hoeffding_atoms(n: int, eps0: float, missed: float) -> Iterator[tuple[Array, Array]]:
+def hoeffding_atoms(n: int, eps0: float, truncated_mass: float) -> Iterator[tuple[Array, Array]]:
     """(P-masses, Q-masses) of the atoms in Hoeffding windows, one clone count after the other: O(n)."""
     from scipy.special import gammaln
 
     rate, theta = clone_rate(eps0), math.tanh(0.5 * eps0)
-    low, high = hoeffding(n - 1, rate, missed)
+    low, high = hoeffding(n - 1, rate, truncated_mass)
     clones = np.arange(low, high + 1, dtype=np.float64)
     log_weight = gammaln(n) - gammaln(clones + 1.0) - gammaln(n - clones)
     log_weight += clones * math.log(rate) + (n - 1 - clones) * math.log1p(-rate)
     for size, weight in zip(range(low + 1, high + 2), log_weight, strict=True):
-        first, last = hoeffding(size, 0.5, missed)
+        first, last = hoeffding(size, 0.5, truncated_mass)
         heads = np.arange(first, last + 1, dtype=np.float64)
         fair = gammaln(size + 1.0) - gammaln(heads + 1.0) - gammaln(size - heads + 1.0)
         fair = np.exp(fair + (weight - size * math.log(2.0)))
@@ -83,39 +83,41 @@ def hoeffding_atoms(n: int, eps0: float, missed: float) -> Iterator[tuple[Array,
         yield fair * (1.0 + lean), fair * (1.0 - lean)
 
 
-def hoeffding_law(n: int, eps0: float, step: float, missed: float) -> tuple[Array, int]:
+def hoeffding_law(n: int, eps0: float, step: float, truncated_mass: float) -> tuple[Array, int]:
     """Masses on the lattice -L .. L of losses rounded up, in O(n); and the atoms visited."""
     half = math.ceil(eps0 / step) + 1
     law = np.zeros(2 * half + 1)
     visited = 0
-    for p, q in hoeffding_atoms(n, eps0, missed):
+    for p, q in hoeffding_atoms(n, eps0, truncated_mass):
         cell = np.ceil(np.log(p / q) / step).astype(np.int64) + half
         law += np.bincount(cell, p, law.size)
         visited += p.size
     return law, visited
 
 
-def atom_pair(n: int, eps0: float, missed: float) -> tuple[Array, Array]:
+def atom_pair(n: int, eps0: float, truncated_mass: float) -> tuple[Array, Array]:
     """All atoms of `hoeffding_atoms` in two arrays: the two pmfs that peers are given."""
-    parts = list(hoeffding_atoms(n, eps0, missed))
+    parts = list(hoeffding_atoms(n, eps0, truncated_mass))
     return np.concatenate([p for p, _ in parts]), np.concatenate([q for _, q in parts])
 
 
 class GridAccountant:
     """Plain FFT accountant on a fixed grid of `points` losses on [-limit, limit)."""
 
-    def __init__(self, n: int, eps0: float, rounds: int, limit: float, points: int, missed: float = 1e-12) -> None:
+    def __init__(
+        self, n: int, eps0: float, rounds: int, limit: float, points: int, truncated_mass: float = 1e-12
+    ) -> None:
         from scipy import fft
 
         self._step = 2.0 * limit / points
         self._losses = -limit + self._step * np.arange(points)
         grid = np.zeros(points)
-        for mass, loss in per_atom_loop(n, eps0, missed):
+        for mass, loss in per_atom_loop(n, eps0, truncated_mass):
             grid[math.ceil((limit + loss) / self._step)] += mass
         half = points // 2
         spectrum = fft.rfft(np.roll(grid, -half))
         self._masses = np.roll(fft.irfft(spectrum**rounds, points), half)
-        self._infinity = -math.expm1(rounds * math.log1p(-4.0 * missed))
+        self._infinity = -math.expm1(rounds * math.log1p(-4.0 * truncated_mass))
 
     def delta(self, epsilon: float) -> float:
         """delta with the missed mass of the windows on top."""
@@ -128,7 +130,7 @@ class GridAccountant:
         return bisected(self.delta, delta, float(self._losses[-1]))
 
 
-def crowd_delta(n: int, eps0: float, epsilon: float, missed: float = 1e-12) -> float:
+def crowd_delta(n: int, eps0: float, epsilon: float, truncated_mass: float = 1e-12) -> float:
     """Upper bound on the delta of one round from binomial tails, one pair of tails per clone count.
 
     Given m coins, P is the mixture of 1 + B and B heads, B ~ Bin(m-1, 1/2), with weights
@@ -137,7 +139,7 @@ def crowd_delta(n: int, eps0: float, epsilon: float, missed: float = 1e-12) -> f
     from scipy import stats
 
     rate, theta = clone_rate(eps0), math.tanh(0.5 * eps0)
-    low, high = hoeffding(n - 1, rate, missed)
+    low, high = hoeffding(n - 1, rate, truncated_mass)
     m = np.arange(low, high + 1) + 1
     weight = stats.binom.pmf(m - 1, n - 1, rate)
     alpha = math.exp(epsilon)
@@ -147,7 +149,7 @@ def crowd_delta(n: int, eps0: float, epsilon: float, missed: float = 1e-12) -> f
     without = stats.binom.sf(cut - 1.0, m - 1, 0.5)
     p = 0.5 * ((1.0 + theta) * with_coin + (1.0 - theta) * without)
     q = 0.5 * ((1.0 - theta) * with_coin + (1.0 + theta) * without)
-    return float(np.sum(weight * np.maximum(p - alpha * q, 0.0))) + 2.0 * missed
+    return float(np.sum(weight * np.maximum(p - alpha * q, 0.0))) + 2.0 * truncated_mass
 
 
 def bisected(delta_of: Any, delta: float, top: float) -> float:

@@ -113,7 +113,7 @@ def main() -> None:
     if arguments.quick:
         deltas = [1e-3, 1e-12, 1e-20, 1e-100]
     coarse = 4.0 if arguments.quick else 10.0
-    law = MECHANISM.pld(step=MECHANISM.pair.scale / coarse, side=Side.UPPER, missed=1e-250)
+    law = MECHANISM.pld(step=MECHANISM.pair.scale / coarse, side=Side.UPPER, truncated_mass=1e-250)
     exact = Exact(law)
     plain = plain_fft(law)
     try:

@@ -184,10 +184,10 @@ def audit_randomizer(
 
 
 def _asked(delta: float, confidence: float) -> tuple[float, float]:
-    missed = float(probabilities("delta", real("delta", delta)))
-    if not missed < 1.0:
+    truncated_mass = float(probabilities("delta", real("delta", delta)))
+    if not truncated_mass < 1.0:
         raise ValueError(f"delta must be below 1, got {delta!r}")
-    return missed, open_unit("confidence", confidence)
+    return truncated_mass, open_unit("confidence", confidence)
 
 
 def _proved(given: Mechanism | Accountant | float | None, delta: float) -> float | None:

@@ -84,7 +84,7 @@ class Composed:
     tilt: float
     log_scale: float
     masses: Array
-    infinite: float
+    infinity_mass: float
 
     def parts(self, epsilon: float) -> tuple[float, float]:
         """delta at `epsilon`, and what of it is beyond the window."""
@@ -94,7 +94,7 @@ class Composed:
         inside = float(self.masses[(first + np.arange(nodes)) % nodes] @ weight)
         scale = math.exp(self.log_scale - self.tilt * epsilon)
         beyond = scale * math.exp(-self.tilt * (self.step * (first + nodes) - epsilon))
-        return scale * inside + beyond + self.infinite, beyond
+        return scale * inside + beyond + self.infinity_mass, beyond
 
 
 def composed(points: Sequence[tuple[ProfilePoints, int]], step: float, epsilon: float) -> Composed:
@@ -133,8 +133,8 @@ def composed(points: Sequence[tuple[ProfilePoints, int]], step: float, epsilon: 
         wrapped = np.bincount(index % nodes, tilted / total, nodes)
         spectrum *= np.fft.rfft(wrapped) ** count
         log_scale += count * (math.log(total) + shift)
-    infinite = math.fsum(count * law.infinite for law, count in held)
-    return Composed(step, tilt, log_scale, np.fft.irfft(spectrum, nodes), infinite)
+    infinity_mass = math.fsum(count * law.infinity_mass for law, count in held)
+    return Composed(step, tilt, log_scale, np.fft.irfft(spectrum, nodes), infinity_mass)
 
 
 def certificate(rounds: Rounds, delta: float, answer: float) -> str:
@@ -166,7 +166,7 @@ def certificate(rounds: Rounds, delta: float, answer: float) -> str:
         "ledger": ledger,
         "pairs": said,
         "lattice": {"step": found.step, "tilt": found.tilt, "nodes": found.masses.size},
-        "errors": {"infinite": found.infinite, "beyond": beyond},
+        "errors": {"infinite": found.infinity_mass, "beyond": beyond},
     }
     return json.dumps(held | {"digest": digest(held)}, allow_nan=False)
 

@@ -179,7 +179,7 @@ BAD: list[tuple[Callable[..., Any], str, tuple[Any, ...], type[Exception]]] = [
     (partial(ACC.delta_bounds, 1.0), "group", (0,), ValueError),
     (LDP.pld, "step", (0.0,), ValueError),
     (LDP.pld, "side", ("upper",), TypeError),
-    (LDP.pld, "missed", (0.5,), ValueError),
+    (LDP.pld, "truncated_mass", (0.5,), ValueError),
     (LDP.pld, "step", (1e-9,), MemoryError),
     (LDP.pld().self_compose, "count", (0,), ValueError),
     (LDP.pld().compose, "other", (1.0,), TypeError),
@@ -233,7 +233,7 @@ def test_rates_next_to_one_are_accounted_or_refused() -> None:
 
 def test_plds_with_too_much_mass_are_refused() -> None:
     """Up to the shared allowance an upper law stands; beyond it, the message says what to change."""
-    numbers: dict[str, Any] = {"step": 0.1, "side": Side.UPPER, "max_loss": 1.0, "slack": 0.0}
+    numbers: dict[str, Any] = {"step": 0.1, "side": Side.UPPER, "max_loss": 1.0, "loss_error": 0.0}
     law = PLD.build(np.array([1.0 + 0.9 * EXCESS]), 1, infinity=1.0 + 0.9 * EXCESS, **numbers)
     assert law.infinity == 1.0
     for mass, infinity in ((1.0 + 1.1 * EXCESS, 0.0), (0.5, 1.0 + 1.1 * EXCESS), (-0.1, 0.0)):
@@ -251,7 +251,7 @@ def test_plds_are_compared_by_value() -> None:
     masses[3] = np.nextafter(masses[3], 1.0)
     for change in (
         {"masses": masses}, {"masses": law.masses[:-1]}, {"low": law.low + 1}, {"step": 0.02},
-        {"side": Side.LOWER}, {"infinity": 0.1}, {"max_loss": 2.0}, {"slack": 1e-9},
+        {"side": Side.LOWER}, {"infinity": 0.1}, {"max_loss": 2.0}, {"loss_error": 1e-9},
     ):  # fmt: skip
         other: PLD = replace(law, **change)  # type: ignore[arg-type]
         assert law != other

@@ -33,12 +33,12 @@ SHARES = [
 GROWTHS = [Fraction(k, 16) for k in (-16, -12, -5, -1, 0, 1, 4, 12, 17, 32, 80, 200)]
 
 
-def two_counts_profile(n, shares, growth, **given) -> Bounds:
+def two_counts_profile(n, shares, expm1_eps, **given) -> Bounds:
     """Sums of one-hot bits: all others hold neither value, the old one or the new one; and the bound for all."""
     counts = TwoCounts(n, shares, **given)
     held = {(0, 0), (counts.n - 1, 0), (0, counts.n - 1)}
-    lower = np.max([counts.equal_others(growth, *others).lower for others in held], axis=0)
-    return Bounds(lower, counts.upper(growth))
+    lower = np.max([counts.equal_others(expm1_eps, *others).lower for others in held], axis=0)
+    return Bounds(lower, counts.upper(expm1_eps))
 
 
 def law_of(shares: list[Fraction]) -> list[Fraction]:
@@ -52,22 +52,22 @@ def law_of(shares: list[Fraction]) -> list[Fraction]:
     return law
 
 
-def divergence(first: list[Fraction], second: list[Fraction], growth: Fraction) -> Fraction:
-    return sum((max(p - (1 + growth) * q, Fraction(0)) for p, q in zip(first, second, strict=True)), Fraction(0))
+def divergence(first: list[Fraction], second: list[Fraction], expm1_eps: Fraction) -> Fraction:
+    return sum((max(p - (1 + expm1_eps) * q, Fraction(0)) for p, q in zip(first, second, strict=True)), Fraction(0))
 
 
-def enumerated(n: int, one: Fraction, zero: Fraction, bits: int, values: list[Fraction], growth: Fraction):
+def enumerated(n: int, one: Fraction, zero: Fraction, bits: int, values: list[Fraction], expm1_eps: Fraction):
     """The largest divergence over all neighbouring datasets whose users hold one of `values`."""
     worst = Fraction(0)
     for held in itertools.combinations_with_replacement(values, n - 1):
         others = [zero + v * (one - zero) for v in held for _ in range(bits)]
         laws = [law_of(others + [zero + v * (one - zero)] * bits) for v in values]
         for first, second in itertools.permutations(laws, 2):
-            worst = max(worst, divergence(first, second, growth))
+            worst = max(worst, divergence(first, second, expm1_eps))
     return worst
 
 
-def hidden(n: int, population: int, one: Fraction, zero: Fraction, bits: int, growth: Fraction) -> Fraction:
+def hidden(n: int, population: int, one: Fraction, zero: Fraction, bits: int, expm1_eps: Fraction) -> Fraction:
     """The same for a hidden uniformly random cohort of n out of the population."""
     worst = Fraction(0)
     cohorts = list(itertools.combinations(range(population), n))
@@ -81,20 +81,20 @@ def hidden(n: int, population: int, one: Fraction, zero: Fraction, bits: int, gr
                 total = [a + b for a, b in zip(total, law, strict=True)]
             laws.append([mass / len(cohorts) for mass in total])
         for first, second in itertools.permutations(laws, 2):
-            worst = max(worst, divergence(first, second, growth))
+            worst = max(worst, divergence(first, second, expm1_eps))
     return worst
 
 
-def floats(growths: list[Fraction]) -> np.ndarray:
-    return np.array([float(g) for g in growths])
+def floats(expm1_epsilons: list[Fraction]) -> np.ndarray:
+    return np.array([float(g) for g in expm1_epsilons])
 
 
 @pytest.mark.parametrize("one, zero", SHARES)
 @pytest.mark.parametrize("n, bits", [(1, 1), (2, 1), (3, 1), (5, 1), (7, 1), (1, 2), (3, 2), (5, 2), (1, 3), (4, 3)])
 def test_every_dataset_enumerated(n, bits, one, zero):
     bounds = bit_profile(n, BitShares.of(float(one), float(zero)), floats(GROWTHS), bits=bits, rtol=1e-12)
-    for growth, lower, upper in zip(GROWTHS, bounds.lower, bounds.upper, strict=True):
-        truth = float(enumerated(n, one, zero, bits, [Fraction(0), Fraction(1)], growth))
+    for expm1_eps, lower, upper in zip(GROWTHS, bounds.lower, bounds.upper, strict=True):
+        truth = float(enumerated(n, one, zero, bits, [Fraction(0), Fraction(1)], expm1_eps))
         assert upper >= truth * (1 - ROUNDING) and lower <= truth * (1 + ROUNDING)
         assert lower >= truth - 1e-11  # the lower end is the best dataset
         if bits == 1:  # several bits a user: the upper end lets the bits of a user differ
@@ -107,11 +107,11 @@ def test_a_lone_count_at_the_border_of_a_range():
     rng = np.random.default_rng(20261123)
     for _ in range(400):
         zero, one = np.sort(rng.uniform(0.02, 0.98, 2))
-        growths = np.expm1(rng.uniform(0.0, math.log(one / zero), 12)).tolist()
-        settings.append((int(rng.integers(1, 8)), int(rng.integers(2, 5)), one, zero, growths))
-    for n, bits, one, zero, growths in settings:
-        bounds = bit_profile(n, BitShares.of(one, zero), growths, bits=bits)
-        truth = np.zeros(len(growths))
+        expm1_epsilons = np.expm1(rng.uniform(0.0, math.log(one / zero), 12)).tolist()
+        settings.append((int(rng.integers(1, 8)), int(rng.integers(2, 5)), one, zero, expm1_epsilons))
+    for n, bits, one, zero, expm1_epsilons in settings:
+        bounds = bit_profile(n, BitShares.of(one, zero), expm1_epsilons, bits=bits)
+        truth = np.zeros(len(expm1_epsilons))
         for ones in range(n):
             law = np.ones(1)
             for share in [one] * (bits * ones) + [zero] * (bits * (n - 1 - ones)):
@@ -120,9 +120,9 @@ def test_a_lone_count_at_the_border_of_a_range():
                 np.convolve(law, [math.comb(bits, k) * x**k * (1 - x) ** (bits - k) for k in range(bits + 1)])
                 for x in (one, zero)
             )  # fmt: skip
-            for i, growth in enumerate(growths):
+            for i, expm1_eps in enumerate(expm1_epsilons):
                 for first, second in ((p, q), (q, p)):
-                    truth[i] = max(truth[i], np.maximum(0.0, first - (1 + growth) * second).sum())
+                    truth[i] = max(truth[i], np.maximum(0.0, first - (1 + expm1_eps) * second).sum())
         assert np.all(bounds.upper >= truth * (1.0 - 1e-12) - 1e-15), (n, bits, one, zero)
         assert np.all(bounds.lower <= bounds.upper), (n, bits, one, zero)
 
@@ -130,21 +130,21 @@ def test_a_lone_count_at_the_border_of_a_range():
 @pytest.mark.parametrize("one, zero", SHARES[1:3])
 @pytest.mark.parametrize("n, bits", [(3, 1), (4, 1), (3, 2)])
 def test_values_in_between_are_covered(n, bits, one, zero):
-    growths = GROWTHS[:-2]
-    bounds = bit_profile(n, BitShares.of(float(one), float(zero)), floats(growths), bits=bits)
+    expm1_epsilons = GROWTHS[:-2]
+    bounds = bit_profile(n, BitShares.of(float(one), float(zero)), floats(expm1_epsilons), bits=bits)
     values = [Fraction(k, 4) for k in range(5)]
-    for growth, upper in zip(growths, bounds.upper, strict=True):
-        assert upper >= float(enumerated(n, one, zero, bits, values, growth)) * (1 - ROUNDING)
+    for expm1_eps, upper in zip(expm1_epsilons, bounds.upper, strict=True):
+        assert upper >= float(enumerated(n, one, zero, bits, values, expm1_eps)) * (1 - ROUNDING)
 
 
 @pytest.mark.parametrize("one, zero", SHARES[:3])
 @pytest.mark.parametrize("n, population, bits", [(1, 2, 1), (2, 3, 1), (2, 5, 1), (3, 6, 1), (5, 6, 1), (2, 4, 2)])
 def test_hidden_cohorts_enumerated(n, population, bits, one, zero):
     rate = n / population
-    growths = [g for g in GROWTHS if not -1 < g < 0 or n in (1, 2)]
-    bounds = bit_profile(n, BitShares.of(float(one), float(zero)), floats(growths), bits=bits, rate=rate)
-    for growth, lower, upper in zip(growths, bounds.lower, bounds.upper, strict=True):
-        truth = float(hidden(n, population, one, zero, bits, growth))
+    expm1_epsilons = [g for g in GROWTHS if not -1 < g < 0 or n in (1, 2)]
+    bounds = bit_profile(n, BitShares.of(float(one), float(zero)), floats(expm1_epsilons), bits=bits, rate=rate)
+    for expm1_eps, lower, upper in zip(expm1_epsilons, bounds.lower, bounds.upper, strict=True):
+        truth = float(hidden(n, population, one, zero, bits, expm1_eps))
         assert lower <= truth * (1 + ROUNDING) + 1e-16 and truth * (1 - ROUNDING) <= upper
 
 
@@ -155,23 +155,23 @@ def test_a_range_of_ones(one, zero):
     shares = BitShares.of(float(one), float(zero))
     for low, high in ((0, 0), (1, 2), (4, 4), (0, 4)):
         bounds = bit_profile(n, shares, floats(GROWTHS), bits=bits, ones=(low, high), rtol=1e-12)
-        for growth, lower, upper in zip(GROWTHS, bounds.lower, bounds.upper, strict=True):
+        for expm1_eps, lower, upper in zip(GROWTHS, bounds.lower, bounds.upper, strict=True):
             truth = 0.0
             for ones in range(low, high + 1):
                 others = [one] * (bits * ones) + [zero] * (bits * (n - 1 - ones))
                 laws = [law_of(others + [share] * bits) for share in (one, zero)]
-                truth = max(truth, float(divergence(*laws, growth)))
+                truth = max(truth, float(divergence(*laws, expm1_eps)))
             assert truth * (1 - ROUNDING) - 1e-16 <= upper
             assert truth - 1e-11 <= lower <= truth * (1 + ROUNDING) + 1e-16
             if low == high:
                 assert upper <= truth + 1e-11
 
 
-def tails(n: int, shares: tuple[float, float], ones: int, growth: float, digits: int = 40):
+def tails(n: int, shares: tuple[float, float], ones: int, expm1_eps: float, digits: int = 40):
     """H at one number of ones, from the convolution of two binomials in many digits."""
     with mpmath.workdps(digits):
         one, zero = mpmath.mpf(shares[0]), mpmath.mpf(shares[1])
-        s = 1 + mpmath.mpf(growth)
+        s = 1 + mpmath.mpf(expm1_eps)
 
         def binomial(trials, share):
             value = (1 - share) ** trials
@@ -203,9 +203,9 @@ def tails(n: int, shares: tuple[float, float], ones: int, growth: float, digits:
      (3000, 0.5, 2.0**-9, 2999, 0.5), (3000, 0.5, 2.0**-9, 0, 2.0), (150, 0.875, 0.125, 140, 1.8)],
 )  # fmt: skip
 def test_single_datasets_in_forty_digits(n, one, zero, ones, eps):
-    growth = math.expm1(eps)
-    bounds = bit_profile(n, BitShares.of(one, zero), [growth], ones=(ones, ones), rtol=1e-12)
-    truth = tails(n, (one, zero), ones, growth)
+    expm1_eps = math.expm1(eps)
+    bounds = bit_profile(n, BitShares.of(one, zero), [expm1_eps], ones=(ones, ones), rtol=1e-12)
+    truth = tails(n, (one, zero), ones, expm1_eps)
     assert bounds.lower[0] <= truth <= bounds.upper[0]
     assert bounds.upper[0] <= bounds.lower[0] * (1 + 1e-8)
 
@@ -219,10 +219,10 @@ def test_single_datasets_in_forty_digits(n, one, zero, ones, eps):
 def test_large_crowds_in_fifty_digits(n, eps0, eps, held):
     """Equal others: the terms above the threshold by their ratios, from one logarithm of gamma functions."""
     shares = BitShares.randomized_response(eps0)
-    growth = math.expm1(eps)
+    expm1_eps = math.expm1(eps)
     with mpmath.workdps(50):
         zero = mpmath.mpf(shares.zero)
-        one, s, others = 1 - zero, 1 + mpmath.mpf(growth), n - 1
+        one, s, others = 1 - zero, 1 + mpmath.mpf(expm1_eps), n - 1
         share = one if held else zero
         ahead, behind = one - s * zero, s * one - zero
         odds = share / (1 - share)
@@ -240,7 +240,7 @@ def test_large_crowds_in_fifty_digits(n, eps0, eps, held):
                 break
             before, y = after, y + 1
     place = n - 1 if held else 0
-    bounds = bit_profile(n, shares, [growth], ones=(place, place), rtol=1e-12)
+    bounds = bit_profile(n, shares, [expm1_eps], ones=(place, place), rtol=1e-12)
     assert bounds.lower[0] <= truth <= bounds.upper[0] <= bounds.lower[0] * (1 + 1e-6)
 
 
@@ -282,10 +282,10 @@ def test_the_envelope_alone_is_a_bound(bits):
     for one, zero in ((0.75, 0.25), (0.96875, 0.375), (0.5, 2.0**-6)):
         n, shares = 40, BitShares.of(one, zero)
         top = bits * math.log(one / zero)
-        growth = np.expm1(np.linspace(0.0, 0.999 * top, 31))
-        loose = bit_profile(n, shares, growth, bits=bits, ones=(0, n - 1), rtol=1.0).upper
+        expm1_eps = np.expm1(np.linspace(0.0, 0.999 * top, 31))
+        loose = bit_profile(n, shares, expm1_eps, bits=bits, ones=(0, n - 1), rtol=1.0).upper
         for j in range(n):
-            exact = bit_profile(n, shares, growth, bits=bits, ones=(j, j), rtol=1e-12).lower
+            exact = bit_profile(n, shares, expm1_eps, bits=bits, ones=(j, j), rtol=1e-12).lower
             assert np.all(exact <= loose)
 
 
@@ -309,7 +309,7 @@ def test_attack_atoms_in_rationals(n, ones, bits, one, zero):
 def test_attack_and_profile_agree(n, ones, bits, rate):
     shares = BitShares.randomized_response(1.5)
     attack = bit_attack(n, shares, ones, bits=bits, rate=rate)
-    assert np.all(np.diff(attack.loss) >= 0) and attack.missed < 1e-30
+    assert np.all(np.diff(attack.loss) >= 0) and attack.truncated_mass < 1e-30
     assert np.sum(attack.p_mass) == pytest.approx(1, abs=1e-9)
     for eps in (0.5 * rate * attack.loss[-1] / math.sqrt(n), 3.0 / math.sqrt(n) * rate):
         value = float(np.sum(np.maximum(0.0, attack.p_mass - math.exp(eps) * attack.q_mass)))
@@ -348,11 +348,13 @@ def bits(n, **more):
     return CountedBits(n, one_if_one=float(ONE), one_if_zero=float(ZERO), **more)
 
 
-def adaptive(laws, rounds, growth, p=Fraction(1), q=Fraction(1)):
+def adaptive(laws, rounds, expm1_eps, p=Fraction(1), q=Fraction(1)):
     """The largest divergence where every round's pair is chosen knowing the counts so far."""
     if rounds == 0:
-        return max(p - (1 + growth) * q, Fraction(0))
-    return max(sum(adaptive(laws, rounds - 1, growth, p * a, q * b) for a, b in zip(*law, strict=True)) for law in laws)
+        return max(p - (1 + expm1_eps) * q, Fraction(0))
+    return max(
+        sum(adaptive(laws, rounds - 1, expm1_eps, p * a, q * b) for a, b in zip(*law, strict=True)) for law in laws
+    )
 
 
 @pytest.mark.parametrize("bits, one, zero", [(1, 0.75, 0.25), (1, 0.9375, 0.25), (3, 0.75, 0.125), (1, 0.5, 2.0**-9)])
@@ -360,23 +362,23 @@ def test_every_dataset_lies_below_its_mixture_of_two_ends(bits, one, zero):
     """Theorem 5: one mixture for all s, on both sides of 1."""
     n, shares = 40, BitShares.of(one, zero)
     top = bits * math.log(one / zero)
-    growth = np.expm1(np.linspace(0.0, 0.99 * top, 25))
+    expm1_eps = np.expm1(np.linspace(0.0, 0.99 * top, 25))
     ends = []
     for order in (shares, shares.mirrored):
-        left, right = np.empty(growth.size), np.empty(growth.size)
+        left, right = np.empty(expm1_eps.size), np.empty(expm1_eps.size)
         bit_kernels.all_chords(
-            growth, float(bits), order.one, order.not_one, order.zero, order.not_zero, order.gap,
+            expm1_eps, float(bits), order.one, order.not_one, order.zero, order.not_zero, order.gap,
             float(bits * (n - 1)), left, right,
         )  # fmt: skip
         ends.append((left, right))
     (left, right), (far_left, far_right) = ends
     for j in range(n):
         share = j / (n - 1)
-        exact = bit_profile(n, shares, growth, bits=bits, ones=(j, j), rtol=1e-12).lower
+        exact = bit_profile(n, shares, expm1_eps, bits=bits, ones=(j, j), rtol=1e-12).lower
         assert np.all(exact <= (1.0 - share) * left + share * right)
         # The target's other order counts zeros: the same mixture of the other chord's ends.
         place = n - 1 - j
-        exact = bit_profile(n, shares.mirrored, growth, bits=bits, ones=(place, place), rtol=1e-12)
+        exact = bit_profile(n, shares.mirrored, expm1_eps, bits=bits, ones=(place, place), rtol=1e-12)
         assert np.all(exact.lower <= (1.0 - share) * far_right + share * far_left)
 
 

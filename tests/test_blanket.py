@@ -95,12 +95,12 @@ def encloses(bounds, truth, index=()) -> bool:
 def test_profile_is_the_divergence_of_the_enumerated_view():
     """Every view of small protocols, in rationals, b = 0 groups and gamma = 1 included; exact to 1e-11."""
     rng = np.random.default_rng(5)
-    growth = [Fraction(0), Fraction(1, 8), Fraction(1), Fraction(3)]
+    expm1_eps = [Fraction(0), Fraction(1, 8), Fraction(1), Fraction(3)]
     for first, second, cover, n in instances(rng, 40):
         masses = [np.array([float(v) for v in row]) for row in (first, second, cover)]
-        bounds = profile(*masses, n, [float(g) for g in growth])
+        bounds = profile(*masses, n, [float(g) for g in expm1_eps])
         atoms = view(first, second, cover, n)
-        for i, g in enumerate(growth):
+        for i, g in enumerate(expm1_eps):
             truth = oracles.hockey_stick(atoms, 1 + g)
             assert encloses(bounds, truth, i), (first, second, cover, n, g)
             assert bounds.upper[i] - bounds.lower[i] <= 1e-11 * float(truth) + 1e-15
@@ -195,7 +195,7 @@ def test_agrees_with_the_lattice_down_to_tiny_deltas(k, eps0, n):
     masses = rr(k, eps0)
     scale = loss_scale(*masses, n)
     mechanism = ShuffledRR(k, n, eps0=eps0, adversary="weak")
-    laws = [mechanism.pld(step=scale / 500, side=side, missed=1e-75) for side in Side]
+    laws = [mechanism.pld(step=scale / 500, side=side, truncated_mass=1e-75) for side in Side]
     eps = np.array([e for e in (0.5, 2.0, 5.0, 10.0, 16.0) if e * scale < eps0]) * scale
     bounds = profile(*masses, n, np.expm1(eps), mass_error=1e-15)
     for i, e in enumerate(eps):
@@ -212,10 +212,10 @@ def test_large_n_approaches_the_normal_law():
     masses = rr(4, 2.0)
     n = 10**12
     scale = loss_scale(*masses, n)
-    growth = np.expm1(np.array([0.5, 2.0, 6.0]) * scale)
-    bounds = profile(*masses, n, growth)
+    expm1_eps = np.expm1(np.array([0.5, 2.0, 6.0]) * scale)
+    bounds = profile(*masses, n, expm1_eps)
     first, second, cover = masses
-    for i, g in enumerate(growth):
+    for i, g in enumerate(expm1_eps):
         x = (first - second - g * second) / cover
         deviation = math.sqrt(float(np.sum(cover * x * x)) - g * g)
         z = g * math.sqrt(n) / deviation
@@ -255,9 +255,9 @@ def test_sides_of_continuous_laws_keep_the_masses_and_are_close(groups, gamma, e
 
 def test_sides_nest_as_cells_are_refined():
     """Halving every cell of the Laplace law moves both sides inwards."""
-    growth = np.expm1([0.05, 0.2])
-    upper = [profile(*laplace_groups(2.0, side=Side.UPPER, cells=c), 500, growth) for c in (8, 16)]
-    lower = [profile(*laplace_groups(2.0, side=Side.LOWER, cells=c), 500, growth) for c in (8, 16)]
+    expm1_eps = np.expm1([0.05, 0.2])
+    upper = [profile(*laplace_groups(2.0, side=Side.UPPER, cells=c), 500, expm1_eps) for c in (8, 16)]
+    lower = [profile(*laplace_groups(2.0, side=Side.LOWER, cells=c), 500, expm1_eps) for c in (8, 16)]
     assert np.all(upper[1].upper < upper[0].lower)
     assert np.all(lower[1].lower > lower[0].upper)
     assert np.all(lower[1].upper < upper[1].lower)
@@ -267,14 +267,14 @@ def test_mass_error_covers_perturbed_masses():
     """Moving every mass within mass_error stays inside the bracket, which is no wider than it must be."""
     rng = np.random.default_rng(3)
     masses = rr(4, 2.0)
-    growth = np.expm1(np.array([0.5, 2.0]) * loss_scale(*masses, 3000))
-    wide = profile(*masses, 3000, growth, mass_error=1e-6)
-    plain = profile(*masses, 3000, growth)
+    expm1_eps = np.expm1(np.array([0.5, 2.0]) * loss_scale(*masses, 3000))
+    wide = profile(*masses, 3000, expm1_eps, mass_error=1e-6)
+    plain = profile(*masses, 3000, expm1_eps)
     assert np.all(wide.lower < plain.lower) and np.all(plain.upper < wide.upper)
     assert np.all(wide.upper < plain.upper * 1.05)
     for _ in range(10):
         moved = [row * (1 - 1e-6 * rng.choice([0, 1], row.size)) for row in masses]
-        bounds = profile(*moved, 3000, growth)
+        bounds = profile(*moved, 3000, expm1_eps)
         assert np.all(wide.lower <= bounds.upper) and np.all(bounds.lower <= wide.upper)
 
 
@@ -315,8 +315,8 @@ def test_scales_of_the_loss():
 def test_next_to_the_largest_loss(eps0: float, nearness: float) -> None:
     """Binary randomised response, ten users, just below its eps0: the exact rational sum is enclosed."""
     heavy, light = 1.0 / (1.0 + math.exp(-eps0)), math.exp(-eps0) / (1.0 + math.exp(-eps0))
-    growth = math.expm1(eps0) * (1.0 - nearness)
-    n, e = 10, Fraction(growth) + 1
+    expm1_eps = math.expm1(eps0) * (1.0 - nearness)
+    n, e = 10, Fraction(expm1_eps) + 1
     p, q = Fraction(heavy), Fraction(light)
     truth = Fraction(0)
     for ones in range(n + 1):
@@ -325,6 +325,6 @@ def test_next_to_the_largest_loss(eps0: float, nearness: float) -> None:
             chance = ways * q ** (ones + twos) * (1 - 2 * q) ** (n - ones - twos)
             total = ones * (p - e * q) / q + twos * (q - e * p) / q
             truth += chance * max(total, Fraction(0))
-    bounds = profile([heavy, light], [light, heavy], [light, light], n, growth)
+    bounds = profile([heavy, light], [light, heavy], [light, light], n, expm1_eps)
     assert Fraction(float(bounds.lower)) <= truth / n <= Fraction(float(bounds.upper))
     assert bounds.upper <= 1.02 * bounds.lower

@@ -57,7 +57,7 @@ BLANKET = Shuffled(RR, 10, analysis="blanket")
 STUCK = StickyCohort(BATCH, 2, rate=0.5)
 SHARES = BitShares.of(0.75, 0.25)
 RENYI = RenyiAccountant()
-slots = partial(slot_profile, first=HALF, second=HALF, blanket=HALF, n=3, growth=0.1)
+slots = partial(slot_profile, first=HALF, second=HALF, blanket=HALF, n=3, expm1_eps=0.1)
 known = partial(swap.typed_profile, [np.array([HALF] * 4)], 10, 0.1)
 imported = partial(ImportedPair, step=0.1, low=1, masses=(0.2,), infinity=0.0, neighbours="replace-one")
 laplace_groups = partial(noise_laws.laplace_groups, side=Side.UPPER)
@@ -158,23 +158,23 @@ REFUSED: list[Row] = [
     *((lambda g=g: slots(**g), words, error) for g, words, error in (
         ({"n": 0}, "n must be", ValueError), ({"n": 10**14}, "n must be at most", ValueError),
         ({"n": 3.5}, "n must be", TypeError), ({"rtol": 0.0}, "rtol", ValueError),
-        *(({"growth": g}, "growth", ValueError) for g in (-0.1, INF, NAN)),
+        *(({"expm1_eps": g}, "expm1_eps", ValueError) for g in (-0.1, INF, NAN)),
         ({"mass_error": 0.1}, "mass_error", ValueError), ({"first": [0.9, 0.9]}, "first must sum", ValueError),
         ({"second": [0.5, -0.5]}, "second", ValueError), ({"blanket": [0.5]}, "one length", ValueError))),
     (lambda: swap.any_ldp_profile(0.0, 10, 0.1), "eps0"),
-    (lambda: swap.any_ldp_profile(1.0, 10, NAN), "growth"),
+    (lambda: swap.any_ldp_profile(1.0, 10, NAN), "expm1_eps"),
     (lambda: swap.any_ldp_profile(1.0, 10, 0.1, cohort=Cohort(0.0)), "rate"),
     (lambda: swap.typed_profile([], 10, 0.1), "types"),
     (lambda: swap.typed_profile([np.array([HALF, HALF, HALF, [0.6, 0.6]])], 10, 0.1), "w must sum"),
     (lambda: known(mass_error=0.1), "mass_error"),
     (lambda: bit_profile(0, SHARES, [0.1]), "n must be at least 1"),
-    *((lambda g=g: bit_profile(10, SHARES, [g]), "growth must be at least -1") for g in (-1.5, NAN)),
+    *((lambda g=g: bit_profile(10, SHARES, [g]), "expm1_eps must be at least -1") for g in (-1.5, NAN)),
     *((lambda g=g: bit_profile(10, SHARES, [0.1], **g), f"{next(iter(g))}.* must be") for g in (
         {"bits": 0}, {"rate": 0.0}, {"rtol": 0.0}, {"ones": (3, 2)}, {"ones": (0, 2), "rate": 0.5})),
     (lambda: bit_attack(10, SHARES, 10), r"ones must be in \[0, 9\], got 10"),
     (lambda: bit_attack(10, SHARES, 3, rate=0.5), "ones must be 0 or n-1=9"),
-    (lambda: bit_attack(10, SHARES, 3, missed=0.0), "missed must be in"),
-    (lambda: TwoCounts(10, SHARES).upper([-0.1]), "growth must be at least 0"),
+    (lambda: bit_attack(10, SHARES, 3, truncated_mass=0.0), "truncated_mass must be in"),
+    (lambda: TwoCounts(10, SHARES).upper([-0.1]), "expm1_eps must be at least 0"),
     (lambda: BitShares.of(0.25, 0.75), "one must be above zero"),
     (lambda: BitShares.of(1.0, 0.5), "complements must be positive"),
     (lambda: BitShares(0.75, 0.25, 0.25, 0.5, 0.5), "must sum to 1"),
@@ -182,12 +182,12 @@ REFUSED: list[Row] = [
     # Laws of noise.
     (lambda: laplace_groups(-1.0), "must be|needs"),
     (lambda: laplace_groups(1.0, cells=0), "must be|needs"),
-    (lambda: gaussian_groups(1.0, missed=0.5), "must be|needs"),
+    (lambda: gaussian_groups(1.0, truncated_mass=0.5), "must be|needs"),
     (lambda: gaussian_groups(0.02), "must be|needs"),
     (lambda: laplace_attack(1.0, first=-0.1), "first"),
     (lambda: laplace_attack(0.0), "eps0"),
     (lambda: gaussian_attack(1.0, others=2.0), "others"),
-    (lambda: gaussian_attack(1.0, missed=0.5), "missed"),
+    (lambda: gaussian_attack(1.0, truncated_mass=0.5), "truncated_mass"),
     (lambda: noise_laws.laplace_types(200.0, 10), "eps0"),
     (lambda: noise_laws.gaussian_types(0.02, 10), "sigma"),
     (lambda: Shuffled(LocalGaussian(sigma=0.06), 30), r"sigma must be at least 0\.1 .* got 0\.06"),

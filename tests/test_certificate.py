@@ -273,12 +273,12 @@ def test_a_hidden_cohort_bounds_every_dataset(n: int) -> None:
 
 def test_many_users_are_bounded_tightly() -> None:
     """Exact binomial sums of stronger clones, n = 400; a factor 1 + 1e-3 in the wrong place would show."""
-    n, growths = 400, [0.0, 0.05, 0.2]
+    n, expm1_epsilons = 400, [0.0, 0.05, 0.2]
     held = checker.mechanism(
         {"kind": "ShuffledLDP", "arguments": {"eps0": 1.0, "n": n, "analysis": "stronger-clones"}}, ""
     )
     p = Fraction(math.e)  # near enough: compared to 1e-3
-    for g in growths:
+    for g in expm1_epsilons:
         s, total = 1 + g, 0.0
         for m in range(1, n + 1):
             weight = math.comb(n, m) * (2 / (float(p) + 1)) ** m * (1 - 2 / (float(p) + 1)) ** (n - m)
@@ -294,8 +294,8 @@ def test_many_users_are_bounded_tightly() -> None:
 
 
 def polygon_at(law: Any, step: float, s: float) -> float:
-    masses, infinite = law
-    return float(infinite) + sum(max(float(m) * (1 - s * math.exp(-j * step)), 0.0) for j, m in masses.items())
+    masses, infinity_mass = law
+    return float(infinity_mass) + sum(max(float(m) * (1 - s * math.exp(-j * step)), 0.0) for j, m in masses.items())
 
 
 def test_atoms_are_above_the_values_and_their_mirror_images() -> None:
@@ -315,7 +315,7 @@ def test_atoms_are_above_the_values_and_their_mirror_images() -> None:
 def test_composition_is_that_of_all_sums() -> None:
     """Atoms of two rounds convolved in rationals; the window's alias and end are booked."""
     law = {-2: Fraction(1, 16), 0: Fraction(9, 16), 2: Fraction(5, 16), 3: Fraction(1, 16) - Fraction(1, 1000)}
-    masses, infinite = {j: ball(m) for j, m in law.items()}, ball(Fraction(1, 1000))
+    masses, infinity_mass = {j: ball(m) for j, m in law.items()}, ball(Fraction(1, 1000))
     step, epsilon = 0.5, 1.2
     exact = {0: Fraction(1)}
     for _ in range(5):
@@ -326,7 +326,7 @@ def test_composition_is_that_of_all_sums() -> None:
     truth = sum(float(m) * max(0.0, -math.expm1(epsilon - j * step)) for j, m in exact.items())
     truth += 1.0 - (1.0 - 1e-3) ** 5
     for nodes, near in ((256, 1e-4), (8, math.inf)):
-        at, at_infinity = checker.composed([((masses, infinite), 5)], arb(step), arb(1.1), nodes)
+        at, at_infinity = checker.composed([((masses, infinity_mass), 5)], arb(step), arb(1.1), nodes)
         found, beyond = at(arb(epsilon))
         assert truth <= float(found.upper()) <= truth * (1 + near)
         assert float(at_infinity.upper()) == pytest.approx(5e-3) and beyond > 0

@@ -153,10 +153,10 @@ def test_picture(issue: Comparison) -> None:
     ax = methods_compared(issue, Figure().add_subplot())
     assert sum(len(line.get_xdata()) for line in ax.get_lines()[:-1]) == len(issue.methods)
     assert ax.get_xscale() == "log"
-    infinite = compare(ShuffledRR(k=2, n=3, gamma=0.3), delta=1e-6)
-    assert infinite.tight.upper == math.inf
-    assert all(math.isnan(method.factor) for method in infinite.methods)
-    methods_compared(infinite, Figure().add_subplot())
+    infinity_mass = compare(ShuffledRR(k=2, n=3, gamma=0.3), delta=1e-6)
+    assert infinity_mass.tight.upper == math.inf
+    assert all(math.isnan(method.factor) for method in infinity_mass.methods)
+    methods_compared(infinity_mass, Figure().add_subplot())
 
 
 COHORT_OF = partial(Subsampled, ShuffledLDP(eps0=2.0, n=1_000), population=2_000)

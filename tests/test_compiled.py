@@ -144,7 +144,7 @@ CASES: list[tuple[Kernel, list[Any], int]] = [
         for n in (4.0, 1001.0, 1e8)
     ),
     *(
-        (bit_kernels.all_growths, [GROWTH, bits, 0.75, 0.25, 0.25, 0.75, 0.5, 999.0, 0.0, 999.0, 1e-6, 40], 2)
+        (bit_kernels.all_expm1_epsilons, [GROWTH, bits, 0.75, 0.25, 0.25, 0.75, 0.5, 999.0, 0.0, 999.0, 1e-6, 40], 2)
         for bits in (1.0, 3.0)
     ),
 ]  # fmt: skip
@@ -214,7 +214,7 @@ def test_cells_compiled_and_plain_agree_with_enumeration(rate: float) -> None:
     edges[0] = -1.0
     for kernel in (coin_kernels.coin_cells, plain(coin_kernels.coin_cells)):
         cells = np.zeros((4, 399))
-        centre, top_x, top_y, infinite, *_ = kernel(coins, bias, 1 - bias, weight, 1e9, edges, 0.7, 1 - 0.7, cells)
+        centre, top_x, top_y, infinity_mass, *_ = kernel(coins, bias, 1 - bias, weight, 1e9, edges, 0.7, 1 - 0.7, cells)
         x, y = cells[0] + cells[2], cells[1] + cells[3]
         expected_x, expected_y, expected_centre = np.zeros(399), np.zeros(399), 0.0
         expected_top = 0.0
@@ -230,7 +230,7 @@ def test_cells_compiled_and_plain_agree_with_enumeration(rate: float) -> None:
                     loss = math.log1p(2 * rate * theta * t / (1 - theta * t))
                     expected_x[int(loss / step)] += mass * theta * t
                     expected_y[int(loss / step)] += mass * (1 - theta * t)
-        assert infinite == 0.0 and centre == pytest.approx(expected_centre, rel=1e-14)
+        assert infinity_mass == 0.0 and centre == pytest.approx(expected_centre, rel=1e-14)
         assert top_x == pytest.approx(expected_top * 0.7, rel=1e-14)
         assert top_y == pytest.approx(expected_top * 0.3, rel=1e-14)
         np.testing.assert_allclose(x, expected_x, rtol=1e-13)
@@ -273,17 +273,17 @@ def test_sums_of_many_components_keep_their_bits(cells_per_unit: int) -> None:
 # -- where exponentials underflow ------------------------------------------------------------------
 
 
-def hidden_response(eps0: float, n: int, users: int, dropout: float, growth: float) -> mpf:
+def hidden_response(eps0: float, n: int, users: int, dropout: float, expm1_eps: float) -> mpf:
     """H_s of binary randomized response, a hidden cohort of n whose other members all hold the target's first value."""
     odds, rate, present = exp(mpf(eps0)), mpf(n) / users, 1 - mpf(dropout)
     first, second = odds / (1 + odds), 1 / (1 + odds)  # masses of W = R_1
-    ahead = [1 / odds - 1 - growth, odds - 1 - growth]
+    ahead = [1 / odds - 1 - expm1_eps, odds - 1 - expm1_eps]
     total = mpf(0)
     for come in range(n + 1) if dropout else (n,):
         chance = binomial(n, come) * present**come * (1 - present) ** (n - come)
         for rare in range(come + 1):
-            mean = (come - rare) * ahead[0] + rare * ahead[1] - (n - come) * mpf(growth)
-            part = rate * mean / n - (1 - rate) * mpf(growth)
+            mean = (come - rare) * ahead[0] + rare * ahead[1] - (n - come) * mpf(expm1_eps)
+            part = rate * mean / n - (1 - rate) * mpf(expm1_eps)
             if part > 0:
                 total += chance * binomial(come, rare) * first ** (come - rare) * second**rare * part
     return total
@@ -296,16 +296,16 @@ def hidden_response(eps0: float, n: int, users: int, dropout: float, growth: flo
 def test_profiles_where_exponentials_underflow(eps0: float, n: int, users: int, dropout: float) -> None:
     """An exponential below all doubles times a large sum: both ends hold there, up to the largest loss."""
     cohort = Cohort(n / users, 1.0 - dropout, dropout)
-    growth = cohort.rate * np.expm1(eps0) * np.array([0.5, 0.93, 0.9449, 0.96, 0.99, 0.999, 0.99999])
-    truth = [hidden_response(eps0, n, users, dropout, g) for g in growth]
+    expm1_eps = cohort.rate * np.expm1(eps0) * np.array([0.5, 0.93, 0.9449, 0.96, 0.99, 0.999, 0.99999])
+    truth = [hidden_response(eps0, n, users, dropout, g) for g in expm1_eps]
     assert 0.0 < truth[-1] < 1e-19
-    upper = any_ldp_profile(eps0, n, growth, cohort=cohort)
+    upper = any_ldp_profile(eps0, n, expm1_eps, cohort=cohort)
     high = 1.0 / (1.0 + math.exp(-eps0))
     others = np.array([high, 1.0 - high])
     laws = cohort.with_absence(np.array([others[::-1], others, others]))
     for k in range(2):
         laws[k] = cohort.rate * laws[k] + (1.0 - cohort.rate) * laws[2]
-    attack = slot_profile(*laws, n, growth, mass_error=1e-14, law=True)
+    attack = slot_profile(*laws, n, expm1_eps, mass_error=1e-14, law=True)
     for j, exact in enumerate(truth):
         assert upper[j] >= exact * (1 - mpf(2) ** -40)
         assert attack.lower[j] <= exact <= attack.upper[j]

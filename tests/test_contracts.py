@@ -95,7 +95,7 @@ def laws(pair: Pair, coarse: float = 1.0) -> tuple[PLD, PLD]:
     from pld_shuffle.composition.pld import formed
 
     step = coarse * pair.scale / 50.0
-    return tuple(formed(pair, SIDES, Resolution(step, missed=1e-14, size_width=1e-4 * coarse)))
+    return tuple(formed(pair, SIDES, Resolution(step, truncated_mass=1e-14, size_width=1e-4 * coarse)))
 
 
 def losses_of(pair: Pair) -> np.ndarray:
@@ -147,7 +147,7 @@ def test_the_largest_loss_is_the_end(name: str) -> None:
     low, top = (float(end) for end in pair.max_loss)
     assert 0.0 < low <= top
     for law in laws(pair):
-        assert law.losses[-1] <= top + law.step + law.slack
+        assert law.losses[-1] <= top + law.step + law.loss_error
         assert top < math.inf or law.delta(1e3) == law.infinity
     if top < math.inf and laws(pair)[0].infinity == 0.0:
         assert Accountant().compose(KINDS[name]).delta_bounds(top * (1 + 1e-12)) == Bounds(0.0, 0.0)

@@ -32,14 +32,14 @@ def shuffled(parts: Iterable[Law]) -> Law:
     return found
 
 
-def divergence(p: Law, q: Law, growth: Fraction) -> Fraction:
-    return sum((max(a - (1 + growth) * q.get(k, 0), Fraction(0)) for k, a in p.items()), Fraction(0))
+def divergence(p: Law, q: Law, expm1_eps: Fraction) -> Fraction:
+    return sum((max(a - (1 + expm1_eps) * q.get(k, 0), Fraction(0)) for k, a in p.items()), Fraction(0))
 
 
-def worst(users: Iterator[list[Law]] | Iterable[list[Law]], growth: Fraction) -> Fraction:
+def worst(users: Iterator[list[Law]] | Iterable[list[Law]], expm1_eps: Fraction) -> Fraction:
     """Over pairs of datasets that differ in the first user: lists of laws of all messages, by value of the first."""
     return max(
-        divergence(p, q, growth)
+        divergence(p, q, expm1_eps)
         for views in users
         for p, q in itertools.permutations(views, 2)
     )  # fmt: skip
@@ -60,10 +60,10 @@ def views_with_dummies(k: int, n: int, dummies: Fraction, gamma: Fraction) -> li
     ]
 
 
-def found(mechanism: Any, growth: Fraction) -> Any:
+def found(mechanism: Any, expm1_eps: Fraction) -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", AccuracyWarning)
-        return Accountant(1e-4).compose(mechanism).delta_bounds(math.log1p(float(growth)))
+        return Accountant(1e-4).compose(mechanism).delta_bounds(math.log1p(float(expm1_eps)))
 
 
 @pytest.mark.parametrize(("k", "n", "dummies"), [
@@ -74,10 +74,10 @@ def test_dummies_enumerated(k: int, n: int, dummies: Fraction, gamma: Fraction) 
     """Every message of everybody. Without random answers the pair is exact, from both sides."""
     users = views_with_dummies(k, n, dummies, gamma)
     mechanism = DummyReports(k, n, float(dummies), float(gamma))
-    for growth in GROWTHS:
-        truth = float(worst(users, growth))
-        bounds = found(mechanism, growth)
-        assert bounds.upper >= truth * (1 - 1e-9), growth
+    for expm1_eps in GROWTHS:
+        truth = float(worst(users, expm1_eps))
+        bounds = found(mechanism, expm1_eps)
+        assert bounds.upper >= truth * (1 - 1e-9), expm1_eps
         if gamma == 0:
             assert bounds.lower <= truth * (1 + 1e-9) and bounds.upper <= truth * (1 + 1e-3) + 1e-9
 
@@ -97,8 +97,8 @@ def test_fake_users_enumerated() -> None:
 
     users = [[shuffled([vector(v), vector(other), vector(None), vector(None)]) for v in range(k)] for other in range(k)]
     mechanism = FakeUsers(k=k, n=2, fakes=1, flip=0.25).mechanism
-    for growth in GROWTHS:
-        assert found(mechanism, growth).upper >= float(worst(users, growth)) * (1 - 1e-9)
+    for expm1_eps in GROWTHS:
+        assert found(mechanism, expm1_eps).upper >= float(worst(users, expm1_eps)) * (1 - 1e-9)
 
 
 PROTOCOLS = [

@@ -236,15 +236,15 @@ def answer_of(name: str, rtol: float = RTOL) -> tuple[Bounds, ...]:
     return tuple(Bounds(*pair) for pair in zip(bounds.lower, bounds.upper, strict=True))
 
 
-def complaint(bounds: Bounds, truth: mpf, slack: mpf = INPUT_ROUNDING) -> str:
+def complaint(bounds: Bounds, truth: mpf, loss_error: mpf = INPUT_ROUNDING) -> str:
     """Empty if lower <= truth <= upper, else what is wrong and by which factor."""
     if not (math.isfinite(bounds.lower) and math.isfinite(bounds.upper)):
         return f"not finite: {bounds}"
     if not 0.0 <= bounds.lower <= bounds.upper <= 1.0:
         return f"out of order: {bounds}"
-    if not mpf(float(bounds.upper)) >= truth * (1 - slack):
+    if not mpf(float(bounds.upper)) >= truth * (1 - loss_error):
         return f"upper {bounds.upper!r} is below the truth by {float(1 - bounds.upper / truth):.3e}"
-    if not mpf(float(bounds.lower)) <= truth * (1 + slack):
+    if not mpf(float(bounds.lower)) <= truth * (1 + loss_error):
         excess = bounds.lower / truth - 1 if truth else mpf(bounds.lower)
         return f"lower {bounds.lower!r} is above the truth by {float(excess):.3e}"
     return ""
@@ -506,10 +506,10 @@ def test_many_users_many_rounds(name: str, rounds: int, multiple: float, cells: 
     """Deltas to 1e-56 against direct convolution, good to its own estimate of its error."""
     pair = float_pair(name)
     epsilon = multiple * math.sqrt(rounds) * loss_scale(pair)
-    truth, doubt = o.delta_direct_float([(pair, rounds)], epsilon, cells)
-    assert 0.0 <= doubt <= 5e-3 * truth
+    truth, mass_error = o.delta_direct_float([(pair, rounds)], epsilon, cells)
+    assert 0.0 <= mass_error <= 5e-3 * truth
     bounds = compose([(FLOAT_CASES[name][0], rounds)], RTOL).delta_bounds(epsilon)
-    assert bounds.upper >= truth - doubt and bounds.lower <= truth + doubt
+    assert bounds.upper >= truth - mass_error and bounds.lower <= truth + mass_error
     assert bounds.upper <= (1.0 + RTOL) * bounds.lower
 
 

@@ -77,23 +77,23 @@ def test_an_exported_round_is_an_upper_bound_and_tight(mechanism: Any) -> None:
 def test_slack_and_infinite_mass_go_along() -> None:
     """Losses that may be off by a third of a step are exported that much higher; infinite ones keep their mass."""
     law = SMALL.pld(step=0.01, side=Side.UPPER)
-    loose = replace(law, slack=0.0033)
+    loose = replace(law, loss_error=0.0033)
     out = bridge._exported(loose)
     for eps in (0.0, 0.0049, 0.1, 0.1033, 0.2967, 0.5, 1.0):
         assert out.get_delta_for_epsilon(eps) >= loose.delta(eps) * (1 - 1e-10)
         assert out.get_delta_for_epsilon(eps) > law.delta(eps)
     exact = bridge._exported(law)
     assert exact.get_delta_for_epsilon(0.1) == pytest.approx(law.delta(0.1), rel=1e-9)
-    infinite = ShuffledRR(4, 3, gamma=0.3).pld(step=0.01)
-    assert infinite.infinity > 0.01
-    assert bridge._exported(infinite).get_delta_for_epsilon(math.inf) == infinite.infinity
+    infinity_mass = ShuffledRR(4, 3, gamma=0.3).pld(step=0.01)
+    assert infinity_mass.infinity > 0.01
+    assert bridge._exported(infinity_mass).get_delta_for_epsilon(math.inf) == infinity_mass.infinity
 
 
 def test_export_refuses() -> None:
     """A grid as fine as rounding, and what is no law."""
     law = SMALL.pld(step=0.01)
     with pytest.raises(ValueError, match="above the rounding"):
-        bridge._exported(replace(law, slack=0.01))
+        bridge._exported(replace(law, loss_error=0.01))
     with pytest.raises(ValueError, match="discretization must be positive"):
         to_dp_accounting(SMALL, discretization=-1.0)
     with pytest.raises(TypeError, match="mechanism"):
@@ -105,10 +105,10 @@ def test_export_refuses() -> None:
 # --- in ---------------------------------------------------------------------------------------
 
 
-def exact_delta(pair: ImportedPair, growth: float) -> Any:
+def exact_delta(pair: ImportedPair, expm1_eps: float) -> Any:
     """delta at s = 1 + growth by rational-like sums in 60 digits."""
     with mp.workdps(60):
-        s = 1 + mp.mpf(growth)
+        s = 1 + mp.mpf(expm1_eps)
         total = mp.mpf(pair.infinity)
         for i, mass in enumerate(pair.masses):
             total += max(mp.mpf(0), mass * (1 - s * mp.exp(-(pair.low + i) * mp.mpf(pair.step))))
@@ -126,8 +126,8 @@ def test_the_profile_of_masses_encloses_exact_sums(step: float, low: int, size: 
     asked = [0.0, *points, *np.nextafter(points[1:], 0), *np.nextafter(points[1:], 9e9)]
     asked += rng.uniform(0.0, 1.1 * points[-1], 60).tolist()
     found = pair.pair.profile(np.array(asked), 0.0, 0.0)
-    for growth, low_end, high_end in zip(asked, found.lower, found.upper, strict=True):
-        exact = exact_delta(pair, growth)
+    for expm1_eps, low_end, high_end in zip(asked, found.lower, found.upper, strict=True):
+        exact = exact_delta(pair, expm1_eps)
         assert low_end <= exact <= high_end
         assert high_end <= low_end * (1 + 1e-9) + 1e-14
 
@@ -137,9 +137,9 @@ def test_imported_gaussians_are_on_their_side_and_close() -> None:
     theirs = replaced_gaussian(1.0, 0.1, value_discretization_interval=2e-3)
     imported = from_dp_accounting(theirs, REPLACE)
     assert isinstance(imported, ImportedPair) and imported.side == "upper"
-    growth = np.expm1(np.array([0.0, 0.05, 0.2, 0.5, 1.0, 2.0]))
-    exact = PoissonGaussian(1.0, 0.1).pair.profile(growth, 0.0, 0.0)
-    found = imported.pair.profile(growth, 0.0, 0.0)
+    expm1_eps = np.expm1(np.array([0.0, 0.05, 0.2, 0.5, 1.0, 2.0]))
+    exact = PoissonGaussian(1.0, 0.1).pair.profile(expm1_eps, 0.0, 0.0)
+    found = imported.pair.profile(expm1_eps, 0.0, 0.0)
     assert np.all(found.upper >= exact.lower - 1e-14)
     assert np.all(found.upper <= exact.upper * 1.0005)
     options = {"pessimistic_estimate": False, "use_connect_dots": False}

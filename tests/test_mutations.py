@@ -58,8 +58,8 @@ def laws() -> dict[str, tuple[Any, o.Composition]]:
 def divergence(atoms: Atoms, epsilon: float, side: Side) -> float:
     losses = np.asarray(atoms.loss)
     over = losses > epsilon
-    found = float(-np.expm1(epsilon - losses[over]) @ atoms.mass[over]) + atoms.infinite
-    return found + atoms.missed if side is Side.UPPER else found
+    found = float(-np.expm1(epsilon - losses[over]) @ atoms.mass[over]) + atoms.infinity_mass
+    return found + atoms.truncated_mass if side is Side.UPPER else found
 
 
 def complaints() -> list[str]:
@@ -67,20 +67,20 @@ def complaints() -> list[str]:
     for name, (pair, exact) in laws().items():
         most = float(exact.largest_loss())
         for resolution in (
-            Resolution(most / 500, missed=1e-12),
-            Resolution(most / 500, missed=1e-2),
-            Resolution(most / 500, missed=1e-12, size_width=0.4, bias_width=0.3),
+            Resolution(most / 500, truncated_mass=1e-12),
+            Resolution(most / 500, truncated_mass=1e-2),
+            Resolution(most / 500, truncated_mass=1e-12, size_width=0.4, bias_width=0.3),
         ):
             both = pair.atoms(SIDES, resolution)
             for share in SHARES:
                 truth = exact.delta(share * most)
                 lower, upper = (
-                    divergence(atoms, share * most + sign * (atoms.slack + most / 500), side)
+                    divergence(atoms, share * most + sign * (atoms.loss_error + most / 500), side)
                     for atoms, side, sign in zip(both, SIDES, (1.0, -1.0), strict=True)
                 )
                 found += [f"{name} {resolution} {share}"] * (not lower <= truth <= upper)
         for side in SIDES:  # the same on a lattice that has none of its losses
-            [law] = pld.formed(pair, [side], Resolution(most / 36.7, missed=1e-12))
+            [law] = pld.formed(pair, [side], Resolution(most / 36.7, truncated_mass=1e-12))
             for share in SHARES:
                 truth, value = exact.delta(share * most), law.delta(share * most)
                 kept = value <= truth if side is Side.LOWER else value >= truth
@@ -94,11 +94,11 @@ def complaints() -> list[str]:
             bounds = accountant.delta_bounds(share * most)
             truth = exact.delta(share * most)
             found += [f"{name} {share}"] * (not mpf(bounds.lower) <= truth <= mpf(bounds.upper))
-    both = Laplace(scale=2.0).pair.atoms(SIDES, Resolution(0.01, missed=1e-12))
+    both = Laplace(scale=2.0).pair.atoms(SIDES, Resolution(0.01, truncated_mass=1e-12))
     for epsilon in (0.0, 0.125, 0.375):
         truth = -math.expm1(0.5 * (epsilon - 0.5))
         lower, upper = (
-            divergence(atoms, epsilon + sign * atoms.slack, side)
+            divergence(atoms, epsilon + sign * atoms.loss_error, side)
             for atoms, side, sign in zip(both, SIDES, (1.0, -1.0), strict=True)
         )
         found += [f"Laplace {epsilon}"] * (not lower * (1 - 1e-14) <= truth <= upper * (1 + 1e-14))
@@ -170,8 +170,8 @@ def lighter(part: Any, side: Side) -> Any:
     return replace(part, weight=part.weight * (1.0 - 1e-3 if side is Side.UPPER else 1.0 + 1e-3))
 
 
-def nothing_missed(part: Any, side: Side) -> Any:
-    return replace(part, missed=0.0)
+def nothing_truncated(part: Any, side: Side) -> Any:
+    return replace(part, truncated_mass=0.0)
 
 
 def half_bias(part: Any, side: Side) -> Any:
@@ -179,7 +179,9 @@ def half_bias(part: Any, side: Side) -> Any:
 
 
 def narrow_window(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(binomial, "chernoff_window", lambda n, p, missed: UNTOUCHED["window"](n, p, math.sqrt(missed)))
+    patch.setattr(
+        binomial, "chernoff_window", lambda n, p, truncated_mass: UNTOUCHED["window"](n, p, math.sqrt(truncated_mass))
+    )
 
 
 def half_absent(patch: pytest.MonkeyPatch) -> None:
@@ -210,8 +212,8 @@ def mean_for_upper(patch: pytest.MonkeyPatch) -> None:
 
 
 def kinks(factor: float) -> Patch:
-    def changed(growth: Any, value: Any, upper: bool) -> Any:
-        where, mass = UNTOUCHED["kinks"](growth, value, upper)
+    def changed(expm1_eps: Any, value: Any, upper: bool) -> Any:
+        where, mass = UNTOUCHED["kinks"](expm1_eps, value, upper)
         return where, mass * factor
 
     return lambda patch: patch.setattr(profile, "_kinks", changed)
@@ -221,7 +223,7 @@ def swapped_ends(patch: pytest.MonkeyPatch) -> None:
     """Upper polygons through the lower values, and the reverse."""
 
     def vertices(known: Any, values: Any) -> Any:
-        return known.growth, values * (1.0 - 1e-3)
+        return known.expm1_eps, values * (1.0 - 1e-3)
 
     patch.setattr(profile, "_vertices_above", vertices)
 
@@ -238,7 +240,7 @@ MUTANTS: dict[str, Patch] = {
     "a thousandth of lower mass too much": losing(Side.LOWER, 1e-3),
     "weights of coins lighter": parts(lighter),
     "sides of coins flipped": parts(lambda part, side: part, flip=True),
-    "nothing missed": parts(nothing_missed),
+    "nothing missed": parts(nothing_truncated),
     "half the bias": parts(half_bias),
     "window of half the exponent": narrow_window,
     "half the weight of absence": half_absent,

@@ -22,13 +22,13 @@ GROWTHS = (0.7, 1.0, 1.1)
 SLIVERS = 2000
 
 
-def potential(rows, growth, level, moved):
+def potential(rows, expm1_eps, level, moved):
     """E(L - level)_+ with W^u = (W - u V)/(1 - u), what is missing to 1 being L = 0."""
     first, second, shared, other = rows
     law = (other - moved * shared) / (1 - moved)
     assert np.all(law >= -1e-13 * other)
     rest = max(0.0, 1 - law.sum())
-    return np.maximum(first - growth * second - level * law, 0).sum() + max(0.0, -level) * rest
+    return np.maximum(first - expm1_eps * second - level * law, 0).sum() + max(0.0, -level) * rest
 
 
 def cdf(noise_law, x, y):
@@ -59,10 +59,10 @@ def truth(noise_law, first, second, other, shared):
 def assert_below(real, bound, *, moves, note):
     """The real law's potential is at most `bound` of the same arguments, everywhere."""
     levels = np.concatenate([np.linspace(-6, 6, 13), [-40, -15, 0.25, 15, 40]])
-    for growth, level, moved in itertools.product(GROWTHS, levels, moves):
-        least = potential(real, growth, level, moved)
-        most = bound(growth, level, moved)
-        assert least <= most * (1 + 1e-9) + 1e-12, (note, growth, level, moved, least / most)
+    for expm1_eps, level, moved in itertools.product(GROWTHS, levels, moves):
+        least = potential(real, expm1_eps, level, moved)
+        most = bound(expm1_eps, level, moved)
+        assert least <= most * (1 + 1e-9) + 1e-12, (note, expm1_eps, level, moved, least / most)
 
 
 def largest(types):
@@ -93,7 +93,9 @@ def test_laplace_attack_masses_are_integrals(eps0):
 @pytest.mark.parametrize("sigma", GAUSSIAN)
 def test_gaussian_attack_masses_are_integrals(sigma):
     inputs = (0.0, 1.0, 0.4)
-    rows = noise.gaussian_attack(sigma, first=inputs[0], second=inputs[1], others=inputs[2], missed=1e-10, cells=16)
+    rows = noise.gaussian_attack(
+        sigma, first=inputs[0], second=inputs[1], others=inputs[2], truncated_mass=1e-10, cells=16
+    )
     low, high = noise._ends(sigma, list(inputs[:2]), 1e-10)
     ends = noise._quantiles(sigma, low, high, 16)
     for row, x in zip(rows, inputs, strict=True):
@@ -232,12 +234,12 @@ def test_what_a_normal_law_keeps_of_a_mixture():
 def test_the_blanket_hosts_every_target():
     """Next to a user who reports from V, (0, 1) is the worst target, in either order by symmetry."""
     sigma = 1.0
-    guest = noise.gaussian_guest(sigma, missed=1e-12)
-    np.testing.assert_allclose(guest[3].sum(), 1, rtol=1e-9)
+    uncovered_user = noise.gaussian_uncovered_user(sigma, truncated_mass=1e-12)
+    np.testing.assert_allclose(uncovered_user[3].sum(), 1, rtol=1e-9)
     for first, second in ((0.0, 1.0), (1.0, 0.0), (0.3, 0.9), (0.5, 0.0), (0.2, 0.25)):
         real = truth(("gaussian", sigma), first, second, 0.0, "blanket")
         real[3] = real[2]
-        assert_below(real, largest([guest]), moves=(0.0,), note=(first, second))
+        assert_below(real, largest([uncovered_user]), moves=(0.0,), note=(first, second))
 
 
 def test_trimming_gives_away_what_it_says_and_covers():
@@ -308,7 +310,7 @@ def test_laplace_types_cover_every_target_and_other_value(eps0):
 
 
 def test_gaussian_types_cover_every_target_and_other_value():
-    types = noise.gaussian_types(1.5, 1000, missed=1e-9, cells=48)
+    types = noise.gaussian_types(1.5, 1000, truncated_mass=1e-9, cells=48)
     for first, second, other in triples(9):
         real = truth(("gaussian", 1.5), first, second, other, "blanket")
         assert_below(real, largest(types), moves=(0.1,), note=(first, second, other))
@@ -325,7 +327,7 @@ def test_rows_of_laplace_types(eps0):
 
 
 def test_gaussian_types_give_away_the_missed_reports_only():
-    for rows in noise.gaussian_types(1.0, 10**4, missed=1e-8):
+    for rows in noise.gaussian_types(1.0, 10**4, truncated_mass=1e-8):
         bare = rows[:, rows[3] == 0]
         assert bare[0].sum() <= 2e-8 * (1 + 1e-2)
         assert 1 - 1e-11 <= rows[0].sum() <= 1.02 and 0.98 <= rows[1].sum() <= 1 + 1e-11

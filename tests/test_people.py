@@ -96,9 +96,9 @@ def test_sticky_cohorts_of_other_mechanisms() -> None:
     assert 0.5 * bounds.upper < bounds.lower < bounds.upper
     noise = StickyCohort(Shuffled(Laplace(eps0=1.0), 100), 1, rate=0.5)
     assert isinstance(noise.attack_pair, ProfilePair) and isinstance(noise.pair, ProfilePair)
-    growth = np.array([0.1])
-    found = noise.attack_pair.profile(growth, 1e-3, 1e-9).lower[0]
-    assert 0.3 * noise.pair.profile(growth, 1e-3, 1e-9).upper[0] < found
+    expm1_eps = np.array([0.1])
+    found = noise.attack_pair.profile(expm1_eps, 1e-3, 1e-9).lower[0]
+    assert 0.3 * noise.pair.profile(expm1_eps, 1e-3, 1e-9).upper[0] < found
 
 
 # --- epochs -----------------------------------------------------------------------------------
@@ -342,13 +342,14 @@ def test_labels_by_enumeration(mechanism, presence, rate):
 
 
 def deltas(pair):
-    """H at the growths: of the atoms of a mixture of coins, in cells too small for two of them; or by its profile."""
-    growth = np.array([float(g) for g in GROWTHS])
+    """H at the expm1_epsilons: of the atoms of a mixture of coins, in cells too small for two of them; or by its
+    profile."""
+    expm1_eps = np.array([float(g) for g in GROWTHS])
     if not isinstance(pair, CoinMixture):
-        return pair.profile(growth, 1e-8, 0.0).upper
-    [atoms] = pair.atoms([Side.UPPER], Resolution(1e-6, missed=1e-17))
-    falls = np.maximum(0.0, 1.0 - (1.0 + growth[:, None]) * np.exp(-atoms.loss))
-    return falls @ atoms.mass + atoms.infinite
+        return pair.profile(expm1_eps, 1e-8, 0.0).upper
+    [atoms] = pair.atoms([Side.UPPER], Resolution(1e-6, truncated_mass=1e-17))
+    falls = np.maximum(0.0, 1.0 - (1.0 + expm1_eps[:, None]) * np.exp(-atoms.loss))
+    return falls @ atoms.mass + atoms.infinity_mass
 
 
 @pytest.mark.parametrize("n", [40, 3000])

@@ -448,17 +448,17 @@ def test_binomial_profiles_enclose_the_rational_truth(n, rate):
     kinks = [math.log(a / b) for a, b in shifts if a > 0 and b > 0]
     exchanges = [(p * v, q * u) for (p, q), (u, v) in itertools.product(shifts, repeat=2)]
     for epsilon in (0.0, 1e-9, 0.4, 3.0, *(abs(kink) for kink in kinks[:3]), 60.0):
-        growth = np.array([math.expm1(epsilon)])
-        s = 1 + Fraction(float(growth[0]))
+        expm1_eps = np.array([math.expm1(epsilon)])
+        s = 1 + Fraction(float(expm1_eps[0]))
         both = shifts, [(q, p) for p, q in shifts]
         for mechanism, truth in (
             (BinomialShift(n, rate), max(oracles.hockey_stick(pair, s) for pair in both)),
             (BinomialExchange(n, rate), oracles.hockey_stick(exchanges, s)),
         ):
-            bounds = mechanism.pair.profile(growth, 0.0, 0.0)
+            bounds = mechanism.pair.profile(expm1_eps, 0.0, 0.0)
             lower, upper = Fraction(float(bounds.lower[0])), Fraction(float(bounds.upper[0]))
             assert lower <= truth <= upper
-            assert mechanism.pair.infinite_mass <= truth
+            assert mechanism.pair.infinity_mass <= truth
             assert float(upper - lower) <= 1e-9 * float(truth) + 1e-15
 
 
@@ -482,10 +482,10 @@ def test_binomial_profiles_enclose_high_precision_sums(n, rate):
         return total
 
     for sigmas in (0.3, 6, 25):
-        growth = np.array([math.expm1(sigmas * mechanism.pair.scale)])
-        s = 1 + oracles.mpf(float(growth[0]))
+        expm1_eps = np.array([math.expm1(sigmas * mechanism.pair.scale)])
+        s = 1 + oracles.mpf(float(expm1_eps[0]))
         truth = max(summed(s, True), summed(s, False))
-        bounds = mechanism.pair.profile(growth, 0.0, 0.0)
+        bounds = mechanism.pair.profile(expm1_eps, 0.0, 0.0)
         lower, upper = oracles.mpf(float(bounds.lower[0])), oracles.mpf(float(bounds.upper[0]))
         assert lower <= truth <= upper
         assert upper - lower <= 1e-8 * truth

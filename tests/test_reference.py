@@ -161,11 +161,11 @@ def test_lattices_contain_the_truth(name: str, step: float) -> None:
         assert (law.mass >= 0.0).all()
         assert law.mass.sum() + law.infinity == pytest.approx(total, rel=1e-14)
     for eps in np.linspace(-3.0, 4.0, 36):
-        slack = 1e-14
+        loss_error = 1e-14
         for below, atoms, above in ((lower, pair, upper), (two_lower, twice, two_upper)):
             truth = r.hockey_stick(atoms, eps)
-            assert r.delta(below, eps) <= truth + slack
-            assert r.delta(above, eps) >= truth - slack
+            assert r.delta(below, eps) <= truth + loss_error
+            assert r.delta(above, eps) >= truth - loss_error
 
 
 def test_joined_dots_touch_the_curve() -> None:

@@ -159,8 +159,8 @@ def test_ten_rounds_of_clones_independently() -> None:
     """The first two values by direct convolution of positive numbers."""
     pair = o.clones_float(10_000, 4.0)
     for epsilon, cells, digits in ((1.0, 400, 3.444795e-3), (6.0, 1600, 3.3296e-38)):
-        value, doubt = o.delta_direct_float([(pair, 10)], epsilon, cells)
-        assert value == pytest.approx(digits, rel=5e-5) and doubt <= 2e-3 * value
+        value, mass_error = o.delta_direct_float([(pair, 10)], epsilon, cells)
+        assert value == pytest.approx(digits, rel=5e-5) and mass_error <= 2e-3 * value
 
 
 @pytest.mark.parametrize(

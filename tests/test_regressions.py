@@ -212,7 +212,7 @@ def test_a_rare_atom_beside_a_frequent_one(epsilon: float) -> None:
         truth = o.hockey_stick(atoms, mp.exp(mpf(epsilon)))
         step = float(hidden.pair.max_loss.upper) / 80
         for side in Side:
-            found = hidden.pld(step=step, side=side, missed=1e-240).delta(epsilon)
+            found = hidden.pld(step=step, side=side, truncated_mass=1e-240).delta(epsilon)
             assert (mpf(found) >= truth) if side is Side.UPPER else (mpf(found) <= truth)
 
 
@@ -221,7 +221,7 @@ def test_a_lower_law_of_tiny_masses_stays_below() -> None:
     one = ShuffledRandomizer(1, tv=5.540145387018587e-21, eps0=0.18286238510057123)
     hidden = Subsampled(one, population=33591, analysis="general")
     lower, upper = (
-        hidden.pld(step=6.3749024807756074e-09, side=side, missed=1e-118).self_compose(2)
+        hidden.pld(step=6.3749024807756074e-09, side=side, truncated_mass=1e-118).self_compose(2)
         for side in (Side.LOWER, Side.UPPER)
     )
     at = 5.973283624492708e-06
@@ -246,7 +246,7 @@ def test_budgets_of_one_class_are_exact(eps0: float, other: float, epsilon: floa
         assert mpf(bounds.lower) <= truth <= mpf(bounds.upper)
         largest = float(mechanism.pair.max_loss.upper)
         for parts in (3, 100):
-            found = mechanism.pld(step=largest / parts, side=Side.LOWER, missed=1e-60).delta(epsilon)
+            found = mechanism.pld(step=largest / parts, side=Side.LOWER, truncated_mass=1e-60).delta(epsilon)
             assert mpf(found) <= truth
 
 
@@ -329,15 +329,15 @@ def test_a_largest_loss_next_to_nothing_is_not_a_logarithm_of_a_ratio() -> None:
     pair = CountedHistogram(n, one_if_one=one, one_if_zero=zero).pair
     with mp.workdps(60):
         laws = [[1 - mpf(p), mpf(p)] for p in (one, zero)]
-        for growth in (0.35, 1.138, 1.248, 6.4):
+        for expm1_eps in (0.35, 1.138, 1.248, 6.4):
             truth = mpf(0)
             for first, second in ((a, b) for a in range(n) for b in range(n - a)):
                 others = [[laws[0]] * k + [laws[1]] * (n - 1 - k) for k in (first, second)]
                 here = o.shuffled_pair(laws[0], laws[1], others[0])
                 there = o.shuffled_pair(laws[1], laws[0], others[1])
                 both = [(a * c, b * d) for a, b in here for c, d in there]
-                truth = max(truth, o.hockey_stick(both, 1 + mpf(growth)))
-            upper = pair.profile(np.array([growth]), 1e-9, 1e-30).upper
+                truth = max(truth, o.hockey_stick(both, 1 + mpf(expm1_eps)))
+            upper = pair.profile(np.array([expm1_eps]), 1e-9, 1e-30).upper
             assert truth <= mpf(float(upper[0])) <= truth * (1 + mpf(10) ** -7)
 
 
@@ -385,22 +385,22 @@ def test_a_mixture_less_likely_than_what_may_be_missed(monkeypatch: pytest.Monke
     pair = ShuffledLDP(1.0, 4, "stronger-clones").pair
     assert isinstance(pair, CoinMixture)
     nothing = np.zeros(0)
-    empty = Components(np.zeros(0, np.int64), nothing, nothing, nothing, null=0.75, missed=0.25)
+    empty = Components(np.zeros(0, np.int64), nothing, nothing, nothing, null=0.75, truncated_mass=0.25)
     monkeypatch.setattr(CoinMixture, "components", lambda *asked: empty)
-    lower, upper = pair.atoms([Side.LOWER, Side.UPPER], Resolution(1.0, missed=0.5, size_width=0.1))
-    assert upper.missed == 0.25 and np.all(upper.loss == 0.0)
-    assert np.all(lower.loss == 0.0) and lower.infinite == 0.0
+    lower, upper = pair.atoms([Side.LOWER, Side.UPPER], Resolution(1.0, truncated_mass=0.5, size_width=0.1))
+    assert upper.truncated_mass == 0.25 and np.all(upper.loss == 0.0)
+    assert np.all(lower.loss == 0.0) and lower.infinity_mass == 0.0
 
 
 def test_tails_in_logarithms_pay_for_errors_of_all_masses() -> None:
     """The error of a mass with a value far below 0 was not booked: here one report in all slots is what counts."""
-    n, growth, first, second, others = 50, 3e3, (0.5, 0.5), (1e-6, 1.0 - 1e-6), np.array([0.3, 0.7])
+    n, expm1_eps, first, second, others = 50, 3e3, (0.5, 0.5), (1e-6, 1.0 - 1e-6), np.array([0.3, 0.7])
     given = others + np.array([-3e-10, 3e-10])
     law = SlotLaw(n, np.array(first), np.array(second), given, True, 1e-9)
-    value = (first[0] - (1.0 + growth) * second[0]) / others[0]
-    assert (n - 1) * value + (first[1] - (1.0 + growth) * second[1]) / others[1] < 0.0
+    value = (first[0] - (1.0 + expm1_eps) * second[0]) / others[0]
+    assert (n - 1) * value + (first[1] - (1.0 + expm1_eps) * second[1]) / others[1] < 0.0
     truth = n * math.log(others[0]) + math.log(value)
-    assert law.log_tail(np.array([growth]))[0] >= truth
+    assert law.log_tail(np.array([expm1_eps]))[0] >= truth
 
 
 def test_a_lone_user_is_hidden_by_nobody_whatever_q():

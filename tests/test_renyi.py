@@ -156,16 +156,16 @@ def exact_attack(eps0: float, n: int, order: int) -> float:
 
 
 @pytest.mark.parametrize(
-    ("eps0", "n", "slack"),
+    ("eps0", "n", "tolerance"),
     [(0.1, 10_000, 0.01), (1.0, 200, 0.1), (1.0, 10_000, 0.02), (1.0, 10**6, 0.01), (2.0, 10_000, 0.03)],
 )  # fmt: skip
-def test_shuffled_laplace_of_many_users(eps0: float, n: int, slack: float) -> None:
+def test_shuffled_laplace_of_many_users(eps0: float, n: int, tolerance: float) -> None:
     mechanism = Shuffled(LaplaceNoise(eps0=eps0), n)
     for order in (2, 8, 30, 100):
         truth = exact_attack(eps0, n, order)
         upper = renyi.renyi_bounds(mechanism.pair, order).upper
         assert upper >= truth
-        assert order > 0.3 / mechanism.pair.scale or upper <= truth * (1.0 + slack)
+        assert order > 0.3 / mechanism.pair.scale or upper <= truth * (1.0 + tolerance)
 
 
 ENUMERATED = [

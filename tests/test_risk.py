@@ -216,10 +216,10 @@ def test_low_rates_of_a_large_crowd() -> None:
 def test_randomized_response_of_one_user() -> None:
     """The curve of pure DP, 1 - f = min(1, e^eps alpha, 1 - e^-eps (1 - alpha))."""
     risk = AttackRisk(Accountant().compose(ShuffledLDP(eps0=1.5, n=1, analysis="stronger-clones")))
-    growth = oracles.exp_of(1.5)
+    expm1_eps = oracles.exp_of(1.5)
     for rate in RATES:
         alpha = mpf(rate)
-        exact = min(mpf(1), growth * alpha, 1 - (1 - alpha) / growth)
+        exact = min(mpf(1), expm1_eps * alpha, 1 - (1 - alpha) / expm1_eps)
         bounds = risk.true_positive_rate(rate)
         assert bounds.lower <= exact <= bounds.upper
         assert width(bounds) <= 1e-3

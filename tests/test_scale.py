@@ -86,9 +86,9 @@ def round_delta(mechanism: Mechanism, epsilon: float) -> float:
     return share * math.fsum(weight * coin_delta(m, theta, epsilon))
 
 
-def check(bounds: Bounds, truth: float, doubt: float, rtol: float = RTOL) -> None:
-    assert bounds.lower <= truth * (1.0 + doubt), (bounds, truth)
-    assert bounds.upper >= truth * (1.0 - doubt), (bounds, truth)
+def check(bounds: Bounds, truth: float, mass_error: float, rtol: float = RTOL) -> None:
+    assert bounds.lower <= truth * (1.0 + mass_error), (bounds, truth)
+    assert bounds.upper >= truth * (1.0 - mass_error), (bounds, truth)
     assert bounds.upper <= (1.0 + rtol) * bounds.lower, (bounds, truth)
 
 
@@ -285,8 +285,8 @@ def test_many_rounds_are_within_rtol(mechanism: Mechanism) -> None:
 ], ids=repr)  # fmt: skip
 def test_atoms_of_symmetric_pairs_sum_to_one(mechanism: Mechanism, side: Side) -> None:
     pair = mechanism.pair
-    [atoms] = pair.atoms([side], Resolution(pair.scale / 20.0, missed=1e-12))
-    there = atoms.infinite + (atoms.missed if side is Side.UPPER else 0.0)
+    [atoms] = pair.atoms([side], Resolution(pair.scale / 20.0, truncated_mass=1e-12))
+    there = atoms.infinity_mass + (atoms.truncated_mass if side is Side.UPPER else 0.0)
     assert atoms.total == 1.0 - there
     assert abs(math.fsum(atoms.mass) - atoms.total) < 4e-16
     assert (math.fsum(atoms.mass) >= atoms.total) == (side is Side.UPPER)

@@ -153,13 +153,13 @@ def test_bracket_around_the_truth(case):
 @pytest.mark.parametrize("case", list(TABLE))
 def test_types_are_above_all_attacks_and_near_the_best(case):
     eps0, n = case
-    growth = np.expm1(TABLE[case][0] * np.array([0.0, 0.5, 1.0, 1.3]))
+    expm1_eps = np.expm1(TABLE[case][0] * np.array([0.0, 0.5, 1.0, 1.3]))
     types = laplace_types(eps0, n, cells=32, allowance=0.003)
-    bound = typed_profile(types, n, growth, mass_error=1e-13)
-    best = np.zeros(growth.size)
+    bound = typed_profile(types, n, expm1_eps, mass_error=1e-13)
+    best = np.zeros(expm1_eps.size)
     for first, second, others in [(0, 1, 0), (1, 0, 0), (0, 1, 0.5), (0.4, 1, 0), (1, 0.7, 0), (0.2, 0.8, 0.3)]:
         masses = laplace_attack(eps0, first=first, second=second, others=others)
-        attack = slots.slot_profile(*masses, n, growth, law=True, mass_error=1e-13)
+        attack = slots.slot_profile(*masses, n, expm1_eps, law=True, mass_error=1e-13)
         assert np.all(attack.lower <= bound)
         best = np.maximum(best, attack.lower)
     assert np.all(bound <= best * np.array([1.01, 1.03, 1.12, 1.2]))
@@ -174,13 +174,13 @@ def test_sampled_and_composed():
     many = Accountant().compose(mechanism, 64).epsilon_bounds(1e-6)
     assert 1.0 <= many.upper / many.lower <= 1.006
     assert 8.0 < many.upper / one.upper < 10.0
-    growth = np.array([0.0, 2e-4])
+    expm1_eps = np.array([0.0, 2e-4])
     types = laplace_types(1.0, 10_000, cells=32, allowance=0.003)
     masses = laplace_attack(1.0, first=0.0, second=1.0, others=0.0)
     rate = 0.01
-    bound = typed_profile(types, 10_000, growth, cohort=Cohort(rate), mass_error=1e-13)
+    bound = typed_profile(types, 10_000, expm1_eps, cohort=Cohort(rate), mass_error=1e-13)
     law = [rate * row + (1.0 - rate) * masses[2] for row in masses[:2]]
-    attack = slots.slot_profile(*law, masses[2], 10_000, growth, law=True, mass_error=1e-12)
+    attack = slots.slot_profile(*law, masses[2], 10_000, expm1_eps, law=True, mass_error=1e-12)
     assert np.all(attack.lower <= bound)
     assert np.all(bound <= np.array([1.01, 1.1]) * attack.lower)
 
@@ -202,13 +202,13 @@ def test_finite_randomizers_are_near_the_attack(kind, eps0):
 def test_gaussian_noise_has_the_attack_below_and_the_blanket_above():
     mechanism = Shuffled(Gaussian(sigma=1.0), 10_000)
     masses = gaussian_attack(1.0, first=0.0, second=1.0, others=0.0, cells=96)
-    growth = np.expm1([0.0, 0.03, 0.0458])
+    expm1_eps = np.expm1([0.0, 0.03, 0.0458])
     orders = [masses, masses[[1, 0, 2]]]
-    best = [slots.slot_profile(*law, 10_000, growth, law=True, mass_error=1e-12) for law in orders]
-    found = mechanism.attack_pair.profile(growth, 1e-6, 0.0)
+    best = [slots.slot_profile(*law, 10_000, expm1_eps, law=True, mass_error=1e-12) for law in orders]
+    found = mechanism.attack_pair.profile(expm1_eps, 1e-6, 0.0)
     assert np.all(max(float(one.upper[2]) for one in best) <= 1.001 * found.upper[2])
     assert found.lower[2] == pytest.approx(1e-6, rel=0.02)
-    told = mechanism.pair.profile(growth, 1e-4, 1e-9)
+    told = mechanism.pair.profile(expm1_eps, 1e-4, 1e-9)
     assert np.all(found.lower <= told.upper) and told.upper[2] < 1e-3
 
 
@@ -261,18 +261,18 @@ def crowd_law(laws):
 def test_gaussian_noise_is_above_mixed_crowds(presence, n):
     """Others of three values in any proportion, the protocol's counts of three groups (and absences) exactly."""
     pair = Shuffled(Gaussian(sigma=1.0), n).sampled(Cohort(presence=presence))
-    growth = np.expm1([0.0, 0.1, 0.2, 0.3, 0.5])
-    upper = pair.profile(growth, 1e-6, 1e-12).upper
+    expm1_eps = np.expm1([0.0, 0.1, 0.2, 0.3, 0.5])
+    upper = pair.profile(expm1_eps, 1e-6, 1e-12).upper
     values = three_groups(1.0, [0.0, 0.5, 1.0])
     if presence < 1.0:
         values = np.column_stack([presence * values, np.full(3, 1.0 - presence)])
-    best = np.zeros(growth.size)
+    best = np.zeros(expm1_eps.size)
     for zeros, halves in ((n - 1, 0), (n // 2, 0), (n // 2, n // 4), (0, 0)):
         others = [values[0]] * zeros + [values[1]] * halves
         rest = crowd_law([*others, *[values[2]] * (n - 1 - zeros - halves)])
         for first, second in itertools.permutations(range(3), 2):
             ahead, behind = (with_one_more(rest, values[target]) for target in (first, second))
-            truth = [np.maximum(ahead - (1.0 + g) * behind, 0.0).sum() for g in growth]
+            truth = [np.maximum(ahead - (1.0 + g) * behind, 0.0).sum() for g in expm1_eps]
             assert np.all(np.array(truth) <= upper * (1 + 1e-12))
             best = np.maximum(best, truth)
     assert best[1] > 0.4 * upper[1]  # three groups tell much of it
@@ -288,25 +288,25 @@ def with_one_more(total, law):
 
 def test_a_guest_is_one_user_only():
     """The user who reports from V, the blanket, as a type, and as a guest."""
-    n, growth = 200, np.array([0.0, 0.1, 0.2])
+    n, expm1_eps = 200, np.array([0.0, 0.1, 0.2])
     rows = np.array([[0.6, 0.25, 0.15], [0.25, 0.6, 0.15], [0.25, 0.25, 0.5]])
     least = rows.min(axis=0)
     shared = least / least.sum()
     types = [np.array([rows[0], rows[1], shared, other]) for other in rows]
     host = np.array([rows[0], rows[1], shared, shared])
-    as_type = typed_profile([*types, host], n, growth, mass_error=1e-14)
-    as_guest = typed_profile(types, n, growth, mass_error=1e-14, guest=host)
-    assert np.all(as_guest <= 1.04 * as_type)
+    as_type = typed_profile([*types, host], n, expm1_eps, mass_error=1e-14)
+    as_uncovered_user = typed_profile(types, n, expm1_eps, mass_error=1e-14, uncovered_user=host)
+    assert np.all(as_uncovered_user <= 1.04 * as_type)
     for zeros, ones in ((n - 1, 0), (0, 0), (n // 2, n // 2), (60, 60)):
         others = [rows[0]] * zeros + [rows[1]] * ones + [rows[2]] * (n - 1 - zeros - ones)
         rest = crowd_law(others)
         ahead, behind = (with_one_more(rest, row) for row in rows[:2])
-        truth = np.array([np.maximum(ahead - (1.0 + g) * behind, 0.0).sum() for g in growth])
-        assert np.all(truth <= as_guest)
+        truth = np.array([np.maximum(ahead - (1.0 + g) * behind, 0.0).sum() for g in expm1_eps])
+        assert np.all(truth <= as_uncovered_user)
         if zeros == ones == 0:
-            assert np.all(as_guest <= 1.1 * truth)
+            assert np.all(as_uncovered_user <= 1.1 * truth)
     with pytest.raises(ValueError, match="guest"):
-        typed_profile(types, n, growth, guest=rows[0])
+        typed_profile(types, n, expm1_eps, uncovered_user=rows[0])
 
 
 @pytest.mark.parametrize(("k", "eps0", "n", "rounds"), [

@@ -128,13 +128,13 @@ def test_two_batches_lie_below_the_bound_and_the_attack_is_attained(size: int, l
         start[0], later[0] = 1.0, 1.0
         both = [exact_two_batches(noise, size, start, later, z, on) for on in (True, False)]
         kind = ShuffledBatches(noise, 2, size, records)
-        s, growth = math.exp(eps), np.array([math.expm1(eps)])
+        s, expm1_eps = math.exp(eps), np.array([math.expm1(eps)])
         for pair, (p, q) in zip(kind.pair.pairs, (both, both[::-1]), strict=True):
             exact = float(weight @ np.maximum(p - s * q, 0.0) @ weight)
-            assert exact <= float(pair.profile(growth, 1e-5, 1e-12).upper[0]) * (1 + 2e-3)
+            assert exact <= float(pair.profile(expm1_eps, 1e-5, 1e-12).upper[0]) * (1 + 2e-3)
         if trial == 0:
             exact = float(weight @ np.maximum(both[0] - s * both[1], 0.0) @ weight)
-            attack = kind.attack_pair.profile(growth, 1e-5, 1e-12)
+            attack = kind.attack_pair.profile(expm1_eps, 1e-5, 1e-12)
             assert attack.lower[0] * (1 - 2e-3) <= exact <= attack.upper[0] * (1 + 2e-3)
 
 

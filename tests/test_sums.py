@@ -47,14 +47,14 @@ def around(law: Law, modulus: int | None) -> Law:
     return found
 
 
-def divergence(p: Law, q: Law, growth: Any) -> Any:
-    return sum((max(a - (1 + growth) * q.get(i, 0), 0) for i, a in p.items()), 0 * growth)
+def divergence(p: Law, q: Law, expm1_eps: Any) -> Any:
+    return sum((max(a - (1 + expm1_eps) * q.get(i, 0), 0) for i, a in p.items()), 0 * expm1_eps)
 
 
-def largest(noise: Law, steps: range, modulus: int | None, growth: Any) -> Any:
+def largest(noise: Law, steps: range, modulus: int | None, expm1_eps: Any) -> Any:
     """Over all moves of the exact sum, from any exact sum to any other one in reach."""
     return max(
-        divergence(around(plus(noise, {d: 1}), modulus), around(noise, modulus), growth)
+        divergence(around(plus(noise, {d: 1}), modulus), around(noise, modulus), expm1_eps)
         for step in steps
         for d in (step, -step)
     )
@@ -74,10 +74,10 @@ def normalised(weight: Callable[[int], Any], reach: int, low: int | None = None)
 def enclosed(mechanism: SummedNoise, truths: Mapping[Any, Any], width: float | None = 1e-4) -> None:
     """lower <= truth <= upper at every growth, and no wider than that (relative to the truth)."""
     accountant = Accountant(1e-5).compose(mechanism)
-    for growth, truth in truths.items():
-        bounds = accountant.delta_bounds(math.log1p(float(growth)))
-        assert bounds.lower <= float(truth) * (1 + 1e-9), (mechanism, growth)
-        assert bounds.upper >= float(truth) * (1 - 1e-9), (mechanism, growth)
+    for expm1_eps, truth in truths.items():
+        bounds = accountant.delta_bounds(math.log1p(float(expm1_eps)))
+        assert bounds.lower <= float(truth) * (1 + 1e-9), (mechanism, expm1_eps)
+        assert bounds.upper >= float(truth) * (1 - 1e-9), (mechanism, expm1_eps)
         assert bounds.upper <= (1 + 1e-4) * float(truth) + 1e-15
         assert width is None or bounds.upper - bounds.lower <= width * float(truth) + 1e-15
 
@@ -86,7 +86,7 @@ def enclosed(mechanism: SummedNoise, truths: Mapping[Any, Any], width: float | N
 
 
 def protocol(
-    share: Law, clients: int, dropouts: int, colluding: int, steps: range, modulus: int | None, growth: Any
+    share: Law, clients: int, dropouts: int, colluding: int, steps: range, modulus: int | None, expm1_eps: Any
 ) -> Any:  # fmt: skip
     """The largest divergence over who drops out and who colludes: the adversary takes off the shares that it knows."""
     found = Fraction(0)
@@ -94,7 +94,7 @@ def protocol(
     for missing in itertools.chain(*(itertools.combinations(everybody, d) for d in range(dropouts + 1))):
         for known in itertools.chain(*(itertools.combinations(everybody, c) for c in range(colluding + 1))):
             hidden = [one for one in everybody if one not in missing and one not in known]
-            found = max(found, largest(times(share, len(hidden)), steps, modulus, growth))
+            found = max(found, largest(times(share, len(hidden)), steps, modulus, expm1_eps))
     return found
 
 
@@ -121,13 +121,13 @@ def test_two_rounds_enumerated_in_either_order() -> None:
         up = (plus(noise, {1: Fraction(1)}), noise)
         mechanism = SummedNoise(Binomial(1, float(p)), 4)
         accountant = Accountant(1e-3).compose(mechanism, 2)
-        for growth in GROWTHS:
+        for expm1_eps in GROWTHS:
             truth = Fraction(0)
             for first, second in itertools.product((up, up[::-1]), repeat=2):
                 p_both = {(i, j): a * b for i, a in first[0].items() for j, b in second[0].items()}
                 q_both = {(i, j): a * b for i, a in first[1].items() for j, b in second[1].items()}
-                truth = max(truth, divergence(p_both, q_both, growth))
-            found = accountant.delta_bounds(math.log1p(float(growth)))
+                truth = max(truth, divergence(p_both, q_both, expm1_eps))
+            found = accountant.delta_bounds(math.log1p(float(expm1_eps)))
             assert found.upper >= float(truth) * (1 - 1e-9)
             assert not exact or found.lower <= float(truth) * (1 + 1e-9) <= found.upper * (1 + 2e-3)
 
@@ -137,14 +137,14 @@ def test_coordinates_enumerated() -> None:
     noise = times(coins(1, Fraction(1, 4)), 4)
     mechanism = SummedNoise(Binomial(1, 0.25), 4, sensitivity=2, coordinates=2)
     accountant = Accountant(1e-3).compose(mechanism)
-    for growth in GROWTHS[:4]:
+    for expm1_eps in GROWTHS[:4]:
         truth = Fraction(0)
         for a, b in itertools.product(range(-2, 3), repeat=2):
             first, second = plus(noise, {a: Fraction(1)}), plus(noise, {b: Fraction(1)})
             p = {(i, j): x * y for i, x in first.items() for j, y in second.items()}
             q = {(i, j): x * y for i, x in noise.items() for j, y in noise.items()}
-            truth = max(truth, divergence(p, q, growth))
-        assert accountant.delta_bounds(math.log1p(float(growth))).upper >= float(truth) * (1 - 1e-9)
+            truth = max(truth, divergence(p, q, expm1_eps))
+        assert accountant.delta_bounds(math.log1p(float(expm1_eps))).upper >= float(truth) * (1 - 1e-9)
 
 
 # --- laws of sums ---------------------------------------------------------------------------------
@@ -390,15 +390,15 @@ def test_sums_of_one_hot_bits_enumerated() -> None:
 
     views = {values: view(values) for values in itertools.product(range(k), repeat=3)}
     mechanism = Summed(RAPPOR(k=k, noise=0.0, one_if_zero=0.25, one_if_one=0.75), 3)
-    for growth in GROWTHS:
+    for expm1_eps in GROWTHS:
         truth = max(
-            divergence(views[(a, *rest)], views[(b, *rest)], growth)
+            divergence(views[(a, *rest)], views[(b, *rest)], expm1_eps)
             for rest in itertools.product(range(k), repeat=2)
             for a, b in itertools.permutations(range(k), 2)
         )
-        found = Accountant().compose(mechanism).delta_bounds(math.log1p(float(growth)))
+        found = Accountant().compose(mechanism).delta_bounds(math.log1p(float(expm1_eps)))
         assert found.lower <= float(truth) * (1 + 1e-9)
-        assert float(truth) * (1 - 1e-9) <= found.upper <= float(truth) * 1.2 + 1e-12, growth
+        assert float(truth) * (1 - 1e-9) <= found.upper <= float(truth) * 1.2 + 1e-12, expm1_eps
 
 
 def test_symbols_say_as_much_summed_as_shuffled_and_bits_less() -> None:

@@ -38,18 +38,18 @@ def extreme_randomizer(inputs, p, seed):
     return (rows / rows.sum(axis=1, keepdims=True)).tolist()
 
 
-def known_profile(first, second, shared, others, n, growth, **options):
+def known_profile(first, second, shared, others, n, expm1_eps, **options):
     """`typed_profile` of a target's laws next to users of known ones; shared : which of these is V."""
-    return swap.typed_profile([np.array([first, second, shared, other]) for other in others], n, growth, **options)
+    return swap.typed_profile([np.array([first, second, shared, other]) for other in others], n, expm1_eps, **options)
 
 
 GROWTHS = [0.0, 0.02, 0.05, 0.1, 0.15, 0.2, 0.24]
 
 
-def worst_of(rows, growth, others, view=crowd):
+def worst_of(rows, expm1_eps, others, view=crowd):
     """The largest H at every growth, over all datasets of one pair of the target's values, in its order."""
     pairs = (composed(pair, 1) for pair in datasets(rows, others, view, target=(0, 1))())
-    return np.max([one_order(pair, np.log1p(np.array(growth))) for pair in pairs], axis=0)
+    return np.max([one_order(pair, np.log1p(np.array(expm1_eps))) for pair in pairs], axis=0)
 
 
 def test_below_no_enumerated_protocol_of_exact_numbers():
@@ -71,12 +71,12 @@ def test_below_no_vertex_of_the_ldp_polytope(seed):
     p, inputs = (1.15, 1.3, 1.5)[seed % 3], 2 + seed % 2 + (seed == 5)
     n = 7 if inputs > 3 else 8
     rows = extreme_randomizer(inputs, p, seed)
-    growth = np.linspace(0.0, p - 1.0, 6)
+    expm1_eps = np.linspace(0.0, p - 1.0, 6)
     masses = np.array(rows)
-    truth = worst_of(rows, growth, n - 1)
+    truth = worst_of(rows, expm1_eps, n - 1)
     for bound in (
-        swap.any_ldp_profile(math.log(p), n, growth),
-        known_profile(masses[0], masses[1], masses[-1], masses, n, growth, mass_error=1e-14),
+        swap.any_ldp_profile(math.log(p), n, expm1_eps),
+        known_profile(masses[0], masses[1], masses[-1], masses, n, expm1_eps, mass_error=1e-14),
     ):
         assert np.all(truth <= bound * (1 + 1e-12) + 1e-14)
 
@@ -87,14 +87,14 @@ def test_hidden_cohorts_of_enumerated_protocols(case, presence):
     inputs, p, n, population = case
     rows = rr(inputs, p) if inputs == 2 else extreme_randomizer(inputs, p, population)
     given = Cohort(n / population, presence)
-    growth = np.linspace(0.0, given.rate * (p - 1.0), 5)
+    expm1_eps = np.linspace(0.0, given.rate * (p - 1.0), 5)
     masses = np.array(rows, dtype=float)
-    general = swap.any_ldp_profile(math.log(p), n, growth, cohort=given)
-    known = known_profile(masses[0], masses[1], masses[0], masses, n, growth, cohort=given, mass_error=1e-14)
-    truth = worst_of(masses.tolist(), growth, population - 1, cohort(n, presence))
+    general = swap.any_ldp_profile(math.log(p), n, expm1_eps, cohort=given)
+    known = known_profile(masses[0], masses[1], masses[0], masses, n, expm1_eps, cohort=given, mass_error=1e-14)
+    truth = worst_of(masses.tolist(), expm1_eps, population - 1, cohort(n, presence))
     assert np.all(truth <= general * (1 + 1e-12) + 1e-14)
     assert np.all(truth <= known * (1 + 1e-12) + 1e-14)
-    assert np.any(general < 0.8 * (given.rate * (p - 1.0) - growth) / (p + 1.0))
+    assert np.any(general < 0.8 * (given.rate * (p - 1.0) - expm1_eps) / (p + 1.0))
 
 
 def right_side(p, n, s, counts, points=10):
@@ -127,12 +127,12 @@ def right_side(p, n, s, counts, points=10):
 
 
 @pytest.mark.parametrize(
-    ("p", "n", "step", "slack"), [(1.25, 9, 1, (1.25, 1.5, 1.8)), (1.2, 48, 16, (1.03, 1.05, 1.12))]
+    ("p", "n", "step", "tolerance"), [(1.25, 9, 1, (1.25, 1.5, 1.8)), (1.2, 48, 16, (1.03, 1.05, 1.12))]
 )
-def test_right_side_of_theorem_s_over_count_vectors(p, n, step, slack):
+def test_right_side_of_theorem_s_over_count_vectors(p, n, step, tolerance):
     vectors = [c for c in itertools.product(range(0, n + 1, step), repeat=3) if sum(c) == n]
     mixed = [(0, 0, 0, n, 0), (0, 0, 0, 0, n), (0, 3, 0, n - 3, 0), (1, 1, n - 4, 1, 1)]
-    for z, room in zip((0.0, 1.0, 2.0), slack, strict=True):
+    for z, room in zip((0.0, 1.0, 2.0), tolerance, strict=True):
         g = z * (p - 1.0) / math.sqrt(p * n)
         bound = float(swap.any_ldp_profile(math.log(p), n, g))
         truth = max(right_side(p, n, 1 + g, (*c, 0, 0)) for c in vectors)
@@ -142,11 +142,11 @@ def test_right_side_of_theorem_s_over_count_vectors(p, n, step, slack):
 
 def moved_laws():
     """(n, masses, values) of laws as the kernels meet them: lattices, nearly so, and scattered values."""
-    for n, eps0, growth in [(60, 0.3, 0.02), (1000, 0.5, 0.05), (1001, 1.0, 0.1), (10_000, 2.0, 0.1),
+    for n, eps0, expm1_eps in [(60, 0.3, 0.02), (1000, 0.5, 0.05), (1001, 1.0, 0.1), (10_000, 2.0, 0.1),
                             (10_001, 0.7, 0.0), (10**6, 1.0, 1e-3), (3000, 3.0, 0.4)]:  # fmt: skip
         weight, _, base, slope, _ = swap._hexagon(math.expm1(eps0), 0.0, False)
         for k in range(3):
-            yield n, weight[k : k + 1], base[k : k + 1] - growth * slope[k : k + 1]
+            yield n, weight[k : k + 1], base[k : k + 1] - expm1_eps * slope[k : k + 1]
     rng = np.random.default_rng(7)
     for n in (500, 20_000):
         weight = rng.dirichlet(np.ones(6))
@@ -192,7 +192,7 @@ def modulus(t, n, mass, value, path, level):
     z = (x + 1j * t) / path.sigma
     moment = np.exp(z[:, None] * value[0]) @ mass[0]
     with np.errstate(divide="ignore"):
-        log = n * np.log(np.abs(moment)) - level + (x * x - t * t) * path.blur**2 / 2
+        log = n * np.log(np.abs(moment)) - level + (x * x - t * t) * path.smoothing**2 / 2
     return np.exp(log) * np.sqrt(1 + lean**2) / (x * x + t * t)
 
 
@@ -300,31 +300,31 @@ def equal_others(n, eps0, rate, g):
     return [*out, third]
 
 
-@pytest.mark.parametrize(("n", "eps0", "rate", "slack"), [
+@pytest.mark.parametrize(("n", "eps0", "rate", "tolerance"), [
     (1000, 0.5, 0.1, 4e-3), (1500, 1.5, 0.01, 4e-3), (400, 0.2, 0.9, 4e-2),
 ])  # fmt: skip
-def test_hidden_cohort_is_attained_by_equal_others(n, eps0, rate, slack):
+def test_hidden_cohort_is_attained_by_equal_others(n, eps0, rate, tolerance):
     p = math.exp(eps0)
     scale = rate * (p - 1) / math.sqrt(n * p)
-    growth = np.array([0.0, 1.0, 2.5, 4.5]) * scale
-    bound = swap.any_ldp_profile(eps0, n, growth, cohort=Cohort(rate))
-    for i, g in enumerate(growth):
+    expm1_eps = np.array([0.0, 1.0, 2.5, 4.5]) * scale
+    bound = swap.any_ldp_profile(eps0, n, expm1_eps, cohort=Cohort(rate))
+    for i, g in enumerate(expm1_eps):
         attack = max(equal_others(n, eps0, rate, g))
-        assert attack * (1 - 1e-11) <= bound[i] <= attack * (1 + slack)
+        assert attack * (1 - 1e-11) <= bound[i] <= attack * (1 + tolerance)
 
 
 def test_extremes_stay_bounds():
     for eps0 in (1e-3, 0.1, 1.0, 5.0, 20.0, 250.0, 1000.0):
         top = math.expm1(min(eps0, 300.0))
-        growth = np.array([0.0, 1e-12, 1e-6, 1e-3, 0.1, 1.0, 10.0, 0.5 * top, top * (1 - 1e-9), 1e300])
+        expm1_eps = np.array([0.0, 1e-12, 1e-6, 1e-3, 0.1, 1.0, 10.0, 0.5 * top, top * (1 - 1e-9), 1e300])
         for n in (1, 2, 3, 17, 1000, 10**6, 10**9, 10**12, 10**13):
             for rate in (1.0, 0.5, 1e-6):
-                bound = swap.any_ldp_profile(eps0, n, growth, cohort=Cohort(rate))
+                bound = swap.any_ldp_profile(eps0, n, expm1_eps, cohort=Cohort(rate))
                 assert np.all((bound >= 0.0) & (bound <= 1.0))
-                trivial = np.maximum(0.0, (rate * top - growth) / (top + 2.0))
+                trivial = np.maximum(0.0, (rate * top - expm1_eps) / (top + 2.0))
                 if eps0 <= 250.0:
                     assert np.all(bound <= trivial * (1 + 1e-12) + 1e-14)
-                    beyond = growth >= rate * top * (1 + 1e-12)
+                    beyond = expm1_eps >= rate * top * (1 + 1e-12)
                     assert np.all(bound[beyond] == 0.0)
     assert swap.may_win(1.0, 1000) and not swap.may_win(8.0, 1000)
 
@@ -336,7 +336,7 @@ def test_labels_by_the_same_integral(n, eps0, room, cohort):
     pair = ShuffledLDP(eps0, n, analysis="stronger-clones").sampled(cohort)
     loss = pair.scale * np.array([0.0, 1.0, 2.0, 3.0, 4.0])
     bound = swap.labels_profile(eps0, n, np.expm1(loss), cohort=cohort)
-    low, high = pair.atoms([Side.LOWER, Side.UPPER], Resolution(pair.scale / 500, missed=1e-14))
+    low, high = pair.atoms([Side.LOWER, Side.UPPER], Resolution(pair.scale / 500, truncated_mass=1e-14))
     for eps, found in zip(loss, bound, strict=True):
         truth = [float(a.mass @ np.maximum(0.0, -np.expm1(eps - a.loss))) for a in (low, high)]
         assert truth[0] <= found * (1 + 1e-12) + 1e-13
@@ -356,47 +356,47 @@ def test_large_crowds_meet_the_normal_law():
 
 def test_what_the_others_cannot_cover():
     first, second = [0.5, 0.5, 0.0], [0.4, 0.5, 0.1]
-    rows, growth = [first, [0.4, 0.5, 0.1]], [0.0, 0.2]
+    rows, expm1_eps = [first, [0.4, 0.5, 0.1]], [0.0, 0.2]
     # A report that only the second law can make gives nothing away at s >= 1 ...
-    bound = known_profile(first, second, first, rows, 1000, growth)
-    attack = slots.slot_profile(first, second, first, 1000, growth, law=True)
+    bound = known_profile(first, second, first, rows, 1000, expm1_eps)
+    attack = slots.slot_profile(first, second, first, 1000, expm1_eps, law=True)
     assert np.all(attack.lower <= bound) and np.all(bound < [0.1001, 1e-100])
     # ... one that only the first can make is given away.
-    bound = known_profile(second, first, first, rows, 1000, growth)
-    attack = slots.slot_profile(second, first, first, 1000, growth, law=True)
+    bound = known_profile(second, first, first, rows, 1000, expm1_eps)
+    attack = slots.slot_profile(second, first, first, 1000, expm1_eps, law=True)
     assert np.all(attack.lower <= bound) and np.all(bound <= [0.1001, 0.1001])
 
 
 def test_types_have_grids_of_their_own():
     rows = np.array(rr(4, 2.0))
-    growth = [0.0, 0.02, 0.04, 0.06]
-    known = known_profile(rows[0], rows[1], rows[0], rows, 3000, growth)
+    expm1_eps = [0.0, 0.02, 0.04, 0.06]
+    known = known_profile(rows[0], rows[1], rows[0], rows, 3000, expm1_eps)
     types = []
     for row in rows:
         split = np.array([rows[0], rows[1], rows[0], row])[:, [0, 0, 1, 2, 3, 3, 3, 3]]
         parts = np.array([0.3, 0.7, 1.0, 1.0, 0.25, 0.25, 0.25, 0.25])
         types.append(split * parts if row[3] > row[2] else np.array([rows[0], rows[1], rows[0], row]))
-    found = swap.typed_profile(types, 3000, growth)
+    found = swap.typed_profile(types, 3000, expm1_eps)
     np.testing.assert_allclose(found, known, rtol=0.02)
 
 
 @pytest.mark.parametrize("bare", [0.0, 0.01])
 def test_types_whose_others_say_less(bare):
     """Others have a report more than the target: the masses on the target's reports sum to less than 1."""
-    n, growth = 8, np.array([0.0, 0.05, 0.1, 0.2])
+    n, expm1_eps = 8, np.array([0.0, 0.05, 0.1, 0.2])
     rows = np.array(rr(3, 1.3))
     target = [[*(row * (1.0 - bare)), 0.0, b] for row, b in zip(rows[:2], (bare, 0.0), strict=True)]
     laws = [[*row, 0.0, 0.0] for row in rows]
     laws += [[*(0.9 * rows[2]), 0.1, 0.0], [*(0.96 * rows[0]), 0.04, 0.0]]
     shared = np.array(laws[0])
     types = [np.array([*target, shared, law])[:, [0, 1, 2, 4]] for law in laws]
-    general = swap.typed_profile(types, n, growth)
-    hidden = swap.typed_profile(types, n, growth, cohort=Cohort(1.0 / 1.01))
+    general = swap.typed_profile(types, n, expm1_eps)
+    hidden = swap.typed_profile(types, n, expm1_eps, cohort=Cohort(1.0 / 1.01))
     held = itertools.combinations_with_replacement(range(len(laws)), n - 1)
-    worst = np.zeros(growth.size)
+    worst = np.zeros(expm1_eps.size)
     for rest in ([laws[x] for x in others] for others in held if 3 in others or 4 in others):
         pair = composed(o.shuffled_pair(*target, rest), 1)
-        worst = np.maximum(worst, one_order(pair, np.log1p(growth)))
+        worst = np.maximum(worst, one_order(pair, np.log1p(expm1_eps)))
     assert np.all(worst <= general * (1 + 1e-12) + 1e-14)
     assert np.all(worst > 0.5 * general)
     assert np.all(hidden < general)
@@ -406,17 +406,17 @@ def test_types_whose_others_say_less(bare):
 @pytest.mark.parametrize(("eps0", "n"), [(0.5, 300), (1.0, 100), (1.0, 10_000), (2.0, 10_000), (4.0, 10_000)])
 def test_far_out_above_attacks(eps0, n):
     """Up to the largest loss, where the contour's remainder would be all there is to see."""
-    growth = math.expm1(eps0) * np.geomspace(1e-3, 0.999, 25)
+    expm1_eps = math.expm1(eps0) * np.geomspace(1e-3, 0.999, 25)
     types = laplace_types(eps0, n, cells=24)
-    found = swap.typed_profile(types, n, growth, mass_error=1e-13)
-    attack = attack_law(Laplace(eps0=eps0), n, (0.0, 1.0, 0.0)).profile(growth, 1e-3)
+    found = swap.typed_profile(types, n, expm1_eps, mass_error=1e-13)
+    attack = attack_law(Laplace(eps0=eps0), n, (0.0, 1.0, 0.0)).profile(expm1_eps, 1e-3)
     assert np.all(found >= attack.lower)
-    known = swap.any_ldp_profile(eps0, n, growth)
+    known = swap.any_ldp_profile(eps0, n, expm1_eps)
     coins = ShuffledLDP(eps0, n).attack_pair
     if isinstance(coins, CoinMixture):
-        assert np.all(known >= coins.profile(growth, 1e-3, 0.0).lower)
+        assert np.all(known >= coins.profile(expm1_eps, 1e-3, 0.0).lower)
     if n == 10_000 and eps0 <= 2.0:
-        middle = growth[(attack.lower > 1e-200) & (attack.lower < 1e-30)]
+        middle = expm1_eps[(attack.lower > 1e-200) & (attack.lower < 1e-30)]
         bound = swap.typed_profile(types, n, middle, mass_error=1e-13)
         truth = attack_law(Laplace(eps0=eps0), n, (0.0, 1.0, 0.0)).profile(middle, 1e-3).upper
         assert middle.size > 1 and np.all(np.log(bound) <= 0.75 * np.log(truth))

@@ -27,23 +27,23 @@ def published(count: int, rate: Fraction, least: int, dummies: Law, only_bins: b
     return found
 
 
-def one_bin(rate: Fraction, least: int, dummies: Law, growth: Fraction, most: int, only_bins: bool) -> Fraction:
+def one_bin(rate: Fraction, least: int, dummies: Law, expm1_eps: Fraction, most: int, only_bins: bool) -> Fraction:
     """The largest divergence over all counts up to `most`, in either order."""
     found = Fraction(0)
     for count in range(most):
         with_user = published(count + 1, rate, least, dummies, only_bins)
         without = published(count, rate, least, dummies, only_bins)
-        found = max(found, divergence(with_user, without, growth), divergence(without, with_user, growth))
+        found = max(found, divergence(with_user, without, expm1_eps), divergence(without, with_user, expm1_eps))
     return found
 
 
 def enclosed(mechanism: Threshold, truths: Mapping[Fraction, Fraction], exact: bool = True) -> None:
     accountant = Accountant(1e-4).compose(mechanism)
-    for growth, truth in truths.items():
-        bounds = accountant.delta_bounds(math.log1p(float(growth)))
-        assert bounds.lower <= float(truth) * (1 + 1e-9) + 1e-200, (mechanism, growth)
-        assert bounds.upper >= float(truth) * (1 - 1e-9), (mechanism, growth)
-        assert not exact or bounds.upper <= float(truth) * (1 + 1e-4) + 1e-12, (mechanism, growth)
+    for expm1_eps, truth in truths.items():
+        bounds = accountant.delta_bounds(math.log1p(float(expm1_eps)))
+        assert bounds.lower <= float(truth) * (1 + 1e-9) + 1e-200, (mechanism, expm1_eps)
+        assert bounds.upper >= float(truth) * (1 - 1e-9), (mechanism, expm1_eps)
+        assert not exact or bounds.upper <= float(truth) * (1 + 1e-4) + 1e-12, (mechanism, expm1_eps)
 
 
 def most_users(rate: Fraction, least: int) -> int:
@@ -84,8 +84,8 @@ def test_dummies_without_end() -> None:
     truths = {g: one_bin(rate, 4, law, g, 30, False) for g in GROWTHS}
     mechanism = Threshold(0.5, 4, NegativeBinomial(1.0, 0.5), neighbours="add-or-remove-one")
     accountant = Accountant(1e-4).compose(mechanism)
-    for growth, truth in truths.items():
-        bounds = accountant.delta_bounds(math.log1p(float(growth)))
+    for expm1_eps, truth in truths.items():
+        bounds = accountant.delta_bounds(math.log1p(float(expm1_eps)))
         assert bounds.lower - 1e-12 <= float(truth) <= bounds.upper + 1e-12
         assert bounds.upper <= float(truth) * (1 + 1e-4) + 1e-12
 
@@ -98,34 +98,34 @@ def test_a_user_changes_bins(dummies: tuple[Share, Law] | None, least: int) -> N
     share, law = (None, {0: Fraction(1)}) if dummies is None else dummies
     views = [published(c, rate, least, law, False) for c in range(14)]
     truths = {}
-    for growth in GROWTHS[:5]:
+    for expm1_eps in GROWTHS[:5]:
         truth = Fraction(0)
         for a, b in itertools.product(range(13), repeat=2):
             p = {(i, j): x * y for i, x in views[a + 1].items() for j, y in views[b].items()}
             q = {(i, j): x * y for i, x in views[a].items() for j, y in views[b + 1].items()}
-            truth = max(truth, divergence(p, q, growth))
-        truths[growth] = truth
+            truth = max(truth, divergence(p, q, expm1_eps))
+        truths[expm1_eps] = truth
     enclosed(Threshold(0.5, least, share), truths, exact=False)
 
 
 def test_two_rounds_are_covered() -> None:
     """Whatever the counts are in either round, which may depend on what was seen before."""
-    rate, least, growth = Fraction(1, 2), 2, Fraction(1, 2)
+    rate, least, expm1_eps = Fraction(1, 2), 2, Fraction(1, 2)
     views = [published(c, rate, least, {0: Fraction(1)}, False) for c in range(9)]
     pairs = [(views[c + 1], views[c]) for c in range(8)] + [(views[c], views[c + 1]) for c in range(8)]  # fmt: skip
 
     def after(p: Any, q: Any) -> Fraction:
         """The best that a second round adds to masses p and q."""
         return max(
-            sum((max(p * a.get(k, 0) - (1 + growth) * q * b.get(k, 0), Fraction(0)) for k in {**a, **b}), Fraction(0))
-            for a, b in pairs
+            sum((max(p * a.get(k, 0) - (1 + expm1_eps) * q * b.get(k, 0), Fraction(0)) for k in {**a, **b}),
+            Fraction(0)) for a, b in pairs
         )  # fmt: skip
 
     truth = max(
         sum((after(a.get(k, Fraction(0)), b.get(k, Fraction(0))) for k in {**a, **b}), Fraction(0)) for a, b in pairs
     )
     mechanism = Threshold(0.5, least, neighbours="add-or-remove-one")
-    found = Accountant().compose(mechanism, 2).delta_bounds(math.log1p(float(growth)))
+    found = Accountant().compose(mechanism, 2).delta_bounds(math.log1p(float(expm1_eps)))
     assert found.lower <= float(truth) <= found.upper
 
 

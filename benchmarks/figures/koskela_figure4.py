@@ -69,8 +69,8 @@ def estimate(users: int, epsilons: np.ndarray, samples: int, generator: np.rando
     worse = np.argmax(mean, axis=0)
     places = np.arange(epsilons.size)
     return [
-        (users, float(epsilon), float(delta), float(doubt))
-        for epsilon, delta, doubt in zip(epsilons, mean[worse, places], error[worse, places], strict=True)
+        (users, float(epsilon), float(delta), float(mass_error))
+        for epsilon, delta, mass_error in zip(epsilons, mean[worse, places], error[worse, places], strict=True)
     ]
 
 

@@ -233,9 +233,9 @@ def girgis_rdp(*, order: int, eps0: float, cohort: int, population: int, residue
     drawn = log_factorial - gammaln(j + 1) - gammaln(alpha - j + 1) + j * log_rate
     logs = drawn + np.log(j) + gammaln(j / 2) + (j / 2) * (math.log(2) + 2 * log_y - log_kbar)
     logs[0] = drawn[0] + math.log(4) + 2 * log_expm1(budget) - budget - log_kbar
-    missed = drawn + j * log_largest - clones / 8  # Y by the binomial series
+    truncated_mass = drawn + j * log_largest - clones / 8  # Y by the binomial series
     # each gammaln is rounded to a few 1e-16 of log(alpha!)
-    total = float(logsumexp(np.concatenate([logs, missed]))) + 1e-10 + 4e-15 * log_factorial
+    total = float(logsumexp(np.concatenate([logs, truncated_mass]))) + 1e-10 + 4e-15 * log_factorial
     return raised(float(np.logaddexp(0.0, total)) / (alpha - 1))
 
 

@@ -222,18 +222,18 @@ class Composition:
         if direct is not None:
             return self._judged(question, *direct)
         sketch, tilt, log_delta = _sketched(self._ledger, delta, True)
-        if sketch.infinity > delta and self._infinite_mass(delta) > delta:
+        if sketch.infinity > delta and self._infinity_mass(delta) > delta:
             return Bounds(math.inf, math.inf)
         return self._refined(question, sketch, tilt, log_delta)
 
-    def _infinite_mass(self, delta: float) -> float:
+    def _infinity_mass(self, delta: float) -> float:
         """Lower bound on the mass at infinity, from laws too coarse for anything else."""
-        missed = max(1e-7 * delta / self.rounds, 1e-300)
+        truncated_mass = max(1e-7 * delta / self.rounds, 1e-300)
         total = 0.0
         for pair, count in self._ledger:
             if noise_of(pair) is not None:
                 continue  # none, however large its finite losses are
-            resolution = Resolution(pair.scale / SKETCHED_POINTS, missed=missed, size_width=1e-6)
+            resolution = Resolution(pair.scale / SKETCHED_POINTS, truncated_mass=truncated_mass, size_width=1e-6)
             total += log_finite(formed(pair, [Side.LOWER], resolution)[0].infinity, count)
         return -math.expm1(total) * (1.0 - 2e-15)
 
@@ -378,7 +378,7 @@ def selected(ledger: Ledger, value: float, *, epsilons: bool = True) -> dict[Pai
     for pair in several:
         key = sketch_key(pair)
         if key not in best:
-            rates = [Sketch([(part, 1)], sketch.missed).moments(tilt)[0] for part in pair.pairs]
+            rates = [Sketch([(part, 1)], sketch.truncated_mass).moments(tilt)[0] for part in pair.pairs]
             best[key] = int(np.argmin(rates))
     return {pair: pair.pairs[best[sketch_key(pair)]] for pair in several}
 
@@ -391,11 +391,11 @@ def _sketched(ledger: Ledger, value: float, epsilons: bool, finer: float = 1.0) 
         log_delta = math.log(max(min(value, 0.5), SMALLEST_DELTA))
         sketch = Sketch.at_delta(ledger, math.exp(log_delta), rounds, points=points)
         return sketch, sketch.saddle_of_delta(log_delta), log_delta
-    missed = 1e-30
+    truncated_mass = 1e-30
     while True:
-        sketch = Sketch(ledger, missed, points)
+        sketch = Sketch(ledger, truncated_mass, points)
         tilt = sketch.saddle(value) if value < math.inf else 0.0
         log_delta = sketch.log_delta(tilt, value)
-        if log_delta > math.log(missed) + math.log(1e4 * rounds) or missed <= 1e-300:
+        if log_delta > math.log(truncated_mass) + math.log(1e4 * rounds) or truncated_mass <= 1e-300:
             return sketch, tilt, log_delta
-        missed = max(missed**3 if missed > 1e-100 else 1e-300, 1e-300)
+        truncated_mass = max(truncated_mass**3 if truncated_mass > 1e-100 else 1e-300, 1e-300)

@@ -180,13 +180,13 @@ class Integral:
         """Nodes at y: log of the integrand's phi, and its error; and the size of every law's phi at the last one."""
         self._charge(y.size)
         square, counts = self._square, self._tilted.counts
-        found, wrong = self._tilted.values(y)
-        most = np.exp(found.real) + wrong
+        found, value_error = self._tilted.values(y)
+        most = np.exp(found.real) + value_error
         with np.errstate(divide="ignore"):
             log_bound = counts @ np.log(most) - 0.5 * square * y * y
         turn = np.abs(found.imag) + np.abs(np.maximum(found.real, -700.0))
         rounding = (4.0 + counts.size) * ROUNDOFF
-        error = ROUNDOFF * (64.0 + 4.0 * square * y * y) + counts @ (wrong / most + rounding * turn)
+        error = ROUNDOFF * (64.0 + 4.0 * square * y * y) + counts @ (value_error / most + rounding * turn)
         log_phi = counts @ found - 0.5 * square * y * y
         return (y, log_phi, np.exp(np.minimum(log_bound, 1.0)) * error), most[:, -1]
 
@@ -323,9 +323,9 @@ def preferred(ledger: Sequence[tuple[Pair, int]], sketch: Sketch) -> bool:
 class Contour(Reading):
     """Both sides of a composition: reads delta near the tilted mean."""
 
-    def __init__(self, lower: Integral, upper: Integral, infinity: Bounds, slack: Bounds) -> None:
+    def __init__(self, lower: Integral, upper: Integral, infinity: Bounds, loss_error: Bounds) -> None:
         self._lower, self._upper = lower, upper
-        self.infinity, self._slack = infinity, slack
+        self.infinity, self._loss_error = infinity, loss_error
         self.centre, self.stride = upper.centre, 1.0 / upper.c
 
     @classmethod
@@ -353,15 +353,15 @@ class Contour(Reading):
         tolerance = BOOKED_SHARE * plan.rtol * min(1.0, plan.share)
         lower = Integral(below, square.lower, c, tau, tolerance, plan.step)
         upper = Integral(above, square.upper, c, tau, tolerance, plan.step)
-        lost = [compose_infinity((law.infinite, law.count) for law in side) for side in (below, above)]
+        lost = [compose_infinity((law.infinity_mass, law.count) for law in side) for side in (below, above)]
         infinity = Bounds(lost[0] * (1.0 - 2e-15) + 0.0, min(1.0, lost[1] * (1.0 + 2e-15)))
-        slack = [math.fsum(law.count * law.slack for law in side) * (1.0 + 1e-9) for side in (below, above)]
-        return cls(lower, upper, infinity, Bounds(*slack))
+        loss_error = [math.fsum(law.count * law.loss_error for law in side) * (1.0 + 1e-9) for side in (below, above)]
+        return cls(lower, upper, infinity, Bounds(*loss_error))
 
     def lowers(self, eps: Array) -> Array:
-        finite = self._lower.lowers(eps + self._slack.lower + 1e-15 * eps)
+        finite = self._lower.lowers(eps + self._loss_error.lower + 1e-15 * eps)
         return np.asarray(np.minimum(1.0, (finite + self.infinity.lower) * (1.0 - 1e-15)))
 
     def uppers(self, eps: Array) -> Array:
-        finite = self._upper.uppers(eps - self._slack.upper - 1e-15 * eps)
+        finite = self._upper.uppers(eps - self._loss_error.upper - 1e-15 * eps)
         return np.asarray(np.minimum(1.0, (finite + self.infinity.upper) * (1.0 + 1e-15)))

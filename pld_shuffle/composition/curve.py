@@ -42,15 +42,15 @@ class Curve:
         self._composition = Composition([(pair, rounds)], rtol)
         self._rungs: list[tuple[float, float, Bounds, Reading | None]] = []
 
-    def lower(self, growth: Array, missed: float) -> Array:
-        """Below the profile; good where delta is above `missed`."""
-        return np.asarray(self._ends(np.log1p(growth) * _UP, missed).lower)
+    def lower(self, expm1_eps: Array, truncated_mass: float) -> Array:
+        """Below the profile; good where delta is above `truncated_mass`."""
+        return np.asarray(self._ends(np.log1p(expm1_eps) * _UP, truncated_mass).lower)
 
-    def upper(self, growth: Array, missed: float) -> Array:
-        """Above the profile; good where delta is above `missed`."""
-        return np.asarray(self._ends(np.log1p(growth) * _DOWN, missed).upper)
+    def upper(self, expm1_eps: Array, truncated_mass: float) -> Array:
+        """Above the profile; good where delta is above `truncated_mass`."""
+        return np.asarray(self._ends(np.log1p(expm1_eps) * _DOWN, truncated_mass).upper)
 
-    def _ends(self, eps: Array, missed: float) -> Bounds:
+    def _ends(self, eps: Array, truncated_mass: float) -> Bounds:
         """Bounds at epsilons, each from the rungs next to it."""
         lower, upper = np.zeros((2, eps.size))
         inside = np.flatnonzero(eps < self.largest.upper)
@@ -60,7 +60,7 @@ class Curve:
             found = [self._composition.deltas(at) for at in eps[inside].tolist()]
             lower[inside], upper[inside] = np.array(found).T
             return Bounds(lower, upper)
-        self._descend(float(np.max(eps)), max(missed, LOWEST))
+        self._descend(float(np.max(eps)), max(truncated_mass, LOWEST))
         upper[inside] = 1.0
         ends = np.maximum.accumulate([rung[0] for rung in self._rungs])
         above = np.searchsorted(ends, eps[inside])
@@ -76,10 +76,10 @@ class Curve:
                 lower[here] = np.where(at < known.lower, np.maximum(lower[here], delta), lower[here])
         return Bounds(np.minimum(lower, upper), upper)
 
-    def _descend(self, eps: float, missed: float) -> None:
-        """Rungs until one lies beyond eps, or below `missed`, or next to the largest loss."""
+    def _descend(self, eps: float, truncated_mass: float) -> None:
+        """Rungs until one lies beyond eps, or below `truncated_mass`, or next to the largest loss."""
         far = min(eps, NEAR * float(self.largest.upper))
-        while not self._rungs or (self._rungs[-1][0] < far and self._rungs[-1][1] > missed):
+        while not self._rungs or (self._rungs[-1][0] < far and self._rungs[-1][1] > truncated_mass):
             before = self._rungs[-1][1] if self._rungs else 3.0
             delta = RUNG * before if before > FEW else before**1.5
             with warnings.catch_warnings():
@@ -126,8 +126,8 @@ class ComposedPair(ProfilePair):
     def most_points(self) -> int:
         return MOST_POINTS
 
-    def profile(self, growth: Array, rtol: float, missed: float) -> Bounds:
-        return Bounds(self.curve.lower(growth, missed), self.curve.upper(growth, missed))
+    def profile(self, expm1_eps: Array, rtol: float, truncated_mass: float) -> Bounds:
+        return Bounds(self.curve.lower(expm1_eps, truncated_mass), self.curve.upper(expm1_eps, truncated_mass))
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,9 +137,9 @@ class HiddenSupremum(_OfCurve, UpperPair):
     ahead: Curve
     rate: float
 
-    def upper(self, growth: Array, missed: float) -> Array:
-        asked = np.minimum(growth / self.rate * _DOWN, 1e300)
-        return np.minimum(self.rate * self.ahead.upper(asked, missed / self.rate) * _UP, 1.0)
+    def upper(self, expm1_eps: Array, truncated_mass: float) -> Array:
+        asked = np.minimum(expm1_eps / self.rate * _DOWN, 1e300)
+        return np.minimum(self.rate * self.ahead.upper(asked, truncated_mass / self.rate) * _UP, 1.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,17 +163,17 @@ class HiddenOrder(_OfCurve):
     def reverse(self) -> ProfilePair | None:
         return None if self.opposite else replace(self, opposite=True)
 
-    def profile(self, growth: Array, rtol: float, missed: float) -> Bounds:
+    def profile(self, expm1_eps: Array, rtol: float, truncated_mass: float) -> Bounds:
         rate, rest = self.rate, 1.0 - self.rate
         ends = []
         for sign, value in ((-1.0, self._curve.lower), (1.0, self._curve.upper)):
             if self.opposite:
                 # (rate s/(1-b)) - 1 = growth/(1-b), 1-b = rate - growth (1-rate).
-                share = rate - growth * rest + sign * 4e-16 * (rate + growth * rest)
+                share = rate - expm1_eps * rest + sign * 4e-16 * (rate + expm1_eps * rest)
             else:
-                share = np.full(growth.shape, rate)
-            asked = np.minimum(growth / np.maximum(share, 1e-300) * (1.0 - sign * 1e-15), 1e300)
-            found = np.where(share > 0.0, share * value(asked, missed), 0.0)
+                share = np.full(expm1_eps.shape, rate)
+            asked = np.minimum(expm1_eps / np.maximum(share, 1e-300) * (1.0 - sign * 1e-15), 1e300)
+            found = np.where(share > 0.0, share * value(asked, truncated_mass), 0.0)
             ends.append(found * (1.0 + sign * 1e-15))
         return Bounds(ends[0], np.minimum(ends[1], 1.0))
 

@@ -54,10 +54,10 @@ class DirectReading(Reading):
         return cls(sides[0], sides[1], plan)
 
     def lowers(self, eps: Array) -> Array:
-        return np.asarray(self._lower.read(eps + self._lower.slack + 1e-15 * eps, -1.0) + self.infinity.lower)
+        return np.asarray(self._lower.read(eps + self._lower.loss_error + 1e-15 * eps, -1.0) + self.infinity.lower)
 
     def uppers(self, eps: Array) -> Array:
-        found = self._upper.read(eps - self._upper.slack - 1e-15 * eps, 1.0) + self.infinity.upper
+        found = self._upper.read(eps - self._upper.loss_error - 1e-15 * eps, 1.0) + self.infinity.upper
         return np.asarray(np.minimum(1.0, found * (1.0 + 1e-15)))
 
 
@@ -65,7 +65,7 @@ class _OneRound:
     """The atoms of one round on one side."""
 
     def __init__(self, law: Rounds) -> None:
-        self._law, self.slack, self.infinity = law, law.slack, law.infinite
+        self._law, self.loss_error, self.infinity = law, law.loss_error, law.infinity_mass
 
     def read(self, eps: Array, sign: float) -> Array:
         """delta of the finite part, moved by its error in the direction of `sign`. O(atoms) an epsilon."""
@@ -92,7 +92,7 @@ class _Side:
         self._relative = 2.0 * ROUNDOFF * terms + 8.0 * ROUNDOFF * (mass.size + 16.0)
         self._plain, self._hockey = np.zeros((2, mass.size + 1))
         kernels.hockey_sums(mass, 1.0, -math.expm1(-self._step), self._plain[:-1], self._hockey[:-1])
-        self.slack = sum(law.slack * count for law, count in laws) * (1.0 + 1e-9)
+        self.loss_error = sum(law.loss_error * count for law, count in laws) * (1.0 + 1e-9)
         self.infinity = compose_infinity((law.infinity, count) for law, count in laws)
 
     def read(self, eps: Array, sign: float) -> Array:

@@ -53,7 +53,7 @@ Array = NDArray[np.float64]
 SHARE, STEP, PRECISION, WORTHWHILE, RENYI_RTOL, MOST_NODES = EXCHANGE
 LARGEST_BUDGET, SMALLEST_BUDGET = 1e6, 1e-30
 COMPOSED_RTOL = 1e-3  # of delta, where rounds are reserved
-ROUNDING = 1e-11  # relative, of masses (1e-14, `Atoms.doubt`) and of sums of up to 2^16 terms
+ROUNDING = 1e-11  # relative, of masses (1e-14, `Atoms.mass_error`) and of sums of up to 2^16 terms
 
 
 class Budget(ABC):
@@ -264,7 +264,7 @@ def _law(pair: Pair, cushion: float, least: float) -> PLD:
     # The cushion is exceeded by few deviations: that is the tilt under which the round is looked at.
     tilt = 4.0 / math.sqrt(cushion + scale**2)
     law = formed(pair, [Side.UPPER], Resolution(
-        STEP * scale, missed=max(least, 1e-290), size_width=STEP**2 / 4.0, bias_width=STEP / 2.0,
+        STEP * scale, truncated_mass=max(least, 1e-290), size_width=STEP**2 / 4.0, bias_width=STEP / 2.0,
         pull=(tilt * scale) ** 2, point_width=STEP * scale, tilt=tilt,
     ))[0]  # fmt: skip
     tail = np.cumsum(law.masses[::-1])[::-1]
@@ -274,7 +274,7 @@ def _law(pair: Pair, cushion: float, least: float) -> PLD:
     infinity = law.infinity + float(tail[kept]) * (1.0 + 2.0 * ROUNDOFF * tail.size)
     return PLD.build(
         law.masses[: max(kept, 1)], law.low, step=law.step, side=law.side, infinity=infinity,
-        max_loss=law.max_loss, slack=law.slack,
+        max_loss=law.max_loss, loss_error=law.loss_error,
     )  # fmt: skip
 
 
@@ -284,8 +284,8 @@ def _with_noise(law: PLD, cushion: float, nodes: int) -> Array:
     # Entry j of the convolution has y - L at (j - low - size + 1) steps.
     places = np.arange(nodes + size - 1, dtype=np.float64) - (law.low + size - 1)
     y = places * law.step
-    slack = law.slack + 4.0 * ROUNDOFF * float(np.abs(y).max())
-    found = np.convolve(_hockey(cushion, y - slack), law.masses, mode="valid")
+    loss_error = law.loss_error + 4.0 * ROUNDOFF * float(np.abs(y).max())
+    found = np.convolve(_hockey(cushion, y - loss_error), law.masses, mode="valid")
     return np.asarray(found * (1.0 + ROUNDING) + law.infinity)
 
 
@@ -309,7 +309,7 @@ def _dominated(spent: Array, y: Array, step: float, square: float, allowance: fl
     # The slope in s = e^y is -Q(L > y) = -Phi(-v); here times s. Half of the cell is (e^step - 1) s / 2 wide.
     u, v = y / mu.lower - 0.5 * mu.lower, y / mu.lower + 0.5 * mu.lower
     slope = 0.5 * np.exp(-0.5 * u * u) * erfcx(math.sqrt(0.5) * v)
-    wrong = 64.0 * ROUNDOFF * (1.0 + (1.0 + np.abs(u)) * v)
-    left = least[:-1] - 0.5 * math.expm1(step) * (slope * (1.0 + wrong))[:-1]
-    right = least[1:] - 0.5 * math.expm1(-step) * (slope * (1.0 - wrong))[1:]
+    value_error = 64.0 * ROUNDOFF * (1.0 + (1.0 + np.abs(u)) * v)
+    left = least[:-1] - 0.5 * math.expm1(step) * (slope * (1.0 + value_error))[:-1]
+    right = least[1:] - 0.5 * math.expm1(-step) * (slope * (1.0 - value_error))[1:]
     return bool(np.all(0.5 * (spent[:-1] + spent[1:]) <= np.minimum(left, right)))

@@ -45,17 +45,17 @@ def laplace_of(pair: Pair) -> Bounds | None:
 class Rounds:
     """Atoms of one round on one side, `count` times.
 
-    total : the finite mass of the law that is meant, if known. doubt : how far every mass may then be from that law's;
-    at loss 0 the mass is what the others leave.
+    total : the finite mass of the law that is meant, if known. mass_error : how far every mass may then be from that
+    law's; at loss 0 the mass is what the others leave.
     """
 
     mass: Array
     loss: Array
-    infinite: float
-    slack: float
+    infinity_mass: float
+    loss_error: float
     count: int
     total: float | None = None
-    doubt: Array | None = None
+    mass_error: Array | None = None
 
     @classmethod
     def of(cls, pair: Pair, count: int, resolutions: dict[Pair, Resolution]) -> tuple[MomentFunction, MomentFunction]:
@@ -69,37 +69,37 @@ class Rounds:
         resolution = resolutions[pair]
         below, above = pair.atoms([Side.LOWER, Side.UPPER], resolution)
         if above.separate:
-            return cls._raw(below, 0.0, count), cls._raw(above, above.missed, count)
+            return cls._raw(below, 0.0, count), cls._raw(above, above.truncated_mass, count)
         law = placed(
-            above, step=resolution.step, side=Side.UPPER, reach=math.inf,
+            above, step=resolution.step, side=Side.UPPER, max_gap=math.inf,
             max_loss=float(pair.max_loss.upper),
         )  # fmt: skip
         # An atom's mass is split between neighbours; the lower share, 1 minus the other, is rounded like the whole.
-        doubt = (above.doubt + PLACED) * (law.masses + np.append(law.masses[1:], 0.0))
-        upper = cls._held(law.masses, law.losses, law.infinity, law.slack, count, above.total, doubt)
+        mass_error = (above.mass_error + PLACED) * (law.masses + np.append(law.masses[1:], 0.0))
+        upper = cls._held(law.masses, law.losses, law.infinity, law.loss_error, count, above.total, mass_error)
         return cls._raw(below, 0.0, count), upper
 
     @classmethod
-    def _raw(cls, atoms: Atoms, missed: float, count: int) -> Rounds:
+    def _raw(cls, atoms: Atoms, truncated_mass: float, count: int) -> Rounds:
         return cls._held(
-            atoms.mass, atoms.loss, atoms.infinite + missed, atoms.slack, count, atoms.total,
-            atoms.doubt * atoms.mass,
+            atoms.mass, atoms.loss, atoms.infinity_mass + truncated_mass, atoms.loss_error, count, atoms.total,
+            atoms.mass_error * atoms.mass,
         )  # fmt: skip
 
     @classmethod
     def _held(
-        cls, mass: Array, loss: Array, infinite: float, slack: float, count: int,
-        total: float | None, doubt: Array,
+        cls, mass: Array, loss: Array, infinity_mass: float, loss_error: float, count: int,
+        total: float | None, mass_error: Array,
     ) -> Rounds:  # fmt: skip
         held = mass > 0.0
         # A lattice loss is an index times a step: one more rounding.
-        slack += 2.0 * ROUNDOFF * float(np.abs(loss).max())
+        loss_error += 2.0 * ROUNDOFF * float(np.abs(loss).max())
         if not held.any():
-            return cls(np.ones(1), np.full(1, -1e5), infinite, slack, count)
+            return cls(np.ones(1), np.full(1, -1e5), infinity_mass, loss_error, count)
         if total is None:
-            return cls(mass[held], loss[held], infinite, slack, count)
-        doubt[loss == 0.0] = float(doubt.sum()) + 8.0 * ROUNDOFF
-        return cls(mass[held], loss[held], infinite, slack, count, total, doubt[held])
+            return cls(mass[held], loss[held], infinity_mass, loss_error, count)
+        mass_error[loss == 0.0] = float(mass_error.sum()) + 8.0 * ROUNDOFF
+        return cls(mass[held], loss[held], infinity_mass, loss_error, count, total, mass_error[held])
 
     def capped(self, top: float, c: float, log_delta: float) -> Rounds:
         """What is at infinity on the upper side, at the largest loss of the pair; where that is better for delta.
@@ -107,17 +107,17 @@ class Rounds:
         Let w be that mass, l the last loss and s = e^l. A profile vanishes at e^top, is at most w from s on and convex:
         so an atom of w / (1 - e^(l - top)) at top, whose profile is w at s and a line up to e^top, stands for w.
         """
-        room = top - float(self.loss.max()) - self.slack
-        if not (self.infinite > 0.0 and room > 0.0):
+        room = top - float(self.loss.max()) - self.loss_error
+        if not (self.infinity_mass > 0.0 and room > 0.0):
             return self
-        extra = self.infinite / -math.expm1(-room) * (1.0 + 8.0 * ROUNDOFF)
-        if c * top + math.log(extra / self.infinite) > -log_delta:
+        extra = self.infinity_mass / -math.expm1(-room) * (1.0 + 8.0 * ROUNDOFF)
+        if c * top + math.log(extra / self.infinity_mass) > -log_delta:
             return self
         total = None if self.total is None else math.nextafter(self.total + extra, math.inf)
-        doubt = None if self.doubt is None else np.append(self.doubt, 0.0)
+        mass_error = None if self.mass_error is None else np.append(self.mass_error, 0.0)
         return replace(
-            self, mass=np.append(self.mass, extra), loss=np.append(self.loss, top), infinite=0.0,
-            total=total, doubt=doubt,
+            self, mass=np.append(self.mass, extra), loss=np.append(self.loss, top), infinity_mass=0.0,
+            total=total, mass_error=mass_error,
         )  # fmt: skip
 
     @property
@@ -139,9 +139,9 @@ class Rounds:
         return float(np.abs(self.loss).max())
 
     @cached_property
-    def _doubts(self) -> Array | None:
+    def _mass_errors(self) -> Array | None:
         """Of the masses, relative to them."""
-        return None if self.doubt is None else self.doubt / self.mass
+        return None if self.mass_error is None else self.mass_error / self.mass
 
     def log_moment(self, rate: float) -> tuple[float, float]:
         """log E exp(rate L), and a bound on its rounding."""
@@ -153,23 +153,23 @@ class Rounds:
         exponent -= peak
         grown = np.exp(exponent, out=exponent)
         total = float(grown.sum())
-        if self._doubts is not None:
-            error += dot(grown, self._doubts) / total
+        if self._mass_errors is not None:
+            error += dot(grown, self._mass_errors) / total
         return peak + math.log(total), error
 
     def log_known(self, rate: float) -> tuple[float, float] | None:
         """The same to a relative error, where the total is known: log1p of a sum of mass * expm1(rate loss)."""
         angle = rate * self.loss
-        if self.total is None or self.doubt is None or float(angle.max()) > LARGEST_EXPONENT:
+        if self.total is None or self.mass_error is None or float(angle.max()) > LARGEST_EXPONENT:
             return None
         rise = np.expm1(angle)
         above = math.fsum(self.mass * rise) + (self.total - 1.0)
         if not above > -0.5:
             return None
         size = np.abs(rise)
-        wrong = dot(self.mass * size, 8.0 + 2.0 * np.abs(angle))
-        wrong += 4.0 * (abs(self.total - 1.0) + abs(above))
-        error = (dot(size, self.doubt) + ROUNDOFF * wrong) / (1.0 + above)
+        value_error = dot(self.mass * size, 8.0 + 2.0 * np.abs(angle))
+        value_error += 4.0 * (abs(self.total - 1.0) + abs(above))
+        error = (dot(size, self.mass_error) + ROUNDOFF * value_error) / (1.0 + above)
         log = math.log1p(above)
         return log, error + 2.0 * ROUNDOFF * abs(log)
 
@@ -216,19 +216,19 @@ class TiltedLaw:
         log_moment = peak + math.log(total)
         p /= total
         # Relative error of a weight, common factors aside, in u.
-        wrong = 8.0 + 3.0 * (np.abs(logs) + np.abs(c * x) + abs(peak))
-        if rounds.doubt is not None:
-            wrong = wrong + rounds.doubt / (ROUNDOFF * rounds.mass)
+        value_error = 8.0 + 3.0 * (np.abs(logs) + np.abs(c * x) + abs(peak))
+        if rounds.mass_error is not None:
+            value_error = value_error + rounds.mass_error / (ROUNDOFF * rounds.mass)
         held = p > FAINT
         size = np.abs(x)
         spread = dot(p, size) * (1.0 + 1e-9)
-        moment_error = ROUNDOFF * (dot(p, wrong) + 80.0 + 4.0 * abs(log_moment))
+        moment_error = ROUNDOFF * (dot(p, value_error) + 80.0 + 4.0 * abs(log_moment))
         if (known := rounds.log_known(c)) is not None:
             log_moment = known[0] - c * mean
             moment_error = known[1] + 4.0 * ROUNDOFF * (abs(known[0]) + c * abs(mean))
         flat = 2.0 * float(p[~held].sum()) + ROUNDOFF * 8.0
-        far = ROUNDOFF * 2.0 * dot(p, wrong)
-        slope = ROUNDOFF * (dot(p, wrong * (size + spread)) + 64.0 * spread)
+        far = ROUNDOFF * 2.0 * dot(p, value_error)
+        slope = ROUNDOFF * (dot(p, value_error * (size + spread)) + 64.0 * spread)
         return cls(
             mean, log_moment, moment_error, spread, dot(p, x * x), x[held], p[held],
             (flat, far, slope),
@@ -285,8 +285,8 @@ class JoinedMoments:
         atoms = [law for law in laws if isinstance(law, Rounds)]
         self._atoms = _Joined.of([(law.loss, law.logs) for law in atoms])
         self._atom_counts = np.array([law.count for law in atoms], np.float64)
-        none = [np.zeros(law.size) if law.doubt is None else law.doubt / law.mass for law in atoms]
-        self._doubts = np.concatenate([*none, np.zeros(0)])
+        none = [np.zeros(law.size) if law.mass_error is None else law.mass_error / law.mass for law in atoms]
+        self._mass_errors = np.concatenate([*none, np.zeros(0)])
         self._largest = np.array([float(np.abs(law.loss).max()) for law in atoms])
 
     def log_moment(self, rate: float) -> float:
@@ -298,7 +298,7 @@ class JoinedMoments:
         lowest = np.minimum.reduceat(exponent, self._atoms.starts)
         size = np.maximum(peak, -lowest) + rate * self._largest
         error = ROUNDOFF * (80.0 + 4.0 * size + 2.0 * np.abs(peak))
-        error += np.add.reduceat(grown * self._doubts, self._atoms.starts) / total
+        error += np.add.reduceat(grown * self._mass_errors, self._atoms.starts) / total
         return float(found) + math.fsum(self._atom_counts * (peak + np.log(total) + error))
 
     def slopes(self, rate: float) -> tuple[float, float, float]:
@@ -365,8 +365,8 @@ class TiltedLaws:
         found = np.hypot(1.0 - self._outer - versine, sine) + np.abs(self._outer)
         found += error + self._far + self._flat
         for i, law, c in self._closed:
-            log, wrong = law.values(c, y)
-            found[i] = np.exp(log.real) + wrong
+            log, value_error = law.values(c, y)
+            found[i] = np.exp(log.real) + value_error
         return np.asarray(found)
 
 
@@ -383,8 +383,8 @@ class LaplaceRounds:
 
     t: float
     count: int
-    infinite: float = 0.0
-    slack: float = 0.0
+    infinity_mass: float = 0.0
+    loss_error: float = 0.0
     size = 1
 
     @property

@@ -37,11 +37,11 @@ class OneRound:
         """Bounds on delta at eps >= 0, below the largest loss."""
         if not eps <= LARGEST_LOSS:
             return None
-        growth = math.expm1(eps)
+        expm1_eps = math.expm1(eps)
         size, found, width = 1e-6, Bounds(0.0, 1.0), math.inf
         for tighter in (1.0, 1.0, HARDER):
             asked = _Asked(self._pair, tighter * self._rtol, size)
-            found = Bounds(asked.at(growth * (1.0 + NEXT)).lower, asked.at(growth * (1.0 - NEXT)).upper)
+            found = Bounds(asked.at(expm1_eps * (1.0 + NEXT)).lower, asked.at(expm1_eps * (1.0 - NEXT)).upper)
             width = found.upper / found.lower - 1.0 if found.lower > 0.0 else math.inf
             if width <= self._rtol:
                 break
@@ -80,12 +80,12 @@ class _Asked:
         self._delta = delta
         self._known: dict[float, Bounds] = {}
 
-    def at(self, growth: float) -> Bounds:
-        if growth not in self._known:
-            missed = MISSED * self._delta
-            found = self._pair.profile(np.array([growth]), self._tolerance, missed)
-            self._known[growth] = Bounds(float(found.lower[0]), float(found.upper[0]))
-        return self._known[growth]
+    def at(self, expm1_eps: float) -> Bounds:
+        if expm1_eps not in self._known:
+            truncated_mass = MISSED * self._delta
+            found = self._pair.profile(np.array([expm1_eps]), self._tolerance, truncated_mass)
+            self._known[expm1_eps] = Bounds(float(found.lower[0]), float(found.upper[0]))
+        return self._known[expm1_eps]
 
     def crossing(self, side: Side) -> tuple[float, float] | None:
         """(bad, good): growths with values above delta and not above it, hardly apart; (0, 0) if 0 is good."""
@@ -98,8 +98,8 @@ class _Asked:
         if len(self._known) == 1:  # as if the loss were normal
             self.at(min(max(start * math.sqrt(2.0 * math.pi) * wanted, 1e-300), top))
         for step in range(MOST_STEPS):
-            values = {growth: bounds[index] for growth, bounds in self._known.items()}
-            bad = max(growth for growth, value in values.items() if value > delta)
+            values = {expm1_eps: bounds[index] for expm1_eps, bounds in self._known.items()}
+            bad = max(expm1_eps for expm1_eps, value in values.items() if value > delta)
             good = min((g for g, value in values.items() if value <= delta and g > bad), default=None)
             if good is None and bad >= top:
                 return None
@@ -107,7 +107,7 @@ class _Asked:
                 near = values[bad] <= (1.0 + self._tolerance) * values[good]
                 if near or good - bad <= 1e-14 * good:
                     return bad, good
-            places = {growth: _deviations(value / start) for growth, value in values.items()}
+            places = {expm1_eps: _deviations(value / start) for expm1_eps, value in values.items()}
             guess = _secant(places, wanted, 0.3 * self._tolerance)
             if not bad < guess < (math.inf if good is None else good) or step % 4 == 3:
                 guess = 2.0 * bad + start if good is None else 0.5 * (bad + good)

@@ -85,13 +85,13 @@ class Plan:
     def resolution(self, step: float, most: int | None = None) -> Resolution:
         """What laws on that step are formed with; most : rounds they will be used for, if more than `rounds`."""
         budget = 0.02 * self.rtol * self.share
-        log_missed = self.log_delta + math.log(budget / (most or self.rounds))
+        log_truncated_mass = self.log_delta + math.log(budget / (most or self.rounds))
         z_square = max(1.0, self.sensitivity * self.variance)
         # Where the lattice takes next to nothing, buckets may take more.
         budget = (0.2 if self.lattice_share == 1.0 else 0.4) * self.rtol * self.share
         return Resolution(
             step,
-            missed=math.exp(max(log_missed, -690.0)),
+            truncated_mass=math.exp(max(log_truncated_mass, -690.0)),
             size_width=2.0 * budget / z_square,
             bias_width=math.sqrt(8.0 * budget / (z_square * (1.0 + z_square / self.rounds))),
             pull=z_square / self.rounds,

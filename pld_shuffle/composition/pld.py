@@ -2,7 +2,7 @@
 
 Notation: losses x_i = i * step, P-masses p_i (`masses`), mass at infinite loss (`infinity`). The hockey-stick
 divergence of an upper PLD is at least, that of a lower PLD at most, that of the pair it stands for, at every
-epsilon, and the same holds for compositions. `slack` books rounding of losses: an upper PLD is read at
+epsilon, and the same holds for compositions. `loss_error` books rounding of losses: an upper PLD is read at
 epsilon - slack, a lower one at epsilon + slack.
 """
 
@@ -49,13 +49,13 @@ class PLD:
     side: Side
     infinity: float
     max_loss: float
-    slack: float = 0.0
+    loss_error: float = 0.0
     atoms: int = 0
 
     @classmethod
     def build(
         cls, masses: Array, low: int, *, step: float, side: Side, infinity: float,
-        max_loss: float, slack: float, atoms: int = 0,
+        max_loss: float, loss_error: float, atoms: int = 0,
     ) -> PLD:  # fmt: skip
         """Trim, check and freeze. Raises ArithmeticError, printing the parts, if mass is over 1 + EXCESS."""
         held = masses != 0.0
@@ -72,7 +72,7 @@ class PLD:
                 " (gamma, eps0, p) away from where nothing is revealed, or compose fewer PLDs"
             )
         infinity = min(infinity, 1.0)  # a probability: 1 bounds it from above
-        return cls(masses, low + first, step, side, infinity, max_loss, slack, atoms)
+        return cls(masses, low + first, step, side, infinity, max_loss, loss_error, atoms)
 
     @classmethod
     def from_pmfs(cls, log_p: ArrayLike, log_q: ArrayLike, *, step: float, side: Side = Side.UPPER) -> PLD:
@@ -88,7 +88,7 @@ class PLD:
         step = positive_float("step", step)
         losses = Losses.of(*checked_pmfs(log_p, log_q))
         top = losses.top + losses.error * (1.0 if side is Side.UPPER else -1.0)
-        return placed(losses.atoms(side), step=step, side=side, reach=math.inf, max_loss=top)
+        return placed(losses.atoms(side), step=step, side=side, max_gap=math.inf, max_loss=top)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, PLD):
@@ -101,7 +101,7 @@ class PLD:
     def _numbers(self) -> tuple[Any, ...]:
         """What two equal PLDs have in common besides the masses themselves."""
         return (
-            self.masses.size, self.low, self.step, self.side, self.infinity, self.max_loss, self.slack
+            self.masses.size, self.low, self.step, self.side, self.infinity, self.max_loss, self.loss_error
         )  # fmt: skip
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -125,8 +125,8 @@ class PLD:
             raise ValueError(f"epsilon must not be nan, got {epsilon!r}")
         upper = self.side is Side.UPPER
         sign = -1.0 if upper else 1.0
-        # Losses may be off by `slack`; the sums' rounding is relative.
-        asked = values + sign * (self.slack * (1.0 + 1e-9) + 1e-15 * np.abs(values))
+        # Losses may be off by `loss_error`; the sums' rounding is relative.
+        asked = values + sign * (self.loss_error * (1.0 + 1e-9) + 1e-15 * np.abs(values))
         loss, mass = self.losses, self.masses
         rounding = 8.0 * ROUNDOFF * (mass.size + 16.0)
         found = np.full(values.shape, self.infinity)
@@ -158,7 +158,7 @@ class PLD:
         return PLD.build(
             masses, self.low + other.low, step=self.step, side=self.side, infinity=min(lost, 1.0),
             max_loss=(self.max_loss + other.max_loss) * (1.0 + 1e-15),
-            slack=self.slack + other.slack,
+            loss_error=self.loss_error + other.loss_error,
         )  # fmt: skip
 
     def self_compose(self, count: int) -> PLD:
@@ -190,28 +190,28 @@ class PLD:
         return mass / total, peak + math.log(total), ROUNDOFF * (8.0 + 4.0 * largest)
 
 
-def placed(atoms: Atoms, *, step: float, side: Side, reach: float, max_loss: float) -> PLD:
+def placed(atoms: Atoms, *, step: float, side: Side, max_gap: float, max_loss: float) -> PLD:
     """The lattice law of `atoms` on `side`. Raises MemoryError if the lattice would be too large."""
     require_memory(0.5 * (float(atoms.loss[-1]) - float(atoms.loss[0])) / step)
     cell = np.floor(atoms.loss / step).astype(np.int64)
     # Clipping moves a loss by an ulp at most, and so does snapping beyond the first step: in the atoms' slack.
     offset = np.clip(atoms.loss - cell * step, 0.0, step)
-    masses, low = place(atoms.mass, cell, offset, step=step, side=side, reach=reach, blur=atoms.blur)
-    infinity = atoms.infinite + (atoms.missed if side is Side.UPPER else 0.0)
+    masses, low = place(atoms.mass, cell, offset, step=step, side=side, max_gap=max_gap, ratio_error=atoms.ratio_error)
+    infinity = atoms.infinity_mass + (atoms.truncated_mass if side is Side.UPPER else 0.0)
     return PLD.build(
         masses, low, step=step, side=side, infinity=infinity, max_loss=max_loss,
-        slack=atoms.slack + 2.0 * SNAP * step, atoms=atoms.visited,
+        loss_error=atoms.loss_error + 2.0 * SNAP * step, atoms=atoms.visited,
     )  # fmt: skip
 
 
-def formed(pair: Pair, sides: Sequence[Side], resolution: Resolution, reach: float = math.inf) -> list[PLD]:
+def formed(pair: Pair, sides: Sequence[Side], resolution: Resolution, max_gap: float = math.inf) -> list[PLD]:
     """The laws of `pair` on the lattice of `resolution.step`, one for each of `sides`.
 
-    `reach` is the largest gap over which a lower law merges atoms; see `lattice.place`.
+    `max_gap` is the largest gap over which a lower law merges atoms; see `lattice.place`.
     """
     limit = float(pair.max_loss.upper)
     return [
-        placed(atoms, step=resolution.step, side=side, reach=reach, max_loss=limit)
+        placed(atoms, step=resolution.step, side=side, max_gap=max_gap, max_loss=limit)
         for side, atoms in zip(sides, pair.atoms(sides, resolution), strict=True)
     ]
 

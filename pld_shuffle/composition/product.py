@@ -71,7 +71,10 @@ class LawStore:
     def serves(self, plan: Plan, rounds: int) -> bool:
         """Whether the lattice, and what its windows miss, are about what `plan` would choose."""
         wanted = plan.resolution(plan.step, rounds)
-        return COARSER * self.step <= plan.step <= FINER * self.step and self._resolution.missed <= 2.0 * wanted.missed
+        return (
+            COARSER * self.step <= plan.step <= FINER * self.step
+            and self._resolution.truncated_mass <= 2.0 * wanted.truncated_mass
+        )
 
     def of(self, pair: Pair, side: Side) -> PLD:
         """The law of `pair` on that side."""
@@ -209,13 +212,13 @@ class LatticeIntegral:
         if self._transformed:
             found, error = self._transform(one)
             found = found[self.k - 1]
-            versine, sine, wrong = 1.0 - found.real, found.imag, np.full(self.k.size, error)
+            versine, sine, value_error = 1.0 - found.real, found.imag, np.full(self.k.size, error)
         else:
-            versine, sine, wrong = self._summed(one)
-        wrong = wrong + one.error
+            versine, sine, value_error = self._summed(one)
+        value_error = value_error + one.error
         log = log_phi(versine, sine)
-        most = np.exp(log.real) + wrong
-        relative = wrong / most + self.rounding * (np.abs(log.imag) + np.abs(log.real))
+        most = np.exp(log.real) + value_error
+        relative = value_error / most + self.rounding * (np.abs(log.imag) + np.abs(log.real))
         columns = [log.real, log.imag, np.log(most), relative]
         return np.concatenate((*columns, one.moments(self.rates).ravel(), one.numbers))
 
@@ -233,9 +236,9 @@ class LatticeIntegral:
         start = one.first - self._table_low
         sums = np.einsum("i,ij->j", one.mass, self._table[start : start + size])
         angle = self._y * one.spread
-        wrong = ROUNDOFF * (8.0 + 32.0 * angle + (size + 16.0) * np.minimum(angle, 4.0))
+        value_error = ROUNDOFF * (8.0 + 32.0 * angle + (size + 16.0) * np.minimum(angle, 4.0))
         versine, sine = np.split(sums, 2)
-        return versine, sine, wrong
+        return versine, sine, value_error
 
 
 @dataclass(frozen=True)
@@ -261,7 +264,7 @@ class _Tilted:
         # The masses sum to 1 only up to their rounding.
         relative = math.log1p(relative) + 2.0 * ROUNDOFF * (mass.size + 4.0)
         offset, finite = pld.low + middle, log_finite(pld.infinity)
-        numbers = [offset, log_scale, abs(log_scale), relative, finite, pld.slack]
+        numbers = [offset, log_scale, abs(log_scale), relative, finite, pld.loss_error]
         return cls(
             mass, pld.step, pld.low - offset, mass.size * UNDERFLOW, spread, np.array(powers),
             np.array(numbers, np.float64),
@@ -297,11 +300,11 @@ class Products:
         self._integral = integral
         nodes, rates = integral.k.size, integral.rates.size
         ends = np.cumsum([nodes] * 4 + [2 * rates])
-        real, turn, log_most, wrong, moments, numbers = np.split(totals, ends, axis=1)
-        self._offset, self._log_scale, size, relative, finite, slack = numbers.T
+        real, turn, log_most, value_error, moments, numbers = np.split(totals, ends, axis=1)
+        self._offset, self._log_scale, size, relative, finite, loss_error = numbers.T
         self._wave = np.exp(real + 1j * turn) * integral.share
         share = np.abs(integral.share)
-        self._error = 2.0 * (np.exp(np.minimum(log_most, 1.0)) * wrong) @ share * (1.0 + 1e-6)
+        self._error = 2.0 * (np.exp(np.minimum(log_most, 1.0)) * value_error) @ share * (1.0 + 1e-6)
         self._error += integral.booked + 16.0 * ROUNDOFF
         self._ahead = np.exp(-2j * math.pi * integral.k / integral.points)
         sums = np.abs(self._wave).sum(axis=1) * ROUNDOFF * (128.0 + integral.k.size)
@@ -314,7 +317,7 @@ class Products:
         # A few ulp: the masses carry their own allowance.
         lost = -np.expm1(finite) * (1.0 + self._sign * (2e-15 + rounding)) + 0.0
         self.infinity = np.minimum(lost, 1.0)
-        self._slack = -self._sign * slack * (1.0 + 1e-9 + rounding)
+        self._loss_error = -self._sign * loss_error * (1.0 + 1e-9 + rounding)
 
     @property
     def means(self) -> Array:
@@ -360,18 +363,18 @@ class Products:
 
         They bound delta of what the laws stand for if the laws are upper ones, and of the laws themselves if not.
         """
-        value, wrong, exponent, relative, lost = self._read(eps)
+        value, value_error, exponent, relative, lost = self._read(eps)
         # In one exponential: a large error times a scale that underflows is not nothing.
         with np.errstate(over="ignore", invalid="ignore"):
-            upper = np.exp(exponent + np.log(np.maximum(value, 0.0) + wrong) + relative)
+            upper = np.exp(exponent + np.log(np.maximum(value, 0.0) + value_error) + relative)
         upper = np.where(lost, math.inf, upper * (1.0 + 1e-12) + UNDERFLOW)
         return np.asarray(np.minimum((upper + self.infinity) * (1.0 + 1e-15), 1.0))
 
     def lowers(self, eps: Array) -> Array:
         """Lower bounds on delta, of what the laws stand for if they are lower ones."""
-        value, wrong, exponent, relative, lost = self._read(eps)
+        value, value_error, exponent, relative, lost = self._read(eps)
         with np.errstate(over="ignore", invalid="ignore"):
-            lower = (value - wrong) * np.exp(exponent - relative) - self._aliases(eps)
+            lower = (value - value_error) * np.exp(exponent - relative) - self._aliases(eps)
         lower = np.where(lost, 0.0, np.maximum(lower, 0.0))
         return np.asarray(np.minimum((lower + self.infinity) * (1.0 - 1e-15), 1.0))
 
@@ -379,16 +382,16 @@ class Products:
         """The weighted sum of frequencies, its error, the log of its scale and the error of that; what is lost."""
         held = self._integral
         c, step = held.c, held.step
-        eps = eps + self._slack - self._sign * 1e-15 * np.abs(eps)
+        eps = eps + self._loss_error - self._sign * 1e-15 * np.abs(eps)
         index = np.floor(eps / step) + 1.0
         gap = np.minimum(np.maximum(index * step - eps, 0.0), step)
-        first, second, wrong = self._sums(index)
+        first, second, value_error = self._sums(index)
         left, right = -np.expm1(-gap), -np.exp(-gap) * np.expm1(gap - step) * math.exp(-c * step)
         exponent = self._log_scale - c * (eps + gap)
         size = np.abs(exponent)
         relative = self._relative + ROUNDOFF * (64.0 + 16.0 * c * np.abs(eps) + size)
         lost = ~((exponent < 600.0) & (relative < 0.5))
-        return (left * first + right * second, (left + right) * wrong, exponent - held.log_weight, relative, lost)
+        return (left * first + right * second, (left + right) * value_error, exponent - held.log_weight, relative, lost)
 
     def _aliases(self, eps: Array) -> Array:
         """Bounds on what other periods add at eps."""

@@ -105,7 +105,7 @@ class _Laws:
             far = min(needed + t * top, max(normal, 40.0) if tailed else 600.0)
             step = math.sqrt(8.0 * spent / (t * t + t))
             laws = _Laws(pair, Resolution(
-                step, missed=math.exp(-min(600.0, far)), size_width=2.0 * spent / square,
+                step, truncated_mass=math.exp(-min(600.0, far)), size_width=2.0 * spent / square,
                 bias_width=math.sqrt(8.0 * spent / (square * (1.0 + square))),
                 pull=(mean / scale) ** 2, point_width=step, tilt=t,
             ))  # fmt: skip
@@ -125,7 +125,7 @@ class _Laws:
 
     def ends(self, t: float) -> Bounds:
         """Bounds on the divergence."""
-        if self._below.infinite > 0.0:
+        if self._below.infinity_mass > 0.0:
             return Bounds(math.inf, math.inf)
         low = _log_moment(self._below, t, -1.0) / t
         high = min(float(np.logaddexp(_log_moment(law, t, 1.0), self._log_beyond(law, t))) for law in self._cut(t))
@@ -140,15 +140,15 @@ class _Laws:
         if not isinstance(law, Rounds) or t * float(law.loss[-1]) < 100.0:
             return [law]
         first = int(np.searchsorted(law.loss, 100.0 / t))
-        rest = np.cumsum(law.mass[::-1])[::-1][first:] + law.infinite
+        rest = np.cumsum(law.mass[::-1])[::-1][first:] + law.infinity_mass
         tail = self._tail(law.loss[first:])
         if tail is None or not (worse := np.log(rest) > tail + 2.0).any():
             return [law]
         k = int(np.argmax(worse))
         end = max(first + k, 1)
         return [law, replace(
-            law, mass=law.mass[:end], loss=law.loss[:end], infinite=float(rest[k]) * (1.0 + 1e-9), total=None,
-            doubt=None if law.doubt is None else law.doubt[:end],
+            law, mass=law.mass[:end], loss=law.loss[:end], infinity_mass=float(rest[k]) * (1.0 + 1e-9), total=None,
+            mass_error=None if law.mass_error is None else law.mass_error[:end],
         )]  # fmt: skip
 
     def _tail(self, losses: Array) -> Array | None:
@@ -159,15 +159,15 @@ class _Laws:
 
     def _log_beyond(self, law: MomentFunction, t: float) -> float:
         """log of what the mass at infinity of an upper law may add to the moment."""
-        if law.infinite == 0.0:
+        if law.infinity_mass == 0.0:
             return -math.inf
         if not isinstance(law, Rounds) or self._top == math.inf:
             return math.inf
-        last = min(float(law.loss[-1]) + law.slack, self._top)
+        last = min(float(law.loss[-1]) + law.loss_error, self._top)
         losses = np.linspace(last, self._top, TAIL_PIECES + 1)
         while True:
             gap, tail = np.diff(losses), self._tail(losses[:-1])
-            heights = np.full(gap.size, math.log(law.infinite))
+            heights = np.full(gap.size, math.log(law.infinity_mass))
             if tail is not None:
                 heights = np.minimum(heights, tail)
             with np.errstate(divide="ignore"):
@@ -177,11 +177,11 @@ class _Laws:
                 break
             inner = losses[heavy] + np.outer((0.25, 0.5, 0.75), gap[heavy])
             losses = np.sort(np.append(losses, inner))
-        total = np.logaddexp.reduce(np.append(parts, math.log(law.infinite) + t * last))
+        total = np.logaddexp.reduce(np.append(parts, math.log(law.infinity_mass) + t * last))
         return float(total) + math.log1p(t) + 1e-13 * (1.0 + t * self._top)
 
 
 def _log_moment(law: MomentFunction, t: float, sign: float) -> float:
     known = law.log_known(t) if isinstance(law, Rounds) else None
     value, error = known or law.log_moment(t)
-    return value + sign * (error + t * law.slack)
+    return value + sign * (error + t * law.loss_error)

@@ -27,11 +27,13 @@ SPARSE = 0.4
 class Sketch:
     """Coarse laws of all pairs of a ledger, in one flat array."""
 
-    def __init__(self, ledger: Sequence[tuple[Pair, int]], missed: float, points: float = SKETCHED_POINTS) -> None:
-        self.missed = missed
+    def __init__(
+        self, ledger: Sequence[tuple[Pair, int]], truncated_mass: float, points: float = SKETCHED_POINTS
+    ) -> None:
+        self.truncated_mass = truncated_mass
         self.scale = math.sqrt(sum(count * pair.scale**2 for pair, count in ledger))
         pooled = _pooled(ledger)
-        laws = [_law(pair, missed, points) for pair, _ in pooled]
+        laws = [_law(pair, truncated_mass, points) for pair, _ in pooled]
         self._count = np.array([count for _, count in pooled], np.float64)
         sizes = np.array([law.masses.size for law in laws])
         #: Whether most of the lattices' points hold nothing.
@@ -119,11 +121,11 @@ class Sketch:
 
 
 @lru_cache(maxsize=KEPT)
-def _law(pair: Pair, missed: float, points: float) -> PLD:
+def _law(pair: Pair, truncated_mass: float, points: float) -> PLD:
     """The coarse upper law of one round."""
     step = aligned(pair.scale / points, float(pair.max_loss.upper))
-    size_width = min(0.1, -1.0 / math.log(missed))
-    resolution = Resolution(step, missed=missed, size_width=size_width, bias_width=0.2)
+    size_width = min(0.1, -1.0 / math.log(truncated_mass))
+    resolution = Resolution(step, truncated_mass=truncated_mass, size_width=size_width, bias_width=0.2)
     return formed(pair.sketched, [Side.UPPER], resolution)[0]
 
 

@@ -56,7 +56,7 @@ ErrorDetails = privacy_accountant.PrivacyAccountant.CompositionErrorDetails
 _EXCESS, _DEFICIT = 1e-3, 1e-9
 
 
-def to_dp_accounting(mechanism: Mechanism, *, discretization: float = 1e-4, missed: float = 1e-18) -> Any:
+def to_dp_accounting(mechanism: Mechanism, *, discretization: float = 1e-4, truncated_mass: float = 1e-18) -> Any:
     """A mechanism's upper law, on the grid of `discretization`, as a pessimistic `PrivacyLossDistribution`.
 
     mechanism : one with a symmetric pair. discretization : grid spacing in units of loss; must equal that of whatever
@@ -75,14 +75,14 @@ def to_dp_accounting(mechanism: Mechanism, *, discretization: float = 1e-4, miss
     """
     step = positive_float("discretization", discretization)
     known = symmetric("mechanism", mechanism)
-    return _exported(known.pld(step=step, side=Side.UPPER, missed=missed))
+    return _exported(known.pld(step=step, side=Side.UPPER, truncated_mass=truncated_mass))
 
 
 def _exported(law: PLD) -> Any:
-    if not law.slack < law.step:
-        raise ValueError(f"discretization must be above the rounding {law.slack!r} of losses, got {law.step!r}")
-    # Losses may be too small by `slack`. Atoms that much higher are dominated by ones split onto the grid.
-    share = math.expm1(-law.slack) / math.expm1(-law.step)
+    if not law.loss_error < law.step:
+        raise ValueError(f"discretization must be above the rounding {law.loss_error!r} of losses, got {law.step!r}")
+    # Losses may be too small by `loss_error`. Atoms that much higher are dominated by ones split onto the grid.
+    share = math.expm1(-law.loss_error) / math.expm1(-law.step)
     masses = np.zeros(law.masses.size + 1)
     masses[:-1] = law.masses * (1.0 - share)
     masses[1:] += law.masses * share * (1.0 + 8.0 * ROUNDOFF)

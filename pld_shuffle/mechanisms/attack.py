@@ -82,8 +82,8 @@ def strongest_triple(
     if not tried:
         raise ValueError("choices must not be empty")
     laws = [attack_law(randomizer, n, triple).sampled(cohort) for triple in tried]
-    growth = np.expm1([2.0 * min(max(law.scale for law in laws), 100.0)])
-    strengths = [float(law.profile(growth, 1e-6).lower[0]) for law in laws]
+    expm1_eps = np.expm1([2.0 * min(max(law.scale for law in laws), 100.0)])
+    strengths = [float(law.profile(expm1_eps, 1e-6).lower[0]) for law in laws]
     return tried[int(np.argmax(strengths))]
 
 

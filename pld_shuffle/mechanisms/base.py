@@ -160,7 +160,7 @@ class Mechanism(ABC):
         inside = [*first, *(f"{name}={value}" for name, value in values.items())]
         return f"{type(self).__name__}({', '.join(inside)})"
 
-    def pld(self, *, step: float | None = None, side: Side = Side.UPPER, missed: float = 1e-15) -> PLD:
+    def pld(self, *, step: float | None = None, side: Side = Side.UPPER, truncated_mass: float = 1e-15) -> PLD:
         """The privacy loss distribution of one round on one side.
 
         Parameters: step, the lattice spacing in units of loss (default: 1/200 of the loss's scale);
@@ -174,10 +174,10 @@ class Mechanism(ABC):
         if step is None:
             step = pair.scale / 200.0 or 1.0
         step = positive_float("step", step)
-        missed = positive_float("missed", missed)
-        if not missed < 0.1:
-            raise ValueError(f"missed must be below 0.1, got {missed!r}")
-        return formed(pair, [side], Resolution(step, missed=missed, size_width=1e-5))[0]
+        truncated_mass = positive_float("truncated_mass", truncated_mass)
+        if not truncated_mass < 0.1:
+            raise ValueError(f"truncated_mass must be below 0.1, got {truncated_mass!r}")
+        return formed(pair, [side], Resolution(step, truncated_mass=truncated_mass, size_width=1e-5))[0]
 
 
 class OfReports(Mechanism):

@@ -23,8 +23,8 @@ from .rounding import ROUNDOFF
 Array = NDArray[np.float64]
 
 
-def chernoff_window(n: int, p: float, missed: float) -> tuple[int, int]:
-    """Integers (low, high): each tail of Bin(n, p) outside holds at most `missed`. O(log n).
+def chernoff_window(n: int, p: float, truncated_mass: float) -> tuple[int, int]:
+    """Integers (low, high): each tail of Bin(n, p) outside holds at most `truncated_mass`. O(log n).
 
     The exponent is rounded to about 1e-16 n p relative to its leading terms; a slack of 1e-6 in the
     exponent covers that for every n up to 1e12 at these scales (terms cancel from |x - np|, not n).
@@ -33,7 +33,7 @@ def chernoff_window(n: int, p: float, missed: float) -> tuple[int, int]:
         return 0, 0
     if p >= 1.0:
         return n, n
-    need = math.log(1.0 / missed) + 1e-6
+    need = math.log(1.0 / truncated_mass) + 1e-6
     mean, rest_mean = n * p, n * (1.0 - p)  # 1 - p is exact where it matters, for p >= 1/2
 
     def exponent(x: int) -> float:
@@ -104,15 +104,15 @@ class Counts(NamedTuple):
         return float(max(self.error_at(self.low), self.error_at(self.high)))
 
 
-def counts(classes: Sequence[Trials], missed: float) -> Counts:
-    """The law of the successes in all trials; each tail holds at most `missed`.
+def counts(classes: Sequence[Trials], truncated_mass: float) -> Counts:
+    """The law of the successes in all trials; each tail holds at most `truncated_mass`.
 
     Every class by itself on its window, and their convolution: all terms are positive, so nothing cancels. Cost
     O(width) for one class, and the product of the widths, which are O(sqrt(count)), for each further one.
     """
     found = Counts(0, np.ones(1), 0, 0.0, 0.0, 0.0, 0.0, 0.0)
     for part in classes:
-        one = _binomial_counts(part, missed / len(classes))
+        one = _binomial_counts(part, truncated_mass / len(classes))
         if found.high == found.low == 0:
             found = one._replace(
                 error=found.error + one.error, below=found.below + one.below, above=found.above + one.above
@@ -126,11 +126,11 @@ def counts(classes: Sequence[Trials], missed: float) -> Counts:
     return found
 
 
-def _binomial_counts(trials: Trials, missed: float) -> Counts:
+def _binomial_counts(trials: Trials, truncated_mass: float) -> Counts:
     """The law of one class."""
     count, rare = trials.number, min(trials.probability, trials.rest)
     # The rarer of the two outcomes is the one whose probability keeps its precision.
-    low, high = chernoff_window(count, rare, missed)
+    low, high = chernoff_window(count, rare, truncated_mass)
     masses = binomial_window(count, rare, low, high)
     if rare < trials.probability:
         low, high, masses = count - high, count - low, masses[::-1]
@@ -138,12 +138,12 @@ def _binomial_counts(trials: Trials, missed: float) -> Counts:
     # per relative move of p.
     drift = 6.0 + 9.0 / (1.0 - rare) if rare > 0.0 else 0.0
     # The sum's error is at most that of its terms, at their mean distance from the mode.
-    inside = 1.0 - 2.0 * missed
+    inside = 1.0 - 2.0 * truncated_mass
     distance = float(masses.size)
     if inside > 0.0:
         deviation = math.sqrt(count * rare * (1.0 - rare))
         distance = min(distance, 1.01 * (deviation + 1.0) / inside)
     error = 16.0 + drift * (1.0 + distance) + masses.size
-    below, above = missed if low > 0 else 0.0, missed if high < count else 0.0
+    below, above = truncated_mass if low > 0 else 0.0, truncated_mass if high < count else 0.0
     mode = int(trials.probability * (count + 1))
     return Counts(low, masses, mode, ROUNDOFF * error, ROUNDOFF * drift, distance, below, above)

@@ -137,13 +137,13 @@ def gaussian_law(sigma: float, shares: int) -> IntegerLaw:
     if not reach * (reach / square) >= math.log(1.0 / MOST_MISSED):
         _require_window(math.sqrt(square * FAR))
     waves = 2.001 * shares * math.exp(-((math.pi * sigma) ** 2)) if shares > 1 else 0.0
-    wobble = math.expm1(min(waves, 1.0))
+    ripple = math.expm1(min(waves, 1.0))
     places = np.arange(reach + 1, dtype=np.float64)
     decay = np.exp(-(places * (places / square)))
     error = ROUNDOFF * (6.0 * FAR + 40.0)
-    if wobble <= NEARLY_CONSTANT:
+    if ripple <= NEARLY_CONSTANT:
         half = decay
-        error += wobble
+        error += ripple
     else:
         period = min(reach, shares // 2)
         known, more = _gaussian_period(sigma, shares, period)
@@ -157,7 +157,7 @@ def gaussian_law(sigma: float, shares: int) -> IntegerLaw:
     beyond = math.exp(-((reach + 1.0) ** 2) / square) * (1.0 + 1e-12)
     beyond += (half.size - kept) * 2e-3 * MISSED
     masses = np.append(half[kept - 1 : 0 : -1], half[:kept])
-    if wobble <= NEARLY_CONSTANT:
+    if ripple <= NEARLY_CONSTANT:
         total = float(masses.sum())
         masses, error = masses / total, 2.0 * error + ROUNDOFF * masses.size
     return IntegerLaw(1 - kept, masses, error, 2.0 * error, beyond, beyond, symmetric=True)
@@ -228,14 +228,14 @@ def _symmetric(
     low, high = np.empty(end), np.empty(end)
     kernels.falling_ratios(*numbers, start_low, start_high, 1, low, high)
     middle = 0.5 * (low + high)
-    doubt = 0.5 * (high - low) / low + 8.0 * ROUNDOFF
+    ratio_error = 0.5 * (high - low) / low + 8.0 * ROUNDOFF
     with np.errstate(under="ignore"):
         half = np.cumprod(np.append(1.0, 1.0 / middle))
     kept = int(np.searchsorted(-half, -MISSED))
-    half, doubt = half[: kept + 1], doubt[:kept]
+    half, ratio_error = half[: kept + 1], ratio_error[:kept]
     if not half[-1] <= MOST_MISSED:
         _require_window(2.0 * MAX_WINDOW)
-    errors = np.append(0.0, np.cumsum(doubt))
+    errors = np.append(0.0, np.cumsum(ratio_error))
     masses = np.append(half[:0:-1], half)
     whole = float(masses.sum())
     mean = 2.0 * float(half @ errors) / whole
@@ -246,7 +246,7 @@ def _symmetric(
     if numbers[1] < numbers[2]:  # the ratios fall towards their limit
         fall = 1.0 / numbers[2]
     beyond = float(masses[-1]) / (fall - 1.0) * (1.0 + 1e-6)
-    step = float(doubt.max(initial=0.0)) + 4.0 * ROUNDOFF
+    step = float(ratio_error.max(initial=0.0)) + 4.0 * ROUNDOFF
     return IntegerLaw(
         -(half.size - 1), masses, error, step, beyond, beyond, steepest * (1.0 + 1e-15), symmetric=True
     )  # fmt: skip
@@ -264,9 +264,9 @@ def _gaussian_period(sigma: float, shares: int, most: int) -> tuple[Array, float
         if start > 0 and width > 0:
             centre, tilted = _tilted(sigma, shares, start + width, support)
         last = min(most, centre + width)
-        values, doubt = tilted.masses(shares, centre, np.arange(start, last + 1), spread)
+        values, ratio_error = tilted.masses(shares, centre, np.arange(start, last + 1), spread)
         found[start : last + 1] = values
-        error = max(error, doubt)
+        error = max(error, ratio_error)
         start = last + 1
     return found, error
 
@@ -322,12 +322,12 @@ class _Tilted:
         size = np.exp(0.5 * shares * np.log1p(grown))
         turn = shares * np.arctan2(y, 1.0 + x) + t * (shares * self.mean - centre)
         wide = np.abs(x) + t * (math.sqrt(self.variance) + abs(self.mean))
-        doubt = u * (shares * wide / (1.0 + grown) + 4.0)
+        ratio_error = u * (shares * wide / (1.0 + grown) + 4.0)
         angle = np.outer(2.0 * math.pi / nodes * np.arange(1, last + 1), places - centre)
         values = (1.0 + 2.0 * (np.cos(turn - angle.T) @ size)) / nodes
         # Rounding; the nodes left out; what the sum confuses modulo `nodes`.
         whole = 1.0 + 2.0 * float(size.sum())
-        off = (2.0 * float(size @ doubt) + (last + 40.0) * ROUNDOFF * whole) / nodes
+        off = (2.0 * float(size @ ratio_error) + (last + 40.0) * ROUNDOFF * whole) / nodes
         off += 1e-20 if last < (nodes - 1) // 2 else 0.0
         off += self._outside(shares, centre, nodes - reach)
         scale = np.exp(shares * self.log_moment - self.tilt * places)

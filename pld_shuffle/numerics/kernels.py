@@ -37,14 +37,14 @@ def binomial_pmf(n, p, low, high, out):
 
 
 @kernel("1 k1 1 f f f o1", lambda mass, *rest: 3e-6 * mass.size)
-def merge_upwards(mass, cell, offset, step, tilt, reach, out):
+def merge_upwards(mass, cell, offset, step, tilt, max_gap, out):
     """Lower placement: merge mass so that every merged ratio is exactly a lattice point's.
 
     Atoms, sorted by loss: atom j has loss (cell[j] step + offset[j]), 0 <= offset <= step, and tilted
     mass mass[j] = p_j exp(tilt loss). out[i] receives the tilted mass at loss i step. The lowest
     unconsumed mass is merged with as much of the next higher mass as brings the ratio of the merged
     atom to the next lattice point (total P- and Q-mass kept: hiding, a lower bound). Where the next
-    mass is farther than `reach`, or there is none, the merged atom is rounded down instead.
+    mass is farther than `max_gap`, or there is none, the merged atom is rounded down instead.
     """
     count = mass.shape[0]
     plain = tilt == 0.0  # and then exp(0) need not be asked for
@@ -77,7 +77,7 @@ def merge_upwards(mass, cell, offset, step, tilt, reach, out):
                 j += 1
                 continue
             above = (cell[j] - target) * step + offset[j]
-            if above > reach:
+            if above > max_gap:
                 break
             if above <= 0.0:  # on the lattice point already: of no help, and not to be rounded down
                 out[target] += remaining * mass[j]

@@ -13,8 +13,8 @@ Both err by O(step^2) where atoms are dense. Proofs: docs/theory.md, section 6.
 
 Rounding of a loss is at most a few ulp; the caller books it (`PLD.slack`). An atom may be the sum of several of its
 cell: splitting the sum is splitting each. Its loss is then a mean, and a shift of the loss does not repair the rounding
-of a mean: a rare atom next to a frequent one would vanish in it. `blur` is the error of such a loss; the share that
-goes up is raised by as much.
+of a mean: a rare atom next to a frequent one would vanish in it. `ratio_error` is the error of such a loss; the share
+that goes up is raised by as much.
 
 Reading: let x' be the next lattice point above eps, d = x' - eps. A mass at x >= x' counts in delta(eps)
 
@@ -75,12 +75,12 @@ def place(
     step: float,
     side: Side,
     tilt: float = 0.0,
-    reach: float = np.inf,
-    blur: Array | None = None,
+    max_gap: float = np.inf,
+    ratio_error: Array | None = None,
 ) -> tuple[Array, int]:
     """Lattice masses and the index of the first one, for atoms sorted by loss.
 
-    `side` upper: the result dominates the atoms; lower: it is dominated by them. `reach` is the
+    `side` upper: the result dominates the atoms; lower: it is dominated by them. `max_gap` is the
     largest gap over which the lower side merges (beyond it, rounding down loses less).
     Cost O(atoms + lattice points).
     """
@@ -89,9 +89,9 @@ def place(
     size = int(cell.max()) - low + 2
     if side is Side.UPPER:
         up = np.expm1(-offset) / np.expm1(-step)
-        if blur is not None:
+        if ratio_error is not None:
             # Snapping, and the rounding of the offset. The sum of a cell may even have been snapped onto its start.
-            error = np.where(blur > 0.0, blur + 2.0 * SNAP * (np.abs(cell) + 1.0) * step, 0.0)
+            error = np.where(ratio_error > 0.0, ratio_error + 2.0 * SNAP * (np.abs(cell) + 1.0) * step, 0.0)
             up = np.minimum(1.0, up - error / np.expm1(-step))
         raised = mass * up * np.exp(tilt * (step - offset))
         lowered = mass * (1.0 - up) * np.exp(-tilt * offset)
@@ -100,7 +100,7 @@ def place(
         split[1:] += np.bincount(index, raised, size)[:-1]
         return split, low
     out = np.zeros(size)
-    kernels.merge_upwards(mass, cell - low, offset, step, tilt, reach, out)
+    kernels.merge_upwards(mass, cell - low, offset, step, tilt, max_gap, out)
     return out, low
 
 
@@ -120,12 +120,12 @@ class HockeySums:
         kernels.hockey_sums(masses, 1.0, -math.expm1(-step), plain, hockey)
         return cls(low, step, plain, hockey)
 
-    def at(self, growth: Array) -> Bounds:
+    def at(self, expm1_eps: Array) -> Bounds:
         """Bounds (arrays) on the sum at e^eps = 1 + growth >= 1, rounding included."""
         size = self.plain.size
         if size == 0:
-            return Bounds(np.zeros(growth.shape), np.zeros(growth.shape))
-        eps = np.log1p(growth)
+            return Bounds(np.zeros(expm1_eps.shape), np.zeros(expm1_eps.shape))
+        eps = np.log1p(expm1_eps)
         above = np.clip(np.floor(eps / self.step) + 1.0 - self.low, 0.0, size).astype(np.int64)
         index = np.minimum(above, size - 1)
         loss = (self.low + index) * self.step

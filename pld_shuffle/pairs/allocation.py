@@ -111,9 +111,9 @@ class PairSteps:
         mirrored = self.backwards and not one_order  # then its atoms are those of (Q, P)
         if mirrored and isinstance(pair, ProfilePair) and pair.reverse is not None:
             pair = pair.reverse
-        resolution = Resolution(cell * pair.scale, missed=tail, size_width=1e-6)
+        resolution = Resolution(cell * pair.scale, truncated_mass=tail, size_width=1e-6)
         [atoms] = pair.atoms([side], resolution)
-        lost = atoms.infinite + (atoms.missed if upper else 0.0)
+        lost = atoms.infinity_mass + (atoms.truncated_mass if upper else 0.0)
         ahead = np.append(atoms.mass, lost)
         behind = np.append(atoms.mass * np.exp(-atoms.loss), 0.0)
         first, second = (behind, ahead) if self.backwards and one_order else (ahead, behind)
@@ -130,7 +130,7 @@ class PairSteps:
             rest = [spare, spare * worst, spare]
         else:
             rest = [0.0, 0.0 if upper else spare, spare]
-        error = atoms.slack + ROUNDOFF * (8.0 + 4.0 * float(np.abs(atoms.loss).max(initial=0.0)))
+        error = atoms.loss_error + ROUNDOFF * (8.0 + 4.0 * float(np.abs(atoms.loss).max(initial=0.0)))
         return np.append(rows, np.array(rest)[:, None], axis=1), error
 
     def reversed(self) -> PairSteps:
@@ -172,9 +172,9 @@ class _StepsPair(ProfilePair):
     def _points(self, resolution: Resolution) -> ProfilePoints:
         finest = FINEST if self.scale <= LARGE_SCALE else 2.0 * FINEST
         octave = 2.0 ** math.floor(math.log2(max(resolution.points[0] / self.scale, finest)))
-        missed = 0.01 ** math.ceil(-0.5 * math.log10(max(resolution.missed, LEAST_TAIL)))
+        truncated_mass = 0.01 ** math.ceil(-0.5 * math.log10(max(resolution.truncated_mass, LEAST_TAIL)))
         pull, tilt = (2.0 * round(0.5 * x) for x in (resolution.pull, resolution.tilt))
-        return _known_points(self, octave, missed, pull, tilt, resolution.point_width > 0.0)
+        return _known_points(self, octave, truncated_mass, pull, tilt, resolution.point_width > 0.0)
 
     def points_at(self, resolution: Resolution) -> ProfilePoints:
         """The profile at the points that a resolution asks for."""
@@ -193,26 +193,26 @@ class HiddenStepPair(_StepsPair):
     rate: Bounds = SURE
     half: Side | None = None
 
-    def _law(self, side: Side, missed: float, rtol: float = 1.0) -> SlotLaw:
+    def _law(self, side: Side, truncated_mass: float, rtol: float = 1.0) -> SlotLaw:
         cell = STEP_CELLS[int(np.searchsorted(STEP_CELL_RTOL, -rtol))]
-        return _slot_law(self.steps, self.count, self.rate, side, _tail(missed), cell)
+        return _slot_law(self.steps, self.count, self.rate, side, _tail(truncated_mass), cell)
 
-    def profile(self, growth: Array, rtol: float, missed: float) -> Bounds:
+    def profile(self, expm1_eps: Array, rtol: float, truncated_mass: float) -> Bounds:
         sides = [self.half] if self.half is not None else [Side.LOWER, Side.UPPER]
-        many = growth.size > 1 and self.scale > LARGE_SCALE
-        known = [self._law(side, missed, 1.0 if many else rtol) for side in sides]
-        found = [self._of(law, growth, rtol) for law in known]
+        many = expm1_eps.size > 1 and self.scale > LARGE_SCALE
+        known = [self._law(side, truncated_mass, 1.0 if many else rtol) for side in sides]
+        found = [self._of(law, expm1_eps, rtol) for law in known]
         return Bounds(found[0].lower, found[-1].upper)
 
-    def _of(self, law: SlotLaw, growth: Array, rtol: float) -> Bounds:
+    def _of(self, law: SlotLaw, expm1_eps: Array, rtol: float) -> Bounds:
         """The integral need not be better than its law; where single steps count, it would cost too much."""
         near, far, alone = (max(2.5 * rtol, least) for least in STEP_RTOL)
-        far = alone if growth.size == 1 else far
-        ends = np.empty((2, growth.size))
-        heavy = growth > HEAVY * self.scale
+        far = alone if expm1_eps.size == 1 else far
+        ends = np.empty((2, expm1_eps.size))
+        heavy = expm1_eps > HEAVY * self.scale
         for part, width in ((~heavy, near), (heavy, far)):
             if np.any(part):
-                ends[:, part] = law.profile(growth[part], width)
+                ends[:, part] = law.profile(expm1_eps[part], width)
         return Bounds(*ends)
 
     def _usual(self, side: Side) -> SlotLaw:
@@ -227,10 +227,10 @@ class HiddenStepPair(_StepsPair):
         return self._usual(Side.UPPER).scale
 
     @property
-    def infinite_mass(self) -> float:
+    def infinity_mass(self) -> float:
         if isinstance(self.steps, GaussianSteps):
             return 0.0
-        return self._usual(Side.LOWER).infinite_mass
+        return self._usual(Side.LOWER).infinity_mass
 
     @property
     def reverse(self) -> HiddenStepPair | None:
@@ -246,8 +246,8 @@ class HiddenStepPair(_StepsPair):
         below, above = (replace(self, half=side) for side in Side)
         return below, above
 
-    def log_tail(self, growth: Array) -> Array:
-        return self._usual(Side.UPPER).log_tail(growth)
+    def log_tail(self, expm1_eps: Array) -> Array:
+        return self._usual(Side.UPPER).log_tail(expm1_eps)
 
 
 @dataclass(frozen=True)
@@ -261,26 +261,26 @@ class ShuffledSteps(_StepsPair, UpperPair):
     count: int
     rate: Bounds
 
-    def upper(self, growth: Array, missed: float) -> Array:
-        known = self._known.profile(growth, 1e-9, missed).upper
-        tail = _tail(missed)
+    def upper(self, expm1_eps: Array, truncated_mass: float) -> Array:
+        known = self._known.profile(expm1_eps, 1e-9, truncated_mass).upper
+        tail = _tail(truncated_mass)
         near, far, _ = STEP_RTOL
-        many = growth.size > 1
+        many = expm1_eps.size > 1
         cell = STEP_CELLS[0 if many and self.scale > LARGE_SCALE else 1]
         found = [
             self._law(g, tail, cell).profile(np.array([g]), far if many and g > HEAVY * self.scale else near).upper[0]
-            for g in growth
+            for g in expm1_eps
         ]
         return np.asarray(np.minimum(found, known))
 
-    def _law(self, growth: float, tail: float, cell: float) -> SlotLaw:
+    def _law(self, expm1_eps: float, tail: float, cell: float) -> SlotLaw:
         """Slots of the envelope at s = 1 + growth: W is around -1 right of where P = s Q, around 1 left of it.
 
         The place is an end of cells; next to it values are 0 but for their rounding, which the slots' integral knows.
         """
         one, two = self.steps.first, self.steps.second
         middle = 0.5 * (one + two) / self.steps.sigma
-        place = middle + math.log1p(growth) * self.steps.sigma / (one - two)
+        place = middle + math.log1p(expm1_eps) * self.steps.sigma / (one - two)
         edges = _edges(self.steps.sigma, tail, cell, place)
         rows = _spread(self.steps.sigma, edges)
         left = edges[:-1] < place
@@ -315,10 +315,10 @@ class ShuffledSteps(_StepsPair, UpperPair):
 
 @lru_cache(maxsize=64)
 def _known_points(
-    pair: _StepsPair, width: float, missed: float, pull: float, tilt: float, closer: bool
+    pair: _StepsPair, width: float, truncated_mass: float, pull: float, tilt: float, closer: bool
 ) -> ProfilePoints:
     width *= pair.scale
-    asked = Resolution(width, missed, pull=pull, point_width=width if closer else 0.0, tilt=tilt)
+    asked = Resolution(width, truncated_mass, pull=pull, point_width=width if closer else 0.0, tilt=tilt)
     return pair.points_at(asked)
 
 
@@ -329,9 +329,9 @@ def _slot_law(steps: Steps, count: int, rate: Bounds, side: Side, tail: float, c
     return SlotLaw.of(count, masses, error, whole=True).sampled(Cohort(share))
 
 
-def _tail(missed: float) -> float:
+def _tail(truncated_mass: float) -> float:
     """What a law may give away of the target's, a power of 100."""
-    wanted = min(0.05, 0.25 * missed) if missed > 0.0 else USUAL_TAIL
+    wanted = min(0.05, 0.25 * truncated_mass) if truncated_mass > 0.0 else USUAL_TAIL
     return max(LEAST_TAIL, 0.01 ** math.ceil(-0.5 * math.log10(wanted)))
 
 

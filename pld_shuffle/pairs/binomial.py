@@ -122,33 +122,33 @@ class ShiftPair(BinomialPair):
         return self._scale(1.0)
 
     @property
-    def infinite_mass(self) -> float:
+    def infinity_mass(self) -> float:
         """max(b(0), b(m)), rounded downwards."""
         return max(self._ends)
 
-    def profile(self, growth: Array, rtol: float, missed: float) -> Bounds:
-        rising, falling = self._rising(growth), self._falling(growth)
+    def profile(self, expm1_eps: Array, rtol: float, truncated_mass: float) -> Bounds:
+        rising, falling = self._rising(expm1_eps), self._falling(expm1_eps)
         return Bounds(
-            np.maximum(np.maximum(rising.lower, falling.lower), self.infinite_mass),
+            np.maximum(np.maximum(rising.lower, falling.lower), self.infinity_mass),
             np.maximum(rising.upper, falling.upper),
         )
 
-    def _rising(self, growth: Array) -> Bounds:
+    def _rising(self, expm1_eps: Array) -> Bounds:
         """Bounds on H_s(1 + Z || Z)."""
         tails, p = _tails(self.n, self.chance), self.chance
-        least = np.floor((self.n + 1) * (p / ((1.0 - p) / (1.0 + growth) + p))) + 1.0
+        least = np.floor((self.n + 1) * (p / ((1.0 - p) / (1.0 + expm1_eps) + p))) + 1.0
         i = np.minimum(least, self.n + 1)
         return _difference(
-            tails.above, tails.above_error, _at(i - 1, tails), _at(i, tails), growth, _steepness(i, self.n)
+            tails.above, tails.above_error, _at(i - 1, tails), _at(i, tails), expm1_eps, _steepness(i, self.n)
         )
 
-    def _falling(self, growth: Array) -> Bounds:
+    def _falling(self, expm1_eps: Array) -> Bounds:
         """Bounds on H_s(Z || 1 + Z)."""
         tails, p = _tails(self.n, self.chance), self.chance
-        largest = np.ceil((self.n + 1) * (p / (p + (1.0 + growth) * (1.0 - p)))) - 1.0
+        largest = np.ceil((self.n + 1) * (p / (p + (1.0 + expm1_eps) * (1.0 - p)))) - 1.0
         i = np.maximum(largest, 0.0)
         return _difference(
-            tails.below, tails.below_error, _at(i + 1, tails), _at(i, tails), growth, _steepness(i, self.n)
+            tails.below, tails.below_error, _at(i + 1, tails), _at(i, tails), expm1_eps, _steepness(i, self.n)
         )
 
 
@@ -161,25 +161,25 @@ class ExchangePair(BinomialPair):
         return self._scale(math.sqrt(2.0))
 
     @property
-    def infinite_mass(self) -> float:
+    def infinity_mass(self) -> float:
         """b(0) + b(m) - b(0) b(m), rounded downwards."""
         first, last = self._ends
         return (first + last * (1.0 - first)) * (1.0 - 4.0 * ROUNDOFF)
 
-    def profile(self, growth: Array, rtol: float, missed: float) -> Bounds:
+    def profile(self, expm1_eps: Array, rtol: float, truncated_mass: float) -> Bounds:
         tails = _tails(self.n, self.chance)
         rows = max(1, _CHUNK // (tails.mass.size + 1))
-        found = [self._exchange(growth[start : start + rows], tails) for start in range(0, growth.size, rows)]
+        found = [self._exchange(expm1_eps[start : start + rows], tails) for start in range(0, expm1_eps.size, rows)]
         lower, upper = (np.concatenate(ends) for ends in zip(*found, strict=True))
-        return Bounds(np.maximum(lower, self.infinite_mass), upper)
+        return Bounds(np.maximum(lower, self.infinity_mass), upper)
 
-    def _exchange(self, growth: Array, tails: _Tails) -> Bounds:
+    def _exchange(self, expm1_eps: Array, tails: _Tails) -> Bounds:
         m = self.n
         # j runs over the window and one beyond: b(j) under P, b(j-1) under Q.
         j = tails.low + np.arange(tails.mass.size + 1, dtype=np.float64)
         here, before = np.append(tails.mass, 0.0), np.append(0.0, tails.mass)
         here_error, before_error = (np.append(tails.mass_error, 0.0), np.append(0.0, tails.mass_error))
-        steep = 1.0 + growth[:, np.newaxis]
+        steep = 1.0 + expm1_eps[:, np.newaxis]
         # f(i) > s f(j)  <=>  i > (m+1) j s / (m+1-j + j s)
         i = np.minimum(np.floor((m + 1) * (j / ((m + 1 - j) / steep + j))) + 1.0, m + 1)
         larger, smaller = _at(i - 1, tails), _at(i, tails)
@@ -204,10 +204,15 @@ def _steepness(i: Array, m: int) -> Array:
 
 
 def _difference(
-    sums: Array, errors: Array, larger: NDArray[np.int64], smaller: NDArray[np.int64], growth: Array, steepness: Array
+    sums: Array,
+    errors: Array,
+    larger: NDArray[np.int64],
+    smaller: NDArray[np.int64],
+    expm1_eps: Array,
+    steepness: Array,
 ) -> Bounds:
     """sums[larger] - s sums[smaller]: the best set, or one next to it with a ratio within rounding of s."""
-    steep = 1.0 + growth
+    steep = 1.0 + expm1_eps
     value = sums[larger] - steep * sums[smaller]
     error = 1.01 * (errors[larger] + steep * errors[smaller])
     error += 64.0 * ROUNDOFF * steepness * (sums[larger] + steep * sums[smaller])

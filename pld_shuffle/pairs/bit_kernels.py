@@ -37,9 +37,9 @@ STATES = 21
 
 
 @inner
-def tilt_of(growth, bits, zero, gap):
+def tilt_of(expm1_eps, bits, zero, gap):
     """(s^(1/bits) - 1, gap - that * zero, e^zeta0 - 1); the second is <= 0 where no divergence is left."""
-    each = math.expm1(math.log1p(growth) / bits) if bits > 1 else growth
+    each = math.expm1(math.log1p(expm1_eps) / bits) if bits > 1 else expm1_eps
     denominator = gap - each * zero
     if not denominator > 0.0:
         return each, denominator, 0.0
@@ -78,9 +78,9 @@ def log_transform(share, rest, rise, versine, cosine, sine):
 
 
 @inner
-def set_up(growth, bits, one, rest_one, zero, rest_zero, gap, others, low, high, state):
+def set_up(expm1_eps, bits, one, rest_one, zero, rest_zero, gap, others, low, high, state):
     """Fill `state` and return the table of nodes for low <= ones <= high; growth >= 0, denominator > 0."""
-    each, denominator, rise = tilt_of(growth, bits, zero, gap)
+    each, denominator, rise = tilt_of(expm1_eps, bits, zero, gap)
     top = 1.0 + rise
     tilt = math.log1p(rise)
     one_mean, one_log, one_variance = tilted(one, rest_one, rise)
@@ -107,7 +107,7 @@ def set_up(growth, bits, one, rest_one, zero, rest_zero, gap, others, low, high,
     least *= 0.5  # room for leaving out some of the others
     needed = period * math.sqrt(TAIL / (8.0 * least)) + 1.0 if least > 0.0 else half
     nodes = int(min(half, needed))
-    state[GROWTH] = growth
+    state[GROWTH] = expm1_eps
     state[EACH] = each
     state[DENOMINATOR] = denominator
     state[TILT] = tilt
@@ -116,7 +116,7 @@ def set_up(growth, bits, one, rest_one, zero, rest_zero, gap, others, low, high,
     state[BITS] = bits
     state[PERIOD] = period
     state[RESIDUE] = (
-        growth * math.exp(-tilt * period) / -math.expm1(-tilt * period) if growth > 0.0 else bits * gap / period
+        expm1_eps * math.exp(-tilt * period) / -math.expm1(-tilt * period) if expm1_eps > 0.0 else bits * gap / period
     )
     state[ONE_MEAN] = one_mean
     state[ZERO_MEAN] = zero_mean
@@ -215,7 +215,7 @@ def exact(ones, zeros, table, state):
     bits = int(state[BITS])
     tilt = state[TILT]
     centre = ones * state[ONE_MEAN] + zeros * state[ZERO_MEAN]
-    blur = SLACK * U * (ones * abs(state[ONE_MEAN]) + zeros * abs(state[ZERO_MEAN])) + 1e-12
+    rounding = SLACK * U * (ones * abs(state[ONE_MEAN]) + zeros * abs(state[ZERO_MEAN])) + 1e-12
     start = centre
     stop = centre
     if bits > 1:
@@ -224,11 +224,11 @@ def exact(ones, zeros, table, state):
         start = centre + (bits - 1) * min(one, zero)
         stop = centre + (bits - 1) * max(one, zero)
     shift = (ones if state[ONE_START] < 0.0 else 0.0) + (zeros if state[ZERO_START] < 0.0 else 0.0)
-    first = math.floor(start - blur)
-    if start - blur > first + 1.0 - 1.0 / (ones + zeros + bits - (first + shift)):
+    first = math.floor(start - rounding)
+    if start - rounding > first + 1.0 - 1.0 / (ones + zeros + bits - (first + shift)):
         first += 1.0
-    last = math.floor(stop + blur)
-    if not stop + blur < last + 1.0 / (last + shift + 2.0):
+    last = math.floor(stop + rounding)
+    if not stop + rounding < last + 1.0 / (last + shift + 2.0):
         last += 1.0
     count = int(last - first) + 1
     sums = np.zeros(count)
@@ -386,19 +386,19 @@ def split(first, second, others, low, high, pieces):
 
 
 @inner
-def one_growth(
-    growth, bits, one, rest_one, zero, rest_zero, gap, others, low, high, rtol, most, pieces, state
+def one_epsilon(
+    expm1_eps, bits, one, rest_one, zero, rest_zero, gap, others, low, high, rtol, most, pieces, state
 ):  # fmt: skip
     """(lower, upper, evaluations): certified bounds on the supremum over low <= ones <= high."""
-    each, denominator, rise = tilt_of(growth, bits, zero, gap)
+    each, denominator, rise = tilt_of(expm1_eps, bits, zero, gap)
     if denominator < -SLACK * U * gap:
         return 0.0, 0.0, 0
     hidden = denominator < TOO_NEAR * gap
     if hidden:  # the largest loss, up to rounding: H does not rise
-        growth = math.expm1(bits * math.log1p((1.0 - 2.0 * TOO_NEAR) * gap / zero))
-        each, denominator, rise = tilt_of(growth, bits, zero, gap)
-    local = denominator * (growth / each if each > 0.0 else bits)
-    local = min(1.0, local + SLACK * U * gap * bits * (1.0 + growth))
+        expm1_eps = math.expm1(bits * math.log1p((1.0 - 2.0 * TOO_NEAR) * gap / zero))
+        each, denominator, rise = tilt_of(expm1_eps, bits, zero, gap)
+    local = denominator * (expm1_eps / each if each > 0.0 else bits)
+    local = min(1.0, local + SLACK * U * gap * bits * (1.0 + expm1_eps))
     first = tilted(one, rest_one, rise)[2]
     second = tilted(zero, rest_zero, rise)[2]
     count = split(first, second, others, low, high, pieces)
@@ -408,7 +408,7 @@ def one_growth(
     for piece in range(count):
         if count > 1:
             table = set_up(
-                growth, bits, one, rest_one, zero, rest_zero, gap, others, pieces[piece],
+                expm1_eps, bits, one, rest_one, zero, rest_zero, gap, others, pieces[piece],
                 pieces[piece + 1], state,
             )  # fmt: skip
             best = max(best, attained(math.ceil(pieces[piece] / bits), others, table, state))
@@ -419,7 +419,7 @@ def one_growth(
     more = bits - 1.0
     for piece in range(count):
         table = set_up(
-            growth, bits, one, rest_one, zero, rest_zero, gap, others, pieces[piece], pieces[piece + 1],
+            expm1_eps, bits, one, rest_one, zero, rest_zero, gap, others, pieces[piece], pieces[piece + 1],
             state,
         )  # fmt: skip
         if count == 1:
@@ -475,16 +475,16 @@ def distance(ones, zeros, state):
 
 
 @kernel("1p f f f f f f f f f f i o1p o1p", lambda *arguments: 2e-3, rows=True)
-def all_growths(
-    growth, bits, one, rest_one, zero, rest_zero, gap, others, low, high, rtol, most, lower, upper
+def all_expm1_epsilons(
+    expm1_eps, bits, one, rest_one, zero, rest_zero, gap, others, low, high, rtol, most, lower, upper
 ):  # fmt: skip
     """Fill lower and upper; returns how many sums were evaluated."""
     pieces = np.empty(256)
     state = np.empty(STATES)
     total = 0
-    for i in range(growth.size):
-        lower[i], upper[i], work = one_growth(
-            growth[i], bits, one, rest_one, zero, rest_zero, gap, others, low, high, rtol, most, pieces,
+    for i in range(expm1_eps.size):
+        lower[i], upper[i], work = one_epsilon(
+            expm1_eps[i], bits, one, rest_one, zero, rest_zero, gap, others, low, high, rtol, most, pieces,
             state,
         )  # fmt: skip
         total += work
@@ -492,19 +492,19 @@ def all_growths(
 
 
 @inner
-def chord(growth, bits, one, rest_one, zero, rest_zero, gap, others, pieces, state):
+def chord(expm1_eps, bits, one, rest_one, zero, rest_zero, gap, others, pieces, state):
     """(left, right): H_s(ones) <= left + (right - left) ones/others for 0 <= ones <= others; growth >= 0.
 
     The envelope is convex in ones on every piece, so a line above it at all cuts is above it in between.
     """
-    each, denominator, rise = tilt_of(growth, bits, zero, gap)
+    each, denominator, rise = tilt_of(expm1_eps, bits, zero, gap)
     if denominator < -SLACK * U * gap:
         return 0.0, 0.0
     if denominator < TOO_NEAR * gap:  # the largest loss, up to rounding: H does not rise
-        growth = math.expm1(bits * math.log1p((1.0 - 2.0 * TOO_NEAR) * gap / zero))
-        each, denominator, rise = tilt_of(growth, bits, zero, gap)
-    local = denominator * (growth / each if each > 0.0 else bits)
-    local = min(1.0, local + SLACK * U * gap * bits * (1.0 + growth))
+        expm1_eps = math.expm1(bits * math.log1p((1.0 - 2.0 * TOO_NEAR) * gap / zero))
+        each, denominator, rise = tilt_of(expm1_eps, bits, zero, gap)
+    local = denominator * (expm1_eps / each if each > 0.0 else bits)
+    local = min(1.0, local + SLACK * U * gap * bits * (1.0 + expm1_eps))
     if others == 0.0:
         return local, local
     first = tilted(one, rest_one, rise)[2]
@@ -514,7 +514,7 @@ def chord(growth, bits, one, rest_one, zero, rest_zero, gap, others, pieces, sta
     height = np.zeros(count + 1)
     for piece in range(count):
         near, far = pieces[piece], pieces[piece + 1]
-        table = set_up(growth, bits, one, rest_one, zero, rest_zero, gap, others, near, far, state)
+        table = set_up(expm1_eps, bits, one, rest_one, zero, rest_zero, gap, others, near, far, state)
         ahead = envelope(near, others - near + more, table, state)
         behind = envelope(far + more, others - far, table, state)
         # Several bits: a mean of the envelope at ones ... ones + more, all below the chord from near to far + more.
@@ -537,12 +537,12 @@ def chord(growth, bits, one, rest_one, zero, rest_zero, gap, others, pieces, sta
 
 
 @kernel("1p f f f f f f f o1p o1p", lambda *arguments: 2e-3, rows=True)
-def all_chords(growth, bits, one, rest_one, zero, rest_zero, gap, others, left, right):
+def all_chords(expm1_eps, bits, one, rest_one, zero, rest_zero, gap, others, left, right):
     """Fill left and right."""
     pieces = np.empty(256)
     state = np.empty(STATES)
-    for i in range(growth.size):
-        left[i], right[i] = chord(growth[i], bits, one, rest_one, zero, rest_zero, gap, others, pieces, state)
+    for i in range(expm1_eps.size):
+        left[i], right[i] = chord(expm1_eps[i], bits, one, rest_one, zero, rest_zero, gap, others, pieces, state)
 
 
 @kernel("1 2 1 1 f f o1", lambda known, laws, *rest: 1e-7 * known.size * laws.size)

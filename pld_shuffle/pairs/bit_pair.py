@@ -59,8 +59,8 @@ class BitPair(UpperPair):
     def scale(self) -> float:
         return rough_scale(self.n, self.shares, self.bits, self.rate)
 
-    def upper(self, growth: Array, missed: float) -> Array:
-        return np.asarray(bit_profile(self.n, self.shares, growth, bits=self.bits, rate=self.rate).upper)
+    def upper(self, expm1_eps: Array, truncated_mass: float) -> Array:
+        return np.asarray(bit_profile(self.n, self.shares, expm1_eps, bits=self.bits, rate=self.rate).upper)
 
     def sampled(self, cohort: Cohort) -> ProfilePair:
         if cohort.absence > 0.0:
@@ -94,15 +94,15 @@ class BlockPair(UpperPair):
     def scale(self) -> float:
         return min(math.sqrt(self.rounds) * self.one.scale, float(self.max_loss.upper))
 
-    def upper(self, growth: Array, missed: float) -> Array:
+    def upper(self, expm1_eps: Array, truncated_mass: float) -> Array:
         """The table read off between its points: the supremum is convex in s."""
-        share = next((m for m in MISSED if m <= missed), MISSED[-1])
+        share = next((m for m in MISSED if m <= truncated_mass), MISSED[-1])
         size = 1 << (self.rounds - 1).bit_length()  # a few tables serve all numbers of rounds
         values = _table(self.one, size, share)[self.rounds - 1]
         known = np.expm1(_step(self.one) * np.arange(values.size))
-        found = np.interp(growth, known, values) * (1.0 + 64.0 * ROUNDOFF)
+        found = np.interp(expm1_eps, known, values) * (1.0 + 64.0 * ROUNDOFF)
         end = self.rounds * self.one.max_loss.upper * (1.0 + 1e-12)
-        return np.where(np.log1p(growth) > end + 1e-15, 0.0, found)
+        return np.where(np.log1p(expm1_eps) > end + 1e-15, 0.0, found)
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,7 @@ class AbsentBitPair(UpperPair):
     def most_points(self) -> int:
         return SWAP_POINTS
 
-    def upper(self, growth: Array, missed: float) -> Array:
+    def upper(self, expm1_eps: Array, truncated_mass: float) -> Array:
         share = self.shares
         one, zero = [share.one, share.not_one], [share.zero, share.not_zero]
         orders = [(one, zero)] if share.symmetric else [(one, zero), (zero, one)]
@@ -136,7 +136,7 @@ class AbsentBitPair(UpperPair):
             [
                 typed_profile(
                     [np.array([*order, shared, other]) for other in (one, zero)],
-                    self.n, growth, cohort=self.cohort, mass_error=1e-15,
+                    self.n, expm1_eps, cohort=self.cohort, mass_error=1e-15,
                 )
                 for shared in (one, zero)
             ]
@@ -146,12 +146,12 @@ class AbsentBitPair(UpperPair):
 
 
 @lru_cache(maxsize=64)
-def _table(one: BitPair, rounds: int, missed: float) -> list[Array]:
+def _table(one: BitPair, rounds: int, truncated_mass: float) -> list[Array]:
     """Upper bounds on the profiles of 1, 2, ... rounds at losses 0, step, 2 step, ..."""
     from . import bit_kernels
 
     step = _step(one)
-    reach = _reach(one, missed / rounds)
+    reach = _reach(one, truncated_mass / rounds)
     laws, endless = zip(*_laws(one, reach), strict=True)
     controls, ends = np.array(laws[1:]), np.array(endless[1:])
     most = _steps_to(one, rounds * one.max_loss.upper)
@@ -170,7 +170,7 @@ def _table(one: BitPair, rounds: int, missed: float) -> list[Array]:
             bit_kernels.best_step(known, controls, ends, laws[0], endless[0], step, value)
             value *= rounding
             found.append(np.minimum(value * np.exp(loss) * rounding, 1.0))
-        if places >= most or found[-1][-1] <= 100.0 * missed:
+        if places >= most or found[-1][-1] <= 100.0 * truncated_mass:
             return found
         places = math.ceil(1.3 * places)
 
@@ -185,11 +185,11 @@ def _steps_to(one: BitPair, loss: float) -> int:
     return math.ceil(min(loss, LONGEST) / _step(one)) + 1
 
 
-def _reach(one: BitPair, missed: float) -> int:
+def _reach(one: BitPair, truncated_mass: float) -> int:
     """How many steps one round's law needs."""
     most = _steps_to(one, one.max_loss.upper)
     steps = math.ceil(4.0 * POINTS_PER_SCALE)
-    while steps < most and float(one.upper(np.expm1([_step(one) * steps]), 0.0)[0]) > missed:
+    while steps < most and float(one.upper(np.expm1([_step(one) * steps]), 0.0)[0]) > truncated_mass:
         steps = math.ceil(1.1 * steps)
     return int(min(steps, most))
 
@@ -201,13 +201,13 @@ def _laws(one: BitPair, reach: int) -> list[tuple[Array, float]]:
     step = _step(one)
     loss = step * np.arange(reach + 1)
     # A little earlier than the lattice points: profiles fall.
-    growth = np.minimum(np.expm1(loss) * (1.0 - 16.0 * ROUNDOFF * (1.0 + loss)), LARGEST_GROWTH)
-    every = one.upper(growth, 0.0)
+    expm1_eps = np.minimum(np.expm1(loss) * (1.0 - 16.0 * ROUNDOFF * (1.0 + loss)), LARGEST_GROWTH)
+    every = one.upper(expm1_eps, 0.0)
     known = []
     for shares in [one.shares, one.shares.mirrored][: 1 if one.shares.symmetric else 2]:
-        left, right = np.empty(growth.size), np.empty(growth.size)
+        left, right = np.empty(expm1_eps.size), np.empty(expm1_eps.size)
         bit_kernels.all_chords(
-            growth, float(one.bits), shares.one, shares.not_one, shares.zero, shares.not_zero,
+            expm1_eps, float(one.bits), shares.one, shares.not_one, shares.zero, shares.not_zero,
             shares.gap, float(one.bits * (one.n - 1)), left, right,
         )  # fmt: skip
         known.append((left, right))
@@ -226,7 +226,7 @@ def _hull_law(value: Array, step: float) -> tuple[Array, float]:
     place = reach + np.rint(atoms.loss / step).astype(np.int64)
     mass = np.zeros(2 * reach + 1)
     np.add.at(mass, place, atoms.mass * np.exp(-step * (place - reach)) * (1.0 + 64.0 * ROUNDOFF))
-    return mass, atoms.infinite
+    return mass, atoms.infinity_mass
 
 
 def _law(ahead: Array, behind: Array, step: float) -> tuple[Array, float]:
@@ -237,13 +237,13 @@ def _law(ahead: Array, behind: Array, step: float) -> tuple[Array, float]:
     """
     reach = ahead.size - 1
     loss = step * np.arange(reach + 1)
-    growth = np.expm1(loss)
+    expm1_eps = np.expm1(loss)
     start = max(float(ahead[0]), float(behind[0]))
     rounding = 8.0 * ROUNDOFF * (reach + 8.0)
     parts, first = [], []
     for value in (ahead, behind):
         value = np.concatenate(([start], value[1:]))
-        slopes = np.append(np.diff(value) / np.diff(growth), 0.0)
+        slopes = np.append(np.diff(value) / np.diff(expm1_eps), 0.0)
         size = np.abs(slopes[1:]) + np.abs(slopes[:-1])
         parts.append(np.maximum(0.0, np.diff(slopes) + rounding * size))
         first.append(float(slopes[0]))
@@ -266,7 +266,7 @@ def worst_bit_attack(
     far = min(4.0 * attacks[0].scale, 0.9 * float(attacks[0].max_loss.lower))
 
     def strength(attack: BitAttackPair) -> float:
-        [law] = attack.atoms([Side.LOWER], Resolution(1.0, missed=1e-12))
+        [law] = attack.atoms([Side.LOWER], Resolution(1.0, truncated_mass=1e-12))
         return float(law.mass @ np.maximum(0.0, -np.expm1(far - law.loss)))
 
     return max(attacks, key=strength)
@@ -310,20 +310,23 @@ class BitAttackPair(Pair):
         return False
 
     def atoms(self, sides: Sequence[Side], resolution: Resolution) -> list[Atoms]:
-        missed = min(max(resolution.missed, 1e-250), 0.01)
+        truncated_mass = min(max(resolution.truncated_mass, 1e-250), 0.01)
         ones = self.n - 1 if self.all_hold_one else 0
-        found = bit_attack(self.n, self.shares, ones, bits=self.bits, rate=self.rate, missed=missed)
+        found = bit_attack(self.n, self.shares, ones, bits=self.bits, rate=self.rate, truncated_mass=truncated_mass)
         # Inside the window masses sum to 1: too much for a lower law, and enough for an upper one.
-        factor = {Side.UPPER: 1.0 + found.mass_error, Side.LOWER: (1.0 - found.mass_error) * (1.0 - found.missed)}
+        factor = {
+            Side.UPPER: 1.0 + found.mass_error,
+            Side.LOWER: (1.0 - found.mass_error) * (1.0 - found.truncated_mass),
+        }
         return [
             Atoms(
                 found.p_mass * factor[side],
                 found.loss,
-                missed=found.missed,
-                slack=found.loss_error,
+                truncated_mass=found.truncated_mass,
+                loss_error=found.loss_error,
                 visited=found.loss.size,
-                total=1.0 if side is Side.UPPER else 1.0 - found.missed,
-                doubt=4.0 * found.mass_error,
+                total=1.0 if side is Side.UPPER else 1.0 - found.truncated_mass,
+                mass_error=4.0 * found.mass_error,
             )
             for side in sides
         ]

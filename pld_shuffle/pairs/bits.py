@@ -113,7 +113,7 @@ class BitShares:
 
 
 def bit_profile(
-    n: int, shares: BitShares, growth: ArrayLike, *, bits: int = 1, rate: float = 1.0,
+    n: int, shares: BitShares, expm1_eps: ArrayLike, *, bits: int = 1, rate: float = 1.0,
     ones: tuple[int, int] | None = None, rtol: float = 1e-4,
 ) -> Bounds:  # fmt: skip
     """Bounds on the supremum of H_s, s = 1 + growth, over all neighbouring datasets in both orders.
@@ -122,7 +122,7 @@ def bit_profile(
     ----------
     n : users who send their bits in one round, 1 <= n.
     shares : the two probabilities; `bits` : bits a user sends, independently given the value.
-    growth : array of s - 1 = expm1(eps) >= -1, any shape.
+    expm1_eps : array of s - 1 = expm1(eps) >= -1, any shape.
     rate : n / N if the n users are a fresh uniformly random, hidden subset of N > n; else 1.
     ones : only datasets with this many ones (lowest, highest) among the others' n-1 values, and only the order in
         which the target holds 1 first; other values are excluded then. None (default): everything.
@@ -142,9 +142,9 @@ def bit_profile(
     1e-06 1e-06
     """
     users, each, share = user_count(n), positive_int("bits", bits), unit_interval("rate", rate)
-    grown = real_array("growth", growth)
+    grown = real_array("expm1_eps", expm1_eps)
     if not bool(np.all(grown >= -1.0)):
-        raise ValueError(f"growth must be at least -1, got {growth!r}")
+        raise ValueError(f"expm1_eps must be at least -1, got {expm1_eps!r}")
     if not 0.0 < rtol <= 1.0:
         raise ValueError(f"rtol must be in (0, 1], got {rtol!r}")
     if ones is None:
@@ -179,22 +179,22 @@ def bit_profile(
 
 
 def _ordered(
-    users: int, shares: BitShares, growth: Array, bits: int, ones: tuple[int, int], rate: float, rtol: float
+    users: int, shares: BitShares, expm1_eps: Array, bits: int, ones: tuple[int, int], rate: float, rtol: float
 ) -> Bounds:
     """One order of the neighbours, the target holding 1 first; growth >= 0."""
     if rate == 1.0:
-        return _everybody(users, shares, growth, bits, ones, rtol)
-    lower = np.maximum(*(_equal_others(users, shares, growth, bits, rate, held) for held in (False, True)))
+        return _everybody(users, shares, expm1_eps, bits, ones, rtol)
+    lower = np.maximum(*(_equal_others(users, shares, expm1_eps, bits, rate, held) for held in (False, True)))
     # Theorem 4: at a share x of ones in the cohort, a full profile at another growth. Halve ranges of x
     # until the upper end is near the lower one, or the number of ranges is too large.
-    upper = np.zeros(growth.size)
-    todo = [(0, users, np.arange(growth.size))]
+    upper = np.zeros(expm1_eps.size)
+    todo = [(0, users, np.arange(expm1_eps.size))]
     for level in range(HALVINGS):
         following = []
         for low, high, open_ in todo:
-            value = _cohort(users, shares, growth[open_], bits, rate, (low, high), rtol)
+            value = _cohort(users, shares, expm1_eps[open_], bits, rate, (low, high), rtol)
             # About the square of the deviations at which the threshold lies.
-            distance = -2.0 * np.log(np.maximum(value / np.minimum(growth[open_] + 1e-300, 1.0), 1e-300))
+            distance = -2.0 * np.log(np.maximum(value / np.minimum(expm1_eps[open_] + 1e-300, 1.0), 1e-300))
             enough = lower[open_] * (1.0 + rtol * (1.0 + np.clip(distance, 0.0, 100.0)))
             done = (value <= np.maximum(enough, upper[open_])) | (low == high) | (level == HALVINGS - 1)
             upper[open_[done]] = np.maximum(upper[open_[done]], value[done])
@@ -206,48 +206,52 @@ def _ordered(
     return Bounds(lower, upper)
 
 
-def _everybody(users: int, shares: BitShares, growth: Array, bits: int, ones: tuple[int, int], rtol: float) -> Bounds:
+def _everybody(
+    users: int, shares: BitShares, expm1_eps: Array, bits: int, ones: tuple[int, int], rtol: float
+) -> Bounds:
     from . import bit_kernels
 
-    lower, upper = np.empty(growth.size), np.empty(growth.size)
-    bit_kernels.all_growths(
-        np.ascontiguousarray(growth), float(bits), shares.one, shares.not_one, shares.zero,
+    lower, upper = np.empty(expm1_eps.size), np.empty(expm1_eps.size)
+    bit_kernels.all_expm1_epsilons(
+        np.ascontiguousarray(expm1_eps), float(bits), shares.one, shares.not_one, shares.zero,
         shares.not_zero, shares.gap, float(bits * (users - 1)), float(bits * ones[0]),
         float(bits * ones[1]), rtol, MOST, lower, upper,
     )  # fmt: skip
     return Bounds(lower, upper)
 
 
-def _full_growth(growth: Array, rate: float, share: float) -> tuple[Array, Array]:
+def _full_expm1_eps(expm1_eps: Array, rate: float, share: float) -> tuple[Array, Array]:
     """(u, relative rounding): the growth t - 1 at which the full profile is read, for a share of ones."""
-    linear = rate - growth * (1.0 - rate * share)
-    root = np.sqrt(linear * linear + 4.0 * rate * (1.0 - share) * growth)
+    linear = rate - expm1_eps * (1.0 - rate * share)
+    root = np.sqrt(linear * linear + 4.0 * rate * (1.0 - share) * expm1_eps)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        found = np.where(linear > 0.0, 2.0 * growth / (linear + root), (root - linear) / (2.0 * rate * (1.0 - share)))
-        rounding = 16.0 * ROUNDOFF * (1.0 + (rate + growth) / (np.abs(linear) + root))
+        found = np.where(
+            linear > 0.0, 2.0 * expm1_eps / (linear + root), (root - linear) / (2.0 * rate * (1.0 - share))
+        )
+        rounding = 16.0 * ROUNDOFF * (1.0 + (rate + expm1_eps) / (np.abs(linear) + root))
     found = np.where(np.isfinite(found), np.minimum(found, LARGEST_GROWTH), LARGEST_GROWTH)
     return found, np.where(np.isfinite(rounding), np.minimum(rounding, 1.0), 1.0)
 
 
 def _cohort(
-    users: int, shares: BitShares, growth: Array, bits: int, rate: float, ones: tuple[int, int], rtol: float
+    users: int, shares: BitShares, expm1_eps: Array, bits: int, rate: float, ones: tuple[int, int], rtol: float
 ) -> Array:
     """Upper bound for a hidden cohort whose members hold between ones[0] and ones[1] ones (of n)."""
     share = ones[0] / users
-    full, rounding = _full_growth(growth, rate, share)
+    full, rounding = _full_expm1_eps(expm1_eps, rate, share)
     limits = (max(ones[0] - 1, 0), min(ones[1], users - 1))
     height = _everybody(users, shares, full * (1.0 - rounding), bits, limits, rtol).upper
-    weight = 1.0 - share + share * (1.0 + growth) / (1.0 + full * (1.0 - rounding))
+    weight = 1.0 - share + share * (1.0 + expm1_eps) / (1.0 + full * (1.0 - rounding))
     value: Array = np.minimum(rate * weight * (1.0 + 8.0 * ROUNDOFF) * height, 1.0)
     return value
 
 
-def _equal_others(users: int, shares: BitShares, growth: Array, bits: int, rate: float, held: bool) -> Array:
+def _equal_others(users: int, shares: BitShares, expm1_eps: Array, bits: int, rate: float, held: bool) -> Array:
     """Lower bound, attained: all of the others hold the same value, 1 or 0."""
-    full, rounding = _full_growth(growth, rate, 1.0 if held else 0.0)
+    full, rounding = _full_expm1_eps(expm1_eps, rate, 1.0 if held else 0.0)
     place = (users - 1, users - 1) if held else (0, 0)
     height = _everybody(users, shares, full * (1.0 + rounding), bits, place, 1.0).lower
-    weight = (1.0 + growth) / (1.0 + full * (1.0 + rounding)) if held else 1.0
+    weight = (1.0 + expm1_eps) / (1.0 + full * (1.0 + rounding)) if held else 1.0
     value: Array = rate * weight * (1.0 - 8.0 * ROUNDOFF) * height
     return value
 
@@ -262,13 +266,13 @@ class BitAttack(NamedTuple):
     loss: Array
     p_mass: Array
     q_mass: Array
-    missed: float
+    truncated_mass: float
     mass_error: float
     loss_error: float
 
 
 def bit_attack(
-    n: int, shares: BitShares, ones: int, *, bits: int = 1, rate: float = 1.0, missed: float = 1e-40
+    n: int, shares: BitShares, ones: int, *, bits: int = 1, rate: float = 1.0, truncated_mass: float = 1e-40
 ) -> BitAttack:
     """The pair where `ones` of the n-1 others hold 1, the rest 0, and the target 1 under P, 0 under Q.
 
@@ -286,10 +290,10 @@ def bit_attack(
     held = integer_in("ones", ones, 0, users - 1)
     if share < 1.0 and held not in (0, users - 1):
         raise ValueError(f"ones must be 0 or n-1={users - 1} for a hidden cohort, got {ones!r}")
-    if not 1e-250 <= missed <= 0.01:
-        raise ValueError(f"missed must be in [1e-250, 0.01], got {missed!r}")
+    if not 1e-250 <= truncated_mass <= 0.01:
+        raise ValueError(f"truncated_mass must be in [1e-250, 0.01], got {truncated_mass!r}")
     trials_one, trials_zero = each * held, each * (users - 1 - held)
-    inner = missed if 0 in (trials_one, trials_zero) else missed * 2.0**-70
+    inner = truncated_mass if 0 in (trials_one, trials_zero) else truncated_mass * 2.0**-70
     first, first_law = _binomial(trials_one, shares.one, shares.not_one, inner)
     second, second_law = _binomial(trials_zero, shares.zero, shares.not_zero, inner)
     size = first_law.size * second_law.size
@@ -297,7 +301,7 @@ def bit_attack(
         raise MemoryError(f"{size:.0f} products for ones={held}; take 0 or n-1")
     law = np.convolve(first_law, second_law)
     # Pairs outside of the windows are missing: relatively little where the law is not tiny itself.
-    lost = 0.0 if inner == missed else 4.0 * inner
+    lost = 0.0 if inner == truncated_mass else 4.0 * inner
     kept = np.flatnonzero(law > (2.0**40 * lost))
     low, law = first + second + int(kept[0]), law[kept[0] : kept[-1] + 1]
     relative = ROUNDOFF * (16.0 * (first_law.size + second_law.size) + 32.0) + lost / float(law.min())
@@ -310,7 +314,7 @@ def bit_attack(
     start = 0 if low == 0 else each
     stop = law.size + (each if low + law.size - 1 == trials_one + trials_zero else 0)
     p_mass = np.convolve(law, with_one)
-    rest = 4.0 * missed + float(np.sum(p_mass[:start]) + np.sum(p_mass[stop:]))
+    rest = 4.0 * truncated_mass + float(np.sum(p_mass[:start]) + np.sum(p_mass[stop:]))
     p_mass = p_mass[start:stop]
     q_mass = np.convolve(law, with_zero)[start:stop]
     error = 2.0 * relative + 16.0 * ROUNDOFF * (each + 2)
@@ -338,14 +342,15 @@ def _equal_others_loss(users: int, shares: BitShares, all_hold_one: bool, k: Arr
     with np.errstate(divide="ignore"):
         loss = np.where(near, np.log1p(ratio), np.log(above / below))
     least = float(np.min(np.minimum(above, below), where=near, initial=math.inf))
-    wrong = 8.0 * ROUNDOFF * (shares.gap * users * own / least + 2.0)
-    return loss, wrong + 16.0 * ROUNDOFF * float(np.max(np.abs(loss)))
+    loss_error = 8.0 * ROUNDOFF * (shares.gap * users * own / least + 2.0)
+    return loss, loss_error + 16.0 * ROUNDOFF * float(np.max(np.abs(loss)))
 
 
-def _binomial(trials: int, share: float, rest: float, missed: float) -> tuple[int, Array]:
-    """The lowest count of a window of Bin(trials, share), and its masses; each tail outside holds at most `missed`."""
+def _binomial(trials: int, share: float, rest: float, truncated_mass: float) -> tuple[int, Array]:
+    """The lowest count of a window of Bin(trials, share), and its masses; each tail outside holds at most
+    `truncated_mass`."""
     small = min(share, rest)
-    low, high = chernoff_window(trials, small, missed) if missed > 0.0 else (0, trials)
+    low, high = chernoff_window(trials, small, truncated_mass) if truncated_mass > 0.0 else (0, trials)
     if not high - low < MAX_ATOMS:
         raise MemoryError(f"a window of {high - low} counts is over the limit of {MAX_ATOMS:.0f}")
     law = binomial_window(trials, small, low, high)

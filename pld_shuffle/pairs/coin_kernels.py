@@ -64,8 +64,8 @@ def book(block, cells, used):
             block[k, i] = 0.0
 
 
-@kernel("k1 1 1 1 f 1 f f o2", lambda coins, bias, gap, weight, reach, *rest: 3e-6 * np.sum(reach * np.sqrt(coins)))
-def coin_cells(coins, bias, gap, weight, reach, edges, top_bias, top_gap, cells):
+@kernel("k1 1 1 1 f 1 f f o2", lambda coins, bias, gap, weight, window, *rest: 3e-6 * np.sum(window * np.sqrt(coins)))
+def coin_cells(coins, bias, gap, weight, window, edges, top_bias, top_gap, cells):
     """Sum the heads-side atoms of a mixture of tilted coins into cells of the privacy loss.
 
     Component j: coins[j] >= 1 fair coins, bias theta = bias[j], gap[j] = 1 - theta (given apart so
@@ -89,7 +89,7 @@ def coin_cells(coins, bias, gap, weight, reach, edges, top_bias, top_gap, cells)
     centre = 0.0
     top_x = 0.0
     top_y = 0.0
-    infinite = 0.0
+    infinity_mass = 0.0
     visited = 0
     last = edges.shape[0] - 2
     block = np.zeros((2, edges.shape[0] - 1))
@@ -109,7 +109,7 @@ def coin_cells(coins, bias, gap, weight, reach, edges, top_bias, top_gap, cells)
         else:
             heads = (m + 1) // 2
             b = weight[j] * central_coin_mass(m + 1)
-        final = min(m, int(0.5 * (m + reach * math.sqrt(m))) + 1)
+        final = min(m, int(0.5 * (m + window * math.sqrt(m))) + 1)
         scale = 2.0 * theta / m
         fall = final if final < m else m - 1
         i = 0
@@ -144,7 +144,7 @@ def coin_cells(coins, bias, gap, weight, reach, edges, top_bias, top_gap, cells)
         used = max(used, i + 1)
         if final == m:
             if rest == 0.0:
-                infinite += b
+                infinity_mass += b
             elif rest == top_gap and theta == top_bias:
                 top_x += b * theta
                 top_y += b * rest
@@ -160,7 +160,7 @@ def coin_cells(coins, bias, gap, weight, reach, edges, top_bias, top_gap, cells)
             full = visited + BUSY * used
             used = 0
     book(block, cells, used)
-    return centre, top_x, top_y, infinite, visited, longest
+    return centre, top_x, top_y, infinity_mass, visited, longest
 
 
 @inner
@@ -179,7 +179,7 @@ def beyond(last, before, error):
 )
 def split_neutral(
     odds, start, cut_below, cut_above, error, half, kappa, absent, bias, gap, first, final, weight, cuts, every,
-    log_missed, upper, coins, biases, gaps, weights,
+    log_truncated_mass, upper, coins, biases, gaps, weights,
 ):  # fmt: skip
     """Split each bucket of numbers of coins by the number c of neutral labels.
 
@@ -197,8 +197,8 @@ def split_neutral(
     Returns the number of components written, and what the rests weigh at most; for a lower bound they are taken off.
     """
     used = 0
-    missed = 0.0
-    floor = math.exp(-log_missed)
+    truncated_mass = 0.0
+    floor = math.exp(-log_truncated_mass)
     law = np.empty(2 * half + 1)
     for j in range(first.shape[0]):
         m = final[j] if upper else first[j]
@@ -206,7 +206,7 @@ def split_neutral(
         low = max(0, start - m)
         high = start + odds.shape[0] - m
         if high < low:
-            missed += weight[j]
+            truncated_mass += weight[j]
             continue
         # 1. The largest term: law(c+1)/law(c) falls through 1.
         mode = low
@@ -257,7 +257,7 @@ def split_neutral(
                 near = m + absent + kappa * last
                 rest += beyond(walked[size - 1] * near, walked[size - 2] * (near - kappa), slop)
         rest = min(1.0, rest / heavy * (1.0 + 4.0 * slop))
-        missed += weight[j] * rest
+        truncated_mass += weight[j] * rest
         share = weight[j] if upper else weight[j] * (1.0 - rest)
         mean = moment / total
         deviation = math.sqrt(max(0.0, square / total - mean * mean))
@@ -265,7 +265,7 @@ def split_neutral(
             least, walked, m, count, share, kappa, absent, bias, gap, least + mean, deviation, cuts, every,
             slop, upper, coins, biases, gaps, weights, used,
         )  # fmt: skip
-    return used, missed
+    return used, truncated_mass
 
 
 @inner
@@ -315,11 +315,11 @@ def write_intervals(
                 rest = m / (m + absent + kappa * end)
                 if far < 0.5:
                     portion = (far - slope / mass) / (far - fall)
-                    doubt = slop * far / (far - fall)
+                    share_error = slop * far / (far - fall)
                 else:  # keep - rest, without cancellation
                     portion = (kept / mass - rest) / (keep - rest) if keep > rest else 1.0
-                    doubt = slop * keep / (keep - rest) if keep > rest else 1.0
-                near_share = share * min(1.0, max(portion, 0.0) + doubt)
+                    share_error = slop * keep / (keep - rest) if keep > rest else 1.0
+                near_share = share * min(1.0, max(portion, 0.0) + share_error)
             share, carried = carried + near_share, share - near_share
         elif least < most and mass > 0.0:
             if slope < kept:

@@ -102,8 +102,8 @@ class Labels(NamedTuple):
 class Components:
     """Tilted coins (coins, bias, gap = 1 - bias, weight), a null mass, and the mass left out.
 
-    For a lower bound weights sum to at most 1 - null, for an upper bound `missed` is the P-mass that must be put
-    at infinite loss. All arrays have one shape (components,). `lower_share` of upper components: where nothing was
+    For a lower bound weights sum to at most 1 - null, for an upper bound `truncated_mass` is the P-mass that must be
+    put at infinite loss. All arrays have one shape (components,). `lower_share` of upper components: where nothing was
     bucketed, this share of them is a lower mixture, so one run of the kernel serves both sides.
     """
 
@@ -112,7 +112,7 @@ class Components:
     gap: Array
     weight: Array
     null: float
-    missed: float
+    truncated_mass: float
     lower_share: float | None = None
 
 
@@ -250,7 +250,7 @@ class CoinMixture(Pair):
 
     # -- many users --------------------------------------------------------------------------------
 
-    def profile(self, growth: Array, rtol: float, missed: float) -> Bounds:
+    def profile(self, expm1_eps: Array, rtol: float, truncated_mass: float) -> Bounds:
         """Bounds on H_s at s = 1 + growth >= 1 by contour integrals, each O(1) whatever n is; amplification apart.
 
         The one formula of `slots`, with the values of L formed without cancellation.
@@ -259,25 +259,25 @@ class CoinMixture(Pair):
 
         others, gain, fall = self._slot_values()
         rest = self._silent if self.participation == 1.0 else 0.0
-        lower, upper = np.zeros(growth.size), np.zeros(growth.size)
-        for i, one in enumerate(growth.tolist()):
+        lower, upper = np.zeros(expm1_eps.size), np.zeros(expm1_eps.size)
+        for i, one in enumerate(expm1_eps.tolist()):
             value = gain - one * fall
-            wrong = PROFILE_ERROR * (np.abs(gain) + one * fall)
+            value_error = PROFILE_ERROR * (np.abs(gain) + one * fall)
             if value[0] > 0.0:
                 low, high, _ = contour_kernels.positive_part(
-                    float(self.n), value, wrong, others, rest, LABEL_ERROR, 0.0, rtol
+                    float(self.n), value, value_error, others, rest, LABEL_ERROR, 0.0, rtol
                 )
                 lower[i], upper[i] = low * (1.0 - 4.0 * ROUNDOFF), high * (1.0 + 4.0 * ROUNDOFF)
             else:  # nothing but rounding is positive
-                upper[i] = others[0] * max(0.0, value[0] + wrong[0]) * (1.0 + 4.0 * LABEL_ERROR)
+                upper[i] = others[0] * max(0.0, value[0] + value_error[0]) * (1.0 + 4.0 * LABEL_ERROR)
         return Bounds(lower, np.minimum(upper, 1.0))
 
-    def log_tail(self, growth: Array) -> Array:
+    def log_tail(self, expm1_eps: Array) -> Array:
         """Upper bounds on the logarithm of the profile, amplification apart; see `slots`."""
         others, gain, fall = self._slot_values()
-        value = gain - np.outer(growth, fall)
-        wrong = (PROFILE_ERROR + 2.0 * LABEL_ERROR) * (np.abs(gain) + np.outer(growth, fall))
-        return log_positive_part(self.n, others, value, wrong, LABEL_ERROR)
+        value = gain - np.outer(expm1_eps, fall)
+        value_error = (PROFILE_ERROR + 2.0 * LABEL_ERROR) * (np.abs(gain) + np.outer(expm1_eps, fall))
+        return log_positive_part(self.n, others, value, value_error, LABEL_ERROR)
 
     def _slot_values(self) -> tuple[Array, Array, Array]:
         """Masses of the others' labels, and the values gain - growth fall of L on them."""
@@ -299,10 +299,10 @@ class CoinMixture(Pair):
     def _walk(self, resolution: Resolution) -> float:
         """About how many atoms the components of `resolution` have."""
         mean = 1.0 + (self.n - 1) * self.coin_rate
-        reach = math.sqrt(2.0 * math.log(16.0 / resolution.missed))
-        sizes = 2.0 * reach * math.sqrt(mean * min(1.0, self.coin_rest)) + 1.0
+        window = math.sqrt(2.0 * math.log(16.0 / resolution.truncated_mass))
+        sizes = 2.0 * window * math.sqrt(mean * min(1.0, self.coin_rest)) + 1.0
         sizes = min(sizes, sizes / mean / max(resolution.size_width, 1e-300) + 1.0)
-        return sizes * (1.0 + 0.5 * min(mean, reach * math.sqrt(mean)))
+        return sizes * (1.0 + 0.5 * min(mean, window * math.sqrt(mean)))
 
     # -- components --------------------------------------------------------------------------------
 
@@ -314,8 +314,8 @@ class CoinMixture(Pair):
         """
         upper = side is Side.UPPER
         sign = 1.0 if upper else -1.0
-        missed = resolution.missed / 4.0
-        others = self._coins_of_others(missed)
+        truncated_mass = resolution.truncated_mass / 4.0
+        others = self._coins_of_others(truncated_mass)
         below, above = others.below, others.above
         # Mass below the window would be worse than anything in it: at infinity for an upper bound. Mass
         # above it is dominated by what is inside, if every size has the same bias. A lower bound drops both.
@@ -372,9 +372,9 @@ class CoinMixture(Pair):
             lower_share = (1.0 - 3.0 * others.largest_error) * (1.0 - below - above)
         return Components(coins, bias, gap, weight, null, left_out, lower_share)
 
-    def _coins_of_others(self, missed: float) -> Counts:
+    def _coins_of_others(self, truncated_mass: float) -> Counts:
         """The law of the number of coin labels among the other users."""
-        return counts([Trials(self.n - 1, self.coin_rate, self.coin_rest)], missed)
+        return counts([Trials(self.n - 1, self.coin_rate, self.coin_rest)], truncated_mass)
 
     def _kept(self, sizes: NDArray[Any]) -> tuple[Array, Array]:
         """keep = bias/theta of so many coins, and 1 - keep: either may be tiny, and keeps its precision."""
@@ -421,13 +421,14 @@ class CoinMixture(Pair):
         from . import coin_kernels
 
         labels = self._labels(int(ends[-1]), resolution)
-        log_missed = math.log(12.0 / resolution.missed)
+        log_truncated_mass = math.log(12.0 / resolution.truncated_mass)
         cuts, every, most = self._cuts(labels, starts.size, resolution)
         coins = np.empty(most, np.int64)
         bias, gap, share = np.empty(most), np.empty(most), np.empty(most)
         used, lost = coin_kernels.split_neutral(
             labels.odds, labels.start, labels.cut_below, labels.cut_above, labels.error, labels.half, self.kappa,
-            self.absent, self.theta, self.gap, starts, ends, weight, cuts, every, log_missed, upper, coins, bias, gap,
+            self.absent, self.theta, self.gap, starts, ends, weight, cuts, every, log_truncated_mass, upper, coins,
+            bias, gap,
             share,
         )  # fmt: skip
         sign = 1.0 if upper else -1.0
@@ -444,8 +445,8 @@ class CoinMixture(Pair):
         deviation = math.sqrt(mean * rest_rate)
         if rest_rate <= 0.0:  # everybody shows a label
             return Labels(np.empty(0), self.n, False, False, 0.0, 1, mean, deviation)
-        log_missed = math.log(12.0 / resolution.missed)
-        half = math.ceil(math.sqrt(2.0 * log_missed) * deviation + log_missed)
+        log_truncated_mass = math.log(12.0 / resolution.truncated_mass)
+        half = math.ceil(math.sqrt(2.0 * log_truncated_mass) * deviation + log_truncated_mass)
         # Given few coin labels there are more of the others.
         low = max(0, math.floor((self.n - most_coins) * rate) - half)
         high = min(self.n, most_coins + math.ceil(self.n * rate) + half)
@@ -456,7 +457,7 @@ class CoinMixture(Pair):
     def _cuts(self, labels: Labels, buckets: int, resolution: Resolution) -> tuple[Array, bool, int]:
         """How a number of neutral labels is cut into intervals: cuts, whether all are kept, the most components."""
         neutrals, window = labels.neutrals, 2.0 * labels.half + 1.0
-        reach = math.sqrt(2.0 * math.log(12.0 / resolution.missed))
+        reach = math.sqrt(2.0 * math.log(12.0 / resolution.truncated_mass))
         mean_coins = 1.0 + (self.n - 1) * self.coin_rate
         others = self.absent + self.kappa * neutrals
         relative = labels.deviation * self.kappa / (mean_coins + others)
@@ -498,7 +499,7 @@ class CoinMixture(Pair):
             elif share is None:
                 part = self._summed(side, resolution)[0]
             else:
-                part = replace(above, mass=share * above.mass, infinite=share * above.infinite)
+                part = replace(above, mass=share * above.mass, infinity_mass=share * above.infinity_mass)
             found.append(completed(part, side))
         return found
 
@@ -510,10 +511,10 @@ class CoinMixture(Pair):
         rate, step = self.amplification, resolution.step
         parts = self.components(side, resolution)
         if parts.coins.size == 0:  # less likely than what may be missed
-            return replace(Atoms.none(), mass=np.array([parts.null]), missed=parts.missed), None
+            return replace(Atoms.none(), mass=np.array([parts.null]), truncated_mass=parts.truncated_mass), None
         # Two tails of a fair coin, both masses of each atom: at most 2 * 2 exp(-reach^2/2) / 2 of P-mass.
-        coin_missed = resolution.missed / 4.0
-        window = math.sqrt(2.0 * math.log(4.0 / coin_missed))
+        coin_truncated_mass = resolution.truncated_mass / 4.0
+        window = math.sqrt(2.0 * math.log(4.0 / coin_truncated_mass))
         steps = 0.5 * window * np.sqrt(parts.coins)
         clipped = 2.0 * float(steps.max()) > window**2
         rounding = ROUNDOFF * (96.0 + 4.0 * steps + parts.coins.size)
@@ -529,12 +530,12 @@ class CoinMixture(Pair):
         cells = np.zeros((4, count))
         top_gap = float(parts.gap.min())
         top_bias = float(parts.bias[parts.gap == top_gap].max())
-        centre, top_x, top_y, infinite, visited, block = coin_kernels.coin_cells(
+        centre, top_x, top_y, infinity_mass, visited, block = coin_kernels.coin_cells(
             parts.coins, parts.bias, parts.gap, weight, window, edges, top_bias, top_gap, cells
         )
         cell_x = cells[coin_kernels.SUM_X] + cells[coin_kernels.LOST_X]
         cell_y = cells[coin_kernels.SUM_Y] + cells[coin_kernels.LOST_Y]
-        sum_x = float(cell_x.sum()) + top_x + infinite
+        sum_x = float(cell_x.sum()) + top_x + infinity_mass
         null = parts.null + centre + 2.0 * (1.0 - rate) * sum_x
         kept = np.flatnonzero(cell_y > SMALLEST_CELL)
         lost = (cell_y <= SMALLEST_CELL) & (cell_x + cell_y > 0.0)
@@ -545,27 +546,29 @@ class CoinMixture(Pair):
         # Sums over atoms round the ratio of a cell; merging leaves 1e-14 of a step.
         most = _most_in_a_cell(parts, edges, 0.5 * window)
         summed = ROUNDOFF * (LOSS_ULPS + 2.0 * (most + 2.0 * block + 4.0))
-        blur = summed * loss
+        ratio_error = summed * loss
         if top_y > 0.0:
             p = np.append(p, top_y + 2.0 * rate * top_x)
             q = np.append(q, top_y)
             loss = np.append(loss, math.log1p(2.0 * rate * top_bias / top_gap))
-            blur = np.append(blur, 0.0)
+            ratio_error = np.append(ratio_error, 0.0)
         mass = np.concatenate((q[::-1], [null], p))
         loss = np.concatenate((-loss[::-1], [0.0], loss))
-        blur = np.concatenate((blur[::-1], [0.0], blur))
-        missed = parts.missed + (coin_missed if clipped else 0.0) + tiny
-        slack = summed * float(loss[-1]) + 2e-14 * step
+        ratio_error = np.concatenate((ratio_error[::-1], [0.0], ratio_error))
+        truncated_mass = parts.truncated_mass + (coin_truncated_mass if clipped else 0.0) + tiny
+        loss_error = summed * float(loss[-1]) + 2e-14 * step
         share = parts.lower_share
         if share is not None:
-            share *= (1.0 - 3.0 * float(rounding.max())) * (1.0 - (coin_missed if clipped else 0.0))
-        return Atoms(mass, loss, 2.0 * rate * infinite, missed, slack, int(visited), blur), share
+            share *= (1.0 - 3.0 * float(rounding.max())) * (1.0 - (coin_truncated_mass if clipped else 0.0))
+        return Atoms(
+            mass, loss, 2.0 * rate * infinity_mass, truncated_mass, loss_error, int(visited), ratio_error
+        ), share
 
     def _separate(self, parts: Components, weight: Array) -> Atoms:
         """Every atom by itself, for few components of few coins."""
         rate = self.amplification
         masses, ratios = [np.zeros((0, 2))], [np.zeros(0)]
-        infinite = centre = sum_x = 0.0
+        infinity_mass = centre = sum_x = 0.0
         for m in np.unique(parts.coins).tolist():
             same = parts.coins == m
             bias, gap, held = (values[same, None] for values in (parts.bias, parts.gap, weight))
@@ -576,7 +579,7 @@ class CoinMixture(Pair):
             x = bias * ((2.0 * heads - m) / m)
             y = gap + bias * (2.0 * (m - heads) / m)
             mass = held * fair
-            infinite += float((mass * x)[y <= 0.0].sum())
+            infinity_mass += float((mass * x)[y <= 0.0].sum())
             sum_x += float((mass * x).sum())
             finite = y > 0.0
             ratios.append(2.0 * rate * x[finite] / y[finite])
@@ -590,8 +593,8 @@ class CoinMixture(Pair):
         return Atoms(
             np.concatenate((y[::-1], [null], y + 2.0 * rate * x)),
             np.concatenate((-loss[::-1], [0.0], loss)),
-            2.0 * rate * infinite,
-            parts.missed + 1e-300 * (1.0 + loss.size),  # what underflows
+            2.0 * rate * infinity_mass,
+            parts.truncated_mass + 1e-300 * (1.0 + loss.size),  # what underflows
             ROUNDOFF * LOSS_ULPS * float(loss.max(initial=0.0)),
             loss.size,
             separate=True,
@@ -622,11 +625,11 @@ class CoinProfile(ProfilePair):
 
     coins: CoinMixture
 
-    def profile(self, growth: Array, rtol: float, missed: float) -> Bounds:
-        return self.coins.profile(growth, rtol, missed)
+    def profile(self, expm1_eps: Array, rtol: float, truncated_mass: float) -> Bounds:
+        return self.coins.profile(expm1_eps, rtol, truncated_mass)
 
-    def log_tail(self, growth: Array) -> Array:
-        return self.coins.log_tail(growth)
+    def log_tail(self, expm1_eps: Array) -> Array:
+        return self.coins.log_tail(expm1_eps)
 
     @property
     def max_loss(self) -> Bounds:
@@ -637,7 +640,7 @@ class CoinProfile(ProfilePair):
         return self.coins.scale
 
     @property
-    def infinite_mass(self) -> float:
+    def infinity_mass(self) -> float:
         """Of those who see no one else show the other label."""
         coins = self.coins
         if not (coins.gap == 0.0 and coins.participation == 1.0):
@@ -646,25 +649,25 @@ class CoinProfile(ProfilePair):
         return coins.target_coin * math.exp(alone * (1.0 + 1e-13)) * (1.0 - 1e-13)
 
 
-def _most_in_a_cell(parts: Components, edges: Array, reach: float) -> float:
-    """At most so many atoms of one component are in one cell; reach: where its walk ends, in sqrt(coins).
+def _most_in_a_cell(parts: Components, edges: Array, window: float) -> float:
+    """At most so many atoms of one component are in one cell; window: where its walk ends, in sqrt(coins).
 
     Its values of x are 2 bias/coins apart, x/y = e is x = e/(1 + e), and in x the first cell is the widest: where e
     grows like (exp(s) - 1)/(2 r), x' = 2 r exp(s)/(2 r - 1 + exp(s))^2 falls.
     """
     widest = edges[1] / (1.0 + edges[1])
     density = float(np.max(parts.coins / np.maximum(2.0 * parts.bias, 1e-250)))
-    return float(min(widest * density, reach * math.sqrt(float(parts.coins.max())))) + 3.0
+    return float(min(widest * density, window * math.sqrt(float(parts.coins.max())))) + 3.0
 
 
-def _normal_cuts(width: float, centre: float, reach: float) -> Array:
+def _normal_cuts(width: float, centre: float, window: float) -> Array:
     """Cuts of a normal variable for the least within-interval variance at about `width` in the bulk.
 
     Widths grow like density^(-1/3), that is exp((d - centre)^2 / 6): where the mass (as tilted around
     `centre`) is small, intervals may be long, up to e^LONGEST_INTERVAL widths: an upper bound has mass at
     both ends of an interval. Standardised, ascending; at most MAX_CUTS of them.
     """
-    span = max(reach, 1.0) * 1.05
+    span = max(window, 1.0) * 1.05
     if width >= 4.0 * span:
         return np.empty(0)
     grid = centre + np.linspace(-2.0 * span, 2.0 * span, 4001)

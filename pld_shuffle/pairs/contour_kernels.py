@@ -133,7 +133,7 @@ def saddle(n, x, b, rest, start):
 
 
 @unchecked
-def needed_cap(n, x, b, doubt, cap, chance):
+def needed_cap(n, x, b, sum_error, cap, chance):
     """A height H with P(sum of n copies of min(X, cap) < -H) <= chance.
 
     P <= n P(X < -h) + P(sum of min(max(X, -h), cap) < -H), the first at most chance/2 by the choice of h,
@@ -158,22 +158,22 @@ def needed_cap(n, x, b, doubt, cap, chance):
     best = math.inf
     while rate > 0.1 / deviation or rate * floor > 0.5:
         above = 0.0
-        wrong = 0.0
+        term_error = 0.0
         for j in range(x.shape[0]):
             rise = b[j] * math.expm1(-rate * min(max(x[j], -floor), cap))
             above += rise
-            wrong += abs(rise) * doubt
-        moment = n * math.log1p(max(above, -0.9) + wrong)
+            term_error += abs(rise) * sum_error
+        moment = n * math.log1p(max(above, -0.9) + term_error)
         best = min(best, (moment + 1e-9 * abs(moment) + math.log(2.0 / chance)) / rate)
         rate *= 0.6
     return max(best, 0.0)
 
 
 @unchecked
-def cap_height(n, x, b, doubt, chance):
+def cap_height(n, x, b, sum_error, chance):
     """A height H with P(sum of n-1 copies of min(X, H) < -H) <= chance, as low as a bisection finds; or inf.
 
-    doubt: relative error of every b. Only rare atoms can be so high: without any, inf saves the search.
+    sum_error: relative error of every b. Only rare atoms can be so high: without any, inf saves the search.
     """
     top = 0.0
     spread = 0.0
@@ -181,12 +181,12 @@ def cap_height(n, x, b, doubt, chance):
         top = max(top, x[j])
     for j in range(x.shape[0]):  # what is far below -H is rare, too
         spread += b[j] * min(abs(x[j]), top) ** 2
-    if top < 3.0 * math.sqrt(n * spread) or needed_cap(n - 1.0, x, b, doubt, top, chance) > top:
+    if top < 3.0 * math.sqrt(n * spread) or needed_cap(n - 1.0, x, b, sum_error, top, chance) > top:
         return math.inf
     low = 0.0
     for _ in range(40):
         middle = 0.5 * (low + top) if low > 0.5 * top else max(low, 1e-3 * top) ** 0.5 * top**0.5
-        if needed_cap(n - 1.0, x, b, doubt, middle, chance) <= middle:
+        if needed_cap(n - 1.0, x, b, sum_error, middle, chance) <= middle:
             top = middle
         else:
             low = middle
@@ -228,7 +228,7 @@ def alias_period(n, x, b, rest, lam, level, tau, deviation, target):
 
 
 @unchecked
-def contour_sum(n, p, centred, centre, wrong, twist, lam, tau, period, threshold, cutoff, limit):
+def contour_sum(n, p, centred, centre, term_error, twist, lam, tau, period, threshold, cutoff, limit):
     """The trapezoidal sums along lam + i y, y = 2 pi k / period, relative to the integrand at y = 0.
 
     p, centred: the tilted law (the atom at X = 0 included) and its values minus centre. wrong y bounds the
@@ -268,14 +268,14 @@ def contour_sum(n, p, centred, centre, wrong, twist, lam, tau, period, threshold
         turns(y, centred, versine, sine)
         falls, im, slow, swing = weighted(p, pull, versine, sine)
         re = -falls
-        slack = wrong * y
+        phase_error = term_error * y
         excess = 2.0 * re + re * re + im * im
         r = 1.0 + excess
-        bound_r = r + 4.0 * slack + 8.0 * ROUNDOFF
+        bound_r = r + 4.0 * phase_error + 8.0 * ROUNDOFF
         decay = math.exp(-0.5 * (tau * y) ** 2)
         if bound_r < low_r:
             slope = 2.0 * (im * (drift - slow) - (1.0 + re) * swing)
-            slope += 4.0 * (moving * slack + wrong + twist * y)
+            slope += 4.0 * (moving * phase_error + term_error + twist * y)
             room = low_r - bound_r
             root = math.sqrt(slope * slope + 4.0 * variance * room)
             if slope > 0.0:
@@ -309,7 +309,7 @@ def contour_sum(n, p, centred, centre, wrong, twist, lam, tau, period, threshold
         # |(phi + e)^n - phi^n| <= n e (|phi| + e)^(n-1)
         reach = 0.5 * math.log(bound_r)
         weight = lam * lam / (lam * lam + y * y) + gain
-        error += 2.0 * decay * weight * n * slack * math.exp(max((n - 1.0) * reach, -745.0))
+        error += 2.0 * decay * weight * n * phase_error * math.exp(max((n - 1.0) * reach, -745.0))
         k += 1.0
     y = k * delta
     v = tau * y
@@ -321,7 +321,7 @@ def contour_sum(n, p, centred, centre, wrong, twist, lam, tau, period, threshold
 
 
 @unchecked
-def smooth_part(n, x, wobble, b, rest, mass_error, known, rtol):
+def smooth_part(n, x, value_error, b, rest, mass_error, known, rtol):
     """Bounds on E(S)_+ / n by the contour integral, for a law with E X <= 0 and some x_j > 0.
 
     Arguments as for `positive_part`. Returns (lower, upper, nodes evaluated).
@@ -341,7 +341,7 @@ def smooth_part(n, x, wobble, b, rest, mass_error, known, rtol):
     p = np.empty(m + 1)
     centred = np.empty(m + 1)
     rounding = 0.0
-    wrong = 0.0
+    term_error = 0.0
     twist = 0.0
     variance = 0.0
     used = 0.0
@@ -360,17 +360,17 @@ def smooth_part(n, x, wobble, b, rest, mass_error, known, rtol):
         if moment < -0.6:  # summed without taking 1 off
             rise = 1.0 + grown
         rounding += b[j] * (
-            (ROUNDOFF * (m + 8.0) + mass_error) * rise + grown * (lam * wobble[j] + 2.0 * ROUNDOFF * abs(a))
+            (ROUNDOFF * (m + 8.0) + mass_error) * rise + grown * (lam * value_error[j] + 2.0 * ROUNDOFF * abs(a))
         )
-        share = ROUNDOFF * (2.0 * abs(a) + abs(moment) + 3.0 * m + 20.0) + mass_error + 1.01 * lam * wobble[j]
-        local = p[j] * (abs(centred[j]) * share + 1.01 * wobble[j])
-        wrong += local
+        share = ROUNDOFF * (2.0 * abs(a) + abs(moment) + 3.0 * m + 20.0) + mass_error + 1.01 * lam * value_error[j]
+        local = p[j] * (abs(centred[j]) * share + 1.01 * value_error[j])
+        term_error += local
         twist += local * abs(centred[j])
     p[m] = rest / total
     centred[m] = -centre
     variance += p[m] * centre * centre
     local = (ROUNDOFF * (3.0 * m + 20.0) * p[m] + mass_error * used / total) * abs(centre)
-    wrong += local
+    term_error += local
     twist += local * abs(centre)
     rounding = n * (1.01 * rounding / total + 4.0 * ROUNDOFF * abs(moment))
     deviation = max(math.sqrt(n * variance), 0.1 / lam)
@@ -393,7 +393,7 @@ def smooth_part(n, x, wobble, b, rest, mass_error, known, rtol):
         threshold = 1e-3 * goal / (1.0 + (lam * deviation) ** 2) * (estimate * deviation / 0.4)
         v = math.sqrt(2.0 * max(1.0, math.log(8e2 * lam * lam * tau / (goal * estimate))))
         first, second, error, nodes = contour_sum(
-            n, p, centred, centre, wrong, twist, lam, tau, period, threshold, v / tau, limit
+            n, p, centred, centre, term_error, twist, lam, tau, period, threshold, v / tau, limit
         )  # fmt: skip
         if nodes < 0.0:
             spent += limit
@@ -432,7 +432,7 @@ def smooth_part(n, x, wobble, b, rest, mass_error, known, rtol):
 
 
 @unchecked
-def enumerated_part(n, most, x, wobble, b, rest, mass_error, plain):
+def enumerated_part(n, most, x, value_error, b, rest, mass_error, plain):
     """Bounds on E(S)_+ / n by summing over the counts of every atom, at most `most` of the X nonzero.
 
     plain >= sum of b_j (x_j)_+. The part with more nonzero X is at most plain P(Bin(n-1, gamma) >= most), by
@@ -444,15 +444,15 @@ def enumerated_part(n, most, x, wobble, b, rest, mass_error, plain):
     for j in range(m):
         gamma += b[j]
         top = max(top, x[j])
-    missed = 0.0
+    truncated_mass = 0.0
     if most < n:
         share = most / (n - 1.0)
-        missed = 1.0
+        truncated_mass = 1.0
         if share > gamma and rest > 0.0:
             distance = share * math.log(share / gamma)
             if share < 1.0:
                 distance += (1.0 - share) * math.log((1.0 - share) / rest)
-            missed = 1.01 * math.exp(min(0.0, -(n - 1.0) * distance + (1e-9 + 2.0 * mass_error) * n * share))
+            truncated_mass = 1.01 * math.exp(min(0.0, -(n - 1.0) * distance + (1e-9 + 2.0 * mass_error) * n * share))
     powers = np.empty((m + 1, most + 1))
     for j in range(m):
         powers[j, 0] = 1.0
@@ -469,22 +469,22 @@ def enumerated_part(n, most, x, wobble, b, rest, mass_error, plain):
     counts = np.zeros(m, dtype=np.int64)
     left = most
     total = 0.0
-    doubt = 0.0
+    sum_error = 0.0
     steps = 0.0
     while True:
         weight = powers[m, most - left]
         value = 0.0
         size = 0.0
-        wrong = 0.0
+        term_error = 0.0
         for j in range(m):
             weight *= powers[j, counts[j]]
             value += counts[j] * x[j]
             size += counts[j] * abs(x[j])
-            wrong += counts[j] * wobble[j]
-        wrong += ROUNDOFF * (m + 2.0) * size
-        if value + wrong > 0.0:
+            term_error += counts[j] * value_error[j]
+        term_error += ROUNDOFF * (m + 2.0) * size
+        if value + term_error > 0.0:
             total += weight * max(value, 0.0)
-            doubt += weight * wrong
+            sum_error += weight * term_error
         steps += 1.0
         j = 0
         while j < m and left == 0:
@@ -501,17 +501,17 @@ def enumerated_part(n, most, x, wobble, b, rest, mass_error, plain):
     if rest > 0.0:
         relative = n * (mass_error * gamma / rest + 3.0 * ROUNDOFF)
         if relative < 0.1:
-            doubt += 1.1 * total * relative
+            sum_error += 1.1 * total * relative
         else:
-            doubt += 1.01 * n * n * (mass_error + 3.0 * ROUNDOFF) * plain
-    doubt += 1.01 * total * (most * (mass_error + 4.0 * ROUNDOFF) + ROUNDOFF * (m + steps + 700.0))
-    doubt += 1e-200 * n * top  # underflow of powers
-    lower = max(0.0, total - doubt) / n * (1.0 - 2.0 * ROUNDOFF)
-    return lower, (total + doubt) / n * (1.0 + 2.0 * ROUNDOFF) + missed * plain
+            sum_error += 1.01 * n * n * (mass_error + 3.0 * ROUNDOFF) * plain
+    sum_error += 1.01 * total * (most * (mass_error + 4.0 * ROUNDOFF) + ROUNDOFF * (m + steps + 700.0))
+    sum_error += 1e-200 * n * top  # underflow of powers
+    lower = max(0.0, total - sum_error) / n * (1.0 - 2.0 * ROUNDOFF)
+    return lower, (total + sum_error) / n * (1.0 + 2.0 * ROUNDOFF) + truncated_mass * plain
 
 
 @kernel("f 1 1 1 f f f f", lambda n, x, *rest: 5e-6 * x.size / math.sqrt(rest[-1]), error_model="numpy")
-def positive_part(n, x, wobble, b, rest, mass_error, known, rtol):
+def positive_part(n, x, value_error, b, rest, mass_error, known, rtol):
     """Bounds on E(S)_+ / n for a law with E X <= 0 and some x_j > 0; see `slots`.
 
     wobble[j] bounds the error of x[j], mass_error the relative one of b[j]; known is what is added to the
@@ -524,7 +524,7 @@ def positive_part(n, x, wobble, b, rest, mass_error, known, rtol):
     m = x.shape[0]
     plain = 0.0  # the sum of the positive parts
     for j in range(m):
-        plain += b[j] * max(0.0, x[j] + wobble[j])
+        plain += b[j] * max(0.0, x[j] + value_error[j])
     plain *= 1.0 + ROUNDOFF * (m + 8.0)
     lower = 0.0
     upper = plain
@@ -539,37 +539,37 @@ def positive_part(n, x, wobble, b, rest, mass_error, known, rtol):
             most += 1
             cases *= (most + m) / most
         if most == n or most > n * gamma + 6.0 * math.sqrt(n * gamma):
-            lower, high = enumerated_part(n, most, x, wobble, b, rest, mass_error, plain)
+            lower, high = enumerated_part(n, most, x, value_error, b, rest, mass_error, plain)
             upper = min(upper, high)
             if upper - lower <= rtol * (lower + known):
                 return lower, upper, spent
     chance = 0.03
     low_x = np.empty(m)
     for j in range(m):
-        low_x[j] = x[j] - wobble[j]
+        low_x[j] = x[j] - value_error[j]
     cut = np.empty(m)
     loose = np.empty(m)
     for _ in range(3):
         height = cap_height(n, low_x, b, ROUNDOFF * (m + 8.0) + mass_error, chance)
         jumps = 0.0
-        doubt = 0.0
+        sum_error = 0.0
         for j in range(m):
             cut[j] = x[j]
-            loose[j] = wobble[j]
-            if x[j] + wobble[j] > height:
-                doubt += b[j] * wobble[j]
+            loose[j] = value_error[j]
+            if x[j] + value_error[j] > height:
+                sum_error += b[j] * value_error[j]
             if x[j] > height:
                 jumps += b[j] * (x[j] - height)
                 cut[j] = height
                 if low_x[j] > height:
                     loose[j] = 0.0
-        doubt += (ROUNDOFF * (m + 8.0) + 2.0 * mass_error) * jumps
+        sum_error += (ROUNDOFF * (m + 8.0) + 2.0 * mass_error) * jumps
         low, high, nodes = smooth_part(
             n, cut, loose, b, rest, mass_error, known + jumps, rtol
         )  # fmt: skip
         spent += nodes
-        lower = max(lower, low + max(0.0, jumps * (1.0 - chance) - doubt))
-        upper = min(upper, high + jumps + doubt)
+        lower = max(lower, low + max(0.0, jumps * (1.0 - chance) - sum_error))
+        upper = min(upper, high + jumps + sum_error)
         # A smaller chance is worth its higher cut only where the jumps' doubt shows.
         wanted = 0.3 * rtol * (known + lower) / max(jumps, 1e-300)
         if wanted >= chance or spent > 3.0 * min(MAX_NODES, max(MIN_NODES, MAX_WORK / m)):
@@ -582,20 +582,22 @@ def positive_part(n, x, wobble, b, rest, mass_error, known, rtol):
 
 @kernel(
     "f 1 1 1 f 1p f f o1p o1p o1p",
-    lambda n, first, second, blanket, rest, growth, rtol, *others: 5e-6 * first.size * growth.size / math.sqrt(rtol),
+    lambda n, first, second, blanket, rest, expm1_eps, rtol, *others: (
+        5e-6 * first.size * expm1_eps.size / math.sqrt(rtol)
+    ),
     error_model="numpy",
 )
-def profile(n, first, second, blanket, rest, growth, rtol, mass_error, lower, upper, nodes):
+def profile(n, first, second, blanket, rest, expm1_eps, rtol, mass_error, lower, upper, nodes):
     """Fill lower[i] <= delta(growth[i]) <= upper[i]; nodes[i] counts evaluations of the transform."""
     groups = first.shape[0]
     x = np.empty(groups)
-    wobble = np.empty(groups)
+    value_error = np.empty(groups)
     b = np.empty(groups)
-    for i in range(growth.shape[0]):
-        e = growth[i]
+    for i in range(expm1_eps.shape[0]):
+        e = expm1_eps[i]
         apart = 0.0  # sum over groups outside of the blanket, of positive parts
         mean = 0.0
-        doubt = 0.0  # rounding of these two
+        sum_error = 0.0  # rounding of these two
         mean_doubt = 0.0
         used = 0
         positive = False
@@ -604,30 +606,30 @@ def profile(n, first, second, blanket, rest, growth, rtol, mass_error, lower, up
             gap = first[j] - second[j]
             fall = e * second[j]
             value = gap - fall
-            wrong = 4.0 * ROUNDOFF * (abs(gap) + fall) + 2.0 * mass_error * (first[j] + second[j] + fall)
+            term_error = 4.0 * ROUNDOFF * (abs(gap) + fall) + 2.0 * mass_error * (first[j] + second[j] + fall)
             if n == 1 or blanket[j] == 0.0:
                 apart += max(value, 0.0)
                 # A value that is certainly negative has positive part 0 whatever the rounding.
-                if value + wrong > 0.0:
-                    doubt += wrong
+                if value + term_error > 0.0:
+                    sum_error += term_error
             else:
                 mean += value
-                mean_doubt += wrong + 2.0 * ROUNDOFF * abs(mean)
+                mean_doubt += term_error + 2.0 * ROUNDOFF * abs(mean)
                 x[used] = value / blanket[j]
-                wobble[used] = (wrong + 2.0 * ROUNDOFF * abs(value)) / blanket[j]
-                wobble[used] += 2.0 * mass_error * abs(x[used])
+                value_error[used] = (term_error + 2.0 * ROUNDOFF * abs(value)) / blanket[j]
+                value_error[used] += 2.0 * mass_error * abs(x[used])
                 b[used] = blanket[j]
-                positive = positive or value + wrong > 0.0
+                positive = positive or value + term_error > 0.0
                 negative = negative or value < 0.0
                 used += 1
-        doubt += 2.0 * ROUNDOFF * groups * apart
+        sum_error += 2.0 * ROUNDOFF * groups * apart
         low = 0.0
         high = 0.0
         nodes[i] = 0
         if mean > 0.0:
             # E(S)_+ = E S + E(-S)_+
             apart += mean
-            doubt += 2.0 * mean_doubt + 2.0 * ROUNDOFF * apart
+            sum_error += 2.0 * mean_doubt + 2.0 * ROUNDOFF * apart
             for j in range(used):
                 x[j] = -x[j]
             positive = negative
@@ -637,11 +639,13 @@ def profile(n, first, second, blanket, rest, growth, rtol, mass_error, lower, up
                 positive = positive or x[j] > 0.0
             if not positive:  # at most rounding
                 for j in range(used):
-                    doubt += b[j] * max(0.0, x[j] + wobble[j])
+                    sum_error += b[j] * max(0.0, x[j] + value_error[j])
         if positive:
-            low, high, nodes[i] = positive_part(n, x[:used], wobble[:used], b[:used], rest, mass_error, apart, rtol)
-        lower[i] = max(0.0, (low + apart - doubt) * (1.0 - 4.0 * ROUNDOFF))
-        upper[i] = min(1.0, (high + apart + doubt) * (1.0 + 4.0 * ROUNDOFF))
+            low, high, nodes[i] = positive_part(
+                n, x[:used], value_error[:used], b[:used], rest, mass_error, apart, rtol
+            )
+        lower[i] = max(0.0, (low + apart - sum_error) * (1.0 - 4.0 * ROUNDOFF))
+        upper[i] = min(1.0, (high + apart + sum_error) * (1.0 + 4.0 * ROUNDOFF))
         if not lower[i] <= upper[i]:  # a number that is none: what holds for any pair
             lower[i] = 0.0
             upper[i] = 1.0

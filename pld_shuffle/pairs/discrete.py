@@ -36,7 +36,7 @@ class Losses:
 
     mass: Array
     loss: Array
-    infinite: float
+    infinity_mass: float
     error: float  # how far a loss may be off; masses are known to this relative precision
 
     @classmethod
@@ -55,13 +55,19 @@ class Losses:
             ROUNDOFF * (4.0 + 2.0 * float(exponents.max())),
         )
 
-    def atoms(self, side: Side, missed: float = 0.0, doubt: float = 0.0) -> Atoms:
-        """As `Atoms`, masses rounded to the safe side; `missed` and `doubt` as in `EitherOrder`."""
-        factor = 1.0 + (2.0 if side is Side.UPPER else -2.0) * (self.error + doubt)
+    def atoms(self, side: Side, truncated_mass: float = 0.0, mass_error: float = 0.0) -> Atoms:
+        """As `Atoms`, masses rounded to the safe side; `truncated_mass` and `mass_error` as in `EitherOrder`."""
+        factor = 1.0 + (2.0 if side is Side.UPPER else -2.0) * (self.error + mass_error)
         mass, loss = (self.mass, self.loss) if self.mass.size else (np.zeros(1), np.zeros(1))
-        slack = 2.0 * self.error
+        loss_error = 2.0 * self.error
         return Atoms(
-            mass * factor, loss, self.infinite * factor, missed, slack, mass.size, separate=mass.size <= MOST_SEPARATE
+            mass * factor,
+            loss,
+            self.infinity_mass * factor,
+            truncated_mass,
+            loss_error,
+            mass.size,
+            separate=mass.size <= MOST_SEPARATE,
         )
 
     def divergence(self, eps: Array) -> Array:
@@ -93,15 +99,15 @@ class Losses:
 
 @dataclass(frozen=True, eq=False)
 class OrderedPair(Pair):
-    """One order of a pair given by its masses; `missed` as in `EitherOrder`."""
+    """One order of a pair given by its masses; `truncated_mass` as in `EitherOrder`."""
 
     losses: Losses
-    missed: float = 0.0
-    doubt: float = 0.0
+    truncated_mass: float = 0.0
+    mass_error: float = 0.0
 
     @property
     def max_loss(self) -> Bounds:
-        return _largest([self.losses]) if self.missed == 0.0 else Bounds(math.inf, math.inf)
+        return _largest([self.losses]) if self.truncated_mass == 0.0 else Bounds(math.inf, math.inf)
 
     @property
     def scale(self) -> float:
@@ -112,7 +118,7 @@ class OrderedPair(Pair):
         return False
 
     def atoms(self, sides: Sequence[Side], resolution: Resolution) -> list[Atoms]:
-        return [self.losses.atoms(side, self.missed, self.doubt) for side in sides]
+        return [self.losses.atoms(side, self.truncated_mass, self.mass_error) for side in sides]
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,13 +126,13 @@ class EitherOrder(ProfilePair):
     """The worse of two orders at every epsilon; of one, where both are alike.
 
     missed : P-mass that is in neither order's atoms. largest : no loss of it is larger; inf where nothing is known.
-    doubt : relative error of all masses, besides that of the losses.
+    mass_error : relative error of all masses, besides that of the losses.
     """
 
     orders: tuple[Losses, ...]
-    missed: float = 0.0
+    truncated_mass: float = 0.0
     largest: float = math.inf
-    doubt: float = 0.0
+    mass_error: float = 0.0
     pointwise = False
 
     def atoms(self, sides: Sequence[Side], resolution: Resolution) -> list[Atoms]:
@@ -136,30 +142,30 @@ class EitherOrder(ProfilePair):
         return [completed(self._one_order(side), side) for side in sides]
 
     def _one_order(self, side: Side) -> Atoms:
-        found = self.orders[0].atoms(side, self.missed, self.doubt)
+        found = self.orders[0].atoms(side, self.truncated_mass, self.mass_error)
         # A negligible atom far beyond all others is better at infinity.
-        if self.missed == 0.0 or self.largest > FAR_BEYOND * self.orders[0].top:
+        if self.truncated_mass == 0.0 or self.largest > FAR_BEYOND * self.orders[0].top:
             return found
-        lost = self.missed if side is Side.UPPER else 0.0
+        lost = self.truncated_mass if side is Side.UPPER else 0.0
         mass, loss = (np.append(found.mass, lost), np.append(found.loss, self.largest * (1.0 + 4e-15)))
-        return replace(found, mass=mass, loss=np.maximum.accumulate(loss), missed=0.0)
+        return replace(found, mass=mass, loss=np.maximum.accumulate(loss), truncated_mass=0.0)
 
-    def profile(self, growth: Array, rtol: float, missed: float) -> Bounds:
+    def profile(self, expm1_eps: Array, rtol: float, truncated_mass: float) -> Bounds:
         error = self._error
-        ascending = np.argsort(growth, kind="stable")
-        eps = np.log1p(growth[ascending])
+        ascending = np.argsort(expm1_eps, kind="stable")
+        eps = np.log1p(expm1_eps[ascending])
         shift = 4.0 * error + 4.0 * ROUNDOFF * eps
         size = sum(order.mass.size for order in self.orders)
-        relative = 2.0 * (error + self.doubt)
-        relative += ROUNDOFF * (16.0 + 8.0 * growth.size + 2.0 * size)
-        lower, upper = np.zeros(growth.size), np.zeros(growth.size)
+        relative = 2.0 * (error + self.mass_error)
+        relative += ROUNDOFF * (16.0 + 8.0 * expm1_eps.size + 2.0 * size)
+        lower, upper = np.zeros(expm1_eps.size), np.zeros(expm1_eps.size)
         for order in self.orders:
-            high = order.divergence(eps - shift) + order.infinite
-            low = order.divergence(eps + shift) + order.infinite
+            high = order.divergence(eps - shift) + order.infinity_mass
+            low = order.divergence(eps + shift) + order.infinity_mass
             upper = np.maximum(upper, high * (1.0 + relative))
             lower = np.maximum(lower, low * (1.0 - relative))
-        upper += np.where(eps < self.largest * (1.0 + 4e-15), self.missed, 0.0)
-        bounds = Bounds(np.empty(growth.size), np.empty(growth.size))
+        upper += np.where(eps < self.largest * (1.0 + 4e-15), self.truncated_mass, 0.0)
+        bounds = Bounds(np.empty(expm1_eps.size), np.empty(expm1_eps.size))
         bounds.lower[ascending], bounds.upper[ascending] = lower, np.minimum(upper, 1.0)
         return bounds
 
@@ -169,7 +175,7 @@ class EitherOrder(ProfilePair):
 
     @cached_property
     def max_loss(self) -> Bounds:  # type: ignore[override]
-        if self.missed == 0.0 or any(order.infinite > 0.0 for order in self.orders):
+        if self.truncated_mass == 0.0 or any(order.infinity_mass > 0.0 for order in self.orders):
             return _largest(self.orders)
         return Bounds(self.largest * (1.0 - 4e-15), self.largest * (1.0 + 4e-15))
 
@@ -178,17 +184,17 @@ class EitherOrder(ProfilePair):
         return _scale(self.orders)
 
     @property
-    def infinite_mass(self) -> float:
-        infinite = max(order.infinite for order in self.orders)
-        return infinite * (1.0 - 2.0 * (self._error + self.doubt))
+    def infinity_mass(self) -> float:
+        infinity_mass = max(order.infinity_mass for order in self.orders)
+        return infinity_mass * (1.0 - 2.0 * (self._error + self.mass_error))
 
     @property
     def top_mass(self) -> float:
-        if self.infinite_mass > 0.0 or self.missed > 0.0:
+        if self.infinity_mass > 0.0 or self.truncated_mass > 0.0:
             return 0.0
         near = max(order.top for order in self.orders) - 2.0 * self._error
         sums = [float(order.mass[order.loss >= near].sum()) for order in self.orders]
-        return max(sums) * (1.0 - 4.0 * (self._error + self.doubt))
+        return max(sums) * (1.0 - 4.0 * (self._error + self.mass_error))
 
 
 @dataclass(frozen=True, eq=False)
@@ -227,9 +233,9 @@ def _product(first: Atoms, second: Atoms) -> Atoms:
     loss = np.add.outer(first.loss, second.loss).ravel()
     order = np.argsort(loss, kind="stable")
     mass = np.multiply.outer(first.mass, second.mass).ravel()[order]
-    infinite = first.infinite + second.infinite - first.infinite * second.infinite
-    slack = first.slack + second.slack + 4.0 * ROUNDOFF * float(np.abs(loss).max())
-    return Atoms(mass, loss[order], infinite, first.missed + second.missed, slack, mass.size)
+    infinity_mass = first.infinity_mass + second.infinity_mass - first.infinity_mass * second.infinity_mass
+    loss_error = first.loss_error + second.loss_error + 4.0 * ROUNDOFF * float(np.abs(loss).max())
+    return Atoms(mass, loss[order], infinity_mass, first.truncated_mass + second.truncated_mass, loss_error, mass.size)
 
 
 @dataclass(frozen=True)
@@ -249,7 +255,7 @@ class LatticePair(ProfilePair):
         return Bounds(top * (1.0 - 4e-15), top)
 
     @property
-    def infinite_mass(self) -> float:
+    def infinity_mass(self) -> float:
         return self.infinity * (1.0 - 4.0 * ROUNDOFF)
 
     @cached_property
@@ -263,8 +269,8 @@ class LatticePair(ProfilePair):
     def _sums(self) -> HockeySums:
         return HockeySums.of(np.array(self.masses, np.float64), self.low, self.step)
 
-    def profile(self, growth: Array, rtol: float, missed: float) -> Bounds:
-        finite = self._sums.at(growth)
+    def profile(self, expm1_eps: Array, rtol: float, truncated_mass: float) -> Bounds:
+        finite = self._sums.at(expm1_eps)
         return Bounds(
             (finite.lower + self.infinity * (1.0 - 2.0 * ROUNDOFF)) * (1.0 - 2.0 * ROUNDOFF),
             np.minimum((finite.upper + self.infinity) * (1.0 + 4.0 * ROUNDOFF), 1.0),
@@ -272,7 +278,7 @@ class LatticePair(ProfilePair):
 
 
 def _largest(orders: Sequence[Losses]) -> Bounds:
-    if any(order.infinite > 0.0 for order in orders):
+    if any(order.infinity_mass > 0.0 for order in orders):
         return Bounds(math.inf, math.inf)
     top, error = max(order.top for order in orders), max(order.error for order in orders)
     return Bounds(top - error, top + error) if top > 0.0 else Bounds(0.0, 0.0)
@@ -281,7 +287,7 @@ def _largest(orders: Sequence[Losses]) -> Bounds:
 def _scale(orders: Sequence[Losses]) -> float:
     """Root of the mean square of the finite losses; about 1 where all are 0 but some are infinite."""
     scale = max(math.sqrt(float(order.mass @ order.loss**2)) for order in orders)
-    lost = any(order.infinite > 0.0 for order in orders)
+    lost = any(order.infinity_mass > 0.0 for order in orders)
     return 1.0 if lost and scale < 1e-12 else scale
 
 

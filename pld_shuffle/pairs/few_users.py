@@ -93,27 +93,27 @@ class FewSlots(SlotLaw):
         """The mass of what says nothing."""
         return 0.0 if self.whole else rest_of(self.others)
 
-    def profile(self, growth: Array, rtol: float = 0.0) -> Bounds:
+    def profile(self, expm1_eps: Array, rtol: float = 0.0) -> Bounds:
         """Bounds on H_s of this side's law at s = 1 + growth >= 1; O(n^2) lattice points each."""
         from .few_users_kernels import positive_parts
 
         (top, low, high), (u, v) = self._ends, self._sums
-        total, size = np.empty(growth.size), np.empty(growth.size)
+        total, size = np.empty(expm1_eps.size), np.empty(expm1_eps.size)
         # Places of a long tail have their own errors booked.
-        wrong = 64.0 * ROUNDOFF + (0.0 if self.tailed else 4.0 * self.error)
+        place_error = 64.0 * ROUNDOFF + (0.0 if self.tailed else 4.0 * self.error)
         positive_parts(
-            self.n, self._weight, top, low, high, self._sign * wrong, u.start, u.gap, u.prefix, u.moment, v.start,
-            v.gap, v.mass, growth, total, size,
+            self.n, self._weight, top, low, high, self._sign * place_error, u.start, u.gap, u.prefix, u.moment, v.start,
+            v.gap, v.mass, expm1_eps, total, size,
         )  # fmt: skip
         terms = u.gap.size + v.gap.size + self.n * (POINTS + GRADED.size**2 + 16.0)
-        relative = 4.0 * ROUNDOFF * terms * size + self._doubt * total
+        relative = 4.0 * ROUNDOFF * terms * size + self._mass_error * total
         lower, upper = np.maximum(total - relative, 0.0) / self.n, (total + relative) / self.n
         bare = ~self._kinds[0]
         for first, second in zip(self.first[bare], self.second[bare], strict=True):
-            alone = first - second - growth * second
-            doubt = (2.0 * self.error + 8.0 * ROUNDOFF) * (first + second + growth * second)
-            lower += np.maximum(alone - doubt, 0.0)
-            upper += np.maximum(alone + doubt, 0.0)
+            alone = first - second - expm1_eps * second
+            term_error = (2.0 * self.error + 8.0 * ROUNDOFF) * (first + second + expm1_eps * second)
+            lower += np.maximum(alone - term_error, 0.0)
+            upper += np.maximum(alone + term_error, 0.0)
         rounding = 4.0 * ROUNDOFF * (1.0 + float(np.count_nonzero(bare)))
         return Bounds(lower * (1.0 - rounding), upper * (1.0 + rounding))
 
@@ -127,7 +127,7 @@ class FewSlots(SlotLaw):
         mass, gain = (right[v == low], 1.0) if top * low < 1.0 else (left[u == top], top)
         share = float(mass.sum())
         found = gain * share * (self.rest + share) ** (self.n - 1)
-        return found * (1.0 - self._doubt - 2.0 * self.n * self.error)
+        return found * (1.0 - self._mass_error - 2.0 * self.n * self.error)
 
     @cached_property
     def _ends(self) -> tuple[float, float, float]:
@@ -149,16 +149,17 @@ class FewSlots(SlotLaw):
                 if v.size:
                     above = _tailed_sums(self.side, self.n, v - low, right, alone)
             # What places are rounded by, relative to themselves: on the upper side u grows, and v falls.
-            wrong = 4.0 * self.error + 64.0 * ROUNDOFF
+            place_error = 4.0 * self.error + 64.0 * ROUNDOFF
             if self.side is Side.LOWER:  # where moments are sums
-                wrong += 4.0 * ROUNDOFF * self.n * TERMS
-            wrong *= self._sign
+                place_error += 4.0 * ROUNDOFF * self.n * TERMS
+            place_error *= self._sign
             over = [
-                np.stack((m, count * (top - least) * m - moment - wrong * (moment + count * least * m)))
+                np.stack((m, count * (top - least) * m - moment - place_error * (moment + count * least * m)))
                 for count, (m, moment) in enumerate(below)
             ]
             above = [
-                np.stack((m, moment - wrong * (moment + count * low * m))) for count, (m, moment) in enumerate(above)
+                np.stack((m, moment - place_error * (moment + count * low * m)))
+                for count, (m, moment) in enumerate(above)
             ]
             return _Sums.of([part[:, ::-1] for part in over]), _Sums.of(above)
         # No sum of gaps of that size leaves anything positive.
@@ -179,7 +180,7 @@ class FewSlots(SlotLaw):
         return found
 
     @cached_property
-    def _doubt(self) -> float:
+    def _mass_error(self) -> float:
         """Relative error of products of masses: given, and of convolutions."""
         given = self.error * (1.0 + (1.0 / self.rest if self.rest > 0.0 else 0.0))
         terms = TERMS if self.tailed else POINTS + GRADED.size**2

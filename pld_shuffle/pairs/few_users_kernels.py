@@ -9,19 +9,20 @@ from ..numerics.compiled import kernel
 
 @kernel(
     "i 2 f f f f k1 1 1 1 k1 1 1 1p o1p o1p",
-    lambda n, weight, top, low, high, wrong, u_start, *rest: 2e-7 * n * u_start[-1],
+    lambda n, weight, top, low, high, place_error, u_start, *rest: 2e-7 * n * u_start[-1],
 )
 def positive_parts(
-    n, weight, top, low, high, wrong, u_start, u_gap, u_mass, u_moment, v_start, v_gap, v_mass, growth, total, size
+    n, weight, top, low, high, place_error, u_start, u_gap, u_mass, u_moment, v_start, v_gap, v_mass, expm1_eps,
+    total, size
 ):  # fmt: skip
     """total[i] = sum over l + r <= n of weight[l, r] E(l top - D_l + r - s (l + r low + C_r))_+, s = 1 + growth[i].
 
     D_l has its atoms at u_gap[u_start[l] : u_start[l + 1]], ascending, with prefix sums of masses and of moments; C_r
-    atoms of mass v_mass at v_gap. Places are `wrong` (relative, with its side's sign) larger than given, and `high` is
-    the largest v. size[i] is the same sum without what U takes off: rounding is relative to it.
+    atoms of mass v_mass at v_gap. Places are `place_error` (relative, with its side's sign) larger than given, and
+    `high` is the largest v. size[i] is the same sum without what U takes off: rounding is relative to it.
     """
-    for i in range(growth.shape[0]):
-        s = 1.0 + growth[i]
+    for i in range(expm1_eps.shape[0]):
+        s = 1.0 + expm1_eps[i]
         found = 0.0
         spent = 0.0
         for left in range(n + 1):
@@ -31,8 +32,8 @@ def positive_parts(
                 share = weight[left, right]
                 if share == 0.0:
                     continue
-                place = left * ((top - 1.0) - growth[i]) + right * ((1.0 - low) - growth[i] * low)
-                place += wrong * (left * top + right + s * (left + right * high))
+                place = left * ((top - 1.0) - expm1_eps[i]) + right * ((1.0 - low) - expm1_eps[i] * low)
+                place += place_error * (left * top + right + s * (left + right * high))
                 k = last
                 part = 0.0
                 whole = 0.0

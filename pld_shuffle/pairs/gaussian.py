@@ -58,8 +58,8 @@ class GaussianPair(ProfilePair):
 
     square: Bounds
 
-    def profile(self, growth: Array, rtol: float, missed: float) -> Bounds:
-        return gaussian_delta(root(self.square), np.log1p(growth))
+    def profile(self, expm1_eps: Array, rtol: float, truncated_mass: float) -> Bounds:
+        return gaussian_delta(root(self.square), np.log1p(expm1_eps))
 
     @property
     def max_loss(self) -> Bounds:
@@ -84,8 +84,8 @@ class LaplacePair(ProfilePair):
 
     largest: Bounds
 
-    def profile(self, growth: Array, rtol: float, missed: float) -> Bounds:
-        eps = np.log1p(growth)
+    def profile(self, expm1_eps: Array, rtol: float, truncated_mass: float) -> Bounds:
+        eps = np.log1p(expm1_eps)
         ends = []
         for t, sign in zip(self.largest, (-1.0, 1.0), strict=True):
             rest = np.maximum(t - eps * (1.0 - sign * 3.0 * ROUNDOFF), 0.0)
@@ -192,33 +192,33 @@ class PoissonGaussianPair(ProfilePair):
             square += share * float(weight @ (up - down) ** 2)
         return math.sqrt(square)
 
-    def profile(self, growth: Array, rtol: float, missed: float) -> Bounds:
+    def profile(self, expm1_eps: Array, rtol: float, truncated_mass: float) -> Bounds:
         from scipy.special import erfc
 
         a, q = self.far, self.rate
-        x = self._threshold(growth)
+        x = self._threshold(expm1_eps)
 
         def tail(y: Array) -> Array:
             found: Array = 0.5 * erfc(math.sqrt(0.5) * y)
             return found
 
         near, far = tail(x - a), tail(x + a)
-        drop = growth * ((1.0 - q) * tail(x) + q * far)
+        drop = expm1_eps * ((1.0 - q) * tail(x) + q * far)
         delta = q * (near - far) - drop
         # Arguments are known to a few ulp of x + a, and tails move by (1 + y^2) times that.
         error = 64.0 * ROUNDOFF * (1.0 + (x + a) ** 2) * (q * (near + far) + drop) + 1e-300
         return Bounds(np.maximum(delta - error, 0.0), np.clip(delta + error, 0.0, 1.0))
 
-    def _threshold(self, growth: Array) -> Array:
+    def _threshold(self, expm1_eps: Array) -> Array:
         """Where the loss is log(1 + growth), in units of sigma."""
         a, q = self.far, self.rate
         with np.errstate(divide="ignore"):
-            log_t = 0.5 * a * a + np.log1p(-q) - math.log(q) + np.log(growth)
+            log_t = 0.5 * a * a + np.log1p(-q) - math.log(q) + np.log(expm1_eps)
         t = np.exp(np.minimum(log_t, LARGE))
         # w - 1 without cancellation; w = (t + sqrt(t^2 + 4s)) / 2.
-        square = t * t + 4.0 * growth
+        square = t * t + 4.0 * expm1_eps
         log_w = np.log1p(0.5 * (t + square / (np.sqrt(square + 4.0) + 2.0)))
-        root = 0.5 * np.logaddexp(2.0 * log_t, math.log(4.0) + np.log1p(growth))
+        root = 0.5 * np.logaddexp(2.0 * log_t, math.log(4.0) + np.log1p(expm1_eps))
         far = np.logaddexp(log_t, root) - math.log(2.0)
         found: Array = np.where(log_t > LARGE, far, log_w) / a
         return found
@@ -247,14 +247,14 @@ class SampledNoise(ProfilePair):
     rate: float
     backwards: bool = False
 
-    def profile(self, growth: Array, rtol: float, missed: float) -> Bounds:
-        rest = growth * (1.0 - self.rate) if self.backwards else np.zeros(growth.shape)
+    def profile(self, expm1_eps: Array, rtol: float, truncated_mass: float) -> Bounds:
+        rest = expm1_eps * (1.0 - self.rate) if self.backwards else np.zeros(expm1_eps.shape)
         ends = []
         for end, sign in enumerate((-1.0, 1.0)):
             share = self.rate - rest + sign * 4e-16 * (self.rate + rest)
-            asked = growth / np.maximum(share, 1e-300) * (1.0 - sign * 1e-15)
+            asked = expm1_eps / np.maximum(share, 1e-300) * (1.0 - sign * 1e-15)
             far = asked > LARGEST_QUESTION
-            value = self.noise.profile(np.where(far, LARGEST_QUESTION, asked), rtol, missed)[end]
+            value = self.noise.profile(np.where(far, LARGEST_QUESTION, asked), rtol, truncated_mass)[end]
             none = (share <= 0.0) | (far & (sign < 0.0))
             ends.append(np.where(none, 0.0, share * value * (1.0 + sign * 1e-15)))
         return Bounds(ends[0], np.minimum(ends[1], 1.0))

@@ -86,15 +86,15 @@ class MixedCoins(CoinMixture):
     def slot_law(self) -> SlotLaw:
         raise TypeError(f"users of several classes have no one law, got {self!r}")
 
-    def _coins_of_others(self, missed: float) -> Counts:
+    def _coins_of_others(self, truncated_mass: float) -> Counts:
         parts = [
             Trials(part.number, part.rate * self.coin, part.silent + part.rate * self.neutral) for part in self.classes
         ]
-        return counts(parts, missed)
+        return counts(parts, truncated_mass)
 
     def _labels(self, most_coins: int, resolution: Resolution) -> Labels:
         # Given coin labels as many as their window allows, the labels lie at the end of theirs: so that one is wider.
-        law = counts([Trials(*part) for part in self.classes], max(resolution.missed**2, RAREST))
+        law = counts([Trials(*part) for part in self.classes], max(resolution.truncated_mass**2, RAREST))
         kept = np.flatnonzero(law.masses > SMALLEST_CELL)
         answers = law.masses[kept[0] : kept[-1] + 1]
         # With the target's there is one more.

@@ -39,25 +39,26 @@ class Atoms:
     mass, loss : arrays of one shape (atoms,); losses ascend.
     infinite : P-mass at infinite loss.
     missed : P-mass left out. An upper law has it at infinite loss, a lower one does without it.
-    slack : how far a loss may be off, absolutely: rounding.
+    loss_error : how far a loss may be off, absolutely: rounding.
     visited : atoms that were summed, for benchmarks.
-    blur : how far the loss of an atom may be off that is a sum of atoms of different losses; an array, 0 for all other
-        atoms. A shift by `slack` repairs the loss of one atom, but not the ratio of a sum (`numerics.lattice.place`).
+    ratio_error : how far the loss of an atom may be off that is a sum of atoms of different losses; an array, 0 for
+        all other atoms. A shift by `loss_error` repairs the loss of one atom, but not the ratio of a sum
+        (`numerics.lattice.place`).
     separate : whether no upper atom stands for several of one cell, so that none has to be put on a lattice.
     total : the finite P-mass of the law that is meant, if known. Its masses at losses other than 0 are then `mass`, up
-        to a relative error `doubt`. Many rounds need it: what rounding adds to a law counts once in every round.
+        to a relative error `mass_error`. Many rounds need it: what rounding adds to a law counts once in every round.
     """
 
     mass: Array
     loss: Array
-    infinite: float = 0.0
-    missed: float = 0.0
-    slack: float = 0.0
+    infinity_mass: float = 0.0
+    truncated_mass: float = 0.0
+    loss_error: float = 0.0
     visited: int = 0
-    blur: Array | None = None
+    ratio_error: Array | None = None
     separate: bool = False
     total: float | None = None
-    doubt: float = MIRRORED
+    mass_error: float = MIRRORED
 
     @classmethod
     def none(cls) -> Atoms:
@@ -68,7 +69,8 @@ class Atoms:
 def completed(atoms: Atoms, side: Side) -> Atoms:
     """`atoms` of a symmetric pair on `side`, loss 0 having whatever is missing to 1.
 
-    Masses at losses above 0, and `infinite`, decide the profile of a symmetric pair on s >= 1, and that decides the
+    Masses at losses above 0, and `infinity_mass`, decide the profile of a symmetric pair on s >= 1, and that decides
+    the
     pair; so what was rounded up or down at other losses is taken from or given to loss 0 (docs/theory.md, section 7).
     Where that has too little, or is no atom, nothing changes.
     """
@@ -76,7 +78,7 @@ def completed(atoms: Atoms, side: Side) -> Atoms:
     here = int(np.searchsorted(atoms.loss, 0.0))
     if np.count_nonzero(atoms.loss[here : here + 2] == 0.0) != 1:
         return atoms
-    whole = 1.0 - atoms.infinite - (atoms.missed if upper else 0.0)
+    whole = 1.0 - atoms.infinity_mass - (atoms.truncated_mass if upper else 0.0)
     mass = atoms.mass.copy()
     mass[here] = 0.0
     rest = math.fsum((whole, -total(mass)))
@@ -100,7 +102,7 @@ class Resolution:
     """
 
     step: float
-    missed: float = 1e-15
+    truncated_mass: float = 1e-15
     size_width: float = 0.0
     bias_width: float = 1e-3
     pull: float = 0.0

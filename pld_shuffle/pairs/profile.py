@@ -58,7 +58,7 @@ class ProfilePoints:
     0).
     """
 
-    growth: Array
+    expm1_eps: Array
     lower: Array
     upper: Array
     infinity: float = 0.0
@@ -71,18 +71,18 @@ def point_rtol(width: float, scale: float) -> float:
 
 
 def points(
-    profile: Profile, *, width: float, missed: float, scale: float, max_loss: float = math.inf,
+    profile: Profile, *, width: float, truncated_mass: float, scale: float, max_loss: float = math.inf,
     infinity: float = 0.0, top_mass: float = 0.0, centre: float | None = None, tilt: float = 0.0,
     most: int = MAX_POINTS,
 ) -> ProfilePoints:  # fmt: skip
-    """The profile at losses from 0 up to where it is below `missed`, or to max_loss.
+    """The profile at losses from 0 up to where it is below `truncated_mass`, or to max_loss.
 
     `scale` is about one standard deviation of the loss. `width` shrinks so that a finite max_loss is a point,
     and grows so that there are at most MAX_POINTS.
     """
 
     largest = min(max_loss, 690.0)
-    reach = _reach(profile, missed, min(scale, largest), largest, infinity)
+    reach = _reach(profile, truncated_mass, min(scale, largest), largest, infinity)
     if 0.75 * max_loss < reach and max_loss <= 700.0:
         # A few more points, and what is known of the largest loss counts.
         reach = max_loss
@@ -93,16 +93,16 @@ def points(
     slope = 0.0
     if reach >= max_loss:
         slope = -top_mass * math.exp(-max_loss) * (1.0 - 8.0 * ROUNDOFF)
-    growth = np.expm1(losses)
-    lower, upper = (np.array(end) for end in profile(growth))
+    expm1_eps = np.expm1(losses)
+    lower, upper = (np.array(end) for end in profile(expm1_eps))
     if reach >= max_loss and infinity == 0.0:
         # Nothing is left there. The rounding of its growth is in the slack.
         lower[-1] = upper[-1] = 0.0
-    return ProfilePoints(growth, lower, upper, infinity, slope)
+    return ProfilePoints(expm1_eps, lower, upper, infinity, slope)
 
 
-def _reach(profile: Profile, missed: float, scale: float, largest: float, infinity: float) -> float:
-    """About the loss where the profile is a little below `missed`, or the largest loss.
+def _reach(profile: Profile, truncated_mass: float, scale: float, largest: float, infinity: float) -> float:
+    """About the loss where the profile is a little below `truncated_mass`, or the largest loss.
 
     By interpolation, log h falling like the square of the loss, and halves now and then.
     """
@@ -110,9 +110,9 @@ def _reach(profile: Profile, missed: float, scale: float, largest: float, infini
     def excess(loss: float) -> float:
         """log of the profile over what is missed, and a little more."""
         upper = float(profile(np.array([math.expm1(loss)])).upper[0])
-        return math.log(max((upper - infinity * (1.0 + 1e-10)) / missed, 1e-300)) + BELOW
+        return math.log(max((upper - infinity * (1.0 + 1e-10)) / truncated_mass, 1e-300)) + BELOW
 
-    low, over = 0.0, max(math.log(scale / missed), 1.0)
+    low, over = 0.0, max(math.log(scale / truncated_mass), 1.0)
     high, under = largest, -math.inf
     point = min(scale * math.sqrt(2.0 * over), 0.9 * largest)
     for step in range(60):
@@ -143,8 +143,8 @@ def spaced(reach: float, width: float, scale: float, centre: float | None, most:
     if centre is None:
         return np.linspace(0.0, reach, max(2, min(most, math.ceil(reach / width))) + 1)
     grid = np.linspace(0.0, reach, 2001)
-    growth = np.exp(np.minimum((grid / scale - centre) ** 2 / 6.0, math.log(LONGEST_DISTANCE)))
-    return _at_distances(grid, width * growth, most)
+    expm1_eps = np.exp(np.minimum((grid / scale - centre) ** 2 / 6.0, math.log(LONGEST_DISTANCE)))
+    return _at_distances(grid, width * expm1_eps, most)
 
 
 def spaced_by_mass(profile: Profile, reach: float, width: float, scale: float, tilt: float, most: int) -> Array:
@@ -154,8 +154,8 @@ def spaced_by_mass(profile: Profile, reach: float, width: float, scale: float, t
     """
     near, far = np.linspace(0.0, 8.0 * scale, 33), np.geomspace(8.0 * scale, reach, 161)[1:]
     grid = np.append(near, far)
-    growth = np.expm1(grid)
-    slopes = -np.diff(profile(growth).upper) / np.diff(growth)
+    expm1_eps = np.expm1(grid)
+    slopes = -np.diff(profile(expm1_eps).upper) / np.diff(expm1_eps)
     slopes = np.maximum.accumulate(np.append(slopes, 0.0)[::-1])[::-1]
     mass = np.append(slopes[0], -np.diff(slopes))
     log_mass = np.log(np.maximum(mass, 1e-300)) + (1.0 + tilt) * grid
@@ -193,20 +193,20 @@ def profile_atoms(forward: ProfilePoints, backward: ProfilePoints, side: Side) -
     # P-masses: s q for losses above 0; a loss below 0 has the reversed pair's Q-mass, which is q.
     mass = np.concatenate((low[::-1], [middle], high * (1.0 + gain)))
     losses = np.concatenate((-np.log1p(loss_gain)[::-1], [0.0], np.log1p(gain)))
-    infinite = float(right[1][-1])
-    slack = LOSS_ULPS * ROUNDOFF * float(max(losses[-1], -losses[0]))
-    visited = forward.growth.size + backward.growth.size
-    atoms = Atoms(mass, losses, infinite, 0.0, slack, visited, separate=True)
+    infinity_mass = float(right[1][-1])
+    loss_error = LOSS_ULPS * ROUNDOFF * float(max(losses[-1], -losses[0]))
+    visited = forward.expm1_eps.size + backward.expm1_eps.size
+    atoms = Atoms(mass, losses, infinity_mass, 0.0, loss_error, visited, separate=True)
     return completed(atoms, side) if forward is backward else atoms
 
 
-def _without_top(atoms: Atoms, missed: float) -> Atoms:
+def _without_top(atoms: Atoms, truncated_mass: float) -> Atoms:
     """Upper atoms with a negligible last one put at infinity: under a tilt it would be the centre of the law."""
     mass = float(atoms.mass[-1])
-    if not 0.0 < mass <= missed:
+    if not 0.0 < mass <= truncated_mass:
         return atoms
-    infinite = (atoms.infinite + mass) * (1.0 + 4.0 * ROUNDOFF)
-    return replace(atoms, mass=atoms.mass[:-1], loss=atoms.loss[:-1], infinite=infinite)
+    infinity_mass = (atoms.infinity_mass + mass) * (1.0 + 4.0 * ROUNDOFF)
+    return replace(atoms, mass=atoms.mass[:-1], loss=atoms.loss[:-1], infinity_mass=infinity_mass)
 
 
 _Vertices = tuple[Array, Array]
@@ -214,17 +214,17 @@ _Vertices = tuple[Array, Array]
 
 def _vertices_above(known: ProfilePoints, values: Array) -> _Vertices:
     """Vertices (growth, value) to connect; behind the last one the profile is constant."""
-    return known.growth, values
+    return known.expm1_eps, values
 
 
 def vertices_below(known: ProfilePoints, reverse: ProfilePoints) -> _Vertices:
     """Vertices of a function below the profile: the points' lower values, and the valleys between them."""
-    g, high = known.growth, known.upper
+    g, high = known.expm1_eps, known.upper
     floor = known.infinity
     # Raised before lines are drawn: vertices between points must not be raised later.
     low = np.maximum(known.lower, floor)
     # The point on the left of 0 is the reversed pair's first one.
-    other = float(reverse.growth[1])
+    other = float(reverse.expm1_eps[1])
     before_g = np.append(-other / (1.0 + other), g[:-1])
     before = np.append((other + reverse.upper[1]) / (1.0 + other), high[:-1])
     rising = (low - before) / (g - before_g)  # slope of the line from the left, at every point
@@ -249,17 +249,17 @@ def vertices_below(known: ProfilePoints, reverse: ProfilePoints) -> _Vertices:
     # Where the lines do not cross, one of them lies above the chord between the lower values.
     lines = np.minimum(low[:-1] + left * position, low[1:] - right * (gap - position))
     cross = np.where(inside, lines, chord)
-    growth = np.concatenate((g, g[:-1] + position))
+    expm1_eps = np.concatenate((g, g[:-1] + position))
     value = np.concatenate((start, cross * (1.0 - 8.0 * ROUNDOFF)))
     # Beyond the last point: on along the last line, until the value at infinite loss is reached.
     if low[-1] > floor:
         if rising[-1] < 0.0:
-            growth = np.append(growth, g[-1] + (low[-1] - floor) / -rising[-1])
+            expm1_eps = np.append(expm1_eps, g[-1] + (low[-1] - floor) / -rising[-1])
             value = np.append(value, floor)
         else:  # noise: no line to follow
             value[g.size - 1] = floor
-    order = np.argsort(growth, kind="stable")
-    return growth[order], np.maximum(value[order], floor)
+    order = np.argsort(expm1_eps, kind="stable")
+    return expm1_eps[order], np.maximum(value[order], floor)
 
 
 def _joined(right: _Vertices, left: _Vertices, upper: bool) -> tuple[_Vertices, _Vertices, float]:
@@ -286,23 +286,23 @@ def _joined(right: _Vertices, left: _Vertices, upper: bool) -> tuple[_Vertices, 
 
 def _hull(start: float, points: _Vertices) -> _Vertices:
     """Lower convex hull from (0, start) on; it ends with slope 0."""
-    growth = np.append(0.0, points[0][1:])
+    expm1_eps = np.append(0.0, points[0][1:])
     value = np.append(start, points[1][1:])
     from ..numerics import kernels
 
-    kept = np.empty(growth.size, np.int64)
-    count = kernels.lower_hull(growth, value, kept)
+    kept = np.empty(expm1_eps.size, np.int64)
+    count = kernels.lower_hull(expm1_eps, value, kept)
     index = kept[:count]
-    return growth[index], value[index]
+    return expm1_eps[index], value[index]
 
 
-def _kinks(growth: Array, value: Array, upper: bool) -> tuple[Array, Array]:
+def _kinks(expm1_eps: Array, value: Array, upper: bool) -> tuple[Array, Array]:
     """Positions and Q-masses of the kinks after the first vertex, rounded to the safe side."""
-    slopes = np.append(np.diff(value) / np.diff(growth), 0.0)
+    slopes = np.append(np.diff(value) / np.diff(expm1_eps), 0.0)
     rounding = 8.0 * ROUNDOFF * (np.abs(slopes[1:]) + np.abs(slopes[:-1]))
     rise = np.diff(slopes)
     mass = np.maximum(0.0, rise + rounding if upper else rise - rounding)
-    return growth[1:], mass
+    return expm1_eps[1:], mass
 
 
 LARGEST_QUESTION = 1e300  # the largest growth that a profile is asked for
@@ -329,11 +329,11 @@ class ProfilePair(Pair):
         return True
 
     @abstractmethod
-    def profile(self, growth: Array, rtol: float, missed: float) -> Bounds:
+    def profile(self, expm1_eps: Array, rtol: float, truncated_mass: float) -> Bounds:
         """Bounds (arrays) at growths, rounding included; of relative width rtol, or of width missed, is enough."""
 
     @property
-    def infinite_mass(self) -> float:
+    def infinity_mass(self) -> float:
         """A lower bound on the mass at infinite loss, the limit of the profile."""
         return 0.0
 
@@ -356,7 +356,7 @@ class ProfilePair(Pair):
         """
         return None
 
-    def log_tail(self, growth: Array) -> Array | None:
+    def log_tail(self, expm1_eps: Array) -> Array | None:
         """Upper bounds on the logarithm of the profile, for where it underflows; None where there are none."""
         return None
 
@@ -379,10 +379,10 @@ class ProfilePair(Pair):
                 for side in sides
             ]
         # An atom at the largest loss is used as a slope there; where that loss is rounded, it lies lower.
-        wrong = self.max_loss.upper - self.max_loss.lower if self.top_mass > 0.0 else 0.0
-        found = [replace(atoms, slack=atoms.slack + wrong) for atoms in found]
+        loss_error = self.max_loss.upper - self.max_loss.lower if self.top_mass > 0.0 else 0.0
+        found = [replace(atoms, loss_error=atoms.loss_error + loss_error) for atoms in found]
         return [
-            _without_top(atoms, resolution.missed) if side is Side.UPPER else atoms
+            _without_top(atoms, resolution.truncated_mass) if side is Side.UPPER else atoms
             for side, atoms in zip(sides, found, strict=True)
         ]
 
@@ -396,7 +396,7 @@ class ProfilePair(Pair):
 
         def raised(pair: ProfilePair, known: ProfilePoints) -> ProfilePoints:
             upper = known.upper.copy()
-            upper[1] = max(upper[1], pair.profile(known.growth[1:2], 1e-6, 0.0).upper[0])
+            upper[1] = max(upper[1], pair.profile(known.expm1_eps[1:2], 1e-6, 0.0).upper[0])
             return replace(known, upper=upper)
 
         first = raised(self, forward)
@@ -404,11 +404,11 @@ class ProfilePair(Pair):
 
     def _points(self, resolution: Resolution) -> ProfilePoints:
         width, centre = resolution.points
-        missed, tilt = resolution.missed, resolution.tilt
+        truncated_mass, tilt = resolution.truncated_mass, resolution.tilt
         rtol = point_rtol(width, self.scale)
         return points(
-            lambda growth: self.profile(growth, rtol, missed), width=width, missed=missed,
-            scale=self.scale, max_loss=self.max_loss.upper, infinity=self.infinite_mass,
+            lambda expm1_eps: self.profile(expm1_eps, rtol, truncated_mass), width=width, truncated_mass=truncated_mass,
+            scale=self.scale, max_loss=self.max_loss.upper, infinity=self.infinity_mass,
             top_mass=self.top_mass, centre=centre, tilt=tilt, most=self.most_points,
         )  # fmt: skip
 
@@ -439,15 +439,15 @@ class AmplifiedPair(ProfilePair):
     pair: ProfilePair
     rate: float
 
-    def profile(self, growth: Array, rtol: float, missed: float) -> Bounds:
+    def profile(self, expm1_eps: Array, rtol: float, truncated_mass: float) -> Bounds:
         # The growth is rounded: asked a little lower for the upper side, a little higher for the lower.
         rate = self.rate
-        asked = np.minimum(growth, LARGEST_QUESTION * rate) / rate
+        asked = np.minimum(expm1_eps, LARGEST_QUESTION * rate) / rate
         both = np.concatenate((asked * (1.0 - 4e-16), asked * (1.0 + 4e-16)))
-        bounds = self.pair.profile(both, rtol, missed / rate)
-        lower, upper = bounds.lower[growth.size :], bounds.upper[: growth.size]
+        bounds = self.pair.profile(both, rtol, truncated_mass / rate)
+        lower, upper = bounds.lower[expm1_eps.size :], bounds.upper[: expm1_eps.size]
         # Beyond the largest growth asked for: what is at infinity, and what was there.
-        lower = np.where(growth > LARGEST_QUESTION * rate, self.pair.infinite_mass, lower)
+        lower = np.where(expm1_eps > LARGEST_QUESTION * rate, self.pair.infinity_mass, lower)
         return Bounds(rate * lower * (1.0 - 4e-16), rate * upper * (1.0 + 4e-16))
 
     @property
@@ -459,8 +459,8 @@ class AmplifiedPair(ProfilePair):
         return amplified_losses(self.pair.max_loss, self.pair.scale, self.rate)[1]
 
     @property
-    def infinite_mass(self) -> float:
-        return self.rate * self.pair.infinite_mass * (1.0 - 4e-16)
+    def infinity_mass(self) -> float:
+        return self.rate * self.pair.infinity_mass * (1.0 - 4e-16)
 
     @property
     def top_mass(self) -> float:
@@ -476,8 +476,8 @@ class AmplifiedPair(ProfilePair):
     def pointwise(self) -> bool:
         return self.pair.pointwise
 
-    def log_tail(self, growth: Array) -> Array | None:
-        tail = self.pair.log_tail(growth / self.rate * (1.0 - 4e-16))
+    def log_tail(self, expm1_eps: Array) -> Array | None:
+        tail = self.pair.log_tail(expm1_eps / self.rate * (1.0 - 4e-16))
         return None if tail is None else tail + math.log(self.rate) + 1e-13
 
 
@@ -497,11 +497,11 @@ class UpperPair(ProfilePair):
     even: ClassVar[bool] = False
 
     @abstractmethod
-    def upper(self, growth: Array, missed: float) -> Array:
-        """Upper bounds on H_s at s = 1 + growth; `missed` is small enough an error."""
+    def upper(self, expm1_eps: Array, truncated_mass: float) -> Array:
+        """Upper bounds on H_s at s = 1 + growth; `truncated_mass` is small enough an error."""
 
-    def profile(self, growth: Array, rtol: float, missed: float) -> Bounds:
-        upper = self.upper(growth, missed)
+    def profile(self, expm1_eps: Array, rtol: float, truncated_mass: float) -> Bounds:
+        upper = self.upper(expm1_eps, truncated_mass)
         return Bounds(upper, upper)
 
     @property
@@ -514,7 +514,7 @@ class UpperPair(ProfilePair):
             resolution = replace(resolution, step=resolution.points[0], point_width=0.0)
         resolution = replace(resolution, point_width=0.5 * resolution.point_width)
         [above] = super().atoms([Side.UPPER], resolution)
-        below = completed(replace(above, mass=above.mass * SAME, infinite=0.0, total=None), Side.LOWER)
+        below = completed(replace(above, mass=above.mass * SAME, infinity_mass=0.0, total=None), Side.LOWER)
         return [above if side is Side.UPPER else below for side in sides]
 
 
@@ -538,13 +538,13 @@ class Several(UpperPair):
     def _known(self) -> list[ProfilePair]:
         return [known for pair in self.pairs if (known := pair.as_profile) is not None]
 
-    def upper(self, growth: Array, missed: float) -> Array:
+    def upper(self, expm1_eps: Array, truncated_mass: float) -> Array:
         first, *others = self._known
-        found = np.array(first.profile(growth, 1e-6, missed).upper)
-        far = growth > self.until
+        found = np.array(first.profile(expm1_eps, 1e-6, truncated_mass).upper)
+        far = expm1_eps > self.until
         if np.any(far):
             for other in others:
-                found[far] = np.minimum(found[far], other.profile(growth[far], 1e-6, missed).upper)
+                found[far] = np.minimum(found[far], other.profile(expm1_eps[far], 1e-6, truncated_mass).upper)
         return found
 
     @property
@@ -563,8 +563,8 @@ class Several(UpperPair):
     def sketched(self) -> Pair:
         return self.pairs[0].sketched
 
-    def log_tail(self, growth: Array) -> Array | None:
-        tails = [tail for pair in self._known if (tail := pair.log_tail(growth)) is not None]
+    def log_tail(self, expm1_eps: Array) -> Array | None:
+        tails = [tail for pair in self._known if (tail := pair.log_tail(expm1_eps)) is not None]
         return np.asarray(np.min(tails, axis=0)) if tails else None
 
 
@@ -589,23 +589,23 @@ CHORDS = np.append(0.0, 0.6 ** np.arange(20.0, -1.0, -1.0))
 
 
 def largest(
-    growth: Array, count: int, ask: Callable[[int, Array], Bounds], ends: Sequence[Array], top: float
+    expm1_eps: Array, count: int, ask: Callable[[int, Array], Bounds], ends: Sequence[Array], top: float
 ) -> Bounds:  # fmt: skip
     """The largest of many convex profiles; those whose chord is below another one are not asked.
 
     ask : (which, growths) -> bounds. ends : of every profile bounds at `CHORDS` times the largest loss `top` but that
     itself, where nothing is left; empty to ask them all.
     """
-    lower, upper = np.zeros(growth.size), np.zeros(growth.size)
+    lower, upper = np.zeros(expm1_eps.size), np.zeros(expm1_eps.size)
     chords = []
     if ends:
         places = np.expm1(top * CHORDS)
         places[-1] *= 1.0 + 1e-12  # a little beyond, where certainly nothing is left
-        chords = [np.interp(growth, places, np.append(end, 0.0)) * (1.0 + 1e-12) for end in ends]
+        chords = [np.interp(expm1_eps, places, np.append(end, 0.0)) * (1.0 + 1e-12) for end in ends]
     for k in sorted(range(count), key=lambda k: -chords[k].max() if chords else 0.0):
-        here = chords[k] > upper if chords else np.ones(growth.size, bool)
+        here = chords[k] > upper if chords else np.ones(expm1_eps.size, bool)
         if np.any(here):
-            found = ask(k, growth[here])
+            found = ask(k, expm1_eps[here])
             lower[here] = np.maximum(lower[here], found.lower)
             upper[here] = np.maximum(upper[here], found.upper)
     return Bounds(lower, upper)
@@ -625,18 +625,18 @@ class WorstPair(ProfilePair):
 
     pairs: tuple[ProfilePair, ...]
 
-    def profile(self, growth: Array, rtol: float, missed: float) -> Bounds:
+    def profile(self, expm1_eps: Array, rtol: float, truncated_mass: float) -> Bounds:
         def ask(k: int, asked: Array) -> Bounds:
-            return self.pairs[k].profile(asked, rtol, missed)
+            return self.pairs[k].profile(asked, rtol, truncated_mass)
 
         top = float(self.max_loss.upper)
         many = len(self.pairs) > FEW_PROFILES and top < 700.0
-        return largest(growth, len(self.pairs), ask, self._chords if many else (), top)
+        return largest(expm1_eps, len(self.pairs), ask, self._chords if many else (), top)
 
     @cached_property
     def _chords(self) -> list[Array]:
-        growth = np.expm1(float(self.max_loss.upper) * CHORDS[:-1])
-        return [pair.profile(growth, 1e-2, 0.0).upper for pair in self.pairs]
+        expm1_eps = np.expm1(float(self.max_loss.upper) * CHORDS[:-1])
+        return [pair.profile(expm1_eps, 1e-2, 0.0).upper for pair in self.pairs]
 
     @property
     def max_loss(self) -> Bounds:
@@ -647,15 +647,15 @@ class WorstPair(ProfilePair):
         return max(pair.scale for pair in self.pairs)
 
     @property
-    def infinite_mass(self) -> float:
-        return max(pair.infinite_mass for pair in self.pairs)
+    def infinity_mass(self) -> float:
+        return max(pair.infinity_mass for pair in self.pairs)
 
     @property
     def most_points(self) -> int:
         return min(pair.most_points for pair in self.pairs)
 
-    def log_tail(self, growth: Array) -> Array | None:
-        tails = [tail for pair in self.pairs if (tail := pair.log_tail(growth)) is not None]
+    def log_tail(self, expm1_eps: Array) -> Array | None:
+        tails = [tail for pair in self.pairs if (tail := pair.log_tail(expm1_eps)) is not None]
         return np.max(tails, axis=0) if len(tails) == len(self.pairs) else None  # type: ignore[no-any-return]
 
     def sampled(self, cohort: Cohort) -> ProfilePair:

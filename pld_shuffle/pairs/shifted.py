@@ -38,8 +38,8 @@ class EitherStep(UpperPair):
 
     pair: EitherOrder
 
-    def upper(self, growth: Array, missed: float) -> Array:
-        return np.asarray(self.pair.profile(growth, 0.0, missed).upper)
+    def upper(self, expm1_eps: Array, truncated_mass: float) -> Array:
+        return np.asarray(self.pair.profile(expm1_eps, 0.0, truncated_mass).upper)
 
     @property
     def max_loss(self) -> Bounds:
@@ -50,30 +50,30 @@ class EitherStep(UpperPair):
         return self.pair.scale
 
     @property
-    def infinite_mass(self) -> float:
-        return self.pair.infinite_mass
+    def infinity_mass(self) -> float:
+        return self.pair.infinity_mass
 
     def atoms(self, sides: Sequence[Side], resolution: Resolution) -> list[Atoms]:
         """The upper atoms; for a lower side the same, infinite losses too, as their width is of no interest."""
         [found] = ProfilePair.atoms(self, [Side.UPPER], resolution)
-        less = replace(found, mass=found.mass * SAME, infinite=found.infinite * SAME, total=None)
+        less = replace(found, mass=found.mass * SAME, infinity_mass=found.infinity_mass * SAME, total=None)
         below = completed(less, Side.LOWER)
         return [found if side is Side.UPPER else below for side in sides]
 
     def _points(self, resolution: Resolution) -> ProfilePoints:
         kinks = np.sort(np.concatenate([order.loss[order.loss > 0.0] for order in self.pair.orders]))
         apart = np.append(True, np.diff(kinks) > LEAST_DISTANCE * self.scale)
-        growth = np.append(0.0, np.expm1(kinks[apart]))
-        if not growth.size > 2:
+        expm1_eps = np.append(0.0, np.expm1(kinks[apart]))
+        if not expm1_eps.size > 2:
             return super()._points(resolution)
-        if growth.size > self.most_points:  # fewer points are still above, and the last one stays
-            growth = np.append(growth[: -1 : -(-growth.size // self.most_points)], growth[-1])
-        upper = self.upper(growth, 0.0)
+        if expm1_eps.size > self.most_points:  # fewer points are still above, and the last one stays
+            expm1_eps = np.append(expm1_eps[: -1 : -(-expm1_eps.size // self.most_points)], expm1_eps[-1])
+        upper = self.upper(expm1_eps, 0.0)
         # Beyond what may be missed nobody asks where a loss is.
-        last = int(np.searchsorted(-upper, -(self.infinite_mass * (1.0 + 1e-9) + 1e-2 * resolution.missed)))
-        last = min(max(last, 2), growth.size - 1)
-        growth, upper = growth[: last + 1], upper[: last + 1]
-        return ProfilePoints(growth, upper, upper, min(self.infinite_mass, float(upper[-1])))
+        last = int(np.searchsorted(-upper, -(self.infinity_mass * (1.0 + 1e-9) + 1e-2 * resolution.truncated_mass)))
+        last = min(max(last, 2), expm1_eps.size - 1)
+        expm1_eps, upper = expm1_eps[: last + 1], upper[: last + 1]
+        return ProfilePoints(expm1_eps, upper, upper, min(self.infinity_mass, float(upper[-1])))
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,16 +93,16 @@ class TwoBins(ProfilePair):
         q = np.cumsum((order.mass * np.exp(-order.loss))[::-1])[::-1]
         return order.loss, order.divergence(order.loss), np.log(q)
 
-    def profile(self, growth: Array, rtol: float, missed: float) -> Bounds:
+    def profile(self, expm1_eps: Array, rtol: float, truncated_mass: float) -> Bounds:
         first, second = self.pair.orders[0], self.pair.orders[-1]
-        eps = np.log1p(growth)
+        eps = np.log1p(expm1_eps)
         shift = 8.0 * (first.error + second.error) + 4.0 * ROUNDOFF * eps
         size = first.mass.size + second.mass.size
-        relative = 2.0 * (first.error + second.error) + 4.0 * self.pair.doubt
+        relative = 2.0 * (first.error + second.error) + 4.0 * self.pair.mass_error
         relative += ROUNDOFF * (32.0 + 16.0 * first.mass.size + 4.0 * size)
-        infinite = first.infinite + second.infinite * (1.0 - first.infinite)
-        high, low = (self._mean(eps + sign * shift) + infinite for sign in (-1.0, 1.0))
-        upper = high * (1.0 + relative) + 2.0 * self.pair.missed
+        infinity_mass = first.infinity_mass + second.infinity_mass * (1.0 - first.infinity_mass)
+        high, low = (self._mean(eps + sign * shift) + infinity_mass for sign in (-1.0, 1.0))
+        upper = high * (1.0 + relative) + 2.0 * self.pair.truncated_mass
         return Bounds(low * (1.0 - relative), np.minimum(upper, 1.0))
 
     def _mean(self, eps: Array) -> Array:
@@ -120,7 +120,7 @@ class TwoBins(ProfilePair):
 
     @property
     def max_loss(self) -> Bounds:
-        orders = [OrderedPair(order, self.pair.missed) for order in self.pair.orders]
+        orders = [OrderedPair(order, self.pair.truncated_mass) for order in self.pair.orders]
         ends = [order.max_loss for order in (orders[0], orders[-1])]
         low, high = (ends[0][k] + ends[1][k] for k in (0, 1))
         return Bounds(low * (1.0 - 4e-16), high * (1.0 + 4e-16))
@@ -130,17 +130,17 @@ class TwoBins(ProfilePair):
         return math.sqrt(2.0) * self.pair.scale
 
     @property
-    def infinite_mass(self) -> float:
+    def infinity_mass(self) -> float:
         """As `EitherOrder` has it, of both."""
-        first, second = self.pair.orders[0].infinite, self.pair.orders[-1].infinite
-        return (first + second * (1.0 - first)) * (1.0 - 4.0 * self.pair.doubt - 1e-12)
+        first, second = self.pair.orders[0].infinity_mass, self.pair.orders[-1].infinity_mass
+        return (first + second * (1.0 - first)) * (1.0 - 4.0 * self.pair.mass_error - 1e-12)
 
     def repeated(self, count: int) -> list[tuple[Pair, int]]:
         """For several rounds the two orders by themselves, whose atoms are known."""
         if count == 1:
             return [(self, 1)]
         ends = (self.pair.orders[0], self.pair.orders[-1])
-        return [(OrderedPair(order, self.pair.missed, self.pair.doubt), count) for order in ends]
+        return [(OrderedPair(order, self.pair.truncated_mass, self.pair.mass_error), count) for order in ends]
 
 
 def with_attack(both: EitherOrder) -> tuple[ProfilePair, Pair]:
@@ -148,8 +148,8 @@ def with_attack(both: EitherOrder) -> tuple[ProfilePair, Pair]:
     if len(both.orders) == 1:
         return both, both
     far = np.array([min(4.0 * both.scale, 0.9 * max(order.top for order in both.orders))])
-    order = max(both.orders, key=lambda one: float(one.divergence(far)[0]) + one.infinite)
-    return EitherStep(both), OrderedPair(order, both.missed, both.doubt)
+    order = max(both.orders, key=lambda one: float(one.divergence(far)[0]) + one.infinity_mass)
+    return EitherStep(both), OrderedPair(order, both.truncated_mass, both.mass_error)
 
 
 def shifted(law: IntegerLaw, step: int) -> EitherOrder:
@@ -162,12 +162,13 @@ def shifted(law: IntegerLaw, step: int) -> EitherOrder:
     high, low = float(f[size - step :].sum()), float(f[:step].sum())
     error = min(2.0 * law.error, step * law.step) + 4.0 * ROUNDOFF
     ends = ((high, law.above), (low, law.below))
-    orders, missed = [], 0.0
+    orders, truncated_mass = [], 0.0
     for (p, q), (lone, outside) in zip(((moved, still), (still, moved)), ends, strict=True):
         orders.append(losses(p, q, error, 0.0 if outside > 0.0 else lone))
-        missed = max(missed, law.below + law.above + (lone * (1.0 + law.error) if outside > 0.0 else 0.0))  # fmt: skip
+        truncated_mass = max(truncated_mass, law.below + law.above + (lone * (1.0 + law.error) if outside > 0.0 else
+        0.0))  # fmt: skip
     kept = orders[:1] if law.symmetric else orders
-    return EitherOrder(tuple(kept), missed * (1.0 + 1e-9), step * law.steepest, law.error)
+    return EitherOrder(tuple(kept), truncated_mass * (1.0 + 1e-9), step * law.steepest, law.error)
 
 
 def shifted_around(law: IntegerLaw, step: int, modulus: int) -> EitherOrder:
@@ -187,7 +188,7 @@ def shifted_around(law: IntegerLaw, step: int, modulus: int) -> EitherOrder:
         else:
             lone, seen = float(p[q == 0.0].sum()), seen & (q > 0.0)
         orders.append(losses(p[seen], q[seen], 2.0 * error, lone))
-    return EitherOrder(tuple(orders[:1] if law.symmetric else orders), outside, doubt=error)
+    return EitherOrder(tuple(orders[:1] if law.symmetric else orders), outside, mass_error=error)
 
 
 def at_most(law: IntegerLaw, step: int, modulus: int) -> ProfilePair:
@@ -195,7 +196,7 @@ def at_most(law: IntegerLaw, step: int, modulus: int) -> ProfilePair:
     return worst([shifted_around(law, one, modulus) for one in range(1, step + 1)])
 
 
-def losses(p: Array, q: Array, error: float, infinite: float) -> Losses:
+def losses(p: Array, q: Array, error: float, infinity_mass: float) -> Losses:
     """Atoms of masses p, q > 0 whose ratios are known to `error`, sorted by loss; those hardly apart are one."""
     loss = np.log(p / q)
     error += 4.0 * ROUNDOFF * (1.0 + float(np.abs(loss).max(initial=0.0)))
@@ -203,5 +204,5 @@ def losses(p: Array, q: Array, error: float, infinite: float) -> Losses:
     places, index = np.unique(np.rint(loss / cell), return_inverse=True)
     if places.size > MOST_KEPT * loss.size:
         order = np.argsort(loss, kind="stable")
-        return Losses(p[order], loss[order], infinite, error)
-    return Losses(np.bincount(index, p).astype(np.float64), places * cell, infinite, error + cell)
+        return Losses(p[order], loss[order], infinity_mass, error)
+    return Losses(np.bincount(index, p).astype(np.float64), places * cell, infinity_mass, error + cell)

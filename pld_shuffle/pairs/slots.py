@@ -79,23 +79,23 @@ class SlotLaw:
         """The law on a side: itself, being known exactly."""
         return self
 
-    def profile(self, growth: Array, rtol: float) -> Bounds:
+    def profile(self, expm1_eps: Array, rtol: float) -> Bounds:
         """Bounds on H_s at s = 1 + growth >= 1."""
         return slot_profile(
-            self.first, self.second, self.others, self.n, growth, rtol=rtol, mass_error=self.error,
+            self.first, self.second, self.others, self.n, expm1_eps, rtol=rtol, mass_error=self.error,
             law=self.whole,
         )  # fmt: skip
 
-    def log_tail(self, growth: Array) -> Array:
+    def log_tail(self, expm1_eps: Array) -> Array:
         """Upper bounds on log H_s at s = 1 + growth > 1; loses a factor of about the deviations that s is out."""
         held = self.others > 0.0
         if np.any(self.first[~held] > 0.0):
-            return np.zeros(growth.size)
+            return np.zeros(expm1_eps.size)
         first, second, others = self.first[held], self.second[held], self.others[held]
-        value = (first - second - np.outer(growth, second)) / others
-        size = (first + second + np.outer(growth, second)) / others
-        wrong = (3.0 * self.error + 8.0 * ROUNDOFF) * size
-        return log_positive_part(self.n, others, value, wrong, self.error)
+        value = (first - second - np.outer(expm1_eps, second)) / others
+        size = (first + second + np.outer(expm1_eps, second)) / others
+        value_error = (3.0 * self.error + 8.0 * ROUNDOFF) * size
+        return log_positive_part(self.n, others, value, value_error, self.error)
 
     @property
     def max_loss(self) -> Bounds:
@@ -112,7 +112,7 @@ class SlotLaw:
         return loss_scale(self.first, self.second, self.others, self.n)
 
     @property
-    def infinite_mass(self) -> float:
+    def infinity_mass(self) -> float:
         """A lower bound on the mass at infinite loss: no report of the view is possible with R_1."""
         never = self.second == 0.0
         bare = float(np.sum(self.first[never & (self.others == 0.0)]))
@@ -199,11 +199,11 @@ class SlotPair(ProfilePair):
 
     most_points = SLOT_POINTS
 
-    def profile(self, growth: Array, rtol: float, missed: float) -> Bounds:
-        tail = min(0.05, 0.25 * missed)
+    def profile(self, expm1_eps: Array, rtol: float, truncated_mass: float) -> Bounds:
+        tail = min(0.05, 0.25 * truncated_mass)
         lower, upper = (self.law.at(self.half or side, tail) for side in Side)
-        found = upper.profile(growth, rtol)
-        return found if lower is upper else Bounds(lower.profile(growth, rtol).lower, found.upper)
+        found = upper.profile(expm1_eps, rtol)
+        return found if lower is upper else Bounds(lower.profile(expm1_eps, rtol).lower, found.upper)
 
     def _usual(self, side: Side) -> SlotLaw:
         found: SlotLaw = self.law.at(self.half or side, TAIL)
@@ -222,8 +222,8 @@ class SlotPair(ProfilePair):
         return self._usual(Side.UPPER).scale
 
     @property
-    def infinite_mass(self) -> float:
-        return self._usual(Side.LOWER).infinite_mass
+    def infinity_mass(self) -> float:
+        return self._usual(Side.LOWER).infinity_mass
 
     @property
     def top_mass(self) -> float:
@@ -242,8 +242,8 @@ class SlotPair(ProfilePair):
         below, above = (replace(self, half=side, largest=self.max_loss) for side in Side)
         return below, above
 
-    def log_tail(self, growth: Array) -> Array:
-        return self._usual(Side.UPPER).log_tail(growth)
+    def log_tail(self, expm1_eps: Array) -> Array:
+        return self._usual(Side.UPPER).log_tail(expm1_eps)
 
     def sampled(self, cohort: Cohort) -> SlotPair:
         return SlotPair(self.law.sampled(cohort), ordered=self.ordered)
@@ -254,7 +254,7 @@ def slot_profile(
     second: Any,
     blanket: Any,
     n: int,
-    growth: Any,
+    expm1_eps: Any,
     *,
     rtol: float = 1e-6,
     mass_error: float = 0.0,
@@ -267,7 +267,7 @@ def slot_profile(
     first, second, blanket : masses of the groups of reports under the target's two inputs and under the
         blanket, shape (groups,); at least 0. first, second sum to about 1, blanket to gamma <= 1.
     n : users whose reports are shuffled together, the target included; 1 <= n <= 10^13.
-    growth : e^eps - 1 >= 0, a scalar or an array of shape (points,); finite.
+    expm1_eps : e^eps - 1 >= 0, a scalar or an array of shape (points,); finite.
     rtol : wanted relative width of the bracket, in (1e-9, 1]. Not promised: where the law of the sum has
         atoms near 0, or rounding is larger (u sqrt(n) times a small factor), the bracket is wider.
     mass_error : bound on the relative error of every mass given.
@@ -283,9 +283,9 @@ def slot_profile(
 
     masses = _masses(first, second, blanket)
     n = user_count(n)
-    points = nonnegatives("growth", growth)
+    points = nonnegatives("expm1_eps", expm1_eps)
     if not np.all(np.isfinite(points)):
-        raise ValueError(f"growth must be finite, got {growth!r}")
+        raise ValueError(f"expm1_eps must be finite, got {expm1_eps!r}")
     rtol = tolerance("rtol", rtol)
     error = real("mass_error", mass_error)
     if not 0.0 <= error <= 1e-3:
@@ -350,22 +350,22 @@ def _masses(first: Any, second: Any, blanket: Any) -> tuple[Array, Array, Array]
     return arrays[0], arrays[1], arrays[2]
 
 
-def log_positive_part(n: int, others: Array, value: Array, wrong: Array, error: float) -> Array:
+def log_positive_part(n: int, others: Array, value: Array, value_error: Array, error: float) -> Array:
     """Upper bounds on log E(S)_+/n, S a sum of n values with these masses (and else 0); shape (points, groups).
 
-    S_+ <= e^(xS)/(e x) for every x > 0; the best x is searched for. wrong : errors of values. error : of masses,
+    S_+ <= e^(xS)/(e x) for every x > 0; the best x is searched for. value_error : errors of values. error : of masses,
     relative.
     """
     highest = np.maximum(value.max(axis=1), 1e-6 * np.abs(value).max(axis=1))
     low, high = np.log(1e-3 / n / highest), np.log(600.0 / highest)
 
-    def moment(exponent: Array, doubtful: float) -> Array:
+    def moment(exponent: Array, mass_error: float) -> Array:
         x = np.exp(exponent)[:, None]
         rise = np.expm1(x * value)
         total = rise @ others
-        if doubtful > 0.0:
-            doubt = x * wrong * (1.0 + rise) + doubtful * np.abs(rise)
-            total = total + 1.1 * (doubt @ others)
+        if mass_error > 0.0:
+            term_error = x * value_error * (1.0 + rise) + mass_error * np.abs(rise)
+            total = total + 1.1 * (term_error @ others)
         with np.errstate(divide="ignore"):
             return np.asarray(n * np.log1p(np.maximum(total, -1.0)) - exponent)
 

@@ -55,15 +55,15 @@ class Slots:
         gain, fall = share * (first - second) / others, share * second / others + (1.0 - share)
         return cls(law.n, others, gain, fall)
 
-    def values(self, growth: Array) -> Array:
+    def values(self, expm1_eps: Array) -> Array:
         """L at growths, shape (growths, groups)."""
-        return self.gain - np.outer(growth, self.fall)
+        return self.gain - np.outer(expm1_eps, self.fall)
 
-    def log_moment(self, c: Array, growth: Array) -> Array:
+    def log_moment(self, c: Array, expm1_eps: Array) -> Array:
         """log E exp(cL) at growths, each with its own c."""
-        return np.log1p(np.expm1(c[:, None] * self.values(growth)) @ self.mass)
+        return np.log1p(np.expm1(c[:, None] * self.values(expm1_eps)) @ self.mass)
 
-    def positive_part(self, growth: Array, line: Array, *, modulus: bool) -> Array:
+    def positive_part(self, expm1_eps: Array, line: Array, *, modulus: bool) -> Array:
         """E (sum L_i)_+/n by the sum over the nodes of a line (c, period, eta) for every growth, as in the checker.
 
         modulus : that of the integrand is summed, for Hoelder's inequality.
@@ -71,11 +71,11 @@ class Slots:
         c, period, eta = (part[:, None] for part in line)
         step = 2.0 * math.pi / period
         count = (REACH / (eta * step)).astype(int) + 1
-        value, n = self.values(growth), self.n
-        log_total = self.log_moment(line[0], growth)[:, None]
+        value, n = self.values(expm1_eps), self.n
+        log_total = self.log_moment(line[0], expm1_eps)[:, None]
         tilted = self.mass * np.exp(c * value - log_total)
         node = np.arange(1, int(count.max()) + 1)
-        t, mean = step * node, np.zeros((growth.size, node.size), complex)
+        t, mean = step * node, np.zeros((expm1_eps.size, node.size), complex)
         for j in range(self.mass.size):
             mean += tilted[:, j, None] * np.expm1(1j * t * value[:, j, None])
         mean = np.log1p(mean)
@@ -94,17 +94,17 @@ class Slots:
         return found
 
 
-def contours(kinds: Sequence[Slots], growth: Array, noise: float) -> Array:
+def contours(kinds: Sequence[Slots], expm1_eps: Array, noise: float) -> Array:
     """Lines (c, period, eta), shape (3, growths), that suit all the kinds: near the saddle point of E exp(cX)/c^2.
 
     noise : eta in deviations of the sum.
     """
     n = kinds[0].n
-    highest = np.max([np.abs(slots.values(growth)).max(axis=1) for slots in kinds], axis=0)
+    highest = np.max([np.abs(slots.values(expm1_eps)).max(axis=1) for slots in kinds], axis=0)
     low, high = np.log(1e-4 / n / highest), np.log(500.0 / highest)
 
     def height(exponent: Array) -> Array:
-        logs = [slots.log_moment(np.exp(exponent), growth) for slots in kinds]
+        logs = [slots.log_moment(np.exp(exponent), expm1_eps) for slots in kinds]
         return np.asarray(n * np.max(logs, axis=0) - 2.0 * exponent)
 
     golden = 0.5 * (math.sqrt(5.0) - 1.0)
@@ -115,7 +115,7 @@ def contours(kinds: Sequence[Slots], growth: Array, noise: float) -> Array:
     c = np.exp(low)
     spread = 1e-3 / c
     for slots in kinds:
-        value = slots.values(growth)
+        value = slots.values(expm1_eps)
         weight = slots.mass * np.exp(c[:, None] * (value - value.max(axis=1, keepdims=True)))
         weight /= weight.sum(axis=1, keepdims=True)
         off = value - (weight * value).sum(axis=1, keepdims=True)
@@ -181,12 +181,12 @@ class Known:
         points = ProfilePoints(np.expm1(step * asked), values, values)
         return points, {"bins": bins, "dots": said}
 
-    def _proved(self, growth: Array, least: float, noise: float) -> tuple[Array, list[list[Any]], list[float]]:
+    def _proved(self, expm1_eps: Array, least: float, noise: float) -> tuple[Array, list[list[Any]], list[float]]:
         """Values, for each of them how it is proved, the least that is known; and bins of u."""
-        inner = growth / self.general
-        if self.closed is not None or growth.size == 0:
-            values = self.closed.profile(inner, 1e-12, 0.0).upper if self.closed else growth
-            return self.general * values, [["closed"] for _ in growth], []
+        inner = expm1_eps / self.general
+        if self.closed is not None or expm1_eps.size == 0:
+            values = self.closed.profile(inner, 1e-12, 0.0).upper if self.closed else expm1_eps
+            return self.general * values, [["closed"] for _ in expm1_eps], []
         assert self.labels is not None
         line = contours([self.labels], inner, noise)
         found = self.labels.positive_part(inner, line, modulus=False)
@@ -211,14 +211,14 @@ class Known:
         rows = zip(weight * beta, q * base / beta, q * slope / beta + (1.0 - q), strict=True)
         return [Slots(self.swap.n, *(part[row[0] > 0.0] for part in row)) for row in rows]
 
-    def _shared_contours(self, growth: Array, noise: float) -> Array:
+    def _shared_contours(self, expm1_eps: Array, noise: float) -> Array:
         """Lines on which the modulus has a small sum: near growth 0 they lie left of the saddle point."""
         kinds = self._types(0.0)[:3]
-        line = contours(kinds, growth, noise)
-        best, least = line, np.full(growth.size, np.inf)
+        line = contours(kinds, expm1_eps, noise)
+        best, least = line, np.full(expm1_eps.size, np.inf)
         for factor in np.geomspace(1.0, 0.6, 8):
             moved = np.array([_short(factor * line[0]), *line[1:]])
-            sums = [slots.positive_part(growth, moved, modulus=True) for slots in kinds]
+            sums = [slots.positive_part(expm1_eps, moved, modulus=True) for slots in kinds]
             found = np.max(sums, axis=0)
             best, least = np.where(found < least, moved, best), np.minimum(found, least)
         return best
@@ -232,20 +232,20 @@ class Known:
         ends = 0.3 * 1.6 ** np.arange(math.ceil(math.log(10.0 * (3.0 - math.log(least)), 1.6))) / n
         return [u for u in _short(ends[:: 2 if p < FEW_PER_USER * n else 1]).tolist() if u < 0.9 / p]
 
-    def _swapped(self, growth: Array, line: Array, bins: Sequence[float]) -> Array:
+    def _swapped(self, expm1_eps: Array, line: Array, bins: Sequence[float]) -> Array:
         assert self.swap is not None
         n, over = self.swap.n, math.expm1(self.swap.eps0)
 
         def worst(u: float) -> Array:
-            few = u * (1.0 + over) * (1.0 + growth) <= 1.0
-            found = [slots.positive_part(growth, line, modulus=True) for slots in self._types(u)]
+            few = u * (1.0 + over) * (1.0 + expm1_eps) <= 1.0
+            found = [slots.positive_part(expm1_eps, line, modulus=True) for slots in self._types(u)]
             found = [*found[:3], *(np.where(few, 0.0, one) for one in found[3:])]
             return np.asarray(np.max(found, axis=0))
 
         if self.swap.cohort.rate < 1.0:
             return worst(0.0)
-        alone = self.swap.cohort.presence * (over - growth) / (over + 2.0)
-        total, left = np.zeros(growth.size), 1.0
+        alone = self.swap.cohort.presence * (over - expm1_eps) / (over + 2.0)
+        total, left = np.zeros(expm1_eps.size), 1.0
         for u in bins:
             after = math.exp(n * math.log1p(-u))
             total += (left - after) * np.minimum(alone, worst(u))

@@ -47,14 +47,14 @@ def may_win(eps0: float, n: int) -> bool:
     return n * math.exp(-eps0) > 4.0
 
 
-def any_ldp_profile(eps0: float, n: int, growth: Any, *, cohort: Cohort = ALL_USERS) -> Array:
+def any_ldp_profile(eps0: float, n: int, expm1_eps: Any, *, cohort: Cohort = ALL_USERS) -> Array:
     """Upper bound on sup H_s over all eps0-LDP randomizers and all datasets, s = 1 + growth.
 
     Parameters
     ----------
     eps0 : local budget; > 0.
     n : users whose reports are shuffled together, the target included; 1 <= n <= 10^13.
-    growth : e^eps - 1 >= 0; a scalar or an array of any shape.
+    expm1_eps : e^eps - 1 >= 0; a scalar or an array of any shape.
     cohort : how the n users are chosen. With rate < 1 they are a hidden cohort of n / rate users. "Absent" is one
         more report that everybody makes alike, so both theorems hold as they are.
 
@@ -65,10 +65,10 @@ def any_ldp_profile(eps0: float, n: int, growth: Any, *, cohort: Cohort = ALL_US
     >>> print(f"{bound[0]:.5f} {bound[1]:.3e} {bound[2]:.0f}")
     0.00446 1.452e-05 0
     """
-    return _general(_hexagon, eps0, n, growth, cohort)
+    return _general(_hexagon, eps0, n, expm1_eps, cohort)
 
 
-def labels_profile(eps0: float, n: int, growth: Any, *, cohort: Cohort = ALL_USERS) -> Array:
+def labels_profile(eps0: float, n: int, expm1_eps: Any, *, cohort: Cohort = ALL_USERS) -> Array:
     """As `any_ldp_profile`, by the labels of stronger clones in place of the hexagon's types; some 10^3 operations.
 
     Loses little where there are many labels, n/(e^eps0 + 1) > 100 or so; `coins.CoinMixture` is exact.
@@ -76,14 +76,16 @@ def labels_profile(eps0: float, n: int, growth: Any, *, cohort: Cohort = ALL_USE
     >>> print(f"{float(labels_profile(1.0, 10_000, 0.03)):.3e}")
     4.096e-05
     """
-    return _general(_labels, eps0, n, growth, cohort)
+    return _general(_labels, eps0, n, expm1_eps, cohort)
 
 
-def _general(types: Callable[[float, float, bool], _Types], eps0: float, n: int, growth: Any, cohort: Cohort) -> Array:
+def _general(
+    types: Callable[[float, float, bool], _Types], eps0: float, n: int, expm1_eps: Any, cohort: Cohort
+) -> Array:
     """The bound by `types`(e^eps0 - 1, mass of absence, whether the target is certain to be present)."""
     budget = positive_float("eps0", eps0)
     users = user_count(n)
-    points = _points(growth)
+    points = _points(expm1_eps)
     out = np.zeros(points.size)
     over = math.expm1(min(budget, LARGEST_BUDGET)) * (1.0 + 2.0**-51)  # p - 1, rounded up
     flat = points.ravel()
@@ -103,22 +105,22 @@ def _general(types: Callable[[float, float, bool], _Types], eps0: float, n: int,
             return least.reshape(points.shape)
     arrays = types(over, cohort.absence, cohort.certain)
     # Labels are not moved by u.
-    reach = 0.98 * cohort.presence / (present * (1.0 + over)) if cohort.rate == 1.0 and types is _hexagon else 0.0
+    max_u = 0.98 * cohort.presence / (present * (1.0 + over)) if cohort.rate == 1.0 and types is _hexagon else 0.0
     early = min(3, len(arrays[0]))
-    out = _contour(users, arrays, early, reach, cohort.rate_above, ROUNDED, flat)
+    out = _contour(users, arrays, early, max_u, cohort.rate_above, ROUNDED, flat)
     return np.minimum(out, least).reshape(points.shape)
 
 
 def _contour(
-    n: int, types: Sequence[Array], early: int, reach: float, rate: float, relative: float, growth: Array,
-    *, coins: bool = False, guest: Array = NOBODY,
+    n: int, types: Sequence[Array], early: int, max_u: float, rate: float, relative: float, expm1_eps: Array,
+    *, coins: bool = False, uncovered_user: Array = NOBODY,
 ) -> Array:  # fmt: skip
     """The contour bound of `swap_kernels.profile`."""
     from . import swap_kernels
 
-    out = np.empty(growth.size)
-    arrays = [np.ascontiguousarray(part) for part in (*types, guest)]
-    swap_kernels.profile(float(n), *arrays, early, reach, rate, coins, relative, np.ascontiguousarray(growth), out)
+    out = np.empty(expm1_eps.size)
+    arrays = [np.ascontiguousarray(part) for part in (*types, uncovered_user)]
+    swap_kernels.profile(float(n), *arrays, early, max_u, rate, coins, relative, np.ascontiguousarray(expm1_eps), out)
     return out
 
 
@@ -128,18 +130,24 @@ def independent_users(n: int, cohort: Cohort) -> bool:
     return cohort.rate == 1.0 and cohort.presence <= MOST_RATE and not (few or cohort.certain)
 
 
-def by_coins(users: int, cohort: Cohort, types: Sequence[Array], relative: float, growth: Array) -> Array:
+def by_coins(users: int, cohort: Cohort, types: Sequence[Array], relative: float, expm1_eps: Array) -> Array:
     """Upper bounds for users who take part independently, Theorem C for every number of them; types are not moved.
 
     Source: docs/swap.md, "Users who take part independently".
     """
     rate = cohort.presence
-    out = _contour(users, types, len(types[0]), 0.0, rate, relative, growth, coins=True)
+    out = _contour(users, types, len(types[0]), 0.0, rate, relative, expm1_eps, coins=True)
     return np.asarray(out + (rate * (1.0 + 1e-15)) ** users)  # that all of them come
 
 
 def typed_profile(
-    types: Sequence[Any], n: int, growth: Any, *, cohort: Cohort = ALL_USERS, mass_error: float = 0.0, guest: Any = None
+    types: Sequence[Any],
+    n: int,
+    expm1_eps: Any,
+    *,
+    cohort: Cohort = ALL_USERS,
+    mass_error: float = 0.0,
+    uncovered_user: Any = None,
 ) -> Array:
     """Upper bound on H_s for targets and other users that are covered by `types`, s = 1 + growth.
 
@@ -153,8 +161,8 @@ def typed_profile(
         ignored (u = 0).
     n, growth, cohort : as in `any_ldp_profile`.
     mass_error : bound on the relative error of every mass given; where w sums to 1 up to that, it does.
-    guest : the type, w = v, of the user with law V, if no other one covers it: rate = 1 only. One user of n, it may be
-        much worse than the others.
+    uncovered_user : the type, w = v, of the user with law V, if no other one covers it: rate = 1 only. One user of n,
+        it may be much worse than the others.
 
     The groups of a randomizer's reports will do, one type for every law that another user may have, if all ratios are
     constant on every group: then merging its reports loses nothing.
@@ -175,16 +183,16 @@ def typed_profile(
     if not laws or any(law.ndim != 2 or law.shape[0] != 4 or law.shape[1] == 0 for law in laws):
         raise ValueError("types must be arrays of shape (4, groups), at least one")
     users = user_count(n)
-    points = _points(growth)
+    points = _points(expm1_eps)
     flat = np.ascontiguousarray(points.ravel())
     bound: Array = np.ones(flat.size)
-    if guest is None and independent_users(users, cohort) and all(np.all(law[3] > 0.0) for law in laws):
+    if uncovered_user is None and independent_users(users, cohort) and all(np.all(law[3] > 0.0) for law in laws):
         arrays = _type_arrays(laws, 1.0, error)
         bound = np.minimum(bound, by_coins(users, cohort, arrays, 2.0 * (error + ROUNDED), flat))
         if users * cohort.presence > MANY_COME:
             return bound.reshape(points.shape)
     share = cohort.rate_above
-    alone = [] if guest is None or share < 1.0 else [nonnegatives("guest", guest)]
+    alone = [] if uncovered_user is None or share < 1.0 else [nonnegatives("uncovered_user", uncovered_user)]
     if any(law.ndim != 2 or law.shape[0] != 4 for law in alone):
         raise ValueError("guest must be an array of shape (4, groups)")
     if cohort.absence > 0.0:
@@ -196,29 +204,29 @@ def typed_profile(
     arrays = _type_arrays(laws, (1.0 - share) / share, error)
     bound = np.minimum(bound, plain)
     if covered:
-        reach = 0.98 / (1.0 + float(np.max(arrays[1]))) if share == 1.0 else 0.0
+        max_u = 0.98 / (1.0 + float(np.max(arrays[1]))) if share == 1.0 else 0.0
         hosts, visitor = users, NOBODY
         if alone:
             # One user fewer among the types; the minimum u of fewer numbers weighs every u more.
             [(first, second, _, other)] = [law[:, law[3] > 0.0] for law in alone]
             hosts -= 1
             visitor = np.array([other, (first - second) / other, second / other])
-        out = _contour(hosts, arrays, len(laws), reach, share, 2.0 * relative, flat, guest=visitor) * (
+        out = _contour(hosts, arrays, len(laws), max_u, share, 2.0 * relative, flat, uncovered_user=visitor) * (
             ((1.0 + ROUNDED) * users / max(hosts, 1)) if alone else 1.0
         )
         bound = np.minimum(bound, out + bare * (1.0 + 4.0 * ROUNDED))
     return bound.reshape(points.shape)
 
 
-def _given_away(laws: Sequence[Array], growth: Array, relative: float) -> tuple[Array, Array]:
+def _given_away(laws: Sequence[Array], expm1_eps: Array, relative: float) -> tuple[Array, Array]:
     """Upper bounds on sum (a - s b)_+ over the reports that no other user makes, and over all of them."""
-    bare, plain = np.zeros(growth.size), np.zeros(growth.size)
+    bare, plain = np.zeros(expm1_eps.size), np.zeros(expm1_eps.size)
     groups = max(law.shape[1] for law in laws) + 1
     for first, second, _, other in laws:
         for total, mask in ((bare, other == 0.0), (plain, np.ones_like(other, bool))):
             if np.any(first[mask] > 0.0):
-                lost = np.maximum(0.0, (first - second)[mask] - np.outer(growth, second[mask]))
-                rounding = 4.0 * (relative + ROUNDED * groups) * (1.0 + growth)
+                lost = np.maximum(0.0, (first - second)[mask] - np.outer(expm1_eps, second[mask]))
+                rounding = 4.0 * (relative + ROUNDED * groups) * (1.0 + expm1_eps)
                 rounding *= float(np.sum(first[mask] + second[mask]))
                 np.maximum(total, lost.sum(axis=1) + rounding, out=total)
     return bare, plain
@@ -233,7 +241,7 @@ def _type_arrays(laws: Sequence[Array], shift: float, error: float) -> _Types:
     relative = error + ROUNDED
     shape = (len(laws), max(law.shape[1] for law in laws) + 1)
     weight, excess, base, slope = (np.zeros(shape) for _ in range(4))
-    wobble = np.zeros((*shape, 2))
+    line_error = np.zeros((*shape, 2))
     for k, (first, second, shared, other) in enumerate(laws):
         where = np.flatnonzero(other > 0.0)
         used = np.arange(where.size)
@@ -241,22 +249,22 @@ def _type_arrays(laws: Sequence[Array], shift: float, error: float) -> _Types:
         weight[k, used] = own
         base[k, used] = (first - second)[where] / own
         slope[k, used] = second[where] / own
-        wobble[k, used, 0] = 2.0 * relative * (first + second)[where] / own
-        wobble[k, used, 1] = 2.0 * relative * slope[k, used]
+        line_error[k, used, 0] = 2.0 * relative * (first + second)[where] / own
+        line_error[k, used, 1] = 2.0 * relative * slope[k, used]
         if shift == 0.0:
             excess[k, used] = (shared[where] - own) / own
         # The rest of W says nothing. Its mass is not needed to more than the error of the sum.
-        rest, wrong = 1.0 - math.fsum(other), 1.01 * error + ROUNDED * math.sqrt(other.size)
-        if not rest >= -wrong:
+        rest, rest_error = 1.0 - math.fsum(other), 1.01 * error + ROUNDED * math.sqrt(other.size)
+        if not rest >= -rest_error:
             raise ValueError(f"w must sum to at most 1 in every type, sums to {1.0 - rest!r}")
-        if rest > wrong:
-            weight[k, where.size] = rest - wrong if shift == 0.0 else rest
+        if rest > rest_error:
+            weight[k, where.size] = rest - rest_error if shift == 0.0 else rest
             if shift == 0.0:
                 rising = (1.0 - math.fsum(shared)) / rest - 1.0
                 excess[k, where.size] = min(rising, float(np.max(excess[k, used], initial=0.0)))
             else:
-                wobble[k, where.size, 1] = 3.0 * wrong / rest * shift
-    return weight, excess, base, slope, wobble
+                line_error[k, where.size, 1] = 3.0 * rest_error / rest * shift
+    return weight, excess, base, slope, line_error
 
 
 @lru_cache(maxsize=16)
@@ -312,12 +320,12 @@ def _general_types(over: float, absent: float, certain: bool, laws: Sequence[dic
         for j, (name, mass) in enumerate(masses.items()):
             weight[k, j] = mass
             excess[k, j], base[k, j], slope[k, j] = points[name]
-    wobble = ROUNDED * np.abs(np.stack([base, slope], axis=2))
-    return weight, excess, base, slope, wobble
+    line_error = ROUNDED * np.abs(np.stack([base, slope], axis=2))
+    return weight, excess, base, slope, line_error
 
 
-def _points(growth: Any) -> Array:
-    points = nonnegatives("growth", growth)
+def _points(expm1_eps: Any) -> Array:
+    points = nonnegatives("expm1_eps", expm1_eps)
     if not np.all(np.isfinite(points)):
-        raise ValueError(f"growth must be finite, got {growth!r}")
+        raise ValueError(f"expm1_eps must be finite, got {expm1_eps!r}")
     return points

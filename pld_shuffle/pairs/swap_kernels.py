@@ -45,7 +45,7 @@ class Contour(NamedTuple):
     end: float  # the last node
     nodes: int
     window: float
-    blur: float  # standard deviation of the Gaussian smoothing, times 1/sigma
+    smoothing: float  # standard deviation of the Gaussian smoothing, times 1/sigma
     heaviest: float  # mass of a value, at z = 0
     line: float  # error of the rule, relative to the greatest |M M*|^(n/2) on the strip
 
@@ -64,13 +64,14 @@ class Power(NamedTuple):
 class Laws(NamedTuple):
     """The types at one growth, and rows of room for laws: masses mass[r, j] of values moved[r, j].
 
-    wrong : errors of values. relative : that of masses and of excess + 1. real : bounds on log M of a row at `POINTS`.
+    value_error : errors of values. relative : that of masses and of excess + 1. real : bounds on log M of a row at
+    `POINTS`.
     """
 
     weight: Any
     excess: Any
     value: Any
-    wrong: Any
+    value_error: Any
     relative: float
     mass: Any
     moved: Any
@@ -78,13 +79,13 @@ class Laws(NamedTuple):
 
 
 @unchecked
-def set_values(g, base, slope, wobble, laws):
+def set_values(g, base, slope, line_error, laws):
     """The types' values at growth g, and their errors."""
     for k in range(base.shape[0]):
         for j in range(base.shape[1]):
             big = abs(base[k, j]) + g * slope[k, j]
             laws.value[k, j] = base[k, j] - g * slope[k, j]
-            laws.wrong[k, j] = wobble[k, j, 0] + g * wobble[k, j, 1] + 4.0 * ROUNDOFF * big
+            laws.value_error[k, j] = line_error[k, j, 0] + g * line_error[k, j, 1] + 4.0 * ROUNDOFF * big
 
 
 @unchecked
@@ -153,8 +154,8 @@ def saddle(n, row, mass, moved, start):
 
 
 @unchecked
-def doubt(v, k, shift, low, high, laws):
-    """slack: every rounding error of M(z), low <= Re z <= high, is below |z| slack.
+def rounding_of_values(v, k, shift, low, high, laws):
+    """value_error: every rounding error of M(z), low <= Re z <= high, is below |z| slack.
 
     The masses sum to 1 exactly, hence |dM| <= sum |dm| |e^(zl) - 1| + m |z| |dl| e^(xl).
     """
@@ -165,7 +166,7 @@ def doubt(v, k, shift, low, high, laws):
         place = laws.value[k, j] / beta
         share = laws.relative * (1.0 + (1.0 + laws.excess[k, j]) * v / beta)
         share += ROUNDOFF * (atoms + 16.0)
-        size = 3.0 * share * (abs(place) + abs(shift)) + laws.wrong[k, j] / beta
+        size = 3.0 * share * (abs(place) + abs(shift)) + laws.value_error[k, j] / beta
         grown = 1.0 + math.exp(low * (place + shift)) + math.exp(high * (place + shift))
         total += laws.weight[k, j] * beta * size * grown
     return 1.01 * total
@@ -190,7 +191,7 @@ def bowing(gap, before, after, k, weight, excess, value, low, high):
 
 
 @unchecked
-def series(n, heart, bend, radius, row, mass, moved, term, size):
+def series(n, expansion_point, bend, radius, row, mass, moved, term, size):
     """Fill term[p] with E L^p e^(heart L)/p!, p > 0, and size[p] with the sum of moduli; term[0] is M(heart) - 1.
 
     Returns (order, longest): so many terms are enough at |z - heart| <= radius, |Re z - heart| <= bend, or there are
@@ -202,7 +203,7 @@ def series(n, heart, bend, radius, row, mass, moved, term, size):
     longest = 0.0
     for j in range(atoms):
         if mass[row, j] > 0.0:
-            grown = math.expm1(heart * moved[row, j])
+            grown = math.expm1(expansion_point * moved[row, j])
             term[0] += mass[row, j] * grown
             part[j] = mass[row, j] * (1.0 + grown)
             longest = max(longest, abs(moved[row, j]))
@@ -226,7 +227,7 @@ def series(n, heart, bend, radius, row, mass, moved, term, size):
 def expanded(n, ahead, y, order, longest, atoms, term, size):
     """(re, im, doubt): M(heart + ahead + i y) - 1 by Taylor's series, and its error, inf where that is large."""
     far = math.sqrt(ahead * ahead + y * y)
-    doubt = size[order] * far
+    rounding_of_values = size[order] * far
     rounded = 0.0
     re = term[order - 1]
     im = 0.0
@@ -234,11 +235,11 @@ def expanded(n, ahead, y, order, longest, atoms, term, size):
         old = re
         re = ahead * old - y * im + term[p]
         im = ahead * im + y * old
-        doubt *= far
+        rounding_of_values *= far
         rounded = (rounded + size[p + 1]) * far
-    doubt *= math.exp(longest * abs(ahead))
-    doubt += ROUNDOFF * (atoms + 8.0 * MANY) * rounded
-    return re, im, doubt if n * doubt < 10.0 * SMALL else math.inf
+    rounding_of_values *= math.exp(longest * abs(ahead))
+    rounding_of_values += ROUNDOFF * (atoms + 8.0 * MANY) * rounded
+    return re, im, rounding_of_values if n * rounding_of_values < 10.0 * SMALL else math.inf
 
 
 @unchecked
@@ -267,19 +268,19 @@ def log_modulus(re, im, extra):
 
 
 @unchecked
-def real_logs(n, row, slack, points, centre, order, longest, term, size, laws):
+def real_logs(n, row, value_error, points, centre, order, longest, term, size, laws):
     """Row `row` of laws.real; with order > 0 by Taylor's series at `centre` where that is good."""
     atoms = laws.mass.shape[1]
     for q in range(POINTS):
         grown = math.inf
         if order > 0:
-            grown, _, doubtful = expanded(
+            grown, _, mass_error = expanded(
                 n, points[q] - centre, 0.0, order, longest, atoms, term, size
             )  # fmt: skip
-            grown += doubtful
+            grown += mass_error
         if not grown < math.inf:
             grown = rise(points[q], row, laws.mass, laws.moved)
-        grown += slack * abs(points[q])
+        grown += value_error * abs(points[q])
         laws.real[row, q] = -math.inf
         if grown > -1.0:
             log = math.log1p(grown)
@@ -308,18 +309,18 @@ def coin_power(power, re, im, extra):
 
 
 @unchecked
-def real_power(power, one, two, home):
+def real_power(power, one, two, log_modulus_at_saddle):
     """log of the majorant, from log M at two real points: at their mean, that is, or with coins for the mean of M."""
     if power.coins:
         log, factor = coin_power(power, 0.5 * (math.expm1(one) + math.expm1(two)), 0.0, 0.0)
         return log + math.log(factor)
     log = 0.5 * (one + two)
-    return power.n * log + (math.log(math.cosh(log - home)) if power.parity else 0.0)
+    return power.n * log + (math.log(math.cosh(log - log_modulus_at_saddle)) if power.parity else 0.0)
 
 
 @unchecked
 def modulus_sum(
-    power, nodes, path, order, longest, row, mass, moved, slack, bow, home, term, size
+    power, nodes, path, order, longest, row, mass, moved, value_error, bow, log_modulus_at_saddle, term, size
 ):  # fmt: skip
     """Sum of node |M|^n e^(-level), |M| enlarged by slack |z| + bow |z|^2; path: rows x, y, node.
 
@@ -330,22 +331,22 @@ def modulus_sum(
         x = path[0, i]
         y = path[1, i]
         square = x * x + y * y
-        doubtful = math.inf
+        mass_error = math.inf
         if order > 0:
-            re, im, doubtful = expanded(
+            re, im, mass_error = expanded(
                 power.n, x - path[0, 0], y, order, longest, mass.shape[1], term, size
             )  # fmt: skip
-        if not doubtful < math.inf:
-            doubtful = 0.0
+        if not mass_error < math.inf:
+            mass_error = 0.0
             re, im = moment(x, y, row, mass, moved)
-        extra = slack * math.sqrt(square) + bow * square + doubtful
+        extra = value_error * math.sqrt(square) + bow * square + mass_error
         factor = 1.0
         if power.coins:
             log, factor = coin_power(power, re, im, extra)
         else:
             log = log_modulus(re, im, extra)
             if power.parity:
-                factor = math.cosh(log - home)
+                factor = math.cosh(log - log_modulus_at_saddle)
             log *= power.n
         log -= power.pull * x + power.level
         if log > 700.0:
@@ -355,7 +356,7 @@ def modulus_sum(
 
 
 @unchecked
-def lobes(nu, eta, lowest, end, blur, damp, more, drift, quick):
+def lobes(nu, eta, lowest, end, smoothing, damp, more, drift, quick):
     """Bound on the integral of D(t) exp(-2 nu sin^2(t eta) - (blur t)^2/2)/t^2 over all lobes m > 0.
 
     They are |t - m pi/eta| <= end; any eta from `lowest` up to the one given. With d_r between drift[r, 0]
@@ -371,7 +372,7 @@ def lobes(nu, eta, lowest, end, blur, damp, more, drift, quick):
     for m in range(1, LOBES + 2):
         ratio = (end * eta / (m * math.pi)) ** 2
         size = ((1.0 + ratio) / (1.0 - ratio) ** 2 - 1.0) / ratio * square / (4.0 * m * m)
-        size = (plain + size) * math.exp(-0.5 * (blur * (m * math.pi / eta - end)) ** 2)
+        size = (plain + size) * math.exp(-0.5 * (smoothing * (m * math.pi / eta - end)) ** 2)
         if quick:
             return size * eta / 6.0
         if m > LOBES:
@@ -413,24 +414,24 @@ def far_part(n, path, row, other, mass, moved, low, high, top, enough):
     inner = np.empty(atoms)
     outer = np.empty(atoms)
     drift = np.zeros((3, 2))
-    hub = 0
+    heaviest_atom = 0
     for j in range(atoms):
         inner[j] = min(moved[row, j], moved[other, j])
         outer[j] = max(moved[row, j], moved[other, j])
         exponent = min(min(low * inner[j], low * outer[j]), min(high * inner[j], high * outer[j]))
         least[j] = min(mass[row, j], mass[other, j]) * math.exp(exponent - top) * (1.0 - 1e-9)
-        if least[j] > least[hub]:
-            hub = j
+        if least[j] > least[heaviest_atom]:
+            heaviest_atom = j
     total = 0.0
     square = 0.0
-    centre = moved[row, hub]
+    centre = moved[row, heaviest_atom]
     for j in range(atoms):
         total += least[j]
         square += least[j] * (moved[row, j] - centre) ** 2
     near = 0.02 * math.sqrt(square / total)
     apart = 0.5 * math.sqrt(square / total)
-    bottom = inner[hub]
-    peak = outer[hub]
+    bottom = inner[heaviest_atom]
+    peak = outer[heaviest_atom]
     likely = 0.0
     total = 0.0
     one = -1
@@ -498,12 +499,12 @@ def far_part(n, path, row, other, mass, moved, low, high, top, enough):
                     cut = math.exp(-((edge / path.window) ** POWER))
                     cut *= (1.0 + path.step / edge) / edge
                 bound = 2.0 * math.exp(-2.0 * nu * sine * sine) / path.end + cut
-                bound += lobes(nu, eta, lowest, path.end, path.blur, 0.0, more, drift, quick)
+                bound += lobes(nu, eta, lowest, path.end, path.smoothing, 0.0, more, drift, quick)
                 first = min(first, bound)
                 if damp > 0.0 and not quick:
                     bound = 2.0 * math.exp(-1.5 * nu * sine * sine) / path.end + cut
                     bound += lobes(
-                        0.75 * nu, eta, lowest, path.end, path.blur, damp, more, drift, quick
+                        0.75 * nu, eta, lowest, path.end, path.smoothing, damp, more, drift, quick
                     )  # fmt: skip
                     second = min(second, bound)
             plain += share[pair] / total * math.log(first)
@@ -540,14 +541,14 @@ def spread_part(n, path, row, other, mass, moved, low, high, top):
     if not total > 0.0:
         return 2.0 / path.end
     mean /= total
-    reach = math.inf
+    max_u = math.inf
     square = np.zeros(WINDOWS)  # |M|^2 <= M(x)^2 (1 - square y^2 + fourth y^4)
     fourth = np.zeros(WINDOWS)
     for window in range(WINDOWS):
         kept = 0.0
         first = 0.0
         for j in range(atoms):
-            if abs(middle[j] - mean) <= reach:
+            if abs(middle[j] - mean) <= max_u:
                 kept += least[j]
                 first += least[j] * middle[j]
         if not kept > 0.0:
@@ -555,26 +556,26 @@ def spread_part(n, path, row, other, mass, moved, low, high, top):
         first /= kept
         two = 0.0
         four = 0.0
-        blur = 0.0
+        smoothing = 0.0
         blunt = 0.0
         for j in range(atoms):
-            if abs(middle[j] - mean) <= reach:
+            if abs(middle[j] - mean) <= max_u:
                 off = (middle[j] - first) ** 2
                 two += least[j] * off / kept
                 four += least[j] * off * off / kept
                 off = radius[j] * radius[j]
-                blur += least[j] * off / kept
+                smoothing += least[j] * off / kept
                 blunt += least[j] * off * off / kept
-        gap = max(0.0, math.sqrt(2.0 * two) * (1.0 - 1e-9) - 2.0 * math.sqrt(blur))
+        gap = max(0.0, math.sqrt(2.0 * two) * (1.0 - 1e-9) - 2.0 * math.sqrt(smoothing))
         wide = (2.0 * four + 6.0 * two * two) ** 0.25 + 2.0 * blunt**0.25
         square[window] = 0.5 * kept * kept * gap * gap
         fourth[window] = kept * kept * wide**4 / 24.0 * (1.0 + 1e-9)
-        reach = 4.0 * math.sqrt(two) if window == 0 else 0.6 * reach
+        max_u = 4.0 * math.sqrt(two) if window == 0 else 0.6 * max_u
     # Shells of t, each with what the cosine and the smoothing leave at its ends: the polynomials are concave in y^2.
     bound = 0.0
     start = path.end
     while True:
-        smooth = 0.5 * (path.blur * start) ** 2
+        smooth = 0.5 * (path.smoothing * start) ** 2
         if smooth > 60.0:
             return bound + 2.0 / start * math.exp(-smooth)
         stop = 1.1 * start
@@ -601,13 +602,13 @@ def contour(n, place, row, period, mass, moved, nodes, points):
     """
     _first, second, third = cumulants(place, row, mass, moved)
     sigma = max(math.sqrt(n * second), 1.3 / place)
-    heart = place * sigma
-    square = heart * heart
+    expansion_point = place * sigma
+    square = expansion_point * expansion_point
     stiff = 1.0 + 2.0 / square
     skew = min(max(n * third / sigma**3 / (6.0 * stiff), -0.015), 0.015)
-    width = WIDE * (1.0 + heart)
-    bend = 2.0 / heart * (BOW + BOWED / heart) - skew * width * width
-    centre = heart * (1.0 - 1.0 / (FLAT * square * square + LOW * square + LOWEST))
+    width = WIDE * (1.0 + expansion_point)
+    bend = 2.0 / expansion_point * (BOW + BOWED / expansion_point) - skew * width * width
+    centre = expansion_point * (1.0 - 1.0 / (FLAT * square * square + LOW * square + LOWEST))
     centre += 2.0 * skew / stiff
     far = centre - bend
     period *= sigma
@@ -617,9 +618,9 @@ def contour(n, place, row, period, mass, moved, nodes, points):
     for j in range(mass.shape[1]):
         shown += mass[row, j] > 0.0
         heaviest = max(heaviest, mass[row, j])
-    blur = (BLUR_TWO if shown == 2 else BLUR_MORE) / period  # two values are a lattice, with lobes for ever
+    smoothing = (BLUR_TWO if shown == 2 else BLUR_MORE) / period  # two values are a lattice, with lobes for ever
     if heaviest < HEAVY:  # nothing but the smoothing ends the far part
-        blur = max(blur, BLUR_LIGHT / math.sqrt(n))
+        smoothing = max(smoothing, BLUR_LIGHT / math.sqrt(n))
     # The strip |Im t| <= strip, see docs/swap.md, "The trapezoidal rule".
     strip = min(OF_CENTRE * min(centre, width), OF_WINDOW * window)
     waist = 0.5 * centre
@@ -641,7 +642,7 @@ def contour(n, place, row, period, mass, moved, nodes, points):
     line = math.inf
     tilt = 2.83 * abs(bend) * bump * bump / width
     hard = abs(far) + abs(bend) * bump
-    raised = (TURN * strip / window) ** POWER + 0.5 * blur**2 * (hard**2 + strip**2)
+    raised = (TURN * strip / window) ** POWER + 0.5 * smoothing**2 * (hard**2 + strip**2)
     if closest > 0.05 * centre and slide > 0.1 and sigma < math.inf and raised < 700.0:
         line = 2.0 * waist / (closest * (closest + 2.0 * strip)) + 2.0 / (slide**2 * waist)
         line *= 1.0 + 0.5 * tilt * tilt
@@ -653,7 +654,7 @@ def contour(n, place, row, period, mass, moved, nodes, points):
         real = far + bend * fall
         lean = 2.0 * bend * t * fall * fall / (width * width)
         node = step * (1.0 + 0.5 * lean * lean) / (real * real + t * t)
-        node *= math.exp(0.5 * blur**2 * (real * real - t * t) - (t / window) ** POWER)
+        node *= math.exp(0.5 * smoothing**2 * (real * real - t * t) - (t / window) ** POWER)
         nodes[0, j] = real / sigma
         nodes[1, j] = t / sigma
         nodes[2, j] = node if j > 0 else 0.5 * node
@@ -663,7 +664,7 @@ def contour(n, place, row, period, mass, moved, nodes, points):
     points[3] = (far + strip) / sigma
     points[4] = (far + bend * bump - strip) / sigma
     points[5] = (far + bend * bump + strip) / sigma
-    return Contour(sigma, far, bend, width, step, end, int(count), window, blur, heaviest, line)
+    return Contour(sigma, far, bend, width, step, end, int(count), window, smoothing, heaviest, line)
 
 
 @unchecked
@@ -696,7 +697,7 @@ def absent_part(power, path, row, low, high, top, enough, laws):
 
 
 @unchecked
-def remainder(power, path, row, other, points, home, enough, laws):
+def remainder(power, path, row, other, points, log_modulus_at_saddle, enough, laws):
     """What the evaluated nodes leave out, relative to e^level, for every law between two rows.
 
     laws.real: bounds on log M at `points`. M is convex in v for real arguments, so its ends bound it. No better
@@ -708,14 +709,14 @@ def remainder(power, path, row, other, points, home, enough, laws):
     for q in range(2):
         log = max(real[row, q], real[other, q])
         top = max(top, log)
-        outer = max(outer, real_power(power, log, log, home) - power.pull * points[q])
+        outer = max(outer, real_power(power, log, log, log_modulus_at_saddle) - power.pull * points[q])
     peak = max(abs(points[0]), abs(points[1])) * path.sigma
-    outer += 0.5 * (path.blur * peak) ** 2 - power.level
+    outer += 0.5 * (path.smoothing * peak) ** 2 - power.level
     strip = -math.inf
     for q in range(2, POINTS, 2):
         one = max(real[row, q], real[other, q])
         two = max(real[row, q + 1], real[other, q + 1])
-        log = real_power(power, one, two, home)
+        log = real_power(power, one, two, log_modulus_at_saddle)
         strip = max(strip, log - 0.5 * power.pull * (points[q] + points[q + 1]) - power.level)
     if not (outer < 600.0 and strip < 600.0):
         return math.inf
@@ -751,12 +752,12 @@ def bins_of_u(n, wide, last, full, late, edges):
 
 
 @unchecked
-def hosted(x, g, guest):
+def hosted(x, g, uncovered_user):
     """E exp(x L) - 1 of the guest for real x, convex in x, rounded up."""
     total = 0.0
     size = 0.0
-    for j in range(guest.shape[1]):
-        part = guest[0, j] * math.expm1(x * (guest[1, j] - g * guest[2, j]))
+    for j in range(uncovered_user.shape[1]):
+        part = uncovered_user[0, j] * math.expm1(x * (uncovered_user[1, j] - g * uncovered_user[2, j]))
         total += part
         size += abs(part)
     return total + 1e-9 * size
@@ -788,13 +789,13 @@ def shortest_period(types, weight, value):
     """The shortest period of |M| that matters: over the largest distance from a type's heaviest value."""
     widest = 0.0
     for k in range(types):
-        hub = 0
+        heaviest_atom = 0
         for j in range(weight.shape[1]):
-            if weight[k, j] > weight[k, hub]:
-                hub = j
+            if weight[k, j] > weight[k, heaviest_atom]:
+                heaviest_atom = j
         for j in range(weight.shape[1]):
             if weight[k, j] > 0.0:
-                widest = max(widest, abs(value[k, j] - value[k, hub]))
+                widest = max(widest, abs(value[k, j] - value[k, heaviest_atom]))
     return 2.0 * math.pi / widest
 
 
@@ -846,7 +847,7 @@ def extent(path, nodes, points):
 
 
 @unchecked
-def chernoff(n, types, early, best, place, trivial, late, full, reach, rate, shift, edges, laws):
+def chernoff(n, types, early, best, place, trivial, late, full, max_u, rate, shift, edges, laws):
     """A bound by E X_+ <= E exp(x X)/(e x), x = place, where the contour sees nothing but its remainder.
 
     For real x moments are convex in v = u/(1-u), so in a bin of u they are at most those of its ends. Uses the second
@@ -854,10 +855,10 @@ def chernoff(n, types, early, best, place, trivial, late, full, reach, rate, shi
     """
     bins = 0
     edges[0] = 0.0
-    if reach > 0.0:
+    if max_u > 0.0:
         log = math.log1p(rise(place, best, laws.mass, laws.moved))
         horizon = max(math.log(trivial) - n * log, 0.0)
-        bins = bins_of_u(n, 1.0, min((horizon + 3.0) / n, reach), full, late, edges)
+        bins = bins_of_u(n, 1.0, min((horizon + 3.0) / n, max_u), full, late, edges)
     answer = 0.0  # relative to e^level, for it may underflow
     level = -math.inf
     before = -math.inf
@@ -869,8 +870,8 @@ def chernoff(n, types, early, best, place, trivial, late, full, reach, rate, shi
             if k < early or u >= late:
                 row = types + k
                 move(v, k, shift, row, laws)
-                slack = doubt(v, k, shift, place, place, laws)
-                grown = rise(place, row, laws.mass, laws.moved) + place * slack
+                value_error = rounding_of_values(v, k, shift, place, place, laws)
+                grown = rise(place, row, laws.mass, laws.moved) + place * value_error
                 here = max(here, math.log1p(grown))
         if e == 0:
             level = n * here
@@ -888,7 +889,7 @@ def chernoff(n, types, early, best, place, trivial, late, full, reach, rate, shi
 
 
 @unchecked
-def bin_width(n, early, best, place, fine, path, home, laws):
+def bin_width(n, early, best, place, fine, path, log_modulus_at_saddle, laws):
     """Width of the first bins of u, times n, by the curvature of M in v and its growth."""
     bow = 1e-300
     square = (place * path.sigma) ** 2
@@ -896,12 +897,12 @@ def bin_width(n, early, best, place, fine, path, home, laws):
         pull = 0.0
         curve = 0.0
         for j in range(laws.weight.shape[1]):
-            reach = place * laws.value[k, j]
-            grown = laws.weight[k, j] * math.exp(reach)
-            pull += grown * laws.excess[k, j] * (reach - 1.0)
+            max_u = place * laws.value[k, j]
+            grown = laws.weight[k, j] * math.exp(max_u)
+            pull += grown * laws.excess[k, j] * (max_u - 1.0)
             curve += grown * (laws.excess[k, j] * laws.value[k, j]) ** 2
         curve *= (square + 1.0) / (8.0 * n * path.sigma**2)
-        weak = n * (home[k] - home[best])
+        weak = n * (log_modulus_at_saddle[k] - log_modulus_at_saddle[best])
         if pull > 0.0 or weak > -0.1:  # what falls with u and is below the best stays below
             curve += pull * pull / 12.0
         bow = max(bow, curve * math.exp(min(weak, 0.0)))
@@ -910,7 +911,7 @@ def bin_width(n, early, best, place, fine, path, home, laws):
 
 @unchecked
 def integral(
-    power, types, early, late, fine, bins, edges, limit, shift, home, path, nodes, points, laws
+    power, types, early, late, fine, bins, edges, limit, shift, log_modulus_at_saddle, path, nodes, points, laws
 ):  # fmt: skip
     """(sum, survive): the contour integral relative to e^level, over u up to where (1-u)^n is `survive`.
 
@@ -940,7 +941,7 @@ def integral(
             move(v, k, shift, row, laws)
             if k >= early and not u >= late:
                 continue
-            slack = doubt(v, k, shift, low, high, laws)
+            value_error = rounding_of_values(v, k, shift, low, high, laws)
             bow = 0.0
             if bins > 0:
                 bow = bowing(
@@ -953,10 +954,11 @@ def integral(
                     n, nodes[0, 0], bend, radius, row, laws.mass, laws.moved, term, size
                 )  # fmt: skip
             sums[side, k] = loss * modulus_sum(
-                power, path.nodes, nodes, order, longest, row, laws.mass, laws.moved, slack, bow, home[k],
+                power, path.nodes, nodes, order, longest, row, laws.mass, laws.moved, value_error, bow,
+                log_modulus_at_saddle[k],
                 term, size,
             )  # fmt: skip
-            real_logs(n, row, slack, points, nodes[0, 0], order, longest, term, size, laws)
+            real_logs(n, row, value_error, points, nodes[0, 0], order, longest, term, size, laws)
         top, bottom = 0.0, 0.0
         for k in range(early):
             top = max(top, sums[side, k])
@@ -970,7 +972,7 @@ def integral(
             enough = max(fine * max(top, bottom), 0.5 * room) / loss
             other = (1 - side if bins > 0 else side) * types + k
             row = side * types + k
-            rest[k] = loss * remainder(power, path, row, other, points, home[k], enough, laws)
+            rest[k] = loss * remainder(power, path, row, other, points, log_modulus_at_saddle[k], enough, laws)
         if bins == 0:
             for k in range(early):
                 if not sums[0, k] + rest[k] <= answer:
@@ -1007,7 +1009,7 @@ def one_term(rate, shift, g, base, slope, laws):
         hinge = 0.0
         for j in range(atoms):
             big = abs(base[k, j]) + g * slope[k, j] + abs(shift)
-            total = laws.value[k, j] + shift + laws.wrong[k, j] + 4.0 * ROUNDOFF * big
+            total = laws.value[k, j] + shift + laws.value_error[k, j] + 4.0 * ROUNDOFF * big
             hinge += laws.weight[k, j] * max(0.0, total)
         greatest = max(greatest, hinge)
     return min(1.0, rate * greatest * (1.0 + laws.relative + ROUNDOFF * (atoms + 8.0)))
@@ -1028,13 +1030,13 @@ def set_rows(rows, shift, coins, rate, g, laws):
 
 @kernel("f 2 2 2 2 3 2 i f f b f 1p o1p", lambda n, weight, *rest: 6e-5 * weight.size, error_model="numpy")
 def profile(
-    n, weight, excess, base, slope, wobble, guest, early, reach, rate, coins, relative, growth, out
+    n, weight, excess, base, slope, line_error, uncovered_user, early, max_u, rate, coins, relative, expm1_eps, out
 ):  # fmt: skip
     """Fill out[i] with the upper bound of H_(1+growth[i]); see `swap`.
 
     weight, excess, base, slope: shape (types, atoms), values are base - growth slope; wobble[..., 0] and
     wobble[..., 1]: errors of base and slope. Types from `early` on only count for u > 1/(p s), p - 1 the
-    greatest excess. reach: largest u, 0 for a hidden cohort. rate : the cohort's share of the population. coins : all
+    greatest excess. max_u: largest u, 0 for a hidden cohort. rate : the cohort's share of the population. coins : all
     n are the population, and each of them comes with probability `rate` (the case that all come is the caller's).
 
     For each growth: 1. the bound by one term; 2. the saddle point of the worst type; 3. far out, a bound by the
@@ -1050,7 +1052,7 @@ def profile(
     nodes = np.empty((3, STEPS))
     points = np.empty(POINTS)
     edges = np.zeros(STEPS + 1)
-    home = np.empty(types)
+    log_modulus_at_saddle = np.empty(types)
     none = np.empty(1)
     come, share = (rate, 1.0) if coins else (1.0, rate)  # of users, and of the population
     most = 0.0
@@ -1059,10 +1061,10 @@ def profile(
             if weight[k, j] > 0.0:
                 most = max(most, excess[k, j])
     full = 1.0 / (1.0 + most)
-    for i in range(growth.shape[0]):
-        g = growth[i]
+    for i in range(expm1_eps.shape[0]):
+        g = expm1_eps[i]
         shift = -(1.0 - share) * g / share
-        set_values(g, base, slope, wobble, laws)
+        set_values(g, base, slope, line_error, laws)
         trivial = one_term(rate, shift, g, base, slope, laws)
         out[i] = trivial
         best, start = guess(n, early, come, shift, -g, laws)
@@ -1070,11 +1072,11 @@ def profile(
             continue
         set_rows(early, shift, coins, come, g, laws)
         place, best = worst_saddle(n, early, best, start, laws.mass, laws.moved)
-        late = (1.0 - 1e-12) * full / (1.0 + g) if early < types and reach > 0.0 else math.inf
+        late = (1.0 - 1e-12) * full / (1.0 + g) if early < types and max_u > 0.0 else math.inf
         if not coins and n * math.log1p(rise(place, best, laws.mass, laws.moved)) < FAR:
-            rough = chernoff(n, types, early, best, place, trivial, late, full, reach, rate, shift, edges, laws)
-            if guest.shape[1] > 0:
-                rough *= 1.0 + max(0.0, hosted(place, g, guest))
+            rough = chernoff(n, types, early, best, place, trivial, late, full, max_u, rate, shift, edges, laws)
+            if uncovered_user.shape[1] > 0:
+                rough *= 1.0 + max(0.0, hosted(place, g, uncovered_user))
             out[i] = min(trivial, rough)
         period = shortest_period(early, weight, laws.value)
         path = contour(n, place, best, period, laws.mass, laws.moved, nodes, points)
@@ -1087,33 +1089,33 @@ def profile(
             pull = g * n
         set_rows(types, shift, coins, 1.0, g, laws)
         for k in range(types):
-            home[k] = math.log1p(rise(nodes[0, 0], k, laws.mass, laws.moved))
-        level = n * come * home[best] - pull * nodes[0, 0]
+            log_modulus_at_saddle[k] = math.log1p(rise(nodes[0, 0], k, laws.mass, laws.moved))
+        level = n * come * log_modulus_at_saddle[best] - pull * nodes[0, 0]
         if not level < 700.0:
             continue
         power = Power(n, n % 2.0 == 1.0, coins, come, pull, level)
         log_scale = level + math.log(path.sigma / (math.pi * n) * share)
         limit = math.exp(min(math.log(trivial) - log_scale, 700.0))
         if out[i] < trivial:  # is what nodes leave out of one type less than what is known?
-            slack = doubt(0.0, best, shift, low, high, laws)
-            real_logs(n, best, slack, points, 0.0, 0, 0.0, none, none, laws)
+            value_error = rounding_of_values(0.0, best, shift, low, high, laws)
+            real_logs(n, best, value_error, points, 0.0, 0, 0.0, none, none, laws)
             enough = math.exp(min(math.log(out[i]) - log_scale, 700.0))
             enough *= math.exp(-((path.end / path.window) ** POWER))
-            left = remainder(power, path, best, best, points, home[best], enough, laws)
+            left = remainder(power, path, best, best, points, log_modulus_at_saddle[best], enough, laws)
             if not left < enough:
                 continue
         bins = 0
-        if reach > 0.0:
+        if max_u > 0.0:
             square = (place * path.sigma) ** 2
             horizon = math.log(trivial) - log_scale + 0.5 * math.log(square * (square + 2.0))
             horizon = max(horizon, 0.0) + (11.0 if atoms <= MANY else 8.5)
-            wide = bin_width(n, early, best, place, fine, path, home, laws)
-            bins = bins_of_u(n, wide, min(horizon / n, reach), full, late, edges)
+            wide = bin_width(n, early, best, place, fine, path, log_modulus_at_saddle, laws)
+            bins = bins_of_u(n, wide, min(horizon / n, max_u), full, late, edges)
         answer, survive = integral(
-            power, types, early, late, fine, bins, edges, limit, shift, home, path, nodes, points, laws
+            power, types, early, late, fine, bins, edges, limit, shift, log_modulus_at_saddle, path, nodes, points, laws
         )
-        if guest.shape[1] > 0:
-            answer *= 1.0 + max(0.0, hosted(low, g, guest), hosted(high, g, guest))
+        if uncovered_user.shape[1] > 0:
+            answer *= 1.0 + max(0.0, hosted(low, g, uncovered_user), hosted(high, g, uncovered_user))
         answer = scaled(answer, log_scale, abs(level) + 2.0 * pull * abs(nodes[0, 0]))
         if bins > 0:
             answer += survive * trivial * (1.0 + 4000.0 * ROUNDOFF)

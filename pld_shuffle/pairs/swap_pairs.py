@@ -50,12 +50,12 @@ class AnyLDPPair(UpperPair):
     n: int
     cohort: Cohort
 
-    def upper(self, growth: Array, missed: float) -> Array:
-        return any_ldp_profile(self.eps0, self.n, growth, cohort=self.cohort)
+    def upper(self, expm1_eps: Array, truncated_mass: float) -> Array:
+        return any_ldp_profile(self.eps0, self.n, expm1_eps, cohort=self.cohort)
 
-    def log_tail(self, growth: Array) -> Array | None:
+    def log_tail(self, expm1_eps: Array) -> Array | None:
         known = self._clones.as_profile
-        return None if known is None else known.log_tail(growth)
+        return None if known is None else known.log_tail(expm1_eps)
 
     @cached_property
     def _clones(self) -> CoinMixture:
@@ -121,29 +121,29 @@ class TypedPair(UpperPair):
     def sketched(self) -> Pair:
         return replace(self, roughly=True) if self.randomizer.continuous else self
 
-    def log_tail(self, growth: Array) -> Array | None:
-        return self.blanket.log_tail(growth)
+    def log_tail(self, expm1_eps: Array) -> Array | None:
+        return self.blanket.log_tail(expm1_eps)
 
     @property
     def known(self) -> bool:
         """Whether there are types at all."""
         return bool(self._best)
 
-    def upper(self, growth: Array, missed: float) -> Array:
+    def upper(self, expm1_eps: Array, truncated_mass: float) -> Array:
         """The largest over all kinds of targets."""
 
         def ask(k: int, asked: Array) -> Bounds:
-            bound = self._bound(self._best[k], asked, missed)
+            bound = self._bound(self._best[k], asked, truncated_mass)
             return Bounds(bound, bound)
 
         chords = self._chords if len(self._best) > FEW_PROFILES else ()
-        found = largest(growth, len(self._best), ask, chords, float(self.max_loss.upper))
+        found = largest(expm1_eps, len(self._best), ask, chords, float(self.max_loss.upper))
         return np.asarray(found.upper)
 
     @cached_property
     def _chords(self) -> list[Array]:
-        growth = np.expm1(float(self.max_loss.upper) * CHORDS[:-1])
-        return [self._bound(types, growth, SMALL) for types in self._best]
+        expm1_eps = np.expm1(float(self.max_loss.upper) * CHORDS[:-1])
+        return [self._bound(types, expm1_eps, SMALL) for types in self._best]
 
     @cached_property
     def _best(self) -> list[Types]:
@@ -159,20 +159,22 @@ class TypedPair(UpperPair):
             for options in choices.values()
         ]
 
-    def _bound(self, types: Types, growth: Array, missed: float) -> Array:
-        if types.guest is not None:
-            return self._trimmed(types, growth, missed, self._given_away)
+    def _bound(self, types: Types, expm1_eps: Array, truncated_mass: float) -> Array:
+        if types.uncovered_user is not None:
+            return self._trimmed(types, expm1_eps, truncated_mass, self._given_away)
         laws = types.laws[:1] if self.roughly else types.laws
         if types.shared == "blanket":
             # That of a user who reports from V, too: the blanket is nobody's law.
             first, second, shared, _ = laws[0]
             laws = (*laws, np.array([first, second, shared, shared]))
-        return self._typed(laws, growth)
+        return self._typed(laws, expm1_eps)
 
-    def _typed(self, laws: Sequence[Array], growth: Array, guest: Array | None = None) -> Array:
+    def _typed(self, laws: Sequence[Array], expm1_eps: Array, uncovered_user: Array | None = None) -> Array:
         # A few operations made the masses of joint laws.
         error = self.randomizer.mass_error * (1.0 if self.randomizer.continuous else 4.0)
-        return typed_profile(laws, self.n, growth, cohort=self.cohort, mass_error=error, guest=guest)
+        return typed_profile(
+            laws, self.n, expm1_eps, cohort=self.cohort, mass_error=error, uncovered_user=uncovered_user
+        )
 
     @cached_property
     def _given_away(self) -> float:
@@ -181,14 +183,14 @@ class TypedPair(UpperPair):
         [types] = self._best
         return min(GIVEN_AWAY, key=lambda given: float(self._trimmed(types, far, SMALL, given)[0]))
 
-    def _trimmed(self, types: Types, growth: Array, missed: float, given: float) -> Array:
+    def _trimmed(self, types: Types, expm1_eps: Array, truncated_mass: float, given: float) -> Array:
         """With types by powers of ten of what they give away, and the blanket where that is all."""
-        assert types.guest is not None
-        guest, blanket = types.guest, self.blanket.profile(growth, 0.1, missed).upper
+        assert types.uncovered_user is not None
+        uncovered_user, blanket = types.uncovered_user, self.blanket.profile(expm1_eps, 0.1, truncated_mass).upper
         level = np.round(np.log10(np.maximum(given * blanket, 10.0 * TYPES_MISSED)))
-        found = np.empty(growth.size)
+        found = np.empty(expm1_eps.size)
         for power in np.unique(level):
             here = level == power
             kept = [trimmed(rows, 10.0**power) for rows in types.laws]
-            found[here] = self._typed(kept, growth[here], trimmed(guest, 10.0**power))
+            found[here] = self._typed(kept, expm1_eps[here], trimmed(uncovered_user, 10.0**power))
         return np.asarray(np.minimum(found, blanket))

@@ -46,15 +46,15 @@ def threshold(rate: float, least: int, dummies: IntegerLaw | None, *, only_bins:
         p, q = (np.append(x[:top].sum(), x[top:]) for x in (p, q))
     outside = dummies.below + dummies.above
     error = dummies.error + ROUNDOFF * (8.0 + 4.0 * p.size)
-    orders, missed = [], 0.0
+    orders, truncated_mass = [], 0.0
     for ahead, behind in ((p, q), (q, p)):
         kept = (ahead >= SMALLEST) & (behind >= SMALLEST_RATIO)
         lone = float(ahead[(ahead >= SMALLEST) & ~kept].sum())
         certain = outside == 0.0 and not np.any((behind > 0.0) & ~kept & (ahead >= SMALLEST))
         orders.append(losses(ahead[kept], behind[kept], 2.0 * error, lone if certain else 0.0))
         left = MISSED + p.size * SMALLEST + outside + (0.0 if certain else lone)
-        missed = max(missed, left * (1.0 + 1e-9))
-    return EitherOrder(tuple(orders), missed, doubt=error)
+        truncated_mass = max(truncated_mass, left * (1.0 + 1e-9))
+    return EitherOrder(tuple(orders), truncated_mass, mass_error=error)
 
 
 def _row(rate: float, least: int, dummies: IntegerLaw) -> tuple[Array, Array, int]:

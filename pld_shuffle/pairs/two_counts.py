@@ -60,8 +60,8 @@ class TwoCountPair(_OfTwoCounts, UpperPair):
     shares: BitShares
     even = True
 
-    def upper(self, growth: Array, missed: float) -> Array:
-        return _counts(self.n, self.shares, missed).upper(growth)
+    def upper(self, expm1_eps: Array, truncated_mass: float) -> Array:
+        return _counts(self.n, self.shares, truncated_mass).upper(expm1_eps)
 
 
 @dataclass(frozen=True)
@@ -77,8 +77,8 @@ class TwoCountAttack(_OfTwoCounts):
     def reverse(self) -> ProfilePair | None:
         return None if self.old == self.new else replace(self, old=self.new, new=self.old)
 
-    def profile(self, growth: Array, rtol: float, missed: float) -> Bounds:
-        return _counts(self.n, self.shares, missed).equal_others(growth, self.old, self.new)
+    def profile(self, expm1_eps: Array, rtol: float, truncated_mass: float) -> Bounds:
+        return _counts(self.n, self.shares, truncated_mass).equal_others(expm1_eps, self.old, self.new)
 
 
 def two_count_attack(n: int, shares: BitShares) -> TwoCountAttack:
@@ -100,32 +100,32 @@ def _two_scale(n: int, shares: BitShares) -> float:
     return min(math.sqrt(2.0) * rough_scale(n, shares, 1, 1.0), float(_twice(shares).upper))
 
 
-def _counts(n: int, shares: BitShares, missed: float) -> TwoCounts:
+def _counts(n: int, shares: BitShares, truncated_mass: float) -> TwoCounts:
     """`TwoCounts` whose windows leave out much less than is missed anyway."""
-    share = next((m for m in MISSED if m <= 0.01 * missed), MISSED[-1])
+    share = next((m for m in MISSED if m <= 0.01 * truncated_mass), MISSED[-1])
     return _kept_counts(n, shares, share)
 
 
 @lru_cache(maxsize=64)
-def _kept_counts(n: int, shares: BitShares, missed: float) -> TwoCounts:
-    return TwoCounts(n, shares, missed=missed)
+def _kept_counts(n: int, shares: BitShares, truncated_mass: float) -> TwoCounts:
+    return TwoCounts(n, shares, truncated_mass=truncated_mass)
 
 
 class TwoCounts:
     """Divergences of the two sums that change; laws are made once and kept.
 
     pieces : ranges of j, cut at powers of 4 from either end, over each of which a factor's supremum is taken. s < 1 and
-    s > 1 have different worst datasets, and what that loses goes away with more pieces. missed : sums end where a
-    factor's divergence is below it.
+    s > 1 have different worst datasets, and what that loses goes away with more pieces. truncated_mass : sums end
+    where a factor's divergence is below it.
 
     Cost: 4 pieces laws of some hundred points each. Raises ValueError or TypeError.
     """
 
-    def __init__(self, n: int, shares: BitShares, *, pieces: int = 4, missed: float = 1e-20) -> None:
-        self.n, self.shares, self.missed = user_count(n), shares, missed
+    def __init__(self, n: int, shares: BitShares, *, pieces: int = 4, truncated_mass: float = 1e-20) -> None:
+        self.n, self.shares, self.truncated_mass = user_count(n), shares, truncated_mass
         count = positive_int("pieces", pieces)
-        if not 0.0 < missed < 1e-2:
-            raise ValueError(f"missed must be in (0, 0.01), got {missed!r}")
+        if not 0.0 < truncated_mass < 1e-2:
+            raise ValueError(f"truncated_mass must be in (0, 0.01), got {truncated_mass!r}")
         others = self.n - 1
         cuts = {0, others, others // 2}
         for power in range(1, count):
@@ -133,9 +133,9 @@ class TwoCounts:
         self._ranges = list(itertools.pairwise(sorted(cuts))) or [(0, 0)]
         self._laws: dict[tuple[tuple[int, int], Side, bool], Atoms] = {}
 
-    def upper(self, growth: ArrayLike) -> Array:
+    def upper(self, expm1_eps: ArrayLike) -> Array:
         """The largest H_s, for every dataset and in either order."""
-        grown = _rising(growth)
+        grown = _rising(expm1_eps)
         eps = np.log1p(grown.ravel())
         found = np.zeros(eps.size)
         for part, other in itertools.product(self._ranges, self._ranges):
@@ -146,9 +146,9 @@ class TwoCounts:
         above: Array = np.minimum(found, 1.0).reshape(grown.shape)
         return above
 
-    def equal_others(self, growth: ArrayLike, old: int, new: int) -> Bounds:
+    def equal_others(self, expm1_eps: ArrayLike, old: int, new: int) -> Bounds:
         """H_s where `old` of the others hold the target's first value and `new` its second one."""
-        grown = _rising(growth)
+        grown = _rising(expm1_eps)
         eps = np.log1p(grown.ravel())
         ends = []
         for side, sign in ((Side.LOWER, -1.0), (Side.UPPER, 1.0)):
@@ -160,14 +160,16 @@ class TwoCounts:
         key = ones, side, reverse
         if key not in self._laws:
             points_per_scale = 40.0 if ones[0] < ones[1] else 120.0
-            self._laws[key] = _law(self.n, self.shares, ones, side, self.missed, points_per_scale, reverse=reverse)
+            self._laws[key] = _law(
+                self.n, self.shares, ones, side, self.truncated_mass, points_per_scale, reverse=reverse
+            )
         return self._laws[key]
 
 
-def _rising(growth: ArrayLike) -> Array:
-    grown = real_array("growth", growth)
+def _rising(expm1_eps: ArrayLike) -> Array:
+    grown = real_array("expm1_eps", expm1_eps)
     if not bool(np.all(grown >= 0.0)):
-        raise ValueError(f"growth must be at least 0, got {growth!r}")
+        raise ValueError(f"expm1_eps must be at least 0, got {expm1_eps!r}")
     return grown
 
 
@@ -176,7 +178,7 @@ def _law(
     shares: BitShares,
     ones: tuple[int, int],
     side: Side,
-    missed: float,
+    truncated_mass: float,
     points_per_scale: float,
     *,
     reverse: bool = False,
@@ -193,7 +195,11 @@ def _law(
     for order, part in ((ahead, near), (behind, far)):
         profile = partial(bit_profile, users, order, ones=part)
         largest = math.log1p(order.gap / order.zero) * (1.0 + 16.0 * ROUNDOFF)  # an upper bound, however small
-        known.append(points(profile, width=scale / points_per_scale, missed=missed, scale=scale, max_loss=largest))
+        known.append(
+            points(
+                profile, width=scale / points_per_scale, truncated_mass=truncated_mass, scale=scale, max_loss=largest
+            )
+        )
     return profile_atoms(known[0], known[1], side)
 
 
@@ -206,9 +212,9 @@ def _product(first: Atoms, second: Atoms, eps: Array, sign: float) -> Array:
     index = np.searchsorted(first.loss, level)
     p_part = p_above[index]
     q_part = np.exp(level) * q_above[index]
-    rounding = ROUNDOFF * (4.0 * first.loss.size + 16.0 + 4.0 * np.abs(level)) + first.slack + second.slack
+    rounding = ROUNDOFF * (4.0 * first.loss.size + 16.0 + 4.0 * np.abs(level)) + first.loss_error + second.loss_error
     inner = np.maximum(0.0, p_part - q_part + sign * rounding * (p_part + q_part))
     total = inner @ second.mass * (1.0 + sign * ROUNDOFF * (4.0 * second.loss.size + 16.0))
-    certain = first.infinite + second.infinite - first.infinite * second.infinite
+    certain = first.infinity_mass + second.infinity_mass - first.infinity_mass * second.infinity_mass
     found: Array = total + (certain if sign > 0.0 else certain * (1.0 - 8.0 * ROUNDOFF))
     return found

@@ -114,7 +114,9 @@ class LocalRandomizer(ABC):
         return None
 
     @abstractmethod
-    def slot_laws(self, side: Side = Side.UPPER, missed: float = 0.0, *, refined: float = 1.0) -> Sequence[FloatArray]:
+    def slot_laws(
+        self, side: Side = Side.UPPER, truncated_mass: float = 0.0, *, refined: float = 1.0
+    ) -> Sequence[FloatArray]:
         """The target's two laws next to the blanket, shape (3, groups), for every ordered pair that may be the worst.
 
         Of noise: finite laws on a side, up to so much mass of the target's, which is given away; with so many times as

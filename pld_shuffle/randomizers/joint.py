@@ -48,7 +48,7 @@ class Types(NamedTuple):
     pair: int
     shared: str
     laws: tuple[FloatArray, ...]
-    guest: FloatArray | None = None
+    uncovered_user: FloatArray | None = None
     """The law of the one user who reports from V, if no other law covers it."""
 
 
@@ -123,7 +123,9 @@ class FiniteRandomizer(LocalRandomizer):
             if pair[0] < pair[1]:
                 yield reached(self.joint_law(pair, blanket=True))
 
-    def slot_laws(self, side: Side = Side.UPPER, missed: float = 0.0, *, refined: float = 1.0) -> Sequence[FloatArray]:
+    def slot_laws(
+        self, side: Side = Side.UPPER, truncated_mass: float = 0.0, *, refined: float = 1.0
+    ) -> Sequence[FloatArray]:
         """The target's two laws next to the blanket, for every kind of pair in either order; exact on any side."""
         found = []
         for first, second, blanket in self.pair_laws():

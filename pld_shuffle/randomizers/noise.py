@@ -37,12 +37,12 @@ from .noise_laws import (
     TYPES_MISSED,
     gaussian_attack,
     gaussian_groups,
-    gaussian_guest,
     gaussian_types,
+    gaussian_uncovered_user,
     laplace_attack,
     laplace_groups,
     laplace_types,
-    least_missed,
+    least_truncated_mass,
 )
 
 LEAST_SIGMA = 0.1  # of users' Gaussian noise
@@ -89,7 +89,9 @@ class Laplace(Noise):
 
     mass_error = 1e-13
 
-    def slot_laws(self, side: Side = Side.UPPER, missed: float = 0.0, *, refined: float = 1.0) -> Sequence[FloatArray]:
+    def slot_laws(
+        self, side: Side = Side.UPPER, truncated_mass: float = 0.0, *, refined: float = 1.0
+    ) -> Sequence[FloatArray]:
         """The pair of inputs (0, 1), the worst one; its mirror image is the reversed pair."""
         cells = round(NOISE_CELLS * refined)
         return [laplace_groups(self.eps0, side=side, cells=cells, graded=refined > 1.0)]
@@ -163,22 +165,24 @@ class Gaussian(Noise):
         """With less noise the ratios are too large."""
         return 12 if self.sigma >= FEW_SIGMA else 0
 
-    def slot_laws(self, side: Side = Side.UPPER, missed: float = 0.0, *, refined: float = 1.0) -> Sequence[FloatArray]:
+    def slot_laws(
+        self, side: Side = Side.UPPER, truncated_mass: float = 0.0, *, refined: float = 1.0
+    ) -> Sequence[FloatArray]:
         """The pair of inputs (0, 1), the worst one; its mirror image is the reversed pair."""
-        tail, cells = max(missed, least_missed(self.sigma)), round(2 * NOISE_CELLS * refined)
-        return [gaussian_groups(self.sigma, side=side, missed=tail, cells=cells)]
+        tail, cells = max(truncated_mass, least_truncated_mass(self.sigma)), round(2 * NOISE_CELLS * refined)
+        return [gaussian_groups(self.sigma, side=side, truncated_mass=tail, cells=cells)]
 
     def types(self, users: int = 1) -> Iterator[Types]:
         """One cover for all values of the target and of others (`noise_laws`); none for little noise."""
         if self.sigma >= LEAST_TYPES_SIGMA:
-            laws = gaussian_types(self.sigma, users, missed=TYPES_MISSED)
-            yield Types(0, "blanket", laws, gaussian_guest(self.sigma, missed=TYPES_MISSED))
+            laws = gaussian_types(self.sigma, users, truncated_mass=TYPES_MISSED)
+            yield Types(0, "blanket", laws, gaussian_uncovered_user(self.sigma, truncated_mass=TYPES_MISSED))
 
     def attack_law(self, first: float, second: float, others: float, *, refined: float = 1.0) -> FloatArray:
         """Reports of each cell merged."""
-        missed = 1e-15 if self.sigma > 0.051 else 1e-4  # so that densities do not underflow
+        truncated_mass = 1e-15 if self.sigma > 0.051 else 1e-4  # so that densities do not underflow
         return gaussian_attack(
-            self.sigma, first=first, second=second, others=others, missed=missed,
+            self.sigma, first=first, second=second, others=others, truncated_mass=truncated_mass,
             cells=round(2 * NOISE_CELLS * refined),
         )  # fmt: skip
 

@@ -86,20 +86,21 @@ def laplace_groups(eps0: float, *, side: Side, cells: int = NOISE_CELLS, graded:
     return _mirrored(*_laplace_masses(budget, y, (0.0, 1.0), side, right=False))
 
 
-def gaussian_groups(sigma: float, *, side: Side, missed: float = 1e-15, cells: int = 2 * NOISE_CELLS) -> Array:
+def gaussian_groups(sigma: float, *, side: Side, truncated_mass: float = 1e-15, cells: int = 2 * NOISE_CELLS) -> Array:
     """Rows (first, second, blanket): a finite law on `side` of Gaussian noise N(0, sigma^2), inputs 0 and 1.
 
-    u is unbounded. Beyond the point that the first law passes with probability `missed` (in (0, 0.1)) the upper law has
+    u is unbounded. Beyond the point that the first law passes with probability `truncated_mass` (in (0, 0.1)) the
+    upper law has
     no blanket and an infinite loss, the lower one a single merged group. Choose missed well under the smallest delta of
     interest, but not 1e-100: the farthest ratios are what costs time.
 
     Relative rounding error of every mass below 1e-12 (pass it as mass_error). Raises ValueError where masses
-    underflow (a small sigma with a small `missed`).
+    underflow (a small sigma with a small `truncated_mass`).
     """
     from scipy.special import ndtr
 
     width = positive_float("sigma", sigma)
-    start, _ = _ends(width, [0.0], missed, right=1.0)
+    start, _ = _ends(width, [0.0], truncated_mass, right=1.0)
     longest = min(0.25 * width, width * width / (1.0 - start))
     longest = (0.5 - start) / (math.ceil((0.5 - start) / longest) + 1)
     ends = _quantiles(width, start, 0.5, positive_int("cells", cells), -1.0, longest)
@@ -118,8 +119,8 @@ def gaussian_groups(sigma: float, *, side: Side, missed: float = 1e-15, cells: i
     return np.concatenate((inside, bare), axis=1)
 
 
-def least_missed(sigma: float) -> float:
-    """About the least `missed` that `gaussian_groups` can take: below it masses underflow."""
+def least_truncated_mass(sigma: float) -> float:
+    """About the least `truncated_mass` that `gaussian_groups` can take: below it masses underflow."""
     from scipy.special import ndtr
 
     return 1.001 * float(ndtr(1.0 / sigma - math.sqrt(2.0 * LARGEST_EXPONENT)))
@@ -277,18 +278,24 @@ def _near_pairs(budget: float, gap: float) -> Array:
 
 
 def gaussian_attack(
-    sigma: float, *, first: float, second: float, others: float, missed: float = 1e-15, cells: int = 2 * NOISE_CELLS
+    sigma: float,
+    *,
+    first: float,
+    second: float,
+    others: float,
+    truncated_mass: float = 1e-15,
+    cells: int = 2 * NOISE_CELLS,
 ) -> Array:
     """As `laplace_attack`, for noise N(0, sigma^2).
 
-    Beyond the points that R_first and R_second pass with probability `missed`, in (0, 0.1), reports are
+    Beyond the points that R_first and R_second pass with probability `truncated_mass`, in (0, 0.1), reports are
     merged. Relative error of every mass below 1e-12. Raises ValueError where densities underflow.
     """
     from scipy.special import ndtr
 
     width = positive_float("sigma", sigma)
     inputs = _inputs(first=first, second=second, others=others)
-    low, high = _ends(width, inputs, missed)
+    low, high = _ends(width, inputs, truncated_mass)
     ends = _quantiles(width, low, high, positive_int("cells", cells))
     tails = [[ndtr((low - x) / width), ndtr((x - high) / width)] for x in inputs]
     left, right = np.hsplit(np.array(tails), 2)
@@ -305,15 +312,15 @@ def _gaussian_masses(width: float, ends: Array, inputs: Iterable[float]) -> Arra
 
 
 def gaussian_types(
-    sigma: float, n: int, *, missed: float = 1e-15, cells: int = 96, allowance: float = 0.004
+    sigma: float, n: int, *, truncated_mass: float = 1e-15, cells: int = 96, allowance: float = 0.004
 ) -> tuple[Array, ...]:
     """As `laplace_types`, for noise N(0, sigma^2) and V the blanket, inf_x R_x / gamma.
 
-    missed : beyond the points that R_a and R_b pass with this probability, in (0, 0.1), the target's report
+    truncated_mass : beyond the points that R_a and R_b pass with this probability, in (0, 0.1), the target's report
         counts as given away: groups without mass under R_w.
 
-    Others who report from V are not covered: see `gaussian_guest`. Relative error of every mass below 1e-12. Some 50
-    types, more for small sigma and large n. Raises ValueError where densities underflow.
+    Others who report from V are not covered: see `gaussian_uncovered_user`. Relative error of every mass below 1e-12.
+    Some 50 types, more for small sigma and large n. Raises ValueError where densities underflow.
     """
     width = positive_float("sigma", sigma)
     users = user_count(n)
@@ -324,7 +331,7 @@ def gaussian_types(
     def law(a: float, b: float, w: float) -> _Cells:
         if (a, b, w) not in known:
             worst = {a, b} == {0.0, 1.0} and w == 0.0
-            known[a, b, w] = _Cells.of(width, a, b, w, missed, count if worst else count // 3)
+            known[a, b, w] = _Cells.of(width, a, b, w, truncated_mass, count if worst else count // 3)
         return known[a, b, w]
 
     def others(v: float, cuts: list[tuple[float, float]]) -> list[Array]:
@@ -346,20 +353,20 @@ def gaussian_types(
     return tuple(rows[[0, 1, 2, 2]] / [[1.0], [1.0], [gamma], [1.0]] for rows in found)
 
 
-def gaussian_guest(sigma: float, *, missed: float = 1e-15, cells: int = 256) -> Array:
+def gaussian_uncovered_user(sigma: float, *, truncated_mass: float = 1e-15, cells: int = 256) -> Array:
     """Rows R_0, R_1, V, V: of all targets next to a user who reports from V, the blanket, the worst; an upper side."""
-    first, second, blanket = gaussian_groups(sigma, side=Side.UPPER, missed=missed, cells=cells)
+    first, second, blanket = gaussian_groups(sigma, side=Side.UPPER, truncated_mass=truncated_mass, cells=cells)
     law = blanket / math.erfc(1.0 / (2.0 * math.sqrt(2.0) * positive_float("sigma", sigma)))
     return np.array([first, second, law, law])
 
 
-def trimmed(rows: Array, missed: float) -> Array:
-    """The groups of largest ratios R_a/w or R_b/w given away: w = v = 0, up to `missed` of R_a + R_b."""
+def trimmed(rows: Array, truncated_mass: float) -> Array:
+    """The groups of largest ratios R_a/w or R_b/w given away: w = v = 0, up to `truncated_mass` of R_a + R_b."""
     first, second, shared, other = rows
     with np.errstate(divide="ignore"):
         ratio = np.where(other > 0.0, np.maximum(first, second) / other, math.inf)
     order = np.argsort(-ratio)
-    gone = order[np.cumsum((first + second)[order]) <= missed]
+    gone = order[np.cumsum((first + second)[order]) <= truncated_mass]
     kept = np.ones(first.size)
     kept[gone] = 0.0
     return np.array([first, second, shared * kept, other * kept])
@@ -384,11 +391,11 @@ class _Cells(NamedTuple):
     width: float
 
     @classmethod
-    def of(cls, width: float, a: float, b: float, w: float, missed: float, count: int) -> _Cells:
-        """Beyond the points that R_a and R_b pass with probability `missed`, R_w is dropped."""
+    def of(cls, width: float, a: float, b: float, w: float, truncated_mass: float, count: int) -> _Cells:
+        """Beyond the points that R_a and R_b pass with probability `truncated_mass`, R_w is dropped."""
         from scipy.special import ndtr
 
-        low, high = _ends(width, [a, b], missed)
+        low, high = _ends(width, [a, b], truncated_mass)
         far = max((a, b), key=lambda x: abs(x - w))
         ends = _quantiles(width, low, high, count, 2.0 * far - w)
         tails = np.zeros((3, 2))
@@ -453,16 +460,16 @@ _Costs = Callable[[int, float], list[Callable[[Array], float]]]
 def _exponents(n: int, scale: float) -> list[Callable[[Array], float]]:
     """E(e^x - 1 - x), x = tilt (L - E L): the variance, and an exponent five deviations out; for laws of one mean."""
 
-    def cost(rows: Array, growth: float, tilt: float) -> float:
+    def cost(rows: Array, expm1_eps: float, tilt: float) -> float:
         one, two, other = rows[[0, 1, -1]][:, rows[-1] > 0.0]
-        mean = float(np.sum(rows[0] - growth * rows[1]))
-        x = tilt * np.append((one - growth * two) / other - mean, -mean)
+        mean = float(np.sum(rows[0] - expm1_eps * rows[1]))
+        x = tilt * np.append((one - expm1_eps * two) / other - mean, -mean)
         mass = np.append(other, max(0.0, 1.0 - float(np.sum(other))))
         x = np.minimum(x, LARGEST_EXPONENT)
         return float(mass @ np.where(np.abs(x) < 1e-4, 0.5 * x * x, np.expm1(x) - x))
 
     measures = ((1.0, 1e-3 / n), (1.0 + 5.0 * scale, 5.0 / (n * scale)))
-    return [partial(cost, growth=growth, tilt=tilt) for growth, tilt in measures]
+    return [partial(cost, expm1_eps=expm1_eps, tilt=tilt) for expm1_eps, tilt in measures]
 
 
 def _sizes(n: int, scale: float) -> list[Callable[[Array], float]]:
@@ -473,11 +480,11 @@ def _sizes(n: int, scale: float) -> list[Callable[[Array], float]]:
     from scipy.special import erfcx
 
     def size(rows: Array, z: float) -> float:
-        growth = z * scale
+        expm1_eps = z * scale
         one, two, other = rows[[0, 1, -1]][:, rows[-1] > 0.0]
-        law = (one - growth * two - two) / other
+        law = (one - expm1_eps * two - two) / other
         # A mean that is moved counts twice: the contour in use is not made for laws of little variance.
-        mean = (2.0 * float(np.sum(rows[0] - (1.0 + growth) * rows[1])) + growth) / scale
+        mean = (2.0 * float(np.sum(rows[0] - (1.0 + expm1_eps) * rows[1])) + expm1_eps) / scale
         second = float(other @ law**2) / (n * scale**2)
         third = float(other @ law**3) / (n**2 * scale**3)
         c = 0.5 * (z + math.sqrt(z * z + 8.0))
@@ -528,18 +535,18 @@ def _laplace_rows(budget: float, inputs: tuple[float, ...], cells: int) -> Array
     return _laplace_masses(budget, ends, inputs, Side.UPPER)
 
 
-def _ends(width: float, inputs: list[float], missed: float, right: float | None = None) -> tuple[float, float]:
-    """Where the least and the largest input leave out `missed`; or `right`."""
+def _ends(width: float, inputs: list[float], truncated_mass: float, right: float | None = None) -> tuple[float, float]:
+    """Where the least and the largest input leave out `truncated_mass`; or `right`."""
     from scipy.special import ndtri
 
-    left_out = positive_float("missed", missed)
+    left_out = positive_float("truncated_mass", truncated_mass)
     if not left_out < 0.1:
-        raise ValueError(f"missed must be below 0.1, got {missed!r}")
+        raise ValueError(f"truncated_mass must be below 0.1, got {truncated_mass!r}")
     reach = -width * float(ndtri(left_out))
     low, high = min(inputs) - reach, max(inputs) + reach if right is None else right
     if not 0.5 * ((high - low) / width) ** 2 <= LARGEST_EXPONENT:
         raise ValueError(
-            f"sigma={width!r} with missed={missed!r} needs densities of exp(-{LARGEST_EXPONENT:g}) or"
+            f"sigma={width!r} with truncated_mass={truncated_mass!r} needs densities of exp(-{LARGEST_EXPONENT:g}) or"
             " less; use a larger missed"
         )
     return low, high

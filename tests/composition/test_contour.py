@@ -134,9 +134,9 @@ class Unnamed(ProfilePair):
     known: Pair
     max_loss = Bounds(math.inf, math.inf)
 
-    def profile(self, growth: Array, rtol: float, missed: float) -> Bounds:
+    def profile(self, expm1_eps: Array, rtol: float, truncated_mass: float) -> Bounds:
         assert isinstance(self.known, ProfilePair)
-        return self.known.profile(growth, rtol, missed)
+        return self.known.profile(expm1_eps, rtol, truncated_mass)
 
     @property
     def scale(self) -> float:
@@ -222,7 +222,7 @@ def test_mass_at_infinity_may_lie_at_the_largest_loss(seed: int) -> None:
     assert np.all(above >= profile(mass, loss, eps) - rounding)
     beyond = eps >= loss[kept - 1]
     assert np.all(above[beyond] <= lost + rounding)
-    assert capped.infinite == 0.0 and law.capped(float(loss[kept - 1]), 1e-3, -50.0) is law
+    assert capped.infinity_mass == 0.0 and law.capped(float(loss[kept - 1]), 1e-3, -50.0) is law
     assert law.capped(float(loss[-1]), 30.0, -2.0) is law  # at infinity it costs less
 
 

@@ -19,9 +19,9 @@ from pld_shuffle.numerics.sides import Bounds
 from pld_shuffle.pairs.profile import ProfilePair, Several
 
 
-def gaussian(growth, sigma):
+def gaussian(expm1_eps, sigma):
     """The profile of Gaussian noise of sensitivity 1."""
-    eps = np.log1p(growth)
+    eps = np.log1p(expm1_eps)
     return norm.sf(eps * sigma - 0.5 / sigma) - np.exp(eps + norm.logsf(eps * sigma + 0.5 / sigma))
 
 
@@ -34,8 +34,8 @@ class Given(ProfilePair):
     largest: float = math.inf
     spread: float = 1.0
 
-    def profile(self, growth, rtol, missed):
-        value = self.function(growth)
+    def profile(self, expm1_eps, rtol, truncated_mass):
+        value = self.function(expm1_eps)
         return Bounds(value * (1.0 - self.width), value * (1.0 + self.width))
 
     @property
@@ -50,7 +50,7 @@ class Given(ProfilePair):
 @pytest.mark.parametrize("sigma", [0.3, 1.0, 20.0])
 @pytest.mark.parametrize("width", [0.0, 1e-6, 1e-4])
 def test_gaussian_noise(sigma, width):
-    known = Given(lambda growth: gaussian(growth, sigma), width=width, spread=1.0 / sigma)
+    known = Given(lambda expm1_eps: gaussian(expm1_eps, sigma), width=width, spread=1.0 / sigma)
     one = OneRound(known, 1e-3)
     for delta in (0.3, 1e-2, 1e-6, 1e-12):
         found, reached = one.epsilon(delta)
@@ -70,9 +70,9 @@ def test_gaussian_noise(sigma, width):
 def test_few_questions_are_asked():
     asked = []
 
-    def function(growth):
-        asked.extend(growth)
-        return gaussian(growth, 20.0)
+    def function(expm1_eps):
+        asked.extend(expm1_eps)
+        return gaussian(expm1_eps, 20.0)
 
     assert OneRound(Given(function, spread=0.05), 1e-3).epsilon(1e-6) is not None
     assert len(asked) <= 8
@@ -80,26 +80,27 @@ def test_few_questions_are_asked():
 
 def test_profiles_that_are_not_enough():
     """Too wide a bracket, a profile that jumps at the largest loss or before, and one that never falls."""
-    wide = OneRound(Given(lambda growth: gaussian(growth, 1.0), width=0.1), 1e-3)
+    wide = OneRound(Given(lambda expm1_eps: gaussian(expm1_eps, 1.0), width=0.1), 1e-3)
     for found, width in (wide.epsilon(1e-6), wide.delta(0.5)):
         assert 0.2 < width < 0.6 and found.lower < found.upper
     with pytest.warns(AccuracyWarning, match="only"):
         Composition([(wide._pair, 1)], 1e-3).epsilons(1e-6)
     p = math.e
-    steep = OneRound(Given(lambda growth: np.maximum((p - 1 - growth) / (p + 1), 0.0), largest=1.0), 1e-3)
+    steep = OneRound(Given(lambda expm1_eps: np.maximum((p - 1 - expm1_eps) / (p + 1), 0.0), largest=1.0), 1e-3)
     found, _ = steep.epsilon(1e-9)
     assert found.lower <= math.log(p - 1e-9 * (p + 1)) <= found.upper <= 1.0 + 1e-15
     assert steep.delta(one_round.LARGEST_LOSS + 1.0) is None
-    jump = Given(lambda growth: np.where(growth < 1.0, 0.4 - 0.2 * growth, 0.0))
+    jump = Given(lambda expm1_eps: np.where(expm1_eps < 1.0, 0.4 - 0.2 * expm1_eps, 0.0))
     found, width = OneRound(jump, 1e-3).epsilon(0.1)
     assert found.lower <= math.log(2.0) <= found.upper <= found.lower * (1 + 1e-9) and width == 0.0
-    never = Given(lambda growth: np.full(growth.shape, 0.2))
+    never = Given(lambda expm1_eps: np.full(expm1_eps.shape, 0.2))
     assert OneRound(never, 1e-3).epsilon(0.1) is None
 
 
 def test_the_least_of_several():
     sharp, blunt = (
-        Given(lambda growth, k=k, s=s: k * gaussian(growth, s), spread=1.0 / s) for k, s in ((1.0, 1.0), (0.1, 0.8))
+        Given(lambda expm1_eps, k=k, s=s: k * gaussian(expm1_eps, s), spread=1.0 / s)
+        for k, s in ((1.0, 1.0), (0.1, 0.8))
     )
     both = Several((sharp, blunt))
     for delta in (0.2, 1e-3, 1e-9):

@@ -25,7 +25,7 @@ def law(seed: int, side: Side, points: int = 60, infinity: float = 0.0) -> PLD:
     low = -points // 2 + int(rng.integers(-4, 5))
     masses = rng.random(points) * np.exp(-0.5 * (np.linspace(-3.0, 3.0, points)) ** 2)
     masses *= (1.0 - infinity) / masses.sum()
-    return PLD.build(masses, low, step=STEP, side=side, infinity=infinity, max_loss=math.inf, slack=0.0)
+    return PLD.build(masses, low, step=STEP, side=side, infinity=infinity, max_loss=math.inf, loss_error=0.0)
 
 
 def exact(laws: list[PLD], counts: list[int], eps: float) -> float:
@@ -111,7 +111,7 @@ def test_frequencies_at_which_a_law_has_another_peak_are_kept() -> None:
     """Masses at every tenth point: |phi| is 1 again at ten frequencies."""
     masses = np.zeros(61)
     masses[::10] = np.array([1.0, 6.0, 15.0, 20.0, 15.0, 6.0, 1.0]) / 64.0
-    regular = PLD.build(masses, -30, step=STEP, side=Side.UPPER, infinity=0.0, max_loss=0.3, slack=0.0)
+    regular = PLD.build(masses, -30, step=STEP, side=Side.UPPER, infinity=0.0, max_loss=0.3, loss_error=0.0)
     laws, counts = [regular, law(1, Side.UPPER)], [12, 1]
     eps = [0.4, 0.55]
     lower, upper = read([regular], [12], plan_of([regular], [12], 0.5), eps, 1)

@@ -100,8 +100,8 @@ def test_steps_spend_the_budget_of_the_lattice(plan: Plan) -> None:
 
 def test_windows_follow_delta_and_share(plan: Plan) -> None:
     resolution = plan.resolution(1.0)
-    assert resolution.missed * plan.rounds <= 0.021 * plan.rtol * math.exp(plan.log_delta)
+    assert resolution.truncated_mass * plan.rounds <= 0.021 * plan.rtol * math.exp(plan.log_delta)
     smaller = replace(plan, log_delta=plan.log_delta - 100.0).resolution(1.0)
-    assert smaller.missed == pytest.approx(resolution.missed * math.exp(-100.0), rel=1e-9)
+    assert smaller.truncated_mass == pytest.approx(resolution.truncated_mass * math.exp(-100.0), rel=1e-9)
     finer = replace(plan, share=0.25).resolution(1.0)
-    assert finer.size_width < resolution.size_width and finer.missed < resolution.missed
+    assert finer.size_width < resolution.size_width and finer.truncated_mass < resolution.truncated_mass

@@ -31,11 +31,11 @@ def random_atoms(seed: int, size: int) -> tuple[Array, Array]:
     return mass / mass.sum(), loss
 
 
-def placed(mass: Array, loss: Array, side: Side, tilt: float = 0.0, reach: float = np.inf) -> tuple[Array, Array]:
+def placed(mass: Array, loss: Array, side: Side, tilt: float = 0.0, max_gap: float = np.inf) -> tuple[Array, Array]:
     """Losses and P-masses on the lattice; under a tilt, tilted on the way in and back on the way out."""
     cell = np.floor(loss / STEP).astype(np.int64)
     offset = np.clip(loss - cell * STEP, 0.0, STEP)
-    out, low = place(mass * np.exp(tilt * loss), cell, offset, step=STEP, side=side, tilt=tilt, reach=reach)
+    out, low = place(mass * np.exp(tilt * loss), cell, offset, step=STEP, side=side, tilt=tilt, max_gap=max_gap)
     points = STEP * (low + np.arange(out.size))
     return points, out * np.exp(-tilt * points)
 
@@ -85,12 +85,12 @@ def test_mass_is_kept(law: tuple[Array, Array], tilt: float) -> None:
 
 @pytest.mark.parametrize("law", LAWS, ids=range(len(LAWS)))
 @pytest.mark.parametrize("tilt", TILTS)
-@pytest.mark.parametrize("reach", [np.inf, 0.4, 0.01])
-def test_each_side_is_kept_at_every_epsilon(law: tuple[Array, Array], tilt: float, reach: float) -> None:
+@pytest.mark.parametrize("max_gap", [np.inf, 0.4, 0.01])
+def test_each_side_is_kept_at_every_epsilon(law: tuple[Array, Array], tilt: float, max_gap: float) -> None:
     """As functions of e^eps both curves are convex and piecewise linear, so the kinks of the larger one,
     and any point beyond them, decide: lattice points for the upper side, the atoms for the lower."""
     mass, loss = law
-    above, below = (placed(mass, loss, side, tilt, reach) for side in (Side.UPPER, Side.LOWER))
+    above, below = (placed(mass, loss, side, tilt, max_gap) for side in (Side.UPPER, Side.LOWER))
     for eps in (*above[0], -20.0, 20.0):
         truth = hockey_stick(mass, loss, eps)
         assert hockey_stick(above[1], above[0], eps) == pytest.approx(truth, rel=1e-10, abs=1e-18)
@@ -99,12 +99,12 @@ def test_each_side_is_kept_at_every_epsilon(law: tuple[Array, Array], tilt: floa
         assert hockey_stick(below[1], below[0], eps) <= truth * (1.0 + 1e-12) + 1e-17
 
 
-def test_a_short_reach_rounds_down() -> None:
-    """Atoms half a step above -1 and far below 1: with reach, merged; without, at the point below."""
+def test_a_short_max_gap_rounds_down() -> None:
+    """Atoms half a step above -1 and far below 1: with it, merged; without, at the point below."""
     mass, loss = np.array([0.3, 0.7]), np.array([-1.0 + STEP / 2, 1.0])
     points, merged = placed(mass, loss, Side.LOWER)
     assert merged[np.isclose(points, -1.0)] == 0.0 and merged[np.isclose(points, 1.0)] < 0.7
-    points, rounded = placed(mass, loss, Side.LOWER, reach=0.5)
+    points, rounded = placed(mass, loss, Side.LOWER, max_gap=0.5)
     assert rounded[np.isclose(points, -1.0)] == pytest.approx(0.3, rel=1e-14)
     assert rounded[np.isclose(points, 1.0)] == pytest.approx(0.7, rel=1e-14)
 

@@ -98,16 +98,16 @@ def test_binomial_masses() -> None:
 
 
 def test_chernoff_windows_hold_the_mass() -> None:
-    """Row 1: no more than `missed` outside, on either side."""
+    """Row 1: no more than `truncated_mass` outside, on either side."""
     rng = np.random.default_rng(3)
     for _ in range(60):
-        n, missed = int(log_uniform(rng, 1, 2000)), log_uniform(rng, 1e-250, 0.09)
+        n, truncated_mass = int(log_uniform(rng, 1, 2000)), log_uniform(rng, 1e-250, 0.09)
         p = log_uniform(rng, 1e-12, 0.5)
         p = p if rng.random() < 0.5 else 1.0 - p
-        low, high = chernoff_window(n, p, missed)
+        low, high = chernoff_window(n, p, truncated_mass)
         exact = binomial_masses(n, p)
-        assert sum(exact[:low], start=arb(0)) <= arb(missed)
-        assert sum(exact[high + 1 :], start=arb(0)) <= arb(missed)
+        assert sum(exact[:low], start=arb(0)) <= arb(truncated_mass)
+        assert sum(exact[high + 1 :], start=arb(0)) <= arb(truncated_mass)
 
 
 def test_turns() -> None:
@@ -258,9 +258,9 @@ def test_error_functions() -> None:
         assert relative(float(value), exact) <= 16.0
 
 
-def encloses(pair: ProfilePair, growth: float, exact: arb) -> bool:
+def encloses(pair: ProfilePair, expm1_eps: float, exact: arb) -> bool:
     """Whether the truth, a very thin ball, is not certainly outside of the profile."""
-    bounds = pair.profile(np.array([growth]), 0.0, 0.0)
+    bounds = pair.profile(np.array([expm1_eps]), 0.0, 0.0)
     lower, upper = (arb(float(end[0])) for end in bounds)
     narrow = isinstance(pair, LaplacePair) or not upper - lower > exact * arb(1e-5) + arb(1e-15)
     return narrow and not lower > exact and not exact > upper
@@ -277,10 +277,10 @@ def test_gaussian_profiles() -> None:
         sigma = log_uniform(rng, 2e-3, 0.9e9)
         eps = max(0.0, rng.uniform(-6.0, 30.0) / sigma + 0.5 / sigma**2)
         eps = min(eps if rng.random() < 0.7 else log_uniform(rng, 1e-300, 600.0), 600.0)
-        growth, mu = math.expm1(eps), 1 / arb(sigma)
-        loss = (1 + arb(growth)).log()
-        exact = tail(loss / mu - mu / 2) - (1 + arb(growth)) * tail(loss / mu + mu / 2)
-        assert encloses(Gaussian(sigma=sigma).pair, growth, exact)
+        expm1_eps, mu = math.expm1(eps), 1 / arb(sigma)
+        loss = (1 + arb(expm1_eps)).log()
+        exact = tail(loss / mu - mu / 2) - (1 + arb(expm1_eps)) * tail(loss / mu + mu / 2)
+        assert encloses(Gaussian(sigma=sigma).pair, expm1_eps, exact)
 
 
 def test_profiles_on_poisson_samples() -> None:
@@ -290,13 +290,13 @@ def test_profiles_on_poisson_samples() -> None:
         sigma, q = log_uniform(rng, 0.05, 1e6), log_uniform(rng, 1e-10, 1.0)
         near = rng.random() < 0.5
         eps = rng.uniform(0.0, 20.0) * q / sigma if near else log_uniform(rng, 1e-18, 100.0)
-        growth = math.expm1(max(1e-300, eps))
-        a, rate, s = 1 / arb(sigma), arb(q), 1 + arb(growth)
-        b = (a * a / 2).exp() * (1 - rate) / rate * arb(growth)
+        expm1_eps = math.expm1(max(1e-300, eps))
+        a, rate, s = 1 / arb(sigma), arb(q), 1 + arb(expm1_eps)
+        b = (a * a / 2).exp() * (1 - rate) / rate * arb(expm1_eps)
         x = ((b + (b * b + 4 * s).sqrt()) / 2).log() / a
         above, below = tail(x - a), tail(x + a)
-        exact = rate * (above - below) - arb(growth) * ((1 - rate) * tail(x) + rate * below)
-        assert encloses(PoissonGaussian(sigma, q).pair, growth, exact)
+        exact = rate * (above - below) - arb(expm1_eps) * ((1 - rate) * tail(x) + rate * below)
+        assert encloses(PoissonGaussian(sigma, q).pair, expm1_eps, exact)
 
 
 def test_laplace_profiles() -> None:
@@ -307,16 +307,16 @@ def test_laplace_profiles() -> None:
         scale = sensitivity * log_uniform(rng, 1.0 / 690.0, 0.9e9)
         inside = rng.random() < 0.5
         share = rng.uniform(0.0, 1.0) if inside else 1.0 - log_uniform(rng, 2.0**-53, 0.1)
-        growth = math.expm1(share * sensitivity / scale)
-        rest = arb(sensitivity) / arb(scale) - (1 + arb(growth)).log()
+        expm1_eps = math.expm1(share * sensitivity / scale)
+        rest = arb(sensitivity) / arb(scale) - (1 + arb(expm1_eps)).log()
         exact = -(-rest / 2).expm1() if rest > 0 else arb(0)
-        assert encloses(Laplace(scale=scale, sensitivity=sensitivity).pair, growth, exact)
+        assert encloses(Laplace(scale=scale, sensitivity=sensitivity).pair, expm1_eps, exact)
 
 
 @pytest.mark.parametrize("sigma", [0.2, 0.7, 1.0, 3.0, 40.0])
 def test_masses_of_gaussian_noise(sigma: float) -> None:
     """Row 16: quadratures of the cells' shares within 1e-12 of their closed form."""
-    first, second, blanket = gaussian_groups(sigma, side=Side.UPPER, missed=1e-12, cells=40)
+    first, second, blanket = gaussian_groups(sigma, side=Side.UPPER, truncated_mass=1e-12, cells=40)
     left = slice(0, (blanket.size - 3) // 2)  # then the mirror image, and three far ends
     assert np.array_equal(second[left], blanket[left])
     square = arb(sigma) ** 2
@@ -358,8 +358,10 @@ def test_tiny_cells_count_as_missed() -> None:
     pair = replace(ShuffledLDP(2.0 * math.atanh(theta), coins, "stronger-clones").pair)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(CoinMixture, "components", lambda *given: parts)
-        upper, lower = (pair._summed(side, Resolution(1e-3, missed=1e-300))[0] for side in (Side.UPPER, Side.LOWER))
-    assert 0.0 < upper.missed < 1e-280
+        upper, lower = (
+            pair._summed(side, Resolution(1e-3, truncated_mass=1e-300))[0] for side in (Side.UPPER, Side.LOWER)
+        )
+    assert 0.0 < upper.truncated_mass < 1e-280
     places = [(arb(fmpz(math.comb(coins, h))) / arb(2) ** coins, arb(2 * h - coins) / coins) for h in range(coins + 1)]
     atoms = [(arb(weight) * b, arb(theta) * t) for b, t in places]
     atoms += [((1 - arb(weight)) / 2, arb(theta)), ((1 - arb(weight)) / 2, -arb(theta))]
@@ -369,7 +371,7 @@ def test_tiny_cells_count_as_missed() -> None:
         exact = sum((b * ((1 + x) - eps.exp() * (1 - x)) for b, x in atoms if (1 + x) > eps.exp() * (1 - x)), arb(0))
         for law in (lower, upper):
             sign = 1 if law is upper else -1
-            at = eps - sign * (arb(law.slack) + arb(1e-3))  # cells are summed: a lattice would split them
+            at = eps - sign * (arb(law.loss_error) + arb(1e-3))  # cells are summed: a lattice would split them
             value = sum(
                 (
                     arb(float(m)) * (1 - (at - arb(float(x))).exp())
@@ -378,7 +380,7 @@ def test_tiny_cells_count_as_missed() -> None:
                 ),
                 arb(0),
             )
-            assert (value + arb(law.missed) >= exact) if law is upper else (value <= exact)
+            assert (value + arb(law.truncated_mass) >= exact) if law is upper else (value <= exact)
 
 
 def largest_error(values: np.ndarray, bounds: np.ndarray, exact: list[acb]) -> float:

@@ -27,9 +27,9 @@ TYPES = {
 }
 
 
-def exact(eps0: float, counts: dict[str, int], users: int, growth: float, presence: float) -> float:
+def exact(eps0: float, counts: dict[str, int], users: int, expm1_eps: float, presence: float) -> float:
     """E((1/N) sum L_i + (1-q)(1-s))_+ for so many users of each type."""
-    n, s = sum(counts.values()), 1.0 + growth
+    n, s = sum(counts.values()), 1.0 + expm1_eps
     totals, masses = np.zeros(1), np.ones(1)
     for name, count in counts.items():
         points = [(a, b, presence * w) for a, b, w in TYPES[name](math.exp(eps0))]
@@ -59,19 +59,19 @@ def of_swap(pair: Pair) -> Pair:
 @pytest.mark.parametrize("eps0", [0.4, 1.2])
 def test_hidden_cohorts_are_above_every_dataset(eps0: float, presence: float) -> None:
     users = 90
-    growth = np.expm1(0.02 * eps0 * np.arange(4.0))
+    expm1_eps = np.expm1(0.02 * eps0 * np.arange(4.0))
     for n in (28, 29, 32):
-        own = any_ldp_profile(eps0, n, growth, cohort=Cohort(n / users, presence))
+        own = any_ldp_profile(eps0, n, expm1_eps, cohort=Cohort(n / users, presence))
         for mix in [(n, 0, 0), (0, n, 0), (0, 0, n), (n // 2, n - n // 2, 0)] + [(4, 0, n - 4)] * (presence == 1.0):
             if presence < 1.0 and mix[2]:
                 continue  # too many counts to enumerate
             counts = {name: count for name, count in zip(TYPES, mix, strict=True) if count}
-            for bound, g in zip(own, growth, strict=True):
+            for bound, g in zip(own, expm1_eps, strict=True):
                 truth = exact(eps0, counts, users, g, presence)
                 assert truth <= bound * (1.0 + 1e-12)
 
 
-def mean_over_coins(eps0: float, counts: dict[str, int], users: int, growth: float, rate: float) -> float:
+def mean_over_coins(eps0: float, counts: dict[str, int], users: int, expm1_eps: float, rate: float) -> float:
     """H_s of the mixture over who comes, all of them left out: Theorem C for every number, averaged over the subset."""
     others = sum(counts.values())
     assert others == users - 1
@@ -83,33 +83,33 @@ def mean_over_coins(eps0: float, counts: dict[str, int], users: int, growth: flo
         chance *= ways / math.comb(others, n)
         if n:
             here = dict(zip(counts, parts, strict=True))
-            found += chance * exact(eps0, here, users, growth, 1.0)
+            found += chance * exact(eps0, here, users, expm1_eps, 1.0)
     return found
 
 
-def all_by_coins(eps0: float, users: int, mean: float, growth: Array) -> Array:
+def all_by_coins(eps0: float, users: int, mean: float, expm1_eps: Array) -> Array:
     """The bound by `swap.by_coins` for every eps0-LDP randomizer."""
     types = [part[:3] for part in _hexagon(math.expm1(eps0) * (1.0 + 2.0**-51), 0.0)]
-    return by_coins(users, Cohort(presence=mean / users), types, 2.0**-50, growth)
+    return by_coins(users, Cohort(presence=mean / users), types, 2.0**-50, expm1_eps)
 
 
 @pytest.mark.parametrize("eps0", [0.4, 1.2])
 def test_coins_are_above_every_dataset(eps0: float) -> None:
     users = 41
-    growth = np.expm1(0.04 * eps0 * np.arange(4.0))
+    expm1_eps = np.expm1(0.04 * eps0 * np.arange(4.0))
     for n in (10.0, 11.0, 12.0):
-        bounds = all_by_coins(eps0, users, n, growth)
+        bounds = all_by_coins(eps0, users, n, expm1_eps)
         for counts in ({"S1": 40}, {"S2": 40}, {"T1": 40}, {"S1": 20, "S2": 20}, {"S1": 36, "S2": 4}):
-            for bound, g in zip(bounds, growth, strict=True):
+            for bound, g in zip(bounds, expm1_eps, strict=True):
                 assert mean_over_coins(eps0, counts, users, g, n / users) <= bound * (1.0 + 1e-12)
 
 
 def test_rates_are_tight_with_equal_others() -> None:
     """150 users, half of whom come, binary randomised response: the contour bound against what is exact."""
     eps0, users, n = 0.4, 150, 70.0
-    growth = np.expm1(0.02 * eps0 * np.arange(4.0))
-    bound = all_by_coins(eps0, users, n, growth)
-    for value, g in zip(bound, growth, strict=True):
+    expm1_eps = np.expm1(0.02 * eps0 * np.arange(4.0))
+    bound = all_by_coins(eps0, users, n, expm1_eps)
+    for value, g in zip(bound, expm1_eps, strict=True):
         truth = max(mean_over_coins(eps0, {kind: users - 1}, users, g, n / users) for kind in ("S1", "S2"))
         assert truth * (1.0 - 1e-12) <= value <= 1.02 * truth
 
@@ -117,13 +117,13 @@ def test_rates_are_tight_with_equal_others() -> None:
 def test_known_laws_by_coins() -> None:
     """The bound for the two laws of randomised response, others at either value; with many it is Theorem C's alone."""
     eps0, users, n = 1.2, 150, 70.0
-    p, growth = math.exp(eps0), np.expm1(0.02 * eps0 * np.arange(4.0))
+    p, expm1_eps = math.exp(eps0), np.expm1(0.02 * eps0 * np.arange(4.0))
     laws = [np.array([p, 1.0]) / (1.0 + p), np.array([1.0, p]) / (1.0 + p)]
     types = [np.array([*laws, laws[0], law]) for law in laws]
     cohort = Cohort(presence=n / users)
-    bound = by_coins(users, cohort, _type_arrays(types, 1.0, 0.0), 2.0**-49, growth)
-    known = typed_profile(types, users, growth, cohort=cohort)
-    for at, g in enumerate(growth):
+    bound = by_coins(users, cohort, _type_arrays(types, 1.0, 0.0), 2.0**-49, expm1_eps)
+    known = typed_profile(types, users, expm1_eps, cohort=cohort)
+    for at, g in enumerate(expm1_eps):
         truth = [
             mean_over_coins(eps0, counts, users, g, n / users)
             for counts in ({"S1": 149}, {"S2": 149}, {"S1": 146, "S2": 3})

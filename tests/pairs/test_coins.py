@@ -45,15 +45,15 @@ def as_pair(mixture: Components, side: Side) -> r.Atoms:
     for m, bias, weight in zip(mixture.coins, mixture.bias, mixture.weight, strict=True):
         coins.append(r.Coins(int(m), float(bias), float(weight)))
     p, q = r.atoms(coins)
-    missed = mixture.missed if side is Side.UPPER else 0.0
-    return np.append(p, missed), np.append(q, 0.0)
+    truncated_mass = mixture.truncated_mass if side is Side.UPPER else 0.0
+    return np.append(p, truncated_mass), np.append(q, 0.0)
 
 
 @pytest.mark.parametrize("name", MECHANISMS)
 @pytest.mark.parametrize("side", Side)
 def test_without_buckets_it_is_the_reference(name: str, side: Side) -> None:
     """To rounding: the allowances on either side are of the size of rounding too."""
-    resolution = Resolution(1.0, missed=1e-30, size_width=0.0, bias_width=1e-9)
+    resolution = Resolution(1.0, truncated_mass=1e-30, size_width=0.0, bias_width=1e-9)
     mixture = MECHANISMS[name][0].pair.components(side, resolution)
     pair = as_pair(mixture, side)
     for eps in EPSILONS:
@@ -64,10 +64,10 @@ def test_without_buckets_it_is_the_reference(name: str, side: Side) -> None:
 
 @pytest.mark.parametrize("name", MECHANISMS)
 @pytest.mark.parametrize("width", [1e-3, 0.1, 1.0])
-@pytest.mark.parametrize("missed", [1e-20, 1e-4])
-def test_buckets_keep_their_side(name: str, width: float, missed: float) -> None:
+@pytest.mark.parametrize("truncated_mass", [1e-20, 1e-4])
+def test_buckets_keep_their_side(name: str, width: float, truncated_mass: float) -> None:
     """At every epsilon; the reference's own rounding is below 1e-12."""
-    resolution = Resolution(1.0, missed=missed, size_width=width, bias_width=width, pull=1.0)
+    resolution = Resolution(1.0, truncated_mass=truncated_mass, size_width=width, bias_width=width, pull=1.0)
     pair = MECHANISMS[name][0].pair
     above = as_pair(pair.components(Side.UPPER, resolution), Side.UPPER)
     below = as_pair(pair.components(Side.LOWER, resolution), Side.LOWER)
@@ -82,7 +82,7 @@ def test_buckets_err_in_second_order_between_the_sides(name: str) -> None:
     """A bucket ten times as narrow has a bracket at least about ten times as narrow."""
     widths = []
     for width in (0.3, 0.03):
-        resolution = Resolution(1.0, missed=1e-20, size_width=width, bias_width=width)
+        resolution = Resolution(1.0, truncated_mass=1e-20, size_width=width, bias_width=width)
         pair = MECHANISMS[name][0].pair
         above, below = (
             r.hockey_stick(as_pair(pair.components(side, resolution), side), 0.2) for side in (Side.UPPER, Side.LOWER)
@@ -105,8 +105,8 @@ def test_one_round_on_the_lattice(name: str, step: float) -> None:
         assert upper.delta(eps) >= truth * (1.0 - 1e-12) - 1e-15
         assert upper.delta(eps) == pytest.approx(r.delta(limits[1], eps), rel=3e-4, abs=1e-12)
         if step < 0.01:  # on a coarse lattice the two merge different neighbours
-            slack = truth - r.delta(limits[0], eps)
-            assert lower.delta(eps) >= truth - 2.0 * slack - 3e-4 * truth - 1e-12
+            loss_error = truth - r.delta(limits[0], eps)
+            assert lower.delta(eps) >= truth - 2.0 * loss_error - 3e-4 * truth - 1e-12
 
 
 @pytest.mark.parametrize("name", MECHANISMS)
@@ -127,15 +127,15 @@ def test_the_profile_by_contour_integrals_encloses_the_reference(name: str) -> N
 def test_atoms_of_the_profile_bracket_the_walked_ones(name: str, rate: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """With and without general amplification, on either side, at s below 1 too."""
     pair = MECHANISMS[name][0].pair.amplified(rate)
-    resolution = Resolution(pair.scale / 50.0, missed=1e-14)
+    resolution = Resolution(pair.scale / 50.0, truncated_mass=1e-14)
     walked = pair.atoms([Side.LOWER, Side.UPPER], resolution)
     monkeypatch.setattr(coins, "MOST_WALKED", 0.0)
     found = pair.atoms([Side.LOWER, Side.UPPER], resolution)
 
     def divergence(atoms: Atoms, eps: float, side: Side) -> float:
         rest = -np.expm1(np.minimum(eps - atoms.loss, 0.0))
-        missed = atoms.missed if side is Side.UPPER else 0.0
-        return float(atoms.mass @ rest) + atoms.infinite + missed
+        truncated_mass = atoms.truncated_mass if side is Side.UPPER else 0.0
+        return float(atoms.mass @ rest) + atoms.infinity_mass + truncated_mass
 
     for eps in EPSILONS:
         low, least = (divergence(atoms, eps, Side.LOWER) for atoms in (found[0], walked[0]))
@@ -150,7 +150,7 @@ def test_huge_crowds_are_asked_by_their_profile(participation: float) -> None:
     pair = ShuffledLDP(0.5, 10**12, analysis="stronger-clones").pair
     pair = pair.sampled(Cohort(rate=participation))
     assert isinstance(pair, CoinMixture)
-    found = pair.atoms([Side.LOWER, Side.UPPER], Resolution(pair.scale / 200.0, missed=1e-20))
+    found = pair.atoms([Side.LOWER, Side.UPPER], Resolution(pair.scale / 200.0, truncated_mass=1e-20))
     low, high = (float(atoms.mass @ atoms.loss**2) for atoms in found)
     assert found[0].visited < 10**5 and low <= high <= 1.001 * low
     assert math.sqrt(high) == pytest.approx(pair.scale, rel=0.01)

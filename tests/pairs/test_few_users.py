@@ -25,9 +25,9 @@ from pld_shuffle.randomizers.noise import Noise
 ROUNDING = 1e-14  # of the conversion of a reference to double
 
 
-def enumerated(law: SlotLaw, growth: float) -> float:
+def enumerated(law: SlotLaw, expm1_eps: float) -> float:
     """E (1/n)(sum of n slots' L)_+ over all n-tuples of groups, the rest one more group; one fsum."""
-    x = (law.first - law.second - growth * law.second) / law.others
+    x = (law.first - law.second - expm1_eps * law.second) / law.others
     rest = [] if law.whole else [max(0.0, 1.0 - math.fsum(law.others))]
     groups = list(zip([*x, *([0.0] * len(rest))], [*law.others, *rest], strict=True))
     terms = []
@@ -54,12 +54,12 @@ def both(law: SlotLaw, *, tailed: bool = False) -> tuple[FewSlots, FewSlots]:
     return lower, upper
 
 
-def side_laws(noise: Noise, n: int, missed: float = 0.0) -> list[SlotLaw]:
+def side_laws(noise: Noise, n: int, truncated_mass: float = 0.0) -> list[SlotLaw]:
     """The blanket's law of noise on either side."""
     return [
         SlotLaw.of(n, masses, noise.mass_error, whole=False)
         for side in Side
-        for masses in noise.slot_laws(side, missed)
+        for masses in noise.slot_laws(side, truncated_mass)
     ]
 
 
@@ -70,9 +70,9 @@ CASES = [(n, kinds, seed) for n in (1, 2, 4) for kinds in ("lr0", "l0", "r", "l"
 def test_either_side_is_around_the_enumeration(n: int, kinds: str, seed: int) -> None:
     law = random_law(np.random.default_rng([n, len(kinds), ord(kinds[0]), seed]), n, kinds)
     lower, upper = both(law)
-    growth = np.expm1([0.0, 0.1, 0.5, 1.0, 1.4])
-    low, high = lower.profile(growth).lower, upper.profile(growth).upper
-    for i, g in enumerate(growth):
+    expm1_eps = np.expm1([0.0, 0.1, 0.5, 1.0, 1.4])
+    low, high = lower.profile(expm1_eps).lower, upper.profile(expm1_eps).upper
+    for i, g in enumerate(expm1_eps):
         truth = enumerated(law, float(g))
         assert low[i] <= truth * (1.0 + ROUNDING) and truth * (1.0 - ROUNDING) <= high[i]
         assert high[i] - low[i] <= 1e-3 * truth + 1e-6
@@ -89,10 +89,10 @@ def test_long_tails_are_around_the_enumeration(n: int, kinds: str, seed: int) ->
     whole = np.concatenate((np.stack((first, second, others)), extra), axis=1)
     law = SlotLaw(n, *whole, law.whole, 1e-15)
     lower, upper = both(law, tailed=True)
-    growth = np.expm1([0.0, 0.3, 1.0, 3.0, 6.0])
-    low, high = lower.profile(growth).lower, upper.profile(growth).upper
+    expm1_eps = np.expm1([0.0, 0.3, 1.0, 3.0, 6.0])
+    low, high = lower.profile(expm1_eps).lower, upper.profile(expm1_eps).upper
     covered = SlotLaw(n, *whole[:, :-1], law.whole, 1e-15)
-    for i, g in enumerate(growth):
+    for i, g in enumerate(expm1_eps):
         truth = enumerated(covered, float(g)) + max(0.0, 1e-4 - (1.0 + float(g)) * 2e-5)
         assert low[i] <= truth * (1.0 + ROUNDING) and truth * (1.0 - ROUNDING) <= high[i]
         assert high[i] - low[i] <= 1e-2 * truth + 1e-6
@@ -101,11 +101,11 @@ def test_long_tails_are_around_the_enumeration(n: int, kinds: str, seed: int) ->
 @pytest.mark.parametrize(("sigma", "n"), [(1.0, 2), (1.0, 5), (3.0, 12)])
 def test_gaussian_noise_agrees_with_the_contour(sigma: float, n: int) -> None:
     """The same finite laws, either way."""
-    growth = np.expm1(np.array([0.05, 0.4, 1.0]) / sigma)
+    expm1_eps = np.expm1(np.array([0.05, 0.4, 1.0]) / sigma)
     for law in side_laws(GaussianNoise(sigma=sigma), n, 1e-12):
-        contour = law.profile(growth, 1e-4)
+        contour = law.profile(expm1_eps, 1e-4)
         lower, upper = both(law, tailed=True)
-        low, high = lower.profile(growth).lower, upper.profile(growth).upper
+        low, high = lower.profile(expm1_eps).lower, upper.profile(expm1_eps).upper
         assert np.all(low <= contour.upper) and np.all(contour.lower <= high)
         assert np.all(high <= low * (1.0 + 3e-4))
 
@@ -135,13 +135,13 @@ def test_the_kernel_finds_the_law_it_was_given() -> None:
             assert found.upper[0] <= found.lower[0] * (1.0 + 1e-9)
 
 
-def laplace_of_two(eps0: float, growth: float) -> mpf:
+def laplace_of_two(eps0: float, expm1_eps: float) -> mpf:
     """(1/2) E(X + X')_+ of the blanket law of Laplace noise: E(X - t)_+ in closed form, X' by quadrature.
 
     In q = sqrt(u), from 1 to e^(eps0/2), blanket mass is c dq/q^2, c = e^(-eps0/2)/2; X = q^2 - s on the left,
     1 - s q^2 on the right, and there are atoms of mass e^-eps0/2 at either end.
     """
-    s, top = 1 + mpf(growth), mpmath.exp(mpf(eps0) / 2)
+    s, top = 1 + mpf(expm1_eps), mpmath.exp(mpf(eps0) / 2)
     c, end = 1 / top / 2, 1 / top**2 / 2
     rest = 1 - 1 / top
 
@@ -173,8 +173,8 @@ def test_laplace_noise_of_two_users_is_a_quadrature(eps0: float) -> None:
     eps = eps0 * np.array([0.01, 0.3, 0.8, 0.99, 0.9999, 1.0 - 1e-7])
     found = pair.profile(np.expm1(eps), 1e-5, 0.0)
     with mpmath.workdps(30):
-        for i, growth in enumerate(np.expm1(eps)):
-            truth = laplace_of_two(eps0, float(growth))
+        for i, expm1_eps in enumerate(np.expm1(eps)):
+            truth = laplace_of_two(eps0, float(expm1_eps))
             assert found.lower[i] <= truth * (1 + mpf(ROUNDING))
             assert truth * (1 - mpf(ROUNDING)) <= found.upper[i]
             assert found.upper[i] <= (1.0 + 1e-3) * found.lower[i]
@@ -183,11 +183,11 @@ def test_laplace_noise_of_two_users_is_a_quadrature(eps0: float) -> None:
 @pytest.mark.parametrize(("eps0", "n"), [(1.0, 3), (1.0, 10), (0.1, 20), (2.0, MOST_USERS)])
 def test_it_agrees_with_the_contour(eps0: float, n: int) -> None:
     """The same finite laws, of few cells, so that nothing but sums and lattices differs."""
-    growth = np.expm1(eps0 * np.array([0.05, 0.4, 0.8]))
+    expm1_eps = np.expm1(eps0 * np.array([0.05, 0.4, 0.8]))
     for law, side in zip(side_laws(Laplace(eps0=eps0), n), Side, strict=True):
-        contour = law.profile(growth, 1e-6)
+        contour = law.profile(expm1_eps, 1e-6)
         for slots in both(law):
-            found = slots.profile(growth)
+            found = slots.profile(expm1_eps)
             if slots.side is Side.UPPER:
                 assert np.all(contour.lower <= found.upper)
             else:
@@ -199,25 +199,25 @@ def divergence(atoms: Atoms, side: Side, eps: float) -> float:
     """H at e^eps of atoms on a side, everything that they leave out included."""
     kept = atoms.loss > eps
     finite = math.fsum(atoms.mass[kept] * -np.expm1(eps - atoms.loss[kept]))
-    return finite + atoms.infinite + (atoms.missed if side is Side.UPPER else 0.0)
+    return finite + atoms.infinity_mass + (atoms.truncated_mass if side is Side.UPPER else 0.0)
 
 
 @pytest.mark.parametrize("eps0", [0.5, 2.0])
 def test_atoms_are_on_their_side_at_every_epsilon(eps0: float) -> None:
     """Of two users against the quadrature, negative losses included: H(1/s) = 1 - 1/s + H(s)/s."""
     pair = Blanket(Laplace(eps0=eps0), 2).pair
-    resolution = Resolution(pair.scale / 50.0, missed=1e-12)
+    resolution = Resolution(pair.scale / 50.0, truncated_mass=1e-12)
     low, high = pair.atoms(list(Side), resolution)
     assert list(Side) == [Side.LOWER, Side.UPPER]
     # Between points, at them, and on either side of 0.
     for eps in eps0 * np.array([-0.7, -0.011, -1e-3, 0.0, 1e-3, 0.013, 0.21, 0.68, 0.93, 0.999]):
-        growth = math.expm1(abs(eps))
+        expm1_eps = math.expm1(abs(eps))
         with mpmath.workdps(20):
-            truth = laplace_of_two(eps0, growth)
+            truth = laplace_of_two(eps0, expm1_eps)
             if eps < 0.0:
-                truth = (growth + truth) / (1 + mpf(growth))
-        assert divergence(low, Side.LOWER, eps - low.slack) <= truth * (1 + mpf(1e-13)) + mpf(2e-12)
-        assert truth * (1 - mpf(1e-13)) <= divergence(high, Side.UPPER, eps - high.slack) + 1e-15
+                truth = (expm1_eps + truth) / (1 + mpf(expm1_eps))
+        assert divergence(low, Side.LOWER, eps - low.loss_error) <= truth * (1 + mpf(1e-13)) + mpf(2e-12)
+        assert truth * (1 - mpf(1e-13)) <= divergence(high, Side.UPPER, eps - high.loss_error) + 1e-15
         assert divergence(high, Side.UPPER, eps) - divergence(low, Side.LOWER, eps) < 1e-3
 
 
@@ -234,10 +234,10 @@ def test_the_largest_loss_has_its_mass() -> None:
 def test_an_attack_is_the_law_of_a_mean() -> None:
     """Others at 0, target at 0 or 1: E(1 - s (v_1 + v_2)/2)_+ with v the cells' ratios, by enumeration."""
     law = attack_law(Laplace(eps0=1.0), 2, (0.0, 1.0, 0.0))
-    growth = np.expm1([0.1, 0.5, 0.95])
-    low, high = (slots.profile(growth) for slots in both(law))
+    expm1_eps = np.expm1([0.1, 0.5, 0.95])
+    low, high = (slots.profile(expm1_eps) for slots in both(law))
     ratio, mass = law.second / law.others, law.others
-    for i, g in enumerate(growth):
+    for i, g in enumerate(expm1_eps):
         sums = np.maximum(0.0, 1.0 - (1.0 + g) * 0.5 * np.add.outer(ratio, ratio))
         truth = math.fsum((sums * np.outer(mass, mass)).ravel())
         assert low.lower[i] <= truth * (1.0 + 1e-13) and truth * (1.0 - 1e-13) <= high.upper[i]

@@ -130,8 +130,8 @@ class KnownPair(ProfilePair):
     scale = 0.9
     top_mass = 0.75
 
-    def profile(self, growth: np.ndarray, rtol: float, missed: float) -> Bounds:
-        value = np.maximum(0.75 - (1.0 + growth) * 0.25, 0.0)
+    def profile(self, expm1_eps: np.ndarray, rtol: float, truncated_mass: float) -> Bounds:
+        value = np.maximum(0.75 - (1.0 + expm1_eps) * 0.25, 0.0)
         return Bounds(value * (1 - 1e-15), value * (1 + 1e-15))
 
 
@@ -161,28 +161,28 @@ def test_polygons_and_kinks_anywhere(seed: int) -> None:
     count = int(rng.integers(1, 5))
     loss = np.sort(rng.uniform(0.02, 0.6, count))
     mass = 0.4 * rng.dirichlet(np.ones(count + 1))
-    infinite = float(mass[0] * rng.choice([0.0, 1e-6, 0.1]))
+    infinity_mass = float(mass[0] * rng.choice([0.0, 1e-6, 0.1]))
     mass = mass[1:] * rng.choice([1.0, 1e-4, 1e-9], size=count)
 
-    def profile(growth: np.ndarray) -> np.ndarray:
-        parts = -np.expm1(np.log1p(growth)[:, None] - loss)
-        return infinite + np.sum(mass * np.maximum(0.0, parts), axis=1)
+    def profile(expm1_eps: np.ndarray) -> np.ndarray:
+        parts = -np.expm1(np.log1p(expm1_eps)[:, None] - loss)
+        return infinity_mass + np.sum(mass * np.maximum(0.0, parts), axis=1)
 
     near = loss - 0.02 * rng.choice([0.0, 1e-3, 1e-5, 1e-6, -1e-6, -1e-5, -1e-3], size=count)
     places = np.concatenate(([0.0], near, rng.uniform(1e-3, 1.1 * loss[-1], 20)))
     places = np.unique(places)
     places = places[np.append(True, np.diff(places) > 1e-9)]
-    growth = np.expm1(places)
-    values = profile(growth)
+    expm1_eps = np.expm1(places)
+    values = profile(expm1_eps)
     noise = float(rng.choice([0.0, 1e-12, 1e-6, 1e-3]))
     low, high = (values * (1.0 + sign * noise * rng.random(values.size)) for sign in (-1, 1))
-    known = ProfilePoints(growth, low, high, infinity=infinite * (1.0 - 1e-15))
-    asked = np.sort(np.concatenate((growth, np.expm1(loss), rng.uniform(0.0, growth[-1], 100))))
+    known = ProfilePoints(expm1_eps, low, high, infinity=infinity_mass * (1.0 - 1e-15))
+    asked = np.sort(np.concatenate((expm1_eps, np.expm1(loss), rng.uniform(0.0, expm1_eps[-1], 100))))
     truth = profile(asked)
     for side, sign in ((Side.LOWER, 1.0), (Side.UPPER, -1.0)):
         found = profile_atoms(known, known, side)
         gains = -np.expm1(np.log1p(asked)[:, None] - found.loss)
-        read = found.infinite + np.sum(found.mass * np.maximum(0.0, gains), axis=1)
+        read = found.infinity_mass + np.sum(found.mass * np.maximum(0.0, gains), axis=1)
         assert np.max(sign * (read - truth)) < 1e-14
 
 
@@ -221,12 +221,12 @@ def test_points_end_where_nothing_is_left(rate: float, heavy: bool, largest: flo
         tail = np.exp(-x if heavy else -0.5 * x * x) * 0.4 * min(rate, 1.0) + 1e-6
         return np.where(loss < largest, tail, 1e-6)
 
-    def profile(growth: np.ndarray) -> Bounds:
-        asked.append(growth.size)
-        return Bounds(height(np.log1p(growth)), height(np.log1p(growth)))
+    def profile(expm1_eps: np.ndarray) -> Bounds:
+        asked.append(expm1_eps.size)
+        return Bounds(height(np.log1p(expm1_eps)), height(np.log1p(expm1_eps)))
 
-    found = points(profile, width=0.1 * rate, missed=1e-13, scale=rate, max_loss=largest, infinity=1e-6)
-    last = math.log1p(float(found.growth[-1]))
+    found = points(profile, width=0.1 * rate, truncated_mass=1e-13, scale=rate, max_loss=largest, infinity=1e-6)
+    last = math.log1p(float(found.expm1_eps[-1]))
     assert height(np.array([last]))[0] <= 1e-6 * (1.0 + 1e-10) + 1e-13 or last >= 0.999 * largest
     before = height(np.array([0.9 * last]))[0]
     assert before > 1e-6 + 1e-13 or last >= 0.999 * largest
