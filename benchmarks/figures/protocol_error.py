@@ -37,7 +37,7 @@ from pld_shuffle.calibration import InfeasibleError, safe_end
 from pld_shuffle.mechanisms.central import Gaussian
 from pld_shuffle.plots import COLOURS
 from pld_shuffle.protocols import BinarySum, BitHistogram, PrivateHistogram, ZeroSum, ZeroSumHistogram
-from pld_shuffle.randomizers import BinaryRandomizedResponse, UnaryEncoding
+from pld_shuffle.randomizers import BinaryRandomizedResponse, KRandomizedResponse, UnaryEncoding
 
 EPSILON, DELTA, BINS = 0.5, 1e-6, 16
 
@@ -59,8 +59,8 @@ def local_gamma(values: int) -> float:
 
 
 def histogram(n: int) -> PrivateHistogram:
-    gamma = BalleTheorem1(BINS).gamma(epsilon=EPSILON, delta=DELTA, n=n)
-    return PrivateHistogram(k=BINS, gamma=gamma, n=n)
+    eps0 = BalleTheorem1(BINS).eps0(epsilon=EPSILON, delta=DELTA, n=n)
+    return PrivateHistogram(k=BINS, gamma=KRandomizedResponse(k=BINS, eps0=eps0).gamma, n=n)
 
 
 def bit_histogram(n: int) -> BitHistogram:

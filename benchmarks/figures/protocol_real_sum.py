@@ -35,6 +35,7 @@ from pld_shuffle.calibration import safe_end
 from pld_shuffle.mechanisms.central import Gaussian
 from pld_shuffle.plots import COLOURS
 from pld_shuffle.protocols import RealSum, UnarySum
+from pld_shuffle.randomizers import KRandomizedResponse
 
 EPSILON, DELTA = 1.0, 1e-6
 THEOREM, BUDGET = "Algorithms 2-3, by theorem", "Algorithms 2-3, by accountant"
@@ -64,7 +65,8 @@ def by_theorem(n: int) -> RealSum:
     """Theorem 2: k = (n/c)^(1/3), with c = gamma n/(k+1) of Theorem 1."""
 
     def gamma(values: int) -> float:
-        return BalleTheorem1(values).gamma(epsilon=EPSILON, delta=DELTA, n=n)
+        eps0 = BalleTheorem1(values).eps0(epsilon=EPSILON, delta=DELTA, n=n)
+        return KRandomizedResponse(k=values, eps0=eps0).gamma
 
     k = max(1, round((gamma(2) / 2) ** (-1 / 3)))
     return RealSum(k=k, gamma=gamma(k + 1), n=n)

@@ -12,7 +12,7 @@
 | `StrongerClones`, `StrongerClonesClosedForm` | Feldman et al., SODA 2023 | any randomizer |
 
 Beside them, functions that are about more than one round: `girgis_rdp`, `girgis_epsilon` (Girgis et al.,
-NeurIPS 2021), `rdp_to_epsilon`, `rdp_to_delta` (Canonne et al. 2020), and the composition of
+NeurIPS 2021), `rdp_to_epsilon`, `rdp_to_delta` (Canonne et al. 2020), and the optimal composition of
 (epsilon, delta) guarantees. All are upper bounds, all arguments are keywords, and arguments outside
 a theorem's range raise `OutOfRange` (a ValueError). docs/bounds.md has the proofs. This package does not use the
 accountant: it is the opponent in every comparison.
@@ -27,11 +27,8 @@ from .closed_forms import Cheu, Erlingsson
 from .composing import (
     DeltaAtOrder,
     EpsilonAtOrder,
-    Guarantee,
-    advanced_composition,
     girgis_epsilon,
     girgis_rdp,
-    optimal_composition_delta,
     optimal_composition_epsilon,
     rdp_to_delta,
     rdp_to_epsilon,
@@ -50,8 +47,8 @@ def published(k: int = 2) -> tuple[Bound, ...]:
 __all__ = [
     "Adversary", "BalleTheorem1", "BalleTheorem6", "Bennett", "Bound", "Cheu", "Clones",
     "ClonesClosedForm", "DeltaAtOrder", "EpsilonAtOrder", "Erlingsson", "GenericBlanket",
-    "Guarantee", "Hoeffding", "LaplaceBlanket", "OutOfRange", "RRBlanket", "StrongerClones",
-    "StrongerClonesClosedForm", "advanced_composition", "girgis_epsilon", "girgis_rdp",
-    "optimal_composition_delta", "optimal_composition_epsilon", "published", "rdp_to_delta",
+    "Hoeffding", "LaplaceBlanket", "OutOfRange", "RRBlanket", "StrongerClones",
+    "StrongerClonesClosedForm", "girgis_epsilon", "girgis_rdp",
+    "optimal_composition_epsilon", "published", "rdp_to_delta",
     "rdp_to_epsilon",
 ]  # fmt: skip

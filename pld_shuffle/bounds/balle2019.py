@@ -18,53 +18,29 @@ Concentration then gives
 Both are geometric in m, so the expectation over M = 1 ... n has a closed form,
 C ((1 - gamma (1 - e^-kappa))^n - (1-gamma)^n) / (gamma n): no sum is evaluated, and n may be 10^9.
 
-*A correction.* Lemma 11 is printed with the factor b_plus/(a m log(1+u)). That is not homogeneous
-(the left side scales with L, the printed right side does not) and it is false: it would allow
-binary randomized response with n = 10^6, eps0 = 0.5 the guarantee epsilon = 5.2e-4 at delta = 1e-6,
-where the exact delta is at least 3.9e-5 (tests). The authors' published code has the form used here. For k-RR
-and Laplace it agrees to its own tolerance (1e-9). For a generic randomizer its second moment is a little larger
-than the worst case of Lemma 9, which is used here.
+*A correction.* Lemma 11 is printed with the factor b_plus/(a m log(1+u)), which is false: it would allow binary
+randomized response with n = 10^6, eps0 = 0.5 the guarantee epsilon = 5.2e-4 at delta = 1e-6, where the exact delta is
+at least 3.9e-5 (tests). The authors' published code has the form used here, and for a generic randomizer a second
+moment a little larger than the worst case of Lemma 9. A generic gamma is unknown, in [e^-eps0, 1] (Lemma 7): e^-eps0 is
+used, and the worst case of the moments.
 
-*A generic randomizer's gamma is unknown*, gamma in [e^-eps0, 1] (Lemma 7). Lemma 8 holds for every
-smaller gamma with the same omega (answer from the blanket less often), so gamma = e^-eps0 is used
-there; the moments of L are taken at their worst case over the whole interval.
-
-*Proofs.* Lemma 8: docs/theory.md, section 8. Lemmas 7, 9, 10, 11 (corrected), 12 and Theorem 6:
-docs/bounds.md. One cross moment of Lemma 13 and Theorem 1 rest on the authors' proofs; tests compare
-them with quadrature and exact sums.
-
-All are upper bounds for the worst pair of inputs, against an adversary who also sees who of the other
-users answered from the blanket.
+Proofs, and what rests on the authors' (Theorem 1, one cross moment of Lemma 13): docs/bounds.md. All are upper bounds
+for the worst pair of inputs, against an adversary who also sees who of the other users answered from the blanket.
 """
 
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import NamedTuple
 
-from .bound import (
-    Adversary,
-    DeltaBound,
-    EpsilonBound,
-    OutOfRange,
-    count,
-    delta_above,
-    failure,
-    log_expm1,
-    lowered,
-    raised,
-    target,
-)
-
-# --- what is known about a randomizer's privacy amplification variable L -------------------------
+from .bound import Adversary, DeltaBound, EpsilonBound, OutOfRange, count, delta_above, log_expm1, raised
 
 
-@dataclass(frozen=True)
-class Blanket:
-    """What is known of a randomizer and of L, in the module's notation.
+class Blanket(NamedTuple):
+    """What is known of a randomizer and of L at 0 < epsilon < eps0, in the module's notation.
 
     gamma : the similarity, or a lower bound of it. largest, length, second_moment : b_plus, b and c.
     """
@@ -75,20 +51,8 @@ class Blanket:
     second_moment: float
 
 
-class BlanketFamily(ABC):
-    """A randomizer for every eps0, as `Hoeffding` and `Bennett` need it; `label` and `only` as in `Bound`."""
-
-    label: ClassVar[str]
-    only: ClassVar[str]
-    lemma: ClassVar[int]
-
-    @abstractmethod
-    def blanket(self, *, epsilon: float, eps0: float) -> Blanket:
-        """The data of L at 0 < epsilon < eps0."""
-
-
 @dataclass(frozen=True)
-class GenericBlanket(BlanketFamily):
+class GenericBlanket:
     """Any eps0-LDP randomizer (Balle et al. 2019, Lemmas 7 and 9)."""
 
     label, only, lemma = "generic", "", 9
@@ -108,7 +72,7 @@ class GenericBlanket(BlanketFamily):
 
 
 @dataclass(frozen=True)
-class RRBlanket(BlanketFamily):
+class RRBlanket:
     """k-ary randomized response over k >= 2 values (Balle et al. 2019, Lemmas 6.1 and 12)."""
 
     k: int = 2
@@ -131,7 +95,7 @@ class RRBlanket(BlanketFamily):
 
 
 @dataclass(frozen=True)
-class LaplaceBlanket(BlanketFamily):
+class LaplaceBlanket:
     """x + Lap(1/eps0) on [0, 1] (Balle et al. 2019, Lemmas 6.2 and 13)."""
 
     label, only, lemma = "Laplace", "the Laplace mechanism", 13
@@ -147,18 +111,7 @@ class LaplaceBlanket(BlanketFamily):
         )
 
 
-# --- the two concentration inequalities ----------------------------------------------------------
-
-
-def _log_tail(data: Blanket, *, log_factor: float, decay: float, n: int) -> float:
-    """log of Lemma 8's bound if E[(L_1 + ... + L_m)_+] <= factor e^{-m decay}, decay > 0, without cancellation."""
-    gamma = data.gamma
-    # The sum over m >= 1: that over all m, less its term at m = 0, whose share of it is e^-gap.
-    gap = n * math.log1p(math.exp(-decay) * gamma / (1 - gamma))
-    if gap == 0:  # e^-decay underflowed: only m = 1 matters, and n e^-decay gamma bounds its term
-        return log_factor - decay
-    everyone = n * math.log1p(gamma * math.expm1(-decay))
-    return log_factor + everyone + math.log(-math.expm1(-gap)) - math.log(n * gamma)
+BlanketFamily = GenericBlanket | RRBlanket | LaplaceBlanket  # `label` and `only` as in `Bound`
 
 
 def _phi(u: float) -> float:
@@ -166,9 +119,6 @@ def _phi(u: float) -> float:
     if u < 0.05:
         return math.fsum((-1) ** order * u**order / (order * (order - 1)) for order in range(2, 16))
     return (1 + u) * math.log1p(u) - u
-
-
-# --- the bounds ----------------------------------------------------------------------------------
 
 
 class _OfBlanket(DeltaBound):
@@ -195,13 +145,19 @@ class _OfBlanket(DeltaBound):
                     "pure local privacy gives delta = 0)"
                 )
             data = self.randomizer.blanket(epsilon=epsilon, eps0=eps0)
-            return delta_above(self.log_tail(data, math.expm1(epsilon), n))
+            gamma, (log_factor, decay) = data.gamma, self.tail(data, math.expm1(epsilon))
+            # The sum over m >= 1: that over all m, less its term at m = 0, whose share of it is e^-gap.
+            gap = n * math.log1p(math.exp(-decay) * gamma / (1 - gamma))
+            if gap == 0:  # e^-decay underflowed: only m = 1 matters, and n e^-decay gamma bounds its term
+                return delta_above(log_factor - decay)
+            everyone = n * math.log1p(gamma * math.expm1(-decay))
+            return delta_above(log_factor + everyone + math.log(-math.expm1(-gap)) - math.log(n * gamma))
 
         return delta
 
     @abstractmethod
-    def log_tail(self, data: Blanket, drift: float, n: int) -> float:
-        """log of the bound on delta; drift is a = -E L."""
+    def tail(self, data: Blanket, drift: float) -> tuple[float, float]:
+        """log C and kappa of E[(L_1 + ... + L_m)_+] <= C e^(-m kappa), kappa > 0; drift is a = -E L."""
 
 
 class Hoeffding(_OfBlanket):
@@ -209,11 +165,9 @@ class Hoeffding(_OfBlanket):
 
     inequality, lemma = "Hoeffding", 10
 
-    def log_tail(self, data: Blanket, drift: float, n: int) -> float:
+    def tail(self, data: Blanket, drift: float) -> tuple[float, float]:
         """By Lemma 10."""
-        decay = 2 * (drift / data.length) ** 2
-        log_factor = 2 * math.log(data.length) - math.log(4 * drift)
-        return _log_tail(data, log_factor=log_factor, decay=decay, n=n)
+        return 2 * math.log(data.length) - math.log(4 * drift), 2 * (drift / data.length) ** 2
 
 
 class Bennett(_OfBlanket):
@@ -221,12 +175,10 @@ class Bennett(_OfBlanket):
 
     inequality, lemma = "Bennett", 11
 
-    def log_tail(self, data: Blanket, drift: float, n: int) -> float:
+    def tail(self, data: Blanket, drift: float) -> tuple[float, float]:
         """By Lemma 11, corrected."""
         u = drift * data.largest / data.second_moment
-        decay = data.second_moment / data.largest**2 * _phi(u)
-        log_factor = math.log(data.largest / math.log1p(u))
-        return _log_tail(data, log_factor=log_factor, decay=decay, n=n)
+        return math.log(data.largest / math.log1p(u)), data.second_moment / data.largest**2 * _phi(u)
 
 
 class BalleTheorem6(DeltaBound):
@@ -273,17 +225,3 @@ class BalleTheorem1(EpsilonBound):
         noise = 14 * (math.log(2) - math.log(delta))
         epsilon = raised(max(math.sqrt(noise / hidden), 27 / hidden))
         return epsilon if epsilon <= 1 else math.inf
-
-    def gamma(self, *, epsilon: float, delta: float, n: int) -> float:
-        """The least share of random answers that is amplified to (epsilon, delta); OutOfRange unless it is < 1."""
-        wanted, fail, users = target("epsilon", epsilon), failure("delta", delta), count("n", n)
-        noise = 14 * (math.log(2) - math.log(fail))
-        share = math.inf
-        if wanted <= 1 and users >= 2:
-            share = raised(self.k * max(noise / wanted**2, 27 / wanted) / (users - 1))
-        return self._found("gamma", share if share < 1 else None, epsilon=epsilon, delta=delta, n=n, k=self.k)
-
-    def eps0(self, *, epsilon: float, delta: float, n: int) -> float:
-        """log(1 + k (1-gamma)/gamma)."""
-        gamma = self.gamma(epsilon=epsilon, delta=delta, n=n)
-        return lowered(math.log1p(self.k * (1 - gamma) / gamma))

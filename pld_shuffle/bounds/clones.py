@@ -9,10 +9,9 @@ The closed forms, for eps0 <= log(n/(16 log(2/delta))) and eps0 <= log(n/(8 log(
     epsilon = log(1 + (e^eps0-1)/(e^eps0+1) (8 sqrt(e^eps0 log(4/delta)/n) + 8 e^eps0/n))        (2021, Theorem 3.1)
     epsilon = log(1 + (e^eps0-1) (4 sqrt(2 log(4/delta)/((e^eps0+1) n)) + 4/n))                  (2023, section 3).
 
-*Proofs.* The paper of 2023 carries an erratum: its proof fails for a third outcome that only the target shows. Nothing
-here rests on it: docs/theory.md, section 4, proves the stronger pair for every eps0-LDP randomizer, and docs/bounds.md
-the closed form; both of 2021 follow. Only for randomizers chosen adaptively, one user after the other, those of 2021
-rest on the paper's proof; those of 2023 need one randomizer for all users.
+Nothing here rests on the proof of 2023, which has an erratum: docs/theory.md, section 4, proves the stronger pair for
+every eps0-LDP randomizer, docs/bounds.md the closed forms. Only for randomizers chosen adaptively, one user after the
+other, those of 2021 rest on the paper's proof; those of 2023 need one randomizer for all users.
 
 *Evaluation.* With tau = tanh(epsilon/2), k0 = m (1 + tau/theta)/2,
 

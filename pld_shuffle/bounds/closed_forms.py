@@ -1,21 +1,12 @@
-"""Two closed forms in epsilon: any randomizer with a small budget, and binary randomized response.
+"""Closed forms: any randomizer with a small budget, and binary randomized response.
 
-`Erlingsson`. Erlingsson, Feldman, Mironov, Raghunathan, Talwar, Thakurta, Amplification by shuffling, SODA 2019. Any
-eps0-LDP randomizer, eps0 < 1/2, n >= 1000 and delta < 1/100:
+`Erlingsson`. Erlingsson, Feldman, Mironov, Raghunathan, Talwar, Thakurta, Amplification by shuffling, SODA 2019, stated
+as in Balle, Bell, Gascon, Nissim 2019, Theorem 4; *the constants rest on the authors' proof*. The formula is returned
+as it stands even where it exceeds eps0, which every eps0-LDP randomizer attains without shuffling.
 
-    epsilon = 12 eps0 sqrt(log(1/delta)/n).
-
-Stated as in Balle, Bell, Gascon, Nissim 2019, Theorem 4; *the constants rest on the authors' proof*. The formula is
-returned as it stands even where it exceeds eps0, which every eps0-LDP randomizer attains without shuffling.
-
-`Cheu`. Cheu, Smith, Ullman, Zeber, Zhilyaev, Distributed differential privacy via shuffling, EUROCRYPT 2019. Binary
-randomized response: with probability lambda/n a user answers a fair coin, otherwise the truth, so that lambda =
-2n/(e^eps0 + 1). The fair coins hide the target in a binomial. Section 4.2, for lambda >= 14 log(4/delta):
-
-    epsilon = (1 - s/n) sqrt(32 log(4/delta)/s),   s = lambda - sqrt(2 lambda log(2/delta)).
-
-The text at our disposal has lost its formulas. *The constants rest on the proof in docs/bounds.md*, which follows the
-paper's three steps. This is the paper's linear form.
+`Cheu`. Cheu, Smith, Ullman, Zeber, Zhilyaev, Distributed differential privacy via shuffling, EUROCRYPT 2019, section
+4.2, in its linear form: with probability lambda/n a user answers a fair coin, otherwise the truth, so that lambda =
+2n/(e^eps0 + 1). The fair coins hide the target in a binomial. *The constants rest on the proof in docs/bounds.md*.
 """
 
 from __future__ import annotations
@@ -34,7 +25,7 @@ class Erlingsson(EpsilonBound):
     below = 0.01
 
     def formula(self, eps0: float, delta: float, n: int) -> float:
-        """12 eps0 sqrt(log(1/delta)/n)."""
+        """12 eps0 sqrt(log(1/delta)/n) for eps0 < 1/2, n >= 1000 and delta < 1/100."""
         if not (eps0 < 0.5 and delta < 0.01 and n >= 1000):
             return math.inf
         return raised(12 * eps0 * math.sqrt(-math.log(delta) / n))
@@ -49,7 +40,7 @@ class Cheu(EpsilonBound):
     needs = "2n/(e^eps0 + 1) >= 14 log(4/delta)"
 
     def formula(self, eps0: float, delta: float, n: int) -> float:
-        """(1 - s/n) sqrt(32 log(4/delta)/s); see the module."""
+        """(1 - s/n) sqrt(32 log(4/delta)/s), s = lambda - sqrt(2 lambda log(2/delta)), if lambda >= 14 log(4/delta)."""
         coins = 2 * n / (math.exp(eps0) + 1)
         log4, log2 = math.log(4) - math.log(delta), math.log(2) - math.log(delta)
         if not coins >= 14 * log4:

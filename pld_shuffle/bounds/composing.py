@@ -1,37 +1,25 @@
-"""What one does without a privacy loss distribution: composing guarantees of single rounds.
+"""What one does without a privacy loss distribution: composing guarantees of single rounds. Upper bounds.
 
-For k rounds, each (epsilon, delta)-DP and chosen adaptively:
-
-* *Advanced* (Dwork, Rothblum, Vadhan 2010, with the mean of Kairouz, Oh, Viswanath 2015, Theorem 3.4):
-  epsilon' = k epsilon tanh(epsilon/2) + epsilon sqrt(2 k log(1/slack)), delta' = 1 - (1-delta)^k
-  (1-slack). The k losses lie in [-epsilon, epsilon] with means of at most epsilon tanh(epsilon/2),
-  the mean of randomized response; the Hoeffding-Azuma inequality bounds their sum.
-* *Optimal* (Kairouz, Oh, Viswanath 2015, Theorem 3.3): delta' = 1 - (1-delta)^k (1 - delta_RR) with
-  delta_RR = sum_l Bin(k, 1/(1+e^epsilon))(l) (1 - e^{epsilon' - (k-2l) epsilon})_+. No function of
-  (epsilon, delta, k) is smaller: k rounds of randomized response that fail openly with probability
-  delta attain it.
-
+* *Optimal* (Kairouz, Oh, Viswanath 2015, Theorem 3.3): k rounds, each (epsilon, delta)-DP and chosen adaptively, are
+  (epsilon', 1 - (1-delta)^k (1 - delta_RR))-DP with delta_RR = sum_l Bin(k, 1/(1+e^epsilon))(l) (1 - e^{epsilon' -
+  (k-2l) epsilon})_+. Nothing smaller holds: randomized response that fails openly with probability delta attains it.
 * *Renyi* (Canonne, Kamath, Steinke 2020, Proposition 12; Balle, Barthe, Gaboardi, Hsu, Sato 2020, Theorem 21). Renyi
   divergences R of order alpha add up over adaptive rounds: pass the sum. Then, for every alpha > 1,
-  epsilon = R + log(1 - 1/alpha) + (log(1/delta) - log(alpha))/(alpha - 1), and
-  log delta = (alpha - 1) (R - epsilon + log(1 - 1/alpha)) - log(alpha). A divergence of +inf at some orders is allowed
-  and never chosen unless all are infinite.
-
+  epsilon = R + log(1 - 1/alpha) + (log(1/delta) - log(alpha))/(alpha - 1). A divergence of +inf at some orders is
+  allowed and never chosen unless all are infinite.
 * *Subsampled shuffling* (Girgis, Data, Diggavi, Renyi DP of the subsampled shuffle model, NeurIPS 2021, Theorem 1).
-A random cohort of k out of N users, rate g = k/N, kbar = floor((k-1)/(2 e^eps0)) + 1; for integer orders alpha >=
-2 and every eps0-LDP randomizer,
+  A random cohort of k out of N users, rate g = k/N, kbar = floor((k-1)/(2 e^eps0)) + 1; for integer orders alpha >=
+  2 and every eps0-LDP randomizer,
 
-    (alpha-1) R(alpha) = log(1 + 4 C(alpha,2) g^2 (e^eps0-1)^2/(kbar e^eps0)
-                             + sum_{j=3}^alpha C(alpha,j) g^j j Gamma(j/2) (2 y^2/kbar)^{j/2} + Y),
-    Y = [(1 + g y)^alpha - 1 - alpha g y] e^{-(k-1)/(8 e^eps0)},   y = (e^{2 eps0}-1)/e^eps0.
+      (alpha-1) R(alpha) = log(1 + 4 C(alpha,2) g^2 (e^eps0-1)^2/(kbar e^eps0)
+                               + sum_{j=3}^alpha C(alpha,j) g^j j Gamma(j/2) (2 y^2/kbar)^{j/2} + Y),
+      Y = [(1 + g y)^alpha - 1 - alpha g y] e^{-(k-1)/(8 e^eps0)},   y = (e^{2 eps0}-1)/e^eps0.
 
-*docs/bounds.md proves it, every constant included.* The authors' code has y/2 in place of y in Y
-(`residue="published-code"`, for reproducing their figures). The proof does not cover that: without
-clones |P - Q|/R may reach e^eps0 - 1, which is more than y/2 = sinh(eps0).
+  The authors' code has y/2 in place of y in Y (`residue="published-code"`, for reproducing their figures), which no
+  proof covers.
 
-Everything is computed in logs: orders to 10^4, eps0 = 14 and n = 10^9 do not overflow.
-
-Upper bounds; docs/bounds.md proves that randomized response is the worst and what follows from it.
+Everything is computed in logs: orders to 10^4, eps0 = 14 and n = 10^9 do not overflow. docs/bounds.md proves all three,
+every constant included.
 """
 
 from __future__ import annotations
@@ -48,40 +36,6 @@ from ..numerics.crossing import first_satisfying
 from ..numerics.sides import Side
 from ..numerics.validation import choice, positive_float, real, real_array
 from .bound import OutOfRange, count, delta_above, failure, local_budget, log_expm1, log_ratio, lowered, raised, target
-
-
-class Guarantee(NamedTuple):
-    """An (epsilon, delta) guarantee, both upper bounds."""
-
-    epsilon: float
-    delta: float
-
-
-def _single(epsilon: float, delta: float, rounds: int) -> tuple[float, float, int]:
-    """The guarantee of one round, rounded up, and the number of rounds."""
-    fail = real("delta", delta, Side.UPPER)
-    if not 0 <= fail < 1:
-        raise ValueError(f"delta must satisfy 0 <= delta < 1, got {delta!r}")
-    return positive_float("epsilon", epsilon, Side.UPPER), fail, count("rounds", rounds)
-
-
-def _failure(delta: float, rounds: int, other: float) -> float:
-    """1 - (1-delta)^rounds (1-other), from above; other < 1."""
-    return min(1.0, raised(-math.expm1(rounds * math.log1p(-delta) + math.log1p(-other))))
-
-
-def advanced_composition(*, epsilon: float, delta: float, rounds: int, slack: float) -> Guarantee:
-    """Advanced composition with the additional failure probability 0 < slack < 1; delta may be 0.
-
-    Dwork, Rothblum, Vadhan 2010 with the mean of Kairouz et al. 2015, Theorem 3.4. Never more
-    than the sum of the epsilons. O(1).
-    """
-    one, fail, repetitions = _single(epsilon, delta, rounds)
-    extra = failure("slack", slack)
-    drift = repetitions * one * math.tanh(one / 2)
-    spread = one * math.sqrt(-2 * repetitions * math.log(extra))
-    total = raised(min(repetitions * one, drift + spread))
-    return Guarantee(total, _failure(fail, repetitions, extra))
 
 
 def _rr_failure(*, epsilon: float, rounds: int, total_epsilon: float) -> float:
@@ -106,38 +60,30 @@ def _rr_failure(*, epsilon: float, rounds: int, total_epsilon: float) -> float:
     return min(1.0, (inside + outside) * (1 + margin) + 1e-300)
 
 
-def _optimal_delta(one: float, fail: float, rounds: int, total_epsilon: float) -> float:
-    inner = _rr_failure(epsilon=one, rounds=rounds, total_epsilon=total_epsilon)
-    return _failure(fail, rounds, inner) if inner < 1 else 1.0
-
-
-def optimal_composition_delta(*, epsilon: float, delta: float, rounds: int, total_epsilon: float) -> float:
-    """Upper bound on delta of k rounds at `total_epsilon`, Kairouz et al. 2015, Theorem 3.3.
-
-    The optimum, to a relative 1e-9 of its two parts. O(min(k, sqrt(k))) terms; k to 10^9.
-    """
-    return _optimal_delta(*_single(epsilon, delta, rounds), target("total_epsilon", total_epsilon))
-
-
 def optimal_composition_epsilon(*, epsilon: float, delta: float, rounds: int, total_delta: float) -> float:
-    """The smallest epsilon with `optimal_composition_delta` <= total_delta, at most k epsilon.
+    """The smallest epsilon of `rounds` rounds of (epsilon, delta) at `total_delta`, to a relative 1e-9 of delta.
 
-    Kairouz et al. 2015, Theorem 3.3. Raises OutOfRange unless total_delta >= 1 - (1-delta)^k. About 20
-    evaluations of delta.
+    Kairouz et al. 2015, Theorem 3.3; at most rounds * epsilon. 0 <= delta < 1, rounds to 10^9. Raises OutOfRange unless
+    total_delta >= 1 - (1-delta)^rounds. About 20 sums of O(sqrt(rounds)) terms.
     """
-    one, fail, repetitions = _single(epsilon, delta, rounds)
-    limit, top = failure("total_delta", total_delta), repetitions * one
-    solution = first_satisfying(
-        lambda total: log_ratio(_optimal_delta(one, fail, repetitions, total), limit),
-        1e-12 * top,
-        top,
-        steps=1,
-        rtol=1e-12,
-    )
+    one, repetitions = positive_float("epsilon", epsilon, Side.UPPER), count("rounds", rounds)
+    fail, limit, top = real("delta", delta, Side.UPPER), failure("total_delta", total_delta), repetitions * one
+    if not 0 <= fail < 1:
+        raise ValueError(f"delta must satisfy 0 <= delta < 1, got {delta!r}")
+
+    def excess(total: float) -> float:
+        inner = _rr_failure(epsilon=one, rounds=repetitions, total_epsilon=total)
+        return log_ratio(failing(inner) if inner < 1 else 1.0, limit)
+
+    def failing(other: float) -> float:
+        """1 - (1-delta)^rounds (1-other), from above; other < 1."""
+        return min(1.0, raised(-math.expm1(repetitions * math.log1p(-fail) + math.log1p(-other))))
+
+    solution = first_satisfying(excess, 1e-12 * top, top, steps=1, rtol=1e-12)
     if solution is None:
         raise OutOfRange(
             f"total_delta = {total_delta!r}: {rounds!r} rounds of delta = {delta!r} already "
-            f"fail with probability {_failure(fail, repetitions, 0.0):.4g}"
+            f"fail with probability {failing(0.0):.4g}"
         )
     return solution
 
