@@ -21,7 +21,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from ..numerics.rounding import ROUNDOFF, dot
+from ..numerics.rounding import ROUNDOFF, dot, total
 from ..numerics.sides import Bounds, Side
 from ..pairs.gaussian import LaplacePair
 from ..pairs.pair import Atoms, Pair, Resolution
@@ -163,11 +163,12 @@ class Rounds:
         if self.total is None or self.mass_error is None or float(angle.max()) > LARGEST_EXPONENT:
             return None
         rise = np.expm1(angle)
-        above = math.fsum(self.mass * rise) + (self.total - 1.0)
+        parts = self.mass * rise
+        above = total(np.maximum(parts, 0.0)) - total(np.maximum(-parts, 0.0)) + (self.total - 1.0)
         if not above > -0.5:
             return None
         size = np.abs(rise)
-        value_error = dot(self.mass * size, 8.0 + 2.0 * np.abs(angle))
+        value_error = dot(self.mass * size, 10.0 + 2.0 * np.abs(angle))
         value_error += 4.0 * (abs(self.total - 1.0) + abs(above))
         error = (dot(size, self.mass_error) + ROUNDOFF * value_error) / (1.0 + above)
         log = math.log1p(above)
@@ -261,10 +262,9 @@ class _Joined:
     def starts(self) -> NDArray[np.int64]:
         return np.append(0, self.ends[:-1])
 
-    @cached_property
-    def owner(self) -> NDArray[np.int64]:
-        """The law of each atom."""
-        return np.repeat(np.arange(self.ends.size), self.sizes.astype(np.int64))
+    def spread(self, values: Array) -> Array:
+        """One number of each law, for all of its atoms."""
+        return np.repeat(values, np.diff(self.ends, prepend=0))
 
     def sums(self, y: Array) -> tuple[Array, Array]:
         """E(1 - cos yX) and E sin yX, shape (laws, nodes)."""
@@ -288,18 +288,19 @@ class JoinedMoments:
         none = [np.zeros(law.size) if law.mass_error is None else law.mass_error / law.mass for law in atoms]
         self._mass_errors = np.concatenate([*none, np.zeros(0)])
         self._largest = np.array([float(np.abs(law.loss).max()) for law in atoms])
+        self._faintest = np.array([-float(law.logs.min()) for law in atoms])
 
     def log_moment(self, rate: float) -> float:
         """At least the sum of log E exp(rate L)."""
         found = sum(law.count * math.fsum(law.log_moment(rate)) for law in self._closed)
         if not self._largest.size:
             return float(found)
-        peak, exponent, grown, total = self._grown(rate)
-        lowest = np.minimum.reduceat(exponent, self._atoms.starts)
-        size = np.maximum(peak, -lowest) + rate * self._largest
+        peak, grown, whole = self._grown(rate)
+        size = np.maximum(peak, self._faintest + rate * self._largest) + rate * self._largest
         error = ROUNDOFF * (80.0 + 4.0 * size + 2.0 * np.abs(peak))
-        error += np.add.reduceat(grown * self._mass_errors, self._atoms.starts) / total
-        return float(found) + math.fsum(self._atom_counts * (peak + np.log(total) + error))
+        grown *= self._mass_errors
+        error += np.add.reduceat(grown, self._atoms.starts) / whole
+        return float(found) + math.fsum(self._atom_counts * (peak + np.log(whole) + error))
 
     def slopes(self, rate: float) -> tuple[float, float, float]:
         """The sums of log moments, means and variances of the tilted losses, estimated."""
@@ -308,19 +309,22 @@ class JoinedMoments:
             found += law.count * np.array([law.log_moment(rate)[0], *law.slopes(rate)])
         if self._largest.size:
             starts = self._atoms.starts
-            peak, _, grown, total = self._grown(rate)
-            mean = np.add.reduceat(grown * self._atoms.x, starts) / total
-            apart = (self._atoms.x - mean[self._atoms.owner]) ** 2
-            variance = np.add.reduceat(grown * apart, starts) / total
-            found += [float(self._atom_counts @ one) for one in (peak + np.log(total), mean, variance)]
+            peak, grown, whole = self._grown(rate)
+            mean = np.add.reduceat(grown * self._atoms.x, starts) / whole
+            apart = (self._atoms.x - self._atoms.spread(mean)) ** 2
+            apart *= grown
+            variance = np.add.reduceat(apart, starts) / whole
+            found += [float(self._atom_counts @ one) for one in (peak + np.log(whole), mean, variance)]
         return float(found[0]), float(found[1]), float(found[2])
 
-    def _grown(self, rate: float) -> tuple[Array, Array, Array, Array]:
-        """Peaks of rate * loss + log mass, these exponents, their exponentials relative to the peaks, and sums."""
-        exponent = rate * self._atoms.x + self._atoms.p
+    def _grown(self, rate: float) -> tuple[Array, Array, Array]:
+        """Peaks of rate * loss + log mass, exponentials of these exponents relative to the peaks, and their sums."""
+        exponent = rate * self._atoms.x
+        exponent += self._atoms.p
         peak = np.maximum.reduceat(exponent, self._atoms.starts)
-        grown = np.exp(exponent - peak[self._atoms.owner])
-        return peak, exponent, grown, np.add.reduceat(grown, self._atoms.starts)
+        exponent -= self._atoms.spread(peak)
+        grown = np.exp(exponent, out=exponent)
+        return peak, grown, np.add.reduceat(grown, self._atoms.starts)
 
 
 class TiltedLaws:

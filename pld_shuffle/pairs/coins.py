@@ -45,6 +45,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -175,7 +176,7 @@ class CoinMixture(Pair):
         q = self.participation
         return (1.0 - q) / q * self.n * self._ratio
 
-    @property
+    @cached_property
     def max_loss(self) -> Bounds:
         if self.trivial:
             return Bounds(0.0, 0.0)
@@ -187,7 +188,7 @@ class CoinMixture(Pair):
         loss = math.log1p(2.0 * r * odds)
         return Bounds(loss * (1.0 - 16.0 * ROUNDOFF), loss * (1.0 + 16.0 * ROUNDOFF))
 
-    @property
+    @cached_property
     def scale(self) -> float:
         if self.trivial:
             return 0.0
