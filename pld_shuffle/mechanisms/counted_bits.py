@@ -4,7 +4,7 @@ n users send bits that are 1 with one probability if the user holds 1, and with 
 `CountedBits` publishes the number of ones; `CountedHistogram` the k sums of one-hot encodings. Both are certified for
 every dataset, and exact for one round but for the lattice (docs/bits.md): nobody is told who answered at random.
 
-`BinomialShift` and `BinomialExchange` are the mechanisms of ZSUM: sums seen through binomial noise (`pairs.binomial`).
+`BinomialShift` and `BinomialExchange` are the mechanisms of ZSUM: sums seen through binomial noise (`pairs.shifted`).
 """
 
 from __future__ import annotations
@@ -13,13 +13,15 @@ from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar
 
+from ..numerics.integer_laws import binomial_law
 from ..numerics.validation import open_unit, positive_int, real, user_count
-from ..pairs.binomial import BinomialPair, ExchangePair, ShiftPair
 from ..pairs.bit_pair import AbsentBitPair, BitAttackPair, BitPair, worst_absent_bit_attack, worst_bit_attack
 from ..pairs.bits import LARGEST_BIT_EPS0, BitShares
 from ..pairs.cohort import Cohort
+from ..pairs.discrete import EitherOrder
 from ..pairs.pair import Pair
 from ..pairs.profile import ProfilePair, Several
+from ..pairs.shifted import TwoBins, shifted
 from ..pairs.two_counts import TwoCountPair, two_count_attack
 from ..randomizers.base import settle
 from .base import SMALLEST_EPS0, Mechanism, local_epsilon, said
@@ -188,16 +190,15 @@ class _Binomial(Mechanism):
 
     n: int
     rate: float
-    _kind: ClassVar[type[BinomialPair]]
     _analysis: ClassVar[str]
 
     def __post_init__(self) -> None:
         settle(self, n=user_count(self.n), rate=open_unit("rate", self.rate))
 
     @cached_property
-    def pair(self) -> BinomialPair:  # type: ignore[override]
-        # 1 - rate is exact where it is used.
-        return self._kind(self.n, min(self.rate, 1.0 - self.rate))
+    def _orders(self) -> EitherOrder:
+        """Z + 1 next to Z. Counting zeros instead exchanges the orders only; 1 - rate is exact where it is used."""
+        return shifted(binomial_law(self.n, min(self.rate, 1.0 - self.rate)), 1)
 
     def assumptions(self) -> dict[str, str]:
         return said(
@@ -216,10 +217,13 @@ class BinomialShift(_Binomial):
     3e9 fair coins. Exact for one round; an upper bound over rounds.
     """
 
-    _kind: ClassVar[type[BinomialPair]] = ShiftPair
     _analysis: ClassVar[str] = (
         "larger of both orders of a binomial count's pair: exact for one round; an upper bound over rounds"
     )
+
+    @property
+    def pair(self) -> ProfilePair:  # type: ignore[override]
+        return self._orders
 
 
 @dataclass(frozen=True)
@@ -231,5 +235,8 @@ class BinomialExchange(_Binomial):
     coins. Exact for any number of rounds.
     """
 
-    _kind: ClassVar[type[BinomialPair]] = ExchangePair
     _analysis: ClassVar[str] = "exact pair of two binomial counts, for any number of rounds"
+
+    @cached_property
+    def pair(self) -> ProfilePair:  # type: ignore[override]
+        return TwoBins(self._orders)

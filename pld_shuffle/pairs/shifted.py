@@ -1,9 +1,15 @@
-"""An integer and the same one moved by a step: the pairs of noisy sums, of thresholds, and of dummies.
+"""An integer and the same one moved by a step: the pairs of noisy sums, binomial counts, thresholds, and dummies.
 
 X has a law f on the integers. P is the law of X + d, Q that of X. If f is log-concave, f(i-d)/f(i) rises in i: the
 best sets are tails, H_s(P||Q) = max over t of P[X >= t-d] - s P[X >= t] grows with d, and so does the reversed one. So
 a query that moves by at most d is covered by the two orders at d itself (docs/sums.md, section 1). Modulo M nothing is
 log-concave, and every step up to d is a pair of its own.
+
+A change of value may take one from a count and add it to another one, which has independent noise: `TwoBins`. That is
+one pair in both orders, exact for any number of rounds. `EitherOrder`, the larger of two orders, is exact for one round
+against whoever knows all other values, and an upper bound over rounds, as no one sequence of orders attains it.
+
+Binomial noise: Balcer and Cheu 2020; profiles of products: Zhu, Dong, Wang 2022.
 """
 
 from __future__ import annotations
