@@ -70,8 +70,8 @@ def completed(atoms: Atoms, side: Side) -> Atoms:
     """`atoms` of a symmetric pair on `side`, loss 0 having whatever is missing to 1.
 
     Masses at losses above 0, and `infinity_mass`, decide the profile of a symmetric pair on s >= 1, and that decides
-    the pair; so what was rounded up or down at other losses is taken from or given to loss 0 (docs/theory.md, section 7).
-    Where that has too little, or is no atom, nothing changes.
+    the pair; so what was rounded at other losses is taken from or given to loss 0 (docs/theory.md, section 7). Where
+    that has too little, or is no atom, nothing changes.
     """
     upper = side is Side.UPPER
     here = int(np.searchsorted(atoms.loss, 0.0))
