@@ -20,27 +20,13 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
-from . import __version__
-from .fields import (
-    FIELDS,
-    LAW,
-    MECHANISM_FIELDS,
-    MECHANISMS,
-    QUESTION_FIELDS,
-    RANDOMIZERS,
-    SHARES,
-    Field,
-    FieldError,
-    kind_lines,
-    mechanism_from_values,
-)
+from . import __version__, fields
+from .fields import MECHANISM_FIELDS, SAMPLERS, Field, FieldError, mechanism_from_values
 from .report import Report, deltas_around, row_step
 
 if TYPE_CHECKING:
     from .accountant import Accountant
-    from .ledger import Rounds
     from .trainlog import TrainingLog
-
 
 GAVE_UP, BAD_INPUT, EXCEEDED, INTERRUPTED, READER_LEFT = 1, 2, 3, 130, 141
 STATUSES = f"""exit status:
@@ -48,11 +34,9 @@ STATUSES = f"""exit status:
   {GAVE_UP}    the computation itself gave up; one line on standard error says why
   {BAD_INPUT}    bad input, or a plan that cannot meet its target; one line on standard error, nothing else
   {EXCEEDED}    `audit` measured more than is proved; `account --adaptive` found a log that does not fit its budget
-  {INTERRUPTED}  interrupted; what `account` knew by then is printed
+  {INTERRUPTED}  interrupted; what was known by then is printed
   {READER_LEFT}  the reader of the output went away"""
 
-#: What `plan` can look for.
-SOLVABLE = tuple(name for name, known in FIELDS.items() if known.range is not None)
 #: Fields that say who took part; the other ones of a mechanism say what was sent.
 WHO = ("n", "population", "rate", "sampling", "dropout", "dropout_limit", "rounds")
 
@@ -61,14 +45,14 @@ class _Names(tuple[str, ...]):
     """Names of randomizers; the path of a CSV file with a law is one, too."""
 
     def __contains__(self, name: object) -> bool:
-        return super().__contains__(name) or str(name).endswith(LAW)
+        return super().__contains__(name) or str(name).endswith(fields.LAW)
 
 
-_WORDS = {
-    "mechanism": tuple(MECHANISMS),
-    "randomizer": _Names(RANDOMIZERS),
-    "share": tuple(SHARES),
-    "dummies": tuple(SHARES),
+#: The words that a flag takes: names of kinds, or what `plan` can look for.
+WORDS = {name: _Names(kinds) if name == "randomizer" else tuple(kinds) for name, (kinds, _) in fields.INNER.items()} | {
+    "mechanism": tuple(fields.MECHANISMS),
+    "sampler": SAMPLERS,
+    "solve": tuple(name for name, known in fields.FIELDS.items() if known.range is not None),
 }
 
 
@@ -83,25 +67,29 @@ class _Parser(argparse.ArgumentParser):
     """A parser that raises, and takes its flags from fields, in groups."""
 
     def __init__(self, **options: Any) -> None:
-        form = argparse.RawDescriptionHelpFormatter
-        super().__init__(formatter_class=form, allow_abbrev=False, **options)
+        super().__init__(formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False, **options)
+        self._titled: dict[str, Any] = {}
 
     def error(self, message: str) -> NoReturn:
         raise _BadInput(message)
 
-    def add_fields(self, *names: str, title: str, **options: Any) -> None:
+    def titled(self, title: str) -> Any:
+        """The group of flags with that title."""
+        if title not in self._titled:
+            self._titled[title] = self.add_argument_group(title)
+        return self._titled[title]
+
+    def add_fields(self, title: str, *names: str | Field, **options: Any) -> None:
         """Flags for fields, with underscores as dashes, under a title."""
-        group = self.add_argument_group(title)
         for name in names:
-            known, words = FIELDS[name], _WORDS.get(name)
-            read = _read(known) if words is None else _one_of(words)
-            given = {"metavar": known.metavar, "help": known.help, "type": read, "choices": words}
-            group.add_argument(_flag(name), **given | options)
+            known = fields.FIELDS[name] if isinstance(name, str) else name
+            given = {"metavar": known.metavar, "help": known.help, "type": _read(known)}
+            self.titled(title).add_argument(_flag(known.name), **given | {"choices": WORDS.get(known.name)} | options)
 
     def add_mechanism(self, rounds: int | None = 1) -> None:
         """What was run, and by whom."""
-        self.add_fields(*(n for n in MECHANISM_FIELDS if n not in WHO), title="what was sent")
-        self.add_fields(*WHO, title="who took part")
+        self.add_fields("what was sent", *(name for name in MECHANISM_FIELDS if name not in WHO))
+        self.add_fields("who took part", *WHO)
         self.set_defaults(rounds=rounds)
 
 
@@ -124,26 +112,22 @@ def _parser() -> _Parser:
         epilog=f"Each command explains itself: pld-shuffle account --help\n\n{STATUSES}",
     )
     parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
-    parser.add_argument(
-        "--print-completion",
-        action=_Completion,
-        choices=("bash", "zsh", "tcsh"),
-        metavar="SHELL",
-        help="print a script that completes this command in bash, zsh or tcsh",
-    )
+    text = "print a script that completes this command in bash, zsh or tcsh"
+    shells = ("bash", "zsh", "tcsh")
+    parser.add_argument("--print-completion", action=_Completion, choices=shells, metavar="SHELL", help=text)
     parsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for command in COMMANDS:
         text = f"{command.summary[0].upper()}{command.summary[1:]}.\n\nexample: {command.example}"
-        epilog = "\n".join((*kind_lines(), "", STATUSES)) if command.picture else ""
+        epilog = "\n".join((*fields.kind_lines(), "", STATUSES)) if command.flags else ""
         one: _Parser = parsers.add_parser(command.name, help=command.summary, description=text, epilog=epilog)
-        one.set_defaults(run=command.run)
-        command.flags(one)
-        if command.picture:
-            how = one.add_argument_group("how it is answered")
+        one.set_defaults(run=command.run, plot=None)
+        if command.flags is not None:
+            command.flags(one)
+            how = one.titled("how it is answered")
             how.add_argument("--json", action="store_true", help="print one JSON object")
-            draws = f"draw {command.picture} (.png, .pdf, .svg)"
-            how.add_argument("--plot", metavar="FILE", help=draws)
-            one.add_fields("rtol", title="how accurately", default=1e-3)
+            if command.picture:
+                how.add_argument("--plot", metavar="FILE", help=f"draw {command.picture} (.png, .pdf, .svg)")
+            one.add_fields("how accurately", "rtol", default=1e-3)
     return parser
 
 
@@ -163,19 +147,10 @@ def _read(known: Field) -> Callable[[str], Any]:
     return read
 
 
-def _one_of(words: Sequence[str]) -> Callable[[str], str]:
-    def read(text: str) -> str:
-        if text not in words:
-            raise argparse.ArgumentTypeError(f"must be one of {', '.join(words)}, got {text!r}")
-        return text
-
-    return read
-
-
 def _parsed(argv: Sequence[str] | None) -> argparse.Namespace:
     arguments, unknown = _parser().parse_known_args(argv)
     if unknown:
-        known = ("--plot", "--json", *map(_flag, (*MECHANISM_FIELDS, *QUESTION_FIELDS)))
+        known = ("--plot", "--json", *map(_flag, (*MECHANISM_FIELDS, *fields.QUESTION_FIELDS)))
         near = difflib.get_close_matches(unknown[0], known, 1)
         meant = f"; did you mean {near[0]}?" if near else ""
         raise _BadInput(f"unrecognized arguments: {' '.join(unknown)}{meant}")
@@ -243,95 +218,89 @@ def _draw(path: str | None, title: str, name: str, *what: Any, **options: Any) -
             plots.draw(path, title, getattr(plots, name), *what, **options)
 
 
-def _title(rounds: Rounds) -> str:
-    ((mechanism, count),) = rounds
+def _title(accountant: Accountant) -> str:
+    ((mechanism, count),) = accountant.ledger
     return f"{count:,} x {mechanism!r}"
 
 
 # --- the commands ----------------------------------------------------------------------------
 
 
+Found = Iterator[Report]
+
+
 class Command(NamedTuple):
     """A subcommand; to offer another, add an entry to `COMMANDS`.
 
-    run : from the arguments to a report, or None if there is nothing to say. flags : adds those that only this command
-    has. picture : what --plot draws; "" for a command without --json, --plot and --rtol.
+    run : from the arguments to a report, given out as soon as it says something, and then added to; to none if there is
+    nothing to say. flags : adds those that only this command has; None where it has none at all. picture : what --plot
+    draws; "" for a command without it.
     """
 
     name: str
     summary: str
     example: str
-    flags: Callable[[_Parser], None]
-    run: Callable[[argparse.Namespace], Report | None]
+    flags: Callable[[_Parser], None] | None
+    run: Callable[[argparse.Namespace], Found]
     picture: str = ""
 
 
 def _account_flags(parser: _Parser) -> None:
     parser.add_argument(
-        "log",
-        metavar="LOG.csv",
-        nargs="?",
+        "log", metavar="LOG.csv", nargs="?",
         help="one row per round, with the fields below as columns; also count, how many equal rounds a"
         " row stands for, and round, a label; - reads standard input",
-    )
+    )  # fmt: skip
     parser.add_argument("--sample", action="store_true", help="account the made-up log that ships with the package")
-    parser.add_argument(
-        "--every",
-        metavar="K",
-        type=_read(Field("every", int, "K", "", least=1)),
-        help="epsilon after every K-th row (default: so that there are at most 20)",
+    text = (
+        "rounds were chosen by what was seen: whether the log fits the budget of --epsilon at --delta, fixed before it"
     )
-    parser.add_fields("delta", title=ASKED, required=True)
-    parser.add_fields("epsilon", title="what is asked besides", nargs="+", help="also delta here")
-    parser.add_argument(
-        "--adaptive",
-        action="store_true",
-        help="rounds were chosen by what was seen: whether the log fits the budget of --epsilon at"
-        " --delta, which was fixed before the first round",
-    )
-    written = parser.add_argument_group("what is written besides")
+    parser.add_argument("--adaptive", action="store_true", help=text)
+    parser.add_fields(ASKED, "delta", required=True)
+    every = Field("every", int, "K", "epsilon after every K-th row (default: so that there are at most 20)", least=1)
+    parser.add_fields("what is asked besides", every)
+    parser.add_fields("what is asked besides", "epsilon", nargs="+", help="also delta here")
+    written = parser.titled("what is written besides")
     text = "the answer with its proof, which pld-shuffle-check checks (JSON)"
     written.add_argument("--certificate", metavar="FILE", help=text)
     text = "what is known of an entry for a registry of deployments (JSON)"
     written.add_argument("--registry", metavar="FILE", help=text)
 
 
-def _account(arguments: argparse.Namespace) -> Report:
+def _account(arguments: argparse.Namespace) -> Found:
     if arguments.adaptive:
-        return _adaptive(arguments)
+        yield from _adaptive(arguments)
+        return
     with _phase(f"reading {arguments.log or 'the sample'}"):
         accountant = _prepared(arguments)
         log = _read_log(arguments)
 
+        from .ledger import composed
         from .trajectory import epsilon_trajectory
 
-        for mechanism, count in log.rounds:
-            accountant.compose(mechanism, count)
+        composed(accountant, log.rounds)
     rows, delta = len(log.rounds), arguments.delta
+    report = _log_report(arguments, log)
+    with _phase("asking for epsilon"):
+        report.add_epsilons(accountant, deltas_around(delta))
+    yield report
+    if arguments.epsilon:
+        with _phase("asking for delta"):
+            report.add_deltas(accountant, arguments.epsilon)
+    every = arguments.every or row_step(rows)
+    with _phase("epsilon after each round", rows) as progress:
+        trajectory = epsilon_trajectory(log.rounds, delta, every=every, rtol=arguments.rtol, progress=progress)
+    report.add_trajectory(trajectory, delta)
+    _write_besides(arguments, accountant)
+    _draw(arguments.plot, f"{log.name}, δ = {delta:g}", "epsilon_over_rounds", trajectory)
+
+
+def _log_report(arguments: argparse.Namespace, log: TrainingLog) -> Report:
     about = {"log": log.name, "log_sha256": log.sha256}
-    report = Report("account", log.rounds, arguments.rtol, about, [*log.notes])
-    try:
-        with _phase("asking for epsilon"):
-            report.add_epsilons(accountant, deltas_around(delta))
-        if arguments.epsilon:
-            with _phase("asking for delta"):
-                report.add_deltas(accountant, arguments.epsilon)
-        with _phase("epsilon after each round", rows) as progress:
-            trajectory = epsilon_trajectory(
-                log.rounds, delta, every=arguments.every or row_step(rows), rtol=arguments.rtol,
-                progress=progress,
-            )  # fmt: skip
-        report.add_trajectory(trajectory)
-        _write_besides(arguments, accountant)
-    except KeyboardInterrupt:
-        report.interrupted = True
-        return report
-    title = f"{log.name}, δ = {delta:g}"
-    _draw(arguments.plot, title, "epsilon_over_rounds", trajectory)
-    return report
+    return Report(arguments.command, log.rounds, arguments.rtol, about, [*log.notes])
 
 
-def _adaptive(arguments: argparse.Namespace) -> Report:
+def _adaptive(arguments: argparse.Namespace) -> Found:
     """Rows of a log are admitted, one after the other, by a filter."""
     if arguments.plot or arguments.certificate or arguments.registry or arguments.every:
         raise _BadInput("argument --adaptive: goes without --plot, --certificate, --registry, --every")
@@ -352,12 +321,10 @@ def _adaptive(arguments: argparse.Namespace) -> Report:
             run.compose(mechanism, count)
             if progress is not None:
                 progress(row, len(log.rounds))
-    report = Report(
-        "account", log.rounds, arguments.rtol, {"log": log.name, "log_sha256": log.sha256}, [*log.notes],
-        exceeded=refused is not None,
-    )  # fmt: skip
+    report = _log_report(arguments, log)
+    report.exceeded = refused is not None
     report.add_adaptive(run, refused)
-    return report
+    yield report
 
 
 def _write_besides(arguments: argparse.Namespace, accountant: Accountant) -> None:
@@ -365,52 +332,44 @@ def _write_besides(arguments: argparse.Namespace, accountant: Accountant) -> Non
     from .registry import registry_entry
     from .storage import write_text
 
-    delta = arguments.delta
+    delta, texts = arguments.delta, {}
     if arguments.certificate is not None:
         with _phase("writing the certificate"), _blaming("certificate"):
-            text = accountant.certificate(delta)
-        with _blaming(file=f"write {arguments.certificate!r}"):
-            write_text(arguments.certificate, text + "\n")
+            texts[arguments.certificate] = accountant.certificate(delta)
     if arguments.registry is not None:
-        text = json.dumps(registry_entry(accountant, delta), indent=1, allow_nan=False)
-        with _blaming(file=f"write {arguments.registry!r}"):
-            write_text(arguments.registry, text + "\n")
+        texts[arguments.registry] = json.dumps(registry_entry(accountant, delta), indent=1, allow_nan=False)
+    for path, text in texts.items():
+        with _blaming(file=f"write {path!r}"):
+            write_text(path, text + "\n")
 
 
 def _question_flags(name: str) -> Callable[[_Parser], None]:
     def flags(parser: _Parser) -> None:
         parser.add_mechanism()
-        parser.add_fields(name, title=ASKED, nargs="+", required=True)
+        parser.add_fields(ASKED, name, nargs="+", required=True)
 
     return flags
 
 
-def _epsilon(arguments: argparse.Namespace) -> Report:
-    return _answered(arguments, Report.add_epsilons, arguments.delta)
-
-
-def _delta(arguments: argparse.Namespace) -> Report:
-    return _answered(arguments, Report.add_deltas, arguments.epsilon)
-
-
-def _answered(arguments: argparse.Namespace, add: Callable[..., Any], asked: Any) -> Report:
+def _answered(arguments: argparse.Namespace) -> Found:
     """Answers for equal rounds, marked in the privacy curve."""
     accountant = _equal_rounds(arguments)
-
     report = Report(arguments.command, accountant.ledger, arguments.rtol)
     with _phase(f"asking for {arguments.command}"):
-        marks = add(report, accountant, asked)
-    title = _title(accountant.ledger)
-    _draw(arguments.plot, title, "privacy_curve", accountant, marks=marks)
-    return report
+        if arguments.command == "epsilon":
+            marks = report.add_epsilons(accountant, arguments.delta)
+        else:
+            marks = report.add_deltas(accountant, arguments.epsilon)
+    yield report
+    _draw(arguments.plot, _title(accountant), "privacy_curve", accountant, marks=marks)
 
 
 def _compare_flags(parser: _Parser) -> None:
     parser.add_mechanism()
-    parser.add_fields("delta", title=ASKED, required=True)
+    parser.add_fields(ASKED, "delta", required=True)
 
 
-def _compare(arguments: argparse.Namespace) -> Report:
+def _compare(arguments: argparse.Namespace) -> Found:
     accountant = _equal_rounds(arguments)
 
     from .comparison import compare
@@ -418,105 +377,83 @@ def _compare(arguments: argparse.Namespace) -> Report:
     ((mechanism, count),) = accountant.ledger
     with _phase("asking every bound"), _blaming():
         found = compare(mechanism, delta=arguments.delta, rounds=count, rtol=accountant.rtol)
-    report = Report("compare", accountant.ledger, arguments.rtol)
+    report = Report(arguments.command, accountant.ledger, arguments.rtol)
     report.add_comparison(accountant, found)
-    _draw(arguments.plot, _title(accountant.ledger), "methods_compared", found)
-    return report
+    yield report
+    _draw(arguments.plot, _title(accountant), "methods_compared", found)
 
 
 def _plan_flags(parser: _Parser) -> None:
-    parser.add_argument(
-        "--solve",
-        metavar="WHAT",
-        required=True,
-        type=_one_of(SOLVABLE),
-        choices=SOLVABLE,
-        help="largest eps0, rounds or rate; smallest n, gamma, sigma, scale or population; with"
-        " --population, largest n",
-    )
+    text = "largest eps0, rounds or rate; smallest n, gamma, sigma, scale or population; with --population, largest n"
+    parser.add_fields("what is sought", Field("solve", str, "WHAT", text), required=True)
     parser.add_mechanism(rounds=None)
-    parser.add_fields("epsilon", "delta", title="the target", required=True)
+    parser.add_fields("the target", "epsilon", "delta", required=True)
 
 
-def _plan(arguments: argparse.Namespace) -> Report:
+def _plan(arguments: argparse.Namespace) -> Found:
     rtol = _prepared(arguments).rtol
 
     from .calibration import solve
 
+    target = {"epsilon": arguments.epsilon, "delta": arguments.delta}
     with _phase(f"looking for {arguments.solve}"), _blaming():
-        found = solve(
-            arguments.solve, _given(arguments, "rounds"), epsilon=arguments.epsilon,
-            delta=arguments.delta, rtol=rtol,
-        )  # fmt: skip
-    report = Report("plan", found.ledger, rtol)
+        found = solve(arguments.solve, _given(arguments, "rounds"), **target, rtol=rtol)
+    accountant = found.accountant()
+    report = Report(arguments.command, found.ledger, rtol)
     report.add_plan(found)
-    _draw(
-        arguments.plot, _title(found.ledger), "privacy_curve", found.accountant(),
-        marks=[(found.achieved.upper, found.delta)], target=(found.epsilon, found.delta),
-    )  # fmt: skip
-    return report
+    yield report
+    marks, meant = [(found.achieved.upper, found.delta)], (found.epsilon, found.delta)
+    _draw(arguments.plot, _title(accountant), "privacy_curve", accountant, marks=marks, target=meant)
 
 
 def _train_flags(parser: _Parser) -> None:
-    run = parser.add_argument_group("what was run")
-    whole: dict[str, Any] = {"type": _read(Field("count", int, "COUNT", "", least=1)), "required": True}
-    run.add_argument("--n", metavar="RECORDS", help="records in all", **whole)
-    run.add_argument("--batch", metavar="RECORDS", help="records in a batch", **whole)
-    run.add_argument("--epochs", metavar="COUNT", help="passes over the data", **whole)
-    parser.add_fields("sigma", title="its noise", required=True, help="the noise multiplier")
-    run.add_argument(
-        "--sampler", required=True, type=_one_of(SAMPLERS), choices=SAMPLERS,
-        help="how batches are drawn; most loaders shuffle",
-    )  # fmt: skip
-    run.add_argument(
-        "--keep-last", action="store_true",
-        help="records that fill no whole batch are a smaller last batch (default: left out)",
-    )  # fmt: skip
-    parser.add_fields("delta", title=ASKED, nargs="+", required=True)
+    run = "what was run"
+    parser.add_fields(
+        run,
+        Field("n", int, "RECORDS", "records in all", least=1),
+        Field("batch", int, "RECORDS", "records in a batch", least=1),
+        Field("epochs", int, "COUNT", "passes over the data", least=1),
+        Field("sigma", float, "DEVIATION", "the noise multiplier"),
+        Field("sampler", str, "HOW", f"how batches are drawn, most loaders shuffle: {', '.join(SAMPLERS)}"),
+        required=True,
+    )
+    text = "records that fill no whole batch are a smaller last batch (default: left out)"
+    parser.titled(run).add_argument("--keep-last", action="store_true", help=text)
+    parser.add_fields(ASKED, "delta", nargs="+", required=True)
 
 
-def _train(arguments: argparse.Namespace) -> Report:
+def _train(arguments: argparse.Namespace) -> Found:
     accountant = _prepared(arguments)
 
     from .accountant import Accountant
     from .training import Training
 
+    what = (arguments.n, arguments.batch, arguments.epochs, arguments.sigma, arguments.sampler)
     with _blaming():
-        run = Training(
-            arguments.n, arguments.batch, arguments.epochs, arguments.sigma, arguments.sampler,
-            not arguments.keep_last,
-        )  # fmt: skip
+        run = Training(*what, drop_last=not arguments.keep_last)
         accountant.compose(*run.rounds)
-    report = Report("train", accountant.ledger, arguments.rtol)
+    report = Report(arguments.command, accountant.ledger, arguments.rtol)
     with _phase("asking for epsilon"):
         marks = report.add_epsilons(accountant, arguments.delta)
+    yield report
     if run.sampler != "poisson":
         with _phase("asking what Poisson sampling would claim"):
-            report.add_claim(Accountant(rtol=arguments.rtol).compose(*run.claimed.rounds))
-    _draw(arguments.plot, _title(accountant.ledger), "privacy_curve", accountant, marks=marks)
-    return report
+            report.add_claim(Accountant(arguments.rtol).compose(*run.claimed.rounds), arguments.delta)
+    _draw(arguments.plot, _title(accountant), "privacy_curve", accountant, marks=marks)
 
 
 def _audit_flags(parser: _Parser) -> None:
     for name, text in (("first", "one dataset"), ("second", "a neighbouring one")):
         parser.add_argument(name, metavar=name.upper(), help=f"outputs on {text}: a run in each row (.csv or .npy)")
-    parser.add_fields("delta", title=ASKED, default=0.0)
-    parser.add_argument(
-        "--confidence",
-        metavar="PROB",
-        type=_read(Field("confidence", float, "PROB", "", least=0, most=1)),
-        default=0.999,
-        help="with which the measured epsilon is right (default 0.999)",
-    )
-    help_text = "the epsilon that is claimed; or describe what was run, below"
-    parser.add_fields("epsilon", title="what is claimed", help=help_text)
+    parser.add_fields(ASKED, "delta", default=0.0)
+    text = "with which the measured epsilon is right (default 0.999)"
+    parser.add_fields("how surely", Field("confidence", float, "PROB", text, least=0, most=1), default=0.999)
+    text = "the epsilon that is claimed; or describe what was run, below"
+    parser.add_fields("what is claimed", "epsilon", help=text)
     parser.add_mechanism()
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
-    parser.add_fields("rtol", title="how accurately", default=1e-3)
-    parser.set_defaults(plot=None)
 
 
-def _audit(arguments: argparse.Namespace) -> Report:
+def _audit(arguments: argparse.Namespace) -> Found:
     described = _given(arguments)
     if described and arguments.epsilon is not None:
         raise _BadInput("argument --epsilon: give a claim or a mechanism, got both")
@@ -524,25 +461,22 @@ def _audit(arguments: argparse.Namespace) -> Report:
 
     from .audits import audit
 
-    with _phase("measuring"), _blaming(file=f"read {arguments.first!r} or {arguments.second!r}"):
-        found = audit(
-            arguments.first, arguments.second, delta=arguments.delta,
-            confidence=arguments.confidence, proved=accountant or arguments.epsilon,
-        )  # fmt: skip
+    files, proved = (arguments.first, arguments.second), accountant or arguments.epsilon
+    with _phase("measuring"), _blaming(file="read {!r} or {!r}".format(*files)):
+        found = audit(*files, delta=arguments.delta, confidence=arguments.confidence, proved=proved)
     rounds = () if accountant is None else accountant.ledger
-    report = Report("audit", rounds, arguments.rtol, exceeded=found.violated)
+    report = Report(arguments.command, rounds, arguments.rtol, exceeded=found.violated)
     report.add_audit(found)
-    return report
+    yield report
 
 
-def _warm_up(arguments: argparse.Namespace) -> None:
+def _warm_up(arguments: argparse.Namespace) -> Found:
     from .numerics.compiled import warm_up
 
     warm_up()
+    yield from ()
 
 
-#: As in `training`, which is imported when it is needed.
-SAMPLERS = ("shuffle", "poisson", "balls-and-bins", "fixed-size", "cyclic")
 ASKED, CURVE = "what is asked", "delta against epsilon"
 
 COMMANDS = (
@@ -551,10 +485,10 @@ COMMANDS = (
             "epsilon after each round"),
     Command("epsilon", "epsilon of equal rounds at a delta",
             "pld-shuffle epsilon --eps0 4 --n 10000 --rounds 10 --delta 1e-6",
-            _question_flags("delta"), _epsilon, CURVE),
+            _question_flags("delta"), _answered, CURVE),
     Command("delta", "delta of equal rounds at an epsilon",
             "pld-shuffle delta --randomizer unary-encoding --k 16 --eps0 2 --n 10000 --epsilon 1",
-            _question_flags("epsilon"), _delta, CURVE),
+            _question_flags("epsilon"), _answered, CURVE),
     Command("compare", "all published bounds on epsilon that are valid for equal rounds",
             "pld-shuffle compare --eps0 4 --n 10000 --rounds 100 --delta 1e-6",
             _compare_flags, _compare, "the bounds side by side"),
@@ -568,7 +502,7 @@ COMMANDS = (
             "pld-shuffle audit FIRST.csv SECOND.csv --delta 1e-3 --randomizer binary-rr --eps0 3 --n 30",
             _audit_flags, _audit),
     Command("warm-up", "compile all loops now, once on this machine, not when they are needed",
-            "pld-shuffle warm-up", lambda parser: None, _warm_up),
+            "pld-shuffle warm-up", None, _warm_up),
 )  # fmt: skip
 
 
@@ -597,22 +531,27 @@ def _run(arguments: argparse.Namespace, started: float) -> int:
     from .composition.composition import AccuracyWarning
     from .numerics.validation import UnlikelyWarning
 
+    remarkable = (AccuracyWarning, UnlikelyWarning)
+    report: Report | None = None
+    interrupted = False
     with warnings.catch_warnings(record=True) as caught:
-        for category in (AccuracyWarning, UnlikelyWarning):
+        for category in remarkable:
             warnings.simplefilter("always", category)
-        report: Report | None = arguments.run(arguments)
+        try:
+            for report in arguments.run(arguments):  # noqa: B007
+                pass
+        except KeyboardInterrupt:
+            interrupted = True
     if report is None:
-        return 0
-    remarks = []
+        return INTERRUPTED if interrupted else 0
+    if interrupted:
+        report.notes.append("interrupted: this is what was known by then")
+    remarks = [_one_line(str(one.message)) for one in caught if issubclass(one.category, remarkable)]
     for warning in caught:
-        if issubclass(warning.category, (AccuracyWarning, UnlikelyWarning)):
-            remarks.append(_one_line(str(warning.message)))
-        else:
+        if not issubclass(warning.category, remarkable):
             warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
     report.values["warnings"] = list(dict.fromkeys(remarks))
     report.values["seconds"] = round(time.perf_counter() - started, 3)
-    if report.interrupted:
-        report.notes.append("interrupted: this is what was known by then")
     for kind, texts in (("note", report.notes), ("warning", report.values["warnings"])):
         for text in texts:
             print(f"pld-shuffle: {kind}: {text}", file=sys.stderr)
@@ -621,9 +560,7 @@ def _run(arguments: argparse.Namespace, started: float) -> int:
     else:
         print("\n".join(report.lines()))
     sys.stdout.flush()
-    if report.interrupted:
-        return INTERRUPTED
-    return EXCEEDED if report.exceeded else 0
+    return INTERRUPTED if interrupted else EXCEEDED if report.exceeded else 0
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -251,6 +251,8 @@ MECHANISM_FIELDS = _table(
 
 #: How the users of a round are drawn.
 SAMPLINGS = ("fixed", "poisson")
+#: How the batches of a training run are drawn (`training`).
+SAMPLERS = ("shuffle", "poisson", "balls-and-bins", "fixed-size", "cyclic")
 
 #: What a row of a log has besides.
 LOG_FIELDS = _table(

@@ -17,8 +17,8 @@ whatever was seen, stopping at any time, if epsilon is quoted for the *whole* li
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -26,7 +26,7 @@ from numpy.typing import ArrayLike, NDArray
 from .accountant import Accountant
 from .checkpoint import mechanism_from_state, mechanism_state
 from .composition.exchange import Budget, GaussianBudget, RenyiBudget
-from .ledger import Ledger
+from .ledger import Ledger, composed
 from .mechanisms import Mechanism, as_mechanism
 from .numerics.rounding import ROUNDOFF
 from .numerics.sides import Side
@@ -36,7 +36,6 @@ from .renyi import RenyiAccountant
 
 Array = NDArray[np.float64]
 Planned = Iterable[tuple[Mechanism, int]]
-AnyLedger = TypeVar("AnyLedger", bound=Ledger)
 
 SPACING = 4.0  # of the orders of an odometer, less 1, one to the next
 PRECISION = 1e-3  # of `least_epsilon`
@@ -90,7 +89,7 @@ class PrivacyFilter(Ledger):
         self._order: float | None = None if order is None else real("order", order)
         if self._order is not None and not self._order > 1.0:
             raise ValueError(f"order must be greater than 1, got {order!r}")
-        self._reserved = dict(_composed(Ledger(), list(reserved)).ledger)
+        self._reserved = dict(composed(Ledger(), list(reserved)).ledger)
         if self._reserved and self._order is not None:
             raise ValueError(f"order must be None where rounds are reserved, got {order!r}")
         for mechanism in self._reserved:
@@ -110,7 +109,7 @@ class PrivacyFilter(Ledger):
         '1.00'
         """
         rounds, delta = list(planned), open_unit("delta", delta)
-        plain = _composed(Accountant(), rounds).get_epsilon(delta)
+        plain = composed(Accountant(), rounds).get_epsilon(delta)
         if not 0.0 < plain < math.inf:
             raise ValueError(f"planned must lose something, and something finite, got {rounds!r}")
         pairs = [(mechanism.pair, count) for mechanism, count in rounds]
@@ -126,7 +125,7 @@ class PrivacyFilter(Ledger):
                 low, high = (low, middle) if fits else (middle, high)
         if high < NEAR * plain:
             return high
-        by_order = RenyiBudget(0.0, delta, _composed(RenyiAccountant(), rounds).epsilon_at_order(delta).order)
+        by_order = RenyiBudget(0.0, delta, composed(RenyiAccountant(), rounds).epsilon_at_order(delta).order)
         spent = sum(count * next(by_order.offers(pair, math.inf))[1] for pair, count in pairs)
         return min(high, (spent - by_order.total) * (1.0 + 1e-9))
 
@@ -217,7 +216,7 @@ class PrivacyFilter(Ledger):
         """Pay as leaves the largest share of the budget after the planned rounds."""
         orders = [self._order]
         if self._order is None and not self._reserved:
-            orders = [_composed(RenyiAccountant(), rounds).epsilon_at_order(self._delta).order]
+            orders = [composed(RenyiAccountant(), rounds).epsilon_at_order(self._delta).order]
             if all(mechanism.pair.symmetric for mechanism, _ in rounds):
                 orders.insert(0, None)
         shares = []
@@ -310,7 +309,7 @@ class PrivacyOdometer(Ledger):
     @classmethod
     def planned(cls, planned: Planned, delta: float, *, orders: int = 3) -> PrivacyOdometer:
         """An odometer that is good near the end of a planned run, and at shorter ones: at 1/16 of it, 1/256, ..."""
-        best = _composed(RenyiAccountant(), list(planned)).epsilon_at_order(delta).order
+        best = composed(RenyiAccountant(), list(planned)).epsilon_at_order(delta).order
         powers = SPACING ** np.arange(integer_in("orders", orders, 1, 12))
         return cls(delta, 1.0 + min(best - 1.0, 2.0**20) * powers)
 
@@ -408,12 +407,6 @@ class IndividualFilter:
             raise ValueError(f"mechanism must have a symmetric pair, got {mechanism!r}")
         left = self._left if users is None else self._left[users]
         return self._budget.after_each(pair, left)
-
-
-def _composed(ledger: AnyLedger, rounds: Sequence[tuple[Mechanism, int]]) -> AnyLedger:
-    for mechanism, count in rounds:
-        ledger.compose(mechanism, count)
-    return ledger
 
 
 __all__ = ["BudgetExceeded", "IndividualFilter", "PrivacyFilter", "PrivacyOdometer"]

@@ -115,10 +115,7 @@ class Ledger:
         """
         found = training_log(log)
         with self._lock:
-            trial = copy.copy(self)
-            for mechanism, count in found.rounds:
-                trial.compose(mechanism, count)
-            self._adopt(trial)
+            self._adopt(composed(copy.copy(self), found.rounds))
             if found.sha256 is not None:
                 self._logs.append(checkpoint.Log(found.name, found.sha256))
         for note in found.notes:
@@ -227,6 +224,13 @@ class Ledger:
     def _blank(cls: type[Self]) -> Self:
         """An object that `load_state_dict` can be called on."""
         return cls()
+
+
+def composed(ledger: Self, rounds: Iterable[tuple[Mechanism, int]]) -> Self:
+    """The ledger, after these rounds."""
+    for mechanism, count in rounds:
+        ledger.compose(mechanism, count)
+    return ledger
 
 
 def _made(

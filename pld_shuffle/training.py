@@ -18,13 +18,12 @@ Batches of fixed size are accounted for replacement, which covers zero-out: some
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from .accountant import Accountant
+from .fields import SAMPLERS
 from .mechanisms import Gaussian, Mechanism, PoissonGaussian, RandomAllocation, ShuffledBatches, Subsampled, ZeroOut
 from .numerics.validation import choice, positive_float, positive_int
-
-SAMPLERS = ("shuffle", "poisson", "balls-and-bins", "fixed-size", "cyclic")
 
 
 @dataclass(frozen=True)
@@ -85,10 +84,7 @@ class Training:
     @property
     def claimed(self) -> Training:
         """The same with Poisson sampling: what is usually reported, whatever was run."""
-        return Training(
-            self.data_size, self.batch_size, self.epochs, self.noise_multiplier, "poisson",
-            self.drop_last,
-        )  # fmt: skip
+        return replace(self, sampler="poisson")
 
 
 def from_training(

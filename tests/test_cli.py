@@ -242,7 +242,7 @@ BAD_COMMANDS = [
     ("account . --delta 1e-6", "cannot read '.'"),
     ("account --sample --delta 1e-6 --every 0", "--every"),
     ("plan --n 100 --eps0 1 --epsilon 1 --delta 1e-6", "--solve"),
-    ("plan --solve k --n 100 --eps0 1 --epsilon 1 --delta 1e-6", "--solve: must be one of"),
+    ("plan --solve k --n 100 --eps0 1 --epsilon 1 --delta 1e-6", "--solve: invalid choice"),
     ("plan --solve rounds --n 100 --eps0 1 --epsilon 1", "--delta"),
     ("plan --solve rounds --n 100 --eps0 1 --delta 1e-6", "--epsilon"),
     ("plan --solve rounds --n 100 --epsilon 1 --delta 1e-6", "--eps0: required"),
