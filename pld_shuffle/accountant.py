@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 from .composition.composition import Composition
 from .composition.groups import DrawnApart, group_deltas, group_epsilons
 from .composition.would_exceed import Budget
-from .ledger import Ledger, Rounds
+from .ledger import Ledger
 from .mechanisms import Mechanism
 from .numerics.sides import Bounds, Side
 from .numerics.validation import Numbers, Scalar, nonnegatives, probabilities, real, tolerance, user_count
-from .pairs.pair import Pair
+from .trainlog import Rounds
 
 Array = NDArray[np.float64]
 
@@ -75,11 +75,12 @@ class Accountant(Ledger):
     1.385
     """
 
+    SETTINGS = ("rtol",)
+
     def __init__(self, rtol: float = 1e-3) -> None:
         super().__init__()
         self._rtol = tolerance("rtol", rtol)
         self._budgets: dict[tuple[float, float], Budget] = {}
-        self._pairs: dict[tuple[str, Mechanism], Pair] = {}
         self._asked: Rounds | None = None
         self._analysed: Composition | None = None
         self._attacked: Composition | None = None
@@ -211,9 +212,6 @@ class Accountant(Ledger):
         with self._lock:
             return certificate(self.ledger, asked, self.get_epsilon(asked))
 
-    def _settings(self) -> dict[str, Any]:
-        return {"rtol": self._rtol}
-
     def _upper(self, question: Question, value: Any, group: int) -> Any:
         """The answer of the analyses, from above; of one user, or of users that change together."""
         low, group = question.check(question.given, value, Side.LOWER), self._group(group)
@@ -272,9 +270,3 @@ class Accountant(Ledger):
         """Forget what was composed for another ledger."""
         if self._asked != self.ledger:
             self._asked, self._analysed, self._attacked = self.ledger, None, None
-
-    def _pair(self, mechanism: Mechanism, name: str = "pair") -> Pair:
-        """The pair (or the attack_pair) of a mechanism, the same object for equal mechanisms."""
-        if (name, mechanism) not in self._pairs:
-            self._pairs[name, mechanism] = getattr(mechanism, name)
-        return self._pairs[name, mechanism]

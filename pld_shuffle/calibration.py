@@ -37,12 +37,12 @@ from typing import Any
 from .accountant import Accountant
 from .composition.composition import AccuracyWarning
 from .fields import FIELDS, MECHANISM_FIELDS, FieldError, Range, Value, mechanism_from_values, values_of
-from .ledger import Rounds
 from .mechanisms import Mechanism
 from .mechanisms.base import SMALLEST_RATE
 from .numerics.search import EXPONENTIAL, LOG, LOOSE_RTOL, VALUE_RTOL, InfeasibleError, Number, SafeEnd, safe_end
 from .numerics.sides import Bounds
 from .numerics.validation import choice, nonnegatives, positive_float, positive_int, probabilities, real, tolerance
+from .trainlog import Rounds
 
 __all__ = ["InfeasibleError", "SafeEnd", "Solution", "safe_end", "solve"]
 

@@ -79,11 +79,12 @@ class PrivacyFilter(Ledger):
     (31, 0.037)
     """
 
+    SETTINGS = ("epsilon", "delta", "reserved", "order", "total", "left")
+
     def __init__(
         self, epsilon: float, delta: float, planned: Planned = (), *, reserved: Planned = (), order: float | None = None
     ) -> None:
         super().__init__()
-        self._pairs: dict[Mechanism, Pair] = {}
         self._epsilon = positive_float("epsilon", epsilon, Side.LOWER)
         self._delta = open_unit("delta", delta, Side.LOWER)
         self._order: float | None = None if order is None else real("order", order)
@@ -200,12 +201,6 @@ class PrivacyFilter(Ledger):
             )
         return mechanism, count
 
-    def _pair(self, mechanism: Mechanism) -> Pair:
-        """The pair of a mechanism, the same object for equal mechanisms: prices are kept by pairs."""
-        if mechanism not in self._pairs:
-            self._pairs[mechanism] = mechanism.pair
-        return self._pairs[mechanism]
-
     def _paying(self, order: float | None) -> Budget:
         if order is None:
             held = [(self._pair(mechanism), count) for mechanism, count in self._reserved.items()]
@@ -262,14 +257,6 @@ class PrivacyFilter(Ledger):
         new._left = left
         return new
 
-    @classmethod
-    def _blank(cls) -> PrivacyFilter:
-        return cls(1.0, 0.5)
-
-    def _adopt(self, other: Any) -> None:
-        super()._adopt(other)
-        self._left, self._reserved = other._left, other._reserved
-
     def __copy__(self) -> PrivacyFilter:
         new = self._of_settings(self._settings())
         new._counts, new._logs = dict(self._counts), list(self._logs)
@@ -296,6 +283,8 @@ class PrivacyOdometer(Ledger):
     >>> [round(run.compose(step, count).get_epsilon(), 2) for count in (10, 90)]
     [0.43, 1.43]
     """
+
+    SETTINGS = ("delta", "orders")
 
     def __init__(self, delta: float, orders: ArrayLike) -> None:
         super().__init__()
@@ -329,10 +318,6 @@ class PrivacyOdometer(Ledger):
         ]
         least = min(spent) + 1e-14 * (len(held) + 8) * max(map(abs, spent))
         return max(0.0, least)
-
-    @classmethod
-    def _blank(cls) -> PrivacyOdometer:
-        return cls(0.5, [2.0])
 
     def _settings(self) -> dict[str, Any]:
         return {"delta": self._delta, "orders": self._orders.tolist()}

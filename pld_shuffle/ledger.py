@@ -10,23 +10,23 @@ import threading
 import warnings
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
 from . import checkpoint
+from .checkpoint import Log
 from .mechanisms import Mechanism, as_mechanism
 from .numerics.validation import UnlikelyWarning, positive_int
+from .pairs.pair import Pair
 from .storage import shortened, write_text
-from .trainlog import LogWarning, training_log
+from .trainlog import LogWarning, Rounds, training_log
 
 #: Mechanisms that a repr shows, and its form for notebooks.
 SHOWN, SHOWN_HTML = 3, 10
 #: No delta that anybody means is larger.
 LARGEST_DELTA = 0.1
 
-#: (mechanism, count) pairs, equal mechanisms pooled.
-Rounds = tuple[tuple[Mechanism, int], ...]
 Self = TypeVar("Self", bound="Ledger")
 
 
@@ -40,9 +40,13 @@ class Ledger:
     within the accuracy asked for, on questions asked earlier; a restored object has not been asked any.
     """
 
+    #: The constructor's arguments.
+    SETTINGS: ClassVar[tuple[str, ...]] = ()
+
     def __init__(self) -> None:
         self._counts: dict[Mechanism, int] = {}
-        self._logs: list[checkpoint.Log] = []
+        self._logs: list[Log] = []
+        self._pairs: dict[tuple[str, Mechanism], Pair] = {}
         self._lock = threading.RLock()
 
     def __reduce__(self) -> Any:
@@ -80,9 +84,15 @@ class Ledger:
     def _hold(self, mechanism: Mechanism, count: int) -> None:
         self._counts[mechanism] = self._counts.get(mechanism, 0) + count
 
-    def _adopt(self, other: Any) -> None:
-        """Have the rounds of another object of this class, which began as a copy of this one."""
-        self._counts = other._counts
+    def _adopt(self: Self, other: Self) -> None:
+        """Become another object; the lock stays."""
+        self.__dict__.update({name: value for name, value in vars(other).items() if name != "_lock"})
+
+    def _pair(self, mechanism: Mechanism, name: str = "pair") -> Pair:
+        """The pair (or the attack_pair) of a mechanism, the same object for equal mechanisms."""
+        if (name, mechanism) not in self._pairs:
+            self._pairs[name, mechanism] = getattr(mechanism, name)
+        return self._pairs[name, mechanism]
 
     def _checked(self, mechanism: Mechanism, count: int) -> tuple[Mechanism, int]:
         """Both, if this ledger can take them."""
@@ -117,7 +127,7 @@ class Ledger:
         with self._lock:
             self._adopt(composed(copy.copy(self), found.rounds))
             if found.sha256 is not None:
-                self._logs.append(checkpoint.Log(found.name, found.sha256))
+                self._logs.append(Log(found.name, found.sha256))
         for note in found.notes:
             warnings.warn(note, LogWarning, stacklevel=2)
         return self
@@ -181,12 +191,9 @@ class Ledger:
 
         Raises CheckpointError, a ValueError, that names what is wrong; then this object is unchanged.
         """
-        maker = type(self)
-        found = checkpoint.read_ledger_state(maker.__name__, self._settings(), state)
-        with checkpoint.at("checkpoint"):
-            fresh = _made(maker, *found)
+        fresh = self._of_state(state)
         with self._lock:
-            self.__dict__.update({name: value for name, value in vars(fresh).items() if name != "_lock"})
+            self._adopt(fresh)
 
     def to_json(self) -> str:
         """`state_dict` as JSON text, with who wrote it and when; numbers are exact."""
@@ -196,11 +203,10 @@ class Ledger:
     @classmethod
     def from_json(cls: type[Self], text: str | bytes) -> Self:
         """A new object from the text that `to_json` gave. Raises CheckpointError, a ValueError."""
-        new, state = cls._blank(), checkpoint.from_json(text)
+        state = checkpoint.from_json(text)
         if isinstance(state, dict):
             state.pop("written", None)  # whoever it was
-        new.load_state_dict(state)
-        return new
+        return cls._of_state(state)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write `to_json` to a file, all of it or nothing. Raises CheckpointError or OSError."""
@@ -212,8 +218,8 @@ class Ledger:
         return cls.from_json(Path(path).read_bytes())
 
     def _settings(self) -> dict[str, Any]:
-        """The constructor's arguments."""
-        return {}
+        """The constructor's arguments by their names."""
+        return {name: getattr(self, f"_{name}") for name in self.SETTINGS}
 
     @classmethod
     def _of_settings(cls: type[Self], settings: Mapping[str, Any]) -> Self:
@@ -221,9 +227,11 @@ class Ledger:
         return cls(**settings)
 
     @classmethod
-    def _blank(cls: type[Self]) -> Self:
-        """An object that `load_state_dict` can be called on."""
-        return cls()
+    def _of_state(cls: type[Self], state: Any) -> Self:
+        """A new object as `state_dict` described it; CheckpointError."""
+        found = checkpoint.read_ledger_state(cls.__name__, cls.SETTINGS, state)
+        with checkpoint.at("checkpoint"):
+            return _made(cls, *found)
 
 
 def composed(ledger: Self, rounds: Iterable[tuple[Mechanism, int]]) -> Self:
@@ -234,9 +242,8 @@ def composed(ledger: Self, rounds: Iterable[tuple[Mechanism, int]]) -> Self:
 
 
 def _made(
-    maker: Any, settings: Mapping[str, Any], ledger: Iterable[tuple[Mechanism, int]],
-    logs: Iterable[checkpoint.Log],
-) -> Any:  # fmt: skip
+    maker: type[Self], settings: Mapping[str, Any], ledger: Iterable[tuple[Mechanism, int]], logs: Iterable[Log]
+) -> Self:
     """A new object with these settings and rounds, which has not been asked anything."""
     new = maker._of_settings(settings)
     for i, (mechanism, count) in enumerate(ledger):

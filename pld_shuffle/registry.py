@@ -2,13 +2,16 @@
 
 Registries ask for more than epsilon: unit of privacy, relation of neighbours, whom one has to trust, how rounds were
 composed, what is assumed (Dwork, Kohli, Mulligan 2019; the schema is that of Nanayakkara, Ghazi, Vadhan, arXiv
-2509.13509, and its public registry). An entry has the keys of that schema. What only the curator can know is there
-with the value None. Upper ends are certified; nothing else in an entry is a number.
+2509.13509, and its public registry). ``data/registry_entry.json`` is an entry with the keys of that schema; what the
+ledger knows is filled in here, and what only the curator can know has the value None. Upper ends are certified; nothing
+else in an entry is a number.
 """
 
 from __future__ import annotations
 
+import json
 import math
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from . import __version__
@@ -17,12 +20,15 @@ from .report import assumptions_of
 if TYPE_CHECKING:
     from .accountant import Accountant
 
+BLANK = Path(__file__).parent / "data" / "registry_entry.json"
 RELATIONS = {
     "replace-one": ("neighbouring datasets differ in the data of one user, which are replaced", "Hamming distance"),
     "zero-out": ("one user's contributions are replaced by nothing", "distance by zeroed-out users"),
-}  # fmt: skip
-SHUFFLE = "users randomize their reports themselves; the shuffler is trusted not to tell who sent which"
-CENTRAL = "the curator sees the raw data, and is trusted to add the noise"
+}
+TRUST = {
+    "Shuffle": "users randomize their reports themselves; the shuffler is trusted not to tell who sent which",
+    "Central": "the curator sees the raw data, and is trusted to add the noise",
+}
 
 
 def registry_entry(accountant: Accountant, delta: float) -> dict[str, Any]:
@@ -39,60 +45,36 @@ def registry_entry(accountant: Accountant, delta: float) -> dict[str, Any]:
     rounds = accountant.ledger
     if not rounds:
         raise ValueError(f"an entry needs a ledger with rounds, got {accountant!r}")
-    mechanisms = [mechanism for mechanism, _ in rounds]
-    shuffled = {mechanism.users is not None for mechanism in mechanisms}
-    models = [name for name, is_used in (("Shuffle", True), ("Central", False)) if is_used in shuffled]
-    relation = mechanisms[0].relation
+    kinds = {"Central" if mechanism.users is None else "Shuffle" for mechanism, _ in rounds}
+    models = [name for name in TRUST if name in kinds]
+    relation = rounds[0][0].relation
     described, metric = RELATIONS.get(relation, (relation, relation))
-    assumed = assumptions_of(rounds)
-    epsilon = accountant.get_epsilon(delta)
-    return {
-        "status": "Draft",
-        "tier": None,
-        "deployment": {
-            "product": dict.fromkeys(
-                ("name", "data_curators", "intended_use", "data_product_type", "data_product_region",
-                 "data_product_sector", "description", "publication_date")
-            ),
-            "dp_flavor": {
-                "name": "Approximate DP" if delta > 0.0 else "Pure DP",
-                "input_metric": metric,
-                "bound_on_input_distance": 1,
-                "output_measure": "hockey-stick divergence",
-                "data_domain": None,
-                "unprotected_quantities": "numbers of users and of reports, and all parameters of the rounds",
-            },
-            "privacy_loss": {
-                "privacy_unit": "User-level",
-                "privacy_unit_description": f"One user, over all rounds: {described}.",
-                "privacy_parameters": {"epsilon": epsilon if epsilon < math.inf else "inf", "delta": float(delta)},
-                "privacy_parameters_description": "epsilon is a certified upper bound at delta; what it rests on: "
-                + _sentences(assumed),
-            },
-            "model": {
-                "model_name": " and ".join(models),
-                "model_name_description": "; ".join(
-                    text for name, text in (("Shuffle", SHUFFLE), ("Central", CENTRAL)) if name in models
-                ) + ".",
-                "actors": _sentences({"adversary": assumed["adversary"]}),
-                "release_type": "One release" if accountant.rounds == 1 else "Many releases",
-                "release_type_description": f"{accountant.rounds} rounds, accounted together",
-                "access_type": None,
-            },
-            "accounting": {
-                "post_processing": None,
-                "composition": f"Adaptive composition of {accountant.rounds} rounds whose parameters are fixed"
-                " independently of the data: products of dominating pairs, certified upper bound"
-                f" (pld_shuffle {__version__}).",
-            },
-            "implementation": {
-                "pre_processing_eda_hyperparameter_tuning": None,
-                "mechanisms": "\n".join(f"- {count:,} x {mechanism!r}" for mechanism, count in rounds),
-                "justification": None,
-            },
-            "resources": {"sources": None, "registry_authors": None},
+    assumed, total, epsilon = assumptions_of(rounds), accountant.rounds, accountant.get_epsilon(delta)
+    known = {
+        "dp_flavor": {"name": "Approximate DP" if delta > 0.0 else "Pure DP", "input_metric": metric},
+        "privacy_loss": {
+            "privacy_unit_description": f"One user, over all rounds: {described}.",
+            "privacy_parameters": {"epsilon": epsilon if epsilon < math.inf else "inf", "delta": float(delta)},
+            "privacy_parameters_description": "epsilon is a certified upper bound at delta; what it rests on: "
+            + _sentences(assumed),
         },
-    }  # fmt: skip
+        "model": {
+            "model_name": " and ".join(models),
+            "model_name_description": "; ".join(TRUST[name] for name in models) + ".",
+            "actors": _sentences({"adversary": assumed["adversary"]}),
+            "release_type": "One release" if total == 1 else "Many releases",
+            "release_type_description": f"{total} rounds, accounted together",
+        },
+        "accounting": {
+            "composition": f"Adaptive composition of {total} rounds whose parameters are fixed independently of the"
+            f" data: products of dominating pairs, certified upper bound (pld_shuffle {__version__}).",
+        },
+        "implementation": {"mechanisms": "\n".join(f"- {count:,} x {mechanism!r}" for mechanism, count in rounds)},
+    }
+    entry: dict[str, Any] = json.loads(BLANK.read_text(encoding="utf-8"))
+    for section, values in known.items():
+        entry["deployment"][section] |= values
+    return entry
 
 
 def _sentences(assumed: dict[str, list[str]]) -> str:

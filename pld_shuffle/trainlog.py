@@ -27,7 +27,7 @@ import os
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -45,6 +45,7 @@ SAMPLE = Path(__file__).parent / "data" / "sample_log.csv"
 
 #: A row: its place (line of the file or number of the row), and its cells in the header's order.
 Row = tuple[int, Sequence[Any]]
+Rounds = tuple[tuple[Mechanism, int], ...]
 
 
 class LogWarning(UserWarning):
@@ -77,7 +78,7 @@ class TrainingLog:
     """
 
     name: str
-    rounds: tuple[tuple[Mechanism, int], ...]
+    rounds: Rounds
     notes: tuple[str, ...] = ()
     sha256: str | None = None
 
@@ -108,128 +109,111 @@ def training_log(source: Any, name: str = "training log") -> TrainingLog:
         source, name = io.BytesIO(path.read_bytes()), path.name
     elif isinstance(getattr(source, "name", None), str):
         name = Path(source.name).name
-    rows: Iterator[Row]
-    digest = None
-    if hasattr(source, "read"):
-        data = source.read()
-        digest = sha256(data.encode() if isinstance(data, str) else data).hexdigest()
-        rows = _lines(_decoded(data, name), name)
-        place, header = next(rows, (1, []))
-        reader = _Reader(name, "line")
-    else:
-        header, table = _table(source)
-        place, rows = 0, iter(enumerate(table, 1))
-        reader = _Reader(name, "row")
-    if not header:
-        raise reader.error(place, None, "the log is empty")
-    return replace(reader.read(header, place, rows), sha256=digest)
+    unit, digest = "row", None
+    try:
+        if hasattr(source, "read"):
+            unit, data = "line", source.read()
+            digest = sha256(data.encode() if isinstance(data, str) else data).hexdigest()
+            rows = _lines(_decoded(data))
+            place, header = next(rows, (1, []))
+        else:
+            header, cells = _table(source)
+            place, rows = 0, iter(enumerate(cells, 1))
+        rounds, notes = _read(header, place, rows, unit)
+    except _Wrong as error:
+        raise LogError(name, *error.args, unit=unit) from error.__cause__
+    return TrainingLog(name, rounds, tuple(f"{name}: {note}" for note in notes), digest)
 
 
-class _Reader:
-    """Reads rows under one header; whatever is wrong is a LogError that names the place.
+class _Wrong(Exception):
+    """What is wrong with a log: its line or row, the column or None, the reason."""
 
-    name : the log's. unit : what a place is, "line" or "row".
-    """
 
-    def __init__(self, name: str, unit: str) -> None:
-        self._name = name
-        self._unit = unit
-
-    def error(self, place: int, column: str | None, reason: str) -> LogError:
-        return LogError(self._name, place, column, reason, unit=self._unit)
-
-    def read(self, header: Sequence[str], place: int, rows: Iterable[Row]) -> TrainingLog:
-        """All rows, the header at `place`."""
-        positions = self._positions(header, place)
-        described = [column for column in positions if column != "round"]
-        rounds: list[tuple[Mechanism, int]] = []
-        labels: list[tuple[int, str]] = []
-        seen: dict[str, tuple[Mechanism, int]] = {}
-        for place, cells in rows:
-            if "round" in positions:
-                labels.append((place, str(cells[positions["round"]])))
-            given = {column: cells[positions[column]] for column in described}
-            key = repr(given)  # tells 1 from True, which are equal
-            if key not in seen:
-                seen[key] = self._round(given, place)
-            rounds.append(seen[key])
-        if not rounds:
-            raise self.error(place + 1, None, "the log has a header and no rounds")
-        notes = [self._ignored(header)]
-        if all(count == 1 for _, count in rounds):
-            notes.append(self._numbering(labels))
-        return TrainingLog(self._name, tuple(rounds), tuple(note for note in notes if note))
-
-    def _positions(self, header: Sequence[str], place: int) -> dict[str, int]:
-        """Position of every column that has a meaning."""
-        positions: dict[str, int] = {}
-        for position, title in enumerate(header):
-            if title in positions:
-                raise self.error(place, title, "appears twice in the header")
-            if title in COLUMNS:
-                positions[title] = position
-        for title in header if len(header) > 1 else ():  # one title: it may be all of them
-            meant = None if title in COLUMNS else near_miss(title, taken=positions)
-            if meant is not None:
-                wrong = f"is no column; did you mean {meant!r}? Rename it or take it out"
-                raise self.error(place, title, wrong)
-        if not {"n", "mechanism"} & positions.keys():
-            form = "begin with a comma-separated header" if self._unit == "line" else "have columns"
-            wrong = f"missing: the log must {form}, got {quoted(','.join(header))}"
-            raise self.error(place, "n", f"{wrong}; columns are {', '.join(COLUMNS)}")
-        return positions
-
-    def _round(self, given: Mapping[str, Any], place: int) -> tuple[Mechanism, int]:
-        """Mechanism and count of one row."""
-        values: dict[str, Any] = {}
-        column = None
-        try:
-            for column, cell in given.items():
-                values |= values_of({column: cell}, COLUMNS)
-            column = "count"
-            count = positive_int("count", values.pop("count", 1))
-            return mechanism_from_values(values), count
-        except FieldError as error:
-            raise self.error(place, error.field, error.reason) from error
-        except (TypeError, ValueError) as error:
-            raise self.error(place, column, str(error)) from error
-
-    def _ignored(self, header: Sequence[str]) -> str | None:
-        unknown = list(dict.fromkeys(title for title in header if title not in COLUMNS))
-        if not unknown:
-            return None
+def _read(header: Sequence[str], place: int, rows: Iterable[Row], unit: str) -> tuple[Rounds, list[str]]:
+    """The rounds in all rows, the header at `place`, and remarks. unit : what a place is."""
+    positions = _positions(header, place, unit)
+    described = [column for column in positions if column != "round"]
+    rounds: list[tuple[Mechanism, int]] = []
+    labels: list[tuple[int, str]] = []
+    seen: dict[str, tuple[Mechanism, int]] = {}
+    for place, cells in rows:
+        if "round" in positions:
+            labels.append((place, str(cells[positions["round"]])))
+        given = {column: cells[positions[column]] for column in described}
+        key = repr(given)  # tells 1 from True, which are equal
+        if key not in seen:
+            seen[key] = _round(given, place)
+        rounds.append(seen[key])
+    if not rounds:
+        raise _Wrong(place + 1, None, "the log has a header and no rounds")
+    notes = []
+    if unknown := list(dict.fromkeys(title for title in header if title not in COLUMNS)):
         noun = "column" if len(unknown) == 1 else "columns"
         shown = ", ".join(title or "one without a name" for title in unknown)
-        return f"{self._name}: ignored unknown {noun} {shown}"
-
-    def _numbering(self, labels: list[tuple[int, str]]) -> str | None:
-        """A remark where round numbers do not count up by one: rows may be missing or doubled."""
-        if not all(re.fullmatch("[0-9]{1,18}", label, re.ASCII) for _, label in labels):
-            return None  # labels of another kind
+        notes.append(f"ignored unknown {noun} {shown}")
+    # Labels may be of another kind, and rows may stand for many rounds.
+    if all(count == 1 for _, count in rounds) and all(re.fullmatch("[0-9]{1,18}", label) for _, label in labels):
         for (_, before), (place, label) in itertools.pairwise(labels):
             if int(label) != int(before) + 1:
-                return (
-                    f"{self._name}: round {int(label)} follows round {int(before)} at {self._unit} {place}; "
+                notes.append(
+                    f"round {int(label)} follows round {int(before)} at {unit} {place}; "
                     "the rows are accounted as they stand"
                 )
-        return None
+                break
+    return tuple(rounds), notes
 
 
-def _decoded(data: Any, name: str) -> str:
+def _positions(header: Sequence[str], place: int, unit: str) -> dict[str, int]:
+    """Position of every column that has a meaning."""
+    if not header:
+        raise _Wrong(place, None, "the log is empty")
+    positions: dict[str, int] = {}
+    for position, title in enumerate(header):
+        if title in positions:
+            raise _Wrong(place, title, "appears twice in the header")
+        if title in COLUMNS:
+            positions[title] = position
+    for title in header if len(header) > 1 else ():  # one title: it may be all of them
+        meant = None if title in COLUMNS else near_miss(title, taken=positions)
+        if meant is not None:
+            raise _Wrong(place, title, f"is no column; did you mean {meant!r}? Rename it or take it out")
+    if not {"n", "mechanism"} & positions.keys():
+        form = "begin with a comma-separated header" if unit == "line" else "have columns"
+        wrong = f"missing: the log must {form}, got {quoted(','.join(header))}"
+        raise _Wrong(place, "n", f"{wrong}; columns are {', '.join(COLUMNS)}")
+    return positions
+
+
+def _round(given: Mapping[str, Any], place: int) -> tuple[Mechanism, int]:
+    """Mechanism and count of one row."""
+    values: dict[str, Any] = {}
+    column = None
+    try:
+        for column, cell in given.items():
+            values |= values_of({column: cell}, COLUMNS)
+        column = "count"
+        count = positive_int("count", values.pop("count", 1))
+        return mechanism_from_values(values), count
+    except FieldError as error:
+        raise _Wrong(place, error.field, error.reason) from error
+    except (TypeError, ValueError) as error:
+        raise _Wrong(place, column, str(error)) from error
+
+
+def _decoded(data: Any) -> str:
     """The text in a file's bytes, without a byte-order mark."""
     if isinstance(data, str):
         return data.removeprefix("\ufeff")
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
-        raise LogError(name, 1, None, "is UTF-16; save the log as UTF-8")
+        raise _Wrong(1, None, "is UTF-16; save the log as UTF-8")
     try:
         return bytes(data).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        wrong = f"byte 0x{data[error.start]:02x} is not UTF-8"
-        raise LogError(name, line, None, wrong) from error
+        raise _Wrong(line, None, f"byte 0x{data[error.start]:02x} is not UTF-8") from error
 
 
-def _lines(text: str, name: str) -> Iterator[tuple[int, list[str]]]:
+def _lines(text: str) -> Iterator[Row]:
     """(line, stripped cells) of every row of the CSV text that is not blank, as many cells in each as in the first."""
     reader = csv.reader(io.StringIO(text, newline=""), strict=True, skipinitialspace=True)
     line, header = 1, None
@@ -241,11 +225,11 @@ def _lines(text: str, name: str) -> Iterator[tuple[int, list[str]]]:
                 if len(cells) != len(header):
                     missing = (header[len(cells) :] or [""])[0] or None
                     wrong = f"{len(cells)} cells under {len(header)} columns"
-                    raise LogError(name, line, missing, f"cell missing: {wrong}" if missing else wrong)
+                    raise _Wrong(line, missing, f"cell missing: {wrong}" if missing else wrong)
                 yield line, cells
             line = reader.line_num + 1
     except csv.Error as error:
-        raise LogError(name, max(line, reader.line_num), None, f"not CSV: {error}") from error
+        raise _Wrong(max(line, reader.line_num), None, f"not CSV: {error}") from error
 
 
 def _table(source: Any) -> tuple[list[str], Iterable[Sequence[Any]]]:
