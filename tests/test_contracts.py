@@ -46,7 +46,7 @@ from pld_shuffle import (
     Threshold,
     randomizers,
 )  # fmt: skip
-from pld_shuffle.composition import composition as module
+from pld_shuffle.composition import attempts as module
 from pld_shuffle.composition.composition import Composition
 from pld_shuffle.composition.contour import Contour
 from pld_shuffle.mechanisms.imported import ImportedPair
