@@ -319,11 +319,11 @@ GROWTHS = [Fraction(0), Fraction(1, 50), Fraction(1, 5), Fraction(3, 4), Fractio
 def test_labels_by_enumeration(mechanism, presence, rate):
     """Coins with an absent label, or slots with one, are the labels of five users, enumerated."""
     coins = mechanism.pair
-    silent = 1.0 - coins.coin_rate - coins.neutral_rate
-    high = coins.target_coin * (1.0 + coins.theta) / 2.0
-    low = coins.target_coin * (1.0 - coins.theta) / 2.0
-    other = [coins.coin_rate / 2.0, coins.coin_rate / 2.0, coins.neutral_rate, silent, 0.0]
-    target = [high, low, coins.target_neutral, 0.0, 0.0]
+    silent = 1.0 - coins.others.coin - coins.others.neutral
+    high = coins.target.coin * (1.0 + coins.theta) / 2.0
+    low = coins.target.coin * (1.0 - coins.theta) / 2.0
+    other = [coins.others.coin / 2.0, coins.others.coin / 2.0, coins.others.neutral, silent, 0.0]
+    target = [high, low, coins.target.neutral, 0.0, 0.0]
     absent = [0.0, 0.0, 0.0, 0.0, 1.0]
 
     def comes(law):

@@ -70,10 +70,9 @@ def test_silence_at_the_least_local_epsilon() -> None:
     """1 - e^-eps0 - tv e^-eps0 cancels unless it is formed by expm1: 0.2.0 was off by 4e-9."""
     mechanism, p = ShuffledRandomizer(2, tv=1e-22, eps0=1e-9), o.exp_of(1e-9)
     encloses(lambda: reduction(2, 1e-22, p, p), mechanism, 0.0, 5e-10, 9e-10, rtol=1e-7)
-    assert mechanism.pair.silent_rate is not None
     with mp.workdps(60):
         silent = 1 - 1 / p - mpf(1e-22) / p
-        assert abs(mpf(mechanism.pair.silent_rate) / silent - 1) < 8 * mpf(2) ** -53
+        assert abs(mpf(mechanism.pair.others.neither) / silent - 1) < 8 * mpf(2) ** -53
 
 
 def _spends() -> Accountant:
@@ -171,7 +170,7 @@ def test_a_coin_rate_below_the_normal_doubles() -> None:
 
 
 def test_few_coins_where_nobody_is_silent() -> None:
-    """q = 1 + tv: coin_rate, about 7e-14, was formed as 1 - neutral_rate; upper ends were off by 2e-4."""
+    """q = 1 + tv: coin_rate, about 7e-14, was formed as 1 - others.neutral; upper ends were off by 2e-4."""
     p, q = 1.0131593555290765, 1.0 + 2.0**-51
     mechanism = Subsampled(ShuffledRandomizer(5, tv=0.75, p=p, q=q), rate=3.5e-8)
     laws = o.reduction_laws(mpf(p), mpf(q) - 1, mpf(q))

@@ -14,6 +14,7 @@ from functools import cached_property
 
 from ..numerics.sides import Bounds
 from ..numerics.validation import integer_in, positive_float, real, user_count
+from ..pairs.coins import Shown
 from ..pairs.mixed_coins import LabelClass, MixedCoins
 from ..randomizers.base import settle
 from .base import Mechanism, said
@@ -67,8 +68,7 @@ class DummyReports(Mechanism):
             tuple(part for part in classes if part.number > 0 and part.rate > 0.0),
             coin=coin,
             neutral=neutral,
-            target_coin=shown,
-            target_neutral=gamma * neutral,
+            target=Shown(shown, gamma * neutral, 0.0),
             theta=(1.0 - gamma) / shown,
             gap=gamma * coin / shown,
             local_loss=Bounds(loss * (1.0 - 4e-15), loss * (1.0 + 4e-15)),

@@ -22,7 +22,7 @@ from typing import Any
 
 from ..numerics.validation import choice, positive_float, positive_int, real, unit_interval, user_count
 from ..pairs.cohort import Cohort
-from ..pairs.coins import CoinMixture
+from ..pairs.coins import CoinMixture, Shown
 from ..pairs.pair import Pair
 from ..randomizers.base import EPS0_MAX, settle
 from .base import SMALLEST_EPS0, OfReports, largest_loss, local_epsilon, said
@@ -100,17 +100,14 @@ class ShuffledRandomizer(OfReports):
         neutral = (theta - beta) / theta if beta < theta else 0.0
         # 1 - 1/q - beta/q, the probability of nothing, without cancellation: nobody is silent if beta = q - 1.
         silent = spread - beta * share if q is None else (most - beta) * share
+        shown = 1.0 - neutral * share if silent <= 0.0 and coin > 0.5 else 2.0 * beta / spread * share
         return CoinMixture(
             n=self.n,
-            coin_rate=1.0 - neutral * share if silent <= 0.0 and coin > 0.5 else 2.0 * beta / spread * share,
-            neutral_rate=neutral * share,
-            target_coin=coin,
-            target_neutral=neutral,
-            null=0.0,
+            others=Shown(shown, neutral * share, silent),
+            target=Shown(coin, neutral, 0.0),
             theta=theta,
             gap=2.0 * shrink / (1.0 + shrink),
             local_loss=largest_loss(self.eps0, rounded=self.p is not None),
-            silent_rate=silent,
             label_ratio=2.0 / (1.0 + shrink) * share if coin < 0.5 else None,
         )
 
@@ -199,27 +196,20 @@ class ShuffledRR(OfReports):
         coin = 2.0 * gamma / k
         neutral = gamma * (k - 2) / k
         if self.adversary == "weak":
-            target_coin = truth + coin
+            shown = truth + coin
             return CoinMixture(
                 n=self.n,
-                coin_rate=coin,
-                neutral_rate=neutral,
-                target_coin=target_coin,
-                target_neutral=neutral,
-                null=0.0,
-                theta=truth / target_coin,
-                gap=coin / target_coin,
+                others=Shown(coin, neutral, truth),
+                target=Shown(shown, neutral, 0.0),
+                theta=truth / shown,
+                gap=coin / shown,
                 local_loss=largest_loss(self.eps0, rounded=self.given == "gamma"),
-                silent_rate=truth,
             )
         conditional = self.adversary == "strong-conditional"
         return CoinMixture(
             n=self.n,
-            coin_rate=coin,
-            neutral_rate=0.0,
-            target_coin=1.0 if conditional else truth,
-            target_neutral=0.0,
-            null=0.0 if conditional else gamma,
+            others=Shown(coin, 0.0, truth + neutral),
+            target=Shown(1.0, 0.0, 0.0) if conditional else Shown(truth, 0.0, gamma),
             theta=1.0,
             gap=0.0,
             local_loss=largest_loss(math.inf),

@@ -23,7 +23,7 @@ from ..numerics.validation import choice, user_count
 from ..pairs.bit_pair import BitAttackPair, worst_bit_attack
 from ..pairs.bits import LARGEST_BIT_EPS0, BitShares
 from ..pairs.cohort import ALL_USERS, Cohort
-from ..pairs.coins import CoinMixture
+from ..pairs.coins import CoinMixture, Shown
 from ..pairs.pair import Pair
 from ..pairs.profile import Several
 from ..pairs.swap import labels_profile, may_win
@@ -108,7 +108,7 @@ class ShuffledLDP(OfReports):
     @property
     def _clones(self) -> CoinMixture:
         if self.analysis == "clones":
-            return labels(self.eps0, self.n, math.exp(-self.eps0))
+            return labels(self.eps0, self.n, math.exp(-self.eps0), -math.expm1(-self.eps0))
         return stronger_clones(self.eps0, self.n)
 
     def _attack_on(self, cohort: Cohort) -> Pair:
@@ -131,15 +131,11 @@ class ShuffledLDP(OfReports):
             present, away, cohort = cohort.presence, cohort.absence, Cohort(cohort.rate)
         return CoinMixture(
             n=self.n,
-            coin_rate=present * 2.0 * shrink / whole,
-            neutral_rate=present * neutral[0] + away,
-            target_coin=present * (1.0 + shrink) / whole,
-            target_neutral=present * neutral[1] + away,
-            null=0.0,
+            others=Shown(present * 2.0 * shrink / whole, present * neutral[0] + away, 0.0),
+            target=Shown(present * (1.0 + shrink) / whole, present * neutral[1] + away, 0.0),
             theta=math.tanh(0.5 * self.eps0),
             gap=2.0 * shrink / (1.0 + shrink),
             local_loss=largest_loss(self.eps0),
-            silent_rate=0.0,
         ).sampled(cohort)
 
     def assumptions(self) -> dict[str, str]:

@@ -31,6 +31,7 @@ from functools import cached_property
 from typing import Any
 
 from ..numerics.validation import positive_float, positive_int, real
+from ..pairs.coins import Shown
 from ..pairs.mixed_coins import LabelClass, MixedCoins
 from ..randomizers.base import settle
 from .base import SUBSTITUTION, Mechanism, largest_loss, local_epsilon, said
@@ -98,8 +99,7 @@ class MixedRR(Mechanism):
             tuple(LabelClass(count, *self._rates(eps)) for eps, count in self.others),
             coin=coin,
             neutral=neutral,
-            target_coin=shown,
-            target_neutral=uniform * neutral,
+            target=Shown(shown, uniform * neutral, 0.0),
             theta=truth / shown,
             gap=uniform * coin / shown,
             local_loss=largest_loss(self.eps0),
@@ -181,8 +181,7 @@ class MixedRandomizers(Mechanism):
             ),
             coin=min(1.0, 2.0 * beta / (spread * (1.0 + beta))),
             neutral=bare / (1.0 + beta),
-            target_coin=beta / theta,
-            target_neutral=bare,
+            target=Shown(beta / theta, bare, 0.0),
             theta=theta,
             gap=2.0 * shrink / (1.0 + shrink),
             local_loss=largest_loss(self.eps0),

@@ -58,7 +58,7 @@ from ..numerics.sides import Bounds, Side
 from .cohort import Cohort
 from .pair import Atoms, Pair, Resolution, completed
 from .profile import ProfilePair
-from .slots import SlotLaw, SlotPair, log_positive_part
+from .slots import SlotLaw, SlotPair
 
 Array = NDArray[np.float64]
 
@@ -73,7 +73,6 @@ KEEP_EVERY = 8_000_000
 SMALLEST_CELL = 1e-290
 #: Relative error of the labels' rates, which took a few operations each.
 LABEL_ERROR = 64.0 * ROUNDOFF
-PROFILE_ERROR = 16.0 * ROUNDOFF  # of a value of L, relative to its two terms
 #: Losses are log1p of a ratio known to a few ulp, and lattice points are rounded: relative error below
 #: LOSS_ULPS u, booked as slack.
 LOSS_ULPS = 48.0
@@ -117,31 +116,37 @@ class Components:
     lower_share: float | None = None
 
 
+class Shown(NamedTuple):
+    """Probabilities that a user shows a coin label, a neutral one, or neither: each as precise as the others."""
+
+    coin: float
+    neutral: float
+    neither: float
+
+    @property
+    def no_coin(self) -> float:
+        """1 - coin, precisely."""
+        return self.neutral + self.neither
+
+
 @dataclass(frozen=True)
 class CoinMixture(Pair):
     """The numbers of the canonical pair; see the module.
 
-    n : users, the target included.
-    coin_rate, neutral_rate : probabilities that another user shows a coin label, or a neutral one.
-    target_coin, target_neutral, null : the same for the target, and that it shows nothing.
+    n : users, the target included. others, target : what another user shows, and what the target does.
     theta, gap : bias of the target's label; gap = 1 - theta is given apart, so that it keeps its precision.
     local_loss : the largest loss of the labels themselves.
-    silent_rate : 1 - coin_rate - neutral_rate, where it needs its own precision.
-    label_ratio : coin_rate / target_coin, where these may be subnormal.
+    label_ratio : others.coin / target.coin, where these may be subnormal.
     participation : the probability that the target is in the cohort of n.
     amplification : the rate of the general amplification; at most one of the last two is below 1.
     """
 
     n: int
-    coin_rate: float
-    neutral_rate: float
-    target_coin: float
-    target_neutral: float
-    null: float
+    others: Shown
+    target: Shown
     theta: float
     gap: float
     local_loss: Bounds
-    silent_rate: float | None = None
     label_ratio: float | None = None
     participation: float = 1.0
     amplification: float = 1.0
@@ -149,26 +154,19 @@ class CoinMixture(Pair):
     @property
     def trivial(self) -> bool:
         """Whether the view never carries information."""
-        return self.theta <= 0.0 or self.target_coin <= 0.0
-
-    @property
-    def coin_rest(self) -> float:
-        """1 - coin_rate, precisely."""
-        if self.silent_rate is None:
-            return 1.0 - self.coin_rate
-        return self.neutral_rate + self.silent_rate
+        return self.theta <= 0.0 or self.target.coin <= 0.0
 
     @property
     def _ratio(self) -> float:
-        """coin_rate / target_coin."""
-        return self.coin_rate / self.target_coin if self.label_ratio is None else self.label_ratio
+        """others.coin / target.coin."""
+        return self.others.coin / self.target.coin if self.label_ratio is None else self.label_ratio
 
     @property
     def kappa(self) -> float:
         """Weight of a neutral label against a coin label in the likelihood."""
-        if self.target_neutral <= 0.0 or self.neutral_rate <= 0.0:
+        if self.target.neutral <= 0.0 or self.others.neutral <= 0.0:
             return 0.0
-        return self.target_neutral / self.neutral_rate * self._ratio
+        return self.target.neutral / self.others.neutral * self._ratio
 
     @property
     def absent(self) -> float:
@@ -192,8 +190,8 @@ class CoinMixture(Pair):
     def scale(self) -> float:
         if self.trivial:
             return 0.0
-        m = 1.0 + (self.n - 1) * self.coin_rate
-        heavy = m + self.kappa * self.n * self.neutral_rate + self.absent
+        m = 1.0 + (self.n - 1) * self.others.coin
+        heavy = m + self.kappa * self.n * self.others.neutral + self.absent
         x = min(self.theta * m / heavy / math.sqrt(m), 0.999)
         spread = math.log1p(2.0 * self.amplification * x / (1.0 - x))
         return min(spread, float(self.max_loss.upper))
@@ -205,103 +203,46 @@ class CoinMixture(Pair):
 
     def sampled(self, cohort: Cohort) -> Pair:
         """The pair of Theorem C. "Absent" is one more neutral label."""
-        if self.null > 0.0 or self.amplification < 1.0:
+        if self.target.neither > 0.0 or self.amplification < 1.0:
             raise TypeError(f"the labels of the pair must hide who took part, got {self!r}")
-        share, presence = self.participation * cohort.rate, cohort.presence
+        found, presence = replace(self, participation=self.participation * cohort.rate), cohort.presence
         if cohort.absence == 0.0:
-            return replace(self, participation=share)
+            return found
+        coin, neutral, neither = (presence * share for share in self.others)
         if cohort.certain:  # absent is silent: the target never is
-            return replace(
-                self,
-                coin_rate=presence * self.coin_rate,
-                neutral_rate=presence * self.neutral_rate,
-                silent_rate=presence * self._silent + cohort.absence,
-                label_ratio=None if self.label_ratio is None else presence * self.label_ratio,
-                participation=share,
-            )
-        if self.target_neutral != self.neutral_rate:
-            law = self.slot_law()
-            return SlotPair(law).sampled(replace(cohort, rate=share))
-        neutral = presence * self.neutral_rate + cohort.absence
-        return replace(
-            self,
-            coin_rate=presence * self.coin_rate,
-            neutral_rate=neutral,
-            target_coin=presence * self.target_coin,
-            target_neutral=neutral,
-            silent_rate=presence * self._silent,
-            participation=share,
-        )
+            ratio = None if self.label_ratio is None else presence * self.label_ratio
+            return replace(found, others=Shown(coin, neutral, neither + cohort.absence), label_ratio=ratio)
+        if self.target.neutral != self.others.neutral:
+            return SlotPair(self.slot_law()).sampled(replace(cohort, rate=found.participation))
+        neutral += cohort.absence
+        target = Shown(presence * self.target.coin, neutral, 0.0)
+        return replace(found, others=Shown(coin, neutral, neither), target=target)
 
     def slot_law(self) -> SlotLaw:
         """The labels of one slot: the law of the target under both datasets, and of the others; nobody is absent."""
-        high, low = 0.5 * (1.0 + self.theta), 0.5 * self.gap
-        half = 0.5 * self.coin_rate
-        first = np.array([high * self.target_coin, low * self.target_coin, self.target_neutral, 0.0])
-        others = np.array([half, half, self.neutral_rate, self._silent])
-        shown = (first > 0.0) | (others > 0.0)
+        coin, (shown, neutral, _) = self.target.coin, self.others
+        first = np.array([0.5 * (1.0 + self.theta) * coin, 0.5 * self.gap * coin, self.target.neutral, 0.0])
+        others = np.array([0.5 * shown, 0.5 * shown, neutral, self.others.neither])
+        held = (first > 0.0) | (others > 0.0)
         second = first[[1, 0, 2, 3]]
-        return SlotLaw(self.n, first[shown], second[shown], others[shown], True, LABEL_ERROR)
-
-    @property
-    def _silent(self) -> float:
-        if self.silent_rate is not None:
-            return self.silent_rate
-        return max(0.0, 1.0 - self.coin_rate - self.neutral_rate)
-
-    # -- many users --------------------------------------------------------------------------------
-
-    def profile(self, expm1_eps: Array, rtol: float, truncated_mass: float) -> Bounds:
-        """Bounds on H_s at s = 1 + growth >= 1 by contour integrals, each O(1) whatever n is; amplification apart.
-
-        The one formula of `slots`, with the values of L formed without cancellation.
-        """
-        from . import contour_kernels
-
-        others, gain, fall = self._slot_values()
-        rest = self._silent if self.participation == 1.0 else 0.0
-        lower, upper = np.zeros(expm1_eps.size), np.zeros(expm1_eps.size)
-        for i, one in enumerate(expm1_eps.tolist()):
-            value = gain - one * fall
-            value_error = PROFILE_ERROR * (np.abs(gain) + one * fall)
-            if value[0] > 0.0:
-                low, high, _ = contour_kernels.positive_part(
-                    float(self.n), value, value_error, others, rest, LABEL_ERROR, 0.0, rtol
-                )
-                lower[i], upper[i] = low * (1.0 - 4.0 * ROUNDOFF), high * (1.0 + 4.0 * ROUNDOFF)
-            else:  # nothing but rounding is positive
-                upper[i] = others[0] * max(0.0, value[0] + value_error[0]) * (1.0 + 4.0 * LABEL_ERROR)
-        return Bounds(lower, np.minimum(upper, 1.0))
-
-    def log_tail(self, expm1_eps: Array) -> Array:
-        """Upper bounds on the logarithm of the profile, amplification apart; see `slots`."""
-        others, gain, fall = self._slot_values()
-        value = gain - np.outer(expm1_eps, fall)
-        value_error = (PROFILE_ERROR + 2.0 * LABEL_ERROR) * (np.abs(gain) + np.outer(expm1_eps, fall))
-        return log_positive_part(self.n, others, value, value_error, LABEL_ERROR)
-
-    def _slot_values(self) -> tuple[Array, Array, Array]:
-        """Masses of the others' labels, and the values gain - growth fall of L on them."""
-        q, ratio = self.participation, self._ratio
-        shown = [self.coin_rate / 2.0, self.coin_rate / 2.0, self.neutral_rate, self._silent]
-        neutral = self.target_neutral / self.neutral_rate if self.neutral_rate > 0.0 else 0.0
-        gain = q / ratio * np.array([2.0 * self.theta, -2.0 * self.theta, 0.0, 0.0])
-        fall = q * np.array([self.gap / ratio, (1.0 + self.theta) / ratio, neutral, 0.0])
-        fall += 1.0 - q
-        held = (np.array(shown) > 0.0) & ((gain != 0.0) | (fall > 0.0))
-        return np.array(shown)[held], gain[held], fall[held]
+        return SlotLaw(self.n, first[held], second[held], others[held], True, LABEL_ERROR)
 
     @property
     def as_profile(self) -> ProfilePair | None:
-        """This pair by its profile; None where the other users are not all alike."""
-        pair = CoinProfile(replace(self, amplification=1.0))
+        """This pair by the contour integrals of its slot law, each O(1) whatever n is; None where masses underflow."""
+        least = self.target.coin * (self.gap if self.gap > 0.0 else 1.0)
+        if min(self.others.coin, least) < SMALLEST_CELL:
+            return None
+        whole = replace(self, amplification=1.0)
+        law = self.slot_law().sampled(Cohort(self.participation))
+        pair = SlotPair(law, whole.max_loss)
         return pair if self.amplification == 1.0 else pair.amplified(self.amplification)
 
     def _walk(self, resolution: Resolution) -> float:
         """About how many atoms the components of `resolution` have."""
-        mean = 1.0 + (self.n - 1) * self.coin_rate
+        mean = 1.0 + (self.n - 1) * self.others.coin
         window = math.sqrt(2.0 * math.log(16.0 / resolution.truncated_mass))
-        sizes = 2.0 * window * math.sqrt(mean * min(1.0, self.coin_rest)) + 1.0
+        sizes = 2.0 * window * math.sqrt(mean * min(1.0, self.others.no_coin)) + 1.0
         sizes = min(sizes, sizes / mean / max(resolution.size_width, 1e-300) + 1.0)
         return sizes * (1.0 + 0.5 * min(mean, window * math.sqrt(mean)))
 
@@ -323,9 +264,9 @@ class CoinMixture(Pair):
         inside = 1.0 if upper else 1.0 - below - above
         # The target's slot adds a coin label or not; a target that is absent is like any other user.
         q = self.participation
-        adds = q * self.target_coin + (1.0 - q) * self.coin_rate
-        adds_none = q * self.target_neutral + (1.0 - q) * self.coin_rest
-        if self.neutral_rate <= 0.0 and q == 1.0:
+        adds = q * self.target.coin + (1.0 - q) * self.others.coin
+        adds_none = q * self.target.neutral + (1.0 - q) * self.others.no_coin
+        if self.others.neutral <= 0.0 and q == 1.0:
             adds_none = 0.0  # a neutral target that no other user resembles is a null view
         one_bias = self.kappa == 0.0 and self.absent == 0.0
         # Others show size or size - 1 coin labels: `same` and `fewer` are the masses of these.
@@ -333,7 +274,7 @@ class CoinMixture(Pair):
         same, fewer, sizes_low = padded[1:], padded[:-1], others.low
         if adds_none == 0.0:
             same, fewer, sizes_low = same[:0], others.masses, sizes_low + 1
-        null = 1.0 - (adds + adds_none) if adds + adds_none + self.null < 1.0 else self.null
+        null = 1.0 - (adds + adds_none) if adds + adds_none + self.target.neither < 1.0 else self.target.neither
         if sizes_low == 0:
             null += inside * adds_none * float(same[0]) * (1.0 + sign * others.largest_error)
             same, fewer, sizes_low = same[1:], fewer[1:], 1
@@ -375,7 +316,7 @@ class CoinMixture(Pair):
 
     def _coins_of_others(self, truncated_mass: float) -> Counts:
         """The law of the number of coin labels among the other users."""
-        return counts([Trials(self.n - 1, self.coin_rate, self.coin_rest)], truncated_mass)
+        return counts([Trials(self.n - 1, self.others.coin, self.others.no_coin)], truncated_mass)
 
     def _kept(self, sizes: NDArray[Any]) -> tuple[Array, Array]:
         """keep = bias/theta of so many coins, and 1 - keep: either may be tiny, and keeps its precision."""
@@ -438,11 +379,9 @@ class CoinMixture(Pair):
 
     def _labels(self, most_coins: int, resolution: Resolution) -> Labels:
         """The law of the number of all users' labels, so far as up to so many coin labels need it."""
-        rate = min(1.0, self.neutral_rate / self.coin_rest)
-        rest_rate = 1.0 - rate
-        if self.silent_rate is not None:
-            rest_rate = self.silent_rate / self.coin_rest
-        mean = self.n * self.coin_rest * rate
+        rate = min(1.0, self.others.neutral / self.others.no_coin)
+        rest_rate = self.others.neither / self.others.no_coin
+        mean = self.n * self.others.no_coin * rate
         deviation = math.sqrt(mean * rest_rate)
         if rest_rate <= 0.0:  # everybody shows a label
             return Labels(np.empty(0), self.n, False, False, 0.0, 1, mean, deviation)
@@ -459,7 +398,7 @@ class CoinMixture(Pair):
         """How a number of neutral labels is cut into intervals: cuts, whether all are kept, the most components."""
         neutrals, window = labels.neutrals, 2.0 * labels.half + 1.0
         reach = math.sqrt(2.0 * math.log(12.0 / resolution.truncated_mass))
-        mean_coins = 1.0 + (self.n - 1) * self.coin_rate
+        mean_coins = 1.0 + (self.n - 1) * self.others.coin
         others = self.absent + self.kappa * neutrals
         relative = labels.deviation * self.kappa / (mean_coins + others)
         # The loss 2 artanh(x), x = theta(m, c) t, moves by 2 x / (1 - x^2) per relative move of theta: far more
@@ -618,36 +557,6 @@ class CoinMixture(Pair):
             edges: Array = np.expm1(step * np.arange(count + 2)) / (2.0 * rate)
         edges[0] = -1.0
         return edges
-
-
-@dataclass(frozen=True)
-class CoinProfile(ProfilePair):
-    """A mixture of coins, not amplified, known by its profile."""
-
-    coins: CoinMixture
-
-    def profile(self, expm1_eps: Array, rtol: float, truncated_mass: float) -> Bounds:
-        return self.coins.profile(expm1_eps, rtol, truncated_mass)
-
-    def log_tail(self, expm1_eps: Array) -> Array:
-        return self.coins.log_tail(expm1_eps)
-
-    @property
-    def max_loss(self) -> Bounds:
-        return self.coins.max_loss
-
-    @property
-    def scale(self) -> float:
-        return self.coins.scale
-
-    @property
-    def infinity_mass(self) -> float:
-        """Of those who see no one else show the other label."""
-        coins = self.coins
-        if not (coins.gap == 0.0 and coins.participation == 1.0):
-            return 0.0
-        alone = (coins.n - 1) * math.log1p(-0.5 * coins.coin_rate * (1.0 + LABEL_ERROR))
-        return coins.target_coin * math.exp(alone * (1.0 + 1e-13)) * (1.0 - 1e-13)
 
 
 def _most_in_a_cell(parts: Components, edges: Array, window: float) -> float:

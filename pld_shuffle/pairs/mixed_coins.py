@@ -26,7 +26,7 @@ import numpy as np
 from ..numerics.binomial import Counts, Trials, counts
 from ..numerics.sides import Bounds
 from .cohort import Cohort
-from .coins import SMALLEST_CELL, CoinMixture, Labels
+from .coins import SMALLEST_CELL, CoinMixture, Labels, Shown
 from .pair import Pair, Resolution
 from .slots import SlotLaw
 
@@ -45,7 +45,7 @@ class LabelClass(NamedTuple):
 class MixedCoins(CoinMixture):
     """A `CoinMixture` whose other users are of several classes; see the module.
 
-    coin, neutral : probability that a label is a coin label, or a neutral one. coin_rate and neutral_rate are means.
+    coin, neutral : probability that a label is a coin label, or a neutral one. `others` are means.
     """
 
     classes: tuple[LabelClass, ...] = ()
@@ -54,8 +54,8 @@ class MixedCoins(CoinMixture):
 
     @classmethod
     def of(
-        cls, classes: tuple[LabelClass, ...], *, coin: float, neutral: float, target_coin: float,
-        target_neutral: float, theta: float, gap: float, local_loss: Bounds,
+        cls, classes: tuple[LabelClass, ...], *, coin: float, neutral: float, target: Shown, theta: float, gap: float,
+        local_loss: Bounds,
     ) -> MixedCoins:  # fmt: skip
         """The pair of a target among these users; classes of one rate are put together."""
         numbers: dict[tuple[float, float], int] = {}
@@ -64,17 +64,8 @@ class MixedCoins(CoinMixture):
         classes = tuple(LabelClass(number, *rates) for rates, number in numbers.items())
         n = 1 + sum(part.number for part in classes)
         shown = math.fsum(part.number * part.rate for part in classes) / max(1, n - 1)
-        return cls(
-            n=n, coin_rate=shown * coin, neutral_rate=shown * neutral, target_coin=target_coin,
-            target_neutral=target_neutral, null=0.0, theta=theta, gap=gap, local_loss=local_loss,
-            classes=classes, coin=coin, neutral=neutral,
-        )  # fmt: skip
-
-    @property
-    def kappa(self) -> float:
-        if self.target_neutral <= 0.0 or self.neutral <= 0.0:
-            return 0.0
-        return self.target_neutral / self.neutral * (self.coin / self.target_coin)
+        others = Shown(shown * coin, shown * neutral, 1.0 - shown)
+        return cls(n, others, target, theta, gap, local_loss, classes=classes, coin=coin, neutral=neutral)
 
     def sampled(self, cohort: Cohort) -> Pair:
         raise TypeError(f"no pair is known for a hidden cohort of users of several classes, got {self!r}")
@@ -102,7 +93,7 @@ class MixedCoins(CoinMixture):
         shown = low + np.arange(answers.size - 1.0)
         odds = answers[1:] / answers[:-1] * (shown / (shown + 1.0)) * self.neutral
         high = low + answers.size - 1
-        neutrals = (self.n - 1) * self.neutral_rate
-        deviation = math.sqrt(neutrals * (1.0 - self.neutral_rate / self.coin_rest))
+        neutrals = (self.n - 1) * self.others.neutral
+        deviation = math.sqrt(neutrals * (1.0 - self.others.neutral / self.others.no_coin))
         error = 2.0 * law.largest_error
         return Labels(odds, low, low > 1, high < self.n, error, answers.size, neutrals, deviation)

@@ -293,7 +293,9 @@ def slot_profile(
     flat = np.ascontiguousarray(points.ravel())
     lower, upper = np.empty(flat.size), np.empty(flat.size)
     nodes = np.empty(flat.size)
-    first, second, hidden = masses
+    said = (masses[0] > 0.0) | (masses[1] > 0.0)
+    law = law and bool(np.all(said))  # what the target never makes says nothing
+    first, second, hidden = (part[said] for part in masses)
     rest = rest_of(hidden)
     near = FULL * hidden.size
     if law or rest >= near:

@@ -16,7 +16,7 @@ from ..randomizers.base import LocalRandomizer
 from ..randomizers.joint import Types
 from ..randomizers.noise_laws import TYPES_MISSED, trimmed
 from .cohort import Cohort
-from .coins import CoinMixture
+from .coins import CoinMixture, Shown
 from .pair import Pair
 from .profile import CHORDS, ProfilePair, UpperPair, largest
 from .swap import MOST_RATE, any_ldp_profile, independent_users, typed_profile
@@ -30,16 +30,14 @@ SMALL = 1e-12  # delta where nothing is asked
 def stronger_clones(eps0: float, n: int) -> CoinMixture:
     """The labels of stronger clones (docs/theory.md, section 4)."""
     shrink = math.exp(-eps0)
-    return labels(eps0, n, 2.0 * shrink / (1.0 + shrink))
+    return labels(eps0, n, 2.0 * shrink / (1.0 + shrink), math.tanh(0.5 * eps0))
 
 
-def labels(eps0: float, n: int, coin_rate: float) -> CoinMixture:
-    """A target that shows one of two labels, which each of the others shows with probability coin_rate/2."""
-    shrink = math.exp(-eps0)
-    return CoinMixture(
-        n=n, coin_rate=coin_rate, neutral_rate=0.0, target_coin=1.0, target_neutral=0.0, null=0.0,
-        theta=math.tanh(0.5 * eps0), gap=2.0 * shrink / (1.0 + shrink), local_loss=Bounds(eps0, eps0),
-    )  # fmt: skip
+def labels(eps0: float, n: int, coin: float, neither: float) -> CoinMixture:
+    """A target that shows one of two labels, which each of the others shows with probability coin/2 = (1-neither)/2."""
+    shrink, others, target = math.exp(-eps0), Shown(coin, 0.0, neither), Shown(1.0, 0.0, 0.0)
+    theta, gap = math.tanh(0.5 * eps0), 2.0 * shrink / (1.0 + shrink)
+    return CoinMixture(n, others, target, theta, gap, local_loss=Bounds(eps0, eps0))
 
 
 @dataclass(frozen=True)

@@ -155,7 +155,7 @@ def test_rates_of_clones() -> None:
         for analysis, rate in (("clones", shrink), ("stronger-clones", 2 * shrink / (1 + shrink))):
             pair = ShuffledLDP(eps0, 10, analysis).pair
             assert isinstance(pair, CoinMixture)
-            assert relative(pair.coin_rate, rate) <= 6
+            assert relative(pair.others.coin, rate) <= 6
             assert relative(pair.theta, (e / 2).tanh()) <= 6
             assert relative(pair.gap, 2 * shrink / (1 + shrink)) <= 6
             q = log_uniform(rng, 1e-12, 1.0)
@@ -174,18 +174,17 @@ def test_rates_of_the_reduction() -> None:
         theta = (p - 1) / (p + 1)
         beta = min(arb(tv), theta, key=lambda ball: float(ball.mid()))
         pair = ShuffledRandomizer(5, tv=tv, eps0=eps0).pair
-        if pair.coin_rate > 1e-300:
-            assert relative(pair.coin_rate, 2 * beta / (p - 1)) <= 12
-        assert pair.silent_rate is not None
-        assert relative(pair.silent_rate, 1 - (1 + beta) / p) <= 12
+        if pair.others.coin > 1e-300:
+            assert relative(pair.others.coin, 2 * beta / (p - 1)) <= 12
+        assert relative(pair.others.neither, 1 - (1 + beta) / p) <= 12
         if float(beta.mid()) > 1e-300:
             assert relative(pair._ratio, 2 / (p + 1)) <= 16
             q = log_uniform(rng, 1e-12, 1.0)
             largest_of(pair.sampled(Cohort(q)), (1 + arb(q) * (p - 1)).log())
         if float(beta.mid()) < 0.9 * float(theta.mid()):
             star = 1 - beta * (p + 1) / (p - 1)
-            assert relative(pair.target_neutral, star) <= 64
-            assert relative(pair.neutral_rate, star / p) <= 64
+            assert relative(pair.target.neutral, star) <= 64
+            assert relative(pair.others.neutral, star / p) <= 64
 
 
 def test_rates_of_randomised_response() -> None:
@@ -196,11 +195,10 @@ def test_rates_of_randomised_response() -> None:
         k = int(log_uniform(rng, 2, 10**9))
         pair = ShuffledRR(k, 5, eps0=eps0, adversary="weak").pair
         p = arb(eps0).exp()
-        assert relative(pair.coin_rate, 2 / (p + k - 1)) <= 12
+        assert relative(pair.others.coin, 2 / (p + k - 1)) <= 12
         assert relative(pair.theta, (p - 1) / (p + 1)) <= 16
         assert relative(pair.gap, 2 / (p + 1)) <= 16
-        assert pair.silent_rate is not None
-        assert relative(pair.silent_rate, (p - 1) / (p + k - 1)) <= 12
+        assert relative(pair.others.neither, (p - 1) / (p + k - 1)) <= 12
 
 
 @pytest.mark.parametrize("population", [None, 41, 120, 10**6 + 3, 3 * 10**13 + 1])
@@ -234,11 +232,11 @@ def test_masses_of_absence(dropout: float) -> None:
     absent = cohort.with_absence(np.array([[0.25, 0.75]]))[0, 2]
     assert relative(float(absent), arb(dropout)) <= 2
     labels = ShuffledLDP(2.0, 40, "stronger-clones").pair.sampled(cohort)
-    assert isinstance(labels, CoinMixture) and labels.silent_rate is not None
-    assert relative(labels.neutral_rate, arb(dropout)) <= 2
+    assert isinstance(labels, CoinMixture)
+    assert relative(labels.others.neutral, arb(dropout)) <= 2
     clones = 2 / (arb(2.0).exp() + 1)
-    assert relative(labels.silent_rate, (1 - arb(dropout)) * (1 - clones)) <= 12
-    assert relative(labels.coin_rate, (1 - arb(dropout)) * clones) <= 12
+    assert relative(labels.others.neither, (1 - arb(dropout)) * (1 - clones)) <= 12
+    assert relative(labels.others.coin, (1 - arb(dropout)) * clones) <= 12
 
 
 def test_error_functions() -> None:

@@ -115,7 +115,9 @@ def test_the_profile_by_contour_integrals_encloses_the_reference(name: str) -> N
     pair = MECHANISMS[name][0].pair
     assert isinstance(pair, CoinMixture)
     eps = EPSILONS[EPSILONS >= 0.0]
-    found = pair.profile(np.expm1(eps), 1e-7, 0.0)
+    known = pair.as_profile
+    assert known is not None
+    found = known.profile(np.expm1(eps), 1e-7, 0.0)
     for at, low, high in zip(eps, found.lower, found.upper, strict=True):
         truth = r.hockey_stick(exact(name), at)
         assert low <= truth * (1.0 + 1e-12) + 1e-15 and truth <= high * (1.0 + 1e-12) + 1e-15
