@@ -37,11 +37,21 @@ from typing import Any
 from .accountant import Accountant
 from .composition.composition import AccuracyWarning
 from .fields import FIELDS, MECHANISM_FIELDS, FieldError, Range, Value, mechanism_from_values, values_of
+from .ledger import composed
 from .mechanisms import Mechanism
 from .mechanisms.base import SMALLEST_RATE
 from .numerics.search import EXPONENTIAL, LOG, LOOSE_RTOL, VALUE_RTOL, InfeasibleError, Number, SafeEnd, safe_end
 from .numerics.sides import Bounds
-from .numerics.validation import choice, nonnegatives, positive_float, positive_int, probabilities, real, tolerance
+from .numerics.validation import (
+    UnlikelyWarning,
+    choice,
+    nonnegatives,
+    positive_float,
+    positive_int,
+    probabilities,
+    real,
+    tolerance,
+)
 from .trainlog import Rounds
 
 __all__ = ["InfeasibleError", "SafeEnd", "Solution", "safe_end", "solve"]
@@ -172,42 +182,41 @@ class _Questions:
     """Epsilon at one delta for the plan at any value."""
 
     def __init__(self, plan: Plan, delta: float, rtol: float) -> None:
-        self._plan = plan
-        self._delta = delta
-        self._rtol = rtol
-        self._remarks: dict[Number, list[str]] = {}
+        self._plan, self._delta, self._rtol = plan, delta, rtol
+        self._remarks: dict[Number | None, list[warnings.WarningMessage]] = {}
 
     def run(self, value: Number, rtol: float | None = None) -> Accountant:
         """An accountant that has composed the plan at `value`."""
-        accountant = Accountant(self._rtol if rtol is None else rtol)
-        rounds = self._plan(value)
-        if not isinstance(rounds, Iterable):
-            raise TypeError(f"plan must return (mechanism, count) pairs, got {rounds!r}")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UnlikelyWarning)  # a rate of 1, say, is ours
+            rounds = self._plan(value)
+            if not isinstance(rounds, Iterable):
+                raise TypeError(f"plan must return (mechanism, count) pairs, got {rounds!r}")
+            rounds = list(rounds)
         for pair in rounds:
             if not (isinstance(pair, (tuple, list)) and len(pair) == 2):
                 raise TypeError(f"plan must return (mechanism, count) pairs, got {pair!r} in it")
-            accountant.compose(*pair)
-        return accountant
+        return composed(Accountant(self._rtol if rtol is None else rtol), rounds)
 
     def tight(self, value: Number) -> Bounds:
-        """Bounds as accurate as asked for; what is said about their accuracy is kept for later."""
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always", AccuracyWarning)
-            found = self.run(value).epsilon_bounds(self._delta)
-        self._remarks[value] = [str(warning.message) for warning in caught]
-        return found
+        """Bounds as accurate as asked for; what is said about them is kept for later."""
+        with warnings.catch_warnings(record=True) as self._remarks[value]:
+            for category in (AccuracyWarning, UnlikelyWarning):
+                warnings.simplefilter("always", category)
+            return self.run(value).epsilon_bounds(self._delta)
 
     def loose(self, value: Number) -> Bounds:
         """Bounds that cost less."""
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", AccuracyWarning)
+            for category in (AccuracyWarning, UnlikelyWarning):
+                warnings.simplefilter("ignore", category)
             return self.run(value, LOOSE_RTOL).epsilon_bounds(self._delta)
 
     def repeat_warnings(self, end: SafeEnd) -> None:
-        """Say what was not accurate about the two ends of the answer."""
-        for value in (end.value, end.unmet):
-            for remark in self._remarks[value] if value is not None else ():
-                warnings.warn(remark, AccuracyWarning, stacklevel=3)
+        """What was said about the two ends of the answer, each sentence once."""
+        said = [*self._remarks[end.value], *self._remarks.get(end.unmet, ())]
+        for remark in {str(one.message): one.message for one in said}.values():
+            warnings.warn(remark, stacklevel=3)
 
 
 # --- parameters and plans ---------------------------------------------------------------------------

@@ -319,8 +319,7 @@ def _adaptive(arguments: argparse.Namespace) -> Found:
                 refused = row
                 break
             run.compose(mechanism, count)
-            if progress is not None:
-                progress(row, len(log.rounds))
+            progress(row, len(log.rounds))
     report = _log_report(arguments, log)
     report.exceeded = refused is not None
     report.add_adaptive(run, refused)
@@ -507,16 +506,13 @@ COMMANDS = (
 
 
 @contextlib.contextmanager
-def _phase(text: str, rows: int = 0) -> Iterator[Callable[[int, int], None] | None]:
+def _phase(text: str, rows: int = 0) -> Iterator[Callable[[int, int], None]]:
     """A line on a terminal that says what is being done, with a bar where `rows` are counted; gone afterwards."""
-    if not sys.stderr.isatty():
-        yield None
-        return
     from tqdm import tqdm
 
     form = None if rows else "{desc} ..."
     options = {"unit": "round", "leave": False, "file": sys.stderr, "bar_format": form}
-    with tqdm(desc=text, total=rows or None, **options) as bar:
+    with tqdm(desc=text, total=rows or None, disable=None, **options) as bar:
         yield lambda done, total: bar.update(done - bar.n)
 
 

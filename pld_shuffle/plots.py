@@ -55,6 +55,9 @@ CURVE_POINTS, TITLE_WIDTH = 60, 80
 _LINE = 1 / 200  # of a picture's height: two lines that are nearer look like one
 _NOTHING = 1e-290  # stands for 0 on a logarithmic axis
 _ATTACK = "an attack: no analysis can go below"
+_LEGEND: dict[str, Any] = {"frameon": False, "fontsize": "small"}
+_NOTE: dict[str, Any] = {"textcoords": "offset points", "fontsize": "small"}
+_THIN: dict[str, Any] = {"color": "0.4", "linewidth": 1.0, "linestyle": ":"}
 
 #: Colour and legend entry of a bound's kind in a comparison.
 _KINDS = {
@@ -73,21 +76,16 @@ def epsilon_over_rounds(
     trajectory : what `trajectory.epsilon_trajectory` returned. target : an epsilon that is not to be exceeded, drawn as
     a line. Rounds where epsilon is infinite are left out; where it is infinite throughout, the picture says so.
     """
-    ax = _axes(ax)
-    ax.set_xlabel("rounds")
-    ax.set_ylabel("ε spent")
+    ax = _axes(ax, "rounds", "ε spent")
     rounds, lower, upper = map(np.asarray, (trajectory.rounds, trajectory.lower, trajectory.upper))
     finite = np.isfinite(upper)
     if not finite.any():
         return _say_instead(ax, "ε is infinite after every round")
-    _draw_bracket(
-        ax, rounds[finite], lower[finite], upper[finite], label, attacked=trajectory.attacked,
-        marker="o" if rounds.size <= 50 else None,
-    )  # fmt: skip
+    ends, marker = (rounds[finite], lower[finite], upper[finite]), "o" if rounds.size <= 50 else None
+    _draw_bracket(ax, *ends, label, attacked=trajectory.attacked, marker=marker)
     if target is not None:
-        name = f"target ε = {target:g}"
-        ax.axhline(target, color="0.4", linewidth=1.0, linestyle=":", label=name)
-        ax.legend(frameon=False, fontsize="small")
+        ax.axhline(target, **_THIN, label=f"target ε = {target:g}")
+        ax.legend(**_LEGEND)
     ax.set_xlim(left=0)
     ax.set_ylim(bottom=0)
     return ax
@@ -117,17 +115,13 @@ def privacy_curve(
         epsilons = np.linspace(0.0, farthest or 1.0, CURVE_POINTS)
     positions = np.atleast_1d(np.asarray(epsilons, dtype=float))
     lower, upper = map(np.asarray, accountant.delta_bounds(positions))
-    ax = _axes(ax)
-    ax.set_xlabel("ε")
-    ax.set_ylabel("δ(ε)")
+    ax = _axes(ax, "ε", "δ(ε)")
     positive = upper > 0
     if not positive.any():
         return _say_instead(ax, "δ is exactly 0 at every ε shown")
     ax.set_yscale("log")
-    _draw_bracket(
-        ax, positions[positive], lower[positive], upper[positive], label,
-        attacked=attacked(mechanism for mechanism, _ in accountant.ledger),
-    )  # fmt: skip
+    by_attack = attacked(mechanism for mechanism, _ in accountant.ledger)
+    _draw_bracket(ax, positions[positive], lower[positive], upper[positive], label, attacked=by_attack)
     limits = ax.get_ylim()
     for name, points in (("", marks), ("target: ", targets)):
         for epsilon, delta in points:
@@ -144,11 +138,10 @@ def methods_compared(comparison: Comparison, ax: Axes | None = None) -> Axes:
     The dashed line is the lower end of the tight bracket: where it is an attack's, no analysis can go
     below it. Bounds that are 0 or infinite have no place on the axis and are left out.
     """
-    ax = _axes(ax, comparison)
+    ax = _axes(ax, f"upper bound on ε at δ = {comparison.delta:g}", "", comparison)
     shown = [m for m in comparison.methods if 0.0 < m.epsilon < np.inf]
     ax.set_yticks(range(len(shown)), [m.name for m in shown], fontsize="small")
     ax.invert_yaxis()
-    ax.set_xlabel(f"upper bound on ε at δ = {comparison.delta:g}")
     if not shown:
         return _say_instead(ax, "no bound is finite")
     for kind, (colour, legend) in _KINDS.items():
@@ -156,10 +149,7 @@ def methods_compared(comparison: Comparison, ax: Axes | None = None) -> Axes:
         if rows:
             ax.plot(*zip(*rows, strict=True), "o", color=colour, label=legend)
     for place, method in enumerate(shown):
-        ax.annotate(
-            f"{method.epsilon:.4g}", (method.epsilon, place), xytext=(6, 0),
-            textcoords="offset points", va="center", fontsize="small",
-        )  # fmt: skip
+        ax.annotate(f"{method.epsilon:.4g}", (method.epsilon, place), xytext=(6, 0), va="center", **_NOTE)
     least = float(comparison.tight.lower)
     if 0.0 < least < np.inf:
         below = _ATTACK if attacked([comparison.mechanism]) else "exact value, from below"
@@ -168,31 +158,28 @@ def methods_compared(comparison: Comparison, ax: Axes | None = None) -> Axes:
     ax.set_xscale("log")
     ax.set_xlim(0.8 * min(least or shown[0].epsilon, shown[0].epsilon), 2.5 * shown[-1].epsilon)
     ax.grid(True, alpha=0.3)
-    ax.legend(frameon=False, fontsize="small", loc="upper right")
+    ax.legend(**_LEGEND, loc="upper right")
     return ax
 
 
 # --- parts ---------------------------------------------------------------------------------------
 
 
-def _axes(ax: Axes | None, drawn: Any = None) -> Axes:
-    if ax is not None:
-        return ax
-    from matplotlib import pyplot
+def _axes(ax: Axes | None, x: str, y: str, drawn: Any = None) -> Axes:
+    """The axes, or new ones, with what is on them."""
+    if ax is None:
+        from matplotlib import pyplot
 
-    new: Axes = pyplot.subplots(figsize=_size(drawn), layout="constrained")[1]
-    return new
+        ax = pyplot.subplots(figsize=_size(drawn), layout="constrained")[1]
+    ax.set_xlabel(x)
+    ax.set_ylabel(y)
+    return ax
 
 
 def _size(drawn: Any) -> tuple[float, float]:
     """Inches; a comparison has a line for every method."""
     methods = getattr(drawn, "methods", None)
     return (6.4, 4.2) if methods is None else (8.0, 1.4 + 0.3 * len(methods))
-
-
-def _next_colour(ax: Axes) -> str:
-    drawn = sum(artist.get_gid() == _CURVE_MARK for artist in ax.get_children())
-    return COLOURS[drawn % len(COLOURS)]
 
 
 def _say_instead(ax: Axes, text: str) -> Axes:
@@ -208,29 +195,24 @@ def _draw_bracket(
 
     attacked : whether the lower one is an attack's. With a `label`, which names the curve, neither is explained.
     """
-    colour = _next_colour(ax)
+    drawn = sum(artist.get_gid() == _CURVE_MARK for artist in ax.get_children())
+    colour = COLOURS[drawn % len(COLOURS)]
     seen, apart = _tell_apart(ax, lower, upper), _widest(lower, upper)
     name = "certified upper bound"
     if not seen and apart:
         what = "an attack, below which no analysis can go,\nis" if attacked else "the truth is"
         name = f"{name};\n{what} at most {apart} away"
-    ax.plot(
-        positions, upper, color=colour, marker=marker, markersize=3.5,
-        label=name if label is None else label, gid=_CURVE_MARK,
-    )  # fmt: skip
+    ax.plot(positions, upper, color=colour, marker=marker, markersize=3.5, label=label or name, gid=_CURVE_MARK)
     if seen:
-        other = _ATTACK if attacked else f"bracket, truth inside{apart and f' (at most {apart} wide)'}"
-        shown = other if label is None else None
+        band = None if label else f"bracket, truth inside{apart and f' (at most {apart} wide)'}"
         if attacked:
-            ax.plot(positions, lower, color=colour, linestyle="--", linewidth=1.2, label=shown)
+            attack, band = None if label else _ATTACK, None
+            ax.plot(positions, lower, color=colour, linestyle="--", linewidth=1.2, label=attack)
         # A lower bound of 0 has no place on a logarithmic axis: its band goes down to the smallest upper bound.
         down = np.where((lower > 0) | (ax.get_yscale() != "log"), lower, upper.min())
-        ax.fill_between(
-            positions, down, upper, color=colour, alpha=0.3, linewidth=0,
-            label=None if attacked else shown,
-        )  # fmt: skip
+        ax.fill_between(positions, down, upper, color=colour, alpha=0.3, linewidth=0, label=band)
     ax.grid(True, alpha=0.3)
-    ax.legend(frameon=False, fontsize="small")
+    ax.legend(**_LEGEND)
 
 
 def _tell_apart(ax: Axes, lower: Any, upper: Any) -> bool:
@@ -253,13 +235,10 @@ def _widest(lower: Any, upper: Any) -> str:
 
 def _mark(ax: Axes, epsilon: float, delta: float, name: str = "") -> None:
     """A point of a privacy curve, with thin lines to both axes; a cross and its name if it has one."""
-    thin: dict[str, Any] = {"color": "0.4", "linewidth": 0.8, "linestyle": ":", "zorder": 1.0}
-    ax.plot([0.0, epsilon, epsilon], [delta, delta, _NOTHING], **thin)
+    ax.plot([0.0, epsilon, epsilon], [delta, delta, _NOTHING], **_THIN, zorder=1.0)
     ax.plot([epsilon], [delta], "x" if name else "o", color="black", markersize=8 if name else 5)
-    ax.annotate(
-        f"{name}ε = {epsilon:.4g} at δ = {delta:.3g}", (epsilon, delta), textcoords="offset points",
-        xytext=(-6, -13) if name else (6, 5), ha="right" if name else "left", fontsize="small",
-    )  # fmt: skip
+    place: dict[str, Any] = {"xytext": (-6, -13), "ha": "right"} if name else {"xytext": (6, 5), "ha": "left"}
+    ax.annotate(f"{name}ε = {epsilon:.4g} at δ = {delta:.3g}", (epsilon, delta), **place, **_NOTE)
 
 
 # --- files ---------------------------------------------------------------------------------------

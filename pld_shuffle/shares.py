@@ -22,8 +22,9 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from .numerics.integer_laws import (
     SMALLEST_SIGMA,
@@ -35,17 +36,38 @@ from .numerics.integer_laws import (
     skellam_law,
     two_sided_law,
 )
-from .numerics.validation import open_unit, positive_float, positive_int
+from .numerics.validation import flag, open_unit, positive_float, positive_int
 from .randomizers.base import settle
 
 SMALLEST, LARGEST = 1e-12, 1e14  # of means, variances and shapes
+Checks = Mapping[str, Callable[[str, object], Any]]
+
+
+def _between(low: float, high: float) -> Callable[[str, object], float]:
+    """What checks that a number is in [low, high]."""
+
+    def check(name: str, value: object) -> float:
+        number = positive_float(name, value)
+        if not low <= number <= high:
+            raise ValueError(f"{name} must be in [{low:g}, {high:g}], got {value!r}")
+        return number
+
+    return check
+
+
+_moderate = _between(SMALLEST, LARGEST)
 
 
 class Share(ABC):
-    """Noise of one party: a law on the integers."""
+    """Noise of one party: a law on the integers. Shares raise TypeError or ValueError naming the argument."""
 
     #: Whether it is never negative, as numbers of dummies are.
     counts: ClassVar[bool] = False
+    #: What checks each argument.
+    CHECKS: ClassVar[Checks]
+
+    def __post_init__(self) -> None:
+        settle(self, **{name: check(name, getattr(self, name)) for name, check in self.CHECKS.items()})
 
     @abstractmethod
     def total(self, count: int) -> IntegerLaw:
@@ -54,14 +76,12 @@ class Share(ABC):
 
 @dataclass(frozen=True)
 class Binomial(Share):
-    """Number of ones among `trials` coins of probability p in (0, 1). Raises TypeError or ValueError."""
+    """Number of ones among `trials` coins of probability p in (0, 1)."""
 
     trials: int
     p: float = 0.5
     counts: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        settle(self, trials=positive_int("trials", self.trials), p=open_unit("p", self.p))
+    CHECKS: ClassVar[Checks] = {"trials": positive_int, "p": open_unit}
 
     def total(self, count: int) -> IntegerLaw:
         return binomial_law(count * self.trials, self.p)
@@ -69,13 +89,11 @@ class Binomial(Share):
 
 @dataclass(frozen=True)
 class Poisson(Share):
-    """A Poisson number of that mean. Raises TypeError or ValueError."""
+    """A Poisson number of that mean."""
 
     mean: float
     counts: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        settle(self, mean=_moderate("mean", self.mean))
+    CHECKS: ClassVar[Checks] = {"mean": _moderate}
 
     def total(self, count: int) -> IntegerLaw:
         return poisson_law(count * self.mean)
@@ -85,17 +103,13 @@ class Poisson(Share):
 class NegativeBinomial(Share):
     """Failures before success number `shape`, any positive number, of trials that succeed with p in (0, 1).
 
-    two_sided : the difference of two such numbers. Raises TypeError or ValueError.
+    two_sided : the difference of two such numbers.
     """
 
     shape: float
     p: float
     two_sided: bool = False
-
-    def __post_init__(self) -> None:
-        settle(self, shape=_moderate("shape", self.shape), p=open_unit("p", self.p))
-        if not isinstance(self.two_sided, bool):
-            raise TypeError(f"two_sided must be True or False, got {self.two_sided!r}")
+    CHECKS: ClassVar[Checks] = {"shape": _moderate, "p": open_unit, "two_sided": flag}
 
     @property
     def counts(self) -> bool:  # type: ignore[override]
@@ -112,12 +126,10 @@ class NegativeBinomial(Share):
 
 @dataclass(frozen=True)
 class Skellam(Share):
-    """The difference of two Poisson numbers of mean variance / 2. Raises TypeError or ValueError."""
+    """The difference of two Poisson numbers of mean variance / 2."""
 
     variance: float
-
-    def __post_init__(self) -> None:
-        settle(self, variance=_moderate("variance", self.variance))
+    CHECKS: ClassVar[Checks] = {"variance": _moderate}
 
     def total(self, count: int) -> IntegerLaw:
         return skellam_law(count * self.variance)
@@ -125,14 +137,10 @@ class Skellam(Share):
 
 @dataclass(frozen=True)
 class DiscreteLaplace(Share):
-    """k with probability proportional to exp(-|k| / scale). Raises TypeError or ValueError."""
+    """k with probability proportional to exp(-|k| / scale)."""
 
     scale: float
-
-    def __post_init__(self) -> None:
-        settle(self, scale=positive_float("scale", self.scale))
-        if not 0.01 <= self.scale <= 1e6:
-            raise ValueError(f"scale must be in [0.01, 1e6], got {self.scale!r}")
+    CHECKS: ClassVar[Checks] = {"scale": _between(0.01, 1e6)}
 
     def total(self, count: int) -> IntegerLaw:
         return two_sided_law(float(count), 1.0 / self.scale)
@@ -140,22 +148,10 @@ class DiscreteLaplace(Share):
 
 @dataclass(frozen=True)
 class DiscreteGaussian(Share):
-    """k with probability proportional to exp(-k^2 / (2 sigma^2)), sigma >= 0.1. Raises TypeError or ValueError."""
+    """k with probability proportional to exp(-k^2 / (2 sigma^2)), sigma >= 0.1."""
 
     sigma: float
-
-    def __post_init__(self) -> None:
-        settle(self, sigma=positive_float("sigma", self.sigma))
-        if not SMALLEST_SIGMA <= self.sigma <= 1e6:
-            raise ValueError(f"sigma must be in [{SMALLEST_SIGMA:g}, 1e6], got {self.sigma!r}")
+    CHECKS: ClassVar[Checks] = {"sigma": _between(SMALLEST_SIGMA, 1e6)}
 
     def total(self, count: int) -> IntegerLaw:
         return gaussian_law(self.sigma, count)
-
-
-def _moderate(name: str, value: object) -> float:
-    """`value` as a float in [SMALLEST, LARGEST]."""
-    number = positive_float(name, value)
-    if not SMALLEST <= number <= LARGEST:
-        raise ValueError(f"{name} must be in [{SMALLEST:g}, {LARGEST:g}], got {value!r}")
-    return number

@@ -8,7 +8,7 @@ The content of a file goes into a temporary one of the same directory, is flushe
 the old file in one step (`os.replace`, atomic on POSIX and on Windows). So whoever reads sees the old content or the
 new, and neither a crash nor a full disk spoils what was there.
 
-A `GrowingTable` appends whole lines and flushes each. A writer that is killed leaves at most one torn line, the last:
+A table that grows appends whole lines and flushes each. A writer that is killed leaves at most one torn line, the last:
 it has no line end, and is dropped when the file is opened again. A file that is no table of these columns is refused
 and not touched.
 """
@@ -21,7 +21,7 @@ import io
 import os
 import re
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -113,59 +113,39 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
         file.write(text.encode("utf-8"))
 
 
-class GrowingTable:
-    """A CSV file that holds rows of texts, and takes more.
+@contextlib.contextmanager
+def growing_table(
+    path: str | os.PathLike[str], columns: Sequence[str]
+) -> Iterator[tuple[list[dict[str, str | None]], Callable[[Mapping[str, Any]], None]]]:
+    """The rows of a CSV file, made if it is not there, and what appends one to it; None is an empty cell.
 
-    path : made if it is not there. columns : what every row has. A context manager; one writer at a time. `rows` are
-    those found when the file was opened; None is an empty cell. Raises ValueError if the suffix is another or the file
-    holds anything else; OSError.
+    Numbers are written so that they read back exactly, a row on one line. One writer at a time. Raises ValueError if
+    the suffix is another or the file holds anything but rows of these `columns`; OSError.
     """
+    if Path(path).suffix.lower() != ".csv":
+        raise ValueError(f"output must end in .csv; got {os.fspath(path)!r}")
+    with open(path, "a+b") as file:
 
-    def __init__(self, path: str | os.PathLike[str], columns: Sequence[str]) -> None:
-        self._path, self._columns = Path(path), tuple(columns)
-        if self._path.suffix.lower() != ".csv":
-            raise ValueError(f"output must end in .csv; got {os.fspath(path)!r}")
-        self._file = self._path.open("r+b" if self._path.exists() else "x+b")
-        try:
-            self.rows = self._read()
-        except BaseException:
-            self._file.close()
-            raise
+        def write(cells: Iterable[Any]) -> None:
+            text = io.StringIO()
+            csv.writer(text, lineterminator="\n").writerow(cells)
+            file.write(text.getvalue().encode("utf-8"))
+            file.flush()
 
-    def append(self, row: Mapping[str, Any]) -> None:
-        """Write one row, on one line, and flush it; numbers are written so that they read back exactly."""
-        self._write(None if row[name] is None else " ".join(str(row[name]).split()) for name in self._columns)
-
-    def __enter__(self) -> GrowingTable:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self._file.close()
-
-    def _write(self, cells: Iterable[str | None]) -> None:
-        text = io.StringIO()
-        csv.writer(text, lineterminator="\n").writerow(cells)
-        self._file.write(text.getvalue().encode("utf-8"))
-        self._file.flush()
-
-    def _read(self) -> list[dict[str, str | None]]:
-        """Read everything; then drop a torn last line and stand at the end."""
-        header, data = ",".join(self._columns).encode() + b"\n", self._file.read()
+        file.seek(0)
+        data, header = file.read(), ",".join(columns).encode() + b"\n"
         whole = data.rfind(b"\n") + 1
-        rows: list[dict[str, str | None]] = []
-        line = 1
+        rows, line = [], 1
         try:
             if data[: len(header)] != header[: len(data)]:
                 raise ValueError("another header")
             for line, text in enumerate(data[len(header) : whole].split(b"\n")[:-1], 2):  # noqa: B007
                 (cells,) = csv.reader([text.decode("utf-8")], strict=True)
-                rows.append(dict(zip(self._columns, (c or None for c in cells), strict=True)))
+                rows.append(dict(zip(columns, (cell or None for cell in cells), strict=True)))
         except (ValueError, csv.Error) as error:
-            raise ValueError(
-                f"output {os.fspath(self._path)!r} is there and no table to go on with: line {line}, {error}"
-            ) from error
-        self._file.seek(whole)
-        self._file.truncate()
+            wrong = f"output {os.fspath(path)!r} is there and no table to go on with: line {line}, {error}"
+            raise ValueError(wrong) from error
+        file.truncate(whole)  # without a torn last line
         if whole == 0:
-            self._write(self._columns)
-        return rows
+            write(columns)
+        yield rows, lambda row: write(None if row[c] is None else " ".join(str(row[c]).split()) for c in columns)

@@ -18,7 +18,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from concurrent.futures import Executor
 from typing import Any
 
@@ -26,7 +26,7 @@ from .accountant import Accountant
 from .fields import PLAN_FIELDS, QUESTION_FIELDS, FieldError, Value, mechanism_from_values, values_of
 from .numerics.tuning import PATIENCE
 from .numerics.validation import positive_int, tolerance
-from .storage import GrowingTable
+from .storage import growing_table
 
 ANSWERS = ("epsilon_lower", "epsilon_upper", "delta_lower", "delta_upper", "seconds", "error")
 COLUMNS = PLAN_FIELDS + ANSWERS
@@ -97,11 +97,13 @@ def sweep(
     wanted = dict(zip(keys, meant, strict=True))
     count = None if workers is None else positive_int("workers", workers)
 
+    from tqdm import tqdm
+
     rows: dict[Key, Row] = {}
     failed: dict[Key, str] = {}
     with contextlib.ExitStack() as stack:
-        table = None if output is None else stack.enter_context(GrowingTable(output, COLUMNS))
-        for row in table.rows if table is not None else []:
+        held, append = ([], None) if output is None else stack.enter_context(growing_table(output, COLUMNS))
+        for row in held:
             plan = values_of({name: row[name] for name in PLAN_FIELDS}, PLAN_FIELDS)
             key = tuple(plan.items())
             if row["error"] is not None:
@@ -110,13 +112,13 @@ def sweep(
             numbers = {name: float(text) for name in ANSWERS[:-1] if (text := row[name])}
             rows[key] = dict.fromkeys(COLUMNS) | plan | numbers
         todo = [key for key in wanted if key not in rows]
-        bar = stack.enter_context(_bar(progress, len(wanted) - len(todo), len(todo)))
-        with contextlib.closing(_answers([wanted[key] for key in todo], count)) as answers:
-            for key, found in zip(todo, answers, strict=True):
-                row = rows[key] = dict.fromkeys(COLUMNS) | dict(key) | found
-                if table is not None and (row["error"] is None or row["error"] != failed.get(key)):
-                    table.append(row)
-                bar()
+        answers = stack.enter_context(contextlib.closing(_answers([wanted[key] for key in todo], count)))
+        done, off = len(wanted) - len(todo), None if progress is None else not progress  # None: off a terminal
+        bar = tqdm(answers, total=len(wanted), initial=done, unit="plan", file=sys.stderr, disable=off)
+        for key, found in zip(todo, stack.enter_context(contextlib.closing(bar)), strict=True):
+            row = rows[key] = dict.fromkeys(COLUMNS) | dict(key) | found
+            if append is not None and (row["error"] is None or row["error"] != failed.get(key)):
+                append(row)
     return [dict(rows[key]) for key in keys]
 
 
@@ -148,8 +150,10 @@ def _values(plan: Mapping[str, Any], place: str, defaults: Mapping[str, Value], 
         raise TypeError(f"{place} must be a mapping of fields, got {plan!r}")
     try:
         given = values_of(plan, PLAN_FIELDS)
+    except FieldError as error:
+        raise FieldError(f"{place}: {error.field}", error.reason) from error
     except (TypeError, ValueError) as error:
-        raise type(error)(*_blamed(place, error)) from error
+        raise type(error)(f"{place}: {error}") from error
     asked = {"delta", "epsilon"} & given.keys()
     if len(asked or question) != 1:
         got = "both" if asked else "neither"
@@ -157,13 +161,6 @@ def _values(plan: Mapping[str, Any], place: str, defaults: Mapping[str, Value], 
     mechanism = "shuffled" if "randomizer" in given else "ldp"
     found = {"mechanism": mechanism, **defaults, **({} if asked else question), **given}
     return {name: found[name] for name in PLAN_FIELDS if name in found}
-
-
-def _blamed(place: str, error: Exception) -> tuple[str, ...]:
-    """The arguments of an error of the same type that says where."""
-    if isinstance(error, FieldError):
-        return f"{place}: {error.field}", error.reason
-    return (f"{place}: {error}",)
 
 
 def _row(plan: Plan) -> Row:
@@ -176,7 +173,9 @@ def _row(plan: Plan) -> Row:
 
 def _answers(plans: list[Plan], workers: int | None) -> Generator[Row, None, None]:
     """The answers in order; plans not yet begun are cancelled when this is closed."""
-    count = _cores() if workers is None else workers
+    from loky import cpu_count  # that this process may use
+
+    count = cpu_count() if workers is None else workers
     begin = time.monotonic()
     done = 0
     while done < len(plans) and (
@@ -187,13 +186,6 @@ def _answers(plans: list[Plan], workers: int | None) -> Generator[Row, None, Non
     if done < len(plans):
         with _processes(min(count, len(plans) - done)) as pool:
             yield from pool.map(answer, plans[done:])
-
-
-def _cores() -> int:
-    """The cores this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 @contextlib.contextmanager
@@ -217,17 +209,6 @@ def _end_with(parent: int) -> None:
     while os.getppid() == parent:
         time.sleep(0.5)
     os._exit(1)
-
-
-@contextlib.contextmanager
-def _bar(progress: bool | None, done: int, todo: int) -> Iterator[Callable[[], object]]:
-    if not (sys.stderr.isatty() if progress is None else progress):
-        yield lambda: None
-        return
-    from tqdm import tqdm
-
-    with tqdm(total=done + todo, initial=done, unit="plan", file=sys.stderr) as bar:
-        yield bar.update
 
 
 __all__ = ["COLUMNS", "grid", "sweep"]

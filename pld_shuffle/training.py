@@ -23,7 +23,8 @@ from dataclasses import dataclass, replace
 from .accountant import Accountant
 from .fields import SAMPLERS
 from .mechanisms import Gaussian, Mechanism, PoissonGaussian, RandomAllocation, ShuffledBatches, Subsampled, ZeroOut
-from .numerics.validation import choice, positive_float, positive_int
+from .numerics.validation import choice, flag, positive_float, positive_int
+from .randomizers.base import settle
 
 
 @dataclass(frozen=True)
@@ -48,12 +49,10 @@ class Training:
 
     def __post_init__(self) -> None:
         for name in ("data_size", "batch_size", "epochs"):
-            object.__setattr__(self, name, positive_int(name, getattr(self, name)))
-        noise = positive_float("noise_multiplier", self.noise_multiplier)
-        object.__setattr__(self, "noise_multiplier", noise)
+            settle(self, **{name: positive_int(name, getattr(self, name))})
+        settle(self, noise_multiplier=positive_float("noise_multiplier", self.noise_multiplier))
         choice("sampler", self.sampler, SAMPLERS)
-        if not isinstance(self.drop_last, bool):
-            raise TypeError(f"drop_last must be True or False, got {self.drop_last!r}")
+        flag("drop_last", self.drop_last)
         if self.batch_size > self.data_size:
             raise ValueError(f"batch_size must be at most data_size = {self.data_size}, got {self.batch_size!r}")
 
@@ -88,15 +87,9 @@ class Training:
 
 
 def from_training(
-    data_size: int,
-    batch_size: int,
-    epochs: int,
-    noise_multiplier: float,
-    *,
-    sampler: str,
-    drop_last: bool = True,
-    rtol: float = 1e-3,
-) -> Accountant:
+    data_size: int, batch_size: int, epochs: int, noise_multiplier: float, *,
+    sampler: str, drop_last: bool = True, rtol: float = 1e-3,
+) -> Accountant:  # fmt: skip
     """An accountant that has composed a training run; parameters as for `Training`, rtol as for `Accountant`.
 
     >>> acc = from_training(50_000, 499, 1, 1.5, sampler="shuffle")

@@ -347,8 +347,7 @@ def test_phases_are_for_terminals(monkeypatch):
         with cli._phase("reading"):
             pass
         with cli._phase("asking", 1000) as progress:
-            assert (progress is not None) == stream.isatty()
-            for done in range(1000) if progress else ():
+            for done in range(1000):
                 progress(done + 1, 1000)
         shown = stream.getvalue()
         assert all((word in shown) == stream.isatty() for word in ("reading ...", "round", "1000"))

@@ -342,7 +342,7 @@ def law_of(share: Share) -> IntegerLaw:
     (lambda: SummedNoise(Binomial(1), 10, neighbours="group"), ValueError, "neighbours must be one of.*'group'"),
     (lambda: Subsampled(SummedNoise(Binomial(1), 10, neighbours="zero-out"), rate=0.1), TypeError, "replace-one"),
     (lambda: law_of(Binomial(1, 0.0)), ValueError, r"p must be in \(0, 1\), got 0\.0"),
-    (lambda: law_of(DiscreteGaussian(0.01)), ValueError, r"sigma must be in \[0\.1, 1e6\], got 0\.01"),
+    (lambda: law_of(DiscreteGaussian(0.01)), ValueError, r"sigma must be in \[0\.1, 1e\+06\], got 0\.01"),
     (lambda: law_of(DiscreteLaplace(-1.0)), ValueError, r"scale must be positive and finite, got -1\.0"),
     (lambda: law_of(Skellam(math.nan)), ValueError, "variance must be positive and finite, got nan"),
     (lambda: law_of(Poisson(1e15)), ValueError, r"mean must be in \[1e-12, 1e\+14\], got 1e\+15|1000000000000000"),

@@ -364,7 +364,7 @@ def test_small_sweeps_stay_in_this_process(monkeypatch: pytest.MonkeyPatch) -> N
     plans = grid(n=[10, 20, 30], eps0=1)
     sweep(plans[:1], delta=0.01, workers=1)  # compile
     monkeypatch.setattr(sweeps, "_processes", None)
-    monkeypatch.setattr(sweeps, "_cores", lambda: 4)
+    monkeypatch.setattr("loky.cpu_count", lambda: 4)
     monkeypatch.setattr(sweeps, "PATIENCE", 1e9)
     expected = sweep(plans, delta=0.01)
     sweep(plans[:1], delta=0.01, workers=7)

@@ -16,6 +16,7 @@ from pld_shuffle import (
     DiscretePair,
     Gaussian,
     Laplace,
+    PoissonSampled,
     RenyiAccountant,
     Shuffled,
     ShuffledLDP,
@@ -53,6 +54,8 @@ def accountant(mechanism: Any = ROUND, maker: Any = Accountant) -> Any:
     (lambda: accountant(COHORT).gap_bounds([0.5, 0.9]), "delta=0.5 is at least 1/n"),
     (lambda: accountant(Gaussian(sigma=2.0)).get_epsilon(0.5), "delta=0.5 is large"),
     (lambda: Subsampled(ROUND, rate=1), "one per cent is rate=0.01"),
+    (lambda: PoissonSampled(ROUND, 1), "one per cent is rate=0.01"),
+    (lambda: mechanism_from_values({"n": 1000, "eps0": 1.0, "rate": 1, "sampling": "poisson"}), "one per cent"),
     (lambda: mechanism_from_values({"n": 1000, "eps0": 1.0, "rate": 1}), "one per cent"),
 ])  # fmt: skip
 def test_a_question_that_was_hardly_meant(ask: Callable[[], Any], text: str) -> None:
@@ -70,6 +73,7 @@ def test_a_question_that_was_hardly_meant(ask: Callable[[], Any], text: str) -> 
         lambda: accountant().get_delta(0.1),
         lambda: Subsampled(ROUND, rate=1.0, dropout=0.1),
         lambda: Subsampled(ROUND, population=1000),
+        lambda: solve("rate", {"n": 1000, "eps0": 1.0}, epsilon=1, delta=1e-6),  # a rate of 1 is the answer
     ],
 )
 def test_ordinary_questions_are_answered_in_silence(ask: Callable[[], Any]) -> None:

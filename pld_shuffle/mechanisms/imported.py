@@ -19,7 +19,7 @@ from functools import cached_property
 
 import numpy as np
 
-from ..numerics.validation import choice, positive_float, positive_int, probabilities, real, real_array
+from ..numerics.validation import choice, flag, positive_float, positive_int, probabilities, real, real_array
 from ..pairs.discrete import EitherOrder, LatticePair, Losses, OrderedPair, checked_pmfs
 from ..pairs.pair import Pair
 from ..pairs.profile import ProfilePair, worst
@@ -64,8 +64,7 @@ class DiscretePair(Mechanism):
     def __post_init__(self) -> None:
         log_p, log_q = checked_pmfs(self.log_p, self.log_q)
         settle(self, log_p=tuple(log_p.tolist()), log_q=tuple(log_q.tolist()))
-        if not isinstance(self.symmetric, bool):
-            raise TypeError(f"symmetric must be True or False, got {self.symmetric!r}")
+        flag("symmetric", self.symmetric)
 
     @cached_property
     def pair(self) -> Pair:

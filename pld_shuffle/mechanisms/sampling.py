@@ -151,10 +151,8 @@ class Subsampled(_Sampled):
             )
         if colluding > 0 and population is None:
             raise ValueError(f"colluding needs a population, got {colluding!r} with rate={rate!r}")
-        if rate == 1.0 and not any(given.values()):
-            warnings.warn(
-                "rate=1 is everybody, so nothing is sampled; one per cent is rate=0.01", UnlikelyWarning, stacklevel=2
-            )
+        if not any(given.values()):
+            _look_at(rate, stacklevel=3)
         population, rate = population_and_rate(mechanism, population, rate, colluding)
         settle(self, mechanism=mechanism, rate=rate, population=population, analysis=analysis)
         settle(self, colluding=colluding, **given)
@@ -239,6 +237,7 @@ class PoissonSampled(_Sampled):
     def __post_init__(self) -> None:
         _require_unsampled(self.mechanism)
         settle(self, rate=sampling_rate(self.rate))
+        _look_at(self.rate, stacklevel=4)
         try:
             self._require_pair()
         except TypeError as error:
@@ -276,6 +275,12 @@ def population_and_rate(
             raise ValueError(f"colluding must leave more than n={n} of population={population}, got {colluding!r}")
         rate = n / (population - colluding)
     return population, sampling_rate(rate)
+
+
+def _look_at(rate: float | None, stacklevel: int) -> None:
+    if rate == 1.0:
+        text = "rate=1 is everybody, so nothing is sampled; one per cent is rate=0.01"
+        warnings.warn(text, UnlikelyWarning, stacklevel=stacklevel)
 
 
 def _require_unsampled(mechanism: Any) -> None:

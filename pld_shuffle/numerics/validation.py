@@ -128,6 +128,13 @@ def choice(name: str, value: Any, options: tuple[str, ...]) -> str:
     return str(value)
 
 
+def flag(name: str, value: Any) -> bool:
+    """`value` if it is a bool."""
+    if not isinstance(value, bool):
+        raise TypeError(f"{name} must be True or False, got {value!r}")
+    return value
+
+
 def real_array(name: str, value: Any, rounding: Side | None = None) -> NDArray[np.float64]:
     """`value`, a real number or an array-like of them, as a float array (0-d for a scalar).
 
