@@ -164,12 +164,13 @@ def moved_laws():
         yield n, weight[None, :], (value - np.dot(weight, value) - 2.0 / math.sqrt(n))[None, :]
 
 
-def certified_integral(n, mass, value):
+def certified_integral(n, mass, value, lobes_too):
     """(the kernels' bound of the half-line integral, the contour, the nodes' level) for one law."""
     place = kernels.saddle(float(n), 0, mass, value, 1.0 / math.sqrt(n * np.sum(mass * value**2)))
-    nodes, points = np.empty((3, kernels.STEPS)), np.empty(kernels.POINTS)
+    steps = kernels.FAR_STEPS if lobes_too else kernels.STEPS
+    nodes, points = np.empty((3, steps)), np.empty(kernels.POINTS)
     period = 2 * math.pi / np.max(np.abs(value[mass > 0] - value[0, np.argmax(mass)]))
-    path = kernels.contour(float(n), place, 0, period, mass, value, nodes, points)
+    path = kernels.contour(float(n), place, 0, period, lobes_too, mass, value, nodes, points)
     home = math.log1p(kernels.rise(nodes[0, 0], 0, mass, value))
     power = kernels.Power(float(n), n % 2 == 1, False, 1.0, 0.0, n * home)
     terms = np.empty((2, kernels.MANY + 1))
@@ -199,7 +200,27 @@ def modulus(t, n, mass, value, path, level):
 @pytest.mark.parametrize("law", list(moved_laws()))
 def test_quadrature_is_certified(law):
     n, mass, value = law
-    bound, path, level = certified_integral(n, mass, value)
+    bound, truth, _ = both_integrals(n, mass, value, False)
+    # Of many scattered atoms only eight pairs keep the far part down.
+    assert bound <= truth * (1.0001 + 8.0 / n + (0.08 if mass.size > 12 else 0.0))
+
+
+@pytest.mark.parametrize("n", [10, 31, 60, 301])
+@pytest.mark.parametrize("eps0", [0.5, 1.0, 2.5])
+def test_quadrature_through_all_lobes(n, eps0):
+    weight, _, base, slope, _ = swap._hexagon(math.expm1(eps0), 0.0, False)
+    for deviations in (1.0, 4.0):
+        expm1_eps = min(deviations * math.expm1(eps0) * math.exp(-eps0 / 2) / math.sqrt(n), 0.7 * math.expm1(eps0))
+        for k in range(3):
+            value = base[k : k + 1] - expm1_eps * slope[k : k + 1]
+            bound, truth, path = both_integrals(n, weight[k : k + 1], value, True)
+            if path.nodes < kernels.FAR_STEPS and path.smoothing < 0.5:
+                assert bound <= truth * (1.0006 if n % 2 == 0 else 1.0006 + 8.0 / n)
+
+
+def both_integrals(n, mass, value, lobes_too):
+    """(bound, truth, contour) of the half-line integral of the modulus; the bound may not be below."""
+    bound, path, level = certified_integral(n, mass, value, lobes_too)
     step = 0.004
     inner = np.arange(0.0, 30.0, step)
     parts = [(inner, step)] + [(np.arange(30.0 + 200 * k, 230.0 + 200 * k, 0.02), 0.02) for k in range(5)]
@@ -208,8 +229,7 @@ def test_quadrature_is_certified(law):
         f = modulus(t + 0.5 * h, n, mass, value, path, level)
         truth += h * float(np.sum(f))
     assert truth <= bound * (1 + 1e-6)  # the sum for the truth is itself accurate to 1e-7 here
-    # Of many scattered atoms only eight pairs keep the far part down.
-    assert bound <= truth * (1.0001 + 8.0 / n + (0.08 if mass.size > 12 else 0.0))
+    return bound, truth, path
 
 
 def test_interpolation_in_u():
@@ -301,7 +321,7 @@ def equal_others(n, eps0, rate, g):
 
 
 @pytest.mark.parametrize(("n", "eps0", "rate", "tolerance"), [
-    (1000, 0.5, 0.1, 4e-3), (1500, 1.5, 0.01, 4e-3), (400, 0.2, 0.9, 4e-2),
+    (1000, 0.5, 0.1, 4e-3), (1500, 1.5, 0.01, 4e-3), (400, 0.2, 0.9, 4e-2), (60, 1.0, 0.1, 7e-2), (12, 0.5, 0.01, 0.1),
 ])  # fmt: skip
 def test_hidden_cohort_is_attained_by_equal_others(n, eps0, rate, tolerance):
     p = math.exp(eps0)
@@ -311,6 +331,18 @@ def test_hidden_cohort_is_attained_by_equal_others(n, eps0, rate, tolerance):
     for i, g in enumerate(expm1_eps):
         attack = max(equal_others(n, eps0, rate, g))
         assert attack * (1 - 1e-11) <= bound[i] <= attack * (1 + tolerance)
+
+
+@pytest.mark.parametrize(("n", "eps0", "rate", "tolerance"), [(400, 1.0, 0.2, 0.05), (300, 3.0, 0.4, 0.5)])
+def test_independent_users_are_attained_by_equal_others(n, eps0, rate, tolerance):
+    """The mean over how many come of hidden cohorts, exactly."""
+    chances = binom.pmf(np.arange(n + 1), n, rate)
+    scale = rate * math.expm1(eps0) / math.sqrt(n * rate * math.exp(eps0))
+    for g in np.array([1.0, 3.0, 4.5]) * scale:
+        bound = float(swap.any_ldp_profile(eps0, n, [g], cohort=Cohort(presence=rate))[0])
+        likely = [k for k in range(1, n) if chances[k] > 1e-14]
+        found = sum(chances[k] * np.array(equal_others(k, eps0, k / n, g)) for k in likely)
+        assert np.max(found) * (1 - 1e-9) <= bound <= np.max(found) * (1 + tolerance)
 
 
 def test_extremes_stay_bounds():

@@ -18,7 +18,7 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 
-from ..numerics.tuning import FEW_LABELLED, LEAST_GAIN
+from ..numerics.tuning import LEAST_GAIN
 from ..numerics.validation import choice, user_count
 from ..pairs.bit_pair import BitAttackPair, worst_bit_attack
 from ..pairs.bits import LARGEST_BIT_EPS0, BitShares
@@ -92,7 +92,7 @@ class ShuffledLDP(OfReports):
 
     def _proved(self, cohort: Cohort) -> Pair:
         clones = self._clones.sampled(cohort)
-        if self.analysis != "tightest" or self.n < FEW_LABELLED:
+        if self.analysis != "tightest":
             return clones
         if not (cohort.rate < 1.0 or may_win(self.eps0, self.n)):
             return clones

@@ -38,7 +38,6 @@ STEP_RTOL = (2e-5, 5e-4, 1e-4)
 STEP_POINTS = 2_000  # of a profile of steps in one law: width against speed
 SIZE_ZONE = 0.1  # relative width of cohort sizes among which swap theorem and clones are compared once: speed
 LEAST_GAIN = 1e-4  # by which the swap theorem must beat stronger clones to be asked: speed against width
-FEW_LABELLED = 64  # users below which stronger clones are as good, and sparse, which a hull would blur
 
 # Composition: which evaluator is asked, and how rtol is shared out.
 NUMBERS = 2**23  # held at once, or kept, by a lattice, a table of nodes or a store of laws: memory

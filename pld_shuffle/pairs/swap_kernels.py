@@ -26,6 +26,10 @@ FINE, STEPS, REACH, MANY, SMALL, PAIRS, LOBES, HEAVY = CONTOUR_WORK
 WIDE, BOW, BOWED, FLAT, LOW, LOWEST, OF_CENTRE, OF_WINDOW = CURVE[:8]
 BLUR_TWO, BLUR_MORE, BLUR_LIGHT, RULE, RULED = CURVE[8:]
 
+LAST = 5.0  # nodes through all lobes end where the smoothing has fallen to exp(-LAST^2/2)
+FAR_STEPS = 512  # nodes through all lobes, and bins of u, at most
+NARROW = 0.1  # first bin of u, times n, where lobes matter: they move
+NEGLIGIBLE = 1e-2  # of a sum, what its nodes may leave out before they go on through all lobes
 FAR = -30.0  # log of the sum's moment from which on it may be the better bound itself
 WINDOWS = 4  # of values, for laws without a heavy one
 POWER = 16  # the window is exp(-(t/window)^POWER); Re t^POWER < 0 on |Im t| = b needs |t| < TURN b
@@ -471,8 +475,9 @@ def far_part(n, path, row, other, mass, moved, low, high, top, enough):
         elif two < 0 or least[j] > least[two]:
             two = j
     nu = n * likely * total
+    plainly = 2.0 / path.end * math.exp(-0.5 * (path.smoothing * path.end) ** 2)
     if not nu > 0.25:
-        return 2.0 / path.end
+        return plainly
     damp = 0.0
     if two >= 0:
         damp = 0.5 * n * likely * least[one] * least[two] / (least[one] + least[two])
@@ -489,7 +494,7 @@ def far_part(n, path, row, other, mass, moved, low, high, top, enough):
         for pair in range(count):
             lowest = rate[pair, 0]
             eta = rate[pair, 1]
-            first = 2.0 / path.end
+            first = plainly
             second = first
             if path.end * eta < 0.5 * math.pi and lowest > 0.0:
                 sine = math.sin(path.end * lowest)
@@ -594,8 +599,10 @@ def spread_part(n, path, row, other, mass, moved, low, high, top):
 
 
 @unchecked
-def contour(n, place, row, period, mass, moved, nodes, points):
+def contour(n, place, row, period, lobes_too, mass, moved, nodes, points):
     """Choose the contour for the law in `row`, saddle point `place`; fill nodes and points (see `POINTS`).
+
+    lobes_too : nodes go on through all return lobes that the smoothing leaves, on the same contour.
 
     Any choice is valid; line = inf: none was found, no nodes. The numbers make the loss 1e-4 or less for a
     Gaussian sum up to five deviations (measured); skewness bends the contour a little more or less.
@@ -612,7 +619,6 @@ def contour(n, place, row, period, mass, moved, nodes, points):
     centre += 2.0 * skew / stiff
     far = centre - bend
     period *= sigma
-    window = max(1.5 * REACH, min(2.0 * REACH, (period - REACH) / 1.22))
     shown = 0
     heaviest = 0.0
     for j in range(mass.shape[1]):
@@ -621,6 +627,10 @@ def contour(n, place, row, period, mass, moved, nodes, points):
     smoothing = (BLUR_TWO if shown == 2 else BLUR_MORE) / period  # two values are a lattice, with lobes for ever
     if heaviest < HEAVY:  # nothing but the smoothing ends the far part
         smoothing = max(smoothing, BLUR_LIGHT / math.sqrt(n))
+    reach, window = REACH, max(1.5 * REACH, min(2.0 * REACH, (period - REACH) / 1.22))
+    if lobes_too:
+        reach = max(REACH, LAST / smoothing)
+        window = 1.7 * reach
     # The strip |Im t| <= strip, see docs/swap.md, "The trapezoidal rule".
     strip = min(OF_CENTRE * min(centre, width), OF_WINDOW * window)
     waist = 0.5 * centre
@@ -637,7 +647,7 @@ def contour(n, place, row, period, mass, moved, nodes, points):
         strip *= 0.9
     slide = 1.0 - 2.0 * abs(bend) * strip * (bump / width) ** 2
     step = 2.0 * math.pi * strip / (RULE + RULED * strip * strip)
-    count = min(STEPS, math.ceil(REACH / step) + 1)
+    count = min(nodes.shape[1], math.ceil(reach / step) + 1)
     end = (count - 1) * step
     line = math.inf
     tilt = 2.83 * abs(bend) * bump * bump / width
@@ -740,9 +750,9 @@ def bins_of_u(n, wide, last, full, late, edges):
     """Fill edges[0..bins], from 0 to `last` < full, `late` among them; wider where few u are."""
     bins = 0
     edges[0] = 0.0
-    while edges[bins] < last and bins < STEPS:
+    while edges[bins] < last and bins < FAR_STEPS:
         u = edges[bins]
-        stride = min(wide * math.exp(min(0.4 * n * u, 700.0)) / n, 0.3 * (full - u))
+        stride = min(wide * math.exp(min(0.4 * n * u, 700.0)) / n, 0.1 * (full - u))
         u = last if u + stride > last - 0.4 * stride else u + stride
         if edges[bins] < late < u:
             u = late
@@ -910,12 +920,56 @@ def bin_width(n, early, best, place, fine, path, log_modulus_at_saddle, laws):
 
 
 @unchecked
+def type_sum(power, k, row, v, shift, bow, home, path, nodes, points, laws):
+    """The sum over nodes of type k at v, whose law and real logarithms go into a row; relative to e^level.
+
+    bow : error of M over |z|^2, of its interpolation in v.
+    """
+    low, high, bend, radius = extent(path, nodes, points)
+    move(v, k, shift, row, laws)
+    value_error = rounding_of_values(v, k, shift, low, high, laws)
+    term, size = np.empty(MANY + 1), np.empty(MANY + 1)
+    order, longest = 0, 0.0
+    if laws.mass.shape[1] > MANY:
+        order, longest = series(
+            power.n, nodes[0, 0], bend, radius, row, laws.mass, laws.moved, term, size
+        )  # fmt: skip
+    real_logs(power.n, row, value_error, points, nodes[0, 0], order, longest, term, size, laws)
+    loss = math.exp((path.end / path.window) ** POWER)
+    return loss * modulus_sum(
+        power, path.nodes, nodes, order, longest, row, laws.mass, laws.moved, value_error, bow, home, term, size
+    )  # fmt: skip
+
+
+@unchecked
+def standing(power, types, still, fine, shift, log_modulus_at_saddle, path, nodes, points, laws):
+    """(sum, its part that nodes leave out): the greatest integral of the types that u does not move."""
+    sums = np.zeros(types)
+    top = 0.0
+    for k in range(types):
+        if still[k]:
+            sums[k] = type_sum(power, k, k, 0.0, shift, 0.0, log_modulus_at_saddle[k], path, nodes, points, laws)
+            top = max(top, sums[k])
+    loss = math.exp((path.end / path.window) ** POWER)
+    answer, left = 0.0, 0.0
+    for k in range(types):
+        if still[k]:
+            enough = max(fine * top, 0.5 * (top - sums[k])) / loss
+            rest = loss * remainder(power, path, k, k, points, log_modulus_at_saddle[k], enough, laws)
+            if not sums[k] + rest <= answer:
+                answer, left = sums[k] + rest, rest
+    return answer, left
+
+
+@unchecked
 def integral(
-    power, types, early, late, fine, bins, edges, limit, shift, log_modulus_at_saddle, path, nodes, points, laws
+    power, types, early, late, fine, bins, edges, limit, shift, still, least, log_modulus_at_saddle, path, nodes,
+    points, laws,
 ):  # fmt: skip
     """(sum, survive): the contour integral relative to e^level, over u up to where (1-u)^n is `survive`.
 
-    With bins = 0 there is no u. It ends where a bin gives more than `limit`, what is trivial.
+    least : the integral of the types that are `still`, which u does not move. It ends where a bin gives more than
+    `limit`, what is trivial.
 
     1. At every edge of a bin, the sum over nodes for every type, with |M| enlarged for the interpolation in v.
     2. What the nodes leave out, for the whole bin; what lies far below the largest sum need not be known well.
@@ -924,9 +978,6 @@ def integral(
     n = power.n
     sums = np.zeros((2, types))
     rest = np.zeros(types)
-    term = np.empty(MANY + 1)
-    size = np.empty(MANY + 1)
-    low, high, bend, radius = extent(path, nodes, points)
     loss = math.exp((path.end / path.window) ** POWER)
     answer = 0.0
     survive = 1.0  # (1-u)^n
@@ -939,45 +990,25 @@ def integral(
         for k in range(types):
             row = side * types + k
             move(v, k, shift, row, laws)
-            if k >= early and not u >= late:
+            if still[k] or (k >= early and not u >= late):
                 continue
-            value_error = rounding_of_values(v, k, shift, low, high, laws)
-            bow = 0.0
-            if bins > 0:
-                bow = bowing(
-                    max(v - before, after - v), before, after, k, laws.weight, laws.excess, laws.value,
-                    min(points[0], nodes[0, 0]), max(points[0], nodes[0, 0]),
-                )  # fmt: skip
-            order, longest = 0, 0.0
-            if laws.mass.shape[1] > MANY:
-                order, longest = series(
-                    n, nodes[0, 0], bend, radius, row, laws.mass, laws.moved, term, size
-                )  # fmt: skip
-            sums[side, k] = loss * modulus_sum(
-                power, path.nodes, nodes, order, longest, row, laws.mass, laws.moved, value_error, bow,
-                log_modulus_at_saddle[k],
-                term, size,
+            bow = bowing(
+                max(v - before, after - v), before, after, k, laws.weight, laws.excess, laws.value,
+                min(points[0], nodes[0, 0]), max(points[0], nodes[0, 0]),
             )  # fmt: skip
-            real_logs(n, row, value_error, points, nodes[0, 0], order, longest, term, size, laws)
-        top, bottom = 0.0, 0.0
+            sums[side, k] = type_sum(power, k, row, v, shift, bow, log_modulus_at_saddle[k], path, nodes, points, laws)
+        top, bottom = least, least
         for k in range(early):
             top = max(top, sums[side, k])
             bottom = max(bottom, sums[1 - side, k])
         for k in range(types):
-            if (e == 0 and bins > 0) or (k >= early and not edges[max(e - 1, 0)] >= late):
+            if e == 0 or still[k] or (k >= early and not edges[e - 1] >= late):
                 continue
-            room = top - sums[side, k]
-            if bins > 0:
-                room = min(room, bottom - sums[1 - side, k])
+            room = min(top - sums[side, k], bottom - sums[1 - side, k])
             enough = max(fine * max(top, bottom), 0.5 * room) / loss
-            other = (1 - side if bins > 0 else side) * types + k
-            row = side * types + k
+            row, other = side * types + k, (1 - side) * types + k
             rest[k] = loss * remainder(power, path, row, other, points, log_modulus_at_saddle[k], enough, laws)
-        if bins == 0:
-            for k in range(early):
-                if not sums[0, k] + rest[k] <= answer:
-                    answer = sums[0, k] + rest[k]
-        elif e > 0:
+        if e > 0:
             left = math.exp(n * math.log1p(-u))
             run = u - edges[e - 1]
             share = survive - left + 1e-12 * survive
@@ -985,9 +1016,9 @@ def integral(
             if n * run > 1e-3:
                 upper = survive * (1.0 - edges[e - 1]) - left * (1.0 - u)
                 upper = upper / ((n + 1.0) * run) - left + 1e-12 * survive
-            part = 0.0
+            part = least * share
             for k in range(types):
-                if k < early or edges[e - 1] >= late:
+                if not still[k] and (k < early or edges[e - 1] >= late):
                     sums[side, k] = max(sums[side, k], sums[1 - side, k])
                     total = sums[1 - side, k] * max(share - upper, 0.0)
                     total += sums[side, k] * upper + rest[k] * share
@@ -1049,21 +1080,26 @@ def profile(
         weight, excess, np.empty((types, atoms)), np.empty((types, atoms)), relative,
         np.zeros((2 * types, columns)), np.zeros((2 * types, columns)), np.zeros((2 * types, POINTS)),
     )  # fmt: skip
-    nodes = np.empty((3, STEPS))
-    points = np.empty(POINTS)
-    edges = np.zeros(STEPS + 1)
+    nodes, far_nodes = np.empty((3, STEPS)), np.empty((3, FAR_STEPS))
+    points, far_points = np.empty(POINTS), np.empty(POINTS)
+    edges = np.zeros(FAR_STEPS + 1)
+    still = [False] * types  # the types that u does not move
     log_modulus_at_saddle = np.empty(types)
     none = np.empty(1)
     come, share = (rate, 1.0) if coins else (1.0, rate)  # of users, and of the population
     most = 0.0
     for k in range(types):
+        unmoved = True
         for j in range(atoms):
             if weight[k, j] > 0.0:
                 most = max(most, excess[k, j])
+                unmoved = unmoved and excess[k, j] == 0.0
+        still[k] = k < early and (max_u == 0.0 or unmoved)
     full = 1.0 / (1.0 + most)
     for i in range(expm1_eps.shape[0]):
         g = expm1_eps[i]
-        shift = -(1.0 - share) * g / share
+        sampled = -(1.0 - share) * g / share
+        shift = sampled
         set_values(g, base, slope, line_error, laws)
         trivial = one_term(rate, shift, g, base, slope, laws)
         out[i] = trivial
@@ -1079,7 +1115,7 @@ def profile(
                 rough *= 1.0 + max(0.0, hosted(place, g, uncovered_user))
             out[i] = min(trivial, rough)
         period = shortest_period(early, weight, laws.value)
-        path = contour(n, place, best, period, laws.mass, laws.moved, nodes, points)
+        path = contour(n, place, best, period, False, laws.mass, laws.moved, nodes, points)
         if not path.line < math.inf:
             continue
         low, high, _, _ = extent(path, nodes, points)
@@ -1096,7 +1132,7 @@ def profile(
         power = Power(n, n % 2.0 == 1.0, coins, come, pull, level)
         log_scale = level + math.log(path.sigma / (math.pi * n) * share)
         limit = math.exp(min(math.log(trivial) - log_scale, 700.0))
-        if out[i] < trivial:  # is what nodes leave out of one type less than what is known?
+        if out[i] < trivial and not still[best]:  # is what nodes leave out of one type less than what is known?
             value_error = rounding_of_values(0.0, best, shift, low, high, laws)
             real_logs(n, best, value_error, points, 0.0, 0, 0.0, none, none, laws)
             enough = math.exp(min(math.log(out[i]) - log_scale, 700.0))
@@ -1104,20 +1140,32 @@ def profile(
             left = remainder(power, path, best, best, points, log_modulus_at_saddle[best], enough, laws)
             if not left < enough:
                 continue
-        bins = 0
+        answer, left = standing(power, types, still, fine, shift, log_modulus_at_saddle, path, nodes, points, laws)
+        few = not left <= NEGLIGIBLE * answer  # of users that count
+        if few:  # the same contour, of the same law
+            set_rows(early, sampled, coins, come, g, laws)
+            farther = contour(n, place, best, period, True, laws.mass, laws.moved, far_nodes, far_points)
+            set_rows(types, shift, coins, 1.0, g, laws)
+            if farther.line < math.inf:
+                answer = min(answer, standing(
+                    power, types, still, fine, shift, log_modulus_at_saddle, farther, far_nodes, far_points, laws
+                )[0])  # fmt: skip
+        survive = 0.0
         if max_u > 0.0:
             square = (place * path.sigma) ** 2
             horizon = math.log(trivial) - log_scale + 0.5 * math.log(square * (square + 2.0))
             horizon = max(horizon, 0.0) + (11.0 if atoms <= MANY else 8.5)
             wide = bin_width(n, early, best, place, fine, path, log_modulus_at_saddle, laws)
+            wide = min(wide, NARROW) if few else wide
             bins = bins_of_u(n, wide, min(horizon / n, max_u), full, late, edges)
-        answer, survive = integral(
-            power, types, early, late, fine, bins, edges, limit, shift, log_modulus_at_saddle, path, nodes, points, laws
-        )
+            answer, survive = integral(
+                power, types, early, late, fine, bins, edges, limit, shift, still, answer, log_modulus_at_saddle, path,
+                nodes, points, laws,
+            )  # fmt: skip
         if uncovered_user.shape[1] > 0:
             answer *= 1.0 + max(0.0, hosted(low, g, uncovered_user), hosted(high, g, uncovered_user))
         answer = scaled(answer, log_scale, abs(level) + 2.0 * pull * abs(nodes[0, 0]))
-        if bins > 0:
+        if max_u > 0.0:
             answer += survive * trivial * (1.0 + 4000.0 * ROUNDOFF)
         if answer < out[i]:
             out[i] = answer
