@@ -213,10 +213,10 @@ class _Questions:
             return self.run(value, LOOSE_RTOL).epsilon_bounds(self._delta)
 
     def repeat_warnings(self, end: SafeEnd) -> None:
-        """What was said about the two ends of the answer, each sentence once."""
-        said = [*self._remarks[end.value], *self._remarks.get(end.unmet, ())]
-        for remark in {str(one.message): one.message for one in said}.values():
-            warnings.warn(remark, stacklevel=3)
+        """What was said about the answer, and what was not accurate about the nearest value that is none."""
+        unmet = [one for one in self._remarks.get(end.unmet, ()) if one.category is AccuracyWarning]
+        for remark in (*self._remarks[end.value], *unmet):
+            warnings.warn(remark.message, stacklevel=3)
 
 
 # --- parameters and plans ---------------------------------------------------------------------------

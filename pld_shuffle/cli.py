@@ -186,11 +186,13 @@ def _prepared(arguments: argparse.Namespace) -> Accountant:
 
     with _blaming("rtol"):
         accountant = Accountant(rtol=arguments.rtol)
-    if arguments.plot is not None:
-        from .plots import check_picture_path
+    for flag in ("plot", "certificate", "registry"):
+        path = getattr(arguments, flag, None)
+        if path is not None:
+            from . import plots, storage
 
-        with _blaming("plot"):
-            check_picture_path(arguments.plot)
+            with _blaming(flag):
+                (plots.check_picture_path if flag == "plot" else storage.writable)(path)
     return accountant
 
 
@@ -310,7 +312,7 @@ def _adaptive(arguments: argparse.Namespace) -> Found:
 
     from .filter import PrivacyFilter
 
-    with _blaming("epsilon"):
+    with _blaming():
         run = PrivacyFilter(arguments.epsilon[0], arguments.delta)
     refused = None
     with _phase("buying rounds", len(log.rounds)) as progress, _blaming():
@@ -523,7 +525,7 @@ def _one_line(error: BaseException | str) -> str:
     return " ".join(str(error).split()) or type(error).__name__
 
 
-def _run(arguments: argparse.Namespace, started: float) -> int:
+def _run(arguments: argparse.Namespace, started: float, known: Callable[[], object]) -> int:
     from .composition.composition import AccuracyWarning
     from .numerics.validation import UnlikelyWarning
 
@@ -535,7 +537,7 @@ def _run(arguments: argparse.Namespace, started: float) -> int:
             warnings.simplefilter("always", category)
         try:
             for report in arguments.run(arguments):  # noqa: B007
-                pass
+                known()
         except KeyboardInterrupt:
             interrupted = True
     if report is None:
@@ -559,11 +561,14 @@ def _run(arguments: argparse.Namespace, started: float) -> int:
     return INTERRUPTED if interrupted else EXCEEDED if report.exceeded else 0
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line and return its exit status. argv : the arguments, by default those of the process."""
+def main(argv: Sequence[str] | None = None, known: Callable[[], object] = lambda: None) -> int:
+    """Run the command line and return its exit status.
+
+    argv : the arguments, by default those of the process. known : called as soon as an interrupt leaves an answer.
+    """
     started = time.perf_counter()
     try:
-        return _run(_parsed(argv), started)
+        return _run(_parsed(argv), started, known)
     except _BadInput as error:
         print(f"pld-shuffle: error: {_one_line(error)}", file=sys.stderr)
         return BAD_INPUT

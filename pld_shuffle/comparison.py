@@ -120,8 +120,7 @@ def compare(mechanism: Mechanism, *, delta: float, rounds: int = 1, rtol: float 
         factor = epsilon / tight.upper if 0.0 < tight.upper < math.inf else math.nan
         methods.append(Method(name, source, kind, epsilon, factor, note))
     methods.sort(key=lambda method: method.epsilon)
-    notes = tuple(_girgis_note(setting))
-    return Comparison(mechanism, rounds, failure, tight, tuple(methods), tuple(excluded), notes)
+    return Comparison(mechanism, rounds, failure, tight, tuple(methods), tuple(excluded), _girgis_notes(setting))
 
 
 # --- the setting ---------------------------------------------------------------------------------
@@ -148,7 +147,7 @@ def _setting(mechanism: Mechanism, rounds: int, delta: float) -> _Setting:
     whole = _whole(mechanism)
     rate, population, sees = 1.0, None, Adversary.REPORTS  # who sees more knows who took part
     if isinstance(mechanism, Subsampled):
-        if mechanism.dropout > 0.0 or mechanism.colluding > 0:
+        if mechanism.dropout or mechanism.dropout_limit or mechanism.colluding:
             raise ValueError(
                 "mechanism must have no dropout and no colluding users, since no bound of the literature"
                 f" covers them, got {mechanism!r}"
@@ -198,35 +197,36 @@ def _whole(asked: Any) -> Shuffled | ShuffledLDP | ShuffledRandomizer | Shuffled
 _Candidate = tuple[str, str, str, Adversary, Callable[[], tuple[float, str]]]
 
 
-def _candidates(asked: Mechanism, setting: _Setting, tight: Bounds, rtol: float) -> Iterator[_Candidate]:
+def _candidates(asked: Mechanism, s: _Setting, tight: Bounds, rtol: float) -> Iterator[_Candidate]:
     """Every bound known here."""
 
     def by_pld(mechanism: Mechanism) -> tuple[float, str]:
         found = tight
         if mechanism != asked:
-            accountant = Accountant(rtol=rtol).compose(mechanism, setting.rounds)
-            found = accountant.epsilon_bounds(setting.delta)
+            found = Accountant(rtol=rtol).compose(mechanism, s.rounds).epsilon_bounds(s.delta)
         return float(found.upper), f"lower end {found.lower:.6g}"
 
     def by_rdp(mechanism: Mechanism) -> tuple[float, str]:
-        accountant = RenyiAccountant().compose(mechanism, setting.rounds)
-        found = accountant.epsilon_at_order(setting.delta)
+        found = RenyiAccountant().compose(mechanism, s.rounds).epsilon_at_order(s.delta)
         if found.epsilon == math.inf:
             return math.inf, "mass at infinite loss makes every Renyi divergence infinite"
         return found.epsilon, f"order {found.order:.4g}"
 
-    ours, literature = "this package", Adversary.REPORTS
+    def published(bound: bounds.Bound, delta: float) -> float:
+        if bound.only and bound.only not in s.only:
+            raise bounds.OutOfRange(f"it is for {bound.only} only")
+        return bound.epsilon(eps0=s.eps0, delta=min(delta / s.rate, 0.999), n=s.n)
+
+    ours = "this package"
     for label, covers, one in _analyses(asked):
         yield f"PLD, {label}", ours, "pld", covers, partial(by_pld, one)
-        source = f"{ours}, Canonne et al. 2020"
-        yield f"exact Renyi, {label}", source, "rdp", covers, partial(by_rdp, one)
-    girgis = "Renyi bound of Girgis et al."
-    yield girgis, "Girgis et al. 2021", "rdp", literature, partial(_girgis, setting)
-    local = "local DP, no shuffling"
-    yield local, "Kairouz et al. 2015", "local", Adversary.WEAK, partial(_local, setting)
-    for bound in bounds.published(setting.k or 2):
-        answer = partial(_composed, bound, setting)
-        yield bound.name, bound.source, "composed", bound.covers, answer
+        yield f"exact Renyi, {label}", f"{ours}, Canonne et al. 2020", "rdp", covers, partial(by_rdp, one)
+    girgis = partial(_girgis, s, "theorem")
+    yield "Renyi bound of Girgis et al.", "Girgis et al. 2021", "rdp", Adversary.REPORTS, girgis
+    local = partial(_composed, s, lambda _: s.eps0, (0.0,))
+    yield "local DP, no shuffling", "Kairouz et al. 2015", "local", Adversary.WEAK, local
+    for bound in bounds.published(s.k or 2):
+        yield bound.name, bound.source, "composed", bound.covers, partial(_composed, s, partial(published, bound))
 
 
 def _analyses(asked: Mechanism) -> Iterator[tuple[str, Adversary, Mechanism]]:
@@ -236,11 +236,9 @@ def _analyses(asked: Mechanism) -> Iterator[tuple[str, Adversary, Mechanism]]:
         if not isinstance(asked, Subsampled):
             yield label, covers, pair
             continue
-        sampled = Subsampled(pair, rate=asked.rate, analysis=asked.analysis)
-        yield label, covers, asked if pair == whole else sampled
+        yield label, covers, asked if pair == whole else Subsampled(pair, rate=asked.rate, analysis=asked.analysis)
         if label == "stronger clones" and asked.rate < 1.0 and asked.analysis != "general":
-            general = Subsampled(pair, rate=asked.rate, analysis="general")
-            yield f"{label}, general amplification", covers, general
+            yield f"{label}, general amplification", covers, Subsampled(pair, rate=asked.rate, analysis="general")
 
 
 def _pairs(whole: Any) -> Iterator[tuple[str, Adversary, Mechanism]]:
@@ -265,58 +263,46 @@ def _pairs(whole: Any) -> Iterator[tuple[str, Adversary, Mechanism]]:
 # --- the literature, over rounds -----------------------------------------------------------------
 
 
-def _girgis(s: _Setting, residue: Any = "theorem") -> tuple[float, str]:
-    found = bounds.girgis_epsilon(
-        eps0=s.eps0, cohort=s.n, population=s.population, rounds=s.rounds, delta=s.delta,
-        residue=residue,
-    )  # fmt: skip
+def _girgis(s: _Setting, residue: Any) -> tuple[float, str]:
+    cohorts = {"cohort": s.n, "population": s.population, "rounds": s.rounds}
+    found = bounds.girgis_epsilon(eps0=s.eps0, **cohorts, delta=s.delta, residue=residue)
     return found.epsilon, f"order {found.order:g}"
 
 
-def _girgis_note(s: _Setting) -> Iterator[str]:
+def _girgis_notes(s: _Setting) -> tuple[str, ...]:
     """The value with the published code's smaller residue, which the theorem does not support."""
     if s.sees > Adversary.REPORTS or s.eps0 > EPS0_LIMIT:
-        return
-    proved, published = _girgis(s)[0], _girgis(s, "published-code")[0]
-    if published <= 0.999 * proved:
-        yield (
-            f"Renyi bound of Girgis et al. 2021: the theorem gives {proved:.4g}; their published code "
-            f"has half the constant in its residual term and gives {published:.4g}"
-        )
+        return ()
+    proved, published = (_girgis(s, residue)[0] for residue in ("theorem", "published-code"))
+    if published > 0.999 * proved:
+        return ()
+    return (
+        f"Renyi bound of Girgis et al. 2021: the theorem gives {proved:.4g}; their published code "
+        f"has half the constant in its residual term and gives {published:.4g}",
+    )
 
 
-def _local(s: _Setting) -> tuple[float, str]:
-    """Pure local DP of the target's report, subsampled, and composed optimally."""
-    one = math.log1p(s.rate * math.expm1(s.eps0)) * (1.0 + 1e-14)
-    if s.rounds == 1:
-        return one, ""
-    total = bounds.optimal_composition_epsilon(epsilon=one, delta=0.0, rounds=s.rounds, total_delta=s.delta)
-    return total, "optimal composition"
+def _composed(s: _Setting, whole: Callable[[float], float], shares: tuple[float, ...] = _SHARES) -> tuple[float, str]:
+    """A guarantee of one round of everybody, amplified by subsampling and composed optimally.
 
-
-def _composed(bound: bounds.Bound, s: _Setting) -> tuple[float, str]:
-    """A bound of one round, amplified by subsampling and composed optimally."""
-    if bound.only and bound.only not in s.only:
-        raise bounds.OutOfRange(f"it is for {bound.only} only")
+    whole : its epsilon at a delta. shares : of delta, given to the single rounds together.
+    """
 
     def one_round(delta: float) -> float:
-        whole = bound.epsilon(eps0=s.eps0, delta=min(delta / s.rate, 0.999), n=s.n)
-        return math.log1p(s.rate * math.expm1(whole)) * (1.0 + 1e-14)
+        return math.log1p(s.rate * math.expm1(whole(delta))) * (1.0 + 1e-14)
 
     if s.rounds == 1:
         return one_round(s.delta), ""
     found: list[float] = []
     refusals: list[bounds.OutOfRange] = []
-    for share in _SHARES:
-        # all rounds together use this share of delta
+    for share in shares:
         part = -math.expm1(math.log1p(-share * s.delta) / s.rounds) * (1.0 - 1e-14)
         try:
             one = one_round(part)
         except bounds.OutOfRange as error:
             refusals.append(error)
             continue
-        total = bounds.optimal_composition_epsilon(epsilon=one, delta=part, rounds=s.rounds, total_delta=s.delta)
-        found.append(total)
+        found.append(bounds.optimal_composition_epsilon(epsilon=one, delta=part, rounds=s.rounds, total_delta=s.delta))
     if not found:
         raise refusals[0]
     return min(found), "optimal composition"

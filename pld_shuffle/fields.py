@@ -456,12 +456,14 @@ def _matrix(path: str) -> list[list[float]]:
     """The numbers in a CSV file without a header."""
     try:
         with open(path, encoding="utf-8-sig", newline="") as file:
-            rows = list(csv.reader(file))
-        return [[parse_number(cell) for cell in row] for row in rows if row]
+            rows = [[parse_number(cell) for cell in row] for row in csv.reader(file) if row]
+        if len(lengths := sorted({len(row) for row in rows})) > 1:
+            raise ValueError(f"it has rows of {lengths[0]} and of {lengths[-1]} numbers")
+        return rows
     except OSError as error:
         reason = f"cannot read {path!r}: {error.strerror or error}"
         raise FieldError("randomizer", reason) from error
-    except ValueError as error:
+    except (ValueError, csv.Error) as error:
         raise FieldError("randomizer", f"{path!r} is no matrix of probabilities: {error}") from error
 
 

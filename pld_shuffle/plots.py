@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .mechanisms.base import attacked
-from .storage import replacing
+from .storage import replacing, writable
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -247,23 +247,15 @@ def _mark(ax: Axes, epsilon: float, delta: float, name: str = "") -> None:
 def check_picture_path(path: str | os.PathLike[str]) -> Path:
     """The file that `save_figure` would write, if it can; nothing is written here.
 
-    Raises ValueError if the ending is of no format that matplotlib writes, if `path` is there and no regular
-    file, or if its directory is not there.
+    Raises ValueError if the ending is of no format that matplotlib writes, and as `storage.writable`.
     """
     from matplotlib.backend_bases import FigureCanvasBase
 
-    target = Path(os.path.realpath(path))
     formats = sorted(FigureCanvasBase.get_supported_filetypes())
-    wrong = None
-    if target.suffix.removeprefix(".").lower() not in formats:
-        wrong = f"end in one of {', '.join('.' + ending for ending in formats)}"
-    elif target.exists() and not target.is_file():
-        wrong = "be a regular file"
-    elif not target.parent.is_dir():
-        wrong = "lie in a directory that exists"
-    if wrong is not None:
-        raise ValueError(f"path must {wrong}; got {os.fspath(path)!r}")
-    return target
+    if Path(path).suffix.removeprefix(".").lower() not in formats:
+        endings = ", ".join("." + ending for ending in formats)
+        raise ValueError(f"path must end in one of {endings}; got {os.fspath(path)!r}")
+    return writable(path)
 
 
 def draw(path: str | os.PathLike[str], title: str, picture: Callable[..., Axes], *what: Any, **options: Any) -> None:

@@ -285,7 +285,7 @@ def row_step(rows: int) -> int:
 def deltas_around(delta: float) -> list[float]:
     """The delta asked for, and an order of magnitude to either side: one reading answers all three."""
     others = [float(f"{delta * factor:.12g}") for factor in (1e1, 1e-1)]
-    return [delta, *(other for other in others if 1e-280 < other < 1.0)]
+    return [delta, *(other for other in others if 1e-280 < other < 1.0 and delta < 1.0)]
 
 
 def _json_ready(value: Any) -> Any:

@@ -82,16 +82,27 @@ def _written(text: str, what: str) -> str:
     return text
 
 
+def writable(path: str | os.PathLike[str]) -> Path:
+    """The file that `replacing` would write; ValueError where it could not, as far as one can tell."""
+    target, wrong = Path(os.path.realpath(path)), None
+    if target.exists() and not target.is_file():
+        wrong = "be a regular file"
+    elif not target.parent.is_dir():
+        wrong = "lie in a directory that exists"
+    elif not os.access(target.parent, os.W_OK):
+        wrong = "lie in a directory that can be written"
+    if wrong is not None:
+        raise ValueError(f"path must {wrong}, got {os.fspath(path)!r}")
+    return target
+
+
 @contextlib.contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """A binary file to write into; it becomes `path` if the block ends without an exception.
 
-    Links are followed, the permissions of an existing file are kept. Raises OSError if the directory
-    cannot be written, ValueError if `path` is there and no regular file.
+    Links are followed, the permissions of an existing file are kept. Raises OSError, or ValueError as `writable`.
     """
-    target = Path(os.path.realpath(path))
-    if target.exists() and not target.is_file():
-        raise ValueError(f"path must be a regular file, got {os.fspath(path)!r}")
+    target = writable(path)
     os.umask(umask := os.umask(0o022))
     mode = target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~umask
     handle, temporary = tempfile.mkstemp(prefix=f".{target.stem}-", dir=target.parent)

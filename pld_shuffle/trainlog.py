@@ -143,6 +143,10 @@ def _read(header: Sequence[str], place: int, rows: Iterable[Row], unit: str) -> 
         key = repr(given)  # tells 1 from True, which are equal
         if key not in seen:
             seen[key] = _round(given, place)
+            one, other = (seen[key][0].relation, rounds[0][0].relation) if rounds else ("", "")
+            if one != other:
+                wrong = f"a round for neighbours that are {one}, in a log of others that are {other}"
+                raise _Wrong(place, "neighbours" if "neighbours" in positions else None, wrong)
         rounds.append(seen[key])
     if not rounds:
         raise _Wrong(place + 1, None, "the log has a header and no rounds")

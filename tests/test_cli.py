@@ -185,7 +185,7 @@ def test_tables_of_long_logs_are_thinned(rows, step):
 
 @pytest.mark.parametrize(
     ("delta", "others"),
-    [(1e-6, [1e-5, 1e-7]), (0.05, [0.5, 0.005]), (0.0, []), (1.0, [0.1]), (1e-279, [1e-278])],
+    [(1e-6, [1e-5, 1e-7]), (0.05, [0.5, 0.005]), (0.0, []), (1.0, []), (1e-279, [1e-278])],
 )  # fmt: skip
 def test_deltas_around(delta, others):
     assert report.deltas_around(delta) == [delta, *others]
@@ -241,6 +241,9 @@ BAD_COMMANDS = [
     ("account /no/such/log.csv --delta 1e-6", "/no/such/log.csv"),
     ("account . --delta 1e-6", "cannot read '.'"),
     ("account --sample --delta 1e-6 --every 0", "--every"),
+    ("account --sample --delta 1e-6 --certificate .", "argument --certificate: path must be a regular file, got '.'"),
+    ("account --sample --delta 1e-6 --registry /no/such/x.json", "--registry: path must lie in a directory that exists"),
+    ("account --sample --delta 0 --adaptive --epsilon 1", "error: delta must be in (0, 1), got 0.0"),
     ("plan --n 100 --eps0 1 --epsilon 1 --delta 1e-6", "--solve"),
     ("plan --solve k --n 100 --eps0 1 --epsilon 1 --delta 1e-6", "--solve: invalid choice"),
     ("plan --solve rounds --n 100 --eps0 1 --epsilon 1", "--delta"),

@@ -175,6 +175,7 @@ COHORT_OF = partial(Subsampled, ShuffledLDP(eps0=2.0, n=1_000), population=2_000
         # no published bound covers fewer reports
         ({"mechanism": COHORT_OF(dropout=0.5)}, ValueError, "no dropout and no colluding"),
         ({"mechanism": COHORT_OF(colluding=10)}, ValueError, "no dropout and no colluding"),
+        ({"mechanism": COHORT_OF(dropout_limit=0.5)}, ValueError, "no dropout and no colluding"),
         ({"mechanism": ShuffledRandomizer(10_000, p=3.0, q=4.0, tv=0.3)}, TypeError, "given by its eps0"),
         ({"mechanism": Shuffled(Gaussian(sigma=1.0), 10_000, analysis="blanket")}, TypeError, "pure randomizer"),
     ],

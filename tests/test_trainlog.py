@@ -130,6 +130,8 @@ def test_polars_frames_are_logs() -> None:
     ([{"n": 10, "eps0": 10**400}], 1, "eps0", "too large"),
     ([{"n": 10, "eps0": 1, "adversary": 3}], 1, "adversary", "expected a word"),
     ([{"loss": 3}], 0, "n", "missing"),
+    ([{"n": 10, "eps0": 1}, {"mechanism": "threshold", "rate": 0.1, "least": 20, "neighbours": "zero-out"}],
+     2, "neighbours", "a round for neighbours that are zero-out, in a log of others that are replace-one"),
 ])  # fmt: skip
 def test_mappings_are_read_as_strictly(rows, place, column, reason):
     with pytest.raises(LogError, match=reason) as caught:

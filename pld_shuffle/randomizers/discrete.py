@@ -57,7 +57,7 @@ class DiscreteRandomizer(FiniteRandomizer):
         sums = np.array([math.fsum(row) for row in rows])
         if not bool(np.all(np.abs(sums - 1) <= ROW_SUM_TOLERANCE)):
             worst = int(np.argmax(np.abs(sums - 1)))
-            raise ValueError(f"matrix: row {worst} must sum to 1, got {sums[worst]!r}")
+            raise ValueError(f"matrix: row {worst} must sum to 1, got {float(sums[worst])!r}")
         # Rows that sum to 1 within rounding stay: a matrix that was normalised comes back the same.
         sums[np.abs(sums - 1) <= SAME_SUM] = 1.0
         rows = rows / sums[:, np.newaxis]
