@@ -24,13 +24,15 @@ author = "the pld_shuffle authors"
 copyright = f"{author}, Apache-2.0"
 version = release = pld_shuffle.__version__
 
-extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "docstrings"]
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "docstrings", "offline"]
 root_doc = "docs/index"
 include_patterns = ["docs/**", "notebooks/*.ipynb", "benchmarks/README.md", "CHANGELOG.md"]
 exclude_patterns = ["docs/_*"]
 
 nb_execution_mode = "off"  # the tests run the notebooks
 myst_heading_anchors = 4
+myst_enable_extensions = ["dollarmath"]
+html_math_renderer = "mathml"  # docs/offline.py
 myst_links_external_new_tab = False
 
 templates_path = [str(HERE / "_templates")]
@@ -78,7 +80,8 @@ suppress_warnings = ["ref.python"]
 html_theme = "furo"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_extra_path = ["_root"]  # index.html, where the site begins
 html_title = f"pld_shuffle {release}"
 html_copy_source = False
-html_show_search_summary = False  # it would be fetched, which a page opened from disk may not
+html_show_search_summary = False  # docs/offline.py has another one
 html_theme_options = {"source_repository": "", "top_of_page_buttons": []}
