@@ -112,6 +112,17 @@ def test_links_resolve(path: Path) -> None:
             assert anchor in _anchors(file.read_text(encoding="utf-8")), f"{path.name}: {target}"
 
 
+@pytest.mark.parametrize("path", [*PAGES, ROOT / "CHANGELOG.md"], ids=lambda path: path.name)
+def test_long_pages_begin_with_their_contents(path: Path) -> None:
+    """A page of more than 2,500 words lists its sections, all of them and in order."""
+    text = path.read_text(encoding="utf-8")
+    listed = re.search(r"^\*\*On this page\*\*\n\n((?:\* \[.*\n)+)", text, re.MULTILINE)
+    assert listed or len(text.split()) <= 2_500
+    if listed:
+        sections = re.findall(r"^## (.*)$", re.sub(r"```.*?```", "", text, flags=re.DOTALL), re.MULTILINE)
+        assert re.findall(r"^\* \[(.*)\]\(#", listed[1], re.MULTILINE) == sections
+
+
 def _numbers(name: str) -> list[int]:
     """The numbers of a page's numbered headings, in order."""
     text = (DOCS / name).read_text(encoding="utf-8")
