@@ -55,20 +55,24 @@ class Losses:
             ROUNDOFF * (4.0 + 2.0 * float(exponents.max())),
         )
 
-    def atoms(self, side: Side, truncated_mass: float = 0.0, mass_error: float = 0.0) -> Atoms:
-        """As `Atoms`, masses rounded to the safe side; `truncated_mass` and `mass_error` as in `EitherOrder`."""
+    def atoms(self, side: Side, truncated_mass: float = 0.0, mass_error: float = 0.0, spare: float = 0.0) -> Atoms:
+        """As `Atoms`, masses rounded to the safe side; `truncated_mass` and `mass_error` as in `EitherOrder`.
+
+        spare : what may be left out on either end besides: the far tails of a long law.
+        """
         factor = 1.0 + (2.0 if side is Side.UPPER else -2.0) * (self.error + mass_error)
-        mass, loss = (self.mass, self.loss) if self.mass.size else (np.zeros(1), np.zeros(1))
-        loss_error = 2.0 * self.error
+        mass, loss = (self.mass * factor, self.loss) if self.mass.size else (np.zeros(1), np.zeros(1))
+        size = mass.size
+        first = min(int(np.searchsorted(np.cumsum(mass), spare)), size - 1)
+        tail = np.cumsum(mass[::-1])
+        last = max(size - int(np.searchsorted(tail, spare)), first + 1)
+        lost = float(tail[size - last - 1]) * (1.0 + ROUNDOFF * size) if last < size else 0.0
+        if side is Side.UPPER:  # the least losses move up, the largest to infinity
+            first, loss = 0, np.maximum(loss, loss[first])
         return Atoms(
-            mass * factor,
-            loss,
-            self.infinity_mass * factor,
-            truncated_mass,
-            loss_error,
-            mass.size,
-            separate=mass.size <= MOST_SEPARATE,
-        )
+            mass[first:last], loss[first:last], self.infinity_mass * factor, truncated_mass + lost, 2.0 * self.error,
+            size, separate=size <= MOST_SEPARATE,
+        )  # fmt: skip
 
     def divergence(self, eps: Array) -> Array:
         """H at e^eps for ascending eps, without the infinite part: relative rounding 8 u per eps and atom.
@@ -118,7 +122,8 @@ class OrderedPair(Pair):
         return False
 
     def atoms(self, sides: Sequence[Side], resolution: Resolution) -> list[Atoms]:
-        return [self.losses.atoms(side, self.truncated_mass, self.mass_error) for side in sides]
+        spare = resolution.truncated_mass if self.losses.mass.size > MOST_SEPARATE else 0.0
+        return [self.losses.atoms(side, self.truncated_mass, self.mass_error, spare) for side in sides]
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,10 +144,13 @@ class EitherOrder(ProfilePair):
         """Of two orders by points of their profile; one order is its own mirror image, and has atoms."""
         if len(self.orders) > 1:
             return super().atoms(sides, resolution)
-        return [completed(self._one_order(side), side) for side in sides]
+        return [completed(self._one_order(side, resolution), side) for side in sides]
 
-    def _one_order(self, side: Side) -> Atoms:
-        found = self.orders[0].atoms(side, self.truncated_mass, self.mass_error)
+    def _one_order(self, side: Side, resolution: Resolution) -> Atoms:
+        [order] = self.orders
+        if order.mass.size > MOST_SEPARATE:
+            return order.atoms(side, self.truncated_mass, self.mass_error, resolution.truncated_mass)
+        found = order.atoms(side, self.truncated_mass, self.mass_error)
         # A negligible atom far beyond all others is better at infinity.
         if self.truncated_mass == 0.0 or self.largest > FAR_BEYOND * self.orders[0].top:
             return found

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from ..numerics.integer_laws import IntegerLaw
 from ..numerics.rounding import ROUNDOFF
 from ..numerics.sides import Bounds, Side
+from .chosen_orders import ChosenOrders
 from .discrete import EitherOrder, Losses, OrderedPair
 from .pair import Atoms, Pair, Resolution, completed
 from .profile import SAME, ProfilePair, ProfilePoints, UpperPair, worst
@@ -32,6 +33,7 @@ from .profile import SAME, ProfilePair, ProfilePoints, UpperPair, worst
 Array = NDArray[np.float64]
 
 LEAST_DISTANCE = 1e-4  # of two kinks, in scales, so that slopes between them are known
+MOST_CHOSEN = 1024  # rounds in which orders are chosen as they go
 MOST_KEPT = 0.5  # of the atoms, if putting equal ones together is worth their rounding
 
 
@@ -58,6 +60,14 @@ class EitherStep(UpperPair):
     @property
     def infinity_mass(self) -> float:
         return self.pair.infinity_mass
+
+    def repeated(self, count: int) -> list[tuple[Pair, int]]:
+        """Blocks of rounds whose orders are chosen as they go; between blocks both orders' tails are there at once."""
+        if count == 1:
+            return [(self, 1)]
+        blocks, rest = divmod(count, MOST_CHOSEN)
+        found: list[tuple[Pair, int]] = [(ChosenOrders(self.pair, MOST_CHOSEN), blocks)] if blocks else []
+        return found + ([(ChosenOrders(self.pair, rest), 1)] if rest else [])
 
     def atoms(self, sides: Sequence[Side], resolution: Resolution) -> list[Atoms]:
         """The upper atoms; for a lower side the same, infinite losses too, as their width is of no interest."""
