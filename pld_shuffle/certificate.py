@@ -204,7 +204,7 @@ def _family(mechanism: Mechanism) -> Hashable:
     given = mechanism.arguments()
     inner = given.pop("mechanism")
     sizeless = inner.arguments() | {"n": None}
-    return None if "analysis" in given else (type(inner), *given.items(), *sizeless.items())
+    return None if mechanism.analysis == "general" else (type(inner), *given.items(), *sizeless.items())
 
 
 def _nearest(

@@ -373,7 +373,7 @@ def mechanism_from_values(values: Mapping[str, Value]) -> Mechanism:
     for the mechanism (such as k with ldp: a number nobody uses is a misunderstanding).
 
     >>> mechanism_from_values({"n": 1000, "randomizer": "unary-encoding", "k": 16, "eps0": 2.0})
-    Shuffled(randomizer=UnaryEncoding(k=16, eps0=2.0, variant='symmetric'), n=1000, analysis='tightest')
+    Shuffled(randomizer=UnaryEncoding(k=16, eps0=2.0, variant='symmetric'), n=1000)
     """
     given = dict(values)
     name = given.pop("mechanism", "shuffled" if "randomizer" in given else "ldp")

@@ -18,22 +18,22 @@ from ..pairs.discrete import OrderedPair
 from ..pairs.gaussian import GaussianPair
 from ..pairs.pair import Pair
 from ..pairs.profile import BothOrders, ProfilePair
-from .base import Mechanism
+from .base import ZERO_OUT, Mechanism
 from .central import Gaussian, Laplace
 from .imported import DiscretePair
-from .zero_out import RELATION, ZeroOut
+from .zero_out import ZeroOut
 
-RELATIONS = (RELATION, "replace-one")
+RELATIONS = (ZERO_OUT, "replace-one")
 MOST_STEPS = 10**10
 BLOCKS_RTOL = 2e-3  # of the delta of several blocks
 LEAST_SIGMA = 0.1  # of the noise over the sensitivity: with less, masses underflow
 NEIGHBOURS = {
-    RELATION: "one user's contribution, of norm at most the sensitivity, is replaced by nothing (zero-out)",
+    ZERO_OUT: "one user's contribution, of norm at most the sensitivity, is replaced by nothing (zero-out)",
     "replace-one": "one user's contribution is replaced by another one, both of norm at most the sensitivity",
 }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class RandomAllocation(Mechanism):
     """Every user's contribution enters exactly `selected` of `steps` steps, drawn uniformly and hidden.
 
@@ -66,7 +66,7 @@ class RandomAllocation(Mechanism):
     mechanism: Mechanism
     steps: int
     selected: int = 1
-    relation: str = RELATION  # type: ignore[assignment]
+    relation: str = ZERO_OUT  # type: ignore[assignment]
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "steps", positive_int("steps", self.steps))
@@ -84,14 +84,15 @@ class RandomAllocation(Mechanism):
             )
         if isinstance(kind, ZeroOut) and isinstance(kind.mechanism, Gaussian):
             kind = kind.mechanism
+            object.__setattr__(self, "mechanism", kind)
         if isinstance(kind, Gaussian):
             if not kind.sigma / kind.sensitivity >= LEAST_SIGMA:
                 raise ValueError(f"mechanism must have sigma >= {LEAST_SIGMA:g} sensitivity, got {kind!r}")
-        elif self.relation != RELATION:
+        elif self.relation != ZERO_OUT:
             raise ValueError(
-                f"relation must be {RELATION!r} for steps other than Gaussian, got {self.relation!r} with {kind!r}"
+                f"relation must be {ZERO_OUT!r} for steps other than Gaussian, got {self.relation!r} with {kind!r}"
             )
-        elif not (isinstance(kind, (Laplace, DiscretePair)) or kind.relation == RELATION):
+        elif not (isinstance(kind, (Laplace, DiscretePair)) or kind.relation == ZERO_OUT):
             raise TypeError(
                 f"mechanism must be Gaussian, Laplace, DiscretePair, or one for the zero-out relation, got {kind!r}"
             )
@@ -106,12 +107,10 @@ class RandomAllocation(Mechanism):
     def _block(self) -> HiddenStepPair:
         """One order of a block of steps with one selected."""
         kind, count = self.mechanism, self.steps // self.selected
-        if isinstance(kind, ZeroOut) and isinstance(kind.mechanism, Gaussian):
-            kind = kind.mechanism
         if not isinstance(kind, Gaussian):
             return HiddenStepPair(PairSteps(kind.pair), count)
         noise = kind.sigma / kind.sensitivity
-        return HiddenStepPair(GaussianSteps(noise, 1, 0 if self.relation == RELATION else -1, 0), count)
+        return HiddenStepPair(GaussianSteps(noise, 1, 0 if self.relation == ZERO_OUT else -1, 0), count)
 
     @cached_property
     def pair(self) -> Pair:  # type: ignore[override]
@@ -124,7 +123,7 @@ class RandomAllocation(Mechanism):
 
     @property
     def _distance(self) -> int:
-        return 1 if self.relation == RELATION else 2
+        return 1 if self.relation == ZERO_OUT else 2
 
     @cached_property
     def attack_pair(self) -> Pair:  # type: ignore[override]

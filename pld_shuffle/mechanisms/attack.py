@@ -27,7 +27,7 @@ MAX_CHOICES = 256  # attacks tried
 Triple = tuple[float, float, float]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Attack(Mechanism):
     """Two concrete neighbouring datasets: the target holds `first` or `second`, all n-1 others hold `others`.
 

@@ -24,7 +24,7 @@ from ..composition.composition import Composition
 from ..composition.pld import PLD, formed
 from ..numerics.sides import Bounds, Side
 from ..numerics.validation import positive_float, positive_int, tolerance, unit_interval
-from ..pairs.cohort import Cohort
+from ..pairs.cohort import ALL_USERS, Cohort
 from ..pairs.pair import Pair, Resolution
 from ..randomizers.base import EPS0_MAX
 
@@ -33,6 +33,13 @@ Array = NDArray[np.float64]
 SMALLEST_EPS0 = 1e-9
 SMALLEST_RATE = 1e-12  # of a hidden cohort, or of a Poisson sample
 SUBSTITUTION = "neighbouring datasets differ in the value of one user (substitution)"
+ZERO_OUT = "zero-out"
+#: Neighbouring relations, in words.
+NEIGHBOURS = {
+    "replace-one": SUBSTITUTION,
+    "add-or-remove-one": "one dataset has one user more than the other (addition or removal)",
+    ZERO_OUT: "one user's contribution is there, or replaced by nothing (zero-out)",
+}
 REPORTS = "sees the shuffled reports and knows every other user's value"
 OUTPUTS_ONLY = "what users send may depend on what was published before, but not on who took part"
 CONCURRENT = "rounds of other entries may come in between (concurrent composition, Vadhan and Zhang 2023)"
@@ -92,8 +99,8 @@ class Mechanism(ABC):
 
     @property
     def relation(self) -> str:
-        """The neighbouring relation the pair is for; one ledger holds one relation."""
-        return "replace-one"
+        """The neighbouring relation the pair is for, by default `neighbours`; one ledger holds one relation."""
+        return getattr(self, "neighbours", "replace-one")
 
     @property
     def hidden(self) -> bool:
@@ -123,6 +130,8 @@ class Mechanism(ABC):
         """Raise TypeError if the mechanism cannot run on a hidden cohort, or its orders differ."""
         if self.unsampled is not None:
             raise TypeError(f"{self.unsampled}, got {self!r}")
+        if self.relation != "replace-one":  # amplification is proven for substitution
+            raise TypeError(f"mechanism must be for neighbours 'replace-one', got {self!r}")
         if not self.pair.symmetric:
             raise TypeError(f"mechanism must have a symmetric pair to be subsampled, got {self!r}")
 
@@ -146,19 +155,20 @@ class Mechanism(ABC):
         """The same where nobody may see who took part; "sampling" is the scheme's to say."""
         return self.assumptions()
 
+    #: The one of two alternative parameters that was not given, but follows from the other one.
+    derived: str = ""
+
     def arguments(self) -> dict[str, Any]:
-        """Keyword arguments that rebuild this mechanism: ``type(m)(**m.arguments()) == m``.
+        """Keyword arguments that rebuild this mechanism, all that are given: ``type(m)(**m.arguments()) == m``."""
+        names = [f.name for f in fields(self) if f.init]  # type: ignore[arg-type]
+        given = {name: getattr(self, name) for name in names if name != self.derived}
+        return {name: value for name, value in given.items() if value is not None}
 
-        By default a dataclass's fields.
-        """
-        return {f.name: getattr(self, f.name) for f in fields(self) if f.init}  # type: ignore[arg-type]
-
-    def written(self, *positional: str) -> str:
-        """Its `repr` from `arguments`, with those of `positional` values only."""
-        values = {name: repr(value) for name, value in self.arguments().items()}
-        first = [values.pop(name) for name in positional]
-        inside = [*first, *(f"{name}={value}" for name, value in values.items())]
-        return f"{type(self).__name__}({', '.join(inside)})"
+    def __repr__(self) -> str:
+        """The arguments that are not the usual ones."""
+        usual = {f.name: f.default for f in fields(self)}  # type: ignore[arg-type]
+        told = (f"{name}={value!r}" for name, value in self.arguments().items() if value != usual[name])
+        return f"{type(self).__name__}({', '.join(told)})"
 
     def pld(self, *, step: float | None = None, side: Side = Side.UPPER, truncated_mass: float = 1e-15) -> PLD:
         """The privacy loss distribution of one round on one side.
@@ -178,6 +188,46 @@ class Mechanism(ABC):
         if not truncated_mass < 0.1:
             raise ValueError(f"truncated_mass must be below 0.1, got {truncated_mass!r}")
         return formed(pair, [side], Resolution(step, truncated_mass=truncated_mass, size_width=1e-5))[0]
+
+
+class OnCohorts(Mechanism):
+    """A mechanism whose pairs are proved for all cohorts alike: its own are `sampled` and `sampled_attack` of all."""
+
+    any_cohort = True
+
+    @cached_property
+    def pair(self) -> Pair:
+        return self.sampled(ALL_USERS)
+
+    @cached_property
+    def attack_pair(self) -> Pair:  # type: ignore[override]
+        return self.sampled_attack(ALL_USERS)
+
+    @abstractmethod
+    def sampled(self, cohort: Cohort) -> Pair: ...
+
+    @abstractmethod
+    def sampled_attack(self, cohort: Cohort) -> Pair: ...
+
+
+class OfMechanism(Mechanism):
+    """Rounds of another mechanism: its users, its relation, and its null report where it is one of shuffled reports."""
+
+    mechanism: Mechanism
+
+    @property
+    def users(self) -> int | None:
+        return self.mechanism.users
+
+    @property
+    def relation(self) -> str:
+        return self.mechanism.relation
+
+    @property
+    def zero_out(self) -> Pair:
+        """As `pair`, for shuffled reports: the user is drawn like everybody else, and its report is null."""
+        _ = self.mechanism.zero_out
+        return self.pair if self.users is not None else super().zero_out
 
 
 class OfReports(Mechanism):

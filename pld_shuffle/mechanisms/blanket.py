@@ -25,7 +25,7 @@ FINER, COARSE = 8, 16  # times as many cells for few users; times fewer where a 
 FEW_TAIL = 1e-15  # what is left out of unbounded noise among few users
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Blanket(OfReports):
     """n users shuffle reports of a named randomizer; the blanket adversary, exactly.
 

@@ -13,6 +13,7 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from typing import ClassVar
 
 from ..numerics.rounding import above, below
 from ..numerics.sides import Bounds
@@ -30,8 +31,10 @@ class _Additive(Mechanism):
     """Noise whose pair is symmetric and whose loss depends on sensitivity / noise only."""
 
     sensitivity: float
+    noise: ClassVar[str]  # its field
 
-    def _check(self, name: str) -> None:
+    def __post_init__(self) -> None:
+        name = self.noise
         noise = positive_float(name, getattr(self, name))
         sensitivity = positive_float("sensitivity", self.sensitivity)
         settle(self, sensitivity=sensitivity, **{name: noise})
@@ -68,7 +71,7 @@ def _quotient(dividend: float, divisor: float) -> Bounds:
 
 
 @keywords_only("Laplace(scale=...) is central noise; randomizers.Laplace(eps0=...) is a local randomizer")
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, repr=False, kw_only=True)
 class Laplace(_Additive):
     """Laplace noise of scale `scale` on an answer of sensitivity `sensitivity` (both positive).
 
@@ -81,9 +84,7 @@ class Laplace(_Additive):
 
     scale: float
     sensitivity: float = 1.0
-
-    def __post_init__(self) -> None:
-        self._check("scale")
+    noise: ClassVar[str] = "scale"
 
     @cached_property
     def pair(self) -> LaplacePair:
@@ -91,7 +92,7 @@ class Laplace(_Additive):
 
 
 @keywords_only("Gaussian(sigma=...) is central noise; randomizers.Gaussian(sigma=...) is a local randomizer")
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, repr=False, kw_only=True)
 class Gaussian(_Additive):
     """Gaussian noise of standard deviation `sigma` on an answer of sensitivity `sensitivity`.
 
@@ -104,9 +105,7 @@ class Gaussian(_Additive):
 
     sigma: float
     sensitivity: float = 1.0
-
-    def __post_init__(self) -> None:
-        self._check("sigma")
+    noise: ClassVar[str] = "sigma"
 
     @cached_property
     def pair(self) -> GaussianPair:
@@ -114,7 +113,7 @@ class Gaussian(_Additive):
         return GaussianPair(Bounds(below(mu * mu, 4.0), above(mu * mu, 4.0)))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class PoissonGaussian(Mechanism):
     """Gaussian noise on a sum over a Poisson sample, substitution of one user: a `PoissonGaussianPair`.
 

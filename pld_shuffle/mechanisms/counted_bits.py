@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from ..numerics.integer_laws import binomial_law
 from ..numerics.validation import open_unit, positive_int, real, user_count
@@ -70,12 +70,6 @@ class _Counted(Mechanism):
         values = ", ".join(f"{name}={getattr(self, name)!r}" for name in WAYS)
         raise ValueError(f"give eps0, or gamma, or one_if_one and one_if_zero, got {values}")
 
-    def arguments(self) -> dict[str, Any]:
-        return {name: value for name, value in super().arguments().items() if value is not None}
-
-    def __repr__(self) -> str:
-        return self.written()
-
     def assumptions(self) -> dict[str, str]:
         return said(
             f"{self._exact}; the bits of a round are independent, and all users run the same randomizer",
@@ -110,12 +104,6 @@ class CountedBits(_Counted):
     def __post_init__(self) -> None:
         super().__post_init__()
         settle(self, bits=positive_int("bits", self.bits))
-
-    def arguments(self) -> dict[str, Any]:
-        given = super().arguments()
-        if self.bits == 1:
-            del given["bits"]
-        return given
 
     @cached_property
     def pair(self) -> ProfilePair:  # type: ignore[override]
@@ -184,7 +172,7 @@ class CountedHistogram(_Counted):
         return worst_bit_attack(self.n, self.shares, rate=cohort.rate)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class _Binomial(Mechanism):
     """What both share: n noise bits that are 1 with probability `rate`."""
 
@@ -208,7 +196,7 @@ class _Binomial(Mechanism):
         )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class BinomialShift(_Binomial):
     """A sum seen through Bin(n, rate): the pair (1 + Z, Z) and its reverse, whichever is worse.
 
@@ -226,7 +214,7 @@ class BinomialShift(_Binomial):
         return self._orders
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class BinomialExchange(_Binomial):
     """Two sums seen through independent Bin(n, rate), one falling by one as the other rises.
 

@@ -14,13 +14,13 @@ from functools import cached_property
 
 from ..numerics.sides import Bounds
 from ..numerics.validation import integer_in, positive_float, real, user_count
-from ..pairs.coins import Shown
 from ..pairs.mixed_coins import LabelClass, MixedCoins
 from ..randomizers.base import settle
 from .base import Mechanism, said
+from .mixed_budgets import answers
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class DummyReports(Mechanism):
     """n users shuffle k-ary randomised responses, and `dummies` uniformly random values each.
 
@@ -56,23 +56,15 @@ class DummyReports(Mechanism):
     @cached_property
     def pair(self) -> MixedCoins:  # type: ignore[override]
         k, gamma, whole = self.k, self.gamma, int(self.dummies)
-        rest, coin, neutral = self.dummies - whole, 2.0 / self.k, (self.k - 2) / self.k
+        rest = self.dummies - whole
         classes = [
             LabelClass(self.n - 1, gamma, 1.0 - gamma),
             LabelClass(self.n * whole, 1.0, 0.0),
             LabelClass(self.n, rest, 1.0 - rest),
         ]
-        shown = 1.0 - gamma + gamma * coin
         loss = math.log1p(k * (1.0 - gamma) / gamma) if gamma > 0.0 else math.inf
-        return MixedCoins.of(
-            tuple(part for part in classes if part.number > 0 and part.rate > 0.0),
-            coin=coin,
-            neutral=neutral,
-            target=Shown(shown, gamma * neutral, 0.0),
-            theta=(1.0 - gamma) / shown,
-            gap=gamma * coin / shown,
-            local_loss=Bounds(loss * (1.0 - 4e-15), loss * (1.0 + 4e-15)),
-        )
+        held = tuple(part for part in classes if part.number > 0 and part.rate > 0.0)
+        return answers(k, gamma, 1.0 - gamma, held, Bounds(loss * (1.0 - 4e-15), loss * (1.0 + 4e-15)))
 
     def assumptions(self) -> dict[str, str]:
         return said(

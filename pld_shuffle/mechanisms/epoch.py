@@ -27,7 +27,7 @@ from .base import CONCURRENT, OUTPUTS_ONLY, OfReports, local_epsilon, said
 from .ldp import ShuffledLDP
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Epoch(OfReports):
     """One pass over n users in a hidden random order, in disjoint cohorts of any size.
 

@@ -24,21 +24,14 @@ from ..pairs.discrete import EitherOrder, LatticePair, Losses, OrderedPair, chec
 from ..pairs.pair import Pair
 from ..pairs.profile import ProfilePair, worst
 from ..randomizers.base import settle
-from .base import SUBSTITUTION, Mechanism, said
-from .zero_out import RELATION
+from .base import NEIGHBOURS, ZERO_OUT, Mechanism, said
 
 #: Neighbouring relations a pair may have been computed for.
-NEIGHBOURS = ("replace-one", "add-or-remove-one", "replace-special")
+GIVEN = ("replace-one", "add-or-remove-one", "replace-special")
 SIDES = ("upper", "lower")
 
-_SENTENCES = {
-    "replace-one": SUBSTITUTION,
-    "add-or-remove-one": "neighbouring datasets differ by one user (addition or removal)",
-    "replace-special": "neighbouring datasets differ in one user, replaced by a special one",
-}
 
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class DiscretePair(Mechanism):
     """A mechanism whose dominating pair is given by finite mass functions.
 
@@ -85,7 +78,7 @@ class DiscretePair(Mechanism):
         )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ImportedPair(Mechanism):
     """A symmetric pair with P-mass masses[i] at loss ``(low + i) * step`` and `infinity` at infinite loss.
 
@@ -95,7 +88,7 @@ class ImportedPair(Mechanism):
     low : index of the first mass, at least 1: only positive losses are stated.
     masses : nonnegative, with `infinity` at most 1 (up to 1e-3 of rounding); may be empty.
     infinity : P-mass at infinite loss, in [0, 1].
-    neighbours : one of `NEIGHBOURS`. Only one relation makes sense in a ledger; shuffle mechanisms have
+    neighbours : one of `GIVEN`. Only one relation makes sense in a ledger; shuffle mechanisms have
         "replace-one".
     side : "upper" or "lower", the end of a bracket that carries over to the mechanism the pair stands for.
 
@@ -125,7 +118,7 @@ class ImportedPair(Mechanism):
         held = np.flatnonzero(masses)
         last = int(held[-1]) + 1 if held.size else 0
         settle(self, masses=tuple(masses[:last].tolist()), infinity=infinity)
-        choice("neighbours", self.neighbours, NEIGHBOURS)
+        choice("neighbours", self.neighbours, GIVEN)
         choice("side", self.side, SIDES)
 
     def __repr__(self) -> str:
@@ -136,27 +129,23 @@ class ImportedPair(Mechanism):
 
     @property
     def relation(self) -> str:
-        return RELATION if self.neighbours == "replace-special" else self.neighbours
+        return ZERO_OUT if self.neighbours == "replace-special" else self.neighbours
 
     @cached_property
     def pair(self) -> LatticePair:  # type: ignore[override]
         return LatticePair(self.step, self.low, self.masses, self.infinity)
 
-    def require_sampling(self) -> None:
-        if self.neighbours != "replace-one":  # amplification is proven for substitution
-            raise TypeError(f"mechanism must be for neighbours 'replace-one', got {self!r}")
-
     def assumptions(self) -> dict[str, str]:
         how = {"upper": "pessimistic, so the upper end", "lower": "optimistic, so the lower end"}
         return said(
             f"imported masses ({how[self.side]} of a bracket carries over); their own rounding is not covered",
-            neighbours=_SENTENCES[self.neighbours],
+            neighbours=NEIGHBOURS[self.relation],
             adversary="as where the pair was computed",
             sampling="as where the pair was computed",
         )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class WorseOrder(Mechanism):
     """At every epsilon the larger of two profiles: of a pair and of the reversed pair, say.
 

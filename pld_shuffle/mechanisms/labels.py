@@ -16,9 +16,8 @@ The pair is a mixture of tilted coins, `pairs.coins.CoinMixture`.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property
-from typing import Any
 
 from ..numerics.validation import choice, positive_float, positive_int, real, unit_interval, user_count
 from ..pairs.cohort import Cohort
@@ -31,7 +30,7 @@ NEAREST_GAMMA = 1.0 - 1e-12  # the largest gamma below 1
 ADVERSARIES = ("strong", "weak", "strong-conditional")
 
 
-@dataclass(frozen=True, init=False)
+@dataclass(frozen=True, repr=False)
 class ShuffledRandomizer(OfReports):
     """n users shuffle the reports of any randomizer with parameters (p, beta, q).
 
@@ -52,19 +51,18 @@ class ShuffledRandomizer(OfReports):
     """
 
     n: int
+    _: KW_ONLY
     tv: float
-    eps0: float
-    p: float | None
-    q: float | None
+    eps0: float = None  # type: ignore[assignment]
+    p: float | None = None
+    q: float | None = None
 
-    def __init__(
-        self, n: int, *, tv: float, eps0: float | None = None, p: float | None = None, q: float | None = None
-    ) -> None:
+    def __post_init__(self) -> None:
+        eps0, p, q, distance = self.eps0, self.p, self.q, real("tv", self.tv)
         if (eps0 is None) == (p is None) or (p is None) != (q is None):
             raise ValueError(f"give either eps0, or p and q, got eps0={eps0!r}, p={p!r}, q={q!r}")
-        distance = real("tv", tv)
         if not 0.0 <= distance <= 1.0:
-            raise ValueError(f"tv must be in [0, 1], got {tv!r}")
+            raise ValueError(f"tv must be in [0, 1], got {self.tv!r}")
         if p is None:
             eps0 = local_epsilon(eps0)
         else:
@@ -77,7 +75,7 @@ class ShuffledRandomizer(OfReports):
             eps0 = math.log(p)
             if not eps0 >= SMALLEST_EPS0:
                 raise ValueError(f"p must be at least e^{SMALLEST_EPS0:g}, got {p!r}")
-        settle(self, n=user_count(n), tv=distance, eps0=eps0, p=p, q=q)
+        settle(self, n=user_count(self.n), tv=distance, eps0=eps0, p=p, q=q)
 
     @cached_property
     def pair(self) -> CoinMixture:
@@ -111,12 +109,9 @@ class ShuffledRandomizer(OfReports):
             label_ratio=2.0 / (1.0 + shrink) * share if coin < 0.5 else None,
         )
 
-    def arguments(self) -> dict[str, Any]:
-        given = {"eps0": self.eps0} if self.p is None else {"p": self.p, "q": self.q}
-        return {"n": self.n, "tv": self.tv, **given}
-
-    def __repr__(self) -> str:
-        return self.written()
+    @property
+    def derived(self) -> str:  # type: ignore[override]
+        return "" if self.p is None else "eps0"
 
     def assumptions(self) -> dict[str, str]:
         limits = f"eps0={self.eps0:g}" if self.p is None else f"p={self.p:g}, q={self.q:g}"
@@ -125,7 +120,7 @@ class ShuffledRandomizer(OfReports):
         )
 
 
-@dataclass(frozen=True, init=False)
+@dataclass(frozen=True, repr=False)
 class ShuffledRR(OfReports):
     """n users shuffle k-ary randomised responses (with probability gamma uniform over all k values).
 
@@ -141,24 +136,23 @@ class ShuffledRR(OfReports):
     The pairs are exact for these adversaries (docs/theory.md, section 2). Raises ValueError or TypeError.
 
     >>> ShuffledRR(k=4, n=1000, gamma=0.25)
-    ShuffledRR(k=4, n=1000, gamma=0.25, adversary='strong')
+    ShuffledRR(k=4, n=1000, gamma=0.25)
     """
 
     k: int
     n: int
-    gamma: float
-    eps0: float
-    truth: float  # 1 - gamma, kept apart because it may be tiny
-    adversary: str
-    given: str  # "gamma" or "eps0": that one is exact, the other rounded
+    _: KW_ONLY
+    gamma: float = None  # type: ignore[assignment]
+    eps0: float = None  # type: ignore[assignment]
+    adversary: str = "strong"
+    truth: float = field(init=False)  # 1 - gamma, kept apart because it may be tiny
+    derived: str = field(init=False)  # "gamma" or "eps0": that one is rounded, the other exact
 
-    def __init__(
-        self, k: int, n: int, *, gamma: float | None = None, eps0: float | None = None, adversary: str = "strong"
-    ) -> None:
-        k = positive_int("k", k, least=2)
+    def __post_init__(self) -> None:
+        k, gamma, eps0 = positive_int("k", self.k, least=2), self.gamma, self.eps0
         if (gamma is None) == (eps0 is None):
             raise ValueError(f"give exactly one of gamma and eps0, got gamma={gamma!r}, eps0={eps0!r}")
-        given = "eps0" if gamma is None else "gamma"
+        derived = "gamma" if gamma is None else "eps0"
         if gamma is None:
             eps0 = local_epsilon(eps0)
             shrink = math.exp(-eps0)
@@ -172,23 +166,8 @@ class ShuffledRR(OfReports):
             eps0 = math.log1p(k * truth / gamma) if gamma > 1e-300 else math.inf
             if not eps0 <= EPS0_MAX:
                 raise ValueError(f"gamma must leave eps0 at most {EPS0_MAX:g}, got {gamma!r}")
-        settle(
-            self,
-            k=k,
-            n=user_count(n),
-            gamma=gamma,
-            eps0=eps0,
-            truth=truth,
-            adversary=choice("adversary", adversary, ADVERSARIES),
-            given=given,
-        )
-
-    def arguments(self) -> dict[str, Any]:
-        given = {self.given: getattr(self, self.given)}
-        return {"k": self.k, "n": self.n, **given, "adversary": self.adversary}
-
-    def __repr__(self) -> str:
-        return self.written()
+        choice("adversary", self.adversary, ADVERSARIES)
+        settle(self, k=k, n=user_count(self.n), gamma=gamma, eps0=eps0, truth=truth, derived=derived)
 
     @cached_property
     def pair(self) -> CoinMixture:
@@ -203,7 +182,7 @@ class ShuffledRR(OfReports):
                 target=Shown(shown, neutral, 0.0),
                 theta=truth / shown,
                 gap=coin / shown,
-                local_loss=largest_loss(self.eps0, rounded=self.given == "gamma"),
+                local_loss=largest_loss(self.eps0, rounded=self.derived == "eps0"),
             )
         conditional = self.adversary == "strong-conditional"
         return CoinMixture(
@@ -220,9 +199,7 @@ class ShuffledRR(OfReports):
 
         Who answered at random must not be seen: it would tell who took part.
         """
-        given = {self.given: getattr(self, self.given)}
-        weak = ShuffledRR(self.k, self.n, **given, adversary="weak")
-        return weak.pair.sampled(cohort)
+        return ShuffledRR(**self.arguments() | {"adversary": "weak"}).pair.sampled(cohort)
 
     def assumptions(self) -> dict[str, str]:
         named = {

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import lru_cache
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from ..numerics.tuning import LEAST_GAIN
 from ..numerics.validation import choice, user_count
 from ..pairs.bit_pair import BitAttackPair, worst_bit_attack
 from ..pairs.bits import LARGEST_BIT_EPS0, BitShares
-from ..pairs.cohort import ALL_USERS, Cohort
+from ..pairs.cohort import Cohort
 from ..pairs.coins import CoinMixture, Shown
 from ..pairs.pair import Pair
 from ..pairs.profile import Several
@@ -31,7 +31,7 @@ from ..pairs.swap_pairs import AnyLDPPair, labels, stronger_clones
 from ..randomizers import BinaryRandomizedResponse
 from ..randomizers.base import settle
 from .attack import strongest_attack
-from .base import OfReports, largest_loss, local_epsilon, said
+from .base import OfReports, OnCohorts, largest_loss, local_epsilon, said
 
 ANALYSES = ("tightest", "stronger-clones", "clones")
 MOST_BIT_USERS = 10**9
@@ -39,8 +39,8 @@ MANY_USERS = 1_000
 ASKED = np.array([0.0, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 20.0])  # deviations
 
 
-@dataclass(frozen=True)
-class ShuffledLDP(OfReports):
+@dataclass(frozen=True, repr=False)
+class ShuffledLDP(OnCohorts, OfReports):
     """n users shuffle the reports of any eps0-LDP randomizer, the same for all of them.
 
     Parameters
@@ -57,10 +57,8 @@ class ShuffledLDP(OfReports):
     holding one value. No analysis can go below it. Raises ValueError or TypeError naming the argument.
 
     >>> ShuffledLDP(eps0=4.0, n=10_000)
-    ShuffledLDP(eps0=4.0, n=10000, analysis='tightest')
+    ShuffledLDP(eps0=4.0, n=10000)
     """
-
-    any_cohort = True
 
     eps0: float
     n: int
@@ -70,27 +68,12 @@ class ShuffledLDP(OfReports):
         settle(self, eps0=local_epsilon(self.eps0), n=user_count(self.n))
         choice("analysis", self.analysis, ANALYSES)
 
-    @cached_property
-    def pair(self) -> Pair:
-        return self._proved(ALL_USERS)
-
-    @cached_property
-    def attack_pair(self) -> Pair:
-        return self._attack_on(ALL_USERS) if self.analysis == "tightest" else self.pair
-
-    def sampled(self, cohort: Cohort) -> Pair:
-        return self._proved(cohort)
-
-    def sampled_attack(self, cohort: Cohort) -> Pair:
-        """With equal others the hidden cohort says nothing, so the sampled pair of the attack is one."""
-        return self._attack_on(cohort) if self.analysis == "tightest" else self.pair.sampled(cohort)
-
     def amplified(self, rate: float) -> Pair:
         if self.analysis == "tightest":
             return self._clones.amplified(rate)
         return self.pair.amplified(rate)
 
-    def _proved(self, cohort: Cohort) -> Pair:
+    def sampled(self, cohort: Cohort) -> Pair:
         clones = self._clones.sampled(cohort)
         if self.analysis != "tightest":
             return clones
@@ -111,8 +94,13 @@ class ShuffledLDP(OfReports):
             return labels(self.eps0, self.n, math.exp(-self.eps0), -math.expm1(-self.eps0))
         return stronger_clones(self.eps0, self.n)
 
-    def _attack_on(self, cohort: Cohort) -> Pair:
-        """The worse of three-valued and binary randomised response for many users (docs/swap.md)."""
+    def sampled_attack(self, cohort: Cohort) -> Pair:
+        """The worse of three-valued and binary randomised response for many users (docs/swap.md).
+
+        With equal others the hidden cohort says nothing, so the sampled pair of the attack is one.
+        """
+        if self.analysis != "tightest":
+            return self.pair if cohort.everybody else self.pair.sampled(cohort)
         if self.n == 1 and cohort.rate == 1.0:
             # Binary randomised response of one user, for whom nobody stands in.
             return self._clones.sampled(cohort)

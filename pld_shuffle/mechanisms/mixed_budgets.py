@@ -30,6 +30,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from ..numerics.sides import Bounds
 from ..numerics.validation import positive_float, positive_int, real
 from ..pairs.coins import Shown
 from ..pairs.mixed_coins import LabelClass, MixedCoins
@@ -39,7 +40,7 @@ from .base import SUBSTITUTION, Mechanism, largest_loss, local_epsilon, said
 Classes = tuple[tuple[float, int], ...]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class MixedRR(Mechanism):
     """The target of budget `eps0` among users of other budgets, all of them by k-ary randomised response.
 
@@ -92,18 +93,8 @@ class MixedRR(Mechanism):
 
     @cached_property
     def pair(self) -> MixedCoins:  # type: ignore[override]
-        uniform, truth = self._rates(self.eps0)
-        coin, neutral = 2.0 / self.k, (self.k - 2) / self.k
-        shown = truth + uniform * coin
-        return MixedCoins.of(
-            tuple(LabelClass(count, *self._rates(eps)) for eps, count in self.others),
-            coin=coin,
-            neutral=neutral,
-            target=Shown(shown, uniform * neutral, 0.0),
-            theta=truth / shown,
-            gap=uniform * coin / shown,
-            local_loss=largest_loss(self.eps0),
-        )
+        classes = tuple(LabelClass(count, *self._rates(eps)) for eps, count in self.others)
+        return answers(self.k, *self._rates(self.eps0), classes, largest_loss(self.eps0))
 
     def assumptions(self) -> dict[str, str]:
         return said(
@@ -121,7 +112,7 @@ class MixedRR(Mechanism):
         return self.k * shrink / whole, -math.expm1(-eps) / whole
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class MixedRandomizers(Mechanism):
     """The target among users who run other randomizers, whose ratios to the target's are known.
 
@@ -194,6 +185,21 @@ class MixedRandomizers(Mechanism):
             neighbours=f"{SUBSTITUTION}, one of local budget {self.eps0:g}",
             sampling="all users take part; who runs which randomizer does not depend on the data",
         )
+
+
+def answers(k: int, uniform: float, truth: float, others: tuple[LabelClass, ...], local_loss: Bounds) -> MixedCoins:
+    """The labels of a target who answers uniformly over k values with one probability, and else the truth."""
+    coin, neutral = 2.0 / k, (k - 2) / k
+    shown = truth + uniform * coin
+    return MixedCoins.of(
+        others,
+        coin=coin,
+        neutral=neutral,
+        target=Shown(shown, uniform * neutral, 0.0),
+        theta=truth / shown,
+        gap=uniform * coin / shown,
+        local_loss=local_loss,
+    )
 
 
 def _classes(name: str, given: Any) -> list[tuple[Any, int]]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from typing import Any
 
@@ -20,15 +20,13 @@ from ..numerics.validation import UnlikelyWarning, choice, positive_int, real
 from ..pairs.cohort import Cohort
 from ..pairs.pair import Pair
 from ..randomizers.base import settle
-from .base import OUTPUTS_ONLY, Mechanism, sampling_rate
+from .base import OUTPUTS_ONLY, Mechanism, OfMechanism, sampling_rate
 
 ANALYSES = ("tightest", "general")
 
 
-class _Sampled(Mechanism):
+class _Sampled(OfMechanism):
     """A mechanism on a hidden cohort. A new scheme: say which `Cohort` it is, and what it assumes."""
-
-    mechanism: Mechanism
 
     @property
     @abstractmethod
@@ -50,14 +48,6 @@ class _Sampled(Mechanism):
         mechanism, cohort = self.mechanism, self.cohort
         return mechanism.attack_pair if cohort.everybody else mechanism.sampled_attack(cohort)
 
-    @property
-    def zero_out(self) -> Pair:
-        """As `pair`, for shuffled reports: the user is drawn like everybody else, and its report is null."""
-        if self.users is None:
-            return super().zero_out
-        _ = self.mechanism.zero_out
-        return self.pair
-
     def stand_in_attack(self, cohort: Cohort) -> tuple[Pair, Pair] | None:
         """Cohorts are drawn from a pool of equal others, so that they say nothing."""
         if not cohort.everybody:
@@ -68,19 +58,11 @@ class _Sampled(Mechanism):
         return orders[0].sampled(self.cohort), orders[1].sampled(self.cohort)
 
     @property
-    def users(self) -> int | None:
-        return self.mechanism.users
-
-    @property
-    def relation(self) -> str:
-        return self.mechanism.relation
-
-    @property
     def hidden(self) -> bool:
         return not self.cohort.everybody or self.mechanism.hidden
 
 
-@dataclass(frozen=True, init=False)
+@dataclass(frozen=True, repr=False)
 class Subsampled(_Sampled):
     """A mechanism run on a uniformly random cohort of fixed size, hidden from the adversary.
 
@@ -116,46 +98,35 @@ class Subsampled(_Sampled):
     """
 
     mechanism: Mechanism
-    rate: float
-    population: int | None
-    analysis: str
-    dropout: float
-    dropout_limit: float
-    colluding: int
+    _: KW_ONLY
+    population: int | None = None
+    rate: float = None  # type: ignore[assignment]
+    analysis: str = "tightest"
+    dropout: float = 0.0
+    dropout_limit: float = 0.0
+    colluding: int = 0
 
-    def __init__(
-        self,
-        mechanism: Mechanism,
-        *,
-        population: int | None = None,
-        rate: float | None = None,
-        analysis: str = "tightest",
-        dropout: float = 0.0,
-        dropout_limit: float = 0.0,
-        colluding: int = 0,
-    ) -> None:
-        _require_unsampled(mechanism)
-        analysis = choice("analysis", analysis, ANALYSES)
-        colluding = positive_int("colluding", colluding, least=0)
-        given = {"dropout": real("dropout", dropout)}
-        given["dropout_limit"] = real("dropout_limit", dropout_limit)
+    def __post_init__(self) -> None:
+        _require_unsampled(self.mechanism)
+        analysis = choice("analysis", self.analysis, ANALYSES)
+        colluding = positive_int("colluding", self.colluding, least=0)
+        given = {name: real(name, getattr(self, name)) for name in ("dropout", "dropout_limit")}
         for name, value in given.items():
             if not 0.0 <= value < 1.0:
                 raise ValueError(f"{name} must be in [0, 1), got {value!r}")
         if given["dropout"] > 0.0 and given["dropout_limit"] > 0.0:
-            raise ValueError(f"give one of dropout and dropout_limit, got {dropout!r}, {dropout_limit!r}")
+            raise ValueError(f"give one of dropout and dropout_limit, got {given}")
         if analysis == "general" and any([*given.values(), colluding]):
             raise ValueError(
                 "dropout, dropout_limit and colluding need analysis 'tightest', got"
                 f" {given}, colluding={colluding!r} with 'general'"
             )
-        if colluding > 0 and population is None:
-            raise ValueError(f"colluding needs a population, got {colluding!r} with rate={rate!r}")
+        if colluding > 0 and self.population is None:
+            raise ValueError(f"colluding needs a population, got {colluding!r} with rate={self.rate!r}")
         if not any(given.values()):
-            _look_at(rate, stacklevel=3)
-        population, rate = population_and_rate(mechanism, population, rate, colluding)
-        settle(self, mechanism=mechanism, rate=rate, population=population, analysis=analysis)
-        settle(self, colluding=colluding, **given)
+            _look_at(self.rate)
+        population, rate = population_and_rate(self.mechanism, self.population, self.rate, colluding)
+        settle(self, rate=rate, population=population, colluding=colluding, **given)
         self._require_pair()
 
     @property
@@ -173,16 +144,9 @@ class Subsampled(_Sampled):
     def attack_pair(self) -> Pair:  # type: ignore[override]
         return self.pair if self.analysis == "general" and self.rate < 1.0 else super().attack_pair
 
-    def arguments(self) -> dict[str, Any]:
-        name = "rate" if self.population is None else "population"
-        given = {"mechanism": self.mechanism, name: getattr(self, name)}
-        analysis = "" if self.analysis == "tightest" else self.analysis
-        rarely = {"analysis": analysis, "dropout": self.dropout, "dropout_limit": self.dropout_limit}
-        rarely["colluding"] = self.colluding
-        return given | {key: value for key, value in rarely.items() if value}
-
-    def __repr__(self) -> str:
-        return self.written("mechanism")
+    @property
+    def derived(self) -> str:  # type: ignore[override]
+        return "" if self.population is None else "rate"
 
     def assumptions(self) -> dict[str, str]:
         cohort = (
@@ -209,7 +173,7 @@ class Subsampled(_Sampled):
         }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class PoissonSampled(_Sampled):
     """A mechanism of the shuffle model in which every user takes part with one probability, independently.
 
@@ -237,7 +201,7 @@ class PoissonSampled(_Sampled):
     def __post_init__(self) -> None:
         _require_unsampled(self.mechanism)
         settle(self, rate=sampling_rate(self.rate))
-        _look_at(self.rate, stacklevel=4)
+        _look_at(self.rate)
         try:
             self._require_pair()
         except TypeError as error:
@@ -277,10 +241,10 @@ def population_and_rate(
     return population, sampling_rate(rate)
 
 
-def _look_at(rate: float | None, stacklevel: int) -> None:
+def _look_at(rate: float | None) -> None:
     if rate == 1.0:
         text = "rate=1 is everybody, so nothing is sampled; one per cent is rate=0.01"
-        warnings.warn(text, UnlikelyWarning, stacklevel=stacklevel)
+        warnings.warn(text, UnlikelyWarning, stacklevel=4)
 
 
 def _require_unsampled(mechanism: Any) -> None:

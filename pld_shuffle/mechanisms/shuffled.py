@@ -27,14 +27,14 @@ from ..numerics.sides import Bounds
 from ..numerics.validation import choice, positive_int, tolerance, user_count
 from ..pairs.bit_pair import BitAttackPair, BitPair, worst_bit_attack
 from ..pairs.bits import LARGEST_BIT_EPS0, BitShares
-from ..pairs.cohort import ALL_USERS, Cohort
+from ..pairs.cohort import Cohort
 from ..pairs.pair import Pair
 from ..pairs.profile import Several
 from ..pairs.swap_pairs import SMALL, TypedPair
 from ..randomizers.base import LocalRandomizer, settle
 from ..randomizers.noise_laws import LARGEST_EPS0
 from .attack import MAX_CHOICES, Attack, Triple, stand_in_attack, strongest_attack, strongest_triple
-from .base import AttackBounds, Mechanism, OfReports, composed, said
+from .base import AttackBounds, Mechanism, OfReports, OnCohorts, composed, said
 from .blanket import Blanket, known_randomizer
 from .labels import ShuffledRandomizer, ShuffledRR
 from .ldp import ShuffledLDP, bit_orders
@@ -43,8 +43,8 @@ ANALYSES = ("tightest", "blanket", "reduction", "stronger-clones")
 PROBED = 3e-3  # relative width of the blanket where it is compared
 
 
-@dataclass(frozen=True)
-class Shuffled(OfReports):
+@dataclass(frozen=True, repr=False)
+class Shuffled(OnCohorts, OfReports):
     """n users shuffle reports of a named randomizer, with the tightest proven analysis.
 
     Parameters
@@ -65,8 +65,6 @@ class Shuffled(OfReports):
     ShuffledRR(k=4, n=1000, eps0=2.0, adversary='weak')
     """
 
-    any_cohort = True
-
     randomizer: LocalRandomizer
     n: int
     analysis: str = "tightest"
@@ -85,24 +83,10 @@ class Shuffled(OfReports):
         strong = self.randomizer.pure and self.randomizer.eps0 > LARGEST_EPS0
         return self._analysed("reduction" if strong else "blanket")
 
-    @cached_property
-    def pair(self) -> Pair:
-        return self._proved(ALL_USERS)
-
-    @cached_property
-    def attack_pair(self) -> Pair:
-        return self._attacked(ALL_USERS)
-
-    def sampled(self, cohort: Cohort) -> Pair:
-        return self._proved(cohort)
-
-    def sampled_attack(self, cohort: Cohort) -> Pair:
-        return self._attacked(cohort)
-
     def amplified(self, rate: float) -> Pair:
         return self.core.amplified(rate)
 
-    def _proved(self, cohort: Cohort) -> Pair:
+    def sampled(self, cohort: Cohort) -> Pair:
         """The proven pairs; those that are better nowhere are left out."""
         randomizer, n = self.randomizer, self.n
         everybody = cohort.everybody
@@ -149,7 +133,7 @@ class Shuffled(OfReports):
             return None
         return BitShares.randomized_response(randomizer.eps0)
 
-    def _attacked(self, cohort: Cohort) -> Pair:
+    def sampled_attack(self, cohort: Cohort) -> Pair:
         """The strongest attack on a cohort; of another analysis than the tightest that one's own pair.
 
         Who stands in for an absent target looks like the others: so cohorts have other strongest attacks.

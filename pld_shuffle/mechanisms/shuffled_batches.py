@@ -19,12 +19,11 @@ from ..pairs.gaussian import GaussianPair
 from ..pairs.pair import Pair
 from ..pairs.profile import BothOrders, ProfilePair
 from .allocation import LEAST_SIGMA, MOST_STEPS, NEIGHBOURS, RELATIONS
-from .base import Mechanism
+from .base import ZERO_OUT, Mechanism
 from .central import Gaussian
-from .zero_out import RELATION
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ShuffledBatches(Mechanism):
     """One epoch of noisy sums over the batches of a fresh, hidden, uniform permutation of the records.
 
@@ -59,7 +58,7 @@ class ShuffledBatches(Mechanism):
     batches: int
     batch_size: int
     records: int
-    relation: str = RELATION  # type: ignore[assignment]
+    relation: str = ZERO_OUT  # type: ignore[assignment]
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "sigma", positive_float("sigma", self.sigma))
@@ -94,7 +93,7 @@ class ShuffledBatches(Mechanism):
 
     @cached_property
     def pair(self) -> Pair:  # type: ignore[override]
-        distance = 1 if self.relation == RELATION else 2
+        distance = 1 if self.relation == ZERO_OUT else 2
         if self.left_out == 0 or self.batches == 1:
             return Gaussian(sigma=self.sigma, sensitivity=float(distance)).pair
         one = ShuffledSteps(GaussianSteps(self.sigma, 1, 1 - distance, 0), self.batches, self._rate)
@@ -103,7 +102,7 @@ class ShuffledBatches(Mechanism):
 
     @cached_property
     def attack_pair(self) -> Pair:  # type: ignore[override]
-        second = 0 if self.relation == RELATION else -1
+        second = 0 if self.relation == ZERO_OUT else -1
         return HiddenStepPair(GaussianSteps(self.sigma, 1, second, -1), self.batches, self._rate)
 
     def assumptions(self) -> dict[str, str]:

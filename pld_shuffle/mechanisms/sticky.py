@@ -16,9 +16,8 @@ That is the attack of the lower ends. With (P_0, P_1) the two views of a known c
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
-from typing import Any
 
 from ..composition.curve import ComposedPair, Curve, HiddenOrder, HiddenSupremum
 from ..numerics.validation import positive_int
@@ -26,14 +25,14 @@ from ..pairs.cohort import ALL_USERS
 from ..pairs.discrete import LatticePair
 from ..pairs.pair import Pair
 from ..randomizers.base import settle
-from .base import CONCURRENT, OUTPUTS_ONLY, Mechanism
+from .base import CONCURRENT, OUTPUTS_ONLY, Mechanism, OfMechanism
 from .sampling import PoissonSampled, Subsampled, population_and_rate
 
 ATTACK_RTOL = 1e-3  # laws of few users' bits have few atoms, which lattices do not like
 
 
-@dataclass(frozen=True, init=False)
-class StickyCohort(Mechanism):
+@dataclass(frozen=True, repr=False)
+class StickyCohort(OfMechanism):
     """`rounds` rounds of a mechanism on one hidden cohort that stays the same in all of them.
 
     Parameters
@@ -69,23 +68,22 @@ class StickyCohort(Mechanism):
 
     mechanism: Mechanism
     rounds: int
-    rate: float
-    population: int | None
+    _: KW_ONLY
+    population: int | None = None
+    rate: float = None  # type: ignore[assignment]
 
-    def __init__(
-        self, mechanism: Mechanism, rounds: int, *, population: int | None = None, rate: float | None = None
-    ) -> None:
+    def __post_init__(self) -> None:
+        mechanism = self.mechanism
         if not isinstance(mechanism, Mechanism) or isinstance(mechanism, StickyCohort):
             raise TypeError(f"mechanism must be a mechanism, one round of it, got {mechanism!r}")
         if not (mechanism.relation == "replace-one" and mechanism.pair.symmetric):
             raise TypeError(f"mechanism must have a symmetric pair for the substitution of one user, got {mechanism!r}")
-        if population is not None and isinstance(mechanism, Subsampled):
+        if self.population is not None and isinstance(mechanism, Subsampled):
             raise ValueError(
                 f"population needs a mechanism with users, all in every round; give rate, got {mechanism!r}"
             )
-        population, rate = population_and_rate(mechanism, population, rate)
-        settle(self, mechanism=mechanism, rounds=positive_int("rounds", rounds), rate=rate)
-        settle(self, population=population)
+        population, rate = population_and_rate(mechanism, self.population, self.rate)
+        settle(self, rounds=positive_int("rounds", self.rounds), population=population, rate=rate)
 
     @property
     def _fresh(self) -> Mechanism | None:
@@ -117,25 +115,12 @@ class StickyCohort(Mechanism):
         return HiddenOrder(ahead, back, self.rate)
 
     @property
-    def users(self) -> int | None:
-        return self.mechanism.users
-
-    @property
     def hidden(self) -> bool:
         return self.rate < 1.0 or self.mechanism.hidden
 
-    def arguments(self) -> dict[str, Any]:
-        name = "rate" if self.population is None else "population"
-        return {"mechanism": self.mechanism, "rounds": self.rounds, name: getattr(self, name)}
-
-    def __repr__(self) -> str:
-        return self.written("mechanism", "rounds")
-
     @property
-    def zero_out(self) -> Pair:
-        """As `pair`, for shuffled reports of which one may be a null report."""
-        _ = self.mechanism.zero_out
-        return self.pair if self.users is not None else super().zero_out
+    def derived(self) -> str:  # type: ignore[override]
+        return "" if self.population is None else "rate"
 
     def assumptions(self) -> dict[str, str]:
         base = self.mechanism.hidden_assumptions()

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 from ..numerics.integer_laws import IntegerLaw
 from ..numerics.validation import choice, integer_in, positive_int
@@ -17,15 +16,8 @@ from ..pairs.discrete import Together
 from ..pairs.pair import Pair
 from ..pairs.shifted import at_most, shifted, shifted_around, with_attack
 from ..shares import Share
-from .base import SUBSTITUTION, Mechanism
-from .zero_out import RELATION
+from .base import NEIGHBOURS, Mechanism
 
-NEIGHBOURS = ("replace-one", "add-or-remove-one", RELATION)
-SENTENCES = {
-    "replace-one": SUBSTITUTION,
-    "add-or-remove-one": "one dataset has one user more than the other (addition or removal)",
-    RELATION: "one user's contribution is there, or replaced by nothing (zero-out)",
-}
 MOST_STEPS = 64  # sensitivity up to which every step is a pair of its own, modulo M
 
 
@@ -85,7 +77,7 @@ class SummedNoise(Mechanism):
                     f" the exact sum, got {self.modulus!r}"
                 )
             object.__setattr__(self, "modulus", modulus)
-        choice("neighbours", self.neighbours, NEIGHBOURS)
+        choice("neighbours", self.neighbours, tuple(NEIGHBOURS))
         _ = self.law
 
     @cached_property
@@ -140,30 +132,17 @@ class SummedNoise(Mechanism):
     def users(self) -> int | None:
         return self.clients
 
-    @property
-    def relation(self) -> str:
-        return self.neighbours
-
     def require_sampling(self) -> None:
-        if self.neighbours != "replace-one":  # amplification is proven for substitution
-            raise TypeError(f"mechanism must be for neighbours 'replace-one', got {self!r}")
+        super().require_sampling()
         if self.coordinates > 1:
             raise TypeError(f"mechanism must have one coordinate to be sampled, got {self!r}")
-
-    def arguments(self) -> dict[str, Any]:
-        usual = {"dropouts": 0, "colluding": 0, "modulus": None, "coordinates": 1}
-        given = super().arguments().items()
-        return {name: value for name, value in given if value != usual.get(name, self)}
-
-    def __repr__(self) -> str:
-        return self.written("share", "clients")
 
     def assumptions(self) -> dict[str, str]:
         whole = f"the total of {self.clients} clients' sums"
         around = "" if self.modulus is None else f" modulo {self.modulus}"
         each = "" if self.coordinates == 1 else f" in each of {self.coordinates} coordinates at most"
         return {
-            "neighbours": f"{SENTENCES[self.neighbours]}; the exact sum moves by at most {self.sensitivity}{each},"
+            "neighbours": f"{NEIGHBOURS[self.neighbours]}; the exact sum moves by at most {self.sensitivity}{each},"
             " and who adds noise is the same",
             "adversary": f"sees {whole}{around}, and the shares of {self.colluding} colluding clients",
             "analysis": f"exact law of at least {self.clients - self.dropouts - self.colluding} shares {self.share!r},"

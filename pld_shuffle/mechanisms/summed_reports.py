@@ -46,7 +46,7 @@ SYMBOLS = (BinaryRandomizedResponse, KRandomizedResponse, HadamardResponse, Disc
 CELLS = 32  # of the lattice in a scale of Laplace noise: a share of 1e-4 of its variance
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Summed(Mechanism):
     """n users' local reports, of which only the sum is published (secure aggregation).
 

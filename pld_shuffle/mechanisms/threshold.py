@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 from ..numerics.validation import choice, positive_int, unit_interval
 from ..pairs.discrete import EitherOrder
@@ -19,8 +18,7 @@ from ..pairs.shifted import TwoBins, with_attack
 from ..pairs.thresholds import threshold
 from ..randomizers.base import settle
 from ..shares import Share
-from .base import Mechanism, said
-from .summed_noise import NEIGHBOURS, SENTENCES
+from .base import NEIGHBOURS, Mechanism, said
 
 RELEASES = ("counts", "bins")
 
@@ -69,7 +67,7 @@ class Threshold(Mechanism):
             senders=positive_int("senders", self.senders),
         )
         choice("released", self.released, RELEASES)
-        choice("neighbours", self.neighbours, NEIGHBOURS)
+        choice("neighbours", self.neighbours, tuple(NEIGHBOURS))
         if self.dummies is None:
             if not self.rate < 1.0:
                 raise ValueError(f"rate must be below 1 without dummies, got {self.rate!r}")
@@ -96,18 +94,6 @@ class Threshold(Mechanism):
     def attack_pair(self) -> Pair:  # type: ignore[override]
         return with_attack(self.one_bin)[1]
 
-    @property
-    def relation(self) -> str:
-        return self.neighbours
-
-    def arguments(self) -> dict[str, Any]:
-        usual = {"dummies": None, "senders": 1, "released": "counts"}
-        given = super().arguments().items()
-        return {name: value for name, value in given if value != usual.get(name, self)}
-
-    def __repr__(self) -> str:
-        return self.written("rate", "least")
-
     def assumptions(self) -> dict[str, str]:
         shown = "which bins have" if self.released == "bins" else "the counts of bins that have"
         added = ""
@@ -115,7 +101,7 @@ class Threshold(Mechanism):
             added = f"; every bin has {self.senders} shares {self.dummies!r} of dummies"
         return said(
             "worst counts of the bins that change, exact for one round of one bin",
-            neighbours=SENTENCES[self.neighbours],
+            neighbours=NEIGHBOURS[self.neighbours],
             adversary=f"sees {shown} at least {self.least} reports, and knows every other user's value",
             sampling=f"every user takes part with probability {self.rate:g} by itself, hidden, whatever the"
             f" data{added}",

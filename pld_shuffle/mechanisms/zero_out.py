@@ -21,13 +21,11 @@ from functools import cached_property
 
 from ..pairs.pair import Pair
 from ..pairs.profile import BothOrders
-from .base import Mechanism, as_mechanism
-
-RELATION = "zero-out"
+from .base import ZERO_OUT, Mechanism, OfMechanism, as_mechanism
 
 
-@dataclass(frozen=True)
-class ZeroOut(Mechanism):
+@dataclass(frozen=True, repr=False)
+class ZeroOut(OfMechanism):
     """A mechanism read for the zero-out relation: a user's contribution, or nothing in its place.
 
     Parameters
@@ -59,10 +57,6 @@ class ZeroOut(Mechanism):
     def __post_init__(self) -> None:
         _ = as_mechanism(self.mechanism).zero_out  # one that has none is refused here
 
-    @property
-    def users(self) -> int | None:
-        return self.mechanism.users
-
     @cached_property
     def pair(self) -> Pair:
         return self.mechanism.zero_out
@@ -76,7 +70,7 @@ class ZeroOut(Mechanism):
 
     @property
     def relation(self) -> str:
-        return RELATION
+        return ZERO_OUT
 
     @property
     def hidden(self) -> bool:
