@@ -1,19 +1,13 @@
 """Histograms with dummies: several messages a user, of which one has the value.
 
 * `BallsIntoBins` (Luo, Wang, Yi 2022): the value itself, and uniformly random values next to it.
-* `MixDUMP` (Li et al. 2023): the same, the value sent by k-ary randomised response. Dummies and random answers are
-  uniform, so with a true count c, found as often as o among n + M messages, the estimate is
-
-      (o - (n gamma + M)/k) / (1 - gamma),
-
-  unbiased, of variance [c t (1-t) + (n-c) l (1-l) + n d (1/k)(1 - 1/k)] / (1-gamma)^2, t = 1 - gamma + gamma/k, l =
-  gamma/k.
+* `MixDUMP` (Li et al. 2023): the same, the value sent by k-ary randomised response.
 * `FakeUsers` (Cheu and Zhilyaev 2022): one-hot bits, each flipped with probability f, and as many vectors of flipped
   zeros as wanted. The target's report is at most (1-f)/f times as likely as a fake one, and at most the square of that
-  times as another user's: the (p, beta, q) reduction with a q for each, beta = 1 - 2 f. With F vectors in all the
-  estimate (o - f F) / (1 - 2 f) has variance F f (1-f) / (1 - 2f)^2, whatever the data.
+  times as another user's: the (p, beta, q) reduction with a q for each, beta = 1 - 2 f.
 
-Privacy counts the dummies of `honest` users only; errors are of a run in which everybody sends theirs.
+Privacy counts the dummies of `honest` users only; errors are of a run in which everybody sends theirs (derived in
+docs/protocols.md).
 """
 
 from __future__ import annotations
@@ -28,8 +22,9 @@ from numpy.typing import ArrayLike, NDArray
 from ..fields import Range
 from ..mechanisms import DummyReports, MixedRandomizers
 from ..numerics.validation import integer_in, positive_float, real
-from ..randomizers.base import FloatArray, IntArray, bit_array, generator, integer_array, settle
-from .histograms import Histogram, HistogramEstimate
+from ..randomizers.base import IntArray, bit_array, generator, integer_array, settle
+from ..randomizers.one_hot import BitChannel
+from .histograms import Bins, HistogramEstimate, LinearHistogram, answers
 from .protocol import Budget, OneMechanism
 
 LEAST_DUMMIES, MOST_DUMMIES = 1e-6, 1e4
@@ -37,7 +32,7 @@ LEAST_FLIP = 1e-9
 
 
 @dataclass(frozen=True, kw_only=True)
-class BallsIntoBins(Histogram, OneMechanism):
+class BallsIntoBins(Bins, LinearHistogram, OneMechanism):
     """Histogram of n values in 0 ... k-1; every user sends its value and `dummies` uniformly random ones.
 
     k: number of bins, at least 2. dummies: positive; the integer part for certain, one more with probability the rest.
@@ -48,12 +43,11 @@ class BallsIntoBins(Histogram, OneMechanism):
     (0.068, True)
     """
 
-    k: int
     dummies: float
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        settle(self, k=integer_in("k", self.k, 2), dummies=positive_float("dummies", self.dummies))
+        settle(self, dummies=positive_float("dummies", self.dummies))
         _ = self.mechanism
 
     @property
@@ -88,16 +82,15 @@ class BallsIntoBins(Histogram, OneMechanism):
         labels = integer_array("messages", messages, self.k).reshape(-1)
         if not labels.size >= self.n:
             raise ValueError(f"messages must be at least {self.n} in number, got {labels.size}")
-        found = np.bincount(labels, minlength=self.k)
-        uniform = self.n * self._random + labels.size - self.n
-        return self._estimate((found - uniform / self.k) / (1.0 - self._random))
+        return self._estimate(np.bincount(labels, minlength=self.k), (labels.size - self.n) / self.k)
 
-    def _variances(self, counts: NDArray[Any]) -> FloatArray:
-        lie, share = self._random / self.k, 1.0 / self.k
-        truth = 1.0 - self._random + lie
-        own = counts * truth * (1.0 - truth) + (self.n - counts) * lie * (1.0 - lie)
-        more = self.n * self.dummies * share * (1.0 - share)
-        return np.asarray((own + more) / (1.0 - self._random) ** 2)
+    @property
+    def _channel(self) -> BitChannel:
+        return answers(self.k, self._random)
+
+    @property
+    def _added(self) -> float:  # type: ignore[override]
+        return self.n * self.dummies / self.k * (1.0 - 1.0 / self.k)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,14 +114,13 @@ class MixDUMP(BallsIntoBins):
 
 
 @dataclass(frozen=True, kw_only=True)
-class FakeUsers(Histogram, OneMechanism):
+class FakeUsers(Bins, LinearHistogram, OneMechanism):
     """Histogram of n values in 0 ... k-1 from flipped one-hot bits, and from `fakes` flipped zero vectors a user.
 
     k: number of bins, at least 2. fakes: an integer, at least 1. flip: f, in (0, 1/2); `from_budget` takes k and fakes
     and finds the smallest. The pair is an upper bound.
     """
 
-    k: int
     fakes: int
     flip: float
 
@@ -137,7 +129,7 @@ class FakeUsers(Histogram, OneMechanism):
         flip = real("flip", self.flip)
         if not 0.0 < flip < 0.5:
             raise ValueError(f"flip must be in (0, 1/2), got {self.flip!r}")
-        settle(self, k=integer_in("k", self.k, 2), fakes=integer_in("fakes", self.fakes, 1), flip=flip)  # fmt: skip
+        settle(self, fakes=integer_in("fakes", self.fakes, 1), flip=flip)
 
     @classmethod
     def _at(cls, parameter: float, **design: Any) -> FakeUsers:
@@ -171,9 +163,12 @@ class FakeUsers(Histogram, OneMechanism):
         number = self.n * (1 + self.fakes)
         if vectors.shape[0] != number:
             raise ValueError(f"messages must be {number} vectors, got {vectors.shape[0]}")
-        found = vectors.sum(axis=0, dtype=np.int64)
-        return self._estimate((found - number * self.flip) / (1.0 - 2.0 * self.flip))
+        return self._estimate(vectors.sum(axis=0, dtype=np.int64), self.n * self.fakes * self.flip)
 
-    def _variances(self, counts: NDArray[Any]) -> FloatArray:
-        noise = self.n * (1 + self.fakes) * self.flip * (1.0 - self.flip)
-        return np.full(np.shape(counts), noise / (1.0 - 2.0 * self.flip) ** 2)
+    @property
+    def _channel(self) -> BitChannel:
+        return BitChannel(1.0 - self.flip, self.flip, self.flip, 1.0 - self.flip)
+
+    @property
+    def _added(self) -> float:  # type: ignore[override]
+        return self.n * self.fakes * self.flip * (1.0 - self.flip)

@@ -1,48 +1,28 @@
 """Histograms: by k-ary randomized response, from noisy one-hot vectors, and from memoised ones (RAPPOR).
 
-What all histograms share is `Histogram`: the estimate of a bin has a mean squared error that is known for every true
-count. Standard errors put the estimated counts into it, moved into [0, n].
+What they share is `Histogram`: N_j, how often bin j is named, has a mean linear in the true count c_j, so that count is
+estimated without bias, with a variance linear in c_j, which the worst data put at 0 or at n. Standard errors put the
+estimated counts into it, moved into [0, n]. Derivations: docs/protocols.md.
 
-Randomized response (Balle, Bell, Gascon, Nissim 2019, Algorithm 1). Every user sends the value with probability 1 -
-gamma and a uniform one of the k values with probability gamma. With c_j users at value j, n in all and N_j messages
-j,
-
-    E N_j = (1 - gamma) c_j + gamma n / k,
-    Var N_j = c_j t (1-t) + (n - c_j) f (1-f),    f = gamma/k,  t = 1 - gamma + f,
-
-since the messages are independent. So (N_j - gamma n / k) / (1 - gamma) estimates c_j without bias, with variance Var
-N_j / (1 - gamma)^2; it is linear in c_j, so the worst data put a bin at 0 or at n. The estimates sum to n (up to
-rounding); they may be negative.
-
-Privacy: for k >= 3 `ShuffledRR` with the weak adversary, who sees who of the *other* users answered at random (Balle
-et al., Lemma 8, is the same number). That pair is exact for this adversary, and valid for the shuffled reports. These
-say nearly as much if all others hold a third value (to 1e-4 of epsilon at n = 10^4, eps0 = 3). For k = 2 there is no
-third value, and the reports say less: `CountedBits`.
-
-Bit vectors. Every user sends a vector of k bits in which the own value's bit is 1 with probability a and every other
-bit with probability b < a. The number N_j of ones at place j has mean b n + (a - b) c_j, so (N_j - b n) / (a - b)
-estimates the count c_j without bias, with variance (c_j a (1-a) + (n - c_j) b (1-b)) / (a - b)^2; bits are
-independent. The lecture notes describe the system; the estimate is that of Erlingsson, Pihur, Korolova 2014, section
-4. With RAPPOR a and b are those of both steps together.
-
-Privacy of one report of every user: `Shuffled` with the randomizer. If not whole reports but only the sums of the
-bits are published, see `CountedHistogram`.
+* Randomized response (Balle, Bell, Gascon, Nissim 2019, Algorithm 1): the value with probability 1 - gamma, a uniform
+  one of the k values with probability gamma. Privacy for k >= 3: `ShuffledRR` with the weak adversary, who sees who of
+  the *other* users answered at random. That pair is exact for this adversary, and valid for the shuffled reports, which
+  say nearly as much if all others hold a third value (to 1e-4 of epsilon at n = 10^4, eps0 = 3). For k = 2 there is no
+  third value, and the reports say less: `CountedBits`.
+* Bit vectors (Erlingsson, Pihur, Korolova 2014, section 4): k bits, the own value's 1 with probability a, every other
+  one with probability b < a. Privacy of one report of every user: `Shuffled` with the randomizer. If not whole reports
+  but only the sums of the bits are published, see `CountedHistogram`.
 
 In a `BitHistogram` all noise is fresh in every round: a `RAPPOR` draws *both* its steps afresh, so rounds compose
 like any others. With the permanent noise drawn once and kept, as RAPPOR is meant for values that do not change, use
 `RAPPORHistogram`: `memoise` draws the permanent noise, once; `randomize` makes one report from every kept filter, as
-often as wanted. Estimates of several collections share the permanent noise, so they are not independent, and their
-mean keeps its error.
+often as wanted. Estimates of several collections share the permanent noise, so their mean keeps its error.
 
-Privacy. One collection is a shuffled round of the whole randomizer. Several share the permanent noise and must not be
-composed as if independent. Given all memoised filters the collections are independent, and every one depends on the
-multiset of filters only; so all of them together are a post-processing of *one* shuffled collection of the memoised
-filters themselves, which `lifetime_mechanism` accounts for, once, whatever the number of collections. That needs the
-same users in every collection (with some of them missing, a collection would depend on more than the multiset), so
-cohorts are not covered, and neither are values that change: then filters are to be memoised anew, and the lifetimes
-composed.
-
-Source: Erlingsson, Pihur, Korolova 2014 (RAPPOR).
+Several collections must not be composed as if independent. Given all memoised filters they are independent, and every
+one depends on the multiset of filters only; so all of them together are a post-processing of *one* shuffled collection
+of the memoised filters themselves, which `lifetime_mechanism` accounts for, once, whatever the number of collections.
+That needs the same users in every collection, so cohorts are not covered, and neither are values that change: then
+filters are to be memoised anew, and the lifetimes composed.
 """
 
 from __future__ import annotations
@@ -60,8 +40,8 @@ from ..mechanisms.base import SMALLEST_EPS0
 from ..mechanisms.shuffled import Shuffled
 from ..numerics.validation import integer_in, positive_int
 from ..randomizers import RAPPOR, UnaryEncoding
-from ..randomizers.base import EPS0_MAX, FloatArray, IntArray, bit_array, generator, integer_array, settle
-from ..randomizers.one_hot import BitArray
+from ..randomizers.base import EPS0_MAX, FloatArray, bit_array, generator, integer_array, settle
+from ..randomizers.one_hot import BitArray, BitChannel
 from .protocol import Budget, ExpectedError, Ledger, OneMechanism, OneMessage, Protocol
 
 Variant = Literal["symmetric", "optimised"]
@@ -110,14 +90,52 @@ class Histogram(Protocol):
             return ExpectedError(float(np.max(self._variances(np.array([0, self.n])))))
         return ExpectedError(float(np.max(self.bin_errors(counts))) ** 2)
 
-    def _estimate(self, counts: NDArray[Any]) -> HistogramEstimate:
-        """The estimated counts with their standard errors."""
+    def _with_errors(self, counts: NDArray[Any]) -> HistogramEstimate:
         variances = self._variances(np.clip(counts, 0, self.n))
         return HistogramEstimate(counts=counts, standard_errors=np.sqrt(variances))
 
 
+class LinearHistogram(Histogram):
+    """Counts from how often bins are named: by one user its own bin with probability a, any other one with b < a."""
+
+    #: Variance of what is added to how often a bin is named, whatever the data.
+    _added: float = 0.0
+
+    @property
+    @abstractmethod
+    def _channel(self) -> BitChannel:
+        """a, 1 - a, b and 1 - b."""
+
+    def _variances(self, counts: NDArray[Any]) -> FloatArray:
+        a, not_a, b, not_b = self._channel
+        own, others = counts * a * not_a, (self.n - counts) * b * not_b
+        return np.asarray((own + others + self._added) / (a - b) ** 2)
+
+    def _estimate(self, named: NDArray[Any], added: float = 0.0) -> HistogramEstimate:
+        """From how often every bin is named; `added` of that is expected whatever the data."""
+        a, _, b, _ = self._channel
+        return self._with_errors((named - self.n * b - added) / (a - b))
+
+
 @dataclass(frozen=True, kw_only=True)
-class PrivateHistogram(Histogram, OneMessage):
+class Bins(Histogram):
+    """A histogram of values in 0 ... k-1. k: number of bins, at least 2."""
+
+    k: int
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        settle(self, k=integer_in("k", self.k, 2))
+
+
+def answers(k: int, gamma: float) -> BitChannel:
+    """Of k-ary randomized response that answers uniformly with probability gamma."""
+    lie = gamma / k
+    return BitChannel(1.0 - gamma + lie, gamma - lie, lie, 1.0 - lie)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrivateHistogram(Bins, LinearHistogram, OneMessage):
     """Histogram of n values in 0 ... k-1 by k-ary randomized response.
 
     k: number of bins, at least 2. gamma: probability of a random answer, in (0, 1).
@@ -127,43 +145,21 @@ class PrivateHistogram(Histogram, OneMessage):
     True
     """
 
-    k: int
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        settle(self, k=integer_in("k", self.k, 2))
-
     @property
     def _values(self) -> int:
         return self.k
 
     @property
-    def lie(self) -> float:
-        """Probability of each single other value, gamma / k."""
-        return self.gamma / self.k
-
-    @property
-    def truth(self) -> float:
-        """Probability of the true value, 1 - gamma + gamma / k."""
-        return 1 - self.gamma + self.lie
-
-    def randomize(self, values: ArrayLike, rng: np.random.Generator) -> IntArray:
-        """One message per user; `values` has shape (n,), integers in 0 ... k-1."""
-        return self.randomizer.sample(self._numbers(values, self.k), rng)
+    def _channel(self) -> BitChannel:
+        return answers(self.k, self.gamma)
 
     def analyze(self, messages: ArrayLike) -> HistogramEstimate:
         """Counts and standard errors from the n messages, in any order."""
-        found = np.bincount(self._received(messages, 1, self.k), minlength=self.k)
-        return self._estimate((found - self.n * self.lie) / (1 - self.gamma))
-
-    def _variances(self, counts: NDArray[Any]) -> FloatArray:
-        hits = counts * self.truth * (self.gamma - self.lie)
-        misses = (self.n - counts) * self.lie * (1 - self.lie)
-        return np.asarray((hits + misses) / (1 - self.gamma) ** 2)
+        return self._estimate(np.bincount(self._received(messages, 1, self.k), minlength=self.k))
 
 
 @dataclass(frozen=True, kw_only=True)
-class BitCounts(Histogram):
+class BitCounts(LinearHistogram):
     """A protocol of n users who send one vector of k noisy bits each; `randomizer` has the noise."""
 
     randomizer: UnaryEncoding | RAPPOR
@@ -186,27 +182,17 @@ class BitCounts(Histogram):
 
     def analyze(self, messages: ArrayLike) -> HistogramEstimate:
         """Counts and standard errors from messages of shape (n, k), rows in any order."""
-        found = self._vectors(messages).sum(axis=0, dtype=np.int64)
-        channel = self.randomizer.channel
-        counts = (found - self.n * channel.one_if_zero) / self._contrast
-        return self._estimate(counts)
+        return self._estimate(self._vectors(messages).sum(axis=0, dtype=np.int64))
 
     @property
-    def _contrast(self) -> float:
-        """a - b, which is the randomizer's total variation."""
-        return self.randomizer.tv
+    def _channel(self) -> BitChannel:
+        return self.randomizer.channel
 
     def _vectors(self, messages: ArrayLike) -> BitArray:
         bits = bit_array("messages", messages, self.k)
         if bits.shape != (self.n, self.k):
             raise ValueError(f"messages must have shape ({self.n}, {self.k}), got {bits.shape}")
         return bits
-
-    def _variances(self, counts: NDArray[Any]) -> FloatArray:
-        channel = self.randomizer.channel
-        own = counts * channel.one_if_one * channel.zero_if_one
-        others = (self.n - counts) * channel.one_if_zero * channel.zero_if_zero
-        return np.asarray((own + others) / self._contrast**2)
 
 
 @dataclass(frozen=True, kw_only=True)

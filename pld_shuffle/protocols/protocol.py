@@ -334,6 +334,10 @@ class OneMessage(GammaNoise, OneMechanism):
         """One round: the message of every honest user."""
         return self.message_mechanism
 
+    def randomize(self, values: ArrayLike, rng: np.random.Generator) -> IntArray:
+        """One message per user; `values` has shape (n,), integers in 0 ... k-1 (of bits: 0 or 1)."""
+        return self.randomizer.sample(self._numbers(values, self._values), rng)
+
 
 def honest_users(n: object, honest_fraction: object) -> int:
     """floor(honest_fraction n); ValueError or TypeError for bad ones, or if nobody is left.

@@ -1,52 +1,34 @@
 """Sums by randomized response: of bits, and of real numbers in [0, 1] in one message per user or in several bits.
 
+All estimates are unbiased; their errors are derived in docs/protocols.md.
+
 Bits (Cheu, Smith, Ullman, Zeber, Zhilyaev 2019): the true one with probability 1 - gamma, a fair coin with
-probability gamma (their lambda is gamma n). Every message has variance (gamma/2)(1 - gamma/2), whatever the data, so
-the estimate (sum of the bits - gamma n / 2) / (1 - gamma) is unbiased with the same error for all data. Privacy:
-`CountedBits`, the number of ones and nothing else, for any data; exact.
+probability gamma. Privacy: `CountedBits`, the number of ones and nothing else, for any data; exact.
 
-Reals (Balle, Bell, Gascon, Nissim 2019, Algorithms 2 and 3). A value x is rounded at random to a multiple of 1/k
-without bias, x k = floor + f, up with probability f; the result, one of k+1 values, goes through randomized response
-with probability gamma of a random answer. Per user, for the message y / k,
-
-    mean      (1 - gamma) x + gamma / 2
-    variance  (1 - gamma) f (1-f) / k^2 + gamma (k+2) / (12 k) + gamma (1 - gamma) (x - 1/2)^2,
-
-so that (sum y / k - gamma n / 2) / (1 - gamma) is unbiased. The paper bounds the variance by (1 - gamma) / (4 k^2) +
-gamma / 2 (proof of Theorem 2). The exact worst case lies in the outermost rounding cell: with x = 1 - g/k, at g =
-max(0, (1 - gamma k) / (2 (1 - gamma))). In the paper gamma = c (k+1) / n, and k = (n/c)^(1/3) balances the two terms.
-
+Reals (Balle, Bell, Gascon, Nissim 2019, Algorithms 2 and 3). A value is rounded at random to a multiple of 1/k without
+bias; the result, one of k+1 values, goes through randomized response with probability gamma of a random answer.
 Privacy: rounding is a random choice among inputs of (k+1)-ary randomized response, made by every user alone. The law
 of the view is then a mixture over the target's rounded value, for both neighbours; hockey-stick divergence is jointly
 convex, so randomized response over k+1 values dominates, and it is attained by values on the grid: `ShuffledRR` with
 the weak adversary for k >= 2, `CountedBits` for k = 1 (see `histograms`). `from_budget` looks for the k with the
 least exact worst-case error.
 
-k = 1 is the one-bit mean of the lecture notes (their equation 9.2): the message is 1 with probability 1/(e^eps0+1) +
-x (e^eps0-1)/(e^eps0+1), gamma = 2/(e^eps0+1). Its error falls like 1/sqrt(n): the rounding alone is up to 1/(2
-sqrt(n)), whatever the privacy.
-
 Several bits (Cheu et al. 2019, section 5). A user writes x in unary with r bits, floor(x r) or one more of them ones,
-and sends every bit through binary randomized response; all r n messages are shuffled together. With f the fractional
-part of x r, a user's messages have the total variance r (gamma/2)(1 - gamma/2) + (1 - gamma)^2 f (1-f), so that (ones
-/ r - n gamma / 2) / (1 - gamma) is unbiased with mean squared error at most n [(gamma/2)(1 - gamma/2) / (r
-(1-gamma)^2) + 1/(4 r^2)]. gamma grows like r, so the first term hardly depends on r, and r = sqrt(n) makes the second
-1/4: an error that does not grow with n.
-
-Privacy by composition over the *positions*, as in the paper: let the j-th messages of all users be shuffled among
-themselves. That is r runs of `CountedBits`, in which the target's two inputs differ in some bits (equal bits cost
-nothing; rounding is a mixture as above), so their r-fold composition dominates, and shuffling all r n messages is a
-post-processing of it. What the joint shuffle shows is the number of ones, `CountedBits` with r bits a user, and one
-round of up to JOINT_BITS bits is accounted so. Longer messages and more rounds are composed by positions, at a cost
-that does not grow with r. That overstates epsilon by 0.05 % at n = 10^4, r = 10, gamma = 0.2, by 0.5 % at n = 10^4, r
-= 100, gamma = 0.02, and by 1.3 % at n = 1,000, r = 32, gamma = 0.1 (delta = 1e-6).
+and sends every bit through binary randomized response; all r n messages are shuffled together. With r = sqrt(n) the
+error does not grow with n. Privacy by composition over the *positions*, as in the paper: let the j-th messages of all
+users be shuffled among themselves. That is r runs of `CountedBits`, in which the target's two inputs differ in some
+bits (equal bits cost nothing; rounding is a mixture as above), so their r-fold composition dominates, and shuffling all
+r n messages is a post-processing of it. What the joint shuffle shows is the number of ones, `CountedBits` with r bits a
+user, and one round of up to JOINT_BITS bits is accounted so. Longer messages and more rounds are composed by positions,
+at a cost that does not grow with r. That overstates epsilon by 0.05 % at n = 10^4, r = 10, gamma = 0.2, by 0.5 % at n =
+10^4, r = 100, gamma = 0.02, and by 1.3 % at n = 1,000, r = 32, gamma = 0.1 (delta = 1e-6).
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -66,13 +48,7 @@ class BinarySum(OneMessage):
     gamma: probability of a random bit, in (0, 1).
     """
 
-    def randomize(self, values: ArrayLike, rng: np.random.Generator) -> IntArray:
-        """One bit per user; `values` has shape (n,), integers 0 or 1."""
-        return self.randomizer.sample(self._numbers(values, 2), rng)
-
-    def analyze(self, messages: ArrayLike) -> float:
-        """Unbiased estimate of the number of ones, from the n messages in any order."""
-        return self._sum(messages)
+    analyze = GammaNoise._sum
 
     def expected_error(self) -> ExpectedError:
         """n (gamma/2)(1 - gamma/2) / (1 - gamma)^2, the same for all data."""
@@ -80,13 +56,39 @@ class BinarySum(OneMessage):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RoundedSum(OneMessage):
-    """n values in [0, 1] by randomized rounding to k cells and randomized response."""
+class RealSum(OneMessage):
+    """Sum of n values in [0, 1] by randomized rounding and randomized response.
 
-    if TYPE_CHECKING:
+    k: number of rounding cells, at least 1 (messages are integers 0 ... k). gamma: probability of
+    a random answer, in (0, 1).
 
-        @property
-        def k(self) -> int: ...
+    `from_budget` without k takes one with which the worst-case error is about the least: each k tried is the best one
+    for the noise per value that the last one needed, or 1/16 more or less, as long as the error falls.
+    """
+
+    k: int
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        settle(self, k=integer_in("k", self.k, 1))
+
+    @classmethod
+    def _within(cls, budget: Budget, *, k: int | None = None, **design: Any) -> RealSum:
+        """For k=None, about ten compositions for each k that is tried."""
+        best = super()._within(budget, k=1 if k is None else k, **design)
+        while k is None:
+            step = max(1, best.k // 16)
+            for cells in (_best_cells(best), best.k + step, max(1, best.k - step)):
+                try:
+                    other = super()._within(budget, k=cells, **design)
+                except InfeasibleError:
+                    continue  # more cells need more noise, so this budget may be one for fewer
+                if _worst_error(other) < _worst_error(best):
+                    best = other
+                    break
+            else:
+                break
+        return best
 
     @property
     def _values(self) -> int:
@@ -136,56 +138,21 @@ class RoundedSum(OneMessage):
 
 
 @dataclass(frozen=True, kw_only=True)
-class OneBitMean(RoundedSum):
+class OneBitMean(RealSum):
     """Mean of n values in [0, 1], one bit each: `RealSum` with k = 1, divided by n; the pair is exact.
 
     gamma: probability of a random bit, in (0, 1).
     """
 
-    @property
-    def k(self) -> int:
-        """Number of rounding cells, 1."""
-        return 1
+    k: int = field(default=1, init=False, repr=False)
 
     @property
     def _scale(self) -> int:
         return self.n
 
-
-@dataclass(frozen=True, kw_only=True)
-class RealSum(RoundedSum):
-    """Sum of n values in [0, 1] by randomized rounding and randomized response.
-
-    k: number of rounding cells, at least 1 (messages are integers 0 ... k). gamma: probability of
-    a random answer, in (0, 1).
-
-    `from_budget` without k takes one with which the worst-case error is about the least: each k tried is the best one
-    for the noise per value that the last one needed, or 1/16 more or less, as long as the error falls.
-    """
-
-    k: int
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        settle(self, k=integer_in("k", self.k, 1))
-
     @classmethod
-    def _within(cls, budget: Budget, *, k: int | None = None, **design: Any) -> RealSum:
-        """For k=None, about ten compositions for each k that is tried."""
-        best = super()._within(budget, k=1 if k is None else k, **design)
-        while k is None:
-            step = max(1, best.k // 16)
-            for cells in (_best_cells(best), best.k + step, max(1, best.k - step)):
-                try:
-                    other = super()._within(budget, k=cells, **design)
-                except InfeasibleError:
-                    continue  # more cells need more noise, so this budget may be one for fewer
-                if _worst_error(other) < _worst_error(best):
-                    best = other
-                    break
-            else:
-                break
-        return best
+    def _within(cls, budget: Budget, **design: Any) -> OneBitMean:
+        return super(RealSum, cls)._within(budget, **design)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,25 +2,11 @@
 
 Every user sends two bits, the true one and noise Ber(r), r near 1 (Cheu 2022, section 3.2). The analyzer
 reports 0 unless more than n ones arrive, so that a true sum of 0 is always reported as 0. The truncation
-makes it biased; the error is exact below. The histogram runs one ZSUM per bin, messages labelled by the bin:
-empty bins are reported as empty, however many there are.
+makes it biased; the error is exact (docs/protocols.md). The histogram runs one ZSUM per bin, messages labelled by
+the bin: empty bins are reported as empty, however many there are.
 
 Privacy: the view is the number of ones (in every bin), x + Bin(honest, r). The pairs are exact (ZSUM's for
 one round; over rounds it is an upper bound), see `mechanisms.counted_bits`.
-
-Error. With eta ~ Bin(n, r), masses b, and s the true sum, it is
-
-    s^2 P[eta <= n-s] + E[(eta - n r)^2; eta > n-s].
-
-From (i - n r) b(i) = g(i) - g(i+1), g(i) = (1-r) i b(i), summation by parts gives, with m = n-s+1,
-
-    E[(eta - n r)^2; eta >= m] = (m - n r) g(m) + n r (1-r) P[Bin(n-1, r) >= m].
-
-From s to s+1, with t = n-s, it grows by (2s+1) P[eta < t] - b(t) (s^2 - (n r - t)^2). Let y = n r - t, so
-that s = n (1-r) + y and the bracket is n (1-r) (n (1-r) + 2y). Where that is not positive, the error grows.
-Elsewhere the growth has the sign of P[eta < t]/b(t) (2s+1)/(n (1-r) (n (1-r) + 2y)) - 1, and both factors
-fall in s (the first as b is log-concave). So the error rises up to one s and falls after it: the worst s is
-found by bisection.
 """
 
 from __future__ import annotations
@@ -37,7 +23,7 @@ from ..fields import Range
 from ..mechanisms.counted_bits import BinomialExchange, BinomialShift
 from ..numerics.validation import integer_in, open_unit
 from ..randomizers.base import FloatArray, IntArray, generator, settle
-from .histograms import Histogram, HistogramEstimate
+from .histograms import Bins, HistogramEstimate
 from .protocol import Budget, ExpectedError, OneMechanism
 
 P = TypeVar("P", bound="RateNoise")
@@ -101,18 +87,12 @@ class ZeroSum(RateNoise):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ZeroSumHistogram(Histogram, RateNoise):
+class ZeroSumHistogram(Bins, RateNoise):
     """Histogram of n values in 0 ... k-1 by one ZSUM per bin; an empty bin is reported as 0 with certainty.
 
     k: number of bins, at least 2. rate: r, probability that a noise bit is 1, in (0, 1).
     Every user sends 2 k messages; message 2 j + b is the bit b of bin j.
     """
-
-    k: int
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        settle(self, k=integer_in("k", self.k, 2))
 
     @property
     def mechanism(self) -> BinomialExchange:
@@ -132,7 +112,7 @@ class ZeroSumHistogram(Histogram, RateNoise):
         if not np.all(found.sum(axis=1) == 2 * self.n):
             raise ValueError(f"messages must be {2 * self.n} for every bin, got {found.sum(axis=1)}")
         ones = found[:, 1]
-        return self._estimate(np.where(ones > self.n, ones - self.n * self.rate, 0.0))
+        return self._with_errors(np.where(ones > self.n, ones - self.n * self.rate, 0.0))
 
     def expected_error(self, counts: ArrayLike | None = None) -> ExpectedError:
         """Mean squared error of one bin: of the worst bin for the true `counts`, or of any data."""
@@ -145,7 +125,7 @@ class ZeroSumHistogram(Histogram, RateNoise):
 
 
 def zero_sum_errors(sums: IntArray, n: int, rate: float) -> FloatArray:
-    """Mean squared errors of ZSUM for the true `sums`, integers in 0 ... n; formula in the module."""
+    """Mean squared errors of ZSUM for the true `sums`, integers in 0 ... n (docs/protocols.md)."""
     least = (n + 1) - sums  # eta from here on is reported
     first = (least - n * rate) * (1 - rate) * least * binom.pmf(least, n, rate)
     kept = first + n * rate * (1 - rate) * binom.sf(least - 1, n - 1, rate)
@@ -153,7 +133,7 @@ def zero_sum_errors(sums: IntArray, n: int, rate: float) -> FloatArray:
 
 
 def worst_zero_sum_error(n: int, rate: float) -> float:
-    """The largest of the mean squared errors: bisection for where they stop rising, see the module."""
+    """The largest of the mean squared errors: bisection for where they stop rising."""
     rising, falling = -1, n
     while falling - rising > 1:
         s = (rising + falling) // 2
