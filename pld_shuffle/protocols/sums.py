@@ -144,7 +144,11 @@ class OneBitMean(RealSum):
     gamma: probability of a random bit, in (0, 1).
     """
 
-    k: int = field(default=1, init=False, repr=False)
+    k: int = field(default=1, repr=False)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        integer_in("k", self.k, 1, 1)
 
     @property
     def _scale(self) -> int:
