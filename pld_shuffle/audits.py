@@ -26,9 +26,10 @@ import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import permutations
+from functools import partial
+from itertools import combinations
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -170,14 +171,9 @@ def audit_randomizer(
     if len({rows.shape[1] for rows in drawn.values()}) > 1:
         raise ValueError("randomizer must give reports of one length")
     proved = _proved(eps0, delta)
-    best: _Choice | None = None
-    for one, other in permutations(drawn, 2):
-        if list(drawn).index(one) < list(drawn).index(other):
-            found = _chosen([drawn[one], drawn[other]], delta, score)
-            found.inputs = (other, one) if found.turned else (one, other)
-            best = found if best is None or found.strength > best.strength else best
-    assert best is not None
-    return _tested(best, delta, confidence, proved)
+    pairs = [(_chosen([drawn[x] for x in pair], delta, score), pair) for pair in combinations(drawn, 2)]
+    best, pair = max(pairs, key=lambda found: found[0].strength)
+    return _tested(best, delta, confidence, proved, pair[::-1] if best.turned else pair)
 
 
 # --- what is given ---------------------------------------------------------------------------
@@ -226,9 +222,8 @@ def _outputs(name: str, given: Any) -> Array:
 # --- what to look at -------------------------------------------------------------------------
 
 
-@dataclass
-class _Choice:
-    """An event, and the runs it is tested on: a score is at least `threshold`; likelier for the first entry."""
+class _Choice(NamedTuple):
+    """An event, and the runs it is tested on: a score is at least `threshold`; likelier for the second if `turned`."""
 
     statistic: str
     score: Score
@@ -236,7 +231,6 @@ class _Choice:
     turned: bool
     strength: float
     tested: list[Array]
-    inputs: tuple[Any, Any] | None = None
 
 
 def _chosen(rows: list[Array], delta: float, score: Score | None) -> _Choice:
@@ -245,33 +239,25 @@ def _chosen(rows: list[Array], delta: float, score: Score | None) -> _Choice:
     fitted, chosen = ([part[i::4] for part in rows] for i in (0, 1))
     tested = [np.concatenate([part[2::4], part[3::4]]) for part in rows]
     best = _Choice("nothing", lambda rows: np.zeros(rows.shape[0]), 0.0, False, -math.inf, tested)
-    for name, statistic in _statistics(fitted, score):
-        values = [statistic(part) for part in chosen]
-        cuts = np.unique(np.concatenate(values))
-        if cuts.size > THRESHOLDS:
-            cuts = np.unique(np.quantile(cuts, np.linspace(0.0, 1.0, THRESHOLDS)))
-        ordered = [np.sort(part) for part in values]
-        above = [part.size - np.searchsorted(part, cuts, side="left") for part in ordered]
-        for sign, hits in ((1.0, above), (-1.0, [p.size - h for p, h in zip(ordered, above, strict=True)])):
+    for name, plain in _statistics(fitted, score):
+        for sign in (1.0, -1.0):
+            statistic = partial(_signed, plain, sign)
+            values = [np.sort(statistic(part)) for part in chosen]
+            cuts = np.unique(np.concatenate(values))
+            if cuts.size > THRESHOLDS:
+                cuts = np.unique(np.quantile(cuts, np.linspace(0.0, 1.0, THRESHOLDS)))
+            found = [(part.size - np.searchsorted(part, cuts, side="left"), part.size) for part in values]
             for turned in (False, True):
-                one, other = (1, 0) if turned else (0, 1)
-                # Events are ranked by what they would prove for themselves.
-                shown = _lower(hits[one], ordered[one].size, hits[other], ordered[other].size, delta, CAUTION)
+                one, other = found[::-1] if turned else found
+                shown = _lower(*one, *other, delta, CAUTION)  # what events would prove for themselves
                 at = int(np.argmax(shown))
                 if shown[at] > best.strength:
-                    best = _Choice(
-                        name, _signed(statistic, sign), _cut(cuts, at, sign), turned, float(shown[at]), tested,
-                    )  # fmt: skip
+                    best = _Choice(name, statistic, float(cuts[at]), turned, float(shown[at]), tested)
     return best
 
 
-def _signed(statistic: Score, sign: float) -> Score:
-    return lambda rows: sign * statistic(rows)
-
-
-def _cut(cuts: Array, at: int, sign: float) -> float:
-    """score >= cut; or score < cut, which is -score >= the number next above -cut."""
-    return float(cuts[at]) if sign > 0.0 else math.nextafter(-float(cuts[at]), math.inf)
+def _signed(statistic: Score, sign: float, rows: Array) -> Array:
+    return sign * statistic(rows)
 
 
 def _statistics(fitted: list[Array], score: Score | None) -> Iterator[tuple[str, Score]]:
@@ -282,43 +268,39 @@ def _statistics(fitted: list[Array], score: Score | None) -> Iterator[tuple[str,
     if width <= MOST_VALUES:
         kinds = np.unique(np.concatenate(fitted), axis=0)
         if 8 * kinds.shape[0] <= runs:
-            yield "outputs", _table(fitted, kinds)
-    tables = [_column(fitted, j) for j in range(width)]
-    yield "columns", lambda rows: sum((table(rows) for table in tables), np.zeros(rows.shape[0]))
+            index = {row.tobytes(): i for i, row in enumerate(kinds)}
+            others = len(index)
+            yield "outputs", _ratio(fitted, lambda rows: np.array([index.get(row.tobytes(), others) for row in rows]))
+    columns = [_ratio(fitted, partial(_ranges, _edges(fitted, j), j)) for j in range(width)]
+    yield "columns", lambda rows: sum((column(rows) for column in columns), np.zeros(rows.shape[0]))
     if width > 1:
         if width <= MOST_FEATURES:
             yield "linear", _linear(fitted, lambda rows: rows)
-        values = np.unique(np.concatenate(fitted))
-        if values.size <= MOST_FEATURES:
-            yield (
-                "counts",
-                _linear(fitted, lambda rows: np.stack([(rows == value).sum(axis=1) for value in values[1:]], axis=1)),
-            )
+        values = np.unique(np.concatenate(fitted))[1:]
+        if values.size < MOST_FEATURES:
+            yield "counts", _linear(fitted, lambda rows: np.stack([(rows == v).sum(axis=1) for v in values], axis=1))
 
 
-def _table(fitted: list[Array], kinds: Array) -> Score:
-    """Log ratio of how often each whole row occurred; 0 for others."""
-    index = {row.tobytes(): i for i, row in enumerate(kinds)}
-
-    def places(rows: Array) -> NDArray[np.int64]:
-        return np.array([index.get(row.tobytes(), kinds.shape[0]) for row in rows], np.int64)
-
-    counts = [np.bincount(places(part), minlength=kinds.shape[0] + 1) for part in fitted]
-    logs = np.log((counts[0] + 0.5) / (counts[1] + 0.5) * (fitted[1].shape[0] / fitted[0].shape[0]))
-    logs[-1] = 0.0
-    return lambda rows: logs[places(rows)]
-
-
-def _column(fitted: list[Array], j: int) -> Score:
-    """Log ratio of how often a column has each value, or lies in each of some ranges."""
+def _edges(fitted: list[Array], j: int) -> Array:
+    """The values of a column, or some quantiles of them."""
     both = np.concatenate([part[:, j] for part in fitted])
     edges = np.unique(both)
     if edges.size > MOST_VALUES:
         edges = np.unique(np.quantile(both, np.linspace(0.0, 1.0, MOST_VALUES + 1))[1:-1])
-    places = [np.searchsorted(edges, part[:, j], side="right") for part in fitted]
-    counts = [np.bincount(place, minlength=edges.size + 1) for place in places]
-    logs = np.log((counts[0] + 0.5) / (counts[1] + 0.5) * (fitted[1].shape[0] / fitted[0].shape[0]))
-    return lambda rows: logs[np.searchsorted(edges, rows[:, j], side="right")]
+    return edges
+
+
+def _ranges(edges: Array, j: int, rows: Array) -> NDArray[np.int64]:
+    return np.searchsorted(edges, rows[:, j], side="right")
+
+
+def _ratio(fitted: list[Array], places: Callable[[Array], NDArray[np.int64]]) -> Score:
+    """Log ratio of how often rows fall into each of some places."""
+    held = [places(part) for part in fitted]
+    size = 2 + max(int(place.max()) for place in held)
+    counts = [np.bincount(place, minlength=size) for place in held]
+    logs = np.log((counts[0] + 0.5) / (counts[1] + 0.5) * (held[1].size / held[0].size))
+    return lambda rows: logs[np.minimum(places(rows), size - 1)]
 
 
 def _linear(fitted: list[Array], features: Callable[[Array], Array]) -> Score:
@@ -338,15 +320,14 @@ def _linear(fitted: list[Array], features: Callable[[Array], Array]) -> Score:
 # --- what it proves --------------------------------------------------------------------------
 
 
-def _tested(choice: _Choice, delta: float, confidence: float, proved: float | None) -> Audit:
-    rows = choice.tested[::-1] if choice.turned else choice.tested
-    hits = tuple(int(np.sum(choice.score(part) >= choice.threshold)) for part in rows)
-    runs = tuple(part.shape[0] for part in rows)
-    found = _lower(np.array(hits[0]), runs[0], np.array(hits[1]), runs[1], delta, 1.0 - confidence)
-    return Audit(
-        max(0.0, float(found)), delta, confidence, proved, choice.statistic, choice.turned,
-        (hits[0], hits[1]), (runs[0], runs[1]), choice.inputs,
-    )  # fmt: skip
+def _tested(
+    choice: _Choice, delta: float, confidence: float, proved: float | None, inputs: tuple[Any, Any] | None = None
+) -> Audit:
+    first, second = choice.tested[::-1] if choice.turned else choice.tested
+    hits, others = (int(np.sum(choice.score(part) >= choice.threshold)) for part in (first, second))
+    runs = (first.shape[0], second.shape[0])
+    found = max(0.0, float(_lower(hits, runs[0], others, runs[1], delta, 1.0 - confidence)))
+    return Audit(found, delta, confidence, proved, choice.statistic, choice.turned, (hits, others), runs, inputs)
 
 
 def _lower(hits: ArrayLike, runs: int, other_hits: ArrayLike, other_runs: int, delta: float, fail: float) -> Array:
