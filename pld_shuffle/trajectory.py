@@ -49,13 +49,9 @@ class Trajectory:
 
 
 def epsilon_trajectory(
-    rounds: Rows,
-    delta: float,
-    *,
-    every: int = 1,
-    rtol: float = 1e-3,
+    rounds: Rows, delta: float, *, every: int = 1, rtol: float = 1e-3,
     progress: Callable[[int, int], None] | None = None,
-) -> Trajectory:
+) -> Trajectory:  # fmt: skip
     """Bounds on epsilon at `delta` after every `every`-th entry of `rounds`, and after the last.
 
     Parameters: rounds, a non-empty sequence of (mechanism, count) in the order they were run; delta in
@@ -71,12 +67,8 @@ def epsilon_trajectory(
     every = positive_int("every", every)
     wanted = sorted({*range(every, len(rows) + 1, every), len(rows)})
     width = tolerance("rtol", rtol)
-    known: dict[Mechanism, tuple[Pair, Pair]] = {}
-    for mechanism, _ in rows:
-        if mechanism not in known:
-            known[mechanism] = mechanism.pair, mechanism.attack_pair
-    proved = [(known[mechanism][0], count) for mechanism, count in rows]
-    attacks = [(known[mechanism][1], count) for mechanism, count in rows]
+    known = {mechanism: (mechanism.pair, mechanism.attack_pair) for mechanism in dict(rows)}
+    proved, attacks = ([(known[mechanism][i], count) for mechanism, count in rows] for i in (0, 1))
     told = 0
 
     def tell(done: int) -> None:
@@ -171,8 +163,7 @@ class _Run:
         total = counts @ np.stack(integral.rows)
         chunk = max(1, NUMBERS // (4 * total.size))
         found: dict[int, float] = {}
-        sums: list[Array] = []
-        here: list[int] = []
+        sums: dict[int, Array] = {}
         for row in range(done + 1, asked[-1] + 1):
             pair, count = self._rows[row - 1]
             if pair.scale > 0.0:
@@ -180,14 +171,13 @@ class _Run:
                     row_of[pair] = integral.row(store.of(pair, self._side))
                 total = total + count * row_of[pair]
             if row in asked:
-                sums.append(total)
-                here.append(row)
-            if len(here) == chunk or (here and row == asked[-1]):
-                eps = self._ends(Products(integral, np.array(sums)), plan, here, near)
+                sums[row] = total
+            if len(sums) == chunk or (sums and row == asked[-1]):
+                eps = self._ends(Products(integral, np.array([*sums.values()])), plan, [*sums], near)
                 if np.isnan(eps).any():
                     return None
-                found.update(zip(here, eps.tolist(), strict=True))
-                sums, here = [], []
+                found.update(zip(sums, eps.tolist(), strict=True))
+                sums = {}
             self._tell(row)
         return found
 
