@@ -94,7 +94,7 @@ class Accountant(Ledger):
     def delta_bounds(self, epsilon: Scalar, *, group: int = ...) -> Bounds[float]: ...
     @overload
     def delta_bounds(self, epsilon: Numbers, *, group: int = ...) -> Bounds[Array]: ...
-    def delta_bounds(self, epsilon: Any, *, group: int = 1) -> Bounds:
+    def delta_bounds(self, epsilon: Any, *, group: int = 1) -> Any:
         """Bounds(lower, upper) enclosing delta(epsilon), epsilon in [0, inf], scalar or array.
 
         The upper end is proved by the mechanisms' pairs; the lower end is an attack's where the analysis is not
@@ -106,13 +106,13 @@ class Accountant(Ledger):
         `DrawnApart(g)` is taken: users, or reports, that are drawn each by itself. Reports that are drawn together
         are another thing, for which nothing is proved.
         """
-        return self._bounds(DELTA, epsilon, group)
+        return self._answer(DELTA, epsilon, group)
 
     @overload
     def epsilon_bounds(self, delta: Scalar, *, group: int = ...) -> Bounds[float]: ...
     @overload
     def epsilon_bounds(self, delta: Numbers, *, group: int = ...) -> Bounds[Array]: ...
-    def epsilon_bounds(self, delta: Any, *, group: int = 1) -> Bounds:
+    def epsilon_bounds(self, delta: Any, *, group: int = 1) -> Any:
         """Bounds(lower, upper) enclosing the smallest epsilon >= 0 with delta(epsilon) <= delta.
 
         `delta` in [0, 1], scalar or array; Fractions as for `delta_bounds`. At delta = 0: the sum of the rounds'
@@ -123,7 +123,7 @@ class Accountant(Ledger):
         >>> [round(acc.get_epsilon(1e-6, group=g), 3) for g in (1, 2, 3)]
         [0.131, 0.274, 0.423]
         """
-        return self._bounds(EPSILON, delta, group)
+        return self._answer(EPSILON, delta, group)
 
     def gap_bounds(self, delta: Any) -> Gap:
         """The two parts of the bracket of `epsilon_bounds` at `delta`: what is missing, and what is numerical.
@@ -154,7 +154,7 @@ class Accountant(Ledger):
 
         The upper end of `delta_bounds`; what only its lower end needs is not computed.
         """
-        return self._upper(DELTA, epsilon, group)
+        return self._answer(DELTA, epsilon, group, both=False)
 
     @overload
     def get_epsilon(self, delta: Scalar, *, group: int = ...) -> float: ...
@@ -165,7 +165,7 @@ class Accountant(Ledger):
 
         The upper end of `epsilon_bounds`; what only its lower end needs is not computed.
         """
-        return self._upper(EPSILON, delta, group)
+        return self._answer(EPSILON, delta, group, both=False)
 
     def would_exceed(self, mechanism: Mechanism, *, epsilon: float, delta: float, count: int = 1) -> bool:
         """Whether `count` more rounds of `mechanism` could spend more than `epsilon` at `delta`.
@@ -212,27 +212,21 @@ class Accountant(Ledger):
         with self._lock:
             return certificate(self.ledger, asked, self.get_epsilon(asked))
 
-    def _upper(self, question: Question, value: Any, group: int) -> Any:
-        """The answer of the analyses, from above; of one user, or of users that change together."""
-        low, group = question.check(question.given, value, Side.LOWER), self._group(group)
-        self._look_at(low if question is EPSILON else None)
-        with self._lock:
-            if group == 1:
-                return question.of_one(self._analysis, low).upper
-            return question.of_group(self._analysis, low, group)
-
-    def _bounds(self, question: Question, value: Any, group: int) -> Bounds:
-        """Upper ends by the analyses next below the value, lower ends by the attacks next above it: answers fall."""
+    def _answer(self, question: Question, value: Any, group: int, both: bool = True) -> Any:
+        """Upper ends, by the analyses next below the value; if `both`, lower ends by the attacks next above it."""
         group = self._group(group)
         low, high = (question.check(question.given, value, side) for side in (Side.LOWER, Side.UPPER))
         self._look_at(low if question is EPSILON else None)
         with self._lock:
-            proved = question.of_one(self._analysis, low)
-            alike = self._attack is self._analysis and np.array_equal(low, high)
+            analysis = self._analysis
+            if not both and group > 1:
+                return question.of_group(analysis, low, group)
+            proved = question.of_one(analysis, low)
+            if not both:
+                return proved.upper
+            alike = self._attack is analysis and np.array_equal(low, high)
             lower = (proved if alike else question.of_one(self._attack, high)).lower
-            if group == 1:
-                return Bounds(lower, proved.upper)
-            return Bounds(lower, question.of_group(self._analysis, low, group))
+            return Bounds(lower, proved.upper if group == 1 else question.of_group(analysis, low, group))
 
     def _group(self, group: int) -> int:
         """`group`, checked: ValueError for reports that a round may draw together."""

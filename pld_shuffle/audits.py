@@ -176,9 +176,6 @@ def audit_randomizer(
     return _tested(best, delta, confidence, proved, pair[::-1] if best.turned else pair)
 
 
-# --- what is given ---------------------------------------------------------------------------
-
-
 def _asked(delta: float, confidence: float) -> tuple[float, float]:
     truncated_mass = float(probabilities("delta", real("delta", delta)))
     if not truncated_mass < 1.0:
@@ -217,9 +214,6 @@ def _outputs(name: str, given: Any) -> Array:
     if not np.isfinite(rows).all():
         raise ValueError(f"{name} must be finite numbers")
     return rows.reshape(rows.shape[0], -1) + 0.0  # no -0.0
-
-
-# --- what to look at -------------------------------------------------------------------------
 
 
 class _Choice(NamedTuple):
@@ -315,9 +309,6 @@ def _linear(fitted: list[Array], features: Callable[[Array], Array]) -> Score:
     covariance = centred.T @ centred / centred.shape[0] + 1e-3 * np.eye(apart.size)
     weights = np.linalg.solve(covariance, apart) / scale
     return lambda rows: np.asarray(features(rows), np.float64) @ weights
-
-
-# --- what it proves --------------------------------------------------------------------------
 
 
 def _tested(

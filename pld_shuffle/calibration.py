@@ -105,26 +105,21 @@ def solve(
     delta: float,
     rtol: float = 1e-3,
     value_rtol: float = VALUE_RTOL,
-    bounds: tuple[Number, Number] | None = None,
-    increasing: bool | None = None,
-    whole: bool | None = None,
+    bounds: tuple[Number, Number] | Range | None = None,
 ) -> Solution:
     """The parameter that just meets (epsilon, delta), on the safe side.
 
     Parameters
     ----------
-    parameter : the largest "eps0", "rounds" or "rate", the smallest "n", "gamma", "sigma", "scale" or
-        "population" that meets the target; with a fixed population the largest "n" (see the module). With
-        a callable plan it may be any name.
+    parameter : what is sought, one of `PARAMETERS`, or any name with a callable plan.
     plan : what is run, without `parameter`: either a mapping from the names of `fields` (those of a log's
         columns, and rounds, default 1) to numbers or texts, None and "" counting as not given; or a
         callable that takes a value and returns the ledger, an iterable of (mechanism, count).
     epsilon, delta : the target, epsilon in [0, inf), delta in [0, 1].
     rtol : relative width asked of brackets on delta, as for `Accountant`.
     value_rtol : relative distance at most between `value` and `unmet` of a parameter that is no integer.
-    bounds : (low, high), the values allowed; 0 < low <= high.
-    increasing, whole : of a parameter that is none of the above: whether epsilon grows with it,
-        whether it is an integer (default no). With a callable plan they also overrule the above.
+    bounds : (low, high), the values allowed, 0 < low <= high; of a parameter that is none of `PARAMETERS` a
+        `fields.Range`, which also says whether epsilon grows with it and whether it is an integer.
 
     Returns a `Solution`. Raises InfeasibleError where no value allowed is proven to meet the target, with what
     the most private value spends, and TypeError, ValueError or fields.FieldError for a bad argument. An
@@ -139,11 +134,14 @@ def solve(
     if not asked < math.inf:
         raise ValueError(f"epsilon must be finite, got {epsilon!r}")
     allowed = float(probabilities("delta", real("delta", delta)))
+    build: Plan
     if callable(plan):
-        sought, build = _named(parameter, increasing, whole, bounds is not None), plan
+        sought, build = bounds if isinstance(bounds, Range) else PARAMETERS.get(parameter), plan
+        if sought is None:
+            raise ValueError(
+                f"parameter {parameter!r} is none of {', '.join(PARAMETERS)}: give bounds as a fields.Range"
+            )
     else:
-        if increasing is not None or whole is not None:
-            raise ValueError("increasing and whole are for a callable plan, got a mapping")
         values = _values(parameter, plan)
         sought, build = _among(parameter, values), _builder(parameter, values)
     sought = _within(sought, bounds)
@@ -219,30 +217,18 @@ class _Questions:
             warnings.warn(remark.message, stacklevel=3)
 
 
-# --- parameters and plans ---------------------------------------------------------------------------
-
-
 #: What `solve` can look for in a plan of fields, and where.
 PARAMETERS = {name: known.range for name, known in FIELDS.items() if known.range is not None}
 
 
-def _named(parameter: str, increasing: bool | None, whole: bool | None, known: bool) -> Range:
-    """The range of the parameter of a callable plan; `known` : whether its bounds are."""
-    found = PARAMETERS.get(parameter)
-    if found is None:
-        if increasing is None or not known:
-            raise ValueError(f"parameter {parameter!r} is none of {', '.join(PARAMETERS)}: give increasing and bounds")
-        found = Range(1, 1, 1, increasing)
-    given: dict[str, Any] = {"increasing": increasing, "whole": whole}
-    return replace(found, **{name: value for name, value in given.items() if value is not None})
-
-
-def _within(sought: Range, bounds: tuple[Number, Number] | None) -> Range:
+def _within(sought: Range, bounds: Any) -> Range:
     """The same on the range the caller allows."""
+    low, high = sought.low, sought.high
+    if not (bounds is None or isinstance(bounds, Range)):
+        if not isinstance(bounds, (tuple, list)) or len(bounds) != 2:
+            raise TypeError(f"bounds must be (low, high), got {bounds!r}")
+        low, high = bounds
     check = positive_int if sought.whole else positive_float
-    if bounds is not None and (not isinstance(bounds, (tuple, list)) or len(bounds) != 2):
-        raise TypeError(f"bounds must be (low, high), got {bounds!r}")
-    low, high = (sought.low, sought.high) if bounds is None else bounds
     low, high = check("low of bounds", low), check("high of bounds", high)
     if not low <= high:
         raise ValueError(f"bounds must be (low, high) with low <= high, got {bounds!r}")

@@ -73,9 +73,6 @@ THEOREMS = {
 }  # fmt: skip
 
 
-# --- all rounds -----------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class Composed:
     """All rounds on a lattice, tilted: the checker's sum in doubles."""

@@ -84,9 +84,6 @@ def nested() -> Iterator[None]:
         raise CheckpointError("checkpoint: nested too deeply") from None
 
 
-# --- mechanisms and local randomizers --------------------------------------------------------
-
-
 def mechanism_state(mechanism: Mechanism) -> dict[str, Any]:
     """`mechanism` as plain data; CheckpointError unless it is one of the package's, all the way down.
 
@@ -197,9 +194,6 @@ def _fields(state: Any, names: set[str], place: str) -> Mapping[str, Any]:
         if wrong:
             raise CheckpointError(f"{place}: {problem} field {', '.join(sorted(map(repr, wrong)))}")
     return state
-
-
-# --- ledgers ---------------------------------------------------------------------------------
 
 
 def written() -> dict[str, str]:

@@ -123,9 +123,6 @@ def compare(mechanism: Mechanism, *, delta: float, rounds: int = 1, rtol: float 
     return Comparison(mechanism, rounds, failure, tight, tuple(methods), tuple(excluded), _girgis_notes(setting))
 
 
-# --- the setting ---------------------------------------------------------------------------------
-
-
 class _Setting(NamedTuple):
     """What the bounds of the literature take, from the mechanism asked about.
 
@@ -190,8 +187,6 @@ def _whole(asked: Any) -> Shuffled | ShuffledLDP | ShuffledRandomizer | Shuffled
         )
     return whole
 
-
-# --- all bounds ----------------------------------------------------------------------------------
 
 #: A bound's name, source and kind, whom it covers, and what computes (epsilon, note) or raises OutOfRange.
 _Candidate = tuple[str, str, str, Adversary, Callable[[], tuple[float, str]]]
@@ -258,9 +253,6 @@ def _pairs(whole: Any) -> Iterator[tuple[str, Adversary, Mechanism]]:
         for adversary in ("weak", "strong", "strong-conditional"):
             covers = Adversary.WEAK if adversary == "weak" else Adversary.STRONG
             yield (f"{adversary} adversary", covers, ShuffledRR(**whole.arguments() | {"adversary": adversary}))
-
-
-# --- the literature, over rounds -----------------------------------------------------------------
 
 
 def _girgis(s: _Setting, residue: Any) -> tuple[float, str]:

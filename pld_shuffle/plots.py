@@ -162,9 +162,6 @@ def methods_compared(comparison: Comparison, ax: Axes | None = None) -> Axes:
     return ax
 
 
-# --- parts ---------------------------------------------------------------------------------------
-
-
 def _axes(ax: Axes | None, x: str, y: str, drawn: Any = None) -> Axes:
     """The axes, or new ones, with what is on them."""
     if ax is None:
@@ -239,9 +236,6 @@ def _mark(ax: Axes, epsilon: float, delta: float, name: str = "") -> None:
     ax.plot([epsilon], [delta], "x" if name else "o", color="black", markersize=8 if name else 5)
     place: dict[str, Any] = {"xytext": (-6, -13), "ha": "right"} if name else {"xytext": (6, 5), "ha": "left"}
     ax.annotate(f"{name}ε = {epsilon:.4g} at δ = {delta:.3g}", (epsilon, delta), **place, **_NOTE)
-
-
-# --- files ---------------------------------------------------------------------------------------
 
 
 def check_picture_path(path: str | os.PathLike[str]) -> Path:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .bounds import DeltaAtOrder, EpsilonAtOrder, rdp_to_delta, rdp_to_epsilon
+from .bounds import EpsilonAtOrder, rdp_to_delta, rdp_to_epsilon
 from .composition import renyi as divergences
 from .ledger import Ledger
 from .mechanisms import Mechanism, as_mechanism
@@ -83,7 +83,7 @@ class RenyiAccountant(Ledger):
     def get_delta(self, epsilon: Any) -> Any:
         """Upper bound on delta at `epsilon` in [0, inf]; float, or array for an array."""
         values = nonnegatives("epsilon", epsilon)
-        found = [self.delta_at_order(float(value)).delta for value in values.ravel()]
+        found = [self._delta(float(value)) for value in values.ravel()]
         return np.array(found).reshape(values.shape) if values.ndim else found[0]
 
     def epsilon_at_order(self, delta: float) -> EpsilonAtOrder:
@@ -97,16 +97,14 @@ class RenyiAccountant(Ledger):
         found = self._best(lambda order, rdp: rdp_to_epsilon(orders=[order], rdp=[rdp], delta=failure).epsilon)
         return min(EpsilonAtOrder(*found), pure)
 
-    def delta_at_order(self, epsilon: float) -> DeltaAtOrder:
-        """The smallest delta over all orders, and its order (inf: the largest losses)."""
-        target = float(nonnegatives("epsilon", real("epsilon", epsilon)))
-        if target >= self._largest_loss:
-            return DeltaAtOrder(0.0, math.inf)
+    def _delta(self, epsilon: float) -> float:
+        if epsilon >= self._largest_loss:
+            return 0.0
         if self._rdp(2.0, LOOSE) == math.inf:
-            return DeltaAtOrder(1.0, math.inf)
-        at = max(target, 1e-300)
+            return 1.0
+        at = max(epsilon, 1e-300)
         found = self._best(lambda order, rdp: math.log(rdp_to_delta(orders=[order], rdp=[rdp], epsilon=at).delta))
-        return DeltaAtOrder(min(1.0, math.exp(found[0]) * (1.0 + 1e-13)), found[1])
+        return min(1.0, math.exp(found[0]) * (1.0 + 1e-13))
 
     @property
     def _largest_loss(self) -> float:

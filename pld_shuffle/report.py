@@ -244,9 +244,6 @@ class Report:
             yield f"SHA-256 of the log: {values['log_sha256']}"
 
 
-# --- the data --------------------------------------------------------------------------------
-
-
 def assumptions_of(rounds: Sequence[tuple[Mechanism, int]]) -> dict[str, list[str]]:
     """What is assumed, by topic; sentences that differ in their numbers only are one."""
     found: dict[str, list[tuple[str, int]]] = {}
@@ -297,9 +294,6 @@ def _json_ready(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return None if math.isnan(value) else str(value)
     return value
-
-
-# --- the lines -------------------------------------------------------------------------------
 
 
 def _rounded(value: float, rounding: str) -> str:

@@ -141,9 +141,6 @@ def answer(plan: Plan) -> Row:
     return found | {"seconds": time.perf_counter() - begin}
 
 
-# --- plans -----------------------------------------------------------------------------------
-
-
 def _values(plan: Mapping[str, Any], place: str, defaults: Mapping[str, Value], question: Mapping[str, Value]) -> Plan:
     """What a plan says, by the kinds of its fields, in their order, with what it leaves to the call."""
     if not isinstance(plan, Mapping):
@@ -166,9 +163,6 @@ def _values(plan: Mapping[str, Any], place: str, defaults: Mapping[str, Value], 
 def _row(plan: Plan) -> Row:
     """The fields of a plan as a table holds them; equal plans have equal ones."""
     return {name: v if isinstance(v, (int, float, str)) else " ".join(repr(v).split()) for name, v in plan.items()}
-
-
-# --- workers ---------------------------------------------------------------------------------
 
 
 def _answers(plans: list[Plan], workers: int | None) -> Generator[Row, None, None]:

@@ -12,7 +12,7 @@ import pytest
 from pld_shuffle import Accountant, Bounds, ShuffledLDP, ShuffledRR, Subsampled
 from pld_shuffle.calibration import PARAMETERS, InfeasibleError, safe_end, solve
 from pld_shuffle.composition.composition import AccuracyWarning
-from pld_shuffle.trainlog import FieldError
+from pld_shuffle.fields import FieldError, Range
 
 QUESTION = {"n": 5000, "population": 10**6, "rounds": 2000}
 CLONES = {"analysis": "stronger-clones"}  # an analysis whose brackets enclose its own pair
@@ -191,7 +191,7 @@ def test_a_function_of_another_parameter():
     def ledger(weak):
         return [*cohorts, (ShuffledLDP(0.5, 2000, **CLONES), weak)]
 
-    found = solve("weak", ledger, epsilon=3.0, delta=1e-6, bounds=(1, 10**6), increasing=True, whole=True)
+    found = solve("weak", ledger, epsilon=3.0, delta=1e-6, bounds=Range(1, 10**6, 1, True, whole=True))
     assert found.ledger == tuple(ledger(found.value))
     assert spent(ledger(found.value), 1e-6).upper <= 3.0 < spent(ledger(found.unmet), 1e-6).lower
     assert found.unmet == found.value + 1
@@ -210,14 +210,11 @@ BAD = [
     ({"plan": PLAN | {"eps0": True}}, TypeError, "eps0"),
     ({"parameter": "rate", "plan": PLAN | {"rounds": 0}}, FieldError, "rounds: must be at least 1"),
     ({"parameter": "rate", "plan": PLAN | {"population": 10**4}}, FieldError, "at most one of"),
-    ({"parameter": "spread", "plan": lambda value: []}, ValueError, "give increasing and bounds"),
+    ({"parameter": "spread", "plan": lambda value: []}, ValueError, "give a Range as bounds"),
     ({"parameter": "eps0", "plan": lambda value: [(value, 1)]}, TypeError, "mechanism"),
-    ({"increasing": False}, ValueError, "for a callable plan"),
     ({"bounds": (5, 2)}, ValueError, "bounds must be (low, high)"),
     ({"bounds": (0.5, 2)}, TypeError, "low of bounds"),
     *(({"bounds": bounds}, TypeError, "bounds must be (low, high)") for bounds in (2, (1, 2, 3), "ab", {1, 2})),
-    ({"parameter": "noise", "plan": lambda value: [], "bounds": 2, "increasing": False}, TypeError,
-     "bounds must be (low, high)"),
     *(
         ({"parameter": "eps0", "plan": lambda value, ledger=ledger: ledger}, TypeError,
          "plan must return (mechanism, count) pairs")
