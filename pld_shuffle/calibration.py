@@ -138,9 +138,7 @@ def solve(
     if callable(plan):
         sought, build = bounds if isinstance(bounds, Range) else PARAMETERS.get(parameter), plan
         if sought is None:
-            raise ValueError(
-                f"parameter {parameter!r} is none of {', '.join(PARAMETERS)}: give bounds as a fields.Range"
-            )
+            raise ValueError(f"parameter {parameter!r} is none of {', '.join(PARAMETERS)}: give a Range as bounds")
     else:
         values = _values(parameter, plan)
         sought, build = _among(parameter, values), _builder(parameter, values)
