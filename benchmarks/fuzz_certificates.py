@@ -39,6 +39,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -50,11 +51,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
 import oracles as o
 
-from pld_shuffle import Accountant
+from pld_shuffle import Accountant, shares
 from pld_shuffle.mechanisms import (
     CountedBits,
     CountedHistogram,
     DiscretePair,
+    DummyReports,
     Epoch,
     Gaussian,
     Laplace,
@@ -62,12 +64,17 @@ from pld_shuffle.mechanisms import (
     MixedRR,
     PoissonGaussian,
     PoissonSampled,
+    RandomAllocation,
     Shuffled,
+    ShuffledBatches,
     ShuffledLDP,
     ShuffledRandomizer,
     ShuffledRR,
     StickyCohort,
     Subsampled,
+    Summed,
+    SummedNoise,
+    Threshold,
     ZeroOut,
 )
 from pld_shuffle.mechanisms.attack import Attack
@@ -76,8 +83,11 @@ from pld_shuffle.mechanisms.counted_bits import BinomialExchange, BinomialShift
 from pld_shuffle.mechanisms.imported import ImportedPair
 from pld_shuffle.numerics.sides import Side
 from pld_shuffle.protocols import (
+    BallsIntoBins,
     BinarySum,
     BitHistogram,
+    FakeUsers,
+    MixDUMP,
     OneBitMean,
     PrivateHistogram,
     RAPPORHistogram,
@@ -107,6 +117,7 @@ DIGITS = 140
 READINGS = 200  # epsilons at which the PLDs of a ledger are read
 LATTICES = 3  # on which they are formed
 QUESTIONS = 3  # epsilons asked of an accountant
+POINTS = 5  # epsilons at which slow profiles are read
 MOST_ATOMS = 4_000  # of a composition's halves
 NOTHING = mpf(10) ** -120  # an exact answer below this is rounding of the oracle
 Law = list[Any]
@@ -117,7 +128,8 @@ Rng = np.random.Generator
 class Drawn:
     """A mechanism and its truths: see the top of the file. profile: the exact delta of one round, if known.
 
-    count: the truths are those of so many rounds of the mechanism together.
+    count: the truths are those of so many rounds of the mechanism together. by_points: PLDs take minutes, and the
+    profiles of the pair and of its attack are read instead.
     """
 
     name: str
@@ -126,6 +138,7 @@ class Drawn:
     below: list[o.Atoms] | None = None  # None: the same as above; none of them: the lower end is not checked
     profile: Callable[[mpf], mpf] | None = None
     count: int = 1
+    by_points: bool = False
 
     @property
     def ceilings(self) -> list[o.Atoms]:
@@ -834,12 +847,17 @@ def mixed_randomizers(rng: Rng) -> Drawn:
     ratios = [above(max(a / b for a, b in zip(target[0], other[1], strict=True) if b > 0)) for other in crowd]
     tv = min(1.0, above(part * (e0 - 1) / (e0 + 1)))
     mechanism = MixedRandomizers(eps0=eps0, others=tuple((ratio, 1) for ratio in ratios), tv=tv)
-    beta = min(mpf(tv), (e0 - 1) / (e0 + 1), *(mpf(ratio) - 1 for ratio in ratios))
-    first, second, _ = o.reduction_laws(e0, beta, mpf(1))
-    others = [o.reduction_laws(e0, beta, mpf(ratio))[2] for ratio in ratios]
-    stated = o.shuffled_pair(first, second, others)
+    stated = labels_of(mechanism)
     concrete = [o.shuffled_pair(*target, values) for values in itertools.product(*crowd)]
     return Drawn("MixedRandomizers", mechanism, [stated, *concrete], [stated])
+
+
+def labels_of(mechanism: MixedRandomizers) -> o.Atoms:
+    """The pair that it names."""
+    e0, ratios = o.exp_of(mechanism.eps0), [mpf(ratio) for ratio, count in mechanism.others for _ in range(count)]
+    beta = min(mpf(mechanism.tv), (e0 - 1) / (e0 + 1), *(ratio - 1 for ratio in ratios))
+    first, second, _ = o.reduction_laws(e0, beta, mpf(1))
+    return o.shuffled_pair(first, second, [o.reduction_laws(e0, beta, ratio)[2] for ratio in ratios])
 
 
 def epoch(rng: Rng) -> Drawn:
@@ -929,6 +947,11 @@ def counted_bits(rng: Rng) -> Drawn:
 def counted_histogram(rng: Rng) -> Drawn:
     given, one, zero = bit_shares(rng)
     n = int(rng.integers(1, 5))
+    return Drawn("CountedHistogram", CountedHistogram(n, **given), bit_counts(n, one, zero))
+
+
+def bit_counts(n: int, one: mpf, zero: mpf) -> list[o.Atoms]:
+    """The number of ones in the bin that the target leaves, and in the one it enters, for all data of the others."""
     laws = [[1 - one, one], [1 - zero, zero]]
 
     def count(own: int, others: int) -> Law:
@@ -940,7 +963,7 @@ def counted_histogram(rng: Rng) -> Drawn:
             here = zip(count(0, first), count(1, first), strict=True)
             there = list(zip(count(1, second), count(0, second), strict=True))
             pairs.append([(a * c, b * d) for a, b in here for c, d in there])
-    return Drawn("CountedHistogram", CountedHistogram(n, **given), pairs)
+    return pairs
 
 
 def coming_and_going(rng: Rng) -> Drawn:
@@ -1201,6 +1224,278 @@ def imported(rng: Rng) -> Drawn:
     return Drawn("ImportedPair", mechanism, [[*pair, (rest, rest)]])
 
 
+# --- sums, thresholds, dummies and steps --------------------------------------------------------------
+
+
+def tabulated(weight: Callable[[int], mpf], *, one_sided: bool = False) -> dict[int, mpf]:
+    """A law from its weights, up to where they are nothing."""
+    found: dict[int, mpf] = {}
+    for sign in (1,) if one_sided else (1, -1):
+        for k in itertools.count():
+            found[sign * k] = weight(sign * k)
+            if k and found[sign * k] < min(NOTHING**1.1, found[sign * (k - 1)]):
+                break
+    total = sum(found.values())
+    return {k: mass / total for k, mass in found.items()}
+
+
+def failures(shape: mpf, p: mpf) -> dict[int, mpf]:
+    """Negative binomial, by its recursion."""
+    masses = [mpf(1)]
+    return tabulated(
+        lambda k: masses[k] if not k else (masses.append(masses[-1] * (1 - p) * (shape + k - 1) / k), masses[k])[1],
+        one_sided=True,
+    )
+
+
+def negated(law: dict[int, mpf]) -> dict[int, mpf]:
+    return {-k: mass for k, mass in law.items()}
+
+
+def noise_share(rng: Rng, count: int, *, dummies: bool = False) -> tuple[Any, dict[int, mpf]]:
+    """The noise of one party, and the law of the sum of so many."""
+    kind = int(rng.integers(0, 3 if dummies else 7))
+    if kind == 0:
+        trials, p = int(rng.integers(1, 5)), probability(rng)
+        return shares.Binomial(trials, p), o.bernoulli(count * trials, mpf(p))
+    if kind == 1:
+        mean = log_uniform(rng, 1e-3, 10.0)
+        return shares.Poisson(mean), poisson(count * mpf(mean))
+    if kind in (2, 3):
+        p, two_sided = float(rng.uniform(0.2, 0.95)), kind == 3
+        shape = log_uniform(rng, 1.0 if dummies or rng.random() < 0.7 else 0.05, 5.0) / count
+        law = failures(count * mpf(shape), mpf(p))
+        share = shares.NegativeBinomial(shape, p, two_sided=two_sided)
+        return share, o.sum_law(law, negated(law)) if two_sided else law
+    if kind == 4:
+        variance = log_uniform(rng, 1e-2, 10.0)
+        half = poisson(count * mpf(variance) / 2)
+        return shares.Skellam(variance), o.sum_law(half, negated(half))
+    if kind == 5:
+        scale = log_uniform(rng, 0.1, 1.5)
+        one = tabulated(lambda k: mp.exp(-abs(k) / mpf(scale)))
+        return shares.DiscreteLaplace(scale), o.sum_law(*[one] * count)
+    sigma = log_uniform(rng, 0.1, 3.0)
+    one = tabulated(lambda k: mp.exp(-(mpf(k) ** 2) / (2 * mpf(sigma) ** 2)))
+    return shares.DiscreteGaussian(sigma), o.sum_law(*[one] * count)
+
+
+def poisson(mean: mpf) -> dict[int, mpf]:
+    return tabulated(lambda k: mean**k / math.factorial(k), one_sided=True)
+
+
+def summed_noise(rng: Rng) -> Drawn:
+    """An integer sum whose clients add noise; some of them drop out, some collude."""
+    hidden, lost, known = int(rng.integers(1, 4)), int(rng.integers(0, 2)), int(rng.integers(0, 2))
+    share, law = noise_share(rng, hidden)
+    given: dict[str, Any] = {"sensitivity": int(rng.choice([1, 1, 2, 3])), "dropouts": lost, "colluding": known}
+    clients = hidden + lost + known
+    if rng.random() < 0.3:
+        given["modulus"] = clients * given["sensitivity"] + int(rng.choice([1, 2, 10, 100]))
+    if rng.random() < 0.2:
+        given["coordinates"] = 2
+    try:
+        mechanism = SummedNoise(share, clients, **given)
+    except ValueError:  # not log-concave, or as wide as the sensitivity
+        given = {"sensitivity": 1, "dropouts": lost, "colluding": known}
+        mechanism = SummedNoise(share, clients, **given)
+    pairs = o.moved_sums(law, given["sensitivity"], given.get("modulus"))
+    if given.get("coordinates") == 2 and len(law) < 40:
+        pairs = [o.product(a, b) for a, b in itertools.combinations_with_replacement(pairs, 2)]
+    return Drawn(f"SummedNoise {type(share).__name__}", mechanism, pairs, [] if "coordinates" in given else None)
+
+
+def summed_reports(rng: Rng) -> Drawn:
+    """The sum of local reports: symbols, bits or noise."""
+    kind = int(rng.integers(0, 4))
+    if kind == 0:
+        n, eps0, k = int(rng.integers(1, 5)), local_budget(rng, 20.0), int(rng.integers(2, 4))
+        precise(eps0)
+        e0 = o.exp_of(eps0)
+        laws = [[(e0 if x == y else 1) / (e0 + k - 1) for y in range(k)] for x in range(k)]
+        return Drawn("Summed k-RR", Summed(KRandomizedResponse(k=k, eps0=eps0), n), list(datasets(laws, n)))
+    if kind == 1:
+        n, eps0 = int(rng.integers(1, 5)), local_budget(rng, 20.0)
+        precise(eps0)
+        randomizer, keep, false = bit_vectors(rng, eps0, rappor=bool(rng.random() < 0.5))
+        return Drawn("Summed bits", Summed(randomizer, n), bit_counts(n, keep, false))
+    if kind == 2:
+        n, sigma = int(rng.integers(1, 100)), log_uniform(rng, 0.2, 20.0)
+        precise(100.0)
+        t = 1 / (mpf(sigma) * mp.sqrt(n))
+        profile = partial(gaussian_profile, t)
+        pair = cells(lambda x: mp.ncdf(x - t), mp.ncdf, [t / 2 + mpf(z) for z in np.linspace(-5, 5, 11)])
+        reach = t * t / 2 + 6 * t
+        above = dotted(profile, [reach * j / 24 for j in range(25)])
+        return Drawn("Summed Gaussian", Summed(LocalGaussian(sigma=sigma), n), [pair], [above], profile)
+    n, eps0 = int(rng.integers(1, 3)), local_budget(rng, 12.0)
+    precise(eps0)
+
+    def tail(x: mpf) -> mpf:
+        """Of one or two Laplace numbers of scale 1."""
+        if x < 0:
+            return 1 - tail(-x)
+        return mp.exp(-x) * (mpf(1) / 2 if n == 1 else mpf(1) / 2 + x / 4)
+
+    t = mpf(eps0)
+    pair = cells(lambda x: 1 - tail(x - t), lambda x: 1 - tail(x), [t * mpf(x) for x in np.linspace(-2.0, 3.0, 21)])
+    return Drawn("Summed Laplace", Summed(LocalLaplace(eps0=eps0), n), [pair], [])
+
+
+def threshold(rng: Rng) -> Drawn:
+    """Sample and threshold: all counts of a bin in which a user comes or goes, or of the two that it changes."""
+    rate, least, released = probability(rng), int(rng.integers(1, 4)), str(rng.choice(["counts", "bins"]))
+    rate = float(rng.uniform(0.15, 1.0)) if rng.random() < 0.7 else max(rate, 1e-3)
+    dummies, law = (None, {0: mpf(1)}) if rng.random() < 0.5 else noise_share(rng, 2, dummies=True)
+    most = min(math.ceil(3 * least / rate) + 4, 20)
+    neighbours = str(rng.choice(["add-or-remove-one", "zero-out", "replace-one"]))
+    mechanism = Threshold(rate, least, dummies, 1 if dummies is None else 2, released=released, neighbours=neighbours)
+    views = [o.published(count, mpf(rate), least, law, released == "bins") for count in range(most + 1)]
+    pairs = [o.pair_of_views(b, a) for a, b in itertools.pairwise(views)]
+    both = [*pairs, *map(mirrored, pairs)]
+    name = f"Threshold {released}"
+    if neighbours != "replace-one":
+        # Beyond these counts it may get worse only where rates are small.
+        return Drawn(name, mechanism, both, both if most < 20 else [])
+    moves = [int(i) for i in rng.integers(0, most, 8)]
+    above = [o.product(pairs[i], mirrored(pairs[j])) for i, j in zip(moves[::2], moves[1::2], strict=True)]
+    return Drawn(f"{name}, two bins", mechanism, above, [])
+
+
+def dummies(rng: Rng) -> Drawn:
+    """Reports, true or random, among uniform ones: the labels, as the adversary knows who answered at random."""
+    k, users = int(rng.choice([2, 3, 4, 100])), trusted(rng, 4)
+    number = float(rng.choice([1.0, 2.0, 0.5, 1.25])) if rng.random() < 0.6 else log_uniform(rng, 1e-6, 2.0)
+    gamma_given = probability(rng) if rng.random() < 0.5 else 0.0
+    given, honest, _ = users
+    if gamma_given:
+        protocol: Any = MixDUMP(k=k, dummies=number, gamma=gamma_given, **given)
+    else:
+        protocol = BallsIntoBins(k=k, dummies=number, **given)
+    name = type(protocol).__name__
+    first, second, others = weak_laws(k, mpf(gamma_given))
+    uniform = [mpf(1) / k, mpf(1) / k, mpf(k - 2) / k]
+    pair = o.shuffled_pair(first, second, [*[others] * (honest - 1), *o.dummy_laws(uniform, honest, mpf(number))])
+    mechanism = protocol.mechanism if rng.random() < 0.5 else DummyReports(k, honest, number, gamma_given)
+    return Drawn(name, mechanism, [pair])
+
+
+def fakes(rng: Rng) -> Drawn:
+    """One-hot bits that are flipped, among flipped zeros: all data, below the labels that are accounted for."""
+    given, honest, _ = trusted(rng, 2)
+    k, number, flip = int(rng.integers(2, 4)), int(rng.integers(1, 3)), min(probability(rng) / 2, 0.499)
+    protocol = FakeUsers(k=k, fakes=number, flip=flip, **given)
+    laws, nobody = vector_laws(k, 1 - mpf(flip), mpf(flip)), bits_law([mpf(flip)] * k)
+    merged_laws = merged([*laws, nobody])
+    above = [
+        o.shuffled_pair(
+            merged_laws[0],
+            merged_laws[1],
+            [*map(merged_laws.__getitem__, rest), *[merged_laws[-1]] * (honest * number)],
+        )
+        for rest in itertools.combinations_with_replacement(range(k), honest - 1)
+    ]
+    precise(protocol.mechanism.eps0)
+    stated = labels_of(protocol.mechanism)
+    return Drawn("FakeUsers", protocol.mechanism, [stated, *above], [stated])
+
+
+def allocation(rng: Rng) -> Drawn:
+    """A hidden one (or two) of a few steps: noise seen through cells, or finitely many outputs."""
+    steps, selected = [(1, 1), (2, 1), (2, 1), (3, 1), (4, 2)][int(rng.integers(0, 5))]
+    kind = str(rng.choice(["Gaussian", "Laplace", "DiscretePair"]))
+    if kind == "DiscretePair":
+        drawn = discrete(rng)
+        while isinstance(drawn.mechanism, Subsampled):
+            drawn = discrete(rng)
+        laws = [list(law) for law in zip(*drawn.above[0], strict=True)]
+        pair = hidden_step(*laws, steps, selected)
+        mechanism = RandomAllocation(drawn.mechanism, steps, selected)
+        return Drawn(
+            f"RandomAllocation {drawn.name}",
+            mechanism,
+            [pair, mirrored(pair)],
+            None if selected == 1 else [],
+            by_points=True,
+        )
+    precise(80.0)
+    ratio = log_uniform(rng, 1e-2, 4.0)
+    noise, t = 1.0 / ratio, 1 / mpf(1.0 / ratio)
+    if kind == "Gaussian":
+        step: Any = Gaussian(sigma=noise)
+        cdf, edges = mp.ncdf, [t / 2 + mpf(z) for z in np.linspace(-4, 4, 9)]
+        ratios = [mp.exp(x * t - t * t / 2) for x in edges]
+    else:
+        step = Laplace(scale=noise)
+
+        def cdf(x: mpf) -> mpf:
+            return mp.exp(x) / 2 if x < 0 else 1 - mp.exp(-x) / 2
+
+        edges = [t * mpf(x) for x in np.linspace(0.0, 1.0, 9)]
+        ratios = [mp.exp(2 * x - t) for x in edges]
+    if kind == "Gaussian" and rng.random() < 0.3:
+        seen = [
+            [b - a for a, b in itertools.pairwise([mpf(0), *(cdf(x - m) for x in edges), mpf(1)])] for m in (t, -t, 0)
+        ]
+        views = [o.allocation_view(law, seen[2], steps, selected) for law in seen[:2]]
+        mechanism = RandomAllocation(step, steps, selected, "replace-one")
+        return Drawn("RandomAllocation Gaussian replaced", mechanism, [o.pair_of_views(*views)], [], by_points=True)
+    without, with_it = zip(*cells(cdf, lambda x: cdf(x - t), edges), strict=True)
+    below = hidden_step(*extreme_rays(list(without), list(with_it), ratios)[::-1], steps, selected)
+    pair = hidden_step(list(with_it), list(without), steps, selected)
+    mechanism = RandomAllocation(step, steps, selected)
+    both = [below, mirrored(below)]
+    return Drawn(f"RandomAllocation {kind}", mechanism, [pair, mirrored(pair)], both, by_points=True)
+
+
+def hidden_step(first: Law, second: Law, steps: int, selected: int) -> o.Atoms:
+    return o.pair_of_views(
+        o.allocation_view(first, second, steps, selected), o.allocation_view(second, second, steps, selected)
+    )
+
+
+def shuffled_batches(rng: Rng) -> Drawn:
+    """Two noisy sums of the batches of a permutation, through cells; what the others hold may depend on the first."""
+    size, left = int(rng.integers(1, 3)), int(rng.integers(0, 3))
+    records, noise = 2 * size + left, log_uniform(rng, 0.2, 20.0)
+    precise(80.0)
+    relation = str(rng.choice(["zero-out", "replace-one"]))
+    edges = [mpf(z) for z in np.linspace(-size - 3 * noise, size + 3 * noise, 8)]
+
+    def law(mean: int) -> Law:
+        ends = [mpf(0), *(mp.ncdf((x - mean) / mpf(noise)) for x in edges), mpf(1)]
+        return [b - a for a, b in itertools.pairwise(ends)]
+
+    laws = {mean: law(mean) for mean in range(-size, size + 1)}
+    start = rng.integers(-1, 2, records) if rng.random() < 0.5 else -np.ones(records, int)
+    later = (
+        rng.integers(-1, 2, (records, len(edges) + 1))
+        if rng.random() < 0.5
+        else -np.ones((records, len(edges) + 1), int)
+    )
+
+    def view(own: int) -> dict[Any, mpf]:
+        start[0], later[0] = own, own
+        found: dict[Any, mpf] = defaultdict(lambda: mpf(0))
+        ways = list(itertools.permutations(range(records), 2 * size))
+        for order in ways:
+            first, second = list(order[:size]), list(order[size:])
+            if first != sorted(first) or second != sorted(second):
+                continue
+            for a, mass in enumerate(laws[int(start[first].sum())]):
+                for b, more in enumerate(laws[int(later[second, a].sum())]):
+                    found[a, b] += mass * more
+        total = sum(found.values())
+        return {key: mass / total for key, mass in found.items()}
+
+    pair = o.pair_of_views(view(1), view(0 if relation == "zero-out" else -1))
+    t = (1 if relation == "zero-out" else 2) / mpf(noise)
+    reach = t * t / 2 + 6 * t
+    known = dotted(partial(gaussian_profile, t), [reach * j / 24 for j in range(25)])  # of a batch that is known
+    mechanism = ShuffledBatches(noise, 2, size, records, relation=relation)
+    return Drawn(f"ShuffledBatches {relation}", mechanism, [pair, mirrored(pair)], [known], by_points=True)
+
+
 #: Who draws, how often, and what: together, all that is public (tests/test_fuzzer.py).
 RANDOMIZERS = (
     BinaryRandomizedResponse, DiscreteRandomizer, HadamardResponse, KRandomizedResponse, LocalHashing, RAPPOR,
@@ -1237,6 +1532,13 @@ KINDS: list[tuple[Callable[[Rng], Drawn], float, tuple[type, ...]]] = [
     (zero_protocol, 0.4, (ZeroSum, ZeroSumHistogram)),
     (unary_sum, 0.4, (UnarySum,)),
     (imported, 1.0, (ImportedPair,)),
+    (summed_noise, 1.0, (SummedNoise,)),
+    (summed_reports, 0.7, (Summed, KRandomizedResponse, UnaryEncoding, RAPPOR, LocalGaussian, LocalLaplace)),
+    (threshold, 0.6, (Threshold,)),
+    (dummies, 0.7, (DummyReports, BallsIntoBins, MixDUMP)),
+    (fakes, 0.4, (FakeUsers,)),
+    (allocation, 0.7, (RandomAllocation, DiscretePair, Gaussian, Laplace)),
+    (shuffled_batches, 0.4, (ShuffledBatches,)),
 ]
 
 
@@ -1269,10 +1571,12 @@ def ledger(rng: Rng) -> tuple[list[Drawn], list[int]]:
     weights = np.array([weight for _, weight, _ in KINDS])
     entries = int(rng.choice([1, 1, 1, 1, 1, 2, 2, 3]))
     drawn = [KINDS[int(rng.choice(len(KINDS), p=weights / weights.sum()))][0](rng) for _ in range(entries)]
-    drawn = [one for one in drawn if one.mechanism.relation == drawn[0].mechanism.relation]
+    drawn = [
+        one for one in drawn if one.mechanism.relation == drawn[0].mechanism.relation and not one.by_points
+    ] or drawn[:1]
     counts = [1] * len(drawn)
     widest = max(len(o.canonical(pair)) for pair in drawn[0].above[:1])
-    if len(drawn) == 1 and len(drawn[0].above) <= 4 and rng.random() < 0.3:
+    if len(drawn) == 1 and len(drawn[0].above) <= 4 and not drawn[0].by_points and rng.random() < 0.3:
         most = max((c for c in (1, 2, 3, 5, 8, 16, 30) if widest ** ((c + 1) // 2) <= MOST_ATOMS), default=1)
         counts = [int(rng.integers(1, most + 1))]
     return drawn, counts
@@ -1352,9 +1656,20 @@ class Case:
             asked = self.truths.epsilons(self.rng, READINGS)
             exact = [self.truths.at(eps) for eps in asked]
             for _ in range(LATTICES):
-                self.read(asked, exact)
+                (self.read_points if self.drawn[0].by_points else self.read)(asked, exact)
         if self.deep or self.rng.random() < 0.2:
             self.ask()
+
+    def read_points(self, asked: list[float], exact: list[tuple[mpf, mpf | None]]) -> None:
+        """The profiles of a pair and of its attack, at a few epsilons."""
+        mechanism = self.drawn[0].mechanism
+        rtol, missed = log_uniform(self.rng, 1e-6, 1e-2), log_uniform(self.rng, 1e-20, 1e-6)
+        for i in self.rng.integers(0, len(asked), POINTS):
+            at = np.array([math.expm1(asked[i])])
+            lower = float(mechanism.attack_pair.profile(at, rtol, missed).lower[0])
+            upper = float(mechanism.pair.profile(at, rtol, missed).upper[0])
+            self.compare(asked[i], lower, upper, *exact[i], rtol=rtol, missed=missed)
+        self.found.laws += 1
 
     def read(self, asked: list[float], exact: list[tuple[mpf, mpf | None]]) -> None:
         """PLDs of both sides on one lattice, at many epsilons."""

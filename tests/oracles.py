@@ -119,6 +119,63 @@ def weak_view(k: int, gamma: Number, values: Sequence[int]) -> dict[Any, Number]
     return view
 
 
+def sum_law(*laws: dict[int, Number]) -> dict[int, Number]:
+    """The law of a sum of independent integers."""
+    found: dict[int, Number] = {0: 1}
+    for law in laws:
+        more: dict[int, Number] = {}
+        for (i, a), (j, b) in itertools.product(found.items(), law.items()):
+            more[i + j] = more.get(i + j, 0) + a * b
+        found = more
+    return found
+
+
+def bernoulli(trials: int, p: Number) -> dict[int, Number]:
+    """The law of the number of ones."""
+    return {k: binomial(trials, k, p) for k in range(trials + 1)}
+
+
+def moved_sums(noise: dict[int, Number], sensitivity: int, modulus: int | None = None) -> list[Atoms]:
+    """A sum with that noise, of neighbouring data: all moves up to the sensitivity, either way."""
+
+    def seen(shift: int) -> dict[int, Number]:
+        found: dict[int, Number] = {}
+        for value, mass in noise.items():
+            place = value + shift if modulus is None else (value + shift) % modulus
+            found[place] = found.get(place, 0) + mass
+        return found
+
+    return [pair_of_views(seen(d), seen(0)) for d in range(-sensitivity, sensitivity + 1) if d]
+
+
+def published(count: int, rate: Number, least: int, dummies: dict[int, Number], only_bins: bool) -> dict[int, Number]:
+    """What sample and threshold shows of a bin of so many users: its count, 1 for "it is there", or -1 for nothing."""
+    found: dict[int, Number] = {}
+    for number, mass in sum_law(bernoulli(count, rate), dummies).items():
+        seen = -1 if number < least else 1 if only_bins else number
+        found[seen] = found.get(seen, 0) + mass
+    return found
+
+
+def dummy_laws(uniform: Sequence[Number], n: int, dummies: Number) -> list[list[Number]]:
+    """Of what n users send next to their reports: the whole part of `dummies` for certain, else perhaps nothing."""
+    chances = [1] * (n * math.floor(dummies)) + [dummies - math.floor(dummies)] * n
+    return [[*(chance * mass for mass in uniform), 1 - chance] for chance in chances if chance]
+
+
+def allocation_view(
+    own: Sequence[Number], others: Sequence[Number], steps: int, selected: int = 1
+) -> dict[tuple[int, ...], Number]:
+    """The multiset of all steps' outputs: of law `own` in `selected` of them, drawn uniformly, else of law `others`."""
+    chosen = list(itertools.combinations(range(steps), selected))
+    view: dict[tuple[int, ...], Number] = {}
+    for seen in itertools.combinations_with_replacement(range(len(own)), steps):
+        ways = math.factorial(steps) // math.prod(math.factorial(seen.count(z)) for z in set(seen))
+        hidden = sum(math.prod((own if t in some else others)[z] for t, z in enumerate(seen)) for some in chosen)
+        view[seen] = hidden * ways / len(chosen)
+    return view
+
+
 def cohort_view(laws: Sequence[Sequence[Number]], cohort: int) -> dict[Any, Number]:
     """Shuffled reports of a uniformly random cohort of fixed size; nobody sees who was in it."""
     view: dict[Any, Number] = {}

@@ -110,10 +110,10 @@ class SummedNoise(Mechanism):
         """The pair and the attack, of one coordinate."""
         if self._wraps:
             assert self.modulus is not None
-            return (worst := at_most(self.law, self.sensitivity, self.modulus)), worst
+            return at_most(self.law, self.sensitivity, self.modulus)
         pair, attack = with_attack(shifted(self.law, self.sensitivity))
         if self.modulus is not None:
-            attack = shifted_around(self.law, self.sensitivity, self.modulus)
+            attack = with_attack(shifted_around(self.law, self.sensitivity, self.modulus))[1]
         return pair, attack
 
     @cached_property

@@ -203,7 +203,7 @@ def profile_atoms(forward: ProfilePoints, backward: ProfilePoints, side: Side) -
 def _without_top(atoms: Atoms, truncated_mass: float) -> Atoms:
     """Upper atoms with a negligible last one put at infinity: under a tilt it would be the centre of the law."""
     mass = float(atoms.mass[-1])
-    if not 0.0 < mass <= truncated_mass:
+    if not (0.0 < mass <= truncated_mass and atoms.mass.size > 1):
         return atoms
     infinity_mass = (atoms.infinity_mass + mass) * (1.0 + 4.0 * ROUNDOFF)
     return replace(atoms, mass=atoms.mass[:-1], loss=atoms.loss[:-1], infinity_mass=infinity_mass)

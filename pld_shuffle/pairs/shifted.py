@@ -161,11 +161,16 @@ class TwoBins(ProfilePair):
 
 def with_attack(both: EitherOrder) -> tuple[ProfilePair, Pair]:
     """A pair for both orders, and the stronger order alone: an attack."""
-    if len(both.orders) == 1:
-        return both, both
-    far = np.array([min(4.0 * both.scale, 0.9 * max(order.top for order in both.orders))])
-    order = max(both.orders, key=lambda one: float(one.divergence(far)[0]) + one.infinity_mass)
-    return EitherStep(both), OrderedPair(order, both.truncated_mass, both.mass_error)
+    return (both, both) if len(both.orders) == 1 else (EitherStep(both), _strongest([both]))
+
+
+def _strongest(pairs: Sequence[EitherOrder]) -> OrderedPair:
+    """The order of one of them that gives away most at large losses."""
+    scale, top = max(pair.scale for pair in pairs), max(order.top for pair in pairs for order in pair.orders)
+    far = np.array([min(4.0 * scale, 0.9 * top)])
+    known = [(order, pair) for pair in pairs for order in pair.orders]
+    order, pair = max(known, key=lambda one: float(one[0].divergence(far)[0]) + one[0].infinity_mass)
+    return OrderedPair(order, pair.truncated_mass, pair.mass_error)
 
 
 def shifted(law: IntegerLaw, step: int) -> EitherOrder:
@@ -207,9 +212,14 @@ def shifted_around(law: IntegerLaw, step: int, modulus: int) -> EitherOrder:
     return EitherOrder(tuple(orders[:1] if law.symmetric else orders), outside, mass_error=error)
 
 
-def at_most(law: IntegerLaw, step: int, modulus: int) -> ProfilePair:
-    """The worst of all steps from 1 to `step`, modulo `modulus`, at most half of the window or all of the law."""
-    return worst([shifted_around(law, one, modulus) for one in range(1, step + 1)])
+def at_most(law: IntegerLaw, step: int, modulus: int) -> tuple[ProfilePair, Pair]:
+    """The worst of all steps from 1 to `step`, modulo `modulus`, at most half of the window or all of the law.
+
+    And an attack: one order of one step. Over rounds the worst at every epsilon is an upper end only.
+    """
+    each = [shifted_around(law, one, modulus) for one in range(1, step + 1)]
+    pair = worst(each)
+    return pair, pair if len(each) == len(each[0].orders) == 1 else _strongest(each)
 
 
 def losses(p: Array, q: Array, error: float, infinity_mass: float) -> Losses:
