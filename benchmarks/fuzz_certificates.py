@@ -1653,7 +1653,7 @@ class Case:
             self.found.ledgers[name if len(self.names) == 1 else f"(mixed) {name}"] += 1
         self.found.ledgers["all"] += 1
         if not self.deep:
-            asked = self.truths.epsilons(self.rng, READINGS)
+            asked = self.truths.epsilons(self.rng, POINTS if self.drawn[0].by_points else READINGS)
             exact = [self.truths.at(eps) for eps in asked]
             for _ in range(LATTICES):
                 (self.read_points if self.drawn[0].by_points else self.read)(asked, exact)
@@ -1664,11 +1664,11 @@ class Case:
         """The profiles of a pair and of its attack, at a few epsilons."""
         mechanism = self.drawn[0].mechanism
         rtol, missed = log_uniform(self.rng, 1e-6, 1e-2), log_uniform(self.rng, 1e-20, 1e-6)
-        for i in self.rng.integers(0, len(asked), POINTS):
-            at = np.array([math.expm1(asked[i])])
+        for eps, truth in zip(asked, exact, strict=True):
+            at = np.array([math.expm1(eps)])
             lower = float(mechanism.attack_pair.profile(at, rtol, missed).lower[0])
             upper = float(mechanism.pair.profile(at, rtol, missed).upper[0])
-            self.compare(asked[i], lower, upper, *exact[i], rtol=rtol, missed=missed)
+            self.compare(eps, lower, upper, *truth, rtol=rtol, missed=missed)
         self.found.laws += 1
 
     def read(self, asked: list[float], exact: list[tuple[mpf, mpf | None]]) -> None:

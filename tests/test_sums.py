@@ -1,67 +1,39 @@
-"""Sums of integers with shares of noise: against the protocol enumerated in rationals, closed laws, and a peer.
+"""Sums of integers with shares of noise, and thresholds: closed laws, numbers of others, and a peer.
 
-The laws of shares are written down here once more, in rationals or 50 digits, and are convolved term by term.
+The laws of shares are written down here once more, in 50 digits, and are convolved term by term. Protocols of few
+clients are enumerated in test_truths.py.
 """
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Callable, Mapping
-from fractions import Fraction
 from typing import Any
 
 import mpmath
 import numpy as np
+import oracles as o
 import pytest
 
-from pld_shuffle import Accountant, Gaussian, Shuffled, Subsampled, Summed, SummedNoise, randomizers, shares, solve
+from pld_shuffle import (
+    Accountant,
+    Gaussian,
+    Shuffled,
+    Subsampled,
+    Summed,
+    SummedNoise,
+    Threshold,
+    randomizers,
+    shares,
+    solve,
+)
 from pld_shuffle.numerics import integer_laws
 from pld_shuffle.numerics.integer_laws import IntegerLaw
 from pld_shuffle.randomizers import RAPPOR, KRandomizedResponse, UnaryEncoding
 from pld_shuffle.shares import Binomial, DiscreteGaussian, DiscreteLaplace, NegativeBinomial, Poisson, Share, Skellam
 
 Law = Mapping[int, Any]
-GROWTHS = [Fraction(k, 16) for k in (0, 1, 3, 8, 17, 45)]
-
-
-def plus(first: Law, second: Law) -> Law:
-    found: dict[int, Any] = {}
-    for (i, a), (j, b) in itertools.product(first.items(), second.items()):
-        found[i + j] = found.get(i + j, 0) + a * b
-    return found
-
-
-def times(law: Law, count: int) -> Law:
-    found: Law = {0: Fraction(1)}
-    for _ in range(count):
-        found = plus(found, law)
-    return found
-
-
-def around(law: Law, modulus: int | None) -> Law:
-    found: dict[int, Any] = {}
-    for i, a in law.items():
-        place = i if modulus is None else i % modulus
-        found[place] = found.get(place, 0) + a
-    return found
-
-
-def divergence(p: Law, q: Law, expm1_eps: Any) -> Any:
-    return sum((max(a - (1 + expm1_eps) * q.get(i, 0), 0) for i, a in p.items()), 0 * expm1_eps)
-
-
-def largest(noise: Law, steps: range, modulus: int | None, expm1_eps: Any) -> Any:
-    """Over all moves of the exact sum, from any exact sum to any other one in reach."""
-    return max(
-        divergence(around(plus(noise, {d: 1}), modulus), around(noise, modulus), expm1_eps)
-        for step in steps
-        for d in (step, -step)
-    )
-
-
-def coins(trials: int, p: Fraction) -> Law:
-    return {k: math.comb(trials, k) * p**k * (1 - p) ** (trials - k) for k in range(trials + 1)}
+LOSSES = [math.log1p(k / 16) for k in (0, 1, 3, 8, 17, 45)]
 
 
 def normalised(weight: Callable[[int], Any], reach: int, low: int | None = None) -> Law:
@@ -71,125 +43,7 @@ def normalised(weight: Callable[[int], Any], reach: int, low: int | None = None)
     return {k: value / total for k, value in weights.items()}
 
 
-def enclosed(mechanism: SummedNoise, truths: Mapping[Any, Any], width: float | None = 1e-4) -> None:
-    """lower <= truth <= upper at every growth, and no wider than that (relative to the truth)."""
-    accountant = Accountant(1e-5).compose(mechanism)
-    for expm1_eps, truth in truths.items():
-        bounds = accountant.delta_bounds(math.log1p(float(expm1_eps)))
-        assert bounds.lower <= float(truth) * (1 + 1e-9), (mechanism, expm1_eps)
-        assert bounds.upper >= float(truth) * (1 - 1e-9), (mechanism, expm1_eps)
-        assert bounds.upper <= (1 + 1e-4) * float(truth) + 1e-15
-        assert width is None or bounds.upper - bounds.lower <= width * float(truth) + 1e-15
-
-
-# --- the protocol, enumerated ---------------------------------------------------------------------
-
-
-def protocol(
-    share: Law, clients: int, dropouts: int, colluding: int, steps: range, modulus: int | None, expm1_eps: Any
-) -> Any:  # fmt: skip
-    """The largest divergence over who drops out and who colludes: the adversary takes off the shares that it knows."""
-    found = Fraction(0)
-    everybody = range(clients)
-    for missing in itertools.chain(*(itertools.combinations(everybody, d) for d in range(dropouts + 1))):
-        for known in itertools.chain(*(itertools.combinations(everybody, c) for c in range(colluding + 1))):
-            hidden = [one for one in everybody if one not in missing and one not in known]
-            found = max(found, largest(times(share, len(hidden)), steps, modulus, expm1_eps))
-    return found
-
-
-@pytest.mark.parametrize("p", [Fraction(1, 2), Fraction(1, 4), Fraction(7, 8)])
-@pytest.mark.parametrize("more", [
-    {}, {"dropouts": 1}, {"colluding": 1}, {"dropouts": 1, "colluding": 1}, {"sensitivity": 2},
-    {"sensitivity": 3, "dropouts": 1}, {"modulus": 5}, {"modulus": 9, "sensitivity": 2}, {"modulus": 50},
-])  # fmt: skip
-def test_binomial_shares_enumerated(p: Fraction, more: dict[str, int]) -> None:
-    clients, trials = 4, 3
-    settings = {"dropouts": 0, "colluding": 0, "sensitivity": 1, "modulus": None} | more
-    steps = range(1, settings["sensitivity"] + 1)
-    lost = settings["dropouts"], settings["colluding"]
-    share = coins(trials, p)
-    truths = {g: protocol(share, clients, *lost, steps, settings["modulus"], g) for g in GROWTHS}
-    width = 1e-4 if p == Fraction(1, 2) or settings["modulus"] in (5, 9) else None
-    enclosed(SummedNoise(Binomial(trials, float(p)), clients, **more), truths, width)
-
-
-def best(noise: Law, rounds: int, ahead: Any, behind: Any, growth: Any) -> Any:
-    """The most that whoever chooses the sign of every move by the outputs so far makes of masses `ahead`, `behind`."""
-    if not rounds:
-        return max(ahead - (1 + growth) * behind, 0 * growth)
-    moved = plus(noise, {1: Fraction(1)})
-    return max(
-        sum(best(noise, rounds - 1, ahead * p.get(i, 0), behind * q.get(i, 0), growth) for i in {**p, **q})
-        for p, q in ((moved, noise), (noise, moved))
-    )
-
-
-@pytest.mark.parametrize(
-    ("p", "rounds"), [(Fraction(1, 2), 2), (Fraction(1, 4), 2), (Fraction(7, 8), 2), (Fraction(1, 4), 3)]
-)
-def test_the_sign_of_a_move_may_depend_on_what_was_seen(p: Fraction, rounds: int) -> None:
-    """A user may rise in one round and fall in the next; no strategy is above, and the best one is hardly below."""
-    noise = times(coins(1, p), 4)
-    accountant = Accountant(1e-4).compose(SummedNoise(Binomial(1, float(p)), 4), rounds)
-    for growth in GROWTHS:
-        truth = float(best(noise, rounds, Fraction(1), Fraction(1), growth))
-        found = accountant.delta_bounds(math.log1p(float(growth)))
-        assert found.lower <= truth * (1 + 1e-9)
-        assert truth * (1 - 1e-9) <= found.upper <= truth * (1 + 2e-4), (growth, truth, found)
-
-
-def test_who_chooses_signs_beats_every_fixed_list_of_signs() -> None:
-    """So the larger one of two fixed orders would be no bound, and the larger profile of a round says too much."""
-    noise, growth = times(coins(1, Fraction(1, 4)), 6), Fraction(1, 4)
-    up = (plus(noise, {1: Fraction(1)}), noise)
-    truth, fixed = best(noise, 2, Fraction(1), Fraction(1), growth), Fraction(0)
-    for first, second in itertools.product((up, up[::-1]), repeat=2):
-        laws = ({(i, j): a * b for i, a in first[k].items() for j, b in second[k].items()} for k in (0, 1))
-        fixed = max(fixed, divergence(*laws, growth))
-    assert truth > fixed * Fraction(1001, 1000)
-    found = Accountant(1e-4).compose(SummedNoise(Binomial(1, 0.25), 6), 2).delta_bounds(math.log1p(float(growth)))
-    assert float(truth) * (1 - 1e-9) <= found.upper <= float(truth) * (1 + 2e-4)
-
-
-def test_other_rounds_may_lie_in_between() -> None:
-    """A round of other noise after the first of two: the sign of the last one may depend on that as well."""
-    noise, other = times(coins(1, Fraction(1, 4)), 3), times(coins(1, Fraction(7, 8)), 3)
-
-    def most(rounds: list[Law], ahead: Any, behind: Any, growth: Any) -> Any:
-        if not rounds:
-            return max(ahead - (1 + growth) * behind, 0 * growth)
-        still, moved = rounds[0], plus(rounds[0], {1: Fraction(1)})
-        return max(
-            sum(most(rounds[1:], ahead * p.get(i, 0), behind * q.get(i, 0), growth) for i in {**p, **q})
-            for p, q in ((moved, still), (still, moved))
-        )
-
-    accountant = Accountant(1e-3).compose(SummedNoise(Binomial(1, 0.25), 3), 2)
-    accountant.compose(SummedNoise(Binomial(1, 0.875), 3), 2)
-    for growth in GROWTHS[:4]:
-        truth = float(most([noise, other, noise, other], Fraction(1), Fraction(1), growth))
-        assert truth * (1 - 1e-9) <= accountant.delta_bounds(math.log1p(float(growth))).upper
-
-
-def test_coordinates_enumerated() -> None:
-    """All vectors of moves within the bound, signs and all, each coordinate with noise of its own."""
-    noise = times(coins(1, Fraction(1, 4)), 4)
-    mechanism = SummedNoise(Binomial(1, 0.25), 4, sensitivity=2, coordinates=2)
-    accountant = Accountant(1e-3).compose(mechanism)
-    for expm1_eps in GROWTHS[:4]:
-        truth = Fraction(0)
-        for a, b in itertools.product(range(-2, 3), repeat=2):
-            first, second = plus(noise, {a: Fraction(1)}), plus(noise, {b: Fraction(1)})
-            p = {(i, j): x * y for i, x in first.items() for j, y in second.items()}
-            q = {(i, j): x * y for i, x in noise.items() for j, y in noise.items()}
-            truth = max(truth, divergence(p, q, expm1_eps))
-        assert accountant.delta_bounds(math.log1p(float(expm1_eps))).upper >= float(truth) * (1 - 1e-9)
-
-
 # --- laws of sums ---------------------------------------------------------------------------------
-
-mpmath.mp.dps = 50
 
 
 def gaussian(sigma: float) -> Law:
@@ -217,24 +71,20 @@ def poisson(mean: float) -> Law:
     return normalised(weight, math.ceil(mean + 12 * math.sqrt(mean)) + 40, 0)
 
 
-def mirrored(law: Law) -> Law:
-    return {-k: a for k, a in law.items()}
-
-
 SUMS: dict[str, tuple[Share, int, Callable[[], Law]]] = {
     "discrete Gaussian, one": (DiscreteGaussian(2.0), 1, lambda: gaussian(2.0)),
-    "tiny discrete Gaussians": (DiscreteGaussian(0.3), 7, lambda: times(gaussian(0.3), 7)),
-    "small discrete Gaussians": (DiscreteGaussian(0.6), 12, lambda: times(gaussian(0.6), 12)),
-    "discrete Gaussians": (DiscreteGaussian(1.0), 5, lambda: times(gaussian(1.0), 5)),
-    "large discrete Gaussians": (DiscreteGaussian(3.0), 3, lambda: times(gaussian(3.0), 3)),
+    "tiny discrete Gaussians": (DiscreteGaussian(0.3), 7, lambda: o.sum_law(*[gaussian(0.3)] * 7)),
+    "small discrete Gaussians": (DiscreteGaussian(0.6), 12, lambda: o.sum_law(*[gaussian(0.6)] * 12)),
+    "discrete Gaussians": (DiscreteGaussian(1.0), 5, lambda: o.sum_law(*[gaussian(1.0)] * 5)),
+    "large discrete Gaussians": (DiscreteGaussian(3.0), 3, lambda: o.sum_law(*[gaussian(3.0)] * 3)),
     "discrete Laplace": (DiscreteLaplace(1.5), 1, lambda: laplace(1.5)),
-    "two discrete Laplace": (DiscreteLaplace(1.0), 2, lambda: times(laplace(1.0), 2)),
+    "two discrete Laplace": (DiscreteLaplace(1.0), 2, lambda: o.sum_law(*[laplace(1.0)] * 2)),
     "Skellam": (Skellam(0.75), 4, lambda: skellam(3.0)),
     "Poisson": (Poisson(0.5), 6, lambda: poisson(3.0)),
     "geometric": (NegativeBinomial(0.25, 0.5), 4, lambda: negative_binomial(1.0, 0.5)),
     "below shape 1": (NegativeBinomial(0.25, 0.5), 3, lambda: negative_binomial(0.75, 0.5)),
     "Polya": (NegativeBinomial(0.25, 0.5, two_sided=True), 3,
-              lambda: plus(negative_binomial(0.75, 0.5), mirrored(negative_binomial(0.75, 0.5)))),
+              lambda: o.sum_law(law := negative_binomial(0.75, 0.5), {-k: a for k, a in law.items()})),
 }  # fmt: skip
 
 
@@ -264,11 +114,16 @@ def test_the_profile_of_the_sum(name: str, sensitivity: int) -> None:
         with pytest.raises(ValueError, match="sensitivity must be 1 where the total noise is not"):
             SummedNoise(share, count, sensitivity)
         return
-    steps = range(1, sensitivity + 1)
-    truths = {g: largest(truth, steps, None, mpmath.mpf(g.numerator) / g.denominator) for g in GROWTHS}  # fmt: skip
     mechanism = SummedNoise(share, count, sensitivity)
-    width = 1e-4 if mechanism.law.symmetric else None  # an attack keeps to one order
-    enclosed(mechanism, {g: t for g, t in truths.items() if t > 1e-9}, width)
+    pairs, accountant = o.moved_sums(truth, sensitivity), Accountant(1e-5).compose(mechanism)
+    for eps in LOSSES:
+        exact = float(max(o.hockey_stick(pair, mpmath.exp(eps)) for pair in pairs))
+        if exact > 1e-9:  # the truth here is cut off
+            bounds = accountant.delta_bounds(eps)
+            assert bounds.lower * (1 - 1e-9) <= exact <= bounds.upper * (1 + 1e-9)
+            assert bounds.upper <= exact * (1 + 1e-4)
+            # Of noise that is not symmetric an attack keeps to one order.
+            assert not mechanism.law.symmetric or bounds.lower >= exact * (1 - 1e-4)
 
 
 @pytest.mark.parametrize("share", [Binomial(1), Skellam(1.0), DiscreteGaussian(1.0), DiscreteLaplace(1.0),
@@ -388,6 +243,16 @@ def law_of(share: Share) -> IntegerLaw:
     (lambda: law_of(Poisson(1e15)), ValueError, r"mean must be in \[1e-12, 1e\+14\], got 1e\+15|1000000000000000"),
     (lambda: law_of(Poisson(1e14)), MemoryError, "over the limit of"),
     (lambda: law_of(NegativeBinomial(1.0, 0.5, 1)), TypeError, "two_sided must be True or False, got 1"),
+    (lambda: Threshold(1.5, 20), ValueError, r"rate must be in \(0, 1\], got 1\.5"),
+    (lambda: Threshold(0.0, 20), ValueError, r"rate must be in \(0, 1\], got 0\.0"),
+    (lambda: Threshold(1.0, 20), ValueError, r"rate must be below 1 without dummies, got 1\.0"),
+    (lambda: Threshold(0.5, 0), ValueError, "least must be at least 1, got 0"),
+    (lambda: Threshold(0.5, 2.5), TypeError, r"least must be an integer, got 2\.5"),
+    (lambda: Threshold(0.5, 2, 3), TypeError, "dummies must be a Share.*got 3"),
+    (lambda: Threshold(0.5, 2, DiscreteLaplace(2.0)), TypeError, "never negative, got DiscreteLaplace"),
+    (lambda: Threshold(0.5, 2, NegativeBinomial(0.1, 0.5), 3), ValueError, "dummies must have shapes that add up"),
+    (lambda: Threshold(0.5, 2, released="some"), ValueError, "released must be one of 'counts', 'bins', got 'some'"),
+    (lambda: Threshold(0.5, 2, neighbours="some"), ValueError, "neighbours must be one of.*'some'"),
 ])  # fmt: skip
 def test_bad_input_is_named(make: Callable[[], object], error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
@@ -398,47 +263,26 @@ def test_every_share_is_public() -> None:
     assert {type(share).__name__ for share, _, _ in SUMS.values()} < set(vars(shares))
 
 
+# --- thresholds -----------------------------------------------------------------------------------
+
+
+def test_nebula() -> None:
+    """Brave claims epsilon = 1 at delta = 1e-8 for one bin; two bins change if a user's value does."""
+    one = Threshold(0.105, 20, neighbours="add-or-remove-one")
+    found = Accountant(1e-4).compose(one).epsilon_bounds(1e-8)
+    assert 0.3180 < found.lower <= found.upper < 0.3181
+    assert 0.318 < Accountant().compose(Threshold(0.105, 20)).get_epsilon(1e-8) < 0.45
+
+
+def test_dummies_add_privacy_and_a_larger_threshold_does() -> None:
+    def spent(**more: Any) -> float:
+        return Accountant().compose(Threshold(0.2, **{"least": 10} | more)).get_epsilon(1e-6)
+
+    assert spent(dummies=Poisson(20.0)) < spent() and spent(least=20) < spent()
+    assert spent(dummies=Poisson(20.0), released="bins") <= spent(dummies=Poisson(20.0))
+
+
 # --- sums of local reports ------------------------------------------------------------------------
-
-
-def reports_of_bits(value: int, k: int, one: Fraction, zero: Fraction) -> dict[tuple[int, ...], Fraction]:  # fmt: skip
-    """Masses of one user's bits."""
-    found = {}
-    for bits in itertools.product((0, 1), repeat=k):
-        mass = Fraction(1)
-        for place, bit in enumerate(bits):
-            chance = one if place == value else zero
-            mass *= chance if bit else 1 - chance
-        found[bits] = mass
-    return found
-
-
-def test_sums_of_one_hot_bits_enumerated() -> None:
-    """Three users, three values, all datasets: the vector of sums."""
-    k, one, zero = 3, Fraction(3, 4), Fraction(1, 4)
-    report = [reports_of_bits(value, k, one, zero) for value in range(k)]
-
-    def view(values: tuple[int, ...]) -> dict[tuple[int, ...], Fraction]:
-        found = {(0,) * k: Fraction(1)}
-        for value in values:
-            more: dict[tuple[int, ...], Fraction] = {}
-            for (sums, a), (bits, b) in itertools.product(found.items(), report[value].items()):
-                both = tuple(x + y for x, y in zip(sums, bits, strict=True))
-                more[both] = more.get(both, Fraction(0)) + a * b
-            found = more
-        return found
-
-    views = {values: view(values) for values in itertools.product(range(k), repeat=3)}
-    mechanism = Summed(RAPPOR(k=k, noise=0.0, one_if_zero=0.25, one_if_one=0.75), 3)
-    for expm1_eps in GROWTHS:
-        truth = max(
-            divergence(views[(a, *rest)], views[(b, *rest)], expm1_eps)
-            for rest in itertools.product(range(k), repeat=2)
-            for a, b in itertools.permutations(range(k), 2)
-        )
-        found = Accountant().compose(mechanism).delta_bounds(math.log1p(float(expm1_eps)))
-        assert found.lower <= float(truth) * (1 + 1e-9)
-        assert float(truth) * (1 - 1e-9) <= found.upper <= float(truth) * 1.2 + 1e-12, expm1_eps
 
 
 def test_symbols_say_as_much_summed_as_shuffled_and_bits_less() -> None:
