@@ -25,7 +25,8 @@ from .mechanisms.base import attacked
 from .numerics.sides import Side
 from .numerics.tuning import NUMBERS, PREFIX_SHARE
 from .numerics.validation import positive_int, probabilities, real, tolerance
-from .pairs.pair import Pair
+from .pairs.pair import Attacks, Pair
+from .pairs.profile import Several
 
 Rows = Sequence[tuple[Mechanism, int]]
 Pairs = list[tuple[Pair, int]]
@@ -78,8 +79,11 @@ def epsilon_trajectory(
             told = done // 2
             progress(told, len(rows))
 
-    chosen = selected(proved, target)
-    proved = [(chosen.get(pair, pair), count) for pair, count in proved]
+    proved, attacks = (
+        [(chosen.get(pair, pair), count) for pair, count in ledger]
+        for ledger, kind in ((proved, Several), (attacks, Attacks))
+        for chosen in (selected(ledger, target, kind),)
+    )
     above = _Run(proved, target, width, wanted, Side.UPPER, tell).ends()
     below = _Run(attacks, target, width, wanted, Side.LOWER, lambda done: tell(len(rows) + done)).ends(above)
     total = np.cumsum([count for _, count in rows])

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
@@ -25,7 +25,7 @@ from ..numerics.sides import Bounds, Side
 from ..numerics.tuning import KEPT, SKETCHED_POINTS
 from ..numerics.validation import nonnegatives, probabilities
 from ..pairs.gaussian import noise_of, with_one_noise
-from ..pairs.pair import Pair, Resolution
+from ..pairs.pair import Attacks, Pair, Resolution
 from ..pairs.profile import BothOrders, ProfilePair, Several
 from .attempts import SMALLEST_DELTA, Found, Ledger, Task, refined, sketched
 from .one_round import OneRound
@@ -33,6 +33,7 @@ from .pld import formed, log_finite
 from .reading import Array, Ends, GaussianReading, Question, Reading, read_deltas, read_epsilons
 from .sketch import Sketch, sketch_key
 
+MOST_TILTS = 4  # at which attacks are compared
 NEAR = 1e4  # ratio of deltas up to which one choice among several pairs serves all
 
 
@@ -49,7 +50,7 @@ class Composition:
         self._rtol = rtol
         self._encloses = all(pair.encloses for pair, _ in ledger)
         self._parts: dict[tuple[Pair, ...], Composition] = {}
-        self._several = any(isinstance(pair, (Several, BothOrders)) for pair, _ in self._given)
+        self._several = any(isinstance(pair, (Several, BothOrders, Attacks)) for pair, _ in self._given)
         self._ledger = with_one_noise([part for pair, count in self._given for part in pair.repeated(count)])
         self.rounds = sum(count for _, count in self._ledger)
         self._recent: list[Reading] = []
@@ -108,7 +109,7 @@ class Composition:
         asked = values.ravel()
         if self._several and asked.size and self._given:
             orders = any(isinstance(pair, BothOrders) for pair, _ in self._given)
-            found = (self._largest if orders else self._least)(asked, read is read_epsilons)
+            found = (self._largest if orders else self._chosen)(asked, read is read_epsilons)
         else:
             found = self._from_readings(asked, answer, read)
         lower, upper = (end.reshape(values.shape) for end in found)
@@ -144,18 +145,7 @@ class Composition:
         parts = [
             self._part([(p.pairs[i] if isinstance(p, BothOrders) else p, n) for p, n in self._given]) for i in range(2)
         ]
-        found = []
-        for part in parts:
-            with warnings.catch_warnings(record=True) as caught:
-                warnings.simplefilter("always")
-                bounds = part.epsilons(asked) if epsilons else part.deltas(asked)
-            found.append((bounds, caught))
-        most = np.array([np.max([bounds[end] for bounds, _ in found], axis=0) for end in (0, 1)])
-        for bounds, caught in found:
-            if np.any(bounds.upper >= most[0]):  # the other order need not be known well
-                for one in caught:
-                    warnings.warn(one.message, one.category, stacklevel=4)
-        return most
+        return best_answers(parts, asked, epsilons=epsilons, least=False)
 
     def _part(self, ledger: Ledger) -> Composition:
         """The composition of a ledger with one pair chosen for every round, kept."""
@@ -164,25 +154,28 @@ class Composition:
             self._parts[key] = Composition(ledger, self._rtol)
         return self._parts[key]
 
-    def _least(self, asked: Array, epsilons: bool) -> Array:
-        """The least answers of the compositions that `_choices` names for the first and the last question."""
+    def _chosen(self, asked: Array, epsilons: bool) -> Array:
+        """The best answers of the compositions that `_choices` names for the first and the last question.
+
+        The least of proven pairs, the largest of attacks.
+        """
+        proved = any(isinstance(pair, Several) for pair, _ in self._given)
         parts = []
         ends = float(asked.min()), float(asked.max())
         near = epsilons and ends[1] <= NEAR * ends[0]
         for value in ends[:1] if near else dict.fromkeys(ends):
-            for choice in self._choices(value, epsilons):
+            for choice in self._choices(Several if proved else Attacks, value, epsilons):
                 if (part := self._part(choice)) not in parts:
                     parts.append(part)
-        found = [part.epsilons(asked) if epsilons else part.deltas(asked) for part in parts]
-        return np.array([np.min([bounds[end] for bounds in found], axis=0) for end in (0, 1)], np.float64)
+        return best_answers(parts, asked, epsilons=epsilons, least=proved)
 
-    def _choices(self, value: float, epsilons: bool) -> list[Ledger]:
-        """Ledgers with one of several pairs for every round: all, if only one kind of round has several."""
-        several = [pair for pair, _ in self._given if isinstance(pair, Several)]
-        if len(several) == 1:
+    def _choices(self, kind: type[Several] | type[Attacks], value: float, epsilons: bool) -> list[Ledger]:
+        """Ledgers with one of several pairs for every round: all, if only one kind of round has several proven ones."""
+        several = [pair for pair, _ in self._given if isinstance(pair, kind)]
+        if len(several) == 1 and (kind is Several or self.rounds == 1):
             chosen: list[dict[Pair, Pair]] = [{several[0]: part} for part in several[0].pairs]
         else:
-            chosen = [selected(self._given, value, epsilons=epsilons)]
+            chosen = [selected(self._given, value, kind, epsilons=epsilons)]
         return [[(one.get(pair, pair), count) for pair, count in self._given] for one in chosen]
 
     # -- one question ------------------------------------------------------------------------------
@@ -244,22 +237,48 @@ class Composition:
         return found.bounds
 
 
-def selected(ledger: Ledger, value: float, *, epsilons: bool = True) -> dict[Pair, Pair]:
+def best_answers(parts: Iterable[Composition], asked: Array, *, epsilons: bool, least: bool) -> Array:
+    """The least or the largest answers of several compositions; those that cannot be it need not be known well."""
+    found = []
+    for part in parts:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            bounds = part.epsilons(asked) if epsilons else part.deltas(asked)
+        found.append((bounds, caught))
+    best = np.array([(np.min if least else np.max)([bounds[end] for bounds, _ in found], axis=0) for end in (0, 1)])
+    for bounds, caught in found:
+        if np.any(bounds.lower <= best[1] if least else bounds.upper >= best[0]):
+            for one in caught:
+                warnings.warn(one.message, one.category, stacklevel=5)
+    return best
+
+
+def selected(
+    ledger: Ledger, value: float, kind: type[Several] | type[Attacks], *, epsilons: bool = True
+) -> dict[Pair, Pair]:
     """For every pair of a ledger that stands for several, the one that is likely to be the best for a question.
 
     value : the delta whose epsilon is asked for, or the other way round. The best has the smallest log moment at the
-    tilt, by the coarse laws of one pair for all that are alike. Whatever is chosen is proved.
+    tilt (of attacks the largest, and the tilt is theirs), by the coarse laws of one pair for all that are alike.
+    Whatever is chosen is proved, or an attack.
     """
-    several = [pair for pair, _ in ledger if isinstance(pair, Several)]
+    several = [pair for pair, _ in ledger if isinstance(pair, kind)]
     if not several:
         return {}
-    plain = [(pair.pairs[0] if isinstance(pair, Several) else pair, count) for pair, count in ledger]
     question = Question(delta=value) if epsilons else Question(eps=value)
-    sketch, tilt, _ = sketched(plain, question)
-    best: dict[Hashable, int] = {}
-    for pair in several:
-        key = sketch_key(pair)
-        if key not in best:
-            rates = [Sketch([(part, 1)], sketch.truncated_mass).moments(tilt)[0] for part in pair.pairs]
-            best[key] = int(np.argmin(rates))
+    best: dict[Hashable, int] = {sketch_key(pair): 0 for pair in several}
+    for _ in range(1 if kind is Several else MOST_TILTS):
+        plain = [
+            (p.pairs[best[sketch_key(p)]] if isinstance(p, kind) else p, count) for p, count in ledger if p.scale > 0.0
+        ]
+        sketch, tilt, _ = sketched(plain, question)
+        chosen = {}
+        for pair in several:
+            key = sketch_key(pair)
+            if key not in chosen:
+                rates = [Sketch([(part, 1)], sketch.truncated_mass).moments(tilt)[0] for part in pair.pairs]
+                chosen[key] = int(np.argmin(rates) if kind is Several else np.argmax(rates))
+        best, before = chosen, best
+        if best == before:
+            break
     return {pair: pair.pairs[best[sketch_key(pair)]] for pair in several}

@@ -28,7 +28,7 @@ from ..numerics.tuning import LAWS_PER_OCTAVE, LEAST_SHARE, PROFILE_USERS, TAIL_
 from ..numerics.validation import real_array, tolerance
 from ..pairs.coins import CoinMixture
 from ..pairs.discrete import EitherOrder, OrderedPair
-from ..pairs.pair import Pair, Resolution
+from ..pairs.pair import Attacks, Pair, Resolution
 from ..pairs.profile import ProfilePair
 from .moments import MomentFunction, Rounds
 
@@ -58,6 +58,8 @@ def renyi_bounds(pair: Pair, alpha: Any, *, rtol: float = RTOL) -> Bounds:
 def _at_order(pair: Pair, order: float, rtol: float) -> Bounds:
     if order == math.inf:
         return pair.max_loss
+    if isinstance(pair, Attacks):
+        return Bounds(*np.max([_at_order(part, order, rtol) for part in pair.pairs], axis=0).tolist())
     if pair.scale == 0.0:
         return Bounds(0.0, pair.max_loss.upper)
     if (exact := pair.renyi(order)) is not None:

@@ -16,6 +16,7 @@ import numpy as np
 from ..numerics.validation import positive_int, user_count
 from ..pairs.cohort import ALL_USERS, Cohort
 from ..pairs.few_users import among_few
+from ..pairs.pair import Attacks, Pair
 from ..pairs.profile import ProfilePair
 from ..pairs.slots import SlotLaw
 from ..randomizers.base import LocalRandomizer, settle
@@ -24,6 +25,7 @@ from .base import Mechanism, said
 from .blanket import FINER, known_randomizer
 
 MAX_CHOICES = 256  # attacks tried
+SCALES = (2.0, 5.0)  # at which they are compared, and next to the largest loss
 Triple = tuple[float, float, float]
 
 
@@ -74,31 +76,35 @@ def attack_law(randomizer: LocalRandomizer, n: int, triple: Triple, *, refined: 
     return SlotLaw.of(n, masses, randomizer.mass_error, whole=True)
 
 
-def strongest_triple(
+def strongest_triples(
     randomizer: LocalRandomizer, n: int, triples: Iterable[Triple], cohort: Cohort = ALL_USERS
-) -> Triple:
-    """That with the largest divergence of one round on a cohort, two scales out. ValueError if there is none."""
+) -> list[Triple]:
+    """Those with the largest divergence of one round on a cohort: two scales out, and farther. ValueError if none."""
     tried = list(triples)
     if not tried:
         raise ValueError("choices must not be empty")
     laws = [attack_law(randomizer, n, triple).sampled(cohort) for triple in tried]
-    expm1_eps = np.expm1([2.0 * min(max(law.scale for law in laws), 100.0)])
-    strengths = [float(law.profile(expm1_eps, 1e-6).lower[0]) for law in laws]
-    return tried[int(np.argmax(strengths))]
+    top = min(max(float(law.max_loss.lower) for law in laws), 100.0)
+    far = np.expm1(np.minimum(np.append(np.array(SCALES) * max(law.scale for law in laws), top), 0.9 * top))
+    strengths = np.array([law.profile(far, 1e-6).lower for law in laws])
+    best = np.argmax(strengths, axis=0)[np.max(strengths, axis=0) > 0.0]
+    return [tried[k] for k in dict.fromkeys(best.tolist())] or tried[:1]
 
 
-def strongest_attack(randomizer: LocalRandomizer, n: int, cohort: Cohort = ALL_USERS) -> ProfilePair:
-    """The pair of the strongest attack, on a cohort. All others are alike, so that the hidden cohort says nothing."""
-    triple = strongest_triple(randomizer, n, randomizer.attacks(MAX_CHOICES), cohort)
-    pair = attack_law(randomizer, n, triple).sampled(cohort).ordered_pair()
-    if n > randomizer.few_users or not cohort.everybody:
-        return pair
-    finer = attack_law(randomizer, n, triple, refined=FINER)
-    return among_few(pair, finer, finer, tailed=randomizer.tailed)
+def strongest_attack(randomizer: LocalRandomizer, n: int, cohort: Cohort = ALL_USERS) -> Pair:
+    """The pairs of the strongest attacks, on a cohort. All others are alike, so that the hidden cohort says nothing."""
+    found: list[Pair] = []
+    for triple in strongest_triples(randomizer, n, randomizer.attacks(MAX_CHOICES), cohort):
+        pair = attack_law(randomizer, n, triple).sampled(cohort).ordered_pair()
+        if n <= randomizer.few_users and cohort.everybody:
+            finer = attack_law(randomizer, n, triple, refined=FINER)
+            pair = among_few(pair, finer, finer, tailed=randomizer.tailed)
+        found.append(pair)
+    return Attacks.of(found)
 
 
 def stand_in_attack(randomizer: LocalRandomizer, n: int, cohort: Cohort) -> tuple[ProfilePair, ProfilePair]:
     """The strongest attack in which all others hold the target's second value: its pair, and it reversed."""
     triples = (triple for triple in randomizer.attacks(MAX_CHOICES) if triple[1] == triple[2])
-    law = attack_law(randomizer, n, strongest_triple(randomizer, n, triples, cohort))
+    law = attack_law(randomizer, n, strongest_triples(randomizer, n, triples, cohort)[0])
     return law.ordered_pair(), law.reversed().ordered_pair()

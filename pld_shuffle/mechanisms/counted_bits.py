@@ -15,14 +15,14 @@ from typing import ClassVar
 
 from ..numerics.integer_laws import binomial_law
 from ..numerics.validation import open_unit, positive_int, real, user_count
-from ..pairs.bit_pair import AbsentBitPair, BitAttackPair, BitPair, worst_absent_bit_attack, worst_bit_attack
+from ..pairs.bit_pair import AbsentBitPair, BitAttackPair, BitPair, absent_bit_attacks, bit_attacks
 from ..pairs.bits import LARGEST_BIT_EPS0, BitShares
 from ..pairs.cohort import Cohort
 from ..pairs.discrete import EitherOrder
-from ..pairs.pair import Pair
+from ..pairs.pair import Attacks, Pair
 from ..pairs.profile import ProfilePair, Several
 from ..pairs.shifted import TwoBins, shifted
-from ..pairs.two_counts import TwoCountPair, two_count_attack
+from ..pairs.two_counts import TwoCountPair, two_count_attacks
 from ..randomizers.base import settle
 from .base import SMALLEST_EPS0, Mechanism, local_epsilon, said
 from .labels import ShuffledRandomizer
@@ -110,8 +110,8 @@ class CountedBits(_Counted):
         return BitPair(self.n, self.shares, self.bits)
 
     @cached_property
-    def attack_pair(self) -> BitAttackPair:  # type: ignore[override]
-        return worst_bit_attack(self.n, self.shares, bits=self.bits)
+    def attack_pair(self) -> Pair:  # type: ignore[override]
+        return Attacks.of(bit_attacks(self.n, self.shares, bits=self.bits))
 
     def sampled(self, cohort: Cohort) -> Pair:
         """The pair of a hidden cohort: for one bit a user the least of docs/bits.md, section 5, and of the coin labels.
@@ -134,12 +134,12 @@ class CountedBits(_Counted):
         return Several((known, labels))
 
     def stand_in_attack(self, cohort: Cohort) -> tuple[Pair, Pair] | None:
-        return bit_orders(self.attack_pair)
+        return bit_orders(BitAttackPair(self.n, self.shares, self.bits))
 
     def sampled_attack(self, cohort: Cohort) -> Pair:
         if cohort.absence > 0.0:
-            return worst_absent_bit_attack(self.n, self.shares, cohort)
-        return worst_bit_attack(self.n, self.shares, bits=self.bits, rate=cohort.rate)
+            return Attacks.of(absent_bit_attacks(self.n, self.shares, cohort))
+        return Attacks.of(bit_attacks(self.n, self.shares, bits=self.bits, rate=cohort.rate))
 
 
 @dataclass(frozen=True, repr=False)
@@ -164,12 +164,12 @@ class CountedHistogram(_Counted):
         return TwoCountPair(self.n, self.shares)
 
     @cached_property
-    def attack_pair(self) -> ProfilePair:  # type: ignore[override]
-        return two_count_attack(self.n, self.shares)
+    def attack_pair(self) -> Pair:  # type: ignore[override]
+        return Attacks.of(two_count_attacks(self.n, self.shares))
 
     def sampled_attack(self, cohort: Cohort) -> Pair:
         """What one of the two sums tells, all others holding neither value."""
-        return worst_bit_attack(self.n, self.shares, rate=cohort.rate)
+        return Attacks.of(bit_attacks(self.n, self.shares, rate=cohort.rate))
 
 
 @dataclass(frozen=True, repr=False)

@@ -20,22 +20,21 @@ import numpy as np
 
 from ..numerics.tuning import LEAST_GAIN
 from ..numerics.validation import choice, user_count
-from ..pairs.bit_pair import BitAttackPair, worst_bit_attack
+from ..pairs.bit_pair import BitAttackPair, absent_bit_attacks, bit_attacks
 from ..pairs.bits import LARGEST_BIT_EPS0, BitShares
 from ..pairs.cohort import Cohort
 from ..pairs.coins import CoinMixture, Shown
-from ..pairs.pair import Pair
+from ..pairs.pair import Attacks, Pair
 from ..pairs.profile import Several
 from ..pairs.swap import labels_profile, may_win
 from ..pairs.swap_pairs import AnyLDPPair, labels, stronger_clones
-from ..randomizers import BinaryRandomizedResponse
 from ..randomizers.base import settle
-from .attack import strongest_attack
 from .base import OfReports, OnCohorts, largest_loss, local_epsilon, said
 
 ANALYSES = ("tightest", "stronger-clones", "clones")
 MOST_BIT_USERS = 10**9
-MANY_USERS = 1_000
+MANY_USERS = 1_000  # who come, on average, from which on an absent report may be taken for a neutral one
+MANY_COUNTED = 3_000.0  # reports from which on three-valued randomised response is the worse attack
 ASKED = np.array([0.0, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 20.0])  # deviations
 
 
@@ -95,7 +94,7 @@ class ShuffledLDP(OnCohorts, OfReports):
         return stronger_clones(self.eps0, self.n)
 
     def sampled_attack(self, cohort: Cohort) -> Pair:
-        """The worse of three-valued and binary randomised response for many users (docs/swap.md).
+        """Three-valued and binary randomised response (docs/swap.md).
 
         With equal others the hidden cohort says nothing, so the sampled pair of the attack is one.
         """
@@ -104,20 +103,25 @@ class ShuffledLDP(OnCohorts, OfReports):
         if self.n == 1 and cohort.rate == 1.0:
             # Binary randomised response of one user, for whom nobody stands in.
             return self._clones.sampled(cohort)
-        if self.eps0 < math.log(2.0) and self.n <= MOST_BIT_USERS:
+        bits: list[Pair] = []
+        weak = self.eps0 < math.log(2.0)
+        counted = self.n * cohort.presence * math.exp(-self.eps0)
+        if self.n <= MOST_BIT_USERS and self.eps0 <= LARGEST_BIT_EPS0 and (weak or counted < MANY_COUNTED):
+            shares = BitShares.randomized_response(self.eps0)
             if cohort.absence == 0.0:
-                shares = BitShares.randomized_response(self.eps0)
-                return worst_bit_attack(self.n, shares, rate=cohort.rate, eps0=self.eps0)
-            randomizer = BinaryRandomizedResponse(self.eps0)
-            return strongest_attack(randomizer, self.n, cohort)
+                bits += bit_attacks(self.n, shares, rate=cohort.rate, eps0=self.eps0)
+            else:
+                bits += absent_bit_attacks(self.n, shares, cohort)
+            if weak:
+                return Attacks.of(bits)
         # All others hold the third value, so every report is a coin label or neutral.
         shrink = math.exp(-self.eps0)
         whole = 1.0 + 2.0 * shrink
         neutral, present, away = (1.0 / whole, shrink / whole), 1.0, 0.0
-        if cohort.absence > 0.0 and self.n >= MANY_USERS and not cohort.certain:
+        if cohort.absence > 0.0 and self.n * cohort.presence >= MANY_USERS and not cohort.certain:
             # Who takes a neutral report for an absent one loses 1/n of delta or so, and the pair stays one of coins.
             present, away, cohort = cohort.presence, cohort.absence, Cohort(cohort.rate)
-        return CoinMixture(
+        third = CoinMixture(
             n=self.n,
             others=Shown(present * 2.0 * shrink / whole, present * neutral[0] + away, 0.0),
             target=Shown(present * (1.0 + shrink) / whole, present * neutral[1] + away, 0.0),
@@ -125,6 +129,7 @@ class ShuffledLDP(OnCohorts, OfReports):
             gap=2.0 * shrink / (1.0 + shrink),
             local_loss=largest_loss(self.eps0),
         ).sampled(cohort)
+        return Attacks.of([third, *bits])
 
     def assumptions(self) -> dict[str, str]:
         named = {

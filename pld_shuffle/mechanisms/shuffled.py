@@ -25,15 +25,15 @@ import numpy as np
 from ..composition.composition import Composition
 from ..numerics.sides import Bounds
 from ..numerics.validation import choice, positive_int, tolerance, user_count
-from ..pairs.bit_pair import BitAttackPair, BitPair, worst_bit_attack
+from ..pairs.bit_pair import BitAttackPair, BitPair, bit_attacks
 from ..pairs.bits import LARGEST_BIT_EPS0, BitShares
 from ..pairs.cohort import Cohort
-from ..pairs.pair import Pair
+from ..pairs.pair import Attacks, Pair
 from ..pairs.profile import Several
 from ..pairs.swap_pairs import SMALL, TypedPair
 from ..randomizers.base import LocalRandomizer, settle
 from ..randomizers.noise_laws import LARGEST_EPS0
-from .attack import MAX_CHOICES, Attack, Triple, stand_in_attack, strongest_attack, strongest_triple
+from .attack import MAX_CHOICES, Attack, Triple, stand_in_attack, strongest_attack, strongest_triples
 from .base import AttackBounds, Mechanism, OfReports, OnCohorts, composed, said
 from .blanket import Blanket, known_randomizer
 from .labels import ShuffledRandomizer, ShuffledRR
@@ -143,7 +143,7 @@ class Shuffled(OnCohorts, OfReports):
             core = self.core
             return core.attack_pair if cohort.everybody else core.sampled_attack(cohort)
         if self._shares is not None and cohort.absence == 0.0:
-            return worst_bit_attack(n, self._shares, rate=cohort.rate, eps0=randomizer.eps0)
+            return Attacks.of(bit_attacks(n, self._shares, rate=cohort.rate, eps0=randomizer.eps0))
         return strongest_attack(randomizer, n, cohort)
 
     def stand_in_attack(self, cohort: Cohort) -> tuple[Pair, Pair] | None:
@@ -198,7 +198,7 @@ class Shuffled(OnCohorts, OfReports):
             pair = strongest_attack(self.randomizer, self.n)
             return AttackBounds(composed(pair, delta, epsilon, rounds, rtol), None)
         tried = self.randomizer.attacks(MAX_CHOICES) if choices is None else choices
-        triple = strongest_triple(self.randomizer, self.n, tried)
+        triple = strongest_triples(self.randomizer, self.n, tried)[0]
         attack = Attack(self.randomizer, self.n, *triple)  # type: ignore[arg-type]
         return AttackBounds(composed(attack.pair, delta, epsilon, rounds, rtol), attack)
 

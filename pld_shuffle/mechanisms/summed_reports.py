@@ -24,9 +24,9 @@ from ..numerics.validation import user_count
 from ..pairs.bits import BitShares
 from ..pairs.discrete import LatticePair
 from ..pairs.gaussian import GaussianPair
-from ..pairs.pair import Pair
+from ..pairs.pair import Attacks, Pair
 from ..pairs.shifted import shifted
-from ..pairs.two_counts import TwoCountPair, two_count_attack
+from ..pairs.two_counts import TwoCountPair, two_count_attacks
 from ..randomizers import (
     RAPPOR,
     BinaryRandomizedResponse,
@@ -114,7 +114,7 @@ class Summed(Mechanism):
             return self.pair
         if isinstance(self.randomizer, Laplace):
             return LatticePair(step=1.0, low=1, masses=(), infinity=0.0)  # nothing
-        return two_count_attack(self.n, self._shares)
+        return Attacks.of(two_count_attacks(self.n, self._shares))
 
     def assumptions(self) -> dict[str, str]:
         return said(

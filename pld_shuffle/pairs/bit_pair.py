@@ -252,10 +252,10 @@ def _law(ahead: Array, behind: Array, step: float) -> tuple[Array, float]:
     return np.concatenate((backward[::-1], [middle], parts[0])), float(ahead[-1])
 
 
-def worst_bit_attack(
+def bit_attacks(
     n: int, shares: BitShares, *, bits: int = 1, rate: float = 1.0, eps0: float | None = None
-) -> BitAttackPair:
-    """The strongest at four deviations: all others hold the target's first value, or its second.
+) -> list[BitAttackPair]:
+    """All others hold the target's first value, or its second; the strongest at four deviations comes first.
 
     eps0 : the largest loss of one report, where it is known exactly.
     """
@@ -269,11 +269,11 @@ def worst_bit_attack(
         [law] = attack.atoms([Side.LOWER], Resolution(1.0, truncated_mass=1e-12))
         return float(law.mass @ np.maximum(0.0, -np.expm1(far - law.loss)))
 
-    return max(attacks, key=strength)
+    return sorted(attacks, key=strength, reverse=True)
 
 
-def worst_absent_bit_attack(n: int, shares: BitShares, cohort: Cohort) -> ProfilePair:
-    """The same for one bit each of users who take part independently (`Cohort.presence`), two deviations out."""
+def absent_bit_attacks(n: int, shares: BitShares, cohort: Cohort) -> list[ProfilePair]:
+    """The same for one bit each of users who take part independently (`Cohort.presence`), at two deviations."""
     orders = [shares] if shares.symmetric else [shares, shares.mirrored]
     attacks = [
         BitAttackPair(n, order, all_hold_one=one).slot_law().ordered_pair().sampled(cohort)
@@ -281,7 +281,7 @@ def worst_absent_bit_attack(n: int, shares: BitShares, cohort: Cohort) -> Profil
         for one in (False, True)
     ]
     far = np.expm1([2.0 * max(attack.scale for attack in attacks)])
-    return max(attacks, key=lambda attack: float(attack.profile(far, 1e-3, 0.0).lower[0]))
+    return sorted(attacks, key=lambda attack: -float(attack.profile(far, 1e-3, 0.0).lower[0]))
 
 
 @dataclass(frozen=True)

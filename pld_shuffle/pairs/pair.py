@@ -176,3 +176,45 @@ class Pair(ABC):
     def renyi(self, order: float) -> Bounds | None:
         """The Renyi divergence in closed form, where there is one."""
         return None
+
+
+@dataclass(frozen=True)
+class Attacks(Pair):
+    """Several attacks on one mechanism: no analysis goes below any of them, so an answer may be the largest of theirs.
+
+    Which one that is depends on delta and on the rounds (`composition.composition`). Wherever one pair is wanted it is
+    the first.
+    """
+
+    pairs: tuple[Pair, ...]
+
+    @classmethod
+    def of(cls, pairs: Sequence[Pair]) -> Pair:
+        """All of them, or the only one."""
+        return pairs[0] if len(pairs) == 1 else cls(tuple(pairs))
+
+    @property
+    def max_loss(self) -> Bounds:
+        return self.pairs[0].max_loss
+
+    @property
+    def scale(self) -> float:
+        return self.pairs[0].scale
+
+    @property
+    def symmetric(self) -> bool:
+        return self.pairs[0].symmetric
+
+    @property
+    def encloses(self) -> bool:
+        return self.pairs[0].encloses
+
+    @property
+    def as_profile(self) -> Any:
+        return self.pairs[0].as_profile
+
+    def atoms(self, sides: Sequence[Side], resolution: Resolution) -> list[Atoms]:
+        return self.pairs[0].atoms(sides, resolution)
+
+    def sampled(self, cohort: Cohort) -> Pair:
+        return Attacks(tuple(pair.sampled(cohort) for pair in self.pairs))

@@ -81,13 +81,13 @@ class TwoCountAttack(_OfTwoCounts):
         return _counts(self.n, self.shares, truncated_mass).equal_others(expm1_eps, self.old, self.new)
 
 
-def two_count_attack(n: int, shares: BitShares) -> TwoCountAttack:
-    """The strongest of equal others at four deviations: all hold neither of the target's values, or one of them."""
+def two_count_attacks(n: int, shares: BitShares) -> list[TwoCountAttack]:
+    """Equal others hold neither of the target's values, or one of them; the strongest at four deviations is first."""
     scale, largest = _two_scale(n, shares), _twice(shares)
     far = np.expm1([min(4.0 * scale, 0.9 * float(largest.lower))])
     places = [(0, 0), (n - 1, 0), (0, n - 1)] if n > 1 else [(0, 0)]
     attacks = [TwoCountAttack(n, shares, *held) for held in places]
-    return max(attacks, key=lambda one: float(one.profile(far, 0.0, 1e-9).lower[0]))
+    return sorted(attacks, key=lambda one: -float(one.profile(far, 0.0, 1e-9).lower[0]))
 
 
 def _twice(shares: BitShares) -> Bounds:
