@@ -2,7 +2,7 @@
 
 Every family at n in {10, 100, 10^4, 10^6} clients, {1, 10, 1000} rounds and delta in {1e-5, 1e-9, 1e-50}: epsilon's
 certified bracket at rtol = 1e-4, its relative width, processor seconds. Shares are sized so that the total has a
-standard deviation of about 30, or more where a share cannot be as small. A cell that takes more than LIMIT seconds is
+standard deviation of about 30, or more where a share cannot be as small. A cell that takes more than LIMIT processor seconds is
 given up and says so. The second table asks dp_accounting for the same where it can: discrete Laplace and Gaussian
 noise of one party, at a grid that is as fine as it needs for the width of ours.
 
@@ -65,7 +65,7 @@ def cell(make: Callable[[int], Mechanism], n: int, rounds: int, delta: float) ->
         return Accountant(RTOL).compose(make(n), rounds).epsilon_bounds(delta)
 
     row: harness.Row = {"n": n, "rounds": rounds, "delta": delta}
-    signal.alarm(LIMIT)
+    signal.setitimer(signal.ITIMER_PROF, LIMIT)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the width says it
@@ -73,7 +73,7 @@ def cell(make: Callable[[int], Mechanism], n: int, rounds: int, delta: float) ->
     except TooSlow:
         return row | {"cpu_s": math.inf}
     finally:
-        signal.alarm(0)
+        signal.setitimer(signal.ITIMER_PROF, 0.0)
     low, high = (float(end) for end in timing.value)
     width = 0.0 if low == high else (high / low - 1.0 if low > 0.0 else math.inf)
     return row | {"lower": low, "upper": high, "width": width, "cpu_s": timing.cpu}
@@ -99,7 +99,7 @@ def main() -> None:
     parser = harness.parser(__doc__ or "")
     parser.add_argument("--family", help="only families whose name has this in it")
     arguments = parser.parse_args()
-    signal.signal(signal.SIGALRM, alarm)
+    signal.signal(signal.SIGPROF, alarm)
     clients, rounds, deltas = (CLIENTS, ROUNDS, DELTAS) if not arguments.quick else ((100,), (1, 10), (1e-5,))
     everything, shown = {}, []
     for name, make in FAMILIES.items():

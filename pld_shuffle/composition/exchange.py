@@ -157,7 +157,6 @@ class GaussianBudget(Budget):
             self.total = _beside(reserved, epsilon, delta, self.total)
         self._allowance = below(SHARE * delta / max(self.total, 1e-300), 8.0)
         self._prices: dict[tuple[Pair, float], float] = {}
-        self._parts: dict[Pair, tuple[Pair, ...]] = {}
 
     def at(self, epsilon: float) -> GaussianBudget:
         """The budget at a smaller epsilon, with the same prices: there they may allow for less than they could."""
@@ -187,11 +186,9 @@ class GaussianBudget(Budget):
 
     def _known(self, pair: Pair, cushion: float) -> float:
         if (pair, cushion) not in self._prices:
-            # Each of several pairs is proven; their hull is dearer to form, and hardly better. Who wins once is kept.
-            parts = self._parts.get(pair, pair.pairs if isinstance(pair, Several) else (pair,))
-            found = [exchange_price(part, cushion, self._allowance) for part in parts]
-            self._prices[pair, cushion] = min(found)
-            self._parts[pair] = (parts[int(np.argmin(found))],)
+            # Each of several pairs is proven; their hull is dearer to form, and hardly better.
+            parts = pair.pairs if isinstance(pair, Several) else (pair,)
+            self._prices[pair, cushion] = min(exchange_price(part, cushion, self._allowance) for part in parts)
         return self._prices[pair, cushion]
 
 

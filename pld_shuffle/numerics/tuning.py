@@ -61,7 +61,7 @@ ALIKE = 0.1  # relative difference of scales, and of largest losses, of pairs th
 # Rounds bought with Gaussian noise: cushions, in variances of a round, tried from the first one up as long as prices
 # fall, and those tried where less is left. Width against speed.
 CUSHIONS = (16.0, 64.0, 256.0, 1024.0, 4096.0)
-SMALL_CUSHIONS = (4.0, 1.0, 0.25, 0.0)
+SMALL_CUSHIONS = (8.0, 4.0, 2.0, 1.0, 0.5, 0.0)
 # The same: share of delta for far tails, the lattice's step in scales, the precision of a price, a fall that is
 # worthwhile, rtol of Renyi prices, nodes at most.
 EXCHANGE = (0.01, 0.03, 1e-4, 1e-3, 1e-4, 2**17)

@@ -36,7 +36,7 @@ from .profile import SAME, ProfilePoints, profile_atoms
 
 Array = NDArray[np.float64]
 
-FINEST = 100.0  # lattice points in a scale of one round, at most
+FINEST, COARSEST = 100.0, 4.0  # lattice points in a scale of one round, at most, and for a first look
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,20 +68,12 @@ class ChosenOrders(Pair):
         pair = self.pair
         known = [order.atoms(Side.UPPER, pair.truncated_mass, pair.mass_error, missed) for order in pair.orders]
         # As fine as asked for, or as the work allows.
-        width = sum(float(atoms.loss[-1] - atoms.loss[0]) for atoms in known)
-        reach = self._reach(0.1 * resolution.truncated_mass)
-        finest = math.sqrt(self.rounds * width * reach / CHOSEN_WORK)
+        work = self.rounds * sum(float(atoms.loss[-1] - atoms.loss[0]) for atoms in known) / CHOSEN_WORK
+        reach = self._reach(known, resolution.truncated_mass, work)
+        finest = math.sqrt(work * reach)
         step = max(resolution.points[0] / math.sqrt(self.rounds), finest, pair.scale / FINEST)
-        laws = [_law(atoms, step) for atoms in known]
-        while True:
-            values = _values(laws, self.rounds, step, math.ceil(reach / step) + 1)
-            infinite = float(values[-1])
-            if (
-                infinite <= resolution.truncated_mass + 2.0 * self.rounds * max(law[2] for law in laws)
-                or reach >= self.max_loss.upper
-            ):
-                break
-            reach *= 1.5
+        values = _values([_law(atoms, step) for atoms in known], self.rounds, step, math.ceil(reach / step) + 1)
+        infinite = float(values[-1])
         eps = step * np.arange(values.size)
         points = ProfilePoints(np.expm1(eps), values, values, infinite)
         [found] = [profile_atoms(points, points, Side.UPPER)]
@@ -90,10 +82,18 @@ class ChosenOrders(Pair):
         )
         return [found if side is Side.UPPER else less for side in sides]
 
-    def _reach(self, missed: float) -> float:
-        """About where nothing is left but `missed`, were the loss normal."""
-        size = self.scale
-        return min(size * (0.5 * size + math.sqrt(-2.0 * math.log(missed))), float(self.max_loss.upper) + size / 64.0)
+    def _reach(self, known: Sequence[Atoms], missed: float, work: float) -> float:
+        """About where nothing is left but `missed`, and what is at infinity, by a coarse look."""
+        most = float(self.max_loss.upper)
+        reach = self.scale * (0.5 * self.scale + math.sqrt(-2.0 * math.log(missed)))
+        step = max(self.pair.scale / COARSEST, math.sqrt(work * reach))
+        laws = [_law(atoms, step) for atoms in known]
+        least = missed + 2.0 * self.rounds * max(law[2] for law in laws)
+        while True:
+            values = _values(laws, self.rounds, step, math.ceil(min(reach, most) / step) + 1)
+            if values[-1] <= least or reach >= most:
+                return min(step * (1.0 + float(np.argmax(values <= least) or values.size)), most + step)
+            reach *= 1.5
 
 
 def _law(atoms: Atoms, step: float) -> tuple[Array, int, float]:
@@ -113,16 +113,13 @@ def _values(laws: Sequence[tuple[Array, int, float]], rounds: int, step: float, 
     decay = np.exp(-step * np.arange(1, left + 1))
     rise = -np.expm1(-step * np.arange(1, left + 1))
     values = np.zeros(nodes)
-    for t in range(1, rounds + 1):
-        asked = math.ceil(nodes * math.sqrt(t / rounds))  # beyond, the last value is above
+    for _ in range(rounds):  # beyond the nodes, the last value is above
         far = np.append(values[1:], np.full(max(left - nodes + 1, 0), values[-1]))[:left]
         behind = (rise + decay * far) * (1.0 + 8.0 * ROUNDOFF)
         whole = np.concatenate((behind[::-1], values, np.full(right, values[-1])))
         values = np.zeros(nodes)
         for masses, low, infinite in laws:
             first = left - (low + masses.size - 1)
-            mean = np.convolve(whole[first : first + asked + masses.size - 1], masses, mode="valid")
-            mean = mean * (1.0 + ROUNDOFF * (masses.size + 8.0)) + infinite
-            np.maximum(values[:asked], mean, out=values[:asked])
-        values[asked:] = values[asked - 1]
+            mean = np.convolve(whole[first : first + nodes + masses.size - 1], masses, mode="valid")
+            np.maximum(values, mean * (1.0 + ROUNDOFF * (masses.size + 8.0)) + infinite, out=values)
     return np.minimum(np.minimum.accumulate(values), 1.0)

@@ -90,7 +90,8 @@ class Slots:
         last = step * count
         total = (1.0 / c**2 + 2.0 * wave.sum(axis=1, keepdims=True)) * step / (2.0 * math.pi)
         total += np.exp(-0.5 * (eta * last) ** 2) / (math.pi * last)
-        found: Array = (np.exp(n * log_total + 0.5 * (eta * c) ** 2) / n * total)[:, 0]
+        with np.errstate(over="ignore"):  # an infinite bound is one, and no better one is lost
+            found: Array = (np.exp(n * log_total + 0.5 * (eta * c) ** 2) / n * total)[:, 0]
         return found
 
 
