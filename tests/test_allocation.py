@@ -87,7 +87,7 @@ def test_two_and_three_gaussian_steps_are_enclosed(noise: float, eps: float, add
 def test_cells_move_both_ends_towards_the_truth() -> None:
     exact = float(two_steps(1.0, math.exp(1.0), False))
     wide = value(gaussian(1.0, 2, False), 1.0, 1e-3)
-    near = value(gaussian(1.0, 2, False), 1.0, 1e-5)
+    near = value(gaussian(1.0, 2, False), 1.0, 1e-7)
     assert wide.lower < near.lower < exact < near.upper < wide.upper
 
 

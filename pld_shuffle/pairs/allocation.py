@@ -22,6 +22,7 @@ It is evaluated for a finite law of one step on a side:
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
@@ -34,14 +35,14 @@ from ..numerics.tuning import STEP_CELLS, STEP_POINTS, STEP_RTOL
 from .cohort import Cohort
 from .discrete import OrderedPair
 from .gaussian import GaussianPair
-from .pair import Pair, Resolution
+from .pair import Atoms, Pair, Resolution
 from .profile import ProfilePair, ProfilePoints, UpperPair
+from .ratio_sums import RatioLaw, RatioSum, ratio_sum
 from .slots import SlotLaw
 
 Array = NDArray[np.float64]
 
 ROUNDED = 1e-13  # mass that is told from rounding
-MASS_ERROR = 1e-12  # relative, of a mass of Gaussian noise: exponents up to 650, and their tails
 FARTHEST = 36.0  # deviations from any of the three points; beyond, masses underflow
 LEGENDRE = 8  # nodes of a cell: their error is below 1e-16 of it where it is at most WIDEST
 WIDEST = 2.0  # a cell's width, in deviations, times the largest slope of an exponent in it
@@ -50,6 +51,10 @@ STEP_CELL_RTOL = (-5e-4, -1e-4)  # of a profile that makes do with the first cel
 HEAVY = 6.0  # scales beyond which single steps may count
 LARGE_SCALE = 0.1  # of losses, from which on points are costly and a law of wide cells must do for many of them
 FINEST = 2.0**-7  # distance of points over the scale of losses
+FEW_STEPS, HEAVY_STEP = 300, 1.3  # up to which, or beyond which scale of one step's loss, laws are summed
+KNOTS, FINE_RTOL = (1_600, 2_800), 1e-6  # of a sum; from which rtol on
+POINTS, LEAST_KNOTS, MOST_KNOTS = 30.0, 300.0, 4800.0
+STEP_CELL = 16.0
 LEAST_TAIL, USUAL_TAIL = 1e-290, 1e-17
 
 
@@ -82,7 +87,7 @@ class GaussianSteps:
             masses[1, -1] = 0.0
             masses = np.append(masses, [[masses[0, -1]], [0.0], [0.0]], axis=1)
             masses[0, -2] = 0.0
-        return masses, MASS_ERROR
+        return masses, _mass_error(noise, edges)
 
     def reversed(self) -> GaussianSteps:
         """The datasets exchanged."""
@@ -91,6 +96,19 @@ class GaussianSteps:
     @property
     def max_loss(self) -> Bounds:
         return Bounds(math.inf, math.inf)
+
+    @property
+    def ratio(self) -> tuple[GaussianSteps, bool] | None:
+        """Steps whose first law over the others' decides everything, and whether the datasets are exchanged."""
+        if self.others not in (self.first, self.second):
+            return None
+        away = self.first + self.second - self.others
+        return GaussianSteps(self.sigma / abs(away - self.others), 1, 0, 0), self.others == self.first
+
+    @property
+    def scale(self) -> float:
+        """Of the loss of one step."""
+        return abs(self.first - self.second) / self.sigma
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,6 +154,16 @@ class PairSteps:
     def reversed(self) -> PairSteps:
         """The datasets exchanged."""
         return replace(self, backwards=not self.backwards)
+
+    @property
+    def ratio(self) -> tuple[PairSteps, bool]:
+        """As `GaussianSteps.ratio`."""
+        return self, self.backwards
+
+    @property
+    def scale(self) -> float:
+        """Of the loss of one step."""
+        return self.pair.scale
 
     @property
     def max_loss(self) -> Bounds:
@@ -197,12 +225,41 @@ class HiddenStepPair(_StepsPair):
         cell = STEP_CELLS[int(np.searchsorted(STEP_CELL_RTOL, -rtol))]
         return _slot_law(self.steps, self.count, self.rate, side, _tail(truncated_mass), cell)
 
+    @property
+    def _ratio(self) -> tuple[Steps, bool] | None:
+        return self.steps.ratio if self.rate == SURE else None
+
+    def _sums(self, truncated_mass: float, number: int) -> list[RatioSum]:
+        assert self._ratio is not None
+        steps, backward = self._ratio
+        depth = 2.0 * max(3, round(-0.5 * math.log(max(truncated_mass, LEAST_TAIL) * 5e4)))
+        top = int(backward and isinstance(steps, PairSteps))
+        return _ratio_sums(steps, top, self.count, _tail(truncated_mass), number, depth)
+
     def profile(self, expm1_eps: Array, rtol: float, truncated_mass: float) -> Bounds:
+        if self._ratio is not None and (self.count <= FEW_STEPS or self.steps.scale > HEAVY_STEP):
+            sums = self._sums(truncated_mass, KNOTS[0 if rtol >= FINE_RTOL else 1])
+            if self.half is not None:
+                sums = [one for one in sums if one.side is self.half]
+            ends = [[one.profile(x, self._ratio[1]) for x in expm1_eps.tolist()] for one in (sums[0], sums[-1])]
+            return Bounds(np.array(ends[0]), np.minimum(1.0, ends[1]))
         sides = [self.half] if self.half is not None else [Side.LOWER, Side.UPPER]
         many = expm1_eps.size > 1 and self.scale > LARGE_SCALE
         known = [self._law(side, truncated_mass, 1.0 if many else rtol) for side in sides]
         found = [self._of(law, expm1_eps, rtol) for law in known]
         return Bounds(found[0].lower, found[-1].upper)
+
+    def atoms(self, sides: Sequence[Side], resolution: Resolution) -> list[Atoms]:
+        if self._ratio is None:
+            return super().atoms(sides, resolution)
+        width, _ = resolution.points
+        number = min(max(POINTS * self.scale / width, LEAST_KNOTS), MOST_KNOTS)
+        sums = self._sums(resolution.truncated_mass, round(2.0 ** (0.25 * math.ceil(4.0 * math.log2(number)))))
+        found = []
+        for side in sides:
+            [one] = [one for one in sums if one.side is (self.half or side)]
+            found.append(one.atoms(self._ratio[1], 0.1 * resolution.truncated_mass))
+        return found
 
     def _of(self, law: SlotLaw, expm1_eps: Array, rtol: float) -> Bounds:
         """The integral need not be better than its law; where single steps count, it would cost too much."""
@@ -289,7 +346,9 @@ class ShuffledSteps(_StepsPair, UpperPair):
         others = np.append(np.where(left, rows[0, :-1], rows[2, :-1]), 0.0)
         first, second = rows[1 - one], rows[1 - two]
         second[-1] = 0.0
-        law = SlotLaw.of(self.count, np.array([first, second, others]), MASS_ERROR, whole=False)
+        law = SlotLaw.of(
+            self.count, np.array([first, second, others]), _mass_error(self.steps.sigma, edges), whole=False
+        )
         return law.sampled(Cohort(float(self.rate.upper)))
 
     @cached_property
@@ -320,6 +379,15 @@ def _known_points(
     width *= pair.scale
     asked = Resolution(width, truncated_mass, pull=pull, point_width=width if closer else 0.0, tilt=tilt)
     return pair.points_at(asked)
+
+
+@lru_cache(maxsize=16)
+def _ratio_sums(steps: Steps, top: int, count: int, tail: float, number: int, depth: float) -> list[RatioSum]:
+    laws = []
+    for side in Side:
+        masses, error = steps.masses(side, tail, STEP_CELL / number)
+        laws.append(RatioLaw.of(masses, top, error))
+    return ratio_sum(laws, count, number, depth)
 
 
 @lru_cache(maxsize=64)
@@ -357,11 +425,16 @@ def _edges(noise: float, tail: float, cell: float, place: float | None = None) -
     return edges
 
 
+def _mass_error(noise: float, edges: Array) -> float:
+    """Relative error of the masses of cells between these ends: docs/shuffled_batches.md, section 4."""
+    return (12.0 * (float(edges[-1]) + 1.0 / noise) ** 2 + 128.0) * ROUNDOFF
+
+
 def _quadrature(edges: Array) -> tuple[Array, Array]:
-    """Nodes and weights in the cells, shape (cells, nodes), for the density exp(-x^2/2)/sqrt(2 pi)."""
+    """Nodes, from their cells' lower ends, and weights, shape (cells, nodes), for exp(-x^2/2)/sqrt(2 pi)."""
     node, weight = np.polynomial.legendre.leggauss(LEGENDRE)
     half = 0.5 * np.diff(edges)[:, None]
-    return edges[:-1, None] + half * (1.0 + node), half * weight / math.sqrt(2.0 * math.pi)
+    return half * (1.0 + node), half * weight / math.sqrt(2.0 * math.pi)
 
 
 def _tails(noise: float, edges: Array) -> tuple[Array, Array]:
@@ -374,7 +447,8 @@ def _tails(noise: float, edges: Array) -> tuple[Array, Array]:
 
 def _merged(noise: float, edges: Array) -> Array:
     """Masses of the cells and of what is beyond them, around 1, 0 and -1; shape (3, groups)."""
-    x, weight = _quadrature(edges)
+    offset, weight = _quadrature(edges)
+    x = edges[:-1, None] + offset
     rows = [np.sum(weight * np.exp(-0.5 * (x - c / noise) ** 2), axis=1) for c in (1.0, 0.0, -1.0)]
     low, high = _tails(noise, edges)
     return np.concatenate((low[:, None], np.array(rows), high[:, None]), axis=1)
@@ -383,9 +457,9 @@ def _merged(noise: float, edges: Array) -> Array:
 def _spread(noise: float, edges: Array) -> Array:
     """Masses around 1, 0 and -1 on vertices: the cells' ends, the vertices between them, and last all tails."""
     mu = 1.0 / noise
-    x, weight = _quadrature(edges)
-    v = np.expm1(mu * (x - edges[:-1, None])) / np.expm1(mu * np.diff(edges))[:, None]
-    density = weight * np.exp(-0.5 * (x + mu) ** 2)
+    offset, weight = _quadrature(edges)
+    v = np.expm1(mu * offset) / np.expm1(mu * np.diff(edges))[:, None]
+    density = weight * np.exp(-0.5 * (edges[:-1, None] + offset + mu) ** 2)
     left, between, right = (np.sum(density * share, axis=1) for share in ((1.0 - v) ** 2, 2.0 * v * (1.0 - v), v * v))
     third = np.concatenate((np.append(left, 0.0) + np.append(0.0, right), between))
     log_t = mu * edges + 0.5 * mu * mu
