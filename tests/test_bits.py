@@ -14,10 +14,9 @@ import numpy as np
 import pytest
 
 from pld_shuffle import Accountant, CountedBits, CountedHistogram, PoissonSampled, ShuffledLDP, Subsampled
-from pld_shuffle.numerics.sides import Bounds
 from pld_shuffle.pairs import bit_kernels
 from pld_shuffle.pairs.bits import BitShares, bit_attack, bit_profile
-from pld_shuffle.pairs.two_counts import TwoCounts
+from pld_shuffle.pairs.two_counts import TwoCountAttack, TwoCountPair
 from pld_shuffle.report import Report
 
 ROUNDING = 1e-13
@@ -31,14 +30,6 @@ SHARES = [
     (Fraction(9, 16), Fraction(1, 2)),
 ]
 GROWTHS = [Fraction(k, 16) for k in (-16, -12, -5, -1, 0, 1, 4, 12, 17, 32, 80, 200)]
-
-
-def two_counts_profile(n, shares, expm1_eps, **given) -> Bounds:
-    """Sums of one-hot bits: all others hold neither value, the old one or the new one; and the bound for all."""
-    counts = TwoCounts(n, shares, **given)
-    held = {(0, 0), (counts.n - 1, 0), (0, counts.n - 1)}
-    lower = np.max([counts.equal_others(expm1_eps, *others).lower for others in held], axis=0)
-    return Bounds(lower, counts.upper(expm1_eps))
 
 
 def law_of(shares: list[Fraction]) -> list[Fraction]:
@@ -322,8 +313,11 @@ def test_attack_and_profile_agree(n, ones, bits, rate):
 def test_two_counts_are_tight(n, eps0):
     shares = BitShares.randomized_response(eps0)
     scale = shares.gap / math.sqrt(n * shares.one * shares.zero)
-    bounds = two_counts_profile(n, shares, np.expm1(scale * np.array([1.0, 3.0, 6.0])))
-    assert np.all(bounds.lower <= bounds.upper) and np.all(bounds.upper <= bounds.lower * 1.015)
+    expm1_eps = np.expm1(scale * np.array([1.0, 3.0, 6.0]))
+    held = ((0, 0), (n - 1, 0), (0, n - 1))  # all others hold neither value, the old one or the new one
+    lower = np.max([TwoCountAttack(n, shares, *j).profile(expm1_eps, 0.0, 1e-18).lower for j in held], axis=0)
+    upper = TwoCountPair(n, shares).upper(expm1_eps, 1e-18)
+    assert np.all(lower <= upper) and np.all(upper <= lower * 1.015)
 
 
 def test_extremes():

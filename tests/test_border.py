@@ -42,7 +42,6 @@ from pld_shuffle.pairs import swap
 from pld_shuffle.pairs.bits import BitShares, bit_attack, bit_profile
 from pld_shuffle.pairs.cohort import Cohort
 from pld_shuffle.pairs.slots import slot_profile
-from pld_shuffle.pairs.two_counts import TwoCounts
 from pld_shuffle.randomizers import BinaryRandomizedResponse, KRandomizedResponse, noise_laws
 from pld_shuffle.randomizers import Gaussian as LocalGaussian
 from pld_shuffle.randomizers import Laplace as LocalLaplace
@@ -174,7 +173,6 @@ REFUSED: list[Row] = [
     (lambda: bit_attack(10, SHARES, 10), r"ones must be in \[0, 9\], got 10"),
     (lambda: bit_attack(10, SHARES, 3, rate=0.5), "ones must be 0 or n-1=9"),
     (lambda: bit_attack(10, SHARES, 3, truncated_mass=0.0), "truncated_mass must be in"),
-    (lambda: TwoCounts(10, SHARES).upper([-0.1]), "expm1_eps must be at least 0"),
     (lambda: BitShares.of(0.25, 0.75), "one must be above zero"),
     (lambda: BitShares.of(1.0, 0.5), "complements must be positive"),
     (lambda: BitShares(0.75, 0.25, 0.25, 0.5, 0.5), "must sum to 1"),

@@ -20,11 +20,12 @@ from ..numerics.rounding import ROUNDOFF, above
 from ..numerics.sides import Bounds, Side
 from ..numerics.validation import real_array
 from .pair import Atoms, Pair, Resolution, completed
-from .profile import ProfilePair
+from .profile import ProfilePair, ProfilePoints
 
 Array = NDArray[np.float64]
 
 MOST_SEPARATE = 1000  # atoms up to which none is put on a lattice
+LEAST_DISTANCE = 1e-4  # of two kinks, in scales, so that slopes between them are known
 FAR_BEYOND = 1.1  # times the largest loss that was kept
 MOST_PAIRS = 10**7  # combinations of atoms
 SUM_TOLERANCE = 1e-9  # how far masses may be from summing to 1
@@ -145,6 +146,24 @@ class EitherOrder(ProfilePair):
         if len(self.orders) > 1:
             return super().atoms(sides, resolution)
         return [completed(self._one_order(side, resolution), side) for side in sides]
+
+    def _points(self, resolution: Resolution) -> ProfilePoints:
+        """All kinks and the middles of the lines between: so both polygons are the profile, but where orders cross.
+
+        Where there are too many kinks, points as for any profile.
+        """
+        kinks = np.sort(np.concatenate([order.loss[order.loss > 0.0] for order in self.orders]))
+        kinks = kinks[np.diff(kinks, prepend=-math.inf) > LEAST_DISTANCE * self.scale]
+        if not 2 < 2 * kinks.size <= self.most_points:
+            return super()._points(resolution)
+        between = 0.5 * (np.append(0.0, kinks[:-1]) + kinks)
+        expm1_eps = np.expm1(np.append(0.0, np.stack((between, kinks), axis=1)))
+        lower, upper = self.profile(expm1_eps, 0.0, 0.0)
+        # Beyond what may be left out nobody asks where a loss is.
+        enough = self.infinity_mass * (1.0 + 1e-9) + 1e-2 * resolution.truncated_mass
+        last = min(max(int(np.searchsorted(-upper, -enough)), 2), expm1_eps.size - 1) + 1
+        infinite = min(self.infinity_mass, float(lower[last - 1]))
+        return ProfilePoints(expm1_eps[:last], lower[:last], upper[:last], infinite)
 
     def _one_order(self, side: Side, resolution: Resolution) -> Atoms:
         [order] = self.orders

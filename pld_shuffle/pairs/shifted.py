@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -24,72 +24,36 @@ from numpy.typing import NDArray
 
 from ..numerics.integer_laws import IntegerLaw
 from ..numerics.rounding import ROUNDOFF
-from ..numerics.sides import Bounds, Side
+from ..numerics.sides import Bounds
 from .chosen_orders import ChosenOrders
 from .discrete import EitherOrder, Losses, OrderedPair
-from .pair import Atoms, Pair, Resolution, completed
-from .profile import SAME, ProfilePair, ProfilePoints, UpperPair, worst
+from .pair import Pair
+from .profile import ProfilePair, worst
 
 Array = NDArray[np.float64]
 
-LEAST_DISTANCE = 1e-4  # of two kinks, in scales, so that slopes between them are known
 MOST_CHOSEN = 1024  # rounds in which orders are chosen as they go
 MOST_KEPT = 0.5  # of the atoms, if putting equal ones together is worth their rounding
 
 
 @dataclass(frozen=True, eq=False)
-class EitherStep(UpperPair):
-    """An upper bound on both orders of noise that is not symmetric, by the kinks of their profiles.
+class EitherStep(EitherOrder):
+    """Either order, next to an attack of its own: what orders that are chosen as the rounds go have at most."""
 
-    A polygon through all kinks is the larger one of two polygons, but for the pieces in which they cross.
-    """
-
-    pair: EitherOrder
-
-    def upper(self, expm1_eps: Array, truncated_mass: float) -> Array:
-        return np.asarray(self.pair.profile(expm1_eps, 0.0, truncated_mass).upper)
+    pointwise = True
 
     @property
-    def max_loss(self) -> Bounds:
-        return self.pair.max_loss
-
-    @property
-    def scale(self) -> float:
-        return self.pair.scale
-
-    @property
-    def infinity_mass(self) -> float:
-        return self.pair.infinity_mass
+    def encloses(self) -> bool:
+        """No: its lower end is the attack's."""
+        return False
 
     def repeated(self, count: int) -> list[tuple[Pair, int]]:
         """Blocks of rounds whose orders are chosen as they go; between blocks both orders' tails are there at once."""
         if count == 1:
             return [(self, 1)]
         blocks, rest = divmod(count, MOST_CHOSEN)
-        found: list[tuple[Pair, int]] = [(ChosenOrders(self.pair, MOST_CHOSEN), blocks)] if blocks else []
-        return found + ([(ChosenOrders(self.pair, rest), 1)] if rest else [])
-
-    def atoms(self, sides: Sequence[Side], resolution: Resolution) -> list[Atoms]:
-        """The upper atoms; for a lower side the same, infinite losses too, as their width is of no interest."""
-        [found] = ProfilePair.atoms(self, [Side.UPPER], resolution)
-        less = replace(found, mass=found.mass * SAME, infinity_mass=found.infinity_mass * SAME, total=None)
-        below = completed(less, Side.LOWER)
-        return [found if side is Side.UPPER else below for side in sides]
-
-    def _points(self, resolution: Resolution) -> ProfilePoints:
-        kinks = np.sort(np.concatenate([order.loss[order.loss > 0.0] for order in self.pair.orders]))
-        apart = np.append(True, np.diff(kinks) > LEAST_DISTANCE * self.scale)
-        expm1_eps = np.append(0.0, np.expm1(kinks[apart]))
-        if not expm1_eps.size > 2:
-            return super()._points(resolution)
-        if expm1_eps.size > self.most_points:  # fewer points are still above, and the last one stays
-            expm1_eps = np.append(expm1_eps[: -1 : -(-expm1_eps.size // self.most_points)], expm1_eps[-1])
-        upper = self.upper(expm1_eps, 0.0)
-        # Beyond what may be missed nobody asks where a loss is.
-        last = int(np.searchsorted(-upper, -(self.infinity_mass * (1.0 + 1e-9) + 1e-2 * resolution.truncated_mass)))
-        last = min(max(last, 2), expm1_eps.size - 1)
-        expm1_eps, upper = expm1_eps[: last + 1], upper[: last + 1]
-        return ProfilePoints(expm1_eps, upper, upper, min(self.infinity_mass, float(upper[-1])))
+        found: list[tuple[Pair, int]] = [(ChosenOrders(self, MOST_CHOSEN), blocks)] if blocks else []
+        return found + ([(ChosenOrders(self, rest), 1)] if rest else [])
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,7 +125,10 @@ class TwoBins(ProfilePair):
 
 def with_attack(both: EitherOrder) -> tuple[ProfilePair, Pair]:
     """A pair for both orders, and the stronger order alone: an attack."""
-    return (both, both) if len(both.orders) == 1 else (EitherStep(both), _strongest([both]))
+    if len(both.orders) == 1:
+        return both, both
+    either = EitherStep(both.orders, both.truncated_mass, both.largest, both.mass_error)
+    return either, _strongest([both])
 
 
 def _strongest(pairs: Sequence[EitherOrder]) -> OrderedPair:

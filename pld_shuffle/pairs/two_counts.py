@@ -17,11 +17,10 @@ from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from ..numerics.rounding import ROUNDOFF
 from ..numerics.sides import Bounds, Side
-from ..numerics.validation import positive_int, real_array, user_count
 from .bit_pair import rough_scale
 from .bits import BitShares, bit_profile
 from .pair import Atoms
@@ -29,6 +28,7 @@ from .profile import ProfilePair, UpperPair, points, profile_atoms
 
 Array = NDArray[np.float64]
 
+PIECES = 4  # of either half of the range of ones
 MOST_POINTS = 1_500  # at which the profile is asked for one law
 MISSED = (1e-30, 1e-60, 1e-120, 1e-300)  # what windows may leave out
 
@@ -61,7 +61,14 @@ class TwoCountPair(_OfTwoCounts, UpperPair):
     even = True
 
     def upper(self, expm1_eps: Array, truncated_mass: float) -> Array:
-        return _counts(self.n, self.shares, truncated_mass).upper(expm1_eps)
+        """The largest H_s, for every dataset and in either order. O(PIECES) laws of some hundred points each."""
+        eps, found, law = np.log1p(expm1_eps), np.zeros(expm1_eps.size), partial(_law, self.n, self.shares)
+        less = _enough(truncated_mass)
+        for part, other in itertools.product(_ranges(self.n - 1), repeat=2):
+            if part[0] + other[0] <= self.n - 1:
+                old, new = law(part, Side.UPPER, less, False), law(other, Side.UPPER, less, True)
+                found = np.maximum(found, _product(old, new, eps, 1.0))
+        return np.asarray(np.minimum(found, 1.0))
 
 
 @dataclass(frozen=True)
@@ -78,7 +85,14 @@ class TwoCountAttack(_OfTwoCounts):
         return None if self.old == self.new else replace(self, old=self.new, new=self.old)
 
     def profile(self, expm1_eps: Array, rtol: float, truncated_mass: float) -> Bounds:
-        return _counts(self.n, self.shares, truncated_mass).equal_others(expm1_eps, self.old, self.new)
+        eps, ends = np.log1p(expm1_eps), []
+        for side, sign in zip(Side, (-1.0, 1.0), strict=True):
+            old, new = (
+                _law(self.n, self.shares, (held, held), side, _enough(truncated_mass), reverse)
+                for held, reverse in ((self.old, False), (self.new, True))
+            )
+            ends.append(np.minimum(_product(old, new, eps, sign), 1.0))
+        return Bounds(*ends)
 
 
 def two_count_attacks(n: int, shares: BitShares) -> list[TwoCountAttack]:
@@ -100,107 +114,39 @@ def _two_scale(n: int, shares: BitShares) -> float:
     return min(math.sqrt(2.0) * rough_scale(n, shares, 1, 1.0), float(_twice(shares).upper))
 
 
-def _counts(n: int, shares: BitShares, truncated_mass: float) -> TwoCounts:
-    """`TwoCounts` whose windows leave out much less than is missed anyway."""
-    share = next((m for m in MISSED if m <= 0.01 * truncated_mass), MISSED[-1])
-    return _kept_counts(n, shares, share)
-
-
-@lru_cache(maxsize=64)
-def _kept_counts(n: int, shares: BitShares, truncated_mass: float) -> TwoCounts:
-    return TwoCounts(n, shares, truncated_mass=truncated_mass)
-
-
-class TwoCounts:
-    """Divergences of the two sums that change; laws are made once and kept.
-
-    pieces : ranges of j, cut at powers of 4 from either end, over each of which a factor's supremum is taken. s < 1 and
-    s > 1 have different worst datasets, and what that loses goes away with more pieces. truncated_mass : sums end
-    where a factor's divergence is below it.
-
-    Cost: 4 pieces laws of some hundred points each. Raises ValueError or TypeError.
-    """
-
-    def __init__(self, n: int, shares: BitShares, *, pieces: int = 4, truncated_mass: float = 1e-20) -> None:
-        self.n, self.shares, self.truncated_mass = user_count(n), shares, truncated_mass
-        count = positive_int("pieces", pieces)
-        if not 0.0 < truncated_mass < 1e-2:
-            raise ValueError(f"truncated_mass must be in (0, 0.01), got {truncated_mass!r}")
-        others = self.n - 1
-        cuts = {0, others, others // 2}
-        for power in range(1, count):
-            cuts |= {others // 4**power, others - others // 4**power}
-        self._ranges = list(itertools.pairwise(sorted(cuts))) or [(0, 0)]
-        self._laws: dict[tuple[tuple[int, int], Side, bool], Atoms] = {}
-
-    def upper(self, expm1_eps: ArrayLike) -> Array:
-        """The largest H_s, for every dataset and in either order."""
-        grown = _rising(expm1_eps)
-        eps = np.log1p(grown.ravel())
-        found = np.zeros(eps.size)
-        for part, other in itertools.product(self._ranges, self._ranges):
-            if part[0] + other[0] <= self.n - 1:
-                old = self._law(part, Side.UPPER, False)
-                new = self._law(other, Side.UPPER, True)
-                found = np.maximum(found, _product(old, new, eps, 1.0))
-        above: Array = np.minimum(found, 1.0).reshape(grown.shape)
-        return above
-
-    def equal_others(self, expm1_eps: ArrayLike, old: int, new: int) -> Bounds:
-        """H_s where `old` of the others hold the target's first value and `new` its second one."""
-        grown = _rising(expm1_eps)
-        eps = np.log1p(grown.ravel())
-        ends = []
-        for side, sign in ((Side.LOWER, -1.0), (Side.UPPER, 1.0)):
-            first, second = self._law((old, old), side, False), self._law((new, new), side, True)
-            ends.append(np.minimum(_product(first, second, eps, sign), 1.0).reshape(grown.shape))
-        return Bounds(*ends)
-
-    def _law(self, ones: tuple[int, int], side: Side, reverse: bool) -> Atoms:
-        key = ones, side, reverse
-        if key not in self._laws:
-            points_per_scale = 40.0 if ones[0] < ones[1] else 120.0
-            self._laws[key] = _law(
-                self.n, self.shares, ones, side, self.truncated_mass, points_per_scale, reverse=reverse
-            )
-        return self._laws[key]
-
-
-def _rising(expm1_eps: ArrayLike) -> Array:
-    grown = real_array("expm1_eps", expm1_eps)
-    if not bool(np.all(grown >= 0.0)):
-        raise ValueError(f"expm1_eps must be at least 0, got {expm1_eps!r}")
-    return grown
-
-
-def _law(
-    users: int,
-    shares: BitShares,
-    ones: tuple[int, int],
-    side: Side,
-    truncated_mass: float,
-    points_per_scale: float,
-    *,
-    reverse: bool = False,
-) -> Atoms:
+@lru_cache(maxsize=1024)
+def _law(n: int, shares: BitShares, ones: tuple[int, int], side: Side, truncated_mass: float, reverse: bool) -> Atoms:
     """One count as atoms on a side, for datasets with `ones` in a range; reversed: the target holds 0 first."""
     ahead, behind = shares, shares.mirrored
-    near, far = ones, (users - 1 - ones[1], users - 1 - ones[0])
+    near, far = ones, (n - 1 - ones[1], n - 1 - ones[0])
     if reverse:
         ahead, behind, near, far = behind, ahead, far, near
-    noise = min(shares.one * shares.not_one, shares.zero * shares.not_zero) * users
+    noise = min(shares.one * shares.not_one, shares.zero * shares.not_zero) * n
     largest = max(math.log(shares.one / shares.zero), math.log(shares.not_zero / shares.not_one))
     scale = min(shares.gap / math.sqrt(noise), largest)
+    width = scale / (40.0 if ones[0] < ones[1] else 120.0)
     known = []
     for order, part in ((ahead, near), (behind, far)):
-        profile = partial(bit_profile, users, order, ones=part)
+        profile = partial(bit_profile, n, order, ones=part)
         largest = math.log1p(order.gap / order.zero) * (1.0 + 16.0 * ROUNDOFF)  # an upper bound, however small
-        known.append(
-            points(
-                profile, width=scale / points_per_scale, truncated_mass=truncated_mass, scale=scale, max_loss=largest
-            )
-        )
+        known.append(points(profile, width=width, truncated_mass=truncated_mass, scale=scale, max_loss=largest))
     return profile_atoms(known[0], known[1], side)
+
+
+def _enough(truncated_mass: float) -> float:
+    """What the windows of a count leave out: much less than is left out anyway."""
+    return next((m for m in MISSED if m <= 0.01 * truncated_mass), MISSED[-1])
+
+
+def _ranges(others: int) -> list[tuple[int, int]]:
+    """Ranges of j, cut at powers of 4 from either end, over each of which a factor's supremum is taken.
+
+    s < 1 and s > 1 have different worst datasets; what that loses goes away with more pieces.
+    """
+    cuts = {0, others, others // 2}
+    for power in range(1, PIECES):
+        cuts |= {others // 4**power, others - others // 4**power}
+    return list(itertools.pairwise(sorted(cuts))) or [(0, 0)]
 
 
 def _product(first: Atoms, second: Atoms, eps: Array, sign: float) -> Array:
