@@ -115,7 +115,7 @@ class LatticeIntegral:
         self._latest: tuple[_Tilted, Complex, float] | None = None  # the latest transform
         square = sum(k * one.variance for k, one in zip(counts, held, strict=True))
         self._deviation = max(math.sqrt(times * square), 0.1 * self.step)
-        self._choose_period(held, times * counts)
+        moments = self._choose_period(held, times * counts)
         self._choose_nodes(held, counts)
         most = max(terms, len(laws))
         # A table of angles costs as much as twenty laws that are summed with it.
@@ -124,24 +124,25 @@ class LatticeIntegral:
         if self.k.size * most > NUMBERS:
             raise TooExpensive
         self._table_low, self._table = 0, np.empty((0, 0))
-        self.rows = [self._row(one) for one in held]
+        self.rows = [self._row(one, known) for one, known in zip(held, moments, strict=True)]
 
     def row(self, law: PLD) -> Array:
         """What one round of one more law adds to the totals of a product; `Products` says which columns there are."""
-        return self._row(_Tilted.of(law, self.c))
+        one = _Tilted.of(law, self.c)
+        return self._row(one, one.moments(self.rates))
 
     # -- what is summed ----------------------------------------------------------------------------
 
-    def _choose_period(self, held: list[_Tilted], most: Array) -> None:
-        """Chernoff's rates, and a period for which aliases are small in the largest product."""
+    def _choose_period(self, held: list[_Tilted], most: Array) -> list[Array]:
+        """Chernoff's rates, and a period for which aliases are small in the largest product; the laws' moments."""
         from scipy import fft
 
         c = self.c
         self.rates = np.append(RATES / self._deviation, c)
         self.left = self.rates <= c  # not beyond rate 0
         self.log_peaks = log_peak(np.stack((c + self.rates, np.maximum(c - self.rates, 0.0))))
-        moments = sum(k * one.moments(self.rates) for k, one in zip(most, held, strict=True))
-        need = moments + self.log_peaks
+        moments = [one.moments(self.rates) for one in held]
+        need = sum(k * known for k, known in zip(most, moments, strict=True)) + self.log_peaks
         need += math.log1p(c * (1.0 + c) * math.sqrt(2.0 * math.pi) * self._deviation)
         wide = (need - math.log(0.1 * self._tolerance)) / self.rates
         least = max(float(wide[0].min()), float(wide[1][self.left].min()))
@@ -149,6 +150,7 @@ class LatticeIntegral:
         if not points <= NUMBERS:
             raise TooExpensive
         self.points = int(fft.next_fast_len(max(16, math.ceil(points)), real=True))
+        return moments
 
     def _choose_nodes(self, held: list[_Tilted], sure: Array) -> None:
         """The nodes to keep, and a bound on what all others add."""
@@ -208,7 +210,7 @@ class LatticeIntegral:
                 break
         return total
 
-    def _row(self, one: _Tilted) -> Array:
+    def _row(self, one: _Tilted, moments: Array) -> Array:
         if self._transformed:
             found, error = self._transform(one)
             found = found[self.k - 1]
@@ -220,7 +222,7 @@ class LatticeIntegral:
         most = np.exp(log.real) + value_error
         relative = value_error / most + self.rounding * (np.abs(log.imag) + np.abs(log.real))
         columns = [log.real, log.imag, np.log(most), relative]
-        return np.concatenate((*columns, one.moments(self.rates).ravel(), one.numbers))
+        return np.concatenate((*columns, moments.ravel(), one.numbers))
 
     def _summed(self, one: _Tilted) -> tuple[Array, Array, Array]:
         """1 - Re phi and Im phi at the nodes, by a table of angles, and their error."""

@@ -38,25 +38,26 @@ def crossing(
     `rtol`, relative, or with an excess above -close. Shape as given (a number: an array without dimensions).
     """
     (start, over), (end, under) = wrong, right
-    before: Any = False
-    for step in range(MOST_STEPS):
-        low, high = np.minimum(start, end), np.maximum(start, end)
-        far = (under <= -close) & (high - low > rtol * high)
-        if not np.any(far):
-            break
-        with np.errstate(divide="ignore", invalid="ignore"):
+    before: Any = math.nan
+    with np.errstate(divide="ignore", invalid="ignore"):
+        for step in range(MOST_STEPS):
+            low, high = np.minimum(start, end), np.maximum(start, end)
+            far = (under <= -close) & (high - low > rtol * high)
+            if not far.any():
+                break
             point = end + (start - end) * ((under + 0.5 * close) / np.subtract(under, over))
-        # An infinite excess gives no number, which is not between.
-        between = (low <= point) & (point <= high) & (step % 5 < 4)
-        wide = (low > 0.0) & (4.0 * low < high)
-        middle = np.where(wide, np.sqrt(np.abs(low)) * np.sqrt(high), 0.5 * (low + high))
-        point = np.where(between, point, middle)
-        found = excess(point)
-        held = np.less_equal(found, 0.0)
-        half = np.where((held == before) & (step > 0), 0.5, 1.0)
-        over, under = np.where(held, half * over, found), np.where(held, found, half * under)
-        start, end = np.where(held, start, point), np.where(held, point, end)
-        before = held
+            # An infinite excess gives no number, which is not between.
+            between = (low <= point) & (point <= high) & (step % 5 < 4)
+            if not between.all():
+                wide = (low > 0.0) & (4.0 * low < high)
+                middle = np.where(wide, np.sqrt(np.abs(low)) * np.sqrt(high), 0.5 * (low + high))
+                point = np.where(between, point, middle)
+            found = excess(point)
+            held = np.less_equal(found, 0.0)
+            half = np.where(held == before, 0.5, 1.0)
+            over, under = np.where(held, half * over, found), np.where(held, found, half * under)
+            start, end = np.where(held, start, point), np.where(held, point, end)
+            before = held
     return end
 
 
