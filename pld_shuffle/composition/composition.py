@@ -26,7 +26,7 @@ from ..numerics.tuning import KEPT, SKETCHED_POINTS
 from ..numerics.validation import nonnegatives, probabilities
 from ..pairs.gaussian import noise_of, with_one_noise
 from ..pairs.pair import Attacks, Pair, Resolution
-from ..pairs.profile import BothOrders, ProfilePair, Several
+from ..pairs.profile import BothOrders, Several
 from .attempts import SMALLEST_DELTA, Found, Ledger, Task, refined, sketched
 from .one_round import OneRound
 from .pld import formed, log_finite
@@ -59,8 +59,8 @@ class Composition:
             pair = self._ledger[0][0]
             if (square := noise_of(pair)) is not None:
                 self._recent = [GaussianReading(square)]
-            elif isinstance(pair, ProfilePair):
-                self._one = OneRound(pair, rtol)
+            else:
+                self._one = OneRound.of(pair, rtol)
 
     @cached_property
     def _limit(self) -> Bounds | None:

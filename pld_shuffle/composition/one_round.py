@@ -11,6 +11,9 @@ import math
 import numpy as np
 
 from ..numerics.sides import Bounds, Side
+from ..numerics.tuning import MANY_COINS
+from ..pairs.coins import CoinMixture
+from ..pairs.pair import Pair
 from ..pairs.profile import ProfilePair
 from .reading import EPSILON_WIDTH
 
@@ -29,13 +32,24 @@ class OneRound:
     None where its profile has no end, or is too wide and a law may be sharper (`ProfilePair.pointwise`).
     """
 
-    def __init__(self, pair: ProfilePair, rtol: float) -> None:
+    def __init__(self, pair: ProfilePair, rtol: float, faintest: float = math.inf) -> None:
+        """faintest : of log(1/delta); beyond it a law is cheaper."""
         self._pair = pair
         self._rtol = rtol
+        self._faintest = faintest
+
+    @classmethod
+    def of(cls, pair: Pair, rtol: float) -> OneRound | None:
+        """For a pair that is known by its profile, or as well by it: many coins, next to log(1/delta)."""
+        if isinstance(pair, ProfilePair):
+            return cls(pair, rtol)
+        if isinstance(pair, CoinMixture) and pair.max_loss.upper < math.inf and (profile := pair.as_profile):
+            return cls(profile, rtol, pair.n * pair.others.coin / MANY_COINS)
+        return None
 
     def delta(self, eps: float) -> tuple[Bounds, float] | None:
         """Bounds on delta at eps >= 0, below the largest loss."""
-        if not eps <= LARGEST_LOSS:
+        if not eps <= LARGEST_LOSS or 0.5 * (eps / self._pair.scale) ** 2 > self._faintest:
             return None
         expm1_eps = math.expm1(eps)
         size, found, width = 1e-6, Bounds(0.0, 1.0), math.inf
@@ -50,6 +64,8 @@ class OneRound:
 
     def epsilon(self, delta: float) -> tuple[Bounds, float] | None:
         """Bounds on the smallest eps with delta(eps) <= delta, delta in (0, 1)."""
+        if -math.log(delta) > self._faintest:
+            return None
         found, width = Bounds(0.0, 0.0), math.inf
         for tighter in (1.0, HARDER):
             asked = _Asked(self._pair, tighter * self._rtol, delta)
