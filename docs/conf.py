@@ -7,6 +7,7 @@ checkout works on the site too. Nothing is executed and nothing is loaded from t
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import inspect
 import re
 import sys
@@ -32,7 +33,6 @@ exclude_patterns = ["docs/_*"]
 nb_execution_mode = "off"  # the tests run the notebooks
 myst_heading_anchors = 4
 myst_enable_extensions = ["dollarmath"]
-html_math_renderer = "mathml"  # docs/offline.py
 myst_links_external_new_tab = False
 
 templates_path = [str(HERE / "_templates")]
@@ -78,7 +78,10 @@ autosummary_context = {"public_names": public_names()}
 suppress_warnings = ["ref.python"]
 
 html_theme = "furo"
-html_static_path = ["_static"]
+# MathJax in one file, with its fonts, for formulas without a network.
+MATHJAX = Path(str(importlib.util.find_spec("sphinx-mathjax-offline").origin)).parent / "static/mathjax/tex-svg.js"
+mathjax_path = MATHJAX.name
+html_static_path = ["_static", str(MATHJAX)]
 html_css_files = ["site.css"]
 html_extra_path = ["_root"]  # index.html, where the site begins
 html_title = f"pld_shuffle {release}"

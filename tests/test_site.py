@@ -1,4 +1,4 @@
-"""The documentation site in a real browser, opened from disk: links, search, the calculator.
+"""The documentation site in a real browser, opened from disk: links, search, formulas, the calculator.
 
 Needs the built site (``sphinx-build -c docs . build/site``), chromium with its driver, and selenium (the
 "docs" extra); skipped where one of them is missing. `.ci/run` has all of them.
@@ -82,9 +82,62 @@ def test_search_finds_a_class_and_leads_to_it(browser: Any) -> None:
     assert errors(browser) == []
 
 
+def found_first(browser: Any, words: str) -> Any:
+    """The first result of a search."""
+    open_page(browser, f"search.html?q={words.replace(' ', '+')}")
+    return wait(browser, lambda b: b.find_elements(By.CSS_SELECTOR, "#search-results li"))[0]
+
+
+@pytest.mark.parametrize(
+    ("words", "page"),
+    [
+        ("dropout", "docs/howto/federated.html#dropouts"),
+        ("my training shuffles", "docs/howto/training.html"),
+        ("sum of reports", "docs/telemetry.html"),
+        ("adaptive parameters", "docs/howto/adaptive.html"),
+        ("audit", "docs/howto/audit.html"),
+        ("check a certificate", "docs/certificate_format.html"),
+        ("ShuffledLDP", "pld_shuffle.ShuffledLDP.html#pld_shuffle.ShuffledLDP"),
+    ],
+)
+def test_what_a_search_finds_first(browser: Any, words: str, page: str) -> None:
+    """The page that answers, with an excerpt in which a word is marked."""
+    first = found_first(browser, words)
+    assert first.find_element(By.TAG_NAME, "a").get_attribute("href").endswith(page)
+    assert first.find_elements(By.CSS_SELECTOR, "p.context mark")
+    assert errors(browser) == []
+
+
+@pytest.mark.parametrize("words", ["delta", "dropout", "rounds"])
+def test_how_tos_come_before_the_changelog(browser: Any, words: str) -> None:
+    found_first(browser, words)
+    wait(browser, lambda b: "finished" in b.find_element(By.CSS_SELECTOR, ".search-summary").text)
+    links = browser.find_elements(By.CSS_SELECTOR, "#search-results li a")
+    pages = [link.get_attribute("href") for link in links]
+    first, log = ([i for i, page in enumerate(pages) if part in page] for part in ("/howto/", "CHANGELOG"))
+    assert first and (not log or first[0] < log[0])
+
+
+def test_the_site_begins_at_its_root(browser: Any) -> None:
+    open_page(browser, "index.html")
+    wait(browser, lambda b: b.current_url.endswith("docs/index.html"))
+
+
+@pytest.mark.parametrize("page", ["theory", "swap", "bits", "sums", "shuffled_batches", "bounds", "howto/adaptive"])
+def test_formulas_are_drawn(browser: Any, page: str) -> None:
+    """All of them, and none with an error."""
+    open_page(browser, f"docs/{page}.html")
+    formulas = len(browser.find_elements(By.CSS_SELECTOR, ".math"))
+    assert formulas > 20
+    drawn = WebDriverWait(browser, 120)
+    drawn.until(lambda b: len(b.find_elements(By.TAG_NAME, "mjx-container")) == formulas)
+    assert browser.find_elements(By.CSS_SELECTOR, "[data-mml-node=merror]") == []
+    assert errors(browser) == []
+
+
 def test_pages_load_nothing_from_elsewhere(browser: Any) -> None:
     """Scripts, styles, fonts and pictures are in the folder; none is missing."""
-    for name in ("docs/index.html", "docs/calculator.html", "notebooks/quickstart.html"):
+    for name in ("docs/index.html", "docs/calculator.html", "notebooks/quickstart.html", "docs/theory.html"):
         open_page(browser, name)
         loaded = browser.execute_script(
             "return [...document.querySelectorAll('script[src], img[src], link[rel=stylesheet]')]"

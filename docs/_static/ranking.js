@@ -28,7 +28,7 @@ var Scorer = {
     const text = PAGE_TEXTS[page] || "";
     return score + worth + 12 * named + 4 * words.reduce((sum, word) => sum + Math.log2(1 + count(word, text)), 0);
   },
-  objNameMatch: 80,
+  objNameMatch: 40,
   objPartialMatch: 6,
   objPrio: { 0: 15, 1: 5, 2: -5 },
   objPrioDefault: 0,
