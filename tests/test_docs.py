@@ -245,6 +245,25 @@ def test_the_number_in_the_example() -> None:
     assert scope["acc"].get_epsilon(1e-6) == pytest.approx(quoted, abs=5.1e-4)
 
 
+def test_numbers_of_the_training_run() -> None:
+    """The README's are those of the picture: the last row of its table, to four digits on the safe side."""
+    figures = ROOT / "benchmarks" / "figures"
+    spec = importlib.util.spec_from_file_location("training_run", figures / "training_run.py")
+    assert spec is not None and spec.loader is not None
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+    with (figures / "training_run.csv").open(encoding="utf-8", newline="") as handle:
+        *_, last = csv.DictReader(handle)
+    told = {name: script.told(name, float(value)) for name, value in last.items() if name != "rounds"}
+    published, clones, stronger, proved, attack = told.values()
+    text = " ".join(README_TEXT.split())
+    assert f"epsilon = {clones}; stronger clones: {stronger}. What we prove: **{proved}**" in text
+    assert f"an attack reaches {attack}." in text
+    for number in (proved, stronger, published):
+        assert f"| {number} |" in README_TEXT
+    assert (figures / "training_run.png").read_bytes() == (DOCS / "training_run.png").read_bytes()
+
+
 def test_the_table_of_the_sample(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 from pathlib import Path
 
 import matplotlib
@@ -58,13 +59,19 @@ def row(rounds: int) -> dict[str, float]:
     return dict(zip(LINES, values, strict=True))
 
 
+def told(name: str, value: float) -> str:
+    """Four digits, rounded to the safe side, as the README has them."""
+    rounding = ROUND_FLOOR if "attack" in name else ROUND_CEILING
+    return f"{Context(prec=4, rounding=rounding).create_decimal_from_float(value):,f}"
+
+
 def draw(counts: list[int], rows: list[dict[str, float]], path: Path) -> None:
     figure, axis = plt.subplots(figsize=(8, 4.6), constrained_layout=True)
     for name, (colour, style) in LINES.items():
         values = [one[name] for one in rows]
         axis.plot(counts, values, style, color=colour, linewidth=2 if name == "this package" else 1.6)
         axis.annotate(
-            f"{name}: {values[-1]:.3g}", (counts[-1], values[-1]), xytext=(6, -8 if "attack" in name else 0),
+            f"{name}: {told(name, values[-1])}", (counts[-1], values[-1]), xytext=(6, -8 if "attack" in name else 0),
             textcoords="offset points", color=colour, fontsize=9, va="center",
         )  # fmt: skip
     axis.set(
