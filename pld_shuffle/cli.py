@@ -148,7 +148,8 @@ def _read(known: Field) -> Callable[[str], Any]:
 
 
 def _parsed(argv: Sequence[str] | None) -> argparse.Namespace:
-    arguments, unknown = _parser().parse_known_args(argv)
+    given = sys.argv[1:] if argv is None else argv
+    arguments, unknown = _parser().parse_known_args(given or ["--help"])  # the name alone: what there is
     if unknown:
         known = ("--plot", "--json", *map(_flag, (*MECHANISM_FIELDS, *fields.QUESTION_FIELDS)))
         near = difflib.get_close_matches(unknown[0], known, 1)

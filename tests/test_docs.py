@@ -12,6 +12,7 @@ from types import ModuleType
 
 import pytest
 
+import pld_shuffle
 from pld_shuffle import Accountant, Shuffled, solve
 from pld_shuffle.cli import main
 from pld_shuffle.randomizers import BinaryRandomizedResponse
@@ -230,6 +231,12 @@ def test_rounds_within_the_budget_in_flower() -> None:
     assert f"| **this package** | **{rounds['this package']}** |" in table
     for label in ("best published bound", "this package", "an attack: no analysis can go below"):
         assert str(rounds[label]) in told
+
+
+def test_the_version_is_written_alike() -> None:
+    """The package, what is cited, and the recipe."""
+    for name in ("CITATION.cff", "CITATION.bib", "packaging/conda/meta.yaml"):
+        assert pld_shuffle.__version__ in (ROOT / name).read_text(encoding="utf-8"), name
 
 
 # --- The numbers of the README are what its blocks and commands print; test_docs.py runs them all ---
