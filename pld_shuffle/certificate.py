@@ -38,6 +38,7 @@ from .mechanisms import (
     ShuffledRR,
     Subsampled,
 )
+from .numerics.crossing import crossing
 from .numerics.sides import Side
 from .numerics.tuning import CERTIFICATE
 from .pairs.gaussian import with_one_noise
@@ -236,12 +237,12 @@ def _solved(found: Composed, delta: float, answer: float) -> float:
     """The least epsilon at which all rounds spend delta, next to `answer`; inf if it is not near."""
     if answer == 0.0:
         return 0.0 if found.parts(0.0)[0] <= delta else math.inf
-    low, high = 0.95 * answer, 1.05 * answer
-    if not found.parts(high)[0] <= delta < found.parts(low)[0]:
-        return math.inf
-    while low < (middle := 0.5 * (low + high)) < high:
-        low, high = (low, middle) if found.parts(middle)[0] <= delta else (middle, high)
-    return high
+
+    def excess(epsilon: Any) -> float:
+        return found.parts(float(epsilon))[0] - delta
+
+    wrong, right = ((end, excess(end)) for end in (0.95 * answer, 1.05 * answer))
+    return float(crossing(excess, wrong, right)) if right[1] <= 0.0 < wrong[1] else math.inf
 
 
 def _covered(mechanism: Mechanism) -> Mechanism:

@@ -28,6 +28,7 @@ from .checkpoint import mechanism_from_state, mechanism_state
 from .composition.exchange import Budget, GaussianBudget, RenyiBudget
 from .ledger import Ledger, composed
 from .mechanisms import Mechanism, as_mechanism
+from .numerics.crossing import first_satisfying
 from .numerics.rounding import ROUNDOFF
 from .numerics.sides import Side
 from .numerics.validation import integer_in, open_unit, positive_float, positive_int, real, real_array
@@ -116,14 +117,10 @@ class PrivacyFilter(Ledger):
         pairs = [(mechanism.pair, count) for mechanism, count in rounds]
         high = math.inf
         if all(pair.symmetric for pair, _ in pairs):
-            low, high = plain, 2.0 * plain
-            budget = GaussianBudget(high, delta)
-            if budget.share_after(pairs) < 0.0:
-                low = high = math.inf
-            while low * (1.0 + PRECISION) < high:
-                middle = low + min(0.5 * (high - low), 8.0 * PRECISION * low)
-                fits = budget.at(middle).share_after(pairs) >= 0.0
-                low, high = (low, middle) if fits else (middle, high)
+            budget = GaussianBudget(2.0 * plain, delta)
+            if budget.share_after(pairs) >= 0.0:
+                found = first_satisfying(lambda x: -budget.at(x).share_after(pairs), plain, 2.0 * plain, rtol=PRECISION)
+                high = math.inf if found is None else found
         if high < NEAR * plain:
             return high
         by_order = RenyiBudget(0.0, delta, composed(RenyiAccountant(), rounds).epsilon_at_order(delta).order)
