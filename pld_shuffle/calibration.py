@@ -1,15 +1,8 @@
 """Planning: the parameter that just meets a privacy target, on the safe side.
 
-`solve` answers "which local budget, how small a cohort, how many rounds, how large a sampling rate?".
-`safe_end` is the search under it, for any quantity that has certified bounds and one direction.
-
-The idea. Epsilon at the wanted delta is monotone in each parameter (see below), so the values split
-into those whose *upper* bound meets the target and those whose upper bound does not. The search keeps one of
-each, guesses where the target is crossed by secants on scales on which epsilon is nearly straight, and
-stops when the two are neighbours: consecutive integers, or floats within a relative tolerance. Far from the
-target a loose bracket decides; near it, and at both ends of the answer, one of the wanted rtol. So guesses
-affect speed, never correctness: the value returned has been asked for by itself, and its upper bound
-meets the target.
+`solve` answers "which local budget, how small a cohort, how many rounds, how large a sampling rate?". Epsilon at the
+wanted delta is monotone in each of them; `numerics.search.safe_end` finds the end, and guesses affect speed only: the
+value returned has been asked for by itself, and its upper bound meets the target.
 
 Why monotone (docs/theory.md, section 3: a view with one more fair coin, or with a smaller theta, is dominated):
 

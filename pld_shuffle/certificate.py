@@ -38,6 +38,7 @@ from .mechanisms import (
     ShuffledRR,
     Subsampled,
 )
+from .mechanisms.base import assumed
 from .numerics.crossing import crossing
 from .numerics.sides import Side
 from .numerics.tuning import CERTIFICATE
@@ -160,7 +161,7 @@ def certificate(rounds: Rounds, delta: float, answer: float) -> str:
         "package": __version__,
         "claim": {"epsilon": epsilon, "delta": delta, "answer": answer},
         "theorems": THEOREMS,
-        "assumptions": _assumptions(rounds),
+        "assumptions": assumed(mechanism for mechanism, _ in rounds),
         "ledger": ledger,
         "pairs": said,
         "lattice": {"step": found.step, "tilt": found.tilt, "nodes": found.masses.size},
@@ -258,15 +259,6 @@ def _covered(mechanism: Mechanism) -> Mechanism:
             " (for a randomizer that is named, ShuffledLDP with its eps0 is an upper bound that it knows)"
         )
     return mechanism
-
-
-def _assumptions(rounds: Rounds) -> dict[str, list[str]]:
-    """What the claim rests on, by topic, each sentence once."""
-    found: dict[str, dict[str, None]] = {}
-    for mechanism, _ in rounds:
-        for topic, sentence in mechanism.assumptions().items():
-            found.setdefault(topic, {})[sentence] = None
-    return {topic: [*sentences] for topic, sentences in found.items()}
 
 
 def digest(held: dict[str, Any]) -> str:

@@ -9,13 +9,11 @@ with nested mechanisms and local randomizers (kind "randomizers.RAPPOR") in the 
 and infinity as the string "inf", since JSON has none. Python writes the shortest decimal that reads back as
 the same double, and integers in full, so the round trip is exact; this is checked when saving.
 
-Reading is strict: version, fields and types must be those of this schema, names are looked up among the
-package's public names only, arguments pass the constructors' own checks, and none may be left to a
-default. Everything else is a `CheckpointError` that says where. A mechanism that gains an argument needs a
-new SCHEMA.
+Reading is strict: version, fields and types must be those of this schema, names are looked up among the package's
+public names only, arguments pass the constructors' own checks, and none may be left to a default. Everything else is a
+`CheckpointError` that says where. A mechanism that gains an argument needs a new SCHEMA.
 
-The text of a checkpoint says besides who wrote it and when, and so do the reports of the command line. Both forms are
-described in ``data/*.schema.json`` (JSON Schema, 2020-12), under the names that they carry.
+The text of a checkpoint also says who wrote it and when; ``data/checkpoint.schema.json`` describes it.
 
 Guarantee: a restored ledger equals the saved one entry by entry, in the same order, so it gives the very same
 doubles (with the same releases of this package and its libraries, on the same machine).
@@ -71,17 +69,10 @@ def at(place: str) -> Iterator[None]:
         yield
     except CheckpointError:
         raise
+    except RecursionError:  # nothing that was saved is nested deeply
+        raise CheckpointError(f"{place}: nested too deeply") from None
     except (TypeError, ValueError, OverflowError) as error:
         raise CheckpointError(f"{place}: {error}") from error
-
-
-@contextlib.contextmanager
-def nested() -> Iterator[None]:
-    """Nothing that was saved is nested deeply: what is, cannot be one of ours."""
-    try:
-        yield
-    except RecursionError:
-        raise CheckpointError("checkpoint: nested too deeply") from None
 
 
 def mechanism_state(mechanism: Mechanism) -> dict[str, Any]:
@@ -97,7 +88,7 @@ def mechanism_state(mechanism: Mechanism) -> dict[str, Any]:
     return state
 
 
-@nested()
+@at("checkpoint")
 def mechanism_from_state(state: Any, place: str = "mechanism") -> Mechanism:
     """The mechanism that `mechanism_state` wrote; CheckpointError, which says where, otherwise."""
     value = _decoded(state, place)
@@ -215,7 +206,7 @@ def ledger_state(
     return {"schema": SCHEMA, "owner": owner, **settings, "logs": read, "ledger": entries}
 
 
-@nested()
+@at("checkpoint")
 def read_ledger_state(
     owner: str, settings: Iterable[str], state: Any
 ) -> tuple[dict[str, Any], list[tuple[Mechanism, int]], list[Log]]:
@@ -243,7 +234,6 @@ def read_ledger_state(
     return {name: fields[name] for name in settings}, list(ledger.items()), logs
 
 
-@nested()
 def from_json(text: str | bytes) -> Any:
     """The state in a JSON text; CheckpointError if it is not JSON in UTF-8, or a field comes twice."""
     if not isinstance(text, (str, bytes)):

@@ -91,9 +91,8 @@ class Comparison:
 def compare(mechanism: Mechanism, *, delta: float, rounds: int = 1, rtol: float = 1e-3) -> Comparison:
     """Every published bound on epsilon that is valid for `rounds` of `mechanism` at `delta`.
 
-    Parameters: mechanism, a Shuffled, ShuffledLDP, ShuffledRandomizer or ShuffledRR, subsampled or not;
-    delta in (0, 1); rounds; rtol of the tight accountant. Raises TypeError or ValueError naming the
-    argument. Cost: seconds.
+    Parameters: mechanism, a Shuffled, ShuffledLDP, ShuffledRandomizer or ShuffledRR, subsampled or not; delta in (0,
+    1); rounds; rtol of the tight accountant. Raises TypeError or ValueError naming the argument. Cost: seconds.
 
     >>> found = compare(ShuffledLDP(eps0=4.0, n=10_000), delta=1e-6, rounds=10)
     >>> [method.name for method in found.methods[:2]]

@@ -45,11 +45,10 @@ def renyi_bounds(mechanism: Mechanism, alpha: Any, *, rtol: float = divergences.
 class RenyiAccountant(Ledger):
     """(epsilon, delta) of the adaptive composition of all rounds, by exact Renyi divergences.
 
-    The same `compose`, `get_epsilon` and `get_delta` as `Accountant`, so that one can be swapped
-    for the other. This is the best that Renyi accounting can do with these pairs: exact divergences,
-    every real order > 1, and the conversion of Canonne, Kamath, Steinke 2020, Prop. 12. What is left
-    to `Accountant` is what the conversion loses. All answers are upper bounds; infinite where the
-    divergence is (a strong adversary's loss).
+    The same `compose`, `get_epsilon` and `get_delta` as `Accountant`, so that one can be swapped for the other. This is
+    the best that Renyi accounting can do with these pairs: exact divergences, every real order > 1, and the conversion
+    of Canonne, Kamath, Steinke 2020, Prop. 12. What is left to `Accountant` is what the conversion loses. All answers
+    are upper bounds; infinite where the divergence is (a strong adversary's loss).
 
     >>> from pld_shuffle import ShuffledLDP
     >>> acc = RenyiAccountant().compose(ShuffledLDP(eps0=4.0, n=10_000), 10)

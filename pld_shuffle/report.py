@@ -246,11 +246,10 @@ class Report:
 
 def assumptions_of(rounds: Sequence[tuple[Mechanism, int]]) -> dict[str, list[str]]:
     """What is assumed, by topic; sentences that differ in their numbers only are one."""
-    found: dict[str, list[tuple[str, int]]] = {}
-    for mechanism in dict.fromkeys(mechanism for mechanism, _ in rounds):
-        for topic, sentence in mechanism.assumptions().items():
-            found.setdefault(topic, []).append((sentence, 1))
-    return {topic: [text for _, text in with_ranges(texts)] for topic, texts in found.items()}
+    from .mechanisms.base import assumed
+
+    found = assumed(mechanism for mechanism, _ in rounds).items()
+    return {topic: [text for _, text in with_ranges((text, 1) for text in texts)] for topic, texts in found}
 
 
 def with_ranges(texts: Iterable[tuple[str, int]]) -> list[tuple[int, str]]:

@@ -1,17 +1,15 @@
 """What an attacker can do: privacy profiles read as hypothesis tests, certified from both sides.
 
-The attacker sees everything the adversary of the accountant sees, knows all that the two neighbouring
-datasets D and D' share, and guesses which one it is: for substitution, which of two values the target has
-(for add-remove neighbours this would be membership). A test answers D' on a set A of views; with P, Q the
-laws of the view under D, D', FPR = P(A) and TPR = Q(A). Let h(g) = sup_A Q(A) - g P(A) be the hockey-stick
-divergence, delta(epsilon) = h(e^epsilon). Then (Wasserman and Zhou 2010; Dong, Roth and Su 2022, section
-2.3; Kairouz, Oh and Viswanath 2015)
+The attacker sees everything the adversary of the accountant sees, knows all that the two neighbouring datasets D and D'
+share, and guesses which one it is: for substitution, which of two values the target has (for add-remove neighbours this
+would be membership). A test answers D' on a set A of views; with P, Q the laws of the view under D, D', FPR = P(A) and
+TPR = Q(A). Let h(g) = sup_A Q(A) - g P(A) be the hockey-stick divergence, delta(epsilon) = h(e^epsilon). Then
+(Wasserman and Zhou 2010; Dong, Roth and Su 2022, section 2.3; Kairouz, Oh and Viswanath 2015)
 
     largest TPR at FPR alpha = 1 - f(alpha) = min over g >= 0 of  v(g) = alpha g + h(g),
 
-f being the trade-off curve: `<=` is the definition of h, equality the duality of Neyman and Pearson. The
-pairs here are symmetric (P, Q and Q, P have one profile), so h(g) = 1 - g + g h(1/g) gives the g below 1,
-and f is its own inverse.
+f being the trade-off curve: `<=` is the definition of h, equality the duality of Neyman and Pearson. The pairs here are
+symmetric (P, Q and Q, P have one profile), so h(g) = 1 - g + g h(1/g) gives the g below 1, and f is its own inverse.
 
 Certificates: h is convex and decreasing, so v is convex. delta is bracketed at finitely many points g, and v(0) = 1.
 

@@ -5,12 +5,9 @@ countries); "nan" and "inf" are words, not numbers. An integer may be written as
 spreadsheets and data frames do so where a column has gaps; it is read exactly.
 
 The content of a file goes into a temporary one of the same directory, is flushed to the disk, and takes the place of
-the old file in one step (`os.replace`, atomic on POSIX and on Windows). So whoever reads sees the old content or the
-new, and neither a crash nor a full disk spoils what was there.
-
-A table that grows appends whole lines and flushes each. A writer that is killed leaves at most one torn line, the last:
-it has no line end, and is dropped when the file is opened again. A file that is no table of these columns is refused
-and not touched.
+the old file in one step (`os.replace`, atomic on POSIX and on Windows): neither a crash nor a full disk spoils what was
+there. A table that grows is flushed line by line. A writer that is killed leaves at most one torn line, the last, which
+has no line end and is dropped when the file is opened again.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Sweeps: the same question at many settings, on all cores, resumable.
 
-A plan is a mapping of fields (see `fields`): those of a training log's row, `rounds` equal rounds (default
-1), and `delta` or `epsilon`. Every plan gets an accountant of its own, so an answer depends on nothing but
-its plan: not on the order, the number of workers, or whether the sweep was interrupted.
+A plan is a mapping of fields (see `fields`): those of a training log's row, `rounds` equal rounds (default 1), and
+`delta` or `epsilon`. An answer depends on nothing but its plan: not on the order, the number of workers, or whether the
+sweep was interrupted.
 
 A sweep begins in this process. What is left after a moment goes to worker processes, if there are cores for
 them: starting one costs about a second. A free worker takes the next plan, and rows are written in the order of the
@@ -65,10 +65,9 @@ def sweep(
     plans : mappings of fields (see the module) to numbers or texts; None and "" count as not given.
     delta | epsilon : the question for plans that have neither of the two.
     rtol : as for `Accountant`, for plans without one.
-    output : a file that grows by a row per plan, .csv. If it is there, its rows are taken over
-        and only the other plans are computed: call again with the same arguments to resume. Rows with an
-        error are tried again, and written again only if the answer is another. One sweep at a time may
-        write to it.
+    output : a file that grows by a row per plan, .csv. If it is there, its rows are taken over and only the other plans
+        are computed: call again with the same arguments to resume. Rows with an error are tried again, and written
+        again only if the answer is another. One sweep at a time may write to it.
     workers : processes to start. By default, as many as there are cores, as soon as the sweep
         turns out to take more than a moment; 1 computes in this process.
     progress : show a bar on standard error; by default if that is a terminal.

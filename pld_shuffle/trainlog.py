@@ -10,9 +10,6 @@ The columns are the fields of `pld_shuffle.fields`; docs/fields.md and ``pld-shu
 them. ``mechanism`` is ``ldp`` by default, ``count`` says how many equal rounds a row stands for, ``round`` is
 a label that is never used in a computation. A blank cell counts as not given; blank lines are skipped.
 
-`training_log` is the one reader: of CSV files, of open files, of mappings, and of pandas or polars data frames, all
-of them as strictly.
-
 Guarantee: a log is read to its end before anything is returned, so it is accounted in full or not at all. A
 bad value is a `LogError` that names the line and the column. So is a column whose name is nearly that of a
 field: to pass over ``counts`` would count 50 rounds as one. Any other column is ignored, and a note says so.
@@ -82,11 +79,6 @@ class TrainingLog:
     notes: tuple[str, ...] = ()
     sha256: str | None = None
 
-    @property
-    def total_rounds(self) -> int:
-        """Rounds in all: the sum of the rows' counts."""
-        return sum(count for _, count in self.rounds)
-
 
 def training_log(source: Any, name: str = "training log") -> TrainingLog:
     """A training log from whatever holds one; raises LogError for the first thing that is wrong, TypeError or OSError.
@@ -97,8 +89,8 @@ def training_log(source: Any, name: str = "training log") -> TrainingLog:
     name : what messages call a log that has no file name; they count the rows of a frame or of mappings from 1.
     Time and memory are linear in the log; equal rows share one mechanism.
 
-    >>> training_log([{"n": 5000, "eps0": 2.0, "count": 10}]).total_rounds
-    10
+    >>> training_log([{"n": 5000, "eps0": 2.0, "count": 10}]).rounds
+    ((ShuffledLDP(eps0=2.0, n=5000), 10),)
     """
     if isinstance(source, TrainingLog):
         return source

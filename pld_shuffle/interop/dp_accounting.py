@@ -7,12 +7,11 @@
 
 Shuffle pairs are for neighbours that differ in one user's value, `NeighboringRelation.REPLACE_ONE`, and so is this
 accountant unless REPLACE_SPECIAL is asked for: one user's record becomes the special, zero record (`ZeroOut`). Under
-REPLACE_ONE a noise multiplier is noise over the *norm* of one contribution, so replacing it
-moves a sum by twice that norm: `GaussianDpEvent(z)` is `Gaussian(sigma=z, sensitivity=2)`, as in
-dp_accounting, and `LaplaceDpEvent(z)` is `Laplace(scale=z, sensitivity=2)`; on a Poisson sample,
-`PoissonGaussian(sigma=z, rate=q)`. (Laplace noise on several coordinates: splitting a shift over
-coordinates leaves less mass at the two extreme losses and more between them, at the same mean of e^-loss,
-hence a smaller profile; so the scalar pair dominates.)
+REPLACE_ONE a noise multiplier is noise over the *norm* of one contribution, so replacing it moves a sum by twice that
+norm: `GaussianDpEvent(z)` is `Gaussian(sigma=z, sensitivity=2)`, as in dp_accounting, and `LaplaceDpEvent(z)` is
+`Laplace(scale=z, sensitivity=2)`; on a Poisson sample, `PoissonGaussian(sigma=z, rate=q)`. (Laplace noise on several
+coordinates: splitting a shift over coordinates leaves less mass at the two extreme losses and more between them, at the
+same mean of e^-loss, hence a smaller profile; so the scalar pair dominates.)
 
 Under REPLACE_SPECIAL the sensitivity is the norm itself, and everything else is the same events read by `ZeroOut`:
 what is not proved for it is refused.
@@ -60,7 +59,7 @@ def to_dp_accounting(mechanism: Mechanism, *, discretization: float = 1e-4, trun
     """A mechanism's upper law, on the grid of `discretization`, as a pessimistic `PrivacyLossDistribution`.
 
     mechanism : one with a symmetric pair. discretization : grid spacing in units of loss; must equal that of whatever
-    it is composed with (the default is dp_accounting's). missed : P-mass per round that windows may leave out; it
+    it is composed with (the default is dp_accounting's). truncated_mass : P-mass per round that windows may leave out; it
     goes to infinite loss.
 
     Its delta is at least the mechanism's at every epsilon, and so is the delta of exact compositions; the
@@ -206,12 +205,11 @@ class ShufflePrivacyAccountant(privacy_accountant.PrivacyAccountant):  # type: i
     neighboring_relation : REPLACE_ONE, or REPLACE_SPECIAL (zero-out: see `ZeroOut` for what null reports must be).
     rtol : as for `Accountant`: wanted relative width of brackets on delta.
 
-    Supported: `MechanismEvent`, `GaussianDpEvent`, `LaplaceDpEvent`,
-    `RandomizedResponseDpEvent` (one user's report, seen by the adversary),
-    `SampledWithoutReplacementDpEvent` of one of these, `PoissonSampledDpEvent` of a `GaussianDpEvent` or of the
-    `MechanismEvent` of a shuffle whose n counts all users who may take part,
-    `ComposedDpEvent`, `SelfComposedDpEvent`, `NoOpDpEvent`, `NonPrivateDpEvent`. Anything else, and any
-    event with impossible parameters, is an `UnsupportedEventError` that says why.
+    Supported: `MechanismEvent`, `GaussianDpEvent`, `LaplaceDpEvent`, `RandomizedResponseDpEvent` (one user's report,
+    seen by the adversary), `SampledWithoutReplacementDpEvent` of one of these, `PoissonSampledDpEvent` of a
+    `GaussianDpEvent` or of the `MechanismEvent` of a shuffle whose n counts all users who may take part,
+    `ComposedDpEvent`, `SelfComposedDpEvent`, `NoOpDpEvent`, `NonPrivateDpEvent`. Anything else, and any event with
+    impossible parameters, is an `UnsupportedEventError` that says why.
 
     No answer rests on a distribution of dp_accounting's, unless a `MechanismEvent` holds an imported one.
 

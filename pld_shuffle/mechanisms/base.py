@@ -174,7 +174,7 @@ class Mechanism(ABC):
         """The privacy loss distribution of one round on one side.
 
         Parameters: step, the lattice spacing in units of loss (default: 1/200 of the loss's scale);
-        side; missed, the P-mass that windows may leave out (an upper PLD has it at infinity).
+        side; truncated_mass, the P-mass that windows may leave out (an upper PLD has it at infinity).
         Raises ValueError/TypeError on bad arguments, MemoryError if the lattice would be too large.
         Numbers of coins within 1e-5 of each other share a bucket. Complexity O(sqrt n) per bucket.
         """
@@ -245,6 +245,15 @@ def composed(pair: Pair, delta: float | None, epsilon: float | None, rounds: int
     count, width = positive_int("rounds", rounds), tolerance("rtol", rtol)
     composition = Composition([(pair, count)], width)
     return composition.epsilons(delta) if delta is not None else composition.deltas(epsilon)
+
+
+def assumed(mechanisms: Iterable[Mechanism]) -> dict[str, list[str]]:
+    """What answers about these rest on, by topic, each sentence once."""
+    found: dict[str, dict[str, None]] = {}
+    for mechanism in dict.fromkeys(mechanisms):
+        for topic, sentence in mechanism.assumptions().items():
+            found.setdefault(topic, {})[sentence] = None
+    return {topic: [*sentences] for topic, sentences in found.items()}
 
 
 def attacked(mechanisms: Iterable[Mechanism]) -> bool:
