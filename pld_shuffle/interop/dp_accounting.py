@@ -59,8 +59,8 @@ def to_dp_accounting(mechanism: Mechanism, *, discretization: float = 1e-4, trun
     """A mechanism's upper law, on the grid of `discretization`, as a pessimistic `PrivacyLossDistribution`.
 
     mechanism : one with a symmetric pair. discretization : grid spacing in units of loss; must equal that of whatever
-    it is composed with (the default is dp_accounting's). truncated_mass : P-mass per round that windows may leave out; it
-    goes to infinite loss.
+    it is composed with (the default is dp_accounting's). truncated_mass : P-mass per round that windows may leave out;
+    it goes to infinite loss.
 
     Its delta is at least the mechanism's at every epsilon, and so is the delta of exact compositions; the
     pair is symmetric, so the relation "add" has the same distribution as "remove". Raises ValueError for an ordered

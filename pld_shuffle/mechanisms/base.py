@@ -158,11 +158,15 @@ class Mechanism(ABC):
     #: The one of two alternative parameters that was not given, but follows from the other one.
     derived: str = ""
 
+    #: Arguments that are told only where they are not the usual ones: what is stored of a mechanism keeps its form.
+    rarely: ClassVar[tuple[str, ...]] = ()
+
     def arguments(self) -> dict[str, Any]:
-        """Keyword arguments that rebuild this mechanism, all that are given: ``type(m)(**m.arguments()) == m``."""
-        names = [f.name for f in fields(self) if f.init]  # type: ignore[arg-type]
-        given = {name: getattr(self, name) for name in names if name != self.derived}
-        return {name: value for name, value in given.items() if value is not None}
+        """Keyword arguments that rebuild this mechanism: ``type(m)(**m.arguments()) == m``."""
+        usual = {f.name: f.default for f in fields(self) if f.init}  # type: ignore[arg-type]
+        given = {name: getattr(self, name) for name in usual if name != self.derived}
+        left_out = {name: usual[name] for name in self.rarely}
+        return {name: v for name, v in given.items() if v is not None and v != left_out.get(name)}
 
     def __repr__(self) -> str:
         """The arguments that are not the usual ones."""

@@ -98,6 +98,7 @@ class CountedBits(_Counted):
     """
 
     bits: int = field(default=1, kw_only=True)
+    rarely: ClassVar[tuple[str, ...]] = ("bits",)
     _published: ClassVar[str] = "the number of ones"
     _exact: ClassVar[str] = "exact for one round, an upper bound over rounds"
 

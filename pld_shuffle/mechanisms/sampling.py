@@ -106,6 +106,8 @@ class Subsampled(_Sampled):
     dropout_limit: float = 0.0
     colluding: int = 0
 
+    rarely = ("analysis", "dropout", "dropout_limit", "colluding")
+
     def __post_init__(self) -> None:
         _require_unsampled(self.mechanism)
         analysis = choice("analysis", self.analysis, ANALYSES)

@@ -58,6 +58,8 @@ class SummedNoise(Mechanism):
     coordinates: int = 1
     neighbours: str = "replace-one"
 
+    rarely = ("dropouts", "colluding", "coordinates")
+
     def __post_init__(self) -> None:
         if not isinstance(self.share, Share):
             raise TypeError(f"share must be a pld_shuffle.shares.Share, got {self.share!r}")

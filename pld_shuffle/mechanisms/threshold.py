@@ -57,6 +57,7 @@ class Threshold(Mechanism):
     released: str = "counts"
     neighbours: str = "replace-one"
 
+    rarely = ("senders", "released")
     unsampled = "who takes part is the mechanism's own matter"
 
     def __post_init__(self) -> None:
