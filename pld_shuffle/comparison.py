@@ -26,12 +26,13 @@ from . import bounds
 from .accountant import Accountant
 from .bounds import Adversary
 from .bounds.bound import EPS0_LIMIT
-from .mechanisms import Mechanism, ShuffledLDP, ShuffledRandomizer, ShuffledRR, Subsampled
+from .mechanisms import Mechanism, ShuffledLDP, ShuffledRandomizer, ShuffledRR, Subsampled, SummedNoise
 from .mechanisms.shuffled import Shuffled
 from .numerics.sides import Bounds
 from .numerics.validation import open_unit, positive_int
 from .randomizers import BinaryRandomizedResponse, KRandomizedResponse, Laplace
 from .renyi import RenyiAccountant
+from .shares import Binomial, DiscreteGaussian, Share, Skellam
 
 __all__ = ["Comparison", "Excluded", "Method", "compare"]
 
@@ -91,8 +92,9 @@ class Comparison:
 def compare(mechanism: Mechanism, *, delta: float, rounds: int = 1, rtol: float = 1e-3) -> Comparison:
     """Every published bound on epsilon that is valid for `rounds` of `mechanism` at `delta`.
 
-    Parameters: mechanism, a Shuffled, ShuffledLDP, ShuffledRandomizer or ShuffledRR, subsampled or not; delta in (0,
-    1); rounds; rtol of the tight accountant. Raises TypeError or ValueError naming the argument. Cost: seconds.
+    Parameters: mechanism, a Shuffled, ShuffledLDP, ShuffledRandomizer or ShuffledRR, subsampled or not, or the
+    SummedNoise of one coordinate; delta in (0, 1); rounds; rtol of the tight accountant. Raises TypeError or ValueError
+    naming the argument. Cost: seconds.
 
     >>> found = compare(ShuffledLDP(eps0=4.0, n=10_000), delta=1e-6, rounds=10)
     >>> [method.name for method in found.methods[:2]]
@@ -140,6 +142,11 @@ class _Setting(NamedTuple):
 
 
 def _setting(mechanism: Mechanism, rounds: int, delta: float) -> _Setting:
+    if isinstance(mechanism, SummedNoise):
+        if mechanism.coordinates > 1:
+            raise ValueError(f"mechanism must have one coordinate to be compared, got {mechanism!r}")
+        clients = mechanism.clients
+        return _Setting(math.inf, clients, 1.0, clients, Adversary.REPORTS, rounds, delta, None, frozenset())
     whole = _whole(mechanism)
     rate, population, sees = 1.0, None, Adversary.REPORTS  # who sees more knows who took part
     if isinstance(mechanism, Subsampled):
@@ -175,7 +182,7 @@ def _whole(asked: Any) -> Shuffled | ShuffledLDP | ShuffledRandomizer | Shuffled
     if not isinstance(whole, (Shuffled, ShuffledLDP, ShuffledRandomizer, ShuffledRR)):
         raise TypeError(
             "mechanism must be a Shuffled, ShuffledLDP, ShuffledRandomizer or ShuffledRR, subsampled or"
-            f" not, got {asked!r}"
+            f" not, or a SummedNoise, got {asked!r}"
         )
     if isinstance(whole, Shuffled) and not whole.randomizer.pure:
         raise TypeError(f"mechanism must have a pure randomizer with a finite eps0, got {asked!r}")
@@ -203,7 +210,7 @@ def _candidates(asked: Mechanism, s: _Setting, tight: Bounds, rtol: float) -> It
     def by_rdp(mechanism: Mechanism) -> tuple[float, str]:
         found = RenyiAccountant().compose(mechanism, s.rounds).epsilon_at_order(s.delta)
         if found.epsilon == math.inf:
-            return math.inf, "mass at infinite loss makes every Renyi divergence infinite"
+            return math.inf, "mass at infinite loss, or left out, makes every Renyi divergence infinite"
         return found.epsilon, f"order {found.order:.4g}"
 
     def published(bound: bounds.Bound, delta: float) -> float:
@@ -215,6 +222,10 @@ def _candidates(asked: Mechanism, s: _Setting, tight: Bounds, rtol: float) -> It
     for label, covers, one in _analyses(asked):
         yield f"PLD, {label}", ours, "pld", covers, partial(by_pld, one)
         yield f"exact Renyi, {label}", f"{ours}, Canonne et al. 2020", "rdp", covers, partial(by_rdp, one)
+    if isinstance(asked, SummedNoise):
+        for name, source, kind, answer in _of_sums(asked, s):
+            yield name, source, kind, Adversary.REPORTS, answer
+        return
     girgis = partial(_girgis, s, "theorem")
     yield "Renyi bound of Girgis et al.", "Girgis et al. 2021", "rdp", Adversary.REPORTS, girgis
     local = partial(_composed, s, lambda _: s.eps0, (0.0,))
@@ -225,6 +236,9 @@ def _candidates(asked: Mechanism, s: _Setting, tight: Bounds, rtol: float) -> It
 
 def _analyses(asked: Mechanism) -> Iterator[tuple[str, Adversary, Mechanism]]:
     """What was run by each of the package's analyses: label, whom it covers, mechanism."""
+    if isinstance(asked, SummedNoise):
+        yield "exact law", Adversary.REPORTS, asked
+        return
     whole = _whole(asked)
     for label, covers, pair in _pairs(whole):
         if not isinstance(asked, Subsampled):
@@ -252,6 +266,39 @@ def _pairs(whole: Any) -> Iterator[tuple[str, Adversary, Mechanism]]:
         for adversary in ("weak", "strong", "strong-conditional"):
             covers = Adversary.WEAK if adversary == "weak" else Adversary.STRONG
             yield (f"{adversary} adversary", covers, ShuffledRR(**whole.arguments() | {"adversary": adversary}))
+
+
+def _of_sums(asked: SummedNoise, s: _Setting) -> Iterator[tuple[str, str, str, Callable[[], tuple[float, str]]]]:
+    """The bounds for noise of clients that is in the sum; wrapping around is post-processing, and changes none."""
+    share, moved = asked.share, asked.sensitivity
+    number = asked.clients - asked.dropouts - asked.colluding
+
+    def coins(delta: float) -> float:
+        if not isinstance(share, Binomial):
+            raise bounds.OutOfRange("it is for binomial noise only")
+        return bounds.cpsgd_epsilon(shares=number, trials=share.trials, p=share.p, sensitivity=moved, delta=delta)
+
+    def by_order(kind: type[Share], noise: str, divergence: Callable[[int], float]) -> tuple[float, str]:
+        if not isinstance(share, kind):
+            raise bounds.OutOfRange(f"it is for {noise} only")
+        orders = [*range(2, 128), *(2**i for i in range(7, 24))]
+        spent = [s.rounds * divergence(order) for order in orders]
+        found = bounds.rdp_to_epsilon(orders=orders, rdp=spent, delta=s.delta)
+        return found.epsilon, f"order {found.order:.4g}"
+
+    def skellam(order: int) -> float:
+        assert isinstance(share, Skellam)
+        return bounds.skellam_rdp(order=order, variance=number * share.variance, sensitivity=moved)
+
+    def gaussian(order: int) -> float:
+        assert isinstance(share, DiscreteGaussian)
+        return bounds.discrete_gaussian_rdp(order=order, shares=number, sigma=share.sigma, sensitivity=moved)
+
+    yield "cpSGD, Theorem 1", "Agarwal et al. 2018", "composed", partial(_composed, s, coins)
+    found = partial(by_order, Skellam, "Skellam noise", skellam)
+    yield "Renyi bound of Skellam noise", "Agarwal et al. 2021", "rdp", found
+    found = partial(by_order, DiscreteGaussian, "discrete Gaussian noise", gaussian)
+    yield "Renyi bound of discrete Gaussians", "Kairouz et al. 2021", "rdp", found
 
 
 def _girgis(s: _Setting, residue: Any) -> tuple[float, str]:

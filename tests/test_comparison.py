@@ -7,15 +7,26 @@ import math
 from functools import partial
 from typing import Any
 
+import mpmath
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pld_shuffle import Accountant, Shuffled, ShuffledLDP, ShuffledRandomizer, ShuffledRR, Subsampled
+from pld_shuffle import (
+    Accountant,
+    Shuffled,
+    ShuffledLDP,
+    ShuffledRandomizer,
+    ShuffledRR,
+    Subsampled,
+    SummedNoise,
+    bounds,
+)  # fmt: skip
 from pld_shuffle.cli import main
 from pld_shuffle.comparison import Comparison, compare
 from pld_shuffle.plots import methods_compared
 from pld_shuffle.randomizers import Gaussian, Laplace
+from pld_shuffle.shares import Binomial, DiscreteGaussian, Skellam
 
 WHOLE = ShuffledLDP(eps0=3.0, n=1_000, analysis="stronger-clones")
 COHORT = Subsampled(WHOLE, population=100_000, analysis="general")
@@ -218,3 +229,64 @@ def test_command_with_infinite_losses(capsys: pytest.CaptureFixture[str]) -> Non
     assert main([*flags.split(), "--json"]) == 0
     first = json.loads(capsys.readouterr().out)["methods"][0]
     assert first["epsilon"] == "inf" and first["factor"] is None
+
+
+# --- sums of noise --------------------------------------------------------------------------------
+
+
+def test_bounds_on_noise_are_what_the_papers_say() -> None:
+    """In 40 digits: cpSGD's equation 7, Corollary 4.1 for Skellam noise, and tau of sums of discrete Gaussians."""
+    with mpmath.workdps(40):
+        one, delta = mpmath.mpf(1), mpmath.mpf("1e-6")
+        for trials, p, moved in ((40, mpmath.mpf("0.5"), 1), (90, mpmath.mpf("0.75"), 3)):
+            q = 1 - p
+            variance, square, skew = 50 * trials * p * q, p**2 + q**2, abs(1 - 2 * p)
+            b, d = square * 2 / 3 + skew, square * 4 / 3
+            c = mpmath.sqrt(2) * (3 * p**3 + 3 * q**3 + 2 * square)
+            truth = moved * mpmath.sqrt(2 * mpmath.log(1.25 / delta) / variance)
+            truth += moved * (c * mpmath.sqrt(mpmath.log(10 / delta)) + b) / (variance * (1 - delta / 10))
+            far = mpmath.log(20 / delta) * mpmath.log(10 / delta)
+            truth += moved * (mpmath.log(1.25 / delta) * 2 / 3 + d * far) / variance
+            found = bounds.cpsgd_epsilon(shares=50, trials=trials, p=float(p), sensitivity=moved, delta=1e-6)
+            assert truth <= found <= truth * (1 + mpmath.mpf("3e-12"))
+        for order, mu, moved in ((2, mpmath.mpf(3), 1), (7, mpmath.mpf("0.4"), 2), (40, mpmath.mpf(900), 5)):
+            truth = order * moved**2 / (2 * mu)
+            truth += min(((2 * order - 1) * moved**2 + 6 * moved) / (4 * mu**2), 3 * moved / (2 * mu))
+            found = bounds.skellam_rdp(order=order, variance=float(mu), sensitivity=moved)
+            assert truth <= found * (1 + mpmath.mpf("1e-15")) <= truth * (1 + mpmath.mpf("3e-12"))
+        for order, shares, sigma, moved in ((2.5, 40, mpmath.mpf("0.5"), 1), (9.0, 30_000, mpmath.mpf(1), 2)):
+            tau = 10 * mpmath.fsum(mpmath.exp(-2 * mpmath.pi**2 * sigma**2 * k / (k + one)) for k in range(1, shares))
+            normal = moved**2 / (shares * sigma**2)
+            truth = order / 2 * min(normal + tau / 2, (mpmath.sqrt(normal) + tau) ** 2)
+            found = bounds.discrete_gaussian_rdp(order=order, shares=shares, sigma=float(sigma), sensitivity=moved)
+            assert truth <= found <= truth * (1 + mpmath.mpf("1e-3"))  # of many shares the last ones are bounded
+
+
+@pytest.mark.parametrize(("noise", "name"), [
+    (SummedNoise(Binomial(2), 1_000, sensitivity=2, dropouts=50), "cpSGD, Theorem 1"),
+    (SummedNoise(Skellam(0.5), 100, sensitivity=2, colluding=10), "Renyi bound of Skellam noise"),
+    (SummedNoise(DiscreteGaussian(1.0), 50, modulus=2**20), "Renyi bound of discrete Gaussians"),
+])  # fmt: skip
+@pytest.mark.parametrize("rounds", [1, 8])
+def test_noise_is_compared_with_its_own_bound(noise: SummedNoise, name: str, rounds: int) -> None:
+    """Each for its own noise, never below what is proved exact, and refused for the others'."""
+    found = compare(noise, delta=1e-6, rounds=rounds)
+    assert {one.name for one in found.methods} <= {"PLD, exact law", "exact Renyi, exact law", name}
+    assert found[name].epsilon > found.tight.lower > 0.9 * found["PLD, exact law"].epsilon
+    assert {one.reason.split(" noise")[0] for one in found.excluded} >= {"it is for " + other for other in OTHERS[name]}
+
+
+OTHERS = {
+    "cpSGD, Theorem 1": {"Skellam", "discrete Gaussian"},
+    "Renyi bound of Skellam noise": {"binomial", "discrete Gaussian"},
+    "Renyi bound of discrete Gaussians": {"binomial", "Skellam"},
+}
+
+
+def test_a_bound_on_noise_says_where_it_ends() -> None:
+    with pytest.raises(bounds.OutOfRange, match=r"variance of the coins must be at least 370\.7, got 20"):
+        bounds.cpsgd_epsilon(shares=80, trials=1, p=0.5, sensitivity=1, delta=1e-6)
+    with pytest.raises(bounds.OutOfRange, match=r"sigma must be at least 1/2, got 0\.4"):
+        bounds.discrete_gaussian_rdp(order=2.0, shares=3, sigma=0.4, sensitivity=1)
+    with pytest.raises(ValueError, match="mechanism must have one coordinate to be compared"):
+        compare(SummedNoise(Skellam(1.0), 50, coordinates=2), delta=1e-6)

@@ -33,6 +33,7 @@ from .composing import (
     rdp_to_delta,
     rdp_to_epsilon,
 )
+from .sums import cpsgd_epsilon, discrete_gaussian_rdp, skellam_rdp
 
 
 def published(k: int = 2) -> tuple[Bound, ...]:
@@ -45,10 +46,9 @@ def published(k: int = 2) -> tuple[Bound, ...]:
 
 
 __all__ = [
-    "Adversary", "BalleTheorem1", "BalleTheorem6", "Bennett", "Bound", "Cheu", "Clones",
-    "ClonesClosedForm", "DeltaAtOrder", "EpsilonAtOrder", "Erlingsson", "GenericBlanket",
-    "Hoeffding", "LaplaceBlanket", "OutOfRange", "RRBlanket", "StrongerClones",
-    "StrongerClonesClosedForm", "girgis_epsilon", "girgis_rdp",
-    "optimal_composition_epsilon", "published", "rdp_to_delta",
-    "rdp_to_epsilon",
+    "Adversary", "BalleTheorem1", "BalleTheorem6", "Bennett", "Bound", "Cheu", "Clones", "ClonesClosedForm",
+    "DeltaAtOrder", "EpsilonAtOrder", "Erlingsson", "GenericBlanket", "Hoeffding", "LaplaceBlanket", "OutOfRange",
+    "RRBlanket", "StrongerClones", "StrongerClonesClosedForm", "cpsgd_epsilon", "discrete_gaussian_rdp",
+    "girgis_epsilon", "girgis_rdp", "optimal_composition_epsilon", "published", "rdp_to_delta", "rdp_to_epsilon",
+    "skellam_rdp",
 ]  # fmt: skip
