@@ -35,6 +35,7 @@ from pld_shuffle import (
 )
 
 MEMORY_MB = 1000.0
+LOGS = 0.1  # share of cases that are logs of many rows
 LIMIT_S = 120  # a case that takes longer is stopped
 
 
@@ -65,6 +66,14 @@ def cohort(draw: random.Random) -> Mechanism:
     return Subsampled(mechanism, rate=logarithmic(draw, 1e-4, 1.0))
 
 
+def ordinary_log(draw: random.Random) -> list[tuple[Mechanism, int]]:
+    """A log as training systems write it: a hidden cohort of its own size in every round, maybe with dropouts."""
+    budget, users, dropout = logarithmic(draw, 1.0, 9.0), crowd(draw), draw.choice((0.0, 0.1))
+    population = round(users * logarithmic(draw, 1.0, 1e3))
+    sizes = (max(2, round(users * draw.uniform(0.7, 1.0))) for _ in range(draw.choice((10, 100, 1_000))))
+    return [(Subsampled(ShuffledLDP(budget, n), population=population, dropout=dropout), 1) for n in sizes]
+
+
 KINDS: dict[str, Callable[[random.Random], Mechanism]] = {
     "tightest": lambda draw: ShuffledLDP(eps0(draw), crowd(draw)),
     "clones": lambda draw: ShuffledLDP(eps0(draw), crowd(draw), analysis="stronger-clones"),
@@ -91,6 +100,8 @@ WARMING: list[list[tuple[Mechanism, int]]] = [
 def case(seed: int, index: int) -> tuple[list[tuple[Mechanism, int]], float]:
     """The ledger and delta of one case: a function of the seed and the index."""
     draw = random.Random(f"{seed} {index}")
+    if draw.random() < LOGS:
+        return ordinary_log(draw), logarithmic(draw, 1e-100, 1e-3)
     kinds = draw.choices(sorted(KINDS), k=draw.choice((1, 2)))
     ledger = [(KINDS[kind](draw), round(logarithmic(draw, 1, 1e6))) for kind in kinds]
     return ledger, logarithmic(draw, 1e-100, 1e-3)

@@ -1,9 +1,9 @@
 """What a person waits for whose log has a cohort of its own size in every round.
 
-Workload: cohorts of 2,467 to 5,600 out of 10^6 users at random, eps0 = 1, 2 or 4, delta = 1e-6, rtol = 1e-3. Every cell
-runs in a process of its own, after one epsilon of 30 other rounds: compiled code is loaded, nothing of the
-workload is cached. Processor time, construction of the mechanisms included. Give the folder of an older version's
-checkout to run the same there; only its time and its epsilon are compared.
+Workload: cohorts of 2,467 to 5,600 out of 10^6 users at random, eps0 = 1, 2 or 4 (some logs: 6), delta = 1e-6,
+rtol = 1e-3. Every cell runs in a process of its own, after one epsilon of 30 other rounds: compiled code is loaded,
+nothing of the workload is cached. Processor time, construction of the mechanisms included. Give the folder of an older
+version's checkout to run the same there; only its time and its epsilon are compared.
 
     python benchmarks/varied_log.py [--quick] [--older FOLDER] [--case NAME]
 """
@@ -39,6 +39,8 @@ def log(rounds: int, kind: str) -> Iterator[Any]:
         sizes[:], budgets[:] = 5_000, 2.0
     if kind == "equal":
         sizes[:], budgets[:] = 10_000, 4.0
+    if kind in ("ordinary", "dropouts"):
+        sizes, budgets = rng.integers(4_200, 5_601, rounds), np.full(rounds, 6.0)
     if kind == "distinct":
         sizes, budgets = rng.permutation(np.arange(4_500, 4_500 + rounds)), np.full(rounds, 2.0)
     for i, (n, eps0) in enumerate(zip(sizes.tolist(), budgets.tolist(), strict=True)):
@@ -47,7 +49,8 @@ def log(rounds: int, kind: str) -> Iterator[Any]:
         elif kind in ("everybody", "equal"):
             yield ShuffledLDP(eps0=eps0, n=n)
         else:
-            yield Subsampled(ShuffledLDP(eps0=eps0, n=n), population=POPULATION)
+            dropout = 0.1 if kind == "dropouts" else 0.0
+            yield Subsampled(ShuffledLDP(eps0=eps0, n=n), population=POPULATION, dropout=dropout)
 
 
 def epsilon(rounds: int, kind: str) -> float:
@@ -99,6 +102,10 @@ CASES: dict[str, tuple[Callable[[int, str], float], int, str]] = {
     "epsilon, 2,000 Poisson rounds": (epsilon, 2_000, "poisson"),
     "epsilon, 2,000 rounds of both": (epsilon, 2_000, "both"),
     "trajectory, 2,000 rounds": (trajectory, 2_000, "cohort"),
+    "epsilon, 2,000 rounds at eps0 = 6": (epsilon, 2_000, "ordinary"),
+    "epsilon, the same with dropouts": (epsilon, 2_000, "dropouts"),
+    "trajectory, 2,000 rounds at eps0 = 6": (trajectory, 2_000, "ordinary"),
+    "trajectory, the same with dropouts": (trajectory, 2_000, "dropouts"),
     "trajectory, 2,000 Poisson rounds": (trajectory, 2_000, "poisson"),
     "epsilon, 60 rounds": (epsilon, 60, "cohort"),
     "epsilon, 60 Poisson rounds": (epsilon, 60, "poisson"),
