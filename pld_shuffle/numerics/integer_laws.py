@@ -109,17 +109,21 @@ def two_sided_law(shape: float, width: float) -> IntegerLaw:
     """
     ratio = math.exp(-width)
 
+    def mean(theta: float) -> float:
+        """K'(theta), of shape 1."""
+        up, down = math.expm1(width - theta), math.expm1(width + theta)
+        return 1.0 / up - 1.0 / down
+
     def exponent(share: float) -> float:
         """theta K'(theta) - K(theta) at theta = share times the end of K's domain."""
         theta = share * width
-        up, down = -math.expm1(theta - width), -math.expm1(-theta - width)
-        mean = math.exp(theta - width) / up - math.exp(-theta - width) / down
-        return shape * (theta * mean + math.log(up) + math.log(down) - 2.0 * math.log(-math.expm1(-width)))  # fmt: skip
+        logs = math.log(-math.expm1(theta - width)) + math.log(-math.expm1(-theta - width))
+        return shape * (theta * mean(theta) + logs - 2.0 * math.log(-math.expm1(-width)))
 
     share = _where(exponent, 1.0 - 1e-12, bounded=True)
-    gap = width * (1.0 - share)
-    reach = shape * (math.exp(-gap) / -math.expm1(-gap))
-    end = math.ceil(reach + 40.0 / width) + 64
+    reach = shape * mean(share * width)
+    # The enclosure at the end is wide, and shrinks by |shape - k| / (shape + k) a step.
+    end = math.ceil(reach + 40.0 / width + 20.0 * shape / reach) + 64
     _require_window(2.0 * reach)
     k = end + 1.0
     # Mediants: f(k-1)/f(k) lies between the ratio of the terms of its sums with j = 0 and the one for large j.
