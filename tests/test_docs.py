@@ -6,6 +6,7 @@ import csv
 import importlib
 import importlib.util
 import inspect
+import math
 import re
 from pathlib import Path
 from types import ModuleType
@@ -13,7 +14,7 @@ from types import ModuleType
 import pytest
 
 import pld_shuffle
-from pld_shuffle import Accountant, Shuffled, solve
+from pld_shuffle import Accountant, Shuffled, ShuffledLDP, from_training, solve
 from pld_shuffle.cli import main
 from pld_shuffle.randomizers import BinaryRandomizedResponse
 
@@ -269,6 +270,23 @@ def test_numbers_of_the_training_run() -> None:
     for number in (proved, stronger, published):
         assert f"| {number} |" in README_TEXT
     assert (figures / "training_run.png").read_bytes() == (DOCS / "training_run.png").read_bytes()
+
+
+def test_numbers_of_shuffled_training_and_of_telemetry() -> None:
+    """The README's are the accountant's, rounded to the safe side."""
+    run = {"data_size": 10_000_001, "batch_size": 1_000, "epochs": 1, "noise_multiplier": 1.0}
+    reported = from_training(**run, sampler="poisson").get_epsilon(1e-6)
+    shuffled = from_training(**run, sampler="shuffle").epsilon_bounds(1e-6)
+    bit = Accountant().compose(Shuffled(BinaryRandomizedResponse(8.0), n=100_000)).epsilon_bounds(1e-6)
+    clones, stronger = (
+        Accountant().compose(ShuffledLDP(8.0, 100_000, analysis)).get_epsilon(1e-6)
+        for analysis in ("clones", "stronger-clones")
+    )
+    text = " ".join(README_TEXT.split())
+    for upper, digits in ((reported, 4), (shuffled.upper, 4), (bit.upper, 4), (clones, 2), (stronger, 2)):
+        assert f" {math.ceil(upper * 10**digits) / 10**digits:.{digits}f}" in text.replace("**", " ")
+    for lower in (shuffled.lower, bit.lower):
+        assert f"an attack reaches {math.floor(lower * 1e4) / 1e4:.4f}." in text
 
 
 def test_the_table_of_the_sample(
