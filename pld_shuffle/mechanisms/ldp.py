@@ -26,7 +26,7 @@ from ..pairs.cohort import Cohort
 from ..pairs.coins import CoinMixture, Shown
 from ..pairs.pair import Attacks, Pair
 from ..pairs.profile import Several
-from ..pairs.swap import labels_profile, may_win
+from ..pairs.swap import may_win
 from ..pairs.swap_pairs import AnyLDPPair, labels, stronger_clones
 from ..randomizers.base import settle
 from .base import OfReports, OnCohorts, largest_loss, local_epsilon, said
@@ -156,14 +156,16 @@ def bit_orders(attack: BitAttackPair) -> tuple[Pair, Pair]:
 def _contest(pair: AnyLDPPair) -> tuple[bool, float]:
     """Whether the swap theorem beats stronger clones anywhere, and up to how many scales it is surely better.
 
-    Labels are asked by the same integral, which loses something where they are few. A guess: every bound is valid.
+    A guess, from a few epsilons: every bound is valid.
     """
     asked = np.expm1(np.minimum(pair.scale * ASKED, 0.9 * float(pair.max_loss.upper)))
-    labels = labels_profile(pair.eps0, pair.n, asked, cohort=pair.cohort)
+    known = pair.clones.as_profile
+    if known is None:
+        return False, -1.0
+    labels = known.profile(asked, 0.1 * LEAST_GAIN, 0.0).lower
     swap = pair.upper(asked, 0.0)
-    lost = ASKED**2 * math.exp(pair.eps0) / (pair.n * pair.cohort.presence)
     wins = bool(np.any(swap < labels * (1.0 - LEAST_GAIN)))
-    surely = (swap < labels * (1.0 - LEAST_GAIN - lost)) | (labels == 0.0)
+    surely = (swap < labels * (1.0 - LEAST_GAIN)) | (labels == 0.0)
     near = math.inf
     if not np.all(surely):
         near = float(ASKED[np.argmin(surely) - 1]) if surely[0] else -1.0

@@ -29,7 +29,7 @@ from .gaussian import GaussianPair, LaplacePair
 from .pair import Pair
 from .profile import AmplifiedPair, ProfilePair, ProfilePoints, Several
 from .slots import SlotLaw, SlotPair
-from .swap import _hexagon
+from .swap import hexagon
 from .swap_pairs import AnyLDPPair, stronger_clones
 
 Array = NDArray[np.float64]
@@ -207,7 +207,7 @@ class Known:
     def _types(self, u: float) -> list[Slots]:
         assert self.swap is not None
         cohort, v = self.swap.cohort, u / (1.0 - u)
-        weight, excess, base, slope, _ = _hexagon(math.expm1(self.swap.eps0), cohort.absence, False)
+        weight, excess, base, slope, _ = hexagon(math.expm1(self.swap.eps0), cohort.absence, False)
         beta, q = 1.0 - v * excess, cohort.rate
         rows = zip(weight * beta, q * base / beta, q * slope / beta + (1.0 - q), strict=True)
         return [Slots(self.swap.n, *(part[row[0] > 0.0] for part in row)) for row in rows]

@@ -16,7 +16,7 @@ The integral is a trapezoidal sum over about twenty nodes with a proven error. P
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -65,24 +65,6 @@ def any_ldp_profile(eps0: float, n: int, expm1_eps: Any, *, cohort: Cohort = ALL
     >>> print(f"{bound[0]:.5f} {bound[1]:.3e} {bound[2]:.0f}")
     0.00446 1.452e-05 0
     """
-    return _general(_hexagon, eps0, n, expm1_eps, cohort)
-
-
-def labels_profile(eps0: float, n: int, expm1_eps: Any, *, cohort: Cohort = ALL_USERS) -> Array:
-    """As `any_ldp_profile`, by the labels of stronger clones in place of the hexagon's types; some 10^3 operations.
-
-    Loses little where there are many labels, n/(e^eps0 + 1) > 100 or so; `coins.CoinMixture` is exact.
-
-    >>> print(f"{float(labels_profile(1.0, 10_000, 0.03)):.3e}")
-    4.096e-05
-    """
-    return _general(_labels, eps0, n, expm1_eps, cohort)
-
-
-def _general(
-    types: Callable[[float, float, bool], _Types], eps0: float, n: int, expm1_eps: Any, cohort: Cohort
-) -> Array:
-    """The bound by `types`(e^eps0 - 1, mass of absence, whether the target is certain to be present)."""
     budget = positive_float("eps0", eps0)
     users = user_count(n)
     points = _points(expm1_eps)
@@ -97,17 +79,15 @@ def _general(
             out[:] = 1.0
         return out.reshape(points.shape)
     least: Array = np.ones(points.size)
-    if types is _hexagon and independent_users(users, cohort):
+    if independent_users(users, cohort):
         # Three of the five types are enough for a hidden cohort.
-        least = by_coins(users, cohort, [part[:3] for part in types(over, 0.0, False)], ROUNDED, flat)
+        least = by_coins(users, cohort, [part[:3] for part in hexagon(over, 0.0)], ROUNDED, flat)
         least[flat >= over * (1.0 + 1e-15)] = (cohort.presence * (1.0 + 1e-15)) ** users
         if users * cohort.presence > MANY_COME:
             return least.reshape(points.shape)
-    arrays = types(over, cohort.absence, cohort.certain)
-    # Labels are not moved by u.
-    max_u = 0.98 * cohort.presence / (present * (1.0 + over)) if cohort.rate == 1.0 and types is _hexagon else 0.0
-    early = min(3, len(arrays[0]))
-    out = _contour(users, arrays, early, max_u, cohort.rate_above, ROUNDED, flat)
+    arrays = hexagon(over, cohort.absence, cohort.certain)
+    max_u = 0.98 * cohort.presence / (present * (1.0 + over)) if cohort.rate == 1.0 else 0.0
+    out = _contour(users, arrays, 3, max_u, cohort.rate_above, ROUNDED, flat)
     return np.minimum(out, least).reshape(points.shape)
 
 
@@ -268,27 +248,8 @@ def _type_arrays(laws: Sequence[Array], shift: float, error: float) -> _Types:
 
 
 @lru_cache(maxsize=16)
-def _hexagon(over: float, absent: float, certain: bool = False) -> _Types:
-    """S1, S2, T1, S3, T2 with V = R_0; over = e^eps0 - 1."""
-    p = 1.0 + over
-    laws = (
-        {"A": 1.0, "C": p},
-        {"B": 1.0, "D": p},
-        {"A": 1.0, "B": 1.0, "F": p},
-        {"E": 1.0, "F": p},
-        {"E": 1.0, "C": p, "D": p},
-    )
-    return _general_types(over, absent, certain, laws)
-
-
-@lru_cache(maxsize=16)
-def _labels(over: float, absent: float, certain: bool = False) -> _Types:
-    """A label for each of the target's laws, or none, for which L = 0: above all others in convex order."""
-    return _general_types(over, absent, certain, ({"A": 1.0, "B": 1.0, "none": over},))
-
-
-def _general_types(over: float, absent: float, certain: bool, laws: Sequence[dict[str, float]]) -> _Types:
-    """(weight, excess, base, slope, wobble) of laws on the hexagon's vertices, with weights in any proportion.
+def hexagon(over: float, absent: float, certain: bool = False) -> _Types:
+    """(weight, excess, base, slope, line_error) of S1, S2, T1, S3, T2 with V = R_0; over = e^eps0 - 1.
 
     absent : the mass of the report "absent" under every law, which is the point (1, 1); if the target is `certain` to
     be present, (0, 0), and all other points are larger by 1/(1 - absent).
@@ -296,6 +257,13 @@ def _general_types(over: float, absent: float, certain: bool, laws: Sequence[dic
     """
     p = 1.0 + over
     down = over / p
+    laws = (
+        {"A": 1.0, "C": p},
+        {"B": 1.0, "D": p},
+        {"A": 1.0, "B": 1.0, "F": p},
+        {"E": 1.0, "F": p},
+        {"E": 1.0, "C": p, "D": p},
+    )
     points = {
         "A": (over, over, 1.0),
         "B": (0.0, -over, p),
@@ -304,7 +272,6 @@ def _general_types(over: float, absent: float, certain: bool, laws: Sequence[dic
         "E": (over, 0.0, p),
         "F": (-down, 0.0, 1.0 / p),
         "absent": (0.0, 0.0, 1.0),
-        "none": (0.0, 0.0, 0.0),
     }
     if certain and absent > 0.0:
         more = 1.0 / (1.0 - absent)

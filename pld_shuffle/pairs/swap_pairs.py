@@ -52,22 +52,23 @@ class AnyLDPPair(UpperPair):
         return any_ldp_profile(self.eps0, self.n, expm1_eps, cohort=self.cohort)
 
     def log_tail(self, expm1_eps: Array) -> Array | None:
-        known = self._clones.as_profile
+        known = self.clones.as_profile
         return None if known is None else known.log_tail(expm1_eps)
 
     @cached_property
-    def _clones(self) -> CoinMixture:
+    def clones(self) -> CoinMixture:
+        """The labels of stronger clones on the same cohort."""
         clones = stronger_clones(self.eps0, self.n).sampled(self.cohort)
         assert isinstance(clones, CoinMixture)
         return clones
 
     @property
     def max_loss(self) -> Bounds:
-        return self._clones.max_loss
+        return self.clones.max_loss
 
     @cached_property
     def scale(self) -> float:  # type: ignore[override]
-        return self._clones.scale
+        return self.clones.scale
 
     @property
     def typical(self) -> AnyLDPPair:
