@@ -15,6 +15,7 @@ from pld_shuffle import Accountant, DiscretePair, Gaussian, Laplace, RandomAlloc
 from pld_shuffle.numerics.sides import Bounds, Side
 from pld_shuffle.pairs.allocation import GaussianSteps, HiddenStepPair, PairSteps
 from pld_shuffle.pairs.profile import ProfilePair
+from pld_shuffle.pairs.ratio_sums import RatioLaw, RatioSum, additions, ratio_sum
 
 
 def call(strike: float, noise: float) -> mpmath.mpf:
@@ -203,6 +204,110 @@ def test_relations_of_a_ledger_must_agree() -> None:
     with pytest.raises(ValueError, match="relation"):
         accountant.compose(ShuffledLDP(1.0, 1000))
     assert "zero-out" in RandomAllocation(Gaussian(sigma=1.0), 100).assumptions()["neighbours"]
+
+
+# --- sums of likelihood ratios ------------------------------------------------------------------------
+
+
+def some_law(rng: random.Random, values: int) -> list[tuple[Fraction, Fraction]]:
+    """(likelihood ratio, Q-mass) of a step, ascending; the mean is 1."""
+    one, two = ([Fraction(rng.randrange(1, 30)) for _ in range(values)] for _ in range(2))
+    pairs = [(x / sum(one), y / sum(two)) for x, y in zip(one, two, strict=True)]
+    return sorted((p / q, q) for p, q in pairs)
+
+
+def exact_mean(law: list[tuple[Fraction, Fraction]], count: int) -> dict[Fraction, Fraction]:
+    """The law of the mean of so many ratios."""
+    found = {Fraction(0): Fraction(1)}
+    for _ in range(count):
+        longer: dict[Fraction, Fraction] = {}
+        for total, mass in found.items():
+            for value, share in law:
+                longer[total + value] = longer.get(total + value, Fraction(0)) + mass * share
+        found = longer
+    return {total / count: mass for total, mass in found.items()}
+
+
+def sums_of(law: list[tuple[Fraction, Fraction]], count: int, knots: int) -> list[RatioSum]:
+    others = np.array([float(q) for _, q in law])
+    rows = np.array([[float(x * q) for x, q in law], others, others])
+    one = RatioLaw.of(rows, 0, 1e-15)
+    return ratio_sum([one, one], count, knots, 10.0)
+
+
+@pytest.mark.parametrize("knots", [3, 12, 4000])
+def test_sums_of_ratios_enclose_rationals_whatever_the_knots(knots: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    if knots < 100:  # laws of few values would stay exact
+        monkeypatch.setattr("pld_shuffle.pairs.ratio_sums._distinct", lambda *arguments: None)
+    rng = random.Random(knots)
+    widest = 0.0
+    for _ in range(25):
+        law, count = some_law(rng, rng.randrange(2, 5)), rng.randrange(1, 8)
+        mean = exact_mean(law, count)
+        lower, upper = sums_of(law, count, knots)
+        for s in (Fraction(1), Fraction(21, 20), Fraction(13, 10), Fraction(2)):
+            growth = float(s - 1)
+            for backward in (False, True):
+                exact = float(sum(q * max(Fraction(0), 1 - s * y if backward else y - s) for y, q in mean.items()))
+                low, high = lower.profile(growth, backward), upper.profile(growth, backward)
+                assert low - 1e-15 <= exact <= high + 1e-15
+                assert low <= exact * (1 + 1e-13) and high >= exact * (1 - 1e-13)
+                widest = max(widest, high - low)
+    assert widest < 1e-11 if knots > 100 else widest > 1e-3
+
+
+@pytest.mark.parametrize("backward", [False, True])
+def test_atoms_of_sums_keep_their_side_over_two_epochs(backward: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pld_shuffle.pairs.ratio_sums._distinct", lambda *arguments: None)
+    rng, widest = random.Random(5), 0.0
+    for _ in range(15):
+        law, count = some_law(rng, 3), rng.randrange(2, 6)
+        mean = exact_mean(law, count)
+        both = [sums.atoms(backward, 1e-4) for sums in sums_of(law, count, 9)]
+        for s in (1.0, 1.2, 1.7, 3.0):
+            pairs = [(q, y * q) if backward else (y * q, q) for y, q in mean.items()]
+            exact = sum(max(0.0, float(p * a) - s * float(q * b)) for p, q in pairs for a, b in pairs)
+            ends = []
+            for atoms in both:
+                mass = np.multiply.outer(atoms.mass, atoms.mass)
+                loss = np.add.outer(atoms.loss, atoms.loss)
+                gained = np.sum(np.maximum(0.0, mass * -np.expm1(math.log(s) - loss)))
+                ends.append(gained + 1.0 - (1.0 - atoms.infinity_mass) ** 2)
+            assert ends[0] - 1e-12 <= exact <= ends[1] + 1e-12
+            assert ends[0] <= exact * (1 + 1e-12) and ends[1] >= exact * (1 - 1e-12)
+            widest = max(widest, ends[1] - ends[0])
+    assert widest > 1e-3
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 12, 1000, 1023])
+def test_additions_end_at_the_count(count: int) -> None:
+    steps = [1]
+    for left, right in additions(count):
+        steps.append(steps[left] + steps[right])
+    assert steps[-1] == count
+
+
+@pytest.mark.parametrize("add", [False, True])
+@pytest.mark.parametrize("noise, steps, eps", [(1.0, 100, 0.6), (2.0, 30, 0.3), (0.7, 200, 0.5)])
+def test_sums_and_contours_agree(noise: float, steps: int, eps: float, add: bool) -> None:
+    """Two evaluators that share a step's law only."""
+    pair, growth = gaussian(noise, steps, add), np.array([math.expm1(eps)])
+    sums = pair.profile(growth, 1e-5, 1e-12)
+    contour = [pair._law(side, 1e-12, 1e-5).profile(growth, 1e-5) for side in Side]
+    assert sums.lower[0] <= contour[1].upper[0] and contour[0].lower[0] <= sums.upper[0]
+    assert sums.upper[0] <= sums.lower[0] * (1 + 2e-3)
+
+
+@pytest.mark.parametrize(
+    "noise, steps, epochs, delta, expected",
+    [(1.0, 10, 10, 1e-6, 6.9003), (100.0, 10, 100, 1e-6, 0.115930), (4.0, 1000, 10, 1e-6, 0.0916762)],
+)
+def test_several_epochs_are_narrow(noise: float, steps: int, epochs: int, delta: float, expected: float) -> None:
+    """The last two by profiles of contours, as they were before sums."""
+    kind = RandomAllocation(Gaussian(sigma=noise), steps)
+    found = Accountant().compose(kind, epochs).epsilon_bounds(delta)
+    assert found.lower <= expected * (1 + 2e-5) and found.upper >= expected * (1 - 2e-5)
+    assert found.upper <= found.lower * (1 + 1e-4)
 
 
 def test_sides_of_a_law_are_a_law() -> None:

@@ -32,7 +32,7 @@ TYPE_ALLOWANCE = 0.002  # by how much these types may be worse than the worst la
 SLOT_POINTS = 6_000  # of a profile whose values each cost a contour, in one law: width against speed
 TYPED_POINTS = 240  # of a profile of a known randomizer's types, half as many for noise: width against speed
 FEW_PROFILES = 24  # profiles under one maximum up to which all are asked, without chords first: speed
-STEP_CELLS = (0.05, 0.02, 0.012)  # of Gaussian noise in a step, in deviations: width against speed
+STEP_CELLS = (0.05, 0.02, 0.012, 0.007)  # of Gaussian noise in a step, in deviations: width against speed
 # Of an integral over steps, at least; where single steps may count; the same for one value: width against speed.
 STEP_RTOL = (2e-5, 5e-4, 1e-4)
 STEP_POINTS = 2_000  # of a profile of steps in one law: width against speed
