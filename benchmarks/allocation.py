@@ -4,7 +4,8 @@ One line per cell: epsilon of `RandomAllocation` with Gaussian steps from both s
 seconds with compiled loops, and whether the bracket on delta is wider than rtol = 1e-3 (a warning).
 
 With `--peer PYTHON`, an interpreter that has PLD_accounting (2.0), its answers to some of the same questions in one
-run: `gaussian_allocation_epsilon_range` as its documentation shows it, lower and upper end, and processor seconds of the question alone, after one other question that compiles its loops.
+run: `gaussian_allocation_epsilon_range` as its documentation shows it, lower and upper end, and
+processor seconds of the question alone, after one other question that compiles its loops.
 
 Run:  python benchmarks/allocation.py [--quick] [--peer PYTHON]     (a few minutes)
 """
