@@ -198,13 +198,10 @@ def _outputs(name: str, given: Any) -> Array:
     if isinstance(given, (str, os.PathLike)):
         path = Path(given)
         name = path.name
-        if path.suffix == ".npy":
-            given = np.load(path, allow_pickle=False)
-        else:
-            try:
-                given = np.loadtxt(path, delimiter=",", ndmin=2, dtype=np.float64)
-            except ValueError as error:
-                raise ValueError(f"{name} must hold numbers with commas between: {error}") from error
+        try:
+            given = np.load(path) if path.suffix == ".npy" else np.loadtxt(path, delimiter=",", ndmin=2)
+        except (ValueError, EOFError) as error:
+            raise ValueError(f"{name} must hold numbers, a text with commas between: {error}") from error
     try:
         rows = np.asarray(given, dtype=np.float64)
     except (TypeError, ValueError) as error:

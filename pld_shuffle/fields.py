@@ -376,29 +376,33 @@ def mechanism_from_values(values: Mapping[str, Value]) -> Mechanism:
     Shuffled(randomizer=UnaryEncoding(k=16, eps0=2.0, variant='symmetric'), n=1000)
     """
     given = dict(values)
-    name = given.pop("mechanism", "shuffled" if "randomizer" in given else "ldp")
-    kind = _named(MECHANISMS, "mechanism", name)
+    kind = _named(MECHANISMS, "mechanism", given.pop("mechanism", "shuffled" if "randomizer" in given else "ldp"))
     inner, noun, last = None, "mechanism", kind
     role = next((role for role in INNER if role in kind.arguments and role in given), "")
-    named = given.get(role)
-    if isinstance(named, str):
+    if isinstance(named := given.get(role), str):
         if role == "randomizer" and named.endswith(LAW):
             given[role] = _local(_matrix(named))
         else:
-            last = inner = _named(INNER[role][0], role, given.pop(role))
-            noun = role
+            inner = last = _named(INNER[role][0], noun := role, given.pop(role))
     for key in given:
         if key not in MECHANISM_FIELDS:
             raise FieldError(key, _unknown(key, MECHANISM_FIELDS))
         if not (key in kind.fields or (inner is not None and key in inner.fields)):
             raise FieldError(key, f"has no meaning for the {noun} {last.name!r}")
-    kind.check("mechanism", (*given, role) if inner is not None else given)
+    kind.check("mechanism", (*given, role))
     if inner is not None:
         inner.check(role, given)
     if given.keys() >= set(_COHORT):
         raise FieldError("rate", "give at most one of population and rate, got both")
     try:
-        return _built(kind, inner, role, given)
+        arguments = _arguments(kind, given)
+        if inner is not None:
+            home = importlib.import_module(f".{INNER[role][1]}", __package__)
+            arguments[role] = getattr(home, inner.maker)(**_arguments(inner, given))
+        from . import mechanisms
+
+        mechanism: Mechanism = getattr(mechanisms, kind.maker)(**arguments)
+        return _sampled(mechanism, {key: given[key] for key in kind.sampling if key in given})
     except FieldError:
         raise
     except (TypeError, ValueError) as error:
@@ -407,19 +411,9 @@ def mechanism_from_values(values: Mapping[str, Value]) -> Mechanism:
         raise FieldError(blamed, str(error)) from error
 
 
-def _built(kind: Kind, inner: Kind | None, role: str, given: Mapping[str, Value]) -> Mechanism:
-    from . import mechanisms
-
-    def of(one: Kind) -> dict[str, Any]:
-        words = dict(one.called)
-        return {words.get(key, key): given[key] for key in one.arguments if key in given}
-
-    arguments = of(kind)
-    if inner is not None:
-        home = importlib.import_module(f".{INNER[role][1]}", __package__)
-        arguments[role] = getattr(home, inner.maker)(**of(inner))
-    mechanism: Mechanism = getattr(mechanisms, kind.maker)(**arguments)
-    return _sampled(mechanism, {key: given[key] for key in kind.sampling if key in given})
+def _arguments(kind: Kind, given: Mapping[str, Value]) -> dict[str, Any]:
+    words = dict(kind.called)
+    return {words.get(key, key): given[key] for key in kind.arguments if key in given}
 
 
 def _sampled(mechanism: Mechanism, drawn: Mapping[str, Any]) -> Mechanism:

@@ -166,15 +166,13 @@ class Ledger:
     def _repr_html_(self) -> str:
         """For notebooks: a table of the first mechanisms."""
         held = self.ledger
-        rows = [(f"{count:,}", shortened(repr(mechanism))) for mechanism, count in held[:SHOWN_HTML]]
+        rows = [(count, shortened(repr(mechanism))) for mechanism, count in held[:SHOWN_HTML]]
         if len(held) > SHOWN_HTML:
             rest = sum(count for _, count in held[SHOWN_HTML:])
-            rows.append((f"{rest:,}", f"of {len(held) - SHOWN_HTML:,} other mechanisms"))
+            rows.append((rest, f"of {len(held) - SHOWN_HTML:,} other mechanisms"))
+        form = "<tr><td>{:,}</td><td style='text-align:left'><code>{}</code></td></tr>"
+        body = "".join(form.format(count, html.escape(text)) for count, text in rows)
         settings = ", ".join(f"{name} = {value!r}" for name, value in self._settings().items())
-        body = "".join(
-            f"<tr><td>{count}</td><td style='text-align:left'><code>{html.escape(text)}</code></td></tr>"
-            for count, text in rows
-        )
         head = f"<b>{type(self).__name__}</b> {settings}; rounds: {self.rounds:,}"
         return f"{head}<table><tr><th>rounds</th><th>mechanism</th></tr>{body}</table>"
 

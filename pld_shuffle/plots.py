@@ -214,12 +214,11 @@ def _draw_bracket(
 
 def _tell_apart(ax: Axes, lower: Any, upper: Any) -> bool:
     """Whether the two ends are further apart somewhere than a line is thick."""
-    if ax.get_yscale() == "log":
-        if np.any((lower <= 0) & (upper > 0)):
-            return True
-        height = np.log(upper.max() / lower.min())
-        return bool(np.log(upper / lower).max() > _LINE * height)
-    return bool((upper - lower).max() > _LINE * max(upper.max(), 0.0))
+    if ax.get_yscale() != "log":
+        return bool((upper - lower).max() > _LINE * max(upper.max(), 0.0))
+    if np.any((lower <= 0) & (upper > 0)):
+        return True
+    return bool(np.log(upper / lower).max() > _LINE * np.log(upper.max() / lower.min()))
 
 
 def _widest(lower: Any, upper: Any) -> str:
