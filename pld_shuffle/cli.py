@@ -554,11 +554,8 @@ def _run(arguments: argparse.Namespace, started: float, known: Callable[[], obje
     for kind, texts in (("note", report.notes), ("warning", report.values["warnings"])):
         for text in texts:
             print(f"pld-shuffle: {kind}: {text}", file=sys.stderr)
-    if arguments.json:
-        print(json.dumps(report.json(), indent=2, allow_nan=False))
-    else:
-        print("\n".join(report.lines()))
-    sys.stdout.flush()
+    text = json.dumps(report.json(), indent=2, allow_nan=False) if arguments.json else "\n".join(report.lines())
+    print(text, flush=True)
     return INTERRUPTED if interrupted else EXCEEDED if report.exceeded else 0
 
 
@@ -576,11 +573,14 @@ def main(argv: Sequence[str] | None = None, known: Callable[[], object] = lambda
     except (MemoryError, ArithmeticError) as error:
         print(f"pld-shuffle: gave up: {_one_line(error)}", file=sys.stderr)
         return GAVE_UP
-    except BrokenPipeError:
+    except OSError as error:  # of standard output
         # The rest of the output goes nowhere, the flush at exit included.
         with contextlib.suppress(OSError, ValueError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return READER_LEFT
+        if isinstance(error, BrokenPipeError):
+            return READER_LEFT
+        print(f"pld-shuffle: gave up: cannot write the answer: {error.strerror or error}", file=sys.stderr)
+        return GAVE_UP
     except KeyboardInterrupt:
         return INTERRUPTED
     except SystemExit as leaving:  # --help, --version

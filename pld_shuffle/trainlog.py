@@ -95,6 +95,8 @@ def training_log(source: Any, name: str = "training log") -> TrainingLog:
     if isinstance(source, TrainingLog):
         return source
     if isinstance(source, (str, os.PathLike)) and os.fspath(source) == "-":
+        if sys.stdin is None:
+            raise LogError("standard input", 0, None, "it is closed")
         source, name = getattr(sys.stdin, "buffer", sys.stdin), "standard input"
     elif isinstance(source, (str, os.PathLike)):
         path = Path(source)
