@@ -56,11 +56,11 @@ WORDS = {name: _Names(kinds) if name == "randomizer" else tuple(kinds) for name,
 }
 
 
+Found = Iterator[Report]
+
+
 class _BadInput(Exception):
     """Something the person gave is wrong; the text is the line they see."""
-
-
-# --- the flags -------------------------------------------------------------------------------
 
 
 class _Parser(argparse.ArgumentParser):
@@ -158,9 +158,6 @@ def _parsed(argv: Sequence[str] | None) -> argparse.Namespace:
     return arguments
 
 
-# --- what the person gave --------------------------------------------------------------------
-
-
 @contextlib.contextmanager
 def _blaming(flag: str | None = None, *, file: str = "") -> Iterator[None]:
     """Turn a complaint into the one line that names its flag, or what could not be done with a file."""
@@ -226,12 +223,6 @@ def _title(accountant: Accountant) -> str:
     return f"{count:,} x {mechanism!r}"
 
 
-# --- the commands ----------------------------------------------------------------------------
-
-
-Found = Iterator[Report]
-
-
 class Command(NamedTuple):
     """A subcommand; to offer another, add an entry to `COMMANDS`.
 
@@ -255,9 +246,7 @@ def _account_flags(parser: _Parser) -> None:
         " row stands for, and round, a label; - reads standard input",
     )  # fmt: skip
     parser.add_argument("--sample", action="store_true", help="account the made-up log that ships with the package")
-    text = (
-        "rounds were chosen by what was seen: whether the log fits the budget of --epsilon at --delta, fixed before it"
-    )
+    text = "rounds were chosen by what was seen: whether the log fits the budget --epsilon, --delta, fixed before it"
     parser.add_argument("--adaptive", action="store_true", help=text)
     parser.add_fields(ASKED, "delta", required=True)
     every = Field("every", int, "K", "epsilon after every K-th row (default: so that there are at most 20)", least=1)
@@ -517,9 +506,6 @@ def _phase(text: str, rows: int = 0) -> Iterator[Callable[[int, int], None]]:
     options = {"unit": "round", "leave": False, "file": sys.stderr, "bar_format": form}
     with tqdm(desc=text, total=rows or None, disable=None, **options) as bar:
         yield lambda done, total: bar.update(done - bar.n)
-
-
-# --- running ---------------------------------------------------------------------------------
 
 
 def _one_line(error: BaseException | str) -> str:

@@ -347,9 +347,6 @@ SHARES = {
 INNER = {"randomizer": (RANDOMIZERS, "randomizers"), "share": (SHARES, "shares"), "dummies": (SHARES, "shares")}
 
 
-# --- values ----------------------------------------------------------------------------------
-
-
 def values_of(given: Mapping[str, Any], known: Iterable[str]) -> dict[str, Value]:
     """The values of a plan or a row by their fields' kinds; None and blank texts count as not given.
 
@@ -468,9 +465,6 @@ def _named(kinds: Mapping[str, Kind], noun: str, name: Value) -> Kind:
     return kinds[str(name)]
 
 
-# --- names -----------------------------------------------------------------------------------
-
-
 def near_miss(title: str, known: Iterable[str] = COLUMNS, taken: Container[str] = ()) -> str | None:
     """The name that a title of no field was meant for: ``count`` for ``Counts``; None if there is none.
 
@@ -494,9 +488,6 @@ def _plain(title: str) -> str:
 def _unknown(name: str, known: Iterable[str]) -> str:
     near = near_miss(name, known)
     return "is no field" if near is None else f"is no field; did you mean {near!r}?"
-
-
-# --- for people ------------------------------------------------------------------------------
 
 
 def kind_lines() -> list[str]:
