@@ -1,7 +1,7 @@
 """Forming one round's law against the number of users, n = 10^2 ... 10^12.
 
 For every n: all laws that one certified epsilon (delta = 1e-6, one round, rtol = 1e-3) needs are
-watched while they are formed: their seconds, the atoms visited, and the relative width of the
+watched while they are formed: their seconds, the atoms of these laws, and the relative width of the
 bracket on delta. Warm-up: one unmeasured answer per n (compiled code comes from the cache).
 Against three slow ways to form the same pair once: the per-atom Python loop over all O(n^2)
 atoms, the same loop in Hoeffding windows, and the vectorised O(n) Hoeffding reference.
@@ -36,7 +36,7 @@ class Watched(Pair):
     def __init__(self, inner: Pair) -> None:
         self.inner = inner
         self.seconds: list[float] = []
-        self.visited: list[int] = []
+        self.sizes: list[int] = []
 
     @property
     def max_loss(self) -> Bounds:
@@ -50,7 +50,7 @@ class Watched(Pair):
         begin = time.process_time()
         found = self.inner.atoms(sides, resolution)
         self.seconds.append(time.process_time() - begin)
-        self.visited.append(max(atoms.visited for atoms in found))
+        self.sizes.append(max(atoms.mass.size for atoms in found))
         return found
 
     def amplified(self, rate: float) -> Pair:
@@ -67,7 +67,7 @@ def answer(mechanism: Mechanism) -> harness.Row:
         "form_ms": 1e3 * sum(watched.seconds),
         "largest_form_ms": 1e3 * max(watched.seconds),
         "laws": len(watched.seconds),
-        "atoms": sum(watched.visited),
+        "atoms": sum(watched.sizes),
         "epsilon": bounds.upper,
         "delta_width": composed.upper / composed.lower - 1.0,
     }

@@ -242,11 +242,10 @@ def test_plds_with_too_much_mass_are_refused() -> None:
 
 
 def test_plds_are_compared_by_value() -> None:
-    """Each number counts but for the benchmark's; equal ones have one hash."""
+    """Each number counts; equal ones have one hash."""
     law = ldp(eps0=1.0, n=50).pld(step=0.01)
     again = ldp(eps0=1.0, n=50).pld(step=0.01)
     assert law is not again and law == again and len({law, again}) == 1
-    assert replace(law, atoms=law.atoms + 1) == law
     masses = law.masses.copy()
     masses[3] = np.nextafter(masses[3], 1.0)
     for change in (

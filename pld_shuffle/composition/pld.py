@@ -38,9 +38,8 @@ class PLD:
     masses : P-mass at loss ``(low + i) * step``, shape (points,), read-only.
     infinity : P-mass at infinite loss.
     max_loss : a loss above which the true pair has no finite mass (delta is exact there).
-    atoms : atoms visited when it was formed (0 if composed); for benchmarks.
 
-    PLDs are compared by value (`atoms` does not count).
+    PLDs are compared by value.
     """
 
     masses: Array
@@ -50,12 +49,11 @@ class PLD:
     infinity: float
     max_loss: float
     loss_error: float = 0.0
-    atoms: int = 0
 
     @classmethod
     def build(
         cls, masses: Array, low: int, *, step: float, side: Side, infinity: float,
-        max_loss: float, loss_error: float, atoms: int = 0,
+        max_loss: float, loss_error: float,
     ) -> PLD:  # fmt: skip
         """Trim, check and freeze. Raises ArithmeticError, printing the parts, if mass is over 1 + EXCESS."""
         held = masses != 0.0
@@ -72,7 +70,7 @@ class PLD:
                 " (gamma, eps0, p) away from where nothing is revealed, or compose fewer PLDs"
             )
         infinity = min(infinity, 1.0)  # a probability: 1 bounds it from above
-        return cls(masses, low + first, step, side, infinity, max_loss, loss_error, atoms)
+        return cls(masses, low + first, step, side, infinity, max_loss, loss_error)
 
     @classmethod
     def from_pmfs(cls, log_p: ArrayLike, log_q: ArrayLike, *, step: float, side: Side = Side.UPPER) -> PLD:
@@ -100,9 +98,7 @@ class PLD:
 
     def _numbers(self) -> tuple[Any, ...]:
         """What two equal PLDs have in common besides the masses themselves."""
-        return (
-            self.masses.size, self.low, self.step, self.side, self.infinity, self.max_loss, self.loss_error
-        )  # fmt: skip
+        return (self.masses.size, self.low, self.step, self.side, self.infinity, self.max_loss, self.loss_error)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Unpickled or copied: numpy does not keep arrays read-only."""
@@ -200,7 +196,7 @@ def placed(atoms: Atoms, *, step: float, side: Side, max_gap: float, max_loss: f
     infinity = atoms.infinity_mass + (atoms.truncated_mass if side is Side.UPPER else 0.0)
     return PLD.build(
         masses, low, step=step, side=side, infinity=infinity, max_loss=max_loss,
-        loss_error=atoms.loss_error + 2.0 * SNAP * step, atoms=atoms.visited,
+        loss_error=atoms.loss_error + 2.0 * SNAP * step,
     )  # fmt: skip
 
 

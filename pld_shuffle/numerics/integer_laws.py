@@ -73,7 +73,7 @@ def binomial_law(trials: int, chance: float) -> IntegerLaw:
     step = found.drift + 4.0 * ROUNDOFF
     return IntegerLaw(
         found.low, found.masses, found.largest_error, step, found.below, found.above, symmetric=chance == 0.5
-    )  # fmt: skip
+    )
 
 
 def poisson_law(mean: float) -> IntegerLaw:
@@ -227,7 +227,7 @@ def _products(ratio: Callable[[Array], Array], most: int) -> Array:
 
 def _symmetric(
     numbers: tuple[float, float, float], end: int, start_low: float, start_high: float, steepest: float
-) -> IntegerLaw:  # fmt: skip
+) -> IntegerLaw:
     """A law with f(-k) = f(k) by `kernels.falling_ratios`, from an enclosure of f(end) / f(end + 1)."""
     low, high = np.empty(end), np.empty(end)
     kernels.falling_ratios(*numbers, start_low, start_high, 1, low, high)
@@ -251,9 +251,7 @@ def _symmetric(
         fall = 1.0 / numbers[2]
     beyond = float(masses[-1]) / (fall - 1.0) * (1.0 + 1e-6)
     step = float(ratio_error.max(initial=0.0)) + 4.0 * ROUNDOFF
-    return IntegerLaw(
-        -(half.size - 1), masses, error, step, beyond, beyond, steepest * (1.0 + 1e-15), symmetric=True
-    )  # fmt: skip
+    return IntegerLaw(-(half.size - 1), masses, error, step, beyond, beyond, steepest * (1.0 + 1e-15), symmetric=True)
 
 
 def _gaussian_period(sigma: float, shares: int, most: int) -> tuple[Array, float]:
@@ -281,7 +279,7 @@ def _tilted(sigma: float, shares: int, centre: int, support: Array) -> tuple[int
     target = centre / shares
     for _ in range(60 if centre else 0):
         middle = 0.5 * (low + high)
-        low, high = (middle, high) if _Tilted.of(sigma, middle, support).mean < target else (low, middle)  # fmt: skip
+        low, high = (middle, high) if _Tilted.of(sigma, middle, support).mean < target else (low, middle)
     return centre, _Tilted.of(sigma, low if not centre else 0.5 * (low + high), support)
 
 

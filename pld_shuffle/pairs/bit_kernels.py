@@ -386,9 +386,7 @@ def split(first, second, others, low, high, pieces):
 
 
 @inner
-def one_epsilon(
-    expm1_eps, bits, one, rest_one, zero, rest_zero, gap, others, low, high, rtol, most, pieces, state
-):  # fmt: skip
+def one_epsilon(expm1_eps, bits, one, rest_one, zero, rest_zero, gap, others, low, high, rtol, most, pieces, state):
     """(lower, upper, evaluations): certified bounds on the supremum over low <= ones <= high."""
     each, denominator, rise = tilt_of(expm1_eps, bits, zero, gap)
     if denominator < -SLACK * U * gap:
@@ -477,7 +475,7 @@ def distance(ones, zeros, state):
 @kernel("1p f f f f f f f f f f i o1p o1p", lambda *arguments: 2e-3, rows=True)
 def all_expm1_epsilons(
     expm1_eps, bits, one, rest_one, zero, rest_zero, gap, others, low, high, rtol, most, lower, upper
-):  # fmt: skip
+):
     """Fill lower and upper; returns how many sums were evaluated."""
     pieces = np.empty(256)
     state = np.empty(STATES)

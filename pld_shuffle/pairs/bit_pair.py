@@ -324,7 +324,6 @@ class BitAttackPair(Pair):
                 found.loss,
                 truncated_mass=found.truncated_mass,
                 loss_error=found.loss_error,
-                visited=found.loss.size,
                 total=1.0 if side is Side.UPPER else 1.0 - found.truncated_mass,
                 mass_error=4.0 * found.mass_error,
             )

@@ -82,7 +82,7 @@ def coin_cells(coins, bias, gap, weight, window, edges, top_bias, top_gap, cells
     5. When a block of components is full, book its sums.
 
     Returns (mass at t = 0, x-mass of the atoms at t = 1 with the largest loss, their y-mass, fair mass at
-    infinite loss, atoms visited, components of the longest block). The relative error of b is at most 3 u (steps + 4).
+    infinite loss, components of the longest block). The relative error of b is at most 3 u (steps + 4).
     The sum of a cell loses u for every atom of one component, u for every component of a block and one
     atom at t = 1 of each, and 2 u by the booking.
     """
@@ -160,7 +160,7 @@ def coin_cells(coins, bias, gap, weight, window, edges, top_bias, top_gap, cells
             full = visited + BUSY * used
             used = 0
     book(block, cells, used)
-    return centre, top_x, top_y, infinity_mass, visited, longest
+    return centre, top_x, top_y, infinity_mass, longest
 
 
 @inner

@@ -470,7 +470,7 @@ class CoinMixture(Pair):
         cells = np.zeros((4, count))
         top_gap = float(parts.gap.min())
         top_bias = float(parts.bias[parts.gap == top_gap].max())
-        centre, top_x, top_y, infinity_mass, visited, block = coin_kernels.coin_cells(
+        centre, top_x, top_y, infinity_mass, block = coin_kernels.coin_cells(
             parts.coins, parts.bias, parts.gap, weight, window, edges, top_bias, top_gap, cells
         )
         cell_x = cells[coin_kernels.SUM_X] + cells[coin_kernels.LOST_X]
@@ -500,9 +500,7 @@ class CoinMixture(Pair):
         share = parts.lower_share
         if share is not None:
             share *= (1.0 - 3.0 * float(rounding.max())) * (1.0 - (coin_truncated_mass if clipped else 0.0))
-        return Atoms(
-            mass, loss, 2.0 * rate * infinity_mass, truncated_mass, loss_error, int(visited), ratio_error
-        ), share
+        return Atoms(mass, loss, 2.0 * rate * infinity_mass, truncated_mass, loss_error, ratio_error), share
 
     def _separate(self, parts: Components, weight: Array) -> Atoms:
         """Every atom by itself, for few components of few coins."""
@@ -536,7 +534,6 @@ class CoinMixture(Pair):
             2.0 * rate * infinity_mass,
             parts.truncated_mass + 1e-300 * (1.0 + loss.size),  # what underflows
             ROUNDOFF * LOSS_ULPS * float(loss.max(initial=0.0)),
-            loss.size,
             separate=True,
         )
 

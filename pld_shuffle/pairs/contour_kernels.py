@@ -394,7 +394,7 @@ def smooth_part(n, x, value_error, b, rest, mass_error, known, rtol):
         v = math.sqrt(2.0 * max(1.0, math.log(8e2 * lam * lam * tau / (goal * estimate))))
         first, second, error, nodes = contour_sum(
             n, p, centred, centre, term_error, twist, lam, tau, period, threshold, v / tau, limit
-        )  # fmt: skip
+        )
         if nodes < 0.0:
             spent += limit
             tau *= 2.0
@@ -564,9 +564,7 @@ def positive_part(n, x, value_error, b, rest, mass_error, known, rtol):
                 if low_x[j] > height:
                     loose[j] = 0.0
         sum_error += (ROUNDOFF * (m + 8.0) + 2.0 * mass_error) * jumps
-        low, high, nodes = smooth_part(
-            n, cut, loose, b, rest, mass_error, known + jumps, rtol
-        )  # fmt: skip
+        low, high, nodes = smooth_part(n, cut, loose, b, rest, mass_error, known + jumps, rtol)
         spent += nodes
         lower = max(lower, low + max(0.0, jumps * (1.0 - chance) - sum_error))
         upper = min(upper, high + jumps + sum_error)

@@ -72,7 +72,7 @@ class Losses:
             first, loss = 0, np.maximum(loss, loss[first])
         return Atoms(
             mass[first:last], loss[first:last], self.infinity_mass * factor, truncated_mass + lost, 2.0 * self.error,
-            size, separate=size <= MOST_SEPARATE,
+            separate=size <= MOST_SEPARATE,
         )  # fmt: skip
 
     def divergence(self, eps: Array) -> Array:
@@ -248,7 +248,7 @@ class Together(Pair):
         return [
             reduce(_product, (pair.atoms([side], resolution)[0] for pair, times in self.parts for _ in range(times)))
             for side in sides
-        ]  # fmt: skip
+        ]
 
 
 def _product(first: Atoms, second: Atoms) -> Atoms:
@@ -262,7 +262,7 @@ def _product(first: Atoms, second: Atoms) -> Atoms:
     mass = np.multiply.outer(first.mass, second.mass).ravel()[order]
     infinity_mass = first.infinity_mass + second.infinity_mass - first.infinity_mass * second.infinity_mass
     loss_error = first.loss_error + second.loss_error + 4.0 * ROUNDOFF * float(np.abs(loss).max())
-    return Atoms(mass, loss[order], infinity_mass, first.truncated_mass + second.truncated_mass, loss_error, mass.size)
+    return Atoms(mass, loss[order], infinity_mass, first.truncated_mass + second.truncated_mass, loss_error)
 
 
 @dataclass(frozen=True)

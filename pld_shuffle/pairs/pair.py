@@ -40,7 +40,6 @@ class Atoms:
     infinite : P-mass at infinite loss.
     missed : P-mass left out. An upper law has it at infinite loss, a lower one does without it.
     loss_error : how far a loss may be off, absolutely: rounding.
-    visited : atoms that were summed, for benchmarks.
     ratio_error : how far the loss of an atom may be off that is a sum of atoms of different losses; an array, 0 for
         all other atoms. A shift by `loss_error` repairs the loss of one atom, but not the ratio of a sum
         (`numerics.lattice.place`).
@@ -54,7 +53,6 @@ class Atoms:
     infinity_mass: float = 0.0
     truncated_mass: float = 0.0
     loss_error: float = 0.0
-    visited: int = 0
     ratio_error: Array | None = None
     separate: bool = False
     total: float | None = None

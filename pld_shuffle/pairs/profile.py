@@ -195,8 +195,7 @@ def profile_atoms(forward: ProfilePoints, backward: ProfilePoints, side: Side) -
     losses = np.concatenate((-np.log1p(loss_gain)[::-1], [0.0], np.log1p(gain)))
     infinity_mass = float(right[1][-1])
     loss_error = LOSS_ULPS * ROUNDOFF * float(max(losses[-1], -losses[0]))
-    visited = forward.expm1_eps.size + backward.expm1_eps.size
-    atoms = Atoms(mass, losses, infinity_mass, 0.0, loss_error, visited, separate=True)
+    atoms = Atoms(mass, losses, infinity_mass, 0.0, loss_error, separate=True)
     return completed(atoms, side) if forward is backward else atoms
 
 
@@ -590,7 +589,7 @@ CHORDS = np.append(0.0, 0.6 ** np.arange(20.0, -1.0, -1.0))
 
 def largest(
     expm1_eps: Array, count: int, ask: Callable[[int, Array], Bounds], ends: Sequence[Array], top: float
-) -> Bounds:  # fmt: skip
+) -> Bounds:
     """The largest of many convex profiles; those whose chord is below another one are not asked.
 
     ask : (which, growths) -> bounds. ends : of every profile bounds at `CHORDS` times the largest loss `top` but that

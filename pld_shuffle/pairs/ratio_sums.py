@@ -248,7 +248,7 @@ class RatioSum:
         else:  # the highest losses fall
             mass[-1] += rest[1]
         error = 16.0 * ROUNDOFF * max(1.0, float(np.abs(loss).max()))
-        return Atoms(mass, loss, infinite, loss_error=error, visited=law.value.size, separate=True)
+        return Atoms(mass, loss, infinite, loss_error=error, separate=True)
 
 
 def additions(count: int) -> list[tuple[int, int]]:

@@ -278,9 +278,7 @@ def real_logs(n, row, value_error, points, centre, order, longest, term, size, l
     for q in range(POINTS):
         grown = math.inf
         if order > 0:
-            grown, _, mass_error = expanded(
-                n, points[q] - centre, 0.0, order, longest, atoms, term, size
-            )  # fmt: skip
+            grown, _, mass_error = expanded(n, points[q] - centre, 0.0, order, longest, atoms, term, size)
             grown += mass_error
         if not grown < math.inf:
             grown = rise(points[q], row, laws.mass, laws.moved)
@@ -325,7 +323,7 @@ def real_power(power, one, two, log_modulus_at_saddle):
 @unchecked
 def modulus_sum(
     power, nodes, path, order, longest, row, mass, moved, value_error, bow, log_modulus_at_saddle, term, size
-):  # fmt: skip
+):
     """Sum of node |M|^n e^(-level), |M| enlarged by slack |z| + bow |z|^2; path: rows x, y, node.
 
     With order > 0 by Taylor's series at the first node, with its remainder, wherever that is small.
@@ -337,9 +335,7 @@ def modulus_sum(
         square = x * x + y * y
         mass_error = math.inf
         if order > 0:
-            re, im, mass_error = expanded(
-                power.n, x - path[0, 0], y, order, longest, mass.shape[1], term, size
-            )  # fmt: skip
+            re, im, mass_error = expanded(power.n, x - path[0, 0], y, order, longest, mass.shape[1], term, size)
         if not mass_error < math.inf:
             mass_error = 0.0
             re, im = moment(x, y, row, mass, moved)
@@ -508,9 +504,7 @@ def far_part(n, path, row, other, mass, moved, low, high, top, enough):
                 first = min(first, bound)
                 if damp > 0.0 and not quick:
                     bound = 2.0 * math.exp(-1.5 * nu * sine * sine) / path.end + cut
-                    bound += lobes(
-                        0.75 * nu, eta, lowest, path.end, path.smoothing, damp, more, drift, quick
-                    )  # fmt: skip
+                    bound += lobes(0.75 * nu, eta, lowest, path.end, path.smoothing, damp, more, drift, quick)
                     second = min(second, bound)
             plain += share[pair] / total * math.log(first)
             damped += share[pair] / total * math.log(second)
@@ -700,9 +694,7 @@ def absent_part(power, path, row, low, high, top, enough, laws):
         laws.mass[spare, j] = rate * laws.mass[row, j]
         laws.moved[spare, j] = laws.moved[row, j]
     laws.mass[spare, atoms] = 1.0 - rate
-    part = far_part(
-        users - 2.0, path, spare, spare, laws.mass, laws.moved, low, high, top, enough
-    )  # fmt: skip
+    part = far_part(users - 2.0, path, spare, spare, laws.mass, laws.moved, low, high, top, enough)
     return min(far, 1.1 / (2.0 * absent - 1.0) * part)
 
 
@@ -931,14 +923,12 @@ def type_sum(power, k, row, v, shift, bow, home, path, nodes, points, laws):
     term, size = np.empty(MANY + 1), np.empty(MANY + 1)
     order, longest = 0, 0.0
     if laws.mass.shape[1] > MANY:
-        order, longest = series(
-            power.n, nodes[0, 0], bend, radius, row, laws.mass, laws.moved, term, size
-        )  # fmt: skip
+        order, longest = series(power.n, nodes[0, 0], bend, radius, row, laws.mass, laws.moved, term, size)
     real_logs(power.n, row, value_error, points, nodes[0, 0], order, longest, term, size, laws)
     loss = math.exp((path.end / path.window) ** POWER)
     return loss * modulus_sum(
         power, path.nodes, nodes, order, longest, row, laws.mass, laws.moved, value_error, bow, home, term, size
-    )  # fmt: skip
+    )
 
 
 @unchecked
@@ -1062,7 +1052,7 @@ def set_rows(rows, shift, coins, rate, g, laws):
 @kernel("f 2 2 2 2 3 2 i f f b f 1p o1p", lambda n, weight, *rest: 6e-5 * weight.size, error_model="numpy")
 def profile(
     n, weight, excess, base, slope, line_error, uncovered_user, early, max_u, rate, coins, relative, expm1_eps, out
-):  # fmt: skip
+):
     """Fill out[i] with the upper bound of H_(1+growth[i]); see `swap`.
 
     weight, excess, base, slope: shape (types, atoms), values are base - growth slope; wobble[..., 0] and
