@@ -1663,7 +1663,7 @@ class Case:
     def read_points(self, asked: list[float], exact: list[tuple[mpf, mpf | None]]) -> None:
         """The profiles of a pair and of its attack, at a few epsilons."""
         mechanism = self.drawn[0].mechanism
-        rtol, missed = log_uniform(self.rng, 1e-6, 1e-2), log_uniform(self.rng, 1e-20, 1e-6)
+        rtol, missed = log_uniform(self.rng, 1e-4, 1e-2), log_uniform(self.rng, 1e-20, 1e-6)
         for eps, truth in zip(asked, exact, strict=True):
             at = np.array([math.expm1(eps)])
             lower = float(mechanism.attack_pair.profile(at, rtol, missed).lower[0])

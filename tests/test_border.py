@@ -36,12 +36,14 @@ from pld_shuffle import (
     Subsampled,
     ZeroOut,
 )
+from pld_shuffle.mechanisms import DummyReports
 from pld_shuffle.mechanisms.imported import ImportedPair
 from pld_shuffle.mechanisms.shuffled import Attack, Blanket
 from pld_shuffle.pairs import swap
 from pld_shuffle.pairs.bits import BitShares, bit_attack, bit_profile
 from pld_shuffle.pairs.cohort import Cohort
 from pld_shuffle.pairs.slots import slot_profile
+from pld_shuffle.protocols import FakeUsers
 from pld_shuffle.randomizers import BinaryRandomizedResponse, KRandomizedResponse, noise_laws
 from pld_shuffle.randomizers import Gaussian as LocalGaussian
 from pld_shuffle.randomizers import Laplace as LocalLaplace
@@ -92,6 +94,9 @@ REFUSED: list[Row] = [
     (lambda: ZeroOut(StickyCohort(Gaussian(sigma=2.0), 2, rate=0.1)), "zero-out relation, got .*Gaussian", TypeError),
     (lambda: Subsampled(ZeroOut(BATCH), rate=0.5), "inside of ZeroOut", TypeError),
     (lambda: Accountant().compose(ZeroOut(BATCH)).compose(BATCH), "neighbouring relation 'zero-out'"),
+    (lambda: DummyReports(3, 10, 0.0), r"dummies must be positive and finite, got 0\.0"),
+    (lambda: DummyReports(3, 10, 1.0, 1.0), r"gamma must be in \[0, 1\), got 1\.0"),
+    (lambda: FakeUsers(k=3, n=10, fakes=1, flip=0.5), r"flip must be in \(0, 1/2\), got 0\.5"),
     *((lambda q=q: MixedRandomizers(1.0, ((q, 1),)), "ratio") for q in (0.9, INF, NAN)),
     (lambda: MixedRandomizers(1.0, ((2.0, 1),), tv=1.5), "tv must be"),
     (lambda: MixedRandomizers(1.0, "2"), r"pairs \(ratio, count\)", TypeError),
