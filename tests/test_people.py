@@ -95,9 +95,10 @@ def test_sticky_cohorts_of_other_mechanisms() -> None:
     bounds = Accountant().compose(pool).epsilon_bounds(1e-6)
     assert 0.5 * bounds.upper < bounds.lower < bounds.upper
     noise = StickyCohort(Shuffled(Laplace(eps0=1.0), 100), 1, rate=0.5)
-    assert isinstance(noise.attack_pair, ProfilePair) and isinstance(noise.pair, ProfilePair)
+    attack = noise.attack_pair.as_profile
+    assert isinstance(attack, ProfilePair) and isinstance(noise.pair, ProfilePair)
     expm1_eps = np.array([0.1])
-    found = noise.attack_pair.profile(expm1_eps, 1e-3, 1e-9).lower[0]
+    found = attack.profile(expm1_eps, 1e-3, 1e-9).lower[0]
     assert 0.3 * noise.pair.profile(expm1_eps, 1e-3, 1e-9).upper[0] < found
 
 

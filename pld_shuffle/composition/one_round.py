@@ -94,9 +94,13 @@ class _Asked:
         self._pair = pair
         self._tolerance = max(TIGHTER * rtol, SHARPEST)
         self._delta = delta
+        self._top = math.expm1(min(float(pair.max_loss.upper), LARGEST_LOSS)) * (1.0 + NEXT)
         self._known: dict[float, Bounds] = {}
+        self._ends = pair.max_loss.upper < LARGEST_LOSS and pair.infinity_mass == 0.0
 
     def at(self, expm1_eps: float) -> Bounds:
+        if self._ends and expm1_eps == self._top:
+            return self._known.setdefault(expm1_eps, Bounds(0.0, 0.0))  # whatever rounding leaves
         if expm1_eps not in self._known:
             truncated_mass = MISSED * self._delta
             found = self._pair.profile(np.array([expm1_eps]), self._tolerance, truncated_mass)
@@ -106,7 +110,7 @@ class _Asked:
     def crossing(self, side: Side) -> tuple[float, float] | None:
         """(bad, good): growths with values above delta and not above it, hardly apart; (0, 0) if 0 is good."""
         delta, index = self._delta, 1 if side is Side.UPPER else 0
-        top = math.expm1(min(float(self._pair.max_loss.upper), LARGEST_LOSS))
+        top = self._top
         start = self.at(0.0)[index]
         if start <= delta:
             return 0.0, 0.0

@@ -432,15 +432,15 @@ def smooth_part(n, x, value_error, b, rest, mass_error, known, rtol):
 
 
 @unchecked
-def enumerated_part(n, most, x, value_error, b, rest, mass_error, plain):
-    """Bounds on E(S)_+ / n by summing over the counts of every atom, at most `most` of the X nonzero.
+def enumerated_part(n, most, x, value_error, b, rest, base, base_error, mass_error, plain):
+    """Bounds on E(S)_+ / n by summing over the counts of every atom, at most `most` of the X not `base`, of mass rest.
 
-    plain >= sum of b_j (x_j)_+. The part with more nonzero X is at most plain P(Bin(n-1, gamma) >= most), by
-    Chernoff (condition on one X). Powers are (n b_j)^c / c!; `most` or n gamma must not be over 200.
+    plain >= sum of b_j (x_j)_+ and rest base_+. The part with more other X is at most plain P(Bin(n-1, gamma) >= most),
+    by Chernoff (condition on one X). Powers are (n b_j)^c / c!; `most` or n gamma must not be over 200.
     """
     m = x.shape[0]
     gamma = 0.0
-    top = 0.0
+    top = max(base, 0.0)
     for j in range(m):
         gamma += b[j]
         top = max(top, x[j])
@@ -473,15 +473,16 @@ def enumerated_part(n, most, x, value_error, b, rest, mass_error, plain):
     steps = 0.0
     while True:
         weight = powers[m, most - left]
-        value = 0.0
-        size = 0.0
-        term_error = 0.0
+        silent = n - most + left
+        value = silent * base
+        size = silent * abs(base)
+        term_error = silent * base_error
         for j in range(m):
             weight *= powers[j, counts[j]]
             value += counts[j] * x[j]
             size += counts[j] * abs(x[j])
             term_error += counts[j] * value_error[j]
-        term_error += ROUNDOFF * (m + 2.0) * size
+        term_error += ROUNDOFF * (m + 3.0) * size
         if value + term_error > 0.0:
             total += weight * max(value, 0.0)
             sum_error += weight * term_error
@@ -499,11 +500,11 @@ def enumerated_part(n, most, x, value_error, b, rest, mass_error, plain):
         left -= 1
     # Every weight has at most `most` factors n b_j, and one power of rest, which moves by mass_error gamma.
     if rest > 0.0:
-        relative = n * (mass_error * gamma / rest + 3.0 * ROUNDOFF)
+        relative = n * (mass_error * (1.0 + gamma / rest) + 3.0 * ROUNDOFF)
         if relative < 0.1:
             sum_error += 1.1 * total * relative
         else:
-            sum_error += 1.01 * n * n * (mass_error + 3.0 * ROUNDOFF) * plain
+            sum_error += 1.01 * n * n * (2.0 * mass_error + 3.0 * ROUNDOFF) * plain
     sum_error += 1.01 * total * (most * (mass_error + 4.0 * ROUNDOFF) + ROUNDOFF * (m + steps + 700.0))
     sum_error += 1e-200 * n * top  # underflow of powers
     lower = max(0.0, total - sum_error) / n * (1.0 - 2.0 * ROUNDOFF)
@@ -529,17 +530,33 @@ def positive_part(n, x, value_error, b, rest, mass_error, known, rtol):
     lower = 0.0
     upper = plain
     spent = 0.0
-    gamma = 0.0
+    # Counts of all groups but the rest, or, where there is none, the likeliest.
+    heavy = 0
     for j in range(m):
-        gamma += b[j]
+        if b[j] > b[heavy]:
+            heavy = j
+    others = m - 1 if rest == 0.0 else m
+    gamma = 0.0
+    other_x, other_error, other_b = np.empty(others), np.empty(others), np.empty(others)
+    k = 0
+    for j in range(m):
+        if rest > 0.0 or j != heavy:
+            other_x[k], other_error[k], other_b[k] = x[j], value_error[j], b[j]
+            gamma += b[j]
+            k += 1
     if n <= MAX_SHOWN or n * gamma + 6.0 * math.sqrt(n * gamma) < MAX_SHOWN:
         most = 0
         cases = 1.0
-        while most < min(n, MAX_SHOWN) and cases * (most + 1.0 + m) / (most + 1.0) <= MAX_CASES:
+        while most < min(n, MAX_SHOWN) and cases * (most + 1.0 + others) / (most + 1.0) <= MAX_CASES:
             most += 1
-            cases *= (most + m) / most
+            cases *= (most + others) / most
         if most == n or most > n * gamma + 6.0 * math.sqrt(n * gamma):
-            lower, high = enumerated_part(n, most, x, value_error, b, rest, mass_error, plain)
+            base, base_error, base_mass = 0.0, 0.0, rest
+            if rest == 0.0:
+                base, base_error, base_mass = x[heavy], value_error[heavy], b[heavy]
+            lower, high = enumerated_part(
+                n, most, other_x, other_error, other_b, base_mass, base, base_error, mass_error, plain
+            )
             upper = min(upper, high)
             if upper - lower <= rtol * (lower + known):
                 return lower, upper, spent

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,12 +12,13 @@ import pytest
 from scipy.optimize import brentq
 from scipy.stats import norm
 
-from pld_shuffle import Accountant, ShuffledLDP
+from pld_shuffle import Accountant, ShuffledLDP, Subsampled
 from pld_shuffle.composition import one_round
 from pld_shuffle.composition.composition import AccuracyWarning, Composition
 from pld_shuffle.composition.one_round import OneRound
 from pld_shuffle.numerics.sides import Bounds
 from pld_shuffle.pairs.profile import ProfilePair, Several
+from pld_shuffle.pairs.slots import SlotLaw
 
 
 def gaussian(expm1_eps, sigma):
@@ -117,3 +119,29 @@ def test_the_better_analysis_of_one_round():
         spent = Accountant().compose(ShuffledLDP(eps0, n)).get_epsilon(1e-6)
         clones = ShuffledLDP(eps0, n, analysis="stronger-clones")
         assert spent <= Accountant().compose(clones).get_epsilon(1e-6)
+
+
+def test_next_to_the_largest_loss():
+    """What rounding leaves there is no reason to form a law of thousands of points."""
+    sampled = Subsampled(ShuffledLDP(0.7477887791966863, 66), population=1292, dropout=0.9)
+    found = Accountant().compose(sampled).epsilon_bounds([1e-60, 1e-150])
+    largest = math.log1p(66 / 1292 * math.expm1(0.7477887791966863))
+    assert np.all(found.lower <= found.upper) and np.all(found.upper <= largest * (1 + 1e-12))
+    assert found.lower[0] >= 0.99 * found.upper[0] and found.lower[1] >= largest * (1 - 1e-12)
+
+
+def test_four_reports_of_few_users_are_enumerated():
+    """Three-valued reports and absence, all held by somebody: all sequences of reports."""
+    laws = np.array([[0.4, 0.1, 0.1, 0.4], [0.1, 0.4, 0.1, 0.4], [0.1, 0.1, 0.4, 0.4]])
+    first, second, others = laws
+    n, growth = 9, np.array([0.05, 0.2, 0.45])
+    law = SlotLaw(n, first, second, others, whole=True, error=1e-15)
+    bounds = law.profile(growth, 1e-8)
+    for g, low, high in zip(growth, *bounds, strict=True):
+        value = (first - second - g * second) / others
+        truth = sum(
+            math.prod(others[k] for k in seen) * max(0.0, math.fsum(value[k] for k in seen)) / n
+            for seen in itertools.product(range(4), repeat=n)
+        )
+        assert low <= truth * (1 + 1e-10) and truth <= high * (1 + 1e-10)
+        assert high <= low * (1 + 1e-8)
