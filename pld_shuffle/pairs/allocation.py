@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 
 from ..numerics.rounding import ROUNDOFF, above, below
 from ..numerics.sides import Bounds, Side
-from ..numerics.tuning import STEP_CELLS, STEP_POINTS, STEP_RTOL
+from ..numerics.tuning import RATIO_KNOTS, STEP_CELLS, STEP_POINTS, STEP_RTOL, SUMMED_STEPS
 from .cohort import Cohort
 from .discrete import OrderedPair
 from .gaussian import GaussianPair
@@ -51,10 +51,7 @@ STEP_CELL_RTOL = (-5e-4, -1e-4, -1e-6)  # of a profile that makes do with the fi
 HEAVY = 6.0  # scales beyond which single steps may count
 LARGE_SCALE = 0.1  # of losses, from which on points are costly and a law of wide cells must do for many of them
 FINEST = 2.0**-7  # distance of points over the scale of losses
-FEW_STEPS, HEAVY_STEP = 300, 1.3  # up to which, or beyond which scale of one step's loss, laws are summed
-KNOTS, FINE_RTOL = (1_600, 2_800), 1e-6  # of a sum; from which rtol on
-POINTS, LEAST_KNOTS, MOST_KNOTS = 30.0, 300.0, 4800.0
-STEP_CELL = 16.0
+CELLS = 16.0  # deviations in cells of a step, as many as knots of a sum
 LEAST_TAIL, USUAL_TAIL = 1e-290, 1e-17
 
 
@@ -237,8 +234,9 @@ class HiddenStepPair(_StepsPair):
         return _ratio_sums(steps, top, self.count, _tail(truncated_mass), number, depth)
 
     def profile(self, expm1_eps: Array, rtol: float, truncated_mass: float) -> Bounds:
-        if self._ratio is not None and (self.count <= FEW_STEPS or self.steps.scale > HEAVY_STEP):
-            sums = self._sums(truncated_mass, KNOTS[0 if rtol >= FINE_RTOL else 1])
+        if self._ratio is not None and (self.count <= SUMMED_STEPS[0] or self.steps.scale > SUMMED_STEPS[1]):
+            first, finer, *_ = RATIO_KNOTS
+            sums = self._sums(truncated_mass, first if rtol >= -STEP_CELL_RTOL[2] else finer)
             if self.half is not None:
                 sums = [one for one in sums if one.side is self.half]
             ends = [[one.profile(x, self._ratio[1]) for x in expm1_eps.tolist()] for one in (sums[0], sums[-1])]
@@ -253,7 +251,8 @@ class HiddenStepPair(_StepsPair):
         if self._ratio is None:
             return super().atoms(sides, resolution)
         width, _ = resolution.points
-        number = min(max(POINTS * self.scale / width, LEAST_KNOTS), MOST_KNOTS)
+        _, _, least, most, each = RATIO_KNOTS
+        number = min(max(each * self.scale / width, least), most)
         sums = self._sums(resolution.truncated_mass, round(2.0 ** (0.25 * math.ceil(4.0 * math.log2(number)))))
         found = []
         for side in sides:
@@ -385,7 +384,7 @@ def _known_points(
 def _ratio_sums(steps: Steps, top: int, count: int, tail: float, number: int, depth: float) -> list[RatioSum]:
     laws = []
     for side in Side:
-        masses, error = steps.masses(side, tail, STEP_CELL / number)
+        masses, error = steps.masses(side, tail, CELLS / number)
         laws.append(RatioLaw.of(masses, top, error))
     return ratio_sum(laws, count, number, depth)
 
