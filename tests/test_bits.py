@@ -342,15 +342,6 @@ def bits(n, **more):
     return CountedBits(n, one_if_one=float(ONE), one_if_zero=float(ZERO), **more)
 
 
-def adaptive(laws, rounds, expm1_eps, p=Fraction(1), q=Fraction(1)):
-    """The largest divergence where every round's pair is chosen knowing the counts so far."""
-    if rounds == 0:
-        return max(p - (1 + expm1_eps) * q, Fraction(0))
-    return max(
-        sum(adaptive(laws, rounds - 1, expm1_eps, p * a, q * b) for a, b in zip(*law, strict=True)) for law in laws
-    )
-
-
 @pytest.mark.parametrize("bits, one, zero", [(1, 0.75, 0.25), (1, 0.9375, 0.25), (3, 0.75, 0.125), (1, 0.5, 2.0**-9)])
 def test_every_dataset_lies_below_its_mixture_of_two_ends(bits, one, zero):
     """Theorem 5: one mixture for all s, on both sides of 1."""

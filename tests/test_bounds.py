@@ -16,7 +16,6 @@ from fractions import Fraction
 
 import mpmath as mp
 import numpy as np
-import oracles
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -446,22 +445,6 @@ def test_closed_forms_above_their_own_pair(eps0, log10_n, log10_delta):
         except OutOfRange:
             continue
         assert epsilon >= pair.epsilon(eps0=eps0, delta=delta, n=n) * (1 - 1e-3)
-
-
-@pytest.mark.parametrize("k", [2, 3, 7])
-@pytest.mark.parametrize(("eps0", "n", "epsilon"), [(0.5, 60, 0.3), (2.0, 60, 1.0), (1.0, 120, 0.2), (3.0, 30, 2.5)])
-def test_rr_bounds_above_the_exact_blanket(k, eps0, n, epsilon):
-    """Lemma 8 of Balle et al. 2019 without any inequality (the weak adversary), by the sum over all counts."""
-    truth = oracles.balle_lemma8(n, k, k / (math.exp(eps0) + k - 1), math.exp(epsilon))
-    for bound in (Hoeffding(RRBlanket(k)), Bennett(RRBlanket(k)), Hoeffding(), Bennett()):
-        assert bound.delta(epsilon=epsilon, eps0=eps0, n=n) >= truth
-
-
-@pytest.mark.parametrize(("eps0", "n", "k", "epsilon"), [(0.5, 1000, 3, 0.9), (1.0, 1000, 4, 1.0), (0.2, 600, 2, 0.5)])
-def test_theorem_1_above_the_strong_adversary(eps0, n, k, epsilon):
-    gamma = k / (math.exp(eps0) + k - 1)
-    truth = (1 - gamma) * clones_delta(epsilon=epsilon, eps0=eps0, n=n, clone=2 * gamma / k, theta=1.0)
-    assert BalleTheorem1(k).delta(epsilon=epsilon, eps0=eps0, n=n) >= truth > 0
 
 
 @pytest.mark.parametrize(("eps0", "n", "delta"), [(1.0, 2000, 1e-5), (3.0, 4000, 1e-4)])

@@ -332,7 +332,10 @@ TWINS: dict[str, tuple[Mechanism, int, Mechanism, int]] = {
     ),
     "two values": (weak(2, 1000, 2.0), 4, ShuffledLDP(2.0, 1000, analysis="stronger-clones"), 4),
     "a cohort of everybody": (Subsampled(CLONES, population=50, analysis="general"), 4, CLONES, 4),
-    "sticky for a round": (StickyCohort(CLONES, 1, rate=0.1), 1, Subsampled(CLONES, rate=0.1), 1),
+    **{
+        f"{m!r}, sticky for a round": (StickyCohort(m, 1, rate=0.01), 1, Subsampled(m, rate=0.01), 1)
+        for m in (CLONES, CountedBits(100, eps0=2.0), ShuffledRR(4, 100, eps0=2.0))
+    },
     "sticky and everybody": (StickyCohort(CLONES, 10, rate=1.0), 1, CLONES, 10),
     "noise in four rounds": (Gaussian(sigma=2.0), 4, Gaussian(sigma=1.0), 1),
 }  # fmt: skip

@@ -3,9 +3,8 @@
 The truth comes from oracles.py: 60-digit arithmetic on atoms, no lattice, for few users (stored in
 data/exact_deltas.json, which `python tests/test_honesty.py` writes and a slow test computes again); float64
 sums over all atoms (good to 1e-9) for many. Honesty (upper >= truth >= lower) and tightness are
-different tests; a bracket that is merely wide fails the second only. NOT_TIGHT lists the cases that
-may miss rtol, and is meant to be empty. `test_the_checks_would_notice` shows that a bound that is
-off by 1e-3 would be caught.
+different tests; a bracket that is merely wide fails the second only. `test_the_checks_would_notice` shows that a
+bound that is off by 1e-3 would be caught. PLDs on random lattices are the fuzzer's (test_fuzzer.py).
 """
 
 from __future__ import annotations
@@ -23,13 +22,12 @@ import oracles as o
 import pytest
 from mpmath import mpf
 
-from pld_shuffle import Accountant, Bounds, ShuffledLDP, ShuffledRandomizer, ShuffledRR, Side, Subsampled
+from pld_shuffle import Accountant, Bounds, ShuffledLDP, ShuffledRandomizer, ShuffledRR, Subsampled
 from pld_shuffle.composition.composition import AccuracyWarning
 
 RTOL = 1e-3
 TIGHT_ABOVE = 1e-100  # rtol is promised where the upper bound is at least this
 INPUT_ROUNDING = mpf(10) ** -13  # gamma, rates and e^eps0 are rounded on the way in
-NOT_TIGHT: frozenset[str] = frozenset()
 
 Mechanism = ShuffledLDP | ShuffledRandomizer | ShuffledRR | Subsampled
 
@@ -257,7 +255,7 @@ def test_bounds_contain_the_truth(name: str) -> None:
         assert not complaint(bounds, truth), (name, epsilon, complaint(bounds, truth))
 
 
-@pytest.mark.parametrize("name", [case for case in EACH if case.values[0] not in NOT_TIGHT])
+@pytest.mark.parametrize("name", EACH)
 def test_bounds_are_tight(name: str) -> None:
     for epsilon, bounds in zip(truth_of(name).epsilons, answer_of(name), strict=True):
         if bounds.upper >= TIGHT_ABOVE:
@@ -383,40 +381,6 @@ def test_epsilon_bounds_contain_the_truth(name: str, deltas: tuple[float, ...]) 
             if bounds.lower > 0.0:
                 assert exact.delta(bounds.lower) >= delta * (1 - 1e-10)
             assert exact.delta(bounds.lower) <= 1.01 * delta or bounds.upper - bounds.lower < 1e-3
-
-
-# --- one PLD --------------------------------------------------------------------------------
-
-PIECES: list[Mechanism] = [
-    ldp(5, 2.0),
-    ldp(20, 1.0, "clones"),
-    rr(5, 4, 0.25, "weak"),
-    rr(5, 4, 0.25, "strong"),
-    rr(5, 4, 0.25, "strong-conditional"),
-    hidden(ldp(5, 2.0), population=50),
-    hidden(rr(5, 4, 0.25, "strong"), rate=0.125),
-]
-
-
-@cache
-def piece_composition(mechanism: Mechanism, rounds: int) -> o.Composition:
-    return exact_composition([(mechanism, rounds)])
-
-
-@pytest.mark.parametrize("mechanism", PIECES, ids=repr)
-@pytest.mark.parametrize("step", [0.001, 0.01, 0.1])
-def test_a_pld_keeps_to_its_side(mechanism: Mechanism, step: float) -> None:
-    """Either side of one round, and of three, on coarse and on fine lattices."""
-    upper = mechanism.pld(step=step, side=Side.UPPER)
-    lower = mechanism.pld(step=step, side=Side.LOWER)
-    for rounds in (1, 3):
-        exact = piece_composition(mechanism, rounds)
-        above = upper if rounds == 1 else upper.self_compose(rounds)
-        below = lower if rounds == 1 else lower.self_compose(rounds)
-        for epsilon in (0.0, 0.05, 0.3, 1.0, 2.5):
-            truth = exact.delta(epsilon)
-            assert above.delta(epsilon) >= truth * (1 - INPUT_ROUNDING) - mpf(10) ** -14
-            assert below.delta(epsilon) <= truth * (1 + INPUT_ROUNDING) + mpf(10) ** -14
 
 
 # --- many users -----------------------------------------------------------------------------

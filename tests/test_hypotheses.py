@@ -117,17 +117,6 @@ def test_lower_ends_with_a_dropout_limit_are_attained(n: int, limit: float) -> N
         assert bounds.lower >= 0.99 * max(exact)
 
 
-def test_a_target_that_never_drops_out_is_beyond_an_equal_dropout() -> None:
-    """40 of 400 at eps0 = 1, the others dropping out with .5 (docs/people.md, section 2)."""
-    cohort = ShuffledLDP(1.0, 40)
-    answers = {
-        name: Accountant().compose(Subsampled(cohort, population=400, **{name: 0.5})).delta_bounds(0.06)
-        for name in ("dropout", "dropout_limit")
-    }
-    assert answers["dropout"].upper < 3e-8
-    assert 5.8e-5 < answers["dropout_limit"].lower <= answers["dropout_limit"].upper < 2e-4
-
-
 @pytest.mark.parametrize("analysis", ["tightest", "stronger-clones"])
 def test_who_may_not_drop_out_hides_as_fewer_users(analysis: str) -> None:
     """The mean over who comes of a mechanism among these: never below that of the mean number of users."""
@@ -169,17 +158,6 @@ def test_a_dropout_limit_is_said_and_comes_back() -> None:
 
 
 # --- one round of a sticky cohort ----------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "mechanism", [ShuffledLDP(4.0, 100), CountedBits(100, eps0=2.0), ShuffledRR(4, 100, eps0=2.0)], ids=repr
-)
-def test_one_round_of_a_sticky_cohort_is_one_of_a_fresh_one(mechanism: Mechanism) -> None:
-    sticky, fresh = (
-        Accountant().compose(which).epsilon_bounds(1e-6)
-        for which in (StickyCohort(mechanism, 1, rate=0.01), Subsampled(mechanism, rate=0.01))
-    )
-    assert sticky == fresh and sticky.upper <= 1.005 * sticky.lower
 
 
 def test_one_round_of_what_cannot_be_drawn_anew_is_amplified() -> None:
