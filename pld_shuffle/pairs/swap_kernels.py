@@ -651,7 +651,7 @@ def contour(n, place, row, period, lobes_too, mass, moved, nodes, points):
         line = 2.0 * waist / (closest * (closest + 2.0 * strip)) + 2.0 / (slide**2 * waist)
         line *= 1.0 + 0.5 * tilt * tilt
         line *= math.exp(raised)
-        line *= 1.01 / math.expm1(2.0 * math.pi * strip / step)
+        line *= 1.01 / math.expm1(min(2.0 * math.pi * strip / step, 700.0))
     for j in range(count if line < math.inf else 0):
         t = j * step
         fall = 1.0 / (1.0 + (t / width) ** 2)
