@@ -9,6 +9,16 @@ The second table asks dp_accounting the same where it can: discrete Laplace and 
 Its answers are upper ends at a grid step; what is compared is how far they lie above our lower end, and our width. Its
 grid has all losses of discrete Laplace noise of scale 25 on it, and none of scale 24.3.
 
+The third table asks how many dummies a histogram of 16 values among 10^5 users needs at delta = 1e-6, by the papers'
+own rules and by the accountant, with the exact root mean squared error of a bin for each:
+
+* balls into bins (Luo, Wang, Yi 2022), dummies a bin: the least mu, X, Y ~ Bin(n, mu/n), with P[X >= e^eps Y - 1] <=
+  delta, which their published program searches for;
+* pureDUMP and mixDUMP (Li et al. 2023): as many uniformly random messages as Balle et al. 2019, Theorem 1, asks for,
+  max(14 k log(2/delta)/eps^2, 27 k/eps); in mixDUMP users answer at random with probability .002 themselves;
+* fake users (Cheu, Zhilyaev 2022, Claim 3.2), F of them a user, their bits flipped with probability f: f (1 - f) =
+  33/(5 n F) ((e^eps+1)/(e^eps-1))^2 log(4/delta).
+
     python benchmarks/sums.py [--quick] [--family NAME]
 """
 
@@ -21,9 +31,12 @@ from collections.abc import Callable
 from types import FrameType
 
 import harness
+import numpy as np
 
 from pld_shuffle import Accountant, Mechanism, Summed, SummedNoise, Threshold
 from pld_shuffle.mechanisms import DummyReports
+from pld_shuffle.numerics.compiled import warm_up
+from pld_shuffle.protocols import BallsIntoBins, FakeUsers, MixDUMP
 from pld_shuffle.randomizers import KRandomizedResponse, Laplace, UnaryEncoding
 from pld_shuffle.shares import Binomial, DiscreteGaussian, DiscreteLaplace, NegativeBinomial, Poisson, Share, Skellam
 
@@ -140,10 +153,55 @@ def against_peer() -> list[harness.Row]:
     return rows
 
 
+def rule_of_bins(n: int, epsilon: float, delta: float) -> float:
+    """mu of Luo, Wang, Yi, to a tenth as in their program."""
+    from scipy.stats import binom
+
+    def fails(mu: float) -> bool:
+        y = np.arange(int(mu + 12.0 * math.sqrt(mu) + 60.0))
+        x = np.maximum(np.ceil(math.exp(epsilon) * y - 1.0), 0.0)
+        return float(binom.pmf(y, n, mu / n) @ binom.sf(x - 1.0, n, mu / n)) > delta
+
+    low, high = 0.0, 1.0
+    while fails(high):
+        low, high = high, 2.0 * high
+    while high - low > 0.1:
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if fails(middle) else (low, middle)
+    return high
+
+
+def dummies(n: int = 10**5, k: int = 16, delta: float = 1e-6) -> list[harness.Row]:
+    """By paper and by accountant: the parameter, and the error of one bin."""
+    rows = []
+    for epsilon in (0.25, 0.5, 1.0, 2.0):
+        random = max(14.0 * k * math.log(2.0 / delta) / epsilon**2, 27.0 * k / epsilon)
+        squared = ((math.exp(epsilon) + 1.0) / math.expm1(epsilon)) ** 2
+        flips = 33.0 / (5.0 * n) * squared * math.log(4.0 / delta)
+        design = {"n": n, "k": k}
+        for name, kind, more, parameter, scale, paper in (
+            ("balls into bins", BallsIntoBins, {}, "dummies", n / k, k / n * rule_of_bins(n, epsilon, delta)),
+            ("pureDUMP", BallsIntoBins, {}, "dummies", n / k, random / n),
+            ("mixDUMP", MixDUMP, {"gamma": 0.002}, "dummies", n / k, max(random / n - 0.002, 1e-6)),
+            ("fake users, 1 a user", FakeUsers, {"fakes": 1}, "flip", 1.0, 0.5 - math.sqrt(0.25 - flips)),
+        ):
+            theirs = kind(**design, **more, **{parameter: paper})
+            ours = kind.from_budget(epsilon, delta, **design, **more)
+            error = [math.sqrt(one.expected_error().exact) for one in (theirs, ours)]
+            spent = theirs.accountant().get_epsilon(delta)
+            rows.append({
+                "protocol": name, "epsilon": epsilon, "parameter": "dummies a bin" if scale > 1.0 else "f",
+                "paper": scale * paper, "accountant": scale * getattr(ours, parameter), "paper's error": error[0],
+                "error": error[1], "paper's epsilon": spent,
+            })  # fmt: skip
+    return rows
+
+
 def main() -> None:
     parser = harness.parser(__doc__ or "")
     parser.add_argument("--family", help="only families whose name has this in it")
     arguments = parser.parse_args()
+    warm_up()
     signal.signal(signal.SIGPROF, alarm)
     clients, rounds, deltas = (CLIENTS, ROUNDS, DELTAS) if not arguments.quick else ((100,), (1, 10), (1e-5,))
     everything, shown = {}, []
@@ -157,9 +215,10 @@ def main() -> None:
     raced = against_peer()
     if raced:
         print("\n" + harness.table(raced, list(raced[0])))
-    harness.save(
-        arguments, "sums", {"rtol": RTOL, "limit": LIMIT, "cells": everything, "summary": shown, "peer": raced}
-    )
+    counted = dummies()
+    print("\n" + harness.table(counted, list(counted[0])))
+    content = {"rtol": RTOL, "limit": LIMIT, "cells": everything, "summary": shown, "peer": raced}
+    harness.save(arguments, "sums", content | {"dummies": counted})
 
 
 if __name__ == "__main__":
