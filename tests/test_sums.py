@@ -191,6 +191,22 @@ def test_a_peer_agrees_about_one_noise() -> None:
             )
 
 
+@pytest.mark.parametrize("eps", [0.1, 0.35, 0.6])
+def test_two_rounds_of_thousands_of_losses(eps: float) -> None:
+    """Poisson noise, whose loss is log(k/mean): all pairs of counts, in either order, next to both ends."""
+    mean, k = 1_000.0, np.arange(1.0, 2_600.0)
+    mechanism = SummedNoise(Poisson(mean), 1)
+    assert mechanism.law.masses.size > 2_000
+    log = k * math.log(mean) - mean - np.array([math.lgamma(one + 1.0) for one in k])
+    loss, truths = np.log(k / mean), []
+    for p, sign in ((np.exp(log + loss), 1.0), (np.exp(log), -1.0)):
+        total = sign * np.add.outer(loss, loss)
+        truths.append(float(np.sum(np.multiply.outer(p, p) * np.maximum(0.0, -np.expm1(eps - total)))))
+    found = Accountant(1e-4).compose(mechanism, 2).delta_bounds(eps)
+    assert max(truths) * (1 - 1e-8) <= found.upper <= max(truths) * (1 + 2e-2)
+    assert max(truths) * (1 - 2e-3) <= found.lower <= max(truths) * (1 + 1e-8)
+
+
 # --- doors ----------------------------------------------------------------------------------------
 
 

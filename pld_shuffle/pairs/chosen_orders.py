@@ -30,15 +30,13 @@ from ..numerics.lattice import SNAP, place
 from ..numerics.rounding import ROUNDOFF
 from ..numerics.sides import Bounds, Side
 from ..numerics.tuning import CHOSEN_WORK
-from .discrete import EitherOrder, OrderedPair
+from .discrete import EitherOrder
 from .pair import Atoms, Pair, Resolution, completed
 from .profile import SAME, ProfilePoints, profile_atoms
 
 Array = NDArray[np.float64]
-_Law = tuple[Array, int, float]  # masses on a lattice, the index of the first one, and mass at infinity
 
 FINEST, COARSEST = 100.0, 4.0  # lattice points in a scale of one round, at most, and for a first look
-LONGEST = 40_000.0  # lattice points of many rounds in one order
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,9 +72,7 @@ class ChosenOrders(Pair):
         reach = self._reach(known, resolution.truncated_mass, work)
         finest = math.sqrt(work * reach)
         step = max(resolution.points[0] / math.sqrt(self.rounds), finest, pair.scale / FINEST)
-        values = _values(
-            [_law(atoms, step, Side.UPPER) for atoms in known], self.rounds, step, math.ceil(reach / step) + 1
-        )
+        values = _values([_law(atoms, step) for atoms in known], self.rounds, step, math.ceil(reach / step) + 1)
         infinite = float(values[-1])
         eps = step * np.arange(values.size)
         points = ProfilePoints(np.expm1(eps), values, values, infinite)
@@ -91,7 +87,7 @@ class ChosenOrders(Pair):
         most = float(self.max_loss.upper)
         reach = self.scale * (0.5 * self.scale + math.sqrt(-2.0 * math.log(missed)))
         step = max(self.pair.scale / COARSEST, math.sqrt(work * reach))
-        laws = [_law(atoms, step, Side.UPPER) for atoms in known]
+        laws = [_law(atoms, step) for atoms in known]
         least = missed + 2.0 * self.rounds * max(law[2] for law in laws)
         while True:
             values = _values(laws, self.rounds, step, math.ceil(min(reach, most) / step) + 1)
@@ -100,84 +96,16 @@ class ChosenOrders(Pair):
             reach *= 1.5
 
 
-@dataclass(frozen=True, eq=False)
-class FixedOrder(Pair):
-    """`rounds` rounds of many losses in one order: powers of a lattice law, far tails left out. An attack's rounds."""
-
-    order: OrderedPair
-    rounds: int
-
-    @property
-    def max_loss(self) -> Bounds:
-        low, high = self.order.max_loss
-        return Bounds(self.rounds * low * (1.0 - 4e-16), self.rounds * high * (1.0 + 4e-16))
-
-    @property
-    def scale(self) -> float:
-        return math.sqrt(self.rounds) * self.order.scale
-
-    @property
-    def symmetric(self) -> bool:
-        return False
-
-    def atoms(self, sides: Sequence[Side], resolution: Resolution) -> list[Atoms]:
-        """O(log rounds) direct convolutions: nothing is subtracted, and small masses are relatively accurate."""
-        missed = max(0.1 * resolution.truncated_mass / self.rounds, 1e-290)
-        order, found = self.order, []
-        for side in sides:
-            known = order.losses.atoms(side, order.truncated_mass, order.mass_error, missed)
-            width = 40.0 * self.scale  # of the law of all rounds, roughly
-            step = max(resolution.points[0] / math.sqrt(self.rounds), order.scale / FINEST, width / LONGEST)
-            law, left = (
-                _law(known, step, side, 2.0 / resolution.tilt if resolution.tilt > 0.0 else math.inf),
-                self.rounds,
-            )
-            whole: _Law | None = None
-            while left:
-                if left % 2:
-                    whole = law if whole is None else _both(whole, law, side, missed)
-                left //= 2
-                law = _both(law, law, side, missed) if left else law
-            assert whole is not None
-            masses, low, infinite = whole
-            loss = step * (low + np.arange(masses.size))
-            rounding = 4.0 * ROUNDOFF * float(np.abs(loss).max())
-            found.append(
-                Atoms(masses, np.asarray(loss, np.float64), infinite, 0.0, rounding, known.mass.size, separate=True)
-            )
-        return found
-
-
-def _both(first: _Law, second: _Law, side: Side, missed: float) -> _Law:
-    """The law of two sums, without `missed` on either end."""
-    sign = 1.0 if side is Side.UPPER else -1.0
-    terms = min(first[0].size, second[0].size) + 8.0
-    masses = np.convolve(first[0], second[0]) * (1.0 + sign * ROUNDOFF * terms)
-    infinite = (first[2] + second[2] - first[2] * second[2]) * (1.0 + sign * 4.0 * ROUNDOFF)
-    start = min(int(np.searchsorted(np.cumsum(masses), missed)), masses.size - 1)
-    tail = np.cumsum(masses[::-1])
-    end = max(masses.size - int(np.searchsorted(tail, missed)), start + 1)
-    if side is Side.UPPER:
-        infinite += float(tail[masses.size - end - 1]) * (1.0 + 1e-9) if end < masses.size else 0.0
-        masses[start] += float(masses[:start].sum()) * (1.0 + 1e-9)
-    return masses[start:end], first[1] + second[1] + start, infinite
-
-
-def _law(atoms: Atoms, step: float, side: Side, reach: float = math.inf) -> _Law:
-    """A law on the lattice; rounding moves losses to the safe side beforehand."""
+def _law(atoms: Atoms, step: float) -> tuple[Array, int, float]:
+    """Masses, index of the first one, and mass at infinity, on the lattice; rounding moves losses up beforehand."""
     size = float(np.abs(atoms.loss).max()) + step
-    shift = atoms.loss_error + 4.0 * SNAP * (size + step) + 8.0 * ROUNDOFF * size
-    sign = 1.0 if side is Side.UPPER else -1.0
-    loss = atoms.loss + sign * shift
+    loss = atoms.loss + (atoms.loss_error + 4.0 * SNAP * (size + step) + 8.0 * ROUNDOFF * size)
     cell = np.floor(loss / step).astype(np.int64)
-    offset = np.clip(loss - cell * step, 0.0, step)
-    masses, low = place(atoms.mass, cell, offset, step=step, side=side, max_gap=reach)
-    truncated = atoms.truncated_mass if side is Side.UPPER else 0.0
-    factor = 1.0 + sign * 16.0 * ROUNDOFF
-    return masses * factor, low, (atoms.infinity_mass + truncated) * factor
+    masses, low = place(atoms.mass, cell, np.clip(loss - cell * step, 0.0, step), step=step, side=Side.UPPER)
+    return masses * (1.0 + 16.0 * ROUNDOFF), low, (atoms.infinity_mass + atoms.truncated_mass) * (1.0 + ROUNDOFF)
 
 
-def _values(laws: Sequence[_Law], rounds: int, step: float, nodes: int) -> Array:
+def _values(laws: Sequence[tuple[Array, int, float]], rounds: int, step: float, nodes: int) -> Array:
     """V_rounds at 0, step, ..., from above."""
     lowest = min(low for _, low, _ in laws)
     highest = max(low + masses.size - 1 for masses, low, _ in laws)

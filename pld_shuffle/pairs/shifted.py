@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 from ..numerics.integer_laws import IntegerLaw
 from ..numerics.rounding import ROUNDOFF
 from ..numerics.sides import Bounds
-from .chosen_orders import ChosenOrders, FixedOrder
-from .discrete import MOST_SEPARATE, EitherOrder, Losses, OrderedPair
+from .chosen_orders import ChosenOrders
+from .discrete import EitherOrder, Losses, OrderedPair
 from .pair import Pair
 from .profile import ProfilePair, worst
 
@@ -123,14 +123,6 @@ class TwoBins(ProfilePair):
         return [(OrderedPair(order, self.pair.truncated_mass, self.pair.mass_error), count) for order in ends]
 
 
-class StrongerOrder(OrderedPair):
-    """One order as an attack. Of many losses, a few rounds are made here; contours are better at many rounds."""
-
-    def repeated(self, count: int) -> list[tuple[Pair, int]]:
-        many = self.losses.mass.size > MOST_SEPARATE and 1 < count <= MOST_CHOSEN // 8
-        return [(FixedOrder(self, count), 1)] if many else [(self, count)]
-
-
 def with_attack(both: EitherOrder) -> tuple[ProfilePair, Pair]:
     """A pair for both orders, and the stronger order alone: an attack."""
     if len(both.orders) == 1:
@@ -145,7 +137,7 @@ def _strongest(pairs: Sequence[EitherOrder]) -> OrderedPair:
     far = np.array([min(4.0 * scale, 0.9 * top)])
     known = [(order, pair) for pair in pairs for order in pair.orders]
     order, pair = max(known, key=lambda one: float(one[0].divergence(far)[0]) + one[0].infinity_mass)
-    return StrongerOrder(order, pair.truncated_mass, pair.mass_error)
+    return OrderedPair(order, pair.truncated_mass, pair.mass_error)
 
 
 def shifted(law: IntegerLaw, step: int) -> EitherOrder:
