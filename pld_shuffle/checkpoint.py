@@ -129,7 +129,7 @@ def _arguments(value: Any) -> dict[str, Any]:
     if isinstance(value, Mechanism):
         given = value.arguments()
     else:
-        given = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+        given = {field.name: getattr(value, field.name) for field in dataclasses.fields(value) if field.init}
     return {name: _encoded(item) for name, item in given.items()}
 
 

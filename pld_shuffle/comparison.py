@@ -30,7 +30,7 @@ from .mechanisms import Mechanism, ShuffledLDP, ShuffledRandomizer, ShuffledRR, 
 from .mechanisms.shuffled import Shuffled
 from .numerics.sides import Bounds
 from .numerics.validation import open_unit, positive_int
-from .randomizers import BinaryRandomizedResponse, KRandomizedResponse, Laplace
+from .randomizers import KRandomizedResponse, Laplace
 from .renyi import RenyiAccountant
 from .shares import Binomial, DiscreteGaussian, Share, Skellam
 
@@ -164,9 +164,7 @@ def _setting(mechanism: Mechanism, rounds: int, delta: float) -> _Setting:
         nearest = round(size)
         population = nearest if abs(size - nearest) <= 1e-9 * size else math.floor(size)
     local = whole.randomizer if isinstance(whole, Shuffled) else whole
-    k = 2 if isinstance(local, BinaryRandomizedResponse) else getattr(local, "k", None)
-    if not isinstance(local, (ShuffledRR, KRandomizedResponse, BinaryRandomizedResponse)):
-        k = None
+    k = local.k if isinstance(local, (ShuffledRR, KRandomizedResponse)) else None
     names = {
         "k-ary randomized response": k is not None,
         "binary randomized response": k == 2,

@@ -29,7 +29,6 @@ from ..pairs.shifted import shifted
 from ..pairs.two_counts import TwoCountPair, two_count_attacks
 from ..randomizers import (
     RAPPOR,
-    BinaryRandomizedResponse,
     DiscreteRandomizer,
     Gaussian,
     HadamardResponse,
@@ -42,7 +41,7 @@ from ..randomizers.base import settle
 from .base import Mechanism, said
 from .shuffled import Shuffled
 
-SYMBOLS = (BinaryRandomizedResponse, KRandomizedResponse, HadamardResponse, DiscreteRandomizer)
+SYMBOLS = (KRandomizedResponse, HadamardResponse, DiscreteRandomizer)
 CELLS = 32  # of the lattice in a scale of Laplace noise: a share of 1e-4 of its variance
 
 

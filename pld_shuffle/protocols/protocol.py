@@ -286,7 +286,7 @@ class GammaNoise(Protocol):
         return 1
 
     @property
-    def randomizer(self) -> KRandomizedResponse | BinaryRandomizedResponse:
+    def randomizer(self) -> KRandomizedResponse:
         """The local randomizer of one message. ValueError where its eps0 would exceed 700."""
         response = KRandomizedResponse.from_gamma(k=self._values, gamma=self.gamma)
         return BinaryRandomizedResponse(response.eps0) if self._values == 2 else response

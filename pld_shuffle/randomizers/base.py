@@ -93,25 +93,14 @@ class LocalRandomizer(ABC):
     #: Whether likelihood ratios are unbounded.
     tailed: ClassVar[bool] = False
 
-    @property
-    def k_ary(self) -> int:
-        """The number of values of k-ary randomised response: a report is the value, or any other alike. Else 0."""
-        return 0
-
-    @property
-    def few_users(self) -> int:
-        """Among up to so many users sums of likelihood ratios are sharper than a contour."""
-        return 0
-
-    @property
-    def pairs_meant(self) -> str:
-        """What the pairs range over, where that is more than the inputs: words for `assumptions`."""
-        return ""
-
-    @property
-    def unhidden(self) -> str | None:
-        """Why shuffling hides nothing, if there is too little noise for it."""
-        return None
+    #: The number of values of k-ary randomised response: a report is the value, or any other alike. Else 0.
+    k_ary: int = 0
+    #: Among up to so many users sums of likelihood ratios are sharper than a contour.
+    few_users: int = 0
+    #: What the pairs range over, where that is more than the inputs: words for `assumptions`.
+    pairs_meant: str = ""
+    #: Why shuffling hides nothing, if there is too little noise for it.
+    unhidden: str | None = None
 
     @abstractmethod
     def slot_laws(

@@ -151,24 +151,15 @@ class DiscreteRandomizer(FiniteRandomizer):
 
     def _drawn(self, values: IntArray, rng: np.random.Generator) -> IntArray:
         """Reports in 0 ... outputs-1."""
-        draws = rng.random(values.shape)
         reports = np.empty(values.shape, dtype=np.int64)
         for value in np.unique(values):
             here = values == value
-            reports[here] = np.searchsorted(self._cumulative[value], draws[here], side="right")
+            reports[here] = rng.choice(self.law().shape[1], int(here.sum()), p=self.law()[value])
         return reports
 
     @cached_property
     def _law(self) -> FloatArray:
         return read_only(np.array(self.matrix))
-
-    @cached_property
-    def _cumulative(self) -> FloatArray:
-        """Cumulative rows, 1 from the last possible report on: rounding must not select another."""
-        sums = np.minimum(np.cumsum(self.law(), axis=1), 1.0)
-        for row, sum_row in zip(self.law(), sums, strict=True):
-            sum_row[np.flatnonzero(row)[-1] :] = 1.0
-        return read_only(sums)
 
     @cached_property
     def _pairs(self) -> tuple[FloatArray, FloatArray]:

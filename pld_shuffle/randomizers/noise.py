@@ -56,11 +56,7 @@ class Noise(LocalRandomizer):
         return self._drawn(unit_array("x", x), generator(rng))
 
     continuous = True
-
-    @property
-    def few_users(self) -> int:
-        """With bounded ratios."""
-        return 32
+    few_users = 32  # with bounded ratios
 
     def attacks(self, most: int) -> Iterable[tuple[float, float, float]]:
         """Both orders of the target's inputs 0 and 1, all others at 0."""
@@ -147,7 +143,7 @@ class Gaussian(Noise):
         return math.inf
 
     @property
-    def unhidden(self) -> str | None:
+    def unhidden(self) -> str | None:  # type: ignore[override]
         """A sentence for a sigma below `LEAST_SIGMA`."""
         if self.sigma >= LEAST_SIGMA:
             return None
@@ -161,7 +157,7 @@ class Gaussian(Noise):
     tailed = True
 
     @property
-    def few_users(self) -> int:
+    def few_users(self) -> int:  # type: ignore[override]
         """With less noise the ratios are too large."""
         return 12 if self.sigma >= FEW_SIGMA else 0
 

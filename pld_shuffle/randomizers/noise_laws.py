@@ -14,32 +14,27 @@ is the blanket itself and u = first/blanket moves along a line; right of it the 
 
 *Types* (upper side): others may hold any w, the target any (a, b). A type is an array of four rows, the
 masses of groups of reports under R_a, R_b, the shared law V, and R_w. It may stand for many (a, b; w): all
-whose likelihood D/R_w is smaller in convex order. The steps (proofs: docs/theory.md, section 8, "Noise in
-the swap theorem"):
+whose likelihood D/R_w is smaller in convex order. The steps are proved in docs/theory.md, section 8, "Noise in the swap
+theorem":
 
-1. *Contraction.* Let 0 < r <= 1. The map y -> r y + t + fresh noise takes R_x to R_(r x + t) for every x,
-   because either noise is self-decomposable: Lap is r Lap plus (nothing with probability r^2, else Lap),
-   and N is r N plus sqrt(1 - r^2) N. So (a, b; w) is a post-processing of (0, 1; w'), 0 <= w' <= 1, if w
+1. *Contraction.* Either noise is self-decomposable. So (a, b; w) is a post-processing of (0, 1; w'), 0 <= w' <= 1, if w
    lies between a and b, and otherwise, up to the mirror image, of (x, 1; 0) or (1, x; 0), 0 < x < 1.
-2. *Other users' values in a cell.* For Laplace noise R_w >= sinh(eps0 (v'-w))/sinh(eps0 h) R_v + the same
-   with v and v' exchanged, v <= w <= v' = v + h: outside of the cell with equality. The factors sum to at
-   least k = 1/cosh(eps0 h/2). So k R_v and k R_v', the rest telling nothing, cover all w of the cell, to
-   second order in h. For Gaussian noise R_w >= k(y) ((1-c) R_v + c R_v') with k about 1 - r^2/8, e^r the ratio of R_v'
-   and R_v at y: k R_v and k R_v' cover them, again to second order.
+2. *Other users' values in a cell* from v to v' = v + h: k R_v and k R_v', the rest telling nothing, cover all w of the
+   cell, to second order in h. Laplace: k = 1/cosh(eps0 h/2). Gaussian: k(y) about 1 - r^2/8, e^r the ratio of R_v' and
+   R_v at y.
 3. *Target values in a cell.* Laplace: (x, 1; 0), x0 <= x <= x1, is a contraction of (x0, 1; w') with -e <= w' <= 0,
    e = (x1 - x0)/(1 - x1): step 2 covers these.
-   3a. Also: by step 2 R_x is a mixture of R_x0, R_x1 and, with probability at most 1 - k, a law
-   inside of the cell with density at most eps0/tanh(eps0 h/2). So D/R_0 is below the mixture of the laws
-   for these. The last one's density relative to R_0 is moved to 0 and its largest value, and R_1/R_0 to
-   the cell's two ends.
-   3b. Gaussian: k (mixture of R_x0, R_x1) <= R_x <= g (the same mixture), g = exp((x1 - x0)^2/(8 sigma^2)): weighted
-   arithmetic and geometric means. First rows that sum to g > 1 and second ones to less than 1 are right here: the
-   bound increases with D.
+   3a. Also: R_x is a mixture of R_x0, R_x1 and, with probability at most 1 - k, a bump inside of the cell.
+   3b. Gaussian: k (mixture of R_x0, R_x1) <= R_x <= g (the same mixture), g = exp((x1 - x0)^2/(8 sigma^2)). First rows
+   that sum to g > 1 and second ones to less than 1 are right here: the bound increases with D.
 4. *Near pairs*, x >= 1 - gap. Laplace: both laws are images of binary randomised response of budget
    eps0 gap, and R_w >= e^-eps0 (R_a + R_b)/2.
 
 Reports. Laplace: see `_laplace_masses`. Gaussian: R_a/R_w and R_b/R_w are moved to the ends of the cell
 independently with their means kept.
+
+Arguments are checked by the randomizers (`noise`), and cells by nobody. Relative rounding errors of masses: below 1e-13
+for Laplace noise, 1e-12 for Gaussian.
 """
 
 from __future__ import annotations
@@ -48,14 +43,13 @@ import math
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..numerics.sides import Side
 from ..numerics.tuning import NOISE_CELLS
-from ..numerics.validation import positive_float, positive_int, real, user_count
 
 Array = NDArray[np.float64]
 LARGEST_EPS0 = 150.0  # beyond, masses underflow
@@ -73,46 +67,40 @@ def laplace_groups(eps0: float, *, side: Side, cells: int = NOISE_CELLS, graded:
     """Rows (first, second, blanket): a finite law on `side` of Laplace noise of scale 1/eps0, inputs 0 and 1.
 
     cells : in each half, of equal width in q = sqrt(u): they add least variance, relative to that of u below 1/cells^2.
-    graded: with more of them next to the constant ratios, as close as 1e-11 of the first cell. Relative rounding error
-    of every mass below 1e-13 (pass it as mass_error).
+    graded: with more of them next to the constant ratios, as close as 1e-11 of the first cell.
     """
-    budget, count = positive_float("eps0", eps0), positive_int("cells", cells)
-    top = math.expm1(0.5 * budget)
-    short = top / count * np.arange(count + 1.0)  # of q, to its largest value at y = 0
+    top = math.expm1(0.5 * eps0)
+    short = top / cells * np.arange(cells + 1.0)  # of q, to its largest value at y = 0
     if graded:
         short = np.concatenate(([0.0], short[1] * GRADED[::-1], short[1:]))
-    y = -np.log1p(-short / (1.0 + top)) / budget
+    y = -np.log1p(-short / (1.0 + top)) / eps0
     y[-1] = 0.5
-    return _mirrored(*_laplace_masses(budget, y, (0.0, 1.0), side, right=False))
+    return _mirrored(*_laplace_masses(eps0, y, (0.0, 1.0), side, right=False))
 
 
 def gaussian_groups(sigma: float, *, side: Side, truncated_mass: float = 1e-15, cells: int = 2 * NOISE_CELLS) -> Array:
-    """Rows (first, second, blanket): a finite law on `side` of Gaussian noise N(0, sigma^2), inputs 0 and 1.
+    """As `laplace_groups`, of Gaussian noise N(0, sigma^2).
 
     u is unbounded. Beyond the point that the first law passes with probability `truncated_mass` (in (0, 0.1)) the
-    upper law has
-    no blanket and an infinite loss, the lower one a single merged group. Choose missed well under the smallest delta of
-    interest, but not 1e-100: the farthest ratios are what costs time.
-
-    Relative rounding error of every mass below 1e-12 (pass it as mass_error). Raises ValueError where masses
+    upper law has no blanket and an infinite loss, the lower one a single merged group. Choose it well under the
+    smallest delta of interest, but not 1e-100: the farthest ratios are what costs time. Raises ValueError where masses
     underflow (a small sigma with a small `truncated_mass`).
     """
     from scipy.special import ndtr
 
-    width = positive_float("sigma", sigma)
-    start, _ = _ends(width, [0.0], truncated_mass, right=1.0)
-    longest = min(0.25 * width, width * width / (1.0 - start))
+    start, _ = _ends(sigma, [0.0], truncated_mass, right=1.0)
+    longest = min(0.25 * sigma, sigma * sigma / (1.0 - start))
     longest = (0.5 - start) / (math.ceil((0.5 - start) / longest) + 1)
-    ends = _quantiles(width, start, 0.5, positive_int("cells", cells), -1.0, longest)
-    near, far = float(ndtr(start / width)), float(ndtr((start - 1.0) / width))
+    ends = _quantiles(sigma, start, 0.5, cells, -1.0, longest)
+    near, far = float(ndtr(start / sigma)), float(ndtr((start - 1.0) / sigma))
     if side is Side.LOWER:
-        rows = _gaussian_masses(width, ends, (0.0, 1.0))
+        rows = _gaussian_masses(sigma, ends, (0.0, 1.0))
         return _mirrored(np.append(rows[0], near), np.append(rows[1], far))
-    y, weight = _panels(width, ends, 1.0 - start)
-    density = weight * np.exp(-0.5 * ((y - 1.0) / width) ** 2)
-    down, up = (np.sum(density * share, axis=1) for share in _share(ends, y, -1.0 / width**2))
+    y, weight = _panels(sigma, ends, 1.0 - start)
+    density = weight * np.exp(-0.5 * ((y - 1.0) / sigma) ** 2)
+    down, up = (np.sum(density * share, axis=1) for share in _share(ends, y, -1.0 / sigma**2))
     blanket = np.append(down, 0.0) + np.append(0.0, up)
-    inside = _mirrored(blanket * np.exp((0.5 - ends) / width**2), blanket)
+    inside = _mirrored(blanket * np.exp((0.5 - ends) / sigma**2), blanket)
     # The far ends, outside of the upper law's blanket: (near, 0), (0, far) left, and (far, near) right, where
     # the second law is the larger one everywhere.
     bare = [[near, 0.0, far], [0.0, far, near], [0.0] * 3]
@@ -137,19 +125,17 @@ def laplace_attack(
 ) -> Array:
     """Masses of cells under the target's two laws and the others', shape (3, groups): a lower side.
 
-    Laplace noise of scale 1/eps0; `first`, `second`, `others` in [0, 1]. graded : with more cells next to 0
-    and 1. Relative rounding error of every mass below 1e-13. Raises ValueError or TypeError naming the argument.
+    Laplace noise of scale 1/eps0; `first`, `second`, `others` in [0, 1]. graded : with more cells next to 0 and 1.
 
     >>> laplace_attack(1.0, first=0.0, second=1.0, others=0.0).sum(axis=1).round(12)
     array([1., 1., 1.])
     """
-    budget = positive_float("eps0", eps0)
-    inputs = _inputs(first=first, second=second, others=others)
-    ends = np.union1d(np.linspace(0.0, 1.0, positive_int("cells", cells) + 1), inputs)
+    inputs = (first, second, others)
+    ends = np.union1d(np.linspace(0.0, 1.0, cells + 1), inputs)
     if graded:
         near = GRADED / cells
         ends = np.union1d(ends, np.concatenate((near, 1.0 - near)))
-    return _laplace_masses(budget, ends, inputs, Side.LOWER)
+    return _laplace_masses(eps0, ends, inputs, Side.LOWER)
 
 
 def _laplace_masses(budget: float, ends: Array, inputs: Iterable[float], side: Side, *, right: bool = True) -> Array:
@@ -179,39 +165,28 @@ def laplace_types(eps0: float, n: int, *, cells: int = 96, allowance: float = 0.
 
     Returns arrays of shape (4, groups), rows R_a, R_b, v, w, with V = R_a, such that W - u V >= w - u v for every law W
     that the type stands for and 0 <= u <= min w/v. What w - u v is short of 1 - u tells nothing (L = 0). The
-    first type is (0, 1; 0). Relative rounding error of every mass below 1e-13. Some 50 to 200 types. Raises
-    ValueError or TypeError naming the argument.
+    first type is (0, 1; 0). Some 50 to 200 types.
     """
-    budget = positive_float("eps0", eps0)
-    if not budget <= LARGEST_EPS0:
-        raise ValueError(f"eps0 must be at most {LARGEST_EPS0:g}, got {eps0!r}")
-    users = user_count(n)
-    count = positive_int("cells", cells)
-    values = _graded(min(0.02, 0.06 / budget), 1.5)
+    values = _graded(min(0.02, 0.06 / eps0), 1.5)
     reach = np.maximum(np.diff(values, prepend=0.0), np.diff(values, append=1.0))
-    types = [_laplace_type(budget, 0.0, 1.0, w, r, count) for w, r in zip(values, reach, strict=True)]
-    worst = _laplace_rows(budget, (0.0, 1.0, 0.0), count)
-    standard = _Yardstick([worst, worst[[1, 0, 2]]], users, allowance, _exponents)
+    types = [_laplace_type(eps0, 0.0, 1.0, w, r, cells) for w, r in zip(values, reach, strict=True)]
+    worst = _laplace_rows(eps0, (0.0, 1.0, 0.0), cells)
+    standard = _Yardstick([worst, worst[[1, 0, 2]]], n, allowance, _exponents)
 
     gap = 0.9
-    while not standard.admits([near := _near_pairs(budget, gap)]) and gap > 1e-6:
+    while not standard.admits([near := _near_pairs(eps0, gap)]) and gap > 1e-6:
         gap *= 0.8
     types.append(near)
 
     def cover(low: float, high: float) -> Iterator[list[Array]]:
-        lower = _below(low, high)
+        lower = (high - low) / (1.0 - high)  # e of step 3
         targets = ((low, 1.0), (1.0, low))
         ends = (0.0, -lower)
-        yield [_laplace_type(budget, *pair, w, lower, count) for pair in targets for w in ends]
-        yield _bumps(budget, low, high, count)
+        yield [_laplace_type(eps0, *pair, w, lower, cells) for pair in targets for w in ends]
+        yield _bumps(eps0, low, high, cells)
 
     types.extend(_targets(1.0 - gap, cover, standard))
     return tuple(types)
-
-
-def _below(low: float, high: float) -> float:
-    """e of step 3: contracting (low, 1; -e) by r = (1 - high)/(1 - low) towards 1 gives (high, 1; 0)."""
-    return (high - low) / (1.0 - high)
 
 
 def _mean_ratio(gap: float) -> float:
@@ -289,17 +264,16 @@ def gaussian_attack(
     """As `laplace_attack`, for noise N(0, sigma^2).
 
     Beyond the points that R_first and R_second pass with probability `truncated_mass`, in (0, 0.1), reports are
-    merged. Relative error of every mass below 1e-12. Raises ValueError where densities underflow.
+    merged. Raises ValueError where densities underflow.
     """
     from scipy.special import ndtr
 
-    width = positive_float("sigma", sigma)
-    inputs = _inputs(first=first, second=second, others=others)
-    low, high = _ends(width, inputs, truncated_mass)
-    ends = _quantiles(width, low, high, positive_int("cells", cells))
-    tails = [[ndtr((low - x) / width), ndtr((x - high) / width)] for x in inputs]
+    inputs = [first, second, others]
+    low, high = _ends(sigma, inputs, truncated_mass)
+    ends = _quantiles(sigma, low, high, cells)
+    tails = [[ndtr((low - x) / sigma), ndtr((x - high) / sigma)] for x in inputs]
     left, right = np.hsplit(np.array(tails), 2)
-    return np.concatenate((left, _gaussian_masses(width, ends, inputs), right), axis=1)
+    return np.concatenate((left, _gaussian_masses(sigma, ends, inputs), right), axis=1)
 
 
 def _gaussian_masses(width: float, ends: Array, inputs: Iterable[float]) -> Array:
@@ -319,19 +293,16 @@ def gaussian_types(
     truncated_mass : beyond the points that R_a and R_b pass with this probability, in (0, 0.1), the target's report
         counts as given away: groups without mass under R_w.
 
-    Others who report from V are not covered: see `gaussian_uncovered_user`. Relative error of every mass below 1e-12.
-    Some 50 types, more for small sigma and large n. Raises ValueError where densities underflow.
+    Others who report from V are not covered: see `gaussian_uncovered_user`. Some 50 types, more for small sigma and
+    large n. Raises ValueError where densities underflow.
     """
-    width = positive_float("sigma", sigma)
-    users = user_count(n)
-    count = positive_int("cells", cells)
-    gamma = math.erfc(1.0 / (2.0 * math.sqrt(2.0) * width))
+    gamma = math.erfc(1.0 / (2.0 * math.sqrt(2.0) * sigma))
     known: dict[tuple[float, float, float], _Cells] = {}
 
     def law(a: float, b: float, w: float) -> _Cells:
         if (a, b, w) not in known:
             worst = {a, b} == {0.0, 1.0} and w == 0.0
-            known[a, b, w] = _Cells.of(width, a, b, w, truncated_mass, count if worst else count // 3)
+            known[a, b, w] = _Cells.of(sigma, a, b, w, truncated_mass, cells if worst else cells // 3)
         return known[a, b, w]
 
     def others(v: float, cuts: list[tuple[float, float]]) -> list[Array]:
@@ -340,11 +311,11 @@ def gaussian_types(
 
     def targets(x: float, cuts: list[tuple[float, float]]) -> list[Array]:
         """(x, 1; 0) and (1, x; 0), x at an end of `cuts`: step 3."""
-        more = max(_mean_ratio((high - low) / width) for low, high in cuts)
+        more = max(_mean_ratio((high - low) / sigma) for low, high in cuts)
         ahead = law(x, 1.0, 0.0).rows * np.array([[more], [1.0], [1.0]])
         return [ahead, law(1.0, x, 0.0).scaled(1, cuts)]
 
-    standard = _Yardstick([law(0.0, 1.0, 0.0).rows, law(1.0, 0.0, 0.0).rows], users, allowance, _sizes)
+    standard = _Yardstick([law(0.0, 1.0, 0.0).rows, law(1.0, 0.0, 0.0).rows], n, allowance, _sizes)
     found = []
     for make, end in ((others, 0.5), (targets, 1.0)):
         cuts = standard.cut(end, make)
@@ -356,7 +327,7 @@ def gaussian_types(
 def gaussian_uncovered_user(sigma: float, *, truncated_mass: float = 1e-15, cells: int = 256) -> Array:
     """Rows R_0, R_1, V, V: of all targets next to a user who reports from V, the blanket, the worst; an upper side."""
     first, second, blanket = gaussian_groups(sigma, side=Side.UPPER, truncated_mass=truncated_mass, cells=cells)
-    law = blanket / math.erfc(1.0 / (2.0 * math.sqrt(2.0) * positive_float("sigma", sigma)))
+    law = blanket / math.erfc(1.0 / (2.0 * math.sqrt(2.0) * sigma))
     return np.array([first, second, law, law])
 
 
@@ -496,16 +467,6 @@ def _sizes(n: int, scale: float) -> list[Callable[[Array], float]]:
     return [partial(size, z=z) for z in (0.0, 1.0, 4.0)]
 
 
-def _inputs(**values: Any) -> list[float]:
-    found = []
-    for name, value in values.items():
-        x = real(name, value)
-        if not 0.0 <= x <= 1.0:
-            raise ValueError(f"{name} must be in [0, 1], got {value!r}")
-        found.append(x)
-    return found
-
-
 def _graded(first: float, ratio: float) -> Array:
     """Points from 0 to 1, symmetric; the cells start with width `first` at either end and grow."""
     widths = first * ratio ** np.arange(60)
@@ -539,15 +500,12 @@ def _ends(width: float, inputs: list[float], truncated_mass: float, right: float
     """Where the least and the largest input leave out `truncated_mass`; or `right`."""
     from scipy.special import ndtri
 
-    left_out = positive_float("truncated_mass", truncated_mass)
-    if not left_out < 0.1:
-        raise ValueError(f"truncated_mass must be below 0.1, got {truncated_mass!r}")
-    reach = -width * float(ndtri(left_out))
+    reach = -width * float(ndtri(truncated_mass))
     low, high = min(inputs) - reach, max(inputs) + reach if right is None else right
     if not 0.5 * ((high - low) / width) ** 2 <= LARGEST_EXPONENT:
         raise ValueError(
             f"sigma={width!r} with truncated_mass={truncated_mass!r} needs densities of exp(-{LARGEST_EXPONENT:g}) or"
-            " less; use a larger missed"
+            " less; use a larger truncated_mass"
         )
     return low, high
 

@@ -24,14 +24,12 @@ RAPPOR (Erlingsson, Pihur, Korolova 2014, section 2; symbols of the paper: k, h,
                    every report on the same value
     instantaneous  a memoised 1 is reported as 1 w.p. q = `one_if_one`, a 0 w.p. p = `one_if_zero`
 
-    Let c = f/(2-f), t = (p/q)^N, u = ((1-q)/(1-p))^N. The reports' likelihood ratio for one bit depends on the number
-    of ones among the N reports only, and monotonically; its extremes are all ones and all zeros. So N reports from one
-    memoised vector together are exactly
+    Let c = f/(2-f), t = p/q, u = (1-q)/(1-p). One report is
 
-        eps(N) = d log((1 + c t)/(c + t)) + d log((1 + c u)/(c + u)),
+        eps = d log((1 + c t)/(c + t)) + d log((1 + c u)/(c + u)) = d log(q*(1-p*) / (p*(1-q*)))
 
-    which for N = 1 is d log(q*(1-p*) / (p*(1-q*))) (the paper's eps_1 with d = h), and for N -> inf the lifetime
-    2 d log((1 - f/2)/(f/2)) (its eps_infinity): what the memoised vector itself reveals.
+    (the paper's eps_1 with d = h). The lifetime's, 2 d log((1 - f/2)/(f/2)) (its eps_infinity), is that of the memoised
+    vector itself, which bounds any number of reports from it.
 
     The inputs covered are all filters with h ones, d = h. For one-hot vectors all closed forms are exact. For Bloom
     filters eps0 and tv are attained as soon as two of the k values have filters with nothing in common, and are upper
@@ -39,7 +37,7 @@ RAPPOR (Erlingsson, Pihur, Korolova 2014, section 2; symbols of the paper: k, h,
 
     With memoisation the rounds share the permanent noise: they are *not* independent given the value, so composing the
     one-report guarantee of several shuffled rounds is valid only if the permanent step is drawn afresh in every round.
-    Otherwise use `eps0_of_reports` or `lifetime_eps0` for all reports together.
+    Otherwise use `lifetime_eps0` for all reports together.
 
 Source: Erlingsson, Pihur, Korolova, RAPPOR, CCS 2014; Wang, Blocki, Li, Jha, Locally differentially private protocols
 for frequency estimation, USENIX Security 2017 (optimised).
@@ -261,8 +259,13 @@ class RAPPOR(NoisyFilter):
 
     @property
     def eps0(self) -> float:
-        """Local epsilon of one report."""
-        return self.eps0_of_reports(1)
+        """Local epsilon of one report; inf without any noise on a bit."""
+        coin, total = self.noise / (2 - self.noise), 0.0
+        for share in (self.one_if_zero / self.one_if_one, (1 - self.one_if_one) / (1 - self.one_if_zero)):
+            if coin + share == 0:
+                return math.inf
+            total += math.log1p((1 - coin) * (1 - share) / (coin + share))
+        return self.hashes * total
 
     @property
     def eps0_error(self) -> float:
@@ -275,24 +278,6 @@ class RAPPOR(NoisyFilter):
         if self.noise == 0:
             return math.inf
         return 2 * self.hashes * math.log((2 - self.noise) / self.noise)
-
-    def eps0_of_reports(self, count: int) -> float:
-        """Local epsilon of `count` reports from one memoised vector together (exact).
-
-        Grows with `count`, from `eps0` to `lifetime_eps0`.
-        """
-        reports = integer_in("count", count, 1)
-        if self.noise == 0 and reports > 1:
-            return reports * self.eps0
-        coin = self.noise / (2 - self.noise)
-        all_ones = (self.one_if_zero / self.one_if_one) ** reports
-        all_zeros = ((1 - self.one_if_one) / (1 - self.one_if_zero)) ** reports
-        total = 0.0
-        for share in (all_ones, all_zeros):
-            if coin + share == 0:
-                return math.inf
-            total += math.log1p((1 - coin) * (1 - share) / (coin + share))
-        return self.hashes * total
 
     @property
     def memoised(self) -> RAPPOR:
@@ -332,7 +317,7 @@ class RAPPOR(NoisyFilter):
         return self.k if self.bits is None else self.bits
 
     @property
-    def pairs_meant(self) -> str:
+    def pairs_meant(self) -> str:  # type: ignore[override]
         """Bloom filters are analysed over all filters."""
         every = ", the worst over all filters, whether or not a value has them"
         return "" if self.bits is None else every

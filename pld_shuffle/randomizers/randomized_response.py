@@ -14,13 +14,13 @@ All formulas are written in e^{-eps0}, so that they keep their relative accuracy
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from ..numerics.validation import integer_in, open_unit
-from .base import FloatArray, IntArray, local_epsilon, settle
-from .joint import FiniteRandomizer, ValuesRandomizer
+from .base import FloatArray, IntArray
+from .joint import ValuesRandomizer
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,7 +42,7 @@ class KRandomizedResponse(ValuesRandomizer):
         return cls(k=count, eps0=math.log1p(count * (1 - share) / share))
 
     @property
-    def k_ary(self) -> int:
+    def k_ary(self) -> int:  # type: ignore[override]
         """k."""
         return self.k
 
@@ -80,40 +80,11 @@ class KRandomizedResponse(ValuesRandomizer):
 
 
 @dataclass(frozen=True)
-class BinaryRandomizedResponse(FiniteRandomizer):
-    """Randomized response on the bits 0 and 1.
+class BinaryRandomizedResponse(KRandomizedResponse):
+    """Randomized response on the bits 0 and 1: `KRandomizedResponse` with k = 2.
 
     eps0: local epsilon, in (0, 700]. Raises TypeError or ValueError for anything else.
     """
 
     eps0: float
-
-    def __post_init__(self) -> None:
-        settle(self, eps0=local_epsilon(self.eps0))
-
-    @property
-    def inputs(self) -> int:
-        """Number of inputs, 2."""
-        return 2
-
-    k_ary = inputs
-
-    @property
-    def flip(self) -> float:
-        """Probability of the wrong bit, 1 / (e^eps0 + 1)."""
-        return math.exp(-self.eps0) / (1 + math.exp(-self.eps0))
-
-    @property
-    def tv(self) -> float:
-        """tanh(eps0 / 2)."""
-        return math.tanh(self.eps0 / 2)
-
-    def _masses(self, values: IntArray, blanket: bool) -> FloatArray:
-        """Groups: report 0, report 1."""
-        keep, flip = 1 / (1 + math.exp(-self.eps0)), self.flip
-        masses = np.array([[keep, flip], [flip, keep], [flip, flip]])
-        return np.asarray(masses[np.append(values, 2)])
-
-    def _drawn(self, values: IntArray, rng: np.random.Generator) -> IntArray:
-        """Reports 0 or 1."""
-        return values ^ (rng.random(values.shape) < self.flip)
+    k: int = field(default=2, init=False, repr=False)
