@@ -22,9 +22,8 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from .numerics.integer_laws import (
     SMALLEST_SIGMA,
@@ -36,38 +35,18 @@ from .numerics.integer_laws import (
     skellam_law,
     two_sided_law,
 )
-from .numerics.validation import flag, open_unit, positive_float, positive_int
-from .randomizers.base import settle
+from .numerics.validation import Checked, between, flag, open_unit, positive_int
 
 SMALLEST, LARGEST = 1e-12, 1e14  # of means, variances and shapes
-Checks = Mapping[str, Callable[[str, object], Any]]
+
+_moderate = between(SMALLEST, LARGEST)
 
 
-def _between(low: float, high: float) -> Callable[[str, object], float]:
-    """What checks that a number is in [low, high]."""
-
-    def check(name: str, value: object) -> float:
-        number = positive_float(name, value)
-        if not low <= number <= high:
-            raise ValueError(f"{name} must be in [{low:g}, {high:g}], got {value!r}")
-        return number
-
-    return check
-
-
-_moderate = _between(SMALLEST, LARGEST)
-
-
-class Share(ABC):
+class Share(Checked, ABC):
     """Noise of one party: a law on the integers. Shares raise TypeError or ValueError naming the argument."""
 
     #: Whether it is never negative, as numbers of dummies are.
     counts: ClassVar[bool] = False
-    #: What checks each argument.
-    CHECKS: ClassVar[Checks]
-
-    def __post_init__(self) -> None:
-        settle(self, **{name: check(name, getattr(self, name)) for name, check in self.CHECKS.items()})
 
     @abstractmethod
     def total(self, count: int) -> IntegerLaw:
@@ -81,7 +60,7 @@ class Binomial(Share):
     trials: int
     p: float = 0.5
     counts: ClassVar[bool] = True
-    CHECKS: ClassVar[Checks] = {"trials": positive_int, "p": open_unit}
+    CHECKS: ClassVar = {"trials": positive_int, "p": open_unit}
 
     def total(self, count: int) -> IntegerLaw:
         return binomial_law(count * self.trials, self.p)
@@ -93,7 +72,7 @@ class Poisson(Share):
 
     mean: float
     counts: ClassVar[bool] = True
-    CHECKS: ClassVar[Checks] = {"mean": _moderate}
+    CHECKS: ClassVar = {"mean": _moderate}
 
     def total(self, count: int) -> IntegerLaw:
         return poisson_law(count * self.mean)
@@ -109,7 +88,7 @@ class NegativeBinomial(Share):
     shape: float
     p: float
     two_sided: bool = False
-    CHECKS: ClassVar[Checks] = {"shape": _moderate, "p": open_unit, "two_sided": flag}
+    CHECKS: ClassVar = {"shape": _moderate, "p": open_unit, "two_sided": flag}
 
     @property
     def counts(self) -> bool:  # type: ignore[override]
@@ -129,7 +108,7 @@ class Skellam(Share):
     """The difference of two Poisson numbers of mean variance / 2."""
 
     variance: float
-    CHECKS: ClassVar[Checks] = {"variance": _moderate}
+    CHECKS: ClassVar = {"variance": _moderate}
 
     def total(self, count: int) -> IntegerLaw:
         return skellam_law(count * self.variance)
@@ -140,7 +119,7 @@ class DiscreteLaplace(Share):
     """k with probability proportional to exp(-|k| / scale)."""
 
     scale: float
-    CHECKS: ClassVar[Checks] = {"scale": _between(0.01, 1e6)}
+    CHECKS: ClassVar = {"scale": between(0.01, 1e6)}
 
     def total(self, count: int) -> IntegerLaw:
         return two_sided_law(float(count), 1.0 / self.scale)
@@ -151,7 +130,7 @@ class DiscreteGaussian(Share):
     """k with probability proportional to exp(-k^2 / (2 sigma^2)), sigma >= 0.1."""
 
     sigma: float
-    CHECKS: ClassVar[Checks] = {"sigma": _between(SMALLEST_SIGMA, 1e6)}
+    CHECKS: ClassVar = {"sigma": between(SMALLEST_SIGMA, 1e6)}
 
     def total(self, count: int) -> IntegerLaw:
         return gaussian_law(self.sigma, count)

@@ -128,7 +128,7 @@ REFUSED: list[Row] = [
     (lambda: Shuffled(LocalGaussian(sigma=9.0), 100, "reduction"), "needs pure LDP"),
     (lambda: Attack(LocalLaplace(eps0=1.0), 10, 0, 1, 1), "must be finite", TypeError),
     (lambda: Attack(RR, 10, 0, 0, 1), "second must differ"),
-    (lambda: Attack(RR, 10, 0, 1, 9), "others must be below inputs=4"),
+    (lambda: Attack(RR, 10, 0, 1, 9), r"others must be in \[0, 3\]"),
     (lambda: BLANKET.attack_bounds(), "exactly one of delta"),
     (lambda: BLANKET.attack_bounds(delta=0.1, choices=[]), "choices must not be empty"),
     (lambda: Blanket(BinaryRandomizedResponse(400.0), 10), "eps0 of at most 150"),

@@ -7,12 +7,13 @@ Also known as balls-and-bins sampling. The pair is exact for Gaussian steps and 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
+from typing import ClassVar
 
 from ..composition.curve import ComposedPair, Curve
 from ..numerics.rounding import above, below
 from ..numerics.sides import Bounds
-from ..numerics.validation import choice, positive_int
+from ..numerics.validation import choice, integer_in, positive_int
 from ..pairs.allocation import GaussianSteps, HiddenStepPair, PairSteps
 from ..pairs.discrete import OrderedPair
 from ..pairs.gaussian import GaussianPair
@@ -68,15 +69,16 @@ class RandomAllocation(Mechanism):
     selected: int = 1
     relation: str = ZERO_OUT  # type: ignore[assignment]
 
+    CHECKS: ClassVar = {
+        "steps": partial(integer_in, lowest=1, highest=MOST_STEPS), "selected": positive_int,
+        "relation": partial(choice, options=RELATIONS),
+    }  # fmt: skip
+
     def __post_init__(self) -> None:
-        object.__setattr__(self, "steps", positive_int("steps", self.steps))
-        object.__setattr__(self, "selected", positive_int("selected", self.selected))
-        choice("relation", self.relation, RELATIONS)
+        super().__post_init__()
         kind = self.mechanism
         if not isinstance(kind, Mechanism):
             raise TypeError(f"mechanism must be a mechanism, one step, got {kind!r}")
-        if self.steps > MOST_STEPS:
-            raise ValueError(f"steps must be at most {MOST_STEPS}, got {self.steps!r}")
         if self.steps % self.selected:
             raise ValueError(
                 f"selected must divide steps, got {self.selected!r} of {self.steps!r}: for blocks of unequal"

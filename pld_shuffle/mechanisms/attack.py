@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 
-from ..numerics.validation import positive_int, user_count
+from ..numerics.validation import integer_in, users
 from ..pairs.cohort import ALL_USERS, Cohort
 from ..pairs.few_users import among_few
 from ..pairs.pair import Attacks, Pair
@@ -45,16 +46,14 @@ class Attack(Mechanism):
     second: int
     others: int
 
+    CHECKS: ClassVar = {"randomizer": known_randomizer, "n": users}
+
     def __post_init__(self) -> None:
-        randomizer = known_randomizer(self.randomizer)
-        if not isinstance(randomizer, FiniteRandomizer):
-            raise TypeError(f"randomizer must be finite to be attacked, got {randomizer!r}")
-        settle(self, randomizer=randomizer, n=user_count(self.n))
+        super().__post_init__()
+        if not isinstance(self.randomizer, FiniteRandomizer):
+            raise TypeError(f"randomizer must be finite to be attacked, got {self.randomizer!r}")
         for name in ("first", "second", "others"):
-            value = positive_int(name, getattr(self, name), least=0)
-            if not value < randomizer.inputs:
-                raise ValueError(f"{name} must be below inputs={randomizer.inputs}, got {value!r}")
-            settle(self, **{name: value})
+            settle(self, **{name: integer_in(name, getattr(self, name), 0, self.randomizer.inputs - 1)})
         if self.first == self.second:
             raise ValueError(f"second must differ from first, got {self.second!r}")
 

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from ..composition.composition import Composition
 from ..composition.pld import PLD, formed
 from ..numerics.sides import Bounds, Side
-from ..numerics.validation import positive_float, positive_int, tolerance, unit_interval
+from ..numerics.validation import Checked, between, positive_float, positive_int, tolerance
 from ..pairs.cohort import ALL_USERS, Cohort
 from ..pairs.pair import Pair, Resolution
 from ..randomizers.base import EPS0_MAX
@@ -57,7 +57,7 @@ class AttackBounds(NamedTuple):
     attack: Mechanism | None
 
 
-class Mechanism(ABC):
+class Mechanism(Checked, ABC):
     """One round of something with a proven dominating pair."""
 
     @property
@@ -281,20 +281,8 @@ def said(
     return {"neighbours": neighbours, "adversary": adversary, "analysis": analysis, "sampling": sampling}
 
 
-def local_epsilon(value: Any) -> float:
-    """`value` as a local epsilon in [SMALLEST_EPS0, EPS0_MAX]."""
-    eps0 = positive_float("eps0", value)
-    if not SMALLEST_EPS0 <= eps0 <= EPS0_MAX:
-        raise ValueError(f"eps0 must be in [{SMALLEST_EPS0:g}, {EPS0_MAX:g}], got {value!r}")
-    return eps0
-
-
-def sampling_rate(value: Any) -> float:
-    """`value` as the share of users who take part, in [SMALLEST_RATE, 1]."""
-    rate = unit_interval("rate", value)
-    if not rate >= SMALLEST_RATE:
-        raise ValueError(f"rate must be at least {SMALLEST_RATE:g}, got {rate!r}")
-    return rate
+local_epsilon = between(SMALLEST_EPS0, EPS0_MAX)
+sampling_rate = between(SMALLEST_RATE, 1.0)  # the share of users who take part
 
 
 def largest_loss(loss: float, *, rounded: bool = False) -> Bounds:

@@ -9,20 +9,28 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 from ..numerics.sides import Bounds, Side
-from ..numerics.validation import user_count
+from ..numerics.validation import users
 from ..pairs.few_users import among_few
 from ..pairs.profile import ProfilePair, worst
 from ..pairs.slots import NoiseLaw, SlotLaw, SlotPair
 from ..randomizers import as_randomizer
-from ..randomizers.base import LocalRandomizer, settle
+from ..randomizers.base import LocalRandomizer
 from ..randomizers.noise_laws import LARGEST_EPS0
 from .base import OfReports, said
 
 FINER, COARSE = 8, 16  # times as many cells for few users; times fewer where a glance is enough
 FEW_TAIL = 1e-15  # what is left out of unbounded noise among few users
+
+
+def known_randomizer(name: str, value: Any) -> LocalRandomizer:
+    """`value`, if its shuffled reports can be analysed."""
+    known = as_randomizer(value)
+    if known.unhidden is not None:
+        raise ValueError(f"{name}: {known.unhidden}")
+    return known
 
 
 @dataclass(frozen=True, repr=False)
@@ -46,11 +54,12 @@ class Blanket(OfReports):
     randomizer: LocalRandomizer
     n: int
 
+    CHECKS: ClassVar = {"randomizer": known_randomizer, "n": users}
+
     def __post_init__(self) -> None:
-        randomizer = known_randomizer(self.randomizer)
-        if randomizer.pure and not randomizer.eps0 <= LARGEST_EPS0:
-            raise ValueError(f"randomizer must have an eps0 of at most {LARGEST_EPS0:g} or none, got {randomizer!r}")
-        settle(self, randomizer=randomizer, n=user_count(self.n))
+        super().__post_init__()
+        if self.randomizer.pure and not self.randomizer.eps0 <= LARGEST_EPS0:
+            raise ValueError(f"randomizer must have an eps0 of at most {LARGEST_EPS0:g}, got {self.randomizer!r}")
 
     @cached_property
     def pair(self) -> ProfilePair:
@@ -86,11 +95,3 @@ class Blanket(OfReports):
             adversary="sees the shuffled reports, knows every other user's value, and sees which of the"
             " other users' reports came from the privacy blanket",
         )
-
-
-def known_randomizer(value: Any) -> LocalRandomizer:
-    """`value`, if its shuffled reports can be analysed."""
-    known = as_randomizer(value)
-    if known.unhidden is not None:
-        raise ValueError(f"randomizer: {known.unhidden}")
-    return known

@@ -21,7 +21,6 @@ from ..numerics.validation import keywords_only, positive_float
 from ..pairs.gaussian import GaussianPair, LaplacePair, PoissonGaussianPair, SampledNoise
 from ..pairs.pair import Pair
 from ..pairs.profile import BothOrders
-from ..randomizers.base import settle
 from .base import Mechanism, said, sampling_rate
 
 LEAST_RATIO, LARGEST_RATIO = 1e-9, 700.0
@@ -31,19 +30,7 @@ class _Additive(Mechanism):
     """Noise whose pair is symmetric and whose loss depends on sensitivity / noise only."""
 
     sensitivity: float
-    noise: ClassVar[str]  # its field
-
-    def __post_init__(self) -> None:
-        name = self.noise
-        noise = positive_float(name, getattr(self, name))
-        sensitivity = positive_float("sensitivity", self.sensitivity)
-        settle(self, sensitivity=sensitivity, **{name: noise})
-        ratio = sensitivity / noise
-        if not LEAST_RATIO <= ratio <= LARGEST_RATIO:
-            raise ValueError(
-                f"{name} must be between sensitivity/{LARGEST_RATIO:g} and"
-                f" sensitivity/{LEAST_RATIO:g}, got {noise!r} with sensitivity={sensitivity!r}"
-            )
+    CHECKS: ClassVar = {"sensitivity": positive_float}
 
     def assumptions(self) -> dict[str, str]:
         return said(
@@ -58,6 +45,16 @@ class _Additive(Mechanism):
     def zero_out(self) -> Pair:
         """Itself: the sensitivity is the bound on the norm of one contribution."""
         return self.pair
+
+
+def _compared(mechanism: Mechanism, noise: str, size: str) -> None:
+    """ValueError unless the noise is neither too small nor too large for doubles."""
+    spread, moved = getattr(mechanism, noise), getattr(mechanism, size)
+    if not LEAST_RATIO <= moved / spread <= LARGEST_RATIO:
+        raise ValueError(
+            f"{noise} must be between {size}/{LARGEST_RATIO:g} and {size}/{LEAST_RATIO:g}, got {spread!r} with"
+            f" {size}={moved!r}"
+        )
 
 
 def _quotient(dividend: float, divisor: float) -> Bounds:
@@ -84,7 +81,12 @@ class Laplace(_Additive):
 
     scale: float
     sensitivity: float = 1.0
-    noise: ClassVar[str] = "scale"
+
+    CHECKS: ClassVar = {"scale": positive_float}
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _compared(self, "scale", "sensitivity")
 
     @cached_property
     def pair(self) -> LaplacePair:
@@ -105,7 +107,12 @@ class Gaussian(_Additive):
 
     sigma: float
     sensitivity: float = 1.0
-    noise: ClassVar[str] = "sigma"
+
+    CHECKS: ClassVar = {"sigma": positive_float}
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _compared(self, "sigma", "sensitivity")
 
     @cached_property
     def pair(self) -> GaussianPair:
@@ -134,14 +141,11 @@ class PoissonGaussian(Mechanism):
     rate: float
     norm: float = 1.0
 
+    CHECKS: ClassVar = {"sigma": positive_float, "norm": positive_float, "rate": sampling_rate}
+
     def __post_init__(self) -> None:
-        sigma, norm = positive_float("sigma", self.sigma), positive_float("norm", self.norm)
-        settle(self, sigma=sigma, norm=norm, rate=sampling_rate(self.rate))
-        if not LEAST_RATIO <= self.norm / self.sigma <= LARGEST_RATIO:
-            raise ValueError(
-                f"sigma must be between norm/{LARGEST_RATIO:g} and norm/{LEAST_RATIO:g},"
-                f" got {self.sigma!r} with norm={self.norm!r}"
-            )
+        super().__post_init__()
+        _compared(self, "sigma", "norm")
 
     @property
     def hidden(self) -> bool:

@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import ClassVar
 
 from ..numerics.integer_laws import binomial_law
-from ..numerics.validation import open_unit, positive_int, real, user_count
+from ..numerics.validation import open_unit, positive_int, real, users
 from ..pairs.bit_pair import AbsentBitPair, BitAttackPair, BitPair, absent_bit_attacks, bit_attacks
 from ..pairs.bits import LARGEST_BIT_EPS0, BitShares
 from ..pairs.cohort import Cohort
@@ -44,19 +44,21 @@ class _Counted(Mechanism):
     _published: ClassVar[str]
     _exact: ClassVar[str]
 
+    CHECKS: ClassVar = {"n": users}
+
     def __post_init__(self) -> None:
         for name in WAYS:
             if getattr(self, name) is not None:
                 settle(self, **{name: real(name, getattr(self, name))})
+        super().__post_init__()
         _ = self.shares
-        settle(self, n=user_count(self.n))
 
     @cached_property
     def shares(self) -> BitShares:
         """The probabilities of a 1; ValueError unless they are given in exactly one way."""
         given = {name: value for name in WAYS if (value := getattr(self, name)) is not None}
         if set(given) == {"eps0"}:
-            budget = local_epsilon(given["eps0"])
+            budget = local_epsilon("eps0", given["eps0"])
             if not budget <= LARGEST_BIT_EPS0:
                 raise ValueError(f"eps0 must be at most {LARGEST_BIT_EPS0:g}, got {budget!r}")
             return BitShares.randomized_response(budget)
@@ -102,9 +104,7 @@ class CountedBits(_Counted):
     _published: ClassVar[str] = "the number of ones"
     _exact: ClassVar[str] = "exact for one round, an upper bound over rounds"
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        settle(self, bits=positive_int("bits", self.bits))
+    CHECKS: ClassVar = {"bits": positive_int}
 
     @cached_property
     def pair(self) -> ProfilePair:  # type: ignore[override]
@@ -181,8 +181,7 @@ class _Binomial(Mechanism):
     rate: float
     _analysis: ClassVar[str]
 
-    def __post_init__(self) -> None:
-        settle(self, n=user_count(self.n), rate=open_unit("rate", self.rate))
+    CHECKS: ClassVar = {"n": users, "rate": open_unit}
 
     @cached_property
     def _orders(self) -> EitherOrder:

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
+from typing import ClassVar
 
 from ..numerics.sides import Bounds
-from ..numerics.validation import integer_in, positive_float, real, user_count
+from ..numerics.validation import between, integer_in, users
 from ..pairs.mixed_coins import LabelClass, MixedCoins
-from ..randomizers.base import settle
 from .base import Mechanism, said
 from .mixed_budgets import answers
 
@@ -44,14 +44,10 @@ class DummyReports(Mechanism):
 
     unsampled = "no pair is known for a hidden cohort with dummies"
 
-    def __post_init__(self) -> None:
-        gamma = real("gamma", self.gamma)
-        if not 0.0 <= gamma < 1.0:
-            raise ValueError(f"gamma must be in [0, 1), got {self.gamma!r}")
-        dummies = positive_float("dummies", self.dummies)
-        if not 1e-12 <= dummies <= 1e6:
-            raise ValueError(f"dummies must be in [1e-12, 1e6], got {self.dummies!r}")
-        settle(self, k=integer_in("k", self.k, 2), n=user_count(self.n), dummies=dummies, gamma=gamma)  # fmt: skip
+    CHECKS: ClassVar = {
+        "k": partial(integer_in, lowest=2), "n": users,
+        "dummies": between(1e-12, 1e6), "gamma": between(0.0, 1.0, "[)"),
+    }  # fmt: skip
 
     @cached_property
     def pair(self) -> MixedCoins:  # type: ignore[override]

@@ -19,10 +19,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
-from ..numerics.validation import user_count
+from ..numerics.validation import users
 from ..pairs.pair import Pair
-from ..randomizers.base import settle
 from .base import CONCURRENT, OUTPUTS_ONLY, OfReports, local_epsilon, said
 from .ldp import ShuffledLDP
 
@@ -56,8 +56,7 @@ class Epoch(OfReports):
     eps0: float
     n: int
 
-    def __post_init__(self) -> None:
-        settle(self, eps0=local_epsilon(self.eps0), n=user_count(self.n))
+    CHECKS: ClassVar = {"eps0": local_epsilon, "n": users}
 
     @cached_property
     def pair(self) -> Pair:  # type: ignore[override]

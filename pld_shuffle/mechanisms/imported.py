@@ -15,11 +15,12 @@ behind it: the upper end if the masses were rounded pessimistically, the lower e
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
+from typing import ClassVar
 
 import numpy as np
 
-from ..numerics.validation import choice, flag, positive_float, positive_int, probabilities, real, real_array
+from ..numerics.validation import between, choice, flag, positive_float, positive_int, real_array
 from ..pairs.discrete import EitherOrder, LatticePair, Losses, OrderedPair, checked_pmfs
 from ..pairs.pair import Pair
 from ..pairs.profile import ProfilePair, worst
@@ -54,10 +55,12 @@ class DiscretePair(Mechanism):
     log_q: tuple[float, ...]
     symmetric: bool = True
 
+    CHECKS: ClassVar = {"symmetric": flag}
+
     def __post_init__(self) -> None:
         log_p, log_q = checked_pmfs(self.log_p, self.log_q)
         settle(self, log_p=tuple(log_p.tolist()), log_q=tuple(log_q.tolist()))
-        flag("symmetric", self.symmetric)
+        super().__post_init__()
 
     @cached_property
     def pair(self) -> Pair:
@@ -107,19 +110,21 @@ class ImportedPair(Mechanism):
     neighbours: str
     side: str = "upper"
 
+    CHECKS: ClassVar = {
+        "step": positive_float, "low": positive_int, "infinity": between(0.0, 1.0),
+        "neighbours": partial(choice, options=GIVEN), "side": partial(choice, options=SIDES),
+    }  # fmt: skip
+
     def __post_init__(self) -> None:
-        settle(self, step=positive_float("step", self.step), low=positive_int("low", self.low))
+        super().__post_init__()
         masses = real_array("masses", self.masses)
         if masses.ndim != 1 or not np.all(masses >= 0.0):
             raise ValueError(f"masses must be nonnegative, of shape (points,), got {self.masses!r}")
-        infinity = float(probabilities("infinity", real("infinity", self.infinity)))
-        if not masses.sum() + infinity <= 1.0 + 1e-3:
+        if not masses.sum() + self.infinity <= 1.0 + 1e-3:
             raise ValueError(f"masses must sum to at most 1 - infinity, got {masses.sum()!r}")
         held = np.flatnonzero(masses)
         last = int(held[-1]) + 1 if held.size else 0
-        settle(self, masses=tuple(masses[:last].tolist()), infinity=infinity)
-        choice("neighbours", self.neighbours, GIVEN)
-        choice("side", self.side, SIDES)
+        settle(self, masses=tuple(masses[:last].tolist()))
 
     def __repr__(self) -> str:
         return (

@@ -17,9 +17,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import KW_ONLY, dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
+from typing import ClassVar
 
-from ..numerics.validation import choice, positive_float, positive_int, real, unit_interval, user_count
+from ..numerics.validation import between, choice, integer_in, positive_float, unit_interval, users
 from ..pairs.cohort import Cohort
 from ..pairs.coins import CoinMixture, Shown
 from ..pairs.pair import Pair
@@ -57,14 +58,15 @@ class ShuffledRandomizer(OfReports):
     p: float | None = None
     q: float | None = None
 
+    CHECKS: ClassVar = {"n": users, "tv": between(0.0, 1.0)}
+
     def __post_init__(self) -> None:
-        eps0, p, q, distance = self.eps0, self.p, self.q, real("tv", self.tv)
+        super().__post_init__()
+        eps0, p, q = self.eps0, self.p, self.q
         if (eps0 is None) == (p is None) or (p is None) != (q is None):
             raise ValueError(f"give either eps0, or p and q, got eps0={eps0!r}, p={p!r}, q={q!r}")
-        if not 0.0 <= distance <= 1.0:
-            raise ValueError(f"tv must be in [0, 1], got {self.tv!r}")
         if p is None:
-            eps0 = local_epsilon(eps0)
+            eps0 = local_epsilon("eps0", eps0)
         else:
             p, q = positive_float("p", p), positive_float("q", q)
             largest = math.exp(EPS0_MAX)
@@ -75,7 +77,7 @@ class ShuffledRandomizer(OfReports):
             eps0 = math.log(p)
             if not eps0 >= SMALLEST_EPS0:
                 raise ValueError(f"p must be at least e^{SMALLEST_EPS0:g}, got {p!r}")
-        settle(self, n=user_count(self.n), tv=distance, eps0=eps0, p=p, q=q)
+        settle(self, eps0=eps0, p=p, q=q)
 
     @cached_property
     def pair(self) -> CoinMixture:
@@ -148,13 +150,20 @@ class ShuffledRR(OfReports):
     truth: float = field(init=False)  # 1 - gamma, kept apart because it may be tiny
     derived: str = field(init=False)  # "gamma" or "eps0": that one is rounded, the other exact
 
+    CHECKS: ClassVar = {
+        "k": partial(integer_in, lowest=2),
+        "n": users,
+        "adversary": partial(choice, options=ADVERSARIES),
+    }
+
     def __post_init__(self) -> None:
-        k, gamma, eps0 = positive_int("k", self.k, least=2), self.gamma, self.eps0
+        super().__post_init__()
+        k, gamma, eps0 = self.k, self.gamma, self.eps0
         if (gamma is None) == (eps0 is None):
             raise ValueError(f"give exactly one of gamma and eps0, got gamma={gamma!r}, eps0={eps0!r}")
         derived = "gamma" if gamma is None else "eps0"
         if gamma is None:
-            eps0 = local_epsilon(eps0)
+            eps0 = local_epsilon("eps0", eps0)
             shrink = math.exp(-eps0)
             gamma = k * shrink / (1.0 + (k - 1) * shrink)
             truth = -math.expm1(-eps0) / (1.0 + (k - 1) * shrink)
@@ -166,8 +175,7 @@ class ShuffledRR(OfReports):
             eps0 = math.log1p(k * truth / gamma) if gamma > 1e-300 else math.inf
             if not eps0 <= EPS0_MAX:
                 raise ValueError(f"gamma must leave eps0 at most {EPS0_MAX:g}, got {gamma!r}")
-        choice("adversary", self.adversary, ADVERSARIES)
-        settle(self, k=k, n=user_count(self.n), gamma=gamma, eps0=eps0, truth=truth, derived=derived)
+        settle(self, gamma=gamma, eps0=eps0, truth=truth, derived=derived)
 
     @cached_property
     def pair(self) -> CoinMixture:

@@ -14,12 +14,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
+from typing import ClassVar
 
 import numpy as np
 
 from ..numerics.tuning import LEAST_GAIN
-from ..numerics.validation import choice, user_count
+from ..numerics.validation import choice, users
 from ..pairs.bit_pair import BitAttackPair, absent_bit_attacks, bit_attacks
 from ..pairs.bits import LARGEST_BIT_EPS0, BitShares
 from ..pairs.cohort import Cohort
@@ -28,7 +29,6 @@ from ..pairs.pair import Attacks, Pair
 from ..pairs.profile import Several
 from ..pairs.swap import may_win
 from ..pairs.swap_pairs import AnyLDPPair, labels, stronger_clones
-from ..randomizers.base import settle
 from .base import OfReports, OnCohorts, largest_loss, local_epsilon, said
 
 ANALYSES = ("tightest", "stronger-clones", "clones")
@@ -63,9 +63,7 @@ class ShuffledLDP(OnCohorts, OfReports):
     n: int
     analysis: str = "tightest"
 
-    def __post_init__(self) -> None:
-        settle(self, eps0=local_epsilon(self.eps0), n=user_count(self.n))
-        choice("analysis", self.analysis, ANALYSES)
+    CHECKS: ClassVar = {"eps0": local_epsilon, "n": users, "analysis": partial(choice, options=ANALYSES)}
 
     def amplified(self, rate: float) -> Pair:
         if self.analysis == "tightest":

@@ -27,17 +27,26 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
+from functools import cached_property, partial
+from typing import Any, ClassVar
 
 from ..numerics.sides import Bounds
-from ..numerics.validation import positive_float, positive_int, real
+from ..numerics.validation import Check, between, integer_in, positive_int
 from ..pairs.coins import Shown
 from ..pairs.mixed_coins import LabelClass, MixedCoins
-from ..randomizers.base import settle
 from .base import SUBSTITUTION, Mechanism, largest_loss, local_epsilon, said
 
 Classes = tuple[tuple[float, int], ...]
+
+
+def _classes(name: str, given: Any, what: str, check: Check) -> Classes:
+    """Pairs (`what`, count), both checked."""
+    if isinstance(given, (str, bytes, Mapping)) or not isinstance(given, Iterable):
+        raise TypeError(f"{name} must be pairs ({what}, count), got {given!r}")
+    pairs = [tuple(pair) for pair in given]
+    if not all(len(pair) == 2 for pair in pairs):
+        raise ValueError(f"{name} must be pairs ({what}, count), got {given!r}")
+    return tuple((check(what, value), positive_int("count", count)) for value, count in pairs)
 
 
 @dataclass(frozen=True, repr=False)
@@ -72,10 +81,10 @@ class MixedRR(Mechanism):
 
     unsampled = "no pair is known for a hidden cohort of mixed budgets"
 
-    def __post_init__(self) -> None:
-        settle(self, k=positive_int("k", self.k, least=2), eps0=local_epsilon(self.eps0))
-        checked = tuple((local_epsilon(eps), count) for eps, count in _classes("eps0", self.others))
-        settle(self, others=checked)
+    CHECKS: ClassVar = {
+        "k": partial(integer_in, lowest=2), "eps0": local_epsilon,
+        "others": partial(_classes, what="eps0", check=local_epsilon),
+    }  # fmt: skip
 
     @classmethod
     def of_classes(cls, k: int, users: Mapping[float, int]) -> dict[float, MixedRR]:
@@ -142,17 +151,10 @@ class MixedRandomizers(Mechanism):
 
     unsampled = "no pair is known for a hidden cohort of mixed randomizers"
 
-    def __post_init__(self) -> None:
-        settle(self, eps0=local_epsilon(self.eps0))
-        checked = tuple((positive_float("ratio", ratio), count) for ratio, count in _classes("ratio", self.others))
-        for ratio, _ in checked:
-            if not 1.0 <= ratio <= 1e304:
-                raise ValueError(f"ratio must be in [1, 1e304], got {ratio!r}")
-        settle(self, others=checked)
-        distance = real("tv", self.tv)
-        if not 0.0 <= distance <= 1.0:
-            raise ValueError(f"tv must be in [0, 1], got {self.tv!r}")
-        settle(self, tv=distance)
+    CHECKS: ClassVar = {
+        "eps0": local_epsilon, "tv": between(0.0, 1.0),
+        "others": partial(_classes, what="ratio", check=between(1.0, 1e304)),
+    }  # fmt: skip
 
     @property
     def users(self) -> int | None:
@@ -200,13 +202,3 @@ def answers(k: int, uniform: float, truth: float, others: tuple[LabelClass, ...]
         gap=uniform * coin / shown,
         local_loss=local_loss,
     )
-
-
-def _classes(name: str, given: Any) -> list[tuple[Any, int]]:
-    """Pairs (of that name, count), the counts checked."""
-    if isinstance(given, (str, bytes, Mapping)) or not isinstance(given, Iterable):
-        raise TypeError(f"others must be pairs ({name}, count), got {given!r}")
-    pairs = [tuple(pair) for pair in given]
-    if not all(len(pair) == 2 for pair in pairs):
-        raise ValueError(f"others must be pairs ({name}, count), got {given!r}")
-    return [(value, positive_int("count", count)) for value, count in pairs]

@@ -13,10 +13,10 @@ from __future__ import annotations
 import warnings
 from abc import abstractmethod
 from dataclasses import KW_ONLY, dataclass
-from functools import cached_property
-from typing import Any
+from functools import cached_property, partial
+from typing import Any, ClassVar
 
-from ..numerics.validation import UnlikelyWarning, choice, positive_int, real
+from ..numerics.validation import UnlikelyWarning, between, choice, integer_in, positive_int
 from ..pairs.cohort import Cohort
 from ..pairs.pair import Pair
 from ..randomizers.base import settle
@@ -25,8 +25,17 @@ from .base import OUTPUTS_ONLY, Mechanism, OfMechanism, sampling_rate
 ANALYSES = ("tightest", "general")
 
 
+def unsampled(name: str, value: Any) -> Mechanism:
+    """`value` if it is a mechanism on a known cohort."""
+    if not isinstance(value, Mechanism) or isinstance(value, _Sampled):
+        raise TypeError(f"{name} must be a mechanism, not sampled, got {value!r}")
+    return value
+
+
 class _Sampled(OfMechanism):
     """A mechanism on a hidden cohort. A new scheme: say which `Cohort` it is, and what it assumes."""
+
+    CHECKS: ClassVar = {"mechanism": unsampled}
 
     @property
     @abstractmethod
@@ -107,18 +116,17 @@ class Subsampled(_Sampled):
     colluding: int = 0
 
     rarely = ("analysis", "dropout", "dropout_limit", "colluding")
+    CHECKS: ClassVar = {
+        "analysis": partial(choice, options=ANALYSES), "colluding": partial(integer_in, lowest=0),
+        "dropout": between(0.0, 1.0, "[)"), "dropout_limit": between(0.0, 1.0, "[)"),
+    }  # fmt: skip
 
     def __post_init__(self) -> None:
-        _require_unsampled(self.mechanism)
-        analysis = choice("analysis", self.analysis, ANALYSES)
-        colluding = positive_int("colluding", self.colluding, least=0)
-        given = {name: real(name, getattr(self, name)) for name in ("dropout", "dropout_limit")}
-        for name, value in given.items():
-            if not 0.0 <= value < 1.0:
-                raise ValueError(f"{name} must be in [0, 1), got {value!r}")
+        super().__post_init__()
+        given, colluding = {"dropout": self.dropout, "dropout_limit": self.dropout_limit}, self.colluding
         if given["dropout"] > 0.0 and given["dropout_limit"] > 0.0:
             raise ValueError(f"give one of dropout and dropout_limit, got {given}")
-        if analysis == "general" and any([*given.values(), colluding]):
+        if self.analysis == "general" and any([*given.values(), colluding]):
             raise ValueError(
                 "dropout, dropout_limit and colluding need analysis 'tightest', got"
                 f" {given}, colluding={colluding!r} with 'general'"
@@ -128,7 +136,7 @@ class Subsampled(_Sampled):
         if not any(given.values()):
             _look_at(self.rate)
         population, rate = population_and_rate(self.mechanism, self.population, self.rate, colluding)
-        settle(self, rate=rate, population=population, colluding=colluding, **given)
+        settle(self, rate=rate, population=population)
         self._require_pair()
 
     @property
@@ -200,9 +208,10 @@ class PoissonSampled(_Sampled):
     mechanism: Mechanism
     rate: float
 
+    CHECKS: ClassVar = {"rate": sampling_rate}
+
     def __post_init__(self) -> None:
-        _require_unsampled(self.mechanism)
-        settle(self, rate=sampling_rate(self.rate))
+        super().__post_init__()
         _look_at(self.rate)
         try:
             self._require_pair()
@@ -240,15 +249,10 @@ def population_and_rate(
         if colluding > 0 and not population - colluding > n:
             raise ValueError(f"colluding must leave more than n={n} of population={population}, got {colluding!r}")
         rate = n / (population - colluding)
-    return population, sampling_rate(rate)
+    return population, sampling_rate("rate", rate)
 
 
 def _look_at(rate: float | None) -> None:
     if rate == 1.0:
         text = "rate=1 is everybody, so nothing is sampled; one per cent is rate=0.01"
         warnings.warn(text, UnlikelyWarning, stacklevel=4)
-
-
-def _require_unsampled(mechanism: Any) -> None:
-    if not isinstance(mechanism, Mechanism) or isinstance(mechanism, _Sampled):
-        raise TypeError(f"mechanism must be a mechanism, not sampled, got {mechanism!r}")

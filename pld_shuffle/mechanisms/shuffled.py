@@ -18,20 +18,21 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
+from typing import ClassVar
 
 import numpy as np
 
 from ..composition.composition import Composition
 from ..numerics.sides import Bounds
-from ..numerics.validation import choice, positive_int, tolerance, user_count
+from ..numerics.validation import choice, positive_int, tolerance, users
 from ..pairs.bit_pair import BitAttackPair, BitPair, bit_attacks
 from ..pairs.bits import LARGEST_BIT_EPS0, BitShares
 from ..pairs.cohort import Cohort
 from ..pairs.pair import Attacks, Pair
 from ..pairs.profile import Several
 from ..pairs.swap_pairs import SMALL, TypedPair
-from ..randomizers.base import LocalRandomizer, settle
+from ..randomizers.base import LocalRandomizer
 from ..randomizers.noise_laws import LARGEST_EPS0
 from .attack import MAX_CHOICES, Attack, Triple, stand_in_attack, strongest_attack, strongest_triples
 from .base import AttackBounds, Mechanism, OfReports, OnCohorts, composed, said
@@ -69,9 +70,10 @@ class Shuffled(OnCohorts, OfReports):
     n: int
     analysis: str = "tightest"
 
+    CHECKS: ClassVar = {"randomizer": known_randomizer, "n": users, "analysis": partial(choice, options=ANALYSES)}
+
     def __post_init__(self) -> None:
-        settle(self, randomizer=known_randomizer(self.randomizer), n=user_count(self.n))
-        choice("analysis", self.analysis, ANALYSES)
+        super().__post_init__()
         _ = self.core  # an analysis that does not apply is refused here
 
     @cached_property

@@ -10,10 +10,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
+from typing import ClassVar
 
 from ..numerics.sides import Bounds
-from ..numerics.validation import choice, positive_float, positive_int
+from ..numerics.validation import choice, integer_in, positive_float, positive_int
 from ..pairs.allocation import GaussianSteps, HiddenStepPair, ShuffledSteps
 from ..pairs.gaussian import GaussianPair
 from ..pairs.pair import Pair
@@ -60,15 +61,15 @@ class ShuffledBatches(Mechanism):
     records: int
     relation: str = ZERO_OUT  # type: ignore[assignment]
 
+    CHECKS: ClassVar = {
+        "sigma": positive_float, "batches": partial(integer_in, lowest=1, highest=MOST_STEPS),
+        "batch_size": positive_int, "records": positive_int, "relation": partial(choice, options=RELATIONS),
+    }  # fmt: skip
+
     def __post_init__(self) -> None:
-        object.__setattr__(self, "sigma", positive_float("sigma", self.sigma))
-        for name in ("batches", "batch_size", "records"):
-            object.__setattr__(self, name, positive_int(name, getattr(self, name)))
-        choice("relation", self.relation, RELATIONS)
+        super().__post_init__()
         if not self.sigma >= LEAST_SIGMA:
             raise ValueError(f"sigma must be at least {LEAST_SIGMA:g}, got {self.sigma!r}")
-        if self.batches > MOST_STEPS:
-            raise ValueError(f"batches must be at most {MOST_STEPS}, got {self.batches!r}")
         least = (self.batches - 1) * self.batch_size + 1
         if self.records < least:
             raise ValueError(f"records must be at least {least}, or a batch has none, got {self.records!r}")

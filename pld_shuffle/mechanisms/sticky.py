@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
+from typing import ClassVar
 
 from ..composition.curve import ComposedPair, Curve, HiddenOrder, HiddenSupremum
 from ..numerics.validation import positive_int
@@ -72,7 +73,10 @@ class StickyCohort(OfMechanism):
     population: int | None = None
     rate: float = None  # type: ignore[assignment]
 
+    CHECKS: ClassVar = {"rounds": positive_int}
+
     def __post_init__(self) -> None:
+        super().__post_init__()
         mechanism = self.mechanism
         if not isinstance(mechanism, Mechanism) or isinstance(mechanism, StickyCohort):
             raise TypeError(f"mechanism must be a mechanism, one round of it, got {mechanism!r}")
@@ -83,7 +87,7 @@ class StickyCohort(OfMechanism):
                 f"population needs a mechanism with users, all in every round; give rate, got {mechanism!r}"
             )
         population, rate = population_and_rate(mechanism, self.population, self.rate)
-        settle(self, rounds=positive_int("rounds", self.rounds), population=population, rate=rate)
+        settle(self, population=population, rate=rate)
 
     @property
     def _fresh(self) -> Mechanism | None:

@@ -8,7 +8,8 @@ total is known exactly (`shares`); the pair is that law against itself moved by 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
+from typing import ClassVar
 
 from ..numerics.integer_laws import IntegerLaw
 from ..numerics.validation import choice, integer_in, positive_int
@@ -59,13 +60,16 @@ class SummedNoise(Mechanism):
     neighbours: str = "replace-one"
 
     rarely = ("dropouts", "colluding", "coordinates")
+    CHECKS: ClassVar = {
+        "clients": positive_int, "sensitivity": positive_int, "coordinates": positive_int,
+        "dropouts": partial(integer_in, lowest=0), "colluding": partial(integer_in, lowest=0),
+        "neighbours": partial(choice, options=tuple(NEIGHBOURS)),
+    }  # fmt: skip
 
     def __post_init__(self) -> None:
         if not isinstance(self.share, Share):
             raise TypeError(f"share must be a pld_shuffle.shares.Share, got {self.share!r}")
-        least = {"clients": 1, "sensitivity": 1, "coordinates": 1}
-        for name in ("clients", "sensitivity", "coordinates", "dropouts", "colluding"):
-            object.__setattr__(self, name, positive_int(name, getattr(self, name), least=least.get(name, 0)))
+        super().__post_init__()
         if not self.dropouts + self.colluding < self.clients:
             raise ValueError(
                 f"dropouts and colluding must leave some of clients={self.clients!r}, got"
@@ -79,7 +83,6 @@ class SummedNoise(Mechanism):
                     f" the exact sum, got {self.modulus!r}"
                 )
             object.__setattr__(self, "modulus", modulus)
-        choice("neighbours", self.neighbours, tuple(NEIGHBOURS))
         _ = self.law
 
     @cached_property

@@ -16,11 +16,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 from ..numerics.integer_laws import two_sided_law
 from ..numerics.rounding import above, below
 from ..numerics.sides import Bounds
-from ..numerics.validation import user_count
+from ..numerics.validation import users
 from ..pairs.bits import BitShares
 from ..pairs.discrete import LatticePair
 from ..pairs.gaussian import GaussianPair
@@ -37,7 +38,6 @@ from ..randomizers import (
     LocalRandomizer,
     UnaryEncoding,
 )
-from ..randomizers.base import settle
 from .base import Mechanism, said
 from .shuffled import Shuffled
 
@@ -73,8 +73,10 @@ class Summed(Mechanism):
 
     unsampled = "no pair is known for the sum of a hidden cohort"
 
+    CHECKS: ClassVar = {"n": users}
+
     def __post_init__(self) -> None:
-        settle(self, n=user_count(self.n))
+        super().__post_init__()
         bits = isinstance(self.randomizer, UnaryEncoding | RAPPOR)
         if isinstance(self.randomizer, RAPPOR) and self.randomizer.bits is not None:
             raise ValueError(f"randomizer must have one-hot filters, got {self.randomizer!r}")

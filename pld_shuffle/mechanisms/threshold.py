@@ -9,14 +9,14 @@ Source: Bharadwaj and Cormode 2021 (sample and threshold), whose bound Brave's N
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
+from typing import ClassVar
 
 from ..numerics.validation import choice, positive_int, unit_interval
 from ..pairs.discrete import EitherOrder
 from ..pairs.pair import Pair
 from ..pairs.shifted import TwoBins, with_attack
 from ..pairs.thresholds import threshold
-from ..randomizers.base import settle
 from ..shares import Share
 from .base import NEIGHBOURS, Mechanism, said
 
@@ -60,15 +60,13 @@ class Threshold(Mechanism):
     rarely = ("senders", "released")
     unsampled = "who takes part is the mechanism's own matter"
 
+    CHECKS: ClassVar = {
+        "rate": unit_interval, "least": positive_int, "senders": positive_int,
+        "released": partial(choice, options=RELEASES), "neighbours": partial(choice, options=tuple(NEIGHBOURS)),
+    }  # fmt: skip
+
     def __post_init__(self) -> None:
-        settle(
-            self,
-            rate=unit_interval("rate", self.rate),
-            least=positive_int("least", self.least),
-            senders=positive_int("senders", self.senders),
-        )
-        choice("released", self.released, RELEASES)
-        choice("neighbours", self.neighbours, tuple(NEIGHBOURS))
+        super().__post_init__()
         if self.dummies is None:
             if not self.rate < 1.0:
                 raise ValueError(f"rate must be below 1 without dummies, got {self.rate!r}")

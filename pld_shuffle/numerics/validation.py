@@ -14,10 +14,10 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from functools import wraps
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -169,6 +169,38 @@ def nonnegatives(name: str, value: Any, rounding: Side | None = None) -> NDArray
     if not np.all(array >= 0.0):
         raise ValueError(f"{name} must be nonnegative, got {value!r}")
     return array
+
+
+Check = Callable[[str, Any], Any]
+
+
+class Checked:
+    """A frozen dataclass that reads its arguments as `CHECKS` says, those of its base classes first."""
+
+    #: What reads each argument: called with its name and value, it returns the value to keep, or raises.
+    CHECKS: ClassVar[Mapping[str, Check]] = {}
+
+    def __post_init__(self) -> None:
+        for kind in reversed(type(self).__mro__):
+            for name, check in vars(kind).get("CHECKS", {}).items():
+                object.__setattr__(self, name, check(name, getattr(self, name)))
+
+
+def between(low: float, high: float, ends: str = "[]") -> Check:
+    """What reads a number between `low` and `high`: themselves, too, at "[" and "]", and not at "(" and ")"."""
+
+    def check(name: str, value: Any) -> float:
+        number = real(name, value)
+        if not (low <= number <= high and (ends[0] == "[" or low < number) and (ends[1] == "]" or number < high)):
+            raise ValueError(f"{name} must be in {ends[0]}{low:g}, {high:g}{ends[1]}, got {value!r}")
+        return number
+
+    return check
+
+
+def users(name: str, value: Any) -> int:
+    """As `user_count`."""
+    return user_count(value, name)
 
 
 def keywords_only(meant: str) -> Callable[[type[T]], type[T]]:

@@ -14,15 +14,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..fields import Range
 from ..mechanisms import DummyReports, MixedRandomizers
-from ..numerics.validation import integer_in, positive_float, real
-from ..randomizers.base import IntArray, bit_array, generator, integer_array, settle
+from ..numerics.validation import between, open_unit, positive_float, positive_int
+from ..randomizers.base import IntArray, bit_array, generator, integer_array
 from ..randomizers.one_hot import BitChannel
 from .histograms import Bins, HistogramEstimate, LinearHistogram, answers
 from .protocol import Budget, OneMechanism
@@ -45,9 +45,10 @@ class BallsIntoBins(Bins, LinearHistogram, OneMechanism):
 
     dummies: float
 
+    CHECKS: ClassVar = {"dummies": positive_float}
+
     def __post_init__(self) -> None:
         super().__post_init__()
-        settle(self, dummies=positive_float("dummies", self.dummies))
         _ = self.mechanism
 
     @property
@@ -102,11 +103,7 @@ class MixDUMP(BallsIntoBins):
 
     gamma: float
 
-    def __post_init__(self) -> None:
-        gamma = real("gamma", self.gamma)
-        if not 0.0 < gamma < 1.0:
-            raise ValueError(f"gamma must be in (0, 1), got {self.gamma!r}")
-        super().__post_init__()
+    CHECKS: ClassVar = {"gamma": open_unit}
 
     @property
     def _random(self) -> float:
@@ -124,12 +121,7 @@ class FakeUsers(Bins, LinearHistogram, OneMechanism):
     fakes: int
     flip: float
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        flip = real("flip", self.flip)
-        if not 0.0 < flip < 0.5:
-            raise ValueError(f"flip must be in (0, 1/2), got {self.flip!r}")
-        settle(self, fakes=integer_in("fakes", self.fakes, 1), flip=flip)
+    CHECKS: ClassVar = {"fakes": positive_int, "flip": between(0.0, 0.5, "()")}
 
     @classmethod
     def _at(cls, parameter: float, **design: Any) -> FakeUsers:

@@ -30,7 +30,8 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -40,7 +41,7 @@ from ..mechanisms.base import SMALLEST_EPS0
 from ..mechanisms.shuffled import Shuffled
 from ..numerics.validation import integer_in, positive_int
 from ..randomizers import RAPPOR, UnaryEncoding
-from ..randomizers.base import EPS0_MAX, FloatArray, bit_array, generator, integer_array, settle
+from ..randomizers.base import EPS0_MAX, FloatArray, bit_array, generator, integer_array
 from ..randomizers.one_hot import BitArray, BitChannel
 from .protocol import Budget, ExpectedError, Ledger, OneMechanism, OneMessage, Protocol
 
@@ -123,9 +124,7 @@ class Bins(Histogram):
 
     k: int
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        settle(self, k=integer_in("k", self.k, 2))
+    CHECKS: ClassVar = {"k": partial(integer_in, lowest=2)}
 
 
 def answers(k: int, gamma: float) -> BitChannel:

@@ -32,7 +32,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -42,9 +42,9 @@ from ..fields import Range
 from ..mechanisms import CountedBits, Mechanism, ShuffledRR, Subsampled
 from ..numerics.search import LOOSE_RTOL, InfeasibleError, safe_end
 from ..numerics.sides import Bounds
-from ..numerics.validation import integer_in, open_unit, positive_float, positive_int, unit_interval
+from ..numerics.validation import Checked, integer_in, open_unit, positive_float, positive_int, unit_interval
 from ..randomizers import BinaryRandomizedResponse, KRandomizedResponse
-from ..randomizers.base import IntArray, generator, integer_array, settle
+from ..randomizers.base import IntArray, generator, integer_array
 
 if TYPE_CHECKING:
     from ..accountant import Accountant
@@ -60,20 +60,14 @@ WIDTH = 1e-5  # relative width to which the parameter is found; far below what i
 
 
 @dataclass(frozen=True)
-class Budget:
+class Budget(Checked):
     """What all rounds may spend together. Raises TypeError or ValueError naming the argument."""
 
     epsilon: float
     delta: float
     rounds: int
 
-    def __post_init__(self) -> None:
-        settle(
-            self,
-            epsilon=positive_float("epsilon", self.epsilon),
-            delta=open_unit("delta", self.delta),
-            rounds=positive_int("rounds", self.rounds),
-        )
+    CHECKS: ClassVar = {"epsilon": positive_float, "delta": open_unit, "rounds": positive_int}
 
 
 def least_noise(ledger: Callable[[float], Ledger], search: Range, budget: Budget) -> float:
@@ -114,7 +108,7 @@ class ExpectedError(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Protocol(ABC):
+class Protocol(Checked, ABC):
     """A protocol of n users.
 
     n: number of users. honest_fraction: share of them whose noise is relied upon for privacy, in (0, 1]. All
@@ -124,9 +118,11 @@ class Protocol(ABC):
     n: int
     honest_fraction: float = 1.0
 
+    CHECKS: ClassVar = {"n": positive_int, "honest_fraction": unit_interval}
+
     def __post_init__(self) -> None:
+        super().__post_init__()
         honest_users(self.n, self.honest_fraction)
-        settle(self, n=int(self.n), honest_fraction=float(self.honest_fraction))
 
     @property
     def honest(self) -> int:
@@ -273,9 +269,7 @@ class GammaNoise(Protocol):
 
     gamma: float
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        settle(self, gamma=open_unit("gamma", self.gamma))
+    CHECKS: ClassVar = {"gamma": open_unit}
 
     @property
     def _values(self) -> int:

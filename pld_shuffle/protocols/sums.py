@@ -28,7 +28,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any
+from functools import partial
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -37,7 +38,7 @@ from ..mechanisms import CountedBits
 from ..numerics.search import InfeasibleError
 from ..numerics.tuning import JOINT_BITS
 from ..numerics.validation import integer_in, positive_int
-from ..randomizers.base import FloatArray, IntArray, generator, settle, unit_array
+from ..randomizers.base import FloatArray, IntArray, generator, unit_array
 from .protocol import Budget, ExpectedError, GammaNoise, Ledger, OneMessage
 
 
@@ -68,9 +69,7 @@ class RealSum(OneMessage):
 
     k: int
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        settle(self, k=integer_in("k", self.k, 1))
+    CHECKS: ClassVar = {"k": positive_int}
 
     @classmethod
     def _within(cls, budget: Budget, *, k: int | None = None, **design: Any) -> RealSum:
@@ -146,9 +145,7 @@ class OneBitMean(RealSum):
 
     k: int = field(default=1, repr=False)
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        integer_in("k", self.k, 1, 1)
+    CHECKS: ClassVar = {"k": partial(integer_in, lowest=1, highest=1)}
 
     @property
     def _scale(self) -> int:
@@ -172,9 +169,7 @@ class UnarySum(GammaNoise):
 
     bits: int
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        settle(self, bits=integer_in("bits", self.bits, 1))
+    CHECKS: ClassVar = {"bits": positive_int}
 
     @property
     def _messages(self) -> int:

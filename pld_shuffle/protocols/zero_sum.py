@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,7 +22,7 @@ from scipy.stats import binom
 from ..fields import Range
 from ..mechanisms.counted_bits import BinomialExchange, BinomialShift
 from ..numerics.validation import integer_in, open_unit
-from ..randomizers.base import FloatArray, IntArray, generator, settle
+from ..randomizers.base import FloatArray, IntArray, generator
 from .histograms import Bins, HistogramEstimate
 from .protocol import Budget, ExpectedError, OneMechanism
 
@@ -38,9 +38,7 @@ class RateNoise(OneMechanism):
 
     rate: float
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        settle(self, rate=open_unit("rate", self.rate))
+    CHECKS: ClassVar = {"rate": open_unit}
 
     @classmethod
     def _at(cls: type[P], parameter: float, **design: Any) -> P:

@@ -40,7 +40,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..numerics.rounding import ROUNDOFF
 from ..numerics.sides import Side
-from ..numerics.validation import real, real_array
+from ..numerics.validation import Checked, between, real_array
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -49,7 +49,7 @@ EPS0_MAX = 700.0
 """Largest local epsilon accepted: exp(eps0) must be a finite double, and log(2^1024) = 709.8."""
 
 
-class LocalRandomizer(ABC):
+class LocalRandomizer(Checked, ABC):
     """A family of output laws that knows its privacy parameters (see the top of the file)."""
 
     if TYPE_CHECKING:  # a dataclass would take a property for the default of its field
@@ -140,12 +140,7 @@ def settle(instance: object, **values: object) -> None:
         object.__setattr__(instance, name, value)
 
 
-def local_epsilon(value: object) -> float:
-    """`value` as a local epsilon in (0, EPS0_MAX]."""
-    eps0 = real("eps0", value)
-    if not 0 < eps0 <= EPS0_MAX:
-        raise ValueError(f"eps0 must be in (0, {EPS0_MAX:g}], got {value!r}")
-    return eps0
+local_epsilon = between(0.0, EPS0_MAX, "(]")
 
 
 def generator(value: object) -> np.random.Generator:

@@ -23,12 +23,14 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..numerics.validation import integer_in
-from .base import FloatArray, IntArray, integer_array, local_epsilon, settle
+from .base import FloatArray, IntArray, integer_array, local_epsilon
 from .joint import ValuesRandomizer
 
 
@@ -44,9 +46,10 @@ class HadamardResponse(ValuesRandomizer):
 
     _most_values = 2**48
 
+    CHECKS: ClassVar = {"blocks": partial(integer_in, lowest=1, highest=2**49)}
+
     def __post_init__(self) -> None:
         super().__post_init__()
-        settle(self, blocks=integer_in("blocks", self.blocks, 1, 2**49))
         if self.blocks & (self.blocks - 1):
             raise ValueError(f"blocks must be a power of two, got {self.blocks!r}")
         if not self.outputs < 2**62:
@@ -56,7 +59,7 @@ class HadamardResponse(ValuesRandomizer):
     def optimal(cls, *, k: int, eps0: float) -> HadamardResponse:
         """The customary number of blocks, the largest power of 2 up to min(e^eps0, 2 k)."""
         count = integer_in("k", k, 2, 2**48)
-        highest = min(math.exp(local_epsilon(eps0)), 2.0 * count)
+        highest = min(math.exp(local_epsilon("eps0", eps0)), 2.0 * count)
         return cls(k=count, eps0=eps0, blocks=2 ** (math.frexp(highest)[1] - 1))
 
     @property

@@ -175,8 +175,11 @@ class ValuesRandomizer(FiniteRandomizer):
 
     _most_values: ClassVar[int | None] = None
 
+    CHECKS: ClassVar = {"eps0": local_epsilon}
+
     def __post_init__(self) -> None:
-        settle(self, k=integer_in("k", self.k, 2, self._most_values), eps0=local_epsilon(self.eps0))
+        settle(self, k=integer_in("k", self.k, 2, self._most_values))
+        super().__post_init__()
 
     @property
     def inputs(self) -> int:

@@ -26,13 +26,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ..numerics.validation import integer_in
-from .base import FloatArray, IntArray, integer_array, local_epsilon, settle
+from .base import FloatArray, IntArray, integer_array, local_epsilon
 from .joint import Types, ValuesRandomizer, merged, with_shared_blanket
 
 _LARGEST = 2**31 - 1  # a x + b must fit an int64
@@ -51,14 +52,12 @@ class LocalHashing(ValuesRandomizer):
 
     _most_values = _LARGEST
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        settle(self, buckets=integer_in("buckets", self.buckets, 2, _LARGEST))
+    CHECKS: ClassVar = {"buckets": partial(integer_in, lowest=2, highest=_LARGEST)}
 
     @classmethod
     def optimal(cls, *, k: int, eps0: float) -> LocalHashing:
         """Optimised local hashing: e^eps0 + 1 buckets, rounded. ValueError beyond 2^31 - 1."""
-        return cls(k=k, buckets=round(math.exp(local_epsilon(eps0))) + 1, eps0=eps0)
+        return cls(k=k, buckets=round(math.exp(local_epsilon("eps0", eps0))) + 1, eps0=eps0)
 
     @cached_property
     def prime(self) -> int:

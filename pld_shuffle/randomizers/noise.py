@@ -21,6 +21,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -28,7 +29,7 @@ from numpy.typing import ArrayLike
 from ..numerics.sides import Side
 from ..numerics.tuning import NOISE_CELLS, TYPE_ALLOWANCE, TYPE_CELLS
 from ..numerics.validation import keywords_only, positive_float
-from .base import FloatArray, LocalRandomizer, generator, local_epsilon, settle, unit_array
+from .base import FloatArray, LocalRandomizer, generator, local_epsilon, unit_array
 from .joint import Types
 from .noise_laws import (
     FEW_SIGMA,
@@ -80,9 +81,7 @@ class Laplace(Noise):
 
     eps0: float
 
-    def __post_init__(self) -> None:
-        settle(self, eps0=local_epsilon(self.eps0))
-
+    CHECKS: ClassVar = {"eps0": local_epsilon}
     mass_error = 1e-13
 
     def slot_laws(
@@ -134,8 +133,7 @@ class Gaussian(Noise):
 
     sigma: float
 
-    def __post_init__(self) -> None:
-        settle(self, sigma=positive_float("sigma", self.sigma))
+    CHECKS: ClassVar = {"sigma": positive_float}
 
     @property
     def eps0(self) -> float:

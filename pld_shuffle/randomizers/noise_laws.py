@@ -179,7 +179,7 @@ def laplace_types(eps0: float, n: int, *, cells: int = 96, allowance: float = 0.
     types.append(near)
 
     def cover(low: float, high: float) -> Iterator[list[Array]]:
-        lower = (high - low) / (1.0 - high)  # e of step 3
+        lower = _below(low, high)
         targets = ((low, 1.0), (1.0, low))
         ends = (0.0, -lower)
         yield [_laplace_type(eps0, *pair, w, lower, cells) for pair in targets for w in ends]
@@ -187,6 +187,11 @@ def laplace_types(eps0: float, n: int, *, cells: int = 96, allowance: float = 0.
 
     types.extend(_targets(1.0 - gap, cover, standard))
     return tuple(types)
+
+
+def _below(low: float, high: float) -> float:
+    """e of step 3: contracting (low, 1; -e) by r = (1 - high)/(1 - low) towards 1 gives (high, 1; 0)."""
+    return (high - low) / (1.0 - high)
 
 
 def _mean_ratio(gap: float) -> float:

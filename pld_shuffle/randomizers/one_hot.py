@@ -49,14 +49,15 @@ import math
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain, product
-from typing import Literal, NamedTuple
+from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..numerics.tuning import DRAWN_TOGETHER
-from ..numerics.validation import choice, integer_in, real
+from ..numerics.validation import between, choice, integer_in
 from .base import EPS0_MAX, FloatArray, IntArray, bit_array, generator, integer_array, settle
 from .joint import FiniteRandomizer, Types, ValuesRandomizer, reached, rows, with_shared_blanket
 
@@ -189,9 +190,7 @@ class UnaryEncoding(NoisyFilter, ValuesRandomizer):
 
     _most_values = MOST_BITS
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        choice("variant", self.variant, ("symmetric", "optimised"))
+    CHECKS: ClassVar = {"variant": partial(choice, options=("symmetric", "optimised"))}
 
     @property
     def channel(self) -> BitChannel:
@@ -234,22 +233,20 @@ class RAPPOR(NoisyFilter):
     hashes: int = 1
     salt: int = 0
 
+    CHECKS: ClassVar = {
+        "noise": between(0.0, 1.0, "[)"), "one_if_zero": between(0.0, 1.0), "one_if_one": between(0.0, 1.0),
+        "salt": partial(integer_in, lowest=0, highest=2**62),
+    }  # fmt: skip
+
     def __post_init__(self) -> None:
         settle(self, k=integer_in("k", self.k, 2, MOST_BITS if self.bits is None else 2**62))
         if self.bits is not None:
             settle(self, bits=integer_in("bits", self.bits, 2, MOST_BITS))
         most = 1 if self.bits is None else min(self.length // 2, HASHES_MAX)
         settle(self, hashes=integer_in("hashes", self.hashes, 1, most))
-        settle(self, salt=integer_in("salt", self.salt, 0, 2**62))
-        for name in ("noise", "one_if_zero", "one_if_one"):
-            settle(self, **{name: real(name, getattr(self, name))})
-        if not 0 <= self.noise < 1:
-            raise ValueError(f"noise must be in [0, 1), got {self.noise!r}")
-        if not 0 <= self.one_if_zero < self.one_if_one <= 1:
-            raise ValueError(
-                "0 <= one_if_zero < one_if_one <= 1 must hold, got "
-                f"one_if_zero={self.one_if_zero!r}, one_if_one={self.one_if_one!r}"
-            )
+        super().__post_init__()
+        if not self.one_if_zero < self.one_if_one:
+            raise ValueError(f"one_if_zero={self.one_if_zero!r} must be below one_if_one={self.one_if_one!r}")
         if not 0 < self.eps0 <= EPS0_MAX:
             raise ValueError(
                 f"noise={self.noise!r}, one_if_zero={self.one_if_zero!r}, "

@@ -44,7 +44,7 @@ class SubsetSelection(ValuesRandomizer):
     def optimal(cls, *, k: int, eps0: float) -> SubsetSelection:
         """The customary size k / (e^eps0 + 1), rounded, at least 1 (Ye and Barg 2018)."""
         count = integer_in("k", k, 2)
-        share = math.exp(-local_epsilon(eps0))
+        share = math.exp(-local_epsilon("eps0", eps0))
         return cls(k=count, size=max(1, round(count * share / (1 + share))), eps0=eps0)
 
     @property
