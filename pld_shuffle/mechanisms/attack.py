@@ -21,9 +21,10 @@ from ..pairs.pair import Attacks, Pair
 from ..pairs.profile import ProfilePair
 from ..pairs.slots import SlotLaw
 from ..randomizers.base import LocalRandomizer, settle
+from ..randomizers.discrete import known_randomizer
 from ..randomizers.joint import FiniteRandomizer
 from .base import Mechanism, said
-from .blanket import FINER, known_randomizer
+from .blanket import FINER
 
 MAX_CHOICES = 256  # attacks tried
 SCALES = (2.0, 5.0)  # at which they are compared, and next to the largest loss

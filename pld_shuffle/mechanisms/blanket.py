@@ -9,28 +9,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from ..numerics.sides import Bounds, Side
 from ..numerics.validation import users
 from ..pairs.few_users import among_few
 from ..pairs.profile import ProfilePair, worst
 from ..pairs.slots import NoiseLaw, SlotLaw, SlotPair
-from ..randomizers import as_randomizer
 from ..randomizers.base import LocalRandomizer
+from ..randomizers.discrete import known_randomizer
 from ..randomizers.noise_laws import LARGEST_EPS0
 from .base import OfReports, said
 
 FINER, COARSE = 8, 16  # times as many cells for few users; times fewer where a glance is enough
 FEW_TAIL = 1e-15  # what is left out of unbounded noise among few users
-
-
-def known_randomizer(name: str, value: Any) -> LocalRandomizer:
-    """`value`, if its shuffled reports can be analysed."""
-    known = as_randomizer(value)
-    if known.unhidden is not None:
-        raise ValueError(f"{name}: {known.unhidden}")
-    return known
 
 
 @dataclass(frozen=True, repr=False)

@@ -34,19 +34,20 @@ from ..numerics.sides import Bounds
 from ..numerics.validation import Check, between, integer_in, positive_int
 from ..pairs.coins import Shown
 from ..pairs.mixed_coins import LabelClass, MixedCoins
+from ..randomizers.base import settle
 from .base import SUBSTITUTION, Mechanism, largest_loss, local_epsilon, said
 
 Classes = tuple[tuple[float, int], ...]
 
 
-def _classes(name: str, given: Any, what: str, check: Check) -> Classes:
-    """Pairs (`what`, count), both checked."""
+def _classes(name: str, given: Any, check: Check) -> Classes:
+    """Pairs (of that name, count), both checked."""
     if isinstance(given, (str, bytes, Mapping)) or not isinstance(given, Iterable):
-        raise TypeError(f"{name} must be pairs ({what}, count), got {given!r}")
+        raise TypeError(f"others must be pairs ({name}, count), got {given!r}")
     pairs = [tuple(pair) for pair in given]
     if not all(len(pair) == 2 for pair in pairs):
-        raise ValueError(f"{name} must be pairs ({what}, count), got {given!r}")
-    return tuple((check(what, value), positive_int("count", count)) for value, count in pairs)
+        raise ValueError(f"others must be pairs ({name}, count), got {given!r}")
+    return tuple((check(name, value), positive_int("count", count)) for value, count in pairs)
 
 
 @dataclass(frozen=True, repr=False)
@@ -81,10 +82,11 @@ class MixedRR(Mechanism):
 
     unsampled = "no pair is known for a hidden cohort of mixed budgets"
 
-    CHECKS: ClassVar = {
-        "k": partial(integer_in, lowest=2), "eps0": local_epsilon,
-        "others": partial(_classes, what="eps0", check=local_epsilon),
-    }  # fmt: skip
+    CHECKS: ClassVar = {"k": partial(integer_in, lowest=2), "eps0": local_epsilon}
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        settle(self, others=_classes("eps0", self.others, local_epsilon))
 
     @classmethod
     def of_classes(cls, k: int, users: Mapping[float, int]) -> dict[float, MixedRR]:
@@ -151,10 +153,11 @@ class MixedRandomizers(Mechanism):
 
     unsampled = "no pair is known for a hidden cohort of mixed randomizers"
 
-    CHECKS: ClassVar = {
-        "eps0": local_epsilon, "tv": between(0.0, 1.0),
-        "others": partial(_classes, what="ratio", check=between(1.0, 1e304)),
-    }  # fmt: skip
+    CHECKS: ClassVar = {"eps0": local_epsilon, "tv": between(0.0, 1.0)}
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        settle(self, others=_classes("ratio", self.others, between(1.0, 1e304)))
 
     @property
     def users(self) -> int | None:

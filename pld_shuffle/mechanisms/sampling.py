@@ -14,7 +14,7 @@ import warnings
 from abc import abstractmethod
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property, partial
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from ..numerics.validation import UnlikelyWarning, between, choice, integer_in, positive_int
 from ..pairs.cohort import Cohort
@@ -25,17 +25,13 @@ from .base import OUTPUTS_ONLY, Mechanism, OfMechanism, sampling_rate
 ANALYSES = ("tightest", "general")
 
 
-def unsampled(name: str, value: Any) -> Mechanism:
-    """`value` if it is a mechanism on a known cohort."""
-    if not isinstance(value, Mechanism) or isinstance(value, _Sampled):
-        raise TypeError(f"{name} must be a mechanism, not sampled, got {value!r}")
-    return value
-
-
 class _Sampled(OfMechanism):
     """A mechanism on a hidden cohort. A new scheme: say which `Cohort` it is, and what it assumes."""
 
-    CHECKS: ClassVar = {"mechanism": unsampled}
+    def __post_init__(self) -> None:
+        if not isinstance(self.mechanism, Mechanism) or isinstance(self.mechanism, _Sampled):
+            raise TypeError(f"mechanism must be a mechanism, not sampled, got {self.mechanism!r}")
+        super().__post_init__()
 
     @property
     @abstractmethod

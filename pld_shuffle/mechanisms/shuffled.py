@@ -33,10 +33,11 @@ from ..pairs.pair import Attacks, Pair
 from ..pairs.profile import Several
 from ..pairs.swap_pairs import SMALL, TypedPair
 from ..randomizers.base import LocalRandomizer
+from ..randomizers.discrete import known_randomizer
 from ..randomizers.noise_laws import LARGEST_EPS0
 from .attack import MAX_CHOICES, Attack, Triple, stand_in_attack, strongest_attack, strongest_triples
 from .base import AttackBounds, Mechanism, OfReports, OnCohorts, composed, said
-from .blanket import Blanket, known_randomizer
+from .blanket import Blanket
 from .labels import ShuffledRandomizer, ShuffledRR
 from .ldp import ShuffledLDP, bit_orders
 

@@ -191,6 +191,14 @@ def as_randomizer(value: Any) -> LocalRandomizer:
     return value
 
 
+def known_randomizer(name: str, value: Any) -> LocalRandomizer:
+    """`value`, if its shuffled reports can be analysed."""
+    known = as_randomizer(value)
+    if known.unhidden is not None:
+        raise ValueError(f"{name}: {known.unhidden}")
+    return known
+
+
 def _largest(of_pairs: FloatArray) -> tuple[int, int]:
     """The first pair i < j of a symmetric matrix with the largest entry off the diagonal."""
     upper = np.where(np.triu(np.ones(of_pairs.shape, dtype=bool), 1), of_pairs, -np.inf)
