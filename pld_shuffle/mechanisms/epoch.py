@@ -1,18 +1,7 @@
 """An epoch: users in a hidden random order, cut into disjoint cohorts, everybody exactly once.
 
-Use: docs/people.md, section 4. The later cohorts' randomizers may depend on the earlier outputs. Stronger clones hold,
-n being the users of the whole epoch, whatever the sizes of the cohorts.
-
-*Proof.* At position t, given the past, label the report as in docs/theory.md, section 4: its two laws and their
-total variation beta_t depend on the past. The target sits at a uniformly random position and is always labelled, so
-the positions without a label are filled by a random draw without replacement from the *others*, the same process
-wherever the target sits. Relative to the process in which every position is labelled like an other's, the density is
-(1/n) sum_t a_t, so
-
-    H_s = (1/n) E (sum_t xi_t)_+,
-
-and given the past xi_t lies below that of the largest total variation in convex order. Replace the last term by an
-independent copy of the latter, then the one before it, and so on: the pair of stronger clones. QED
+Use and proof: docs/people.md, section 4. The later cohorts' randomizers may depend on the earlier outputs. Stronger
+clones hold, n being the users of the whole epoch, whatever the sizes of the cohorts.
 """
 
 from __future__ import annotations

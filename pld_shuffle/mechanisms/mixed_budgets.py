@@ -11,15 +11,7 @@ is the number of labels, a sum of independent coins: Poisson-binomial instead of
   proof of the (p, beta, q) reduction each label is then shown with probability (1 + beta)/ratio_i, and given that
   one is shown it is 0, 1 or * with the proportions alpha p, alpha p, w, for everybody.
 
-*A larger beta is worse, with several ratios too.* Let mu = alpha p (delta_a + delta_b) + w delta_c, with a = 1 - s/p,
-b = 1/p - s, c = 1 - s and 1/p <= s <= p; its mass is 1 + beta. With u_i = 1/ratio_i, and 1/(m+1) the integral of t^m,
-
-    H_s = int_0^1 < mu * Pi_t, (x)_+ > dt,     Pi_t = prod_i ((1 - (1+beta) u_i) delta_0 + t u_i mu)   (convolutions).
-
-Along alpha mu changes at the rate psi + (p-1) delta_0, psi = p (delta_a + delta_b) - (p+1) delta_c - (p-1) delta_0.
-psi spreads mass without change of mean, so convolved with positive measures it gives no less than 0. What is left
-of the derivative is (p-1) < Pi_t - (1-t) Pi_t', (x)_+ > = -(p-1) d/dt < (1-t) Pi_t, (x)_+ >, whose integral over t is
-that of Pi_0, a mass at 0: nothing. QED (All factors are positive while beta is at most every ratio - 1.)
+A larger total variation is worse, with several ratios too (proof there).
 """
 
 from __future__ import annotations
