@@ -24,7 +24,6 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -132,8 +131,7 @@ def measured(case: Case) -> Row:
 
 def in_turn(mechanism: Mechanism, rounds: int) -> float:
     """Epsilon of the attack on bits that takes the two orders of the neighbours in turn."""
-    one = mechanism.attack_pair
-    other = replace(one, all_hold_one=not one.all_hold_one)  # type: ignore[type-var,attr-defined]
+    one, other = mechanism.attack_pair.pairs  # type: ignore[attr-defined]
     half = rounds // 2
     return float(Composition([(one, rounds - half), (other, half)], 1e-3).epsilons(DELTA).lower)
 
