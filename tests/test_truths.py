@@ -804,9 +804,10 @@ def with_fakes(k: int, n: int, flip: F) -> Callable[[], Iterator[o.Atoms]]:
     return datasets([vector(x) for x in range(k)], n - 1, lambda laws: crowd([*laws, *[vector(None)] * n]))
 
 
-def steps(first: Law, second: Law, number: int) -> list[o.Atoms]:
-    """A contribution in one step, drawn uniformly, or in none."""
-    return [o.pair_of_views(o.allocation_view(first, second, number), o.allocation_view(second, second, number))]
+def steps(first: Law, second: Law, number: int, selected: int = 1) -> list[o.Atoms]:
+    """A contribution in so many steps, drawn uniformly, or in none."""
+    views = (o.allocation_view(own, second, number, selected) for own in (first, second))
+    return [o.pair_of_views(*views)]
 
 
 def ordered(first: Law, second: Law) -> DiscretePair:
@@ -878,6 +879,7 @@ TRUTHS |= {
         for gamma in (F(0), F(1, 4))
     },
     "fake users": Truth(FakeUsers(k=3, n=2, fakes=1, flip=0.25), with_fakes(3, 2, F(1, 4))),
+    "two of four steps": Truth(RandomAllocation(ordered(*STEP), 4, 2), partial(steps, *STEP, 4, 2), 1, 0.0),
     **{
         f"one of {number} steps {name}": Truth(
             RandomAllocation(ordered(*laws), number), partial(steps, *laws, number), 1, 0.0, 1.0002
