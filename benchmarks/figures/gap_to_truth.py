@@ -24,6 +24,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -131,7 +132,8 @@ def measured(case: Case) -> Row:
 
 def in_turn(mechanism: Mechanism, rounds: int) -> float:
     """Epsilon of the attack on bits that takes the two orders of the neighbours in turn."""
-    one, other = mechanism.attack_pair.pairs  # type: ignore[attr-defined]
+    one = getattr(mechanism.attack_pair, "pairs", (mechanism.attack_pair,))[0]
+    other = replace(one, all_hold_one=not one.all_hold_one)
     half = rounds // 2
     return float(Composition([(one, rounds - half), (other, half)], 1e-3).epsilons(DELTA).lower)
 

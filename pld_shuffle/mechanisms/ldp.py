@@ -34,7 +34,7 @@ from .base import OfReports, OnCohorts, largest_loss, local_epsilon, said
 ANALYSES = ("tightest", "stronger-clones", "clones")
 MOST_BIT_USERS = 10**9
 MANY_USERS = 1_000  # who come, on average, from which on an absent report may be taken for a neutral one
-MANY_COUNTED = 3_000.0  # reports from which on three-valued randomised response is the worse attack
+MANY_COUNTED = 100.0  # reports from which on three-valued randomised response is the worse attack
 ASKED = np.array([0.0, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 20.0])  # deviations
 
 

@@ -38,6 +38,7 @@ BLOCK = 64  # rounds in one table; what is lost between blocks falls like 1 / sq
 POINTS_PER_SCALE = 24.0  # of the losses' lattice: it costs epsilon 1 / (12 x the square of this)
 LONGEST = 650.0  # a table's losses; beyond, its last value holds
 MISSED = (1e-15, 1e-25, 1e-50, 1e-100, 1e-300)  # what the tables may leave out
+MANY_ONES = 100.0  # variance of their number from which on one attack is enough: speed against width
 SWAP_POINTS = 240  # of a profile by the swap theorem
 
 
@@ -257,6 +258,8 @@ def bit_attacks(
 ) -> list[BitAttackPair]:
     """All others hold the target's first value, or its second; the strongest at four deviations comes first.
 
+    Where many bits count it is the strongest wherever it matters, and the only one.
+
     eps0 : the largest loss of one report, where it is known exactly.
     """
     orders = [shares] if shares.symmetric else [shares, shares.mirrored]
@@ -269,7 +272,9 @@ def bit_attacks(
         [law] = attack.atoms([Side.LOWER], Resolution(1.0, truncated_mass=1e-12))
         return float(law.mass @ np.maximum(0.0, -np.expm1(far - law.loss)))
 
-    return sorted(attacks, key=strength, reverse=True)
+    ranked = sorted(attacks, key=strength, reverse=True)
+    many = n * bits * min(shares.zero * shares.not_zero, shares.one * shares.not_one) > MANY_ONES
+    return ranked[:1] if many else ranked
 
 
 def absent_bit_attacks(n: int, shares: BitShares, cohort: Cohort) -> list[ProfilePair]:

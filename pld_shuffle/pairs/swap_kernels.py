@@ -28,7 +28,7 @@ BLUR_TWO, BLUR_MORE, BLUR_LIGHT, RULE, RULED = CURVE[8:]
 
 LAST = 5.0  # nodes through all lobes end where the smoothing has fallen to exp(-LAST^2/2)
 FAR_STEPS = 512  # nodes through all lobes, and bins of u, at most
-NARROW = 0.1  # first bin of u, times n, where lobes matter: they move
+NARROW = 0.2  # first bin of u, times n, where lobes matter: they move
 NEGLIGIBLE = 1e-2  # of a sum, what its nodes may leave out before they go on through all lobes
 FAR = -30.0  # log of the sum's moment from which on it may be the better bound itself
 WINDOWS = 4  # of values, for laws without a heavy one
