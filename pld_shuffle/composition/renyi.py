@@ -83,6 +83,7 @@ class _Laws:
     def __init__(self, pair: Pair, resolution: Resolution) -> None:
         self._pair, self._top = pair, float(pair.max_loss.upper)
         self._below, self._above = Rounds.of(pair, 1, {pair: resolution})
+        self._tails: dict[float, tuple[Array, Array | None]] = {}
 
     @staticmethod
     @lru_cache(maxsize=64)
@@ -160,26 +161,32 @@ class _Laws:
         return self._pair.log_tail(np.expm1(np.minimum(losses, LARGEST_GROWTH)))
 
     def _log_beyond(self, law: MomentFunction, t: float) -> float:
-        """log of what the mass at infinity of an upper law may add to the moment."""
+        """log of what the mass at infinity of an upper law may add to the moment.
+
+        The losses at which the tail is known serve all tilts.
+        """
         if law.infinity_mass == 0.0:
             return -math.inf
         if not isinstance(law, Rounds) or self._top == math.inf:
             return math.inf
-        last = min(float(law.loss[-1]) + law.loss_error, self._top)
-        losses = np.linspace(last, self._top, TAIL_PIECES + 1)
+        last, lost = min(float(law.loss[-1]) + law.loss_error, self._top), math.log(law.infinity_mass)
+        if last not in self._tails:
+            losses = np.linspace(last, self._top, TAIL_PIECES + 1)[:-1]
+            self._tails[last] = losses, self._tail(losses)
+        losses, tail = self._tails[last]
         while True:
-            gap, tail = np.diff(losses), self._tail(losses[:-1])
-            heights = np.full(gap.size, math.log(law.infinity_mass))
-            if tail is not None:
-                heights = np.minimum(heights, tail)
+            gap = np.diff(losses, append=self._top)
+            heights = np.full(gap.size, lost) if tail is None else np.minimum(lost, tail)
             with np.errstate(divide="ignore"):
-                parts = heights + t * losses[1:] + np.log(-np.expm1(-t * gap))
+                parts = heights + t * (losses + gap) + np.log(-np.expm1(-t * gap))
             heavy = np.flatnonzero((parts > parts.max() - 10.0) & (t * gap > 1.0))
             if tail is None or heavy.size == 0 or losses.size > 16 * TAIL_PIECES:
                 break
-            inner = losses[heavy] + np.outer((0.25, 0.5, 0.75), gap[heavy])
-            losses = np.sort(np.append(losses, inner))
-        total = np.logaddexp.reduce(np.append(parts, math.log(law.infinity_mass) + t * last))
+            inner = (losses[heavy] + np.outer((0.25, 0.5, 0.75), gap[heavy])).ravel()
+            order = np.argsort(np.append(losses, inner))
+            losses, tail = (np.append(*both)[order] for both in ((losses, inner), (tail, self._tail(inner))))
+            self._tails[last] = losses, tail
+        total = np.logaddexp.reduce(np.append(parts, lost + t * last))
         return float(total) + math.log1p(t) + 1e-13 * (1.0 + t * self._top)
 
 
