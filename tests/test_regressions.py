@@ -14,7 +14,7 @@ import oracles as o
 import pytest
 from mpmath import mp, mpf
 from scipy.stats import norm
-from test_truths import datasets, rr
+from test_truths import TRUTHS, asked, composed, datasets, rr
 
 from pld_shuffle import (
     PLD,
@@ -429,3 +429,22 @@ def test_labels_so_rare_that_squares_overflow(eps0):
         assert np.all(found.upper >= 0.8 * share * (1.0 - 1e-9))
         if eps0 < 600.0:  # far from the end of the range of numbers
             assert np.all(found.upper <= 0.8 * share * 1.001) and np.all(found.lower >= 0.75 * share)
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in TRUTHS if name.startswith(("bins of", "counts of")) and "dummies" in name]
+)
+def test_a_threshold_over_two_rounds(name):
+    """No dataset has all losses of the worst count at every epsilon: both ends, by all choices after round one."""
+    mechanism = asked(TRUTHS[name])[0]
+    laws = [composed(atoms, 1) for atoms in TRUTHS[name].pairs()]
+    orders = [order for law in laws for order in (law, law[::-1])]
+    acc = Accountant().compose(mechanism, 2)
+    for eps in (0.1, 0.5, 1.0, 2.0, 3.0):
+        best = max(
+            sum(max(float(np.maximum(p * c - math.exp(eps) * q * d, 0.0).sum()) for c, d in orders) for p, q in both)
+            for both in (list(zip(*order, strict=True)) for order in orders)
+        )
+        found = acc.delta_bounds(eps)
+        assert found.lower <= best * (1.0 + 1e-9)
+        assert best <= found.upper * (1.0 + 1e-9)

@@ -172,8 +172,16 @@ class Composition:
     def _choices(self, kind: type[Several] | type[Attacks], value: float, epsilons: bool) -> list[Ledger]:
         """Ledgers with one of several pairs for every round: all, if only one kind of round has several proven ones."""
         several = [pair for pair, _ in self._given if isinstance(pair, kind)]
-        if len(several) == 1 and (kind is Several or self.rounds == 1):
-            chosen: list[dict[Pair, Pair]] = [{several[0]: part} for part in several[0].pairs]
+        if len(several) == 1:
+            parts = several[0].pairs
+            if self.rounds == 1 and isinstance(several[0], Attacks) and several[0].alone is not None:
+                parts = (several[0].alone,)
+            most = max(1, len(parts) // self.rounds)  # estimates are good over many rounds
+            if kind is Attacks and len(parts) > most:
+                ledgers = [[(part if p is several[0] else p, n) for p, n in self._given] for part in parts]
+                answers = [estimated(ledger, value, epsilons) for ledger in ledgers]
+                parts = tuple(parts[k] for k in np.argsort(answers)[-most:])
+            chosen: list[dict[Pair, Pair]] = [{several[0]: part} for part in parts]
         else:
             chosen = [selected(self._given, value, kind, epsilons=epsilons)]
         return [[(one.get(pair, pair), count) for pair, count in self._given] for one in chosen]
@@ -235,6 +243,17 @@ class Composition:
                 stacklevel=5,
             )
         return found.bounds
+
+
+def estimated(ledger: Ledger, value: float, epsilons: bool) -> float:
+    """About epsilon at a delta, or the log of delta at an epsilon: it steers only."""
+    known = [(pair, count) for pair, count in ledger if pair.scale > 0.0]
+    if not known:
+        return -math.inf
+    sketch, tilt, log_delta = sketched(known, Question(delta=value) if epsilons else Question(eps=value))
+    if not epsilons:
+        return log_delta
+    return math.inf if sketch.infinity > value else sketch.moments(tilt)[1]
 
 
 def best_answers(parts: Iterable[Composition], asked: Array, *, epsilons: bool, least: bool) -> Array:

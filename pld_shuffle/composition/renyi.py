@@ -35,6 +35,7 @@ from .moments import MomentFunction, Rounds
 Array = NDArray[np.float64]
 
 RTOL = 1e-4  # relative width asked of an enclosure
+FAINTEST = 1e-60  # scale of a loss, or largest loss; below it an enclosure is trivial
 LARGEST_GROWTH = 690.0  # its logarithm
 
 
@@ -60,8 +61,8 @@ def _at_order(pair: Pair, order: float, rtol: float) -> Bounds:
         return pair.max_loss
     if isinstance(pair, Attacks):
         return Bounds(*np.max([_at_order(part, order, rtol) for part in pair.pairs], axis=0).tolist())
-    if pair.scale == 0.0:
-        return Bounds(0.0, pair.max_loss.upper)
+    if min(pair.scale, pair.max_loss.upper) < FAINTEST:
+        return Bounds(0.0, max(0.0, pair.max_loss.upper))
     if (exact := pair.renyi(order)) is not None:
         return exact
     t = order - 1.0
@@ -113,14 +114,16 @@ class _Laws:
                 pull=(mean / scale) ** 2, point_width=step, tilt=t,
             ))  # fmt: skip
             log, wrong, mean = laws._estimates(t)
-            if not wrong > rtol * log or share < LEAST_SHARE:
+            if laws._below.infinity_mass > 0.0 or not wrong > rtol * log or share < LEAST_SHARE:
                 return laws
             share *= max(min(0.7 * rtol * log / wrong, 0.5), 1e-3)
 
     def _estimates(self, t: float) -> tuple[float, float, float]:
         """The logarithm of the moment, its width, and the tilted mean."""
         low, high = self._below.log_moment(t)[0], self._above.log_moment(t)[0]
-        if isinstance(self._above, Rounds) and not self._pair.encloses:  # chords above a profile
+        if (
+            isinstance(self._above, Rounds) and self._above.size > 1 and not self._pair.encloses
+        ):  # chords above a profile
             weight = np.exp(self._above.logs + t * self._above.loss - high)
             square = (t * t + t) * np.gradient(self._above.loss) ** 2
             low = high - float(weight @ np.minimum(square / 12.0, 1.0))

@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import ClassVar
 
+from ..numerics.integer_laws import IntegerLaw
 from ..numerics.validation import choice, positive_int, unit_interval
 from ..pairs.discrete import EitherOrder
 from ..pairs.pair import Pair
 from ..pairs.shifted import TwoBins, with_attack
-from ..pairs.thresholds import threshold
+from ..pairs.thresholds import datasets, threshold
 from ..shares import Share
 from .base import NEIGHBOURS, Mechanism, said
 
@@ -80,8 +81,12 @@ class Threshold(Mechanism):
     @cached_property
     def one_bin(self) -> EitherOrder:
         """What one bin's count gives away, with a user and without, in either order."""
-        law = None if self.dummies is None else self.dummies.total(self.senders)
-        return threshold(self.rate, self.least, law, only_bins=self.released == "bins")
+        return threshold(self.rate, self.least, self._dummies, only_bins=self.released == "bins")
+
+    @property
+    def _dummies(self) -> IntegerLaw | None:
+        """The law of a bin's dummies."""
+        return None if self.dummies is None else self.dummies.total(self.senders)
 
     @cached_property
     def pair(self) -> Pair:  # type: ignore[override]
@@ -91,7 +96,8 @@ class Threshold(Mechanism):
 
     @cached_property
     def attack_pair(self) -> Pair:  # type: ignore[override]
-        return with_attack(self.one_bin)[1]
+        """Of single datasets: over rounds none of them has all losses of the worst count at every epsilon."""
+        return datasets(self.rate, self.least, self._dummies, self.one_bin, only_bins=self.released == "bins")
 
     def assumptions(self) -> dict[str, str]:
         shown = "which bins have" if self.released == "bins" else "the counts of bins that have"

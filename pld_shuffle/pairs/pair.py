@@ -182,9 +182,12 @@ class Attacks(Pair):
 
     Which one that is depends on delta and on the rounds (`composition.composition`). Wherever one pair is wanted it is
     the first.
+
+    alone : the largest of all at every epsilon, where it is known; an attack if there is no other round.
     """
 
     pairs: tuple[Pair, ...]
+    alone: Pair | None = None
 
     @classmethod
     def of(cls, pairs: Sequence[Pair]) -> Pair:

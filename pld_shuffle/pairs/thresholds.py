@@ -18,16 +18,21 @@ bin is published cannot tell the sets with c = 0 apart. Where nothing else is kn
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
-from ..numerics.integer_laws import MISSED, IntegerLaw, negative_binomial_law
+from ..numerics.integer_laws import MISSED, IntegerLaw, binomial_law, negative_binomial_law
 from ..numerics.rounding import ROUNDOFF
-from .discrete import EitherOrder
+from .discrete import EitherOrder, OrderedPair
+from .pair import Attacks, Pair
 from .shifted import losses, shifted
 
 Array = NDArray[np.float64]
 
+MOST_DATASETS = 24  # that are tried as attacks
+FAINT = 1e-4  # scale of an attack over its largest loss; the others give too little away
 MOST_WORK = 2**31  # users times counts below the threshold
 #: Masses below the first are left out; ratios to masses below the second are not trusted. Next to either, what a window
 #: of the dummies' law leaves out is nothing.
@@ -55,6 +60,53 @@ def threshold(rate: float, least: int, dummies: IntegerLaw | None, *, only_bins:
         left = MISSED + p.size * SMALLEST + outside + (0.0 if certain else lone)
         truncated_mass = max(truncated_mass, left * (1.0 + 1e-9))
     return EitherOrder(tuple(orders), truncated_mass, mass_error=error)
+
+
+def datasets(rate: float, least: int, dummies: IntegerLaw | None, worst: EitherOrder, *, only_bins: bool) -> Attacks:
+    """Attacks: the pairs of single datasets, with the user and without, in either order.
+
+    worst : of `threshold`, the worst count at every epsilon. In one round there is no more to it; over rounds no dataset
+    has all of its losses, so that it is an upper end only.
+    """
+    most = math.ceil(2.0 * least / rate)
+    users = range(most + 1) if most <= MOST_DATASETS else np.unique(np.geomspace(1, most, MOST_DATASETS).astype(int))
+    found = []
+    for count in users:
+        p, q, error, whole = _published(int(count), rate, least, dummies, only_bins)
+        for ahead, behind in ((p, q), (q, p)):
+            kept = (ahead >= SMALLEST) & (behind >= SMALLEST_RATIO)
+            lone = float(ahead[(ahead >= SMALLEST) & (behind == 0.0)].sum()) if whole else 0.0
+            pair = OrderedPair(losses(ahead[kept], behind[kept], 2.0 * error, lone), 0.0, error)
+            if pair.scale > FAINT * float(np.abs(pair.losses.loss).max(initial=0.0)):
+                found.append(pair)
+    return Attacks(tuple(found or [OrderedPair(losses(np.ones(1), np.ones(1), ROUNDOFF, 0.0))]), worst)
+
+
+def _published(
+    users: int, rate: float, least: int, dummies: IntegerLaw | None, only_bins: bool
+) -> tuple[Array, Array, float, bool]:
+    """Masses of what is seen with users + 1 and with `users`, their relative error, and whether no mass is left out."""
+    laws = [binomial_law(n, rate) if n > 0 and rate < 1.0 else None for n in (users + 1, users)]
+    low, masses, error, whole = [], [], 8.0 * ROUNDOFF, True
+    for n, law in zip((users + 1, users), laws, strict=True):
+        low.append(n if rate == 1.0 else 0 if law is None else law.low)
+        masses.append(np.ones(1) if law is None else law.masses)
+        error += 0.0 if law is None else law.error
+        whole = whole and (law is None or law.below + law.above == 0.0)
+        if dummies is not None:
+            low[-1] += dummies.low
+            masses[-1] = np.convolve(masses[-1], dummies.masses)
+            error += dummies.error + ROUNDOFF * (dummies.masses.size + 2.0)
+            whole = whole and dummies.below + dummies.above == 0.0
+    start, size = min(low), max(first + mass.size for first, mass in zip(low, masses, strict=True)) - min(low)
+    hidden = start + np.arange(size) < least
+    shown = []
+    for first, mass in zip(low, masses, strict=True):
+        counts = np.zeros(size)
+        counts[first - start : first - start + mass.size] = mass
+        seen = counts[~hidden]
+        shown.append(np.append(counts[hidden].sum(), seen.sum() if only_bins else seen))
+    return shown[0], shown[1], error + ROUNDOFF * size, whole
 
 
 def _row(rate: float, least: int, dummies: IntegerLaw) -> tuple[Array, Array, int]:
