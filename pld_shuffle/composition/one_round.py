@@ -44,7 +44,8 @@ class OneRound:
         if isinstance(pair, ProfilePair):
             return cls(pair, rtol)
         if isinstance(pair, CoinMixture) and pair.max_loss.upper < math.inf and (profile := pair.as_profile):
-            return cls(profile, rtol, pair.n * pair.others.coin / MANY_COINS)
+            faintest = pair.n * pair.others.coin / MANY_COINS
+            return cls(profile, rtol, faintest) if faintest > 1.0 and profile.scale > 0.0 else None
         return None
 
     def delta(self, eps: float) -> tuple[Bounds, float] | None:
@@ -84,7 +85,8 @@ class OneRound:
         return self._judged(found, width)
 
     def _judged(self, found: Bounds, width: float) -> tuple[Bounds, float] | None:
-        return (found, width) if width <= self._rtol or self._pair.pointwise else None
+        final = self._pair.pointwise and self._faintest == math.inf
+        return (found, width) if width <= self._rtol or final else None
 
 
 class _Asked:

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from ..numerics.integer_laws import MISSED, IntegerLaw, binomial_law, negative_binomial_law
 from ..numerics.rounding import ROUNDOFF
 from .discrete import EitherOrder, OrderedPair
-from .pair import Attacks, Pair
+from .pair import Attacks
 from .shifted import losses, shifted
 
 Array = NDArray[np.float64]
@@ -65,8 +65,8 @@ def threshold(rate: float, least: int, dummies: IntegerLaw | None, *, only_bins:
 def datasets(rate: float, least: int, dummies: IntegerLaw | None, worst: EitherOrder, *, only_bins: bool) -> Attacks:
     """Attacks: the pairs of single datasets, with the user and without, in either order.
 
-    worst : of `threshold`, the worst count at every epsilon. In one round there is no more to it; over rounds no dataset
-    has all of its losses, so that it is an upper end only.
+    worst : of `threshold`, the worst count at every epsilon. In one round there is no more to it. Over rounds no
+    dataset has all of its losses, so it is an upper end only.
     """
     most = math.ceil(2.0 * least / rate)
     users = range(most + 1) if most <= MOST_DATASETS else np.unique(np.geomspace(1, most, MOST_DATASETS).astype(int))
