@@ -59,6 +59,7 @@ DEAR = {"sticky", "users_noise", "threshold", "allocation", "shuffled_batches"}
 EACH = [pytest.param(k[0].__name__, marks=[pytest.mark.slow] * (k[0].__name__ in DEAR)) for k in fuzz.KINDS]
 
 
+@pytest.mark.filterwarnings("ignore::pld_shuffle.AccuracyWarning")  # of an analysis that is compared, not of the law
 @pytest.mark.parametrize("name", EACH)
 def test_a_few_laws_of_each_kind(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """One lattice for each ledger; what an accountant answers is for the fuzzer itself."""

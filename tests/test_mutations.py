@@ -197,8 +197,7 @@ def half_kappa(patch: pytest.MonkeyPatch) -> None:
 
 
 def half_the_largest_loss(patch: pytest.MonkeyPatch) -> None:
-    largest = CoinMixture.max_loss.fget
-    assert largest is not None
+    largest = CoinMixture.max_loss.func
     patch.setattr(CoinMixture, "max_loss", property(lambda self: Bounds(*(0.5 * end for end in largest(self)))))
 
 

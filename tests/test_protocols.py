@@ -270,7 +270,7 @@ PROTOCOLS = {
     "bits": (BitHistogram, {"randomizer": RAPPOR_}, {"k": 3}),
     "rappor": (RAPPORHistogram, {"randomizer": RAPPOR_}, {"k": 3, **STEPS}),
     "dummies": (BallsIntoBins, {"dummies": 1.0}, {"k": 3}),
-    "mixed": (MixDUMP, {"dummies": 1.0}, {"k": 3, "gamma": 0.25}),
+    "mixed": (MixDUMP, {"dummies": 1.0}, {"k": 3, "gamma": 0.01}),
     "fakes": (FakeUsers, {"flip": 0.25}, {"k": 3, "fakes": 1}),
 }
 
