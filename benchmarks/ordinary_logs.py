@@ -72,7 +72,7 @@ def account(log: Path, delta: float, picture: Path | None) -> tuple[str, float, 
 
 def complaints(found: dict[str, list[dict[str, float]]], delta: float) -> list[str]:
     """What is wrong with the table of epsilons."""
-    rows = sorted(found["epsilon"], key=lambda row: row["delta"])
+    rows = sorted(found["epsilon_bounds"], key=lambda row: row["delta"])
     wrong = [f"nothing said at {row['delta']:g}" for row in rows if not _says(row)]
     uppers = [row["upper"] for row in rows]
     if any(above < below for above, below in itertools.pairwise(uppers)):
@@ -135,7 +135,7 @@ def main() -> None:
             write_log(log, rows, eps0, dropouts)
             _, seconds, wall, memory = account(log, delta, picture)
             found = json.loads(account(log, delta, None)[0])
-            [asked] = [row for row in found["epsilon"] if row["delta"] == delta]
+            [asked] = [row for row in found["epsilon_bounds"] if row["delta"] == delta]
             print(
                 f"| {rows:,} | {eps0:g} | {'yes' if dropouts else 'no'} | {delta:g} | {asked['lower']:.6g} to"
                 f" {asked['upper']:.6g} | {seconds:.1f} | {wall:.1f} | {memory:.0f} |"
