@@ -1,6 +1,6 @@
 """Certified privacy accounting for the shuffle model of differential privacy.
 
-Read `reference` first: the whole idea in plain Python. Then `pairs.pair`, the one abstraction (a dominating pair
+Read docs/reference.py first: the whole idea in plain Python. Then `pairs.pair`, the one abstraction (a dominating pair
 that can be asked for atoms on a side), `composition.composition` (from pairs to a bracket), `mechanisms.base` (what was
 run, and its pair) and `accountant`. CONTRIBUTING.md has the other rooms and the life of a query.
 """

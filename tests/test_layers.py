@@ -22,7 +22,7 @@ ROOT = Path(pld_shuffle.__file__).parent
 
 #: From the ground up. What stands on one floor together does not import each other.
 FLOORS = [
-    {"numerics", "storage", "reference"},
+    {"numerics", "storage"},
     {"randomizers", "bounds"},
     {"shares"},
     {"pairs"},

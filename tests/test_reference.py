@@ -15,10 +15,10 @@ from pathlib import Path
 import numpy as np
 import oracles as o
 import pytest
+import reference as r
 from test_reference_values import PRINTED, Row
 
 from pld_shuffle import ShuffledLDP, ShuffledRR
-from pld_shuffle import reference as r
 
 
 def meets(lower: float, upper: float, printed: str, width: float) -> None:

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import reference as r
 
 from pld_shuffle import ShuffledLDP, ShuffledRR
-from pld_shuffle import reference as r
 from pld_shuffle.composition.plan import Plan
 from pld_shuffle.composition.sketch import Sketch
 

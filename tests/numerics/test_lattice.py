@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 import pytest
+import reference as r
 
 from pld_shuffle import Side
-from pld_shuffle import reference as r
 from pld_shuffle.numerics.lattice import place, snap
 
 Array = np.ndarray

@@ -7,9 +7,9 @@ from functools import cache
 
 import numpy as np
 import pytest
+import reference as r
 
 from pld_shuffle import ShuffledLDP, ShuffledRandomizer, ShuffledRR, Side
-from pld_shuffle import reference as r
 from pld_shuffle.pairs import coins
 from pld_shuffle.pairs.cohort import Cohort
 from pld_shuffle.pairs.coins import CoinMixture, Components
