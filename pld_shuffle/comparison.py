@@ -22,10 +22,13 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from . import bounds
 from .accountant import Accountant
 from .bounds import Adversary
 from .bounds.bound import EPS0_LIMIT
+from .composition.composition import Composition
 from .mechanisms import Mechanism, ShuffledLDP, ShuffledRandomizer, ShuffledRR, Subsampled, SummedNoise
 from .mechanisms.shuffled import Shuffled
 from .numerics.sides import Bounds
@@ -38,6 +41,8 @@ __all__ = ["Comparison", "Excluded", "Method", "compare"]
 
 #: Shares of delta given to the single rounds; the rest is for their composition.
 _SHARES = (0.5, 0.1, 0.9, 0.01)
+#: Analyses of one round that their papers evaluate numerically; here that is done by the accountant.
+NUMERICAL = {"stronger clones": "Feldman et al. 2023", "clones": "Feldman et al. 2021, Thm 3.2"}
 
 
 @dataclass(frozen=True)
@@ -211,6 +216,10 @@ def _candidates(asked: Mechanism, s: _Setting, tight: Bounds, rtol: float) -> It
             return math.inf, "mass at infinite loss, or left out, makes every Renyi divergence infinite"
         return found.epsilon, f"order {found.order:.4g}"
 
+    def by_one_round(mechanism: Mechanism, delta: float) -> float:
+        found = Composition([(mechanism.pair, 1)], rtol).epsilons(np.array(min(delta / s.rate, 1.0)))
+        return float(found.upper)
+
     def published(bound: bounds.Bound, delta: float) -> float:
         if bound.only and bound.only not in s.only:
             raise bounds.OutOfRange(f"it is for {bound.only} only")
@@ -228,6 +237,9 @@ def _candidates(asked: Mechanism, s: _Setting, tight: Bounds, rtol: float) -> It
     yield "Renyi bound of Girgis et al.", "Girgis et al. 2021", "rdp", Adversary.REPORTS, girgis
     local = partial(_composed, s, lambda _: s.eps0, (0.0,))
     yield "local DP, no shuffling", "Kairouz et al. 2015", "local", Adversary.WEAK, local
+    for label, source in NUMERICAL.items():
+        one_round = partial(by_one_round, ShuffledLDP(s.eps0, s.n, analysis=label.replace(" ", "-")))
+        yield f"{label}, numerical", source, "composed", Adversary.REPORTS, partial(_composed, s, one_round)
     for bound in bounds.published(s.k or 2):
         yield bound.name, bound.source, "composed", bound.covers, partial(_composed, s, partial(published, bound))
 
@@ -258,7 +270,7 @@ def _pairs(whole: Any) -> Iterator[tuple[str, Adversary, Mechanism]]:
         for label, analysis in (("blanket", "blanket"), ("(p, beta, q) reduction", "reduction")):
             yield label, reports, Shuffled(whole.randomizer, whole.n, analysis).core
     eps0 = whole.randomizer.eps0 if isinstance(whole, Shuffled) else whole.eps0
-    for label in ("stronger clones", "clones"):
+    for label in NUMERICAL:
         yield label, reports, ShuffledLDP(eps0, whole.n, analysis=label.replace(" ", "-"))
     if isinstance(whole, ShuffledRR):
         for adversary in ("weak", "strong", "strong-conditional"):

@@ -19,16 +19,16 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from oracles import mpf as M  # of oracles.DIGITS
 from scipy.integrate import quad
 from scipy.stats import binom
 
-from pld_shuffle import bounds
+from pld_shuffle import Accountant, ShuffledLDP, bounds
 from pld_shuffle.bounds import (
     BalleTheorem1,
     BalleTheorem6,
     Bennett,
     Cheu,
-    Clones,
     ClonesClosedForm,
     Erlingsson,
     GenericBlanket,
@@ -36,13 +36,9 @@ from pld_shuffle.bounds import (
     LaplaceBlanket,
     OutOfRange,
     RRBlanket,
-    StrongerClones,
     StrongerClonesClosedForm,
 )
 from pld_shuffle.bounds.bound import EpsilonBound
-from pld_shuffle.bounds.clones import coin_pair_delta
-
-M = mp.mpf  # of oracles.DIGITS
 
 CLOSE = 1e-10
 FAMILIES = [GenericBlanket(), RRBlanket(2), RRBlanket(10), LaplaceBlanket()]
@@ -333,20 +329,6 @@ def attack_delta(*, epsilon, eps0, n):
     )
 
 
-def coin_delta(*, m, theta, epsilon):
-    """Exact delta of the tilted-coin pair T(m, theta)."""
-    t = (2 * np.arange(m + 1) - m) / m
-    gain = np.maximum((1 + theta * t) - math.exp(epsilon) * (1 - theta * t), 0)
-    return float(np.dot(binom.pmf(np.arange(m + 1), m, 0.5), gain))
-
-
-def clones_delta(*, epsilon, eps0, n, clone, theta=None):
-    """Exact delta of a clones pair by the double sum over clones and heads."""
-    theta = math.tanh(eps0 / 2) if theta is None else theta
-    weights = binom.pmf(np.arange(n), n - 1, clone)
-    return sum(w * coin_delta(m=c + 1, theta=theta, epsilon=epsilon) for c, w in enumerate(weights) if w > 1e-25)
-
-
 ON_BINARY_RR = [bound for bound in bounds.published(k=2) if "Laplace" not in bound.only]
 
 
@@ -374,77 +356,16 @@ def test_every_bound_applies_somewhere():
     assert list(kept_by_the_attack(0.4, 1500, 1e-3)) == ON_BINARY_RR
 
 
-@settings(max_examples=25, deadline=None, derandomize=True)
-@given(eps0=st.floats(0.2, 5.0), n=st.integers(1, 250), share=st.floats(0.02, 0.98))
-def test_numerical_clones_from_above_and_tight(eps0, n, share):
-    epsilon = share * eps0
-    for bound, clone in ((Clones(), math.exp(-eps0)), (StrongerClones(), 2 / (math.exp(eps0) + 1))):
-        ours = bound.delta(epsilon=epsilon, eps0=eps0, n=n)
-        truth = clones_delta(epsilon=epsilon, eps0=eps0, n=n, clone=clone)
-        assert ours >= truth * (1 - 1e-12)
-        if truth > 1e-20:
-            assert ours <= truth * (1 + 1e-8)
-            largest = bound.eps0(epsilon=epsilon, delta=ours, n=n)
-            assert largest >= eps0 * (1 - 1e-6)
-            assert bound.delta(epsilon=epsilon, eps0=largest, n=n) <= ours
-
-
-def test_numerical_clones_with_buckets():
-    # 10^6 users, stronger clones: exact sum over every clone count that matters, heads by tail
-    # functions
-    eps0, n, epsilon = 1.0, 10**6, 2.5e-3
-    clone = 2 / (math.exp(eps0) + 1)
-    mean, sigma = (n - 1) * clone, math.sqrt((n - 1) * clone * (1 - clone))
-    c = np.arange(int(mean - 9 * sigma), int(mean + 9 * sigma))
-    m = c + 1.0
-    lean = math.tanh(epsilon / 2) / math.tanh(eps0 / 2)
-    a = np.ceil(m * (1 + lean) / 2)
-    excess = a / 2 * binom.pmf(a, m, 0.5) - m * lean / 2 * binom.sf(a - 1, m, 0.5)
-    truth = np.dot(binom.pmf(c, n - 1, clone), 2 * math.tanh(eps0 / 2) * (1 + math.exp(epsilon)) / m * excess)
-    ours = StrongerClones().delta(epsilon=epsilon, eps0=eps0, n=n)
-    assert truth * (1 - 1e-9) <= ours <= truth * 1.001
-
-
-@pytest.mark.parametrize("m", [10**3, 10**6, 10**8])
-@pytest.mark.parametrize("z", [2, 6, 15])
-def test_conditional_delta_against_a_sum_of_positive_terms(m, z):
-    eps0 = 1.0
-    theta = math.tanh(eps0 / 2)
-    epsilon = 2 * math.atanh(theta * z / math.sqrt(m))
-    centre = m * (1 + math.tanh(epsilon / 2) / theta) / 2
-    heads = np.arange(math.ceil(centre), min(m, math.ceil(centre) + 20 * math.isqrt(m)) + 1.0)
-    ratios = np.append(1.0, np.cumprod((m - heads) / (heads + 1))[:-1])
-    first = float(binom.pmf(heads[0], m, 0.5))
-    truth = 2 * theta * (1 + math.exp(epsilon)) / m * first * math.fsum((heads - centre) * ratios)
-    ours = coin_pair_delta(np.array([float(m)]), theta=theta, epsilon=epsilon)[0]
-    assert truth <= ours <= truth * (1 + 1e-6)
-
-
-@pytest.mark.parametrize(("n", "share", "size"), [(5000, 0.8, 1e-24), (20_000, 0.7, 1e-60)])
-def test_numerical_clones_at_tiny_delta(n, share, size):
-    eps0 = 4.0
-    clone = 2 / (math.exp(eps0) + 1)
-    epsilon = share * eps0
-    with np.errstate(under="ignore"):
-        weights = binom.pmf(np.arange(n), n - 1, clone)
-    truth = sum(
-        w * coin_delta(m=c + 1, theta=math.tanh(eps0 / 2), epsilon=epsilon) for c, w in enumerate(weights) if w > 1e-120
-    )
-    ours = StrongerClones().delta(epsilon=epsilon, eps0=eps0, n=n)
-    assert truth < size
-    assert truth * (1 - 1e-10) <= ours <= truth * (1 + 1e-6)
-
-
 @settings(max_examples=40, deadline=None, derandomize=True)
 @given(eps0=st.floats(0.01, 12.0), log10_n=st.floats(2, 8), log10_delta=st.floats(-12, -1))
 def test_closed_forms_above_their_own_pair(eps0, log10_n, log10_delta):
     n, delta = round(10**log10_n), 10**log10_delta
-    for closed, pair in ((ClonesClosedForm(), Clones()), (StrongerClonesClosedForm(), StrongerClones())):
+    for closed, analysis in ((ClonesClosedForm(), "clones"), (StrongerClonesClosedForm(), "stronger-clones")):
         try:
             epsilon = closed.epsilon(eps0=eps0, delta=delta, n=n)
         except OutOfRange:
             continue
-        assert epsilon >= pair.epsilon(eps0=eps0, delta=delta, n=n) * (1 - 1e-3)
+        assert epsilon >= Accountant().compose(ShuffledLDP(eps0, n, analysis=analysis)).get_epsilon(delta) * (1 - 1e-3)
 
 
 @pytest.mark.parametrize(("eps0", "n", "delta"), [(1.0, 2000, 1e-5), (3.0, 4000, 1e-4)])
@@ -540,7 +461,7 @@ def test_out_of_range_names_the_reason(ask, given, words):
 
 SCALARS = [
     (Hoeffding().delta, {"epsilon": 0.5, "eps0": 1.0, "n": 100}),
-    (Clones().epsilon, {"eps0": 1.0, "delta": 0.1, "n": 100}),
+    (Bennett().epsilon, {"eps0": 1.0, "delta": 0.1, "n": 100}),
     (Cheu().eps0, {"epsilon": 1.0, "delta": 0.1, "n": 100}),
     (bounds.girgis_rdp, {"order": 2, "eps0": 1.0, "cohort": 10, "population": 10}),
     (bounds.optimal_composition_epsilon, {"epsilon": 0.1, "rounds": 10, "total_delta": 0.1}),
@@ -610,9 +531,5 @@ def test_extremes_neither_overflow_nor_underflow():
         assert 0 < upper < math.inf
     assert 0 < bounds.girgis_rdp(order=10**4, eps0=eps0, cohort=1, population=n) < math.inf
     assert 0 < bounds.girgis_rdp(order=10**4, eps0=200.0, cohort=n, population=n) < math.inf
-    assert 0 < Clones().delta(epsilon=13.9, eps0=eps0, n=n) < 1e-100
-    assert 0 < StrongerClones().epsilon(eps0=eps0, delta=1e-200, n=n) < eps0
-    assert Clones().delta(epsilon=eps0, eps0=eps0, n=n) == 0
-    assert Clones().epsilon(eps0=1.0, delta=1e-6, n=1) == pytest.approx(1.0, rel=1e-5)
     huge = bounds.optimal_composition_epsilon(epsilon=1e-4, delta=0.0, rounds=10**8, total_delta=1e-9)
     assert 0 < huge < 1e4 * math.tanh(5e-5) + 1e-4 * math.sqrt(2e8 * math.log(1e9))  # advanced composition

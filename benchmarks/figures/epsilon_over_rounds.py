@@ -67,11 +67,6 @@ def report(found: list[Comparison]) -> None:
         print(f"{one.rounds} round(s): tight [{one.tight.lower:.6g}, {one.tight.upper:.6g}]")
         for method in one.methods:
             print(f"  {method.epsilon:10.5g}  x{method.factor:<8.3f} {method.name}")
-    numerical, ours = (found[0][way].epsilon for way in ("stronger clones, numerical", "PLD, stronger clones"))
-    print(
-        f"Feldman et al.'s numerical method for one round gives {numerical:.6g}: the same pair as our"
-        f" stronger clones, {numerical / ours - 1:+.1e} from our upper bound (both within their accuracy)."
-    )
 
 
 def main() -> None:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import math
 from pathlib import Path
 
 import matplotlib
@@ -20,14 +21,15 @@ import matplotlib
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
+from scipy.stats import binom
 
 from pld_shuffle import Accountant, ShuffledLDP
-from pld_shuffle.bounds import Clones, StrongerClones
 from pld_shuffle.plots import COLOURS
 
 N, EPS0 = 10_000, 4.0
 ROUNDS = (1, 2, 3, 4)
-NUMERICAL = {"stronger-clones": StrongerClones().delta, "clones": Clones().delta}
+#: The chance of a clone.
+NUMERICAL = {"stronger-clones": 2.0 / (math.exp(EPS0) + 1.0), "clones": math.exp(-EPS0)}
 MIDDLE = 0.1 + 0.9 * 20 / 59
 # (rounds, epsilon): exact delta of the pair at points of the published curve
 EXACT = {
@@ -42,18 +44,28 @@ EXACT = {
 Row = tuple[str, int, float, float, float]
 
 
+def one_round(epsilon: float, chance: float) -> float:
+    """Their method: for every number of clones, the divergence from tails of binomial laws."""
+    theta, coins = math.tanh(0.5 * EPS0), np.arange(N) + 1.0
+    cut = np.floor(0.5 * coins * (1.0 + math.tanh(0.5 * epsilon) / theta)) + 1.0
+    one, other = binom.sf(cut - 2.0, coins - 1.0, 0.5), binom.sf(cut - 1.0, coins - 1.0, 0.5)
+    p = 0.5 * ((1.0 + theta) * one + (1.0 - theta) * other)
+    q = 0.5 * ((1.0 - theta) * one + (1.0 + theta) * other)
+    return float(binom.pmf(coins - 1.0, N - 1, chance) @ np.maximum(p - math.exp(epsilon) * q, 0.0))
+
+
 def curves(points: int) -> list[Row]:
     """(curve, rounds, epsilon, lower, upper); the numerical method has lower = nan."""
     epsilons = np.linspace(0.1, 1.0, points)
     rows: list[Row] = []
-    for analysis, numerical in NUMERICAL.items():
+    for analysis, chance in NUMERICAL.items():
         for rounds in ROUNDS:
             mechanism = ShuffledLDP(eps0=EPS0, n=N, analysis=analysis)
             found = Accountant().compose(mechanism, rounds).delta_bounds(epsilons)
             for epsilon, lower, upper in zip(epsilons, found.lower, found.upper, strict=True):
                 rows.append((f"PLD, {analysis}", rounds, float(epsilon), lower, upper))
         for epsilon in epsilons:
-            value = numerical(epsilon=float(epsilon), eps0=EPS0, n=N)
+            value = one_round(float(epsilon), chance)
             rows.append((f"numerical, {analysis}", 1, float(epsilon), float("nan"), value))
     return rows
 

@@ -8,8 +8,8 @@
 | `BalleTheorem6`, `BalleTheorem1(k)` | Balle et al., CRYPTO 2019 | any randomizer; k-RR |
 | `Hoeffding(blanket)`, `Bennett(blanket)` | Balle et al., CRYPTO 2019 | generic, k-RR and Laplace blankets |
 | `Cheu` | Cheu et al., EUROCRYPT 2019 | binary randomized response |
-| `Clones`, `ClonesClosedForm` | Feldman et al., FOCS 2021 | any randomizer |
-| `StrongerClones`, `StrongerClonesClosedForm` | Feldman et al., SODA 2023 | any randomizer |
+| `ClonesClosedForm` | Feldman et al., FOCS 2021 | any randomizer |
+| `StrongerClonesClosedForm` | Feldman et al., SODA 2023 | any randomizer |
 
 Beside them, functions that are about more than one round: `girgis_rdp`, `girgis_epsilon` (Girgis et al.,
 NeurIPS 2021), `rdp_to_epsilon`, `rdp_to_delta` (Canonne et al. 2020), and the optimal composition of
@@ -22,8 +22,7 @@ from __future__ import annotations
 
 from .balle2019 import BalleTheorem1, BalleTheorem6, Bennett, GenericBlanket, Hoeffding, LaplaceBlanket, RRBlanket
 from .bound import Adversary, Bound, OutOfRange
-from .clones import Clones, ClonesClosedForm, StrongerClones, StrongerClonesClosedForm
-from .closed_forms import Cheu, Erlingsson
+from .closed_forms import Cheu, ClonesClosedForm, Erlingsson, StrongerClonesClosedForm
 from .composing import (
     DeltaAtOrder,
     EpsilonAtOrder,
@@ -39,16 +38,16 @@ from .sums import cpsgd_epsilon, discrete_gaussian_rdp, skellam_rdp
 def published(k: int = 2) -> tuple[Bound, ...]:
     """Every bound for one round; where it is about randomized response, over k values."""
     return (
-        StrongerClones(), Clones(), StrongerClonesClosedForm(), ClonesClosedForm(), Erlingsson(),
+        StrongerClonesClosedForm(), ClonesClosedForm(), Erlingsson(),
         BalleTheorem6(), Hoeffding(), Bennett(), BalleTheorem1(k), Hoeffding(RRBlanket(k)),
         Bennett(RRBlanket(k)), Cheu(), Bennett(LaplaceBlanket()),
     )  # fmt: skip
 
 
 __all__ = [
-    "Adversary", "BalleTheorem1", "BalleTheorem6", "Bennett", "Bound", "Cheu", "Clones", "ClonesClosedForm",
+    "Adversary", "BalleTheorem1", "BalleTheorem6", "Bennett", "Bound", "Cheu", "ClonesClosedForm",
     "DeltaAtOrder", "EpsilonAtOrder", "Erlingsson", "GenericBlanket", "Hoeffding", "LaplaceBlanket", "OutOfRange",
-    "RRBlanket", "StrongerClones", "StrongerClonesClosedForm", "cpsgd_epsilon", "discrete_gaussian_rdp",
+    "RRBlanket", "StrongerClonesClosedForm", "cpsgd_epsilon", "discrete_gaussian_rdp",
     "girgis_epsilon", "girgis_rdp", "optimal_composition_epsilon", "published", "rdp_to_delta", "rdp_to_epsilon",
     "skellam_rdp",
 ]  # fmt: skip

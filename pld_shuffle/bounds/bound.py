@@ -38,6 +38,9 @@ EPS0_LIMIT = 200.0
 """Largest eps0 evaluated. Moments of the blanket grow like exp(3 eps0) and would leave the doubles beyond
 about 236; no bound amplifies there unless n > e^200."""
 
+SHARE = 1 - 1e-9
+"""Of eps0, up to which epsilon is looked for."""
+
 COUNT_LIMIT = 10**18
 """Largest number of users, rounds or values: beyond every population, and exact to 1e-16 as a double."""
 
@@ -63,7 +66,7 @@ class Adversary(IntEnum):
         )[self]
 
 
-class _Bound(ABC):
+class Bound(ABC):
     """An upper bound for one round of n honest users, substitution of one user's value.
 
     name, source : for tables, and to find the proof. covers : the adversary it holds for. only : the randomizers it is
@@ -76,6 +79,18 @@ class _Bound(ABC):
     only: str = ""
     needs: str = "enough users to amplify"
 
+    @abstractmethod
+    def epsilon(self, *, eps0: float, delta: float, n: int) -> float:
+        """The smallest epsilon that is proved."""
+
+    @abstractmethod
+    def delta(self, *, epsilon: float, eps0: float, n: int) -> float:
+        """The smallest delta that is proved."""
+
+    @abstractmethod
+    def eps0(self, *, epsilon: float, delta: float, n: int) -> float:
+        """The largest eps0 for which the two are proved."""
+
     def _found(self, unknown: str, value: float | None, **given: float) -> float:
         if value is None:
             at = ", ".join(f"{name} = {number!r}" for name, number in given.items())
@@ -83,7 +98,7 @@ class _Bound(ABC):
         return value
 
 
-class EpsilonBound(_Bound):
+class EpsilonBound(Bound):
     """epsilon = formula(eps0, delta, n); +inf outside the theorem's range. It rises with eps0 and with 1/delta.
 
     below : delta must be below this.
@@ -116,22 +131,16 @@ class EpsilonBound(_Bound):
     def eps0(self, *, epsilon: float, delta: float, n: int) -> float:
         """The largest eps0 in range with at most this epsilon. About 20 evaluations."""
         limit, fail, users = target("epsilon", epsilon), failure("delta", delta), count("n", n)
-        solution = first_satisfying(
-            lambda x: self.formula(x, fail, users) - limit,
-            EPS0_LIMIT, 1e-12, steps=1,
-        )  # fmt: skip
+        solution = first_satisfying(lambda x: self.formula(x, fail, users) - limit, EPS0_LIMIT, 1e-12, steps=1)
         return self._found("eps0", solution, epsilon=epsilon, delta=delta, n=n)
 
 
-class DeltaBound(_Bound):
+class DeltaBound(Bound):
     """delta as a function of epsilon; vacuous (1) or refused from eps0 on, where pure local privacy takes over.
 
     Several such bounds rise again for large epsilon although the delta of a mechanism cannot. Epsilon and eps0
-    are therefore looked for on a grid of `steps`, and epsilon up to eps0 times `share`.
+    are therefore looked for on a grid, and epsilon up to eps0 times `SHARE`.
     """
-
-    steps: int = 240
-    share: float = 1 - 1e-9
 
     @abstractmethod
     def curve(self, eps0: float, n: int) -> Callable[[float], float]:
@@ -142,30 +151,21 @@ class DeltaBound(_Bound):
         return self.curve(local_budget(eps0), count("n", n))(target("epsilon", epsilon))
 
     def epsilon(self, *, eps0: float, delta: float, n: int) -> float:
-        """The smallest epsilon below eps0 with at most this delta. About 260 evaluations, or 15."""
+        """The smallest epsilon below eps0 with at most this delta. About 260 evaluations."""
         budget, fail, users = local_budget(eps0), failure("delta", delta), count("n", n)
-        curve, top = self.curve(budget, users), budget * self.share
-        solution = first_satisfying(
-            lambda x: log_ratio(curve(x), fail),
-            1e-12 * top, top, steps=self.steps,
-        )  # fmt: skip
+        curve, top = self.curve(budget, users), budget * SHARE
+        solution = first_satisfying(lambda x: log_ratio(curve(x), fail), 1e-12 * top, top)
         return self._found("epsilon below eps0", solution, eps0=eps0, delta=delta, n=n)
 
     def eps0(self, *, epsilon: float, delta: float, n: int) -> float:
-        """The largest eps0 above epsilon with at most this delta. About 260 evaluations, or 15."""
+        """The largest eps0 above epsilon with at most this delta. About 260 evaluations."""
         wanted, fail, users = target("epsilon", epsilon), failure("delta", delta), count("n", n)
-        bottom, solution = wanted / self.share, None
+        bottom, solution = wanted / SHARE, None
         if bottom < EPS0_LIMIT:
             # beyond this there is no amplification, whatever the bound
             top = min(EPS0_LIMIT, max(2 * wanted, 2 * math.log(users) + wanted + 60))
-            solution = first_satisfying(
-                lambda x: log_ratio(self.curve(x, users)(wanted), fail),
-                top, bottom, steps=self.steps,
-            )  # fmt: skip
+            solution = first_satisfying(lambda x: log_ratio(self.curve(x, users)(wanted), fail), top, bottom)
         return self._found("eps0 above epsilon", solution, epsilon=epsilon, delta=delta, n=n)
-
-
-Bound = EpsilonBound | DeltaBound
 
 
 # --- what a bound accepts, and how it rounds -----------------------------------------------------

@@ -6,7 +6,6 @@ slower or its bracket wider; every answer stays certified. Constants that a proo
 
 from __future__ import annotations
 
-CLONE_COUNTS = 3000  # counts with a term of their own, or buckets, of a published clones pair
 JOINT_BITS = 128  # bits of a user up to which a UnarySum is accounted jointly: width against speed
 DRAWN_TOGETHER = 2**20  # random numbers held at a time by a randomizer: memory against overhead
 PATIENCE = 2.0  # seconds after which a sweep starts worker processes, which take one to start
