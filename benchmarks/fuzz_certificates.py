@@ -60,6 +60,7 @@ from pld_shuffle.mechanisms import (
     Epoch,
     Gaussian,
     Laplace,
+    Mechanism,
     MixedRandomizers,
     MixedRR,
     PoissonGaussian,
@@ -77,11 +78,12 @@ from pld_shuffle.mechanisms import (
     Threshold,
     ZeroOut,
 )
-from pld_shuffle.mechanisms.attack import Attack
+from pld_shuffle.mechanisms.attack import attack_law
 from pld_shuffle.mechanisms.blanket import Blanket
 from pld_shuffle.mechanisms.counted_bits import BinomialExchange, BinomialShift
 from pld_shuffle.mechanisms.imported import ImportedPair
 from pld_shuffle.numerics.sides import Side
+from pld_shuffle.pairs.pair import Pair
 from pld_shuffle.protocols import (
     BallsIntoBins,
     BinarySum,
@@ -565,12 +567,28 @@ def shuffled_others(rng: Rng) -> Drawn:
     return Drawn(name, mechanism, above, below)
 
 
+@dataclass(frozen=True)
+class Attack(Mechanism):
+    """Two concrete datasets: the target holds the first or the second value, all others the third."""
+
+    randomizer: Any
+    n: int
+    triple: tuple[int, int, int]
+
+    @property
+    def pair(self) -> Pair:
+        return attack_law(self.randomizer, self.n, self.triple).ordered_pair()
+
+    def assumptions(self) -> dict[str, str]:
+        return {}
+
+
 def attack(rng: Rng) -> Drawn:
     randomizer, laws = named(rng)
     n = int(rng.integers(1, 5))
     first, second = (int(i) for i in rng.choice(len(laws), 2, False))
     others = int(rng.integers(0, randomizer.inputs))
-    mechanism: Any = Attack(randomizer, n, first, second, others)
+    mechanism: Any = Attack(randomizer, n, (first, second, others))
     laws = merged(laws)
     return Drawn(
         f"Attack {type(randomizer).__name__}", mechanism,

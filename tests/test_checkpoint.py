@@ -41,7 +41,7 @@ from pld_shuffle import (
 from pld_shuffle.checkpoint import CheckpointError, mechanism_from_state, mechanism_state
 from pld_shuffle.mechanisms.counted_bits import BinomialShift
 from pld_shuffle.mechanisms.imported import ImportedPair
-from pld_shuffle.mechanisms.shuffled import Attack, Blanket
+from pld_shuffle.mechanisms.shuffled import Blanket
 from pld_shuffle.storage import replacing, write_text
 
 SCHEMAS = {
@@ -92,7 +92,6 @@ MECHANISMS: list[Mechanism] = [
     DiscretePair(SKEW, SKEW, symmetric=False),
     Shuffled(randomizers.KRandomizedResponse(k=4, eps0=2.0), n=1000, analysis="reduction"),
     Subsampled(Blanket(randomizers.Laplace(eps0=2.0), n=100), population=1000),
-    Attack(randomizers.KRandomizedResponse(k=4, eps0=2.0), n=100, first=0, second=1, others=2),
     pld_shuffle.PoissonGaussian(sigma=1.5, rate=0.01, norm=2.0),
     ImportedPair(step=0.5, low=2, masses=(0.731,), infinity=0.0, neighbours="replace-one"),
     BinomialShift(100, 0.9),

@@ -14,11 +14,10 @@ import mpmath as mp
 import numpy as np
 import pytest
 
-from pld_shuffle import Accountant, DiscretePair, PoissonSampled, Shuffled, ShuffledLDP, ShuffledRR, Side, Subsampled
+from pld_shuffle import Accountant, DiscretePair, PoissonSampled, ShuffledLDP, ShuffledRR, Side, Subsampled
 from pld_shuffle.mechanisms import ZeroOut
 from pld_shuffle.mechanisms.central import Gaussian, Laplace, PoissonGaussian
 from pld_shuffle.mechanisms.imported import ImportedPair, WorseOrder
-from pld_shuffle.randomizers import KRandomizedResponse
 from pld_shuffle.risk import AttackRisk
 
 with warnings.catch_warnings():
@@ -427,12 +426,10 @@ def test_ordered_pairs_are_refused() -> None:
     """One order of two neighbours says nothing about the other, and REPLACE_ONE has both."""
     logs = tuple(np.log([0.5, 0.3, 0.2]).tolist()), tuple(np.log([0.2, 0.2, 0.6]).tolist())
     one = DiscretePair(*logs, symmetric=False)
-    attack = Shuffled(KRandomizedResponse(k=3, eps0=1.0), n=5).attack_bounds(delta=1e-3).attack
-    for mechanism in (one, attack):
-        with pytest.raises(ValueError, match="symmetric pair"):
-            MechanismEvent(mechanism)
-        with pytest.raises(ValueError, match="symmetric pair"):
-            to_dp_accounting(mechanism, discretization=0.01)
+    with pytest.raises(ValueError, match="symmetric pair"):
+        MechanismEvent(one)
+    with pytest.raises(ValueError, match="symmetric pair"):
+        to_dp_accounting(one, discretization=0.01)
     both = DiscretePair(*logs)
     found = ShufflePrivacyAccountant().compose(MechanismEvent(both)).get_epsilon(0.01)
     assert found == Accountant().compose(both).get_epsilon(0.01)

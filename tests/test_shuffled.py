@@ -14,7 +14,8 @@ from test_truths import LOSSES, composed, one_order, random_randomizer, worst
 
 from pld_shuffle import Accountant, Shuffled, ShuffledLDP, ShuffledRandomizer
 from pld_shuffle.composition.composition import Composition
-from pld_shuffle.mechanisms.shuffled import Attack, Blanket
+from pld_shuffle.mechanisms.attack import attack_law
+from pld_shuffle.mechanisms.shuffled import Blanket
 from pld_shuffle.pairs import slots
 from pld_shuffle.pairs.cohort import Cohort
 from pld_shuffle.pairs.swap import typed_profile
@@ -37,8 +38,8 @@ ANALYSES = ("blanket", "reduction", "stronger-clones")
 def test_the_best_attack_is_below_the_worst_dataset(seed: int) -> None:
     randomizer, n = random_randomizer(seed)
     for loss, worst_of_all in zip(LOSSES, worst(f"random randomizer {seed}"), strict=True):
-        attack = Shuffled(randomizer, n, analysis="blanket").attack_bounds(epsilon=loss)
-        assert attack.bounds.lower <= worst_of_all * (1 + 1e-12)
+        attack = Shuffled(randomizer, n).attack_bounds(epsilon=loss)
+        assert attack.lower <= worst_of_all * (1 + 1e-12)
 
 
 ZEROS = DiscreteRandomizer([[0.7, 0.3, 0.0], [0.0, 0.9, 0.1]])
@@ -54,11 +55,11 @@ def test_an_attack_is_its_own_two_datasets(case: int) -> None:
     """Exact on both sides: one order of two concrete datasets, over rounds; infinite losses where masses are 0."""
     randomizer, n, first, second, others = ATTACKS[case]
     law = randomizer.law()
-    attack = Attack(randomizer, n, first, second, others % len(law))
+    attack = attack_law(randomizer, n, (first, second, others % len(law))).ordered_pair()
     atoms = o.shuffled_pair(law[first], law[second], [law[others]] * (n - 1))
     for rounds in (1, 3) if randomizer is not ZEROS else (1,):
         truth = one_order(composed(atoms, rounds))
-        lower, upper = Accountant().compose(attack, rounds).delta_bounds(LOSSES)
+        lower, upper = Composition([(attack, rounds)], 1e-3).deltas(LOSSES)
         assert np.all(lower <= truth * (1 + 1e-11) + 1e-14)
         assert np.all(truth <= upper * (1 + 1e-11) + 1e-14)
         assert np.all(upper <= 1.001 * lower + 1e-9)

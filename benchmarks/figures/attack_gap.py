@@ -29,6 +29,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from pld_shuffle import Accountant, Shuffled
+from pld_shuffle.mechanisms.attack import MAX_CHOICES, strongest_triples
 from pld_shuffle.numerics.sides import Bounds
 from pld_shuffle.plots import COLOURS
 from pld_shuffle.randomizers import FiniteRandomizer, KRandomizedResponse, SubsetSelection, UnaryEncoding
@@ -65,13 +66,10 @@ def point(name: str, eps0: float, n: int) -> Point:
         for analysis in ("tightest", "stronger-clones")
     )
     found = Shuffled(randomizer, n).attack_bounds(delta=DELTA)
-    if not found.bounds.lower <= chosen.upper:
+    if not found.lower <= chosen.upper:
         raise RuntimeError(f"the attack {found} is above the analysis {chosen}")
-    attack = found.attack
-    return Point(
-        name, eps0, n, chosen, clones, found.bounds,
-        f"{attack.first} or {attack.second} among {attack.others}",
-    )  # fmt: skip
+    first, second, others = strongest_triples(randomizer, n, randomizer.attacks(MAX_CHOICES))[0]
+    return Point(name, eps0, n, chosen, clones, found, f"{first} or {second} among {others}")
 
 
 def curves(axis: plt.Axes, points: list[Point], positions: Callable[[Point], float]) -> None:

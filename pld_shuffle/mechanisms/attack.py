@@ -8,66 +8,20 @@ divergence is the slot law with W the law of the chosen value (`pairs.slots`). T
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from functools import cached_property
-from typing import ClassVar
 
 import numpy as np
 
-from ..numerics.validation import integer_in, users
 from ..pairs.cohort import ALL_USERS, Cohort
 from ..pairs.few_users import among_few
 from ..pairs.pair import Attacks, Pair
 from ..pairs.profile import ProfilePair
 from ..pairs.slots import SlotLaw
-from ..randomizers.base import LocalRandomizer, settle
-from ..randomizers.discrete import known_randomizer
-from ..randomizers.joint import FiniteRandomizer
-from .base import Mechanism, said
+from ..randomizers.base import LocalRandomizer
 from .blanket import FINER
 
 MAX_CHOICES = 256  # attacks tried
 SCALES = (2.0, 5.0)  # at which they are compared, and next to the largest loss
 Triple = tuple[float, float, float]
-
-
-@dataclass(frozen=True, repr=False)
-class Attack(Mechanism):
-    """Two concrete neighbouring datasets: the target holds `first` or `second`, all n-1 others hold `others`.
-
-    The pair is ordered (D has `first`), and exact: what it spends, `randomizer` in a shuffler spends at
-    least, over any number of rounds. Inputs are 0 ... inputs-1 of a finite randomizer.
-
-    Raises ValueError or TypeError naming the argument.
-    """
-
-    randomizer: FiniteRandomizer
-    n: int
-    first: int
-    second: int
-    others: int
-
-    CHECKS: ClassVar = {"randomizer": known_randomizer, "n": users}
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not isinstance(self.randomizer, FiniteRandomizer):
-            raise TypeError(f"randomizer must be finite to be attacked, got {self.randomizer!r}")
-        for name in ("first", "second", "others"):
-            settle(self, **{name: integer_in(name, getattr(self, name), 0, self.randomizer.inputs - 1)})
-        if self.first == self.second:
-            raise ValueError(f"second must differ from first, got {self.second!r}")
-
-    @cached_property
-    def pair(self) -> ProfilePair:
-        return attack_law(self.randomizer, self.n, (self.first, self.second, self.others)).ordered_pair()
-
-    def assumptions(self) -> dict[str, str]:
-        return said(
-            "exact divergence of these two datasets: a lower bound for any analysis",
-            neighbours=f"the target holds {self.first} or {self.second}, all others hold {self.others}",
-            adversary="sees the shuffled reports",
-        )
 
 
 def attack_law(randomizer: LocalRandomizer, n: int, triple: Triple, *, refined: float = 1.0) -> SlotLaw:
@@ -79,10 +33,8 @@ def attack_law(randomizer: LocalRandomizer, n: int, triple: Triple, *, refined: 
 def strongest_triples(
     randomizer: LocalRandomizer, n: int, triples: Iterable[Triple], cohort: Cohort = ALL_USERS
 ) -> list[Triple]:
-    """Those with the largest divergence of one round on a cohort: two scales out, and farther. ValueError if none."""
+    """Those with the largest divergence of one round on a cohort: two scales out, and farther."""
     tried = list(triples)
-    if not tried:
-        raise ValueError("choices must not be empty")
     laws = [attack_law(randomizer, n, triple).sampled(cohort) for triple in tried]
     top = min(max(float(law.max_loss.lower) for law in laws), 100.0)
     far = np.expm1(np.minimum(np.append(np.array(SCALES) * max(law.scale for law in laws), top), 0.9 * top))

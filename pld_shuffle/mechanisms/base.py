@@ -15,7 +15,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import fields
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,17 +46,6 @@ CONCURRENT = "rounds of other entries may come in between (concurrent compositio
 EVERYBODY = "all n users take part; n counts the users whose reports are shuffled together"
 
 
-class AttackBounds(NamedTuple):
-    """Certified bounds on what the strongest attack that was tried spends.
-
-    `bounds.lower` is a lower bound on the mechanism's true epsilon (or delta), whatever the analysis. `attack`: the
-    two datasets as a mechanism of their own, where a search found them; else None.
-    """
-
-    bounds: Bounds
-    attack: Mechanism | None
-
-
 class Mechanism(Checked, ABC):
     """One round of something with a proven dominating pair."""
 
@@ -78,7 +67,7 @@ class Mechanism(Checked, ABC):
 
     def attack_bounds(
         self, *, delta: float | None = None, epsilon: float | None = None, rounds: int = 1, rtol: float = 1e-3
-    ) -> AttackBounds:
+    ) -> Bounds:
         """What the known attack spends over `rounds` rounds: no analysis can go below.
 
         Give `delta` for bounds on epsilon, or `epsilon` for bounds on delta. The attack is `attack_pair`: for a
@@ -86,11 +75,14 @@ class Mechanism(Checked, ABC):
         naming the argument.
 
         >>> from pld_shuffle import ShuffledLDP
-        >>> found = ShuffledLDP(eps0=1.0, n=10_000).attack_bounds(delta=1e-6)
-        >>> round(found.bounds.lower, 4)
+        >>> round(ShuffledLDP(eps0=1.0, n=10_000).attack_bounds(delta=1e-6).lower, 4)
         0.038
         """
-        return AttackBounds(composed(self.attack_pair, delta, epsilon, rounds, rtol), None)
+        if (delta is None) == (epsilon is None):
+            raise ValueError(f"give exactly one of delta and epsilon, got {delta!r}, {epsilon!r}")
+        count, width = positive_int("rounds", rounds), tolerance("rtol", rtol)
+        composition = Composition([(self.attack_pair, count)], width)
+        return composition.epsilons(delta) if delta is not None else composition.deltas(epsilon)
 
     @property
     def users(self) -> int | None:
@@ -240,15 +232,6 @@ class OfReports(Mechanism):
     @property
     def zero_out(self) -> Pair:
         return self.pair
-
-
-def composed(pair: Pair, delta: float | None, epsilon: float | None, rounds: int, rtol: float) -> Bounds:
-    """Bounds on epsilon at `delta`, or on delta at `epsilon`, of `rounds` rounds of one pair."""
-    if (delta is None) == (epsilon is None):
-        raise ValueError(f"give exactly one of delta and epsilon, got {delta!r}, {epsilon!r}")
-    count, width = positive_int("rounds", rounds), tolerance("rtol", rtol)
-    composition = Composition([(pair, count)], width)
-    return composition.epsilons(delta) if delta is not None else composition.deltas(epsilon)
 
 
 def assumed(mechanisms: Iterable[Mechanism]) -> dict[str, list[str]]:

@@ -16,7 +16,6 @@ concrete neighbouring datasets. Their divergence is what *no* analysis can go be
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import ClassVar
@@ -35,8 +34,8 @@ from ..pairs.swap_pairs import SMALL, TypedPair
 from ..randomizers.base import LocalRandomizer
 from ..randomizers.discrete import known_randomizer
 from ..randomizers.noise_laws import LARGEST_EPS0
-from .attack import MAX_CHOICES, Attack, Triple, stand_in_attack, strongest_attack, strongest_triples
-from .base import AttackBounds, Mechanism, OfReports, OnCohorts, composed, said
+from .attack import stand_in_attack, strongest_attack
+from .base import Mechanism, OfReports, OnCohorts, said
 from .blanket import Blanket
 from .labels import ShuffledRandomizer, ShuffledRR
 from .ldp import ShuffledLDP, bit_orders
@@ -181,30 +180,6 @@ class Shuffled(OnCohorts, OfReports):
             found[analysis] = Composition([(mechanism.pair, count)], width).epsilons(delta)
         return found
 
-    def attack_bounds(
-        self,
-        *,
-        delta: float | None = None,
-        epsilon: float | None = None,
-        rounds: int = 1,
-        choices: Iterable[Triple] | None = None,
-        rtol: float = 1e-3,
-    ) -> AttackBounds:
-        """What the strongest of a few concrete attacks spends over `rounds` rounds: see `Attack`.
-
-        Give `delta` for bounds on epsilon, or `epsilon` for bounds on delta. `choices`: (first, second,
-        others) to try; by default one triple of each kind, or, where they are more than 256, the first ones and
-        those of the farthest pair. The best one is found by one round's divergence, then
-        composed. Of noise: 0 against 1 among zeros. Raises TypeError or ValueError naming the argument.
-        """
-        if self.randomizer.continuous:
-            pair = strongest_attack(self.randomizer, self.n)
-            return AttackBounds(composed(pair, delta, epsilon, rounds, rtol), None)
-        tried = self.randomizer.attacks(MAX_CHOICES) if choices is None else choices
-        triple = strongest_triples(self.randomizer, self.n, tried)[0]
-        attack = Attack(self.randomizer, self.n, *triple)  # type: ignore[arg-type]
-        return AttackBounds(composed(attack.pair, delta, epsilon, rounds, rtol), attack)
-
     def assumptions(self) -> dict[str, str]:
         if self.analysis != "tightest":
             return self.core.assumptions()
@@ -214,4 +189,4 @@ class Shuffled(OnCohorts, OfReports):
         )
 
 
-__all__ = ["Attack", "Blanket", "Shuffled"]
+__all__ = ["Blanket", "Shuffled"]
