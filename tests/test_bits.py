@@ -12,6 +12,7 @@ from fractions import Fraction
 import mpmath
 import numpy as np
 import pytest
+from scipy import stats
 
 from pld_shuffle import Accountant, CountedBits, CountedHistogram, PoissonSampled, ShuffledLDP, Subsampled
 from pld_shuffle.pairs import bit_kernels
@@ -281,10 +282,12 @@ def test_the_envelope_alone_is_a_bound(bits):
 
 
 @pytest.mark.parametrize("one, zero", SHARES)
-@pytest.mark.parametrize("n, ones, bits", [(2, 1, 1), (6, 0, 1), (6, 3, 1), (5, 2, 3), (1, 0, 2)])
-def test_attack_atoms_in_rationals(n, ones, bits, one, zero):
-    attack = bit_attack(n, BitShares.of(float(one), float(zero)), ones, bits=bits)
-    others = [one] * (bits * ones) + [zero] * (bits * (n - 1 - ones))
+@pytest.mark.parametrize(
+    "n, all_hold_one, bits", [(2, True, 1), (6, False, 1), (6, True, 1), (5, False, 3), (1, False, 2)]
+)
+def test_attack_atoms_in_rationals(n, all_hold_one, bits, one, zero):
+    attack = bit_attack(n, BitShares.of(float(one), float(zero)), all_hold_one, bits=bits)
+    others = [one if all_hold_one else zero] * (bits * (n - 1))
     first, second = (law_of(others + [share] * bits) for share in (one, zero))
     for k, (p, q) in enumerate(zip(first, second, strict=True)):
         assert abs(attack.p_mass[k] - float(p)) <= attack.mass_error * float(p)
@@ -294,16 +297,24 @@ def test_attack_atoms_in_rationals(n, ones, bits, one, zero):
 
 
 @pytest.mark.parametrize("n, ones, bits, rate", [
-    (1000, 300, 1, 1.0), (1000, 999, 3, 1.0), (500, 0, 1, 0.05), (10**6, 0, 1, 1.0),
+    (1000, 300, 1, 1.0), (1000, 999, 3, 1.0), (500, 0, 1, 0.05), (10**6, 0, 1, 1.0), (10**6, 10**6 - 1, 1, 1.0),
     (20_000, 10_000, 2, 1.0),
 ])  # fmt: skip
 def test_attack_and_profile_agree(n, ones, bits, rate):
     shares = BitShares.randomized_response(1.5)
-    attack = bit_attack(n, shares, ones, bits=bits, rate=rate)
-    assert np.all(np.diff(attack.loss) >= 0) and attack.truncated_mass < 1e-30
-    assert np.sum(attack.p_mass) == pytest.approx(1, abs=1e-9)
-    for eps in (0.5 * rate * attack.loss[-1] / math.sqrt(n), 3.0 / math.sqrt(n) * rate):
-        value = float(np.sum(np.maximum(0.0, attack.p_mass - math.exp(eps) * attack.q_mass)))
+    if ones in (0, n - 1):
+        attack = bit_attack(n, shares, ones > 0, bits=bits, rate=rate)
+        assert np.all(np.diff(attack.loss) >= 0) and attack.truncated_mass < 1e-30
+        p, q = attack.p_mass, attack.q_mass
+    else:  # no attack, but the profile of one dataset
+        laws = [
+            stats.binom(bits * count, share).pmf(np.arange(bits * count + 1))
+            for count, share in ((ones, shares.one), (n - 1 - ones, shares.zero), (1, shares.one), (1, shares.zero))
+        ]
+        p, q = (np.convolve(np.convolve(*laws[:2]), target) for target in laws[2:])
+    assert np.sum(p) == pytest.approx(1, abs=1e-9)
+    for eps in (0.5 * rate * bits * 1.5 / math.sqrt(n), 3.0 / math.sqrt(n) * rate):
+        value = float(np.sum(np.maximum(0.0, p - math.exp(eps) * q)))
         options = {"rate": rate} if rate < 1 else {"ones": (ones, ones)}
         lower = bit_profile(n, shares, [math.expm1(eps)], bits=bits, rtol=1e-12, **options).lower[0]
         assert lower == pytest.approx(value, rel=1e-8) and lower <= value * (1 + 1e-9)

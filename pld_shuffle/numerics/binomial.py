@@ -22,6 +22,8 @@ from .rounding import ROUNDOFF
 
 Array = NDArray[np.float64]
 
+MAX_ATOMS = 5e7
+
 
 def chernoff_window(n: int, p: float, truncated_mass: float) -> tuple[int, int]:
     """Integers (low, high): each tail of Bin(n, p) outside holds at most `truncated_mass`. O(log n).
@@ -56,7 +58,12 @@ def chernoff_window(n: int, p: float, truncated_mass: float) -> tuple[int, int]:
 
 
 def binomial_window(n: int, p: float, low: int, high: int) -> NDArray[np.float64]:
-    """Bin(n, p) on low .. high, normalised to 1 there; rounding as in `kernels.binomial_pmf`."""
+    """Bin(n, p) on low .. high, normalised to 1 there; rounding as in `kernels.binomial_pmf`.
+
+    MemoryError beyond MAX_ATOMS of them.
+    """
+    if not high - low < MAX_ATOMS:
+        raise MemoryError(f"a window of {high - low} counts is over the limit of {MAX_ATOMS:.0f}")
     if not (0.0 < p < 1.0 and n > 0):
         return np.ones(high - low + 1)
     out = np.empty(high - low + 1)

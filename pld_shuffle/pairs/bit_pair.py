@@ -316,8 +316,9 @@ class BitAttackPair(Pair):
 
     def atoms(self, sides: Sequence[Side], resolution: Resolution) -> list[Atoms]:
         truncated_mass = min(max(resolution.truncated_mass, 1e-250), 0.01)
-        ones = self.n - 1 if self.all_hold_one else 0
-        found = bit_attack(self.n, self.shares, ones, bits=self.bits, rate=self.rate, truncated_mass=truncated_mass)
+        found = bit_attack(
+            self.n, self.shares, self.all_hold_one, bits=self.bits, rate=self.rate, truncated_mass=truncated_mass
+        )
         # Inside the window masses sum to 1: too much for a lower law, and enough for an upper one.
         factor = {
             Side.UPPER: 1.0 + found.mass_error,

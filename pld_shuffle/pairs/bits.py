@@ -32,7 +32,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..numerics.binomial import binomial_window, chernoff_window
+from ..numerics.binomial import Trials, binomial_window, counts
 from ..numerics.rounding import ROUNDOFF
 from ..numerics.sides import Bounds
 from ..numerics.validation import integer_in, positive_float, positive_int, real_array, unit_interval, user_count
@@ -42,7 +42,6 @@ Array = NDArray[np.float64]
 MOST = 4_000  # sums per growth; beyond, the bound stays as wide as it is
 HALVINGS = 12  # of the range of ones in a hidden cohort
 LARGEST_GROWTH = 1e140  # beyond every ratio of shares
-MAX_ATOMS = 5e7
 #: Of randomised response; beyond, shares leave the range that the sums are good for.
 LARGEST_BIT_EPS0 = 280.0
 
@@ -105,6 +104,11 @@ class BitShares:
     def mirrored(self) -> BitShares:
         """The same bits counted by zeros: the other order of two neighbours, ones j becoming M - j."""
         return BitShares(self.not_zero, self.not_one, self.zero, self.one, self.gap)
+
+    @property
+    def chances(self) -> tuple[tuple[float, float], tuple[float, float]]:
+        """(probability, complement) of a one, for the two values."""
+        return (self.one, self.not_one), (self.zero, self.not_zero)
 
     @property
     def symmetric(self) -> bool:
@@ -272,60 +276,48 @@ class BitAttack(NamedTuple):
 
 
 def bit_attack(
-    n: int, shares: BitShares, ones: int, *, bits: int = 1, rate: float = 1.0, truncated_mass: float = 1e-40
+    n: int, shares: BitShares, all_hold_one: bool, *, bits: int = 1, rate: float = 1.0, truncated_mass: float = 1e-40
 ) -> BitAttack:
-    """The pair where `ones` of the n-1 others hold 1, the rest 0, and the target 1 under P, 0 under Q.
+    """The pair where the n-1 others all hold 1, or all hold 0, and the target 1 under P, 0 under Q.
 
-    The other order is `shares.mirrored` with n-1-ones. rate < 1, a hidden cohort, needs equal others: ones = 0 or n-1
-    then stands for all of the population. missed : P-mass that may be left out, in [1e-250, 0.01].
+    The other order is `shares.mirrored` next to others of the other value. rate < 1 : a hidden cohort of a population
+    that holds this value. truncated_mass : P-mass that may be left out, in [1e-250, 0.01].
 
-    Source: docs/bits.md, sections 1 and 5. Cost O(sqrt(n)) for equal others, else O(n). Raises ValueError, TypeError,
-    or MemoryError if that is too much.
+    Source: docs/bits.md, sections 1 and 5. Cost O(sqrt(n)). Raises ValueError, TypeError, or MemoryError if that is too
+    much.
 
-    >>> attack = bit_attack(2, BitShares.randomized_response(1.0), 1)
+    >>> attack = bit_attack(3, BitShares.randomized_response(1.0), False)
     >>> attack.loss.round(4).tolist()
-    [-1.0, -0.4338, 1.0]
+    [-1.0, 0.1409, 0.66, 1.0]
     """
     users, each, share = user_count(n), positive_int("bits", bits), unit_interval("rate", rate)
-    held = integer_in("ones", ones, 0, users - 1)
-    if share < 1.0 and held not in (0, users - 1):
-        raise ValueError(f"ones must be 0 or n-1={users - 1} for a hidden cohort, got {ones!r}")
     if not 1e-250 <= truncated_mass <= 0.01:
         raise ValueError(f"truncated_mass must be in [1e-250, 0.01], got {truncated_mass!r}")
-    trials_one, trials_zero = each * held, each * (users - 1 - held)
-    inner = truncated_mass if 0 in (trials_one, trials_zero) else truncated_mass * 2.0**-70
-    first, first_law = _binomial(trials_one, shares.one, shares.not_one, inner)
-    second, second_law = _binomial(trials_zero, shares.zero, shares.not_zero, inner)
-    size = first_law.size * second_law.size
-    if not size <= 100.0 * MAX_ATOMS:
-        raise MemoryError(f"{size:.0f} products for ones={held}; take 0 or n-1")
-    law = np.convolve(first_law, second_law)
-    # Pairs outside of the windows are missing: relatively little where the law is not tiny itself.
-    lost = 0.0 if inner == truncated_mass else 4.0 * inner
-    kept = np.flatnonzero(law > (2.0**40 * lost))
-    low, law = first + second + int(kept[0]), law[kept[0] : kept[-1] + 1]
-    relative = ROUNDOFF * (16.0 * (first_law.size + second_law.size) + 32.0) + lost / float(law.min())
-    _, with_one = _binomial(each, shares.one, shares.not_one, 0.0)
-    _, with_zero = _binomial(each, shares.zero, shares.not_zero, 0.0)
+    own, rest = (shares.one, shares.not_one) if all_hold_one else (shares.zero, shares.not_zero)
+    others = counts([Trials(each * (users - 1), own, rest)], truncated_mass)
+    laws = [binomial_window(each, min(pair), 0, each) for pair in shares.chances]
+    with_one, with_zero = (
+        law if one <= rest else law[::-1] for law, (one, rest) in zip(laws, shares.chances, strict=True)
+    )
     if share < 1.0:
-        absent = with_one if held else with_zero
+        absent = with_one if all_hold_one else with_zero
         with_one, with_zero = (share * target + (1.0 - share) * absent for target in (with_one, with_zero))
     # Only counts to which every part contributes: some are cut at an end of a window that is no end of the range.
-    start = 0 if low == 0 else each
-    stop = law.size + (each if low + law.size - 1 == trials_one + trials_zero else 0)
-    p_mass = np.convolve(law, with_one)
-    rest = 4.0 * truncated_mass + float(np.sum(p_mass[:start]) + np.sum(p_mass[stop:]))
+    size = others.masses.size
+    start, stop = each if others.below > 0.0 else 0, size if others.above > 0.0 else size + each
+    p_mass = np.convolve(others.masses, with_one)
+    left_out = 4.0 * truncated_mass + float(np.sum(p_mass[:start]) + np.sum(p_mass[stop:]))
     p_mass = p_mass[start:stop]
-    q_mass = np.convolve(law, with_zero)[start:stop]
-    error = 2.0 * relative + 16.0 * ROUNDOFF * (each + 2)
-    if each == 1 and share == 1.0 and held in (0, users - 1):
-        counts = np.arange(low + start, low + start + p_mass.size, dtype=np.float64)
-        loss, loss_error = _equal_others_loss(users, shares, bool(held), counts)
+    q_mass = np.convolve(others.masses, with_zero)[start:stop]
+    error = 2.0 * others.largest_error + 16.0 * ROUNDOFF * (each + 4.0)
+    if each == 1 and share == 1.0:
+        k = np.arange(others.low + start, others.low + start + p_mass.size, dtype=np.float64)
+        loss, loss_error = _equal_others_loss(users, shares, all_hold_one, k)
     else:
         loss = np.log(p_mass / q_mass)
         loss_error = 2.0 * error + 8.0 * ROUNDOFF * float(np.max(np.abs(loss)))
     order = np.argsort(loss, kind="stable")  # increasing but for rounding
-    return BitAttack(loss[order], p_mass[order], q_mass[order], rest, error, loss_error)
+    return BitAttack(loss[order], p_mass[order], q_mass[order], left_out, error, loss_error)
 
 
 def _equal_others_loss(users: int, shares: BitShares, all_hold_one: bool, k: Array) -> tuple[Array, float]:
@@ -344,16 +336,3 @@ def _equal_others_loss(users: int, shares: BitShares, all_hold_one: bool, k: Arr
     least = float(np.min(np.minimum(above, below), where=near, initial=math.inf))
     loss_error = 8.0 * ROUNDOFF * (shares.gap * users * own / least + 2.0)
     return loss, loss_error + 16.0 * ROUNDOFF * float(np.max(np.abs(loss)))
-
-
-def _binomial(trials: int, share: float, rest: float, truncated_mass: float) -> tuple[int, Array]:
-    """The lowest count of a window of Bin(trials, share), and its masses; each tail outside holds at most
-    `truncated_mass`."""
-    small = min(share, rest)
-    low, high = chernoff_window(trials, small, truncated_mass) if truncated_mass > 0.0 else (0, trials)
-    if not high - low < MAX_ATOMS:
-        raise MemoryError(f"a window of {high - low} counts is over the limit of {MAX_ATOMS:.0f}")
-    law = binomial_window(trials, small, low, high)
-    if share <= 0.5:
-        return low, law
-    return trials - high, law[::-1].copy()
