@@ -1,7 +1,9 @@
 """What it costs to choose as one goes: filters and odometers against the accountant of a fixed list of rounds.
 
-Three tables.
+Four tables.
 
+* *strategies*: random adaptive strategies on small models, all histories of each enumerated (those of
+  tests/test_filter.py): how many spend more than the budget, and the share of it that the worst spends.
 * *price*: for runs of the README and its neighbourhood the smallest epsilon of a filter that admits the whole run,
   relative to that of the accountant (1.00 would be free): paid with Gaussian noise (`composition.exchange`), and with
   Renyi divergences of the best order for that run. delta = 1e-6.
@@ -14,9 +16,15 @@ Three tables.
 from __future__ import annotations
 
 import math
+import sys
+from pathlib import Path
 
 import harness
 import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
+
+import test_filter
 
 from pld_shuffle import (
     Accountant,
@@ -79,6 +87,18 @@ def price(name: str, run: Run) -> harness.Row:
     }  # fmt: skip
 
 
+def strategies(number: int) -> list[harness.Row]:
+    rows = []
+    for order in test_filter.ORDERS:
+        run, choices = test_filter.small_filter(order)
+        spent = test_filter.random_strategies(run, choices, depth=5, number=number)
+        rows.append({
+            "paid with": "Gaussian noise" if order is None else f"order {order:g}", "strategies": spent.size,
+            "above budget": int(np.sum(spent > run.delta)), "largest share": float(spent.max() / run.delta),
+        })  # fmt: skip
+    return rows
+
+
 def odometers() -> list[harness.Row]:
     ways = {
         f"{count} orders": PrivacyOdometer.planned([(TRAINING, 2_000)], DELTA, orders=count) for count in (1, 2, 3, 5)
@@ -122,6 +142,8 @@ def main() -> None:
         prices.append(price(name, run))
         print(harness.table(prices[-1:], columns).splitlines()[-1], flush=True)
     print("\n" + harness.table(prices, columns))
+    played = strategies(2_000 if arguments.quick else 100_000)
+    print("\n" + harness.table(played, list(played[0])))
     shown = odometers()
     print("\n" + harness.table(shown, list(shown[0])))
     scale = 10 if arguments.quick else 1
@@ -133,7 +155,7 @@ def main() -> None:
         timing = harness.measure(function, warmup=0, repeats=1)
         speed.append({"what": what, "cpu_s": timing.cpu, "wall_s": timing.wall})
     print("\n" + harness.table(speed, ["what", "cpu_s", "wall_s"]))
-    harness.save(arguments, "adaptive", {"price": prices, "odometer": shown, "speed": speed})
+    harness.save(arguments, "adaptive", {"strategies": played, "price": prices, "odometer": shown, "speed": speed})
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
 """An entry for a registry of deployments of differential privacy: what is known of it from the ledger.
 
 Registries ask for more than epsilon: unit of privacy, relation of neighbours, whom one has to trust, how rounds were
-composed, what is assumed (Dwork, Kohli, Mulligan 2019; the schema is that of Nanayakkara, Ghazi, Vadhan, arXiv
-2509.13509, and its public registry). ``data/registry_entry.json`` is an entry with the keys of that schema; what the
-ledger knows is filled in here, and what only the curator can know has the value None. Upper ends are certified; nothing
-else in an entry is a number.
+composed, what is assumed (Dwork, Kohli, Mulligan 2019; Nanayakkara, Ghazi, Vadhan, arXiv 2509.13509). An entry here has
+the keys and words of that paper's public registry, opendp/deployments-registry-data as of July 2026. What the ledger
+knows is filled in; what only the curator can know has the value None, as in ``data/registry_entry.json``, and the entry
+is valid there when all of it is known. Upper ends are certified; nothing else in an entry is a number.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 BLANK = Path(__file__).parent / "data" / "registry_entry.json"
 RELATIONS = {
-    "replace-one": ("neighbouring datasets differ in the data of one user, which are replaced", "Hamming distance"),
-    "zero-out": ("one user's contributions are replaced by nothing", "distance by zeroed-out users"),
+    "replace-one": "neighbouring datasets differ in the data of one user, which are replaced",
+    "zero-out": "one user's contributions are replaced by nothing",
 }
 TRUST = {
     "Shuffle": "users randomize their reports themselves; the shuffler is trusted not to tell who sent which",
@@ -34,36 +34,33 @@ TRUST = {
 def registry_entry(accountant: Accountant, delta: float) -> dict[str, Any]:
     """The entry for everything in the accountant's ledger, at `delta`; plain data, ready for JSON or YAML.
 
-    Raises ValueError for an empty ledger, else as `Accountant.get_epsilon`.
+    Raises ValueError for an empty ledger and where no epsilon is finite, else as `Accountant.get_epsilon`.
 
     >>> from pld_shuffle import Accountant, ShuffledLDP
     >>> acc = Accountant().compose(ShuffledLDP(eps0=4.0, n=10_000), 10)
     >>> entry = registry_entry(acc, 1e-6)["deployment"]
-    >>> entry["dp_flavor"]["name"], entry["model"]["model_name"]
+    >>> entry["dp_variant"]["variant_name"], entry["deployment_model"]["model_name"]
     ('Approximate DP', 'Shuffle')
     """
-    rounds = accountant.ledger
-    if not rounds:
-        raise ValueError(f"an entry needs a ledger with rounds, got {accountant!r}")
-    kinds = {"Central" if mechanism.users is None else "Shuffle" for mechanism, _ in rounds}
-    models = [name for name in TRUST if name in kinds]
-    relation = rounds[0][0].relation
-    described, metric = RELATIONS.get(relation, (relation, relation))
-    assumed, total, epsilon = assumptions_of(rounds), accountant.rounds, accountant.get_epsilon(delta)
+    rounds, epsilon = accountant.ledger, accountant.get_epsilon(delta)
+    if not (rounds and epsilon < math.inf):
+        raise ValueError(f"an entry needs a ledger with rounds and a finite epsilon, got {epsilon!r} of {accountant!r}")
+    models = [name for name in TRUST if any((name == "Central") == (held.users is None) for held, _ in rounds)]
+    assumed, total, relation = assumptions_of(rounds), accountant.rounds, rounds[0][0].relation
     known = {
-        "dp_flavor": {"name": "Approximate DP" if delta > 0.0 else "Pure DP", "input_metric": metric},
+        "dp_variant": {"variant_name": "Approximate DP" if delta > 0.0 else "Pure DP"},
         "privacy_loss": {
-            "privacy_unit_description": f"One user, over all rounds: {described}.",
-            "privacy_parameters": {"epsilon": epsilon if epsilon < math.inf else "inf", "delta": float(delta)},
-            "privacy_parameters_description": "epsilon is a certified upper bound at delta; what it rests on: "
+            "privacy_unit_details": f"One user, over all rounds: {RELATIONS.get(relation, relation)}.",
+            "privacy_parameters": {"epsilon": epsilon, "delta": float(delta)},
+            "privacy_parameters_details": "epsilon is a certified upper bound at delta; what it rests on: "
             + _sentences(assumed),
         },
-        "model": {
-            "model_name": " and ".join(models),
-            "model_name_description": "; ".join(TRUST[name] for name in models) + ".",
+        "deployment_model": {
+            "model_name": models[0] if len(models) == 1 else "Varies",
+            "model_name_details": "; ".join(f"{name}: {TRUST[name]}" for name in models) + ".",
             "actors": _sentences({"adversary": assumed["adversary"]}),
             "release_type": "One release" if total == 1 else "Many releases",
-            "release_type_description": f"{total} rounds, accounted together",
+            "release_type_details": f"{total} rounds, accounted together",
         },
         "accounting": {
             "composition": f"Adaptive composition of {total} rounds whose parameters are fixed independently of the"

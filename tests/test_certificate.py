@@ -17,6 +17,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import numpy as np
 import pytest
 
@@ -133,6 +134,7 @@ def random_ledger(seed: int) -> tuple[Ledger, float]:
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:delta=")  # at least 1/n
+@pytest.mark.filterwarnings("ignore:at delta=")  # an answer may be wider than rtol; what is claimed is proved
 @pytest.mark.parametrize("seed", range(210 if FULL else 8))
 def test_random_ledgers_are_proved(seed: int) -> None:
     ledger, delta = random_ledger(seed)
@@ -513,10 +515,35 @@ def test_from_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str
 def test_registry_entry_of_both_models() -> None:
     accountant = Accountant().compose(ShuffledLDP(1.0, 1_000), 2).compose(Gaussian(sigma=30.0))
     entry = registry_entry(accountant, 1e-6)["deployment"]
-    assert entry["model"]["model_name"] == "Shuffle and Central"
+    assert entry["deployment_model"]["model_name"] == "Varies"
+    assert all(f"{name}: " in entry["deployment_model"]["model_name_details"] for name in ("Shuffle", "Central"))
     assert entry["privacy_loss"]["privacy_parameters"]["epsilon"] == accountant.get_epsilon(1e-6)
     assert "2 x ShuffledLDP(eps0=1.0" in entry["implementation"]["mechanisms"]
     for mechanism, _ in accountant.ledger:
-        assert mechanism.assumptions()["analysis"] in entry["privacy_loss"]["privacy_parameters_description"]
-    with pytest.raises(ValueError, match="ledger with rounds"):
-        registry_entry(Accountant(), 1e-6)
+        assert mechanism.assumptions()["analysis"] in entry["privacy_loss"]["privacy_parameters_details"]
+    for wrong, delta in ((Accountant(), 1e-6), (accountant, 0.0)):
+        with pytest.raises(ValueError, match="ledger with rounds and a finite epsilon"):
+            registry_entry(wrong, delta)
+
+
+def completed(held: Any, schema: dict[str, Any]) -> Any:
+    """With something allowed for all that only the curator knows."""
+    if isinstance(held, dict):
+        return {key: completed(value, schema["properties"][key]) for key, value in held.items()}
+    if held is not None:
+        return held
+    plain = {"string": "2026-01-01", "integer": 3, "array": ["somebody"]}[schema["type"]]
+    return schema.get("enum", [plain])[0]
+
+
+@pytest.mark.parametrize("ledger", [[(ShuffledLDP(1.0, 1_000), 1)], [(Gaussian(sigma=30.0), 2)]])
+def test_an_entry_is_what_the_registry_asks_for(ledger: Ledger) -> None:
+    """Keys, types and words are those of the registry's own schema, and no key of it is unknown here."""
+    schema = json.loads((Path(__file__).parent / "data" / "registry_schema.json").read_text(encoding="utf-8"))
+    accountant = Accountant()
+    for mechanism, count in ledger:
+        accountant.compose(mechanism, count)
+    entry = completed(json.loads(json.dumps(registry_entry(accountant, 1e-6))), schema)
+    jsonschema.validate(entry, schema)
+    assert entry["deployment"]["deployment_model"]["model_name"] in ("Shuffle", "Central")
+    assert set(entry["deployment"]) == set(schema["properties"]["deployment"]["properties"])

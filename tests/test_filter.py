@@ -305,17 +305,25 @@ def random_strategies(
     return np.concatenate(found)
 
 
-@pytest.mark.parametrize("order", [None, 5.0, math.inf])
-def test_a_hundred_thousand_random_strategies(order: float | None) -> None:
-    """Five rounds of coins, and of three outcomes in either order."""
-    run = PrivacyFilter(0.6 if order else 0.4, 0.1 if order else 0.05, order=order)
-    turned = [(second, first) for first, second in THREE]
+ORDERS = [None, 5.0, math.inf]
+
+
+def small_filter(order: float | None) -> tuple[PrivacyFilter, list[tuple[Mechanism, Masses]]]:
+    """A filter of about five rounds of coins, and of three outcomes in either order."""
     choices: list[tuple[Mechanism, Masses]] = [
         (coin(eps), [(p, 1.0 - p), (1.0 - p, p)])
         for eps, p in ((eps, 1.0 / (1.0 + math.exp(-eps))) for eps in (0.15, 0.25))
     ]
+    turned = [(second, first) for first, second in THREE]
     choices += [(outcomes(THREE), THREE), (outcomes(THREE), turned)]
-    spent = random_strategies(run, choices, depth=5, number=34_000 if order else 100_000)
+    return PrivacyFilter(0.6 if order else 0.4, 0.1 if order else 0.05, order=order), choices
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_a_hundred_thousand_random_strategies(order: float | None) -> None:
+    """The same, 100,000 for each, in benchmarks/adaptive.py."""
+    run, choices = small_filter(order)
+    spent = random_strategies(run, choices, depth=5, number=34_000)
     assert np.all(spent <= run.delta)
     assert order == math.inf or spent.max() > 0.4 * run.delta
 
