@@ -33,6 +33,8 @@ Pairs = list[tuple[Pair, int]]
 Array = NDArray[np.float64]
 
 DIRECT = 2  # prefixes of up to so many rounds are composed on their own
+FEW_ROUNDS = 8  # up to which a lower end far below the upper one is, too: few losses of few rounds lie off the lattice
+FAR_BELOW = 2e-3  # of epsilon
 
 
 @dataclass(frozen=True)
@@ -121,8 +123,10 @@ class _Run:
             reach = stretch * float(self._rounds[done - 1]) if done else float(DIRECT)
             end = max(done + 1, int(np.searchsorted(self._rounds, reach, side="right")))
             asked = [row for row in self._wanted if done < row <= end]
-            if done and shared and len(asked) > 2:
-                found.update(self._segment(done, end, asked, near or {}))
+            if done and shared and asked:
+                ends = self._segment(done, end, asked, near or {})
+                least = near if near is not None and self._rounds[done] <= FEW_ROUNDS else {}
+                found.update({row: eps for row, eps in ends.items() if eps >= (1.0 - FAR_BELOW) * least.get(row, 0.0)})
             for row in asked:
                 if row not in found:
                     composition = Composition(_pooled(self._rows[:row]), self._rtol)
