@@ -268,6 +268,7 @@ def _account(arguments: argparse.Namespace) -> Found:
         log = _read_log(arguments)
 
         from .ledger import composed
+        from .numerics.sides import Bounds
         from .trajectory import epsilon_trajectory
 
         composed(accountant, log.rounds)
@@ -280,8 +281,12 @@ def _account(arguments: argparse.Namespace) -> Found:
         with _phase("asking for delta"):
             report.add_deltas(accountant, arguments.epsilon)
     every = arguments.every or row_step(rows)
+    asked = report.values["epsilon_bounds"][0]
     with _phase("epsilon after each round", rows) as progress:
-        trajectory = epsilon_trajectory(log.rounds, delta, every=every, rtol=arguments.rtol, progress=progress)
+        trajectory = epsilon_trajectory(
+            log.rounds, delta, every=every, rtol=arguments.rtol, total=Bounds(asked["lower"], asked["upper"]),
+            progress=progress,
+        )  # fmt: skip
     report.add_trajectory(trajectory, delta)
     _write_besides(arguments, accountant)
     _draw(arguments.plot, f"{log.name}, δ = {delta:g}", "epsilon_over_rounds", trajectory)

@@ -22,7 +22,7 @@ from .composition.reading import FARTHEST, excluded_epsilons, proven_epsilons
 from .composition.sketch import Sketch
 from .mechanisms import Mechanism, as_mechanism
 from .mechanisms.base import attacked
-from .numerics.sides import Side
+from .numerics.sides import Bounds, Side
 from .numerics.tuning import NUMBERS, PREFIX_SHARE
 from .numerics.validation import positive_int, probabilities, real, tolerance
 from .pairs.pair import Attacks, Pair
@@ -52,13 +52,14 @@ class Trajectory:
 
 
 def epsilon_trajectory(
-    rounds: Rows, delta: float, *, every: int = 1, rtol: float = 1e-3,
+    rounds: Rows, delta: float, *, every: int = 1, rtol: float = 1e-3, total: Bounds | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Trajectory:  # fmt: skip
     """Bounds on epsilon at `delta` after every `every`-th entry of `rounds`, and after the last.
 
     Parameters: rounds, a non-empty sequence of (mechanism, count) in the order they were run; delta in
-    [0, 1]; rtol, as for `Accountant`; progress, called with (entries done, entries in all).
+    [0, 1]; rtol, as for `Accountant`; total, certified bounds on epsilon after all rounds, if they are known: they are
+    the last row then; progress, called with (entries done, entries in all).
     Both ends are certified. How wide delta is known there is planned, not measured: laws of few losses, from below, may
     be known to a hundredth instead of rtol, which is 1e-4 of epsilon or so.
     Raises TypeError or ValueError naming the argument. Cost O(len(rounds)) formations and transforms.
@@ -86,11 +87,14 @@ def epsilon_trajectory(
         for ledger, kind in ((proved, Several), (attacks, Attacks))
         for chosen in (selected(ledger, target, kind),)
     )
-    above = _Run(proved, target, width, wanted, Side.UPPER, tell).ends()
-    below = _Run(attacks, target, width, wanted, Side.LOWER, lambda done: tell(len(rows) + done)).ends(above)
-    total = np.cumsum([count for _, count in rows])
+    unknown = wanted if total is None else wanted[:-1]
+    above = _Run(proved, target, width, unknown, Side.UPPER, tell).ends()
+    below = _Run(attacks, target, width, unknown, Side.LOWER, lambda done: tell(len(rows) + done)).ends(above)
+    if total is not None:
+        below[len(rows)], above[len(rows)] = float(total.lower), float(total.upper)
+        tell(2 * len(rows))
     return Trajectory(
-        total[np.array(wanted) - 1].astype(np.int64),
+        np.cumsum([count for _, count in rows])[np.array(wanted) - 1].astype(np.int64),
         np.array([min(below[row], above[row]) for row in wanted]),
         np.array([above[row] for row in wanted]),
         attacked(known),

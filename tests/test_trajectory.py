@@ -204,3 +204,16 @@ def test_an_end_of_the_range_behind_a_contour() -> None:
     found = composition.deltas(np.array([0.5, math.inf]))
     assert isinstance(composition.latest, Contour)
     assert 0.0 < found.lower[0] <= found.upper[0] and found.upper[1] == 0.0
+
+
+def test_the_last_row_is_the_total_that_is_known() -> None:
+    rounds = [(ShuffledLDP(1.0, n), 1) for n in (900, 1000, 1100)]
+    accountant = Accountant()
+    for mechanism, count in rounds:
+        accountant.compose(mechanism, count)
+    total = accountant.epsilon_bounds(1e-6)
+    found = epsilon_trajectory(rounds, 1e-6, total=total)
+    assert (found.lower[-1], found.upper[-1]) == total
+    alone = epsilon_trajectory(rounds, 1e-6)
+    assert found.lower[:-1].tolist() == alone.lower[:-1].tolist()
+    assert found.upper[:-1].tolist() == alone.upper[:-1].tolist()
