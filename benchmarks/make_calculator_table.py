@@ -26,7 +26,6 @@ from typing import Any
 
 import numpy as np
 
-import pld_shuffle
 from pld_shuffle import Accountant, AccuracyWarning, RenyiAccountant, ShuffledLDP, Subsampled
 from pld_shuffle.bounds import rdp_to_epsilon
 
@@ -100,7 +99,6 @@ def table(analysis: str, workers: int, old: dict[str, Any] | None) -> dict[str, 
                 kept[eps0] = {name: [x for row in found for x in row[name]] for name in found[0]}
                 print(f"eps0 = {eps0:g} after {time.time() - begin:.0f} s", flush=True)
     return {
-        "version": pld_shuffle.__version__,
         "analysis": analysis,
         "axes": axes,
         "epsilon": {name: [x for e in EPS0 for x in kept[e][name]] for name in kept[EPS0[0]]},
