@@ -103,9 +103,6 @@ def test_third_outcome_pair_is_not_a_bound() -> None:
     assert o.delta_float((weak[:, 0], weak[:, 1]), 1.97) == pytest.approx(1e-6, rel=0.5)
 
 
-# --- subsampling ------------------------------------------------------------------------------
-
-
 # --- composition ------------------------------------------------------------------------------
 
 
@@ -181,7 +178,6 @@ def test_large_float_pair_keeps_relative_accuracy() -> None:
 # --- The theorem behind "stronger clones" and the (p, beta, q) reduction, on random randomizers ---
 
 TOLERANCE = 1e-9
-Laws = np.ndarray  # shape (n, K), one output law a row
 
 
 def worst_gap(large: o.FloatPair, small: o.FloatPair) -> float:
@@ -203,10 +199,6 @@ def label_pair(n: int, p: float, beta: float, q: float) -> o.FloatPair:
     target_p, target_q, other = np.array(o.reduction_laws(p, beta, q))
     others = [other] * (n - 1)
     return (o.shuffled_float(np.array([target_p, *others])), o.shuffled_float(np.array([target_q, *others])))
-
-
-def report_pair(first: Laws, second: Laws, others: Laws) -> o.FloatPair:
-    return (o.shuffled_float(np.vstack([first, others])), o.shuffled_float(np.vstack([second, others])))
 
 
 def extreme_law(floor: np.ndarray, ratio: float, rng: np.random.Generator) -> np.ndarray:
@@ -231,31 +223,7 @@ def ldp_laws(rows: int, width: int, ratio: float, rng: np.random.Generator, *, m
     return laws
 
 
-def total_variation(first: np.ndarray, second: np.ndarray) -> float:
-    return float(np.maximum(first - second, 0.0).sum())
-
-
-SIZES = [(2, 5), (3, 4), (4, 3), (5, 3), (5, 2), (1, 5), (4, 4)]
-
-
-@pytest.mark.parametrize(("n", "width"), SIZES)
-@pytest.mark.parametrize("eps0", [0.2, 1.0, 2.5, 5.0])
-def test_any_ldp_randomizer(n: int, width: int, eps0: float) -> None:
-    """A common eps0-LDP randomizer, others hold any values: stronger clones, and beta = TV."""
-    rng = np.random.default_rng([n, width, int(10 * eps0)])
-    ratio = np.exp(eps0)
-    worst = (ratio - 1.0) / (ratio + 1.0)
-    stronger = label_pair(n, ratio, worst, ratio)
-    for trial in range(120):
-        laws = ldp_laws(n + 1, width, ratio, rng, mixed=trial % 2 == 1)
-        beta = total_variation(laws[0], laws[1])
-        assert beta <= worst + 1e-12
-        view = report_pair(laws[0], laws[1], laws[2:])
-        assert worst_gap(stronger, view) < TOLERANCE
-        assert worst_gap(label_pair(n, ratio, min(beta, worst), ratio), view) < TOLERANCE
-
-
-@pytest.mark.parametrize(("n", "width"), SIZES)
+@pytest.mark.parametrize(("n", "width"), [(2, 5), (3, 4), (4, 3), (5, 3), (5, 2), (1, 5), (4, 4)])
 def test_other_users_with_their_own_randomizers(n: int, width: int) -> None:
     """q != p, below and above it; the others' laws are unrelated beyond max(R0, R1) <= q R_i, their
     remaining mass put on any outcomes, some of which the target never sends."""
@@ -263,7 +231,7 @@ def test_other_users_with_their_own_randomizers(n: int, width: int) -> None:
     for trial in range(300):
         p = float(np.exp(rng.uniform(0.05, 4.0)))
         first, second = ldp_laws(2, width, p, rng, mixed=trial % 3 == 0)
-        beta = total_variation(first, second)
+        beta = float(np.maximum(first - second, 0.0).sum())
         if beta < 1e-6:
             continue
         unseen = np.zeros(1)
@@ -272,41 +240,7 @@ def test_other_users_with_their_own_randomizers(n: int, width: int) -> None:
         covered = np.maximum(first, second) / q
         rest = rng.dirichlet(np.full(width + 1, rng.choice([0.05, 1.0])), size=n - 1)
         others = covered + (1.0 - covered.sum()) * rest
-        view = report_pair(first, second, others.reshape(n - 1, width + 1))
+        view = tuple(o.shuffled_float(np.vstack([law, others.reshape(n - 1, width + 1)])) for law in (first, second))
         assert worst_gap(label_pair(n, p, beta, q), view) < TOLERANCE
         looser = min(beta * rng.uniform(1.0, 1.5), (p - 1.0) / (p + 1.0), q - 1.0)
         assert worst_gap(label_pair(n, p, looser, q), view) < TOLERANCE
-
-
-def test_the_bound_is_attained() -> None:
-    """The labels themselves are a randomizer: nothing smaller than the pair would do."""
-    n, p, beta, q = 4, 4.0, 0.3, 3.0
-    target_p, target_q, other = np.array(o.reduction_laws(p, beta, q))
-    view = report_pair(target_p, target_q, np.array([other] * (n - 1)))
-    pair = label_pair(n, p, beta, q)
-    assert worst_gap(pair, view) == pytest.approx(0.0, abs=1e-12)
-    assert worst_gap(label_pair(n, p, 0.999 * beta, q), view) > 1e-6
-    assert worst_gap(label_pair(n, p, beta, 0.999 * q), view) > 1e-6
-    assert worst_gap(label_pair(n + 1, p, beta, q), view) > 1e-4
-
-
-def test_sequentially_adaptive_users() -> None:
-    """Feldman-McMillan-Talwar 2021: the data are permuted, then step i runs an eps0-LDP randomizer
-    that may depend on the reports before it; all reports are seen in their order."""
-    rng = np.random.default_rng(13)
-    n, width, ratio = 4, 2, float(np.exp(1.0))
-    pair = label_pair(n, ratio, (ratio - 1.0) / (ratio + 1.0), ratio)
-    orders = list(itertools.permutations(range(n)))
-    for trial in range(60):
-        view = [np.zeros(width**n), np.zeros(width**n)]
-        tables = [
-            [ldp_laws(n + 1, width, ratio, rng, mixed=trial % 2 == 1) for _ in range(width**step)] for step in range(n)
-        ]  # tables[step][past]: a row for each datum, the last row for the target's other value
-        for side, order in itertools.product((0, 1), orders):
-            joint = np.ones(1)
-            for step, user in enumerate(order):
-                row = n if side == 1 and user == 0 else user
-                laws = [table[row] for table in tables[step]]
-                joint = (joint[:, None] * np.array(laws)).reshape(-1)
-            view[side] += joint / len(orders)
-        assert worst_gap(pair, (view[0], view[1])) < TOLERANCE
