@@ -14,9 +14,9 @@ import numpy as np
 import oracles
 import pytest
 from mpmath import mpf
-from scipy.special import gammaln, ndtr
+from scipy.special import gammaln
 
-from pld_shuffle import ShuffledRR, Side
+from pld_shuffle import Side
 from pld_shuffle.pairs import contour_kernels
 from pld_shuffle.pairs.slots import largest_loss, loss_scale
 from pld_shuffle.pairs.slots import slot_profile as profile
@@ -121,7 +121,7 @@ def test_contour_encloses_the_multinomial_sum(n):
     """The transform's bracket for short sums, whose laws are lattice-like and anything but normal."""
     rng = np.random.default_rng(n)
     widths = []
-    for i in range(12):
+    for i in range(6):
         groups = 2 + i % 2
         b = [v / 2 if i % 3 else v for v in rational(rng, groups)]
         x = [Fraction(int(v), 16) for v in rng.integers(-40, 40, groups)]
@@ -187,41 +187,6 @@ def test_medium_sums_against_direct_summation(k, eps0, n, rtol):
         noise = 1e-10 * truth + 1e-15 * (eps0 < 5.0)
         assert bounds.lower[i] <= truth + noise and truth - noise <= bounds.upper[i]
         assert bounds.upper[i] - bounds.lower[i] <= 3.0 * rtol * truth
-
-
-@pytest.mark.parametrize(("k", "eps0", "n"), [(4, 2.0, 1000), (3, 2.0, 10**5), (2, 1.0, 10**6)])
-def test_agrees_with_the_lattice_down_to_tiny_deltas(k, eps0, n):
-    """The brackets of the blanket and of the weak adversary's lattice laws overlap, to delta near 1e-60."""
-    masses = rr(k, eps0)
-    scale = loss_scale(*masses, n)
-    mechanism = ShuffledRR(k, n, eps0=eps0, adversary="weak")
-    laws = [mechanism.pld(step=scale / 500, side=side, truncated_mass=1e-75) for side in Side]
-    eps = np.array([e for e in (0.5, 2.0, 5.0, 10.0, 16.0) if e * scale < eps0]) * scale
-    bounds = profile(*masses, n, np.expm1(eps), mass_error=1e-15)
-    for i, e in enumerate(eps):
-        low, high = (float(law.delta(float(e))) for law in laws)
-        assert bounds.lower[i] <= high and low <= bounds.upper[i]
-        if bounds.upper[i] > 1e-40:
-            assert bounds.upper[i] <= bounds.lower[i] * (1 + 3e-6)
-    if n == 10**6:
-        assert bounds.upper[-1] < 1e-55
-
-
-def test_large_n_approaches_the_normal_law():
-    """n = 10^12: delta = sd/n (phi(z) - z Phi(-z)) to O(1/sqrt n); rounding leaves a width of 1e-5."""
-    masses = rr(4, 2.0)
-    n = 10**12
-    scale = loss_scale(*masses, n)
-    expm1_eps = np.expm1(np.array([0.5, 2.0, 6.0]) * scale)
-    bounds = profile(*masses, n, expm1_eps)
-    first, second, cover = masses
-    for i, g in enumerate(expm1_eps):
-        x = (first - second - g * second) / cover
-        deviation = math.sqrt(float(np.sum(cover * x * x)) - g * g)
-        z = g * math.sqrt(n) / deviation
-        normal = deviation / math.sqrt(n) * (math.exp(-z * z / 2) / math.sqrt(2 * math.pi) - z * float(ndtr(-z)))
-        assert bounds.lower[i] == pytest.approx(normal, rel=1e-4)
-        assert bounds.upper[i] <= bounds.lower[i] * (1 + 1e-5)
 
 
 @pytest.mark.parametrize("eps0", [0.01, 1.0, 5.0])

@@ -117,6 +117,7 @@ def ledgers() -> list[tuple[str, list[Any], o.Composition]]:
 
 
 @pytest.mark.filterwarnings("ignore::pld_shuffle.composition.composition.AccuracyWarning")
+@pytest.mark.slow
 def test_nothing_to_complain_about() -> None:
     assert not complaints()
 

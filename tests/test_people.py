@@ -30,7 +30,6 @@ from pld_shuffle import (
     ZeroOut,
 )
 from pld_shuffle.composition.composition import Composition
-from pld_shuffle.fields import FieldError, mechanism_from_values
 from pld_shuffle.numerics.sides import Side
 from pld_shuffle.pairs.cohort import Cohort
 from pld_shuffle.pairs.coins import CoinMixture
@@ -336,25 +335,6 @@ def deltas(pair):
     return falls @ atoms.mass + atoms.infinity_mass
 
 
-@pytest.mark.parametrize("n", [40, 3000])
-@pytest.mark.parametrize("rate", [1.0, 0.01])
-def test_coins_and_slots_are_one_law(n, rate):
-    """The same labels by two codes that share nothing: a mixture of coins, and a contour."""
-    for mechanism in (
-        ShuffledLDP(EPS0, n, analysis="stronger-clones"),
-        ShuffledRR(k=4, n=n, eps0=2.0, adversary="weak"),
-    ):
-        coins = mechanism.sampled(Cohort(rate, 0.125))
-        slots = mechanism.pair.slot_law().sampled(Cohort(rate, 0.125))
-        composed = Composition([(coins, 1)], 1e-4)
-        for eps in np.array([0.0, 1.0, 3.0]) * coins.scale:
-            bounds = composed.deltas(float(eps))
-            other = slots.profile(np.array([math.expm1(eps)]), 1e-8)
-            assert bounds.lower <= other.upper[0] * (1.0 + 1e-13)
-            assert other.lower[0] <= bounds.upper * (1.0 + 1e-13)
-            assert bounds.upper <= bounds.lower * (1.0 + 2e-4)
-
-
 @pytest.mark.parametrize(
     ("base", "width"),
     [
@@ -408,24 +388,3 @@ def test_what_takes_any_cohort_has_a_pair_for_it(randomizer, cohort):
     for mechanism in (*built, ShuffledLDP(1.0, 40), ShuffledLDP(1.0, 40, analysis="clones")):
         assert mechanism.any_cohort
         assert mechanism.sampled(cohort) and mechanism.sampled_attack(cohort)
-
-
-def test_fields():
-    plain = {"n": 1000, "eps0": 2.0}
-    assert mechanism_from_values({**plain, "rate": 0.1, "sampling": "poisson"}) == PoissonSampled(
-        ShuffledLDP(2.0, 1000), 0.1
-    )
-    assert mechanism_from_values({**plain, "population": 9000, "dropout": 0.1, "sampling": "fixed"}) == Subsampled(
-        ShuffledLDP(2.0, 1000), population=9000, dropout=0.1
-    )
-    assert mechanism_from_values({**plain, "dropout": 0.1}) == Subsampled(ShuffledLDP(2.0, 1000), rate=1.0, dropout=0.1)
-    for given, field in (
-        ({"sampling": "poisson"}, "rate"),
-        ({"sampling": "poisson", "rate": 0.1, "dropout": 0.1}, "dropout"),
-        ({"sampling": "poisson", "population": 10_000}, "population"),
-        ({"sampling": "bernoulli", "rate": 0.1}, "sampling"),
-        ({"rate": 0.1, "dropout": 1.0}, "dropout"),
-    ):
-        with pytest.raises(FieldError) as error:
-            mechanism_from_values({**plain, **given})
-        assert error.value.field == field

@@ -14,7 +14,7 @@ import oracles as o
 import pytest
 from mpmath import mp, mpf
 from scipy.stats import norm
-from test_truths import TRUTHS, asked, composed, datasets, rr
+from test_truths import datasets, rr
 
 from pld_shuffle import (
     PLD,
@@ -289,27 +289,6 @@ def test_the_last_doubles_below_the_largest_loss(scale: float) -> None:
             assert mpf(bounds.lower) <= max(truth, mpf(0)) <= mpf(bounds.upper)
 
 
-def test_a_lower_end_is_of_one_dataset_in_every_round() -> None:
-    """A cohort of one: the labels' symmetric pair is no dataset's, and over two rounds was above all of them."""
-    eps0 = 0.7438627188293342
-    hidden = Subsampled(ShuffledLDP(eps0, 1), population=2)
-    with mp.workdps(60):
-        e0 = o.exp_of(eps0)
-        values = [[e0, 1, 1], [1, e0, 1], [1, 1, e0]]
-        laws = [[mpf(x) / (e0 + 2) for x in row] for row in values]
-        laws += [[e0 / (e0 + 1), 1 / (e0 + 1), mpf(0)], [1 / (e0 + 1), e0 / (e0 + 1), mpf(0)]]
-        found = [(a, b, w) for three in (laws[:3], laws[3:]) for a in three for b in three for w in three]
-        pairs = [
-            [((p + r) / 2, (q + r) / 2) for p, q, r in zip(a, b, w, strict=True) if r > 0]
-            for a, b, w in found
-            if a is not b
-        ]
-        for epsilon in (0.05, 0.4, 0.7):
-            truth = max(o.hockey_stick(o.power(pair, 2), mp.exp(mpf(epsilon))) for pair in pairs)
-            bounds = Accountant().compose(hidden, 2).delta_bounds(epsilon)
-            assert mpf(bounds.lower) <= truth <= mpf(bounds.upper)
-
-
 @pytest.mark.parametrize("analysis", ["reduction", "stronger-clones"])
 def test_a_derived_local_budget_is_rounded_up(analysis: str) -> None:
     """RAPPOR's eps0 is a logarithm: rounded to nearest, delta was 0 where the truth was 1.7e-19."""
@@ -427,24 +406,8 @@ def test_labels_so_rare_that_squares_overflow(eps0):
         found = hidden.pair.profile(np.expm1([1e-3, 1.0, 0.3 * eps0, 0.5 * eps0]), 1e-3, 0.0)
         assert np.all(found.lower <= 0.8 * share * (1.0 + 1e-9))
         assert np.all(found.upper >= 0.8 * share * (1.0 - 1e-9))
+        if eps0 == 300.0:
+            bounds = Accountant().compose(hidden).delta_bounds(1.0)
+            assert 0.9 * bounds.upper < bounds.lower <= bounds.upper < 0.81 * share
         if eps0 < 600.0:  # far from the end of the range of numbers
             assert np.all(found.upper <= 0.8 * share * 1.001) and np.all(found.lower >= 0.75 * share)
-
-
-@pytest.mark.parametrize(
-    "name", [name for name in TRUTHS if name.startswith(("bins of", "counts of")) and "dummies" in name]
-)
-def test_a_threshold_over_two_rounds(name):
-    """No dataset has all losses of the worst count at every epsilon: both ends, by all choices after round one."""
-    mechanism = asked(TRUTHS[name])[0]
-    laws = [composed(atoms, 1) for atoms in TRUTHS[name].pairs()]
-    orders = [order for law in laws for order in (law, law[::-1])]
-    acc = Accountant().compose(mechanism, 2)
-    for eps in (0.1, 0.5, 1.0, 2.0, 3.0):
-        best = max(
-            sum(max(float(np.maximum(p * c - math.exp(eps) * q * d, 0.0).sum()) for c, d in orders) for p, q in both)
-            for both in (list(zip(*order, strict=True)) for order in orders)
-        )
-        found = acc.delta_bounds(eps)
-        assert found.lower <= best * (1.0 + 1e-9)
-        assert best <= found.upper * (1.0 + 1e-9)

@@ -165,33 +165,6 @@ def test_a_million_rounds_of_one_user(eps0: float, rounds: int) -> None:
         check(accountant.delta_bounds(epsilon), truth, 1e-8)
 
 
-@pytest.mark.parametrize("mechanism", [
-    ShuffledLDP(eps0=1.0, n=10**6),
-    ShuffledLDP(eps0=4.0, n=BILLION, analysis="stronger-clones"),
-    Subsampled(ShuffledLDP(eps0=3.0, n=1_000, analysis="stronger-clones"), population=10**6),
-])  # fmt: skip
-def test_a_million_rounds_approach_the_normal_limit(mechanism: Mechanism) -> None:
-    """The central limit theorem, with the third cumulant, knows epsilon to about 1e-3 here."""
-    rounds = 10**6
-    law = mechanism.pld(step=mechanism.pair.scale / 100.0, side=Side.LOWER)
-    mean = float(law.losses @ law.masses)
-    deviation = math.sqrt(float((law.losses - mean) ** 2 @ law.masses))
-    total, spread = rounds * mean, math.sqrt(rounds) * deviation
-    bounds = Accountant().compose(mechanism, rounds).epsilon_bounds(1e-6)
-    assert bounds.upper <= bounds.lower * (1.0 + 1e-3)
-
-    def normal_delta(epsilon: float) -> float:
-        below = special.ndtr((total - epsilon) / spread)
-        scale = math.exp(epsilon - total + 0.5 * spread**2)
-        return float(below - scale * special.ndtr((total - epsilon) / spread - spread))
-
-    low, high = 0.0, total + 20.0 * spread
-    for _ in range(60):
-        middle = 0.5 * (low + high)
-        low, high = (middle, high) if normal_delta(middle) > 1e-6 else (low, middle)
-    assert bounds.upper == pytest.approx(high, rel=5e-3)
-
-
 # -- hundreds of different cohorts -----------------------------------------------------------------------
 
 

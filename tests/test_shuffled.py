@@ -10,7 +10,7 @@ import oracles as o
 import pytest
 from enumerated import law_of
 from scipy.special import ndtr
-from test_truths import LOSSES, composed, one_order, random_randomizer, worst
+from test_truths import LOSSES, composed, one_order, random_randomizer
 
 from pld_shuffle import Accountant, Shuffled, ShuffledLDP, ShuffledRandomizer
 from pld_shuffle.composition.composition import Composition
@@ -29,17 +29,9 @@ from pld_shuffle.randomizers import (
     SubsetSelection,
     UnaryEncoding,
 )
-from pld_shuffle.randomizers.noise_laws import gaussian_attack, laplace_attack, laplace_types
+from pld_shuffle.randomizers.noise_laws import laplace_attack, laplace_types
 
 ANALYSES = ("blanket", "reduction", "stronger-clones")
-
-
-@pytest.mark.parametrize("seed", range(0, 14, 3))
-def test_the_best_attack_is_below_the_worst_dataset(seed: int) -> None:
-    randomizer, n = random_randomizer(seed)
-    for loss, worst_of_all in zip(LOSSES, worst(f"random randomizer {seed}"), strict=True):
-        attack = Shuffled(randomizer, n).attack_bounds(epsilon=loss)
-        assert attack.lower <= worst_of_all * (1 + 1e-12)
 
 
 ZEROS = DiscreteRandomizer([[0.7, 0.3, 0.0], [0.0, 0.9, 0.1]])
@@ -140,17 +132,6 @@ TABLE = {
 }
 
 
-@pytest.mark.parametrize("case", [(1.0, 1000), (1.0, 10_000)])
-def test_bracket_around_the_truth(case):
-    eps0, n = case
-    attack, told = TABLE[case]
-    accountant = Accountant().compose(Shuffled(Laplace(eps0=eps0), n))
-    bounds = accountant.epsilon_bounds(1e-6)
-    assert bounds.lower == pytest.approx(attack, rel=1e-3)
-    assert bounds.lower <= bounds.upper <= 1.005 * bounds.lower
-    assert bounds.upper < 0.87 * told
-
-
 @pytest.mark.parametrize("case", list(TABLE))
 def test_types_are_above_all_attacks_and_near_the_best(case):
     eps0, n = case
@@ -198,31 +179,6 @@ def test_sampled_and_composed():
 def test_finite_randomizers_are_near_the_attack(kind, eps0):
     bounds = Accountant().compose(Shuffled(kind(eps0), 10_000)).epsilon_bounds(1e-6)
     assert bounds.lower <= bounds.upper <= 1.003 * bounds.lower
-
-
-def test_gaussian_noise_has_the_attack_below_and_the_blanket_above():
-    mechanism = Shuffled(Gaussian(sigma=1.0), 10_000)
-    masses = gaussian_attack(1.0, first=0.0, second=1.0, others=0.0, cells=96)
-    expm1_eps = np.expm1([0.0, 0.03, 0.0458])
-    orders = [masses, masses[[1, 0, 2]]]
-    best = [slots.slot_profile(*law, 10_000, expm1_eps, law=True, mass_error=1e-12) for law in orders]
-    found = mechanism.attack_pair.profile(expm1_eps, 1e-6, 0.0)
-    assert np.all(max(float(one.upper[2]) for one in best) <= 1.001 * found.upper[2])
-    assert found.lower[2] == pytest.approx(1e-6, rel=0.02)
-    told = mechanism.pair.profile(expm1_eps, 1e-4, 1e-9)
-    assert np.all(found.lower <= told.upper) and told.upper[2] < 1e-3
-
-
-@pytest.mark.parametrize(
-    ("randomizer", "gap"),
-    [
-        (HadamardResponse(k=2, eps0=1.0), 1.21),  # bounds also hold for a third value
-        (LocalHashing(k=1000, buckets=4, eps0=1.0), 1.02),
-    ],
-)
-def test_attacks_use_values_that_there_are(randomizer, gap):
-    bounds = Accountant().compose(Shuffled(randomizer, 1000)).epsilon_bounds(1e-6)
-    assert bounds.lower <= bounds.upper <= gap * bounds.lower
 
 
 GAUSSIAN_ATTACKS = {  # (sigma, n): epsilon of the attack at delta = 1e-6, and how near the analysis is

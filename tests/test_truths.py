@@ -33,6 +33,7 @@ from pld_shuffle import (
     RandomAllocation,
     Shuffled,
     ShuffledLDP,
+    ShuffledRR,
     StickyCohort,
     Subsampled,
     Summed,
@@ -276,6 +277,18 @@ def epochs(k: int, n: int, size: int, p: F) -> Iterator[o.Atoms]:
             yield o.pair_of_views(*views)
 
 
+def own_dropouts(k: int, users: int, n: int, least: F) -> Iterator[o.Atoms]:
+    """Absence is a report; every user has a presence of its own, the others at least that, the target any."""
+    for kept in itertools.combinations_with_replacement(rr(k), users - 1):
+        for here in ([least] * 3, [least, F(1), F(3, 4)]):
+            for own in (F(1), F(1, 2), F(1, 10)):
+                views = []
+                for mine in rr(k)[:2]:
+                    come = zip((own, *here), (mine, *kept), strict=False)
+                    views.append(drawn([[*(c * mass for mass in law), 1 - c] for c, law in come], n, crowd))
+                yield o.pair_of_views(*views)
+
+
 def null_reports(null: Sequence[int], presence: F = F(1)) -> Iterator[o.Atoms]:
     """The target's report against one of a mixture of the values' laws; who is absent reports as much."""
     rows = rr(3)
@@ -377,6 +390,20 @@ TRUTHS: dict[str, Truth] = {
         StickyCohort(Shuffled(BinaryRandomizedResponse(EPS0), 2), 2, population=4),
         datasets(rr(2), 3, sticky(2, 2)), 2, 0.98, rtol=1e-2,
     ),
+    "a cohort of one of two, twice": Truth(  # the labels' pair is no dataset's; over two rounds it is above all of them
+        Subsampled(ShuffledLDP(0.7438627188293342, 1), population=2),
+        either(*(datasets(rr(k, F(math.exp(0.7438627188293342))), 1, cohort(1)) for k in (2, 3))), 2, 0.0,
+    ),
+    **{
+        f"dropout limit, {n} of {users}, {k}-RR": Truth(
+            tuple(
+                Subsampled(one, population=users, dropout_limit=0.5)
+                for one in (*analyses(rr(k), n), ShuffledRR(k, n, eps0=EPS0))
+            ),
+            partial(own_dropouts, k, users, n, F(1, 2)),
+        )
+        for k in (2, 3) for users, n in ((2, 1), (2, 2), (3, 2), (3, 3), (4, 2))
+    },
     **{
         f"epoch of {n}, {size} first, {k}-RR, e^eps0={p}": Truth(
             Epoch(math.log(p), n), partial(epochs, k, n, size, F(p))
@@ -810,15 +837,32 @@ def steps(first: Law, second: Law, number: int, selected: int = 1) -> list[o.Ato
     return [o.pair_of_views(*views)]
 
 
-def ordered(first: Law, second: Law) -> DiscretePair:
+def ordered(first: Law, second: Law, symmetric: bool = False) -> DiscretePair:
     logs = [[math.log(x) if x else -math.inf for x in law] for law in (first, second)]
-    return DiscretePair(*logs, symmetric=False)
+    return DiscretePair(*logs, symmetric=symmetric)
 
 
 STEP = [F(5, 12), F(1, 3), F(1, 4)], [F(1, 6), F(1, 3), F(1, 2)]
 BEYOND = [F(0), *STEP[0]], [*STEP[1], F(0)]  # outcomes that only one of the laws has
+PLAIN = {  # masses of P and Q, not normalised
+    "asymmetric": ((5, 3, 1, 7), (2, 6, 4, 4)), "rare": ((1000, 1, 10), (1000, 10, 1)),
+    "infinite both ways": ((5, 0, 3, 8), (4, 1, 0, 11)),
+}  # fmt: skip
+
+
+def plain(name: str) -> list[o.Atoms]:
+    return [[(F(p, sum(PLAIN[name][0])), F(q, sum(PLAIN[name][1]))) for p, q in zip(*PLAIN[name], strict=True)]]
+
+
 NO_DUMMIES: dict[int, Any] = {0: 1}
 TRUTHS |= {
+    **{  # over rounds the target's values may be exchanged in some of them
+        f"plain pair, {name}, {rounds}": Truth(
+            ordered(*zip(*plain(name)[0], strict=True), symmetric=True),
+            partial(moves, partial(plain, name), rounds), -rounds, *[0.999, 1.001] * (rounds == 1),
+        )
+        for name in PLAIN for rounds in (1, 3)
+    },
     **{  # shares of those who drop out or collude are not counted
         f"binomial shares {p}, {more}": Truth(
             SummedNoise(Binomial(3, float(p)), 4, **more),
@@ -1037,6 +1081,11 @@ ADAPTIVE = {
         f"sums {p, clients}, {rounds}": Adaptive([shares(p, clients)] * rounds, 1.0002, 1e-4)
         for p, clients, rounds in ((F(1, 2), 4, 2), (F(1, 4), 4, 2), (F(7, 8), 4, 2), (F(1, 4), 4, 3), (F(1, 4), 6, 2))
     },
+    **{
+        f"{name}, twice": Adaptive([(truth.asked, truth.pairs)] * 2)
+        for name, truth in TRUTHS.items()
+        if name.startswith(("bins of", "counts of")) and "dummies" in name and "6 or more, 7/8" not in name  # seconds
+    },
     "sums, others in between": Adaptive([shares(F(1, 4), 3), shares(F(7, 8), 3)] * 2),
     "sums modulo 5": Adaptive([shares(F(1, 4), 4, 1, 5)] * 2),
     "sums of sensitivity 2": Adaptive([shares(F(1, 4), 4, 2)] * 2),
@@ -1046,14 +1095,15 @@ ADAPTIVE = {
 @cache
 def best_choices(name: str) -> Array:
     """What the best choice of pairs makes of the rounds, at every loss."""
-    laws = [
-        [law for atoms in pairs() for law in (composed(atoms, 1), composed(atoms, 1)[::-1])]
-        for _, pairs in ADAPTIVE[name].rounds
-    ]
+    laws = []  # of each round: (pairs in either order, rows of P and Q, atoms)
+    for _, pairs in ADAPTIVE[name].rounds:
+        some = [law for atoms in pairs() for law in (composed(atoms, 1), composed(atoms, 1)[::-1])]
+        longest = max(law.shape[1] for law in some)
+        laws.append(np.array([np.pad(law, ((0, 0), (0, longest - law.shape[1]))) for law in some]))
 
     def most(left: int, p: float, q: float, s: float) -> float:
-        if left == 0:
-            return max(p - s * q, 0.0)
+        if left == 1:
+            return float(np.maximum(p * laws[-1][:, 0] - s * q * laws[-1][:, 1], 0.0).sum(axis=1).max())
         return max(sum(most(left - 1, p * a, q * b, s) for a, b in law.T) for law in laws[-left])
 
     return np.array([most(len(laws), 1.0, 1.0, math.exp(loss)) for loss in LOSSES])

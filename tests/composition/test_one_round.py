@@ -113,14 +113,6 @@ def test_the_least_of_several():
         assert Composition([(both, 1)], 1e-3).deltas(eps).upper == pytest.approx(min(each), rel=1e-6)
 
 
-def test_the_better_analysis_of_one_round():
-    """Few users per e^eps0: no worse than stronger clones; many: the swap theorem, with no other law made."""
-    for n, eps0 in ((1000, 4.0), (10_000, 4.0), (10_000, 6.0), (1000, 1.0)):
-        spent = Accountant().compose(ShuffledLDP(eps0, n)).get_epsilon(1e-6)
-        clones = ShuffledLDP(eps0, n, analysis="stronger-clones")
-        assert spent <= Accountant().compose(clones).get_epsilon(1e-6)
-
-
 def test_next_to_the_largest_loss():
     """What rounding leaves there is no reason to form a law of thousands of points."""
     sampled = Subsampled(ShuffledLDP(0.7477887791966863, 66), population=1292, dropout=0.9)
