@@ -495,7 +495,7 @@ TRUTHS |= {
             Subsampled(bits(n, bits=each), population=population),
             datasets(BITS, population - 1, cohort(n, each=each)), 1, 0.0,
         )
-        for n, population, each in ((2, 4, 1), (2, 3, 2))
+        for n, population, each in ((2, 4, 1), (2, 3, 2), (3, 6, 1))
     },
     "bits by coins": Truth(
         PoissonSampled(bits(4), 0.25), datasets(BITS, 3, partial(by_coins, presence=F(1, 4))), 1, 0.0
