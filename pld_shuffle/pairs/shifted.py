@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,10 +25,10 @@ from numpy.typing import NDArray
 from ..numerics.integer_laws import IntegerLaw
 from ..numerics.rounding import ROUNDOFF
 from ..numerics.sides import Bounds
-from .chosen_orders import ChosenOrders
+from .chosen_orders import Choices, Chosen
 from .discrete import EitherOrder, Losses, OrderedPair
-from .pair import Pair
-from .profile import ProfilePair, worst
+from .pair import Attacks, Pair
+from .profile import ProfilePair, WorstPair
 
 Array = NDArray[np.float64]
 
@@ -38,22 +38,21 @@ MOST_KEPT = 0.5  # of the atoms, if putting equal ones together is worth their r
 
 @dataclass(frozen=True, eq=False)
 class EitherStep(EitherOrder):
-    """Either order, next to an attack of its own: what orders that are chosen as the rounds go have at most."""
+    """Either order, chosen anew in every round: exact for one round, and for many from both sides."""
 
     pointwise = True
 
     @property
-    def encloses(self) -> bool:
-        """No: its lower end is the attack's."""
-        return False
+    def ordered(self) -> tuple[OrderedPair, ...]:
+        """Each order by itself: a strategy that keeps to it."""
+        return tuple(OrderedPair(order, self.truncated_mass, self.mass_error) for order in self.orders)
+
+    @cached_property
+    def _choices(self) -> Choices:
+        return Choices((self.ordered,), tuple((one,) for one in self.ordered))
 
     def repeated(self, count: int) -> list[tuple[Pair, int]]:
-        """Blocks of rounds whose orders are chosen as they go; between blocks both orders' tails are there at once."""
-        if count == 1:
-            return [(self, 1)]
-        blocks, rest = divmod(count, MOST_CHOSEN)
-        found: list[tuple[Pair, int]] = [(ChosenOrders(self, MOST_CHOSEN), blocks)] if blocks else []
-        return found + ([(ChosenOrders(self, rest), 1)] if rest else [])
+        return chosen(self, self._choices, self._choices, count)
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,21 +122,41 @@ class TwoBins(ProfilePair):
         return [(OrderedPair(order, self.pair.truncated_mass, self.pair.mass_error), count) for order in ends]
 
 
+@dataclass(frozen=True, eq=False)
+class AnyStep(WorstPair):
+    """The same of several pairs."""
+
+    pairs: tuple[EitherOrder, ...]
+    pointwise = True
+
+    @property
+    def ordered(self) -> tuple[OrderedPair, ...]:
+        return tuple(OrderedPair(order, p.truncated_mass, p.mass_error) for p in self.pairs for order in p.orders)
+
+    @cached_property
+    def _choices(self) -> Choices:
+        return Choices((self.ordered,), tuple((one,) for one in self.ordered))
+
+    def repeated(self, count: int) -> list[tuple[Pair, int]]:
+        return chosen(self, self._choices, self._choices, count)
+
+
+@lru_cache(maxsize=8)
+def chosen(one: Pair, forward: Choices, reverse: Choices, count: int) -> list[tuple[Pair, int]]:
+    """Blocks of rounds of choices, or one round; between blocks all tails are there at once."""
+    if count == 1:
+        return [(one, 1)]
+    blocks, rest = divmod(count, MOST_CHOSEN)
+    found = [(MOST_CHOSEN, blocks), (rest, 1)] if rest else [(MOST_CHOSEN, blocks)]
+    return [(Chosen(one, forward, reverse, rounds) if rounds > 1 else one, times) for rounds, times in found if times]
+
+
 def with_attack(both: EitherOrder) -> tuple[ProfilePair, Pair]:
-    """A pair for both orders, and the stronger order alone: an attack."""
+    """A pair for both orders, and attacks: one order, or alone the best choice in every round."""
     if len(both.orders) == 1:
         return both, both
     either = EitherStep(both.orders, both.truncated_mass, both.largest, both.mass_error)
-    return either, _strongest([both])
-
-
-def _strongest(pairs: Sequence[EitherOrder]) -> OrderedPair:
-    """The order of one of them that gives away most at large losses."""
-    scale, top = max(pair.scale for pair in pairs), max(order.top for pair in pairs for order in pair.orders)
-    far = np.array([min(4.0 * scale, 0.9 * top)])
-    known = [(order, pair) for pair in pairs for order in pair.orders]
-    order, pair = max(known, key=lambda one: float(one[0].divergence(far)[0]) + one[0].infinity_mass)
-    return OrderedPair(order, pair.truncated_mass, pair.mass_error)
+    return either, Attacks(either.ordered, either)
 
 
 def shifted(law: IntegerLaw, step: int) -> EitherOrder:
@@ -180,13 +199,12 @@ def shifted_around(law: IntegerLaw, step: int, modulus: int) -> EitherOrder:
 
 
 def at_most(law: IntegerLaw, step: int, modulus: int) -> tuple[ProfilePair, Pair]:
-    """The worst of all steps from 1 to `step`, modulo `modulus`, at most half of the window or all of the law.
-
-    And an attack: one order of one step. Over rounds the worst at every epsilon is an upper end only.
-    """
+    """The worst of all steps from 1 to `step`, modulo `modulus`, at most half of the window or all of the law; attacks.""" 
     each = [shifted_around(law, one, modulus) for one in range(1, step + 1)]
-    pair = worst(each)
-    return pair, pair if len(each) == len(each[0].orders) == 1 else _strongest(each)
+    if len(each) == 1:
+        return with_attack(each[0])
+    pair = AnyStep(tuple(each))
+    return pair, Attacks(pair.ordered, pair)
 
 
 def losses(p: Array, q: Array, error: float, infinity_mass: float) -> Losses:
