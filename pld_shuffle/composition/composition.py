@@ -174,10 +174,10 @@ class Composition:
         several = [pair for pair, _ in self._given if isinstance(pair, kind)]
         if len(several) == 1:
             parts = several[0].pairs
-            if isinstance(several[0], Attacks) and several[0].alone is not None:
-                # What a strategy attains that sees all other rounds first: in one block of rounds at most.
-                blocks = [(p, n) for pair, k in self._given if pair is several[0] for p, n in pair.alone.repeated(k)]
-                parts = (several[0].alone,) if len(blocks) == 1 and blocks[0][1] == 1 else parts
+            if isinstance(several[0], Attacks) and (alone := several[0].alone) is not None:
+                # A strategy attains it that sees all other rounds first: if it is one block of rounds.
+                blocks = [part for pair, count in self._given if pair is several[0] for part in alone.repeated(count)]
+                parts = (alone,) if len(blocks) == 1 and blocks[0][1] == 1 else parts
             most = max(1, len(parts) // self.rounds)  # estimates are good over many rounds
             if kind is Attacks and len(parts) > most:
                 ledgers = [[(part if p is several[0] else p, n) for p, n in self._given] for part in parts]

@@ -9,6 +9,8 @@
   independent of it (it has no memory). So the noise of n users is h D + R, D a sum of n discrete Laplace numbers and R
   independent of D. If 1 is a multiple of h, adding R afterwards is post-processing, and D against itself moved by 1/h
   is a pair that dominates; its variance is too small by a share of about h^2 eps0^2 / 12 (docs/sums.md, section 2).
+  Who sees only in which cell of width h the sum lies has an attack. The noise, in scales, is A - B, arrivals of the
+  n-th customer in two queues; A >= B + t says that fewer than n come to the first one until t and then until B.
 """
 
 from __future__ import annotations
@@ -18,12 +20,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
 
-from ..numerics.integer_laws import two_sided_law
-from ..numerics.rounding import above, below
+import numpy as np
+
+from ..numerics.integer_laws import IntegerLaw, negative_binomial_law, poisson_law, two_sided_law
+from ..numerics.rounding import ROUNDOFF, above, below
 from ..numerics.sides import Bounds
 from ..numerics.validation import users
 from ..pairs.bits import BitShares
-from ..pairs.discrete import LatticePair
 from ..pairs.gaussian import GaussianPair
 from ..pairs.pair import Attacks, Pair
 from ..pairs.shifted import shifted
@@ -42,7 +45,8 @@ from .base import Mechanism, said
 from .shuffled import Shuffled
 
 SYMBOLS = (KRandomizedResponse, HadamardResponse, DiscreteRandomizer)
-CELLS = 32  # of the lattice in a scale of Laplace noise: a share of 1e-4 of its variance
+CELLS = 48  # of a lattice in a scale of Laplace noise, or of an attack's in a deviation: width against speed
+SMALLEST_TAIL = 1e-285  # of cells that an attack sees
 
 
 @dataclass(frozen=True, repr=False)
@@ -57,7 +61,7 @@ class Summed(Mechanism):
     n : users whose reports are in the sum and who follow the protocol: less those who may drop out or collude.
 
     Symbols say as much summed as shuffled, bits less, noise much less. Lower ends are attacks: all others hold one
-    value; for Gaussian noise they are exact, for Laplace noise no attack is computed (0).
+    value; for Gaussian noise they are exact, for Laplace noise the sum is seen to a fraction of its deviation.
 
     Raises TypeError for any other randomizer, and ValueError or TypeError naming the argument.
 
@@ -114,7 +118,9 @@ class Summed(Mechanism):
         if isinstance(self.randomizer, Gaussian):
             return self.pair
         if isinstance(self.randomizer, Laplace):
-            return LatticePair(step=1.0, low=1, masses=(), infinity=0.0)  # nothing
+            deviation = math.sqrt(2.0 * self.n) / self.randomizer.eps0
+            parts = max(1, math.ceil(CELLS / deviation))
+            return shifted(_cells(self.n, self.randomizer.eps0 / parts), parts)
         return Attacks.of(two_count_attacks(self.n, self._shares))
 
     def assumptions(self) -> dict[str, str]:
@@ -123,3 +129,24 @@ class Summed(Mechanism):
             adversary="sees the sum of the reports and knows every other user's value",
             sampling="n counts the users whose reports are in the sum and who do not collude",
         )
+
+
+def _cells(n: int, width: float) -> IntegerLaw:
+    """In which cell of that width the difference of two Gamma(n) numbers lies, cell 0 around 0.
+
+    P[A - B >= t] = P[Poisson(t) + N < n], N the failures before success n of fair trials: sums of products.
+    """
+    fails = negative_binomial_law(float(n), 0.5)
+    within = np.cumsum(fails.masses)  # P[N <= low + i]
+    tails: list[float] = []
+    error = 0.0
+    while not tails or tails[-1] > SMALLEST_TAIL:
+        arrivals = poisson_law((len(tails) + 0.5) * width)
+        most = n - 1 - fails.low - (arrivals.low + np.arange(arrivals.masses.size))
+        tails.append(float(arrivals.masses[most >= 0] @ within[np.minimum(most[most >= 0], within.size - 1)]))
+        error = max(error, arrivals.error + fails.error + ROUNDOFF * (arrivals.masses.size + fails.masses.size))
+    half = -np.diff(tails)
+    masses = np.concatenate((half[::-1], [1.0 - 2.0 * tails[0]], half))
+    error *= 2.0 * max(tails[0], float(np.max(np.array(tails[:-1]) / half))) + 1.0
+    beyond = tails[-1] * (1.0 + error)
+    return IntegerLaw(-half.size, masses, error, 2.0 * error, beyond, beyond, symmetric=True)

@@ -42,7 +42,8 @@ from .profile import ProfilePoints, profile_atoms
 
 Array = NDArray[np.float64]
 
-FINEST = 400.0  # lattice points in a scale of one round, at most
+FINEST = (600.0, 2e4)  # lattice points in a scale of one round, at most, and where there are few atoms
+FEW_WORK = 0.01  # share of the work that few atoms may cost, which are summed one by one
 MOST_BLOCKS, FINER = 32, 8  # in which a lower end changes its choice; the lattice of one block is finer
 
 Together = tuple[OrderedPair, ...]  # independent outcomes of one round
@@ -109,18 +110,22 @@ class Chosen(Pair):
     def _finest(self, missed: float) -> float:
         """The step that the work allows, or that rounding does."""
         tail = math.sqrt(-2.0 * math.log(missed))
-        laws = sum(len(stage) for stage in self.forward.upper) * (1 if self.symmetric else 2)
-        cells = 2.0 * tail * math.sqrt(self.rounds) * (0.5 * self.scale + tail)  # at a step of one scale
-        return self.one.scale * max(math.sqrt(self.rounds * laws * cells / CHOSEN_WORK), 1.0 / FINEST)
+        pairs = [pair for stage in self.forward.upper for pair in stage] * (1 if self.symmetric else 2)
+        nodes = math.sqrt(self.rounds) * (0.5 * self.scale + tail)  # at a step of one scale, and of a law 2 tail
+        dense = max(math.sqrt(self.rounds * len(pairs) * 2.0 * tail * nodes / CHOSEN_WORK), 1.0 / FINEST[0])
+        atoms = 2.0 * sum(pair.losses.mass.size for pair in pairs)
+        sparse = max(self.rounds * atoms * nodes / (FEW_WORK * CHOSEN_WORK), 1.0 / FINEST[1])
+        return self.one.scale * min(dense, sparse)
 
     def _points(self, side: Side, step: float, missed: float) -> tuple[ProfilePoints, ProfilePoints]:
         """The profile and that of the reversed pair: on the lower side of the best of the lattice's laws."""
         found = []
-        for values, limit in self._values(side, step, missed):
-            most = values
+        for known, limit in self._values(side, step, missed):
+            most = values = np.append(known, known[-1]) if known.size == 1 else known
             if side is Side.LOWER:  # the laws' own profile is above it by rounding, and by what was left out
                 most = values * (1.0 + self.rounds * ROUNDOFF * (8.0 * values.size + 64.0)) + 2.0 * self.rounds * missed
-            found.append(ProfilePoints(np.expm1(step * np.arange(values.size)), values, most, limit))
+            eps = step * np.arange(most.size)
+            found.append(ProfilePoints(np.expm1(eps), values, most, limit))
         return found[0], found[-1]
 
     def _values(self, side: Side, step: float, missed: float) -> list[tuple[Array, float]]:
@@ -132,11 +137,11 @@ class Chosen(Pair):
         values = [(np.zeros(1), 0.0) for _ in kinds]
         for size, count in ((block, self.rounds // block), (self.rounds % block, 1)):
             if size > 0 and side is Side.LOWER:
-                stages = [[[_power(choice, size, step, missed) for choice in kind.lower]] for kind in kinds]
+                laws = [[[_power(choice, size, step, missed) for choice in kind.lower]] for kind in kinds]
             else:
-                stages = [[[_law(pair, side, step, missed) for pair in stage] for stage in kind.upper] for kind in kinds]
+                laws = [[[_law(pair, side, step, missed) for pair in stage] for stage in kind.upper] for kind in kinds]
             for _ in range(count if size > 0 else 0):
-                values = [_best(one, side, step, missed, values[k], values[-1 - k]) for k, one in enumerate(stages)]
+                values = [_best(one, side, step, missed, values[k], values[-1 - k]) for k, one in enumerate(laws)]
         return values
 
 
@@ -184,7 +189,8 @@ def _best(
     """V of one more round at 0, step, ... where little is left, and its limit."""
     upper = side is Side.UPPER
     tops = [max(law.low + law.masses.size - 1 for law in stage) for stage in stages]
-    spans = [(0, values[0].size + max(0, sum(tops)) + 1)]  # of nodes that are needed: after all stages, all but one, ...
+    # Nodes that are needed after all stages, after all but the first one, ...
+    spans = [(0, values[0].size + max(0, sum(tops)) + 1)]
     for stage, top in zip(stages, tops, strict=True):
         spans.append((spans[-1][0] - top, spans[-1][1] - min(law.low for law in stage)))
     known, limit = _spread(values, reverse, spans[-1], side, step), values[1]
@@ -192,7 +198,7 @@ def _best(
         best, most = np.zeros(last - first), 0.0
         for masses, low, infinity in stage:
             begin = first - (low + masses.size - 1) - start
-            mean = np.convolve(known[begin : begin + last - first + masses.size - 1], masses, mode="valid")
+            mean = _convolved(known[begin : begin + last - first + masses.size - 1], masses)
             rounding = ROUNDOFF * (masses.size + 16.0)
             np.maximum(best, mean * (1.0 + (rounding if upper else -rounding)) + infinity, out=best)
             most = max(most, (float(masses.sum()) * limit * (1.0 - rounding) + infinity) * (1.0 - rounding))
@@ -201,6 +207,18 @@ def _best(
         known = np.minimum(np.minimum.accumulate(known), 1.0)
     kept = int(np.argmax(known <= known[-1] + missed))  # the last one has nothing but what lies beyond
     return known[: kept + 1], limit
+
+
+def _convolved(known: Array, masses: Array) -> Array:
+    """All full sums, masses of 0 left out where most are."""
+    held = np.flatnonzero(masses)
+    if held.size > masses.size / 16:
+        return np.convolve(known, masses, mode="valid")
+    size = known.size - masses.size + 1
+    found = np.zeros(size)
+    for at in held:
+        found += masses[at] * known[masses.size - 1 - at :][:size]
+    return found
 
 
 def _spread(

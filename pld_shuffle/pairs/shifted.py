@@ -15,7 +15,6 @@ Binomial noise: Balcer and Cheu 2020; profiles of products: Zhu, Dong, Wang 2022
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
@@ -199,7 +198,10 @@ def shifted_around(law: IntegerLaw, step: int, modulus: int) -> EitherOrder:
 
 
 def at_most(law: IntegerLaw, step: int, modulus: int) -> tuple[ProfilePair, Pair]:
-    """The worst of all steps from 1 to `step`, modulo `modulus`, at most half of the window or all of the law; attacks.""" 
+    """The worst of all steps from 1 to `step`, modulo `modulus`, and attacks.
+
+    The modulus is at most half of the window, or the window is all of the law.
+    """
     each = [shifted_around(law, one, modulus) for one in range(1, step + 1)]
     if len(each) == 1:
         return with_attack(each[0])
