@@ -232,7 +232,7 @@ def _chosen(rows: list[Array], delta: float, score: Score | None) -> _Choice:
     best = _Choice("nothing", lambda rows: np.zeros(rows.shape[0]), 0.0, False, -math.inf, tested)
     for name, plain in _statistics(fitted, score):
         for sign in (1.0, -1.0):
-            statistic = partial(_signed, plain, sign)
+            statistic = partial(lambda plain, sign, rows: sign * plain(rows), plain, sign)
             values = [np.sort(statistic(part)) for part in chosen]
             cuts = np.unique(np.concatenate(values))
             if cuts.size > THRESHOLDS:
@@ -245,10 +245,6 @@ def _chosen(rows: list[Array], delta: float, score: Score | None) -> _Choice:
                 if shown[at] > best.strength:
                     best = _Choice(name, statistic, float(cuts[at]), turned, float(shown[at]), tested)
     return best
-
-
-def _signed(statistic: Score, sign: float, rows: Array) -> Array:
-    return sign * statistic(rows)
 
 
 def _statistics(fitted: list[Array], score: Score | None) -> Iterator[tuple[str, Score]]:

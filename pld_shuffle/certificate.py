@@ -26,7 +26,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import __version__
-from .checkpoint import mechanism_state
+from .checkpoint import rounds_state
+from .composition.sketch import Sketch
 from .mechanisms import (
     Epoch,
     Gaussian,
@@ -96,31 +97,12 @@ class Composed:
         return scale * inside + beyond + self.infinity_mass, beyond
 
 
-def composed(points: Sequence[tuple[ProfilePoints, int]], step: float, epsilon: float) -> Composed:
+def composed(points: Sequence[tuple[ProfilePoints, int]], step: float, sketch: Sketch, epsilon: float) -> Composed:
     """The polygons' atoms, composed on a lattice and with a tilt that suit `epsilon`."""
     held = [(profile_atoms(one, one, Side.UPPER), count) for one, count in points]
     laws = [(np.rint(law.loss / step).astype(int), law.mass, count) for law, count in held]
-
-    def moments(tilt: float) -> tuple[float, float]:
-        """Mean and variance of the loss of all rounds."""
-        mean = variance = 0.0
-        for index, mass, count in laws:
-            weight = mass * np.exp(step * (tilt * index - (tilt * index).max()))
-            weight /= weight.sum()
-            centre = float(weight @ index)
-            mean += count * step * centre
-            variance += count * step**2 * float(weight @ (index - centre) ** 2)
-        return mean, variance
-
-    deviation = math.sqrt(moments(0.0)[1]) or 1.0
-    low, high = 0.0, 1.0 / deviation
-    while moments(high)[0] < epsilon and high * deviation < 1e3:
-        low, high = high, 2.0 * high
-    for _ in range(50):
-        middle = 0.5 * (low + high)
-        low, high = (middle, high) if moments(middle)[0] < epsilon else (low, middle)
-    tilt = float(f"{max(high, 1.0 / deviation):.6g}")
-    wide = max(18.0 * math.sqrt(moments(tilt)[1]), 40.0 / tilt)
+    tilt = float(f"{max(sketch.saddle(epsilon), 1.0 / sketch.scale):.6g}")
+    wide = max(18.0 * math.sqrt(sketch.moments(tilt)[2]), 40.0 / tilt)
     nodes = 2 ** math.ceil(math.log2(max(16.0, wide / step)))
     if nodes > MOST_NODES:
         raise ValueError(f"the ledger needs a lattice of {nodes} nodes, more than {MOST_NODES}")
@@ -148,7 +130,7 @@ def certificate(rounds: Rounds, delta: float, answer: float) -> str:
             f"a certificate needs rounds, a delta in (0, 1) and a finite epsilon, got {len(rounds)} mechanisms,"
             f" delta={delta!r}, epsilon={answer!r}"
         )
-    ledger = [{"mechanism": mechanism_state(_covered(mechanism)), "count": count} for mechanism, count in rounds]
+    ledger = rounds_state((_covered(mechanism), count) for mechanism, count in rounds)
     pooled = _pooled(rounds)
     known = [(Known.of(pair), count) for _, pair, count in pooled]
     if any(float(pair.max_loss.upper) == 0.0 for _, pair, _ in pooled):
@@ -214,7 +196,7 @@ def _nearest(
     least = 1e-4 * delta / total
     heavy = max(known, key=lambda item: item[1] * item[0].pair.scale ** 2)[0].pair
     scale, top = heavy.scale or 1.0, float(heavy.max_loss.upper)
-    gap = math.inf
+    sketch, gap = Sketch.at_delta([(one.pair, count) for one, count in known], delta, total), math.inf
     for attempt in range(MOST_ATTEMPTS):
         spacing = SPACING * FINER**attempt
         step = spacing * scale * FINER**attempt
@@ -222,7 +204,7 @@ def _nearest(
             step = top / math.ceil(top / step) * (1.0 + 1e-8)
         dots = [one.dots(step, spacing, least) for one, _ in known]
         points = [(one, count) for (one, _), (_, count) in zip(dots, known, strict=True)]
-        found = composed(points, step, answer)
+        found = composed(points, step, sketch, answer)
         epsilon = _solved(found, delta, answer) * (1.0 + MARGIN)
         before, gap = gap, epsilon / answer - 1.0 if answer > 0.0 else 0.0
         enough = AIM if attempt + 1 < MOST_ATTEMPTS else 0.99

@@ -201,9 +201,13 @@ def ledger_state(
     owner, the class it belongs to; settings, that class's constructor arguments (numbers); logs, the files it was read
     from, as far as known.
     """
-    entries = [{"mechanism": mechanism_state(m), "count": count} for m, count in ledger]
     read = [log._asdict() for log in logs]
-    return {"schema": SCHEMA, "owner": owner, **settings, "logs": read, "ledger": entries}
+    return {"schema": SCHEMA, "owner": owner, **settings, "logs": read, "ledger": rounds_state(ledger)}
+
+
+def rounds_state(rounds: Iterable[tuple[Mechanism, int]]) -> list[dict[str, Any]]:
+    """Mechanisms with their counts as plain data; errors as of `mechanism_state`."""
+    return [{"mechanism": mechanism_state(mechanism), "count": count} for mechanism, count in rounds]
 
 
 @at("checkpoint")

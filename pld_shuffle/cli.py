@@ -339,10 +339,10 @@ def _write_besides(arguments: argparse.Namespace, accountant: Accountant) -> Non
             write_text(path, text + "\n")
 
 
-def _question_flags(name: str) -> Callable[[_Parser], None]:
+def _question_flags(name: str, nargs: str | None = "+") -> Callable[[_Parser], None]:
     def flags(parser: _Parser) -> None:
         parser.add_mechanism()
-        parser.add_fields(ASKED, name, nargs="+", required=True)
+        parser.add_fields(ASKED, name, nargs=nargs, required=True)
 
     return flags
 
@@ -358,11 +358,6 @@ def _answered(arguments: argparse.Namespace) -> Found:
             marks = report.add_deltas(accountant, arguments.epsilon)
     yield report
     _draw(arguments.plot, _title(accountant), "privacy_curve", accountant, marks=marks)
-
-
-def _compare_flags(parser: _Parser) -> None:
-    parser.add_mechanism()
-    parser.add_fields(ASKED, "delta", required=True)
 
 
 def _compare(arguments: argparse.Namespace) -> Found:
@@ -487,7 +482,7 @@ COMMANDS = (
             _question_flags("epsilon"), _answered, CURVE),
     Command("compare", "all published bounds on epsilon that are valid for equal rounds",
             "pld-shuffle compare --eps0 4 --n 10000 --rounds 100 --delta 1e-6",
-            _compare_flags, _compare, "the bounds side by side"),
+            _question_flags("delta", None), _compare, "the bounds side by side"),
     Command("plan", "the parameter that just meets an epsilon at a delta, safe side",
             "pld-shuffle plan --solve eps0 --n 5000 --population 1000000 --rounds 2000 --epsilon 2"
             " --delta 1e-6", _plan_flags, _plan, CURVE),

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .accountant import Accountant
-from .checkpoint import mechanism_from_state, mechanism_state
+from .checkpoint import mechanism_from_state, rounds_state
 from .composition.exchange import Budget, GaussianBudget, RenyiBudget
 from .ledger import Ledger, composed
 from .mechanisms import Mechanism, as_mechanism
@@ -224,11 +224,7 @@ class PrivacyFilter(Ledger):
             )
 
     def _settings(self) -> dict[str, Any]:
-        reserved = [
-            {"mechanism": mechanism_state(mechanism), "count": count}
-            for mechanism, count in self._reserved.items()
-            if count
-        ]
+        reserved = rounds_state((mechanism, count) for mechanism, count in self._reserved.items() if count)
         return {
             "epsilon": self._epsilon, "delta": self._delta, "reserved": reserved,
             "order": "inf" if self._order == math.inf else self._order,

@@ -64,7 +64,7 @@ class Report:
     exceeded: bool = False
 
     def __post_init__(self) -> None:
-        from .checkpoint import mechanism_state, written
+        from .checkpoint import rounds_state, written
         from .mechanisms.base import attacked
 
         pooled = ((mechanism, sum(n for _, n in held)) for mechanism, held in groupby(self.rounds, lambda row: row[0]))
@@ -73,7 +73,7 @@ class Report:
             "written": written(),
             "command": self.command,
             "total_rounds": sum(count for _, count in self.rounds),
-            "mechanisms": [{"mechanism": mechanism_state(mechanism), "count": count} for mechanism, count in pooled],
+            "mechanisms": rounds_state(pooled),
             "assumptions": assumptions_of(self.rounds),
             "lower_ends": "attack" if attacked(m for m, _ in self.rounds) else "pair",
             "rtol": self.rtol,

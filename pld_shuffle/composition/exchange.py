@@ -240,19 +240,10 @@ def exchange_price(pair: Pair, cushion: float, allowance: float) -> float:
     y: Array = np.arange(nodes, dtype=np.float64) * law.step
     spent = _with_noise(law, cushion, nodes)
 
-    def proven(cost: float) -> bool:
-        return _dominated(spent, y, law.step, cushion + cost, below(allowance * cost, 4.0))
+    def excess(cost: float) -> float:
+        return -1.0 if _dominated(spent, y, law.step, cushion + cost, below(allowance * cost, 4.0)) else 1.0
 
-    high = square
-    while not proven(high):
-        high *= 2.0
-        if high > 1e4 * square:
-            return math.inf
-    low = 0.5 * high
-    while high > low * (1.0 + PRECISION):
-        middle = 0.5 * (low + high)
-        low, high = (low, middle) if proven(middle) else (middle, high)
-    return high
+    return first_satisfying(excess, 0.5 * square, 2.0**13 * square, steps=14, rtol=PRECISION) or math.inf
 
 
 def _law(pair: Pair, cushion: float, least: float) -> PLD:

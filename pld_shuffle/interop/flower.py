@@ -149,14 +149,9 @@ class ShufflePrivacyAccountant:
         self._accountant = restored
 
     def _plain_config(self) -> dict[str, object]:
-        config = self._config
-        return {
-            "target_delta": config.target_delta,
-            "population_size": config.population_size,
-            "neighboring_relation": config.neighboring_relation.value,
-            "sampling_method": config.sampling_method.value,
-            "max_epsilon": config.max_epsilon,
-        }
+        names = ("target_delta", "population_size", "neighboring_relation", "sampling_method", "max_epsilon")
+        values = (getattr(self._config, name) for name in names)
+        return {name: getattr(value, "value", value) for name, value in zip(names, values, strict=True)}
 
     def checked(self, event: Mechanism | GaussianPrivacyEvent) -> Mechanism:
         """The mechanism of an event that can be composed. Raises TypeError or ValueError for others."""
