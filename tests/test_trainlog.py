@@ -133,7 +133,7 @@ def test_polars_frames_are_logs() -> None:
     ([{"n": 10, "eps0": 1, "count": 0}], 1, "count", "0"),
     ([{"n": 10, "eps0": 10**400}], 1, "eps0", "too large"),
     ([{"n": 10, "eps0": 1, "adversary": 3}], 1, "adversary", "expected a word"),
-    ([{"loss": 3}], 0, "n", "missing"),
+    ([{"loss": 3}], 0, "n", "missing: .*columns are round, mechanism, n, eps0"),
     ([{"n": 10, "eps0": 1}, {"mechanism": "threshold", "rate": 0.1, "least": 20, "neighbours": "zero-out"}],
      2, "neighbours", "a round for neighbours that are zero-out, in a log of others that are replace-one"),
 ])  # fmt: skip
@@ -192,7 +192,7 @@ def test_columns_of_ones_own_are_ignored_and_said(titles: str, shown: str) -> No
     ("n,eps0", "gama", "gamma"),
     ("n,eps0", "Adversary", "adversary"),
     ("n,eps0", "mechansim", "mechanism"),
-    ("n,eps0", "N", "n"),
+    ("eps0,round", "N,users,cohort_size", "n"),
     ("n,eps0", "Round", "round"),
     ("n,k", "EPS-0,epsilon0,eps,Epsilon,local_eps", "eps0"),
 ])  # fmt: skip
