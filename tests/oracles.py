@@ -480,8 +480,9 @@ def _log_binomial(trials: int | np.ndarray, successes: np.ndarray, chance: float
     return ways + successes * math.log(chance) + (trials - successes) * math.log1p(-chance)
 
 
-def clone_pair_float(n: int, e0: float, chance: float) -> FloatPair:
-    """`clone_pair` with P = (a e0 + b)/((a + b)(e0 + 1)) x 2 x fair, summed over C and A = a."""
+def clones_float(n: int, eps0: float) -> FloatPair:
+    """`clones` with P = (a e0 + b)/((a + b)(e0 + 1)) x 2 x fair, summed over C and A = a."""
+    e0, chance = math.exp(eps0), math.exp(-eps0)
     crowd = np.arange(n, dtype=float)
     weight = _log_binomial(n - 1, crowd, chance)
     crowd, weight = crowd[weight > LEAST_LOG], weight[weight > LEAST_LOG]
@@ -492,32 +493,6 @@ def clone_pair_float(n: int, e0: float, chance: float) -> FloatPair:
         masses_p.append(fair * 2.0 * (ones * e0 + size - ones) / (size * (e0 + 1.0)))
         masses_q.append(fair * 2.0 * (ones + (size - ones) * e0) / (size * (e0 + 1.0)))
     return np.concatenate(masses_p), np.concatenate(masses_q)
-
-
-def clones_float(n: int, eps0: float) -> FloatPair:
-    return clone_pair_float(n, math.exp(eps0), math.exp(-eps0))
-
-
-def stronger_clones_float(n: int, eps0: float) -> FloatPair:
-    return clone_pair_float(n, math.exp(eps0), 2.0 / (math.exp(eps0) + 1.0))
-
-
-def strong_float(n: int, k: int, gamma: float, *, conditional: bool = False) -> FloatPair:
-    """n_1 - 1 and n_2 of the n - 1 others under P; n_1 and n_2 - 1 under Q."""
-    crowd = np.arange(n, dtype=float)
-    weight = _log_binomial(n - 1, crowd, 2.0 * gamma / k)
-    crowd, weight = crowd[weight > LEAST_LOG], weight[weight > LEAST_LOG]
-    masses_p, masses_q = [], []
-    for size, log_weight in zip(crowd, weight, strict=True):
-        among = np.exp(log_weight + _log_binomial(size, np.arange(size + 1.0), 0.5))
-        masses_p.append(np.concatenate(([0.0], among)))  # n_1 = 0 ... size + 1
-        masses_q.append(np.concatenate((among, [0.0])))
-    truthful = 1.0 if conditional else 1.0 - gamma
-    null = [] if conditional else [np.array([gamma])]
-    return (
-        np.concatenate([truthful * np.concatenate(masses_p), *null]),
-        np.concatenate([truthful * np.concatenate(masses_q), *null]),
-    )
 
 
 def weak_float(n: int, k: int, gamma: float, least_log: float = math.log(1e-30)) -> FloatPair:
@@ -542,35 +517,9 @@ def weak_float(n: int, k: int, gamma: float, least_log: float = math.log(1e-30))
     return np.concatenate(masses_p), np.concatenate(masses_q)
 
 
-def subsampled_float(pair: FloatPair, rate: float) -> FloatPair:
-    """`subsampled` in float64; only for a symmetric pair."""
-    masses_p, masses_q = pair
-    above = masses_p > masses_q
-    high, low = masses_p[above], masses_q[above]
-    mixed = rate * high + (1.0 - rate) * low
-    null = np.array([1.0 - math.fsum(mixed) - math.fsum(low)])
-    return np.concatenate([mixed, low, null]), np.concatenate([low, mixed, null])
-
-
 def delta_float(pair: FloatPair, epsilon: float) -> float:
     """One round: sum (p - e^eps q)_+."""
     return math.fsum(np.maximum(pair[0] - math.exp(epsilon) * pair[1], 0.0))
-
-
-def delta_two_rounds_float(first: FloatPair, second: FloatPair, epsilon: float) -> float:
-    """Two rounds, without forming the product: sum_a p_a H_{alpha q_a/p_a}(second)."""
-    seen = second[0] > 0.0
-    masses_p, masses_q = second[0][seen], second[1][seen]
-    with np.errstate(divide="ignore"):
-        ratios = masses_p / masses_q
-    order = np.argsort(ratios)
-    ratios = ratios[order]
-    tail_p = np.append(np.cumsum(masses_p[order][::-1])[::-1], 0.0)
-    tail_q = np.append(np.cumsum(masses_q[order][::-1])[::-1], 0.0)
-    seen = first[0] > 0.0
-    masses_p, masses_q = first[0][seen], math.exp(epsilon) * first[1][seen]
-    start = np.searchsorted(ratios, masses_q / masses_p, side="right")
-    return math.fsum(np.maximum(masses_p * tail_p[start] - masses_q * tail_q[start], 0.0))
 
 
 def delta_direct_float(rounds: Iterable[tuple[FloatPair, int]], epsilon: float, cells: int) -> tuple[float, float]:

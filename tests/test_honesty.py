@@ -1,8 +1,8 @@
 """Honesty: every bracket of the accountant contains the truth; and, apart from that, it is tight.
 
 The truth comes from oracles.py: 60-digit arithmetic on atoms, no lattice, for few users (stored in
-data/exact_deltas.json, which `python tests/test_honesty.py` writes and a slow test computes again); float64
-sums over all atoms (good to 1e-9) for many. Honesty (upper >= truth >= lower) and tightness are
+data/exact_deltas.json, which `python tests/test_honesty.py` writes and a slow test computes again). Many users are
+in test_reference_values.py and test_coins.py. Honesty (upper >= truth >= lower) and tightness are
 different tests; a bracket that is merely wide fails the second only. `test_the_checks_would_notice` shows that a
 bound that is off by 1e-3 would be caught. PLDs on random lattices are the fuzzer's (test_fuzzer.py).
 """
@@ -12,7 +12,6 @@ from __future__ import annotations
 import json
 import math
 import warnings
-from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -381,100 +380,6 @@ def test_epsilon_bounds_contain_the_truth(name: str, deltas: tuple[float, ...]) 
             if bounds.lower > 0.0:
                 assert exact.delta(bounds.lower) >= delta * (1 - 1e-10)
             assert exact.delta(bounds.lower) <= 1.01 * delta or bounds.upper - bounds.lower < 1e-3
-
-
-# --- many users -----------------------------------------------------------------------------
-
-FLOAT_CASES: dict[str, tuple[Mechanism, Callable[[], o.FloatPair]]] = {
-    "clones": (ldp(10_000, 4.0, "clones"), lambda: o.clones_float(10_000, 4.0)),
-    "stronger clones": (ldp(10_000, 4.0), lambda: o.stronger_clones_float(10_000, 4.0)),
-    "many clones": (ldp(2_000, 0.5, "clones"), lambda: o.clones_float(2_000, 0.5)),
-    "few clones": (ldp(200, 6.0), lambda: o.stronger_clones_float(200, 6.0)),
-    "strong": (rr(1_000, 4, 0.25, "strong"), lambda: o.strong_float(1_000, 4, 0.25)),
-    "conditional": (rr(1_000, 4, 0.25, "strong-conditional"), lambda: o.strong_float(1_000, 4, 0.25, conditional=True)),
-    "weak": (rr(200, 4, 0.25, "weak"), lambda: o.weak_float(200, 4, 0.25)),
-    "subsampled clones": (
-        hidden(ldp(1_000, 3.0, "clones"), population=100_000),
-        lambda: o.subsampled_float(o.clones_float(1_000, 3.0), 0.01),
-    ),
-    "subsampled weak": (
-        hidden(rr(100, 4, 0.25, "weak"), rate=0.125),
-        lambda: o.subsampled_float(o.weak_float(100, 4, 0.25), 0.125),
-    ),
-}
-SCALES = (0.0, 1.0, 3.0, 6.0, 10.0, 18.0)  # epsilons, in standard deviations of one loss
-
-
-@cache
-def float_pair(name: str) -> o.FloatPair:
-    return FLOAT_CASES[name][1]()
-
-
-def loss_scale(pair: o.FloatPair) -> float:
-    seen = (pair[0] > 0.0) & (pair[1] > 0.0)
-    losses = np.log(pair[0][seen] / pair[1][seen])
-    return float(np.sqrt(np.average(losses**2, weights=pair[0][seen])))
-
-
-def check_medium(bounds: Bounds, truth: float, least: float) -> None:
-    if truth < least:
-        return
-    assert not complaint(bounds, mpf(truth), mpf(2 * o.FLOAT_RTOL)), (bounds, truth)
-    assert bounds.upper <= (1.0 + RTOL) * bounds.lower
-
-
-def least_delta(name: str) -> float:
-    """What the float oracle leaves out is far below this."""
-    return 1e-20 if "weak" in name else 1e-90
-
-
-@pytest.mark.parametrize("name", FLOAT_CASES)
-def test_many_users_one_round(name: str) -> None:
-    pair = float_pair(name)
-    accountant = compose([(FLOAT_CASES[name][0], 1)], RTOL)
-    for multiple in SCALES:
-        epsilon = multiple * loss_scale(pair)
-        truth = o.delta_float(pair, epsilon)
-        check_medium(accountant.delta_bounds(epsilon), truth, least_delta(name))
-
-
-@pytest.mark.parametrize(("first", "second"), [
-    ("clones", "clones"),
-    pytest.param("stronger clones", "weak", marks=pytest.mark.slow),
-    ("strong", "many clones"),
-    ("few clones", "subsampled clones"),
-    ("subsampled weak", "strong"),
-])  # fmt: skip
-def test_many_users_two_rounds(first: str, second: str) -> None:
-    pairs = float_pair(first), float_pair(second)
-    accountant = compose([(FLOAT_CASES[first][0], 1), (FLOAT_CASES[second][0], 1)], RTOL)
-    scale = math.hypot(loss_scale(pairs[0]), loss_scale(pairs[1]))
-    for multiple in SCALES:
-        truth = o.delta_two_rounds_float(*pairs, multiple * scale)
-        least = max(least_delta(first), least_delta(second))
-        check_medium(accountant.delta_bounds(multiple * scale), truth, least)
-
-
-@pytest.mark.parametrize(("name", "rounds", "multiple", "cells"), [
-    ("clones", 10, 2.0, 150),
-    ("clones", 10, 13.2, 1600),
-    ("stronger clones", 20, 16.0, 3200),
-    ("many clones", 12, 16.0, 2400),
-    ("strong", 8, 6.0, 400),
-    ("conditional", 4, 3.0, 400),
-    ("weak", 6, 8.0, 400),
-    ("subsampled clones", 40, 20.0, 800),
-    ("subsampled weak", 20, 10.0, 800),
-])  # fmt: skip
-def test_many_users_many_rounds(name: str, rounds: int, multiple: float, cells: int) -> None:
-    """Deltas to 1e-56 against direct convolution, good to its own estimate of its error."""
-    pair = float_pair(name)
-    epsilon = multiple * math.sqrt(rounds) * loss_scale(pair)
-    truth, mass_error = o.delta_direct_float([(pair, rounds)], epsilon, cells)
-    assert 0.0 <= mass_error <= 5e-3 * truth
-    bounds = compose([(FLOAT_CASES[name][0], rounds)], RTOL).delta_bounds(epsilon)
-    assert bounds.upper >= truth - mass_error and bounds.lower <= truth + mass_error
-    assert bounds.upper <= (1.0 + RTOL) * bounds.lower
 
 
 if __name__ == "__main__":
