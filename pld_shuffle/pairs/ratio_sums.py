@@ -35,7 +35,7 @@ from .pair import Atoms
 
 Array = NDArray[np.float64]
 
-BLOCK = 16  # rows that are summed before they are added to the rest
+BLOCK = 4  # rows that are summed before they are added to the rest
 FAR, NEAR, OCTAVES = 12.0, 241, 81  # deviations that are looked at evenly, and points there and beyond
 SAME = 1e-12  # relative distance of sums that are one
 LEAST = 1e-12  # of S/count; smaller ones have an infinite loss in one order, and none in the other
@@ -75,20 +75,19 @@ class RatioLaw:
         mass, moment = np.empty(knots.size), np.empty(knots.size)
         longest = np.empty(1)
         _added(
-            self.value, self.mass, other.value, other.mass, other.mass * other.value, self is other,
-            upper, ends, mass, moment, longest,
+            self.value, self.mass, other.value, other.mass, self is other, upper, ends, mass, moment, longest
         )  # fmt: skip
         held = mass > 0.0
         value = knots[held] if upper else moment[held] / mass[held]
-        depth = 3.0 * (float(longest[0]) + 2.0 * BLOCK + self.value.size / BLOCK + 16.0) * ROUNDOFF
+        depth = 3.0 * (2.0 * BLOCK * float(longest[0]) + self.value.size / BLOCK + 16.0) * ROUNDOFF
         return RatioLaw(
             self.steps + other.steps, value, mass[held], self.infinite + other.infinite,
             (self.error + other.error) * (1.0 + 1e-6) + depth, max(self.drift, other.drift) + depth,
         )  # fmt: skip
 
 
-@kernel("1 1 1 1 1 b b 1 o1 o1 o1", lambda x, p, y, *rest: 2e-7 * x.size * y.size, error_model="numpy")
-def _added(x, p, y, q, qy, same, upper, ends, mass, moment, longest):
+@kernel("1 1 1 1 b b 1 o1 o1 o1", lambda x, p, y, *rest: 4e-7 * x.size * y.size, error_model="numpy")
+def _added(x, p, y, q, same, upper, ends, mass, moment, longest):
     """Fill mass and moment (not used above) of the sums on knots (upper) or in cells that begin at `ends`.
 
     same : y is x, and pairs are taken once. longest : the most sums of one row in one cell.
@@ -96,58 +95,47 @@ def _added(x, p, y, q, qy, same, upper, ends, mass, moment, longest):
     m = ends.shape[0]
     block_mass = np.zeros(m)
     block_moment = np.zeros(m)
+    inverse = np.zeros(m)
     for c in range(m):
         mass[c] = 0.0
         moment[c] = 0.0
+        if c < m - 1:
+            inverse[c] = 1.0 / (ends[c + 1] - ends[c])
     last = m - 2 if upper else m - 1
     start = 0
+    lowest = 0
     most = 0
     for i in range(x.shape[0]):
-        j = i if same else 0
-        while start < last and ends[start + 1] <= x[i] + y[j]:
+        first = i if same else 0
+        while start < last and ends[start + 1] <= x[i] + y[first]:
             start += 1
         c = start
-        weight = 2.0 * p[i] if same else p[i]
-        first = 0.5 if same else 1.0  # a pair of equals is there once
-        while j < y.shape[0]:
-            held = first * q[j]
-            pull = first * qy[j]
-            first = 1.0
-            run = 1
-            j += 1
-            if c < last:
-                end = ends[c + 1] - x[i]
-                while j < y.shape[0] and y[j] < end:
-                    held += q[j]
-                    pull += qy[j]
-                    j += 1
-                    run += 1
-            else:
-                while j < y.shape[0]:
-                    held += q[j]
-                    pull += qy[j]
-                    j += 1
-                    run += 1
-            most = max(most, run)
-            here = weight * held
+        if i % BLOCK == 0:
+            lowest = start
+        weight = p[i]  # a pair of equals is there once
+        begun = first
+        for j in range(first, y.shape[0]):
+            value = x[i] + y[j]
+            while c < last and ends[c + 1] <= value:
+                c += 1
+                most = max(most, j - begun)
+                begun = j
+            here = weight * q[j]
+            weight = 2.0 * p[i] if same else p[i]
             if upper:
-                if here > 0.0:
-                    share = (x[i] + pull / held - ends[c]) / (ends[c + 1] - ends[c])
-                    right = here * min(1.0, max(0.0, share))
-                    block_mass[c] += here - right
-                    block_mass[c + 1] += right
+                right = here * min(1.0, max(0.0, (value - ends[c]) * inverse[c]))
+                block_mass[c] += here - right
+                block_mass[c + 1] += right
             else:
                 block_mass[c] += here
-                block_moment[c] += here * x[i] + weight * pull
-            if j < y.shape[0]:
-                while c < last and ends[c + 1] <= x[i] + y[j]:
-                    c += 1
+                block_moment[c] += here * value
+        most = max(most, y.shape[0] - begun)
         if i % BLOCK == BLOCK - 1 or i == x.shape[0] - 1:
-            for c in range(m):
-                mass[c] += block_mass[c]
-                moment[c] += block_moment[c]
-                block_mass[c] = 0.0
-                block_moment[c] = 0.0
+            for k in range(lowest, min(c + 2, m)):
+                mass[k] += block_mass[k]
+                moment[k] += block_moment[k]
+                block_mass[k] = 0.0
+                block_moment[k] = 0.0
     longest[0] = most
 
 
