@@ -335,27 +335,6 @@ def test_random_ledgers(seed: int) -> None:
         assert not wide, (rounds, share, bounds)
 
 
-# --- pure DP --------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("name", CASES)
-def test_nothing_is_left_at_the_largest_loss(name: str) -> None:
-    """delta(eps) = 0 exactly from the sum of the largest losses on, and epsilon(0) is that sum."""
-    rounds = CASES[name].rounds
-    accountant = compose(rounds, RTOL)
-    exact = truth_of(name).largest_loss
-    most = math.fsum(count * mechanism.pair.max_loss.upper for mechanism, count in rounds)
-    if exact == o.mp.inf:
-        at_zero = accountant.epsilon_bounds(0.0)
-        assert at_zero.upper == at_zero.lower == math.inf
-        return
-    assert most == pytest.approx(float(exact), rel=1e-12)
-    assert accountant.delta_bounds(most * (1 + 1e-12)) == Bounds(0.0, 0.0)
-    assert accountant.delta_bounds(2.0 * most) == Bounds(0.0, 0.0)
-    assert accountant.get_epsilon(0.0) == pytest.approx(float(exact), rel=1e-12)
-    assert accountant.get_epsilon(0.0) >= accountant.epsilon_bounds(0.0).lower
-
-
 # --- epsilon --------------------------------------------------------------------------------
 
 
