@@ -70,28 +70,21 @@ def positive_float(name: str, value: Any, rounding: Side | None = None) -> float
     return number
 
 
-def open_unit(name: str, value: Any, rounding: Side | None = None) -> float:
-    """`value` as a float with 0 < value < 1."""
-    number = real(name, value, rounding)
-    if not 0.0 < number < 1.0:
-        raise ValueError(f"{name} must be in (0, 1), got {value!r}")
-    return number
+def between(low: float, high: float, ends: str = "[]", rounding: Side | None = None) -> Callable[..., float]:
+    """What reads a number between `low` and `high`: themselves, too, at "[" and "]", and not at "(" and ")"."""
+
+    def check(name: str, value: Any, rounding: Side | None = rounding) -> float:
+        number = real(name, value, rounding)
+        if not (low <= number <= high and (ends[0] == "[" or low < number) and (ends[1] == "]" or number < high)):
+            raise ValueError(f"{name} must be in {ends[0]}{low:g}, {high:g}{ends[1]}, got {value!r}")
+        return number
+
+    return check
 
 
-def unit_interval(name: str, value: Any, rounding: Side | None = None) -> float:
-    """`value` as a float with 0 < value <= 1."""
-    number = real(name, value, rounding)
-    if not 0.0 < number <= 1.0:
-        raise ValueError(f"{name} must be in (0, 1], got {value!r}")
-    return number
-
-
-def tolerance(name: str, value: Any) -> float:
-    """`value` as a relative tolerance in (1e-9, 1]."""
-    number = real(name, value, Side.LOWER)
-    if not 1e-9 < number <= 1.0:
-        raise ValueError(f"{name} must be in (1e-9, 1], got {value!r}")
-    return number
+open_unit = between(0.0, 1.0, "()")
+unit_interval = between(0.0, 1.0, "(]")
+tolerance = between(1e-9, 1.0, "(]", Side.LOWER)  # a relative width
 
 
 def integer_in(name: str, value: Any, lowest: int, highest: int | None = None) -> int:
@@ -184,18 +177,6 @@ class Checked:
         for kind in reversed(type(self).__mro__):
             for name, check in vars(kind).get("CHECKS", {}).items():
                 object.__setattr__(self, name, check(name, getattr(self, name)))
-
-
-def between(low: float, high: float, ends: str = "[]") -> Check:
-    """What reads a number between `low` and `high`: themselves, too, at "[" and "]", and not at "(" and ")"."""
-
-    def check(name: str, value: Any) -> float:
-        number = real(name, value)
-        if not (low <= number <= high and (ends[0] == "[" or low < number) and (ends[1] == "]" or number < high)):
-            raise ValueError(f"{name} must be in {ends[0]}{low:g}, {high:g}{ends[1]}, got {value!r}")
-        return number
-
-    return check
 
 
 def users(name: str, value: Any) -> int:

@@ -37,8 +37,8 @@ from numpy.typing import ArrayLike
 from ..mechanisms import CountedBits
 from ..numerics.search import InfeasibleError
 from ..numerics.tuning import JOINT_BITS
-from ..numerics.validation import integer_in, positive_int
-from ..randomizers.base import FloatArray, IntArray, generator, unit_array
+from ..numerics.validation import integer_in, positive_int, probabilities
+from ..randomizers.base import FloatArray, IntArray, generator
 from .protocol import Budget, ExpectedError, GammaNoise, Ledger, OneMessage
 
 
@@ -110,7 +110,7 @@ class RealSum(OneMessage):
         if values is None:
             exact = self._worst_variance
         else:
-            numbers = self._one_each(unit_array("values", values))
+            numbers = self._one_each(probabilities("values", values))
             exact = float(np.sum(self._variances(numbers, numbers * self.k % 1)))
         return ExpectedError(exact / (1 - self.gamma) ** 2 / self._scale**2)
 
@@ -203,7 +203,7 @@ class UnarySum(GammaNoise):
         if values is None:
             rounding = self.n / 4
         else:
-            parts = self._one_each(unit_array("values", values)) * self.bits % 1
+            parts = self._one_each(probabilities("values", values)) * self.bits % 1
             rounding = float(np.sum(parts * (1 - parts)))
         noise = self.n * (self.gamma / 2) * (1 - self.gamma / 2) / (1 - self.gamma) ** 2
         return ExpectedError(noise / self.bits + rounding / self.bits**2)
@@ -211,7 +211,7 @@ class UnarySum(GammaNoise):
 
 def _rounded(protocol: GammaNoise, values: ArrayLike, cells: int, rng: np.random.Generator) -> IntArray:
     """Every user's value times `cells`, rounded at random without bias."""
-    scaled = protocol._one_each(unit_array("values", values)) * cells
+    scaled = protocol._one_each(probabilities("values", values)) * cells
     whole = np.floor(scaled)
     up = generator(rng).random(protocol.n) < scaled - whole
     return np.asarray(whole.astype(np.int64) + up)

@@ -40,7 +40,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..numerics.rounding import ROUNDOFF
 from ..numerics.sides import Side
-from ..numerics.validation import Checked, between, real_array
+from ..numerics.validation import Checked, between
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -159,15 +159,6 @@ def integer_array(name: str, values: ArrayLike, count: int) -> IntArray:
         outside = array.max() if array.max() >= count else array.min()
         raise ValueError(f"{name} must lie in [0, {count}), got {outside}")
     return array.astype(np.int64)
-
-
-def unit_array(name: str, values: ArrayLike) -> FloatArray:
-    """`values` as a float64 array with entries in [0, 1], any shape."""
-    array = real_array(name, values)
-    inside = (array >= 0) & (array <= 1)
-    if not bool(np.all(inside)):
-        raise ValueError(f"{name} must lie in [0, 1], got {array[~inside].flat[0]}")
-    return array
 
 
 def bit_array(name: str, values: ArrayLike, length: int) -> NDArray[np.uint8]:

@@ -28,8 +28,8 @@ from numpy.typing import ArrayLike
 
 from ..numerics.sides import Side
 from ..numerics.tuning import NOISE_CELLS, TYPE_ALLOWANCE, TYPE_CELLS
-from ..numerics.validation import keywords_only, positive_float
-from .base import FloatArray, LocalRandomizer, generator, local_epsilon, unit_array
+from ..numerics.validation import keywords_only, positive_float, probabilities
+from .base import FloatArray, LocalRandomizer, generator, local_epsilon
 from .joint import Types
 from .noise_laws import (
     FEW_SIGMA,
@@ -54,7 +54,7 @@ class Noise(LocalRandomizer):
 
     def sample(self, x: ArrayLike, rng: np.random.Generator) -> FloatArray:
         """Reports x + noise, the shape of `x` (values in [0, 1])."""
-        return self._drawn(unit_array("x", x), generator(rng))
+        return self._drawn(probabilities("x", x), generator(rng))
 
     continuous = True
     few_users = 32  # with bounded ratios
