@@ -54,7 +54,6 @@ import oracles as o
 from pld_shuffle import Accountant, shares
 from pld_shuffle.mechanisms import (
     CountedBits,
-    CountedHistogram,
     DiscretePair,
     DummyReports,
     Epoch,
@@ -962,12 +961,6 @@ def counted_bits(rng: Rng) -> Drawn:
     return Drawn("CountedBits", CountedBits(n, bits=bits, **given), pairs)
 
 
-def counted_histogram(rng: Rng) -> Drawn:
-    given, one, zero = bit_shares(rng)
-    n = int(rng.integers(1, 5))
-    return Drawn("CountedHistogram", CountedHistogram(n, **given), bit_counts(n, one, zero))
-
-
 def bit_counts(n: int, one: mpf, zero: mpf) -> list[o.Atoms]:
     """The number of ones in the bin that the target leaves, and in the one it enters, for all data of the others."""
     laws = [[1 - one, one], [1 - zero, zero]]
@@ -1541,7 +1534,6 @@ KINDS: list[tuple[Callable[[Rng], Drawn], float, tuple[type, ...]]] = [
         (ZeroOut, ShuffledLDP, ShuffledRR, ShuffledRandomizer, Shuffled, Laplace, Gaussian, PoissonGaussian),
     ),
     (counted_bits, 1.0, (CountedBits, Subsampled)),
-    (counted_histogram, 0.7, (CountedHistogram,)),
     (coming_and_going, 0.6, (PoissonSampled, Subsampled, Shuffled, ShuffledLDP)),
     (sticky, 0.8, (StickyCohort, ShuffledRR, ShuffledLDP, Shuffled, CountedBits, Subsampled)),
     (memoised, 0.4, (RAPPOR, RAPPORHistogram)),
@@ -1551,7 +1543,7 @@ KINDS: list[tuple[Callable[[Rng], Drawn], float, tuple[type, ...]]] = [
     (unary_sum, 0.4, (UnarySum,)),
     (imported, 1.0, (ImportedPair,)),
     (summed_noise, 1.0, (SummedNoise,)),
-    (summed_reports, 0.7, (Summed, KRandomizedResponse, UnaryEncoding, RAPPOR, LocalGaussian, LocalLaplace)),
+    (summed_reports, 1.4, (Summed, KRandomizedResponse, UnaryEncoding, RAPPOR, LocalGaussian, LocalLaplace)),
     (threshold, 0.6, (Threshold,)),
     (dummies, 0.7, (DummyReports, BallsIntoBins, MixDUMP)),
     (fakes, 0.4, (FakeUsers,)),

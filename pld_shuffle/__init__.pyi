@@ -15,7 +15,6 @@ from .filter import IndividualFilter as IndividualFilter
 from .filter import PrivacyFilter as PrivacyFilter
 from .filter import PrivacyOdometer as PrivacyOdometer
 from .mechanisms import CountedBits as CountedBits
-from .mechanisms import CountedHistogram as CountedHistogram
 from .mechanisms import DiscretePair as DiscretePair
 from .mechanisms import Epoch as Epoch
 from .mechanisms import Gaussian as Gaussian

@@ -293,10 +293,8 @@ MECHANISMS = {
              ("n", "randomizer"), optional=("analysis",), sampling=_DRAWN),
         Kind("counted-bits", "CountedBits", "randomised bits of which only the number of ones is published",
              ("n",), _BIT, ("bits",), _COHORT),
-        Kind("counted-histogram", "CountedHistogram", "randomised one-hot bits of which only the sums are"
-             " published", ("n",), _BIT, sampling=_COHORT),
         Kind("summed", "Summed", "a named local randomizer of whose reports only the sum is published",
-             ("n", "randomizer")),
+             ("n", "randomizer"), sampling=_COHORT),
         Kind("summed-noise", "SummedNoise", "a sum to which each of n clients adds a share of noise",
              ("n", "share"), optional=("sensitivity", "dropouts", "colluding", "modulus", "coordinates", "neighbours"),
              sampling=_COHORT, called=(("n", "clients"),)),

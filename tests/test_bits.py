@@ -14,10 +14,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from pld_shuffle import Accountant, CountedBits, CountedHistogram, ShuffledLDP, Subsampled
+from pld_shuffle import Accountant, CountedBits, ShuffledLDP, Subsampled, Summed
 from pld_shuffle.pairs import bit_kernels
 from pld_shuffle.pairs.bits import BitShares, bit_attack, bit_profile
 from pld_shuffle.pairs.two_counts import TwoCountAttack, TwoCountPair
+from pld_shuffle.randomizers import RAPPOR
 from pld_shuffle.report import Report
 
 ROUNDING = 1e-13
@@ -286,7 +287,7 @@ def test_profiles_of_several_rounds_rise_with_the_rounds():
     CountedBits(10_000, one_if_one=0.5, one_if_zero=0.01),
     CountedBits(10_000, gamma=0.2, bits=10),
     Subsampled(CountedBits(1000, eps0=2.0), population=10_000),
-    CountedHistogram(10_000, one_if_one=0.5, one_if_zero=0.01),
+    Summed(RAPPOR(k=3, noise=0.0, one_if_zero=0.01, one_if_one=0.5), 10_000),
 ], ids=repr)  # fmt: skip
 def test_brackets_are_narrow(mechanism):
     bounds = Accountant().compose(mechanism).epsilon_bounds(1e-6)

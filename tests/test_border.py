@@ -18,7 +18,6 @@ from pld_shuffle import (
     Accountant,
     AttackRisk,
     CountedBits,
-    CountedHistogram,
     DiscretePair,
     Epoch,
     Gaussian,
@@ -105,16 +104,16 @@ REFUSED: list[Row] = [
       for a in ("get_epsilon", "epsilon_bounds", "delta_bounds")),
     (lambda: Accountant().compose(BATCH).get_epsilon(1e-6, group=True), "group", TypeError),
     # Counts of bits.
-    *((lambda k=k, g=g: k(10, **g), "give eps0, or gamma, or one_if_one and")
-      for k in (CountedBits, CountedHistogram) for g in ({}, {"eps0": 1.0, "gamma": 0.5}, {"one_if_one": 0.5})),
-    *((lambda k=k, e=e: k(10, eps0=e), "eps0 must")
-      for k in (CountedBits, CountedHistogram) for e in (0.0, -1.0, NAN, 281.0)),
-    *((lambda k=k, g=g: k(10, gamma=g), "gamma must")
-      for k in (CountedBits, CountedHistogram) for g in (0.0, 1.0, NAN, 1e-140)),
-    *((lambda k=k, p=p: k(10, one_if_one=p[0], one_if_zero=p[1]), "one_if_one must")
-      for k in (CountedBits, CountedHistogram) for p in ((0.5, 0.5), (1.0, 0.5), (0.5, 0.0), (NAN, 0.5))),
+    *((lambda g=g: CountedBits(10, **g), "give eps0, or gamma, or one_if_one and")
+      for g in ({}, {"eps0": 1.0, "gamma": 0.5}, {"one_if_one": 0.5})),
+    *((lambda e=e: CountedBits(10, eps0=e), "eps0 must")
+      for e in (0.0, -1.0, NAN, 281.0)),
+    *((lambda g=g: CountedBits(10, gamma=g), "gamma must")
+      for g in (0.0, 1.0, NAN, 1e-140)),
+    *((lambda p=p: CountedBits(10, one_if_one=p[0], one_if_zero=p[1]), "one_if_one must")
+      for p in ((0.5, 0.5), (1.0, 0.5), (0.5, 0.0), (NAN, 0.5))),
     (lambda: CountedBits(10, gamma="0.5"), "gamma must", TypeError),
-    (lambda: CountedHistogram(0, gamma=0.5), "n must"),
+    (lambda: CountedBits(0, gamma=0.5), "n must"),
     (lambda: CountedBits(10, gamma=0.5, bits=0), "bits must"),
     *((lambda g=g: CountedBits(10, eps0=1.0).attack_bounds(**g), "give exactly one of delta and epsilon")
       for g in ({}, {"delta": 1e-6, "epsilon": 1.0})),

@@ -97,7 +97,6 @@ MECHANISMS: list[Mechanism] = [
     BinomialShift(100, 0.9),
     pld_shuffle.CountedBits(100, gamma=0.1, bits=3),
     pld_shuffle.CountedBits(100, one_if_one=0.5, one_if_zero=0.1 + 0.2),
-    pld_shuffle.CountedHistogram(100, eps0=1.0 / 3.0),
     pld_shuffle.Summed(randomizers.UnaryEncoding(k=5, eps0=1.0 / 3.0), 100),
     pld_shuffle.Threshold(0.1, 20, shares.Poisson(1.0 / 3.0), released="bins"),
     pld_shuffle.SummedNoise(shares.DiscreteGaussian(2.5), 1_000, 3, dropouts=50, modulus=2**20),

@@ -18,7 +18,6 @@ import pytest
 from pld_shuffle import (
     Accountant,
     CountedBits,
-    CountedHistogram,
     Gaussian,
     Laplace,
     PoissonGaussian,
@@ -70,9 +69,8 @@ EVERY_KIND: list[tuple[str, Any]] = [
     ("mechanism=rr k=3 n=9 eps0=2 adversary=weak", ShuffledRR(3, 9, eps0=2.0, adversary="weak")),
     ("mechanism=counted-bits n=9 gamma=0.5 bits=2 population=90",
      Subsampled(CountedBits(9, gamma=0.5, bits=2), population=90)),
-    ("mechanism=counted-histogram n=9 one_if_one=0.5 one_if_zero=0.25",
-     CountedHistogram(9, one_if_one=0.5, one_if_zero=0.25)),
-    ("mechanism=summed n=9 randomizer=unary-encoding k=4 eps0=1", Summed(R.UnaryEncoding(k=4, eps0=1.0), 9)),
+    ("mechanism=summed n=9 randomizer=unary-encoding k=4 eps0=1 rate=0.5",
+     Subsampled(Summed(R.UnaryEncoding(k=4, eps0=1.0), 9), rate=0.5)),
     ("mechanism=summed-noise n=9 share=binomial trials=20 p=0.25 sensitivity=2 dropouts=1 colluding=1 modulus=64"
      " coordinates=2 neighbours=zero-out",
      SummedNoise(shares.Binomial(20, 0.25), 9, 2, 1, 1, 64, 2, "zero-out")),

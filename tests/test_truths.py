@@ -23,7 +23,6 @@ from enumerated import law_of
 from pld_shuffle import (
     Accountant,
     CountedBits,
-    CountedHistogram,
     DiscretePair,
     Epoch,
     Mechanism,
@@ -505,14 +504,14 @@ TRUTHS |= {
     ),
     **{
         f"histogram of counts of {n}, {one} and {zero}": Truth(
-            CountedHistogram(n, one_if_one=float(one), one_if_zero=float(zero)),
+            Summed(RAPPOR(k=3, noise=0.0, one_if_zero=float(zero), one_if_one=float(one)), n),
             partial(one_hot_sums, n, one, zero), 1, 0.0,
         )
         for n in (1, 3)
         for one, zero in ((ONE, ZERO), (ONE, F(1, 4)), (F(7, 8), ZERO), (F(1, 2), F(1, 16)))
     },
     "hidden cohort of histograms": Truth(  # the general amplification is above, the attack on one sum below
-        Subsampled(CountedHistogram(1, one_if_one=float(ONE), one_if_zero=float(ZERO)), population=2),
+        Subsampled(Summed(RAPPOR(k=3, noise=0.0, one_if_zero=float(ZERO), one_if_one=float(ONE)), 1), population=2),
         datasets(one_hot(3), 1, cohort(1)), 1, 0.0,
     ),
 }  # fmt: skip

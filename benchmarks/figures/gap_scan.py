@@ -33,7 +33,6 @@ import matplotlib.pyplot as plt
 from pld_shuffle import (
     Accountant,
     CountedBits,
-    CountedHistogram,
     Epoch,
     Mechanism,
     PoissonSampled,
@@ -41,9 +40,10 @@ from pld_shuffle import (
     ShuffledLDP,
     StickyCohort,
     Subsampled,
+    Summed,
 )
 from pld_shuffle.plots import COLOURS
-from pld_shuffle.randomizers import Gaussian, SubsetSelection
+from pld_shuffle.randomizers import RAPPOR, Gaussian, SubsetSelection, UnaryEncoding
 
 sys.path.insert(0, str(Path(__file__).parent))
 from gap_to_truth import RANDOMIZERS
@@ -61,7 +61,7 @@ TABLE: list[tuple[str, Mechanism, int]] = [
     ("sticky, 100 users, eps0 4, rate .01", StickyCohort(ShuffledLDP(4.0, 100), 1, rate=0.01), 1),
     ("sticky, 1000, eps0 2, rate .01, 100 rounds", StickyCohort(ShuffledLDP(2.0, 1000), 100, rate=0.01), 1),
     ("bits .5/.01, n 10", CountedBits(10, one_if_one=0.5, one_if_zero=0.01), 1000),
-    ("histogram .5/.01, n 10", CountedHistogram(10, one_if_one=0.5, one_if_zero=0.01), 64),
+    ("histogram .5/.01, n 10", Summed(RAPPOR(k=3, noise=0.0, one_if_zero=0.01, one_if_one=0.5), 10), 64),
     ("Poisson bits, n 1000, eps0 4, rate .1", PoissonSampled(CountedBits(1000, eps0=4.0), 0.1), 64),
     ("LDP n 30, eps0 1", ShuffledLDP(1.0, 30), 1),
     ("LDP n 30, eps0 1", ShuffledLDP(1.0, 30), 16),
@@ -71,7 +71,7 @@ TABLE: list[tuple[str, Mechanism, int]] = [
     ("epoch, n 10000, eps0 1", Epoch(1.0, 10_000), 1),
     ("subset 2 of 5, eps0 4, n 100", Shuffled(SubsetSelection(k=5, size=2, eps0=4.0), 100), 16),
     ("Gaussian sigma 1, n 1000", Shuffled(Gaussian(sigma=1.0), 1000), 1),
-    ("histogram, n 1000, eps0 1, rate .01", Subsampled(CountedHistogram(1000, eps0=1.0), rate=0.01), 1),
+    ("histogram, n 1000, eps0 1, rate .01", Subsampled(Summed(UnaryEncoding(k=3, eps0=2.0), 1000), rate=0.01), 1),
 ]
 KINDS: dict[str, Callable[[float, int], Mechanism]] = {
     "any randomizer": lambda eps0, n: ShuffledLDP(eps0, n),

@@ -3,7 +3,7 @@
 from .allocation import RandomAllocation
 from .base import Mechanism, as_mechanism
 from .central import Gaussian, Laplace, PoissonGaussian
-from .counted_bits import CountedBits, CountedHistogram
+from .counted_bits import CountedBits
 from .dummies import DummyReports
 from .epoch import Epoch
 from .imported import DiscretePair
@@ -21,7 +21,6 @@ from .zero_out import ZeroOut
 
 __all__ = [
     "CountedBits",
-    "CountedHistogram",
     "DiscretePair",
     "DummyReports",
     "Epoch",

@@ -1,15 +1,15 @@
 """Randomised bits of which nothing but their number is published: by secure sums, or by a shuffler of equal bits.
 
 n users send bits that are 1 with one probability if the user holds 1, and with a smaller one if the user holds 0.
-`CountedBits` publishes the number of ones; `CountedHistogram` the k sums of one-hot encodings. Both are certified for
-every dataset, and exact for one round but for the lattice (docs/bits.md): nobody is told who answered at random.
+`CountedBits` publishes the number of ones. It is certified for every dataset, and exact for one round but for the
+lattice (docs/bits.md): nobody is told who answered at random.
 
 `BinomialShift` and `BinomialExchange` are the mechanisms of ZSUM: sums seen through binomial noise (`pairs.shifted`).
 """
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from typing import ClassVar
 
@@ -22,7 +22,6 @@ from ..pairs.discrete import EitherOrder
 from ..pairs.pair import Attacks, Pair
 from ..pairs.profile import ProfilePair, Several
 from ..pairs.shifted import TwoBins, shifted
-from ..pairs.two_counts import TwoCountPair, two_count_attacks
 from ..randomizers.base import settle
 from .base import SMALLEST_EPS0, Mechanism, local_epsilon, said
 from .labels import ShuffledRandomizer
@@ -32,8 +31,24 @@ WAYS = ("eps0", "gamma", "one_if_one", "one_if_zero")
 
 
 @dataclass(frozen=True, repr=False)
-class _Counted(Mechanism):
-    """What both share: how a bit is randomised, given in one of three ways."""
+class CountedBits(Mechanism):
+    """n users send randomised bits, and only the number of ones is published.
+
+    Parameters
+    ----------
+    n : users whose bits are counted together, the target included.
+    eps0 | gamma | one_if_one, one_if_zero : one of the three. eps0 in [1e-9, 280]: randomised response; gamma in
+        (2e-130, 1): a fair coin with probability gamma, the truth otherwise; or the probabilities of a 1 for the
+        values 1 and 0, 0 < one_if_zero < one_if_one < 1.
+    bits : bits a user sends in one round, independent given the value; all count together.
+
+    A user may also hold a number in [0, 1] and round it at random, every bit by itself or not: one-bit means, unary
+    sums. Upper ends hold for every dataset; lower ends come from an attack, all other users holding one value. Raises
+    ValueError or TypeError naming the argument.
+
+    >>> CountedBits(100_000, eps0=8.0)
+    CountedBits(n=100000, eps0=8.0)
+    """
 
     n: int
     _: KW_ONLY
@@ -41,10 +56,10 @@ class _Counted(Mechanism):
     gamma: float | None = None
     one_if_one: float | None = None
     one_if_zero: float | None = None
-    _published: ClassVar[str]
-    _exact: ClassVar[str]
+    bits: int = 1
+    rarely: ClassVar[tuple[str, ...]] = ("bits",)
 
-    CHECKS: ClassVar = {"n": users}
+    CHECKS: ClassVar = {"n": users, "bits": positive_int}
 
     def __post_init__(self) -> None:
         for name in WAYS:
@@ -74,37 +89,10 @@ class _Counted(Mechanism):
 
     def assumptions(self) -> dict[str, str]:
         return said(
-            f"{self._exact}; the bits of a round are independent, and all users run the same randomizer",
-            adversary=f"sees {self._published} and knows every other user's value",
+            "exact for one round, an upper bound over rounds; the bits of a round are independent, and all users run"
+            " the same randomizer",
+            adversary="sees the number of ones and knows every other user's value",
         )
-
-
-@dataclass(frozen=True, repr=False)
-class CountedBits(_Counted):
-    """n users send randomised bits, and only the number of ones is published.
-
-    Parameters
-    ----------
-    n : users whose bits are counted together, the target included.
-    eps0 | gamma | one_if_one, one_if_zero : one of the three. eps0 in [1e-9, 280]: randomised response; gamma in
-        (2e-130, 1): a fair coin with probability gamma, the truth otherwise; or the probabilities of a 1 for the
-        values 1 and 0, 0 < one_if_zero < one_if_one < 1.
-    bits : bits a user sends in one round, independent given the value; all count together.
-
-    A user may also hold a number in [0, 1] and round it at random, every bit by itself or not: one-bit means, unary
-    sums. Upper ends hold for every dataset; lower ends come from an attack, all other users holding one value. Raises
-    ValueError or TypeError naming the argument.
-
-    >>> CountedBits(100_000, eps0=8.0)
-    CountedBits(n=100000, eps0=8.0)
-    """
-
-    bits: int = field(default=1, kw_only=True)
-    rarely: ClassVar[tuple[str, ...]] = ("bits",)
-    _published: ClassVar[str] = "the number of ones"
-    _exact: ClassVar[str] = "exact for one round, an upper bound over rounds"
-
-    CHECKS: ClassVar = {"bits": positive_int}
 
     @cached_property
     def pair(self) -> ProfilePair:  # type: ignore[override]
@@ -141,36 +129,6 @@ class CountedBits(_Counted):
         if cohort.absence > 0.0:
             return Attacks.of(absent_bit_attacks(self.n, self.shares, cohort))
         return Attacks.of(bit_attacks(self.n, self.shares, bits=self.bits, rate=cohort.rate))
-
-
-@dataclass(frozen=True, repr=False)
-class CountedHistogram(_Counted):
-    """n users write one of k values as k bits, one of them 1, randomise each, and only the k sums are published.
-
-    Parameters n, eps0 | gamma | one_if_one and one_if_zero as in `CountedBits`: for one bit, so that a user's whole
-    report is 2 eps0-LDP. The number of values does not matter. Less is published than by a shuffler, which keeps
-    the bits of a report together. Lower ends come from an attack: all others hold one value. A hidden random
-    cohort is bounded less tightly (general amplification), and its attack reads one sum only. Raises ValueError
-    or TypeError naming the argument.
-
-    >>> CountedHistogram(10_000, one_if_one=0.5, one_if_zero=0.01)
-    CountedHistogram(n=10000, one_if_one=0.5, one_if_zero=0.01)
-    """
-
-    _published: ClassVar[str] = "the k sums of bits"
-    _exact: ClassVar[str] = "the product of two counts, an upper bound"
-
-    @cached_property
-    def pair(self) -> ProfilePair:  # type: ignore[override]
-        return TwoCountPair(self.n, self.shares)
-
-    @cached_property
-    def attack_pair(self) -> Pair:  # type: ignore[override]
-        return Attacks.of(two_count_attacks(self.n, self.shares))
-
-    def sampled_attack(self, cohort: Cohort) -> Pair:
-        """What one of the two sums tells, all others holding neither value."""
-        return Attacks.of(bit_attacks(self.n, self.shares, rate=cohort.rate))
 
 
 @dataclass(frozen=True, repr=False)

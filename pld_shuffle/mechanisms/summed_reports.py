@@ -26,7 +26,9 @@ from ..numerics.integer_laws import IntegerLaw, negative_binomial_law, poisson_l
 from ..numerics.rounding import ROUNDOFF, above, below
 from ..numerics.sides import Bounds
 from ..numerics.validation import users
+from ..pairs.bit_pair import bit_attacks
 from ..pairs.bits import BitShares
+from ..pairs.cohort import Cohort
 from ..pairs.gaussian import GaussianPair
 from ..pairs.pair import Attacks, Pair
 from ..pairs.shifted import shifted
@@ -75,8 +77,6 @@ class Summed(Mechanism):
     randomizer: LocalRandomizer
     n: int
 
-    unsampled = "no pair is known for the sum of a hidden cohort"
-
     CHECKS: ClassVar = {"n": users}
 
     def __post_init__(self) -> None:
@@ -93,10 +93,8 @@ class Summed(Mechanism):
     def _shares(self) -> BitShares:
         """Of one bit of a report."""
         assert isinstance(self.randomizer, UnaryEncoding | RAPPOR)
-        channel = self.randomizer.channel
-        one, not_one, zero, not_zero = channel
-        gap = one - zero if one < 0.9 else not_zero - not_one
-        return BitShares(one, zero, not_one, not_zero, gap)
+        one, not_one, zero, not_zero = self.randomizer.channel
+        return BitShares(one, zero, not_one, not_zero, self.randomizer.tv)
 
     @cached_property
     def pair(self) -> Pair:  # type: ignore[override]
@@ -122,6 +120,16 @@ class Summed(Mechanism):
             parts = max(1, math.ceil(CELLS / deviation))
             return shifted(_cells(self.n, self.randomizer.eps0 / parts), parts)
         return Attacks.of(two_count_attacks(self.n, self._shares))
+
+    @property
+    def unsampled(self) -> str | None:  # type: ignore[override]
+        """Sums of bits alone have a proven pair, by general amplification."""
+        bits = isinstance(self.randomizer, UnaryEncoding | RAPPOR)
+        return None if bits else "no pair is known for the sum of a hidden cohort"
+
+    def sampled_attack(self, cohort: Cohort) -> Pair:
+        """What one of two sums tells, all others holding neither value."""
+        return Attacks.of(bit_attacks(self.n, self._shares, rate=cohort.rate))
 
     def assumptions(self) -> dict[str, str]:
         return said(

@@ -11,7 +11,7 @@ estimated counts into it, moved into [0, n]. Derivations: docs/protocols.md.
   third value, and the reports say less: `CountedBits`.
 * Bit vectors (Erlingsson, Pihur, Korolova 2014, section 4): k bits, the own value's 1 with probability a, every other
   one with probability b < a. Privacy of one report of every user: `Shuffled` with the randomizer. If not whole reports
-  but only the sums of the bits are published, see `CountedHistogram`.
+  but only the sums of the bits are published, see `Summed`.
 
 In a `BitHistogram` all noise is fresh in every round: a `RAPPOR` draws *both* its steps afresh, so rounds compose
 like any others. With the permanent noise drawn once and kept, as RAPPOR is meant for values that do not change, use
