@@ -23,6 +23,7 @@ the pessimistic side, and rounding of its transforms, which nothing bounds.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -40,7 +41,7 @@ from ..accountant import Accountant
 from ..composition.pld import PLD
 from ..mechanisms import Mechanism, PoissonSampled, ShuffledRR, Subsampled, ZeroOut
 from ..mechanisms.central import Gaussian, Laplace, PoissonGaussian
-from ..mechanisms.imported import ImportedPair, WorseOrder
+from ..mechanisms.imported import ImportedPair
 from ..numerics.rounding import ROUNDOFF
 from ..numerics.sides import Bounds, Side
 from ..numerics.validation import choice, nonnegatives, positive_float, positive_int, probabilities, unit_interval
@@ -93,7 +94,7 @@ def _exported(law: PLD) -> Any:
     return PrivacyLossDistribution(pmf)
 
 
-def from_dp_accounting(distribution: Any, neighboring_relation: Any) -> ImportedPair | WorseOrder:
+def from_dp_accounting(distribution: Any, neighboring_relation: Any) -> ImportedPair:
     """A `PrivacyLossDistribution` as a mechanism for `Accountant`.
 
     Parameters
@@ -123,16 +124,12 @@ def from_dp_accounting(distribution: Any, neighboring_relation: Any) -> Imported
         raise TypeError(
             f"distribution has another layout than dp_accounting 0.4 to 0.6, got {distribution!r}"
         ) from error
-    found: ImportedPair | WorseOrder
-    if len(pairs) == 1:
-        found = pairs[0]
-    elif neighbours == "replace-one":
+    if len(pairs) == 2 and neighbours == "replace-one":
         raise ValueError(
             "neighboring_relation must be one with two orders, as the distribution has two,"
             f" got {neighboring_relation!r}"
         )
-    else:
-        found = WorseOrder(*pairs)
+    found = replace(pairs[0], reverse=pairs[1]) if len(pairs) == 2 else pairs[0]
     _check_reading(distribution, found)
     return found
 
@@ -169,7 +166,7 @@ def _pair(pmf: Any, neighbours: str) -> ImportedPair:
     )
 
 
-def _check_reading(distribution: Any, found: ImportedPair | WorseOrder) -> None:
+def _check_reading(distribution: Any, found: ImportedPair) -> None:
     """What was read gives the deltas that the distribution's own public method gives."""
     asked = np.array([0.0, 0.3, 1.0, 2.0, 4.0, 8.0]) * found.pair.scale
     ours = found.pair.profile(np.expm1(asked), 1e-9, 0.0)

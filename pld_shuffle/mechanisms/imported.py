@@ -94,6 +94,9 @@ class ImportedPair(Mechanism):
     neighbours : one of `GIVEN`. Only one relation makes sense in a ledger; shuffle mechanisms have
         "replace-one".
     side : "upper" or "lower", the end of a bracket that carries over to the mechanism the pair stands for.
+    reverse : the pair of the other order, where it is another one, as for addition and removal: at every epsilon the
+        larger profile counts. That bounds compositions in either order, from above only: what is composed of maxima may
+        exceed the maximum of compositions. Both are for the same neighbours and on the upper side.
 
     Raises ValueError or TypeError naming the argument. A law costs O(log points) for each point of the profile.
 
@@ -109,6 +112,7 @@ class ImportedPair(Mechanism):
     infinity: float
     neighbours: str
     side: str = "upper"
+    reverse: ImportedPair | None = None
 
     CHECKS: ClassVar = {
         "step": positive_float, "low": positive_int, "infinity": between(0.0, 1.0),
@@ -125,67 +129,39 @@ class ImportedPair(Mechanism):
         held = np.flatnonzero(masses)
         last = int(held[-1]) + 1 if held.size else 0
         settle(self, masses=tuple(masses[:last].tolist()))
+        if (other := self.reverse) is not None:
+            if not isinstance(other, ImportedPair):
+                raise TypeError(f"reverse must be an ImportedPair, got {other!r}")
+            if (other.neighbours, other.side, self.side) != (self.neighbours, "upper", "upper"):
+                raise ValueError(f"reverse must be for the same neighbours, both on the upper side, got {other!r}")
 
     def __repr__(self) -> str:
+        other = "" if self.reverse is None else f", reverse={self.reverse!r}"
         return (
             f"ImportedPair(step={self.step!r}, low={self.low!r}, masses=<{len(self.masses)}>,"
-            f" infinity={self.infinity!r}, neighbours={self.neighbours!r}, side={self.side!r})"
+            f" infinity={self.infinity!r}, neighbours={self.neighbours!r}, side={self.side!r}{other})"
         )
+
+    @property
+    def unsampled(self) -> str | None:  # type: ignore[override]
+        """Two orders are no symmetric pair."""
+        return None if self.reverse is None else "mechanism must have a symmetric pair to be subsampled"
 
     @property
     def relation(self) -> str:
         return ZERO_OUT if self.neighbours == "replace-special" else self.neighbours
 
     @cached_property
-    def pair(self) -> LatticePair:  # type: ignore[override]
-        return LatticePair(self.step, self.low, self.masses, self.infinity)
+    def pair(self) -> ProfilePair:  # type: ignore[override]
+        one = LatticePair(self.step, self.low, self.masses, self.infinity)
+        return one if self.reverse is None else worst([one, self.reverse.pair])
 
     def assumptions(self) -> dict[str, str]:
         how = {"upper": "pessimistic, so the upper end", "lower": "optimistic, so the lower end"}
         return said(
-            f"imported masses ({how[self.side]} of a bracket carries over); their own rounding is not covered",
+            f"imported masses ({how[self.side]} of a bracket carries over); their own rounding is not covered"
+            + ("" if self.reverse is None else "; the worse of the two orders everywhere"),
             neighbours=NEIGHBOURS[self.relation],
             adversary="as where the pair was computed",
             sampling="as where the pair was computed",
         )
-
-
-@dataclass(frozen=True, repr=False)
-class WorseOrder(Mechanism):
-    """At every epsilon the larger of two profiles: of a pair and of the reversed pair, say.
-
-    For a relation like addition or removal, whose orders differ, it bounds compositions in either order.
-    A bound from above only: what is composed of maxima may exceed the maximum of compositions.
-
-    Raises ValueError if the two are for different relations, or not both on the upper side.
-    """
-
-    unsampled = "mechanism must have a symmetric pair to be subsampled"
-
-    first: ImportedPair
-    second: ImportedPair
-
-    def __post_init__(self) -> None:
-        for name in ("first", "second"):
-            pair = getattr(self, name)
-            if not isinstance(pair, ImportedPair):
-                raise TypeError(f"{name} must be an ImportedPair, got {pair!r}")
-            if pair.side != "upper":
-                raise ValueError(f"{name} must be on the upper side, got {pair!r}")
-        if self.first.neighbours != self.second.neighbours:
-            raise ValueError(
-                f"second must be for the same neighbours as first, {self.first.neighbours!r},"
-                f" got {self.second.neighbours!r}"
-            )
-
-    @property
-    def relation(self) -> str:
-        return self.first.relation
-
-    @cached_property
-    def pair(self) -> ProfilePair:  # type: ignore[override]
-        return worst([self.first.pair, self.second.pair])
-
-    def assumptions(self) -> dict[str, str]:
-        said = self.first.assumptions()
-        return said | {"analysis": said["analysis"] + "; the worse of the two orders everywhere"}
