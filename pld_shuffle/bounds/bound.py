@@ -66,7 +66,7 @@ class Adversary(IntEnum):
         )[self]
 
 
-class Bound(ABC):
+class _Bound(ABC):
     """An upper bound for one round of n honest users, substitution of one user's value.
 
     name, source : for tables, and to find the proof. covers : the adversary it holds for. only : the randomizers it is
@@ -79,18 +79,6 @@ class Bound(ABC):
     only: str = ""
     needs: str = "enough users to amplify"
 
-    @abstractmethod
-    def epsilon(self, *, eps0: float, delta: float, n: int) -> float:
-        """The smallest epsilon that is proved."""
-
-    @abstractmethod
-    def delta(self, *, epsilon: float, eps0: float, n: int) -> float:
-        """The smallest delta that is proved."""
-
-    @abstractmethod
-    def eps0(self, *, epsilon: float, delta: float, n: int) -> float:
-        """The largest eps0 for which the two are proved."""
-
     def _found(self, unknown: str, value: float | None, **given: float) -> float:
         if value is None:
             at = ", ".join(f"{name} = {number!r}" for name, number in given.items())
@@ -98,7 +86,7 @@ class Bound(ABC):
         return value
 
 
-class EpsilonBound(Bound):
+class EpsilonBound(_Bound):
     """epsilon = formula(eps0, delta, n); +inf outside the theorem's range. It rises with eps0 and with 1/delta.
 
     below : delta must be below this.
@@ -135,7 +123,7 @@ class EpsilonBound(Bound):
         return self._found("eps0", solution, epsilon=epsilon, delta=delta, n=n)
 
 
-class DeltaBound(Bound):
+class DeltaBound(_Bound):
     """delta as a function of epsilon; vacuous (1) or refused from eps0 on, where pure local privacy takes over.
 
     Several such bounds rise again for large epsilon although the delta of a mechanism cannot. Epsilon and eps0
@@ -166,6 +154,9 @@ class DeltaBound(Bound):
             top = min(EPS0_LIMIT, max(2 * wanted, 2 * math.log(users) + wanted + 60))
             solution = first_satisfying(lambda x: log_ratio(self.curve(x, users)(wanted), fail), top, bottom)
         return self._found("eps0 above epsilon", solution, epsilon=epsilon, delta=delta, n=n)
+
+
+Bound = EpsilonBound | DeltaBound
 
 
 # --- what a bound accepts, and how it rounds -----------------------------------------------------
