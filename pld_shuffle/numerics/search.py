@@ -144,18 +144,13 @@ class _Search:
     rough: dict[Number, Bounds] = field(default_factory=dict)
 
     def run(self, start: Number, stride: float) -> SafeEnd:
-        good, bad = self._bracketed(start, stride)
         while True:
-            if bad is not None:
-                good, bad = self._narrowed(good, bad)
+            good, bad = self._narrowed(*self._bracketed(start, stride))
             achieved = self._asked(good)
             if achieved.upper <= self.target:
-                break
+                return SafeEnd(good, achieved, bad, None if bad is None else self._asked(bad))
             # A loose bracket happened to reach less far up than the tight one.
-            good, bad = self._bracketed(good, 1.0 + self.rtol)
-        if bad is None:
-            return SafeEnd(good, achieved)
-        return SafeEnd(good, achieved, bad, self._asked(bad))
+            start, stride = good, 1.0 + self.rtol
 
     # -- questions ---------------------------------------------------------------------------------
 
@@ -165,40 +160,30 @@ class _Search:
             self.tight[value] = _bounds("spent", self.spent(value))
         return self.tight[value]
 
-    def _met(self, value: Number) -> bool:
-        """Whether `value` is proven to meet the target, by loose bounds where they can tell."""
+    def _known(self, value: Number) -> Bounds:
+        """Bounds that tell whether `value` meets the target: loose ones where they can."""
         if self.loose is not None and value not in self.tight:
             if value not in self.rough:
                 self.rough[value] = _bounds("loose", self.loose(value))
-            rough = self.rough[value]
-            if rough.upper <= self.target:
-                return True
-            if rough.lower > self.target:
-                return False
-        return bool(self._asked(value).upper <= self.target)
+            if not self.rough[value].lower <= self.target < self.rough[value].upper:
+                return self.rough[value]
+        return self._asked(value)
 
-    def _excess(self, value: Number) -> float:
-        """log(spent / target) as far as it is known; nan where it says nothing."""
-        if value in self.tight:
-            spent = float(self.tight[value].upper)
-        else:
-            rough = self.rough[value]
-            spent = math.sqrt(rough.lower * rough.upper) or float(rough.upper)
-        if not (0.0 < spent < math.inf and self.target > 0.0):
-            return math.nan
-        return math.log(spent) - math.log(self.target)
+    def _met(self, value: Number) -> bool:
+        return bool(self._known(value).upper <= self.target)
 
     def _crossing(self) -> float:
-        """Where the target seems to be crossed, on the scale: the secant of the two points nearest to it."""
-        known = [(self._excess(value), value) for value in self.rough.keys() | self.tight.keys()]
-        ranked = sorted((abs(excess), excess, value) for excess, value in known if excess == excess)
-        if len(ranked) < 2:
+        """Where the target seems to be crossed, on the scale: the secant of the two points nearest to it; or nan."""
+        known = []
+        for value, (low, high) in (self.rough | self.tight).items():
+            spent = float(high) if value in self.tight else math.sqrt(low * high) or float(high)
+            if 0.0 < spent < math.inf and self.target > 0.0:
+                excess = math.log(spent) - math.log(self.target)
+                known.append((abs(excess), excess, self.scale.there(value)))
+        if len(known) < 2:
             return math.nan
-        (_, first, near), (_, second, next_near) = ranked[:2]
-        if first == second:
-            return math.nan
-        start, end = self.scale.there(near), self.scale.there(next_near)
-        return start + (end - start) * first / (first - second)
+        (_, first, start), (_, second, end) = sorted(known)[:2]
+        return start + (end - start) * first / (first - second) if first != second else math.nan
 
     # -- the search --------------------------------------------------------------------------------
 
@@ -219,16 +204,16 @@ class _Search:
                 return (before, value) if met else (value, before)
         if met:
             return value, None
-        best = self.tight[value] if value in self.tight else self.rough[value]
+        best = self._known(value)
         error = InfeasibleError(f"even {value!r} is not proven to meet {self.target!r}: there, {best}")
         error.best = best
         raise error
 
-    def _narrowed(self, good: Number, bad: Number) -> tuple[Number, Number]:
+    def _narrowed(self, good: Number, bad: Number | None) -> tuple[Number, Number | None]:
         """The bracket, narrowed to neighbours: by secants, and by halves where they do not help."""
         there = self.scale.there
         bisect = False
-        while not self._neighbours(good, bad):
+        while bad is not None and abs(bad - good) > (1 if self.whole else self.rtol * min(good, bad)):
             width = abs(there(bad) - there(good))
             value = self._guess(good, bad, bisect)
             if self._met(value):
@@ -237,11 +222,6 @@ class _Search:
                 bad = value
             bisect = not bisect and abs(there(bad) - there(good)) > 0.5 * width
         return good, bad
-
-    def _neighbours(self, good: Number, bad: Number) -> bool:
-        if self.whole:
-            return abs(bad - good) <= 1
-        return abs(bad - good) <= self.rtol * min(good, bad)
 
     def _guess(self, good: Number, bad: Number, bisect: bool) -> Number:
         """A value strictly between, where the target seems to be crossed, or in the middle.
