@@ -31,6 +31,7 @@ FAR_STEPS = 512  # nodes through all lobes, and bins of u, at most
 NARROW = 0.2  # first bin of u, times n, where lobes matter: they move
 NEGLIGIBLE = 1e-2  # of a sum, what its nodes may leave out before they go on through all lobes
 FAR = -30.0  # log of the sum's moment from which on it may be the better bound itself
+DIFFERENT = 4.0  # how much more u may make of a type's moment
 WINDOWS = 4  # of values, for laws without a heavy one
 POWER = 16  # the window is exp(-(t/window)^POWER); Re t^POWER < 0 on |Im t| = b needs |t| < TURN b
 TURN = 10.21  # 1/sin(pi/32), rounded up
@@ -849,48 +850,6 @@ def extent(path, nodes, points):
 
 
 @unchecked
-def chernoff(n, types, early, best, place, trivial, late, full, max_u, rate, shift, edges, laws):
-    """A bound by E X_+ <= E exp(x X)/(e x), x = place, where the contour sees nothing but its remainder.
-
-    For real x moments are convex in v = u/(1-u), so in a bin of u they are at most those of its ends. Uses the second
-    half of the laws' rows.
-    """
-    bins = 0
-    edges[0] = 0.0
-    if max_u > 0.0:
-        log = math.log1p(rise(place, best, laws.mass, laws.moved))
-        horizon = max(math.log(trivial) - n * log, 0.0)
-        bins = bins_of_u(n, 1.0, min((horizon + 3.0) / n, max_u), full, late, edges)
-    answer = 0.0  # relative to e^level, for it may underflow
-    level = -math.inf
-    before = -math.inf
-    for e in range(bins + 1):
-        u = edges[e]
-        v = u / (1.0 - u)
-        here = -math.inf  # the largest log M
-        for k in range(types):
-            if k < early or u >= late:
-                row = types + k
-                move(v, k, shift, row, laws)
-                value_error = rounding_of_values(v, k, shift, place, place, laws)
-                grown = rise(place, row, laws.mass, laws.moved) + place * value_error
-                here = max(here, math.log1p(grown))
-        if e == 0:
-            level = n * here
-        if e > 0 or bins == 0:
-            least = edges[e - 1] if e > 0 else 0.0
-            log = n * (math.log1p(-least) + max(before, here))
-            if not (log < 700.0 and log - level < 700.0):
-                return math.inf
-            answer += math.exp(log - level) * (1.0 + ROUNDOFF * (16.0 * abs(log) + 4000.0))
-        before = here
-    answer = scaled(answer, level + math.log(rate / (n * math.e * place)), 0.0)
-    if bins > 0:
-        answer += math.exp(n * math.log1p(-edges[bins])) * trivial * (1.0 + 1e-9)
-    return answer
-
-
-@unchecked
 def bin_width(n, early, best, place, fine, path, log_modulus_at_saddle, laws):
     """Width of the first bins of u, times n, by the curvature of M in v and its growth."""
     bow = 1e-300
@@ -913,7 +872,7 @@ def bin_width(n, early, best, place, fine, path, log_modulus_at_saddle, laws):
 
 @unchecked
 def type_sum(power, k, row, v, shift, bow, home, path, nodes, points, laws):
-    """The sum over nodes of type k at v, whose law and real logarithms go into a row; relative to e^level.
+    """The sum over nodes of type k at v, whose law and real logarithms go into a row, as `integral` has it.
 
     bow : error of M over |z|^2, of its interpolation in v.
     """
@@ -925,51 +884,49 @@ def type_sum(power, k, row, v, shift, bow, home, path, nodes, points, laws):
     if laws.mass.shape[1] > MANY:
         order, longest = series(power.n, nodes[0, 0], bend, radius, row, laws.mass, laws.moved, term, size)
     real_logs(power.n, row, value_error, points, nodes[0, 0], order, longest, term, size, laws)
-    loss = math.exp((path.end / path.window) ** POWER)
+    loss = path.sigma * math.exp((path.end / path.window) ** POWER)
     return loss * modulus_sum(
         power, path.nodes, nodes, order, longest, row, laws.mass, laws.moved, value_error, bow, home, term, size
     )
 
 
 @unchecked
-def standing(power, types, still, fine, shift, log_modulus_at_saddle, path, nodes, points, laws):
-    """(sum, its part that nodes leave out): the greatest integral of the types that u does not move."""
-    sums = np.zeros(types)
-    top = 0.0
-    for k in range(types):
-        if still[k]:
-            sums[k] = type_sum(power, k, k, 0.0, shift, 0.0, log_modulus_at_saddle[k], path, nodes, points, laws)
-            top = max(top, sums[k])
-    loss = math.exp((path.end / path.window) ** POWER)
-    answer, left = 0.0, 0.0
-    for k in range(types):
-        if still[k]:
-            enough = max(fine * top, 0.5 * (top - sums[k])) / loss
-            rest = loss * remainder(power, path, k, k, points, log_modulus_at_saddle[k], enough, laws)
-            if not sums[k] + rest <= answer:
-                answer, left = sums[k] + rest, rest
-    return answer, left
+def chernoff(n, log, place, level):
+    """M(place)^n/(e place) in units of e^level/(pi n), for log = log M, rounded up."""
+    exponent = n * log - level
+    if not exponent < 700.0:
+        return math.inf
+    size = 16.0 * (abs(exponent) + abs(level)) + 4000.0
+    return math.pi / (math.e * place) * math.exp(exponent) * (1.0 + ROUNDOFF * size)
+
+
+@unchecked
+def joined(before, after, share, later):
+    """What is convex over a bin, from its ends: the bin weighs `share`, and its later end at most `later` of it."""
+    return before * max(share - later, 0.0) + max(before, after) * later
 
 
 @unchecked
 def integral(
-    power, types, early, late, fine, bins, edges, limit, shift, still, least, log_modulus_at_saddle, path, nodes,
-    points, laws,
+    power, types, early, late, fine, bins, edges, limit, shift, still, least, place, known, log_modulus_at_saddle,
+    path, nodes, points, laws,
 ):  # fmt: skip
-    """(sum, survive): the contour integral relative to e^level, over u up to where (1-u)^n is `survive`.
+    """(sum, survive, left): the bound relative to e^level/(pi n), over u up to where (1-u)^n is `survive`.
 
-    least : the integral of the types that are `still`, which u does not move. It ends where a bin gives more than
-    `limit`, what is trivial.
+    Without bins, of the types that are `still`, which u does not move; `left` is what their nodes leave out. With bins,
+    of all; `least` is that of those. It ends where a bin gives more than `limit`, what is trivial. With place > 0 every
+    type has the bound E(sum L)_+ <= M(place)^n/(e place), too; unless `known`, there is no other.
 
     1. At every edge of a bin, the sum over nodes for every type, with |M| enlarged for the interpolation in v.
     2. What the nodes leave out, for the whole bin; what lies far below the largest sum need not be known well.
     3. The bin: sums interpolated, with the weights' upper bounds; the greatest type.
     """
     n = power.n
-    sums = np.zeros((2, types))
-    rest = np.zeros(types)
-    loss = math.exp((path.end / path.window) ** POWER)
+    sums = np.full((2, types), math.inf)
+    moments = np.full((2, types), math.inf)
+    loss = path.sigma * math.exp((path.end / path.window) ** POWER)
     answer = 0.0
+    left = 0.0
     survive = 1.0  # (1-u)^n
     for e in range(bins + 1):
         u = edges[e]
@@ -977,48 +934,59 @@ def integral(
         before = edges[max(e - 1, 0)] / (1.0 - edges[max(e - 1, 0)])
         after = edges[min(e + 1, bins)] / (1.0 - edges[min(e + 1, bins)])
         side = e % 2
+        back = 1 - side if bins > 0 else side
+        top, bottom = least, least
         for k in range(types):
             row = side * types + k
             move(v, k, shift, row, laws)
-            if still[k] or (k >= early and not u >= late):
+            if still[k] != (bins == 0) or (k >= early and not u >= late):
                 continue
-            bow = bowing(
-                max(v - before, after - v), before, after, k, laws.weight, laws.excess, laws.value,
-                min(points[0], nodes[0, 0]), max(points[0], nodes[0, 0]),
-            )  # fmt: skip
-            sums[side, k] = type_sum(power, k, row, v, shift, bow, log_modulus_at_saddle[k], path, nodes, points, laws)
-        top, bottom = least, least
-        for k in range(early):
-            top = max(top, sums[side, k])
-            bottom = max(bottom, sums[1 - side, k])
-        for k in range(types):
-            if e == 0 or still[k] or (k >= early and not edges[e - 1] >= late):
-                continue
-            room = min(top - sums[side, k], bottom - sums[1 - side, k])
-            enough = max(fine * max(top, bottom), 0.5 * room) / loss
-            row, other = side * types + k, (1 - side) * types + k
-            rest[k] = loss * remainder(power, path, row, other, points, log_modulus_at_saddle[k], enough, laws)
+            if place > 0.0:
+                value_error = rounding_of_values(v, k, shift, place, place, laws)
+                grown = rise(place, row, laws.mass, laws.moved) + place * value_error
+                moments[side, k] = chernoff(n, math.log1p(grown), place, power.level)
+            if known:
+                bow = bowing(
+                    max(v - before, after - v), before, after, k, laws.weight, laws.excess, laws.value,
+                    min(points[0], nodes[0, 0]), max(points[0], nodes[0, 0]),
+                )  # fmt: skip
+                home = log_modulus_at_saddle[k]
+                sums[side, k] = type_sum(power, k, row, v, shift, bow, home, path, nodes, points, laws)
+                top = max(top, sums[side, k] if k < early else 0.0)
+                bottom = max(bottom, sums[back, k] if k < early else 0.0)
+        left_out = math.exp(n * math.log1p(-u)) if bins > 0 else 0.0
+        share, later = 1.0, 1.0  # weights of the bin, and of its later edge
         if e > 0:
-            left = math.exp(n * math.log1p(-u))
             run = u - edges[e - 1]
-            share = survive - left + 1e-12 * survive
-            upper = share  # of the weight of the later edge
+            share = survive - left_out + 1e-12 * survive
+            later = share
             if n * run > 1e-3:
-                upper = survive * (1.0 - edges[e - 1]) - left * (1.0 - u)
-                upper = upper / ((n + 1.0) * run) - left + 1e-12 * survive
-            part = least * share
-            for k in range(types):
-                if not still[k] and (k < early or edges[e - 1] >= late):
-                    sums[side, k] = max(sums[side, k], sums[1 - side, k])
-                    total = sums[1 - side, k] * max(share - upper, 0.0)
-                    total += sums[side, k] * upper + rest[k] * share
-                    if not total <= part:
-                        part = total
+                later = survive * (1.0 - edges[e - 1]) - left_out * (1.0 - u)
+                later = later / ((n + 1.0) * run) - left_out + 1e-12 * survive
+        part = least * share
+        for k in range(types):
+            if e == 0 < bins or still[k] != (bins == 0) or (k >= early and not edges[max(e - 1, 0)] >= late):
+                continue
+            total, rest = math.inf, 0.0
+            if known:
+                room = min(top - sums[side, k], bottom - sums[back, k])
+                enough = max(fine * max(top, bottom), 0.5 * room) / loss
+                row, other = side * types + k, back * types + k
+                rest = loss * remainder(power, path, row, other, points, log_modulus_at_saddle[k], enough, laws)
+                total = joined(sums[back, k], sums[side, k], share, later) + rest * share
+            moment = joined(moments[back, k], moments[side, k], share, later)
+            if moment < total or not total < math.inf:
+                total = moment
+            if not total <= part:
+                part, left = total, rest
+        if bins == 0:
+            return part, 0.0, left
+        if e > 0:
             if not part < share * limit:
                 break
             answer += part
-            survive = left
-    return answer, survive
+            survive = left_out
+    return answer, survive, left
 
 
 @unchecked
@@ -1060,8 +1028,8 @@ def profile(
     greatest excess. max_u: largest u, 0 for a hidden cohort. rate : the cohort's share of the population. coins : all
     n are the population, and each of them comes with probability `rate` (the case that all come is the caller's).
 
-    For each growth: 1. the bound by one term; 2. the saddle point of the worst type; 3. far out, a bound by the
-    moment there; 4. the contour through it, if it may be better; 5. the integral over it, and over u.
+    For each growth: 1. the bound by one term; 2. the saddle point of the worst type; 3. the contour through it, if far
+    out it may be better than the moment there; 4. the integral over it, and over u.
     """
     types, atoms = weight.shape
     fine = FINE if atoms <= MANY or coins else 20.0 * FINE  # wanted error of a bin of u, relative
@@ -1099,16 +1067,19 @@ def profile(
         set_rows(early, shift, coins, come, g, laws)
         place, best = worst_saddle(n, early, best, start, laws.mass, laws.moved)
         late = (1.0 - 1e-12) * full / (1.0 + g) if early < types and max_u > 0.0 else math.inf
-        if not coins and n * math.log1p(rise(place, best, laws.mass, laws.moved)) < FAR:
-            rough = chernoff(n, types, early, best, place, trivial, late, full, max_u, rate, shift, edges, laws)
-            if uncovered_user.shape[1] > 0:
-                rough *= 1.0 + max(0.0, hosted(place, g, uncovered_user))
-            out[i] = min(trivial, rough)
+        # From here on the moment may be the better bound itself; so it may be where no contour is found.
+        far_out = not coins and n * math.log1p(rise(place, best, laws.mass, laws.moved)) < FAR
         period = shortest_period(early, weight, laws.value)
         path = contour(n, place, best, period, False, laws.mass, laws.moved, nodes, points)
-        if not path.line < math.inf:
+        known = path.line < math.inf
+        deviations, low, high = 1.0, place, place
+        if known:
+            deviations = place * path.sigma
+            low, high, _, _ = extent(path, nodes, points)
+        elif far_out:
+            nodes[0, 0] = place
+        else:
             continue
-        low, high, _, _ = extent(path, nodes, points)
         pull = 0.0
         if coins:  # from here on L is centred, and the rest of the exponent is -g n z
             shift = g
@@ -1120,40 +1091,45 @@ def profile(
         if not level < 700.0:
             continue
         power = Power(n, n % 2.0 == 1.0, coins, come, pull, level)
-        log_scale = level + math.log(path.sigma / (math.pi * n) * share)
+        log_scale = level + math.log(share / (math.pi * n))
         limit = math.exp(min(math.log(trivial) - log_scale, 700.0))
-        if out[i] < trivial and not still[best]:  # is what nodes leave out of one type less than what is known?
+        if far_out and known and not still[best]:  # is what nodes leave out of one type less than its moment?
+            enough = DIFFERENT * chernoff(n, math.log1p(rise(place, best, laws.mass, laws.moved)), place, level)
+            enough *= math.exp(-((path.end / path.window) ** POWER)) / path.sigma
             value_error = rounding_of_values(0.0, best, shift, low, high, laws)
             real_logs(n, best, value_error, points, 0.0, 0, 0.0, none, none, laws)
-            enough = math.exp(min(math.log(out[i]) - log_scale, 700.0))
-            enough *= math.exp(-((path.end / path.window) ** POWER))
-            left = remainder(power, path, best, best, points, log_modulus_at_saddle[best], enough, laws)
-            if not left < enough:
-                continue
-        answer, left = standing(power, types, still, fine, shift, log_modulus_at_saddle, path, nodes, points, laws)
-        few = not left <= NEGLIGIBLE * answer  # of users that count
+            known = remainder(power, path, best, best, points, log_modulus_at_saddle[best], enough, laws) < enough
+        at = place if far_out else 0.0
+        answer, _, left = integral(
+            power, types, early, late, fine, 0, edges, limit, shift, still, 0.0, at, known, log_modulus_at_saddle,
+            path, nodes, points, laws,
+        )  # fmt: skip
+        few = known and not left <= NEGLIGIBLE * answer  # of users that count
         if few:  # the same contour, of the same law
             set_rows(early, sampled, coins, come, g, laws)
             farther = contour(n, place, best, period, True, laws.mass, laws.moved, far_nodes, far_points)
             set_rows(types, shift, coins, 1.0, g, laws)
             if farther.line < math.inf:
-                answer = min(answer, standing(
-                    power, types, still, fine, shift, log_modulus_at_saddle, farther, far_nodes, far_points, laws
+                answer = min(answer, integral(
+                    power, types, early, late, fine, 0, edges, limit, shift, still, 0.0, 0.0, True,
+                    log_modulus_at_saddle, farther, far_nodes, far_points, laws,
                 )[0])  # fmt: skip
         survive = 0.0
         if max_u > 0.0:
-            square = (place * path.sigma) ** 2
-            horizon = math.log(trivial) - log_scale + 0.5 * math.log(square * (square + 2.0))
+            square = deviations * deviations
+            horizon = math.log(trivial) - log_scale + 0.5 * math.log(place * place * (square + 2.0))
             horizon = max(horizon, 0.0) + (11.0 if atoms <= MANY else 8.5)
-            wide = bin_width(n, early, best, place, fine, path, log_modulus_at_saddle, laws)
+            wide = bin_width(n, early, best, place, fine, path, log_modulus_at_saddle, laws) if known else 1.0
             wide = min(wide, NARROW) if few else wide
             bins = bins_of_u(n, wide, min(horizon / n, max_u), full, late, edges)
-            answer, survive = integral(
-                power, types, early, late, fine, bins, edges, limit, shift, still, answer, log_modulus_at_saddle, path,
-                nodes, points, laws,
+            answer, survive, _ = integral(
+                power, types, early, late, fine, bins, edges, limit, shift, still, answer, at, known,
+                log_modulus_at_saddle, path, nodes, points, laws,
             )  # fmt: skip
         if uncovered_user.shape[1] > 0:
-            answer *= 1.0 + max(0.0, hosted(low, g, uncovered_user), hosted(high, g, uncovered_user))
+            answer *= 1.0 + max(
+                0.0, hosted(min(low, place), g, uncovered_user), hosted(max(high, place), g, uncovered_user)
+            )
         answer = scaled(answer, log_scale, abs(level) + 2.0 * pull * abs(nodes[0, 0]))
         if max_u > 0.0:
             answer += survive * trivial * (1.0 + 4000.0 * ROUNDOFF)
