@@ -46,22 +46,18 @@ def cell_of(x, y, edges):
 
 #: Rows of the cells: sums of x-mass and y-mass, and what their additions lost.
 SUM_X, SUM_Y, LOST_X, LOST_Y = range(4)
-#: So many components, and so many atoms a cell, are added up before the sums go to the cells.
-BLOCK, BUSY = 64, 8
 
 
 @inner
-def book(block, cells, used):
-    """Move the first `used` sums of a block to the cells, by compensated addition (Knuth)."""
+def book(i, x, y, cells):
+    """Add to the sums of a cell by compensated addition (Knuth)."""
     for k in range(2):
-        for i in range(used):
-            old = cells[k, i]
-            more = block[k, i]
-            new = old + more
-            part = new - old
-            cells[k + 2, i] += (old - (new - part)) + (more - part)
-            cells[k, i] = new
-            block[k, i] = 0.0
+        old = cells[k, i]
+        more = y if k else x
+        new = old + more
+        part = new - old
+        cells[k + 2, i] += (old - (new - part)) + (more - part)
+        cells[k, i] = new
 
 
 @kernel("k1 1 1 1 f 1 f f o2", lambda coins, bias, gap, weight, window, *rest: 3e-6 * np.sum(window * np.sqrt(coins)))
@@ -76,27 +72,19 @@ def coin_cells(coins, bias, gap, weight, window, edges, top_bias, top_gap, cells
 
     1. Start at the centre of one component, with its central mass.
     2. Walk outwards to t = reach / sqrt(m). The mass follows from a recurrence.
-    3. When an atom leaves its cell, add the sums of the cell to the block's, and look for the next cell where the
-       last stride led, or else by bisection.
+    3. When an atom leaves its cell, book the component's sums there, and look for the next cell where the last stride
+       led, or else by bisection.
     4. The atom at t = 1 is added apart where it has the largest loss of all, with bias top_bias and gap top_gap.
-    5. When a block of components is full, book its sums.
 
     Returns (mass at t = 0, x-mass of the atoms at t = 1 with the largest loss, their y-mass, fair mass at
-    infinite loss, components of the longest block). The relative error of b is at most 3 u (steps + 4).
-    The sum of a cell loses u for every atom of one component, u for every component of a block and one
-    atom at t = 1 of each, and 2 u by the booking.
+    infinite loss). The relative error of b is at most 3 u (steps + 4). The sum of a cell loses u for every atom of
+    one component, and 2 u by the booking.
     """
     centre = 0.0
     top_x = 0.0
     top_y = 0.0
     infinity_mass = 0.0
-    visited = 0
     last = edges.shape[0] - 2
-    block = np.zeros((2, edges.shape[0] - 1))
-    begun = 0
-    full = 0
-    used = 0
-    longest = 0
     for j in range(coins.shape[0]):
         m = coins[j]
         theta = bias[j]
@@ -116,14 +104,12 @@ def coin_cells(coins, bias, gap, weight, window, edges, top_bias, top_gap, cells
         stride = 1
         sum_x = 0.0
         sum_y = 0.0
-        visited += final - heads + 1
         while heads <= fall:
             tails = m - heads
             x = scale * (heads - 0.5 * m)
             y = rest + scale * tails
             if x >= edges[i + 1] * y:
-                block[SUM_X, i] += sum_x
-                block[SUM_Y, i] += sum_y
+                book(i, sum_x, sum_y, cells)
                 sum_x = 0.0
                 sum_y = 0.0
                 before = i
@@ -139,9 +125,7 @@ def coin_cells(coins, bias, gap, weight, window, edges, top_bias, top_gap, cells
             sum_y += b * y
             heads += 1
             b *= tails / float(heads)
-        block[SUM_X, i] += sum_x
-        block[SUM_Y, i] += sum_y
-        used = max(used, i + 1)
+        book(i, sum_x, sum_y, cells)
         if final == m:
             if rest == 0.0:
                 infinity_mass += b
@@ -149,18 +133,8 @@ def coin_cells(coins, bias, gap, weight, window, edges, top_bias, top_gap, cells
                 top_x += b * theta
                 top_y += b * rest
             else:
-                i = cell_of(theta, rest, edges)
-                block[SUM_X, i] += b * theta
-                block[SUM_Y, i] += b * rest
-                used = max(used, i + 1)
-        longest = max(longest, j + 1 - begun)
-        if j + 1 - begun >= BLOCK and visited >= full:
-            book(block, cells, used)
-            begun = j + 1
-            full = visited + BUSY * used
-            used = 0
-    book(block, cells, used)
-    return centre, top_x, top_y, infinity_mass, longest
+                book(cell_of(theta, rest, edges), b * theta, b * rest, cells)
+    return centre, top_x, top_y, infinity_mass
 
 
 @inner

@@ -470,7 +470,7 @@ class CoinMixture(Pair):
         cells = np.zeros((4, count))
         top_gap = float(parts.gap.min())
         top_bias = float(parts.bias[parts.gap == top_gap].max())
-        centre, top_x, top_y, infinity_mass, block = coin_kernels.coin_cells(
+        centre, top_x, top_y, infinity_mass = coin_kernels.coin_cells(
             parts.coins, parts.bias, parts.gap, weight, window, edges, top_bias, top_gap, cells
         )
         cell_x = cells[coin_kernels.SUM_X] + cells[coin_kernels.LOST_X]
@@ -485,7 +485,7 @@ class CoinMixture(Pair):
         loss = np.log1p(2.0 * rate * cell_x[kept] / q)
         # Sums over atoms round the ratio of a cell; merging leaves 1e-14 of a step.
         most = _most_in_a_cell(parts, edges, 0.5 * window)
-        summed = ROUNDOFF * (LOSS_ULPS + 2.0 * (most + 2.0 * block + 4.0))
+        summed = ROUNDOFF * (LOSS_ULPS + 2.0 * (most + 4.0))
         ratio_error = summed * loss
         if top_y > 0.0:
             p = np.append(p, top_y + 2.0 * rate * top_x)
