@@ -126,7 +126,7 @@ def bit_profile(
     ----------
     n : users who send their bits in one round, 1 <= n.
     shares : the two probabilities; `bits` : bits a user sends, independently given the value.
-    expm1_eps : array of s - 1 = expm1(eps) >= -1, any shape.
+    expm1_eps : array of s - 1 = expm1(eps) >= 0, any shape.
     rate : n / N if the n users are a fresh uniformly random, hidden subset of N > n; else 1.
     ones : only datasets with this many ones (lowest, highest) among the others' n-1 values, and only the order in
         which the target holds 1 first; other values are excluded then. None (default): everything.
@@ -147,8 +147,8 @@ def bit_profile(
     """
     users, each, share = user_count(n), positive_int("bits", bits), unit_interval("rate", rate)
     grown = real_array("expm1_eps", expm1_eps)
-    if not bool(np.all(grown >= -1.0)):
-        raise ValueError(f"expm1_eps must be at least -1, got {expm1_eps!r}")
+    if not bool(np.all(grown >= 0.0)):
+        raise ValueError(f"expm1_eps must be at least 0, got {expm1_eps!r}")
     if not 0.0 < rtol <= 1.0:
         raise ValueError(f"rtol must be in (0, 1], got {rtol!r}")
     if ones is None:
@@ -158,28 +158,12 @@ def bit_profile(
         high = integer_in("ones[1]", ones[1], low, users - 1)
         if share < 1.0:
             raise ValueError("ones must be None for a hidden cohort: its number of ones is random")
-    flat = grown.ravel()
-    lower, upper = np.empty(flat.size), np.empty(flat.size)
-    above = flat >= 0.0
-    for above_one in (True, False):
-        chosen = above if above_one else ~above
-        if not bool(np.any(chosen)):
-            continue
-        part = flat[chosen]
-        # H_s(P||Q) = 1 - s + s H_(1/s)(Q||P), and the reversed pair is the mirrored one.
-        scaled = part if above_one else -part / np.maximum(1.0 + part, 1.0 / LARGEST_GROWTH)
-        scaled = np.minimum(scaled, LARGEST_GROWTH)
-        order = shares if above_one else shares.mirrored
-        limits = (low, high) if above_one else (users - 1 - high, users - 1 - low)
-        orders = [order] if ones is not None or shares.symmetric else [order, order.mirrored]
-        found = [_ordered(users, one, scaled, each, limits, share, rtol) for one in orders]
-        least = np.max([bounds.lower for bounds in found], axis=0)
-        most = np.max([bounds.upper for bounds in found], axis=0)
-        if not above_one:
-            least, most = -part + (1.0 + part) * least, -part + (1.0 + part) * most
-        lower[chosen] = np.maximum(least * (1.0 - 8.0 * ROUNDOFF), np.maximum(-part, 0.0))
-        upper[chosen] = np.minimum(most * (1.0 + 8.0 * ROUNDOFF), 1.0)
-    return Bounds(lower.reshape(grown.shape), upper.reshape(grown.shape))
+    flat = np.minimum(grown.ravel(), LARGEST_GROWTH)
+    orders = [shares] if ones is not None or shares.symmetric else [shares, shares.mirrored]
+    found = [_ordered(users, order, flat, each, (low, high), share, rtol) for order in orders]
+    lower = np.max([bounds.lower for bounds in found], axis=0) * (1.0 - 8.0 * ROUNDOFF)
+    upper = np.max([bounds.upper for bounds in found], axis=0) * (1.0 + 8.0 * ROUNDOFF)
+    return Bounds(lower.reshape(grown.shape), np.minimum(upper, 1.0).reshape(grown.shape))
 
 
 def _ordered(
