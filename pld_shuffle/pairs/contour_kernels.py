@@ -24,6 +24,9 @@ TURN_HIGH = 6.2831853069365025
 TURN_MIDDLE = 2.4308402025215864e-10
 TURN_LOW = 8.089064995183803e-21
 ROUNDER = 1.5 * 2.0**52
+# Ratios of neighbouring terms of Taylor's series, the last one first.
+SINE = tuple(1.0 / (k * (k + 1.0)) for k in range(20, 0, -2))
+COSINE = tuple(1.0 / (k * (k + 1.0)) for k in range(21, 0, -2))
 
 # Rates of the Chernoff bounds on aliases: beyond the saddle point in inverse deviations, before it relative.
 BEYOND = (1.0, 2.5, 4.5, 6.5, 9.0, 16.0, 40.0)
@@ -43,27 +46,13 @@ def turns(y, values, versine, sine):
         k = (angle * (0.5 / math.pi) + ROUNDER) - ROUNDER
         h = 0.5 * (((angle - k * TURN_HIGH) - k * TURN_MIDDLE) - k * TURN_LOW)
         q = h * h
-        s = 1.0 - q * (1.0 / 420.0)
-        s = 1.0 - q * (1.0 / 342.0) * s
-        s = 1.0 - q * (1.0 / 272.0) * s
-        s = 1.0 - q * (1.0 / 210.0) * s
-        s = 1.0 - q * (1.0 / 156.0) * s
-        s = 1.0 - q * (1.0 / 110.0) * s
-        s = 1.0 - q * (1.0 / 72.0) * s
-        s = 1.0 - q * (1.0 / 42.0) * s
-        s = 1.0 - q * (1.0 / 20.0) * s
-        s = h * (1.0 - q * (1.0 / 6.0) * s)
-        c = 1.0 - q * (1.0 / 462.0)
-        c = 1.0 - q * (1.0 / 380.0) * c
-        c = 1.0 - q * (1.0 / 306.0) * c
-        c = 1.0 - q * (1.0 / 240.0) * c
-        c = 1.0 - q * (1.0 / 182.0) * c
-        c = 1.0 - q * (1.0 / 132.0) * c
-        c = 1.0 - q * (1.0 / 90.0) * c
-        c = 1.0 - q * (1.0 / 56.0) * c
-        c = 1.0 - q * (1.0 / 30.0) * c
-        c = 1.0 - q * (1.0 / 12.0) * c
-        c = 1.0 - q * (1.0 / 2.0) * c
+        s = 1.0
+        for share in SINE:
+            s = 1.0 - q * share * s
+        s *= h
+        c = 1.0
+        for share in COSINE:
+            c = 1.0 - q * share * c
         versine[j] = 2.0 * s * s
         sine[j] = 2.0 * s * c
 
