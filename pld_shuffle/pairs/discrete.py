@@ -20,13 +20,11 @@ from ..numerics.rounding import ROUNDOFF, above
 from ..numerics.sides import Bounds, Side
 from ..numerics.validation import real_array
 from .pair import Atoms, Pair, Resolution, completed
-from .profile import ProfilePair, ProfilePoints
+from .profile import ProfilePair
 
 Array = NDArray[np.float64]
 
 MOST_SEPARATE = 1000  # atoms up to which none is put on a lattice
-MANY_KINKS = 8  # from which on they are a profile's points
-LEAST_DISTANCE = 1e-4  # of two kinks, in scales, so that slopes between them are known
 FAR_BEYOND = 1.1  # times the largest loss that was kept
 MOST_PAIRS = 10**7  # combinations of atoms
 SUM_TOLERANCE = 1e-9  # how far masses may be from summing to 1
@@ -147,36 +145,6 @@ class EitherOrder(ProfilePair):
         if len(self.orders) > 1:
             return super().atoms(sides, resolution)
         return [completed(self._one_order(side, resolution), side) for side in sides]
-
-    def _points(self, resolution: Resolution) -> ProfilePoints:
-        """All kinks, also where orders cross, and the middles of the lines between: both polygons are the profile.
-
-        Where there are too many kinks, or few, points as for any profile.
-        """
-        kinks = np.sort(np.concatenate([[0.0], *(order.loss[order.loss > 0.0] for order in self.orders)]))
-        apart = LEAST_DISTANCE * self.scale
-        kinks = kinks[np.diff(kinks, prepend=-math.inf) > apart]
-        if not MANY_KINKS < kinks.size <= self.most_points // 4:
-            return super()._points(resolution)
-        one, other = (order.divergence(kinks) + order.infinity_mass for order in self.orders)
-        ahead, growth = one - other, np.expm1(kinks)
-        at = np.flatnonzero(ahead[:-1] * ahead[1:] < 0.0)
-        crossings = growth[at] + np.diff(growth)[at] * (ahead[at] / (ahead[at] - ahead[at + 1]))
-        kinks = np.sort(np.append(kinks, np.log1p(crossings)))
-        kinks = kinks[np.diff(kinks, prepend=-math.inf) > apart]
-        between = 0.5 * (kinks[:-1] + kinks[1:])
-        expm1_eps = np.expm1(np.append(0.0, np.stack((between, kinks[1:]), axis=1)))
-        top = float(self.max_loss.upper)
-        ends = self.truncated_mass == 0.0 and top < math.inf
-        expm1_eps[-1] = math.expm1(top) if ends else expm1_eps[-1]
-        lower, upper = self.profile(expm1_eps, 0.0, 0.0)
-        if ends:  # nothing is left there
-            lower[-1] = upper[-1] = 0.0
-        # Beyond what may be left out nobody asks where a loss is.
-        enough = self.infinity_mass * (1.0 + 1e-9) + 1e-2 * resolution.truncated_mass
-        last = min(max(int(np.searchsorted(-upper, -enough)), 2), expm1_eps.size - 1) + 1
-        infinite = min(self.infinity_mass, float(lower[last - 1]))
-        return ProfilePoints(expm1_eps[:last], lower[:last], upper[:last], infinite)
 
     def _one_order(self, side: Side, resolution: Resolution) -> Atoms:
         [order] = self.orders
