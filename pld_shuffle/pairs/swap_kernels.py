@@ -43,12 +43,10 @@ class Contour(NamedTuple):
     """The contour, the trapezoidal rule on it, and what is known of it beforehand."""
 
     sigma: float
-    far: float
     bend: float
     width: float
     step: float
     end: float  # the last node
-    nodes: int
     window: float
     smoothing: float  # standard deviation of the Gaussian smoothing, times 1/sigma
     heaviest: float  # mass of a value, at z = 0
@@ -323,20 +321,20 @@ def real_power(power, one, two, log_modulus_at_saddle):
 
 @unchecked
 def modulus_sum(
-    power, nodes, path, order, longest, row, mass, moved, value_error, bow, log_modulus_at_saddle, term, size
+    power, path, nodes, order, longest, row, mass, moved, value_error, bow, log_modulus_at_saddle, term, size
 ):
-    """Sum of node |M|^n e^(-level), |M| enlarged by slack |z| + bow |z|^2; path: rows x, y, node.
+    """Sum of node |M|^n e^(-level), |M| enlarged by slack |z| + bow |z|^2; rows of nodes: x, y, weight.
 
     With order > 0 by Taylor's series at the first node, with its remainder, wherever that is small.
     """
     total = 0.0
-    for i in range(nodes):
-        x = path[0, i]
-        y = path[1, i]
+    for i in range(int(path.end / path.step + 1.5)):
+        x = nodes[0, i]
+        y = nodes[1, i]
         square = x * x + y * y
         mass_error = math.inf
         if order > 0:
-            re, im, mass_error = expanded(power.n, x - path[0, 0], y, order, longest, mass.shape[1], term, size)
+            re, im, mass_error = expanded(power.n, x - nodes[0, 0], y, order, longest, mass.shape[1], term, size)
         if not mass_error < math.inf:
             mass_error = 0.0
             re, im = moment(x, y, row, mass, moved)
@@ -352,7 +350,7 @@ def modulus_sum(
         log -= power.pull * x + power.level
         if log > 700.0:
             return math.inf
-        total += path[2, i] * factor * math.exp(log)
+        total += nodes[2, i] * factor * math.exp(log)
     return total
 
 
@@ -669,7 +667,7 @@ def contour(n, place, row, period, lobes_too, mass, moved, nodes, points):
     points[3] = (far + strip) / sigma
     points[4] = (far + bend * bump - strip) / sigma
     points[5] = (far + bend * bump + strip) / sigma
-    return Contour(sigma, far, bend, width, step, end, int(count), window, smoothing, heaviest, line)
+    return Contour(sigma, bend, width, step, end, window, smoothing, heaviest, line)
 
 
 @unchecked
@@ -822,7 +820,7 @@ def extent(path, nodes, points):
     low = min(min(points[2], points[4]), min(points[0], nodes[0, 0]))
     high = max(max(points[3], points[5]), max(points[0], nodes[0, 0]))
     bend = abs(points[0] - nodes[0, 0])
-    radius = max(max(high - nodes[0, 0], nodes[0, 0] - low), bend + nodes[1, path.nodes - 1])
+    radius = max(max(high - nodes[0, 0], nodes[0, 0] - low), bend + path.end / path.sigma)
     return low, high, bend, radius
 
 
@@ -863,7 +861,7 @@ def type_sum(power, k, row, v, shift, bow, home, path, nodes, points, laws):
     real_logs(power.n, row, value_error, points, nodes[0, 0], order, longest, term, size, laws)
     loss = path.sigma * math.exp((path.end / path.window) ** POWER)
     return loss * modulus_sum(
-        power, path.nodes, nodes, order, longest, row, laws.mass, laws.moved, value_error, bow, home, term, size
+        power, path, nodes, order, longest, row, laws.mass, laws.moved, value_error, bow, home, term, size
     )
 
 
