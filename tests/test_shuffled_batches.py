@@ -12,7 +12,8 @@ import pytest
 
 from pld_shuffle import Accountant, Gaussian, RandomAllocation, ShuffledBatches, ShuffledLDP
 from pld_shuffle.numerics.sides import Bounds
-from pld_shuffle.pairs.allocation import GaussianSteps, ShuffledSteps
+from pld_shuffle.pairs.allocation import GaussianSteps
+from pld_shuffle.pairs.batches import BatchesBound, _guest_calls
 
 Law = list[Fraction]
 
@@ -156,16 +157,16 @@ def test_lemma_3_by_a_grid_of_configurations_in_the_plane() -> None:
         for add in (False, True):
             far, near = (zero, x) if add else (x, zero)
             values = density(far) - s * density(near)
-            pair = ShuffledSteps(GaussianSteps(noise, *((0, 1) if add else (1, 0)), 0), 5, Bounds(1.0, 1.0))
-            law = pair._law(s - 1.0, 1e-16, 0.02)
+            pair = BatchesBound(GaussianSteps(noise, *((0, 1) if add else (1, 0)), 0), 5, Bounds(1.0, 1.0), True)
+            (one, two, hidden), _ = pair._envelope(s - 1.0, 1e-16, 0.02)
             with np.errstate(divide="ignore", invalid="ignore"):
-                level = np.where(law.others > 0.0, (law.first - s * law.second) / law.others, 0.0)
+                level = np.where(hidden > 0.0, (one - s * two) / hidden, 0.0)
             others = density(w)
             for y in (0.0, 0.1, 0.5, 2.0):
                 calls = np.sum(np.maximum(values - y * others, 0.0)) * cell
-                assert calls <= float(law.others @ np.maximum(level - y, 0.0)) + 2e-4
+                assert calls <= float(hidden @ np.maximum(level - y, 0.0)) + 2e-4
                 puts = np.sum(np.maximum(-values - y * others, 0.0)) * cell
-                assert puts <= float(law.others @ np.maximum(-level - y, 0.0)) + 2e-4
+                assert puts <= float(hidden @ np.maximum(-level - y, 0.0)) + 2e-4
 
 
 @pytest.mark.parametrize(
@@ -180,13 +181,140 @@ def test_numbers_of_the_table(sigma: float, batches: int, attack: float, bound: 
     assert found.lower < found.upper <= bound * (1 + 2e-4)
 
 
-def test_every_record_used_gives_no_amplification_and_says_so() -> None:
-    kind = ShuffledBatches(1.0, 100, 500, 50_000)
-    assert kind.pair == Gaussian(sigma=1.0).pair
-    assert "no amplification" in kind.assumptions()["analysis"]
-    found = Accountant().compose(kind).epsilon_bounds(1e-6)
-    assert found.lower == pytest.approx(4.6830, rel=1e-3)
-    assert found.upper == pytest.approx(4.8866, rel=1e-4)
+# --- Theorem S: every record is used ------------------------------------------------------------------------
+
+
+def adaptive_steps(rng: random.Random, users: int, size: int) -> list:
+    """Laws of every user in both slots: the second one given the first output; user 0 is the target."""
+
+    def law() -> Law:
+        raw = [rng.randrange(1, 9) for _ in range(size)]
+        return [Fraction(x, sum(raw)) for x in raw]
+
+    return [(law(), [law() for _ in range(size)]) for _ in range(users)]
+
+
+def test_the_exchange_of_theorem_s_is_the_protocol_in_rationals() -> None:
+    """Two slots and two users, three in the second half: the mixture over J, u and pi' has the protocol's law.
+
+    Between u and u1 = 1/c all is a polynomial in u, integrated by Gauss's rule exactly.
+    """
+    rng = random.Random(5)
+    for _ in range(40):
+        size = 3
+        (target, target_later), (other, other_later) = adaptive_steps(rng, 2, size)
+        guest, guest_later = ([min(p, q) for p, q in zip(target, other, strict=True)],
+                              [[min(p, q) for p, q in zip(*rows, strict=True)]
+                               for rows in zip(target_later, other_later, strict=True)])  # fmt: skip
+        v = [x / sum(guest) for x in guest]
+        v_later = [[x / sum(row) for x in row] for row in guest_later]
+        c = 1 / min([sum(guest), *(sum(row) for row in guest_later)])
+        for a, b in itertools.product(range(size), repeat=2):
+            exact = (target[a] * other_later[a][b] + other[a] * target_later[a][b]) / 2
+            # u <= 1/c: density 2 (1 - u); J is the target (others have W^u) or the other user (has V).
+            half = 1 / c
+            found = Fraction(0)
+            for place in (0, 1):  # of the target under pi'
+                r = (target[a], target_later[a][b])
+                w = (other[a], other_later[a][b])
+                guests = (v[a], v_later[a][b])
+                # J = target: the other one, at the other place, has (W - uV)/(1 - u); times 2 (1 - u), over u.
+                alone = r[place] * 2 * (w[1 - place] * half - guests[1 - place] * half**2 / 2)
+                # J = the other one: the target goes to its place, it comes to the target's, with V.
+                moved = r[1 - place] * guests[place] * (2 * half - half**2)
+                found += (alone + moved) / 4
+            # u > 1/c: the least number is above 1/c, so whoever is not J has (W - V/c)/(1 - 1/c), and J, too.
+            rest = (1 - half) ** 2
+            for place in (0, 1):
+                r = (target[a], target_later[a][b])
+                w = (other[a], other_later[a][b])
+                guests = (v[a], v_later[a][b])
+                found += rest / 2 * r[place] * (w[1 - place] - guests[1 - place] / c) / (1 - half)
+            assert found == exact
+
+
+@pytest.mark.parametrize("order", [(1, 0), (0, 1)])
+def test_the_guests_calls_are_above_those_of_any_others(order: tuple[int, int]) -> None:
+    rng = np.random.default_rng(8)
+    z = np.linspace(-14.0, 14.0, 2801)
+    for _ in range(30):
+        noise = float(rng.choice([0.8, 1.5, 3.0]))
+        eps, rho, x = float(rng.choice([0.05, 0.5, 2.0])), float(rng.choice([3.0, 30.0])), rng.uniform(0.2, 1.0)
+        others = int(rng.choice([1, 5, 200]))
+        centres = rng.uniform(-1.0, 1.0, others)
+
+        def density(centre: np.ndarray, noise: float = noise) -> np.ndarray:
+            return np.exp(-0.5 * ((z - centre) / noise) ** 2) / (noise * math.sqrt(2.0 * math.pi))
+
+        target = [density(np.array(x * i)) for i in order]
+        lowest = np.minimum(density(np.array(0.0)), rho * density(centres[:, None]).min(axis=0))
+        ahead = np.maximum(0.0, target[0] - math.exp(eps) * target[1])
+        strikes = np.array([0.0, 0.5, 3.0, 20.0])
+        calls = [np.maximum(0.0, ahead - y * lowest).sum() * (z[1] - z[0]) for y in strikes]
+        bounds = _guest_calls(GaussianSteps(noise, *order, 0), math.expm1(eps), rho, others, strikes)
+        assert np.all(np.array(calls) <= bounds * (1 + 1e-3) + 1e-9)
+
+
+@pytest.mark.parametrize("order", [(1, 0), (0, 1)])
+def test_theorem_s_is_above_its_own_terms_drawn_at_random(order: tuple[int, int]) -> None:
+    """All others at -1 and at 1: the bound's integrand by Monte Carlo, with V, W^u and guest of the theorem."""
+    noise, count, eps = 4.0, 40, 0.1
+    bound = BatchesBound(GaussianSteps(noise, *order, 0), count, Bounds(1.0, 1.0), False)
+    assert bound.covered
+    [upper] = bound.upper(np.array([math.expm1(eps)]), 1e-9)
+    rho, _ = bound._cover
+    rng, s, draws = np.random.default_rng(1), math.exp(eps), 20_000
+    for others in (-1.0, 1.0):
+
+        def density(z: np.ndarray, centre: float) -> np.ndarray:
+            return np.exp(-0.5 * ((z - centre) / noise) ** 2)
+
+        def value(z: np.ndarray) -> np.ndarray:
+            return density(z, order[0]) - s * density(z, order[1])
+
+        def cover(z: np.ndarray, others: float = others) -> np.ndarray:
+            return np.minimum(density(z, 0.0), rho * density(z, others))
+
+        grid = np.linspace(-60.0, 60.0, 120_001)
+        z_mass = cover(grid).sum() / density(grid, 0.0).sum()
+        c = rho / z_mass
+        u = 1.0 - (1.0 - rng.random(draws)) ** (1.0 / count)
+        u1 = 25.0 / count / c  # any u1 <= 1/c will do
+        u1 = min(u1, 0.9 / c)
+        total = np.zeros(draws)
+        less = np.minimum(u, u1)
+        for _ in range(count - 1):
+            z = np.empty(draws)
+            todo = np.arange(draws)
+            while todo.size:  # of W - u V, by rejection
+                z[todo] = others + noise * rng.normal(size=todo.size)
+                gone = less[todo] * cover(z[todo]) / z_mass
+                todo = todo[rng.random(todo.size) * density(z[todo], others) < gone]
+            total += value(z) * (1.0 - less) / (density(z, others) - less * cover(z) / z_mass)
+        todo = np.arange(draws)
+        while todo.size:
+            z[todo] = noise * rng.normal(size=todo.size)
+            todo = todo[rng.random(todo.size) * density(z[todo], 0.0) > cover(z[todo])]
+        total += value(z) * z_mass / cover(z)
+        terms = np.where(u <= u1, np.maximum(total, 0.0) / count, 0.0)
+        doubt = 4.0 * terms.std() / math.sqrt(draws)
+        assert terms.mean() - doubt <= upper, (terms.mean(), doubt, upper)
+
+
+def test_every_record_used_is_amplified_where_batches_are_many_enough() -> None:
+    few = ShuffledBatches(1.0, 100, 500, 50_000)
+    assert few.pair == Gaussian(sigma=1.0).pair
+    assert "no amplification" in few.assumptions()["analysis"]
+    assert (
+        ShuffledBatches(2.0, 100, 500, 50_000, relation="replace-one").pair == Gaussian(sigma=2.0, sensitivity=2.0).pair
+    )
+    assert ShuffledBatches(2.0, 100, 500, 49_999).pair == Gaussian(sigma=2.0).pair  # a smaller last batch
+    for sigma, batches, attack, bound in [(1.5, 100, 1.9645, 2.06), (2.0, 1000, 0.12724, 0.1338)]:
+        found = Accountant().compose(ShuffledBatches(sigma, batches, 500, batches * 500)).epsilon_bounds(1e-6)
+        assert found.lower == pytest.approx(attack, rel=1e-3)
+        assert found.lower < found.upper <= bound
+        spare = Accountant().compose(ShuffledBatches(sigma, batches, 500, batches * 500 + 1))
+        assert spare.get_epsilon(1e-6) < found.upper
 
 
 def test_it_costs_more_than_random_allocation_and_replacement_more_than_nothing() -> None:

@@ -1,0 +1,291 @@
+"""Shuffled batches: upper ends for one epoch of a fresh permutation, and the attack they are measured against.
+
+The target's batch is hidden by whoever leaves it. The others' law W is around -1 where the target's loss is above eps,
+around 1 where it is below, and that is not a whole law (the envelope of docs/shuffled_batches.md):
+
+    H_s <= E (1/k) (sum over batches of L*_t)_+,   L* = (dP - s dQ)/dW.
+
+* One record or more is left out (Theorem D): so it is, for a hidden cohort of that rate.
+* Every record is used (Theorem S). Whoever leaves goes where the target was, and must look there like anybody: one
+  batch has a law V <= c W instead. With u the least of k uniform numbers, W loses u V from the others' batches, and
+  that one batch, the guest's, has (dP - s dQ)/V. It is added to the sum by its call function, at a few strikes.
+
+Points of a profile lie where a chord errs by the same share of it, whatever the question is, and are kept.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..numerics.rounding import above, below
+from ..numerics.sides import Bounds, Side
+from ..numerics.tuning import STEP_CELLS, STEP_RTOL
+from .allocation import GaussianSteps, HiddenStepPair, _edges, _mass_error, _spread, _tail
+from .cohort import Cohort
+from .gaussian import GaussianPair
+from .pair import Atoms, Resolution, completed
+from .profile import SAME, ProfilePair, ProfilePoints, UpperPair, points, profile_atoms
+from .slots import SlotLaw, rest_of
+
+Array = NDArray[np.float64]
+
+CHORD = 2.5e-4  # of a profile, that its chords may err by near loss 0; four times that where points are expensive
+WIDE = 0.08  # width of cells where many points are asked for, in deviations
+FIRST_LOOK = 40  # points where the distances of all others are read from
+LEAST_TAIL = 1e-290
+# Theorem S: ends of the bins of k u; strikes over k(s - 1); 1 - Z; least k/c; by how much a bin lowers W, at least,
+# for one point and for many.
+BINS = (0.4, 1.0, 1.8, 3.0, 5.0, 8.0, 13.0, 20.0, 30.0)
+STRIKES = (0.0, 0.02, 0.08, 0.3, 1.0)
+MISSING, LEAST_COVER, LEAST_BIN = 0.2, 10.0, (2e-3, 0.03)
+# The guest: chances of the largest of the others' deviations; deviations along the target's contribution, and cuts.
+CHANCES = (1.0, 0.6, 0.3, 0.1, 0.03, 0.01, 1e-3, 1e-4, 1e-6, 1e-8, 1e-11, 1e-15, 1e-20, 1e-26, 1e-33)
+REACH, CUTS = 14.0, 161
+
+
+class _EvenChords(ProfilePair):
+    """A profile whose points do not depend on the question, but for the tail that may be left out."""
+
+    @property
+    def chord(self) -> float:
+        """Of a profile, that its chords may err by near loss 0."""
+        return CHORD
+
+    def _points(self, resolution: Resolution) -> ProfilePoints:
+        tail = max(resolution.truncated_mass, LEAST_TAIL)
+        known = _kept_points(self, 1e-4 ** math.ceil(-0.25 * math.log10(tail)))
+        last = int(np.count_nonzero(known.upper > tail)) + 1
+        return ProfilePoints(known.expm1_eps[:last], known.lower[:last], known.upper[:last])
+
+    @property
+    def encloses(self) -> bool:
+        """Yes: all resolutions have one polygon."""
+        return True
+
+    def points_at(self, tail: float) -> ProfilePoints:
+        """The profile down to where it is below `tail`."""
+        scale = self.scale
+        first = points(
+            lambda g: self.profile(g, 1e-2, tail), width=1.0, truncated_mass=tail, scale=scale, most=FIRST_LOOK
+        )
+        at, log_h = np.log1p(first.expm1_eps), np.log(np.maximum(first.upper, 1e-300))
+        slope = np.gradient(log_h, at)
+        bend = np.gradient(slope, at) + slope * slope - slope  # second derivative in e^eps over the profile
+        least = np.minimum(0.1 / np.maximum(at, scale) ** 2, 1.0 / scale**2)
+        faint = 1.0 + 1e3 * tail / np.maximum(first.upper, tail)
+        density = np.sqrt(np.clip(bend, least, 1.0 / scale**2) / (8.0 * self.chord * faint))
+        number = np.append(0.0, np.cumsum(0.5 * (density[1:] + density[:-1]) * np.diff(at)))
+        losses = np.interp(np.linspace(0.0, number[-1], math.ceil(number[-1]) + 1), number, at)
+        expm1_eps = np.expm1(losses)
+        lower, upper = self.profile(expm1_eps, 2e-5, tail)
+        return ProfilePoints(expm1_eps, np.array(lower), np.array(upper))
+
+
+@lru_cache(maxsize=32)
+def _kept_points(pair: _EvenChords, tail: float) -> ProfilePoints:
+    return pair.points_at(tail)
+
+
+@dataclass(frozen=True)
+class BatchesAttack(_EvenChords):
+    """One order of the attack, all others at minus the target's contribution: what lies below it, and nothing above.
+
+    hidden : the lower half of its pair. As for `profile.UpperPair`, both sides of a law are one polygon.
+    """
+
+    hidden: HiddenStepPair
+
+    def profile(self, expm1_eps: Array, rtol: float, truncated_mass: float) -> Bounds:
+        return self.hidden.profile(expm1_eps, rtol, truncated_mass)
+
+    @property
+    def max_loss(self) -> Bounds:
+        return Bounds(math.inf, math.inf)
+
+    @property
+    def scale(self) -> float:
+        return self.hidden.scale
+
+    @property
+    def reverse(self) -> BatchesAttack | None:
+        back = self.hidden.reverse
+        return None if back is None else BatchesAttack(back)
+
+    def log_tail(self, expm1_eps: Array) -> Array:
+        return self.hidden.log_tail(expm1_eps)
+
+    def atoms(self, sides: Sequence[Side], resolution: Resolution) -> list[Atoms]:
+        known = self._across(*self._both_orders(resolution))
+        below = profile_atoms(*known, Side.LOWER)
+        over = completed(replace(below, mass=below.mass / SAME, total=None), Side.UPPER)
+        return [over if side is Side.UPPER else below for side in sides]
+
+
+@dataclass(frozen=True)
+class BatchesBound(_EvenChords, UpperPair):
+    """One order of shuffled batches: the less of Theorem D or S, and of the noise of the target's batch, were it known.
+
+    spare : whether a record or more is left out; rate : the probability that it is not the target.
+    """
+
+    steps: GaussianSteps
+    count: int
+    rate: Bounds
+    spare: bool
+
+    @property
+    def chord(self) -> float:
+        return CHORD if self.spare else 4.0 * CHORD
+
+    def upper(self, expm1_eps: Array, truncated_mass: float) -> Array:
+        known = self._known.profile(expm1_eps, 1e-9, truncated_mass).upper
+        many = expm1_eps.size > 1
+        accuracy = _tail(truncated_mass), WIDE if many else STEP_CELLS[1], STEP_RTOL[1 if many else 0]
+        value = self._left_out if self.spare else self._all_used
+        found = [
+            value(g, *accuracy) if most > truncated_mass else most
+            for g, most in zip(expm1_eps.tolist(), known.tolist(), strict=True)
+        ]
+        return np.asarray(np.minimum(found, known))
+
+    def _left_out(self, expm1_eps: float, tail: float, cell: float, rtol: float) -> float:
+        """Theorem D."""
+        rows, error = self._envelope(expm1_eps, tail, cell)
+        law = SlotLaw.of(self.count, rows, error, whole=False).sampled(Cohort(float(self.rate.upper)))
+        return float(law.profile(np.array([expm1_eps]), rtol).upper[0])
+
+    def _all_used(self, expm1_eps: float, tail: float, cell: float, rtol: float) -> float:
+        """Theorem S: the sum over bins of u, the expectation over the guest by chords between strikes."""
+        apart = self._apart(expm1_eps)
+        if self._cover is None:
+            return apart
+        rho, c = self._cover
+        rows, error = self._envelope(expm1_eps, tail, cell)
+        others, n = self.count - 1, float(self.count)
+        many = cell == WIDE
+        strikes = np.array(STRIKES[:: 2 if many else 1]) * others * max(expm1_eps, self.scale)
+        guest = _guest_calls(self.steps, expm1_eps, rho, others, strikes)
+        ends = [0.0]
+        for one, beyond in itertools.pairwise([*(end / n for end in BINS if end < 0.95 * n / c), math.inf]):
+            if (beyond - ends[-1]) * c > LEAST_BIN[many]:
+                ends.append(one)
+        found = apart * math.exp(n * math.log1p(-ends[-1]))
+        for start, end in itertools.pairwise(ends):
+            weight = math.exp(n * math.log1p(-start)) - math.exp(n * math.log1p(-end))
+            share = (1.0 - end * c) / (1.0 - end) * (1.0 - 1e-14 - 2.0 * error)  # W is at least that
+            values = [self._shifted(rows, error, share, v / others, expm1_eps, rtol) for v in strikes]
+            slopes = np.maximum.accumulate(np.clip(np.diff(values) / np.diff(strikes), 0.0, 1.0))
+            kinks = np.diff(slopes, prepend=0.0, append=1.0)
+            found += weight / n * (values[0] + float(kinks @ guest))
+        return found * (1.0 + 1e-12)
+
+    def _shifted(self, rows: Array, error: float, share: float, shift: float, expm1_eps: float, rtol: float) -> float:
+        """E (S + v)_+ of all batches but one, whose W keeps that share; shift : v for one of them."""
+        moved = rows * np.array([[1.0], [1.0], [share]])
+        moved = np.append(moved, [[0.0], [0.0], [rest_of(moved[2])]], axis=1)
+        moved[0] += shift * moved[2]
+        moved[:2] /= 1.0 + shift  # laws are of mass 1 at most
+        law = SlotLaw.of(self.count - 1, moved, error + 1e-15, whole=True)
+        return (self.count - 1) * (1.0 + shift) * float(law.profile(np.array([expm1_eps]), rtol).upper[0])
+
+    def _envelope(self, expm1_eps: float, tail: float, cell: float) -> tuple[Array, float]:
+        """Rows (first, second, others) of Lemma 3's envelope at s = 1 + growth, and the masses' relative error.
+
+        The place where P = s Q is an end of cells; next to it values are 0 but for their rounding, which the slots'
+        integral knows.
+        """
+        one, two = self.steps.first, self.steps.second
+        middle = 0.5 * (one + two) / self.steps.sigma
+        place = middle + math.log1p(expm1_eps) * self.steps.sigma / (one - two)
+        edges = _edges(self.steps.sigma, tail, cell, place)
+        rows = _spread(self.steps.sigma, edges)
+        left = edges[:-1] < place
+        left = np.concatenate((left, [False], left))  # of the cells' ends, and of the vertices between
+        others = np.append(np.where(left, rows[0, :-1], rows[2, :-1]), 0.0)
+        first, second = rows[1 - one], rows[1 - two]
+        second[-1] = 0.0
+        return np.array([first, second, others]), _mass_error(self.steps.sigma, edges)
+
+    @cached_property
+    def _cover(self) -> tuple[float, float] | None:
+        """rho and c with V = min(N(0), rho N(w_1), ...)/Z <= c N(w_i), Z >= 1 - MISSING; None if c is of order k."""
+        if self.steps.first * self.steps.second or self.count < 2:
+            return None
+        rho = 1.0
+        while (missing := (self.count - 1) * self._apart(rho - 1.0)) > MISSING:
+            rho *= 1.05
+        c = rho / (1.0 - missing) * (1.0 + 1e-12)
+        return (rho, c) if 0.95 * self.count / c > LEAST_COVER else None
+
+    def _apart(self, expm1_eps: float) -> float:
+        return float(self._known.profile(np.array([expm1_eps]), 1e-9, 0.0).upper[0])
+
+    @property
+    def covered(self) -> bool:
+        """Whether Theorem S says anything."""
+        return self._cover is not None
+
+    @cached_property
+    def _known(self) -> GaussianPair:
+        """The noise of a known batch."""
+        square = ((self.steps.first - self.steps.second) / self.steps.sigma) ** 2
+        return GaussianPair(Bounds(below(square, 4.0), above(square, 4.0)))
+
+    @cached_property
+    def scale(self) -> float:  # type: ignore[override]
+        others = replace(self.steps, others=-1)
+        return min(HiddenStepPair(others, self.count, self.rate).scale, self._known.scale)
+
+    @property
+    def max_loss(self) -> Bounds:
+        return Bounds(math.inf, math.inf)
+
+    @property
+    def reverse(self) -> BatchesBound | None:
+        if self.steps.first == -self.steps.second:
+            return None  # the mirror image
+        return replace(self, steps=self.steps.reversed())
+
+
+def _guest_calls(steps: GaussianSteps, expm1_eps: float, rho: float, others: int, strikes: Array) -> Array:
+    """Upper bounds on the integral of ((dP - s dQ)_+ - y dV)_+ at all strikes y, for any contributions of the others.
+
+    V >= N(0) min(1, rho e^(-mu^2/2 - mu sqrt(a^2 + t^2))) in deviations a along the target's contribution and t, the
+    largest ones of `others` normal numbers (and 0). In cells of a and t that factor is its least value.
+    """
+    from scipy.special import ndtr, ndtri
+
+    mu, s = 1.0 / steps.sigma, 1.0 + expm1_eps
+    chance = np.array(CHANCES)
+    t = np.maximum(0.0, -ndtri(np.minimum(0.5, chance[1:] / others))) + 1e-9
+    if steps.first == 1:
+        a = np.linspace(0.5 * mu, mu + REACH, CUTS)
+        away = a[1:]
+    else:  # mirrored, so that the target's law is larger on the right
+        a = np.linspace(-0.5 * mu, REACH, CUTS)
+        away = np.maximum(np.abs(a[1:]), 0.5 * mu)
+    log_factor = math.log(rho) - 0.5 * mu * mu - mu * np.hypot(away[:, None], t)
+    factor = np.exp(np.minimum(0.0, log_factor)) * (1.0 - 1e-12)
+    taken = strikes[:, None, None] * factor
+    low, high = a[:-1, None], a[1:, None]
+    if steps.first == 1:  # N(1) - (s + y m) N(0)
+        ahead, behind, centres = np.ones_like(taken), s + taken, (mu, 0.0)
+        start = (np.log(behind) + 0.5 * mu * mu) / mu
+    else:  # (1 - y m) N(0) - s N(-1), after mirroring
+        ahead, behind, centres = np.maximum(0.0, 1.0 - taken), np.full_like(taken, s), (0.0, -mu)
+        with np.errstate(divide="ignore"):
+            start = (np.log(s) - np.log(ahead)) / mu - 0.5 * mu
+    start = np.clip(start, low, high)
+    gained = [ndtr(c - start) - ndtr(c - high) for c in centres]
+    doubt = 1e-13 * (ahead * ndtr(centres[0] - start) + behind * ndtr(centres[1] - start))
+    cells = np.maximum(0.0, ahead * gained[0] - behind * gained[1]) + np.where(start < high, doubt, 0.0)
+    found = cells.sum(axis=1) @ -np.diff(chance)
+    everything = ndtr(centres[0] - a[0])
+    return np.asarray((found + chance[-1] * everything + ndtr(centres[0] - a[-1])) * (1.0 + 1e-12))
