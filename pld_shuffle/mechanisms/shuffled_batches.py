@@ -40,7 +40,7 @@ class ShuffledBatches(Mechanism):
 
     Every contribution may depend on all earlier outputs. With one record or more left out, Theorem D of
     docs/shuffled_batches.md bounds all datasets in any dimension; if every record is used, Theorem S does, for zero-out
-    and batches enough (about 50 at sigma = 2, 500 at sigma = 1). The attack, all others at minus the target's
+    and batches enough (about 40 at sigma = 2, 400 at sigma = 1). The attack, all others at minus the target's
     contribution, is one or two per cent below them for sigma <= 1.5 and 1,000 batches, up to 13 for large sigma. **With
     fewer batches, a smaller last one, or replacement without a record to spare, no amplification is proved here**: the
     upper end is then the noise of a batch that is known. The lower end is the attack's in all cases. (A smaller last

@@ -14,9 +14,6 @@ It is evaluated for a finite law of one step on a side:
   ends and the crossing of their tangents, and the masses of the three vertices are integrals of Bernstein's polynomials
   (1-v)^2, 2v(1-v), v^2, v = (t - t_0)/(t_1 - t_0): sums of positive terms. That is the upper side. Merged cells are the
   lower one. Both err by the square of a cell's width.
-
-`ShuffledSteps` is the upper end for shuffled batches (Theorem D of docs/shuffled_batches.md): slots whose W is around
--1 where the target's loss is above eps, around 1 where it is below, and not a whole law.
 """
 
 from __future__ import annotations
@@ -29,14 +26,13 @@ from functools import cached_property, lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from ..numerics.rounding import ROUNDOFF, above, below
+from ..numerics.rounding import ROUNDOFF
 from ..numerics.sides import Bounds, Side
 from ..numerics.tuning import RATIO_KNOTS, STEP_CELLS, STEP_POINTS, STEP_RTOL, SUMMED_STEPS
 from .cohort import Cohort
 from .discrete import OrderedPair
-from .gaussian import GaussianPair
 from .pair import Atoms, Pair, Resolution
-from .profile import ProfilePair, ProfilePoints, UpperPair
+from .profile import ProfilePair, ProfilePoints
 from .ratio_sums import RatioLaw, RatioSum, ratio_sum
 from .slots import SlotLaw
 
@@ -304,68 +300,6 @@ class HiddenStepPair(_StepsPair):
 
     def log_tail(self, expm1_eps: Array) -> Array:
         return self._usual(Side.UPPER).log_tail(expm1_eps)
-
-
-@dataclass(frozen=True)
-class ShuffledSteps(_StepsPair, UpperPair):
-    """One order of shuffled batches of which at least one record is left out: the least of two upper ends.
-
-    They are Theorem D of docs/shuffled_batches.md and the noise of the target's own batch, were it known.
-    """
-
-    steps: GaussianSteps
-    count: int
-    rate: Bounds
-
-    def upper(self, expm1_eps: Array, truncated_mass: float) -> Array:
-        known = self._known.profile(expm1_eps, 1e-9, truncated_mass).upper
-        tail = _tail(truncated_mass)
-        near, far, _ = STEP_RTOL
-        many = expm1_eps.size > 1
-        cell = STEP_CELLS[0 if many and self.scale > LARGE_SCALE else 1]
-        found = [
-            self._law(g, tail, cell).profile(np.array([g]), far if many and g > HEAVY * self.scale else near).upper[0]
-            for g in expm1_eps
-        ]
-        return np.asarray(np.minimum(found, known))
-
-    def _law(self, expm1_eps: float, tail: float, cell: float) -> SlotLaw:
-        """Slots of the envelope at s = 1 + growth: W is around -1 right of where P = s Q, around 1 left of it.
-
-        The place is an end of cells; next to it values are 0 but for their rounding, which the slots' integral knows.
-        """
-        one, two = self.steps.first, self.steps.second
-        middle = 0.5 * (one + two) / self.steps.sigma
-        place = middle + math.log1p(expm1_eps) * self.steps.sigma / (one - two)
-        edges = _edges(self.steps.sigma, tail, cell, place)
-        rows = _spread(self.steps.sigma, edges)
-        left = edges[:-1] < place
-        # Of the cells' ends, and of the vertices between.
-        left = np.concatenate((left, [False], left))
-        others = np.append(np.where(left, rows[0, :-1], rows[2, :-1]), 0.0)
-        first, second = rows[1 - one], rows[1 - two]
-        second[-1] = 0.0
-        law = SlotLaw.of(
-            self.count, np.array([first, second, others]), _mass_error(self.steps.sigma, edges), whole=False
-        )
-        return law.sampled(Cohort(float(self.rate.upper)))
-
-    @cached_property
-    def _known(self) -> GaussianPair:
-        """The noise of a known batch."""
-        square = ((self.steps.first - self.steps.second) / self.steps.sigma) ** 2
-        return GaussianPair(Bounds(below(square, 4.0), above(square, 4.0)))
-
-    @cached_property
-    def scale(self) -> float:  # type: ignore[override]
-        others = replace(self.steps, others=-1)
-        return min(HiddenStepPair(others, self.count, self.rate).scale, self._known.scale)
-
-    @property
-    def reverse(self) -> ShuffledSteps | None:
-        if self.steps.first == -self.steps.second:
-            return None  # the mirror image
-        return replace(self, steps=self.steps.reversed())
 
 
 # --- laws of one step ---------------------------------------------------------------------------------
