@@ -196,45 +196,7 @@ def test_long_work_is_compiled_and_so_is_what_python_refuses(seconds: float, mon
         assert ("compiled" in kernel.__dict__) == (seconds > 0.0 or last == 0.0)
 
 
-# --- Kernels against plain Python, compiled and not, and the windows against exact tails ---
-
-
-def plain(kernel):  # type: ignore[no-untyped-def]
-    """The Python function behind a kernel."""
-    return kernel.plain
-
-
-@pytest.mark.parametrize("rate", [1.0, 0.05])
-def test_cells_compiled_and_plain_agree_with_enumeration(rate: float) -> None:
-    coins = np.array([1, 2, 3, 7, 40], np.int64)
-    bias = np.array([0.7, 0.7, 0.6, 0.7, 0.5])
-    weight = np.array([0.1, 0.2, 0.3, 0.25, 0.15])
-    step = 0.01
-    edges = np.expm1(step * np.arange(400)) / (2 * rate)
-    edges[0] = -1.0
-    for kernel in (coin_kernels.coin_cells, plain(coin_kernels.coin_cells)):
-        cells = np.zeros((4, 399))
-        centre, top_x, top_y, infinity_mass = kernel(coins, bias, 1 - bias, weight, 1e9, edges, 0.7, 1 - 0.7, cells)
-        x, y = cells[0] + cells[2], cells[1] + cells[3]
-        expected_x, expected_y, expected_centre = np.zeros(399), np.zeros(399), 0.0
-        expected_top = 0.0
-        for m, theta, w in zip(coins, bias, weight, strict=True):
-            for heads in range(int(m) + 1):
-                t = (2 * heads - m) / m
-                mass = w * math.comb(int(m), heads) / 2.0 ** int(m)
-                if t == 0:
-                    expected_centre += mass
-                elif t == 1 and theta == 0.7:
-                    expected_top += mass
-                elif t > 0:
-                    loss = math.log1p(2 * rate * theta * t / (1 - theta * t))
-                    expected_x[int(loss / step)] += mass * theta * t
-                    expected_y[int(loss / step)] += mass * (1 - theta * t)
-        assert infinity_mass == 0.0 and centre == pytest.approx(expected_centre, rel=1e-14)
-        assert top_x == pytest.approx(expected_top * 0.7, rel=1e-14)
-        assert top_y == pytest.approx(expected_top * 0.3, rel=1e-14)
-        np.testing.assert_allclose(x, expected_x, rtol=1e-13)
-        np.testing.assert_allclose(y, expected_y, rtol=1e-13)
+# --- sums of many atoms: laws of coins by themselves are in pairs/test_coins.py ---
 
 
 @pytest.mark.parametrize("cells_per_unit", [5, 100])
