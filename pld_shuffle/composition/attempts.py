@@ -30,6 +30,7 @@ Ledger = Sequence[tuple[Pair, int]]
 Evaluator = type[Contour] | type[LatticeReading] | type[DirectReading]
 
 SMALLEST_DELTA = 1e-280  # windows cannot follow a delta below this in double precision
+PATIENCE = 64.0  # times as much work of a contour, where a lattice has no answer
 LOWER_TILTS = (0.8, 0.5)  # times the sketched one, where that was no good
 WIDEST = 1e6  # share of rtol that is spent at most, where everything else is too expensive
 
@@ -157,6 +158,11 @@ class Attempts:
             return True
         if attempt >= FUTILE_ATTEMPTS and (math.isinf(width) or not question.promised(found)):
             return False
+        if math.isinf(width) and self._widths[-1] < math.inf and plan.patience < PATIENCE:
+            # No lattice holds tails as heavy as these, and a contour did.
+            self._refused.clear()
+            self._plan = replace(plan, patience=PATIENCE)
+            return True
         if width > 0.9 * self._widths[-1] or math.isinf(width):
             self._evaluators.append(self._evaluators.pop(0))  # the same, another way
             if math.isinf(width):

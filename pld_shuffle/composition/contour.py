@@ -351,8 +351,9 @@ class Contour(Reading):
         smoothing = SMOOTHING_SHARE * plan.rtol * plan.share / (c * (c + 1.0))
         tau = 0.0 if square.lower >= smoothing else math.sqrt(smoothing)
         tolerance = BOOKED_SHARE * plan.rtol * min(1.0, plan.share)
-        lower = Integral(below, square.lower, c, tau, tolerance, plan.step)
-        upper = Integral(above, square.upper, c, tau, tolerance, plan.step)
+        step = plan.step / plan.patience
+        lower = Integral(below, square.lower, c, tau, tolerance, step)
+        upper = Integral(above, square.upper, c, tau, tolerance, step)
         lost = [compose_infinity((law.infinity_mass, law.count) for law in side) for side in (below, above)]
         infinity = Bounds(lost[0] * (1.0 - 2e-15) + 0.0, min(1.0, lost[1] * (1.0 + 2e-15)))
         loss_error = [math.fsum(law.count * law.loss_error for law in side) * (1.0 + 1e-9) for side in (below, above)]

@@ -25,7 +25,7 @@ class Plan:
 
     variance : of the composed loss. beyond : whether the answer is so near the sum of the largest losses that no tilt
     has its mean there. share : of rtol that is spent, lowered from attempt to attempt. lattice_share : the same for the
-    lattice alone, on top.
+    lattice alone, on top. patience : times as much work as usual that a contour may take before a lattice is asked.
     """
 
     tilt: float
@@ -36,6 +36,7 @@ class Plan:
     beyond: bool = False
     share: float = 1.0
     lattice_share: float = 1.0
+    patience: float = 1.0
 
     @classmethod
     def steered(
