@@ -48,6 +48,7 @@ HEAVY = 6.0  # scales beyond which single steps may count
 LARGE_SCALE = 0.1  # of losses, from which on points are costly and a law of wide cells must do for many of them
 FINEST = 2.0**-7  # distance of points over the scale of losses
 CELLS = 16.0  # deviations in cells of a step, as many as knots of a sum
+LOW_TILT = 1.0  # of compositions of large losses, for which one moment of a step's sum matters
 LEAST_TAIL, USUAL_TAIL = 1e-290, 1e-17
 
 
@@ -222,12 +223,14 @@ class HiddenStepPair(_StepsPair):
     def _ratio(self) -> tuple[Steps, bool] | None:
         return self.steps.ratio if self.rate == SURE else None
 
-    def _sums(self, truncated_mass: float, number: int) -> list[RatioSum]:
+    def _sums(self, truncated_mass: float, number: int, tilt: float = 0.0) -> list[RatioSum]:
         assert self._ratio is not None
         steps, backward = self._ratio
         depth = 2.0 * max(3, round(-0.5 * math.log(max(truncated_mass, LEAST_TAIL) * 5e4)))
         top = int(backward and isinstance(steps, PairSteps))
-        return _ratio_sums(steps, top, self.count, _tail(truncated_mass), number, depth)
+        # The mean of (S/count)^(1 + tilt) is E e^(tilt loss); where tails are heavy it is not all that matters.
+        power = None if backward or not 0.0 < tilt < LOW_TILT else tilt - 1.0
+        return _ratio_sums(steps, top, self.count, _tail(truncated_mass), number, depth, power)
 
     def profile(self, expm1_eps: Array, rtol: float, truncated_mass: float) -> Bounds:
         if self._ratio is not None and (self.count <= SUMMED_STEPS[0] or self.steps.scale > SUMMED_STEPS[1]):
@@ -248,8 +251,9 @@ class HiddenStepPair(_StepsPair):
             return super().atoms(sides, resolution)
         width, _ = resolution.points
         _, _, least, most, each = RATIO_KNOTS
+        tilt = 2.0 ** (0.5 * round(2.0 * math.log2(resolution.tilt))) if resolution.tilt > 0.0 else 0.0
         number = min(max(each * self.scale / width, least), most)
-        sums = self._sums(resolution.truncated_mass, round(2.0 ** (0.25 * math.ceil(4.0 * math.log2(number)))))
+        sums = self._sums(resolution.truncated_mass, round(2.0 ** (0.25 * math.ceil(4.0 * math.log2(number)))), tilt)
         found = []
         for side in sides:
             [one] = [one for one in sums if one.side is (self.half or side)]
@@ -315,12 +319,14 @@ def _known_points(
 
 
 @lru_cache(maxsize=16)
-def _ratio_sums(steps: Steps, top: int, count: int, tail: float, number: int, depth: float) -> list[RatioSum]:
+def _ratio_sums(
+    steps: Steps, top: int, count: int, tail: float, number: int, depth: float, power: float | None
+) -> list[RatioSum]:
     laws = []
     for side in Side:
         masses, error = steps.masses(side, tail, CELLS / number)
         laws.append(RatioLaw.of(masses, top, error))
-    return ratio_sum(laws, count, number, depth)
+    return ratio_sum(laws, count, number, depth, power)
 
 
 @lru_cache(maxsize=64)

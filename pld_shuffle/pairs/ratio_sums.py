@@ -274,11 +274,19 @@ def _log_parts(law: RatioLaw) -> Array:
     return found
 
 
-def chosen_knots(law: RatioLaw, steps: list[tuple[int, int]], number: int, depth: float) -> list[Array]:
-    """Knots of all sums.
+def _bends(law: RatioLaw, wanted: float, power: float | None) -> Array:
+    """f'' of the f whose mean should be known, at every value, for `ratio_sum`."""
+    if power is not None:
+        return np.exp(power * np.log(np.maximum(1.0 + law.value / law.steps, LEAST)))
+    log_part = _log_parts(law)
+    found: Array = np.abs(np.gradient(log_part, law.value)) * np.exp(np.minimum(log_part.max() - log_part, wanted))
+    return found
 
-    number : of them, about. depth : log of how far below its largest value E(S - s)_+ still matters.
-    """
+
+def chosen_knots(
+    law: RatioLaw, steps: list[tuple[int, int]], number: int, depth: float, power: float | None
+) -> list[Array]:
+    """Knots of all sums; the arguments are those of `ratio_sum`."""
     nothing = RatioLaw(0, np.zeros(1), np.ones(1), 0.0, 0.0, 0.0)
     deviation = math.sqrt(float(law.mass @ law.value**2))
     low, high = float(law.value[0]), float(law.value[-1])
@@ -287,10 +295,8 @@ def chosen_knots(law: RatioLaw, steps: list[tuple[int, int]], number: int, depth
         count = laws[left].steps + laws[right].steps
         grid = _grid(low * count, laws[left].value[-1] + laws[right].value[-1], deviation * math.sqrt(count))
         laws.append(laws[left].plus(laws[right], grid, Side.UPPER))
-    log_part = _log_parts(laws[-1])
-    below = log_part.max() - log_part
     weights = [np.zeros(law.value.size) for law in laws]
-    weights[-1] = np.abs(np.gradient(log_part, laws[-1].value)) * np.exp(np.minimum(below, depth))
+    weights[-1] = _bends(laws[-1], depth, power)
     for k in range(len(laws) - 1, 0, -1):
         left, right = steps[k - 1]
         for part, rest in ((left, right), (right, left)):
@@ -339,12 +345,18 @@ def _distinct(left: RatioLaw, right: RatioLaw, number: int) -> Array | None:
     return found if found.size <= number else None
 
 
-def ratio_sum(laws: Sequence[RatioLaw], count: int, number: int, depth: float) -> list[RatioSum]:
-    """The sum of `count` steps on each side, from the laws of one step; `number`, `depth` as for `chosen_knots`."""
+def ratio_sum(
+    laws: Sequence[RatioLaw], count: int, number: int, depth: float, power: float | None = None
+) -> list[RatioSum]:
+    """The sum of `count` steps on each side, from the laws of one step.
+
+    number : of knots, about. depth : log of how far below its largest value E(S - s)_+ still matters, at every s.
+    power : of S/count whose mean matters instead, less 2: that of a moment, if rounds are composed under its tilt.
+    """
     steps = additions(count)
     if not steps:
         return [RatioSum(side, 1, law, None, law.value) for side, law in zip(Side, laws, strict=True)]
-    knots = chosen_knots(laws[0], steps, number, depth)
+    knots = chosen_knots(laws[0], steps, number, depth, power)
     found = []
     for side, law in zip(Side, laws, strict=True):
         known = [law]
