@@ -47,8 +47,8 @@ from .base import Mechanism, said
 from .shuffled import Shuffled
 
 SYMBOLS = (KRandomizedResponse, HadamardResponse, DiscreteRandomizer)
-CELLS = 48  # of a lattice in a scale of Laplace noise, or of an attack's in a deviation: width against speed
-SMALLEST_TAIL = 1e-285  # of cells that an attack sees
+CELLS = 32  # of the lattice in a scale of Laplace noise: a share of 1e-4 of its variance
+SEEN_CELLS, SMALLEST_TAIL = 96, 1e-75  # of an attack: cells in a deviation, and what is left beyond them
 
 
 @dataclass(frozen=True, repr=False)
@@ -117,7 +117,7 @@ class Summed(Mechanism):
             return self.pair
         if isinstance(self.randomizer, Laplace):
             deviation = math.sqrt(2.0 * self.n) / self.randomizer.eps0
-            parts = max(1, math.ceil(CELLS / deviation))
+            parts = max(1, math.ceil(SEEN_CELLS / deviation))
             return shifted(_cells(self.n, self.randomizer.eps0 / parts), parts)
         return Attacks.of(two_count_attacks(self.n, self._shares))
 
