@@ -198,7 +198,8 @@ COMMANDS = {
     command
     for path in [*PAGES, README]
     for command in re.findall(r"^\$ (?:.*&& )?pld-shuffle (.*)$", path.read_text("utf-8"), re.MULTILINE)
-    if "--adaptive" in command or not any(word in command for word in ("LOG.csv", ">", "spent.png"))  # the last: below
+    if any(word in command for word in ("--adaptive", "--registry"))
+    or not any(word in command for word in ("LOG.csv", ">", "spent.png"))  # the last: below
 }
 
 

@@ -201,8 +201,9 @@ def warm_up() -> None:
 
     About half a minute where nothing is kept, half a second otherwise. One line of the log announces the former.
     """
-    for path in sorted(PACKAGE.rglob("*kernels.py")):
-        importlib.import_module(".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts))
+    kernels = [path.relative_to(PACKAGE.parent).with_suffix("").parts for path in sorted(PACKAGE.rglob("*kernels.py"))]
+    for name in ("scipy.fft", "scipy.special", *map(".".join, kernels)):  # what else is slow to load
+        importlib.import_module(name)
     with _warming:
         missing = sum(not kernel.kept for kernel in _entries)
         if missing:
