@@ -48,7 +48,8 @@ from .shuffled import Shuffled
 
 SYMBOLS = (KRandomizedResponse, HadamardResponse, DiscreteRandomizer)
 CELLS = 32  # of the lattice in a scale of Laplace noise: a share of 1e-4 of its variance
-SEEN_CELLS, SMALLEST_TAIL = 96, 1e-75  # of an attack: cells in a deviation, and what is left beyond them
+# Of an attack: cells in a deviation, what is left beyond them, and half of them at most: width against speed.
+SEEN_CELLS, SMALLEST_TAIL, MOST_CELLS = 96, 1e-75, 6_000
 
 
 @dataclass(frozen=True, repr=False)
@@ -148,7 +149,7 @@ def _cells(n: int, width: float) -> IntegerLaw:
     within = np.cumsum(fails.masses)  # P[N <= low + i]
     tails: list[float] = []
     error = 0.0
-    while not tails or tails[-1] > SMALLEST_TAIL:
+    while not tails or (tails[-1] > SMALLEST_TAIL and len(tails) < MOST_CELLS):
         arrivals = poisson_law((len(tails) + 0.5) * width)
         most = n - 1 - fails.low - (arrivals.low + np.arange(arrivals.masses.size))
         tails.append(float(arrivals.masses[most >= 0] @ within[np.minimum(most[most >= 0], within.size - 1)]))
