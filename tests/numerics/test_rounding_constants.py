@@ -308,7 +308,11 @@ def test_laplace_profiles() -> None:
         expm1_eps = math.expm1(share * sensitivity / scale)
         rest = arb(sensitivity) / arb(scale) - (1 + arb(expm1_eps)).log()
         exact = -(-rest / 2).expm1() if rest > 0 else arb(0)
-        assert encloses(Laplace(scale=scale, sensitivity=sensitivity).pair, expm1_eps, exact)
+        pair = Laplace(scale=scale, sensitivity=sensitivity).pair
+        assert encloses(pair, expm1_eps, exact)
+        low, high = (Fraction(float(end)) for end in pair.max_loss)
+        assert low <= Fraction(sensitivity) / Fraction(scale) <= high
+    assert Laplace(scale=2.0).pair.max_loss == (0.5, 0.5)
 
 
 @pytest.mark.parametrize("sigma", [0.2, 0.7, 1.0, 3.0, 40.0])
