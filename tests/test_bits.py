@@ -15,7 +15,7 @@ import pytest
 from scipy import stats
 
 from pld_shuffle import Accountant, CountedBits, ShuffledLDP, Subsampled, Summed
-from pld_shuffle.pairs import bit_kernels
+from pld_shuffle.pairs import adaptive, bit_kernels, bit_pair
 from pld_shuffle.pairs.bits import BitShares, bit_attack, bit_profile
 from pld_shuffle.pairs.two_counts import TwoCountAttack, TwoCountPair
 from pld_shuffle.randomizers import RAPPOR
@@ -58,6 +58,12 @@ def enumerated(n: int, one: Fraction, zero: Fraction, bits: int, values: list[Fr
         for first, second in itertools.permutations(laws, 2):
             worst = max(worst, divergence(first, second, expm1_eps))
     return worst
+
+
+def cohort_law(data: list[Fraction], n: int, bits: int) -> list[Fraction]:
+    """The number of ones of a uniformly random n of those users."""
+    laws = [law_of([share for share in cohort for _ in range(bits)]) for cohort in itertools.combinations(data, n)]
+    return [sum(masses) / len(laws) for masses in zip(*laws, strict=True)]
 
 
 def floats(expm1_epsilons: list[Fraction]) -> np.ndarray:
@@ -271,14 +277,50 @@ def test_rounds_are_near_the_attack(n, eps0, rounds):
     assert found.lower <= found.upper <= 1.0035 * found.lower
 
 
-def test_profiles_of_several_rounds_rise_with_the_rounds():
-    pair = CountedBits(1000, eps0=1.0).pair
-    loss = pair.scale * np.linspace(0.0, 12.0, 25)
-    one, many = pair.repeated(1), pair.repeated(130)
-    assert one == [(pair, 1)] and [count for _, count in many] == [2, 1]
-    profiles = [pair.repeated(t)[0][0].profile(np.expm1(loss), 0.0, 1e-12).upper for t in (2, 3, 5, 8)]
-    assert np.all(np.diff(profiles, axis=0) >= 0.0)  # more rounds spend more
-    assert np.all(np.diff(profiles, axis=1) <= 0.0)
+def best_strategy(pairs, s, rounds, p=Fraction(1), q=Fraction(1)):
+    """The largest divergence of rounds whose pairs are chosen as the outputs suggest, from the tree of all outputs."""
+    if rounds == 0:
+        return max(p - s * q, Fraction(0))
+    return max(
+        sum(best_strategy(pairs, s, rounds - 1, p * a, q * b) for a, b in zip(first, second, strict=True))
+        for first, second in pairs
+    )
+
+
+def all_datasets(n, population, one, zero, bits):
+    """The pairs of all neighbouring datasets, in both orders."""
+    pairs = []
+    for ones in range(population):
+        data = [one] * ones + [zero] * (population - 1 - ones)
+        pairs += itertools.permutations([cohort_law([target, *data], n, bits) for target in (zero, one)], 2)
+    return pairs
+
+
+@pytest.mark.parametrize("n, population, bits, one, zero, rounds", [
+    (1, 1, 1, Fraction(3, 4), Fraction(1, 4), 3),
+    (3, 3, 1, Fraction(3, 4), Fraction(1, 4), 3),
+    (3, 3, 1, Fraction(1, 2), Fraction(1, 16), 3),
+    (2, 2, 2, Fraction(3, 4), Fraction(1, 8), 2),
+    (1, 3, 1, Fraction(3, 4), Fraction(1, 8), 3),
+    (2, 4, 1, Fraction(7, 8), Fraction(1, 8), 2),
+    (2, 4, 1, Fraction(1, 2), Fraction(1, 16), 3),
+])  # fmt: skip
+@pytest.mark.parametrize("exact", [True, False])
+def test_strategies_enumerated(n, population, bits, one, zero, rounds, exact, monkeypatch):
+    """Others who change from round to round, as the outputs suggest; with all datasets as types, or ends of chords."""
+    monkeypatch.setattr(bit_pair, "MOST_DATASETS", 256 if exact else 0)
+    mechanism = CountedBits(n, one_if_one=float(one), one_if_zero=float(zero), bits=bits)
+    if population > n:
+        mechanism = Subsampled(mechanism, population=population)
+    adaptive._values.cache_clear()
+    accountant = Accountant().compose(mechanism, rounds)
+    pairs, top = all_datasets(n, population, one, zero, bits), rounds * mechanism.pair.max_loss.upper
+    for eps in (0.0, 0.05 * top, 0.2 * top, 0.5 * top, 0.8 * top):
+        truth = float(best_strategy(pairs, Fraction(math.exp(eps)), rounds))
+        bounds = accountant.delta_bounds(eps)
+        assert bounds.lower * (1 - ROUNDING) <= truth <= bounds.upper * (1 + ROUNDING)
+        # A hidden cohort's members are taken to be known, bit by bit.
+        assert not exact or bounds.upper <= truth * (1.01 if population == n and bits == 1 else 1.3)
 
 
 @pytest.mark.parametrize("mechanism", [

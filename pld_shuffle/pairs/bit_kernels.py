@@ -541,26 +541,3 @@ def all_chords(expm1_eps, bits, one, rest_one, zero, rest_zero, gap, others, lef
     state = np.empty(STATES)
     for i in range(expm1_eps.size):
         left[i], right[i] = chord(expm1_eps[i], bits, one, rest_one, zero, rest_zero, gap, others, pieces, state)
-
-
-@kernel("1 2 1 1 f f o1", lambda known, laws, *rest: 1e-7 * known.size * laws.size)
-def best_step(known, laws, endless, every, every_endless, step, out):
-    """One more round before `known`: the best of `laws` at every place, if not above what `every` gives.
-
-    known[k + reach] : E(x R - 1)_+ at x = e^(-k step) for -reach <= k, R the ratio of the rounds that follow.
-    laws[c, m + reach] : mass of Q at loss m step; endless[c] : mass of P at infinite loss. `every` : a law above all of
-    `laws` and everything between them. Fills out[k], k >= 0.
-    """
-    reach = (laws.shape[1] - 1) // 2
-    for k in range(out.shape[0]):
-        weight = math.exp(-k * step)
-        best = 0.0
-        for c in range(laws.shape[0]):
-            total = endless[c] * weight
-            for m in range(laws.shape[1]):
-                total += laws[c, m] * known[k + 2 * reach - m]
-            best = max(best, total)
-        total = every_endless * weight
-        for m in range(laws.shape[1]):
-            total += every[m] * known[k + 2 * reach - m]
-        out[k] = min(best, total)

@@ -279,10 +279,7 @@ def bit_attack(
         raise ValueError(f"truncated_mass must be in [1e-250, 0.01], got {truncated_mass!r}")
     own, rest = (shares.one, shares.not_one) if all_hold_one else (shares.zero, shares.not_zero)
     others = counts([Trials(each * (users - 1), own, rest)], truncated_mass)
-    laws = [binomial_window(each, min(pair), 0, each) for pair in shares.chances]
-    with_one, with_zero = (
-        law if one <= rest else law[::-1] for law, (one, rest) in zip(laws, shares.chances, strict=True)
-    )
+    with_one, with_zero = (_binomial(each, pair) for pair in shares.chances)
     if share < 1.0:
         absent = with_one if all_hold_one else with_zero
         with_one, with_zero = (share * target + (1.0 - share) * absent for target in (with_one, with_zero))
@@ -320,3 +317,58 @@ def _equal_others_loss(users: int, shares: BitShares, all_hold_one: bool, k: Arr
     least = float(np.min(np.minimum(above, below), where=near, initial=math.inf))
     loss_error = 8.0 * ROUNDOFF * (shares.gap * users * own / least + 2.0)
     return loss, loss_error + 16.0 * ROUNDOFF * float(np.max(np.abs(loss)))
+
+
+def dataset_profiles(
+    n: int, shares: BitShares, expm1_eps: Array, *, bits: int = 1, rate: float = 1.0
+) -> tuple[Array, Array]:
+    """Upper bounds on H_s of every dataset's pair, and of the reversed ones; shape (datasets, growths).
+
+    Of all n users j of the others' bits (n - 1) hold 1, j = 0, 1, ... Of a hidden cohort, bits = 1, the n members are
+    known before the target takes a member's place with probability `rate`, and x = 0, ..., n of them hold 1: with the
+    cohort not known, any dataset is a mean of these (docs/bits.md, sections 2, 5 and 7).
+
+    P(count >= m) - Q(count >= m) is a sum of positive terms.
+    """
+    others = bits * n if rate < 1.0 else bits * (n - 1)
+    ones, zeros = ([_binomial(count, pair) for count in range(max(others, bits) + 1)] for pair in shares.chances)
+    # A^r - B^r over A - B, of the generating functions of r bits.
+    between = sum((np.convolve(ones[i], zeros[bits - 1 - i]) for i in range(bits)), np.zeros(bits))
+    error = ROUNDOFF * (64.0 * (others + bits) + 256.0)
+    found = []
+    for j in range(others + 1):
+        if rate < 1.0:
+            law = np.zeros(others)
+            for share, held in ((j / others, j - 1), (1.0 - j / others, j)):
+                if share > 0.0:
+                    law += share * np.convolve(ones[held], zeros[others - 1 - held])
+            absent = (1.0 - rate) * np.convolve(ones[j], zeros[others - j])
+        else:
+            law, absent = np.convolve(ones[j], zeros[others - j]), np.zeros(1)
+        apart = rate * shares.gap * np.convolve(law, between)
+        first, second = (rate * np.convolve(law, one[bits]) + absent for one in (ones, zeros))
+        orders = (apart, second), (apart[::-1], first[::-1])
+        found.append([_best_tail(*order, error, expm1_eps) for order in orders])
+    ahead, behind = np.array(found).transpose(1, 0, 2)
+    return ahead, behind
+
+
+def _best_tail(apart: Array, base: Array, error: float, expm1_eps: Array) -> Array:
+    """The largest of P(count >= m) - s Q(count >= m), from above, for a likelihood ratio that rises in the count.
+
+    apart : P - Q of counts >= 1, 2, ...; base : Q of counts 0, 1, ...; both up to the relative error.
+    """
+    before, after = np.append(0.0, apart), np.append(apart, 0.0)
+    base = np.maximum(base, 1e-300)
+    excess, doubt = (before - after) / base, error * (before + after) / base
+    # At the first count whose ratio may be above s. Those between it and the best one are below s by its doubt at most.
+    start = np.searchsorted(np.maximum.accumulate(excess + doubt), expm1_eps, side="right")
+    tail = np.append(np.cumsum(base[::-1])[::-1], 0.0)[start]
+    value = np.append(before, 0.0)[start] * (1.0 + error) - expm1_eps * tail * (1.0 - error)
+    return np.asarray(np.clip(value + 2.0 * np.append(doubt, 0.0)[start] * tail + 1e-290, 0.0, 1.0))
+
+
+def _binomial(trials: int, chances: tuple[float, float]) -> Array:
+    """All masses of a number of trials' successes; chances : probability and complement."""
+    law = binomial_window(trials, min(chances), 0, trials)
+    return law if chances[0] <= chances[1] else law[::-1]
