@@ -28,7 +28,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,29 +55,17 @@ DIRECT_WORK = 1e8  # multiplications up to which transforms are not worth their 
 CHUNK = 2**20  # numbers in one transform
 
 
-class Typed(Protocol):
-    """What is asked of the pair of one round."""
-
-    @property
-    def scale(self) -> float: ...
-
-    @property
-    def max_loss(self) -> Bounds: ...
-
-    def profile(self, expm1_eps: Array, rtol: float, truncated_mass: float) -> Bounds: ...
-
-    def types(self, expm1_eps: Array) -> Sequence[Types]:
-        """Families of types, each proved, and closed under exchange of the neighbours."""
-
-
 @dataclass(frozen=True)
 class AdaptiveRounds(Pair):
     """`rounds` rounds of a pair whose types are chosen as they go: an upper bound.
 
     Its lower atoms are the same, less rounding: an attack tells how far the truth is below, not this pair.
+
+    one : a `ProfilePair` with a method `types`: at growths, families of `Types`, each of them proved, and closed under
+        exchange of the neighbours.
     """
 
-    one: Typed
+    one: Any
     rounds: int
 
     @property
@@ -87,7 +75,7 @@ class AdaptiveRounds(Pair):
 
     @property
     def scale(self) -> float:
-        return min(math.sqrt(self.rounds) * self.one.scale, float(self.max_loss.upper))
+        return float(min(math.sqrt(self.rounds) * self.one.scale, float(self.max_loss.upper)))
 
     @property
     def encloses(self) -> bool:
@@ -95,8 +83,7 @@ class AdaptiveRounds(Pair):
 
     def atoms(self, sides: Sequence[Side], resolution: Resolution) -> list[Atoms]:
         """O(rounds types points log points)."""
-        one: Any = self.one
-        rounds = self.rounds
+        one, rounds = self.one, self.rounds
         missed = next((m for m in MISSED if m <= 0.1 * resolution.truncated_mass), MISSED[-1])
         wanted = one.scale * math.sqrt(rounds) / resolution.points[0]
         points = next((p for p in POINTS if p >= wanted), POINTS[-1])
@@ -163,7 +150,7 @@ def _values(one: Any, rounds: int, points: float, missed: float) -> tuple[float,
         places = math.ceil(1.3 * places)
 
 
-def _reach(one: Typed, missed: float, top: float) -> float:
+def _reach(one: Any, missed: float, top: float) -> float:
     """About where one round's profile is down to `missed`."""
     asked = np.append(np.minimum(one.scale * np.geomspace(1.0, 100.0, 48), top), top)
     known = one.profile(np.expm1(asked), 1e-2, 0.1 * missed).upper
