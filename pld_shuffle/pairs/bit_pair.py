@@ -56,7 +56,12 @@ class BitPair(UpperPair):
         return rough_scale(self.n, self.shares, self.bits, self.rate)
 
     def upper(self, expm1_eps: Array, truncated_mass: float) -> Array:
+        if self.rate < 1.0 and self._exact:
+            return np.asarray(np.max(self._datasets(expm1_eps), axis=(0, 1)))
         return np.asarray(bit_profile(self.n, self.shares, expm1_eps, bits=self.bits, rate=self.rate).upper)
+
+    def _datasets(self, expm1_eps: Array) -> Types:
+        return dataset_profiles(self.n, self.shares, expm1_eps, bits=self.bits, rate=self.rate)
 
     def sampled(self, cohort: Cohort) -> ProfilePair:
         if cohort.absence > 0.0:
@@ -80,7 +85,7 @@ class BitPair(UpperPair):
 
         shares, orders = self.shares, [self.shares, self.shares.mirrored]
         if self._exact:
-            first, second = dataset_profiles(self.n, shares, expm1_eps, bits=self.bits, rate=self.rate)
+            first, second = self._datasets(expm1_eps)
             if not shares.symmetric:
                 first, second = np.concatenate((first, second)), np.concatenate((second, first))
             return [(first, second)]
