@@ -56,6 +56,7 @@ COVERED = (ShuffledLDP, Epoch, ShuffledRR, ShuffledRandomizer, Gaussian, Laplace
 NEAR = 0.01  # of the answer: a checker lets a claim be above it by so much
 MARGIN = 4e-10  # of epsilon, for what doubles are off: less than half of what the checker allows
 MOST_NODES = 2**18
+LARGEST_LOG = 700.0  # of a double, nearly; delta is far above 1 before
 SIZES, AIM, MOST_ATTEMPTS = CERTIFICATE[4:]
 FINER = 0.7  # dots, smoothing and steps shrink by this until a claim is near enough
 
@@ -92,8 +93,8 @@ class Composed:
         loss = self.step * (first + np.arange(nodes)) - epsilon
         weight = np.exp(-self.tilt * loss) * np.maximum(-np.expm1(-loss), 0.0)
         inside = float(self.masses[(first + np.arange(nodes)) % nodes] @ weight)
-        scale = math.exp(self.log_scale - self.tilt * epsilon)
-        beyond = scale * math.exp(-self.tilt * (self.step * (first + nodes) - epsilon))
+        log_scale = min(self.log_scale - self.tilt * epsilon, LARGEST_LOG)
+        scale, beyond = math.exp(log_scale), math.exp(log_scale - self.tilt * (self.step * (first + nodes) - epsilon))
         return scale * inside + beyond + self.infinity_mass, beyond
 
 

@@ -89,6 +89,9 @@ KINDS_OF_LEDGERS: dict[str, tuple[Ledger, float]] = {
     "pure": ([(ShuffledLDP(1.0, 2, analysis="stronger-clones"), 3)], 1e-9),
     "swap": ([(ShuffledLDP(0.7, 2_001), 2)], 1e-4),
     "sizes": ([(Subsampled(ShuffledLDP(5.0, n), population=10**5), 20) for n in range(800, 812)], 1e-6),
+    "next to the largest loss": (
+        [(Laplace(scale=3.0), 3), (Subsampled(ShuffledLDP(5.0, 10**6), population=2 * 10**7), 80)], 1e-9,
+    ),
     "far": ([(ShuffledLDP(2.0, 10**4, analysis="stronger-clones"), 50)], 1e-40),
 }  # fmt: skip
 
