@@ -195,10 +195,7 @@ def adaptive_steps(rng: random.Random, users: int, size: int) -> list:
 
 
 def test_the_exchange_of_theorem_s_is_the_protocol_in_rationals() -> None:
-    """Two slots and two users, three in the second half: the mixture over J, u and pi' has the protocol's law.
-
-    Between u and u1 = 1/c all is a polynomial in u, integrated by Gauss's rule exactly.
-    """
+    """Two slots, two users, adaptive: the mixture over J, u and pi' has the protocol's law, u integrated exactly."""
     rng = random.Random(5)
     for _ in range(40):
         size = 3
