@@ -240,6 +240,11 @@ class HiddenStepPair(_StepsPair):
                 sums = [one for one in sums if one.side is self.half]
             ends = [[one.profile(x, self._ratio[1]) for x in expm1_eps.tolist()] for one in (sums[0], sums[-1])]
             return Bounds(np.array(ends[0]), np.minimum(1.0, ends[1]))
+        if expm1_eps.size == 1:  # an attack asks what its analysis has asked
+            return Bounds(*(np.array([end]) for end in _known_value(self, float(expm1_eps[0]), rtol, truncated_mass)))
+        return self._by_contour(expm1_eps, rtol, truncated_mass)
+
+    def _by_contour(self, expm1_eps: Array, rtol: float, truncated_mass: float) -> Bounds:
         sides = [self.half] if self.half is not None else [Side.LOWER, Side.UPPER]
         many = expm1_eps.size > 1 and self.scale > LARGE_SCALE
         known = [self._law(side, truncated_mass, 1.0 if many else rtol) for side in sides]
@@ -307,6 +312,12 @@ class HiddenStepPair(_StepsPair):
 
 
 # --- laws of one step ---------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=256)
+def _known_value(pair: HiddenStepPair, expm1_eps: float, rtol: float, truncated_mass: float) -> tuple[float, float]:
+    found = pair._by_contour(np.array([expm1_eps]), rtol, truncated_mass)
+    return float(found.lower[0]), float(found.upper[0])
 
 
 @lru_cache(maxsize=64)
