@@ -911,9 +911,9 @@ def integral(
 ):  # fmt: skip
     """(sum, survive, left): the bound relative to e^level/(pi n), over u up to where (1-u)^n is `survive`.
 
-    Without bins, of the types that are `still`, which u does not move; `left` is what their nodes leave out. With bins,
-    of all; `least` is that of those. It ends where a bin gives more than `limit`, what is trivial. With place > 0 every
-    type has the bound E(sum L)_+ <= M(place)^n/(e place), too; unless `known`, there is no other.
+    Without bins, of the types that are `still`, which u does not move; `left` is the share that nodes leave out. With
+    bins, of all; `least` is that of those. It ends where a bin gives more than `limit`, what is trivial. With place > 0
+    every type has the bound E(sum L)_+ <= M(place)^n/(e place), too; unless `known`, there is no other.
 
     1. At every edge of a bin, the sum over nodes for every type, with |M| enlarged for the interpolation in v.
     2. What the nodes leave out, for the whole bin; what lies far below the largest sum need not be known well.
@@ -965,18 +965,19 @@ def integral(
         for k in range(types):
             if e == 0 < bins or still[k] != (bins == 0) or (k >= early and not edges[max(e - 1, 0)] >= late):
                 continue
-            total, rest = math.inf, 0.0
+            total, beyond = math.inf, 0.0
             if known:
                 room = min(top - sums[side, k], bottom - sums[back, k])
                 enough = max(fine * max(top, bottom), 0.5 * room) / loss
                 row, other = side * types + k, back * types + k
                 rest = loss * remainder(power, path, row, other, points, log_modulus_at_saddle[k], enough, laws)
                 total = joined(sums[back, k], sums[side, k], share, later) + rest * share
+                beyond = rest / total
             moment = joined(moments[back, k], moments[side, k], share, later)
             if moment < total or not total < math.inf:
                 total = moment
             if not total <= part:
-                part, left = total, rest
+                part, left = total, beyond
         if bins == 0:
             return part, 0.0, left
         if e > 0:
@@ -1102,7 +1103,7 @@ def profile(
             power, types, early, late, fine, 0, edges, limit, shift, still, 0.0, at, known, log_modulus_at_saddle,
             path, nodes, points, laws,
         )  # fmt: skip
-        few = known and not left <= NEGLIGIBLE * answer  # of users that count
+        few = left > NEGLIGIBLE  # users that count
         if few:  # the same contour, of the same law
             set_rows(early, sampled, coins, come, g, laws)
             farther = contour(n, place, best, period, True, laws.mass, laws.moved, far_nodes, far_points)
