@@ -875,12 +875,12 @@ TRUTHS |= {
         for more in ({}, {"dropouts": 1, "colluding": 1}, {"sensitivity": 2}, {"sensitivity": 3, "dropouts": 1},
                      {"modulus": 5}, {"modulus": 9, "sensitivity": 2}, {"modulus": 50})
     },
-    **{
-        f"binomial shares {p}, modulo {modulus}, up and down": Truth(
-            SummedNoise(Binomial(1, float(p)), 4, modulus=modulus),
-            partial(moves, partial(binomial_sums, p, 4, 1, modulus), 2), -2, 0.998 if p == F(1, 2) else 0.0,
+    **{  # of other shares the orders are chosen as rounds go: `ADAPTIVE`
+        f"binomial shares, modulo {modulus}, up and down": Truth(
+            SummedNoise(Binomial(1, 0.5), 4, modulus=modulus),
+            partial(moves, partial(binomial_sums, F(1, 2), 4, 1, modulus), 2), -2, 0.998,
         )
-        for p in (F(1, 2), F(1, 4)) for modulus in (None, 5, 9)
+        for modulus in (None, 5, 9)
     },
     "two coordinates": Truth(SummedNoise(Binomial(1, 0.25), 4, sensitivity=2, coordinates=2), two_coordinates, 1, 0.0),
     "sums of one-hot bits": Truth(
@@ -1086,7 +1086,7 @@ ADAPTIVE = {
         if name.startswith(("bins of", "counts of")) and "dummies" in name and "6 or more, 7/8" not in name  # seconds
     },
     "sums, others in between": Adaptive([shares(F(1, 4), 3), shares(F(7, 8), 3)] * 2),
-    "sums modulo 5": Adaptive([shares(F(1, 4), 4, 1, 5)] * 2),
+    **{f"sums modulo {modulus}": Adaptive([shares(F(1, 4), 4, 1, modulus)] * 2) for modulus in (5, 9)},
     "sums of sensitivity 2": Adaptive([shares(F(1, 4), 4, 2)] * 2),
 }
 

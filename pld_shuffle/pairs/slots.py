@@ -140,12 +140,15 @@ class SlotLaw:
         """The law of a hidden cohort of n."""
         if cohort.everybody:
             return self
-        masses = np.array([self.first, self.second, self.others])
-        rest = 0.0 if self.whole else rest_of(self.others)
+        masses, error = np.array([self.first, self.second, self.others]), self.error
+        if not self.whole:  # what is certainly below W is a blanket, too, and what it leaves is known exactly
+            masses[2] *= 1.0 - 2.0 * error - 2.0 * ROUNDOFF
+            error = 3.0 * error + 2.0 * ROUNDOFF
+        rest = 0.0 if self.whole else rest_of(masses[2])
         if rest > 0.0:  # a group of its own for what the target never shows
             masses = np.append(masses, [[0.0], [0.0], [rest]], axis=1)
         first, second, others = cohort.with_absence(masses)
-        error = self.error + 2.0 * ROUNDOFF
+        error += 2.0 * ROUNDOFF
         if cohort.rate < 1.0:
             first, second = (cohort.rate * law + (1.0 - cohort.rate) * others for law in (first, second))
             error += 4.0 * ROUNDOFF
