@@ -1108,6 +1108,7 @@ def best_choices(name: str) -> Array:
     return np.array([most(len(laws), 1.0, 1.0, math.exp(loss)) for loss in LOSSES])
 
 
+@pytest.mark.filterwarnings("ignore::pld_shuffle.AccuracyWarning")
 @pytest.mark.parametrize("name", ADAPTIVE)
 def test_adaptive_rounds(name: str) -> None:
     spent = Accountant(ADAPTIVE[name].rtol)

@@ -46,6 +46,8 @@ FINEST = (600.0, 2e4)  # lattice points in a scale of one round, at most, and wh
 FEW_WORK = 0.01  # share of the work that few atoms may cost, which are summed one by one
 MOST_BLOCKS, FINER = 32, 8  # in which a lower end changes its choice; the lattice of one block is finer
 
+MERGED = 2.0  # scales of a round over which lower laws merge atoms; beyond, rounding down loses less
+
 Together = tuple[OrderedPair, ...]  # independent outcomes of one round
 
 
@@ -156,7 +158,8 @@ def _power(choice: Together, count: int, step: float, missed: float) -> _Law:
         square = _product(square, square, missed) if count else square
     assert found is not None
     cell, rest = np.divmod(found.low + np.arange(found.masses.size), FINER)
-    masses, low = place(found.masses, cell, rest * (step / FINER), step=step, side=Side.LOWER)
+    gap = MERGED * max(pair.scale for pair in choice)
+    masses, low = place(found.masses, cell, rest * (step / FINER), step=step, side=Side.LOWER, max_gap=gap)
     return _Law(masses * (1.0 - 16.0 * ROUNDOFF), low, found.infinity)
 
 
@@ -177,7 +180,8 @@ def _law(pair: OrderedPair, side: Side, step: float, missed: float) -> _Law:
     size = float(np.abs(atoms.loss).max()) + step
     loss = atoms.loss + sign * (atoms.loss_error + 4.0 * SNAP * (size + step) + 8.0 * ROUNDOFF * size)
     cell = np.floor(loss / step).astype(np.int64)
-    masses, low = place(atoms.mass, cell, np.clip(loss - cell * step, 0.0, step), step=step, side=side)
+    offset = np.clip(loss - cell * step, 0.0, step)
+    masses, low = place(atoms.mass, cell, offset, step=step, side=side, max_gap=MERGED * pair.scale)
     infinity = atoms.infinity_mass + (atoms.truncated_mass if side is Side.UPPER else 0.0)
     return _Law(masses * (1.0 + sign * 16.0 * ROUNDOFF), low, infinity * (1.0 + sign * ROUNDOFF))
 
