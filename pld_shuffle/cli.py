@@ -248,6 +248,8 @@ def _account_flags(parser: _Parser) -> None:
     parser.add_argument("--sample", action="store_true", help="account the made-up log that ships with the package")
     text = "rounds were chosen by what was seen: whether the log fits the budget --epsilon, --delta, fixed before it"
     parser.add_argument("--adaptive", action="store_true", help=text)
+    text = "with --adaptive, a log of the run that was planned: epsilon that holds whenever one stops, without a budget"
+    parser.add_argument("--planned", metavar="LOG.csv", help=text)
     parser.add_fields(ASKED, "delta", required=True)
     every = Field("every", int, "K", "epsilon after every K-th row (default: so that there are at most 20)", least=1)
     parser.add_fields("what is asked besides", every)
@@ -263,6 +265,8 @@ def _account(arguments: argparse.Namespace) -> Found:
     if arguments.adaptive:
         yield from _adaptive(arguments)
         return
+    if arguments.planned:
+        raise _BadInput("argument --planned: goes with --adaptive")
     with _phase(f"reading {arguments.log or 'the sample'}"):
         accountant = _prepared(arguments)
         log = _read_log(arguments)
@@ -301,12 +305,25 @@ def _adaptive(arguments: argparse.Namespace) -> Found:
     """Rows of a log are admitted, one after the other, by a filter."""
     if arguments.plot or arguments.certificate or arguments.registry or arguments.every:
         raise _BadInput("argument --adaptive: goes without --plot, --certificate, --registry, --every")
-    if len(arguments.epsilon or ()) != 1:
-        raise _BadInput("argument --adaptive: needs one --epsilon, the budget")
+    if len(arguments.epsilon or ()) != (0 if arguments.planned else 1):
+        raise _BadInput("argument --adaptive: needs one --epsilon, the budget, or --planned, a log")
     log = _read_log(arguments)
 
-    from .filter import PrivacyFilter
+    from .filter import PrivacyFilter, PrivacyOdometer
 
+    if arguments.planned:
+        from .ledger import composed
+        from .trainlog import training_log
+
+        with _blaming(file=f"read {arguments.planned!r}"):
+            planned = training_log(arguments.planned)
+        with _phase("adding up"), _blaming():
+            odometer = composed(PrivacyOdometer.planned(planned.rounds, arguments.delta), log.rounds)
+            spent = odometer.get_epsilon()
+        report = _log_report(arguments, log)
+        report.add_odometer(odometer, spent)
+        yield report
+        return
     with _blaming():
         run = PrivacyFilter(arguments.epsilon[0], arguments.delta)
     refused = None

@@ -312,6 +312,14 @@ class PrivacyOdometer(Ledger):
         least = min(spent) + 1e-14 * (len(held) + 8) * max(map(abs, spent))
         return max(0.0, least)
 
+    def assumptions(self) -> dict[str, str]:
+        """What the epsilon shown rests on, besides the assumptions of the mechanisms."""
+        orders = ", ".join(f"{order:.4g}" for order in self._orders)
+        return {
+            "adaptivity": "mechanisms, their parameters and the time to stop may depend on all earlier outputs",
+            "analysis": f"Renyi divergences of orders {orders}, fixed before the first round",
+        }
+
     def _settings(self) -> dict[str, Any]:
         return {"delta": self._delta, "orders": self._orders.tolist()}
 

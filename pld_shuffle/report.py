@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from .audits import Audit
     from .calibration import Solution
     from .comparison import Comparison
-    from .filter import PrivacyFilter
+    from .filter import PrivacyFilter, PrivacyOdometer
     from .mechanisms import Mechanism
     from .trajectory import Trajectory
 
@@ -183,6 +183,14 @@ class Report:
         for reason, names in reasons.items():
             for text, indent in (("; ".join(names) + ":", "  "), (reason, "      ")):
                 self.answers += textwrap.wrap(text, LINE_WIDTH, initial_indent=indent, subsequent_indent=indent)
+
+    def add_odometer(self, run: PrivacyOdometer, epsilon: float) -> None:
+        """What an odometer shows at the end of a log."""
+        for topic, sentence in run.assumptions().items():
+            self.values["assumptions"][topic] = [*self.values["assumptions"].get(topic, ()), sentence]
+        self.values["odometer"] = {"epsilon": epsilon, "delta": run.delta, "rounds": run.rounds}
+        text = f"Whenever one stops, whatever was seen: epsilon at most {upper_text(epsilon)} at delta = {run.delta:g}"
+        self.answers += ["", text]
 
     def add_adaptive(self, run: PrivacyFilter, refused: int | None) -> None:
         """What a filter admitted. refused : the first row that did not fit, counted from 1."""

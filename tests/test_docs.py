@@ -216,7 +216,8 @@ def test_commands_of_pages_run(
     monkeypatch.chdir(tmp_path)
     for name in ("FIRST.csv", "SECOND.csv"):
         Path(name).write_text("1\n2\n" * 20, encoding="utf-8")
-    Path("LOG.csv").write_text("n,eps0,count\n10000,2.0,20\n", encoding="utf-8")
+    for name in ("LOG.csv", "PLAN.csv"):
+        Path(name).write_text("n,eps0,count\n10000,2.0,20\n", encoding="utf-8")
     assert main(command.split()) == 0
 
 

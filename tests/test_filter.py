@@ -550,3 +550,19 @@ def test_the_command_line_says_whether_a_log_fits(tmp_path: Path, capsys: pytest
     assert found["remaining"] == run.remaining
     assert main([*asked, "1", "2"]) == 2
     assert "needs one --epsilon" in capsys.readouterr().err
+
+
+def test_the_command_line_has_an_odometer(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log, plan = tmp_path / "log.csv", tmp_path / "plan.csv"
+    log.write_text("n,eps0,count\n10000,2,30\n10000,3,5\n", encoding="utf-8")
+    plan.write_text("n,eps0,count\n10000,2,100\n", encoding="utf-8")
+    asked = ["account", str(log), "--adaptive", "--delta", "1e-6", "--planned", str(plan)]
+    assert main([*asked, "--json"]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    run = PrivacyOdometer.planned([(STEP, 100)], 1e-6).compose(STEP, 30).compose(ShuffledLDP(3.0, 10_000), 5)
+    assert shown["odometer"] == {"epsilon": run.get_epsilon(), "delta": 1e-6, "rounds": 35}
+    assert any("fixed before" in text for text in shown["assumptions"]["analysis"])
+    assert main([*asked, "--epsilon", "1"]) == 2
+    assert "or --planned, a log" in capsys.readouterr().err
+    assert main(["account", str(log), "--delta", "1e-6", "--planned", str(plan)]) == 2
+    assert "goes with --adaptive" in capsys.readouterr().err
