@@ -972,7 +972,7 @@ def integral(
                 row, other = side * types + k, back * types + k
                 rest = loss * remainder(power, path, row, other, points, log_modulus_at_saddle[k], enough, laws)
                 total = joined(sums[back, k], sums[side, k], share, later) + rest * share
-                beyond = rest / total
+                beyond = rest / total if total > 0.0 else 0.0
             moment = joined(moments[back, k], moments[side, k], share, later)
             if moment < total or not total < math.inf:
                 total = moment
