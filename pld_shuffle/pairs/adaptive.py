@@ -43,7 +43,7 @@ Array = NDArray[np.float64]
 #: Upper bounds on the profiles of types, and on those of the reversed pairs: shape (types, losses).
 Types = tuple[Array, Array]
 
-POINTS, COARSEST = (8.0, 12.0, 17.0, 24.0, 34.0, 48.0, 68.0), 4.0  # of the lattice, a scale of one round
+POINTS, COARSEST = (24.0, 34.0, 48.0, 68.0), 4.0  # of the lattice, a scale of one round
 MISSED = (1e-15, 1e-25, 1e-50, 1e-100, 1e-300)  # what the lattice may leave out
 LONGEST = 650.0  # losses of one round; beyond, the last value holds
 HULL = 300.0  # losses between the ends of hulls
@@ -188,8 +188,8 @@ def lattice_laws(ahead: Array, behind: Array, step: float) -> tuple[Array, Array
         slopes.append(rises[:, :1] / wide)
     middle = np.maximum(0.0, 1.0 - start + slopes[0] + slopes[1] + 32.0 * ROUNDOFF)
     # Masses of Q for the reversed pair: P's are e^-loss times these.
-    turned = np.exp(-step * np.arange(1.0, reach + 1.0))
-    left = sides[1] * turned * (1.0 - 8.0 * ROUNDOFF * np.log(turned) + 8.0 * ROUNDOFF)
+    loss = step * np.arange(1.0, reach + 1.0)
+    left = sides[1] * np.exp(-loss) * (1.0 + 8.0 * ROUNDOFF * (loss + 1.0))
     return np.concatenate((left[:, ::-1], middle, sides[0] * (1.0 + 4.0 * ROUNDOFF)), axis=1), ahead[:, -1]
 
 
