@@ -109,6 +109,8 @@ def random_logs(count: int) -> None:
             print(f"seed {seed}: delta {delta:.2g}, epsilon {eps}, then delta {back}", flush=True)
         for warning in caught:
             print(f"seed {seed}: {warning.message}", flush=True)
+        if seed % 50 == 49:
+            print(f"{seed + 1} logs, {sum(seconds):.0f} s", file=sys.stderr, flush=True)
     print(f"{silent} of {count} say nothing; {sum(seconds):.0f} s, at most {max(seconds):.1f} s")
 
 
