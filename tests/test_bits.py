@@ -360,3 +360,9 @@ def test_every_mechanism_tells_what_its_attack_spends():
         assert ("no analysis can go below" in text) == apart
     by_delta = CountedBits(1000, eps0=1.0).attack_bounds(epsilon=0.12661)
     assert by_delta.lower == pytest.approx(1e-6, rel=1e-2)
+
+
+def test_losses_of_many_rounds_beyond_all_exponentials() -> None:
+    """e^-loss is no double there; a warning is an error."""
+    lower, upper = Accountant().compose(CountedBits(30, gamma=0.036), 400).epsilon_bounds(1e-6)
+    assert 900.0 < lower <= upper <= 1.002 * lower
