@@ -184,18 +184,20 @@ class Report:
             for text, indent in (("; ".join(names) + ":", "  "), (reason, "      ")):
                 self.answers += textwrap.wrap(text, LINE_WIDTH, initial_indent=indent, subsequent_indent=indent)
 
+    def _assume(self, run: PrivacyFilter | PrivacyOdometer) -> None:
+        for topic, sentence in run.assumptions().items():
+            self.values["assumptions"].setdefault(topic, []).append(sentence)
+
     def add_odometer(self, run: PrivacyOdometer, epsilon: float) -> None:
         """What an odometer shows at the end of a log."""
-        for topic, sentence in run.assumptions().items():
-            self.values["assumptions"][topic] = [*self.values["assumptions"].get(topic, ()), sentence]
+        self._assume(run)
         self.values["odometer"] = {"epsilon": epsilon, "delta": run.delta, "rounds": run.rounds}
         text = f"Whenever one stops, whatever was seen: epsilon at most {upper_text(epsilon)} at delta = {run.delta:g}"
         self.answers += ["", text]
 
     def add_adaptive(self, run: PrivacyFilter, refused: int | None) -> None:
         """What a filter admitted. refused : the first row that did not fit, counted from 1."""
-        for topic, sentence in run.assumptions().items():
-            self.values["assumptions"][topic] = [*self.values["assumptions"].get(topic, ()), sentence]
+        self._assume(run)
         self.values["adaptive"] = {
             "epsilon": run.epsilon, "delta": run.delta, "admitted_rounds": run.rounds,
             "refused_row": refused, "remaining": run.remaining,
