@@ -26,7 +26,7 @@ from .report import Report, deltas_around, row_step
 
 if TYPE_CHECKING:
     from .accountant import Accountant
-    from .trainlog import TrainingLog
+    from .trainlog import Rounds, TrainingLog
 
 GAVE_UP, BAD_INPUT, EXCEEDED, INTERRUPTED, READER_LEFT = 1, 2, 3, 130, 141
 STATUSES = f"""exit status:
@@ -200,13 +200,13 @@ def _equal_rounds(arguments: argparse.Namespace) -> Accountant:
     return _prepared(arguments).compose(mechanism, arguments.rounds)
 
 
-def _read_log(arguments: argparse.Namespace) -> TrainingLog:
+def _read_log(path: str | None, sample: bool = False) -> TrainingLog:
     from .trainlog import SAMPLE, training_log
 
-    if arguments.sample == (arguments.log is not None):
+    if sample == (path is not None):
         raise _BadInput("give a log, or - for standard input, or --sample")
-    with _blaming(file=f"read {arguments.log!r}"):
-        return training_log(SAMPLE if arguments.sample else arguments.log)
+    with _blaming(file=f"read {path!r}"):
+        return training_log(SAMPLE if sample else path)
 
 
 def _draw(path: str | None, title: str, name: str, *what: Any, **options: Any) -> None:
@@ -269,7 +269,7 @@ def _account(arguments: argparse.Namespace) -> Found:
         raise _BadInput("argument --planned: goes with --adaptive")
     with _phase(f"reading {arguments.log or 'the sample'}"):
         accountant = _prepared(arguments)
-        log = _read_log(arguments)
+        log = _read_log(arguments.log, arguments.sample)
 
         from .ledger import composed
         from .numerics.sides import Bounds
@@ -302,42 +302,44 @@ def _log_report(arguments: argparse.Namespace, log: TrainingLog) -> Report:
 
 
 def _adaptive(arguments: argparse.Namespace) -> Found:
-    """Rows of a log are admitted, one after the other, by a filter."""
+    """Rounds that were chosen by what was seen: a log by a filter, or by the odometer of the run that was planned."""
     if arguments.plot or arguments.certificate or arguments.registry or arguments.every:
         raise _BadInput("argument --adaptive: goes without --plot, --certificate, --registry, --every")
     if len(arguments.epsilon or ()) != (0 if arguments.planned else 1):
         raise _BadInput("argument --adaptive: needs one --epsilon, the budget, or --planned, a log")
-    log = _read_log(arguments)
+    log = _read_log(arguments.log, arguments.sample)
+    report = _log_report(arguments, log)
+    (_odometer if arguments.planned else _filter)(arguments, log.rounds, report)
+    yield report
 
-    from .filter import PrivacyFilter, PrivacyOdometer
 
-    if arguments.planned:
-        from .ledger import composed
-        from .trainlog import training_log
+def _odometer(arguments: argparse.Namespace, rounds: Rounds, report: Report) -> None:
+    """What is spent whenever one stops, by an odometer for the run that was planned."""
+    from .filter import PrivacyOdometer
+    from .ledger import composed
 
-        with _blaming(file=f"read {arguments.planned!r}"):
-            planned = training_log(arguments.planned)
-        with _phase("adding up"), _blaming():
-            odometer = composed(PrivacyOdometer.planned(planned.rounds, arguments.delta), log.rounds)
-            spent = odometer.get_epsilon()
-        report = _log_report(arguments, log)
-        report.add_odometer(odometer, spent)
-        yield report
-        return
+    planned = _read_log(arguments.planned).rounds
+    with _phase("adding up"), _blaming():
+        odometer = composed(PrivacyOdometer.planned(planned, arguments.delta), rounds)
+        report.add_odometer(odometer, odometer.get_epsilon())
+
+
+def _filter(arguments: argparse.Namespace, rounds: Rounds, report: Report) -> None:
+    """Rows are admitted, one after the other, by a filter."""
+    from .filter import PrivacyFilter
+
     with _blaming():
         run = PrivacyFilter(arguments.epsilon[0], arguments.delta)
     refused = None
-    with _phase("buying rounds", len(log.rounds)) as progress, _blaming():
-        for row, (mechanism, count) in enumerate(log.rounds, 1):
+    with _phase("buying rounds", len(rounds)) as progress, _blaming():
+        for row, (mechanism, count) in enumerate(rounds, 1):
             if not run.admits(mechanism, count):
                 refused = row
                 break
             run.compose(mechanism, count)
-            progress(row, len(log.rounds))
-    report = _log_report(arguments, log)
+            progress(row, len(rounds))
     report.exceeded = refused is not None
     report.add_adaptive(run, refused)
-    yield report
 
 
 def _write_besides(arguments: argparse.Namespace, accountant: Accountant) -> None:
