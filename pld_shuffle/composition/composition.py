@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Sequence
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
@@ -34,6 +34,7 @@ from .reading import Array, Ends, GaussianReading, Question, Reading, read_delta
 from .sketch import Sketch, sketch_key
 
 MOST_TILTS = 4  # at which attacks are compared
+ROUGH = 0.1  # rtol that shows which order of the neighbouring datasets is the larger one
 NEAR = 1e4  # ratio of deltas up to which one choice among several pairs serves all
 
 
@@ -49,7 +50,7 @@ class Composition:
         self._given = [(pair, count) for pair, count in ledger if pair.scale > 0.0]
         self._rtol = rtol
         self._encloses = all(pair.encloses for pair, _ in ledger)
-        self._parts: dict[tuple[Pair, ...], Composition] = {}
+        self._parts: dict[tuple[Any, ...], Composition] = {}
         self._several = any(isinstance(pair, (Several, BothOrders, Attacks)) for pair, _ in self._given)
         self._ledger = with_one_noise([part for pair, count in self._given for part in pair.repeated(count)])
         self.rounds = sum(count for _, count in self._ledger)
@@ -141,17 +142,24 @@ class Composition:
         return ends
 
     def _largest(self, asked: Array, epsilons: bool) -> Array:
-        """The larger answers of both orders of the neighbouring datasets, the same order in all rounds."""
-        parts = [
-            self._part([(p.pairs[i] if isinstance(p, BothOrders) else p, n) for p, n in self._given]) for i in range(2)
-        ]
-        return best_answers(parts, asked, epsilons=epsilons, least=False)
+        """The larger answers of both orders of the neighbouring datasets, the same order in all rounds.
 
-    def _part(self, ledger: Ledger) -> Composition:
-        """The composition of a ledger with one pair chosen for every round, kept."""
-        key = tuple(pair for pair, _ in ledger)
+        The second one is known roughly only, where that shows that it is the smaller one.
+        """
+        first, second = (
+            [(p.pairs[i] if isinstance(p, BothOrders) else p, n) for p, n in self._given] for i in range(2)
+        )
+        found = [heard(part, asked, epsilons) for part in (self._part(first), self._part(second, ROUGH))]
+        if np.any(found[1][0].upper > found[0][0].lower):
+            found[1] = heard(self._part(second), asked, epsilons)
+        return best_answers(found, least=False)
+
+    def _part(self, ledger: Ledger, rtol: float = 0.0) -> Composition:
+        """The composition of a ledger with one pair chosen for every round, kept; to rtol, if that is larger."""
+        rtol = max(rtol, self._rtol)
+        key = (rtol, *(pair for pair, _ in ledger))
         if key not in self._parts:
-            self._parts[key] = Composition(ledger, self._rtol)
+            self._parts[key] = Composition(ledger, rtol)
         return self._parts[key]
 
     def _chosen(self, asked: Array, epsilons: bool) -> Array:
@@ -167,7 +175,7 @@ class Composition:
             for choice in self._choices(Several if proved else Attacks, value, epsilons):
                 if (part := self._part(choice)) not in parts:
                     parts.append(part)
-        return best_answers(parts, asked, epsilons=epsilons, least=proved)
+        return best_answers([heard(part, asked, epsilons) for part in parts], least=proved)
 
     def _choices(self, kind: type[Several] | type[Attacks], value: float, epsilons: bool) -> list[Ledger]:
         """Ledgers with one of several pairs for every round: all, if only one kind of round has several proven ones."""
@@ -258,14 +266,15 @@ def estimated(ledger: Ledger, value: float, epsilons: bool) -> float:
     return math.inf if sketch.infinity > value else sketch.moments(tilt)[1]
 
 
-def best_answers(parts: Iterable[Composition], asked: Array, *, epsilons: bool, least: bool) -> Array:
-    """The least or the largest answers of several compositions; those that cannot be it need not be known well."""
-    found = []
-    for part in parts:
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            bounds = part.epsilons(asked) if epsilons else part.deltas(asked)
-        found.append((bounds, caught))
+def heard(part: Composition, asked: Array, epsilons: bool) -> tuple[Bounds, list[warnings.WarningMessage]]:
+    """The answers of a composition, and the warnings that go with them."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        return part.epsilons(asked) if epsilons else part.deltas(asked), caught
+
+
+def best_answers(found: Sequence[tuple[Bounds, list[warnings.WarningMessage]]], *, least: bool) -> Array:
+    """The least or the largest of several answers; those that cannot be it need not be known well."""
     best = np.array([(np.min if least else np.max)([bounds[end] for bounds, _ in found], axis=0) for end in (0, 1)])
     for bounds, caught in found:
         if np.any(bounds.lower <= best[1] if least else bounds.upper >= best[0]):
