@@ -30,7 +30,7 @@ from typing import Any
 from .accountant import Accountant
 from .composition.composition import AccuracyWarning
 from .fields import FIELDS, MECHANISM_FIELDS, FieldError, Range, Value, mechanism_from_values, values_of
-from .ledger import composed
+from .ledger import composed, listed
 from .mechanisms import Mechanism
 from .mechanisms.base import SMALLEST_RATE
 from .numerics.search import EXPONENTIAL, LOG, LOOSE_RTOL, VALUE_RTOL, InfeasibleError, Number, SafeEnd, safe_end
@@ -178,13 +178,7 @@ class _Questions:
         """An accountant that has composed the plan at `value`."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UnlikelyWarning)  # a rate of 1, say, is ours
-            rounds = self._plan(value)
-            if not isinstance(rounds, Iterable):
-                raise TypeError(f"plan must return (mechanism, count) pairs, got {rounds!r}")
-            rounds = list(rounds)
-        for pair in rounds:
-            if not (isinstance(pair, (tuple, list)) and len(pair) == 2):
-                raise TypeError(f"plan must return (mechanism, count) pairs, got {pair!r} in it")
+            rounds = listed("what plan returns", self._plan(value))
         return composed(Accountant(self._rtol if rtol is None else rtol), rounds)
 
     def tight(self, value: Number) -> Bounds:

@@ -14,6 +14,7 @@ import contextlib
 import difflib
 import json
 import os
+import re
 import sys
 import time
 import warnings
@@ -439,9 +440,12 @@ def _train(arguments: argparse.Namespace) -> Found:
     from .training import Training
 
     what = (arguments.n, arguments.batch, arguments.epochs, arguments.sigma, arguments.sampler)
-    with _blaming():
+    try:
         run = Training(*what, drop_last=not arguments.keep_last)
         accountant.compose(*run.rounds)
+    except (TypeError, ValueError) as error:
+        flags = {"data_size": "--n", "batch_size": "--batch", "noise_multiplier": "--sigma"}
+        raise _BadInput(re.sub(r"\w+", lambda word: flags.get(word[0], word[0]), str(error))) from error
     report = Report(arguments.command, accountant.ledger, arguments.rtol)
     with _phase("asking for epsilon"):
         marks = report.add_epsilons(accountant, arguments.delta)

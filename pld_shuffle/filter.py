@@ -26,7 +26,7 @@ from numpy.typing import ArrayLike, NDArray
 from .accountant import Accountant
 from .checkpoint import mechanism_from_state, rounds_state
 from .composition.exchange import Budget, GaussianBudget, RenyiBudget
-from .ledger import Ledger, composed
+from .ledger import Ledger, composed, listed
 from .mechanisms import Mechanism, as_mechanism
 from .numerics.crossing import first_satisfying
 from .numerics.rounding import ROUNDOFF
@@ -91,13 +91,13 @@ class PrivacyFilter(Ledger):
         self._order: float | None = None if order is None else real("order", order)
         if self._order is not None and not self._order > 1.0:
             raise ValueError(f"order must be greater than 1, got {order!r}")
-        self._reserved = dict(composed(Ledger(), list(reserved)).ledger)
+        self._reserved = dict(composed(Ledger(), listed("reserved", reserved)).ledger)
         if self._reserved and self._order is not None:
             raise ValueError(f"order must be None where rounds are reserved, got {order!r}")
         for mechanism in self._reserved:
             self._checked(mechanism, 1)
         self._budget: Budget = self._paying(self._order)
-        if rounds := list(planned):
+        if rounds := listed("planned", planned):
             self._choose(rounds)
         self._left = max(self._budget.total, 0.0)
 
@@ -110,7 +110,7 @@ class PrivacyFilter(Ledger):
         >>> f"{PrivacyFilter.least_epsilon(run, 1e-6) / Accountant().compose(*run[0]).get_epsilon(1e-6):.2f}"
         '1.00'
         """
-        rounds, delta = list(planned), open_unit("delta", delta)
+        rounds, delta = listed("planned", planned), open_unit("delta", delta)
         plain = composed(Accountant(), rounds).get_epsilon(delta)
         if not 0.0 < plain < math.inf:
             raise ValueError(f"planned must lose something, and something finite, got {rounds!r}")
@@ -291,7 +291,7 @@ class PrivacyOdometer(Ledger):
     @classmethod
     def planned(cls, planned: Planned, delta: float, *, orders: int = 3) -> PrivacyOdometer:
         """An odometer that is good near the end of a planned run, and at shorter ones: at 1/16 of it, 1/256, ..."""
-        best = composed(RenyiAccountant(), list(planned)).epsilon_at_order(delta).order
+        best = composed(RenyiAccountant(), listed("planned", planned)).epsilon_at_order(delta).order
         powers = SPACING ** np.arange(integer_in("orders", orders, 1, 12))
         return cls(delta, 1.0 + min(best - 1.0, 2.0**20) * powers)
 

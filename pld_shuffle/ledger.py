@@ -239,6 +239,15 @@ def composed(ledger: Self, rounds: Iterable[tuple[Mechanism, int]]) -> Self:
     return ledger
 
 
+def listed(name: str, rounds: Any) -> list[tuple[Mechanism, int]]:
+    """The (mechanism, count) pairs; TypeError naming the argument for anything else."""
+    found = list(rounds) if isinstance(rounds, Iterable) else [rounds]
+    for pair in found:
+        if not (isinstance(pair, (tuple, list)) and len(pair) == 2):
+            raise TypeError(f"{name} must be (mechanism, count) pairs, got {pair!r}")
+    return found
+
+
 def _made(
     maker: type[Self], settings: Mapping[str, Any], ledger: Iterable[tuple[Mechanism, int]], logs: Iterable[Log]
 ) -> Self:

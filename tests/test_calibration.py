@@ -217,7 +217,7 @@ BAD = [
     *(({"bounds": bounds}, TypeError, "bounds must be (low, high)") for bounds in (2, (1, 2, 3), "ab", {1, 2})),
     *(
         ({"parameter": "eps0", "plan": lambda value, ledger=ledger: ledger}, TypeError,
-         "plan must return (mechanism, count) pairs")
+         "what plan returns must be (mechanism, count) pairs")
         for ledger in (None, 3, [1], "ab", [(1, 2, 3)], ShuffledLDP(1.0, 10))
     ),
 ]  # fmt: skip

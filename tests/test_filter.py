@@ -431,10 +431,20 @@ def test_a_log_is_admitted_as_a_whole_or_not_at_all() -> None:
         (lambda: IndividualFilter([1.0, math.nan], 1e-6), "epsilon"),
         (lambda: IndividualFilter(1.0, 1e-6, 5).compose(STEP, [1, 1]), "users must be different"),
         (lambda: PrivacyFilter.least_epsilon([], 1e-6), "planned must lose"),
+        *(
+            (lambda r=r, f=f: f(r), "must be .mechanism, count. pairs")
+            for r in (1.0, None, "x", [STEP])
+            for f in (
+                lambda r: PrivacyFilter(1.0, 1e-6, r),
+                lambda r: PrivacyFilter(1.0, 1e-6, reserved=r),
+                lambda r: PrivacyFilter.least_epsilon(r, 1e-6),
+                lambda r: PrivacyOdometer.planned(r, 1e-6),
+            )
+        ),
     ],
 )
 def test_errors_name_the_argument(make: Callable[[], object], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises((TypeError, ValueError), match=message):
         make()
 
 

@@ -245,7 +245,7 @@ def population_and_rate(
         if colluding > 0 and not population - colluding > n:
             raise ValueError(f"colluding must leave more than n={n} of population={population}, got {colluding!r}")
         rate = n / (population - colluding)
-    return population, sampling_rate("rate", rate)
+    return population, sampling_rate("rate" if population is None else f"population={population}: rate", rate)
 
 
 def _look_at(rate: float | None) -> None:
