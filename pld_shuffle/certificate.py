@@ -235,11 +235,13 @@ def _covered(mechanism: Mechanism) -> Mechanism:
     while isinstance(inner, (Subsampled, PoissonSampled)):
         unequal = isinstance(inner, Subsampled) and inner.dropout_limit > 0.0
         inner = inner.mechanism
-    if unequal or not isinstance(inner, COVERED):
+    unknown = isinstance(inner, Epoch) and inner.analysis != "stronger-clones"
+    if unequal or unknown or not isinstance(inner, COVERED):
         known = ", ".join(kind.__name__ for kind in COVERED)
         raise ValueError(
-            f"no certificate covers {mechanism!r}; the checker knows {known}, sampled or not, without dropout_limit"
-            " (for a randomizer that is named, ShuffledLDP with its eps0 is an upper bound that it knows)"
+            f"no certificate covers {mechanism!r}; the checker knows {known}, sampled or not, without dropout_limit,"
+            " epochs by stronger clones (for a randomizer that is named, ShuffledLDP with its eps0 is an upper bound"
+            " that it knows)"
         )
     return mechanism
 

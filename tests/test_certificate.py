@@ -79,7 +79,7 @@ KINDS_OF_LEDGERS: dict[str, tuple[Ledger, float]] = {
     "clones": ([(ShuffledLDP(2.0, 1_000, analysis="clones"), 5)], 1e-5),
     "k-RR": ([(ShuffledRR(5, 700, gamma=0.3), 20), (Laplace(scale=30.0), 4)], 1e-4),
     "conditional": ([(ShuffledRR(3, 500, eps0=1.0, adversary="strong-conditional"), 2)], 1e-5),
-    "reduction": ([(ShuffledRandomizer(800, eps0=2.0, tv=0.4), 3), (Epoch(3.0, 10**5), 2)], 1e-7),
+    "reduction": ([(ShuffledRandomizer(800, eps0=2.0, tv=0.4), 3), (Epoch(3.0, 10**5, "stronger-clones"), 2)], 1e-7),
     "p and q": ([(ShuffledRandomizer(301, p=3.0, q=2.5, tv=0.3), 2)], 1e-6),
     "cohort": ([(Subsampled(ShuffledLDP(5.0, 800), population=10**5, dropout=0.1), 300)], 1e-6),
     "colluding": ([(Subsampled(ShuffledLDP(1.0, 400), population=900, colluding=90), 6)], 1e-5),
@@ -124,7 +124,7 @@ def random_mechanism(draw: np.random.Generator) -> Any:
             ShuffledLDP(eps0, n), population=n * int(draw.integers(2, 200)), dropout=float(draw.choice([0.0, 0.1]))
         ),
         lambda: Subsampled(ShuffledRR(4, n, eps0=eps0), rate=round(float(draw.uniform(0.01, 0.5)), 3)),
-        lambda: Epoch(eps0, 10 * n),
+        lambda: Epoch(eps0, 10 * n, "stronger-clones"),
         lambda: PoissonSampled(ShuffledLDP(eps0, 100 * n), rate=0.01),
     ][int(draw.integers(0, 10))]()  # fmt: skip
 
@@ -489,6 +489,7 @@ def test_the_checker_is_small_and_stands_alone() -> None:
     [
         ([(PoissonGaussian(sigma=1.0, rate=0.1), 1)], 1e-6, "no certificate covers PoissonGaussian"),
         ([(Subsampled(ShuffledLDP(1.0, 100), rate=0.1, dropout_limit=0.1), 1)], 1e-6, "no certificate covers"),
+        ([(Epoch(1.0, 10**4), 1)], 1e-6, "epochs by stronger clones"),
         ([(ShuffledLDP(1.0, 100), 1)], 0.0, "delta in"),
         ([], 1e-6, "needs rounds"),
     ],

@@ -1,19 +1,24 @@
 """An epoch: users in a hidden random order, cut into disjoint cohorts, everybody exactly once.
 
-Use and proof: docs/people.md, section 4. The later cohorts' randomizers may depend on the earlier outputs. Stronger
-clones hold, n being the users of the whole epoch, whatever the sizes of the cohorts.
+Use and proofs: docs/people.md, section 4. Later cohorts' randomizers may depend on earlier outputs. Theorem Q and
+stronger clones hold, n being the users of the whole epoch, whatever the sizes of the cohorts.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import ClassVar
 
-from ..numerics.validation import users
+from ..numerics.validation import choice, users
+from ..pairs.ordered import OrderedPair
 from ..pairs.pair import Pair
+from ..pairs.profile import Several
+from ..pairs.swap import may_win
 from .base import CONCURRENT, OUTPUTS_ONLY, OfReports, local_epsilon, said
 from .ldp import ShuffledLDP
+
+ANALYSES = ("tightest", "stronger-clones")
 
 
 @dataclass(frozen=True, repr=False)
@@ -24,6 +29,8 @@ class Epoch(OfReports):
     ----------
     eps0 : local epsilon of every report, for every past, in [1e-9, 700].
     n : users of the epoch, the target included; every one reports exactly once.
+    analysis : "tightest" (default): at every epsilon the least of Theorem Q and of stronger clones. "stronger-clones":
+        also for an adversary who is told who cloned; the one that has certificates.
 
     The order is uniform and nobody but the shuffler learns it. Reports of a cohort are shuffled; later cohorts may be
     asked by randomizers that depend on the output of earlier ones, each of them eps0-LDP. The target must be in the
@@ -44,21 +51,26 @@ class Epoch(OfReports):
 
     eps0: float
     n: int
+    analysis: str = ANALYSES[0]
 
-    CHECKS: ClassVar = {"eps0": local_epsilon, "n": users}
+    CHECKS: ClassVar = {"eps0": local_epsilon, "n": users, "analysis": partial(choice, options=ANALYSES)}
 
     @cached_property
     def pair(self) -> Pair:  # type: ignore[override]
-        return ShuffledLDP(self.eps0, self.n, analysis="stronger-clones").pair
+        clones = ShuffledLDP(self.eps0, self.n, analysis="stronger-clones").pair
+        if self.analysis != "tightest" or not may_win(self.eps0, self.n):
+            return clones
+        return Several((OrderedPair(self.eps0, self.n), clones))
 
     @cached_property
     def attack_pair(self) -> Pair:  # type: ignore[override]
         return ShuffledLDP(self.eps0, self.n).attack_pair
 
     def assumptions(self) -> dict[str, str]:
+        named = "the least of Theorem Q and stronger clones" if self.analysis == "tightest" else "stronger clones"
         return said(
-            "stronger clones among all users of the epoch, for randomizers that are eps0-LDP whatever was"
-            " seen before; reports of a cohort are independent",
+            f"{named} among all users of the epoch, for randomizers that are eps0-LDP whatever was seen before; who"
+            " reports may look at what came before",
             adversary="sees the shuffled reports of every cohort and knows every other user's value",
             sampling="hidden uniform order of n users, cut into disjoint cohorts; everybody reports exactly once;"
             f" {OUTPUTS_ONLY}; {CONCURRENT}",

@@ -1,0 +1,199 @@
+"""Reports made one after the other in a hidden order, each by a randomizer that may depend on those before it.
+
+Theorem Q (docs/people.md, section 4) is the swap theorem with positions in place of users:
+
+    H_s <= int_0^(1/p) n (1-u)^(n-1) G(u) du + (1-1/p)^n H_s(R_0||R_1),   G(u) = sup of E(L_1 + ... + L_n)_+ / n,
+
+the supremum over adversaries who choose the law of L_t with what came before in view. Smoothed by Laplace noise Z of
+scale 1/lam, the adversary gains nothing from choosing (docs/people.md, Lemma): for a law L of three values that is
+above all five extreme laws for every function whose second derivative changes by a factor e^(lam |x|) at most,
+
+    E(L_1 + ... + L_n)_+ <= E(L + ... + L + Z)_+.
+
+That is one integral of a cube of exponentials, and its trapezoidal sum lies above it: what it adds is positive.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..numerics.rounding import ROUNDOFF
+from ..numerics.sides import Bounds
+from .coins import CoinMixture
+from .profile import UpperPair
+from .swap_pairs import stronger_clones
+
+Array = NDArray[np.float64]
+
+EDGES = np.append([0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0], 10.0 * 2.0 ** np.arange(7.0))  # of n u
+SMOOTHINGS = 0.03 * 1.6 ** np.arange(10.0)  # lam times the deviation of binary randomised response
+TO_LARGEST = 0.9  # of the largest u for which three laws are enough
+NODES, SPACING = 32, 0.4  # of the integral; in deviations of the sum
+
+
+@dataclass(frozen=True)
+class Law:
+    """Laws of three values above their common mean, one for each point: weights and values of shape (3, ...)."""
+
+    weight: Array
+    value: Array
+
+    def moment(self, z: Any) -> Any:
+        """E exp(z value) - 1."""
+        return np.sum(self.weight * np.expm1(z * self.value), axis=0)
+
+    def size(self, z: Any) -> Array:
+        """What rounding of the moment is relative to: of its terms, and of values that cancel."""
+        terms = np.sum(self.weight * np.abs(np.expm1(z * self.value)), axis=0)
+        return np.asarray(terms + np.abs(z) * np.ptp(self.value, axis=0))
+
+
+def _halved(low: Array, high: Array, above: Callable[[Array], NDArray[np.bool_]]) -> Array:
+    """Upper ends of brackets, halved 40 times: where `above` holds."""
+    for _ in range(40):
+        middle = 0.5 * (low + high)
+        held = above(middle)
+        low, high = np.where(held, low, middle), np.where(held, middle, high)
+    return high
+
+
+def dominating(over: float, growth: Array, before: Array, after: Array, lam: float) -> tuple[Law, NDArray[np.bool_]]:
+    """A law that the lemma accepts for v = u/(1-u) from `before` to `after`, and where there is one.
+
+    over : e^eps0 - 1. It has the largest and the least value of all extreme laws, with weights between those of
+    three-valued randomised response (enough for lam -> 0) and of binary (enough for any lam: stronger clones).
+    """
+    p, s = 1.0 + over, 1.0 + growth
+    top, bottom = (over - growth) / (1.0 - after * over) + growth, -s * over
+    inner = growth - (over / p + growth) / (1.0 + before * over / p)
+    share = -inner / (top - inner)
+    first = Law(np.array([share, 1.0 - share, 0.0 * share]), np.array([top, inner, inner]))
+    ones = np.ones_like(top)
+    second = Law(np.array([ones, p * ones, 0.0 * ones]) / (1.0 + p), np.array([bottom, -bottom / p, bottom]))
+    moved = []  # three-valued randomised response
+    for v in (before, after):
+        up, down = 1.0 - v * over, 1.0 + v * over / p
+        values = np.array([(over - growth) / up + growth, bottom, growth - growth / (p * down)])
+        moved.append((np.array([up, ones, p * down]) / (p + 2.0), values))
+
+    def law(binary: Array) -> Law:
+        high, low = ((1.0 - binary) / (p + 2.0) + binary * share, (1.0 - binary) / (p + 2.0) + binary / (1.0 + p))
+        rest = 1.0 - high - low
+        return Law(np.array([high, low, rest]), np.array([top, bottom, -(high * top + low * bottom) / rest]))
+
+    def enough(binary: Array) -> NDArray[np.bool_]:
+        tried = law(binary)
+        [high, _, rest], [_, _, middle] = tried.weight, tried.value
+        held = (rest > 0.0) & (middle > bottom) & (middle < top)
+        for sign, other in ((lam, first), (-lam, second)):
+            margin = 64.0 * ROUNDOFF * (tried.size(sign) + other.size(sign))
+            held &= tried.moment(sign) >= other.moment(sign) + margin
+        call = high * (top - middle) - 64.0 * ROUNDOFF * (top - bottom)
+        for weight, values in moved:
+            held &= np.sum(weight * np.maximum(values - middle, 0.0), axis=0) <= call
+        return np.asarray(held)
+
+    binary = _halved(0.0 * ones, ones, enough)
+    return law(binary), enough(binary)
+
+
+def smoothed_call(law: Law, n: int, growth: Array, lam: float) -> Array:
+    """Upper bounds on E(sum of n of `law` - n growth + Z)_+, Z of density lam exp(-lam |z|) / 2; O(NODES) each.
+
+    A trapezoidal sum of E exp(z sum) / ((1 - z^2/lam^2) z^2) on Re z = x adds positive terms to what is asked, by
+    Poisson's formula. Of the nodes beyond the last, those near a multiple of 2 pi/gap, gap the difference of
+    the largest value and one of the others, are bounded by the modulus on the real line, and all others by what these
+    two values leave of it.
+    """
+
+    def rising(x: Array) -> NDArray[np.bool_]:
+        tilted = law.weight * np.exp(x * law.value)
+        slope = np.sum(tilted * law.value, axis=0) / np.sum(tilted, axis=0) - growth
+        return np.asarray(n * slope + 2.0 * x / (lam * lam - x * x) > 2.0 / x)
+
+    ones = np.ones_like(law.value[0])
+    log_x = _halved(math.log(1e-12 * lam) * ones, math.log(0.999 * lam) * ones, lambda t: rising(np.exp(t)))
+    x = np.exp(log_x)
+    tilted = law.weight * np.exp(x * law.value)
+    tilted /= np.sum(tilted, axis=0)
+    mean = np.sum(tilted * law.value, axis=0)
+    step = SPACING / np.sqrt(n * np.sum(tilted * (law.value - mean) ** 2, axis=0) + 2.0 / lam**2)
+    log_size = n * np.log1p(law.moment(x)) - n * growth * x
+    total, sizes = np.zeros_like(x), np.zeros_like(x)
+    for j in range(NODES):
+        z = x + 1j * (j * step)
+        exponent = n * np.log1p(law.moment(z)) - n * growth * z - log_size
+        term = np.exp(exponent) / ((1.0 - (z / lam) ** 2) * z * z) * (1.0 if j else 0.5)
+        total, sizes = total + term.real, sizes + np.abs(term)
+    last, beyond = (NODES - 1.0) * step, np.inf
+    for other in (1, 2):
+        gap = law.value[0] - law.value[other]
+        lobe = 2.0 * math.pi / gap
+        apart = last < 0.5 * lobe
+        faint = np.exp(-2.0 * n * tilted[0] * tilted[other] * np.sin(0.5 * gap * np.where(apart, last, 0.0)) ** 2)
+        near = 1.09 * (2.0 * NODES + 1.0) * step / np.where(apart, lobe - last, np.inf) ** 4
+        beyond = np.minimum(beyond, 1.01 * lam**2 * (faint / (3.0 * last**3) + near))
+    reach = x + last
+    rounding = 64.0 * ROUNDOFF * (n * law.size(reach) + n * growth * reach + np.abs(log_size) + 64.0)
+    found = step * (total + np.expm1(np.minimum(rounding, 1.0)) * sizes) + beyond
+    return np.asarray(np.where(rounding < 1.0, np.exp(log_size) * found / math.pi * (1.0 + 1e-12), np.inf))
+
+
+@dataclass(frozen=True)
+class OrderedPair(UpperPair):
+    """n users in a hidden order send reports of any eps0-LDP randomizers, each chosen with those before it in view."""
+
+    eps0: float
+    n: int
+
+    @cached_property
+    def clones(self) -> CoinMixture:
+        """The labels of stronger clones: a bound, too, with the same largest loss."""
+        return stronger_clones(self.eps0, self.n)
+
+    @property
+    def max_loss(self) -> Bounds:
+        return self.clones.max_loss
+
+    @property
+    def scale(self) -> float:
+        return self.clones.scale
+
+    @cached_property
+    def smoothing(self) -> float:
+        """The best four deviations out; any is right."""
+        known = self.clones.as_profile
+        assert known is not None
+        far = known.losses_at(4.0)
+        unit = math.exp(0.5 * self.eps0) - math.exp(-0.5 * self.eps0)
+        return float(min(SMOOTHINGS / unit, key=lambda lam: float(self.bound(far, lam)[0])))
+
+    def upper(self, expm1_eps: Array, truncated_mass: float) -> Array:
+        return self.bound(expm1_eps, self.smoothing)
+
+    def bound(self, expm1_eps: Array, lam: float) -> Array:
+        """Theorem Q, smoothed at scale 1/lam; O(points) integrals."""
+        over = math.expm1(self.eps0) * (1.0 + 2.0**-51)
+        growth = expm1_eps[:, np.newaxis]
+        alone = np.maximum(over - growth, 0.0) / (over + 2.0) * (1.0 + 8.0 * ROUNDOFF)
+        largest_u = TO_LARGEST / ((1.0 + over) * (1.0 + growth))
+        ends = np.minimum(EDGES / self.n, largest_u)
+        log_left = self.n * np.log1p(-ends)
+        share = np.exp(log_left[:, :-1]) * -np.expm1(np.diff(log_left, axis=1))
+        asked = (growth < over) & (share > 0.0)
+        part = np.broadcast_to(alone, share.shape).copy()
+        here, (before, after) = np.broadcast_to(growth, share.shape)[asked], (ends[:, :-1], ends[:, 1:])
+        v = [(u / (1.0 - u))[asked] for u in (before, after)]
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # then nothing is known
+            law, known = dominating(over, here, v[0], v[1] * (1.0 + 4.0 * ROUNDOFF), lam)
+            bound = np.where(known, smoothed_call(law, self.n, here, lam) / self.n, np.inf)
+        part[asked] = np.fmin(part[asked], bound)
+        total = np.sum(share * part, axis=1) + np.exp(log_left[:, -1]) * alone[:, 0]
+        return np.asarray(np.minimum(total * (1.0 + 1e-12), 1.0))
