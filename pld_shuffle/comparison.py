@@ -31,7 +31,7 @@ from .bounds.bound import EPS0_LIMIT
 from .composition.composition import Composition
 from .mechanisms import Mechanism, ShuffledLDP, ShuffledRandomizer, ShuffledRR, Subsampled, SummedNoise
 from .mechanisms.shuffled import Shuffled
-from .numerics.sides import Bounds
+from .numerics.sides import Bounds, upper_text
 from .numerics.validation import open_unit, positive_int
 from .randomizers import KRandomizedResponse, Laplace
 from .renyi import RenyiAccountant
@@ -70,9 +70,9 @@ class Excluded:
     reason: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Comparison:
-    """All bounds at one setting.
+    """All bounds at one setting; its repr is a table.
 
     tight : certified enclosure of epsilon for the mechanism asked about. methods : valid upper
     bounds, the smallest first. excluded : the others. notes : remarks, one sentence each.
@@ -92,6 +92,11 @@ class Comparison:
             if method.name == name:
                 return method
         raise KeyError(name)
+
+    def __repr__(self) -> str:
+        lines = [f"epsilon of {self.rounds} x {self.mechanism!r} at delta = {self.delta:g}: valid upper bounds"]
+        lines += [f"{upper_text(m.epsilon):>12} {m.factor:9.3f}   {m.name} [{m.source}]" for m in self.methods]
+        return "\n".join([*lines, f"{len(self.excluded)} more are not valid here: excluded says why"])
 
 
 def compare(mechanism: Mechanism, *, delta: float, rounds: int = 1, rtol: float = 1e-3) -> Comparison:

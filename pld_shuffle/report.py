@@ -12,9 +12,10 @@ import math
 import re
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
-from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
+
+from .numerics.sides import lower_text, upper_text
 
 if TYPE_CHECKING:
     from .accountant import Accountant
@@ -31,8 +32,6 @@ SCHEMA = "pld_shuffle/report/1"
 TABLE_ROWS = 20
 #: Characters in a line of wrapped text, at most.
 LINE_WIDTH = 96
-#: Significant digits of a bound for people.
-DIGITS = 6
 
 #: Numbers in a text that are no part of a name such as eps0.
 _NUMBER = re.compile(r"(?<![\w.])[0-9]+(?:\.[0-9]+)?(?:e[+-]?[0-9]+)?")
@@ -303,23 +302,6 @@ def _json_ready(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return None if math.isnan(value) else str(value)
     return value
-
-
-def _rounded(value: float, rounding: str) -> str:
-    if not math.isfinite(value):
-        return str(value)
-    context = Context(prec=DIGITS, rounding=rounding)
-    return format(float(context.create_decimal_from_float(value)), f".{DIGITS}g")
-
-
-def upper_text(value: float) -> str:
-    """An upper bound, rounded up."""
-    return _rounded(value, ROUND_CEILING)
-
-
-def lower_text(value: float) -> str:
-    """A lower bound, rounded down."""
-    return _rounded(value, ROUND_FLOOR)
 
 
 def _aligned(rows: Sequence[Sequence[str]], right: int) -> Iterator[str]:

@@ -7,7 +7,12 @@ answers are `Bounds`, whose fields have names.
 from __future__ import annotations
 
 import enum
+import math
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+#: Significant digits of a bound for people.
+DIGITS = 6
 
 
 class Side(enum.Enum):
@@ -37,3 +42,20 @@ else:
 
         lower: Any
         upper: Any
+
+
+def _rounded(value: float, rounding: str) -> str:
+    if not math.isfinite(value):
+        return str(value)
+    context = Context(prec=DIGITS, rounding=rounding)
+    return format(float(context.create_decimal_from_float(value)), f".{DIGITS}g")
+
+
+def upper_text(value: float) -> str:
+    """An upper bound, rounded up."""
+    return _rounded(value, ROUND_CEILING)
+
+
+def lower_text(value: float) -> str:
+    """A lower bound, rounded down."""
+    return _rounded(value, ROUND_FLOOR)
