@@ -79,7 +79,6 @@ from pld_shuffle.mechanisms import (
 )
 from pld_shuffle.mechanisms.attack import attack_law
 from pld_shuffle.mechanisms.blanket import Blanket
-from pld_shuffle.mechanisms.counted_bits import BinomialExchange, BinomialShift
 from pld_shuffle.mechanisms.imported import ImportedPair
 from pld_shuffle.numerics.sides import Side
 from pld_shuffle.pairs.pair import Pair
@@ -703,17 +702,6 @@ def central_noise(rng: Rng, kind: str) -> Drawn:
         reach = mp.log(1 + q * mp.expm1(t * t / 2 + 5 * t)) + q * t
     above = dotted(profile, [reach * j / 24 for j in range(25)])
     return Drawn(kind, mechanism, [pair, mirrored(pair)], [above], profile)
-
-
-def binomial_counts(rng: Rng) -> Drawn:
-    n, rate = int(rng.integers(1, 9)), probability(rng)
-    p = mpf(rate)
-    masses = [o.binomial(n, i, p) for i in range(n + 1)]
-    pair = list(zip([mpf(0), *masses], [*masses, mpf(0)], strict=True))
-    if rng.random() < 0.6:
-        return Drawn("BinomialShift", BinomialShift(n, rate), [worst_pair([pair, mirrored(pair)])])
-    both = [(a * d, b * c) for a, b in pair for c, d in pair]
-    return Drawn("BinomialExchange", BinomialExchange(n, rate), [both])
 
 
 @dataclass
@@ -1523,7 +1511,6 @@ KINDS: list[tuple[Callable[[Rng], Drawn], float, tuple[type, ...]]] = [
     (bits, 1.5, (Shuffled, BinaryRandomizedResponse, KRandomizedResponse, Subsampled)),
     (discrete, 2.0, (DiscretePair, Subsampled)),
     (central, 2.0, (Laplace, Gaussian, PoissonGaussian)),
-    (binomial_counts, 1.0, (BinomialShift, BinomialExchange)),
     (users_noise, 0.5, (Shuffled, LocalLaplace, LocalGaussian, Subsampled, PoissonSampled)),
     (mixed_budgets, 1.0, (MixedRR,)),
     (mixed_randomizers, 0.7, (MixedRandomizers,)),

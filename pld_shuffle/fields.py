@@ -232,6 +232,7 @@ MECHANISM_FIELDS = _table(
     Field("colluding", int, "COUNT", "clients whose shares are known to the adversary (default 0)"),
     Field("modulus", int, "NUMBER", "sums are published modulo this (default: as integers)"),
     Field("coordinates", int, "COUNT", "sums that a user can move (default 1)"),
+    Field("sensitivity_norm", str, "NAME", "of a user's move over all coordinates: linf (default) or l1"),
     Field("neighbours", str, "RELATION", "replace-one (default), add-or-remove-one or zero-out"),
     Field("least", int, "COUNT", "smallest count that is published", Range(1, 10**5, 20, False, whole=True)),
     Field("senders", int, "COUNT", "parties who add dummies (default 1)"),
@@ -296,7 +297,9 @@ MECHANISMS = {
         Kind("summed", "Summed", "a named local randomizer of whose reports only the sum is published",
              ("n", "randomizer"), sampling=_COHORT),
         Kind("summed-noise", "SummedNoise", "a sum to which each of n clients adds a share of noise",
-             ("n", "share"), optional=("sensitivity", "dropouts", "colluding", "modulus", "coordinates", "neighbours"),
+             ("n", "share"),
+             optional=("sensitivity", "dropouts", "colluding", "modulus", "coordinates", "sensitivity_norm",
+                       "neighbours"),
              sampling=_COHORT, called=(("n", "clients"),)),
         Kind("threshold", "Threshold", "sample and threshold: users take part at random, small counts are"
              " suppressed", ("rate", "least"), optional=("dummies", "senders", "released", "neighbours")),

@@ -39,7 +39,6 @@ from pld_shuffle import (
     shares,
 )
 from pld_shuffle.checkpoint import CheckpointError, mechanism_from_state, mechanism_state
-from pld_shuffle.mechanisms.counted_bits import BinomialShift
 from pld_shuffle.mechanisms.imported import ImportedPair
 from pld_shuffle.mechanisms.shuffled import Blanket
 from pld_shuffle.storage import replacing, write_text
@@ -94,7 +93,6 @@ MECHANISMS: list[Mechanism] = [
     Subsampled(Blanket(randomizers.Laplace(eps0=2.0), n=100), population=1000),
     pld_shuffle.PoissonGaussian(sigma=1.5, rate=0.01, norm=2.0),
     ImportedPair(step=0.5, low=2, masses=(0.731,), infinity=0.0, neighbours="replace-one"),
-    BinomialShift(100, 0.9),
     pld_shuffle.CountedBits(100, gamma=0.1, bits=3),
     pld_shuffle.CountedBits(100, one_if_one=0.5, one_if_zero=0.1 + 0.2),
     pld_shuffle.Summed(randomizers.UnaryEncoding(k=5, eps0=1.0 / 3.0), 100),

@@ -74,6 +74,8 @@ EVERY_KIND: list[tuple[str, Any]] = [
     ("mechanism=summed-noise n=9 share=binomial trials=20 p=0.25 sensitivity=2 dropouts=1 colluding=1 modulus=64"
      " coordinates=2 neighbours=zero-out",
      SummedNoise(shares.Binomial(20, 0.25), 9, 2, 1, 1, 64, 2, "zero-out")),
+    ("mechanism=summed-noise n=9 share=skellam variance=2 coordinates=3 sensitivity_norm=l1",
+     SummedNoise(shares.Skellam(2.0), 9, coordinates=3, sensitivity_norm="l1")),
     ("mechanism=summed-noise n=9 share=skellam variance=2 population=90",
      Subsampled(SummedNoise(shares.Skellam(2.0), 9), population=90)),
     ("mechanism=summed-noise n=9 share=discrete-gaussian sigma=2", SummedNoise(shares.DiscreteGaussian(2.0), 9)),

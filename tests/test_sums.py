@@ -239,6 +239,10 @@ def test_modulus_can_only_help_and_cohorts_too() -> None:
     assert Accountant().compose(hidden).get_epsilon(1e-4) < 0.3 * plain
 
 
+def vectors(norm: str, p: float = 0.5) -> SummedNoise:
+    return SummedNoise(Binomial(1, p), 10, 2, coordinates=4, sensitivity_norm=norm)
+
+
 def law_of(share: Share) -> IntegerLaw:
     return share.total(1)
 
@@ -250,6 +254,9 @@ def law_of(share: Share) -> IntegerLaw:
     (lambda: SummedNoise(Binomial(1), 10, dropouts=10), ValueError, "dropouts and colluding.*clients=10.*dropouts=10"),
     (lambda: SummedNoise(Binomial(1), 10, dropouts=5, colluding=5), ValueError, "got dropouts=5 and colluding=5"),
     (lambda: SummedNoise(Binomial(1), 10, 3, modulus=30), ValueError, r"modulus must exceed.*= 30.*got 30"),
+    (lambda: vectors("l2"), ValueError, "sensitivity_norm must be 'linf' or 'l1' for several coord.*got 'l2'"),
+    (lambda: vectors("l1", 0.25), ValueError, "sensitivity_norm must be 'linf' for noise that is not symm.*got 'l1'"),
+    (lambda: vectors("l3"), ValueError, "sensitivity_norm must be one of.*'l3'"),
     (lambda: SummedNoise(1.0, 10), TypeError, r"share must be a pld_shuffle.shares.Share, got 1\.0"),
     (lambda: SummedNoise(Binomial(1), 0), ValueError, "clients must be at least 1, got 0"),
     (lambda: SummedNoise(Binomial(1), 10, neighbours="group"), ValueError, "neighbours must be one of.*'group'"),

@@ -12,7 +12,7 @@ import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction as F
-from functools import cache, partial
+from functools import cache, partial, reduce
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -799,6 +799,15 @@ def two_coordinates() -> Iterator[o.Atoms]:
         yield o.product(one, two)
 
 
+def one_norm(most: int) -> Iterator[o.Atoms]:
+    """Three coordinates whose moves add up to at most so much, without signs; no move is no pair."""
+    for moves in itertools.product(range(-most, most + 1), repeat=3):
+        if 0 < sum(map(abs, moves)) <= most:
+            law = o.bernoulli(4, F(1, 2))
+            views = [{k + step: mass for k, mass in law.items()} for step in moves]
+            yield reduce(o.product, (o.pair_of_views(view, law) for view in views))
+
+
 def bins(rate: F, least: int, dummies: dict[int, Any], released: str, most: int | None = None) -> list[o.Atoms]:
     """A bin with one user more or less, for all counts; by default more of them than the worst."""
     most = most or math.ceil(3 * least / rate) + 4
@@ -883,6 +892,10 @@ TRUTHS |= {
         for modulus in (None, 5, 9)
     },
     "two coordinates": Truth(SummedNoise(Binomial(1, 0.25), 4, sensitivity=2, coordinates=2), two_coordinates, 1, 0.0),
+    "one norm of three coordinates": Truth(
+        SummedNoise(Binomial(1, 0.5), 4, sensitivity=3, coordinates=3, sensitivity_norm="l1"), partial(one_norm, 3), 1,
+        0.9999, 1.0001,
+    ),
     "sums of one-hot bits": Truth(
         Summed(RAPPOR(k=3, noise=0.0, one_if_zero=0.25, one_if_one=0.75), 3),
         partial(one_hot_sums, 3, F(3, 4), F(1, 4)), 1, 0.0, 1.2,

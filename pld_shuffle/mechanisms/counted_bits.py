@@ -3,8 +3,6 @@
 n users send bits that are 1 with one probability if the user holds 1, and with a smaller one if the user holds 0.
 `CountedBits` publishes the number of ones. It is certified for every dataset, and exact for one round but for the
 lattice (docs/bits.md): nobody is told who answered at random.
-
-`BinomialShift` and `BinomialExchange` are the mechanisms of ZSUM: sums seen through binomial noise (`pairs.shifted`).
 """
 
 from __future__ import annotations
@@ -13,15 +11,12 @@ from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from typing import ClassVar
 
-from ..numerics.integer_laws import binomial_law
-from ..numerics.validation import open_unit, positive_int, real, users
+from ..numerics.validation import positive_int, real, users
 from ..pairs.bit_pair import AbsentBitPair, BitAttackPair, BitPair, absent_bit_attacks, bit_attacks
 from ..pairs.bits import LARGEST_BIT_EPS0, BitShares
 from ..pairs.cohort import Cohort
-from ..pairs.discrete import EitherOrder
 from ..pairs.pair import Attacks, Pair
-from ..pairs.profile import ProfilePair, Several
-from ..pairs.shifted import TwoBins, shifted
+from ..pairs.profile import Several
 from ..randomizers.base import settle
 from .base import SMALLEST_EPS0, Mechanism, local_epsilon, said
 from .labels import ShuffledRandomizer
@@ -95,7 +90,7 @@ class CountedBits(Mechanism):
         )
 
     @cached_property
-    def pair(self) -> ProfilePair:  # type: ignore[override]
+    def pair(self) -> BitPair:  # type: ignore[override]
         return BitPair(self.n, self.shares, self.bits)
 
     @cached_property
@@ -129,60 +124,3 @@ class CountedBits(Mechanism):
         if cohort.absence > 0.0:
             return Attacks.of(absent_bit_attacks(self.n, self.shares, cohort))
         return Attacks.of(bit_attacks(self.n, self.shares, bits=self.bits, rate=cohort.rate))
-
-
-@dataclass(frozen=True, repr=False)
-class _Binomial(Mechanism):
-    """What both share: n noise bits that are 1 with probability `rate`."""
-
-    n: int
-    rate: float
-    _analysis: ClassVar[str]
-
-    CHECKS: ClassVar = {"n": users, "rate": open_unit}
-
-    @cached_property
-    def _orders(self) -> EitherOrder:
-        """Z + 1 next to Z. Counting zeros instead exchanges the orders only; 1 - rate is exact where it is used."""
-        return shifted(binomial_law(self.n, min(self.rate, 1.0 - self.rate)), 1)
-
-    def assumptions(self) -> dict[str, str]:
-        return said(
-            self._analysis,
-            adversary="sees the shuffled messages and knows every other user's value",
-            sampling="all n users take part; n counts the users whose noise bits are in the sum",
-        )
-
-
-@dataclass(frozen=True, repr=False)
-class BinomialShift(_Binomial):
-    """A sum seen through Bin(n, rate): the pair (1 + Z, Z) and its reverse, whichever is worse.
-
-    n: noise bits, at least 1. rate: probability of a one, in (0, 1). Raises TypeError or ValueError.
-    n at most 10**13. The profile costs O(sqrt(n rate (1-rate))) once and O(1) per epsilon; MemoryError beyond
-    3e9 fair coins. Exact for one round; an upper bound over rounds.
-    """
-
-    _analysis: ClassVar[str] = (
-        "larger of both orders of a binomial count's pair: exact for one round; an upper bound over rounds"
-    )
-
-    @property
-    def pair(self) -> ProfilePair:  # type: ignore[override]
-        return self._orders
-
-
-@dataclass(frozen=True, repr=False)
-class BinomialExchange(_Binomial):
-    """Two sums seen through independent Bin(n, rate), one falling by one as the other rises.
-
-    n: noise bits of each sum. rate: probability of a one, in (0, 1). Raises TypeError or ValueError.
-    n at most 10**13. The profile costs O(sqrt(n rate (1-rate))) per epsilon; MemoryError beyond 3e9 fair
-    coins. Exact for any number of rounds.
-    """
-
-    _analysis: ClassVar[str] = "exact pair of two binomial counts, for any number of rounds"
-
-    @cached_property
-    def pair(self) -> ProfilePair:  # type: ignore[override]
-        return TwoBins(self._orders)

@@ -33,9 +33,11 @@ class SummedNoise(Mechanism):
     sensitivity : Delta, an integer; how far neighbouring datasets can move a coordinate of the exact sum.
     dropouts, colluding : of the clients' shares so many at most are missing, and so many known to the adversary.
     modulus : M, if the total is taken modulo M. It must exceed clients * sensitivity, or exact sums would wrap around.
-    coordinates : of a vector of sums with noise of their own, how many a user can move, each by up to `sensitivity`.
-        That is a bound on the number of changes and on the largest one, for which moving all of them by Delta is the
-        worst. No worst split of a bound on the L1 or L2 norm is proven, so there is no argument for one.
+    coordinates : of a vector of sums with noise of their own, how many a user can move.
+    sensitivity_norm : what `sensitivity` is of such a move. "linf" (default): of the largest coordinate, and all of
+        them move by Delta at worst. "l1": of the sum of all, and one of them moves by Delta at worst, which is proved
+        for noise that is symmetric and log-concave (docs/sums.md, Theorem 3). An L2 norm is refused: no split of it is
+        proved to be the worst.
     neighbours : "replace-one" (default), "add-or-remove-one" or "zero-out": the relation that `sensitivity` is for.
         Who adds shares is the same in both datasets: a user who comes or goes brings no share that is counted.
 
@@ -58,12 +60,14 @@ class SummedNoise(Mechanism):
     modulus: int | None = None
     coordinates: int = 1
     neighbours: str = "replace-one"
+    sensitivity_norm: str = "linf"
 
-    rarely = ("dropouts", "colluding", "coordinates")
+    rarely = ("dropouts", "colluding", "coordinates", "sensitivity_norm")
     CHECKS: ClassVar = {
         "clients": positive_int, "sensitivity": positive_int, "coordinates": positive_int,
         "dropouts": partial(integer_in, lowest=0), "colluding": partial(integer_in, lowest=0),
         "neighbours": partial(choice, options=tuple(NEIGHBOURS)),
+        "sensitivity_norm": partial(choice, options=("linf", "l1", "l2")),
     }  # fmt: skip
 
     def __post_init__(self) -> None:
@@ -83,7 +87,17 @@ class SummedNoise(Mechanism):
                     f" the exact sum, got {self.modulus!r}"
                 )
             object.__setattr__(self, "modulus", modulus)
-        _ = self.law
+        if self.sensitivity_norm == "l2" and self.coordinates > 1:
+            raise ValueError(
+                "sensitivity_norm must be 'linf' or 'l1' for several coordinates: moves such as (2, 0, 0, 0) and"
+                " (1, 1, 1, 1) have one L2 norm, neither is always the worse, and no pair is proved for both, got 'l2'"
+            )
+        symmetric = self.law.symmetric
+        if self.sensitivity_norm == "l1" and self.coordinates > 1 and not symmetric:
+            raise ValueError(
+                f"sensitivity_norm must be 'linf' for noise that is not symmetric, {self.share!r}: one coordinate may"
+                " rise as another falls, and no worst split is proved for that, got 'l1'"
+            )
 
     @cached_property
     def law(self) -> IntegerLaw:
@@ -131,7 +145,7 @@ class SummedNoise(Mechanism):
         return self.pair if attack is pair else self._all(attack)
 
     def _all(self, pair: Pair) -> Pair:
-        return pair if self.coordinates == 1 else Together(((pair, self.coordinates),))
+        return pair if self.coordinates == 1 or self.sensitivity_norm == "l1" else Together(((pair, self.coordinates),))
 
     @property
     def users(self) -> int | None:
@@ -145,7 +159,12 @@ class SummedNoise(Mechanism):
     def assumptions(self) -> dict[str, str]:
         whole = f"the total of {self.clients} clients' sums"
         around = "" if self.modulus is None else f" modulo {self.modulus}"
-        each = "" if self.coordinates == 1 else f" in each of {self.coordinates} coordinates at most"
+        each = (
+            f" in each of {self.coordinates} coordinates"
+            if self.sensitivity_norm == "linf"
+            else " in all coordinates together"
+        )
+        each = "" if self.coordinates == 1 else each
         return {
             "neighbours": f"{NEIGHBOURS[self.neighbours]}; the exact sum moves by at most {self.sensitivity}{each},"
             " and who adds noise is the same",

@@ -16,7 +16,7 @@ from ..numerics.integer_laws import IntegerLaw
 from ..numerics.validation import choice, positive_int, unit_interval
 from ..pairs.discrete import EitherOrder
 from ..pairs.pair import Pair
-from ..pairs.shifted import TwoBins, with_attack
+from ..pairs.shifted import TwoBins, shifted, with_attack
 from ..pairs.thresholds import datasets, threshold
 from ..shares import Share
 from .base import NEIGHBOURS, Mechanism, said
@@ -81,6 +81,9 @@ class Threshold(Mechanism):
     @cached_property
     def one_bin(self) -> EitherOrder:
         """What one bin's count gives away, with a user and without, in either order."""
+        if self.rate == 1.0 and self.released == "counts":  # what is published of many users; of fewer it is less
+            assert self._dummies is not None
+            return shifted(self._dummies, 1)
         return threshold(self.rate, self.least, self._dummies, only_bins=self.released == "bins")
 
     @property
@@ -97,6 +100,8 @@ class Threshold(Mechanism):
     @cached_property
     def attack_pair(self) -> Pair:  # type: ignore[override]
         """Of single datasets: over rounds none of them has all losses of the worst count at every epsilon."""
+        if self.rate == 1.0 and self.released == "counts":
+            return self.pair if self.neighbours == "replace-one" else with_attack(self.one_bin)[1]
         return datasets(self.rate, self.least, self._dummies, self.one_bin, only_bins=self.released == "bins")
 
     def assumptions(self) -> dict[str, str]:

@@ -1,6 +1,5 @@
 """Shuffle-model protocols: what users send, what the analyzer makes of it, and what it costs in privacy."""
 
-from ..mechanisms.counted_bits import BinomialExchange, BinomialShift
 from .dummies import BallsIntoBins, FakeUsers, MixDUMP
 from .histograms import BitHistogram, HistogramEstimate, PrivateHistogram, RAPPORHistogram
 from .protocol import ExpectedError, Protocol
@@ -10,8 +9,6 @@ from .zero_sum import ZeroSum, ZeroSumHistogram
 __all__ = [
     "BallsIntoBins",
     "BinarySum",
-    "BinomialExchange",
-    "BinomialShift",
     "BitHistogram",
     "ExpectedError",
     "FakeUsers",

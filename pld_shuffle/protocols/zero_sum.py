@@ -5,8 +5,7 @@ reports 0 unless more than n ones arrive, so that a true sum of 0 is always repo
 makes it biased; the error is exact (docs/protocols.md). The histogram runs one ZSUM per bin, messages labelled by
 the bin: empty bins are reported as empty, however many there are.
 
-Privacy: the view is the number of ones (in every bin), x + Bin(honest, r). The pairs are exact (ZSUM's for
-one round; over rounds it is an upper bound), see `mechanisms.counted_bits`.
+Privacy: the view is the number of ones (in every bin), x + Bin(honest, r), with exact pairs (docs/sums.md).
 """
 
 from __future__ import annotations
@@ -20,9 +19,10 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import binom
 
 from ..fields import Range
-from ..mechanisms.counted_bits import BinomialExchange, BinomialShift
+from ..mechanisms import SummedNoise, Threshold
 from ..numerics.validation import integer_in, open_unit
 from ..randomizers.base import FloatArray, IntArray, generator
+from ..shares import Binomial
 from .histograms import Bins, HistogramEstimate
 from .protocol import Budget, ExpectedError, OneMechanism
 
@@ -63,9 +63,9 @@ class ZeroSum(RateNoise):
     """
 
     @property
-    def mechanism(self) -> BinomialShift:
-        """One round: the exact pair, larger of both orders, of a count through Bin(honest, r)."""
-        return BinomialShift(self.honest, self.rate)
+    def mechanism(self) -> SummedNoise:
+        """One round: a count with one noise bit of every honest user."""
+        return SummedNoise(Binomial(1, self.rate), self.honest)
 
     def randomize(self, values: ArrayLike, rng: np.random.Generator) -> IntArray:
         """Two bits per user, shape (n, 2); `values` has shape (n,), integers 0 or 1."""
@@ -93,9 +93,9 @@ class ZeroSumHistogram(Bins, RateNoise):
     """
 
     @property
-    def mechanism(self) -> BinomialExchange:
-        """One round: the exact pair, one bin's count falls by one and another's rises by one."""
-        return BinomialExchange(self.honest, self.rate)
+    def mechanism(self) -> Threshold:
+        """One round: one bin's count falls by one and another's rises by one, noise bits are dummies."""
+        return Threshold(1.0, 1, Binomial(1, self.rate), self.honest)
 
     def randomize(self, values: ArrayLike, rng: np.random.Generator) -> IntArray:
         """2 k messages per user, shape (n, k, 2); `values` has shape (n,), integers in 0 ... k-1."""
