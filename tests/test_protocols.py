@@ -371,7 +371,7 @@ def test_rappor_ledgers():
     assert kept.ledger() == ((kept.collection_mechanism, 1),) == ((fresh.mechanism, 1),)
     assert kept.ledger(2) == kept.ledger(1000) == ((kept.lifetime_mechanism, 1),)
     lifetime = kept.lifetime_mechanism.randomizer.eps0
-    assert lifetime == pytest.approx(RAPPOR_.lifetime_eps0, rel=1e-12)
+    assert lifetime == pytest.approx(RAPPOR_.memoised.eps0, rel=1e-12)
     assert kept.lifetime_mechanism.randomizer.tv == pytest.approx(0.7, rel=1e-12)
     half = replace(kept, honest_fraction=0.5)
     assert half.ledger(2)[0][0].n == half.ledger(1)[0][0].n == 500

@@ -27,10 +27,9 @@ from functools import partial
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
 from ..numerics.validation import integer_in
-from .base import FloatArray, IntArray, integer_array, local_epsilon
+from .base import FloatArray, IntArray
 from .joint import ValuesRandomizer
 
 
@@ -54,13 +53,6 @@ class HadamardResponse(ValuesRandomizer):
             raise ValueError(f"blocks must be a power of two, got {self.blocks!r}")
         if not self.outputs < 2**62:
             raise ValueError(f"k={self.k!r}, blocks={self.blocks!r} need 2^62 reports or more")
-
-    @classmethod
-    def optimal(cls, *, k: int, eps0: float) -> HadamardResponse:
-        """The customary number of blocks, the largest power of 2 up to min(e^eps0, 2 k)."""
-        count = integer_in("k", k, 2, 2**48)
-        highest = min(math.exp(local_epsilon("eps0", eps0)), 2.0 * count)
-        return cls(k=count, eps0=eps0, blocks=2 ** (math.frexp(highest)[1] - 1))
 
     @property
     def width(self) -> int:
@@ -93,12 +85,6 @@ class HadamardResponse(ValuesRandomizer):
     def outputs(self) -> int:
         """Number of reports, K = B b."""
         return self.blocks * self.width
-
-    def favours(self, reports: ArrayLike, x: ArrayLike) -> NDArray[np.bool_]:
-        """Whether each report lies in C_x; `reports` and the values `x` are broadcast."""
-        block, column = np.divmod(integer_array("reports", reports, self.outputs), self.width)
-        home, row = self._place(integer_array("x", x, self.k))
-        return np.asarray((block == home) & (_parity(row & column) == 0))
 
     def _masses(self, values: IntArray, blanket: bool) -> FloatArray:
         """Groups: which of the sets C_x have the report, and column 0 where the blanket needs it.

@@ -30,10 +30,9 @@ from functools import cached_property, partial
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from ..numerics.validation import integer_in
-from .base import FloatArray, IntArray, integer_array, local_epsilon
+from .base import FloatArray, IntArray
 from .joint import Types, ValuesRandomizer, merged, with_shared_blanket
 
 _LARGEST = 2**31 - 1  # a x + b must fit an int64
@@ -53,11 +52,6 @@ class LocalHashing(ValuesRandomizer):
     _most_values = _LARGEST
 
     CHECKS: ClassVar = {"buckets": partial(integer_in, lowest=2, highest=_LARGEST)}
-
-    @classmethod
-    def optimal(cls, *, k: int, eps0: float) -> LocalHashing:
-        """Optimised local hashing: e^eps0 + 1 buckets, rounded. ValueError beyond 2^31 - 1."""
-        return cls(k=k, buckets=round(math.exp(local_epsilon("eps0", eps0))) + 1, eps0=eps0)
 
     @cached_property
     def prime(self) -> int:
@@ -86,15 +80,6 @@ class LocalHashing(ValuesRandomizer):
     def tv(self) -> float:
         """(1 - c) (e^eps0 - 1) / (e^eps0 + l - 1), the same for all pairs."""
         return (1 - self.collision) * -math.expm1(-self.eps0) * self.truth
-
-    def hash(self, reports: ArrayLike, x: ArrayLike) -> IntArray:
-        """Bucket of the values `x` under the functions of `reports`, shape (..., 3); broadcast."""
-        functions = integer_array("reports", reports, self.prime)
-        if functions.ndim == 0 or functions.shape[-1] != 3:
-            raise ValueError(f"reports must have shape (..., 3), got {functions.shape}")
-        if not bool(np.all((functions[..., 0] >= 1) & (functions[..., 2] < self.buckets))):
-            raise ValueError("reports must hold a >= 1 and a bucket below `buckets`")
-        return self._bucket(functions[..., 0], functions[..., 1], integer_array("x", x, self.k))
 
     def _masses(self, values: IntArray, blanket: bool) -> FloatArray:
         """Groups: which of the m <= 3 values have the reported bucket; at most 2^m. O(P / l) time for three."""

@@ -37,7 +37,7 @@ RAPPOR (Erlingsson, Pihur, Korolova 2014, section 2; symbols of the paper: k, h,
 
     With memoisation the rounds share the permanent noise: they are *not* independent given the value, so composing the
     one-report guarantee of several shuffled rounds is valid only if the permanent step is drawn afresh in every round.
-    Otherwise use `lifetime_eps0` for all reports together.
+    Otherwise the round is one of `memoised`, for all reports together.
 
 Source: Erlingsson, Pihur, Korolova, RAPPOR, CCS 2014; Wang, Blocki, Li, Jha, Locally differentially private protocols
 for frequency estimation, USENIX Security 2017 (optimised).
@@ -268,13 +268,6 @@ class RAPPOR(NoisyFilter):
     def eps0_error(self) -> float:
         """As for one bit, `hashes` times."""
         return super().eps0_error * self.hashes
-
-    @property
-    def lifetime_eps0(self) -> float:
-        """Local epsilon of any number of reports from one memoised vector; inf if noise is 0."""
-        if self.noise == 0:
-            return math.inf
-        return 2 * self.hashes * math.log((2 - self.noise) / self.noise)
 
     @property
     def memoised(self) -> RAPPOR:

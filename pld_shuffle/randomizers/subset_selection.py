@@ -21,7 +21,7 @@ import numpy as np
 
 from ..numerics.tuning import DRAWN_TOGETHER
 from ..numerics.validation import integer_in
-from .base import FloatArray, IntArray, local_epsilon, settle
+from .base import FloatArray, IntArray, settle
 from .joint import ValuesRandomizer
 from .one_hot import BitArray
 
@@ -39,13 +39,6 @@ class SubsetSelection(ValuesRandomizer):
     def __post_init__(self) -> None:
         super().__post_init__()
         settle(self, size=integer_in("size", self.size, 1, self.k - 1))
-
-    @classmethod
-    def optimal(cls, *, k: int, eps0: float) -> SubsetSelection:
-        """The customary size k / (e^eps0 + 1), rounded, at least 1 (Ye and Barg 2018)."""
-        count = integer_in("k", k, 2)
-        share = math.exp(-local_epsilon("eps0", eps0))
-        return cls(k=count, size=max(1, round(count * share / (1 + share))), eps0=eps0)
 
     @property
     def truth(self) -> float:
