@@ -1,22 +1,10 @@
 """Balle, Bell, Gascon, Nissim, The privacy blanket of the shuffle model, CRYPTO 2019.
 
-Idea. Every output law is a mixture mu_x = (1-gamma) nu_x + gamma omega with the *blanket* omega =
-inf_x mu_x / gamma. Users who answer from the blanket hide the target. Lemma 8: for every pair x,
-x' of the target's inputs
-
-    delta(epsilon) <= 1/(gamma n) E[(L_1 + ... + L_M)_+],   M ~ Bin(n, gamma),
-    L = (mu_x(W) - e^epsilon mu_x'(W)) / omega(W),   W ~ omega,   E L = 1 - e^epsilon = -a.
-
-Lemmas 9, 12, 13 say in which interval L lies (largest value `b_plus`, length `b`) and bound E L^2
-by `c`, for a generic eps0-LDP randomizer, k-ary randomized response and the Laplace mechanism.
-Concentration then gives
-
-    Hoeffding (Lemma 10):  E[(L_1 + ... + L_m)_+] <= b^2/(4a) exp(-2 m a^2/b^2)
-    Bennett   (Lemma 11):  E[(L_1 + ... + L_m)_+] <= b_plus / log(1+u) exp(-m (c/b_plus^2) phi(u)),
-                           u = a b_plus/c,  phi(u) = (1+u) log(1+u) - u.
-
-Both are geometric in m, so the expectation over M = 1 ... n has a closed form,
-C ((1 - gamma (1 - e^-kappa))^n - (1-gamma)^n) / (gamma n): no sum is evaluated, and n may be 10^9.
+Idea. Every output law is a mixture of the *blanket* omega = inf_x mu_x / gamma and a rest. Users who answer from the
+blanket hide the target: delta(epsilon) <= 1/(gamma n) E[(L_1 + ... + L_M)_+], M ~ Bin(n, gamma) (Lemma 8), L =
+(mu_x(W) - e^epsilon mu_x'(W)) / omega(W), W ~ omega, E L = 1 - e^epsilon = -a. Lemmas 9, 12, 13 say in which interval L
+lies (largest value `b_plus`, length `b`) and bound E L^2 by `c`. Concentration (Hoeffding, Lemma 10; Bennett, Lemma 11)
+bounds the terms by C e^(-m kappa), so that the expectation over M has a closed form: n may be 10^9.
 
 *A correction.* Lemma 11 is printed with the factor b_plus/(a m log(1+u)), which is false: it would allow binary
 randomized response with n = 10^6, eps0 = 0.5 the guarantee epsilon = 5.2e-4 at delta = 1e-6, where the exact delta is
@@ -24,8 +12,8 @@ at least 3.9e-5 (tests). The authors' published code has the form used here, and
 moment a little larger than the worst case of Lemma 9. A generic gamma is unknown, in [e^-eps0, 1] (Lemma 7): e^-eps0 is
 used, and the worst case of the moments.
 
-Proofs, and what rests on the authors' (Theorem 1, one cross moment of Lemma 13): docs/bounds.md. All are upper bounds
-for the worst pair of inputs, against an adversary who also sees who of the other users answered from the blanket.
+Statements, proofs, and what rests on the authors': docs/bounds.md. All are upper bounds for the worst pair of inputs,
+against an adversary who also sees who of the other users answered from the blanket.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Closed forms: any randomizer, and binary randomized response.
+"""Closed forms: any randomizer, and binary randomized response. docs/bounds.md has statements and proofs.
 
 `Erlingsson`. Erlingsson, Feldman, Mironov, Raghunathan, Talwar, Thakurta, Amplification by shuffling, SODA 2019, stated
 as in Balle, Bell, Gascon, Nissim 2019, Theorem 4; *the constants rest on the authors' proof*. The formula is returned
@@ -6,18 +6,12 @@ as it stands even where it exceeds eps0, which every eps0-LDP randomizer attains
 
 `Cheu`. Cheu, Smith, Ullman, Zeber, Zhilyaev, Distributed differential privacy via shuffling, EUROCRYPT 2019, section
 4.2, in its linear form: with probability lambda/n a user answers a fair coin, otherwise the truth, so that lambda =
-2n/(e^eps0 + 1). The fair coins hide the target in a binomial. *The constants rest on the proof in docs/bounds.md*.
+2n/(e^eps0 + 1). The fair coins hide the target in a binomial.
 
-`ClonesClosedForm`, `StrongerClonesClosedForm`. Feldman, McMillan, Talwar, FOCS 2021 and SODA 2023: any randomizer, for
-eps0 <= log(n/(16 log(2/delta))) and eps0 <= log(n/(8 log(2/delta)) - 1),
-
-    epsilon = log(1 + (e^eps0-1)/(e^eps0+1) (8 sqrt(e^eps0 log(4/delta)/n) + 8 e^eps0/n))        (2021, Theorem 3.1)
-    epsilon = log(1 + (e^eps0-1) (4 sqrt(2 log(4/delta)/((e^eps0+1) n)) + 4/n))                  (2023, section 3).
-
-Nothing here rests on the proof of 2023, which has an erratum: docs/theory.md, section 4, proves the stronger pair for
-every eps0-LDP randomizer, docs/bounds.md the closed forms. Only for randomizers chosen adaptively, one user after the
-other, those of 2021 rest on the paper's proof; those of 2023 need one randomizer for all users. What these papers
-evaluate numerically is the pair of ``ShuffledLDP(eps0, n, analysis="clones")``, or "stronger-clones".
+`ClonesClosedForm`, `StrongerClonesClosedForm`. Feldman, McMillan, Talwar, FOCS 2021 and SODA 2023. Nothing here rests
+on the proof of 2023, which has an erratum. For randomizers chosen adaptively, one user after the other, those of 2021
+rest on the paper's proof; those of 2023 need one randomizer for all users. What these papers evaluate numerically is
+the pair of ``ShuffledLDP(eps0, n, analysis="clones")``, or "stronger-clones".
 """
 
 from __future__ import annotations
@@ -68,7 +62,7 @@ class ClonesClosedForm(EpsilonBound):
     needs = "eps0 <= log(n/(16 log(2/delta)))"
 
     def formula(self, eps0: float, delta: float, n: int) -> float:
-        """See the module."""
+        """log(1 + tanh(eps0/2) (8 sqrt(e^eps0 log(4/delta)/n) + 8 e^eps0/n))."""
         per_user, log_delta = math.exp(eps0) / n, math.log(delta)
         if not 16 * per_user * (math.log(2) - log_delta) <= 1:
             return math.inf
@@ -84,7 +78,7 @@ class StrongerClonesClosedForm(EpsilonBound):
     needs = "eps0 <= log(n/(8 log(2/delta)) - 1)"
 
     def formula(self, eps0: float, delta: float, n: int) -> float:
-        """See the module."""
+        """log(1 + (e^eps0 - 1) (4 sqrt(2 log(4/delta)/((e^eps0 + 1) n)) + 4/n))."""
         both, log_delta = math.exp(eps0) + 1, math.log(delta)
         if not 8 * both * (math.log(2) - log_delta) <= n:
             return math.inf

@@ -1,25 +1,16 @@
 """What one does without a privacy loss distribution: composing guarantees of single rounds. Upper bounds.
 
-* *Optimal* (Kairouz, Oh, Viswanath 2015, Theorem 3.3): k rounds, each (epsilon, delta)-DP and chosen adaptively, are
-  (epsilon', 1 - (1-delta)^k (1 - delta_RR))-DP with delta_RR = sum_l Bin(k, 1/(1+e^epsilon))(l) (1 - e^{epsilon' -
-  (k-2l) epsilon})_+. Nothing smaller holds: randomized response that fails openly with probability delta attains it.
-* *Renyi* (Canonne, Kamath, Steinke 2020, Proposition 12; Balle, Barthe, Gaboardi, Hsu, Sato 2020, Theorem 21). Renyi
-  divergences R of order alpha add up over adaptive rounds: pass the sum. Then, for every alpha > 1,
-  epsilon = R + log(1 - 1/alpha) + (log(1/delta) - log(alpha))/(alpha - 1). A divergence of +inf at some orders is
-  allowed and never chosen unless all are infinite.
-* *Subsampled shuffling* (Girgis, Data, Diggavi, Renyi DP of the subsampled shuffle model, NeurIPS 2021, Theorem 1).
-  A random cohort of k out of N users, rate g = k/N, kbar = floor((k-1)/(2 e^eps0)) + 1; for integer orders alpha >=
-  2 and every eps0-LDP randomizer,
+* *Optimal* (Kairouz, Oh, Viswanath 2015, Theorem 3.3). Nothing smaller holds: randomized response that fails openly
+  with probability delta attains it.
+* *Renyi* (Canonne, Kamath, Steinke 2020, Proposition 12; Balle, Barthe, Gaboardi, Hsu, Sato 2020, Theorem 21).
+  Divergences of one order add up over adaptive rounds: pass the sum. A divergence of +inf at some orders is allowed and
+  never chosen unless all are infinite.
+* *Subsampled shuffling* (Girgis, Data, Diggavi, Renyi DP of the subsampled shuffle model, NeurIPS 2021, Theorem 1), for
+  integer orders and every eps0-LDP randomizer. The authors' code has y/2 in place of y in the residue Y
+  (`residue="published-code"`, for reproducing their figures), which no proof covers.
 
-      (alpha-1) R(alpha) = log(1 + 4 C(alpha,2) g^2 (e^eps0-1)^2/(kbar e^eps0)
-                               + sum_{j=3}^alpha C(alpha,j) g^j j Gamma(j/2) (2 y^2/kbar)^{j/2} + Y),
-      Y = [(1 + g y)^alpha - 1 - alpha g y] e^{-(k-1)/(8 e^eps0)},   y = (e^{2 eps0}-1)/e^eps0.
-
-  The authors' code has y/2 in place of y in Y (`residue="published-code"`, for reproducing their figures), which no
-  proof covers.
-
-Everything is computed in logs: orders to 10^4, eps0 = 14 and n = 10^9 do not overflow. docs/bounds.md proves all three,
-every constant included.
+Everything is computed in logs: orders to 10^4, eps0 = 14 and n = 10^9 do not overflow. docs/bounds.md states and proves
+all three, every constant included.
 """
 
 from __future__ import annotations
@@ -160,7 +151,7 @@ _ORDERS = sorted({*range(2, 65), *(round(64 * 10 ** (i / 47)) for i in range(1, 
 def girgis_rdp(*, order: int, eps0: float, cohort: int, population: int, residue: Residue = "theorem") -> float:
     """Upper bound on the Renyi divergence of one subsampled shuffled round at integer `order` >= 2.
 
-    Girgis et al. 2021 (NeurIPS), Theorem 1 (see the module for Y). `cohort` <= `population` users
+    Girgis et al. 2021 (NeurIPS), Theorem 1 (docs/bounds.md). `cohort` <= `population` users
     take part, chosen at random; equal numbers mean no subsampling. Multiply by the rounds to
     compose. `residue` chooses Y: "published-code" halves y. O(order).
     """

@@ -5,9 +5,7 @@
 * `ShuffledStrategy`: wraps a strategy. It draws the hidden cohort, takes the senders' names off the replies,
   mixes them, composes the round, and lets no round begin that could exceed the budget.
 
-Who sees what. The server is the trusted shuffler, as it is the trusted curator for Flower's own central
-noise: the accounted guarantee is for somebody who sees what the strategy releases (the models), not who
-took part. Against the server itself each client has the eps0 of its randomizer, in every round anew.
+The server is the trusted shuffler: who is protected from whom, and what cannot be checked, is in docs/interop.md.
 
 Neighbours are populations that differ in the data of one client (REPLACE_ONE). Flower's noise multiplier is
 noise over the clipping norm of *one* update, and a replaced update moves the sum by up to twice that norm: so

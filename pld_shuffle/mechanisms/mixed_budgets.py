@@ -1,17 +1,13 @@
 """Users with budgets of their own, whose reports are shuffled together (docs/people.md, section 10).
 
-Who hides the target are the others who show a label (docs/theory.md, section 2, and its section 4). Each does so with
-a probability of its own, and the labels shown have one law for all of them. So what differs from users of one budget
-is the number of labels, a sum of independent coins: Poisson-binomial instead of binomial (`pairs.mixed_coins`).
+Who hides the target are the others who show a label. Each does so with a probability of its own, and the labels shown
+have one law for all of them: so their number is Poisson-binomial instead of binomial (`pairs.mixed_coins`).
 
 * `MixedRR`, k-ary randomised response by everybody: the label is a uniform answer. A user of budget eps_i gives one
   with probability gamma_i = k/(e^eps_i + k - 1), and it looks the same whatever the budget. The pair is exact for
   whoever sees who of the others answered at random.
-* `MixedRandomizers`: the others' laws W_i satisfy max(R_0, R_1) <= ratio_i W_i, R_0 and R_1 the target's. In the
-  proof of the (p, beta, q) reduction each label is then shown with probability (1 + beta)/ratio_i, and given that
-  one is shown it is 0, 1 or * with the proportions alpha p, alpha p, w, for everybody.
-
-A larger total variation is worse, with several ratios too (proof there).
+* `MixedRandomizers`: the others' laws W_i satisfy max(R_0, R_1) <= ratio_i W_i, R_0 and R_1 the target's; each shows a
+  label with probability (1 + beta)/ratio_i. A larger total variation is worse.
 """
 
 from __future__ import annotations

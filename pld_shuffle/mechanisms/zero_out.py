@@ -2,16 +2,9 @@
 
 A ledger has one relation. Shuffled rounds are for the *substitution* of one user's value, and so is central noise next
 to them, at twice the norm of a contribution. Accountants of DP-SGD count zero-out (or removal), at the norm itself.
-Both can stand in one ledger if every mechanism of it is read that way:
-
-* shuffled reports: the user's report becomes a null report of a fixed law rho. Where rho lies in the convex hull of
-  the randomizer's laws (the law of some value, their mean, ...) the view of rho is a mixture of views of values, and
-  H is jointly convex: a bound for substitution is one for zero-out.
-* additive central noise: the exact answers differ by one contribution. The pair is the mechanism's, its sensitivity
-  meant for zero-out.
-* Gaussian noise on a Poisson sample of rate q: P = (1-q) N(0) + q N(C), Q = N(0), in either order. For s >= 1,
-  H_s(P||Q) = q h(1 + (s-1)/q), h of N(C) against N(0), and H_s(Q||P) is less. Both orders are composed apart: a user
-  that is there in one round is there in all of them.
+Both can stand in one ledger if every mechanism of it is read that way: shuffled reports, where the null report is one
+that the randomizer can make; additive central noise; Gaussian noise on a Poisson sample, whose two orders are composed
+apart, since a user that is there in one round is there in all of them.
 """
 
 from __future__ import annotations

@@ -1,31 +1,22 @@
 """What every local randomizer of this package knows about itself.
 
-Idea
-    A local randomizer is a family of output laws mu_x, one per input x. The analyses of the
-    shuffle model need few numbers of it, and every randomizer here gives them:
+A local randomizer is a family of output laws mu_x, one per input x. The analyses of the shuffle model need few numbers:
 
     eps0    sup over inputs x, x' and reports y of log(mu_x(y) / mu_x'(y)); inf without pure LDP
     tv      beta, the total variation of the worst pair of inputs
     gamma   the total mass of inf_x mu_x, the probability of the privacy blanket
 
-    When all users share one randomizer and any input may occur, every likelihood ratio is at most
-    exp(eps0): within a pair of inputs (p) as to any other user's law (q).
+When all users share one randomizer and any input may occur, every likelihood ratio is at most exp(eps0): within a pair
+of inputs (p) as to any other user's law (q).
 
-Guarantee
-    eps0 and tv are never below and gamma never above the true value, up to the rounding of a
-    few floating-point operations (relative 1e-14 or so). They equal it unless a docstring says
-    otherwise.
+Guarantee: eps0 and tv are never below and gamma never above the true value, up to the rounding of a few floating-point
+operations (relative 1e-14 or so). They equal it unless a docstring says otherwise. Reports are drawn with ordinary
+floating-point arithmetic, for simulation; no defence is attempted against attacks on the low-order bits of noise.
 
-Reports are drawn with ordinary floating-point arithmetic. This is meant for simulation; no
-defence is attempted against attacks on the low-order bits of floating-point noise.
+Source: Balle, Bell, Gascon, Nissim, The privacy blanket of the shuffle model, CRYPTO 2019, sections 5.1-5.2; Wang et
+al., Privacy amplification via shuffling: unified, simplified, and tightened, VLDB 2024 (total variations).
 
-Source
-    Balle, Bell, Gascon, Nissim, The privacy blanket of the shuffle model, CRYPTO 2019, sections
-    5.1-5.2 (blanket, gamma); Wang et al., Privacy amplification via shuffling: unified,
-    simplified, and tightened, VLDB 2024 (total variations).
-
-Arguments are checked by the functions below the class, in positive form, so that nan fails; messages name argument and
-value. Booleans are not numbers here. Everything behind may rely on that.
+Arguments are checked by the functions below the class. Everything behind may rely on that.
 """
 
 from __future__ import annotations

@@ -1,20 +1,13 @@
 """Hadamard response: report a column of a Hadamard matrix on which the value's row is +1.
 
-Structure (Acharya, Sun, Zhang, Hadamard response, AISTATS 2019)
-    B blocks of b columns, K = B b reports; b is the smallest power of 2 with b >= k/B + 1. Value x
-    belongs to block x div (b-1) and has row r = 1 + x mod (b-1) of the b x b Sylvester matrix,
-    whose entry at (r, c) is +1 iff r & c has even parity. C_x is the set of the s = b/2 columns of
-    the block on which that row is +1. Reports in C_x have weight e^eps0, all others weight 1,
-    norm Z = s e^eps0 + K - s.
+Structure (Acharya, Sun, Zhang, Hadamard response, AISTATS 2019). B blocks of b columns, K = B b reports; b is the
+smallest power of 2 with b >= k/B + 1. Value x belongs to block x div (b-1) and has row r = 1 + x mod (b-1) of the b x b
+Sylvester matrix, whose entry at (r, c) is +1 iff r & c has even parity. C_x is the set of the s = b/2 columns of the
+block on which that row is +1. Reports in C_x have weight e^eps0, all others weight 1, norm Z = s e^eps0 + K - s.
 
-Facts
-    Two values of one block share s/2 reports, two values of different blocks none. So
-
-        tv = (s/2) (e^eps0 - 1) / Z    if all values lie in one block (B = 1, or k <= b - 1),
-        tv =   s   (e^eps0 - 1) / Z    otherwise (the table of Wang et al. 2024 has s/2 throughout).
-
-    With one block in use its column 0 belongs to every C_x, and no other does, since the rows
-    1, 2, 4, ..., b/2 are in use; so gamma = (K - 1 + e^eps0) / Z there, and K / Z otherwise.
+Two values of one block share s/2 reports, two values of different blocks none: so tv doubles where several blocks are
+in use (the table of Wang et al. 2024 has s/2 throughout). With one block in use its column 0 belongs to every C_x, and
+no other does, since the rows 1, 2, 4, ..., b/2 are in use; so gamma = (K - 1 + e^eps0) / Z there, and K / Z otherwise.
 """
 
 from __future__ import annotations

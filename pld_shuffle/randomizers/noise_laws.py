@@ -6,32 +6,25 @@ with all masses kept is a mean-preserving spread of their likelihood ratios: an 
 Notation: R_x is the law of x + noise, x in [0, 1]; (a, b; w) is a target that holds a on one dataset and b
 on its neighbour next to another user who holds w; D = R_a - s R_b, s = e^eps.
 
-*The blanket* (either side): (0, 1) is the worst pair of inputs (docs/theory.md, section 8). Left of 1/2 the second law
-is the blanket itself and u = first/blanket moves along a line; right of it the mirror image: `laplace_groups`,
-`gaussian_groups`.
+*The blanket* (either side): (0, 1) is the worst pair of inputs. Left of 1/2 the second law is the blanket itself and
+u = first/blanket moves along a line; right of it the mirror image: `laplace_groups`, `gaussian_groups`.
 
 *Attacks* (lower side): all others hold w: `laplace_attack`, `gaussian_attack`.
 
-*Types* (upper side): others may hold any w, the target any (a, b). A type is an array of four rows, the
-masses of groups of reports under R_a, R_b, the shared law V, and R_w. It may stand for many (a, b; w): all
-whose likelihood D/R_w is smaller in convex order. The steps are proved in docs/theory.md, section 8, "Noise in the swap
-theorem":
+*Types* (upper side): others may hold any w, the target any (a, b). A type is an array of four rows, the masses of
+groups of reports under R_a, R_b, the shared law V, and R_w. It may stand for many (a, b; w): all whose likelihood D/R_w
+is smaller in convex order. The steps, proved in docs/theory.md, section 8, "Noise in the swap theorem":
 
-1. *Contraction.* Either noise is self-decomposable. So (a, b; w) is a post-processing of (0, 1; w'), 0 <= w' <= 1, if w
-   lies between a and b, and otherwise, up to the mirror image, of (x, 1; 0) or (1, x; 0), 0 < x < 1.
+1. *Contraction*: (a, b; w) is a post-processing of (0, 1; w'), 0 <= w' <= 1, if w lies between a and b, and otherwise,
+   up to the mirror image, of (x, 1; 0) or (1, x; 0), 0 < x < 1.
 2. *Other users' values in a cell* from v to v' = v + h: k R_v and k R_v', the rest telling nothing, cover all w of the
-   cell, to second order in h. Laplace: k = 1/cosh(eps0 h/2). Gaussian: k(y) about 1 - r^2/8, e^r the ratio of R_v' and
-   R_v at y.
-3. *Target values in a cell.* Laplace: (x, 1; 0), x0 <= x <= x1, is a contraction of (x0, 1; w') with -e <= w' <= 0,
+   cell. Laplace: k = 1/cosh(eps0 h/2). Gaussian: k(y) about 1 - r^2/8, e^r the ratio of R_v' and R_v at y.
+3. *Target values in a cell*, x0 <= x <= x1. Laplace: (x, 1; 0) is a contraction of (x0, 1; w') with -e <= w' <= 0,
    e = (x1 - x0)/(1 - x1): step 2 covers these.
    3a. Also: R_x is a mixture of R_x0, R_x1 and, with probability at most 1 - k, a bump inside of the cell.
    3b. Gaussian: k (mixture of R_x0, R_x1) <= R_x <= g (the same mixture), g = exp((x1 - x0)^2/(8 sigma^2)). First rows
    that sum to g > 1 and second ones to less than 1 are right here: the bound increases with D.
-4. *Near pairs*, x >= 1 - gap. Laplace: both laws are images of binary randomised response of budget
-   eps0 gap, and R_w >= e^-eps0 (R_a + R_b)/2.
-
-Reports. Laplace: see `_laplace_masses`. Gaussian: R_a/R_w and R_b/R_w are moved to the ends of the cell
-independently with their means kept.
+4. *Near pairs*, x >= 1 - gap. Laplace: both laws are images of binary randomised response of budget eps0 gap.
 
 Arguments are checked by the randomizers (`noise`), and cells by nobody. Relative rounding errors of masses: below 1e-13
 for Laplace noise, 1e-12 for Gaussian.

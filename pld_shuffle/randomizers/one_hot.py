@@ -1,43 +1,34 @@
 """A value as a one-hot vector or a Bloom filter, independent noise on every bit: unary encoding and RAPPOR.
 
-Notation
-    A filter is a 0/1 vector with exactly h ones, at most half of its bits; h = 1: one-hot vectors. Each bit is reported
-    through the same 2 x 2 channel, a = P[1 | 1] > b = P[1 | 0]. The likelihood ratio of two filters with d ones each of
-    their own is odds^(X - Y), odds = a (1-b) / (b (1-a)), where X and Y count the ones reported among these, so that
+A filter is a 0/1 vector with exactly h ones, at most half of its bits; h = 1: one-hot vectors. Each bit is reported
+through the same 2 x 2 channel, a = P[1 | 1] > b = P[1 | 0]. The likelihood ratio of two filters with d ones each of
+their own is odds^(X - Y), odds = a (1-b) / (b (1-a)), where X and Y count the ones reported among these, so that
 
-        eps0 = d log(odds),      tv = sum_{z>0} P[X - Y = z] (1 - odds^{-z}),
+    eps0 = d log(odds),      tv = sum_{z>0} P[X - Y = z] (1 - odds^{-z}),
 
-    X ~ Bin(d, a), Y ~ Bin(d, b) under the first; d = 1 gives tv = a - b. Both grow with d.
+X ~ Bin(d, a), Y ~ Bin(d, b) under the first; d = 1 gives tv = a - b. Both grow with d.
 
-Blanket
-    The filter least likely to have produced a report with z zeros has ones at as many of them as it can: it covers
-    m = max(0, h - z) reported ones, so that inf_x mu_x is the law of independent b-coins times
-    (a/b)^m ((1-a)/(1-b))^(h-m). For h = 1 and k bits gamma = (1-a)/(1-b) (1 - b^k) + a b^(k-1).
+*The blanket.* The filter least likely to have produced a report with z zeros has ones at as many of them as it can: it
+covers m = max(0, h - z) reported ones, so that inf_x mu_x is the law of independent b-coins times
+(a/b)^m ((1-a)/(1-b))^(h-m). For h = 1 and k bits gamma = (1-a)/(1-b) (1 - b^k) + a b^(k-1).
 
-Unary encoding
-    symmetric   P[1 | 1] = e^{eps0/2} / (e^{eps0/2} + 1) = P[0 | 0]      (basic one-time RAPPOR)
-    optimised   P[1 | 1] = 1/2,  P[1 | 0] = 1 / (e^eps0 + 1)
+*RAPPOR* (Erlingsson, Pihur, Korolova 2014, section 2; symbols of the paper: k, h, f, p, q). The value sets h positions
+of a filter. The permanent step replaces a bit by a fair coin with probability f = `noise`; the result is memoised and
+used for every report on the same value. In the instantaneous one a memoised 1 is reported as 1 w.p. q = `one_if_one`, a
+0 w.p. p = `one_if_zero`. With c = f/(2-f), t = p/q, u = (1-q)/(1-p) one report is
 
-RAPPOR (Erlingsson, Pihur, Korolova 2014, section 2; symbols of the paper: k, h, f, p, q)
-    encode         the value sets h positions of a filter of `bits` bits
-    permanent      a bit is replaced by a fair coin with probability f = `noise`; the result is memoised and used for
-                   every report on the same value
-    instantaneous  a memoised 1 is reported as 1 w.p. q = `one_if_one`, a 0 w.p. p = `one_if_zero`
+    eps = d log((1 + c t)/(c + t)) + d log((1 + c u)/(c + u)) = d log(q*(1-p*) / (p*(1-q*)))
 
-    Let c = f/(2-f), t = p/q, u = (1-q)/(1-p). One report is
+(the paper's eps_1 with d = h). The lifetime's, 2 d log((1 - f/2)/(f/2)) (its eps_infinity), is that of the memoised
+vector itself, which bounds any number of reports from it.
 
-        eps = d log((1 + c t)/(c + t)) + d log((1 + c u)/(c + u)) = d log(q*(1-p*) / (p*(1-q*)))
+The inputs covered are all filters with h ones, d = h. For one-hot vectors all closed forms are exact. For Bloom filters
+eps0 and tv are attained as soon as two of the k values have filters with nothing in common, and are upper bounds
+otherwise; gamma is a lower bound unless all filters occur.
 
-    (the paper's eps_1 with d = h). The lifetime's, 2 d log((1 - f/2)/(f/2)) (its eps_infinity), is that of the memoised
-    vector itself, which bounds any number of reports from it.
-
-    The inputs covered are all filters with h ones, d = h. For one-hot vectors all closed forms are exact. For Bloom
-    filters eps0 and tv are attained as soon as two of the k values have filters with nothing in common, and are upper
-    bounds otherwise; gamma is a lower bound unless all filters occur.
-
-    With memoisation the rounds share the permanent noise: they are *not* independent given the value, so composing the
-    one-report guarantee of several shuffled rounds is valid only if the permanent step is drawn afresh in every round.
-    Otherwise the round is one of `memoised`, for all reports together.
+*The catch.* With memoisation the rounds share the permanent noise: they are *not* independent given the value, so
+composing the one-report guarantee of several shuffled rounds is valid only if the permanent step is drawn afresh in
+every round. Otherwise the round is one of `memoised`, for all reports together.
 
 Source: Erlingsson, Pihur, Korolova, RAPPOR, CCS 2014; Wang, Blocki, Li, Jha, Locally differentially private protocols
 for frequency estimation, USENIX Security 2017 (optimised).

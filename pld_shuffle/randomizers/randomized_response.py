@@ -1,12 +1,8 @@
 """Randomized response: the truth with probability e^eps0 / (e^eps0 + k - 1), else any other value.
 
-Equivalently: with probability gamma a uniform answer over all k values (the true one included),
-otherwise the truth, where gamma = k / (e^eps0 + k - 1). That gamma is also the blanket
-probability, and the blanket is uniform (Balle et al. 2019, Lemma 6.1).
-
-Two values, one bit that is flipped with probability 1 / (e^eps0 + 1), are the extreme case of every
-eps0-LDP randomizer: the total variation tanh(eps0 / 2) is the largest that pure eps0-LDP allows
-(Kairouz, Oh, Viswanath 2015).
+Equivalently: with probability gamma = k / (e^eps0 + k - 1) a uniform answer over all k values, otherwise the truth.
+That gamma is also the blanket probability, and the blanket is uniform (Balle et al. 2019, Lemma 6.1). For two values
+the total variation tanh(eps0 / 2) is the largest that pure eps0-LDP allows (Kairouz, Oh, Viswanath 2015).
 
 All formulas are written in e^{-eps0}, so that they keep their relative accuracy for large eps0.
 """

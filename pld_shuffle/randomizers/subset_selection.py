@@ -1,15 +1,10 @@
 """Subset selection: report a set of s values, which contains the true one more often than not.
 
-Every set that contains the true value has weight e^eps0, every other set of size s weight 1. With
-Z = e^eps0 C(k-1, s-1) + C(k-1, s):
+Every set that contains the true value has weight e^eps0, every other set of size s weight 1: the sum of weights is
+e^eps0 C(k-1, s-1) + C(k-1, s). C(k-2, s-1) sets contain one value but not another, and every set misses some value.
 
-    tv = (e^eps0 - 1) C(k-2, s-1) / Z,      gamma = C(k, s) / Z = k / (e^eps0 s + k - s),
-
-since C(k-2, s-1) sets contain the one value but not the other, and every set misses some value
-(s < k). Divided by C(k, s) the binomials are s(k-s)/(k(k-1)) and (e^eps0 s + k - s)/k.
-Source: Ye and Barg, Optimal schemes for discrete distribution estimation under locally differential
-privacy, 2018; Wang et al., Mutual information optimally local private discrete distribution
-estimation, 2016.
+Source: Ye and Barg, Optimal schemes for discrete distribution estimation under locally differential privacy, 2018; Wang
+et al., Mutual information optimally local private discrete distribution estimation, 2016.
 """
 
 from __future__ import annotations
