@@ -394,6 +394,23 @@ def _compare(arguments: argparse.Namespace) -> Found:
     _draw(arguments.plot, _title(accountant), "methods_compared", found)
 
 
+def _risk_flags(parser: _Parser) -> None:
+    parser.add_mechanism()
+    rate = Field("fpr", float, "PROB", "rates of false positives (default 1e-6 1e-3 1e-2)", least=0, most=1)
+    parser.add_fields(ASKED, rate, nargs="+", default=[1e-6, 1e-3, 1e-2])
+
+
+def _risk(arguments: argparse.Namespace) -> Found:
+    accountant = _equal_rounds(arguments)
+
+    from .risk import AttackRisk
+
+    report = Report(arguments.command, accountant.ledger, arguments.rtol)
+    with _phase("asking for the best attack"), _blaming():
+        report.add_risk(AttackRisk(accountant, arguments.rtol), arguments.fpr)
+    yield report
+
+
 def _plan_flags(parser: _Parser) -> None:
     text = "largest eps0, rounds or rate; smallest n, gamma, sigma, scale or population; with --population, largest n"
     parser.add_fields("what is sought", Field("solve", str, "WHAT", text), required=True)
@@ -506,6 +523,8 @@ COMMANDS = (
     Command("compare", "all published bounds on epsilon that are valid for equal rounds",
             "pld-shuffle compare --eps0 4 --n 10000 --rounds 100 --delta 1e-6",
             _question_flags("delta", None), _compare, "the bounds side by side"),
+    Command("risk", "what attacks can reach: true positives at a rate of false ones",
+            "pld-shuffle risk --eps0 4 --n 10000 --rounds 100 --fpr 1e-3", _risk_flags, _risk),
     Command("plan", "the parameter that just meets an epsilon at a delta, safe side",
             "pld-shuffle plan --solve eps0 --n 5000 --population 1000000 --rounds 2000 --epsilon 2"
             " --delta 1e-6", _plan_flags, _plan, CURVE),

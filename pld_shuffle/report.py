@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from .comparison import Comparison
     from .filter import PrivacyFilter, PrivacyOdometer
     from .mechanisms import Mechanism
+    from .risk import AttackRisk
     from .trajectory import Trajectory
 
 #: The form of the JSON, which ``data/report.schema.json`` describes.
@@ -121,6 +122,14 @@ class Report:
         found = accountant.delta_bounds(list(epsilons))
         rows = self._add_bounds("delta_bounds", heading, "epsilon", epsilons, *found)
         return [(row["epsilon"], row["upper"]) for row in rows]
+
+    def add_risk(self, risk: AttackRisk, rates: Sequence[float]) -> None:
+        """What attacks reach: true positives at each rate of false ones, and how far the two are apart at most."""
+        heading = "True positives of the best attack, at a rate of false ones"
+        self._add_bounds("true_positives", heading, "fpr", rates, *risk.true_positive_rate(list(rates)))
+        low, high = risk.advantage()
+        self.values["advantage"] = {"lower": low, "upper": high}
+        self.answers.append(f"  advantage, the largest of their differences: {lower_text(low)} to {upper_text(high)}")
 
     def add_trajectory(self, trajectory: Trajectory, delta: float) -> None:
         """Epsilon spent after each of the rounds asked about."""

@@ -18,7 +18,17 @@ import jsonschema
 import pytest
 
 import pld_shuffle
-from pld_shuffle import Accountant, PoissonGaussian, Shuffled, ShuffledLDP, ShuffledRR, Subsampled, cli, report
+from pld_shuffle import (
+    Accountant,
+    AttackRisk,
+    PoissonGaussian,
+    Shuffled,
+    ShuffledLDP,
+    ShuffledRR,
+    Subsampled,
+    cli,
+    report,
+)
 from pld_shuffle.checkpoint import mechanism_from_state, mechanism_state
 from pld_shuffle.cli import main
 from pld_shuffle.composition.composition import AccuracyWarning
@@ -136,6 +146,17 @@ def test_the_gap_is_apart_from_the_numerical_width(run):
     assert re.search(r"delta +lower +upper +gap +numerical\n +1e-06 .* % .* %\n  gap: ", shown)
     exact = "epsilon --mechanism rr --k 4 --gamma 0.25 --n 100 --delta 1e-6"
     assert "gap" not in run(*exact.split())
+
+
+def test_risk_agrees_with_the_library(run):
+    report = run_json(run, "risk", "--eps0", "2", "--n", "100", "--rounds", "3", "--fpr", "0.01", "0.1")
+    risk = AttackRisk(Accountant().compose(ShuffledLDP(2.0, 100), 3))
+    found = zip(*risk.true_positive_rate([0.01, 0.1]), strict=True)
+    assert [tuple(row.values())[1:] for row in report["true_positives"]] == [*found]
+        zip(*risk.true_positive_rate([0.01, 0.1]))
+    )
+    assert tuple(report["advantage"].values()) == risk.advantage()
+    assert 0.01 < report["true_positives"][0]["upper"] < 0.01 + report["advantage"]["upper"]
 
 
 def test_infinity_is_a_string_in_json(run):
