@@ -76,6 +76,15 @@ def test_a_dropout_limit_is_between_no_dropout_and_few_users(mechanism: Mechanis
     assert found.upper < Accountant().compose(mechanism).epsilon_bounds(1e-6).upper
 
 
+@pytest.mark.parametrize("hidden", [{"population": 10_000}, {"rate": 1.0}])
+@pytest.mark.parametrize("shares", [(0.5, 0.1), (0.6, 0.4)])
+def test_bits_with_a_dropout_limit_are_two_reports(shares: tuple[float, float], hidden: dict[str, float]) -> None:
+    """The swap theorem's types of two reports; the coin labels alone are up to 1.35 times the attack."""
+    bits = CountedBits(1_000, one_if_one=shares[0], one_if_zero=shares[1])
+    found = Accountant().compose(Subsampled(bits, dropout_limit=0.2, **hidden), 4).epsilon_bounds(1e-6)
+    assert found.lower <= found.upper <= 1.001 * found.lower
+
+
 def test_a_dropout_limit_is_said_and_comes_back() -> None:
     mechanism = Subsampled(ShuffledLDP(1.0, 40), population=400, dropout_limit=0.5)
     assert "at most 0.5" in mechanism.assumptions()["sampling"]

@@ -18,9 +18,11 @@ from ..pairs.cohort import Cohort
 from ..pairs.pair import Attacks, Pair
 from ..pairs.profile import Several
 from ..randomizers.base import settle
+from ..randomizers.discrete import DiscreteRandomizer
 from .base import SMALLEST_EPS0, Mechanism, local_epsilon, said
 from .labels import ShuffledRandomizer
 from .ldp import bit_orders
+from .shuffled import Shuffled
 
 WAYS = ("eps0", "gamma", "one_if_one", "one_if_zero")
 
@@ -112,7 +114,7 @@ class CountedBits(Mechanism):
         tv = min(1.0, self.shares.gap * (1.0 + 1e-14))
         labels = ShuffledRandomizer(self.n, tv=tv, eps0=local).pair.sampled(cohort)
         if cohort.certain:
-            return labels
+            return Several((Shuffled(DiscreteRandomizer(self.shares.chances), self.n).sampled(cohort), labels))
         if cohort.absence > 0.0:
             return Several((labels, AbsentBitPair(self.n, self.shares, cohort)))
         return Several((known, labels))

@@ -31,6 +31,7 @@ COSINE = tuple(1.0 / (k * (k + 1.0)) for k in range(21, 0, -2))
 # Rates of the Chernoff bounds on aliases: beyond the saddle point in inverse deviations, before it relative.
 BEYOND = (1.0, 2.5, 4.5, 6.5, 9.0, 16.0, 40.0)
 FAINT = 1e-250  # tilted mass that counts for nothing
+HOPELESS = 400.0  # times too many nodes, where not even half of those between lobes are skipped
 BEFORE = (0.98, 0.8, 0.6, 0.4, 0.25, 0.12, 0.04)
 
 
@@ -377,7 +378,7 @@ def smooth_part(n, x, value_error, b, rest, mass_error, known, rtol):
         level = n * moment + 0.5 * (tau * lam) ** 2
         target = 1e-3 * goal * estimate
         period, aliases = alias_period(n, x, b, rest, lam, level, tau, deviation, target)
-        if not period < math.inf:
+        if not period < math.inf or (tries > 0 and period / tau > HOPELESS * limit):
             return 0.0, math.inf, spent
         threshold = 1e-3 * goal / (1.0 + (lam * deviation) ** 2) * (estimate * deviation / 0.4)
         v = math.sqrt(2.0 * max(1.0, math.log(8e2 * lam * lam * tau / (goal * estimate))))
