@@ -15,7 +15,8 @@ own rules and by the accountant, with the exact root mean squared error of a bin
 * balls into bins (Luo, Wang, Yi 2022), dummies a bin: the least mu, X, Y ~ Bin(n, mu/n), with P[X >= e^eps Y - 1] <=
   delta, which their published program searches for;
 * pureDUMP and mixDUMP (Li et al. 2023): as many uniformly random messages as Balle et al. 2019, Theorem 1, asks for,
-  max(14 k log(2/delta)/eps^2, 27 k/eps); in mixDUMP users answer at random with probability .002 themselves;
+  max(14 k log(2/delta)/eps^2, 27 k/eps), proved for eps <= 1 only, so there is none for eps = 2; in mixDUMP users
+  answer at random with probability .002 themselves;
 * fake users (Cheu, Zhilyaev 2022, Claim 3.2), F of them a user, their bits flipped with probability f: f (1 - f) =
   33/(5 n F) ((e^eps+1)/(e^eps-1))^2 log(4/delta).
 
@@ -40,7 +41,7 @@ from pld_shuffle.protocols import BallsIntoBins, FakeUsers, MixDUMP
 from pld_shuffle.randomizers import KRandomizedResponse, Laplace, UnaryEncoding
 from pld_shuffle.shares import Binomial, DiscreteGaussian, DiscreteLaplace, NegativeBinomial, Poisson, Share, Skellam
 
-RTOL, LIMIT = 1e-4, 10
+RTOL, LIMIT = 1e-4, 60
 CLIENTS, ROUNDS, DELTAS = (10, 100, 10**4, 10**6), (1, 10, 1000), (1e-5, 1e-9, 1e-50)
 
 
@@ -61,6 +62,7 @@ FAMILIES: dict[str, Callable[[int], Mechanism]] = {
     "Summed bits, k = 16, eps0 = 4": lambda n: Summed(UnaryEncoding(k=16, eps0=4.0), n),
     "Summed Laplace, eps0 = 2": lambda n: Summed(Laplace(eps0=2.0), n),
     "Threshold, rate .105, 20": lambda n: Threshold(rate=0.105, least=20),
+    "Threshold, one bin": lambda n: Threshold(rate=0.105, least=20, neighbours="add-or-remove-one"),
     "Threshold with dummies": lambda n: Threshold(rate=0.5, least=20, dummies=Poisson(1_000.0 / n), senders=n),
     "DummyReports, k = 16, 1 a user": lambda n: DummyReports(k=16, n=n, dummies=1.0),
 }
@@ -182,9 +184,11 @@ def dummies(n: int = 10**5, k: int = 16, delta: float = 1e-6) -> list[harness.Ro
         for name, kind, more, parameter, scale, paper in (
             ("balls into bins", BallsIntoBins, {}, "dummies", n / k, k / n * rule_of_bins(n, epsilon, delta)),
             ("pureDUMP", BallsIntoBins, {}, "dummies", n / k, random / n),
-            ("mixDUMP", MixDUMP, {"gamma": 0.002}, "dummies", n / k, max(random / n - 0.002, 1e-6)),
+            ("mixDUMP, gamma .002", MixDUMP, {"gamma": 0.002}, "dummies", n / k, max(random / n - 0.002, 1e-6)),
             ("fake users, 1 a user", FakeUsers, {"fakes": 1}, "flip", 1.0, 0.5 - math.sqrt(0.25 - flips)),
         ):
+            if "DUMP" in name and epsilon > 1.0:
+                continue
             theirs = kind(**design, **more, **{parameter: paper})
             ours = kind.from_budget(epsilon, delta, **design, **more)
             error = [math.sqrt(one.expected_error().exact) for one in (theirs, ours)]

@@ -114,7 +114,7 @@ def test_the_profile_of_the_sum(name: str, sensitivity: int) -> None:
         with pytest.raises(ValueError, match="sensitivity must be 1 where the total noise is not"):
             SummedNoise(share, count, sensitivity)
         return
-    mechanism = SummedNoise(share, count, sensitivity)
+    mechanism = SummedNoise(share, count + 3, sensitivity, dropouts=2, colluding=1)  # the law is that of the others
     pairs, accountant = o.moved_sums(truth, sensitivity), Accountant(1e-5).compose(mechanism)
     for eps in LOSSES:
         exact = float(max(o.hockey_stick(pair, mpmath.exp(eps)) for pair in pairs))

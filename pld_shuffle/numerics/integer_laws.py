@@ -108,6 +108,15 @@ def two_sided_law(shape: float, width: float) -> IntegerLaw:
     Log-concave if shape >= 1.
     """
     ratio = math.exp(-width)
+    if shape == 1.0:  # masses exp(-width |k|) tanh(width / 2)
+        _require_window(2.0 * FAR / width)
+        half = math.tanh(0.5 * width) * np.exp(-width * np.arange(math.ceil(FAR / width) + 1.0))
+        error = ROUNDOFF * (4.0 * FAR + 16.0)
+        beyond = max(float(half[-1]) * ratio / -math.expm1(-width) * (1.0 + 1e-6), 1e-300)
+        masses = np.append(half[:0:-1], half)
+        return IntegerLaw(
+            1 - half.size, masses, error, 2.0 * error, beyond, beyond, width * (1.0 + 1e-15), symmetric=True
+        )
 
     def mean(theta: float) -> float:
         """K'(theta), of shape 1."""

@@ -212,10 +212,12 @@ def at_most(law: IntegerLaw, step: int, modulus: int) -> tuple[ProfilePair, Pair
 def losses(p: Array, q: Array, error: float, infinity_mass: float) -> Losses:
     """Atoms of masses p, q > 0 whose ratios are known to `error`, sorted by loss; those hardly apart are one."""
     loss = np.log(p / q)
+    order = np.argsort(loss, kind="stable")
+    p, loss = p[order], loss[order]
     error += 4.0 * ROUNDOFF * (1.0 + float(np.abs(loss).max(initial=0.0)))
     cell = 8.0 * error
-    places, index = np.unique(np.rint(loss / cell), return_inverse=True)
-    if places.size > MOST_KEPT * loss.size:
-        order = np.argsort(loss, kind="stable")
-        return Losses(p[order], loss[order], infinity_mass, error)
-    return Losses(np.bincount(index, p).astype(np.float64), places * cell, infinity_mass, error + cell)
+    places = np.rint(loss / cell)
+    first = np.flatnonzero(np.diff(places, prepend=-math.inf))
+    if first.size >= MOST_KEPT * loss.size:
+        return Losses(p, loss, infinity_mass, error)
+    return Losses(np.add.reduceat(p, first), places[first] * cell, infinity_mass, error + cell)
