@@ -153,8 +153,6 @@ def test_risk_agrees_with_the_library(run):
     risk = AttackRisk(Accountant().compose(ShuffledLDP(2.0, 100), 3))
     found = zip(*risk.true_positive_rate([0.01, 0.1]), strict=True)
     assert [tuple(row.values())[1:] for row in report["true_positives"]] == [*found]
-        zip(*risk.true_positive_rate([0.01, 0.1]))
-    )
     assert tuple(report["advantage"].values()) == risk.advantage()
     assert 0.01 < report["true_positives"][0]["upper"] < 0.01 + report["advantage"]["upper"]
 
