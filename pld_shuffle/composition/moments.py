@@ -21,11 +21,11 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from ..numerics.lattice import SNAP, require_memory, split
 from ..numerics.rounding import ROUNDOFF, dot, total
 from ..numerics.sides import Bounds, Side
 from ..pairs.gaussian import LaplacePair
 from ..pairs.pair import Atoms, Pair, Resolution
-from .pld import placed
 
 Array = NDArray[np.float64]
 Complex = NDArray[np.complex128]
@@ -70,13 +70,18 @@ class Rounds:
         below, above = pair.atoms([Side.LOWER, Side.UPPER], resolution)
         if above.separate:
             return cls._raw(below, 0.0, count), cls._raw(above, above.truncated_mass, count)
-        law = placed(
-            above, step=resolution.step, side=Side.UPPER, max_gap=math.inf,
-            max_loss=float(pair.max_loss.upper),
-        )  # fmt: skip
+        step = resolution.step
+        ends = math.ceil(float(np.abs(above.loss).max()) / step) + 2
+        require_memory(ends)
+        cells = resolution.cells(ends)
+        knots = np.concatenate((-cells[:0:-1], cells))
+        mass = split(above.mass, above.loss, step=step, knots=knots, ratio_error=above.ratio_error)
         # An atom's mass is split between neighbours; the lower share, 1 minus the other, is rounded like the whole.
-        mass_error = (above.mass_error + PLACED) * (law.masses + np.append(law.masses[1:], 0.0))
-        upper = cls._held(law.masses, law.losses, law.infinity, law.loss_error, count, above.total, mass_error)
+        mass_error = (above.mass_error + PLACED) * (mass + np.append(mass[1:], 0.0))
+        infinity_mass, loss_error = above.infinity_mass + above.truncated_mass, above.loss_error + 2.0 * SNAP * step
+        upper = cls._held(
+            mass, knots.astype(np.float64) * step, infinity_mass, loss_error, count, above.total, mass_error
+        )
         return cls._raw(below, 0.0, count), upper
 
     @classmethod

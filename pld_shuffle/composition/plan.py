@@ -10,13 +10,21 @@ All this affects speed and width. That an answer is a bound never depends on it.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
 
 from ..numerics.lattice import aligned
 from ..numerics.tuning import CHEAP_PAIRS, FEW_PAIRS
 from ..pairs.pair import Pair, Resolution
-from .sketch import Sketch
+from ..pairs.profile import MAX_POINTS, ProfilePair, at_distances, distances_by_mass
+from .sketch import Sketch, sketch_key, tilted_sizes
+
+Array = NDArray[np.float64]
+
+WIDEST_CELL = 0.05  # of the rate's inverse: speed
 
 
 @dataclass(frozen=True)
@@ -108,23 +116,45 @@ class Plan:
         """
         if len(ledger) == 1:
             [(pair, _)] = ledger
-            return {pair: self.resolution(aligned(self.step, float(pair.max_loss.upper)))}
+            return {pair: self._spaced(pair, self.resolution(aligned(self.step, float(pair.max_loss.upper))), {})}
         shares = [math.sqrt(count) * pair.scale for pair, count in ledger]
         norm, total = math.hypot(*shares), sum(shares)
         cubes = [float((pair.scale / count) ** (1.0 / 3.0)) for pair, count in ledger]
         spread = math.sqrt(sum(count * cube**2 for (_, count), cube in zip(ledger, cubes, strict=True)))
-        found = {}
+        found: dict[Pair, Resolution] = {}
+        known: dict[Hashable, tuple[Array, Array]] = {}
         for (pair, count), share, cube in zip(ledger, shares, cubes, strict=True):
             step = aligned(self._step(1.0) * cube / spread, float(pair.max_loss.upper))
             whole = self.resolution(step)
             # All of z^2 and of the budget, turned into this pair's part of them.
             pull = whole.pull * self.rounds * (share / norm) ** 2 / count
             steep = math.sqrt((1.0 + whole.pull) / (1.0 + pull))
-            found[pair] = replace(
-                whole,
-                size_width=whole.size_width * norm**2 / (share * total),
-                bias_width=whole.bias_width * norm / math.sqrt(share * total) * steep,
-                pull=pull,
-                point_width=whole.point_width * math.sqrt(self.rounds) * cube / spread,
+            found[pair] = self._spaced(
+                pair,
+                replace(
+                    whole,
+                    size_width=whole.size_width * norm**2 / (share * total),
+                    bias_width=whole.bias_width * norm / math.sqrt(share * total) * steep,
+                    pull=pull,
+                    point_width=whole.point_width * math.sqrt(self.rounds) * cube / spread,
+                ),
+                known,
             )
         return found
+
+    def _spaced(self, pair: Pair, resolution: Resolution, known: dict[Hashable, tuple[Array, Array]]) -> Resolution:
+        """The resolution with cells that are wide where there is little mass under the tilt.
+
+        known : of kinds of pairs, distances of points for a cell of one scale, and the losses in scales they hold at.
+        """
+        if isinstance(pair, ProfilePair) or self.beyond:
+            return resolution  # has points of its own, or no tilt
+        key = sketch_key(pair)
+        if key not in known:
+            grid, mass = tilted_sizes(pair, self.tilt, resolution.truncated_mass)
+            longest = max(1.0, WIDEST_CELL / (self.rate * resolution.step))
+            known[key] = grid / pair.scale, distances_by_mass(grid, mass, np.full(grid.size, longest))
+        grid, distance = known[key]
+        width = resolution.step / pair.scale
+        losses = at_distances(grid, width * distance, MAX_POINTS)
+        return replace(resolution, knots=np.unique(np.rint(losses / width).astype(np.int64)))

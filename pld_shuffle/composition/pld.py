@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..numerics.lattice import SNAP, place, require_memory
+from ..numerics.lattice import SNAP, cells_of, place, require_memory
 from ..numerics.rounding import ROUNDOFF, dot
 from ..numerics.sides import Side
 from ..numerics.validation import positive_float, positive_int, real_array
@@ -189,9 +189,7 @@ class PLD:
 def placed(atoms: Atoms, *, step: float, side: Side, max_gap: float, max_loss: float) -> PLD:
     """The lattice law of `atoms` on `side`. Raises MemoryError if the lattice would be too large."""
     require_memory(0.5 * (float(atoms.loss[-1]) - float(atoms.loss[0])) / step)
-    cell = np.floor(atoms.loss / step).astype(np.int64)
-    # Clipping moves a loss by an ulp at most, and so does snapping beyond the first step: in the atoms' slack.
-    offset = np.clip(atoms.loss - cell * step, 0.0, step)
+    cell, offset = cells_of(atoms.loss, step)
     masses, low = place(atoms.mass, cell, offset, step=step, side=side, max_gap=max_gap, ratio_error=atoms.ratio_error)
     infinity = atoms.infinity_mass + (atoms.truncated_mass if side is Side.UPPER else 0.0)
     return PLD.build(

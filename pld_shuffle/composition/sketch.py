@@ -12,6 +12,7 @@ from collections.abc import Callable, Hashable, Sequence
 from functools import lru_cache
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..numerics.crossing import crossing
 from ..numerics.lattice import aligned
@@ -19,6 +20,8 @@ from ..numerics.sides import Side
 from ..numerics.tuning import ALIKE, KEPT, SKETCHED_POINTS
 from ..pairs.pair import Pair, Resolution
 from .pld import PLD, formed
+
+Array = NDArray[np.float64]
 
 FINER = (16.0, 256.0)  # times as many, where the answer is next to the largest losses
 SPARSE = 0.4
@@ -127,6 +130,16 @@ def _law(pair: Pair, truncated_mass: float, points: float) -> PLD:
     size_width = min(0.1, -1.0 / math.log(truncated_mass))
     resolution = Resolution(step, truncated_mass=truncated_mass, size_width=size_width, bias_width=0.2)
     return formed(pair.sketched, [Side.UPPER], resolution)[0]
+
+
+def tilted_sizes(pair: Pair, tilt: float, truncated_mass: float) -> tuple[Array, Array]:
+    """Sizes of losses of one round, and the mass under the tilt that losses of this size have, up to a factor."""
+    law = _law(pair, truncated_mass, SKETCHED_POINTS)
+    exponent = tilt * law.losses
+    index = np.abs(law.low + np.arange(law.masses.size))
+    mass: Array = np.bincount(index, law.masses * np.exp(exponent - exponent.max())).astype(np.float64)
+    losses: Array = np.arange(mass.size, dtype=np.float64) * law.step
+    return losses, mass
 
 
 def sketch_key(pair: Pair) -> Hashable:

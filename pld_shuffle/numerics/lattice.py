@@ -88,11 +88,7 @@ def place(
     low = int(cell[0]) - 1
     size = int(cell.max()) - low + 2
     if side is Side.UPPER:
-        up = np.expm1(-offset) / np.expm1(-step)
-        if ratio_error is not None:
-            # Snapping, and the rounding of the offset. The sum of a cell may even have been snapped onto its start.
-            error = np.where(ratio_error > 0.0, ratio_error + 2.0 * SNAP * (np.abs(cell) + 1.0) * step, 0.0)
-            up = np.minimum(1.0, up - error / np.expm1(-step))
+        up = _share_above(cell, offset, step, step, ratio_error)
         raised = mass * up * np.exp(tilt * (step - offset))
         lowered = mass * (1.0 - up) * np.exp(-tilt * offset)
         index = cell - low
@@ -102,6 +98,38 @@ def place(
     out = np.zeros(size)
     kernels.merge_upwards(mass, cell - low, offset, step, tilt, max_gap, out)
     return out, low
+
+
+def split(mass: Array, loss: Array, *, step: float, knots: Index, ratio_error: Array | None = None) -> Array:
+    """Upper masses at the multiples `knots` of step, which ascend; every loss is between two of them.
+
+    Of an atom that is a sum, all parts must be between the same two. O(atoms log knots).
+    """
+    cell, offset = cells_of(loss, step)
+    cell, offset = snap(cell, offset, step)
+    index = np.searchsorted(knots, cell, side="right") - 1
+    offset = offset + (cell - knots[index]) * step
+    up = _share_above(cell, offset, (knots[index + 1] - knots[index]).astype(np.float64) * step, step, ratio_error)
+    found: Array = np.bincount(index, mass * (1.0 - up), knots.size).astype(np.float64)
+    found[1:] += np.bincount(index, mass * up, knots.size)[:-1]
+    return found
+
+
+def cells_of(loss: Array, step: float) -> tuple[Index, Array]:
+    """The lattice point below every loss, and how far above it the loss is, in [0, step]."""
+    cell = np.floor(loss / step).astype(np.int64)
+    # Clipping moves a loss by an ulp at most, and so does snapping beyond the first step: in the atoms' slack.
+    return cell, np.clip(loss - cell * step, 0.0, step)
+
+
+def _share_above(cell: Index, offset: Array, width: Array | float, step: float, ratio_error: Array | None) -> Array:
+    """How much of an atom goes to the end of a cell of that width."""
+    up: Array = np.expm1(-offset) / np.expm1(-width)
+    if ratio_error is None:
+        return up
+    # Snapping, and the rounding of the offset. The sum of a cell may even have been snapped onto its start.
+    error = np.where(ratio_error > 0.0, ratio_error + 2.0 * SNAP * (np.abs(cell) + 1.0) * step, 0.0)
+    return np.asarray(np.minimum(1.0, up - error / np.expm1(-width)))
 
 
 @dataclass(frozen=True, eq=False)

@@ -465,7 +465,7 @@ class CoinMixture(Pair):
                 share *= 1.0 - 3.0 * float(rounding.max())
             return self._separate(parts, weight), share
 
-        edges = self._edges(parts, window, step)
+        edges = self._edges(parts, window, resolution)
         count = edges.size - 1
         cells = np.zeros((4, count))
         top_gap = float(parts.gap.min())
@@ -537,7 +537,7 @@ class CoinMixture(Pair):
             separate=True,
         )
 
-    def _edges(self, parts: Components, window: float, step: float) -> Array:
+    def _edges(self, parts: Components, window: float, resolution: Resolution) -> Array:
         """Edges of the cells, as values of x/y, y = 1 - x, up to the largest loss inside the windows."""
         share = np.minimum(1.0, (window + 2.0 / np.sqrt(parts.coins)) / np.sqrt(parts.coins))
         x = float(np.max(parts.bias * share))
@@ -548,10 +548,10 @@ class CoinMixture(Pair):
         else:
             y = 1.0 - x
         rate = self.amplification
-        count = math.ceil(math.log1p(2.0 * rate * x / y) / step) + 2
+        count = math.ceil(math.log1p(2.0 * rate * x / y) / resolution.step) + 2
         require_memory(count)
         with np.errstate(over="ignore"):  # the last ones may be beyond every loss
-            edges: Array = np.expm1(step * np.arange(count + 2)) / (2.0 * rate)
+            edges: Array = np.expm1(resolution.step * resolution.cells(count + 1)) / (2.0 * rate)
         edges[0] = -1.0
         return edges
 
@@ -559,10 +559,10 @@ class CoinMixture(Pair):
 def _most_in_a_cell(parts: Components, edges: Array, window: float) -> float:
     """At most so many atoms of one component are in one cell; window: where its walk ends, in sqrt(coins).
 
-    Its values of x are 2 bias/coins apart, x/y = e is x = e/(1 + e), and in x the first cell is the widest: where e
-    grows like (exp(s) - 1)/(2 r), x' = 2 r exp(s)/(2 r - 1 + exp(s))^2 falls.
+    Its values of x are 2 bias/coins apart, and x/y = e is x = e/(1 + e).
     """
-    widest = edges[1] / (1.0 + edges[1])
+    x = 1.0 / (1.0 + 1.0 / np.maximum(edges, 1e-300))
+    widest = float(np.diff(x).max())
     density = float(np.max(parts.coins / np.maximum(2.0 * parts.bias, 1e-250)))
     return float(min(widest * density, window * math.sqrt(float(parts.coins.max())))) + 3.0
 

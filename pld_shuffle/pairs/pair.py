@@ -96,6 +96,7 @@ class Resolution:
     pull : z^2 of one round under the tilt; it says where the mass moves to.
     point_width : distance of the points of a privacy profile, in units of loss; 0 means one step.
     tilt : under which the composition is asked; it says where mass of heavy tails moves to.
+    knots : multiples of `step` from 0 on: atoms between two of them may be summed. None: all multiples.
     """
 
     step: float
@@ -105,6 +106,14 @@ class Resolution:
     pull: float = 0.0
     point_width: float = 0.0
     tilt: float = 0.0
+    knots: NDArray[np.int64] | None = None
+
+    def cells(self, count: int) -> NDArray[np.int64]:
+        """Multiples of `step` from 0 to `count` or beyond: losses of atoms that are summed lie between two of them."""
+        if self.knots is None:
+            return np.arange(count + 1)
+        last, gap = int(self.knots[-1]), int(self.knots[-1] - self.knots[-2])
+        return np.append(self.knots, np.arange(last + gap, count + gap, gap))
 
     @property
     def points(self) -> tuple[float, float | None]:

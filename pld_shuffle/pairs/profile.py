@@ -144,7 +144,7 @@ def spaced(reach: float, width: float, scale: float, centre: float | None, most:
         return np.linspace(0.0, reach, max(2, min(most, math.ceil(reach / width))) + 1)
     grid = np.linspace(0.0, reach, 2001)
     expm1_eps = np.exp(np.minimum((grid / scale - centre) ** 2 / 6.0, math.log(LONGEST_DISTANCE)))
-    return _at_distances(grid, width * expm1_eps, most)
+    return at_distances(grid, width * expm1_eps, most)
 
 
 def spaced_by_mass(profile: Profile, reach: float, width: float, scale: float, tilt: float, most: int) -> Array:
@@ -160,15 +160,20 @@ def spaced_by_mass(profile: Profile, reach: float, width: float, scale: float, t
     mass = np.append(slopes[0], -np.diff(slopes))
     log_mass = np.log(np.maximum(mass, 1e-300)) + (1.0 + tilt) * grid
     mass = np.exp(log_mass - log_mass.max())
-    density = mass / np.gradient(grid)
     longest = np.maximum(LONGEST_DISTANCE, grid / (LONGEST_DISTANCE * width))
+    return at_distances(grid, width * distances_by_mass(grid, mass, longest), most)
+
+
+def distances_by_mass(grid: Array, mass: Array, longest: Array) -> Array:
+    """Distances like density^(-1/3), up to `longest` times the least, with the variance in cells of distance 1."""
+    density = mass / np.gradient(grid)
     with np.errstate(divide="ignore", over="ignore"):
         distance = np.minimum((density.max() / density) ** (1.0 / 3.0), longest)
-    distance *= width * math.sqrt(float(mass.sum()) / float(mass @ distance**2))
-    return _at_distances(grid, distance, most)
+    distance *= math.sqrt(float(mass.sum()) / float(mass @ distance**2))
+    return np.asarray(distance)
 
 
-def _at_distances(grid: Array, distance: Array, most: int) -> Array:
+def at_distances(grid: Array, distance: Array, most: int) -> Array:
     """Points from 0 to the last of `grid`, as far apart as `distance` says, or farther if they were over `most`."""
     density = 1.0 / distance
     count = np.append(0.0, np.cumsum(0.5 * (density[1:] + density[:-1]) * np.diff(grid)))
