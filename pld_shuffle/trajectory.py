@@ -1,8 +1,8 @@
 """Epsilon spent after each round of a log, certified at every round.
 
-Prefixes between a and about 2a rows share one tilt and one lattice (`composition.product`): one more round adds a row
-of numbers, and the ends after all prefixes of a segment are searched for together. Laws do not depend on the tilt, so
-segments share those too. Upper ends are the analyses', lower ends the attacks': nothing else is multiplied.
+Prefixes between a and about 2a rows share one tilt and one integral (`composition.contour`): one more round multiplies
+its nodes, and the ends after all prefixes of a segment are searched for together. Upper ends are the analyses', lower
+ends the attacks': nothing else is multiplied.
 """
 
 from __future__ import annotations
@@ -15,15 +15,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .composition.aliases import TooExpensive
+from .composition.attempts import PATIENCE
 from .composition.composition import Composition, selected
+from .composition.contour import Integral, Products, capped
+from .composition.moments import Rounds, laplace_of
 from .composition.plan import Plan
-from .composition.product import LEAST_DELTA, LatticeIntegral, LawStore, Products
+from .composition.product import LEAST_DELTA
 from .composition.reading import FARTHEST, excluded_epsilons, proven_epsilons
 from .composition.sketch import Sketch
 from .mechanisms import Mechanism, as_mechanism
 from .mechanisms.base import attacked
 from .numerics.sides import Bounds, Side
-from .numerics.tuning import NUMBERS, PREFIX_SHARE
+from .numerics.tuning import PREFIX_SHARE
 from .numerics.validation import positive_int, probabilities, real, tolerance
 from .pairs.pair import Attacks, Pair
 from .pairs.profile import Several
@@ -111,8 +114,6 @@ class _Run:
         self._rows, self._wanted, self._tell = rows, wanted, tell
         self._delta, self._rtol, self._side = delta, rtol, side
         self._rounds = np.cumsum([count for _, count in rows])
-        self._store: LawStore | None = None
-        self._number: dict[Pair, int] = {}
 
     def ends(self, near: dict[int, float] | None = None) -> dict[int, float]:
         """Epsilon after the wanted rows; near : guesses of it."""
@@ -142,67 +143,42 @@ class _Run:
 
     def _segment(self, done: int, end: int, asked: list[int], near: dict[int, float]) -> dict[int, float]:
         """The ends after the rows of `asked`, all in (done, end], under one tilt, where it allows them."""
+        first, ledger = dict(_counted(self._rows[:done])), _counted(self._rows[:end])
+        if not first:
+            return {}  # no loss yet
         middle = math.sqrt(float(self._rounds[done - 1]) * float(self._rounds[end - 1]))
         held = _counted(self._rows[: 1 + int(np.searchsorted(self._rounds, middle))])
-        if not _counted(self._rows[:done]):
-            return {}  # no loss yet
-        rounds = sum(count for _, count in held)
+        log_delta, rounds = math.log(self._delta), sum(count for _, count in held)
         sketch = Sketch.at_delta(held, self._delta, rounds)
-        log_delta = math.log(self._delta)
-        tilt = sketch.saddle_of_delta(log_delta)
-        plan = Plan.steered(sketch, tilt, held, log_delta=log_delta, rtol=self._rtol)
-        plan = replace(plan, share=PREFIX_SHARE, lattice_share=1.0)
-        most = int(self._rounds[-1])
-        if self._store is None or not self._store.serves(plan, most):
-            self._store = LawStore(plan, most, {pair for pair, _ in held}, [self._side])
-        try:
-            found = self._prefixes(plan, self._store, done, end, asked, near)
-        except (MemoryError, TooExpensive):
-            found = None
-        return {} if found is None else found  # other rows are composed one by one
-
-    def _prefixes(
-        self, plan: Plan, store: LawStore, done: int, end: int, asked: list[int], near: dict[int, float]
-    ) -> dict[int, float] | None:
-        """Ends under one tilt; None if one was not found."""
-        before, most = _counted(self._rows[:done]), _counted(self._rows[:end])
-        counts = np.array([count for _, count in before], np.float64)
-        integral = LatticeIntegral(
-            [store.of(pair, self._side) for pair, _ in before], counts, plan,
-            times=float(self._rounds[end - 1]) / float(counts.sum()), terms=end + len(most),
-        )  # fmt: skip
-        row_of = {pair: row for (pair, _), row in zip(before, integral.rows, strict=True)}
-        total = counts @ np.stack(integral.rows)
-        chunk = max(1, NUMBERS // (4 * total.size))
-        found: dict[int, float] = {}
-        sums: dict[int, Array] = {}
-        for row in range(done + 1, asked[-1] + 1):
-            pair, count = self._rows[row - 1]
-            if pair.scale > 0.0:
-                if pair not in row_of:
-                    row_of[pair] = integral.row(store.of(pair, self._side))
-                total = total + count * row_of[pair]
-            if row in asked:
-                sums[row] = total
-            if len(sums) == chunk or (sums and row == asked[-1]):
-                eps = self._ends(Products(integral, np.array([*sums.values()])), plan, [*sums], near)
-                if np.isnan(eps).any():
-                    return None
-                found.update(zip(sums, eps.tolist(), strict=True))
-                sums = {}
-            self._tell(row)
-        return found
-
-    def _ends(self, products: Products, plan: Plan, rows: list[int], near: dict[int, float]) -> Array:
-        """The ends of products, one for each of `rows`; nan where there is none."""
-        delta, start = np.full(len(rows), self._delta), np.maximum(products.means, 0.0)
+        tilt, times = sketch.saddle_of_delta(log_delta), sum(count for _, count in ledger) / rounds
+        plan = Plan.steered(sketch, tilt, held, log_delta=log_delta, rtol=self._rtol, times=times)
+        plan = replace(plan, share=PREFIX_SHARE, lattice_share=1.0, patience=PATIENCE)
+        resolutions = plan.resolutions([item for item in ledger if laplace_of(item[0]) is None])
+        laws = [Rounds.of(pair, 1, resolutions, [self._side])[0] for pair, _ in ledger]
         if self._side is Side.UPPER:
-            return proven_epsilons(products.uppers, delta, start, 1.0 / plan.rate, FARTHEST)
-        start = np.array([near.get(row, value) for row, value in zip(rows, start, strict=True)])
-        start = np.minimum(start, FARTHEST)
-        found = excluded_epsilons(products.lowers, delta, start, 1.0 / plan.rate, FARTHEST)
+            laws = capped(laws, ledger, plan.rate, plan)
+        number = {pair: i for i, (pair, _) in enumerate(ledger)}
+        products = Products(
+            np.array([first.get(pair, 0) for pair, _ in ledger], np.float64),
+            np.array([number.get(pair, 0) for pair, _ in self._rows[done:end]], np.int64),
+            np.array([count if pair in number else 0.0 for pair, count in self._rows[done:end]]),
+            np.array(asked, np.int64) - done,
+        )
+        try:
+            eps = self._ends(Integral.planned(laws, plan, plan.rate, products=products), asked, near)
+        except (MemoryError, TooExpensive):
+            return {}  # they are composed one by one
+        return {row: end for row, end in zip(asked, eps.tolist(), strict=True) if end == end}
+
+    def _ends(self, integral: Integral, rows: list[int], near: dict[int, float]) -> Array:
+        """The ends of products, one for each of `rows`; nan where there is none."""
+        delta, start, stride = np.full(len(rows), self._delta), np.maximum(integral.centre, 0.0), 1.0 / integral.c
+        if self._side is Side.UPPER:
+            return proven_epsilons(integral.uppers, delta, start, stride, FARTHEST)
+        start = np.minimum([near.get(row, value) for row, value in zip(rows, start, strict=True)], FARTHEST)
+        found = excluded_epsilons(integral.lowers, delta, start, stride, FARTHEST)
         found = np.where(np.isnan(found), 0.0, found)
-        return np.where(products.infinity * (1.0 - 1e-15) > self._delta, math.inf, found)
+        return np.where(integral.infinity - integral.infinity_error > self._delta, math.inf, found)
 
 
 def _counted(rows: Pairs) -> Pairs:

@@ -19,7 +19,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,12 +40,13 @@ from ..pairs.pair import Pair
 from .aliases import RATES, TooExpensive, log_geometric, log_peak
 from .moments import JoinedMoments, MomentFunction, Rounds, TiltedLaws, laplace_of
 from .plan import Plan
-from .pld import compose_infinity
+from .pld import log_finite
 from .reading import Question, Reading
 from .sketch import Sketch
 
 Array = NDArray[np.float64]
 Complex = NDArray[np.complex128]
+Ledger = Sequence[tuple[Pair, int]]
 
 #: Of rtol that the placement of upper atoms may take: more where rounding on the lattices of many rounds counts.
 REFORMED = 3  # times that atoms are formed, for a better saddle point
@@ -54,33 +56,87 @@ LARGEST_ANGLE = 6e6  # that `contour_kernels.turns` reduces exactly
 NEXT_BALL = 0.9  # share of the last radius that the next ones are tried with
 
 
-class Integral:
-    """E[(1 - e^(eps - L))_+] for the finite part of one side's composition, near one epsilon.
+@dataclass(frozen=True)
+class Products:
+    """Products of the same laws: the first, and others with more rounds, row by row.
 
-    variance : mu^2 of the Gaussian noise among the rounds. tau : of the smoothing on top. tolerance : relative
-    size of what may be booked. step : of the lattice that would do as well. Raises TooExpensive.
+    first : how often each law is in all of them, shape (laws,). law, times : which law each further row multiplies by,
+    and how often, shape (rows,). ends : how many of these rows each product has, ascending, shape (products,).
+    """
+
+    first: Array
+    law: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    times: Array = field(default_factory=lambda: np.zeros(0))
+    ends: NDArray[np.int64] = field(default_factory=lambda: np.zeros(1, np.int64))
+
+    @property
+    def terms(self) -> int:
+        """The most summands of a sum."""
+        return self.first.size + self.law.size
+
+    @property
+    def least(self) -> Array:
+        """How often each law is in the product with the fewest rounds."""
+        rows = slice(int(self.ends[0]))
+        return self.first + np.bincount(self.law[rows], self.times[rows], self.first.size)
+
+    def sums(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Sums over the rounds of every product, shape (products, ...), of one value for each law, (laws, ...)."""
+        start: NDArray[Any] = self.first @ values
+        if not self.law.size:
+            return start[None]
+        steps = (values[self.law].T * self.times).T
+        grown = np.concatenate((np.zeros_like(steps[:1]), np.cumsum(steps, axis=0)))
+        return np.asarray(start + grown[self.ends])
+
+
+class Integral:
+    """One side of compositions near some epsilons: P(L = inf) and E[(1 - e^(eps - L))_+] of the finite part.
+
+    products : which of the laws are composed; by default every one as often as it says. variance : mu^2 of the
+    Gaussian noise among the rounds. tau : of the smoothing on top. tolerance : relative size of what may be booked.
+    step : of the lattice that would do as well. Raises TooExpensive.
     """
 
     def __init__(
-        self, laws: Sequence[MomentFunction], variance: float, c: float, tau: float, tolerance: float, step: float
-    ) -> None:
+        self, laws: Sequence[MomentFunction], variance: float, c: float, tau: float, tolerance: float, step: float,
+        products: Products | None = None,
+    ) -> None:  # fmt: skip
         self.c, self._tau = c, tau
         self._laws = laws
+        self._products = products or Products(np.array([law.count for law in laws], np.float64))
         self._square = variance + tau * tau
         tilted = self._tilted = TiltedLaws(laws, c)
-        counts, square = tilted.counts, self._square
+        sums, square = self._products.sums, self._square
         lift = 0.5 * (c * c + c) * square
-        self._mean = math.fsum(counts * tilted.means)
-        means = math.fsum(counts * np.abs(tilted.means))
-        self._log = math.fsum(counts * tilted.log_moments) + lift  # of L - mean
-        self._turned = ROUNDOFF * (4.0 * means + 16.0)
-        self._log_error = math.fsum(counts * tilted.moment_errors) + ROUNDOFF * (8.0 * lift + 4.0 * c * means)
-        self._deviation = math.sqrt(math.fsum(counts * tilted.variances) + square)
+        self._mean = sums(tilted.means)
+        means = sums(np.abs(tilted.means))
+        self._log = sums(tilted.log_moments) + lift  # of L - mean
+        rounding = (8.0 + self._products.terms) * ROUNDOFF
+        self._turned = rounding * means + 16.0 * ROUNDOFF
+        self._log_error = sums(tilted.moment_errors) * (1.0 + rounding) + 8.0 * ROUNDOFF * lift
+        self._log_error += rounding * (c * means + sums(np.abs(tilted.log_moments)))
+        self._deviation = math.sqrt(float(sums(tilted.variances).max()) + square)
+        lost = np.array([log_finite(law.infinity_mass) for law in laws])
+        self.infinity = np.minimum(1.0, -np.expm1(sums(lost)) + 0.0)
+        self.infinity_error = self.infinity * (2e-15 + rounding)
+        self._loss_error = sums(np.array([law.loss_error for law in laws])) * (1.0 + 1e-9 + rounding)
         # A lattice holds the composed loss under its tilt, and every law before that.
         points = max([14.0 * self._deviation, *(law.reach for law in laws)]) / step
         self._most_work = min(INTEGRAL_WORK_PER_POINT * points, INTEGRAL_WORK) * len(laws)
         self._aliases(tolerance)
         self._walk(tolerance)
+
+    @classmethod
+    def planned(
+        cls, laws: Sequence[MomentFunction], plan: Plan, c: float, square: float = 0.0,
+        products: Products | None = None,
+    ) -> Integral:  # fmt: skip
+        """With the smoothing, the tolerance and the work that a plan allows; square : mu^2 of the noise."""
+        smoothing = SMOOTHING_SHARE * plan.rtol * plan.share / (c * (c + 1.0))
+        tau = 0.0 if square >= smoothing else math.sqrt(smoothing)
+        tolerance = BOOKED_SHARE * plan.rtol * min(1.0, plan.share)
+        return cls(laws, square, c, tau, tolerance, plan.step / plan.patience, products)
 
     # -- aliases -----------------------------------------------------------------------------------
 
@@ -90,22 +146,21 @@ class Integral:
         near = RATES / self._deviation
         rates = np.concatenate((c + near, c - near[near < c], [0.0]))
         moments = JoinedMoments(self._laws)
-        logs = [
-            moments.log_moment(float(rate)) + 0.5 * (rate * rate + rate) * self._square * (1.0 + 8.0 * ROUNDOFF) + 1e-9
-            for rate in rates
-        ]
-        self._rates, self._log_moments = rates, np.array(logs) + log_peak(rates)
-        # The tilted mean, and what delta is about there.
+        of_laws = np.array([moments.log_moments(float(rate)) for rate in rates]).T
+        logs = self._products.sums(of_laws) + 0.5 * (rates * rates + rates) * self._square * (1.0 + 8.0 * ROUNDOFF)
+        logs += 1e-9 + self._products.terms * ROUNDOFF * self._products.sums(np.abs(of_laws))
+        self._rates, self._log_moments = rates, logs + log_peak(rates)
+        # The tilted means, and what delta is about there.
         centre = self.centre = self._mean + (c + 0.5) * self._square
         log_value = (
             self._log
             + c * (self._mean - centre)
             - math.log1p(c * (1.0 + c) * math.sqrt(2.0 * math.pi) * self._deviation)
         )
-        need = self._log_moments - rates * centre - log_value - math.log(0.1 * tolerance)
+        need = self._log_moments - np.outer(centre, rates) - log_value[:, None] - math.log(0.1 * tolerance)
         wide = need / np.abs(rates - c)
-        right, left = wide[rates > c], wide[rates < c]
-        self._period = max(float(right.min()), float(left.min()), 4.0 * self._deviation)
+        right, left = (wide[:, side].min(axis=1).max() for side in (rates > c, rates < c))
+        self._period = max(float(right), float(left), 4.0 * self._deviation)
         self.h = 2.0 * math.pi / self._period
 
     def _log_alias(self, eps: Array) -> Array:
@@ -156,38 +211,36 @@ class Integral:
                 chunk = 1 if jump > chunk else max(1, chunk // 2)
             else:
                 chunk = min(2 * chunk, max(8, k // 4))
-        y, log_phi, error = (np.concatenate(parts) for parts in zip(*kept, strict=True))
+        y, log_phi, error = (np.concatenate(parts, axis=-1) for parts in zip(*kept, strict=True))
         weight = 1.0 / (1.0 + 1j * y / c) / (1.0 + 1j * y / (c + 1.0))
         turned = np.exp(log_phi + 1j * y * (c + 0.5) * square)
         error = error + np.abs(turned) * ROUNDOFF * 8.0 * y * (c + 0.5) * square
         # What adds nothing is not carried along.
-        carried = np.abs(turned) * (np.abs(weight) + self._extra)
-        held = carried > floor
-        booked += float(carried[~held].sum())
-        self._y, self._turned_nodes = y[held], turned[held]
-        self._node_weight = weight[held]
         both = np.abs(weight) + self._extra
-        self._booked = 2.0 * (booked + float((error * both).sum())) * (1.0 + 1e-6)
-        self._sizes = np.abs(self._turned_nodes) * both[held]
+        carried = np.abs(turned) * both
+        held = carried.max(axis=0) > floor
+        self._y, self._turned_nodes, self._node_weight = y[held], turned[:, held], weight[held]
+        self._booked = 2.0 * (booked + carried[:, ~held].sum(axis=1) + (error * both).sum(axis=1)) * (1.0 + 1e-6)
+        self._sizes = carried[:, held]
 
     def _charge(self, nodes: int) -> None:
         """Count the work of so many nodes."""
         self.work += nodes * (self._tilted.size + 1)
-        if self.work > self._most_work:
+        if self.work > self._most_work or nodes * self._products.terms > NUMBERS:
             raise TooExpensive
 
     def _nodes(self, y: Array) -> tuple[tuple[Array, Complex, Array], Array]:
-        """Nodes at y: log of the integrand's phi, and its error; and the size of every law's phi at the last one."""
+        """Nodes at y: logs of the integrands' phi, and errors; and the size of every law's phi at the last one."""
         self._charge(y.size)
-        square, counts = self._square, self._tilted.counts
+        square, sums = self._square, self._products.sums
         found, value_error = self._tilted.values(y)
         most = np.exp(found.real) + value_error
         with np.errstate(divide="ignore"):
-            log_bound = counts @ np.log(most) - 0.5 * square * y * y
+            log_bound = sums(np.log(most)) - 0.5 * square * y * y
         turn = np.abs(found.imag) + np.abs(np.maximum(found.real, -700.0))
-        rounding = (4.0 + counts.size) * ROUNDOFF
-        error = ROUNDOFF * (64.0 + 4.0 * square * y * y) + counts @ (value_error / most + rounding * turn)
-        log_phi = counts @ found - 0.5 * square * y * y
+        rounding = (4.0 + self._products.terms) * ROUNDOFF
+        error = ROUNDOFF * (64.0 + 4.0 * square * y * y) + sums(value_error / most + rounding * turn)
+        log_phi = np.asarray(sums(found), np.complex128) - 0.5 * square * y * y
         return (y, log_phi, np.exp(np.minimum(log_bound, 1.0)) * error), most[:, -1]
 
     def _covered(self, sizes: Array, y: float, end: float) -> float:
@@ -196,7 +249,7 @@ class Integral:
         Nodes are left out in balls: |phi| grows by E|X| times the distance at most, to either side of a station. The
         first ball is about y; stations follow as long as their balls meet, twice as many at a time.
         """
-        stations, counts, spreads = 1, self._tilted.counts, self._tilted.spreads
+        stations, counts, spreads = 1, self._products.least, self._tilted.spreads
         while True:
             radius = self._free(sizes, y)
             y += radius
@@ -219,7 +272,7 @@ class Integral:
 
     def _free(self, sizes: Array, y: float) -> float:
         """How far the nodes behind y are certainly below the floor."""
-        counts, spreads = self._tilted.counts, self._tilted.spreads
+        counts, spreads = self._products.least, self._tilted.spreads
 
         def log_most(distance: float) -> float:
             """log of a bound on |phi|^rounds up to that distance."""
@@ -241,18 +294,22 @@ class Integral:
     # -- answers -----------------------------------------------------------------------------------
 
     def uppers(self, eps: Array) -> Array:
-        """Upper bounds at real epsilons, shape (questions,)."""
+        """Upper bounds on delta at real epsilons, shape (products,); of one product at many."""
+        eps = eps - self._loss_error - 1e-15 * np.abs(eps)
         exponent, value, _, error, log_error = self._values(eps)
         found = np.maximum((value + error) * self._scale(exponent + log_error), 0.0) + 1e-300
-        return np.where(self._lost(exponent, log_error), math.inf, found)
+        found = np.where(self._lost(exponent, log_error), math.inf, found)
+        return np.asarray((found + self.infinity + self.infinity_error) * (1.0 + 1e-15))
 
     def lowers(self, eps: Array) -> Array:
-        """Lower bounds at real epsilons, shape (questions,)."""
+        """Lower bounds at real epsilons."""
+        eps = eps + self._loss_error + 1e-15 * np.abs(eps)
         exponent, value, density, error, log_error = self._values(eps)
         alias = np.exp(np.minimum(self._log_alias(eps), 700.0))
         scale = self._scale(exponent - log_error)
         found = (value - error - np.maximum(density, 0.0)) * scale - alias
-        return np.where(self._lost(exponent, log_error), 0.0, np.maximum(found, 0.0))
+        found = np.where(self._lost(exponent, log_error), 0.0, np.maximum(found, 0.0))
+        return np.asarray((found + self.infinity - self.infinity_error) * (1.0 - 1e-15))
 
     def _scale(self, exponent: Array) -> Array:
         """What both sums are multiplied by."""
@@ -270,19 +327,20 @@ class Integral:
         shift = self._mean - eps
         exponent = self._log + c * shift
         value, density = np.empty((2, eps.size))
+        nodes = np.broadcast_to(self._turned_nodes, (eps.size, self._y.size))
         most = max(1, NUMBERS // max(32, 32 * self._y.size))
         for start in range(0, eps.size, most):
             part = slice(start, start + most)
-            wave = self._turned_nodes * np.exp(1j * np.outer(shift[part], self._y))
+            wave = nodes[part] * np.exp(1j * np.outer(shift[part], self._y))
             value[part] = 1.0 + 2.0 * (wave * self._node_weight).real.sum(axis=1)
             density[part] = self._extra * (1.0 + 2.0 * wave.real.sum(axis=1))
         # Phases are known to a few ulp of y times the means and eps.
         turned = self._turned + 4.0 * ROUNDOFF * (np.abs(eps) + np.abs(shift))
-        rounding = ROUNDOFF * (16.0 + self._y.size) * float(self._sizes.sum())
-        error = self._booked + 2.0 * (float(self._sizes @ self._y) * turned + rounding)
+        rounding = ROUNDOFF * (16.0 + self._y.size) * self._sizes.sum(axis=1)
+        error = self._booked + 2.0 * (self._sizes @ self._y * turned + rounding)
         error = error + 8.0 * ROUNDOFF * (1.0 + np.abs(density))
         log_error = self._log_error + ROUNDOFF * (
-            32.0 + 4.0 * abs(self._log) + 4.0 * c * (np.abs(eps) + np.abs(shift)) + np.abs(exponent)
+            32.0 + 4.0 * np.abs(self._log) + 4.0 * c * (np.abs(eps) + np.abs(shift)) + np.abs(exponent)
         )
         return exponent, value, density, error, log_error
 
@@ -320,13 +378,22 @@ def preferred(ledger: Sequence[tuple[Pair, int]], sketch: Sketch) -> bool:
     return closed or (not sketch.regular and (rounds >= MANY_ROUNDS or sketch.sparse))
 
 
+def capped(laws: Sequence[MomentFunction], ledger: Ledger, c: float, plan: Plan) -> list[MomentFunction]:
+    """Upper laws without mass at infinity, where that is better for delta."""
+    return [
+        law.capped(float(pair.max_loss.upper), c, plan.log_delta) if isinstance(law, Rounds) else law
+        for law, (pair, _) in zip(laws, ledger, strict=True)
+    ]
+
+
 class Contour(Reading):
     """Both sides of a composition: reads delta near the tilted mean."""
 
-    def __init__(self, lower: Integral, upper: Integral, infinity: Bounds, loss_error: Bounds) -> None:
+    def __init__(self, lower: Integral, upper: Integral) -> None:
         self._lower, self._upper = lower, upper
-        self.infinity, self._loss_error = infinity, loss_error
-        self.centre, self.stride = upper.centre, 1.0 / upper.c
+        below, above = lower.infinity - lower.infinity_error, upper.infinity + upper.infinity_error
+        self.infinity = Bounds(float(below[0]), min(1.0, float(above[0])))
+        self.centre, self.stride = float(upper.centre[0]), 1.0 / upper.c
 
     @classmethod
     def of(cls, ledger: Sequence[tuple[Pair, int]], plan: Plan, question: Question) -> Contour:
@@ -344,25 +411,11 @@ class Contour(Reading):
             if 0.6 * c < before < 1.6 * c or any(law.size > FEW_ATOMS for law in above):
                 break
             plan = replace(plan, tilt=c)
-        above = tuple(
-            law.capped(float(pair.max_loss.upper), c, plan.log_delta) if isinstance(law, Rounds) else law
-            for law, (pair, _) in zip(above, rest, strict=True)
-        )
-        smoothing = SMOOTHING_SHARE * plan.rtol * plan.share / (c * (c + 1.0))
-        tau = 0.0 if square.lower >= smoothing else math.sqrt(smoothing)
-        tolerance = BOOKED_SHARE * plan.rtol * min(1.0, plan.share)
-        step = plan.step / plan.patience
-        lower = Integral(below, square.lower, c, tau, tolerance, step)
-        upper = Integral(above, square.upper, c, tau, tolerance, step)
-        lost = [compose_infinity((law.infinity_mass, law.count) for law in side) for side in (below, above)]
-        infinity = Bounds(lost[0] * (1.0 - 2e-15) + 0.0, min(1.0, lost[1] * (1.0 + 2e-15)))
-        loss_error = [math.fsum(law.count * law.loss_error for law in side) * (1.0 + 1e-9) for side in (below, above)]
-        return cls(lower, upper, infinity, Bounds(*loss_error))
+        lower = Integral.planned(below, plan, c, square.lower)
+        return cls(lower, Integral.planned(capped(above, rest, c, plan), plan, c, square.upper))
 
     def lowers(self, eps: Array) -> Array:
-        finite = self._lower.lowers(eps + self._loss_error.lower + 1e-15 * eps)
-        return np.asarray(np.minimum(1.0, (finite + self.infinity.lower) * (1.0 - 1e-15)))
+        return np.minimum(self._lower.lowers(eps), 1.0)
 
     def uppers(self, eps: Array) -> Array:
-        finite = self._upper.uppers(eps - self._loss_error.upper - 1e-15 * eps)
-        return np.asarray(np.minimum(1.0, (finite + self.infinity.upper) * (1.0 + 1e-15)))
+        return np.minimum(self._upper.uppers(eps), 1.0)

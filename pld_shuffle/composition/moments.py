@@ -58,18 +58,26 @@ class Rounds:
     mass_error: Array | None = None
 
     @classmethod
-    def of(cls, pair: Pair, count: int, resolutions: dict[Pair, Resolution]) -> tuple[MomentFunction, MomentFunction]:
-        """The lower and the upper side of a pair.
+    def of(
+        cls, pair: Pair, count: int, resolutions: dict[Pair, Resolution], sides: Sequence[Side] = tuple(Side)
+    ) -> list[MomentFunction]:
+        """The law of a pair on each of `sides`.
 
         Lower atoms are merged, which hides, wherever they lie. Upper atoms of one cell stand for their splits
         onto the cell's ends, and must be placed, unless every atom is kept by itself.
         """
         if (limits := laplace_of(pair)) is not None:
-            return LaplaceRounds(limits.lower, count), LaplaceRounds(limits.upper, count)
+            return [LaplaceRounds(limits.upper if side is Side.UPPER else limits.lower, count) for side in sides]
         resolution = resolutions[pair]
-        below, above = pair.atoms([Side.LOWER, Side.UPPER], resolution)
+        return [
+            cls._upper(atoms, resolution, count) if side is Side.UPPER else cls._raw(atoms, 0.0, count)
+            for side, atoms in zip(sides, pair.atoms(sides, resolution), strict=True)
+        ]
+
+    @classmethod
+    def _upper(cls, above: Atoms, resolution: Resolution, count: int) -> Rounds:
         if above.separate:
-            return cls._raw(below, 0.0, count), cls._raw(above, above.truncated_mass, count)
+            return cls._raw(above, above.truncated_mass, count)
         step = resolution.step
         ends = math.ceil(float(np.abs(above.loss).max()) / step) + 2
         require_memory(ends)
@@ -79,10 +87,8 @@ class Rounds:
         # An atom's mass is split between neighbours; the lower share, 1 minus the other, is rounded like the whole.
         mass_error = (above.mass_error + PLACED) * (mass + np.append(mass[1:], 0.0))
         infinity_mass, loss_error = above.infinity_mass + above.truncated_mass, above.loss_error + 2.0 * SNAP * step
-        upper = cls._held(
-            mass, knots.astype(np.float64) * step, infinity_mass, loss_error, count, above.total, mass_error
-        )
-        return cls._raw(below, 0.0, count), upper
+        loss = knots.astype(np.float64) * step
+        return cls._held(mass, loss, infinity_mass, loss_error, count, above.total, mass_error)
 
     @classmethod
     def _raw(cls, atoms: Atoms, truncated_mass: float, count: int) -> Rounds:
@@ -282,45 +288,47 @@ class _Joined:
 
 
 class JoinedMoments:
-    """Moment functions of several rounds, asked together: sums over the rounds, with their counts."""
+    """Moment functions of several rounds, asked together; counts are those of the laws."""
 
     def __init__(self, laws: Sequence[MomentFunction]) -> None:
         self._counts = np.array([law.count for law in laws], np.float64)
-        self._closed = [law for law in laws if isinstance(law, LaplaceRounds)]
-        atoms = [law for law in laws if isinstance(law, Rounds)]
+        self._closed = [(i, law) for i, law in enumerate(laws) if isinstance(law, LaplaceRounds)]
+        held = [(i, law) for i, law in enumerate(laws) if isinstance(law, Rounds)]
+        self._index, atoms = np.array([i for i, _ in held], np.int64), [law for _, law in held]
         self._atoms = _Joined.of([(law.loss, law.logs) for law in atoms])
-        self._atom_counts = np.array([law.count for law in atoms], np.float64)
         none = [np.zeros(law.size) if law.mass_error is None else law.mass_error / law.mass for law in atoms]
         self._mass_errors = np.concatenate([*none, np.zeros(0)])
         self._largest = np.array([float(np.abs(law.loss).max()) for law in atoms])
         self._faintest = np.array([-float(law.logs.min()) for law in atoms])
 
-    def log_moment(self, rate: float) -> float:
-        """At least the sum of log E exp(rate L)."""
-        found = sum(law.count * math.fsum(law.log_moment(rate)) for law in self._closed)
-        if not self._largest.size:
-            return float(found)
-        peak, grown, whole = self._grown(rate)
-        size = np.maximum(peak, self._faintest + rate * self._largest) + rate * self._largest
-        error = ROUNDOFF * (80.0 + 4.0 * size + 2.0 * np.abs(peak))
-        grown *= self._mass_errors
-        error += np.add.reduceat(grown, self._atoms.starts) / whole
-        return float(found) + math.fsum(self._atom_counts * (peak + np.log(whole) + error))
+    def log_moments(self, rate: float) -> Array:
+        """At least log E exp(rate L) of every law, shape (laws,)."""
+        found = np.empty(self._counts.size)
+        for i, law in self._closed:
+            found[i] = math.fsum(law.log_moment(rate))
+        if self._largest.size:
+            peak, grown, whole = self._grown(rate)
+            size = np.maximum(peak, self._faintest + rate * self._largest) + rate * self._largest
+            error = ROUNDOFF * (80.0 + 4.0 * size + 2.0 * np.abs(peak))
+            grown *= self._mass_errors
+            error += np.add.reduceat(grown, self._atoms.starts) / whole
+            found[self._index] = peak + np.log(whole) + error
+        return found
 
     def slopes(self, rate: float) -> tuple[float, float, float]:
-        """The sums of log moments, means and variances of the tilted losses, estimated."""
-        found = np.zeros(3)
-        for law in self._closed:
-            found += law.count * np.array([law.log_moment(rate)[0], *law.slopes(rate)])
+        """The sums over the rounds of log moments, means and variances of the tilted losses, estimated."""
+        found = np.empty((3, self._counts.size))
+        for i, law in self._closed:
+            found[:, i] = law.log_moment(rate)[0], *law.slopes(rate)
         if self._largest.size:
             starts = self._atoms.starts
             peak, grown, whole = self._grown(rate)
             mean = np.add.reduceat(grown * self._atoms.x, starts) / whole
             apart = (self._atoms.x - self._atoms.spread(mean)) ** 2
             apart *= grown
-            variance = np.add.reduceat(apart, starts) / whole
-            found += [float(self._atom_counts @ one) for one in (peak + np.log(whole), mean, variance)]
-        return float(found[0]), float(found[1]), float(found[2])
+            found[:, self._index] = peak + np.log(whole), mean, np.add.reduceat(apart, starts) / whole
+        log, mean, variance = found @ self._counts
+        return float(log), float(mean), float(variance)
 
     def _grown(self, rate: float) -> tuple[Array, Array, Array]:
         """Peaks of rate * loss + log mass, exponentials of these exponents relative to the peaks, and their sums."""
@@ -335,13 +343,12 @@ class JoinedMoments:
 class TiltedLaws:
     """The laws of several rounds under one tilt: arrays of one number a law, and their characteristic functions.
 
-    counts, means, log_moments, moment_errors, spreads, variances : shape (laws,). size : of all atoms together.
+    means, log_moments, moment_errors, spreads, variances : shape (laws,). size : of all atoms together.
     """
 
     def __init__(self, laws: Sequence[MomentFunction], c: float) -> None:
         self._closed = [(i, law, c) for i, law in enumerate(laws) if isinstance(law, LaplaceRounds)]
         held = [law.tilted(c) for law in laws]
-        self.counts = np.array([law.count for law in laws], np.float64)
         self.means, self.log_moments, self.moment_errors, self.spreads, self.variances = np.array(
             [(t.mean, t.log_moment, t.moment_error, t.spread, t.variance) for t in held]
         ).T
