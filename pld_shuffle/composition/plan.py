@@ -157,4 +157,5 @@ class Plan:
         grid, distance = known[key]
         width = resolution.step / pair.scale
         losses = at_distances(grid, width * distance, MAX_POINTS)
-        return replace(resolution, knots=np.unique(np.rint(losses / width).astype(np.int64)))
+        knots = np.rint(losses / width).astype(np.int64)
+        return replace(resolution, knots=knots[np.diff(knots, prepend=-1) > 0])

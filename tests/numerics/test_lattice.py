@@ -9,7 +9,7 @@ import pytest
 import reference as r
 
 from pld_shuffle import Side
-from pld_shuffle.numerics.lattice import place, snap
+from pld_shuffle.numerics.lattice import place, snap, split
 
 Array = np.ndarray
 STEP = 0.03125
@@ -114,3 +114,27 @@ def test_snapping_moves_by_rounding_only() -> None:
     after, left = snap(cell, offset, STEP)
     assert list(after) == [0, 1, 1000, 1000, 5]
     assert list(left) == [0.0, 0.0, 0.0, 1e-9, STEP / 2]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_wide_cells_are_cells_split_once_more(seed: int) -> None:
+    """Splitting onto all multiples, and what is there onto some of them, is splitting onto these at once."""
+    mass, loss = random_atoms(seed, 50)
+    points, fine = placed(mass, loss, Side.UPPER)
+    ends = [math.floor(loss[0] / STEP) - 40, math.ceil(loss[-1] / STEP) + 40]
+    knots = np.unique([*ends, *np.random.default_rng(seed).integers(*ends, 60)])
+    found = split(mass, loss, step=STEP, knots=knots)
+    assert found.sum() == pytest.approx(1.0, rel=1e-14)
+    np.testing.assert_allclose(found, split(fine, points, step=STEP, knots=knots), rtol=1e-12, atol=1e-20)
+
+
+def test_a_rare_atom_in_a_sum_next_to_a_lattice_point_still_reaches_the_next_one() -> None:
+    """The loss of the sum is snapped onto the point of the frequent atom: its share above must not be lost."""
+    often, rare, cell, away = 0.5, 1e-15, 3, 0.9 * STEP
+    offset = np.array([-rare * math.expm1(-away) / often])  # of the ratio of the sums
+    at, mass, error = np.array([cell]), np.array([often + rare]), np.array([1e-30])
+    assert 0.0 < offset[0] < 1e-16 and snap(at, offset, STEP)[1] == 0.0
+    out, low = place(mass, at, offset, step=STEP, side=Side.UPPER, ratio_error=error)
+    wide = split(mass, cell * STEP + offset, step=STEP, knots=np.array([0, cell, cell + 1, 9]), ratio_error=error)
+    needed = rare * math.expm1(-away) / math.expm1(-STEP)
+    assert min(out[cell + 1 - low], wide[2]) >= needed
