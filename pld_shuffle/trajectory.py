@@ -1,8 +1,8 @@
 """Epsilon spent after each round of a log, certified at every round.
 
-Prefixes between a and about 2a rows share one tilt and one integral (`composition.contour`): one more round multiplies
-its nodes, and the ends after all prefixes of a segment are searched for together. Upper ends are the analyses', lower
-ends the attacks': nothing else is multiplied.
+Prefixes between a and about 2a rows share one tilt and one integral (of `composition.contour` or `.product`): one more
+round multiplies its nodes, and the ends after all prefixes of a segment are searched for together. Upper ends are the
+analyses', lower ends the attacks': nothing else is multiplied.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ from numpy.typing import NDArray
 from .composition.aliases import TooExpensive
 from .composition.attempts import PATIENCE
 from .composition.composition import Composition, selected
-from .composition.contour import Integral, Products, capped
+from .composition.contour import Integral, Products, capped, preferred
 from .composition.moments import Rounds, laplace_of
 from .composition.plan import Plan
-from .composition.product import LEAST_DELTA
+from .composition.product import LEAST_DELTA, LatticeIntegral, LawStore
+from .composition.product import Products as LatticeProducts
 from .composition.reading import FARTHEST, excluded_epsilons, proven_epsilons
 from .composition.sketch import Sketch
 from .mechanisms import Mechanism, as_mechanism
@@ -152,33 +153,51 @@ class _Run:
         sketch = Sketch.at_delta(held, self._delta, rounds)
         tilt, times = sketch.saddle_of_delta(log_delta), sum(count for _, count in ledger) / rounds
         plan = Plan.steered(sketch, tilt, held, log_delta=log_delta, rtol=self._rtol, times=times)
-        plan = replace(plan, share=PREFIX_SHARE, lattice_share=1.0, patience=PATIENCE)
-        resolutions = plan.resolutions([item for item in ledger if laplace_of(item[0]) is None])
-        laws = [Rounds.of(pair, 1, resolutions, [self._side])[0] for pair, _ in ledger]
-        if self._side is Side.UPPER:
-            laws = capped(laws, ledger, plan.rate, plan)
-        number = {pair: i for i, (pair, _) in enumerate(ledger)}
+        plan = replace(plan, share=PREFIX_SHARE, lattice_share=1.0)
+        known = {pair: i for i, (pair, _) in enumerate(ledger)}
         products = Products(
             np.array([first.get(pair, 0) for pair, _ in ledger], np.float64),
-            np.array([number.get(pair, 0) for pair, _ in self._rows[done:end]], np.int64),
-            np.array([count if pair in number else 0.0 for pair, count in self._rows[done:end]]),
+            np.array([known.get(pair, 0) for pair, _ in self._rows[done:end]], np.int64),
+            np.array([count if pair in known else 0.0 for pair, count in self._rows[done:end]]),
             np.array(asked, np.int64) - done,
         )
+        integral = self._contour if preferred(held, sketch) else self._lattice
         try:
-            eps = self._ends(Integral.planned(laws, plan, plan.rate, products=products), asked, near)
+            eps = self._ends(integral(plan, ledger, products), asked, near)
         except (MemoryError, TooExpensive):
             return {}  # they are composed one by one
         return {row: end for row, end in zip(asked, eps.tolist(), strict=True) if end == end}
 
-    def _ends(self, integral: Integral, rows: list[int], near: dict[int, float]) -> Array:
-        """The ends of products, one for each of `rows`; nan where there is none."""
-        delta, start, stride = np.full(len(rows), self._delta), np.maximum(integral.centre, 0.0), 1.0 / integral.c
+    def _contour(self, plan: Plan, ledger: Pairs, products: Products) -> Integral:
+        """The products by nodes on a contour."""
+        resolutions = plan.resolutions([item for item in ledger if laplace_of(item[0]) is None])
+        laws = [Rounds.of(pair, 1, resolutions, [self._side])[0] for pair, _ in ledger]
         if self._side is Side.UPPER:
-            return proven_epsilons(integral.uppers, delta, start, stride, FARTHEST)
+            laws = capped(laws, ledger, plan.rate, plan)
+        return Integral.planned(laws, replace(plan, patience=PATIENCE), plan.rate, products=products)
+
+    def _lattice(self, plan: Plan, ledger: Pairs, products: Products) -> LatticeProducts:
+        """The products on one lattice."""
+        store = LawStore(plan, plan.rounds, dict(ledger), [self._side])
+        laws = [store.of(pair, self._side) for pair, _ in ledger]
+        held = np.flatnonzero(products.first)
+        times = plan.rounds / float(products.first.sum())
+        integral = LatticeIntegral(
+            [laws[i] for i in held], products.first[held], plan, times=times, terms=products.terms
+        )
+        row_of = dict(zip(held.tolist(), integral.rows, strict=True))
+        rows = np.array([row_of[i] if i in row_of else integral.row(law) for i, law in enumerate(laws)])
+        return LatticeProducts(integral, products.sums(rows))
+
+    def _ends(self, products: Integral | LatticeProducts, rows: list[int], near: dict[int, float]) -> Array:
+        """The ends of products, one for each of `rows`; nan where there is none."""
+        delta, start, stride = np.full(len(rows), self._delta), np.maximum(products.centre, 0.0), 1.0 / products.c
+        if self._side is Side.UPPER:
+            return proven_epsilons(products.uppers, delta, start, stride, FARTHEST)
         start = np.minimum([near.get(row, value) for row, value in zip(rows, start, strict=True)], FARTHEST)
-        found = excluded_epsilons(integral.lowers, delta, start, stride, FARTHEST)
+        found = excluded_epsilons(products.lowers, delta, start, stride, FARTHEST)
         found = np.where(np.isnan(found), 0.0, found)
-        return np.where(integral.infinity - integral.infinity_error > self._delta, math.inf, found)
+        return np.where(products.lost.lower > self._delta, math.inf, found)
 
 
 def _counted(rows: Pairs) -> Pairs:

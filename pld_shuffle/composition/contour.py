@@ -118,8 +118,8 @@ class Integral:
         self._log_error += rounding * (c * means + sums(np.abs(tilted.log_moments)))
         self._deviation = math.sqrt(float(sums(tilted.variances).max()) + square)
         lost = np.array([log_finite(law.infinity_mass) for law in laws])
-        self.infinity = np.minimum(1.0, -np.expm1(sums(lost)) + 0.0)
-        self.infinity_error = self.infinity * (2e-15 + rounding)
+        lost = -np.expm1(sums(lost)) + 0.0
+        self.lost = Bounds(lost * (1.0 - 2e-15 - rounding), np.minimum(lost * (1.0 + 2e-15 + rounding), 1.0))
         self._loss_error = sums(np.array([law.loss_error for law in laws])) * (1.0 + 1e-9 + rounding)
         # A lattice holds the composed loss under its tilt, and every law before that.
         points = max([14.0 * self._deviation, *(law.reach for law in laws)]) / step
@@ -299,7 +299,7 @@ class Integral:
         exponent, value, _, error, log_error = self._values(eps)
         found = np.maximum((value + error) * self._scale(exponent + log_error), 0.0) + 1e-300
         found = np.where(self._lost(exponent, log_error), math.inf, found)
-        return np.asarray((found + self.infinity + self.infinity_error) * (1.0 + 1e-15))
+        return np.asarray((found + self.lost.upper) * (1.0 + 1e-15))
 
     def lowers(self, eps: Array) -> Array:
         """Lower bounds at real epsilons."""
@@ -309,7 +309,7 @@ class Integral:
         scale = self._scale(exponent - log_error)
         found = (value - error - np.maximum(density, 0.0)) * scale - alias
         found = np.where(self._lost(exponent, log_error), 0.0, np.maximum(found, 0.0))
-        return np.asarray((found + self.infinity - self.infinity_error) * (1.0 - 1e-15))
+        return np.asarray((found + self.lost.lower) * (1.0 - 1e-15))
 
     def _scale(self, exponent: Array) -> Array:
         """What both sums are multiplied by."""
@@ -391,8 +391,7 @@ class Contour(Reading):
 
     def __init__(self, lower: Integral, upper: Integral) -> None:
         self._lower, self._upper = lower, upper
-        below, above = lower.infinity - lower.infinity_error, upper.infinity + upper.infinity_error
-        self.infinity = Bounds(float(below[0]), min(1.0, float(above[0])))
+        self.infinity = Bounds(float(lower.lost.lower[0]), float(upper.lost.upper[0]))
         self.centre, self.stride = float(upper.centre[0]), 1.0 / upper.c
 
     @classmethod

@@ -45,7 +45,6 @@ LARGEST_TILT = 40.0  # of one step
 LEAST_DELTA = 1e-250  # below, logarithms of what is left out underflow
 MARGIN = 1.15  # of the period: products are read a little off their tilted means
 UNDERFLOW = 1e-300  # more than what underflows
-COARSER, FINER = 0.9, 1.6  # than planned: what a lattice may be and still serve
 
 
 class LawStore:
@@ -67,14 +66,6 @@ class LawStore:
         self._gap = plan.max_gap
         self._known: dict[tuple[Pair, Side], PLD] = {}
         self._points = 0
-
-    def serves(self, plan: Plan, rounds: int) -> bool:
-        """Whether the lattice, and what its windows miss, are about what `plan` would choose."""
-        wanted = plan.resolution(plan.step, rounds)
-        return (
-            COARSER * self.step <= plan.step <= FINER * self.step
-            and self._resolution.truncated_mass <= 2.0 * wanted.truncated_mass
-        )
 
     def of(self, pair: Pair, side: Side) -> PLD:
         """The law of `pair` on that side."""
@@ -319,10 +310,16 @@ class Products:
         # A few ulp: the masses carry their own allowance.
         lost = -np.expm1(finite) * (1.0 + self._sign * (2e-15 + rounding)) + 0.0
         self.infinity = np.minimum(lost, 1.0)
+        self.lost = Bounds(self.infinity * (1.0 - 1e-15), self.infinity)
         self._loss_error = -self._sign * loss_error * (1.0 + 1e-9 + rounding)
 
     @property
-    def means(self) -> Array:
+    def c(self) -> float:
+        """The tilt."""
+        return self._integral.c
+
+    @property
+    def centre(self) -> Array:
         """The tilted means."""
         return np.asarray(self._offset * self._integral.step)
 
@@ -430,7 +427,7 @@ class LatticeReading(Reading):
 
     def __init__(self, lower: Products, upper: Products, rate: float) -> None:
         self._lower, self._upper = lower, upper
-        self.centre, self.stride = float(upper.means[0]), 1.0 / rate
+        self.centre, self.stride = float(upper.centre[0]), 1.0 / rate
         self.infinity = Bounds(float(lower.infinity[0]), float(upper.infinity[0]))
 
     @classmethod

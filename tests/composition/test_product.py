@@ -139,7 +139,7 @@ def test_epsilons_of_prefixes_are_proven_ends(side: Side) -> None:
     rows = np.stack([*integral.rows, *(integral.row(one) for one in laws[1:])])
     products = Products(integral, np.cumsum(6.0 * rows, axis=0))
     delta = exact(laws, counts, 0.9)
-    asked, start = np.full(3, delta), np.maximum(products.means, 0.0)
+    asked, start = np.full(3, delta), np.maximum(products.centre, 0.0)
     if side is Side.UPPER:
         eps = proven_epsilons(products.uppers, asked, start, 0.1, 10.0)
     else:
