@@ -360,6 +360,7 @@ ALTERNATIVES = [
     (Subsampled(ShuffledLDP(2.0, 100), rate=0.1), 10),
     (Shuffled(UnaryEncoding(k=4, eps0=1.0), 500), 3),
     (Shuffled(LocalLaplace(eps0=1.0), 20), 10),
+    (Subsampled(Shuffled(BinaryRandomizedResponse(8.1), 10_879), population=108_790, dropout_limit=0.2), 4),
 ]  # fmt: skip
 
 
@@ -372,6 +373,8 @@ def alternatives(mechanism: Mechanism) -> list[Mechanism]:
             found.append(kind(**given | {"analysis": analysis}))
         except (TypeError, ValueError):
             continue
+    if isinstance(mechanism, Subsampled):
+        found += [kind(**given | {"mechanism": inner}) for inner in alternatives(mechanism.mechanism)]
     assert len(found) >= 1
     return found
 

@@ -41,7 +41,7 @@ from .labels import ShuffledRandomizer, ShuffledRR
 from .ldp import ShuffledLDP, bit_orders
 
 ANALYSES = ("tightest", "blanket", "reduction", "stronger-clones")
-PROBED = 3e-3  # relative width of the blanket where it is compared
+PROBES, PROBED = (0.0, 3.0, 5.0, 8.0), 3e-3  # deviations where the blanket is compared, and its relative width
 
 
 @dataclass(frozen=True, repr=False)
@@ -108,7 +108,7 @@ class Shuffled(OnCohorts, OfReports):
             pairs.append(BitPair(n, self._shares, rate=cohort.rate))
         # The reduction and stronger clones are proved to be above the blanket. Where the swap theorem is
         # better by far, nothing else is looked at.
-        probes = told.losses_at(0.0, 8.0)
+        probes = told.losses_at(*PROBES)
         if not np.all(swap.upper(probes, SMALL) <= 0.99 * glance.profile(probes, PROBED, SMALL).lower):
             pairs.append(base)
         return swap if len(pairs) == 1 else Several(tuple(pairs))
