@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import ClassVar
 
 from ..numerics.validation import positive_int, real, users
-from ..pairs.bit_pair import AbsentBitPair, BitAttackPair, BitPair, absent_bit_attacks, bit_attacks
+from ..pairs.bit_pair import BitAttackPair, BitPair, absent_bit_attacks, bit_attacks
 from ..pairs.bits import LARGEST_BIT_EPS0, BitShares
 from ..pairs.cohort import Cohort
 from ..pairs.pair import Attacks, Pair
@@ -105,18 +105,16 @@ class CountedBits(Mechanism):
         If users take part independently the number of reports is published, too. For one bit each these two numbers
         are all that a shuffler shows, and the swap theorem is for that. TypeError for several bits.
         """
-        if cohort.absence > 0.0 and self.bits > 1:
-            raise TypeError(f"users who take part independently send one bit each, got {self!r}")
+        if cohort.absence > 0.0:
+            if self.bits > 1:
+                raise TypeError(f"users who take part independently send one bit each, got {self!r}")
+            return Shuffled(DiscreteRandomizer(self.shares.chances), self.n).sampled(cohort)
         known = BitPair(self.n, self.shares, self.bits, cohort.rate)
         if self.bits > 1:
             return known
         local = max(float(self.pair.max_loss.upper), SMALLEST_EPS0)
         tv = min(1.0, self.shares.gap * (1.0 + 1e-14))
         labels = ShuffledRandomizer(self.n, tv=tv, eps0=local).pair.sampled(cohort)
-        if cohort.certain:
-            return Several((Shuffled(DiscreteRandomizer(self.shares.chances), self.n).sampled(cohort), labels))
-        if cohort.absence > 0.0:
-            return Several((labels, AbsentBitPair(self.n, self.shares, cohort)))
         return Several((known, labels))
 
     def stand_in_attack(self, cohort: Cohort) -> tuple[Pair, Pair] | None:

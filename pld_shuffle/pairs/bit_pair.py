@@ -5,7 +5,6 @@ The view is the number of ones among n users who send r randomised bits each (do
 * `BitPair` has the profile of the supremum over all datasets in both orders (section 4): exact for one round.
 * Over rounds the others may hold what they like in each of them (`adaptive.AdaptiveRounds`). The types are all datasets
   where these are few, else the ends of a chord over the number of ones (section 7, Theorem 5).
-* `AbsentBitPair`: users who take part independently, by the swap theorem.
 * `BitAttackPair` is the pair of two datasets: an attack.
 """
 
@@ -26,7 +25,6 @@ from .cohort import Cohort
 from .pair import Atoms, Pair, Resolution
 from .profile import ProfilePair, UpperPair
 from .slots import SlotLaw
-from .swap import typed_profile
 
 Array = NDArray[np.float64]
 
@@ -34,7 +32,6 @@ BLOCK = 256  # rounds whose types are chosen as they go; what is lost between bl
 MOST_DATASETS = 256  # that are types of their own: width against speed
 FEW = 32  # users whose datasets are types in long blocks: the same
 MANY_ONES = 100.0  # variance of their number from which on one attack is enough: speed against width
-SWAP_POINTS = 240  # of a profile by the swap theorem
 
 
 @dataclass(frozen=True)
@@ -107,46 +104,6 @@ class BitPair(UpperPair):
         ]
         ahead, behind = (np.array(end) for end in zip(*ends, strict=True))
         return [(every, every), (ahead, behind)]
-
-
-@dataclass(frozen=True)
-class AbsentBitPair(UpperPair):
-    """One bit each of users who take part independently: the larger of both orders, each by the better shared law.
-
-    The number of reports is published, too. These two numbers are all that a shuffler shows, so the swap theorem holds.
-    """
-
-    n: int
-    shares: BitShares
-    cohort: Cohort
-
-    @property
-    def max_loss(self) -> Bounds:
-        return _largest(self.shares, 1, self.cohort.rate)
-
-    @property
-    def scale(self) -> float:
-        return rough_scale(self.n, self.shares, 1, self.cohort.rate * self.cohort.presence)
-
-    @property
-    def most_points(self) -> int:
-        return SWAP_POINTS
-
-    def upper(self, expm1_eps: Array, truncated_mass: float) -> Array:
-        share = self.shares
-        one, zero = [share.one, share.not_one], [share.zero, share.not_zero]
-        orders = [(one, zero)] if share.symmetric else [(one, zero), (zero, one)]
-        found = [
-            [
-                typed_profile(
-                    [np.array([*order, shared, other]) for other in (one, zero)],
-                    self.n, expm1_eps, cohort=self.cohort, mass_error=1e-15,
-                )
-                for shared in (one, zero)
-            ]
-            for order in orders
-        ]  # fmt: skip
-        return np.asarray(np.max(np.min(found, axis=1), axis=0))
 
 
 def bit_attacks(
