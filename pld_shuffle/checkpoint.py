@@ -9,11 +9,9 @@ with nested mechanisms and local randomizers (kind "randomizers.RAPPOR") in the 
 and infinity as the string "inf", since JSON has none. Python writes the shortest decimal that reads back as
 the same double, and integers in full, so the round trip is exact; this is checked when saving.
 
-Reading is strict: version, fields and types must be those of this schema, names are looked up among the package's
-public names only, arguments pass the constructors' own checks, and none may be left to a default. Everything else is a
+Reading is strict: fields and types must be those of this schema, names are looked up among the package's public names
+only, arguments pass the constructors' own checks, and none may be left to a default. Everything else is a
 `CheckpointError` that says where. A mechanism that gains an argument needs a new SCHEMA.
-
-The text of a checkpoint also says who wrote it and when; ``data/checkpoint.schema.json`` describes it.
 
 Guarantee: a restored ledger equals the saved one entry by entry, in the same order, so it gives the very same
 doubles (with the same releases of this package and its libraries, on the same machine).

@@ -27,10 +27,15 @@ LEAST_RATIO, LARGEST_RATIO = 1e-9, 700.0
 
 
 class _Additive(Mechanism):
-    """Noise whose pair is symmetric and whose loss depends on sensitivity / noise only."""
+    """Noise whose pair is symmetric and whose loss depends on sensitivity / noise only, a field of that name."""
 
     sensitivity: float
+    noise: ClassVar[str]
     CHECKS: ClassVar = {"sensitivity": positive_float}
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _compared(self, self.noise, "sensitivity")
 
     def assumptions(self) -> dict[str, str]:
         return said(
@@ -82,11 +87,8 @@ class Laplace(_Additive):
     scale: float
     sensitivity: float = 1.0
 
+    noise = "scale"
     CHECKS: ClassVar = {"scale": positive_float}
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        _compared(self, "scale", "sensitivity")
 
     @cached_property
     def pair(self) -> LaplacePair:
@@ -108,11 +110,8 @@ class Gaussian(_Additive):
     sigma: float
     sensitivity: float = 1.0
 
+    noise = "sigma"
     CHECKS: ClassVar = {"sigma": positive_float}
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        _compared(self, "sigma", "sensitivity")
 
     @cached_property
     def pair(self) -> GaussianPair:

@@ -1,15 +1,14 @@
 """Pairs that are given: by the mass functions of both laws, or by masses of losses that somebody else computed.
 
-`DiscretePair`: H_s = sum over outcomes of (P - s Q)_+. Both orders are covered by the larger of the two profiles, which
-is the profile of some pair: docs/theory.md, section 9. How atoms are made of masses is in `pairs.discrete`.
+`DiscretePair`: both orders are covered by the larger of the two profiles, which is the profile of some pair
+(docs/theory.md, section 9). How atoms are made of masses is in `pairs.discrete`.
 
 `ImportedPair`: masses of losses on a lattice. All that is kept are those at positive losses and at infinity; they
 determine delta(eps) for eps >= 0, and the pair is the symmetric one with that profile (its losses below 0 follow from
 h(1/s) = (h(s) + s - 1)/s). For neighbouring relations that are symmetric this is no loss: the true reversed profile
-obeys the same equation, so whatever bounds the true profile on eps >= 0 in both orders bounds it everywhere.
-
-Both ends of a bracket enclose the *stated* pair. `side` says which of them says something about the mechanism
-behind it: the upper end if the masses were rounded pessimistically, the lower end if optimistically.
+obeys the same equation. Both ends of a bracket enclose the *stated* pair; `side` says which of them says something
+about the mechanism behind it: the upper end if the masses were rounded pessimistically, the lower end if
+optimistically.
 """
 
 from __future__ import annotations
