@@ -31,6 +31,8 @@ Value = Any  # an int, a float or a str; of the field randomizer also a `randomi
 
 #: The end of a name that is the path of a file.
 LAW = ".csv"
+#: Rounds in a row of a log, or in a plan, at most: beyond, answers take minutes and gigabytes.
+MOST_ROUNDS = 10**9
 #: Titles at least as alike as this (difflib's ratio) are the same word misspelt.
 ALIKE = 0.8
 
@@ -259,12 +261,20 @@ SAMPLERS = ("shuffle", "poisson", "balls-and-bins", "fixed-size", "cyclic")
 LOG_FIELDS = _table(
     Field("round", str, "LABEL", "a label, never used in a computation"),
     Field("count", int, "COUNT", "how many equal rounds the row stands for (default 1)",
-          alias=("rounds", "num_rounds", "repeat", "repeats", "repetitions")),
+          alias=("rounds", "num_rounds", "repeat", "repeats", "repetitions"), least=1, most=MOST_ROUNDS),
 )  # fmt: skip
 
 #: What a plan of `solve` or `sweep` and the command line have besides.
 QUESTION_FIELDS = _table(
-    Field("rounds", int, "COUNT", "equal rounds (default 1)", Range(1, 10**9, 100, True, whole=True), least=1),
+    Field(
+        "rounds",
+        int,
+        "COUNT",
+        "equal rounds (default 1)",
+        Range(1, MOST_ROUNDS, 100, True, whole=True),
+        least=1,
+        most=MOST_ROUNDS,
+    ),
     Field("delta", float, "DELTA", "asks for epsilon at this delta, e.g. 1e-6", least=0, most=1),
     Field("epsilon", float, "EPS", "asks for delta at this epsilon, e.g. 1", least=0),
     Field("rtol", float, "RTOL", "relative width asked of the bracket on delta (default 1e-3)"),

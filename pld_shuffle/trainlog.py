@@ -31,7 +31,6 @@ from typing import Any
 
 from .fields import COLUMNS, FieldError, mechanism_from_values, near_miss, values_of
 from .mechanisms import Mechanism
-from .numerics.validation import positive_int
 from .storage import quoted
 
 __all__ = ["COLUMNS", "SAMPLE", "LogError", "LogWarning", "TrainingLog", "training_log"]
@@ -178,7 +177,7 @@ def _positions(header: Sequence[str], place: int, unit: str) -> dict[str, int]:
     if not {"n", "mechanism"} & positions.keys():
         form = "begin with a comma-separated header" if unit == "line" else "have columns"
         wrong = f"missing: the log must {form}, got {quoted(','.join(header))}"
-        raise _Wrong(place, "n", f"{wrong}; columns are {', '.join(COLUMNS)}")
+        raise _Wrong(place, "n", f"{wrong}; columns are {', '.join(COLUMNS[:4])}, ...: pld-shuffle account --help")
     return positions
 
 
@@ -189,8 +188,7 @@ def _round(given: Mapping[str, Any], place: int) -> tuple[Mechanism, int]:
     try:
         for column, cell in given.items():
             values |= values_of({column: cell}, COLUMNS)
-        column = "count"
-        count = positive_int("count", values.pop("count", 1))
+        count = values.pop("count", 1)
         return mechanism_from_values(values), count
     except FieldError as error:
         raise _Wrong(place, error.field, error.reason) from error

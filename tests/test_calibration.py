@@ -208,7 +208,7 @@ BAD = [
     ({"epsilon": "1"}, TypeError, "epsilon"),
     ({"plan": PLAN | {"k": 3}}, FieldError, "k: has no meaning"),
     ({"plan": PLAN | {"eps0": True}}, TypeError, "eps0"),
-    ({"parameter": "rate", "plan": PLAN | {"rounds": 0}}, FieldError, "rounds: must be at least 1"),
+    ({"parameter": "rate", "plan": PLAN | {"rounds": 0}}, FieldError, "rounds: must be in [1, 1000000000]"),
     ({"parameter": "rate", "plan": PLAN | {"population": 10**4}}, FieldError, "at most one of"),
     ({"parameter": "spread", "plan": lambda value: []}, ValueError, "give a Range as bounds"),
     ({"parameter": "eps0", "plan": lambda value: [(value, 1)]}, TypeError, "mechanism"),

@@ -243,7 +243,7 @@ BAD_COMMANDS = [
     ("epsilon --eps0 1 --n 100 --delta nan", "--delta: expected a number, got 'nan'"),
     ("epsilon --eps0 1 --n 100 --delta=-1e-6", "--delta: must be in [0, 1]"),
     ("epsilon --eps0 1 --n 100 --delta 1e-6 --rtol 0", "--rtol"),
-    ("epsilon --eps0 1 --n 100 --delta 1e-6 --rounds 0", "--rounds: must be at least 1, got 0"),
+    ("epsilon --eps0 1 --n 100 --delta 1e-6 --rounds 0", "--rounds: must be in [1, 1000000000], got 0"),
     ("epsilon --n 100 --delta 1e-6", "--eps0: required"),
     ("epsilon --eps0 1 --n 100 --k 4 --delta 1e-6", "--k: has no meaning"),
     ("epsilon --mechanism gauss --n 100 --delta 1e-6", "--mechanism"),

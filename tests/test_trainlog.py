@@ -258,6 +258,7 @@ BAD_LOGS = [
     ("n,eps0,population\n10,1,99.5\n", 2, "population", "'99.5'"),
     ("n,eps0,count\n10,1,0\n", 2, "count", "0"),
     ("n,eps0,count\n10,1,1.5\n", 2, "count", "'1.5'"),
+    ("n,eps0,count\n10,1,1e12\n", 2, "count", "must be in [1, 1000000000], got 1000000000000"),
     ('n,eps0\n10,1\n11,"1\n', 3, None, "not CSV"),
     ('n,eps0\n10,1\n11,"1"0\n', 3, None, "not CSV"),
     ('n,eps0,note\n10,1,"two\nlines"\n0,1,\n', 4, "n", "0"),
