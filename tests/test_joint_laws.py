@@ -218,6 +218,15 @@ def test_large_alphabets_are_feasible(randomizer, groups):
     np.testing.assert_allclose(joint.sum(axis=1), 1, rtol=1e-12)
     for entry in randomizer.types():
         assert len(entry.laws) <= 12
+    assert 0 < randomizer.gamma <= (1 - randomizer.tv) * (1 + 1e-12) < 1 + 1e-12
+    for first, second, blanket in randomizer.pair_laws():
+        assert len(first) <= 16
+        assert blanket.sum() == pytest.approx(randomizer.gamma, rel=1e-11)
+        assert np.maximum(first - second, 0).sum() <= randomizer.tv * (1 + 1e-11)
+        if not isinstance(randomizer, RAPPOR):  # its pairs differ in few bits
+            ratio = np.max(first[second > 0] / second[second > 0])
+            assert math.log(ratio) == pytest.approx(randomizer.eps0, rel=1e-12)
+    assert len(randomizer.sample(np.arange(2), np.random.default_rng(0))) == 2
 
 
 def test_bad_inputs_are_named():

@@ -512,24 +512,3 @@ def test_bad_real_values_are_refused(randomizer):
 def test_memoised_filters_are_checked():
     with pytest.raises(ValueError, match="memoised"):
         rappor().instantaneous([0, 1, 0, 2], np.random.default_rng(0))
-
-
-@pytest.mark.parametrize("randomizer", [
-    KRandomizedResponse(k=10_000, eps0=1.0),
-    UnaryEncoding(k=100_000, eps0=1.0),
-    rappor(k=10, bits=100),
-    SubsetSelection(k=1000, size=300, eps0=1.0),
-    LocalHashing(k=10**6, buckets=10, eps0=1.0),
-    HadamardResponse(k=10_000, eps0=1.0),
-], ids=repr)  # fmt: skip
-def test_large_laws_are_known_by_groups(randomizer):
-    assert 0 < randomizer.gamma <= 1 - randomizer.tv < 1
-    for first, second, blanket in randomizer.pair_laws():
-        assert len(first) <= 16
-        assert blanket.sum() == pytest.approx(randomizer.gamma, rel=1e-11)
-        assert np.maximum(first - second, 0).sum() <= randomizer.tv * (1 + 1e-11)
-        reached = second > 0
-        ratio = np.max(first[reached] / second[reached])
-        assert agrees(math.log(ratio), randomizer.eps0)
-    reports = randomizer.sample(np.arange(5), np.random.default_rng(0))
-    assert len(reports) == 5
