@@ -148,6 +148,9 @@ class Kernel:
 
         global _fallback
         try:
+            kept = numba.config.CACHE_DIR
+            if os.path.isdir(kept) and os.listdir(kept) and not os.access(kept, os.W_OK):
+                raise RuntimeError(f"cannot cache in {kept}")  # numba would look elsewhere, and compile there
             return numba.njit(cache=True, **self._options)(self._function)
         except RuntimeError as error:
             if "cannot cache" not in str(error) or _fallback is not None:
@@ -201,8 +204,9 @@ def warm_up() -> None:
 
     About half a minute where nothing is kept, half a second otherwise. One line of the log announces the former.
     """
-    kernels = [path.relative_to(PACKAGE.parent).with_suffix("").parts for path in sorted(PACKAGE.rglob("*kernels.py"))]
-    for name in ("scipy.fft", "scipy.special", *map(".".join, kernels)):  # what else is slow to load
+    paths = sorted([*PACKAGE.glob("numerics/*.py"), *PACKAGE.glob("pairs/*.py")])  # all that have kernels
+    names = [".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts) for path in paths]
+    for name in ("scipy.fft", "scipy.special", *names):  # what else is slow to load
         importlib.import_module(name)
     with _warming:
         missing = sum(not kernel.kept for kernel in _entries)
