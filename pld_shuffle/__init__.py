@@ -11,7 +11,7 @@ import ast
 import importlib
 from typing import Any
 
-__version__ = "1.0.0.dev0"
+__version__ = "1.0.0rc1"
 
 # Names are imported when first used. The stub is the one list of them, for us and for type checkers.
 with open(f"{__file__}i", encoding="utf-8") as _stub:
