@@ -117,7 +117,12 @@ class Attempts:
             bounds, width = task.question.answer(reading, task.max_loss)
             tight = width <= self._plan.rtol
             best = best.met(Found(bounds, width, "", reading if tight else None), task.encloses)
-            if tight or not self._next(attempt, bounds, width):
+            if attempt == 0 and isinstance(reading, LatticeReading) and math.inf > width > FAR * self._plan.rtol:
+                # Atoms are far narrower, and worth more work.
+                self._evaluators = [Contour, LatticeReading, DirectReading]
+                self._refused.clear()
+                self._plan = replace(self._plan, patience=PATIENCE)
+            elif tight or not self._next(attempt, bounds, width):
                 break
         return best
 
@@ -152,9 +157,6 @@ class Attempts:
         if better < plan.log_delta - 2.0 and attempt < MOST_ATTEMPTS // 2:
             # delta is far smaller than sketched: what the windows missed may be all of the bracket.
             self._plan = replace(plan, log_delta=better)
-            return True
-        if attempt == 0 and math.inf > width > FAR * plan.rtol and self._evaluators[0] is LatticeReading:
-            self._evaluators = [Contour, LatticeReading, DirectReading]  # atoms are far narrower
             return True
         if attempt >= FUTILE_ATTEMPTS and (math.isinf(width) or not question.promised(found)):
             return False
