@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..numerics.lattice import aligned
-from ..numerics.tuning import CHEAP_PAIRS, FEW_PAIRS
+from ..numerics.tuning import CHEAP_PAIRS, LATTICE_SHARE
 from ..pairs.pair import Pair, Resolution
 from ..pairs.profile import MAX_POINTS, ProfilePair, at_distances, distances_by_mass
 from .sketch import Sketch, sketch_key, tilted_sizes
@@ -53,7 +53,6 @@ class Plan:
     ) -> Plan:  # fmt: skip
         """The plan for the rounds of a ledger under `tilt`, or `times` as many of them."""
         variance = max(sketch.moments(0.0)[2], 1e-4 * sketch.scale**2)
-        pairs = len(ledger)
         return cls(
             tilt,
             variance * times,
@@ -62,7 +61,7 @@ class Plan:
             rtol,
             beyond=sketch.beyond(tilt, log_delta),
             # Where lattices are cheap, brackets may as well be tighter than asked.
-            lattice_share=min(1.0, max(FEW_PAIRS, pairs) / CHEAP_PAIRS),
+            lattice_share=LATTICE_SHARE if len(ledger) < CHEAP_PAIRS else 1.0,
         )
 
     @property

@@ -46,8 +46,10 @@ LEAST_GAIN = 1e-4  # by which the swap theorem must beat stronger clones to be a
 # Composition: which evaluator is asked, and how rtol is shared out.
 NUMBERS = 2**23  # held at once, or kept, by a lattice, a table of nodes or a store of laws: memory
 KEPT = 64  # coarse laws of pairs, and 1/4 as many readings of a composition, kept for other questions: memory
-FEW_PAIRS = 24  # distinct pairs; more of them share what they have in common, and are no contour
-CHEAP_PAIRS = 256  # with fewer, lattices take FEW_PAIRS / CHEAP_PAIRS of their share: narrower brackets
+CHEAP_PAIRS = (
+    256  # distinct pairs; with fewer, lattices take LATTICE_SHARE of what they may: narrower brackets, seldom twice
+)
+LATTICE_SHARE = 0.3
 MANY_COINS = 16  # times log(1/delta), from which on one round of coins is read from its profile: speed
 MANY_ROUNDS = 300  # from which on a contour is cheaper than a lattice as a rule, and so few bound all nodes
 FAR = 4.0  # times rtol: a lattice so wide wants far more points, and the contour is asked
