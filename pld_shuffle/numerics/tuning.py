@@ -46,9 +46,8 @@ LEAST_GAIN = 1e-4  # by which the swap theorem must beat stronger clones to be a
 # Composition: which evaluator is asked, and how rtol is shared out.
 NUMBERS = 2**23  # held at once, or kept, by a lattice, a table of nodes or a store of laws: memory
 KEPT = 64  # coarse laws of pairs, and 1/4 as many readings of a composition, kept for other questions: memory
-CHEAP_PAIRS = (
-    256  # distinct pairs; with fewer, lattices take LATTICE_SHARE of what they may: narrower brackets, seldom twice
-)
+# Distinct pairs; with fewer, lattices take LATTICE_SHARE of what they may: narrower, and seldom made twice.
+CHEAP_PAIRS = 256
 LATTICE_SHARE = 0.3
 MANY_COINS = 16  # times log(1/delta), from which on one round of coins is read from its profile: speed
 MANY_ROUNDS = 300  # from which on a contour is cheaper than a lattice as a rule, and so few bound all nodes
