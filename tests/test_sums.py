@@ -299,6 +299,14 @@ def test_nebula() -> None:
     assert 0.318 < Accountant().compose(Threshold(0.105, 20)).get_epsilon(1e-8) < 0.45
 
 
+def test_attacks_on_two_bins_are_stronger_than_on_one() -> None:
+    bounds = [
+        Accountant(1e-3).compose(Threshold(0.105, 20, neighbours=kind), 10).epsilon_bounds(1e-5)
+        for kind in ("zero-out", "replace-one")
+    ]
+    assert 0.36 < bounds[1].lower <= bounds[1].upper < 0.43 and bounds[0].lower < 0.3
+
+
 def test_dummies_add_privacy_and_a_larger_threshold_does() -> None:
     def spent(**more: Any) -> float:
         return Accountant().compose(Threshold(0.2, **{"least": 10} | more)).get_epsilon(1e-6)

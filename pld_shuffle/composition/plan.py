@@ -151,6 +151,8 @@ class Plan:
         key = sketch_key(pair)
         if key not in known:
             grid, mass = tilted_sizes(pair, self.tilt, resolution.truncated_mass)
+            if grid.size < 2:
+                return resolution
             longest = max(1.0, WIDEST_CELL / (self.rate * resolution.step))
             known[key] = grid / pair.scale, distances_by_mass(grid, mass, np.full(grid.size, longest))
         grid, distance = known[key]

@@ -17,7 +17,7 @@ from ..numerics.validation import choice, positive_int, unit_interval
 from ..pairs.discrete import EitherOrder
 from ..pairs.pair import Pair
 from ..pairs.shifted import TwoBins, shifted, with_attack
-from ..pairs.thresholds import datasets, threshold
+from ..pairs.thresholds import datasets, of_two_bins, threshold
 from ..shares import Share
 from .base import NEIGHBOURS, Mechanism, said
 
@@ -102,7 +102,10 @@ class Threshold(Mechanism):
         """Of single datasets: over rounds none of them has all losses of the worst count at every epsilon."""
         if self.rate == 1.0 and self.released == "counts":
             return self.pair if self.neighbours == "replace-one" else with_attack(self.one_bin)[1]
-        return datasets(self.rate, self.least, self._dummies, self.one_bin, only_bins=self.released == "bins")
+        only = self.released == "bins"
+        if self.neighbours == "replace-one":
+            return of_two_bins(self.rate, self.least, self._dummies, self.one_bin, only_bins=only)
+        return datasets(self.rate, self.least, self._dummies, self.one_bin, only_bins=only)
 
     def assumptions(self) -> dict[str, str]:
         shown = "which bins have" if self.released == "bins" else "the counts of bins that have"

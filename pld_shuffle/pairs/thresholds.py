@@ -25,13 +25,13 @@ from numpy.typing import NDArray
 
 from ..numerics.integer_laws import MISSED, IntegerLaw, binomial_law, negative_binomial_law
 from ..numerics.rounding import ROUNDOFF
-from .discrete import EitherOrder, OrderedPair
+from .discrete import EitherOrder, Losses, OrderedPair
 from .pair import Attacks
 from .shifted import losses, shifted
 
 Array = NDArray[np.float64]
 
-MOST_DATASETS = 24  # that are tried as attacks
+MOST_DATASETS = 32  # that are tried as attacks
 FAINT = 1e-4  # scale of an attack over its largest loss; the others give too little away
 MOST_WORK = 2**31  # users times counts below the threshold
 #: Masses below the first are left out; ratios to masses below the second are not trusted. Next to either, what a window
@@ -63,23 +63,58 @@ def threshold(rate: float, least: int, dummies: IntegerLaw | None, *, only_bins:
 
 
 def datasets(rate: float, least: int, dummies: IntegerLaw | None, worst: EitherOrder, *, only_bins: bool) -> Attacks:
-    """Attacks: the pairs of single datasets, with the user and without, in either order.
+    """Attacks on one bin: the pairs of single datasets, with the user and without, in either order.
 
     worst : of `threshold`, the worst count at every epsilon. In one round there is no more to it. Over rounds no
     dataset has all of its losses, so it is an upper end only.
     """
+    found = [order for both in _datasets(rate, least, dummies, only_bins) for order in both]
+    return Attacks(tuple(found or [OrderedPair(losses(np.ones(1), np.ones(1), ROUNDOFF, 0.0))]), worst)
+
+
+def of_two_bins(rate: float, least: int, dummies: IntegerLaw | None, worst: EitherOrder, *, only_bins: bool) -> Attacks:
+    """Attacks on two bins: any count where one user more is, and one near the strongest where one less is.
+
+    In one round whoever looks at one bin only, and knows its worst count.
+    """
+    found = _datasets(rate, least, dummies, only_bins)
+    strongest = max(range(len(found)), key=lambda k: found[k][1].scale, default=0)
+    falling = [fewer for _, fewer in found[max(0, strongest - 1) : strongest + 2]]
+    products = [_product(more, fewer) for more, _ in found for fewer in falling]
+    return Attacks(tuple(products or [OrderedPair(losses(np.ones(1), np.ones(1), ROUNDOFF, 0.0))]), worst)
+
+
+def _datasets(
+    rate: float, least: int, dummies: IntegerLaw | None, only_bins: bool
+) -> list[tuple[OrderedPair, OrderedPair]]:
+    """With one user more and one less, of some numbers of users that give away enough."""
     most = math.ceil(2.0 * least / rate)
-    users = range(most + 1) if most <= MOST_DATASETS else np.unique(np.geomspace(1, most, MOST_DATASETS).astype(int))
+    first = max(1, least - 1) if dummies is None else 1  # of fewer nothing is published
+    users = (
+        range(most + 1) if most <= MOST_DATASETS else np.unique(np.geomspace(first, most, MOST_DATASETS).astype(int))
+    )
     found = []
     for count in users:
         p, q, error, whole = _published(int(count), rate, least, dummies, only_bins)
+        both = []
         for ahead, behind in ((p, q), (q, p)):
             kept = (ahead >= SMALLEST) & (behind >= SMALLEST_RATIO)
             lone = float(ahead[(ahead >= SMALLEST) & (behind == 0.0)].sum()) if whole else 0.0
-            pair = OrderedPair(losses(ahead[kept], behind[kept], 2.0 * error, lone), 0.0, error)
-            if pair.scale > FAINT * float(np.abs(pair.losses.loss).max(initial=0.0)):
-                found.append(pair)
-    return Attacks(tuple(found or [OrderedPair(losses(np.ones(1), np.ones(1), ROUNDOFF, 0.0))]), worst)
+            both.append(OrderedPair(losses(ahead[kept], behind[kept], 2.0 * error, lone), 0.0, error))
+        if max(pair.scale - FAINT * float(np.abs(pair.losses.loss).max(initial=0.0)) for pair in both) > 0.0:
+            found.append((both[0], both[1]))
+    return found
+
+
+def _product(one: OrderedPair, other: OrderedPair) -> OrderedPair:
+    """From below: both outcomes, independent of each other."""
+    first, second = one.losses, other.losses
+    loss = np.add.outer(first.loss, second.loss).ravel()
+    order = np.argsort(loss, kind="stable")
+    mass = np.multiply.outer(first.mass, second.mass).ravel()[order]
+    infinite = first.infinity_mass + second.infinity_mass * (1.0 - first.infinity_mass)
+    error = first.error + second.error + 4.0 * ROUNDOFF * (1.0 + float(np.abs(loss).max(initial=0.0)))
+    return OrderedPair(Losses(mass, loss[order], infinite, error), 0.0, one.mass_error + other.mass_error)
 
 
 def _published(
