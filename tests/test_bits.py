@@ -15,7 +15,7 @@ import pytest
 from scipy import stats
 
 from pld_shuffle import Accountant, CountedBits, ShuffledLDP, Subsampled, Summed
-from pld_shuffle.pairs import adaptive, bit_kernels, bit_pair
+from pld_shuffle.pairs import bit_kernels, bit_pair, strategy
 from pld_shuffle.pairs.bits import BitShares, bit_attack, bit_profile
 from pld_shuffle.pairs.two_counts import TwoCountAttack, TwoCountPair
 from pld_shuffle.randomizers import RAPPOR
@@ -309,11 +309,11 @@ def all_datasets(n, population, one, zero, bits):
 def test_strategies_enumerated(n, population, bits, one, zero, rounds, exact, monkeypatch):
     """Others who change from round to round, as the outputs suggest; with all datasets as types, or ends of chords."""
     monkeypatch.setattr(bit_pair, "MOST_DATASETS", 256 if exact else 0)
-    monkeypatch.setattr(adaptive, "DIRECT_WORK", 1e8 if rounds == 2 else 0.0)  # by transforms, too
+    monkeypatch.setattr(strategy, "DIRECT_WORK", 1e8 if rounds == 2 else 0.0)  # by transforms, too
     mechanism = CountedBits(n, one_if_one=float(one), one_if_zero=float(zero), bits=bits)
     if population > n:
         mechanism = Subsampled(mechanism, population=population)
-    adaptive._values.cache_clear()
+    strategy._values.cache_clear()
     accountant = Accountant().compose(mechanism, rounds)
     pairs, top = all_datasets(n, population, one, zero, bits), rounds * mechanism.pair.max_loss.upper
     for eps in (0.0, 0.05 * top, 0.2 * top, 0.5 * top, 0.8 * top):

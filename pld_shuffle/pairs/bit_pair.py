@@ -3,7 +3,7 @@
 The view is the number of ones among n users who send r randomised bits each (docs/bits.md).
 
 * `BitPair` has the profile of the supremum over all datasets in both orders (section 4): exact for one round.
-* Over rounds the others may hold what they like in each of them (`adaptive.AdaptiveRounds`). The types are all datasets
+* Over rounds the others may hold what they like in each of them (`strategy.Strategy`). The types are all datasets
   where these are few, else the ends of a chord over the number of ones (section 7, Theorem 5).
 * `BitAttackPair` is the pair of two datasets: an attack.
 """
@@ -19,12 +19,12 @@ from numpy.typing import NDArray
 
 from ..numerics.rounding import ROUNDOFF
 from ..numerics.sides import Bounds, Side
-from .adaptive import Types, hull, in_blocks
 from .bits import LARGEST_GROWTH, BitShares, bit_attack, bit_profile, dataset_profiles
 from .cohort import Cohort
 from .pair import Atoms, Pair, Resolution
 from .profile import ProfilePair, UpperPair
 from .slots import SlotLaw
+from .strategy import Types, hull, in_blocks
 
 Array = NDArray[np.float64]
 
@@ -43,6 +43,7 @@ class BitPair(UpperPair):
     bits: int = 1
     rate: float = 1.0
     even = True
+    choices = ()  # an attack is the lower end
 
     @property
     def max_loss(self) -> Bounds:

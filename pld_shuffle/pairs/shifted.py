@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,34 +24,14 @@ from numpy.typing import NDArray
 from ..numerics.integer_laws import IntegerLaw
 from ..numerics.rounding import ROUNDOFF
 from ..numerics.sides import Bounds
-from .chosen_orders import Choices, Chosen
 from .discrete import EitherOrder, Losses, OrderedPair
 from .pair import Attacks, Pair
-from .profile import ProfilePair, WorstPair
+from .profile import ProfilePair
+from .strategy import AnyOf
 
 Array = NDArray[np.float64]
 
-MOST_CHOSEN = 1024  # rounds in which orders are chosen as they go
 MOST_KEPT = 0.5  # of the atoms, if putting equal ones together is worth their rounding
-
-
-@dataclass(frozen=True, eq=False)
-class EitherStep(EitherOrder):
-    """Either order, chosen anew in every round: exact for one round, and for many from both sides."""
-
-    pointwise = True
-
-    @property
-    def ordered(self) -> tuple[OrderedPair, ...]:
-        """Each order by itself: a strategy that keeps to it."""
-        return tuple(OrderedPair(order, self.truncated_mass, self.mass_error) for order in self.orders)
-
-    @cached_property
-    def _choices(self) -> Choices:
-        return Choices((self.ordered,), tuple((one,) for one in self.ordered))
-
-    def repeated(self, count: int) -> list[tuple[Pair, int]]:
-        return chosen(self, self._choices, self._choices, count)
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,41 +101,12 @@ class TwoBins(ProfilePair):
         return [(OrderedPair(order, self.pair.truncated_mass, self.pair.mass_error), count) for order in ends]
 
 
-@dataclass(frozen=True, eq=False)
-class AnyStep(WorstPair):
-    """The same of several pairs."""
-
-    pairs: tuple[EitherOrder, ...]
-    pointwise = True
-
-    @property
-    def ordered(self) -> tuple[OrderedPair, ...]:
-        return tuple(OrderedPair(order, p.truncated_mass, p.mass_error) for p in self.pairs for order in p.orders)
-
-    @cached_property
-    def _choices(self) -> Choices:
-        return Choices((self.ordered,), tuple((one,) for one in self.ordered))
-
-    def repeated(self, count: int) -> list[tuple[Pair, int]]:
-        return chosen(self, self._choices, self._choices, count)
-
-
-@lru_cache(maxsize=8)
-def chosen(one: Pair, forward: Choices, reverse: Choices, count: int) -> list[tuple[Pair, int]]:
-    """Blocks of rounds of choices, or one round; between blocks all tails are there at once."""
-    if count == 1:
-        return [(one, 1)]
-    blocks, rest = divmod(count, MOST_CHOSEN)
-    found = [(MOST_CHOSEN, blocks), (rest, 1)] if rest else [(MOST_CHOSEN, blocks)]
-    return [(Chosen(one, forward, reverse, rounds) if rounds > 1 else one, times) for rounds, times in found if times]
-
-
 def with_attack(both: EitherOrder) -> tuple[ProfilePair, Pair]:
     """A pair for both orders, and attacks: one order, or alone the best choice in every round."""
     if len(both.orders) == 1:
         return both, both
-    either = EitherStep(both.orders, both.truncated_mass, both.largest, both.mass_error)
-    return either, Attacks(either.ordered, either)
+    either = AnyOf((both,))
+    return either, Attacks(either.choices, either)
 
 
 def shifted(law: IntegerLaw, step: int) -> EitherOrder:
@@ -202,11 +153,10 @@ def at_most(law: IntegerLaw, step: int, modulus: int) -> tuple[ProfilePair, Pair
 
     The modulus is at most half of the window, or the window is all of the law.
     """
-    each = [shifted_around(law, one, modulus) for one in range(1, step + 1)]
+    each = tuple(shifted_around(law, one, modulus) for one in range(1, step + 1))
     if len(each) == 1:
         return with_attack(each[0])
-    pair = AnyStep(tuple(each))
-    return pair, Attacks(pair.ordered, pair)
+    return AnyOf(each), Attacks(AnyOf(each).choices, AnyOf(each))
 
 
 def losses(p: Array, q: Array, error: float, infinity_mass: float) -> Losses:

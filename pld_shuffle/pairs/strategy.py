@@ -1,0 +1,427 @@
+"""Rounds whose pair is chosen as they go: the value of the best strategy, as a profile.
+
+A type is a dataset of all others, an order of the two neighbours, a sign of a move: whatever may be chosen anew in
+every round, as outputs suggest. Let there be functions G_k, one for every type k, with
+
+    H_s(every choice) <= sum_k w_k G_k(s)   for all s > 0, the weights w of the choice the same for every s.
+
+With s = e^y let V_0(s) = (1 - s)_+, and let V_t be the best strategy's H_s of t rounds. V_(t-1) is convex, so it is a
+mean of functions (x - s)_+ and a constant, and one round more, first, makes of each of them x H_(s/x). So
+
+    V_t(s) <= max over k of  V_(t-1)(inf) + sum_x x V_(t-1)''(x) G_k(s/x),
+
+because a mean of types is at most the largest (docs/bits.md, Theorem 6). Exact pairs of all types make it an equality.
+Where several families of types are proved, each of them bounds V_t, and so does the least, point by point.
+
+On a lattice of y a polygon through values of V_(t-1) lies above it, and only needs G_k at points of the lattice: the
+sum is a convolution with the masses of the polygon through these, E V_(t-1)(y - L) for L of an upper law. With lower
+laws of pairs that may really be chosen it is a lower bound. The class is closed under exchange of the neighbours, so
+V_t(-y) = 1 - e^-y + e^-y V_t(y), and V_T is the profile of a symmetric pair. It composes with everything else, even if
+other rounds lie in between and choose as well: with V^a, V^b of two such lists let W(y) = E V^a(y - L_b); buying a
+round of either list never raises W, since the other list's law is fixed. From below it is what a single list comes to.
+
+The pair of the largest type at every s, composed T times, is larger: in every round it has the tails of all types.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..numerics.lattice import SNAP, place
+from ..numerics.rounding import ROUNDOFF
+from ..numerics.sides import Bounds, Side
+from ..numerics.tuning import TRANSFORM_WORK
+from .discrete import EitherOrder, OrderedPair
+from .pair import Atoms, Pair, Resolution, completed
+from .profile import SAME, ProfilePoints, WorstPair, profile_atoms
+
+Array = NDArray[np.float64]
+#: Upper bounds on the profiles of types, and on those of the reversed pairs: shape (types, losses).
+Types = tuple[Array, Array]
+
+POINTS, COARSEST = 24.0, 8.0  # of the lattice, a scale of one round
+FINEST, ATTACKED = 3000.0, 68.0  # the same at most, over the root of the rounds; and where attacks tell the rest
+MISSED = (1e-15, 1e-25, 1e-50, 1e-100, 1e-300)  # what the lattice may leave out
+LONGEST = 650.0  # losses of one round; beyond, the last value holds
+HULL = 300.0  # losses between the ends of hulls
+TABLE = 256  # up to so many rounds a power of two of them is kept, with all rounds on the way
+BLOCK = 1024  # rounds of choices given by their masses that are one strategy; between blocks all tails are there
+FFT_CONSTANT = 12.0  # of the rounding of transforms, as in `composition.product`
+ROOTS, MOST_TRANSFORMED = 6.0, 250.0  # logarithms of values: distance of tilts' roots, and the last of transforms
+LARGEST_EXPONENT = 600.0
+WORK = (1e9, 8e9)  # operations of one table, where an attack tells the rest, and where not: width against speed
+DIRECT_WORK = 1e8  # multiplications up to which transforms are not worth their errors
+CHUNK = 2**20  # numbers in one transform
+MOST_BLOCKS, FINER = 256, 32  # in which a lower end changes its choice; the lattice of one block is finer
+LINES = 200.0  # points of a lower end in a scale of all rounds
+MERGED = 2.0  # scales of a round over which lower laws merge atoms; beyond, rounding down loses less
+
+
+class Laws(NamedTuple):
+    """Laws on one lattice: masses at -M step ... M step of shape (laws, 2 M + 1), and at infinity."""
+
+    masses: Array
+    infinite: Array
+
+    @property
+    def reach(self) -> int:
+        return (self.masses.shape[1] - 1) // 2
+
+
+@dataclass(frozen=True)
+class Strategy(Pair):
+    """`rounds` rounds of a pair whose types are chosen as they go.
+
+    one : a `ProfilePair` of one round, whatever its type, that has one of these methods, or both:
+
+    * `types(expm1_eps)`: families of `Types` at growths e^y - 1, each of them proved, and closed under exchange of the
+      neighbours. The upper end is theirs.
+    * `choices`, `OrderedPair`s, and with each its reverse: all that may be chosen, or some of it where there are types.
+      The lower end is theirs. Without them lower atoms are the upper ones, less rounding, and an attack has to tell how
+      far the truth is below.
+    """
+
+    one: Any
+    rounds: int
+
+    @property
+    def max_loss(self) -> Bounds:
+        low, high = self.one.max_loss
+        return Bounds(self.rounds * low * (1.0 - 4e-16), self.rounds * high * (1.0 + 4e-16))
+
+    @property
+    def scale(self) -> float:
+        return math.sqrt(self.rounds) * float(self.one.scale)
+
+    @property
+    def encloses(self) -> bool:
+        return bool(self.one.choices)
+
+    def atoms(self, sides: Sequence[Side], resolution: Resolution) -> list[Atoms]:
+        """O(rounds types points log points)."""
+        one, rounds = self.one, self.rounds
+        missed = next((m for m in MISSED if m <= 10.0 * resolution.truncated_mass), MISSED[-1])
+        finest = FINEST / math.sqrt(rounds) if one.choices else ATTACKED
+        wanted = min(self.scale / resolution.points[0], finest)
+        points = POINTS * 2.0 ** (0.5 * max(0, round(2.0 * math.log2(wanted / POINTS))))
+        lower = _attained(one, rounds, points, missed) if Side.LOWER in sides and one.choices else None
+        found = _upper_atoms(*_proved(one, rounds, points, missed))
+        less = replace(found, mass=found.mass * SAME, infinity_mass=found.infinity_mass * SAME, total=None)
+        return [
+            found if side is Side.UPPER
+            else profile_atoms(lower, lower, side) if lower is not None
+            else completed(less, Side.LOWER)
+            for side in sides
+        ]  # fmt: skip
+
+
+def in_blocks(one: Any, count: int, most: int) -> list[tuple[Pair, int]]:
+    """`count` rounds as blocks of at most `most`; between blocks there are the tails of all types at once."""
+    blocks, rest = divmod(count, most)
+    found: list[tuple[Pair, int]] = [(Strategy(one, most), blocks)] if blocks else []
+    if rest:
+        found.append((one if rest == 1 else Strategy(one, rest), 1))
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class AnyOf(WorstPair):
+    """Any of several pairs of two datasets, in either order, chosen anew in every round: from both sides.
+
+    The entry for whoever knows all that may be chosen by its masses, `EitherOrder`s of one order or two. One round is
+    the largest of all; `count` rounds are the best strategy's.
+    """
+
+    pairs: tuple[EitherOrder, ...]
+    pointwise = True
+
+    @cached_property
+    def choices(self) -> tuple[OrderedPair, ...]:
+        """Each order by itself: a strategy that keeps to it."""
+        return tuple(OrderedPair(order, p.truncated_mass, p.mass_error) for p in self.pairs for order in p.orders)
+
+    @property
+    def top_mass(self) -> float:
+        return self.pairs[0].top_mass if len(self.pairs) == 1 else 0.0
+
+    def repeated(self, count: int) -> list[tuple[Pair, int]]:
+        return in_blocks(self, count, BLOCK)
+
+
+def _upper_atoms(step: float, value: Array) -> Atoms:
+    """The pair of the hull of values at 0, step, ..."""
+    size = value.size - 1
+    value = hull(step * np.arange(size + 1.0), value)[None]
+    masses, infinite = lattice_laws(value, value, step)
+    loss = step * np.arange(-size, size + 1.0)
+    kept = (masses[0] > 0.0) | (loss == 0.0)
+    found = Atoms(masses[0][kept], loss[kept], float(infinite[0]), loss_error=4.0 * ROUNDOFF * float(loss[-1]))
+    return completed(found, Side.UPPER)
+
+
+def _proved(one: Any, rounds: int, points: float, missed: float) -> tuple[float, Array]:
+    """The lattice's step, and upper bounds on V_rounds at 0, step, ..."""
+    known = rounds if rounds > TABLE else 1 << (rounds - 1).bit_length()  # a few tables serve all numbers of rounds
+    step, values = _values(one, known, points, missed)
+    return step, values[min(rounds, len(values)) - 1]
+
+
+@lru_cache(maxsize=4)
+def _values(one: Any, rounds: int, points: float, missed: float) -> tuple[float, list[Array]]:
+    """The lattice's step; upper bounds on V_1, V_2, ... at its losses 0, step, ..., or of many rounds the last only."""
+    reach, end, slopes = _steered(one, rounds, missed)
+    for last in (False, True):
+        step = one.scale / points
+        laws = _upper_laws(one, step, reach, missed / rounds)
+        sums = rounds * sum(law.infinite.size for law in laws) * (end / step + 2.0 * laws[0].reach)
+        tilts = slopes if sums * laws[0].reach > DIRECT_WORK else ()
+        # Multiplications of direct sums take less time than those of transforms.
+        work = sums * (3.0 * TRANSFORM_WORK * len(tilts) or 0.25 * laws[0].reach)
+        if work <= WORK[bool(one.choices)] or last:
+            break
+        points = max(COARSEST, points * (WORK[bool(one.choices)] / work) ** (1.0 if tilts else 0.5))
+    places = max(math.ceil(end / step), laws[0].reach)
+    game, loss = _Game(laws, step, places, tilts, Side.UPPER), step * np.arange(places + 1.0)
+    found: list[Array] = []
+    value = np.zeros(places + 1)
+    for done in range(1, rounds + 1):
+        value = game.before(value, value[-1])
+        value[loss >= done * float(one.max_loss.upper) * (1.0 + 1e-12)] = 0.0
+        found = [*found, value] if rounds <= TABLE else [value]
+    return step, found
+
+
+@lru_cache(maxsize=16)
+def _steered(one: Any, rounds: int, missed: float) -> tuple[float, float, tuple[float, ...]]:
+    """Where one round's profile and V_rounds are down to `missed`, and slopes of -log V_rounds for tilts.
+
+    By Chernoff's bound, V_t(y) <= e^(t psi(a) - a y) with psi(a) the largest log E e^(a L), on a coarse lattice.
+    """
+    top, span = min(float(one.max_loss.upper), LONGEST), -math.log(missed)
+    asked = np.append(np.minimum(one.scale * np.geomspace(1.0, 100.0, 48), top), top)
+    known = one.profile(np.expm1(asked), 1e-2, 0.1 * missed / rounds).upper
+    reach = float(asked[np.argmax(known <= known[-1] * (1.0 + 1e-6) + missed / rounds)])  # what is at infinity stays
+    step = one.scale / COARSEST
+    laws = _upper_laws(one, step, reach, missed / rounds)
+    size = laws[0].reach
+    slopes = np.geomspace(0.1 / (one.scale * math.sqrt(rounds)), LARGEST_EXPONENT / (size * step), 128)
+    tilted = np.exp(np.multiply.outer(step * np.arange(-size, size + 1.0), slopes))
+    psi = rounds * np.log(np.min([(law.masses @ tilted).max(axis=0) for law in laws], axis=0))
+    end = min(float(np.min((psi + span) / slopes)), rounds * top + step)
+    # The bound is e^-level where the slope is its best: tilts at levels whose roots are as far apart as rounding allows.
+    level = np.maximum.accumulate(np.gradient(psi, slopes) * slopes - psi)
+    roots = np.arange(0.5 * ROOTS, math.sqrt(span) + 0.5 * ROOTS, ROOTS)
+    return reach, end, tuple(np.interp(roots**2, level, slopes)) if span <= MOST_TRANSFORMED else ()
+
+
+def _upper_laws(one: Any, step: float, reach: float, missed: float) -> list[Laws]:
+    """Of every family."""
+    if not hasattr(one, "types"):
+        return [_aligned([_placed(pair, Side.UPPER, step, missed) for pair in one.choices])]
+    loss = step * np.arange(math.ceil(reach / step) + 2.0)
+    # A little earlier than the lattice's points, because profiles fall.
+    families = one.types(np.expm1(loss) * (1.0 - 16.0 * ROUNDOFF * (1.0 + loss)))
+    ended = loss >= float(one.max_loss.upper) * (1.0 + 1e-12)
+    return [Laws(*lattice_laws(*(np.where(ended, 0.0, end) for end in family), step)) for family in families]
+
+
+class _Placed(NamedTuple):
+    """Masses on the lattice, the index of the first one, and the mass at infinity."""
+
+    masses: Array
+    low: int
+    infinite: float
+
+
+def _aligned(found: Sequence[_Placed]) -> Laws:
+    reach = max(max(-one.low, one.low + one.masses.size - 1, 1) for one in found)
+    masses = np.zeros((len(found), 2 * reach + 1))
+    for row, one in zip(masses, found, strict=True):
+        row[reach + one.low :][: one.masses.size] = one.masses
+    return Laws(masses, np.array([one.infinite for one in found]))
+
+
+def _placed(pair: OrderedPair, side: Side, step: float, missed: float) -> _Placed:
+    """On the lattice, up to `missed` of its mass left out; rounding moves losses to the safe side beforehand."""
+    atoms = pair.losses.atoms(side, pair.truncated_mass, pair.mass_error, missed)
+    sign = 1.0 if side is Side.UPPER else -1.0
+    size = float(np.abs(atoms.loss).max()) + step
+    loss = atoms.loss + sign * (atoms.loss_error + 4.0 * SNAP * (size + step) + 8.0 * ROUNDOFF * size)
+    cell = np.floor(loss / step).astype(np.int64)
+    offset = np.clip(loss - cell * step, 0.0, step)
+    masses, low = place(atoms.mass, cell, offset, step=step, side=side, max_gap=MERGED * pair.scale)
+    infinite = atoms.infinity_mass + (atoms.truncated_mass if side is Side.UPPER else 0.0)
+    return _Placed(masses * (1.0 + sign * 16.0 * ROUNDOFF), low, infinite * (1.0 + sign * ROUNDOFF))
+
+
+def hull(loss: Array, values: Array) -> Array:
+    """The largest convex function below bounds on a profile at equidistant losses: what is noise is cut off."""
+    from ..numerics import kernels
+
+    found, kept = values.copy(), np.empty(values.size, np.int64)
+    width = max(8, int(HULL / (loss[1] - loss[0])))
+    for first in range(0, values.size, width):  # exponentials of all losses have no room
+        part = slice(first, first + 2 * width)
+        growth = np.expm1(loss[part] - loss[first])
+        vertices = kept[: kernels.lower_hull(growth, found[part], kept)]
+        found[part] = np.interp(growth, growth[vertices], found[part][vertices])
+    return np.asarray(found * (1.0 + 32.0 * ROUNDOFF))
+
+
+def lattice_laws(ahead: Array, behind: Array, step: float) -> tuple[Array, Array]:
+    """The laws whose profiles join known points: masses of P at losses -M step ... M step, and at infinity.
+
+    ahead, behind : of every law upper bounds on the profile, and on the reversed pair's, at losses 0, step, ..., M
+    step; shape (laws, M + 1). Where points are not convex a negative mass is raised to 0: more mass is above.
+    """
+    start = np.maximum(ahead[:, :1], behind[:, :1])
+    wide, grown, reach = math.expm1(step), math.exp(step), ahead.shape[1] - 1
+    sides, slopes = [], []
+    for values in (ahead, behind):
+        rises = np.diff(np.concatenate((start, values[:, 1:], values[:, -1:]), axis=1))
+        mass = rises[:, 1:] - grown * rises[:, :-1]
+        mass += 8.0 * ROUNDOFF * (np.abs(rises[:, 1:]) + grown * np.abs(rises[:, :-1]))
+        sides.append(np.maximum(mass, 0.0) / wide)
+        slopes.append(rises[:, :1] / wide)
+    middle = np.maximum(0.0, 1.0 - start + slopes[0] + slopes[1] + 32.0 * ROUNDOFF)
+    # Masses of Q for the reversed pair: P's are e^-loss times these.
+    loss = step * np.arange(1.0, reach + 1.0)
+    left = sides[1] * np.exp(-loss) * (1.0 + 8.0 * ROUNDOFF * (loss + 1.0))
+    return np.concatenate((left[:, ::-1], middle, sides[0] * (1.0 + 4.0 * ROUNDOFF)), axis=1), ahead[:, -1]
+
+
+@lru_cache(maxsize=16)
+def _attained(one: Any, rounds: int, points: float, missed: float) -> ProfilePoints:
+    """V_rounds from both sides, below by whoever changes the choice `MOST_BLOCKS` times: blocks lose less on a lattice.
+
+    The points are as far apart as their lines need, which start at an upper value and end at a lower one.
+    """
+    closest, proved = _proved(one, rounds, points, missed)
+    slopes = _steered(one, rounds, missed)[2]
+    block = 2 ** max(0, math.ceil(math.log2(rounds / MOST_BLOCKS)))
+    finer = 1 if block == 1 else math.ceil(0.5 * FINER * math.sqrt(block))
+    step = closest * finer / (1 if block == 1 else FINER)
+    places = math.ceil(closest * (proved.size - 1) / step)
+    value, limit = np.zeros(places + 1), 0.0
+    for size, count in ((rounds % block, 1), (block, rounds // block)):
+        if size > 0:
+            laws = _aligned([_power(pair, size, step, finer, missed / rounds, slopes) for pair in one.choices])
+            sums = count * laws.infinite.size * (places + 2.0 * laws.reach)
+            game = _Game([laws], step, places, slopes if sums * laws.reach > DIRECT_WORK else (), Side.LOWER)
+            for _ in range(count):
+                value = game.before(value, limit)
+                rest = laws.masses.sum(axis=1) * (1.0 - ROUNDOFF * laws.masses.shape[1])
+                limit = float((rest * limit + laws.infinite).max()) * (1.0 - 8.0 * ROUNDOFF)
+    apart = max(1, int(one.scale * math.sqrt(rounds) / (step * LINES)))
+    growth, above = np.expm1(step * np.arange(0.0, places + 1.0, apart)), closest * np.arange(proved.size)
+    upper = np.interp(growth * (1.0 - 8.0 * ROUNDOFF), np.expm1(above), proved) * (1.0 + 8.0 * ROUNDOFF)
+    return ProfilePoints(growth, value[::apart], upper, limit)
+
+
+def _power(
+    pair: OrderedPair, count: int, step: float, finer: int, missed: float, slopes: tuple[float, ...]
+) -> _Placed:
+    """A lower law of so many rounds of one choice, convolved on a finer lattice."""
+    fine = step / finer
+    square, found = _placed(pair, Side.LOWER, fine, missed), None
+    if finer == 1:
+        return square
+    while count:
+        if count % 2:
+            found = square if found is None else _product(found, square, fine, missed, slopes)
+        count //= 2
+        square = _product(square, square, fine, missed, slopes) if count else square
+    assert found is not None
+    cell, rest = np.divmod(found.low + np.arange(found.masses.size), finer)
+    gap = MERGED * pair.scale
+    masses, low = place(found.masses, cell, rest * fine, step=step, side=Side.LOWER, max_gap=gap)
+    return _Placed(masses * (1.0 - 16.0 * ROUNDOFF), low, found.infinite)
+
+
+def _product(one: _Placed, other: _Placed, step: float, missed: float, slopes: tuple[float, ...]) -> _Placed:
+    """From below: of two independent losses, but for tails of `missed`."""
+    laws = _aligned([_Placed(one.masses, one.low, 0.0)])
+    places = other.masses.size + 2 * laws.reach - 1
+    tilts = slopes if one.masses.size * other.masses.size > DIRECT_WORK else ()
+    game = _Game([laws], step, places, tilts, Side.LOWER)
+    masses = np.max(game.means(np.pad(other.masses, 2 * laws.reach), 0.0, 0), axis=0)
+    infinite = one.infinite + other.infinite * (1.0 - one.infinite)
+    first = int(np.searchsorted(np.cumsum(masses), missed))
+    last = masses.size - int(np.searchsorted(np.cumsum(masses[::-1]), missed))
+    low = other.low - laws.reach + first
+    return _Placed(masses[first:last] * (1.0 - 8.0 * ROUNDOFF), low, infinite * (1.0 - 8.0 * ROUNDOFF))
+
+
+class _Game:
+    """One round more, on a lattice of losses up to `places` steps, from one side.
+
+    Convolutions by transforms under a tilt have errors relative to the largest tilted value; each tilt gives a bound,
+    so the best holds. Where values fall too far for that they are sums of nonnegative terms.
+    """
+
+    def __init__(
+        self, families: Sequence[Laws], step: float, places: int, slopes: tuple[float, ...], side: Side
+    ) -> None:
+        from scipy import fft
+
+        self._families, self._step, self._places = families, step, places
+        self._upper, self._sign = side is Side.UPPER, 1.0 if side is Side.UPPER else -1.0
+        self._reach = reach = families[0].reach
+        self._decay = np.exp(-step * np.arange(1.0, reach + 1.0))
+        self._rise = -np.expm1(-step * np.arange(1.0, reach + 1.0))
+        self._tilts: list[tuple[Array, list[tuple[Array, Array]]]] = []
+        index = np.arange(-reach, places + reach + 1.0)
+        self._size = int(fft.next_fast_len(index.size, real=True))
+        eta = FFT_CONSTANT * ROUNDOFF * math.log2(self._size)
+        for tilt in step * np.array(slopes):
+            error = 4.0 * eta + ROUNDOFF * (16.0 + 8.0 * tilt * (places + 2.0 * reach))
+            transforms = []
+            for masses, _ in families:
+                tilted = masses * np.exp(tilt * np.arange(-reach, reach + 1.0))
+                transforms.append((fft.rfft(tilted, self._size), error * tilted.sum(axis=1)))
+            self._tilts.append((np.exp(tilt * (index - 0.5 * places)), transforms))
+
+    def before(self, value: Array, limit: float) -> Array:
+        """The best strategy's value if one more round comes first. limit : what holds beyond the last place."""
+        reach, missing = self._reach, max(self._reach - self._places, 0)
+        safe = 1.0 + self._sign * 8.0 * ROUNDOFF
+        far = np.append(value[1:], np.full(missing, limit))[:reach]
+        behind = (self._rise + self._decay * far) * safe
+        # What holds anywhere is taken off, so that no tilt sees it beyond the last place.
+        whole = np.maximum(np.concatenate((behind[::-1], value, np.full(reach, limit))) - limit, 0.0) * safe
+        known = [self.means(whole, limit, k) for k in range(len(self._families))]
+        if not self._upper:
+            return np.asarray(np.max([mean for means in known for mean in means], axis=0) * safe)
+        found = np.min([mean for means in known for mean in means], axis=0)
+        return np.minimum(np.minimum.accumulate(found * safe + 1e-300), 1.0)
+
+    def means(self, whole: Array, limit: float, k: int) -> list[Array]:
+        """The largest mean over types of `whole` and a limit, once for every tilt."""
+        masses, infinite = self._families[k]
+        rounding = 1.0 + self._sign * ROUNDOFF * (masses.shape[1] + 8.0)
+        rest = infinite + masses.sum(axis=1) * limit * rounding
+        if not self._tilts:
+            means = [np.convolve(whole, one, mode="valid") * rounding for one in masses]
+            return [np.max(np.array(means) + rest[:, None], axis=0)]
+        return [self._largest(whole * weight, *known[k], rest, weight) for weight, known in self._tilts]
+
+    def _largest(self, whole: Array, transform: Array, error: Array, rest: Array, weight: Array) -> Array:
+        """The same by transforms of tilted values."""
+        from scipy import fft
+
+        inside = slice(self._reach, self._reach + self._places + 1)
+        known, norm = fft.rfft(whole, self._size), math.sqrt(float(whole @ whole)) * (1.0 + 1e-9) * self._sign
+        found, rows = np.zeros(self._places + 1), max(1, CHUNK // self._size)
+        for first in range(0, error.size, rows):
+            part = slice(first, first + rows)
+            mean = fft.irfft(known * transform[part], self._size, axis=1)[:, 2 * self._reach :][:, : self._places + 1]
+            mean = np.maximum(mean + norm * error[part, None], 0.0) / weight[inside] + rest[part, None]
+            found = np.maximum(found, mean.max(axis=0))
+        return found
