@@ -29,6 +29,7 @@ from pld_shuffle import (
 )
 from pld_shuffle.numerics import integer_laws
 from pld_shuffle.numerics.integer_laws import IntegerLaw
+from pld_shuffle.pairs import strategy
 from pld_shuffle.randomizers import RAPPOR, KRandomizedResponse, UnaryEncoding
 from pld_shuffle.shares import Binomial, DiscreteGaussian, DiscreteLaplace, NegativeBinomial, Poisson, Share, Skellam
 
@@ -207,6 +208,21 @@ def test_two_rounds_of_thousands_of_losses(eps: float) -> None:
     bounds = Accountant(5e-3).compose(mechanism, 2).delta_bounds(eps)
     assert truth * (1 - 5e-3) <= bounds.lower <= truth * (1 + 1e-8)
     assert truth * (1 - 1e-8) <= bounds.upper <= truth * (1 + 5e-3) and kept <= truth
+
+
+@pytest.mark.parametrize("rounds, delta", [(7, 1e-6), (300, 1e-6), (7, 1e-50), (300, 1e-50)])
+def test_strategies_by_transforms_are_those_by_sums_of_positive_terms(rounds, delta, monkeypatch) -> None:
+    """Both ends, of noise whose losses have a heavy tail; transforms only add what their rounding may be."""
+    found = []
+    for most in (0.0, math.inf):
+        monkeypatch.setattr(strategy, "DIRECT_WORK", most)
+        monkeypatch.setattr(strategy, "WORK", (0.0, 0.0))  # both on the coarsest lattice
+        strategy._values.cache_clear(), strategy._attained.cache_clear()
+        mechanism = SummedNoise(NegativeBinomial(20.0, 0.1), 1)
+        found.append(Accountant(0.3).compose(mechanism, rounds).epsilon_bounds(delta))
+    (low, high), (least, most) = found
+    assert least * (1 - 1e-6) <= low <= least * (1 + 1e-12) and most * (1 - 1e-12) <= high <= most * (1 + 1e-6)
+    assert low <= high <= low * 1.02
 
 
 # --- doors ----------------------------------------------------------------------------------------

@@ -60,7 +60,6 @@ PREFIX_SHARE = 0.6  # of rtol that lattices of prefixes are planned with, as no 
 TRANSFORM_WORK = 14  # a transform costs so many operations a point; fewer nodes are summed one by one
 INTEGRAL_WORK_PER_POINT = 40.0  # atoms times nodes of a contour for every point that a lattice would have
 INTEGRAL_WORK = 2e8  # the same, at most; then the lattice is asked
-CHOSEN_WORK = 6e10  # multiplications of the best order in every round: width against speed
 DIRECT_WORK = 4e9  # multiplications of a direct convolution
 SKETCHED_POINTS = 6.0  # of a sketched law, a standard deviation
 ALIKE = 0.1  # relative difference of scales, and of largest losses, of pairs that are sketched as one

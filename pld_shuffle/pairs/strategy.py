@@ -47,7 +47,7 @@ Array = NDArray[np.float64]
 Types = tuple[Array, Array]
 
 POINTS, COARSEST = 24.0, 8.0  # of the lattice, a scale of one round
-FINEST, ATTACKED = 3000.0, 68.0  # the same at most, over the root of the rounds; and where attacks tell the rest
+FINEST, ATTACKED = 1e4, 68.0  # the same at most, over rounds^(2/3); and where attacks tell the rest
 MISSED = (1e-15, 1e-25, 1e-50, 1e-100, 1e-300)  # what the lattice may leave out
 LONGEST = 650.0  # losses of one round; beyond, the last value holds
 HULL = 300.0  # losses between the ends of hulls
@@ -55,8 +55,7 @@ TABLE = 256  # up to so many rounds a power of two of them is kept, with all rou
 BLOCK = 1024  # rounds of choices given by their masses that are one strategy; between blocks all tails are there
 FFT_CONSTANT = 12.0  # of the rounding of transforms, as in `composition.product`
 ROOTS, MOST_TRANSFORMED = 6.0, 250.0  # logarithms of values: distance of tilts' roots, and the last of transforms
-LARGEST_EXPONENT = 600.0
-WORK = (1e9, 8e9)  # operations of one table, where an attack tells the rest, and where not: width against speed
+WORK = (1e9, 2e10)  # operations of one table, where an attack tells the rest, and where not: width against speed
 DIRECT_WORK = 1e8  # multiplications up to which transforms are not worth their errors
 CHUNK = 2**20  # numbers in one transform
 MOST_BLOCKS, FINER = 256, 32  # in which a lower end changes its choice; the lattice of one block is finer
@@ -72,7 +71,7 @@ class Laws(NamedTuple):
 
     @property
     def reach(self) -> int:
-        return (self.masses.shape[1] - 1) // 2
+        return int(self.masses.shape[1] // 2)
 
 
 @dataclass(frozen=True)
@@ -105,10 +104,10 @@ class Strategy(Pair):
         return bool(self.one.choices)
 
     def atoms(self, sides: Sequence[Side], resolution: Resolution) -> list[Atoms]:
-        """O(rounds types points log points)."""
+        """O(rounds types points log points); tables of at most 4 questions are kept."""
         one, rounds = self.one, self.rounds
         missed = next((m for m in MISSED if m <= 10.0 * resolution.truncated_mass), MISSED[-1])
-        finest = FINEST / math.sqrt(rounds) if one.choices else ATTACKED
+        finest = FINEST / rounds ** (2.0 / 3.0) if one.choices else ATTACKED
         wanted = min(self.scale / resolution.points[0], finest)
         points = POINTS * 2.0 ** (0.5 * max(0, round(2.0 * math.log2(wanted / POINTS))))
         lower = _attained(one, rounds, points, missed) if Side.LOWER in sides and one.choices else None
@@ -211,14 +210,15 @@ def _steered(one: Any, rounds: int, missed: float) -> tuple[float, float, tuple[
     step = one.scale / COARSEST
     laws = _upper_laws(one, step, reach, missed / rounds)
     size = laws[0].reach
-    slopes = np.geomspace(0.1 / (one.scale * math.sqrt(rounds)), LARGEST_EXPONENT / (size * step), 128)
+    slopes = np.geomspace(0.1 / (one.scale * math.sqrt(rounds)), 500.0 / (size * step), 128)
     tilted = np.exp(np.multiply.outer(step * np.arange(-size, size + 1.0), slopes))
     psi = rounds * np.log(np.min([(law.masses @ tilted).max(axis=0) for law in laws], axis=0))
     end = min(float(np.min((psi + span) / slopes)), rounds * top + step)
-    # The bound is e^-level where the slope is its best: tilts at levels whose roots are as far apart as rounding allows.
-    level = np.maximum.accumulate(np.gradient(psi, slopes) * slopes - psi)
+    # A tilt is good where log V is about -psi; roots of these as far apart as rounding allows.
     roots = np.arange(0.5 * ROOTS, math.sqrt(span) + 0.5 * ROOTS, ROOTS)
-    return reach, end, tuple(np.interp(roots**2, level, slopes)) if span <= MOST_TRANSFORMED else ()
+    found = np.interp(roots**2, np.maximum.accumulate(psi - psi[0]), slopes)
+    found = np.unique(np.minimum(found, 2.0 * span / end))
+    return reach, end, tuple(found) if span <= MOST_TRANSFORMED else ()
 
 
 def _upper_laws(one: Any, step: float, reach: float, missed: float) -> list[Laws]:
@@ -229,7 +229,7 @@ def _upper_laws(one: Any, step: float, reach: float, missed: float) -> list[Laws
     # A little earlier than the lattice's points, because profiles fall.
     families = one.types(np.expm1(loss) * (1.0 - 16.0 * ROUNDOFF * (1.0 + loss)))
     ended = loss >= float(one.max_loss.upper) * (1.0 + 1e-12)
-    return [Laws(*lattice_laws(*(np.where(ended, 0.0, end) for end in family), step)) for family in families]
+    return [Laws(*lattice_laws(np.where(ended, 0.0, f), np.where(ended, 0.0, b), step)) for f, b in families]
 
 
 class _Placed(NamedTuple):
@@ -325,9 +325,7 @@ def _attained(one: Any, rounds: int, points: float, missed: float) -> ProfilePoi
     return ProfilePoints(growth, value[::apart], upper, limit)
 
 
-def _power(
-    pair: OrderedPair, count: int, step: float, finer: int, missed: float, slopes: tuple[float, ...]
-) -> _Placed:
+def _power(pair: OrderedPair, count: int, step: float, finer: int, missed: float, slopes: tuple[float, ...]) -> _Placed:
     """A lower law of so many rounds of one choice, convolved on a finer lattice."""
     fine = step / finer
     square, found = _placed(pair, Side.LOWER, fine, missed), None
