@@ -38,17 +38,16 @@ class ShuffledBatches(Mechanism):
         ("drop last"). Their number counts: see below. With fewer than batches * batch_size the last batch is smaller.
     relation : "zero-out" (default): one record contributes, or nothing in its place. "replace-one": another record.
 
-    Every contribution may depend on all earlier outputs. With one record or more left out, Theorem D of
-    docs/shuffled_batches.md bounds all datasets in any dimension; if every record is used, Theorem S does, for zero-out
-    and batches enough (about 40 at sigma = 2, 400 at sigma = 1). The attack, all others at minus the target's
-    contribution, is one or two per cent below them for sigma <= 1.5 and 1,000 batches, up to 13 for large sigma. **With
-    fewer batches, a smaller last one, or replacement without a record to spare, no amplification is proved here**: the
-    upper end is then the noise of a batch that is known. The lower end is the attack's in all cases. (A smaller last
-    batch makes the target's batch easier to guess: the attack on equal ones is a lower end, too, by Jensen's
-    inequality.) One epoch is one entry of a ledger.
+    Every contribution may depend on all earlier outputs. With one record or more left out, Theorems D and G of
+    docs/shuffled_batches.md bound all datasets in any dimension; if every record is used, Theorem S does, for batches
+    enough (about 40 at sigma = 2, 400 at sigma = 1). The attack, all others at minus the target's contribution, is
+    within one per cent of them for 1,000 batches with a record left out, a few with every record used (zero-out). With
+    fewer batches and every record used no amplification is proved here: the upper end is then the noise of a batch
+    that is known. The lower end is the attack's in all cases. (A smaller last batch makes the target's batch easier to
+    guess: the attack on equal ones is a lower end, too, by Jensen's inequality.) One epoch is one entry of a ledger.
 
-    Raises ValueError or TypeError naming the argument. A point of the profile costs one integral of milliseconds; if
-    every record is used, some forty.
+    Raises ValueError or TypeError naming the argument. A point of the profile costs integrals of milliseconds, or a
+    game of up to half a second; if every record is used, some forty.
 
     >>> from pld_shuffle import Accountant
     >>> epoch = ShuffledBatches(sigma=1.5, batches=1000, batch_size=49, records=50_000)
@@ -104,8 +103,9 @@ class ShuffledBatches(Mechanism):
     @cached_property
     def pair(self) -> Pair:  # type: ignore[override]
         distance = 1 if self.relation == ZERO_OUT else 2
-        one = BatchesBound(GaussianSteps(self.sigma, 1, 1 - distance, 0), self.batches, self._rate, self.left_out > 0)
-        if self.batches == 1 or (self.left_out == 0 and (self._uneven or not one.covered)):
+        steps, spare = GaussianSteps(self.sigma, 1, 1 - distance, 0), self.left_out > 0
+        one = BatchesBound(steps, self.batches, self._rate, spare, self._uneven)
+        if self.batches == 1 or not (spare or one.covered):
             return Gaussian(sigma=self.sigma, sensitivity=float(distance)).pair
         back: ProfilePair | None = one.reverse
         return one if back is None else BothOrders((one, back))

@@ -5,7 +5,8 @@ around 1 where it is below, and that is not a whole law (the envelope of docs/sh
 
     H_s <= E (1/k) (sum over batches of L*_t)_+,   L* = (dP - s dQ)/dW.
 
-* One record or more is left out (Theorem D): so it is, for a hidden cohort of that rate.
+* One record or more is left out (Theorem D): so it is, for a hidden cohort of that rate. Where the envelope is far
+  above the attack, what others can do is played as a game instead (Theorem G, `game`).
 * Every record is used (Theorem S). Whoever leaves goes where the target was, and must look there like anybody: one
   batch has a law V <= c W instead. With u the least of k uniform numbers, W loses u V from the others' batches, and
   that one batch, the guest's, has (dP - s dQ)/V. It is added to the sum by its call function, at a few strikes.
@@ -17,7 +18,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
@@ -29,6 +30,7 @@ from ..numerics.sides import Bounds, Side
 from ..numerics.tuning import STEP_CELLS, STEP_RTOL
 from .allocation import GaussianSteps, HiddenStepPair, _edges, _mass_error, _spread, _tail
 from .cohort import Cohort
+from .game import play
 from .gaussian import GaussianPair
 from .pair import Atoms, Resolution, completed
 from .profile import SAME, ProfilePair, ProfilePoints, UpperPair, points, profile_atoms
@@ -38,8 +40,13 @@ Array = NDArray[np.float64]
 
 CHORD = 2.5e-4  # of a profile, that its chords may err by near loss 0; four times that where points are expensive
 WIDE = 0.08  # width of cells where many points are asked for, in deviations
+ROUGH = 1e-2  # of values at a first look
 FIRST_LOOK = 40  # points where the distances of all others are read from
 LEAST_TAIL = 1e-290
+# Where the game is played: least noise; how far the attack is below the envelope; drift in deviations, of all or a block.
+LEAST_PLAYED, NEAR, FARTHEST_DRIFT = 1.2, 1.015, (15.0, 6.0)
+MOST_PLAYED, FEWER_PLAYED = (100, 1000), 12  # steps of a block: times sigma^2, and at most; fewer with Theorem S
+FARTHEST_JUMP, FAR_CALLS = 50.0, 20  # of a block, in lattices; calls beyond the lattice
 # Theorem S: ends of the bins of k u; strikes over k(s - 1); 1 - Z; least k/c; by how much a bin lowers W, at least,
 # for one point and for many.
 BINS = (0.4, 1.0, 1.8, 3.0, 5.0, 8.0, 13.0, 20.0, 30.0)
@@ -73,7 +80,7 @@ class _EvenChords(ProfilePair):
         """The profile down to where it is below `tail`."""
         scale = self.scale
         first = points(
-            lambda g: self.profile(g, 1e-2, tail), width=1.0, truncated_mass=tail, scale=scale, most=FIRST_LOOK
+            lambda g: self.profile(g, ROUGH, tail), width=1.0, truncated_mass=tail, scale=scale, most=FIRST_LOOK
         )
         at, log_h = np.log1p(first.expm1_eps), np.log(np.maximum(first.upper, 1e-300))
         slope = np.gradient(log_h, at)
@@ -132,36 +139,90 @@ class BatchesAttack(_EvenChords):
 class BatchesBound(_EvenChords, UpperPair):
     """One order of shuffled batches: the less of Theorem D or S, and of the noise of the target's batch, were it known.
 
-    spare : whether a record or more is left out; rate : the probability that it is not the target.
+    spare : whether a record or more is left out; rate : the probability that it is not the target. uneven : whether the
+    last batch is smaller: then the target's slot is one of all, or of all but the last one, by a coin that is revealed.
     """
 
     steps: GaussianSteps
     count: int
     rate: Bounds
     spare: bool
+    uneven: bool = False
 
     @property
     def chord(self) -> float:
-        return CHORD if self.spare else 4.0 * CHORD
+        return CHORD if self.spare and self.steps.sigma < LEAST_PLAYED else 8.0 * CHORD
 
-    def upper(self, expm1_eps: Array, truncated_mass: float) -> Array:
+    def profile(self, expm1_eps: Array, rtol: float, truncated_mass: float) -> Bounds:
+        upper = self.upper(expm1_eps, truncated_mass, exact=rtol < ROUGH)
+        return Bounds(upper, upper)
+
+    def upper(self, expm1_eps: Array, truncated_mass: float, exact: bool = True) -> Array:
+        """As for `UpperPair`. exact : whether games are worth their time."""
+        if self.uneven:
+            ways = [replace(self, uneven=False, count=count) for count in (self.count - 1, self.count)]
+            return np.asarray(np.max([way.upper(expm1_eps, truncated_mass, exact) for way in ways], axis=0))
         known = self._known.profile(expm1_eps, 1e-9, truncated_mass).upper
         many = expm1_eps.size > 1
         accuracy = _tail(truncated_mass), WIDE if many else STEP_CELLS[1], STEP_RTOL[1 if many else 0]
         value = self._left_out if self.spare else self._all_used
         found = [
-            value(g, *accuracy) if most > truncated_mass else most
+            value(g, exact, *accuracy) if most > truncated_mass else most
             for g, most in zip(expm1_eps.tolist(), known.tolist(), strict=True)
         ]
         return np.asarray(np.minimum(found, known))
 
-    def _left_out(self, expm1_eps: float, tail: float, cell: float, rtol: float) -> float:
+    def _left_out(self, expm1_eps: float, exact: bool, tail: float, cell: float, rtol: float) -> float:
         """Theorem D."""
         rows, error = self._envelope(expm1_eps, tail, cell)
-        law = SlotLaw.of(self.count, rows, error, whole=False).sampled(Cohort(float(self.rate.upper)))
-        return float(law.profile(np.array([expm1_eps]), rtol).upper[0])
+        rate = float(self.rate.upper)
+        law = SlotLaw.of(self.count, rows, error, whole=False).sampled(Cohort(rate))
+        found = float(law.profile(np.array([expm1_eps]), rtol).upper[0])
+        if not (exact and self._worth_playing(expm1_eps, found, tail)):
+            return found
+        start = np.array([-self.count * expm1_eps * (1.0 - rate) / rate * (1.0 - 1e-14)])
+        [played] = self._play(rows, error, expm1_eps, start, 1.0, tail, rtol)
+        return min(found, rate / self.count * played * (1.0 + 1e-14))
 
-    def _all_used(self, expm1_eps: float, tail: float, cell: float, rtol: float) -> float:
+    def _worth_playing(self, expm1_eps: float, found: float, tail: float) -> bool:
+        """Whether the attack is far below, so that the envelope may be at fault, and a lattice can hold the sum."""
+        sigma, [blocks, steps] = self.steps.sigma, self._blocks
+        drift = FARTHEST_DRIFT[blocks > 1] * math.sqrt(steps * (1.0 + 4.5 / sigma**2)) / sigma
+        if self.steps.first * self.steps.second or sigma < LEAST_PLAYED:
+            return False
+        if steps * expm1_eps > drift:
+            return False
+        attack = HiddenStepPair(replace(self.steps, others=-1), self.count, self.rate)
+        return found > NEAR * float(attack.profile(np.array([expm1_eps]), 1e-3, tail).upper[0])
+
+    @property
+    def _blocks(self) -> tuple[int, int]:
+        """Of the game: how many, and their steps. Fewer steps in all have a larger mean."""
+        count = self.count - (not self.spare)
+        most = min(MOST_PLAYED[1], max(MOST_PLAYED[0], round(MOST_PLAYED[0] * self.steps.sigma**2)))
+        blocks = -(-count // (most if self.spare else -(-most // FEWER_PLAYED)))
+        return blocks, count // blocks
+
+    def _play(
+        self, rows: Array, error: float, expm1_eps: float, starts: Array, share: float, tail: float, rtol: float
+    ) -> list[float]:
+        """E (start + sum of L)_+ of a game over all batches (but the guest's), by blocks.
+
+        Far out a block's calls are the envelope's.
+        """
+        blocks, steps = self._blocks
+        count = self.count - (not self.spare)
+        starts = starts * (blocks * steps / count)
+        played = play(self.steps.sigma, self.steps.first == 1, expm1_eps, steps, share, 0.1 * tail * steps)
+        if blocks == 1:
+            return [count / steps * played.at(start) for start in starts.tolist()]
+        if played.value[0] > tail * steps:
+            places = float(played.place[0]) * np.geomspace(FARTHEST_JUMP, 1.0, FAR_CALLS + 1)[:-1]
+            calls = [self._shifted(rows, error, share, x / steps, steps, expm1_eps, rtol) for x in places.tolist()]
+            played = played.continued(places, np.array(calls))
+        return [count * played.over(blocks, start, expm1_eps, rtol) for start in starts.tolist()]
+
+    def _all_used(self, expm1_eps: float, exact: bool, tail: float, cell: float, rtol: float) -> float:
         """Theorem S: the sum over bins of u, the expectation over the guest by chords between strikes."""
         apart = self._apart(expm1_eps)
         if self._cover is None:
@@ -176,24 +237,37 @@ class BatchesBound(_EvenChords, UpperPair):
         for one, beyond in itertools.pairwise([*(end / n for end in BINS if end < 0.95 * n / c), math.inf]):
             if (beyond - ends[-1]) * c > LEAST_BIN[many]:
                 ends.append(one)
-        found = apart * math.exp(n * math.log1p(-ends[-1]))
-        for start, end in itertools.pairwise(ends):
-            weight = math.exp(n * math.log1p(-start)) - math.exp(n * math.log1p(-end))
-            share = (1.0 - end * c) / (1.0 - end) * (1.0 - 1e-14 - 2.0 * error)  # W is at least that
-            values = [self._shifted(rows, error, share, v / others, expm1_eps, rtol) for v in strikes]
-            slopes = np.maximum.accumulate(np.clip(np.diff(values) / np.diff(strikes), 0.0, 1.0))
-            kinks = np.diff(slopes, prepend=0.0, append=1.0)
-            found += weight / n * (values[0] + float(kinks @ guest))
-        return found * (1.0 + 1e-12)
 
-    def _shifted(self, rows: Array, error: float, share: float, shift: float, expm1_eps: float, rtol: float) -> float:
-        """E (S + v)_+ of all batches but one, whose W keeps that share; shift : v for one of them."""
+        def summed(values_of: Callable[[float], list[float]]) -> float:
+            found = apart * math.exp(n * math.log1p(-ends[-1]))
+            for start, end in itertools.pairwise(ends):
+                weight = math.exp(n * math.log1p(-start)) - math.exp(n * math.log1p(-end))
+                share = (1.0 - end * c) / (1.0 - end) * (1.0 - 1e-14 - 2.0 * error)  # W is at least that
+                values = values_of(share)
+                slopes = np.maximum.accumulate(np.clip(np.diff(values) / np.diff(strikes), 0.0, 1.0))
+                kinks = np.diff(slopes, prepend=0.0, append=1.0)
+                found += weight / n * (values[0] + float(kinks @ guest))
+            return found * (1.0 + 1e-12)
+
+        found = summed(
+            lambda share: [self._shifted(rows, error, share, v / others, others, expm1_eps, rtol) for v in strikes]
+        )
+        if not (exact and self._worth_playing(expm1_eps, found, tail)):
+            return found
+        return min(found, summed(lambda share: self._play(rows, error, expm1_eps, strikes, share, tail, rtol)))
+
+    def _shifted(
+        self, rows: Array, error: float, share: float, shift: float, count: int, expm1_eps: float, rtol: float
+    ) -> float:
+        """E (S + v)_+ of so many batches, whose W keeps that share; shift : v for one of them."""
         moved = rows * np.array([[1.0], [1.0], [share]])
         moved = np.append(moved, [[0.0], [0.0], [rest_of(moved[2])]], axis=1)
-        moved[0] += shift * moved[2]
-        moved[:2] /= 1.0 + shift  # laws are of mass 1 at most
-        law = SlotLaw.of(self.count - 1, moved, error + 1e-15, whole=True)
-        return (self.count - 1) * (1.0 + shift) * float(law.profile(np.array([expm1_eps]), rtol).upper[0])
+        moved[0] += max(0.0, shift) * moved[2]
+        moved[1] += max(0.0, -shift) / (1.0 + expm1_eps) * (1.0 - 1e-15) * moved[2]
+        most = 1.0 + abs(shift)
+        moved[:2] /= most  # laws are of mass 1 at most
+        law = SlotLaw.of(count, moved, error + 1e-15, whole=True)
+        return count * most * float(law.profile(np.array([expm1_eps]), rtol).upper[0])
 
     def _envelope(self, expm1_eps: float, tail: float, cell: float) -> tuple[Array, float]:
         """Rows (first, second, others) of Lemma 3's envelope at s = 1 + growth, and the masses' relative error.
@@ -216,10 +290,10 @@ class BatchesBound(_EvenChords, UpperPair):
     @cached_property
     def _cover(self) -> tuple[float, float] | None:
         """rho and c with V = min(N(0), rho N(w_1), ...)/Z <= c N(w_i), Z >= 1 - MISSING; None if c is of order k."""
-        if self.steps.first * self.steps.second or self.count < 2:
+        if self.count < 2:
             return None
-        rho = 1.0
-        while (missing := (self.count - 1) * self._apart(rho - 1.0)) > MISSING:
+        others, rho = replace(self, steps=replace(self.steps, first=1, second=0)), 1.0
+        while (missing := (self.count - 1) * others._apart(rho - 1.0)) > MISSING:
             rho *= 1.05
         c = rho / (1.0 - missing) * (1.0 + 1e-12)
         return (rho, c) if 0.95 * self.count / c > LEAST_COVER else None
@@ -230,7 +304,8 @@ class BatchesBound(_EvenChords, UpperPair):
     @property
     def covered(self) -> bool:
         """Whether Theorem S says anything."""
-        return self._cover is not None
+        fewest = replace(self, uneven=False, count=self.count - 1) if self.uneven else self
+        return fewest._cover is not None
 
     @cached_property
     def _known(self) -> GaussianPair:
@@ -262,6 +337,13 @@ def _guest_calls(steps: GaussianSteps, expm1_eps: float, rho: float, others: int
     """
     from scipy.special import ndtr, ndtri
 
+    if steps.first == -steps.second:  # P - sQ is (P - t N(0)) + t (N(0) - t Q), each with its part of the strike
+        middle = math.expm1(0.5 * math.log1p(expm1_eps)) * (1.0 - 1e-15)
+        part = strikes / (2.0 + middle) * (1.0 - 1e-15)
+        one, two = (
+            _guest_calls(replace(steps, first=first, second=1 - first), middle, rho, others, part) for first in (1, 0)
+        )
+        return np.asarray((one + (1.0 + middle) * two) * (1.0 + 1e-15))
     mu, s = 1.0 / steps.sigma, 1.0 + expm1_eps
     chance = np.array(CHANCES)
     t = np.maximum(0.0, -ndtri(np.minimum(0.5, chance[1:] / others))) + 1e-9

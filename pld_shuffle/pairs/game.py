@@ -1,0 +1,265 @@
+"""What others can add at most who see everything: a game over the steps, by backward induction on a lattice.
+
+In every step the others' contribution w is chosen by whoever knows the sum S so far. With s = e^eps,
+
+    phi_0(S) = S_+,   phi_j+1(S) = max over w of E phi_j(S + L_w),   L_w = (dP - s dQ)/dN(w) under N(w),
+
+and k steps have E (S + sum of L)_+ <= phi_k(S) (docs/shuffled_batches.md, Theorem G).
+
+* The cosine c of the angle between the target's contribution and w is all that counts.
+* Calls E (L_c - y)_+ at y >= 0 are monotone in c, puts at y <= 0 the other way round. So for a cell of c a law with
+  the positive part of one end and the negative part of the other is above them all: a few laws.
+* phi is convex, so chords are above it, and a step needs the calls of its laws at points of the lattice only.
+* Of more than a few hundred steps blocks are played, whose calls are envelopes (Lemma 1).
+"""
+
+# mypy: disallow-untyped-defs=False, disallow-untyped-calls=False, check-untyped-defs=False
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..numerics.compiled import kernel
+from ..numerics.kernels import lower_hull
+from ..numerics.rounding import ROUNDOFF
+from ..numerics.sides import Bounds
+from .gaussian import gaussian_delta
+from .slots import SlotLaw
+
+Array = NDArray[np.float64]
+
+CELLS = (-1.0, -0.95, -0.8, -0.5, -0.1, 0.5, 1.0)  # ends of cells of c
+PIECES = 10  # of the law of what is orthogonal to the target's contribution
+DEVIATIONS = 8.5  # of a standard normal number, beyond which there is 1e-17
+FINE = 6  # points of the lattice in a deviation of one step
+DENSE, RATIO = 5.5, 1.07  # deviations up to which every point is an atom, and distances of atoms beyond
+REACH = (14.0, 10.0)  # of the lattice, in deviations of the sum, left and right
+ROUNDED = 4e-14  # of a normal distribution function and its argument, relative
+
+
+def basket(a: float, p: float, b: NDArray[np.floating], q: float) -> Array:
+    """Upper bounds on E (1 - a e^(pg - p^2/2) - b e^(qg - q^2/2))_+ for normal g, p > 0, q not 0.
+
+    The bracket is positive between roots of a convex function. Newton's steps come from outside, and what the function
+    is where they end is added.
+    """
+    from scipy.special import ndtr
+
+    log_a, log_b = math.log(a) - 0.5 * p * p, np.log(b) - 0.5 * q * q
+
+    def ended(place: Array, held: Array) -> tuple[Array, Array]:
+        for _ in range(60):
+            one, two = np.exp(log_a + p * place), np.exp(log_b + q * place)
+            step = np.where(held, (one + two - 1.0) / (p * one + q * two), 0.0)
+            place = place - step
+            if np.all(np.abs(step) < 1e-12):
+                break
+        left_over = np.exp(log_a + p * place) + np.exp(log_b + q * place) - 1.0
+        return place, np.where(held, np.maximum(left_over, 0.0), 0.0)
+
+    right, held = np.full(b.shape, -log_a / p), np.ones(b.shape, bool)
+    if q > 0.0:
+        right = np.minimum(right, -log_b / q)
+    else:  # positive somewhere if at the minimum of the convex function
+        lowest = (math.log(-q / p) + log_b - log_a) / (p - q)
+        held = np.exp(log_a + p * lowest) + np.exp(log_b + q * lowest) < 1.0
+    right, error = ended(right, held)
+    parts = np.array([ndtr(right), a * ndtr(right - p), b * ndtr(right - q)])
+    error = error + ROUNDED * parts.sum(axis=0)
+    if q < 0.0:
+        left, more = ended(-log_b / q, held)
+        parts -= np.array([ndtr(left), a * ndtr(left - p), b * ndtr(left - q)])
+        error = error + more
+    found = np.maximum(parts[0] - parts[1] - parts[2], 0.0) + error
+    return np.where(held, found, ROUNDED)
+
+
+def _calls(mu: float, c: float, far: bool, a: float, b: NDArray[np.floating]) -> Array:
+    """Upper bounds on E (1 - a l_1 - b l_2)_+ for lognormal l_i of mean 1.
+
+    log l_1 has deviation mu. far : l_2 is around c on the circle, seen from 1; otherwise seen from 0.
+    With log l_1 given, l_2 has a factor of its own, of mean 1. The value is convex in it, and falls: so its law is
+    spread to the ends of a few pieces.
+    """
+    from scipy.special import ndtr
+
+    slope = (1.0 - c if far else c) * mu
+    alone = mu * math.sqrt(max(0.0, 1.0 - c * c))
+    if alone == 0.0:
+        return basket(a, mu, b, slope)
+    ends = np.linspace(-DEVIATIONS, DEVIATIONS + alone, PIECES + 1)
+    factor = np.exp(alone * ends - 0.5 * alone * alone)
+    mass, moment = np.diff(ndtr(ends)), np.diff(ndtr(ends - alone))
+    right = np.clip((moment - mass * factor[:-1]) / np.diff(factor), 0.0, mass)
+    weights = np.append(mass - right, 0.0) + np.append(0.0, right)
+    found = np.sum([w * basket(a, mu, f * b, slope) for f, w in zip(factor, weights, strict=True)], axis=0)
+    return np.asarray(found * (1.0 + 1e-13) + 1e-16)  # the tails, where the factor is 0 at worst
+
+
+@dataclass(frozen=True, eq=False)
+class StepLaws:
+    """Laws on a lattice that are above all L of a cell, one for each cell.
+
+    places : of their atoms, in points from 0, a multiple of four of them. masses : shape (cells, atoms). beyond : what
+    is above the last atom, in the mean, for each cell.
+    """
+
+    places: NDArray[np.int64]
+    masses: Array
+    beyond: Array
+
+    def thinned(self, share: float) -> StepLaws:
+        """The laws of a step that says nothing with probability 1 - share."""
+        masses = share * self.masses
+        masses[:, 0] += 1.0 - share
+        return StepLaws(self.places, masses * (1.0 + 4.0 * ROUNDOFF), share * self.beyond)
+
+
+@lru_cache(maxsize=4)
+def step_laws(sigma: float, forward: bool, expm1_eps: float, longest: int) -> StepLaws:
+    """Of steps with noise sigma, with a contribution against without (forward), or the other way round."""
+    mu, s, h = 1.0 / sigma, 1.0 + expm1_eps, 1.0 / (sigma * FINE)
+    points = list(range(1, min(longest, int(DENSE * FINE)) + 1))
+    while points[-1] < longest:
+        points.append(min(longest, max(points[-1] + 1, round(points[-1] * RATIO))))
+    ahead = np.array(points, np.int64)
+    behind = ahead[h * ahead <= s * math.exp(DEVIATIONS * mu)]
+    calls = [_calls(mu, c, forward, s, h * ahead) for c in (CELLS[:-1] if forward else CELLS[1:])]
+    puts = [s * _calls(mu, c, not forward, 1.0 / s, h * behind / s) for c in (CELLS[1:] if forward else CELLS[:-1])]
+    middle = float(gaussian_delta(Bounds(mu, mu * (1.0 + 4.0 * ROUNDOFF)), np.array([math.log1p(expm1_eps)])).upper[0])
+
+    def kinks(values: list[Array], at: NDArray[np.int64], start: float) -> tuple[Array, Array]:
+        known = np.column_stack((np.full(len(values), start), np.array(values)))
+        slopes = np.diff(known) / (h * np.diff(at, prepend=0))
+        slopes = np.append(slopes, np.zeros((len(values), 1)), axis=1)
+        rise = np.diff(slopes) + 4.0 * ROUNDOFF * (np.abs(slopes[:, 1:]) + np.abs(slopes[:, :-1]))
+        return np.maximum(rise, 0.0), slopes[:, :1]
+
+    gains, one = kinks(calls, ahead, middle)
+    falls, two = kinks(puts, behind, middle + expm1_eps)
+    still = np.maximum(0.0, 1.0 + one + two) + 8.0 * ROUNDOFF
+    idle = -(1 + ahead.size + behind.size) % 4
+    places = np.concatenate(([0], ahead, -behind, np.zeros(idle, np.int64)))
+    masses = np.concatenate((still, gains, falls, np.zeros((len(calls), idle))), axis=1)
+    return StepLaws(places, masses, np.array([last[-1] for last in calls]))
+
+
+@kernel(
+    "i k1 2 1 f f o1 ok1",
+    lambda steps, places, masses, *rest: 3e-8 * steps * masses.size * rest[-2].size,
+    error_model="numpy",
+)
+def _play(steps, places, masses, beyond, h, floor, phi, window):
+    """The value after so many steps, in place: phi is convex and rises with a slope of at most 1.
+
+    Outside of the window it is continued from above, constant and with slope 1. The window ends where phi is below
+    `floor`, and where its slope is 1 but for 1e-5.
+    """
+    size = phi.shape[0]
+    low = 0
+    high = 0
+    for k in range(places.shape[0]):
+        low = max(low, -places[k])
+        high = max(high, places[k])
+    full = np.empty(low + size + high)
+    mean = np.empty(size)
+    best = np.empty(size)
+    for t in range(steps):
+        grow = 64 if t > 0 else size
+        start = max(0, window[0] - grow)
+        end = min(size, window[1] + grow)
+        n = end - start
+        left = low + window[0] - start
+        for i in range(left):
+            full[i] = phi[window[0]]
+        for i in range(window[1] - window[0]):
+            full[left + i] = phi[window[0] + i]
+        right = low + window[1] - start
+        for i in range(high + end - window[1]):
+            full[right + i] = phi[window[1] - 1] + h * (i + 1)
+        for cell in range(masses.shape[0]):
+            for i in range(n):
+                mean[i] = beyond[cell]
+            for k in range(0, places.shape[0], 4):
+                f0 = full[low + places[k] :]
+                f1 = full[low + places[k + 1] :]
+                f2 = full[low + places[k + 2] :]
+                f3 = full[low + places[k + 3] :]
+                w0 = masses[cell, k]
+                w1 = masses[cell, k + 1]
+                w2 = masses[cell, k + 2]
+                w3 = masses[cell, k + 3]
+                for i in range(n):
+                    mean[i] += w0 * f0[i] + w1 * f1[i] + w2 * f2[i] + w3 * f3[i]
+            for i in range(n):
+                best[i] = mean[i] if cell == 0 else max(best[i], mean[i])
+        first = 0
+        while first < n - 3 and best[first + 1] < floor:
+            first += 1
+        last = n - 1
+        while last > first + 2 and best[last - 1] - best[last - 2] > (1.0 - 1e-5) * h:
+            last -= 1
+        window[0] = start + first
+        window[1] = start + last + 1
+        for i in range(first, last + 1):
+            phi[start + i] = best[i]
+
+
+@dataclass(frozen=True, eq=False)
+class Played:
+    """Upper values of E (x + sum of L over some steps)_+ at places x of a lattice."""
+
+    steps: int
+    place: Array
+    value: Array
+
+    def at(self, x: float) -> float:
+        """By chords, constant on the left and with slope 1 on the right."""
+        return float(np.interp(x, self.place, self.value)) * (1.0 + 1e-14) + max(0.0, x - float(self.place[-1]))
+
+    def continued(self, place: Array, value: Array) -> Played:
+        """With more of them on the left."""
+        return Played(self.steps, np.append(place, self.place), np.append(value, self.value))
+
+    def over(self, blocks: int, start: float, expm1_eps: float, rtol: float) -> float:
+        """E (start + sum of so many blocks)_+ over the number of their steps: calls of a block are values here.
+
+        The true value is convex, so it is below the hull. Masses are rounded upwards: then they are no law, but above
+        one, and the expectation of what is not negative grows by the power of their sum.
+        """
+        kept, last = np.empty(self.place.size, np.int64), self.place.size - 1
+        kept = last - kept[: lower_hull(-self.place[::-1], self.value[::-1], kept)][::-1]
+        place, value = self.place[kept], self.value[kept]
+        slopes = np.concatenate(([0.0], np.diff(value) / np.diff(place), [1.0]))
+        mass = np.maximum(0.0, np.diff(slopes) + 8.0 * ROUNDOFF * (slopes[1:] + slopes[:-1]))
+        total = float(mass.sum())
+        mass /= total
+        level = (start / blocks - place) / self.steps
+        rows = np.array([np.maximum(level, 0.0) * mass, np.maximum(-level, 0.0) / (1.0 + expm1_eps) * mass, mass])
+        most = max(1.0, 1.01 * float(rows[:2].sum(axis=1).max()))  # laws are of mass 1 at most
+        rows[:2] /= most
+        law = SlotLaw.of(blocks, rows, 1e-14, whole=True)
+        found = most * float(law.profile(np.array([expm1_eps]), rtol).upper[0])
+        return found * total**blocks * (1.0 + 1e-12) + float(value[0]) / self.steps
+
+
+@lru_cache(maxsize=16)
+def play(sigma: float, forward: bool, expm1_eps: float, steps: int, share: float, floor: float) -> Played:
+    """So many steps, of which each says nothing with probability 1 - share; values below `floor` are not told apart."""
+    mu = 1.0 / sigma
+    h = mu / FINE
+    deviation = mu * (math.sqrt(steps * (1.0 + 4.5 * mu * mu)) + 2.0)
+    left = int(REACH[0] * deviation / h)
+    right = int((REACH[1] * deviation + steps * expm1_eps) / h)
+    laws = step_laws(sigma, forward, expm1_eps, left + right).thinned(share)
+    place = h * np.arange(-left, right + 1.0)
+    value, window = np.maximum(place, 0.0), np.array([left - 2, left + 3])
+    _play(steps, laws.places, laws.masses, laws.beyond, h, floor, value, window)
+    low, high = window
+    value *= 1.0 + 2.0 * steps * (laws.places.size + 8.0) * ROUNDOFF
+    return Played(steps, place[low:high] / share, value[low:high] / share)
