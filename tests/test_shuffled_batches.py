@@ -381,7 +381,7 @@ def test_every_record_used_is_amplified_where_batches_are_many_enough() -> None:
     ends = [float(kind.pair.profile(growth, 1e-2, 1e-9).upper[0]) for kind in (spare, replaced)]
     lower = float(replaced.attack_pair.profile(growth, 1e-2, 1e-9).lower[0])
     assert 0.0 < lower < ends[0] < ends[1] < 1.4 * ends[0]
-    for sigma, batches, attack, bound in [(1.5, 100, 1.9645, 2.06), (2.0, 1000, 0.12724, 0.1338)]:
+    for sigma, batches, attack, bound in [(1.5, 100, 1.9645, 2.06)]:
         found = Accountant().compose(ShuffledBatches(sigma, batches, 500, batches * 500)).epsilon_bounds(1e-6)
         assert found.lower == pytest.approx(attack, rel=1e-3)
         assert found.lower < found.upper <= bound

@@ -43,8 +43,9 @@ WIDE = 0.08  # width of cells where many points are asked for, in deviations
 ROUGH = 1e-2  # of values at a first look
 FIRST_LOOK = 40  # points where the distances of all others are read from
 LEAST_TAIL = 1e-290
-# Where the game is played: least noise; how far the attack is below the envelope; drift in deviations, of all or a block.
-LEAST_PLAYED, NEAR, FARTHEST_DRIFT = 1.2, 1.015, (15.0, 6.0)
+# Where the game is played: least noise, with a spare record or without; how far the attack is below the envelope; the
+# drift in deviations, of all steps or of a block.
+LEAST_PLAYED, NEAR, FARTHEST_DRIFT = (1.2, 1.9), 1.015, (15.0, 6.0)
 MOST_PLAYED, FEWER_PLAYED = (100, 1000), 12  # steps of a block: times sigma^2, and at most; fewer with Theorem S
 FARTHEST_JUMP, FAR_CALLS = 50.0, 20  # of a block, in lattices; calls beyond the lattice
 # Theorem S: ends of the bins of k u; strikes over k(s - 1); 1 - Z; least k/c; by how much a bin lowers W, at least,
@@ -151,7 +152,7 @@ class BatchesBound(_EvenChords, UpperPair):
 
     @property
     def chord(self) -> float:
-        return CHORD if self.spare and self.steps.sigma < LEAST_PLAYED else 8.0 * CHORD
+        return CHORD if self.spare and self.steps.sigma < LEAST_PLAYED[0] else 8.0 * CHORD
 
     def profile(self, expm1_eps: Array, rtol: float, truncated_mass: float) -> Bounds:
         upper = self.upper(expm1_eps, truncated_mass, exact=rtol < ROUGH)
@@ -188,7 +189,7 @@ class BatchesBound(_EvenChords, UpperPair):
         """Whether the attack is far below, so that the envelope may be at fault, and a lattice can hold the sum."""
         sigma, [blocks, steps] = self.steps.sigma, self._blocks
         drift = FARTHEST_DRIFT[blocks > 1] * math.sqrt(steps * (1.0 + 4.5 / sigma**2)) / sigma
-        if self.steps.first * self.steps.second or sigma < LEAST_PLAYED:
+        if self.steps.first * self.steps.second or sigma < LEAST_PLAYED[not self.spare]:
             return False
         if steps * expm1_eps > drift:
             return False
