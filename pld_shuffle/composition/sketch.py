@@ -133,11 +133,11 @@ def _law(pair: Pair, truncated_mass: float, points: float) -> PLD:
 
 
 def tilted_sizes(pair: Pair, tilt: float, truncated_mass: float) -> tuple[Array, Array]:
-    """Sizes of losses of one round, and the mass under the tilt that losses of this size have, up to a factor."""
+    """Sizes of losses of one round, and the mass under the tilt of losses of this size; two at least."""
     law = _law(pair, truncated_mass, SKETCHED_POINTS)
-    exponent = tilt * law.losses
-    index = np.abs(law.low + np.arange(law.masses.size))
-    mass: Array = np.bincount(index, law.masses * np.exp(exponent - exponent.max())).astype(np.float64)
+    tilted, _, _ = law.tilted(tilt)
+    index = np.abs(law.low + np.arange(tilted.size))
+    mass: Array = np.bincount(index, tilted, 2).astype(np.float64)
     losses: Array = np.arange(mass.size, dtype=np.float64) * law.step
     return losses, mass
 
