@@ -53,9 +53,10 @@ def cells(quick: bool) -> None:
         for steps in STEPS[:2] if quick else STEPS:
             for epochs, delta in QUESTIONS:
                 lower, upper, seconds, warned = answer(sigma, steps, epochs, delta)
+                width = upper / max(lower, 1e-300) - 1.0 if upper else 0.0
                 print(
                     f"| {sigma:g} | {steps:,} | {epochs} | {delta:g} | {lower:.6g} | {upper:.6g} |"
-                    f" {upper / lower - 1.0:.1e} | {seconds:.3f} | {'yes' if warned else ''} |",
+                    f" {width:.1e} | {seconds:.3f} | {'yes' if warned else ''} |",
                     flush=True,
                 )
 

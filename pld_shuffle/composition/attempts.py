@@ -158,13 +158,13 @@ class Attempts:
             # delta is far smaller than sketched: what the windows missed may be all of the bracket.
             self._plan = replace(plan, log_delta=better)
             return True
-        if attempt >= FUTILE_ATTEMPTS and (math.isinf(width) or not question.promised(found)):
-            return False
-        if math.isinf(width) and self._widths[-1] < math.inf and plan.patience < PATIENCE:
-            # No lattice holds tails as heavy as these, and a contour did.
+        if math.isinf(width) and Contour in self._refused and plan.patience < PATIENCE and question.promised(found):
+            # No lattice holds tails as heavy as these, and a contour may.
             self._refused.clear()
             self._plan = replace(plan, patience=PATIENCE)
             return True
+        if attempt >= FUTILE_ATTEMPTS and (math.isinf(width) or not question.promised(found)):
+            return False
         if width > 0.9 * self._widths[-1] or math.isinf(width):
             self._evaluators.append(self._evaluators.pop(0))  # the same, another way
             if math.isinf(width):

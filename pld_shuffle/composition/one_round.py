@@ -23,6 +23,7 @@ TIGHTER = 1.0 / 50.0  # of rtol, for profiles and for searches
 MISSED = 1e-3 * TIGHTER  # of delta, that a profile may leave out
 HARDER = 1e-2  # times as much of rtol, where that was not enough
 SHARPEST = 2e-9  # no profile is asked for less
+NEAR = 0.2  # of the width of delta that a search for epsilon may add
 NEXT = 4e-16  # more than the rounding of expm1 and log1p
 
 
@@ -84,6 +85,13 @@ class OneRound:
                 break
         return self._judged(found, width)
 
+    def at_most(self, eps: float, delta: float) -> bool:
+        """Whether one value shows that delta(eps) is at most delta."""
+        if not (eps <= LARGEST_LOSS and delta > 0.0):
+            return False
+        asked = _Asked(self._pair, self._rtol, delta)
+        return bool(asked.at(math.expm1(eps) * (1.0 - NEXT)).upper <= delta)
+
     def _judged(self, found: Bounds, width: float) -> tuple[Bounds, float] | None:
         final = self._pair.pointwise and self._faintest == math.inf
         return (found, width) if width <= self._rtol or final else None
@@ -109,9 +117,17 @@ class _Asked:
             self._known[expm1_eps] = Bounds(float(found.lower[0]), float(found.upper[0]))
         return self._known[expm1_eps]
 
+    def _width(self, expm1_eps: float) -> float:
+        """Of the bracket there, relative; 0 if nothing is known from below."""
+        lower, upper = self._known[expm1_eps]
+        return upper / lower - 1.0 if lower > 0.0 else 0.0
+
     def crossing(self, side: Side) -> tuple[float, float] | None:
-        """(bad, good): growths with values above delta and not above it, hardly apart; (0, 0) if 0 is good."""
-        delta, index = self._delta, 1 if side is Side.UPPER else 0
+        """(bad, good): growths with values above delta and not above it; (0, 0) if 0 is good.
+
+        That of the side, the good one for an upper end, has a value next to delta; or they are hardly apart.
+        """
+        delta, (index, sign) = self._delta, (1, 1.0) if side is Side.UPPER else (0, -1.0)
         top = self._top
         start = self.at(0.0)[index]
         if start <= delta:
@@ -125,26 +141,32 @@ class _Asked:
             good = min((g for g, value in values.items() if value <= delta and g > bad), default=None)
             if good is None and bad >= top:
                 return None
+            spent = max(self._tolerance, NEAR * self._width(bad if good is None else good))
             if good is not None:
-                near = values[bad] <= (1.0 + self._tolerance) * values[good]
-                if near or good - bad <= 1e-14 * good:
+                end = values[good if sign > 0.0 else bad]
+                if max(end, delta) <= (1.0 + spent) * min(end, delta) or good - bad <= 1e-14 * good:
                     return bad, good
             places = {expm1_eps: _deviations(value / start) for expm1_eps, value in values.items()}
-            guess = _secant(places, wanted, 0.3 * self._tolerance)
-            if not bad < guess < (math.inf if good is None else good) or step % 4 == 3:
+            guess = _interpolated(places, wanted + sign * 0.3 * spent / (wanted + 1.25))
+            if not bad < guess < (math.inf if good is None else good) or step % 8 == 7:
                 guess = 2.0 * bad + start if good is None else 0.5 * (bad + good)
             self.at(min(guess, top))
         return None
 
 
-def _secant(places: dict[float, float], wanted: float, little: float) -> float:
-    """Where a place is wanted, and a little beyond the nearest one known, seen from there; nan if it cannot tell."""
-    (_, near), (_, other) = sorted((abs(place - wanted), x) for x, place in places.items())[:2]
-    rise = places[other] - places[near]
-    if not (rise != 0.0 and math.isfinite(rise)):
+def _interpolated(places: dict[float, float], wanted: float) -> float:
+    """Where a place is wanted, by the parabola through the three nearest ones; nan if they cannot tell."""
+    near, other, *third = (x for _, x in sorted((abs(place - wanted), x) for x, place in places.items())[:3])
+    start, end = places[near], places[other]
+    if not (end != start and math.isfinite(end)):
         return math.nan
-    aim = wanted + math.copysign(little / (wanted + 1.25), wanted - places[near])
-    return near + (aim - places[near]) * (other - near) / rise
+    slope = (other - near) / (end - start)
+    guess = near + (wanted - start) * slope
+    for x in third:
+        if places[x] not in (start, end) and math.isfinite(places[x]):
+            bend = ((x - other) / (places[x] - end) - slope) / (places[x] - start)
+            guess += (wanted - start) * (wanted - end) * bend
+    return guess
 
 
 def _deviations(ratio: float) -> float:

@@ -34,11 +34,12 @@ FEW_PROFILES = 24  # profiles under one maximum up to which all are asked, witho
 STEP_CELLS = (0.05, 0.02, 0.012, 0.007)  # of Gaussian noise in a step, in deviations: width against speed
 # Of an integral over steps, at least; where single steps may count; the same for one value: width against speed.
 STEP_RTOL = (2e-5, 5e-4, 1e-4)
-# Steps up to which, and scale of a step's loss from which on, likelihood ratios are summed for one round, too: speed.
-SUMMED_STEPS = (300, 1.3)
-# Knots of such a sum: for one round, and where that was not enough; at least, at most, and times scale over the
-# distance of points that is asked for: width against speed.
-RATIO_KNOTS = (2_000, 2_800, 300, 4_800, 30.0)
+# Steps times e^(-3 scale^2), scale that of one step's loss, up to which likelihood ratios are summed for one round,
+# too: always, and where single steps may count: speed.
+SUMMED_STEPS = (10.0, 50.0)
+# Knots of such a sum: for one round, over the root of the number of doublings, and times that where it was not enough;
+# else at least, at most, and times scale over the distance of points that is asked for: width against speed.
+RATIO_KNOTS = (450.0, 1.7, 300, 4_800, 36.0)
 STEP_POINTS = 2_000  # of a profile of steps in one law: width against speed
 SIZE_ZONE = 0.1  # relative width of cohort sizes among which swap theorem and clones are compared once: speed
 LEAST_GAIN = 1e-4  # by which the swap theorem must beat stronger clones to be asked: speed against width

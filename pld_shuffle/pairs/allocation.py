@@ -33,7 +33,7 @@ from .cohort import Cohort
 from .discrete import OrderedPair
 from .pair import Atoms, Pair, Resolution
 from .profile import ProfilePair, ProfilePoints
-from .ratio_sums import RatioLaw, RatioSum, ratio_sum
+from .ratio_sums import RatioLaw, RatioSum, Wanted, ratio_sum
 from .slots import SlotLaw
 
 Array = NDArray[np.float64]
@@ -47,8 +47,9 @@ STEP_CELL_RTOL = (-5e-4, -1e-4, -1e-6)  # of a profile that makes do with the fi
 HEAVY = 6.0  # scales beyond which single steps may count
 LARGE_SCALE = 0.1  # of losses, from which on points are costly and a law of wide cells must do for many of them
 FINEST = 2.0**-7  # distance of points over the scale of losses
-CELLS = 16.0  # deviations in cells of a step, as many as knots of a sum
+CELLS = (4.0, 16.0)  # deviations in cells of a step, as many as knots of a sum: for one value, for a law
 LOW_TILT = 1.0  # of compositions of large losses, for which one moment of a step's sum matters
+MISSED_SHARE = 2e-5  # of a profile's values that questions allow to be missed
 LEAST_TAIL, USUAL_TAIL = 1e-290, 1e-17
 
 
@@ -223,19 +224,31 @@ class HiddenStepPair(_StepsPair):
     def _ratio(self) -> tuple[Steps, bool] | None:
         return self.steps.ratio if self.rate == SURE else None
 
-    def _sums(self, truncated_mass: float, number: int, tilt: float = 0.0) -> list[RatioSum]:
+    def _sums(self, truncated_mass: float, number: int, tilt: float = 0.0, alone: bool = False) -> list[RatioSum]:
         assert self._ratio is not None
         steps, backward = self._ratio
-        depth = 2.0 * max(3, round(-0.5 * math.log(max(truncated_mass, LEAST_TAIL) * 5e4)))
+        log_delta = 2.0 * round(0.5 * math.log(max(truncated_mass, LEAST_TAIL) / MISSED_SHARE))
+        depth = max(6.0, -log_delta)
         top = int(backward and isinstance(steps, PairSteps))
         # The mean of (S/count)^(1 + tilt) is E e^(tilt loss); where tails are heavy it is not all that matters.
         power = None if backward or not 0.0 < tilt < LOW_TILT else tilt - 1.0
-        return _ratio_sums(steps, top, self.count, _tail(truncated_mass), number, depth, power)
+        return _ratio_sums(
+            steps, top, self.count, _tail(truncated_mass), number, Wanted(depth, log_delta if alone else None, power)
+        )
+
+    def _summed(self, expm1_eps: Array) -> bool:
+        """Whether ratios are summed: contours are cheaper of many steps, and dear where single ones may count."""
+        if self._ratio is None:
+            return False
+        few = self.count * math.exp(-3.0 * self.steps.scale**2)
+        return few <= SUMMED_STEPS[0] or (few <= SUMMED_STEPS[1] and float(expm1_eps.max()) > HEAVY * self.scale)
 
     def profile(self, expm1_eps: Array, rtol: float, truncated_mass: float) -> Bounds:
-        if self._ratio is not None and (self.count <= SUMMED_STEPS[0] or self.steps.scale > SUMMED_STEPS[1]):
-            first, finer, *_ = RATIO_KNOTS
-            sums = self._sums(truncated_mass, first if rtol >= -STEP_CELL_RTOL[2] else finer)
+        if self._summed(expm1_eps):
+            assert self._ratio is not None
+            each, times, *_ = RATIO_KNOTS
+            number = round(each * math.sqrt(math.log2(2 * self.count)) * (1.0 if rtol >= -STEP_CELL_RTOL[2] else times))
+            sums = self._sums(truncated_mass, number, alone=expm1_eps.size == 1)
             if self.half is not None:
                 sums = [one for one in sums if one.side is self.half]
             ends = [[one.profile(x, self._ratio[1]) for x in expm1_eps.tolist()] for one in (sums[0], sums[-1])]
@@ -330,14 +343,12 @@ def _known_points(
 
 
 @lru_cache(maxsize=16)
-def _ratio_sums(
-    steps: Steps, top: int, count: int, tail: float, number: int, depth: float, power: float | None
-) -> list[RatioSum]:
+def _ratio_sums(steps: Steps, top: int, count: int, tail: float, number: int, wanted: Wanted) -> list[RatioSum]:
     laws = []
     for side in Side:
-        masses, error = steps.masses(side, tail, CELLS / number)
+        masses, error = steps.masses(side, tail, CELLS[int(wanted.log_value is None)] / number)
         laws.append(RatioLaw.of(masses, top, error))
-    return ratio_sum(laws, count, number, depth, power)
+    return ratio_sum(laws, count, number, wanted)
 
 
 @lru_cache(maxsize=64)

@@ -11,7 +11,7 @@ is on its side, whatever the knots are. All terms are positive: masses are relat
 
 Knots decide the width only. A cell of width w and mass q of a partial sum spreads E f(S) by about q w^2 g/12, g = E f''
 of it and all the rest; f'' = 1/E(S - s)_+ at every s in turn asks for the same relative error everywhere. So knots have
-the density (q g)^(1/3), with q and g from a look at coarse laws.
+the density (q g)^(1/3), with q and g from a look at coarse laws (`Wanted` says which s count).
 
 Values are centred, V = S - k. Rounding: masses to `error`, relative; values to `drift` (S + k), absolute.
 """
@@ -37,9 +37,10 @@ Array = NDArray[np.float64]
 
 BLOCK = 4  # rows that are summed before they are added to the rest
 FAR, NEAR, OCTAVES = 12.0, 241, 81  # deviations that are looked at evenly, and points there and beyond
+NOUGHT = 1e-9  # of S/count; octaves end there
 SAME = 1e-12  # relative distance of sums that are one
 LEAST = 1e-12  # of S/count; smaller ones have an infinite loss in one order, and none in the other
-EVERYWHERE = 0.25  # of the knots that go wherever the logarithm of a value changes
+EVERYWHERE = (0.1, 0.25)  # of knots that go wherever the logarithm of a value changes: for one s, for all
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,6 +85,9 @@ class RatioLaw:
             self.steps + other.steps, value, mass[held], self.infinite + other.infinite,
             (self.error + other.error) * (1.0 + 1e-6) + depth, max(self.drift, other.drift) + depth,
         )  # fmt: skip
+
+
+NOTHING = RatioLaw(0, np.zeros(1), np.ones(1), 0.0, 0.0, 0.0)
 
 
 @kernel("1 1 1 1 b b 1 o1 o1 o1", lambda x, p, y, *rest: 4e-7 * x.size * y.size, error_model="numpy")
@@ -255,12 +259,13 @@ def additions(count: int) -> list[tuple[int, int]]:
     return found
 
 
-def _grid(low: float, high: float, deviation: float) -> Array:
-    """Where a law of mean 0 is looked at: evenly near 0, and in octaves."""
+def _grid(count: int, low: float, high: float, deviation: float) -> Array:
+    """Where a law of `count` ratios is looked at: evenly near its mean 0, in octaves above and towards S = 0."""
     reach = FAR * deviation
     near = np.linspace(max(low, -reach), min(high, reach), NEAR)
-    below, above = (np.geomspace(reach, end, OCTAVES) if end > reach else np.empty(0) for end in (-low, high))
-    return np.unique(np.concatenate((-below, near, above)))
+    above = np.geomspace(reach, high, OCTAVES) if high > reach else np.empty(0)
+    below = count * np.geomspace(NOUGHT, 0.5, OCTAVES) - count
+    return np.unique(np.concatenate(([low], below[(below > low) & (below < high)], near, above)))
 
 
 def _log_parts(law: RatioLaw) -> Array:
@@ -274,44 +279,63 @@ def _log_parts(law: RatioLaw) -> Array:
     return found
 
 
-def _bends(law: RatioLaw, wanted: float, power: float | None) -> Array:
-    """f'' of the f whose mean should be known, at every value, for `ratio_sum`."""
-    if power is not None:
-        return np.exp(power * np.log(np.maximum(1.0 + law.value / law.steps, LEAST)))
-    log_part = _log_parts(law)
-    found: Array = np.abs(np.gradient(log_part, law.value)) * np.exp(np.minimum(log_part.max() - log_part, wanted))
-    return found
+@dataclass(frozen=True)
+class Wanted:
+    """What a sum of steps is made for; it decides where knots go, and nothing else.
+
+    depth : log of how far below its largest value E(S - s)_+ still matters, at every s. log_value : of E(S/count - s)_+
+    at the one s that matters instead. power : of S/count whose mean matters instead, less 2: that of a moment, if
+    rounds are composed under its tilt.
+    """
+
+    depth: float
+    log_value: float | None = None
+    power: float | None = None
+
+    def bends(self, law: RatioLaw) -> Array:
+        """f'' of the f whose mean should be known, at every value of the sum."""
+        if self.power is not None:
+            return np.exp(self.power * np.log(np.maximum(1.0 + law.value / law.steps, LEAST)))
+        log_part = _log_parts(law)
+        top = float(log_part.max())
+        if self.log_value is None:
+            log_bend = -np.maximum(log_part - top, -self.depth)
+        else:
+            away = log_part - min(self.log_value + math.log(law.steps), top)
+            log_bend = -np.abs(away) - np.maximum(away, 0.0)
+        found: Array = np.abs(np.gradient(log_part, law.value)) * np.exp(log_bend - log_bend.max())
+        return found
 
 
-def chosen_knots(
-    law: RatioLaw, steps: list[tuple[int, int]], number: int, depth: float, power: float | None
-) -> list[Array]:
-    """Knots of all sums; the arguments are those of `ratio_sum`."""
-    nothing = RatioLaw(0, np.zeros(1), np.ones(1), 0.0, 0.0, 0.0)
+def chosen_knots(law: RatioLaw, steps: list[tuple[int, int]], number: int, wanted: Wanted) -> list[Array]:
+    """Knots of one step and of all sums; the arguments are those of `ratio_sum`."""
     deviation = math.sqrt(float(law.mass @ law.value**2))
     low, high = float(law.value[0]), float(law.value[-1])
-    laws = [law.plus(nothing, _grid(low, high, deviation), Side.UPPER)]
+    laws = [law.plus(NOTHING, _grid(1, low, high, deviation), Side.UPPER)]
     for left, right in steps:
         count = laws[left].steps + laws[right].steps
-        grid = _grid(low * count, laws[left].value[-1] + laws[right].value[-1], deviation * math.sqrt(count))
+        high = laws[left].value[-1] + laws[right].value[-1]
+        grid = _grid(count, low * count, high, deviation * math.sqrt(count))
         laws.append(laws[left].plus(laws[right], grid, Side.UPPER))
     weights = [np.zeros(law.value.size) for law in laws]
-    weights[-1] = _bends(laws[-1], depth, power)
+    weights[-1] = wanted.bends(laws[-1])
     for k in range(len(laws) - 1, 0, -1):
         left, right = steps[k - 1]
         for part, rest in ((left, right), (right, left)):
             found = np.empty(laws[part].value.size)
             _expected(laws[part].value, laws[rest].value, laws[rest].mass, laws[k].value, weights[k], found)
             weights[part] += found
-    return [_spaced(law, weight, number) for law, weight in zip(laws[1:], weights[1:], strict=True)]
+    everywhere = EVERYWHERE[int(wanted.log_value is None)]
+    return [_spaced(law, weight, number, everywhere) for law, weight in zip(laws, weights, strict=True)]
 
 
-def _spaced(law: RatioLaw, weight: Array, number: int) -> Array:
+def _spaced(law: RatioLaw, weight: Array, number: int, everywhere: float) -> Array:
     grid, gap = law.value, np.diff(law.value)
     important = np.cbrt(law.mass / np.gradient(grid) * weight)
     octaves = np.arcsinh(grid / math.sqrt(float(law.mass @ grid**2)))
+    octaves += np.log(np.minimum(1.0, 1.0 + grid / law.steps) + NOUGHT)
     important = 0.5 * (important[1:] + important[:-1]) * gap
-    share = important / important.sum() + EVERYWHERE * np.diff(octaves) / (octaves[-1] - octaves[0])
+    share = important / important.sum() + everywhere * np.diff(octaves) / (octaves[-1] - octaves[0])
     places = np.append(0.0, np.cumsum(share))
     knots: Array = np.interp(np.linspace(0.0, places[-1], number + 1), places, grid)
     return knots
@@ -345,22 +369,16 @@ def _distinct(left: RatioLaw, right: RatioLaw, number: int) -> Array | None:
     return found if found.size <= number else None
 
 
-def ratio_sum(
-    laws: Sequence[RatioLaw], count: int, number: int, depth: float, power: float | None = None
-) -> list[RatioSum]:
-    """The sum of `count` steps on each side, from the laws of one step.
-
-    number : of knots, about. depth : log of how far below its largest value E(S - s)_+ still matters, at every s.
-    power : of S/count whose mean matters instead, less 2: that of a moment, if rounds are composed under its tilt.
-    """
+def ratio_sum(laws: Sequence[RatioLaw], count: int, number: int, wanted: Wanted) -> list[RatioSum]:
+    """The sum of `count` steps on each side, from the laws of one step; number : of knots, about."""
     steps = additions(count)
     if not steps:
         return [RatioSum(side, 1, law, None, law.value) for side, law in zip(Side, laws, strict=True)]
-    knots = chosen_knots(laws[0], steps, number, depth, power)
+    knots = chosen_knots(laws[0], steps, number, wanted)
     found = []
     for side, law in zip(Side, laws, strict=True):
-        known = [law]
-        for (left, right), places in zip(steps[:-1], knots[:-1], strict=True):
+        known = [law if law.value.size <= number or wanted.log_value is None else law.plus(NOTHING, knots[0], side)]
+        for (left, right), places in zip(steps[:-1], knots[1:-1], strict=True):
             own = _distinct(known[left], known[right], number)
             known.append(known[left].plus(known[right], places if own is None else own, side))
         left, right = steps[-1]
