@@ -188,7 +188,7 @@ def test_special_cases_of_steps() -> None:
 @pytest.mark.parametrize(
     "given, named",
     [
-        (dict(mechanism=Gaussian(sigma=1.0), steps=10, selected=3), "selected must divide"),
+        (dict(mechanism=Gaussian(sigma=1.0), steps=10, selected=11), "selected"),
         (dict(mechanism=Gaussian(sigma=1.0), steps=0), "steps"),
         (dict(mechanism=Laplace(scale=1.0), steps=5, relation="replace-one"), "relation"),
         (dict(mechanism=ShuffledLDP(1.0, 100), steps=5), "mechanism"),

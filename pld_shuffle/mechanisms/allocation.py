@@ -44,17 +44,19 @@ class RandomAllocation(Mechanism):
         relation also `Laplace`, `DiscretePair`, or any mechanism for that relation: its pair must dominate a step with
         the contribution against one without it.
     steps : how many there are, 1 to 10^10. They may be chosen adaptively.
-    selected : in how many of them a user takes part; it must divide `steps`.
+    selected : in how many of them a user takes part.
     relation : "zero-out" (default): a user's contribution is there or not. "replace-one", for `Gaussian` only: it is
         replaced by another one (exact in any dimension).
 
     One epoch is one entry of a ledger; another one draws its steps anew. With `selected` = t > 1 the steps are at
-    worst t blocks of steps/t in a random composition that is revealed, one hidden step in each: an upper end. The lower
-    end is then the sum of all outputs (of Gaussian steps; of others, 0).
+    worst t blocks of at least floor(steps/t) in a random composition that is revealed, one hidden step in each: an
+    upper end. The lower end is then the sum of all outputs (of Gaussian steps; of others, 0). If the same step is used
+    in every epoch (JAX Privacy's `BallsInBinsSampling` over several cycles), it is one entry with
+    `Gaussian(sigma=sigma / sqrt(epochs))`.
 
-    Raises ValueError or TypeError naming the argument; ValueError if `selected` does not divide `steps` (nothing is
-    proved), or for noise below a tenth of the sensitivity. One epsilon costs about ten integrals of a few milliseconds,
-    whatever `steps` is; seconds where single steps can spend it all (few steps, or sigma below 1/2).
+    Raises ValueError or TypeError naming the argument; ValueError for noise below a tenth of the sensitivity. One
+    epsilon costs less than ten integrals of a few milliseconds, whatever `steps` is; more where single steps can spend
+    it all (few steps, or sigma below 1/2).
 
     >>> from pld_shuffle import Accountant, Gaussian
     >>> hidden = RandomAllocation(Gaussian(sigma=1.0), steps=1000)
@@ -79,11 +81,8 @@ class RandomAllocation(Mechanism):
         kind = self.mechanism
         if not isinstance(kind, Mechanism):
             raise TypeError(f"mechanism must be a mechanism, one step, got {kind!r}")
-        if self.steps % self.selected:
-            raise ValueError(
-                f"selected must divide steps, got {self.selected!r} of {self.steps!r}: for blocks of unequal"
-                " sizes nothing is proved here"
-            )
+        if self.selected > self.steps:
+            raise ValueError(f"selected must be at most steps = {self.steps}, got {self.selected!r}")
         if isinstance(kind, ZeroOut) and isinstance(kind.mechanism, Gaussian):
             kind = kind.mechanism
             object.__setattr__(self, "mechanism", kind)
