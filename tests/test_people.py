@@ -84,6 +84,42 @@ def test_sticky_is_not_fresh() -> None:
 # --- epochs -----------------------------------------------------------------------------------
 
 
+def check_ins(p: float, values: tuple[int, ...], turned: tuple[int, ...]) -> dict[tuple[int, ...], float]:
+    """Numbers of ones and of reports in two rounds, a uniform one for each user; `turned` if so many were ones before.
+
+    Randomized response by plain enumeration of rounds and reports.
+    """
+    found: dict[tuple[int, ...], float] = {}
+    users = range(len(values))
+    for rounds in itertools.product((0, 1), repeat=len(values)):
+        for reports in itertools.product((0, 1), repeat=len(values)):
+            ones = [sum(reports[i] for i in users if rounds[i] == t) for t in (0, 1)]
+            mass = 0.5 ** len(values)
+            for i in users:
+                wanted = values[i] ^ (turned[ones[0]] if rounds[i] else 0)
+                mass *= p if reports[i] == wanted else 1.0 - p
+            seen = (*ones, sum(rounds))
+            found[seen] = found.get(seen, 0.0) + mass
+    return found
+
+
+@pytest.mark.parametrize("n", [2, 3, 4])
+def test_random_check_ins_are_an_epoch(n: int) -> None:
+    """The second round's question depends on the first one's answers; every cut of the others' values."""
+    eps0 = 1.5
+    p = 1.0 / (1.0 + math.exp(-eps0))
+    asked = np.expm1(np.array([0.0, 0.2, 0.5, 1.0]))
+    bound = Epoch(eps0, n).pair.as_profile.profile(asked, 1e-6, 0.0).upper
+    worst = 0.0
+    for others in itertools.combinations_with_replacement((0, 1), n - 1):
+        for turned in itertools.product((0, 1), repeat=n + 1):
+            one, two = (check_ins(p, (value, *others), turned) for value in (0, 1))
+            exact = [sum(max(0.0, m - (1.0 + g) * two[seen]) for seen, m in one.items()) for g in asked]
+            assert np.all(exact <= bound * (1.0 + 1e-9))
+            worst = max(worst, exact[1] / bound[1])
+    assert worst > 0.7
+
+
 def test_epochs_do_not_know_the_size_of_cohorts() -> None:
     """The numbers that the documentation quotes."""
     found = Accountant().compose(Epoch(4.0, 10**6)).epsilon_bounds(1e-6)
