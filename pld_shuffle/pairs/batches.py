@@ -74,7 +74,7 @@ class _EvenChords(ProfilePair):
 
     @property
     def encloses(self) -> bool:
-        """Yes: all resolutions have one polygon."""
+        """Yes: one end of each kind is a certificate at every resolution; the other one measures widths only."""
         return True
 
     def points_at(self, tail: float) -> ProfilePoints:
