@@ -20,7 +20,7 @@ SAID = {
     "gap_to_truth": "telemetry at 1e-5: 0.8299 to 0.8300",
     "koskela_figure1": "1.923059e-21",
     "koskela_figure2": "12.85",
-    "koskela_figure3": "published 3.1996, ours [2.8382",
+    "koskela_figure3": "published 3.1996, ours [2.838",
     "koskela_figure4": "3.829249e-01",
     "tiny_delta_curve": "3.330e-38",
     "value_of_information": "0.547330",

@@ -25,6 +25,7 @@ from .sketch import Sketch, sketch_key, tilted_sizes
 Array = NDArray[np.float64]
 
 WIDEST_CELL = 0.05  # of the rate's inverse: speed
+FEW_CELLS = 16  # there is nothing to save, and what matters may lie beyond the last
 
 
 @dataclass(frozen=True)
@@ -159,4 +160,5 @@ class Plan:
         width = resolution.step / pair.scale
         losses = at_distances(grid, width * distance, MAX_POINTS)
         knots = np.rint(losses / width).astype(np.int64)
-        return replace(resolution, knots=knots[np.diff(knots, prepend=-1) > 0])
+        knots = knots[np.diff(knots, prepend=-1) > 0]
+        return replace(resolution, knots=knots) if knots.size > FEW_CELLS else resolution

@@ -373,12 +373,12 @@ def smooth_part(n, x, value_error, b, rest, mass_error, known, rtol):
     spent = 0.0
     tries = 0
     again = True
-    first = second = error = aliases = 0.0
+    first = second = error = aliases = nodes = 0.0
     while again:
         level = n * moment + 0.5 * (tau * lam) ** 2
         target = 1e-3 * goal * estimate
         period, aliases = alias_period(n, x, b, rest, lam, level, tau, deviation, target)
-        if not period < math.inf or (tries > 0 and period / tau > HOPELESS * limit):
+        if not period < math.inf or (nodes < 0.0 and period / tau > HOPELESS * limit):
             return 0.0, math.inf, spent
         threshold = 1e-3 * goal / (1.0 + (lam * deviation) ** 2) * (estimate * deviation / 0.4)
         v = math.sqrt(2.0 * max(1.0, math.log(8e2 * lam * lam * tau / (goal * estimate))))
