@@ -20,8 +20,7 @@ from .composition.composition import Composition, selected
 from .composition.contour import Integral, Products, capped, preferred
 from .composition.moments import Rounds, laplace_of
 from .composition.plan import Plan
-from .composition.product import LEAST_DELTA, LatticeIntegral, LawStore
-from .composition.product import Products as LatticeProducts
+from .composition.product import LEAST_DELTA, LatticeIntegral, LatticeProducts, LawStore
 from .composition.reading import FARTHEST, excluded_epsilons, proven_epsilons
 from .composition.sketch import Sketch
 from .mechanisms import Mechanism, as_mechanism

@@ -118,7 +118,7 @@ class LatticeIntegral:
         self.rows = [self._row(one, known) for one, known in zip(held, moments, strict=True)]
 
     def row(self, law: PLD) -> Array:
-        """What one round of one more law adds to the totals of a product; `Products` says which columns there are."""
+        """What one more round of a law adds to the totals of a product, whose columns `LatticeProducts` names."""
         one = _Tilted.of(law, self.c)
         return self._row(one, one.moments(self.rates))
 
@@ -286,7 +286,7 @@ class _Tilted:
         return np.asarray(logs)
 
 
-class Products:
+class LatticeProducts:
     """Products of an integral's laws; totals : count-weighted sums of its rows, shape (products, columns)."""
 
     def __init__(self, integral: LatticeIntegral, totals: Array) -> None:
@@ -425,7 +425,7 @@ def _by_moments(held: list[_Tilted], sure: Array, y: Array) -> Array:
 class LatticeReading(Reading):
     """Both sides of a composition on one lattice: reads delta near the tilted mean."""
 
-    def __init__(self, lower: Products, upper: Products, rate: float) -> None:
+    def __init__(self, lower: LatticeProducts, upper: LatticeProducts, rate: float) -> None:
         self._lower, self._upper = lower, upper
         self.centre, self.stride = float(upper.centre[0]), 1.0 / rate
         self.infinity = Bounds(float(lower.infinity[0]), float(upper.infinity[0]))
@@ -439,7 +439,7 @@ class LatticeReading(Reading):
         for side in (Side.LOWER, Side.UPPER):
             laws = [store.of(pair, side) for pair, _ in ledger]
             integral = LatticeIntegral(laws, counts, plan)
-            sides.append(Products(integral, (counts @ np.stack(integral.rows))[None, :]))
+            sides.append(LatticeProducts(integral, (counts @ np.stack(integral.rows))[None, :]))
         return cls(sides[0], sides[1], integral.c)
 
     def lowers(self, eps: Array) -> Array:

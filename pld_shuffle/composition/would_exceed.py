@@ -24,7 +24,7 @@ from ..pairs.pair import Pair
 from .aliases import TooExpensive
 from .composition import AccuracyWarning, Composition
 from .plan import Plan
-from .product import LEAST_DELTA, LatticeIntegral, LawStore, Products
+from .product import LEAST_DELTA, LatticeIntegral, LatticeProducts, LawStore
 from .sketch import Sketch
 
 Counts = Mapping[Pair, int]
@@ -136,5 +136,5 @@ class Growing:
 
     def delta(self, epsilon: float) -> float:
         """An upper bound on delta at epsilon."""
-        product = Products(self._integral, self._total[None, :])
+        product = LatticeProducts(self._integral, self._total[None, :])
         return float(product.uppers(np.array([epsilon]))[0])

@@ -12,7 +12,7 @@ from pld_shuffle.composition import product as module
 from pld_shuffle.composition.aliases import TooExpensive
 from pld_shuffle.composition.plan import Plan
 from pld_shuffle.composition.pld import PLD
-from pld_shuffle.composition.product import LatticeIntegral, Products
+from pld_shuffle.composition.product import LatticeIntegral, LatticeProducts
 from pld_shuffle.composition.reading import excluded_epsilons, proven_epsilons
 from pld_shuffle.numerics.sides import Side
 
@@ -59,7 +59,7 @@ def read(
     times = float(number.sum() / number[:sure].sum())
     integral = LatticeIntegral(laws[:sure], number[:sure], plan, times=times, terms=len(laws))
     rows = np.stack([*integral.rows, *(integral.row(one) for one in laws[sure:])])
-    products = Products(integral, (number @ rows)[None, :])
+    products = LatticeProducts(integral, (number @ rows)[None, :])
     return products.lowers(np.array(eps)), products.uppers(np.array(eps))
 
 
@@ -137,7 +137,7 @@ def test_epsilons_of_prefixes_are_proven_ends(side: Side) -> None:
     plan = plan_of(laws, counts, 0.9)
     integral = LatticeIntegral(laws[:1], np.array([6.0]), plan, times=3.0, terms=3)
     rows = np.stack([*integral.rows, *(integral.row(one) for one in laws[1:])])
-    products = Products(integral, np.cumsum(6.0 * rows, axis=0))
+    products = LatticeProducts(integral, np.cumsum(6.0 * rows, axis=0))
     delta = exact(laws, counts, 0.9)
     asked, start = np.full(3, delta), np.maximum(products.centre, 0.0)
     if side is Side.UPPER:
