@@ -247,7 +247,7 @@ def bits(n, **more):
 
 @pytest.mark.parametrize("bits, one, zero", [(1, 0.75, 0.25), (1, 0.9375, 0.25), (3, 0.75, 0.125), (1, 0.5, 2.0**-9)])
 def test_every_dataset_lies_below_its_mixture_of_two_ends(bits, one, zero):
-    """Theorem 5: one mixture for all s, on both sides of 1."""
+    """Theorem B5: one mixture for all s, on both sides of 1."""
     n, shares = 40, BitShares.of(one, zero)
     top = bits * math.log(one / zero)
     expm1_eps = np.expm1(np.linspace(0.0, 0.99 * top, 25))

@@ -2,7 +2,7 @@
 
 n users send bits that are 1 with one probability if the user holds 1, and with a smaller one if the user holds 0.
 `CountedBits` publishes the number of ones. It is certified for every dataset, and exact for one round but for the
-lattice (docs/bits.md): nobody is told who answered at random.
+lattice (docs/swap.md): nobody is told who answered at random.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ class CountedBits(Mechanism):
         return Attacks.of(bit_attacks(self.n, self.shares, bits=self.bits))
 
     def sampled(self, cohort: Cohort) -> Pair:
-        """The pair of a hidden cohort: for one bit a user the least of docs/bits.md, section 5, and of the coin labels.
+        """The pair of a hidden cohort: for one bit a user the least of docs/swap.md, Theorem B4, and of the coin labels.
 
         If users take part independently the number of reports is published, too. For one bit each these two numbers
         are all that a shuffler shows, and the swap theorem is for that. TypeError for several bits.

@@ -1,6 +1,6 @@
 """Compiled loops of `bits`: Fourier sums of the counts' profile, and the search over the others' ones.
 
-Notation as in `bits` and docs/bits.md. The others send M = ones + zeros bits; the sum runs over the points
+Notation as in `bits` and docs/swap.md. The others send M = ones + zeros bits; the sum runs over the points
 zeta = zeta0 + i theta, theta = 2 pi l/N, l = 1 ... L, N odd. Kernels take scalars and 1-D arrays and check
 nothing. U = 2^-53. A computed exponent is off by at most SLACK U times the sum of the sizes of its terms,
 which every loop keeps beside the value; shares may be off by 4 U relatively, which SLACK covers too.
@@ -173,7 +173,7 @@ def set_up(expm1_eps, bits, one, rest_one, zero, rest_zero, gap, others, low, hi
             factor = kernel * total
         row[FACTOR_RE] = factor.real
         row[FACTOR_IM] = factor.imag
-        # The largest real part over all thresholds: see docs/bits.md, step 4.
+        # The largest real part over all thresholds: see docs/swap.md, Theorem B3.
         ratio = tilt / theta
         excess = math.atan2(kernel.imag, kernel.real) - math.atan2(tilt, theta)
         size = abs(kernel)

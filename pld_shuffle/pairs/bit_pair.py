@@ -1,10 +1,10 @@
 """Pairs of counted bits: the supremum over all datasets, several rounds of it, and one concrete pair of datasets.
 
-The view is the number of ones among n users who send r randomised bits each (docs/bits.md).
+The view is the number of ones among n users who send r randomised bits each (docs/swap.md).
 
 * `BitPair` has the profile of the supremum over all datasets in both orders (section 4): exact for one round.
 * Over rounds the others may hold what they like in each of them (`strategy.Strategy`). The types are all datasets
-  where these are few, else the ends of a chord over the number of ones (section 7, Theorem 5).
+  where these are few, else the ends of a chord over the number of ones (Theorem B5).
 * `BitAttackPair` is the pair of two datasets: an attack.
 """
 
@@ -78,7 +78,7 @@ class BitPair(UpperPair):
         return few and (self.bits == 1 or self.rate == 1.0)
 
     def types(self, expm1_eps: Array) -> list[Types]:
-        """All datasets; or one that is above them all, and the ends of chords (Theorem 5)."""
+        """All datasets; or one that is above them all, and the ends of chords (Theorem B5)."""
         from . import bit_kernels
 
         shares, orders = self.shares, [self.shares, self.shares.mirrored]

@@ -7,7 +7,7 @@ are drawn with `one`. The likelihood ratio increases in the count, so for one bi
 
     H_s(j) = max_k  a P(S >= k-1) - b P(S >= k),   a = one - s zero,  b = s (1-zero) - (1-one).
 
-Tilt S by e^zeta0 = b/a, the ratio at which the two reports balance. Then (proofs: docs/bits.md)
+Tilt S by e^zeta0 = b/a, the ratio at which the two reports balance. Then (proofs: docs/swap.md)
 
     H_s(j) = a e^(K_j(zeta0) - zeta0 m) E[ p(m) - p(m + G) ],                                          (1)
 
@@ -137,7 +137,7 @@ def bit_profile(
     value v in [0, 1] and send 1 with probability zero + v (one - zero): H is convex in each bit's
     probability.
 
-    Source: docs/bits.md, Theorems 1 to 4. Cost: about 20 microseconds a growth, whatever n is; up to some
+    Source: docs/swap.md, Theorems B1 to B4. Cost: about 20 microseconds a growth, whatever n is; up to some
     hundred microseconds where the count has a variance below a few hundred. Raises ValueError or TypeError.
 
     >>> s = BitShares.randomized_response(1.0)
@@ -173,7 +173,7 @@ def _ordered(
     if rate == 1.0:
         return _everybody(users, shares, expm1_eps, bits, ones, rtol)
     lower = np.maximum(*(_equal_others(users, shares, expm1_eps, bits, rate, held) for held in (False, True)))
-    # Theorem 4: at a share x of ones in the cohort, a full profile at another growth. Halve ranges of x
+    # Theorem B4: at a share x of ones in the cohort, a full profile at another growth. Halve ranges of x
     # until the upper end is near the lower one, or the number of ranges is too large.
     upper = np.zeros(expm1_eps.size)
     todo = [(0, users, np.arange(expm1_eps.size))]
@@ -267,7 +267,7 @@ def bit_attack(
     The other order is `shares.mirrored` next to others of the other value. rate < 1 : a hidden cohort of a population
     that holds this value. truncated_mass : P-mass that may be left out, in [1e-250, 0.01].
 
-    Source: docs/bits.md, sections 1 and 5. Cost O(sqrt(n)). Raises ValueError, TypeError, or MemoryError if that is too
+    Source: docs/swap.md, Theorem B4. Cost O(sqrt(n)). Raises ValueError, TypeError, or MemoryError if that is too
     much.
 
     >>> attack = bit_attack(3, BitShares.randomized_response(1.0), False)
@@ -326,7 +326,7 @@ def dataset_profiles(
 
     Of all n users j of the others' bits (n - 1) hold 1, j = 0, 1, ... Of a hidden cohort, bits = 1, the n members are
     known before the target takes a member's place with probability `rate`, and x = 0, ..., n of them hold 1: with the
-    cohort not known, any dataset is a mean of these (docs/bits.md, sections 2, 5 and 7).
+    cohort not known, any dataset is a mean of these (docs/swap.md, Theorems M and B4).
 
     P(count >= m) - Q(count >= m) is a sum of positive terms.
     """

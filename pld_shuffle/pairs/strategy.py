@@ -10,7 +10,7 @@ mean of functions (x - s)_+ and a constant, and one round more, first, makes of 
 
     V_t(s) <= max over k of  V_(t-1)(inf) + sum_x x V_(t-1)''(x) G_k(s/x),
 
-because a mean of types is at most the largest (docs/bits.md, Theorem 6). Exact pairs of all types make it an equality.
+because a mean of types is at most the largest (docs/swap.md, Theorem M). Exact pairs of all types make it an equality.
 Where several families of types are proved, each of them bounds V_t, and so does the least, point by point.
 
 On a lattice of y a polygon through values of V_(t-1) lies above it, and only needs G_k at points of the lattice: the
