@@ -1,23 +1,19 @@
 """Audits: what somebody's implementation gives away, measured from its outputs, next to what is proved or claimed.
 
-*The idea.* Run the implementation many times on each of two neighbouring datasets. For a set S of outputs that was
-chosen without looking at the runs it is tested on, (epsilon, delta)-DP says P(S) <= e^epsilon Q(S) + delta. So
+*The idea.* For a set S of outputs that was chosen without looking at the runs it is tested on, (epsilon, delta)-DP says
+P(S) <= e^epsilon Q(S) + delta. So
 
     epsilon >= log((p - delta) / q),   p <= P(S), q >= Q(S) with the stated confidence together,
 
-the ends p, q of Clopper and Pearson (1934), each failing with half of 1 - confidence. The runs are split: a quarter
-fits statistics of outputs, a quarter chooses one of them, a threshold and which dataset comes first, and half is
-tested. Whatever the first half suggests, the bound is right; a bad choice only makes it small.
+the ends p, q of Clopper and Pearson (1934), each failing with half of 1 - confidence. A quarter of the runs fits
+statistics of outputs, a quarter chooses one of them, a threshold and which dataset comes first, and half is tested.
+Whatever the first half suggests, the bound is right; a bad choice only makes it small. What it does not say, and how
+many runs it needs: docs/howto/audit.md.
 
-*The catch.* A small bound proves nothing: another S, or more runs, may show more. With N runs no epsilon above about
-log N can be seen, and none by events rarer than 1 / N. A bound above what is proved means that the implementation is
-not what was proved, or the datasets were not neighbours, or runs were not independent; by chance it happens with
-probability at most 1 - confidence.
-
-The best test is the likelihood ratio. Statistics that are tried: the log of counts of whole outputs, where
-few differ; sums of such logs over columns, which is the likelihood ratio of independent bits; linear discriminants of
-columns, and of how often each value occurs in an output, which is what a shuffler shows; and a score of your own.
-Jagielski, Ullman, Oprea 2020 and Nasr et al. 2023 audit learning in this way; Arcolezi, Gambs 2023 local randomizers.
+The best test is the likelihood ratio. Statistics that are tried: the log of counts of whole outputs, where few differ;
+sums of such logs over columns; linear discriminants of columns, and of how often each value occurs in an output, which
+is what a shuffler shows; and a score of your own (Jagielski, Ullman, Oprea 2020; Nasr et al. 2023; Arcolezi, Gambs
+2023).
 """
 
 from __future__ import annotations
@@ -324,6 +320,3 @@ def _lower(hits: ArrayLike, runs: int, other_hits: ArrayLike, other_runs: int, d
         high = np.where(m < other_runs, betaincinv(m + 1.0, np.maximum(other_runs - m, 0.5), 1.0 - 0.5 * fail), 1.0)
         over = low * (1.0 - MARGIN) - delta
         return np.asarray(np.where(over > 0.0, np.log(over / np.minimum(high * (1.0 + MARGIN), 1.0)), -np.inf))
-
-
-__all__ = ["Audit", "AuditError", "audit", "audit_randomizer"]

@@ -1,20 +1,15 @@
 """Checkpoints: ledgers as plain data, written as JSON and read back without a change.
 
-What is stored of a ledger are its mechanisms and counts, never arrays: everything else follows from them.
-A mechanism is its public name and its constructor arguments,
+What is stored of a ledger are its mechanisms and counts, never arrays. A mechanism is its public name and its
+constructor arguments,
 
     {"kind": "Subsampled", "arguments": {"mechanism": {"kind": ...}, "population": 1000000}}
 
-with nested mechanisms and local randomizers (kind "randomizers.RAPPOR") in the same form, tuples as lists,
-and infinity as the string "inf", since JSON has none. Python writes the shortest decimal that reads back as
-the same double, and integers in full, so the round trip is exact; this is checked when saving.
-
-Reading is strict: fields and types must be those of this schema, names are looked up among the package's public names
-only, arguments pass the constructors' own checks, and none may be left to a default. Everything else is a
-`CheckpointError` that says where. A mechanism that gains an argument needs a new SCHEMA.
-
-Guarantee: a restored ledger equals the saved one entry by entry, in the same order, so it gives the very same
-doubles (with the same releases of this package and its libraries, on the same machine).
+with nested mechanisms and local randomizers (kind "randomizers.RAPPOR") in the same form, tuples as lists, and infinity
+as the string "inf". The round trip is exact; this is checked when saving. Reading is strict: names are the package's
+public ones, arguments pass the constructors' own checks, and none may be left to a default; else a `CheckpointError`
+says where. A mechanism that gains an argument needs a new SCHEMA. A restored ledger equals the saved one, in the same
+order, so it gives the very same doubles (with the same releases, on the same machine).
 """
 
 from __future__ import annotations

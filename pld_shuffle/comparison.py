@@ -1,17 +1,13 @@
 """What tight accounting buys: every bound that is valid at one setting, side by side.
 
-A bound is listed if it covers the randomizer *and* the adversary that were asked about. Adversaries
-see more and more: the shuffled reports; who of the other users answered at random as well ("weak");
-and whether the target did ("strong"). A bound against one who sees more is valid for one who sees
-less, never the other way round: not even pure local DP covers the strong adversary, who knows the
-target's coin. With subsampling everything is for somebody who sees the shuffled reports only.
+A bound is listed if it covers the randomizer *and* the adversary that were asked about. Adversaries see more and more:
+the shuffled reports; who of the other users answered at random as well ("weak"); and whether the target did ("strong").
+A bound against one who sees more is valid for one who sees less, never the other way round: not even pure local DP
+covers the strong adversary. With subsampling everything is for somebody who sees the shuffled reports only.
 
-Single-round guarantees (epsilon_1, delta_1) become guarantees for the asked rounds in two steps: a
-hidden random cohort at rate q gives (log(1 + q (e^epsilon_1 - 1)), q delta_1) (Balle, Barthe,
-Gaboardi 2018: sampling without replacement, substitution), and k rounds compose optimally (Kairouz,
-Oh, Viswanath 2015, Theorem 3.3), with the best of a few ways to share out delta.
-
-Guarantee: every epsilon listed is an upper bound, valid for the adversary asked about.
+Single-round guarantees (epsilon_1, delta_1) become guarantees for the asked rounds in two steps: a hidden random cohort
+at rate q gives (log(1 + q (e^epsilon_1 - 1)), q delta_1) (Balle, Barthe, Gaboardi 2018), and k rounds compose optimally
+(Kairouz, Oh, Viswanath 2015, Theorem 3.3), with the best of a few ways to share out delta.
 """
 
 from __future__ import annotations
@@ -36,8 +32,6 @@ from .numerics.validation import open_unit, positive_int
 from .randomizers import KRandomizedResponse, Laplace
 from .renyi import RenyiAccountant
 from .shares import Binomial, DiscreteGaussian, Share, Skellam
-
-__all__ = ["Comparison", "Excluded", "Method", "compare"]
 
 #: Shares of delta given to the single rounds; the rest is for their composition.
 _SHARES = (0.5, 0.1, 0.9, 0.01)

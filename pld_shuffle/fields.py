@@ -1,13 +1,12 @@
 """Fields: every value that describes what was run, declared once, with its type.
 
-A column of a training log, a flag of the command line, a parameter of `solve` and a column of `sweep` are
-the same thing under one name, a `Field`. A `Kind` says which fields describe a mechanism (or a local
-randomizer in a shuffler), and the names are those of its constructor. The reading of logs, the flags and
-their help, the plans, the ranges that `solve` searches and the table in docs/fields.md all follow from the
-two tables below: to offer a new parameter, add a `Field`; to offer a new mechanism, add a `Kind`.
+A column of a training log, a flag of the command line, a parameter of `solve` and a column of `sweep` are the same
+thing under one name, a `Field`. A `Kind` says which fields describe a mechanism (or a local randomizer in a shuffler),
+and the names are those of its constructor. To offer a new parameter, add a `Field`; to offer a new mechanism, add a
+`Kind`.
 
-Texts become numbers at the border and only there (`Field.value`); `mechanism_from_values` takes numbers.
-Nothing heavy is imported before a mechanism is built, so that ``--help`` answers at once.
+Texts become numbers at the border and only there (`Field.value`). Nothing heavy is imported before a mechanism is
+built.
 """
 
 from __future__ import annotations
@@ -131,10 +130,9 @@ class Field:
 class Kind:
     """A mechanism, or a local randomizer, that fields can describe.
 
-    maker : its class; fields are its arguments by name. required : fields that must be given.
-    one_of : groups of fields of which exactly one must be given. optional : fields that may be.
-    sampling : optional fields that say how the users of a round were drawn. called : (field, argument) where the
-    constructor has another word for it.
+    maker : its class; fields are its arguments by name. required : fields that must be given. one_of : groups of fields
+    of which exactly one must be given. optional : fields that may be. sampling : optional fields that say how the users
+    of a round were drawn. called : (field, argument) where the constructor has another word for it.
     """
 
     name: str

@@ -2,16 +2,11 @@
 
 An `Accountant` is right for rounds that were fixed beforehand. To choose the next mechanism by looking at outputs, and
 to ask an accountant about what was run in the end, gives too small a number in general (Rogers et al. 2016; Regehr et
-al. 2026, arXiv:2602.15815). Three things are proven for such runs:
-
-* `PrivacyFilter`: a budget (epsilon, delta) is fixed at the start, and every round is admitted or not. Rounds are
-  bought with Gaussian noise at certified prices (`composition.exchange`); or with Renyi divergences of one order
-  (Feldman, Zrnic 2021), which is better for few rounds of large bounded losses, such as Laplace noise.
-* `PrivacyOdometer`: no budget; an epsilon that holds whenever one stops. It costs more.
-* `IndividualFilter`: a filter for each of many users, who take part as long as their own has something left.
-
-A plain accountant is enough where a list of rounds is fixed and each of it is run once at most, in any order, chosen by
-whatever was seen, stopping at any time, if epsilon is quoted for the *whole* list. Proofs: docs/howto/adaptive.md.
+al. 2026, arXiv:2602.15815). `PrivacyFilter`: a budget is fixed at the start, and every round is admitted or not; it is
+paid for with Gaussian noise at certified prices (`composition.exchange`), or with Renyi divergences of one order
+(Feldman, Zrnic 2021), which is better for few rounds of large bounded losses. `PrivacyOdometer`: an epsilon that holds
+whenever one stops. `IndividualFilter`: a filter for each of many users. Proofs, and when an accountant is enough:
+docs/howto/adaptive.md.
 """
 
 from __future__ import annotations
@@ -393,6 +388,3 @@ class IndividualFilter:
             raise ValueError(f"mechanism must have a symmetric pair, got {mechanism!r}")
         left = self._left if users is None else self._left[users]
         return self._budget.after_each(pair, left)
-
-
-__all__ = ["BudgetExceeded", "IndividualFilter", "PrivacyFilter", "PrivacyOdometer"]

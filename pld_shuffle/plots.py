@@ -1,14 +1,9 @@
 """Pictures of what is certified: epsilon over rounds, privacy curves, methods compared.
 
-Every function takes matplotlib axes (``ax=None`` makes new ones with pyplot) and returns the axes it drew on, so that
-pictures combine: a second call on the same axes adds a curve in the next colour. `label` names a curve in the legend;
-without one the legend explains both bounds. The line is the upper bound, the safe side. The lower one is drawn where
-it can be told apart from the line: an attack's as a dashed line that no analysis can go below, a numerical one as the
-edge of a band. Elsewhere the legend says how near it is.
-
-The colours are those of Okabe and Ito (2008), made to be told apart by colour-blind readers.
-
-matplotlib is imported by the functions, not with this module.
+Every function takes matplotlib axes (``ax=None`` makes new ones with pyplot) and returns the axes it drew on; a second
+call on the same axes adds a curve in the next colour. `label` names a curve in the legend; without one the legend
+explains both bounds. The line is the upper bound, the safe side. The lower one is drawn where it can be told apart from
+the line: an attack's dashed, a numerical one as the edge of a band. Elsewhere the legend says how near it is.
 """
 
 from __future__ import annotations
@@ -32,16 +27,6 @@ if TYPE_CHECKING:
     from .accountant import Accountant
     from .comparison import Comparison
     from .trajectory import Trajectory
-
-__all__ = [
-    "COLOURS",
-    "check_picture_path",
-    "draw",
-    "epsilon_over_rounds",
-    "methods_compared",
-    "privacy_curve",
-    "save_figure",
-]
 
 #: Okabe-Ito without its yellow, which is hard to see as a line on white.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
@@ -102,10 +87,9 @@ def privacy_curve(
 ) -> Axes:
     """Delta against increasing epsilons (delta on a logarithmic axis), with its bracket.
 
-    epsilons : by default from 0 to half as far again as the largest mark, or the target.
-    marks : points (epsilon, delta) to mark, those with finite epsilon. target : the one that is not to be exceeded,
-    drawn as a cross: the curve should pass below it. The accountant is asked for ``delta_bounds(epsilons)`` once, and
-    raises what that raises.
+    epsilons : by default from 0 to half as far again as the largest mark, or the target. marks : points (epsilon,
+    delta) to mark, those with finite epsilon. target : the one that is not to be exceeded, drawn as a cross: the curve
+    should pass below it. The accountant is asked for ``delta_bounds(epsilons)`` once, and raises what that raises.
     Where delta is exactly 0 (pure differential privacy) a logarithmic axis has no place for it: the curve ends there.
     """
     marks = [point for point in marks if point[0] < np.inf]

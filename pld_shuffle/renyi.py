@@ -133,6 +133,3 @@ class RenyiAccountant(Ledger):
         for rtol, near in ((LOOSE, 1.0), (TIGHT, 0.5)):
             best = minimize_scalar(at, bounds=(best - near, best + near), args=(rtol,), options={"xatol": 0.02}).x
         return at(best, TIGHT), order(best)
-
-
-__all__ = ["RenyiAccountant", "renyi_bounds"]

@@ -1,36 +1,30 @@
 """What an attacker can do: privacy profiles read as hypothesis tests, certified from both sides.
 
-The attacker sees everything the adversary of the accountant sees, knows all that the two neighbouring datasets D and D'
-share, and guesses which one it is: for substitution, which of two values the target has (for add-remove neighbours this
-would be membership). A test answers D' on a set A of views; with P, Q the laws of the view under D, D', FPR = P(A) and
-TPR = Q(A). Let h(g) = sup_A Q(A) - g P(A) be the hockey-stick divergence, delta(epsilon) = h(e^epsilon). Then
-(Wasserman and Zhou 2010; Dong, Roth and Su 2022, section 2.3; Kairouz, Oh and Viswanath 2015)
+The attacker sees what the adversary of the accountant sees, knows all that two neighbouring datasets D and D' share,
+and guesses which one it is. A test answers D' on a set A of views; with P, Q the laws of the view under D, D', FPR =
+P(A) and TPR = Q(A). With h(g) = sup_A Q(A) - g P(A), delta(epsilon) = h(e^epsilon), the duality of Neyman and Pearson
+says (Wasserman and Zhou 2010; Dong, Roth and Su 2022, section 2.3; Kairouz, Oh and Viswanath 2015)
 
-    largest TPR at FPR alpha = 1 - f(alpha) = min over g >= 0 of  v(g) = alpha g + h(g),
+    largest TPR at FPR alpha = min over g >= 0 of  v(g) = alpha g + h(g).
 
-f being the trade-off curve: `<=` is the definition of h, equality the duality of Neyman and Pearson. The pairs here are
-symmetric (P, Q and Q, P have one profile), so h(g) = 1 - g + g h(1/g) gives the g below 1, and f is its own inverse.
+The pairs here are symmetric, so h(g) = 1 - g + g h(1/g) gives the g below 1.
 
-Certificates: h is convex and decreasing, so v is convex. delta is bracketed at finitely many points g, and v(0) = 1.
+Certificates: delta is bracketed at finitely many points g, and v(0) = 1. Every point gives an upper bound of the
+minimum; below it, v being convex:
 
-* Every point gives an upper bound of the minimum.
 * Between neighbours a < b: v(g) >= alpha a + h(b), as h decreases; and v(g) lies above the line through a and
-  the point before, and above that through b and the point after (convexity). Such a line is taken lowest
-  within the brackets: the lower bound at the near end, the upper bound at the other point.
+  the point before, and above that through b and the point after. Such a line is taken lowest within the brackets.
 * Beyond the last point g: v >= alpha g; and v increases there if it is larger for certain than at the point before.
 
-Intervals that may hold the minimum are halved until the two sides are as close as the brackets of delta allow.
-Distances of points enter quadratically: some twenty points do, most read off one composition.
-
-Sides: an upper bound on TPR or advantage binds *every*
-attack. The other side is what the best test attains against the stated *pair*. Where that pair only
-dominates the protocol (stronger clones, say), no attack on the protocol itself need attain it.
+Intervals that may hold the minimum are halved until the two sides are as close as the brackets of delta allow; some
+twenty points do, most read off one composition. An upper bound on TPR or advantage binds *every* attack. The other side
+is what the best test attains against the stated *pair*, which need not be the protocol.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,7 +33,8 @@ from .ledger import Ledger
 from .numerics.sides import Bounds
 from .numerics.validation import probabilities, tolerance
 
-__all__ = ["AttackRisk", "Profile"]
+if TYPE_CHECKING:
+    from .accountant import Accountant
 
 FloatArray = NDArray[np.float64]
 
@@ -49,19 +44,12 @@ LARGEST_POINT = 700.0  # log g: e^x is a double
 MOST_POINTS = 256
 
 
-class Profile(Protocol):
-    """What is asked: an `Accountant`, or anything with certified answers of a symmetric pair."""
-
-    def delta_bounds(self, epsilon: Any, /) -> Bounds:
-        """Bounds on delta at epsilon in [0, inf]."""
-
-
 class AttackRisk:
     """Certified limits of attacks on everything an accountant has composed; see the module.
 
     Parameters
     ----------
-    accountant : an `Accountant` (later rounds count as soon as they are composed), or another `Profile`.
+    accountant : an `Accountant` (later rounds count as soon as they are composed), or what has its `delta_bounds`.
     rtol : relative width of TPR that the search adds to what the brackets of delta leave open; in (1e-9, 1].
 
     Arguments are scalars or arrays, answers `Bounds` of the same shape. Raises ValueError or TypeError
@@ -75,7 +63,7 @@ class AttackRisk:
     '0.393'
     """
 
-    def __init__(self, accountant: Profile, rtol: float = 1e-3) -> None:
+    def __init__(self, accountant: Accountant, rtol: float = 1e-3) -> None:
         if not callable(getattr(accountant, "delta_bounds", None)):
             raise TypeError(f"accountant must be an accountant, got {accountant!r}")
         self._accountant = accountant
@@ -90,14 +78,14 @@ class AttackRisk:
         values = probabilities("fpr", fpr)
         readings = _Readings(self._profile())
         found = np.array([_power(readings, float(rate), self._rtol) for rate in values.flat])
-        low, high = found.reshape(*values.shape, 2)[..., 0], found.reshape(*values.shape, 2)[..., 1]
-        return Bounds(float(low), float(high)) if values.ndim == 0 else Bounds(low, high)
+        low, high = found.reshape(*values.shape, 2).T
+        return Bounds(float(low), float(high)) if values.ndim == 0 else Bounds(low.T, high.T)
 
     def advantage(self) -> Bounds[float]:
         """The largest TPR - FPR of any test: delta(0), the total variation of P and Q (Yeom et al. 2018)."""
         return self._profile().delta_bounds(0.0)
 
-    def _profile(self) -> Profile:
+    def _profile(self) -> Accountant:
         """The accountant, if all its pairs are symmetric; ValueError otherwise."""
         rounds = self._accountant.ledger if isinstance(self._accountant, Ledger) else ()
         for mechanism, _ in rounds:
@@ -109,7 +97,7 @@ class AttackRisk:
 class _Readings:
     """h at the points asked for so far."""
 
-    def __init__(self, accountant: Profile) -> None:
+    def __init__(self, accountant: Accountant) -> None:
         self._accountant = accountant
         self._known: dict[float, tuple[float, float]] = {}
 
@@ -118,8 +106,7 @@ class _Readings:
         new = [x for x in points.tolist() if x not in self._known]
         if new:
             found = self._accountant.delta_bounds(np.array(new))
-            sides = zip(found.lower.tolist(), found.upper.tolist(), strict=True)
-            self._known.update(zip(new, sides, strict=True))
+            self._known.update(zip(new, zip(*map(np.ndarray.tolist, found), strict=True), strict=True))
         low, high = zip(*(self._known[x] for x in points.tolist()), strict=True)
         return np.array(low), np.array(high)
 

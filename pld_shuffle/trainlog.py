@@ -1,18 +1,15 @@
 """Training logs: one row per round in, the rounds as (mechanism, count) pairs out.
 
-A federated training job writes one row per round, and the cohort changes from round to round::
-
     round,mechanism,n,eps0,population
     1,ldp,4873,2.0,1000000
-    2,ldp,5120,2.0,1000000
 
-The columns are the fields of `pld_shuffle.fields`; docs/fields.md and ``pld-shuffle account --help`` list
-them. ``mechanism`` is ``ldp`` by default, ``count`` says how many equal rounds a row stands for, ``round`` is
-a label that is never used in a computation. A blank cell counts as not given; blank lines are skipped.
+The columns are the fields of `pld_shuffle.fields` (docs/fields.md, ``pld-shuffle account --help``). ``mechanism`` is
+``ldp`` by default, ``count`` says how many equal rounds a row stands for, ``round`` is a label that is never used in a
+computation. A blank cell counts as not given; blank lines are skipped.
 
-Guarantee: a log is read to its end before anything is returned, so it is accounted in full or not at all. A
-bad value is a `LogError` that names the line and the column. So is a column whose name is nearly that of a
-field: to pass over ``counts`` would count 50 rounds as one. Any other column is ignored, and a note says so.
+Guarantee: a log is read to its end before anything is returned, so it is accounted in full or not at all. A bad value
+is a `LogError` that names the line and the column. So is a column whose name is nearly that of a field: to pass over
+``counts`` would count 50 rounds as one. Any other column is ignored, and a note says so.
 """
 
 from __future__ import annotations

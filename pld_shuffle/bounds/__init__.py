@@ -11,11 +11,10 @@
 | `ClonesClosedForm` | Feldman et al., FOCS 2021 | any randomizer |
 | `StrongerClonesClosedForm` | Feldman et al., SODA 2023 | any randomizer |
 
-Beside them, functions that are about more than one round: `girgis_rdp`, `girgis_epsilon` (Girgis et al.,
-NeurIPS 2021), `rdp_to_epsilon`, `rdp_to_delta` (Canonne et al. 2020), and the optimal composition of
-(epsilon, delta) guarantees. All are upper bounds, all arguments are keywords, and arguments outside
-a theorem's range raise `OutOfRange` (a ValueError). docs/bounds.md has the proofs. This package does not use the
-accountant: it is the opponent in every comparison.
+Beside them, functions that are about more than one round: `girgis_rdp`, `girgis_epsilon` (Girgis et al., NeurIPS 2021),
+`rdp_to_epsilon`, `rdp_to_delta` (Canonne et al. 2020), and the optimal composition of (epsilon, delta) guarantees. All
+are upper bounds, all arguments are keywords, and arguments outside a theorem's range raise `OutOfRange` (a ValueError).
+docs/bounds.md has the proofs. This package does not use the accountant: it is the opponent in every comparison.
 """
 
 from __future__ import annotations

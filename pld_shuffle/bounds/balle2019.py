@@ -1,19 +1,17 @@
 """Balle, Bell, Gascon, Nissim, The privacy blanket of the shuffle model, CRYPTO 2019.
 
-Idea. Every output law is a mixture of the *blanket* omega = inf_x mu_x / gamma and a rest. Users who answer from the
-blanket hide the target: delta(epsilon) <= 1/(gamma n) E[(L_1 + ... + L_M)_+], M ~ Bin(n, gamma) (Lemma 8), L =
-(mu_x(W) - e^epsilon mu_x'(W)) / omega(W), W ~ omega, E L = 1 - e^epsilon = -a. Lemmas 9, 12, 13 say in which interval L
-lies (largest value `b_plus`, length `b`) and bound E L^2 by `c`. Concentration (Hoeffding, Lemma 10; Bennett, Lemma 11)
-bounds the terms by C e^(-m kappa), so that the expectation over M has a closed form: n may be 10^9.
+Users who answer from the blanket hide the target: delta(epsilon) <= 1/(gamma n) E[(L_1 + ... + L_M)_+], M ~ Bin(n,
+gamma) (Lemma 8). Lemmas 9, 12, 13 say in which interval L lies (largest value `b_plus`, length `b`) and bound E L^2 by
+`c`; E L = -a. Concentration (Hoeffding, Lemma 10; Bennett, Lemma 11) bounds the terms by C e^(-m kappa), so that the
+expectation over M has a closed form: n may be 10^9.
 
-*A correction.* Lemma 11 is printed with the factor b_plus/(a m log(1+u)), which is false: it would allow binary
-randomized response with n = 10^6, eps0 = 0.5 the guarantee epsilon = 5.2e-4 at delta = 1e-6, where the exact delta is
-at least 3.9e-5 (tests). The authors' published code has the form used here, and for a generic randomizer a second
-moment a little larger than the worst case of Lemma 9. A generic gamma is unknown, in [e^-eps0, 1] (Lemma 7): e^-eps0 is
-used, and the worst case of the moments.
+*A correction.* Lemma 11 is printed with the factor b_plus/(a m log(1+u)), which is false: for binary randomized
+response with n = 10^6, eps0 = 0.5 it would allow epsilon = 5.2e-4 at delta = 1e-6, where the exact delta is at least
+3.9e-5 (tests). The authors' published code has the form used here. A generic gamma is unknown, in [e^-eps0, 1] (Lemma
+7): e^-eps0 is used, and the worst case of the moments.
 
-Statements, proofs, and what rests on the authors': docs/bounds.md. All are upper bounds for the worst pair of inputs,
-against an adversary who also sees who of the other users answered from the blanket.
+Proofs: docs/bounds.md. All are upper bounds for the worst pair of inputs, against an adversary who also sees who of the
+other users answered from the blanket.
 """
 
 from __future__ import annotations

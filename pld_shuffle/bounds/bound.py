@@ -2,20 +2,17 @@
 
     bound.epsilon(eps0=, delta=, n=)    bound.delta(epsilon=, eps0=, n=)    bound.eps0(epsilon=, delta=, n=)
 
-A theorem comes in one of two forms: an `EpsilonBound` states epsilon for eps0 and delta, a `DeltaBound` states
-delta for epsilon and eps0. What it states is evaluated. The other unknowns are solved for: the smallest epsilon, the
-smallest delta or the largest eps0 at which the bound still proves the target. *Each answer is safe*: fed back into the
-bound, it does not miss the target (`numerics.crossing` evaluates the bound at the very number it returns).
+An `EpsilonBound` states epsilon for eps0 and delta, a `DeltaBound` delta for epsilon and eps0. The other unknowns are
+solved for: the smallest epsilon or delta, or the largest eps0, at which the bound still proves the target. *Each answer
+is safe*: fed back into the bound, it does not miss the target.
 
-*Two refusals.* An argument that no bound could use (delta = 2, n = 0, a bool) is a ValueError or TypeError of the
-package's border. One that has a meaning but lies outside what a theorem covers (eps0 = 4 where the theorem needs
-eps0 < 1/2) is `OutOfRange`, a ValueError of its own: a comparison catches it and says why the bound does not apply.
-No bound returns nan.
+*Two refusals.* An argument that no bound could use (delta = 2, n = 0, a bool) is a ValueError or TypeError. One that
+has a meaning but lies outside what a theorem covers is `OutOfRange`: a comparison catches it and says why the bound
+does not apply. No bound returns nan.
 
-*Rounding.* A Fraction or a longdouble becomes the neighbouring double for which the bound is larger: a target (epsilon,
-delta) is rounded down, what is spent (eps0, a Renyi divergence) is rounded up. A bound is evaluated as it is written,
-then moved to its safe side by `MARGIN`, relative in epsilon and eps0, absolute in log delta: far more than the rounding
-of the few operations.
+*Rounding.* A Fraction or a longdouble becomes the neighbouring double for which the bound is larger. A bound is
+evaluated as it is written, then moved to its safe side by `MARGIN`, relative in epsilon and eps0, absolute in log
+delta.
 """
 
 from __future__ import annotations

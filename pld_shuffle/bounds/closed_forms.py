@@ -1,17 +1,12 @@
 """Closed forms: any randomizer, and binary randomized response. docs/bounds.md has statements and proofs.
 
-`Erlingsson`. Erlingsson, Feldman, Mironov, Raghunathan, Talwar, Thakurta, Amplification by shuffling, SODA 2019, stated
-as in Balle, Bell, Gascon, Nissim 2019, Theorem 4; *the constants rest on the authors' proof*. The formula is returned
-as it stands even where it exceeds eps0, which every eps0-LDP randomizer attains without shuffling.
-
-`Cheu`. Cheu, Smith, Ullman, Zeber, Zhilyaev, Distributed differential privacy via shuffling, EUROCRYPT 2019, section
-4.2, in its linear form: with probability lambda/n a user answers a fair coin, otherwise the truth, so that lambda =
-2n/(e^eps0 + 1). The fair coins hide the target in a binomial.
-
-`ClonesClosedForm`, `StrongerClonesClosedForm`. Feldman, McMillan, Talwar, FOCS 2021 and SODA 2023. Nothing here rests
-on the proof of 2023, which has an erratum. For randomizers chosen adaptively, one user after the other, those of 2021
-rest on the paper's proof; those of 2023 need one randomizer for all users. What these papers evaluate numerically is
-the pair of ``ShuffledLDP(eps0, n, analysis="clones")``, or "stronger-clones".
+`Erlingsson` (SODA 2019), as in Balle, Bell, Gascon, Nissim 2019, Theorem 4; *the constants rest on the authors' proof*.
+The formula is returned as it stands even where it exceeds eps0. `Cheu` (EUROCRYPT 2019, section 4.2, in its linear
+form): with probability lambda/n a user answers a fair coin, lambda = 2n/(e^eps0 + 1). `ClonesClosedForm`,
+`StrongerClonesClosedForm` (Feldman, McMillan, Talwar, FOCS 2021 and SODA 2023): nothing here rests on the proof of
+2023, which has an erratum. For randomizers chosen adaptively, one user after the other, those of 2021 rest on the
+paper's proof; those of 2023 need one randomizer for all users. What these papers evaluate numerically is the pair of
+``ShuffledLDP(eps0, n, analysis="clones")``, or "stronger-clones".
 """
 
 from __future__ import annotations

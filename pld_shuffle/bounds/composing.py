@@ -1,16 +1,13 @@
 """What one does without a privacy loss distribution: composing guarantees of single rounds. Upper bounds.
 
-* *Optimal* (Kairouz, Oh, Viswanath 2015, Theorem 3.3). Nothing smaller holds: randomized response that fails openly
-  with probability delta attains it.
+* *Optimal* (Kairouz, Oh, Viswanath 2015, Theorem 3.3). Nothing smaller holds.
 * *Renyi* (Canonne, Kamath, Steinke 2020, Proposition 12; Balle, Barthe, Gaboardi, Hsu, Sato 2020, Theorem 21).
-  Divergences of one order add up over adaptive rounds: pass the sum. A divergence of +inf at some orders is allowed and
-  never chosen unless all are infinite.
-* *Subsampled shuffling* (Girgis, Data, Diggavi, Renyi DP of the subsampled shuffle model, NeurIPS 2021, Theorem 1), for
-  integer orders and every eps0-LDP randomizer. The authors' code has y/2 in place of y in the residue Y
-  (`residue="published-code"`, for reproducing their figures), which no proof covers.
+  Divergences of one order add up over adaptive rounds: pass the sum. A divergence may be +inf at some orders.
+* *Subsampled shuffling* (Girgis, Data, Diggavi, NeurIPS 2021, Theorem 1), for integer orders and every eps0-LDP
+  randomizer. The authors' code has y/2 in place of y in the residue Y (`residue="published-code"`, for reproducing
+  their figures), which no proof covers.
 
-Everything is computed in logs: orders to 10^4, eps0 = 14 and n = 10^9 do not overflow. docs/bounds.md states and proves
-all three, every constant included.
+Everything is computed in logs: orders to 10^4, eps0 = 14 and n = 10^9 do not overflow. Proofs: docs/bounds.md.
 """
 
 from __future__ import annotations
@@ -116,9 +113,8 @@ def _curve(orders: ArrayLike, rdp: ArrayLike) -> tuple[NDArray[np.float64], NDAr
 def rdp_to_epsilon(*, orders: ArrayLike, rdp: ArrayLike, delta: float) -> EpsilonAtOrder:
     """Smallest epsilon >= 0 over the given orders, and its order (Canonne et al. 2020, Proposition 12).
 
-    `orders` > 1 and `rdp` >= 0 are 1-D of equal length; 0 < delta < 1. A negative epsilon is
-    reported as 0, which it implies. Raises OutOfRange if rdp is infinite everywhere. O(number of
-    orders).
+    `orders` > 1 and `rdp` >= 0 are 1-D of equal length; 0 < delta < 1. A negative epsilon is reported as 0, which it
+    implies. Raises OutOfRange if rdp is infinite everywhere. O(number of orders).
     """
     fail = failure("delta", delta)
     alphas, values = _curve(orders, rdp)

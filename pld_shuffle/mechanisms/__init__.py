@@ -20,28 +20,8 @@ from .threshold import Threshold
 from .zero_out import ZeroOut
 
 __all__ = [
-    "CountedBits",
-    "DiscretePair",
-    "DummyReports",
-    "Epoch",
-    "Gaussian",
-    "Laplace",
-    "Mechanism",
-    "MixedRR",
-    "MixedRandomizers",
-    "PoissonGaussian",
-    "PoissonSampled",
-    "RandomAllocation",
-    "Shuffled",
-    "ShuffledBatches",
-    "ShuffledLDP",
-    "ShuffledRR",
-    "ShuffledRandomizer",
-    "StickyCohort",
-    "Subsampled",
-    "Summed",
-    "SummedNoise",
-    "Threshold",
-    "ZeroOut",
-    "as_mechanism",
-]
+    "CountedBits", "DiscretePair", "DummyReports", "Epoch", "Gaussian", "Laplace", "Mechanism", "MixedRR",
+    "MixedRandomizers", "PoissonGaussian", "PoissonSampled", "RandomAllocation", "Shuffled",
+    "ShuffledBatches", "ShuffledLDP", "ShuffledRR", "ShuffledRandomizer", "StickyCohort", "Subsampled",
+    "Summed", "SummedNoise", "Threshold", "ZeroOut", "as_mechanism",
+]  # fmt: skip

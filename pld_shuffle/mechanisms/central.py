@@ -3,8 +3,7 @@
 They compose with shuffle mechanisms, so that a local-plus-central pipeline needs one accountant. Their
 profiles are in `pairs.gaussian`.
 
-Sensitivity is meant for the neighbouring relation of the whole ledger: substitution, as for shuffle
-mechanisms.
+Sensitivity is meant for the neighbouring relation of the whole ledger: substitution, as for shuffle mechanisms.
 """
 
 from __future__ import annotations

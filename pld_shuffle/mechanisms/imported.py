@@ -90,8 +90,7 @@ class ImportedPair(Mechanism):
     low : index of the first mass, at least 1: only positive losses are stated.
     masses : nonnegative, with `infinity` at most 1 (up to 1e-3 of rounding); may be empty.
     infinity : P-mass at infinite loss, in [0, 1].
-    neighbours : one of `GIVEN`. Only one relation makes sense in a ledger; shuffle mechanisms have
-        "replace-one".
+    neighbours : one of `GIVEN`. Only one relation makes sense in a ledger; shuffle mechanisms have "replace-one".
     side : "upper" or "lower", the end of a bracket that carries over to the mechanism the pair stands for.
     reverse : the pair of the other order, where it is another one, as for addition and removal: at every epsilon the
         larger profile counts. That bounds compositions in either order, from above only: what is composed of maxima may

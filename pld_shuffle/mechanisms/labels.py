@@ -1,16 +1,12 @@
 """Randomizers whose reports carry labels: any one with parameters (p, beta, q), and k-ary randomised response.
 
 A report carries a coin label, one of the target's two, or a neutral label, or none. The adversary is shown the labels.
-The pair is a mixture of tilted coins, `pairs.coins.CoinMixture`.
+The pair is a mixture of tilted coins, `pairs.coins.CoinMixture` (docs/theory.md, section 2 and section 4).
 
-* Parameters (p, beta, q): the target's two laws have total variation beta and ratios up to p, and are at most q times
-  the law of any other user. Then the view is a post-processing of labels, alpha = beta/(p - 1): the target shows a coin
-  label with probability alpha (p + 1), and else a neutral one; the others show the same labels, each 1/q times as often
-  as the larger of the target's two laws (docs/theory.md, section 4).
-* k-ary randomised response: with probability gamma a user answers uniformly over k values, otherwise the truth;
-  eps0 = log(1 + k (1-gamma)/gamma). The other users' random answers are labels: the target's two values are coin
-  labels, of rate 2 gamma/k together, the other values are neutral. The pair is exact for an adversary who sees more
-  or less of who answered at random (docs/theory.md, section 2).
+* Parameters (p, beta, q), alpha = beta/(p - 1): the target shows a coin label with probability alpha (p + 1), and else
+  a neutral one; the others the same labels, each 1/q times as often as the larger of the target's two laws.
+* k-ary randomised response: a random answer is a label, a coin label if it is one of the target's two values. The pair
+  is exact for an adversary who sees more or less of who answered at random.
 """
 
 from __future__ import annotations

@@ -1,17 +1,11 @@
 """A sticky cohort: drawn once, hidden, and the same for many rounds (docs/people.md, section 3).
 
-Let h be the profile of the T rounds on a known cohort, over every substitution in it. The target belongs to the
-cohort with probability r; otherwise somebody else stands in, and the views of the two datasets are the same. By
-advanced joint convexity (Balle, Barthe, Gaboardi 2018, Thm 2) the view of all T rounds together has
-
-    H_s <= r h((s - 1 + r)/r),   s >= 1,   and by reflection for s < 1.
-
-It is the general amplification of the *composed* pair, once. T amplified rounds are another thing: they need a fresh
-cohort in every round. For T = 1 both are one round on a hidden cohort: Theorem C of docs/swap.md, which is sharper.
-
-Attained where all other users hold the target's second value: who stands in then looks like the second dataset.
-That is the attack of the lower ends. With (P_0, P_1) the two views of a known cohort it is the ordered pair
-(r P_0 + (1-r) P_1, P_1); the reversed one has H_s = (1-b) H_{r s/(1-b)}(P_1 || P_0), b = s (1-r), and 0 from b = 1 on.
+Let h be the profile of the T rounds on a known cohort, to which the target belongs with probability r. By advanced
+joint convexity (Balle, Barthe, Gaboardi 2018, Thm 2) the view of all T rounds together has H_s <= r h((s - 1 + r)/r), s
+>= 1, and by reflection for s < 1: the general amplification of the *composed* pair, once. For T = 1 Theorem C of
+docs/swap.md is sharper. The lower ends' attack: all other users hold the target's second value, so that who stands in
+looks like the second dataset. With (P_0, P_1) the two views of a known cohort it is the ordered pair (r P_0 + (1-r)
+P_1, P_1); the reversed one has H_s = (1-b) H_{r s/(1-b)}(P_1 || P_0), b = s (1-r), and 0 from b = 1 on.
 """
 
 from __future__ import annotations

@@ -7,19 +7,7 @@ from .sums import BinarySum, OneBitMean, RealSum, UnarySum
 from .zero_sum import ZeroSum, ZeroSumHistogram
 
 __all__ = [
-    "BallsIntoBins",
-    "BinarySum",
-    "BitHistogram",
-    "ExpectedError",
-    "FakeUsers",
-    "HistogramEstimate",
-    "MixDUMP",
-    "OneBitMean",
-    "PrivateHistogram",
-    "Protocol",
-    "RAPPORHistogram",
-    "RealSum",
-    "UnarySum",
-    "ZeroSum",
-    "ZeroSumHistogram",
-]
+    "BallsIntoBins", "BinarySum", "BitHistogram", "ExpectedError", "FakeUsers", "HistogramEstimate",
+    "MixDUMP", "OneBitMean", "PrivateHistogram", "Protocol", "RAPPORHistogram", "RealSum", "UnarySum",
+    "ZeroSum", "ZeroSumHistogram",
+]  # fmt: skip

@@ -1,28 +1,19 @@
 """Histograms: by k-ary randomized response, from noisy one-hot vectors, and from memoised ones (RAPPOR).
 
-What they share is `Histogram`: N_j, how often bin j is named, has a mean linear in the true count c_j, so that count is
-estimated without bias, with a variance linear in c_j, which the worst data put at 0 or at n. Standard errors put the
-estimated counts into it, moved into [0, n]. Derivations: docs/protocols.md.
+All are `LinearHistogram`: how often a bin is named has a mean and a variance linear in its true count
+(docs/protocols.md).
 
-* Randomized response (Balle, Bell, Gascon, Nissim 2019, Algorithm 1): the value with probability 1 - gamma, a uniform
-  one of the k values with probability gamma. Privacy for k >= 3: `ShuffledRR` with the weak adversary, who sees who of
-  the *other* users answered at random. That pair is exact for this adversary, and valid for the shuffled reports, which
-  say nearly as much if all others hold a third value (to 1e-4 of epsilon at n = 10^4, eps0 = 3). For k = 2 there is no
-  third value, and the reports say less: `CountedBits`.
-* Bit vectors (Erlingsson, Pihur, Korolova 2014, section 4): k bits, the own value's 1 with probability a, every other
-  one with probability b < a. Privacy of one report of every user: `Shuffled` with the randomizer. If not whole reports
-  but only the sums of the bits are published, see `Summed`.
+* Randomized response (Balle, Bell, Gascon, Nissim 2019, Algorithm 1). Privacy for k >= 3: `ShuffledRR` with the weak
+  adversary, who sees who of the *other* users answered at random; valid for the shuffled reports, which say nearly as
+  much if all others hold a third value (to 1e-4 of epsilon at n = 10^4, eps0 = 3). For k = 2: `CountedBits`.
+* Bit vectors (Erlingsson, Pihur, Korolova 2014, section 4). Privacy of one report of every user: `Shuffled` with the
+  randomizer. If only the sums of the bits are published, see `Summed`.
 
-In a `BitHistogram` all noise is fresh in every round: a `RAPPOR` draws *both* its steps afresh, so rounds compose
-like any others. With the permanent noise drawn once and kept, as RAPPOR is meant for values that do not change, use
-`RAPPORHistogram`: `memoise` draws the permanent noise, once; `randomize` makes one report from every kept filter, as
-often as wanted. Estimates of several collections share the permanent noise, so their mean keeps its error.
-
-Several collections must not be composed as if independent. Given all memoised filters they are independent, and every
-one depends on the multiset of filters only; so all of them together are a post-processing of *one* shuffled collection
-of the memoised filters themselves, which `lifetime_mechanism` accounts for, once, whatever the number of collections.
-That needs the same users in every collection, so cohorts are not covered, and neither are values that change: then
-filters are to be memoised anew, and the lifetimes composed.
+In a `BitHistogram` all noise is fresh in every round, both steps of a `RAPPOR` too. With the permanent noise drawn once
+and kept, for values that do not change, use `RAPPORHistogram`: given all memoised filters its collections are
+independent, and each depends on the multiset of filters only; so all of them together are a post-processing of *one*
+shuffled collection of the filters themselves, `lifetime_mechanism`, accounted once. That needs the same users in every
+collection; where values change, filters are to be memoised anew, and the lifetimes composed.
 """
 
 from __future__ import annotations

@@ -1,27 +1,20 @@
 """What all protocols share: who takes part, who can be trusted, what the rounds cost, and where the noise comes from.
 
-Privacy is accounted for the `honest` users only. Messages of the others are whatever they like, but do
-not depend on the honest users' data, so the whole view is a post-processing of the honest users' shuffled
-messages (Cheu 2022, section 2.2, robust privacy; Cheu et al. 2019, section 3.2). The guarantee is for honest
-users. Errors (`expected_error`) are those of a run in which everybody follows the protocol.
+Privacy is accounted for the `honest` users only. Messages of the others are whatever they like, but do not depend on
+the honest users' data, so the whole view is a post-processing of the honest users' shuffled messages. Errors are those
+of runs in which everybody follows the protocol.
 
-Rounds: the same users take part in every round and draw fresh noise; their values may change from round
-to round, also in answer to earlier outputs (adaptive composition). The exception is `RAPPORHistogram`, whose
-collections share the memoised noise: it is for values that do not change, and its `ledger` knows.
+Rounds: the same users take part in every round and draw fresh noise; their values may change from round to round, also
+in answer to earlier outputs. The exception is `RAPPORHistogram`, and its `ledger` knows. Most protocols are
+`OneMechanism`, one round being one `mechanism`; `UnarySum` (a round is several) and `RAPPORHistogram` (several
+collections are not several rounds) are not.
 
-What a round costs: `ledger(rounds)` and `accountant(rounds)`, for every protocol. Most are `OneMechanism`,
-one round being one `mechanism`, which can be composed with others by hand and run on random cohorts
-(`on_cohort`). `UnarySum` (a round is several mechanisms) and `RAPPORHistogram` (several collections are not
-several rounds) are not.
-
-Upper ends of an accountant's brackets hold for the protocol, whatever the rounds. Lower ends are those of an
-attack, or enclose the *stated* pair: they are the protocol's own where its docstring calls the pair exact, for
-one round or for any number.
+Upper ends of an accountant's brackets hold for the protocol. Lower ends are those of an attack, or enclose the *stated*
+pair: they are the protocol's own where its docstring calls the pair exact.
 
 A protocol has one positive parameter of noise, in which its privacy is monotone; `from_budget` finds the least noise
-that the accountant can prove. That it is monotone only steers the search: what is returned was accounted for by itself,
-and its certified *upper* epsilon at delta is at most the one asked for. A class says how the parameter is put in
-(`_at`) and where to look for it (`_search`). Published theorems on the noise are in `bounds`.
+that the accountant can prove. That it is monotone only steers the search: what is returned was accounted for by itself.
+A class says how the parameter is put in (`_at`) and where to look for it (`_search`).
 """
 
 from __future__ import annotations
@@ -238,12 +231,11 @@ class OneMechanism(Protocol):
     def on_cohort(self, population: int) -> Subsampled:
         """One round run by n users drawn from `population` users uniformly, hidden from the adversary.
 
-        Every user of the cohort knows of being in it. So given the others' part of the cohort, the h honest
-        members are a uniform choice among the honest users of the population, at least
-        H = floor(honest_fraction population) by assumption, and an honest user is among them with
-        probability h/H <= n/H, *not* n/population: that is the rate here. The mechanism is that of `honest`
-        users, so at least that many must be honest in *every* cohort; how many a random cohort happens to
-        have is random, and cohorts with fewer are not covered. Draw anew for every round.
+        Every user of the cohort knows of being in it. So given the others' part of the cohort, the h honest members are
+        a uniform choice among the honest users of the population, at least H = floor(honest_fraction population) by
+        assumption, and an honest user is among them with probability h/H <= n/H, *not* n/population: that is the rate
+        here. The mechanism is that of `honest` users, so at least that many must be honest in *every* cohort; how many
+        a random cohort happens to have is random, and cohorts with fewer are not covered. Draw anew for every round.
 
         population: at least n. Raises TypeError or ValueError. `Subsampled(self.mechanism, population=...)`
         would be wrong for honest_fraction < 1: it takes `honest` for the size of the cohort.

@@ -1,27 +1,16 @@
 """Sums by randomized response: of bits, and of real numbers in [0, 1] in one message per user or in several bits.
 
-All estimates are unbiased; their errors are derived in docs/protocols.md.
+All estimates are unbiased; protocols and errors are in docs/protocols.md.
 
-Bits (Cheu, Smith, Ullman, Zeber, Zhilyaev 2019): the true one with probability 1 - gamma, a fair coin with
-probability gamma. Privacy: `CountedBits`, the number of ones and nothing else, for any data; exact.
-
-Reals (Balle, Bell, Gascon, Nissim 2019, Algorithms 2 and 3). A value is rounded at random to a multiple of 1/k without
-bias; the result, one of k+1 values, goes through randomized response with probability gamma of a random answer.
-Privacy: rounding is a random choice among inputs of (k+1)-ary randomized response, made by every user alone. The law
-of the view is then a mixture over the target's rounded value, for both neighbours; hockey-stick divergence is jointly
-convex, so randomized response over k+1 values dominates, and it is attained by values on the grid: `ShuffledRR` with
-the weak adversary for k >= 2, `CountedBits` for k = 1 (see `histograms`). `from_budget` looks for the k with the
-least exact worst-case error.
-
-Several bits (Cheu et al. 2019, section 5). A user writes x in unary with r bits, floor(x r) or one more of them ones,
-and sends every bit through binary randomized response; all r n messages are shuffled together. With r = sqrt(n) the
-error does not grow with n. Privacy by composition over the *positions*, as in the paper: let the j-th messages of all
-users be shuffled among themselves. That is r runs of `CountedBits`, in which the target's two inputs differ in some
-bits (equal bits cost nothing; rounding is a mixture as above), so their r-fold composition dominates, and shuffling all
-r n messages is a post-processing of it. What the joint shuffle shows is the number of ones, `CountedBits` with r bits a
-user, and one round of up to JOINT_BITS bits is accounted so. Longer messages and more rounds are composed by positions,
-at a cost that does not grow with r. That overstates epsilon by 0.05 % at n = 10^4, r = 10, gamma = 0.2, by 0.5 % at n =
-10^4, r = 100, gamma = 0.02, and by 1.3 % at n = 1,000, r = 32, gamma = 0.1 (delta = 1e-6).
+* Bits (Cheu, Smith, Ullman, Zeber, Zhilyaev 2019). Privacy: `CountedBits`; exact.
+* Reals (Balle, Bell, Gascon, Nissim 2019, Algorithms 2 and 3). Rounding is a random choice among inputs of (k+1)-ary
+  randomized response, made by every user alone, and hockey-stick divergence is jointly convex: so randomized response
+  dominates, attained by values on the grid: `ShuffledRR` with the weak adversary, `CountedBits` for k = 1.
+* Several bits (Cheu et al. 2019, section 5). Privacy by composition over the *positions*, as in the paper: let the j-th
+  messages of all users be shuffled among themselves. That is r runs of `CountedBits`, and shuffling all r n messages is
+  a post-processing. What the joint shuffle shows is the number of ones, `CountedBits` with r bits a user, and one round
+  of up to JOINT_BITS bits is accounted so. Composition by positions overstates epsilon by 0.05 % (n = 10^4, r = 10,
+  gamma = .2) to 1.3 % (n = 1,000, r = 32, gamma = .1).
 """
 
 from __future__ import annotations

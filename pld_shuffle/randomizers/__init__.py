@@ -11,18 +11,7 @@ from .randomized_response import BinaryRandomizedResponse, KRandomizedResponse
 from .subset_selection import SubsetSelection
 
 __all__ = [
-    "RAPPOR",
-    "BinaryRandomizedResponse",
-    "DiscreteRandomizer",
-    "FiniteRandomizer",
-    "Gaussian",
-    "HadamardResponse",
-    "KRandomizedResponse",
-    "Laplace",
-    "LocalHashing",
-    "LocalRandomizer",
-    "SubsetSelection",
-    "Types",
-    "UnaryEncoding",
-    "as_randomizer",
-]
+    "RAPPOR", "BinaryRandomizedResponse", "DiscreteRandomizer", "FiniteRandomizer", "Gaussian",
+    "HadamardResponse", "KRandomizedResponse", "Laplace", "LocalHashing", "LocalRandomizer",
+    "SubsetSelection", "Types", "UnaryEncoding", "as_randomizer",
+]  # fmt: skip

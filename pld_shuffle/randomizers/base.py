@@ -6,17 +6,11 @@ A local randomizer is a family of output laws mu_x, one per input x. The analyse
     tv      beta, the total variation of the worst pair of inputs
     gamma   the total mass of inf_x mu_x, the probability of the privacy blanket
 
-When all users share one randomizer and any input may occur, every likelihood ratio is at most exp(eps0): within a pair
-of inputs (p) as to any other user's law (q).
-
 Guarantee: eps0 and tv are never below and gamma never above the true value, up to the rounding of a few floating-point
 operations (relative 1e-14 or so). They equal it unless a docstring says otherwise. Reports are drawn with ordinary
 floating-point arithmetic, for simulation; no defence is attempted against attacks on the low-order bits of noise.
 
-Source: Balle, Bell, Gascon, Nissim, The privacy blanket of the shuffle model, CRYPTO 2019, sections 5.1-5.2; Wang et
-al., Privacy amplification via shuffling: unified, simplified, and tightened, VLDB 2024 (total variations).
-
-Arguments are checked by the functions below the class. Everything behind may rely on that.
+Source: Balle, Bell, Gascon, Nissim, CRYPTO 2019, sections 5.1-5.2; Wang et al., VLDB 2024 (total variations).
 """
 
 from __future__ import annotations

@@ -1,16 +1,10 @@
 """Joint laws: how likely each report is under several inputs at once, and all that follows from it.
 
-A *joint law* is an array with one row per input and one column per group of reports. Reports with
-equal ratios between the rows share a column, so that exponentially many reports become a handful,
-and nothing is lost: every analysis of the shuffle model sees the laws through these ratios only.
-
-A finite randomizer tells two things, its masses and `kinds` (its symmetry). `FiniteRandomizer` derives
-
-    pair_laws   target's two inputs next to the blanket           (docs/theory.md, section 8)
-    types       target's two inputs, a shared law V and another user's law, for every kind of other
-                user: what the swap theorem asks for              (docs/swap.md)
-
-and the concrete attack "all others hold w" is ``joint_law((first, second, w))``.
+A *joint law* is an array with one row per input and one column per group of reports. Reports with equal ratios between
+the rows share a column, so that exponentially many reports become a handful, and nothing is lost: every analysis of the
+shuffle model sees the laws through these ratios only. A finite randomizer tells two things, its masses and `kinds` (its
+symmetry); `FiniteRandomizer` derives the blanket's laws (docs/theory.md, section 8), the types of the swap theorem
+(docs/swap.md), and the concrete attack "all others hold w", ``joint_law((first, second, w))``.
 """
 
 from __future__ import annotations

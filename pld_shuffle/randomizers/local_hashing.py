@@ -96,11 +96,10 @@ class LocalHashing(ValuesRandomizer):
     def types(self, users: int = 1) -> Iterator[Types]:
         """The single kind of pair, with V among its two laws and the blanket.
 
-        Pairs of values are all alike, triples are not: the hash functions are affine. For a third
-        value w only the probability t that both target values and w collide depends on which, and
-        the law of a report is linear in t. So the two extreme t bound all third values (a law in
-        between is their mixture, which tells no more). The extremes are those over all residues w if they
-        are quickly found, otherwise those that c allows.
+        Pairs of values are all alike, triples are not: the hash functions are affine. For a third value w only the
+        probability t that both target values and w collide depends on which, and the law of a report is linear in t. So
+        the two extreme t bound all third values (a law in between is their mixture, which tells no more). The extremes
+        are those over all residues w if they are quickly found, otherwise those that c allows.
         """
         two = self._laws(2)
         extremes = sorted(set(self._triple_collisions)) if self.k > 2 else []

@@ -1,18 +1,9 @@
 """Noise that every user adds to a value in [0, 1]: Laplace and Gaussian.
 
-The worst pair of inputs is (0, 1), and the blanket inf_x mu_x is at y the density around the input
-farther from y, so gamma is twice the mass of one law beyond the middle, and tv = 1 - gamma
-(Balle et al. 2019, Lemmas 6.2 and 6.3):
-
-    Laplace    gamma = e^{-eps0/2}, tv = 1 - e^{-eps0/2}
-    Gaussian   gamma = 2 Phi(-1/(2 sigma)), tv = 2 Phi(1/(2 sigma)) - 1
-
-Gaussian noise has unbounded likelihood ratios: eps0 = inf, and reductions that need a finite one do
-not apply. It is (epsilon, delta)-LDP with the delta of the central `pld_shuffle.Gaussian(sigma=)` of
-sensitivity 1, which is exact for the pair (0, 1), the worst one for every epsilon.
-
-The names are those of the central mechanisms of a trusted curator, whose `Laplace(scale=)` takes the
-reciprocal number. Therefore both kinds take their arguments by keyword only.
+The worst pair of inputs is (0, 1) (docs/theory.md, section 8), and the blanket inf_x mu_x is at y the density around
+the input farther from y: gamma is twice the mass of one law beyond the middle, and tv = 1 - gamma (Balle et al. 2019,
+Lemmas 6.2 and 6.3). Gaussian noise has unbounded likelihood ratios: eps0 = inf, and reductions that need a finite one
+do not apply. The names are those of the central mechanisms of a trusted curator, so arguments are by keyword only.
 """
 
 from __future__ import annotations

@@ -3,31 +3,25 @@
 Reports are cut into cells. Merging those of a cell is post-processing: a lower side. Moving them to the cell's ends
 with all masses kept is a mean-preserving spread of their likelihood ratios: an upper side.
 
-Notation: R_x is the law of x + noise, x in [0, 1]; (a, b; w) is a target that holds a on one dataset and b
-on its neighbour next to another user who holds w; D = R_a - s R_b, s = e^eps.
+R_x is the law of x + noise, x in [0, 1]; (a, b; w) is a target that holds a on one dataset and b on its neighbour next
+to another user who holds w. For the blanket (0, 1) is the worst pair of inputs, and both halves of it are mirror
+images.
 
-*The blanket* (either side): (0, 1) is the worst pair of inputs. Left of 1/2 the second law is the blanket itself and
-u = first/blanket moves along a line; right of it the mirror image: `laplace_groups`, `gaussian_groups`.
-
-*Attacks* (lower side): all others hold w: `laplace_attack`, `gaussian_attack`.
-
-*Types* (upper side): others may hold any w, the target any (a, b). A type is an array of four rows, the masses of
-groups of reports under R_a, R_b, the shared law V, and R_w. It may stand for many (a, b; w): all whose likelihood D/R_w
-is smaller in convex order. The steps, proved in docs/theory.md, section 8, "Noise in the swap theorem":
+A *type* is an array of four rows, the masses of groups of reports under R_a, R_b, the shared law V, and R_w; an upper
+side. It may stand for many (a, b; w): all whose (R_a - s R_b)/R_w is smaller in convex order. The steps, proved in
+docs/theory.md, section 8, "Noise in the swap theorem":
 
 1. *Contraction*: (a, b; w) is a post-processing of (0, 1; w'), 0 <= w' <= 1, if w lies between a and b, and otherwise,
    up to the mirror image, of (x, 1; 0) or (1, x; 0), 0 < x < 1.
-2. *Other users' values in a cell* from v to v' = v + h: k R_v and k R_v', the rest telling nothing, cover all w of the
-   cell. Laplace: k = 1/cosh(eps0 h/2). Gaussian: k(y) about 1 - r^2/8, e^r the ratio of R_v' and R_v at y.
-3. *Target values in a cell*, x0 <= x <= x1. Laplace: (x, 1; 0) is a contraction of (x0, 1; w') with -e <= w' <= 0,
-   e = (x1 - x0)/(1 - x1): step 2 covers these.
-   3a. Also: R_x is a mixture of R_x0, R_x1 and, with probability at most 1 - k, a bump inside of the cell.
-   3b. Gaussian: k (mixture of R_x0, R_x1) <= R_x <= g (the same mixture), g = exp((x1 - x0)^2/(8 sigma^2)). First rows
-   that sum to g > 1 and second ones to less than 1 are right here: the bound increases with D.
+2. *Other users' values in a cell* from v to v' = v + h: k R_v and k R_v' cover all w of the cell. Laplace:
+   k = 1/cosh(eps0 h/2). Gaussian: k(y) about 1 - r^2/8, e^r the ratio of R_v' and R_v at y.
+3. *Target values in a cell*, x0 <= x <= x1. Laplace: (x, 1; 0) is a contraction of (x0, 1; w'), -e <= w' <= 0,
+   e = (x1 - x0)/(1 - x1): step 2 covers these. Also (3a), R_x is a mixture of R_x0, R_x1 and a bump inside of the cell.
+   Gaussian (3b): k (mixture of R_x0, R_x1) <= R_x <= g (the same mixture), g = exp((x1 - x0)^2/(8 sigma^2)).
 4. *Near pairs*, x >= 1 - gap. Laplace: both laws are images of binary randomised response of budget eps0 gap.
 
-Arguments are checked by the randomizers (`noise`), and cells by nobody. Relative rounding errors of masses: below 1e-13
-for Laplace noise, 1e-12 for Gaussian.
+Arguments are checked by the randomizers (`noise`). Relative rounding errors of masses: below 1e-13 for Laplace noise,
+1e-12 for Gaussian.
 """
 
 from __future__ import annotations
@@ -152,9 +146,8 @@ def _laplace_masses(budget: float, ends: Array, inputs: Iterable[float], side: S
 def laplace_types(eps0: float, n: int, *, cells: int = 96, allowance: float = 0.002) -> tuple[Array, ...]:
     """Types of Laplace noise of scale 1/eps0 that cover all targets and other users in [0, 1]; upper side.
 
-    n : users for whom the cover is made; it chooses the cells and is right for any n.
-    cells : of reports in [0, 1], at least.
-    allowance : by how much a type may be worse than (0, 1; 0), see `_Yardstick`; in (0, 1].
+    n : users for whom the cover is made; it chooses the cells and is right for any n. cells : of reports in [0, 1], at
+    least. allowance : by how much a type may be worse than (0, 1; 0), see `_Yardstick`; in (0, 1].
 
     Returns arrays of shape (4, groups), rows R_a, R_b, v, w, with V = R_a, such that W - u V >= w - u v for every law W
     that the type stands for and 0 <= u <= min w/v. What w - u v is short of 1 - u tells nothing (L = 0). The

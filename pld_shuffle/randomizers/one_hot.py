@@ -6,32 +6,26 @@ their own is odds^(X - Y), odds = a (1-b) / (b (1-a)), where X and Y count the o
 
     eps0 = d log(odds),      tv = sum_{z>0} P[X - Y = z] (1 - odds^{-z}),
 
-X ~ Bin(d, a), Y ~ Bin(d, b) under the first; d = 1 gives tv = a - b. Both grow with d.
+X ~ Bin(d, a), Y ~ Bin(d, b) under the first. Both grow with d.
 
 *The blanket.* The filter least likely to have produced a report with z zeros has ones at as many of them as it can: it
 covers m = max(0, h - z) reported ones, so that inf_x mu_x is the law of independent b-coins times
-(a/b)^m ((1-a)/(1-b))^(h-m). For h = 1 and k bits gamma = (1-a)/(1-b) (1 - b^k) + a b^(k-1).
+(a/b)^m ((1-a)/(1-b))^(h-m).
 
-*RAPPOR* (Erlingsson, Pihur, Korolova 2014, section 2; symbols of the paper: k, h, f, p, q). The value sets h positions
-of a filter. The permanent step replaces a bit by a fair coin with probability f = `noise`; the result is memoised and
-used for every report on the same value. In the instantaneous one a memoised 1 is reported as 1 w.p. q = `one_if_one`, a
-0 w.p. p = `one_if_zero`. With c = f/(2-f), t = p/q, u = (1-q)/(1-p) one report is
+*RAPPOR* (Erlingsson, Pihur, Korolova 2014, section 2; k, h, f, p, q there). The permanent step replaces a bit of the
+filter by a fair coin with probability f = `noise`; the result is memoised and used for every report on the same value.
+In the instantaneous one a memoised 1 is reported as 1 w.p. q = `one_if_one`, a 0 w.p. p = `one_if_zero`. With
+c = f/(2-f), t = p/q, u = (1-q)/(1-p) one report has
 
-    eps = d log((1 + c t)/(c + t)) + d log((1 + c u)/(c + u)) = d log(q*(1-p*) / (p*(1-q*)))
+    eps0 = h log((1 + c t)/(c + t)) + h log((1 + c u)/(c + u)).
 
-(the paper's eps_1 with d = h). The lifetime's, 2 d log((1 - f/2)/(f/2)) (its eps_infinity), is that of the memoised
-vector itself, which bounds any number of reports from it.
+The inputs covered are all filters with h ones: eps0 and tv are attained if two of the k values have filters with
+nothing in common (all one-hot ones do); gamma is a lower bound unless all filters occur.
 
-The inputs covered are all filters with h ones, d = h. For one-hot vectors all closed forms are exact. For Bloom filters
-eps0 and tv are attained as soon as two of the k values have filters with nothing in common, and are upper bounds
-otherwise; gamma is a lower bound unless all filters occur.
+*The catch.* Rounds share the memoised noise, so they are *not* independent given the value: several reports are one
+round of `memoised`, unless the permanent step is drawn afresh for each.
 
-*The catch.* With memoisation the rounds share the permanent noise: they are *not* independent given the value, so
-composing the one-report guarantee of several shuffled rounds is valid only if the permanent step is drawn afresh in
-every round. Otherwise the round is one of `memoised`, for all reports together.
-
-Source: Erlingsson, Pihur, Korolova, RAPPOR, CCS 2014; Wang, Blocki, Li, Jha, Locally differentially private protocols
-for frequency estimation, USENIX Security 2017 (optimised).
+Optimised unary encoding: Wang, Blocki, Li, Jha, USENIX Security 2017.
 """
 
 from __future__ import annotations
@@ -208,12 +202,11 @@ class UnaryEncoding(NoisyFilter, ValuesRandomizer):
 class RAPPOR(NoisyFilter):
     """RAPPOR for the values 0 ... k-1; a report is a vector of bits.
 
-    k: number of values, at least 2. noise: f in [0, 1), the permanent step. one_if_zero <
-    one_if_one: p and q in [0, 1], the instantaneous step (0 and 1: report the memoised vector
-    itself). bits: length of the filter, at most 2^24; None (default) means one bit per value, the
-    one-hot vector, and hashes must then be 1. hashes: h, ones per filter, at most bits/2 and 32.
-    salt: selects the public hash functions. Raises TypeError or ValueError for anything else, and
-    ValueError unless one report has an eps0 in (0, 700] (inf: no noise on a bit in either step).
+    k: number of values, at least 2. noise: f in [0, 1), the permanent step. one_if_zero < one_if_one: p and q in [0,
+    1], the instantaneous step (0 and 1: report the memoised vector itself). bits: length of the filter, at most 2^24;
+    None (default) means one bit per value, the one-hot vector, and hashes must then be 1. hashes: h, ones per filter,
+    at most bits/2 and 32. salt: selects the public hash functions. Raises TypeError or ValueError for anything else,
+    and ValueError unless one report has an eps0 in (0, 700] (inf: no noise on a bit in either step).
     """
 
     k: int

@@ -23,8 +23,7 @@ from .joint import ValuesRandomizer
 class KRandomizedResponse(ValuesRandomizer):
     """k-ary randomized response over the values 0 ... k-1.
 
-    k: number of values, at least 2. eps0: local epsilon, in (0, 700].
-    Raises TypeError or ValueError for anything else.
+    k: number of values, at least 2. eps0: local epsilon, in (0, 700]. Raises TypeError or ValueError for anything else.
     """
 
     @classmethod
