@@ -6,6 +6,7 @@ in their own files. Numbers by themselves: test_validation.py.
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Callable
 from functools import partial
@@ -13,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from test_checkpoint import MECHANISMS, RANDOMIZERS
 
 from pld_shuffle import (
     Accountant,
@@ -22,6 +24,7 @@ from pld_shuffle import (
     Epoch,
     Gaussian,
     Laplace,
+    Mechanism,
     MixedRandomizers,
     MixedRR,
     PoissonGaussian,
@@ -34,6 +37,7 @@ from pld_shuffle import (
     StickyCohort,
     Subsampled,
     ZeroOut,
+    shares,
 )
 from pld_shuffle.mechanisms import DummyReports
 from pld_shuffle.mechanisms.imported import ImportedPair
@@ -199,3 +203,31 @@ def test_refused(row: Row) -> None:
     with pytest.raises(error, match=words):
         call()
     assert RENYI.ledger == ()
+
+
+# --- every argument of everything that is constructed ---------------------------------------------
+
+SHARES_OF_NOISE = [shares.Binomial(3, 0.25), shares.Skellam(1.0), shares.NegativeBinomial(1.0, 0.3)]
+SHARES_OF_NOISE += [shares.DiscreteGaussian(1.0), shares.DiscreteLaplace(1.0), shares.Poisson(1.0)]
+THINGS = [*MECHANISMS, *RANDOMIZERS, *SHARES_OF_NOISE]
+#: What stands for no value of a type.
+WRONG: dict[type, tuple[Any, ...]] = {
+    bool: (2, "yes", None), int: (-1, 1.5, NAN, True, "1", [1]), float: (-1.0, NAN, 10**400, True, "1", [1.0], 1j),
+    str: ("no such word", 3), tuple: (3.0,),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("thing", THINGS, ids=lambda one: type(one).__name__)
+def test_every_argument_is_named_where_it_is_wrong(thing: Any) -> None:
+    """ValueError for a negative number or an unknown word, TypeError for another type; numbers are shown."""
+    names = thing.arguments() if isinstance(thing, Mechanism) else inspect.signature(type(thing)).parameters
+    given = {name: getattr(thing, name) for name in names}
+    for name, value in given.items():
+        for wrong in () if value is None else WRONG.get(type(value), (3.0, "x")):
+            with pytest.raises((TypeError, ValueError), match=name) as caught:
+                made = type(thing)(**{**given, name: wrong})
+                made.total(1)  # shares are checked where they are added up
+            number = isinstance(wrong, int | float) and wrong is not True and abs(wrong) < 10
+            out_of_range = number and isinstance(value, int | float) and not isinstance(value, bool)
+            assert not out_of_range or repr(wrong) in str(caught.value)
+            assert caught.type is TypeError or isinstance(wrong, int | float) or isinstance(value, str)

@@ -182,14 +182,6 @@ def test_human_output_says_what_was_assumed_and_how_long_it_took(run, log):
     assert "n=50..60" in text and "3 x Subsampled" in text  # one line for all three rounds
 
 
-@pytest.mark.slow
-def test_the_sample(run):
-    text = run("account", "--sample", "--delta", "1e-6")
-    assert "200 rounds from sample_log.csv" in text
-    spent = text.split("Epsilon spent")[1].splitlines()
-    assert [line.split()[0] for line in spent[2:22]] == [str(i) for i in range(10, 201, 10)]
-
-
 @pytest.mark.parametrize("value", [1.0, 0.1, 1 / 3, 2 / 3, 1.2345678e-38, 4.9e-300, 1e300, 0.0])
 def test_printed_bounds_err_to_the_safe_side(value):
     lower, upper = float(report.lower_text(value)), float(report.upper_text(value))

@@ -15,6 +15,7 @@ import pickle
 import warnings
 from collections.abc import Callable
 from dataclasses import FrozenInstanceError
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -92,6 +93,7 @@ EACH_PROFILE = pytest.mark.parametrize("name", [name for name in KINDS if isinst
 SIDES = (Side.LOWER, Side.UPPER)
 
 
+@cache
 def laws(pair: Pair, coarse: float = 1.0) -> tuple[PLD, PLD]:
     """Both sides of one round on a lattice."""
     from pld_shuffle.composition.pld import formed
@@ -248,8 +250,13 @@ def composed(mechanism: Mechanism, rounds: int, eps: float, integral: bool) -> B
     return None if integral and not isinstance(composition.latest, Contour) else found
 
 
+@cache
+def powers(pair: Pair, rounds: int) -> tuple[PLD, ...]:
+    return tuple(law.self_compose(rounds) for law in laws(pair))
+
+
 def by_powers_of_a_law(mechanism: Mechanism, rounds: int, eps: float) -> Bounds:
-    lower, upper = (law.self_compose(rounds) for law in laws(mechanism.pair))
+    lower, upper = powers(mechanism.pair, rounds)
     return Bounds(lower.delta(eps) - 1e-13, upper.delta(eps) + 1e-13)
 
 

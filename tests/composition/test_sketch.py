@@ -40,15 +40,6 @@ def test_moments(tilt: float) -> None:
         assert ours == pytest.approx(theirs, rel=0.1, abs=1e-3)
 
 
-def test_moments_are_derivatives_of_one_another() -> None:
-    """Of the sketch's own K, exactly."""
-    sketch, h = Sketch(LEDGER, 1e-30), 1e-4
-    for tilt in (0.5, 3.0, 20.0):
-        before, here, after = (sketch.moments(tilt + shift) for shift in (-h, 0.0, h))
-        assert (after[0] - before[0]) / (2 * h) == pytest.approx(here[1], rel=1e-6)
-        assert (after[1] - before[1]) / (2 * h) == pytest.approx(here[2], rel=1e-6)
-
-
 @pytest.mark.parametrize("eps", [0.1, 0.5, 1.5, 3.0])
 def test_the_saddle_has_the_mean_asked_for(eps: float) -> None:
     """To the 0.1 % it promises on the tilt, by the sketch; to 10 %, by the truth."""

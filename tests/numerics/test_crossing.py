@@ -98,15 +98,6 @@ def test_the_end_is_found_and_satisfies(name, steps, log_root):
     assert found >= root * (1 - wanted)
 
 
-def test_ends_of_the_interval():
-    for ends in ((1.0, 2.0), (2.0, 1.0)):
-        assert first_satisfying(lambda x: 1.0, *ends) is None
-        assert first_satisfying(lambda x: math.inf, *ends, steps=1) is None
-        assert first_satisfying(lambda x: -1.0, *ends) == ends[0]
-    assert first_satisfying(lambda x: 0.0, 2.0, 1.0) == 2.0
-    assert first_satisfying(lambda x: 2 - x, 1.0, 2.0) == 2.0
-
-
 def test_a_stretch_in_the_middle():
     def excess(x):
         return (x - 3) * (x - 5)
