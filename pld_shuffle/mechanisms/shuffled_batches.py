@@ -120,7 +120,10 @@ class ShuffledBatches(Mechanism):
         how = "Theorem D" if self.left_out else "Theorem S"
         how += " of docs/shuffled_batches.md, for all other records and in any dimension"
         if isinstance(self.pair, GaussianPair):
-            how = "noise of a known batch: no amplification is proved here for a shuffle like this"
+            how = (
+                "noise of a known batch: no amplification is proved here for few batches that use every record;"
+                " leave one record out of every epoch, as a batch size one smaller does, and it is"
+            )
         return {
             "neighbours": NEIGHBOURS[self.relation],
             "adversary": "sees the noisy sums of all batches and knows all other records, not the order",
