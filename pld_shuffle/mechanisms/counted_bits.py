@@ -100,7 +100,7 @@ class CountedBits(Mechanism):
         return Attacks.of(bit_attacks(self.n, self.shares, bits=self.bits))
 
     def sampled(self, cohort: Cohort) -> Pair:
-        """The pair of a hidden cohort: for one bit a user the least of docs/swap.md, Theorem B4, and of the coin labels.
+        """The pair of a hidden cohort: with one bit a user the less of docs/swap.md, Theorem B4, and the coin labels.
 
         If users take part independently the number of reports is published, too. For one bit each these two numbers
         are all that a shuffler shows, and the swap theorem is for that. TypeError for several bits.
