@@ -28,6 +28,7 @@ TAIL_PIECES = 64  # of a profile's tail that counts for Renyi divergences: speed
 NOISE_CELLS = 256  # of Laplace noise, in each half; of Gaussian noise twice as many: width against speed
 TYPE_CELLS = 16  # of the types of Laplace noise for each unit of eps0, up to twice as many: width against speed
 TYPE_ALLOWANCE = 0.002  # by how much these types may be worse than the worst law: width against speed
+MOST_VIEWS = 400_000  # of a slot law, that are listed for its atoms instead of asking its profile: speed
 SLOT_POINTS = 6_000  # of a profile whose values each cost a contour, in one law: width against speed
 TYPED_POINTS = 240  # of a profile of a known randomizer's types, half as many for noise: width against speed
 FEW_PROFILES = 24  # profiles under one maximum up to which all are asked, without chords first: speed

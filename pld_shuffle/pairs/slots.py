@@ -34,6 +34,7 @@ with n. Few users with few groups are enumerated; high rare atoms are cut (`cont
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Any
@@ -43,15 +44,17 @@ from numpy.typing import NDArray
 
 from ..numerics.rounding import ROUNDOFF
 from ..numerics.sides import Bounds, Side
-from ..numerics.tuning import SLOT_POINTS
+from ..numerics.tuning import MOST_VIEWS, SLOT_POINTS
 from ..numerics.validation import nonnegatives, real, tolerance, user_count
 from ..randomizers.base import LocalRandomizer
 from .cohort import ALL_USERS, Cohort
+from .pair import Atoms, Resolution
 from .profile import ProfilePair
 
 Array = NDArray[np.float64]
 
 TAIL = 1e-18  # of unbounded noise, beyond which a report counts as revealed, where no other is asked for
+MAX_COUNT = 1000  # users of views that are listed, whose factorials are exact integers
 FULL = 2.0**-50  # rounding of a sum of masses, per group
 
 
@@ -127,6 +130,13 @@ class SlotLaw:
     def top_mass(self) -> float:
         """A lower bound on the P-mass at the largest loss."""
         return 0.0
+
+    @property
+    def countable(self) -> bool:
+        """Whether all views can be listed, and all reports are possible under R_0, R_1 and W."""
+        possible = min(float(part.min()) for part in (self.first, self.second, self.others)) > 0.0
+        few = self.n <= MAX_COUNT and (self.first.size - 1) * math.log1p(self.n) <= math.log(MOST_VIEWS)
+        return self.whole and possible and few
 
     def reversed(self) -> SlotLaw:
         """R_0 and R_1 exchanged."""
@@ -248,8 +258,51 @@ class SlotPair(ProfilePair):
     def log_tail(self, expm1_eps: Array) -> Array:
         return self._usual(Side.UPPER).log_tail(expm1_eps)
 
+    def atoms(self, sides: Sequence[Side], resolution: Resolution) -> list[Atoms]:
+        """Where few views are possible they are cheaper than points of the profile, and exact."""
+        if type(self.law) is SlotLaw and self.law.countable:
+            return counted_atoms(self.law, sides, resolution)
+        return super().atoms(sides, resolution)
+
     def sampled(self, cohort: Cohort) -> SlotPair:
         return SlotPair(self.law.sampled(cohort), ordered=self.ordered)
+
+
+def counted_atoms(law: SlotLaw, sides: Sequence[Side], resolution: Resolution) -> list[Atoms]:
+    """The atoms of all views of a `countable` law; those of one cell are summed.
+
+    A view with counts c has mass n! prod W_j^c_j/c_j! under W; under R_b that times the mean of R_b/W over its reports.
+    O((n + 1)^(groups - 1)).
+    """
+    n, groups, step = law.n, law.first.size, resolution.step
+    some = np.indices((n + 1,) * (groups - 1)).reshape(groups - 1, -1)
+    some = some[:, some.sum(axis=0) <= n]
+    counts = np.concatenate((some, n - some.sum(axis=0, keepdims=True)))
+    factorials = np.array([math.log(math.factorial(k)) for k in range(n + 1)])
+    spent = (factorials[counts] - counts * np.log(law.others)[:, None]).sum(axis=0)
+    gain = ((law.first - law.second) / law.others) @ counts / n
+    second = (law.second / law.others) @ counts / n
+    loss = np.log1p(gain / second)
+    largest, apart = float(np.abs(loss).max()), np.abs(law.first - law.second) / np.minimum(law.first, law.second)
+    loss_error = 4.2 * law.error + ROUNDOFF * ((groups + 8.0) * float(apart.max()) + 16.0 * largest)
+    cells = step * resolution.cells(math.ceil(largest / step) + 2)
+    cell = np.searchsorted(np.concatenate((-cells[:0:-1], cells)), loss, side="right")
+    several = np.bincount(cell)
+    # n masses and a ratio; logarithms of factorials are good to 4 roundings.
+    mass_error = 1.01 * (n + 4.0) * law.error + ROUNDOFF * (4.0 * groups + 16.0) * (factorials[n] + spent + 8.0)
+    mass_error += ROUNDOFF * float(several.max())
+    found = []
+    for side in sides:
+        mass: Array = np.exp(factorials[n] - spent) * (1.0 + (1.0 if side is Side.UPPER else -1.0) * mass_error)
+        held, more = (np.bincount(cell, mass * part) for part in (second, gain))
+        p: Array = np.asarray(held + more, np.float64)
+        end = 0.25 * resolution.truncated_mass
+        kept = (p > 0.0) & (np.cumsum(p) > end) & (np.cumsum(p[::-1])[::-1] > end)
+        x = np.log1p(more[kept] / held[kept])
+        ratio_error = np.where(several[kept] > 1, ROUNDOFF * (2.0 * several[kept] + 16.0) * np.abs(x), 0.0)
+        left_out = float(p[~kept].sum()) * (1.0 + 1e-9) + 1e-300 * mass.size
+        found.append(Atoms(p[kept], x, 0.0, left_out, loss_error, ratio_error))
+    return found
 
 
 def slot_profile(

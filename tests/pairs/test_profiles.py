@@ -11,9 +11,12 @@ import numpy as np
 import pytest
 
 from pld_shuffle import PLD, Accountant, Bounds, DiscretePair, Gaussian, Laplace, Side, Subsampled
+from pld_shuffle.composition.moments import Rounds
 from pld_shuffle.mechanisms import Mechanism
 from pld_shuffle.mechanisms.shuffled import Blanket
+from pld_shuffle.pairs.pair import Resolution
 from pld_shuffle.pairs.profile import ProfilePair, ProfilePoints, points, profile_atoms
+from pld_shuffle.pairs.slots import SlotLaw
 from pld_shuffle.randomizers import HadamardResponse, UnaryEncoding
 
 Pmf = list[Fraction]
@@ -248,3 +251,23 @@ def test_laplace_rounds_by_quadrature(rounds: int) -> None:
         lower, upper = accountant.delta_bounds(eps)
         assert lower <= truth * (1 + 1e-6) and truth <= upper * (1 + 1e-6)
         assert upper <= 1.001 * lower
+
+
+@pytest.mark.parametrize("groups, n", [(2, 300), (3, 1), (3, 90), (4, 25)])
+@pytest.mark.parametrize("rate", [1.0, 1e-3])
+def test_listed_views_enclose_the_profile_of_the_contour(groups: int, n: int, rate: float) -> None:
+    rng = np.random.default_rng(groups * n)
+    first, second, others = rng.dirichlet(np.full(groups, 2.0), 3)
+    law = SlotLaw(n, rate * first + (1 - rate) * others, rate * second + (1 - rate) * others, others, True, 1e-15)
+    pair = law.ordered_pair()
+    assert law.countable
+    for knots in (None, np.array([0, 1, 2, 5, 11, 30])):
+        resolution = Resolution(0.01 * pair.scale, truncated_mass=1e-25, knots=knots)
+        ends = []
+        eps = np.linspace(0.0, 5.0 * pair.scale, 11)
+        for rounds, sign in zip(Rounds.of(pair, 1, {pair: resolution}), (-1.0, 1.0), strict=True):
+            gone = eps[:, None] - rounds.loss - sign * rounds.loss_error
+            ends.append(-np.expm1(np.minimum(gone, 0.0)) @ rounds.mass + rounds.infinity_mass)
+        known = law.profile(np.expm1(eps), 1e-7)
+        assert np.all(ends[0] <= known.upper * (1 + 1e-13)) and np.all(known.lower <= ends[1] * (1 + 1e-13))
+        assert n == 1 or ends[1][5] <= 1.1 * ends[0][5]
