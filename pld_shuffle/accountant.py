@@ -16,11 +16,13 @@ from numpy.typing import NDArray
 
 from .composition.composition import Composition
 from .composition.groups import DrawnApart, group_deltas, group_epsilons
+from .composition.moments import MomentFunction
 from .composition.would_exceed import Budget
 from .ledger import Ledger
 from .mechanisms import Mechanism
 from .numerics.sides import Bounds, Side
 from .numerics.validation import Numbers, Scalar, nonnegatives, probabilities, real, tolerance, user_count
+from .pairs.pair import Pair
 from .trainlog import Rounds
 
 Array = NDArray[np.float64]
@@ -259,6 +261,10 @@ class Accountant(Ledger):
             else:
                 self._attacked = Composition([(attack, n) for _, attack, n in both], self._rtol)
         return self._attacked
+
+    def laws(self, side: Side) -> dict[Pair, MomentFunction]:
+        """Laws of single rounds that the latest answers were composed of: the analyses' upper, the attacks' lower."""
+        return (self._analysis if side is Side.UPPER else self._attack).laws(side)
 
     def _refresh(self) -> None:
         """Forget what was composed for another ledger."""

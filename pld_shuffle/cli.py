@@ -290,7 +290,7 @@ def _account(arguments: argparse.Namespace) -> Found:
     with _phase("epsilon after each round", rows) as progress:
         trajectory = epsilon_trajectory(
             log.rounds, delta, every=every, rtol=arguments.rtol, total=Bounds(asked["lower"], asked["upper"]),
-            progress=progress,
+            laws=accountant.laws, progress=progress,
         )  # fmt: skip
     report.add_trajectory(trajectory, delta)
     _write_besides(arguments, accountant)

@@ -8,7 +8,7 @@ analyses', lower ends the attacks': nothing else is multiplied.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -18,7 +18,7 @@ from .composition.aliases import TooExpensive
 from .composition.attempts import PATIENCE
 from .composition.composition import Composition, selected
 from .composition.contour import Integral, Products, capped, preferred
-from .composition.moments import Rounds, laplace_of
+from .composition.moments import MomentFunction, Rounds, laplace_of
 from .composition.plan import Plan
 from .composition.product import LEAST_DELTA, LatticeIntegral, LatticeProducts, LawStore
 from .composition.reading import FARTHEST, excluded_epsilons, proven_epsilons
@@ -33,11 +33,13 @@ from .pairs.profile import Several
 
 Rows = Sequence[tuple[Mechanism, int]]
 Pairs = list[tuple[Pair, int]]
+Laws = Mapping[Pair, MomentFunction]
 Array = NDArray[np.float64]
 
 DIRECT = 2  # prefixes of up to so many rounds are composed on their own
 FEW_ROUNDS = 8  # up to which a lower end far below the upper one is, too: few losses of few rounds lie off the lattice
 FAR_BELOW = 2e-3  # of epsilon
+MOVED = 1.0  # of a round's deviation: a tilt that moves its mean by less leaves its law as it is
 
 
 @dataclass(frozen=True)
@@ -56,13 +58,14 @@ class Trajectory:
 
 def epsilon_trajectory(
     rounds: Rows, delta: float, *, every: int = 1, rtol: float = 1e-3, total: Bounds | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    laws: Callable[[Side], Laws] = lambda side: {}, progress: Callable[[int, int], None] | None = None,
 ) -> Trajectory:  # fmt: skip
     """Bounds on epsilon at `delta` after every `every`-th entry of `rounds`, and after the last.
 
     Parameters: rounds, a non-empty sequence of (mechanism, count) in the order they were run; delta in
     [0, 1]; rtol, as for `Accountant`; total, certified bounds on epsilon after all rounds, if they are known: they are
-    the last row then; progress, called with (entries done, entries in all).
+    the last row then; laws, of `Accountant.laws` after a question at this delta, which are not formed again then;
+    progress, called with (entries done, entries in all).
     Both ends are certified. How wide delta is known there is planned, not measured: laws of few losses, from below, may
     be known to a hundredth instead of rtol, which is 1e-4 of epsilon or so.
     Raises TypeError or ValueError naming the argument. Cost O(len(rounds)) formations and transforms.
@@ -91,8 +94,10 @@ def epsilon_trajectory(
         for chosen in (selected(ledger, target, kind),)
     )
     unknown = wanted if total is None else wanted[:-1]
-    above = _Run(proved, target, width, unknown, Side.UPPER, tell).ends()
-    below = _Run(attacks, target, width, unknown, Side.LOWER, lambda done: tell(len(rows) + done)).ends(above)
+    above = _Run(proved, target, width, unknown, Side.UPPER, laws(Side.UPPER), tell).ends()
+    below = _Run(
+        attacks, target, width, unknown, Side.LOWER, laws(Side.LOWER), lambda done: tell(len(rows) + done)
+    ).ends(above)
     if total is not None:
         below[len(rows)], above[len(rows)] = float(total.lower), float(total.upper)
         tell(2 * len(rows))
@@ -108,11 +113,11 @@ class _Run:
     """One side's ends after all prefixes."""
 
     def __init__(
-        self, rows: Pairs, delta: float, rtol: float, wanted: list[int], side: Side,
+        self, rows: Pairs, delta: float, rtol: float, wanted: list[int], side: Side, laws: Laws,
         tell: Callable[[int], None],
     ) -> None:  # fmt: skip
         self._rows, self._wanted, self._tell = rows, wanted, tell
-        self._delta, self._rtol, self._side = delta, rtol, side
+        self._delta, self._rtol, self._side, self._laws = delta, rtol, side, laws
         self._rounds = np.cumsum([count for _, count in rows])
 
     def ends(self, near: dict[int, float] | None = None) -> dict[int, float]:
@@ -160,17 +165,28 @@ class _Run:
             np.array([count if pair in known else 0.0 for pair, count in self._rows[done:end]]),
             np.array(asked, np.int64) - done,
         )
-        integral = self._contour if preferred(held, sketch) else self._lattice
-        try:
-            eps = self._ends(integral(plan, ledger, products), asked, near)
-        except (MemoryError, TooExpensive):
-            return {}  # they are composed one by one
-        return {row: end for row, end in zip(asked, eps.tolist(), strict=True) if end == end}
+        ways: list[Callable[..., Integral | LatticeProducts]] = [self._contour, self._lattice]
+        if preferred(held, sketch):
+            ways.pop()
+        elif not self._laws:  # then it has to be faster by as much as forming takes
+            ways.pop(0)
+        for way in ways:
+            try:
+                eps = self._ends(way(plan, ledger, products), asked, near)
+            except (MemoryError, TooExpensive):
+                continue
+            return {row: end for row, end in zip(asked, eps.tolist(), strict=True) if end == end}
+        return {}  # they are composed one by one
 
     def _contour(self, plan: Plan, ledger: Pairs, products: Products) -> Integral:
         """The products by nodes on a contour."""
-        resolutions = plan.resolutions([item for item in ledger if laplace_of(item[0]) is None])
-        laws = [Rounds.of(pair, 1, resolutions, [self._side])[0] for pair, _ in ledger]
+        # Laws for more rounds are no coarser, and a tilt that hardly moves one round has hardly shaped its law.
+        known = {pair: self._laws[pair] for pair, _ in ledger if pair in self._laws and plan.tilt * pair.scale < MOVED}
+        missing = [item for item in ledger if item[0] not in known and laplace_of(item[0]) is None]
+        resolutions = plan.resolutions(missing) if missing else {}
+        laws = [
+            known[pair] if pair in known else Rounds.of(pair, 1, resolutions, [self._side])[0] for pair, _ in ledger
+        ]
         if self._side is Side.UPPER:
             laws = capped(laws, ledger, plan.rate, plan)
         return Integral.planned(laws, replace(plan, patience=PATIENCE), plan.rate, products=products)

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from pld_shuffle import Accountant, Gaussian, Mechanism, ShuffledLDP, ShuffledRR, Subsampled
+from pld_shuffle import Accountant, Gaussian, Mechanism, ShuffledLDP, ShuffledRR, Side, Subsampled
 from pld_shuffle.composition.composition import Composition
 from pld_shuffle.composition.contour import Contour
 from pld_shuffle.composition.product import LatticeReading
@@ -217,3 +217,20 @@ def test_the_last_row_is_the_total_that_is_known() -> None:
     alone = epsilon_trajectory(rounds, 1e-6)
     assert found.lower[:-1].tolist() == alone.lower[:-1].tolist()
     assert found.upper[:-1].tolist() == alone.upper[:-1].tolist()
+
+
+def test_laws_of_the_total_serve_the_prefixes() -> None:
+    rounds = [(Subsampled(ShuffledLDP(6.0, 4_000 + 40 * (i % 12)), population=10**6), 1) for i in range(400)]
+    accountant = Accountant()
+    for mechanism, count in rounds:
+        accountant.compose(mechanism, count)
+    total = accountant.epsilon_bounds(1e-6)
+    assert len(accountant.laws(Side.UPPER)) == len(accountant.laws(Side.LOWER)) == 12
+    found, alone = (
+        epsilon_trajectory(rounds, 1e-6, every=40, total=total, laws=laws)
+        for laws in (accountant.laws, lambda side: {})
+    )
+    for one, other in ((found, alone), (alone, found)):
+        assert np.all(one.lower <= other.upper)
+    np.testing.assert_allclose(found.upper, alone.upper, rtol=1e-3)
+    np.testing.assert_allclose(found.lower, alone.lower, rtol=1e-3)

@@ -28,6 +28,8 @@ from ..pairs.gaussian import noise_of, with_one_noise
 from ..pairs.pair import Attacks, Pair, Resolution
 from ..pairs.profile import BothOrders, Several
 from .attempts import SMALLEST_DELTA, Found, Ledger, Task, refined, sketched
+from .contour import Contour
+from .moments import MomentFunction
 from .one_round import OneRound
 from .pld import formed, log_finite
 from .reading import Array, Ends, GaussianReading, Question, Reading, read_deltas, read_epsilons
@@ -88,6 +90,13 @@ class Composition:
     def latest(self) -> Reading | None:
         """The latest reading that was accurate enough, if there was one."""
         return self._recent[-1] if self._recent else None
+
+    def laws(self, side: Side) -> dict[Pair, MomentFunction]:
+        """Laws of single rounds on a side, as fine as the latest contour wanted them."""
+        found: dict[Pair, MomentFunction] = {}
+        for part in self._parts.values():
+            found |= part.laws(side)
+        return found | (self.latest.laws(side) if isinstance(self.latest, Contour) else {})
 
     @property
     def lawless(self) -> bool:

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..numerics.rounding import ROUNDOFF
-from ..numerics.sides import Bounds
+from ..numerics.sides import Bounds, Side
 from ..numerics.tuning import (
     BOOKED_SHARE,
     INTEGRAL_WORK,
@@ -103,7 +103,7 @@ class Integral:
         products: Products | None = None,
     ) -> None:  # fmt: skip
         self.c, self._tau = c, tau
-        self._laws = laws
+        self.laws = laws
         self._products = products or Products(np.array([law.count for law in laws], np.float64))
         self._square = variance + tau * tau
         tilted = self._tilted = TiltedLaws(laws, c)
@@ -145,7 +145,7 @@ class Integral:
         c = self.c
         near = RATES / self._deviation
         rates = np.concatenate((c + near, c - near[near < c], [0.0]))
-        moments = JoinedMoments(self._laws)
+        moments = JoinedMoments(self.laws)
         of_laws = np.array([moments.log_moments(float(rate)) for rate in rates]).T
         logs = self._products.sums(of_laws) + 0.5 * (rates * rates + rates) * self._square * (1.0 + 8.0 * ROUNDOFF)
         logs += 1e-9 + self._products.terms * ROUNDOFF * self._products.sums(np.abs(of_laws))
@@ -389,8 +389,8 @@ def capped(laws: Sequence[MomentFunction], ledger: Ledger, c: float, plan: Plan)
 class Contour(Reading):
     """Both sides of a composition: reads delta near the tilted mean."""
 
-    def __init__(self, lower: Integral, upper: Integral) -> None:
-        self._lower, self._upper = lower, upper
+    def __init__(self, lower: Integral, upper: Integral, pairs: Sequence[Pair]) -> None:
+        self._lower, self._upper, self._pairs = lower, upper, pairs
         self.infinity = Bounds(float(lower.lost.lower[0]), float(upper.lost.upper[0]))
         self.centre, self.stride = float(upper.centre[0]), 1.0 / upper.c
 
@@ -411,7 +411,12 @@ class Contour(Reading):
                 break
             plan = replace(plan, tilt=c)
         lower = Integral.planned(below, plan, c, square.lower)
-        return cls(lower, Integral.planned(capped(above, rest, c, plan), plan, c, square.upper))
+        upper = Integral.planned(capped(above, rest, c, plan), plan, c, square.upper)
+        return cls(lower, upper, [pair for pair, _ in rest])
+
+    def laws(self, side: Side) -> dict[Pair, MomentFunction]:
+        """The laws of single rounds on a side."""
+        return dict(zip(self._pairs, (self._upper if side is Side.UPPER else self._lower).laws, strict=True))
 
     def lowers(self, eps: Array) -> Array:
         return np.minimum(self._lower.lowers(eps), 1.0)
