@@ -433,7 +433,7 @@ MAKERS = [
 
 @pytest.mark.parametrize("maker, given, bad", MAKERS)
 def test_bad_arguments_are_named(maker, given, bad):
-    """ValueError with name and value for a number out of range; no other kinds of numbers."""
+    """ValueError with name and value for a number out of range. Other kinds of numbers: test_border.py."""
     maker(**given)
     if "eps0" in given:
         bad = {"eps0": [0, -1.0, math.nan, math.inf, 701, -0.0], **bad}
@@ -442,18 +442,11 @@ def test_bad_arguments_are_named(maker, given, bad):
             with pytest.raises(ValueError) as caught:
                 maker(**{**given, name: value})
             assert name in str(caught.value) and repr(value) in str(caught.value)
-    for name in given:
-        for value in (True, [1.0], "1", 1j, np.array([1.0])):
-            with pytest.raises(TypeError, match=name):
-                maker(**{**given, name: value})
 
 
 def test_integral_floats_are_integers():
     assert KRandomizedResponse(k=1e4, eps0=1.0) == KRandomizedResponse(k=10_000, eps0=1.0)
     assert repr(LocalHashing(k=8.0, buckets=np.float64(4), eps0=1.0).buckets) == "4"
-    for bad in (2.5, math.nan, math.inf, True):
-        with pytest.raises(TypeError, match=f"size must be an integer, got {bad!r}"):
-            SubsetSelection(k=4, size=bad, eps0=1.0)
 
 
 def test_rappor_without_any_noise_is_refused():

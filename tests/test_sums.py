@@ -263,7 +263,6 @@ def law_of(share: Share) -> IntegerLaw:
 
 
 @pytest.mark.parametrize(("make", "error", "message"), [
-    (lambda: SummedNoise(Binomial(1), 10, 1.5), TypeError, r"sensitivity must be an integer, got 1\.5"),
     (lambda: SummedNoise(Binomial(1), 10, 0), ValueError, "sensitivity must be at least 1, got 0"),
     (lambda: SummedNoise(Binomial(1), 10, 11), ValueError, "sensitivity must be below the 11 values.*got 11"),
     (lambda: SummedNoise(Binomial(1), 10, dropouts=10), ValueError, "dropouts and colluding.*clients=10.*dropouts=10"),
@@ -271,28 +270,18 @@ def law_of(share: Share) -> IntegerLaw:
     (lambda: SummedNoise(Binomial(1), 10, 3, modulus=30), ValueError, r"modulus must exceed.*= 30.*got 30"),
     (lambda: vectors("l2"), ValueError, "sensitivity_norm must be 'linf' or 'l1' for several coord.*got 'l2'"),
     (lambda: vectors("l1", 0.25), ValueError, "sensitivity_norm must be 'linf' for noise that is not symm.*got 'l1'"),
-    (lambda: vectors("l3"), ValueError, "sensitivity_norm must be one of.*'l3'"),
-    (lambda: SummedNoise(1.0, 10), TypeError, r"share must be a pld_shuffle.shares.Share, got 1\.0"),
     (lambda: SummedNoise(Binomial(1), 0), ValueError, "clients must be at least 1, got 0"),
-    (lambda: SummedNoise(Binomial(1), 10, neighbours="group"), ValueError, "neighbours must be one of.*'group'"),
     (lambda: Subsampled(SummedNoise(Binomial(1), 10, neighbours="zero-out"), rate=0.1), TypeError, "replace-one"),
     (lambda: law_of(Binomial(1, 0.0)), ValueError, r"p must be in \(0, 1\), got 0\.0"),
     (lambda: law_of(DiscreteGaussian(0.01)), ValueError, r"sigma must be in \[0\.1, 1e\+06\], got 0\.01"),
-    (lambda: law_of(DiscreteLaplace(-1.0)), ValueError, r"scale must be in .* got -1\.0"),
-    (lambda: law_of(Skellam(math.nan)), ValueError, "variance must be in .* got nan"),
     (lambda: law_of(Poisson(1e15)), ValueError, r"mean must be in \[1e-12, 1e\+14\], got 1e\+15|1000000000000000"),
     (lambda: law_of(Poisson(1e14)), MemoryError, "over the limit of"),
-    (lambda: law_of(NegativeBinomial(1.0, 0.5, 1)), TypeError, "two_sided must be True or False, got 1"),
     (lambda: Threshold(1.5, 20), ValueError, r"rate must be in \(0, 1\], got 1\.5"),
     (lambda: Threshold(0.0, 20), ValueError, r"rate must be in \(0, 1\], got 0\.0"),
     (lambda: Threshold(1.0, 20), ValueError, r"rate must be below 1 without dummies, got 1\.0"),
     (lambda: Threshold(0.5, 0), ValueError, "least must be at least 1, got 0"),
-    (lambda: Threshold(0.5, 2.5), TypeError, r"least must be an integer, got 2\.5"),
-    (lambda: Threshold(0.5, 2, 3), TypeError, "dummies must be a Share.*got 3"),
     (lambda: Threshold(0.5, 2, DiscreteLaplace(2.0)), TypeError, "never negative, got DiscreteLaplace"),
     (lambda: Threshold(0.5, 2, NegativeBinomial(0.1, 0.5), 3), ValueError, "dummies must have shapes that add up"),
-    (lambda: Threshold(0.5, 2, released="some"), ValueError, "released must be one of 'counts', 'bins', got 'some'"),
-    (lambda: Threshold(0.5, 2, neighbours="some"), ValueError, "neighbours must be one of.*'some'"),
 ])  # fmt: skip
 def test_bad_input_is_named(make: Callable[[], object], error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
