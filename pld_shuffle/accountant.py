@@ -218,7 +218,7 @@ class Accountant(Ledger):
         """Upper ends, by the analyses next below the value; if `both`, lower ends by the attacks next above it."""
         group = self._group(group)
         low, high = (question.check(question.given, value, side) for side in (Side.LOWER, Side.UPPER))
-        self._look_at(low if question is EPSILON else None)
+        self._look_at(**{question.given: low})
         with self._lock:
             analysis = self._analysis
             if not both and group > 1:

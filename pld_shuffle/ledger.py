@@ -24,8 +24,8 @@ from .trainlog import LogWarning, Rounds, training_log
 
 #: Mechanisms that a repr shows, and its form for notebooks.
 SHOWN, SHOWN_HTML = 3, 10
-#: No delta that anybody means is larger.
-LARGEST_DELTA = 0.1
+#: No delta that anybody means is larger, and hardly an epsilon smaller.
+LARGEST_DELTA, SMALL_EPSILON = 0.1, 1e-5
 
 Self = TypeVar("Self", bound="Ledger")
 
@@ -132,9 +132,10 @@ class Ledger:
             warnings.warn(note, LogWarning, stacklevel=2)
         return self
 
-    def _look_at(self, delta: Any = None) -> None:
-        """Warn of a question that was hardly meant: about nothing, or at a delta that is no small one."""
-        least = 0.0 if delta is None or np.size(delta) == 0 else float(np.min(delta))
+    def _look_at(self, delta: Any = (), epsilon: Any = ()) -> None:
+        """Warn of a question that was hardly meant: about nothing, at a large delta, at a tiny epsilon."""
+        least = float(np.min(delta)) if np.size(delta) else 0.0
+        largest = float(np.max(epsilon)) if np.size(epsilon) else 0.0
         users = max((held.users or 0 for held, _ in self.ledger), default=0)
         text = None
         if not self.ledger:
@@ -145,6 +146,8 @@ class Ledger:
             text = (
                 f"delta={least:g} is at least 1/n with n={users:,}" if users else f"delta={least:g} is large"
             ) + "; such a guarantee allows for publishing somebody's data (or was an epsilon meant?)"
+        elif 0.0 < largest <= SMALL_EPSILON:
+            text = f"epsilon={largest:g} is small; was a delta meant?"
         if text is not None:
             warnings.warn(text, UnlikelyWarning, stacklevel=4)
 

@@ -53,6 +53,7 @@ def accountant(mechanism: Any = ROUND, maker: Any = Accountant) -> Any:
     (lambda: accountant().epsilon_bounds(1e-3), "delta=0.001 is at least 1/n with n=1,000"),
     (lambda: accountant(COHORT).gap_bounds([0.5, 0.9]), "delta=0.5 is at least 1/n"),
     (lambda: accountant(Gaussian(sigma=2.0)).get_epsilon(0.5), "delta=0.5 is large"),
+    (lambda: accountant().get_delta(1e-6), "epsilon=1e-06 is small; was a delta meant?"),
     (lambda: Subsampled(ROUND, rate=1), "one per cent is rate=0.01"),
     (lambda: PoissonSampled(ROUND, 1), "one per cent is rate=0.01"),
     (lambda: mechanism_from_values({"n": 1000, "eps0": 1.0, "rate": 1, "sampling": "poisson"}), "one per cent"),
@@ -71,6 +72,7 @@ def test_a_question_that_was_hardly_meant(ask: Callable[[], Any], text: str) -> 
         lambda: accountant(COHORT).epsilon_bounds(1e-4),
         lambda: accountant(Gaussian(sigma=2.0)).get_epsilon(0.05),
         lambda: accountant().get_delta(0.1),
+        lambda: accountant().get_delta(0.0),
         lambda: Subsampled(ROUND, rate=1.0, dropout=0.1),
         lambda: Subsampled(ROUND, population=1000),
         lambda: solve("rate", {"n": 1000, "eps0": 1.0}, epsilon=1, delta=1e-6),  # a rate of 1 is the answer
