@@ -77,8 +77,7 @@ from pld_shuffle.mechanisms import (
     Threshold,
     ZeroOut,
 )
-from pld_shuffle.mechanisms.attack import attack_law
-from pld_shuffle.mechanisms.blanket import Blanket
+from pld_shuffle.mechanisms.blanket import Blanket, attack_law
 from pld_shuffle.mechanisms.imported import ImportedPair
 from pld_shuffle.numerics.sides import Side
 from pld_shuffle.pairs.pair import Pair

@@ -14,7 +14,7 @@ from test_truths import LOSSES, composed, one_order, random_randomizer
 
 from pld_shuffle import Accountant, Shuffled, ShuffledLDP, ShuffledRandomizer
 from pld_shuffle.composition.composition import Composition
-from pld_shuffle.mechanisms.attack import attack_law
+from pld_shuffle.mechanisms.blanket import attack_law
 from pld_shuffle.mechanisms.shuffled import Blanket
 from pld_shuffle.pairs import slots
 from pld_shuffle.pairs.cohort import Cohort

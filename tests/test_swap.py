@@ -17,7 +17,7 @@ from scipy.stats import binom, multinomial
 from test_truths import composed, crowd, datasets, one_order, rr
 
 from pld_shuffle import ShuffledLDP
-from pld_shuffle.mechanisms.attack import attack_law
+from pld_shuffle.mechanisms.blanket import attack_law
 from pld_shuffle.pairs import slots, swap
 from pld_shuffle.pairs import swap_kernels as kernels
 from pld_shuffle.pairs.cohort import Cohort

@@ -5,10 +5,9 @@ from .base import Mechanism, as_mechanism
 from .central import Gaussian, Laplace, PoissonGaussian
 from .counted_bits import CountedBits
 from .dummies import DummyReports
-from .epoch import Epoch
 from .imported import DiscretePair
 from .labels import ShuffledRandomizer, ShuffledRR
-from .ldp import ShuffledLDP
+from .ldp import Epoch, ShuffledLDP
 from .mixed_budgets import MixedRandomizers, MixedRR
 from .sampling import PoissonSampled, Subsampled
 from .shuffled import Shuffled

@@ -34,9 +34,8 @@ from ..pairs.swap_pairs import SMALL, TypedPair
 from ..randomizers.base import LocalRandomizer
 from ..randomizers.discrete import known_randomizer
 from ..randomizers.noise_laws import LARGEST_EPS0
-from .attack import stand_in_attack, strongest_attack
 from .base import Mechanism, OfReports, OnCohorts, said
-from .blanket import Blanket
+from .blanket import Blanket, stand_in_attack, strongest_attack
 from .labels import ShuffledRandomizer, ShuffledRR
 from .ldp import ShuffledLDP, bit_orders
 

@@ -7,8 +7,7 @@ from .joint import FiniteRandomizer, Types
 from .local_hashing import LocalHashing
 from .noise import Gaussian, Laplace
 from .one_hot import RAPPOR, UnaryEncoding
-from .randomized_response import BinaryRandomizedResponse, KRandomizedResponse
-from .subset_selection import SubsetSelection
+from .randomized_response import BinaryRandomizedResponse, KRandomizedResponse, SubsetSelection
 
 __all__ = [
     "RAPPOR", "BinaryRandomizedResponse", "DiscreteRandomizer", "FiniteRandomizer", "Gaussian",

@@ -27,6 +27,7 @@ import numpy as np
 from ..numerics.validation import integer_in
 from .base import FloatArray, IntArray
 from .joint import Types, ValuesRandomizer, merged, with_shared_blanket
+from .randomized_response import KRandomizedResponse
 
 _LARGEST = 2**31 - 1  # a x + b must fit an int64
 _SCANNED = 2**23  # most steps to count the collisions of three values, or to find their extremes
@@ -60,19 +61,14 @@ class LocalHashing(ValuesRandomizer):
         return self._pair_collisions / (self.prime * (self.prime - 1))
 
     @property
-    def truth(self) -> float:
-        """Probability of reporting the right bucket, e^eps0 / (e^eps0 + l - 1)."""
-        return 1 / (1 + (self.buckets - 1) * math.exp(-self.eps0))
-
-    @property
-    def lie(self) -> float:
-        """Probability of each single wrong bucket, 1 / (e^eps0 + l - 1)."""
-        return math.exp(-self.eps0) * self.truth
+    def response(self) -> KRandomizedResponse:
+        """Randomized response of a bucket."""
+        return KRandomizedResponse(k=self.buckets, eps0=self.eps0)
 
     @property
     def tv(self) -> float:
         """(1 - c) (e^eps0 - 1) / (e^eps0 + l - 1), the same for all pairs."""
-        return (1 - self.collision) * -math.expm1(-self.eps0) * self.truth
+        return (1 - self.collision) * self.response.tv
 
     def _masses(self, values: IntArray, blanket: bool) -> FloatArray:
         """Groups: which of the m <= 3 values have the reported bucket; at most 2^m. O(P / l) time for three."""
@@ -115,10 +111,7 @@ class LocalHashing(ValuesRandomizer):
         """Reports (a, b, bucket) of shape values.shape + (3,)."""
         a = rng.integers(1, self.prime, values.shape)
         b = rng.integers(0, self.prime, values.shape)
-        right = self._bucket(a, b, values)
-        step = rng.integers(1, self.buckets, values.shape)
-        honest = rng.random(values.shape) < self.truth
-        bucket = np.where(honest, right, (right + step) % self.buckets)
+        bucket = self.response._drawn((a * values + b) % self.prime % self.buckets, rng)
         return np.stack([a, b, bucket], axis=-1)
 
     @cached_property
@@ -164,12 +157,10 @@ class LocalHashing(ValuesRandomizer):
         functions = np.array([0, alone, same - all_same, all_same], dtype=object)
         inside = np.array([[word >> i & 1 for word in range(1, 2**m)] for i in range(m)])
         ones = inside.sum(axis=0)
-        right = np.where(inside == 1, self.truth, self.lie)
-        blanket = np.where((ones == 2) & (self.k == 2), self.truth, self.lie)
+        truth, lie = self.response.truth, self.response.lie
+        right = np.where(inside == 1, truth, lie)
+        blanket = np.where((ones == 2) & (self.k == 2), truth, lie)
         share = (functions[ones] / total).astype(np.float64)
         masses = share * np.vstack([right, blanket])
-        rest = (self.buckets * total - sum(functions[ones])) / total * self.lie
+        rest = (self.buckets * total - sum(functions[ones])) / total * lie
         return np.hstack([masses, np.full((m + 1, 1), rest)])
-
-    def _bucket(self, a: IntArray, b: IntArray, x: IntArray) -> IntArray:
-        return np.asarray((a * x + b) % self.prime % self.buckets)

@@ -13,8 +13,7 @@ from mpmath import mpf
 from scipy.special import ndtr
 
 from pld_shuffle import Accountant, Shuffled, Side
-from pld_shuffle.mechanisms.attack import attack_law, strongest_attack
-from pld_shuffle.mechanisms.blanket import Blanket
+from pld_shuffle.mechanisms.blanket import Blanket, attack_law, strongest_attack
 from pld_shuffle.pairs.few_users import MOST_USERS, FewSlots
 from pld_shuffle.pairs.pair import Atoms, Resolution
 from pld_shuffle.pairs.slots import SlotLaw
