@@ -32,7 +32,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .accountant import Accountant
 from .mechanisms import Mechanism
-from .numerics.validation import nonnegatives, open_unit, positive_int, probabilities, real
+from .numerics.validation import between, nonnegatives, open_unit, positive_int, real
 from .randomizers.base import LocalRandomizer
 
 Array = NDArray[np.float64]
@@ -44,6 +44,8 @@ MOST_FEATURES = 512  # of a linear discriminant: columns, or different values th
 THRESHOLDS = 200  # tried of each statistic, in either direction
 CAUTION = 1e-4  # chance with which events are ranked: among so many, a bold rank would be won by luck
 MARGIN = 1e-9  # relative, for the rounding of quantiles of the beta law
+
+_below_one = between(0.0, 1.0, "[)")
 
 
 class AuditError(ValueError):
@@ -119,7 +121,7 @@ def audit(
     >>> found.violated, 0.6 < found.epsilon <= 1.0
     (True, True)
     """
-    delta, confidence = _asked(delta, confidence)
+    delta, confidence = _below_one("delta", delta), open_unit("confidence", confidence)
     rows = [_outputs(name, given) for name, given in (("first", first), ("second", second))]
     if rows[0].shape[1] != rows[1].shape[1]:
         raise ValueError(
@@ -150,7 +152,7 @@ def audit_randomizer(
     >>> found.violated, found.inputs, 0.5 < found.epsilon < 2.2
     (False, ('yes', 'no'), True)
     """
-    delta, confidence = _asked(delta, confidence)
+    delta, confidence = _below_one("delta", delta), open_unit("confidence", confidence)
     runs = positive_int("runs", runs, least=LEAST_RUNS)
     if isinstance(randomizer, Mapping):
         drawn = {x: _outputs(f"reports of {x!r}", given) for x, given in randomizer.items()}
@@ -170,13 +172,6 @@ def audit_randomizer(
     pairs = [(_chosen([drawn[x] for x in pair], delta, score), pair) for pair in combinations(drawn, 2)]
     best, pair = max(pairs, key=lambda found: found[0].strength)
     return _tested(best, delta, confidence, proved, pair[::-1] if best.turned else pair)
-
-
-def _asked(delta: float, confidence: float) -> tuple[float, float]:
-    truncated_mass = float(probabilities("delta", real("delta", delta)))
-    if not truncated_mass < 1.0:
-        raise ValueError(f"delta must be below 1, got {delta!r}")
-    return truncated_mass, open_unit("confidence", confidence)
 
 
 def _proved(given: Mechanism | Accountant | float | None, delta: float) -> float | None:
@@ -254,7 +249,7 @@ def _statistics(fitted: list[Array], score: Score | None) -> Iterator[tuple[str,
             index = {row.tobytes(): i for i, row in enumerate(kinds)}
             others = len(index)
             yield "outputs", _ratio(fitted, lambda rows: np.array([index.get(row.tobytes(), others) for row in rows]))
-    columns = [_ratio(fitted, partial(_ranges, _edges(fitted, j), j)) for j in range(width)]
+    columns = [_ratio(fitted, partial(_place, _edges(fitted, j), j)) for j in range(width)]
     yield "columns", lambda rows: sum((column(rows) for column in columns), np.zeros(rows.shape[0]))
     if width > 1:
         if width <= MOST_FEATURES:
@@ -273,7 +268,7 @@ def _edges(fitted: list[Array], j: int) -> Array:
     return edges
 
 
-def _ranges(edges: Array, j: int, rows: Array) -> NDArray[np.int64]:
+def _place(edges: Array, j: int, rows: Array) -> NDArray[np.int64]:
     return np.searchsorted(edges, rows[:, j], side="right")
 
 

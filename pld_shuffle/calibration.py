@@ -114,10 +114,9 @@ def solve(
     bounds : (low, high), the values allowed, 0 < low <= high; of a parameter that is none of `PARAMETERS` a
         `fields.Range`, which also says whether epsilon grows with it and whether it is an integer.
 
-    Returns a `Solution`. Raises InfeasibleError where no value allowed is proven to meet the target, with what
-    the most private value spends, and TypeError, ValueError or fields.FieldError for a bad argument. An
-    `AccuracyWarning` is given where a bracket of the answer is wider than rtol.
-    Complexity: about ten questions of an accountant; a fraction of a second for equal rounds.
+    Raises InfeasibleError where no value allowed is proven to meet the target, with what the most private value
+    spends, and TypeError, ValueError or fields.FieldError for a bad argument. An `AccuracyWarning` is given where a
+    bracket of the answer is wider than rtol. Complexity: about ten questions of an accountant.
 
     >>> found = solve("eps0", {"n": 5000, "population": 10**6, "rounds": 2000}, epsilon=2, delta=1e-6)
     >>> round(found.value, 2), found.end, found.achieved.upper <= 2.0, found.tight

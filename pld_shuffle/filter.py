@@ -58,11 +58,8 @@ class PrivacyFilter(Ledger):
     The guarantee is for everything composed, together: `epsilon` at `delta`. What it assumes: each mechanism, and
     whether there is one, is chosen from outputs of earlier rounds only; `admits` was asked before the round was run
     (`compose` asks). Raises TypeError or ValueError naming the argument, also for a mechanism without a pair for both
-    orders of two neighbours if Gaussian noise pays.
-
-    Complexity: prices of each distinct mechanism are found once, in milliseconds each; then a round costs
-    microseconds. Memory grows with the number of distinct mechanisms only. Source: docs/howto/adaptive.md, Theorem 1;
-    with `order`, Feldman and Zrnic 2021.
+    orders of two neighbours if Gaussian noise pays. Complexity: milliseconds for each distinct mechanism, then
+    microseconds a round. Source: docs/howto/adaptive.md, Theorem 1; with `order`, Feldman and Zrnic 2021.
 
     >>> from pld_shuffle import PrivacyFilter, ShuffledLDP
     >>> run, step = PrivacyFilter(epsilon=1.0, delta=1e-6), ShuffledLDP(eps0=2.0, n=10_000)

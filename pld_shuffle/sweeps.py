@@ -74,14 +74,9 @@ def sweep(
 
     Every row has the keys `COLUMNS`: the fields (None: not given), ``epsilon_lower`` and ``epsilon_upper``
     (or ``delta_...``), ``seconds``, and ``error``: None, or why this plan has no answer. Equal plans are computed
-    once. An `AccuracyWarning` goes to the standard error of the process that computes; the bracket is certified.
-
-    Raises TypeError or ValueError, before anything is computed, for an argument or a plan of another form (an unknown
-    field, no question, a text that is no number); a value that its mechanism refuses is that row's error. After
-    KeyboardInterrupt, or if a worker dies, the rows in `output` are complete. A script needs no guard
-    ``if __name__ == "__main__"``:
-
-        rows = sweep(grid(n=[10**4, 10**5], eps0=[1, 2, 4]), delta=1e-6, output="sweep.csv")
+    once. Raises TypeError or ValueError, before anything is computed, for an argument or a plan of another form (an
+    unknown field, no question, a text that is no number); a value that its mechanism refuses is that row's error. After
+    KeyboardInterrupt, or if a worker dies, the rows in `output` are complete. A script needs no main guard.
 
     >>> [row] = sweep([{"n": 10_000, "eps0": 4, "rounds": 10}], delta=1e-6, workers=1)
     >>> round(row["epsilon_upper"], 3)

@@ -203,7 +203,7 @@ def test_files_are_arrays(tmp_path: Path) -> None:
         (lambda: audit([[0, 1]] * 20, [0] * 20), ValueError, "second must have as many numbers"),
         (lambda: audit([math.nan] * 20, [0] * 20), ValueError, "first must be finite"),
         (lambda: audit(["yes"] * 20, [0] * 20), TypeError, "first must be rows of numbers"),
-        (lambda: audit([0] * 20, [0] * 20, delta=1.0), ValueError, "delta must be below 1"),
+        (lambda: audit([0] * 20, [0] * 20, delta=1.0), ValueError, "delta must be in"),
         (lambda: audit([0] * 20, [0] * 20, confidence=1.0), ValueError, "confidence"),
         (lambda: audit([0] * 20, [0] * 20, proved=-1.0), ValueError, "proved"),
         (lambda: audit_randomizer(3), TypeError, "randomizer must be"),

@@ -179,12 +179,10 @@ class ShuffledStrategy(Strategy):  # type: ignore[misc]
         discarded and costs nothing, as nothing of it is released.
     rng : source of cohorts and permutations; by default the operating system's. Only for experiments.
 
-    What is not checked: that a reply is an eps0-LDP report *and nothing else* (no loss, no count of
-    examples that depends on the data), and that whether a client answers does not depend on its data and is
-    equally likely for all. Weights of a FedAvg must be equal. Clients evaluate nothing
-    (`configure_evaluate`): their metrics would be releases that nobody accounts for; use `evaluate_fn`.
-
-    Raises TypeError or ValueError naming the argument.
+    What is not checked: that a reply is an eps0-LDP report *and nothing else* (no loss, no count of examples that
+    depends on the data), and that whether a client answers does not depend on its data and is equally likely for all.
+    Weights of a FedAvg must be equal. Clients evaluate nothing (`configure_evaluate`): their metrics would be releases
+    that nobody accounts for; use `evaluate_fn`. Raises TypeError or ValueError naming the argument.
     """
 
     def __init__(

@@ -161,11 +161,8 @@ class Epoch(OfReports):
 
     The order is uniform and nobody but the shuffler learns it. Reports of a cohort are shuffled; later cohorts may be
     asked by randomizers that depend on the output of earlier ones, each of them eps0-LDP. The target must be in the
-    epoch for certain: with dropouts, or users who come twice, this is another thing. Another epoch with a fresh order
-    is one more round of the ledger.
-
-    The lower end is the attack of `ShuffledLDP(eps0, n)`: who sees cohorts can put them together again. Raises
-    ValueError or TypeError naming the argument.
+    epoch for certain. Another epoch with a fresh order is one more round of the ledger. The lower end is the attack of
+    `ShuffledLDP(eps0, n)`: who sees cohorts can put them together again. Raises ValueError or TypeError.
 
     >>> from pld_shuffle import Accountant
     >>> epoch = Accountant().compose(Epoch(eps0=4.0, n=10**6))  # in cohorts of 10**4, say

@@ -49,12 +49,9 @@ class MixedRR(Mechanism):
     others : (eps0, count) for each class of the other users.
 
     The guarantee is the target's: every class of users has a mechanism of its own (`of_classes`). The adversary sees
-    the shuffled reports, and who of the *other* users answered at random; for that view the pair is exact, and both
-    ends of answers are it. There is no pair for a hidden cohort. Complexity: that of `ShuffledRR`, and O(n) for two or
-    more classes.
-
-    A budget alone does not compare two users' randomizers: this is for users who differ in nothing but how often they
-    answer at random. Another randomizer of a smaller epsilon may hide the target worse, or not at all: see
+    the shuffled reports, and who of the *other* users answered at random; for that view the pair is exact. There is no
+    pair for a hidden cohort. Complexity: that of `ShuffledRR`, and O(n) for two or more classes. Users differ in
+    nothing but how often they answer at random: another randomizer of a smaller epsilon may hide the target worse, see
     `MixedRandomizers`. Budgets must not depend on the data. Raises ValueError or TypeError.
 
     >>> from pld_shuffle import Accountant
@@ -122,11 +119,10 @@ class MixedRandomizers(Mechanism):
         whatever its value, is anywhere more than `ratio` times the law of a user of the class, whatever its value.
     tv : at least the total variation of any two laws of the target's randomizer, in [0, 1].
 
-    With one ratio it is `ShuffledRandomizer(n, tv=tv, p=exp(eps0), q=ratio)`. The ratio of users with the target's own
-    randomizer is e^eps0. **It does not follow from a budget**: for instance, if everybody adds Laplace noise to a value
-    in [0, 1], the target at eps0 and another user at eps <= eps0, it is e^eps eps0/eps; at a larger eps there is none,
-    and such a user does not count. Who may do anything does not count either. Lower ends are of the same pair. There
-    is no pair for a hidden cohort. Complexity: as `MixedRR`. Raises ValueError or TypeError.
+    The ratio of users with the target's own randomizer is e^eps0. **It does not follow from a budget**: if everybody
+    adds Laplace noise to a value in [0, 1], the target at eps0 and another user at eps <= eps0, it is e^eps eps0/eps;
+    at a larger eps there is none, and such a user does not count, nor does one who may do anything. Lower ends are of
+    the same pair. There is no pair for a hidden cohort. Complexity: as `MixedRR`. Raises ValueError or TypeError.
 
     >>> from pld_shuffle import Accountant
     >>> noisier = (math.exp(1.0) * 2.0 / 1.0, 5000)  # Laplace noise at eps0 = 1 next to a target at eps0 = 2

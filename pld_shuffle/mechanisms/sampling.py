@@ -77,25 +77,20 @@ class Subsampled(_Sampled):
     population | rate : exactly one; the number N >= n of users the cohort is drawn from, or n/N in
         [1e-12, 1]. No population has a rate between n/(n+1) and 1: such a rate is a bound for all below it.
     dropout : probability in [0, 1) that a member of the cohort sends nothing, independently of all others and of the
-        data; the number of reports is visible. It must be the same for all, the target included: a target that drops
-        out more seldom than the others do gives away more.
+        data; the number of reports is visible. It must be the same for all, the target included.
     dropout_limit : instead of dropout, in [0, 1). Every other user drops out with a probability of its own, which is
-        at most this, independently as above; the target's own need not be known. The lower end is that of a target
-        who never does, among others who all do with this probability.
+        at most this; the target's own need not be known. The lower end is that of a target who never does, among
+        others who all do with this probability.
     colluding : how many of the population show the adversary all they know. Their number is taken off N: the
-        cohort is at worst n of the N - colluding others, who must be more than n. The lower end is attained by
-        colluders who stay away, so that others are drawn in their place.
-    analysis : "tightest" (default) or "general".
+        cohort is at worst n of the others, who must be more than n.
+    analysis : "tightest" (default): for a mechanism of the shuffle model Theorem C of docs/swap.md, attained if all
+        others hold the same value. "general", and for a central mechanism: the general amplification, which lets the
+        absent target be replaced by the worst report (Zhu, Dong, Wang 2022, Prop. 30).
 
     The cohort is drawn anew for every round, without looking at the data, and nobody but the shuffler learns who is in
-    it. "tightest": for a mechanism of the shuffle model, the hidden cohort is one more thing that hides the target
-    among the reports (docs/swap.md, Theorem C); one symmetric pair, attained if all others hold the same value. For a
-    central mechanism, and with "general": the general amplification, which lets the absent target be replaced by the
-    worst report; both halves of its curve are in one pair (Zhu, Dong, Wang 2022, Prop. 30).
-
-    Neighbours: substitution. The adversary sees the shuffled reports only, whatever else the mechanism's own adversary
-    sees: a view that names the participants has no amplification. At a fixed population the bound grows with the
-    cohort, so the largest of varying cohorts is safe for all. Raises ValueError or TypeError.
+    it. Neighbours: substitution. The adversary sees the shuffled reports only, whatever else the mechanism's own
+    adversary sees. At a fixed population the bound grows with the cohort, so the largest of varying cohorts is safe for
+    all. Raises ValueError or TypeError.
 
     >>> from pld_shuffle import ShuffledLDP
     >>> Subsampled(ShuffledLDP(eps0=3.0, n=1000), population=100_000).rate
@@ -188,13 +183,10 @@ class PoissonSampled(_Sampled):
     mechanism : a mechanism of the shuffle model, not sampled itself; its n counts all users who may take part.
     rate : probability of taking part, the same for all, in [1e-12, 1].
 
-    Who takes part is drawn anew for every round, without looking at the data, with the same probability for all, the
-    target included. The number of reports is visible, who
+    Who takes part is drawn anew for every round, without looking at the data. The number of reports is visible, who
     sent them is not. Neighbours: substitution. At small delta a fixed cohort of the mean size spends less; near epsilon
-    0 it can be the other way round. Central Gaussian noise on a Poisson sample is `PoissonGaussian`.
-
-    Upper ends: "absent" is one more report that everybody makes alike, put into the analysis of the mechanism. Lower
-    ends: put into its attacks. Raises ValueError, or TypeError for mechanisms that no proof covers.
+    0 it can be the other way round. Central Gaussian noise on a Poisson sample is `PoissonGaussian`. Raises ValueError,
+    or TypeError for mechanisms that no proof covers.
 
     >>> from pld_shuffle import ShuffledLDP
     >>> PoissonSampled(ShuffledLDP(eps0=3.0, n=100_000), rate=0.01).users

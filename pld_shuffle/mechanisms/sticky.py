@@ -36,20 +36,14 @@ class StickyCohort(OfMechanism):
     rounds : how many rounds the cohort takes part in.
     population | rate : exactly one; the number N >= n of users the cohort is drawn from, or n/N in [1e-12, 1].
 
-    One entry of a ledger is the whole life of one cohort. Another cohort, drawn independently of the first, is one
-    more. **Panels that share out the users are not independent**: who is in one of them is in no other, and over all of
-    them everybody is somewhere. There a user spends at most the rounds of its own panel, known to be in it: compose the
-    costliest panel's mechanism, without a cohort (docs/people.md, section 3).
+    One entry of a ledger is the whole life of one cohort, drawn without looking at the data, which nobody but the
+    shuffler ever learns. Another cohort, drawn independently, is one more. **Panels that share out the users are not
+    independent**: compose the costliest panel's mechanism, without a cohort (docs/people.md, section 3). **Do not
+    account for it as `Subsampled` rounds**: below, 1.107 is right, and .045 is wrong.
 
-    The cohort is drawn without looking at the data, and nobody but the shuffler ever learns who is in it.
-
-    **Do not account for it as `Subsampled` rounds.** Those need a fresh cohort in every round, and understate what one
-    cohort gives away: below, 1.107 is right, and .045 (.050 by the general amplification) is wrong.
-
-    Lower ends are those of a concrete attack (the module's) for `ShuffledLDP`, `CountedBits` and named randomizers, on
-    a pool of fresh cohorts too, of the pair where the mechanism's own are, and otherwise 0. Complexity: about ten
-    compositions of the rounds, and O(1) for each point of their profile. Raises ValueError or TypeError naming the
-    argument.
+    Lower ends are those of a concrete attack (the module's) for `ShuffledLDP`, `CountedBits` and named randomizers, of
+    the pair where the mechanism's own are, and otherwise 0. Complexity: about ten compositions of the rounds, and O(1)
+    for each point of their profile. Raises ValueError or TypeError naming the argument.
 
     >>> from pld_shuffle import Accountant, ShuffledLDP
     >>> batch = ShuffledLDP(eps0=3.0, n=1000, analysis="stronger-clones")

@@ -28,13 +28,9 @@ class ZeroOut(OfMechanism):
         can make: its law is that of a value, or a mixture of values' laws. Or `Gaussian` or `Laplace`,
         `sensitivity` being the bound on the norm of one contribution. Or `PoissonGaussian`.
 
-    In a hidden cohort the user stays in the population and is drawn like everybody else; only its report is null. (A
-    user who never takes part is another thing: another number of reports is seen.)
-
-    A ledger holds one relation: all of its mechanisms are `ZeroOut`, or none. Lower ends are those of the mechanism's
-    attack, for a null report of the attack's choice.
-
-    Raises TypeError for any other mechanism: nothing is proved for it. Central noise on a cohort of fixed size is one:
+    In a hidden cohort the user is drawn like everybody else; only its report is null. A ledger holds one relation: all
+    of its mechanisms are `ZeroOut`, or none. Lower ends are those of the mechanism's attack, for a null report of the
+    attack's choice. Raises TypeError for any other mechanism, such as central noise on a cohort of fixed size, where
     somebody else's contribution stands in for the absent user's.
 
     >>> from pld_shuffle import Accountant, Gaussian, ShuffledLDP

@@ -192,11 +192,8 @@ class BitHistogram(BitCounts, OneMechanism):
     randomizer: a `UnaryEncoding`, or a `RAPPOR` without Bloom filter (bits=None), both steps of which are drawn
     afresh in every round.
 
-    The pair is an upper bound, for one round and for many.
-
-    `from_budget` takes k and, if wanted, the `variant` of `UnaryEncoding` (else the one with the smaller worst error),
-    and finds the largest eps0, at most 700 and at most 2 epsilon/rounds + 2 log(honest + 1) + 10, where hardly any
-    bit is wrong.
+    The pair is an upper bound. `from_budget` takes k and, if wanted, the `variant` of `UnaryEncoding` (else the one
+    with the smaller worst error), and finds the largest eps0, up to where hardly any bit is wrong.
     """
 
     @classmethod
@@ -234,10 +231,7 @@ class BitHistogram(BitCounts, OneMechanism):
 class RAPPORHistogram(BitCounts):
     """Histogram of n unchanging values in 0 ... k-1 from reports on memoised one-hot filters.
 
-    randomizer: a `RAPPOR` without Bloom filter (bits=None) and with noise > 0.
-
-    The pairs are upper bounds, for one collection and for all.
-
+    randomizer: a `RAPPOR` without Bloom filter (bits=None) and with noise > 0. The pairs are upper bounds.
     `from_budget` takes k and the instantaneous step (one_if_zero, one_if_one: p and q of the paper) and finds the
     least permanent noise f (at least 1e-9), for one collection or, if rounds > 1, for any number: then the memoised
     filters themselves are proved (epsilon, delta)-private.

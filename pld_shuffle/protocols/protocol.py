@@ -231,14 +231,10 @@ class OneMechanism(Protocol):
     def on_cohort(self, population: int) -> Subsampled:
         """One round run by n users drawn from `population` users uniformly, hidden from the adversary.
 
-        Every user of the cohort knows of being in it. So given the others' part of the cohort, the h honest members are
-        a uniform choice among the honest users of the population, at least H = floor(honest_fraction population) by
-        assumption, and an honest user is among them with probability h/H <= n/H, *not* n/population: that is the rate
-        here. The mechanism is that of `honest` users, so at least that many must be honest in *every* cohort; how many
-        a random cohort happens to have is random, and cohorts with fewer are not covered. Draw anew for every round.
-
-        population: at least n. Raises TypeError or ValueError. `Subsampled(self.mechanism, population=...)`
-        would be wrong for honest_fraction < 1: it takes `honest` for the size of the cohort.
+        Every user of the cohort knows of being in it. So the h honest members are a uniform choice among at least
+        H = floor(honest_fraction population) users, and an honest user is among them with probability h/H <= n/H,
+        *not* n/population: that is the rate here. At least `honest` must be honest in *every* cohort. Draw anew for
+        every round. population: at least n. Raises TypeError or ValueError.
         """
         people = positive_int("population", population)
         if not people >= self.n:
