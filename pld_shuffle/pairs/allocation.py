@@ -48,6 +48,7 @@ HEAVY = 6.0  # scales beyond which single steps may count
 LARGE_SCALE = 0.1  # of losses, from which on points are costly and a law of wide cells must do for many of them
 FINEST = 2.0**-7  # distance of points over the scale of losses
 CELLS = (4.0, 16.0)  # deviations in cells of a step, as many as knots of a sum: for one value, for a law
+LEAST_STEPS, HIGHEST_SCALE = 10, 3.4  # where the ratio of an epoch is not near 0
 LOW_TILT = 1.0  # of compositions of large losses, for which one moment of a step's sum matters
 MISSED_SHARE = 2e-5  # of a profile's values that questions allow to be missed
 LEAST_TAIL, USUAL_TAIL = 1e-290, 1e-17
@@ -208,13 +209,14 @@ class _StepsPair(ProfilePair):
 class HiddenStepPair(_StepsPair):
     """One order of a contribution hidden in one of `count` steps; with probability 1 - rate it is in none.
 
-    half : the side whose law stands for both.
+    half : the side whose law stands for both. epochs : so many such rounds, one after the other (`repeated`).
     """
 
     steps: Steps
     count: int
     rate: Bounds = SURE
     half: Side | None = None
+    epochs: int = 1
 
     def _law(self, side: Side, truncated_mass: float, rtol: float = 1.0) -> SlotLaw:
         cell = STEP_CELLS[int(np.searchsorted(STEP_CELL_RTOL, -rtol))]
@@ -232,14 +234,16 @@ class HiddenStepPair(_StepsPair):
         top = int(backward and isinstance(steps, PairSteps))
         # The mean of (S/count)^(1 + tilt) is E e^(tilt loss); where tails are heavy it is not all that matters.
         power = None if backward or not 0.0 < tilt < LOW_TILT else tilt - 1.0
-        return _ratio_sums(
-            steps, top, self.count, _tail(truncated_mass), number, Wanted(depth, log_delta if alone else None, power)
-        )
+        tail = _tail(truncated_mass / self.epochs)
+        wanted = Wanted(depth, log_delta if alone else None, power, tail / self.epochs)
+        return _ratio_sums(steps, top, self.count, tail, number, wanted, self.epochs)
 
     def _summed(self, expm1_eps: Array) -> bool:
         """Whether ratios are summed: contours are cheaper of many steps, and dear where single ones may count."""
         if self._ratio is None:
             return False
+        if self.epochs > 1:
+            return True
         few = self.count * math.exp(-3.0 * self.steps.scale**2)
         return few <= SUMMED_STEPS[0] or (few <= SUMMED_STEPS[1] and float(expm1_eps.max()) > HEAVY * self.scale)
 
@@ -247,7 +251,11 @@ class HiddenStepPair(_StepsPair):
         if self._summed(expm1_eps):
             assert self._ratio is not None
             each, times, *_ = RATIO_KNOTS
-            number = round(each * math.sqrt(math.log2(2 * self.count)) * (1.0 if rtol >= -STEP_CELL_RTOL[2] else times))
+            number = round(
+                each
+                * math.sqrt(math.log2(2 * self.count * self.epochs))
+                * (1.0 if rtol >= -STEP_CELL_RTOL[2] else times)
+            )
             sums = self._sums(truncated_mass, number, alone=expm1_eps.size == 1)
             if self.half is not None:
                 sums = [one for one in sums if one.side is self.half]
@@ -292,13 +300,22 @@ class HiddenStepPair(_StepsPair):
     def _usual(self, side: Side) -> SlotLaw:
         return self._law(side, USUAL_TAIL)
 
+    def repeated(self, count: int) -> list[tuple[Pair, int]]:
+        """All rounds as one: the product of their likelihood ratios, where small ones are rare."""
+        steps = self.steps
+        if self._ratio is None or not isinstance(steps, GaussianSteps) or count == 1:
+            return [(self, count)]
+        if self.count < LEAST_STEPS or steps.scale > HIGHEST_SCALE:
+            return [(self, count)]
+        return [(replace(self, epochs=self.epochs * count), 1)]
+
     @property
     def max_loss(self) -> Bounds:
         return self.steps.max_loss
 
     @cached_property
     def scale(self) -> float:  # type: ignore[override]
-        return self._usual(Side.UPPER).scale
+        return math.sqrt(self.epochs) * self._usual(Side.UPPER).scale
 
     @property
     def infinity_mass(self) -> float:
@@ -320,7 +337,9 @@ class HiddenStepPair(_StepsPair):
         below, above = (replace(self, half=side) for side in Side)
         return below, above
 
-    def log_tail(self, expm1_eps: Array) -> Array:
+    def log_tail(self, expm1_eps: Array) -> Array | None:
+        if self.epochs > 1:
+            return None
         return self._usual(Side.UPPER).log_tail(expm1_eps)
 
 
@@ -343,12 +362,14 @@ def _known_points(
 
 
 @lru_cache(maxsize=16)
-def _ratio_sums(steps: Steps, top: int, count: int, tail: float, number: int, wanted: Wanted) -> list[RatioSum]:
+def _ratio_sums(
+    steps: Steps, top: int, count: int, tail: float, number: int, wanted: Wanted, epochs: int
+) -> list[RatioSum]:
     laws = []
     for side in Side:
         masses, error = steps.masses(side, tail, CELLS[int(wanted.log_value is None)] / number)
         laws.append(RatioLaw.of(masses, top, error))
-    return ratio_sum(laws, count, number, wanted)
+    return ratio_sum(laws, count, number, wanted, epochs)
 
 
 @lru_cache(maxsize=64)

@@ -4,10 +4,11 @@ X = dP/dQ of one step under Q, S the sum of k copies. The pair of a contribution
 the law of S/k under Q: H_s = E(S/k - s)_+ in one order, E(1 - s S/k)_+ in the other (`allocation`). One law answers
 both orders at every s.
 
-Sums of laws of 2^j steps are laws of 2^(j+1) steps. After each addition the values are put on knots: every run of
-neighbouring sums is split between the two knots next to its mean (upper: a mean-preserving spread), or merged with
-its cell (lower). Either is kept by adding what is independent, since E f(. + Z) is convex where f is. So the last law
-is on its side, whatever the knots are. All terms are positive: masses are relatively accurate however small they are.
+Sums of laws of 2^j steps are laws of 2^(j+1) steps, and epochs are products of such sums, doubled likewise. After each
+of these the values are put on knots: every run of neighbours is split between the two knots next to its mean (upper: a
+mean-preserving spread), or merged with its cell (lower). Either is kept by adding what is independent, and by
+multiplying with it if it is nonnegative, since E f(. + Z) and E f(. Z) are convex where f is. So the last law is on its
+side, whatever the knots are. All terms are positive: masses are relatively accurate however small they are.
 
 Knots decide the width only. A cell of width w and mass q of a partial sum spreads E f(S) by about q w^2 g/12, g = E f''
 of it and all the rest; f'' = 1/E(S - s)_+ at every s in turn asks for the same relative error everywhere. So knots have
@@ -35,11 +36,15 @@ from .pair import Atoms
 
 Array = NDArray[np.float64]
 
-BLOCK = 4  # rows that are summed before they are added to the rest
+# Rows that are summed before they are added to the rest: of few steps, whose error counts often, and of many.
+BLOCKS, FEW, RUN = (16, 4), 64, 32
 FAR, NEAR, OCTAVES = 12.0, 241, 81  # deviations that are looked at evenly, and points there and beyond
 NOUGHT = 1e-9  # of S/count; octaves end there
 SAME = 1e-12  # relative distance of sums that are one
+SMALLEST, FAINT = 1e-140, 1e5  # factor of a product; and of an epoch, over its drift
 LEAST = 1e-12  # of S/count; smaller ones have an infinite loss in one order, and none in the other
+STEEP = 0.2  # distance of logarithms of products that are looked at, at most
+Operation = tuple[int, int, bool]  # two laws, and whether they are multiplied; the result is the next law
 EVERYWHERE = (0.1, 0.25)  # of knots that go wherever the logarithm of a value changes: for one s, for all
 
 
@@ -47,7 +52,8 @@ EVERYWHERE = (0.1, 0.25)  # of knots that go wherever the logarithm of a value c
 class RatioLaw:
     """A law of V = S - steps on a side.
 
-    value, mass : ascending, and under Q. infinite : what the mean has at infinity, of `steps` in all.
+    value, mass : ascending, and under Q. infinite : what the mean has at infinity, of `steps` in all. A law of products
+    has steps = 0, values S/k themselves, and a drift relative to them; lost : Q-mass of small ones that are left out.
     """
 
     steps: int
@@ -56,6 +62,29 @@ class RatioLaw:
     infinite: float
     error: float
     drift: float
+    lost: float = 0.0
+
+    @property
+    def ratio(self) -> Array:
+        """The values of S over the number of steps."""
+        return 1.0 + self.value / self.steps if self.steps else self.value
+
+    def ratios(self, tail: float, side: Side) -> RatioLaw:
+        """To be multiplied: P-mass of the largest values, and Q-mass of the smallest, up to `tail` are left out."""
+        value, mass, steps = self.ratio, self.mass, max(1, self.steps)
+        least = max(LEAST, FAINT * self.drift) if self.steps else SMALLEST
+        first = max(int(np.searchsorted(np.cumsum(mass), tail)), int(np.searchsorted(value, least)))
+        last = int(np.count_nonzero(np.cumsum((mass * value)[::-1])[::-1] > tail))
+        lost = float(np.sum(mass[:first])) * (1.0 + 1e-6)
+        gone = (float(mass[:first] @ np.maximum(value[:first], 0.0)) + float(mass[last:] @ value[last:])) * (1.0 + 1e-6)
+        drift = self.drift
+        if self.steps:
+            drift = 2.0 * (drift + 4.0 * ROUNDOFF) * (1.0 + 1.0 / float(value[first]))
+        gone += drift * (gone + lost)
+        if side is Side.LOWER:
+            lost = gone = 0.0
+        infinite, lost = self.infinite / steps + gone, self.lost + lost
+        return RatioLaw(0, value[first:last], mass[first:last], infinite, self.error, drift, lost)
 
     @classmethod
     def of(cls, rows: Array, top: int, error: float) -> RatioLaw:
@@ -67,34 +96,39 @@ class RatioLaw:
         infinite = float(np.sum(ahead[~held]))
         return cls(1, value[order], others[held][order], infinite, error + ROUNDOFF, 2.0 * error + 4.0 * ROUNDOFF)
 
-    def plus(self, other: RatioLaw, knots: Array, side: Side) -> RatioLaw:
-        """The law of the sum, on the knots that lie inside of its range."""
-        low, high = self.value[0] + other.value[0], self.value[-1] + other.value[-1]
+    def plus(self, other: RatioLaw, knots: Array, side: Side, times: bool = False) -> RatioLaw:
+        """The law of the sum, or of the product, on the knots that lie inside of its range."""
+        x, y = self.value, other.value
+        low, high = (x[k] * y[k] if times else x[k] + y[k] for k in (0, -1))
         knots = np.concatenate(([low], knots[(knots > low) & (knots < high)], [high] if high > low else []))
         upper = side is Side.UPPER and knots.size > 1
         ends = knots if upper else np.append(knots[0], 0.5 * (knots[1:] + knots[:-1]))
         mass, moment = np.empty(knots.size), np.empty(knots.size)
-        longest = np.empty(1)
+        longest = np.zeros(1)
+        block = BLOCKS[int(self.steps > FEW)]
         _added(
-            self.value, self.mass, other.value, other.mass, self is other, upper, ends, mass, moment, longest
+            x, self.mass, y, other.mass, self is other, times, upper, block, ends, mass, moment, longest
         )  # fmt: skip
         held = mass > 0.0
         value = knots[held] if upper else moment[held] / mass[held]
-        depth = 3.0 * (2.0 * BLOCK * float(longest[0]) + self.value.size / BLOCK + 16.0) * ROUNDOFF
+        terms = min(RUN, y.size) + 2.0 * block * float(longest[0]) + x.size / block
+        depth = 3.0 * (terms + 16.0) * ROUNDOFF
+        drift = self.drift + other.drift if times else max(self.drift, other.drift)
+        both = self.infinite * other.infinite if times else 0.0
         return RatioLaw(
-            self.steps + other.steps, value, mass[held], self.infinite + other.infinite,
-            (self.error + other.error) * (1.0 + 1e-6) + depth, max(self.drift, other.drift) + depth,
+            self.steps + other.steps, value, mass[held], self.infinite + other.infinite - both,
+            (self.error + other.error) * (1.0 + 1e-6) + depth, drift + depth, self.lost + other.lost,
         )  # fmt: skip
 
 
 NOTHING = RatioLaw(0, np.zeros(1), np.ones(1), 0.0, 0.0, 0.0)
 
 
-@kernel("1 1 1 1 b b 1 o1 o1 o1", lambda x, p, y, *rest: 4e-7 * x.size * y.size, error_model="numpy")
-def _added(x, p, y, q, same, upper, ends, mass, moment, longest):
-    """Fill mass and moment (not used above) of the sums on knots (upper) or in cells that begin at `ends`.
+@kernel("1 1 1 1 b b b i 1 o1 o1 o1", lambda x, p, y, *rest: 4e-7 * x.size * y.size, error_model="numpy")
+def _added(x, p, y, q, same, times, upper, block, ends, mass, moment, longest):
+    """Fill mass and moment (not used above) of sums or products on knots (upper) or in cells that begin at `ends`.
 
-    same : y is x, and pairs are taken once. longest : the most sums of one row in one cell.
+    same : y is x, and pairs are taken once. longest : the most runs of one row in one cell, of at most RUN sums each.
     """
     m = ends.shape[0]
     block_mass = np.zeros(m)
@@ -108,55 +142,68 @@ def _added(x, p, y, q, same, upper, ends, mass, moment, longest):
     last = m - 2 if upper else m - 1
     start = 0
     lowest = 0
-    most = 0
     for i in range(x.shape[0]):
-        first = i if same else 0
-        while start < last and ends[start + 1] <= x[i] + y[first]:
+        j = i if same else 0
+        slope, shift = (x[i], 0.0) if times else (1.0, x[i])
+        while start < last and ends[start + 1] <= slope * y[j] + shift:
             start += 1
         c = start
-        if i % BLOCK == 0:
+        if i % block == 0:
             lowest = start
-        weight = p[i]  # a pair of equals is there once
-        begun = first
-        for j in range(first, y.shape[0]):
-            value = x[i] + y[j]
-            while c < last and ends[c + 1] <= value:
+        weight = 2.0 * p[i] if same else p[i]
+        before, runs = -1, 0
+        while j < y.shape[0]:
+            while c < last and ends[c + 1] <= slope * y[j] + shift:
                 c += 1
-                most = max(most, j - begun)
-                begun = j
-            here = weight * q[j]
-            weight = 2.0 * p[i] if same else p[i]
+            edge = ends[c + 1] if c < last else math.inf
+            end = min(j + RUN, y.shape[0])
+            total, lever = 0.0, 0.0
+            if same and j == i:  # a pair of equals is there once
+                total, lever = -0.5 * q[j], -0.5 * q[j] * (slope * y[j] + shift)
+            while j < end:
+                value = slope * y[j] + shift
+                if value >= edge:
+                    break
+                total += q[j]
+                lever += q[j] * value
+                j += 1
+            here = weight * total
             if upper:
-                right = here * min(1.0, max(0.0, (value - ends[c]) * inverse[c]))
+                right = min(here, max(0.0, weight * (lever - total * ends[c]) * inverse[c]))
                 block_mass[c] += here - right
                 block_mass[c + 1] += right
             else:
                 block_mass[c] += here
-                block_moment[c] += here * value
-        most = max(most, y.shape[0] - begun)
-        if i % BLOCK == BLOCK - 1 or i == x.shape[0] - 1:
+                block_moment[c] += weight * lever
+            runs = runs + 1 if c == before else 1
+            before = c
+            longest[0] = max(longest[0], runs)
+        if i % block == block - 1 or i == x.shape[0] - 1:
             for k in range(lowest, min(c + 2, m)):
                 mass[k] += block_mass[k]
                 moment[k] += block_moment[k]
                 block_mass[k] = 0.0
                 block_moment[k] = 0.0
-    longest[0] = most
 
 
 @dataclass(frozen=True, eq=False)
 class RatioSum:
-    """S - count on a side, as the sum of two laws: a profile needs no knots for the last addition."""
+    """S - count on a side, as the sum of two laws: a profile needs no knots for the last addition.
+
+    Or S/count of several epochs, as the product of two laws; the count is 1 then.
+    """
 
     side: Side
     count: int
     left: RatioLaw
     right: RatioLaw | None
     knots: Array
+    times: bool = False
 
     @cached_property
     def whole(self) -> RatioLaw:
         """Both in one, on knots of its own."""
-        return self.left if self.right is None else self.left.plus(self.right, self.knots, self.side)
+        return self.left if self.right is None else self.left.plus(self.right, self.knots, self.side, self.times)
 
     @property
     def error(self) -> float:
@@ -165,14 +212,22 @@ class RatioSum:
 
     @property
     def drift(self) -> float:
-        """Of S/count, relative to S/count + 1."""
-        return max(self.left.drift, 0.0 if self.right is None else self.right.drift) + 8.0 * ROUNDOFF
+        """Of S/count, relative to S/count + 1; of a product relative to itself."""
+        parts = [self.left.drift, 0.0 if self.right is None else self.right.drift]
+        return (sum(parts) if self.times else max(parts)) + 8.0 * ROUNDOFF
 
     @property
     def infinite(self) -> float:
         """P-mass at infinite loss."""
-        found = self.left.infinite + (0.0 if self.right is None else self.right.infinite)
+        one, other = self.left.infinite, 0.0 if self.right is None else self.right.infinite
+        found = one + other - (one * other if self.times else 0.0)
         return found / self.count * (1.0 + (1.0 if self.side is Side.UPPER else -1.0) * self.error)
+
+    @property
+    def lost(self) -> float:
+        """Q-mass at small ratios that is left out."""
+        found = self.left.lost + (0.0 if self.right is None else self.right.lost)
+        return found * (1.0 + self.error)
 
     @cached_property
     def _suffix(self) -> tuple[Array, Array, Array]:
@@ -191,37 +246,40 @@ class RatioSum:
         sign = 1.0 if self.side is Side.UPPER else -1.0
         moved = 2.2 * sign * self.drift  # of the strike, towards 0
         factor = (1.0 + sign * (self.error + self.drift)) / self.count
+        s = 1.0 + expm1_eps
         if backward:
-            s = 1.0 + expm1_eps
-            part, doubt = self._part(self.count * (moved - expm1_eps / s), True)
-            return max(0.0, part + sign * doubt) * factor * s
-        part, doubt = self._part(self.count * (expm1_eps - moved * (1.0 + expm1_eps)), False)
+            strike = (1.0 + moved) / s if self.times else self.count * (moved - expm1_eps / s)
+            part, doubt = self._part(strike, True)
+            return max(0.0, part + sign * doubt) * factor * s + self.lost
+        strike = s * (1.0 - moved) if self.times else self.count * (expm1_eps - moved * s)
+        part, doubt = self._part(strike, False)
         return max(0.0, part + sign * doubt) * factor + self.infinite
 
     def _part(self, strike: float, put: bool) -> tuple[float, float]:
-        """E(V - strike)_+ or, for a put, E(strike - V)_+, of finite V, and its rounding."""
+        """E(V - strike)_+ or, for a put, E(strike - V)_+, of finite V, a sum or product, and its rounding."""
         x, p = self.left.value, self.left.mass
         if self.right is None:
             gain = float(p @ np.maximum(strike - x if put else x - strike, 0.0))
             return gain, 2.0 * x.size * ROUNDOFF * gain
         mass, moment, size = (sums[int(put)] for sums in self._suffix)
-        away = strike - x
+        away, weight = (strike / x, p * x) if self.times else (strike - x, p)
         at = np.searchsorted(self.right.value, away)
         gain = away * mass[at] - moment[at] if put else moment[at] - away * mass[at]
         doubt = size[at] + np.abs(away) * mass[at]
         terms = self.right.value.size + x.size + 8.0
-        return float(p @ np.maximum(gain, 0.0)), terms * ROUNDOFF * float(p @ doubt)
+        return float(weight @ np.maximum(gain, 0.0)), terms * ROUNDOFF * float(weight @ doubt)
 
     def atoms(self, backward: bool, tail: float) -> Atoms:
         """Atoms of (P, Q), or of (Q, P), on the side; P-masses of up to `tail` at either end are put aside."""
         law = self.whole
         upper = self.side is Side.UPPER
         sign = 1.0 if upper is not backward else -1.0  # of what values are moved by
-        excess = law.value / self.count
-        excess = excess + sign * (law.drift + 8.0 * ROUNDOFF) * (2.0 + np.abs(excess))
+        excess = law.ratio - 1.0 if self.times else law.value / self.count
+        drift = law.drift + 8.0 * ROUNDOFF
+        excess = excess + sign * drift * (2.0 * law.ratio if self.times else 2.0 + np.abs(excess))
         held = excess > LEAST - 1.0
         mass = law.mass * (1.0 + (1.0 if upper else -1.0) * (law.error + 8.0 * ROUNDOFF))
-        gone = float(np.sum(mass[~held]))
+        gone = float(np.sum(mass[~held])) + self.lost
         mass, excess = mass[held], excess[held]
         loss = np.log1p(excess)
         if backward:
@@ -259,6 +317,23 @@ def additions(count: int) -> list[tuple[int, int]]:
     return found
 
 
+def _product_grid(law: RatioLaw, other: RatioLaw) -> Array:
+    """`_grid` for the product of two laws: by the logarithm, near its means under Q and P."""
+    low, high = (math.log(float(law.value[k] * other.value[k])) for k in (0, -1))
+    ends = np.zeros(2)
+    for one in (law, other):
+        loss = np.log(one.value)
+        for k, (sign, mass) in enumerate(((-1.0, one.mass), (1.0, one.mass * one.value))):
+            mean = float(mass @ loss / mass.sum())
+            ends[k] += mean + sign * FAR * math.sqrt(float(mass @ (loss - mean) ** 2 / mass.sum()))
+    near = np.linspace(
+        max(low, ends[0]), min(high, ends[1]), max(NEAR, min(10 * NEAR, int((ends[1] - ends[0]) / STEEP)))
+    )
+    above = np.geomspace(ends[1], high, OCTAVES) if high > ends[1] > 0.0 else np.empty(0)
+    below = -np.geomspace(-ends[0], -low, OCTAVES) if low < ends[0] < 0.0 else np.empty(0)
+    return np.exp(np.unique(np.concatenate(([low], below, near, above, [high]))))
+
+
 def _grid(count: int, low: float, high: float, deviation: float) -> Array:
     """Where a law of `count` ratios is looked at: evenly near its mean 0, in octaves above and towards S = 0."""
     reach = FAR * deviation
@@ -285,34 +360,42 @@ class Wanted:
 
     depth : log of how far below its largest value E(S - s)_+ still matters, at every s. log_value : of E(S/count - s)_+
     at the one s that matters instead. power : of S/count whose mean matters instead, less 2: that of a moment, if
-    rounds are composed under its tilt.
+    rounds are composed under its tilt. tail : what factors of a product may lose at either end.
     """
 
     depth: float
     log_value: float | None = None
     power: float | None = None
+    tail: float = 0.0
 
     def bends(self, law: RatioLaw) -> Array:
         """f'' of the f whose mean should be known, at every value of the sum."""
         if self.power is not None:
-            return np.exp(self.power * np.log(np.maximum(1.0 + law.value / law.steps, LEAST)))
+            return np.exp(self.power * np.log(np.maximum(law.ratio, LEAST)))
         log_part = _log_parts(law)
         top = float(log_part.max())
         if self.log_value is None:
             log_bend = -np.maximum(log_part - top, -self.depth)
         else:
-            away = log_part - min(self.log_value + math.log(law.steps), top)
+            away = log_part - min(self.log_value + math.log(max(1, law.steps)), top)
             log_bend = -np.abs(away) - np.maximum(away, 0.0)
         found: Array = np.abs(np.gradient(log_part, law.value)) * np.exp(log_bend - log_bend.max())
         return found
 
 
-def chosen_knots(law: RatioLaw, steps: list[tuple[int, int]], number: int, wanted: Wanted) -> list[Array]:
-    """Knots of one step and of all sums; the arguments are those of `ratio_sum`."""
+def chosen_knots(law: RatioLaw, operations: list[Operation], number: int, wanted: Wanted) -> list[Array]:
+    """Knots of one step and of all sums and products; the arguments are those of `ratio_sum`."""
     deviation = math.sqrt(float(law.mass @ law.value**2))
     low, high = float(law.value[0]), float(law.value[-1])
     laws = [law.plus(NOTHING, _grid(1, low, high, deviation), Side.UPPER)]
-    for left, right in steps:
+    factors: dict[int, RatioLaw] = {}
+    for left, right, times in operations:
+        if times:
+            for part in {left, right} - factors.keys():
+                factors[part] = laws[part].ratios(wanted.tail, Side.UPPER)
+            one, other = factors[left], factors[right]
+            laws.append(one.plus(other, _product_grid(one, other), Side.UPPER, True))
+            continue
         count = laws[left].steps + laws[right].steps
         high = laws[left].value[-1] + laws[right].value[-1]
         grid = _grid(count, low * count, high, deviation * math.sqrt(count))
@@ -320,10 +403,12 @@ def chosen_knots(law: RatioLaw, steps: list[tuple[int, int]], number: int, wante
     weights = [np.zeros(law.value.size) for law in laws]
     weights[-1] = wanted.bends(laws[-1])
     for k in range(len(laws) - 1, 0, -1):
-        left, right = steps[k - 1]
+        left, right, times = operations[k - 1]
         for part, rest in ((left, right), (right, left)):
-            found = np.empty(laws[part].value.size)
-            _expected(laws[part].value, laws[rest].value, laws[rest].mass, laws[k].value, weights[k], found)
+            at = laws[part].ratio if times else laws[part].value
+            other = factors[rest] if times else laws[rest]
+            found = np.empty(at.size)
+            _expected(at, other.value, other.mass, laws[k].value, weights[k], times, found)
             weights[part] += found
     everywhere = EVERYWHERE[int(wanted.log_value is None)]
     return [_spaced(law, weight, number, everywhere) for law, weight in zip(laws, weights, strict=True)]
@@ -332,8 +417,12 @@ def chosen_knots(law: RatioLaw, steps: list[tuple[int, int]], number: int, wante
 def _spaced(law: RatioLaw, weight: Array, number: int, everywhere: float) -> Array:
     grid, gap = law.value, np.diff(law.value)
     important = np.cbrt(law.mass / np.gradient(grid) * weight)
-    octaves = np.arcsinh(grid / math.sqrt(float(law.mass @ grid**2)))
-    octaves += np.log(np.minimum(1.0, 1.0 + grid / law.steps) + NOUGHT)
+    if law.steps:
+        octaves = np.arcsinh(grid / math.sqrt(float(law.mass @ grid**2)))
+        octaves += np.log(np.minimum(1.0, law.ratio) + NOUGHT)
+    else:
+        loss = np.log(grid)
+        octaves = np.arcsinh(loss / math.sqrt(float(law.mass @ loss**2) / float(law.mass.sum())))
     important = 0.5 * (important[1:] + important[:-1]) * gap
     share = important / important.sum() + everywhere * np.diff(octaves) / (octaves[-1] - octaves[0])
     places = np.append(0.0, np.cumsum(share))
@@ -341,22 +430,27 @@ def _spaced(law: RatioLaw, weight: Array, number: int, everywhere: float) -> Arr
     return knots
 
 
-@kernel("1 1 1 1 1 o1", lambda at, y, *rest: 3e-7 * at.size * y.size)
-def _expected(at, y, q, grid, weight, found):
-    """found[i] = sum_j q[j] weight(at[i] + y[j]), interpolated on its grid, and constant beyond."""
+@kernel("1 1 1 1 1 b o1", lambda at, y, *rest: 3e-7 * at.size * y.size)
+def _expected(at, y, q, grid, weight, times, found):
+    """found[i] = sum_j q[j] weight(at[i] + y[j]), interpolated on its grid, and constant beyond.
+
+    times : of products, and y[j]^2 before the weight: the second derivative of f(y x).
+    """
     last = grid.shape[0] - 2
     start = 0
     for i in range(at.shape[0]):
-        while start < last and grid[start + 1] <= at[i] + y[0]:
+        slope, shift = (max(at[i], 0.0), 0.0) if times else (1.0, at[i])
+        while start < last and grid[start + 1] <= slope * y[0] + shift:
             start += 1
         c = start
         total = 0.0
         for j in range(y.shape[0]):
-            v = at[i] + y[j]
+            v = slope * y[j] + shift
             while c < last and grid[c + 1] <= v:
                 c += 1
             share = min(1.0, max(0.0, (v - grid[c]) / (grid[c + 1] - grid[c])))
-            total += q[j] * (weight[c] + share * (weight[c + 1] - weight[c]))
+            bend = y[j] * y[j] if times else 1.0
+            total += bend * q[j] * (weight[c] + share * (weight[c + 1] - weight[c]))
         found[i] = total
 
 
@@ -369,19 +463,31 @@ def _distinct(left: RatioLaw, right: RatioLaw, number: int) -> Array | None:
     return found if found.size <= number else None
 
 
-def ratio_sum(laws: Sequence[RatioLaw], count: int, number: int, wanted: Wanted) -> list[RatioSum]:
-    """The sum of `count` steps on each side, from the laws of one step; number : of knots, about."""
-    steps = additions(count)
-    if not steps:
+def ratio_sum(laws: Sequence[RatioLaw], count: int, number: int, wanted: Wanted, epochs: int = 1) -> list[RatioSum]:
+    """The sum of `count` steps on each side, from the laws of one step; number : of knots, about.
+
+    epochs : so many such sums are multiplied, over `count` each. With likelihood ratios S/count of independent epochs
+    the product is theirs, and E f(S S') is convex in S, as S' >= 0: products keep a side as sums do.
+    """
+    operations: list[Operation] = [(left, right, False) for left, right in additions(count)]
+    base = len(operations)
+    operations += [(base + left, base + right, True) for left, right in additions(epochs)]
+    if not operations:
         return [RatioSum(side, 1, law, None, law.value) for side, law in zip(Side, laws, strict=True)]
-    knots = chosen_knots(laws[0], steps, number, wanted)
+    knots = chosen_knots(laws[0], operations, number, wanted)
     found = []
     for side, law in zip(Side, laws, strict=True):
         known = [law if law.value.size <= number or wanted.log_value is None else law.plus(NOTHING, knots[0], side)]
-        for (left, right), places in zip(steps[:-1], knots[1:-1], strict=True):
-            own = _distinct(known[left], known[right], number)
-            known.append(known[left].plus(known[right], places if own is None else own, side))
-        left, right = steps[-1]
-        own = _distinct(known[left], known[right], number)
-        found.append(RatioSum(side, count, known[left], known[right], knots[-1] if own is None else own))
+        factors: dict[int, RatioLaw] = {}
+        for (left, right, times), places in zip(operations, knots[1:], strict=True):
+            if times:
+                for part in {left, right} - factors.keys():
+                    factors[part] = known[part].ratios(wanted.tail, side)
+            one, other = (factors[left], factors[right]) if times else (known[left], known[right])
+            own = None if times else _distinct(one, other, number)
+            places = places if own is None else own
+            if len(known) == len(operations):
+                found.append(RatioSum(side, 1 if times else count, one, other, places, times))
+            else:
+                known.append(one.plus(other, places, side, times))
     return found
