@@ -337,9 +337,9 @@ class HiddenStepPair(_StepsPair):
         below, above = (replace(self, half=side) for side in Side)
         return below, above
 
-    def log_tail(self, expm1_eps: Array) -> Array | None:
+    def log_tail(self, expm1_eps: Array) -> Array:
         if self.epochs > 1:
-            return None
+            return np.zeros(expm1_eps.size)
         return self._usual(Side.UPPER).log_tail(expm1_eps)
 
 

@@ -331,7 +331,8 @@ def _product_grid(law: RatioLaw, other: RatioLaw) -> Array:
     )
     above = np.geomspace(ends[1], high, OCTAVES) if high > ends[1] > 0.0 else np.empty(0)
     below = -np.geomspace(-ends[0], -low, OCTAVES) if low < ends[0] < 0.0 else np.empty(0)
-    return np.exp(np.unique(np.concatenate(([low], below, near, above, [high]))))
+    grid: Array = np.exp(np.unique(np.concatenate(([low], below, near, above, [high]))))
+    return grid
 
 
 def _grid(count: int, low: float, high: float, deviation: float) -> Array:
