@@ -34,14 +34,17 @@ with n. Few users with few groups are enumerated; high rare atoms are cut (`cont
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..numerics.binomial import chernoff_window
 from ..numerics.rounding import ROUNDOFF
 from ..numerics.sides import Bounds, Side
 from ..numerics.tuning import MOST_VIEWS, SLOT_POINTS
@@ -54,7 +57,7 @@ from .profile import ProfilePair
 Array = NDArray[np.float64]
 
 TAIL = 1e-18  # of unbounded noise, beyond which a report counts as revealed, where no other is asked for
-MAX_COUNT = 1000  # users of views that are listed, whose factorials are exact integers
+MAX_COUNT, MAX_GROUPS = 3000, 16  # of views that are listed; factorials are exact integers
 FULL = 2.0**-50  # rounding of a sum of masses, per group
 
 
@@ -131,12 +134,19 @@ class SlotLaw:
         """A lower bound on the P-mass at the largest loss."""
         return 0.0
 
-    @property
-    def countable(self) -> bool:
-        """Whether all views can be listed, and all reports are possible under R_0, R_1 and W."""
+    def windows(self, truncated_mass: float) -> list[range] | None:
+        """Windows of the numbers of reports of every group that miss so much in all; None for too many views.
+
+        And where not all reports are possible under R_0, R_1 and W. One report may be the target's.
+        """
         possible = min(float(part.min()) for part in (self.first, self.second, self.others)) > 0.0
-        few = self.n <= MAX_COUNT and (self.first.size - 1) * math.log1p(self.n) <= math.log(MOST_VIEWS)
-        return self.whole and possible and few
+        if not (self.whole and possible and self.n <= MAX_COUNT and self.others.size <= MAX_GROUPS):
+            return None
+        tail = 0.5 * truncated_mass / self.others.size
+        ends = [chernoff_window(self.n - 1, min(1.0, share), tail) for share in self.others.tolist()]
+        found = [range(low, high + 2) for low, high in ends]
+        views = math.prod(map(len, found)) / max(map(len, found))
+        return found if views <= MOST_VIEWS else None
 
     def reversed(self) -> SlotLaw:
         """R_0 and R_1 exchanged."""
@@ -259,34 +269,39 @@ class SlotPair(ProfilePair):
         return self._usual(Side.UPPER).log_tail(expm1_eps)
 
     def atoms(self, sides: Sequence[Side], resolution: Resolution) -> list[Atoms]:
-        """Where few views are possible they are cheaper than points of the profile, and exact."""
-        if type(self.law) is SlotLaw and self.law.countable:
-            return counted_atoms(self.law, sides, resolution)
+        """Where few views are likely they are cheaper than points of the profile, and exact."""
+        if type(self.law) is SlotLaw and (windows := self.law.windows(0.25 * resolution.truncated_mass)) is not None:
+            return counted_atoms(self.law, windows, sides, resolution)
         return super().atoms(sides, resolution)
 
     def sampled(self, cohort: Cohort) -> SlotPair:
         return SlotPair(self.law.sampled(cohort), ordered=self.ordered)
 
 
-def counted_atoms(law: SlotLaw, sides: Sequence[Side], resolution: Resolution) -> list[Atoms]:
-    """The atoms of all views of a `countable` law; those of one cell are summed.
+def counted_atoms(law: SlotLaw, windows: Sequence[range], sides: Sequence[Side], resolution: Resolution) -> list[Atoms]:
+    """The atoms of all views in the windows of a law, which miss a quarter of what may be missed; cells are summed.
 
     A view with counts c has mass n! prod W_j^c_j/c_j! under W; under R_b that times the mean of R_b/W over its reports.
-    O((n + 1)^(groups - 1)).
     """
     n, groups, step = law.n, law.first.size, resolution.step
-    some = np.indices((n + 1,) * (groups - 1)).reshape(groups - 1, -1)
-    some = some[:, some.sum(axis=0) <= n]
-    counts = np.concatenate((some, n - some.sum(axis=0, keepdims=True)))
-    factorials = np.array([math.log(math.factorial(k)) for k in range(n + 1)])
+    order = sorted(range(groups), key=lambda j: len(windows[j]))  # the widest window is not walked
+    some = [grid.ravel() for grid in np.meshgrid(*(np.array(windows[j]) for j in order[:-1]), indexing="ij")]
+    last: NDArray[np.int64] = n - np.sum(some, axis=0, dtype=np.int64)
+    possible = (last >= windows[order[-1]].start) & (last < windows[order[-1]].stop)
+    counts = np.empty((groups, int(possible.sum())), np.int64)
+    counts[order] = [part[possible] for part in (*some, last)]
+    factorials = np.array([math.log(k) for k in accumulate(range(1, n + 1), operator.mul, initial=1)])
     spent = (factorials[counts] - counts * np.log(law.others)[:, None]).sum(axis=0)
     gain = ((law.first - law.second) / law.others) @ counts / n
     second = (law.second / law.others) @ counts / n
     loss = np.log1p(gain / second)
     largest, apart = float(np.abs(loss).max()), np.abs(law.first - law.second) / np.minimum(law.first, law.second)
     loss_error = 4.2 * law.error + ROUNDOFF * ((groups + 8.0) * float(apart.max()) + 16.0 * largest)
-    cells = step * resolution.cells(math.ceil(largest / step) + 2)
-    cell = np.searchsorted(np.concatenate((-cells[:0:-1], cells)), loss, side="right")
+    cell = np.floor(loss / step).astype(np.int64)
+    if resolution.knots is not None:
+        cells = resolution.cells(math.ceil(largest / step) + 2)
+        cell = np.searchsorted(np.concatenate((-cells[:0:-1], cells)), cell, side="right")
+    cell -= cell.min()
     several = np.bincount(cell)
     # n masses and a ratio; logarithms of factorials are good to 4 roundings.
     mass_error = 1.01 * (n + 4.0) * law.error + ROUNDOFF * (4.0 * groups + 16.0) * (factorials[n] + spent + 8.0)
@@ -300,7 +315,7 @@ def counted_atoms(law: SlotLaw, sides: Sequence[Side], resolution: Resolution) -
         kept = (p > 0.0) & (np.cumsum(p) > end) & (np.cumsum(p[::-1])[::-1] > end)
         x = np.log1p(more[kept] / held[kept])
         ratio_error = np.where(several[kept] > 1, ROUNDOFF * (2.0 * several[kept] + 16.0) * np.abs(x), 0.0)
-        left_out = float(p[~kept].sum()) * (1.0 + 1e-9) + 1e-300 * mass.size
+        left_out = float(p[~kept].sum()) * (1.0 + 1e-9) + 1e-300 * mass.size + 0.25 * resolution.truncated_mass
         found.append(Atoms(p[kept], x, 0.0, left_out, loss_error, ratio_error))
     return found
 
