@@ -2,15 +2,10 @@
 
 The program is `pld-shuffle-check` (folder checker/), which shares no code with this package and believes nothing that
 a certificate says. So what is here decides how tight a claim is and how fast it is checked, never whether it is true:
-
-* a polygon above the privacy profile of each round, at dots j h of one lattice, and for every dot a straight contour
-  Re z = c, on which the profile is a sum with positive aliases;
-* a tilt and a lattice, on which all rounds are convolved;
-* the epsilon that this proof gives. It lies a little above the accountant's own answer, because contours are straight,
-  and a little normal noise cuts their sums off.
-
-Everything is done here once in doubles, by the checker's formulas, to know what it will find. The format and its
-proofs: docs/certificate_format.md.
+a polygon above the privacy profile of each round, at dots j h of one lattice, and for every dot a straight contour
+Re z = c, on which the profile is a sum with positive aliases; a tilt and a lattice, on which all rounds are convolved;
+and the epsilon that this proof gives, a little above the accountant's own answer. Everything is done here once in
+doubles, by the checker's formulas, to know what it will find (docs/certificate_format.md).
 """
 
 from __future__ import annotations

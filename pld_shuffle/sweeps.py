@@ -1,12 +1,9 @@
 """Sweeps: the same question at many settings, on all cores, resumable.
 
 A plan is a mapping of fields (see `fields`): those of a training log's row, `rounds` equal rounds (default 1), and
-`delta` or `epsilon`. An answer depends on nothing but its plan: not on the order, the number of workers, or whether the
-sweep was interrupted.
-
-A sweep begins in this process. What is left after a moment goes to worker processes, if there are cores for
-them: starting one costs about a second. A free worker takes the next plan, and rows are written in the order of the
-plans as they come back: what a killed sweep loses is at most what was finished behind a slower plan.
+`delta` or `epsilon`. An answer depends on nothing but its plan. A sweep begins in this process; what is left after a
+moment goes to worker processes, if there are cores for them. Rows are written in the order of the plans as they come
+back: what a killed sweep loses is at most what was finished behind a slower plan.
 """
 
 from __future__ import annotations

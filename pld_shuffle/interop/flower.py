@@ -1,14 +1,12 @@
 """Flower (`flwr` 1.41 or later): shuffled rounds in its server, stopped before the budget is exceeded.
 
-* `ShufflePrivacyAccountant`: after Flower's `PrivacyAccountant` protocol, with certified bounds, for our
-  mechanisms and for Flower's `GaussianPrivacyEvent`.
-* `ShuffledStrategy`: wraps a strategy. It draws the hidden cohort, takes the senders' names off the replies,
-  mixes them, composes the round, and lets no round begin that could exceed the budget.
+`ShufflePrivacyAccountant` is one after Flower's protocol, for our mechanisms and for Flower's `GaussianPrivacyEvent`.
+`ShuffledStrategy` wraps a strategy: it draws the hidden cohort, takes the senders' names off the replies, mixes them,
+composes the round, and lets no round begin that could exceed the budget. The server is the trusted shuffler: who is
+protected from whom, and what cannot be checked, is in docs/interop.md.
 
-The server is the trusted shuffler: who is protected from whom, and what cannot be checked, is in docs/interop.md.
-
-Neighbours are populations that differ in the data of one client (REPLACE_ONE). Flower's noise multiplier is
-noise over the clipping norm of *one* update, and a replaced update moves the sum by up to twice that norm: so
+Neighbours are populations that differ in the data of one client (REPLACE_ONE). Flower's noise multiplier is noise over
+the clipping norm of *one* update, and a replaced update moves the sum by up to twice that norm: so
 `GaussianPrivacyEvent(z, n, N)` is `Gaussian(sigma=z, sensitivity=2)` on a cohort of rate n/N.
 """
 

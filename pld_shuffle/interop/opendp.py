@@ -1,13 +1,11 @@
 """OpenDP (0.14 or later): what an accountant has proved, as a `PrivacyProfile` of OpenDP.
 
-A privacy profile is the curve delta(epsilon). Ours is above the truth everywhere, so what OpenDP reads off it
-(a delta, or by bisection an epsilon) is an upper bound as well. The neighbours are datasets that differ in
-one user's value: in OpenDP the change-one distance at 1, of data whose size is known.
+Our curve delta(epsilon) is above the truth everywhere, so what OpenDP reads off it is an upper bound as well. The
+neighbours differ in one user's value: in OpenDP the change-one distance at 1, of data whose size is known.
 
-OpenDP's bisection asks about sixty epsilons, most of them next to each other. So the accountant is asked on a
-grid of relative width 2^-11 only, and between two grid points the curve is the chord: delta is convex in
-e^epsilon, so the chord of two upper bounds is an upper bound. Eight standard deviations out the chord is 1e-4
-too high; the width of the accountant's own brackets is 1e-3.
+OpenDP's bisection asks about sixty epsilons. So the accountant is asked on a grid of relative width 2^-11 only, and
+between two grid points the curve is the chord: delta is convex in e^epsilon, so the chord of two upper bounds is an
+upper bound. Eight standard deviations out it is 1e-4 too high; the accountant's own brackets are 1e-3 wide.
 """
 
 from __future__ import annotations

@@ -1,14 +1,11 @@
 """Pairs that are given: by the mass functions of both laws, or by masses of losses that somebody else computed.
 
-`DiscretePair`: both orders are covered by the larger of the two profiles, which is the profile of some pair
-(docs/theory.md, section 9). How atoms are made of masses is in `pairs.discrete`.
+`DiscretePair`: both orders are covered by the larger of the two profiles (docs/theory.md, section 9).
 
-`ImportedPair`: masses of losses on a lattice. All that is kept are those at positive losses and at infinity; they
-determine delta(eps) for eps >= 0, and the pair is the symmetric one with that profile (its losses below 0 follow from
-h(1/s) = (h(s) + s - 1)/s). For neighbouring relations that are symmetric this is no loss: the true reversed profile
-obeys the same equation. Both ends of a bracket enclose the *stated* pair; `side` says which of them says something
-about the mechanism behind it: the upper end if the masses were rounded pessimistically, the lower end if
-optimistically.
+`ImportedPair`: masses at positive losses on a lattice and at infinity. They determine delta(eps) for eps >= 0, and the
+pair is the symmetric one with that profile; for neighbouring relations that are symmetric this is no loss. Both ends of
+a bracket enclose the *stated* pair; `side` says which of them says something about the mechanism behind it: the upper
+end if the masses were rounded pessimistically, the lower end if optimistically.
 """
 
 from __future__ import annotations

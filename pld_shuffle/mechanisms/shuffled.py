@@ -1,16 +1,10 @@
 """Named local randomizers in a shuffler, with the tightest proven analysis.
 
 For every pair of values of the target, any of these bounds what the shuffled reports give away, and so does the least
-of them (`pairs.profile.Several`):
-
-* the swap theorem (docs/swap.md) with V the law of some value, or the blanket: nothing is revealed but u ~ 1/n;
-* the blanket: the adversary is told who drew from it (docs/theory.md, section 8);
-* the (p, beta, q) reduction and stronger clones, which follow from the blanket.
-
-For one randomised bit the number of ones is all there is to see: `pairs.bit_pair` is exact.
-
-An attack goes the other way: n-1 users with one chosen value, and two chosen values of the target, are
-concrete neighbouring datasets. Their divergence is what *no* analysis can go below.
+of them (`pairs.profile.Several`): the swap theorem (docs/swap.md) with V the law of some value, or the blanket; the
+blanket, where the adversary is told who drew from it (docs/theory.md, section 8); the (p, beta, q) reduction and
+stronger clones, which follow from it. For one randomised bit the number of ones is all there is to see:
+`pairs.bit_pair` is exact. Lower ends are attacks (`mechanisms.blanket`).
 """
 
 from __future__ import annotations

@@ -30,6 +30,8 @@ from ..numerics.validation import integer_in, positive_int, probabilities
 from ..randomizers.base import FloatArray, IntArray, generator
 from .protocol import Budget, ExpectedError, GammaNoise, Ledger, OneMessage
 
+TRIED = 10_000  # numbers of cells
+
 
 @dataclass(frozen=True, kw_only=True)
 class BinarySum(OneMessage):
@@ -71,7 +73,7 @@ class RealSum(OneMessage):
                     other = super()._within(budget, k=cells, **design)
                 except InfeasibleError:
                     continue  # more cells need more noise, so this budget may be one for fewer
-                if _worst_error(other) < _worst_error(best):
+                if other.expected_error() < best.expected_error():
                     best = other
                     break
             else:
@@ -97,32 +99,16 @@ class RealSum(OneMessage):
     def expected_error(self, values: ArrayLike | None = None) -> ExpectedError:
         """Mean squared error for the `values`, shape (n,), or for the worst values."""
         if values is None:
-            exact = self._worst_variance
+            exact = self.n * float(_worst(self.k, self.gamma)[1])
         else:
             numbers = self._one_each(probabilities("values", values))
-            exact = float(np.sum(self._variances(numbers, numbers * self.k % 1)))
+            exact = float(np.sum(_variances(self.k, self.gamma, numbers, numbers * self.k % 1)))
         return ExpectedError(exact / (1 - self.gamma) ** 2 / self._scale**2)
 
     @property
     def worst_value(self) -> float:
         """A value in [0, 1] with the largest variance; the worst data are n of it."""
-        return 1 - self._worst_gap / self.k
-
-    @property
-    def _worst_gap(self) -> float:
-        return max(0.0, (1 - self.gamma * self.k) / (2 * (1 - self.gamma)))
-
-    @property
-    def _worst_variance(self) -> float:
-        value, gap = np.array([self.worst_value]), np.array([self._worst_gap])
-        return self.n * float(self._variances(value, gap)[0])
-
-    def _variances(self, values: FloatArray, fractions: FloatArray) -> FloatArray:
-        """Variance of y / k for each value; `fractions` is the fractional part of value * k."""
-        rounding = (1 - self.gamma) * fractions * (1 - fractions) / self.k**2
-        uniform = self.gamma * (self.k + 2) / (12 * self.k)
-        apart = self.gamma * (1 - self.gamma) * (values - 0.5) ** 2
-        return np.asarray(rounding + uniform + apart)
+        return 1 - float(_worst(self.k, self.gamma)[0]) / self.k
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -206,28 +192,25 @@ def _rounded(protocol: GammaNoise, values: ArrayLike, cells: int, rng: np.random
     return np.asarray(whole.astype(np.int64) + up)
 
 
-def _worst_error(protocol: RealSum) -> float:
-    return protocol.expected_error().exact
+def _variances(k: Any, gamma: Any, values: Any, fractions: Any) -> FloatArray:
+    """Variance of y / k for each value; `fractions` is the fractional part of value * k."""
+    rounding = (1 - gamma) * fractions * (1 - fractions) / k**2
+    uniform = gamma * (k + 2) / (12 * k)
+    return np.asarray(rounding + uniform + gamma * (1 - gamma) * (values - 0.5) ** 2)
+
+
+def _worst(k: Any, gamma: Any) -> tuple[FloatArray, FloatArray]:
+    """How far below 1 the worst value is, in cells, and its variance."""
+    gap = np.maximum(0.0, (1 - gamma * k) / (2 * (1 - gamma)))
+    return gap, _variances(k, gamma, 1 - gap / k, gap)
 
 
 def _best_cells(protocol: RealSum) -> int:
-    """The k with the least worst-case error if gamma/(k+1) stayed as it is; a convex search."""
+    """About the k with the least worst-case error if gamma/(k+1) stayed as it is."""
     per_value = protocol.gamma / (protocol.k + 1)
-
-    def error(k: int) -> float:
-        gamma = per_value * (k + 1)
-        return _worst_error(RealSum(k=k, gamma=gamma, n=protocol.n)) if gamma < 1 else np.inf
-
-    low, high = 1, max(3, min(_most_cells(protocol), int(1 / per_value)))
-    while high - low > 2:
-        middle = (low + high) // 2
-        if error(middle) <= error(middle + 1):
-            high = middle + 1
-        else:
-            low = middle
-    return min(range(low, high + 1), key=error)
-
-
-def _most_cells(protocol: RealSum) -> int:
-    """From here on rounding, (1 - gamma)/(4 k^2), is below 1e-4 of the noise, at least gamma/12."""
-    return math.ceil(math.sqrt(3e4 * (1 - protocol.gamma) / protocol.gamma))
+    # From here on rounding, (1 - gamma)/(4 k^2), is below 1e-4 of the noise, at least gamma/12.
+    most = max(3.0, min(math.sqrt(3e4 * (1 - protocol.gamma) / protocol.gamma), 1 / per_value))
+    cells = np.unique(np.geomspace(1.0, most, TRIED).astype(np.int64))
+    cells = cells[per_value * (cells + 1) < 1]
+    gamma = per_value * (cells + 1)
+    return int(cells[np.argmin(_worst(cells, gamma)[1] / (1 - gamma) ** 2)]) if cells.size else 1

@@ -1,15 +1,14 @@
 """Local hashing: report a random hash function and the randomized response of the hashed value.
 
 The hash family is ((a x + b) mod P) mod l, a in 1 ... P-1, b in 0 ... P-1, with P the smallest prime that is at least
-max(k, l) (Carter and Wegman 1979). For two values x != x' the pair of residues (a x + b, a x' + b) mod P is uniform
-over all ordered pairs of *different* residues, whatever the values. With P = u l + v, 0 <= v < l, the collision
-probability is therefore exactly c = (v (u+1) u + (l-v) u (u-1)) / (P (P-1)) <= 1/l, the same for every pair.
+max(k, l) (Carter and Wegman 1979). For two values x != x' the pair of residues mod P is uniform over all ordered pairs
+of *different* residues. With P = u l + v, 0 <= v < l, the collision probability is therefore exactly
+c = (v (u+1) u + (l-v) u (u-1)) / (P (P-1)) <= 1/l, the same for every pair.
 
 The function is public, so the laws are averages over it: tv has a factor 1 - c (the table of Wang et al. 2024 has it
 without, an upper bound), and the blanket of one function is that of randomized response, unless all k values collide,
-when the value does not matter and its mass is 1. For k >= 3 that never happens: no class mod l holds k different
-residues, since P = k or P <= 2k - 2 where l <= k (Bertrand), and P < 2l where l > k. For k = 2 it happens with
-probability c.
+when its mass is 1. For k >= 3 that never happens: no class mod l holds k different residues, since P = k or P <= 2k - 2
+where l <= k (Bertrand), and P < 2l where l > k. For k = 2 it happens with probability c.
 
 Source: Wang, Blocki, Li, Jha, Locally differentially private protocols for frequency estimation, USENIX Security 2017.
 """
