@@ -468,9 +468,6 @@ def exp_of(eps0: float) -> mpf:
 # 4. Medium-sized pairs in float64 (log-gamma, all atoms, nothing bucketed)
 # ---------------------------------------------------------------------------------------------
 
-FLOAT_RTOL = 1e-9  # what the functions below are good to: rounding of log-gamma at n = 10^4
-LEAST_LOG = math.log(1e-280)  # outcomes rarer than this are left out
-
 
 def _log_binomial(trials: int | np.ndarray, successes: np.ndarray, chance: float) -> np.ndarray:
     trials = np.asarray(trials, dtype=float)
@@ -478,21 +475,6 @@ def _log_binomial(trials: int | np.ndarray, successes: np.ndarray, chance: float
     if chance >= 1.0:
         return np.where(successes == trials, 0.0, -np.inf)
     return ways + successes * math.log(chance) + (trials - successes) * math.log1p(-chance)
-
-
-def clones_float(n: int, eps0: float) -> FloatPair:
-    """`clones` with P = (a e0 + b)/((a + b)(e0 + 1)) x 2 x fair, summed over C and A = a."""
-    e0, chance = math.exp(eps0), math.exp(-eps0)
-    crowd = np.arange(n, dtype=float)
-    weight = _log_binomial(n - 1, crowd, chance)
-    crowd, weight = crowd[weight > LEAST_LOG], weight[weight > LEAST_LOG]
-    masses_p, masses_q = [], []
-    for size, log_weight in zip(crowd + 1.0, weight, strict=True):
-        ones = np.arange(size + 1.0)
-        fair = np.exp(log_weight + _log_binomial(size, ones, 0.5))
-        masses_p.append(fair * 2.0 * (ones * e0 + size - ones) / (size * (e0 + 1.0)))
-        masses_q.append(fair * 2.0 * (ones + (size - ones) * e0) / (size * (e0 + 1.0)))
-    return np.concatenate(masses_p), np.concatenate(masses_q)
 
 
 def weak_float(n: int, k: int, gamma: float, least_log: float = math.log(1e-30)) -> FloatPair:
@@ -520,35 +502,3 @@ def weak_float(n: int, k: int, gamma: float, least_log: float = math.log(1e-30))
 def delta_float(pair: FloatPair, epsilon: float) -> float:
     """One round: sum (p - e^eps q)_+."""
     return math.fsum(np.maximum(pair[0] - math.exp(epsilon) * pair[1], 0.0))
-
-
-def delta_direct_float(rounds: Iterable[tuple[FloatPair, int]], epsilon: float, cells: int) -> tuple[float, float]:
-    """delta of many rounds, and an estimate of its error, by convolving positive numbers directly.
-
-    No transform, so no noise floor: relative accuracy at any delta. Losses are shared out linearly
-    between neighbours on lattices of epsilon/cells and epsilon/(2 cells), and the h^2 term of the
-    error removed (Richardson), which needs laws that are dense on the lattice.
-    """
-    rounds = list(rounds)
-    answers = []
-    for step in (epsilon / cells, epsilon / (2 * cells)):
-        whole, origin, log_finite = np.ones(1), 0, 0.0
-        for (masses_p, masses_q), count in rounds:
-            hidden = (masses_p > 0.0) & (masses_q > 0.0)
-            place = np.log(masses_p[hidden] / masses_q[hidden]) / step
-            index = np.floor(place).astype(np.int64)
-            first = int(index.min())
-            share = masses_p[hidden] * (place - index)
-            size = int(index.max()) - first + 2
-            law = np.bincount(index - first + 1, weights=share, minlength=size)
-            law += np.bincount(index - first, weights=masses_p[hidden] - share, minlength=size)
-            lost = math.fsum(masses_p[(masses_p > 0.0) & (masses_q == 0.0)])
-            log_finite += count * math.log1p(-lost)
-            for _ in range(count):
-                whole, origin = np.convolve(whole, law), origin + first
-        losses = step * (origin + np.arange(len(whole)))
-        above = losses > epsilon
-        gain = -np.expm1(epsilon - losses[above])
-        answers.append(math.fsum(whole[above] * gain) - math.expm1(log_finite))
-    better = (4.0 * answers[1] - answers[0]) / 3.0
-    return better, abs(better - answers[1])

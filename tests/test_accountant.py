@@ -72,11 +72,6 @@ def test_count_is_repetition_and_order_does_not_matter() -> None:
         assert one.lower == pytest.approx(other.lower, rel=1e-9)
 
 
-def test_a_full_cohort_is_no_subsampling() -> None:
-    plain = ldp(2.0, 300)
-    assert epsilon(Subsampled(plain, population=300, analysis="general"), 4) == epsilon(plain, 4)
-
-
 def test_an_answer_does_not_depend_on_earlier_questions() -> None:
     """A composition tilted towards tiny deltas must not answer for large ones beyond its reach."""
     acc = Accountant().compose(ldp(1.0, 1000))
@@ -89,30 +84,6 @@ def test_an_answer_does_not_depend_on_earlier_questions() -> None:
     fresh = Accountant(rtol=1e-5).compose(ldp(1.0, 1000)).epsilon_bounds(0.01)
     later = acc.epsilon_bounds(0.01)
     assert 0.0 < later.lower <= fresh.upper and fresh.lower <= later.upper
-
-
-def test_heavy_tails_stay_tight() -> None:
-    """A small rate and a large eps0: rare large losses, whose window needs small Chernoff rates."""
-    acc = Accountant().compose(Subsampled(ldp(5.0, 5000), population=10**6), 2000)
-    bounds = acc.epsilon_bounds(1e-6)  # an AccuracyWarning would be an error here
-    deltas = acc.delta_bounds(bounds.upper)
-    assert bounds.lower < bounds.upper and deltas.upper <= deltas.lower * 1.001
-
-
-def test_scalars_and_arrays() -> None:
-    acc = Accountant().compose(ldp(2.0, 500), 7)
-    assert isinstance(acc.get_delta(0.5), float) and isinstance(acc.get_epsilon(1e-6), float)
-    deltas = acc.delta_bounds(np.array([[0.0, 0.5], [1.0, INF]]))
-    assert deltas.lower.shape == deltas.upper.shape == (2, 2)
-    assert np.all(deltas.lower <= deltas.upper) and np.all(deltas.upper[0] > deltas.upper[1])
-    assert deltas.upper[1, 1] == 0.0
-    assert acc.get_epsilon(np.array([1e-6]))[0] == pytest.approx(acc.get_epsilon(1e-6), rel=1e-3)
-
-
-def test_an_empty_ledger_and_a_report_without_information_cost_nothing() -> None:
-    silent = Accountant().compose(ShuffledRR(3, 10, gamma=1.0, adversary="weak"), 9)
-    for acc in (Accountant(), silent):
-        assert acc.delta_bounds(0.0) == acc.epsilon_bounds(0.0) == Bounds(0.0, 0.0)
 
 
 def test_pure_dp_is_exact() -> None:

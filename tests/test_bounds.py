@@ -311,15 +311,6 @@ def test_closed_forms_above_their_own_pair(eps0, log10_n, log10_delta):
         assert epsilon >= Accountant().compose(ShuffledLDP(eps0, n, analysis=analysis)).get_epsilon(delta) * (1 - 1e-3)
 
 
-@pytest.mark.parametrize(("eps0", "n", "delta"), [(1.0, 2000, 1e-5), (3.0, 4000, 1e-4)])
-def test_laplace_bounds_above_thresholded_laplace(eps0, n, delta):
-    # announcing only whether the noisy value exceeds 1/2 is binary randomized response
-    told = math.log(2 * math.exp(eps0 / 2) - 1)
-    for bound in (Hoeffding, Bennett):
-        epsilon = bound(LaplaceBlanket()).epsilon(eps0=eps0, delta=delta, n=n)
-        assert attack_delta(epsilon=epsilon, eps0=told, n=n) <= delta
-
-
 @pytest.mark.parametrize("order", [2, 5, 20])
 @pytest.mark.parametrize(("eps0", "cohort", "population"), [(1.0, 200, 200), (2.0, 50, 500), (4.0, 30, 30)])
 def test_girgis_above_exact_subsampled_binary_rr(order, eps0, cohort, population):
@@ -461,18 +452,3 @@ def test_rationals_are_rounded_to_the_safe_side():
     ) == bounds.optimal_composition_epsilon(epsilon=ABOVE, **single, total_delta=under)
     upper = bounds.rdp_to_epsilon(orders=[2], rdp=[THIRD], delta=0.1).epsilon
     assert upper == bounds.rdp_to_epsilon(orders=[2], rdp=[ABOVE], delta=0.1).epsilon
-
-
-def test_extremes_neither_overflow_nor_underflow():
-    n, eps0 = 10**9, 14.0
-    for bound in SOLVED:
-        for epsilon in (1e-9, 1.0, 13.999):
-            if isinstance(bound, (Hoeffding, Bennett)):
-                assert 0 < bound.delta(epsilon=epsilon, eps0=eps0, n=n) <= 1
-    for order in (2, 100, 10**4):
-        upper = bounds.girgis_rdp(order=order, eps0=eps0, cohort=n, population=n)
-        assert 0 < upper < math.inf
-    assert 0 < bounds.girgis_rdp(order=10**4, eps0=eps0, cohort=1, population=n) < math.inf
-    assert 0 < bounds.girgis_rdp(order=10**4, eps0=200.0, cohort=n, population=n) < math.inf
-    huge = bounds.optimal_composition_epsilon(epsilon=1e-4, delta=0.0, rounds=10**8, total_delta=1e-9)
-    assert 0 < huge < 1e4 * math.tanh(5e-5) + 1e-4 * math.sqrt(2e8 * math.log(1e9))  # advanced composition

@@ -11,7 +11,6 @@ import math
 from decimal import Decimal
 from functools import cache
 
-import oracles as o
 import pytest
 
 from pld_shuffle import Accountant, Bounds, Mechanism, ShuffledLDP, ShuffledRR, Subsampled
@@ -153,14 +152,6 @@ def test_mutants(row: Row) -> None:
     if high <= low * (1 + 2e-4):
         assert not contained(Bounds(found.lower * (1 - 1e-3), found.upper * (1 - 1e-3)), row[3])
         assert not contained(Bounds(found.lower * (1 + 1e-3), found.upper * (1 + 1e-3)), row[3])
-
-
-def test_ten_rounds_of_clones_independently() -> None:
-    """The first two values by direct convolution of positive numbers."""
-    pair = o.clones_float(10_000, 4.0)
-    for epsilon, cells, digits in ((1.0, 400, 3.444795e-3), (6.0, 1600, 3.3296e-38)):
-        value, mass_error = o.delta_direct_float([(pair, 10)], epsilon, cells)
-        assert value == pytest.approx(digits, rel=5e-5) and mass_error <= 2e-3 * value
 
 
 @pytest.mark.parametrize(
