@@ -84,42 +84,6 @@ def test_sticky_is_not_fresh() -> None:
 # --- epochs -----------------------------------------------------------------------------------
 
 
-def check_ins(p: float, values: tuple[int, ...], turned: tuple[int, ...]) -> dict[tuple[int, ...], float]:
-    """Numbers of ones and of reports in two rounds, a uniform one for each user; `turned` if so many were ones before.
-
-    Randomized response by plain enumeration of rounds and reports.
-    """
-    found: dict[tuple[int, ...], float] = {}
-    users = range(len(values))
-    for rounds in itertools.product((0, 1), repeat=len(values)):
-        for reports in itertools.product((0, 1), repeat=len(values)):
-            ones = [sum(reports[i] for i in users if rounds[i] == t) for t in (0, 1)]
-            mass = 0.5 ** len(values)
-            for i in users:
-                wanted = values[i] ^ (turned[ones[0]] if rounds[i] else 0)
-                mass *= p if reports[i] == wanted else 1.0 - p
-            seen = (*ones, sum(rounds))
-            found[seen] = found.get(seen, 0.0) + mass
-    return found
-
-
-@pytest.mark.parametrize("n", [2, 3, 4])
-def test_random_check_ins_are_an_epoch(n: int) -> None:
-    """The second round's question depends on the first one's answers; every cut of the others' values."""
-    eps0 = 1.5
-    p = 1.0 / (1.0 + math.exp(-eps0))
-    asked = np.expm1(np.array([0.0, 0.2, 0.5, 1.0]))
-    bound = Epoch(eps0, n).pair.as_profile.profile(asked, 1e-6, 0.0).upper
-    worst = 0.0
-    for others in itertools.combinations_with_replacement((0, 1), n - 1):
-        for turned in itertools.product((0, 1), repeat=n + 1):
-            one, two = (check_ins(p, (value, *others), turned) for value in (0, 1))
-            exact = [sum(max(0.0, m - (1.0 + g) * two[seen]) for seen, m in one.items()) for g in asked]
-            assert np.all(exact <= bound * (1.0 + 1e-9))
-            worst = max(worst, exact[1] / bound[1])
-    assert worst > 0.7
-
-
 def test_epochs_do_not_know_the_size_of_cohorts() -> None:
     """The numbers that the documentation quotes."""
     found = Accountant().compose(Epoch(4.0, 10**6)).epsilon_bounds(1e-6)
@@ -259,45 +223,6 @@ def test_poisson_noise_of_a_zero_out_ledger() -> None:
         assert found.lower <= remove * (1.0 + 1e-6) and remove <= found.upper * (1.0 + 1e-6)
     twice = Accountant().compose(PoissonGaussian(sigma=sigma, rate=q))
     assert spent.get_epsilon(1e-6) < twice.epsilon_bounds(1e-6).lower
-
-
-# --- users with budgets of their own ----------------------------------------------------------
-
-
-def by_answers(k: int, p: float, budgets: dict[float, int], s: float) -> float:
-    """H_s of the weak adversary, summed over the uniform answers, the coin labels, and heads: float, O(n^3)."""
-    law = np.ones(1)
-    for budget, count in budgets.items():
-        for _ in range(count):
-            gamma = k / (budget + k - 1)
-            law = np.convolve(law, [1 - gamma, gamma])
-    truth, uniform = (p - 1) / (p + k - 1), 1 / (p + k - 1)
-    total = 0.0
-    for answers, weight in enumerate(law):
-        slots = answers + 1
-        for m in range(1, slots + 1):
-            coins = math.comb(slots, m) * (2 / k) ** m * (1 - 2 / k) ** (slots - m)
-            heads = np.arange(m + 1)
-            half = np.array([math.comb(m, h) for h in heads]) / 2.0**m
-            first = truth * k * heads / slots + uniform * k
-            second = truth * k * (m - heads) / slots + uniform * k
-            total += weight * coins * float(half @ np.maximum(first - s * second, 0.0))
-        total += weight * (1 - 2 / k) ** slots * uniform * k * max(0.0, 1.0 - s)
-    return total
-
-
-@pytest.mark.parametrize(
-    ("k", "budgets"), [(2, {2.0: 20, 9.0: 30}), (3, {3.0: 25, 20.0: 25}), (9, {2.0: 10, 5.0: 20, 50.0: 30})]
-)
-def test_mixed_budgets_of_fifty_users(k: int, budgets: dict[float, int]) -> None:
-    """By a plain sum; also far out in the tail, and with the kernel's intervals of many neutral labels."""
-    mechanism = MixedRR(k, math.log(4.0), tuple((math.log(b), c) for b, c in budgets.items()))
-    for rtol in (1e-2, 1e-4):
-        spent = Composition([(mechanism.pair, 1)], rtol)
-        for s in (1.0, 1.2, 1.7, 2.6, 3.5):
-            truth, found = by_answers(k, 4.0, budgets, s), spent.deltas(math.log(s))
-            assert found.lower <= truth * (1.0 + 1e-11) and truth <= found.upper * (1.0 + 1e-11)
-            assert found.upper - found.lower <= 2.0 * rtol * truth
 
 
 # --- users with randomizers of their own ------------------------------------------------------
