@@ -20,7 +20,8 @@ from .composition.composition import Composition, selected
 from .composition.contour import Integral, Products, capped, preferred
 from .composition.moments import MomentFunction, Rounds, laplace_of
 from .composition.plan import Plan
-from .composition.product import LEAST_DELTA, LatticeIntegral, LatticeProducts, LawStore
+from .composition.pld import formed
+from .composition.product import LEAST_DELTA, LatticeIntegral, LatticeProducts, shared_lattice
 from .composition.reading import FARTHEST, excluded_epsilons, proven_epsilons
 from .composition.sketch import Sketch
 from .mechanisms import Mechanism, as_mechanism
@@ -193,8 +194,8 @@ class _Run:
 
     def _lattice(self, plan: Plan, ledger: Pairs, products: Products) -> LatticeProducts:
         """The products on one lattice."""
-        store = LawStore(plan, plan.rounds, dict(ledger), [self._side])
-        laws = [store.of(pair, self._side) for pair, _ in ledger]
+        resolution = shared_lattice(plan, dict(ledger))
+        laws = [formed(pair, [self._side], resolution, plan.max_gap)[0] for pair, _ in ledger]
         held = np.flatnonzero(products.first)
         times = plan.rounds / float(products.first.sum())
         integral = LatticeIntegral(

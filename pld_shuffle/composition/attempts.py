@@ -117,12 +117,8 @@ class Attempts:
             bounds, width = task.question.answer(reading, task.max_loss)
             tight = width <= self._plan.rtol
             best = best.met(Found(bounds, width, "", reading if tight else None), task.encloses)
-            if attempt == 0 and isinstance(reading, LatticeReading) and math.inf > width > FAR * self._plan.rtol:
-                # Atoms are far narrower, and worth more work.
-                self._evaluators = [Contour, LatticeReading, DirectReading]
-                self._refused.clear()
-                self._plan = replace(self._plan, patience=PATIENCE)
-            elif tight or not self._next(attempt, bounds, width):
+            far = attempt == 0 and isinstance(reading, LatticeReading) and math.inf > width > FAR * self._plan.rtol
+            if tight or not self._next(attempt, bounds, width, far):
                 break
         return best
 
@@ -150,16 +146,21 @@ class Attempts:
         self._plan = replace(self._plan, share=grown * self._plan.share, lattice_share=lattice_share)
         return True
 
-    def _next(self, attempt: int, found: Bounds, width: float) -> bool:
-        """Plan for less error, or for another evaluator; False if neither would help."""
+    def _next(self, attempt: int, found: Bounds, width: float, far: bool) -> bool:
+        """Plan for less error, or for another evaluator; False if neither would help.
+
+        far : whether a first lattice was far too wide.
+        """
         plan, question = self._plan, self._task.question
         better = min(plan.log_delta, question.log_delta(found))
-        if better < plan.log_delta - 2.0 and attempt < MOST_ATTEMPTS // 2:
+        if not far and better < plan.log_delta - 2.0 and attempt < MOST_ATTEMPTS // 2:
             # delta is far smaller than sketched: what the windows missed may be all of the bracket.
             self._plan = replace(plan, log_delta=better)
             return True
-        if math.isinf(width) and Contour in self._refused and plan.patience < PATIENCE and question.promised(found):
-            # No lattice holds tails as heavy as these, and a contour may.
+        heavy = math.isinf(width) and Contour in self._refused and question.promised(found)
+        if plan.patience < PATIENCE and (heavy or far):
+            # Atoms are far narrower than lattices, and hold tails that no lattice does: worth more work.
+            self._evaluators = [Contour, LatticeReading, DirectReading]
             self._refused.clear()
             self._plan = replace(plan, patience=PATIENCE)
             return True

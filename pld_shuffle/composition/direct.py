@@ -22,8 +22,8 @@ from ..pairs.pair import Pair
 from .aliases import TooExpensive
 from .moments import Rounds
 from .plan import Plan
-from .pld import PLD, compose_infinity
-from .product import LawStore
+from .pld import PLD, compose_infinity, formed
+from .product import shared_lattice
 from .reading import Question, Reading
 
 Array = NDArray[np.float64]
@@ -46,12 +46,11 @@ class DirectReading(Reading):
             below, above = Rounds.of(pair, 1, plan.resolutions(ledger))
             if isinstance(below, Rounds) and isinstance(above, Rounds):
                 return cls(_OneRound(below), _OneRound(above), plan)
-        store = LawStore(plan, plan.rounds, [pair for pair, _ in ledger])
-        sides: list[_Side] = []
-        for side in (Side.LOWER, Side.UPPER):
-            laws = [(store.of(pair, side), count) for pair, count in ledger]
-            sides.append(_Side(laws))
-        return cls(sides[0], sides[1], plan)
+        resolution = shared_lattice(plan, [pair for pair, _ in ledger])
+        both = [formed(pair, (Side.LOWER, Side.UPPER), resolution, plan.max_gap) for pair, _ in ledger]
+        counts = [count for _, count in ledger]
+        lower, upper = (_Side(list(zip(laws, counts, strict=True))) for laws in zip(*both, strict=True))
+        return cls(lower, upper, plan)
 
     def lowers(self, eps: Array) -> Array:
         return np.asarray(self._lower.read(eps + self._lower.loss_error + 1e-15 * eps, -1.0) + self.infinity.lower)

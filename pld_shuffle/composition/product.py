@@ -30,7 +30,7 @@ from ..numerics.lattice import aligned
 from ..numerics.rounding import ROUNDOFF, dot
 from ..numerics.sides import Bounds, Side
 from ..numerics.tuning import BOOKED_SHARE, MANY_ROUNDS, NUMBERS, TRANSFORM_WORK
-from ..pairs.pair import Pair
+from ..pairs.pair import Pair, Resolution
 from .aliases import RATES, TooExpensive, log_geometric, log_peak
 from .moments import log_phi
 from .plan import Plan
@@ -47,41 +47,14 @@ MARGIN = 1.15  # of the period: products are read a little off their tilted mean
 UNDERFLOW = 1e-300  # more than what underflows
 
 
-class LawStore:
-    """Laws of pairs on one lattice; each is formed once, for all of `sides`, up to some memory.
-
-    rounds : that the laws will be used for. pairs : the largest loss of the one with the fewest losses is a point of
-    the lattice.
-    """
-
-    def __init__(self, plan: Plan, rounds: int, pairs: Collection[Pair], sides: Sequence[Side] = tuple(Side)) -> None:
-        self._sides = sides
-        limits = {float(pair.max_loss.upper) for pair in pairs}
-        # What has few losses loses most when they are no points of the lattice.
-        least = min(limits)
-        if any(not float(limit / least).is_integer() for limit in limits if limit < math.inf):
-            least = float(min(pairs, key=_losses_in_scales).max_loss.upper)
-        self.step = aligned(plan.step, least)
-        self._resolution = plan.resolution(self.step, rounds)
-        self._gap = plan.max_gap
-        self._known: dict[tuple[Pair, Side], PLD] = {}
-        self._points = 0
-
-    def of(self, pair: Pair, side: Side) -> PLD:
-        """The law of `pair` on that side."""
-        found = self._known.get((pair, side))
-        if found is not None:
-            return found
-        keep = self._points <= 2 * NUMBERS
-        sides = self._sides if keep else [side]
-        for one, law in zip(sides, formed(pair, sides, self._resolution, self._gap), strict=True):
-            if one is side:
-                found = law
-            if keep:
-                self._known[pair, one] = law
-                self._points += law.masses.size
-        assert found is not None
-        return found
+def shared_lattice(plan: Plan, pairs: Collection[Pair]) -> Resolution:
+    """For laws on one lattice; the largest loss of the pair with the fewest losses is a point of it."""
+    limits = {float(pair.max_loss.upper) for pair in pairs}
+    # What has few losses loses most when they are no points of the lattice.
+    least = min(limits)
+    if any(not float(limit / least).is_integer() for limit in limits if limit < math.inf):
+        least = float(min(pairs, key=_losses_in_scales).max_loss.upper)
+    return plan.resolution(aligned(plan.step, least))
 
 
 def _losses_in_scales(pair: Pair) -> float:
@@ -433,11 +406,11 @@ class LatticeReading(Reading):
     @classmethod
     def of(cls, ledger: Sequence[tuple[Pair, int]], plan: Plan, question: Question | None = None) -> LatticeReading:
         """The composition of a ledger. Raises TooExpensive or MemoryError."""
-        store = LawStore(plan, plan.rounds, [pair for pair, _ in ledger])
+        resolution = shared_lattice(plan, [pair for pair, _ in ledger])
         counts = np.array([count for _, count in ledger], np.float64)
+        both = [formed(pair, (Side.LOWER, Side.UPPER), resolution, plan.max_gap) for pair, _ in ledger]
         sides = []
-        for side in (Side.LOWER, Side.UPPER):
-            laws = [store.of(pair, side) for pair, _ in ledger]
+        for laws in zip(*both, strict=True):
             integral = LatticeIntegral(laws, counts, plan)
             sides.append(LatticeProducts(integral, (counts @ np.stack(integral.rows))[None, :]))
         return cls(sides[0], sides[1], integral.c)

@@ -24,7 +24,8 @@ from ..pairs.pair import Pair
 from .aliases import TooExpensive
 from .composition import AccuracyWarning, Composition
 from .plan import Plan
-from .product import LEAST_DELTA, LatticeIntegral, LatticeProducts, LawStore
+from .pld import PLD, formed
+from .product import LEAST_DELTA, LatticeIntegral, LatticeProducts, shared_lattice
 from .sketch import Sketch
 
 Counts = Mapping[Pair, int]
@@ -116,12 +117,15 @@ class Growing:
         tilt = sketch.saddle_of_delta(math.log(delta)) / math.sqrt(math.sqrt(2.0))
         plan = Plan.steered(sketch, tilt, ledger, log_delta=math.log(delta), rtol=rtol, times=2.0)
         plan = replace(plan, share=PREFIX_SHARE, lattice_share=0.5)
-        self._store = LawStore(plan, self._most, counts, [Side.UPPER])
+        self._resolution, self._gap = shared_lattice(plan, counts), plan.max_gap
         number = np.array([count for _, count in ledger], np.float64)
-        laws = [self._store.of(pair, Side.UPPER) for pair, _ in ledger]
+        laws = [self._law(pair) for pair, _ in ledger]
         self._integral = LatticeIntegral(laws, number, plan, times=2.0, terms=self._most)
         self._total = number @ np.stack(self._integral.rows)
         self._held = dict(counts)
+
+    def _law(self, pair: Pair) -> PLD:
+        return formed(pair, [Side.UPPER], self._resolution, self._gap)[0]
 
     def reach(self, counts: Counts) -> bool:
         """Multiply by what is missing; False if that is too much, or if there were more rounds before."""
@@ -130,7 +134,7 @@ class Growing:
             return False
         for pair, count in new.items():
             if count > 0 and pair.scale > 0.0:
-                self._total += count * self._integral.row(self._store.of(pair, Side.UPPER))
+                self._total += count * self._integral.row(self._law(pair))
         self._held = dict(counts)
         return True
 
