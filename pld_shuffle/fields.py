@@ -264,19 +264,12 @@ LOG_FIELDS = _table(
 
 #: What a plan of `solve` or `sweep` and the command line have besides.
 QUESTION_FIELDS = _table(
-    Field(
-        "rounds",
-        int,
-        "COUNT",
-        "equal rounds (default 1)",
-        Range(1, MOST_ROUNDS, 100, True, whole=True),
-        least=1,
-        most=MOST_ROUNDS,
-    ),
+    Field("rounds", int, "COUNT", "equal rounds (default 1)", Range(1, MOST_ROUNDS, 100, True, whole=True),
+          least=1, most=MOST_ROUNDS),
     Field("delta", float, "DELTA", "asks for epsilon at this delta, e.g. 1e-6", least=0, most=1),
     Field("epsilon", float, "EPS", "asks for delta at this epsilon, e.g. 1", least=0),
     Field("rtol", float, "RTOL", "relative width asked of the bracket on delta (default 1e-3)"),
-)
+)  # fmt: skip
 
 FIELDS = MECHANISM_FIELDS | LOG_FIELDS | QUESTION_FIELDS
 

@@ -90,8 +90,7 @@ class ImportedPair(Mechanism):
     neighbours : one of `GIVEN`. Only one relation makes sense in a ledger; shuffle mechanisms have "replace-one".
     side : "upper" or "lower", the end of a bracket that carries over to the mechanism the pair stands for.
     reverse : the pair of the other order, where it is another one, as for addition and removal: at every epsilon the
-        larger profile counts. That bounds compositions in either order, from above only: what is composed of maxima may
-        exceed the maximum of compositions. Both are for the same neighbours and on the upper side.
+        larger profile counts, which bounds compositions in either order from above. Both on the upper side.
 
     Raises ValueError or TypeError naming the argument. A law costs O(log points) for each point of the profile.
 

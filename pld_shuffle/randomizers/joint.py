@@ -27,16 +27,12 @@ from .base import FloatArray, IntArray, LocalRandomizer, generator, integer_arra
 class Types(NamedTuple):
     """The laws of everybody else, as the swap theorem sees them, for one target and one shared law.
 
-    pair
-        Number of the kind of ordered pair of target inputs, from 0. A bound on the mechanism is the
-        largest over all pairs of the smallest over all entries of that pair.
-    shared
-        What the shared law V is: "first", "second", "third" (another value) or "blanket" (inf_x
-        mu_x / gamma, which is below every law times the smallest factor, 1/gamma).
-    laws
-        One read-only array of shape (4, groups) for every kind of value that another user may
-        hold. Rows: masses under the target's first and second input, under V, and under that value.
-        Rows sum to 1; the last one may sum to less, then the rest of its mass tells nothing.
+    pair : number of the kind of ordered pair of target inputs, from 0. A bound on the mechanism is the largest over all
+        pairs of the smallest over all entries of that pair.
+    shared : what the shared law V is: "first", "second", "third" (another value) or "blanket" (inf_x mu_x / gamma).
+    laws : a read-only array of shape (4, groups) for every kind of value that another user may hold. Rows: masses
+        under the target's two inputs, under V, and under that value. They sum to 1; the last one may sum to less, then
+        the rest of its mass tells nothing.
     """
 
     pair: int
