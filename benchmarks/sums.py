@@ -21,10 +21,13 @@ own rules and by the accountant, with the exact root mean squared error of a bin
   33/(5 n F) ((e^eps+1)/(e^eps-1))^2 log(4/delta).
 
     python benchmarks/sums.py [--quick] [--family NAME]
+
+A family's cells take the place of those that are stored. Where n does not matter it is asked once.
 """
 
 from __future__ import annotations
 
+import json
 import math
 import signal
 import warnings
@@ -203,26 +206,27 @@ def dummies(n: int = 10**5, k: int = 16, delta: float = 1e-6) -> list[harness.Ro
 
 def main() -> None:
     parser = harness.parser(__doc__ or "")
-    parser.add_argument("--family", help="only families whose name has this in it")
+    parser.add_argument("--family", help="only families whose name has this in it; 'race' or 'dummies': that table")
     arguments = parser.parse_args()
     warm_up()
     signal.signal(signal.SIGPROF, alarm)
     clients, rounds, deltas = (CLIENTS, ROUNDS, DELTAS) if not arguments.quick else ((100,), (1, 10), (1e-5,))
-    everything, shown = {}, []
+    wanted, stored = arguments.family or "", arguments.output / f"sums{'-quick' * arguments.quick}.json"
+    content = json.loads(stored.read_text(encoding="utf-8")) if wanted and stored.exists() else {"cells": {}}
     for name, make in FAMILIES.items():
-        if arguments.family and arguments.family not in name:
+        if wanted not in name:
             continue
-        cells = [cell(make, n, count, delta) for n in clients for count in rounds for delta in deltas]
-        everything[name] = cells
-        shown += (rows := summary(name, cells))
-        print("\n".join(harness.table(rows, list(rows[0])).splitlines()[2 if len(shown) > 3 else 0 :]), flush=True)
-    raced = against_peer()
-    if raced:
-        print("\n" + harness.table(raced, list(raced[0])))
-    counted = dummies()
-    print("\n" + harness.table(counted, list(counted[0])))
-    content = {"rtol": RTOL, "limit": LIMIT, "cells": everything, "summary": shown, "peer": raced}
-    harness.save(arguments, "sums", content | {"dummies": counted})
+        distinct = [n for n in clients if n == clients[0] or make(n) != make(clients[0])]
+        cells = [cell(make, n, count, delta) for n in distinct for count in rounds for delta in deltas]
+        content["cells"][name] = cells
+        rows = summary(name, cells)
+        print(harness.table(rows, list(rows[0])), flush=True)
+    for name, table in (("race", against_peer), ("dummies", dummies)):
+        if wanted in ("", name) and (found := table()):
+            content[name] = found
+            print("\n" + harness.table(found, list(found[0])))
+    content |= {"rtol": RTOL, "limit": LIMIT, "machine": harness.machine()}
+    harness.save(arguments, "sums", content)
 
 
 if __name__ == "__main__":
