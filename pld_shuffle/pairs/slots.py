@@ -58,6 +58,7 @@ Array = NDArray[np.float64]
 
 TAIL = 1e-18  # of unbounded noise, beyond which a report counts as revealed, where no other is asked for
 MAX_COUNT, MAX_GROUPS = 3000, 16  # of views that are listed; factorials are exact integers
+LARGEST_LISTED = 10.0  # loss: masses under R_0 are sums of those under R_1 and of differences, which cancel beyond
 FULL = 2.0**-50  # rounding of a sum of masses, per group
 
 
@@ -270,7 +271,8 @@ class SlotPair(ProfilePair):
 
     def atoms(self, sides: Sequence[Side], resolution: Resolution) -> list[Atoms]:
         """Where few views are likely they are cheaper than points of the profile, and exact."""
-        if type(self.law) is SlotLaw and (windows := self.law.windows(0.25 * resolution.truncated_mass)) is not None:
+        few = type(self.law) is SlotLaw and self.max_loss.upper <= min(LARGEST_LISTED, MOST_VIEWS * resolution.step)
+        if few and (windows := self.law.windows(0.25 * resolution.truncated_mass)) is not None:
             return counted_atoms(self.law, windows, sides, resolution)
         return super().atoms(sides, resolution)
 
@@ -305,7 +307,7 @@ def counted_atoms(law: SlotLaw, windows: Sequence[range], sides: Sequence[Side],
     several = np.bincount(cell)
     # n masses and a ratio; logarithms of factorials are good to 4 roundings.
     mass_error = 1.01 * (n + 4.0) * law.error + ROUNDOFF * (4.0 * groups + 16.0) * (factorials[n] + spent + 8.0)
-    mass_error += ROUNDOFF * float(several.max())
+    mass_error += ROUNDOFF * float(several.max()) + loss_error
     found = []
     for side in sides:
         mass: Array = np.exp(factorials[n] - spent) * (1.0 + (1.0 if side is Side.UPPER else -1.0) * mass_error)
