@@ -103,6 +103,75 @@ def test_right_side_of_theorem_s_over_count_vectors(p, n, step, tolerance):
         assert max(truth, other) * (1 - 1e-12) <= bound <= room * truth
 
 
+def sequences(order, law):
+    """Masses of the sequences of three reports of three kinds; law(user, past) is asked in `order`."""
+    masses = np.ones((3, 3, 3))
+    for z in np.ndindex(3, 3, 3):
+        masses[z] = math.prod(law(user, z[:place])[z[place]] for place, user in enumerate(order))
+    return masses
+
+
+def right_side_of_u(order, law, target, s):
+    """G(u) of Theorem U for laws that depend on the past; target(past) : the two laws of the target."""
+    regular, singular = np.zeros((3, 3, 3)), 0.0
+    for z in np.ndindex(3, 3, 3):
+        for place, user in enumerate(order):
+            past, mass = z[:place], law(user, z[:place])[z[place]]
+            gap = target(past)[0][z[place]] - s * target(past)[1][z[place]]
+            if mass > 0:
+                regular[z] += gap / mass / 3
+            elif not any(z[place + 1 :]):
+                before = math.prod(law(order[i], z[:i])[z[i]] for i in range(place))
+                singular += before * max(gap, 0.0) / 3
+    return np.sum(sequences(order, law) * np.maximum(regular, 0.0)) + singular
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_theorem_u_for_reports_made_one_after_the_other(seed):
+    """The exchange has the protocol's law, and the theorem's G is what it reveals; laws depend on the past."""
+    cuts, laws, orders = (0.0, 0.3, 0.55), {}, list(itertools.permutations(range(3)))
+
+    def made(past):
+        """The two laws of the path, the target's two, and the other users', after some reports."""
+        if past not in laws:
+            rows = np.random.default_rng([seed, len(past), *past]).dirichlet(np.full(3, 0.5), size=6)
+            rows[rows < 0.05] = 0.0
+            rows /= rows.sum(axis=1, keepdims=True)
+            laws[past] = rows[:2], rows[2:4], 0.3 * rows[0] + 0.25 * rows[1] + 0.45 * rows[3:]
+        return laws[past]
+
+    def reports(u, target, side=None):
+        """The law of whoever is asked if all numbers are above u; `target` has the target's, user 0 else V_u."""
+
+        def law(user, past):
+            path, own, others = made(past)
+            if user == target:
+                return own[side]
+            if user == 0:
+                return path[int(u > cuts[1])]
+            return (others[user] - np.dot([min(u, 0.3), min(max(u - 0.3, 0.0), 0.25)], path)) / (1 - u)
+
+        return law
+
+    def mean(u, targets, side):
+        return sum(sequences(order, reports(u, j, side)) for order in orders for j in targets) / 6 / len(targets)
+
+    exchanged = np.array([(1 - cuts[2]) ** 3 * mean(cuts[2], [0], side) for side in range(2)])
+    for a, b in itertools.pairwise(cuts):
+        for x, w in zip(*np.polynomial.legendre.leggauss(3), strict=True):
+            u = (a + b) / 2 + x * (b - a) / 2
+            for side in range(2):
+                exchanged[side] += w * (b - a) / 2 * 3 * (1 - u) ** 2 * mean(u, range(3), side)
+            order = orders[seed]
+            pair = np.array([sum(sequences(order, reports(u, j, i)) for j in range(3)) / 3 for i in range(2)])
+            for s in (0.7, 1.0, 1.6):
+                revealed = np.maximum(pair[0] - s * pair[1], 0.0).sum()
+                right = right_side_of_u(order, reports(u, None), lambda past: made(past)[1], s)
+                assert right == pytest.approx(revealed, rel=1e-12)
+    for side in range(2):
+        assert exchanged[side] == pytest.approx(mean(0.0, [0], side), abs=1e-14)
+
+
 def moved_laws():
     """(n, masses, values) of laws as the kernels meet them: lattices, nearly so, and scattered values."""
     for n, eps0, expm1_eps in [(60, 0.3, 0.02), (1000, 0.5, 0.05), (1001, 1.0, 0.1), (10_000, 2.0, 0.1),
