@@ -129,7 +129,7 @@ def _law(pair: Pair, truncated_mass: float, points: float) -> PLD:
     step = aligned(pair.scale / points, float(pair.max_loss.upper))
     size_width = min(0.1, -1.0 / math.log(truncated_mass))
     resolution = Resolution(step, truncated_mass=truncated_mass, size_width=size_width, bias_width=0.2)
-    return formed(pair.sketched, [Side.UPPER], resolution)[0]
+    return formed(pair, [Side.UPPER], resolution)[0]
 
 
 def tilted_sizes(pair: Pair, tilt: float, truncated_mass: float) -> tuple[Array, Array]:

@@ -30,7 +30,7 @@ from ..randomizers.discrete import known_randomizer
 from ..randomizers.noise_laws import LARGEST_EPS0
 from .base import OfReports, said
 
-FINER, COARSE = 8, 16  # times as many cells for few users; times fewer where a glance is enough
+FINER = 8  # times as many cells for few users
 FEW_TAIL = 1e-15  # what is left out of unbounded noise among few users
 MAX_CHOICES = 256  # attacks tried
 SCALES = (2.0, 5.0)  # at which they are compared, and next to the largest loss
@@ -85,13 +85,6 @@ class Blanket(OfReports):
             for masses in randomizer.slot_laws(side, tail, refined=FINER)
         )
         return among_few(pair, below, above, tailed=randomizer.tailed, tail=tail)
-
-    @cached_property
-    def glance(self) -> ProfilePair:
-        """The pair known less well, for a fraction of the time: the same where the randomizer is finite."""
-        if not self.randomizer.continuous:
-            return self.pair
-        return SlotPair(NoiseLaw(self.n, self.randomizer, coarse=COARSE))
 
     def assumptions(self) -> dict[str, str]:
         return said(

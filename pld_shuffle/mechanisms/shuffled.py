@@ -90,9 +90,9 @@ class Shuffled(OnCohorts, OfReports):
         base = self.core.pair if everybody else self.core.sampled(cohort)
         if not self._swaps(cohort):
             return base
-        told, glance = Blanket(randomizer, n).pair, Blanket(randomizer, n).glance
+        told = Blanket(randomizer, n).pair
         if not everybody:
-            told, glance = told.sampled(cohort), glance.sampled(cohort)
+            told = told.sampled(cohort)
         swap = TypedPair(randomizer, n, cohort, told)
         if not swap.known:
             return base
@@ -102,7 +102,7 @@ class Shuffled(OnCohorts, OfReports):
         # The reduction and stronger clones are proved to be above the blanket. Where the swap theorem is
         # better by far, nothing else is looked at.
         probes = told.losses_at(*PROBES)
-        if not np.all(swap.upper(probes, SMALL) <= 0.99 * glance.profile(probes, PROBED, SMALL).lower):
+        if not np.all(swap.upper(probes, SMALL) <= 0.99 * told.profile(probes, PROBED, SMALL).lower):
             pairs.append(base)
         return swap if len(pairs) == 1 else Several(tuple(pairs))
 

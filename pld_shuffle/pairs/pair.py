@@ -147,11 +147,6 @@ class Pair(ABC):
         return True
 
     @property
-    def sketched(self) -> Pair:
-        """What is sketched for it: a pair of almost the same losses, that certifies nothing and is cheap."""
-        return self
-
-    @property
     def as_profile(self) -> Any:
         """This pair as a `profile.ProfilePair`; None if its profile is not known."""
         return None

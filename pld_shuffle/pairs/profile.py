@@ -563,10 +563,6 @@ class Several(UpperPair):
     def most_points(self) -> int:
         return min(pair.most_points for pair in self._known)
 
-    @property
-    def sketched(self) -> Pair:
-        return self.pairs[0].sketched
-
     def log_tail(self, expm1_eps: Array) -> Array | None:
         tails = [tail for pair in self._known if (tail := pair.log_tail(expm1_eps)) is not None]
         return np.asarray(np.min(tails, axis=0)) if tails else None

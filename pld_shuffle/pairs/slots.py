@@ -178,15 +178,11 @@ class SlotLaw:
 
 @dataclass(frozen=True)
 class NoiseLaw:
-    """The slot law of the blanket of noise on a continuous value, known from both sides: finite laws below and above.
-
-    coarse : by how much cells are wider than usual, where a glance is enough.
-    """
+    """The slot law of the blanket of noise on a continuous value, by finite laws below and above."""
 
     n: int
     randomizer: LocalRandomizer
     cohort: Cohort = ALL_USERS
-    coarse: int = 1
 
     def at(self, side: Side, tail: float) -> SlotLaw:
         """The law on a side, where the target's tail of that mass may be given away."""
@@ -203,7 +199,7 @@ class NoiseLaw:
 
 @lru_cache(maxsize=64)
 def _noise_law(law: NoiseLaw, side: Side, tail: float) -> SlotLaw:
-    [masses] = law.randomizer.slot_laws(side, tail, refined=1.0 / law.coarse)
+    [masses] = law.randomizer.slot_laws(side, tail)
     found = SlotLaw.of(law.n, masses, law.randomizer.mass_error, whole=False)
     return found.sampled(law.cohort)
 

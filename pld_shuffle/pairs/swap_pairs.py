@@ -17,7 +17,6 @@ from ..randomizers.joint import Types
 from ..randomizers.noise_laws import TYPES_MISSED, trimmed
 from .cohort import Cohort
 from .coins import CoinMixture, Shown
-from .pair import Pair
 from .profile import CHORDS, ProfilePair, UpperPair, largest
 from .swap import MOST_RATE, any_ldp_profile, independent_users, typed_profile
 
@@ -95,14 +94,12 @@ class TypedPair(UpperPair):
     For every kind of target the bound by the shared law V that is the best where it matters; the largest of these.
 
     blanket : the pair of the blanket adversary on the same cohort, which has the same largest loss.
-    roughly : for noise, next to users who hold 0 only; others are hardly worse. No bound then.
     """
 
     randomizer: LocalRandomizer
     n: int
     cohort: Cohort
     blanket: ProfilePair
-    roughly: bool = False
 
     @property
     def most_points(self) -> int:
@@ -115,10 +112,6 @@ class TypedPair(UpperPair):
     @property
     def scale(self) -> float:
         return self.blanket.scale
-
-    @property
-    def sketched(self) -> Pair:
-        return replace(self, roughly=True) if self.randomizer.continuous else self
 
     def log_tail(self, expm1_eps: Array) -> Array | None:
         return self.blanket.log_tail(expm1_eps)
@@ -161,7 +154,7 @@ class TypedPair(UpperPair):
     def _bound(self, types: Types, expm1_eps: Array, truncated_mass: float) -> Array:
         if types.uncovered_user is not None:
             return self._trimmed(types, expm1_eps, truncated_mass, self._given_away)
-        laws = types.laws[:1] if self.roughly else types.laws
+        laws = types.laws
         if types.shared == "blanket":
             # That of a user who reports from V, too: the blanket is nobody's law.
             first, second, shared, _ = laws[0]
