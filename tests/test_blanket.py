@@ -18,7 +18,7 @@ from scipy.special import gammaln
 
 from pld_shuffle import Side
 from pld_shuffle.pairs import contour_kernels
-from pld_shuffle.pairs.slots import largest_loss, loss_scale
+from pld_shuffle.pairs.slots import SlotLaw
 from pld_shuffle.pairs.slots import slot_profile as profile
 from pld_shuffle.randomizers.noise_laws import gaussian_groups, laplace_groups
 
@@ -178,7 +178,7 @@ def test_medium_sums_against_direct_summation(k, eps0, n, rtol):
     masses = rr(k, eps0)
     pair = oracles.weak_float(n, k, float(masses[2].sum()))
     if eps0 < 5.0:
-        eps = np.array([0.37, 1.1, 2.3, 3.9]) * math.sqrt(math.expm1(loss_scale(*masses, n) ** 2))
+        eps = np.array([0.37, 1.1, 2.3, 3.9]) * math.sqrt(math.expm1(law(masses, n).scale ** 2))
     else:
         eps, rtol = np.array([0.01, 0.2, 0.6, 0.9]) * eps0, 1e-9
     bounds = profile(*masses, n, np.expm1(eps), rtol=max(rtol, 1e-8))
@@ -212,7 +212,7 @@ def test_sides_of_continuous_laws_keep_the_masses_and_are_close(groups, gamma, e
         assert first.sum() == pytest.approx(1.0, rel=1e-12)
         assert second.sum() == pytest.approx(1.0, rel=1e-12)
         assert cover.sum() == pytest.approx(gamma, rel=1e-12)
-    eps = np.array([0.5, 1.5, 3.0]) * loss_scale(*groups(Side.LOWER), 1000)
+    eps = np.array([0.5, 1.5, 3.0]) * law(groups(Side.LOWER), 1000).scale
     low, high = (profile(*groups(side), 1000, np.expm1(eps), mass_error=error) for side in Side)
     assert np.all(low.lower < high.upper)
     assert np.all(high.upper < low.lower * (1 + 5e-4))
@@ -232,7 +232,7 @@ def test_mass_error_covers_perturbed_masses():
     """Moving every mass within mass_error stays inside the bracket, which is no wider than it must be."""
     rng = np.random.default_rng(3)
     masses = rr(4, 2.0)
-    expm1_eps = np.expm1(np.array([0.5, 2.0]) * loss_scale(*masses, 3000))
+    expm1_eps = np.expm1(np.array([0.5, 2.0]) * law(masses, 3000).scale)
     wide = profile(*masses, 3000, expm1_eps, mass_error=1e-6)
     plain = profile(*masses, 3000, expm1_eps)
     assert np.all(wide.lower < plain.lower) and np.all(plain.upper < wide.upper)
@@ -265,14 +265,18 @@ def test_scalars_keep_their_shape():
     assert profile(*masses, 10, [[0.5, 1.0]]).upper.shape == (1, 2)
 
 
+def law(masses, n: int) -> SlotLaw:
+    return SlotLaw.of(n, np.array(masses), 0.0, whole=False)
+
+
 def test_scales_of_the_loss():
-    """largest_loss is log max f/s, infinite where s = 0 < f; loss_scale follows 1/sqrt(n)."""
+    """The largest loss is log max f/s, infinite where s = 0 < f; the scale follows 1/sqrt(n)."""
     masses = rr(4, 2.0)
-    assert largest_loss(*masses) == pytest.approx(2.0, rel=1e-14)
-    assert largest_loss([0.5, 0.5], [0.0, 1.0], [0.0, 0.5]) == math.inf
-    chi_square = [math.expm1(loss_scale(*masses, n) ** 2) for n in (10**4, 10**6)]
+    assert law(masses, 7).max_loss.upper == pytest.approx(2.0, rel=1e-14)
+    assert law([[0.5, 0.5], [0.0, 1.0], [0.0, 0.5]], 7).max_loss.upper == math.inf
+    chi_square = [math.expm1(law(masses, n).scale ** 2) for n in (10**4, 10**6)]
     assert chi_square[1] == pytest.approx(chi_square[0] / 100.0)
-    assert loss_scale([1.0], [1.0], [0.5], 7) == 0.0
+    assert law([[1.0], [1.0], [0.5]], 7).scale == 0.0
 
 
 @pytest.mark.parametrize("eps0", [20.0, 25.0, 40.0])

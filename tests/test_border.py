@@ -43,9 +43,8 @@ from pld_shuffle.mechanisms import DummyReports
 from pld_shuffle.mechanisms.imported import ImportedPair
 from pld_shuffle.mechanisms.shuffled import Blanket
 from pld_shuffle.pairs import swap
-from pld_shuffle.pairs.bits import BitShares, bit_attack, bit_profile
+from pld_shuffle.pairs.bits import BitShares
 from pld_shuffle.pairs.cohort import Cohort
-from pld_shuffle.pairs.slots import slot_profile
 from pld_shuffle.protocols import FakeUsers
 from pld_shuffle.randomizers import BinaryRandomizedResponse, KRandomizedResponse, noise_laws
 from pld_shuffle.randomizers import Gaussian as LocalGaussian
@@ -60,8 +59,6 @@ BLANKET = Shuffled(RR, 10, analysis="blanket")
 STUCK = StickyCohort(BATCH, 2, rate=0.5)
 SHARES = BitShares.of(0.75, 0.25)
 RENYI = RenyiAccountant()
-slots = partial(slot_profile, first=HALF, second=HALF, blanket=HALF, n=3, expm1_eps=0.1)
-known = partial(swap.typed_profile, [np.array([HALF] * 4)], 10, 0.1)
 imported = partial(ImportedPair, step=0.1, low=1, masses=(0.2,), infinity=0.0, neighbours="replace-one")
 gaussian_groups = partial(noise_laws.gaussian_groups, side=Side.UPPER)
 sure = AttackRisk(Accountant())
@@ -154,23 +151,8 @@ REFUSED: list[Row] = [
         {"step": 0.0}, {"low": 0}, {"masses": (-0.1,)}, {"masses": (0.8, 0.3)}, {"masses": 0.2},
         {"infinity": 1.5}, {"neighbours": "replace"}, {"side": "both"})),
     # Profiles.
-    *((lambda g=g: slots(**g), words, error) for g, words, error in (
-        ({"n": 0}, "n must be", ValueError), ({"n": 10**14}, "n must be at most", ValueError),
-        ({"n": 3.5}, "n must be", TypeError), ({"rtol": 0.0}, "rtol", ValueError),
-        *(({"expm1_eps": g}, "expm1_eps", ValueError) for g in (-0.1, INF, NAN)),
-        ({"mass_error": 0.1}, "mass_error", ValueError), ({"first": [0.9, 0.9]}, "first must sum", ValueError),
-        ({"second": [0.5, -0.5]}, "second", ValueError), ({"blanket": [0.5]}, "one length", ValueError))),
-    (lambda: swap.any_ldp_profile(0.0, 10, 0.1), "eps0"),
-    (lambda: swap.any_ldp_profile(1.0, 10, NAN), "expm1_eps"),
-    (lambda: swap.any_ldp_profile(1.0, 10, 0.1, cohort=Cohort(0.0)), "rate"),
-    (lambda: swap.typed_profile([], 10, 0.1), "types"),
     (lambda: swap.typed_profile([np.array([HALF, HALF, HALF, [0.6, 0.6]])], 10, 0.1), "w must sum"),
-    (lambda: known(mass_error=0.1), "mass_error"),
-    (lambda: bit_profile(0, SHARES, [0.1]), "n must be at least 1"),
-    *((lambda g=g: bit_profile(10, SHARES, [g]), "expm1_eps must be at least 0") for g in (-0.5, NAN)),
-    *((lambda g=g: bit_profile(10, SHARES, [0.1], **g), f"{next(iter(g))}.* must be") for g in (
-        {"bits": 0}, {"rate": 0.0}, {"rtol": 0.0}, {"ones": (3, 2)}, {"ones": (0, 2), "rate": 0.5})),
-    (lambda: bit_attack(10, SHARES, True, truncated_mass=0.0), "truncated_mass must be in"),
+    (lambda: Cohort(0.0), "rate"),
     (lambda: BitShares.of(0.25, 0.75), "one must be above zero"),
     (lambda: BitShares.of(1.0, 0.5), "complements must be positive"),
     (lambda: BitShares(0.75, 0.25, 0.25, 0.5, 0.5), "must sum to 1"),

@@ -35,7 +35,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..numerics.binomial import Trials, binomial_window, counts
 from ..numerics.rounding import ROUNDOFF
 from ..numerics.sides import Bounds
-from ..numerics.validation import integer_in, positive_float, positive_int, real_array, unit_interval, user_count
+from ..numerics.validation import positive_float
 
 Array = NDArray[np.float64]
 
@@ -122,45 +122,30 @@ def bit_profile(
 ) -> Bounds:  # fmt: skip
     """Bounds on the supremum of H_s, s = 1 + growth, over all neighbouring datasets in both orders.
 
-    Parameters
-    ----------
-    n : users who send their bits in one round, 1 <= n.
-    shares : the two probabilities; `bits` : bits a user sends, independently given the value.
-    expm1_eps : array of s - 1 = expm1(eps) >= 0, any shape.
+    n : users who send their bits in one round. shares : the two probabilities. bits : bits a user sends, independently
+    given the value. expm1_eps : array of s - 1 = expm1(eps) >= 0, any shape.
     rate : n / N if the n users are a fresh uniformly random, hidden subset of N > n; else 1.
-    ones : only datasets with this many ones (lowest, highest) among the others' n-1 values, and only the order in
-        which the target holds 1 first; other values are excluded then. None (default): everything.
-    rtol : the upper end stops being improved when it is this near the best dataset found, relative in epsilon,
-        roughly; it is certified whatever rtol is.
+    ones : of everybody, only datasets with this many ones (lowest, highest) among the others' n-1 values, and only the
+    order in which the target holds 1 first; other values are excluded then.
+    rtol : the upper end stops being improved when it is this near the best dataset found, relative in epsilon, roughly;
+    it is certified whatever rtol is.
 
     Returns Bounds(lower, upper) of arrays: lower by a dataset, upper for all of them. Users may also hold a
     value v in [0, 1] and send 1 with probability zero + v (one - zero): H is convex in each bit's
     probability.
 
     Source: docs/swap.md, Theorems B1 to B4. Cost: about 20 microseconds a growth, whatever n is; up to some
-    hundred microseconds where the count has a variance below a few hundred. Raises ValueError or TypeError.
+    hundred microseconds where the count has a variance below a few hundred.
 
     >>> s = BitShares.randomized_response(1.0)
     >>> bounds = bit_profile(1000, s, np.expm1([0.12661]))
     >>> print(f"{bounds.lower[0]:.3g} {bounds.upper[0]:.3g}")
     1e-06 1e-06
     """
-    users, each, share = user_count(n), positive_int("bits", bits), unit_interval("rate", rate)
-    grown = real_array("expm1_eps", expm1_eps)
-    if not bool(np.all(grown >= 0.0)):
-        raise ValueError(f"expm1_eps must be at least 0, got {expm1_eps!r}")
-    if not 0.0 < rtol <= 1.0:
-        raise ValueError(f"rtol must be in (0, 1], got {rtol!r}")
-    if ones is None:
-        low, high = 0, users - 1
-    else:
-        low = integer_in("ones[0]", ones[0], 0, users - 1)
-        high = integer_in("ones[1]", ones[1], low, users - 1)
-        if share < 1.0:
-            raise ValueError("ones must be None for a hidden cohort: its number of ones is random")
+    grown = np.asarray(expm1_eps, np.float64)
     flat = np.minimum(grown.ravel(), LARGEST_GROWTH)
     orders = [shares] if ones is not None or shares.symmetric else [shares, shares.mirrored]
-    found = [_ordered(users, order, flat, each, (low, high), share, rtol) for order in orders]
+    found = [_ordered(n, order, flat, bits, ones or (0, n - 1), rate, rtol) for order in orders]
     lower = np.max([bounds.lower for bounds in found], axis=0) * (1.0 - 8.0 * ROUNDOFF)
     upper = np.max([bounds.upper for bounds in found], axis=0) * (1.0 + 8.0 * ROUNDOFF)
     return Bounds(lower.reshape(grown.shape), np.minimum(upper, 1.0).reshape(grown.shape))
@@ -267,33 +252,29 @@ def bit_attack(
     The other order is `shares.mirrored` next to others of the other value. rate < 1 : a hidden cohort of a population
     that holds this value. truncated_mass : P-mass that may be left out, in [1e-250, 0.01].
 
-    Source: docs/swap.md, Theorem B4. Cost O(sqrt(n)). Raises ValueError, TypeError, or MemoryError if that is too
-    much.
+    Source: docs/swap.md, Theorem B4. Cost O(sqrt(n)). Raises MemoryError if that is too much.
 
     >>> attack = bit_attack(3, BitShares.randomized_response(1.0), False)
     >>> attack.loss.round(4).tolist()
     [-1.0, 0.1409, 0.66, 1.0]
     """
-    users, each, share = user_count(n), positive_int("bits", bits), unit_interval("rate", rate)
-    if not 1e-250 <= truncated_mass <= 0.01:
-        raise ValueError(f"truncated_mass must be in [1e-250, 0.01], got {truncated_mass!r}")
     own, rest = (shares.one, shares.not_one) if all_hold_one else (shares.zero, shares.not_zero)
-    others = counts([Trials(each * (users - 1), own, rest)], truncated_mass)
-    with_one, with_zero = (_binomial(each, pair) for pair in shares.chances)
-    if share < 1.0:
+    others = counts([Trials(bits * (n - 1), own, rest)], truncated_mass)
+    with_one, with_zero = (_binomial(bits, pair) for pair in shares.chances)
+    if rate < 1.0:
         absent = with_one if all_hold_one else with_zero
-        with_one, with_zero = (share * target + (1.0 - share) * absent for target in (with_one, with_zero))
+        with_one, with_zero = (rate * target + (1.0 - rate) * absent for target in (with_one, with_zero))
     # Only counts to which every part contributes: some are cut at an end of a window that is no end of the range.
     size = others.masses.size
-    start, stop = each if others.below > 0.0 else 0, size if others.above > 0.0 else size + each
+    start, stop = bits if others.below > 0.0 else 0, size if others.above > 0.0 else size + bits
     p_mass = np.convolve(others.masses, with_one)
     left_out = 4.0 * truncated_mass + float(np.sum(p_mass[:start]) + np.sum(p_mass[stop:]))
     p_mass = p_mass[start:stop]
     q_mass = np.convolve(others.masses, with_zero)[start:stop]
-    error = 2.0 * others.largest_error + 16.0 * ROUNDOFF * (each + 4.0)
-    if each == 1 and share == 1.0:
+    error = 2.0 * others.largest_error + 16.0 * ROUNDOFF * (bits + 4.0)
+    if bits == 1 and rate == 1.0:
         k = np.arange(others.low + start, others.low + start + p_mass.size, dtype=np.float64)
-        loss, loss_error = _equal_others_loss(users, shares, all_hold_one, k)
+        loss, loss_error = _equal_others_loss(n, shares, all_hold_one, k)
     else:
         loss = np.log(p_mass / q_mass)
         loss_error = 2.0 * error + 8.0 * ROUNDOFF * float(np.max(np.abs(loss)))

@@ -16,7 +16,6 @@ That is one integral of a cube of exponentials, and its trapezoidal sum lies abo
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -24,6 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..numerics.crossing import crossing
 from ..numerics.rounding import ROUNDOFF
 from ..numerics.sides import Bounds
 from .coins import CoinMixture
@@ -55,15 +55,6 @@ class Law:
         return np.asarray(terms + np.abs(z) * np.ptp(self.value, axis=0))
 
 
-def _halved(low: Array, high: Array, above: Callable[[Array], NDArray[np.bool_]]) -> Array:
-    """Upper ends of brackets, halved 40 times: where `above` holds."""
-    for _ in range(40):
-        middle = 0.5 * (low + high)
-        held = above(middle)
-        low, high = np.where(held, low, middle), np.where(held, middle, high)
-    return high
-
-
 def dominating(over: float, growth: Array, before: Array, after: Array, lam: float) -> tuple[Law, NDArray[np.bool_]]:
     """A law that the lemma accepts for v = u/(1-u) from `before` to `after`, and where there is one.
 
@@ -88,7 +79,8 @@ def dominating(over: float, growth: Array, before: Array, after: Array, lam: flo
         rest = 1.0 - high - low
         return Law(np.array([high, low, rest]), np.array([top, bottom, -(high * top + low * bottom) / rest]))
 
-    def enough(binary: Array) -> NDArray[np.bool_]:
+    def excess(binary: Array) -> Array:
+        """-1 where there is enough of it, else 1."""
         tried = law(binary)
         [high, _, rest], [_, _, middle] = tried.weight, tried.value
         held = (rest > 0.0) & (middle > bottom) & (middle < top)
@@ -98,10 +90,10 @@ def dominating(over: float, growth: Array, before: Array, after: Array, lam: flo
         call = high * (top - middle) - 64.0 * ROUNDOFF * (top - bottom)
         for weight, values in moved:
             held &= np.sum(weight * np.maximum(values - middle, 0.0), axis=0) <= call
-        return np.asarray(held)
+        return np.where(held, -1.0, 1.0)
 
-    binary = _halved(0.0 * ones, ones, enough)
-    return law(binary), enough(binary)
+    binary = crossing(excess, (1e-12 * ones, ones), (ones, -ones), rtol=1e-9)
+    return law(binary), excess(binary) < 0.0
 
 
 def smoothed_call(law: Law, n: int, growth: Array, lam: float) -> Array:
@@ -113,14 +105,14 @@ def smoothed_call(law: Law, n: int, growth: Array, lam: float) -> Array:
     two values leave of it.
     """
 
-    def rising(x: Array) -> NDArray[np.bool_]:
+    def falling(x: Array) -> Array:
+        """Minus x times the slope of the logarithm of what is summed, at y = 0."""
         tilted = law.weight * np.exp(x * law.value)
         slope = np.sum(tilted * law.value, axis=0) / np.sum(tilted, axis=0) - growth
-        return np.asarray(n * slope + 2.0 * x / (lam * lam - x * x) > 2.0 / x)
+        return np.asarray(2.0 - x * (n * slope + 2.0 * x / (lam * lam - x * x)))
 
     ones = np.ones_like(law.value[0])
-    log_x = _halved(math.log(1e-12 * lam) * ones, math.log(0.999 * lam) * ones, lambda t: rising(np.exp(t)))
-    x = np.exp(log_x)
+    x = crossing(falling, (1e-12 * lam * ones, 2.0 * ones), (0.999 * lam * ones, -np.inf * ones), close=1e-3)
     tilted = law.weight * np.exp(x * law.value)
     tilted /= np.sum(tilted, axis=0)
     mean = np.sum(tilted * law.value, axis=0)

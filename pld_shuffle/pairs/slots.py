@@ -48,7 +48,6 @@ from ..numerics.binomial import chernoff_window
 from ..numerics.rounding import ROUNDOFF
 from ..numerics.sides import Bounds, Side
 from ..numerics.tuning import MOST_VIEWS, SLOT_POINTS
-from ..numerics.validation import nonnegatives, real, tolerance, user_count
 from ..randomizers.base import LocalRandomizer
 from .cohort import ALL_USERS, Cohort
 from .pair import Atoms, Resolution
@@ -106,8 +105,8 @@ class SlotLaw:
 
     @property
     def max_loss(self) -> Bounds:
-        """The largest loss; inf where reports are possible with R_0 only."""
-        loss = largest_loss(self.first, self.second, self.others)
+        """The largest loss; inf where reports are possible with R_0 only. Others' law does not matter for it."""
+        loss = self._largest
         if not 0.0 < loss < math.inf:
             return Bounds(loss, loss)
         error = 2.1 * self.error  # of the logarithm of a ratio of two masses
@@ -115,8 +114,19 @@ class SlotLaw:
 
     @property
     def scale(self) -> float:
-        """Rough standard deviation of the loss."""
-        return loss_scale(self.first, self.second, self.others, self.n)
+        """Rough standard deviation of the loss, by the chi-square divergence, as if the loss were normal."""
+        covered = self.others > 0.0
+        square = float(np.sum((self.first - self.second)[covered] ** 2 / self.others[covered]))
+        bare = float(np.sum(np.maximum(self.first - self.second, 0.0)[~covered]))
+        return min(math.sqrt(math.log1p(square / self.n)) + bare, self._largest)
+
+    @property
+    def _largest(self) -> float:
+        """The largest loss, not rounded to a side."""
+        shown = self.first > 0.0
+        if np.any(self.second[shown] == 0.0):
+            return math.inf
+        return float(np.log(np.max(self.first[shown] / self.second[shown], initial=1.0)))
 
     @property
     def infinity_mass(self) -> float:
@@ -331,18 +341,11 @@ def slot_profile(
 ) -> Bounds:
     """Bounds on delta(eps) of the blanket adversary; see the module.
 
-    Parameters
-    ----------
-    first, second, blanket : masses of the groups of reports under the target's two inputs and under the
-        blanket, shape (groups,); at least 0. first, second sum to about 1, blanket to gamma <= 1.
-    n : users whose reports are shuffled together, the target included; 1 <= n <= 10^13.
-    expm1_eps : e^eps - 1 >= 0, a scalar or an array of shape (points,); finite.
-    rtol : wanted relative width of the bracket, in (1e-9, 1]. Not promised: where the law of the sum has
-        atoms near 0, or rounding is larger (u sqrt(n) times a small factor), the bracket is wider.
-    mass_error : bound on the relative error of every mass given.
-    law : whether `blanket` is a law itself, so that gamma is 1 exactly (an attack).
-
-    Returns Bounds of arrays of the shape of growth. Raises ValueError or TypeError naming the argument.
+    first, second, blanket : masses of the groups of reports under the target's two inputs and under the blanket, shape
+    (groups,). n : users, the target included. expm1_eps : e^eps - 1 >= 0, finite, of any shape, that of the bounds.
+    rtol : wanted relative width, above 1e-9. Not promised: where the law of the sum has atoms near 0, or rounding is
+    larger (u sqrt(n) times a small factor), the bracket is wider. mass_error : bound on the relative error of every
+    mass. law : whether `blanket` is a law itself, so that gamma is 1 exactly (an attack).
 
     >>> bounds = slot_profile([0.75, 0.25], [0.25, 0.75], [0.25, 0.25], 1, 1.0)
     >>> float(bounds.lower) <= 0.25 <= float(bounds.upper)
@@ -350,18 +353,10 @@ def slot_profile(
     """
     from . import contour_kernels
 
-    masses = _masses(first, second, blanket)
-    n = user_count(n)
-    points = nonnegatives("expm1_eps", expm1_eps)
-    if not np.all(np.isfinite(points)):
-        raise ValueError(f"expm1_eps must be finite, got {expm1_eps!r}")
-    rtol = tolerance("rtol", rtol)
-    error = real("mass_error", mass_error)
-    if not 0.0 <= error <= 1e-3:
-        raise ValueError(f"mass_error must be in [0, 1e-3], got {mass_error!r}")
+    masses, points = np.array([first, second, blanket], np.float64), np.asarray(expm1_eps, np.float64)
     flat = np.ascontiguousarray(points.ravel())
     lower, upper = np.empty(flat.size), np.empty(flat.size)
-    nodes = np.empty(flat.size)
+    nodes, error = np.empty(flat.size), mass_error
     said = (masses[0] > 0.0) | (masses[1] > 0.0)
     law = law and bool(np.all(said))  # what the target never makes says nothing
     first, second, hidden = (part[said] for part in masses)
@@ -379,46 +374,9 @@ def slot_profile(
     return Bounds(lower.reshape(points.shape), upper.reshape(points.shape))
 
 
-def largest_loss(first: Any, second: Any, blanket: Any) -> float:
-    """log max f/s over the groups, the largest privacy loss; inf if some group has s = 0 < f.
-
-    The blanket does not matter for it: delta is 0 from here on. Not rounded to a side.
-    """
-    f, s, _ = _masses(first, second, blanket)
-    if np.any((s == 0.0) & (f > 0.0)):
-        return math.inf
-    shown = f > 0.0
-    return float(np.log(np.max(f[shown] / s[shown], initial=1.0)))
-
-
-def loss_scale(first: Any, second: Any, blanket: Any, n: int) -> float:
-    """Rough standard deviation of the privacy loss among n users, only to choose steps; 0 for no loss.
-
-    By the chi-square divergence, as if the loss were normal: for N(mu^2/2, mu^2) it is e^(mu^2) - 1.
-    """
-    f, s, b = _masses(first, second, blanket)
-    covered = b > 0.0
-    square = float(np.sum((f - s)[covered] ** 2 / b[covered]))
-    bare = float(np.sum(np.maximum(f - s, 0.0)[~covered]))
-    return min(math.sqrt(math.log1p(square / n)) + bare, largest_loss(f, s, b))
-
-
 def rest_of(blanket: Array) -> float:
     """1 - gamma, correctly rounded."""
     return max(0.0, -math.fsum([-1.0, *blanket.tolist()]))
-
-
-def _masses(first: Any, second: Any, blanket: Any) -> tuple[Array, Array, Array]:
-    arrays = [nonnegatives(name, value) for name, value in (("first", first), ("second", second), ("blanket", blanket))]
-    shape = arrays[0].shape
-    for name, array in zip(("first", "second", "blanket"), arrays, strict=True):
-        if array.ndim != 1 or array.shape != shape or array.size == 0:
-            raise ValueError(
-                f"first, second and blanket must be 1-D arrays of one length, {name} has shape {array.shape}"
-            )
-        if not math.fsum(array) <= 1.0 + 1e-9:
-            raise ValueError(f"{name} must sum to at most 1, sums to {math.fsum(array)!r}")
-    return arrays[0], arrays[1], arrays[2]
 
 
 def log_positive_part(n: int, others: Array, value: Array, value_error: Array, error: float) -> Array:

@@ -24,7 +24,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..numerics.rounding import ROUNDOFF
-from ..numerics.validation import nonnegatives, positive_float, real, user_count
 from .cohort import ALL_USERS, Cohort
 
 Array = NDArray[np.float64]
@@ -50,44 +49,37 @@ def may_win(eps0: float, n: int) -> bool:
 def any_ldp_profile(eps0: float, n: int, expm1_eps: Any, *, cohort: Cohort = ALL_USERS) -> Array:
     """Upper bound on sup H_s over all eps0-LDP randomizers and all datasets, s = 1 + growth.
 
-    Parameters
-    ----------
-    eps0 : local budget; > 0.
-    n : users whose reports are shuffled together, the target included; 1 <= n <= 10^13.
-    expm1_eps : e^eps - 1 >= 0; a scalar or an array of any shape.
-    cohort : how the n users are chosen. With rate < 1 they are a hidden cohort of n / rate users. "Absent" is one
-        more report that everybody makes alike, so both theorems hold as they are.
+    eps0 : local budget; > 0. n : users, the target included. expm1_eps : e^eps - 1 >= 0, finite, of any shape, that of
+    the bound. cohort : how the n users are chosen. With rate < 1 they are a hidden cohort of n / rate users. "Absent"
+    is one more report that everybody makes alike, so both theorems hold as they are.
 
-    Returns an array of the shape of growth. O(points) calls of a compiled loop of some 10^4 operations.
-    Theorems S and C of docs/swap.md. Raises ValueError or TypeError naming the argument.
+    O(points) calls of a compiled loop of some 10^4 operations. Theorems S and C of docs/swap.md.
 
     >>> bound = any_ldp_profile(1.0, 10_000, [0.0, 0.03, 2.0])
     >>> print(f"{bound[0]:.5f} {bound[1]:.3e} {bound[2]:.0f}")
     0.00446 1.452e-05 0
     """
-    budget = positive_float("eps0", eps0)
-    users = user_count(n)
-    points = _points(expm1_eps)
-    out = np.zeros(points.size)
-    over = math.expm1(min(budget, LARGEST_BUDGET)) * (1.0 + 2.0**-51)  # p - 1, rounded up
+    points = np.asarray(expm1_eps, np.float64)
     flat = points.ravel()
+    out = np.zeros(flat.size)
+    over = math.expm1(min(eps0, LARGEST_BUDGET)) * (1.0 + 2.0**-51)  # p - 1, rounded up
     present = 1.0 if cohort.certain else cohort.presence
-    if budget > LARGEST_BUDGET or (cohort.rate == 1.0 and not may_win(budget, users)):
+    if eps0 > LARGEST_BUDGET or (cohort.rate == 1.0 and not may_win(eps0, n)):
         # H_s(R_0||R_1) itself, of binary randomized response.
         out[:] = np.clip(present * (over - flat) / (over + 2.0) * (1.0 + 2.0**-50), 0.0, 1.0)
-        if budget > LARGEST_BUDGET:
+        if eps0 > LARGEST_BUDGET:
             out[:] = 1.0
         return out.reshape(points.shape)
-    least: Array = np.ones(points.size)
-    if independent_users(users, cohort):
+    least: Array = np.ones(flat.size)
+    if independent_users(n, cohort):
         # Three of the five types are enough for a hidden cohort.
-        least = by_coins(users, cohort, [part[:3] for part in hexagon(over, 0.0)], ROUNDED, flat)
-        least[flat >= over * (1.0 + 1e-15)] = (cohort.presence * (1.0 + 1e-15)) ** users
-        if users * cohort.presence > MANY_COME:
+        least = by_coins(n, cohort, [part[:3] for part in hexagon(over, 0.0)], ROUNDED, flat)
+        least[flat >= over * (1.0 + 1e-15)] = (cohort.presence * (1.0 + 1e-15)) ** n
+        if n * cohort.presence > MANY_COME:
             return least.reshape(points.shape)
     arrays = hexagon(over, cohort.absence, cohort.certain)
     max_u = 0.98 * cohort.presence / (present * (1.0 + over)) if cohort.rate == 1.0 else 0.0
-    out = _contour(users, arrays, 3, max_u, cohort.rate_above, ROUNDED, flat)
+    out = _contour(n, arrays, 3, max_u, cohort.rate_above, ROUNDED, flat)
     return np.minimum(out, least).reshape(points.shape)
 
 
@@ -131,50 +123,38 @@ def typed_profile(
 ) -> Array:
     """Upper bound on H_s for targets and other users that are covered by `types`, s = 1 + growth.
 
-    Parameters
-    ----------
-    types : arrays of shape (4, groups), each with groups of its own: masses of the target's two laws, of V, and
-        of another user's law W (rows a, b, v, w). A type covers a target with laws R_0, R_1 next to a user with
-        law W if, for the u in question and every real t,
-        sum (a - s b - t (w - u v))_+ >= int (R_0 - s R_1 - t (W - u V))_+ ; what w is short of 1 has L = 0. For every
-        target all other users must be covered, and for rate = 1 a user with law V, too. For rate < 1 rows v are
-        ignored (u = 0).
-    n, growth, cohort : as in `any_ldp_profile`.
+    types : arrays of shape (4, groups), each with groups of its own: masses of the target's two laws, of V, and of
+    another user's law W (rows a, b, v, w). A type covers a target with laws R_0, R_1 next to a user with law W if, for
+    the u in question and every real t, sum (a - s b - t (w - u v))_+ >= int (R_0 - s R_1 - t (W - u V))_+ ; what w is
+    short of 1 has L = 0. For every target all other users must be covered, and for rate = 1 a user with law V, too. For
+    rate < 1 rows v are ignored (u = 0). n, expm1_eps, cohort : as in `any_ldp_profile`.
     mass_error : bound on the relative error of every mass given; where w sums to 1 up to that, it does.
     uncovered_user : the type, w = v, of the user with law V, if no other one covers it: rate = 1 only. One user of n,
-        it may be much worse than the others.
+    it may be much worse than the others.
 
     The groups of a randomizer's reports will do, one type for every law that another user may have, if all ratios are
     constant on every group: then merging its reports loses nothing.
 
     Reports with w = 0 are given away: sum (a - s b)_+ over them. If v > 0 there, no more than the target's own
     H_s is returned. Theorems S and C of docs/swap.md. O(points types groups) in a compiled loop, some 10^3 times
-    that, less where groups are many. Raises ValueError or TypeError naming the argument.
+    that, less where groups are many. Raises ValueError where w sums to more than 1.
 
     >>> one, zero = [0.75, 0.25], [0.25, 0.75]
     >>> types = [np.array([one, zero, one, other]) for other in (one, zero)]
     >>> print(f"{float(typed_profile(types, 1000, 0.1)):.3e}")
     7.232e-05
     """
-    error = real("mass_error", mass_error)
-    if not 0.0 <= error <= 1e-3:
-        raise ValueError(f"mass_error must be in [0, 1e-3], got {mass_error!r}")
-    laws = [nonnegatives("types", law) for law in types]
-    if not laws or any(law.ndim != 2 or law.shape[0] != 4 or law.shape[1] == 0 for law in laws):
-        raise ValueError("types must be arrays of shape (4, groups), at least one")
-    users = user_count(n)
-    points = _points(expm1_eps)
-    flat = np.ascontiguousarray(points.ravel())
+    laws, error = list(types), mass_error
+    points = np.asarray(expm1_eps, np.float64)
+    flat = points.ravel()
     bound: Array = np.ones(flat.size)
-    if uncovered_user is None and independent_users(users, cohort) and all(np.all(law[3] > 0.0) for law in laws):
+    if uncovered_user is None and independent_users(n, cohort) and all(np.all(law[3] > 0.0) for law in laws):
         arrays = _type_arrays(laws, 1.0, error)
-        bound = np.minimum(bound, by_coins(users, cohort, arrays, 2.0 * (error + ROUNDED), flat))
-        if users * cohort.presence > MANY_COME:
+        bound = np.minimum(bound, by_coins(n, cohort, arrays, 2.0 * (error + ROUNDED), flat))
+        if n * cohort.presence > MANY_COME:
             return bound.reshape(points.shape)
     share = cohort.rate_above
-    alone = [] if uncovered_user is None or share < 1.0 else [nonnegatives("uncovered_user", uncovered_user)]
-    if any(law.ndim != 2 or law.shape[0] != 4 for law in alone):
-        raise ValueError("guest must be an array of shape (4, groups)")
+    alone = [] if uncovered_user is None or share < 1.0 else [uncovered_user]
     if cohort.absence > 0.0:
         laws, alone = ([cohort.with_absence(law) for law in part] for part in (laws, alone))
         error += 4.0 * ROUNDOFF
@@ -185,14 +165,14 @@ def typed_profile(
     bound = np.minimum(bound, plain)
     if covered:
         max_u = 0.98 / (1.0 + float(np.max(arrays[1]))) if share == 1.0 else 0.0
-        hosts, visitor = users, NOBODY
+        hosts, visitor = n, NOBODY
         if alone:
             # One user fewer among the types; the minimum u of fewer numbers weighs every u more.
             [(first, second, _, other)] = [law[:, law[3] > 0.0] for law in alone]
             hosts -= 1
             visitor = np.array([other, (first - second) / other, second / other])
         out = _contour(hosts, arrays, len(laws), max_u, share, 2.0 * relative, flat, uncovered_user=visitor) * (
-            ((1.0 + ROUNDED) * users / max(hosts, 1)) if alone else 1.0
+            ((1.0 + ROUNDED) * n / max(hosts, 1)) if alone else 1.0
         )
         bound = np.minimum(bound, out + bare * (1.0 + 4.0 * ROUNDED))
     return bound.reshape(points.shape)
@@ -289,10 +269,3 @@ def hexagon(over: float, absent: float, certain: bool = False) -> _Types:
             excess[k, j], base[k, j], slope[k, j] = points[name]
     line_error = ROUNDED * np.abs(np.stack([base, slope], axis=2))
     return weight, excess, base, slope, line_error
-
-
-def _points(expm1_eps: Any) -> Array:
-    points = nonnegatives("expm1_eps", expm1_eps)
-    if not np.all(np.isfinite(points)):
-        raise ValueError(f"expm1_eps must be finite, got {expm1_eps!r}")
-    return points
