@@ -30,7 +30,7 @@ from ..numerics.sides import Bounds, Side
 from ..numerics.tuning import STEP_CELLS, STEP_RTOL
 from .allocation import GaussianSteps, HiddenStepPair, _edges, _mass_error, _spread, _tail
 from .cohort import Cohort
-from .game import play
+from .game import lattice, play
 from .gaussian import GaussianPair
 from .pair import Atoms, Resolution, completed
 from .profile import SAME, ProfilePair, ProfilePoints, UpperPair, points, profile_atoms
@@ -43,11 +43,11 @@ WIDE = 0.08  # width of cells where many points are asked for, in deviations
 ROUGH = 1e-2  # of values at a first look
 FIRST_LOOK = 40  # points where the distances of all others are read from
 LEAST_TAIL = 1e-290
-# Where the game is played: least noise, with a spare record or without; how far the attack is below the envelope; the
-# drift in deviations, of all steps or of a block.
-LEAST_PLAYED, NEAR, FARTHEST_DRIFT = (1.2, 1.9), 1.015, (15.0, 6.0)
-MOST_PLAYED, FEWER_PLAYED = (100, 1000), 12  # steps of a block: times sigma^2, and at most; fewer with Theorem S
-FARTHEST_JUMP, FAR_CALLS = 50.0, 20  # of a block, in lattices; calls beyond the lattice
+# The game: the least that the envelope may be above the attack; points of the largest lattice; steps of a block for one
+# point, for many over sigma^2, and at most; fewer for Theorem S; what may be left out.
+NEAR, LARGEST_LATTICE = 1.012, 20_000
+MOST_PLAYED, FLOOR = (1000, 60, 340, 5), 5e-4
+MOSTLY_PLAYED = 1.2  # noise from which on most points of a profile are games, and should be few
 # Theorem S: ends of the bins of k u; strikes over k(s - 1); 1 - Z; least k/c; by how much a bin lowers W, at least,
 # for one point and for many.
 BINS = (0.4, 1.0, 1.8, 3.0, 5.0, 8.0, 13.0, 20.0, 30.0)
@@ -152,7 +152,7 @@ class BatchesBound(_EvenChords, UpperPair):
 
     @property
     def chord(self) -> float:
-        return CHORD if self.spare and self.steps.sigma < LEAST_PLAYED[0] else 8.0 * CHORD
+        return CHORD if self.spare and self.steps.sigma < MOSTLY_PLAYED else 8.0 * CHORD
 
     def profile(self, expm1_eps: Array, rtol: float, truncated_mass: float) -> Bounds:
         upper = self.upper(expm1_eps, truncated_mass, exact=rtol < ROUGH)
@@ -179,49 +179,41 @@ class BatchesBound(_EvenChords, UpperPair):
         rate = float(self.rate.upper)
         law = SlotLaw.of(self.count, rows, error, whole=False).sampled(Cohort(rate))
         found = float(law.profile(np.array([expm1_eps]), rtol).upper[0])
-        if not (exact and self._worth_playing(expm1_eps, found, tail)):
+        blocks = self._blocks(expm1_eps, found, cell) if exact else None
+        if blocks is None:
             return found
-        start = np.array([-self.count * expm1_eps * (1.0 - rate) / rate * (1.0 - 1e-14)])
-        [played] = self._play(rows, error, expm1_eps, start, 1.0, tail, rtol)
-        return min(found, rate / self.count * played * (1.0 + 1e-14))
+        start = -self.count * expm1_eps * (1.0 - rate) / rate * (1.0 - 1e-14)
+        [played] = self._play(blocks, expm1_eps, [start], 1.0, found, rtol)
+        return min(found, rate * played * (1.0 + 1e-14))
 
-    def _worth_playing(self, expm1_eps: float, found: float, tail: float) -> bool:
-        """Whether the attack is far below, so that the envelope may be at fault, and a lattice can hold the sum."""
-        sigma, [blocks, steps] = self.steps.sigma, self._blocks
-        drift = FARTHEST_DRIFT[blocks > 1] * math.sqrt(steps * (1.0 + 4.5 / sigma**2)) / sigma
-        if self.steps.first * self.steps.second or sigma < LEAST_PLAYED[not self.spare]:
-            return False
-        if steps * expm1_eps > drift:
-            return False
-        attack = HiddenStepPair(replace(self.steps, others=-1), self.count, self.rate)
-        return found > NEAR * float(attack.profile(np.array([expm1_eps]), 1e-3, tail).upper[0])
+    def _blocks(self, expm1_eps: float, found: float, cell: float) -> tuple[int, int] | None:
+        """Of the game: how many, and their steps; fewer steps in all have a larger mean.
 
-    @property
-    def _blocks(self) -> tuple[int, int]:
-        """Of the game: how many, and their steps. Fewer steps in all have a larger mean."""
+        None where the attack is near, so that the envelope is not at fault, or a block takes too large a lattice.
+        """
         count = self.count - (not self.spare)
-        most = min(MOST_PLAYED[1], max(MOST_PLAYED[0], round(MOST_PLAYED[0] * self.steps.sigma**2)))
-        blocks = -(-count // (most if self.spare else -(-most // FEWER_PLAYED)))
-        return blocks, count // blocks
+        most, each, bound, fewer = MOST_PLAYED
+        most = min(bound, math.ceil(each * self.steps.sigma**2)) if cell == WIDE else most
+        blocks = -(-count // (most if self.spare else -(-most // fewer)))
+        steps = count // blocks
+        known_order = self.steps.first * self.steps.second == 0
+        if not known_order or sum(lattice(self.steps.sigma, expm1_eps, steps)) > LARGEST_LATTICE:
+            return None
+        attack = HiddenStepPair(replace(self.steps, others=-1), self.count, self.rate)
+        near = found <= NEAR * float(attack.profile(np.array([expm1_eps]), 1e-3, 0.0).upper[0])
+        return None if near else (blocks, steps)
 
     def _play(
-        self, rows: Array, error: float, expm1_eps: float, starts: Array, share: float, tail: float, rtol: float
+        self, blocks: tuple[int, int], expm1_eps: float, starts: list[float], share: float, found: float, rtol: float
     ) -> list[float]:
-        """E (start + sum of L)_+ of a game over all batches (but the guest's), by blocks.
-
-        Far out a block's calls are the envelope's.
-        """
-        blocks, steps = self._blocks
+        """E (start + sum of L)_+ over the number of steps, of a game over all batches (but the guest's), by blocks."""
+        number, steps = blocks
         count = self.count - (not self.spare)
-        starts = starts * (blocks * steps / count)
-        played = play(self.steps.sigma, self.steps.first == 1, expm1_eps, steps, share, 0.1 * tail * steps)
-        if blocks == 1:
-            return [count / steps * played.at(start) for start in starts.tolist()]
-        if played.value[0] > tail * steps:
-            places = float(played.place[0]) * np.geomspace(FARTHEST_JUMP, 1.0, FAR_CALLS + 1)[:-1]
-            calls = [self._shifted(rows, error, share, x / steps, steps, expm1_eps, rtol) for x in places.tolist()]
-            played = played.continued(places, np.array(calls))
-        return [count * played.over(blocks, start, expm1_eps, rtol) for start in starts.tolist()]
+        played = play(self.steps.sigma, self.steps.first == 1, expm1_eps, steps, share, FLOOR * found)
+        starts = [start / count * steps for start in starts]
+        if number == 1:
+            return [played.at(start) / steps for start in starts]
+        return [played.over(number, number * start, expm1_eps, rtol) for start in starts]
 
     def _all_used(self, expm1_eps: float, exact: bool, tail: float, cell: float, rtol: float) -> float:
         """Theorem S: the sum over bins of u, the expectation over the guest by chords between strikes."""
@@ -253,9 +245,15 @@ class BatchesBound(_EvenChords, UpperPair):
         found = summed(
             lambda share: [self._shifted(rows, error, share, v / others, others, expm1_eps, rtol) for v in strikes]
         )
-        if not (exact and self._worth_playing(expm1_eps, found, tail)):
+        blocks = self._blocks(expm1_eps, found, cell) if exact else None
+        if blocks is None:
             return found
-        return min(found, summed(lambda share: self._play(rows, error, expm1_eps, strikes, share, tail, rtol)))
+
+        def played(share: float) -> list[float]:
+            values = self._play(blocks, expm1_eps, strikes.tolist(), share, found, rtol)
+            return [others * value for value in values]
+
+        return min(found, summed(played))
 
     def _shifted(
         self, rows: Array, error: float, share: float, shift: float, count: int, expm1_eps: float, rtol: float

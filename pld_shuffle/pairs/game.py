@@ -18,27 +18,32 @@ and k steps have E (S + sum of L)_+ <= phi_k(S) (docs/shuffled_batches.md, Theor
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..numerics.compiled import kernel
+from ..numerics.compiled import kernel, unchecked
 from ..numerics.kernels import lower_hull
 from ..numerics.rounding import ROUNDOFF
 from ..numerics.sides import Bounds
 from .gaussian import gaussian_delta
+from .profile import at_distances, distances_by_mass
 from .slots import SlotLaw
 
 Array = NDArray[np.float64]
 
-CELLS = (-1.0, -0.95, -0.8, -0.5, -0.1, 0.5, 1.0)  # ends of cells of c
-PIECES = 10  # of the law of what is orthogonal to the target's contribution
+CELLS = (-1.0, -0.985, -0.94, -0.84, -0.66, -0.4, 0.05, 0.55, 1.0)  # ends of cells of c
+APART_FAR, MOST_ATOMS = 0.09, 128  # largest distance of atoms, relative: far ones count alone; on one side of 0
+LOOK = 160  # points of a first look at a law
+PIECES = 20  # of the law of what is orthogonal to the target's contribution
 DEVIATIONS = 8.5  # of a standard normal number, beyond which there is 1e-17
 FINE = 6  # points of the lattice in a deviation of one step
-DENSE, RATIO = 5.5, 1.07  # deviations up to which every point is an atom, and distances of atoms beyond
-REACH = (14.0, 10.0)  # of the lattice, in deviations of the sum, left and right
+WIDTH = 1.5  # of cells of the law, in points, that would spread it as much as its atoms do
+REACH = (28.0, 10.0)  # of the lattice, in deviations of the sum, left and right
+STRIDE, APART = 4, 1e-7  # of points where all cells are known; relative, that a step may miss
 ROUNDED = 4e-14  # of a normal distribution function and its argument, relative
 
 
@@ -120,15 +125,23 @@ class StepLaws:
         return StepLaws(self.places, masses * (1.0 + 4.0 * ROUNDOFF), share * self.beyond)
 
 
+def _atoms(values: Callable[[Array], Array], longest: int) -> NDArray[np.int64]:
+    """Points for the atoms of a law with these calls, up to the one asked for: as far apart as is worth its masses."""
+    grid = np.unique(np.round(np.geomspace(1.0, longest, LOOK)))
+    mass = np.maximum(np.diff(np.diff(values(grid)) / np.diff(grid), prepend=-math.inf, append=0.0), 1e-300)
+    mass[0] = mass[1]
+    distance = np.minimum(WIDTH * distances_by_mass(grid, mass, grid), np.maximum(1.0, APART_FAR * grid))
+    found = np.round(grid[0] + at_distances(grid - grid[0], distance, MOST_ATOMS)).astype(np.int64)
+    return np.unique(found)
+
+
 @lru_cache(maxsize=4)
 def step_laws(sigma: float, forward: bool, expm1_eps: float, longest: int) -> StepLaws:
     """Of steps with noise sigma, with a contribution against without (forward), or the other way round."""
     mu, s, h = 1.0 / sigma, 1.0 + expm1_eps, 1.0 / (sigma * FINE)
-    points = list(range(1, min(longest, int(DENSE * FINE)) + 1))
-    while points[-1] < longest:
-        points.append(min(longest, max(points[-1] + 1, round(points[-1] * RATIO))))
-    ahead = np.array(points, np.int64)
-    behind = ahead[h * ahead <= s * math.exp(DEVIATIONS * mu)]
+    ahead = _atoms(lambda b: _calls(mu, -1.0 if forward else 1.0, forward, s, h * b), longest)
+    fewest = min(longest, math.ceil(s * math.exp(DEVIATIONS * mu) / h))
+    behind = _atoms(lambda b: _calls(mu, 1.0 if forward else -1.0, not forward, 1.0 / s, h * b / s), fewest)
     calls = [_calls(mu, c, forward, s, h * ahead) for c in (CELLS[:-1] if forward else CELLS[1:])]
     puts = [s * _calls(mu, c, not forward, 1.0 / s, h * behind / s) for c in (CELLS[1:] if forward else CELLS[:-1])]
     middle = float(gaussian_delta(Bounds(mu, mu * (1.0 + 4.0 * ROUNDOFF)), np.array([math.log1p(expm1_eps)])).upper[0])
@@ -149,65 +162,128 @@ def step_laws(sigma: float, forward: bool, expm1_eps: float, longest: int) -> St
     return StepLaws(places, masses, np.array([last[-1] for last in calls]))
 
 
+@unchecked
+def _add_means(full, offsets, masses, cell, mean, first, last):
+    """Adds the mean of `full` under the law of a cell, whose atoms read it at these offsets, for i in [first, last)."""
+    for k in range(0, offsets.shape[0], 4):
+        f0 = full[offsets[k] :]
+        f1 = full[offsets[k + 1] :]
+        f2 = full[offsets[k + 2] :]
+        f3 = full[offsets[k + 3] :]
+        w0 = masses[cell, k]
+        w1 = masses[cell, k + 1]
+        w2 = masses[cell, k + 2]
+        w3 = masses[cell, k + 3]
+        for i in range(first, last):
+            mean[i] += w0 * f0[i] + w1 * f1[i] + w2 * f2[i] + w3 * f3[i]
+
+
+@unchecked
+def _largest_means(full, offsets, masses, beyond, coarse, best, mean, pieces):
+    """The largest mean of all cells at points 0 to STRIDE * pieces, but for APART of it.
+
+    coarse : at every STRIDE-th point all cells' means. They are convex, so a cell whose chord is below what another one
+    has need not be known between.
+    """
+    cells = masses.shape[0]
+    top = np.zeros(pieces + 1, np.int64)
+    for i in range(pieces):
+        for cell in range(1, cells):
+            if coarse[cell, i] + coarse[cell, i + 1] > coarse[top[i], i] + coarse[top[i], i + 1]:
+                top[i] = cell
+    for i in range(STRIDE * pieces + 1):
+        best[i] = 0.0
+    for step in range(cells + 1):  # the best ones, then all the others where their chords are above
+        i = 0
+        while i < pieces:
+            cell = top[i] if step == 0 else step - 1
+            j = i
+            asked = True
+            while asked and j < pieces:
+                if step == 0:
+                    asked = top[j] == cell
+                else:
+                    asked = False
+                    if top[j] != cell:
+                        value = coarse[cell, j]
+                        slope = (coarse[cell, j + 1] - value) / STRIDE
+                        for k in range(STRIDE + 1):
+                            asked = asked or value + slope * k > (1.0 + APART) * best[j * STRIDE + k]
+                if asked:
+                    j += 1
+            if j > i:
+                first = i * STRIDE
+                last = j * STRIDE + 1
+                for m in range(first, last):
+                    mean[m] = beyond[cell]
+                _add_means(full, offsets, masses, cell, mean, first, last)
+                for m in range(first, last):
+                    best[m] = max(best[m], mean[m])
+            i = max(j, i + 1)
+
+
 @kernel(
     "i k1 2 1 f f o1 ok1",
-    lambda steps, places, masses, *rest: 3e-8 * steps * masses.size * rest[-2].size,
+    lambda steps, places, masses, *rest: 2e-8 * steps * masses.size * rest[-2].size,
     error_model="numpy",
 )
 def _play(steps, places, masses, beyond, h, floor, phi, window):
     """The value after so many steps, in place: phi is convex and rises with a slope of at most 1.
 
-    Outside of the window it is continued from above, constant and with slope 1. The window ends where phi is below
-    `floor`, and where its slope is 1 but for 1e-5.
+    Outside of the window it is continued from above, constant and with slope 1. The window starts where phi is constant
+    but for `floor`, and ends where its slope is 1 but for 1e-4.
     """
     size = phi.shape[0]
+    cells = masses.shape[0]
     low = 0
     high = 0
     for k in range(places.shape[0]):
         low = max(low, -places[k])
         high = max(high, places[k])
-    full = np.empty(low + size + high)
+    length = (low + size + high) // STRIDE + 1  # of the points with one remainder
+    full = np.empty(length * STRIDE)
+    part = np.empty(length * STRIDE)
+    offsets = np.empty(places.shape[0], np.int64)
+    coarse_offsets = np.empty(places.shape[0], np.int64)
+    for k in range(places.shape[0]):
+        offsets[k] = low + places[k]
+        coarse_offsets[k] = offsets[k] % STRIDE * length + offsets[k] // STRIDE
+    coarse = np.empty((cells, size // STRIDE + 1))
+    row = np.empty(size // STRIDE + 1)
     mean = np.empty(size)
     best = np.empty(size)
     for t in range(steps):
         grow = 64 if t > 0 else size
         start = max(0, window[0] - grow)
-        end = min(size, window[1] + grow)
-        n = end - start
+        pieces = (min(size, window[1] + grow) - 1 - start) // STRIDE
+        n = STRIDE * pieces + 1
         left = low + window[0] - start
+        middle = left + window[1] - window[0]
         for i in range(left):
             full[i] = phi[window[0]]
-        for i in range(window[1] - window[0]):
-            full[left + i] = phi[window[0] + i]
-        right = low + window[1] - start
-        for i in range(high + end - window[1]):
-            full[right + i] = phi[window[1] - 1] + h * (i + 1)
-        for cell in range(masses.shape[0]):
-            for i in range(n):
-                mean[i] = beyond[cell]
-            for k in range(0, places.shape[0], 4):
-                f0 = full[low + places[k] :]
-                f1 = full[low + places[k + 1] :]
-                f2 = full[low + places[k + 2] :]
-                f3 = full[low + places[k + 3] :]
-                w0 = masses[cell, k]
-                w1 = masses[cell, k + 1]
-                w2 = masses[cell, k + 2]
-                w3 = masses[cell, k + 3]
-                for i in range(n):
-                    mean[i] += w0 * f0[i] + w1 * f1[i] + w2 * f2[i] + w3 * f3[i]
-            for i in range(n):
-                best[i] = mean[i] if cell == 0 else max(best[i], mean[i])
+        for i in range(left, middle):
+            full[i] = phi[window[0] + i - left]
+        for i in range(middle, low + n + high):
+            full[i] = phi[window[1] - 1] + h * (i - middle + 1)
+        for i in range(low + n + high):
+            part[i % STRIDE * length + i // STRIDE] = full[i]
+        for cell in range(cells):
+            for i in range(pieces + 1):
+                row[i] = beyond[cell]
+            _add_means(part, coarse_offsets, masses, cell, row, 0, pieces + 1)
+            for i in range(pieces + 1):
+                coarse[cell, i] = row[i]
+        _largest_means(full, offsets, masses, beyond, coarse, best, mean, pieces)
         first = 0
-        while first < n - 3 and best[first + 1] < floor:
+        while first < n - 3 and best[first + 1] < best[0] + floor:
             first += 1
         last = n - 1
-        while last > first + 2 and best[last - 1] - best[last - 2] > (1.0 - 1e-5) * h:
+        while last > first + 2 and best[last - 1] - best[last - 2] > (1.0 - 1e-4) * h:
             last -= 1
         window[0] = start + first
         window[1] = start + last + 1
         for i in range(first, last + 1):
-            phi[start + i] = best[i]
+            phi[start + i] = (1.0 + APART) * best[i]
 
 
 @dataclass(frozen=True, eq=False)
@@ -221,10 +297,6 @@ class Played:
     def at(self, x: float) -> float:
         """By chords, constant on the left and with slope 1 on the right."""
         return float(np.interp(x, self.place, self.value)) * (1.0 + 1e-14) + max(0.0, x - float(self.place[-1]))
-
-    def continued(self, place: Array, value: Array) -> Played:
-        """With more of them on the left."""
-        return Played(self.steps, np.append(place, self.place), np.append(value, self.value))
 
     def over(self, blocks: int, start: float, expm1_eps: float, rtol: float) -> float:
         """E (start + sum of so many blocks)_+ over the number of their steps: calls of a block are values here.
@@ -248,14 +320,17 @@ class Played:
         return found * total**blocks * (1.0 + 1e-12) + float(value[0]) / self.steps
 
 
+def lattice(sigma: float, expm1_eps: float, steps: int) -> tuple[int, int]:
+    """Points of the lattice on the left of 0 and on the right."""
+    deviation = FINE * (math.sqrt(steps * (1.0 + 4.5 / sigma**2)) + 2.0)
+    return int(REACH[0] * deviation), int(REACH[1] * deviation + FINE * sigma * steps * expm1_eps)
+
+
 @lru_cache(maxsize=16)
 def play(sigma: float, forward: bool, expm1_eps: float, steps: int, share: float, floor: float) -> Played:
-    """So many steps, of which each says nothing with probability 1 - share; values below `floor` are not told apart."""
-    mu = 1.0 / sigma
-    h = mu / FINE
-    deviation = mu * (math.sqrt(steps * (1.0 + 4.5 * mu * mu)) + 2.0)
-    left = int(REACH[0] * deviation / h)
-    right = int((REACH[1] * deviation + steps * expm1_eps) / h)
+    """So many steps, of which each says nothing with probability 1 - share; `floor` may be added in a step."""
+    h = 1.0 / (sigma * FINE)
+    left, right = lattice(sigma, expm1_eps, steps)
     laws = step_laws(sigma, forward, expm1_eps, left + right).thinned(share)
     place = h * np.arange(-left, right + 1.0)
     value, window = np.maximum(place, 0.0), np.array([left - 2, left + 3])
