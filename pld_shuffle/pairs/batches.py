@@ -43,10 +43,11 @@ WIDE = 0.08  # width of cells where many points are asked for, in deviations
 ROUGH = 1e-2  # of values at a first look
 FIRST_LOOK = 40  # points where the distances of all others are read from
 LEAST_TAIL = 1e-290
-# The game: the least that the envelope may be above the attack; points of the largest lattice; steps of a block for one
-# point, for many over sigma^2, and at most; fewer for Theorem S; what may be left out.
-NEAR, LARGEST_LATTICE = 1.012, 20_000
+# The game: the least that the envelope may be above the attack; points of the largest lattice, for one point and for
+# many; steps of a block for one point, for many over sigma^2, and at most; fewer for Theorem S; what may be left out.
+NEAR, LARGEST_LATTICE = 1.012, (20_000, 6_000)
 MOST_PLAYED, FLOOR = (1000, 60, 340, 5), 5e-4
+LEAST_PLAYED = 1000.0  # batches times sigma^4, for many points: the envelope gives little away below
 MOSTLY_PLAYED = 1.2  # noise from which on most points of a profile are games, and should be few
 # Theorem S: ends of the bins of k u; strikes over k(s - 1); 1 - Z; least k/c; by how much a bin lowers W, at least,
 # for one point and for many.
@@ -191,13 +192,15 @@ class BatchesBound(_EvenChords, UpperPair):
 
         None where the attack is near, so that the envelope is not at fault, or a block takes too large a lattice.
         """
-        count = self.count - (not self.spare)
+        count, many = self.count - (not self.spare), cell == WIDE
+        if many and self.count * self.steps.sigma**4 < LEAST_PLAYED:
+            return None
         most, each, bound, fewer = MOST_PLAYED
-        most = min(bound, math.ceil(each * self.steps.sigma**2)) if cell == WIDE else most
+        most = min(bound, math.ceil(each * self.steps.sigma**2)) if many else most
         blocks = -(-count // (most if self.spare else -(-most // fewer)))
         steps = count // blocks
         known_order = self.steps.first * self.steps.second == 0
-        if not known_order or sum(lattice(self.steps.sigma, expm1_eps, steps)) > LARGEST_LATTICE:
+        if not known_order or sum(lattice(self.steps.sigma, expm1_eps, steps)) > LARGEST_LATTICE[many]:
             return None
         attack = HiddenStepPair(replace(self.steps, others=-1), self.count, self.rate)
         near = found <= NEAR * float(attack.profile(np.array([expm1_eps]), 1e-3, 0.0).upper[0])
