@@ -1,28 +1,31 @@
 """Random allocation: width and time over steps, noise, delta and epochs; and beside other libraries.
 
-One line per cell: epsilon of `RandomAllocation` with Gaussian steps from both sides, their relative distance, processor
-seconds with compiled loops, and whether the bracket on delta is wider than rtol = 1e-3 (a warning).
+Upper ends of epsilon of `RandomAllocation` with Gaussian steps at three delta; for each how far the lower end is away,
+relative, and processor seconds with compiled loops; and how often the bracket on delta is wider than rtol = 1e-3.
 
 With `--peer PYTHON`, an interpreter that has PLD_accounting (2.0), its answers to some of the same questions in one
 run: `gaussian_allocation_epsilon_range` as its documentation shows it, lower and upper end, and
 processor seconds of the question alone, after one other question that compiles its loops.
 
-Run:  python benchmarks/allocation.py [--quick] [--peer PYTHON]     (a few minutes)
+Run:  python benchmarks/allocation.py [--quick] [--sigmas ...] [--epochs ...] [--peer PYTHON]     (half an hour)
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import subprocess
 import time
 import warnings
+from collections.abc import Sequence
 
 from pld_shuffle import Accountant, Gaussian, RandomAllocation, warm_up
 
-SIGMAS = (0.5, 1.0, 4.0, 100.0)
-STEPS = (10, 100, 1_000, 100_000, 10_000_000)
-QUESTIONS = ((1, 1e-5), (1, 1e-12), (10, 1e-6), (100, 1e-9))  # epochs, delta
+SIGMAS = (0.5, 0.7, 1.0, 2.0, 5.0, 10.0, 100.0)
+STEPS = (10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000)
+DELTAS = (1e-5, 1e-8, 1e-12)
+EPOCHS = (1, 10, 100)
 PEERS = ((1.0, 10, 1), (1.0, 100, 1), (2.0, 100, 1), (4.0, 100, 1), (1.0, 1_000, 1), (2.0, 1_000, 10), (4.0, 1_000, 10))
 PEER_DELTA = 1e-6
 
@@ -46,19 +49,21 @@ def answer(sigma: float, steps: int, epochs: int, delta: float) -> tuple[float, 
     return float(found.lower), float(found.upper), time.process_time() - begun, len(caught)
 
 
-def cells(quick: bool) -> None:
-    print("| sigma | steps | epochs | delta | lower | upper | width | s | wider than rtol |")
-    print("|--|--|--|--|--|--|--|--|--|")
-    for sigma in SIGMAS[1:2] if quick else SIGMAS:
-        for steps in STEPS[:2] if quick else STEPS:
-            for epochs, delta in QUESTIONS:
-                lower, upper, seconds, warned = answer(sigma, steps, epochs, delta)
-                width = upper / max(lower, 1e-300) - 1.0 if upper else 0.0
-                print(
-                    f"| {sigma:g} | {steps:,} | {epochs} | {delta:g} | {lower:.6g} | {upper:.6g} |"
-                    f" {width:.1e} | {seconds:.3f} | {'yes' if warned else ''} |",
-                    flush=True,
-                )
+def cells(sigmas: Sequence[float], epochs: Sequence[int], quick: bool) -> None:
+    """One line for a noise, a number of steps and of epochs: epsilons, widths and times at every delta."""
+    print(
+        "| sigma | steps | epochs |" + "".join(f" upper at {delta:g} |" for delta in DELTAS) + " widths | s | warned |"
+    )
+    print("|--|--|--|" + "--|" * (len(DELTAS) + 3))
+    for sigma, steps, count in itertools.product(sigmas, STEPS[:2] if quick else STEPS, epochs):
+        found = [answer(sigma, steps, count, delta) for delta in DELTAS]
+        widths = [upper / max(lower, 1e-300) - 1.0 if upper else 0.0 for lower, upper, *_ in found]
+        print(
+            f"| {sigma:g} | {steps:,} | {count} |" + "".join(f" {upper:.6g} |" for _, upper, *_ in found)
+            + " " + " ".join(f"{width:.0e}" for width in widths) + " | " + " ".join(f"{one[2]:.2f}" for one in found)
+            + f" | {sum(one[3] > 0 for one in found) or ''} |",
+            flush=True,
+        )  # fmt: skip
 
 
 def peers(python: str) -> None:
@@ -81,11 +86,13 @@ def peers(python: str) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--sigmas", type=float, nargs="*", default=SIGMAS)
+    parser.add_argument("--epochs", type=int, nargs="*", default=EPOCHS)
     parser.add_argument("--peer")
     arguments = parser.parse_args()
     warm_up()
     answer(4.0, 10, 1, 1e-5)
-    cells(arguments.quick)
+    cells(arguments.sigmas, arguments.epochs, arguments.quick)
     if arguments.peer:
         peers(arguments.peer)
 

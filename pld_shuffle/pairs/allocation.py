@@ -368,7 +368,8 @@ def _ratio_sums(
     laws = []
     for side in Side:
         masses, error = steps.masses(side, tail, CELLS[int(wanted.log_value is None)] / number)
-        laws.append(RatioLaw.of(masses, top, error))
+        law = RatioLaw.of(masses, top, error)
+        laws.append(law.settled(1.0, law.error) if isinstance(steps, GaussianSteps) else law)
     return ratio_sum(laws, count, number, wanted, epochs)
 
 

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -36,8 +36,8 @@ from .pair import Atoms
 
 Array = NDArray[np.float64]
 
-# Rows that are summed before they are added to the rest: of few steps, whose error counts often, and of many.
-BLOCKS, FEW, RUN = (16, 4), 64, 32
+FEW = 64  # steps of a law whose errors would be counted often
+RUN = 256  # sums of one row in one cell that are added before they are added to the others
 FAR, NEAR, OCTAVES = 12.0, 241, 81  # deviations that are looked at evenly, and points there and beyond
 NOUGHT = 1e-9  # of S/count; octaves end there
 SAME = 1e-12  # relative distance of sums that are one
@@ -53,7 +53,7 @@ class RatioLaw:
     """A law of V = S - steps on a side.
 
     value, mass : ascending, and under Q. infinite : what the mean has at infinity, of `steps` in all. A law of products
-    has steps = 0, values S/k themselves, and a drift relative to them; lost : Q-mass of small ones that are left out.
+    has steps = 0, values S/k themselves, and a drift relative to them; lost : Q-mass that is left out.
     """
 
     steps: int
@@ -75,11 +75,11 @@ class RatioLaw:
         least = max(LEAST, FAINT * self.drift) if self.steps else SMALLEST
         first = max(int(np.searchsorted(np.cumsum(mass), tail)), int(np.searchsorted(value, least)))
         last = int(np.count_nonzero(np.cumsum((mass * value)[::-1])[::-1] > tail))
-        lost = float(np.sum(mass[:first])) * (1.0 + 1e-6)
+        lost = (float(np.sum(mass[:first])) + float(np.sum(mass[last:]))) * (1.0 + 1e-6)
         gone = (float(mass[:first] @ np.maximum(value[:first], 0.0)) + float(mass[last:] @ value[last:])) * (1.0 + 1e-6)
         drift = self.drift
         if self.steps:
-            drift = 2.0 * (drift + 4.0 * ROUNDOFF) * (1.0 + 1.0 / float(value[first]))
+            drift = 1.01 * (drift + 4.0 * ROUNDOFF) * (1.0 + 1.0 / float(value[first]))
         gone += drift * (gone + lost)
         if side is Side.LOWER:
             lost = gone = 0.0
@@ -96,6 +96,16 @@ class RatioLaw:
         infinite = float(np.sum(ahead[~held]))
         return cls(1, value[order], others[held][order], infinite, error + ROUNDOFF, 2.0 * error + 4.0 * ROUNDOFF)
 
+    def settled(self, whole: float, doubt: float) -> RatioLaw:
+        """With a total that is known, `doubt` of the masses' errors is a move of values instead, and does not add up.
+
+        Lemma 5 of docs/shuffled_batches.md.
+        """
+        far = (float(np.abs(self.value[[0, -1]]).max()) + self.infinite) / self.steps
+        drift = self.drift + min(6.0, 4.0 * far) * 1.01 * doubt
+        mass = self.mass * (whole / math.fsum(self.mass))
+        return replace(self, mass=mass, error=max(0.0, self.error - doubt) + 8.0 * ROUNDOFF, drift=drift)
+
     def plus(self, other: RatioLaw, knots: Array, side: Side, times: bool = False) -> RatioLaw:
         """The law of the sum, or of the product, on the knots that lie inside of its range."""
         x, y = self.value, other.value
@@ -105,7 +115,7 @@ class RatioLaw:
         ends = knots if upper else np.append(knots[0], 0.5 * (knots[1:] + knots[:-1]))
         mass, moment = np.empty(knots.size), np.empty(knots.size)
         longest = np.zeros(1)
-        block = BLOCKS[int(self.steps > FEW)]
+        block = max(4, round(math.sqrt(x.size / (2.0 if y.size == 1 else 16.0))))  # rows, likewise
         _added(
             x, self.mass, y, other.mass, self is other, times, upper, block, ends, mass, moment, longest
         )  # fmt: skip
@@ -225,7 +235,7 @@ class RatioSum:
 
     @property
     def lost(self) -> float:
-        """Q-mass at small ratios that is left out."""
+        """Q-mass that is left out."""
         found = self.left.lost + (0.0 if self.right is None else self.right.lost)
         return found * (1.0 + self.error)
 
@@ -490,5 +500,9 @@ def ratio_sum(laws: Sequence[RatioLaw], count: int, number: int, wanted: Wanted,
             if len(known) == len(operations):
                 found.append(RatioSum(side, 1 if times else count, one, other, places, times))
             else:
-                known.append(one.plus(other, places, side, times))
+                law = one.plus(other, places, side, times)
+                if 0 < law.steps <= FEW:
+                    whole = math.fsum(one.mass) * math.fsum(other.mass)
+                    law = law.settled(whole, law.error - one.error - other.error)
+                known.append(law)
     return found
