@@ -1065,6 +1065,9 @@ def test_attacks_on_any_cohort_are_below(scheme: str, name: str) -> None:
     assert np.all(found.lower <= worst(f"{scheme} of {name}") * (1.0 + 1e-12))
 
 
+REPLACE = "replace-one"
+
+
 class Adaptive(NamedTuple):
     """Rounds of a mechanism and its pairs, which may be chosen, in either order, by what was published before."""
 
@@ -1076,6 +1079,11 @@ class Adaptive(NamedTuple):
 def shares(p: F, clients: int, sensitivity: int = 1, modulus: int | None = None) -> Any:
     mechanism = SummedNoise(Binomial(1, float(p)), clients, sensitivity, modulus=modulus)
     return mechanism, partial(binomial_sums, p, clients, sensitivity, modulus)
+
+
+def one_bin(clients: int, p: F) -> Any:
+    mechanism = Threshold(1.0, 1, Binomial(clients, float(p)), neighbours="zero-out")
+    return mechanism, partial(bins, F(1), 1, o.bernoulli(clients, p), "counts", 2)
 
 
 ADAPTIVE = {
@@ -1090,6 +1098,7 @@ ADAPTIVE = {
     "thresholds": Adaptive(
         [(Threshold(0.5, 2, neighbours="add-or-remove-one"), partial(bins, F(1, 2), 2, NO_DUMMIES, "counts", 9))] * 2
     ),
+    "dummies of one bin": Adaptive([one_bin(8, F(1, 4))] * 2, 1.0002, 1e-4),
     **{
         f"sums {p, clients}, {rounds}": Adaptive([shares(p, clients)] * rounds, 1.0002, 1e-4)
         for p, clients, rounds in ((F(1, 2), 4, 2), (F(1, 4), 4, 2), (F(7, 8), 4, 2), (F(1, 4), 4, 3), (F(1, 4), 6, 2))
@@ -1108,18 +1117,28 @@ ADAPTIVE = {
 @cache
 def best_choices(name: str) -> Array:
     """What the best choice of pairs makes of the rounds, at every loss."""
-    laws = []  # of each round: (pairs in either order, rows of P and Q, atoms)
-    for _, pairs in ADAPTIVE[name].rounds:
-        some = [law for atoms in pairs() for law in (composed(atoms, 1), composed(atoms, 1)[::-1])]
-        longest = max(law.shape[1] for law in some)
-        laws.append(np.array([np.pad(law, ((0, 0), (0, longest - law.shape[1]))) for law in some]))
+    # Whoever is added to a count can only raise it: then the order is the same in every round.
+    kept = any(getattr(mechanism, "neighbours", REPLACE) != REPLACE for mechanism, _ in ADAPTIVE[name].rounds)
+    found = []
+    for way in (1, -1):
+        laws = []  # of each round: (pairs, rows of P and Q, atoms)
+        for _, pairs in ADAPTIVE[name].rounds:
+            some = [composed(atoms, 1)[::way] for atoms in pairs()]
+            some += [] if kept else [law[::-1] for law in some]
+            longest = max(law.shape[1] for law in some)
+            laws.append(np.array([np.pad(law, ((0, 0), (0, longest - law.shape[1]))) for law in some]))
+        found.append([best_choice(laws, 1.0, 1.0, math.exp(loss)) for loss in LOSSES])
+        if not kept:
+            break
+    return np.max(found, axis=0)
 
-    def most(left: int, p: float, q: float, s: float) -> float:
-        if left == 1:
-            return float(np.maximum(p * laws[-1][:, 0] - s * q * laws[-1][:, 1], 0.0).sum(axis=1).max())
-        return max(sum(most(left - 1, p * a, q * b, s) for a, b in law.T) for law in laws[-left])
 
-    return np.array([most(len(laws), 1.0, 1.0, math.exp(loss)) for loss in LOSSES])
+def best_choice(laws: list[Array], p: float, q: float, s: float) -> float:
+    """The largest divergence of all strategies, at an outcome of the rounds before."""
+    first, *later = laws
+    if not later:
+        return float(np.maximum(p * first[:, 0] - s * q * first[:, 1], 0.0).sum(axis=1).max())
+    return max(sum(best_choice(later, p * a, q * b, s) for a, b in law.T) for law in first)
 
 
 @pytest.mark.filterwarnings("ignore::pld_shuffle.AccuracyWarning")

@@ -16,7 +16,7 @@ from ..numerics.integer_laws import IntegerLaw
 from ..numerics.validation import choice, positive_int, unit_interval
 from ..pairs.discrete import EitherOrder
 from ..pairs.pair import Pair
-from ..pairs.shifted import TwoBins, shifted, with_attack
+from ..pairs.shifted import TwoBins, in_one_order, shifted
 from ..pairs.thresholds import datasets, of_two_bins, threshold
 from ..shares import Share
 from .base import NEIGHBOURS, Mechanism, said
@@ -40,10 +40,11 @@ class Threshold(Mechanism):
         report is there or not, and one bin changes.
 
     Users have one value each; how many there are, in all or in a bin, does not matter, and everybody else's is known.
-    The number of reports or of non-participants is not published. Upper ends are exact for one round of one bin. Over
-    rounds, and for two bins, they are products of suprema; lower ends are an attack: counts at their worst, in one
-    order. Without dummies whoever sees which bins are published may as well see the counts. Raises ValueError or
-    TypeError naming the argument; MemoryError for a threshold too large.
+    The number of reports or of non-participants is not published. Upper ends are exact for one round of one bin, and
+    for any number of rounds if rate=1 and counts are published. Over other rounds, and for two bins, they are products
+    of suprema; lower ends are an attack: counts at their worst. With one bin the order is the same in every round.
+    Without dummies whoever sees which bins are published may as well see the counts. Raises ValueError or TypeError
+    naming the argument; MemoryError for a threshold too large.
 
     >>> from pld_shuffle import Accountant
     >>> nebula = Threshold(rate=0.105, least=20, neighbours="add-or-remove-one")
@@ -95,13 +96,13 @@ class Threshold(Mechanism):
     def pair(self) -> Pair:  # type: ignore[override]
         if self.neighbours == "replace-one":
             return TwoBins(self.one_bin)
-        return with_attack(self.one_bin)[0]
+        return in_one_order(self.one_bin)
 
     @cached_property
     def attack_pair(self) -> Pair:  # type: ignore[override]
         """Of single datasets: over rounds none of them has all losses of the worst count at every epsilon."""
         if self.rate == 1.0 and self.released == "counts":
-            return self.pair if self.neighbours == "replace-one" else with_attack(self.one_bin)[1]
+            return self.pair
         only = self.released == "bins"
         if self.neighbours == "replace-one":
             return of_two_bins(self.rate, self.least, self._dummies, self.one_bin, only_bins=only)
