@@ -287,7 +287,7 @@ class SlotPair(ProfilePair):
 
 
 def counted_atoms(law: SlotLaw, windows: Sequence[range], sides: Sequence[Side], resolution: Resolution) -> list[Atoms]:
-    """The atoms of all views in the windows of a law, which miss a quarter of what may be missed; cells are summed.
+    """The atoms of all views in the windows of a law, which miss nothing or a quarter of what may be missed, in cells.
 
     A view with counts c has mass n! prod W_j^c_j/c_j! under W; under R_b that times the mean of R_b/W over its reports.
     """
@@ -314,16 +314,16 @@ def counted_atoms(law: SlotLaw, windows: Sequence[range], sides: Sequence[Side],
     # n masses and a ratio; logarithms of factorials are good to 4 roundings.
     mass_error = 1.01 * (n + 4.0) * law.error + ROUNDOFF * (4.0 * groups + 16.0) * (factorials[n] + spent + 8.0)
     mass_error += ROUNDOFF * float(several.max()) + loss_error
+    end = 0.0 if all(len(window) > n for window in windows) else 0.25 * resolution.truncated_mass
     found = []
     for side in sides:
         mass: Array = np.exp(factorials[n] - spent) * (1.0 + (1.0 if side is Side.UPPER else -1.0) * mass_error)
         held, more = (np.bincount(cell, mass * part) for part in (second, gain))
         p: Array = np.asarray(held + more, np.float64)
-        end = 0.25 * resolution.truncated_mass
         kept = (p > 0.0) & (np.cumsum(p) > end) & (np.cumsum(p[::-1])[::-1] > end)
         x = np.log1p(more[kept] / held[kept])
         ratio_error = np.where(several[kept] > 1, ROUNDOFF * (2.0 * several[kept] + 16.0) * np.abs(x), 0.0)
-        left_out = float(p[~kept].sum()) * (1.0 + 1e-9) + 1e-300 * mass.size + 0.25 * resolution.truncated_mass
+        left_out = float(p[~kept].sum()) * (1.0 + 1e-9) + 1e-300 * mass.size + end
         found.append(Atoms(p[kept], x, 0.0, left_out, loss_error, ratio_error))
     return found
 
