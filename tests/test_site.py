@@ -123,7 +123,7 @@ def test_the_site_begins_at_its_root(browser: Any) -> None:
     wait(browser, lambda b: b.current_url.endswith("docs/index.html"))
 
 
-@pytest.mark.parametrize("page", ["theory", "swap", "bits", "sums", "shuffled_batches", "bounds", "howto/adaptive"])
+@pytest.mark.parametrize("page", ["theory", "swap", "sums", "shuffled_batches", "bounds", "howto/adaptive"])
 def test_formulas_are_drawn(browser: Any, page: str) -> None:
     """All of them, and none with an error."""
     open_page(browser, f"docs/{page}.html")
