@@ -169,7 +169,7 @@ class _Run:
         ways: list[Callable[..., Integral | LatticeProducts]] = [self._contour, self._lattice]
         if preferred(held, sketch):
             ways.pop()
-        elif not self._laws:  # then it has to be faster by as much as forming takes
+        elif not self._known(plan, ledger):  # then it has to be faster by as much as forming takes
             ways.pop(0)
         for way in ways:
             try:
@@ -179,10 +179,13 @@ class _Run:
             return {row: end for row, end in zip(asked, eps.tolist(), strict=True) if end == end}
         return {}  # they are composed one by one
 
+    def _known(self, plan: Plan, ledger: Pairs) -> Laws:
+        """Laws for more rounds are no coarser, and a tilt that hardly moves one round has hardly shaped its law."""
+        return {pair: self._laws[pair] for pair, _ in ledger if pair in self._laws and plan.tilt * pair.scale < MOVED}
+
     def _contour(self, plan: Plan, ledger: Pairs, products: Products) -> Integral:
         """The products by nodes on a contour."""
-        # Laws for more rounds are no coarser, and a tilt that hardly moves one round has hardly shaped its law.
-        known = {pair: self._laws[pair] for pair, _ in ledger if pair in self._laws and plan.tilt * pair.scale < MOVED}
+        known = self._known(plan, ledger)
         missing = [item for item in ledger if item[0] not in known and laplace_of(item[0]) is None]
         resolutions = plan.resolutions(missing) if missing else {}
         laws = [
