@@ -14,7 +14,7 @@ from pld_shuffle import Accountant, Gaussian, RandomAllocation, ShuffledBatches,
 from pld_shuffle.numerics.sides import Bounds
 from pld_shuffle.pairs.allocation import GaussianSteps
 from pld_shuffle.pairs.batches import BatchesBound, _guest_calls
-from pld_shuffle.pairs.game import CELLS, FINE, play, step_laws
+from pld_shuffle.pairs.game import CELLS, FINE, lattice, play, step_laws
 
 Law = list[Fraction]
 
@@ -219,6 +219,27 @@ def test_two_steps_of_the_game_are_above_strategies_by_quadrature(forward: bool,
             exact = float(np.interp(x, sums, value))
             assert exact <= played.at(x) * 1.002 + 2e-3
             assert played.at(x) <= 1.35 * exact + 2e-2
+
+
+@pytest.mark.parametrize("forward, share", [(True, 1.0), (False, 1.0), (True, 0.8)])
+@pytest.mark.parametrize("noise, s", [(1.4, 1.3), (0.8, 3.0), (4.0, 1.05)])
+def test_no_cell_is_passed_over_that_would_count(noise: float, s: float, forward: bool, share: float) -> None:
+    """Every cell at every point of the lattice, without the screening by chords."""
+    steps, h = 4, 1.0 / (noise * FINE)
+    left, right = lattice(noise, s - 1.0, steps)
+    laws = step_laws(noise, forward, s - 1.0, left + right).thinned(share)
+    point = np.arange(-left, right + 1)
+    sources = np.clip(point[:, None] + laws.places, -left, None)  # constant on the left, slope 1 on the right
+    beyond = h * np.maximum(0, sources - right)
+    value = np.maximum(0.0, h * point)
+    for _ in range(steps):
+        reached = value[np.minimum(sources, right) + left] + beyond
+        value = np.max(reached @ laws.masses.T + laws.beyond, axis=1)
+    played = play(noise, forward, s - 1.0, steps, share, 1e-12)
+    for i in range(left - 40, left + 41):
+        found = played.at(h * point[i] / share) * share
+        assert value[i] <= found * (1 + 1e-12)
+        assert found <= value[i] * 1.001 + 1e-6
 
 
 @pytest.mark.parametrize(

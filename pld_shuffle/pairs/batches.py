@@ -69,7 +69,8 @@ class _EvenChords(ProfilePair):
 
     def _points(self, resolution: Resolution) -> ProfilePoints:
         tail = max(resolution.truncated_mass, LEAST_TAIL)
-        known = _kept_points(self, 1e-4 ** math.ceil(-0.25 * math.log10(tail)))
+        # Up to 40 times what is asked: all looks of a question mostly share their points, and these are dear.
+        known = _kept_points(self, 1e-4 ** math.ceil(-0.25 * math.log10(tail) - 0.4))
         last = int(np.count_nonzero(known.upper > tail)) + 1
         return ProfilePoints(known.expm1_eps[:last], known.lower[:last], known.upper[:last])
 
