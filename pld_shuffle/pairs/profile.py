@@ -516,7 +516,7 @@ class UpperPair(ProfilePair):
     def atoms(self, sides: Sequence[Side], resolution: Resolution) -> list[Atoms]:
         if self.even and resolution.point_width > 0.0:
             resolution = replace(resolution, step=resolution.points[0], point_width=0.0)
-        resolution = replace(resolution, point_width=0.5 * resolution.point_width)
+        resolution = replace(resolution, point_width=0.7 * resolution.point_width)
         [above] = super().atoms([Side.UPPER], resolution)
         below = completed(replace(above, mass=above.mass * SAME, infinity_mass=0.0, total=None), Side.LOWER)
         return [above if side is Side.UPPER else below for side in sides]
