@@ -187,6 +187,20 @@ def test_special_cases_of_steps() -> None:
     assert 0.0 < found.lower < found.upper <= blocks * 1.01
 
 
+@pytest.mark.parametrize("epochs", [1, 2])
+@pytest.mark.parametrize("steps", [2, 3])
+def test_steps_of_one_ratio(steps: int, epochs: int) -> None:
+    """What only the contribution can make is seen in every epoch or not; the loss of all else is one number."""
+    same = DiscretePair([math.log(0.25), math.log(0.75)], [math.log(0.25), math.log(0.75)])
+    assert Accountant().compose(RandomAllocation(same, steps), epochs).delta_bounds(0.0).upper < 1e-12
+    seldom = DiscretePair([math.log(2 / 9), math.log(7 / 9)], [-math.inf, 0.0])
+    for eps in (0.0, 0.3, 1.5):
+        found = Accountant().compose(RandomAllocation(seldom, steps), epochs).delta_bounds(eps)
+        missed = (7 / 9) ** epochs
+        truth = max(1.0 - missed, 1.0 - math.exp(eps) * missed)
+        assert found.lower <= truth * (1 + 1e-14) and truth * (1 - 1e-14) <= found.upper <= truth * (1 + 1e-9)
+
+
 @pytest.mark.parametrize(
     "given, named",
     [

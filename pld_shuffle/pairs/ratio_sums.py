@@ -398,6 +398,8 @@ def chosen_knots(law: RatioLaw, operations: list[Operation], number: int, wanted
     """Knots of one step and of all sums and products; the arguments are those of `ratio_sum`."""
     deviation = math.sqrt(float(law.mass @ law.value**2))
     low, high = float(law.value[0]), float(law.value[-1])
+    if not high - low > SAME * max(abs(low), abs(high)):  # one value, and so have all sums and products
+        return [law.value[:1]] * (1 + len(operations))
     laws = [law.plus(NOTHING, _grid(1, low, high, deviation), Side.UPPER)]
     factors: dict[int, RatioLaw] = {}
     for left, right, times in operations:
