@@ -187,6 +187,13 @@ def test_special_cases_of_steps() -> None:
     assert 0.0 < found.lower < found.upper <= blocks * 1.01
 
 
+def test_either_order_may_be_the_attack() -> None:
+    logs = [[math.log(mass) for mass in law] for law in ((0.5, 0.45, 0.05), (0.2, 0.3, 0.5))]
+    for kind, delta in ((Laplace(scale=1.0), 1e-5), (DiscretePair(*logs), 1e-3)):
+        found = Accountant().compose(RandomAllocation(kind, 5), 3).epsilon_bounds(delta)
+        assert found.upper <= 1.0005 * found.lower
+
+
 @pytest.mark.parametrize("epochs", [1, 2])
 @pytest.mark.parametrize("steps", [2, 3])
 def test_steps_of_one_ratio(steps: int, epochs: int) -> None:
