@@ -1,19 +1,14 @@
 """Audits: what somebody's implementation gives away, measured from its outputs, next to what is proved or claimed.
 
-*The idea.* For a set S of outputs that was chosen without looking at the runs it is tested on, (epsilon, delta)-DP says
+For a set S of outputs that was chosen without looking at the runs it is tested on, (epsilon, delta)-DP says
 P(S) <= e^epsilon Q(S) + delta. So
 
     epsilon >= log((p - delta) / q),   p <= P(S), q >= Q(S) with the stated confidence together,
 
 the ends p, q of Clopper and Pearson (1934), each failing with half of 1 - confidence. A quarter of the runs fits
-statistics of outputs, a quarter chooses one of them, a threshold and which dataset comes first, and half is tested.
-Whatever the first half suggests, the bound is right; a bad choice only makes it small. What it does not say, and how
-many runs it needs: docs/howto/audit.md.
-
-The best test is the likelihood ratio. Statistics that are tried: the log of counts of whole outputs, where few differ;
-sums of such logs over columns; linear discriminants of columns, and of how often each value occurs in an output, which
-is what a shuffler shows; and a score of your own (Jagielski, Ullman, Oprea 2020; Nasr et al. 2023; Arcolezi, Gambs
-2023).
+statistics of outputs (estimates of the likelihood ratio, or a score of your own), a quarter chooses one of them, a
+threshold and which dataset comes first, and half is tested: a bad choice only makes the bound small.
+docs/howto/audit.md: what it does not say, and how many runs it needs.
 """
 
 from __future__ import annotations

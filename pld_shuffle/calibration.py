@@ -3,16 +3,10 @@
 Epsilon at the wanted delta is monotone in each parameter; `numerics.search.safe_end` finds the end, and guesses affect
 speed only: the value returned has been asked for by itself, and its upper bound meets the target.
 
-Why monotone (docs/theory.md, section 3: a view with one more fair coin, or with a smaller theta, is dominated):
-
-* rounds: forget the last round. sigma and scale: add noise.
-* eps0: a smaller one gives more coins and a smaller theta. gamma: users randomise their responses again.
-  A smaller eps0 or more noise of a named randomizer is its report, randomised again.
-* n, at a fixed sampling rate or without sampling: simulate one more user, whose value is known.
-* rate, and population at fixed n: with (P, Q) the pair and r the rate, the sampled curve is
-  r delta(log(1 + (e^eps - 1) / r)), r times a decreasing function of something that falls with r.
-* n out of a fixed population runs the other way: delete a random report, and a cohort of n + 1 is one of n.
-  So a *largest* n is sought there (the sampled pair need not be monotone in n: the n returned is proven by itself).
+Rounds, noise, gamma and eps0: more of them, or less, is a post-processing. n at a fixed rate: simulate one more user.
+The rate, and a population at fixed n: the sampled curve r delta(log(1 + (e^eps - 1)/r)) grows with r. But n out of a
+fixed population runs the other way: delete a random report, and a cohort of n + 1 is one of n. So a *largest* n is
+sought there (the sampled pair need not be monotone in n: the n returned is proven by itself).
 """
 
 from __future__ import annotations

@@ -2,11 +2,7 @@
 
 An `Accountant` is right for rounds that were fixed beforehand. To choose the next mechanism by looking at outputs, and
 to ask an accountant about what was run in the end, gives too small a number in general (Rogers et al. 2016; Regehr et
-al. 2026, arXiv:2602.15815). `PrivacyFilter`: a budget is fixed at the start, and every round is admitted or not; it is
-paid for with Gaussian noise at certified prices (`composition.exchange`), or with Renyi divergences of one order
-(Feldman, Zrnic 2021), which is better for few rounds of large bounded losses. `PrivacyOdometer`: an epsilon that holds
-whenever one stops. `IndividualFilter`: a filter for each of many users. Proofs, and when an accountant is enough:
-docs/howto/adaptive.md.
+al. 2026, arXiv:2602.15815). Proofs, and when an accountant is enough: docs/howto/adaptive.md.
 """
 
 from __future__ import annotations
@@ -53,7 +49,7 @@ class PrivacyFilter(Ledger):
     reserved : (mechanism, count) pairs that can be composed for nothing whenever one likes, which is as cheap as an
         accountant. What is left of the budget buys others, and more of these. ValueError if they are too much.
     order : pay with Renyi divergences of this order > 1 (inf: with largest losses); None: with Gaussian noise, or as
-        `planned` says.
+        `planned` says. Orders are better for few rounds of large bounded losses.
 
     The guarantee is for everything composed, together: `epsilon` at `delta`. What it assumes: each mechanism, and
     whether there is one, is chosen from outputs of earlier rounds only; `admits` was asked before the round was run

@@ -3,22 +3,15 @@
 The attacker sees what the adversary of the accountant sees, knows all that two neighbouring datasets D and D' share,
 and guesses which one it is. A test answers D' on a set A of views; with P, Q the laws of the view under D, D', FPR =
 P(A) and TPR = Q(A). With h(g) = sup_A Q(A) - g P(A), delta(epsilon) = h(e^epsilon), the duality of Neyman and Pearson
-says (Wasserman and Zhou 2010; Dong, Roth and Su 2022, section 2.3; Kairouz, Oh and Viswanath 2015)
+says (Wasserman and Zhou 2010; Dong, Roth and Su 2022, section 2.3)
 
     largest TPR at FPR alpha = min over g >= 0 of  v(g) = alpha g + h(g).
 
-The pairs here are symmetric, so h(g) = 1 - g + g h(1/g) gives the g below 1.
-
-Certificates: delta is bracketed at finitely many points g, and v(0) = 1. Every point gives an upper bound of the
-minimum; below it, v being convex:
-
-* Between neighbours a < b: v(g) >= alpha a + h(b), as h decreases; and v(g) lies above the line through a and
-  the point before, and above that through b and the point after. Such a line is taken lowest within the brackets.
-* Beyond the last point g: v >= alpha g; and v increases there if it is larger for certain than at the point before.
-
-Intervals that may hold the minimum are halved until the two sides are as close as the brackets of delta allow; some
-twenty points do, most read off one composition. An upper bound on TPR or advantage binds *every* attack. The other side
-is what the best test attains against the stated *pair*, which need not be the protocol.
+The pairs here are symmetric, so h(g) = 1 - g + g h(1/g) gives the g below 1. delta is bracketed at finitely many points
+g. Every point gives an upper bound of the minimum; below it, between neighbours a < b, v being convex,
+v(g) >= alpha a + h(b), and v lies above the lines through the points on either side. An upper bound on TPR or advantage
+binds *every* attack. The other side is what the best test attains against the stated *pair*, which need not be the
+protocol.
 """
 
 from __future__ import annotations

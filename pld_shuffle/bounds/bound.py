@@ -3,12 +3,10 @@
     bound.epsilon(eps0=, delta=, n=)    bound.delta(epsilon=, eps0=, n=)    bound.eps0(epsilon=, delta=, n=)
 
 An `EpsilonBound` states epsilon for eps0 and delta, a `DeltaBound` delta for epsilon and eps0. The other unknowns are
-solved for: the smallest epsilon or delta, or the largest eps0, at which the bound still proves the target. *Each answer
-is safe*: fed back into the bound, it does not miss the target.
+solved for. *Each answer is safe*: fed back into the bound, it does not miss the target.
 
 *Two refusals.* An argument that no bound could use (delta = 2, n = 0, a bool) is a ValueError or TypeError. One that
-has a meaning but lies outside what a theorem covers is `OutOfRange`: a comparison catches it and says why the bound
-does not apply. No bound returns nan.
+has a meaning but lies outside what a theorem covers is `OutOfRange`. No bound returns nan.
 
 *Rounding.* A Fraction or a longdouble becomes the neighbouring double for which the bound is larger. A bound is
 evaluated as it is written, then moved to its safe side by `MARGIN`, relative in epsilon and eps0, absolute in log

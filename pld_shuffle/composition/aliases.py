@@ -1,13 +1,12 @@
 """Aliases: what a sum over nodes adds to an integral over the contour, bounded by Chernoff.
 
-By Poisson summation a trapezoidal sum with period T gives, besides delta at eps, its values at eps + m T for all
-integers m other than 0, times e^(c m T). None of them is negative, so above nothing has to be done. Below, with K the
-log moment function of the loss L and any rate r,
+A trapezoidal sum with period T gives, besides delta at eps, its values at eps + m T for all integers m other than 0,
+times e^(c m T). None of them is negative, so above nothing has to be done. Below, with K the log moment function of
+the loss L and any rate r,
 
     E (1 - e^(x - L))_+ <= exp(K(r) - r x) max over y >= 0 of e^(-r y) (1 - e^-y),
 
-which is taken at the best of a few rates r > c for m > 0, and r < c for m < 0; the sums over m are geometric. Used by
-`contour`, whose losses lie on the line, and by `product`, whose losses lie on a lattice (docs/theory.md, section 7).
+at the best of a few rates r > c for m > 0, and r < c for m < 0 (docs/theory.md, section 7).
 """
 
 from __future__ import annotations

@@ -1,18 +1,12 @@
-"""A composition by one contour integral: no lattice, any number of rounds.
+"""A composition by one contour integral: no lattice, any number of rounds (docs/theory.md, section 7).
 
 Let M(z) = E[exp(z L); L < inf] of the composed loss, the product of the rounds' own. For every c > 0
 
     delta(eps) = P(L = inf) + (1/(2 pi i)) int_(c - i inf)^(c + i inf) M(z) e^(-z eps) dz/(z (z + 1)),
 
-and the rounds' atoms may lie anywhere. docs/theory.md, section 7, has the proofs of what follows.
-
-* *Smoothing.* One more round of Gaussian noise, mu = tau, multiplies M by exp((z^2 + z) tau^2/2). It raises delta, by
-  at most tau^2 e^(tau^2/8) times the density of the smoothed loss at eps, whose integral has the same integrand without
-  z (z + 1). So both ends come from the same values. Gaussian noise of the ledger is such a factor itself.
-* *Trapezoidal rule.* Nodes c + i k h add, by Poisson summation, terms that are never negative: nothing has to be
-  done above; below they are bounded by Chernoff.
-* *Skipping.* For the tilted law of one round |phi(y + d)| <= |phi(y)| + d E|X|: where |phi|^rounds is negligible,
-  it stays so for a while, and what is skipped is booked.
+and the rounds' atoms may lie anywhere. One more round of Gaussian noise smooths the integrand; both ends come from the
+same values of M. Nodes of the trapezoidal rule only add what is never negative, and where |phi|^rounds is negligible
+they are skipped, and booked.
 """
 
 from __future__ import annotations

@@ -1,29 +1,22 @@
 """Rounds bought with Gaussian noise: prices that stay right when rounds are chosen by what was seen.
 
-*The idea.* Let V_b(y) be the hockey-stick divergence, at e^y for any real y, of Gaussian noise of budget b = mu^2; its
-losses have variance b, and budgets add up. Whoever may still spend b, at a running loss l, is to exceed epsilon by at
-most V_b(epsilon - l) + k b. A round of loss L may be *bought* for c, with a cushion a of noise that is kept, if
+Let V_b(y) be the hockey-stick divergence, at e^y for any real y, of Gaussian noise of budget b = mu^2; budgets add up.
+Whoever may still spend b, at a running loss l, is to exceed epsilon by at most V_b(epsilon - l) + k b. A round of loss
+L may be *bought* for c, with a cushion a of noise that is kept, if
 
     E V_a(y - L) <= V_(a+c)(y) + k c     for all real y,                               (*)
 
-in words: the round and noise a, together, are no worse than noise a + c, but for k c. Noise r on top changes neither
-order nor allowance, so (*) is right with a + r for a, for every r >= 0: one comparison serves whatever is left, as long
-as at least a is left after the round. Hence V_b + k b bounds the worst that any strategy can make of what is left, by
-induction from the last round, and a run that starts with budget B is (epsilon, V_B(epsilon) + k B)-DP, whatever
-mechanisms are chosen and whenever it stops, as functions of all outputs so far (docs/howto/adaptive.md has the proof).
+in words: the round and noise a, together, are no worse than noise a + c, but for k c. More noise on top changes nothing
+in that. So by induction from the last round a run that starts with budget B is (epsilon, V_B(epsilon) + k B)-DP,
+whatever is chosen and whenever it stops (docs/howto/adaptive.md has the proof). *Reserved rounds* R may be taken at any
+time for nothing: V_(R,b), of R and noise b together, takes the place of V_b.
 
-*Reserved rounds* R may be taken at any time, in any order, for nothing: with V_(R,b), of R and noise b together, in
-place of V_b nothing above changes. For a round M of R, E V_(R-M,b)(y - L) = V_(R,b)(y); and R may stand on top of (*).
-
-*What it costs.* The more is left, the more a round looks like its variance: the cushion washes out its shape. So prices
-are asked for at a ladder of cushions, and fall to a few parts in ten thousand above the variance.
+The more is left, the more a round looks like its variance. So prices are asked for at a ladder of cushions, and fall to
+a few parts in ten thousand above the variance.
 
 *Certificate.* The law of the round is an upper one, on a lattice. For a symmetric pair y >= 0 is enough. Both sides of
 (*) are convex in s = e^y: between two nodes the left one is below its chord, the right one above its tangents, so that
 nodes and midpoints decide. Beyond the last node the left side is below k c.
-
-Koskela, Tobaben, Honkela 2023 have the supermartingale for Gaussian mechanisms themselves. For other families sums of
-losses are no such currency (Regehr et al. 2026, arXiv:2602.15815).
 """
 
 from __future__ import annotations

@@ -1,18 +1,13 @@
 """Products of laws on one lattice: the contour integral of `contour`, at the lattice's own nodes.
 
 Under a tilt that lifts the losses of interest, delta of a product of laws is a sum over the frequencies of a discrete
-Fourier transform. For many rounds the characteristic function is next to nothing but near frequency 0, and a few dozen
-nodes are enough; for few rounds all nodes count, and the sums for all epsilons are one inverse transform. One more
-round multiplies the nodes. They are kept as logarithms, so the prefixes of a log are cumulative sums. Proofs:
-docs/theory.md, section 7, "Few frequencies".
+Fourier transform. For many rounds a few dozen nodes near frequency 0 are enough; for few rounds all nodes count, and
+the sums for all epsilons are one inverse transform. One more round multiplies the nodes. They are kept as logarithms,
+so the prefixes of a log are cumulative sums.
 
-* *Exact on the lattice.* With N points to a period the transform gives the circular sums exactly; the sum over the
-  losses behind eps is a geometric series. Nothing is smoothed.
-* *Aliases* are never negative: nothing has to be done above; below they are bounded by Chernoff.
-* *Frequencies left out* are booked. |phi| is bounded there by moments (cos u <= 1 - u^2/2 + u^4/24), and by a
-  transform of some of the laws.
-* *Rounding of transforms* is bounded in the 2-norm: ||fl(F x) - F x|| <= eta ||F x||, eta = FFT_CONSTANT u log2 N,
-  stage by stage (after Higham 2002, Thm 24.2; docs/certificates.md, 10, for radices 2, 3, 4 and 5).
+Nothing is smoothed. Aliases are never negative, and bounded from below by Chernoff; frequencies left out and the
+rounding of transforms, in the 2-norm, are booked. Proofs: docs/theory.md, section 7, "Few frequencies";
+docs/certificates.md, 10 and 11.
 """
 
 from __future__ import annotations

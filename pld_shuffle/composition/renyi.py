@@ -1,15 +1,12 @@
 """Renyi divergences are values of the moment function: with t = alpha - 1, R(alpha) = log E[exp(t L)] / t.
 
-Since x^alpha = alpha (alpha - 1) int_0^inf s^(alpha - 2) (x - s)_+ ds for x > 0, the moment is a mixture of
-hockey-stick divergences: a law whose divergences are above (below) the pair's at every epsilon has a moment above
-(below). So both ends come from the atoms of one round (`moments`), formed finely enough for the tilt t.
+For x > 0, x^alpha = alpha (alpha - 1) int_0^inf s^(alpha - 2) (x - s)_+ ds: the moment is a mixture of hockey-stick
+divergences, so both ends come from the atoms of one round (`moments`), formed finely enough for the tilt t.
 
 *The catch* is the mass w that an upper law has at infinity, because its points or windows end at some loss l. Behind l
 the profile h is at most w, less where its logarithm is known, and 0 from the largest loss on. By the same formula w
 adds at most alpha (w e^(t l) + sum of h(l_i) (e^(t l_(i+1)) - e^(t l_i))). True mass at infinity is in the lower law,
 too, and the divergence is infinite.
-
-Mironov 2017 (they add up over adaptive rounds); Canonne, Kamath, Steinke 2020 (the conversion, `bounds.rdp`).
 """
 
 from __future__ import annotations

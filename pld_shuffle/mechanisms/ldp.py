@@ -1,15 +1,8 @@
 """Any eps0-LDP randomizer in a shuffler: all that is known is eps0 and n.
 
-Two dominating pairs are proved for it, and the least of both is used (`pairs.profile.Several`, docs/theory.md,
-section 11):
-
-* stronger clones: each of the other n-1 users shows one of two labels of the target with probability
-  2/(e^eps0 + 1), else nothing. A mixture of tilted coins (docs/theory.md, section 4).
-* the swap theorem: nothing but the shuffled reports is seen (docs/swap.md, Theorem S; a hidden cohort: Theorem C).
-
-The lower end is an attack: three-valued or binary randomised response, all other users holding one value.
-
-An epoch: users in a hidden random order, cut into disjoint cohorts, everybody exactly once (docs/people.md, section 4).
+Two dominating pairs are proved for it, and the least of both is used (`pairs.profile.Several`): stronger clones
+(docs/theory.md, section 4), and the swap theorem (docs/swap.md, Theorem S; a hidden cohort: Theorem C). The lower end
+is an attack: three-valued or binary randomised response, all other users holding one value.
 """
 
 from __future__ import annotations

@@ -2,12 +2,6 @@
 
 Who hides the target are the others who show a label. Each does so with a probability of its own, and the labels shown
 have one law for all of them: so their number is Poisson-binomial instead of binomial (`pairs.mixed_coins`).
-
-* `MixedRR`, k-ary randomised response by everybody: the label is a uniform answer. A user of budget eps_i gives one
-  with probability gamma_i = k/(e^eps_i + k - 1), and it looks the same whatever the budget. The pair is exact for
-  whoever sees who of the others answered at random.
-* `MixedRandomizers`: the others' laws W_i satisfy max(R_0, R_1) <= ratio_i W_i, R_0 and R_1 the target's; each shows a
-  label with probability (1 + beta)/ratio_i. A larger total variation is worse.
 """
 
 from __future__ import annotations

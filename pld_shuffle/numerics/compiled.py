@@ -1,27 +1,22 @@
 """Loops in plain Python that are compiled once per machine, and the one rule of when.
 
-A kernel is a function of numbers and arrays. Those that Python calls say what they take, in a word each:
+A kernel is a function of numbers and arrays. Those that Python calls say what they take, so that there is one compiled
+version of each, known before it is called:
 
     f, i, b         a float, an int, a bool
     1, 2, 3         an array of floats, of so many dimensions, that is read; k1, k2 ... one of ints
     o1, ok1 ...     one that is filled
     ...p            its last axis counts points, each read or filled by itself
 
-So there is one compiled version of each, known before it is called.
-
-*The rule.* To load numba and compiled code takes as long as thousands of points of a profile take in plain Python, and
-to compile takes a hundred times that. So kernels are interpreted until all of them together would have taken LOADING
-seconds of this process. From then on they are loaded if an earlier process left them; otherwise, once COMPILING seconds
-would have been spent, all kernels of the package are compiled at once, which one line of the log announces. `warm_up`
-does so at any time. No later call waits for a compiler.
+*The rule.* Kernels are interpreted until all of them together would have taken LOADING seconds of this process. From
+then on they are loaded if an earlier process left them; otherwise, once COMPILING seconds would have been spent, all
+kernels of the package are compiled at once, which one line of the log announces. `warm_up` does so at any time.
 
 Interpreted or compiled, the same operations are done on the same numbers; powers may be rounded differently, and sums
 that may be taken in any order. Interpreted arrays are memoryviews, which are twice as fast: kernels ask of them their
 shape and single elements only, and of numpy `empty`, `zeros` and `full`. (Those with `rows` see numpy's arrays.)
 
-Numba keeps compiled kernels next to the source, in the user's cache folder, or where NUMBA_CACHE_DIR says. Where none
-of them can be written (a locked container), they go to a temporary folder of this process: with what NUMBA_CACHE_DIR
-has, if that can be read, and otherwise with a warning. docs/howto/containers.md has the recipe.
+Where numba's cache cannot be written, kernels go to a temporary folder of this process (docs/howto/containers.md).
 """
 
 from __future__ import annotations

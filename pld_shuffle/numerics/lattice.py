@@ -1,20 +1,15 @@
-"""Atoms on a lattice, from both sides.
+"""Atoms on a lattice, from both sides (docs/theory.md, section 6).
 
 A law here is tilted mass on the losses ``i * step``: ``mass = p exp(tilt * loss)`` up to a common scale,
 with the Q-mass implied, ``q = p exp(-loss)``; ``tilt = 0`` is the plain P-mass. Atoms come in as (mass, cell,
 offset): loss = cell * step + offset with 0 <= offset <= step, sorted by loss.
 
-* Upper, "connect the dots" (Doroshenko et al. 2022): split each atom onto its two neighbours so that
-  P- and Q-mass are both kept. This reveals information, so the lattice law dominates.
-* Lower: merge neighbouring mass so that the merged ratio is a lattice point's. This hides information, so the
-  lattice law is dominated; total mass is kept. See `kernels.merge_upwards`.
+* Upper, "connect the dots" (Doroshenko et al. 2022): split each atom onto its two neighbours, both masses kept.
+* Lower: merge neighbouring mass so that the merged ratio is a lattice point's (`kernels.merge_upwards`).
 
-Both err by O(step^2) where atoms are dense. Proofs: docs/theory.md, section 6.
-
-Rounding of a loss is at most a few ulp; the caller books it (`PLD.slack`). An atom may be the sum of several of its
-cell: splitting the sum is splitting each. Its loss is then a mean, and a shift of the loss does not repair the rounding
-of a mean: a rare atom next to a frequent one would vanish in it. `ratio_error` is the error of such a loss; the share
-that goes up is raised by as much.
+Rounding of a loss is at most a few ulp; the caller books it (`PLD.loss_error`). An atom may be the sum of several of
+its cell. Its loss is then a mean, and a shift of the loss does not repair the rounding of a mean: a rare atom next to a
+frequent one would vanish in it. `ratio_error` is the error of such a loss; the share that goes up is raised by as much.
 
 Reading: let x' be the next lattice point above eps, d = x' - eps. A mass at x >= x' counts in delta(eps)
 

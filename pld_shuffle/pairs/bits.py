@@ -1,26 +1,16 @@
 """Counts of randomised bits: what the number of ones gives away, certified over every dataset. Arrays only.
 
-n users send `bits` bits each. A bit is 1 with probability `one` if the user holds 1, and with probability
-`zero` < `one` if the user holds 0. The view is the number of ones: a shuffler of equal bits, or secure
-aggregation, shows no more. S is the number of ones among the M = bits (n-1) bits of the others, j of which
-are drawn with `one`. The likelihood ratio increases in the count, so for one bit a user
+n users send `bits` bits each, 1 with probability `one` for a user who holds 1, `zero` < `one` for one who holds 0. The
+view is the number of ones: a shuffler of equal bits, or secure aggregation, shows no more. S is the number of ones
+among the bits of the others, j of which are drawn with `one`. The likelihood ratio increases in the count, so for one
+bit a user
 
     H_s(j) = max_k  a P(S >= k-1) - b P(S >= k),   a = one - s zero,  b = s (1-zero) - (1-one).
 
-Tilt S by e^zeta0 = b/a, the ratio at which the two reports balance. Then (proofs: docs/swap.md)
-
-    H_s(j) = a e^(K_j(zeta0) - zeta0 m) E[ p(m) - p(m + G) ],                                          (1)
-
-with p the tilted law of S, m its mode, G geometric with ratio e^-zeta0, K_j = log E e^(zeta S). Three facts:
-
-* Exact. (1) is a Fourier sum of N points, N about ten deviations. It confuses counts modulo N, which adds a
-  known constant. About 15 points have weight, whatever n is.
-* Every j at once. Point by point, the sum is at most its largest value over *real* m. That value is positive
-  and its logarithm is affine in j, so the bound is convex in j: its maximum is at an end of any range of j.
-  It loses second order, the lattice and the skewness: a share of about 1/(4 variance) in epsilon.
-* Few effective users. For j in [j1, j2] leave out j2-j1 of the others: adding them back is post-processing.
-
-The search halves the range of j until the better of the two bounds is close enough to the best single j.
+Tilted by e^zeta0 = b/a, the ratio at which the two reports balance, this is a Fourier sum of about 15 terms of weight,
+whatever n is, and exact. It is also bounded for every j at once, convexly in j, so that the maximum over any range of j
+is at an end of it; and others left out are few effective users. The search halves the range of j until the better of
+the two bounds is close enough to the best single j. Proofs: docs/swap.md, "Counts of randomised bits".
 """
 
 from __future__ import annotations

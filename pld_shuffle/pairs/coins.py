@@ -1,43 +1,26 @@
 """The canonical pair: a target hiding among labelled users, as a mixture of tilted coins.
 
-Each of the other users shows one of two coin labels (probability coin_rate/2 each), a neutral label
-(neutral_rate), or nothing. The target shows a coin label with probability target_coin, namely the one matching
-the dataset with probability (1+theta)/2; a neutral label with probability target_neutral; or reveals that its
-report is independent of its value (null). The adversary sees the three counts, or the null event.
+Each of the other users shows one of two coin labels, a neutral label, or nothing (`Shown`). The target shows a coin
+label, the one matching the dataset with probability (1+theta)/2; a neutral label; or reveals that its report is
+independent of its value (null). The adversary sees the three counts, or the null event.
 
 Given m coin labels and c neutral ones the view is the *tilted-coin pair* T(m, theta(m, c)): toss m fair
 coins, t = (2 heads - m)/m, and P, Q have densities 1 + theta t, 1 - theta t, with
 
-    theta(m, c) = theta m / (m + kappa c),   kappa = target_neutral coin_rate / (neutral_rate target_coin),
+    theta(m, c) = theta m / (m + kappa c + absent),
 
-and (m, c) has the same law under P and Q (docs/theory.md, section 2; Feldman, McMillan, Talwar 2021, Thm 3.2
-for the case without neutral labels). Its density relative to n users labelled like the others is
-target_coin/(n coin_rate) (m + kappa c).
-
-*Participation.* If the n users are a hidden random cohort that the target belongs to with probability q, that
-density becomes q times the above plus 1 - q (docs/theory.md, section 11, Theorem C). So
-
-    theta(m, c) = theta m / (m + kappa c + absent),   absent = (1-q)/q n coin_rate / target_coin:
-
-a hidden cohort is a smaller bias, and the pair stays in its family.
-
-*Presence.* If each of the n users takes part independently with one probability, and the number of reports is
-visible, "absent" is one more label that everybody shows alike. Next to neutral labels that everybody shows alike
-too, or none at all, it is one of them, and the pair stays in its family; with a cohort as well. The largest loss
-remains that of the labels: it may happen that everybody is there. Otherwise the labels are a slot law (`slots`).
+kappa and absent the weights of a neutral label and of the target's absence against a coin label, and (m, c) has the
+same law under P and Q (docs/theory.md, section 2; section 11, Theorem C). So a hidden cohort is a smaller bias, and the
+pair stays in its family; with users who take part independently it does so where "absent" is one more neutral label.
 
 *Amplification* at rate r is what holds for any pair (docs/theory.md, section 5): with x = theta t > 0 the atom
 has masses (1 + (2r-1) x, 1 - x) times the coin's weight, its mirror image has them swapped, and all remaining
-mass is at loss 0. The largest finite loss is log1p(2 r x / (1-x)) at x = theta.
+mass is at loss 0.
 
-Buckets are certified by post-processing: T(m, theta) dominates T(m+1, theta) (add a fair coin), T(m, theta)
-dominates T(m, theta') for theta' <= theta, and H is convex in theta. So the numbers of coins in a bucket are
-replaced by their smallest (upper) or largest (lower); biases by the two extremes with the mean kept (upper) or
-by their mean (lower). Cost: O(sqrt n) for the weights, and a number of components that depends on the wanted
-accuracy only.
-
-The atoms of one cell of the lattice are summed: they lie between the same two lattice points, so splitting the
-sum is the sum of the splits, and merging them is a merge.
+Buckets are certified by post-processing (section 3): the numbers of coins in a bucket are replaced by their smallest
+(upper) or largest (lower); biases by the two extremes with the mean kept (upper) or by their mean (lower). Cost:
+O(sqrt n) for the weights, and a number of components that depends on the wanted accuracy only. The atoms of one cell of
+the lattice are summed: they lie between the same two lattice points.
 """
 
 from __future__ import annotations

@@ -1,14 +1,12 @@
-"""From a privacy profile, known at points from both sides, to atoms of a privacy loss.
+"""From a privacy profile, known at points from both sides, to atoms of a privacy loss (docs/theory.md, section 9).
 
 A pair (P, Q) is its profile h(s) = H_s(P||Q), a convex function of s = e^eps: a kink of h at s, where the
-slope rises by q, is an atom of Q-mass q and P-mass s q with loss log s (Doroshenko et al. 2022; Zhu, Dong,
-Wang 2022). So a convex polygon above h is a pair that dominates, and one below h is a pair that is dominated:
+slope rises by q, is an atom of Q-mass q and P-mass s q with loss log s. So a convex polygon above h is a pair that
+dominates, and one below h is a pair that is dominated:
 
 * Upper: the polygon through certified upper values at the points ("connect the dots"), or its convex hull.
 * Lower: between two neighbouring points h lies above the line through the two points on the left, and above the
-  line through the two points on the right. Their maximum is a valley; points and valleys are vertices of a
-  function below h, and its convex hull is the polygon. (Lines start at an upper value and end at a lower
-  one, so noise in the values only lowers them.)
+  line through the two points on the right. The convex hull of these valleys and the points is the polygon.
 
 Both err by O(width^2) of the distance between points, and an isolated kink is found exactly.
 

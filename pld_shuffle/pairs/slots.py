@@ -7,28 +7,14 @@ hockey-stick divergence at s = e^eps is
 
 plus the mass of R_0 on reports that W never makes (docs/theory.md, section 11). A `SlotLaw` is this law: masses of
 groups of reports, first under R_0, second under R_1, others under W. If W is only known to be at least a sub-law (the
-privacy blanket, labels), the rest of a slot says nothing: L = 0 there. For the blanket (*) is Lemma 8 of Balle, Bell,
-Gascon, Nissim 2019 with equality, without a concentration inequality: the adversary sees which of the other users drew
-their report from it (docs/theory.md, section 8). Analyses and attacks differ in W only.
+privacy blanket, labels), the rest of a slot says nothing: L = 0 there. Analyses and attacks differ in W only. Sampling
+does not leave the formula: in a hidden cohort R_b becomes q R_b + (1-q) W, and "absent" is one more report.
 
-Sampling does not leave the formula:
-
-* a hidden random cohort of n that the target belongs to with probability q: the target's slot is like any other with
-  probability 1 - q. So R_b becomes q R_b + (1-q) W;
-* each of n users takes part with probability q, independently, and the number of reports is visible: one more report,
-  "absent", with probability 1-q for everybody. The n may themselves be a hidden cohort: dropouts.
-
-`slot_profile` evaluates (*) for any finite law. With S = sum L_i, k(z) = n log E exp(z L), Z ~ N(0, tau^2):
-
-* smoothing: E(S+Z)_+ - tau^2 E phi_tau(S) <= E(S)_+ <= E(S+Z)_+, phi_tau the density of Z;
-* E(S+Z)_+ = (1/2 pi i) int exp(k(z) + tau^2 z^2/2)/z^2 dz over Re z = lam > 0, and the density with tau^2
-  for 1/z^2; lam is the saddle point, so that both are relatively accurate at every delta;
-* the trapezoidal rule of step 2 pi/T is by Poisson summation sum over integers m of
-  exp(lam m T) E(S + Z - m T)_+: never below, and above by aliases that Chernoff bounds;
-* nodes between the lobes of |E exp((lam+iy)L)|^n are skipped, with a bound.
-
-The cost is that of the lobes (at most of order 1/sqrt(rtol n) of them) times the number of groups; it does not grow
-with n. Few users with few groups are enumerated; high rare atoms are cut (`contour_kernels.positive_part`).
+`slot_profile` evaluates (*) by a contour integral at the saddle point, so that it is relatively accurate at every delta
+(docs/theory.md, section 8): smoothed by Gaussian noise, by the trapezoidal rule, nodes between the lobes of
+|E exp(z L)|^n skipped with a bound. The cost is that of the lobes (at most of order 1/sqrt(rtol n) of them) times the
+number of groups; it does not grow with n. Few users with few groups are enumerated; high rare atoms are cut
+(`contour_kernels.positive_part`).
 """
 
 from __future__ import annotations

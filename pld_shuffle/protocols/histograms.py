@@ -4,16 +4,14 @@ All are `LinearHistogram`: how often a bin is named has a mean and a variance li
 (docs/protocols.md).
 
 * Randomized response (Balle, Bell, Gascon, Nissim 2019, Algorithm 1). Privacy for k >= 3: `ShuffledRR` with the weak
-  adversary, who sees who of the *other* users answered at random; valid for the shuffled reports, which say nearly as
-  much if all others hold a third value (to 1e-4 of epsilon at n = 10^4, eps0 = 3). For k = 2: `CountedBits`.
+  adversary, who sees a little more than the shuffled reports. For k = 2: `CountedBits`.
 * Bit vectors (Erlingsson, Pihur, Korolova 2014, section 4). Privacy of one report of every user: `Shuffled` with the
   randomizer. If only the sums of the bits are published, see `Summed`.
 
 In a `BitHistogram` all noise is fresh in every round, both steps of a `RAPPOR` too. With the permanent noise drawn once
-and kept, for values that do not change, use `RAPPORHistogram`: given all memoised filters its collections are
-independent, and each depends on the multiset of filters only; so all of them together are a post-processing of *one*
-shuffled collection of the filters themselves, `lifetime_mechanism`, accounted once. That needs the same users in every
-collection; where values change, filters are to be memoised anew, and the lifetimes composed.
+and kept, for values that do not change, use `RAPPORHistogram`: all its collections together are a post-processing of
+*one* shuffled collection of the memoised filters, `lifetime_mechanism`, accounted once. That needs the same users in
+every collection; where values change, filters are to be memoised anew, and the lifetimes composed.
 """
 
 from __future__ import annotations

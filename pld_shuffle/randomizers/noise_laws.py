@@ -8,17 +8,9 @@ to another user who holds w. For the blanket (0, 1) is the worst pair of inputs,
 images.
 
 A *type* is an array of four rows, the masses of groups of reports under R_a, R_b, the shared law V, and R_w; an upper
-side. It may stand for many (a, b; w): all whose (R_a - s R_b)/R_w is smaller in convex order. The steps, proved in
-docs/theory.md, section 8, "Noise in the swap theorem":
-
-1. *Contraction*: (a, b; w) is a post-processing of (0, 1; w'), 0 <= w' <= 1, if w lies between a and b, and otherwise,
-   up to the mirror image, of (x, 1; 0) or (1, x; 0), 0 < x < 1.
-2. *Other users' values in a cell* from v to v' = v + h: k R_v and k R_v' cover all w of the cell. Laplace:
-   k = 1/cosh(eps0 h/2). Gaussian: k(y) about 1 - r^2/8, e^r the ratio of R_v' and R_v at y.
-3. *Target values in a cell*, x0 <= x <= x1. Laplace: (x, 1; 0) is a contraction of (x0, 1; w'), -e <= w' <= 0,
-   e = (x1 - x0)/(1 - x1): step 2 covers these. Also (3a), R_x is a mixture of R_x0, R_x1 and a bump inside of the cell.
-   Gaussian (3b): k (mixture of R_x0, R_x1) <= R_x <= g (the same mixture), g = exp((x1 - x0)^2/(8 sigma^2)).
-4. *Near pairs*, x >= 1 - gap. Laplace: both laws are images of binary randomised response of budget eps0 gap.
+side. It may stand for many (a, b; w): all whose (R_a - s R_b)/R_w is smaller in convex order. Proofs are in
+docs/theory.md, section 8, "Noise in the swap theorem"; the functions name its steps: 1, contraction; 2, others in a
+cell; 3, target in a cell, for Laplace noise (3a with a bump) and Gaussian (3b); 4, near targets.
 
 Arguments are checked by the randomizers (`noise`). Relative rounding errors of masses: below 1e-13 for Laplace noise,
 1e-12 for Gaussian.

@@ -4,7 +4,6 @@ Equivalently: with probability gamma = k / (e^eps0 + k - 1) a uniform answer ove
 That gamma is also the blanket probability, and the blanket is uniform (Balle et al. 2019, Lemma 6.1). For two values
 the total variation tanh(eps0 / 2) is the largest that pure eps0-LDP allows (Kairouz, Oh, Viswanath 2015).
 
-
 Subset selection reports a set of s values instead, which contains the true one more often than not: every set with it
 has weight e^eps0, every other set of size s weight 1. C(k-2, s-1) sets contain one value but not another, and every set
 misses some value (Ye and Barg 2018; Wang et al. 2016).
