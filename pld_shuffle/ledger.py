@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import html
 import json
 import os
 import threading
@@ -22,8 +21,8 @@ from .pairs.pair import Pair
 from .storage import shortened, write_text
 from .trainlog import LogWarning, Rounds, training_log
 
-#: Mechanisms that a repr shows, and its form for notebooks.
-SHOWN, SHOWN_HTML = 3, 10
+#: Mechanisms that a repr shows.
+SHOWN = 3
 #: No delta that anybody means is larger, and hardly an epsilon smaller.
 LARGEST_DELTA, SMALL_EPSILON = 0.1, 1e-5
 
@@ -106,16 +105,6 @@ class Ledger:
             )
         return mechanism, count
 
-    @classmethod
-    def from_log(cls: type[Self], log: Any, **settings: Any) -> Self:
-        """A new object that has composed a training log; settings as for the class, errors as `compose_log`.
-
-        >>> from pld_shuffle import Accountant
-        >>> Accountant.from_log([{"n": 5000, "eps0": 2.0, "count": 10}], rtol=1e-2).rounds
-        10
-        """
-        return cls(**settings).compose_log(log)
-
     def compose_log(self: Self, log: Any) -> Self:
         """Add all rounds of a training log, or none of them; returns this object.
 
@@ -165,19 +154,6 @@ class Ledger:
             shown += f", ... and {len(held) - SHOWN:,} more"
         settings = "".join(f"{name}={value!r}, " for name, value in self._settings().items())
         return f"{type(self).__name__}({settings}ledger=[{shown}])"
-
-    def _repr_html_(self) -> str:
-        """For notebooks: a table of the first mechanisms."""
-        held = self.ledger
-        rows = [(count, shortened(repr(mechanism))) for mechanism, count in held[:SHOWN_HTML]]
-        if len(held) > SHOWN_HTML:
-            rest = sum(count for _, count in held[SHOWN_HTML:])
-            rows.append((rest, f"of {len(held) - SHOWN_HTML:,} other mechanisms"))
-        form = "<tr><td>{:,}</td><td style='text-align:left'><code>{}</code></td></tr>"
-        body = "".join(form.format(count, html.escape(text)) for count, text in rows)
-        settings = ", ".join(f"{name} = {value!r}" for name, value in self._settings().items())
-        head = f"<b>{type(self).__name__}</b> {settings}; rounds: {self.rounds:,}"
-        return f"{head}<table><tr><th>rounds</th><th>mechanism</th></tr>{body}</table>"
 
     def state_dict(self) -> dict[str, Any]:
         """Settings, mechanisms and counts as plain data that JSON can hold, and the logs they were read from.

@@ -252,7 +252,7 @@ def test_checkpoints_say_who_wrote_them_and_follow_their_schema(tmp_path: Path) 
     assert datetime.fromisoformat(state["written"]["date"]).utcoffset() == timedelta(0)
     again = Accountant.from_json(json.dumps(state))
     assert again.state_dict() == acc.state_dict() == copy.copy(acc).state_dict()
-    assert Accountant.from_log(log) == Accountant.from_log([{"n": 1000, "eps0": 2.0}])
+    assert Accountant().compose_log(log) == Accountant().compose_log([{"n": 1000, "eps0": 2.0}])
     for wrong in ({**state, "ledger": [{"count": 0}]}, {**state, "more": 1}):
         with pytest.raises(jsonschema.ValidationError):
             jsonschema.validate(wrong, SCHEMAS["checkpoint"])

@@ -17,9 +17,9 @@ from scipy.stats import norm
 from test_truths import datasets, rr
 
 from pld_shuffle import (
-    PLD,
     Accountant,
     AccuracyWarning,
+    DiscretePair,
     PoissonSampled,
     Shuffled,
     ShuffledLDP,
@@ -341,7 +341,7 @@ def test_a_step_far_beyond_all_losses() -> None:
     """Atoms within rounding of a lattice point were put on it; with a step of 1e20 that was every loss, unbooked."""
     log_p = np.log([0.5, 0.5])
     log_q = np.log([0.5 * math.exp(-3.0), 1.0 - 0.5 * math.exp(-3.0)])
-    pld = PLD.from_pmfs(log_p, log_q, step=1e20)
+    pld = DiscretePair(log_p, log_q, symmetric=False).pld(step=1e20)
     assert pld.delta(1.0) >= 0.5 * -math.expm1(-2.0)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -110,9 +109,7 @@ def test_a_long_accountant_has_a_short_text() -> None:
     wide = Accountant().compose(DiscretePair(many, many), 3)
     for one in (acc, wide):
         assert len(repr(one)) < 3 * 120 + 60
-        assert len(one._repr_html_()) < 3000 and one._repr_html_().count("<tr>") <= 12
-    assert "297 more" in repr(acc) and f"{acc.rounds:,}" in acc._repr_html_()
-    assert "<" not in re.sub(r"</?(b|table|tr|th|td|code)[^>]*>", "", acc._repr_html_())
+    assert "297 more" in repr(acc)
 
 
 @pytest.mark.parametrize("randomizer", [local.Laplace(eps0=1.0), local.Gaussian(sigma=1.0)])

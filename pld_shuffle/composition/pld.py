@@ -14,13 +14,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from ..numerics.lattice import SNAP, cells_of, place, require_memory
 from ..numerics.rounding import ROUNDOFF, dot
 from ..numerics.sides import Side
-from ..numerics.validation import positive_float, positive_int, real_array
-from ..pairs.discrete import Losses, checked_pmfs
+from ..numerics.validation import positive_int, real_array
 from ..pairs.pair import Atoms, Pair, Resolution
 
 Array = NDArray[np.float64]
@@ -71,22 +70,6 @@ class PLD:
             )
         infinity = min(infinity, 1.0)  # a probability: 1 bounds it from above
         return cls(masses, low + first, step, side, infinity, max_loss, loss_error)
-
-    @classmethod
-    def from_pmfs(cls, log_p: ArrayLike, log_q: ArrayLike, *, step: float, side: Side = Side.UPPER) -> PLD:
-        """The law of log(P/Q) under P for a finite pair, on the lattice of `step`, certified on `side`.
-
-        log_p, log_q : natural logarithms of the masses, shape (outcomes,), -inf for 0, each summing to 1
-        within 1e-9. Only the order (P, Q) is covered; `DiscretePair` covers both, and composes in an
-        `Accountant`. Raises ValueError or TypeError; MemoryError for too fine a step. O(outcomes log
-        outcomes).
-        """
-        if not isinstance(side, Side):
-            raise TypeError(f"side must be a Side, got {side!r}")
-        step = positive_float("step", step)
-        losses = Losses.of(*checked_pmfs(log_p, log_q))
-        top = losses.top + losses.error * (1.0 if side is Side.UPPER else -1.0)
-        return placed(losses.atoms(side), step=step, side=side, max_gap=math.inf, max_loss=top)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, PLD):
