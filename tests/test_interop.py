@@ -7,6 +7,7 @@ import subprocess
 import sys
 import warnings
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,16 @@ import mpmath as mp
 import numpy as np
 import pytest
 
-from pld_shuffle import Accountant, DiscretePair, PoissonSampled, ShuffledLDP, ShuffledRR, Side, Subsampled
+from pld_shuffle import (
+    Accountant,
+    DiscretePair,
+    PoissonSampled,
+    RandomAllocation,
+    ShuffledLDP,
+    ShuffledRR,
+    Side,
+    Subsampled,
+)
 from pld_shuffle.mechanisms import ZeroOut
 from pld_shuffle.mechanisms.central import Gaussian, Laplace, PoissonGaussian
 from pld_shuffle.mechanisms.imported import ImportedPair
@@ -23,7 +33,7 @@ from pld_shuffle.risk import AttackRisk
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     pytest.importorskip("dp_accounting")
-    from dp_accounting import dp_event, privacy_accountant
+    from dp_accounting import dp_event, privacy_accountant, rdp
     from dp_accounting.pld import common, pld_pmf, pld_privacy_accountant
     from dp_accounting.pld import privacy_loss_distribution as peer
 
@@ -33,6 +43,7 @@ with warnings.catch_warnings():
         ShufflePrivacyAccountant,
         from_dp_accounting,
         to_dp_accounting,
+        to_event,
     )
 
 Relation = privacy_accountant.NeighboringRelation
@@ -323,6 +334,42 @@ def test_events_are_read_as_mechanisms(relation: Any, event: Any, mechanism: Any
     plain = Accountant().compose(mechanism, 7)
     assert found.get_epsilon(1e-5) == plain.get_epsilon(1e-5)
     assert found.get_delta(0.3) == plain.get_delta(0.3)
+
+
+LEDGERS = [
+    (SPECIAL, "pld", [(ZeroOut(Gaussian(sigma=3.0, sensitivity=1.5)), 4), (ZeroOut(Laplace(scale=4.0)), 2)], 1.001),
+    (SPECIAL, "pld", [(ZeroOut(PoissonGaussian(1.5, 0.1, 2.0)), 20)], 1.001),
+    (SPECIAL, "rdp", [(ZeroOut(PoissonGaussian(1.5, 0.1)), 20), (ZeroOut(Gaussian(sigma=3.0)), 2)], 1.3),
+    (REPLACE, "pld", [(PoissonGaussian(1.5, 0.1), 20)], 1.001),
+    (REPLACE, "rdp", [(Subsampled(Gaussian(sigma=1.5, sensitivity=2.0), rate=0.02), 100)], 1.6),
+    (REPLACE, "rdp", [(Gaussian(sigma=0.1, sensitivity=0.3), 1)], 1.2),
+    (REPLACE, "pld", [(Gaussian(sigma=0.1, sensitivity=0.3), 1)], 3.0),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("relation", "kind", "rounds", "most"), LEDGERS, ids=str)
+def test_events_that_go_out_are_no_less_private_here(relation: Any, kind: str, rounds: Any, most: float) -> None:
+    """Whichever of the peer's accountants reads them: their readings of a noise multiplier differ for replacement."""
+    plain = Accountant()
+    for mechanism, count in rounds:
+        plain.compose(mechanism, count)
+    peers = {"pld": pld_privacy_accountant.PLDAccountant, "rdp": rdp.RdpAccountant}
+    event = to_event(plain)
+    assert [part.count for part in event.events] == [count for _, count in rounds]
+    theirs = peers[kind](neighboring_relation=relation).compose(event).get_epsilon(1e-5)
+    lower, upper = plain.epsilon_bounds(1e-5)
+    assert lower <= theirs <= most * upper
+    assert lower <= ShufflePrivacyAccountant(relation).compose(event).get_epsilon(1e-5)
+
+
+def test_what_has_no_event_is_said() -> None:
+    """And noise is rounded down."""
+    for mechanism in (SMALL, RandomAllocation(Gaussian(sigma=1.0), 10), Subsampled(SMALL, population=3000)):
+        with pytest.raises(ValueError, match=r"composed must be .*, got .*to_dp_accounting"):
+            to_event(Accountant().compose(mechanism))
+    with pytest.raises(TypeError, match="mechanism"):
+        to_event(GAUSSIAN(1.0))
+    assert Fraction(to_event(Gaussian(sigma=0.1, sensitivity=0.3)).noise_multiplier) < Fraction(0.1) / Fraction(0.3)
 
 
 def test_composition_of_events() -> None:

@@ -2,6 +2,7 @@
 
 * `to_dp_accounting`: a mechanism's upper law as a `PrivacyLossDistribution`, to compose on that side.
 * `from_dp_accounting`: the other way, as a mechanism that our `Accountant` composes.
+* `to_event`: a central mechanism, or an accountant of such, as dp_accounting's own event.
 * `ShufflePrivacyAccountant`: a `PrivacyAccountant` that answers with our certified bounds, for `MechanismEvent` and for
   central events; so `calibrate_dp_mechanism` works with them.
 
@@ -39,8 +40,9 @@ except ImportError as error:
 
 from ..accountant import Accountant
 from ..composition.pld import PLD
-from ..mechanisms import Mechanism, PoissonSampled, ShuffledRR, Subsampled, ZeroOut
-from ..mechanisms.central import Gaussian, Laplace, PoissonGaussian
+from ..ledger import Ledger
+from ..mechanisms import Mechanism, PoissonSampled, ShuffledRR, Subsampled, ZeroOut, as_mechanism
+from ..mechanisms.central import Gaussian, Laplace, PoissonGaussian, quotient
 from ..mechanisms.imported import ImportedPair
 from ..numerics.rounding import ROUNDOFF
 from ..numerics.sides import Bounds, Side
@@ -352,10 +354,47 @@ def _poisson(inner: Any, probability: float) -> Any:
     return _NOTHING if rate is None else PoissonSampled(inner.mechanism, rate)
 
 
+def to_event(composed: Mechanism | Ledger) -> Any:
+    """A central mechanism as dp_accounting's event; an accountant as the `ComposedDpEvent` of its rounds.
+
+    composed : `Gaussian`, `Laplace` or `PoissonGaussian`, also in `ZeroOut`; noise on a cohort of fixed size
+        (`Subsampled`); or an accountant of such. Ask under REPLACE_ONE, in `ZeroOut` under REPLACE_SPECIAL or
+        ADD_OR_REMOVE_ONE.
+
+    Under REPLACE_ONE dp_accounting's `RdpAccountant` takes a noise multiplier over what a *replacement* moves, its
+    `PLDAccountant` (and this package's) over one contribution's norm. The multiplier here is sigma/sensitivity, the
+    smaller of the two: right in the first, too large an epsilon in the second. Noise is never rounded up, nor a rate
+    down: a rate is a cohort of m users out of 2^k with rate = m/2^k. Raises ValueError for what dp_accounting has no
+    event for, TypeError for what is no mechanism.
+
+    >>> from pld_shuffle import from_training
+    >>> to_event(from_training(1000, 500, 3, 1.5, sampler="poisson")).events[0].count
+    6
+    """
+    if isinstance(composed, Ledger):
+        rounds = [dp_event.SelfComposedDpEvent(to_event(held), count) for held, count in composed.ledger]
+        return dp_event.ComposedDpEvent(rounds)
+    mechanism = as_mechanism(composed)
+    match mechanism.mechanism if isinstance(mechanism, ZeroOut) else mechanism:
+        case Gaussian(sigma=noise, sensitivity=reach):
+            return dp_event.GaussianDpEvent(quotient(noise, reach).lower)
+        case Laplace(scale=noise, sensitivity=reach):
+            return dp_event.LaplaceDpEvent(quotient(noise, reach).lower)
+        case PoissonGaussian(sigma=noise, rate=rate, norm=norm):  # no RdpAccountant for replacement
+            return dp_event.PoissonSampledDpEvent(rate, dp_event.GaussianDpEvent(quotient(noise, norm).lower))
+        case Subsampled(mechanism=Gaussian() | Laplace() as whole, rate=rate):
+            size, population = rate.as_integer_ratio()
+            return dp_event.SampledWithoutReplacementDpEvent(population, size, to_event(whole))
+    raise ValueError(
+        f"composed must be what dp_accounting has an event for, got {composed!r}; `to_dp_accounting` makes a"
+        " distribution, and `MechanismEvent` an event for this package's accountant"
+    )
+
+
 def _everywhere(value: float, asked: Any) -> Bounds:
     """Both bounds `value`, in the shape of the array `asked`."""
     both: Any = np.full(asked.shape, value) if asked.ndim else value
     return Bounds(both, both)
 
 
-__all__ = ["MechanismEvent", "ShufflePrivacyAccountant", "from_dp_accounting", "to_dp_accounting"]
+__all__ = ["MechanismEvent", "ShufflePrivacyAccountant", "from_dp_accounting", "to_dp_accounting", "to_event"]

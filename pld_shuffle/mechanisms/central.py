@@ -61,7 +61,7 @@ def _compared(mechanism: Mechanism, noise: str, size: str) -> None:
         )
 
 
-def _quotient(dividend: float, divisor: float) -> Bounds:
+def quotient(dividend: float, divisor: float) -> Bounds:
     """The largest float below and the smallest above the exact quotient (equal if it is a float)."""
     near = dividend / divisor
     exact = Fraction(dividend) / Fraction(divisor)
@@ -91,7 +91,7 @@ class Laplace(_Additive):
 
     @cached_property
     def pair(self) -> LaplacePair:
-        return LaplacePair(_quotient(self.sensitivity, self.scale))
+        return LaplacePair(quotient(self.sensitivity, self.scale))
 
 
 @keywords_only("Gaussian(sigma=...) is central noise; randomizers.Gaussian(sigma=...) is a local randomizer")
