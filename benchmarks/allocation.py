@@ -1,21 +1,15 @@
-"""Random allocation: width and time over steps, noise, delta and epochs; and beside other libraries.
+"""Random allocation: width and time over steps, noise, delta and epochs. Other libraries: training_peers.py.
 
 Upper ends of epsilon of `RandomAllocation` with Gaussian steps at three delta; for each how far the lower end is away,
 relative, and processor seconds with compiled loops; and how often the bracket on delta is wider than rtol = 1e-3.
 
-With `--peer PYTHON`, an interpreter that has PLD_accounting (2.0), its answers to some of the same questions in one
-run: `gaussian_allocation_epsilon_range` as its documentation shows it, lower and upper end, and
-processor seconds of the question alone, after one other question that compiles its loops.
-
-Run:  python benchmarks/allocation.py [--quick] [--sigmas ...] [--epochs ...] [--peer PYTHON]     (half an hour)
+Run:  python benchmarks/allocation.py [--quick] [--sigmas ...] [--epochs ...]     (half an hour)
 """
 
 from __future__ import annotations
 
 import argparse
 import itertools
-import json
-import subprocess
 import time
 import warnings
 from collections.abc import Sequence
@@ -26,18 +20,6 @@ SIGMAS = (0.5, 0.7, 1.0, 2.0, 5.0, 10.0, 100.0)
 STEPS = (10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000)
 DELTAS = (1e-5, 1e-8, 1e-12)
 EPOCHS = (1, 10, 100)
-PEERS = ((1.0, 10, 1), (1.0, 100, 1), (2.0, 100, 1), (4.0, 100, 1), (1.0, 1_000, 1), (2.0, 1_000, 10), (4.0, 1_000, 10))
-PEER_DELTA = 1e-6
-
-PEER = """
-import json, sys, time
-from PLD_accounting import gaussian_allocation_epsilon_range as ask
-ask(delta=1e-5, sigma=4.0, num_steps=10)
-for sigma, steps, epochs, delta in json.loads(sys.argv[1]):
-    begun = time.process_time()
-    upper, lower = ask(delta=delta, sigma=sigma, num_steps=steps, num_epochs=epochs)
-    print(json.dumps([lower, upper, time.process_time() - begun]), flush=True)
-"""
 
 
 def answer(sigma: float, steps: int, epochs: int, delta: float) -> tuple[float, float, float, int]:
@@ -66,35 +48,15 @@ def cells(sigmas: Sequence[float], epochs: Sequence[int], quick: bool) -> None:
         )  # fmt: skip
 
 
-def peers(python: str) -> None:
-    print("\n| sigma | steps | epochs | this | s | PLD_accounting | s | width, times | time, times |")
-    print("|--|--|--|--|--|--|--|--|--|")
-    asked = json.dumps([(*cell, PEER_DELTA) for cell in PEERS])
-    with subprocess.Popen([python, "-c", PEER, asked], stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        for cell, line in zip(PEERS, process.stdout, strict=True):
-            low, high, theirs = json.loads(line)
-            lower, upper, seconds, _ = answer(*cell, PEER_DELTA)
-            print(
-                f"| {cell[0]:g} | {cell[1]:,} | {cell[2]} | {lower:.6g} to {upper:.6g} | {seconds:.3f} |"
-                f" {low:.5g} to {high:.5g} | {theirs:.2f} | {(high - low) / (upper - lower):.0f} |"
-                f" {theirs / seconds:.0f} |",
-                flush=True,
-            )
-
-
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--sigmas", type=float, nargs="*", default=SIGMAS)
     parser.add_argument("--epochs", type=int, nargs="*", default=EPOCHS)
-    parser.add_argument("--peer")
     arguments = parser.parse_args()
     warm_up()
     answer(4.0, 10, 1, 1e-5)
     cells(arguments.sigmas, arguments.epochs, arguments.quick)
-    if arguments.peer:
-        peers(arguments.peer)
 
 
 if __name__ == "__main__":
