@@ -33,6 +33,7 @@ from pld_shuffle import Accountant, DiscretePair, Gaussian, RandomAllocation, Sh
 ONE, CELLS = Fraction(1), 3
 ROUNDED = Fraction(1, 10**14)  # logarithms of masses, and e^eps, are rounded before the package sees them
 QUADRATURE = {2: 2e-6, 3: 1e-4}  # relative error of the integrals that lower ends are compared with
+BEYOND = 1e-13  # and what is outside of their window
 Case = Iterator[tuple[float, float, float]]  # lower end, truth, upper end; comparisons that say nothing have 0 or inf
 
 
@@ -134,7 +135,7 @@ def outputs(places: list, given: list, cell: np.ndarray, law: Callable[[Any], np
 
 def integral(sigma: float, steps: int, rate: float, s: float, centres: tuple[int, int, int]) -> float:
     """E((rate/steps) sum L + (1 - rate)(1 - s))_+, L = (N(first) - s N(second))/N(others): closed in the last step."""
-    points = {2: 20001, 3: 401}[steps]
+    points = {2: 20001, 3: 801}[steps]
     first, second, others = centres
     z, h = np.linspace(-8.0 * sigma - 2.0, 8.0 * sigma + 2.0, points, retstep=True)
     weight = np.exp(-0.5 * (z / sigma) ** 2) * h / sigma / math.sqrt(2.0 * math.pi)
@@ -210,9 +211,13 @@ def gaussian(rng: random.Random, shuffled: bool) -> Case:
     if whole:
         centres = [(*pair, -1 if shuffled else 0) for pair in ((far, near), (near, far))]
         exact = [integral(sigma, steps, rate, s, one) for one in centres]
-        yield float(found.lower), max(exact) * (1 + QUADRATURE[steps]), math.inf
+        yield float(found.lower), max(exact) * (1 + QUADRATURE[steps]) + BEYOND, math.inf
         for truth, pair in zip(exact, bounds, strict=True):
-            yield 0.0, truth * (1 - QUADRATURE[steps]), float(pair.profile(asked, 1e-4, 1e-15).upper[0])
+            yield (
+                0.0,
+                max(truth * (1 - QUADRATURE[steps]) - BEYOND, 0.0),
+                float(pair.profile(asked, 1e-4, 1e-15).upper[0]),
+            )
 
 
 # --- the theorems in rationals --------------------------------------------------------------------------
