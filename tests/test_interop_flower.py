@@ -7,6 +7,7 @@ import importlib
 import inspect
 import json
 import random
+import re
 import subprocess
 import sys
 import warnings
@@ -18,7 +19,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pld_shuffle import Accountant, BudgetExceeded, DiscretePair, Gaussian, ShuffledLDP, Subsampled
+from pld_shuffle import Accountant, BudgetExceeded, DiscretePair, Gaussian, ShuffledBatches, ShuffledLDP, Subsampled
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
@@ -442,6 +443,29 @@ def test_the_example_learns_and_stops_at_its_budget(
     pairs = zip(of["any published"], of["any renyi"], strict=True)
     assert all(theirs >= 0.999 * ours for theirs, ours in pairs)  # one round is the same pair
     assert (tmp_path / "flower_digits.png").stat().st_size > 10_000
+
+
+def test_clients_take_part_once_per_epoch(
+    example: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """benchmarks/flower_epochs.py: cohorts of an epoch are apart, epochs have different orders, the budget is kept."""
+    monkeypatch.setenv("FLWR_TELEMETRY_ENABLED", "0")
+    epochs, asked = importlib.import_module("flower_epochs"), []
+    plain = example.RUNTIMES["in-process"]
+
+    def seen(client: Any) -> Any:
+        return lambda message, context: asked.append(context.node_id) or client(message, context)
+
+    monkeypatch.setitem(example.RUNTIMES, "in-process", lambda server, client: plain(server, seen(client)))
+    epochs.main(["--runtime", "in-process", "--batches", "3", "--sigma", "8", "--max-epsilon", "0.8", "--seed", "3"])
+    rows = [line.split("|") for line in capsys.readouterr().out.splitlines() if re.match(r"\| \d", line)]
+    epoch, size = ShuffledBatches(8.0, 3, 478, 1437), 3 * 478
+    whole = Accountant().compose(epoch, len(rows))
+    assert len(rows) > 1 and float(rows[-1][3]) == round(whole.get_epsilon(1e-5), 4) <= 0.8
+    assert whole.compose(epoch).get_epsilon(1e-5) > 0.8
+    assert float(rows[-1][2]) > 0.2 and len(asked) == size * len(rows)
+    parts = [asked[i : i + size] for i in range(0, len(asked), size)]
+    assert all(len(set(part)) == size for part in parts) and parts[0] != parts[1]
 
 
 def test_the_example_runs_in_flowers_simulation(tmp_path: Path) -> None:
