@@ -12,8 +12,21 @@ import mpmath
 import numpy as np
 import oracles as o
 import pytest
+from scipy.special import ndtr
+from scipy.stats import binom
 
-from pld_shuffle import Accountant, DiscretePair, Gaussian, Laplace, RandomAllocation, ShuffledLDP, ZeroOut
+from pld_shuffle import (
+    Accountant,
+    DiscretePair,
+    Gaussian,
+    Laplace,
+    Mechanism,
+    RandomAllocation,
+    ShuffledBatches,
+    ShuffledLDP,
+    ShuffledRR,
+    ZeroOut,
+)
 from pld_shuffle.numerics.sides import Bounds, Side
 from pld_shuffle.pairs.allocation import GaussianSteps, HiddenStepPair, PairSteps
 from pld_shuffle.pairs.profile import ProfilePair
@@ -224,12 +237,54 @@ def test_what_is_not_proved_is_refused(given: dict, named: str) -> None:
         RandomAllocation(**given)
 
 
-def test_relations_of_a_ledger_must_agree() -> None:
-    accountant = Accountant().compose(RandomAllocation(Gaussian(sigma=1.0), 100))
-    accountant.compose(ZeroOut(ShuffledLDP(1.0, 1000)))
-    with pytest.raises(ValueError, match="relation"):
-        accountant.compose(ShuffledLDP(1.0, 1000))
-    assert "zero-out" in RandomAllocation(Gaussian(sigma=1.0), 100).assumptions()["neighbours"]
+@pytest.mark.parametrize(
+    "one, other",
+    [
+        (RandomAllocation(Gaussian(sigma=1.0), 100), ShuffledLDP(1.0, 1000)),
+        (RandomAllocation(Gaussian(sigma=1.0), 100), RandomAllocation(Gaussian(sigma=1.0), 9, relation="replace-one")),
+        (ShuffledBatches(4.0, 100, 10, 1001), Gaussian(sigma=1.0)),
+        (ShuffledBatches(4.0, 100, 10, 1001, "replace-one"), RandomAllocation(Gaussian(sigma=1.0), 100)),
+        (ZeroOut(ShuffledLDP(1.0, 1000)), ShuffledBatches(4.0, 100, 10, 1001, "replace-one")),
+    ],
+    ids=str,
+)
+def test_relations_of_a_ledger_must_agree(one: Mechanism, other: Mechanism) -> None:
+    """Zero-out and replacement are refused in either order, and then nothing was composed."""
+    for first, second in ((one, other), (other, one)):
+        ledger = Accountant().compose(first)
+        for ask in (ledger.compose, lambda kind, held=ledger: held.would_exceed(kind, epsilon=1.0, delta=1e-6)):
+            with pytest.raises(ValueError, match=rf"relation '{first.relation}', got '{second.relation}'"):
+                ask(second)
+        assert ledger.ledger == ((first, 1),)
+
+
+def test_a_ledger_of_hidden_steps_shuffled_reports_and_noise() -> None:
+    """All of one relation: against the product, by quadrature over two steps and enumeration of two shuffles."""
+    noise, users, gamma = 2.0, 3, 0.5
+    reports = ZeroOut(ShuffledRR(2, users, gamma=gamma, adversary="weak"))
+    ledger = Accountant(1e-4).compose(RandomAllocation(Gaussian(sigma=1.0), 2)).compose(reports, 2)
+    ledger.compose(ZeroOut(Gaussian(sigma=noise)))
+    x, width = np.linspace(-9.0, 11.0, 201, retstep=True)
+    weight, ratio = np.exp(-0.5 * x * x) * width / math.sqrt(2.0 * math.pi), np.exp(x - 0.5)
+    step = (np.outer(weight, weight) * (ratio[:, None] + ratio) / 2.0).ravel(), np.outer(weight, weight).ravel()
+    random_ones, ones = np.arange(users)[:, None], np.arange(users + 1)  # what the weak adversary sees
+    shared = binom.pmf(random_ones, users - 1, gamma)
+    moved, still = shared * binom.pmf(ones - 1, random_ones, 0.5), shared * binom.pmf(ones, random_ones, 0.5)
+    stay = 1.0 - gamma / 2.0
+    shuffle = [(a * moved + (1.0 - a) * still).ravel() for a in (stay, 1.0 - stay)]
+    hidden = [
+        np.outer(np.outer(one, one)[np.outer(one, one) > 0.0], two) for one, two in zip(shuffle, step, strict=True)
+    ]
+    for eps in (0.0, 0.5, 1.5, 3.0):
+        truth = []
+        for p, q in (hidden, hidden[::-1]):
+            left = eps - np.log(p / q)  # for the Gaussian noise
+            truth.append(
+                float(np.sum(p * (ndtr(0.5 / noise - left * noise) - np.exp(left) * ndtr(-0.5 / noise - left * noise))))
+            )
+        found = ledger.delta_bounds(eps)
+        assert found.lower <= max(truth) * (1.0 + 1e-9) and max(truth) <= found.upper * (1.0 + 1e-9)
+        assert found.upper <= 1.0001 * found.lower
 
 
 # --- sums of likelihood ratios ------------------------------------------------------------------------
