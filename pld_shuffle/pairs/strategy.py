@@ -26,7 +26,7 @@ The pair of the largest type at every s, composed T times, is larger: in every r
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
@@ -48,17 +48,20 @@ Types = tuple[Array, Array]
 
 POINTS, COARSEST = 24.0, 8.0  # of the lattice, a scale of one round
 FINEST, ATTACKED = 1e4, 68.0  # the same at most, over rounds^(2/3); and where attacks tell the rest
-MISSED = (1e-15, 1e-25, 1e-50, 1e-100, 1e-300)  # what the lattice may leave out
+MISSED = (1e-15, 1e-25, 1e-35, 1e-50, 1e-65, 1e-80, 1e-100, 1e-130, 1e-180, 1e-300)  # what the lattice may leave out
 LONGEST = 650.0  # losses of one round; beyond, the last value holds
 HULL = 300.0  # losses between the ends of hulls
 TABLE = 256  # up to so many rounds a power of two of them is kept, with all rounds on the way
 BLOCK = 1024  # rounds of choices given by their masses that are one strategy; between blocks all tails are there
 FFT_CONSTANT = 12.0  # of the rounding of transforms, as in `composition.product`
-ROOTS, MOST_TRANSFORMED = 6.0, 250.0  # logarithms of values: distance of tilts' roots, and the last of transforms
+# Logarithms of values: what the next tilt may lose, the last of transforms, and the largest of weights.
+TILTED, MOST_TRANSFORMED, STEEPEST = 9.0, 250.0, 600.0
 WORK = (1e9, 2e10)  # operations of one table, where an attack tells the rest, and where not: width against speed
+SEEN, NOISE = 1e4, 1e-3  # times what is missed: values whose relative error by transforms may be so large
 DIRECT_WORK = 1e8  # multiplications up to which transforms are not worth their errors
 CHUNK = 2**20  # numbers in one transform
-MOST_BLOCKS, FINER = 256, 32  # in which a lower end changes its choice; the lattice of one block is finer
+TINY = 1e-300  # more than all underflows of one
+MOST_BLOCKS, FINER = 512, 32  # in which a lower end changes its choice; the lattice of one block is finer
 LINES = 200.0  # points of a lower end in a scale of all rounds
 MERGED = 2.0  # scales of a round over which lower laws merge atoms; beyond, rounding down loses less
 
@@ -108,10 +111,10 @@ class Strategy(Pair):
         one, rounds = self.one, self.rounds
         missed = next((m for m in MISSED if m <= 10.0 * resolution.truncated_mass), MISSED[-1])
         finest = FINEST / rounds ** (2.0 / 3.0) if one.choices else ATTACKED
-        wanted = min(self.scale / resolution.points[0], finest)
-        points = POINTS * 2.0 ** (0.5 * max(0, round(2.0 * math.log2(wanted / POINTS))))
+        wanted = max(POINTS, _even(min(self.scale / resolution.points[0], finest), round))
+        points, proved = _proved(one, rounds, wanted, missed)
         lower = _attained(one, rounds, points, missed) if Side.LOWER in sides and one.choices else None
-        found = _upper_atoms(*_proved(one, rounds, points, missed))
+        found = _upper_atoms(one.scale / points, proved)
         less = replace(found, mass=found.mass * SAME, infinity_mass=found.infinity_mass * SAME, total=None)
         return [
             found if side is Side.UPPER
@@ -165,27 +168,30 @@ def _upper_atoms(step: float, value: Array) -> Atoms:
     return completed(found, Side.UPPER)
 
 
+def _even(points: float, to: Callable[[float], int]) -> float:
+    """One of a few numbers of points, so that tables are found again."""
+    return float(max(COARSEST, POINTS * 2.0 ** (0.5 * to(2.0 * math.log2(points / POINTS)))))
+
+
 def _proved(one: Any, rounds: int, points: float, missed: float) -> tuple[float, Array]:
-    """The lattice's step, and upper bounds on V_rounds at 0, step, ..."""
+    """The lattice's points in a scale, and upper bounds on V_rounds there."""
     known = rounds if rounds > TABLE else 1 << (rounds - 1).bit_length()  # a few tables serve all numbers of rounds
-    step, values = _values(one, known, points, missed)
-    return step, values[min(rounds, len(values)) - 1]
+    points, values = _values(one, known, points, missed)
+    return points, values[min(rounds, len(values)) - 1]
 
 
 @lru_cache(maxsize=4)
 def _values(one: Any, rounds: int, points: float, missed: float) -> tuple[float, list[Array]]:
-    """The lattice's step; upper bounds on V_1, V_2, ... at its losses 0, step, ..., or of many rounds the last only."""
+    """Points there is time for; upper bounds on V_1, V_2, ... at losses 0, step, ..., of many rounds on the last."""
     reach, end, slopes = _steered(one, rounds, missed)
-    for last in (False, True):
-        step = one.scale / points
-        laws = _upper_laws(one, step, reach, missed / rounds)
-        sums = rounds * sum(law.infinite.size for law in laws) * (end / step + 2.0 * laws[0].reach)
-        tilts = slopes if sums * laws[0].reach > DIRECT_WORK else ()
-        # Multiplications of direct sums take less time than those of transforms.
-        work = sums * (3.0 * TRANSFORM_WORK * len(tilts) or 0.25 * laws[0].reach)
-        if work <= WORK[bool(one.choices)] or last:
-            break
-        points = max(COARSEST, points * (WORK[bool(one.choices)] / work) ** (1.0 if tilts else 0.5))
+    step = one.scale / points
+    laws = _upper_laws(one, step, reach, missed / rounds)
+    sums = rounds * sum(law.infinite.size for law in laws) * (end / step + 2.0 * laws[0].reach)
+    tilts = slopes if sums * laws[0].reach > DIRECT_WORK else ()
+    # Multiplications of direct sums take less time than those of transforms.
+    room = WORK[bool(one.choices)] / (sums * (3.0 * TRANSFORM_WORK * len(tilts) or 0.25 * laws[0].reach))
+    if room < 1.0 and points > COARSEST:
+        return _values(one, rounds, _even(points * room ** (1.0 if tilts else 0.5), math.floor), missed)
     places = max(math.ceil(end / step), laws[0].reach)
     game, loss = _Game(laws, step, places, tilts, Side.UPPER), step * np.arange(places + 1.0)
     found: list[Array] = []
@@ -194,7 +200,7 @@ def _values(one: Any, rounds: int, points: float, missed: float) -> tuple[float,
         value = game.before(value, value[-1])
         value[loss >= done * float(one.max_loss.upper) * (1.0 + 1e-12)] = 0.0
         found = [*found, value] if rounds <= TABLE else [value]
-    return step, found
+    return points, found
 
 
 @lru_cache(maxsize=16)
@@ -204,7 +210,7 @@ def _steered(one: Any, rounds: int, missed: float) -> tuple[float, float, tuple[
     By Chernoff's bound, V_t(y) <= e^(t psi(a) - a y) with psi(a) the largest log E e^(a L), on a coarse lattice.
     """
     top, span = min(float(one.max_loss.upper), LONGEST), -math.log(missed)
-    asked = np.append(np.minimum(one.scale * np.geomspace(1.0, 100.0, 48), top), top)
+    asked = np.append(np.minimum(np.geomspace(one.scale, max(top, 100.0 * one.scale), 96), top), top)
     known = one.profile(np.expm1(asked), 1e-2, 0.1 * missed / rounds).upper
     reach = float(asked[np.argmax(known <= known[-1] * (1.0 + 1e-6) + missed / rounds)])  # what is at infinity stays
     step = one.scale / COARSEST
@@ -212,13 +218,31 @@ def _steered(one: Any, rounds: int, missed: float) -> tuple[float, float, tuple[
     size = laws[0].reach
     slopes = np.geomspace(0.1 / (one.scale * math.sqrt(rounds)), 500.0 / (size * step), 128)
     tilted = np.exp(np.multiply.outer(step * np.arange(-size, size + 1.0), slopes))
-    psi = rounds * np.log(np.min([(law.masses @ tilted).max(axis=0) for law in laws], axis=0))
-    end = min(float(np.min((psi + span) / slopes)), rounds * top + step)
-    # A tilt is good where log V is about -psi; roots of these as far apart as rounding allows.
-    roots = np.arange(0.5 * ROOTS, math.sqrt(span) + 0.5 * ROOTS, ROOTS)
-    found = np.interp(roots**2, np.maximum.accumulate(psi - psi[0]), slopes)
-    found = np.unique(np.minimum(found, 2.0 * span / end))
-    return reach, end, tuple(found) if span <= MOST_TRANSFORMED else ()
+    moments = np.min([(law.masses @ tilted).max(axis=0) for law in laws], axis=0)
+    psi = rounds * np.log(np.maximum(moments, missed))  # all may be at infinity
+    end = min(max(float(np.min((psi + span) / slopes)), step), rounds * top + step)
+    if span > MOST_TRANSFORMED:
+        return reach, end, ()
+    # What tilts lose at y against the best one. The next one is the largest that is good where the last ones are not.
+    lost = psi[:, None] - np.multiply.outer(slopes, np.linspace(0.0, end, 512))
+    lost -= lost.min(axis=0)
+    found, y = [], 0
+    while y < lost.shape[1]:
+        best = int(np.flatnonzero(lost[:, y] <= TILTED)[-1])
+        found.append(float(slopes[best]))
+        y = int(np.flatnonzero(lost[best] <= TILTED)[-1]) + 1
+    noisy = bool(one.choices) and _noisy(laws, step, math.ceil(end / step), tuple(found), rounds, missed)
+    return reach, end, () if noisy else tuple(found)
+
+
+def _noisy(laws: list[Laws], step: float, places: int, tilts: tuple[float, ...], rounds: int, missed: float) -> bool:
+    """Whether errors of transforms show under these tilts: log V is not concave where single losses are most of it."""
+    upper, lower = (_Game(laws, step, places, tilts, side) for side in (Side.UPPER, Side.LOWER))
+    last = value = np.zeros(places + 1)
+    for _ in range(rounds):
+        last, value = value, upper.before(value, value[-1])
+    seen = value > SEEN * missed
+    return bool(np.any(value[seen] > (1.0 + NOISE / rounds) * lower.before(last, last[-1])[seen]))
 
 
 def _upper_laws(one: Any, step: float, reach: float, missed: float) -> list[Laws]:
@@ -303,7 +327,7 @@ def _attained(one: Any, rounds: int, points: float, missed: float) -> ProfilePoi
 
     The points are as far apart as their lines need, which start at an upper value and end at a lower one.
     """
-    closest, proved = _proved(one, rounds, points, missed)
+    closest, proved = one.scale / points, _proved(one, rounds, points, missed)[1]
     slopes = _steered(one, rounds, missed)[2]
     block = 2 ** max(0, math.ceil(math.log2(rounds / MOST_BLOCKS)))
     finer = 1 if block == 1 else math.ceil(0.5 * FINER * math.sqrt(block))
@@ -378,7 +402,7 @@ class _Game:
         index = np.arange(-reach, places + reach + 1.0)
         self._size = int(fft.next_fast_len(index.size, real=True))
         eta = FFT_CONSTANT * ROUNDOFF * math.log2(self._size)
-        for tilt in step * np.array(slopes):
+        for tilt in np.unique(np.minimum(step * np.array(slopes), STEEPEST / (reach + 0.5 * places))):
             error = 4.0 * eta + ROUNDOFF * (16.0 + 8.0 * tilt * (places + 2.0 * reach))
             transforms = []
             for masses, _ in families:
@@ -415,11 +439,13 @@ class _Game:
         from scipy import fft
 
         inside = slice(self._reach, self._reach + self._places + 1)
-        known, norm = fft.rfft(whole, self._size), math.sqrt(float(whole @ whole)) * (1.0 + 1e-9) * self._sign
+        # Squares of tilted values may underflow. What underflows elsewhere is below TINY.
+        known, top = fft.rfft(whole, self._size), max(float(whole.max()), TINY)
+        missing = self._sign * ((top * float(np.linalg.norm(whole / top)) * (1.0 + 1e-9) + TINY) * error + TINY)
         found, rows = np.zeros(self._places + 1), max(1, CHUNK // self._size)
         for first in range(0, error.size, rows):
             part = slice(first, first + rows)
             mean = fft.irfft(known * transform[part], self._size, axis=1)[:, 2 * self._reach :][:, : self._places + 1]
-            mean = np.maximum(mean + norm * error[part, None], 0.0) / weight[inside] + rest[part, None]
+            mean = np.maximum(mean + missing[part, None], 0.0) / weight[inside] + rest[part, None]
             found = np.maximum(found, mean.max(axis=0))
         return found
