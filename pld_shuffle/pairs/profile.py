@@ -255,7 +255,7 @@ def vertices_below(known: ProfilePoints, reverse: ProfilePoints) -> _Vertices:
     value = np.concatenate((start, cross * (1.0 - 8.0 * ROUNDOFF)))
     # Beyond the last point: on along the last line, until the value at infinite loss is reached.
     if low[-1] > floor:
-        if rising[-1] < 0.0:
+        if (low[-1] - floor) / LARGEST_QUESTION < -rising[-1]:
             expm1_eps = np.append(expm1_eps, g[-1] + (low[-1] - floor) / -rising[-1])
             value = np.append(value, floor)
         else:  # noise: no line to follow

@@ -161,6 +161,16 @@ def test_polygons_and_kinks_anywhere(seed: int) -> None:
         assert np.max(sign * (read - truth)) < 1e-14
 
 
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_a_last_line_that_hardly_falls() -> None:
+    """It met the value at infinite loss beyond the largest number: the lower law had a mass that was no number."""
+    values = np.array([0.6, 0.56, 0.55 + 2e-16, 0.55])
+    known = ProfilePoints(np.array([0.0, 1.0, 1e200, 1e300]), values, values, infinity=0.5)
+    found = profile_atoms(known, known, Side.LOWER)
+    assert np.all(found.mass >= 0.0) and np.all(np.isfinite(found.loss)) and found.infinity_mass <= 0.5
+    assert found.mass.sum() + found.infinity_mass <= 1.0
+
+
 @pytest.mark.parametrize("distance", [1e-3, 1e-6, 1e-9, 1e-12])
 def test_near_the_largest_loss_of_a_pair_with_tiny_masses(distance: float) -> None:
     """A tiny mass makes losses uncertain; the lower end must not lean on the rounded largest loss."""
