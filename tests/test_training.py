@@ -4,9 +4,21 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import pytest
+from scipy.stats import laplace, norm
 
-from pld_shuffle import Accountant, Gaussian, PoissonGaussian, RandomAllocation, ShuffledBatches, ZeroOut, cli
+from pld_shuffle import (
+    Accountant,
+    Gaussian,
+    Laplace,
+    PoissonGaussian,
+    RandomAllocation,
+    ShuffledBatches,
+    Subsampled,
+    ZeroOut,
+    cli,
+)
 from pld_shuffle.training import SAMPLERS, Training, from_training
 
 
@@ -46,6 +58,21 @@ def test_poisson_samples_against_dp_accounting() -> None:
     theirs = PLDAccountant(dp_accounting.NeighboringRelation.ADD_OR_REMOVE_ONE).compose(event, 100)
     assert found.lower <= theirs.get_epsilon(1e-6) <= found.upper * (1 + 1e-4)
     assert found.upper <= found.lower * (1 + 1e-4)
+
+
+@pytest.mark.parametrize("noise", [Gaussian(sigma=0.8), Laplace(scale=0.5)])
+@pytest.mark.parametrize("eps", [0.05, 0.3, 1.0])
+def test_noise_on_a_hidden_cohort_is_attacked_by_two_datasets(noise: Gaussian | Laplace, eps: float) -> None:
+    """Two rounds with all others at 0 and the target at 0 or at 1, by summing densities of both outputs."""
+    law = norm(scale=0.8) if isinstance(noise, Gaussian) else laplace(scale=0.5)
+    edges = np.linspace(-12.0, 13.0, 3001)
+    without = np.diff(law.cdf(edges))
+    taken = 0.7 * without + 0.3 * np.diff(law.cdf(edges - 1.0))
+    laws = [np.outer(one, one) for one in (taken, without)]
+    truth = max(np.maximum(p - np.exp(eps) * q, 0.0).sum() for p, q in (laws, laws[::-1]))
+    found = Accountant(rtol=1e-5).compose(Subsampled(noise, rate=0.3), 2).delta_bounds(eps)
+    assert found.lower == pytest.approx(truth, rel=1e-4)
+    assert found.upper >= truth
 
 
 def test_samplers_are_ordered() -> None:

@@ -17,6 +17,7 @@ from typing import ClassVar
 from ..numerics.rounding import above, below
 from ..numerics.sides import Bounds
 from ..numerics.validation import keywords_only, positive_float
+from ..pairs.cohort import Cohort
 from ..pairs.gaussian import GaussianPair, LaplacePair, PoissonGaussianPair, SampledNoise
 from ..pairs.pair import Pair
 from ..pairs.profile import BothOrders
@@ -44,6 +45,14 @@ class _Additive(Mechanism):
             adversary="sees the noisy answer; the curator is trusted",
             sampling="the query is asked of the whole dataset",
         )
+
+    def sampled_attack(self, cohort: Cohort) -> Pair:
+        """All others hold one value, and so does the target, or not: the order that was the larger one in every case.
+
+        Over several rounds no two datasets attain `sampled`, the worse order of every round (docs/theory.md, 5).
+        """
+        cohort.require_all_present(self.pair)
+        return SampledNoise(self.pair.as_profile, cohort.rate)
 
     @property
     def zero_out(self) -> Pair:

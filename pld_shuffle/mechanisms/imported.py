@@ -39,7 +39,10 @@ class DiscretePair(Mechanism):
     symmetric : True (default) covers both orders, (P, Q) and (Q, P); False is the ordered pair alone, for a
         neighbouring relation whose datasets are in that order, or if both orders are composed.
 
-    That the pair dominates what was run is the caller's claim. Raises ValueError or TypeError.
+    That the pair dominates what was run is the caller's claim. With both orders it is the larger of the two at every
+    epsilon and in every round. The lower end is that pair's, which neither order attains over several rounds.
+
+    Raises ValueError or TypeError.
 
     >>> import math
     >>> pair = DiscretePair([math.log(0.75), math.log(0.25)], [math.log(0.25), math.log(0.75)])

@@ -85,7 +85,8 @@ class Subsampled(_Sampled):
         cohort is at worst n of the others, who must be more than n.
     analysis : "tightest" (default): for a mechanism of the shuffle model Theorem C of docs/swap.md, attained if all
         others hold the same value. "general", and for a central mechanism: the general amplification, which lets the
-        absent target be replaced by the worst report (Zhu, Dong, Wang 2022, Prop. 30).
+        absent target be replaced by the worst report (Zhu, Dong, Wang 2022, Prop. 30). Where "general" is asked for,
+        the lower end is that of the general pair. Otherwise it is an attack's.
 
     The cohort is drawn anew for every round, without looking at the data, and nobody but the shuffler learns who is in
     it. Neighbours: substitution. The adversary sees the shuffled reports only, whatever else the mechanism's own

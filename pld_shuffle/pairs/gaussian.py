@@ -238,12 +238,14 @@ def _log_mixture(rate: float, exponent: Array) -> Array:
 
 @dataclass(frozen=True)
 class SampledNoise(ProfilePair):
-    """One order of zero-out: P = (1-q) N(0) + q N(a) against Q = N(0), or backwards. `noise` is N(a) against N(0).
+    """One order of noise on a sample: P = (1-q) N(0) + q N(a) against Q = N(0), or backwards.
+
+    `noise` is N(a) against N(0), a symmetric pair.
 
     With h its profile and g = s - 1, H_s(P||Q) = q h(g/q), and H_s(Q||P) = c h(g/c), c = q - g (1-q), 0 from c = 0 on.
     """
 
-    noise: GaussianPair
+    noise: ProfilePair
     rate: float
     backwards: bool = False
 
@@ -262,9 +264,9 @@ class SampledNoise(ProfilePair):
     @property
     def max_loss(self) -> Bounds:
         if not self.backwards or self.rate == 1.0:
-            return Bounds(math.inf, math.inf)
-        top = -math.log1p(-self.rate)
-        return Bounds(top * (1.0 - 1e-15), top * (1.0 + 1e-15))
+            return amplified_losses(self.noise.max_loss, self.noise.scale, self.rate)[0]
+        low, high = (-math.log1p(self.rate * math.expm1(-end)) for end in self.noise.max_loss)
+        return Bounds(low * (1.0 - 4e-15), high * (1.0 + 4e-15))
 
     @property
     def scale(self) -> float:
