@@ -66,7 +66,7 @@ FAMILIES: dict[str, Callable[[int], Mechanism]] = {
     "Summed Laplace, eps0 = 2": lambda n: Summed(Laplace(eps0=2.0), n),
     "Threshold, rate .105, 20": lambda n: Threshold(rate=0.105, least=20),
     "Threshold, one bin": lambda n: Threshold(rate=0.105, least=20, neighbours="add-or-remove-one"),
-    "Threshold with dummies": lambda n: Threshold(rate=0.5, least=20, dummies=Poisson(1_000.0 / n), senders=n),
+    "Threshold with dummies": lambda n: Threshold(rate=0.5, least=100, dummies=Poisson(100.0)),
     "DummyReports, k = 16, 1 a user": lambda n: DummyReports(k=16, n=n, dummies=1.0),
 }
 
