@@ -268,6 +268,7 @@ class LatticeProducts:
         self._error = 2.0 * (np.exp(np.minimum(log_most, 1.0)) * value_error) @ share * (1.0 + 1e-6)
         self._error += integral.booked + 16.0 * ROUNDOFF
         self._ahead = np.exp(-2j * math.pi * integral.k / integral.points)
+        self._asked = 0  # waves that were turned one by one, for each product
         sums = np.abs(self._wave).sum(axis=1) * ROUNDOFF * (128.0 + integral.k.size)
         self._wrong = 2.0 * sums + self._error
         rounding = integral.rounding
@@ -292,13 +293,11 @@ class LatticeProducts:
         return np.asarray(self._offset * self._integral.step)
 
     @cached_property
-    def _table(self) -> tuple[Array, Array] | None:
-        """`_sums` at all points of a period by one transform, and its error; None if nodes are few."""
+    def _table(self) -> tuple[Array, Array]:
+        """`_sums` at all points of a period by one transform, and its error."""
         from scipy import fft
 
         held = self._integral
-        if TRANSFORM_WORK * held.k.size < held.points:
-            return None
         spectrum = np.zeros((len(self._wave), held.points // 2 + 1), np.complex128)
         spectrum[:, 0] = 1.0
         spectrum[:, held.k] = np.conj(self._wave)
@@ -312,7 +311,8 @@ class LatticeProducts:
         """1 + 2 Re sum of the waves, turned back to lattice points `index` and to the next ones; and their error."""
         held = self._integral
         behind = index - self._offset
-        if self._table is not None:
+        self._asked += held.k.size * behind.size // len(self._wave)
+        if TRANSFORM_WORK * self._asked >= held.points:
             table, error = self._table
             place = np.fmod(behind, held.points).astype(np.int64)
             row = np.arange(behind.size) if len(table) > 1 else np.zeros(behind.size, np.int64)
