@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 import reference as r
 
-from pld_shuffle import ShuffledLDP, ShuffledRandomizer, ShuffledRR, Side
+from pld_shuffle import ShuffledLDP, ShuffledRandomizer, ShuffledRR, Side, Subsampled
 from pld_shuffle.pairs import coins
 from pld_shuffle.pairs.cohort import Cohort
 from pld_shuffle.pairs.coins import CoinMixture, Components
 from pld_shuffle.pairs.pair import Atoms, Resolution
 
-Mechanism = ShuffledLDP | ShuffledRandomizer | ShuffledRR
+Mechanism = ShuffledLDP | ShuffledRandomizer | ShuffledRR | Subsampled
 
 #: What the library was asked, and the reference's pair for it.
 MECHANISMS: dict[str, tuple[Mechanism, list[r.Coins]]] = {
@@ -30,6 +30,9 @@ MECHANISMS: dict[str, tuple[Mechanism, list[r.Coins]]] = {
     "strong": (ShuffledRR(k=4, n=120, gamma=0.25), r.strong(120, 4, 0.25)),
     "weak": (ShuffledRR(k=4, n=80, gamma=0.25, adversary="weak"), r.weak(80, 4, 0.25)),
     "weak, binary": (ShuffledRR(k=2, n=80, gamma=0.5, adversary="weak"), r.weak(80, 2, 0.5)),
+    "hidden": (
+        Subsampled(ShuffledLDP(2.0, 400, analysis="stronger-clones"), rate=0.3), r.stronger_clones(400, 2.0, 0.3)
+    ),
 }  # fmt: skip
 EPSILONS = np.linspace(-2.0, 3.0, 26)
 
@@ -124,7 +127,7 @@ def test_the_profile_by_contour_integrals_encloses_the_reference(name: str) -> N
     assert found.upper[1] <= found.lower[1] * (1.0 + 1e-6)
 
 
-@pytest.mark.parametrize("name", [name for name in MECHANISMS if name != "one user"])
+@pytest.mark.parametrize("name", [name for name in MECHANISMS if name not in ("one user", "hidden")])
 @pytest.mark.parametrize("rate", [1.0, 0.3])
 def test_atoms_of_the_profile_bracket_the_walked_ones(name: str, rate: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """With and without general amplification, on either side, at s below 1 too."""
