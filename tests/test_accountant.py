@@ -167,15 +167,6 @@ def test_bad_input_is_refused(call: Callable[..., Any], name: str, value: Any, e
     assert error is MemoryError or not isinstance(value, float) or repr(value) in str(caught.value)
 
 
-@pytest.mark.parametrize("given", [{}, {"gamma": 0.5, "eps0": 1.0}])
-def test_one_of_two_arguments(given: dict[str, float]) -> None:
-    with pytest.raises(ValueError, match="exactly one of gamma and eps0"):
-        ShuffledRR(3, 10, **given)
-    cohort = dict(zip(("rate", "population"), (0.5, 20), strict=True)) if given else {}
-    with pytest.raises(ValueError, match="exactly one of population and rate"):
-        Subsampled(LDP, **cohort)  # type: ignore[arg-type]
-
-
 def test_a_refused_round_is_not_half_added() -> None:
     acc = Accountant().compose(LDP)
     with pytest.raises(ValueError):

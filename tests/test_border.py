@@ -33,6 +33,7 @@ from pld_shuffle import (
     Shuffled,
     ShuffledLDP,
     ShuffledRandomizer,
+    ShuffledRR,
     Side,
     StickyCohort,
     Subsampled,
@@ -68,6 +69,10 @@ Row = tuple[Callable[[], Any], str] | tuple[Callable[[], Any], str, type[Excepti
 REFUSED: list[Row] = [
     # Who took part.
     (lambda: StickyCohort(BATCH, 2), "exactly one of population and rate"),
+    *((lambda g=g: Subsampled(BATCH, **g), "exactly one of population and rate")
+      for g in ({}, {"population": 20, "rate": 0.5})),
+    *((lambda g=g: ShuffledRR(3, 10, **g), "exactly one of gamma and eps0")
+      for g in ({}, {"gamma": 0.5, "eps0": 1.0})),
     (lambda: StickyCohort(BATCH, 2, population=9), "population must be at least n=10, got 9"),
     (lambda: StickyCohort(BATCH, 0, rate=0.5), "rounds"),
     (lambda: StickyCohort(Subsampled(BATCH, rate=0.5), 2, population=100), "give rate"),
