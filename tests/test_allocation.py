@@ -338,6 +338,8 @@ def test_sums_of_ratios_enclose_rationals_whatever_the_knots(
     for _ in range(25):
         epochs = rng.choice([1, 2] if knots > 100 else [1, 2, 3, 3])  # the last product is exact
         law, count = some_law(rng, rng.randrange(2, 5 if epochs < 3 else 4)), rng.randrange(1, 8 if epochs == 1 else 4)
+        share = rng.choice([Fraction(1), Fraction(3, 4)])  # the known total need not be 1
+        law = [(x, share * q) for x, q in law]
         mean = functools.reduce(exact_product, [exact_mean(law, count)] * epochs)
         lower, upper = sums_of(law, count, knots, rng.choice([None, -3.0]), epochs, tail)
         for s in (Fraction(1), Fraction(21, 20), Fraction(13, 10), Fraction(2)):
@@ -390,6 +392,11 @@ def test_an_error_of_masses_with_a_known_total_is_a_move_of_values() -> None:
                 assert spare >= 0
                 least = min(least, float(spare / error)) if spare else least
     assert least < 0.01  # hardly more than needed
+    for error, sign, backward in itertools.product((1e-12, 1e-3), (-1.0, 1.0), (False, True)):  # X is 0 or 2
+        law = RatioLaw(1, np.array([-1.0, 1.0]), np.array([0.5, 0.5 * (1.0 + sign * error)]), 0.0, error, 0.0)
+        known = law.settled(1.0, error)
+        low, high = (RatioSum(side, 1, known, None, known.value).profile(0.0, backward) for side in Side)
+        assert low <= 0.5 <= high and known.error < 1e-14
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 12, 1000, 1023])

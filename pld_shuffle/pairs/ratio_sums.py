@@ -490,7 +490,10 @@ def ratio_sum(laws: Sequence[RatioLaw], count: int, number: int, wanted: Wanted,
     knots = chosen_knots(laws[0], operations, number, wanted)
     found = []
     for side, law in zip(Side, laws, strict=True):
-        known = [law if law.value.size <= number or wanted.log_value is None else law.plus(NOTHING, knots[0], side)]
+        if law.value.size > number and wanted.log_value is not None:
+            given, law = law, law.plus(NOTHING, knots[0], side)
+            law = law.settled(math.fsum(given.mass), law.error - given.error)
+        known = [law]
         factors: dict[int, RatioLaw] = {}
         for (left, right, times), places in zip(operations, knots[1:], strict=True):
             if times:
