@@ -111,7 +111,8 @@ def composed(points: Sequence[tuple[ProfilePoints, int]], step: float, sketch: S
         spectrum *= np.fft.rfft(wrapped) ** count
         log_scale += count * (math.log(total) + shift)
     infinity_mass = math.fsum(count * law.infinity_mass for law, count in held)
-    return Composed(step, tilt, log_scale, np.fft.irfft(spectrum, nodes), infinity_mass)
+    masses = np.maximum(np.fft.irfft(spectrum, nodes), 0.0)  # rounding below 0 would count against what is far
+    return Composed(step, tilt, log_scale, masses, infinity_mass)
 
 
 def certificate(rounds: Rounds, delta: float, answer: float) -> str:

@@ -49,7 +49,7 @@ class _Additive(Mechanism):
     def sampled_attack(self, cohort: Cohort) -> Pair:
         """All others hold one value, and so does the target, or not: the order that was the larger one in every case.
 
-        Over several rounds no two datasets attain `sampled`, the worse order of every round (docs/theory.md, 5).
+        No two datasets attain `sampled` over several rounds, the worse order of each (docs/theory.md, section 5).
         """
         cohort.require_all_present(self.pair)
         return SampledNoise(self.pair.as_profile, cohort.rate)

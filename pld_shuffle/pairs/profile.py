@@ -487,8 +487,7 @@ class UpperPair(ProfilePair):
     """A pair whose profile is known from above only: how far above, an attack tells, not this pair.
 
     A kind says `upper`, `max_loss` and `scale`. What is called its lower side is the same polygon, so that the width of
-    an answer measures lattice and windows, and nothing else. As no bracket measures how far the polygon lies above the
-    profile, it gets points to spare.
+    an answer measures lattice and windows, and nothing else.
     """
 
     @property
@@ -529,7 +528,6 @@ class UpperPair(ProfilePair):
     def atoms(self, sides: Sequence[Side], resolution: Resolution) -> list[Atoms]:
         if self.even and resolution.point_width > 0.0:
             resolution = replace(resolution, step=resolution.points[0], point_width=0.0)
-        resolution = replace(resolution, point_width=0.7 * resolution.point_width)
         [above] = super().atoms([Side.UPPER], resolution)
         below = completed(replace(above, mass=above.mass * SAME, infinity_mass=0.0, total=None), Side.LOWER)
         return [above if side is Side.UPPER else below for side in sides]
