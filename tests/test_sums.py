@@ -393,6 +393,21 @@ def test_local_noise_summed() -> None:
         assert 0.998 * truth <= found.lower <= truth * (1 + 1e-9) and truth <= found.upper <= 1.002 * truth
 
 
+def test_laplace_noise_of_many_users_far_out() -> None:
+    """Above 0 the noise of n users is a mixture of Gamma numbers of n, n-1, ..., 1 parts: delta about 1e-34."""
+    n = 1_000
+
+    def tail(x: float) -> mpmath.mpf:
+        """P[S >= x], x > 0."""
+        fewer = list(accumulate(mpmath.exp(-x) * mpmath.mpf(x) ** i / mpmath.factorial(i) for i in range(n)))
+        return mpmath.fsum(mpmath.binomial(n - 1 + k, k) * mpmath.mpf(2) ** -(n + k) * fewer[-1 - k] for k in range(n))
+
+    with mpmath.workdps(30):
+        truth = float(max(tail(t - 1.0) - mpmath.exp(0.25) * tail(t) for t in np.arange(525.0, 545.0, 0.5)))
+    found = Accountant(1e-4).compose(Summed(randomizers.Laplace(eps0=1.0), n)).delta_bounds(0.25)
+    assert found.lower <= truth <= found.upper <= 1.02 * found.lower
+
+
 def test_sums_that_are_not_accounted_for_are_refused() -> None:
     with pytest.raises(TypeError, match="randomizer must be one whose reports have a sum"):
         Summed(randomizers.LocalHashing(k=10, buckets=4, eps0=1.0), 10)

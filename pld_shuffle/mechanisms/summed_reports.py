@@ -9,8 +9,7 @@
   independent of it (it has no memory). So the noise of n users is h D + R, D a sum of n discrete Laplace numbers and R
   independent of D. If 1 is a multiple of h, adding R afterwards is post-processing, and D against itself moved by 1/h
   is a pair that dominates; its variance is too small by a share of about h^2 eps0^2 / 12 (docs/sums.md, section 2).
-  Who sees only in which cell of width h the sum lies has an attack. The noise, in scales, is A - B, arrivals of the
-  n-th customer in two queues; A >= B + t says that fewer than n come to the first one until t and then until B.
+  Who sees only in which cell of a lattice the sum lies has an attack.
 """
 
 from __future__ import annotations
@@ -18,6 +17,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from typing import ClassVar
 
 import numpy as np
@@ -48,8 +48,9 @@ from .shuffled import Shuffled
 
 SYMBOLS = (KRandomizedResponse, HadamardResponse, DiscreteRandomizer)
 CELLS = 32  # of the lattice in a scale of Laplace noise: a share of 1e-4 of its variance
-# Of an attack: cells in a deviation, what is left beyond them, and half of them at most: width against speed.
-SEEN_CELLS, SMALLEST_TAIL, MOST_CELLS = 96, 1e-75, 6_000
+# Of an attack: cells in a deviation, the last one's mass, and half of them at most: width against speed.
+SEEN_CELLS, SMALLEST_MASS, MOST_CELLS = 96, 1e-75, 16_000
+LEFT_OUT = 1e-17  # of a sum of falling terms
 
 
 @dataclass(frozen=True, repr=False)
@@ -141,21 +142,30 @@ class Summed(Mechanism):
 
 
 def _cells(n: int, width: float) -> IntegerLaw:
-    """In which cell of that width the difference of two Gamma(n) numbers lies, cell 0 around 0.
+    """In which cell of that width the difference A - B of two Gamma(n) numbers lies, cell 0 around 0.
 
-    P[A - B >= t] = P[Poisson(t) + N < n], N the failures before success n of fair trials: sums of products.
+    P[A - B >= t] = P[Poisson(t) + N < n], N the failures before success n of fair trials. So A - B is in [t, t + size)
+    if Poisson(t) + N = n - 1 - j, j >= 0, and Poisson(size) is above j: a sum of products, nothing is subtracted. The
+    first factor does not rise in j, since n - 1 is a mode of N.
     """
     fails = negative_binomial_law(float(n), 0.5)
-    within = np.cumsum(fails.masses)  # P[N <= low + i]
-    tails: list[float] = []
+    half: list[float] = []
     error = 0.0
-    while not tails or (tails[-1] > SMALLEST_TAIL and len(tails) < MOST_CELLS):
-        arrivals = poisson_law((len(tails) + 0.5) * width)
-        most = n - 1 - fails.low - (arrivals.low + np.arange(arrivals.masses.size))
-        tails.append(float(arrivals.masses[most >= 0] @ within[np.minimum(most[most >= 0], within.size - 1)]))
-        error = max(error, arrivals.error + fails.error + ROUNDOFF * (arrivals.masses.size + fails.masses.size))
-    half = -np.diff(tails)
-    masses = np.concatenate((half[::-1], [1.0 - 2.0 * tails[0]], half))
-    error *= 2.0 * max(tails[0], float(np.max(np.array(tails[:-1]) / half))) + 1.0
-    beyond = tails[-1] * (1.0 + error)
-    return IntegerLaw(-half.size, masses, error, 2.0 * error, beyond, beyond, symmetric=True)
+    for start, size in chain([(0.0, 0.5 * width)], (((i + 0.5) * width, width) for i in range(MOST_CELLS))):
+        more = poisson_law(size)
+        above = np.append(np.ones(more.low), np.cumsum(more.masses[:0:-1])[::-1])  # P[Poisson(size) > j]
+        kept = above[above > LEFT_OUT * above[0]]
+        arrivals = poisson_law(start) if start > 0.0 else IntegerLaw(0, np.ones(1), 0.0, 0.0)
+        first = n - fails.low - arrivals.low - kept.size - arrivals.masses.size + 1
+        place = np.arange(first, n - fails.low - arrivals.low)
+        known = np.where((place >= 0) & (place < fails.masses.size), fails.masses.take(place, mode="clip"), 0.0)
+        half.append(float(np.convolve(known, arrivals.masses, mode="valid")[::-1] @ kept))
+        rounding = ROUNDOFF * (arrivals.masses.size + above.size + 8.0) + LEFT_OUT * above.size
+        error = max(error, fails.error + arrivals.error + more.error + rounding)
+        if half[-1] <= SMALLEST_MASS:
+            break
+    masses = np.concatenate((half[:0:-1], [2.0 * half[0]], half[1:]))
+    # Cells of a log-concave law are log-concave: beyond, they fall faster than the last two.
+    fall = half[-1] / half[-2] * (1.0 + 4.0 * error)
+    beyond = half[-1] * fall / (1.0 - fall) * (1.0 + 4.0 * error)
+    return IntegerLaw(1 - len(half), masses, error, 2.0 * error, beyond, beyond, symmetric=True)
