@@ -221,6 +221,14 @@ def test_steps_of_one_ratio(steps: int, epochs: int) -> None:
         assert found.lower <= truth * (1 + 1e-14) and truth * (1 - 1e-14) <= found.upper <= truth * (1 + 1e-9)
 
 
+def test_blocks_know_their_mass_at_infinite_loss() -> None:
+    """What only the contribution can make is seen in one of four steps. (This took hours: points up to loss 690.)"""
+    ordered = DiscretePair([-math.inf, 0.0], [math.log(3 / 11), math.log(8 / 11)], symmetric=False)
+    found = Accountant().compose(RandomAllocation(ordered, 3, selected=2), 2).delta_bounds(0.7)
+    truth = 1.0 - (8 / 11) ** 4
+    assert found.lower <= truth <= found.upper <= truth * (1 + 1e-6)
+
+
 @pytest.mark.parametrize(
     "given, named",
     [

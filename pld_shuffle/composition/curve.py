@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 import warnings
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +20,7 @@ from ..numerics.sides import Bounds
 from ..pairs.pair import Pair
 from ..pairs.profile import ProfilePair, UpperPair, amplified_losses
 from .composition import AccuracyWarning, Composition
+from .pld import log_finite
 from .reading import Reading
 
 Array = NDArray[np.float64]
@@ -39,8 +41,16 @@ class Curve:
         low, high = (float(end) * rounds for end in pair.max_loss)
         self.largest = Bounds(low * _DOWN, high * _UP)
         self.scale = min(math.sqrt(rounds) * pair.scale, high)
+        self._pair, self._rounds = pair, rounds
         self._composition = Composition([(pair, rounds)], rtol)
         self._rungs: list[tuple[float, float, Bounds, Reading | None]] = []
+
+    @cached_property
+    def infinity_mass(self) -> float:
+        """A lower bound on the mass at infinite loss, the limit of the profile."""
+        known = self._pair.as_profile
+        mass = 0.0 if known is None else known.infinity_mass
+        return -math.expm1(log_finite(mass, self._rounds)) * (1.0 - 1e-14)
 
     def lower(self, expm1_eps: Array, truncated_mass: float) -> Array:
         """Below the profile; good where delta is above `truncated_mass`."""
@@ -125,6 +135,10 @@ class ComposedPair(ProfilePair):
     @property
     def most_points(self) -> int:
         return MOST_POINTS
+
+    @property
+    def infinity_mass(self) -> float:
+        return self.curve.infinity_mass
 
     def profile(self, expm1_eps: Array, rtol: float, truncated_mass: float) -> Bounds:
         return Bounds(self.curve.lower(expm1_eps, truncated_mass), self.curve.upper(expm1_eps, truncated_mass))
