@@ -38,7 +38,7 @@ from .slots import SlotLaw, rest_of
 
 Array = NDArray[np.float64]
 
-CHORD = 2.5e-4  # of a profile, that its chords may err by near loss 0; four times that where points are expensive
+CHORD = 2.5e-4, 1.25e-3  # of a profile, that its chords may err by near loss 0; where most points are expensive
 WIDE = 0.08  # width of cells where many points are asked for, in deviations
 ROUGH = 1e-2  # of values at a first look
 FIRST_LOOK = 40  # points where the distances of all others are read from
@@ -48,7 +48,7 @@ LEAST_TAIL = 1e-290
 NEAR, LARGEST_LATTICE = 1.012, (20_000, 6_000)
 MOST_PLAYED, FLOOR = (1000, 60, 340, 5), 5e-4
 LEAST_PLAYED = 1000.0  # batches times sigma^4, for many points: the envelope gives little away below
-MOSTLY_PLAYED = 1.2  # noise from which on most points of a profile are games, and should be few
+MOSTLY_PLAYED = 1.2  # noise from which on most points of a profile are games
 # Theorem S: ends of the bins of k u; strikes over k(s - 1); 1 - Z; least k/c; by how much a bin lowers W, at least,
 # for one point and for many.
 BINS = (0.4, 1.0, 1.8, 3.0, 5.0, 8.0, 13.0, 20.0, 30.0)
@@ -65,7 +65,7 @@ class _EvenChords(ProfilePair):
     @property
     def chord(self) -> float:
         """Of a profile, that its chords may err by near loss 0."""
-        return CHORD
+        return CHORD[0]
 
     def _points(self, resolution: Resolution) -> ProfilePoints:
         tail = max(resolution.truncated_mass, LEAST_TAIL)
@@ -154,7 +154,7 @@ class BatchesBound(_EvenChords, UpperPair):
 
     @property
     def chord(self) -> float:
-        return CHORD if self.spare and self.steps.sigma < MOSTLY_PLAYED else 8.0 * CHORD
+        return CHORD[not self.spare or self.steps.sigma >= MOSTLY_PLAYED]
 
     def profile(self, expm1_eps: Array, rtol: float, truncated_mass: float) -> Bounds:
         upper = self.upper(expm1_eps, truncated_mass, exact=rtol < ROUGH)
