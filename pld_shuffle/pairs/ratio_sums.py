@@ -102,7 +102,7 @@ class RatioLaw:
         Lemma 5 of docs/shuffled_batches.md.
         """
         far = (float(np.abs(self.value[[0, -1]]).max()) + self.infinite) / self.steps
-        drift = self.drift + min(6.0, 4.0 * far) * 1.01 * doubt
+        drift = self.drift + 4.0 * min(1.0, far) * 1.01 * doubt
         mass = self.mass * (whole / math.fsum(self.mass))
         return replace(self, mass=mass, error=max(0.0, self.error - doubt) + 8.0 * ROUNDOFF, drift=drift)
 
