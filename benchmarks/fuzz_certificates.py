@@ -492,21 +492,8 @@ def named(rng: Rng, most: float = 20.0) -> tuple[Any, list[Law]]:
     return DiscreteRandomizer(matrix), [[o.to_mpf(mass) for mass in row] for row in exact]
 
 
-def bloom(rng: Rng) -> tuple[Any, list[Law]]:
-    """RAPPOR on Bloom filters."""
-    noise, low, high = rng.uniform(0.1, 0.9), rng.uniform(0.05, 0.4), rng.uniform(0.5, 0.95)
-    randomizer = RAPPOR(
-        k=3, noise=noise, one_if_zero=low, one_if_one=high, bits=4, hashes=int(rng.integers(1, 3)),
-        salt=int(rng.integers(0, 1000)),
-    )  # fmt: skip
-    half = mpf(noise) / 2
-    one, zero = ((1 - half) * mpf(a) + half * mpf(b) for a, b in ((high, low), (low, high)))
-    filters = randomizer.encode(np.arange(3))
-    return randomizer, [bits_law([one if bit else zero for bit in row]) for row in filters]
-
-
 def shuffled_tightest(rng: Rng) -> Drawn:
-    randomizer, laws = named(rng) if rng.random() < 0.9 else bloom(rng)
+    randomizer, laws = named(rng)
     n = int(rng.integers(1, 4 if len(laws[0]) > 4 else 5))
     laws = merged(laws)
     if len(laws[0]) > 8:

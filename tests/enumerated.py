@@ -92,18 +92,5 @@ def counted(one: Any, reports: np.ndarray) -> np.ndarray:
 
 
 def infimum(one: Any) -> np.ndarray:
-    """inf_x of the masses; of a Bloom filter over all filters with that number of ones, values or not."""
-    if not (isinstance(one, RAPPOR) and one.hashes > 1):
-        return law_of(one).min(axis=0)
-    return law_of_filters(one).min(axis=0)
-
-
-def law_of_filters(one: RAPPOR) -> np.ndarray:
-    """Laws of all filters of a Bloom filter, one row each."""
-    reports, channel, laws = enumerated(one)[0], one.channel, []
-    for ones in itertools.combinations(range(one.length), one.hashes):
-        high = np.full(one.length, channel.one_if_zero)
-        low = np.full(one.length, channel.zero_if_zero)
-        high[list(ones)], low[list(ones)] = channel.one_if_one, channel.zero_if_one
-        laws.append(np.prod(np.where(reports == 1, high, low), axis=1))
-    return np.array(laws)
+    """inf_x of the masses."""
+    return law_of(one).min(axis=0)

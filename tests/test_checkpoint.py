@@ -58,7 +58,7 @@ RANDOMIZERS = [
     randomizers.HadamardResponse(k=6, eps0=2.0, blocks=2),
     randomizers.LocalHashing(k=10, buckets=4, eps0=1.0),
     randomizers.RAPPOR(k=5, noise=0.5, one_if_zero=0.25, one_if_one=0.75),
-    randomizers.RAPPOR(k=5, noise=0.0, one_if_zero=0.2, one_if_one=0.7, bits=64, hashes=2, salt=9),
+    randomizers.RAPPOR(k=5, noise=0.0, one_if_zero=0.2, one_if_one=0.7),
     randomizers.SubsetSelection(k=10, size=3, eps0=1.0),
     randomizers.UnaryEncoding(k=10, eps0=1.0, variant="optimised"),
     randomizers.DiscreteRandomizer([[0.1, 0.2, 0.7], [1 / 3, 1 / 3, 1 / 3]]),

@@ -283,10 +283,7 @@ def test_bad_arguments_are_named(maker, noise, design):
 
 
 def test_bad_designs_are_named():
-    bloom = replace(RAPPOR_, bits=8, hashes=2)
     for maker, randomizer, error, match in (
-        (BitHistogram, bloom, ValueError, "one-hot"),
-        (RAPPORHistogram, bloom, ValueError, "one-hot"),
         (RAPPORHistogram, replace(RAPPOR_, noise=0.0), ValueError, "noise > 0"),
         (RAPPORHistogram, UNARY, TypeError, "randomizer must be a RAPPOR"),
         (BitHistogram, BinaryRandomizedResponse(1.0), TypeError, "randomizer"),

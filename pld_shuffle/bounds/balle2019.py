@@ -22,7 +22,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from .bound import Adversary, DeltaBound, EpsilonBound, OutOfRange, count, delta_above, log_expm1, raised
+from .bound import Adversary, Bound, DeltaBound, OutOfRange, count, delta_above, log_expm1, raised
 
 
 class Blanket(NamedTuple):
@@ -190,7 +190,7 @@ class BalleTheorem6(DeltaBound):
         return delta
 
 
-class BalleTheorem1(EpsilonBound):
+class BalleTheorem1(Bound):
     """Balle et al. 2019, Theorem 1: k-ary randomized response, n >= 2, wherever it gives epsilon <= 1.
 
     With probability gamma = k/(e^eps0 + k - 1) a user answers uniformly over all k values, and

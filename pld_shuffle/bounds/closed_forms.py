@@ -13,16 +13,15 @@ from __future__ import annotations
 
 import math
 
-from .bound import EpsilonBound, raised
+from .bound import Bound, raised
 
 
-class Erlingsson(EpsilonBound):
+class Erlingsson(Bound):
     """Erlingsson et al. 2019: any eps0-LDP randomizer with eps0 < 1/2."""
 
     name = "shuffling, closed form"
     source = "Erlingsson et al. 2019"
     needs = "eps0 < 1/2, delta < 1/100 and n >= 1000"
-    below = 0.01
 
     def formula(self, eps0: float, delta: float, n: int) -> float:
         """12 eps0 sqrt(log(1/delta)/n) for eps0 < 1/2, n >= 1000 and delta < 1/100."""
@@ -31,7 +30,7 @@ class Erlingsson(EpsilonBound):
         return raised(12 * eps0 * math.sqrt(-math.log(delta) / n))
 
 
-class Cheu(EpsilonBound):
+class Cheu(Bound):
     """Cheu et al. 2019, section 4.2: binary randomized response."""
 
     name = "binary randomized response"
@@ -49,7 +48,7 @@ class Cheu(EpsilonBound):
         return raised((1 - sure / n) * math.sqrt(32 * log4 / sure))
 
 
-class ClonesClosedForm(EpsilonBound):
+class ClonesClosedForm(Bound):
     """Feldman et al. 2021, Theorem 3.1."""
 
     name = "clones, closed form"
@@ -65,7 +64,7 @@ class ClonesClosedForm(EpsilonBound):
         return raised(math.log1p(8 * math.tanh(eps0 / 2) * bracket))
 
 
-class StrongerClonesClosedForm(EpsilonBound):
+class StrongerClonesClosedForm(Bound):
     """Feldman et al. 2023, section 3."""
 
     name = "stronger clones, closed form"

@@ -75,7 +75,10 @@ class FiniteRandomizer(LocalRandomizer):
         which sums to gamma (groups are then finer). Every row is accurate to about 1e-14 relative in each entry.
         """
         distinct, index = several(inputs, self._codewords)
-        return rows(self._masses(distinct, blanket), index, blanket=blanket)
+        masses = self._masses(distinct, blanket)[np.append(index, -1) if blanket else index]
+        # Ratios within 2^-46 count as equal: that is within the relative error of the masses.
+        with np.errstate(divide="ignore"):
+            return merged(masses, lambda seen: np.round(np.log(seen / seen.max(axis=0)) * 2.0**46))
 
     @property
     def _codewords(self) -> int:
@@ -111,7 +114,8 @@ class FiniteRandomizer(LocalRandomizer):
         # Least inputs: of the two orders of a pair, at least one is listed with first < second.
         for pair in self.ordered_pairs():
             if pair[0] < pair[1]:
-                yield reached(self.joint_law(pair, blanket=True))
+                law = self.joint_law(pair, blanket=True)
+                yield read_only(law[:, law[:2].any(axis=0)])
 
     def slot_laws(
         self, side: Side = Side.UPPER, truncated_mass: float = 0.0, *, refined: float = 1.0
@@ -192,17 +196,6 @@ def several(inputs: Sequence[int], count: int) -> tuple[IntArray, IntArray]:
     return distinct, index.reshape(-1)
 
 
-def rows(laws: ArrayLike, index: IntArray, *, blanket: bool) -> FloatArray:
-    """The rows `index` of the laws, then the last one if `blanket`; equal ratios are merged.
-
-    Ratios within 2^-46 count as equal: that is within the relative error of the masses.
-    """
-    masses = np.asarray(laws, dtype=np.float64)
-    kept = masses[np.append(index, len(masses) - 1) if blanket else index]
-    with np.errstate(divide="ignore"):
-        return merged(kept, lambda seen: np.round(np.log(seen / seen.max(axis=0)) * 2.0**46))
-
-
 def grouped(masses: ArrayLike) -> FloatArray:
     """Rows (first, second, others): groups with exactly equal ratios to the others' law merged, in a fixed order."""
 
@@ -211,11 +204,6 @@ def grouped(masses: ArrayLike) -> FloatArray:
         return np.asarray(seen / np.where(others > 0.0, others, first + second))
 
     return merged(np.asarray(masses, dtype=np.float64), ratios)
-
-
-def reached(law: FloatArray) -> FloatArray:
-    """The groups of rows (first, second, blanket) that one of the first two can reach."""
-    return read_only(law[:, (law[0] > 0.0) | (law[1] > 0.0)])
 
 
 def merged(
