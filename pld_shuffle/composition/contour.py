@@ -27,6 +27,7 @@ from ..numerics.tuning import (
     INTEGRAL_WORK_PER_POINT,
     MANY_ROUNDS,
     NUMBERS,
+    ROUNDS_A_PAIR,
     SMOOTHING_SHARE,
 )
 from ..pairs.gaussian import noise_of
@@ -369,7 +370,8 @@ def preferred(ledger: Sequence[tuple[Pair, int]], sketch: Sketch) -> bool:
     """Whether an integral is worth a try before any lattice: many rounds, few atoms, or noise in closed form."""
     rounds = sum(count for _, count in ledger)
     closed = any(noise_of(pair) is not None or laplace_of(pair) is not None for pair, _ in ledger)
-    return closed or (not sketch.regular and (rounds >= MANY_ROUNDS or sketch.sparse))
+    many = rounds + ROUNDS_A_PAIR * len(ledger) >= MANY_ROUNDS
+    return closed or (not sketch.regular and (many or sketch.sparse))
 
 
 def capped(laws: Sequence[MomentFunction], ledger: Ledger, c: float, plan: Plan) -> list[MomentFunction]:

@@ -53,6 +53,7 @@ CHEAP_PAIRS = 256
 LATTICE_SHARE = 0.3
 MANY_COINS = 16  # times log(1/delta), from which on one round of coins is read from its profile: speed
 MANY_ROUNDS = 300  # from which on a contour is cheaper than a lattice as a rule, and so few bound all nodes
+ROUNDS_A_PAIR = 4  # so many more, for this rule, is each distinct pair: lattices transform every one
 FAR = 10.0  # times rtol: a lattice so wide wants far more points, and the contour is asked
 FIRST_POWER = 1.6  # of the share, that widths of logs are taken to fall like after one attempt: a third one costs much
 MOST_ATTEMPTS = 16  # at one question, each with less error
