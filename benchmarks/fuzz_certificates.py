@@ -87,7 +87,6 @@ from pld_shuffle.protocols import (
     BitHistogram,
     FakeUsers,
     MixDUMP,
-    OneBitMean,
     PrivateHistogram,
     RAPPORHistogram,
     RealSum,
@@ -479,10 +478,14 @@ def named(rng: Rng, most: float = 20.0) -> tuple[Any, list[Law]]:
         return HadamardResponse(k=k, eps0=eps0, blocks=blocks), laws
     if kind == 6:
         k, buckets, prime = [(2, 2, 2), (2, 3, 3), (3, 3, 3)][int(rng.integers(0, 3))]
-        functions = list(itertools.product(range(1, prime), range(prime)))
+        functions = list(itertools.product(range(prime), repeat=4))
         norm = (e0 + buckets - 1) * len(functions)
         laws = [
-            [(e0 if (a * x + b) % prime % buckets == y else 1) / norm for a, b in functions for y in range(buckets)]
+            [
+                (e0 if (((a * x + b) * x + c) * x + d) % prime % buckets == y else 1) / norm
+                for a, b, c, d in functions
+                for y in range(buckets)
+            ]
             for x in range(k)
         ]
         return LocalHashing(k=k, buckets=buckets, eps0=eps0), laws
@@ -1101,15 +1104,15 @@ def response_protocol(rng: Rng) -> Drawn:
     gamma_given = probability(rng)
     gamma, k = mpf(gamma_given), int(rng.integers(2, 5))
     users, honest, share = trusted(rng, 4 if k > 2 else 6)
-    maker = [BinarySum, OneBitMean, PrivateHistogram, RealSum][int(rng.integers(0, 4))]
-    if maker in (BinarySum, OneBitMean):
+    maker = [BinarySum, PrivateHistogram, RealSum][int(rng.integers(0, 3))]
+    if maker is BinarySum:
         k, design = 2, {}
     else:
         design = {"k": k if maker is PrivateHistogram else k - 1}
     protocol: Any = maker(gamma=gamma_given, **design, **users)
     laws: list[Law] = [o.rr_law(k, gamma, value) for value in range(k)]
     values = laws
-    if maker in (OneBitMean, RealSum) and honest <= 3:  # a value between two of the grid
+    if maker is RealSum and honest <= 3:  # a value between two of the grid
         values = [*laws, mixed(mpf(float(rng.uniform())), laws[0], laws[1])]
     exact = weak_laws(k, gamma) if k > 2 else None
     return in_cohort(rng, protocol, values, exact, honest, share)
@@ -1510,7 +1513,7 @@ KINDS: list[tuple[Callable[[Rng], Drawn], float, tuple[type, ...]]] = [
     (coming_and_going, 0.6, (PoissonSampled, Subsampled, Shuffled, ShuffledLDP)),
     (sticky, 0.8, (StickyCohort, ShuffledRR, ShuffledLDP, Shuffled, CountedBits, Subsampled)),
     (memoised, 0.4, (RAPPOR, RAPPORHistogram)),
-    (response_protocol, 0.6, (BinarySum, OneBitMean, PrivateHistogram, RealSum)),
+    (response_protocol, 0.6, (BinarySum, PrivateHistogram, RealSum)),
     (vector_protocol, 0.4, (BitHistogram, RAPPORHistogram)),
     (zero_protocol, 0.4, (ZeroSum, ZeroSumHistogram)),
     (unary_sum, 0.4, (UnarySum,)),

@@ -6,7 +6,7 @@ P(S) <= e^epsilon Q(S) + delta. So
     epsilon >= log((p - delta) / q),   p <= P(S), q >= Q(S) with the stated confidence together,
 
 the ends p, q of Clopper and Pearson (1934), each failing with half of 1 - confidence. A quarter of the runs fits
-statistics of outputs (estimates of the likelihood ratio, or a score of your own), a quarter chooses one of them, a
+statistics of outputs (estimates of the likelihood ratio), a quarter chooses one of them, a
 threshold and which dataset comes first, and half is tested: a bad choice only makes the bound small.
 docs/howto/audit.md: what it does not say, and how many runs it needs.
 """
@@ -91,7 +91,6 @@ def audit(
     delta: float = 0.0,
     confidence: float = 0.999,
     proved: Mechanism | Accountant | float | None = None,
-    score: Score | None = None,
 ) -> Audit:
     """A certified lower bound on epsilon from outputs on two neighbouring datasets.
 
@@ -99,10 +98,9 @@ def audit(
     ----------
     first, second : the outputs, one row for each independent run, at least 16: arrays of shape (runs,) or (runs,
         numbers), or files of them (`.npy`, or text with commas). A shuffled round is its reports in the order in which
-        they came out, or how often each report occurred.
+        they came out, or how often each report occurred; of a statistic of your own, its values.
     delta : in [0, 1). confidence : in (0, 1); the bound is wrong with probability at most 1 - confidence.
     proved : to compare with: a mechanism (one round), an accountant, or an epsilon that is claimed.
-    score : a statistic of your own, from rows to one number each; larger for the first dataset.
 
     Raises TypeError or ValueError naming the argument, OSError for a file. Time and memory: linear in the outputs.
 
@@ -122,7 +120,7 @@ def audit(
         raise ValueError(
             f"second must have as many numbers in a row as first, {rows[0].shape[1]}, got {rows[1].shape[1]}"
         )
-    return _tested(_chosen(rows, delta, score), delta, confidence, _proved(proved, delta))
+    return _tested(_chosen(rows, delta), delta, confidence, _proved(proved, delta))
 
 
 def audit_randomizer(
@@ -133,7 +131,6 @@ def audit_randomizer(
     runs: int = 100_000,
     delta: float = 0.0,
     confidence: float = 0.999,
-    score: Score | None = None,
     rng: np.random.Generator | None = None,
 ) -> Audit:
     """The same for a local randomizer alone, against the eps0 it claims; over all pairs of the inputs.
@@ -164,7 +161,7 @@ def audit_randomizer(
     if len({rows.shape[1] for rows in drawn.values()}) > 1:
         raise ValueError("randomizer must give reports of one length")
     proved = _proved(eps0, delta)
-    pairs = [(_chosen([drawn[x] for x in pair], delta, score), pair) for pair in combinations(drawn, 2)]
+    pairs = [(_chosen([drawn[x] for x in pair], delta), pair) for pair in combinations(drawn, 2)]
     best, pair = max(pairs, key=lambda found: found[0].strength)
     return _tested(best, delta, confidence, proved, pair[::-1] if best.turned else pair)
 
@@ -210,13 +207,13 @@ class _Choice(NamedTuple):
     tested: list[Array]
 
 
-def _chosen(rows: list[Array], delta: float, score: Score | None) -> _Choice:
+def _chosen(rows: list[Array], delta: float) -> _Choice:
     """The event that shows most in the second quarter, of statistics that were fitted to the first one."""
     # Runs may have come in some order, such as warm-ups first: every fourth row goes to the same part.
     fitted, chosen = ([part[i::4] for part in rows] for i in (0, 1))
     tested = [np.concatenate([part[2::4], part[3::4]]) for part in rows]
     best = _Choice("nothing", lambda rows: np.zeros(rows.shape[0]), 0.0, False, -math.inf, tested)
-    for name, plain in _statistics(fitted, score):
+    for name, plain in _statistics(fitted):
         for sign in (1.0, -1.0):
             statistic = partial(lambda plain, sign, rows: sign * plain(rows), plain, sign)
             values = [np.sort(statistic(part)) for part in chosen]
@@ -233,10 +230,8 @@ def _chosen(rows: list[Array], delta: float, score: Score | None) -> _Choice:
     return best
 
 
-def _statistics(fitted: list[Array], score: Score | None) -> Iterator[tuple[str, Score]]:
+def _statistics(fitted: list[Array]) -> Iterator[tuple[str, Score]]:
     """Names and statistics, each fitted to some runs of both datasets."""
-    if score is not None:
-        yield "score", lambda rows: np.asarray(score(rows), dtype=np.float64).reshape(rows.shape[0])
     runs, width = fitted[0].shape[0] + fitted[1].shape[0], fitted[0].shape[1]
     if width <= MOST_VALUES:
         kinds = np.unique(np.concatenate(fitted), axis=0)

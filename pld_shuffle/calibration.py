@@ -24,7 +24,7 @@ from .fields import FIELDS, MECHANISM_FIELDS, FieldError, Range, Value, mechanis
 from .ledger import composed, listed
 from .mechanisms import Mechanism
 from .mechanisms.base import SMALLEST_RATE
-from .numerics.search import EXPONENTIAL, LOG, LOOSE_RTOL, VALUE_RTOL, InfeasibleError, Number, SafeEnd, safe_end
+from .numerics.search import EXPONENTIAL, LOG, LOOSE_RTOL, InfeasibleError, Number, SafeEnd, safe_end
 from .numerics.sides import Bounds
 from .numerics.validation import (
     UnlikelyWarning,
@@ -36,7 +36,6 @@ from .numerics.validation import (
     real,
     tolerance,
 )
-from .trainlog import Rounds
 
 __all__ = ["InfeasibleError", "SafeEnd", "Solution", "safe_end", "solve"]
 
@@ -71,11 +70,6 @@ class Solution:
         """Whether `unmet` provably violates the target: no accountant could prove a better value."""
         return self.unmet_epsilon is not None and bool(self.unmet_epsilon.lower > self.epsilon)
 
-    @property
-    def ledger(self) -> Rounds:
-        """The plan at `value`: (mechanism, count) pairs."""
-        return self.run.ledger
-
     def accountant(self) -> Accountant:
         """A new accountant that has run the plan, for further questions such as delta at `epsilon`."""
         return copy.copy(self.run)
@@ -88,7 +82,6 @@ def solve(
     epsilon: float,
     delta: float,
     rtol: float = 1e-3,
-    value_rtol: float = VALUE_RTOL,
     bounds: tuple[Number, Number] | Range | None = None,
 ) -> Solution:
     """The parameter that just meets (epsilon, delta), on the safe side.
@@ -101,7 +94,6 @@ def solve(
         callable that takes a value and returns the ledger, an iterable of (mechanism, count).
     epsilon, delta : the target, epsilon in [0, inf), delta in [0, 1].
     rtol : relative width asked of brackets on delta, as for `Accountant`.
-    value_rtol : relative distance at most between `value` and `unmet` of a parameter that is no integer.
     bounds : (low, high), the values allowed, 0 < low <= high; of a parameter that is none of `PARAMETERS` a
         `fields.Range`, which also says whether epsilon grows with it and whether it is an integer.
 
@@ -132,7 +124,6 @@ def solve(
             questions.tight,
             asked,
             loose=questions.loose,
-            rtol=value_rtol,
             **vars(sought),
             scale=EXPONENTIAL if parameter == "eps0" else LOG,
         )

@@ -427,7 +427,7 @@ def _plan(arguments: argparse.Namespace) -> Found:
     with _phase(f"looking for {arguments.solve}"), _blaming():
         found = solve(arguments.solve, _given(arguments, "rounds"), **target, rtol=rtol)
     accountant = found.accountant()
-    report = Report(arguments.command, found.ledger, rtol)
+    report = Report(arguments.command, accountant.ledger, rtol)
     report.add_plan(found)
     yield report
     marks, meant = [(found.achieved.upper, found.delta)], (found.epsilon, found.delta)

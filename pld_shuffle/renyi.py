@@ -15,31 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .bounds import EpsilonAtOrder, rdp_to_epsilon
-from .composition import renyi as divergences
+from .composition.renyi import renyi_bounds
 from .ledger import Ledger
-from .mechanisms import Mechanism, as_mechanism
-from .numerics.sides import Bounds
 from .numerics.validation import probabilities, real, real_array
 
 Array = NDArray[np.float64]
 
 # Relative widths of divergences: of those that count, and of those that only say where to look.
 TIGHT, LOOSE = 4e-4, 0.05
-
-
-def renyi_bounds(mechanism: Mechanism, alpha: Any, *, rtol: float = divergences.RTOL) -> Bounds:
-    """Bounds(lower, upper) on the Renyi divergence of one round, the larger of both orders of two neighbours.
-
-    Parameters: mechanism; alpha, orders > 1 (inf gives the largest loss), scalar or array; rtol, the
-    relative width asked for, in (1e-9, 1]. The upper end is that of the pair, the lower end that of the attack pair, as
-    in `Accountant`: where they differ, the width is what the proof may lose, too. Raises TypeError or ValueError naming
-    the argument.
-    """
-    known = as_mechanism(mechanism)
-    found = divergences.renyi_bounds(known.pair, alpha, rtol=rtol)
-    if known.attack_pair is known.pair:
-        return found
-    return Bounds(divergences.renyi_bounds(known.attack_pair, alpha, rtol=rtol).lower, found.upper)
 
 
 class RenyiAccountant(Ledger):
@@ -62,10 +45,7 @@ class RenyiAccountant(Ledger):
 
     def _rdp(self, alpha: Any, rtol: float) -> Any:
         orders = real_array("alpha", alpha)
-        ends = [
-            count * divergences.renyi_bounds(mechanism.pair, orders, rtol=rtol).upper
-            for mechanism, count in self.ledger
-        ]
+        ends = [count * renyi_bounds(mechanism.pair, orders, rtol=rtol).upper for mechanism, count in self.ledger]
         total = sum(ends, np.zeros(orders.shape)) * (1.0 + 1e-15 * (1 + len(ends)))
         return total if orders.ndim else float(total)
 

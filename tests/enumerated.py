@@ -56,10 +56,9 @@ def enumerated(one: Any, root: Any = None) -> tuple[np.ndarray, np.ndarray]:
         prime = max(k, one.buckets)
         while any(prime % i == 0 for i in range(2, prime)):
             prime += 1
-        keys = itertools.product(range(1, prime), range(prime), range(one.buckets))
-        reports = np.array(list(keys))
-        hashed = (reports[:, 0] * np.arange(k)[:, np.newaxis] + reports[:, 1]) % prime
-        favoured = hashed % one.buckets == reports[:, 2]
+        reports = np.array(list(itertools.product(*[range(prime)] * 4, range(one.buckets))))
+        powers = np.arange(k)[:, np.newaxis] ** np.array([3, 2, 1, 0])
+        favoured = powers @ reports[:, :4].T % prime % one.buckets == reports[:, 4]
     else:
         assert isinstance(one, HadamardResponse)
         sylvester = np.array([[1]])

@@ -343,8 +343,8 @@ def test_state_must_be_a_mapping_and_text_must_be_json() -> None:
     for bad, message in (
         (text[:-3], "not JSON"),
         ("", "not JSON"),
-        (text.replace("1.0", "NaN"), "NaN"),
-        (text.replace("1.0", "Infinity"), "Infinity"),
+        (text.replace("1.0", "NaN"), "got nan"),
+        (text.replace("1.0", "Infinity"), "got inf"),
         (text.replace('"n": 10', '"n": 10, "n": 11'), "'n' comes twice"),
         ("[" * 10**5 + "]" * 10**5, "nested too deeply"),
         ('{"a":' * 10**5 + "1" + "}" * 10**5, "nested too deeply"),

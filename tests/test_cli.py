@@ -320,10 +320,10 @@ def test_giving_up_is_one_line_and_an_interrupt_no_traceback(capsys, monkeypatch
 
 
 def test_a_picture_that_cannot_be_written(capsys, monkeypatch, tmp_path):
-    def full(figure, path):
+    def full(path):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("pld_shuffle.plots.save_figure", full)
+    monkeypatch.setattr("pld_shuffle.plots.replacing", full)
     command = ["delta", *SMALL, "--epsilon", "0.1", "--plot", str(tmp_path / "x.png")]
     assert main(command) == 2
     assert "No space left" in capsys.readouterr().err

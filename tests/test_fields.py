@@ -251,7 +251,7 @@ def test_ranges_are_those_of_the_mechanisms() -> None:
 ])  # fmt: skip
 def test_solve_on_both_sides(parameter: str, plan: dict[str, Any], epsilon: float) -> None:
     rtol = 0.02 if plan.get("mechanism") == "laplace" else 1e-3
-    found = solve(parameter, plan, epsilon=epsilon, delta=1e-6, rtol=rtol, value_rtol=1e-2)
+    found = solve(parameter, plan, epsilon=epsilon, delta=1e-6, rtol=rtol)
     assert found.achieved.upper <= epsilon and found.tight
     for value, fits in ((found.value, True), (found.unmet, False)):
         described = plan | {parameter: value}

@@ -55,7 +55,7 @@ NAMED = [
     *(SubsetSelection(k=k, size=size, eps0=eps0)
       for k, size, eps0 in ((2, 1, 1.0), (6, 1, 2.0), (6, 3, 2.0), (5, 4, 0.5))),
     *(LocalHashing(k=k, buckets=buckets, eps0=eps0) for k, buckets, eps0 in (
-        (2, 2, 1.0), (2, 4, 1.5), (4, 2, 1.0), (3, 3, 1.0), (6, 3, 3.0), (3, 6, 2.0))),
+        (2, 2, 1.0), (2, 4, 1.5), (4, 2, 1.0), (3, 3, 1.0), (4, 5, 3.0), (3, 6, 2.0))),
     *(HadamardResponse(k=k, eps0=eps0, blocks=blocks) for k, eps0, blocks in (
         (2, 1.0, 1), (5, 1.5, 1), (8, 0.5, 1), (3, 1.0, 2), (5, 2.0, 2), (9, 2.0, 4), (4, 3.0, 8))),
     DiscreteRandomizer(MATRIX),

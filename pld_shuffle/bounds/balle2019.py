@@ -44,7 +44,6 @@ class GenericBlanket:
     label, only, lemma = "generic", "", 9
 
     def blanket(self, *, epsilon: float, eps0: float) -> Blanket:
-        """At 0 < epsilon < eps0."""
         gamma = math.exp(-eps0)
         # c = g e^eps0 (e^{2 eps}+1) - 2 g^2 e^{eps - 2 eps0} is concave in the unknown g: its
         # maximum on [gamma, 1]
@@ -69,7 +68,6 @@ class RRBlanket:
         count("k", self.k, least=2)
 
     def blanket(self, *, epsilon: float, eps0: float) -> Blanket:
-        """At 0 < epsilon < eps0."""
         odds = math.expm1(eps0)  # e^eps0 - 1
         gamma = self.k / (odds + self.k)
         truth = odds / (odds + self.k)  # 1 - gamma
@@ -89,7 +87,6 @@ class LaplaceBlanket:
     label, only, lemma = "Laplace", "the Laplace mechanism", 13
 
     def blanket(self, *, epsilon: float, eps0: float) -> Blanket:
-        """At 0 < epsilon < eps0."""
         half = math.exp(-eps0 / 2)
         return Blanket(
             gamma=half,
@@ -125,7 +122,6 @@ class _OfBlanket(DeltaBound):
         self.only = randomizer.only
 
     def curve(self, eps0: float, n: int) -> Callable[[float], float]:
-        """Lemma 8's bound for epsilon < eps0; OutOfRange from there on."""
 
         def delta(epsilon: float) -> float:
             if not epsilon < eps0:
@@ -155,7 +151,6 @@ class Hoeffding(_OfBlanket):
     inequality, lemma = "Hoeffding", 10
 
     def tail(self, data: Blanket, drift: float) -> tuple[float, float]:
-        """By Lemma 10."""
         return 2 * math.log(data.length) - math.log(4 * drift), 2 * (drift / data.length) ** 2
 
 
@@ -165,7 +160,6 @@ class Bennett(_OfBlanket):
     inequality, lemma = "Bennett", 11
 
     def tail(self, data: Blanket, drift: float) -> tuple[float, float]:
-        """By Lemma 11, corrected."""
         u = drift * data.largest / data.second_moment
         return math.log(data.largest / math.log1p(u)), data.second_moment / data.largest**2 * _phi(u)
 
@@ -178,7 +172,6 @@ class BalleTheorem6(DeltaBound):
     covers = Adversary.WEAK
 
     def curve(self, eps0: float, n: int) -> Callable[[float], float]:
-        """The left side of inequality (4)."""
 
         def delta(epsilon: float) -> float:
             log_drift = log_expm1(epsilon)
@@ -207,7 +200,6 @@ class BalleTheorem1(Bound):
         self.k = count("k", k, least=2)
 
     def formula(self, eps0: float, delta: float, n: int) -> float:
-        """See the class."""
         hidden = (n - 1) / (math.expm1(eps0) + self.k)  # who answer at random, per value
         if not hidden > 27:
             return math.inf

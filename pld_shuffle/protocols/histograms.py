@@ -214,7 +214,6 @@ class BitHistogram(BitCounts, OneMechanism):
 
     @property
     def mechanism(self) -> Shuffled:
-        """One round: the randomizer, shuffled."""
         return Shuffled(self.randomizer, self.honest)
 
     def randomize(self, values: ArrayLike, rng: np.random.Generator) -> BitArray:

@@ -225,7 +225,6 @@ class OneMechanism(Protocol):
         """What one round costs: compose it in an `Accountant`."""
 
     def ledger(self, rounds: int = 1) -> Ledger:
-        """The mechanism, `rounds` times."""
         return ((self.mechanism, positive_int("rounds", rounds)),)
 
     def on_cohort(self, population: int) -> Subsampled:
@@ -313,7 +312,6 @@ class OneMessage(GammaNoise, OneMechanism):
 
     @property
     def mechanism(self) -> CountedBits | ShuffledRR:
-        """One round: the message of every honest user."""
         return self.message_mechanism
 
     def randomize(self, values: ArrayLike, rng: np.random.Generator) -> IntArray:

@@ -83,12 +83,10 @@ class DiscreteRandomizer(FiniteRandomizer):
 
     @property
     def gamma(self) -> float:
-        """Sum of the column minima."""
         return min(1.0, math.fsum(self.law().min(axis=0)))
 
     @property
     def inputs(self) -> int:
-        """Number of inputs."""
         return len(self.matrix)
 
     def law(self) -> FloatArray:
@@ -150,7 +148,6 @@ class DiscreteRandomizer(FiniteRandomizer):
             yield from super().types()
 
     def _drawn(self, values: IntArray, rng: np.random.Generator) -> IntArray:
-        """Reports in 0 ... outputs-1."""
         reports = np.empty(values.shape, dtype=np.int64)
         for value in np.unique(values):
             here = values == value

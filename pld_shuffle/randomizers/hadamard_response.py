@@ -135,7 +135,6 @@ class HadamardResponse(ValuesRandomizer):
         return self.blocks_used * (self.width - 1)
 
     def _drawn(self, values: IntArray, rng: np.random.Generator) -> IntArray:
-        """Reports in 0 ... K-1."""
         home, row = self._place(values)
         honest = rng.random(values.shape) < self.truth
         # The reports outside C_x: s of them inside the block, the others in the other blocks.

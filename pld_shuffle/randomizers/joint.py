@@ -87,7 +87,6 @@ class FiniteRandomizer(LocalRandomizer):
 
     @property
     def gamma(self) -> float:
-        """Total mass of inf_x mu_x."""
         return min(1.0, math.fsum(self.joint_law((0,), blanket=True)[-1]))
 
     def kinds(self, given: Sequence[int] = ()) -> Sequence[int]:
@@ -128,7 +127,6 @@ class FiniteRandomizer(LocalRandomizer):
         return found
 
     def attack_law(self, first: float, second: float, others: float, *, refined: float = 1.0) -> FloatArray:
-        """Masses of reports under three inputs, shape (3, groups)."""
         return grouped(self.joint_law((first, second, others)))  # type: ignore[arg-type]
 
     def attacks(self, most: int) -> Iterable[tuple[int, int, int]]:
@@ -177,7 +175,6 @@ class ValuesRandomizer(FiniteRandomizer):
 
     @property
     def inputs(self) -> int:
-        """Number of inputs, k."""
         return self.k
 
 

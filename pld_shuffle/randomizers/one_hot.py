@@ -112,7 +112,6 @@ class UnaryEncoding(NoisyVector, ValuesRandomizer):
 
     @property
     def channel(self) -> BitChannel:
-        """The noise on one bit."""
         share = self.eps0 / 2 if self.variant == "symmetric" else self.eps0
         error, right = math.exp(-share) / (1 + math.exp(-share)), 1 / (1 + math.exp(-share))
         if self.variant == "symmetric":
@@ -127,7 +126,6 @@ class UnaryEncoding(NoisyVector, ValuesRandomizer):
         return math.tanh(self.eps0 / 2) / 2
 
     def _drawn(self, values: IntArray, rng: np.random.Generator) -> BitArray:
-        """Reports of shape values.shape + (k,), zeros and ones."""
         return add_noise(self.encode(values), self.channel, rng)
 
 
@@ -162,7 +160,6 @@ class RAPPOR(NoisyVector):
 
     @property
     def inputs(self) -> int:
-        """Number of inputs, k."""
         return self.k
 
     @property
@@ -208,5 +205,4 @@ class RAPPOR(NoisyVector):
         return add_noise(bit_array("memoised", memoised, self.k), fresh, generator(rng))
 
     def _drawn(self, values: IntArray, rng: np.random.Generator) -> BitArray:
-        """Reports of shape values.shape + (k,), both steps drawn afresh."""
         return self.instantaneous(self.permanent(values, rng), rng)
