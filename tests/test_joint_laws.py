@@ -154,7 +154,8 @@ def test_hadamard_kinds_are_sums_of_rows_one_fresh_row_and_a_fresh_block():
 def test_unbounded_or_large_matrices_have_no_types():
     unbounded = DiscreteRandomizer([[0.5, 0.5, 0.0], [0.25, 0.25, 0.5]])
     assert list(unbounded.types()) == []
-    assert list(DiscreteRandomizer(np.full((17, 17), 1 / 17)).types()) == []
+    assert list(DiscreteRandomizer(np.full((65, 65), 1 / 65)).types()) == []
+    assert len(list(DiscreteRandomizer(np.full((17, 17), 1 / 17)).types())) == 17 * 16
     assert len(list(DiscreteRandomizer(MATRIX).types())) == 4 * 4 + 2 * 3
 
 

@@ -32,12 +32,12 @@ class Types(NamedTuple):
     shared : what the shared law V is: "first", "second", "third" (another value) or "blanket" (inf_x mu_x / gamma).
     laws : a read-only array of shape (4, groups) for every kind of value that another user may hold. Rows: masses
         under the target's two inputs, under V, and under that value. They sum to 1; the last one may sum to less, then
-        the rest of its mass tells nothing.
+        the rest of its mass tells nothing. Large ones may be four arrays of a row each.
     """
 
     pair: int
     shared: str
-    laws: tuple[FloatArray, ...]
+    laws: tuple[Any, ...]
     uncovered_user: FloatArray | None = None
     """The law of the one user who reports from V, if no other law covers it."""
 
