@@ -198,7 +198,7 @@ def by_moment(laws: Sequence[Any], n: int, expm1_eps: Array, *, cohort: Cohort, 
     gain = (first - second) - g * second
     plain = np.max(np.sum(np.maximum(gain, 0.0), axis=2), axis=1) + relative * (2.0 + expm1_eps)
     if not np.all(other > 0.0):
-        return np.minimum(plain, 1.0)
+        return np.asarray(np.minimum(plain, 1.0))
     value, excess = gain / other - g * shift, (shared - other) / other
     u = min(0.98 / (1.0 + float(excess.max())), 50.0 / n) if share == 1.0 else 0.0
     v = u / (1.0 - u)
