@@ -463,19 +463,15 @@ def named(rng: Rng, most: float = 20.0) -> tuple[Any, list[Law]]:
         laws = [[(e0 if x in one else mpf(1)) / total for one in sets] for x in range(k)]
         return SubsetSelection(k=k, size=size, eps0=eps0), laws
     if kind == 5:
-        k, blocks, width = [(2, 1, 4), (3, 1, 4), (3, 2, 4), (4, 4, 2)][int(rng.integers(0, 4))]
+        k, width = int(rng.integers(2, 4)), 4
         sylvester = np.array([[1]])
         while len(sylvester) < width:
             sylvester = np.kron([[1, 1], [1, -1]], sylvester)
         laws = []
         for x in range(k):
-            weights = [mpf(1)] * (blocks * width)
-            home, line = divmod(x, width - 1)
-            for column in range(width):
-                if sylvester[line + 1][column] == 1:
-                    weights[home * width + column] = e0
+            weights = [e0 if entry == 1 else mpf(1) for entry in sylvester[x + 1]]
             laws.append([weight / sum(weights) for weight in weights])
-        return HadamardResponse(k=k, eps0=eps0, blocks=blocks), laws
+        return HadamardResponse(k=k, eps0=eps0), laws
     if kind == 6:
         k, buckets, prime = [(2, 2, 2), (2, 3, 3), (3, 3, 3)][int(rng.integers(0, 3))]
         functions = list(itertools.product(range(prime), repeat=4))

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from itertools import combinations
@@ -27,8 +27,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .accountant import Accountant
 from .mechanisms import Mechanism
-from .numerics.validation import between, nonnegatives, open_unit, positive_int, real
-from .randomizers.base import LocalRandomizer
+from .numerics.validation import between, nonnegatives, open_unit, real
 
 Array = NDArray[np.float64]
 Score = Callable[[Array], Array]
@@ -124,20 +123,11 @@ def audit(
 
 
 def audit_randomizer(
-    randomizer: LocalRandomizer | Callable[[Any], Any] | Mapping[Any, Any],
-    eps0: float | None = None,
-    *,
-    inputs: Sequence[Any] = (0, 1),
-    runs: int = 100_000,
-    delta: float = 0.0,
-    confidence: float = 0.999,
-    rng: np.random.Generator | None = None,
+    reports: Mapping[Any, Any], eps0: float | None = None, *, delta: float = 0.0, confidence: float = 0.999
 ) -> Audit:
-    """The same for a local randomizer alone, against the eps0 it claims; over all pairs of the inputs.
+    """The same for a local randomizer alone, over all pairs of inputs.
 
-    randomizer : one of `pld_shuffle.randomizers`; a function from an input to one report, a number or a sequence of
-    numbers, which is called `runs` times for each of `inputs`; or a mapping from inputs to arrays of reports. eps0 :
-    what it claims, at `delta`; by default that of a randomizer of this package. rng : for randomizers of this package.
+    reports : from 2 to 32 inputs to arrays of independent reports, one row each. eps0 : what is claimed, at `delta`.
     Which pair is tested is chosen by the first half, as the statistic is. Raises as `audit`.
 
     >>> found = audit_randomizer({"yes": [1] * 900 + [0] * 100, "no": [1] * 100 + [0] * 900}, eps0=3.0)
@@ -145,21 +135,13 @@ def audit_randomizer(
     (False, ('yes', 'no'), True)
     """
     delta, confidence = _below_one("delta", delta), open_unit("confidence", confidence)
-    runs = positive_int("runs", runs, least=LEAST_RUNS)
-    if isinstance(randomizer, Mapping):
-        drawn = {x: _outputs(f"reports of {x!r}", given) for x, given in randomizer.items()}
-    elif isinstance(randomizer, LocalRandomizer):
-        source = rng or np.random.default_rng()
-        drawn = {x: _outputs("reports", randomizer.sample(np.full(runs, x), source)) for x in inputs}
-        eps0 = randomizer.eps0 if eps0 is None else eps0
-    elif callable(randomizer):
-        drawn = {x: _outputs("reports", [randomizer(x) for _ in range(runs)]) for x in inputs}
-    else:
-        raise TypeError(f"randomizer must be a randomizer, a function or a mapping, got {randomizer!r}")
+    if not isinstance(reports, Mapping):
+        raise TypeError(f"reports must be a mapping from inputs to arrays, got {reports!r}")
+    drawn = {x: _outputs(f"reports of {x!r}", given) for x, given in reports.items()}
     if not 2 <= len(drawn) <= 32:
-        raise ValueError(f"inputs must be 2 to 32 different ones, got {len(drawn)}")
+        raise ValueError(f"reports must be of 2 to 32 inputs, got {len(drawn)}")
     if len({rows.shape[1] for rows in drawn.values()}) > 1:
-        raise ValueError("randomizer must give reports of one length")
+        raise ValueError("reports must be of one length")
     proved = _proved(eps0, delta)
     pairs = [(_chosen([drawn[x] for x in pair], delta), pair) for pair in combinations(drawn, 2)]
     best, pair = max(pairs, key=lambda found: found[0].strength)

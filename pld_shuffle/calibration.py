@@ -11,7 +11,6 @@ sought there (the sampled pair need not be monotone in n: the n returned is prov
 
 from __future__ import annotations
 
-import copy
 import math
 import warnings
 from collections.abc import Callable, Iterable, Mapping
@@ -24,7 +23,7 @@ from .fields import FIELDS, MECHANISM_FIELDS, FieldError, Range, Value, mechanis
 from .ledger import composed, listed
 from .mechanisms import Mechanism
 from .mechanisms.base import SMALLEST_RATE
-from .numerics.search import EXPONENTIAL, LOG, LOOSE_RTOL, InfeasibleError, Number, SafeEnd, safe_end
+from .numerics.search import EXPONENTIAL, LOG, LOOSE_RTOL, VALUE_RTOL, InfeasibleError, Number, SafeEnd, safe_end
 from .numerics.sides import Bounds
 from .numerics.validation import (
     UnlikelyWarning,
@@ -48,7 +47,7 @@ class Solution:
 
     parameter, value : what was solved for. end : "largest" or "smallest", which safe value it is.
     epsilon, delta : the target.
-    run : an accountant that has composed the plan at `value`.
+    run : an accountant that has composed the plan at `value`, for further questions.
     achieved : bounds on epsilon at `delta`; ``achieved.upper <= epsilon``.
     unmet : the nearest value not proven to meet the target (value + 1 or value - 1 for integers, within the
         tolerance for floats); None if `value` is the end of the range.
@@ -70,10 +69,6 @@ class Solution:
         """Whether `unmet` provably violates the target: no accountant could prove a better value."""
         return self.unmet_epsilon is not None and bool(self.unmet_epsilon.lower > self.epsilon)
 
-    def accountant(self) -> Accountant:
-        """A new accountant that has run the plan, for further questions such as delta at `epsilon`."""
-        return copy.copy(self.run)
-
 
 def solve(
     parameter: str,
@@ -82,6 +77,7 @@ def solve(
     epsilon: float,
     delta: float,
     rtol: float = 1e-3,
+    value_rtol: float = VALUE_RTOL,
     bounds: tuple[Number, Number] | Range | None = None,
 ) -> Solution:
     """The parameter that just meets (epsilon, delta), on the safe side.
@@ -94,6 +90,7 @@ def solve(
         callable that takes a value and returns the ledger, an iterable of (mechanism, count).
     epsilon, delta : the target, epsilon in [0, inf), delta in [0, 1].
     rtol : relative width asked of brackets on delta, as for `Accountant`.
+    value_rtol : relative distance at most between `value` and `unmet` of a parameter that is no integer.
     bounds : (low, high), the values allowed, 0 < low <= high; of a parameter that is none of `PARAMETERS` a
         `fields.Range`, which also says whether epsilon grows with it and whether it is an integer.
 
@@ -124,6 +121,7 @@ def solve(
             questions.tight,
             asked,
             loose=questions.loose,
+            rtol=value_rtol,
             **vars(sought),
             scale=EXPONENTIAL if parameter == "eps0" else LOG,
         )

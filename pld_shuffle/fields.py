@@ -206,7 +206,6 @@ MECHANISM_FIELDS = _table(
     Field("randomizer", str, "NAME", "the local randomizer that all users run; or LAW.csv, the probabilities of"
           " its reports, a row for each value of a user"),
     Field("variant", str, "WHICH", "symmetric (default) or optimised"),
-    Field("blocks", int, "COUNT", "blocks of the response, a power of two (default 1)"),
     Field("buckets", int, "COUNT", "number of hash values"),
     Field("size", int, "COUNT", "number of values in a reported set"),
     Field("noise", float, "PROB", "f, the permanent noise, in [0, 1)"),
@@ -322,7 +321,7 @@ RANDOMIZERS = {
         Kind("local-hashing", "LocalHashing", "randomized response of a hash value",
              ("k", "buckets", "eps0")),
         Kind("hadamard-response", "HadamardResponse", "a random row of a Hadamard matrix",
-             ("k", "eps0"), optional=("blocks",)),
+             ("k", "eps0")),
         Kind("rappor", "RAPPOR", "noise on the bits of a one-hot vector, drawn twice",
              ("k", "noise", "one_if_zero", "one_if_one")),
         Kind("laplace", "Laplace", "Laplace noise on a value in [0, 1]", ("eps0",)),

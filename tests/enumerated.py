@@ -62,14 +62,10 @@ def enumerated(one: Any, root: Any = None) -> tuple[np.ndarray, np.ndarray]:
     else:
         assert isinstance(one, HadamardResponse)
         sylvester = np.array([[1]])
-        while len(sylvester) < k / one.blocks + 1:
+        while len(sylvester) < k + 1:
             sylvester = np.kron([[1, 1], [1, -1]], sylvester)
-        width = len(sylvester)
-        reports = np.arange(one.blocks * width)
-        favoured = np.zeros((k, reports.size), dtype=bool)
-        for x in range(k):
-            home, row = divmod(x, width - 1)
-            favoured[x, home * width : (home + 1) * width] = sylvester[row + 1] == 1
+        reports = np.arange(len(sylvester))
+        favoured = sylvester[1 : k + 1] == 1
     weights = np.where(favoured, odds, odds / odds)
     return reports, weights / weights.sum(axis=1, keepdims=True)
 

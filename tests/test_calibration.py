@@ -124,7 +124,7 @@ def test_both_sides_of_the_answer(parameter, plan, epsilon, delta):
     """The value meets the target and its neighbour fails, by an accountant fifty times tighter."""
     found = solve(parameter, plan, epsilon=epsilon, delta=delta)
     assert found.achieved.upper <= epsilon
-    assert found.achieved == found.accountant().epsilon_bounds(delta)
+    assert found.achieved == found.run.epsilon_bounds(delta)
     met = spent(found.run.ledger, delta)
     assert met.upper <= epsilon
     assert found.achieved.lower <= met.upper and met.lower <= found.achieved.upper
@@ -151,7 +151,7 @@ def test_both_sides_of_the_answer(parameter, plan, epsilon, delta):
 def test_the_default_analysis_proves_no_better_value(parameter, plan):
     """Lower ends are an attack's and may lie below the target; the neighbour is not proven to meet it all the same."""
     found = solve(parameter, plan, epsilon=1.0, delta=1e-6)
-    assert found.achieved == found.accountant().epsilon_bounds(1e-6)
+    assert found.achieved == found.run.epsilon_bounds(1e-6)
     assert found.achieved.upper <= 1.0 < found.unmet_epsilon.upper
     assert found.tight is bool(found.unmet_epsilon.lower > 1.0)
     # Not for want of digits: an accountant five times tighter gives the same to that accuracy.

@@ -55,7 +55,7 @@ RANDOMIZERS = [
     randomizers.KRandomizedResponse(k=2**60, eps0=1.7),
     randomizers.Gaussian(sigma=0.3),
     randomizers.Laplace(eps0=2.0),
-    randomizers.HadamardResponse(k=6, eps0=2.0, blocks=2),
+    randomizers.HadamardResponse(k=6, eps0=2.0),
     randomizers.LocalHashing(k=10, buckets=4, eps0=1.0),
     randomizers.RAPPOR(k=5, noise=0.5, one_if_zero=0.25, one_if_one=0.75),
     randomizers.RAPPOR(k=5, noise=0.0, one_if_zero=0.2, one_if_one=0.7),

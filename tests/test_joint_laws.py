@@ -142,13 +142,12 @@ def test_symmetric_randomizers_have_few_kinds():
         ("first", 3), ("second", 3), ("third", 4), ("blanket", 3),
     ]  # fmt: skip
     assert list(BinaryRandomizedResponse(1.0).ordered_pairs()) == [(0, 1)]
-    assert list(HadamardResponse(k=100, eps0=3.0, blocks=4).ordered_pairs()) == [(0, 1), (0, 31)]
+    assert list(HadamardResponse(k=100, eps0=3.0).ordered_pairs()) == [(0, 1)]
 
 
-def test_hadamard_kinds_are_sums_of_rows_one_fresh_row_and_a_fresh_block():
-    randomizer = HadamardResponse(k=60, eps0=3.0, blocks=4)  # 15 rows in each block
-    # Rows 1 and 2 of block 0, row 3 of block 1: their sum, fresh rows 4 and 1, block 2.
-    assert randomizer.kinds((0, 1, 17)) == [0, 1, 2, 3, 15, 17, 30]
+def test_hadamard_kinds_are_sums_of_rows_and_one_fresh_row():
+    # Rows 1, 2 and 4 with all their sums, and row 8.
+    assert HadamardResponse(k=60, eps0=3.0).kinds((0, 1, 3)) == [0, 1, 2, 3, 4, 5, 6, 7]
 
 
 def test_unbounded_or_large_matrices_have_no_types():
@@ -182,7 +181,6 @@ def test_the_blanket_of_many_hashed_values_is_a_lower_bound(k, buckets):
     (rappor(k=10**6), 32),
     (SubsetSelection(k=10**6, size=1000, eps0=1.0), 32),
     (HadamardResponse(k=10**9, eps0=1.0), 32),
-    (HadamardResponse(k=10**9, eps0=1.0, blocks=2**12), 32),
     (LocalHashing(k=10**5, buckets=3, eps0=1.0), 16),
 ], ids=repr)  # fmt: skip
 def test_large_alphabets_are_feasible(randomizer, groups):

@@ -5,10 +5,9 @@ gamma) (Lemma 8). Lemmas 9, 12, 13 say in which interval L lies (largest value `
 `c`; E L = -a. Concentration (Hoeffding, Lemma 10; Bennett, Lemma 11) bounds the terms by C e^(-m kappa), so that the
 expectation over M has a closed form: n may be 10^9.
 
-*A correction.* Lemma 11 is printed with the factor b_plus/(a m log(1+u)), which is false: for binary randomized
-response with n = 10^6, eps0 = 0.5 it would allow epsilon = 5.2e-4 at delta = 1e-6, where the exact delta is at least
-3.9e-5 (tests). The authors' published code has the form used here. A generic gamma is unknown, in [e^-eps0, 1] (Lemma
-7): e^-eps0 is used, and the worst case of the moments.
+*A correction.* Lemma 11 is printed with the factor b_plus/(a m log(1+u)), which is false (docs/bounds.md); the authors'
+published code has the form used here. A generic gamma is unknown, in [e^-eps0, 1] (Lemma 7): e^-eps0 is used, and the
+worst case of the moments.
 
 Proofs: docs/bounds.md. All are upper bounds for the worst pair of inputs, against an adversary who also sees who of the
 other users answered from the blanket.

@@ -10,15 +10,10 @@ Shuffle pairs are for neighbours that differ in one user's value, `NeighboringRe
 accountant unless REPLACE_SPECIAL is asked for: one user's record becomes the special, zero record (`ZeroOut`). Under
 REPLACE_ONE a noise multiplier is noise over the *norm* of one contribution, so replacing it moves a sum by twice that
 norm: `GaussianDpEvent(z)` is `Gaussian(sigma=z, sensitivity=2)`, as in dp_accounting, and `LaplaceDpEvent(z)` is
-`Laplace(scale=z, sensitivity=2)`; on a Poisson sample, `PoissonGaussian(sigma=z, rate=q)`. (Laplace noise on several
-coordinates: splitting a shift over coordinates leaves less mass at the two extreme losses and more between them, at the
-same mean of e^-loss, hence a smaller profile; so the scalar pair dominates.)
+`Laplace(scale=z, sensitivity=2)`, also on several coordinates (splitting a shift leaves less mass at the two extreme
+losses). Under REPLACE_SPECIAL the sensitivity is the norm itself.
 
-Under REPLACE_SPECIAL the sensitivity is the norm itself, and everything else is the same events read by `ZeroOut`:
-what is not proved for it is refused.
-
-What dp_accounting's own composition adds is described and measured in docs/interop.md: grid and truncation on
-the pessimistic side, and rounding of its transforms, which nothing bounds.
+What dp_accounting's own composition adds is described and measured in docs/interop.md.
 """
 
 from __future__ import annotations

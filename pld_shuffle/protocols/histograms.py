@@ -1,12 +1,11 @@
 """Histograms: by k-ary randomized response, from noisy one-hot vectors, and from memoised ones (RAPPOR).
 
-All are `LinearHistogram`: how often a bin is named has a mean and a variance linear in its true count
-(docs/protocols.md).
+How often a bin is named has a mean and a variance linear in its true count (docs/protocols.md).
 
-* Randomized response (Balle, Bell, Gascon, Nissim 2019, Algorithm 1). Privacy for k >= 3: `ShuffledRR` with the weak
-  adversary, who sees a little more than the shuffled reports. For k = 2: `CountedBits`.
-* Bit vectors (Erlingsson, Pihur, Korolova 2014, section 4). Privacy of one report of every user: `Shuffled` with the
-  randomizer. If only the sums of the bits are published, see `Summed`.
+* Randomized response (Balle, Bell, Gascon, Nissim 2019, Algorithm 1): `ShuffledRR` with the weak adversary, who sees a
+  little more than the shuffled reports; for k = 2 `CountedBits`.
+* Bit vectors (Erlingsson, Pihur, Korolova 2014, section 4): `Shuffled` with the randomizer. If only the sums of the
+  bits are published, see `Summed`.
 
 In a `BitHistogram` all noise is fresh in every round, both steps of a `RAPPOR` too. With the permanent noise drawn once
 and kept, for values that do not change, use `RAPPORHistogram`: all its collections together are a post-processing of

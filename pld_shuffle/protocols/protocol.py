@@ -134,11 +134,9 @@ class Protocol(Checked, ABC):
         Its upper bounds hold for the protocol, its lower ones for the stated pairs; see the module.
         """
         from ..accountant import Accountant
+        from ..ledger import composed
 
-        accountant = Accountant(rtol=rtol)
-        for mechanism, count in self.ledger(rounds):
-            accountant.compose(mechanism, count)
-        return accountant
+        return composed(Accountant(rtol), self.ledger(rounds))
 
     # --- where the noise comes from
 
