@@ -286,6 +286,16 @@ def test_a_modulus_far_beyond_the_noise_changes_nothing() -> None:
     assert far.upper == plain.upper and plain.lower * (1 - 1e-9) <= far.lower <= plain.upper
 
 
+@pytest.mark.filterwarnings("ignore::pld_shuffle.AccuracyWarning")
+@pytest.mark.parametrize("rounds", [1, 3])
+def test_noise_that_hides_the_total_but_for_rounding_still_gives_something_away(rounds: int) -> None:
+    """The parity of m coins of probability p has the bias (1 - 2p)^m: delta(0) of one round, about 1e-13 and 1e-45."""
+    for trials, p in ((59, 0.2), (200, 0.2)):
+        found = Accountant().compose(SummedNoise(Binomial(trials, p), clients=1, modulus=2), rounds).delta_bounds(0.0)
+        assert found.lower <= rounds * (1.0 - 2.0 * p) ** trials
+        assert 0.99 * (1.0 - 2.0 * p) ** trials <= found.upper <= 1e-10
+
+
 def test_modulus_can_only_help_and_cohorts_too() -> None:
     plain = Accountant().compose(SummedNoise(Binomial(30), 10)).get_epsilon(1e-4)
     small = Accountant().compose(SummedNoise(Binomial(30), 10, modulus=11)).get_epsilon(1e-4)
