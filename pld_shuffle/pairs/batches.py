@@ -21,6 +21,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,25 +29,25 @@ from numpy.typing import NDArray
 from ..numerics.rounding import above, below
 from ..numerics.sides import Bounds, Side
 from ..numerics.tuning import STEP_CELLS, STEP_RTOL
-from .allocation import GaussianSteps, HiddenStepPair, _edges, _mass_error, _spread, _tail
+from .allocation import GaussianSteps, HiddenStepPair, StepsLaw, _edges, _mass_error, _power, _spread
 from .cohort import Cohort
 from .game import lattice, play
 from .gaussian import GaussianPair
 from .pair import Atoms, Resolution, completed
-from .profile import SAME, ProfilePair, ProfilePoints, UpperPair, points, profile_atoms
+from .profile import SAME, ProfilePair, ProfilePoints, points, profile_atoms
 from .slots import SlotLaw, rest_of
 
 Array = NDArray[np.float64]
 
 CHORD = 2.5e-4, 1.25e-3  # of a profile, that its chords may err by near loss 0; where most points are expensive
-WIDE = 0.08  # width of cells where many points are asked for, in deviations
+WIDE, MANY_RTOL = 0.08, 5e-4  # where many points are asked for: width of cells, in deviations, and of integrals
 ROUGH = 1e-2  # of values at a first look
 FIRST_LOOK = 40  # points where the distances of all others are read from
 LEAST_TAIL = 1e-290
-# The game: the least that the envelope may be above the attack; points of the largest lattice, for one point and for
-# many; steps of a block for one point, for many over sigma^2, and at most; fewer for Theorem S; what may be left out.
-NEAR, LARGEST_LATTICE = 1.012, (20_000, 6_000)
-MOST_PLAYED, FLOOR = (1000, 60, 340, 5), 5e-4
+# The game: the least that the envelope may be above the attack, relative; steps times points of the lattice of a block,
+# for one point and for many; fewest steps that are worth it; what may be left out; how much less work each of the
+# games of Theorem S takes.
+NEAR, WORK, FEWEST, FLOOR, SHARED = 1.012, (8e6, 2e6), 20, 5e-4, 0.1
 LEAST_PLAYED = 1000.0  # batches times sigma^4, for many points: the envelope gives little away below
 MOSTLY_PLAYED = 1.2  # noise from which on most points of a profile are games
 # Theorem S: ends of the bins of k u; strikes over k(s - 1); 1 - Z; least k/c; by how much a bin lowers W, at least,
@@ -59,13 +60,32 @@ CHANCES = (1.0, 0.6, 0.3, 0.1, 0.03, 0.01, 1e-3, 1e-4, 1e-6, 1e-8, 1e-11, 1e-15,
 REACH, CUTS = 14.0, 161
 
 
-class _EvenChords(ProfilePair):
-    """A profile whose points do not depend on the question, but for the tail that may be left out."""
+class _OneEnd(ProfilePair):
+    """A profile whose certificate is one end, on `side`: both sides of a law are one polygon.
+
+    Its points do not depend on the question, but for the tail that may be left out.
+    """
+
+    side: ClassVar[Side]
 
     @property
     def chord(self) -> float:
         """Of a profile, that its chords may err by near loss 0."""
         return CHORD[0]
+
+    @property
+    def encloses(self) -> bool:
+        """No: the other end measures widths only."""
+        return False
+
+    def atoms(self, sides: Sequence[Side], resolution: Resolution) -> list[Atoms]:
+        known = self._both_orders(resolution)
+        known = known if self.side is Side.UPPER else self._across(*known)
+        found = profile_atoms(*known, self.side)
+        factor = SAME if self.side is Side.UPPER else 1.0 / SAME
+        other = next(side for side in Side if side is not self.side)
+        spare = completed(replace(found, mass=found.mass * factor, total=None), other)
+        return [found if side is self.side else spare for side in sides]
 
     def _points(self, resolution: Resolution) -> ProfilePoints:
         tail = max(resolution.truncated_mass, LEAST_TAIL)
@@ -73,11 +93,6 @@ class _EvenChords(ProfilePair):
         known = _kept_points(self, 1e-4 ** math.ceil(-0.25 * math.log10(tail) - 0.4))
         last = int(np.count_nonzero(known.upper > tail)) + 1
         return ProfilePoints(known.expm1_eps[:last], known.lower[:last], known.upper[:last])
-
-    @property
-    def encloses(self) -> bool:
-        """Yes: one end of each kind is a certificate at every resolution; the other one measures widths only."""
-        return True
 
     def points_at(self, tail: float) -> ProfilePoints:
         """The profile down to where it is below `tail`."""
@@ -99,47 +114,19 @@ class _EvenChords(ProfilePair):
 
 
 @lru_cache(maxsize=32)
-def _kept_points(pair: _EvenChords, tail: float) -> ProfilePoints:
+def _kept_points(pair: _OneEnd, tail: float) -> ProfilePoints:
     return pair.points_at(tail)
 
 
-@dataclass(frozen=True)
-class BatchesAttack(_EvenChords):
-    """One order of the attack, all others at minus the target's contribution: what lies below it, and nothing above.
+class BatchesAttack(_OneEnd, HiddenStepPair):
+    """One order of the attack, all others at minus the target's contribution: the lower half of its pair."""
 
-    hidden : the lower half of its pair. As for `profile.UpperPair`, both sides of a law are one polygon.
-    """
-
-    hidden: HiddenStepPair
-
-    def profile(self, expm1_eps: Array, rtol: float, truncated_mass: float) -> Bounds:
-        return self.hidden.profile(expm1_eps, rtol, truncated_mass)
-
-    @property
-    def max_loss(self) -> Bounds:
-        return Bounds(math.inf, math.inf)
-
-    @property
-    def scale(self) -> float:
-        return self.hidden.scale
-
-    @property
-    def reverse(self) -> BatchesAttack | None:
-        back = self.hidden.reverse
-        return None if back is None else BatchesAttack(back)
-
-    def log_tail(self, expm1_eps: Array) -> Array:
-        return self.hidden.log_tail(expm1_eps)
-
-    def atoms(self, sides: Sequence[Side], resolution: Resolution) -> list[Atoms]:
-        known = self._across(*self._both_orders(resolution))
-        below = profile_atoms(*known, Side.LOWER)
-        over = completed(replace(below, mass=below.mass / SAME, total=None), Side.UPPER)
-        return [over if side is Side.UPPER else below for side in sides]
+    side = Side.LOWER
+    max_loss = HiddenStepPair.max_loss
 
 
 @dataclass(frozen=True)
-class BatchesBound(_EvenChords, UpperPair):
+class BatchesBound(_OneEnd):
     """One order of shuffled batches: the less of Theorem D or S, and of the noise of the target's batch, were it known.
 
     spare : whether a record or more is left out; rate : the probability that it is not the target. uneven : whether the
@@ -152,6 +139,8 @@ class BatchesBound(_EvenChords, UpperPair):
     spare: bool
     uneven: bool = False
 
+    side = Side.UPPER
+
     @property
     def chord(self) -> float:
         return CHORD[not self.spare or self.steps.sigma >= MOSTLY_PLAYED]
@@ -161,13 +150,13 @@ class BatchesBound(_EvenChords, UpperPair):
         return Bounds(upper, upper)
 
     def upper(self, expm1_eps: Array, truncated_mass: float, exact: bool = True) -> Array:
-        """As for `UpperPair`. exact : whether games are worth their time."""
+        """Upper bounds on H_s at s = 1 + growth. exact : whether games are worth their time."""
         if self.uneven:
             ways = [replace(self, uneven=False, count=count) for count in (self.count - 1, self.count)]
             return np.asarray(np.max([way.upper(expm1_eps, truncated_mass, exact) for way in ways], axis=0))
         known = self._known.profile(expm1_eps, 1e-9, truncated_mass).upper
         many = expm1_eps.size > 1
-        accuracy = _tail(truncated_mass), WIDE if many else STEP_CELLS[1], STEP_RTOL[1 if many else 0]
+        accuracy = _power(0.25 * truncated_mass), WIDE if many else STEP_CELLS[0], MANY_RTOL if many else STEP_RTOL[0]
         value = self._left_out if self.spare else self._all_used
         found = [
             value(g, exact, *accuracy) if most > truncated_mass else most
@@ -189,23 +178,21 @@ class BatchesBound(_EvenChords, UpperPair):
         return min(found, rate * played * (1.0 + 1e-14))
 
     def _blocks(self, expm1_eps: float, found: float, cell: float) -> tuple[int, int] | None:
-        """Of the game: how many, and their steps; fewer steps in all have a larger mean.
+        """Of the game: how many, and their steps, the most that cost allows; fewer steps in all have a larger mean.
 
-        None where the attack is near, so that the envelope is not at fault, or a block takes too large a lattice.
+        None where the attack is near, so that the envelope is not at fault, or only few steps could be played.
         """
-        count, many = self.count - (not self.spare), cell == WIDE
-        if many and self.count * self.steps.sigma**4 < LEAST_PLAYED:
+        if cell == WIDE and self.count * self.steps.sigma**4 < LEAST_PLAYED:
             return None
-        most, each, bound, fewer = MOST_PLAYED
-        most = min(bound, math.ceil(each * self.steps.sigma**2)) if many else most
-        blocks = -(-count // (most if self.spare else -(-most // fewer)))
-        steps = count // blocks
-        known_order = self.steps.first * self.steps.second == 0
-        if not known_order or sum(lattice(self.steps.sigma, expm1_eps, steps)) > LARGEST_LATTICE[many]:
+        count, known_order = self.count - (not self.spare), self.steps.first * self.steps.second == 0
+        work, most = WORK[cell == WIDE] * (1.0 if self.spare else SHARED), count
+        while most * sum(lattice(self.steps.sigma, expm1_eps, most)) > work:
+            most = int(0.9 * most)
+        if not known_order or most < min(FEWEST, count):
             return None
-        attack = HiddenStepPair(replace(self.steps, others=-1), self.count, self.rate)
-        near = found <= NEAR * float(attack.profile(np.array([expm1_eps]), 1e-3, 0.0).upper[0])
-        return None if near else (blocks, steps)
+        near = found <= NEAR * float(self._attack.profile(np.array([expm1_eps]), 1e-3, 0.0).upper[0])
+        blocks = -(-count // most)
+        return None if near else (blocks, count // blocks)
 
     def _play(
         self, blocks: tuple[int, int], expm1_eps: float, starts: list[float], share: float, found: float, rtol: float
@@ -311,6 +298,10 @@ class BatchesBound(_EvenChords, UpperPair):
         return fewest._cover is not None
 
     @cached_property
+    def _attack(self) -> HiddenStepPair:
+        return HiddenStepPair(StepsLaw(replace(self.steps, others=-1), self.count, self.rate))
+
+    @cached_property
     def _known(self) -> GaussianPair:
         """The noise of a known batch."""
         square = ((self.steps.first - self.steps.second) / self.steps.sigma) ** 2
@@ -318,8 +309,7 @@ class BatchesBound(_EvenChords, UpperPair):
 
     @cached_property
     def scale(self) -> float:  # type: ignore[override]
-        others = replace(self.steps, others=-1)
-        return min(HiddenStepPair(others, self.count, self.rate).scale, self._known.scale)
+        return min(self._attack.scale, self._known.scale)
 
     @property
     def max_loss(self) -> Bounds:
