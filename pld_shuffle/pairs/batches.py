@@ -1,17 +1,9 @@
 """Shuffled batches: upper ends for one epoch of a fresh permutation, and the attack they are measured against.
 
-The target's batch is hidden by whoever leaves it. The others' law W is around -1 where the target's loss is above eps,
-around 1 where it is below, and that is not a whole law (the envelope of docs/shuffled_batches.md):
-
-    H_s <= E (1/k) (sum over batches of L*_t)_+,   L* = (dP - s dQ)/dW.
-
-* One record or more is left out (Theorem D): so it is, for a hidden cohort of that rate. Where the envelope is far
-  above the attack, what others can do is played as a game instead (Theorem G, `game`).
-* Every record is used (Theorem S). Whoever leaves goes where the target was, and must look there like anybody: one
-  batch has a law V <= c W instead. With u the least of k uniform numbers, W loses u V from the others' batches, and
-  that one batch, the guest's, has (dP - s dQ)/V. It is added to the sum by its call function, at a few strikes.
-
-Points of a profile lie where a chord errs by the same share of it, whatever the question is, and are kept.
+All theorems are those of docs/shuffled_batches.md, section 3. One record or more is left out: Theorem D, by the
+envelope of Lemma 3, a slot law that is not whole, or by Theorem G (`game`) where that is far above the attack. Every
+record is used: Theorem S, a sum over bins of u of the same for the others' batches, to which the guest's is added by
+its call function, at a few strikes.
 """
 
 from __future__ import annotations
@@ -28,10 +20,9 @@ from numpy.typing import NDArray
 
 from ..numerics.rounding import above, below
 from ..numerics.sides import Bounds, Side
-from ..numerics.tuning import STEP_CELLS, STEP_RTOL
 from .allocation import GaussianSteps, HiddenStepPair, StepsLaw, _edges, _mass_error, _power, _spread
 from .cohort import Cohort
-from .game import lattice, play
+from .game import lattice, normal, play
 from .gaussian import GaussianPair
 from .pair import Atoms, Resolution, completed
 from .profile import SAME, ProfilePair, ProfilePoints, points, profile_atoms
@@ -40,7 +31,7 @@ from .slots import SlotLaw, rest_of
 Array = NDArray[np.float64]
 
 CHORD = 2.5e-4, 1.25e-3  # of a profile, that its chords may err by near loss 0; where most points are expensive
-WIDE, MANY_RTOL = 0.08, 5e-4  # where many points are asked for: width of cells, in deviations, and of integrals
+ACCURACY = (0.02, 2e-5), (0.08, 5e-4)  # width of cells, in deviations, and of integrals: for one point, for many
 ROUGH = 1e-2  # of values at a first look
 FIRST_LOOK = 40  # points where the distances of all others are read from
 LEAST_TAIL = 1e-290
@@ -67,16 +58,8 @@ class _OneEnd(ProfilePair):
     """
 
     side: ClassVar[Side]
-
-    @property
-    def chord(self) -> float:
-        """Of a profile, that its chords may err by near loss 0."""
-        return CHORD[0]
-
-    @property
-    def encloses(self) -> bool:
-        """No: the other end measures widths only."""
-        return False
+    encloses = False
+    chord = CHORD[0]
 
     def atoms(self, sides: Sequence[Side], resolution: Resolution) -> list[Atoms]:
         known = self._both_orders(resolution)
@@ -122,7 +105,6 @@ class BatchesAttack(_OneEnd, HiddenStepPair):
     """One order of the attack, all others at minus the target's contribution: the lower half of its pair."""
 
     side = Side.LOWER
-    max_loss = HiddenStepPair.max_loss
 
 
 @dataclass(frozen=True)
@@ -142,7 +124,7 @@ class BatchesBound(_OneEnd):
     side = Side.UPPER
 
     @property
-    def chord(self) -> float:
+    def chord(self) -> float:  # type: ignore[override]
         return CHORD[not self.spare or self.steps.sigma >= MOSTLY_PLAYED]
 
     def profile(self, expm1_eps: Array, rtol: float, truncated_mass: float) -> Bounds:
@@ -155,37 +137,36 @@ class BatchesBound(_OneEnd):
             ways = [replace(self, uneven=False, count=count) for count in (self.count - 1, self.count)]
             return np.asarray(np.max([way.upper(expm1_eps, truncated_mass, exact) for way in ways], axis=0))
         known = self._known.profile(expm1_eps, 1e-9, truncated_mass).upper
-        many = expm1_eps.size > 1
-        accuracy = _power(0.25 * truncated_mass), WIDE if many else STEP_CELLS[0], MANY_RTOL if many else STEP_RTOL[0]
-        value = self._left_out if self.spare else self._all_used
+        value, tail = self._left_out if self.spare else self._all_used, _power(0.25 * truncated_mass)
         found = [
-            value(g, exact, *accuracy) if most > truncated_mass else most
+            value(g, exact, tail, expm1_eps.size > 1) if most > truncated_mass else most
             for g, most in zip(expm1_eps.tolist(), known.tolist(), strict=True)
         ]
         return np.asarray(np.minimum(found, known))
 
-    def _left_out(self, expm1_eps: float, exact: bool, tail: float, cell: float, rtol: float) -> float:
+    def _left_out(self, expm1_eps: float, exact: bool, tail: float, many: bool) -> float:
         """Theorem D."""
+        cell, rtol = ACCURACY[many]
         rows, error = self._envelope(expm1_eps, tail, cell)
         rate = float(self.rate.upper)
         law = SlotLaw.of(self.count, rows, error, whole=False).sampled(Cohort(rate))
         found = float(law.profile(np.array([expm1_eps]), rtol).upper[0])
-        blocks = self._blocks(expm1_eps, found, cell) if exact else None
+        blocks = self._blocks(expm1_eps, found, many) if exact else None
         if blocks is None:
             return found
         start = -self.count * expm1_eps * (1.0 - rate) / rate * (1.0 - 1e-14)
         [played] = self._play(blocks, expm1_eps, [start], 1.0, found, rtol)
         return min(found, rate * played * (1.0 + 1e-14))
 
-    def _blocks(self, expm1_eps: float, found: float, cell: float) -> tuple[int, int] | None:
+    def _blocks(self, expm1_eps: float, found: float, many: bool) -> tuple[int, int] | None:
         """Of the game: how many, and their steps, the most that cost allows; fewer steps in all have a larger mean.
 
         None where the attack is near, so that the envelope is not at fault, or only few steps could be played.
         """
-        if cell == WIDE and self.count * self.steps.sigma**4 < LEAST_PLAYED:
+        if many and self.count * self.steps.sigma**4 < LEAST_PLAYED:
             return None
         count, known_order = self.count - (not self.spare), self.steps.first * self.steps.second == 0
-        work, most = WORK[cell == WIDE] * (1.0 if self.spare else SHARED), count
+        work, most = WORK[many] * (1.0 if self.spare else SHARED), count
         while most * sum(lattice(self.steps.sigma, expm1_eps, most)) > work:
             most = int(0.9 * most)
         if not known_order or most < min(FEWEST, count):
@@ -206,15 +187,14 @@ class BatchesBound(_OneEnd):
             return [played.at(start) / steps for start in starts]
         return [played.over(number, number * start, expm1_eps, rtol) for start in starts]
 
-    def _all_used(self, expm1_eps: float, exact: bool, tail: float, cell: float, rtol: float) -> float:
+    def _all_used(self, expm1_eps: float, exact: bool, tail: float, many: bool) -> float:
         """Theorem S: the sum over bins of u, the expectation over the guest by chords between strikes."""
-        apart = self._apart(expm1_eps)
+        apart, (cell, rtol) = self._apart(expm1_eps), ACCURACY[many]
         if self._cover is None:
             return apart
         rho, c = self._cover
         rows, error = self._envelope(expm1_eps, tail, cell)
         others, n = self.count - 1, float(self.count)
-        many = cell == WIDE
         strikes = np.array(STRIKES[:: 2 if many else 1]) * others * max(expm1_eps, self.scale)
         guest = _guest_calls(self.steps, expm1_eps, rho, others, strikes)
         ends = [0.0]
@@ -236,7 +216,7 @@ class BatchesBound(_OneEnd):
         found = summed(
             lambda share: [self._shifted(rows, error, share, v / others, others, expm1_eps, rtol) for v in strikes]
         )
-        blocks = self._blocks(expm1_eps, found, cell) if exact else None
+        blocks = self._blocks(expm1_eps, found, many) if exact else None
         if blocks is None:
             return found
 
@@ -358,9 +338,10 @@ def _guest_calls(steps: GaussianSteps, expm1_eps: float, rho: float, others: int
         with np.errstate(divide="ignore"):
             start = (np.log(s) - np.log(ahead)) / mu - 0.5 * mu
     start = np.clip(start, low, high)
-    gained = [ndtr(c - start) - ndtr(c - high) for c in centres]
-    doubt = 1e-13 * (ahead * ndtr(centres[0] - start) + behind * ndtr(centres[1] - start))
-    cells = np.maximum(0.0, ahead * gained[0] - behind * gained[1]) + np.where(start < high, doubt, 0.0)
+    (one, doubt), (two, more) = (normal(c - start) for c in centres)
+    cells = ahead * (one - ndtr(centres[0] - high)) - behind * (two - ndtr(centres[1] - high))
+    doubt = 2.0 * (ahead * doubt + behind * more)  # those of the far ends are smaller
+    cells = np.maximum(0.0, cells) + np.where(start < high, doubt, 0.0)
     found = cells.sum(axis=1) @ -np.diff(chance)
     everything = ndtr(centres[0] - a[0])
     return np.asarray((found + chance[-1] * everything + ndtr(centres[0] - a[-1])) * (1.0 + 1e-12))
