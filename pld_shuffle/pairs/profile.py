@@ -483,6 +483,61 @@ class AmplifiedPair(ProfilePair):
         return None if tail is None else tail + math.log(self.rate) + 1e-13
 
 
+@dataclass(frozen=True)
+class HiddenOrder(ProfilePair):
+    """One order of a pair (P_1, P_0) on a hidden sample: P = (1-q) P_0 + q P_1 against P_0, or backwards.
+
+    ahead : (P_1, P_0). back : (P_0, P_1), where its profile differs. With h the profile of `ahead`, and of `back`,
+    and g = s - 1: H_s(P||P_0) = q h(g/q), and H_s(P_0||P) = c h(g/c), c = q - g (1-q), 0 from c = 0 on.
+    """
+
+    ahead: ProfilePair
+    rate: float
+    back: ProfilePair | None = None
+    backwards: bool = False
+
+    @property
+    def _inner(self) -> ProfilePair:
+        return (self.back or self.ahead) if self.backwards else self.ahead
+
+    def profile(self, expm1_eps: Array, rtol: float, truncated_mass: float) -> Bounds:
+        rest = expm1_eps * (1.0 - self.rate) if self.backwards else np.zeros(expm1_eps.shape)
+        ends = []
+        for end, sign in enumerate((-1.0, 1.0)):
+            share = self.rate - rest + sign * 4e-16 * (self.rate + rest)
+            asked = expm1_eps / np.maximum(share, 1e-300) * (1.0 - sign * 1e-15)
+            far = asked > LARGEST_QUESTION
+            value = self._inner.profile(np.where(far, LARGEST_QUESTION, asked), rtol, truncated_mass)[end]
+            none = (share <= 0.0) | (far & (sign < 0.0))
+            ends.append(np.where(none, 0.0, share * value * (1.0 + sign * 1e-15)))
+        return Bounds(ends[0], np.minimum(ends[1], 1.0))
+
+    @property
+    def max_loss(self) -> Bounds:
+        inner = self._inner
+        if not self.backwards or self.rate == 1.0:
+            return amplified_losses(inner.max_loss, inner.scale, self.rate)[0]
+        low, high = (-math.log1p(self.rate * math.expm1(-end)) for end in inner.max_loss)
+        return Bounds(low * (1.0 - 4e-15), high * (1.0 + 4e-15))
+
+    @property
+    def scale(self) -> float:
+        known = amplified_losses(self._inner.max_loss, self._inner.scale, self.rate)[1]
+        return min(known, float(self.max_loss.upper))
+
+    @property
+    def most_points(self) -> int:
+        return self.ahead.most_points
+
+    @property
+    def pointwise(self) -> bool:
+        return self.back is None
+
+    @property
+    def reverse(self) -> HiddenOrder:
+        return replace(self, backwards=not self.backwards)
+
+
 class UpperPair(ProfilePair):
     """A pair whose profile is known from above only: how far above, an attack tells, not this pair.
 
