@@ -124,7 +124,7 @@ def many_rounds(rounds: int) -> None:
 
 def many_users(rounds: int, cohort: int | None) -> None:
     """A million users; each round asks a random cohort, or everybody."""
-    run = IndividualFilter(1.0, DELTA, users=10**6)
+    run = IndividualFilter(np.ones(10**6), DELTA)
     rng = np.random.default_rng(1)
     for _ in range(rounds):
         run.compose(TRAINING, None if cohort is None else rng.choice(10**6, cohort, replace=False, shuffle=False))

@@ -87,7 +87,6 @@ from pld_shuffle.protocols import (
     BitHistogram,
     FakeUsers,
     MixDUMP,
-    OneBitMean,
     PrivateHistogram,
     RAPPORHistogram,
     RealSum,
@@ -464,25 +463,25 @@ def named(rng: Rng, most: float = 20.0) -> tuple[Any, list[Law]]:
         laws = [[(e0 if x in one else mpf(1)) / total for one in sets] for x in range(k)]
         return SubsetSelection(k=k, size=size, eps0=eps0), laws
     if kind == 5:
-        k, blocks, width = [(2, 1, 4), (3, 1, 4), (3, 2, 4), (4, 4, 2)][int(rng.integers(0, 4))]
+        k, width = int(rng.integers(2, 4)), 4
         sylvester = np.array([[1]])
         while len(sylvester) < width:
             sylvester = np.kron([[1, 1], [1, -1]], sylvester)
         laws = []
         for x in range(k):
-            weights = [mpf(1)] * (blocks * width)
-            home, line = divmod(x, width - 1)
-            for column in range(width):
-                if sylvester[line + 1][column] == 1:
-                    weights[home * width + column] = e0
+            weights = [e0 if entry == 1 else mpf(1) for entry in sylvester[x + 1]]
             laws.append([weight / sum(weights) for weight in weights])
-        return HadamardResponse(k=k, eps0=eps0, blocks=blocks), laws
+        return HadamardResponse(k=k, eps0=eps0), laws
     if kind == 6:
         k, buckets, prime = [(2, 2, 2), (2, 3, 3), (3, 3, 3)][int(rng.integers(0, 3))]
-        functions = list(itertools.product(range(1, prime), range(prime)))
+        functions = list(itertools.product(range(prime), repeat=4))
         norm = (e0 + buckets - 1) * len(functions)
         laws = [
-            [(e0 if (a * x + b) % prime % buckets == y else 1) / norm for a, b in functions for y in range(buckets)]
+            [
+                (e0 if (((a * x + b) * x + c) * x + d) % prime % buckets == y else 1) / norm
+                for a, b, c, d in functions
+                for y in range(buckets)
+            ]
             for x in range(k)
         ]
         return LocalHashing(k=k, buckets=buckets, eps0=eps0), laws
@@ -492,21 +491,8 @@ def named(rng: Rng, most: float = 20.0) -> tuple[Any, list[Law]]:
     return DiscreteRandomizer(matrix), [[o.to_mpf(mass) for mass in row] for row in exact]
 
 
-def bloom(rng: Rng) -> tuple[Any, list[Law]]:
-    """RAPPOR on Bloom filters."""
-    noise, low, high = rng.uniform(0.1, 0.9), rng.uniform(0.05, 0.4), rng.uniform(0.5, 0.95)
-    randomizer = RAPPOR(
-        k=3, noise=noise, one_if_zero=low, one_if_one=high, bits=4, hashes=int(rng.integers(1, 3)),
-        salt=int(rng.integers(0, 1000)),
-    )  # fmt: skip
-    half = mpf(noise) / 2
-    one, zero = ((1 - half) * mpf(a) + half * mpf(b) for a, b in ((high, low), (low, high)))
-    filters = randomizer.encode(np.arange(3))
-    return randomizer, [bits_law([one if bit else zero for bit in row]) for row in filters]
-
-
 def shuffled_tightest(rng: Rng) -> Drawn:
-    randomizer, laws = named(rng) if rng.random() < 0.9 else bloom(rng)
+    randomizer, laws = named(rng)
     n = int(rng.integers(1, 4 if len(laws[0]) > 4 else 5))
     laws = merged(laws)
     if len(laws[0]) > 8:
@@ -1114,15 +1100,15 @@ def response_protocol(rng: Rng) -> Drawn:
     gamma_given = probability(rng)
     gamma, k = mpf(gamma_given), int(rng.integers(2, 5))
     users, honest, share = trusted(rng, 4 if k > 2 else 6)
-    maker = [BinarySum, OneBitMean, PrivateHistogram, RealSum][int(rng.integers(0, 4))]
-    if maker in (BinarySum, OneBitMean):
+    maker = [BinarySum, PrivateHistogram, RealSum][int(rng.integers(0, 3))]
+    if maker is BinarySum:
         k, design = 2, {}
     else:
         design = {"k": k if maker is PrivateHistogram else k - 1}
     protocol: Any = maker(gamma=gamma_given, **design, **users)
     laws: list[Law] = [o.rr_law(k, gamma, value) for value in range(k)]
     values = laws
-    if maker in (OneBitMean, RealSum) and honest <= 3:  # a value between two of the grid
+    if maker is RealSum and honest <= 3:  # a value between two of the grid
         values = [*laws, mixed(mpf(float(rng.uniform())), laws[0], laws[1])]
     exact = weak_laws(k, gamma) if k > 2 else None
     return in_cohort(rng, protocol, values, exact, honest, share)
@@ -1523,7 +1509,7 @@ KINDS: list[tuple[Callable[[Rng], Drawn], float, tuple[type, ...]]] = [
     (coming_and_going, 0.6, (PoissonSampled, Subsampled, Shuffled, ShuffledLDP)),
     (sticky, 0.8, (StickyCohort, ShuffledRR, ShuffledLDP, Shuffled, CountedBits, Subsampled)),
     (memoised, 0.4, (RAPPOR, RAPPORHistogram)),
-    (response_protocol, 0.6, (BinarySum, OneBitMean, PrivateHistogram, RealSum)),
+    (response_protocol, 0.6, (BinarySum, PrivateHistogram, RealSum)),
     (vector_protocol, 0.4, (BitHistogram, RAPPORHistogram)),
     (zero_protocol, 0.4, (ZeroSum, ZeroSumHistogram)),
     (unary_sum, 0.4, (UnarySum,)),

@@ -61,9 +61,11 @@ class Accountant(Ledger):
         upper >= 1e-100; in (1e-9, 1]. Lattice, windows and tilt follow from it.
 
     Adaptive means: a round may depend on earlier outputs, while the *parameters* of every round are fixed independently
-    of the data. Where parameters, or what is quoted, depend on outputs, use a `PrivacyFilter` or a `PrivacyOdometer`
-    (`filter`). If rtol cannot be met an `AccuracyWarning` says what was reached; the answer stays certified. Questions
-    raise TypeError or ValueError naming the argument, and MemoryError naming the parameter to change.
+    of the data. Rounds of the list may be skipped, reordered or stopped early because of what was seen, if the *whole*
+    list is quoted. Rounds that were chosen by what was seen can spend more than an accountant of them says: use a
+    `PrivacyFilter` or a `PrivacyOdometer` (docs/howto/adaptive.md). If rtol cannot be met an `AccuracyWarning` says
+    what was reached; the answer stays certified. Questions raise TypeError or ValueError naming the argument, and
+    MemoryError naming the parameter to change.
 
     Complexity: the first question composes the ledger. Each distinct mechanism's pair is formed once a side, in time
     O(sqrt(n)) or O(1) in the number of users. The composition costs a few transforms, or sums over a contour, whose

@@ -6,7 +6,7 @@ P(S) <= e^epsilon Q(S) + delta. So
     epsilon >= log((p - delta) / q),   p <= P(S), q >= Q(S) with the stated confidence together,
 
 the ends p, q of Clopper and Pearson (1934), each failing with half of 1 - confidence. A quarter of the runs fits
-statistics of outputs (estimates of the likelihood ratio, or a score of your own), a quarter chooses one of them, a
+statistics of outputs (estimates of the likelihood ratio), a quarter chooses one of them, a
 threshold and which dataset comes first, and half is tested: a bad choice only makes the bound small.
 docs/howto/audit.md: what it does not say, and how many runs it needs.
 """
@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from itertools import combinations
@@ -27,8 +27,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .accountant import Accountant
 from .mechanisms import Mechanism
-from .numerics.validation import between, nonnegatives, open_unit, positive_int, real
-from .randomizers.base import LocalRandomizer
+from .numerics.validation import between, nonnegatives, open_unit, real
 
 Array = NDArray[np.float64]
 Score = Callable[[Array], Array]
@@ -91,7 +90,6 @@ def audit(
     delta: float = 0.0,
     confidence: float = 0.999,
     proved: Mechanism | Accountant | float | None = None,
-    score: Score | None = None,
 ) -> Audit:
     """A certified lower bound on epsilon from outputs on two neighbouring datasets.
 
@@ -99,10 +97,9 @@ def audit(
     ----------
     first, second : the outputs, one row for each independent run, at least 16: arrays of shape (runs,) or (runs,
         numbers), or files of them (`.npy`, or text with commas). A shuffled round is its reports in the order in which
-        they came out, or how often each report occurred.
+        they came out, or how often each report occurred; of a statistic of your own, its values.
     delta : in [0, 1). confidence : in (0, 1); the bound is wrong with probability at most 1 - confidence.
     proved : to compare with: a mechanism (one round), an accountant, or an epsilon that is claimed.
-    score : a statistic of your own, from rows to one number each; larger for the first dataset.
 
     Raises TypeError or ValueError naming the argument, OSError for a file. Time and memory: linear in the outputs.
 
@@ -122,25 +119,15 @@ def audit(
         raise ValueError(
             f"second must have as many numbers in a row as first, {rows[0].shape[1]}, got {rows[1].shape[1]}"
         )
-    return _tested(_chosen(rows, delta, score), delta, confidence, _proved(proved, delta))
+    return _tested(_chosen(rows, delta), delta, confidence, _proved(proved, delta))
 
 
 def audit_randomizer(
-    randomizer: LocalRandomizer | Callable[[Any], Any] | Mapping[Any, Any],
-    eps0: float | None = None,
-    *,
-    inputs: Sequence[Any] = (0, 1),
-    runs: int = 100_000,
-    delta: float = 0.0,
-    confidence: float = 0.999,
-    score: Score | None = None,
-    rng: np.random.Generator | None = None,
+    reports: Mapping[Any, Any], eps0: float | None = None, *, delta: float = 0.0, confidence: float = 0.999
 ) -> Audit:
-    """The same for a local randomizer alone, against the eps0 it claims; over all pairs of the inputs.
+    """The same for a local randomizer alone, over all pairs of inputs.
 
-    randomizer : one of `pld_shuffle.randomizers`; a function from an input to one report, a number or a sequence of
-    numbers, which is called `runs` times for each of `inputs`; or a mapping from inputs to arrays of reports. eps0 :
-    what it claims, at `delta`; by default that of a randomizer of this package. rng : for randomizers of this package.
+    reports : from 2 to 32 inputs to arrays of independent reports, one row each. eps0 : what is claimed, at `delta`.
     Which pair is tested is chosen by the first half, as the statistic is. Raises as `audit`.
 
     >>> found = audit_randomizer({"yes": [1] * 900 + [0] * 100, "no": [1] * 100 + [0] * 900}, eps0=3.0)
@@ -148,23 +135,15 @@ def audit_randomizer(
     (False, ('yes', 'no'), True)
     """
     delta, confidence = _below_one("delta", delta), open_unit("confidence", confidence)
-    runs = positive_int("runs", runs, least=LEAST_RUNS)
-    if isinstance(randomizer, Mapping):
-        drawn = {x: _outputs(f"reports of {x!r}", given) for x, given in randomizer.items()}
-    elif isinstance(randomizer, LocalRandomizer):
-        source = rng or np.random.default_rng()
-        drawn = {x: _outputs("reports", randomizer.sample(np.full(runs, x), source)) for x in inputs}
-        eps0 = randomizer.eps0 if eps0 is None else eps0
-    elif callable(randomizer):
-        drawn = {x: _outputs("reports", [randomizer(x) for _ in range(runs)]) for x in inputs}
-    else:
-        raise TypeError(f"randomizer must be a randomizer, a function or a mapping, got {randomizer!r}")
+    if not isinstance(reports, Mapping):
+        raise TypeError(f"reports must be a mapping from inputs to arrays, got {reports!r}")
+    drawn = {x: _outputs(f"reports of {x!r}", given) for x, given in reports.items()}
     if not 2 <= len(drawn) <= 32:
-        raise ValueError(f"inputs must be 2 to 32 different ones, got {len(drawn)}")
+        raise ValueError(f"reports must be of 2 to 32 inputs, got {len(drawn)}")
     if len({rows.shape[1] for rows in drawn.values()}) > 1:
-        raise ValueError("randomizer must give reports of one length")
+        raise ValueError("reports must be of one length")
     proved = _proved(eps0, delta)
-    pairs = [(_chosen([drawn[x] for x in pair], delta, score), pair) for pair in combinations(drawn, 2)]
+    pairs = [(_chosen([drawn[x] for x in pair], delta), pair) for pair in combinations(drawn, 2)]
     best, pair = max(pairs, key=lambda found: found[0].strength)
     return _tested(best, delta, confidence, proved, pair[::-1] if best.turned else pair)
 
@@ -210,13 +189,13 @@ class _Choice(NamedTuple):
     tested: list[Array]
 
 
-def _chosen(rows: list[Array], delta: float, score: Score | None) -> _Choice:
+def _chosen(rows: list[Array], delta: float) -> _Choice:
     """The event that shows most in the second quarter, of statistics that were fitted to the first one."""
     # Runs may have come in some order, such as warm-ups first: every fourth row goes to the same part.
     fitted, chosen = ([part[i::4] for part in rows] for i in (0, 1))
     tested = [np.concatenate([part[2::4], part[3::4]]) for part in rows]
     best = _Choice("nothing", lambda rows: np.zeros(rows.shape[0]), 0.0, False, -math.inf, tested)
-    for name, plain in _statistics(fitted, score):
+    for name, plain in _statistics(fitted):
         for sign in (1.0, -1.0):
             statistic = partial(lambda plain, sign, rows: sign * plain(rows), plain, sign)
             values = [np.sort(statistic(part)) for part in chosen]
@@ -233,10 +212,8 @@ def _chosen(rows: list[Array], delta: float, score: Score | None) -> _Choice:
     return best
 
 
-def _statistics(fitted: list[Array], score: Score | None) -> Iterator[tuple[str, Score]]:
+def _statistics(fitted: list[Array]) -> Iterator[tuple[str, Score]]:
     """Names and statistics, each fitted to some runs of both datasets."""
-    if score is not None:
-        yield "score", lambda rows: np.asarray(score(rows), dtype=np.float64).reshape(rows.shape[0])
     runs, width = fitted[0].shape[0] + fitted[1].shape[0], fitted[0].shape[1]
     if width <= MOST_VALUES:
         kinds = np.unique(np.concatenate(fitted), axis=0)

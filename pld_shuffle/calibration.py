@@ -11,7 +11,6 @@ sought there (the sampled pair need not be monotone in n: the n returned is prov
 
 from __future__ import annotations
 
-import copy
 import math
 import warnings
 from collections.abc import Callable, Iterable, Mapping
@@ -36,7 +35,6 @@ from .numerics.validation import (
     real,
     tolerance,
 )
-from .trainlog import Rounds
 
 __all__ = ["InfeasibleError", "SafeEnd", "Solution", "safe_end", "solve"]
 
@@ -49,7 +47,7 @@ class Solution:
 
     parameter, value : what was solved for. end : "largest" or "smallest", which safe value it is.
     epsilon, delta : the target.
-    run : an accountant that has composed the plan at `value`.
+    run : an accountant that has composed the plan at `value`, for further questions.
     achieved : bounds on epsilon at `delta`; ``achieved.upper <= epsilon``.
     unmet : the nearest value not proven to meet the target (value + 1 or value - 1 for integers, within the
         tolerance for floats); None if `value` is the end of the range.
@@ -70,15 +68,6 @@ class Solution:
     def tight(self) -> bool:
         """Whether `unmet` provably violates the target: no accountant could prove a better value."""
         return self.unmet_epsilon is not None and bool(self.unmet_epsilon.lower > self.epsilon)
-
-    @property
-    def ledger(self) -> Rounds:
-        """The plan at `value`: (mechanism, count) pairs."""
-        return self.run.ledger
-
-    def accountant(self) -> Accountant:
-        """A new accountant that has run the plan, for further questions such as delta at `epsilon`."""
-        return copy.copy(self.run)
 
 
 def solve(

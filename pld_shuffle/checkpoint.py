@@ -235,16 +235,13 @@ def from_json(text: str | bytes) -> Any:
         raise TypeError(f"text must be a str, got {text!r}")
     with at("not JSON"):
         text = text.decode("utf-8") if isinstance(text, bytes) else text
-        return json.loads(text, parse_constant=_no_constant, object_pairs_hook=_without_repeats)
-
-
-def _no_constant(name: str) -> Any:
-    raise ValueError(name)
+        return json.loads(text, object_pairs_hook=_without_repeats)
 
 
 def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    names = [name for name, _ in pairs]
-    repeated = sorted({name for name in names if names.count(name) > 1})
-    if repeated:
-        raise CheckpointError(f"field {', '.join(map(repr, repeated))} comes twice")
-    return dict(pairs)
+    found: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in found:
+            raise CheckpointError(f"field {name!r} comes twice")
+        found[name] = value
+    return found

@@ -42,21 +42,6 @@ STATUSES = f"""exit status:
 WHO = ("n", "population", "rate", "sampling", "dropout", "dropout_limit", "rounds")
 
 
-class _Names(tuple[str, ...]):
-    """Names of randomizers; the path of a CSV file with a law is one, too."""
-
-    def __contains__(self, name: object) -> bool:
-        return super().__contains__(name) or str(name).endswith(fields.LAW)
-
-
-#: The words that a flag takes: names of kinds, or what `plan` can look for.
-WORDS = {name: _Names(kinds) if name == "randomizer" else tuple(kinds) for name, (kinds, _) in fields.INNER.items()} | {
-    "mechanism": tuple(fields.MECHANISMS),
-    "sampler": SAMPLERS,
-    "solve": tuple(name for name, known in fields.FIELDS.items() if known.range is not None),
-}
-
-
 Found = Iterator[Report]
 
 
@@ -85,25 +70,13 @@ class _Parser(argparse.ArgumentParser):
         for name in names:
             known = fields.FIELDS[name] if isinstance(name, str) else name
             given = {"metavar": known.metavar, "help": known.help, "type": _read(known)}
-            self.titled(title).add_argument(_flag(known.name), **given | {"choices": WORDS.get(known.name)} | options)
+            self.titled(title).add_argument(_flag(known.name), **given | options)
 
     def add_mechanism(self, rounds: int | None = 1) -> None:
         """What was run, and by whom."""
         self.add_fields("what was sent", *(name for name in MECHANISM_FIELDS if name not in WHO))
         self.add_fields("who took part", *WHO)
         self.set_defaults(rounds=rounds)
-
-
-class _Completion(argparse.Action):
-    """Print a script for the shell that completes this command line."""
-
-    def __call__(self, parser: Any, namespace: Any, values: Any, option_string: Any = None) -> None:
-        try:
-            import shtab
-        except ImportError as error:
-            raise _BadInput("shell completion needs shtab: python -m pip install 'pld-shuffle[completion]'") from error
-        print(shtab.complete(parser, values))
-        parser.exit()
 
 
 def _parser() -> _Parser:
@@ -113,9 +86,6 @@ def _parser() -> _Parser:
         epilog=f"Each command explains itself: pld-shuffle account --help\n\n{STATUSES}",
     )
     parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
-    text = "print a script that completes this command in bash, zsh or tcsh"
-    shells = ("bash", "zsh", "tcsh")
-    parser.add_argument("--print-completion", action=_Completion, choices=shells, metavar="SHELL", help=text)
     parsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for command in COMMANDS:
         text = f"{command.summary[0].upper()}{command.summary[1:]}.\n\nexample: {command.example}"
@@ -426,8 +396,8 @@ def _plan(arguments: argparse.Namespace) -> Found:
     target = {"epsilon": arguments.epsilon, "delta": arguments.delta}
     with _phase(f"looking for {arguments.solve}"), _blaming():
         found = solve(arguments.solve, _given(arguments, "rounds"), **target, rtol=rtol)
-    accountant = found.accountant()
-    report = Report(arguments.command, found.ledger, rtol)
+    accountant = found.run
+    report = Report(arguments.command, accountant.ledger, rtol)
     report.add_plan(found)
     yield report
     marks, meant = [(found.achieved.upper, found.delta)], (found.epsilon, found.delta)

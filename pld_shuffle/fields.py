@@ -206,16 +206,12 @@ MECHANISM_FIELDS = _table(
     Field("randomizer", str, "NAME", "the local randomizer that all users run; or LAW.csv, the probabilities of"
           " its reports, a row for each value of a user"),
     Field("variant", str, "WHICH", "symmetric (default) or optimised"),
-    Field("blocks", int, "COUNT", "blocks of the response, a power of two (default 1)"),
     Field("buckets", int, "COUNT", "number of hash values"),
     Field("size", int, "COUNT", "number of values in a reported set"),
     Field("noise", float, "PROB", "f, the permanent noise, in [0, 1)"),
     Field("one_if_zero", float, "PROB", "probability of reporting 1 for a bit that is 0"),
     Field("one_if_one", float, "PROB", "probability of reporting 1 for a bit that is 1"),
-    Field("bits", int, "COUNT", "length of a filter (default: one bit for every value); counted-bits: bits"
-          " a user sends (default 1)"),
-    Field("hashes", int, "COUNT", "ones of a filter (default 1)"),
-    Field("salt", int, "NUMBER", "selects the public hash functions (default 0)"),
+    Field("bits", int, "COUNT", "bits a user sends (default 1)"),
     Field("analysis", str, "WHICH", "tightest (default); ldp: stronger-clones or clones; shuffled: blanket,"
           " reduction or stronger-clones"),
     Field("sigma", float, "DEVIATION", "standard deviation of Gaussian noise", _NOISE),
@@ -325,9 +321,9 @@ RANDOMIZERS = {
         Kind("local-hashing", "LocalHashing", "randomized response of a hash value",
              ("k", "buckets", "eps0")),
         Kind("hadamard-response", "HadamardResponse", "a random row of a Hadamard matrix",
-             ("k", "eps0"), optional=("blocks",)),
-        Kind("rappor", "RAPPOR", "noise on the bits of a Bloom filter, drawn twice",
-             ("k", "noise", "one_if_zero", "one_if_one"), optional=("bits", "hashes", "salt")),
+             ("k", "eps0")),
+        Kind("rappor", "RAPPOR", "noise on the bits of a one-hot vector, drawn twice",
+             ("k", "noise", "one_if_zero", "one_if_one")),
         Kind("laplace", "Laplace", "Laplace noise on a value in [0, 1]", ("eps0",)),
         Kind("gaussian", "Gaussian", "Gaussian noise on a value in [0, 1]", ("sigma",)),
     )

@@ -317,9 +317,8 @@ class IndividualFilter:
 
     Parameters
     ----------
-    epsilon : every user's budget, positive and finite; a number, or an array of shape (users,) of caps.
+    epsilon : every user's budget, positive and finite, shape (users,).
     delta : in (0, 1).
-    users : how many, where epsilon is one number.
 
     Neighbouring datasets differ in the data of one user, and whom a round asks may depend on outputs of earlier rounds
     and on names, not on data. Then each user has (epsilon, delta) of its own, at the prices of `PrivacyFilter`; rounds
@@ -336,20 +335,16 @@ class IndividualFilter:
     [17, 30]
     """
 
-    def __init__(self, epsilon: ArrayLike, delta: float, users: int | None = None) -> None:
+    def __init__(self, epsilon: ArrayLike, delta: float) -> None:
         caps = real_array("epsilon", epsilon, Side.LOWER)
-        if not np.all((caps > 0.0) & (caps < math.inf)):
-            raise ValueError(f"epsilon must be positive and finite, got {epsilon!r}")
-        if caps.ndim == (0 if users is None else 1) or caps.ndim > 1:
-            raise ValueError(f"users must be given for one epsilon, and for no array, got {users!r}")
+        if not (caps.ndim == 1 and caps.size and np.all((caps > 0.0) & (caps < math.inf))):
+            raise ValueError(f"epsilon must be positive and finite, of shape (users,), got {epsilon!r}")
         delta = open_unit("delta", delta, Side.LOWER)
         # The allowance for tails is that of the largest budget: it is the smallest, and so right for all.
         self._budget = GaussianBudget(float(caps.max()), delta)
         known, place = np.unique(caps, return_inverse=True)
         totals = np.array([GaussianBudget(float(cap), delta).total for cap in known])
         self._totals: Array = totals[place.ravel()]
-        if users is not None:
-            self._totals = np.repeat(self._totals, integer_in("users", users, 1, 10**9))
         self._left = self._totals.copy()
         self._pairs: dict[Mechanism, Pair] = {}
 

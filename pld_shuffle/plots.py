@@ -1,9 +1,8 @@
 """Pictures of what is certified: epsilon over rounds, privacy curves, methods compared.
 
-Every function takes matplotlib axes (``ax=None`` makes new ones with pyplot) and returns the axes it drew on; a second
-call on the same axes adds a curve in the next colour. `label` names a curve in the legend; without one the legend
-explains both bounds. The line is the upper bound, the safe side. The lower one is drawn where it can be told apart from
-the line: an attack's dashed, a numerical one as the edge of a band. Elsewhere the legend says how near it is.
+Every function takes matplotlib axes (``ax=None`` makes new ones with pyplot) and returns the axes it drew on. The line
+is the upper bound, the safe side. The lower one is drawn where it can be told apart from the line: an attack's dashed,
+a numerical one as the edge of a band. Elsewhere the legend says how near it is.
 """
 
 from __future__ import annotations
@@ -21,8 +20,6 @@ from .storage import replacing, writable
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-    from numpy.typing import ArrayLike
 
     from .accountant import Accountant
     from .comparison import Comparison
@@ -30,9 +27,6 @@ if TYPE_CHECKING:
 
 #: Okabe-Ito without its yellow, which is hard to see as a line on white.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-
-#: Marks the curves drawn here, so that the next one takes the next colour.
-_CURVE_MARK = "pld_shuffle-curve"
 
 #: Points of a privacy curve, if they are not given, and characters in a line of a title, at most.
 CURVE_POINTS, TITLE_WIDTH = 60, 80
@@ -53,13 +47,11 @@ _KINDS = {
 }
 
 
-def epsilon_over_rounds(
-    trajectory: Trajectory, ax: Axes | None = None, *, label: str | None = None, target: float | None = None
-) -> Axes:
+def epsilon_over_rounds(trajectory: Trajectory, ax: Axes | None = None) -> Axes:
     """Epsilon spent after each round, with its bracket.
 
-    trajectory : what `trajectory.epsilon_trajectory` returned. target : an epsilon that is not to be exceeded, drawn as
-    a line. Rounds where epsilon is infinite are left out; where it is infinite throughout, the picture says so.
+    trajectory : what `trajectory.epsilon_trajectory` returned. Rounds where epsilon is infinite are left out; where it
+    is infinite throughout, the picture says so.
     """
     ax = _axes(ax, "rounds", "ε spent")
     rounds, lower, upper = map(np.asarray, (trajectory.rounds, trajectory.lower, trajectory.upper))
@@ -67,10 +59,7 @@ def epsilon_over_rounds(
     if not finite.any():
         return _say_instead(ax, "ε is infinite after every round")
     ends, marker = (rounds[finite], lower[finite], upper[finite]), "o" if rounds.size <= 50 else None
-    _draw_bracket(ax, *ends, label, attacked=trajectory.attacked, marker=marker)
-    if target is not None:
-        ax.axhline(target, **_THIN, label=f"target ε = {target:g}")
-        ax.legend(**_LEGEND)
+    _draw_bracket(ax, *ends, attacked=trajectory.attacked, marker=marker)
     ax.set_xlim(left=0)
     ax.set_ylim(bottom=0)
     return ax
@@ -78,26 +67,22 @@ def epsilon_over_rounds(
 
 def privacy_curve(
     accountant: Accountant,
-    epsilons: ArrayLike | None = None,
     ax: Axes | None = None,
     *,
-    label: str | None = None,
     marks: Sequence[tuple[float, float]] = (),
     target: tuple[float, float] | None = None,
 ) -> Axes:
-    """Delta against increasing epsilons (delta on a logarithmic axis), with its bracket.
+    """Delta (on a logarithmic axis) against epsilon, with its bracket.
 
-    epsilons : by default from 0 to half as far again as the largest mark, or the target. marks : points (epsilon,
-    delta) to mark, those with finite epsilon. target : the one that is not to be exceeded, drawn as a cross: the curve
-    should pass below it. The accountant is asked for ``delta_bounds(epsilons)`` once, and raises what that raises.
-    Where delta is exactly 0 (pure differential privacy) a logarithmic axis has no place for it: the curve ends there.
+    Epsilon runs from 0 to half as far again as the largest mark, or the target. marks : points (epsilon, delta) to
+    mark, those with finite epsilon. target : the one that is not to be exceeded, drawn as a cross: the curve should
+    pass below it. Raises as `Accountant.delta_bounds`. Where delta is exactly 0 (pure differential privacy) a
+    logarithmic axis has no place for it: the curve ends there.
     """
     marks = [point for point in marks if point[0] < np.inf]
     targets = [] if target is None else [target]
-    if epsilons is None:
-        farthest = 1.5 * max((epsilon for epsilon, _ in [*marks, *targets]), default=0.0)
-        epsilons = np.linspace(0.0, farthest or 1.0, CURVE_POINTS)
-    positions = np.atleast_1d(np.asarray(epsilons, dtype=float))
+    farthest = 1.5 * max((epsilon for epsilon, _ in [*marks, *targets]), default=0.0)
+    positions = np.linspace(0.0, farthest or 1.0, CURVE_POINTS)
     lower, upper = map(np.asarray, accountant.delta_bounds(positions))
     ax = _axes(ax, "ε", "δ(ε)")
     positive = upper > 0
@@ -105,7 +90,7 @@ def privacy_curve(
         return _say_instead(ax, "δ is exactly 0 at every ε shown")
     ax.set_yscale("log")
     by_attack = attacked(mechanism for mechanism, _ in accountant.ledger)
-    _draw_bracket(ax, positions[positive], lower[positive], upper[positive], label, attacked=by_attack)
+    _draw_bracket(ax, positions[positive], lower[positive], upper[positive], attacked=by_attack)
     limits = ax.get_ylim()
     for name, points in (("", marks), ("target: ", targets)):
         for epsilon, delta in points:
@@ -169,26 +154,20 @@ def _say_instead(ax: Axes, text: str) -> Axes:
 
 
 def _draw_bracket(
-    ax: Axes, positions: Any, lower: Any, upper: Any, label: str | None, *,
-    attacked: bool = False, marker: str | None = None,
-) -> None:  # fmt: skip
-    """The upper bound as a line in the next free colour, and the lower one if it can be seen.
-
-    attacked : whether the lower one is an attack's. With a `label`, which names the curve, neither is explained.
-    """
-    drawn = sum(artist.get_gid() == _CURVE_MARK for artist in ax.get_children())
-    colour = COLOURS[drawn % len(COLOURS)]
+    ax: Axes, positions: Any, lower: Any, upper: Any, *, attacked: bool, marker: str | None = None
+) -> None:
+    """The upper bound as a line, and the lower one if it can be seen. attacked : whether that is an attack's."""
+    colour = COLOURS[0]
     seen, apart = _tell_apart(ax, lower, upper), _widest(lower, upper)
     name = "certified upper bound"
     if not seen and apart:
         what = "an attack, below which no analysis can go,\nis" if attacked else "the truth is"
         name = f"{name};\n{what} at most {apart} away"
-    ax.plot(positions, upper, color=colour, marker=marker, markersize=3.5, label=label or name, gid=_CURVE_MARK)
+    ax.plot(positions, upper, color=colour, marker=marker, markersize=3.5, label=name)
     if seen:
-        band = None if label else f"bracket, truth inside{apart and f' (at most {apart} wide)'}"
+        band = None if attacked else f"bracket, truth inside{apart and f' (at most {apart} wide)'}"
         if attacked:
-            attack, band = None if label else _ATTACK, None
-            ax.plot(positions, lower, color=colour, linestyle="--", linewidth=1.2, label=attack)
+            ax.plot(positions, lower, color=colour, linestyle="--", linewidth=1.2, label=_ATTACK)
         # A lower bound of 0 has no place on a logarithmic axis: its band goes down to the smallest upper bound.
         down = np.where((lower > 0) | (ax.get_yscale() != "log"), lower, upper.min())
         ax.fill_between(positions, down, upper, color=colour, alpha=0.3, linewidth=0, label=band)
@@ -222,7 +201,7 @@ def _mark(ax: Axes, epsilon: float, delta: float, name: str = "") -> None:
 
 
 def check_picture_path(path: str | os.PathLike[str]) -> Path:
-    """The file that `save_figure` would write, if it can; nothing is written here.
+    """The file that `draw` would write, if it can; nothing is written here.
 
     Raises ValueError if the ending is of no format that matplotlib writes, and as `storage.writable`.
     """
@@ -236,20 +215,15 @@ def check_picture_path(path: str | os.PathLike[str]) -> Path:
 
 
 def draw(path: str | os.PathLike[str], title: str, picture: Callable[..., Axes], *what: Any, **options: Any) -> None:
-    """Write one picture of this module to a file; no window system and no pyplot state. Errors as `save_figure`."""
+    """Write one picture of this module to a file; no window system and no pyplot state.
+
+    In the format that the ending says, all of it or nothing. Raises ValueError as `check_picture_path`, OSError.
+    """
+    target = check_picture_path(path)
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=_size(what[0]), layout="constrained")
     ax = picture(*what, ax=figure.add_subplot(), **options)
     ax.set_title(textwrap.fill(title, TITLE_WIDTH), fontsize="small")
-    save_figure(figure, path)
-
-
-def save_figure(figure: Figure, path: str | os.PathLike[str]) -> None:
-    """Write a figure to a file, in the format that the ending says, all of it or nothing (`storage.replacing`).
-
-    Raises ValueError as `check_picture_path`, OSError if the directory cannot be written.
-    """
-    target = check_picture_path(path)
     with replacing(target) as file:
         figure.savefig(file, format=target.suffix.removeprefix(".").lower(), dpi=150)

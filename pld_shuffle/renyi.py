@@ -14,12 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .bounds import EpsilonAtOrder, rdp_to_delta, rdp_to_epsilon
-from .composition import renyi as divergences
+from .bounds import EpsilonAtOrder, rdp_to_epsilon
+from .composition.renyi import renyi_bounds
 from .ledger import Ledger
-from .mechanisms import Mechanism, as_mechanism
-from .numerics.sides import Bounds
-from .numerics.validation import nonnegatives, probabilities, real, real_array
+from .numerics.validation import probabilities, real, real_array
 
 Array = NDArray[np.float64]
 
@@ -27,25 +25,10 @@ Array = NDArray[np.float64]
 TIGHT, LOOSE = 4e-4, 0.05
 
 
-def renyi_bounds(mechanism: Mechanism, alpha: Any, *, rtol: float = divergences.RTOL) -> Bounds:
-    """Bounds(lower, upper) on the Renyi divergence of one round, the larger of both orders of two neighbours.
-
-    Parameters: mechanism; alpha, orders > 1 (inf gives the largest loss), scalar or array; rtol, the
-    relative width asked for, in (1e-9, 1]. The upper end is that of the pair, the lower end that of the attack pair, as
-    in `Accountant`: where they differ, the width is what the proof may lose, too. Raises TypeError or ValueError naming
-    the argument.
-    """
-    known = as_mechanism(mechanism)
-    found = divergences.renyi_bounds(known.pair, alpha, rtol=rtol)
-    if known.attack_pair is known.pair:
-        return found
-    return Bounds(divergences.renyi_bounds(known.attack_pair, alpha, rtol=rtol).lower, found.upper)
-
-
 class RenyiAccountant(Ledger):
     """(epsilon, delta) of the adaptive composition of all rounds, by exact Renyi divergences.
 
-    The same `compose`, `get_epsilon` and `get_delta` as `Accountant`, so that one can be swapped for the other. This is
+    The same `compose` and `get_epsilon` as `Accountant`, so that one can be swapped for the other. This is
     the best that Renyi accounting can do with these pairs: exact divergences, every real order > 1, and the conversion
     of Canonne, Kamath, Steinke 2020, Prop. 12. What is left to `Accountant` is what the conversion loses. All answers
     are upper bounds; infinite where the divergence is (a strong adversary's loss).
@@ -62,10 +45,7 @@ class RenyiAccountant(Ledger):
 
     def _rdp(self, alpha: Any, rtol: float) -> Any:
         orders = real_array("alpha", alpha)
-        ends = [
-            count * divergences.renyi_bounds(mechanism.pair, orders, rtol=rtol).upper
-            for mechanism, count in self.ledger
-        ]
+        ends = [count * renyi_bounds(mechanism.pair, orders, rtol=rtol).upper for mechanism, count in self.ledger]
         total = sum(ends, np.zeros(orders.shape)) * (1.0 + 1e-15 * (1 + len(ends)))
         return total if orders.ndim else float(total)
 
@@ -79,12 +59,6 @@ class RenyiAccountant(Ledger):
         found = [self.epsilon_at_order(float(value)).epsilon for value in values.ravel()]
         return np.array(found).reshape(values.shape) if values.ndim else found[0]
 
-    def get_delta(self, epsilon: Any) -> Any:
-        """Upper bound on delta at `epsilon` in [0, inf]; float, or array for an array."""
-        values = nonnegatives("epsilon", epsilon)
-        found = [self._delta(float(value)) for value in values.ravel()]
-        return np.array(found).reshape(values.shape) if values.ndim else found[0]
-
     def epsilon_at_order(self, delta: float) -> EpsilonAtOrder:
         """The smallest epsilon over all orders, and its order (inf: the largest losses)."""
         failure = float(probabilities("delta", real("delta", delta)))
@@ -95,15 +69,6 @@ class RenyiAccountant(Ledger):
             return pure
         found = self._best(lambda order, rdp: rdp_to_epsilon(orders=[order], rdp=[rdp], delta=failure).epsilon)
         return min(EpsilonAtOrder(*found), pure)
-
-    def _delta(self, epsilon: float) -> float:
-        if epsilon >= self._largest_loss:
-            return 0.0
-        if self._rdp(2.0, LOOSE) == math.inf:
-            return 1.0
-        at = max(epsilon, 1e-300)
-        found = self._best(lambda order, rdp: math.log(rdp_to_delta(orders=[order], rdp=[rdp], epsilon=at).delta))
-        return min(1.0, math.exp(found[0]) * (1.0 + 1e-13))
 
     @property
     def _largest_loss(self) -> float:

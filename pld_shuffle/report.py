@@ -168,7 +168,7 @@ class Report:
             fails = "fails" if found.tight else "is not proven to meet it"
             bracket = f"[{lower_text(unmet.lower)}, {upper_text(unmet.upper)}]"
             self.answers.append(f"  {name} = {shown(found.unmet, largest)} {fails}: epsilon in {bracket}")
-        self.add_epsilons(found.accountant(), [found.delta])
+        self.add_epsilons(found.run, [found.delta])
 
     def add_comparison(self, accountant: Accountant, found: Comparison) -> None:
         """All bounds at one setting; the accountant has run it."""

@@ -56,21 +56,16 @@ def enumerated(one: Any, root: Any = None) -> tuple[np.ndarray, np.ndarray]:
         prime = max(k, one.buckets)
         while any(prime % i == 0 for i in range(2, prime)):
             prime += 1
-        keys = itertools.product(range(1, prime), range(prime), range(one.buckets))
-        reports = np.array(list(keys))
-        hashed = (reports[:, 0] * np.arange(k)[:, np.newaxis] + reports[:, 1]) % prime
-        favoured = hashed % one.buckets == reports[:, 2]
+        reports = np.array(list(itertools.product(*[range(prime)] * 4, range(one.buckets))))
+        powers = np.arange(k)[:, np.newaxis] ** np.array([3, 2, 1, 0])
+        favoured = powers @ reports[:, :4].T % prime % one.buckets == reports[:, 4]
     else:
         assert isinstance(one, HadamardResponse)
         sylvester = np.array([[1]])
-        while len(sylvester) < k / one.blocks + 1:
+        while len(sylvester) < k + 1:
             sylvester = np.kron([[1, 1], [1, -1]], sylvester)
-        width = len(sylvester)
-        reports = np.arange(one.blocks * width)
-        favoured = np.zeros((k, reports.size), dtype=bool)
-        for x in range(k):
-            home, row = divmod(x, width - 1)
-            favoured[x, home * width : (home + 1) * width] = sylvester[row + 1] == 1
+        reports = np.arange(len(sylvester))
+        favoured = sylvester[1 : k + 1] == 1
     weights = np.where(favoured, odds, odds / odds)
     return reports, weights / weights.sum(axis=1, keepdims=True)
 
@@ -92,18 +87,5 @@ def counted(one: Any, reports: np.ndarray) -> np.ndarray:
 
 
 def infimum(one: Any) -> np.ndarray:
-    """inf_x of the masses; of a Bloom filter over all filters with that number of ones, values or not."""
-    if not (isinstance(one, RAPPOR) and one.hashes > 1):
-        return law_of(one).min(axis=0)
-    return law_of_filters(one).min(axis=0)
-
-
-def law_of_filters(one: RAPPOR) -> np.ndarray:
-    """Laws of all filters of a Bloom filter, one row each."""
-    reports, channel, laws = enumerated(one)[0], one.channel, []
-    for ones in itertools.combinations(range(one.length), one.hashes):
-        high = np.full(one.length, channel.one_if_zero)
-        low = np.full(one.length, channel.zero_if_zero)
-        high[list(ones)], low[list(ones)] = channel.one_if_one, channel.zero_if_one
-        laws.append(np.prod(np.where(reports == 1, high, low), axis=1))
-    return np.array(laws)
+    """inf_x of the masses."""
+    return law_of(one).min(axis=0)

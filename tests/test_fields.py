@@ -100,11 +100,9 @@ NAMED: list[tuple[str, Any]] = [
     ("randomizer=unary-encoding k=4 eps0=1 variant=optimised", R.UnaryEncoding(k=4, eps0=1.0, variant="optimised")),
     ("randomizer=subset-selection k=5 size=2 eps0=1", R.SubsetSelection(k=5, size=2, eps0=1.0)),
     ("randomizer=local-hashing k=5 buckets=3 eps0=1", R.LocalHashing(k=5, buckets=3, eps0=1.0)),
-    ("randomizer=hadamard-response k=6 eps0=1 blocks=2", R.HadamardResponse(k=6, eps0=1.0, blocks=2)),
+    ("randomizer=hadamard-response k=6 eps0=1", R.HadamardResponse(k=6, eps0=1.0)),
     ("randomizer=rappor k=4 noise=0.5 one_if_zero=0.25 one_if_one=0.75",
      R.RAPPOR(k=4, noise=0.5, one_if_zero=0.25, one_if_one=0.75)),
-    ("randomizer=rappor k=4 noise=0.5 one_if_zero=0.25 one_if_one=0.75 bits=16 hashes=2 salt=7",
-     R.RAPPOR(k=4, noise=0.5, one_if_zero=0.25, one_if_one=0.75, bits=16, hashes=2, salt=7)),
     ("randomizer=laplace eps0=1", R.Laplace(eps0=1.0)),
     ("randomizer=gaussian sigma=2", R.Gaussian(sigma=2.0)),
 ]  # fmt: skip

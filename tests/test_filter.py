@@ -387,9 +387,9 @@ def test_a_log_is_admitted_as_a_whole_or_not_at_all() -> None:
         (lambda: PrivacyFilter(1.0, 1e-6, order=1.0), "order must be greater than 1"),
         (lambda: PrivacyFilter(1.0, 1e-6, order=2.0, reserved=[(STEP, 1)]), "order must be None"),
         (lambda: PrivacyOdometer(1e-6, [0.5]), "orders must be greater than 1"),
-        (lambda: IndividualFilter(1.0, 1e-6), "users must be given"),
+        (lambda: IndividualFilter(1.0, 1e-6), "of shape"),
         (lambda: IndividualFilter([1.0, math.nan], 1e-6), "epsilon"),
-        (lambda: IndividualFilter(1.0, 1e-6, 5).compose(STEP, [1, 1]), "users must be different"),
+        (lambda: IndividualFilter([1.0] * 5, 1e-6).compose(STEP, [1, 1]), "users must be different"),
         (lambda: PrivacyFilter.least_epsilon([], 1e-6), "planned must lose"),
         *(
             (lambda r=r, f=f: f(r), "must be .mechanism, count. pairs")
@@ -493,7 +493,7 @@ def test_every_user_has_the_filter_of_its_cap() -> None:
 
 
 def test_a_million_users() -> None:
-    many = IndividualFilter(1.0, 1e-6, users=10**6)
+    many = IndividualFilter(np.ones(10**6), 1e-6)
     cohort = np.arange(0, 10**6, 200)
     for _ in range(50):
         assert many.compose(STEP, cohort).all()

@@ -142,26 +142,16 @@ def test_the_profile_of_masses_encloses_exact_sums(step: float, low: int, size: 
         assert high_end <= low_end * (1 + 1e-9) + 1e-14
 
 
-def test_imported_gaussians_are_on_their_side_and_close() -> None:
-    """Pessimistic masses against the exact profile, which is not computed from masses; rounded down, a lower bound."""
+def test_imported_gaussians_are_above_and_close() -> None:
+    """Pessimistic masses against the exact profile, which is not computed from masses."""
     theirs = replaced_gaussian(1.0, 0.1, value_discretization_interval=2e-3)
     imported = from_dp_accounting(theirs, REPLACE)
-    assert isinstance(imported, ImportedPair) and imported.side == "upper"
+    assert isinstance(imported, ImportedPair)
     expm1_eps = np.expm1(np.array([0.0, 0.05, 0.2, 0.5, 1.0, 2.0]))
     exact = PoissonGaussian(1.0, 0.1).pair.profile(expm1_eps, 0.0, 0.0)
     found = imported.pair.profile(expm1_eps, 0.0, 0.0)
     assert np.all(found.upper >= exact.lower - 1e-14)
     assert np.all(found.upper <= exact.upper * 1.0005)
-    options = {"pessimistic_estimate": False, "use_connect_dots": False}
-    theirs = replaced_gaussian(1.0, value_discretization_interval=1e-2, **options)
-    below = from_dp_accounting(theirs, REPLACE)
-    assert isinstance(below, ImportedPair) and below.side == "lower"
-    assert "lower end" in below.assumptions()["analysis"]
-    truth = Accountant().compose(Gaussian(sigma=1.0, sensitivity=2.0), 3)
-    ours = Accountant().compose(below, 3)
-    for eps in (1.0, 5.0, 12.0):
-        assert ours.delta_bounds(eps).lower <= truth.delta_bounds(eps).upper
-        assert ours.delta_bounds(eps).upper >= 0.9 * truth.delta_bounds(eps).lower
 
 
 def test_two_orders_count_as_the_worse_one() -> None:
@@ -207,11 +197,11 @@ def test_missing_mass_is_at_infinity_and_negative_noise_is_dropped() -> None:
     [
         ([0.3, 0.4, 0.2], 0.0, True), ([0.3, 0.4, 0.4], 0.0, True), ([0.3, 0.4, math.nan], 0.0, True),
         ([0.3, -0.4, 1.1], 0.0, True), ([0.3, 0.3], 0.0, True), ([0.5, 0.5], -1e-3, True),
-        ([0.3, 0.4, -1e-17, 0.2], 0.0, False), ([0.7, 0.4], 0.0, False),
+        ([0.3, 0.4, 0.3], 0.0, False),
     ],
 )  # fmt: skip
 def test_import_refuses_what_is_no_distribution(masses: Any, infinity: float, pessimistic: bool) -> None:
-    """Mass missing, too much, not finite, negative; a composed optimistic one; other types; no relation."""
+    """Mass missing, too much, not finite, negative; an optimistic one; other types; no relation."""
     pmf = pld_pmf.DensePLDPmf(0.5, -1, np.array(masses), infinity, pessimistic)
     with pytest.raises(ValueError, match="distribution"):
         from_dp_accounting(peer.PrivacyLossDistribution(pmf), REPLACE)
@@ -489,7 +479,8 @@ def test_risks_of_the_adapter_are_those_of_the_accountant() -> None:
     assert risk.true_positive_rate(0.1) == straight.true_positive_rate(0.1)
     assert risk.advantage() == straight.advantage()
     exposed = AttackRisk(ShufflePrivacyAccountant().compose(dp_event.NonPrivateDpEvent()))
-    assert exposed.advantage() == (1.0, 1.0)
+    low, high = exposed.advantage()
+    assert 1.0 - 1e-12 < low <= high == 1.0
 
 
 # --- everything together ---------------------------------------------------------

@@ -15,15 +15,14 @@ matplotlib.use("Agg")
 from matplotlib import pyplot  # noqa: E402
 from matplotlib.figure import Figure  # noqa: E402
 
-from pld_shuffle import ShuffledLDP  # noqa: E402
+from pld_shuffle import ShuffledLDP, plots  # noqa: E402
 from pld_shuffle.numerics.sides import Bounds  # noqa: E402
 from pld_shuffle.plots import (  # noqa: E402
-    COLOURS,
     check_picture_path,
+    draw,
     epsilon_over_rounds,
     methods_compared,
     privacy_curve,
-    save_figure,
 )
 
 TRAJECTORY = SimpleNamespace(
@@ -74,50 +73,47 @@ def test_epsilon_over_rounds_draws_upper_line_and_bracket(ax):
     assert epsilon_over_rounds(TRAJECTORY) is pyplot.gca()  # new axes by default
 
 
-def test_what_is_infinite_or_zero_is_left_out(ax):
+def test_what_is_infinite_or_zero_is_left_out(ax, monkeypatch):
     """Where there is nothing else, the picture says so."""
     ends = {"rounds": [1, 2], "lower": np.array([0.1, np.inf]), "upper": np.array([0.2, np.inf])}
     epsilon_over_rounds(trajectory(**ends), ax)
     assert list(ax.get_lines()[0].get_xdata()) == [1]
     epsilon_over_rounds(trajectory(rounds=[1], lower=[np.inf], upper=[np.inf]), ax)
     assert "infinite" in ax.texts[0].get_text()
-    zero = privacy_curve(FixedCurve([0.0], [0.0]), [3.0], Figure().add_subplot())
+    monkeypatch.setattr(plots, "CURVE_POINTS", 1)
+    zero = privacy_curve(FixedCurve([0.0], [0.0]), Figure().add_subplot())
     assert "exactly 0" in zero.texts[0].get_text()
 
 
-def test_privacy_curve_on_a_logarithmic_axis(ax):
+def test_privacy_curve_on_a_logarithmic_axis(ax, monkeypatch):
+    monkeypatch.setattr(plots, "CURVE_POINTS", 3)
     accountant = FixedCurve([1e-2, 0.0, 0.0], [2e-2, 1e-90, 0.0])
-    assert privacy_curve(accountant, [0.0, 1.0, 2.0], ax) is ax
+    assert privacy_curve(accountant, ax) is ax
     assert ax.get_yscale() == "log"
     (line,) = ax.get_lines()  # delta = 0 has no place on the axis
-    assert np.array_equal(line.get_data(), ([0.0, 1.0], [2e-2, 1e-90]))
+    assert np.array_equal(line.get_data(), ([0.0, 0.5], [2e-2, 1e-90]))
     low, high = ax.get_ylim()
     assert 0 < low <= 1e-90 and high >= 2e-2
     curve = FixedCurve([1e-3, 1e-5, 0.0], [2e-3, 2e-5, 2e-7])
-    privacy_curve(curve, [0.1, 0.2, 0.3], ax, marks=[(0.2, 2e-5), (0.4, 0.0)], target=(0.25, 1e-5))
+    privacy_curve(curve, ax, marks=[(0.2, 2e-5), (0.4, 0.0)], target=(0.25, 1e-5))
     assert [text.get_text() for text in ax.texts] == ["ε = 0.2 at δ = 2e-05", "target: ε = 0.25 at δ = 1e-05"]
 
 
 def test_brackets_are_drawn_where_they_can_be_seen(ax):
-    """One thinner than the line is said in the legend only; a second curve takes the next colour."""
+    """One thinner than the line is said in the legend only."""
     thin = TRAJECTORY.upper * (1 - 1e-4)
     epsilon_over_rounds(trajectory(lower=thin), ax)
     assert not ax.collections
     assert legend(ax) == ["certified upper bound;\nthe truth is at most 0.01 % away"]
-    ax.axhline(0.2, color="grey")
-    epsilon_over_rounds(TRAJECTORY, ax, label="two")
-    first, _, second = ax.get_lines()
-    assert [first.get_color(), second.get_color()] == list(COLOURS[:2])
 
 
 def test_an_attack_is_a_dashed_line_that_no_analysis_can_go_below(ax):
-    epsilon_over_rounds(trajectory(attacked=True), ax, target=0.3)
-    analysis, attack, target = ax.get_lines()
+    epsilon_over_rounds(trajectory(attacked=True), ax)
+    analysis, attack = ax.get_lines()
     assert attack.get_linestyle() == "--"
     assert list(attack.get_ydata()) == list(TRAJECTORY.lower)
     assert list(analysis.get_ydata()) == list(TRAJECTORY.upper)
-    assert target.get_ydata()[0] == 0.3
-    assert legend(ax)[1:] == ["an attack: no analysis can go below", "target ε = 0.3"]
+    assert legend(ax)[1:] == ["an attack: no analysis can go below"]
 
 
 def test_methods_compared_draws_a_dot_per_finite_bound(ax):
@@ -141,32 +137,30 @@ def test_methods_compared_draws_a_dot_per_finite_bound(ax):
 
 
 @pytest.mark.parametrize("ending", ["png", "pdf", "svg", "PNG"])
-def test_files_are_written_whole_or_not_at_all(tmp_path, ax, ending):
+def test_files_are_written_whole_or_not_at_all(tmp_path, monkeypatch, ending):
     """A failure keeps the old file and leaves nothing; a link is followed."""
-    epsilon_over_rounds(TRAJECTORY, ax)
     real, link = tmp_path / f"real.{ending}", tmp_path / f"link.{ending}"
     real.write_text("old")
     link.symlink_to(real)
-    save, ax.figure.savefig = ax.figure.savefig, lambda file, **_: (file.write(b"half"), 1 / 0)
-    with pytest.raises(ZeroDivisionError):
-        save_figure(ax.figure, link)
+    with monkeypatch.context() as patch, pytest.raises(ZeroDivisionError):
+        patch.setattr(Figure, "savefig", lambda self, file, **_: (file.write(b"half"), 1 / 0))
+        draw(link, "", epsilon_over_rounds, TRAJECTORY)
     assert real.read_text() == "old"
-    ax.figure.savefig = save
-    save_figure(ax.figure, link)
+    draw(link, "", epsilon_over_rounds, TRAJECTORY)
     assert link.is_symlink() and real.stat().st_size > 1000
     assert sorted(tmp_path.iterdir()) == [link, real]
 
 
 @pytest.mark.skipif(os.name == "nt", reason="POSIX permissions")
-def test_permissions_follow_the_umask_or_the_old_file(tmp_path, ax):
+def test_permissions_follow_the_umask_or_the_old_file(tmp_path):
     umask = os.umask(0o027)
     try:
-        save_figure(ax.figure, tmp_path / "new.png")
+        draw(tmp_path / "new.png", "", epsilon_over_rounds, TRAJECTORY)
     finally:
         os.umask(umask)
     assert stat.S_IMODE((tmp_path / "new.png").stat().st_mode) == 0o640
     (tmp_path / "new.png").chmod(0o604)
-    save_figure(ax.figure, tmp_path / "new.png")
+    draw(tmp_path / "new.png", "", epsilon_over_rounds, TRAJECTORY)
     assert stat.S_IMODE((tmp_path / "new.png").stat().st_mode) == 0o604
 
 

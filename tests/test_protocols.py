@@ -21,13 +21,13 @@ from test_truths import HIGH, LOW, joint_reports, rounded
 
 from pld_shuffle import Accountant, CountedBits, Shuffled, ShuffledRR, Subsampled
 from pld_shuffle.calibration import InfeasibleError
+from pld_shuffle.composition.renyi import renyi_bounds
 from pld_shuffle.protocols import (
     BallsIntoBins,
     BinarySum,
     BitHistogram,
     FakeUsers,
     MixDUMP,
-    OneBitMean,
     PrivateHistogram,
     RAPPORHistogram,
     RealSum,
@@ -37,7 +37,6 @@ from pld_shuffle.protocols import (
 )
 from pld_shuffle.protocols.zero_sum import zero_sum_errors
 from pld_shuffle.randomizers import RAPPOR, BinaryRandomizedResponse, UnaryEncoding
-from pld_shuffle.renyi import renyi_bounds
 
 REPETITIONS = 2000
 RAPPOR_ = RAPPOR(k=4, noise=0.3, one_if_zero=0.2, one_if_one=0.9)
@@ -100,12 +99,10 @@ SQUARES = np.random.default_rng(1).random(300) ** 2
     *((BinarySum(gamma=0.2, n=400), (np.arange(400) < ones) * 1) for ones in (0, 120, 400)),
     *((RealSum(k=k, gamma=0.15, n=300), SQUARES) for k in (1, 3, 10)),
     *((UnarySum(bits=bits, gamma=0.15, n=300), SQUARES) for bits in (1, 4, 20)),
-    (OneBitMean(gamma=0.25, n=300), SQUARES),
 ], ids=lambda value: repr(value) if not isinstance(value, np.ndarray) else "")  # fmt: skip
 def test_sums(protocol, values):
     """Unbiased with the exact variance, for values on and off the grid."""
-    truth = values.mean() if isinstance(protocol, OneBitMean) else values.sum()
-    runs = runs_of(protocol, values, truth)
+    runs = runs_of(protocol, values, values.sum())
     worst = protocol.expected_error().exact
     data = () if isinstance(protocol, BinarySum) else (values,)
     exact = protocol.expected_error(*data).exact
@@ -209,7 +206,6 @@ def test_zero_sum_errors_of_many_users_are_gaussian():
     (ZeroSumHistogram(k=3, rate=0.5, n=6), [0, 1, 2, 0, 1, 2]),
     (RealSum(k=3, gamma=0.5, n=6), [0.0, 0.1, 1.0, 0.5, 0.2, 0.9]),
     (UnarySum(bits=3, gamma=0.5, n=6), [0.0, 0.1, 1.0, 0.5, 0.2, 0.9]),
-    (OneBitMean(gamma=0.5, n=6), [0.0, 0.1, 1.0, 0.5, 0.2, 0.9]),
     (BitHistogram(randomizer=RAPPOR_, n=6), [0, 1, 2, 3, 0, 1]),
     (FakeUsers(k=3, n=6, fakes=2, flip=0.125), [0, 1, 2, 0, 1, 2]),
 ], ids=repr)  # fmt: skip
@@ -240,7 +236,7 @@ PROTOCOLS = {
     "binary": (BinarySum, {"gamma": 0.5}, {}),
     "real": (RealSum, {"gamma": 0.5}, {"k": 5}),
     "unary": (UnarySum, {"gamma": 0.5}, {"bits": 8}),
-    "mean": (OneBitMean, {"gamma": 0.5}, {}),
+    "one bit": (RealSum, {"gamma": 0.5}, {"k": 1}),
     "zero": (ZeroSum, {"rate": 0.5}, {}),
     "zero histogram": (ZeroSumHistogram, {"rate": 0.5}, {"k": 3}),
     "bits": (BitHistogram, {"randomizer": RAPPOR_}, {"k": 3}),
@@ -283,10 +279,7 @@ def test_bad_arguments_are_named(maker, noise, design):
 
 
 def test_bad_designs_are_named():
-    bloom = replace(RAPPOR_, bits=8, hashes=2)
     for maker, randomizer, error, match in (
-        (BitHistogram, bloom, ValueError, "one-hot"),
-        (RAPPORHistogram, bloom, ValueError, "one-hot"),
         (RAPPORHistogram, replace(RAPPOR_, noise=0.0), ValueError, "noise > 0"),
         (RAPPORHistogram, UNARY, TypeError, "randomizer must be a RAPPOR"),
         (BitHistogram, BinaryRandomizedResponse(1.0), TypeError, "randomizer"),
@@ -439,7 +432,7 @@ def test_binomial_profiles_enclose_high_precision_sums(n, rate):
 
 def test_binomial_pairs_have_counts_that_the_other_has_not():
     for mechanism in (ZeroSum(rate=0.8, n=30).mechanism, ZeroSumHistogram(rate=0.8, n=30, k=3).mechanism):
-        assert renyi_bounds(mechanism, 2.0).upper == math.inf
+        assert renyi_bounds(mechanism.pair, 2.0).upper == math.inf
         assert mechanism.pair.max_loss.upper == math.inf
     with pytest.raises(MemoryError, match="over the limit"):
         _ = ZeroSum(rate=0.5, n=10**12).mechanism
@@ -554,7 +547,7 @@ def test_budgets_that_ask_for_nothing(name):
 def test_mechanisms_have_the_protocols_parameters():
     """Neither better nor worse than the randomizer that is run: values, users, eps0 and total variation."""
     assert RealSum(k=4, gamma=0.3, n=50).mechanism == ShuffledRR(5, 50, gamma=0.3, adversary="weak")
-    mean = OneBitMean(gamma=0.3, n=50, honest_fraction=0.5)
+    mean = RealSum(k=1, gamma=0.3, n=50, honest_fraction=0.5)
     assert mean.mechanism == BinarySum(gamma=0.3, n=25).mechanism
     assert mean.mechanism == CountedBits(25, gamma=0.3)
     assert PrivateHistogram(k=2, gamma=0.3, n=25).mechanism == mean.mechanism

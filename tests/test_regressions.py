@@ -178,10 +178,10 @@ def test_few_coins_where_nobody_is_silent() -> None:
     encloses(atoms, mechanism, 0.3, 0.48, 0.7, 0.99, rtol=3e-5, shares=True, digits=100)
 
 
-@pytest.mark.parametrize(("k", "blocks"), [(2, 1), (4, 2)])
-def test_attacks_use_inputs_that_exist(k: int, blocks: int) -> None:
+@pytest.mark.parametrize("k", [2, 5])
+def test_attacks_use_inputs_that_exist(k: int) -> None:
     """The completed code of Hadamard response has values beyond k: asking for an attack raised ValueError."""
-    mechanism = Shuffled(HadamardResponse(k=k, eps0=3.0, blocks=blocks), 4)
+    mechanism = Shuffled(HadamardResponse(k=k, eps0=3.0), 4)
     bounds = Accountant(rtol=0.1).compose(mechanism).delta_bounds(1.0)
     assert 0.0 < bounds.lower <= bounds.upper
 

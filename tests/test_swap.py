@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 
+import mpmath
 import numpy as np
 import oracles as o
 import pytest
@@ -16,12 +17,14 @@ from scipy.optimize import brentq, linprog
 from scipy.stats import binom, multinomial
 from test_truths import composed, crowd, datasets, one_order, rr
 
-from pld_shuffle import ShuffledLDP
+from pld_shuffle import Accountant, Shuffled, ShuffledLDP
 from pld_shuffle.mechanisms.blanket import attack_law
+from pld_shuffle.numerics.sides import Bounds
 from pld_shuffle.pairs import slots, swap
 from pld_shuffle.pairs import swap_kernels as kernels
 from pld_shuffle.pairs.cohort import Cohort
-from pld_shuffle.randomizers import Laplace
+from pld_shuffle.pairs.profile import largest
+from pld_shuffle.randomizers import DiscreteRandomizer, Laplace
 from pld_shuffle.randomizers.noise_laws import laplace_types
 
 
@@ -470,3 +473,77 @@ def test_far_out_above_attacks(eps0, n):
         bound = swap.typed_profile(types, n, middle, mass_error=1e-13)
         truth = attack_law(Laplace(eps0=eps0), n, (0.0, 1.0, 0.0)).profile(middle, 1e-3).upper
         assert middle.size > 1 and np.all(np.log(bound) <= 0.75 * np.log(truth))
+
+
+# ---------------------------------------------------------------- many kinds of targets
+
+
+@pytest.mark.parametrize(
+    "cohort", [Cohort(), Cohort(rate=0.25), Cohort(presence=0.6), Cohort(presence=0.7, certain=True)], ids=str
+)
+@pytest.mark.parametrize("n", [40, 3_000])
+def test_bounds_by_moments_lie_above_those_of_the_contour_by_little(cohort, n):
+    law = np.random.default_rng(n).dirichlet(np.full(5, 9.0), size=4) + 0.02
+    law /= law.sum(axis=1, keepdims=True)
+    laws = [law[[0, 1, 0, other]] for other in range(4)]
+    scale = cohort.rate * math.sqrt(((law[0] - law[1]) ** 2 / law).sum(axis=1).max() / n)
+    g = np.expm1(scale * np.array([0.0, 1.0, 2.0, 3.0, 4.0]))
+    contour = swap.typed_profile(laws, n, g, cohort=cohort, mass_error=1e-15)
+    moments = swap.by_moment(laws, n, g, cohort=cohort, mass_error=1e-15)
+    assert np.all(contour <= moments * (1 + 1e-9))
+    if n > 100:
+        assert np.all(moments <= np.array([1.4, 3.0, 4.0, 5.0, 6.5]) * contour)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_bounds_by_moments_lie_above_all_datasets(seed):
+    rng, n, g = np.random.default_rng(seed), 5, [0.0, 0.05, 0.1, 0.2]
+    rows = rng.dirichlet(np.full(3, 5.0), size=3) + 0.1
+    rows /= rows.sum(axis=1, keepdims=True)
+    laws = [rows[[0, 1, 0, other]] for other in range(3)]
+    truth = worst_of(rows.tolist(), g, n - 1)
+    found = swap.by_moment(laws, n, np.array(g), cohort=Cohort(), mass_error=1e-15)
+    assert np.all(truth <= found)
+
+
+def test_moments_are_those_of_the_theorem():
+    """At the largest of the two bounds, X_+ <= e^(xX)/(e x) with the best x, in 40 digits; no u in a hidden cohort."""
+    mpmath.mp.dps = 40
+    law = np.array([[0.5, 0.3, 0.2], [0.2, 0.3, 0.5]])
+    n, g, rate = 500, 0.03, 0.5
+    [found] = swap.by_moment([law[[0, 1, 0, 1]]], n, np.array([g]), cohort=Cohort(rate=rate), mass_error=0.0)
+
+    def bound(x):
+        value = [(a - (1 + g) * b) / b - g * (1 - rate) / rate for a, b in law.T.tolist()]
+        moment = mpmath.fsum(b * mpmath.exp(x * v) for b, v in zip(law[1].tolist(), value, strict=True))
+        return rate * moment**n / (mpmath.e * x * n)
+
+    best = min(float(bound(0.01 * k)) for k in range(1, 60))
+    assert best * (1 - 1e-6) <= found <= 1.02 * best
+
+
+def test_of_many_profiles_the_chords_of_those_not_asked_hold():
+    places, s = np.linspace(0.0, 1.0, 6), np.linspace(0.0, 0.99, 12)
+    sizes = (0.5, 1.0, 0.9)
+    ends = [size * (1.0 - places[:-1]) ** 2 for size in sizes]
+    asked = []
+
+    def ask(k, growths):
+        asked.append(k)
+        value = sizes[k] * (1.0 - growths) ** 2
+        return Bounds(value, value)
+
+    found = largest(s, 3, ask, places, ends, most=1)
+    assert asked == [1]
+    chord = np.interp(s, places, np.append(ends[2], 0.0))
+    np.testing.assert_allclose(found.upper, np.maximum((1.0 - s) ** 2, chord), rtol=1e-9)
+    exact = largest(s, 3, ask, places, ends)
+    np.testing.assert_allclose(exact.upper, (1.0 - s) ** 2, rtol=1e-12)
+
+
+def test_a_matrix_of_twenty_inputs_is_as_close_to_its_attack_as_small_ones():
+    x = np.arange(20)
+    law = np.exp(-np.abs(x[:, None] - x) / 15.0)
+    matrix = Shuffled(DiscreteRandomizer(law / law.sum(axis=1, keepdims=True)), 10_000)
+    found = Accountant().compose(matrix).epsilon_bounds(1e-6)
+    assert 0.0 < found.lower <= found.upper <= 1.004 * found.lower

@@ -170,7 +170,7 @@ def test_randomizers_as_objects_matrices_and_files(tmp_path: Path) -> None:
     assert sweep(plans, delta=1e-3, output=output, workers=1) == rows
     assert output.stat().st_size == size
     found = solve("n", {"randomizer": law, "rounds": 2}, epsilon=0.5, delta=1e-3)
-    assert found.ledger[0][0] == Shuffled(law, found.value) and found.achieved.upper <= 0.5
+    assert found.run.ledger[0][0] == Shuffled(law, found.value) and found.achieved.upper <= 0.5
     for bad, wrong in (
         ([[0.5, 0.6], [0.5, 0.5]], "row 0 must sum to 1"),
         (str(tmp_path / "none.csv"), "cannot read"),

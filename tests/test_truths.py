@@ -584,7 +584,7 @@ TRUTHS |= {
             KRandomizedResponse(k=4, eps0=1.5), BinaryRandomizedResponse(2.0), RAPPOR_2,
             UnaryEncoding(k=3, eps0=2.0), UnaryEncoding(k=3, eps0=1.0, variant="optimised"),
             SubsetSelection(k=4, size=2, eps0=1.5), HadamardResponse(k=3, eps0=1.5),
-            HadamardResponse(k=3, eps0=2.0, blocks=2), LocalHashing(k=3, buckets=3, eps0=2.0),
+            LocalHashing(k=3, buckets=3, eps0=2.0),
             LocalHashing(k=2, buckets=2, eps0=1.0),
         )
     },

@@ -37,8 +37,18 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.stats import binom
 
-from pld_shuffle.bounds import Bennett, Erlingsson, GenericBlanket, Hoeffding, LaplaceBlanket, OutOfRange, RRBlanket
+from pld_shuffle.bounds import (
+    Bennett,
+    Bound,
+    Erlingsson,
+    GenericBlanket,
+    Hoeffding,
+    LaplaceBlanket,
+    OutOfRange,
+    RRBlanket,
+)
 from pld_shuffle.bounds.balle2019 import BlanketFamily
+from pld_shuffle.bounds.bound import DeltaBound
 
 EPS0, EPSILON, DELTA = 0.5, 0.1, 1e-6
 GENERIC, RR2, RR100, LAPLACE = GenericBlanket(), RRBlanket(2), RRBlanket(100), LaplaceBlanket()
@@ -64,6 +74,27 @@ def tabulate(users: list[int], value: Callable[[int], float], *, below: float = 
         if result < below:
             curve[n] = result
     return curve
+
+
+def largest_eps0(bound: Bound, *, epsilon: float, delta: float, n: int) -> float:
+    """The largest eps0 with at most this epsilon by a published bound; OutOfRange if there is none."""
+
+    def fits(eps0: float) -> bool:
+        try:
+            if isinstance(bound, DeltaBound):
+                return bound.delta(epsilon=epsilon, eps0=eps0, n=n) <= delta
+            return bound.epsilon(eps0=eps0, delta=delta, n=n) <= epsilon
+        except OutOfRange:
+            return False
+
+    start = epsilon if isinstance(bound, DeltaBound) else 1e-12
+    low, high = start, 100.0
+    while high - low > 1e-12 * low:
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    if low == start:
+        raise OutOfRange(f"{bound.source} has no eps0 at epsilon = {epsilon!r}, n = {n!r}")
+    return low
 
 
 def log_delta_as_printed(*, epsilon: float, eps0: float, n: int, randomizer: BlanketFamily) -> float:
@@ -122,14 +153,16 @@ def panels(points: int) -> dict[str, dict[str, Curve]]:
     result["i"]["Bennett as printed, generic"] = tabulate(wide, lambda n: as_printed(n, **given, randomizer=GENERIC))
 
     given = {"epsilon": EPSILON, "delta": DELTA}
-    result["ii"]["EFMRTT'19"] = tabulate(low, lambda n: Erlingsson().eps0(**given, n=n))
+    result["ii"]["EFMRTT'19"] = tabulate(low, lambda n: largest_eps0(Erlingsson(), **given, n=n))
     for name, randomizer in family.items():
-        curve = tabulate(low, lambda n, r=randomizer: Hoeffding(r).eps0(**given, n=n))
+        curve = tabulate(low, lambda n, r=randomizer: largest_eps0(Hoeffding(r), **given, n=n))
         result["ii"][f"Hoeffding, {name}"] = curve
         if name == "generic":
             continue
         result["iii"][f"Hoeffding, {name}"] = curve
-        result["iii"][f"Bennett, {name}"] = tabulate(low, lambda n, r=randomizer: Bennett(r).eps0(**given, n=n))
+        result["iii"][f"Bennett, {name}"] = tabulate(
+            low, lambda n, r=randomizer: largest_eps0(Bennett(r), **given, n=n)
+        )
         result["iii"][f"Bennett as printed, {name}"] = tabulate(
             low, lambda n, r=randomizer: as_printed(n, **given, randomizer=r)
         )
@@ -139,7 +172,7 @@ def panels(points: int) -> dict[str, dict[str, Curve]]:
 
     for name, bound in (("Hoeffding", Hoeffding), ("Bennett", Bennett)):
         result["iv"][f"{name}, k-RR"] = tabulate(
-            low, lambda n, b=bound: b(growing(n)).eps0(epsilon=EPSILON, delta=n**-2.0, n=n)
+            low, lambda n, b=bound: largest_eps0(b(growing(n)), epsilon=EPSILON, delta=n**-2.0, n=n)
         )
     result["iv"]["Bennett as printed, k-RR"] = tabulate(
         low, lambda n: as_printed(n, epsilon=EPSILON, delta=n**-2.0, randomizer=growing(n))

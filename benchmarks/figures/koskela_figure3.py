@@ -27,7 +27,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from pld_shuffle import Accountant, ShuffledLDP, ShuffledRR
-from pld_shuffle.bounds import BalleTheorem1, OutOfRange
+from pld_shuffle.bounds import OutOfRange
 from pld_shuffle.plots import COLOURS
 
 N, K, GAMMA = 1_000, 4, 0.25
@@ -54,6 +54,14 @@ PUBLISHED = {"RR, strong": 3.1996, "RR, weak": 2.312}
 Row = tuple[str, int, float, float, float]
 
 
+def theorem_1(epsilon: float) -> float:
+    """delta by Balle et al. 2019, Theorem 1 (`BalleTheorem1`) solved for it."""
+    hidden = (N - 1) * GAMMA / K  # who answer at random, per value
+    if not 27 / hidden <= epsilon <= 1:
+        raise OutOfRange(f"epsilon = {epsilon!r}: Theorem 1 needs {27 / hidden:.3g} <= epsilon <= 1")
+    return min(1.0, 2 * math.exp(-(epsilon**2) * hidden / 14))
+
+
 def curves(points: int) -> list[Row]:
     """(curve, rounds, epsilon, lower, upper)."""
     rows: list[Row] = []
@@ -66,7 +74,7 @@ def curves(points: int) -> list[Row]:
         if rounds == 1:
             for epsilon in epsilons:
                 try:
-                    value = BalleTheorem1(K).delta(epsilon=float(epsilon), eps0=EPS0, n=N)
+                    value = theorem_1(float(epsilon))
                 except ValueError:  # epsilon = 0, or out of the theorem's range
                     continue
                 rows.append(("Balle et al. 2019, Theorem 1", 1, float(epsilon), math.nan, value))
@@ -110,7 +118,7 @@ def report() -> None:
         "those left."
     )
     try:
-        value = BalleTheorem1(K).delta(epsilon=0.9, eps0=EPS0, n=N)
+        value = theorem_1(0.9)
         found = Accountant().compose(MECHANISMS["RR, weak"]).delta_bounds(0.9)
         print(
             f"Balle et al. 2019, Theorem 1, one round, epsilon = 0.9: delta <= {value:.3g}; "

@@ -30,6 +30,7 @@ import matplotlib
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
+from balle_figure3 import largest_eps0
 
 from pld_shuffle import Accountant
 from pld_shuffle.bounds import BalleTheorem1, Cheu, OutOfRange, StrongerClonesClosedForm
@@ -59,17 +60,17 @@ def local_gamma(values: int) -> float:
 
 
 def histogram(n: int) -> PrivateHistogram:
-    eps0 = BalleTheorem1(BINS).eps0(epsilon=EPSILON, delta=DELTA, n=n)
+    eps0 = largest_eps0(BalleTheorem1(BINS), epsilon=EPSILON, delta=DELTA, n=n)
     return PrivateHistogram(k=BINS, gamma=KRandomizedResponse(k=BINS, eps0=eps0).gamma, n=n)
 
 
 def bit_histogram(n: int) -> BitHistogram:
-    eps0 = StrongerClonesClosedForm().eps0(epsilon=EPSILON, delta=DELTA, n=n)
+    eps0 = largest_eps0(StrongerClonesClosedForm(), epsilon=EPSILON, delta=DELTA, n=n)
     return BitHistogram(randomizer=UnaryEncoding(k=BINS, eps0=eps0), n=n)
 
 
 def binary_sum(n: int) -> BinarySum:
-    eps0 = Cheu().eps0(epsilon=EPSILON, delta=DELTA, n=n)
+    eps0 = largest_eps0(Cheu(), epsilon=EPSILON, delta=DELTA, n=n)
     return BinarySum(gamma=BinaryRandomizedResponse(eps0).gamma, n=n)
 
 

@@ -28,6 +28,7 @@ import matplotlib
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
+from balle_figure3 import largest_eps0
 
 from pld_shuffle import Accountant
 from pld_shuffle.bounds import BalleTheorem1, OutOfRange
@@ -65,7 +66,7 @@ def by_theorem(n: int) -> RealSum:
     """Theorem 2: k = (n/c)^(1/3), with c = gamma n/(k+1) of Theorem 1."""
 
     def gamma(values: int) -> float:
-        eps0 = BalleTheorem1(values).eps0(epsilon=EPSILON, delta=DELTA, n=n)
+        eps0 = largest_eps0(BalleTheorem1(values), epsilon=EPSILON, delta=DELTA, n=n)
         return KRandomizedResponse(k=values, eps0=eps0).gamma
 
     k = max(1, round((gamma(2) / 2) ** (-1 / 3)))

@@ -1,6 +1,6 @@
 """Published privacy bounds of the shuffle model: one object for each, asked in one way.
 
-    Bennett().epsilon(eps0=1.0, delta=1e-6, n=10_000)      or .delta(epsilon=, eps0=, n=), .eps0(epsilon=, delta=, n=)
+    Bennett().epsilon(eps0=1.0, delta=1e-6, n=10_000)
 
 | object | source | covers |
 |---|---|---|
@@ -12,7 +12,7 @@
 | `StrongerClonesClosedForm` | Feldman et al., SODA 2023 | any randomizer |
 
 Beside them, functions that are about more than one round: `girgis_rdp`, `girgis_epsilon` (Girgis et al., NeurIPS 2021),
-`rdp_to_epsilon`, `rdp_to_delta` (Canonne et al. 2020), and the optimal composition of (epsilon, delta) guarantees. All
+`rdp_to_epsilon` (Canonne et al. 2020), and the optimal composition of (epsilon, delta) guarantees. All
 are upper bounds, all arguments are keywords, and arguments outside a theorem's range raise `OutOfRange` (a ValueError).
 docs/bounds.md has the proofs. This package does not use the accountant: it is the opponent in every comparison.
 """
@@ -23,12 +23,10 @@ from .balle2019 import BalleTheorem1, BalleTheorem6, Bennett, GenericBlanket, Ho
 from .bound import Adversary, Bound, OutOfRange
 from .closed_forms import Cheu, ClonesClosedForm, Erlingsson, StrongerClonesClosedForm
 from .composing import (
-    DeltaAtOrder,
     EpsilonAtOrder,
     girgis_epsilon,
     girgis_rdp,
     optimal_composition_epsilon,
-    rdp_to_delta,
     rdp_to_epsilon,
 )
 from .sums import cpsgd_epsilon, discrete_gaussian_rdp, skellam_rdp
@@ -45,8 +43,8 @@ def published(k: int = 2) -> tuple[Bound, ...]:
 
 __all__ = [
     "Adversary", "BalleTheorem1", "BalleTheorem6", "Bennett", "Bound", "Cheu", "ClonesClosedForm",
-    "DeltaAtOrder", "EpsilonAtOrder", "Erlingsson", "GenericBlanket", "Hoeffding", "LaplaceBlanket", "OutOfRange",
+    "EpsilonAtOrder", "Erlingsson", "GenericBlanket", "Hoeffding", "LaplaceBlanket", "OutOfRange",
     "RRBlanket", "StrongerClonesClosedForm", "cpsgd_epsilon", "discrete_gaussian_rdp",
-    "girgis_epsilon", "girgis_rdp", "optimal_composition_epsilon", "published", "rdp_to_delta", "rdp_to_epsilon",
+    "girgis_epsilon", "girgis_rdp", "optimal_composition_epsilon", "published", "rdp_to_epsilon",
     "skellam_rdp",
 ]  # fmt: skip

@@ -5,10 +5,9 @@ gamma) (Lemma 8). Lemmas 9, 12, 13 say in which interval L lies (largest value `
 `c`; E L = -a. Concentration (Hoeffding, Lemma 10; Bennett, Lemma 11) bounds the terms by C e^(-m kappa), so that the
 expectation over M has a closed form: n may be 10^9.
 
-*A correction.* Lemma 11 is printed with the factor b_plus/(a m log(1+u)), which is false: for binary randomized
-response with n = 10^6, eps0 = 0.5 it would allow epsilon = 5.2e-4 at delta = 1e-6, where the exact delta is at least
-3.9e-5 (tests). The authors' published code has the form used here. A generic gamma is unknown, in [e^-eps0, 1] (Lemma
-7): e^-eps0 is used, and the worst case of the moments.
+*A correction.* Lemma 11 is printed with the factor b_plus/(a m log(1+u)), which is false (docs/bounds.md); the authors'
+published code has the form used here. A generic gamma is unknown, in [e^-eps0, 1] (Lemma 7): e^-eps0 is used, and the
+worst case of the moments.
 
 Proofs: docs/bounds.md. All are upper bounds for the worst pair of inputs, against an adversary who also sees who of the
 other users answered from the blanket.
@@ -22,7 +21,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from .bound import Adversary, DeltaBound, EpsilonBound, OutOfRange, count, delta_above, log_expm1, raised
+from .bound import Adversary, Bound, DeltaBound, OutOfRange, count, delta_above, log_expm1, raised
 
 
 class Blanket(NamedTuple):
@@ -44,7 +43,6 @@ class GenericBlanket:
     label, only, lemma = "generic", "", 9
 
     def blanket(self, *, epsilon: float, eps0: float) -> Blanket:
-        """At 0 < epsilon < eps0."""
         gamma = math.exp(-eps0)
         # c = g e^eps0 (e^{2 eps}+1) - 2 g^2 e^{eps - 2 eps0} is concave in the unknown g: its
         # maximum on [gamma, 1]
@@ -69,7 +67,6 @@ class RRBlanket:
         count("k", self.k, least=2)
 
     def blanket(self, *, epsilon: float, eps0: float) -> Blanket:
-        """At 0 < epsilon < eps0."""
         odds = math.expm1(eps0)  # e^eps0 - 1
         gamma = self.k / (odds + self.k)
         truth = odds / (odds + self.k)  # 1 - gamma
@@ -89,7 +86,6 @@ class LaplaceBlanket:
     label, only, lemma = "Laplace", "the Laplace mechanism", 13
 
     def blanket(self, *, epsilon: float, eps0: float) -> Blanket:
-        """At 0 < epsilon < eps0."""
         half = math.exp(-eps0 / 2)
         return Blanket(
             gamma=half,
@@ -125,7 +121,6 @@ class _OfBlanket(DeltaBound):
         self.only = randomizer.only
 
     def curve(self, eps0: float, n: int) -> Callable[[float], float]:
-        """Lemma 8's bound for epsilon < eps0; OutOfRange from there on."""
 
         def delta(epsilon: float) -> float:
             if not epsilon < eps0:
@@ -155,7 +150,6 @@ class Hoeffding(_OfBlanket):
     inequality, lemma = "Hoeffding", 10
 
     def tail(self, data: Blanket, drift: float) -> tuple[float, float]:
-        """By Lemma 10."""
         return 2 * math.log(data.length) - math.log(4 * drift), 2 * (drift / data.length) ** 2
 
 
@@ -165,7 +159,6 @@ class Bennett(_OfBlanket):
     inequality, lemma = "Bennett", 11
 
     def tail(self, data: Blanket, drift: float) -> tuple[float, float]:
-        """By Lemma 11, corrected."""
         u = drift * data.largest / data.second_moment
         return math.log(data.largest / math.log1p(u)), data.second_moment / data.largest**2 * _phi(u)
 
@@ -178,7 +171,6 @@ class BalleTheorem6(DeltaBound):
     covers = Adversary.WEAK
 
     def curve(self, eps0: float, n: int) -> Callable[[float], float]:
-        """The left side of inequality (4)."""
 
         def delta(epsilon: float) -> float:
             log_drift = log_expm1(epsilon)
@@ -190,7 +182,7 @@ class BalleTheorem6(DeltaBound):
         return delta
 
 
-class BalleTheorem1(EpsilonBound):
+class BalleTheorem1(Bound):
     """Balle et al. 2019, Theorem 1: k-ary randomized response, n >= 2, wherever it gives epsilon <= 1.
 
     With probability gamma = k/(e^eps0 + k - 1) a user answers uniformly over all k values, and
@@ -207,7 +199,6 @@ class BalleTheorem1(EpsilonBound):
         self.k = count("k", k, least=2)
 
     def formula(self, eps0: float, delta: float, n: int) -> float:
-        """See the class."""
         hidden = (n - 1) / (math.expm1(eps0) + self.k)  # who answer at random, per value
         if not hidden > 27:
             return math.inf

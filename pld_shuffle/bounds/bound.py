@@ -1,16 +1,10 @@
-"""A published bound is one object, asked in one way for any of its three unknowns.
-
-    bound.epsilon(eps0=, delta=, n=)    bound.delta(epsilon=, eps0=, n=)    bound.eps0(epsilon=, delta=, n=)
-
-An `EpsilonBound` states epsilon for eps0 and delta, a `DeltaBound` delta for epsilon and eps0. The other unknowns are
-solved for. *Each answer is safe*: fed back into the bound, it does not miss the target.
+"""A published bound is one object: ``bound.epsilon(eps0=, delta=, n=)``, and of a `DeltaBound` also its delta.
 
 *Two refusals.* An argument that no bound could use (delta = 2, n = 0, a bool) is a ValueError or TypeError. One that
 has a meaning but lies outside what a theorem covers is `OutOfRange`. No bound returns nan.
 
 *Rounding.* A Fraction or a longdouble becomes the neighbouring double for which the bound is larger. A bound is
-evaluated as it is written, then moved to its safe side by `MARGIN`, relative in epsilon and eps0, absolute in log
-delta.
+evaluated as it is written, then moved to its safe side by `MARGIN`, relative in epsilon, absolute in log delta.
 """
 
 from __future__ import annotations
@@ -61,68 +55,38 @@ class Adversary(IntEnum):
         )[self]
 
 
-class _Bound(ABC):
+class Bound(ABC):
     """An upper bound for one round of n honest users, substitution of one user's value.
 
     name, source : for tables, and to find the proof. covers : the adversary it holds for. only : the randomizers it is
-    for, "k-ary randomized response" say; "" is every eps0-LDP randomizer.
+    for, "k-ary randomized response" say; "" is every eps0-LDP randomizer. needs : of what it covers, for messages.
     """
 
     name: str
     source: str
     covers: Adversary = Adversary.REPORTS
     only: str = ""
-    needs: str = "enough users to amplify"
-
-    def _found(self, unknown: str, value: float | None, **given: float) -> float:
-        if value is None:
-            at = ", ".join(f"{name} = {number!r}" for name, number in given.items())
-            raise OutOfRange(f"{self.source} gives no {unknown} at {at}: it needs {self.needs}")
-        return value
-
-
-class EpsilonBound(_Bound):
-    """epsilon = formula(eps0, delta, n); +inf outside the theorem's range. It rises with eps0 and with 1/delta.
-
-    below : delta must be below this.
-    """
-
-    below: float = 1.0
+    needs: str = "enough users to amplify, below eps0"
 
     @abstractmethod
     def formula(self, eps0: float, delta: float, n: int) -> float:
-        """What the theorem states, rounded up."""
+        """epsilon by the theorem, rounded up; +inf outside its range."""
 
     def epsilon(self, *, eps0: float, delta: float, n: int) -> float:
-        """The bound itself. One evaluation."""
+        """The bound: eps0 in (0, 200], delta in (0, 1), n users."""
         value = self.formula(local_budget(eps0), failure("delta", delta), count("n", n))
-        found = value if value < math.inf else None
-        return self._found("epsilon", found, eps0=eps0, delta=delta, n=n)
-
-    def delta(self, *, epsilon: float, eps0: float, n: int) -> float:
-        """The smallest delta in range with at most this epsilon. About 20 evaluations."""
-        limit, budget, users = target("epsilon", epsilon), local_budget(eps0), count("n", n)
-        solution = first_satisfying(  # in log(1/delta), in which epsilon is nearly a square root
-            lambda x: self.formula(budget, math.exp(-x), users) - limit,
-            -math.log(sys.float_info.min),
-            1e-12 - math.log(self.below),
-            steps=1,
-        )
-        value = None if solution is None else math.exp(-solution)
-        return self._found("delta", value, epsilon=epsilon, eps0=eps0, n=n)
-
-    def eps0(self, *, epsilon: float, delta: float, n: int) -> float:
-        """The largest eps0 in range with at most this epsilon. About 20 evaluations."""
-        limit, fail, users = target("epsilon", epsilon), failure("delta", delta), count("n", n)
-        solution = first_satisfying(lambda x: self.formula(x, fail, users) - limit, EPS0_LIMIT, 1e-12, steps=1)
-        return self._found("eps0", solution, epsilon=epsilon, delta=delta, n=n)
+        if not value < math.inf:
+            at = f"eps0 = {eps0!r}, delta = {delta!r}, n = {n!r}"
+            raise OutOfRange(f"{self.source} gives no epsilon at {at}: it needs {self.needs}")
+        return value
 
 
-class DeltaBound(_Bound):
+class DeltaBound(Bound):
     """delta as a function of epsilon; vacuous (1) or refused from eps0 on, where pure local privacy takes over.
 
-    Several such bounds rise again for large epsilon although the delta of a mechanism cannot. Epsilon and eps0
-    are therefore looked for on a grid, and epsilon up to eps0 times `SHARE`.
+    Several such bounds rise again for large epsilon although the delta of a mechanism cannot. Epsilon is therefore
+    looked for on a grid up to eps0 times `SHARE`, in about 260 evaluations. *The answer is safe*: fed back into the
+    bound, it does not miss the target.
     """
 
     @abstractmethod
@@ -130,28 +94,14 @@ class DeltaBound(_Bound):
         """An upper bound on delta, at most 1, as a function of epsilon; OutOfRange if it is not covered."""
 
     def delta(self, *, epsilon: float, eps0: float, n: int) -> float:
-        """The bound itself, at most 1. One evaluation."""
+        """What the theorem states, at most 1. One evaluation."""
         return self.curve(local_budget(eps0), count("n", n))(target("epsilon", epsilon))
 
-    def epsilon(self, *, eps0: float, delta: float, n: int) -> float:
-        """The smallest epsilon below eps0 with at most this delta. About 260 evaluations."""
-        budget, fail, users = local_budget(eps0), failure("delta", delta), count("n", n)
-        curve, top = self.curve(budget, users), budget * SHARE
-        solution = first_satisfying(lambda x: log_ratio(curve(x), fail), 1e-12 * top, top)
-        return self._found("epsilon below eps0", solution, eps0=eps0, delta=delta, n=n)
-
-    def eps0(self, *, epsilon: float, delta: float, n: int) -> float:
-        """The largest eps0 above epsilon with at most this delta. About 260 evaluations."""
-        wanted, fail, users = target("epsilon", epsilon), failure("delta", delta), count("n", n)
-        bottom, solution = wanted / SHARE, None
-        if bottom < EPS0_LIMIT:
-            # beyond this there is no amplification, whatever the bound
-            top = min(EPS0_LIMIT, max(2 * wanted, 2 * math.log(users) + wanted + 60))
-            solution = first_satisfying(lambda x: log_ratio(self.curve(x, users)(wanted), fail), top, bottom)
-        return self._found("eps0 above epsilon", solution, epsilon=epsilon, delta=delta, n=n)
-
-
-Bound = EpsilonBound | DeltaBound
+    def formula(self, eps0: float, delta: float, n: int) -> float:
+        """The smallest epsilon below eps0 with at most this delta."""
+        curve, top = self.curve(eps0, n), eps0 * SHARE
+        solution = first_satisfying(lambda x: log_ratio(curve(x), delta), 1e-12 * top, top)
+        return math.inf if solution is None else solution
 
 
 # --- what a bound accepts, and how it rounds -----------------------------------------------------
@@ -167,9 +117,9 @@ def failure(name: str, value: Any) -> float:
     return validation.open_unit(name, value, Side.LOWER)
 
 
-def local_budget(value: Any, rounding: Side = Side.UPPER) -> float:
-    """eps0 as a float in (0, EPS0_LIMIT], rounded up unless told otherwise; OutOfRange above."""
-    eps0 = validation.positive_float("eps0", value, rounding)
+def local_budget(value: Any) -> float:
+    """eps0 as a float in (0, EPS0_LIMIT], rounded up; OutOfRange above."""
+    eps0 = validation.positive_float("eps0", value, Side.UPPER)
     if not eps0 <= EPS0_LIMIT:
         raise OutOfRange(f"eps0 = {eps0!r}: evaluated only for eps0 <= {EPS0_LIMIT:g}")
     return eps0

@@ -13,26 +13,24 @@ from __future__ import annotations
 
 import math
 
-from .bound import EpsilonBound, raised
+from .bound import Bound, raised
 
 
-class Erlingsson(EpsilonBound):
-    """Erlingsson et al. 2019: any eps0-LDP randomizer with eps0 < 1/2."""
+class Erlingsson(Bound):
+    """12 eps0 sqrt(log(1/delta)/n), Erlingsson et al. 2019: any eps0-LDP randomizer."""
 
     name = "shuffling, closed form"
     source = "Erlingsson et al. 2019"
     needs = "eps0 < 1/2, delta < 1/100 and n >= 1000"
-    below = 0.01
 
     def formula(self, eps0: float, delta: float, n: int) -> float:
-        """12 eps0 sqrt(log(1/delta)/n) for eps0 < 1/2, n >= 1000 and delta < 1/100."""
         if not (eps0 < 0.5 and delta < 0.01 and n >= 1000):
             return math.inf
         return raised(12 * eps0 * math.sqrt(-math.log(delta) / n))
 
 
-class Cheu(EpsilonBound):
-    """Cheu et al. 2019, section 4.2: binary randomized response."""
+class Cheu(Bound):
+    """(1 - s/n) sqrt(32 log(4/delta)/s), s = lambda - sqrt(2 lambda log(2/delta)): binary randomized response."""
 
     name = "binary randomized response"
     source = "Cheu et al. 2019"
@@ -40,7 +38,6 @@ class Cheu(EpsilonBound):
     needs = "2n/(e^eps0 + 1) >= 14 log(4/delta)"
 
     def formula(self, eps0: float, delta: float, n: int) -> float:
-        """(1 - s/n) sqrt(32 log(4/delta)/s), s = lambda - sqrt(2 lambda log(2/delta)), if lambda >= 14 log(4/delta)."""
         coins = 2 * n / (math.exp(eps0) + 1)
         log4, log2 = math.log(4) - math.log(delta), math.log(2) - math.log(delta)
         if not coins >= 14 * log4:
@@ -49,15 +46,14 @@ class Cheu(EpsilonBound):
         return raised((1 - sure / n) * math.sqrt(32 * log4 / sure))
 
 
-class ClonesClosedForm(EpsilonBound):
-    """Feldman et al. 2021, Theorem 3.1."""
+class ClonesClosedForm(Bound):
+    """log(1 + tanh(eps0/2) (8 sqrt(e^eps0 log(4/delta)/n) + 8 e^eps0/n)), Feldman et al. 2021, Theorem 3.1."""
 
     name = "clones, closed form"
     source = "Feldman et al. 2021, Thm 3.1"
     needs = "eps0 <= log(n/(16 log(2/delta)))"
 
     def formula(self, eps0: float, delta: float, n: int) -> float:
-        """log(1 + tanh(eps0/2) (8 sqrt(e^eps0 log(4/delta)/n) + 8 e^eps0/n))."""
         per_user, log_delta = math.exp(eps0) / n, math.log(delta)
         if not 16 * per_user * (math.log(2) - log_delta) <= 1:
             return math.inf
@@ -65,15 +61,14 @@ class ClonesClosedForm(EpsilonBound):
         return raised(math.log1p(8 * math.tanh(eps0 / 2) * bracket))
 
 
-class StrongerClonesClosedForm(EpsilonBound):
-    """Feldman et al. 2023, section 3."""
+class StrongerClonesClosedForm(Bound):
+    """log(1 + (e^eps0 - 1) (4 sqrt(2 log(4/delta)/((e^eps0 + 1) n)) + 4/n)), Feldman et al. 2023, section 3."""
 
     name = "stronger clones, closed form"
     source = "Feldman et al. 2023"
     needs = "eps0 <= log(n/(8 log(2/delta)) - 1)"
 
     def formula(self, eps0: float, delta: float, n: int) -> float:
-        """log(1 + (e^eps0 - 1) (4 sqrt(2 log(4/delta)/((e^eps0 + 1) n)) + 4/n))."""
         both, log_delta = math.exp(eps0) + 1, math.log(delta)
         if not 8 * both * (math.log(2) - log_delta) <= n:
             return math.inf

@@ -4,8 +4,7 @@
 * *Renyi* (Canonne, Kamath, Steinke 2020, Proposition 12; Balle, Barthe, Gaboardi, Hsu, Sato 2020, Theorem 21).
   Divergences of one order add up over adaptive rounds: pass the sum. A divergence may be +inf at some orders.
 * *Subsampled shuffling* (Girgis, Data, Diggavi, NeurIPS 2021, Theorem 1), for integer orders and every eps0-LDP
-  randomizer. The authors' code has y/2 in place of y in the residue Y (`residue="published-code"`, for reproducing
-  their figures), which no proof covers.
+  randomizer. The authors' code has y/2 in place of y in the residue Y, which no proof covers (`residue`).
 
 Everything is computed in logs: orders to 10^4, eps0 = 14 and n = 10^9 do not overflow. Proofs: docs/bounds.md.
 """
@@ -16,14 +15,14 @@ import math
 from typing import Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import gammaln, logsumexp
 from scipy.stats import binom
 
 from ..numerics.crossing import first_satisfying
 from ..numerics.sides import Side
 from ..numerics.validation import choice, positive_float, real, real_array
-from .bound import OutOfRange, count, delta_above, failure, local_budget, log_expm1, log_ratio, lowered, raised, target
+from .bound import OutOfRange, count, failure, local_budget, log_expm1, log_ratio, lowered, raised
 
 
 def _rr_failure(*, epsilon: float, rounds: int, total_epsilon: float) -> float:
@@ -76,9 +75,6 @@ def optimal_composition_epsilon(*, epsilon: float, delta: float, rounds: int, to
     return solution
 
 
-# --- from Renyi divergences ---
-
-
 class EpsilonAtOrder(NamedTuple):
     """An upper bound on epsilon and the Renyi order that attains it."""
 
@@ -86,14 +82,13 @@ class EpsilonAtOrder(NamedTuple):
     order: float
 
 
-class DeltaAtOrder(NamedTuple):
-    """An upper bound on delta and the Renyi order that attains it."""
+def rdp_to_epsilon(*, orders: ArrayLike, rdp: ArrayLike, delta: float) -> EpsilonAtOrder:
+    """Smallest epsilon >= 0 over the given orders, and its order (Canonne et al. 2020, Proposition 12).
 
-    delta: float
-    order: float
-
-
-def _curve(orders: ArrayLike, rdp: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    `orders` > 1 and `rdp` >= 0 are 1-D of equal length; 0 < delta < 1. A negative epsilon is reported as 0, which it
+    implies. Raises OutOfRange if rdp is infinite everywhere. O(number of orders).
+    """
+    fail = failure("delta", delta)
     # a Renyi divergence rises with its order, so a smaller order and a larger divergence are safe
     alphas = np.atleast_1d(real_array("orders", orders, Side.LOWER))
     values = np.atleast_1d(real_array("rdp", rdp, Side.UPPER))
@@ -107,35 +102,11 @@ def _curve(orders: ArrayLike, rdp: ArrayLike) -> tuple[NDArray[np.float64], NDAr
         raise ValueError(f"rdp must be >= 0, got {rdp!r}")
     if not np.any(values < np.inf):
         raise OutOfRange("rdp is infinite at every order: no (epsilon, delta) follows")
-    return alphas, values
-
-
-def rdp_to_epsilon(*, orders: ArrayLike, rdp: ArrayLike, delta: float) -> EpsilonAtOrder:
-    """Smallest epsilon >= 0 over the given orders, and its order (Canonne et al. 2020, Proposition 12).
-
-    `orders` > 1 and `rdp` >= 0 are 1-D of equal length; 0 < delta < 1. A negative epsilon is reported as 0, which it
-    implies. Raises OutOfRange if rdp is infinite everywhere. O(number of orders).
-    """
-    fail = failure("delta", delta)
-    alphas, values = _curve(orders, rdp)
     epsilons = values + np.log1p(-1 / alphas) - (math.log(fail) + np.log(alphas)) / (alphas - 1)
     best = int(np.argmin(epsilons))
     # the slack is relative to the terms, not to their possibly small sum
     size = float(values[best]) + abs(math.log(fail)) / float(alphas[best] - 1)
     return EpsilonAtOrder(max(0.0, float(epsilons[best]) + 1e-14 * (size + 1)), float(alphas[best]))
-
-
-def rdp_to_delta(*, orders: ArrayLike, rdp: ArrayLike, epsilon: float) -> DeltaAtOrder:
-    """Smallest delta <= 1 over the given orders, and its order (Canonne et al. 2020, Proposition 12).
-
-    `orders` > 1 and `rdp` >= 0 are 1-D of equal length; epsilon > 0. Raises OutOfRange if rdp is
-    infinite everywhere. O(number of orders).
-    """
-    wanted = target("epsilon", epsilon)
-    alphas, values = _curve(orders, rdp)
-    logs = (alphas - 1) * (values - wanted + np.log1p(-1 / alphas)) - np.log(alphas)
-    best = int(np.argmin(logs))
-    return DeltaAtOrder(delta_above(float(logs[best])), float(alphas[best]))
 
 
 Residue = Literal["theorem", "published-code"]

@@ -27,12 +27,13 @@ from ..numerics.tuning import (
     INTEGRAL_WORK_PER_POINT,
     MANY_ROUNDS,
     NUMBERS,
+    ROUNDS_A_PAIR,
     SMOOTHING_SHARE,
 )
 from ..pairs.gaussian import noise_of
 from ..pairs.pair import Pair
 from .aliases import RATES, TooExpensive, log_geometric, log_peak
-from .moments import JoinedMoments, MomentFunction, Rounds, TiltedLaws, laplace_of
+from .moments import MomentFunction, Moments, Rounds, TiltedLaws, laplace_of
 from .plan import Plan
 from .pld import log_finite
 from .reading import Question, Reading
@@ -98,9 +99,10 @@ class Integral:
     ) -> None:  # fmt: skip
         self.c, self._tau = c, tau
         self.laws = laws
-        self._products = products or Products(np.array([law.count for law in laws], np.float64))
+        moments = self._moments = Moments(laws)
+        self._products = products or Products(moments.counts)
         self._square = variance + tau * tau
-        tilted = self._tilted = TiltedLaws(laws, c)
+        tilted = self._tilted = TiltedLaws(moments, c)
         sums, square = self._products.sums, self._square
         lift = 0.5 * (c * c + c) * square
         self._mean = sums(tilted.means)
@@ -116,7 +118,7 @@ class Integral:
         self.lost = Bounds(lost * (1.0 - 2e-15 - rounding), np.minimum(lost * (1.0 + 2e-15 + rounding), 1.0))
         self._loss_error = sums(np.array([law.loss_error for law in laws])) * (1.0 + 1e-9 + rounding)
         # A lattice holds the composed loss under its tilt, and every law before that.
-        points = max([14.0 * self._deviation, *(law.reach for law in laws)]) / step
+        points = max(14.0 * self._deviation, moments.reach) / step
         self._most_work = min(INTEGRAL_WORK_PER_POINT * points, INTEGRAL_WORK) * len(laws)
         self._aliases(tolerance)
         self._walk(tolerance)
@@ -139,8 +141,7 @@ class Integral:
         c = self.c
         near = RATES / self._deviation
         rates = np.concatenate((c + near, c - near[near < c], [0.0]))
-        moments = JoinedMoments(self.laws)
-        of_laws = np.array([moments.log_moments(float(rate)) for rate in rates]).T
+        of_laws = np.array([sum(self._moments.log_moments(float(rate))) for rate in rates]).T
         logs = self._products.sums(of_laws) + 0.5 * (rates * rates + rates) * self._square * (1.0 + 8.0 * ROUNDOFF)
         logs += 1e-9 + self._products.terms * ROUNDOFF * self._products.sums(np.abs(of_laws))
         self._rates, self._log_moments = rates, logs + log_peak(rates)
@@ -342,14 +343,14 @@ class Integral:
 def _saddle(laws: Sequence[MomentFunction], square: float, question: Question, start: float) -> float:
     """About the c where the integrand of the question's answer is least on the real line."""
 
-    moments = JoinedMoments(laws)
+    moments = Moments(laws)
 
     def beyond(c: float) -> bool:
-        log, mean, variance = moments.slopes(c)
+        log, mean, variance = map(float, moments.slopes(c) @ moments.counts)
         eps = mean + (c + 0.5) * square - 1.0 / c - 1.0 / (c + 1.0)
         if question.delta is None:
             assert question.eps is not None
-            return eps >= question.eps
+            return bool(eps >= question.eps)
         variance += square + 1.0 / c**2 + 1.0 / (c + 1.0) ** 2
         value = log + 0.5 * (c * c + c) * square - c * eps - math.log(c * (c + 1.0))
         return value - 0.5 * math.log(2.0 * math.pi * variance) <= math.log(question.delta)
@@ -369,7 +370,8 @@ def preferred(ledger: Sequence[tuple[Pair, int]], sketch: Sketch) -> bool:
     """Whether an integral is worth a try before any lattice: many rounds, few atoms, or noise in closed form."""
     rounds = sum(count for _, count in ledger)
     closed = any(noise_of(pair) is not None or laplace_of(pair) is not None for pair, _ in ledger)
-    return closed or (not sketch.regular and (rounds >= MANY_ROUNDS or sketch.sparse))
+    many = rounds + ROUNDS_A_PAIR * len(ledger) >= MANY_ROUNDS
+    return closed or (not sketch.regular and (many or sketch.sparse))
 
 
 def capped(laws: Sequence[MomentFunction], ledger: Ledger, c: float, plan: Plan) -> list[MomentFunction]:

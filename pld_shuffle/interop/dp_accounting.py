@@ -10,15 +10,10 @@ Shuffle pairs are for neighbours that differ in one user's value, `NeighboringRe
 accountant unless REPLACE_SPECIAL is asked for: one user's record becomes the special, zero record (`ZeroOut`). Under
 REPLACE_ONE a noise multiplier is noise over the *norm* of one contribution, so replacing it moves a sum by twice that
 norm: `GaussianDpEvent(z)` is `Gaussian(sigma=z, sensitivity=2)`, as in dp_accounting, and `LaplaceDpEvent(z)` is
-`Laplace(scale=z, sensitivity=2)`; on a Poisson sample, `PoissonGaussian(sigma=z, rate=q)`. (Laplace noise on several
-coordinates: splitting a shift over coordinates leaves less mass at the two extreme losses and more between them, at the
-same mean of e^-loss, hence a smaller profile; so the scalar pair dominates.)
+`Laplace(scale=z, sensitivity=2)`, also on several coordinates (splitting a shift leaves less mass at the two extreme
+losses). Under REPLACE_SPECIAL the sensitivity is the norm itself.
 
-Under REPLACE_SPECIAL the sensitivity is the norm itself, and everything else is the same events read by `ZeroOut`:
-what is not proved for it is refused.
-
-What dp_accounting's own composition adds is described and measured in docs/interop.md: grid and truncation on
-the pessimistic side, and rounding of its transforms, which nothing bounds.
+What dp_accounting's own composition adds is described and measured in docs/interop.md.
 """
 
 from __future__ import annotations
@@ -46,7 +41,7 @@ from ..mechanisms.central import Gaussian, Laplace, PoissonGaussian, quotient
 from ..mechanisms.imported import ImportedPair
 from ..numerics.rounding import ROUNDOFF
 from ..numerics.sides import Bounds, Side
-from ..numerics.validation import choice, nonnegatives, positive_float, positive_int, probabilities, unit_interval
+from ..numerics.validation import choice, positive_float, positive_int, unit_interval
 from . import symmetric
 
 PrivacyLossDistribution = privacy_loss_distribution.PrivacyLossDistribution
@@ -101,16 +96,15 @@ def from_dp_accounting(distribution: Any, neighboring_relation: Any) -> Imported
 
     Parameters
     ----------
-    distribution : single-round distributions are best; one that dp_accounting composed carries the rounding
-        of its transforms.
+    distribution : a pessimistic one, best of a single round: dp_accounting's composition adds the rounding of its
+        transforms.
     neighboring_relation : the `NeighboringRelation` it was computed for (the distribution does not know). To
         be composed with shuffle mechanisms it must be REPLACE_ONE, or REPLACE_SPECIAL with those in `ZeroOut`.
 
-    A pessimistic distribution states a pair that is at least as bad as the mechanism, so the *upper* ends
-    of brackets carry over to the mechanism; an optimistic one, the lower ends (`ImportedPair.side`). If the
-    orders "remove" and "add" differ, the larger profile counts. Mass that is missing (up to 1e-9 of
-    rounding) is put at infinite loss. Raises TypeError for anything else; ValueError for a wrong mass, for
-    an optimistic distribution with negative masses or two orders, and for two orders under REPLACE_ONE.
+    It states a pair that is at least as bad as the mechanism, so the *upper* ends of brackets carry over to the
+    mechanism. If the orders "remove" and "add" differ, the larger profile counts. Mass that is missing (up to 1e-9 of
+    rounding) is put at infinite loss. Raises TypeError for anything else; ValueError for a wrong mass, an optimistic
+    distribution, and two orders under REPLACE_ONE.
     """
     if not isinstance(distribution, PrivacyLossDistribution):
         raise TypeError(f"distribution must be a PrivacyLossDistribution, got {distribution!r}")
@@ -139,33 +133,20 @@ def from_dp_accounting(distribution: Any, neighboring_relation: Any) -> Imported
 def _pair(pmf: Any, neighbours: str) -> ImportedPair:
     """The positive part of a `PLDPmf`, checked."""
     pmf = pmf.to_dense_pmf()
-    side = Side.UPPER if pmf._pessimistic_estimate else Side.LOWER
+    if not pmf._pessimistic_estimate:
+        raise ValueError("distribution must be pessimistic, got an optimistic one")
     step, low, infinity = (float(pmf._discretization), int(pmf._lower_loss), float(pmf._infinity_mass))
     masses = np.asarray(pmf._probs, np.float64)
     negative = -float(np.minimum(masses, 0.0).sum())
     total = math.fsum(masses) + infinity
     if not (np.all(np.isfinite(masses)) and 0.0 <= infinity <= 1.0 and negative <= _DEFICIT):
         raise ValueError(f"distribution has no masses but {masses!r} with {infinity!r} at infinite loss")
-    if side is Side.UPPER:
-        if not 1.0 - _DEFICIT <= total <= 1.0 + _EXCESS:
-            raise ValueError(f"distribution must have mass 1, got {total!r}")
-        # Transforms leave negative noise; without it there is only more mass.
-        infinity = min(1.0, infinity + max(0.0, 1.0 - total))
-        masses = np.maximum(masses, 0.0)
-    elif negative > 0.0 or not total <= 1.0 + _DEFICIT:
-        raise ValueError(
-            f"distribution is optimistic and has mass {total!r}, {negative!r} of it negative;"
-            " import the single rounds instead"
-        )
-    first = max(0, 1 - low)
-    return ImportedPair(
-        step=step,
-        low=max(1, low),
-        masses=tuple(masses[first:].tolist()),
-        infinity=infinity,
-        neighbours=neighbours,
-        side=side.value,
-    )
+    if not 1.0 - _DEFICIT <= total <= 1.0 + _EXCESS:
+        raise ValueError(f"distribution must have mass 1, got {total!r}")
+    # Transforms leave negative noise; without it there is only more mass.
+    infinity = min(1.0, infinity + max(0.0, 1.0 - total))
+    masses = np.maximum(masses, 0.0)[max(0, 1 - low) :]
+    return ImportedPair(step, max(1, low), tuple(masses.tolist()), infinity, neighbours)
 
 
 def _check_reading(distribution: Any, found: ImportedPair) -> None:
@@ -227,7 +208,6 @@ class ShufflePrivacyAccountant(privacy_accountant.PrivacyAccountant):  # type: i
             )
         super().__init__(neighboring_relation)
         self._accountant = Accountant(rtol)
-        self._private = True
 
     def _maybe_compose(self, event: Any, count: int, do_compose: bool) -> Any:
         if isinstance(event, dp_event.SelfComposedDpEvent):
@@ -235,8 +215,7 @@ class ShufflePrivacyAccountant(privacy_accountant.PrivacyAccountant):  # type: i
                 repeats = positive_int("count", event.count, least=0)
             except (TypeError, ValueError) as error:
                 return ErrorDetails(invalid_event=event, error_message=str(error))
-            inner = _NOTHING if repeats == 0 else event.event
-            return self._maybe_compose(inner, repeats * count, do_compose)
+            return self._maybe_compose(event.event, repeats * count, do_compose) if repeats else None
         if isinstance(event, dp_event.ComposedDpEvent):
             for part in event.events:
                 failed = self._maybe_compose(part, count, do_compose)
@@ -247,51 +226,39 @@ class ShufflePrivacyAccountant(privacy_accountant.PrivacyAccountant):  # type: i
             found = self._read(event)
         except (TypeError, ValueError) as error:
             return ErrorDetails(invalid_event=event, error_message=str(error))
-        if do_compose:
-            if isinstance(found, Mechanism):
-                self._accountant.compose(found, count)
-            elif found is _NOT_PRIVATE:
-                self._private = False
+        if do_compose and found is not None:
+            self._accountant.compose(found, count)
         return None
 
-    def _read(self, event: Any) -> Any:
-        """The event's mechanism, for this accountant's relation; ValueError or TypeError if there is none."""
+    def _read(self, event: Any) -> Mechanism | None:
+        """The event's mechanism, for this accountant's relation, or nothing; ValueError or TypeError if unknown."""
         zero_out = self.neighboring_relation is NeighboringRelation.REPLACE_SPECIAL
         found = _mechanism(event, reach=1.0 if zero_out else 2.0)
-        if not isinstance(found, Mechanism):
-            return found
         if zero_out:
-            return found if found.relation == "zero-out" else ZeroOut(found)
-        choice("mechanism.relation", found.relation, ("replace-one",))
+            return found if found is None or found.relation == "zero-out" else ZeroOut(found)
+        if found is not None:
+            choice("mechanism.relation", found.relation, ("replace-one",))
         return found
 
     def get_epsilon(self, target_delta: float) -> float:
-        """Certified upper bound on epsilon at `target_delta`; inf after a non-private event."""
-        return float(self.epsilon_bounds(target_delta).upper)
+        """Certified upper bound on epsilon at `target_delta`."""
+        return self._accountant.get_epsilon(target_delta)
 
     def get_delta(self, target_epsilon: float) -> float:
-        """Certified upper bound on delta at `target_epsilon`; 1 after a non-private event."""
-        return float(self.delta_bounds(target_epsilon).upper)
+        """Certified upper bound on delta at `target_epsilon`."""
+        return self._accountant.get_delta(target_epsilon)
 
     def epsilon_bounds(self, target_delta: Any) -> Bounds:
-        """As `Accountant.epsilon_bounds`; (inf, inf) after a non-private event."""
-        if self._private:
-            return self._accountant.epsilon_bounds(target_delta)
-        return _everywhere(math.inf, probabilities("target_delta", target_delta))
+        """As `Accountant.epsilon_bounds`."""
+        return self._accountant.epsilon_bounds(target_delta)
 
     def delta_bounds(self, target_epsilon: Any) -> Bounds:
-        """As `Accountant.delta_bounds`; (1, 1) after a non-private event."""
-        if self._private:
-            return self._accountant.delta_bounds(target_epsilon)
-        return _everywhere(1.0, nonnegatives("target_epsilon", target_epsilon))
+        """As `Accountant.delta_bounds`."""
+        return self._accountant.delta_bounds(target_epsilon)
 
 
-_NOTHING = dp_event.NoOpDpEvent()
-_NOT_PRIVATE = dp_event.NonPrivateDpEvent()
-
-
-def _mechanism(event: Any, reach: float) -> Any:
-    """The mechanism of a basic or sampled event, or _NOTHING, or _NOT_PRIVATE; ValueError or TypeError otherwise.
+def _mechanism(event: Any, reach: float) -> Mechanism | None:
+    """The mechanism of a basic or sampled event, None if it shows nothing; ValueError or TypeError if unknown.
 
     reach : how far a user moves a sum, in norms of a contribution: 2 by replacing it, 1 by leaving it out.
     """
@@ -302,16 +269,17 @@ def _mechanism(event: Any, reach: float) -> Any:
             | dp_event.SampledWithoutReplacementDpEvent(sample_size=0)
             | dp_event.PoissonSampledDpEvent(sampling_probability=0, event=dp_event.GaussianDpEvent())
         ):
-            return _NOTHING
+            return None
         case (
             dp_event.NonPrivateDpEvent()
             | dp_event.GaussianDpEvent(noise_multiplier=0)
             | dp_event.LaplaceDpEvent(noise_multiplier=0)
             | dp_event.RandomizedResponseDpEvent(noise_parameter=0)
+            | dp_event.PoissonSampledDpEvent(event=dp_event.GaussianDpEvent(noise_multiplier=0))
         ):
-            return _NOT_PRIVATE
+            return ImportedPair(1.0, 1, (), 1.0, "replace-one" if reach == 2.0 else "replace-special")
         case MechanismEvent():
-            return event.mechanism
+            return event.mechanism  # type: ignore[no-any-return]
         case dp_event.GaussianDpEvent():
             return Gaussian(sigma=event.noise_multiplier, sensitivity=reach)
         case dp_event.LaplaceDpEvent():
@@ -326,12 +294,12 @@ def _mechanism(event: Any, reach: float) -> Any:
     raise ValueError(f"no pair for {type(event).__name__} under REPLACE_ONE or REPLACE_SPECIAL")
 
 
-def _fixed_cohort(event: Any, whole: Any) -> Any:
+def _fixed_cohort(event: Any, whole: Mechanism | None) -> Mechanism | None:
     size, population = event.sample_size, event.source_dataset_size
     if not 0 < size <= population:
         raise ValueError(f"sample_size must be in [0, {population!r}], got {size!r}")
-    if not isinstance(whole, Mechanism):
-        return whole
+    if whole is None:
+        return None
     if whole.users is None:
         return Subsampled(whole, rate=size / population)
     if whole.users != size:
@@ -339,19 +307,17 @@ def _fixed_cohort(event: Any, whole: Any) -> Any:
     return Subsampled(whole, population=population)
 
 
-def _poisson(inner: Any, probability: float) -> Any:
+def _poisson(inner: Any, probability: float) -> Mechanism | None:
     """Every user takes part independently: in a Gaussian sum, or in a shuffle whose n counts all who may take part."""
     rate = None if probability == 0 else unit_interval("sampling_probability", probability)
     if isinstance(inner, dp_event.GaussianDpEvent) and rate is not None:
-        if inner.noise_multiplier == 0:
-            return _NOT_PRIVATE
         return PoissonGaussian(sigma=inner.noise_multiplier, rate=rate)
     if not isinstance(inner, MechanismEvent) or inner.mechanism.users is None:
         raise ValueError(
             "Poisson sampling under REPLACE_ONE is known for GaussianDpEvent and shuffle events only, got"
             f" {type(inner).__name__}"
         )
-    return _NOTHING if rate is None else PoissonSampled(inner.mechanism, rate)
+    return None if rate is None else PoissonSampled(inner.mechanism, rate)
 
 
 def to_event(composed: Mechanism | Ledger) -> Any:
@@ -389,12 +355,6 @@ def to_event(composed: Mechanism | Ledger) -> Any:
         f"composed must be what dp_accounting has an event for, got {composed!r}; `to_dp_accounting` makes a"
         " distribution, and `MechanismEvent` an event for this package's accountant"
     )
-
-
-def _everywhere(value: float, asked: Any) -> Bounds:
-    """Both bounds `value`, in the shape of the array `asked`."""
-    both: Any = np.full(asked.shape, value) if asked.ndim else value
-    return Bounds(both, both)
 
 
 __all__ = ["MechanismEvent", "ShufflePrivacyAccountant", "from_dp_accounting", "to_dp_accounting", "to_event"]

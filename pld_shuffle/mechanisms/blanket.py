@@ -88,7 +88,7 @@ class Blanket(OfReports):
 
     def assumptions(self) -> dict[str, str]:
         return said(
-            f"exact pair of the blanket adversary for {self.randomizer!r}{self.randomizer.pairs_meant}",
+            f"exact pair of the blanket adversary for {self.randomizer!r}",
             adversary="sees the shuffled reports, knows every other user's value, and sees which of the"
             " other users' reports came from the privacy blanket",
         )

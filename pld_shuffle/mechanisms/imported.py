@@ -2,10 +2,9 @@
 
 `DiscretePair`: both orders are covered by the larger of the two profiles (docs/theory.md, section 9).
 
-`ImportedPair`: masses at positive losses on a lattice and at infinity. They determine delta(eps) for eps >= 0, and the
-pair is the symmetric one with that profile; for neighbouring relations that are symmetric this is no loss. Both ends of
-a bracket enclose the *stated* pair; `side` says which of them says something about the mechanism behind it: the upper
-end if the masses were rounded pessimistically, the lower end if optimistically.
+`ImportedPair`: masses at positive losses on a lattice and at infinity, rounded pessimistically. They determine
+delta(eps) for eps >= 0, and the pair is the symmetric one with that profile; for neighbouring relations that are
+symmetric this is no loss. Both ends of a bracket enclose the *stated* pair, the upper end holds for what is behind it.
 """
 
 from __future__ import annotations
@@ -25,7 +24,6 @@ from .base import NEIGHBOURS, ZERO_OUT, Mechanism, said
 
 #: Neighbouring relations a pair may have been computed for.
 GIVEN = ("replace-one", "add-or-remove-one", "replace-special")
-SIDES = ("upper", "lower")
 
 
 @dataclass(frozen=True, repr=False)
@@ -91,9 +89,8 @@ class ImportedPair(Mechanism):
     masses : nonnegative, with `infinity` at most 1 (up to 1e-3 of rounding); may be empty.
     infinity : P-mass at infinite loss, in [0, 1].
     neighbours : one of `GIVEN`. Only one relation makes sense in a ledger; shuffle mechanisms have "replace-one".
-    side : "upper" or "lower", the end of a bracket that carries over to the mechanism the pair stands for.
     reverse : the pair of the other order, where it is another one, as for addition and removal: at every epsilon the
-        larger profile counts, which bounds compositions in either order from above. Both on the upper side.
+        larger profile counts, which bounds compositions in either order from above.
 
     Raises ValueError or TypeError naming the argument. A law costs O(log points) for each point of the profile.
 
@@ -108,12 +105,11 @@ class ImportedPair(Mechanism):
     masses: tuple[float, ...]
     infinity: float
     neighbours: str
-    side: str = "upper"
     reverse: ImportedPair | None = None
 
     CHECKS: ClassVar = {
         "step": positive_float, "low": positive_int, "infinity": between(0.0, 1.0),
-        "neighbours": partial(choice, options=GIVEN), "side": partial(choice, options=SIDES),
+        "neighbours": partial(choice, options=GIVEN),
     }  # fmt: skip
 
     def __post_init__(self) -> None:
@@ -129,14 +125,14 @@ class ImportedPair(Mechanism):
         if (other := self.reverse) is not None:
             if not isinstance(other, ImportedPair):
                 raise TypeError(f"reverse must be an ImportedPair, got {other!r}")
-            if (other.neighbours, other.side, self.side) != (self.neighbours, "upper", "upper"):
-                raise ValueError(f"reverse must be for the same neighbours, both on the upper side, got {other!r}")
+            if other.neighbours != self.neighbours:
+                raise ValueError(f"reverse must be for the same neighbours, got {other!r}")
 
     def __repr__(self) -> str:
         other = "" if self.reverse is None else f", reverse={self.reverse!r}"
         return (
             f"ImportedPair(step={self.step!r}, low={self.low!r}, masses=<{len(self.masses)}>,"
-            f" infinity={self.infinity!r}, neighbours={self.neighbours!r}, side={self.side!r}{other})"
+            f" infinity={self.infinity!r}, neighbours={self.neighbours!r}{other})"
         )
 
     @property
@@ -154,9 +150,8 @@ class ImportedPair(Mechanism):
         return one if self.reverse is None else worst([one, self.reverse.pair])
 
     def assumptions(self) -> dict[str, str]:
-        how = {"upper": "pessimistic, so the upper end", "lower": "optimistic, so the lower end"}
         return said(
-            f"imported masses ({how[self.side]} of a bracket carries over); their own rounding is not covered"
+            "imported masses, of which the upper end of a bracket carries over; their own rounding is not covered"
             + ("" if self.reverse is None else "; the worse of the two orders everywhere"),
             neighbours=NEIGHBOURS[self.relation],
             adversary="as where the pair was computed",

@@ -52,7 +52,7 @@ class Shuffled(OnCohorts, OfReports):
     With the default, lower ends come from an attack. For Gaussian noise of sigma below 1/2, or of up to 12 users and
     sigma of 0.8 or more, upper ends are the blanket's. Rounds must be independent: RAPPOR's permanent noise is drawn
     afresh in each round (its reports from one memoised filter are one round of ``rappor.memoised``). Upper ends of a
-    `DiscreteRandomizer` of more than 16 inputs are the blanket's. Raises ValueError or TypeError naming the argument.
+    `DiscreteRandomizer` of more than 64 inputs are the blanket's. Raises ValueError or TypeError naming the argument.
 
     >>> from pld_shuffle.randomizers import KRandomizedResponse
     >>> Shuffled(KRandomizedResponse(k=4, eps0=2.0), n=1000, analysis="blanket").core

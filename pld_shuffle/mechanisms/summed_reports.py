@@ -60,7 +60,7 @@ class Summed(Mechanism):
     Parameters
     ----------
     randomizer : what every user runs: `BinaryRandomizedResponse`, `KRandomizedResponse`, `HadamardResponse` or
-        `DiscreteRandomizer` (sums of one-hot symbols), `UnaryEncoding` or a `RAPPOR` of one-hot filters (sums of bits),
+        `DiscreteRandomizer` (sums of one-hot symbols), `UnaryEncoding` or a `RAPPOR` (sums of bits),
         `Gaussian` or `Laplace` (the sum of numbers).
     n : users whose reports are in the sum and who follow the protocol: less those who may drop out or collude.
 
@@ -84,8 +84,6 @@ class Summed(Mechanism):
     def __post_init__(self) -> None:
         super().__post_init__()
         bits = isinstance(self.randomizer, UnaryEncoding | RAPPOR)
-        if isinstance(self.randomizer, RAPPOR) and self.randomizer.bits is not None:
-            raise ValueError(f"randomizer must have one-hot filters, got {self.randomizer!r}")
         if not (bits or isinstance(self.randomizer, (*SYMBOLS, Gaussian, Laplace))):
             raise TypeError(
                 f"randomizer must be one whose reports have a sum that is accounted for, got {self.randomizer!r}"

@@ -26,6 +26,7 @@ Array = NDArray[np.float64]
 
 MOST_SEPARATE = 1000  # atoms up to which none is put on a lattice
 FAR_BEYOND = 1.1  # times the largest loss that was kept
+LEAST_SCALE = 1e-8  # of losses that are not known to be 0
 MOST_PAIRS = 10**7  # combinations of atoms
 SUM_TOLERANCE = 1e-9  # how far masses may be from summing to 1
 
@@ -52,7 +53,7 @@ class Losses:
             np.exp(log_p[finite][order]),
             loss[order],
             math.fsum(np.exp(log_p[~finite])),
-            ROUNDOFF * (4.0 + 2.0 * float(exponents.max())),
+            ROUNDOFF * (4.0 + 2.0 * float(exponents.max())) if np.any(loss) else 0.0,  # equal logarithms are equal
         )
 
     def atoms(self, side: Side, truncated_mass: float = 0.0, mass_error: float = 0.0, spare: float = 0.0) -> Atoms:
@@ -289,12 +290,18 @@ def _largest(orders: Sequence[Losses]) -> Bounds:
     if any(order.infinity_mass > 0.0 for order in orders):
         return Bounds(math.inf, math.inf)
     top, error = max(order.top for order in orders), max(order.error for order in orders)
-    return Bounds(top - error, top + error) if top > 0.0 else Bounds(0.0, 0.0)
+    if top == 0.0 < error:
+        return Bounds(0.0, math.inf)  # not known: no lattice is as fine as the error
+    return Bounds(max(0.0, top - error), max(0.0, top + error))
 
 
 def _scale(orders: Sequence[Losses]) -> float:
-    """Root of the mean square of the finite losses; about 1 where all are 0 but some are infinite."""
-    scale = max(math.sqrt(float(order.mass @ order.loss**2)) for order in orders)
+    """Root of the mean square of the finite losses; about 1 where all are 0 but some are infinite.
+
+    Losses that are 0 but for their error may be something: 0 would say that there is nothing to tell.
+    """
+    least = LEAST_SCALE if any(order.error > 0.0 for order in orders) else 0.0
+    scale = max([math.sqrt(float(order.mass @ order.loss**2)) for order in orders] + [least])
     lost = any(order.infinity_mass > 0.0 for order in orders)
     return 1.0 if lost and scale < 1e-12 else scale
 

@@ -655,25 +655,29 @@ CHORDS = np.append(0.0, 0.6 ** np.arange(20.0, -1.0, -1.0))
 
 
 def largest(
-    expm1_eps: Array, count: int, ask: Callable[[int, Array], Bounds], ends: Sequence[Array], top: float
-) -> Bounds:
+    expm1_eps: Array, count: int, ask: Callable[[int, Array], Bounds], places: Array, ends: Sequence[Array],
+    most: float = math.inf,
+) -> Bounds:  # fmt: skip
     """The largest of many convex profiles; those whose chord is below another one are not asked.
 
-    ask : (which, growths) -> bounds. ends : of every profile bounds at `CHORDS` times the largest loss `top` but that
-    itself, where nothing is left; empty to ask them all.
+    ask : (which, growths) -> bounds. ends : of every profile upper bounds at `places`, the last of which is the growth
+    of the largest loss, where nothing is left; empty to ask them all. most : values asked, about. Then upper ends of
+    the rest are their chords.
     """
     lower, upper = np.zeros(expm1_eps.size), np.zeros(expm1_eps.size)
     chords = []
-    if ends:
-        places = np.expm1(top * CHORDS)
-        places[-1] *= 1.0 + 1e-12  # a little beyond, where certainly nothing is left
-        chords = [np.interp(expm1_eps, places, np.append(end, 0.0)) * (1.0 + 1e-12) for end in ends]
+    if len(ends):
+        ahead = np.append(places[:-1], places[-1] * (1.0 + 1e-12))  # a little beyond, where certainly nothing is left
+        chords = [np.interp(expm1_eps, ahead, np.append(end, 0.0)) * (1.0 + 1e-12) for end in ends]
     for k in sorted(range(count), key=lambda k: -chords[k].max() if chords else 0.0):
         here = chords[k] > upper if chords else np.ones(expm1_eps.size, bool)
-        if np.any(here):
+        if most <= 0.0:
+            upper = np.maximum(upper, chords[k])
+        elif np.any(here):
             found = ask(k, expm1_eps[here])
             lower[here] = np.maximum(lower[here], found.lower)
             upper[here] = np.maximum(upper[here], found.upper)
+            most -= np.count_nonzero(here)
     return Bounds(lower, upper)
 
 
@@ -697,7 +701,8 @@ class WorstPair(ProfilePair):
 
         top = float(self.max_loss.upper)
         many = len(self.pairs) > FEW_PROFILES and top < 700.0
-        return largest(expm1_eps, len(self.pairs), ask, self._chords if many else (), top)
+        places = np.expm1(top * CHORDS) if many else CHORDS
+        return largest(expm1_eps, len(self.pairs), ask, places, self._chords if many else ())
 
     @cached_property
     def _chords(self) -> list[Array]:

@@ -197,6 +197,6 @@ def losses(p: Array, q: Array, error: float, infinity_mass: float) -> Losses:
     cell = 8.0 * error
     places = np.rint(loss / cell)
     first = np.flatnonzero(np.diff(places, prepend=-math.inf))
-    if first.size >= MOST_KEPT * loss.size:
+    if first.size > MOST_KEPT * loss.size:
         return Losses(p, loss, infinity_mass, error)
     return Losses(np.add.reduceat(p, first), places[first] * cell, infinity_mass, error + cell)

@@ -178,17 +178,75 @@ def typed_profile(
     return bound.reshape(points.shape)
 
 
+def by_moment(laws: Sequence[Any], n: int, expm1_eps: Array, *, cohort: Cohort, mass_error: float) -> Array:
+    """Upper bounds as those of `typed_profile`, by moments instead of a contour; some ten times as cheap.
+
+    Far out X_+ <= e^(xX)/(e x), and near 0 E X_+ is at most half of E X + (E X^2)^(1/2). At 1e-6 some 6 % of epsilon
+    are lost. Both moments are convex in v = u/(1-u) and lie below a chord. What u > 50/n adds is the target's own
+    divergence, and so is everything where a report is some user's that another one never makes.
+    """
+    several = [cohort.with_absence(np.asarray(law)) for law in laws]
+    most = max(law.shape[1] for law in several)
+    parts = [most + 1 - law.shape[1] for law in several]  # of the last group, so that all have as many
+    even = [
+        np.hstack((law[:, :-1], np.repeat(law[:, -1:] / k, k, axis=1))) for law, k in zip(several, parts, strict=True)
+    ]
+    first, second, shared, other = np.moveaxis(np.array(even), 1, 0)
+    share, g = cohort.rate_above, expm1_eps[:, None, None]
+    shift = 0.0 if share == 1.0 else (1.0 - share) / share
+    relative = 8.0 * (mass_error + ROUNDED) + ROUNDOFF * other.shape[1]
+    gain = (first - second) - g * second
+    plain = np.max(np.sum(np.maximum(gain, 0.0), axis=2), axis=1) + relative * (2.0 + expm1_eps)
+    if not np.all(other > 0.0):
+        return np.asarray(np.minimum(plain, 1.0))
+    value, excess = gain / other - g * shift, (shared - other) / other
+    u = min(0.98 / (1.0 + float(excess.max())), 50.0 / n) if share == 1.0 else 0.0
+    v = u / (1.0 - u)
+    moved = 1.0 - v * excess
+    own = float(n) * np.einsum("kj,ikj->ik", other, value * value)
+    spread = np.maximum(own, n * np.einsum("kj,ikj->ik", other / moved, value * value)).max(axis=1)
+    spread = np.maximum(spread, 1e-300)
+    mean = -n * expm1_eps * (1.0 + shift)
+    root = np.sqrt(mean * mean + spread * (1.0 + relative))
+    near = spread / (2.0 * (root - mean)) / n + relative * (2.0 + expm1_eps * (1.0 + shift))
+    # About the best x for the type of the largest variance.
+    worst = own.argmax(axis=1)
+    weight, one = other[worst], np.take_along_axis(value, worst[:, None, None], axis=1)[:, 0]
+    saddle = (np.sqrt(mean * mean + 4.0 * spread) - mean) / (2.0 * spread)
+    tried = np.array([share_of * saddle for share_of in (0.6, 0.8, 1.0)])
+    with np.errstate(over="ignore", invalid="ignore"):  # then that bound says nothing
+        size = n * np.log1p(np.sum(weight * np.expm1(tried[:, :, None] * one), axis=2)) - np.log(tried)
+        x = np.take_along_axis(tried, np.nanargmin(np.nan_to_num(size, nan=np.inf), axis=0)[None], axis=0)[0]
+
+        def moment(weight: Array, value: Array) -> Array:
+            """E exp(x L) - 1 of the worst type, rounded up."""
+            exponent = x[:, None, None] * value
+            longest = np.maximum(exponent.max(axis=(1, 2)), -exponent.min(axis=(1, 2)))
+            found = np.einsum("kj,ikj->ik", weight, np.expm1(exponent, out=exponent)).max(axis=1)
+            return np.asarray(found + relative * (2.0 + found) * (1.0 + longest))
+
+        start = moment(other, value)
+        rise = np.maximum(moment(other * moved, value / moved) - start, 0.0) / (v * (1.0 + start)) if v > 0.0 else 0.0
+        room = (n + 1.0) * (1.0 - 0.5 * v) - n * rise if v > 0.0 else float(n)
+        far = np.exp(n * np.log1p(start) - 1.0) / (x * np.maximum(room, 1e-300))
+    survive = math.exp(n * math.log1p(-u)) if v > 0.0 else 0.0
+    least = np.fmin(near, far)
+    return np.asarray(np.minimum((share * least + survive * plain) * (1.0 + 1e-9), plain))
+
+
 def _given_away(laws: Sequence[Array], expm1_eps: Array, relative: float) -> tuple[Array, Array]:
     """Upper bounds on sum (a - s b)_+ over the reports that no other user makes, and over all of them."""
     bare, plain = np.zeros(expm1_eps.size), np.zeros(expm1_eps.size)
     groups = max(law.shape[1] for law in laws) + 1
-    for first, second, _, other in laws:
-        for total, mask in ((bare, other == 0.0), (plain, np.ones_like(other, bool))):
-            if np.any(first[mask] > 0.0):
-                lost = np.maximum(0.0, (first - second)[mask] - np.outer(expm1_eps, second[mask]))
-                rounding = 4.0 * (relative + ROUNDED * groups) * (1.0 + expm1_eps)
-                rounding *= float(np.sum(first[mask] + second[mask]))
-                np.maximum(total, lost.sum(axis=1) + rounding, out=total)
+    targets = {law[:2].tobytes(): law for law in laws}.values()
+    given = [law[:, law[3] == 0.0] for law in laws if np.any(law[3] == 0.0)]
+    for total, asked in ((bare, given), (plain, targets)):
+        for first, second, *_ in asked:
+            if not np.any(first > 0.0):
+                continue
+            lost = np.maximum(0.0, (first - second) - np.outer(expm1_eps, second))
+            rounding = 4.0 * (relative + ROUNDED * groups) * (1.0 + expm1_eps) * float(np.sum(first + second))
+            np.maximum(total, lost.sum(axis=1) + rounding, out=total)
     return bare, plain
 
 

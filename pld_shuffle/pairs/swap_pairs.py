@@ -11,19 +11,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..numerics.sides import Bounds
-from ..numerics.tuning import FEW_PROFILES, SIZE_ZONE, TYPED_POINTS
+from ..numerics.tuning import FEW_PROFILES, TYPED_POINTS
 from ..randomizers.base import LocalRandomizer
 from ..randomizers.joint import Types
 from ..randomizers.noise_laws import TYPES_MISSED, trimmed
-from .cohort import Cohort
+from .cohort import Cohort, zoned
 from .coins import CoinMixture, Shown
-from .profile import CHORDS, ProfilePair, UpperPair, largest
-from .swap import MOST_RATE, any_ldp_profile, independent_users, typed_profile
+from .profile import ProfilePair, UpperPair, largest
+from .swap import MOST_RATE, any_ldp_profile, by_moment, independent_users, typed_profile
 
 Array = NDArray[np.float64]
 
 GIVEN_AWAY = (5e-3, 2e-4)  # of delta, by types of unbounded noise, whichever is better
 SMALL = 1e-12  # delta where nothing is asked
+COMPARED = np.concatenate((np.arange(0.0, 9.0, 0.6), 9.0 * 1.5 ** np.arange(30.0)))  # kinds of targets, in scales
+MOST_ASKED = 400  # values of kinds of targets at a time, of more the chords hold: width against speed
 
 
 def stronger_clones(eps0: float, n: int) -> CoinMixture:
@@ -74,17 +76,12 @@ class AnyLDPPair(UpperPair):
         """One that is almost like it, the same for all cohorts of about its size."""
         n, cohort = self.n, self.cohort
         if cohort.rate < 1.0:
-            zone = math.ceil(math.exp(_zone(n)))
+            zone = math.ceil(zoned(n))
             return AnyLDPPair(self.eps0, zone, replace(cohort, rate=zone / round(n / cohort.rate)))
         if independent_users(n, cohort):
-            presence = math.exp(_zone(n * cohort.presence)) / n
+            presence = zoned(n * cohort.presence) / n
             return AnyLDPPair(self.eps0, n, Cohort(presence=min(presence, MOST_RATE)))
         return self
-
-
-def _zone(size: float) -> float:
-    """A logarithm that sizes within SIZE_ZONE share."""
-    return math.floor(math.log(size) / SIZE_ZONE) * SIZE_ZONE
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,14 +125,21 @@ class TypedPair(UpperPair):
             bound = self._bound(self._best[k], asked, truncated_mass)
             return Bounds(bound, bound)
 
-        chords = self._chords if len(self._best) > FEW_PROFILES else ()
-        found = largest(expm1_eps, len(self._best), ask, chords, float(self.max_loss.upper))
+        many = len(self._best) > FEW_PROFILES
+        ends = self._chords if many else ()
+        found = largest(expm1_eps, len(self._best), ask, self._places, ends, MOST_ASKED)
         return np.asarray(found.upper)
 
     @cached_property
+    def _places(self) -> Array:
+        """Where kinds of targets are compared: in scales, and then up to the largest loss."""
+        top, near = float(self.max_loss.upper), COMPARED * self.scale
+        return np.asarray(np.expm1(np.append(near[near < 0.9 * top], top)))
+
+    @cached_property
     def _chords(self) -> list[Array]:
-        expm1_eps = np.expm1(float(self.max_loss.upper) * CHORDS[:-1])
-        return [self._bound(types, expm1_eps, SMALL) for types in self._best]
+        error, cohort, places = self.randomizer.mass_error, self.cohort, self._places[:-1]
+        return [by_moment(types.laws, self.n, places, cohort=cohort, mass_error=4.0 * error) for types in self._best]
 
     @cached_property
     def _best(self) -> list[Types]:
@@ -165,7 +169,12 @@ class TypedPair(UpperPair):
         # A few operations made the masses of joint laws.
         error = self.randomizer.mass_error * (1.0 if self.randomizer.continuous else 4.0)
         return typed_profile(
-            laws, self.n, expm1_eps, cohort=self.cohort, mass_error=error, uncovered_user=uncovered_user
+            [np.asarray(law) for law in laws],
+            self.n,
+            expm1_eps,
+            cohort=self.cohort,
+            mass_error=error,
+            uncovered_user=uncovered_user,
         )
 
     @cached_property

@@ -3,11 +3,11 @@
 from .dummies import BallsIntoBins, FakeUsers, MixDUMP
 from .histograms import BitHistogram, HistogramEstimate, PrivateHistogram, RAPPORHistogram
 from .protocol import ExpectedError, Protocol
-from .sums import BinarySum, OneBitMean, RealSum, UnarySum
+from .sums import BinarySum, RealSum, UnarySum
 from .zero_sum import ZeroSum, ZeroSumHistogram
 
 __all__ = [
     "BallsIntoBins", "BinarySum", "BitHistogram", "ExpectedError", "FakeUsers", "HistogramEstimate",
-    "MixDUMP", "OneBitMean", "PrivateHistogram", "Protocol", "RAPPORHistogram", "RealSum", "UnarySum",
+    "MixDUMP", "PrivateHistogram", "Protocol", "RAPPORHistogram", "RealSum", "UnarySum",
     "ZeroSum", "ZeroSumHistogram",
 ]  # fmt: skip

@@ -1,12 +1,11 @@
 """Histograms: by k-ary randomized response, from noisy one-hot vectors, and from memoised ones (RAPPOR).
 
-All are `LinearHistogram`: how often a bin is named has a mean and a variance linear in its true count
-(docs/protocols.md).
+How often a bin is named has a mean and a variance linear in its true count (docs/protocols.md).
 
-* Randomized response (Balle, Bell, Gascon, Nissim 2019, Algorithm 1). Privacy for k >= 3: `ShuffledRR` with the weak
-  adversary, who sees a little more than the shuffled reports. For k = 2: `CountedBits`.
-* Bit vectors (Erlingsson, Pihur, Korolova 2014, section 4). Privacy of one report of every user: `Shuffled` with the
-  randomizer. If only the sums of the bits are published, see `Summed`.
+* Randomized response (Balle, Bell, Gascon, Nissim 2019, Algorithm 1): `ShuffledRR` with the weak adversary, who sees a
+  little more than the shuffled reports; for k = 2 `CountedBits`.
+* Bit vectors (Erlingsson, Pihur, Korolova 2014, section 4): `Shuffled` with the randomizer. If only the sums of the
+  bits are published, see `Summed`.
 
 In a `BitHistogram` all noise is fresh in every round, both steps of a `RAPPOR` too. With the permanent noise drawn once
 and kept, for values that do not change, use `RAPPORHistogram`: all its collections together are a post-processing of
@@ -156,8 +155,6 @@ class BitCounts(LinearHistogram):
         super().__post_init__()
         if not isinstance(self.randomizer, UnaryEncoding | RAPPOR):
             raise TypeError(f"randomizer must be a UnaryEncoding or a RAPPOR, got {self.randomizer!r}")
-        if isinstance(self.randomizer, RAPPOR) and self.randomizer.bits is not None:
-            raise ValueError(f"randomizer must have one-hot filters, got {self.randomizer!r}")
 
     @property
     def k(self) -> int:
@@ -187,8 +184,7 @@ class BitCounts(LinearHistogram):
 class BitHistogram(BitCounts, OneMechanism):
     """Histogram of n values in 0 ... k-1 from unary encodings or RAPPOR reports.
 
-    randomizer: a `UnaryEncoding`, or a `RAPPOR` without Bloom filter (bits=None), both steps of which are drawn
-    afresh in every round.
+    randomizer: a `UnaryEncoding`, or a `RAPPOR`, both steps of which are drawn afresh in every round.
 
     The pair is an upper bound. `from_budget` takes k and, if wanted, the `variant` of `UnaryEncoding` (else the one
     with the smaller worst error), and finds the largest eps0, up to where hardly any bit is wrong.
@@ -217,7 +213,6 @@ class BitHistogram(BitCounts, OneMechanism):
 
     @property
     def mechanism(self) -> Shuffled:
-        """One round: the randomizer, shuffled."""
         return Shuffled(self.randomizer, self.honest)
 
     def randomize(self, values: ArrayLike, rng: np.random.Generator) -> BitArray:
@@ -229,7 +224,7 @@ class BitHistogram(BitCounts, OneMechanism):
 class RAPPORHistogram(BitCounts):
     """Histogram of n unchanging values in 0 ... k-1 from reports on memoised one-hot filters.
 
-    randomizer: a `RAPPOR` without Bloom filter (bits=None) and with noise > 0. The pairs are upper bounds.
+    randomizer: a `RAPPOR` with noise > 0. The pairs are upper bounds.
     `from_budget` takes k and the instantaneous step (one_if_zero, one_if_one: p and q of the paper) and finds the
     least permanent noise f (at least 1e-9), for one collection or, if rounds > 1, for any number: then the memoised
     filters themselves are proved (epsilon, delta)-private.

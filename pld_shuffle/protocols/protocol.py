@@ -134,11 +134,9 @@ class Protocol(Checked, ABC):
         Its upper bounds hold for the protocol, its lower ones for the stated pairs; see the module.
         """
         from ..accountant import Accountant
+        from ..ledger import composed
 
-        accountant = Accountant(rtol=rtol)
-        for mechanism, count in self.ledger(rounds):
-            accountant.compose(mechanism, count)
-        return accountant
+        return composed(Accountant(rtol), self.ledger(rounds))
 
     # --- where the noise comes from
 
@@ -225,7 +223,6 @@ class OneMechanism(Protocol):
         """What one round costs: compose it in an `Accountant`."""
 
     def ledger(self, rounds: int = 1) -> Ledger:
-        """The mechanism, `rounds` times."""
         return ((self.mechanism, positive_int("rounds", rounds)),)
 
     def on_cohort(self, population: int) -> Subsampled:
@@ -313,7 +310,6 @@ class OneMessage(GammaNoise, OneMechanism):
 
     @property
     def mechanism(self) -> CountedBits | ShuffledRR:
-        """One round: the message of every honest user."""
         return self.message_mechanism
 
     def randomize(self, values: ArrayLike, rng: np.random.Generator) -> IntArray:

@@ -13,8 +13,7 @@ All estimates are unbiased; protocols and errors are in docs/protocols.md.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -48,8 +47,8 @@ class BinarySum(OneMessage):
 class RealSum(OneMessage):
     """Sum of n values in [0, 1] by randomized rounding and randomized response.
 
-    k: number of rounding cells, at least 1 (messages are integers 0 ... k). gamma: probability of
-    a random answer, in (0, 1).
+    k: number of rounding cells, at least 1 (messages are integers 0 ... k; for k = 1, one bit, the pair is exact).
+    gamma: probability of a random answer, in (0, 1).
 
     `from_budget` without k takes one with which the worst-case error is about the least: each k tried is the best one
     for the noise per value that the last one needed, or 1/16 more or less, as long as the error falls.
@@ -58,6 +57,8 @@ class RealSum(OneMessage):
     k: int
 
     CHECKS: ClassVar = {"k": positive_int}
+
+    analyze = GammaNoise._sum
 
     @classmethod
     def _within(cls, budget: Budget, *, k: int | None = None, **design: Any) -> RealSum:
@@ -81,17 +82,9 @@ class RealSum(OneMessage):
     def _values(self) -> int:
         return self.k + 1
 
-    @property
-    def _scale(self) -> int:
-        return 1
-
     def randomize(self, values: ArrayLike, rng: np.random.Generator) -> IntArray:
         """One message in 0 ... k per user; `values` has shape (n,), numbers in [0, 1]."""
         return self.randomizer.sample(_rounded(self, values, self.k, rng), rng)
-
-    def analyze(self, messages: ArrayLike) -> float:
-        """Unbiased estimate, from the n messages in any order."""
-        return self._sum(messages) / self._scale
 
     def expected_error(self, values: ArrayLike | None = None) -> ExpectedError:
         """Mean squared error for the `values`, shape (n,), or for the worst values."""
@@ -100,32 +93,12 @@ class RealSum(OneMessage):
         else:
             numbers = self._one_each(probabilities("values", values))
             exact = float(np.sum(_variances(self.k, self.gamma, numbers, numbers * self.k % 1)))
-        return ExpectedError(exact / (1 - self.gamma) ** 2 / self._scale**2)
+        return ExpectedError(exact / (1 - self.gamma) ** 2)
 
     @property
     def worst_value(self) -> float:
         """A value in [0, 1] with the largest variance; the worst data are n of it."""
         return 1 - float(_worst(self.k, self.gamma)[0]) / self.k
-
-
-@dataclass(frozen=True, kw_only=True)
-class OneBitMean(RealSum):
-    """Mean of n values in [0, 1], one bit each: `RealSum` with k = 1, divided by n; the pair is exact.
-
-    gamma: probability of a random bit, in (0, 1).
-    """
-
-    k: int = field(default=1, repr=False)
-
-    CHECKS: ClassVar = {"k": partial(integer_in, lowest=1, highest=1)}
-
-    @property
-    def _scale(self) -> int:
-        return self.n
-
-    @classmethod
-    def _within(cls, budget: Budget, **design: Any) -> OneBitMean:
-        return super(RealSum, cls)._within(budget, **design)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,6 +115,8 @@ class UnarySum(GammaNoise):
     bits: int
 
     CHECKS: ClassVar = {"bits": positive_int}
+
+    analyze = GammaNoise._sum
 
     @property
     def _messages(self) -> int:
@@ -165,10 +140,6 @@ class UnarySum(GammaNoise):
         ones = _rounded(self, values, self.bits, rng)
         unary = (np.arange(self.bits) < ones[:, np.newaxis]).astype(np.int64)
         return self.randomizer.sample(unary, rng)
-
-    def analyze(self, messages: ArrayLike) -> float:
-        """Unbiased estimate of the sum, from all messages in any order."""
-        return self._sum(messages)
 
     def expected_error(self, values: ArrayLike | None = None) -> ExpectedError:
         """Mean squared error for the `values`, shape (n,), or for the worst (half-way between cells)."""

@@ -113,7 +113,6 @@ class ZeroSumHistogram(Bins, RateNoise):
         return self._with_errors(np.where(ones > self.n, ones - self.n * self.rate, 0.0))
 
     def expected_error(self, counts: ArrayLike | None = None) -> ExpectedError:
-        """Mean squared error of one bin: of the worst bin for the true `counts`, or of any data."""
         if counts is None:
             return ExpectedError(worst_zero_sum_error(self.n, self.rate))
         return super().expected_error(counts)

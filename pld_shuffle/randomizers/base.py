@@ -82,8 +82,6 @@ class LocalRandomizer(Checked, ABC):
     k_ary: int = 0
     #: Among up to so many users sums of likelihood ratios are sharper than a contour.
     few_users: int = 0
-    #: What the pairs range over, where that is more than the inputs: words for `assumptions`.
-    pairs_meant: str = ""
     #: Why shuffling hides nothing, if there is too little noise for it.
     unhidden: str | None = None
 

@@ -30,8 +30,8 @@ SAME_SUM = 2.0**-51
 #: Local randomizers that have the name of a mechanism, and what they take.
 NOISES = {"Laplace": "eps0", "Gaussian": "sigma"}
 
-TYPES_INPUTS = 16
-"""Most inputs whose pairs and other values are all listed (`DiscreteRandomizer.types`)."""
+TYPES_INPUTS, MOST_INPUTS = 16, 64
+"""Most inputs for which the swap theorem is asked with several shared laws, and at all (`DiscreteRandomizer.types`)."""
 
 
 @dataclass(frozen=True, init=False)
@@ -83,12 +83,10 @@ class DiscreteRandomizer(FiniteRandomizer):
 
     @property
     def gamma(self) -> float:
-        """Sum of the column minima."""
         return min(1.0, math.fsum(self.law().min(axis=0)))
 
     @property
     def inputs(self) -> int:
-        """Number of inputs."""
         return len(self.matrix)
 
     def law(self) -> FloatArray:
@@ -130,27 +128,38 @@ class DiscreteRandomizer(FiniteRandomizer):
         return sorted({first, second, int(np.argmax(told))})
 
     def attacks(self, most: int) -> Iterable[tuple[int, int, int]]:
-        """Where they are too many, half of them are on the pair of largest tv and on that of largest eps0."""
-        found = list(super().attacks(most + 1))
-        if len(found) <= most:
-            return found
-        found = found[: most // 2]
-        for first, second in (self.farthest_pair, self.worst_pair):
-            others = range(min(self.inputs, most // 8))
-            found += [(first, second, z) for z in others] + [(second, first, z) for z in others]
-        return found
+        """Where they are too many, those that tell most: of the largest E L^2, L = (R_first - R_second)/R_others.
+
+        And of the largest E max(L, 0)^2 farther out, at s = e^(eps0/2).
+        """
+        count = self.inputs
+        if (count * (count - 1)) * count <= most or not math.isfinite(self.eps0):
+            return super().attacks(most)
+        found: dict[tuple[int, int, int], None] = {}
+        law = self.law()[:, self.law().max(axis=0) > 0.0]
+        for s, least in ((1.0, -math.inf), (math.exp(0.5 * self.eps0), 0.0)):
+            told = np.array([np.maximum(row - s * law, least) ** 2 @ (1.0 / law).T for row in law])
+            best = np.argsort(-told, axis=None)[: most // 2]
+            triples = np.transpose(np.unravel_index(best, told.shape)).tolist()
+            found |= {(first, second, others): None for first, second, others in triples if first != second}
+        return list(found)
 
     def types(self, users: int = 1) -> Iterator[Types]:
-        """None where the swap theorem does not apply, or would take too long.
+        """None where the swap theorem does not apply: if a report is impossible under one input only.
 
-        It does not apply if a report is impossible under one input only. It is not asked for more than 16 inputs,
-        since the number of laws is of the order of inputs^3.
+        Beyond 16 inputs V is the law of the target's first one, and laws are rows of the matrix as they are; beyond
+        64 inputs there are none, since the number of laws is of the order of inputs^3.
         """
-        if math.isfinite(self.eps0) and self.inputs <= TYPES_INPUTS:
+        if not math.isfinite(self.eps0) or self.inputs > MOST_INPUTS:
+            return
+        if self.inputs <= TYPES_INPUTS:
             yield from super().types()
+            return
+        law = merged(self.law())
+        for pair, (first, second) in enumerate(self.ordered_pairs()):
+            yield Types(pair, "first", tuple((law[first], law[second], law[first], other) for other in law))
 
     def _drawn(self, values: IntArray, rng: np.random.Generator) -> IntArray:
-        """Reports in 0 ... outputs-1."""
         reports = np.empty(values.shape, dtype=np.int64)
         for value in np.unique(values):
             here = values == value

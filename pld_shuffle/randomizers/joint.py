@@ -32,12 +32,12 @@ class Types(NamedTuple):
     shared : what the shared law V is: "first", "second", "third" (another value) or "blanket" (inf_x mu_x / gamma).
     laws : a read-only array of shape (4, groups) for every kind of value that another user may hold. Rows: masses
         under the target's two inputs, under V, and under that value. They sum to 1; the last one may sum to less, then
-        the rest of its mass tells nothing.
+        the rest of its mass tells nothing. Large ones may be four arrays of a row each.
     """
 
     pair: int
     shared: str
-    laws: tuple[FloatArray, ...]
+    laws: tuple[Any, ...]
     uncovered_user: FloatArray | None = None
     """The law of the one user who reports from V, if no other law covers it."""
 
@@ -75,7 +75,10 @@ class FiniteRandomizer(LocalRandomizer):
         which sums to gamma (groups are then finer). Every row is accurate to about 1e-14 relative in each entry.
         """
         distinct, index = several(inputs, self._codewords)
-        return rows(self._masses(distinct, blanket), index, blanket=blanket)
+        masses = self._masses(distinct, blanket)[np.append(index, -1) if blanket else index]
+        # Ratios within 2^-46 count as equal: that is within the relative error of the masses.
+        with np.errstate(divide="ignore"):
+            return merged(masses, lambda seen: np.round(np.log(seen / seen.max(axis=0)) * 2.0**46))
 
     @property
     def _codewords(self) -> int:
@@ -84,7 +87,6 @@ class FiniteRandomizer(LocalRandomizer):
 
     @property
     def gamma(self) -> float:
-        """Total mass of inf_x mu_x."""
         return min(1.0, math.fsum(self.joint_law((0,), blanket=True)[-1]))
 
     def kinds(self, given: Sequence[int] = ()) -> Sequence[int]:
@@ -111,7 +113,8 @@ class FiniteRandomizer(LocalRandomizer):
         # Least inputs: of the two orders of a pair, at least one is listed with first < second.
         for pair in self.ordered_pairs():
             if pair[0] < pair[1]:
-                yield reached(self.joint_law(pair, blanket=True))
+                law = self.joint_law(pair, blanket=True)
+                yield read_only(law[:, law[:2].any(axis=0)])
 
     def slot_laws(
         self, side: Side = Side.UPPER, truncated_mass: float = 0.0, *, refined: float = 1.0
@@ -124,7 +127,6 @@ class FiniteRandomizer(LocalRandomizer):
         return found
 
     def attack_law(self, first: float, second: float, others: float, *, refined: float = 1.0) -> FloatArray:
-        """Masses of reports under three inputs, shape (3, groups)."""
         return grouped(self.joint_law((first, second, others)))  # type: ignore[arg-type]
 
     def attacks(self, most: int) -> Iterable[tuple[int, int, int]]:
@@ -173,7 +175,6 @@ class ValuesRandomizer(FiniteRandomizer):
 
     @property
     def inputs(self) -> int:
-        """Number of inputs, k."""
         return self.k
 
 
@@ -192,17 +193,6 @@ def several(inputs: Sequence[int], count: int) -> tuple[IntArray, IntArray]:
     return distinct, index.reshape(-1)
 
 
-def rows(laws: ArrayLike, index: IntArray, *, blanket: bool) -> FloatArray:
-    """The rows `index` of the laws, then the last one if `blanket`; equal ratios are merged.
-
-    Ratios within 2^-46 count as equal: that is within the relative error of the masses.
-    """
-    masses = np.asarray(laws, dtype=np.float64)
-    kept = masses[np.append(index, len(masses) - 1) if blanket else index]
-    with np.errstate(divide="ignore"):
-        return merged(kept, lambda seen: np.round(np.log(seen / seen.max(axis=0)) * 2.0**46))
-
-
 def grouped(masses: ArrayLike) -> FloatArray:
     """Rows (first, second, others): groups with exactly equal ratios to the others' law merged, in a fixed order."""
 
@@ -211,11 +201,6 @@ def grouped(masses: ArrayLike) -> FloatArray:
         return np.asarray(seen / np.where(others > 0.0, others, first + second))
 
     return merged(np.asarray(masses, dtype=np.float64), ratios)
-
-
-def reached(law: FloatArray) -> FloatArray:
-    """The groups of rows (first, second, blanket) that one of the first two can reach."""
-    return read_only(law[:, (law[0] > 0.0) | (law[1] > 0.0)])
 
 
 def merged(

@@ -91,7 +91,6 @@ class Laplace(Noise):
             yield Types(0, "first", laws)
 
     def attack_law(self, first: float, second: float, others: float, *, refined: float = 1.0) -> FloatArray:
-        """Reports of each cell merged."""
         return laplace_attack(
             self.eps0, first=first, second=second, others=others, cells=round(NOISE_CELLS * refined),
             graded=refined > 1.0,
@@ -153,7 +152,6 @@ class Gaussian(Noise):
     def slot_laws(
         self, side: Side = Side.UPPER, truncated_mass: float = 0.0, *, refined: float = 1.0
     ) -> Sequence[FloatArray]:
-        """The pair of inputs (0, 1), the worst one; its mirror image is the reversed pair."""
         tail, cells = max(truncated_mass, least_truncated_mass(self.sigma)), round(2 * NOISE_CELLS * refined)
         return [gaussian_groups(self.sigma, side=side, truncated_mass=tail, cells=cells)]
 
@@ -164,7 +162,6 @@ class Gaussian(Noise):
             yield Types(0, "blanket", laws, gaussian_uncovered_user(self.sigma, truncated_mass=TYPES_MISSED))
 
     def attack_law(self, first: float, second: float, others: float, *, refined: float = 1.0) -> FloatArray:
-        """Reports of each cell merged."""
         truncated_mass = 1e-15 if self.sigma > 0.051 else 1e-4  # so that densities do not underflow
         return gaussian_attack(
             self.sigma, first=first, second=second, others=others, truncated_mass=truncated_mass,

@@ -75,7 +75,6 @@ class KRandomizedResponse(ValuesRandomizer):
         return masses
 
     def _drawn(self, values: IntArray, rng: np.random.Generator) -> IntArray:
-        """Reports in 0 ... k-1."""
         honest = rng.random(values.shape) >= self.gamma
         return np.where(honest, values, rng.integers(0, self.k, values.shape))
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
 
 from pld_shuffle import Side
-from pld_shuffle.numerics.lattice import place, snap, split
+from pld_shuffle.numerics.lattice import SNAP, place, snap, split
 
 Array = np.ndarray
 STEP = 0.03125
@@ -109,13 +110,21 @@ def test_wide_cells_are_cells_split_once_more(seed: int) -> None:
     np.testing.assert_allclose(found, split(fine, points, step=STEP, knots=knots), rtol=1e-12, atol=1e-20)
 
 
-def test_a_rare_atom_in_a_sum_next_to_a_lattice_point_still_reaches_the_next_one() -> None:
-    """The loss of the sum is snapped onto the point of the frequent atom: its share above must not be lost."""
-    often, rare, cell, away = 0.5, 1e-15, 3, 0.9 * STEP
-    offset = np.array([-rare * math.expm1(-away) / often])  # of the ratio of the sums
-    at, mass, error = np.array([cell]), np.array([often + rare]), np.array([1e-30])
-    assert 0.0 < offset[0] < 1e-16 and snap(at, offset, STEP)[1] == 0.0
-    out, low = place(mass, at, offset, step=STEP, side=Side.UPPER, ratio_error=error)
-    wide = split(mass, cell * STEP + offset, step=STEP, knots=np.array([0, cell, cell + 1, 9]), ratio_error=error)
-    needed = rare * math.expm1(-away) / math.expm1(-STEP)
-    assert min(out[cell + 1 - low], wide[2]) >= needed
+@pytest.mark.parametrize("cell", [-40, 3, 1000])
+def test_a_rare_atom_in_a_sum_next_to_a_lattice_point_still_reaches_the_next_one(cell: int) -> None:
+    """The loss of the sum is snapped onto the point of the frequent atom: its share above must not be lost.
+
+    In rationals (the powers of e apart); as far from the point as a loss may be that is snapped. As much again is
+    booked for the rounding of the offset, and no more.
+    """
+    away, reach = Fraction(9, 10) * Fraction(STEP), Fraction(SNAP) * (abs(cell) + 1) * Fraction(STEP)
+    often, offset = Fraction(1, 2), reach * Fraction(9999, 10000)
+    rare = offset * often / (1 - Fraction(math.exp(-away)))  # 1 - e^-offset is the offset, to 1e-12
+    at, mass, error = np.array([cell]), np.array([float(often + rare)]), np.array([1e-30])
+    assert snap(at, np.array([float(offset)]), STEP)[1] == 0.0
+    out, low = place(mass, at, np.array([float(offset)]), step=STEP, side=Side.UPPER, ratio_error=error)
+    knots = np.array([cell - 9, cell, cell + 1, cell + 9])
+    wide = split(mass, cell * STEP + np.array([float(offset)]), step=STEP, knots=knots, ratio_error=error)
+    needed = float(rare * (1 - Fraction(math.exp(-away))) / (1 - Fraction(math.exp(-STEP))))
+    assert needed * (1.0 - 1e-12) <= 0.5 * out[cell + 1 - low] <= needed * 1.0005
+    assert wide[2] >= 0.99 * out[cell + 1 - low]  # whose offset is rounded
