@@ -126,8 +126,8 @@ class TypedPair(UpperPair):
             return Bounds(bound, bound)
 
         many = len(self._best) > FEW_PROFILES
-        ends = self._chords if many else ()
-        found = largest(expm1_eps, len(self._best), ask, self._places, ends, MOST_ASKED)
+        places, ends = (self._places, self._chords) if many else (expm1_eps, ())
+        found = largest(expm1_eps, len(self._best), ask, places, ends, MOST_ASKED if many else math.inf)
         return np.asarray(found.upper)
 
     @cached_property
