@@ -43,6 +43,7 @@ class GenericBlanket:
     label, only, lemma = "generic", "", 9
 
     def blanket(self, *, epsilon: float, eps0: float) -> Blanket:
+        """At 0 < epsilon < eps0."""
         gamma = math.exp(-eps0)
         # c = g e^eps0 (e^{2 eps}+1) - 2 g^2 e^{eps - 2 eps0} is concave in the unknown g: its
         # maximum on [gamma, 1]
@@ -67,6 +68,7 @@ class RRBlanket:
         count("k", self.k, least=2)
 
     def blanket(self, *, epsilon: float, eps0: float) -> Blanket:
+        """At 0 < epsilon < eps0."""
         odds = math.expm1(eps0)  # e^eps0 - 1
         gamma = self.k / (odds + self.k)
         truth = odds / (odds + self.k)  # 1 - gamma
@@ -86,6 +88,7 @@ class LaplaceBlanket:
     label, only, lemma = "Laplace", "the Laplace mechanism", 13
 
     def blanket(self, *, epsilon: float, eps0: float) -> Blanket:
+        """At 0 < epsilon < eps0."""
         half = math.exp(-eps0 / 2)
         return Blanket(
             gamma=half,
