@@ -39,6 +39,7 @@ WIDEST = 2.0  # a cell's width, in deviations, times the largest slope of an exp
 CENTRAL, LONGEST = ((4.0, 7.5), 6.0)  # deviations around the points with narrow cells; widest over narrowest
 HEAVY = 6.0  # scales beyond which single steps may count
 FINEST = 1e-5  # rtol of a value that makes do with fewer knots and cells
+PRODUCTS = 1.25  # times as many knots, for epochs
 CELLS = (4.0, 16.0)  # deviations in cells of a step, as many as knots of a sum: for one value, for a law
 LEAST_STEPS, HIGHEST_SCALE = 10, 3.4  # where the ratio of an epoch is not near 0
 MISSED_SHARE = 2e-5  # of a profile's values that questions allow to be missed
@@ -234,6 +235,7 @@ class HiddenStepPair(SlotPair):
         if self._summed(expm1_eps):
             each, times, *_ = RATIO_KNOTS
             number = each * math.sqrt(math.log2(2 * self.law.count * self.epochs)) * (1.0 if rtol >= FINEST else times)
+            number *= 1.0 if self.epochs == 1 else PRODUCTS
             laws, backward = self._sums(truncated_mass, number, alone)
             lower, upper = ([law.profile(side, x, backward) for x in expm1_eps.tolist()] for side, law in laws.items())
             return Bounds(np.array(lower), np.minimum(1.0, upper))

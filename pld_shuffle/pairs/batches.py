@@ -36,10 +36,10 @@ ROUGH = 1e-2  # of values at a first look
 FIRST_LOOK = 40  # points where the distances of all others are read from
 LEAST_TAIL = 1e-290
 # The game: the least that the envelope may be above the attack, relative; steps times points of the lattice of a block,
-# for one point and for many; fewest steps that are worth it; what may be left out; how much less work each of the
-# games of Theorem S takes.
+# for one point and for many, if the noise is LARGE; fewest steps that are worth it; what may be left out; how much less
+# work each of the games of Theorem S takes.
 NEAR, WORK, FEWEST, FLOOR, SHARED = 1.012, (8e6, 2e6), 20, 5e-4, 0.1
-LEAST_PLAYED = 1000.0  # batches times sigma^4, for many points: the envelope gives little away below
+LARGE, LEAST_PLAYED = 4.0, 1000.0  # noise; batches times sigma^4, for many points: the envelope gives little away below
 MOSTLY_PLAYED = 1.2  # noise from which on most points of a profile are games
 # Theorem S: ends of the bins of k u; strikes over k(s - 1); 1 - Z; least k/c; by how much a bin lowers W, at least,
 # for one point and for many.
@@ -166,7 +166,8 @@ class BatchesBound(_OneEnd):
         if many and self.count * self.steps.sigma**4 < LEAST_PLAYED:
             return None
         count, known_order = self.count - (not self.spare), self.steps.first * self.steps.second == 0
-        work, most = WORK[many] * (1.0 if self.spare else SHARED), count
+        work, most = WORK[0] if not many else WORK[1] * min(1.0, self.steps.sigma / LARGE), count
+        work *= 1.0 if self.spare else SHARED
         while most * sum(lattice(self.steps.sigma, expm1_eps, most)) > work:
             most = int(0.9 * most)
         if not known_order or most < min(FEWEST, count):
