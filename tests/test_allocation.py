@@ -407,30 +407,38 @@ def test_an_error_of_masses_with_a_known_total_is_a_move_of_values() -> None:
         assert low <= 0.5 <= high and known.error < 1e-14
 
 
-def test_a_known_total_books_what_lemma_5_moves() -> None:
-    """Its move in rationals, where the hundredth that is booked for squares of errors is just used up: not a thousandth
-    less, and not a thousandth more."""
-    doubt = Fraction(199, 2000)
-    e = (1 + doubt) / (1 - doubt) - 1  # of masses that are known to `doubt`, with one total
-    for far in (1, 40, Fraction(1, 2)):
-        values, known_masses = (
-            (0 if far >= 1 else 1 - far, 1 + far),
-            (Fraction(far) / (1 + far), Fraction(1) / (1 + far)),
-        )
-        if far < 1:
-            known_masses = (Fraction(1, 2), Fraction(1, 2))
-        rarer = known_masses[1] / (1 + e)
-        assert 1 <= (1 - rarer) / known_masses[0] <= 1 + e
-        fallen = values[1] * (known_masses[1] - rarer) - values[0] * (1 - rarer - known_masses[0])  # of the mean, 1
-        moves = [abs(e * (x - 1) - fallen) for x in values]
-        needed = max(move if far < 1 else move / (x + 1) for move, x in zip(moves, values, strict=True))
-        given = np.array([float(3 * (x - 1)) for x in values]), np.array([float(q) for q in known_masses])
-        law = RatioLaw(3, *given, 0.0, 3 * float(doubt), 0.01).settled(0.9, float(doubt))
-        assert needed <= law.drift - 0.01 + 1e-15 and law.drift - 0.01 <= needed * Fraction(1.0005)
-        assert math.fsum(law.mass) == pytest.approx(0.9, rel=1e-15)
-        assert law.error == pytest.approx(2 * float(doubt), rel=1e-14)
-    one_sided = [RatioLaw(1, np.array(v), np.ones(2), 0.0, 1.0, 0.0) for v in ([-0.1, 0.5], [-0.5, 0.1])]
-    assert one_sided[0].settled(2.0, 1e-9).drift == one_sided[1].settled(2.0, 1e-9).drift  # the farther end counts
+def test_a_known_total_books_what_errors_of_masses_can_do() -> None:
+    """All signs of errors in rationals, puts and calls at all strikes.
+
+    A rare value far away needs all of what is booked, where the hundredth that is booked for squares of errors is just
+    used up: a thousandth less is not enough.
+    """
+    rng, doubt = random.Random(2), Fraction(99, 10000)
+    laws = [([Fraction(1), Fraction(10**9)], [Fraction(50), 1 - Fraction(49, 10**9)])]
+    for _ in range(40):
+        laws += [
+            ([Fraction(rng.randrange(1, 99)) for _ in range(3)], [Fraction(rng.choice([1, 30, 999])) for _ in range(3)])
+        ]
+    for number, (masses, values) in enumerate(laws):
+        q = [m / sum(masses) for m in masses]
+        x = [y / sum(a * b for a, b in zip(q, values, strict=True)) for y in values]
+        for signs in itertools.product((-1, 1), repeat=len(q)):
+            given = [m * (1 + sign * doubt) for m, sign in zip(q, signs, strict=True)]
+            p = [m / sum(given) for m in given]
+            order = sorted(range(len(x)), key=x.__getitem__)
+            law = RatioLaw(3, *(np.array([float(v[k]) for k in order]) for v in ([3 * (y - 1) for y in x], given)),
+                           0.0, 3 * float(doubt), 0.01).settled(0.9, float(doubt))  # fmt: skip
+            assert math.fsum(law.mass) == pytest.approx(0.9, rel=1e-15)
+            assert law.error == pytest.approx(2 * float(doubt), rel=1e-14)
+            drift = Fraction(law.drift - 0.01)
+            if number == 0 and signs == (-1, 1):
+                needed = (1 + doubt) / (1 - doubt) - 1  # of what is above the other value
+                assert drift * (x[0] + 1) <= 1.0005 * needed * (x[0] - x[1])
+            for sign in (1, -1):
+                moved = [y + sign * drift * (y + 1) for y in x]
+                for s in (*x, *moved):
+                    exact = sum(m * max(sign * (y - s), 0) for m, y in zip(q, x, strict=True))
+                    assert exact <= sum(m * max(sign * (y - s), 0) for m, y in zip(p, moved, strict=True))
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 12, 1000, 1023])

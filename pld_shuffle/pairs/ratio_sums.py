@@ -110,7 +110,7 @@ class RatioLaw:
         far = float(np.max(away / (self.value + 2.0 * self.steps)))
         known = total(self.mass)
         far += 2.0 * float(self.mass @ away) / known / self.steps
-        drift = self.drift + 1.01 * doubt * far
+        drift = self.drift + 2.02 * doubt * far
         mass = self.mass * (whole / known)
         return replace(self, mass=mass, error=max(0.0, self.error - doubt) + 8.0 * ROUNDOFF, drift=drift)
 
