@@ -18,7 +18,8 @@ from test_truths import bit, chosen, cohort, crowd, datasets
 from pld_shuffle import Accountant, CountedBits, ShuffledLDP, Subsampled, Summed
 from pld_shuffle.pairs import bit_kernels, bit_pair, strategy
 from pld_shuffle.pairs.bits import BitShares, bit_attack, bit_profile
-from pld_shuffle.pairs.two_counts import TwoCountAttack, TwoCountPair
+from pld_shuffle.pairs.counts import TwoCounts
+from pld_shuffle.pairs.two_counts import BitCounts
 from pld_shuffle.randomizers import RAPPOR
 from pld_shuffle.report import Report
 
@@ -191,13 +192,13 @@ def test_attack_and_profile_agree(n, ones, bits, rate):
 
 @pytest.mark.parametrize("n, eps0", [(1000, 2.0), (10**5, 8.0), pytest.param(10**6, 1.0, marks=pytest.mark.slow)])
 def test_two_counts_are_tight(n, eps0):
+    """One round: products of the ends of chords, next to datasets of equal others."""
     shares = BitShares.randomized_response(eps0)
-    scale = shares.gap / math.sqrt(n * shares.one * shares.zero)
-    expm1_eps = np.expm1(scale * np.array([1.0, 3.0, 6.0]))
-    held = ((0, 0), (n - 1, 0), (0, n - 1))  # all others hold neither value, the old one or the new one
-    lower = np.max([TwoCountAttack(n, shares, *j).profile(expm1_eps, 0.0, 1e-18).lower for j in held], axis=0)
-    upper = TwoCountPair(n, shares).upper(expm1_eps, 1e-18)
-    assert np.all(lower <= upper) and np.all(upper <= lower * 1.015)
+    pair = TwoCounts(BitCounts(n, shares))
+    loss = pair.scale * np.array([1.0, 3.0, 6.0]) / math.sqrt(2.0)
+    lower = np.max([one.losses.divergence(loss) for one in pair.choices], axis=0)
+    upper = pair.upper(np.expm1(loss), 1e-18)
+    assert np.all(lower <= upper) and np.all(upper <= lower * 1.015), upper / lower
 
 
 def test_extremes():

@@ -1088,7 +1088,8 @@ def one_bin(clients: int, p: F) -> Any:
 
 ADAPTIVE = {  # of bits: test_bits.py
     "thresholds": Adaptive(
-        [(Threshold(0.5, 2, neighbours="add-or-remove-one"), partial(bins, F(1, 2), 2, NO_DUMMIES, "counts", 9))] * 2
+        [(Threshold(0.5, 2, neighbours="add-or-remove-one"), partial(bins, F(1, 2), 2, NO_DUMMIES, "counts", 9))] * 2,
+        1.03,
     ),
     "dummies of one bin": Adaptive([one_bin(8, F(1, 4))] * 2, 1.0002, 1e-4),
     **{

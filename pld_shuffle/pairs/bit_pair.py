@@ -80,8 +80,6 @@ class BitPair(UpperPair):
 
     def types(self, expm1_eps: Array) -> list[Types]:
         """All datasets; or one that is above them all, and the ends of chords (Theorem B5)."""
-        from . import bit_kernels
-
         shares, orders = self.shares, [self.shares, self.shares.mirrored]
         if self._exact:
             first, second = self._datasets(expm1_eps)
@@ -90,14 +88,7 @@ class BitPair(UpperPair):
             return [(first, second)]
         asked = np.minimum(expm1_eps, LARGEST_GROWTH)
         every = hull(np.log1p(expm1_eps), self.upper(asked, 0.0))[None]
-        known = []
-        for order in orders[: 1 if shares.symmetric else 2]:
-            left, right = np.empty(expm1_eps.size), np.empty(expm1_eps.size)
-            bit_kernels.all_chords(
-                asked, float(self.bits), order.one, order.not_one, order.zero, order.not_zero, order.gap,
-                float(self.bits * (self.n - 1)), left, right,
-            )  # fmt: skip
-            known.append((left, right))
+        known = [chords(self.n, order, asked, self.bits) for order in orders[: 1 if shares.symmetric else 2]]
         # The reversed pair counts zeros, so its chord runs the other way.
         ends = [
             end
@@ -106,6 +97,18 @@ class BitPair(UpperPair):
         ]
         ahead, behind = (np.array(end) for end in zip(*ends, strict=True))
         return [(every, every), (ahead, behind)]
+
+
+def chords(n: int, shares: BitShares, expm1_eps: Array, bits: int = 1) -> tuple[Array, Array]:
+    """The ends of the chord of Theorem B5 over the number of ones: none of the others' bits, or all."""
+    from . import bit_kernels
+
+    left, right = np.empty(expm1_eps.size), np.empty(expm1_eps.size)
+    bit_kernels.all_chords(
+        np.ascontiguousarray(expm1_eps), float(bits), shares.one, shares.not_one, shares.zero, shares.not_zero,
+        shares.gap, float(bits * (n - 1)), left, right,
+    )  # fmt: skip
+    return left, right
 
 
 def bit_attacks(
