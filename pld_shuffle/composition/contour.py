@@ -43,7 +43,6 @@ Array = NDArray[np.float64]
 Complex = NDArray[np.complex128]
 Ledger = Sequence[tuple[Pair, int]]
 
-#: Of rtol that the placement of upper atoms may take: more where rounding on the lattices of many rounds counts.
 REFORMED = 3  # times that atoms are formed, for a better saddle point
 FEW_ATOMS = 2_000  # only so small laws are formed again: a larger c asks for far finer ones
 LARGEST_RATE = 1e9
