@@ -172,5 +172,5 @@ class PoissonGaussian(Mechanism):
     @property
     def zero_out(self) -> Pair:
         """One contribution's noise on a Poisson sample, each order by itself: exact."""
-        one = HiddenOrder(Gaussian(sigma=self.sigma, sensitivity=self.norm).pair, self.rate)
-        return BothOrders((one, one.reverse))
+        one = Gaussian(sigma=self.sigma, sensitivity=self.norm).pair
+        return BothOrders(tuple(HiddenOrder(one, self.rate, backwards=back) for back in (False, True)))
