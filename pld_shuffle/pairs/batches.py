@@ -38,7 +38,7 @@ LEAST_TAIL = 1e-290
 # The game: the least that the envelope may be above the attack, relative; steps times points of the lattice of a block,
 # for one point and for many, if the noise is LARGE; fewest steps that are worth it; what may be left out; how much less
 # work each of the games of Theorem S takes.
-NEAR, WORK, FEWEST, FLOOR, SHARED = 1.012, (8e6, 2e6), 20, 5e-4, 0.1
+NEAR, WORK, FEWEST, FLOOR, SHARED = 1.012, (1.6e7, 2.3e6), 20, 5e-4, 0.05
 LARGE, LEAST_PLAYED = 4.0, 1000.0  # noise; batches times sigma^4, for many points: the envelope gives little away below
 MOSTLY_PLAYED = 1.2  # noise from which on most points of a profile are games
 # Theorem S: ends of the bins of k u; strikes over k(s - 1); 1 - Z; least k/c; by how much a bin lowers W, at least,
@@ -65,9 +65,10 @@ class _OneEnd(ProfilePair):
         known = self._both_orders(resolution)
         known = known if self.side is Side.UPPER else self._across(*known)
         found = profile_atoms(*known, self.side)
-        factor = SAME if self.side is Side.UPPER else 1.0 / SAME
-        other = next(side for side in Side if side is not self.side)
-        spare = completed(replace(found, mass=found.mass * factor, total=None), other)
+        upper = self.side is Side.UPPER
+        mass, infinite = (found.mass * SAME, 0.0) if upper else (found.mass / SAME, found.infinity_mass)
+        other = Side.LOWER if upper else Side.UPPER
+        spare = completed(replace(found, mass=mass, infinity_mass=infinite, total=None), other)
         return [found if side is self.side else spare for side in sides]
 
     def _points(self, resolution: Resolution) -> ProfilePoints:
