@@ -162,7 +162,7 @@ class SlotLaw:
     @cached_property
     def _few_views(self) -> EitherOrder | None:
         """All views, if they are few."""
-        return self.views(LEAST_MASS, FEW_VIEWS)
+        return self.views(1e-300, FEW_VIEWS) or self.views(LEAST_MASS, FEW_VIEWS)
 
     def reversed(self) -> SlotLaw:
         """R_0 and R_1 exchanged."""
@@ -328,11 +328,16 @@ def listed(
     # n masses and a ratio; logarithms of factorials are good to 4 roundings.
     mass_error = 1.01 * (n + 4.0) * error + loss_error
     mass_error += ROUNDOFF * (4.0 * groups + 16.0) * float(factorials[n] + spent.max(initial=0.0) + 8.0)
-    left_out = 1e-300 * mass.size + (0.0 if all(len(window) > n for window in windows) else truncated_mass)
+    left_out, top = 1e-300 * mass.size, largest
+    if not all(len(window) > n for window in windows):  # views that are left out may say more than any that is listed
+        left_out += truncated_mass
+        with np.errstate(divide="ignore"):
+            either = np.log(np.hstack((masses[:2], bare))[:, np.append(told, np.any(bare > 0.0, axis=0))])
+        top = float(np.abs(either[0] - either[1]).max())
     rising = np.argsort(loss[finite], kind="stable")
     infinity_mass = float(weight[~finite].sum())
     losses = Losses(weight[finite][rising], loss[finite][rising], infinity_mass, loss_error)
-    return EitherOrder((losses,), left_out, largest + loss_error if infinity_mass == 0.0 else math.inf, mass_error)
+    return EitherOrder((losses,), left_out, top + loss_error if infinity_mass == 0.0 else math.inf, mass_error)
 
 
 def slot_profile(
