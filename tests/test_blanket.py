@@ -17,19 +17,12 @@ from mpmath import mpf
 from scipy.special import gammaln
 
 from pld_shuffle import Side
-from pld_shuffle.numerics.sides import Bounds
 from pld_shuffle.pairs import contour_kernels
 from pld_shuffle.pairs.slots import SlotLaw
+from pld_shuffle.pairs.slots import slot_profile as profile
 from pld_shuffle.randomizers.noise_laws import gaussian_groups, laplace_groups
 
 ROUNDING = 1e-14  # of the conversion of a reference to double
-
-
-def profile(first, second, blanket, n, expm1_eps, *, rtol=1e-6, mass_error=0.0):
-    """Of a slot law, by the list of its views where they are few, else by the contour."""
-    masses, points = np.array([first, second, blanket], float), np.asarray(expm1_eps, float)
-    found = SlotLaw.of(n, masses, mass_error, whole=False).profile(points.ravel(), rtol)
-    return Bounds(*(end.reshape(points.shape) for end in found))
 
 
 def rr(k: int, eps0: float) -> list[np.ndarray]:
@@ -76,6 +69,23 @@ def view(first, second, cover, n: int) -> oracles.Atoms:
     return atoms
 
 
+def positive_part(x, b, n: int) -> Fraction:
+    """E(S)_+ / n by the multinomial law, in rationals; x, b without the atom at 0."""
+    rest = 1 - sum(b)
+    total = Fraction(0)
+    for counts in itertools.product(range(n + 1), repeat=len(x)):
+        left = n - sum(counts)
+        if left < 0:
+            continue
+        value = sum(c * v for c, v in zip(counts, x, strict=True))
+        if value > 0:
+            weight = Fraction(math.factorial(n), math.factorial(left)) * rest**left
+            for c, p in zip(counts, b, strict=True):
+                weight *= p**c / math.factorial(c)
+            total += weight * value
+    return total / n
+
+
 def encloses(bounds, truth, index=()) -> bool:
     low, high = float(bounds.lower[index]), float(bounds.upper[index])
     value = float(truth)
@@ -117,7 +127,7 @@ def test_contour_encloses_the_multinomial_sum(n):
         x = [Fraction(int(v), 16) for v in rng.integers(-40, 40, groups)]
         x[0], x[1] = abs(x[0]) + 1, -abs(x[1]) - 1
         x[1] -= max(Fraction(0), sum(p * v for p, v in zip(b, x, strict=True)) / b[1])  # E X <= 0
-        truth = float(oracles.mean_part(x, b, n))
+        truth = float(positive_part(x, b, n))
         low, high = smooth(x, b, n)
         assert low <= truth * (1 + ROUNDING) and truth * (1 - ROUNDING) <= high
         widths.append((high - low) / truth)
@@ -277,7 +287,13 @@ def test_next_to_the_largest_loss(eps0: float, nearness: float) -> None:
     expm1_eps = math.expm1(eps0) * (1.0 - nearness)
     n, e = 10, Fraction(expm1_eps) + 1
     p, q = Fraction(heavy), Fraction(light)
-    truth = oracles.mean_part([(p - e * q) / q, (q - e * p) / q], [q, q], n)
+    truth = Fraction(0)
+    for ones in range(n + 1):
+        for twos in range(n + 1 - ones):
+            ways = math.comb(n, ones) * math.comb(n - ones, twos)
+            chance = ways * q ** (ones + twos) * (1 - 2 * q) ** (n - ones - twos)
+            total = ones * (p - e * q) / q + twos * (q - e * p) / q
+            truth += chance * max(total, Fraction(0))
     bounds = profile([heavy, light], [light, heavy], [light, light], n, expm1_eps)
-    assert Fraction(float(bounds.lower)) <= truth <= Fraction(float(bounds.upper))
+    assert Fraction(float(bounds.lower)) <= truth / n <= Fraction(float(bounds.upper))
     assert bounds.upper <= 1.02 * bounds.lower

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+from functools import partial
+from typing import Any
 
 import mpmath
 import pytest
@@ -23,7 +25,7 @@ from pld_shuffle import (
 from pld_shuffle.cli import main
 from pld_shuffle.comparison import Comparison, compare
 from pld_shuffle.plots import methods_compared
-from pld_shuffle.randomizers import Laplace
+from pld_shuffle.randomizers import Gaussian, Laplace
 from pld_shuffle.shares import Binomial, DiscreteGaussian, Skellam
 
 WHOLE = ShuffledLDP(eps0=3.0, n=1_000, analysis="stronger-clones")
@@ -45,6 +47,7 @@ def test_the_setting_of_the_papers(issue: Comparison) -> None:
         ("Renyi bound of Girgis et al.", 12.85, 5e-3),
     ):
         assert issue[name].epsilon == pytest.approx(epsilon, abs=width)
+    assert any("11.88" in note for note in issue.notes)
 
 
 def test_every_bound_is_listed_in_order_or_has_a_reason(issue: Comparison) -> None:
@@ -167,6 +170,34 @@ def test_picture(issue: Comparison) -> None:
     methods_compared(infinity_mass, Figure().add_subplot())
 
 
+COHORT_OF = partial(Subsampled, ShuffledLDP(eps0=2.0, n=1_000), population=2_000)
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "match"),
+    [
+        ({"delta": 0.0}, ValueError, "delta"),
+        ({"delta": math.nan}, ValueError, "delta"),
+        ({"delta": "1e-6"}, TypeError, "delta"),
+        ({"rounds": 0}, ValueError, "rounds"),
+        ({"rounds": True}, TypeError, "rounds"),
+        ({"rtol": 2.0}, ValueError, "rtol"),
+        ({"mechanism": "ldp"}, TypeError, "mechanism"),
+        # no published bound covers fewer reports
+        ({"mechanism": COHORT_OF(dropout=0.5)}, ValueError, "no dropout and no colluding"),
+        ({"mechanism": COHORT_OF(colluding=10)}, ValueError, "no dropout and no colluding"),
+        ({"mechanism": COHORT_OF(dropout_limit=0.5)}, ValueError, "no dropout and no colluding"),
+        ({"mechanism": ShuffledRandomizer(10_000, p=3.0, q=4.0, tv=0.3)}, TypeError, "given by its eps0"),
+        ({"mechanism": Shuffled(Gaussian(sigma=1.0), 10_000, analysis="blanket")}, TypeError, "pure randomizer"),
+    ],
+)  # fmt: skip
+def test_refuses(change: dict[str, object], error: type[Exception], match: str) -> None:
+    mechanism = ShuffledLDP(eps0=1.0, n=10, analysis="stronger-clones")
+    arguments: dict[str, Any] = {"mechanism": mechanism, "delta": 1e-6, "rounds": 1} | change
+    with pytest.raises(error, match=match):
+        compare(**arguments)
+
+
 # --- the command line -------------------------------------------------------------------------
 
 
@@ -176,7 +207,7 @@ def test_command(capsys: pytest.CaptureFixture[str]) -> None:
     shown = capsys.readouterr()
     for text in ("0.7327", "PLD, stronger clones, general amplification", "12.848"):
         assert text in shown.out
-    assert "Not valid here, and why" in shown.out
+    assert "Not valid here, and why" in shown.out and "11.88" in shown.err
 
 
 def test_command_in_json_with_a_picture(capsys: pytest.CaptureFixture[str], tmp_path) -> None:

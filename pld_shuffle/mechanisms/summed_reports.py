@@ -29,11 +29,10 @@ from ..numerics.validation import users
 from ..pairs.bit_pair import bit_attacks
 from ..pairs.bits import BitShares
 from ..pairs.cohort import Cohort
-from ..pairs.counts import TwoCounts
 from ..pairs.gaussian import GaussianPair
 from ..pairs.pair import Attacks, Pair
 from ..pairs.shifted import shifted
-from ..pairs.two_counts import BitCounts
+from ..pairs.two_counts import TwoCountPair, two_count_attacks
 from ..randomizers import (
     RAPPOR,
     DiscreteRandomizer,
@@ -108,7 +107,7 @@ class Summed(Mechanism):
         if isinstance(randomizer, Laplace):
             parts = max(1, math.ceil(CELLS * randomizer.eps0))
             return shifted(two_sided_law(float(n), randomizer.eps0 / parts), parts)
-        return TwoCounts(BitCounts(n, self._shares))
+        return TwoCountPair(n, self._shares)
 
     @cached_property
     def attack_pair(self) -> Pair:  # type: ignore[override]
@@ -120,7 +119,7 @@ class Summed(Mechanism):
             deviation = math.sqrt(2.0 * self.n) / self.randomizer.eps0
             parts = max(1, math.ceil(SEEN_CELLS / deviation))
             return shifted(_cells(self.n, self.randomizer.eps0 / parts), parts)
-        return self.pair
+        return Attacks.of(two_count_attacks(self.n, self._shares))
 
     @property
     def unsampled(self) -> str | None:  # type: ignore[override]

@@ -1,7 +1,7 @@
 """Sample and threshold: histograms in which users take part at random, and small counts are suppressed.
 
-A bin's pairs are in `pairs.thresholds`, one for every number of others in it. A user who changes its value leaves one
-bin and enters another one, with coins of its own: the worst pair next to its reverse (docs/sums.md, section 4).
+The pair of one bin is in `pairs.thresholds`: exact for one round, whatever the counts are. A user who changes its value
+leaves one bin and enters another one, with coins of its own: the pair next to its reverse (docs/sums.md, section 4).
 
 Source: Bharadwaj and Cormode 2021 (sample and threshold), whose bound Brave's Nebula uses.
 """
@@ -14,12 +14,10 @@ from typing import ClassVar
 
 from ..numerics.integer_laws import IntegerLaw
 from ..numerics.validation import choice, positive_int, unit_interval
-from ..pairs.counts import OneCount
 from ..pairs.discrete import EitherOrder
 from ..pairs.pair import Pair
-from ..pairs.profile import BothOrders
-from ..pairs.shifted import TwoBins
-from ..pairs.thresholds import counts, of_two_bins, threshold
+from ..pairs.shifted import TwoBins, in_one_order, shifted
+from ..pairs.thresholds import datasets, of_two_bins, threshold
 from ..shares import Share
 from .base import NEIGHBOURS, Mechanism, said
 
@@ -42,10 +40,9 @@ class Threshold(Mechanism):
         report is there or not, and one bin changes.
 
     Users have one value each; how many there are, in all or in a bin, does not matter, and everybody else's is known.
-    They may be others in every round, chosen by what was published. The number of reports or of non-participants is not
-    published. One round of one bin is exact, and any number if rate=1 and counts are published; over other rounds both
-    ends are strategies' that choose counts, in the order of the datasets that all rounds have. Two bins are products of
-    suprema, and attacks by single datasets.
+    The number of reports or of non-participants is not published. Upper ends are exact for one round of one bin, and
+    for any number of rounds if rate=1 and counts are published. Over other rounds, and for two bins, they are products
+    of suprema; lower ends are an attack: counts at their worst. With one bin the order is the same in every round.
     Without dummies whoever sees which bins are published may as well see the counts. Raises ValueError or TypeError
     naming the argument; MemoryError for a threshold too large.
 
@@ -82,30 +79,34 @@ class Threshold(Mechanism):
                 f"dummies must have shapes that add up to at least 1, got {self.dummies!r} from {self.senders}"
             )
 
+    @cached_property
+    def one_bin(self) -> EitherOrder:
+        """What one bin's count gives away, with a user and without, in either order."""
+        if self.rate == 1.0 and self.released == "counts":  # what is published of many users; of fewer it is less
+            assert self._dummies is not None
+            return shifted(self._dummies, 1)
+        return threshold(self.rate, self.least, self._dummies, only_bins=self.released == "bins")
+
     @property
     def _dummies(self) -> IntegerLaw | None:
         """The law of a bin's dummies."""
         return None if self.dummies is None else self.dummies.total(self.senders)
 
     @cached_property
-    def _worst(self) -> EitherOrder:
-        """Of one bin, with a user and without, in either order."""
-        return threshold(self.rate, self.least, self._dummies, only_bins=self.released == "bins")
-
-    @cached_property
     def pair(self) -> Pair:  # type: ignore[override]
         if self.neighbours == "replace-one":
-            return TwoBins(self._worst)
-        one = OneCount(counts(self.rate, self.least, self._dummies, only_bins=self.released == "bins"))
-        return BothOrders((one, one.reverse))
+            return TwoBins(self.one_bin)
+        return in_one_order(self.one_bin)
 
     @cached_property
     def attack_pair(self) -> Pair:  # type: ignore[override]
-        """Of one bin the best choice of numbers that are looked at; of two bins single datasets."""
-        only = self.released == "bins"
-        if self.neighbours != "replace-one" or (self.rate == 1.0 and not only):
+        """Of single datasets: over rounds none of them has all losses of the worst count at every epsilon."""
+        if self.rate == 1.0 and self.released == "counts":
             return self.pair
-        return of_two_bins(self.rate, self.least, self._dummies, self._worst, only_bins=only)
+        only = self.released == "bins"
+        if self.neighbours == "replace-one":
+            return of_two_bins(self.rate, self.least, self._dummies, self.one_bin, only_bins=only)
+        return datasets(self.rate, self.least, self._dummies, self.one_bin, only_bins=only)
 
     def assumptions(self) -> dict[str, str]:
         shown = "which bins have" if self.released == "bins" else "the counts of bins that have"

@@ -17,11 +17,10 @@ CURVE = (1.2, 0.55, 0.17, 0.92, 3.3, 2.9, 0.62, 0.095, 1.2, 0.3, 4.5, 16.0, 0.6)
 # What it may cost: error of a bin of u; nodes, and bins; their end in deviations; atoms from which on Taylor's series
 # is tried, and its terms; its error; pairs of values in the far part; lobes looked at singly; mass of a heavy value.
 CONTOUR_WORK = (5e-5, 64, 7.5, 16, 1e-7, 8, 12, 0.1)
-# The integral of a slot law: nodes at most and, with many groups, at least; nodes times groups.
-SLOT_WORK = (60_000.0, 4_000.0, 2e6)
+# The integral of a slot law: nodes at most and, with many groups, at least; nodes times groups; cases enumerated.
+SLOT_WORK = (60_000.0, 4_000.0, 2e6, 1e5)
 LOADING = 0.4  # seconds of a process in interpreted loops before compiled ones are loaded, which takes as long
 COMPILING = 2.0  # the same before all are compiled, which takes half a minute, where none are kept
-PAIR_SECONDS = 0.01  # that one more mechanism in a log takes in interpreted loops, at least
 LAWS_PER_OCTAVE = 2  # of Renyi orders, which share laws: speed against width
 LEAST_SHARE = 0.02  # of rtol that a law's points may spend for a Renyi divergence, at least: speed against width
 PROFILE_USERS = 200  # users from which on Renyi divergences of coins come from their profile: speed
@@ -33,17 +32,17 @@ MOST_VIEWS = 2_000_000  # of a slot law, that are listed for its atoms instead o
 SLOT_POINTS = 6_000  # of a profile whose values each cost a contour, in one law: width against speed
 TYPED_POINTS = 240  # of a profile of a known randomizer's types, half as many for noise: width against speed
 FEW_PROFILES = 24  # profiles under one maximum up to which all are asked, without chords first: speed
-# Of noise in a step, in deviations: for many values, for one, where that was not enough or single steps may count.
-STEP_CELLS = (0.02, 0.01, 0.007)
-STEP_RTOL = (2e-6, 1e-4)  # of an integral over steps, at least; where single ones may count: width against speed
+STEP_CELLS = (0.05, 0.02, 0.012, 0.007)  # of Gaussian noise in a step, in deviations: width against speed
+# Of an integral over steps, at least; where single steps may count; the same for one value: width against speed.
+STEP_RTOL = (2e-5, 5e-4, 1e-4)
 # Steps times e^(-3 scale^2), scale that of one step's loss, up to which likelihood ratios are summed for one round,
 # too: always, and where single steps may count: speed.
-SUMMED_STEPS = (5.0, 50.0)
+SUMMED_STEPS = (10.0, 50.0)
 # Knots of such a sum: for one round, over the root of the number of doublings, and times that where it was not enough;
 # else at least, at most, and times scale over the distance of points that is asked for: width against speed.
-RATIO_KNOTS = (480.0, 1.7, 300, 4_800, 36.0)
+RATIO_KNOTS = (450.0, 1.7, 300, 4_800, 36.0)
 STEP_POINTS = 2_000  # of a profile of steps in one law: width against speed
-SIZE_ZONE = 0.1  # relative width of cohort sizes among which pairs, and attacks, are compared once: speed
+SIZE_ZONE = 0.1  # relative width of cohort sizes among which swap theorem and clones are compared once: speed
 LEAST_GAIN = 1e-4  # by which the swap theorem must beat stronger clones to be asked: speed against width
 
 # Composition: which evaluator is asked, and how rtol is shared out.

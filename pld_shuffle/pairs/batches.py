@@ -1,9 +1,17 @@
 """Shuffled batches: upper ends for one epoch of a fresh permutation, and the attack they are measured against.
 
-All theorems are those of docs/shuffled_batches.md, section 3. One record or more is left out: Theorem D, by the
-envelope of Lemma 3, a slot law that is not whole, or by Theorem G (`game`) where that is far above the attack. Every
-record is used: Theorem S, a sum over bins of u of the same for the others' batches, to which the guest's is added by
-its call function, at a few strikes.
+The target's batch is hidden by whoever leaves it. The others' law W is around -1 where the target's loss is above eps,
+around 1 where it is below, and that is not a whole law (the envelope of docs/shuffled_batches.md):
+
+    H_s <= E (1/k) (sum over batches of L*_t)_+,   L* = (dP - s dQ)/dW.
+
+* One record or more is left out (Theorem D): so it is, for a hidden cohort of that rate. Where the envelope is far
+  above the attack, what others can do is played as a game instead (Theorem G, `game`).
+* Every record is used (Theorem S). Whoever leaves goes where the target was, and must look there like anybody: one
+  batch has a law V <= c W instead. With u the least of k uniform numbers, W loses u V from the others' batches, and
+  that one batch, the guest's, has (dP - s dQ)/V. It is added to the sum by its call function, at a few strikes.
+
+Points of a profile lie where a chord errs by the same share of it, whatever the question is, and are kept.
 """
 
 from __future__ import annotations
@@ -13,33 +21,33 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..numerics.rounding import above, below
 from ..numerics.sides import Bounds, Side
-from .allocation import GaussianSteps, HiddenStepPair, StepsLaw, _edges, _mass_error, _power, _spread
+from ..numerics.tuning import STEP_CELLS, STEP_RTOL
+from .allocation import GaussianSteps, HiddenStepPair, _edges, _mass_error, _spread, _tail
 from .cohort import Cohort
-from .game import lattice, normal, play
+from .game import lattice, play
 from .gaussian import GaussianPair
 from .pair import Atoms, Resolution, completed
-from .profile import SAME, ProfilePair, ProfilePoints, points, profile_atoms
+from .profile import SAME, ProfilePair, ProfilePoints, UpperPair, points, profile_atoms
 from .slots import SlotLaw, rest_of
 
 Array = NDArray[np.float64]
 
 CHORD = 2.5e-4, 1.25e-3  # of a profile, that its chords may err by near loss 0; where most points are expensive
-ACCURACY = (0.02, 2e-5), (0.08, 5e-4)  # width of cells, in deviations, and of integrals: for one point, for many
+WIDE = 0.08  # width of cells where many points are asked for, in deviations
 ROUGH = 1e-2  # of values at a first look
 FIRST_LOOK = 40  # points where the distances of all others are read from
 LEAST_TAIL = 1e-290
-# The game: the least that the envelope may be above the attack, relative; steps times points of the lattice of a block,
-# for one point and for many, if the noise is LARGE; fewest steps that are worth it; what may be left out; how much less
-# work each of the games of Theorem S takes.
-NEAR, WORK, FEWEST, FLOOR, SHARED = 1.012, (1.6e7, 2.3e6), 20, 5e-4, 0.05
-LARGE, LEAST_PLAYED = 4.0, 1000.0  # noise; batches times sigma^4, for many points: the envelope gives little away below
+# The game: the least that the envelope may be above the attack; points of the largest lattice, for one point and for
+# many; steps of a block for one point, for many over sigma^2, and at most; fewer for Theorem S; what may be left out.
+NEAR, LARGEST_LATTICE = 1.012, (20_000, 6_000)
+MOST_PLAYED, FLOOR = (1000, 60, 340, 5), 5e-4
+LEAST_PLAYED = 1000.0  # batches times sigma^4, for many points: the envelope gives little away below
 MOSTLY_PLAYED = 1.2  # noise from which on most points of a profile are games
 # Theorem S: ends of the bins of k u; strikes over k(s - 1); 1 - Z; least k/c; by how much a bin lowers W, at least,
 # for one point and for many.
@@ -51,25 +59,13 @@ CHANCES = (1.0, 0.6, 0.3, 0.1, 0.03, 0.01, 1e-3, 1e-4, 1e-6, 1e-8, 1e-11, 1e-15,
 REACH, CUTS = 14.0, 161
 
 
-class _OneEnd(ProfilePair):
-    """A profile whose certificate is one end, on `side`: both sides of a law are one polygon.
+class _EvenChords(ProfilePair):
+    """A profile whose points do not depend on the question, but for the tail that may be left out."""
 
-    Its points do not depend on the question, but for the tail that may be left out.
-    """
-
-    side: ClassVar[Side]
-    encloses = False
-    chord = CHORD[0]
-
-    def atoms(self, sides: Sequence[Side], resolution: Resolution) -> list[Atoms]:
-        known = self._both_orders(resolution)
-        known = known if self.side is Side.UPPER else self._across(*known)
-        found = profile_atoms(*known, self.side)
-        upper = self.side is Side.UPPER
-        mass, infinite = (found.mass * SAME, 0.0) if upper else (found.mass / SAME, found.infinity_mass)
-        other = Side.LOWER if upper else Side.UPPER
-        spare = completed(replace(found, mass=mass, infinity_mass=infinite, total=None), other)
-        return [found if side is self.side else spare for side in sides]
+    @property
+    def chord(self) -> float:
+        """Of a profile, that its chords may err by near loss 0."""
+        return CHORD[0]
 
     def _points(self, resolution: Resolution) -> ProfilePoints:
         tail = max(resolution.truncated_mass, LEAST_TAIL)
@@ -77,6 +73,11 @@ class _OneEnd(ProfilePair):
         known = _kept_points(self, 1e-4 ** math.ceil(-0.25 * math.log10(tail) - 0.4))
         last = int(np.count_nonzero(known.upper > tail)) + 1
         return ProfilePoints(known.expm1_eps[:last], known.lower[:last], known.upper[:last])
+
+    @property
+    def encloses(self) -> bool:
+        """Yes: one end of each kind is a certificate at every resolution; the other one measures widths only."""
+        return True
 
     def points_at(self, tail: float) -> ProfilePoints:
         """The profile down to where it is below `tail`."""
@@ -98,18 +99,47 @@ class _OneEnd(ProfilePair):
 
 
 @lru_cache(maxsize=32)
-def _kept_points(pair: _OneEnd, tail: float) -> ProfilePoints:
+def _kept_points(pair: _EvenChords, tail: float) -> ProfilePoints:
     return pair.points_at(tail)
 
 
-class BatchesAttack(_OneEnd, HiddenStepPair):
-    """One order of the attack, all others at minus the target's contribution: the lower half of its pair."""
+@dataclass(frozen=True)
+class BatchesAttack(_EvenChords):
+    """One order of the attack, all others at minus the target's contribution: what lies below it, and nothing above.
 
-    side = Side.LOWER
+    hidden : the lower half of its pair. As for `profile.UpperPair`, both sides of a law are one polygon.
+    """
+
+    hidden: HiddenStepPair
+
+    def profile(self, expm1_eps: Array, rtol: float, truncated_mass: float) -> Bounds:
+        return self.hidden.profile(expm1_eps, rtol, truncated_mass)
+
+    @property
+    def max_loss(self) -> Bounds:
+        return Bounds(math.inf, math.inf)
+
+    @property
+    def scale(self) -> float:
+        return self.hidden.scale
+
+    @property
+    def reverse(self) -> BatchesAttack | None:
+        back = self.hidden.reverse
+        return None if back is None else BatchesAttack(back)
+
+    def log_tail(self, expm1_eps: Array) -> Array:
+        return self.hidden.log_tail(expm1_eps)
+
+    def atoms(self, sides: Sequence[Side], resolution: Resolution) -> list[Atoms]:
+        known = self._across(*self._both_orders(resolution))
+        below = profile_atoms(*known, Side.LOWER)
+        over = completed(replace(below, mass=below.mass / SAME, total=None), Side.UPPER)
+        return [over if side is Side.UPPER else below for side in sides]
 
 
 @dataclass(frozen=True)
-class BatchesBound(_OneEnd):
+class BatchesBound(_EvenChords, UpperPair):
     """One order of shuffled batches: the less of Theorem D or S, and of the noise of the target's batch, were it known.
 
     spare : whether a record or more is left out; rate : the probability that it is not the target. uneven : whether the
@@ -122,10 +152,8 @@ class BatchesBound(_OneEnd):
     spare: bool
     uneven: bool = False
 
-    side = Side.UPPER
-
     @property
-    def chord(self) -> float:  # type: ignore[override]
+    def chord(self) -> float:
         return CHORD[not self.spare or self.steps.sigma >= MOSTLY_PLAYED]
 
     def profile(self, expm1_eps: Array, rtol: float, truncated_mass: float) -> Bounds:
@@ -133,49 +161,51 @@ class BatchesBound(_OneEnd):
         return Bounds(upper, upper)
 
     def upper(self, expm1_eps: Array, truncated_mass: float, exact: bool = True) -> Array:
-        """Upper bounds on H_s at s = 1 + growth. exact : whether games are worth their time."""
+        """As for `UpperPair`. exact : whether games are worth their time."""
         if self.uneven:
             ways = [replace(self, uneven=False, count=count) for count in (self.count - 1, self.count)]
             return np.asarray(np.max([way.upper(expm1_eps, truncated_mass, exact) for way in ways], axis=0))
         known = self._known.profile(expm1_eps, 1e-9, truncated_mass).upper
-        value, tail = self._left_out if self.spare else self._all_used, _power(0.25 * truncated_mass)
+        many = expm1_eps.size > 1
+        accuracy = _tail(truncated_mass), WIDE if many else STEP_CELLS[1], STEP_RTOL[1 if many else 0]
+        value = self._left_out if self.spare else self._all_used
         found = [
-            value(g, exact, tail, expm1_eps.size > 1) if most > truncated_mass else most
+            value(g, exact, *accuracy) if most > truncated_mass else most
             for g, most in zip(expm1_eps.tolist(), known.tolist(), strict=True)
         ]
         return np.asarray(np.minimum(found, known))
 
-    def _left_out(self, expm1_eps: float, exact: bool, tail: float, many: bool) -> float:
+    def _left_out(self, expm1_eps: float, exact: bool, tail: float, cell: float, rtol: float) -> float:
         """Theorem D."""
-        cell, rtol = ACCURACY[many]
         rows, error = self._envelope(expm1_eps, tail, cell)
         rate = float(self.rate.upper)
         law = SlotLaw.of(self.count, rows, error, whole=False).sampled(Cohort(rate))
         found = float(law.profile(np.array([expm1_eps]), rtol).upper[0])
-        blocks = self._blocks(expm1_eps, found, many) if exact else None
+        blocks = self._blocks(expm1_eps, found, cell) if exact else None
         if blocks is None:
             return found
         start = -self.count * expm1_eps * (1.0 - rate) / rate * (1.0 - 1e-14)
         [played] = self._play(blocks, expm1_eps, [start], 1.0, found, rtol)
         return min(found, rate * played * (1.0 + 1e-14))
 
-    def _blocks(self, expm1_eps: float, found: float, many: bool) -> tuple[int, int] | None:
-        """Of the game: how many, and their steps, the most that cost allows; fewer steps in all have a larger mean.
+    def _blocks(self, expm1_eps: float, found: float, cell: float) -> tuple[int, int] | None:
+        """Of the game: how many, and their steps; fewer steps in all have a larger mean.
 
-        None where the attack is near, so that the envelope is not at fault, or only few steps could be played.
+        None where the attack is near, so that the envelope is not at fault, or a block takes too large a lattice.
         """
+        count, many = self.count - (not self.spare), cell == WIDE
         if many and self.count * self.steps.sigma**4 < LEAST_PLAYED:
             return None
-        count, known_order = self.count - (not self.spare), self.steps.first * self.steps.second == 0
-        work, most = WORK[0] if not many else WORK[1] * min(1.0, self.steps.sigma / LARGE), count
-        work *= 1.0 if self.spare else SHARED
-        while most * sum(lattice(self.steps.sigma, expm1_eps, most)) > work:
-            most = int(0.9 * most)
-        if not known_order or most < min(FEWEST, count):
+        most, each, bound, fewer = MOST_PLAYED
+        most = min(bound, math.ceil(each * self.steps.sigma**2)) if many else most
+        blocks = -(-count // (most if self.spare else -(-most // fewer)))
+        steps = count // blocks
+        known_order = self.steps.first * self.steps.second == 0
+        if not known_order or sum(lattice(self.steps.sigma, expm1_eps, steps)) > LARGEST_LATTICE[many]:
             return None
-        near = found <= NEAR * float(self._attack.profile(np.array([expm1_eps]), 1e-3, 0.0).upper[0])
-        blocks = -(-count // most)
-        return None if near else (blocks, count // blocks)
+        attack = HiddenStepPair(replace(self.steps, others=-1), self.count, self.rate)
+        near = found <= NEAR * float(attack.profile(np.array([expm1_eps]), 1e-3, 0.0).upper[0])
+        return None if near else (blocks, steps)
 
     def _play(
         self, blocks: tuple[int, int], expm1_eps: float, starts: list[float], share: float, found: float, rtol: float
@@ -189,14 +219,15 @@ class BatchesBound(_OneEnd):
             return [played.at(start) / steps for start in starts]
         return [played.over(number, number * start, expm1_eps, rtol) for start in starts]
 
-    def _all_used(self, expm1_eps: float, exact: bool, tail: float, many: bool) -> float:
+    def _all_used(self, expm1_eps: float, exact: bool, tail: float, cell: float, rtol: float) -> float:
         """Theorem S: the sum over bins of u, the expectation over the guest by chords between strikes."""
-        apart, (cell, rtol) = self._apart(expm1_eps), ACCURACY[many]
+        apart = self._apart(expm1_eps)
         if self._cover is None:
             return apart
         rho, c = self._cover
         rows, error = self._envelope(expm1_eps, tail, cell)
         others, n = self.count - 1, float(self.count)
+        many = cell == WIDE
         strikes = np.array(STRIKES[:: 2 if many else 1]) * others * max(expm1_eps, self.scale)
         guest = _guest_calls(self.steps, expm1_eps, rho, others, strikes)
         ends = [0.0]
@@ -218,7 +249,7 @@ class BatchesBound(_OneEnd):
         found = summed(
             lambda share: [self._shifted(rows, error, share, v / others, others, expm1_eps, rtol) for v in strikes]
         )
-        blocks = self._blocks(expm1_eps, found, many) if exact else None
+        blocks = self._blocks(expm1_eps, found, cell) if exact else None
         if blocks is None:
             return found
 
@@ -280,10 +311,6 @@ class BatchesBound(_OneEnd):
         return fewest._cover is not None
 
     @cached_property
-    def _attack(self) -> HiddenStepPair:
-        return HiddenStepPair(StepsLaw(replace(self.steps, others=-1), self.count, self.rate))
-
-    @cached_property
     def _known(self) -> GaussianPair:
         """The noise of a known batch."""
         square = ((self.steps.first - self.steps.second) / self.steps.sigma) ** 2
@@ -291,7 +318,8 @@ class BatchesBound(_OneEnd):
 
     @cached_property
     def scale(self) -> float:  # type: ignore[override]
-        return min(self._attack.scale, self._known.scale)
+        others = replace(self.steps, others=-1)
+        return min(HiddenStepPair(others, self.count, self.rate).scale, self._known.scale)
 
     @property
     def max_loss(self) -> Bounds:
@@ -340,10 +368,9 @@ def _guest_calls(steps: GaussianSteps, expm1_eps: float, rho: float, others: int
         with np.errstate(divide="ignore"):
             start = (np.log(s) - np.log(ahead)) / mu - 0.5 * mu
     start = np.clip(start, low, high)
-    (one, doubt), (two, more) = (normal(c - start) for c in centres)
-    cells = ahead * (one - ndtr(centres[0] - high)) - behind * (two - ndtr(centres[1] - high))
-    doubt = 2.0 * (ahead * doubt + behind * more)  # those of the far ends are smaller
-    cells = np.maximum(0.0, cells) + np.where(start < high, doubt, 0.0)
+    gained = [ndtr(c - start) - ndtr(c - high) for c in centres]
+    doubt = 1e-13 * (ahead * ndtr(centres[0] - start) + behind * ndtr(centres[1] - start))
+    cells = np.maximum(0.0, ahead * gained[0] - behind * gained[1]) + np.where(start < high, doubt, 0.0)
     found = cells.sum(axis=1) @ -np.diff(chance)
     everything = ndtr(centres[0] - a[0])
     return np.asarray((found + chance[-1] * everything + ndtr(centres[0] - a[-1])) * (1.0 + 1e-12))

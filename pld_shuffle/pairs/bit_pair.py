@@ -13,7 +13,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +20,7 @@ from numpy.typing import NDArray
 from ..numerics.rounding import ROUNDOFF
 from ..numerics.sides import Bounds, Side
 from .bits import LARGEST_GROWTH, BitShares, bit_attack, bit_profile, dataset_profiles
-from .cohort import Cohort, zoned
+from .cohort import Cohort
 from .pair import Atoms, Pair, Resolution
 from .profile import ProfilePair, UpperPair
 from .slots import SlotLaw
@@ -80,6 +79,8 @@ class BitPair(UpperPair):
 
     def types(self, expm1_eps: Array) -> list[Types]:
         """All datasets; or one that is above them all, and the ends of chords (Theorem B5)."""
+        from . import bit_kernels
+
         shares, orders = self.shares, [self.shares, self.shares.mirrored]
         if self._exact:
             first, second = self._datasets(expm1_eps)
@@ -88,7 +89,14 @@ class BitPair(UpperPair):
             return [(first, second)]
         asked = np.minimum(expm1_eps, LARGEST_GROWTH)
         every = hull(np.log1p(expm1_eps), self.upper(asked, 0.0))[None]
-        known = [chords(self.n, order, asked, self.bits) for order in orders[: 1 if shares.symmetric else 2]]
+        known = []
+        for order in orders[: 1 if shares.symmetric else 2]:
+            left, right = np.empty(expm1_eps.size), np.empty(expm1_eps.size)
+            bit_kernels.all_chords(
+                asked, float(self.bits), order.one, order.not_one, order.zero, order.not_zero, order.gap,
+                float(self.bits * (self.n - 1)), left, right,
+            )  # fmt: skip
+            known.append((left, right))
         # The reversed pair counts zeros, so its chord runs the other way.
         ends = [
             end
@@ -97,18 +105,6 @@ class BitPair(UpperPair):
         ]
         ahead, behind = (np.array(end) for end in zip(*ends, strict=True))
         return [(every, every), (ahead, behind)]
-
-
-def chords(n: int, shares: BitShares, expm1_eps: Array, bits: int = 1) -> tuple[Array, Array]:
-    """The ends of the chord of Theorem B5 over the number of ones: none of the others' bits, or all."""
-    from . import bit_kernels
-
-    left, right = np.empty(expm1_eps.size), np.empty(expm1_eps.size)
-    bit_kernels.all_chords(
-        np.ascontiguousarray(expm1_eps), float(bits), shares.one, shares.not_one, shares.zero, shares.not_zero,
-        shares.gap, float(bits * (n - 1)), left, right,
-    )  # fmt: skip
-    return left, right
 
 
 def bit_attacks(
@@ -124,20 +120,15 @@ def bit_attacks(
     attacks = [
         BitAttackPair(n, order, bits, rate, all_hold_one=one, eps0=eps0) for order in orders for one in (False, True)
     ]
-    # Numbers of almost one size are all like one of them.
-    typical = [replace(attack, n=math.ceil(zoned(n)), rate=zoned(rate)) for attack in attacks]
-    far = min(4.0 * typical[0].scale, 0.9 * float(typical[0].max_loss.lower))
-    strengths = [_strength(attack, far) for attack in typical]
-    ranked = [attacks[i] for i in sorted(range(len(attacks)), key=lambda i: -strengths[i])]
+    far = min(4.0 * attacks[0].scale, 0.9 * float(attacks[0].max_loss.lower))
+
+    def strength(attack: BitAttackPair) -> float:
+        [law] = attack.atoms([Side.LOWER], Resolution(1.0, truncated_mass=1e-12))
+        return float(law.mass @ np.maximum(0.0, -np.expm1(far - law.loss)))
+
+    ranked = sorted(attacks, key=strength, reverse=True)
     many = n * bits * min(shares.zero * shares.not_zero, shares.one * shares.not_one) > MANY_ONES
     return ranked[:1] if many else ranked
-
-
-@lru_cache(maxsize=4096)
-def _strength(attack: BitAttackPair, far: float) -> float:
-    """About delta at epsilon `far`."""
-    [law] = attack.atoms([Side.LOWER], Resolution(1.0, truncated_mass=1e-12))
-    return float(law.mass @ np.maximum(0.0, -np.expm1(far - law.loss)))
 
 
 def absent_bit_attacks(n: int, shares: BitShares, cohort: Cohort) -> list[ProfilePair]:

@@ -301,9 +301,9 @@ def _scale(orders: Sequence[Losses]) -> float:
     Losses that are 0 but for their error may be something: 0 would say that there is nothing to tell.
     """
     least = LEAST_SCALE if any(order.error > 0.0 for order in orders) else 0.0
-    scale = max([math.sqrt(float(order.mass @ order.loss**2)) for order in orders] + [least])
+    scale = max(math.sqrt(float(order.mass @ order.loss**2)) for order in orders)
     lost = any(order.infinity_mass > 0.0 for order in orders)
-    return 1.0 if lost and scale < 1e-12 else scale
+    return 1.0 if lost and scale < 1e-12 else max(scale, least)
 
 
 def checked_pmfs(log_p: ArrayLike, log_q: ArrayLike) -> tuple[Array, Array]:

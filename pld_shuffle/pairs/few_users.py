@@ -154,7 +154,7 @@ class FewSlots(SlotLaw):
         if not gap.size:
             return found
         gap, mass = gap[order], mass[order]
-        law = RatioLaw(0, gap, mass, 0.0, self.error + ROUNDOFF, 2.0 * self.error + 4.0 * ROUNDOFF)
+        law = RatioLaw(1, gap, mass, 0.0, self.error + ROUNDOFF, 2.0 * self.error + 4.0 * ROUNDOFF)
         mean, span = float(gap @ mass) / float(mass.sum()), float(gap[-1])
         deviation = math.sqrt(float((gap - mean) ** 2 @ mass) / float(mass.sum()))
         if self._far:
@@ -171,11 +171,10 @@ class FewSlots(SlotLaw):
         one = NOTHING.plus(law, knots, self.side)
         found[1] = one
         steps = additions(n) if alone else [(c, 0) for c in range(n - 1)]
-        known, slots = [one], [1]
+        known = [one]
         for left, right in steps:
             known.append(known[left].plus(known[right], knots, self.side))
-            slots.append(slots[left] + slots[right])
-            found[slots[-1]] = known[-1]
+            found[known[-1].steps] = known[-1]
         return found
 
     @cached_property

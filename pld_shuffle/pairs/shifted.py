@@ -7,7 +7,7 @@ log-concave, and every step up to d is a pair of its own.
 
 A change of value may take one from a count and add it to another one, which has independent noise: `TwoBins`. That is
 one pair in both orders, exact for any number of rounds. `EitherOrder`, the larger of two orders, is exact for one round
-against whoever knows all other values; over rounds the signs of moves are chosen (`AnyOf`).
+against whoever knows all other values, and an upper bound over rounds, as no one sequence of orders attains it.
 
 Binomial noise: Balcer and Cheu 2020; profiles of products: Zhu, Dong, Wang 2022.
 """
@@ -26,7 +26,7 @@ from ..numerics.rounding import ROUNDOFF
 from ..numerics.sides import Bounds
 from .discrete import EitherOrder, Losses, OrderedPair
 from .pair import Attacks, Pair
-from .profile import ProfilePair
+from .profile import BothOrders, ProfilePair
 from .strategy import AnyOf
 
 Array = NDArray[np.float64]
@@ -107,6 +107,35 @@ def with_attack(both: EitherOrder) -> tuple[ProfilePair, Pair]:
         return both, both
     either = AnyOf((both,))
     return either, Attacks(either.choices, either)
+
+
+@dataclass(frozen=True, eq=False)
+class OneOrder(BothOrders):
+    """Masses in either order, the same order in every round: whoever is added to a count can only raise it."""
+
+    pairs: tuple[OrderedPair, ...]  # type: ignore[assignment]
+    both: EitherOrder
+
+    def profile(self, expm1_eps: Array, rtol: float, truncated_mass: float) -> Bounds:
+        return self.both.profile(expm1_eps, rtol, truncated_mass)
+
+    @property
+    def infinity_mass(self) -> float:
+        return self.both.infinity_mass
+
+    @property
+    def most_points(self) -> int:
+        return self.both.most_points
+
+    def log_tail(self, expm1_eps: Array) -> Array | None:
+        return self.both.log_tail(expm1_eps)
+
+
+def in_one_order(both: EitherOrder) -> ProfilePair:
+    """A pair for rounds in which a user counts or does not, always the same of two."""
+    if len(both.orders) == 1:
+        return both
+    return OneOrder(tuple(OrderedPair(order, both.truncated_mass, both.mass_error) for order in both.orders), both)
 
 
 def shifted(law: IntegerLaw, step: int) -> EitherOrder:

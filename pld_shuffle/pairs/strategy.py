@@ -20,9 +20,6 @@ V_t(-y) = 1 - e^-y + e^-y V_t(y), and V_T is the profile of a symmetric pair. It
 other rounds lie in between and choose as well: with V^a, V^b of two such lists let W(y) = E V^a(y - L_b); buying a
 round of either list never raises W, since the other list's law is fixed. From below it is what a single list comes to.
 
-Where the order of the neighbours is the same in every round, V_t(-y) = 1 - e^-y + e^-y V'_t(y), V' that of the reversed
-pairs: two functions, each of which needs the other one.
-
 The pair of the largest type at every s, composed T times, is larger: in every round it has the tails of all types.
 """
 
@@ -49,11 +46,10 @@ Array = NDArray[np.float64]
 #: Upper bounds on the profiles of types, and on those of the reversed pairs: shape (types, losses).
 Types = tuple[Array, Array]
 
-POINTS, COARSEST, ONE_ROUND = 24.0, 8.0, 96.0  # of the lattice, a scale of one round; for its profile alone
-FINEST, ATTACKED = 1e4, 68.0  # the same at most, over rounds^(2/3); and of types that are no choices themselves
+POINTS, COARSEST = 24.0, 8.0  # of the lattice, a scale of one round
+FINEST, ATTACKED = 1e4, 68.0  # the same at most, over rounds^(2/3); and where attacks tell the rest
 MISSED = (1e-15, 1e-25, 1e-35, 1e-50, 1e-65, 1e-80, 1e-100, 1e-130, 1e-180, 1e-300)  # what the lattice may leave out
 LONGEST = 650.0  # losses of one round; beyond, the last value holds
-MOST_HULLS = 64  # until a profile is convex at 0
 HULL = 300.0  # losses between the ends of hulls
 TABLE = 256  # up to so many rounds a power of two of them is kept, with all rounds on the way
 BLOCK = 1024  # rounds of choices given by their masses that are one strategy; between blocks all tails are there
@@ -92,10 +88,6 @@ class Strategy(Pair):
     * `choices`, `OrderedPair`s, and with each its reverse: all that may be chosen, or some of it where there are types.
       The lower end is theirs. Without them lower atoms are the upper ones, less rounding, and an attack has to tell how
       far the truth is below.
-
-    If it has a `reverse`, the order of the neighbours is the same in all rounds, and that has the types and choices of
-    the other one: nothing is closed under exchange. A round of two independent outcomes, one of either order of a pair
-    with a `reverse`, names that pair as its `part`: its types are chosen one outcome after the other, which is no less.
     """
 
     one: Any
@@ -111,10 +103,6 @@ class Strategy(Pair):
         return math.sqrt(self.rounds) * float(self.one.scale)
 
     @property
-    def symmetric(self) -> bool:
-        return self.one.reverse is None
-
-    @property
     def encloses(self) -> bool:
         return bool(self.one.choices)
 
@@ -122,7 +110,7 @@ class Strategy(Pair):
         """O(rounds types points log points); tables of at most 4 questions are kept."""
         one, rounds = self.one, self.rounds
         missed = next((m for m in MISSED if m <= 10.0 * resolution.truncated_mass), MISSED[-1])
-        finest = ATTACKED if hasattr(_part(one), "types") else FINEST / rounds ** (2.0 / 3.0)
+        finest = FINEST / rounds ** (2.0 / 3.0) if one.choices else ATTACKED
         wanted = max(POINTS, _even(min(self.scale / resolution.points[0], finest), round))
         points, proved = _proved(one, rounds, wanted, missed)
         lower = _attained(one, rounds, points, missed) if Side.LOWER in sides and one.choices else None
@@ -130,7 +118,7 @@ class Strategy(Pair):
         less = replace(found, mass=found.mass * SAME, infinity_mass=found.infinity_mass * SAME, total=None)
         return [
             found if side is Side.UPPER
-            else profile_atoms(lower[0], lower[-1], side) if lower is not None
+            else profile_atoms(lower, lower, side) if lower is not None
             else completed(less, Side.LOWER)
             for side in sides
         ]  # fmt: skip
@@ -169,25 +157,15 @@ class AnyOf(WorstPair):
         return in_blocks(self, count, BLOCK)
 
 
-def _orders(one: Any) -> list[Any]:
-    """The pair, and the reversed one if the order is the same in all rounds."""
-    return [one] if one.reverse is None else [one, one.reverse]
-
-
-def _part(one: Any) -> Any:
-    """Of two outcomes one; else the pair itself."""
-    return getattr(one, "part", one)
-
-
-def _upper_atoms(step: float, values: Sequence[Array]) -> Atoms:
-    """The pair of the hulls of values at 0, step, ..., of each order."""
-    size = values[0].size - 1
-    hulls = [value[None] for value in convex(step, values)]
-    masses, infinite = lattice_laws(hulls[0], hulls[-1], step)
+def _upper_atoms(step: float, value: Array) -> Atoms:
+    """The pair of the hull of values at 0, step, ..."""
+    size = value.size - 1
+    value = hull(step * np.arange(size + 1.0), value)[None]
+    masses, infinite = lattice_laws(value, value, step)
     loss = step * np.arange(-size, size + 1.0)
     kept = (masses[0] > 0.0) | (loss == 0.0)
     found = Atoms(masses[0][kept], loss[kept], float(infinite[0]), loss_error=4.0 * ROUNDOFF * float(loss[-1]))
-    return completed(found, Side.UPPER) if len(values) == 1 else found
+    return completed(found, Side.UPPER)
 
 
 def _even(points: float, to: Callable[[float], int]) -> float:
@@ -195,50 +173,33 @@ def _even(points: float, to: Callable[[float], int]) -> float:
     return float(max(COARSEST, POINTS * 2.0 ** (0.5 * to(2.0 * math.log2(points / POINTS)))))
 
 
-def _proved(one: Any, rounds: int, points: float, missed: float) -> tuple[float, list[Array]]:
-    """The lattice's points in a scale, and upper bounds on V_rounds there, in each order."""
+def _proved(one: Any, rounds: int, points: float, missed: float) -> tuple[float, Array]:
+    """The lattice's points in a scale, and upper bounds on V_rounds there."""
     known = rounds if rounds > TABLE else 1 << (rounds - 1).bit_length()  # a few tables serve all numbers of rounds
     points, values = _values(one, known, points, missed)
     return points, values[min(rounds, len(values)) - 1]
 
 
-def values_of_one_round(one: Any, truncated_mass: float) -> tuple[float, Array]:
-    """The distance of losses 0, step, ..., and upper bounds on one round's profile there."""
-    missed = next((m for m in MISSED if m <= truncated_mass), MISSED[-1])
-    points, values = _proved(one, 1, ONE_ROUND, missed)
-    return one.scale / points, values[0]
-
-
 @lru_cache(maxsize=4)
-def _values(one: Any, rounds: int, points: float, missed: float) -> tuple[float, list[list[Array]]]:
+def _values(one: Any, rounds: int, points: float, missed: float) -> tuple[float, list[Array]]:
     """Points there is time for; upper bounds on V_1, V_2, ... at losses 0, step, ..., of many rounds on the last."""
     reach, end, slopes = _steered(one, rounds, missed)
     step = one.scale / points
-    every = [_upper_laws(order, step, reach, missed / rounds) for order in _orders(_part(one))]
-    laws, apart = every[0], _part(one) is not one
-    sums = (
-        (1 + apart) * len(every) * rounds * sum(law.infinite.size for law in laws) * (end / step + 2.0 * laws[0].reach)
-    )
+    laws = _upper_laws(one, step, reach, missed / rounds)
+    sums = rounds * sum(law.infinite.size for law in laws) * (end / step + 2.0 * laws[0].reach)
     tilts = slopes if sums * laws[0].reach > DIRECT_WORK else ()
     # Multiplications of direct sums take less time than those of transforms.
     room = WORK[bool(one.choices)] / (sums * (3.0 * TRANSFORM_WORK * len(tilts) or 0.25 * laws[0].reach))
     if room < 1.0 and points > COARSEST:
         return _values(one, rounds, _even(points * room ** (1.0 if tilts else 0.5), math.floor), missed)
     places = max(math.ceil(end / step), laws[0].reach)
-    games = [_Game(laws, step, places, tilts, Side.UPPER) for laws in every]
-    loss, values = step * np.arange(places + 1.0), [np.zeros(places + 1) for _ in games]
-    found: list[list[Array]] = []
+    game, loss = _Game(laws, step, places, tilts, Side.UPPER), step * np.arange(places + 1.0)
+    found: list[Array] = []
+    value = np.zeros(places + 1)
     for done in range(1, rounds + 1):
-        for turn in (games[::-1], games) if apart else (games,):
-            values = [
-                game.before(value, float(value[-1]), other, float(other[-1]))
-                for game, value, other in zip(turn, values, values[::-1], strict=True)
-            ]
-        for value in values:
-            value[loss >= done * float(one.max_loss.upper) * (1.0 + 1e-12)] = 0.0
-        if apart:  # a round's two datasets may be exchanged
-            values = [np.minimum(*values)] * 2
-        found = [*found, values[: 1 if apart else 2]] if rounds <= TABLE else [values[: 1 if apart else 2]]
+        value = game.before(value, value[-1])
+        value[loss >= done * float(one.max_loss.upper) * (1.0 + 1e-12)] = 0.0
+        found = [*found, value] if rounds <= TABLE else [value]
     return points, found
 
 
@@ -248,39 +209,30 @@ def _steered(one: Any, rounds: int, missed: float) -> tuple[float, float, tuple[
 
     By Chernoff's bound, V_t(y) <= e^(t psi(a) - a y) with psi(a) the largest log E e^(a L), on a coarse lattice.
     """
-    part, span = _part(one), -math.log(missed)
-    top = min(float(part.max_loss.upper), LONGEST)
+    top, span = min(float(one.max_loss.upper), LONGEST), -math.log(missed)
     asked = np.append(np.minimum(np.geomspace(one.scale, max(top, 100.0 * one.scale), 96), top), top)
-    known = np.max(
-        [
-            order.tail(np.expm1(asked)) if hasattr(order, "tail")
-            else order.profile(np.expm1(asked), 1e-2, 0.1 * missed / rounds).upper
-            for order in _orders(part)
-        ], axis=0,
-    )  # fmt: skip
+    known = one.profile(np.expm1(asked), 1e-2, 0.1 * missed / rounds).upper
     reach = float(asked[np.argmax(known <= known[-1] * (1.0 + 1e-6) + missed / rounds)])  # what is at infinity stays
     step = one.scale / COARSEST
-    laws = [law for order in _orders(part) for law in _upper_laws(order, step, reach, missed / rounds)]
+    laws = _upper_laws(one, step, reach, missed / rounds)
     size = laws[0].reach
     slopes = np.geomspace(0.1 / (one.scale * math.sqrt(rounds)), 500.0 / (size * step), 128)
     tilted = np.exp(np.multiply.outer(step * np.arange(-size, size + 1.0), slopes))
-    moments = np.array([(law.masses @ tilted).max(axis=0) for law in laws])
-    logs = np.log(np.maximum(moments, missed))  # all may be at infinity
-    # Both outcomes; else the larger order; of families each is proved.
-    psi = rounds * (logs.sum(axis=0) if part is not one else logs.max(axis=0) if one.reverse else logs.min(axis=0))
-    end = min(max(float(np.min((psi + span) / slopes)), step), rounds * min(float(one.max_loss.upper), LONGEST) + step)
+    moments = np.min([(law.masses @ tilted).max(axis=0) for law in laws], axis=0)
+    psi = rounds * np.log(np.maximum(moments, missed))  # all may be at infinity
+    end = min(max(float(np.min((psi + span) / slopes)), step), rounds * top + step)
     if span > MOST_TRANSFORMED:
         return reach, end, ()
     # What tilts lose at y against the best one. The next one is the largest that is good where the last ones are not.
     lost = psi[:, None] - np.multiply.outer(slopes, np.linspace(0.0, end, 512))
     lost -= lost.min(axis=0)
-    tilts, y = [], 0
+    found, y = [], 0
     while y < lost.shape[1]:
         best = int(np.flatnonzero(lost[:, y] <= TILTED)[-1])
-        tilts.append(float(slopes[best]))
+        found.append(float(slopes[best]))
         y = int(np.flatnonzero(lost[best] <= TILTED)[-1]) + 1
-    noisy = bool(one.choices) and _noisy(laws, step, math.ceil(end / step), tuple(tilts), rounds, missed)
-    return reach, end, () if noisy else tuple(tilts)
+    noisy = bool(one.choices) and _noisy(laws, step, math.ceil(end / step), tuple(found), rounds, missed)
+    return reach, end, () if noisy else tuple(found)
 
 
 def _noisy(laws: list[Laws], step: float, places: int, tilts: tuple[float, ...], rounds: int, missed: float) -> bool:
@@ -288,9 +240,9 @@ def _noisy(laws: list[Laws], step: float, places: int, tilts: tuple[float, ...],
     upper, lower = (_Game(laws, step, places, tilts, side) for side in (Side.UPPER, Side.LOWER))
     last = value = np.zeros(places + 1)
     for _ in range(rounds):
-        last, value = value, upper.before(value, value[-1], value, value[-1])
+        last, value = value, upper.before(value, value[-1])
     seen = value > SEEN * missed
-    return bool(np.any(value[seen] > (1.0 + NOISE / rounds) * lower.before(last, last[-1], last, last[-1])[seen]))
+    return bool(np.any(value[seen] > (1.0 + NOISE / rounds) * lower.before(last, last[-1])[seen]))
 
 
 def _upper_laws(one: Any, step: float, reach: float, missed: float) -> list[Laws]:
@@ -333,21 +285,6 @@ def _placed(pair: OrderedPair, side: Side, step: float, missed: float) -> _Place
     return _Placed(masses * (1.0 + sign * 16.0 * ROUNDOFF), low, infinite * (1.0 + sign * ROUNDOFF))
 
 
-def convex(step: float, values: Sequence[Array]) -> list[Array]:
-    """Upper bounds on a profile at 0, step, ..., and on the reversed one, as low as convexity has them."""
-    loss = step * np.arange(float(values[0].size))
-    hulls, wide = [value.copy() for value in values], math.expm1(step)
-    for _ in range(MOST_HULLS):
-        hulls = [hull(loss, value) for value in hulls]
-        # Across 0, where the reversed pair's first point is, the profile is convex as well.
-        chord = (wide + hulls[0][1] + hulls[-1][1]) / (2.0 + wide) * (1.0 + 8.0 * ROUNDOFF)
-        if chord * (1.0 + 1e-12) >= min(value[0] for value in hulls):
-            break
-        for value in hulls:
-            value[0] = chord
-    return hulls
-
-
 def hull(loss: Array, values: Array) -> Array:
     """The largest convex function below bounds on a profile at equidistant losses: what is noise is cut off."""
     from ..numerics import kernels
@@ -385,7 +322,7 @@ def lattice_laws(ahead: Array, behind: Array, step: float) -> tuple[Array, Array
 
 
 @lru_cache(maxsize=16)
-def _attained(one: Any, rounds: int, points: float, missed: float) -> list[ProfilePoints]:
+def _attained(one: Any, rounds: int, points: float, missed: float) -> ProfilePoints:
     """V_rounds from both sides, below by whoever changes the choice `MOST_BLOCKS` times: blocks lose less on a lattice.
 
     The points are as far apart as their lines need, which start at an upper value and end at a lower one.
@@ -394,35 +331,22 @@ def _attained(one: Any, rounds: int, points: float, missed: float) -> list[Profi
     slopes = _steered(one, rounds, missed)[2]
     block = 2 ** max(0, math.ceil(math.log2(rounds / MOST_BLOCKS)))
     finer = 1 if block == 1 else math.ceil(0.5 * FINER * math.sqrt(block))
-    # Single rounds lose by the first power of a step, unlike upper laws.
-    fine = max(1.0, 0.5 * FINEST / rounds ** (2.0 / 3.0) / points) if hasattr(_part(one), "types") else 1.0
-    step = closest / math.floor(fine) if block == 1 else closest * finer / FINER
-    places = math.ceil(closest * (proved[0].size - 1) / step)
-    known = [(np.zeros(places + 1), 0.0) for _ in proved]
+    step = closest * finer / (1 if block == 1 else FINER)
+    places = math.ceil(closest * (proved.size - 1) / step)
+    value, limit = np.zeros(places + 1), 0.0
     for size, count in ((rounds % block, 1), (block, rounds // block)):
         if size > 0:
-            every = [
-                _aligned([_power(pair, size, step, finer, missed / rounds, slopes) for pair in order.choices])
-                for order in _orders(one)
-            ]
-            sums = count * every[0].infinite.size * (places + 2.0 * every[0].reach)
-            tilts = slopes if sums * every[0].reach > DIRECT_WORK else ()
-            games = [_Game([laws], step, places, tilts, Side.LOWER) for laws in every]
+            laws = _aligned([_power(pair, size, step, finer, missed / rounds, slopes) for pair in one.choices])
+            sums = count * laws.infinite.size * (places + 2.0 * laws.reach)
+            game = _Game([laws], step, places, slopes if sums * laws.reach > DIRECT_WORK else (), Side.LOWER)
             for _ in range(count):
-                known = [
-                    (game.before(*here, *other), _limit(laws, here[1]))
-                    for game, laws, here, other in zip(games, every, known, known[::-1], strict=True)
-                ]
+                value = game.before(value, limit)
+                rest = laws.masses.sum(axis=1) * (1.0 - ROUNDOFF * laws.masses.shape[1])
+                limit = float((rest * limit + laws.infinite).max()) * (1.0 - 8.0 * ROUNDOFF)
     apart = max(1, int(one.scale * math.sqrt(rounds) / (step * LINES)))
-    growth, above = np.expm1(step * np.arange(0.0, places + 1.0, apart)), closest * np.arange(proved[0].size)
-    upper = [np.interp(growth * (1.0 - 8.0 * ROUNDOFF), np.expm1(above), p) * (1.0 + 8.0 * ROUNDOFF) for p in proved]
-    return [ProfilePoints(growth, v[::apart], high, end) for (v, end), high in zip(known, upper, strict=True)]
-
-
-def _limit(laws: Laws, limit: float) -> float:
-    """From below, what holds at infinity if one more round comes first."""
-    rest = laws.masses.sum(axis=1) * (1.0 - ROUNDOFF * laws.masses.shape[1])
-    return float((rest * limit + laws.infinite).max()) * (1.0 - 8.0 * ROUNDOFF)
+    growth, above = np.expm1(step * np.arange(0.0, places + 1.0, apart)), closest * np.arange(proved.size)
+    upper = np.interp(growth * (1.0 - 8.0 * ROUNDOFF), np.expm1(above), proved) * (1.0 + 8.0 * ROUNDOFF)
+    return ProfilePoints(growth, value[::apart], upper, limit)
 
 
 def _power(pair: OrderedPair, count: int, step: float, finer: int, missed: float, slopes: tuple[float, ...]) -> _Placed:
@@ -486,14 +410,11 @@ class _Game:
                 transforms.append((fft.rfft(tilted, self._size), error * tilted.sum(axis=1)))
             self._tilts.append((np.exp(tilt * (index - 0.5 * places)), transforms))
 
-    def before(self, value: Array, limit: float, other: Array, other_limit: float) -> Array:
-        """The best strategy's value if one more round comes first. limit : what holds beyond the last place.
-
-        other : of the reversed pairs; the same where they are alike.
-        """
+    def before(self, value: Array, limit: float) -> Array:
+        """The best strategy's value if one more round comes first. limit : what holds beyond the last place."""
         reach, missing = self._reach, max(self._reach - self._places, 0)
         safe = 1.0 + self._sign * 8.0 * ROUNDOFF
-        far = np.append(other[1:], np.full(missing, other_limit))[:reach]
+        far = np.append(value[1:], np.full(missing, limit))[:reach]
         behind = (self._rise + self._decay * far) * safe
         # What holds anywhere is taken off, so that no tilt sees it beyond the last place.
         whole = np.maximum(np.concatenate((behind[::-1], value, np.full(reach, limit))) - limit, 0.0) * safe

@@ -25,16 +25,13 @@ from numpy.typing import NDArray
 
 from ..numerics.integer_laws import MISSED, IntegerLaw, binomial_law, negative_binomial_law
 from ..numerics.rounding import ROUNDOFF
-from .counts import Counts, Listed
 from .discrete import EitherOrder, Losses, OrderedPair
 from .pair import Attacks
 from .shifted import losses, shifted
 
 Array = NDArray[np.float64]
 
-SPARE = 2.5  # users over those at the threshold, from which on one type without a threshold stands for all
-MOST_TYPES = 4096  # numbers of users that are listed; of more, the worst one at every epsilon is one type
-ATTACKED = 32  # of them, then, and of two bins
+MOST_DATASETS = 32  # that are tried as attacks
 FAINT = 1e-4  # scale of an attack over its largest loss; the others give too little away
 MOST_WORK = 2**31  # users times counts below the threshold
 #: Masses below the first are left out; ratios to masses below the second are not trusted. Next to either, what a window
@@ -42,50 +39,37 @@ MOST_WORK = 2**31  # users times counts below the threshold
 SMALLEST, SMALLEST_RATIO = 1e-265, 1e-275
 
 
-def counts(rate: float, least: int, dummies: IntegerLaw | None, *, only_bins: bool) -> Counts:
-    """A bin with the user and without, for every number c of others in it; `only_bins`: counts are not published.
+def threshold(rate: float, least: int, dummies: IntegerLaw | None, *, only_bins: bool) -> EitherOrder:
+    """The pair of a dataset with the user and one without, in either order; `only_bins`: counts are not published.
 
-    With c others of whom nothing is hidden, more are post-processing: one type for all larger c. MemoryError where
-    tables would be too large.
+    MemoryError where tables would be too large. O(least^2 / rate), without dummies O(least / rate).
     """
-    worst = threshold(rate, least, dummies, only_bins=only_bins)
-    if rate == 1.0 and not only_bins:  # of many users nothing is hidden
-        return Listed((worst,), None, worst)
-    most = math.ceil(SPARE * least / rate) + least if rate < 1.0 else least
-
-    def seen(users: int) -> EitherOrder:
-        return _pair(*_published(users, rate, least, dummies, only_bins))
-
-    if most <= MOST_TYPES:
-        beyond = _pair(*_published(most, rate, 0, dummies, False)) if rate < 1.0 else None
-        return Listed(tuple(seen(users) for users in range(most + 1)), beyond, worst)
-    users = np.unique(np.geomspace(max(1, least - 1), most, ATTACKED).astype(int))
-    return Listed(tuple(seen(int(one)) for one in users), None, worst, every=False)
-
-
-def _pair(p: Array, q: Array, error: float, outside: float) -> EitherOrder:
-    """Both orders of two laws of what is seen; `outside` of their masses is nowhere."""
+    if dummies is None:
+        return shifted(negative_binomial_law(float(least), rate), 1)
+    p, q, top = _row(rate, least, dummies)
+    if only_bins and top > 1:
+        p, q = (np.append(x[:top].sum(), x[top:]) for x in (p, q))
+    outside = dummies.below + dummies.above
+    error = dummies.error + ROUNDOFF * (8.0 + 4.0 * p.size)
     orders, truncated_mass = [], 0.0
     for ahead, behind in ((p, q), (q, p)):
         kept = (ahead >= SMALLEST) & (behind >= SMALLEST_RATIO)
         lone = float(ahead[(ahead >= SMALLEST) & ~kept].sum())
         certain = outside == 0.0 and not np.any((behind > 0.0) & ~kept & (ahead >= SMALLEST))
         orders.append(losses(ahead[kept], behind[kept], 2.0 * error, lone if certain else 0.0))
-        left = p.size * SMALLEST + outside + (0.0 if certain else lone * (1.0 + error))
+        left = MISSED + p.size * SMALLEST + outside + (0.0 if certain else lone)
         truncated_mass = max(truncated_mass, left * (1.0 + 1e-9))
     return EitherOrder(tuple(orders), truncated_mass, mass_error=error)
 
 
-def threshold(rate: float, least: int, dummies: IntegerLaw | None, *, only_bins: bool) -> EitherOrder:
-    """The worst count at every epsilon, in either order. O(least^2 / rate), without dummies O(least / rate)."""
-    if dummies is None:
-        return shifted(negative_binomial_law(float(least), rate), 1)
-    if rate == 1.0 and not only_bins:
-        return shifted(dummies, 1)
-    p, q, top = _row(rate, least, dummies)
-    if only_bins and top > 1:
-        p, q = (np.append(x[:top].sum(), x[top:]) for x in (p, q))
-    return _pair(p, q, dummies.error + ROUNDOFF * (8.0 + 4.0 * p.size), dummies.below + dummies.above + MISSED)
+def datasets(rate: float, least: int, dummies: IntegerLaw | None, worst: EitherOrder, *, only_bins: bool) -> Attacks:
+    """Attacks on one bin: the pairs of single datasets, with the user and without, in either order.
+
+    worst : of `threshold`, the worst count at every epsilon. In one round there is no more to it. Over rounds no
+    dataset has all of its losses, so it is an upper end only.
+    """
+    found = [order for both in _datasets(rate, least, dummies, only_bins) for order in both]
+    return Attacks(tuple(found or [OrderedPair(losses(np.ones(1), np.ones(1), ROUNDOFF, 0.0))]), worst)
 
 
 def of_two_bins(rate: float, least: int, dummies: IntegerLaw | None, worst: EitherOrder, *, only_bins: bool) -> Attacks:
@@ -93,16 +77,33 @@ def of_two_bins(rate: float, least: int, dummies: IntegerLaw | None, worst: Eith
 
     In one round whoever looks at one bin only, and knows its worst count.
     """
-    most = math.ceil(2.0 * least / rate)
-    first = max(1, least - 1) if dummies is None else 1  # of fewer nothing is published
-    users = np.arange(most + 1) if most <= ATTACKED else np.unique(np.geomspace(first, most, ATTACKED).astype(int))
-    known = [_pair(*_published(int(count), rate, least, dummies, only_bins)) for count in users]
-    found = [tuple(OrderedPair(order, 0.0, pair.mass_error) for order in pair.orders) for pair in known]
-    found = [both for both in found if max(one.scale - FAINT * abs(one.losses.top) for one in both) > 0.0]
+    found = _datasets(rate, least, dummies, only_bins)
     strongest = max(range(len(found)), key=lambda k: found[k][1].scale, default=0)
     falling = [fewer for _, fewer in found[max(0, strongest - 1) : strongest + 2]]
     products = [_product(more, fewer) for more, _ in found for fewer in falling]
     return Attacks(tuple(products or [OrderedPair(losses(np.ones(1), np.ones(1), ROUNDOFF, 0.0))]), worst)
+
+
+def _datasets(
+    rate: float, least: int, dummies: IntegerLaw | None, only_bins: bool
+) -> list[tuple[OrderedPair, OrderedPair]]:
+    """With one user more and one less, of some numbers of users that give away enough."""
+    most = math.ceil(2.0 * least / rate)
+    first = max(1, least - 1) if dummies is None else 1  # of fewer nothing is published
+    users = (
+        range(most + 1) if most <= MOST_DATASETS else np.unique(np.geomspace(first, most, MOST_DATASETS).astype(int))
+    )
+    found = []
+    for count in users:
+        p, q, error, whole = _published(int(count), rate, least, dummies, only_bins)
+        both = []
+        for ahead, behind in ((p, q), (q, p)):
+            kept = (ahead >= SMALLEST) & (behind >= SMALLEST_RATIO)
+            lone = float(ahead[(ahead >= SMALLEST) & (behind == 0.0)].sum()) if whole else 0.0
+            both.append(OrderedPair(losses(ahead[kept], behind[kept], 2.0 * error, lone), 0.0, error))
+        if max(pair.scale - FAINT * float(np.abs(pair.losses.loss).max(initial=0.0)) for pair in both) > 0.0:
+            found.append((both[0], both[1]))
+    return found
 
 
 def _product(one: OrderedPair, other: OrderedPair) -> OrderedPair:
@@ -118,20 +119,20 @@ def _product(one: OrderedPair, other: OrderedPair) -> OrderedPair:
 
 def _published(
     users: int, rate: float, least: int, dummies: IntegerLaw | None, only_bins: bool
-) -> tuple[Array, Array, float, float]:
-    """Masses of what is seen with users + 1 and with `users`, their relative error, and what is left out."""
+) -> tuple[Array, Array, float, bool]:
+    """Masses of what is seen with users + 1 and with `users`, their relative error, and whether no mass is left out."""
     laws = [binomial_law(n, rate) if n > 0 and rate < 1.0 else None for n in (users + 1, users)]
-    low, masses, error, outside = [], [], 8.0 * ROUNDOFF, 0.0
+    low, masses, error, whole = [], [], 8.0 * ROUNDOFF, True
     for n, law in zip((users + 1, users), laws, strict=True):
         low.append(n if rate == 1.0 else 0 if law is None else law.low)
         masses.append(np.ones(1) if law is None else law.masses)
         error += 0.0 if law is None else law.error
-        outside += 0.0 if law is None else law.below + law.above
+        whole = whole and (law is None or law.below + law.above == 0.0)
         if dummies is not None:
             low[-1] += dummies.low
             masses[-1] = np.convolve(masses[-1], dummies.masses)
             error += dummies.error + ROUNDOFF * (dummies.masses.size + 2.0)
-            outside += dummies.below + dummies.above
+            whole = whole and dummies.below + dummies.above == 0.0
     start, size = min(low), max(first + mass.size for first, mass in zip(low, masses, strict=True)) - min(low)
     hidden = start + np.arange(size) < least
     shown = []
@@ -140,7 +141,7 @@ def _published(
         counts[first - start : first - start + mass.size] = mass
         seen = counts[~hidden]
         shown.append(np.append(counts[hidden].sum(), seen.sum() if only_bins else seen))
-    return shown[0], shown[1], error + ROUNDOFF * size, outside
+    return shown[0], shown[1], error + ROUNDOFF * size, whole
 
 
 def _row(rate: float, least: int, dummies: IntegerLaw) -> tuple[Array, Array, int]:

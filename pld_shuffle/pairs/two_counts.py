@@ -1,115 +1,166 @@
-"""Sums of one-hot bits: a change of value takes the target out of one count and puts it into another one.
+"""Sums of one-hot bits: what two counts at once give away, and the pairs of it.
 
 Every user encodes one value out of k >= 3 in k bits, each sent through `shares`; the view is the k sums of bits. A
-change of value touches two of them, independently: `counts.TwoCounts`. Proofs: docs/swap.md, sums of one-hot bits.
+change of value touches two of them, independently: the old value's sum (1 before, 0 after) and the new one's (0
+before, 1 after). j_a and j_b of the others hold these values, j_a + j_b <= n-1. So the pair is a product, and
+
+    H_s = sum over atoms of both  p p' (1 - s e^(-l - l'))_+ .
+
+Proof: docs/swap.md, sums of one-hot bits.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
-from dataclasses import dataclass
-from functools import cached_property
-from itertools import pairwise
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..numerics.rounding import ROUNDOFF
-from ..numerics.sides import Bounds
-from .bit_pair import chords, rough_scale
-from .bits import LARGEST_GROWTH, BitShares, binomial_pmf, bit_attack, bit_profile, dataset_profiles
-from .counts import MOST_FACTORS, Counts
-from .discrete import EitherOrder, Losses
-from .shifted import losses
-from .strategy import Types, convex
+from ..numerics.sides import Bounds, Side
+from .bit_pair import rough_scale
+from .bits import BitShares, bit_profile
+from .pair import Atoms
+from .profile import ProfilePair, UpperPair, points, profile_atoms
 
 Array = NDArray[np.float64]
 
-FEW = 256  # users of whom all numbers of ones are types
-PIECES = 4  # of either half of the range of c
-RAREST = 1e-200  # what an attack leaves out
+PIECES = 4  # of either half of the range of ones
+MOST_POINTS = 1_500  # at which the profile is asked for one law
+MISSED = (1e-30, 1e-60, 1e-120, 1e-300)  # what windows may leave out
 
 
-@dataclass(frozen=True)
-class BitCounts(Counts):
-    """One of the sums of n users' one-hot bits: c of the others hold its value.
-
-    A target that leaves it has a 1 under P and a 0 under Q. Types are all c of few users, else ranges of c, or two ends
-    of a chord (docs/swap.md, Theorem B5). Two sums have c + c' <= n - 1; of many users all are taken for possible.
-    """
+class _OfTwoCounts(ProfilePair):
+    """What both pairs have in common."""
 
     n: int
     shares: BitShares
 
     @property
-    def scale(self) -> float:
-        return rough_scale(self.n, self.shares, 1, 1.0)
-
-    def _order(self, back: bool) -> BitShares:
-        return self.shares.mirrored if back else self.shares
-
-    def max_loss(self, back: bool) -> Bounds:
-        shares = self._order(back)
-        loss = math.log1p(shares.gap / shares.zero)
-        return Bounds(loss * (1.0 - 16.0 * ROUNDOFF), loss * (1.0 + 16.0 * ROUNDOFF))
-
-    def profile(self, back: bool, expm1_eps: Array) -> Bounds:
-        return bit_profile(self.n, self._order(back), expm1_eps, ones=(0, self.n - 1))
-
-    def types(self, expm1_eps: Array) -> list[Types]:
-        asked = np.minimum(expm1_eps, LARGEST_GROWTH)
-        if self.n <= FEW:
-            return [dataset_profiles(self.n, self.shares, asked)]
-        (left, right), (other_left, other_right) = (chords(self.n, self._order(back), asked) for back in (False, True))
-        last, step = self.n - 1, math.log1p(expm1_eps[1])
-        ranges = [
-            convex(step, [
-                bit_profile(self.n, self.shares, asked, ones=(low, high)).upper,
-                bit_profile(self.n, self.shares.mirrored, asked, ones=(last - high, last - low)).upper,
-            ])
-            for low, high in _ranges(last)
-        ]  # fmt: skip
-        ahead, behind = (np.array(side) for side in zip(*ranges, strict=True))
-        return [(ahead, behind), (np.array([left, right]), np.array([other_right, other_left]))]
-
-    @cached_property
-    def strongest(self) -> tuple[EitherOrder, ...]:  # type: ignore[override]
-        """No other user holds the value, or all do; of few users every number."""
-        if self.n <= MOST_FACTORS:
-            laws = [[binomial_pmf(count, pair) for count in range(self.n + 1)] for pair in self.shares.chances]
-            found = [np.convolve(laws[0][c], laws[1][self.n - 1 - c]) for c in range(self.n)]
-            error = ROUNDOFF * (64.0 * self.n + 256.0)
-            pairs = [[np.convolve(law, target[1]) for target in laws] for law in found]
-            return tuple(
-                EitherOrder((losses(p, q, error, 0.0), losses(q, p, error, 0.0)), mass_error=error) for p, q in pairs
-            )
-        attacks = (bit_attack(self.n, self.shares, one, truncated_mass=RAREST) for one in (False, True))
-        return tuple(
-            EitherOrder(
-                (
-                    Losses(known.p_mass, known.loss, 0.0, known.loss_error),
-                    Losses(known.q_mass[::-1], -known.loss[::-1], 0.0, known.loss_error),
-                ),
-                known.truncated_mass, mass_error=2.0 * known.mass_error + 2.0 * known.truncated_mass,
-            )
-            for known in attacks
-        )  # fmt: skip
+    def max_loss(self) -> Bounds:
+        return _twice(self.shares)
 
     @property
-    def number(self) -> int:
-        return self.n if self.n <= FEW else 2
+    def scale(self) -> float:
+        return _two_scale(self.n, self.shares)
 
-    def together(self, first: int, second: int) -> bool:
-        return self.n > FEW or first + second < self.n
+    @property
+    def most_points(self) -> int:
+        return MOST_POINTS
 
-    def attacked(self, first: int, second: int) -> bool:
-        """Not all others in both."""
-        return first + second < (self.n if self.n <= MOST_FACTORS else 2)
+
+@dataclass(frozen=True)
+class TwoCountPair(_OfTwoCounts, UpperPair):
+    """The pair of the sums of n users' one-hot bits, whatever the others hold."""
+
+    n: int
+    shares: BitShares
+    even = True
+
+    def upper(self, expm1_eps: Array, truncated_mass: float) -> Array:
+        """The largest H_s, for every dataset and in either order. O(PIECES) laws of some hundred points each."""
+        eps, found, law = np.log1p(expm1_eps), np.zeros(expm1_eps.size), partial(_law, self.n, self.shares)
+        less = _enough(truncated_mass)
+        for part, other in itertools.product(_ranges(self.n - 1), repeat=2):
+            if part[0] + other[0] <= self.n - 1:
+                old, new = law(part, Side.UPPER, less, False), law(other, Side.UPPER, less, True)
+                found = np.maximum(found, _product(old, new, eps, 1.0))
+        return np.asarray(np.minimum(found, 1.0))
+
+
+@dataclass(frozen=True)
+class TwoCountAttack(_OfTwoCounts):
+    """The pair of two datasets: `old` of the others hold the target's first value, `new` its second one."""
+
+    n: int
+    shares: BitShares
+    old: int
+    new: int
+
+    @property
+    def reverse(self) -> ProfilePair | None:
+        return None if self.old == self.new else replace(self, old=self.new, new=self.old)
+
+    def profile(self, expm1_eps: Array, rtol: float, truncated_mass: float) -> Bounds:
+        eps, ends = np.log1p(expm1_eps), []
+        for side, sign in zip(Side, (-1.0, 1.0), strict=True):
+            old, new = (
+                _law(self.n, self.shares, (held, held), side, _enough(truncated_mass), reverse)
+                for held, reverse in ((self.old, False), (self.new, True))
+            )
+            ends.append(np.minimum(_product(old, new, eps, sign), 1.0))
+        return Bounds(*ends)
+
+
+def two_count_attacks(n: int, shares: BitShares) -> list[TwoCountAttack]:
+    """Equal others hold neither of the target's values, or one of them; the strongest at four deviations is first."""
+    scale, largest = _two_scale(n, shares), _twice(shares)
+    far = np.expm1([min(4.0 * scale, 0.9 * float(largest.lower))])
+    places = [(0, 0), (n - 1, 0), (0, n - 1)] if n > 1 else [(0, 0)]
+    attacks = [TwoCountAttack(n, shares, *held) for held in places]
+    return sorted(attacks, key=lambda one: -float(one.profile(far, 0.0, 1e-9).lower[0]))
+
+
+def _twice(shares: BitShares) -> Bounds:
+    """The largest losses of the two sums together."""
+    loss = math.log1p(shares.gap / shares.zero) + math.log1p(shares.gap / shares.not_one)
+    return Bounds(loss * (1.0 - 64.0 * ROUNDOFF), loss * (1.0 + 64.0 * ROUNDOFF))
+
+
+def _two_scale(n: int, shares: BitShares) -> float:
+    return min(math.sqrt(2.0) * rough_scale(n, shares, 1, 1.0), float(_twice(shares).upper))
+
+
+@lru_cache(maxsize=1024)
+def _law(n: int, shares: BitShares, ones: tuple[int, int], side: Side, truncated_mass: float, reverse: bool) -> Atoms:
+    """One count as atoms on a side, for datasets with `ones` in a range; reversed: the target holds 0 first."""
+    ahead, behind = shares, shares.mirrored
+    near, far = ones, (n - 1 - ones[1], n - 1 - ones[0])
+    if reverse:
+        ahead, behind, near, far = behind, ahead, far, near
+    noise = min(shares.one * shares.not_one, shares.zero * shares.not_zero) * n
+    largest = max(math.log(shares.one / shares.zero), math.log(shares.not_zero / shares.not_one))
+    scale = min(shares.gap / math.sqrt(noise), largest)
+    width = scale / (40.0 if ones[0] < ones[1] else 120.0)
+    known = []
+    for order, part in ((ahead, near), (behind, far)):
+        profile = partial(bit_profile, n, order, ones=part)
+        largest = math.log1p(order.gap / order.zero) * (1.0 + 16.0 * ROUNDOFF)  # an upper bound, however small
+        known.append(points(profile, width=width, truncated_mass=truncated_mass, scale=scale, max_loss=largest))
+    return profile_atoms(known[0], known[1], side)
+
+
+def _enough(truncated_mass: float) -> float:
+    """What the windows of a count leave out: much less than is left out anyway."""
+    return next((m for m in MISSED if m <= 0.01 * truncated_mass), MISSED[-1])
 
 
 def _ranges(others: int) -> list[tuple[int, int]]:
-    """Ranges of c, cut at powers of 4 from either end. s < 1 and s > 1 have different worst c in a range."""
+    """Ranges of j, cut at powers of 4 from either end, over each of which a factor's supremum is taken.
+
+    s < 1 and s > 1 have different worst datasets; what that loses goes away with more pieces.
+    """
     cuts = {0, others, others // 2}
     for power in range(1, PIECES):
         cuts |= {others // 4**power, others - others // 4**power}
-    return list(pairwise(sorted(cuts)))
+    return list(itertools.pairwise(sorted(cuts))) or [(0, 0)]
+
+
+def _product(first: Atoms, second: Atoms, eps: Array, sign: float) -> Array:
+    """H at e^eps of the product of two laws of atoms, rounded to the side of `sign`."""
+    q_mass = first.mass * np.exp(-first.loss)
+    p_above = np.append(np.cumsum(first.mass[::-1])[::-1], 0.0)
+    q_above = np.append(np.cumsum(q_mass[::-1])[::-1], 0.0)
+    level = eps[:, None] - second.loss[None, :]
+    index = np.searchsorted(first.loss, level)
+    p_part = p_above[index]
+    q_part = np.exp(level) * q_above[index]
+    rounding = ROUNDOFF * (4.0 * first.loss.size + 16.0 + 4.0 * np.abs(level)) + first.loss_error + second.loss_error
+    inner = np.maximum(0.0, p_part - q_part + sign * rounding * (p_part + q_part))
+    total = inner @ second.mass * (1.0 + sign * ROUNDOFF * (4.0 * second.loss.size + 16.0))
+    certain = first.infinity_mass + second.infinity_mass - first.infinity_mass * second.infinity_mass
+    found: Array = total + (certain if sign > 0.0 else certain * (1.0 - 8.0 * ROUNDOFF))
+    return found
