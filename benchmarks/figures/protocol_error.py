@@ -23,6 +23,7 @@ from __future__ import annotations
 import argparse
 import csv
 import math
+import sys
 from pathlib import Path
 
 import matplotlib
@@ -30,7 +31,6 @@ import matplotlib
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
-from balle_figure3 import largest_eps0
 
 from pld_shuffle import Accountant
 from pld_shuffle.bounds import BalleTheorem1, Cheu, OutOfRange, StrongerClonesClosedForm
@@ -39,6 +39,10 @@ from pld_shuffle.mechanisms.central import Gaussian
 from pld_shuffle.plots import COLOURS
 from pld_shuffle.protocols import BinarySum, BitHistogram, PrivateHistogram, ZeroSum, ZeroSumHistogram
 from pld_shuffle.randomizers import BinaryRandomizedResponse, KRandomizedResponse, UnaryEncoding
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from balle_figure3 import largest_eps0
 
 EPSILON, DELTA, BINS = 0.5, 1e-6, 16
 

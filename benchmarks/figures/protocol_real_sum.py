@@ -20,6 +20,7 @@ from __future__ import annotations
 import argparse
 import csv
 import math
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -28,7 +29,6 @@ import matplotlib
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
-from balle_figure3 import largest_eps0
 
 from pld_shuffle import Accountant
 from pld_shuffle.bounds import BalleTheorem1, OutOfRange
@@ -37,6 +37,10 @@ from pld_shuffle.mechanisms.central import Gaussian
 from pld_shuffle.plots import COLOURS
 from pld_shuffle.protocols import RealSum, UnarySum
 from pld_shuffle.randomizers import KRandomizedResponse
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from balle_figure3 import largest_eps0
 
 EPSILON, DELTA = 1.0, 1e-6
 THEOREM, BUDGET = "Algorithms 2-3, by theorem", "Algorithms 2-3, by accountant"
