@@ -989,12 +989,15 @@ def sticky(rng: Rng) -> Drawn:
 
 
 def sticky_exact(rng: Rng) -> Drawn:
-    """The general amplification of the composed pair, exact where the pair is."""
+    """The general amplification of the composed pair, exact where the pair is; a single round is a fresh cohort's."""
     n, k, gamma, rate = (int(rng.integers(1, 5)), int(rng.choice([2, 3, 100])), probability(rng), probability(rng))
     rounds, conditional = int(rng.integers(1, 4)), bool(rng.random() < 0.5)
     core = ShuffledRR(k, n, gamma=gamma, adversary="strong-conditional" if conditional else "strong")
-    pair = o.power(o.strong(n, k, mpf(gamma), conditional=conditional), rounds)
-    return Drawn("StickyCohort", StickyCohort(core, rounds, rate=rate), [o.subsampled(pair, mpf(rate))])
+    if rounds == 1 and rate < 1.0:
+        pair = slots(*weak_laws(k, mpf(gamma)), n, mpf(rate))
+    else:
+        pair = o.subsampled(o.power(o.strong(n, k, mpf(gamma), conditional=conditional), rounds), mpf(rate))
+    return Drawn("StickyCohort", StickyCohort(core, rounds, rate=rate), [pair])
 
 
 def drawn_once(first: Law, second: Law, others: Law, n: int, rate: Any, rounds: int) -> o.Atoms:

@@ -6,7 +6,7 @@ of epsilon at the delta asked for, and what is wrong with the table, if anything
 another one at a smaller epsilon, a row far below the delta asked for.
 
     python benchmarks/ordinary_logs.py [--quick]
-    python benchmarks/ordinary_logs.py --random 500
+    python benchmarks/ordinary_logs.py --random 500  (or --random 100 200)
 
 The second command draws logs of 1 to 300 rows, each with eps0 up to 9 and a cohort of its own, and counts the answers
 that say nothing: epsilon at a delta from 1e-5 to 1e-100, and delta at that epsilon.
@@ -18,8 +18,10 @@ import argparse
 import itertools
 import json
 import math
+import multiprocessing
 import os
 import random
+import resource
 import subprocess
 import sys
 import tempfile
@@ -28,6 +30,7 @@ import warnings
 from pathlib import Path
 
 from pld_shuffle import Accountant, ShuffledLDP, Subsampled
+from pld_shuffle.numerics.compiled import warm_up
 
 CASES = [  # rows, eps0, dropouts, delta
     (2_000, 6.0, False, 1e-6),
@@ -40,6 +43,7 @@ CASES = [  # rows, eps0, dropouts, delta
     (2_000, 9.0, True, 1e-6),
     (10_000, 7.0, False, 1e-6),
 ]
+SLOW, LIMIT = 30.0, 120  # seconds of a random log: those that are printed, and where it is given up
 FAR = 1e-6  # of the delta asked for: no row may be below
 
 
@@ -82,36 +86,58 @@ def complaints(found: dict[str, list[dict[str, float]]], delta: float) -> list[s
     return wrong
 
 
-def random_logs(count: int) -> None:
-    """Epsilon and delta of random logs; prints those whose bracket says nothing, and the slowest."""
-    silent, seconds = 0, []
-    for seed in range(count):
-        rng = random.Random(seed)
-        users = int(10 ** rng.uniform(2.0, 4.5))
-        population, low = users * rng.randint(1, 300), rng.uniform(0.3, 9.0)
-        high, dropout = min(9.0, low * rng.uniform(1.0, 1.5)), rng.choice([0.0, 0.0, 0.1])
-        log, trivial = Accountant(), 0.0
-        for _ in range(int(10 ** rng.uniform(0.0, 2.5))):
-            n = max(2, int(users * rng.uniform(0.7, 1.0)))
-            shuffled = ShuffledLDP(eps0=rng.uniform(low, high), n=n)
-            trivial += shuffled.eps0
-            log.compose(Subsampled(shuffled, population=population, dropout=dropout))
-        delta = 10 ** -rng.uniform(5.0, 100.0)
-        begin = time.process_time()
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            eps = log.epsilon_bounds(delta)
-            back = log.delta_bounds(eps.upper)
-        seconds.append(time.process_time() - begin)
-        said = min(eps.lower, back.lower) > 0.0
-        if not (said and eps.upper < 0.999 * trivial and back.upper < 1.0):
-            silent += 1
-            print(f"seed {seed}: delta {delta:.2g}, epsilon {eps}, then delta {back}", flush=True)
-        for warning in caught:
-            print(f"seed {seed}: {warning.message}", flush=True)
-        if seed % 50 == 49:
-            print(f"{seed + 1} logs, {sum(seconds):.0f} s", file=sys.stderr, flush=True)
-    print(f"{silent} of {count} say nothing; {sum(seconds):.0f} s, at most {max(seconds):.1f} s")
+def random_log(seed: int) -> tuple[Accountant, float, float]:
+    """A log of 1 to 300 rows, the sum of its eps0, and a delta."""
+    rng = random.Random(seed)
+    users = int(10 ** rng.uniform(2.0, 4.5))
+    population, low = users * rng.randint(1, 300), rng.uniform(0.3, 9.0)
+    high, dropout = min(9.0, low * rng.uniform(1.0, 1.5)), rng.choice([0.0, 0.0, 0.1])
+    log, trivial = Accountant(), 0.0
+    for _ in range(int(10 ** rng.uniform(0.0, 2.5))):
+        n = max(2, int(users * rng.uniform(0.7, 1.0)))
+        shuffled = ShuffledLDP(eps0=rng.uniform(low, high), n=n)
+        trivial += shuffled.eps0
+        log.compose(Subsampled(shuffled, population=population, dropout=dropout))
+    return log, trivial, 10 ** -rng.uniform(5.0, 100.0)
+
+
+def ask(seed: int) -> None:
+    """Epsilon and delta of one random log; exit status 1 if a bracket says nothing. Warnings are printed."""
+    log, trivial, delta = random_log(seed)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        eps = log.epsilon_bounds(delta)
+        back = log.delta_bounds(eps.upper)
+    for warning in caught:
+        print(f"seed {seed}: {warning.message}", flush=True)
+    if not (min(eps.lower, back.lower) > 0.0 and eps.upper < 0.999 * trivial and back.upper < 1.0):
+        print(f"seed {seed}: delta {delta:.2g}, epsilon {eps}, then delta {back}", flush=True)
+        raise SystemExit(1)
+
+
+def random_logs(seeds: range) -> None:
+    """Every log in a process of its own, with LIMIT; prints those that say nothing, warn, or take more than SLOW."""
+    warm_up()
+    silent, total = 0, 0.0
+    for seed in seeds:
+        child = multiprocessing.get_context("fork").Process(target=_limited, args=(seed,))
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        child.start()
+        child.join()
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        total += seconds
+        silent += child.exitcode == 1
+        if seconds > SLOW or child.exitcode not in (0, 1):
+            print(f"seed {seed}: {seconds:.0f} s, exit status {child.exitcode}", flush=True)
+        if seed % 10 == 9:
+            print(f"up to {seed}: {silent} say nothing; {total:.0f} s", file=sys.stderr, flush=True)
+    print(f"{silent} of {len(seeds)} say nothing; {total:.0f} s")
+
+
+def _limited(seed: int) -> None:
+    resource.setrlimit(resource.RLIMIT_CPU, (LIMIT, LIMIT))
+    ask(seed)
 
 
 def _says(row: dict[str, float]) -> bool:
@@ -121,10 +147,12 @@ def _says(row: dict[str, float]) -> bool:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--quick", action="store_true", help="logs of up to 100 rows only")
-    parser.add_argument("--random", type=int, metavar="LOGS", help="random logs instead")
+    parser.add_argument(
+        "--random", type=int, nargs="+", metavar="SEED", help="random logs of seeds up to this, or from, to"
+    )
     asked = parser.parse_args()
     if asked.random:
-        random_logs(asked.random)
+        random_logs(range(*asked.random))
         return
     quick = asked.quick
     print("| rows | eps0 | dropouts | delta | epsilon | cpu s | wall s | MB | wrong |")

@@ -78,8 +78,8 @@ class CountedBits(Mechanism):
             return BitShares.random_answers(given["gamma"])
         if set(given) == {"one_if_one", "one_if_zero"}:
             one, zero = given["one_if_one"], given["one_if_zero"]
-            if not 0.0 < zero < one < 1.0:
-                raise ValueError(f"one_if_one must be below 1 and above one_if_zero, above 0, got {one!r} and {zero!r}")
+            if not 1e-130 < zero < one < 1.0:
+                raise ValueError(f"one_if_one must be in (one_if_zero, 1), one_if_zero > 1e-130, got {one!r}, {zero!r}")
             return BitShares.of(one, zero)
         values = ", ".join(f"{name}={getattr(self, name)!r}" for name in WAYS)
         raise ValueError(f"give eps0, or gamma, or one_if_one and one_if_zero, got {values}")

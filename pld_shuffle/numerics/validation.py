@@ -36,6 +36,7 @@ class UnlikelyWarning(UserWarning):
 
 
 MOST_USERS = 10**13
+MOST_INTEGER = 10**100  # a product of three is a double
 
 
 def real(name: str, value: Any, rounding: Side | None = None) -> float:
@@ -95,8 +96,9 @@ def integer_in(name: str, value: Any, lowest: int, highest: int | None = None) -
     if isinstance(value, (bool, np.bool_)) or not whole:
         raise TypeError(f"{name} must be an integer, got {value!r}")
     number = int(value)
-    if not (lowest <= number and (highest is None or number <= highest)):
-        limits = f"at least {lowest}" if highest is None else f"in [{lowest}, {highest}]"
+    if not lowest <= number <= (MOST_INTEGER if highest is None else highest):
+        limits = f"in [{lowest}, {highest}]" if highest is not None else f"at least {lowest}"
+        limits += " and at most 1e100" if highest is None and number > lowest else ""
         raise ValueError(f"{name} must be {limits}, got {value!r}")
     return number
 
