@@ -16,7 +16,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from ..numerics.sides import Bounds
+from ..numerics.sides import Bounds, Side
 from ..pairs.pair import Pair
 from ..pairs.profile import ProfilePair, UpperPair, amplified_losses
 from .composition import AccuracyWarning, Composition
@@ -54,37 +54,39 @@ class Curve:
 
     def lower(self, expm1_eps: Array, truncated_mass: float) -> Array:
         """Below the profile; good where delta is above `truncated_mass`."""
-        return np.asarray(self._ends(np.log1p(expm1_eps) * _UP, truncated_mass).lower)
+        return self._ends(np.log1p(expm1_eps) * _UP, truncated_mass, Side.LOWER)
 
     def upper(self, expm1_eps: Array, truncated_mass: float) -> Array:
         """Above the profile; good where delta is above `truncated_mass`."""
-        return np.asarray(self._ends(np.log1p(expm1_eps) * _DOWN, truncated_mass).upper)
+        return self._ends(np.log1p(expm1_eps) * _DOWN, truncated_mass, Side.UPPER)
 
-    def _ends(self, eps: Array, truncated_mass: float) -> Bounds:
-        """Bounds at epsilons, each from the rungs next to it."""
-        lower, upper = np.zeros((2, eps.size))
+    def _ends(self, eps: Array, truncated_mass: float, side: Side) -> Array:
+        """Ends on that side at epsilons, each from the rungs next to it."""
+        found = np.zeros(eps.size)
         inside = np.flatnonzero(eps < self.largest.upper)
         if inside.size == 0:
-            return Bounds(lower, upper)
+            return found
+        above = side is Side.UPPER
         if self._composition.lawless:
-            found = [self._composition.deltas(at) for at in eps[inside].tolist()]
-            lower[inside], upper[inside] = np.array(found).T
-            return Bounds(lower, upper)
+            found[inside] = [self._composition.deltas(at)[int(above)] for at in eps[inside].tolist()]
+            return found
         self._descend(float(np.max(eps)), max(truncated_mass, LOWEST))
-        upper[inside] = 1.0
+        if above:
+            found[inside] = 1.0
         ends = np.maximum.accumulate([rung[0] for rung in self._rungs])
-        above = np.searchsorted(ends, eps[inside])
+        place = np.searchsorted(ends, eps[inside])
         for k, (_, delta, known, law) in enumerate(self._rungs):
-            near = inside[(above == k) | (above == k + 1)]
+            near = inside[(place == k) | (place == k + 1)]
             for start in range(0, near.size, READ_TOGETHER):
                 here = near[start : start + READ_TOGETHER]
-                at = eps[here]
-                if law is not None:
-                    lower[here] = np.maximum(lower[here], law.lowers(at))
-                    upper[here] = np.minimum(upper[here], law.uppers(at))
-                upper[here] = np.where(at >= known.upper, np.minimum(upper[here], delta), upper[here])
-                lower[here] = np.where(at < known.lower, np.maximum(lower[here], delta), lower[here])
-        return Bounds(np.minimum(lower, upper), upper)
+                at, best = eps[here], found[here]
+                if above:
+                    best = best if law is None else np.minimum(best, law.uppers(at))
+                    found[here] = np.where(at >= known.upper, np.minimum(best, delta), best)
+                else:
+                    best = best if law is None else np.maximum(best, law.lowers(at))
+                    found[here] = np.where(at < known.lower, np.maximum(best, delta), best)
+        return found
 
     def _descend(self, eps: float, truncated_mass: float) -> None:
         """Rungs until one lies beyond eps, or below `truncated_mass`, or next to the largest loss."""
@@ -186,7 +188,8 @@ class HiddenOrder(_OfCurve):
                 share = rate - expm1_eps * rest + sign * 4e-16 * (rate + expm1_eps * rest)
             else:
                 share = np.full(expm1_eps.shape, rate)
-            asked = np.minimum(expm1_eps / np.maximum(share, 1e-300) * (1.0 - sign * 1e-15), 1e300)
+            with np.errstate(over="ignore"):
+                asked = np.minimum(expm1_eps / np.maximum(share, 1e-300) * (1.0 - sign * 1e-15), 1e300)
             found = np.where(share > 0.0, share * value(asked, truncated_mass), 0.0)
             ends.append(found * (1.0 + sign * 1e-15))
         return Bounds(ends[0], np.minimum(ends[1], 1.0))
