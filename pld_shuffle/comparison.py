@@ -23,7 +23,6 @@ import numpy as np
 from . import bounds
 from .accountant import Accountant
 from .bounds import Adversary
-from .bounds.bound import EPS0_LIMIT
 from .composition.composition import Composition
 from .mechanisms import Mechanism, ShuffledLDP, ShuffledRandomizer, ShuffledRR, Subsampled, SummedNoise
 from .mechanisms.shuffled import Shuffled
@@ -69,7 +68,7 @@ class Comparison:
     """All bounds at one setting; its repr is a table.
 
     tight : certified enclosure of epsilon for the mechanism asked about. methods : valid upper
-    bounds, the smallest first. excluded : the others. notes : remarks, one sentence each.
+    bounds, the smallest first. excluded : the others.
     """
 
     mechanism: Mechanism
@@ -78,7 +77,6 @@ class Comparison:
     tight: Bounds
     methods: tuple[Method, ...]
     excluded: tuple[Excluded, ...]
-    notes: tuple[str, ...]
 
     def __getitem__(self, name: str) -> Method:
         """The method of that name; KeyError if it is not among the valid ones."""
@@ -125,7 +123,7 @@ def compare(mechanism: Mechanism, *, delta: float, rounds: int = 1, rtol: float 
         factor = epsilon / tight.upper if 0.0 < tight.upper < math.inf else math.nan
         methods.append(Method(name, source, kind, epsilon, factor, note))
     methods.sort(key=lambda method: method.epsilon)
-    return Comparison(mechanism, rounds, failure, tight, tuple(methods), tuple(excluded), _girgis_notes(setting))
+    return Comparison(mechanism, rounds, failure, tight, tuple(methods), tuple(excluded))
 
 
 class _Setting(NamedTuple):
@@ -232,8 +230,7 @@ def _candidates(asked: Mechanism, s: _Setting, tight: Bounds, rtol: float) -> It
         for name, source, kind, answer in _of_sums(asked, s):
             yield name, source, kind, Adversary.REPORTS, answer
         return
-    girgis = partial(_girgis, s, "theorem")
-    yield "Renyi bound of Girgis et al.", "Girgis et al. 2021", "rdp", Adversary.REPORTS, girgis
+    yield "Renyi bound of Girgis et al.", "Girgis et al. 2021", "rdp", Adversary.REPORTS, partial(_girgis, s)
     local = partial(_composed, s, lambda _: s.eps0, (0.0,))
     yield "local DP, no shuffling", "Kairouz et al. 2015", "local", Adversary.WEAK, local
     for label, source in NUMERICAL.items():
@@ -310,23 +307,9 @@ def _of_sums(asked: SummedNoise, s: _Setting) -> Iterator[tuple[str, str, str, C
     yield "Renyi bound of discrete Gaussians", "Kairouz et al. 2021", "rdp", found
 
 
-def _girgis(s: _Setting, residue: Any) -> tuple[float, str]:
-    cohorts = {"cohort": s.n, "population": s.population, "rounds": s.rounds}
-    found = bounds.girgis_epsilon(eps0=s.eps0, **cohorts, delta=s.delta, residue=residue)
+def _girgis(s: _Setting) -> tuple[float, str]:
+    found = bounds.girgis_epsilon(eps0=s.eps0, cohort=s.n, population=s.population, rounds=s.rounds, delta=s.delta)
     return found.epsilon, f"order {found.order:g}"
-
-
-def _girgis_notes(s: _Setting) -> tuple[str, ...]:
-    """The value with the published code's smaller residue, which the theorem does not support."""
-    if s.sees > Adversary.REPORTS or s.eps0 > EPS0_LIMIT:
-        return ()
-    proved, published = (_girgis(s, residue)[0] for residue in ("theorem", "published-code"))
-    if published > 0.999 * proved:
-        return ()
-    return (
-        f"Renyi bound of Girgis et al. 2021: the theorem gives {proved:.4g}; their published code "
-        f"has half the constant in its residual term and gives {published:.4g}",
-    )
 
 
 def _composed(s: _Setting, whole: Callable[[float], float], shares: tuple[float, ...] = _SHARES) -> tuple[float, str]:

@@ -173,7 +173,6 @@ class Report:
     def add_comparison(self, accountant: Accountant, found: Comparison) -> None:
         """All bounds at one setting; the accountant has run it."""
         self.add_epsilons(accountant, [found.delta])
-        self.notes.extend(found.notes)
         self.values["methods"] = [dataclasses.asdict(method) for method in found.methods]
         self.values["not_applicable"] = [dataclasses.asdict(bound) for bound in found.excluded]
         rows = [("epsilon", "factor", "bound", "source")]

@@ -97,17 +97,9 @@ def parameters_are(randomizer, law):
 @each_finite
 def test_parameters_are_those_of_the_law(randomizer):
     law = law_of(randomizer)
-    ratio, distance, _ = brute_force(law)
     assert parameters_are(randomizer, law)
     matrix = DiscreteRandomizer(law / law.sum(axis=1, keepdims=True))
     assert parameters_are(matrix, law)
-    for first, second in (matrix.worst_pair, matrix.farthest_pair):
-        assert 0 <= first < second < randomizer.inputs
-    one, two = law[list(matrix.worst_pair)]
-    seen = (one > 0) & (two > 0)
-    assert agrees(np.exp(np.abs(np.log(one[seen] / two[seen]))).max(), ratio)
-    one, two = law[list(matrix.farthest_pair)]
-    assert agrees(np.abs(one - two).sum() / 2, distance)
     # what every pure randomizer satisfies
     odds = math.exp(randomizer.eps0)
     assert randomizer.tv <= (odds - 1) / (odds + 1) * (1 + 1e-12)
@@ -344,13 +336,12 @@ def test_local_noise_is_not_mistaken_for_central_noise():
 
 def test_the_worst_pair_for_the_ratio_and_for_the_distance_may_differ():
     randomizer = DiscreteRandomizer([[0.9, 0.099, 0.001], [0.1, 0.895, 0.005], [0.9, 0.09, 0.01]])
-    assert (randomizer.worst_pair, randomizer.farthest_pair) == ((0, 2), (1, 2))
-    assert agrees(randomizer.eps0, math.log(10))
+    assert agrees(randomizer.eps0, math.log(10)) and agrees(randomizer.tv, 0.805)
 
 
 def test_degenerate_laws():
     same = DiscreteRandomizer([[0.25, 0.75], [0.25, 0.75]])
-    assert (same.eps0, same.tv, same.gamma, same.worst_pair) == (0.0, 0.0, 1.0, (0, 1))
+    assert (same.eps0, same.tv, same.gamma) == (0.0, 0.0, 1.0)
     open_ = DiscreteRandomizer([[1.0, 0.0], [0.5, 0.5]])
     assert (open_.eps0, open_.tv, open_.gamma) == (math.inf, 0.5, 0.5)
 

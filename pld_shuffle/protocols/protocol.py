@@ -22,7 +22,6 @@ from __future__ import annotations
 import math
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
@@ -61,29 +60,6 @@ class Budget(Checked):
     rounds: int
 
     CHECKS: ClassVar = {"epsilon": positive_float, "delta": open_unit, "rounds": positive_int}
-
-
-def least_noise(ledger: Callable[[float], Ledger], search: Range, budget: Budget) -> float:
-    """The parameter of the least noise for the budget, asked for by itself; InfeasibleError if there is none.
-
-    ledger : what all rounds cost with this noise.
-    """
-    # So that an accountant asked for delta, whose bracket is a little different, says at most delta, too.
-    failure = budget.delta * (1.0 - RTOL)
-
-    def spent(parameter: float, rtol: float = RTOL) -> Bounds[float]:
-        """What is proved, from both sides; no attack is needed to look for it."""
-        pairs = [(mechanism.pair, count) for mechanism, count in ledger(parameter)]
-        return Composition(pairs, rtol).epsilons(failure)
-
-    with warnings.catch_warnings():
-        # A bracket wider than wanted is certified all the same, and its upper end decides.
-        warnings.simplefilter("ignore", AccuracyWarning)
-        end = safe_end(
-            spent, budget.epsilon, **vars(search), rtol=WIDTH,
-            loose=lambda parameter: spent(parameter, LOOSE_RTOL),
-        )  # fmt: skip
-    return end.value
 
 
 class ExpectedError(NamedTuple):
@@ -167,9 +143,22 @@ class Protocol(Checked, ABC):
         def at(parameter: float) -> P:
             return cls._at(parameter, **design)
 
+        def spent(parameter: float, rtol: float = RTOL) -> Bounds[float]:
+            """What is proved, from both sides; no attack is needed to look for it."""
+            pairs = [(mechanism.pair, count) for mechanism, count in at(parameter).ledger(budget.rounds)]
+            # So that an accountant asked for delta, whose bracket is a little different, says at most delta, too.
+            return Composition(pairs, rtol).epsilons(budget.delta * (1.0 - RTOL))
+
         search = at(0.5)._search(budget)
         try:
-            return at(least_noise(lambda noise: at(noise).ledger(budget.rounds), search, budget))
+            with warnings.catch_warnings():
+                # A bracket wider than wanted is certified all the same, and its upper end decides.
+                warnings.simplefilter("ignore", AccuracyWarning)
+                end = safe_end(
+                    spent, budget.epsilon, **vars(search), rtol=WIDTH,
+                    loose=lambda parameter: spent(parameter, LOOSE_RTOL),
+                )  # fmt: skip
+            return at(end.value)
         except InfeasibleError as error:
             least = error.best
             assert least is not None

@@ -75,15 +75,12 @@ class DiscreteRandomizer(FiniteRandomizer):
         with np.errstate(divide="ignore", over="ignore"):
             return math.log(max(1.0, float(np.max(high[possible] / low[possible]))))
 
-    @property
-    def tv(self) -> float:
+    @cached_property
+    def tv(self) -> float:  # type: ignore[override]
         """Largest total variation of two rows. O(inputs^2 outputs) time on the first call."""
-        one, two = self.law()[list(self.farthest_pair)]
-        return min(1.0, 0.5 * math.fsum(np.abs(one - two)))
-
-    @property
-    def gamma(self) -> float:
-        return min(1.0, math.fsum(self.law().min(axis=0)))
+        law = self.law()
+        farthest = [law[np.argmax(np.abs(row - law).sum(axis=1))] for row in law]
+        return min(1.0, max(0.5 * math.fsum(np.abs(row - far)) for row, far in zip(law, farthest, strict=True)))
 
     @property
     def inputs(self) -> int:
@@ -92,17 +89,6 @@ class DiscreteRandomizer(FiniteRandomizer):
     def law(self) -> FloatArray:
         """The matrix as an array of shape (inputs, reports), read-only."""
         return self._law
-
-    @property
-    def worst_pair(self) -> tuple[int, int]:
-        """A pair that attains eps0; among those (to 1e-12 relative) one of largest total variation."""
-        ratios, distances = self._pairs
-        return _largest(np.where(ratios >= ratios.max() * (1 - 1e-12), distances, -1.0))
-
-    @property
-    def farthest_pair(self) -> tuple[int, int]:
-        """A pair that attains tv, the first one in case of ties."""
-        return _largest(self._pairs[1])
 
     def joint_law(self, inputs: Sequence[int], *, blanket: bool = False) -> FloatArray:
         """The rows of the matrix; reports with exactly equal ratios are merged."""
@@ -170,16 +156,6 @@ class DiscreteRandomizer(FiniteRandomizer):
     def _law(self) -> FloatArray:
         return read_only(np.array(self.matrix))
 
-    @cached_property
-    def _pairs(self) -> tuple[FloatArray, FloatArray]:
-        """Largest likelihood ratio, in either direction, and total variation of every two rows."""
-        law, ratios, distances = self.law(), [], []
-        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            for row in law:
-                ratios.append(np.where(row > 0, row / law, 0.0).max(axis=1))
-                distances.append(0.5 * np.abs(row - law).sum(axis=1))
-        return np.maximum(ratios, np.transpose(ratios)), np.array(distances)
-
 
 def as_randomizer(value: Any) -> LocalRandomizer:
     """A randomizer as it is, the matrix of a law wrapped; TypeError, which says what else may be given, otherwise."""
@@ -206,10 +182,3 @@ def known_randomizer(name: str, value: Any) -> LocalRandomizer:
     if known.unhidden is not None:
         raise ValueError(f"{name}: {known.unhidden}")
     return known
-
-
-def _largest(of_pairs: FloatArray) -> tuple[int, int]:
-    """The first pair i < j of a symmetric matrix with the largest entry off the diagonal."""
-    upper = np.where(np.triu(np.ones(of_pairs.shape, dtype=bool), 1), of_pairs, -np.inf)
-    first, second = np.unravel_index(int(np.argmax(upper)), of_pairs.shape)
-    return int(first), int(second)

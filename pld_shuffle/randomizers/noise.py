@@ -9,7 +9,6 @@ do not apply. The names are those of the central mechanisms of a trusted curator
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
@@ -43,20 +42,12 @@ LEAST_SIGMA = 0.1  # of users' Gaussian noise
 class Noise(LocalRandomizer):
     """The value in [0, 1] and independent noise; the report is a real number."""
 
-    def sample(self, x: ArrayLike, rng: np.random.Generator) -> FloatArray:
-        """Reports x + noise, the shape of `x` (values in [0, 1])."""
-        return self._drawn(probabilities("x", x), generator(rng))
-
     continuous = True
     few_users = 32  # with bounded ratios
 
     def attacks(self, most: int) -> Iterable[tuple[float, float, float]]:
         """Both orders of the target's inputs 0 and 1, all others at 0."""
         return [(0.0, 1.0, 0.0), (1.0, 0.0, 0.0)]
-
-    @abstractmethod
-    def _drawn(self, values: FloatArray, rng: np.random.Generator) -> FloatArray:
-        """The values with their noise."""
 
 
 @keywords_only(
@@ -106,8 +97,8 @@ class Laplace(Noise):
         """e^{-eps0/2}."""
         return math.exp(-self.eps0 / 2)
 
-    def _drawn(self, values: FloatArray, rng: np.random.Generator) -> FloatArray:
-        return np.asarray(rng.laplace(values, 1 / self.eps0))
+    def sample(self, x: ArrayLike, rng: np.random.Generator) -> FloatArray:
+        return np.asarray(generator(rng).laplace(probabilities("x", x), 1 / self.eps0))
 
 
 @keywords_only(
@@ -178,5 +169,5 @@ class Gaussian(Noise):
         """2 Phi(-1 / (2 sigma))."""
         return math.erfc(1 / (2 * math.sqrt(2) * self.sigma))
 
-    def _drawn(self, values: FloatArray, rng: np.random.Generator) -> FloatArray:
-        return np.asarray(rng.normal(values, self.sigma))
+    def sample(self, x: ArrayLike, rng: np.random.Generator) -> FloatArray:
+        return np.asarray(generator(rng).normal(probabilities("x", x), self.sigma))
