@@ -16,8 +16,6 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import gammaln, logsumexp
-from scipy.stats import binom
 
 from ..numerics.crossing import first_satisfying
 from ..numerics.sides import Side
@@ -27,6 +25,8 @@ from .bound import OutOfRange, count, failure, local_budget, log_expm1, log_rati
 
 def _rr_failure(*, epsilon: float, rounds: int, total_epsilon: float) -> float:
     """delta_RR at total_epsilon >= 0, from above."""
+    from scipy.stats import binom  # takes longer to load than the rest of the package
+
     if total_epsilon >= rounds * epsilon:
         return 0.0
     q = 1 / (1 + math.exp(epsilon)) if epsilon < 700 else math.exp(-epsilon)
@@ -122,6 +122,8 @@ def girgis_rdp(*, order: int, eps0: float, cohort: int, population: int, residue
     take part, chosen at random; equal numbers mean no subsampling. Multiply by the rounds to
     compose. `residue` chooses Y: "published-code" halves y. O(order).
     """
+    from scipy.special import gammaln, logsumexp
+
     choice("residue", residue, ("theorem", "published-code"))
     alpha = count("order", order, least=2)
     budget, users = local_budget(eps0), count("population", population)

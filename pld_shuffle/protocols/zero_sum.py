@@ -16,7 +16,6 @@ from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.stats import binom
 
 from ..fields import Range
 from ..mechanisms import SummedNoise, Threshold
@@ -123,6 +122,8 @@ class ZeroSumHistogram(Bins, RateNoise):
 
 def zero_sum_errors(sums: IntArray, n: int, rate: float) -> FloatArray:
     """Mean squared errors of ZSUM for the true `sums`, integers in 0 ... n (docs/protocols.md)."""
+    from scipy.stats import binom  # takes longer to load than the rest of the package
+
     least = (n + 1) - sums  # eta from here on is reported
     first = (least - n * rate) * (1 - rate) * least * binom.pmf(least, n, rate)
     kept = first + n * rate * (1 - rate) * binom.sf(least - 1, n - 1, rate)
@@ -131,6 +132,8 @@ def zero_sum_errors(sums: IntArray, n: int, rate: float) -> FloatArray:
 
 def worst_zero_sum_error(n: int, rate: float) -> float:
     """The largest of the mean squared errors: bisection for where they stop rising."""
+    from scipy.stats import binom
+
     rising, falling = -1, n
     while falling - rising > 1:
         s = (rising + falling) // 2
