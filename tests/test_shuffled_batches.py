@@ -7,14 +7,16 @@ import math
 import random
 from fractions import Fraction
 
+import mpmath
 import numpy as np
 import pytest
 
 from pld_shuffle import Accountant, Gaussian, RandomAllocation, ShuffledBatches, ShuffledLDP
+from pld_shuffle.numerics.rounding import ROUNDOFF
 from pld_shuffle.numerics.sides import Bounds
 from pld_shuffle.pairs.allocation import GaussianSteps
 from pld_shuffle.pairs.batches import BatchesBound, _guest_calls
-from pld_shuffle.pairs.game import CELLS, FINE, lattice, play, step_laws
+from pld_shuffle.pairs.game import CELLS, FINE, lattice, normal, play, step_laws
 
 Law = list[Fraction]
 
@@ -168,6 +170,17 @@ def test_lemma_3_by_a_grid_of_configurations_in_the_plane() -> None:
                 assert calls <= float(hidden @ np.maximum(level - y, 0.0)) + 2e-4
                 puts = np.sum(np.maximum(-values - y * others, 0.0)) * cell
                 assert puts <= float(hidden @ np.maximum(-level - y, 0.0)) + 2e-4
+
+
+def test_the_normal_distribution_function_errs_by_no_more_than_is_booked() -> None:
+    """Against 40 digits, where it does not underflow; 2 ulp of its argument are booked, too."""
+    x = np.random.default_rng(0).uniform(-37.0, 9.0, 3000)
+    found, doubt = normal(x)
+    with mpmath.workdps(40):
+        exact = [mpmath.ncdf(mpmath.mpf(at)) for at in x.tolist()]
+        wrong = np.array([float(abs(mpmath.mpf(one) - two)) for one, two in zip(found.tolist(), exact, strict=True)])
+        moved = np.array([float(mpmath.npdf(mpmath.mpf(at))) for at in x.tolist()]) * 4.0 * ROUNDOFF * np.abs(x)
+    assert np.all(wrong + moved <= doubt) and np.max((wrong + moved) / doubt) > 0.5
 
 
 @pytest.mark.parametrize("forward", [True, False])

@@ -30,7 +30,7 @@ from ..numerics.sides import Bounds, Side
 from ..numerics.tuning import STEP_CELLS, STEP_RTOL
 from .allocation import GaussianSteps, HiddenStepPair, _edges, _mass_error, _spread, _tail
 from .cohort import Cohort
-from .game import lattice, play
+from .game import lattice, normal, play
 from .gaussian import GaussianPair
 from .pair import Atoms, Resolution, completed
 from .profile import SAME, ProfilePair, ProfilePoints, UpperPair, points, profile_atoms
@@ -368,9 +368,10 @@ def _guest_calls(steps: GaussianSteps, expm1_eps: float, rho: float, others: int
         with np.errstate(divide="ignore"):
             start = (np.log(s) - np.log(ahead)) / mu - 0.5 * mu
     start = np.clip(start, low, high)
-    gained = [ndtr(c - start) - ndtr(c - high) for c in centres]
-    doubt = 1e-13 * (ahead * ndtr(centres[0] - start) + behind * ndtr(centres[1] - start))
-    cells = np.maximum(0.0, ahead * gained[0] - behind * gained[1]) + np.where(start < high, doubt, 0.0)
+    (one, doubt), (two, more) = (normal(c - start) for c in centres)
+    cells = ahead * (one - ndtr(centres[0] - high)) - behind * (two - ndtr(centres[1] - high))
+    doubt = 2.0 * (ahead * doubt + behind * more)  # those of the far ends are smaller
+    cells = np.maximum(0.0, cells) + np.where(start < high, doubt, 0.0)
     found = cells.sum(axis=1) @ -np.diff(chance)
     everything = ndtr(centres[0] - a[0])
     return np.asarray((found + chance[-1] * everything + ndtr(centres[0] - a[-1])) * (1.0 + 1e-12))

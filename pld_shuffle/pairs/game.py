@@ -1,16 +1,9 @@
 """What others can add at most who see everything: a game over the steps, by backward induction on a lattice.
 
-In every step the others' contribution w is chosen by whoever knows the sum S so far. With s = e^eps,
-
-    phi_0(S) = S_+,   phi_j+1(S) = max over w of E phi_j(S + L_w),   L_w = (dP - s dQ)/dN(w) under N(w),
-
-and k steps have E (S + sum of L)_+ <= phi_k(S) (docs/shuffled_batches.md, Theorem G).
-
-* The cosine c of the angle between the target's contribution and w is all that counts.
-* Calls E (L_c - y)_+ at y >= 0 are monotone in c, puts at y <= 0 the other way round. So for a cell of c a law with
-  the positive part of one end and the negative part of the other is above them all: a few laws.
-* phi is convex, so chords are above it, and a step needs the calls of its laws at points of the lattice only.
-* Of more than a few hundred steps blocks are played, whose calls are envelopes (Lemma 1).
+With s = e^eps, phi_0(S) = S_+ and phi_j+1(S) = max over w of E phi_j(S + L_w), L_w = (dP - s dQ)/dN(w) under N(w),
+k steps have E (S + sum of L)_+ <= phi_k(S): Theorem G of docs/shuffled_batches.md, section 3, with what is computed.
+Only the cosine c of the angle between the target's contribution and w counts, in cells; phi is convex, so chords are
+above it; many steps are blocks, whose calls are envelopes.
 """
 
 # mypy: disallow-untyped-defs=False, disallow-untyped-calls=False, check-untyped-defs=False
@@ -43,8 +36,16 @@ DEVIATIONS = 8.5  # of a standard normal number, beyond which there is 1e-17
 FINE = 6  # points of the lattice in a deviation of one step
 WIDTH = 1.5  # of cells of the law, in points, that would spread it as much as its atoms do
 REACH = (28.0, 10.0)  # of the lattice, in deviations of the sum, left and right
+LEAST = 4e-14  # more than is missed where no root is found
 STRIDE, APART = 4, 1e-7  # of points where all cells are known; relative, that a step may miss
-ROUNDED = 4e-14  # of a normal distribution function and its argument, relative
+
+
+def normal(x: Array) -> tuple[Array, Array]:
+    """The normal distribution function, and how far it may be off, for arguments known to 2 ulp."""
+    from scipy.special import ndtr
+
+    found = ndtr(x)
+    return found, 6.0 * ROUNDOFF * (4.0 + x * x) * found + 1e-300
 
 
 def basket(a: float, p: float, b: NDArray[np.floating], q: float) -> Array:
@@ -53,8 +54,6 @@ def basket(a: float, p: float, b: NDArray[np.floating], q: float) -> Array:
     The bracket is positive between roots of a convex function. Newton's steps come from outside, and what the function
     is where they end is added.
     """
-    from scipy.special import ndtr
-
     log_a, log_b = math.log(a) - 0.5 * p * p, np.log(b) - 0.5 * q * q
 
     def ended(place: Array, held: Array) -> tuple[Array, Array]:
@@ -73,15 +72,28 @@ def basket(a: float, p: float, b: NDArray[np.floating], q: float) -> Array:
     else:  # positive somewhere if at the minimum of the convex function
         lowest = (math.log(-q / p) + log_b - log_a) / (p - q)
         held = np.exp(log_a + p * lowest) + np.exp(log_b + q * lowest) < 1.0
+
+    def below(place: Array) -> Array:
+        """The integral up to there, and its error."""
+        parts = np.array([normal(place), normal(place - p), normal(place - q)])
+        return np.array(
+            [parts[0, 0] - a * parts[1, 0] - b * parts[2, 0], parts[0, 1] + a * parts[1, 1] + b * parts[2, 1]]
+        )
+
     right, error = ended(right, held)
-    parts = np.array([ndtr(right), a * ndtr(right - p), b * ndtr(right - q)])
-    error = error + ROUNDED * parts.sum(axis=0)
-    if q < 0.0:
+    found, doubt = below(right)
+    error = error + 2.0 * doubt
+    if q < 0.0:  # what is left out on the left is smaller, and so is its error
         left, more = ended(-log_b / q, held)
-        parts -= np.array([ndtr(left), a * ndtr(left - p), b * ndtr(left - q)])
-        error = error + more
-    found = np.maximum(parts[0] - parts[1] - parts[2], 0.0) + error
-    return np.where(held, found, ROUNDED)
+        found, error = found - below(left)[0], error + more
+    return np.where(held, np.maximum(found, 0.0) + error, LEAST)
+
+
+def _between(ends: Array) -> Array:
+    """Masses of a normal law between neighbouring ends, from the side where they are small."""
+    right = ends[1:] + ends[:-1] > 0.0
+    low, high = np.where(right, -ends[1:], ends[:-1]), np.where(right, -ends[:-1], ends[1:])
+    return normal(high)[0] - normal(low)[0]
 
 
 def _calls(mu: float, c: float, far: bool, a: float, b: NDArray[np.floating]) -> Array:
@@ -91,15 +103,13 @@ def _calls(mu: float, c: float, far: bool, a: float, b: NDArray[np.floating]) ->
     With log l_1 given, l_2 has a factor of its own, of mean 1. The value is convex in it, and falls: so its law is
     spread to the ends of a few pieces.
     """
-    from scipy.special import ndtr
-
     slope = (1.0 - c if far else c) * mu
     alone = mu * math.sqrt(max(0.0, 1.0 - c * c))
     if alone == 0.0:
         return basket(a, mu, b, slope)
     ends = np.linspace(-DEVIATIONS, DEVIATIONS + alone, PIECES + 1)
     factor = np.exp(alone * ends - 0.5 * alone * alone)
-    mass, moment = np.diff(ndtr(ends)), np.diff(ndtr(ends - alone))
+    mass, moment = _between(ends), _between(ends - alone)
     right = np.clip((moment - mass * factor[:-1]) / np.diff(factor), 0.0, mass)
     weights = np.append(mass - right, 0.0) + np.append(0.0, right)
     found = np.sum([w * basket(a, mu, f * b, slope) for f, w in zip(factor, weights, strict=True)], axis=0)
