@@ -28,9 +28,9 @@ from pld_shuffle import (
     ZeroOut,
 )
 from pld_shuffle.numerics.sides import Bounds, Side
-from pld_shuffle.pairs.allocation import GaussianSteps, HiddenStepPair, PairSteps
+from pld_shuffle.pairs.allocation import GaussianSteps, HiddenStepPair, PairSteps, StepsLaw
 from pld_shuffle.pairs.profile import ProfilePair
-from pld_shuffle.pairs.ratio_sums import RatioLaw, RatioSum, Wanted, additions, ratio_sum
+from pld_shuffle.pairs.ratio_sums import RatioLaw, Wanted, additions, ratio_sum
 
 
 def call(strike: float, noise: float) -> mpmath.mpf:
@@ -82,7 +82,7 @@ def three_steps(noise: float, s: float, add: bool) -> float:
 
 
 def gaussian(noise: float, steps: int, add: bool) -> HiddenStepPair:
-    return HiddenStepPair(GaussianSteps(noise, *((0, 1) if add else (1, 0)), 0), steps)
+    return HiddenStepPair(StepsLaw(GaussianSteps(noise, *((0, 1) if add else (1, 0)), 0), steps))
 
 
 def value(pair: ProfilePair, eps: float, rtol: float = 1e-5) -> Bounds:
@@ -133,7 +133,7 @@ def test_laplace_steps_against_an_integral() -> None:
     for add in (False, True):
         gain = np.maximum(1.0 - 0.5 * s * total, 0.0) if add else np.maximum(0.5 * total - s, 0.0)
         exact = float(mass @ gain @ mass)
-        pair = HiddenStepPair(PairSteps(Laplace(scale=1.0).pair, add), 2)
+        pair = HiddenStepPair(StepsLaw(PairSteps(Laplace(scale=1.0).pair, add), 2))
         found = value(pair, math.log(s))
         assert found.lower * (1 - 1e-4) <= exact <= found.upper * (1 + 1e-4)
         assert found.upper <= found.lower * 1.005
@@ -328,7 +328,7 @@ def exact_product(one: dict[Fraction, Fraction], other: dict[Fraction, Fraction]
 def sums_of(
     law: list[tuple[Fraction, Fraction]], count: int, knots: int, log_value: float | None = None, epochs: int = 1,
     tail: float = 0.0,
-) -> list[RatioSum]:  # fmt: skip
+) -> list[RatioLaw]:  # fmt: skip
     others = np.array([float(q) for _, q in law])
     rows = np.array([[float(x * q) for x, q in law], others, others])
     one = RatioLaw.of(rows, 0, 1e-15)
@@ -344,17 +344,17 @@ def test_sums_of_ratios_enclose_rationals_whatever_the_knots(
     rng = random.Random(knots)
     widest = 0.0
     for _ in range(25):
-        epochs = rng.choice([1, 2] if knots > 100 else [1, 2, 3, 3])  # the last product is exact
+        epochs = rng.choice([1, 2] if knots > 100 else [1, 2, 3, 3])
         law, count = some_law(rng, rng.randrange(2, 5 if epochs < 3 else 4)), rng.randrange(1, 8 if epochs == 1 else 4)
         share = rng.choice([Fraction(1), Fraction(3, 4)])  # the known total need not be 1
         law = [(x, share * q) for x, q in law]
         mean = functools.reduce(exact_product, [exact_mean(law, count)] * epochs)
-        lower, upper = sums_of(law, count, knots, rng.choice([None, -3.0]), epochs, tail)
+        sums = dict(zip(Side, sums_of(law, count, knots, rng.choice([None, -3.0]), epochs, tail), strict=True))
         for s in (Fraction(1), Fraction(21, 20), Fraction(13, 10), Fraction(2)):
             growth = float(s - 1)
             for backward in (False, True):
                 exact = float(sum(q * max(Fraction(0), 1 - s * y if backward else y - s) for y, q in mean.items()))
-                low, high = lower.profile(growth, backward), upper.profile(growth, backward)
+                low, high = (one.profile(side, growth, backward) for side, one in sums.items())
                 assert low - 1e-15 <= exact <= high + 1e-15
                 assert low <= exact * (1 + 1e-13) and high >= exact * (1 - 1e-13)
                 widest = max(widest, high - low)
@@ -368,7 +368,7 @@ def test_atoms_of_sums_keep_their_side_over_two_epochs(backward: bool, monkeypat
     for _ in range(15):
         law, count = some_law(rng, 3), rng.randrange(2, 6)
         mean = exact_mean(law, count)
-        both = [sums.atoms(backward, 1e-4) for sums in sums_of(law, count, 9)]
+        both = [one.atoms(side, backward, 1e-4) for side, one in zip(Side, sums_of(law, count, 9), strict=True)]
         for s in (1.0, 1.2, 1.7, 3.0):
             pairs = [(q, y * q) if backward else (y * q, q) for y, q in mean.items()]
             exact = sum(max(0.0, float(p * a) - s * float(q * b)) for p, q in pairs for a, b in pairs)
@@ -403,34 +403,42 @@ def test_an_error_of_masses_with_a_known_total_is_a_move_of_values() -> None:
     for error, sign, backward in itertools.product((1e-12, 1e-3), (-1.0, 1.0), (False, True)):  # X is 0 or 2
         law = RatioLaw(1, np.array([-1.0, 1.0]), np.array([0.5, 0.5 * (1.0 + sign * error)]), 0.0, error, 0.0)
         known = law.settled(1.0, error)
-        low, high = (RatioSum(side, 1, known, None, known.value).profile(0.0, backward) for side in Side)
+        low, high = (known.profile(side, 0.0, backward) for side in Side)
         assert low <= 0.5 <= high and known.error < 1e-14
 
 
-def test_a_known_total_books_what_lemma_5_moves() -> None:
-    """Its move in rationals, where the hundredth that is booked for squares of errors is just used up: not a thousandth
-    less, and not a thousandth more."""
-    doubt = Fraction(199, 2000)
-    e = (1 + doubt) / (1 - doubt) - 1  # of masses that are known to `doubt`, with one total
-    for far in (1, 40, Fraction(1, 2)):
-        values, known_masses = (
-            (0 if far >= 1 else 1 - far, 1 + far),
-            (Fraction(far) / (1 + far), Fraction(1) / (1 + far)),
-        )
-        if far < 1:
-            known_masses = (Fraction(1, 2), Fraction(1, 2))
-        rarer = known_masses[1] / (1 + e)
-        assert 1 <= (1 - rarer) / known_masses[0] <= 1 + e
-        fallen = values[1] * (known_masses[1] - rarer) - values[0] * (1 - rarer - known_masses[0])  # of the mean, 1
-        moves = [abs(e * (x - 1) - fallen) for x in values]
-        needed = max(move if far < 1 else move / (x + 1) for move, x in zip(moves, values, strict=True))
-        given = np.array([float(3 * (x - 1)) for x in values]), np.array([float(q) for q in known_masses])
-        law = RatioLaw(3, *given, 0.0, 3 * float(doubt), 0.01).settled(0.9, float(doubt))
-        assert needed <= law.drift - 0.01 + 1e-15 and law.drift - 0.01 <= needed * Fraction(1.0005)
-        assert math.fsum(law.mass) == pytest.approx(0.9, rel=1e-15)
-        assert law.error == pytest.approx(2 * float(doubt), rel=1e-14)
-    one_sided = [RatioLaw(1, np.array(v), np.ones(2), 0.0, 1.0, 0.0) for v in ([-0.1, 0.5], [-0.5, 0.1])]
-    assert one_sided[0].settled(2.0, 1e-9).drift == one_sided[1].settled(2.0, 1e-9).drift  # the farther end counts
+def test_a_known_total_books_what_errors_of_masses_can_do() -> None:
+    """All signs of errors in rationals, puts and calls at all strikes.
+
+    A rare value far away needs all of what is booked, where the hundredth that is booked for squares of errors is just
+    used up: a thousandth less is not enough.
+    """
+    rng, doubt = random.Random(2), Fraction(99, 10000)
+    laws = [([Fraction(1), Fraction(10**9)], [Fraction(50), 1 - Fraction(49, 10**9)])]
+    for _ in range(40):
+        laws += [
+            ([Fraction(rng.randrange(1, 99)) for _ in range(3)], [Fraction(rng.choice([1, 30, 999])) for _ in range(3)])
+        ]
+    for number, (masses, values) in enumerate(laws):
+        q = [m / sum(masses) for m in masses]
+        x = [y / sum(a * b for a, b in zip(q, values, strict=True)) for y in values]
+        for signs in itertools.product((-1, 1), repeat=len(q)):
+            given = [m * (1 + sign * doubt) for m, sign in zip(q, signs, strict=True)]
+            p = [m / sum(given) for m in given]
+            order = sorted(range(len(x)), key=x.__getitem__)
+            law = RatioLaw(3, *(np.array([float(v[k]) for k in order]) for v in ([3 * (y - 1) for y in x], given)),
+                           0.0, 3 * float(doubt), 0.01).settled(0.9, float(doubt))  # fmt: skip
+            assert math.fsum(law.mass) == pytest.approx(0.9, rel=1e-15)
+            assert law.error == pytest.approx(2 * float(doubt), rel=1e-14)
+            drift = Fraction(law.drift - 0.01)
+            if number == 0 and signs == (-1, 1):
+                needed = (1 + doubt) / (1 - doubt) - 1  # of what is above the other value
+                assert drift * (x[0] + 1) <= 1.0005 * needed * (x[0] - x[1])
+            for sign in (1, -1):
+                moved = [y + sign * drift * (y + 1) for y in x]
+                for s in (*x, *moved):
+                    exact = sum(m * max(sign * (y - s), 0) for m, y in zip(q, x, strict=True))
+                    assert exact <= sum(m * max(sign * (y - s), 0) for m, y in zip(p, moved, strict=True))
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 12, 1000, 1023])
@@ -447,7 +455,7 @@ def test_sums_and_contours_agree(noise: float, steps: int, eps: float, add: bool
     """Two evaluators that share a step's law only."""
     pair, growth = gaussian(noise, steps, add), np.array([math.expm1(eps)])
     sums = value(pair, eps)
-    contour = [pair._law(side, 1e-12, 1e-5).profile(growth, 1e-5) for side in Side]
+    contour = [pair.law.at(side, 1e-12).profile(growth, 1e-5) for side in Side]
     assert sums.lower <= contour[1].upper[0] and contour[0].lower[0] <= sums.upper
     assert sums.upper <= sums.lower * (1 + 2e-3)
 

@@ -133,7 +133,8 @@ class _Asked:
         if start <= delta:
             return 0.0, 0.0
         wanted = _deviations(delta / start)
-        if len(self._known) == 1:  # as if the loss were normal
+        if len(self._known) == 1:  # as if the loss were normal; a small loss feels errors of delta more
+            self._tolerance = max(SHARPEST, self._tolerance * min(1.0, start / delta - 1.0))
             self.at(min(max(start * math.sqrt(2.0 * math.pi) * wanted, 1e-300), top))
         for step in range(MOST_STEPS):
             values = {expm1_eps: bounds[index] for expm1_eps, bounds in self._known.items()}

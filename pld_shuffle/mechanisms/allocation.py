@@ -14,7 +14,7 @@ from ..composition.curve import ComposedPair, Curve
 from ..numerics.rounding import above, below
 from ..numerics.sides import Bounds
 from ..numerics.validation import choice, integer_in, positive_int
-from ..pairs.allocation import GaussianSteps, HiddenStepPair, PairSteps
+from ..pairs.allocation import GaussianSteps, HiddenStepPair, PairSteps, StepsLaw
 from ..pairs.discrete import LatticePair, OrderedPair
 from ..pairs.gaussian import GaussianPair
 from ..pairs.pair import Attacks, Pair
@@ -109,9 +109,10 @@ class RandomAllocation(Mechanism):
         """One order of a block of steps with one selected."""
         kind, count = self.mechanism, self.steps // self.selected
         if not isinstance(kind, Gaussian):
-            return HiddenStepPair(PairSteps(kind.pair), count)
+            return HiddenStepPair(StepsLaw(PairSteps(kind.pair), count))
         noise = kind.sigma / kind.sensitivity
-        return HiddenStepPair(GaussianSteps(noise, 1, 0 if self.relation == ZERO_OUT else -1, 0), count)
+        steps = GaussianSteps(noise, 1, 0 if self.relation == ZERO_OUT else -1, 0)
+        return HiddenStepPair(StepsLaw(steps, count))
 
     @cached_property
     def pair(self) -> Pair:  # type: ignore[override]

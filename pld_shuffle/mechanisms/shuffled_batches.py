@@ -15,7 +15,7 @@ from typing import ClassVar
 
 from ..numerics.sides import Bounds, Side
 from ..numerics.validation import choice, integer_in, positive_float, positive_int
-from ..pairs.allocation import GaussianSteps, HiddenStepPair
+from ..pairs.allocation import GaussianSteps, StepsLaw
 from ..pairs.batches import BatchesAttack, BatchesBound
 from ..pairs.gaussian import GaussianPair
 from ..pairs.pair import Pair
@@ -114,7 +114,7 @@ class ShuffledBatches(Mechanism):
     def attack_pair(self) -> Pair:  # type: ignore[override]
         second = 0 if self.relation == ZERO_OUT else -1
         steps = GaussianSteps(self.sigma, 1, second, -1)
-        return BatchesAttack(HiddenStepPair(steps, self.batches, self._rate, Side.LOWER))
+        return BatchesAttack(StepsLaw(steps, self.batches, self._rate), half=Side.LOWER)
 
     def assumptions(self) -> dict[str, str]:
         how = "Theorem D" if self.left_out else "Theorem S"

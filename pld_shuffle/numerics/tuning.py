@@ -32,15 +32,16 @@ MOST_VIEWS = 2_000_000  # of a slot law, that are listed for its atoms instead o
 SLOT_POINTS = 6_000  # of a profile whose values each cost a contour, in one law: width against speed
 TYPED_POINTS = 240  # of a profile of a known randomizer's types, half as many for noise: width against speed
 FEW_PROFILES = 24  # profiles under one maximum up to which all are asked, without chords first: speed
-STEP_CELLS = (0.05, 0.02, 0.012, 0.007)  # of Gaussian noise in a step, in deviations: width against speed
-# Of an integral over steps, at least; where single steps may count; the same for one value: width against speed.
-STEP_RTOL = (2e-5, 5e-4, 1e-4)
+# Of noise in a step, in deviations: for rough values; for many, for one, where that was not enough or single steps may
+# count: width against speed.
+STEP_CELLS = (0.05, 0.02, 0.01, 0.007)
+STEP_RTOL = (2e-6, 1e-4)  # of an integral over steps, at least; where single ones may count: width against speed
 # Steps times e^(-3 scale^2), scale that of one step's loss, up to which likelihood ratios are summed for one round,
 # too: always, and where single steps may count: speed.
-SUMMED_STEPS = (10.0, 50.0)
+SUMMED_STEPS = (5.0, 50.0)
 # Knots of such a sum: for one round, over the root of the number of doublings, and times that where it was not enough;
 # else at least, at most, and times scale over the distance of points that is asked for: width against speed.
-RATIO_KNOTS = (450.0, 1.7, 300, 4_800, 36.0)
+RATIO_KNOTS = (480.0, 1.7, 300, 4_800, 36.0)
 STEP_POINTS = 2_000  # of a profile of steps in one law: width against speed
 SIZE_ZONE = 0.1  # relative width of cohort sizes among which swap theorem and clones are compared once: speed
 LEAST_GAIN = 1e-4  # by which the swap theorem must beat stronger clones to be asked: speed against width

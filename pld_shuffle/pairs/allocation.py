@@ -6,14 +6,8 @@ without it, and l = dP/dQ, the outputs of all steps have the likelihood ratio (1
     H_s = E (1/k) (sum over steps of L_t)_+,   L_t = (dP - s dQ)/dW (z_t),  z_t ~ W independent,  W = Q :
 
 the formula of `slots`, with steps for slots. Adaptive steps, of any dimension, lie below it (docs/shuffled_batches.md).
-It is evaluated for a finite law of one step on a side:
-
-* any pair: its atoms, which have the likelihood ratio in convex order (`PairSteps`);
-* Gaussian noise around three points of a line, 1, 0 and -1 (`GaussianSteps`). With t = e^z/sigma^2 the three densities
-  relative to that around -1 are proportional to t^2, t, 1: a parabola. A cell's part of it lies in the triangle of its
-  ends and the crossing of their tangents, and the masses of the three vertices are integrals of Bernstein's polynomials
-  (1-v)^2, 2v(1-v), v^2, v = (t - t_0)/(t_1 - t_0): sums of positive terms. That is the upper side. Merged cells are the
-  lower one. Both err by the square of a cell's width.
+It is evaluated for a finite law of one step on a side (section 4 there): the atoms of any pair (`PairSteps`), or cells
+of Gaussian noise around points of a line, whose masses are spread to three vertices each, or merged (`GaussianSteps`).
 """
 
 from __future__ import annotations
@@ -32,9 +26,9 @@ from ..numerics.tuning import RATIO_KNOTS, STEP_CELLS, STEP_POINTS, STEP_RTOL, S
 from .cohort import Cohort
 from .discrete import OrderedPair
 from .pair import Atoms, Pair, Resolution
-from .profile import ProfilePair, ProfilePoints
-from .ratio_sums import RatioLaw, RatioSum, Wanted, ratio_sum
-from .slots import SlotLaw
+from .profile import ProfilePair
+from .ratio_sums import RatioLaw, Wanted, ratio_sum
+from .slots import SlotLaw, SlotPair
 
 Array = NDArray[np.float64]
 
@@ -43,13 +37,10 @@ FARTHEST = 36.0  # deviations from any of the three points; beyond, masses under
 LEGENDRE = 8  # nodes of a cell: their error is below 1e-16 of it where it is at most WIDEST
 WIDEST = 2.0  # a cell's width, in deviations, times the largest slope of an exponent in it
 CENTRAL, LONGEST = ((4.0, 7.5), 6.0)  # deviations around the points with narrow cells; widest over narrowest
-STEP_CELL_RTOL = (-5e-4, -1e-4, -1e-6)  # of a profile that makes do with the first cells, the second, the third
 HEAVY = 6.0  # scales beyond which single steps may count
-LARGE_SCALE = 0.1  # of losses, from which on points are costly and a law of wide cells must do for many of them
-FINEST = 2.0**-7  # distance of points over the scale of losses
+LOOSE, FINEST = 1e-4, 1e-5  # rtol of values that make do with few cells, or with fewer knots and cells
 CELLS = (4.0, 16.0)  # deviations in cells of a step, as many as knots of a sum: for one value, for a law
 LEAST_STEPS, HIGHEST_SCALE = 10, 3.4  # where the ratio of an epoch is not near 0
-LOW_TILT = 1.0  # of compositions of large losses, for which one moment of a step's sum matters
 MISSED_SHARE = 2e-5  # of a profile's values that questions allow to be missed
 LEAST_TAIL, USUAL_TAIL = 1e-290, 1e-17
 
@@ -182,208 +173,140 @@ Steps = GaussianSteps | PairSteps
 SURE = Bounds(1.0, 1.0)
 
 
-class _StepsPair(ProfilePair):
-    """A profile of steps: its points are shared by attempts with less and less error."""
-
-    @property
-    def most_points(self) -> int:
-        return STEP_POINTS
-
-    @property
-    def max_loss(self) -> Bounds:
-        return Bounds(math.inf, math.inf)
-
-    def _points(self, resolution: Resolution) -> ProfilePoints:
-        finest = FINEST if self.scale <= LARGE_SCALE else 2.0 * FINEST
-        octave = 2.0 ** math.floor(math.log2(max(resolution.points[0] / self.scale, finest)))
-        truncated_mass = 0.01 ** math.ceil(-0.5 * math.log10(max(resolution.truncated_mass, LEAST_TAIL)))
-        pull, tilt = (2.0 * round(0.5 * x) for x in (resolution.pull, resolution.tilt))
-        return _known_points(self, octave, truncated_mass, pull, tilt, resolution.point_width > 0.0)
-
-    def points_at(self, resolution: Resolution) -> ProfilePoints:
-        """The profile at the points that a resolution asks for."""
-        return super()._points(resolution)
-
-
 @dataclass(frozen=True)
-class HiddenStepPair(_StepsPair):
-    """One order of a contribution hidden in one of `count` steps; with probability 1 - rate it is in none.
-
-    half : the side whose law stands for both. epochs : so many such rounds, one after the other (`repeated`).
-    """
+class StepsLaw:
+    """The slot law of a contribution hidden in one of `count` steps; with probability 1 - rate it is in none."""
 
     steps: Steps
     count: int
     rate: Bounds = SURE
-    half: Side | None = None
+
+    def at(self, side: Side, tail: float, cell: float = STEP_CELLS[2]) -> SlotLaw:
+        """The law on a side, where the target's tail of that mass may be given away; cell : in deviations."""
+        return _slot_law(self, side, _power(tail), cell)
+
+    def reversed(self) -> StepsLaw:
+        """The datasets exchanged."""
+        return replace(self, steps=self.steps.reversed())
+
+
+@dataclass(frozen=True)
+class HiddenStepPair(SlotPair):
+    """One order of a `StepsLaw`; epochs : so many such rounds, one after the other (`repeated`).
+
+    Where the likelihood ratio of a step decides everything the law of their sum is made (`ratio_sums`). One value for
+    many steps is the integral of all slot laws.
+    """
+
+    law: StepsLaw
     epochs: int = 1
 
-    def _law(self, side: Side, truncated_mass: float, rtol: float = 1.0) -> SlotLaw:
-        cell = STEP_CELLS[int(np.searchsorted(STEP_CELL_RTOL, -rtol))]
-        return _slot_law(self.steps, self.count, self.rate, side, _tail(truncated_mass), cell)
+    most_points = STEP_POINTS
 
     @property
     def _ratio(self) -> tuple[Steps, bool] | None:
-        return self.steps.ratio if self.rate == SURE else None
+        return self.law.steps.ratio if self.law.rate == SURE else None
 
-    def _sums(self, truncated_mass: float, number: int, tilt: float = 0.0, alone: bool = False) -> list[RatioSum]:
+    def _sums(self, truncated_mass: float, number: float, alone: bool) -> tuple[dict[Side, RatioLaw], bool]:
+        """Laws of the product of all rounds' ratios, and whether the datasets are exchanged."""
         assert self._ratio is not None
         steps, backward = self._ratio
         log_delta = 2.0 * round(0.5 * math.log(max(truncated_mass, LEAST_TAIL) / MISSED_SHARE))
-        depth = max(6.0, -log_delta)
         top = int(backward and isinstance(steps, PairSteps))
-        # The mean of (S/count)^(1 + tilt) is E e^(tilt loss); where tails are heavy it is not all that matters.
-        power = None if backward or not 0.0 < tilt < LOW_TILT else tilt - 1.0
-        tail = _tail(truncated_mass / self.epochs)
-        wanted = Wanted(depth, log_delta if alone else None, power, tail / self.epochs)
-        return _ratio_sums(steps, top, self.count, tail, number, wanted, self.epochs)
+        tail = _power(0.25 * truncated_mass / self.epochs)
+        wanted = Wanted(max(6.0, -log_delta), log_delta if alone else None, tail / self.epochs)
+        laws = _ratio_sums(steps, top, self.law.count, tail, round(number), wanted, self.epochs)
+        sides = [self.half or side for side in Side]
+        return dict(zip(Side, (laws[list(Side).index(side)] for side in sides), strict=True)), backward
 
     def _summed(self, expm1_eps: Array) -> bool:
         """Whether ratios are summed: contours are cheaper of many steps, and dear where single ones may count."""
         if self._ratio is None:
             return False
-        if self.epochs > 1:
-            return True
-        few = self.count * math.exp(-3.0 * self.steps.scale**2)
-        return few <= SUMMED_STEPS[0] or (few <= SUMMED_STEPS[1] and float(expm1_eps.max()) > HEAVY * self.scale)
+        few = self.law.count * math.exp(-3.0 * self.law.steps.scale**2)
+        return self.epochs > 1 or few <= SUMMED_STEPS[self._heavy(expm1_eps)]
+
+    def _heavy(self, expm1_eps: Array) -> bool:
+        return float(expm1_eps.max()) > HEAVY * self.scale
 
     def profile(self, expm1_eps: Array, rtol: float, truncated_mass: float) -> Bounds:
+        alone = expm1_eps.size == 1
         if self._summed(expm1_eps):
-            assert self._ratio is not None
             each, times, *_ = RATIO_KNOTS
-            number = round(
-                each
-                * math.sqrt(math.log2(2 * self.count * self.epochs))
-                * (1.0 if rtol >= -STEP_CELL_RTOL[2] else times)
-            )
-            sums = self._sums(truncated_mass, number, alone=expm1_eps.size == 1)
-            if self.half is not None:
-                sums = [one for one in sums if one.side is self.half]
-            ends = [[one.profile(x, self._ratio[1]) for x in expm1_eps.tolist()] for one in (sums[0], sums[-1])]
-            return Bounds(np.array(ends[0]), np.minimum(1.0, ends[1]))
-        if expm1_eps.size == 1:  # an attack asks what its analysis has asked
-            return Bounds(*(np.array([end]) for end in _known_value(self, float(expm1_eps[0]), rtol, truncated_mass)))
-        return self._by_contour(expm1_eps, rtol, truncated_mass)
-
-    def _by_contour(self, expm1_eps: Array, rtol: float, truncated_mass: float) -> Bounds:
-        sides = [self.half] if self.half is not None else [Side.LOWER, Side.UPPER]
-        many = expm1_eps.size > 1 and self.scale > LARGE_SCALE
-        known = [self._law(side, truncated_mass, 1.0 if many else rtol) for side in sides]
-        found = [self._of(law, expm1_eps, rtol) for law in known]
-        return Bounds(found[0].lower, found[-1].upper)
+            number = each * math.sqrt(math.log2(2 * self.law.count * self.epochs)) * (1.0 if rtol >= FINEST else times)
+            laws, backward = self._sums(truncated_mass, number, alone)
+            lower, upper = ([law.profile(side, x, backward) for x in expm1_eps.tolist()] for side, law in laws.items())
+            return Bounds(np.array(lower), np.minimum(1.0, upper))
+        tail, heavy = min(0.05, 0.25 * truncated_mass), self._heavy(expm1_eps)
+        cell = STEP_CELLS[0 if rtol >= LOOSE else 1 + alone * (1 + (heavy or rtol < FINEST))]
+        known = (self.law.at(self.half or side, tail, cell) for side in Side)
+        below, above = (law.profile(expm1_eps, max(rtol, STEP_RTOL[heavy])) for law in known)
+        return Bounds(below.lower, above.upper)
 
     def atoms(self, sides: Sequence[Side], resolution: Resolution) -> list[Atoms]:
         if self._ratio is None:
             return super().atoms(sides, resolution)
-        width, _ = resolution.points
         _, _, least, most, each = RATIO_KNOTS
-        tilt = 2.0 ** (0.5 * round(2.0 * math.log2(resolution.tilt))) if resolution.tilt > 0.0 else 0.0
-        number = min(max(each * self.scale / width, least), most)
-        sums = self._sums(resolution.truncated_mass, round(2.0 ** (0.25 * math.ceil(4.0 * math.log2(number)))), tilt)
-        found = []
-        for side in sides:
-            [one] = [one for one in sums if one.side is (self.half or side)]
-            found.append(one.atoms(self._ratio[1], 0.1 * resolution.truncated_mass))
-        return found
-
-    def _of(self, law: SlotLaw, expm1_eps: Array, rtol: float) -> Bounds:
-        """The integral need not be better than its law; where single steps count, it would cost too much."""
-        near, far, alone = (max(2.5 * rtol, least) for least in STEP_RTOL)
-        far = alone if expm1_eps.size == 1 else far
-        ends = np.empty((2, expm1_eps.size))
-        heavy = expm1_eps > HEAVY * self.scale
-        for part, width in ((~heavy, near), (heavy, far)):
-            if np.any(part):
-                ends[:, part] = law.profile(expm1_eps[part], width)
-        return Bounds(*ends)
-
-    def _usual(self, side: Side) -> SlotLaw:
-        return self._law(side, USUAL_TAIL)
+        number = min(max(each * self.scale / resolution.points[0], least), most)
+        number = 2.0 ** (0.25 * math.ceil(4.0 * math.log2(number)))
+        laws, backward = self._sums(resolution.truncated_mass, number, False)
+        return [laws[side].atoms(side, backward, 0.1 * resolution.truncated_mass) for side in sides]
 
     def repeated(self, count: int) -> list[tuple[Pair, int]]:
         """All rounds as one: the product of their likelihood ratios, where small ones are rare."""
-        steps = self.steps
+        steps = self.law.steps
         if self._ratio is None or not isinstance(steps, GaussianSteps) or count == 1:
             return [(self, count)]
-        if self.count < LEAST_STEPS or steps.scale > HIGHEST_SCALE:
+        if self.law.count < LEAST_STEPS or steps.scale > HIGHEST_SCALE:
             return [(self, count)]
         return [(replace(self, epochs=self.epochs * count), 1)]
 
     @property
     def max_loss(self) -> Bounds:
-        return self.steps.max_loss
+        return self.law.steps.max_loss
 
     @cached_property
     def scale(self) -> float:  # type: ignore[override]
         return math.sqrt(self.epochs) * self._usual(Side.UPPER).scale
 
     @property
-    def infinity_mass(self) -> float:
-        if isinstance(self.steps, GaussianSteps):
-            return 0.0
-        return self._usual(Side.LOWER).infinity_mass
-
-    @property
-    def reverse(self) -> HiddenStepPair | None:
-        steps = self.steps
+    def reverse(self) -> HiddenStepPair | None:  # type: ignore[override]
+        steps = self.law.steps
         if isinstance(steps, GaussianSteps) and steps.first == -steps.second and steps.others == 0:
             return None  # the mirror image
-        return replace(self, steps=steps.reversed())
-
-    @property
-    def halves(self) -> tuple[ProfilePair, ProfilePair] | None:
-        if self.half is not None:
-            return None
-        below, above = (replace(self, half=side) for side in Side)
-        return below, above
+        return replace(self, law=self.law.reversed())
 
     def log_tail(self, expm1_eps: Array) -> Array:
-        if self.epochs > 1:
-            return np.zeros(expm1_eps.size)
-        return self._usual(Side.UPPER).log_tail(expm1_eps)
+        return super().log_tail(expm1_eps) if self.epochs == 1 else np.zeros(expm1_eps.size)
 
 
 # --- laws of one step ---------------------------------------------------------------------------------
 
 
-@lru_cache(maxsize=256)
-def _known_value(pair: HiddenStepPair, expm1_eps: float, rtol: float, truncated_mass: float) -> tuple[float, float]:
-    found = pair._by_contour(np.array([expm1_eps]), rtol, truncated_mass)
-    return float(found.lower[0]), float(found.upper[0])
-
-
-@lru_cache(maxsize=64)
-def _known_points(
-    pair: _StepsPair, width: float, truncated_mass: float, pull: float, tilt: float, closer: bool
-) -> ProfilePoints:
-    width *= pair.scale
-    asked = Resolution(width, truncated_mass, pull=pull, point_width=width if closer else 0.0, tilt=tilt)
-    return pair.points_at(asked)
-
-
 @lru_cache(maxsize=16)
 def _ratio_sums(
     steps: Steps, top: int, count: int, tail: float, number: int, wanted: Wanted, epochs: int
-) -> list[RatioSum]:
+) -> list[RatioLaw]:
     laws = []
     for side in Side:
         masses, error = steps.masses(side, tail, CELLS[int(wanted.log_value is None)] / number)
         law = RatioLaw.of(masses, top, error)
-        laws.append(law.settled(1.0, law.error) if isinstance(steps, GaussianSteps) else law)
+        if isinstance(steps, GaussianSteps):
+            law = (law.lifted() if side is Side.UPPER else law).settled(1.0, law.error)
+        laws.append(law)
     return ratio_sum(laws, count, number, wanted, epochs)
 
 
 @lru_cache(maxsize=64)
-def _slot_law(steps: Steps, count: int, rate: Bounds, side: Side, tail: float, cell: float) -> SlotLaw:
-    masses, error = steps.masses(side, tail, cell)
-    share = float(rate.upper if side is Side.UPPER else rate.lower)
-    return SlotLaw.of(count, masses, error, whole=True).sampled(Cohort(share))
+def _slot_law(law: StepsLaw, side: Side, tail: float, cell: float) -> SlotLaw:
+    masses, error = law.steps.masses(side, tail, cell)
+    share = float(law.rate.upper if side is Side.UPPER else law.rate.lower)
+    return SlotLaw.of(law.count, masses, error, whole=True).sampled(Cohort(share))
 
 
-def _tail(truncated_mass: float) -> float:
-    """What a law may give away of the target's, a power of 100."""
-    wanted = min(0.05, 0.25 * truncated_mass) if truncated_mass > 0.0 else USUAL_TAIL
-    return max(LEAST_TAIL, 0.01 ** math.ceil(-0.5 * math.log10(wanted)))
+def _power(tail: float) -> float:
+    """A power of 100 below, so that laws are found again."""
+    return max(LEAST_TAIL, 0.01 ** math.ceil(-0.5 * math.log10(tail if tail > 0.0 else USUAL_TAIL)))
 
 
 def _edges(noise: float, tail: float, cell: float, place: float | None = None) -> Array:

@@ -1,17 +1,9 @@
 """Shuffled batches: upper ends for one epoch of a fresh permutation, and the attack they are measured against.
 
-The target's batch is hidden by whoever leaves it. The others' law W is around -1 where the target's loss is above eps,
-around 1 where it is below, and that is not a whole law (the envelope of docs/shuffled_batches.md):
-
-    H_s <= E (1/k) (sum over batches of L*_t)_+,   L* = (dP - s dQ)/dW.
-
-* One record or more is left out (Theorem D): so it is, for a hidden cohort of that rate. Where the envelope is far
-  above the attack, what others can do is played as a game instead (Theorem G, `game`).
-* Every record is used (Theorem S). Whoever leaves goes where the target was, and must look there like anybody: one
-  batch has a law V <= c W instead. With u the least of k uniform numbers, W loses u V from the others' batches, and
-  that one batch, the guest's, has (dP - s dQ)/V. It is added to the sum by its call function, at a few strikes.
-
-Points of a profile lie where a chord errs by the same share of it, whatever the question is, and are kept.
+All theorems are those of docs/shuffled_batches.md, section 3. One record or more is left out: Theorem D, by the
+envelope of Lemma 3, a slot law that is not whole, or by Theorem G (`game`) where that is far above the attack. Every
+record is used: Theorem S, a sum over bins of u of the same for the others' batches, to which the guest's is added by
+its call function, at a few strikes.
 """
 
 from __future__ import annotations
@@ -21,25 +13,26 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..numerics.rounding import above, below
 from ..numerics.sides import Bounds, Side
-from ..numerics.tuning import STEP_CELLS, STEP_RTOL
-from .allocation import GaussianSteps, HiddenStepPair, _edges, _mass_error, _spread, _tail
+from .allocation import GaussianSteps, HiddenStepPair, StepsLaw, _edges, _mass_error, _power, _spread
 from .cohort import Cohort
 from .game import lattice, normal, play
 from .gaussian import GaussianPair
 from .pair import Atoms, Resolution, completed
-from .profile import SAME, ProfilePair, ProfilePoints, UpperPair, points, profile_atoms
+from .profile import SAME, ProfilePair, ProfilePoints, points, profile_atoms
 from .slots import SlotLaw, rest_of
 
 Array = NDArray[np.float64]
 
 CHORD = 2.5e-4, 1.25e-3  # of a profile, that its chords may err by near loss 0; where most points are expensive
-WIDE = 0.08  # width of cells where many points are asked for, in deviations
+ACCURACY = (0.02, 2e-5), (0.08, 5e-4)  # width of cells, in deviations, and of integrals: for one point, for many
+POINTS_RTOL = 2e-4  # of an attack's values
 ROUGH = 1e-2  # of values at a first look
 FIRST_LOOK = 40  # points where the distances of all others are read from
 LEAST_TAIL = 1e-290
@@ -59,13 +52,24 @@ CHANCES = (1.0, 0.6, 0.3, 0.1, 0.03, 0.01, 1e-3, 1e-4, 1e-6, 1e-8, 1e-11, 1e-15,
 REACH, CUTS = 14.0, 161
 
 
-class _EvenChords(ProfilePair):
-    """A profile whose points do not depend on the question, but for the tail that may be left out."""
+class _OneEnd(ProfilePair):
+    """A profile whose certificate is one end, on `side`: both sides of a law are one polygon.
 
-    @property
-    def chord(self) -> float:
-        """Of a profile, that its chords may err by near loss 0."""
-        return CHORD[0]
+    Its points do not depend on the question, but for the tail that may be left out.
+    """
+
+    side: ClassVar[Side]
+    encloses = False  # the other end measures widths only
+    chord = CHORD[0]
+
+    def atoms(self, sides: Sequence[Side], resolution: Resolution) -> list[Atoms]:
+        known = self._both_orders(resolution)
+        known = known if self.side is Side.UPPER else self._across(*known)
+        found = profile_atoms(*known, self.side)
+        factor = SAME if self.side is Side.UPPER else 1.0 / SAME
+        other = next(side for side in Side if side is not self.side)
+        spare = completed(replace(found, mass=found.mass * factor, total=None), other)
+        return [found if side is self.side else spare for side in sides]
 
     def _points(self, resolution: Resolution) -> ProfilePoints:
         tail = max(resolution.truncated_mass, LEAST_TAIL)
@@ -73,11 +77,6 @@ class _EvenChords(ProfilePair):
         known = _kept_points(self, 1e-4 ** math.ceil(-0.25 * math.log10(tail) - 0.4))
         last = int(np.count_nonzero(known.upper > tail)) + 1
         return ProfilePoints(known.expm1_eps[:last], known.lower[:last], known.upper[:last])
-
-    @property
-    def encloses(self) -> bool:
-        """Yes: one end of each kind is a certificate at every resolution; the other one measures widths only."""
-        return True
 
     def points_at(self, tail: float) -> ProfilePoints:
         """The profile down to where it is below `tail`."""
@@ -94,52 +93,23 @@ class _EvenChords(ProfilePair):
         number = np.append(0.0, np.cumsum(0.5 * (density[1:] + density[:-1]) * np.diff(at)))
         losses = np.interp(np.linspace(0.0, number[-1], math.ceil(number[-1]) + 1), number, at)
         expm1_eps = np.expm1(losses)
-        lower, upper = self.profile(expm1_eps, 2e-5, tail)
+        lower, upper = self.profile(expm1_eps, POINTS_RTOL, tail)
         return ProfilePoints(expm1_eps, np.array(lower), np.array(upper))
 
 
 @lru_cache(maxsize=32)
-def _kept_points(pair: _EvenChords, tail: float) -> ProfilePoints:
+def _kept_points(pair: _OneEnd, tail: float) -> ProfilePoints:
     return pair.points_at(tail)
 
 
-@dataclass(frozen=True)
-class BatchesAttack(_EvenChords):
-    """One order of the attack, all others at minus the target's contribution: what lies below it, and nothing above.
+class BatchesAttack(_OneEnd, HiddenStepPair):
+    """One order of the attack, all others at minus the target's contribution: the lower half of its pair."""
 
-    hidden : the lower half of its pair. As for `profile.UpperPair`, both sides of a law are one polygon.
-    """
-
-    hidden: HiddenStepPair
-
-    def profile(self, expm1_eps: Array, rtol: float, truncated_mass: float) -> Bounds:
-        return self.hidden.profile(expm1_eps, rtol, truncated_mass)
-
-    @property
-    def max_loss(self) -> Bounds:
-        return Bounds(math.inf, math.inf)
-
-    @property
-    def scale(self) -> float:
-        return self.hidden.scale
-
-    @property
-    def reverse(self) -> BatchesAttack | None:
-        back = self.hidden.reverse
-        return None if back is None else BatchesAttack(back)
-
-    def log_tail(self, expm1_eps: Array) -> Array:
-        return self.hidden.log_tail(expm1_eps)
-
-    def atoms(self, sides: Sequence[Side], resolution: Resolution) -> list[Atoms]:
-        known = self._across(*self._both_orders(resolution))
-        below = profile_atoms(*known, Side.LOWER)
-        over = completed(replace(below, mass=below.mass / SAME, total=None), Side.UPPER)
-        return [over if side is Side.UPPER else below for side in sides]
+    side = Side.LOWER
 
 
 @dataclass(frozen=True)
-class BatchesBound(_EvenChords, UpperPair):
+class BatchesBound(_OneEnd):
     """One order of shuffled batches: the less of Theorem D or S, and of the noise of the target's batch, were it known.
 
     spare : whether a record or more is left out; rate : the probability that it is not the target. uneven : whether the
@@ -152,8 +122,10 @@ class BatchesBound(_EvenChords, UpperPair):
     spare: bool
     uneven: bool = False
 
+    side = Side.UPPER
+
     @property
-    def chord(self) -> float:
+    def chord(self) -> float:  # type: ignore[override]
         return CHORD[not self.spare or self.steps.sigma >= MOSTLY_PLAYED]
 
     def profile(self, expm1_eps: Array, rtol: float, truncated_mass: float) -> Bounds:
@@ -161,39 +133,38 @@ class BatchesBound(_EvenChords, UpperPair):
         return Bounds(upper, upper)
 
     def upper(self, expm1_eps: Array, truncated_mass: float, exact: bool = True) -> Array:
-        """As for `UpperPair`. exact : whether games are worth their time."""
+        """Upper bounds on H_s at s = 1 + growth. exact : whether games are worth their time."""
         if self.uneven:
             ways = [replace(self, uneven=False, count=count) for count in (self.count - 1, self.count)]
             return np.asarray(np.max([way.upper(expm1_eps, truncated_mass, exact) for way in ways], axis=0))
         known = self._known.profile(expm1_eps, 1e-9, truncated_mass).upper
-        many = expm1_eps.size > 1
-        accuracy = _tail(truncated_mass), WIDE if many else STEP_CELLS[1], STEP_RTOL[1 if many else 0]
-        value = self._left_out if self.spare else self._all_used
+        value, tail = self._left_out if self.spare else self._all_used, _power(0.25 * truncated_mass)
         found = [
-            value(g, exact, *accuracy) if most > truncated_mass else most
+            value(g, exact, tail, expm1_eps.size > 1) if most > truncated_mass else most
             for g, most in zip(expm1_eps.tolist(), known.tolist(), strict=True)
         ]
         return np.asarray(np.minimum(found, known))
 
-    def _left_out(self, expm1_eps: float, exact: bool, tail: float, cell: float, rtol: float) -> float:
+    def _left_out(self, expm1_eps: float, exact: bool, tail: float, many: bool) -> float:
         """Theorem D."""
+        cell, rtol = ACCURACY[many]
         rows, error = self._envelope(expm1_eps, tail, cell)
         rate = float(self.rate.upper)
         law = SlotLaw.of(self.count, rows, error, whole=False).sampled(Cohort(rate))
         found = float(law.profile(np.array([expm1_eps]), rtol).upper[0])
-        blocks = self._blocks(expm1_eps, found, cell) if exact else None
+        blocks = self._blocks(expm1_eps, found, many) if exact else None
         if blocks is None:
             return found
         start = -self.count * expm1_eps * (1.0 - rate) / rate * (1.0 - 1e-14)
         [played] = self._play(blocks, expm1_eps, [start], 1.0, found, rtol)
         return min(found, rate * played * (1.0 + 1e-14))
 
-    def _blocks(self, expm1_eps: float, found: float, cell: float) -> tuple[int, int] | None:
+    def _blocks(self, expm1_eps: float, found: float, many: bool) -> tuple[int, int] | None:
         """Of the game: how many, and their steps; fewer steps in all have a larger mean.
 
         None where the attack is near, so that the envelope is not at fault, or a block takes too large a lattice.
         """
-        count, many = self.count - (not self.spare), cell == WIDE
+        count = self.count - (not self.spare)
         if many and self.count * self.steps.sigma**4 < LEAST_PLAYED:
             return None
         most, each, bound, fewer = MOST_PLAYED
@@ -203,8 +174,7 @@ class BatchesBound(_EvenChords, UpperPair):
         known_order = self.steps.first * self.steps.second == 0
         if not known_order or sum(lattice(self.steps.sigma, expm1_eps, steps)) > LARGEST_LATTICE[many]:
             return None
-        attack = HiddenStepPair(replace(self.steps, others=-1), self.count, self.rate)
-        near = found <= NEAR * float(attack.profile(np.array([expm1_eps]), 1e-3, 0.0).upper[0])
+        near = found <= NEAR * float(self._attack.profile(np.array([expm1_eps]), 1e-3, 0.0).upper[0])
         return None if near else (blocks, steps)
 
     def _play(
@@ -219,15 +189,14 @@ class BatchesBound(_EvenChords, UpperPair):
             return [played.at(start) / steps for start in starts]
         return [played.over(number, number * start, expm1_eps, rtol) for start in starts]
 
-    def _all_used(self, expm1_eps: float, exact: bool, tail: float, cell: float, rtol: float) -> float:
+    def _all_used(self, expm1_eps: float, exact: bool, tail: float, many: bool) -> float:
         """Theorem S: the sum over bins of u, the expectation over the guest by chords between strikes."""
-        apart = self._apart(expm1_eps)
+        apart, (cell, rtol) = self._apart(expm1_eps), ACCURACY[many]
         if self._cover is None:
             return apart
         rho, c = self._cover
         rows, error = self._envelope(expm1_eps, tail, cell)
         others, n = self.count - 1, float(self.count)
-        many = cell == WIDE
         strikes = np.array(STRIKES[:: 2 if many else 1]) * others * max(expm1_eps, self.scale)
         guest = _guest_calls(self.steps, expm1_eps, rho, others, strikes)
         ends = [0.0]
@@ -249,7 +218,7 @@ class BatchesBound(_EvenChords, UpperPair):
         found = summed(
             lambda share: [self._shifted(rows, error, share, v / others, others, expm1_eps, rtol) for v in strikes]
         )
-        blocks = self._blocks(expm1_eps, found, cell) if exact else None
+        blocks = self._blocks(expm1_eps, found, many) if exact else None
         if blocks is None:
             return found
 
@@ -311,6 +280,10 @@ class BatchesBound(_EvenChords, UpperPair):
         return fewest._cover is not None
 
     @cached_property
+    def _attack(self) -> HiddenStepPair:
+        return HiddenStepPair(StepsLaw(replace(self.steps, others=-1), self.count, self.rate))
+
+    @cached_property
     def _known(self) -> GaussianPair:
         """The noise of a known batch."""
         square = ((self.steps.first - self.steps.second) / self.steps.sigma) ** 2
@@ -318,8 +291,7 @@ class BatchesBound(_EvenChords, UpperPair):
 
     @cached_property
     def scale(self) -> float:  # type: ignore[override]
-        others = replace(self.steps, others=-1)
-        return min(HiddenStepPair(others, self.count, self.rate).scale, self._known.scale)
+        return min(self._attack.scale, self._known.scale)
 
     @property
     def max_loss(self) -> Bounds:

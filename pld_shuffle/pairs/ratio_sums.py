@@ -2,17 +2,12 @@
 
 X = dP/dQ of one step under Q, S the sum of k copies. The pair of a contribution that is hidden in one of the k steps is
 the law of S/k under Q: H_s = E(S/k - s)_+ in one order, E(1 - s S/k)_+ in the other (`allocation`). One law answers
-both orders at every s.
+both orders at every s. Epochs are products of such sums.
 
-Sums of laws of 2^j steps are laws of 2^(j+1) steps, and epochs are products of such sums, doubled likewise. After each
-of these the values are put on knots: every run of neighbours is split between the two knots next to its mean (upper: a
-mean-preserving spread), or merged with its cell (lower). Either is kept by adding what is independent, and by
-multiplying with it if it is nonnegative, since E f(. + Z) and E f(. Z) are convex where f is. So the last law is on its
-side, whatever the knots are. All terms are positive: masses are relatively accurate however small they are.
-
-Knots decide the width only. A cell of width w and mass q of a partial sum spreads E f(S) by about q w^2 g/12, g = E f''
-of it and all the rest; f'' = 1/E(S - s)_+ at every s in turn asks for the same relative error everywhere. So knots have
-the density (q g)^(1/3), with q and g from a look at coarse laws (`Wanted` says which s count).
+After every addition and multiplication the values are put on knots: spread to the two knots around them (upper), or
+merged in cells (lower). Either side is kept by whatever comes after, so the last law is on its side, whatever the knots
+are (docs/shuffled_batches.md, section 4, Lemma 4). Knots decide the width only: they have the density (q g)^(1/3) for
+the masses q of a cell and the bend g that what comes after has there, by a look at coarse laws.
 
 Values are centred, V = S - k. Rounding: masses to `error`, relative; values to `drift` (S + k), absolute.
 """
@@ -24,20 +19,19 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..numerics.compiled import kernel
-from ..numerics.rounding import ROUNDOFF
+from ..numerics.rounding import ROUNDOFF, total
 from ..numerics.sides import Side
 from .pair import Atoms
 
 Array = NDArray[np.float64]
 
-FEW = 64  # steps of a law whose errors would be counted often
-RUN = 256  # sums of one row in one cell that are added before they are added to the others
+FEW = 1024  # steps of a law whose errors would be counted often
+RUN = 64  # sums of one row in one cell that are added before they are added to the others
 FAR, NEAR, OCTAVES = 12.0, 241, 81  # deviations that are looked at evenly, and points there and beyond
 NOUGHT = 1e-9  # of S/count; octaves end there
 SAME = 1e-12  # relative distance of sums that are one
@@ -45,6 +39,7 @@ SMALLEST, FAINT = 1e-140, 1e5  # factor of a product; and of an epoch, over its 
 LEAST = 1e-12  # of S/count; smaller ones have an infinite loss in one order, and none in the other
 STEEP = 0.2  # distance of logarithms of products that are looked at, at most
 Operation = tuple[int, int, bool]  # two laws, and whether they are multiplied; the result is the next law
+LAST = 4  # times as many knots has a law that nothing is added to: they cost little
 EVERYWHERE = (0.1, 0.25)  # of knots that go wherever the logarithm of a value changes: for one s, for all
 
 
@@ -53,7 +48,8 @@ class RatioLaw:
     """A law of V = S - steps on a side.
 
     value, mass : ascending, and under Q. infinite : what the mean has at infinity, of `steps` in all. A law of products
-    has steps = 0, values S/k themselves, and a drift relative to them; lost : Q-mass that is left out.
+    has steps = 0, values S/k themselves, none below 0, and a drift relative to them; lost : by how much the mean
+    of an upper law is too large at most, of `steps` in all, and Q-mass that factors leave out: what a put may lack.
     """
 
     steps: int
@@ -83,7 +79,7 @@ class RatioLaw:
         gone += drift * (gone + lost)
         if side is Side.LOWER:
             lost = gone = 0.0
-        infinite, lost = self.infinite / steps + gone, self.lost + lost
+        infinite, lost = self.infinite / steps + gone, self.lost / steps + lost
         return RatioLaw(0, value[first:last], mass[first:last], infinite, self.error, drift, lost)
 
     @classmethod
@@ -96,14 +92,26 @@ class RatioLaw:
         infinite = float(np.sum(ahead[~held]))
         return cls(1, value[order], others[held][order], infinite, error + ROUNDOFF, 2.0 * error + 4.0 * ROUNDOFF)
 
+    def lifted(self) -> RatioLaw:
+        """Of an upper law: mass of ratio 0 has the next ratio, since drifts and cells are relative to the values."""
+        if self.value[0] > -self.steps:
+            return self
+        value, mass = self.value[1:], self.mass[1:].copy()
+        mass[0] += self.mass[0]
+        lost = float(self.mass[0] * (value[0] + self.steps)) * (1.0 + 1e-6)
+        return replace(self, value=value, mass=mass, lost=self.lost + lost)
+
     def settled(self, whole: float, doubt: float) -> RatioLaw:
         """With a total that is known, `doubt` of the masses' errors is a move of values instead, and does not add up.
 
         Lemma 5 of docs/shuffled_batches.md.
         """
-        far = (float(np.abs(self.value[[0, -1]]).max()) + self.infinite) / self.steps
-        drift = self.drift + 4.0 * min(1.0, far) * 1.01 * doubt
-        mass = self.mass * (whole / math.fsum(self.mass))
+        away = np.abs(self.value)
+        far = float(np.max(away / (self.value + 2.0 * self.steps)))
+        known = total(self.mass)
+        far += 2.0 * float(self.mass @ away) / known / self.steps
+        drift = self.drift + 2.02 * doubt * far
+        mass = self.mass * (whole / known)
         return replace(self, mass=mass, error=max(0.0, self.error - doubt) + 8.0 * ROUNDOFF, drift=drift)
 
     def plus(self, other: RatioLaw, knots: Array, side: Side, times: bool = False) -> RatioLaw:
@@ -113,22 +121,74 @@ class RatioLaw:
         knots = np.concatenate(([low], knots[(knots > low) & (knots < high)], [high] if high > low else []))
         upper = side is Side.UPPER and knots.size > 1
         ends = knots if upper else np.append(knots[0], 0.5 * (knots[1:] + knots[:-1]))
-        mass, moment = np.empty(knots.size), np.empty(knots.size)
-        longest = np.zeros(1)
-        block = max(4, round(math.sqrt(x.size / (2.0 if y.size == 1 else 16.0))))  # rows, likewise
+        mass, moment, longest = np.empty(knots.size), np.empty(knots.size), np.zeros(2)
+        block = max(4, round(math.sqrt(0.5 * x.size)))  # rows, likewise
         _added(
             x, self.mass, y, other.mass, self is other, times, upper, block, ends, mass, moment, longest
         )  # fmt: skip
         held = mass > 0.0
-        value = knots[held] if upper else moment[held] / mass[held]
-        terms = min(RUN, y.size) + 2.0 * block * float(longest[0]) + x.size / block
+        value = knots[held] if upper else ends[held] + moment[held] / mass[held]
+        terms = float(longest.sum()) + x.size / block
         depth = 3.0 * (terms + 16.0) * ROUNDOFF
+        # Means are rounded like the widths of cells; here relative to what drifts are relative to.
+        widths = np.diff(ends, append=high)
+        widths /= np.maximum(widths, ends + 2.0 * (self.steps + other.steps)) + 1e-300
         drift = self.drift + other.drift if times else max(self.drift, other.drift)
+        drift += 4.0 * ROUNDOFF + depth * float(widths.max())
         both = self.infinite * other.infinite if times else 0.0
         return RatioLaw(
             self.steps + other.steps, value, mass[held], self.infinite + other.infinite - both,
-            (self.error + other.error) * (1.0 + 1e-6) + depth, drift + depth, self.lost + other.lost,
+            (self.error + other.error) * (1.0 + 1e-6) + depth, drift, self.lost + other.lost,
         )  # fmt: skip
+
+    def profile(self, side: Side, expm1_eps: float, backward: bool) -> float:
+        """H_s at s = 1 + expm1_eps of (P, Q), or of (Q, P), on the side."""
+        sign = 1.0 if side is Side.UPPER else -1.0
+        drift, count = self.drift + 8.0 * ROUNDOFF, max(1, self.steps)
+        # The strike moves towards 0.
+        moved, s = sign * drift * (2.2 if self.steps else 1.1), 1.0 + expm1_eps
+        factor = (1.0 + sign * (self.error + drift + 2.0 * (self.value.size + 4.0) * ROUNDOFF)) / count
+        if backward:
+            strike = count * (moved - expm1_eps / s) if self.steps else (1.0 + moved) / s
+            return float(self.mass @ np.maximum(strike - self.value, 0.0)) * factor * s + self._left(side)[1]
+        strike = count * (expm1_eps - moved * s) if self.steps else s * (1.0 - moved)
+        return float(self.mass @ np.maximum(self.value - strike, 0.0)) * factor + self._left(side)[0]
+
+    def _left(self, side: Side) -> tuple[float, float]:
+        """P-mass at infinite loss, and what a put lacks."""
+        factor = 1.0 + (1.0 if side is Side.UPPER else -1.0) * (self.error + self.drift + 4.0 * ROUNDOFF)
+        return self.infinite / max(1, self.steps) * factor, self.lost / max(1, self.steps) * factor
+
+    def atoms(self, side: Side, backward: bool, tail: float) -> Atoms:
+        """Atoms of (P, Q), or of (Q, P), on the side; P-masses of up to `tail` at either end are put aside."""
+        upper = side is Side.UPPER
+        sign = 1.0 if upper is not backward else -1.0  # of what values are moved by
+        drift = self.drift + 8.0 * ROUNDOFF
+        excess = self.value / self.steps if self.steps else self.value - 1.0
+        excess = excess + sign * drift * (2.0 + np.abs(excess) if self.steps else 2.0 * self.value)
+        held = excess > LEAST - 1.0
+        mass = self.mass * (1.0 + (1.0 if upper else -1.0) * (self.error + 8.0 * ROUNDOFF))
+        infinite, lost = self._left(side)
+        gone = float(np.sum(mass[~held])) + lost
+        mass, excess = mass[held], excess[held]
+        loss = np.log1p(excess)
+        if backward:
+            mass, loss, infinite = mass[::-1], -loss[::-1], gone if upper else 0.0
+            if gone > tail and not upper:
+                mass, loss = np.append(mass, gone), np.append(loss, -math.log(LEAST) * (1.0 - 1e-15))
+        else:
+            mass, infinite = mass * (1.0 + excess), infinite + (gone * LEAST if upper else 0.0)
+        below, above = np.cumsum(mass), np.cumsum(mass[::-1])[::-1]
+        first, last = int(np.searchsorted(below, tail)), int(np.count_nonzero(above > tail))
+        rest = [float(np.sum(mass[:first])), float(np.sum(mass[last:]))]
+        mass, loss = mass[first:last].copy(), loss[first:last]
+        if upper:  # the lowest losses rise, the highest are revealed
+            mass[0] += rest[0]
+            infinite += rest[1]
+        else:  # the highest losses fall
+            mass[-1] += rest[1]
+        error = 16.0 * ROUNDOFF * max(1.0, float(np.abs(loss).max()))
+        return Atoms(mass, loss, infinite, loss_error=error, separate=True)
 
 
 NOTHING = RatioLaw(0, np.zeros(1), np.ones(1), 0.0, 0.0, 0.0)
@@ -136,13 +196,15 @@ NOTHING = RatioLaw(0, np.zeros(1), np.ones(1), 0.0, 0.0, 0.0)
 
 @kernel("1 1 1 1 b b b i 1 o1 o1 o1", lambda x, p, y, *rest: 4e-7 * x.size * y.size, error_model="numpy")
 def _added(x, p, y, q, same, times, upper, block, ends, mass, moment, longest):
-    """Fill mass and moment (not used above) of sums or products on knots (upper) or in cells that begin at `ends`.
+    """Fill mass of sums or products on knots (upper), or mass and moment, from its end, of cells that begin at `ends`.
 
-    same : y is x, and pairs are taken once. longest : the most runs of one row in one cell, of at most RUN sums each.
+    same : y is x, and pairs are taken once. longest : the most sums in a run, up to RUN,
+    and the most runs of a block of rows in one cell.
     """
     m = ends.shape[0]
     block_mass = np.zeros(m)
     block_moment = np.zeros(m)
+    runs = np.zeros(m)
     inverse = np.zeros(m)
     for c in range(m):
         mass[c] = 0.0
@@ -161,154 +223,39 @@ def _added(x, p, y, q, same, times, upper, block, ends, mass, moment, longest):
         if i % block == 0:
             lowest = start
         weight = 2.0 * p[i] if same else p[i]
-        before, runs = -1, 0
         while j < y.shape[0]:
             while c < last and ends[c + 1] <= slope * y[j] + shift:
                 c += 1
             edge = ends[c + 1] if c < last else math.inf
-            end = min(j + RUN, y.shape[0])
+            first, end = j, min(j + RUN, y.shape[0])
             total, lever = 0.0, 0.0
             if same and j == i:  # a pair of equals is there once
-                total, lever = -0.5 * q[j], -0.5 * q[j] * (slope * y[j] + shift)
+                total, lever = -0.5 * q[j], -0.5 * q[j] * (slope * y[j] + shift - ends[c])
             while j < end:
                 value = slope * y[j] + shift
                 if value >= edge:
                     break
                 total += q[j]
-                lever += q[j] * value
+                lever += q[j] * (value - ends[c])
                 j += 1
             here = weight * total
             if upper:
-                right = min(here, max(0.0, weight * (lever - total * ends[c]) * inverse[c]))
+                right = min(here, max(0.0, weight * lever * inverse[c]))
                 block_mass[c] += here - right
                 block_mass[c + 1] += right
             else:
                 block_mass[c] += here
                 block_moment[c] += weight * lever
-            runs = runs + 1 if c == before else 1
-            before = c
-            longest[0] = max(longest[0], runs)
+            longest[0] = max(longest[0], j - first)
+            runs[c] += 1.0
         if i % block == block - 1 or i == x.shape[0] - 1:
             for k in range(lowest, min(c + 2, m)):
                 mass[k] += block_mass[k]
                 moment[k] += block_moment[k]
+                longest[1] = max(longest[1], 2.0 * runs[k])
                 block_mass[k] = 0.0
                 block_moment[k] = 0.0
-
-
-@dataclass(frozen=True, eq=False)
-class RatioSum:
-    """S - count on a side, as the sum of two laws: a profile needs no knots for the last addition.
-
-    Or S/count of several epochs, as the product of two laws; the count is 1 then.
-    """
-
-    side: Side
-    count: int
-    left: RatioLaw
-    right: RatioLaw | None
-    knots: Array
-    times: bool = False
-
-    @cached_property
-    def whole(self) -> RatioLaw:
-        """Both in one, on knots of its own."""
-        return self.left if self.right is None else self.left.plus(self.right, self.knots, self.side, self.times)
-
-    @property
-    def error(self) -> float:
-        """Relative, of masses."""
-        return self.left.error + (0.0 if self.right is None else self.right.error) + 4.0 * ROUNDOFF
-
-    @property
-    def drift(self) -> float:
-        """Of S/count, relative to S/count + 1; of a product relative to itself."""
-        parts = [self.left.drift, 0.0 if self.right is None else self.right.drift]
-        return (sum(parts) if self.times else max(parts)) + 8.0 * ROUNDOFF
-
-    @property
-    def infinite(self) -> float:
-        """P-mass at infinite loss."""
-        one, other = self.left.infinite, 0.0 if self.right is None else self.right.infinite
-        found = one + other - (one * other if self.times else 0.0)
-        return found / self.count * (1.0 + (1.0 if self.side is Side.UPPER else -1.0) * self.error)
-
-    @property
-    def lost(self) -> float:
-        """Q-mass that is left out."""
-        found = self.left.lost + (0.0 if self.right is None else self.right.lost)
-        return found * (1.0 + self.error)
-
-    @cached_property
-    def _suffix(self) -> tuple[Array, Array, Array]:
-        """Masses, moments and absolute moments of the right law from every value on, and before it: (2, values + 1)."""
-        assert self.right is not None
-        terms = (self.right.mass, self.right.mass * self.right.value, self.right.mass * np.abs(self.right.value))
-        found = []
-        for term in terms:
-            before = np.append(0.0, np.cumsum(term))
-            beyond = np.append(np.cumsum(term[::-1])[::-1], 0.0)
-            found.append(np.array([beyond, before]))
-        return found[0], found[1], found[2]
-
-    def profile(self, expm1_eps: float, backward: bool) -> float:
-        """H_s at s = 1 + expm1_eps of (P, Q), or of (Q, P), on the side."""
-        sign = 1.0 if self.side is Side.UPPER else -1.0
-        moved = 2.2 * sign * self.drift  # of the strike, towards 0
-        factor = (1.0 + sign * (self.error + self.drift)) / self.count
-        s = 1.0 + expm1_eps
-        if backward:
-            strike = (1.0 + moved) / s if self.times else self.count * (moved - expm1_eps / s)
-            part, doubt = self._part(strike, True)
-            return max(0.0, part + sign * doubt) * factor * s + self.lost
-        strike = s * (1.0 - moved) if self.times else self.count * (expm1_eps - moved * s)
-        part, doubt = self._part(strike, False)
-        return max(0.0, part + sign * doubt) * factor + self.infinite
-
-    def _part(self, strike: float, put: bool) -> tuple[float, float]:
-        """E(V - strike)_+ or, for a put, E(strike - V)_+, of finite V, a sum or product, and its rounding."""
-        x, p = self.left.value, self.left.mass
-        if self.right is None:
-            gain = float(p @ np.maximum(strike - x if put else x - strike, 0.0))
-            return gain, 2.0 * x.size * ROUNDOFF * gain
-        mass, moment, size = (sums[int(put)] for sums in self._suffix)
-        away, weight = (strike / x, p * x) if self.times else (strike - x, p)
-        at = np.searchsorted(self.right.value, away)
-        gain = away * mass[at] - moment[at] if put else moment[at] - away * mass[at]
-        doubt = size[at] + np.abs(away) * mass[at]
-        terms = self.right.value.size + x.size + 8.0
-        return float(weight @ np.maximum(gain, 0.0)), terms * ROUNDOFF * float(weight @ doubt)
-
-    def atoms(self, backward: bool, tail: float) -> Atoms:
-        """Atoms of (P, Q), or of (Q, P), on the side; P-masses of up to `tail` at either end are put aside."""
-        law = self.whole
-        upper = self.side is Side.UPPER
-        sign = 1.0 if upper is not backward else -1.0  # of what values are moved by
-        excess = law.ratio - 1.0 if self.times else law.value / self.count
-        drift = law.drift + 8.0 * ROUNDOFF
-        excess = excess + sign * drift * (2.0 * law.ratio if self.times else 2.0 + np.abs(excess))
-        held = excess > LEAST - 1.0
-        mass = law.mass * (1.0 + (1.0 if upper else -1.0) * (law.error + 8.0 * ROUNDOFF))
-        gone = float(np.sum(mass[~held])) + self.lost
-        mass, excess = mass[held], excess[held]
-        loss = np.log1p(excess)
-        if backward:
-            mass, loss, infinite = mass[::-1], -loss[::-1], gone if upper else 0.0
-            if gone > tail and not upper:
-                mass, loss = np.append(mass, gone), np.append(loss, -math.log(LEAST) * (1.0 - 1e-15))
-        else:
-            mass, infinite = mass * (1.0 + excess), self.infinite + (gone * LEAST if upper else 0.0)
-        below, above = np.cumsum(mass), np.cumsum(mass[::-1])[::-1]
-        first, last = int(np.searchsorted(below, tail)), int(np.count_nonzero(above > tail))
-        rest = [float(np.sum(mass[:first])), float(np.sum(mass[last:]))]
-        mass, loss = mass[first:last].copy(), loss[first:last]
-        if upper:  # the lowest losses rise, the highest are revealed
-            mass[0] += rest[0]
-            infinite += rest[1]
-        else:  # the highest losses fall
-            mass[-1] += rest[1]
-        error = 16.0 * ROUNDOFF * max(1.0, float(np.abs(loss).max()))
-        return Atoms(mass, loss, infinite, loss_error=error, separate=True)
+                runs[k] = 0.0
 
 
 def additions(count: int) -> list[tuple[int, int]]:
@@ -370,19 +317,15 @@ class Wanted:
     """What a sum of steps is made for; it decides where knots go, and nothing else.
 
     depth : log of how far below its largest value E(S - s)_+ still matters, at every s. log_value : of E(S/count - s)_+
-    at the one s that matters instead. power : of S/count whose mean matters instead, less 2: that of a moment, if
-    rounds are composed under its tilt. tail : what factors of a product may lose at either end.
+    at the one s that matters instead. tail : what factors of a product may lose at either end.
     """
 
     depth: float
     log_value: float | None = None
-    power: float | None = None
     tail: float = 0.0
 
     def bends(self, law: RatioLaw) -> Array:
         """f'' of the f whose mean should be known, at every value of the sum."""
-        if self.power is not None:
-            return np.exp(self.power * np.log(np.maximum(law.ratio, LEAST)))
         log_part = _log_parts(law)
         top = float(log_part.max())
         if self.log_value is None:
@@ -424,7 +367,8 @@ def chosen_knots(law: RatioLaw, operations: list[Operation], number: int, wanted
             _expected(at, other.value, other.mass, laws[k].value, weights[k], times, found)
             weights[part] += found
     everywhere = EVERYWHERE[int(wanted.log_value is None)]
-    return [_spaced(law, weight, number, everywhere) for law, weight in zip(laws, weights, strict=True)]
+    numbers = [number] * len(operations) + [number if wanted.log_value is None else LAST * number]
+    return [_spaced(*one, everywhere) for one in zip(laws, weights, numbers, strict=True)]
 
 
 def _spaced(law: RatioLaw, weight: Array, number: int, everywhere: float) -> Array:
@@ -467,16 +411,16 @@ def _expected(at, y, q, grid, weight, times, found):
         found[i] = total
 
 
-def _distinct(left: RatioLaw, right: RatioLaw, number: int) -> Array | None:
-    """The sums of two laws themselves, where they are not more than knots would be: few values stay exact."""
+def _distinct(left: RatioLaw, right: RatioLaw, number: int, times: bool) -> Array | None:
+    """The sums (or products) of two laws, where they are not more than knots would be: few values stay exact."""
     if left.value.size * right.value.size > 16 * number:
         return None
-    sums = np.sort(np.add.outer(left.value, right.value).ravel())
+    sums = np.sort((np.multiply if times else np.add).outer(left.value, right.value).ravel())
     found = sums[np.append(True, np.diff(sums) > SAME * float(np.abs(sums).max()))]
     return found if found.size <= number else None
 
 
-def ratio_sum(laws: Sequence[RatioLaw], count: int, number: int, wanted: Wanted, epochs: int = 1) -> list[RatioSum]:
+def ratio_sum(laws: Sequence[RatioLaw], count: int, number: int, wanted: Wanted, epochs: int = 1) -> list[RatioLaw]:
     """The sum of `count` steps on each side, from the laws of one step; number : of knots, about.
 
     epochs : so many such sums are multiplied, over `count` each. With likelihood ratios S/count of independent epochs
@@ -486,13 +430,13 @@ def ratio_sum(laws: Sequence[RatioLaw], count: int, number: int, wanted: Wanted,
     base = len(operations)
     operations += [(base + left, base + right, True) for left, right in additions(epochs)]
     if not operations:
-        return [RatioSum(side, 1, law, None, law.value) for side, law in zip(Side, laws, strict=True)]
+        return list(laws)
     knots = chosen_knots(laws[0], operations, number, wanted)
     found = []
     for side, law in zip(Side, laws, strict=True):
         if law.value.size > number and wanted.log_value is not None:
             given, law = law, law.plus(NOTHING, knots[0], side)
-            law = law.settled(math.fsum(given.mass), law.error - given.error)
+            law = law.settled(total(given.mass), law.error - given.error)
         known = [law]
         factors: dict[int, RatioLaw] = {}
         for (left, right, times), places in zip(operations, knots[1:], strict=True):
@@ -500,14 +444,11 @@ def ratio_sum(laws: Sequence[RatioLaw], count: int, number: int, wanted: Wanted,
                 for part in {left, right} - factors.keys():
                     factors[part] = known[part].ratios(wanted.tail, side)
             one, other = (factors[left], factors[right]) if times else (known[left], known[right])
-            own = None if times else _distinct(one, other, number)
-            places = places if own is None else own
-            if len(known) == len(operations):
-                found.append(RatioSum(side, 1 if times else count, one, other, places, times))
-            else:
-                law = one.plus(other, places, side, times)
-                if 0 < law.steps <= FEW:
-                    whole = math.fsum(one.mass) * math.fsum(other.mass)
-                    law = law.settled(whole, law.error - one.error - other.error)
-                known.append(law)
+            own = _distinct(one, other, number, times)
+            law = one.plus(other, places if own is None else own, side, times)
+            if 0 < law.steps <= FEW:
+                whole = total(one.mass) * total(other.mass)
+                law = law.settled(whole, law.error - one.error - other.error)
+            known.append(law)
+        found.append(law)
     return found
