@@ -23,7 +23,7 @@ import math
 import operator
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
 from itertools import accumulate
 from typing import Any
 
@@ -284,7 +284,7 @@ def counted_atoms(law: SlotLaw, windows: Sequence[range], sides: Sequence[Side],
     possible = (last >= windows[order[-1]].start) & (last < windows[order[-1]].stop)
     counts = np.empty((groups, int(possible.sum())), np.int64)
     counts[order] = [part[possible] for part in (*some, last)]
-    factorials = np.array([math.log(k) for k in accumulate(range(1, n + 1), operator.mul, initial=1)])
+    factorials = _log_factorials()
     spent = (factorials[counts] - counts * np.log(law.others)[:, None]).sum(axis=0)
     gain = ((law.first - law.second) / law.others) @ counts / n
     second = (law.second / law.others) @ counts / n
@@ -312,6 +312,12 @@ def counted_atoms(law: SlotLaw, windows: Sequence[range], sides: Sequence[Side],
         left_out = float(p[~kept].sum()) * (1.0 + 1e-9) + 1e-300 * mass.size + end
         found.append(Atoms(p[kept], x, 0.0, left_out, loss_error, ratio_error))
     return found
+
+
+@cache
+def _log_factorials() -> Array:
+    """log 0!, ..., log MAX_COUNT!, of exact integers."""
+    return np.array([math.log(k) for k in accumulate(range(1, MAX_COUNT + 1), operator.mul, initial=1)])
 
 
 def slot_profile(
