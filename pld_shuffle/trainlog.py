@@ -28,6 +28,8 @@ from typing import Any
 
 from .fields import COLUMNS, FieldError, mechanism_from_values, near_miss, values_of
 from .mechanisms import Mechanism
+from .numerics.compiled import expect
+from .numerics.tuning import PAIR_SECONDS
 from .storage import quoted
 
 __all__ = ["COLUMNS", "SAMPLE", "LogError", "LogWarning", "TrainingLog", "training_log"]
@@ -112,6 +114,7 @@ def training_log(source: Any, name: str = "training log") -> TrainingLog:
         rounds, notes = _read(header, place, rows, unit)
     except _Wrong as error:
         raise LogError(name, *error.args, unit=unit) from error.__cause__
+    expect(PAIR_SECONDS * len(dict(rounds)))
     return TrainingLog(name, rounds, tuple(f"{name}: {note}" for note in notes), digest)
 
 

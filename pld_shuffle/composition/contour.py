@@ -33,7 +33,7 @@ from ..numerics.tuning import (
 from ..pairs.gaussian import noise_of
 from ..pairs.pair import Pair
 from .aliases import RATES, TooExpensive, log_geometric, log_peak
-from .moments import JoinedMoments, MomentFunction, Rounds, TiltedLaws, laplace_of
+from .moments import MomentFunction, Moments, Rounds, TiltedLaws, laplace_of
 from .plan import Plan
 from .pld import log_finite
 from .reading import Question, Reading
@@ -43,7 +43,6 @@ Array = NDArray[np.float64]
 Complex = NDArray[np.complex128]
 Ledger = Sequence[tuple[Pair, int]]
 
-#: Of rtol that the placement of upper atoms may take: more where rounding on the lattices of many rounds counts.
 REFORMED = 3  # times that atoms are formed, for a better saddle point
 FEW_ATOMS = 2_000  # only so small laws are formed again: a larger c asks for far finer ones
 LARGEST_RATE = 1e9
@@ -99,9 +98,10 @@ class Integral:
     ) -> None:  # fmt: skip
         self.c, self._tau = c, tau
         self.laws = laws
-        self._products = products or Products(np.array([law.count for law in laws], np.float64))
+        moments = self._moments = Moments(laws)
+        self._products = products or Products(moments.counts)
         self._square = variance + tau * tau
-        tilted = self._tilted = TiltedLaws(laws, c)
+        tilted = self._tilted = TiltedLaws(moments, c)
         sums, square = self._products.sums, self._square
         lift = 0.5 * (c * c + c) * square
         self._mean = sums(tilted.means)
@@ -117,7 +117,7 @@ class Integral:
         self.lost = Bounds(lost * (1.0 - 2e-15 - rounding), np.minimum(lost * (1.0 + 2e-15 + rounding), 1.0))
         self._loss_error = sums(np.array([law.loss_error for law in laws])) * (1.0 + 1e-9 + rounding)
         # A lattice holds the composed loss under its tilt, and every law before that.
-        points = max([14.0 * self._deviation, *(law.reach for law in laws)]) / step
+        points = max(14.0 * self._deviation, moments.reach) / step
         self._most_work = min(INTEGRAL_WORK_PER_POINT * points, INTEGRAL_WORK) * len(laws)
         self._aliases(tolerance)
         self._walk(tolerance)
@@ -140,8 +140,7 @@ class Integral:
         c = self.c
         near = RATES / self._deviation
         rates = np.concatenate((c + near, c - near[near < c], [0.0]))
-        moments = JoinedMoments(self.laws)
-        of_laws = np.array([moments.log_moments(float(rate)) for rate in rates]).T
+        of_laws = np.array([sum(self._moments.log_moments(float(rate))) for rate in rates]).T
         logs = self._products.sums(of_laws) + 0.5 * (rates * rates + rates) * self._square * (1.0 + 8.0 * ROUNDOFF)
         logs += 1e-9 + self._products.terms * ROUNDOFF * self._products.sums(np.abs(of_laws))
         self._rates, self._log_moments = rates, logs + log_peak(rates)
@@ -343,14 +342,14 @@ class Integral:
 def _saddle(laws: Sequence[MomentFunction], square: float, question: Question, start: float) -> float:
     """About the c where the integrand of the question's answer is least on the real line."""
 
-    moments = JoinedMoments(laws)
+    moments = Moments(laws)
 
     def beyond(c: float) -> bool:
-        log, mean, variance = moments.slopes(c)
+        log, mean, variance = map(float, moments.slopes(c) @ moments.counts)
         eps = mean + (c + 0.5) * square - 1.0 / c - 1.0 / (c + 1.0)
         if question.delta is None:
             assert question.eps is not None
-            return eps >= question.eps
+            return bool(eps >= question.eps)
         variance += square + 1.0 / c**2 + 1.0 / (c + 1.0) ** 2
         value = log + 0.5 * (c * c + c) * square - c * eps - math.log(c * (c + 1.0))
         return value - 0.5 * math.log(2.0 * math.pi * variance) <= math.log(question.delta)

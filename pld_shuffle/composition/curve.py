@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -101,25 +101,6 @@ class Curve:
             self._rungs.append((found.upper, delta, found, self._composition.latest))
 
 
-class _OfCurve(ProfilePair):
-    """What pairs read from a curve have in common: a hidden cohort that is drawn once, with probability `rate`."""
-
-    ahead: Curve
-    rate: float
-
-    @property
-    def max_loss(self) -> Bounds:
-        return amplified_losses(self.ahead.largest, self.ahead.scale, self.rate)[0]
-
-    @property
-    def scale(self) -> float:
-        return amplified_losses(self.ahead.largest, self.ahead.scale, self.rate)[1]
-
-    @property
-    def most_points(self) -> int:
-        return MOST_POINTS
-
-
 @dataclass(frozen=True, eq=False)
 class ComposedPair(ProfilePair):
     """All rounds of a curve as one pair."""
@@ -147,8 +128,8 @@ class ComposedPair(ProfilePair):
 
 
 @dataclass(frozen=True, eq=False)
-class HiddenSupremum(_OfCurve, UpperPair):
-    """The amplification of a curve that is known from above only."""
+class HiddenSupremum(UpperPair):
+    """The amplification of a curve that is known from above only: a hidden cohort that is drawn once."""
 
     ahead: Curve
     rate: float
@@ -157,43 +138,14 @@ class HiddenSupremum(_OfCurve, UpperPair):
         asked = np.minimum(expm1_eps / self.rate * _DOWN, 1e300)
         return np.minimum(self.rate * self.ahead.upper(asked, truncated_mass / self.rate) * _UP, 1.0)
 
-
-@dataclass(frozen=True, eq=False)
-class HiddenOrder(_OfCurve):
-    """Of two views (P_0, P_1) of a known cohort: rate P_0 + (1 - rate) P_1 against P_1. back : the curve of (P_1, P_0).
-
-    opposite : this pair reversed. With b = s (1 - rate) it has H_s = (1-b) H_{rate s/(1-b)}(P_1 || P_0), and 0 from
-    b = 1 on.
-    """
-
-    ahead: Curve
-    back: Curve
-    rate: float
-    opposite: bool = False
+    @property
+    def max_loss(self) -> Bounds:
+        return amplified_losses(self.ahead.largest, self.ahead.scale, self.rate)[0]
 
     @property
-    def pointwise(self) -> bool:
-        return self.opposite
+    def scale(self) -> float:
+        return amplified_losses(self.ahead.largest, self.ahead.scale, self.rate)[1]
 
     @property
-    def reverse(self) -> ProfilePair | None:
-        return None if self.opposite else replace(self, opposite=True)
-
-    def profile(self, expm1_eps: Array, rtol: float, truncated_mass: float) -> Bounds:
-        rate, rest = self.rate, 1.0 - self.rate
-        ends = []
-        for sign, value in ((-1.0, self._curve.lower), (1.0, self._curve.upper)):
-            if self.opposite:
-                # (rate s/(1-b)) - 1 = growth/(1-b), 1-b = rate - growth (1-rate).
-                share = rate - expm1_eps * rest + sign * 4e-16 * (rate + expm1_eps * rest)
-            else:
-                share = np.full(expm1_eps.shape, rate)
-            with np.errstate(over="ignore"):
-                asked = np.minimum(expm1_eps / np.maximum(share, 1e-300) * (1.0 - sign * 1e-15), 1e300)
-            found = np.where(share > 0.0, share * value(asked, truncated_mass), 0.0)
-            ends.append(found * (1.0 + sign * 1e-15))
-        return Bounds(ends[0], np.minimum(ends[1], 1.0))
-
-    @property
-    def _curve(self) -> Curve:
-        return self.back if self.opposite else self.ahead
+    def most_points(self) -> int:
+        return MOST_POINTS

@@ -16,13 +16,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..numerics.lattice import SNAP, require_memory, split
-from ..numerics.rounding import ROUNDOFF, dot, total
+from ..numerics.rounding import ROUNDOFF
 from ..numerics.sides import Bounds, Side
 from ..pairs.gaussian import LaplacePair
 from ..pairs.pair import Atoms, Pair, Resolution
@@ -135,147 +134,100 @@ class Rounds:
     def size(self) -> int:
         return self.mass.size
 
-    @property
-    def reach(self) -> float:
-        """From the least to the largest loss."""
-        return float(np.ptp(self.loss))
 
-    @cached_property
-    def logs(self) -> Array:
-        """Logarithms of the masses."""
-        return np.log(self.mass)
+class Moments:
+    """Moment functions of several rounds, asked together: one array of atoms, one law after the other.
 
-    @cached_property
-    def _largest(self) -> float:
-        return float(np.abs(self.loss).max())
-
-    @cached_property
-    def _mass_errors(self) -> Array | None:
-        """Of the masses, relative to them."""
-        return None if self.mass_error is None else self.mass_error / self.mass
-
-    def log_moment(self, rate: float) -> tuple[float, float]:
-        """log E exp(rate L), and a bound on its rounding."""
-        exponent = rate * self.loss
-        exponent += self.logs
-        peak = float(exponent.max())
-        size = max(peak, -float(exponent.min())) + rate * self._largest
-        error = ROUNDOFF * (80.0 + 4.0 * size + 2.0 * abs(peak))
-        exponent -= peak
-        grown = np.exp(exponent, out=exponent)
-        total = float(grown.sum())
-        if self._mass_errors is not None:
-            error += dot(grown, self._mass_errors) / total
-        return peak + math.log(total), error
-
-    def log_known(self, rate: float) -> tuple[float, float] | None:
-        """The same to a relative error, where the total is known: log1p of a sum of mass * expm1(rate loss)."""
-        angle = rate * self.loss
-        if self.total is None or self.mass_error is None or float(angle.max()) > LARGEST_EXPONENT:
-            return None
-        rise = np.expm1(angle)
-        parts = self.mass * rise
-        above = total(np.maximum(parts, 0.0)) - total(np.maximum(-parts, 0.0)) + (self.total - 1.0)
-        if not above > -0.5:
-            return None
-        size = np.abs(rise)
-        value_error = dot(self.mass * size, 10.0 + 2.0 * np.abs(angle))
-        value_error += 4.0 * (abs(self.total - 1.0) + abs(above))
-        error = (dot(size, self.mass_error) + ROUNDOFF * value_error) / (1.0 + above)
-        log = math.log1p(above)
-        return log, error + 2.0 * ROUNDOFF * abs(log)
-
-    def slopes(self, rate: float) -> tuple[float, float]:
-        """The mean and the variance of the tilted loss, estimated."""
-        exponent = self.logs + rate * self.loss
-        weight = np.exp(exponent - exponent.max())
-        weight /= weight.sum()
-        mean = dot(weight, self.loss)
-        return mean, dot(weight, (self.loss - mean) ** 2)
-
-    def tilted(self, c: float) -> TiltedLaw:
-        return TiltedLaw.of(self, c)
-
-
-@dataclass(frozen=True)
-class TiltedLaw:
-    """What an integral needs to know of one law under the tilt c; X is the loss less its tilted mean.
-
-    log_moment : of X. moment_error : of it. spread : at least E|X|. x, p : atoms and their tilted masses, none in
-    closed form. flat, far, slope : the error of phi(y) from masses: flat + min(slope y, far + a few u y spread).
+    counts : those of the laws. reach : the farthest that a law's least and largest loss are apart.
     """
 
-    mean: float
-    log_moment: float
-    moment_error: float
-    spread: float
-    variance: float
-    x: Array
-    p: Array
-    errors: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    def __init__(self, laws: Sequence[MomentFunction]) -> None:
+        self.counts = np.array([law.count for law in laws], np.float64)
+        self.closed = [(i, law) for i, law in enumerate(laws) if isinstance(law, LaplaceRounds)]
+        held = [(i, law) for i, law in enumerate(laws) if isinstance(law, Rounds)]
+        self.index = np.array([i for i, _ in held], np.int64)
+        self.sizes = np.array([law.mass.size for _, law in held], np.int64)
+        self.starts = np.cumsum(self.sizes) - self.sizes
+        self.loss = np.concatenate([*(law.loss for _, law in held), np.zeros(0)])
+        mass = self._mass = np.concatenate([*(law.mass for _, law in held), np.zeros(0)])
+        self.logs = np.log(mass)
+        none = [np.zeros(law.mass.size) if law.mass_error is None else law.mass_error for _, law in held]
+        self.mass_errors = np.concatenate([*none, np.zeros(0)]) / mass  # relative
+        self._totals = np.array([math.nan if law.total is None else law.total for _, law in held])
+        top, bottom = (self.over(self.loss, by) for by in (np.maximum, np.minimum))
+        self._largest = np.maximum(np.abs(top), np.abs(bottom))
+        self.reach = float(max([0.0, *(2.0 * law.t for _, law in self.closed), *(top - bottom).tolist()]))
 
-    @classmethod
-    def of(cls, rounds: Rounds, c: float) -> TiltedLaw:
-        logs = rounds.logs
-        weight = logs + c * rounds.loss
-        weight = np.exp(weight - weight.max())
-        mean = dot(weight, rounds.loss) / float(weight.sum())
-        x = rounds.loss - mean
-        exponent = logs + c * x
-        peak = float(exponent.max())
-        p = np.exp(exponent - peak)
-        total = float(p.sum())
-        log_moment = peak + math.log(total)
-        p /= total
-        # Relative error of a weight, common factors aside, in u.
-        value_error = 8.0 + 3.0 * (np.abs(logs) + np.abs(c * x) + abs(peak))
-        if rounds.mass_error is not None:
-            value_error = value_error + rounds.mass_error / (ROUNDOFF * rounds.mass)
-        held = p > FAINT
-        size = np.abs(x)
-        spread = dot(p, size) * (1.0 + 1e-9)
-        moment_error = ROUNDOFF * (dot(p, value_error) + 80.0 + 4.0 * abs(log_moment))
-        if (known := rounds.log_known(c)) is not None:
-            log_moment = known[0] - c * mean
-            moment_error = known[1] + 4.0 * ROUNDOFF * (abs(known[0]) + c * abs(mean))
-        flat = 2.0 * float(p[~held].sum()) + ROUNDOFF * 8.0
-        far = ROUNDOFF * 2.0 * dot(p, value_error)
-        slope = ROUNDOFF * (dot(p, value_error * (size + spread)) + 64.0 * spread)
-        return cls(
-            mean, log_moment, moment_error, spread, dot(p, x * x), x[held], p[held],
-            (flat, far, slope),
-        )  # fmt: skip
+    def over(self, values: Array, by: np.ufunc = np.add) -> Array:
+        """Sums, or the like, of the values of each law's atoms, shape (laws with atoms,)."""
+        return np.asarray(by.reduceat(values, self.starts)) if self.sizes.size else np.zeros(0)
 
-    @property
-    def bulk(self) -> slice:
-        """The atoms without the outer ones."""
-        up = np.cumsum(self.p)
-        first, last = np.searchsorted(up, (0.5 * OUTER, up[-1] - 0.5 * OUTER))
-        return slice(int(first), int(last) + 1)
+    def spread(self, values: Array) -> Array:
+        """One number of each law, for all of its atoms."""
+        return np.repeat(values, self.sizes)
+
+    def log_moments(self, rate: float) -> tuple[Array, Array]:
+        """log E exp(rate L) of every law, shape (laws,), and bounds on their rounding."""
+        found, error = np.empty((2, self.counts.size))
+        for i, law in self.closed:
+            found[i], error[i] = law.log_moment(rate)
+        peak, grown, whole = self.grown(rate * self.loss)
+        size = np.maximum(peak, rate * self._largest - self.over(self.logs, np.minimum)) + rate * self._largest
+        found[self.index] = peak + np.log(whole)
+        grown *= self.mass_errors
+        error[self.index] = ROUNDOFF * (80.0 + 4.0 * size + 2.0 * np.abs(peak)) + self.over(grown) / whole
+        return found, error
+
+    def log_known(self, rate: float) -> tuple[Array, Array]:
+        """The same to a relative error, where the total is known, else nan: log1p of a sum of mass expm1(rate L)."""
+        found, error = np.full((2, self.counts.size), math.nan)
+        angle = rate * self.loss
+        wide = self.over(angle, np.maximum) > LARGEST_EXPONENT
+        rise = np.expm1(np.minimum(angle, LARGEST_EXPONENT))
+        parts = self._mass * rise
+        above = self._sums(np.maximum(parts, 0.0)) - self._sums(np.maximum(-parts, 0.0)) + (self._totals - 1.0)
+        above[wide | ~(above > -0.5)] = math.nan
+        size = np.abs(parts)
+        value_error = self.over(size * (10.0 + 2.0 * np.abs(angle))) + 4.0 * (abs(self._totals - 1.0) + np.abs(above))
+        log = found[self.index] = np.log1p(above)
+        error[self.index] = (self.over(size * self.mass_errors) + ROUNDOFF * value_error) / (1.0 + above)
+        error[self.index] += 2.0 * ROUNDOFF * np.abs(log)
+        return found, error
+
+    def slopes(self, rate: float) -> Array:
+        """log E exp(rate L), and means and variances of the tilted losses, estimated; shape (3, laws)."""
+        found = np.empty((3, self.counts.size))
+        for i, law in self.closed:
+            found[:, i] = law.log_moment(rate)[0], *law.slopes(rate)
+        peak, grown, whole = self.grown(rate * self.loss)
+        mean = self.over(grown * self.loss) / whole
+        grown *= (self.loss - self.spread(mean)) ** 2
+        found[:, self.index] = peak + np.log(whole), mean, self.over(grown) / whole
+        return found
+
+    def grown(self, angle: Array) -> tuple[Array, Array, Array]:
+        """Peaks of angle + log mass, exponentials of these exponents relative to the peaks, and their sums."""
+        exponent = angle + self.logs
+        peak = self.over(exponent, np.maximum)
+        exponent -= self.spread(peak)
+        grown = np.exp(exponent, out=exponent)
+        return peak, grown, self.over(grown)
+
+    def _sums(self, values: Array) -> Array:
+        """`rounding.total` of each law's values."""
+        _, exponent = np.frexp(self.over(values))
+        size = self.spread(np.ldexp(1.0, np.maximum(exponent + 2, -900)))
+        multiple = (values + size) - size
+        return self.over(multiple) + self.over(values - multiple)
 
 
 @dataclass(frozen=True)
-class _Joined:
-    """Two numbers of each atom of several laws, one law after the other; each law's end and size."""
+class _Atoms:
+    """Losses and tilted masses of several laws, one law after the other, and each law's end."""
 
     x: Array
     p: Array
     ends: NDArray[np.int64]
-    sizes: Array
-
-    @classmethod
-    def of(cls, laws: Sequence[tuple[Array, Array]]) -> _Joined:
-        sizes = np.array([x.size for x, _ in laws], np.int64)
-        x, p = (np.concatenate([*(law[k] for law in laws), np.zeros(0)]) for k in range(2))
-        return cls(x, p, np.cumsum(sizes), sizes.astype(np.float64))
-
-    @property
-    def starts(self) -> NDArray[np.int64]:
-        return np.append(0, self.ends[:-1])
-
-    def spread(self, values: Array) -> Array:
-        """One number of each law, for all of its atoms."""
-        return np.repeat(values, np.diff(self.ends, prepend=0))
 
     def sums(self, y: Array) -> tuple[Array, Array]:
         """E(1 - cos yX) and E sin yX, shape (laws, nodes)."""
@@ -286,77 +238,62 @@ class _Joined:
         shape = self.ends.size, y.size
         return versine.reshape(shape), sine.reshape(shape)
 
-
-class JoinedMoments:
-    """Moment functions of several rounds, asked together; counts are those of the laws."""
-
-    def __init__(self, laws: Sequence[MomentFunction]) -> None:
-        self._counts = np.array([law.count for law in laws], np.float64)
-        self._closed = [(i, law) for i, law in enumerate(laws) if isinstance(law, LaplaceRounds)]
-        held = [(i, law) for i, law in enumerate(laws) if isinstance(law, Rounds)]
-        self._index, atoms = np.array([i for i, _ in held], np.int64), [law for _, law in held]
-        self._atoms = _Joined.of([(law.loss, law.logs) for law in atoms])
-        none = [np.zeros(law.size) if law.mass_error is None else law.mass_error / law.mass for law in atoms]
-        self._mass_errors = np.concatenate([*none, np.zeros(0)])
-        self._largest = np.array([float(np.abs(law.loss).max()) for law in atoms])
-        self._faintest = np.array([-float(law.logs.min()) for law in atoms])
-
-    def log_moments(self, rate: float) -> Array:
-        """At least log E exp(rate L) of every law, shape (laws,)."""
-        found = np.empty(self._counts.size)
-        for i, law in self._closed:
-            found[i] = math.fsum(law.log_moment(rate))
-        if self._largest.size:
-            peak, grown, whole = self._grown(rate)
-            size = np.maximum(peak, self._faintest + rate * self._largest) + rate * self._largest
-            error = ROUNDOFF * (80.0 + 4.0 * size + 2.0 * np.abs(peak))
-            grown *= self._mass_errors
-            error += np.add.reduceat(grown, self._atoms.starts) / whole
-            found[self._index] = peak + np.log(whole) + error
-        return found
-
-    def slopes(self, rate: float) -> tuple[float, float, float]:
-        """The sums over the rounds of log moments, means and variances of the tilted losses, estimated."""
-        found = np.empty((3, self._counts.size))
-        for i, law in self._closed:
-            found[:, i] = law.log_moment(rate)[0], *law.slopes(rate)
-        if self._largest.size:
-            starts = self._atoms.starts
-            peak, grown, whole = self._grown(rate)
-            mean = np.add.reduceat(grown * self._atoms.x, starts) / whole
-            apart = (self._atoms.x - self._atoms.spread(mean)) ** 2
-            apart *= grown
-            found[:, self._index] = peak + np.log(whole), mean, np.add.reduceat(apart, starts) / whole
-        log, mean, variance = found @ self._counts
-        return float(log), float(mean), float(variance)
-
-    def _grown(self, rate: float) -> tuple[Array, Array, Array]:
-        """Peaks of rate * loss + log mass, exponentials of these exponents relative to the peaks, and their sums."""
-        exponent = rate * self._atoms.x
-        exponent += self._atoms.p
-        peak = np.maximum.reduceat(exponent, self._atoms.starts)
-        exponent -= self._atoms.spread(peak)
-        grown = np.exp(exponent, out=exponent)
-        return peak, grown, np.add.reduceat(grown, self._atoms.starts)
+    def kept(self, held: NDArray[np.bool_]) -> _Atoms:
+        """Some of the atoms."""
+        return _Atoms(self.x[held], self.p[held], np.append(0, np.cumsum(held))[self.ends])
 
 
 class TiltedLaws:
-    """The laws of several rounds under one tilt: arrays of one number a law, and their characteristic functions.
+    """The laws of several rounds under the tilt c: arrays of one number a law, and their characteristic functions.
 
-    means, log_moments, moment_errors, spreads, variances : shape (laws,). size : of all atoms together.
+    X is a law's loss less its tilted mean. means : of the losses. log_moments, moment_errors : of X, and their errors.
+    spreads : at least E|X|. All of shape (laws,). size : of all atoms together; laws in closed form have none.
     """
 
-    def __init__(self, laws: Sequence[MomentFunction], c: float) -> None:
-        self._closed = [(i, law, c) for i, law in enumerate(laws) if isinstance(law, LaplaceRounds)]
-        held = [law.tilted(c) for law in laws]
-        self.means, self.log_moments, self.moment_errors, self.spreads, self.variances = np.array(
-            [(t.mean, t.log_moment, t.moment_error, t.spread, t.variance) for t in held]
-        ).T
-        self._flat, self._far, self._slope = np.array([t.errors for t in held]).T[:, :, None]
-        self._atoms = _Joined.of([(t.x, t.p) for t in held])
-        bulk = [(t.x[t.bulk], t.p[t.bulk]) if t.p.size else (t.x, t.p) for t in held]
-        self._bulk = _Joined.of(bulk)
-        self._outer = np.array([1.0 - float(p.sum()) for _, p in bulk])[:, None]
+    def __init__(self, moments: Moments, c: float) -> None:
+        self._closed, self._c = moments.closed, c
+        over, spread, index = moments.over, moments.spread, moments.index
+        numbers = np.zeros((8, moments.counts.size))
+        self.means, self.log_moments, self.moment_errors, self.spreads, self.variances, *errors = numbers
+        # The error of phi(y) from masses: flat + min(slope y, far + a few u y spread).
+        self._flat, self._far, self._slope = (part[:, None] for part in errors)
+        for i, law in self._closed:
+            numbers[:5, i] = law.tilted(c)
+        _, grown, whole = moments.grown(c * moments.loss)
+        mean = over(grown * moments.loss) / whole
+        x = moments.loss - spread(mean)
+        peak, p, whole = moments.grown(c * x)
+        p /= spread(whole)
+        log = peak + np.log(whole)
+        # Relative error of a weight, common factors aside, in u.
+        value_error = 8.0 + 3.0 * (np.abs(moments.logs) + np.abs(c * x) + spread(np.abs(peak)))
+        value_error += moments.mass_errors / ROUNDOFF
+        value_error *= p
+        size, all_errors = np.abs(x), over(value_error)
+        wide = over(p * size) * (1.0 + 1e-9)
+        log_error = ROUNDOFF * (all_errors + 80.0 + 4.0 * np.abs(log))
+        numbers[:5, index] = mean, log, log_error, wide, over(p * x * x)
+        known, known_error = moments.log_known(c)
+        better = ~np.isnan(known)
+        shift = c * self.means
+        self.log_moments[better] = (known - shift)[better]
+        size_of = np.abs(known) + np.abs(shift)
+        self.moment_errors[better] = (known_error + 4.0 * ROUNDOFF * size_of)[better]
+        held = p > FAINT
+        numbers[5, index] = 2.0 * over(np.where(held, 0.0, p)) + ROUNDOFF * 8.0
+        numbers[6, index] = ROUNDOFF * 2.0 * all_errors
+        numbers[7, index] = ROUNDOFF * (over(value_error * (size + spread(wide))) + 64.0 * wide)
+        sizes = np.zeros(moments.counts.size, np.int64)
+        sizes[index] = moments.sizes
+        self._atoms = _Atoms(x, p, np.cumsum(sizes)).kept(held)
+        # All but the outer atoms.
+        up, ends = np.append(0.0, np.cumsum(self._atoms.p)), self._atoms.ends
+        starts = np.append(0, ends[:-1])
+        first, last = (np.repeat(up[ends_of], ends - starts) for ends_of in (starts, ends))
+        self._bulk = self._atoms.kept((up[1:] - first >= 0.5 * OUTER) & (up[:-1] < last - 0.5 * OUTER))
+        self._outer = np.ones((self.means.size, 1))
+        if index.size:
+            self._outer[index, 0] -= np.add.reduceat(self._bulk.p, np.append(0, self._bulk.ends)[index])
         self.size = self._atoms.x.size
         self.farthest = float(np.abs(self._atoms.x).max(initial=0.0))
 
@@ -364,24 +301,26 @@ class TiltedLaws:
         """log phi at y >= 0, shape (laws, nodes), and bounds on the absolute errors of phi."""
         versine, sine = self._atoms.sums(y)
         angle = np.outer(self.spreads, y)
+        sizes = np.diff(self._atoms.ends, prepend=0)[:, None]
         error = (
             self._flat
             + np.minimum(self._slope * y, self._far + ROUNDOFF * (16.0 * angle + 64.0))
-            + ROUNDOFF * (self._atoms.sizes[:, None] + 8.0) * np.minimum(angle, 4.0)
+            + ROUNDOFF * (sizes + 8.0) * np.minimum(angle, 4.0)
         )
         found = log_phi(versine, sine)
-        for i, law, c in self._closed:
-            found[i], error[i] = law.values(c, y)
+        for i, law in self._closed:
+            found[i], error[i] = law.values(self._c, y)
         return found, error
 
     def most(self, y: Array) -> Array:
         """At least |phi| at y, by the bulk of the laws; shape (laws, nodes)."""
         versine, sine = self._bulk.sums(y)
-        error = ROUNDOFF * ((self._bulk.sizes[:, None] + 16.0) * 4.0 + 16.0 * np.outer(self.spreads, y))
+        sizes = np.diff(self._bulk.ends, prepend=0)[:, None]
+        error = ROUNDOFF * ((sizes + 16.0) * 4.0 + 16.0 * np.outer(self.spreads, y))
         found = np.hypot(1.0 - self._outer - versine, sine) + np.abs(self._outer)
         found += error + self._far + self._flat
-        for i, law, c in self._closed:
-            log, value_error = law.values(c, y)
+        for i, law in self._closed:
+            log, value_error = law.values(self._c, y)
             found[i] = np.exp(log.real) + value_error
         return np.asarray(found)
 
@@ -402,11 +341,6 @@ class LaplaceRounds:
     infinity_mass: float = 0.0
     loss_error: float = 0.0
     size = 1
-
-    @property
-    def reach(self) -> float:
-        """From the least to the largest loss."""
-        return 2.0 * self.t
 
     def _factor(self, z: Complex) -> Complex:
         """E exp(z L) / e^(z t)."""
@@ -437,7 +371,8 @@ class LaplaceRounds:
         turned = 1j * y * (self.t - self.slopes(c)[0])
         return found + turned, ROUNDOFF * (64.0 + 16.0 * y * self.t)
 
-    def tilted(self, c: float) -> TiltedLaw:
+    def tilted(self, c: float) -> tuple[float, float, float, float, float]:
+        """The first numbers of `TiltedLaws`."""
         mean, variance = self.slopes(c)
         # E|X| is at most the deviation, and around 0 at most t. Closed forms of the variance are differences of terms
         # like t^2, t/w^2 and 1/w^3, w = c + 1/2.
@@ -446,7 +381,7 @@ class LaplaceRounds:
         spread = min(t, math.sqrt(variance + lost)) * (1.0 + 1e-4)
         log, error = self.log_moment(c)
         error += ROUNDOFF * 4.0 * (abs(log) + c * abs(mean))
-        return TiltedLaw(mean, log - c * mean, error, spread, variance, np.empty(0), np.empty(0))
+        return mean, log - c * mean, error, spread, variance
 
 
 MomentFunction = Rounds | LaplaceRounds

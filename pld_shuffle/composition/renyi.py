@@ -27,7 +27,7 @@ from ..pairs.coins import CoinMixture
 from ..pairs.discrete import EitherOrder, OrderedPair
 from ..pairs.pair import Attacks, Pair, Resolution
 from ..pairs.profile import ProfilePair
-from .moments import MomentFunction, Rounds
+from .moments import MomentFunction, Moments, Rounds
 
 Array = NDArray[np.float64]
 
@@ -117,14 +117,12 @@ class _Laws:
 
     def _estimates(self, t: float) -> tuple[float, float, float]:
         """The logarithm of the moment, its width, and the tilted mean."""
-        low, high = self._below.log_moment(t)[0], self._above.log_moment(t)[0]
-        if (
-            isinstance(self._above, Rounds) and self._above.size > 1 and not self._pair.encloses
-        ):  # chords above a profile
-            weight = np.exp(self._above.logs + t * self._above.loss - high)
+        (low, high), means, _ = Moments([self._below, self._above]).slopes(t)
+        if isinstance(self._above, Rounds) and self._above.size > 1 and not self._pair.encloses:  # chords of a profile
+            weight = np.exp(np.log(self._above.mass) + t * self._above.loss - high)
             square = (t * t + t) * np.gradient(self._above.loss) ** 2
             low = high - float(weight @ np.minimum(square / 12.0, 1.0))
-        return max(high, 1e-300), high - low, self._above.slopes(t)[0]
+        return float(max(high, 1e-300)), float(high - low), float(means[1])
 
     def ends(self, t: float) -> Bounds:
         """Bounds on the divergence."""
@@ -191,6 +189,7 @@ class _Laws:
 
 
 def _log_moment(law: MomentFunction, t: float, sign: float) -> float:
-    known = law.log_known(t) if isinstance(law, Rounds) else None
-    value, error = known or law.log_moment(t)
-    return value + sign * (error + t * law.loss_error)
+    moments = Moments([law])
+    found = moments.log_known(t), moments.log_moments(t)
+    value, error = next((one, other) for [one], [other] in found if not math.isnan(one))
+    return float(value + sign * (error + t * law.loss_error))

@@ -18,9 +18,9 @@ from ..numerics.rounding import above, below
 from ..numerics.sides import Bounds
 from ..numerics.validation import keywords_only, positive_float
 from ..pairs.cohort import Cohort
-from ..pairs.gaussian import GaussianPair, LaplacePair, PoissonGaussianPair, SampledNoise
+from ..pairs.gaussian import GaussianPair, LaplacePair, PoissonGaussianPair
 from ..pairs.pair import Pair
-from ..pairs.profile import BothOrders
+from ..pairs.profile import BothOrders, HiddenOrder
 from .base import Mechanism, said, sampling_rate
 
 LEAST_RATIO, LARGEST_RATIO = 1e-9, 700.0
@@ -52,7 +52,7 @@ class _Additive(Mechanism):
         No two datasets attain `sampled` over several rounds, the worse order of each (docs/theory.md, section 5).
         """
         cohort.require_all_present(self.pair)
-        return SampledNoise(self.pair.as_profile, cohort.rate)
+        return HiddenOrder(self.pair.as_profile, cohort.rate)
 
     @property
     def zero_out(self) -> Pair:
@@ -172,5 +172,5 @@ class PoissonGaussian(Mechanism):
     @property
     def zero_out(self) -> Pair:
         """One contribution's noise on a Poisson sample, each order by itself: exact."""
-        one = SampledNoise(Gaussian(sigma=self.sigma, sensitivity=self.norm).pair, self.rate)
-        return BothOrders((one, one.reverse))
+        one = Gaussian(sigma=self.sigma, sensitivity=self.norm).pair
+        return BothOrders(tuple(HiddenOrder(one, self.rate, backwards=back) for back in (False, True)))

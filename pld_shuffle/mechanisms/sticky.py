@@ -14,11 +14,12 @@ from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from typing import ClassVar
 
-from ..composition.curve import ComposedPair, Curve, HiddenOrder, HiddenSupremum
+from ..composition.curve import ComposedPair, Curve, HiddenSupremum
 from ..numerics.validation import positive_int
 from ..pairs.cohort import ALL_USERS
 from ..pairs.discrete import LatticePair
 from ..pairs.pair import Pair
+from ..pairs.profile import HiddenOrder
 from ..randomizers.base import settle
 from .base import CONCURRENT, OUTPUTS_ONLY, Mechanism, OfMechanism
 from .sampling import PoissonSampled, Subsampled, population_and_rate
@@ -103,8 +104,8 @@ class StickyCohort(OfMechanism):
         orders = self.mechanism.stand_in_attack(ALL_USERS)
         if orders is None:
             return LatticePair(1.0, 1, (), 0.0)  # equal laws
-        ahead, back = (Curve(pair, self.rounds, ATTACK_RTOL) for pair in orders)
-        return HiddenOrder(ahead, back, self.rate)
+        ahead, back = (ComposedPair(Curve(pair, self.rounds, ATTACK_RTOL)) for pair in orders)
+        return HiddenOrder(ahead, self.rate, back)
 
     @property
     def hidden(self) -> bool:

@@ -194,6 +194,11 @@ class Kernel:
         return cache._index_key(self._signature, codegen) in cache._cache_file._load_index()
 
 
+def expect(seconds: float) -> None:
+    """Say beforehand that loops will take so long, interpreted: then none is begun that would be given up."""
+    Kernel.spent += seconds
+
+
 def warm_up() -> None:
     """Load every compiled loop of the package, and compile those that no earlier process has left on this machine.
 

@@ -21,6 +21,7 @@ CONTOUR_WORK = (5e-5, 64, 7.5, 16, 1e-7, 8, 12, 0.1)
 SLOT_WORK = (60_000.0, 4_000.0, 2e6, 1e5)
 LOADING = 0.4  # seconds of a process in interpreted loops before compiled ones are loaded, which takes as long
 COMPILING = 2.0  # the same before all are compiled, which takes half a minute, where none are kept
+PAIR_SECONDS = 0.01  # that one more mechanism in a log takes in interpreted loops, at least
 LAWS_PER_OCTAVE = 2  # of Renyi orders, which share laws: speed against width
 LEAST_SHARE = 0.02  # of rtol that a law's points may spend for a Renyi divergence, at least: speed against width
 PROFILE_USERS = 200  # users from which on Renyi divergences of coins come from their profile: speed
@@ -43,7 +44,7 @@ SUMMED_STEPS = (5.0, 50.0)
 # else at least, at most, and times scale over the distance of points that is asked for: width against speed.
 RATIO_KNOTS = (480.0, 1.7, 300, 4_800, 36.0)
 STEP_POINTS = 2_000  # of a profile of steps in one law: width against speed
-SIZE_ZONE = 0.1  # relative width of cohort sizes among which swap theorem and clones are compared once: speed
+SIZE_ZONE = 0.1  # relative width of cohort sizes among which pairs, and attacks, are compared once: speed
 LEAST_GAIN = 1e-4  # by which the swap theorem must beat stronger clones to be asked: speed against width
 
 # Composition: which evaluator is asked, and how rtol is shared out.

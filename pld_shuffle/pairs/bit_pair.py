@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +21,7 @@ from numpy.typing import NDArray
 from ..numerics.rounding import ROUNDOFF
 from ..numerics.sides import Bounds, Side
 from .bits import LARGEST_GROWTH, BitShares, bit_attack, bit_profile, dataset_profiles
-from .cohort import Cohort
+from .cohort import Cohort, zoned
 from .pair import Atoms, Pair, Resolution
 from .profile import ProfilePair, UpperPair
 from .slots import SlotLaw
@@ -120,15 +121,20 @@ def bit_attacks(
     attacks = [
         BitAttackPair(n, order, bits, rate, all_hold_one=one, eps0=eps0) for order in orders for one in (False, True)
     ]
-    far = min(4.0 * attacks[0].scale, 0.9 * float(attacks[0].max_loss.lower))
-
-    def strength(attack: BitAttackPair) -> float:
-        [law] = attack.atoms([Side.LOWER], Resolution(1.0, truncated_mass=1e-12))
-        return float(law.mass @ np.maximum(0.0, -np.expm1(far - law.loss)))
-
-    ranked = sorted(attacks, key=strength, reverse=True)
+    # Numbers of almost one size are all like one of them.
+    typical = [replace(attack, n=math.ceil(zoned(n)), rate=zoned(rate)) for attack in attacks]
+    far = min(4.0 * typical[0].scale, 0.9 * float(typical[0].max_loss.lower))
+    strengths = [_strength(attack, far) for attack in typical]
+    ranked = [attacks[i] for i in sorted(range(len(attacks)), key=lambda i: -strengths[i])]
     many = n * bits * min(shares.zero * shares.not_zero, shares.one * shares.not_one) > MANY_ONES
     return ranked[:1] if many else ranked
+
+
+@lru_cache(maxsize=4096)
+def _strength(attack: BitAttackPair, far: float) -> float:
+    """About delta at epsilon `far`."""
+    [law] = attack.atoms([Side.LOWER], Resolution(1.0, truncated_mass=1e-12))
+    return float(law.mass @ np.maximum(0.0, -np.expm1(far - law.loss)))
 
 
 def absent_bit_attacks(n: int, shares: BitShares, cohort: Cohort) -> list[ProfilePair]:

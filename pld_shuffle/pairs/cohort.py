@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..numerics.tuning import SIZE_ZONE
 from ..numerics.validation import unit_interval
 
 Array = NDArray[np.float64]
@@ -78,3 +79,8 @@ class Cohort:
 
 
 ALL_USERS = Cohort()
+
+
+def zoned(size: float) -> float:
+    """A number that all sizes within SIZE_ZONE share."""
+    return math.exp(math.floor(math.log(size) / SIZE_ZONE) * SIZE_ZONE)

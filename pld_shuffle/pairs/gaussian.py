@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from ..numerics.rounding import ROUNDOFF, above, below
 from ..numerics.sides import Bounds
 from .pair import Pair
-from .profile import LARGEST_QUESTION, ProfilePair, amplified_losses
+from .profile import ProfilePair
 
 Array = NDArray[np.float64]
 
@@ -234,45 +234,3 @@ def _log_mixture(rate: float, exponent: Array) -> Array:
         np.logaddexp(math.log1p(-rate), math.log(rate) + exponent),
     )
     return found
-
-
-@dataclass(frozen=True)
-class SampledNoise(ProfilePair):
-    """One order of noise on a sample: P = (1-q) N(0) + q N(a) against Q = N(0), or backwards.
-
-    `noise` is N(a) against N(0), a symmetric pair.
-
-    With h its profile and g = s - 1, H_s(P||Q) = q h(g/q), and H_s(Q||P) = c h(g/c), c = q - g (1-q), 0 from c = 0 on.
-    """
-
-    noise: ProfilePair
-    rate: float
-    backwards: bool = False
-
-    def profile(self, expm1_eps: Array, rtol: float, truncated_mass: float) -> Bounds:
-        rest = expm1_eps * (1.0 - self.rate) if self.backwards else np.zeros(expm1_eps.shape)
-        ends = []
-        for end, sign in enumerate((-1.0, 1.0)):
-            share = self.rate - rest + sign * 4e-16 * (self.rate + rest)
-            asked = expm1_eps / np.maximum(share, 1e-300) * (1.0 - sign * 1e-15)
-            far = asked > LARGEST_QUESTION
-            value = self.noise.profile(np.where(far, LARGEST_QUESTION, asked), rtol, truncated_mass)[end]
-            none = (share <= 0.0) | (far & (sign < 0.0))
-            ends.append(np.where(none, 0.0, share * value * (1.0 + sign * 1e-15)))
-        return Bounds(ends[0], np.minimum(ends[1], 1.0))
-
-    @property
-    def max_loss(self) -> Bounds:
-        if not self.backwards or self.rate == 1.0:
-            return amplified_losses(self.noise.max_loss, self.noise.scale, self.rate)[0]
-        low, high = (-math.log1p(self.rate * math.expm1(-end)) for end in self.noise.max_loss)
-        return Bounds(low * (1.0 - 4e-15), high * (1.0 + 4e-15))
-
-    @property
-    def scale(self) -> float:
-        known = amplified_losses(self.noise.max_loss, self.noise.scale, self.rate)[1]
-        return min(known, float(self.max_loss.upper))
-
-    @property
-    def reverse(self) -> SampledNoise:
-        return replace(self, backwards=not self.backwards)

@@ -434,52 +434,91 @@ class ProfilePair(Pair):
         return AmplifiedPair(self, rate)
 
 
-@dataclass(frozen=True, eq=False)
-class AmplifiedPair(ProfilePair):
-    """The general amplification of a symmetric pair by a hidden cohort of that share of the population."""
+@dataclass(frozen=True)
+class HiddenOrder(ProfilePair):
+    """One order of a pair (P_1, P_0) on a hidden sample: P = (1-q) P_0 + q P_1 against P_0, or backwards.
 
-    pair: ProfilePair
+    ahead : (P_1, P_0). back : (P_0, P_1), where its profile differs. With h the profile of `ahead`, and of `back`,
+    and g = s - 1: H_s(P||P_0) = q h(g/q), and H_s(P_0||P) = c h(g/c), c = q - g (1-q), 0 from c = 0 on.
+    """
+
+    ahead: ProfilePair
     rate: float
+    back: ProfilePair | None = None
+    backwards: bool = False
+
+    @property
+    def _inner(self) -> ProfilePair:
+        return (self.back or self.ahead) if self.backwards else self.ahead
 
     def profile(self, expm1_eps: Array, rtol: float, truncated_mass: float) -> Bounds:
+        rest = expm1_eps * (1.0 - self.rate) if self.backwards else np.zeros(expm1_eps.shape)
+        shares = [self.rate - rest + sign * 4e-16 * (self.rate + rest) for sign in (-1.0, 1.0)]
         # The growth is rounded: asked a little lower for the upper side, a little higher for the lower.
-        rate = self.rate
-        asked = np.minimum(expm1_eps, LARGEST_QUESTION * rate) / rate
-        both = np.concatenate((asked * (1.0 - 4e-16), asked * (1.0 + 4e-16)))
-        bounds = self.pair.profile(both, rtol, truncated_mass / rate)
-        lower, upper = bounds.lower[expm1_eps.size :], bounds.upper[: expm1_eps.size]
-        # Beyond the largest growth asked for: what is at infinity, and what was there.
-        lower = np.where(expm1_eps > LARGEST_QUESTION * rate, self.pair.infinity_mass, lower)
-        return Bounds(rate * lower * (1.0 - 4e-16), rate * upper * (1.0 + 4e-16))
+        near = (1.0 + 1e-15, 1.0 - 1e-15)
+        with np.errstate(over="ignore"):
+            asked = [expm1_eps / np.maximum(c, 1e-300) * move for c, move in zip(shares, near, strict=True)]
+        both = np.minimum(np.concatenate(asked), LARGEST_QUESTION)
+        found = self._inner.profile(both, rtol, truncated_mass / self.rate)
+        lower, upper = found.lower[: expm1_eps.size], found.upper[expm1_eps.size :]
+        # Beyond the largest growth that is asked for there is what is at infinity.
+        lower = np.where(asked[0] > LARGEST_QUESTION, self._inner.infinity_mass, lower)
+        ends = [
+            np.where(c > 0.0, c * value * move, 0.0)
+            for c, value, move in zip(shares, (lower, upper), near[::-1], strict=True)
+        ]
+        return Bounds(ends[0], np.minimum(ends[1], 1.0))
 
     @property
     def max_loss(self) -> Bounds:
-        return amplified_losses(self.pair.max_loss, self.pair.scale, self.rate)[0]
+        inner = self._inner
+        if not self.backwards or self.rate == 1.0:
+            return amplified_losses(inner.max_loss, inner.scale, self.rate)[0]
+        low, high = (-math.log1p(self.rate * math.expm1(-end)) for end in inner.max_loss)
+        return Bounds(low * (1.0 - 4e-15), high * (1.0 + 4e-15))
 
     @property
     def scale(self) -> float:
-        return amplified_losses(self.pair.max_loss, self.pair.scale, self.rate)[1]
+        known = amplified_losses(self._inner.max_loss, self._inner.scale, self.rate)[1]
+        return min(known, float(self.max_loss.upper))
+
+    @property
+    def most_points(self) -> int:
+        return self.ahead.most_points
+
+    @property
+    def pointwise(self) -> bool:
+        return self.back is None
+
+    @property
+    def reverse(self) -> ProfilePair | None:
+        return replace(self, backwards=not self.backwards)
+
+
+@dataclass(frozen=True, eq=False)
+class AmplifiedPair(HiddenOrder):
+    """The general amplification of a symmetric pair: one order on a hidden sample, and its mirror image."""
 
     @property
     def infinity_mass(self) -> float:
-        return self.rate * self.pair.infinity_mass * (1.0 - 4e-16)
+        return self.rate * self.ahead.infinity_mass * (1.0 - 4e-16)
 
     @property
     def top_mass(self) -> float:
         """An atom at the largest loss keeps its Q-mass; its P-mass is r p + (1 - r) p e^-loss."""
-        kept = self.rate + (1.0 - self.rate) * math.exp(-self.pair.max_loss.upper)
-        return self.pair.top_mass * kept * (1.0 - 2e-15)
-
-    @property
-    def most_points(self) -> int:
-        return self.pair.most_points
+        kept = self.rate + (1.0 - self.rate) * math.exp(-self.ahead.max_loss.upper)
+        return self.ahead.top_mass * kept * (1.0 - 2e-15)
 
     @property
     def pointwise(self) -> bool:
-        return self.pair.pointwise
+        return self.ahead.pointwise
+
+    @property
+    def reverse(self) -> None:
+        return None
 
     def log_tail(self, expm1_eps: Array) -> Array | None:
-        tail = self.pair.log_tail(expm1_eps / self.rate * (1.0 - 4e-16))
+        tail = self.ahead.log_tail(expm1_eps / self.rate * (1.0 - 4e-16))
         return None if tail is None else tail + math.log(self.rate) + 1e-13
 
 

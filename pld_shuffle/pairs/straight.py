@@ -145,7 +145,7 @@ class Known:
         """TypeError for a pair that is not covered."""
         inner, swap, general = pair, None, 1.0
         if isinstance(inner, AmplifiedPair):
-            general, inner = inner.rate, inner.pair
+            general, inner = inner.rate, inner.ahead
         if isinstance(inner, Several):
             inner = inner.pairs[0]
         if isinstance(inner, AnyLDPPair):

@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..numerics.sides import Bounds
-from ..numerics.tuning import FEW_PROFILES, SIZE_ZONE, TYPED_POINTS
+from ..numerics.tuning import FEW_PROFILES, TYPED_POINTS
 from ..randomizers.base import LocalRandomizer
 from ..randomizers.joint import Types
 from ..randomizers.noise_laws import TYPES_MISSED, trimmed
-from .cohort import Cohort
+from .cohort import Cohort, zoned
 from .coins import CoinMixture, Shown
 from .profile import ProfilePair, UpperPair, largest
 from .swap import MOST_RATE, any_ldp_profile, by_moment, independent_users, typed_profile
@@ -76,17 +76,12 @@ class AnyLDPPair(UpperPair):
         """One that is almost like it, the same for all cohorts of about its size."""
         n, cohort = self.n, self.cohort
         if cohort.rate < 1.0:
-            zone = math.ceil(math.exp(_zone(n)))
+            zone = math.ceil(zoned(n))
             return AnyLDPPair(self.eps0, zone, replace(cohort, rate=zone / round(n / cohort.rate)))
         if independent_users(n, cohort):
-            presence = math.exp(_zone(n * cohort.presence)) / n
+            presence = zoned(n * cohort.presence) / n
             return AnyLDPPair(self.eps0, n, Cohort(presence=min(presence, MOST_RATE)))
         return self
-
-
-def _zone(size: float) -> float:
-    """A logarithm that sizes within SIZE_ZONE share."""
-    return math.floor(math.log(size) / SIZE_ZONE) * SIZE_ZONE
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,7 +17,7 @@ import pytest
 from scipy.special import erfc, erfcx, ndtr
 
 from pld_shuffle import ShuffledLDP, ShuffledRandomizer, ShuffledRR, Subsampled
-from pld_shuffle.composition.moments import LaplaceRounds, Rounds, TiltedLaws
+from pld_shuffle.composition.moments import LaplaceRounds, Moments, Rounds, TiltedLaws
 from pld_shuffle.mechanisms import Gaussian, Laplace, PoissonGaussian
 from pld_shuffle.numerics.binomial import chernoff_window
 from pld_shuffle.numerics.kernels import binomial_pmf
@@ -404,26 +404,28 @@ def test_tilted_laws_of_the_contour(seed: int) -> None:
     mass *= (1.0 - log_uniform(rng, 1e-12, 0.5)) / mass.sum()
     c = log_uniform(rng, 1e-3, 1e3) / max(width, 1e-3)
     rounds = Rounds(mass, loss, 0.0, 0.0, 1)
-    tilted = rounds.tilted(c)
+    moments = Moments([rounds])
+    tilted = TiltedLaws(moments, c)
+    [mean], [spread_bound] = tilted.means, tilted.spreads
 
-    centred = [arb(float(x)) - arb(tilted.mean) for x in loss]
+    centred = [arb(float(x)) - arb(mean) for x in loss]
     weight = [arb(float(m)) * (arb(c) * x).exp() for m, x in zip(mass, centred, strict=True)]
     total = sum(weight, arb(0))
-    for (value, bound), shift in (
-        ((tilted.log_moment, tilted.moment_error), arb(0)),
-        (rounds.log_moment(c), arb(c) * arb(tilted.mean)),
+    for ([value], [bound]), shift in (
+        ((tilted.log_moments, tilted.moment_errors), arb(0)),
+        (moments.log_moments(c), arb(c) * arb(mean)),
     ):
         assert abs(arb(value) - total.log() - shift) <= arb(bound)
     spread = sum((w * abs(x) for w, x in zip(weight, centred, strict=True)), arb(0)) / total
-    assert spread <= arb(tilted.spread) + arb(1e-290)  # what underflows is in the 8 u of `values`
+    assert spread <= arb(spread_bound) + arb(1e-290)  # what underflows is in the 8 u of `values`
 
-    largest = min(1e4 / max(tilted.spread, 1e-9), 5e6 / max(float(np.abs(tilted.x).max()), 1e-9))
+    largest = min(1e4 / max(spread_bound, 1e-9), 5e6 / max(tilted.farthest, 1e-9))
     y = np.array([log_uniform(rng, 1e-10 * largest, largest) for _ in range(8)])
     exact = [
         sum((w * (acb(0, 1) * arb(t) * x).exp() for w, x in zip(weight, centred, strict=True)), acb(0)) / total
         for t in y.tolist()
     ]
-    found, wrong = (part[0] for part in TiltedLaws([rounds], c).values(y))
+    found, wrong = (part[0] for part in tilted.values(y))
     assert largest_error(found, wrong, exact) <= 1.0
 
 
@@ -434,7 +436,7 @@ def test_tilted_laplace_noise_of_the_contour(seed: int) -> None:
     t = log_uniform(rng, 1e-12, 30.0)
     c = log_uniform(rng, 1e-6, 1e3) / t
     rounds = LaplaceRounds(t, 1)
-    tilted = rounds.tilted(c)
+    mean, log_moment, moment_error, spread, _ = rounds.tilted(c)
 
     def derivatives(z: acb) -> tuple[acb, acb, acb]:
         """E exp(z L) and its first two derivatives."""
@@ -446,15 +448,15 @@ def test_tilted_laplace_noise_of_the_contour(seed: int) -> None:
 
     whole, first, second = derivatives(acb(arb(c)))
     for (value, bound), shift in (
-        ((tilted.log_moment, tilted.moment_error), arb(c) * arb(tilted.mean)),
+        ((log_moment, moment_error), arb(c) * arb(mean)),
         (rounds.log_moment(c), arb(0)),
     ):
         assert abs(acb(value) - whole.log() + shift).upper() <= arb(bound)
-    offset = first / whole - arb(tilted.mean)
+    offset = first / whole - arb(mean)
     square = second / whole - (first / whole) ** 2 + offset**2
-    assert square.real.sqrt() <= arb(tilted.spread)
+    assert square.real.sqrt() <= arb(spread)
 
-    y = np.array([log_uniform(rng, 1e-6, 1e4) / tilted.spread for _ in range(8)])
-    exact = [derivatives(acb(arb(c), arb(v)))[0] / whole * acb(0, -arb(v) * arb(tilted.mean)).exp() for v in y.tolist()]
-    found, wrong = (part[0] for part in TiltedLaws([rounds], c).values(y))
+    y = np.array([log_uniform(rng, 1e-6, 1e4) / spread for _ in range(8)])
+    exact = [derivatives(acb(arb(c), arb(v)))[0] / whole * acb(0, -arb(v) * arb(mean)).exp() for v in y.tolist()]
+    found, wrong = (part[0] for part in TiltedLaws(Moments([rounds]), c).values(y))
     assert largest_error(found, wrong, exact) <= 1.0
