@@ -530,7 +530,8 @@ def _run(arguments: argparse.Namespace, started: float, known: Callable[[], obje
 
     remarkable = (AccuracyWarning, UnlikelyWarning)
     report: Report | None = None
-    interrupted = False
+    stopped = ""  # what kept the command from its end
+    status = 0
     with warnings.catch_warnings(record=True) as caught:
         for category in remarkable:
             warnings.simplefilter("always", category)
@@ -538,11 +539,15 @@ def _run(arguments: argparse.Namespace, started: float, known: Callable[[], obje
             for report in arguments.run(arguments):  # noqa: B007
                 known()
         except KeyboardInterrupt:
-            interrupted = True
+            stopped, status = "interrupted", INTERRUPTED
+        except (MemoryError, ArithmeticError) as error:
+            stopped, status = f"gave up: {_one_line(error)}", GAVE_UP
     if report is None:
-        return INTERRUPTED if interrupted else 0
-    if interrupted:
-        report.notes.append("interrupted: this is what was known by then")
+        if stopped:
+            print(f"pld-shuffle: {stopped}{': nothing was known by then' * (status == INTERRUPTED)}", file=sys.stderr)
+        return status
+    if stopped:
+        report.notes.append(f"{stopped}: this is what was known by then")
     remarks = [_one_line(str(one.message)) for one in caught if issubclass(one.category, remarkable)]
     for warning in caught:
         if not issubclass(warning.category, remarkable):
@@ -554,7 +559,7 @@ def _run(arguments: argparse.Namespace, started: float, known: Callable[[], obje
             print(f"pld-shuffle: {kind}: {text}", file=sys.stderr)
     text = json.dumps(report.json(), indent=2, allow_nan=False) if arguments.json else "\n".join(report.lines())
     print(text, flush=True)
-    return INTERRUPTED if interrupted else EXCEEDED if report.exceeded else 0
+    return status or (EXCEEDED if report.exceeded else 0)
 
 
 def main(argv: Sequence[str] | None = None, known: Callable[[], object] = lambda: None) -> int:
@@ -568,9 +573,6 @@ def main(argv: Sequence[str] | None = None, known: Callable[[], object] = lambda
     except _BadInput as error:
         print(f"pld-shuffle: error: {_one_line(error)}", file=sys.stderr)
         return BAD_INPUT
-    except (MemoryError, ArithmeticError) as error:
-        print(f"pld-shuffle: gave up: {_one_line(error)}", file=sys.stderr)
-        return GAVE_UP
     except OSError as error:  # of standard output
         # The rest of the output goes nowhere, the flush at exit included.
         with contextlib.suppress(OSError, ValueError):

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .mechanisms.base import attacked
+from .numerics.sides import lower_text, upper_text
 from .storage import replacing, writable
 
 if TYPE_CHECKING:
@@ -118,11 +119,11 @@ def methods_compared(comparison: Comparison, ax: Axes | None = None) -> Axes:
         if rows:
             ax.plot(*zip(*rows, strict=True), "o", color=colour, label=legend)
     for place, method in enumerate(shown):
-        ax.annotate(f"{method.epsilon:.4g}", (method.epsilon, place), xytext=(6, 0), va="center", **_NOTE)
+        ax.annotate(upper_text(method.epsilon), (method.epsilon, place), xytext=(6, 0), va="center", **_NOTE)
     least = float(comparison.tight.lower)
     if 0.0 < least < np.inf:
         below = _ATTACK if attacked([comparison.mechanism]) else "exact value, from below"
-        name = f"{below} {least:.4g}"
+        name = f"{below} {lower_text(least)}"
         ax.axvline(least, color="0.3", linestyle="--", linewidth=1.0, label=name, zorder=1)
     ax.set_xscale("log")
     ax.set_xlim(0.8 * min(least or shown[0].epsilon, shown[0].epsilon), 2.5 * shown[-1].epsilon)

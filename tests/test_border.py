@@ -48,7 +48,7 @@ from pld_shuffle.pairs import swap
 from pld_shuffle.pairs.bits import BitShares
 from pld_shuffle.pairs.cohort import Cohort
 from pld_shuffle.protocols import FakeUsers
-from pld_shuffle.randomizers import BinaryRandomizedResponse, KRandomizedResponse, noise_laws
+from pld_shuffle.randomizers import BinaryRandomizedResponse, DiscreteRandomizer, KRandomizedResponse, noise_laws
 from pld_shuffle.randomizers import Gaussian as LocalGaussian
 
 BATCH = ShuffledLDP(1.0, 10)
@@ -75,6 +75,7 @@ REFUSED: list[Row] = [
       for g in ({}, {"gamma": 0.5, "eps0": 1.0})),
     (lambda: StickyCohort(BATCH, 2, population=9), "population must be at least n=10, got 9"),
     (lambda: StickyCohort(BATCH, 0, rate=0.5), "rounds"),
+    (lambda: DiscreteRandomizer([[0.5, 0.5], [1.0]]), "matrix must be a number or an array with rows of one length"),
     (lambda: StickyCohort(Subsampled(BATCH, rate=0.5), 2, population=100), "give rate"),
     (lambda: StickyCohort(STUCK, 2, rate=0.5), "one round", TypeError),
     (lambda: Subsampled(STUCK, rate=0.5), "drawn once", TypeError),

@@ -308,7 +308,7 @@ def test_remarks_and_warnings_are_a_line_each(capsys, monkeypatch, tmp_path):
 @pytest.mark.parametrize(("gave_up", "status", "said"), [
     (ArithmeticError("mass;\n1.1"), 1, "pld-shuffle: gave up: mass; 1.1\n"),
     (MemoryError("mass;\n1.1"), 1, "pld-shuffle: gave up: mass; 1.1\n"),
-    (KeyboardInterrupt(), 130, ""),
+    (KeyboardInterrupt(), 130, "pld-shuffle: interrupted: nothing was known by then\n"),
 ])  # fmt: skip
 def test_giving_up_is_one_line_and_an_interrupt_no_traceback(capsys, monkeypatch, gave_up, status, said):
     def failing(self, delta):
@@ -329,16 +329,19 @@ def test_a_picture_that_cannot_be_written(capsys, monkeypatch, tmp_path):
     assert "No space left" in capsys.readouterr().err
 
 
-def test_an_interrupt_leaves_what_is_known(monkeypatch, capsys, log):
+@pytest.mark.parametrize(("error", "status", "said"), [
+    (KeyboardInterrupt(), 130, "interrupted"), (MemoryError("no room"), 1, "gave up: no room"),
+])  # fmt: skip
+def test_what_stops_a_command_leaves_what_is_known(monkeypatch, capsys, log, error, status, said):
     """The table, asked for first, is there; the rounds are not."""
 
-    def interrupt(*_, **__):
-        raise KeyboardInterrupt
+    def stop(*_, **__):
+        raise error
 
-    monkeypatch.setattr("pld_shuffle.trajectory.epsilon_trajectory", interrupt)
-    assert main(["account", log, "--delta", "1e-6", "--json"]) == 130
+    monkeypatch.setattr("pld_shuffle.trajectory.epsilon_trajectory", stop)
+    assert main(["account", log, "--delta", "1e-6", "--json"]) == status
     out, err = capsys.readouterr()
-    assert "note: interrupted" in err
+    assert f"note: {said}: this is what was known by then" in err
     assert len(json.loads(out)["epsilon_bounds"]) == 3 and "spent" not in json.loads(out)
 
 

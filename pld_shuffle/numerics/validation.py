@@ -136,7 +136,10 @@ def real_array(name: str, value: Any, rounding: Side | None = None) -> NDArray[n
     With `rounding`, every entry lies on that side of the number given, and Fractions and integers
     of any size are welcome. Without, every entry must be a double, and Fractions are refused.
     """
-    array = np.asarray(value)
+    try:
+        array = np.asarray(value)
+    except ValueError as error:  # rows of several lengths
+        raise ValueError(f"{name} must be a number or an array with rows of one length, got {value!r}") from error
     kind = array.dtype.kind
     if kind in "iuf":
         doubles = array.astype(np.float64)
