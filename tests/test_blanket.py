@@ -17,12 +17,19 @@ from mpmath import mpf
 from scipy.special import gammaln
 
 from pld_shuffle import Side
+from pld_shuffle.numerics.sides import Bounds
 from pld_shuffle.pairs import contour_kernels
 from pld_shuffle.pairs.slots import SlotLaw
-from pld_shuffle.pairs.slots import slot_profile as profile
 from pld_shuffle.randomizers.noise_laws import gaussian_groups, laplace_groups
 
 ROUNDING = 1e-14  # of the conversion of a reference to double
+
+
+def profile(first, second, blanket, n, expm1_eps, *, rtol=1e-6, mass_error=0.0):
+    """Of a slot law, by the list of its views where they are few, else by the contour."""
+    masses, points = np.array([first, second, blanket], float), np.asarray(expm1_eps, float)
+    found = SlotLaw.of(n, masses, mass_error, whole=False).profile(points.ravel(), rtol)
+    return Bounds(*(end.reshape(points.shape) for end in found))
 
 
 def rr(k: int, eps0: float) -> list[np.ndarray]:

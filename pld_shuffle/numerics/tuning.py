@@ -17,8 +17,8 @@ CURVE = (1.2, 0.55, 0.17, 0.92, 3.3, 2.9, 0.62, 0.095, 1.2, 0.3, 4.5, 16.0, 0.6)
 # What it may cost: error of a bin of u; nodes, and bins; their end in deviations; atoms from which on Taylor's series
 # is tried, and its terms; its error; pairs of values in the far part; lobes looked at singly; mass of a heavy value.
 CONTOUR_WORK = (5e-5, 64, 7.5, 16, 1e-7, 8, 12, 0.1)
-# The integral of a slot law: nodes at most and, with many groups, at least; nodes times groups; cases enumerated.
-SLOT_WORK = (60_000.0, 4_000.0, 2e6, 1e5)
+# The integral of a slot law: nodes at most and, with many groups, at least; nodes times groups.
+SLOT_WORK = (60_000.0, 4_000.0, 2e6)
 LOADING = 0.4  # seconds of a process in interpreted loops before compiled ones are loaded, which takes as long
 COMPILING = 2.0  # the same before all are compiled, which takes half a minute, where none are kept
 PAIR_SECONDS = 0.01  # that one more mechanism in a log takes in interpreted loops, at least

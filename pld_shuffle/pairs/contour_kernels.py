@@ -16,8 +16,7 @@ from ..numerics.compiled import kernel, reordering, unchecked
 from ..numerics.rounding import ROUNDOFF
 from ..numerics.tuning import SLOT_WORK
 
-MAX_NODES, MIN_NODES, MAX_WORK, MAX_CASES = SLOT_WORK
-MAX_SHOWN = 200  # X other than 0 where the multinomial law is enumerated, for powers that do not overflow
+MAX_NODES, MIN_NODES, MAX_WORK = SLOT_WORK
 
 # 2 pi in three parts, the first two of 33 bits, so that multiples up to 2^20 are exact (Cody and Waite).
 TURN_HIGH = 6.2831853069365025
@@ -421,86 +420,6 @@ def smooth_part(n, x, value_error, b, rest, mass_error, known, rtol):
     return max(0.0, lower - 1e-300), upper if rounding < 100.0 else math.inf, spent
 
 
-@unchecked
-def enumerated_part(n, most, x, value_error, b, rest, base, base_error, mass_error, plain):
-    """Bounds on E(S)_+ / n by summing over the counts of every atom, at most `most` of the X not `base`, of mass rest.
-
-    plain >= sum of b_j (x_j)_+ and rest base_+. The part with more other X is at most plain P(Bin(n-1, gamma) >= most),
-    by Chernoff (condition on one X). Powers are (n b_j)^c / c!; `most` or n gamma must not be over 200.
-    """
-    m = x.shape[0]
-    gamma = 0.0
-    top = max(base, 0.0)
-    for j in range(m):
-        gamma += b[j]
-        top = max(top, x[j])
-    truncated_mass = 0.0
-    if most < n:
-        share = most / (n - 1.0)
-        truncated_mass = 1.0
-        if share > gamma and rest > 0.0:
-            distance = share * math.log(share / gamma)
-            if share < 1.0:
-                distance += (1.0 - share) * math.log((1.0 - share) / rest)
-            truncated_mass = 1.01 * math.exp(min(0.0, -(n - 1.0) * distance + (1e-9 + 2.0 * mass_error) * n * share))
-    powers = np.empty((m + 1, most + 1))
-    for j in range(m):
-        powers[j, 0] = 1.0
-        for c in range(1, most + 1):
-            powers[j, c] = powers[j, c - 1] * (n * b[j] / c)
-    falling = 1.0
-    for shown in range(most + 1):
-        silent = n - shown
-        if silent > 0.0:
-            powers[m, shown] = falling * (math.exp(silent * math.log(rest)) if rest > 0.0 else 0.0)
-        else:
-            powers[m, shown] = falling
-        falling *= silent / n
-    counts = np.zeros(m, dtype=np.int64)
-    left = most
-    total = 0.0
-    sum_error = 0.0
-    steps = 0.0
-    while True:
-        weight = powers[m, most - left]
-        silent = n - most + left
-        value = silent * base
-        size = silent * abs(base)
-        term_error = silent * base_error
-        for j in range(m):
-            weight *= powers[j, counts[j]]
-            value += counts[j] * x[j]
-            size += counts[j] * abs(x[j])
-            term_error += counts[j] * value_error[j]
-        term_error += ROUNDOFF * (m + 3.0) * size
-        if value + term_error > 0.0:
-            total += weight * max(value, 0.0)
-            sum_error += weight * term_error
-        steps += 1.0
-        j = 0
-        while j < m and left == 0:
-            left += counts[j]
-            counts[j] = 0
-            j += 1
-            if j < m and left > 0:
-                break
-        if j == m:
-            break
-        counts[j] += 1
-        left -= 1
-    # Every weight has at most `most` factors n b_j, and one power of rest, which moves by mass_error gamma.
-    if rest > 0.0:
-        relative = n * (mass_error * (1.0 + gamma / rest) + 3.0 * ROUNDOFF)
-        if relative < 0.1:
-            sum_error += 1.1 * total * relative
-        else:
-            sum_error += 1.01 * n * n * (2.0 * mass_error + 3.0 * ROUNDOFF) * plain
-    sum_error += 1.01 * total * (most * (mass_error + 4.0 * ROUNDOFF) + ROUNDOFF * (m + steps + 700.0))
-    sum_error += 1e-200 * n * top  # underflow of powers
-    lower = max(0.0, total - sum_error) / n * (1.0 - 2.0 * ROUNDOFF)
-    return lower, (total + sum_error) / n * (1.0 + 2.0 * ROUNDOFF) + truncated_mass * plain
-
-
 @kernel("f 1 1 1 f f f f", lambda n, x, *rest: 5e-6 * x.size / math.sqrt(rest[-1]), error_model="numpy")
 def positive_part(n, x, value_error, b, rest, mass_error, known, rtol):
     """Bounds on E(S)_+ / n for a law with E X <= 0 and some x_j > 0; see `slots`.
@@ -520,36 +439,6 @@ def positive_part(n, x, value_error, b, rest, mass_error, known, rtol):
     lower = 0.0
     upper = plain
     spent = 0.0
-    # Counts of all groups but the rest, or, where there is none, the likeliest.
-    heavy = 0
-    for j in range(m):
-        if b[j] > b[heavy]:
-            heavy = j
-    others = m - 1 if rest == 0.0 else m
-    gamma = 0.0
-    other_x, other_error, other_b = np.empty(others), np.empty(others), np.empty(others)
-    k = 0
-    for j in range(m):
-        if rest > 0.0 or j != heavy:
-            other_x[k], other_error[k], other_b[k] = x[j], value_error[j], b[j]
-            gamma += b[j]
-            k += 1
-    if n <= MAX_SHOWN or n * gamma + 6.0 * math.sqrt(n * gamma) < MAX_SHOWN:
-        most = 0
-        cases = 1.0
-        while most < min(n, MAX_SHOWN) and cases * (most + 1.0 + others) / (most + 1.0) <= MAX_CASES:
-            most += 1
-            cases *= (most + others) / most
-        if most == n or most > n * gamma + 6.0 * math.sqrt(n * gamma):
-            base, base_error, base_mass = 0.0, 0.0, rest
-            if rest == 0.0:
-                base, base_error, base_mass = x[heavy], value_error[heavy], b[heavy]
-            lower, high = enumerated_part(
-                n, most, other_x, other_error, other_b, base_mass, base, base_error, mass_error, plain
-            )
-            upper = min(upper, high)
-            if upper - lower <= rtol * (lower + known):
-                return lower, upper, spent
     chance = 0.03
     low_x = np.empty(m)
     for j in range(m):

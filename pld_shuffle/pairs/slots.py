@@ -13,8 +13,8 @@ does not leave the formula: in a hidden cohort R_b becomes q R_b + (1-q) W, and 
 `slot_profile` evaluates (*) by a contour integral at the saddle point, so that it is relatively accurate at every delta
 (docs/theory.md, section 8): smoothed by Gaussian noise, by the trapezoidal rule, nodes between the lobes of
 |E exp(z L)|^n skipped with a bound. The cost is that of the lobes (at most of order 1/sqrt(rtol n) of them) times the
-number of groups; it does not grow with n. Few users with few groups are enumerated; high rare atoms are cut
-(`contour_kernels.positive_part`).
+number of groups; it does not grow with n. High rare atoms are cut (`contour_kernels.positive_part`). Where views are
+few they are listed instead (`listed`).
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ from ..numerics.sides import Bounds, Side
 from ..numerics.tuning import MOST_VIEWS, SLOT_POINTS
 from ..randomizers.base import LocalRandomizer
 from .cohort import ALL_USERS, Cohort
+from .discrete import EitherOrder, Losses, OrderedPair
 from .pair import Atoms, Resolution
 from .profile import ProfilePair
 
@@ -43,7 +44,8 @@ Array = NDArray[np.float64]
 
 TAIL = 1e-18  # of unbounded noise, beyond which a report counts as revealed, where no other is asked for
 MAX_COUNT, MAX_GROUPS = 3000, 16  # of views that are listed; factorials are exact integers
-LARGEST_LISTED = 10.0  # loss: masses under R_0 are sums of those under R_1 and of differences, which cancel beyond
+LEAST_MASS, FEW_VIEWS = 1e-40, 30_000  # of views that are listed for values of the profile
+LARGEST_ERROR = 1e-6  # of masses of views that are listed, relative
 FULL = 2.0**-50  # rounding of a sum of masses, per group
 
 
@@ -73,10 +75,18 @@ class SlotLaw:
 
     def profile(self, expm1_eps: Array, rtol: float) -> Bounds:
         """Bounds on H_s at s = 1 + growth >= 1."""
-        return slot_profile(
+        views = self._few_views
+        listed = Bounds(np.zeros(expm1_eps.size), np.ones(expm1_eps.size))
+        if views is not None:
+            listed = views.profile(expm1_eps, rtol, 0.0)
+            near = (listed.lower >= 1e12 * views.truncated_mass) | (listed.upper == 0.0)
+            if views.truncated_mass < LEAST_MASS or np.all(near):
+                return listed
+        found = slot_profile(
             self.first, self.second, self.others, self.n, expm1_eps, rtol=rtol, mass_error=self.error,
             law=self.whole,
         )  # fmt: skip
+        return Bounds(np.maximum(found.lower, listed.lower), np.minimum(found.upper, listed.upper))
 
     def log_tail(self, expm1_eps: Array) -> Array:
         """Upper bounds on log H_s at s = 1 + growth > 1; loses a factor of about the deviations that s is out."""
@@ -131,19 +141,34 @@ class SlotLaw:
         """A lower bound on the P-mass at the largest loss."""
         return 0.0
 
-    def windows(self, truncated_mass: float) -> list[range] | None:
-        """Windows of the numbers of reports of every group that miss so much in all; None for too many views.
-
-        And where not all reports are possible under R_0, R_1 and W. One report may be the target's.
-        """
-        possible = min(float(part.min()) for part in (self.first, self.second, self.others)) > 0.0
-        if not (self.whole and possible and self.n <= MAX_COUNT and self.others.size <= MAX_GROUPS):
+    def views(self, truncated_mass: float, most: float) -> EitherOrder | None:
+        """All views but for so much mass, if there are at most so many of them; one report may be the target's."""
+        covered, rest = self.others > 0.0, 0.0 if self.whole else rest_of(self.others)
+        # What says nothing is known as well as what it leaves of 1.
+        error = self.error if self.whole else self.error / max(rest, 1e-300) + 2.0 * ROUNDOFF
+        few = self.n <= MAX_COUNT and 0 < covered.sum() < MAX_GROUPS
+        if not (few and self.n * error <= LARGEST_ERROR):
             return None
-        tail = 0.5 * truncated_mass / self.others.size
-        ends = [chernoff_window(self.n - 1, min(1.0, share), tail) for share in self.others.tolist()]
-        found = [range(low, high + 2) for low, high in ends]
-        views = math.prod(map(len, found)) / max(map(len, found))
-        return found if views <= MOST_VIEWS else None
+        masses = np.array([self.first, self.second, self.others])
+        seen, bare = masses[:, covered], masses[:2, ~covered]
+        if rest > 0.0:
+            seen = np.append(seen, [[0.0], [0.0], [rest]], axis=1)
+        tail = 0.5 * truncated_mass / seen.shape[1]
+        ends = [chernoff_window(self.n - 1, min(1.0, share), tail) for share in seen[2].tolist()]
+        windows = [range(low, high + 2) for low, high in ends]
+        many = math.prod(map(len, windows)) / max(map(len, windows)) > most
+        return None if many else listed(self.n, seen, bare, windows, truncated_mass, error, self.error)
+
+    @property
+    def complete(self) -> bool:
+        """Whether R_0 and R_1 have all their reports here; a profile on s >= 1 needs none that do not speak for R_0."""
+        gaps = [abs(math.fsum([-1.0, *law.tolist()])) for law in (self.first, self.second)]
+        return max(gaps) <= self.error + FULL * self.first.size
+
+    @cached_property
+    def _few_views(self) -> EitherOrder | None:
+        """All views, if they are few."""
+        return self.views(1e-300, FEW_VIEWS) or self.views(LEAST_MASS, FEW_VIEWS)
 
     def reversed(self) -> SlotLaw:
         """R_0 and R_1 exchanged."""
@@ -263,55 +288,65 @@ class SlotPair(ProfilePair):
 
     def atoms(self, sides: Sequence[Side], resolution: Resolution) -> list[Atoms]:
         """Where few views are likely they are cheaper than points of the profile, and exact."""
-        few = type(self.law) is SlotLaw and self.max_loss.upper <= min(LARGEST_LISTED, MOST_VIEWS * resolution.step)
-        if few and (windows := self.law.windows(0.25 * resolution.truncated_mass)) is not None:
-            return counted_atoms(self.law, windows, sides, resolution)
-        return super().atoms(sides, resolution)
+        views: EitherOrder | None = None
+        if type(self.law) is SlotLaw and self.law.complete:
+            views = self.law.views(0.25 * resolution.truncated_mass, MOST_VIEWS)
+        if views is None:
+            return super().atoms(sides, resolution)
+        if not self.ordered:
+            return views.atoms(sides, resolution)
+        return OrderedPair(views.orders[0], views.truncated_mass, views.mass_error).atoms(sides, resolution)
 
     def sampled(self, cohort: Cohort) -> SlotPair:
         return SlotPair(self.law.sampled(cohort), ordered=self.ordered)
 
 
-def counted_atoms(law: SlotLaw, windows: Sequence[range], sides: Sequence[Side], resolution: Resolution) -> list[Atoms]:
-    """The atoms of all views in the windows of a law, which miss nothing or a quarter of what may be missed, in cells.
+def listed(
+    n: int, masses: Array, bare: Array, windows: Sequence[range], truncated_mass: float, error: float, told_error: float
+) -> EitherOrder:
+    """All views in windows of the counts, which miss so much, as a pair of their masses; R_0 against R_1.
 
-    A view with counts c has mass n! prod W_j^c_j/c_j! under W; under R_b that times the mean of R_b/W over its reports.
+    masses : rows R_0, R_1 and W of reports. bare : rows R_0 and R_1 of those that W never makes. error : of W's masses,
+    relative; told_error : of all masses of reports that the target makes. A view with counts c has mass
+    n! prod W_j^c_j/c_j! under W; under R_b that times the mean of R_b/W over its reports.
     """
-    n, groups, step = law.n, law.first.size, resolution.step
+    (first, second, others), groups = masses, masses.shape[1]
     order = sorted(range(groups), key=lambda j: len(windows[j]))  # the widest window is not walked
     some = [grid.ravel() for grid in np.meshgrid(*(np.array(windows[j]) for j in order[:-1]), indexing="ij")]
-    last: NDArray[np.int64] = n - np.sum(some, axis=0, dtype=np.int64)
+    last: NDArray[np.int64] = n - np.sum([np.zeros_like(some[0]) if some else [0], *some], axis=0, dtype=np.int64)
     possible = (last >= windows[order[-1]].start) & (last < windows[order[-1]].stop)
     counts = np.empty((groups, int(possible.sum())), np.int64)
     counts[order] = [part[possible] for part in (*some, last)]
+    counts = counts[:, first @ counts > 0.0]
     factorials = _log_factorials()
-    spent = (factorials[counts] - counts * np.log(law.others)[:, None]).sum(axis=0)
-    gain = ((law.first - law.second) / law.others) @ counts / n
-    second = (law.second / law.others) @ counts / n
-    loss = np.log1p(gain / second)
-    largest, apart = float(np.abs(loss).max()), np.abs(law.first - law.second) / np.minimum(law.first, law.second)
-    loss_error = 4.2 * law.error + ROUNDOFF * ((groups + 8.0) * float(apart.max()) + 16.0 * largest)
-    cell = np.floor(loss / step).astype(np.int64)
-    if resolution.knots is not None:
-        cells = resolution.cells(math.ceil(largest / step) + 2)
-        cell = np.searchsorted(np.concatenate((-cells[:0:-1], cells)), cell, side="right")
-    cell -= cell.min()
-    several = np.bincount(cell)
+    spent = (factorials[counts] - counts * np.log(others)[:, None]).sum(axis=0)
+    mass: Array = np.exp(factorials[n] - spent)
+    ahead, behind = ((law / others) @ counts / n for law in (first, second))
+    told = (first > 0.0) | (second > 0.0)
+    with np.errstate(divide="ignore"):
+        apart = float(np.max(np.abs(first - second)[told] / np.minimum(first, second)[told], initial=0.0))
+        if apart <= 1.0:  # small losses keep their precision
+            loss = np.log1p(((first - second) / others) @ counts / n / behind)
+        else:
+            loss = np.log(ahead / behind)
+        loss = np.append(loss, np.log(bare[0] / bare[1])[bare[0] > 0.0])
+    weight = np.append(mass * ahead, bare[0][bare[0] > 0.0])
+    finite = loss < math.inf
+    largest = float(np.abs(loss[finite]).max(initial=0.0))
+    loss_error = 4.2 * told_error + ROUNDOFF * ((2.0 * groups + 16.0) * min(apart, 1.0) + 16.0 * largest)
     # n masses and a ratio; logarithms of factorials are good to 4 roundings.
-    mass_error = 1.01 * (n + 4.0) * law.error + ROUNDOFF * (4.0 * groups + 16.0) * (factorials[n] + spent + 8.0)
-    mass_error += ROUNDOFF * float(several.max()) + loss_error
-    end = 0.0 if all(len(window) > n for window in windows) else 0.25 * resolution.truncated_mass
-    found = []
-    for side in sides:
-        mass: Array = np.exp(factorials[n] - spent) * (1.0 + (1.0 if side is Side.UPPER else -1.0) * mass_error)
-        held, more = (np.bincount(cell, mass * part) for part in (second, gain))
-        p: Array = np.asarray(held + more, np.float64)
-        kept = (p > 0.0) & (np.cumsum(p) > end) & (np.cumsum(p[::-1])[::-1] > end)
-        x = np.log1p(more[kept] / held[kept])
-        ratio_error = np.where(several[kept] > 1, ROUNDOFF * (2.0 * several[kept] + 16.0) * np.abs(x), 0.0)
-        left_out = float(p[~kept].sum()) * (1.0 + 1e-9) + 1e-300 * mass.size + end
-        found.append(Atoms(p[kept], x, 0.0, left_out, loss_error, ratio_error))
-    return found
+    mass_error = 1.01 * (n * error + 4.0 * told_error) + loss_error
+    mass_error += ROUNDOFF * (4.0 * groups + 16.0) * float(factorials[n] + spent.max(initial=0.0) + 8.0)
+    left_out, top = 1e-300 * mass.size, largest
+    if not all(len(window) > n for window in windows):  # views that are left out may say more than any that is listed
+        left_out += truncated_mass
+        with np.errstate(divide="ignore"):
+            either = np.log(np.hstack((masses[:2], bare))[:, np.append(told, np.any(bare > 0.0, axis=0))])
+        top = float(np.abs(either[0] - either[1]).max())
+    rising = np.argsort(loss[finite], kind="stable")
+    infinity_mass = float(weight[~finite].sum())
+    losses = Losses(weight[finite][rising], loss[finite][rising], infinity_mass, loss_error)
+    return EitherOrder((losses,), left_out, top + loss_error if infinity_mass == 0.0 else math.inf, mass_error)
 
 
 @cache

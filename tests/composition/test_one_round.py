@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -137,3 +139,42 @@ def test_four_reports_of_few_users_are_enumerated():
         )
         assert low <= truth * (1 + 1e-10) and truth <= high * (1 + 1e-10)
         assert high <= low * (1 + 1e-8)
+
+
+def test_views_that_are_left_out_may_say_more_than_those_that_are_listed():
+    """Where 1e-40 may be left out, delta is not 0 beyond what is listed. All views, in rationals."""
+    first, second = ([Fraction(k, 1000) for k in masses] for masses in ((34, 66, 900), (32, 68, 900)))
+    n, epsilons = 66, (0.03, 0.04, 0.05, 0.0602)
+    law = SlotLaw.of(n, np.array([first, second, second], float), 1e-15, whole=True)
+    values = [a / b - 1 for a, b in zip(first, second, strict=True)]
+    growths = [Fraction(math.expm1(eps)) for eps in epsilons]
+    truth = [Fraction(0)] * len(growths)
+    for i in range(n + 1):
+        for j in range(n + 1 - i):
+            mass = math.comb(n, i) * math.comb(n - i, j)
+            mass *= second[0] ** i * second[1] ** j * second[2] ** (n - i - j)
+            mean = (i * values[0] + j * values[1]) / n
+            truth = [sum_ + mass * max(mean - g, 0) for sum_, g in zip(truth, growths, strict=True)]
+    asked = np.array([float(g) for g in growths])
+    some = law.views(1e-40, 30_000)
+    for bounds in (law.profile(asked, 1e-8), some.profile(asked, 1e-8, 0.0)):
+        for low, value, high in zip(bounds.lower, map(float, truth), bounds.upper, strict=True):
+            assert low <= value * (1 + 1e-12) and value * (1 - 1e-12) <= high
+    assert 0.0 < float(truth[-1]) < 1e-80 and some.truncated_mass < 1.1e-40
+    bounds = law.profile(asked, 1e-8)
+    assert np.all(bounds.upper <= 1.001 * bounds.lower)
+
+
+def test_a_rest_of_the_size_of_rounding_is_not_left_out():
+    """Losses that only a view with a blank report has; all views of two users, in rationals."""
+    tiny, rest = Fraction(1, 2**60), Fraction(1, 2**52) - Fraction(1, 2**60)
+    first, second, others = [2 * tiny, 1], [tiny, 1], [tiny, 1 - tiny - rest, rest]
+    views = Counter()
+    for target, other in itertools.product(range(2), range(3)):
+        views[tuple(sorted((target, other)))] += np.array([first[target], second[target]], object) * others[other]
+    truth = float(sum(max(p - Fraction(7, 4) * q, 0) for p, q in views.values()))
+    for error in (0.0, 1e-15):
+        law = SlotLaw.of(2, np.array([first, second, others[:2]], float), error, whole=False)
+        bounds = law.profile(np.array([0.75]), 1e-6)
+        assert bounds.lower[0] <= truth * (1 + 1e-14) and truth * (1 - 1e-14) <= bounds.upper[0]
+    assert truth > 4e-35  # without it about 2e-37

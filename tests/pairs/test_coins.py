@@ -129,23 +129,26 @@ def test_the_profile_by_contour_integrals_encloses_the_reference(name: str) -> N
 
 @pytest.mark.parametrize("name", [name for name in MECHANISMS if name not in ("one user", "hidden")])
 @pytest.mark.parametrize("rate", [1.0, 0.3])
-def test_atoms_of_the_profile_bracket_the_walked_ones(name: str, rate: float, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_atoms_of_the_profile_bracket_the_reference(name: str, rate: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """With and without general amplification, on either side, at s below 1 too."""
     pair = MECHANISMS[name][0].pair.amplified(rate)
-    resolution = Resolution(pair.scale / 50.0, truncated_mass=1e-14)
-    walked = pair.atoms([Side.LOWER, Side.UPPER], resolution)
     monkeypatch.setattr(coins, "MOST_WALKED", 0.0)
-    found = pair.atoms([Side.LOWER, Side.UPPER], resolution)
+    found = pair.atoms([Side.LOWER, Side.UPPER], Resolution(pair.scale / 50.0, truncated_mass=1e-14))
 
     def divergence(atoms: Atoms, eps: float, side: Side) -> float:
         rest = -np.expm1(np.minimum(eps - atoms.loss, 0.0))
         truncated_mass = atoms.truncated_mass if side is Side.UPPER else 0.0
         return float(atoms.mass @ rest) + atoms.infinity_mass + truncated_mass
 
+    def amplified(eps: float) -> float:
+        if eps < 0.0:  # a symmetric pair
+            return -math.expm1(eps) + math.exp(eps) * amplified(-eps)
+        return rate * r.hockey_stick(exact(name), math.log1p(math.expm1(eps) / rate))
+
     for eps in EPSILONS:
-        low, least = (divergence(atoms, eps, Side.LOWER) for atoms in (found[0], walked[0]))
-        high, most = (divergence(atoms, eps, Side.UPPER) for atoms in (found[1], walked[1]))
-        assert low <= most * (1.0 + 1e-12) + 1e-13 and least <= high * (1.0 + 1e-12) + 1e-13
+        low, high = (divergence(atoms, eps, side) for atoms, side in zip(found, (Side.LOWER, Side.UPPER), strict=True))
+        truth = amplified(eps)
+        assert low <= truth * (1.0 + 1e-12) + 1e-13 and truth <= high * (1.0 + 1e-12) + 1e-13
         assert high <= 1.02 * low + 1e-6
 
 

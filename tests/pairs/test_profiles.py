@@ -270,7 +270,7 @@ def test_listed_views_enclose_the_profile_of_the_contour(groups: int, n: int, ra
     first, second, others = rng.dirichlet(np.full(groups, 2.0), 3)
     law = SlotLaw(n, rate * first + (1 - rate) * others, rate * second + (1 - rate) * others, others, True, 1e-15)
     pair = law.ordered_pair()
-    assert law.windows(1e-25) is not None
+    assert law.views(1e-25, 2e6) is not None
     for knots in (None, np.array([0, 1, 2, 5, 11, 30])):
         resolution = Resolution(0.01 * pair.scale, truncated_mass=1e-25, knots=knots)
         ends = []
