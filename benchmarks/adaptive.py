@@ -2,8 +2,8 @@
 
 Four tables.
 
-* *strategies*: random adaptive strategies on small models, all histories of each enumerated (those of
-  tests/test_filter.py): how many spend more than the budget, and the share of it that the worst spends.
+* *strategies*: random adaptive strategies on small models, all histories of each enumerated (the
+  strongest ones: tests/test_filter.py): how many spend more than the budget, and the share of it that the worst spends.
 * *price*: for runs of the README and its neighbourhood the smallest epsilon of a filter that admits the whole run,
   relative to that of the accountant (1.00 would be free): paid with Gaussian noise (`composition.exchange`), and with
   Renyi divergences of the best order for that run. delta = 1e-6.
@@ -87,11 +87,75 @@ def price(name: str, run: Run) -> harness.Row:
     }  # fmt: skip
 
 
+def random_strategies(
+    run: PrivacyFilter, choices: list[tuple[Mechanism, test_filter.Masses]], depth: int, number: int
+) -> np.ndarray:
+    """delta at the filter's epsilon of random strategies, shape (number,).
+
+    A strategy says after every history of outcomes which of `choices` is next, or that it stops. A choice that is not
+    admitted stops. All histories of all strategies are enumerated.
+    """
+    rng = np.random.default_rng(7)
+    width = max(len(masses) for _, masses in choices)
+    stop = len(choices)
+    p, loss = np.zeros((stop + 1, width)), np.zeros((stop + 1, width))
+    p[stop, 0] = 1.0  # nothing happens
+    for i, (_, masses) in enumerate(choices):
+        p[i, : len(masses)] = [first for first, _ in masses]
+        loss[i, : len(masses)] = [math.log(first / second) for first, second in masses]
+    lefts = [run._left]
+    following = np.empty((0, stop + 1), np.int64)
+    while following.shape[0] < len(lefts) and len(lefts) < 10**6:
+        here = following.shape[0]
+        row = []
+        for mechanism, _ in choices:
+            after = run._budget.after(mechanism.pair, lefts[here])
+            row.append(len(lefts) if after >= 0.0 else -1)
+            if after >= 0.0:
+                lefts.append(after)
+        following = np.vstack([following, [*row, here]])
+        if here > sum(stop**d for d in range(depth + 1)):
+            break
+    found = []
+    for _ in range(0, number, 2_000):
+        state = np.zeros((2_000, 1), np.int64)
+        mass, total, ended = np.ones((2_000, 1)), np.zeros((2_000, 1)), np.zeros((2_000, 1), bool)
+        for _ in range(depth):
+            choice = rng.choice(stop + 1, state.shape, p=[0.95 / stop] * stop + [0.05])
+            choice[ended] = stop
+            after = following[state, choice]
+            choice[after < 0] = stop
+            ended = choice == stop
+            state = following[state, choice]
+            mass = (mass[..., None] * p[choice]).reshape(2_000, -1)
+            total = (total[..., None] + loss[choice]).reshape(2_000, -1)
+            state, ended = (np.repeat(one, width, axis=1) for one in (state, ended))
+        found.append(np.sum(mass * np.maximum(0.0, -np.expm1(run.epsilon - total)), axis=1))
+    return np.concatenate(found)
+
+
+ORDERS = [None, 5.0, math.inf]
+
+
+def small_filter(order: float | None) -> tuple[PrivacyFilter, list[tuple[Mechanism, test_filter.Masses]]]:
+    """A filter of about five rounds of coins, and of three outcomes in either order."""
+    choices: list[tuple[Mechanism, test_filter.Masses]] = [
+        (test_filter.coin(eps), [(p, 1.0 - p), (1.0 - p, p)])
+        for eps, p in ((eps, 1.0 / (1.0 + math.exp(-eps))) for eps in (0.15, 0.25))
+    ]
+    turned = [(second, first) for first, second in test_filter.THREE]
+    choices += [
+        (test_filter.outcomes(test_filter.THREE), test_filter.THREE),
+        (test_filter.outcomes(test_filter.THREE), turned),
+    ]
+    return PrivacyFilter(0.6 if order else 0.4, 0.1 if order else 0.05, order=order), choices
+
+
 def strategies(number: int) -> list[harness.Row]:
     rows = []
-    for order in test_filter.ORDERS:
-        run, choices = test_filter.small_filter(order)
-        spent = test_filter.random_strategies(run, choices, depth=5, number=number)
+    for order in ORDERS:
+        run, choices = small_filter(order)
+        spent = random_strategies(run, choices, depth=5, number=number)
         rows.append({
             "paid with": "Gaussian noise" if order is None else f"order {order:g}", "strategies": spent.size,
             "above budget": int(np.sum(spent > run.delta)), "largest share": float(spent.max() / run.delta),

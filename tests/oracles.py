@@ -62,17 +62,6 @@ def histogram_law(laws: Sequence[Sequence[Number]]) -> dict[tuple[int, ...], Num
     return current
 
 
-def histogram_law_by_vectors(laws: Sequence[Sequence[Number]]) -> dict[tuple[int, ...], Number]:
-    """The same law, visiting all K^n message vectors one by one."""
-    width = len(laws[0])
-    result: dict[tuple[int, ...], Number] = {}
-    for vector in itertools.product(range(width), repeat=len(laws)):
-        key = tuple(vector.count(message) for message in range(width))
-        mass = math.prod(law[message] for law, message in zip(laws, vector, strict=True))
-        result[key] = result.get(key, 0) + mass
-    return result
-
-
 def pair_of_views(view_p: dict[Any, Number], view_q: dict[Any, Number]) -> Atoms:
     """The atoms (p, q) of two view distributions."""
     return [(view_p.get(key, 0), view_q.get(key, 0)) for key in {**view_p, **view_q}]
@@ -302,26 +291,6 @@ def weak(n: int, k: int, gamma: Number) -> Atoms:
     return atoms
 
 
-def balle_lemma8(n: int, k: int, gamma: Number, alpha: Number) -> Number:
-    """Balle-Bell-Gascon-Nissim 2019, Lemma 8, for k-RR, summed exactly: with M ~ Bin(n, gamma) and
-    W_i uniform on [k], delta = E[(sum_{i<=M} L_i)_+] / (gamma n)."""
-    own = k * (1 - gamma) + gamma  # mu_x(x) / omega(x)
-    gains = {0: own - alpha * gamma, 1: gamma - alpha * own, 2: gamma * (1 - alpha)}
-    total: Number = 0
-    for blanket in range(n + 1):
-        weight = binomial(n, blanket, gamma)
-        for first in range(blanket + 1):
-            for second in range(blanket - first + 1):
-                rest = blanket - first - second
-                if k == 2 and rest:
-                    continue
-                ways = math.comb(blanket, first) * math.comb(blanket - first, second)
-                chance = weight * ways * Fraction((k - 2) ** rest, k**blanket)
-                amount = first * gains[0] + second * gains[1] + rest * gains[2]
-                total += chance * max(amount, 0)
-    return total / (gamma * n)
-
-
 def subsampled(atoms: Atoms, rate: Number) -> Atoms:
     """Both halves of Zhu-Dong-Wang 2022, Proposition 30, in one pair, for a symmetric (P, Q): the
     atoms (M, Q) where P > Q, M = rate P + (1 - rate) Q, their mirror image, loss 0 for the rest."""
@@ -332,6 +301,25 @@ def subsampled(atoms: Atoms, rate: Number) -> Atoms:
             merged += [(mixed, mass_q), (mass_q, mixed)]
     null = 1 - sum(mass_p for mass_p, _ in merged)
     return [*merged, (null, null)]
+
+
+def mean_part(values: Sequence[Number], masses: Sequence[Number], n: int, last: Number = 0) -> Number:
+    """E (mean of n independent values)_+ by their counts; what the masses lack of 1 is at `last`."""
+    rest = max(0, 1 - sum(masses))
+    found: list[Number] = []
+    for counts in itertools.product(range(n + 1), repeat=len(values)):
+        none = n - sum(counts)
+        value = sum((c * v for c, v in zip(counts, values, strict=True)), start=none * last)
+        if none >= 0 and value > 0 and (none == 0 or rest > 0):
+            ways = math.factorial(n) // math.prod(map(math.factorial, (*counts, none)))
+            found.append(value * ways * rest**none * math.prod(m**c for c, m in zip(counts, masses, strict=True)))
+    return math.fsum(found) / n if found and isinstance(found[0], float) else Fraction(sum(found)) / n
+
+
+def gaussian(mu: Number, eps: Number) -> mpf:
+    """H at e^eps of N(mu, 1) and N(0, 1)."""
+    mu, eps = mpf(mu), mpf(eps)
+    return mpmath.ncdf(mu / 2 - eps / mu) - mpmath.exp(eps) * mpmath.ncdf(-mu / 2 - eps / mu)
 
 
 # ---------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""The ledger: order facts, pooling, permutations, bad input, and what a query may return."""
+"""The ledger: order facts, pooling, permutations, and what a query may return. Bad input: test_border.py."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ from hypothesis import strategies as st
 from pld_shuffle import PLD, Accountant, Bounds, Mechanism, RenyiAccountant, ShuffledLDP, ShuffledRR, Side, Subsampled
 from pld_shuffle.composition.pld import EXCESS
 from pld_shuffle.mechanisms.imported import ImportedPair
-from pld_shuffle.trajectory import epsilon_trajectory
 
 NAN = float("nan")
 INF = float("inf")
@@ -117,54 +116,7 @@ def test_plds_know_their_side() -> None:
     assert isinstance(upper, PLD)
 
 
-# -- bad input: a clear error that names the argument and shows the value
-
 LDP = ldp(2.0, 10)
-RR = partial(ShuffledRR, 3, 10)
-ACC = Accountant().compose(LDP)
-#: A call, an argument, values of it, the error, what its message names.
-BAD: list[tuple[Callable[..., Any], str, tuple[Any, ...], type[Exception]]] = [
-    (partial(ShuffledLDP, n=10), "eps0", (NAN, INF, -INF, -1.0, 0.0, 0, 701), ValueError),
-    (partial(ShuffledLDP, 1.0), "n", (0, -5, 10**14), ValueError),
-    (partial(ShuffledRR, n=10, gamma=0.5), "k", (1, 0, -3), ValueError),
-    (RR, "gamma", (0.0, -0.1, 1.1, NAN, INF), ValueError),
-    (RR, "eps0", (0.0,), ValueError),
-    (partial(Subsampled, LDP), "rate", (0.0, -0.1, 1.5, NAN), ValueError),
-    (partial(Subsampled, LDP), "population", (9,), ValueError),
-    (partial(Subsampled, rate=0.5), "mechanism", (3.0, Subsampled(LDP, rate=0.5)), TypeError),
-    (Accountant, "rtol", (0.0, NAN), ValueError),
-    (Accountant, "rtol", ("fine",), TypeError),
-    (Accountant().compose, "mechanism", (0.5,), TypeError),
-    (partial(Accountant().compose, LDP), "count", (0, -1), ValueError),
-    (partial(Accountant().compose, LDP), "count", (1.5, NAN), TypeError),
-    (ACC.get_epsilon, "delta", (-1e-9, 1.1, NAN, INF, [0.5, 2.0]), ValueError),
-    (ACC.get_epsilon, "delta", ("1e-6", None, LDP, True), TypeError),
-    (ACC.get_delta, "epsilon", (-0.1, NAN, [1.0, NAN]), ValueError),
-    (ACC.get_delta, "epsilon", ("1",), TypeError),
-    (partial(ACC.delta_bounds, 1.0), "group", (0,), ValueError),
-    (LDP.pld, "step", (0.0,), ValueError),
-    (LDP.pld, "side", ("upper",), TypeError),
-    (LDP.pld, "truncated_mass", (0.5,), ValueError),
-    (LDP.pld, "step", (1e-9,), MemoryError),
-    (LDP.pld().self_compose, "count", (0,), ValueError),
-    (LDP.pld().compose, "other", (1.0,), TypeError),
-    (LDP.pld().delta, "epsilon", (NAN,), ValueError),
-    (partial(epsilon_trajectory, delta=1e-6), "rounds", ([],), ValueError),
-    (partial(epsilon_trajectory, [(LDP, 1)]), "delta", (2.0,), ValueError),
-    (partial(epsilon_trajectory, [(LDP, 1)], 1e-6), "every", (0,), ValueError),
-]
-
-
-@pytest.mark.parametrize(
-    ("call", "name", "value", "error"),
-    [(call, name, value, error) for call, name, values, error in BAD for value in values],
-    ids=lambda value: str(value).split(" at 0x")[0],
-)
-def test_bad_input_is_refused(call: Callable[..., Any], name: str, value: Any, error: type[Exception]) -> None:
-    """A clear error that names the argument, and shows the value unless it is too fine."""
-    with pytest.raises(error, match=name) as caught:
-        call(**{name: value})
-    assert error is MemoryError or not isinstance(value, float) or repr(value) in str(caught.value)
 
 
 def test_a_refused_round_is_not_half_added() -> None:

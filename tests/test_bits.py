@@ -5,14 +5,15 @@ Honesty (lower <= truth <= upper) is tested apart from tightness (width).
 
 from __future__ import annotations
 
-import itertools
 import math
 from fractions import Fraction
 
 import mpmath
 import numpy as np
+import oracles as o
 import pytest
 from scipy import stats
+from test_truths import bit, chosen, cohort, crowd, datasets
 
 from pld_shuffle import Accountant, CountedBits, ShuffledLDP, Subsampled, Summed
 from pld_shuffle.pairs import bit_kernels, bit_pair, strategy
@@ -34,36 +35,9 @@ SHARES = [
 GROWTHS = [Fraction(k, 16) for k in (0, 1, 4, 12, 17, 32, 80, 200)]
 
 
-def law_of(shares: list[Fraction]) -> list[Fraction]:
-    """The number of ones among independent bits with these probabilities."""
-    law = [Fraction(1)]
-    for share in shares:
-        law = [
-            (law[k] * (1 - share) if k < len(law) else 0) + (law[k - 1] * share if k else 0)
-            for k in range(len(law) + 1)
-        ]
-    return law
-
-
-def divergence(first: list[Fraction], second: list[Fraction], expm1_eps: Fraction) -> Fraction:
-    return sum((max(p - (1 + expm1_eps) * q, Fraction(0)) for p, q in zip(first, second, strict=True)), Fraction(0))
-
-
-def enumerated(n: int, one: Fraction, zero: Fraction, bits: int, values: list[Fraction], expm1_eps: Fraction):
-    """The largest divergence over all neighbouring datasets whose users hold one of `values`."""
-    worst = Fraction(0)
-    for held in itertools.combinations_with_replacement(values, n - 1):
-        others = [zero + v * (one - zero) for v in held for _ in range(bits)]
-        laws = [law_of(others + [zero + v * (one - zero)] * bits) for v in values]
-        for first, second in itertools.permutations(laws, 2):
-            worst = max(worst, divergence(first, second, expm1_eps))
-    return worst
-
-
-def cohort_law(data: list[Fraction], n: int, bits: int) -> list[Fraction]:
-    """The number of ones of a uniformly random n of those users."""
-    laws = [law_of([share for share in cohort for _ in range(bits)]) for cohort in itertools.combinations(data, n)]
-    return [sum(masses) / len(laws) for masses in zip(*laws, strict=True)]
+def datasets_of(n: int, population: int, one: Fraction, zero: Fraction, bits: int):
+    """All pairs of neighbouring datasets of those users, of whom n are drawn."""
+    return datasets([bit(zero), bit(one)], population - 1, cohort(n, each=bits))
 
 
 def floats(expm1_epsilons: list[Fraction]) -> np.ndarray:
@@ -74,8 +48,9 @@ def floats(expm1_epsilons: list[Fraction]) -> np.ndarray:
 @pytest.mark.parametrize("n, bits", [(1, 1), (2, 1), (3, 1), (5, 1), (7, 1), (1, 2), (3, 2), (5, 2), (1, 3), (4, 3)])
 def test_every_dataset_enumerated(n, bits, one, zero):
     bounds = bit_profile(n, BitShares.of(float(one), float(zero)), floats(GROWTHS), bits=bits, rtol=1e-12)
+    orders = [order for pair in datasets_of(n, n, one, zero, bits)() for order in (pair, [(q, p) for p, q in pair])]
     for expm1_eps, lower, upper in zip(GROWTHS, bounds.lower, bounds.upper, strict=True):
-        truth = float(enumerated(n, one, zero, bits, [Fraction(0), Fraction(1)], expm1_eps))
+        truth = max(float(o.hockey_stick(order, 1 + expm1_eps)) for order in orders)
         assert upper >= truth * (1 - ROUNDING) and lower <= truth * (1 + ROUNDING)
         assert lower >= truth - 1e-11  # the lower end is the best dataset
         if bits == 1:  # several bits a user: the upper end lets the bits of a user differ
@@ -180,9 +155,10 @@ def test_the_envelope_alone_is_a_bound(bits):
 )
 def test_attack_atoms_in_rationals(n, all_hold_one, bits, one, zero):
     attack = bit_attack(n, BitShares.of(float(one), float(zero)), all_hold_one, bits=bits)
-    others = [one if all_hold_one else zero] * (bits * (n - 1))
-    first, second = (law_of(others + [share] * bits) for share in (one, zero))
-    for k, (p, q) in enumerate(zip(first, second, strict=True)):
+    others = [one if all_hold_one else zero] * (n - 1)
+    first, second = (crowd([bit(held) for held in (share, *others)], bits) for share in (one, zero))
+    for (_, k), p in first.items():
+        q = second[n * bits - k, k]
         assert abs(attack.p_mass[k] - float(p)) <= attack.mass_error * float(p)
         assert abs(attack.q_mass[k] - float(q)) <= attack.mass_error * float(q)
         assert abs(attack.loss[k] - math.log(p / q)) <= attack.loss_error
@@ -277,25 +253,6 @@ def test_rounds_are_near_the_attack(n, eps0, rounds):
     assert found.lower <= found.upper <= 1.0035 * found.lower
 
 
-def best_strategy(pairs, s, rounds, p=Fraction(1), q=Fraction(1)):
-    """The largest divergence of rounds whose pairs are chosen as the outputs suggest, from the tree of all outputs."""
-    if rounds == 0:
-        return max(p - s * q, Fraction(0))
-    return max(
-        sum(best_strategy(pairs, s, rounds - 1, p * a, q * b) for a, b in zip(first, second, strict=True))
-        for first, second in pairs
-    )
-
-
-def all_datasets(n, population, one, zero, bits):
-    """The pairs of all neighbouring datasets, in both orders."""
-    pairs = []
-    for ones in range(population):
-        data = [one] * ones + [zero] * (population - 1 - ones)
-        pairs += itertools.permutations([cohort_law([target, *data], n, bits) for target in (zero, one)], 2)
-    return pairs
-
-
 @pytest.mark.parametrize("n, population, bits, one, zero, rounds", [
     (1, 1, 1, Fraction(3, 4), Fraction(1, 4), 3),
     (3, 3, 1, Fraction(3, 4), Fraction(1, 4), 3),
@@ -315,9 +272,9 @@ def test_strategies_enumerated(n, population, bits, one, zero, rounds, exact, mo
         mechanism = Subsampled(mechanism, population=population)
     strategy._values.cache_clear()
     accountant = Accountant(rtol=2e-3).compose(mechanism, rounds)
-    pairs, top = all_datasets(n, population, one, zero, bits), rounds * mechanism.pair.max_loss.upper
-    for eps in (0.0, 0.05 * top, 0.2 * top, 0.5 * top, 0.8 * top):
-        truth = float(best_strategy(pairs, Fraction(math.exp(eps)), rounds))
+    losses = rounds * mechanism.pair.max_loss.upper * np.array([0.0, 0.05, 0.2, 0.5, 0.8])
+    truths = chosen([datasets_of(n, population, one, zero, bits)] * rounds, losses=losses)
+    for eps, truth in zip(losses, truths, strict=True):
         bounds = accountant.delta_bounds(eps)
         assert bounds.lower * (1 - ROUNDING) <= truth <= bounds.upper * (1 + ROUNDING)
         # A hidden cohort's members are taken to be known, bit by bit.

@@ -76,23 +76,6 @@ def view(first, second, cover, n: int) -> oracles.Atoms:
     return atoms
 
 
-def positive_part(x, b, n: int) -> Fraction:
-    """E(S)_+ / n by the multinomial law, in rationals; x, b without the atom at 0."""
-    rest = 1 - sum(b)
-    total = Fraction(0)
-    for counts in itertools.product(range(n + 1), repeat=len(x)):
-        left = n - sum(counts)
-        if left < 0:
-            continue
-        value = sum(c * v for c, v in zip(counts, x, strict=True))
-        if value > 0:
-            weight = Fraction(math.factorial(n), math.factorial(left)) * rest**left
-            for c, p in zip(counts, b, strict=True):
-                weight *= p**c / math.factorial(c)
-            total += weight * value
-    return total / n
-
-
 def encloses(bounds, truth, index=()) -> bool:
     low, high = float(bounds.lower[index]), float(bounds.upper[index])
     value = float(truth)
@@ -134,7 +117,7 @@ def test_contour_encloses_the_multinomial_sum(n):
         x = [Fraction(int(v), 16) for v in rng.integers(-40, 40, groups)]
         x[0], x[1] = abs(x[0]) + 1, -abs(x[1]) - 1
         x[1] -= max(Fraction(0), sum(p * v for p, v in zip(b, x, strict=True)) / b[1])  # E X <= 0
-        truth = float(positive_part(x, b, n))
+        truth = float(oracles.mean_part(x, b, n))
         low, high = smooth(x, b, n)
         assert low <= truth * (1 + ROUNDING) and truth * (1 - ROUNDING) <= high
         widths.append((high - low) / truth)
@@ -294,13 +277,7 @@ def test_next_to_the_largest_loss(eps0: float, nearness: float) -> None:
     expm1_eps = math.expm1(eps0) * (1.0 - nearness)
     n, e = 10, Fraction(expm1_eps) + 1
     p, q = Fraction(heavy), Fraction(light)
-    truth = Fraction(0)
-    for ones in range(n + 1):
-        for twos in range(n + 1 - ones):
-            ways = math.comb(n, ones) * math.comb(n - ones, twos)
-            chance = ways * q ** (ones + twos) * (1 - 2 * q) ** (n - ones - twos)
-            total = ones * (p - e * q) / q + twos * (q - e * p) / q
-            truth += chance * max(total, Fraction(0))
+    truth = oracles.mean_part([(p - e * q) / q, (q - e * p) / q], [q, q], n)
     bounds = profile([heavy, light], [light, heavy], [light, light], n, expm1_eps)
-    assert Fraction(float(bounds.lower)) <= truth / n <= Fraction(float(bounds.upper))
+    assert Fraction(float(bounds.lower)) <= truth <= Fraction(float(bounds.upper))
     assert bounds.upper <= 1.02 * bounds.lower

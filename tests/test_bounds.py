@@ -357,41 +357,6 @@ def test_out_of_range_names_the_reason(ask, given, words):
     assert words in str(caught.value)
 
 
-SCALARS = [
-    (Hoeffding().delta, {"epsilon": 0.5, "eps0": 1.0, "n": 100}),
-    (Bennett().epsilon, {"eps0": 1.0, "delta": 0.1, "n": 100}),
-    (Cheu().epsilon, {"eps0": 1.0, "delta": 0.1, "n": 100}),
-    (bounds.girgis_rdp, {"order": 2, "eps0": 1.0, "cohort": 10, "population": 10}),
-    (bounds.optimal_composition_epsilon, {"epsilon": 0.1, "rounds": 10, "total_delta": 0.1}),
-]
-BAD = [math.nan, 0.0, -1.0, math.inf, "1", True, None, 1j, 10**400, Fraction(10**400)]
-
-
-OTHERS = [
-    (bounds.girgis_rdp, {"order": 2, "eps0": 1.0, "cohort": 11, "population": 10}, "cohort"),
-    (bounds.girgis_rdp, {"order": 2, "eps0": 1.0, "cohort": 1, "population": 9, "residue": 1}, "residue"),
-    (bounds.rdp_to_epsilon, {"orders": [2, 3], "rdp": [0.1], "delta": 0.1}, "equal length"),
-    (bounds.rdp_to_epsilon, {"orders": [1.0], "rdp": [0.1], "delta": 0.1}, "orders"),
-    (bounds.rdp_to_epsilon, {"orders": [2.0], "rdp": [math.nan], "delta": 0.1}, "rdp"),
-    (bounds.rdp_to_epsilon, {"orders": [2.0], "rdp": [10**400], "delta": 0.1}, "rdp"),
-    (RRBlanket, {"k": 1}, "k must"),
-]
-#: Every argument of `SCALARS`, and what is no number for it.
-WORSE = [
-    (ask, ({"delta": 0.0} if "rounds" in given else {}) | given | {name: bad}, name)
-    for ask, given in SCALARS for name in given for bad in BAD
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("ask", "given", "words"), OTHERS + WORSE, ids=lambda value: str(value).split(" at 0x")[0][:40]
-)
-def test_bad_input_is_refused(ask, given, words):
-    with pytest.raises((TypeError, ValueError), match=words) as caught:
-        ask(**given)
-    assert not isinstance(caught.value, OutOfRange)
-
-
 THIRD = Fraction(1, 3)  # float(THIRD) is below it
 ABOVE = math.nextafter(1 / 3, 1)
 

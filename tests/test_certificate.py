@@ -12,14 +12,16 @@ import math
 import os
 import random
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import jsonschema
 import numpy as np
+import oracles
 import pytest
+from test_truths import rr
 
 pytest.importorskip("flint")
 
@@ -158,37 +160,10 @@ def test_random_ledgers_are_proved(seed: int) -> None:
 
 P = Fraction(3)  # e^eps0
 GROWTHS = [Fraction(0), Fraction(1, 9), Fraction(1, 2), Fraction(3, 2)]
-Law = Sequence[Fraction]
 
 
 def ball(value: Fraction) -> arb:
     return arb(value.numerator) / value.denominator
-
-
-def exactly_slots(groups: Sequence[tuple[Fraction, Fraction, Fraction]], n: int, g: Fraction) -> Fraction:
-    """E(sum of n L)_+/n over all sequences of groups (mass, a, b)."""
-    total = Fraction(0)
-    for held in itertools.product(groups, repeat=n):
-        value = sum(a - (1 + g) * b for _, a, b in held)
-        total += math.prod(mass for mass, _, _ in held) * max(value, Fraction(0))
-    return total / n
-
-
-def shuffled(first: Law, second: Law, others: Sequence[Law], s: Fraction) -> Fraction:
-    """H_s of the multiset of reports, by enumeration of all reports."""
-    seen: dict[tuple[int, ...], list[Fraction]] = {}
-    laws = [first, second]
-    for reports in itertools.product(range(len(first)), repeat=1 + len(others)):
-        rest = math.prod(law[x] for law, x in zip(others, reports[1:], strict=True))
-        both = seen.setdefault(tuple(sorted(reports)), [Fraction(0), Fraction(0)])
-        for k, law in enumerate(laws):
-            both[k] += law[reports[0]] * rest
-    return sum((max(a - s * b, Fraction(0)) for a, b in seen.values()), Fraction(0))
-
-
-def randomized(k: int) -> list[Law]:
-    """k-ary randomized response with ratio P."""
-    return [[(P if x == y else Fraction(1)) / (P + k - 1) for y in range(k)] for x in range(k)]
 
 
 def line(held: Any, g: Fraction) -> tuple[arb, arb, arb]:
@@ -232,7 +207,7 @@ def test_labels_are_bounded_and_nearly_exact(kind: str, given: dict[str, Any], r
         groups = [(half * m, a, b) for m, a, b in groups] + [(half, one, one)]
         groups = [(m, q * a + 1 - q, q * b + 1 - q) for m, a, b in groups]
     for g in GROWTHS:
-        exact = exactly_slots(groups, 4, g)
+        exact = oracles.mean_part([a - (1 + g) * b for _, a, b in groups], [m for m, _, _ in groups], 4)
         value = checker.profile(held, "labels", ball(g), line(held, g), [])
         assert value >= ball(exact) * (1 - arb(1e-12))  # eps0 = log 3 is rounded
         assert float(value) <= 1.05 * float(exact) + 0.03
@@ -244,10 +219,9 @@ def test_the_swap_theorem_bounds_every_dataset(n: int) -> None:
     held = checker.Round(n, budget=arb(3))
     bins = [arb(u) for u in (0.05, 0.1, 0.15, 0.2, 0.25, 0.3)]
     for k, g in itertools.product((2, 3), GROWTHS):
-        laws = randomized(k)
-        worst = max(
-            shuffled(laws[0], laws[1], others, 1 + g) for others in itertools.combinations_with_replacement(laws, n - 1)
-        )
+        laws = rr(k, P)
+        crowds = itertools.combinations_with_replacement(laws, n - 1)
+        worst = max(oracles.hockey_stick(oracles.shuffled_pair(*laws[:2], others), 1 + g) for others in crowds)
         assert checker.profile(held, "swap", ball(g), line(held, g), bins) >= ball(worst)
         # Without the bins all that is left is the target's own divergence.
         alone = checker.profile(held, "swap", ball(g), line(held, g), [])
@@ -261,19 +235,9 @@ def test_a_hidden_cohort_bounds_every_dataset(n: int) -> None:
     held = checker.Round(largest, budget=arb(3), share=arb(largest) / population)
     for k, g in itertools.product((2, 3), GROWTHS[:3]):
         value = checker.profile(held, "swap", ball(g), line(held, g), [])
-        laws = randomized(k)
-        for others in itertools.combinations_with_replacement(range(k), population - 1):
-            seen: dict[tuple[int, ...], list[Fraction]] = {}
-            cohorts = list(itertools.combinations(range(population), n))
-            for cohort in cohorts:
-                for reports in itertools.product(range(k), repeat=n):
-                    both = seen.setdefault(tuple(sorted(reports)), [Fraction(0)] * 2)
-                    for b in range(2):
-                        drawn = [[b, *others][i] for i in cohort]
-                        chances = [laws[i][x] for i, x in zip(drawn, reports, strict=True)]
-                        both[b] += Fraction(math.prod(chances)) / len(cohorts)
-            truth = sum((max(a - (1 + g) * b, Fraction(0)) for a, b in seen.values()), Fraction(0))
-            assert value >= ball(truth)
+        laws = rr(k, P)
+        for others in itertools.combinations_with_replacement(laws, population - 1):
+            assert value >= ball(oracles.hockey_stick(oracles.cohort_pair(*laws[:2], others, n), 1 + g))
 
 
 def test_many_users_are_bounded_tightly() -> None:

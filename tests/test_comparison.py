@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from functools import partial
-from typing import Any
 
 import mpmath
 import pytest
@@ -25,7 +23,7 @@ from pld_shuffle import (
 from pld_shuffle.cli import main
 from pld_shuffle.comparison import Comparison, compare
 from pld_shuffle.plots import methods_compared
-from pld_shuffle.randomizers import Gaussian, Laplace
+from pld_shuffle.randomizers import Laplace
 from pld_shuffle.shares import Binomial, DiscreteGaussian, Skellam
 
 WHOLE = ShuffledLDP(eps0=3.0, n=1_000, analysis="stronger-clones")
@@ -167,34 +165,6 @@ def test_picture(issue: Comparison) -> None:
     assert infinity_mass.tight.upper == math.inf
     assert all(math.isnan(method.factor) for method in infinity_mass.methods)
     methods_compared(infinity_mass, Figure().add_subplot())
-
-
-COHORT_OF = partial(Subsampled, ShuffledLDP(eps0=2.0, n=1_000), population=2_000)
-
-
-@pytest.mark.parametrize(
-    ("change", "error", "match"),
-    [
-        ({"delta": 0.0}, ValueError, "delta"),
-        ({"delta": math.nan}, ValueError, "delta"),
-        ({"delta": "1e-6"}, TypeError, "delta"),
-        ({"rounds": 0}, ValueError, "rounds"),
-        ({"rounds": True}, TypeError, "rounds"),
-        ({"rtol": 2.0}, ValueError, "rtol"),
-        ({"mechanism": "ldp"}, TypeError, "mechanism"),
-        # no published bound covers fewer reports
-        ({"mechanism": COHORT_OF(dropout=0.5)}, ValueError, "no dropout and no colluding"),
-        ({"mechanism": COHORT_OF(colluding=10)}, ValueError, "no dropout and no colluding"),
-        ({"mechanism": COHORT_OF(dropout_limit=0.5)}, ValueError, "no dropout and no colluding"),
-        ({"mechanism": ShuffledRandomizer(10_000, p=3.0, q=4.0, tv=0.3)}, TypeError, "given by its eps0"),
-        ({"mechanism": Shuffled(Gaussian(sigma=1.0), 10_000, analysis="blanket")}, TypeError, "pure randomizer"),
-    ],
-)  # fmt: skip
-def test_refuses(change: dict[str, object], error: type[Exception], match: str) -> None:
-    mechanism = ShuffledLDP(eps0=1.0, n=10, analysis="stronger-clones")
-    arguments: dict[str, Any] = {"mechanism": mechanism, "delta": 1e-6, "rounds": 1} | change
-    with pytest.raises(error, match=match):
-        compare(**arguments)
 
 
 # --- the command line -------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 """Filters: no strategy that looks at outputs spends more than the budget; by enumeration that shares nothing with them.
 
-The strongest strategies are found exactly, by dynamic programming over the running loss: mechanisms are coins whose
-losses are multiples of a step. Weaker ones are drawn at random, and every outcome of them is enumerated.
+The strongest strategies are found exactly, by dynamic programming over the running loss: mechanisms have two outcomes
+whose losses are multiples of a step. (Weaker ones at random: benchmarks/adaptive.py.)
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ import copy
 import json
 import math
 import pickle
-from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
 import mpmath
 import numpy as np
 import pytest
+from oracles import gaussian
 
 from pld_shuffle import (
     Accountant,
@@ -35,7 +35,6 @@ from pld_shuffle import (
 )
 from pld_shuffle.cli import main
 from pld_shuffle.composition.exchange import GaussianBudget, exchange_price
-from pld_shuffle.mechanisms import Mechanism
 
 Masses = list[tuple[float, float]]  # (P, Q) of every outcome
 
@@ -59,11 +58,8 @@ THREE = [(0.5, 0.45), (0.3, 0.25), (0.2, 0.3)]  # different in its two orders
 
 
 def hockey(square: float, y: mpmath.mpf) -> mpmath.mpf:
-    """H of Gaussian noise at e^y, in 40 digits: E_P(1 - e^(y - L))_+ = Phi((b/2 - y)/mu) - e^y Phi((-b/2 - y)/mu)."""
-    if square == 0.0:
-        return max(mpmath.mpf(0), 1 - mpmath.exp(y))
-    b, mu = mpmath.mpf(square), mpmath.sqrt(mpmath.mpf(square))
-    return mpmath.ncdf((b / 2 - y) / mu) - mpmath.exp(y) * mpmath.ncdf((-b / 2 - y) / mu)
+    """H of Gaussian noise at e^y, in 40 digits."""
+    return gaussian(mpmath.sqrt(square), y) if square else max(mpmath.mpf(0), 1 - mpmath.exp(y))
 
 
 def exchanged(pair: DiscretePair, cushion: float, y: float, turned: bool) -> mpmath.mpf:
@@ -130,13 +126,25 @@ def test_the_budget_is_that_of_gaussian_noise() -> None:
 # --- the strongest strategies ----------------------------------------------------------------
 
 
-def strongest(run: PrivacyFilter, step: float, sizes: tuple[int, ...], cheaper: float = 1.0, held: int = 0) -> float:
-    """The largest delta at the filter's epsilon over all strategies with coins of losses +-size * step.
+Size = int | tuple[int, int]  # of a coin; or of two outcomes: what one of them gains, and the other one loses
+
+
+def of_size(size: Size, step: float) -> tuple[DiscretePair, list[list[tuple[int, float]]]]:
+    """Two outcomes whose losses are multiples of a step, and the law of the loss in either order."""
+    gain, loss = (size, size) if isinstance(size, int) else size
+    p = math.expm1(loss * step) / (math.exp(loss * step) - math.exp(-gain * step))
+    q = p * math.exp(-gain * step)
+    orders = [[(gain, p), (-loss, 1.0 - p)], [(-gain, q), (loss, 1.0 - q)]]
+    return outcomes([(p, q), (1.0 - p, 1.0 - q)]), orders[: 1 if gain == loss else 2]
+
+
+def strongest(run: PrivacyFilter, step: float, sizes: tuple[Size, ...], cheaper: float = 1.0, held: int = 0) -> float:
+    """The largest delta at the filter's epsilon over all strategies with pairs of these sizes, in either order.
 
     Backwards over what is left: an array over the running loss, of the best a strategy can reach from there. cheaper :
-    what prices are multiplied with. held : so many rounds of the first coin are reserved.
+    what prices are multiplied with. held : so many rounds of the first pair are reserved.
     """
-    coins = [(size, coin(size * step).pair, 1.0 / (1.0 + math.exp(-size * step))) for size in sizes]
+    known = [of_size(size, step) for size in sizes]
     budget, start = run._budget, (run._left, held)
     following: dict[tuple[float, int], list[tuple[float, int]]] = {}
     found = [start]
@@ -145,22 +153,23 @@ def strongest(run: PrivacyFilter, step: float, sizes: tuple[int, ...], cheaper: 
         if here in following:
             continue
         following[here] = []
-        for i, (_, pair, _) in enumerate(coins):
-            after = budget.after(pair, left)
+        for i, (mechanism, _) in enumerate(known):
+            after = budget.after(mechanism.pair, left)
             after = left - cheaper * (left - after) if after >= 0.0 else after
             following[here].append((left, kept - 1) if i == 0 and kept else (after, kept))
         found += [after for after in following[here] if after[0] >= 0.0]
-    ends = math.ceil(run.epsilon / step) + 150 * max(sizes)
+    ends = math.ceil(run.epsilon / step) + 150 * max(moved for _, orders in known for moved, _ in orders[0])
     loss = step * np.arange(-ends, ends + 1)
     values: dict[tuple[float, int], np.ndarray] = {}
+
+    def moved(value: np.ndarray, steps: int) -> np.ndarray:
+        return np.append(value[steps:], np.ones(steps)) if steps > 0 else np.append(np.zeros(-steps), value[:steps])
+
     for here in sorted(following, key=lambda state: (state[1], state[0])):
         best = np.maximum(0.0, -np.expm1(run.epsilon - loss))
-        for (size, _, p), after in zip(coins, following[here], strict=True):
-            if after[0] >= 0.0:
-                value = values[after]
-                up = np.append(value[size:], np.ones(size))
-                down = np.append(np.zeros(size), value[:-size])
-                best = np.maximum(best, p * up + (1.0 - p) * down)
+        for (_, orders), after in zip(known, following[here], strict=True):
+            for law in orders if after[0] >= 0.0 else ():
+                best = np.maximum(best, sum(mass * moved(values[after], steps) for steps, mass in law))
         values[here] = best
     return float(values[start][ends])
 
@@ -174,10 +183,14 @@ def strongest(run: PrivacyFilter, step: float, sizes: tuple[int, ...], cheaper: 
         (1.5, 1e-2, 0.1, (2, 5), None),
         (1.0, 1e-2, 0.1, (1, 2, 3), 5.0),
         (1.0, 1e-3, 0.1, (1, 4), 8.0),
+        (1.0, 1e-2, 0.1, (1, (3, 1)), None),
+        (0.8, 1e-2, 0.1, ((1, 2), (4, 1)), None),
+        (1.0, 1e-2, 0.1, (1, (3, 1)), 5.0),
+        (0.6, 1e-1, 0.1, (1, (2, 1)), math.inf),
     ],
 )
 def test_no_strategy_spends_more_than_the_budget(
-    epsilon: float, delta: float, step: float, sizes: tuple[int, ...], order: float | None
+    epsilon: float, delta: float, step: float, sizes: tuple[Size, ...], order: float | None
 ) -> None:
     run = PrivacyFilter(epsilon, delta, order=order)
     assert strongest(run, step, sizes) <= delta
@@ -213,79 +226,6 @@ def test_rounds_of_bits_are_reserved_one_by_one() -> None:
     run = PrivacyFilter(1.2 * needed, 1e-6, reserved=[(bits, 3)])
     assert run.compose(bits, 2).admits(bits)
     assert run.remaining == 1.0
-
-
-# --- random strategies -----------------------------------------------------------------------
-
-
-def random_strategies(
-    run: PrivacyFilter, choices: list[tuple[Mechanism, Masses]], depth: int, number: int
-) -> np.ndarray:
-    """delta at the filter's epsilon of random strategies, shape (number,).
-
-    A strategy says after every history of outcomes which of `choices` is next, or that it stops. A choice that is not
-    admitted stops. All histories of all strategies are enumerated.
-    """
-    rng = np.random.default_rng(7)
-    width = max(len(masses) for _, masses in choices)
-    stop = len(choices)
-    p, loss = np.zeros((stop + 1, width)), np.zeros((stop + 1, width))
-    p[stop, 0] = 1.0  # nothing happens
-    for i, (_, masses) in enumerate(choices):
-        p[i, : len(masses)] = [first for first, _ in masses]
-        loss[i, : len(masses)] = [math.log(first / second) for first, second in masses]
-    lefts = [run._left]
-    following = np.empty((0, stop + 1), np.int64)
-    while following.shape[0] < len(lefts) and len(lefts) < 10**6:
-        here = following.shape[0]
-        row = []
-        for mechanism, _ in choices:
-            after = run._budget.after(mechanism.pair, lefts[here])
-            row.append(len(lefts) if after >= 0.0 else -1)
-            if after >= 0.0:
-                lefts.append(after)
-        following = np.vstack([following, [*row, here]])
-        if here > sum(stop**d for d in range(depth + 1)):
-            break
-    found = []
-    for _ in range(0, number, 2_000):
-        state = np.zeros((2_000, 1), np.int64)
-        mass, total, ended = np.ones((2_000, 1)), np.zeros((2_000, 1)), np.zeros((2_000, 1), bool)
-        for _ in range(depth):
-            choice = rng.choice(stop + 1, state.shape, p=[0.95 / stop] * stop + [0.05])
-            choice[ended] = stop
-            after = following[state, choice]
-            choice[after < 0] = stop
-            ended = choice == stop
-            state = following[state, choice]
-            mass = (mass[..., None] * p[choice]).reshape(2_000, -1)
-            total = (total[..., None] + loss[choice]).reshape(2_000, -1)
-            state, ended = (np.repeat(one, width, axis=1) for one in (state, ended))
-        found.append(np.sum(mass * np.maximum(0.0, -np.expm1(run.epsilon - total)), axis=1))
-    return np.concatenate(found)
-
-
-ORDERS = [None, 5.0, math.inf]
-
-
-def small_filter(order: float | None) -> tuple[PrivacyFilter, list[tuple[Mechanism, Masses]]]:
-    """A filter of about five rounds of coins, and of three outcomes in either order."""
-    choices: list[tuple[Mechanism, Masses]] = [
-        (coin(eps), [(p, 1.0 - p), (1.0 - p, p)])
-        for eps, p in ((eps, 1.0 / (1.0 + math.exp(-eps))) for eps in (0.15, 0.25))
-    ]
-    turned = [(second, first) for first, second in THREE]
-    choices += [(outcomes(THREE), THREE), (outcomes(THREE), turned)]
-    return PrivacyFilter(0.6 if order else 0.4, 0.1 if order else 0.05, order=order), choices
-
-
-@pytest.mark.parametrize("order", ORDERS)
-def test_a_hundred_thousand_random_strategies(order: float | None) -> None:
-    """The same, 100,000 for each, in benchmarks/adaptive.py."""
-    run, choices = small_filter(order)
-    spent = random_strategies(run, choices, depth=5, number=34_000)
-    assert np.all(spent <= run.delta)
-    assert order == math.inf or spent.max() > 0.4 * run.delta
 
 
 # --- the filter as an object -----------------------------------------------------------------
@@ -377,35 +317,6 @@ def test_a_log_is_admitted_as_a_whole_or_not_at_all() -> None:
     with pytest.raises(BudgetExceeded):
         run.compose_log(rows)
     assert run.rounds == 35
-
-
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda: PrivacyFilter(0.0, 1e-6), "epsilon"),
-        (lambda: PrivacyFilter(1.0, 0.0), "delta"),
-        (lambda: PrivacyFilter(1.0, 1e-6, order=1.0), "order must be greater than 1"),
-        (lambda: PrivacyFilter(1.0, 1e-6, order=2.0, reserved=[(STEP, 1)]), "order must be None"),
-        (lambda: PrivacyOdometer(1e-6, [0.5]), "orders must be greater than 1"),
-        (lambda: IndividualFilter(1.0, 1e-6), "of shape"),
-        (lambda: IndividualFilter([1.0, math.nan], 1e-6), "epsilon"),
-        (lambda: IndividualFilter([1.0] * 5, 1e-6).compose(STEP, [1, 1]), "users must be different"),
-        (lambda: PrivacyFilter.least_epsilon([], 1e-6), "planned must lose"),
-        *(
-            (lambda r=r, f=f: f(r), "must be .mechanism, count. pairs")
-            for r in (1.0, None, "x", [STEP])
-            for f in (
-                lambda r: PrivacyFilter(1.0, 1e-6, r),
-                lambda r: PrivacyFilter(1.0, 1e-6, reserved=r),
-                lambda r: PrivacyFilter.least_epsilon(r, 1e-6),
-                lambda r: PrivacyOdometer.planned(r, 1e-6),
-            )
-        ),
-    ],
-)
-def test_errors_name_the_argument(make: Callable[[], object], message: str) -> None:
-    with pytest.raises((TypeError, ValueError), match=message):
-        make()
 
 
 def test_a_filter_answers_as_an_accountant_does() -> None:

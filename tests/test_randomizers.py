@@ -14,6 +14,7 @@ import inspect
 import itertools
 import math
 import pickle
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -56,7 +57,7 @@ NAMED = [
       for k, size, eps0 in ((2, 1, 1.0), (6, 1, 2.0), (6, 3, 2.0), (5, 4, 0.5))),
     *(LocalHashing(k=k, buckets=buckets, eps0=eps0) for k, buckets, eps0 in (
         (2, 2, 1.0), (2, 4, 1.5), (4, 2, 1.0), (3, 3, 1.0), (4, 5, 3.0), (3, 6, 2.0))),
-    *(HadamardResponse(k=k, eps0=eps0) for k, eps0 in ((2, 1.0), (5, 1.5), (8, 0.5), (3, 3.0))),
+    *(HadamardResponse(k=k, eps0=eps0) for k, eps0 in ((2, 1.0), (5, 1.5), (8, 0.5), (3, 3.0), (7, 1.0), (12, 1.0))),
     DiscreteRandomizer(MATRIX),
 ]  # fmt: skip
 CONTINUOUS = [Laplace(eps0=0.5), Laplace(eps0=4.0), Gaussian(sigma=0.5), Gaussian(sigma=2.0)]
@@ -110,14 +111,14 @@ def test_parameters_are_those_of_the_law(randomizer):
 def test_pair_laws_lose_nothing(randomizer):
     """Merged groups and the law's columns give the same curves; every pair has a kind."""
     law, low = law_of(randomizer), infimum(randomizer)
-    kinds = np.array([curve(*kind) for kind in randomizer.pair_laws()])
+    kinds = np.array([curve(kind) for kind in randomizer.pair_laws()])
     found = np.zeros(len(kinds), dtype=bool)
     for i, j in itertools.combinations(range(min(randomizer.inputs, 8)), 2):
         if np.array_equal(law[i], law[j]):
             continue
         same = np.zeros(len(kinds), dtype=bool)
         for one, two in ((law[i], law[j]), (law[j], law[i])):
-            same |= np.all(np.abs(kinds - curve(one, two, low)) < 1e-11, axis=1)
+            same |= np.all(np.abs(kinds - curve([one, two, low])) < 1e-11, axis=1)
         assert np.any(same)
         found |= same
     if randomizer.inputs <= 8:
@@ -129,10 +130,12 @@ def test_pair_laws_lose_nothing(randomizer):
         assert np.all(blanket <= np.minimum(first, second) * (1 + 1e-12))
 
 
-def curve(first, second, blanket):
-    """Functionals of (first, second, blanket) that merging groups of equal ratios preserves."""
-    weights = np.random.default_rng(5).normal(size=(6, 3))
-    return np.abs(weights @ np.array([first, second, blanket])).sum(axis=1)
+WEIGHTS = np.random.default_rng(11).normal(size=(6, 5))
+
+
+def curve(rows):
+    """Sums that merging reports of equal ratios preserves and that nearly any other change of a joint law alters."""
+    return np.abs(WEIGHTS[:, : len(rows)] @ np.asarray(rows)).sum(axis=1)
 
 
 @pytest.mark.parametrize("eps0", [1e-9, 0.01, 1.0, 20.0, 300.0, 700.0])
@@ -369,40 +372,6 @@ def test_k_rr_from_gamma(gamma):
 # -------------------------------------------------------------------------- border
 
 
-#: Constructors with good arguments, and bad values of them.
-MAKERS = [
-    (KRandomizedResponse, {"k": 3, "eps0": 1.0}, {"k": [1, 0]}),
-    (KRandomizedResponse.from_gamma, {"k": 4, "gamma": 0.5}, {"k": [1], "gamma": [0, 1.0, math.nan]}),
-    (BinaryRandomizedResponse, {"eps0": 1.0}, {}),
-    (Laplace, {"eps0": 1.0}, {}),
-    (Gaussian, {"sigma": 1.0}, {"sigma": [0.0, -1.0, math.nan, math.inf]}),
-    (UnaryEncoding, {"k": 3, "eps0": 1.0}, {"k": [0, 1, 2**24 + 1], "variant": ["optimized!"]}),
-    (SubsetSelection, {"k": 4, "size": 1, "eps0": 1.0}, {"k": [1], "size": [0, 4]}),
-    (LocalHashing, {"k": 4, "buckets": 2, "eps0": 1.0}, {"k": [1, 2**31], "buckets": [1, 2**31]}),
-    (HadamardResponse, {"k": 4, "eps0": 1.0}, {"k": [1, 2**48 + 1]}),
-    (rappor, {"k": 4, "noise": 0.5}, {"k": [1], "noise": [1.0, -0.1, math.nan]}),
-    (rappor, {"one_if_zero": 0.25}, {"one_if_zero": [0.75, -0.1], "one_if_one": [math.nan, 1.1]}),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("maker, given, bad", MAKERS)
-def test_bad_arguments_are_named(maker, given, bad):
-    """ValueError with name and value for a number out of range. Other kinds of numbers: test_border.py."""
-    maker(**given)
-    if "eps0" in given:
-        bad = {"eps0": [0, -1.0, math.nan, math.inf, 701, -0.0], **bad}
-    for name, values in bad.items():
-        for value in values:
-            with pytest.raises(ValueError) as caught:
-                maker(**{**given, name: value})
-            assert name in str(caught.value) and repr(value) in str(caught.value)
-
-
-def test_integral_floats_are_integers():
-    assert KRandomizedResponse(k=1e4, eps0=1.0) == KRandomizedResponse(k=10_000, eps0=1.0)
-    assert repr(LocalHashing(k=8.0, buckets=np.float64(4), eps0=1.0).buckets) == "4"
-
-
 def test_rappor_without_any_noise_is_refused():
     with pytest.raises(ValueError, match="eps0=inf"):
         rappor(noise=0.0, one_if_zero=0.0, one_if_one=0.5)
@@ -459,3 +428,183 @@ def test_bad_real_values_are_refused(randomizer):
 def test_memoised_filters_are_checked():
     with pytest.raises(ValueError, match="memoised"):
         rappor().instantaneous([0, 1, 0, 2], np.random.default_rng(0))
+
+
+# --- Joint laws of several inputs: against enumerated laws, exact rationals, and the blanket -------
+
+
+def ratios(rows):
+    """Number of different ratio vectors, up to rounding."""
+    seen = rows[:, rows.max(axis=0) > 0]
+    return len(np.unique(np.round(seen / seen.max(axis=0), 9), axis=1).T)
+
+
+# ---------------------------------------------------------------- against enumeration
+
+
+@each_finite
+def test_joint_laws_of_all_quadruples_equal_the_enumerated_ones(randomizer):
+    law, low = law_of(randomizer), infimum(randomizer)
+    inputs = range(min(randomizer.inputs, 5))
+    for several in itertools.product(inputs, repeat=4):
+        if several[0] > 1 or several[1] > 2:
+            continue  # all patterns of equal inputs occur in the rest
+        joint = randomizer.joint_law(several)
+        assert joint.shape[0] == 4
+        np.testing.assert_allclose(joint.sum(axis=1), 1, rtol=1e-13)
+        np.testing.assert_allclose(curve(joint), curve(law[list(several)]), rtol=1e-12)
+        with_blanket = randomizer.joint_law(several, blanket=True)
+        expected = np.vstack([law[list(several)], low])
+        np.testing.assert_allclose(curve(with_blanket), curve(expected), rtol=1e-12)
+
+
+@each_finite
+def test_reports_of_equal_ratios_share_a_group_and_equal_inputs_rows(randomizer):
+    several = [x for x in (0, 1, 2) if x < randomizer.inputs]
+    joint = randomizer.joint_law(several)
+    assert not joint.flags.writeable
+    assert joint.shape[1] == ratios(joint) == ratios(law_of(randomizer)[several])
+    repeated = randomizer.joint_law([1, 0, 1, 0], blanket=True)
+    assert np.array_equal(repeated[:2], repeated[2:4])
+
+
+# ---------------------------------------------------------------- against exact rationals
+
+
+ROOT = Fraction(3, 2)  # of e^eps0
+LOG_ODDS = {"eps0": math.log(2.25)}
+
+
+@pytest.mark.parametrize("randomizer", [
+    KRandomizedResponse(k=7, **LOG_ODDS), SubsetSelection(k=7, size=3, **LOG_ODDS),
+    UnaryEncoding(k=6, variant="optimised", **LOG_ODDS), LocalHashing(k=7, buckets=3, **LOG_ODDS),
+], ids=repr)  # fmt: skip
+def test_masses_are_accurate_to_1e_14(randomizer):
+    laws = enumerated(randomizer, ROOT)[1]
+    several = (0, 1, 3, 4, 5)[: 4 if isinstance(randomizer, LocalHashing) else 5]
+    groups = {}
+    for masses in zip(*(laws[x] for x in several), strict=True):
+        key = tuple(mass / max(masses) for mass in masses)
+        groups[key] = [a + b for a, b in zip(groups.get(key, [0] * 5), masses, strict=False)]
+    exact = sorted(tuple(group) for group in groups.values())
+    joint = randomizer.joint_law(several)
+    found = sorted(tuple(column) for column in joint.T)
+    assert len(found) == len(exact)
+    # Rounding may exchange equal entries: match each exact group with its nearest.
+    for group in exact:
+        error = min(max(abs(Fraction(f) / g - 1) for f, g in zip(c, group, strict=True)) for c in found)
+        assert error < 1e-14
+
+
+# ---------------------------------------------------------------- what follows from them
+
+
+@each_finite
+def test_types_cover_every_target_and_every_other_value(randomizer):
+    """For each ordered pair some kind of pair has all other values' laws, for both V and the blanket."""
+    law = law_of(randomizer)[:8]
+    low = infimum(randomizer)
+    entries = list(randomizer.types())
+    pairs = 1 + max(entry.pair for entry in entries)
+    found = {(entry.pair, entry.shared): np.array([curve(rows) for rows in entry.laws]) for entry in entries}
+    for first, second in itertools.permutations(range(len(law)), 2):
+        if np.array_equal(law[first], law[second]):
+            continue
+        target = [law[first], law[second]]
+        for name, shared in zip(("first", "second", "blanket"), (*target, low / math.fsum(low)), strict=True):
+            others = np.array([curve([*target, shared, other]) for other in law])
+            covered = [covers(found[pair, name], others) for pair in range(pairs)]
+            assert any(covered), (first, second, name)
+
+
+def covers(kinds, others):
+    """Whether each row of `others` is one of `kinds`."""
+    return bool(np.all(np.abs(others[:, np.newaxis] - kinds) < 1e-11, axis=2).any(axis=1).all())
+
+
+@each_finite
+def test_the_rows_of_types_are_laws_and_some_other_value_holds_the_shared_one(randomizer):
+    for entry in randomizer.types():
+        for rows in entry.laws:
+            np.testing.assert_allclose(rows.sum(axis=1), 1, rtol=1e-13)
+            assert np.all(rows[3] > 0)
+        if entry.shared != "blanket":
+            assert any(np.array_equal(rows[2], rows[3]) for rows in entry.laws)
+        ratio = max(float(np.max(rows[2] / rows[3])) for rows in entry.laws)
+        assert ratio <= (1 / randomizer.gamma if entry.shared == "blanket" else math.exp(randomizer.eps0)) * (1 + 1e-12)
+
+
+def test_symmetric_randomizers_have_few_kinds():
+    randomizer = KRandomizedResponse(k=1000, eps0=1.0)
+    assert [(entry.shared, len(entry.laws)) for entry in randomizer.types()] == [
+        ("first", 3), ("second", 3), ("third", 4), ("blanket", 3),
+    ]  # fmt: skip
+    assert list(BinaryRandomizedResponse(1.0).ordered_pairs()) == [(0, 1)]
+    assert list(HadamardResponse(k=100, eps0=3.0).ordered_pairs()) == [(0, 1)]
+
+
+def test_hadamard_kinds_are_sums_of_rows_and_one_fresh_row():
+    # Rows 1, 2 and 4 with all their sums, and row 8.
+    assert HadamardResponse(k=60, eps0=3.0).kinds((0, 1, 3)) == [0, 1, 2, 3, 4, 5, 6, 7]
+
+
+def test_unbounded_or_large_matrices_have_no_types():
+    unbounded = DiscreteRandomizer([[0.5, 0.5, 0.0], [0.25, 0.25, 0.5]])
+    assert list(unbounded.types()) == []
+    assert list(DiscreteRandomizer(np.full((65, 65), 1 / 65)).types()) == []
+    assert len(list(DiscreteRandomizer(np.full((17, 17), 1 / 17)).types())) == 17 * 16
+    assert len(list(DiscreteRandomizer(MATRIX).types())) == 4 * 4 + 2 * 3
+
+
+# ---------------------------------------------------------------- local hashing
+
+
+@pytest.mark.parametrize("k, buckets", [(6, 3), (7, 2), (5, 4)])
+def test_the_blanket_of_many_hashed_values_is_a_lower_bound(k, buckets):
+    """All other rows are exact; four values that collide are hardly ever all."""
+    randomizer = LocalHashing(k=k, buckets=buckets, eps0=1.0)
+    law, exact = law_of(randomizer), infimum(randomizer).sum()
+    four = 2.0 * buckets**-3 * randomizer.response.truth * buckets
+    assert exact - four <= randomizer.gamma <= exact * (1 + 1e-13)
+    for several in itertools.combinations(range(k), 4):
+        np.testing.assert_allclose(curve(randomizer.joint_law(several)), curve(law[list(several)]), rtol=1e-12)
+
+
+# ---------------------------------------------------------------- scale and border
+
+
+@pytest.mark.parametrize("randomizer, groups", [
+    (KRandomizedResponse(k=10**9, eps0=1.0), 6),
+    (UnaryEncoding(k=10**6, eps0=1.0), 32),
+    (rappor(k=10**6), 32),
+    (SubsetSelection(k=10**6, size=1000, eps0=1.0), 32),
+    (HadamardResponse(k=10**9, eps0=1.0), 32),
+    (LocalHashing(k=10**5, buckets=3, eps0=1.0), 16),
+], ids=repr)  # fmt: skip
+def test_large_alphabets_are_feasible(randomizer, groups):
+    several = [0, 70_000, 5, 3, 99_999]
+    joint = randomizer.joint_law(several[: 4 if isinstance(randomizer, LocalHashing) else 5])
+    assert joint.shape[1] <= groups
+    np.testing.assert_allclose(joint.sum(axis=1), 1, rtol=1e-12)
+    for entry in randomizer.types():
+        assert len(entry.laws) <= 12
+    assert 0 < randomizer.gamma <= (1 - randomizer.tv) * (1 + 1e-12) < 1 + 1e-12
+    for first, second, blanket in randomizer.pair_laws():
+        assert len(first) <= 16
+        assert blanket.sum() == pytest.approx(randomizer.gamma, rel=1e-11)
+        assert np.maximum(first - second, 0).sum() <= randomizer.tv * (1 + 1e-11)
+        if not isinstance(randomizer, RAPPOR):  # its pairs differ in few bits
+            ratio = np.max(first[second > 0] / second[second > 0])
+            assert math.log(ratio) == pytest.approx(randomizer.eps0, rel=1e-12)
+    assert len(randomizer.sample(np.arange(2), np.random.default_rng(0))) == 2
+
+
+def test_bad_inputs_are_named():
+    randomizer = KRandomizedResponse(k=5, eps0=1.0)
+    for inputs in ([], [5], [-1], [[0, 1]]):
+        with pytest.raises(ValueError, match="inputs"):
+            randomizer.joint_law(inputs)
+    with pytest.raises(TypeError, match="inputs"):
+        randomizer.joint_law([0.5])
+    with pytest.raises(ValueError, match="at most 4 different ones"):
+        LocalHashing(k=2**25, buckets=3, eps0=1.0).joint_law([0, 1, 2, 3, 4])

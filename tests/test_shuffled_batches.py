@@ -437,20 +437,6 @@ def test_more_left_out_hides_more() -> None:
     assert found[0] > found[1] > found[2]
 
 
-@pytest.mark.parametrize(
-    "given, named",
-    [
-        (dict(sigma=1.0, batches=10, batch_size=10, records=90), "records"),
-        (dict(sigma=0.01, batches=10, batch_size=10, records=101), "sigma"),
-        (dict(sigma=1.0, batches=0, batch_size=10, records=101), "batches"),
-        (dict(sigma=1.0, batches=10, batch_size=10, records=101, relation="add"), "relation"),
-    ],
-)
-def test_bad_input_is_named(given: dict, named: str) -> None:
-    with pytest.raises(ValueError, match=named):
-        ShuffledBatches(**given)
-
-
 def test_epochs_are_rounds_and_relations_must_agree() -> None:
     accountant = Accountant().compose(ShuffledBatches(4.0, 10_000, 10, 100_001))
     with pytest.raises(ValueError, match="relation"):

@@ -86,17 +86,6 @@ def test_samplers_are_ordered() -> None:
     assert 2.0 * found["poisson"].upper < found["shuffle"].lower
 
 
-@pytest.mark.parametrize(
-    "change, named",
-    [(dict(batch_size=1001), "batch_size"), (dict(sampler="random"), "sampler"), (dict(epochs=0), "epochs"),
-     (dict(noise_multiplier=-1.0), "noise_multiplier"), (dict(drop_last=1), "drop_last")],
-)  # fmt: skip
-def test_bad_configurations_are_named(change: dict, named: str) -> None:
-    given = dict(data_size=1000, batch_size=100, epochs=1, noise_multiplier=1.0, sampler="shuffle")
-    with pytest.raises((ValueError, TypeError), match=named):
-        Training(**given | change)
-
-
 def test_the_command_prints_bound_attack_and_claim(capsys: pytest.CaptureFixture[str]) -> None:
     given = [
         "--n",

@@ -1086,15 +1086,7 @@ def one_bin(clients: int, p: F) -> Any:
     return mechanism, partial(bins, F(1), 1, o.bernoulli(clients, p), "counts", 2)
 
 
-ADAPTIVE = {
-    **{
-        f"{each} bits of {n}, {one} and {zero}, {rounds}": Adaptive(
-            [(bits(n, one, zero, bits=each), datasets([bit(zero), bit(one)], n - 1, partial(crowd, each=each)))]
-            * rounds
-        )
-        for n, each, rounds in ((2, 1, 2), (3, 1, 2), (2, 2, 2), (2, 1, 3))
-        for one, zero in ((ONE, ZERO), (F(7, 8), F(1, 8)))
-    },
+ADAPTIVE = {  # of bits: test_bits.py
     "thresholds": Adaptive(
         [(Threshold(0.5, 2, neighbours="add-or-remove-one"), partial(bins, F(1, 2), 2, NO_DUMMIES, "counts", 9))] * 2
     ),
@@ -1119,15 +1111,20 @@ def best_choices(name: str) -> Array:
     """What the best choice of pairs makes of the rounds, at every loss."""
     # Whoever is added to a count can only raise it: then the order is the same in every round.
     kept = any(getattr(mechanism, "neighbours", REPLACE) != REPLACE for mechanism, _ in ADAPTIVE[name].rounds)
+    return chosen([pairs for _, pairs in ADAPTIVE[name].rounds], kept)
+
+
+def chosen(rounds: Sequence[Callable[[], Iterable[o.Atoms]]], kept: bool = False, losses: Array = LOSSES) -> Array:
+    """The largest divergence of rounds whose pairs, and their order unless it is kept, are chosen as one goes."""
     found = []
     for way in (1, -1):
         laws = []  # of each round: (pairs, rows of P and Q, atoms)
-        for _, pairs in ADAPTIVE[name].rounds:
+        for pairs in rounds:
             some = [composed(atoms, 1)[::way] for atoms in pairs()]
             some += [] if kept else [law[::-1] for law in some]
             longest = max(law.shape[1] for law in some)
             laws.append(np.array([np.pad(law, ((0, 0), (0, longest - law.shape[1]))) for law in some]))
-        found.append([best_choice(laws, 1.0, 1.0, math.exp(loss)) for loss in LOSSES])
+        found.append([best_choice(laws, 1.0, 1.0, math.exp(loss)) for loss in losses])
         if not kept:
             break
     return np.max(found, axis=0)

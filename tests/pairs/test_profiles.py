@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import itertools
 import math
+from collections.abc import Sequence
 from fractions import Fraction
 
 import mpmath
 import numpy as np
+import oracles as o
 import pytest
+from test_truths import PLAIN, ordered
 
 from pld_shuffle import Accountant, Bounds, DiscretePair, Gaussian, Laplace, Side, Subsampled
 from pld_shuffle.composition.moments import Rounds
@@ -19,44 +21,31 @@ from pld_shuffle.pairs.profile import ProfilePair, ProfilePoints, points, profil
 from pld_shuffle.pairs.slots import SlotLaw
 from pld_shuffle.randomizers import HadamardResponse, UnaryEncoding
 
-Pmf = list[Fraction]
+#: Masses of P and Q, not normalised.
+PAIRS = PLAIN | {"infinite one way": ((5, 3, 0, 8), (4, 6, 5, 1)), "randomised response": ((3, 1), (1, 3))}
+RARE = ((5, 4, 1), (4, 6, 0))
 
 
-def fractions(*parts: int) -> Pmf:
-    return [Fraction(part, sum(parts)) for part in parts]
+def atoms(p: Sequence[int], q: Sequence[int]) -> o.Atoms:
+    return [(Fraction(a, sum(p)), Fraction(b, sum(q))) for a, b in zip(p, q, strict=True)]
 
 
-PAIRS = {
-    "asymmetric": (fractions(5, 3, 1, 7), fractions(2, 6, 4, 4)),
-    "rare": (fractions(10**3, 1, 10), fractions(10**3, 10, 1)),
-    "infinite one way": (fractions(5, 3, 0, 8), fractions(4, 6, 5, 1)),
-    "infinite both ways": (fractions(5, 0, 3, 8), fractions(4, 1, 0, 11)),
-    "randomised response": (fractions(3, 1), fractions(1, 3)),
-}
+def pair_of(pair: o.Atoms, symmetric: bool = False) -> DiscretePair:
+    return ordered(*zip(*pair, strict=True), symmetric=symmetric)
 
 
-def logs(pmf: Pmf) -> list[float]:
-    return [math.log(mass) if mass else -math.inf for mass in pmf]
-
-
-def product(pmf: Pmf, rounds: int) -> Pmf:
-    return [math.prod(masses, start=Fraction(1)) for masses in itertools.product(pmf, repeat=rounds)]
-
-
-def hockey_stick(p: Pmf, q: Pmf, eps: float) -> float:
-    s = Fraction(math.exp(eps))
-    return float(sum((max(a - s * b, Fraction(0)) for a, b in zip(p, q, strict=True)), Fraction(0)))
+def hockey_stick(pair: o.Atoms, eps: float) -> float:
+    return float(o.hockey_stick(pair, Fraction(math.exp(eps))))
 
 
 @pytest.mark.parametrize("name", PAIRS)
 @pytest.mark.parametrize("rounds", [1, 3])
 def test_an_ordered_pair_is_enclosed(name: str, rounds: int) -> None:
     """delta of the ordered pair, composed, against exact enumeration; also how tight it is."""
-    p, q = PAIRS[name]
-    accountant = Accountant().compose(DiscretePair(logs(p), logs(q), symmetric=False), rounds)
-    both = product(p, rounds), product(q, rounds)
+    pair = atoms(*PAIRS[name])
+    accountant, whole = Accountant().compose(pair_of(pair), rounds), o.power(pair, rounds)
     for eps in (0.0, 0.1, 0.7, 1.3, 2.2):
-        truth = hockey_stick(*both, eps)
+        truth = hockey_stick(whole, eps)
         bounds = accountant.delta_bounds(eps)
         assert bounds.lower <= truth * (1 + 1e-14) and truth <= bounds.upper * (1 + 1e-14)
         assert bounds.upper <= bounds.lower * (1 + 1e-3) + 1e-100
@@ -64,10 +53,10 @@ def test_an_ordered_pair_is_enclosed(name: str, rounds: int) -> None:
 
 def test_the_law_of_an_ordered_pair() -> None:
     """Both sides of the exact divergence, also at negative epsilon."""
-    p, q = PAIRS["infinite one way"]
-    lower, upper = (DiscretePair(logs(p), logs(q), symmetric=False).pld(step=1e-3, side=side) for side in Side)
+    pair = atoms(*PAIRS["infinite one way"])
+    lower, upper = (pair_of(pair).pld(step=1e-3, side=side) for side in Side)
     for eps in (-1.0, -0.2, 0.0, 0.33, 1.9):
-        truth = hockey_stick(p, q, eps)
+        truth = hockey_stick(pair, eps)
         assert lower.delta(eps) <= truth * (1 + 1e-14) and truth <= upper.delta(eps) * (1 + 1e-14)
         assert upper.delta(eps) - lower.delta(eps) < 3e-3
     assert upper.infinity == pytest.approx(0.0, abs=1e-15) and lower.max_loss <= upper.max_loss
@@ -88,11 +77,11 @@ def test_one_loss_only_is_a_loss() -> None:
 @pytest.mark.parametrize("rate", [1e-6, 1e-3, 0.5])
 def test_a_rare_cohort_keeps_the_infinite_loss(rate: float) -> None:
     """Subsampled, one round: rate H at 1 + (e^eps - 1)/rate, also where only the infinite loss is left."""
-    p, q = fractions(5, 4, 1), fractions(4, 6, 0)
-    sampled = Subsampled(DiscretePair(logs(p), logs(q)), rate=rate, analysis="general")
+    both = [atoms(*RARE), atoms(*RARE[::-1])]
+    sampled = Subsampled(pair_of(both[0], symmetric=True), rate=rate, analysis="general")
     for eps in (0.0, 0.2, 0.5):
         inner = math.log1p(math.expm1(eps) / rate)
-        truth = rate * max(hockey_stick(p, q, inner), hockey_stick(q, p, inner))
+        truth = rate * max(hockey_stick(pair, inner) for pair in both)
         lower, upper = Accountant().compose(sampled).delta_bounds(eps)
         assert lower <= truth * (1 + 1e-12) and truth <= upper * (1 + 1e-12)
         assert upper <= 1.001 * lower
@@ -221,12 +210,6 @@ def test_points_end_where_nothing_is_left(rate: float, heavy: bool, largest: flo
 # --- Central mechanisms: against closed forms in high precision, and one exactly composed case ---
 
 
-def gaussian_delta(mu: float, eps: float) -> mpmath.mpf:
-    with mpmath.workdps(60):
-        mu, eps = mpmath.mpf(mu), mpmath.mpf(eps)
-        return mpmath.ncdf(mu / 2 - eps / mu) - mpmath.exp(eps) * mpmath.ncdf(-mu / 2 - eps / mu)
-
-
 @pytest.mark.parametrize(("sigma", "rounds"), [(0.3, 1), (1.0, 4), (10.0, 100), (50.0, 10_000)])
 def test_gaussian_rounds_are_one_gaussian(sigma: float, rounds: int) -> None:
     """k rounds of noise sigma are one of sigma / sqrt(k): enclosed and tight down to 1e-90."""
@@ -234,7 +217,7 @@ def test_gaussian_rounds_are_one_gaussian(sigma: float, rounds: int) -> None:
     accountant = Accountant().compose(Gaussian(sigma=sigma), rounds)
     for z in (0.0, 1.0, 4.0, 9.0, 19.0):
         eps = 0.5 * mu * mu + z * mu
-        truth = gaussian_delta(mu, eps)
+        truth = o.gaussian(mu, eps)
         lower, upper = accountant.delta_bounds(eps)
         assert lower <= truth <= upper
         assert upper <= 1.001 * lower
