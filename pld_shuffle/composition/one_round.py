@@ -21,6 +21,7 @@ LARGEST_LOSS = 700.0  # beyond it growths overflow
 MOST_STEPS = 60
 TIGHTER = 1.0 / 50.0  # of rtol, for profiles and for searches
 MISSED = 1e-3 * TIGHTER  # of delta, that a profile may leave out
+LOOK = 1.0  # rtol of a first search, which finds where to begin
 HARDER = 1e-2  # times as much of rtol, where that was not enough
 SHARPEST = 2e-9  # no profile is asked for less
 NEAR = 0.2  # of the width of delta that a search for epsilon may add
@@ -69,16 +70,19 @@ class OneRound:
         if -math.log(delta) > self._faintest:
             return None
         found, width = Bounds(0.0, 0.0), math.inf
+        look = _Asked(self._pair, LOOK, delta)
+        place = look.crossing(Side.UPPER)
+        first = None if place is None or place[1] == 0.0 else place[1]
         for tighter in (1.0, HARDER):
-            asked = _Asked(self._pair, tighter * self._rtol, delta)
+            asked = _Asked(self._pair, tighter * self._rtol, delta, look, first)
             upper = asked.crossing(Side.UPPER)
             lower = asked.crossing(Side.LOWER)
             if upper is None or lower is None:
                 return None
             low, high = lower[0], upper[1]
             found = Bounds(math.log1p(low) * (1.0 - NEXT), math.log1p(high) * (1.0 + NEXT))
-            least = asked.at(high).lower
-            width = asked.at(low).upper / least - 1.0 if least > 0.0 else math.inf
+            least, most = asked.at(high)
+            width = most / least - 1.0 if least > 0.0 else math.inf
             if found.upper <= found.lower * (1.0 + EPSILON_WIDTH):
                 width = 0.0
             if width <= self._rtol:
@@ -100,8 +104,13 @@ class OneRound:
 class _Asked:
     """A profile where it is of the order of `delta`, with all that has been asked."""
 
-    def __init__(self, pair: ProfilePair, rtol: float, delta: float) -> None:
+    def __init__(
+        self, pair: ProfilePair, rtol: float, delta: float, look: _Asked | None = None, first: float | None = None
+    ) -> None:
+        """first : about where it is delta, by a look at it: guesses, and nothing else."""
         self._pair = pair
+        self._first = first
+        self._guesses = {} if look is None or first is None else {x: bounds.upper for x, bounds in look._known.items()}
         self._tolerance = max(TIGHTER * rtol, SHARPEST)
         self._delta = delta
         self._top = math.expm1(min(float(pair.max_loss.upper), LARGEST_LOSS)) * (1.0 + NEXT)
@@ -129,26 +138,36 @@ class _Asked:
         """
         delta, (index, sign) = self._delta, (1, 1.0) if side is Side.UPPER else (0, -1.0)
         top = self._top
-        start = self.at(0.0)[index]
+        start = self._guesses[0.0] if self._guesses else self.at(0.0)[index]
         if start <= delta:
             return 0.0, 0.0
         wanted = _deviations(delta / start)
-        if len(self._known) == 1:  # as if the loss were normal; a small loss feels errors of delta more
+        if not any(self._known):  # a small loss feels errors of delta more
             self._tolerance = max(SHARPEST, self._tolerance * min(1.0, start / delta - 1.0))
-            self.at(min(max(start * math.sqrt(2.0 * math.pi) * wanted, 1e-300), top))
+            normal = start * math.sqrt(2.0 * math.pi) * wanted  # as if the loss were normal
+            self.at(min(max(normal, 1e-300) if self._first is None else self._first, top))
+        guesses = {0.0: start}
+        if self._first is not None and self._guesses[self._first] > 0.0:
+            factor = self._known[self._first][index] / self._guesses[self._first]
+            guesses = {expm1_eps: factor * value for expm1_eps, value in self._guesses.items()}
         for step in range(MOST_STEPS):
             values = {expm1_eps: bounds[index] for expm1_eps, bounds in self._known.items()}
-            bad = max(expm1_eps for expm1_eps, value in values.items() if value > delta)
+            bad = max((expm1_eps for expm1_eps, value in values.items() if value > delta), default=-1.0)
+            if bad < 0.0 and step > 1:  # it may be nowhere above
+                if self.at(0.0)[index] <= delta:
+                    return 0.0, 0.0
+                continue
             good = min((g for g, value in values.items() if value <= delta and g > bad), default=None)
             if good is None and bad >= top:
                 return None
             spent = max(self._tolerance, NEAR * self._width(bad if good is None else good))
-            if good is not None:
+            if good is not None and (bad >= 0.0 or sign > 0.0):
                 end = values[good if sign > 0.0 else bad]
                 if max(end, delta) <= (1.0 + spent) * min(end, delta) or good - bad <= 1e-14 * good:
                     return bad, good
-            places = {expm1_eps: _deviations(value / start) for expm1_eps, value in values.items()}
+            places = {expm1_eps: _deviations(value / start) for expm1_eps, value in (guesses | values).items()}
             guess = _interpolated(places, wanted + sign * 0.3 * spent / (wanted + 1.25))
+            bad = max(bad, 0.0)
             if not bad < guess < (math.inf if good is None else good) or step % 8 == 7:
                 guess = 2.0 * bad + start if good is None else 0.5 * (bad + good)
             self.at(min(guess, top))

@@ -38,6 +38,7 @@ LEGENDRE = 8  # nodes of a cell: their error is below 1e-16 of it where it is at
 WIDEST = 2.0  # a cell's width, in deviations, times the largest slope of an exponent in it
 CENTRAL, LONGEST = ((4.0, 7.5), 6.0)  # deviations around the points with narrow cells; widest over narrowest
 HEAVY = 6.0  # scales beyond which single steps may count
+MANY = 14.0  # doublings, of which more need more knots each
 LOOSE, FINEST = 1e-4, 1e-5  # rtol of values that make do with few cells, or with fewer knots and cells
 CELLS = (4.0, 16.0)  # deviations in cells of a step, as many as knots of a sum: for one value, for a law
 LEAST_STEPS, HIGHEST_SCALE = 10, 3.4  # where the ratio of an epoch is not near 0
@@ -233,15 +234,18 @@ class HiddenStepPair(SlotPair):
         alone = expm1_eps.size == 1
         if self._summed(expm1_eps):
             each, times, *_ = RATIO_KNOTS
-            number = each * math.sqrt(math.log2(2 * self.law.count * self.epochs)) * (1.0 if rtol >= FINEST else times)
+            doublings = math.log2(2 * self.law.count * self.epochs)
+            number = each * math.sqrt(doublings) * max(1.0, doublings / MANY) ** 0.3
+            number *= 1.0 if rtol >= FINEST else times
             laws, backward = self._sums(truncated_mass, number, alone)
             lower, upper = ([law.profile(side, x, backward) for x in expm1_eps.tolist()] for side, law in laws.items())
             return Bounds(np.array(lower), np.minimum(1.0, upper))
         tail, heavy = min(0.05, 0.25 * truncated_mass), self._heavy(expm1_eps)
         cell = STEP_CELLS[0 if rtol >= LOOSE else 1 + alone * (1 + (heavy or rtol < FINEST))]
-        known = (self.law.at(self.half or side, tail, cell) for side in Side)
-        below, above = (law.profile(expm1_eps, max(rtol, STEP_RTOL[heavy])) for law in known)
-        return Bounds(below.lower, above.upper)
+        below, above = (self.law.at(self.half or side, tail, cell) for side in Side)
+        rtol = max(rtol, STEP_RTOL[heavy])
+        found = above.profile(expm1_eps, rtol)
+        return found if below is above else Bounds(below.profile(expm1_eps, rtol).lower, found.upper)
 
     def atoms(self, sides: Sequence[Side], resolution: Resolution) -> list[Atoms]:
         if self._ratio is None:
@@ -312,16 +316,19 @@ def _power(tail: float) -> float:
 def _edges(noise: float, tail: float, cell: float, place: float | None = None) -> Array:
     """Ends of cells, in deviations, between the points where all three laws have at most that tail; one is `place`.
 
-    Cells are `cell` wide where the target's likelihood ratio comes from, and up to LONGEST times that elsewhere.
+    Cells are `cell` wide where the target's likelihood ratio comes from, and up to LONGEST times that elsewhere; none
+    is wider than the quadrature allows.
     """
     from scipy.special import ndtri
 
     mu = 1.0 / noise
     end = min(mu - float(ndtri(0.5 * tail)), FARTHEST - mu)
-    width = min(cell, WIDEST / (LONGEST * (end + mu)))
+    widest = WIDEST / (end + mu)
+    width = min(cell, widest)
+    longest = min(LONGEST, widest / width)
     grid = np.linspace(-end, end, 801)
     away = np.maximum(0.0, np.maximum(-CENTRAL[0] - mu - grid, grid - mu - CENTRAL[1]))
-    density = np.maximum(np.exp(-0.25 * away * away), 1.0 / LONGEST) / width
+    density = np.maximum(np.exp(-0.25 * away * away), 1.0 / longest) / width
     number = np.append(0.0, np.cumsum(0.5 * (density[1:] + density[:-1]) * np.diff(grid)))
     shift = 0.0 if place is None else float(np.interp(place, grid, number)) % 1.0
     at = np.arange(1.0 + shift, number[-1] - 1.0)
@@ -336,9 +343,14 @@ def _mass_error(noise: float, edges: Array) -> float:
     return (12.0 * (float(edges[-1]) + 1.0 / noise) ** 2 + 128.0) * ROUNDOFF
 
 
+@lru_cache(maxsize=1)
+def _legendre() -> tuple[Array, Array]:
+    return np.polynomial.legendre.leggauss(LEGENDRE)
+
+
 def _quadrature(edges: Array) -> tuple[Array, Array]:
     """Nodes, from their cells' lower ends, and weights, shape (cells, nodes), for exp(-x^2/2)/sqrt(2 pi)."""
-    node, weight = np.polynomial.legendre.leggauss(LEGENDRE)
+    node, weight = _legendre()
     half = 0.5 * np.diff(edges)[:, None]
     return half * (1.0 + node), half * weight / math.sqrt(2.0 * math.pi)
 

@@ -30,8 +30,12 @@ from .slots import SlotLaw, rest_of
 
 Array = NDArray[np.float64]
 
-CHORD = 2.5e-4, 1.25e-3  # of a profile, that its chords may err by near loss 0; where most points are expensive
-ACCURACY = (0.02, 2e-5), (0.08, 5e-4)  # width of cells, in deviations, and of integrals: for one point, for many
+# Of a profile, that its chords may err by near loss 0; where most points are expensive; for few batches, of which less
+# is proved.
+CHORD, FEW = (2.5e-4, 1.25e-3, 2.5e-3), 500
+# Width of cells, in deviations, and of integrals: for one point, for many, at a first look, where no games are played.
+ONE, MANY, LOOK = range(3)
+ACCURACY = (0.02, 2e-5), (0.05, 5e-4), (0.15, 1e-2)
 POINTS_RTOL = 2e-4  # of an attack's values
 ROUGH = 1e-2  # of values at a first look
 FIRST_LOOK = 40  # points where the distances of all others are read from
@@ -74,7 +78,7 @@ class _OneEnd(ProfilePair):
     def _points(self, resolution: Resolution) -> ProfilePoints:
         tail = max(resolution.truncated_mass, LEAST_TAIL)
         # Up to 40 times what is asked: all looks of a question mostly share their points, and these are dear.
-        known = _kept_points(self, 1e-4 ** math.ceil(-0.25 * math.log10(tail) - 0.4))
+        known = _kept_points(self, 1e-4 ** max(3, math.ceil(-0.25 * math.log10(tail) - 0.4)))
         last = int(np.count_nonzero(known.upper > tail)) + 1
         return ProfilePoints(known.expm1_eps[:last], known.lower[:last], known.upper[:last])
 
@@ -126,46 +130,46 @@ class BatchesBound(_OneEnd):
 
     @property
     def chord(self) -> float:  # type: ignore[override]
-        return CHORD[not self.spare or self.steps.sigma >= MOSTLY_PLAYED]
+        return CHORD[2 if self.count < FEW else not self.spare or self.steps.sigma >= MOSTLY_PLAYED]
 
     def profile(self, expm1_eps: Array, rtol: float, truncated_mass: float) -> Bounds:
-        upper = self.upper(expm1_eps, truncated_mass, exact=rtol < ROUGH)
+        upper = self.upper(expm1_eps, truncated_mass, LOOK if rtol >= ROUGH else MANY if expm1_eps.size > 1 else ONE)
         return Bounds(upper, upper)
 
-    def upper(self, expm1_eps: Array, truncated_mass: float, exact: bool = True) -> Array:
-        """Upper bounds on H_s at s = 1 + growth. exact : whether games are worth their time."""
+    def upper(self, expm1_eps: Array, truncated_mass: float, effort: int = ONE) -> Array:
+        """Upper bounds on H_s at s = 1 + growth."""
         if self.uneven:
             ways = [replace(self, uneven=False, count=count) for count in (self.count - 1, self.count)]
-            return np.asarray(np.max([way.upper(expm1_eps, truncated_mass, exact) for way in ways], axis=0))
+            return np.asarray(np.max([way.upper(expm1_eps, truncated_mass, effort) for way in ways], axis=0))
         known = self._known.profile(expm1_eps, 1e-9, truncated_mass).upper
         value, tail = self._left_out if self.spare else self._all_used, _power(0.25 * truncated_mass)
         found = [
-            value(g, exact, tail, expm1_eps.size > 1) if most > truncated_mass else most
+            value(g, tail, effort) if most > truncated_mass else most
             for g, most in zip(expm1_eps.tolist(), known.tolist(), strict=True)
         ]
         return np.asarray(np.minimum(found, known))
 
-    def _left_out(self, expm1_eps: float, exact: bool, tail: float, many: bool) -> float:
+    def _left_out(self, expm1_eps: float, tail: float, effort: int) -> float:
         """Theorem D."""
-        cell, rtol = ACCURACY[many]
+        cell, rtol = ACCURACY[effort]
         rows, error = self._envelope(expm1_eps, tail, cell)
         rate = float(self.rate.upper)
         law = SlotLaw.of(self.count, rows, error, whole=False).sampled(Cohort(rate))
         found = float(law.profile(np.array([expm1_eps]), rtol).upper[0])
-        blocks = self._blocks(expm1_eps, found, many) if exact else None
+        blocks = self._blocks(expm1_eps, found, effort)
         if blocks is None:
             return found
         start = -self.count * expm1_eps * (1.0 - rate) / rate * (1.0 - 1e-14)
         [played] = self._play(blocks, expm1_eps, [start], 1.0, found, rtol)
         return min(found, rate * played * (1.0 + 1e-14))
 
-    def _blocks(self, expm1_eps: float, found: float, many: bool) -> tuple[int, int] | None:
+    def _blocks(self, expm1_eps: float, found: float, effort: int) -> tuple[int, int] | None:
         """Of the game: how many, and their steps; fewer steps in all have a larger mean.
 
         None where the attack is near, so that the envelope is not at fault, or a block takes too large a lattice.
         """
-        count = self.count - (not self.spare)
-        if many and self.count * self.steps.sigma**4 < LEAST_PLAYED:
+        count, many = self.count - (not self.spare), effort > ONE
+        if effort == LOOK or (many and self.count * self.steps.sigma**4 < LEAST_PLAYED):
             return None
         most, each, bound, fewer = MOST_PLAYED
         most = min(bound, math.ceil(each * self.steps.sigma**2)) if many else most
@@ -189,19 +193,19 @@ class BatchesBound(_OneEnd):
             return [played.at(start) / steps for start in starts]
         return [played.over(number, number * start, expm1_eps, rtol) for start in starts]
 
-    def _all_used(self, expm1_eps: float, exact: bool, tail: float, many: bool) -> float:
+    def _all_used(self, expm1_eps: float, tail: float, effort: int) -> float:
         """Theorem S: the sum over bins of u, the expectation over the guest by chords between strikes."""
-        apart, (cell, rtol) = self._apart(expm1_eps), ACCURACY[many]
+        apart, (cell, rtol) = self._apart(expm1_eps), ACCURACY[effort]
         if self._cover is None:
             return apart
         rho, c = self._cover
         rows, error = self._envelope(expm1_eps, tail, cell)
         others, n = self.count - 1, float(self.count)
-        strikes = np.array(STRIKES[:: 2 if many else 1]) * others * max(expm1_eps, self.scale)
+        strikes = np.array(STRIKES[:: 2 if effort else 1]) * others * max(expm1_eps, self.scale)
         guest = _guest_calls(self.steps, expm1_eps, rho, others, strikes)
         ends = [0.0]
         for one, beyond in itertools.pairwise([*(end / n for end in BINS if end < 0.95 * n / c), math.inf]):
-            if (beyond - ends[-1]) * c > LEAST_BIN[many]:
+            if (beyond - ends[-1]) * c > LEAST_BIN[effort > ONE]:
                 ends.append(one)
 
         def summed(values_of: Callable[[float], list[float]]) -> float:
@@ -218,7 +222,7 @@ class BatchesBound(_OneEnd):
         found = summed(
             lambda share: [self._shifted(rows, error, share, v / others, others, expm1_eps, rtol) for v in strikes]
         )
-        blocks = self._blocks(expm1_eps, found, many) if exact else None
+        blocks = self._blocks(expm1_eps, found, effort)
         if blocks is None:
             return found
 

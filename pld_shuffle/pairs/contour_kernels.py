@@ -29,6 +29,7 @@ COSINE = tuple(1.0 / (k * (k + 1.0)) for k in range(21, 0, -2))
 
 # Rates of the Chernoff bounds on aliases: beyond the saddle point in inverse deviations, before it relative.
 BEYOND = (1.0, 2.5, 4.5, 6.5, 9.0, 16.0, 40.0)
+COARSE = 1e-2  # rtol of a first look at a cut sum
 FAINT = 1e-250  # tilted mass that counts for nothing
 HOPELESS = 400.0  # times too many nodes, where not even half of those between lobes are skipped
 BEFORE = (0.98, 0.8, 0.6, 0.4, 0.25, 0.12, 0.04)
@@ -153,7 +154,11 @@ def needed_cap(n, x, b, sum_error, cap, chance):
             above += rise
             term_error += abs(rise) * sum_error
         moment = n * math.log1p(max(above, -0.9) + term_error)
-        best = min(best, (moment + 1e-9 * abs(moment) + math.log(2.0 / chance)) / rate)
+        found = (moment + 1e-9 * abs(moment) + math.log(2.0 / chance)) / rate
+        if found < best:
+            best = found
+        elif best < math.inf:  # it falls and rises
+            break
         rate *= 0.6
     return max(best, 0.0)
 
@@ -445,8 +450,11 @@ def positive_part(n, x, value_error, b, rest, mass_error, known, rtol):
         low_x[j] = x[j] - value_error[j]
     cut = np.empty(m)
     loose = np.empty(m)
-    for _ in range(3):
-        height = cap_height(n, low_x, b, ROUNDOFF * (m + 8.0) + mass_error, chance)
+    known_rtol = max(rtol, COARSE)  # the first integral only tells how small the chance must be
+    height = -1.0
+    for _ in range(4):
+        if height < 0.0:
+            height = cap_height(n, low_x, b, ROUNDOFF * (m + 8.0) + mass_error, chance)
         jumps = 0.0
         sum_error = 0.0
         for j in range(m):
@@ -460,15 +468,20 @@ def positive_part(n, x, value_error, b, rest, mass_error, known, rtol):
                 if low_x[j] > height:
                     loose[j] = 0.0
         sum_error += (ROUNDOFF * (m + 8.0) + 2.0 * mass_error) * jumps
-        low, high, nodes = smooth_part(n, cut, loose, b, rest, mass_error, known + jumps, rtol)
+        if jumps == 0.0:
+            known_rtol = rtol
+        low, high, nodes = smooth_part(n, cut, loose, b, rest, mass_error, known + jumps, known_rtol)
         spent += nodes
         lower = max(lower, low + max(0.0, jumps * (1.0 - chance) - sum_error))
         upper = min(upper, high + jumps + sum_error)
         # A smaller chance is worth its higher cut only where the jumps' doubt shows.
         wanted = 0.3 * rtol * (known + lower) / max(jumps, 1e-300)
-        if wanted >= chance or spent > 3.0 * min(MAX_NODES, max(MIN_NODES, MAX_WORK / m)):
+        if spent > 3.0 * min(MAX_NODES, max(MIN_NODES, MAX_WORK / m)) or (wanted >= chance and known_rtol == rtol):
             break
-        chance = max(wanted, 1e-3 * chance)
+        if wanted < chance:
+            chance = max(wanted, 1e-3 * chance)
+            height = -1.0
+        known_rtol = rtol
     if not lower <= upper:  # a number that is none
         return 0.0, plain, spent
     return lower, upper, spent

@@ -259,18 +259,25 @@ def _added(x, p, y, q, same, times, upper, block, ends, mass, moment, longest):
 
 
 def additions(count: int) -> list[tuple[int, int]]:
-    """Pairs of laws to add, each a new one; 0 is a single step, and the last pair is `count` steps."""
+    """Pairs of laws to add, each a new one; 0 is a single step, and the last pair is `count` steps.
+
+    Equal laws have half as many pairs of values: so factors 2, then 3 and 5, and otherwise one step more.
+    """
     found: list[tuple[int, int]] = []
-    power, rest = 0, -1
-    while count:
-        if count & 1:
-            if rest >= 0:
-                found.append((rest, power))
-            rest = len(found) if rest >= 0 else power
-        count >>= 1
-        if count:
-            found.append((power, power))
-            power = len(found)
+
+    def copies(number: int, law: int) -> int:
+        if number == 1:
+            return law
+        if number % 2 == 0:
+            half = copies(number // 2, law)
+            found.append((half, half))
+        elif (factor := next((p for p in (3, 5) if number % p == 0), number)) < number:
+            return copies(number // factor, copies(factor, law))
+        else:
+            found.append((copies(number - 1, law), law))
+        return len(found)
+
+    copies(count, 0)
     return found
 
 
