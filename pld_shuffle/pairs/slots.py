@@ -291,7 +291,7 @@ class SlotPair(ProfilePair):
         views: EitherOrder | None = None
         if type(self.law) is SlotLaw and self.law.complete:
             views = self.law.views(0.25 * resolution.truncated_mass, MOST_VIEWS)
-        if views is None:
+        if views is None or views.orders[0].infinity_mass == 0.0 < self.infinity_mass:  # of views too rare to be listed
             return super().atoms(sides, resolution)
         if not self.ordered:
             return views.atoms(sides, resolution)
