@@ -353,12 +353,19 @@ def test_nebula() -> None:
     assert 0.318 < Accountant().compose(Threshold(0.105, 20)).get_epsilon(1e-8) < 0.45
 
 
-def test_attacks_on_two_bins_are_stronger_than_on_one() -> None:
-    bounds = [
-        Accountant(1e-3).compose(Threshold(0.105, 20, neighbours=kind), 10).epsilon_bounds(1e-5)
-        for kind in ("zero-out", "replace-one")
-    ]
-    assert 0.36 < bounds[1].lower <= bounds[1].upper < 0.43 and bounds[0].lower < 0.3
+def test_attacks_on_two_bins_look_at_both() -> None:
+    """Of one bin 10 rounds tell .293 at most."""
+    found = Accountant(1e-3).compose(Threshold(0.105, 20), 10).epsilon_bounds(1e-5)
+    assert 0.36 < found.lower <= found.upper < 0.376
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::pld_shuffle.AccuracyWarning")  # it is for delta's width
+def test_one_bin_over_rounds_is_a_choice_of_counts() -> None:
+    """By the worst count at every epsilon the bracket was [.284, .341]."""
+    one = Threshold(0.105, 20, neighbours="zero-out")
+    found = Accountant(1e-3).compose(one, 10).epsilon_bounds(1e-5)
+    assert 0.2915 < found.lower <= found.upper < 0.2930
 
 
 def test_dummies_add_privacy_and_a_larger_threshold_does() -> None:

@@ -20,6 +20,10 @@ V_t(-y) = 1 - e^-y + e^-y V_t(y), and V_T is the profile of a symmetric pair. It
 other rounds lie in between and choose as well: with V^a, V^b of two such lists let W(y) = E V^a(y - L_b); buying a
 round of either list never raises W, since the other list's law is fixed. From below it is what a single list comes to.
 
+Where the order of the neighbours is the same in every round, V_t(-y) = 1 - e^-y + e^-y V'_t(y), V' that of the reversed
+pairs: two functions, each of which needs the other one, and V_T is the profile of a pair that is not symmetric. All
+else stays as it is.
+
 The pair of the largest type at every s, composed T times, is larger: in every round it has the tails of all types.
 """
 
@@ -40,7 +44,7 @@ from ..numerics.sides import Bounds, Side
 from ..numerics.tuning import TRANSFORM_WORK
 from .discrete import EitherOrder, OrderedPair
 from .pair import Atoms, Pair, Resolution, completed
-from .profile import SAME, ProfilePoints, WorstPair, profile_atoms
+from .profile import SAME, ProfilePair, ProfilePoints, WorstPair, profile_atoms
 
 Array = NDArray[np.float64]
 #: Upper bounds on the profiles of types, and on those of the reversed pairs: shape (types, losses).
@@ -63,6 +67,8 @@ CHUNK = 2**20  # numbers in one transform
 TINY = 1e-300  # more than all underflows of one
 MOST_BLOCKS, FINER = 512, 32  # in which a lower end changes its choice; the lattice of one block is finer
 LINES = 200.0  # points of a lower end in a scale of all rounds
+MOST_CHOICES = 128  # that a lower end has, about, of all that are proved
+MANY_FINER = 512, 8  # over their number, at most: how much finer its lattice is, as it loses by a step's first power
 MERGED = 2.0  # scales of a round over which lower laws merge atoms; beyond, rounding down loses less
 
 
@@ -87,7 +93,10 @@ class Strategy(Pair):
       neighbours. The upper end is theirs.
     * `choices`, `OrderedPair`s, and with each its reverse: all that may be chosen, or some of it where there are types.
       The lower end is theirs. Without them lower atoms are the upper ones, less rounding, and an attack has to tell how
-      far the truth is below.
+      far the truth is below. Where a lower end is content with some of them, families of all are `proved`.
+
+    If its order is the same in all rounds it says whether it is `back`, the other order, which is its `reverse`, and
+    nothing has to be closed under exchange.
     """
 
     one: Any
@@ -103,6 +112,10 @@ class Strategy(Pair):
         return math.sqrt(self.rounds) * float(self.one.scale)
 
     @property
+    def symmetric(self) -> bool:
+        return self.one.reverse is None
+
+    @property
     def encloses(self) -> bool:
         return bool(self.one.choices)
 
@@ -110,18 +123,24 @@ class Strategy(Pair):
         """O(rounds types points log points); tables of at most 4 questions are kept."""
         one, rounds = self.one, self.rounds
         missed = next((m for m in MISSED if m <= 10.0 * resolution.truncated_mass), MISSED[-1])
-        finest = FINEST / rounds ** (2.0 / 3.0) if one.choices else ATTACKED
+        finest = FINEST / rounds ** (2.0 / 3.0) if one.choices and not _many(one) else ATTACKED
         wanted = max(POINTS, _even(min(self.scale / resolution.points[0], finest), round))
-        points, proved = _proved(one, rounds, wanted, missed)
-        lower = _attained(one, rounds, points, missed) if Side.LOWER in sides and one.choices else None
-        found = _upper_atoms(one.scale / points, proved)
-        less = replace(found, mass=found.mass * SAME, infinity_mass=found.infinity_mass * SAME, total=None)
-        return [
-            found if side is Side.UPPER
-            else profile_atoms(lower, lower, side) if lower is not None
-            else completed(less, Side.LOWER)
-            for side in sides
-        ]  # fmt: skip
+        return [_atoms(one, rounds, wanted, missed, side) for side in sides]
+
+
+@lru_cache(maxsize=16)
+def _atoms(one: Any, rounds: int, wanted: float, missed: float, side: Side) -> Atoms:
+    orders = (one,) if one.reverse is None else (one.reverse, one) if one.back else (one, one.reverse)
+    way = -1 if orders[0] is not one else 1  # both orders have one table
+    points, proved = _proved(orders, rounds, wanted, missed)
+    if side is Side.LOWER and one.choices:
+        lower = _attained(orders, rounds, points, missed)[::way]
+        return profile_atoms(lower[0], lower[-1], side)
+    found = _upper_atoms(orders[0].scale / points, proved[::way])
+    if side is Side.UPPER:
+        return found
+    less = replace(found, mass=found.mass * SAME, infinity_mass=found.infinity_mass * SAME, total=None)
+    return completed(less, side) if one.reverse is None else less
 
 
 def in_blocks(one: Any, count: int, most: int) -> list[tuple[Pair, int]]:
@@ -157,15 +176,79 @@ class AnyOf(WorstPair):
         return in_blocks(self, count, BLOCK)
 
 
-def _upper_atoms(step: float, value: Array) -> Atoms:
-    """The pair of the hull of values at 0, step, ..."""
-    size = value.size - 1
-    value = hull(step * np.arange(size + 1.0), value)[None]
-    masses, infinite = lattice_laws(value, value, step)
-    loss = step * np.arange(-size, size + 1.0)
+@dataclass(frozen=True)
+class InOrder(ProfilePair):
+    """One order of datasets that are chosen anew in every round, the order being the same in all of them.
+
+    datasets : what says `worst`, the worst of them at every epsilon, all there is in one round; and `every`, of all the
+    pairs in both orders, one that dominates the rest, if any, being last; none if there is nothing to choose.
+    attacked : whether an attack tells how far the truth is below; else a lower end chooses among some of them.
+    """
+
+    datasets: Any
+    back: bool = False
+    attacked: bool = False
+    pointwise = False
+
+    @property
+    def reverse(self) -> InOrder:  # type: ignore[override]
+        return replace(self, back=not self.back)
+
+    @property
+    def proved(self) -> list[list[OrderedPair]]:
+        """Families of them."""
+        return [[both[self.back] for both in self.datasets.every], [self._alone]]
+
+    @property
+    def choices(self) -> list[OrderedPair]:
+        """Some, for a lower end."""
+        every = [] if self.attacked else self.datasets.every[:-1]
+        return [both[self.back] for both in every[:: max(1, len(every) // MOST_CHOICES)]]
+
+    @cached_property
+    def _worst(self) -> EitherOrder:
+        worst: EitherOrder = self.datasets.worst
+        return replace(worst, orders=(worst.orders[-self.back],))
+
+    @property
+    def max_loss(self) -> Bounds:
+        return self._worst.max_loss
+
+    @property
+    def scale(self) -> float:
+        return self._worst.scale
+
+    @property
+    def infinity_mass(self) -> float:
+        return self._worst.infinity_mass
+
+    def profile(self, expm1_eps: Array, rtol: float, truncated_mass: float) -> Bounds:
+        return self._worst.profile(expm1_eps, rtol, truncated_mass)
+
+    def repeated(self, count: int) -> list[tuple[Pair, int]]:
+        if count > 1 and self.datasets.every:
+            return in_blocks(self, count, BLOCK)
+        return [(self._alone, count)]
+
+    @property
+    def _alone(self) -> OrderedPair:
+        return OrderedPair(self._worst.orders[0], self._worst.truncated_mass, self._worst.mass_error)
+
+
+def _many(one: Any) -> bool:
+    """Whether a lower end has only some of what is proved: then time counts."""
+    return hasattr(one, "proved")
+
+
+def _upper_atoms(step: float, values: Sequence[Array]) -> Atoms:
+    """The pair of the hulls of values at 0, step, ..., in each order."""
+    loss = step * np.arange(float(values[0].size))
+    hulls = [hull(loss, value)[None] for value in values]
+    masses, infinite = lattice_laws(hulls[0], hulls[-1], step)
+    loss = np.append(-loss[:0:-1], loss)
     kept = (masses[0] > 0.0) | (loss == 0.0)
     found = Atoms(masses[0][kept], loss[kept], float(infinite[0]), loss_error=4.0 * ROUNDOFF * float(loss[-1]))
-    return completed(found, Side.UPPER)
+    return completed(found, Side.UPPER) if len(values) == 1 else found
 
 
 def _even(points: float, to: Callable[[float], int]) -> float:
@@ -173,52 +256,60 @@ def _even(points: float, to: Callable[[float], int]) -> float:
     return float(max(COARSEST, POINTS * 2.0 ** (0.5 * to(2.0 * math.log2(points / POINTS)))))
 
 
-def _proved(one: Any, rounds: int, points: float, missed: float) -> tuple[float, Array]:
-    """The lattice's points in a scale, and upper bounds on V_rounds there."""
+def _proved(orders: tuple[Any, ...], rounds: int, points: float, missed: float) -> tuple[float, list[Array]]:
+    """The lattice's points in a scale, and upper bounds on V_rounds there, in each order."""
     known = rounds if rounds > TABLE else 1 << (rounds - 1).bit_length()  # a few tables serve all numbers of rounds
-    points, values = _values(one, known, points, missed)
+    points, values = _values(orders, known, points, missed)
     return points, values[min(rounds, len(values)) - 1]
 
 
 @lru_cache(maxsize=4)
-def _values(one: Any, rounds: int, points: float, missed: float) -> tuple[float, list[Array]]:
+def _values(orders: tuple[Any, ...], rounds: int, points: float, missed: float) -> tuple[float, list[list[Array]]]:
     """Points there is time for; upper bounds on V_1, V_2, ... at losses 0, step, ..., of many rounds on the last."""
-    reach, end, slopes = _steered(one, rounds, missed)
+    reach, end, slopes = _steered(orders, rounds, missed)
+    one = orders[0]
     step = one.scale / points
-    laws = _upper_laws(one, step, reach, missed / rounds)
-    sums = rounds * sum(law.infinite.size for law in laws) * (end / step + 2.0 * laws[0].reach)
-    tilts = slopes if sums * laws[0].reach > DIRECT_WORK else ()
+    every = _upper_laws(orders, step, reach, missed / rounds)
+    size = every[0][0].reach
+    sums = rounds * sum(law.infinite.size for laws in every for law in laws) * (end / step + 2.0 * size)
+    tilts = slopes if sums * size > DIRECT_WORK else ()
     # Multiplications of direct sums take less time than those of transforms.
-    room = WORK[bool(one.choices)] / (sums * (3.0 * TRANSFORM_WORK * len(tilts) or 0.25 * laws[0].reach))
+    room = WORK[bool(one.choices)] / (sums * (3.0 * TRANSFORM_WORK * len(tilts) or 0.25 * size))
     if room < 1.0 and points > COARSEST:
-        return _values(one, rounds, _even(points * room ** (1.0 if tilts else 0.5), math.floor), missed)
-    places = max(math.ceil(end / step), laws[0].reach)
-    game, loss = _Game(laws, step, places, tilts, Side.UPPER), step * np.arange(places + 1.0)
-    found: list[Array] = []
-    value = np.zeros(places + 1)
+        return _values(orders, rounds, _even(points * room ** (1.0 if tilts else 0.5), math.floor), missed)
+    places = max(math.ceil(end / step), size)
+    games = [_Game(laws, step, places, tilts, Side.UPPER) for laws in every]
+    loss, values = step * np.arange(places + 1.0), [np.zeros(places + 1) for _ in games]
+    found: list[list[Array]] = []
     for done in range(1, rounds + 1):
-        value = game.before(value, value[-1])
-        value[loss >= done * float(one.max_loss.upper) * (1.0 + 1e-12)] = 0.0
-        found = [*found, value] if rounds <= TABLE else [value]
+        values = [
+            game.before(value, float(value[-1]), other, float(other[-1]))
+            for game, value, other in zip(games, values, values[::-1], strict=True)
+        ]
+        for order, value in zip(orders, values, strict=True):
+            value[loss >= done * float(order.max_loss.upper) * (1.0 + 1e-12)] = 0.0
+        found = [*found, values] if rounds <= TABLE else [values]
     return points, found
 
 
 @lru_cache(maxsize=16)
-def _steered(one: Any, rounds: int, missed: float) -> tuple[float, float, tuple[float, ...]]:
+def _steered(orders: tuple[Any, ...], rounds: int, missed: float) -> tuple[float, float, tuple[float, ...]]:
     """Where one round's profile and V_rounds are down to `missed`, and slopes of -log V_rounds for tilts.
 
     By Chernoff's bound, V_t(y) <= e^(t psi(a) - a y) with psi(a) the largest log E e^(a L), on a coarse lattice.
     """
-    top, span = min(float(one.max_loss.upper), LONGEST), -math.log(missed)
-    asked = np.append(np.minimum(np.geomspace(one.scale, max(top, 100.0 * one.scale), 96), top), top)
-    known = one.profile(np.expm1(asked), 1e-2, 0.1 * missed / rounds).upper
+    scale, top = orders[0].scale, min(max(float(one.max_loss.upper) for one in orders), LONGEST)
+    span = -math.log(missed)
+    asked = np.append(np.minimum(np.geomspace(scale, max(top, 100.0 * scale), 96), top), top)
+    known = np.max([one.profile(np.expm1(asked), 1e-2, 0.1 * missed / rounds).upper for one in orders], axis=0)
     reach = float(asked[np.argmax(known <= known[-1] * (1.0 + 1e-6) + missed / rounds)])  # what is at infinity stays
-    step = one.scale / COARSEST
-    laws = _upper_laws(one, step, reach, missed / rounds)
-    size = laws[0].reach
-    slopes = np.geomspace(0.1 / (one.scale * math.sqrt(rounds)), 500.0 / (size * step), 128)
+    step = scale / COARSEST
+    every = _upper_laws(orders, step, reach, missed / rounds)
+    size = every[0][0].reach
+    slopes = np.geomspace(0.1 / (scale * math.sqrt(rounds)), 500.0 / (size * step), 128)
     tilted = np.exp(np.multiply.outer(step * np.arange(-size, size + 1.0), slopes))
-    moments = np.min([(law.masses @ tilted).max(axis=0) for law in laws], axis=0)
+    # Of families each is proved, of orders the larger one counts.
+    moments = np.max([np.min([(law.masses @ tilted).max(axis=0) for law in laws], axis=0) for laws in every], axis=0)
     psi = rounds * np.log(np.maximum(moments, missed))  # all may be at infinity
     end = min(max(float(np.min((psi + span) / slopes)), step), rounds * top + step)
     if span > MOST_TRANSFORMED:
@@ -231,7 +322,9 @@ def _steered(one: Any, rounds: int, missed: float) -> tuple[float, float, tuple[
         best = int(np.flatnonzero(lost[:, y] <= TILTED)[-1])
         found.append(float(slopes[best]))
         y = int(np.flatnonzero(lost[best] <= TILTED)[-1]) + 1
-    noisy = bool(one.choices) and _noisy(laws, step, math.ceil(end / step), tuple(found), rounds, missed)
+    noisy = bool(orders[0].choices and not _many(orders[0])) and any(
+        _noisy(laws, step, math.ceil(end / step), tuple(found), rounds, missed) for laws in every
+    )
     return reach, end, () if noisy else tuple(found)
 
 
@@ -240,20 +333,26 @@ def _noisy(laws: list[Laws], step: float, places: int, tilts: tuple[float, ...],
     upper, lower = (_Game(laws, step, places, tilts, side) for side in (Side.UPPER, Side.LOWER))
     last = value = np.zeros(places + 1)
     for _ in range(rounds):
-        last, value = value, upper.before(value, value[-1])
+        last, value = value, upper.before(value, value[-1], value, value[-1])
     seen = value > SEEN * missed
-    return bool(np.any(value[seen] > (1.0 + NOISE / rounds) * lower.before(last, last[-1])[seen]))
+    return bool(np.any(value[seen] > (1.0 + NOISE / rounds) * lower.before(last, last[-1], last, last[-1])[seen]))
 
 
-def _upper_laws(one: Any, step: float, reach: float, missed: float) -> list[Laws]:
-    """Of every family."""
-    if not hasattr(one, "types"):
-        return [_aligned([_placed(pair, Side.UPPER, step, missed) for pair in one.choices])]
+def _upper_laws(orders: Sequence[Any], step: float, reach: float, missed: float) -> list[list[Laws]]:
+    """Of every order, of every family; all of one reach."""
+    if not hasattr(orders[0], "types"):
+        families = [getattr(one, "proved", [one.choices]) for one in orders]
+        placed = [[[_placed(pair, Side.UPPER, step, missed) for pair in some] for some in known] for known in families]
+        size = max(_reach(laws) for every in placed for laws in every)
+        return [[_aligned(laws, size) for laws in every] for every in placed]
     loss = step * np.arange(math.ceil(reach / step) + 2.0)
     # A little earlier than the lattice's points, because profiles fall.
-    families = one.types(np.expm1(loss) * (1.0 - 16.0 * ROUNDOFF * (1.0 + loss)))
-    ended = loss >= float(one.max_loss.upper) * (1.0 + 1e-12)
-    return [Laws(*lattice_laws(np.where(ended, 0.0, f), np.where(ended, 0.0, b), step)) for f, b in families]
+    growth = np.expm1(loss) * (1.0 - 16.0 * ROUNDOFF * (1.0 + loss))
+    ended = loss >= max(float(one.max_loss.upper) for one in orders) * (1.0 + 1e-12)
+    return [
+        [Laws(*lattice_laws(np.where(ended, 0.0, f), np.where(ended, 0.0, b), step)) for f, b in one.types(growth)]
+        for one in orders
+    ]
 
 
 class _Placed(NamedTuple):
@@ -264,8 +363,12 @@ class _Placed(NamedTuple):
     infinite: float
 
 
-def _aligned(found: Sequence[_Placed]) -> Laws:
-    reach = max(max(-one.low, one.low + one.masses.size - 1, 1) for one in found)
+def _reach(found: Sequence[_Placed]) -> int:
+    return max(max(-one.low, one.low + one.masses.size - 1, 1) for one in found)
+
+
+def _aligned(found: Sequence[_Placed], reach: int = 0) -> Laws:
+    reach = reach or _reach(found)
     masses = np.zeros((len(found), 2 * reach + 1))
     for row, one in zip(masses, found, strict=True):
         row[reach + one.low :][: one.masses.size] = one.masses
@@ -322,31 +425,43 @@ def lattice_laws(ahead: Array, behind: Array, step: float) -> tuple[Array, Array
 
 
 @lru_cache(maxsize=16)
-def _attained(one: Any, rounds: int, points: float, missed: float) -> ProfilePoints:
+def _attained(orders: tuple[Any, ...], rounds: int, points: float, missed: float) -> list[ProfilePoints]:
     """V_rounds from both sides, below by whoever changes the choice `MOST_BLOCKS` times: blocks lose less on a lattice.
 
     The points are as far apart as their lines need, which start at an upper value and end at a lower one.
     """
-    closest, proved = one.scale / points, _proved(one, rounds, points, missed)[1]
-    slopes = _steered(one, rounds, missed)[2]
+    scale, proved = orders[0].scale, _proved(orders, rounds, points, missed)[1]
+    closest, slopes = scale / points, _steered(orders, rounds, missed)[2]
     block = 2 ** max(0, math.ceil(math.log2(rounds / MOST_BLOCKS)))
     finer = 1 if block == 1 else math.ceil(0.5 * FINER * math.sqrt(block))
-    step = closest * finer / (1 if block == 1 else FINER)
-    places = math.ceil(closest * (proved.size - 1) / step)
-    value, limit = np.zeros(places + 1), 0.0
+    finest = max(1, min(MANY_FINER[0] // len(orders[0].choices), MANY_FINER[1])) if _many(orders[0]) else 1
+    step = closest / finest if block == 1 else closest * finer / FINER
+    places = math.ceil(closest * (proved[0].size - 1) / step)
+    known = [(np.zeros(places + 1), 0.0) for _ in orders]
     for size, count in ((rounds % block, 1), (block, rounds // block)):
         if size > 0:
-            laws = _aligned([_power(pair, size, step, finer, missed / rounds, slopes) for pair in one.choices])
-            sums = count * laws.infinite.size * (places + 2.0 * laws.reach)
-            game = _Game([laws], step, places, slopes if sums * laws.reach > DIRECT_WORK else (), Side.LOWER)
+            every = [
+                _aligned([_power(pair, size, step, finer, missed / rounds, slopes) for pair in one.choices])
+                for one in orders
+            ]
+            sums = count * sum(laws.infinite.size * (places + 2.0 * laws.reach) for laws in every)
+            tilts = slopes if sums * every[0].reach > DIRECT_WORK else ()
+            games = [_Game([laws], step, places, tilts, Side.LOWER) for laws in every]
             for _ in range(count):
-                value = game.before(value, limit)
-                rest = laws.masses.sum(axis=1) * (1.0 - ROUNDOFF * laws.masses.shape[1])
-                limit = float((rest * limit + laws.infinite).max()) * (1.0 - 8.0 * ROUNDOFF)
-    apart = max(1, int(one.scale * math.sqrt(rounds) / (step * LINES)))
-    growth, above = np.expm1(step * np.arange(0.0, places + 1.0, apart)), closest * np.arange(proved.size)
-    upper = np.interp(growth * (1.0 - 8.0 * ROUNDOFF), np.expm1(above), proved) * (1.0 + 8.0 * ROUNDOFF)
-    return ProfilePoints(growth, value[::apart], upper, limit)
+                known = [
+                    (game.before(*here, *other), _limit(laws, here[1]))
+                    for game, laws, here, other in zip(games, every, known, known[::-1], strict=True)
+                ]
+    apart = max(1, int(scale * math.sqrt(rounds) / (step * LINES)))
+    growth, above = np.expm1(step * np.arange(0.0, places + 1.0, apart)), closest * np.arange(proved[0].size)
+    upper = [np.interp(growth * (1.0 - 8.0 * ROUNDOFF), np.expm1(above), p) * (1.0 + 8.0 * ROUNDOFF) for p in proved]
+    return [ProfilePoints(growth, v[::apart], high, end) for (v, end), high in zip(known, upper, strict=True)]
+
+
+def _limit(laws: Laws, limit: float) -> float:
+    """From below, what holds at infinity if one more round comes first."""
+    rest = laws.masses.sum(axis=1) * (1.0 - ROUNDOFF * laws.masses.shape[1])
+    return float((rest * limit + laws.infinite).max()) * (1.0 - 8.0 * ROUNDOFF)
 
 
 def _power(pair: OrderedPair, count: int, step: float, finer: int, missed: float, slopes: tuple[float, ...]) -> _Placed:
@@ -410,11 +525,14 @@ class _Game:
                 transforms.append((fft.rfft(tilted, self._size), error * tilted.sum(axis=1)))
             self._tilts.append((np.exp(tilt * (index - 0.5 * places)), transforms))
 
-    def before(self, value: Array, limit: float) -> Array:
-        """The best strategy's value if one more round comes first. limit : what holds beyond the last place."""
+    def before(self, value: Array, limit: float, other: Array, other_limit: float) -> Array:
+        """The best strategy's value if one more round comes first. limit : what holds beyond the last place.
+
+        other : of the reversed pairs; the same where they are alike.
+        """
         reach, missing = self._reach, max(self._reach - self._places, 0)
         safe = 1.0 + self._sign * 8.0 * ROUNDOFF
-        far = np.append(value[1:], np.full(missing, limit))[:reach]
+        far = np.append(other[1:], np.full(missing, other_limit))[:reach]
         behind = (self._rise + self._decay * far) * safe
         # What holds anywhere is taken off, so that no tilt sees it beyond the last place.
         whole = np.maximum(np.concatenate((behind[::-1], value, np.full(reach, limit))) - limit, 0.0) * safe
