@@ -15,14 +15,16 @@ The integral is a trapezoidal sum over about twenty nodes with a proven error. P
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Sequence
-from functools import lru_cache
+from collections.abc import Iterator, Sequence
+from functools import lru_cache, reduce
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..numerics.binomial import Trials, counts
 from ..numerics.rounding import ROUNDOFF
 from .cohort import ALL_USERS, Cohort
 
@@ -35,6 +37,9 @@ NOBODY = np.zeros((3, 0))  # no guest
 MOST_RATE = 0.5  # of independent participants, for what is proved by Theorem C; it is rare that all of them come
 FEWEST = 64.0  # of them, on average
 MANY_COME = 1000.0  # of them; then Theorem S is not asked
+MOST_CASES = 2e4  # of few users' sums, all datasets together: width against speed
+FEW_COME = 12.0  # users on average, up to which every number of them is asked for
+RARE = 1e-40  # chance of more than are asked for
 LARGEST_BUDGET = 300.0  # beyond it e^eps0 has no room; n is far too small for it anyway
 
 
@@ -71,9 +76,14 @@ def any_ldp_profile(eps0: float, n: int, expm1_eps: Any, *, cohort: Cohort = ALL
             out[:] = 1.0
         return out.reshape(points.shape)
     least: Array = np.ones(flat.size)
+    hidden = [part[:3] for part in hexagon(over, 0.0)]  # of the five types, enough for a hidden cohort
+    known = by_number(n, cohort, hidden, ROUNDED, flat)
+    if known is not None:
+        least = known
+        if cohort.absence == 0.0:
+            return least.reshape(points.shape)
     if independent_users(n, cohort):
-        # Three of the five types are enough for a hidden cohort.
-        least = by_coins(n, cohort, [part[:3] for part in hexagon(over, 0.0)], ROUNDED, flat)
+        least = by_coins(n, cohort, hidden, ROUNDED, flat)
         least[flat >= over * (1.0 + 1e-15)] = (cohort.presence * (1.0 + 1e-15)) ** n
         if n * cohort.presence > MANY_COME:
             return least.reshape(points.shape)
@@ -100,6 +110,75 @@ def independent_users(n: int, cohort: Cohort) -> bool:
     """Whether users take part independently, not too few of them, and seldom all: what `by_coins` takes."""
     few = n * cohort.presence < FEWEST
     return cohort.rate == 1.0 and cohort.presence <= MOST_RATE and not (few or cohort.certain)
+
+
+def by_number(n: int, cohort: Cohort, types: Sequence[Array], relative: float, expm1_eps: Array) -> Array | None:
+    """Theorem C for every number of users who come, and the average; types are not moved. None unless few come.
+
+    Source: docs/swap.md, "Every dataset of few users".
+    """
+    if cohort.certain or cohort.everybody or (n * cohort.presence > FEW_COME and cohort.absence > 0.0):
+        return None
+    if cohort.absence == 0.0:
+        return enumerated(n, types, cohort.rate_above, relative, expm1_eps)
+    numbers = counts([Trials(n, cohort.presence, cohort.absence)], RARE)
+    found = np.full(expm1_eps.size, numbers.below + numbers.above)
+    for come, chance in enumerate(numbers.masses * (1.0 + numbers.largest_error), numbers.low):
+        share = cohort.rate_above * come / n * (1.0 + ROUNDED)
+        bound = enumerated(come, types, share, relative, expm1_eps) if come > 0 else 0.0
+        if bound is None:
+            bound = _contour(come, types, len(types[0]), 0.0, share, relative, expm1_eps)
+        found += chance * bound
+    return np.asarray(found * (1.0 + ROUNDED))
+
+
+def enumerated(n: int, types: Sequence[Array], rate: float, relative: float, expm1_eps: Array) -> Array | None:
+    """Theorem C by the sums of all datasets of types, or None if these are too many; 1 if nobody hides the target.
+
+    O(cases points), in matrix products.
+    """
+    weight, _, base, slope, line_error = types
+    if rate >= 1.0:
+        return np.ones(expm1_eps.size)
+    places = [int(np.count_nonzero(w)) for w in weight]
+    datasets = list(_splits(n, len(places))) if math.comb(n + len(places) - 1, n) < MOST_CASES else []
+    cases = sum(math.prod(math.comb(m + j - 1, m) for m, j in zip(split, places, strict=True)) for split in datasets)
+    if not 0 < cases <= MOST_CASES:
+        return None
+    away = n * (1.0 - rate) / rate
+    sums = [_sums(n, w[w > 0.0], b[w > 0.0], c[w > 0.0]) for w, b, c in zip(weight, base, slope, strict=True)]
+    error = n * (line_error[:, :, 0].max() + expm1_eps * line_error[:, :, 1].max())
+    size = n * np.abs(base).max() + expm1_eps * (n * np.abs(slope).max() + away)
+    error += ROUNDOFF * (n + 16.0) * size
+    found = np.zeros(expm1_eps.size)
+    for split in datasets:
+        mass, rise, fall = reduce(_joint, (law[m] for law, m in zip(sums, split, strict=True)))
+        value = rise[:, None] - np.multiply.outer(fall + away, expm1_eps) + error
+        np.maximum(found, np.maximum(mass, 1e-300) @ np.maximum(value, 0.0), out=found)
+    return np.asarray(rate / n * found * (1.0 + n * (relative + 64.0 * ROUNDOFF)))
+
+
+def _splits(n: int, parts: int) -> Iterator[tuple[int, ...]]:
+    """All ways to write n as an ordered sum of so many parts."""
+    for bars in itertools.combinations(range(n + parts - 1), parts - 1):
+        ends = (-1, *bars, n + parts - 1)
+        yield tuple(after - before - 1 for before, after in itertools.pairwise(ends))
+
+
+def _sums(most: int, weight: Array, base: Array, slope: Array) -> list[tuple[Array, Array, Array]]:
+    """Masses, bases and slopes of the sum of 0, 1, ... `most` independent values."""
+    found = []
+    for m in range(most + 1):
+        numbers = np.array(list(_splits(m, weight.size)), np.float64)
+        ways = [math.factorial(m) / math.prod(math.factorial(int(j)) for j in row) for row in numbers]
+        found.append((np.array(ways) * np.prod(weight**numbers, axis=1), numbers @ base, numbers @ slope))
+    return found
+
+
+def _joint(one: tuple[Array, Array, Array], other: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+    """Of two independent sums."""
+    (p, a, b), (q, c, d) = one, other
+    return np.outer(p, q).ravel(), np.add.outer(a, c).ravel(), np.add.outer(b, d).ravel()
 
 
 def by_coins(users: int, cohort: Cohort, types: Sequence[Array], relative: float, expm1_eps: Array) -> Array:
@@ -148,7 +227,15 @@ def typed_profile(
     points = np.asarray(expm1_eps, np.float64)
     flat = points.ravel()
     bound: Array = np.ones(flat.size)
-    if uncovered_user is None and independent_users(n, cohort) and all(np.all(law[3] > 0.0) for law in laws):
+    hidden = uncovered_user is None and all(np.all(law[3] > 0.0) for law in laws)
+    # Without a rest, whose mass is rough.
+    whole = hidden and all(math.fsum(law[3]) > 1.0 - 0.5 * (error + ROUNDED) for law in laws)
+    known = by_number(n, cohort, _type_arrays(laws, 1.0, error), 2.0 * (error + ROUNDED), flat) if whole else None
+    if known is not None:
+        bound = np.minimum(bound, known)
+        if cohort.absence == 0.0:
+            return bound.reshape(points.shape)
+    if hidden and independent_users(n, cohort):
         arrays = _type_arrays(laws, 1.0, error)
         bound = np.minimum(bound, by_coins(n, cohort, arrays, 2.0 * (error + ROUNDED), flat))
         if n * cohort.presence > MANY_COME:
@@ -165,15 +252,11 @@ def typed_profile(
     bound = np.minimum(bound, plain)
     if covered:
         max_u = 0.98 / (1.0 + float(np.max(arrays[1]))) if share == 1.0 else 0.0
-        hosts, visitor = n, NOBODY
+        visitor = NOBODY
         if alone:
-            # One user fewer among the types; the minimum u of fewer numbers weighs every u more.
             [(first, second, _, other)] = [law[:, law[3] > 0.0] for law in alone]
-            hosts -= 1
             visitor = np.array([other, (first - second) / other, second / other])
-        out = _contour(hosts, arrays, len(laws), max_u, share, 2.0 * relative, flat, uncovered_user=visitor) * (
-            ((1.0 + ROUNDED) * n / max(hosts, 1)) if alone else 1.0
-        )
+        out = _contour(n, arrays, len(laws), max_u, share, 2.0 * relative, flat, uncovered_user=visitor)
         bound = np.minimum(bound, out + bare * (1.0 + 4.0 * ROUNDED))
     return bound.reshape(points.shape)
 

@@ -673,28 +673,12 @@ def contour(n, place, row, period, lobes_too, mass, moved, nodes, points):
 @unchecked
 def absent_part(power, path, row, low, high, top, enough, laws):
     """As `far_part` with coins, relative to |h|^n at real points, h = 1 - r + r M; docs/swap.md."""
-    atoms = laws.weight.shape[1]
-    users, rate = power.n, power.rate
-    shown = 0
     mean = 0.0
-    for j in range(atoms):
+    for j in range(laws.weight.shape[1]):
         mean += laws.mass[row, j] * laws.moved[row, j]
-        shown += laws.weight[row, j] > 0.0
     # M(x) >= e^(x E L), 1 where L is centred; less by that where it is not quite.
-    come = (users - 2.0) * rate * min(1.0, math.exp(min(low * mean, high * mean)))
-    far = far_part(come, path, row, row, laws.mass, laws.moved, low, high, top, enough)
-    top = math.log1p(rate * math.expm1(top))
-    absent = (1.0 - rate) * math.exp(-top)
-    if not (shown == 2 and far > enough and absent > 0.75):
-        return far
-    # Absence is out of step with the two values' lattice.
-    spare = laws.weight.shape[0] + row
-    for j in range(atoms):
-        laws.mass[spare, j] = rate * laws.mass[row, j]
-        laws.moved[spare, j] = laws.moved[row, j]
-    laws.mass[spare, atoms] = 1.0 - rate
-    part = far_part(users - 2.0, path, spare, spare, laws.mass, laws.moved, low, high, top, enough)
-    return min(far, 1.1 / (2.0 * absent - 1.0) * part)
+    come = (power.n - 2.0) * power.rate * min(1.0, math.exp(min(low * mean, high * mean)))
+    return far_part(come, path, row, row, laws.mass, laws.moved, low, high, top, enough)
 
 
 @unchecked
@@ -766,18 +750,19 @@ def hosted(x, g, uncovered_user):
 
 @unchecked
 def worst_saddle(n, types, best, place, mass, moved):
-    """(place, type): the saddle point of the first `types` that is the worst at its own; from `place` of `best`."""
+    """(place, type): the saddle point of the first `types` that is the worst at its own; from `place` of `best`.
+
+    Only a law with some positive value has one, and its width: `best` has.
+    """
     for _ in range(3):
-        highest = -math.inf
-        for j in range(mass.shape[1]):
-            if mass[best, j] > 0.0:
-                highest = max(highest, moved[best, j])
-        if not highest > 0.0:
-            break
         place = saddle(n, best, mass, moved, place)
         now = best
         for k in range(types):
-            if rise(place, k, mass, moved) > rise(place, now, mass, moved):
+            highest = -math.inf
+            for j in range(mass.shape[1]):
+                if mass[k, j] > 0.0:
+                    highest = max(highest, moved[k, j])
+            if highest > 0.0 and rise(place, k, mass, moved) > rise(place, now, mass, moved):
                 now = k
         if now == best:
             break
@@ -818,19 +803,25 @@ def scaled(answer, exponent, size):
 
 @unchecked
 def guess(n, types, share, shift, elsewhere, laws):
-    """(type, x): the type of the largest variance and about its saddle point; 1 - share of the mass is `elsewhere`."""
+    """(type, x): of those with a positive value that of the largest variance, and about its saddle point.
+
+    1 - share of the mass is `elsewhere`, at a value that is not positive.
+    """
     best = 0
     start = 0.0
     spread = -1.0
     for k in range(types):
+        highest = -math.inf
         first = (1.0 - share) * elsewhere
         square = (1.0 - share) * elsewhere * elsewhere
         for j in range(laws.weight.shape[1]):
             total = laws.value[k, j] + shift
+            if laws.weight[k, j] > 0.0:
+                highest = max(highest, total)
             first += share * laws.weight[k, j] * total
             square += share * laws.weight[k, j] * total * total
         square -= first * first
-        if square > spread:
+        if square > spread and highest > 0.0:
             spread = square
             best = k
             start = (math.sqrt(first * first + 8.0 * square / n) - first) / (2.0 * square)
@@ -901,31 +892,39 @@ def chernoff(n, log, place, level):
 @unchecked
 def joined(before, after, share, later):
     """What is convex over a bin, from its ends: the bin weighs `share`, and its later end at most `later` of it."""
-    return before * max(share - later, 0.0) + max(before, after) * later
+    rest = before * (share - later) if later < share else 0.0
+    return rest + max(before, after) * later
 
 
 @unchecked
 def integral(
-    power, types, early, late, fine, bins, edges, limit, shift, still, least, place, known, log_modulus_at_saddle,
-    path, nodes, points, laws,
+    power, users, types, early, late, fine, bins, edges, limit, shift, still, place, known,
+    log_modulus_at_saddle, path, nodes, points, laws, fixed,
 ):  # fmt: skip
-    """(sum, survive, left): the bound relative to e^level/(pi n), over u up to where (1-u)^n is `survive`.
+    """(answer, survive, left): the bound relative to e^level/(pi n), over u up to where (1-u)^users is `survive`.
 
-    Without bins, of the types that are `still`, which u does not move; `left` is the share that nodes leave out. With
-    bins, of all; `least` is that of those. It ends where a bin gives more than `limit`, what is trivial. With place > 0
-    every type has the bound E(sum L)_+ <= M(place)^n/(e place), too; unless `known`, there is no other.
+    Without bins, of the types that are `still`, which u does not move: by nodes, and, if place > 0, by
+    E(sum L)_+ <= M(place)^n/(e place), into `fixed`, and the smaller maximum; unless `known`, there is only the second.
+    `left` is the share that nodes leave out of the worst type. With bins, of all types. It ends where a bin gives more
+    than `limit`, what is trivial. In a bin all types have the same of the two bounds, for otherwise those of a mixture
+    of types need not be below the largest.
 
     1. At every edge of a bin, the sum over nodes for every type, with |M| enlarged for the interpolation in v.
     2. What the nodes leave out, for the whole bin; what lies far below the largest sum need not be known well.
-    3. The bin: sums interpolated, with the weights' upper bounds; the greatest type.
+    3. The bin: sums interpolated, with the weights' upper bounds.
     """
     n = power.n
     sums = np.full((2, types), math.inf)
     moments = np.full((2, types), math.inf)
+    part = np.zeros((2, types))
     loss = path.sigma * math.exp((path.end / path.window) ** POWER)
-    answer = 0.0
+    least = 0.0
+    total = np.zeros(types)
+    for k in range(types):
+        if bins > 0 and still[k]:
+            least = max(least, fixed[0, k])
     left = 0.0
-    survive = 1.0  # (1-u)^n
+    survive = 1.0  # (1-u)^users
     for e in range(bins + 1):
         u = edges[e]
         v = u / (1.0 - u)
@@ -952,39 +951,53 @@ def integral(
                 sums[side, k] = type_sum(power, k, row, v, shift, bow, home, path, nodes, points, laws)
                 top = max(top, sums[side, k] if k < early else 0.0)
                 bottom = max(bottom, sums[back, k] if k < early else 0.0)
-        left_out = math.exp(n * math.log1p(-u)) if bins > 0 else 0.0
+        if e == 0 < bins:
+            continue
+        left_out = math.exp(users * math.log1p(-u)) if bins > 0 else 0.0
         share, later = 1.0, 1.0  # weights of the bin, and of its later edge
         if e > 0:
             run = u - edges[e - 1]
             share = survive - left_out + 1e-12 * survive
             later = share
-            if n * run > 1e-3:
+            if users * run > 1e-3:
                 later = survive * (1.0 - edges[e - 1]) - left_out * (1.0 - u)
-                later = later / ((n + 1.0) * run) - left_out + 1e-12 * survive
-        part = least * share
+                later = later / ((users + 1.0) * run) - left_out + 1e-12 * survive
+        nodes_worst = 0.0
+        moment_worst = 0.0
         for k in range(types):
-            if e == 0 < bins or still[k] != (bins == 0) or (k >= early and not edges[max(e - 1, 0)] >= late):
-                continue
-            total, beyond = math.inf, 0.0
-            if known:
-                room = min(top - sums[side, k], bottom - sums[back, k])
-                enough = max(fine * max(top, bottom), 0.5 * room) / loss
-                row, other = side * types + k, back * types + k
-                rest = loss * remainder(power, path, row, other, points, log_modulus_at_saddle[k], enough, laws)
-                total = joined(sums[back, k], sums[side, k], share, later) + rest * share
-                beyond = rest / total if total > 0.0 else 0.0
-            moment = joined(moments[back, k], moments[side, k], share, later)
-            if moment < total or not total < math.inf:
-                total = moment
-            if not total <= part:
-                part, left = total, beyond
+            part[0, k] = fixed[0, k] * share if still[k] else 0.0
+            part[1, k] = fixed[1, k] * share if still[k] else 0.0
+            if still[k] == (bins == 0) and (k < early or edges[max(e - 1, 0)] >= late):
+                part[0, k], part[1, k], beyond = math.inf, math.inf, 0.0
+                if known:
+                    room = min(top - sums[side, k], bottom - sums[back, k])
+                    enough = max(fine * max(top, bottom), 0.5 * room) / loss
+                    row, other = side * types + k, back * types + k
+                    rest = loss * remainder(power, path, row, other, points, log_modulus_at_saddle[k], enough, laws)
+                    part[0, k] = joined(sums[back, k], sums[side, k], share, later) + rest * share
+                    beyond = rest / part[0, k] if part[0, k] > 0.0 else 0.0
+                if place > 0.0:
+                    part[1, k] = joined(moments[back, k], moments[side, k], share, later)
+                if part[0, k] > nodes_worst:
+                    left = beyond
+            if not part[0, k] <= nodes_worst:  # whatever is no number is not less
+                nodes_worst = part[0, k]
+            if not part[1, k] <= moment_worst:
+                moment_worst = part[1, k]
         if bins == 0:
-            return part, 0.0, left
-        if e > 0:
-            if not part < share * limit:
-                break
-            answer += part
-            survive = left_out
+            for k in range(types):
+                fixed[0, k], fixed[1, k] = part[0, k], part[1, k]
+            by_nodes = nodes_worst < moment_worst
+            return nodes_worst if by_nodes else moment_worst, 0.0, left if by_nodes else 0.0
+        way = 0 if nodes_worst < moment_worst else 1
+        if not (nodes_worst if way == 0 else moment_worst) < share * limit:
+            break
+        for k in range(types):
+            total[k] += part[way, k]
+        survive = left_out
+    answer = 0.0
+    for k in range(types):
+        answer = max(answer, total[k])
     return answer, survive, left
 
 
@@ -1043,6 +1056,8 @@ def profile(
     still = [False] * types  # the types that u does not move
     log_modulus_at_saddle = np.empty(types)
     none = np.empty(1)
+    fixed, more = np.zeros((2, types)), np.zeros((2, types))
+    terms = n - 1.0 if uncovered_user.shape[1] > 0 else n
     come, share = (rate, 1.0) if coins else (1.0, rate)  # of users, and of the population
     most = 0.0
     for k in range(types):
@@ -1061,15 +1076,15 @@ def profile(
         trivial = one_term(rate, shift, g, base, slope, laws)
         out[i] = trivial
         best, start = guess(n, early, come, shift, -g, laws)
-        if not (trivial > 0.0 and 0.0 < start < math.inf and n >= 2.0):
+        if not (trivial > 0.0 and 0.0 < start < math.inf and terms >= 2.0):
             continue
         set_rows(early, shift, coins, come, g, laws)
-        place, best = worst_saddle(n, early, best, start, laws.mass, laws.moved)
+        place, best = worst_saddle(terms, early, best, start, laws.mass, laws.moved)
         late = (1.0 - 1e-12) * full / (1.0 + g) if early < types and max_u > 0.0 else math.inf
         # From here on the moment may be the better bound itself; so it may be where no contour is found.
-        far_out = not coins and n * math.log1p(rise(place, best, laws.mass, laws.moved)) < FAR
+        far_out = not coins and terms * math.log1p(rise(place, best, laws.mass, laws.moved)) < FAR
         period = shortest_period(early, weight, laws.value)
-        path = contour(n, place, best, period, False, laws.mass, laws.moved, nodes, points)
+        path = contour(terms, place, best, period, False, laws.mass, laws.moved, nodes, points)
         known = path.line < math.inf
         deviations, low, high = 1.0, place, place
         if known:
@@ -1082,48 +1097,50 @@ def profile(
         pull = 0.0
         if coins:  # from here on L is centred, and the rest of the exponent is -g n z
             shift = g
-            pull = g * n
+            pull = g * terms
         set_rows(types, shift, coins, 1.0, g, laws)
         for k in range(types):
             log_modulus_at_saddle[k] = math.log1p(rise(nodes[0, 0], k, laws.mass, laws.moved))
-        level = n * come * log_modulus_at_saddle[best] - pull * nodes[0, 0]
+        level = terms * come * log_modulus_at_saddle[best] - pull * nodes[0, 0]
         if not level < 700.0:
             continue
-        power = Power(n, n % 2.0 == 1.0, coins, come, pull, level)
+        power = Power(terms, terms % 2.0 == 1.0, coins, come, pull, level)
         log_scale = level + math.log(share / (math.pi * n))
         limit = math.exp(min(math.log(trivial) - log_scale, 700.0))
         if far_out and known and not still[best]:  # is what nodes leave out of one type less than its moment?
-            enough = DIFFERENT * chernoff(n, math.log1p(rise(place, best, laws.mass, laws.moved)), place, level)
+            enough = DIFFERENT * chernoff(terms, math.log1p(rise(place, best, laws.mass, laws.moved)), place, level)
             enough *= math.exp(-((path.end / path.window) ** POWER)) / path.sigma
             value_error = rounding_of_values(0.0, best, shift, low, high, laws)
-            real_logs(n, best, value_error, points, 0.0, 0, 0.0, none, none, laws)
+            real_logs(terms, best, value_error, points, 0.0, 0, 0.0, none, none, laws)
             known = remainder(power, path, best, best, points, log_modulus_at_saddle[best], enough, laws) < enough
         at = place if far_out else 0.0
         answer, _, left = integral(
-            power, types, early, late, fine, 0, edges, limit, shift, still, 0.0, at, known, log_modulus_at_saddle,
-            path, nodes, points, laws,
+            power, n, types, early, late, fine, 0, edges, limit, shift, still, at, known, log_modulus_at_saddle, path,
+            nodes, points, laws, fixed,
         )  # fmt: skip
         few = left > NEGLIGIBLE  # users that count
         if few:  # the same contour, of the same law
             set_rows(early, sampled, coins, come, g, laws)
-            farther = contour(n, place, best, period, True, laws.mass, laws.moved, far_nodes, far_points)
+            farther = contour(terms, place, best, period, True, laws.mass, laws.moved, far_nodes, far_points)
             set_rows(types, shift, coins, 1.0, g, laws)
             if farther.line < math.inf:
                 answer = min(answer, integral(
-                    power, types, early, late, fine, 0, edges, limit, shift, still, 0.0, 0.0, True,
-                    log_modulus_at_saddle, farther, far_nodes, far_points, laws,
+                    power, n, types, early, late, fine, 0, edges, limit, shift, still, 0.0, True,
+                    log_modulus_at_saddle, farther, far_nodes, far_points, laws, more,
                 )[0])  # fmt: skip
+                for k in range(types):
+                    fixed[0, k] = min(fixed[0, k], more[0, k])
         survive = 0.0
         if max_u > 0.0:
             square = deviations * deviations
             horizon = math.log(trivial) - log_scale + 0.5 * math.log(place * place * (square + 2.0))
             horizon = max(horizon, 0.0) + (11.0 if atoms <= MANY else 8.5)
-            wide = bin_width(n, early, best, place, fine, path, log_modulus_at_saddle, laws) if known else 1.0
+            wide = bin_width(terms, early, best, place, fine, path, log_modulus_at_saddle, laws) if known else 1.0
             wide = min(wide, NARROW) if few else wide
             bins = bins_of_u(n, wide, min(horizon / n, max_u), full, late, edges)
             answer, survive, _ = integral(
-                power, types, early, late, fine, bins, edges, limit, shift, still, answer, at, known,
-                log_modulus_at_saddle, path, nodes, points, laws,
+                power, n, types, early, late, fine, bins, edges, limit, shift, still, at, known, log_modulus_at_saddle,
+                path, nodes, points, laws, fixed,
             )  # fmt: skip
         if uncovered_user.shape[1] > 0:
             answer *= 1.0 + max(
