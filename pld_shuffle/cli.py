@@ -539,12 +539,12 @@ def _run(arguments: argparse.Namespace, started: float, known: Callable[[], obje
             for report in arguments.run(arguments):  # noqa: B007
                 known()
         except KeyboardInterrupt:
-            stopped, status = "interrupted", INTERRUPTED
+            stopped, status = "interrupted" if report else "interrupted: nothing was known by then", INTERRUPTED
         except (MemoryError, ArithmeticError) as error:
             stopped, status = f"gave up: {_one_line(error)}", GAVE_UP
     if report is None:
         if stopped:
-            print(f"pld-shuffle: {stopped}{': nothing was known by then' * (status == INTERRUPTED)}", file=sys.stderr)
+            print(f"pld-shuffle: {stopped}", file=sys.stderr)
         return status
     if stopped:
         report.notes.append(f"{stopped}: this is what was known by then")
