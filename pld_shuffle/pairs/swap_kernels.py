@@ -901,19 +901,21 @@ def chernoff(n, log, place, level):
 @unchecked
 def joined(before, after, share, later):
     """What is convex over a bin, from its ends: the bin weighs `share`, and its later end at most `later` of it."""
-    return before * max(share - later, 0.0) + max(before, after) * later
+    largest = max(before, after)
+    return before * max(share - later, 0.0) + largest * later if largest < math.inf else math.inf
 
 
 @unchecked
 def integral(
-    power, types, early, late, fine, bins, edges, limit, shift, still, least, place, known, log_modulus_at_saddle,
-    path, nodes, points, laws,
+    power, types, early, late, fine, bins, edges, limit, shift, still, least, least_moment, place, known,
+    log_modulus_at_saddle, path, nodes, points, laws,
 ):  # fmt: skip
-    """(sum, survive, left): the bound relative to e^level/(pi n), over u up to where (1-u)^n is `survive`.
+    """(sum, moment, survive, left): bounds relative to e^level/(pi n), over u up to where (1-u)^n is `survive`.
 
     Without bins, of the types that are `still`, which u does not move; `left` is the share that nodes leave out. With
-    bins, of all; `least` is that of those. It ends where a bin gives more than `limit`, what is trivial. With place > 0
-    every type has the bound E(sum L)_+ <= M(place)^n/(e place), too; unless `known`, there is no other.
+    bins, of all; `least` and `least_moment` are those of the still ones. It ends where a bin gives more than `limit`,
+    what is trivial. With place > 0 there is the bound E(sum L)_+ <= M(place)^n/(e place), too; unless `known`, only it.
+    In a bin each is the greatest of all types, and then the smaller of the two counts; for one type alone it may not.
 
     1. At every edge of a bin, the sum over nodes for every type, with |M| enlarged for the interpolation in v.
     2. What the nodes leave out, for the whole bin; what lies far below the largest sum need not be known well.
@@ -924,7 +926,6 @@ def integral(
     moments = np.full((2, types), math.inf)
     loss = path.sigma * math.exp((path.end / path.window) ** POWER)
     answer = 0.0
-    left = 0.0
     survive = 1.0  # (1-u)^n
     for e in range(bins + 1):
         u = edges[e]
@@ -961,31 +962,31 @@ def integral(
             if n * run > 1e-3:
                 later = survive * (1.0 - edges[e - 1]) - left_out * (1.0 - u)
                 later = later / ((n + 1.0) * run) - left_out + 1e-12 * survive
-        part = least * share
+        left = 0.0
+        part, part_moment = least * share, least_moment * share
         for k in range(types):
             if e == 0 < bins or still[k] != (bins == 0) or (k >= early and not edges[max(e - 1, 0)] >= late):
                 continue
-            total, beyond = math.inf, 0.0
             if known:
                 room = min(top - sums[side, k], bottom - sums[back, k])
                 enough = max(fine * max(top, bottom), 0.5 * room) / loss
                 row, other = side * types + k, back * types + k
                 rest = loss * remainder(power, path, row, other, points, log_modulus_at_saddle[k], enough, laws)
                 total = joined(sums[back, k], sums[side, k], share, later) + rest * share
-                beyond = rest / total if total > 0.0 else 0.0
+                if not total <= part:
+                    part = total
+                    left = rest / total if 0.0 < total < math.inf else 1.0
             moment = joined(moments[back, k], moments[side, k], share, later)
-            if moment < total or not total < math.inf:
-                total = moment
-            if not total <= part:
-                part, left = total, beyond
+            part_moment = moment if not moment <= part_moment else part_moment
         if bins == 0:
-            return part, 0.0, left
+            return part if known else math.inf, part_moment if place > 0.0 else math.inf, 0.0, left
         if e > 0:
-            if not part < share * limit:
+            best = min(part if known else math.inf, part_moment if place > 0.0 else math.inf)
+            if not best < share * limit:
                 break
-            answer += part
+            answer += best
             survive = left_out
-    return answer, survive, left
+    return answer, answer, survive, 0.0
 
 
 @unchecked
@@ -1099,30 +1100,32 @@ def profile(
             real_logs(n, best, value_error, points, 0.0, 0, 0.0, none, none, laws)
             known = remainder(power, path, best, best, points, log_modulus_at_saddle[best], enough, laws) < enough
         at = place if far_out else 0.0
-        answer, _, left = integral(
-            power, types, early, late, fine, 0, edges, limit, shift, still, 0.0, at, known, log_modulus_at_saddle,
+        answer, moment, _, left = integral(
+            power, types, early, late, fine, 0, edges, limit, shift, still, 0.0, 0.0, at, known, log_modulus_at_saddle,
             path, nodes, points, laws,
         )  # fmt: skip
-        few = left > NEGLIGIBLE  # users that count
-        if few:  # the same contour, of the same law
+        few = known and left > NEGLIGIBLE  # users that count
+        if few:  # the same integral over the same contour, by more nodes: so for some types alone, too
             set_rows(early, sampled, coins, come, g, laws)
             farther = contour(n, place, best, period, True, laws.mass, laws.moved, far_nodes, far_points)
             set_rows(types, shift, coins, 1.0, g, laws)
             if farther.line < math.inf:
                 answer = min(answer, integral(
-                    power, types, early, late, fine, 0, edges, limit, shift, still, 0.0, 0.0, True,
+                    power, types, early, late, fine, 0, edges, limit, shift, still, 0.0, 0.0, 0.0, True,
                     log_modulus_at_saddle, farther, far_nodes, far_points, laws,
                 )[0])  # fmt: skip
         survive = 0.0
-        if max_u > 0.0:
+        if max_u == 0.0:
+            answer = min(answer, moment)
+        else:
             square = deviations * deviations
             horizon = math.log(trivial) - log_scale + 0.5 * math.log(place * place * (square + 2.0))
             horizon = max(horizon, 0.0) + (11.0 if atoms <= MANY else 8.5)
             wide = bin_width(n, early, best, place, fine, path, log_modulus_at_saddle, laws) if known else 1.0
             wide = min(wide, NARROW) if few else wide
             bins = bins_of_u(n, wide, min(horizon / n, max_u), full, late, edges)
-            answer, survive, _ = integral(
-                power, types, early, late, fine, bins, edges, limit, shift, still, answer, at, known,
+            answer, _, survive, _ = integral(
+                power, types, early, late, fine, bins, edges, limit, shift, still, answer, moment, at, known,
                 log_modulus_at_saddle, path, nodes, points, laws,
             )  # fmt: skip
         if uncovered_user.shape[1] > 0:
