@@ -20,15 +20,14 @@ few they are listed instead (`listed`).
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cache, cached_property, lru_cache
-from itertools import accumulate
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import xlog1py
 
 from ..numerics.binomial import chernoff_window
 from ..numerics.rounding import ROUNDOFF
@@ -43,7 +42,8 @@ from .profile import ProfilePair
 Array = NDArray[np.float64]
 
 TAIL = 1e-18  # of unbounded noise, beyond which a report counts as revealed, where no other is asked for
-MAX_COUNT, MAX_GROUPS = 3000, 16  # of views that are listed; factorials are exact integers
+MAX_GROUPS = 16  # of reports whose views are listed
+FEW_FACTORS = 20  # of a factorial, below which it is multiplied out
 LEAST_MASS, FEW_VIEWS = 1e-40, 30_000  # of views that are listed for values of the profile
 LARGEST_ERROR = 1e-6  # of masses of views that are listed, relative
 FULL = 2.0**-50  # rounding of a sum of masses, per group
@@ -146,8 +146,7 @@ class SlotLaw:
         covered, rest = self.others > 0.0, 0.0 if self.whole else rest_of(self.others)
         # What says nothing is known as well as what it leaves of 1.
         error = self.error if self.whole else self.error / max(rest, 1e-300) + 2.0 * ROUNDOFF
-        few = self.n <= MAX_COUNT and 0 < covered.sum() < MAX_GROUPS
-        if not (few and self.n * error <= LARGEST_ERROR):
+        if not (0 < covered.sum() < MAX_GROUPS and self.n * error <= LARGEST_ERROR):
             return None
         masses = np.array([self.first, self.second, self.others])
         seen, bare = masses[:, covered], masses[:2, ~covered]
@@ -318,9 +317,7 @@ def listed(
     counts = np.empty((groups, int(possible.sum())), np.int64)
     counts[order] = [part[possible] for part in (*some, last)]
     counts = counts[:, first @ counts > 0.0]
-    factorials = _log_factorials()
-    spent = (factorials[counts] - counts * np.log(others)[:, None]).sum(axis=0)
-    mass: Array = np.exp(factorials[n] - spent)
+    mass, mass_error = _multinomial(n, others, counts)
     ahead, behind = ((law / others) @ counts / n for law in (first, second))
     told = (first > 0.0) | (second > 0.0)
     with np.errstate(divide="ignore"):
@@ -334,9 +331,7 @@ def listed(
     finite = loss < math.inf
     largest = float(np.abs(loss[finite]).max(initial=0.0))
     loss_error = 4.2 * told_error + ROUNDOFF * ((2.0 * groups + 16.0) * min(apart, 1.0) + 16.0 * largest)
-    # n masses and a ratio; logarithms of factorials are good to 4 roundings.
-    mass_error = 1.01 * (n * error + 4.0 * told_error) + loss_error
-    mass_error += ROUNDOFF * (4.0 * groups + 16.0) * float(factorials[n] + spent.max(initial=0.0) + 8.0)
+    mass_error += 1.01 * (n * error + 4.0 * told_error) + loss_error  # n masses and a ratio
     left_out, top = 1e-300 * mass.size, largest
     if not all(len(window) > n for window in windows):  # views that are left out may say more than any that is listed
         left_out += truncated_mass
@@ -349,10 +344,28 @@ def listed(
     return EitherOrder((losses,), left_out, top + loss_error if infinity_mass == 0.0 else math.inf, mass_error)
 
 
-@cache
-def _log_factorials() -> Array:
-    """log 0!, ..., log MAX_COUNT!, of exact integers."""
-    return np.array([math.log(k) for k in accumulate(range(1, MAX_COUNT + 1), operator.mul, initial=1)])
+def _multinomial(n: int, others: Array, counts: NDArray[np.int64]) -> tuple[Array, float]:
+    """(n! prod W_j^c_j/c_j! for every column c of counts, a bound on their relative rounding).
+
+    log c! = c log c - c + rest(c), and sum c log(c/m) = sum (c log(c/m) + m - c) - n (sum W - 1), m = n W, whose terms
+    are small where c is near m, so that nothing of size n log n is rounded.
+    """
+    mean = n * others[:, None]
+    off = counts - mean
+    bulk = xlog1py(counts, off / mean)
+    exponent = _rest(np.array([n])) + n * math.fsum([-1.0, *others]) - np.sum(bulk - off + _rest(counts), axis=0)
+    size = 200.0 + float(np.max(np.sum(np.abs(bulk) + np.abs(off), axis=0), initial=0.0))
+    return np.exp(exponent), ROUNDOFF * (others.size + 8.0) * size
+
+
+def _rest(counts: NDArray[np.int64]) -> Array:
+    """log c! - c log c + c, to 200 roundings: by Stirling's series, whose error is below the first term left out."""
+    c = np.maximum(counts, FEW_FACTORS)
+    series = 0.5 * np.log(2.0 * math.pi * c)
+    for k, factor in enumerate((1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188)):
+        series += factor * (1.0 / c) ** (2 * k + 1)
+    first = [math.log(math.factorial(k)) - k * math.log(max(k, 1)) + k for k in range(FEW_FACTORS)]
+    return np.where(counts < FEW_FACTORS, np.array(first)[np.minimum(counts, FEW_FACTORS - 1)], series)
 
 
 def slot_profile(
