@@ -18,7 +18,7 @@ from scipy.special import gammaln
 
 from pld_shuffle import Side
 from pld_shuffle.numerics.sides import Bounds
-from pld_shuffle.pairs import contour_kernels
+from pld_shuffle.pairs import contour_kernels, slots
 from pld_shuffle.pairs.slots import SlotLaw
 from pld_shuffle.randomizers.noise_laws import gaussian_groups, laplace_groups
 
@@ -281,3 +281,18 @@ def test_next_to_the_largest_loss(eps0: float, nearness: float) -> None:
     bounds = profile([heavy, light], [light, heavy], [light, light], n, expm1_eps)
     assert Fraction(float(bounds.lower)) <= truth <= Fraction(float(bounds.upper))
     assert bounds.upper <= 1.02 * bounds.lower
+
+
+@pytest.mark.parametrize("n", [3, 19, 20, 400, 20_000])
+def test_masses_of_views_are_those_of_rationals(n):
+    """n! prod W_j^c_j/c_j!, near the mean, at its ends and five deviations away."""
+    others = np.array([0.0078125, 0.25, 0.7421875])  # doubles, which sum to 1
+    far = round(2.5 * math.sqrt(n))
+    near = [n // 128, n // 4, n - n // 128 - n // 4]
+    counts = np.array([near, [0, near[1] + min(far, near[2]), near[2] + near[0] - min(far, near[2])], [0, 0, n]]).T
+    found, error = slots._multinomial(n, others, counts)
+    for mass, view in zip(found, counts.T.tolist(), strict=True):
+        ways = Fraction(math.factorial(n), math.prod(map(math.factorial, view)))
+        exact = ways * math.prod(Fraction(w) ** c for w, c in zip(others.tolist(), view, strict=True))
+        if exact > Fraction(1, 10**300):
+            assert abs(Fraction(float(mass)) / exact - 1) <= error <= 1e-11
