@@ -27,7 +27,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import xlog1py
 
 from ..numerics.binomial import chernoff_window
 from ..numerics.rounding import ROUNDOFF
@@ -352,7 +351,7 @@ def _multinomial(n: int, others: Array, counts: NDArray[np.int64]) -> tuple[Arra
     """
     mean = n * others[:, None]
     off = counts - mean
-    bulk = xlog1py(counts, off / mean)
+    bulk = counts * np.log1p(off / mean, out=np.zeros(counts.shape), where=counts > 0)
     exponent = _rest(np.array([n])) + n * math.fsum([-1.0, *others]) - np.sum(bulk - off + _rest(counts), axis=0)
     size = 200.0 + float(np.max(np.sum(np.abs(bulk) + np.abs(off), axis=0), initial=0.0))
     return np.exp(exponent), ROUNDOFF * (others.size + 8.0) * size
