@@ -75,11 +75,10 @@ class OneRound:
         first = None if place is None or place[1] == 0.0 else place[1]
         for tighter in (1.0, HARDER):
             asked = _Asked(self._pair, tighter * self._rtol, delta, look, first)
-            upper = asked.crossing(Side.UPPER)
-            lower = asked.crossing(Side.LOWER)
+            upper, lower = (asked.crossing(self._pair.side or side) for side in (Side.UPPER, Side.LOWER))
             if upper is None or lower is None:
                 return None
-            low, high = lower[0], upper[1]
+            low, high = max(0.0, lower[0]), upper[1]
             found = Bounds(math.log1p(low) * (1.0 - NEXT), math.log1p(high) * (1.0 + NEXT))
             least, most = asked.at(high)
             width = most / least - 1.0 if least > 0.0 else math.inf
@@ -90,11 +89,11 @@ class OneRound:
         return self._judged(found, width)
 
     def at_most(self, eps: float, delta: float) -> bool:
-        """Whether one value shows that delta(eps) is at most delta."""
+        """Whether one value shows that delta(eps) is at most delta, a rough one where that is enough."""
         if not (eps <= LARGEST_LOSS and delta > 0.0):
             return False
-        asked = _Asked(self._pair, self._rtol, delta)
-        return bool(asked.at(math.expm1(eps) * (1.0 - NEXT)).upper <= delta)
+        place = math.expm1(eps) * (1.0 - NEXT)
+        return any(_Asked(self._pair, rtol, delta).at(place).upper <= delta for rtol in (LOOK, self._rtol))
 
     def _judged(self, found: Bounds, width: float) -> tuple[Bounds, float] | None:
         final = self._pair.pointwise and self._faintest == math.inf
@@ -112,6 +111,7 @@ class _Asked:
         self._first = first
         self._guesses = {} if look is None or first is None else {x: bounds.upper for x, bounds in look._known.items()}
         self._tolerance = max(TIGHTER * rtol, SHARPEST)
+        self._spent = NEAR * rtol if pair.side and look is not None else 0.0
         self._delta = delta
         self._top = math.expm1(min(float(pair.max_loss.upper), LARGEST_LOSS)) * (1.0 + NEXT)
         self._known: dict[float, Bounds] = {}
@@ -153,14 +153,14 @@ class _Asked:
         for step in range(MOST_STEPS):
             values = {expm1_eps: bounds[index] for expm1_eps, bounds in self._known.items()}
             bad = max((expm1_eps for expm1_eps, value in values.items() if value > delta), default=-1.0)
-            if bad < 0.0 and step > 1:  # it may be nowhere above
+            if bad < 0.0 and step > (6 if sign > 0.0 else 1):  # it may be nowhere above
                 if self.at(0.0)[index] <= delta:
                     return 0.0, 0.0
                 continue
             good = min((g for g, value in values.items() if value <= delta and g > bad), default=None)
             if good is None and bad >= top:
                 return None
-            spent = max(self._tolerance, NEAR * self._width(bad if good is None else good))
+            spent = max(self._tolerance, self._spent, NEAR * self._width(bad if good is None else good))
             if good is not None and (bad >= 0.0 or sign > 0.0):
                 end = values[good if sign > 0.0 else bad]
                 if max(end, delta) <= (1.0 + spent) * min(end, delta) or good - bad <= 1e-14 * good:

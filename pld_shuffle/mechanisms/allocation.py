@@ -17,7 +17,7 @@ from ..numerics.validation import choice, integer_in, positive_int
 from ..pairs.allocation import GaussianSteps, HiddenStepPair, PairSteps, StepsLaw
 from ..pairs.discrete import LatticePair, OrderedPair
 from ..pairs.gaussian import GaussianPair
-from ..pairs.pair import Attacks, Pair
+from ..pairs.pair import Pair
 from ..pairs.profile import BothOrders, ProfilePair
 from .base import ZERO_OUT, Mechanism
 from .central import Gaussian, Laplace
@@ -130,10 +130,7 @@ class RandomAllocation(Mechanism):
     @cached_property
     def attack_pair(self) -> Pair:  # type: ignore[override]
         if self.selected == 1 or isinstance(self.pair, GaussianPair):
-            if not isinstance(self.pair, BothOrders):
-                return self.pair
-            # Of Gaussian steps the contribution's removal is the worse order.
-            return self._block if isinstance(self.mechanism, Gaussian) else Attacks(self.pair.pairs)
+            return self.pair
         if isinstance(self.mechanism, Gaussian):
             return _noise(self.mechanism, self._distance, self.steps, self.selected)
         return LatticePair(step=1.0, low=1, masses=(), infinity=0.0)  # nothing

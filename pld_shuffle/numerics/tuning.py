@@ -38,8 +38,8 @@ FEW_PROFILES = 24  # profiles under one maximum up to which all are asked, witho
 STEP_CELLS = (0.05, 0.02, 0.01, 0.007)
 STEP_RTOL = (2e-6, 1e-4)  # of an integral over steps, at least; where single ones may count: width against speed
 # Steps times e^(-3 scale^2), scale that of one step's loss, up to which likelihood ratios are summed for one round,
-# too: always, and where single steps may count: speed.
-SUMMED_STEPS = (5.0, 50.0)
+# too: always, and where single steps may count; and steps up to which they are, whatever the scale is: speed.
+SUMMED_STEPS = (5.0, 50.0, 50)
 # Knots of such a sum: for one round, over the root of the number of doublings, and times that where it was not enough;
 # else at least, at most, and times scale over the distance of points that is asked for: width against speed.
 RATIO_KNOTS = (480.0, 1.7, 300, 4_800, 36.0)

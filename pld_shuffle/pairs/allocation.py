@@ -221,11 +221,13 @@ class HiddenStepPair(SlotPair):
         return dict(zip(Side, (laws[list(Side).index(side)] for side in sides), strict=True)), backward
 
     def _summed(self, expm1_eps: Array) -> bool:
-        """Whether ratios are summed: contours are cheaper of many steps, and dear where single ones may count."""
+        """Whether ratios are summed: contours are cheaper of many steps, and dear of few or where single ones count."""
         if self._ratio is None:
             return False
+        usual, heavy, always = SUMMED_STEPS
         few = self.law.count * math.exp(-3.0 * self.law.steps.scale**2)
-        return self.epochs > 1 or few <= SUMMED_STEPS[self._heavy(expm1_eps)]
+        few_enough = few <= (heavy if self._heavy(expm1_eps) else usual)
+        return self.epochs > 1 or self.law.count <= always or few_enough
 
     def _heavy(self, expm1_eps: Array) -> bool:
         return float(expm1_eps.max()) > HEAVY * self.scale

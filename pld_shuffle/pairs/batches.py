@@ -154,8 +154,7 @@ class BatchesBound(_OneEnd):
         cell, rtol = ACCURACY[effort]
         rows, error = self._envelope(expm1_eps, tail, cell)
         rate = float(self.rate.upper)
-        law = SlotLaw.of(self.count, rows, error, whole=False).sampled(Cohort(rate))
-        found = float(law.profile(np.array([expm1_eps]), rtol).upper[0])
+        found = self._enveloped(rows, error, expm1_eps, rtol)
         blocks = self._blocks(expm1_eps, found, effort)
         if blocks is None:
             return found
@@ -163,7 +162,12 @@ class BatchesBound(_OneEnd):
         [played] = self._play(blocks, expm1_eps, [start], 1.0, found, rtol)
         return min(found, rate * played * (1.0 + 1e-14))
 
-    def _blocks(self, expm1_eps: float, found: float, effort: int) -> tuple[int, int] | None:
+    def _enveloped(self, rows: Array, error: float, expm1_eps: float, rtol: float) -> float:
+        """Theorem D by the envelope alone; with r = 0 it is no bound."""
+        law = SlotLaw.of(self.count, rows, error, whole=False).sampled(Cohort(float(self.rate.upper)))
+        return float(law.profile(np.array([expm1_eps]), rtol).upper[0])
+
+    def _blocks(self, expm1_eps: float, enveloped: float, effort: int) -> tuple[int, int] | None:
         """Of the game: how many, and their steps; fewer steps in all have a larger mean.
 
         None where the attack is near, so that the envelope is not at fault, or a block takes too large a lattice.
@@ -178,7 +182,7 @@ class BatchesBound(_OneEnd):
         known_order = self.steps.first * self.steps.second == 0
         if not known_order or sum(lattice(self.steps.sigma, expm1_eps, steps)) > LARGEST_LATTICE[many]:
             return None
-        near = found <= NEAR * float(self._attack.profile(np.array([expm1_eps]), 1e-3, 0.0).upper[0])
+        near = enveloped <= NEAR * float(self._attack.profile(np.array([expm1_eps]), 1e-3, 0.0).upper[0])
         return None if near else (blocks, steps)
 
     def _play(
@@ -222,7 +226,7 @@ class BatchesBound(_OneEnd):
         found = summed(
             lambda share: [self._shifted(rows, error, share, v / others, others, expm1_eps, rtol) for v in strikes]
         )
-        blocks = self._blocks(expm1_eps, found, effort)
+        blocks = self._blocks(expm1_eps, self._enveloped(rows, error, expm1_eps, rtol), effort)
         if blocks is None:
             return found
 

@@ -322,6 +322,8 @@ class ProfilePair(Pair):
         """At how many growths the profile may be asked for one law."""
         return MAX_POINTS
 
+    side: ClassVar[Side | None] = None  # the only one that its profile is certified on
+
     @property
     def pointwise(self) -> bool:
         """Whether one value of the profile is as sharp as a law of many.
