@@ -78,8 +78,8 @@ class _Side:
     """The product of laws of one side."""
 
     def __init__(self, laws: Sequence[tuple[PLD, int]]) -> None:
-        sizes = np.array([law.masses.size for law, count in laws for _ in range(count)], np.float64)
-        if float(sizes @ (np.cumsum(sizes) - sizes)) > DIRECT_WORK:
+        sizes, counts = np.array([(law.masses.size, count) for law, count in laws], np.float64).T
+        if 0.5 * ((sizes @ counts) ** 2 - sizes**2 @ counts) > DIRECT_WORK:
             raise TooExpensive
         self._step = laws[0][0].step
         mass, self._low, terms = np.ones(1), 0, 0
