@@ -101,12 +101,15 @@ def training_log(source: Any, name: str = "training log") -> TrainingLog:
         source, name = io.BytesIO(path.read_bytes()), path.name
     elif isinstance(getattr(source, "name", None), str):
         name = Path(source.name).name
-    unit, digest = "row", None
+    unit, digest, remarks = "row", None, []
     try:
         if hasattr(source, "read"):
             unit, data = "line", source.read()
             digest = sha256(data.encode() if isinstance(data, str) else data).hexdigest()
-            rows = _lines(_decoded(data))
+            text = _decoded(data)
+            if text.rstrip(" ")[-1:] not in ("", "\n", "\r"):
+                remarks = ["the last line has no end; was the log written to its end?"]
+            rows = _lines(text)
             place, header = next(rows, (1, []))
         else:
             header, cells = _table(source)
@@ -115,7 +118,7 @@ def training_log(source: Any, name: str = "training log") -> TrainingLog:
     except _Wrong as error:
         raise LogError(name, *error.args, unit=unit) from error.__cause__
     expect(PAIR_SECONDS * len(dict(rounds)))
-    return TrainingLog(name, rounds, tuple(f"{name}: {note}" for note in notes), digest)
+    return TrainingLog(name, rounds, tuple(f"{name}: {note}" for note in (*remarks, *notes)), digest)
 
 
 class _Wrong(Exception):
@@ -129,6 +132,8 @@ def _read(header: Sequence[str], place: int, rows: Iterable[Row], unit: str) -> 
     rounds: list[tuple[Mechanism, int]] = []
     labels: list[tuple[int, str]] = []
     seen: dict[str, tuple[Mechanism, int]] = {}
+    blanks: dict[tuple[Any, str], list[int]] = {}  # places, of a kind of mechanism and a column
+    kinds: dict[Any, int] = {}
     for place, cells in rows:
         if "round" in positions:
             labels.append((place, str(cells[positions["round"]])))
@@ -141,6 +146,10 @@ def _read(header: Sequence[str], place: int, rows: Iterable[Row], unit: str) -> 
                 wrong = f"a round for neighbours that are {one}, in a log of others that are {other}"
                 raise _Wrong(place, "neighbours" if "neighbours" in positions else None, wrong)
         rounds.append(seen[key])
+        kind = given.get("mechanism")
+        kinds[kind] = kinds.get(kind, 0) + 1
+        for column in (column for column, cell in given.items() if cell in (None, "") and column != "count"):
+            blanks.setdefault((kind, column), []).append(place)
     if not rounds:
         raise _Wrong(place + 1, None, "the log has a header and no rounds")
     notes = []
@@ -148,6 +157,9 @@ def _read(header: Sequence[str], place: int, rows: Iterable[Row], unit: str) -> 
         noun = "column" if len(unknown) == 1 else "columns"
         shown = ", ".join(title or "one without a name" for title in unknown)
         notes.append(f"ignored unknown {noun} {shown}")
+    for (kind, column), places in blanks.items():
+        if len(places) == 1 and kinds[kind] > 2:
+            notes.append(f"{column} is blank at {unit} {places[0]} alone, which counts as not given")
     # Labels may be of another kind, and rows may stand for many rounds.
     if all(count == 1 for _, count in rounds) and all(re.fullmatch("[0-9]{1,18}", label) for _, label in labels):
         for (_, before), (place, label) in itertools.pairwise(labels):

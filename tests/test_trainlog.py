@@ -218,6 +218,18 @@ def test_missing_or_doubled_rounds_are_remarked(labels: str, remark: str | None)
     assert len(log.notes) == (remark is not None)
 
 
+@pytest.mark.parametrize(("last", "remarks"), [
+    ("140,700000,9,0.1\n", []),
+    ("140,700000,9,\n", ["dropout is blank at line 4 alone"]),
+    ("140,700000,9,", ["the last line has no end", "dropout is blank at line 4 alone"]),
+    ("140,700000,9,0.1", ["the last line has no end"]),
+])  # fmt: skip
+def test_a_last_row_written_by_half_is_remarked(last: str, remarks: list[str]) -> None:
+    log = read("n,population,eps0,dropout\n140,700000,9,0.2\n150,700000,9,0.2\n" + last)
+    assert len(log.rounds) == 3 and len(log.notes) == len(remarks)
+    assert all(remark in note for remark, note in zip(remarks, log.notes, strict=True))
+
+
 # --- bad logs -------------------------------------------------------------------------------
 
 BAD_LOGS = [
