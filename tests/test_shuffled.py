@@ -114,11 +114,13 @@ def test_alternatives_name_what_others_give() -> None:
     """All analyses that apply, consistent with accounting each on its own."""
     mechanism = Shuffled(SubsetSelection(k=5, size=2, eps0=2.0), 2000, analysis="blanket")
     found = mechanism.alternatives(delta=1e-6, rounds=4)
-    assert set(found) == set(ANALYSES)
+    assert set(found) == {"swap", *ANALYSES}
+    assert found["swap"].upper < 0.98 * min(found[name].upper for name in ANALYSES)
     expected = Accountant().compose(ShuffledLDP(2.0, 2000, analysis="stronger-clones"), 4).epsilon_bounds(1e-6)
     assert found["stronger-clones"] == expected
     assert "blanket" in mechanism.assumptions()["analysis"]
-    assert set(Shuffled(Gaussian(sigma=1.0), 10_000, analysis="blanket").alternatives(delta=1e-3)) == {"blanket"}
+    assert set(Shuffled(Gaussian(sigma=1.0), 10_000).alternatives(delta=1e-3)) == {"blanket", "swap"}
+    assert "bits" in Shuffled(KRandomizedResponse(k=2, eps0=2.0), 100).alternatives(delta=1e-3)
 
 
 # --- Named randomizers in a shuffler by the swap theorem with types: Laplace noise on [0, 1], and finite  ---

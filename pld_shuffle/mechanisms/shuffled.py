@@ -10,7 +10,7 @@ stronger clones, which follow from it. For one randomised bit the number of ones
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import ClassVar
 
@@ -162,16 +162,19 @@ class Shuffled(OnCohorts, OfReports):
         return ShuffledLDP(eps0=eps0, n=n, analysis="stronger-clones")
 
     def alternatives(self, *, delta: float, rounds: int = 1, rtol: float = 1e-3) -> dict[str, Bounds]:
-        """Bounds on epsilon at `delta` after `rounds` rounds, by every other analysis that applies."""
+        """Bounds on epsilon at `delta` after `rounds` rounds, by each analysis that applies alone.
+
+        Keys are those of `analysis`, and what only "tightest" uses: "swap" (the swap theorem), "bits" (exact).
+        """
         count, width = positive_int("rounds", rounds), tolerance("rtol", rtol)
-        found = {}
+        best = replace(self, analysis="tightest").pair
+        names = {TypedPair: "swap", BitPair: "bits"}
+        parts = best.pairs if isinstance(best, Several) else (best,)
+        pairs: dict[str, Pair] = {names[type(pair)]: pair for pair in parts if type(pair) in names}
         for analysis in ANALYSES[1:]:
-            try:
-                mechanism = self._analysed(analysis)
-            except ValueError:  # does not apply to this randomizer
-                continue
-            found[analysis] = Composition([(mechanism.pair, count)], width).epsilons(delta)
-        return found
+            if analysis == "blanket" or self.randomizer.pure:
+                pairs[analysis] = self._analysed(analysis).pair
+        return {name: Composition([(pair, count)], width).epsilons(delta) for name, pair in pairs.items()}
 
     def assumptions(self) -> dict[str, str]:
         if self.analysis != "tightest":
