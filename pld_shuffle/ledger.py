@@ -110,7 +110,7 @@ class Ledger:
 
         log : a path or "-", an open file, a pandas or polars data frame, or mappings, one for each round
         (see `trainlog.training_log`). Raises LogError (a ValueError), which names what is wrong and where,
-        TypeError or OSError. Gives a LogWarning for columns that were ignored.
+        TypeError or OSError. Gives a LogWarning for what a person should look at.
         """
         found = training_log(log)
         with self._lock:
