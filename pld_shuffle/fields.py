@@ -190,7 +190,7 @@ _NOISE = Range(2e-3, 1e8, 1.0, False)  # in units of the sensitivity
 #: What a mechanism is described by.
 MECHANISM_FIELDS = _table(
     Field("mechanism", str, "KIND", "what was run; ldp by default, shuffled if there is a randomizer"),
-    Field("n", int, "USERS", "users whose reports are shuffled together in a round",
+    Field("n", int, "USERS", "users whose reports are shuffled together, or summed, in a round",
           Range(1, 10**13, 1000, False, whole=True),
           ("users", "num_users", "clients", "num_clients", "cohort", "cohort_size", "participants")),
     Field("eps0", float, "EPS", "local budget", _EPS0,
