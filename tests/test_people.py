@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from fractions import Fraction
+from fractions import Fraction as F
 
 import numpy as np
 import oracles as o
@@ -253,7 +253,7 @@ def test_classes_of_budgets() -> None:
 
 # --- Hidden cohorts, Poisson participation, dropouts: the real schemes, enumerated in exact numbers ---
 
-GROWTHS = [Fraction(0), Fraction(1, 50), Fraction(1, 5), Fraction(3, 4), Fraction(3, 2)]
+GROWTHS = [F(0), F(1, 50), F(1, 5), F(3, 4), F(3, 2)]
 
 
 @pytest.mark.parametrize("presence", [0.25, 0.75])
@@ -313,6 +313,24 @@ def test_attacks_are_chosen_on_the_cohort(base, width):
     upper = Composition([(sampled.pair, 1)], 1e-3).epsilons(1e-6).upper
     lower = Composition([(sampled.attack_pair, 1)], 1e-3).epsilons(1e-6).lower
     assert lower <= upper <= width * lower
+
+
+@pytest.mark.parametrize("scales", [1.0, 3.0, 6.0])
+def test_who_takes_absent_reports_for_neutral_ones_loses_hardly_anything(scales):
+    """All others make a third report, mostly; a hidden cohort of 14 of 700, so that absence tells next to nothing."""
+    n, users, absence, odds = 14, 700, F(1, 10), F(20)
+    sampled = Subsampled(ShuffledLDP(math.log(odds), n), population=users, dropout=float(absence))
+    merged = sampled.attack_pair.pairs[0]
+    assert isinstance(merged, CoinMixture)
+    eps = scales * merged.scale
+    found = Composition([(merged, 1)], 1e-6).deltas(eps)
+    first, second, kept = ([mass / (odds + 2) for mass in law] for law in ((odds, 1, 1), (1, odds, 1), (1, 1, odds)))
+    laws = [[(1 - absence) * mass for mass in law] + [absence] for law in (first, second, kept)]
+    rate = F(n, users)
+    slots = [[rate * a + (1 - rate) * w for a, w in zip(law, laws[2], strict=True)] for law in laws]
+    values = [(a - F(math.exp(eps)) * b) / w for a, b, w in zip(*slots, strict=True)]
+    truth = float(o.mean_part(values[:3], slots[2][:3], n, values[3]))
+    assert (1.0 - 1e-4) * truth <= found.lower <= truth * (1.0 + 1e-12)
 
 
 def test_bits_by_coins_are_near_the_attack():

@@ -31,6 +31,7 @@ ANALYSES = ("tightest", "stronger-clones", "clones")
 EPOCH_ANALYSES = ANALYSES[:2]
 MOST_BIT_USERS = 10**9
 MANY_USERS = 1_000  # who come, on average, from which on an absent report may be taken for a neutral one
+HIDDEN = 30.0  # the same number, times this and the squared rate, if that is less
 MANY_COUNTED = 100.0  # reports from which on three-valued randomised response is the worse attack
 ASKED = np.array([0.0, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 20.0])  # deviations
 
@@ -113,8 +114,9 @@ class ShuffledLDP(OnCohorts, OfReports):
         shrink = math.exp(-self.eps0)
         whole = 1.0 + 2.0 * shrink
         neutral, present, away = (1.0 / whole, shrink / whole), 1.0, 0.0
-        if cohort.absence > 0.0 and self.n * cohort.presence >= MANY_USERS and not cohort.certain:
-            # Who takes a neutral report for an absent one loses 1/n of delta or so, and the pair stays one of coins.
+        many = MANY_USERS * min(1.0, HIDDEN * cohort.rate**2)
+        if cohort.absence > 0.0 and self.n * cohort.presence >= many and not cohort.certain:
+            # Who takes neutral reports for absent ones loses rate^2/n of delta or so, and the pair stays one of coins.
             present, away, cohort = cohort.presence, cohort.absence, Cohort(cohort.rate)
         third = CoinMixture(
             n=self.n,
