@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -115,12 +115,14 @@ def composed(points: Sequence[tuple[ProfilePoints, int]], step: float, sketch: S
     return Composed(step, tilt, log_scale, masses, infinity_mass)
 
 
-def certificate(rounds: Rounds, delta: float, answer: float) -> str:
+def certificate(
+    rounds: Rounds, delta: float, answer: float, progress: Callable[[int, int], None] = lambda done, total: None
+) -> str:
     """A certificate of what `rounds` spend at `delta`, about as tight as `answer`; JSON text.
 
     rounds : mechanisms with their counts. delta : in (0, 1). answer : the accountant's epsilon, finite; the claim is
-    within NEAR of it. Raises ValueError for a mechanism that the checker does not know, and where no claim as near as
-    that is found.
+    within NEAR of it. progress : called with (mechanisms done, in all), and anew for a finer lattice. Raises
+    ValueError for a mechanism that the checker does not know, and where no claim as near as that is found.
     """
     if not (rounds and 0.0 < delta < 1.0 and answer < math.inf):
         raise ValueError(
@@ -132,7 +134,8 @@ def certificate(rounds: Rounds, delta: float, answer: float) -> str:
     known = [(Known.of(pair), count) for _, pair, count in pooled]
     if any(float(pair.max_loss.upper) == 0.0 for _, pair, _ in pooled):
         raise ValueError("a certificate needs mechanisms that give something away, all of them")
-    found, dots, epsilon = _nearest(known, delta, answer)
+    ends = np.cumsum([len(held) for held, _, _ in pooled]).tolist()
+    found, dots, epsilon = _nearest(known, delta, answer, lambda pairs: progress(ends[pairs - 1], len(rounds)))
     said = [{"covers": held, **row} for (held, _, _), row in zip(pooled, dots, strict=True)]
     _, beyond = found.parts(epsilon)
     held: dict[str, Any] = {
@@ -186,7 +189,7 @@ def _family(mechanism: Mechanism) -> Hashable:
 
 
 def _nearest(
-    known: Sequence[tuple[Known, int]], delta: float, answer: float
+    known: Sequence[tuple[Known, int]], delta: float, answer: float, tell: Callable[[int], None]
 ) -> tuple[Composed, list[dict[str, Any]], float]:
     """The coarsest lattice on which epsilon is near enough, what it says of the pairs, and that epsilon."""
     total = sum(count for _, count in known)
@@ -199,7 +202,10 @@ def _nearest(
         step = spacing * scale * FINER**attempt
         if 0.0 < top < math.inf:  # an atom, for which there is a lattice point
             step = top / math.ceil(top / step) * (1.0 + 1e-8)
-        dots = [one.dots(step, spacing, least) for one, _ in known]
+        dots = []
+        for one, _ in known:
+            dots.append(one.dots(step, spacing, least))
+            tell(len(dots))
         points = [(one, count) for (one, _), (_, count) in zip(dots, known, strict=True)]
         found = composed(points, step, sketch, answer)
         epsilon = _solved(found, delta, answer) * (1.0 + MARGIN)

@@ -40,6 +40,7 @@ from pld_shuffle import (
     ShuffledRR,
     Subsampled,
 )
+from pld_shuffle.certificate import certificate
 from pld_shuffle.cli import main
 from pld_shuffle.registry import registry_entry
 
@@ -478,6 +479,18 @@ def test_from_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str
     Path(out).write_text(Path(out).read_text().replace('"count": 20', '"count": 19'))
     assert checker.main([out]) == 1 and "digest" in capsys.readouterr().err
     assert checker.main([str(tmp_path / "none.json")]) == 2
+
+
+def test_progress_is_that_of_all_mechanisms() -> None:
+    """Twelve cohorts of almost one size are one pair; noise is another."""
+    ledger, delta = KINDS_OF_LEDGERS["sizes"]
+    rounds, told = [*ledger, (Gaussian(sigma=30.0), 2)], list[tuple[int, int]]()
+    accountant = Accountant()
+    for mechanism, count in rounds:
+        accountant.compose(mechanism, count)
+    text = certificate(rounds, delta, accountant.get_epsilon(delta), lambda done, total: told.append((done, total)))
+    assert text == accountant.certificate(delta)
+    assert {done for done, _ in told} >= {12, 13} and told[-1] == (13, 13) and {total for _, total in told} == {13}
 
 
 def test_registry_entry_of_both_models() -> None:

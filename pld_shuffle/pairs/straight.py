@@ -75,17 +75,20 @@ class Slots:
         log_total = self.log_moment(line[0], expm1_eps)[:, None]
         tilted = self.mass * np.exp(c * value - log_total)
         node = np.arange(1, int(count.max()) + 1)
-        t, mean = step * node, np.zeros((expm1_eps.size, node.size), complex)
+        t, versine, sine = step * node, *np.zeros((2, expm1_eps.size, node.size))  # 1 - Re and Im of E exp(itL)
         for j in range(self.mass.size):
-            mean += tilted[:, j, None] * np.expm1(1j * t * value[:, j, None])
-        mean = np.log1p(mean)
+            turn = t * value[:, j, None]
+            versine += 2.0 * tilted[:, j, None] * np.sin(0.5 * turn) ** 2
+            sine += tilted[:, j, None] * np.sin(turn)
+        log_size = 0.5 * np.log1p(versine * (versine - 2.0) + sine * sine)
         if modulus:
-            power = np.exp((n - n % 2) * mean.real)
+            power = np.exp((n - n % 2) * log_size)
             if n % 2 == 1:
-                power *= 0.5 * (1.0 + np.exp(2.0 * mean.real))
+                power *= 0.5 * (1.0 + np.exp(2.0 * log_size))
             wave = power / (c * c + t * t)
         else:
-            wave = (np.exp(n * mean + 1j * eta**2 * c * t) / (c + 1j * t) ** 2).real
+            angle = n * np.arctan2(sine, 1.0 - versine) + eta**2 * c * t
+            wave = (np.exp(n * log_size + 1j * angle) / (c + 1j * t) ** 2).real
         wave *= np.exp(-0.5 * (eta * t) ** 2) * (node <= count)
         last = step * count
         total = (1.0 / c**2 + 2.0 * wave.sum(axis=1, keepdims=True)) * step / (2.0 * math.pi)
@@ -195,8 +198,9 @@ class Known:
         swapped, bins = False, self._bins(least)
         if self.swap is not None:
             near = np.flatnonzero(inner < 0.999 * math.expm1(self.swap.eps0))
-            line = self._shared_contours(inner[near], noise)
-            other = self._swapped(inner[near], line, bins)
+            line, other = self._shared_contours(inner[near], noise)
+            if self.swap.cohort.rate == 1.0:
+                other = self._swapped(inner[near], line, bins)
             for i in np.flatnonzero(other < found[near]).tolist():
                 swapped = True
                 found[near[i]], proofs[near[i]] = other[i], ["swap", *line[:, i].tolist()]
@@ -212,17 +216,24 @@ class Known:
         rows = zip(weight * beta, q * base / beta, q * slope / beta + (1.0 - q), strict=True)
         return [Slots(self.swap.n, *(part[row[0] > 0.0] for part in row)) for row in rows]
 
-    def _shared_contours(self, expm1_eps: Array, noise: float) -> Array:
-        """Lines on which the modulus has a small sum: near growth 0 they lie left of the saddle point."""
+    def _shared_contours(self, expm1_eps: Array, noise: float) -> tuple[Array, Array]:
+        """Lines on which the modulus has a small sum, and the largest sum of the types where u is 0.
+
+        Near growth 0 they lie left of the saddle point: they move there as long as the sum falls.
+        """
         kinds = self._types(0.0)[:3]
         line = contours(kinds, expm1_eps, noise)
-        best, least = line, np.full(expm1_eps.size, np.inf)
+        best, least, falling = line.copy(), np.full(expm1_eps.size, np.inf), np.arange(expm1_eps.size)
         for factor in np.geomspace(1.0, 0.6, 8):
-            moved = np.array([_short(factor * line[0]), *line[1:]])
-            sums = [slots.positive_part(expm1_eps, moved, modulus=True) for slots in kinds]
+            moved = np.array([_short(factor * line[0]), *line[1:]])[:, falling]
+            sums = [slots.positive_part(expm1_eps[falling], moved, modulus=True) for slots in kinds]
             found = np.max(sums, axis=0)
-            best, least = np.where(found < least, moved, best), np.minimum(found, least)
-        return best
+            better = found < least[falling]
+            falling = falling[better]
+            best[:, falling], least[falling] = moved[:, better], found[better]
+            if not falling.size:
+                break
+        return best, least
 
     def _bins(self, least: float) -> list[float]:
         """Ends of bins of u, to where no more than `least` is beyond; none for a hidden cohort, where u is 0."""
@@ -234,6 +245,7 @@ class Known:
         return [u for u in _short(ends[:: 2 if p < FEW_PER_USER * n else 1]).tolist() if u < 0.9 / p]
 
     def _swapped(self, expm1_eps: Array, line: Array, bins: Sequence[float]) -> Array:
+        """Values for everybody, by bins of u."""
         assert self.swap is not None
         n, over = self.swap.n, math.expm1(self.swap.eps0)
 
@@ -243,8 +255,6 @@ class Known:
             found = [*found[:3], *(np.where(few, 0.0, one) for one in found[3:])]
             return np.asarray(np.max(found, axis=0))
 
-        if self.swap.cohort.rate < 1.0:
-            return worst(0.0)
         alone = self.swap.cohort.presence * (over - expm1_eps) / (over + 2.0)
         total, left = np.zeros(expm1_eps.size), 1.0
         for u in bins:
