@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -73,11 +73,12 @@ class AnyLDPPair(UpperPair):
 
     @property
     def typical(self) -> AnyLDPPair:
-        """One that is almost like it, the same for all cohorts of about its size."""
+        """One that is almost like it, the same for all cohorts of about its size and presence."""
         n, cohort = self.n, self.cohort
         if cohort.rate < 1.0:
-            zone = math.ceil(zoned(n))
-            return AnyLDPPair(self.eps0, zone, replace(cohort, rate=zone / round(n / cohort.rate)))
+            zone, presence = math.ceil(zoned(n)), zoned(cohort.presence)
+            like = Cohort(zone / round(n / cohort.rate), presence, certain=cohort.certain)
+            return AnyLDPPair(self.eps0, zone, like)
         if independent_users(n, cohort):
             presence = zoned(n * cohort.presence) / n
             return AnyLDPPair(self.eps0, n, Cohort(presence=min(presence, MOST_RATE)))
