@@ -15,8 +15,9 @@ from pld_shuffle import Accountant, Gaussian, RandomAllocation, ShuffledBatches,
 from pld_shuffle.numerics.rounding import ROUNDOFF
 from pld_shuffle.numerics.sides import Bounds
 from pld_shuffle.pairs.allocation import GaussianSteps
-from pld_shuffle.pairs.batches import BatchesBound, _guest_calls
+from pld_shuffle.pairs.batches import ONE, BatchesBound, _guest_calls
 from pld_shuffle.pairs.game import CELLS, FINE, lattice, normal, play, step_laws
+from pld_shuffle.pairs.one_type import THINNED, rate
 
 Law = list[Fraction]
 
@@ -266,6 +267,105 @@ def test_numbers_of_the_table(sigma: float, batches: int, attack: float, bound: 
     found = Accountant().compose(kind).epsilon_bounds(1e-6)
     assert found.lower == pytest.approx(attack, rel=3e-4)
     assert found.lower < found.upper <= bound * (1 + 2e-4)
+
+
+# --- Theorem H: one type ------------------------------------------------------------------------------------
+
+
+def bent(t: np.ndarray, lam: float) -> np.ndarray:
+    """h(t): curvature e^(-lam t) on the right of 0, none on the left."""
+    return np.where(t > 0.0, np.expm1(-lam * np.maximum(t, 0.0)) + lam * np.maximum(t, 0.0), 0.0)
+
+
+@pytest.mark.parametrize("forward", [True, False])
+def test_a_type_that_is_the_worst_for_slow_curvature_is_the_worst_in_a_sum(forward: bool) -> None:
+    """Lists of few values, the type chosen anew after every term, against the one that the condition names."""
+    rng, sign, checked = np.random.default_rng(3), 1.0 if forward else -1.0, 0
+    for _ in range(60):
+        lam, places = float(rng.uniform(0.2, 1.0)), np.linspace(-12.0, 12.0, 481)
+        values, masses = np.sort(rng.uniform(-2.0, 2.0, (3, 3))), rng.dirichlet(np.ones(3), 3)
+        values += -0.1 - np.sum(values * masses, axis=1, keepdims=True)  # all means are -0.1
+        values[0] = (values[0] + 0.1) * 1.6 - 0.1
+
+        def slow(value: np.ndarray, mass: np.ndarray, lam: float = lam, places: np.ndarray = places) -> np.ndarray:
+            if forward:  # every strike
+                return bent(value[:, None] - places, lam).T @ mass
+            away = value[:, None] - places
+            return (np.where(away < 0.0, np.exp(lam * np.minimum(away, 0.0)), 1.0 + lam * away)).T @ mass
+
+        most = [slow(*law) for law in zip(values, masses, strict=True)]
+        if not all(np.all(one <= most[0] + 1e-15) for one in most[1:]):
+            continue
+        checked += 1
+
+        def best(x: float, left: int, values: np.ndarray = values, masses: np.ndarray = masses) -> float:
+            if left == 0:
+                return max(x, 0.0)
+            later = [[best(x + v, left - 1) for v in row] for row in values]
+            return float(max(np.sum(masses * np.array(later), axis=1)))
+
+        ends = np.array(list(itertools.product(values[0], repeat=3))).sum(axis=1)
+        weight = np.array(list(itertools.product(masses[0], repeat=3))).prod(axis=1)
+        for x in (-1.5, 0.0, 0.7):
+            away = x + ends
+            if forward:  # E (away + 1/lam - Y)_+
+                smooth = bent(away + 1.0 / lam, lam) / lam
+            else:  # E (away + Y - 1/lam)_+
+                y = away - 1.0 / lam
+                smooth = np.where(y > 0.0, y + 1.0 / lam, np.exp(np.minimum(lam * y, 0.0)) / lam)
+            assert best(x, 3) <= float(weight @ smooth) + 1e-12
+    assert checked > 5
+    assert sign
+
+
+@pytest.mark.parametrize("noise, eps, forward", [(1.5, 0.0174, True), (4.0, 0.0087, True), (4.0, 0.03, False),
+                                                 (1.5, 0.09, False), (10.0, 0.003, True)])  # fmt: skip
+def test_the_worst_direction_by_quadrature_in_the_plane(noise: float, eps: float, forward: bool) -> None:
+    """The inequality that `rate` certifies, by sums over a grid of the plane; with twice the rate it is false."""
+    s, excess = math.exp(eps), 1e-7
+    lam = rate(noise, forward, s - 1.0, excess)
+    assert lam is not None
+    g = np.linspace(-8.0, 10.0, 721)
+    weight = np.exp(-0.5 * g * g) / math.sqrt(2.0 * math.pi) * (g[1] - g[0])
+    along = 1.0 + noise * g[:, None]
+
+    def values(c: float) -> np.ndarray:
+        """L under N(w), in the direction in question, on the grid."""
+        shown = np.exp((c * along + math.sqrt(1.0 - c * c) * noise * g - 0.5) / noise**2)
+        others = np.exp((along - 0.5) / noise**2)
+        return ((shown - s) if forward else (s * shown - 1.0)) / others
+
+    cosines = np.linspace(-1.0, 1.0, 21)
+    laws, mass = [values(c) for c in cosines.tolist()], weight[:, None] * weight
+    end = next(y for y in np.geomspace(0.1, 1e3, 400) if np.sum(mass * np.maximum(0.0, -y - laws[-1])) <= excess)
+
+    def sizes(lam: float) -> list[float]:
+        return [float(np.sum(mass * bent(value + end, lam))) for value in laws]
+
+    first = laws[0]
+    longer = np.where(first > 0.0, first / (1.0 - THINNED), first)
+    thinned = np.where(first > 0.0, 1.0 - THINNED, 1.0)
+    rest = float(np.sum(mass * (1.0 - thinned)))
+    most = float(np.sum(mass * thinned * bent(longer + end, lam))) + rest * float(bent(np.array(end), lam))
+    found = sizes(lam)
+    assert max(found) <= most * (1 + 1e-6)
+    assert max(found) == pytest.approx(found[0], rel=0.02)
+    twice = sizes(2.5 * lam)
+    assert max(twice) > twice[0]
+
+
+@pytest.mark.parametrize("forward", [True, False])
+def test_a_short_game_before_one_type_is_above_a_long_one(forward: bool) -> None:
+    """Above every strategy that a longer game's lower half would play: here the attack; and near the longer game."""
+    noise, count, s, steps = 2.0, 1200, 1.05, 60
+    spare = ShuffledBatches(noise, count, 1, count + 1)
+    bound = spare.pair.pairs[0 if forward else 1]
+    attack = float(bound._attack.profile(np.array([s - 1.0]), 1e-6, 1e-12).lower[0])
+    start = -count * (s - 1.0) * (1.0 - float(bound.rate.upper)) / float(bound.rate.upper)
+    [found] = bound._play(steps, s - 1.0, [start], 1.0, attack, ONE)
+    [longer] = bound._play(4 * steps, s - 1.0, [start], 1.0, attack, ONE)
+    assert attack < found < 1.12 * attack
+    assert longer < 1.06 * attack
 
 
 # --- Theorem S: every record is used ------------------------------------------------------------------------

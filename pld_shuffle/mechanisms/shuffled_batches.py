@@ -38,16 +38,16 @@ class ShuffledBatches(Mechanism):
         ("drop last"). Their number counts: see below. With fewer than batches * batch_size the last batch is smaller.
     relation : "zero-out" (default): one record contributes, or nothing in its place. "replace-one": another record.
 
-    Every contribution may depend on all earlier outputs. With one record or more left out, Theorems D and G of
+    Every contribution may depend on all earlier outputs. With one record or more left out, Theorems D, G and H of
     docs/shuffled_batches.md bound all datasets in any dimension; if every record is used, Theorem S does, for batches
     enough (about 40 at sigma = 2, 400 at sigma = 1). The attack, all others at minus the target's contribution, is
-    within one per cent of them for 1,000 batches with a record left out, a few with every record used (zero-out). With
-    fewer batches and every record used no amplification is proved here: the upper end is then the noise of a batch
+    within one per cent of them from 1,000 batches on with a record left out, a few with every record used (zero-out).
+    With fewer batches and every record used no amplification is proved here: the upper end is then the noise of a batch
     that is known. The lower end is the attack's in all cases. (A smaller last batch makes the target's batch easier to
     guess: the attack on equal ones is a lower end, too, by Jensen's inequality.) One epoch is one entry of a ledger.
 
     Raises ValueError or TypeError naming the argument. A point of the profile costs integrals of milliseconds, or a
-    game of up to half a second; if every record is used, some forty.
+    game of up to a second; if every record is used, some forty.
 
     >>> from pld_shuffle import Accountant
     >>> epoch = ShuffledBatches(sigma=1.5, batches=1000, batch_size=49, records=50_000)

@@ -1,9 +1,9 @@
 """Shuffled batches: upper ends for one epoch of a fresh permutation, and the attack they are measured against.
 
 All theorems are those of docs/shuffled_batches.md, section 3. One record or more is left out: Theorem D, by the
-envelope of Lemma 3, a slot law that is not whole, or by Theorem G (`game`) where that is far above the attack. Every
-record is used: Theorem S, a sum over bins of u of the same for the others' batches, to which the guest's is added by
-its call function, at a few strikes.
+envelope of Lemma 3, a slot law that is not whole, or by Theorems G (`game`) and H (`one_type`) where that is far above
+the attack. Every record is used: Theorem S, a sum over bins of u of the same for the others' batches, to which the
+guest's is added by its call function, at a few strikes.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from .allocation import GaussianSteps, HiddenStepPair, StepsLaw, _edges, _mass_e
 from .cohort import Cohort
 from .game import lattice, normal, play
 from .gaussian import GaussianPair
+from .one_type import THINNED, rate, softened
 from .pair import Atoms, Resolution, completed
 from .profile import SAME, ProfilePair, ProfilePoints, points, profile_atoms
 from .slots import SlotLaw, rest_of
@@ -40,11 +41,14 @@ POINTS_RTOL = 2e-4  # of an attack's values
 ROUGH = 1e-2  # of values at a first look
 FIRST_LOOK = 40  # points where the distances of all others are read from
 LEAST_TAIL = 1e-290
-# The game: the least that the envelope may be above the attack; points of the largest lattice, for one point and for
-# many; steps of a block for one point, for many over sigma^2, and at most; fewer for Theorem S; what may be left out.
-NEAR, LARGEST_LATTICE = 1.012, (20_000, 6_000)
-MOST_PLAYED, FLOOR = (1000, 60, 340, 5), 5e-4
-LEAST_PLAYED = 1000.0  # batches times sigma^4, for many points: the envelope gives little away below
+# The game: the least that the envelope may be above the attack; points times steps of the largest one; steps of one
+# that others precede, at least and over sigma^2 (half of it for many points), and up to which all are played (a fourth
+# of it for Theorem S); what may be left out of it, and of the sum of the others; strikes between the two, at least and
+# over the root of the game's share, for one point and for many.
+NEAR, LARGEST_GAME = 1.012, 2e7
+MOST_PLAYED = 100, 25.0, 1000
+FLOOR, EXCESS = 5e-4, 1e-4
+CHORDS = (14, 90.0), (9, 40.0)
 MOSTLY_PLAYED = 1.2  # noise from which on most points of a profile are games
 # Theorem S: ends of the bins of k u; strikes over k(s - 1); 1 - Z; least k/c; by how much a bin lowers W, at least,
 # for one point and for many.
@@ -155,47 +159,87 @@ class BatchesBound(_OneEnd):
         rows, error = self._envelope(expm1_eps, tail, cell)
         rate = float(self.rate.upper)
         found = self._enveloped(rows, error, expm1_eps, rtol)
-        blocks = self._blocks(expm1_eps, found, effort)
-        if blocks is None:
+        steps = self._game(expm1_eps, found, effort)
+        if steps is None:
             return found
         start = -self.count * expm1_eps * (1.0 - rate) / rate * (1.0 - 1e-14)
-        [played] = self._play(blocks, expm1_eps, [start], 1.0, found, rtol)
-        return min(found, rate * played * (1.0 + 1e-14))
+        played = self._play(steps, expm1_eps, [start], 1.0, found, effort)
+        return found if played is None else min(found, rate * played[0] * (1.0 + 1e-14))
 
     def _enveloped(self, rows: Array, error: float, expm1_eps: float, rtol: float) -> float:
         """Theorem D by the envelope alone; with r = 0 it is no bound."""
         law = SlotLaw.of(self.count, rows, error, whole=False).sampled(Cohort(float(self.rate.upper)))
         return float(law.profile(np.array([expm1_eps]), rtol).upper[0])
 
-    def _blocks(self, expm1_eps: float, enveloped: float, effort: int) -> tuple[int, int] | None:
-        """Of the game: how many, and their steps; fewer steps in all have a larger mean.
+    def _game(self, expm1_eps: float, enveloped: float, effort: int) -> int | None:
+        """Steps of the game, the last ones of all.
 
-        None where the attack is near, so that the envelope is not at fault, or a block takes too large a lattice.
+        None where the attack is near, so that the envelope is not at fault, or these steps take too large a lattice.
         """
-        count, many = self.count - (not self.spare), effort > ONE
-        if effort == LOOK or (many and self.count * self.steps.sigma**4 < LEAST_PLAYED):
+        count = self.count - (not self.spare)
+        if effort == LOOK or self.steps.first * self.steps.second != 0:
             return None
-        most, each, bound, fewer = MOST_PLAYED
-        most = min(bound, math.ceil(each * self.steps.sigma**2)) if many else most
-        blocks = -(-count // (most if self.spare else -(-most // fewer)))
-        steps = count // blocks
-        known_order = self.steps.first * self.steps.second == 0
-        if not known_order or sum(lattice(self.steps.sigma, expm1_eps, steps)) > LARGEST_LATTICE[many]:
+        least, each, most = MOST_PLAYED
+        most = most if self.spare else most // 4
+        fewer = least + math.ceil(each * self.steps.sigma**2 / (2 if effort else 1))
+        steps = count if count <= most else min(most, fewer)
+        mean = self._mean(steps, enveloped)
+        if steps * sum(lattice(self.steps.sigma, expm1_eps, steps, mean)) > LARGEST_GAME:
             return None
         near = enveloped <= NEAR * float(self._attack.profile(np.array([expm1_eps]), 1e-3, 0.0).upper[0])
-        return None if near else (blocks, steps)
+        return None if near else steps
+
+    def _mean(self, steps: int, found: float) -> float:
+        """What the game may neglect of single steps, if others go before it."""
+        return math.inf if steps >= self.count - (not self.spare) else 1e-3 * found * self.count
 
     def _play(
-        self, blocks: tuple[int, int], expm1_eps: float, starts: list[float], share: float, found: float, rtol: float
-    ) -> list[float]:
-        """E (start + sum of L)_+ over the number of steps, of a game over all batches (but the guest's), by blocks."""
-        number, steps = blocks
-        count = self.count - (not self.spare)
-        played = play(self.steps.sigma, self.steps.first == 1, expm1_eps, steps, share, FLOOR * found)
-        starts = [start / count * steps for start in starts]
-        if number == 1:
-            return [played.at(start) / steps for start in starts]
-        return [played.over(number, number * start, expm1_eps, rtol) for start in starts]
+        self, steps: int, expm1_eps: float, starts: list[float], share: float, found: float, effort: int
+    ) -> list[float] | None:
+        """E (start + sum of L)_+ over the number of steps, for all batches (but the guest's).
+
+        The last steps are a game, and the earlier ones have one type (Theorem H); None where that is not certified.
+        """
+        count, sigma, forward = self.count - (not self.spare), self.steps.sigma, self.steps.first == 1
+        rest, excess = count - steps, EXCESS * found
+        lam = rate(sigma, forward, expm1_eps, 10.0 ** math.floor(math.log10(excess))) if rest else 1.0
+        if lam is None:
+            return None
+        played = play(sigma, forward, expm1_eps, steps, share, FLOOR * found, self._mean(steps, found))
+        if not rest:
+            return [played.at(start) / count for start in starts]
+        cell, rtol = ACCURACY[effort]
+        fewest, each = CHORDS[effort > ONE or not self.spare]
+        number = fewest + math.ceil(each * math.sqrt(steps / count))
+        rows, error = self._worst(expm1_eps, _power(1e-6 * found), cell)
+        first, second, others = rows[:, :-1]
+        tilt = share * expm1_eps / float(np.sum((first - (1.0 + expm1_eps) * second) ** 2 / np.maximum(others, 1e-300)))
+        places, weights, constant = softened(
+            played, share * lam, forward, number, EXCESS * found * count, tilt, count * expm1_eps
+        )
+
+        slope = 1.01 * float(weights.sum())
+
+        def value(start: float) -> float:
+            parts = [
+                weight * self._shifted(rows, error, share, (start - y) / rest, rest, expm1_eps, rtol)
+                for y, weight in zip(places.tolist(), weights.tolist(), strict=True)
+            ]
+            return (math.fsum(parts) * (1.0 + 1e-12) + constant) / count + slope * excess
+
+        return [value(start) for start in starts]
+
+    def _worst(self, expm1_eps: float, tail: float, cell: float) -> tuple[Array, float]:
+        """Rows (first, second, others) of Theorem H's law: all others are at -1, and a few terms are 0."""
+        edges = _edges(self.steps.sigma, tail, cell)
+        rows = _spread(self.steps.sigma, edges)
+        first, second, others = rows[1 - self.steps.first], rows[1 - self.steps.second], rows[2]
+        second[-1] = 0.0
+        value = first - (1.0 + expm1_eps) * second
+        longer = value >= 0.0 if self.steps.first == 1 else value <= 0.0
+        others = others * np.where(longer, 1.0 - THINNED, 1.0)
+        others[-1] = 0.0
+        return np.array([first, second, others]), _mass_error(self.steps.sigma, edges)
 
     def _all_used(self, expm1_eps: float, tail: float, effort: int) -> float:
         """Theorem S: the sum over bins of u, the expectation over the guest by chords between strikes."""
@@ -226,13 +270,13 @@ class BatchesBound(_OneEnd):
         found = summed(
             lambda share: [self._shifted(rows, error, share, v / others, others, expm1_eps, rtol) for v in strikes]
         )
-        blocks = self._blocks(expm1_eps, self._enveloped(rows, error, expm1_eps, rtol), effort)
-        if blocks is None:
+        steps = self._game(expm1_eps, self._enveloped(rows, error, expm1_eps, rtol), effort)
+        if steps is None:
             return found
 
         def played(share: float) -> list[float]:
-            values = self._play(blocks, expm1_eps, strikes.tolist(), share, found, rtol)
-            return [others * value for value in values]
+            values = self._play(steps, expm1_eps, strikes.tolist(), share, found, effort)
+            return [math.inf] * strikes.size if values is None else [others * value for value in values]
 
         return min(found, summed(played))
 

@@ -3,7 +3,7 @@
 With s = e^eps, phi_0(S) = S_+ and phi_j+1(S) = max over w of E phi_j(S + L_w), L_w = (dP - s dQ)/dN(w) under N(w),
 k steps have E (S + sum of L)_+ <= phi_k(S): Theorem G of docs/shuffled_batches.md, section 3, with what is computed.
 Only the cosine c of the angle between the target's contribution and w counts, in cells; phi is convex, so chords are
-above it; many steps are blocks, whose calls are envelopes.
+above it. Of many steps only the last ones are played (`one_type`).
 """
 
 # mypy: disallow-untyped-defs=False, disallow-untyped-calls=False, check-untyped-defs=False
@@ -19,12 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..numerics.compiled import kernel, unchecked
-from ..numerics.kernels import lower_hull
 from ..numerics.rounding import ROUNDOFF
 from ..numerics.sides import Bounds
 from .gaussian import gaussian_delta
 from .profile import at_distances, distances_by_mass
-from .slots import SlotLaw
 
 Array = NDArray[np.float64]
 
@@ -57,13 +55,14 @@ def basket(a: float, p: float, b: NDArray[np.floating], q: float) -> Array:
     log_a, log_b = math.log(a) - 0.5 * p * p, np.log(b) - 0.5 * q * q
 
     def ended(place: Array, held: Array) -> tuple[Array, Array]:
+        place = np.where(held, place, 0.0)
         for _ in range(60):
-            one, two = np.exp(log_a + p * place), np.exp(log_b + q * place)
+            one, two = np.exp(log_a + p * place), np.exp(np.where(held, log_b, 0.0) + q * place)
             step = np.where(held, (one + two - 1.0) / (p * one + q * two), 0.0)
             place = place - step
             if np.all(np.abs(step) < 1e-12):
                 break
-        left_over = np.exp(log_a + p * place) + np.exp(log_b + q * place) - 1.0
+        left_over = np.exp(log_a + p * place) + np.exp(np.where(held, log_b, 0.0) + q * place) - 1.0
         return place, np.where(held, np.maximum(left_over, 0.0), 0.0)
 
     right, held = np.full(b.shape, -log_a / p), np.ones(b.shape, bool)
@@ -96,7 +95,7 @@ def _between(ends: Array) -> Array:
     return normal(high)[0] - normal(low)[0]
 
 
-def _calls(mu: float, c: float, far: bool, a: float, b: NDArray[np.floating]) -> Array:
+def calls(mu: float, c: float, far: bool, a: float, b: NDArray[np.floating]) -> Array:
     """Upper bounds on E (1 - a l_1 - b l_2)_+ for lognormal l_i of mean 1.
 
     log l_1 has deviation mu. far : l_2 is around c on the circle, seen from 1; otherwise seen from 0.
@@ -112,7 +111,7 @@ def _calls(mu: float, c: float, far: bool, a: float, b: NDArray[np.floating]) ->
     mass, moment = _between(ends), _between(ends - alone)
     right = np.clip((moment - mass * factor[:-1]) / np.diff(factor), 0.0, mass)
     weights = np.append(mass - right, 0.0) + np.append(0.0, right)
-    found = np.sum([w * basket(a, mu, f * b, slope) for f, w in zip(factor, weights, strict=True)], axis=0)
+    found = weights @ basket(a, mu, factor[:, None] * b, slope)
     return np.asarray(found * (1.0 + 1e-13) + 1e-16)  # the tails, where the factor is 0 at worst
 
 
@@ -149,11 +148,11 @@ def _atoms(values: Callable[[Array], Array], longest: int) -> NDArray[np.int64]:
 def step_laws(sigma: float, forward: bool, expm1_eps: float, longest: int) -> StepLaws:
     """Of steps with noise sigma, with a contribution against without (forward), or the other way round."""
     mu, s, h = 1.0 / sigma, 1.0 + expm1_eps, 1.0 / (sigma * FINE)
-    ahead = _atoms(lambda b: _calls(mu, -1.0 if forward else 1.0, forward, s, h * b), longest)
+    ahead = _atoms(lambda b: calls(mu, -1.0 if forward else 1.0, forward, s, h * b), longest)
     fewest = min(longest, math.ceil(s * math.exp(DEVIATIONS * mu) / h))
-    behind = _atoms(lambda b: _calls(mu, 1.0 if forward else -1.0, not forward, 1.0 / s, h * b / s), fewest)
-    calls = [_calls(mu, c, forward, s, h * ahead) for c in (CELLS[:-1] if forward else CELLS[1:])]
-    puts = [s * _calls(mu, c, not forward, 1.0 / s, h * behind / s) for c in (CELLS[1:] if forward else CELLS[:-1])]
+    behind = _atoms(lambda b: calls(mu, 1.0 if forward else -1.0, not forward, 1.0 / s, h * b / s), fewest)
+    ahead_calls = [calls(mu, c, forward, s, h * ahead) for c in (CELLS[:-1] if forward else CELLS[1:])]
+    puts = [s * calls(mu, c, not forward, 1.0 / s, h * behind / s) for c in (CELLS[1:] if forward else CELLS[:-1])]
     middle = float(gaussian_delta(Bounds(mu, mu * (1.0 + 4.0 * ROUNDOFF)), np.array([math.log1p(expm1_eps)])).upper[0])
 
     def kinks(values: list[Array], at: NDArray[np.int64], start: float) -> tuple[Array, Array]:
@@ -163,13 +162,13 @@ def step_laws(sigma: float, forward: bool, expm1_eps: float, longest: int) -> St
         rise = np.diff(slopes) + 4.0 * ROUNDOFF * (np.abs(slopes[:, 1:]) + np.abs(slopes[:, :-1]))
         return np.maximum(rise, 0.0), slopes[:, :1]
 
-    gains, one = kinks(calls, ahead, middle)
+    gains, one = kinks(ahead_calls, ahead, middle)
     falls, two = kinks(puts, behind, middle + expm1_eps)
     still = np.maximum(0.0, 1.0 + one + two) + 8.0 * ROUNDOFF
     idle = -(1 + ahead.size + behind.size) % 4
     places = np.concatenate(([0], ahead, -behind, np.zeros(idle, np.int64)))
-    masses = np.concatenate((still, gains, falls, np.zeros((len(calls), idle))), axis=1)
-    return StepLaws(places, masses, np.array([last[-1] for last in calls]))
+    masses = np.concatenate((still, gains, falls, np.zeros((len(puts), idle))), axis=1)
+    return StepLaws(places, masses, np.array([last[-1] for last in ahead_calls]))
 
 
 @unchecked
@@ -308,39 +307,29 @@ class Played:
         """By chords, constant on the left and with slope 1 on the right."""
         return float(np.interp(x, self.place, self.value)) * (1.0 + 1e-14) + max(0.0, x - float(self.place[-1]))
 
-    def over(self, blocks: int, start: float, expm1_eps: float, rtol: float) -> float:
-        """E (start + sum of so many blocks)_+ over the number of their steps: calls of a block are values here.
 
-        The true value is convex, so it is below the hull. Masses are rounded upwards: then they are no law, but above
-        one, and the expectation of what is not negative grows by the power of their sum.
-        """
-        kept, last = np.empty(self.place.size, np.int64), self.place.size - 1
-        kept = last - kept[: lower_hull(-self.place[::-1], self.value[::-1], kept)][::-1]
-        place, value = self.place[kept], self.value[kept]
-        slopes = np.concatenate(([0.0], np.diff(value) / np.diff(place), [1.0]))
-        mass = np.maximum(0.0, np.diff(slopes) + 8.0 * ROUNDOFF * (slopes[1:] + slopes[:-1]))
-        total = float(mass.sum())
-        mass /= total
-        level = (start / blocks - place) / self.steps
-        rows = np.array([np.maximum(level, 0.0) * mass, np.maximum(-level, 0.0) / (1.0 + expm1_eps) * mass, mass])
-        most = max(1.0, 1.01 * float(rows[:2].sum(axis=1).max()))  # laws are of mass 1 at most
-        rows[:2] /= most
-        law = SlotLaw.of(blocks, rows, 1e-14, whole=True)
-        found = most * float(law.profile(np.array([expm1_eps]), rtol).upper[0])
-        return found * total**blocks * (1.0 + 1e-12) + float(value[0]) / self.steps
+def lattice(sigma: float, expm1_eps: float, steps: int, mean: float = math.inf) -> tuple[int, int]:
+    """Points of the lattice on the left of 0 and on the right.
 
-
-def lattice(sigma: float, expm1_eps: float, steps: int) -> tuple[int, int]:
-    """Points of the lattice on the left of 0 and on the right."""
+    On the left single steps reach 0 with less than `mean` of all of them, in the mean.
+    """
     deviation = FINE * (math.sqrt(steps * (1.0 + 4.5 / sigma**2)) + 2.0)
-    return int(REACH[0] * deviation), int(REACH[1] * deviation + FINE * sigma * steps * expm1_eps)
+    longest = np.geomspace(1.0, 1e6, 81)
+    beyond = steps * calls(1.0 / sigma, -1.0, True, 1.0 + expm1_eps, longest / (sigma * FINE))
+    left = max(REACH[0] * deviation, float(longest[np.argmax(beyond <= max(mean, 2.0 * steps * LEAST))]))
+    return int(left), int(REACH[1] * deviation + FINE * sigma * steps * expm1_eps)
 
 
 @lru_cache(maxsize=16)
-def play(sigma: float, forward: bool, expm1_eps: float, steps: int, share: float, floor: float) -> Played:
-    """So many steps, of which each says nothing with probability 1 - share; `floor` may be added in a step."""
+def play(
+    sigma: float, forward: bool, expm1_eps: float, steps: int, share: float, floor: float, mean: float = math.inf
+) -> Played:
+    """So many steps, of which each says nothing with probability 1 - share; `floor` may be added in a step.
+
+    mean : as in `lattice`.
+    """
     h = 1.0 / (sigma * FINE)
-    left, right = lattice(sigma, expm1_eps, steps)
+    left, right = lattice(sigma, expm1_eps, steps, mean)
     laws = step_laws(sigma, forward, expm1_eps, left + right).thinned(share)
     place = h * np.arange(-left, right + 1.0)
     value, window = np.maximum(place, 0.0), np.array([left - 2, left + 3])
