@@ -11,6 +11,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from fractions import Fraction as F
 from functools import cache, partial, reduce
 from typing import Any, NamedTuple
@@ -42,6 +43,7 @@ from pld_shuffle import (
 )
 from pld_shuffle.composition.composition import Composition
 from pld_shuffle.mechanisms import DummyReports
+from pld_shuffle.pairs import two_counts
 from pld_shuffle.pairs.cohort import Cohort
 from pld_shuffle.pairs.pair import Pair
 from pld_shuffle.pairs.profile import Several
@@ -815,9 +817,9 @@ def bins(rate: F, least: int, dummies: dict[int, Any], released: str, most: int 
     return [o.pair_of_views(*pair) for pair in itertools.pairwise(views)]
 
 
-def two_bins(least: int, dummies: dict[int, Any]) -> Iterator[o.Atoms]:
+def two_bins(least: int, dummies: dict[int, Any], most: int = 13) -> Iterator[o.Atoms]:
     """A user leaves one and enters the other, with a coin of its own in each."""
-    pairs = bins(F(1, 2), least, dummies, "counts", 13)
+    pairs = bins(F(1, 2), least, dummies, "counts", most)
     for one, two in itertools.product(pairs, repeat=2):
         yield o.product(one, [(q, p) for p, q in two])
 
@@ -1086,10 +1088,22 @@ def one_bin(clients: int, p: F) -> Any:
     return mechanism, partial(bins, F(1), 1, o.bernoulli(clients, p), "counts", 2)
 
 
+def sums_of_bits(one: F, zero: F) -> Any:
+    randomizer = RAPPOR(k=3, noise=0.0, one_if_zero=float(zero), one_if_one=float(one))
+    return Summed(randomizer, 3), partial(one_hot_sums, 3, one, zero)
+
+
 ADAPTIVE = {  # of bits: test_bits.py
     "thresholds": Adaptive(
-        [(Threshold(0.5, 2, neighbours="add-or-remove-one"), partial(bins, F(1, 2), 2, NO_DUMMIES, "counts", 9))] * 2
+        [(Threshold(0.5, 2, neighbours="add-or-remove-one"), partial(bins, F(1, 2), 2, NO_DUMMIES, "counts", 9))] * 2,
+        1.001,
+        1e-3,
     ),
+    "two bins": Adaptive([(Threshold(0.5, 2), partial(two_bins, 2, NO_DUMMIES, 4))] * 2),
+    **{
+        f"one-hot bits, {one} and {zero}": Adaptive([sums_of_bits(one, zero)] * 2, 1.001, 1e-3)
+        for one, zero in ((F(3, 4), F(1, 4)), (F(3, 4), F(1, 8)))
+    },
     "dummies of one bin": Adaptive([one_bin(8, F(1, 4))] * 2, 1.0002, 1e-4),
     **{
         f"sums {p, clients}, {rounds}": Adaptive([shares(p, clients)] * rounds, 1.0002, 1e-4)
@@ -1148,6 +1162,15 @@ def test_adaptive_rounds(name: str) -> None:
     assert np.all(bounds.lower <= truth * (1 + 1e-9) + 1e-15)
     assert np.all(truth <= bounds.upper * (1 + 1e-9) + 1e-15)
     assert ADAPTIVE[name].most == math.inf or np.all(bounds.upper <= truth * ADAPTIVE[name].most + 2e-12)
+
+
+@pytest.mark.parametrize("name", [name for name in ADAPTIVE if name.startswith("one-hot bits")])
+def test_each_count_of_one_hot_bits_by_itself(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As of many users: each count's others are chosen apart, in its own order; not far above."""
+    monkeypatch.setattr(two_counts, "FEW", 0)
+    [mechanism, _], *_ = ADAPTIVE[name].rounds
+    truth, upper = best_choices(name), Accountant(1e-3).compose(replace(mechanism), 2).get_delta(LOSSES)
+    assert np.all(truth <= upper * (1 + 1e-9) + 1e-15) and np.all(upper <= 1.35 * truth + 2e-12)
 
 
 def test_who_chooses_signs_beats_every_fixed_list_of_signs() -> None:

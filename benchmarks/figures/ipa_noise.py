@@ -1,9 +1,10 @@
 """How many coins hide a user in a sum? What private-attribution's IPA takes, by cpSGD's theorem, and what is enough.
 
-IPA's helpers add N fair coins to every count. Its code takes the smallest N for which Theorem 1 of cpSGD (Agarwal,
-Suresh, Yu, Kumar, McMahan 2018) proves (epsilon, delta), with its condition N p (1-p) >= 23 log(10 d / delta): 1,483
-coins for one count of sensitivity 1, epsilon = 1, delta = 1e-6. That rule is written down here once more. Next to it
-the smallest N whose exact law is certified, and what IPA's N really spends.
+IPA's helpers add N fair coins to every count. Its code (private-attribution/ipa, ipa-core/src/protocol/dp/mod.rs:
+`epsilon_constraint`, `delta_constraint`) takes the smallest N for which Theorem 1 of cpSGD (Agarwal, Suresh, Yu, Kumar,
+McMahan 2018) proves (epsilon, delta), with its condition N p (1-p) >= 23 log(10 d / delta): 1,483 coins for one count
+of sensitivity 1, epsilon = 1, delta = 1e-6. That rule is written down here once more. Next to it the smallest N whose
+exact law is certified, and what IPA's N really spends.
 
 Run:  python benchmarks/figures/ipa_noise.py [--quick] [--output DIR]   (about 5 s; writes ipa_noise.png and
 ipa_noise.csv)

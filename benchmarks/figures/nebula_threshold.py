@@ -1,9 +1,11 @@
 """Sample and threshold: what Brave's Nebula claims, and the exact epsilon of one bin, of two, and with dummies.
 
 Nebula's clients send a true report with probability .105, and values with fewer than K = 20 reports are never seen. The
-rate follows from a theorem (Bharadwaj and Cormode 2021): rate = alpha (1 - exp(-epsilon)) and delta = exp(-C K), C =
-log(1/alpha) - 1/(1 + alpha), for epsilon = 1 at delta <= 1e-8. Its claim is for addition or removal of a user, and one
-value. The exact pair is that of a negative binomial number moved by one (docs/sums.md, section 4).
+rule is a theorem's (Bharadwaj and Cormode 2021), and is that of the code (brave/brave-core, components/p3a,
+constellation_helper.cc and .h): alpha = 1/6, rate = alpha (1 - exp(-epsilon)), K = ceil(log(1/delta)/C), C =
+log(1/alpha) - 1/(1 + alpha), for epsilon = 1 and delta = 1e-8. (Of those who do not take part one in twenty sends
+random bytes, which come alone.) Its claim is for addition or removal of a user, and one value. The exact pair is that
+of a negative binomial number moved by one (docs/sums.md, section 4).
 
 Left: epsilon at delta = 1e-8 against the threshold. Right: delta against epsilon at K = 20.
 

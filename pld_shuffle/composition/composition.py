@@ -203,7 +203,8 @@ class Composition:
             parts = several[0].pairs
             if isinstance(several[0], Attacks) and (alone := several[0].alone) is not None:
                 # A strategy attains it that sees all other rounds first: if it is one block of rounds.
-                blocks = [part for pair, count in self._given if pair is several[0] for part in alone.repeated(count)]
+                one = alone.pairs[0] if isinstance(alone, BothOrders) else alone
+                blocks = [part for pair, count in self._given if pair is several[0] for part in one.repeated(count)]
                 parts = (alone,) if len(blocks) == 1 and blocks[0][1] == 1 else parts
             most = max(1, len(parts) // self.rounds)  # estimates are good over many rounds
             if kind is Attacks and len(parts) > most:

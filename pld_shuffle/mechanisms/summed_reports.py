@@ -32,7 +32,7 @@ from ..pairs.cohort import Cohort
 from ..pairs.gaussian import GaussianPair
 from ..pairs.pair import Attacks, Pair
 from ..pairs.shifted import shifted
-from ..pairs.two_counts import TwoCountPair, two_count_attacks
+from ..pairs.two_counts import two_counts
 from ..randomizers import (
     RAPPOR,
     DiscreteRandomizer,
@@ -97,6 +97,11 @@ class Summed(Mechanism):
         return BitShares(one, zero, not_one, not_zero, self.randomizer.tv)
 
     @cached_property
+    def _counts(self) -> tuple[Pair, Pair]:
+        """Of sums of bits, and attacks."""
+        return two_counts(self.n, self._shares)
+
+    @cached_property
     def pair(self) -> Pair:  # type: ignore[override]
         randomizer, n = self.randomizer, self.n
         if isinstance(randomizer, SYMBOLS):
@@ -107,7 +112,7 @@ class Summed(Mechanism):
         if isinstance(randomizer, Laplace):
             parts = max(1, math.ceil(CELLS * randomizer.eps0))
             return shifted(two_sided_law(float(n), randomizer.eps0 / parts), parts)
-        return TwoCountPair(n, self._shares)
+        return self._counts[0]
 
     @cached_property
     def attack_pair(self) -> Pair:  # type: ignore[override]
@@ -119,7 +124,7 @@ class Summed(Mechanism):
             deviation = math.sqrt(2.0 * self.n) / self.randomizer.eps0
             parts = max(1, math.ceil(SEEN_CELLS / deviation))
             return shifted(_cells(self.n, self.randomizer.eps0 / parts), parts)
-        return Attacks.of(two_count_attacks(self.n, self._shares))
+        return self._counts[1]
 
     @property
     def unsampled(self) -> str | None:  # type: ignore[override]

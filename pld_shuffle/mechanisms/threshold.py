@@ -12,12 +12,10 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import ClassVar
 
-from ..numerics.integer_laws import IntegerLaw
 from ..numerics.validation import choice, positive_int, unit_interval
-from ..pairs.discrete import EitherOrder
 from ..pairs.pair import Pair
-from ..pairs.shifted import TwoBins, in_one_order, shifted
-from ..pairs.thresholds import datasets, of_two_bins, threshold
+from ..pairs.shifted import TwoBins
+from ..pairs.thresholds import Bin
 from ..shares import Share
 from .base import NEIGHBOURS, Mechanism, said
 
@@ -41,8 +39,9 @@ class Threshold(Mechanism):
 
     Users have one value each; how many there are, in all or in a bin, does not matter, and everybody else's is known.
     The number of reports or of non-participants is not published. Upper ends are exact for one round of one bin, and
-    for any number of rounds if rate=1 and counts are published. Over other rounds, and for two bins, they are products
-    of suprema; lower ends are an attack: counts at their worst. With one bin the order is the same in every round.
+    for any number of rounds if rate=1 and counts are published. Over other rounds both ends are strategies' that choose
+    the bin's other users anew, the order of the two datasets being the same in every round. For two bins the upper end
+    is two such strategies, of one round the worst pair next to its reverse, and the lower end is that of single counts.
     Without dummies whoever sees which bins are published may as well see the counts. Raises ValueError or TypeError
     naming the argument; MemoryError for a threshold too large.
 
@@ -80,33 +79,20 @@ class Threshold(Mechanism):
             )
 
     @cached_property
-    def one_bin(self) -> EitherOrder:
-        """What one bin's count gives away, with a user and without, in either order."""
-        if self.rate == 1.0 and self.released == "counts":  # what is published of many users; of fewer it is less
-            assert self._dummies is not None
-            return shifted(self._dummies, 1)
-        return threshold(self.rate, self.least, self._dummies, only_bins=self.released == "bins")
-
-    @property
-    def _dummies(self) -> IntegerLaw | None:
-        """The law of a bin's dummies."""
-        return None if self.dummies is None else self.dummies.total(self.senders)
+    def _bin(self) -> Bin:
+        dummies = None if self.dummies is None else self.dummies.total(self.senders)
+        return Bin(self.rate, self.least, dummies, self.released == "bins")
 
     @cached_property
     def pair(self) -> Pair:  # type: ignore[override]
-        if self.neighbours == "replace-one":
-            return TwoBins(self.one_bin)
-        return in_one_order(self.one_bin)
+        return TwoBins(self._bin) if self.neighbours == "replace-one" else self._bin.pair
 
     @cached_property
     def attack_pair(self) -> Pair:  # type: ignore[override]
-        """Of single datasets: over rounds none of them has all losses of the worst count at every epsilon."""
-        if self.rate == 1.0 and self.released == "counts":
+        """Strategies that choose counts of one bin; for two bins, and next to other rounds, single counts."""
+        if self._bin.alone:
             return self.pair
-        only = self.released == "bins"
-        if self.neighbours == "replace-one":
-            return of_two_bins(self.rate, self.least, self._dummies, self.one_bin, only_bins=only)
-        return datasets(self.rate, self.least, self._dummies, self.one_bin, only_bins=only)
+        return self._bin.attacks_on_two if self.neighbours == "replace-one" else self._bin.attacks
 
     def assumptions(self) -> dict[str, str]:
         shown = "which bins have" if self.released == "bins" else "the counts of bins that have"

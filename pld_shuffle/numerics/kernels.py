@@ -148,6 +148,20 @@ def hockey_sums(mass, fall, drop, plain, hockey):
         hockey[j] = above_hockey
 
 
+@kernel("1 1 o1", lambda mass, *rest: 1e-6 * mass.size)
+def hockey_at_atoms(mass, gap, out):
+    """out[j] = sum over i > j of mass[i] (1 - exp(-(gap[j] + ... + gap[i-1]))), gaps nonnegative.
+
+    All terms nonnegative: relative rounding error at most 8 u (mass.size - j).
+    """
+    above = 0.0
+    value = 0.0
+    for j in range(mass.shape[0] - 1, -1, -1):
+        value = math.exp(-gap[j]) * value - math.expm1(-gap[j]) * above
+        above += mass[j]
+        out[j] = value
+
+
 @kernel("1 1 ok1", lambda x, *rest: 2e-6 * x.size)
 def lower_hull(x, y, kept):
     """Indices of the lower convex hull of the points (x ascending, y), stopped where it would rise.

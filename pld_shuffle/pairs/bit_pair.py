@@ -37,14 +37,29 @@ MANY_ONES = 100.0  # variance of their number from which on one attack is enough
 
 @dataclass(frozen=True)
 class BitPair(UpperPair):
-    """The pair of n users' bits, or of a hidden cohort of n that the target belongs to with probability `rate`."""
+    """The pair of n users' bits, or of a hidden cohort of n that the target belongs to with probability `rate`.
+
+    back : None for either order, anew in every round; else the target holds 1 under P, or 0 if it is `back`, in all
+    rounds: for one bit of everybody.
+    """
 
     n: int
     shares: BitShares
     bits: int = 1
     rate: float = 1.0
+    back: bool | None = None
     even = True
     choices = ()  # an attack is the lower end
+    finest = 68.0
+
+    @property
+    def reverse(self) -> BitPair | None:  # type: ignore[override]
+        return None if self.back is None else replace(self, back=not self.back)
+
+    @property
+    def _shares(self) -> BitShares:
+        """The reversed pair counts zeros."""
+        return self.shares.mirrored if self.back else self.shares
 
     @property
     def max_loss(self) -> Bounds:
@@ -57,10 +72,12 @@ class BitPair(UpperPair):
     def upper(self, expm1_eps: Array, truncated_mass: float) -> Array:
         if self.rate < 1.0 and self._exact:
             return np.asarray(np.max(self._datasets(expm1_eps), axis=(0, 1)))
-        return np.asarray(bit_profile(self.n, self.shares, expm1_eps, bits=self.bits, rate=self.rate).upper)
+        ones = None if self.back is None else (0, self.n - 1)
+        found = bit_profile(self.n, self._shares, expm1_eps, bits=self.bits, rate=self.rate, ones=ones)
+        return np.asarray(found.upper)
 
     def _datasets(self, expm1_eps: Array) -> Types:
-        return dataset_profiles(self.n, self.shares, expm1_eps, bits=self.bits, rate=self.rate)
+        return dataset_profiles(self.n, self._shares, expm1_eps, bits=self.bits, rate=self.rate)
 
     def sampled(self, cohort: Cohort) -> ProfilePair:
         if cohort.absence > 0.0:
@@ -82,16 +99,16 @@ class BitPair(UpperPair):
         """All datasets; or one that is above them all, and the ends of chords (Theorem B5)."""
         from . import bit_kernels
 
-        shares, orders = self.shares, [self.shares, self.shares.mirrored]
+        shares = self._shares
         if self._exact:
             first, second = self._datasets(expm1_eps)
-            if not shares.symmetric:
+            if self.back is None and not shares.symmetric:
                 first, second = np.concatenate((first, second)), np.concatenate((second, first))
             return [(first, second)]
         asked = np.minimum(expm1_eps, LARGEST_GROWTH)
-        every = hull(np.log1p(expm1_eps), self.upper(asked, 0.0))[None]
+        every = [hull(np.log1p(expm1_eps), one.upper(asked, 0.0))[None] for one in (self, self.reverse or self)]
         known = []
-        for order in orders[: 1 if shares.symmetric else 2]:
+        for order in [shares, shares.mirrored][: 1 if shares.symmetric else 2]:
             left, right = np.empty(expm1_eps.size), np.empty(expm1_eps.size)
             bit_kernels.all_chords(
                 asked, float(self.bits), order.one, order.not_one, order.zero, order.not_zero, order.gap,
@@ -104,8 +121,8 @@ class BitPair(UpperPair):
             for (left, right), (other_left, other_right) in zip(known, known[::-1], strict=True)
             for end in ((left, other_right), (right, other_left))
         ]
-        ahead, behind = (np.array(end) for end in zip(*ends, strict=True))
-        return [(every, every), (ahead, behind)]
+        ahead, behind = (np.array(end) for end in zip(*ends[: None if self.back is None else 2], strict=True))
+        return [(every[0], every[1]), (ahead, behind)]
 
 
 def bit_attacks(

@@ -250,7 +250,7 @@ def bit_attack(
     """
     own, rest = (shares.one, shares.not_one) if all_hold_one else (shares.zero, shares.not_zero)
     others = counts([Trials(bits * (n - 1), own, rest)], truncated_mass)
-    with_one, with_zero = (_binomial(bits, pair) for pair in shares.chances)
+    with_one, with_zero = (binomial_pmf(bits, pair) for pair in shares.chances)
     if rate < 1.0:
         absent = with_one if all_hold_one else with_zero
         with_one, with_zero = (rate * target + (1.0 - rate) * absent for target in (with_one, with_zero))
@@ -302,7 +302,7 @@ def dataset_profiles(
     P(count >= m) - Q(count >= m) is a sum of positive terms.
     """
     others = bits * n if rate < 1.0 else bits * (n - 1)
-    ones, zeros = ([_binomial(count, pair) for count in range(max(others, bits) + 1)] for pair in shares.chances)
+    ones, zeros = ([binomial_pmf(count, pair) for count in range(max(others, bits) + 1)] for pair in shares.chances)
     # A^r - B^r over A - B, of the generating functions of r bits.
     between = sum((np.convolve(ones[i], zeros[bits - 1 - i]) for i in range(bits)), np.zeros(bits))
     error = ROUNDOFF * (64.0 * (others + bits) + 256.0)
@@ -339,7 +339,7 @@ def _best_tail(apart: Array, base: Array, error: float, expm1_eps: Array) -> Arr
     return np.asarray(np.clip(value + 2.0 * np.append(doubt, 0.0)[start] * tail + 1e-290, 0.0, 1.0))
 
 
-def _binomial(trials: int, chances: tuple[float, float]) -> Array:
+def binomial_pmf(trials: int, chances: tuple[float, float]) -> Array:
     """All masses of a number of trials' successes; chances : probability and complement."""
     law = binomial_window(trials, min(chances), 0, trials)
     return law if chances[0] <= chances[1] else law[::-1]

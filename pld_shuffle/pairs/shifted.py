@@ -7,7 +7,7 @@ log-concave, and every step up to d is a pair of its own.
 
 A change of value may take one from a count and add it to another one, which has independent noise: `TwoBins`. That is
 one pair in both orders, exact for any number of rounds. `EitherOrder`, the larger of two orders, is exact for one round
-against whoever knows all other values, and an upper bound over rounds, as no one sequence of orders attains it.
+against whoever knows all other values; over rounds signs of moves, or the others, are chosen (`strategy`).
 
 Binomial noise: Balcer and Cheu 2020; profiles of products: Zhu, Dong, Wang 2022.
 """
@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,8 +26,8 @@ from ..numerics.rounding import ROUNDOFF
 from ..numerics.sides import Bounds
 from .discrete import EitherOrder, Losses, OrderedPair
 from .pair import Attacks, Pair
-from .profile import BothOrders, ProfilePair
-from .strategy import AnyOf
+from .profile import ProfilePair
+from .strategy import AnyOf, InOrder
 
 Array = NDArray[np.float64]
 
@@ -41,15 +41,13 @@ class TwoBins(ProfilePair):
     H_s is the mean of one order's H at s e^-l over the other one's losses l. H is linear in s between two atoms.
     """
 
-    pair: EitherOrder
+    datasets: Any  # as of `InOrder`
     pointwise = False
 
-    @cached_property
-    def _kinks(self) -> tuple[Array, Array, Array]:
-        """The first order's losses, its H there, and the logarithms of the Q-masses from there on."""
-        order = self.pair.orders[0]
-        q = np.cumsum((order.mass * np.exp(-order.loss))[::-1])[::-1]
-        return order.loss, order.divergence(order.loss), np.log(q)
+    @property
+    def pair(self) -> EitherOrder:
+        """Of either number."""
+        return self.datasets.worst  # type: ignore[no-any-return]
 
     def profile(self, expm1_eps: Array, rtol: float, truncated_mass: float) -> Bounds:
         first, second = self.pair.orders[0], self.pair.orders[-1]
@@ -64,17 +62,8 @@ class TwoBins(ProfilePair):
         return Bounds(low * (1.0 - relative), np.minimum(upper, 1.0))
 
     def _mean(self, eps: Array) -> Array:
-        loss, known, log_q = self._kinks
-        second = self.pair.orders[-1]
-        found = np.empty(eps.size)
-        for i, one in enumerate(eps):
-            level = one - second.loss
-            index = np.searchsorted(loss, level)
-            inside = index < loss.size
-            index, level = index[inside], level[inside]
-            value = known[index] + np.exp(level + log_q[index]) * np.expm1(loss[index] - level)
-            found[i] = value @ second.mass[inside]
-        return found
+        first, second = self.pair.orders[0], self.pair.orders[-1]
+        return np.array([first.divergence(one - second.loss) @ second.mass for one in eps])
 
     @property
     def max_loss(self) -> Bounds:
@@ -94,48 +83,18 @@ class TwoBins(ProfilePair):
         return (first + second * (1.0 - first)) * (1.0 - 4.0 * self.pair.mass_error - 1e-12)
 
     def repeated(self, count: int) -> list[tuple[Pair, int]]:
-        """For several rounds the two orders by themselves, whose atoms are known."""
+        """For several rounds each number by itself."""
         if count == 1:
             return [(self, 1)]
-        ends = (self.pair.orders[0], self.pair.orders[-1])
-        return [(OrderedPair(order, self.pair.truncated_mass, self.pair.mass_error), count) for order in ends]
+        return [part for back in (False, True) for part in InOrder(self.datasets, back, True).repeated(count)]
 
 
-def with_attack(both: EitherOrder) -> tuple[ProfilePair, Pair]:
-    """A pair for both orders, and attacks: one order, or alone the best choice in every round."""
-    if len(both.orders) == 1:
-        return both, both
-    either = AnyOf((both,))
+def with_attack(*each: EitherOrder) -> tuple[ProfilePair, Pair]:
+    """A pair for any of them in either order, and attacks: single ones, or alone the best choice in every round."""
+    if len(each) == len(each[0].orders) == 1:
+        return each[0], each[0]
+    either = AnyOf(each)
     return either, Attacks(either.choices, either)
-
-
-@dataclass(frozen=True, eq=False)
-class OneOrder(BothOrders):
-    """Masses in either order, the same order in every round: whoever is added to a count can only raise it."""
-
-    pairs: tuple[OrderedPair, ...]  # type: ignore[assignment]
-    both: EitherOrder
-
-    def profile(self, expm1_eps: Array, rtol: float, truncated_mass: float) -> Bounds:
-        return self.both.profile(expm1_eps, rtol, truncated_mass)
-
-    @property
-    def infinity_mass(self) -> float:
-        return self.both.infinity_mass
-
-    @property
-    def most_points(self) -> int:
-        return self.both.most_points
-
-    def log_tail(self, expm1_eps: Array) -> Array | None:
-        return self.both.log_tail(expm1_eps)
-
-
-def in_one_order(both: EitherOrder) -> ProfilePair:
-    """A pair for rounds in which a user counts or does not, always the same of two."""
-    if len(both.orders) == 1:
-        return both
-    return OneOrder(tuple(OrderedPair(order, both.truncated_mass, both.mass_error) for order in both.orders), both)
 
 
 def shifted(law: IntegerLaw, step: int) -> EitherOrder:
@@ -182,10 +141,18 @@ def at_most(law: IntegerLaw, step: int, modulus: int) -> tuple[ProfilePair, Pair
 
     The modulus is at most half of the window, or the window is all of the law.
     """
-    each = tuple(shifted_around(law, one, modulus) for one in range(1, step + 1))
-    if len(each) == 1:
-        return with_attack(each[0])
-    return AnyOf(each), Attacks(AnyOf(each).choices, AnyOf(each))
+    return with_attack(*(shifted_around(law, one, modulus) for one in range(1, step + 1)))
+
+
+def side_by_side(one: OrderedPair, other: OrderedPair) -> OrderedPair:
+    """Both outcomes, independent of each other, but for what is truncated."""
+    first, second = one.losses, other.losses
+    loss = np.add.outer(first.loss, second.loss).ravel()
+    order = np.argsort(loss, kind="stable")
+    mass = np.multiply.outer(first.mass, second.mass).ravel()[order]
+    infinite = first.infinity_mass + second.infinity_mass * (1.0 - first.infinity_mass)
+    error = first.error + second.error + 4.0 * ROUNDOFF * (1.0 + float(np.abs(loss).max(initial=0.0)))
+    return OrderedPair(Losses(mass, loss[order], infinite, error), 0.0, one.mass_error + other.mass_error)
 
 
 def losses(p: Array, q: Array, error: float, infinity_mass: float) -> Losses:

@@ -14,11 +14,24 @@ because a mean of types is at most the largest (docs/swap.md, Theorem M). Exact 
 Where several families of types are proved, each of them bounds V_t, and so does the least, point by point.
 
 On a lattice of y a polygon through values of V_(t-1) lies above it, and only needs G_k at points of the lattice: the
-sum is a convolution with the masses of the polygon through these, E V_(t-1)(y - L) for L of an upper law. With lower
-laws of pairs that may really be chosen it is a lower bound. The class is closed under exchange of the neighbours, so
-V_t(-y) = 1 - e^-y + e^-y V_t(y), and V_T is the profile of a symmetric pair. It composes with everything else, even if
+sum is a convolution with the masses of the polygon through these, E V_(t-1)(y - L) for L of an upper law.
+
+From below there are tests A of some choice, one for every y of the lattice: V_t(s) >= P(A) - s Q(A). One round more
+whose outcomes have masses p, q at losses l takes the test for y - l, rounded to the lattice, whatever that is best for:
+
+    P(A') = sum p P(A_(y-l)),    Q(A') = sum q Q(A_(y-l)),
+
+and of all choices the one that is best at y. A test is nearly as good at losses close to its own, so that both ends
+converge like the square of the step.
+
+The class is closed under exchange of the neighbours, so V_t(-y) = 1 - e^-y + e^-y V_t(y), a test for -y takes what the
+reversed one for y does not, and V_T is the profile of a symmetric pair. It composes with everything else, even if
 other rounds lie in between and choose as well: with V^a, V^b of two such lists let W(y) = E V^a(y - L_b); buying a
 round of either list never raises W, since the other list's law is fixed. From below it is what a single list comes to.
+
+Where the order of the neighbours is the same in every round, V_t(-y) = 1 - e^-y + e^-y V'_t(y), V' that of the reversed
+pairs: two functions, each of which needs the other one, and V_T is the profile of a pair that is not symmetric. All
+else stays as it is.
 
 The pair of the largest type at every s, composed T times, is larger: in every round it has the tails of all types.
 """
@@ -26,7 +39,7 @@ The pair of the largest type at every s, composed T times, is larger: in every r
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
@@ -34,20 +47,18 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..numerics.lattice import SNAP, place
 from ..numerics.rounding import ROUNDOFF
 from ..numerics.sides import Bounds, Side
 from ..numerics.tuning import TRANSFORM_WORK
 from .discrete import EitherOrder, OrderedPair
 from .pair import Atoms, Pair, Resolution, completed
-from .profile import SAME, ProfilePoints, WorstPair, profile_atoms
+from .profile import SAME, ProfilePair, ProfilePoints, WorstPair, profile_atoms
 
 Array = NDArray[np.float64]
 #: Upper bounds on the profiles of types, and on those of the reversed pairs: shape (types, losses).
 Types = tuple[Array, Array]
 
-POINTS, COARSEST = 24.0, 8.0  # of the lattice, a scale of one round
-FINEST, ATTACKED = 1e4, 68.0  # the same at most, over rounds^(2/3); and where attacks tell the rest
+POINTS, COARSEST, FINEST = 24.0, 8.0, 300.0  # of the lattice, a scale of one round; the last over rounds^(1/6)
 MISSED = (1e-15, 1e-25, 1e-35, 1e-50, 1e-65, 1e-80, 1e-100, 1e-130, 1e-180, 1e-300)  # what the lattice may leave out
 LONGEST = 650.0  # losses of one round; beyond, the last value holds
 HULL = 300.0  # losses between the ends of hulls
@@ -61,9 +72,8 @@ SEEN, NOISE = 1e4, 1e-3  # times what is missed: values whose relative error by 
 DIRECT_WORK = 1e8  # multiplications up to which transforms are not worth their errors
 CHUNK = 2**20  # numbers in one transform
 TINY = 1e-300  # more than all underflows of one
-MOST_BLOCKS, FINER = 512, 32  # in which a lower end changes its choice; the lattice of one block is finer
+FEW_ROUNDS = 32  # over which what rounding does to a mean hardly adds up
 LINES = 200.0  # points of a lower end in a scale of all rounds
-MERGED = 2.0  # scales of a round over which lower laws merge atoms; beyond, rounding down loses less
 
 
 class Laws(NamedTuple):
@@ -81,13 +91,16 @@ class Laws(NamedTuple):
 class Strategy(Pair):
     """`rounds` rounds of a pair whose types are chosen as they go.
 
-    one : a `ProfilePair` of one round, whatever its type, that has one of these methods, or both:
+    one : a `ProfilePair` of one round, whatever its type, that has
 
     * `types(expm1_eps)`: families of `Types` at growths e^y - 1, each of them proved, and closed under exchange of the
       neighbours. The upper end is theirs.
-    * `choices`, `OrderedPair`s, and with each its reverse: all that may be chosen, or some of it where there are types.
-      The lower end is theirs. Without them lower atoms are the upper ones, less rounding, and an attack has to tell how
-      far the truth is below.
+    * `choices`, `OrderedPair`s, and with each its reverse: some that may be chosen. The lower end is theirs. If there
+      are none lower atoms are the upper ones, less rounding, and an attack has to tell how far the truth is below.
+    * `finest`: points of the lattice in a scale, at most.
+
+    If its order is the same in all rounds it says whether it is `back`, the other order, which is its `reverse`, and
+    nothing has to be closed under exchange.
     """
 
     one: Any
@@ -103,6 +116,10 @@ class Strategy(Pair):
         return math.sqrt(self.rounds) * float(self.one.scale)
 
     @property
+    def symmetric(self) -> bool:
+        return self.one.reverse is None
+
+    @property
     def encloses(self) -> bool:
         return bool(self.one.choices)
 
@@ -110,18 +127,24 @@ class Strategy(Pair):
         """O(rounds types points log points); tables of at most 4 questions are kept."""
         one, rounds = self.one, self.rounds
         missed = next((m for m in MISSED if m <= 10.0 * resolution.truncated_mass), MISSED[-1])
-        finest = FINEST / rounds ** (2.0 / 3.0) if one.choices else ATTACKED
+        finest = min(one.finest, FINEST / rounds ** (1.0 / 6.0))
         wanted = max(POINTS, _even(min(self.scale / resolution.points[0], finest), round))
-        points, proved = _proved(one, rounds, wanted, missed)
-        lower = _attained(one, rounds, points, missed) if Side.LOWER in sides and one.choices else None
-        found = _upper_atoms(one.scale / points, proved)
-        less = replace(found, mass=found.mass * SAME, infinity_mass=found.infinity_mass * SAME, total=None)
-        return [
-            found if side is Side.UPPER
-            else profile_atoms(lower, lower, side) if lower is not None
-            else completed(less, Side.LOWER)
-            for side in sides
-        ]  # fmt: skip
+        return [_atoms(one, rounds, wanted, missed, side) for side in sides]
+
+
+@lru_cache(maxsize=16)
+def _atoms(one: Any, rounds: int, wanted: float, missed: float, side: Side) -> Atoms:
+    orders = (one,) if one.reverse is None else (one.reverse, one) if one.back else (one, one.reverse)
+    way = -1 if orders[0] is not one else 1  # both orders have one table
+    points, proved = _proved(orders, rounds, wanted, missed)
+    if side is Side.LOWER and one.choices:
+        lower = _attained(orders, rounds, points, missed)[::way]
+        return profile_atoms(lower[0], lower[-1], side)
+    found = _upper_atoms(orders[0].scale / points, proved[::way])
+    if side is Side.UPPER:
+        return found
+    less = replace(found, mass=found.mass * SAME, infinity_mass=found.infinity_mass * SAME, total=None)
+    return completed(less, side) if one.reverse is None else less
 
 
 def in_blocks(one: Any, count: int, most: int) -> list[tuple[Pair, int]]:
@@ -143,11 +166,16 @@ class AnyOf(WorstPair):
 
     pairs: tuple[EitherOrder, ...]
     pointwise = True
+    finest = FINEST
 
     @cached_property
     def choices(self) -> tuple[OrderedPair, ...]:
         """Each order by itself: a strategy that keeps to it."""
-        return tuple(OrderedPair(order, p.truncated_mass, p.mass_error) for p in self.pairs for order in p.orders)
+        return tuple(order for pair in self.pairs for order in pair.ordered[: len(pair.orders)])
+
+    def types(self, expm1_eps: Array) -> list[Types]:
+        rows = np.array([[order.upper(expm1_eps) for order in pair.ordered] for pair in self.pairs])
+        return [(np.concatenate((rows[:, 0], rows[:, 1])), np.concatenate((rows[:, 1], rows[:, 0])))]
 
     @property
     def top_mass(self) -> float:
@@ -157,15 +185,71 @@ class AnyOf(WorstPair):
         return in_blocks(self, count, BLOCK)
 
 
-def _upper_atoms(step: float, value: Array) -> Atoms:
-    """The pair of the hull of values at 0, step, ..."""
-    size = value.size - 1
-    value = hull(step * np.arange(size + 1.0), value)[None]
-    masses, infinite = lattice_laws(value, value, step)
-    loss = step * np.arange(-size, size + 1.0)
+@dataclass(frozen=True)
+class InOrder(ProfilePair):
+    """One order of datasets that are chosen anew in every round, the order being the same in all of them.
+
+    datasets : what says `worst`, the worst of them at every epsilon, all there is in one round; and over rounds
+    `ranges`, pairs in both orders that dominate the datasets of one range each, none if there is nothing to choose, and
+    `some` of the datasets.
+    attacked : whether an attack tells how far the truth is below; else a lower end chooses among some of them.
+    """
+
+    datasets: Any
+    back: bool = False
+    attacked: bool = False
+    pointwise = False
+    finest = POINTS  # there are many types
+
+    @property
+    def reverse(self) -> InOrder:  # type: ignore[override]
+        return replace(self, back=not self.back)
+
+    @property
+    def choices(self) -> list[OrderedPair]:
+        return [] if self.attacked else [both[self.back] for both in self.datasets.some]
+
+    def types(self, expm1_eps: Array) -> list[Types]:
+        way = -1 if self.back else 1
+        families = self.datasets.ranges, [self.datasets.worst.ordered]
+        known = [np.array([[one.upper(expm1_eps) for one in both[::way]] for both in some]) for some in families]
+        return [(found[:, 0], found[:, 1]) for found in known]
+
+    @cached_property
+    def _worst(self) -> EitherOrder:
+        worst: EitherOrder = self.datasets.worst
+        return replace(worst, orders=(worst.orders[-self.back],))
+
+    @property
+    def max_loss(self) -> Bounds:
+        return self._worst.max_loss
+
+    @property
+    def scale(self) -> float:
+        return self._worst.scale
+
+    @property
+    def infinity_mass(self) -> float:
+        return self._worst.infinity_mass
+
+    def profile(self, expm1_eps: Array, rtol: float, truncated_mass: float) -> Bounds:
+        return self._worst.profile(expm1_eps, rtol, truncated_mass)
+
+    def repeated(self, count: int) -> list[tuple[Pair, int]]:
+        if count > 1 and self.datasets.ranges:
+            return in_blocks(self, count, BLOCK)
+        return [(self.datasets.worst.ordered[self.back], count)]
+
+
+def _upper_atoms(step: float, values: Sequence[Array]) -> Atoms:
+    """The pair of the hulls of values at 0, step, ..., in each order."""
+    loss = step * np.arange(float(values[0].size))
+    hulls = [hull(loss, value)[None] for value in values]
+    masses, infinite = lattice_laws(hulls[0], hulls[-1], step)
+    loss = np.append(-loss[:0:-1], loss)
     kept = (masses[0] > 0.0) | (loss == 0.0)
     found = Atoms(masses[0][kept], loss[kept], float(infinite[0]), loss_error=4.0 * ROUNDOFF * float(loss[-1]))
-    return completed(found, Side.UPPER)
+    return completed(found, Side.UPPER) if len(values) == 1 else found
 
 
 def _even(points: float, to: Callable[[float], int]) -> float:
@@ -173,52 +257,60 @@ def _even(points: float, to: Callable[[float], int]) -> float:
     return float(max(COARSEST, POINTS * 2.0 ** (0.5 * to(2.0 * math.log2(points / POINTS)))))
 
 
-def _proved(one: Any, rounds: int, points: float, missed: float) -> tuple[float, Array]:
-    """The lattice's points in a scale, and upper bounds on V_rounds there."""
+def _proved(orders: tuple[Any, ...], rounds: int, points: float, missed: float) -> tuple[float, list[Array]]:
+    """The lattice's points in a scale, and upper bounds on V_rounds there, in each order."""
     known = rounds if rounds > TABLE else 1 << (rounds - 1).bit_length()  # a few tables serve all numbers of rounds
-    points, values = _values(one, known, points, missed)
+    points, values = _values(orders, known, points, missed)
     return points, values[min(rounds, len(values)) - 1]
 
 
 @lru_cache(maxsize=4)
-def _values(one: Any, rounds: int, points: float, missed: float) -> tuple[float, list[Array]]:
+def _values(orders: tuple[Any, ...], rounds: int, points: float, missed: float) -> tuple[float, list[list[Array]]]:
     """Points there is time for; upper bounds on V_1, V_2, ... at losses 0, step, ..., of many rounds on the last."""
-    reach, end, slopes = _steered(one, rounds, missed)
+    reach, end, slopes = _steered(orders, rounds, missed)
+    one = orders[0]
     step = one.scale / points
-    laws = _upper_laws(one, step, reach, missed / rounds)
-    sums = rounds * sum(law.infinite.size for law in laws) * (end / step + 2.0 * laws[0].reach)
-    tilts = slopes if sums * laws[0].reach > DIRECT_WORK else ()
+    every = _upper_laws(orders, step, reach)
+    size = every[0][0].reach
+    sums = rounds * sum(law.infinite.size for laws in every for law in laws) * (end / step + 2.0 * size)
+    tilts = slopes if sums * size > DIRECT_WORK else ()
     # Multiplications of direct sums take less time than those of transforms.
-    room = WORK[bool(one.choices)] / (sums * (3.0 * TRANSFORM_WORK * len(tilts) or 0.25 * laws[0].reach))
+    room = WORK[bool(one.choices)] / (sums * (3.0 * TRANSFORM_WORK * len(tilts) or 0.25 * size))
     if room < 1.0 and points > COARSEST:
-        return _values(one, rounds, _even(points * room ** (1.0 if tilts else 0.5), math.floor), missed)
-    places = max(math.ceil(end / step), laws[0].reach)
-    game, loss = _Game(laws, step, places, tilts, Side.UPPER), step * np.arange(places + 1.0)
-    found: list[Array] = []
-    value = np.zeros(places + 1)
+        return _values(orders, rounds, _even(points * room ** (1.0 if tilts else 0.5), math.floor), missed)
+    places = max(math.ceil(end / step), size)
+    games = [_Game(laws, step, places, tilts, Side.UPPER) for laws in every]
+    loss, values = step * np.arange(places + 1.0), [np.zeros(places + 1) for _ in games]
+    found: list[list[Array]] = []
     for done in range(1, rounds + 1):
-        value = game.before(value, value[-1])
-        value[loss >= done * float(one.max_loss.upper) * (1.0 + 1e-12)] = 0.0
-        found = [*found, value] if rounds <= TABLE else [value]
+        values = [
+            game.before(value, float(value[-1]), other, float(other[-1]))
+            for game, value, other in zip(games, values, values[::-1], strict=True)
+        ]
+        for order, value in zip(orders, values, strict=True):
+            value[loss >= done * float(order.max_loss.upper) * (1.0 + 1e-12)] = 0.0
+        found = [*found, values] if rounds <= TABLE else [values]
     return points, found
 
 
 @lru_cache(maxsize=16)
-def _steered(one: Any, rounds: int, missed: float) -> tuple[float, float, tuple[float, ...]]:
+def _steered(orders: tuple[Any, ...], rounds: int, missed: float) -> tuple[float, float, tuple[float, ...]]:
     """Where one round's profile and V_rounds are down to `missed`, and slopes of -log V_rounds for tilts.
 
     By Chernoff's bound, V_t(y) <= e^(t psi(a) - a y) with psi(a) the largest log E e^(a L), on a coarse lattice.
     """
-    top, span = min(float(one.max_loss.upper), LONGEST), -math.log(missed)
-    asked = np.append(np.minimum(np.geomspace(one.scale, max(top, 100.0 * one.scale), 96), top), top)
-    known = one.profile(np.expm1(asked), 1e-2, 0.1 * missed / rounds).upper
+    scale, top = orders[0].scale, min(max(float(one.max_loss.upper) for one in orders), LONGEST)
+    span = -math.log(missed)
+    asked = np.append(np.minimum(np.geomspace(scale, max(top, 100.0 * scale), 96), top), top)
+    known = np.max([one.profile(np.expm1(asked), 1e-2, 0.1 * missed / rounds).upper for one in orders], axis=0)
     reach = float(asked[np.argmax(known <= known[-1] * (1.0 + 1e-6) + missed / rounds)])  # what is at infinity stays
-    step = one.scale / COARSEST
-    laws = _upper_laws(one, step, reach, missed / rounds)
-    size = laws[0].reach
-    slopes = np.geomspace(0.1 / (one.scale * math.sqrt(rounds)), 500.0 / (size * step), 128)
+    step = scale / COARSEST
+    every = _upper_laws(orders, step, reach)
+    size = every[0][0].reach
+    slopes = np.geomspace(0.1 / (scale * math.sqrt(rounds)), 500.0 / (size * step), 128)
     tilted = np.exp(np.multiply.outer(step * np.arange(-size, size + 1.0), slopes))
-    moments = np.min([(law.masses @ tilted).max(axis=0) for law in laws], axis=0)
+    # Of families each is proved, of orders the larger one counts.
+    moments = np.max([np.min([(law.masses @ tilted).max(axis=0) for law in laws], axis=0) for laws in every], axis=0)
     psi = rounds * np.log(np.maximum(moments, missed))  # all may be at infinity
     end = min(max(float(np.min((psi + span) / slopes)), step), rounds * top + step)
     if span > MOST_TRANSFORMED:
@@ -231,7 +323,9 @@ def _steered(one: Any, rounds: int, missed: float) -> tuple[float, float, tuple[
         best = int(np.flatnonzero(lost[:, y] <= TILTED)[-1])
         found.append(float(slopes[best]))
         y = int(np.flatnonzero(lost[best] <= TILTED)[-1]) + 1
-    noisy = bool(one.choices) and _noisy(laws, step, math.ceil(end / step), tuple(found), rounds, missed)
+    noisy = bool(orders[0].choices) and any(
+        _noisy(laws, step, math.ceil(end / step), tuple(found), rounds, missed) for laws in every
+    )
     return reach, end, () if noisy else tuple(found)
 
 
@@ -240,49 +334,21 @@ def _noisy(laws: list[Laws], step: float, places: int, tilts: tuple[float, ...],
     upper, lower = (_Game(laws, step, places, tilts, side) for side in (Side.UPPER, Side.LOWER))
     last = value = np.zeros(places + 1)
     for _ in range(rounds):
-        last, value = value, upper.before(value, value[-1])
+        last, value = value, upper.before(value, value[-1], value, value[-1])
     seen = value > SEEN * missed
-    return bool(np.any(value[seen] > (1.0 + NOISE / rounds) * lower.before(last, last[-1])[seen]))
+    return bool(np.any(value[seen] > (1.0 + NOISE / rounds) * lower.before(last, last[-1], last, last[-1])[seen]))
 
 
-def _upper_laws(one: Any, step: float, reach: float, missed: float) -> list[Laws]:
-    """Of every family."""
-    if not hasattr(one, "types"):
-        return [_aligned([_placed(pair, Side.UPPER, step, missed) for pair in one.choices])]
+def _upper_laws(orders: Sequence[Any], step: float, reach: float) -> list[list[Laws]]:
+    """Of every order, of every family; all of one reach."""
     loss = step * np.arange(math.ceil(reach / step) + 2.0)
     # A little earlier than the lattice's points, because profiles fall.
-    families = one.types(np.expm1(loss) * (1.0 - 16.0 * ROUNDOFF * (1.0 + loss)))
-    ended = loss >= float(one.max_loss.upper) * (1.0 + 1e-12)
-    return [Laws(*lattice_laws(np.where(ended, 0.0, f), np.where(ended, 0.0, b), step)) for f, b in families]
-
-
-class _Placed(NamedTuple):
-    """Masses on the lattice, the index of the first one, and the mass at infinity."""
-
-    masses: Array
-    low: int
-    infinite: float
-
-
-def _aligned(found: Sequence[_Placed]) -> Laws:
-    reach = max(max(-one.low, one.low + one.masses.size - 1, 1) for one in found)
-    masses = np.zeros((len(found), 2 * reach + 1))
-    for row, one in zip(masses, found, strict=True):
-        row[reach + one.low :][: one.masses.size] = one.masses
-    return Laws(masses, np.array([one.infinite for one in found]))
-
-
-def _placed(pair: OrderedPair, side: Side, step: float, missed: float) -> _Placed:
-    """On the lattice, up to `missed` of its mass left out; rounding moves losses to the safe side beforehand."""
-    atoms = pair.losses.atoms(side, pair.truncated_mass, pair.mass_error, missed)
-    sign = 1.0 if side is Side.UPPER else -1.0
-    size = float(np.abs(atoms.loss).max()) + step
-    loss = atoms.loss + sign * (atoms.loss_error + 4.0 * SNAP * (size + step) + 8.0 * ROUNDOFF * size)
-    cell = np.floor(loss / step).astype(np.int64)
-    offset = np.clip(loss - cell * step, 0.0, step)
-    masses, low = place(atoms.mass, cell, offset, step=step, side=side, max_gap=MERGED * pair.scale)
-    infinite = atoms.infinity_mass + (atoms.truncated_mass if side is Side.UPPER else 0.0)
-    return _Placed(masses * (1.0 + sign * 16.0 * ROUNDOFF), low, infinite * (1.0 + sign * ROUNDOFF))
+    growth = np.expm1(loss) * (1.0 - 16.0 * ROUNDOFF * (1.0 + loss))
+    ended = loss >= max(float(one.max_loss.upper) for one in orders) * (1.0 + 1e-12)
+    return [
+        [Laws(*lattice_laws(np.where(ended, 0.0, f), np.where(ended, 0.0, b), step)) for f, b in one.types(growth)]
+        for one in orders
+    ]
 
 
 def hull(loss: Array, values: Array) -> Array:
@@ -322,130 +388,187 @@ def lattice_laws(ahead: Array, behind: Array, step: float) -> tuple[Array, Array
 
 
 @lru_cache(maxsize=16)
-def _attained(one: Any, rounds: int, points: float, missed: float) -> ProfilePoints:
-    """V_rounds from both sides, below by whoever changes the choice `MOST_BLOCKS` times: blocks lose less on a lattice.
+def _attained(orders: tuple[Any, ...], rounds: int, points: float, missed: float) -> list[ProfilePoints]:
+    """V_rounds from both sides, below by the tests of a strategy that chooses anew in every round.
 
     The points are as far apart as their lines need, which start at an upper value and end at a lower one.
     """
-    closest, proved = one.scale / points, _proved(one, rounds, points, missed)[1]
-    slopes = _steered(one, rounds, missed)[2]
-    block = 2 ** max(0, math.ceil(math.log2(rounds / MOST_BLOCKS)))
-    finer = 1 if block == 1 else math.ceil(0.5 * FINER * math.sqrt(block))
-    step = closest * finer / (1 if block == 1 else FINER)
-    places = math.ceil(closest * (proved.size - 1) / step)
-    value, limit = np.zeros(places + 1), 0.0
-    for size, count in ((rounds % block, 1), (block, rounds // block)):
-        if size > 0:
-            laws = _aligned([_power(pair, size, step, finer, missed / rounds, slopes) for pair in one.choices])
-            sums = count * laws.infinite.size * (places + 2.0 * laws.reach)
-            game = _Game([laws], step, places, slopes if sums * laws.reach > DIRECT_WORK else (), Side.LOWER)
-            for _ in range(count):
-                value = game.before(value, limit)
-                rest = laws.masses.sum(axis=1) * (1.0 - ROUNDOFF * laws.masses.shape[1])
-                limit = float((rest * limit + laws.infinite).max()) * (1.0 - 8.0 * ROUNDOFF)
-    apart = max(1, int(one.scale * math.sqrt(rounds) / (step * LINES)))
-    growth, above = np.expm1(step * np.arange(0.0, places + 1.0, apart)), closest * np.arange(proved.size)
-    upper = np.interp(growth * (1.0 - 8.0 * ROUNDOFF), np.expm1(above), proved) * (1.0 + 8.0 * ROUNDOFF)
-    return ProfilePoints(growth, value[::apart], upper, limit)
+    scale, proved = orders[0].scale, _proved(orders, rounds, points, missed)[1]
+    step, places = scale / points, proved[0].size - 1
+    reach, _, slopes = _steered(orders, rounds, missed)
+    coins = rounds > FEW_ROUNDS
+    every = [_labelled(one.choices, step, math.ceil(reach / step), missed / rounds, coins) for one in orders]
+    sums = rounds * sum(laws.infinite.size * (places + 2.0 * laws.reach) for laws in every)
+    tilts = slopes if sums * every[0].reach > DIRECT_WORK else ()
+    games = [_Tests(laws, step, places, tilts) for laws in every]
+    known = [Tests(np.zeros(places + 1), np.zeros(places + 1), 0.0) for _ in orders]
+    for _ in range(rounds):
+        both = zip(known, known[::-1], strict=True)
+        known = [game.before(*tests) for game, tests in zip(games, both, strict=True)]
+    apart = max(1, int(scale * math.sqrt(rounds) / (step * LINES)))
+    loss = step * np.arange(places + 1.0)
+    found = []
+    for tests, high in zip(known, proved, strict=True):
+        low = np.maximum(tests.power - tests.level * (1.0 + ROUNDOFF * (16.0 + 16.0 * loss)), tests.limit)
+        low *= 1.0 - 8.0 * ROUNDOFF
+        found.append(ProfilePoints(np.expm1(loss[::apart]), low[::apart], high[::apart], tests.limit))
+    return found
 
 
-def _power(pair: OrderedPair, count: int, step: float, finer: int, missed: float, slopes: tuple[float, ...]) -> _Placed:
-    """A lower law of so many rounds of one choice, convolved on a finer lattice."""
-    fine = step / finer
-    square, found = _placed(pair, Side.LOWER, fine, missed), None
-    if finer == 1:
-        return square
-    while count:
-        if count % 2:
-            found = square if found is None else _product(found, square, fine, missed, slopes)
-        count //= 2
-        square = _product(square, square, fine, missed, slopes) if count else square
-    assert found is not None
-    cell, rest = np.divmod(found.low + np.arange(found.masses.size), finer)
-    gap = MERGED * pair.scale
-    masses, low = place(found.masses, cell, rest * fine, step=step, side=Side.LOWER, max_gap=gap)
-    return _Placed(masses * (1.0 - 16.0 * ROUNDOFF), low, found.infinite)
+class Tests(NamedTuple):
+    """A test at every loss y = 0, step, ...: its P-mass at least, its Q-mass at most, times e^y.
+
+    limit : P-mass of the test of what is certain to tell the datasets apart, which has no Q-mass.
+    """
+
+    power: Array
+    level: Array
+    limit: float
 
 
-def _product(one: _Placed, other: _Placed, step: float, missed: float, slopes: tuple[float, ...]) -> _Placed:
-    """From below: of two independent losses, but for tails of `missed`."""
-    laws = _aligned([_Placed(one.masses, one.low, 0.0)])
-    places = other.masses.size + 2 * laws.reach - 1
-    tilts = slopes if one.masses.size * other.masses.size > DIRECT_WORK else ()
-    game = _Game([laws], step, places, tilts, Side.LOWER)
-    masses = np.max(game.means(np.pad(other.masses, 2 * laws.reach), 0.0, 0), axis=0)
-    infinite = one.infinite + other.infinite * (1.0 - one.infinite)
-    first = int(np.searchsorted(np.cumsum(masses), missed))
-    last = masses.size - int(np.searchsorted(np.cumsum(masses[::-1]), missed))
-    low = other.low - laws.reach + first
-    return _Placed(masses[first:last] * (1.0 - 8.0 * ROUNDOFF), low, infinite * (1.0 - 8.0 * ROUNDOFF))
+class _Labelled(NamedTuple):
+    """Outcomes at multiples of a step next to their losses, for every choice: shape (choices, 2 M + 1).
+
+    ahead : P-masses from below. behind : Q-masses from above, times e^multiple. infinite : P-masses from below.
+    """
+
+    ahead: Array
+    behind: Array
+    infinite: Array
+
+    @property
+    def reach(self) -> int:
+        return int(self.ahead.shape[1] // 2)
+
+
+def _labelled(choices: Sequence[OrderedPair], step: float, reach: int, missed: float, coins: bool) -> _Labelled:
+    """No test takes what is left out, `missed` at most. coins : throw one that keeps the mean, not to the nearest."""
+    known = [pair.losses.atoms(Side.LOWER, pair.truncated_mass, pair.mass_error, missed) for pair in choices]
+    ahead, behind = np.zeros((2, len(known), 2 * reach + 1))
+    for k, (pair, atoms) in enumerate(zip(choices, known, strict=True)):
+        place = np.clip(atoms.loss / step, -float(reach), reach - 1.0)
+        up = place - np.floor(place) if coins else np.rint(place - np.floor(place))
+        doubt = 6.0 * (pair.losses.error + pair.mass_error) + ROUNDOFF * (16.0 + 8.0 * np.abs(atoms.loss))
+        for label, share in ((np.floor(place), 1.0 - up), (np.floor(place) + 1.0, up)):
+            index, mass = label.astype(np.int64) + reach, share * atoms.mass
+            ahead[k] += np.bincount(index, mass, 2 * reach + 1)
+            behind[k] += np.bincount(index, mass * np.exp(label * step - atoms.loss + doubt), 2 * reach + 1)
+        rounding = ROUNDOFF * (16.0 + up.size)
+        ahead[k] *= 1.0 - rounding
+        behind[k] *= 1.0 + rounding
+    return _Labelled(ahead, behind, np.array([atoms.infinity_mass for atoms in known]))
+
+
+class _Tests:
+    """One round more, from below: after every outcome the test that is best at the multiple it stands at.
+
+    Whatever multiples outcomes stand at, these are tests of a strategy. The best test at a loss is nearly the best one
+    at losses close to it, so what is lost falls like the square of the step.
+    """
+
+    def __init__(self, laws: _Labelled, step: float, places: int, slopes: tuple[float, ...]) -> None:
+        self._laws = laws
+        self._sums = [_Sums(masses, step, places, slopes) for masses in (laws.ahead, laws.behind)]
+        loss = step * np.arange(1.0, laws.reach + 1.0)
+        self._decay = np.exp(-loss) * (1.0 + ROUNDOFF * (4.0 + 4.0 * loss))
+
+    def before(self, here: Tests, other: Tests) -> Tests:
+        """other : of the reversed pairs. The test for -y takes what the other one for y does not."""
+        laws, rounding, reach = self._laws, 16.0 * ROUNDOFF, self._laws.reach
+        missing = np.zeros(max(reach + 1 - other.power.size, 0))
+        taken = np.append(other.level[1:], missing)[:reach] * self._decay * (1.0 + rounding)
+        left = self._decay * (1.0 - np.append(other.power[1:], missing + other.limit)[:reach])
+        power = np.concatenate(((1.0 - taken)[::-1], here.power, np.full(reach, here.limit)))
+        level = np.concatenate((left[::-1], here.level, np.zeros(reach))) * (1.0 + rounding)
+        # What holds anywhere is taken off, so that no tilt sees it beyond the last place. Where it is more it is taken.
+        better = power - level > here.limit
+        power, level = np.where(better, power - here.limit, 0.0) * (1.0 - rounding), np.where(better, level, 0.0)
+        held = laws.ahead.sum(axis=1) * (1.0 - ROUNDOFF * laws.ahead.shape[1]) * here.limit
+        sure = (held + laws.infinite) * (1.0 - rounding)
+        found = Tests(np.zeros(here.power.size), np.zeros(here.power.size), float(sure.max()))
+        for tilt in range(self._sums[0].tilts):
+            ways = (self._sums[k].under(tilt, one, sign) for k, one, sign in ((0, power, -1.0), (1, level, 1.0)))
+            for (part, p), (_, q) in zip(*ways, strict=True):
+                p = p + sure[part, None]
+                best = np.argmax(p - q, axis=0)[None]
+                p, q = (np.take_along_axis(one, best, 0)[0] for one in (p, q))
+                better = p - q > found.power - found.level
+                found = Tests(np.where(better, p, found.power), np.where(better, q, found.level), found.limit)
+        return found
 
 
 class _Game:
-    """One round more, on a lattice of losses up to `places` steps, from one side.
+    """One round more, on a lattice of losses up to `places` steps, from one side."""
+
+    def __init__(
+        self, families: Sequence[Laws], step: float, places: int, slopes: tuple[float, ...], side: Side = Side.UPPER
+    ) -> None:
+        self._families, self._places = families, places
+        self._sign, self._best = (1.0, np.min) if side is Side.UPPER else (-1.0, np.max)
+        self._reach = reach = families[0].reach
+        self._decay = np.exp(-step * np.arange(1.0, reach + 1.0))
+        self._rise = -np.expm1(-step * np.arange(1.0, reach + 1.0))
+        self._sums = [_Sums(laws.masses, step, places, slopes) for laws in families]
+
+    def before(self, value: Array, limit: float, other: Array, other_limit: float) -> Array:
+        """The best strategy's value if one more round comes first. limit : what holds beyond the last place.
+
+        other : of the reversed pairs; the same where they are alike.
+        """
+        reach, missing = self._reach, max(self._reach - self._places, 0)
+        safe = 1.0 + self._sign * 8.0 * ROUNDOFF
+        far = np.append(other[1:], np.full(missing, other_limit))[:reach]
+        behind = (self._rise + self._decay * far) * safe
+        # What holds anywhere is taken off, so that no tilt sees it beyond the last place.
+        whole = np.maximum(np.concatenate((behind[::-1], value, np.full(reach, limit))) - limit, 0.0) * safe
+        found = []
+        for (masses, infinite), sums in zip(self._families, self._sums, strict=True):
+            rest = infinite + masses.sum(axis=1) * limit * (1.0 + self._sign * ROUNDOFF * (masses.shape[1] + 8.0))
+            for tilt in range(sums.tilts):
+                rows = sums.under(tilt, whole, self._sign)
+                found.append(np.max([np.max(mean + rest[part, None], axis=0) for part, mean in rows], axis=0))
+        return np.minimum(np.minimum.accumulate(self._best(found, axis=0) * safe + 1e-300), 1.0)
+
+
+class _Sums:
+    """Means of what lies on a lattice, one for every row of masses, moved to one side by their errors.
 
     Convolutions by transforms under a tilt have errors relative to the largest tilted value; each tilt gives a bound,
     so the best holds. Where values fall too far for that they are sums of nonnegative terms.
     """
 
-    def __init__(
-        self, families: Sequence[Laws], step: float, places: int, slopes: tuple[float, ...], side: Side
-    ) -> None:
+    def __init__(self, masses: Array, step: float, places: int, slopes: tuple[float, ...]) -> None:
         from scipy import fft
 
-        self._families, self._step, self._places = families, step, places
-        self._upper, self._sign = side is Side.UPPER, 1.0 if side is Side.UPPER else -1.0
-        self._reach = reach = families[0].reach
-        self._decay = np.exp(-step * np.arange(1.0, reach + 1.0))
-        self._rise = -np.expm1(-step * np.arange(1.0, reach + 1.0))
-        self._tilts: list[tuple[Array, list[tuple[Array, Array]]]] = []
+        self._masses, self._places, self._reach = masses, places, masses.shape[1] // 2
+        reach = self._reach
         index = np.arange(-reach, places + reach + 1.0)
         self._size = int(fft.next_fast_len(index.size, real=True))
         eta = FFT_CONSTANT * ROUNDOFF * math.log2(self._size)
+        self._tilts: list[tuple[Array, Array, Array]] = []
         for tilt in np.unique(np.minimum(step * np.array(slopes), STEEPEST / (reach + 0.5 * places))):
             error = 4.0 * eta + ROUNDOFF * (16.0 + 8.0 * tilt * (places + 2.0 * reach))
-            transforms = []
-            for masses, _ in families:
-                tilted = masses * np.exp(tilt * np.arange(-reach, reach + 1.0))
-                transforms.append((fft.rfft(tilted, self._size), error * tilted.sum(axis=1)))
-            self._tilts.append((np.exp(tilt * (index - 0.5 * places)), transforms))
+            tilted = masses * np.exp(tilt * np.arange(-reach, reach + 1.0))
+            weight = np.exp(tilt * (index - 0.5 * places))
+            self._tilts.append((weight, fft.rfft(tilted, self._size), error * tilted.sum(axis=1)))
+        self.tilts = len(self._tilts) or 1
 
-    def before(self, value: Array, limit: float) -> Array:
-        """The best strategy's value if one more round comes first. limit : what holds beyond the last place."""
-        reach, missing = self._reach, max(self._reach - self._places, 0)
-        safe = 1.0 + self._sign * 8.0 * ROUNDOFF
-        far = np.append(value[1:], np.full(missing, limit))[:reach]
-        behind = (self._rise + self._decay * far) * safe
-        # What holds anywhere is taken off, so that no tilt sees it beyond the last place.
-        whole = np.maximum(np.concatenate((behind[::-1], value, np.full(reach, limit))) - limit, 0.0) * safe
-        known = [self.means(whole, limit, k) for k in range(len(self._families))]
-        if not self._upper:
-            return np.asarray(np.max([mean for means in known for mean in means], axis=0) * safe)
-        found = np.min([mean for means in known for mean in means], axis=0)
-        return np.minimum(np.minimum.accumulate(found * safe + 1e-300), 1.0)
-
-    def means(self, whole: Array, limit: float, k: int) -> list[Array]:
-        """The largest mean over types of `whole` and a limit, once for every tilt."""
-        masses, infinite = self._families[k]
-        rounding = 1.0 + self._sign * ROUNDOFF * (masses.shape[1] + 8.0)
-        rest = infinite + masses.sum(axis=1) * limit * rounding
-        if not self._tilts:
-            means = [np.convolve(whole, one, mode="valid") * rounding for one in masses]
-            return [np.max(np.array(means) + rest[:, None], axis=0)]
-        return [self._largest(whole * weight, *known[k], rest, weight) for weight, known in self._tilts]
-
-    def _largest(self, whole: Array, transform: Array, error: Array, rest: Array, weight: Array) -> Array:
-        """The same by transforms of tilted values."""
+    def under(self, tilt: int, whole: Array, sign: float) -> Iterator[tuple[slice, Array]]:
+        """By one of so many `tilts`, some rows after the other. whole : from -M to M steps beyond the last place."""
         from scipy import fft
 
-        inside = slice(self._reach, self._reach + self._places + 1)
+        reach, places = self._reach, self._places
+        if not self._tilts:
+            means = np.array([np.convolve(whole, one, mode="valid") for one in self._masses])
+            yield slice(None), means * (1.0 + sign * ROUNDOFF * (self._masses.shape[1] + 8.0))
+            return
+        weight, transform, error = self._tilts[tilt]
+        tilted = whole * weight
         # Squares of tilted values may underflow. What underflows elsewhere is below TINY.
-        known, top = fft.rfft(whole, self._size), max(float(whole.max()), TINY)
-        missing = self._sign * ((top * float(np.linalg.norm(whole / top)) * (1.0 + 1e-9) + TINY) * error + TINY)
-        found, rows = np.zeros(self._places + 1), max(1, CHUNK // self._size)
+        known, top = fft.rfft(tilted, self._size), max(float(tilted.max()), TINY)
+        missing = sign * ((top * float(np.linalg.norm(tilted / top)) * (1.0 + 1e-9) + TINY) * error + TINY)
+        rows = max(1, CHUNK // self._size)
         for first in range(0, error.size, rows):
             part = slice(first, first + rows)
-            mean = fft.irfft(known * transform[part], self._size, axis=1)[:, 2 * self._reach :][:, : self._places + 1]
-            mean = np.maximum(mean + missing[part, None], 0.0) / weight[inside] + rest[part, None]
-            found = np.maximum(found, mean.max(axis=0))
-        return found
+            mean = fft.irfft(known * transform[part], self._size, axis=1)[:, 2 * reach :][:, : places + 1]
+            yield part, np.maximum(mean + missing[part, None], 0.0) / weight[reach : reach + places + 1]

@@ -18,20 +18,26 @@ bin is published cannot tell the sets with c = 0 apart. Where nothing else is kn
 
 from __future__ import annotations
 
-import math
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..numerics.integer_laws import MISSED, IntegerLaw, binomial_law, negative_binomial_law
 from ..numerics.rounding import ROUNDOFF
-from .discrete import EitherOrder, Losses, OrderedPair
-from .pair import Attacks
-from .shifted import losses, shifted
+from .discrete import EitherOrder, OrderedPair
+from .pair import Attacks, Pair
+from .profile import BothOrders, ProfilePair
+from .shifted import losses, shifted, side_by_side
+from .strategy import InOrder
 
 Array = NDArray[np.float64]
 
-MOST_DATASETS = 32  # that are tried as attacks
+HIDDEN, SHOWN, PARTS = 16.0, 8.0, 4.0  # deviations below a threshold and above it; ranges in one of them
+NEAR, MOST_RANGES = (5.0, -3.0), 512  # where there are more ranges, and how many at most
+MOST_CHOICES, MOST_ATTACKS = 128, 20  # single numbers of users that are chosen among, about, and tried alone
 FAINT = 1e-4  # scale of an attack over its largest loss; the others give too little away
 MOST_WORK = 2**31  # users times counts below the threshold
 #: Masses below the first are left out; ratios to masses below the second are not trusted. Next to either, what a window
@@ -39,124 +45,164 @@ MOST_WORK = 2**31  # users times counts below the threshold
 SMALLEST, SMALLEST_RATIO = 1e-265, 1e-275
 
 
-def threshold(rate: float, least: int, dummies: IntegerLaw | None, *, only_bins: bool) -> EitherOrder:
-    """The pair of a dataset with the user and one without, in either order; `only_bins`: counts are not published.
+@dataclass(frozen=True, eq=False)
+class Bin:
+    """A bin with the user and without, whatever the number c of others in it is.
 
-    MemoryError where tables would be too large. O(least^2 / rate), without dummies O(least / rate).
+    only_bins : counts are not published. MemoryError where tables would be too large. O(least^2 / rate), without
+    dummies O(least / rate).
     """
-    if dummies is None:
-        return shifted(negative_binomial_law(float(least), rate), 1)
-    p, q, top = _row(rate, least, dummies)
-    if only_bins and top > 1:
-        p, q = (np.append(x[:top].sum(), x[top:]) for x in (p, q))
-    outside = dummies.below + dummies.above
-    error = dummies.error + ROUNDOFF * (8.0 + 4.0 * p.size)
-    orders, truncated_mass = [], 0.0
+
+    rate: float
+    least: int
+    dummies: IntegerLaw | None
+    only_bins: bool
+
+    @property
+    def alone(self) -> bool:
+        """Whether c does not matter: what is published of many users; of fewer it is less."""
+        return self.rate == 1.0 and not self.only_bins
+
+    @cached_property
+    def pair(self) -> ProfilePair:
+        """With the order of the datasets the same in every round: whoever is added can only raise a count."""
+        one = InOrder(self)
+        return self.worst if len(self.worst.orders) == 1 else BothOrders((one, one.reverse))
+
+    @cached_property
+    def worst(self) -> EitherOrder:
+        if self.dummies is None:  # with the user the wait is shorter
+            waiting = shifted(self._waiting, 1)
+            return replace(waiting, orders=waiting.orders[::-1])
+        if self.alone:
+            return shifted(self.dummies, 1)
+        both = self._range(0, None)
+        left = max(one.truncated_mass for one in both)
+        return EitherOrder(tuple(one.losses for one in both), left, mass_error=both[0].mass_error)
+
+    @cached_property
+    def _starts(self) -> list[int]:
+        """Where ranges of c begin: close to each other where what is published is neither all nor nothing."""
+        count = self._count(0)
+        values = count.low + np.arange(float(count.masses.size))
+        mean = float(values @ count.masses)
+        spread = float((values - mean) ** 2 @ count.masses)
+        away = np.append(np.arange(HIDDEN, -SHOWN, -1.0 / PARTS), NEAR)  # deviations of the count below the threshold
+        deviation = 0.5 * (np.sqrt(away * away + 4.0 * max(self.least - mean + spread, 1.0)) - away)
+        *far, low, high = np.maximum((deviation * deviation - spread) / self.rate, 0.0).astype(int)
+        near = np.arange(low, high, max(1, int((high - low) / MOST_RANGES)))
+        return [int(c) for c in np.unique(np.concatenate(([0], far, near)))]
+
+    @cached_property
+    def ranges(self) -> list[tuple[OrderedPair, OrderedPair]]:
+        """Pairs, and the reversed ones, that dominate all c of a range each; none where c does not matter."""
+        ends = [*(start - 1 for start in self._starts[1:]), None]
+        return [] if self.alone else [self._range(*both) for both in zip(self._starts, ends, strict=True)]
+
+    @cached_property
+    def some(self) -> list[tuple[OrderedPair, OrderedPair]]:
+        """Single c."""
+        return [self._range(users, users) for users in self._starts[:: max(1, len(self._starts) // MOST_CHOICES)]]
+
+    @cached_property
+    def _seen(self) -> list[tuple[OrderedPair, OrderedPair]]:
+        """Those that give away enough, for attacks."""
+
+        def enough(one: OrderedPair) -> bool:
+            return one.scale > FAINT * float(np.abs(one.losses.loss).max(initial=0.0))
+
+        return [both for both in self.some if enough(both[0]) or enough(both[1])]
+
+    @property
+    def attacks(self) -> Attacks:
+        """On one bin: strategies, next to other rounds single datasets."""
+        return _any([order for both in _some(self._seen) for order in both], self.pair)
+
+    @property
+    def attacks_on_two(self) -> Attacks:
+        """On two bins: about the strongest c where one user less is, and no larger one where one more is.
+
+        In one round whoever looks at one bin only, and knows its worst count.
+        """
+        strongest = max(range(len(self._seen)), key=lambda k: self._seen[k][1].scale, default=0)
+        more, fewer = _some(self._seen[strongest::-1]), _some(self._seen[strongest:])[:3]
+        return _any([side_by_side(one[0], other[1]) for one in more for other in fewer], self.worst)
+
+    def _range(self, first: int, last: int | None) -> tuple[OrderedPair, OrderedPair]:
+        """What dominates c = first, ..., last, and its reverse: the row between them, and what is left then."""
+        low, entering = self._entering
+        end = low + entering.masses.size if last is None else last + 1
+        row = _from(low, entering.masses, first)[: max(end - first, 1)]
+        row = np.append(row, np.zeros(max(end - first, 1) - row.size))
+        laws = [self._count(first + 1), self._count(first)]
+        seen = [_from(law.low, law.masses, self.least) for law in laws]
+        if last is not None:
+            laws += laws if last == first else [self._count(last + 1), self._count(last)]
+        size = 1 if self.only_bins else max(one.size for one in seen)
+        sides = []
+        for k, then in enumerate((row[1:], row[:-1])):
+            shown = np.zeros(size)
+            shown[: seen[k].size] = seen[k].sum() if self.only_bins else seen[k]
+            left = [law.masses[: max(self.least - law.low, 0)].sum() for law in laws[2:][k : k + 1]]
+            sides.append(np.concatenate((shown, then, left)))
+        error = sum(law.error for law in (*laws, entering)) + ROUNDOFF * (8.0 + 4.0 * sides[0].size)
+        outside = sum(law.below + law.above for law in laws)
+        missed = entering.below + entering.above if row.size > 1 else 0.0
+        return _ordered(sides[0], sides[1], error, outside, missed)
+
+    def _count(self, users: int) -> IntegerLaw:
+        """The law of X_users."""
+        found = IntegerLaw(0, np.ones(1), 0.0, 0.0) if self.dummies is None else self.dummies
+        if users == 0 or self.rate == 1.0:
+            return replace(found, low=found.low + users)
+        part = binomial_law(users, self.rate)
+        masses = np.convolve(part.masses, found.masses)
+        error = part.error + found.error + ROUNDOFF * (min(part.masses.size, found.masses.size) + 2.0)
+        return IntegerLaw(part.low + found.low, masses, error, 0.0, part.below + found.below, part.above + found.above)
+
+    @cached_property
+    def _waiting(self) -> IntegerLaw:
+        """Those who do not take part before the threshold is reached."""
+        return negative_binomial_law(float(self.least), self.rate)
+
+    @cached_property
+    def _entering(self) -> tuple[int, IntegerLaw]:
+        """p f_c(K-1), whose user is the one who reaches the threshold, from some c on."""
+        if self.dummies is None:
+            return self._waiting.low + self.least - 1, self._waiting
+        none = _from(self.dummies.low, np.append(self.dummies.masses, np.zeros(self.least)), 0)
+        now, held = none[: self.least].copy(), [self.rate * float(none[self.least - 1])]
+        while now.sum() > MISSED:
+            if len(held) * self.least > MOST_WORK:
+                raise MemoryError(f"a threshold of {self.least} at rate {self.rate} needs more than {MOST_WORK} masses")
+            now[1:] = (1.0 - self.rate) * now[1:] + self.rate * now[:-1]
+            now[0] *= 1.0 - self.rate
+            held.append(self.rate * float(now[-1]))
+        error = self.dummies.error + ROUNDOFF * 4.0 * len(held)
+        return 0, IntegerLaw(0, np.array(held), error, 0.0, self.dummies.below, MISSED)
+
+
+def _from(low: int, masses: Array, first: int) -> Array:
+    """The masses at first, first + 1, ... of those that begin at `low`."""
+    return np.append(np.zeros(max(low - first, 0)), masses[max(first - low, 0) :])
+
+
+def _ordered(p: Array, q: Array, error: float, outside: float, missed: float = 0.0) -> tuple[OrderedPair, OrderedPair]:
+    """Both orders of masses known to `error`; `outside`, next to either, may be anywhere, `missed` is left out."""
+    found = []
     for ahead, behind in ((p, q), (q, p)):
         kept = (ahead >= SMALLEST) & (behind >= SMALLEST_RATIO)
         lone = float(ahead[(ahead >= SMALLEST) & ~kept].sum())
         certain = outside == 0.0 and not np.any((behind > 0.0) & ~kept & (ahead >= SMALLEST))
-        orders.append(losses(ahead[kept], behind[kept], 2.0 * error, lone if certain else 0.0))
-        left = MISSED + p.size * SMALLEST + outside + (0.0 if certain else lone)
-        truncated_mass = max(truncated_mass, left * (1.0 + 1e-9))
-    return EitherOrder(tuple(orders), truncated_mass, mass_error=error)
+        known = losses(ahead[kept], behind[kept], 2.0 * error, lone if certain else 0.0)
+        left = missed + p.size * SMALLEST + outside + (0.0 if certain else lone * (1.0 + error))
+        found.append(OrderedPair(known, left * (1.0 + 1e-9), error))
+    return found[0], found[1]
 
 
-def datasets(rate: float, least: int, dummies: IntegerLaw | None, worst: EitherOrder, *, only_bins: bool) -> Attacks:
-    """Attacks on one bin: the pairs of single datasets, with the user and without, in either order.
-
-    worst : of `threshold`, the worst count at every epsilon. In one round there is no more to it. Over rounds no
-    dataset has all of its losses, so it is an upper end only.
-    """
-    found = [order for both in _datasets(rate, least, dummies, only_bins) for order in both]
-    return Attacks(tuple(found or [OrderedPair(losses(np.ones(1), np.ones(1), ROUNDOFF, 0.0))]), worst)
+def _some(every: list[Any]) -> list[Any]:
+    return every[:: max(1, len(every) // MOST_ATTACKS)]
 
 
-def of_two_bins(rate: float, least: int, dummies: IntegerLaw | None, worst: EitherOrder, *, only_bins: bool) -> Attacks:
-    """Attacks on two bins: any count where one user more is, and one near the strongest where one less is.
-
-    In one round whoever looks at one bin only, and knows its worst count.
-    """
-    found = _datasets(rate, least, dummies, only_bins)
-    strongest = max(range(len(found)), key=lambda k: found[k][1].scale, default=0)
-    falling = [fewer for _, fewer in found[max(0, strongest - 1) : strongest + 2]]
-    products = [_product(more, fewer) for more, _ in found for fewer in falling]
-    return Attacks(tuple(products or [OrderedPair(losses(np.ones(1), np.ones(1), ROUNDOFF, 0.0))]), worst)
-
-
-def _datasets(
-    rate: float, least: int, dummies: IntegerLaw | None, only_bins: bool
-) -> list[tuple[OrderedPair, OrderedPair]]:
-    """With one user more and one less, of some numbers of users that give away enough."""
-    most = math.ceil(2.0 * least / rate)
-    first = max(1, least - 1) if dummies is None else 1  # of fewer nothing is published
-    users = (
-        range(most + 1) if most <= MOST_DATASETS else np.unique(np.geomspace(first, most, MOST_DATASETS).astype(int))
-    )
-    found = []
-    for count in users:
-        p, q, error, whole = _published(int(count), rate, least, dummies, only_bins)
-        both = []
-        for ahead, behind in ((p, q), (q, p)):
-            kept = (ahead >= SMALLEST) & (behind >= SMALLEST_RATIO)
-            lone = float(ahead[(ahead >= SMALLEST) & (behind == 0.0)].sum()) if whole else 0.0
-            both.append(OrderedPair(losses(ahead[kept], behind[kept], 2.0 * error, lone), 0.0, error))
-        if max(pair.scale - FAINT * float(np.abs(pair.losses.loss).max(initial=0.0)) for pair in both) > 0.0:
-            found.append((both[0], both[1]))
-    return found
-
-
-def _product(one: OrderedPair, other: OrderedPair) -> OrderedPair:
-    """From below: both outcomes, independent of each other."""
-    first, second = one.losses, other.losses
-    loss = np.add.outer(first.loss, second.loss).ravel()
-    order = np.argsort(loss, kind="stable")
-    mass = np.multiply.outer(first.mass, second.mass).ravel()[order]
-    infinite = first.infinity_mass + second.infinity_mass * (1.0 - first.infinity_mass)
-    error = first.error + second.error + 4.0 * ROUNDOFF * (1.0 + float(np.abs(loss).max(initial=0.0)))
-    return OrderedPair(Losses(mass, loss[order], infinite, error), 0.0, one.mass_error + other.mass_error)
-
-
-def _published(
-    users: int, rate: float, least: int, dummies: IntegerLaw | None, only_bins: bool
-) -> tuple[Array, Array, float, bool]:
-    """Masses of what is seen with users + 1 and with `users`, their relative error, and whether no mass is left out."""
-    laws = [binomial_law(n, rate) if n > 0 and rate < 1.0 else None for n in (users + 1, users)]
-    low, masses, error, whole = [], [], 8.0 * ROUNDOFF, True
-    for n, law in zip((users + 1, users), laws, strict=True):
-        low.append(n if rate == 1.0 else 0 if law is None else law.low)
-        masses.append(np.ones(1) if law is None else law.masses)
-        error += 0.0 if law is None else law.error
-        whole = whole and (law is None or law.below + law.above == 0.0)
-        if dummies is not None:
-            low[-1] += dummies.low
-            masses[-1] = np.convolve(masses[-1], dummies.masses)
-            error += dummies.error + ROUNDOFF * (dummies.masses.size + 2.0)
-            whole = whole and dummies.below + dummies.above == 0.0
-    start, size = min(low), max(first + mass.size for first, mass in zip(low, masses, strict=True)) - min(low)
-    hidden = start + np.arange(size) < least
-    shown = []
-    for first, mass in zip(low, masses, strict=True):
-        counts = np.zeros(size)
-        counts[first - start : first - start + mass.size] = mass
-        seen = counts[~hidden]
-        shown.append(np.append(counts[hidden].sum(), seen.sum() if only_bins else seen))
-    return shown[0], shown[1], error + ROUNDOFF * size, whole
-
-
-def _row(rate: float, least: int, dummies: IntegerLaw) -> tuple[Array, Array, int]:
-    """Masses along the row under P and under Q, and how many of them are for no users."""
-    high = dummies.low + dummies.masses.size
-    none = np.zeros(max(least, high) + 1)
-    none[dummies.low : high] = dummies.masses
-    one = (1.0 - rate) * none + rate * np.append(0.0, none[:-1])
-    now, held = none[:least].copy(), [rate * float(none[least - 1])]
-    while now.sum() > MISSED:
-        if len(held) * least > MOST_WORK:
-            raise MemoryError(f"a threshold of {least} at rate {rate} needs more than {MOST_WORK} masses")
-        now[1:] = (1.0 - rate) * now[1:] + rate * now[:-1]
-        now[0] *= 1.0 - rate
-        held.append(rate * float(now[-1]))
-    below = np.array(held)
-    p, q = np.append(one[least:], below[1:]), np.append(none[least:], below[:-1])
-    return p, q, none.size - least
+def _any(found: list[OrderedPair], alone: Pair) -> Attacks:
+    return Attacks(tuple(found or [OrderedPair(losses(np.ones(1), np.ones(1), ROUNDOFF, 0.0))]), alone)

@@ -21,13 +21,16 @@ from numpy.typing import NDArray
 
 from ..numerics.rounding import ROUNDOFF
 from ..numerics.sides import Bounds, Side
-from .bit_pair import rough_scale
-from .bits import BitShares, bit_profile
-from .pair import Atoms
+from .bit_pair import BitPair, rough_scale
+from .bits import BitShares, binomial_pmf, bit_profile
+from .discrete import EitherOrder, OrderedPair
+from .pair import Atoms, Attacks, Pair
 from .profile import ProfilePair, UpperPair, points, profile_atoms
+from .shifted import losses, side_by_side, with_attack
 
 Array = NDArray[np.float64]
 
+FEW = 16  # users of whom all datasets are asked: width against speed
 PIECES = 4  # of either half of the range of ones
 MOST_POINTS = 1_500  # at which the profile is asked for one law
 MISSED = (1e-30, 1e-60, 1e-120, 1e-300)  # what windows may leave out
@@ -59,6 +62,15 @@ class TwoCountPair(_OfTwoCounts, UpperPair):
     n: int
     shares: BitShares
     even = True
+
+    def repeated(self, count: int) -> list[tuple[Pair, int]]:
+        """Over several rounds each count by itself, all its users chosen anew in every round."""
+        if count == 1:
+            return [(self, 1)]
+        if self.shares.symmetric:  # a bit that falls is one that rises, seen as zeros
+            return BitPair(self.n, self.shares).repeated(2 * count)
+        ways = (BitPair(self.n, self.shares, back=back) for back in (False, True))
+        return [part for one in ways for part in one.repeated(count)]
 
     def upper(self, expm1_eps: Array, truncated_mass: float) -> Array:
         """The largest H_s, for every dataset and in either order. O(PIECES) laws of some hundred points each."""
@@ -93,6 +105,23 @@ class TwoCountAttack(_OfTwoCounts):
             )
             ends.append(np.minimum(_product(old, new, eps, sign), 1.0))
         return Bounds(*ends)
+
+
+def two_counts(n: int, shares: BitShares) -> tuple[Pair, Pair]:
+    """The pair of the sums, and attacks: of few users all datasets, exactly, also as they are chosen over rounds."""
+    if n > FEW:
+        return TwoCountPair(n, shares), Attacks.of(two_count_attacks(n, shares))
+    laws = [[binomial_pmf(count, chance) for count in range(n + 1)] for chance in shares.chances]
+    error = ROUNDOFF * (64.0 * n + 256.0)
+    counts = []
+    for held in range(n):
+        others = np.convolve(laws[0][held], laws[1][n - 1 - held])
+        p, q = (np.convolve(others, target[1]) for target in laws)
+        counts.append([OrderedPair(losses(*both, error, 0.0), 0.0, error) for both in ((p, q), (q, p))])
+    # The reverse of two counts is these counts exchanged.
+    pairs = [(side_by_side(counts[a][0], counts[b][1]), side_by_side(counts[b][0], counts[a][1]))
+        for a in range(n) for b in range(a, n - a)]  # fmt: skip
+    return with_attack(*(EitherOrder((one.losses, other.losses), mass_error=one.mass_error) for one, other in pairs))
 
 
 def two_count_attacks(n: int, shares: BitShares) -> list[TwoCountAttack]:
