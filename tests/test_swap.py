@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from fractions import Fraction
 
 import mpmath
 import numpy as np
@@ -547,3 +548,46 @@ def test_a_matrix_of_twenty_inputs_is_as_close_to_its_attack_as_small_ones():
     matrix = Shuffled(DiscreteRandomizer(law / law.sum(axis=1, keepdims=True)), 10_000)
     found = Accountant().compose(matrix).epsilon_bounds(1e-6)
     assert 0.0 < found.lower <= found.upper <= 1.004 * found.lower
+
+
+@pytest.mark.parametrize("n,rate", [(1, 0.25), (3, 0.5), (4, 0.125)])
+def test_few_users_of_a_hidden_cohort_by_fractions(n: int, rate: float) -> None:
+    """Theorem C for three-point and two-point types, every dataset, every outcome of every user by itself."""
+    p = Fraction(3)
+    corners = {"A": (p, Fraction(1)), "B": (Fraction(1), p), "C": (1 / p, Fraction(1)), "D": (Fraction(1), 1 / p)}
+    corners["F"] = (1 / p, 1 / p)
+    types = [{"A": 1, "C": p}, {"B": 1, "D": p}, {"A": 1, "B": 1, "F": p}]
+    share = Fraction(rate)
+    for s in (Fraction(1), Fraction(9, 8), Fraction(5, 4), Fraction(3, 2)):
+        worst = Fraction(0)
+        for dataset in itertools.combinations_with_replacement(types, n):
+            total = Fraction(0)
+            for seen in itertools.product(*dataset):
+                mass = math.prod((Fraction(law[z]) / sum(law.values()) for law, z in zip(dataset, seen, strict=True)))
+                ratios = [corners[z][0] - s * corners[z][1] for z in seen]
+                total += mass * max(Fraction(0), share / n * sum(ratios) + (1 - share) * (1 - s))
+            worst = max(worst, total)
+        bound = float(swap.any_ldp_profile(math.log(3.0), n, float(s - 1), cohort=Cohort(rate)))
+        assert bound == pytest.approx(float(worst), rel=1e-12, abs=1e-14) and bound >= float(worst) * (1.0 - 1e-15)
+
+
+def test_few_who_come_by_cohorts_of_every_size() -> None:
+    """Poisson sampling: the average of hidden cohorts over how many come; if all do, the target's own divergence."""
+    n, presence, growth = 5, 0.25, np.expm1([0.01, 0.05, 0.1])
+    known = presence**n * (math.expm1(0.5) - growth) / (math.expm1(0.5) + 2.0)
+    for come in range(1, n):
+        chance = math.comb(n, come) * presence**come * (1.0 - presence) ** (n - come)
+        known += chance * swap.any_ldp_profile(0.5, come, growth, cohort=Cohort(come / n))
+    found = swap.any_ldp_profile(0.5, n, growth, cohort=Cohort(presence=presence))
+    assert found == pytest.approx(known, rel=1e-12)
+
+
+def test_a_type_that_no_sum_of_its_own_favours_does_not_choose_the_contour() -> None:
+    """Bits of 37 hidden users: next to one kind of others the target loses nothing; twelve times too large once."""
+    p = math.exp(2.856)
+    one, zero = np.array([p, 1.0]) / (p + 1.0), np.array([1.0, p]) / (p + 1.0)
+    cohort, growth = Cohort(0.1, 0.8), np.expm1([0.2, 0.3037, 0.35, 0.4344])
+    types = [np.array([one, zero, one, other]) for other in (one, zero)]
+    bound = swap.typed_profile(types, 37, growth, cohort=cohort, mass_error=1e-15)
+    assert np.all(bound <= swap.any_ldp_profile(2.856, 37, growth, cohort=cohort) * 1.001)
+    assert np.all(bound[1:] <= 1e-6 * np.array([0.2, 0.01, 2e-5]))

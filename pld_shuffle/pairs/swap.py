@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from ..numerics.rounding import ROUNDOFF
 from .cohort import ALL_USERS, Cohort
+from .every_dataset import few_users
 
 Array = NDArray[np.float64]
 
@@ -64,23 +65,23 @@ def any_ldp_profile(eps0: float, n: int, expm1_eps: Any, *, cohort: Cohort = ALL
     out = np.zeros(flat.size)
     over = math.expm1(min(eps0, LARGEST_BUDGET)) * (1.0 + 2.0**-51)  # p - 1, rounded up
     present = 1.0 if cohort.certain else cohort.presence
-    if eps0 > LARGEST_BUDGET or (cohort.rate == 1.0 and not may_win(eps0, n)):
+    if eps0 > LARGEST_BUDGET:
+        return np.ones(points.shape)
+    hidden = [part[:3] for part in hexagon(over, 0.0)]  # of the five types, enough for a hidden cohort
+    if cohort.rate == 1.0 and not may_win(eps0, n):
         # H_s(R_0||R_1) itself, of binary randomized response.
         out[:] = np.clip(present * (over - flat) / (over + 2.0) * (1.0 + 2.0**-50), 0.0, 1.0)
-        if eps0 > LARGEST_BUDGET:
-            out[:] = 1.0
-        return out.reshape(points.shape)
+        return _of_few(n, cohort, hidden, ROUNDED, flat, out).reshape(points.shape)
     least: Array = np.ones(flat.size)
     if independent_users(n, cohort):
-        # Three of the five types are enough for a hidden cohort.
-        least = by_coins(n, cohort, [part[:3] for part in hexagon(over, 0.0)], ROUNDED, flat)
+        least = by_coins(n, cohort, hidden, ROUNDED, flat)
         least[flat >= over * (1.0 + 1e-15)] = (cohort.presence * (1.0 + 1e-15)) ** n
         if n * cohort.presence > MANY_COME:
             return least.reshape(points.shape)
     arrays = hexagon(over, cohort.absence, cohort.certain)
     max_u = 0.98 * cohort.presence / (present * (1.0 + over)) if cohort.rate == 1.0 else 0.0
-    out = _contour(n, arrays, 3, max_u, cohort.rate_above, ROUNDED, flat)
-    return np.minimum(out, least).reshape(points.shape)
+    out = np.minimum(_contour(n, arrays, 3, max_u, cohort.rate_above, ROUNDED, flat), least)
+    return _of_few(n, cohort, hidden, ROUNDED, flat, out).reshape(points.shape)
 
 
 def _contour(
@@ -94,6 +95,15 @@ def _contour(
     arrays = [np.ascontiguousarray(part) for part in (*types, uncovered_user)]
     swap_kernels.profile(float(n), *arrays, early, max_u, rate, coins, relative, np.ascontiguousarray(expm1_eps), out)
     return out
+
+
+def _of_few(n: int, cohort: Cohort, types: Sequence[Array], relative: float, expm1_eps: Array, known: Array) -> Array:
+    """At most `known`: Theorem C for every number of users who come, where they are few; types are not moved."""
+
+    def contour(come: int, share: float, asked: Array) -> Array:
+        return _contour(come, types, len(types[0]), 0.0, share, relative, asked)
+
+    return few_users(n, cohort, types, relative, expm1_eps, known, contour)
 
 
 def independent_users(n: int, cohort: Cohort) -> bool:
@@ -175,6 +185,12 @@ def typed_profile(
             ((1.0 + ROUNDED) * n / max(hosts, 1)) if alone else 1.0
         )
         bound = np.minimum(bound, out + bare * (1.0 + 4.0 * ROUNDED))
+    # Where nothing is given away, and without a rest, whose mass is rough.
+    if uncovered_user is None and all(
+        np.all(law[3] > 0.0) and math.fsum(law[3]) > 1.0 - 0.5 * (mass_error + ROUNDED) for law in types
+    ):
+        arrays = _type_arrays(list(types), 1.0, mass_error)
+        bound = _of_few(n, cohort, arrays, 2.0 * (mass_error + ROUNDED), flat, bound)
     return bound.reshape(points.shape)
 
 

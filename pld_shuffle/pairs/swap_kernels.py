@@ -765,19 +765,28 @@ def hosted(x, g, uncovered_user):
 
 
 @unchecked
+def highest(row, mass, moved):
+    """The largest value of a law."""
+    found = -math.inf
+    for j in range(mass.shape[1]):
+        if mass[row, j] > 0.0:
+            found = max(found, moved[row, j])
+    return found
+
+
+@unchecked
 def worst_saddle(n, types, best, place, mass, moved):
-    """(place, type): the saddle point of the first `types` that is the worst at its own; from `place` of `best`."""
+    """(place, type): the saddle point of the first `types` that is the worst at its own; from `place` of `best`.
+
+    Only a law with some positive value has one.
+    """
     for _ in range(3):
-        highest = -math.inf
-        for j in range(mass.shape[1]):
-            if mass[best, j] > 0.0:
-                highest = max(highest, moved[best, j])
-        if not highest > 0.0:
+        if not highest(best, mass, moved) > 0.0:
             break
         place = saddle(n, best, mass, moved, place)
         now = best
         for k in range(types):
-            if rise(place, k, mass, moved) > rise(place, now, mass, moved):
+            if rise(place, k, mass, moved) > rise(place, now, mass, moved) and highest(k, mass, moved) > 0.0:
                 now = k
         if now == best:
             break
@@ -817,8 +826,11 @@ def scaled(answer, exponent, size):
 
 
 @unchecked
-def guess(n, types, share, shift, elsewhere, laws):
-    """(type, x): the type of the largest variance and about its saddle point; 1 - share of the mass is `elsewhere`."""
+def guess(n, types, share, shift, elsewhere, positive, laws):
+    """(type, x): that of the largest variance, and about its saddle point; `positive` : of those with such a value.
+
+    1 - share of the mass is `elsewhere`.
+    """
     best = 0
     start = 0.0
     spread = -1.0
@@ -830,7 +842,7 @@ def guess(n, types, share, shift, elsewhere, laws):
             first += share * laws.weight[k, j] * total
             square += share * laws.weight[k, j] * total * total
         square -= first * first
-        if square > spread:
+        if square > spread and not (positive and highest(k, laws.weight, laws.value) + shift <= 0.0):
             spread = square
             best = k
             start = (math.sqrt(first * first + 8.0 * square / n) - first) / (2.0 * square)
@@ -1054,14 +1066,17 @@ def profile(
                 unmoved = unmoved and excess[k, j] == 0.0
         still[k] = k < early and (max_u == 0.0 or unmoved)
     full = 1.0 / (1.0 + most)
-    for i in range(expm1_eps.shape[0]):
+    for turn in range(2 * expm1_eps.shape[0]):
+        i, second_try = turn // 2, turn % 2 == 1
         g = expm1_eps[i]
         sampled = -(1.0 - share) * g / share
         shift = sampled
         set_values(g, base, slope, line_error, laws)
         trivial = one_term(rate, shift, g, base, slope, laws)
-        out[i] = trivial
-        best, start = guess(n, early, come, shift, -g, laws)
+        if second_try and out[i] < 0.5 * trivial:
+            continue  # a contour by a type with a positive value was good
+        out[i] = min(out[i], trivial) if second_try else trivial
+        best, start = guess(n, early, come, shift, -g, not second_try, laws)
         if not (trivial > 0.0 and 0.0 < start < math.inf and n >= 2.0):
             continue
         set_rows(early, shift, coins, come, g, laws)
