@@ -27,9 +27,9 @@ SAID = {
 }
 
 
-#: Seconds each; their numbers are asserted by other tests too.
+#: Seconds each, or minutes; their numbers are asserted by other tests too.
 SLOW = {"blanket_laplace", "epsilon_over_rounds", "koskela_figure3", "protocol_real_sum", "tiny_delta_curve"}
-SLOW |= {"gap_to_truth", "protocol_error", "training_run"}
+SLOW |= {"gap_to_truth", "protocol_error", "training_epochs", "training_run"}
 
 
 def test_there_are_figures() -> None:
