@@ -673,28 +673,12 @@ def contour(n, place, row, period, lobes_too, mass, moved, nodes, points):
 @unchecked
 def absent_part(power, path, row, low, high, top, enough, laws):
     """As `far_part` with coins, relative to |h|^n at real points, h = 1 - r + r M; docs/swap.md."""
-    atoms = laws.weight.shape[1]
-    users, rate = power.n, power.rate
-    shown = 0
     mean = 0.0
-    for j in range(atoms):
+    for j in range(laws.weight.shape[1]):
         mean += laws.mass[row, j] * laws.moved[row, j]
-        shown += laws.weight[row, j] > 0.0
     # M(x) >= e^(x E L), 1 where L is centred; less by that where it is not quite.
-    come = (users - 2.0) * rate * min(1.0, math.exp(min(low * mean, high * mean)))
-    far = far_part(come, path, row, row, laws.mass, laws.moved, low, high, top, enough)
-    top = math.log1p(rate * math.expm1(top))
-    absent = (1.0 - rate) * math.exp(-top)
-    if not (shown == 2 and far > enough and absent > 0.75):
-        return far
-    # Absence is out of step with the two values' lattice.
-    spare = laws.weight.shape[0] + row
-    for j in range(atoms):
-        laws.mass[spare, j] = rate * laws.mass[row, j]
-        laws.moved[spare, j] = laws.moved[row, j]
-    laws.mass[spare, atoms] = 1.0 - rate
-    part = far_part(users - 2.0, path, spare, spare, laws.mass, laws.moved, low, high, top, enough)
-    return min(far, 1.1 / (2.0 * absent - 1.0) * part)
+    come = (power.n - 2.0) * power.rate * min(1.0, math.exp(min(low * mean, high * mean)))
+    return far_part(come, path, row, row, laws.mass, laws.moved, low, high, top, enough)
 
 
 @unchecked
