@@ -26,7 +26,7 @@ from ..numerics.validation import real_array, tolerance
 from ..pairs.coins import CoinMixture
 from ..pairs.discrete import EitherOrder, OrderedPair
 from ..pairs.pair import Attacks, Pair, Resolution
-from ..pairs.profile import ProfilePair
+from ..pairs.profile import BothOrders, ProfilePair
 from .moments import MomentFunction, Moments, Rounds
 
 Array = NDArray[np.float64]
@@ -69,9 +69,10 @@ def _at_order(pair: Pair, order: float, rtol: float) -> Bounds:
     found = _Laws.of(pair, 2.0 ** max(0.0, octave) / pair.scale, rtol).ends(t)
     if octave < 0.0 and found.upper - found.lower > rtol * found.upper:
         found = _Laws.of(pair, 2.0**octave / pair.scale, rtol).ends(t)
-    if isinstance(pair, EitherOrder):
-        lower = max(_at_order(OrderedPair(one), order, rtol).lower for one in pair.orders)
-        return Bounds(lower, found.upper)
+    # The divergence of the worse of two orders at each epsilon is that of neither.
+    if isinstance(pair, (EitherOrder, BothOrders)):
+        orders = pair.pairs if isinstance(pair, BothOrders) else map(OrderedPair, pair.orders)
+        return Bounds(max(_at_order(one, order, rtol).lower for one in orders), found.upper)
     return found
 
 
