@@ -6,7 +6,7 @@ before, 1 after). j_a and j_b of the others hold these values, j_a + j_b <= n-1.
 
     H_s = sum over atoms of both  p p' (1 - s e^(-l - l'))_+ .
 
-Proof: docs/swap.md, sums of one-hot bits.
+Proof: docs/swap.md, counts of one-hot bits.
 """
 
 from __future__ import annotations
