@@ -194,12 +194,13 @@ class Accountant(Ledger):
                 self._budgets[limit, allowed] = Budget(limit, allowed, self._rtol)
             return not self._budgets[limit, allowed].holds(spent)
 
-    def certificate(self, delta: float) -> str:
+    def certificate(self, delta: float, *, progress: Callable[[int, int], None] = lambda done, total: None) -> str:
         """What the ledger spends at `delta`, in (0, 1), as JSON text that `pld-shuffle-check` proves anew.
 
         The epsilon that is claimed lies up to 1 % above `get_epsilon`, usually 0.1 to 0.5 %. The format and what is
         covered: docs/certificate_format.md. Raises ValueError naming a mechanism that is not covered, or saying that
         no claim as near as that was found. Some seconds where a swap theorem is the tightest, else far less.
+        progress : called with (mechanisms done, in all), and anew for a finer lattice.
 
         >>> import json
         >>> from pld_shuffle import ShuffledRR
@@ -212,7 +213,7 @@ class Accountant(Ledger):
 
         asked = float(probabilities("delta", real("delta", delta, Side.LOWER)))
         with self._lock:
-            return certificate(self.ledger, asked, self.get_epsilon(asked))
+            return certificate(self.ledger, asked, self.get_epsilon(asked), progress)
 
     def _answer(self, question: Question, value: Any, group: int, both: bool = True) -> Any:
         """Upper ends, by the analyses next below the value; if `both`, lower ends by the attacks next above it."""

@@ -320,11 +320,8 @@ def _write_besides(arguments: argparse.Namespace, accountant: Accountant) -> Non
 
     delta, texts = arguments.delta, {}
     if arguments.certificate is not None:
-        from .certificate import certificate
-
-        rounds, answer = accountant.ledger, accountant.get_epsilon(delta)
-        with _phase("writing the certificate", len(rounds)) as progress, _blaming("certificate"):
-            texts[arguments.certificate] = certificate(rounds, delta, answer, progress)
+        with _phase("writing the certificate", len(accountant.ledger)) as progress, _blaming("certificate"):
+            texts[arguments.certificate] = accountant.certificate(delta, progress=progress)
     if arguments.registry is not None:
         texts[arguments.registry] = json.dumps(registry_entry(accountant, delta), indent=1, allow_nan=False)
     for path, text in texts.items():

@@ -28,50 +28,58 @@ MOST_CASES = 20_000  # of sums, all datasets together: width against speed
 RARE, LITTLE = 1e-40, 3e-4  # chance of numbers that are not looked at; share of a bound that a rare one may make
 
 
-def few_users(
+def few_come(n: int, cohort: Cohort, values: int) -> bool:
+    """Whether `by_dataset` says more than a contour: few users of a hidden cohort, or few who come."""
+    return not (cohort.certain or cohort.everybody) and _cases(1 + int(n * cohort.presence), values) <= MOST_CASES
+
+
+def by_dataset(
     n: int, cohort: Cohort, types: Sequence[Array], relative: float, expm1_eps: Array, known: Array,
     contour: Callable[[int, float, Array], Array],
 ) -> Array:  # fmt: skip
-    """Upper bounds, at most `known`: those of Theorem C for every number of users who come, where few do.
+    """Upper bounds, at most `known`: those of Theorem C for every number of users who come, where `few_come`.
 
     types : (weight, excess, base, slope, line_error) as in `swap`, not moved and without absence. relative : error of
     masses. contour : the bound of a number of users who come, their share of all, and points, for larger numbers.
     """
     weight, _, base, slope, line_error = types
-    if cohort.certain or cohort.everybody or _cases(1 + int(n * cohort.presence), weight) > MOST_CASES:
-        return known
     numbers = counts([Trials(n, cohort.presence, cohort.absence)], RARE)
     chances = numbers.masses * (1.0 + numbers.largest_error)
-    shares = cohort.rate_above * np.arange(numbers.low, numbers.low + chances.size) / n * (1.0 + ROUNDED)
+    come = np.arange(numbers.low, numbers.low + chances.size)
+    shares = cohort.rate_above * come / n * (1.0 + ROUNDED)
     growth = expm1_eps[:, None, None]
     with np.errstate(over="ignore"):  # then nothing is told
         own = base + line_error[:, :, 0] - (slope - line_error[:, :, 1]) * growth
     alone = (np.maximum(own, 0.0) * weight).sum(axis=2).max(axis=1) * (1.0 + relative + 64.0 * ROUNDOFF)
     told = np.outer(chances * shares, alone)  # for each number of users, where no more is said
-    for j, (come, share) in enumerate(zip(range(numbers.low, numbers.low + chances.size), shares, strict=True)):
-        here = told[j] > LITTLE * known
-        if not (0.0 < share < 1.0 and np.any(here)):
-            continue
-        if _cases(come, weight) <= MOST_CASES:
-            bound = _all(come, types, share, relative, expm1_eps[here])
+    matter = told > LITTLE * known
+    asked = [j for j in np.flatnonzero(matter.any(axis=1)).tolist() if 0.0 < shares[j] < 1.0]
+    values = int(np.count_nonzero(weight))
+    listed = [j for j in asked if _cases(int(come[j]), values) <= MOST_CASES]
+    most = int(come[listed[-1]]) if listed else 0
+    sums = [_sums(most, w[w > 0.0], b[w > 0.0], c[w > 0.0]) for w, b, c in zip(weight, base, slope, strict=True)]
+    for j in asked:
+        number, share, points = int(come[j]), float(shares[j]), expm1_eps[matter[j]]
+        if j in listed:
+            bound = _largest(number, sums, types, share, relative, points)
         else:
-            bound = contour(come, share, expm1_eps[here])
-        told[j, here] = np.minimum(told[j, here], chances[j] * bound)
+            bound = contour(number, share, points)
+        told[j, matter[j]] = np.minimum(told[j, matter[j]], chances[j] * bound)
     found = (told.sum(axis=0) + numbers.below + numbers.above) * (1.0 + ROUNDED * chances.size)
     return np.asarray(np.minimum(known, found))
 
 
-def _cases(n: int, weight: Array) -> int:
-    """How many sums all datasets of n users have: one of n is chosen among all types' values, and the bars between."""
-    values = int(np.count_nonzero(weight))
+def _cases(n: int, values: int) -> int:
+    """How many sums all datasets of n users have, of types with so many values in all."""
     return math.comb(n + values - 1, n)
 
 
-def _all(n: int, types: Sequence[Array], rate: float, relative: float, expm1_eps: Array) -> Array:
+def _largest(
+    n: int, sums: Sequence[list[_Sum]], types: Sequence[Array], rate: float, relative: float, expm1_eps: Array
+) -> Array:
     """rate/n times the largest E (sum L - n (1 - rate) g/rate)_+ of all datasets of n users."""
-    weight, _, base, slope, line_error = types
+    _, _, base, slope, line_error = types
     away = n * (1.0 - rate) / rate
-    sums = [_sums(n, w[w > 0.0], b[w > 0.0], c[w > 0.0]) for w, b, c in zip(weight, base, slope, strict=True)]
     error = n * (line_error[:, :, 0].max() + expm1_eps * line_error[:, :, 1].max())
     size = n * np.abs(base).max() + expm1_eps * (n * np.abs(slope).max() + away)
     error += ROUNDOFF * (n + 16.0) * size

@@ -25,10 +25,8 @@ Array = NDArray[np.float64]
 THINNED = 0.003  # probability that a term on the side of the calls in question is 0, the others being longer
 RATES = tuple(0.85**k for k in range(20))  # lam, tried from the largest one down
 FIRST_CELL, GROWTH = 0.006, 0.1  # width of the first cell of cosines, and how much of its place more others have
-STRIKES, DENSE = (
-    128,
-    2.0,
-)  # for every integral, at distances of a sinh, which is even up to so many deviations of a step
+# Strikes for every integral, at distances of a sinh, which is even up to so many deviations of a step.
+STRIKES, DENSE = 128, 2.0
 FAR = 400.0  # deviations of a step, where the last strike is at most
 CELL, TAIL = 0.03, 1e-20  # of the law that all others are compared with
 FORGOTTEN = 1e-9  # slope of a value at its ends that is not looked at closely

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from ..numerics.rounding import ROUNDOFF
 from .cohort import ALL_USERS, Cohort
-from .every_dataset import few_users
+from .every_dataset import by_dataset, few_come
 
 Array = NDArray[np.float64]
 
@@ -67,11 +67,13 @@ def any_ldp_profile(eps0: float, n: int, expm1_eps: Any, *, cohort: Cohort = ALL
     present = 1.0 if cohort.certain else cohort.presence
     if eps0 > LARGEST_BUDGET:
         return np.ones(points.shape)
-    hidden = [part[:3] for part in hexagon(over, 0.0)]  # of the five types, enough for a hidden cohort
+    weight, *_ = hidden = tuple(part[:3] for part in hexagon(over, 0.0))  # of five types, enough for a hidden cohort
+    few = few_come(n, cohort, int(np.count_nonzero(weight)))
     if cohort.rate == 1.0 and not may_win(eps0, n):
         # H_s(R_0||R_1) itself, of binary randomized response.
         out[:] = np.clip(present * (over - flat) / (over + 2.0) * (1.0 + 2.0**-50), 0.0, 1.0)
-        return _of_few(n, cohort, hidden, ROUNDED, flat, out).reshape(points.shape)
+        out = _of_few(n, cohort, hidden, ROUNDED, flat, out) if few else out
+        return out.reshape(points.shape)
     least: Array = np.ones(flat.size)
     if independent_users(n, cohort):
         least = by_coins(n, cohort, hidden, ROUNDED, flat)
@@ -81,7 +83,8 @@ def any_ldp_profile(eps0: float, n: int, expm1_eps: Any, *, cohort: Cohort = ALL
     arrays = hexagon(over, cohort.absence, cohort.certain)
     max_u = 0.98 * cohort.presence / (present * (1.0 + over)) if cohort.rate == 1.0 else 0.0
     out = np.minimum(_contour(n, arrays, 3, max_u, cohort.rate_above, ROUNDED, flat), least)
-    return _of_few(n, cohort, hidden, ROUNDED, flat, out).reshape(points.shape)
+    out = _of_few(n, cohort, hidden, ROUNDED, flat, out) if few else out
+    return out.reshape(points.shape)
 
 
 def _contour(
@@ -98,12 +101,12 @@ def _contour(
 
 
 def _of_few(n: int, cohort: Cohort, types: Sequence[Array], relative: float, expm1_eps: Array, known: Array) -> Array:
-    """At most `known`: Theorem C for every number of users who come, where they are few; types are not moved."""
+    """At most `known`: Theorem C for every number of users who come, where `few_come`; types are not moved."""
 
     def contour(come: int, share: float, asked: Array) -> Array:
         return _contour(come, types, len(types[0]), 0.0, share, relative, asked)
 
-    return few_users(n, cohort, types, relative, expm1_eps, known, contour)
+    return by_dataset(n, cohort, types, relative, expm1_eps, known, contour)
 
 
 def independent_users(n: int, cohort: Cohort) -> bool:
@@ -185,12 +188,11 @@ def typed_profile(
             ((1.0 + ROUNDED) * n / max(hosts, 1)) if alone else 1.0
         )
         bound = np.minimum(bound, out + bare * (1.0 + 4.0 * ROUNDED))
+    few = uncovered_user is None and few_come(n, cohort, sum(int(np.count_nonzero(law[3])) for law in types))
     # Where nothing is given away, and without a rest, whose mass is rough.
-    if uncovered_user is None and all(
-        np.all(law[3] > 0.0) and math.fsum(law[3]) > 1.0 - 0.5 * (mass_error + ROUNDED) for law in types
-    ):
-        arrays = _type_arrays(list(types), 1.0, mass_error)
-        bound = _of_few(n, cohort, arrays, 2.0 * (mass_error + ROUNDED), flat, bound)
+    if few and all(np.all(law[3] > 0.0) and math.fsum(law[3]) > 1.0 - 0.5 * (mass_error + ROUNDED) for law in types):
+        unmoved = _type_arrays(types, 1.0, mass_error)
+        bound = _of_few(n, cohort, unmoved, 2.0 * (mass_error + ROUNDED), flat, bound)
     return bound.reshape(points.shape)
 
 

@@ -1050,17 +1050,21 @@ def profile(
                 unmoved = unmoved and excess[k, j] == 0.0
         still[k] = k < early and (max_u == 0.0 or unmoved)
     full = 1.0 / (1.0 + most)
+    trivial, guessed = 0.0, 0.0
     for turn in range(2 * expm1_eps.shape[0]):
         i, second_try = turn // 2, turn % 2 == 1
+        if second_try and out[i] < 0.5 * trivial:
+            continue  # a contour by a type with a positive value was good
         g = expm1_eps[i]
         sampled = -(1.0 - share) * g / share
         shift = sampled
         set_values(g, base, slope, line_error, laws)
         trivial = one_term(rate, shift, g, base, slope, laws)
-        if second_try and out[i] < 0.5 * trivial:
-            continue  # a contour by a type with a positive value was good
         out[i] = min(out[i], trivial) if second_try else trivial
         best, start = guess(n, early, come, shift, -g, not second_try, laws)
+        if second_try and start == guessed:
+            continue  # the same contour
+        guessed = start
         if not (trivial > 0.0 and 0.0 < start < math.inf and n >= 2.0):
             continue
         set_rows(early, shift, coins, come, g, laws)
