@@ -74,7 +74,7 @@ class SlotLaw:
 
     def profile(self, expm1_eps: Array, rtol: float) -> Bounds:
         """Bounds on H_s at s = 1 + growth >= 1."""
-        views = self._few_views
+        views = _few_views(self)
         listed = Bounds(np.zeros(expm1_eps.size), np.ones(expm1_eps.size))
         if views is not None:
             listed = views.profile(expm1_eps, rtol, 0.0)
@@ -163,11 +163,6 @@ class SlotLaw:
         gaps = [abs(math.fsum([-1.0, *law.tolist()])) for law in (self.first, self.second)]
         return max(gaps) <= self.error + FULL * self.first.size
 
-    @cached_property
-    def _few_views(self) -> EitherOrder | None:
-        """All views, if they are few."""
-        return self.views(1e-300, FEW_VIEWS) or self.views(LEAST_MASS, FEW_VIEWS)
-
     def reversed(self) -> SlotLaw:
         """R_0 and R_1 exchanged."""
         return replace(self, first=self.second, second=self.first)
@@ -193,6 +188,12 @@ class SlotLaw:
             first, second = (cohort.rate * law + (1.0 - cohort.rate) * others for law in (first, second))
             error += 4.0 * ROUNDOFF
         return SlotLaw(self.n, first, second, others, True, error)
+
+
+@lru_cache(maxsize=64)  # a long log has thousands of laws
+def _few_views(law: SlotLaw) -> EitherOrder | None:
+    """All views, if they are few."""
+    return law.views(1e-300, FEW_VIEWS) or law.views(LEAST_MASS, FEW_VIEWS)
 
 
 @dataclass(frozen=True)
