@@ -1,8 +1,10 @@
-"""Bridges to packages that are not installed are not searched for doctests; random tests repeat themselves."""
+"""Bridges to packages that are not installed are not searched for doctests; random tests repeat themselves; slow ones
+come first, so that no process is left alone with one in the end."""
 
 from importlib.util import find_spec
 from pathlib import Path
 
+import pytest
 from hypothesis import settings
 
 BRIDGES = {"dp_accounting": "dp_accounting", "flower": "flwr", "opendp": "opendp", "pfl": "pfl"}
@@ -13,3 +15,7 @@ collect_ignore = [str(INTEROP / f"{bridge}.py") for bridge, package in BRIDGES.i
 # A red build must be about the change. To search new cases: pytest --hypothesis-profile=default.
 settings.register_profile("repeatable", derandomize=True)
 settings.load_profile("repeatable")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)

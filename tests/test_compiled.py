@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import math
 import os
 import shutil
@@ -17,7 +18,7 @@ from mpmath import binomial, exp, mpf
 
 import pld_shuffle
 from pld_shuffle import Accountant, ShuffledLDP
-from pld_shuffle.numerics import compiled, kernels
+from pld_shuffle.numerics import compiled
 from pld_shuffle.numerics.compiled import Kernel
 from pld_shuffle.pairs import bit_kernels, coin_kernels, contour_kernels, swap_kernels
 from pld_shuffle.pairs.cohort import Cohort
@@ -73,6 +74,17 @@ def test_a_short_answer_neither_compiles_nor_loads_numba(package: Path, tmp_path
     assert found.stderr == "" and not any(package.rglob("*.nb?"))
 
 
+def hollow(path: Path) -> None:
+    """Kernels with nothing inside: none of them is asked for, and all are compiled in a moment."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef) and any(
+            ast.unparse(one).startswith("kernel(") for one in node.decorator_list
+        ):
+            node.body = [ast.Pass()]
+    path.write_text(ast.unparse(tree), encoding="utf-8")
+
+
 LOCKED = """
 import os
 real = os.access
@@ -88,6 +100,9 @@ def test_all_is_compiled_at_once_and_announced_once(package: Path, tmp_path: Pat
     the home, if that can be written, and compile again.
     """
     folder = tmp_path / "kernels"
+    for path in (package / "pairs").glob("*.py"):
+        if path.stem != "coin_kernels":  # the answer's own
+            hollow(path)
     found = run(package, tmp_path, COMPILED + ASKED, NUMBA_CACHE_DIR=str(folder))
     expect(found)
     assert found.stderr.count(ANNOUNCED) == 1 and REMARK not in found.stderr
@@ -160,7 +175,7 @@ def test_the_same_interpreted_and_compiled(kernel: Kernel, known: list[Any], out
 
 def test_every_entry_has_one_compiled_version() -> None:
     compiled.warm_up()
-    assert coin_kernels.coin_cells in compiled._entries and kernels.lower_hull in compiled._entries
+    assert len(compiled._entries) == KERNELS
     for kernel in compiled._entries:
         assert len(kernel.compiled.signatures) == 1
         assert len(kernel._takes) == kernel._function.__code__.co_argcount

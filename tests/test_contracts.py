@@ -78,7 +78,7 @@ KINDS: dict[str, Mechanism] = {
     "hidden cohort of any randomizer": Subsampled(ShuffledLDP(2.0, 100), rate=0.1),
     "types": Shuffled(KRandomizedResponse(k=4, eps0=2.0), 200),
     "noise": Shuffled(LocalLaplace(eps0=1.0), 500),
-    "noise, blanket": Shuffled(LocalLaplace(eps0=0.5), 2_000, analysis="blanket"),
+    "noise, blanket": Shuffled(LocalLaplace(eps0=1.0), 200_000, analysis="blanket"),
     "bits": CountedBits(30, gamma=0.3, bits=2),
     "either order": SKEW,
     "one order": DiscretePair(SKEW.log_p, SKEW.log_q, symmetric=False),

@@ -199,7 +199,7 @@ def test_orders_do_not_depend_on_each_other() -> None:
 
 @pytest.mark.parametrize("mechanism", [
     Shuffled(LaplaceNoise(eps0=1.0), 10_000), ShuffledLDP(1.0, 10**6), stronger(4.0, 3_000),
-    pytest.param(Shuffled(LaplaceNoise(eps0=3.0), 500), marks=pytest.mark.slow),
+    pytest.param(Shuffled(LaplaceNoise(eps0=3.0), 20_000), marks=pytest.mark.slow),
 ])  # fmt: skip
 def test_shape_over_orders(mechanism: Mechanism) -> None:
     """Rising, (order - 1) R convex in the order, never above the largest loss, all within the width asked for."""

@@ -45,7 +45,7 @@ from pld_shuffle.composition.composition import Composition
 from pld_shuffle.mechanisms import DummyReports
 from pld_shuffle.pairs import two_counts
 from pld_shuffle.pairs.cohort import Cohort
-from pld_shuffle.pairs.pair import Pair
+from pld_shuffle.pairs.pair import Attacks, Pair
 from pld_shuffle.pairs.profile import Several
 from pld_shuffle.protocols import (
     BinarySum,
@@ -1171,6 +1171,28 @@ def test_each_count_of_one_hot_bits_by_itself(name: str, monkeypatch: pytest.Mon
     [mechanism, _], *_ = ADAPTIVE[name].rounds
     truth, upper = best_choices(name), Accountant(1e-3).compose(replace(mechanism), 2).get_delta(LOSSES)
     assert np.all(truth <= upper * (1 + 1e-9) + 1e-15) and np.all(upper <= 1.35 * truth + 2e-12)
+
+
+@pytest.mark.filterwarnings("ignore::pld_shuffle.AccuracyWarning")  # of deltas next to 0
+@pytest.mark.parametrize(("mechanism", "pairs"), [
+    (Threshold(0.5, 2), partial(two_bins, 2, NO_DUMMIES)),
+    (Threshold(0.5, 3, Binomial(2)), partial(two_bins, 3, o.bernoulli(2, F(1, 2)))),
+    (Threshold(0.5, 2, neighbours="add-or-remove-one"), partial(bins, F(1, 2), 2, NO_DUMMIES, "counts", 30)),
+    (Threshold(0.5, 3, Binomial(1), 3, "bins", "zero-out"),
+     partial(bins, F(1, 2), 3, o.bernoulli(3, F(1, 2)), "bins", 30)),
+], ids=str)  # fmt: skip
+def test_attacks_on_thresholds_are_datasets(mechanism: Threshold, pairs: Callable[[], Iterable[o.Atoms]]) -> None:
+    """Each is one order of two concrete ones, neither more nor less."""
+    laws = [composed(atoms, 1) for atoms in pairs()]
+    truths = [one_order(one) for law in laws for one in (law, law[::-1])]
+    attacks = mechanism.attack_pair
+    assert isinstance(attacks, Attacks) and len(attacks.pairs) > 8
+    for attack in attacks.pairs[:20]:
+        ends = Composition([(attack, 1)], 1e-6).deltas(LOSSES)
+        assert any(
+            np.all(ends.lower <= truth * (1 + 1e-9) + 1e-15) and np.all(truth <= ends.upper * (1 + 1e-9) + 1e-15)
+            and np.all(ends.upper <= ends.lower * (1 + 1e-6) + 1e-11) for truth in truths
+        )  # fmt: skip
 
 
 def test_who_chooses_signs_beats_every_fixed_list_of_signs() -> None:
