@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -172,26 +171,6 @@ def test_files_are_arrays(tmp_path: Path) -> None:
     np.save(tmp_path / "first.npy", rows[0])
     np.savetxt(tmp_path / "second.csv", rows[1][:, None], delimiter=",", fmt="%d")
     assert audit(tmp_path / "first.npy", str(tmp_path / "second.csv")) == audit(*rows)
-
-
-@pytest.mark.parametrize(
-    ("make", "error", "message"),
-    [
-        (lambda: audit([0] * 20, [0] * 3), ValueError, "second must have at least 16 runs"),
-        (lambda: audit([[0, 1]] * 20, [0] * 20), ValueError, "second must have as many numbers"),
-        (lambda: audit([math.nan] * 20, [0] * 20), ValueError, "first must be finite"),
-        (lambda: audit(["yes"] * 20, [0] * 20), TypeError, "first must be rows of numbers"),
-        (lambda: audit([0] * 20, [0] * 20, delta=1.0), ValueError, "delta must be in"),
-        (lambda: audit([0] * 20, [0] * 20, confidence=1.0), ValueError, "confidence"),
-        (lambda: audit([0] * 20, [0] * 20, proved=-1.0), ValueError, "proved"),
-        (lambda: audit_randomizer(3), TypeError, "reports must be"),  # type: ignore[arg-type]
-        (lambda: audit_randomizer({0: [1] * 20}), ValueError, "of 2 to 32 inputs"),
-        (lambda: audit_randomizer({0: [1] * 20, 1: [[1, 2]] * 20}), ValueError, "of one length"),
-    ],
-)
-def test_errors_name_the_argument(make: Callable[[], object], error: type[Exception], message: str) -> None:
-    with pytest.raises(error, match=message):
-        make()
 
 
 def test_equal_outputs_say_nothing() -> None:

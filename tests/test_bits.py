@@ -15,11 +15,10 @@ import pytest
 from scipy import stats
 from test_truths import bit, chosen, cohort, crowd, datasets
 
-from pld_shuffle import Accountant, CountedBits, ShuffledLDP, Subsampled, Summed
+from pld_shuffle import Accountant, CountedBits, ShuffledLDP, Subsampled
 from pld_shuffle.pairs import bit_kernels, bit_pair, strategy
 from pld_shuffle.pairs.bits import BitShares, bit_attack, bit_profile
 from pld_shuffle.pairs.two_counts import TwoCountAttack, TwoCountPair
-from pld_shuffle.randomizers import RAPPOR
 from pld_shuffle.report import Report
 
 ROUNDING = 1e-13
@@ -246,13 +245,6 @@ def test_every_dataset_lies_below_its_mixture_of_two_ends(bits, one, zero):
         assert np.all(exact.lower <= (1.0 - share) * far_right + share * far_left)
 
 
-@pytest.mark.parametrize("n, eps0, rounds", [(1000, 1.0, 64), (10_000, 4.0, 64), (10_000, 4.0, 1000)])
-def test_rounds_are_near_the_attack(n, eps0, rounds):
-    """Others who hold the same value in every round spend nearly what any adaptive choice could."""
-    found = Accountant().compose(CountedBits(n, eps0=eps0), rounds).epsilon_bounds(1e-6)
-    assert found.lower <= found.upper <= 1.0035 * found.lower
-
-
 @pytest.mark.parametrize("n, population, bits, one, zero, rounds", [
     (1, 1, 1, Fraction(3, 4), Fraction(1, 4), 3),
     (3, 3, 1, Fraction(3, 4), Fraction(1, 4), 3),
@@ -281,18 +273,6 @@ def test_strategies_enumerated(n, population, bits, one, zero, rounds, exact, mo
         assert not exact or bounds.upper <= truth * (1.01 if population == n and bits == 1 else 1.3)
 
 
-@pytest.mark.parametrize("mechanism", [
-    CountedBits(1000, eps0=1.0),
-    CountedBits(10_000, one_if_one=0.5, one_if_zero=0.01),
-    CountedBits(10_000, gamma=0.2, bits=10),
-    Subsampled(CountedBits(1000, eps0=2.0), population=10_000),
-    Summed(RAPPOR(k=3, noise=0.0, one_if_zero=0.01, one_if_one=0.5), 10_000),
-], ids=repr)  # fmt: skip
-def test_brackets_are_narrow(mechanism):
-    bounds = Accountant().compose(mechanism).epsilon_bounds(1e-6)
-    assert 0 < bounds.lower <= bounds.upper <= 1.0006 * bounds.lower
-
-
 def test_every_mechanism_tells_what_its_attack_spends():
     """The accountant's lower end, over rounds and for hidden cohorts; a stated adversary's own pair otherwise."""
     for mechanism in (
@@ -309,6 +289,7 @@ def test_every_mechanism_tells_what_its_attack_spends():
         gap = accountant.gap_bounds(1e-6)
         assert bounds.lower <= gap.attack * (1 + 1e-12)
         assert gap.attack <= gap.analysis <= gap.proved == bounds.upper
+        assert not hasattr(gap, "upper")  # the middle of a bracket is no bracket
         report = Report("epsilon", accountant.ledger, 1e-3)
         report.add_epsilons(accountant, [1e-6])
         report.values["seconds"] = 0.0
@@ -317,9 +298,3 @@ def test_every_mechanism_tells_what_its_attack_spends():
         assert ("no analysis can go below" in text) == apart
     by_delta = CountedBits(1000, eps0=1.0).attack_bounds(epsilon=0.12661)
     assert by_delta.lower == pytest.approx(1e-6, rel=1e-2)
-
-
-def test_losses_of_many_rounds_beyond_all_exponentials() -> None:
-    """e^-loss is no double there; a warning is an error."""
-    lower, upper = Accountant().compose(CountedBits(30, gamma=0.036), 400).epsilon_bounds(1e-6)
-    assert 900.0 < lower <= upper <= 1.002 * lower

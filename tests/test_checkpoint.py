@@ -148,17 +148,6 @@ def test_every_double_and_every_integer_survives(
     assert back.state_dict() == acc.state_dict()
 
 
-def test_order_of_first_appearance_and_pooling_are_kept() -> None:
-    acc = Accountant()
-    kept = [mechanism for mechanism in MECHANISMS if mechanism.relation == "replace-one"]
-    for mechanism in (*kept, kept[3], kept[0]):
-        acc.compose(mechanism, 2)
-    back = Accountant()
-    back.load_state_dict(through_json(acc.state_dict()))
-    assert back.ledger == acc.ledger
-    assert back.ledger[0][1] == 4 and back.rounds == 2 * len(kept) + 4
-
-
 def test_the_state_is_small_and_readable() -> None:
     """Mechanisms and counts, no arrays, whatever has been asked."""
     acc = Accountant().compose(ShuffledLDP(eps0=1.0, n=1000), 100)

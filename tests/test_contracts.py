@@ -30,6 +30,7 @@ from pld_shuffle import (
     Bounds,
     CountedBits,
     DiscretePair,
+    Epoch,
     Gaussian,
     Laplace,
     Mechanism,
@@ -367,7 +368,7 @@ ALTERNATIVES = [
     (Shuffled(KRandomizedResponse(k=4, eps0=2.0), 100), 5), (Shuffled(BinaryRandomizedResponse(1.0), 10), 10),
     (Subsampled(ShuffledLDP(2.0, 100), rate=0.1), 10),
     (Shuffled(UnaryEncoding(k=4, eps0=1.0), 500), 3),
-    (Shuffled(LocalLaplace(eps0=1.0), 20), 10),
+    (Shuffled(LocalLaplace(eps0=1.0), 20), 10), (Epoch(1.0, 10_000), 1), (Epoch(2.0, 10_000), 1000),
     (Subsampled(Shuffled(BinaryRandomizedResponse(8.1), 10_879), population=108_790, dropout_limit=0.2), 4),
 ]  # fmt: skip
 

@@ -12,9 +12,10 @@ from __future__ import annotations
 import json
 import math
 import warnings
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import oracles as o
@@ -210,7 +211,7 @@ def test_stored_truths_are_computed_again(name: str) -> None:
         assert ours == theirs or abs(ours - theirs) <= mpf(10) ** -37 * abs(theirs)
 
 
-def compose(rounds: list[tuple[Mechanism, int]], rtol: float) -> Accountant:
+def composed_of(rounds: Iterable[tuple[Any, int]], rtol: float = RTOL) -> Accountant:
     accountant = Accountant(rtol=rtol)
     for mechanism, count in rounds:
         accountant.compose(mechanism, count)
@@ -222,7 +223,7 @@ def answer_of(name: str, rtol: float = RTOL) -> tuple[Bounds, ...]:
     """The library's brackets at the same epsilons."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", AccuracyWarning)  # wide is not dishonest
-        bounds = compose(CASES[name].rounds, rtol).delta_bounds(np.array(truth_of(name).epsilons))
+        bounds = composed_of(CASES[name].rounds, rtol).delta_bounds(np.array(truth_of(name).epsilons))
     return tuple(Bounds(*pair) for pair in zip(bounds.lower, bounds.upper, strict=True))
 
 
@@ -284,7 +285,7 @@ def test_random_ledgers(seed: int) -> None:
         rounds.append((mechanism, int(rng.integers(1, 5)) if cohort.n <= 3 else 1))
     exact = exact_composition(rounds)
     most = min(float(exact.largest_loss()), 5.0 * len(rounds))
-    accountant = compose(rounds, RTOL)
+    accountant = composed_of(rounds)
     for share in (0.0, rng.uniform(0.0, 0.3), rng.uniform(0.3, 0.95)):
         truth, bounds = exact.delta(share * most), accountant.delta_bounds(share * most)
         assert not complaint(bounds, truth), (rounds, share, complaint(bounds, truth))
@@ -304,7 +305,7 @@ def test_random_ledgers(seed: int) -> None:
 def test_epsilon_bounds_contain_the_truth(name: str, deltas: tuple[float, ...]) -> None:
     rounds = CASES[name].rounds
     exact = exact_composition(rounds)
-    accountant = compose(rounds, RTOL)
+    accountant = composed_of(rounds)
     for delta in deltas:
         if exact.delta(1e5) > delta:  # the mass at infinity
             assert accountant.get_epsilon(delta) == math.inf

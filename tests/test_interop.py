@@ -14,6 +14,7 @@ from typing import Any
 import mpmath as mp
 import numpy as np
 import pytest
+from test_honesty import composed_of
 
 from pld_shuffle import (
     Accountant,
@@ -340,16 +341,15 @@ LEDGERS = [
 @pytest.mark.parametrize(("relation", "kind", "rounds", "most"), LEDGERS, ids=str)
 def test_events_that_go_out_are_no_less_private_here(relation: Any, kind: str, rounds: Any, most: float) -> None:
     """Whichever of the peer's accountants reads them: their readings of a noise multiplier differ for replacement."""
-    plain = Accountant()
-    for mechanism, count in rounds:
-        plain.compose(mechanism, count)
+    plain = composed_of(rounds)
     peers = {"pld": pld_privacy_accountant.PLDAccountant, "rdp": rdp.RdpAccountant}
     event = to_event(plain)
     assert [part.count for part in event.events] == [count for _, count in rounds]
     theirs = peers[kind](neighboring_relation=relation).compose(event).get_epsilon(1e-5)
     lower, upper = plain.epsilon_bounds(1e-5)
     assert lower <= theirs <= most * upper
-    assert lower <= ShufflePrivacyAccountant(relation).compose(event).get_epsilon(1e-5)
+    back = ShufflePrivacyAccountant(relation).compose(event).get_epsilon(1e-5)
+    assert lower <= back and (relation is REPLACE or back <= most * upper)
 
 
 def test_what_has_no_event_is_said() -> None:
@@ -424,18 +424,6 @@ def test_unsupported_events_say_why_and_change_nothing(relation: Any, event: Any
     assert ShufflePrivacyAccountant().neighboring_relation is REPLACE
 
 
-def test_zero_out_is_the_special_record() -> None:
-    """Central events against dp_accounting's own answers for REPLACE_SPECIAL; shuffled ones by `ZeroOut`."""
-    for event in (
-        dp_event.GaussianDpEvent(3.0),
-        dp_event.LaplaceDpEvent(2.0),
-        dp_event.PoissonSampledDpEvent(0.1, dp_event.GaussianDpEvent(1.5)),
-    ):
-        ours = ShufflePrivacyAccountant(Relation.REPLACE_SPECIAL).compose(event)
-        theirs = pld_privacy_accountant.PLDAccountant(Relation.REPLACE_SPECIAL).compose(event)
-        assert ours.get_epsilon(1e-5) == pytest.approx(theirs.get_epsilon(1e-5), rel=1e-3)
-
-
 def test_zero_out_both_ways() -> None:
     """A distribution for REPLACE_SPECIAL goes into a zero-out ledger, a zero-out mechanism into theirs."""
     noise = peer.from_gaussian_mechanism(3.0, sampling_prob=0.1, neighboring_relation=Relation.REPLACE_SPECIAL)
@@ -481,24 +469,6 @@ def test_risks_of_the_adapter_are_those_of_the_accountant() -> None:
     exposed = AttackRisk(ShufflePrivacyAccountant().compose(dp_event.NonPrivateDpEvent()))
     low, high = exposed.advantage()
     assert 1.0 - 1e-12 < low <= high == 1.0
-
-
-# --- everything together ---------------------------------------------------------
-
-
-def test_shuffled_rounds_and_subsampled_steps_in_either_accountant() -> None:
-    """The peer composing our law, ours composing theirs, and ours alone: one answer, to the grid."""
-    grid, rounds, steps, delta = 1e-3, 10, 50, 1e-6
-    step = dp_event.PoissonSampledDpEvent(0.05, dp_event.GaussianDpEvent(1.0))
-    theirs = replaced_gaussian(1.0, 0.05, value_discretization_interval=grid)
-    small = ShuffledLDP(2.0, 300, analysis="stronger-clones")  # its bracket encloses its own pair
-    ours = ShufflePrivacyAccountant().compose(MechanismEvent(small), rounds)
-    bounds = ours.compose(step, steps).epsilon_bounds(delta)
-    assert bounds.upper <= bounds.lower * 1.001
-    peers = theirs.self_compose(steps).compose(to_dp_accounting(small, discretization=grid).self_compose(rounds))
-    assert bounds.lower <= peers.get_epsilon_for_delta(delta) <= bounds.upper * 1.001
-    both = Accountant().compose(small, rounds).compose(from_dp_accounting(theirs, REPLACE), steps)
-    assert bounds.lower <= both.get_epsilon(delta) <= bounds.upper * 1.001
 
 
 # --- the package is optional ------------------------------------------------------------------

@@ -10,6 +10,7 @@ import math
 from bisect import bisect
 from collections.abc import Callable, Mapping
 from fractions import Fraction
+from functools import cache
 from itertools import accumulate
 from typing import Any
 
@@ -22,19 +23,16 @@ from pld_shuffle import (
     Accountant,
     Gaussian,
     Shuffled,
-    Subsampled,
     Summed,
     SummedNoise,
-    Threshold,
     randomizers,
     shares,
     solve,
 )
 from pld_shuffle.numerics import integer_laws
-from pld_shuffle.numerics.integer_laws import IntegerLaw
 from pld_shuffle.pairs import strategy
 from pld_shuffle.pairs.thresholds import Bin
-from pld_shuffle.randomizers import KRandomizedResponse, UnaryEncoding
+from pld_shuffle.randomizers import KRandomizedResponse
 from pld_shuffle.shares import Binomial, DiscreteGaussian, DiscreteLaplace, NegativeBinomial, Poisson, Share, Skellam
 
 Law = Mapping[int, Any]
@@ -256,15 +254,6 @@ def test_three_rounds_of_a_heavy_tail_in_rationals() -> None:
         assert truth * (1 - 1e-12) <= found.upper <= truth * (1 + 1e-3)
 
 
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::pld_shuffle.AccuracyWarning")  # it is for delta's width
-@pytest.mark.parametrize("rounds, delta", [(10, 1e-50), (1000, 1e-9)])
-def test_heavy_tails_over_rounds(rounds: int, delta: float) -> None:
-    """Where transforms show their errors (brackets were [.34, 1.80]), and where choices are made anew."""
-    found = Accountant(1e-4).compose(SummedNoise(NegativeBinomial(100.0, 0.1), 1), rounds).epsilon_bounds(delta)
-    assert 0.0 < found.lower <= found.upper <= found.lower * (1 + 1e-4)
-
-
 # --- doors ----------------------------------------------------------------------------------------
 
 
@@ -297,76 +286,11 @@ def test_noise_that_hides_the_total_but_for_rounding_still_gives_something_away(
         assert 0.99 * (1.0 - 2.0 * p) ** trials <= found.upper <= 1e-10
 
 
-def test_modulus_can_only_help_and_cohorts_too() -> None:
-    plain = Accountant().compose(SummedNoise(Binomial(30), 10)).get_epsilon(1e-4)
-    small = Accountant().compose(SummedNoise(Binomial(30), 10, modulus=11)).get_epsilon(1e-4)
-    hidden = Subsampled(SummedNoise(Binomial(30), 10), population=100)
-    assert small < plain
-    assert Accountant().compose(hidden).get_epsilon(1e-4) < 0.3 * plain
-
-
-def vectors(norm: str, p: float = 0.5) -> SummedNoise:
-    return SummedNoise(Binomial(1, p), 10, 2, coordinates=4, sensitivity_norm=norm)
-
-
-def law_of(share: Share) -> IntegerLaw:
-    return share.total(1)
-
-
-@pytest.mark.parametrize(("make", "error", "message"), [
-    (lambda: SummedNoise(Binomial(1), 10, 0), ValueError, "sensitivity must be at least 1, got 0"),
-    (lambda: SummedNoise(Binomial(1), 10, 11), ValueError, "sensitivity must be below the 11 values.*got 11"),
-    (lambda: SummedNoise(Binomial(1), 10, dropouts=10), ValueError, "dropouts and colluding.*clients=10.*dropouts=10"),
-    (lambda: SummedNoise(Binomial(1), 10, dropouts=5, colluding=5), ValueError, "got dropouts=5 and colluding=5"),
-    (lambda: SummedNoise(Binomial(1), 10, 3, modulus=30), ValueError, r"modulus must exceed.*= 30.*got 30"),
-    (lambda: vectors("l2"), ValueError, "sensitivity_norm must be 'linf' or 'l1' for several coord.*got 'l2'"),
-    (lambda: vectors("l1", 0.25), ValueError, "sensitivity_norm must be 'linf' for noise that is not symm.*got 'l1'"),
-    (lambda: SummedNoise(Binomial(1), 0), ValueError, "clients must be at least 1, got 0"),
-    (lambda: Subsampled(SummedNoise(Binomial(1), 10, neighbours="zero-out"), rate=0.1), TypeError, "replace-one"),
-    (lambda: law_of(Binomial(1, 0.0)), ValueError, r"p must be in \(0, 1\), got 0\.0"),
-    (lambda: law_of(DiscreteGaussian(0.01)), ValueError, r"sigma must be in \[0\.1, 1e\+06\], got 0\.01"),
-    (lambda: law_of(Poisson(1e15)), ValueError, r"mean must be in \[1e-12, 1e\+14\], got 1e\+15|1000000000000000"),
-    (lambda: law_of(Poisson(1e14)), MemoryError, "over the limit of"),
-    (lambda: Threshold(1.5, 20), ValueError, r"rate must be in \(0, 1\], got 1\.5"),
-    (lambda: Threshold(0.0, 20), ValueError, r"rate must be in \(0, 1\], got 0\.0"),
-    (lambda: Threshold(1.0, 20), ValueError, r"rate must be below 1 without dummies, got 1\.0"),
-    (lambda: Threshold(0.5, 0), ValueError, "least must be at least 1, got 0"),
-    (lambda: Threshold(0.5, 2, DiscreteLaplace(2.0)), TypeError, "never negative, got DiscreteLaplace"),
-    (lambda: Threshold(0.5, 2, NegativeBinomial(0.1, 0.5), 3), ValueError, "dummies must have shapes that add up"),
-])  # fmt: skip
-def test_bad_input_is_named(make: Callable[[], object], error: type[Exception], message: str) -> None:
-    with pytest.raises(error, match=message):
-        make()
-
-
 def test_every_share_is_public() -> None:
     assert {type(share).__name__ for share, _, _ in SUMS.values()} < set(vars(shares))
 
 
 # --- thresholds -----------------------------------------------------------------------------------
-
-
-def test_nebula() -> None:
-    """Brave claims epsilon = 1 at delta = 1e-8 for one bin; two bins change if a user's value does."""
-    one = Threshold(0.105, 20, neighbours="add-or-remove-one")
-    found = Accountant(1e-4).compose(one).epsilon_bounds(1e-8)
-    assert 0.3180 < found.lower <= found.upper < 0.3181
-    assert 0.318 < Accountant().compose(Threshold(0.105, 20)).get_epsilon(1e-8) < 0.45
-
-
-def test_attacks_on_two_bins_look_at_both() -> None:
-    """Of one bin 10 rounds tell .293 at most."""
-    found = Accountant(1e-3).compose(Threshold(0.105, 20), 10).epsilon_bounds(1e-5)
-    assert 0.36 < found.lower <= found.upper < 0.376
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::pld_shuffle.AccuracyWarning")  # it is for delta's width
-def test_one_bin_over_rounds_is_a_choice_of_counts() -> None:
-    """By the worst count at every epsilon the bracket was [.284, .341]."""
-    one = Threshold(0.105, 20, neighbours="zero-out")
-    found = Accountant(1e-3).compose(one, 10).epsilon_bounds(1e-5)
-    assert 0.2925 < found.lower <= found.upper < 0.2928
 
 
 @pytest.mark.parametrize("only_bins", [False, True])
@@ -381,26 +305,14 @@ def test_a_range_of_counts_dominates_each_of_them(dummies: Share | None, only_bi
             assert np.all(largest * (1 - 1e-8) <= dominating.upper(growth) + 1e-14)
 
 
-def test_dummies_add_privacy_and_a_larger_threshold_does() -> None:
-    def spent(**more: Any) -> float:
-        return Accountant().compose(Threshold(0.2, **{"least": 10} | more)).get_epsilon(1e-6)
-
-    assert spent(dummies=Poisson(20.0)) < spent() and spent(least=20) < spent()
-    assert spent(dummies=Poisson(20.0), released="bins") <= spent(dummies=Poisson(20.0))
-
-
 # --- sums of local reports ------------------------------------------------------------------------
 
 
-def test_symbols_say_as_much_summed_as_shuffled_and_bits_less() -> None:
+def test_symbols_say_as_much_summed_as_shuffled() -> None:
+    """Bits say less: the example of `Summed`."""
     k_rr = KRandomizedResponse(k=4, eps0=2.0)
     both = [Accountant().compose(kind(k_rr, 100)).epsilon_bounds(1e-6) for kind in (Summed, Shuffled)]  # fmt: skip
     assert both[0] == both[1]
-    one_hot = UnaryEncoding(k=16, eps0=4.0)
-    summed, shuffled = (
-        Accountant(0.01).compose(kind(one_hot, 10_000)).epsilon_bounds(1e-6) for kind in (Summed, Shuffled)
-    )
-    assert summed.upper < 0.5 * shuffled.lower
 
 
 def test_local_noise_summed() -> None:
@@ -427,19 +339,13 @@ def test_laplace_noise_of_many_users_far_out() -> None:
     """Above 0 the noise of n users is a mixture of Gamma numbers of n, n-1, ..., 1 parts: delta about 1e-34."""
     n = 1_000
 
+    @cache
     def tail(x: float) -> mpmath.mpf:
         """P[S >= x], x > 0."""
         fewer = list(accumulate(mpmath.exp(-x) * mpmath.mpf(x) ** i / mpmath.factorial(i) for i in range(n)))
         return mpmath.fsum(mpmath.binomial(n - 1 + k, k) * mpmath.mpf(2) ** -(n + k) * fewer[-1 - k] for k in range(n))
 
     with mpmath.workdps(30):
-        truth = float(max(tail(t - 1.0) - mpmath.exp(0.25) * tail(t) for t in np.arange(525.0, 545.0, 0.5)))
+        truth = float(max(tail(t - 1.0) - mpmath.exp(0.25) * tail(t) for t in np.arange(531.0, 536.0, 0.5)))
     found = Accountant(1e-4).compose(Summed(randomizers.Laplace(eps0=1.0), n)).delta_bounds(0.25)
     assert found.lower <= truth <= found.upper <= 1.02 * found.lower
-
-
-def test_sums_that_are_not_accounted_for_are_refused() -> None:
-    with pytest.raises(TypeError, match="randomizer must be one whose reports have a sum"):
-        Summed(randomizers.LocalHashing(k=10, buckets=4, eps0=1.0), 10)
-    with pytest.raises(TypeError, match="no pair is known for the sum of a hidden cohort"):
-        Subsampled(Summed(KRandomizedResponse(k=4, eps0=2.0), 10), population=100)

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from test_honesty import composed_of
 
 from pld_shuffle import Accountant, Gaussian, Mechanism, ShuffledLDP, ShuffledRR, Side, Subsampled
 from pld_shuffle.composition.composition import Composition
@@ -208,9 +209,7 @@ def test_an_end_of_the_range_behind_a_contour() -> None:
 
 def test_the_last_row_is_the_total_that_is_known() -> None:
     rounds = [(ShuffledLDP(1.0, n), 1) for n in (900, 1000, 1100)]
-    accountant = Accountant()
-    for mechanism, count in rounds:
-        accountant.compose(mechanism, count)
+    accountant = composed_of(rounds)
     total = accountant.epsilon_bounds(1e-6)
     found = epsilon_trajectory(rounds, 1e-6, total=total)
     assert (found.lower[-1], found.upper[-1]) == total
@@ -221,9 +220,7 @@ def test_the_last_row_is_the_total_that_is_known() -> None:
 
 def test_laws_of_the_total_serve_the_prefixes() -> None:
     rounds = [(Subsampled(ShuffledLDP(6.0, 4_000 + 40 * (i % 12)), population=10**6), 1) for i in range(400)]
-    accountant = Accountant()
-    for mechanism, count in rounds:
-        accountant.compose(mechanism, count)
+    accountant = composed_of(rounds)
     total = accountant.epsilon_bounds(1e-6)
     assert len(accountant.laws(Side.UPPER)) == len(accountant.laws(Side.LOWER)) == 12
     found, alone = (

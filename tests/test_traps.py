@@ -12,7 +12,6 @@ import pytest
 
 from pld_shuffle import (
     Accountant,
-    DiscretePair,
     Gaussian,
     Laplace,
     PoissonSampled,
@@ -91,25 +90,6 @@ def test_the_command_line_says_it_in_one_line(flags: str, text: str, capsys: Any
     out, err = capsys.readouterr()
     [remark] = json.loads(out)["warnings"]
     assert text in remark and err == f"pld-shuffle: warning: {remark}\n"
-
-
-def test_the_middle_of_a_bracket_is_no_bracket() -> None:
-    """A type with `lower` and `upper` encloses the truth; the gap has other names, in order."""
-    acc = accountant()
-    gap, bounds = acc.gap_bounds(1e-6), acc.epsilon_bounds(1e-6)
-    assert gap.attack <= gap.analysis <= gap.proved == bounds.upper
-    assert not hasattr(gap, "upper")
-
-
-def test_a_long_accountant_has_a_short_text() -> None:
-    acc = Accountant()
-    for n in range(100, 400):
-        acc.compose(ShuffledLDP(eps0=1.0, n=n), n)
-    many = tuple(np.log(np.full(500, 1 / 500)))
-    wide = Accountant().compose(DiscretePair(many, many), 3)
-    for one in (acc, wide):
-        assert len(repr(one)) < 3 * 120 + 60
-    assert "297 more" in repr(acc)
 
 
 @pytest.mark.parametrize("randomizer", [local.Laplace(eps0=1.0), local.Gaussian(sigma=1.0)])

@@ -12,7 +12,7 @@ from mpmath import mpf
 from oracles import mean_part
 from scipy.special import ndtr
 
-from pld_shuffle import Accountant, Shuffled, Side
+from pld_shuffle import Side
 from pld_shuffle.mechanisms.blanket import Blanket, attack_law, strongest_attack
 from pld_shuffle.pairs.few_users import MOST_USERS, FewSlots
 from pld_shuffle.pairs.pair import Atoms, Resolution
@@ -240,19 +240,3 @@ def test_other_laws_are_none() -> None:
     law = random_law(np.random.default_rng(0), 3, "lr0")
     for other in (replace(law, n=MOST_USERS + 1), replace(law, second=1.1 * law.second)):
         assert FewSlots.of_side(Side.UPPER, other) is None
-
-
-@pytest.mark.parametrize(("eps0", "n", "rounds"), [(1.0, 10, 1), (1.0, 10, 2), (1.0, 10, 1000), (2.0, 3, 5)])
-def test_few_users_are_within_rtol(eps0: float, n: int, rounds: int) -> None:
-    """No warning (an error here)."""
-    accountant = Accountant().compose(Shuffled(Laplace(eps0=eps0), n), rounds)
-    found = accountant.epsilon_bounds(1e-6)
-    assert 0.75 * found.upper < found.lower <= found.upper <= rounds * eps0
-
-
-@pytest.mark.parametrize("rounds", [1, 10])
-def test_gaussian_noise_of_few_users_is_within_rtol(rounds: int) -> None:
-    """The blanket is the answer, from both sides; no warning (an error here)."""
-    found = Accountant().compose(Shuffled(GaussianNoise(sigma=1.0), 3), rounds)
-    bounds = found.epsilon_bounds(1e-6)
-    assert 0.75 * bounds.upper < bounds.lower <= bounds.upper

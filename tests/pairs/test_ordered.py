@@ -11,7 +11,6 @@ import oracles as o
 import pytest
 from test_truths import epochs
 
-from pld_shuffle import Accountant, Epoch
 from pld_shuffle.pairs.ordered import Law, OrderedPair, dominating, smoothed_call
 
 
@@ -82,13 +81,3 @@ def test_theorem_q_holds_for_epochs(k: int, n: int, size: int, p: int) -> None:
     for pair in epochs(k, n, size, F(p)):
         truth = np.array([float(o.hockey_stick(pair, F(math.exp(e)))) for e in eps])
         assert all(np.all(truth <= bound * (1 + 1e-12)) for bound in bounds)
-
-
-@pytest.mark.parametrize(
-    ("n", "eps0", "rounds", "gap"), [(10**4, 1.0, 1, 1.002), (10**4, 2.0, 1000, 1.002), (10**6, 4.0, 16, 1.001)]
-)
-def test_epochs_are_tight(n: int, eps0: float, rounds: int, gap: float) -> None:
-    """Next to the attack; stronger clones are 1.137, 1.066 and 1.01 of it."""
-    found = Accountant().compose(Epoch(eps0, n), rounds).epsilon_bounds(1e-6)
-    clones = Accountant().compose(Epoch(eps0, n, analysis="stronger-clones"), rounds).get_epsilon(1e-6)
-    assert found.lower <= found.upper <= min(gap * found.lower, clones)
