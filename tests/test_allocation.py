@@ -169,25 +169,6 @@ def test_adaptive_steps_lie_below() -> None:
     assert worst == 1  # the given pair itself is among them
 
 
-def test_numbers_of_the_prototype_and_of_the_whole_accountant() -> None:
-    """THEORY: steps 1,000, sigma 1, delta 1e-6: .171729 and .149431 by two other programs."""
-    kind = RandomAllocation(Gaussian(sigma=1.0), 1000)
-    found = Accountant().compose(kind).epsilon_bounds(1e-6)
-    assert found.lower <= 0.171729 <= found.upper <= found.lower * (1 + 1e-4)
-    add = kind.pair.pairs[1]
-    found = value(add, 0.149431)
-    assert found.lower <= 1e-6 * (1 + 1e-4) and found.upper >= 1e-6 * (1 - 1e-4)
-
-
-def test_replacement_is_the_mirror_image_and_costs_more() -> None:
-    kind = RandomAllocation(Gaussian(sigma=2.0), 1000, relation="replace-one")
-    assert kind.pair.symmetric and kind.attack_pair is kind.pair
-    found = Accountant().compose(kind).epsilon_bounds(1e-6)
-    assert found.lower <= 0.11657 * 1.01 and found.upper >= 0.11657 * 0.99  # prototype, 1 % as it says
-    with_nothing = RandomAllocation(Gaussian(sigma=2.0), 1000)
-    assert found.lower > Accountant().compose(with_nothing).get_epsilon(1e-6)
-
-
 def test_special_cases_of_steps() -> None:
     one = RandomAllocation(Gaussian(sigma=1.5), 1)
     assert one.pair.square == pytest.approx(Gaussian(sigma=1.5).pair.square, rel=1e-14)

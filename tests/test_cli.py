@@ -382,18 +382,6 @@ def test_something_is_said_from_the_first_second(monkeypatch, log):
 # --- the process ----------------------------------------------------------------------------
 
 
-def test_help_needs_nothing_heavy():
-    code = (
-        "import sys; from pld_shuffle.cli import main; assert main(['account', '--help']) == 0;"
-        "heavy = {'numpy', 'scipy', 'numba', 'matplotlib', 'tqdm'} & sys.modules.keys();"
-        "assert not heavy, heavy"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert done.stderr == ""
-    assert done.returncode == 0
-    assert all(column in done.stdout for column in COLUMNS)
-
-
 def test_the_module_runs():
     command = [sys.executable, "-m", "pld_shuffle", "delta", "--epsilon", "1"]
     done = subprocess.run(command, capture_output=True, text=True)
@@ -433,6 +421,7 @@ def test_the_version(run):
 def test_help_and_the_page_say_what_statuses_mean(run, command):
     text = run(*command, "--help")
     page = (Path(__file__).parent.parent / "docs" / "command_line.md").read_text()
+    assert command != ["account"] or all(column in text for column in COLUMNS)
     for status in (cli.GAVE_UP, cli.BAD_INPUT, cli.INTERRUPTED, cli.READER_LEFT):
         assert f"\n  {status} " in text and f"| {status} |" in page
 

@@ -1,12 +1,13 @@
 """The house has one direction: no module imports one that stands on its floor or above it.
 
 Imports are read from the syntax trees, those inside functions included. Only the package's own are looked at. Calls
-are traced while four questions are answered.
+are traced while four questions are answered. And what is slow to load is loaded by what uses it.
 """
 
 from __future__ import annotations
 
 import ast
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -159,3 +160,16 @@ def test_calls_point_downwards(query: str) -> None:
     finally:
         sys.setprofile(None)
     assert not upwards
+
+
+HEAVY = {"numpy", "scipy", "numba", "matplotlib", "tqdm"}
+
+
+@pytest.mark.parametrize(("code", "absent"), [
+    ("import pld_shuffle", HEAVY), ("import pld_shuffle.plots; pld_shuffle.Bounds", {"matplotlib"}),
+    ("from pld_shuffle.cli import main; assert main(['account', '--help']) == 0", HEAVY),
+    ("import pld_shuffle.accountant, pld_shuffle.mechanisms.imported", {"dp_accounting", "attr"}),
+])  # fmt: skip
+def test_nothing_is_loaded_before_it_is_used(code: str, absent: set[str]) -> None:
+    code += f"; import sys; heavy = {absent!r} & sys.modules.keys(); assert not heavy, heavy"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stderr == b""

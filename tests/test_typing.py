@@ -132,18 +132,6 @@ def test_right_code_passes_and_wrong_code_does_not(checker: Callable[[Path], Fou
     assert not {"Any", "Unknown"} & set(types)
 
 
-def test_importing_the_package_loads_nothing_else() -> None:
-    """Names are imported when they are used: no numerical library before that."""
-    code = (
-        "import sys, pld_shuffle\n"
-        "assert not {'numpy', 'scipy', 'numba', 'matplotlib'} & sys.modules.keys()\n"
-        "assert pld_shuffle.Bounds.__name__ == 'Bounds'\n"
-        "import pld_shuffle.plots\n"
-        "assert 'matplotlib' not in sys.modules\n"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True, env=os.environ)
-
-
 def test_every_public_name_is_there() -> None:
     """The stub names what exists, sorted and once; other names are an AttributeError."""
     assert pld_shuffle.__all__ == sorted(set(pld_shuffle.__all__)) == dir(pld_shuffle)

@@ -18,6 +18,7 @@ from pld_shuffle import (
     Gaussian,
     Laplace,
     Mechanism,
+    MixedRR,
     PoissonGaussian,
     PoissonSampled,
     RandomAllocation,
@@ -30,6 +31,7 @@ from pld_shuffle import (
     SummedNoise,
     Threshold,
     randomizers,
+    shares,
 )
 from pld_shuffle.randomizers import RAPPOR, BinaryRandomizedResponse, DiscreteRandomizer, UnaryEncoding
 from pld_shuffle.shares import NegativeBinomial
@@ -71,6 +73,7 @@ def geometric(inputs: int) -> DiscreteRandomizer:
 
 
 UNEVEN = [[math.log(mass) for mass in law] for law in ((0.5, 0.45, 0.05), (0.2, 0.3, 0.5))]
+STRONG = MixedRR(8, 150.0, ((3.67, 32), (1.22, 34718)))
 ONE_HOT = RAPPOR(k=3, noise=0.0, one_if_zero=0.01, one_if_one=0.5)
 MANY = 10**9  # rounding of one law is counted a thousand million times
 HEAVY = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::pld_shuffle.AccuracyWarning")]  # it is for delta's width
@@ -111,6 +114,10 @@ ROWS: list[Any] = [
         for eps0, n, rounds in ((1.0, 10, 1), (1.0, 10, 2), (1.0, 10, 1000), (2.0, 3, 5))
     ),
     *(one(Shuffled(R.Gaussian(sigma=1.0), 3), rounds, width=1 / 3) for rounds in (1, 10)),
+    *(
+        one(CountedBits(n, eps0=eps0), delta=delta, width=1.5e-3)
+        for n in (1000, 10**5, 10**9) for eps0 in (0.25, 1.0, 2.0, 4.0, 6.0, 8.0) for delta in (1e-6, 1e-10, 1e-15)
+    ),
     # Bits; others who hold the same value in every round spend nearly what any adaptive choice could.
     *(
         one(CountedBits(n, eps0=eps0), rounds, width=3.5e-3)
@@ -147,6 +154,8 @@ ROWS: list[Any] = [
         )
     ),
     one(RandomAllocation(Laplace(scale=1.0), 5), 3, delta=1e-5, width=5e-4),
+    one(RandomAllocation(Gaussian(sigma=1.0), 1000), width=1e-4, known=(0.171729, 0.0)),
+    one(RandomAllocation(Gaussian(sigma=2.0), 1000, relation="replace-one"), width=1e-3, known=(0.11657, 0.01)),
     one(RandomAllocation(DiscretePair(*UNEVEN), 5), 3, delta=1e-3, width=5e-4),
     # Cohorts and epochs; in the middle between labels and an attack.
     *(
@@ -165,6 +174,16 @@ ROWS: list[Any] = [
     # Sums and thresholds: where transforms show their errors (brackets were [.34, 1.80]), and where choices are made
     # anew; by the worst count at every epsilon one bin was [.284, .341]; of one bin ten rounds tell .293 at most.
     *(
+        one(SummedNoise(share, n), rounds, delta=delta, width=1e-4)
+        for n in (10, 10_000)
+        for share in (
+            shares.Binomial(max(1, 2_000 // n)), shares.Skellam(1_000.0 / n), shares.Poisson(1_000.0 / n),
+            shares.DiscreteGaussian(max(0.4, 30.0 / math.sqrt(n))), NegativeBinomial(100.0 / n, 0.1),
+            shares.DiscreteLaplace(max(0.5, 25.0 / math.sqrt(n))),
+        )
+        for delta, rounds in ((1e-5, 10), (1e-50, 1))
+    ),
+    *(
         pytest.param(one(SummedNoise(NegativeBinomial(100.0, 0.1), 1), rounds, delta=delta, width=1e-4, rtol=1e-4),
                      marks=HEAVY)
         for rounds, delta in ((10, 1e-50), (1000, 1e-9))
@@ -175,6 +194,9 @@ ROWS: list[Any] = [
     # Nebula claims epsilon = 1 of one bin; two change if a user's value does.
     one(Threshold(0.105, 20, neighbours="add-or-remove-one"), delta=1e-8, width=1e-4, least=0.3180, most=0.3181),
     one(Threshold(0.105, 20), delta=1e-8, width=0.03, least=0.318),
+    # Few of much larger budgets at a tiny delta: a mass was no number once, and one round took minutes.
+    one(STRONG, delta=1e-150),
+    Row([(STRONG, 7), (MixedRR(3, 0.19, ((3.95, 32421), (2.7, 31202))), 701)], 3.39e-173),
     # Very many rounds.
     *(
         one(mechanism, MANY)
