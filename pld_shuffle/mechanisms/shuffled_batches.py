@@ -46,8 +46,8 @@ class ShuffledBatches(Mechanism):
     that is known. The lower end is the attack's in all cases. (A smaller last batch makes the target's batch easier to
     guess: the attack on equal ones is a lower end, too, by Jensen's inequality.) One epoch is one entry of a ledger.
 
-    Raises ValueError or TypeError naming the argument. A point of the profile costs integrals of milliseconds, or a
-    game of up to a second; if every record is used, some forty.
+    Raises ValueError or TypeError naming the argument. The profile costs some ten games of a tenth of a second and
+    integrals of milliseconds, whatever is asked; if every record is used, ten times as much.
 
     >>> from pld_shuffle import Accountant
     >>> epoch = ShuffledBatches(sigma=1.5, batches=1000, batch_size=49, records=50_000)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import ClassVar
@@ -18,44 +18,42 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ..numerics.rounding import above, below
+from ..numerics.rounding import ROUNDOFF, above, below
 from ..numerics.sides import Bounds, Side
 from .allocation import GaussianSteps, HiddenStepPair, StepsLaw, _edges, _mass_error, _power, _spread
 from .cohort import Cohort
-from .game import lattice, normal, play
+from .game import Played, lattice, normal, play
 from .gaussian import GaussianPair
-from .one_type import THINNED, rate, softened
+from .one_type import THINNED, preceded, rate, softened
 from .pair import Atoms, Resolution, completed
 from .profile import SAME, ProfilePair, ProfilePoints, points, profile_atoms
 from .slots import SlotLaw, rest_of
 
 Array = NDArray[np.float64]
 
-# Of a profile, that its chords may err by near loss 0; where most points are expensive; for few batches, of which less
-# is proved.
-CHORD, FEW = (2.5e-4, 1.25e-3, 2.5e-3), 500
-# Width of cells, in deviations, and of integrals: for one point, for many, at a first look, where no games are played.
-ONE, MANY, LOOK = range(3)
-ACCURACY = (0.02, 2e-5), (0.05, 5e-4), (0.15, 1e-2)
+# That chords of a profile may err by, in e^eps, relative: of the attack, of the bound, where every record is used.
+CHORD = 4e-5, 1.5e-4, 8e-4
+# Width of cells, in deviations, and of integrals: a first look, where no games are played, for many points, for one.
+LOOK, MANY, ONE = range(3)
+ACCURACY = (0.15, 1e-2), (0.05, 1e-3), (0.02, 2e-5)
 POINTS_RTOL = 2e-4  # of an attack's values
 ROUGH = 1e-2  # of values at a first look
 FIRST_LOOK = 40  # points where the distances of all others are read from
 LEAST_TAIL = 1e-290
-# The game: the least that the envelope may be above the attack; points times steps of the largest one; steps of one
-# that others precede, at least and over sigma^2 (half of it for many points), and up to which all are played (a fourth
-# of it for Theorem S); what may be left out of it, and of the sum of the others; strikes between the two, at least and
-# over the root of the game's share, for one point and for many. Of many points with fewer steps, and little noise, none
-# is played: it would gain 1 %, in ten times the time.
-NEAR, LARGEST_GAME = 1.012, 2e7
-MOST_PLAYED, FEWEST_PLAYED = (100, 25.0, 1000), 500
-FLOOR, EXCESS = 5e-4, 1e-4
-CHORDS = (14, 90.0), (9, 40.0)
-MOSTLY_PLAYED = 1.25  # noise from which on most points of a profile are games
+# Games: how far off the envelope is at least, in e^eps, relative; points times steps of the largest one; steps that are
+# played, at least, over sigma^2, and at most; what may be left out, and of the sum of the others; deviations of that
+# sum. Between strikes: how far the logarithm of the profile falls, at most, and over the root of the batches; moves of
+# starts that are tried, over all batches; the least profile, over what may be missed. Of many points with few batches
+# and little noise none is played: that would gain 1 %, in four times the time.
+NEAR, LARGEST_GAME, MOST_PLAYED = 0.003, 2e7, (250, 25.0, 1000)
+FLOOR, EXCESS, DEEP = 5e-4, 1e-3, 5.0
+FALL, APART, MOVED, FAINT = 6.0, 0.3, (0.4, 1.8), 1e4
+FEW, LITTLE = 500, 1.25
 # Theorem S: ends of the bins of k u; strikes over k(s - 1); 1 - Z; least k/c; by how much a bin lowers W, at least,
 # for one point and for many.
 BINS = (0.4, 1.0, 1.8, 3.0, 5.0, 8.0, 13.0, 20.0, 30.0)
 STRIKES = (0.0, 0.02, 0.08, 0.3, 1.0)
-MISSING, LEAST_COVER, LEAST_BIN = 0.2, 10.0, (2e-3, 0.03)
+MISSING, LEAST_COVER, LEAST_BIN, COVERED = 0.2, 10.0, (2e-3, 0.03), 1e-11
 # The guest: chances of the largest of the others' deviations; deviations along the target's contribution, and cuts.
 CHANCES = (1.0, 0.6, 0.3, 0.1, 0.03, 0.01, 1e-3, 1e-4, 1e-6, 1e-8, 1e-11, 1e-15, 1e-20, 1e-26, 1e-33)
 REACH, CUTS = 14.0, 161
@@ -97,8 +95,8 @@ class _OneEnd(ProfilePair):
         slope = np.gradient(log_h, at)
         bend = np.gradient(slope, at) + slope * slope - slope  # second derivative in e^eps over the profile
         least = np.minimum(0.1 / np.maximum(at, scale) ** 2, 1.0 / scale**2)
-        faint = 1.0 + 1e3 * tail / np.maximum(first.upper, tail)
-        density = np.sqrt(np.clip(bend, least, 1.0 / scale**2) / (8.0 * self.chord * faint))
+        allowed = (1.0 + 1e3 * tail / np.maximum(first.upper, tail)) * (1.0 + np.maximum(0.0, -slope) * (at + scale))
+        density = np.sqrt(np.clip(bend, least, 1.0 / scale**2) / (8.0 * self.chord * allowed))
         number = np.append(0.0, np.cumsum(0.5 * (density[1:] + density[:-1]) * np.diff(at)))
         losses = np.interp(np.linspace(0.0, number[-1], math.ceil(number[-1]) + 1), number, at)
         expm1_eps = np.expm1(losses)
@@ -115,6 +113,19 @@ class BatchesAttack(_OneEnd, HiddenStepPair):
     """One order of the attack, all others at minus the target's contribution: the lower half of its pair."""
 
     side = Side.LOWER
+
+
+@dataclass(frozen=True)
+class Strike:
+    """Where a game is played. level : of the profile there, roughly; slope : how fast its logarithm falls.
+
+    gap : to the next one.
+    """
+
+    growth: float
+    level: float
+    slope: float
+    gap: float
 
 
 @dataclass(frozen=True)
@@ -135,7 +146,7 @@ class BatchesBound(_OneEnd):
 
     @property
     def chord(self) -> float:  # type: ignore[override]
-        return CHORD[2 if self.count < FEW else not self.spare or self.steps.sigma >= MOSTLY_PLAYED]
+        return CHORD[1 if self.spare else 2]
 
     def profile(self, expm1_eps: Array, rtol: float, truncated_mass: float) -> Bounds:
         upper = self.upper(expm1_eps, truncated_mass, LOOK if rtol >= ROUGH else MANY if expm1_eps.size > 1 else ONE)
@@ -156,80 +167,71 @@ class BatchesBound(_OneEnd):
 
     def _left_out(self, expm1_eps: float, tail: float, effort: int) -> float:
         """Theorem D."""
+        played = self._games(expm1_eps, np.array([self._start(expm1_eps)]), tail, effort)
+        if played is not None:
+            return float(self.rate.upper * played[0]) / self.count * (1.0 + 1e-14)
         cell, rtol = ACCURACY[effort]
-        rows, error = self._envelope(expm1_eps, tail, cell)
+        return self._enveloped(*self._envelope(expm1_eps, tail, cell), expm1_eps, rtol)
+
+    def _start(self, expm1_eps: float) -> float:
+        """The sum before the first batch, in Theorem D, over rate/count."""
         rate = float(self.rate.upper)
-        found = self._enveloped(rows, error, expm1_eps, rtol)
-        steps = self._game(expm1_eps, found, effort)
-        if steps is None:
-            return found
-        start = -self.count * expm1_eps * (1.0 - rate) / rate * (1.0 - 1e-14)
-        played = self._play(steps, expm1_eps, [start], 1.0, found, effort)
-        return found if played is None else min(found, rate * played[0] * (1.0 + 1e-14))
+        return -self.count * expm1_eps * (1.0 - rate) / rate * (1.0 - 1e-14)
 
     def _enveloped(self, rows: Array, error: float, expm1_eps: float, rtol: float) -> float:
         """Theorem D by the envelope alone; with r = 0 it is no bound."""
         law = SlotLaw.of(self.count, rows, error, whole=False).sampled(Cohort(float(self.rate.upper)))
         return float(law.profile(np.array([expm1_eps]), rtol).upper[0])
 
-    def _game(self, expm1_eps: float, enveloped: float, effort: int) -> int | None:
-        """Steps of the game, the last ones of all.
+    def _games(self, expm1_eps: float, starts: Array, tail: float, effort: int, share: float = 1.0) -> Array | None:
+        """Upper values of E (start + sum of L)_+ over all batches (but the guest's), by games at the strikes next to s.
 
-        None where the attack is near, so that the envelope is not at fault, or these steps take too large a lattice.
+        share : what the others' law keeps. The value is convex in strike and start jointly: a chord between two games
+        holds, wherever it ends in each; the best of some is taken. None where games would gain nothing, or are large.
         """
-        count = self.count - (not self.spare)
-        little = effort == MANY and count < FEWEST_PLAYED and self.steps.sigma < MOSTLY_PLAYED  # to gain
+        little = effort == MANY and self.count < FEW and self.steps.sigma < LITTLE
         if effort == LOOK or little or self.steps.first * self.steps.second != 0:
             return None
-        least, each, most = MOST_PLAYED
-        most = most if self.spare and effort == ONE else most // 4
-        fewer = least + math.ceil(each * self.steps.sigma**2 / (2 if effort else 1))
-        steps = count if count <= most else min(most, fewer)
-        mean = self._mean(steps, enveloped)
-        if steps * sum(lattice(self.steps.sigma, expm1_eps, steps, mean)) > LARGEST_GAME:
+        i = 0
+        while _nth(self, i + 1).growth <= expm1_eps:
+            i += 1
+        before, low, high, after = (_nth(self, max(0, j)) for j in range(i - 1, i + 3))
+        if effort == ONE:  # a game at the strike itself
+            here = self._strike(expm1_eps, low.level)
+            game = _played(self, here, here, here, share, ONE) if _gains(self, here) else None
+            return None if game is None else game.at(starts) * (1.0 + 1e-13)
+        if low.level < FAINT * tail or not (_gains(self, low) and _gains(self, high)):
             return None
-        near = enveloped <= NEAR * float(self._attack.profile(np.array([expm1_eps]), 1e-3, 0.0).upper[0])
-        return None if near else steps
-
-    def _mean(self, steps: int, found: float) -> float:
-        """What the game may neglect of single steps, if others go before it."""
-        return math.inf if steps >= self.count - (not self.spare) else 1e-3 * found * self.count
-
-    def _play(
-        self, steps: int, expm1_eps: float, starts: list[float], share: float, found: float, effort: int
-    ) -> list[float] | None:
-        """E (start + sum of L)_+ over the number of steps, for all batches (but the guest's).
-
-        The last steps are a game, and the earlier ones have one type (Theorem H); None where that is not certified.
-        """
-        count, sigma, forward = self.count - (not self.spare), self.steps.sigma, self.steps.first == 1
-        rest, excess = count - steps, EXCESS * found
-        lam = rate(sigma, forward, expm1_eps, 10.0 ** math.floor(math.log10(excess))) if rest else 1.0
-        if lam is None:
+        one, two = _played(self, before, low, high, share, MANY), _played(self, low, high, after, share, MANY)
+        if one is None or two is None:
             return None
-        played = play(sigma, forward, expm1_eps, steps, share, FLOOR * found, self._mean(steps, found))
-        if not rest:
-            return [played.at(start) / count for start in starts]
-        cell, rtol = ACCURACY[effort]
-        fewest, each = CHORDS[effort > ONE or not self.spare]
-        number = fewest + math.ceil(each * math.sqrt(steps / count))
-        rows, error = self._worst(expm1_eps, _power(1e-6 * found), cell)
-        first, second, others = rows[:, :-1]
-        tilt = share * expm1_eps / float(np.sum((first - (1.0 + expm1_eps) * second) ** 2 / np.maximum(others, 1e-300)))
-        places, weights, constant = softened(
-            played, share * lam, forward, number, EXCESS * found * count, tilt, count * expm1_eps
-        )
+        step = high.growth - low.growth
+        part, scale = (expm1_eps - low.growth) / step, self.count * step
 
-        slope = 1.01 * float(weights.sum())
+        def split(moves: Array) -> Array:
+            left, right = starts[:, None] - part * moves, starts[:, None] + (1.0 - part) * moves
+            rounded = 8.0 * ROUNDOFF * (np.abs(starts[:, None]) + moves + self.count * expm1_eps)
+            return np.asarray((1.0 - part) * one.at(left + rounded) + part * two.at(right + rounded))
 
-        def value(start: float) -> float:
-            parts = [
-                weight * self._shifted(rows, error, share, (start - y) / rest, rest, expm1_eps, rtol)
-                for y, weight in zip(places.tolist(), weights.tolist(), strict=True)
-            ]
-            return (math.fsum(parts) * (1.0 + 1e-12) + constant) / count + slope * excess
+        moves = scale * np.linspace(*MOVED, 41) * np.ones((starts.size, 1))
+        best = np.take_along_axis(moves, np.argmin(split(moves), axis=1)[:, None], axis=1)
+        return np.asarray(split(best + scale * np.linspace(-0.03, 0.03, 31)).min(axis=1) * (1.0 + 1e-13))
 
-        return [value(start) for start in starts]
+    def _after(self, last: Strike) -> Strike:
+        half = self._strike(last.growth + 0.5 * last.gap, last.level)
+        return self._strike(last.growth + half.gap, half.level)
+
+    def _strike(self, growth: float, before: float) -> Strike:
+        """before : the level of a smaller strike, roughly."""
+        cell, rtol = ACCURACY[LOOK]
+
+        def level(growth: float) -> float:
+            return max(1e-300, self._enveloped(*self._envelope(growth, _power(1e-10 * before), cell), growth, rtol))
+
+        near, step, here = growth + self.scale, max(0.05 * growth, 0.01 * self.scale), level(growth)
+        slope = max(1e-9, math.log(here / level(growth + step)) / step)
+        fall = min(FALL, APART * math.sqrt(self.count))
+        return Strike(growth, here, slope, min(fall / slope, 4.0 * near))
 
     def _worst(self, expm1_eps: float, tail: float, cell: float) -> tuple[Array, float]:
         """Rows (first, second, others) of Theorem H's law: all others are at -1, and a few terms are 0."""
@@ -243,44 +245,58 @@ class BatchesBound(_OneEnd):
         others[-1] = 0.0
         return np.array([first, second, others]), _mass_error(self.steps.sigma, edges)
 
+    def _last(self, effort: int) -> int:
+        """Steps of games, the last ones of all."""
+        fewest, each, most = MOST_PLAYED
+        count, usual = self.count - (not self.spare), max(fewest, math.ceil(each * self.steps.sigma**2))
+        return count if effort == ONE and count <= most else min(count, usual, most)
+
+    def _preceded(
+        self, later: Played, count: int, growth: float, share: float, lam: float, least: float,
+        ends: tuple[float, float, float],
+    ) -> Played:  # fmt: skip
+        """The value of all steps, the `count` before the game having one type (Theorem H)."""
+        s = 1.0 + growth
+        weights, constant = softened(later, share * lam, self.steps.first == 1)
+        rows, error = self._worst(growth, _power(1e-6 * least), ACCURACY[MANY][0])
+        held = rows[2] > 0.0
+        first, second, others = rows[:, held]
+        others = share * others
+        value = (first - s * second) / others + (3.0 * error + 8.0 * ROUNDOFF) * (first + s * second) / others
+        bare = float(np.sum(np.maximum(0.0, rows[0] - s * rows[1])[~held])) * (1.0 + 1e-9)
+        found = preceded(later.place, weights, (value, others), count, ends)
+        spare = 1.01 * float(weights.sum()) * count * (EXCESS * least + bare) + constant
+        mass_error = count * (error + 1e-15) * (1.0 + 1.0 / rest_of(others))
+        value = found.value * math.exp(mass_error) + spare
+        return Played(found.place, found.place + np.minimum.accumulate(value - found.place))  # no slope is above 1
+
     def _all_used(self, expm1_eps: float, tail: float, effort: int) -> float:
         """Theorem S: the sum over bins of u, the expectation over the guest by chords between strikes."""
-        apart, (cell, rtol) = self._apart(expm1_eps), ACCURACY[effort]
+        apart = self._apart(expm1_eps)
         if self._cover is None:
             return apart
         rho, c = self._cover
-        rows, error = self._envelope(expm1_eps, tail, cell)
         others, n = self.count - 1, float(self.count)
-        strikes = np.array(STRIKES[:: 2 if effort else 1]) * others * max(expm1_eps, self.scale)
+        strikes = np.array(STRIKES[:: 2 if effort != ONE else 1]) * others * max(expm1_eps, self.scale)
         guest = _guest_calls(self.steps, expm1_eps, rho, others, strikes)
         ends = [0.0]
         for one, beyond in itertools.pairwise([*(end / n for end in BINS if end < 0.95 * n / c), math.inf]):
-            if (beyond - ends[-1]) * c > LEAST_BIN[effort > ONE]:
+            if (beyond - ends[-1]) * c > LEAST_BIN[effort != ONE]:
                 ends.append(one)
-
-        def summed(values_of: Callable[[float], list[float]]) -> float:
-            found = apart * math.exp(n * math.log1p(-ends[-1]))
-            for start, end in itertools.pairwise(ends):
-                weight = math.exp(n * math.log1p(-start)) - math.exp(n * math.log1p(-end))
-                share = (1.0 - end * c) / (1.0 - end) * (1.0 - 1e-14 - 2.0 * error)  # W is at least that
-                values = values_of(share)
-                slopes = np.maximum.accumulate(np.clip(np.diff(values) / np.diff(strikes), 0.0, 1.0))
-                kinks = np.diff(slopes, prepend=0.0, append=1.0)
-                found += weight / n * (values[0] + float(kinks @ guest))
-            return found * (1.0 + 1e-12)
-
-        found = summed(
-            lambda share: [self._shifted(rows, error, share, v / others, others, expm1_eps, rtol) for v in strikes]
-        )
-        steps = self._game(expm1_eps, self._enveloped(rows, error, expm1_eps, rtol), effort)
-        if steps is None:
-            return found
-
-        def played(share: float) -> list[float]:
-            values = self._play(steps, expm1_eps, strikes.tolist(), share, found, effort)
-            return [math.inf] * strikes.size if values is None else [others * value for value in values]
-
-        return min(found, summed(played))
+        cell, rtol = ACCURACY[effort]
+        rows, error = self._envelope(expm1_eps, tail, cell)
+        found = apart * math.exp(n * math.log1p(-ends[-1]))
+        for start, end in itertools.pairwise(ends):
+            weight = math.exp(n * math.log1p(-start)) - math.exp(n * math.log1p(-end))
+            share = (1.0 - end * c) / (1.0 - end) * (1.0 - COVERED)  # W is at least that
+            values = self._games(expm1_eps, strikes, tail, effort, share)
+            if values is None:
+                shifts = (strikes / others).tolist()
+                parts = [self._shifted(rows, error, share, v, others, expm1_eps, rtol) for v in shifts]
+                values = np.array(parts)
+            slopes = np.maximum.accumulate(np.clip(np.diff(values) / np.diff(strikes), 0.0, 1.0))
+            found += weight / n * (values[0] + float(np.diff(slopes, prepend=0.0, append=1.0) @ guest))
+        return found * (1.0 + 1e-12)
 
     def _shifted(
         self, rows: Array, error: float, share: float, shift: float, count: int, expm1_eps: float, rtol: float
@@ -356,6 +372,46 @@ class BatchesBound(_OneEnd):
         if self.steps.first == -self.steps.second:
             return None  # the mirror image
         return replace(self, steps=self.steps.reversed())
+
+
+@lru_cache(maxsize=1024)
+def _nth(bound: BatchesBound, i: int) -> Strike:
+    return bound._after(_nth(bound, i - 1)) if i else bound._strike(0.0, 1.0)
+
+
+@lru_cache(maxsize=1024)
+def _gains(bound: BatchesBound, strike: Strike) -> bool:
+    """Whether the envelope is at fault there: the attack is not near, in e^eps."""
+    cell, rtol = ACCURACY[MANY]
+    rows, error = bound._envelope(strike.growth, _power(1e-6 * strike.level), cell)
+    attack = float(bound._attack.profile(np.array([strike.growth]), 1e-3, 0.0).upper[0])
+    above = math.log(bound._enveloped(rows, error, strike.growth, rtol) / attack) / strike.slope
+    return above > NEAR * (strike.growth + bound.scale)
+
+
+@lru_cache(maxsize=128)
+def _played(
+    bound: BatchesBound, before: Strike, here: Strike, after: Strike, share: float, effort: int
+) -> Played | None:
+    """Upper values of all steps but the guest's, for starts that are asked between the strikes before and after."""
+    count, sigma, forward = bound.count - (not bound.spare), bound.steps.sigma, bound.steps.first == 1
+    steps, least = bound._last(effort), math.sqrt(here.level * after.level)
+    moved = [MOVED[1] * bound.count * (two.growth - one.growth) for one, two in ((before, here), (here, after))]
+    low, middle, high = (bound._start(one.growth) for one in (after, here, before))
+    low, high, rest = low - moved[1], high + moved[0], count - steps
+    depth = -low + rest * here.growth + DEEP * math.sqrt(rest * (1.0 + 4.5 / sigma**2)) / sigma
+    excess = 10.0 ** math.floor(math.log10(EXCESS * least))
+    lam = rate(sigma, forward, here.growth, excess) if rest else 1.0
+    if lam is None or steps * sum(lattice(sigma, here.growth, steps, depth)) > LARGEST_GAME:
+        return None
+    game = play(sigma, forward, here.growth, steps, share, FLOOR * least, depth)
+    if rest:
+        high += 0.0 if bound.spare else STRIKES[-1] * count * max(after.growth, bound.scale)
+        game = bound._preceded(game, rest, here.growth, share, lam, least, (low, middle, high))
+    cell, rtol = ACCURACY[MANY]
+    rows, error = bound._envelope(here.growth, _power(1e-6 * here.level), cell)
+    most = bound._shifted(rows, error, share, middle / count, count, here.growth, rtol)
+    return None if game.at(np.array([middle]))[0] > most else game
 
 
 def _guest_calls(steps: GaussianSteps, expm1_eps: float, rho: float, others: int, strikes: Array) -> Array:

@@ -3,7 +3,7 @@
 With s = e^eps, phi_0(S) = S_+ and phi_j+1(S) = max over w of E phi_j(S + L_w), L_w = (dP - s dQ)/dN(w) under N(w),
 k steps have E (S + sum of L)_+ <= phi_k(S): Theorem G of docs/shuffled_batches.md, section 3, with what is computed.
 Only the cosine c of the angle between the target's contribution and w counts, in cells; phi is convex, so chords are
-above it. Of many steps only the last ones are played (`one_type`).
+above it. Of many steps only the last ones are played (`one_type`), and few s: others lie between (`batches`).
 """
 
 # mypy: disallow-untyped-defs=False, disallow-untyped-calls=False, check-untyped-defs=False
@@ -18,7 +18,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from ..numerics.compiled import kernel, unchecked
+from ..numerics.compiled import kernel, reordering, unchecked
 from ..numerics.rounding import ROUNDOFF
 from ..numerics.sides import Bounds
 from .gaussian import gaussian_delta
@@ -33,7 +33,7 @@ PIECES = 20  # of the law of what is orthogonal to the target's contribution
 DEVIATIONS = 8.5  # of a standard normal number, beyond which there is 1e-17
 FINE = 6  # points of the lattice in a deviation of one step
 WIDTH = 1.5  # of cells of the law, in points, that would spread it as much as its atoms do
-REACH = (28.0, 10.0)  # of the lattice, in deviations of the sum, left and right
+REACH = 10.0  # of the lattice, in deviations of the sum
 LEAST = 4e-14  # more than is missed where no root is found
 STRIDE, APART = 4, 1e-7  # of points where all cells are known; relative, that a step may miss
 
@@ -171,7 +171,7 @@ def step_laws(sigma: float, forward: bool, expm1_eps: float, longest: int) -> St
     return StepLaws(places, masses, np.array([last[-1] for last in ahead_calls]))
 
 
-@unchecked
+@reordering
 def _add_means(full, offsets, masses, cell, mean, first, last):
     """Adds the mean of `full` under the law of a cell, whose atoms read it at these offsets, for i in [first, last)."""
     for k in range(0, offsets.shape[0], 4):
@@ -299,41 +299,32 @@ def _play(steps, places, masses, beyond, h, floor, phi, window):
 class Played:
     """Upper values of E (x + sum of L over some steps)_+ at places x of a lattice."""
 
-    steps: int
     place: Array
     value: Array
 
-    def at(self, x: float) -> float:
+    def at(self, x: Array) -> Array:
         """By chords, constant on the left and with slope 1 on the right."""
-        return float(np.interp(x, self.place, self.value)) * (1.0 + 1e-14) + max(0.0, x - float(self.place[-1]))
+        beyond = np.maximum(0.0, x - self.place[-1])
+        return np.asarray(np.interp(x, self.place, self.value) * (1.0 + 1e-14) + beyond)
 
 
-def lattice(sigma: float, expm1_eps: float, steps: int, mean: float = math.inf) -> tuple[int, int]:
-    """Points of the lattice on the left of 0 and on the right.
-
-    On the left single steps reach 0 with less than `mean` of all of them, in the mean.
-    """
-    deviation = FINE * (math.sqrt(steps * (1.0 + 4.5 / sigma**2)) + 2.0)
-    longest = np.geomspace(1.0, 1e6, 81)
-    beyond = steps * calls(1.0 / sigma, -1.0, True, 1.0 + expm1_eps, longest / (sigma * FINE))
-    left = max(REACH[0] * deviation, float(longest[np.argmax(beyond <= max(mean, 2.0 * steps * LEAST))]))
-    return int(left), int(REACH[1] * deviation + FINE * sigma * steps * expm1_eps)
+def lattice(sigma: float, expm1_eps: float, steps: int, depth: float = 0.0) -> tuple[int, int]:
+    """Points of the lattice on the left of 0, for sums that start at -depth or above, and on the right."""
+    deviation, fall = FINE * (math.sqrt(steps * (1.0 + 4.5 / sigma**2)) + 2.0), FINE * sigma * steps * expm1_eps
+    return int(REACH * deviation + FINE * sigma * depth + fall), int(REACH * deviation + fall)
 
 
 @lru_cache(maxsize=16)
 def play(
-    sigma: float, forward: bool, expm1_eps: float, steps: int, share: float, floor: float, mean: float = math.inf
+    sigma: float, forward: bool, expm1_eps: float, steps: int, share: float, floor: float, depth: float = 0.0
 ) -> Played:
-    """So many steps, of which each says nothing with probability 1 - share; `floor` may be added in a step.
-
-    mean : as in `lattice`.
-    """
+    """So many steps, of which each says nothing with probability 1 - share; `floor` may be added in a step."""
     h = 1.0 / (sigma * FINE)
-    left, right = lattice(sigma, expm1_eps, steps, mean)
+    left, right = lattice(sigma, expm1_eps, steps, depth)
     laws = step_laws(sigma, forward, expm1_eps, left + right).thinned(share)
     place = h * np.arange(-left, right + 1.0)
     value, window = np.maximum(place, 0.0), np.array([left - 2, left + 3])
     _play(steps, laws.places, laws.masses, laws.beyond, h, floor, value, window)
     low, high = window
     value *= 1.0 + 2.0 * steps * (laws.places.size + 8.0) * ROUNDOFF
-    return Played(steps, place[low:high] / share, value[low:high] / share)
+    return Played(place[low:high] / share, value[low:high] / share)

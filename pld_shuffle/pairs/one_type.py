@@ -15,21 +15,24 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from ..numerics.rounding import ROUNDOFF
 from ..numerics.sides import Bounds
 from .allocation import _edges, _merged
 from .game import Played, calls
 from .gaussian import gaussian_delta
+from .slots import rest_of
 
 Array = NDArray[np.float64]
 
 THINNED = 0.003  # probability that a term on the side of the calls in question is 0, the others being longer
 RATES = tuple(0.85**k for k in range(20))  # lam, tried from the largest one down
-FIRST_CELL, GROWTH = 0.006, 0.1  # width of the first cell of cosines, and how much of its place more others have
+FIRST_CELL, GROWTH = 0.006, 0.12  # width of the first cell of cosines, and how much of its place more others have
 # Strikes for every integral, at distances of a sinh, which is even up to so many deviations of a step.
 STRIKES, DENSE = 128, 2.0
 FAR = 400.0  # deviations of a step, where the last strike is at most
 CELL, TAIL = 0.03, 1e-20  # of the law that all others are compared with
 FORGOTTEN = 1e-9  # slope of a value at its ends that is not looked at closely
+HIGH, TILTS, LEFT_OUT = 6.0, 64, 1e-9  # deviations up to which values are not cut; tilts tried; of all frequencies
 
 
 def _weights(at: Array, rate: float) -> Array:
@@ -97,13 +100,10 @@ def rate(sigma: float, forward: bool, expm1_eps: float, excess: float) -> float 
     return None
 
 
-def softened(
-    played: Played, lam: float, forward: bool, number: int, least: float, tilt: float, mean: float
-) -> tuple[Array, Array, float]:
-    """Strikes y, weights w and a constant: constant + sum of w (x - y)_+ is above a value of slow curvature.
+def softened(played: Played, lam: float, forward: bool) -> tuple[Array, float]:
+    """Weights w of (x - y)_+ at the places y of the value, and a constant: above it, and its curvature is slow.
 
-    number : of strikes between the places where the value is about `least` and where its slope is nearly 1, half of
-    them denser where a normal law around -mean, with saddle point `tilt`, meets the curvature.
+    Beyond the places it is continued from above, constant on the left.
     """
     place, h = played.place, float(played.place[1] - played.place[0])
     slopes = np.concatenate(([0.0], np.diff(played.value) / h, [1.0]))
@@ -125,14 +125,77 @@ def softened(
         value += rest * h / (-math.expm1(-lam * h))
     value += float(played.value[0]) + 0.1 * lam * h * h * slope + 0.25 * h * kinks
     total = float(slope[-1] + (rest if forward else 0.0)) * (1.0 + 1e-12)
-    first = max(0, int(np.searchsorted(value, float(played.value[0]) + least)) - 1)
-    last = max(first + 1, min(place.size - 1, int(np.searchsorted(slope, slope[-1] - 1e-3)) + 1))
-    part = slice(first, last + 1)
-    depth = np.clip(-place[part], 0.0, mean)
-    bend = np.cbrt(kinks[part])
-    more = bend * np.exp(tilt / 3.0 * depth * (1.0 - 0.5 * depth / max(mean, 1e-300)))
-    near = np.cumsum(bend / bend.sum() + more / more.sum())
-    at = first + np.round(np.interp(np.linspace(near[0], near[-1], number), near, np.arange(near.size)))
-    at = np.unique(at).astype(np.int64)
-    chords = np.concatenate(([0.0], np.diff(value[at]) / np.diff(place[at]), [total]))
-    return place[at], np.maximum(0.0, np.diff(chords)) + 4e-16, float(value[at[0]])
+    chords = np.concatenate(([0.0], np.diff(value) / h, [total]))
+    return np.maximum(0.0, np.diff(chords)) + 4e-16, float(value[0])
+
+
+def preceded(
+    place: Array, weights: Array, law: tuple[Array, Array], count: int, ends: tuple[float, float, float]
+) -> Played:
+    """Upper values of sum of w E (x + S - y)_+ between the outer ends of x, S a sum of so many terms; y on a lattice.
+
+    law : values and their masses, the rest being at 0. By the trapezoidal rule along Re z = tilt, where the integral is
+    that of weights' and law's transforms over z^2. Its aliases are positive. Smoothing by a normal number of deviation
+    h bounds what is left out (docs/shuffled_batches.md, section 4). High values are cut: beyond, every term is paid.
+    """
+    from .contour_kernels import characteristics
+
+    value, mass = law
+    h, total = float(place[1] - place[0]), math.fsum(weights.tolist())
+    low, middle, high = ends
+    top = float(place[np.searchsorted(np.cumsum(weights), 0.999 * total)]) - low
+    cap = math.inf
+    for _ in range(8):
+        cap = top + HIGH * math.sqrt(count * float(mass @ np.minimum(np.abs(value), cap) ** 2))
+    jumps = count * float(mass @ np.maximum(0.0, value - cap)) * (1.0 + 1e-12)
+    value = np.append(np.minimum(value, cap), 0.0)
+    mass = np.append(mass, rest_of(mass))
+    shifted = place - place[0]
+
+    tilts = np.geomspace(1e-3 / cap, min(600.0 / cap, 20.0 / h), TILTS)
+    log_moment = np.log([mass @ np.exp(z * value) for z in tilts.tolist()])
+    size = np.array([weights @ np.exp(-z * shifted) for z in tilts.tolist()])
+    level = count * log_moment + np.log(size) - 2.0 * np.log(tilts) + tilts * (middle - place[0])
+    i = int(np.clip(np.argmin(level), 1, TILTS - 2))
+    tilt, away = float(tilts[i]), np.delete(np.abs(tilts - tilts[i]), i)
+    needed = (np.delete(level, i) - level[i] + math.log(1e8)) / away
+    period = max(high - middle, middle - low) + max(float(needed[:i].min()), float(needed[i:].min()))
+    number = 2 ** math.ceil(math.log2(max(period, high - low + 2.0 * h) / h))
+
+    tilted = weights * np.exp(-tilt * shifted)
+    known = np.fft.rfft(np.bincount(np.arange(place.size) % number, tilted, number)) / size[i]
+    known = np.concatenate((known, np.conj(known[-2:0:-1]), [1.0]))  # up to one period of it
+    y = 2.0 * math.pi / (number * h) * np.arange(number + 1)
+    pole = tilt / (tilt + 1j * y)
+    weight = np.abs(known) * np.abs(pole) ** 2 * np.exp(-0.5 * (h * y) ** 2)
+    left_out = np.cumsum(weight[::-1])[::-1] + number * weight[-1]
+    blurred = ROUNDOFF * 10.0 * math.log2(number) * float(np.sum(np.abs(pole) ** 2))  # the first Fourier transform
+    last = int(np.argmax(np.append(left_out, 0.0) <= LEFT_OUT))
+    y, known, pole, weight = y[:last], known[:last], pole[:last], weight[:last]
+
+    p = mass * np.exp(tilt * value - log_moment[i])
+    centre = float(p @ value)
+    versine, sine = np.empty(last), np.empty(last)
+    characteristics(y, value - centre, p, np.array([p.size]), versine, sine)
+    modulus = 0.5 * np.log1p(np.maximum(versine * versine + sine * sine - 2.0 * versine, -1.0 + 1e-300))
+    angle = np.arctan2(sine, 1.0 - versine)
+    start = count * centre - place[0] + low
+    turned = count * angle + y * (start + h * h * tilt)
+    terms = known * pole**2 * np.exp(count * modulus - 0.5 * (h * y) ** 2 + 1j * turned)
+    terms[0] *= 0.5
+    folded = np.zeros(number, complex)
+    np.add.at(folded, np.arange(last) % number, terms)
+    found = 2.0 * number * np.fft.ifft(folded).real[: math.ceil((high - low) / h) + 1]
+    # What is rounded: the transforms, powers and phases, and both Fourier transforms.
+    own = ROUNDOFF * (3.0 * p.size + 20.0 + 2.0 * tilt * np.abs(value) + abs(log_moment[i]))
+    wrong = np.minimum(1.0, y * float(p @ (np.abs(value - centre) * own)))
+    reach = np.exp(np.minimum(0.0, (count - 1.0) * np.log(np.exp(modulus) + wrong)))
+    far = abs(count * centre) + abs(place[0]) + abs(low) + number * h
+    steps = 4.0 * (count * (np.abs(modulus) + np.abs(angle)) + y * far) + 100.0 + 10.0 * math.log2(number)
+    power = count * wrong * reach + np.exp(count * modulus) * ROUNDOFF * steps
+    error = 2.0 * (float(weight @ power) + blurred + float(left_out[min(last, number)]))
+    at = low + h * np.arange(found.size)
+    exponent = level[i] + tilt * (at - middle) + 0.5 * (h * tilt) ** 2
+    rounding = count * ROUNDOFF * (p.size + 20.0 + 2.0 * float(p @ np.abs(tilt * value))) + 1e-12
+    upper = np.exp(exponent + rounding) * (found + error) / (number * h)
+    return Played(at, upper + total * jumps)
