@@ -11,13 +11,15 @@ from bisect import bisect
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 from functools import cache
-from itertools import accumulate
+from itertools import accumulate, product
 from typing import Any
 
 import mpmath
 import numpy as np
 import oracles as o
 import pytest
+from scipy.stats import binom
+from scipy.stats import poisson as poisson_numbers
 
 from pld_shuffle import (
     Accountant,
@@ -25,6 +27,7 @@ from pld_shuffle import (
     Shuffled,
     Summed,
     SummedNoise,
+    Threshold,
     randomizers,
     shares,
     solve,
@@ -273,6 +276,55 @@ def test_every_share_is_public() -> None:
 
 
 # --- thresholds -----------------------------------------------------------------------------------
+
+
+OTHERS, MOST = 24, 20  # counts of others, and of reports that are published: the cases hardly have more
+
+
+def two_bins(rate: float, least: int, dummies: float, only_bins: bool) -> list[tuple[Any, Any]]:
+    """Masses of what is seen of two bins, one with a user more and one with a user less, for all counts of others."""
+    single, reports = [], np.arange(MOST)
+    for count in range(OTHERS):
+        laws = []
+        for users in (count + 1, count):
+            published = np.convolve(binom.pmf(reports, users, rate), poisson_numbers.pmf(reports, dummies))[:MOST]
+            published[-1] += 1.0 - published.sum()
+            seen = [published[least:].sum()] if only_bins else published[least:]
+            laws.append(np.append(published[:least].sum(), seen))
+        single.append(laws)
+    return [
+        (np.multiply.outer(one[0], other[1]).ravel(), np.multiply.outer(one[1], other[0]).ravel())
+        for one, other in product(single, repeat=2)
+    ]
+
+
+@pytest.mark.filterwarnings("ignore::pld_shuffle.AccuracyWarning")
+@pytest.mark.parametrize(("case", "eps", "rounds", "width"), [
+    ((0.4, 3, 2.0, True), 0.2, 1, 1e-6),
+    ((0.4, 3, 2.0, True), 0.2, 2, 2e-4),
+    ((0.4, 3, 2.0, False), 0.7, 1, 2e-3),
+    ((0.4, 3, 2.0, False), 0.7, 2, 2e-2),
+    ((0.5, 2, 0.0, False), 0.2, 1, 4e-3),
+    ((0.5, 2, 0.0, True), 0.7, 2, 1e-6),
+])  # fmt: skip
+def test_two_bins_are_chosen_together(case: Any, eps: float, rounds: int, width: float) -> None:
+    """Against all counts of both bins, chosen anew in the second round as the first one suggests."""
+    pairs = two_bins(*case)
+
+    def worst(s: Any) -> Any:
+        return np.max([np.maximum(p[:, None] - s * q[:, None], 0.0).sum(axis=0) for p, q in pairs], axis=0)
+
+    truth = float(worst(np.array([math.exp(eps)]))[0])
+    if rounds == 2:
+        places = np.append(0.0, np.exp(np.linspace(-7.0, 7.0, 1_001)))  # between them no more than the chord
+        after, known = worst(places), [(p[p > 0.0], math.exp(eps) * q[p > 0.0] / p[p > 0.0]) for p, q in pairs]
+        truth = max(float(np.interp(ratio, places, after) @ p) for p, ratio in known)
+    rate, least, dummies, only_bins = case
+    released = "bins" if only_bins else "counts"
+    mechanism = Threshold(rate, least, Poisson(dummies) if dummies else None, released=released)
+    found = Accountant(1e-4).compose(mechanism, rounds).delta_bounds(eps)
+    assert found.lower * (1.0 - 1e-9) <= truth <= found.upper * (1.0 + (1e-4 if rounds == 2 else 1e-9))
+    assert (1.0 - width) * truth <= found.lower and found.upper <= (1.0 + width) * truth
 
 
 @pytest.mark.parametrize("only_bins", [False, True])

@@ -27,6 +27,7 @@ from ..numerics.validation import nonnegatives, probabilities
 from ..pairs.gaussian import noise_of, with_one_noise
 from ..pairs.pair import Attacks, Pair, Resolution
 from ..pairs.profile import BothOrders, Several
+from ..pairs.strategy import FEW_ROUNDS
 from .attempts import SMALLEST_DELTA, Found, Ledger, Task, refined, sketched
 from .contour import Contour
 from .moments import MomentFunction
@@ -194,24 +195,27 @@ class Composition:
             for choice in self._choices(Several if proved else Attacks, value, epsilons):
                 if (part := self._part(choice)) not in parts:
                     parts.append(part)
-        return best_answers([heard(part, asked, epsilons) for part in parts], least=proved)
+        found = [heard(part, asked, epsilons) for part in parts]
+        # Of attacks the lower ends count; how far their upper ends are promises nothing.
+        return best_answers(found if proved else [(bounds, []) for bounds, _ in found], least=proved)
 
     def _choices(self, kind: type[Several] | type[Attacks], value: float, epsilons: bool) -> list[Ledger]:
         """Ledgers with one of several pairs for every round: all, if only one kind of round has several proven ones."""
         several = [pair for pair, _ in self._given if isinstance(pair, kind)]
         if len(several) == 1:
-            parts = several[0].pairs
+            parts, strategies = several[0].pairs, ()
             if isinstance(several[0], Attacks) and (alone := several[0].alone) is not None:
                 # A strategy attains it that sees all other rounds first: if it is one block of rounds.
                 one = alone.pairs[0] if isinstance(alone, BothOrders) else alone
                 blocks = [part for pair, count in self._given if pair is several[0] for part in one.repeated(count)]
-                parts = (alone,) if len(blocks) == 1 and blocks[0][1] == 1 else parts
+                strategies = (alone,) if len(blocks) == 1 and blocks[0][1] == 1 else ()
+                parts = () if strategies and self.rounds <= FEW_ROUNDS else parts  # else lattices are coarse
             most = max(1, len(parts) // self.rounds)  # estimates are good over many rounds
             if kind is Attacks and len(parts) > most:
                 ledgers = [[(part if p is several[0] else p, n) for p, n in self._given] for part in parts]
                 answers = [estimated(ledger, value, epsilons) for ledger in ledgers]
                 parts = tuple(parts[k] for k in np.argsort(answers)[-most:])
-            chosen: list[dict[Pair, Pair]] = [{several[0]: part} for part in parts]
+            chosen: list[dict[Pair, Pair]] = [{several[0]: part} for part in (*strategies, *parts)]
         else:
             chosen = [selected(self._given, value, kind, epsilons=epsilons)]
         return [[(one.get(pair, pair), count) for pair, count in self._given] for one in chosen]

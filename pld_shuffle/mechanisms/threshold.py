@@ -14,7 +14,7 @@ from typing import ClassVar
 
 from ..numerics.validation import choice, positive_int, unit_interval
 from ..pairs.pair import Pair
-from ..pairs.shifted import TwoBins
+from ..pairs.strategy import BothWays
 from ..pairs.thresholds import Bin
 from ..shares import Share
 from .base import NEIGHBOURS, Mechanism, said
@@ -39,9 +39,9 @@ class Threshold(Mechanism):
 
     Users have one value each; how many there are, in all or in a bin, does not matter, and everybody else's is known.
     The number of reports or of non-participants is not published. Upper ends are exact for one round of one bin, and
-    for any number of rounds if rate=1 and counts are published. Over other rounds both ends are strategies' that choose
-    the bin's other users anew, the order of the two datasets being the same in every round. For two bins the upper end
-    is two such strategies, of one round the worst pair next to its reverse, and the lower end is that of single counts.
+    for any number of rounds if rate=1 and counts are published. Elsewhere both ends are strategies' that choose the
+    bins' other users anew in every round: of one bin with the order of the two datasets the same in all rounds, of two
+    bins from below for both at once, and from above for one of them as what is seen of the other one suggests.
     Without dummies whoever sees which bins are published may as well see the counts. Raises ValueError or TypeError
     naming the argument; MemoryError for a threshold too large.
 
@@ -85,7 +85,7 @@ class Threshold(Mechanism):
 
     @cached_property
     def pair(self) -> Pair:  # type: ignore[override]
-        return TwoBins(self._bin) if self.neighbours == "replace-one" else self._bin.pair
+        return BothWays(self._bin, attacked=True) if self.neighbours == "replace-one" else self._bin.pair
 
     @cached_property
     def attack_pair(self) -> Pair:  # type: ignore[override]

@@ -5,9 +5,8 @@ best sets are tails, H_s(P||Q) = max over t of P[X >= t-d] - s P[X >= t] grows w
 a query that moves by at most d is covered by the two orders at d itself (docs/sums.md, section 1). Modulo M nothing is
 log-concave, and every step up to d is a pair of its own.
 
-A change of value may take one from a count and add it to another one, which has independent noise: `TwoBins`. That is
-one pair in both orders, exact for any number of rounds. `EitherOrder`, the larger of two orders, is exact for one round
-against whoever knows all other values; over rounds signs of moves, or the others, are chosen (`strategy`).
+`EitherOrder`, the larger of two orders, is exact for one round against whoever knows all other values; over rounds
+signs of moves, or the others, are chosen (`strategy`).
 
 Binomial noise: Balcer and Cheu 2020; profiles of products: Zhu, Dong, Wang 2022.
 """
@@ -15,78 +14,20 @@ Binomial noise: Balcer and Cheu 2020; profiles of products: Zhu, Dong, Wang 2022
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..numerics.integer_laws import IntegerLaw
 from ..numerics.rounding import ROUNDOFF
-from ..numerics.sides import Bounds
 from .discrete import EitherOrder, Losses, OrderedPair
 from .pair import Attacks, Pair
 from .profile import ProfilePair
-from .strategy import AnyOf, InOrder
+from .strategy import AnyOf
 
 Array = NDArray[np.float64]
 
 MOST_KEPT = 0.5  # of the atoms, if putting equal ones together is worth their rounding
-
-
-@dataclass(frozen=True, eq=False)
-class TwoBins(ProfilePair):
-    """One order of a pair next to the other one: as one number rises, another one falls.
-
-    H_s is the mean of one order's H at s e^-l over the other one's losses l. H is linear in s between two atoms.
-    """
-
-    datasets: Any  # as of `InOrder`
-    pointwise = False
-
-    @property
-    def pair(self) -> EitherOrder:
-        """Of either number."""
-        return self.datasets.worst  # type: ignore[no-any-return]
-
-    def profile(self, expm1_eps: Array, rtol: float, truncated_mass: float) -> Bounds:
-        first, second = self.pair.orders[0], self.pair.orders[-1]
-        eps = np.log1p(expm1_eps)
-        shift = 8.0 * (first.error + second.error) + 4.0 * ROUNDOFF * eps
-        size = first.mass.size + second.mass.size
-        relative = 2.0 * (first.error + second.error) + 4.0 * self.pair.mass_error
-        relative += ROUNDOFF * (32.0 + 16.0 * first.mass.size + 4.0 * size)
-        infinity_mass = first.infinity_mass + second.infinity_mass * (1.0 - first.infinity_mass)
-        high, low = (self._mean(eps + sign * shift) + infinity_mass for sign in (-1.0, 1.0))
-        upper = high * (1.0 + relative) + 2.0 * self.pair.truncated_mass
-        return Bounds(low * (1.0 - relative), np.minimum(upper, 1.0))
-
-    def _mean(self, eps: Array) -> Array:
-        first, second = self.pair.orders[0], self.pair.orders[-1]
-        return np.array([first.divergence(one - second.loss) @ second.mass for one in eps])
-
-    @property
-    def max_loss(self) -> Bounds:
-        orders = [OrderedPair(order, self.pair.truncated_mass) for order in self.pair.orders]
-        ends = [order.max_loss for order in (orders[0], orders[-1])]
-        low, high = (ends[0][k] + ends[1][k] for k in (0, 1))
-        return Bounds(low * (1.0 - 4e-16), high * (1.0 + 4e-16))
-
-    @property
-    def scale(self) -> float:
-        return math.sqrt(2.0) * self.pair.scale
-
-    @property
-    def infinity_mass(self) -> float:
-        """As `EitherOrder` has it, of both."""
-        first, second = self.pair.orders[0].infinity_mass, self.pair.orders[-1].infinity_mass
-        return (first + second * (1.0 - first)) * (1.0 - 4.0 * self.pair.mass_error - 1e-12)
-
-    def repeated(self, count: int) -> list[tuple[Pair, int]]:
-        """For several rounds each number by itself."""
-        if count == 1:
-            return [(self, 1)]
-        return [part for back in (False, True) for part in InOrder(self.datasets, back, True).repeated(count)]
 
 
 def with_attack(*each: EitherOrder) -> tuple[ProfilePair, Pair]:
@@ -94,7 +35,7 @@ def with_attack(*each: EitherOrder) -> tuple[ProfilePair, Pair]:
     if len(each) == len(each[0].orders) == 1:
         return each[0], each[0]
     either = AnyOf(each)
-    return either, Attacks(either.choices, either)
+    return either, Attacks(tuple(order for [order] in either.choices), either)
 
 
 def shifted(law: IntegerLaw, step: int) -> EitherOrder:

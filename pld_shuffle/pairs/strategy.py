@@ -33,6 +33,10 @@ Where the order of the neighbours is the same in every round, V_t(-y) = 1 - e^-y
 pairs: two functions, each of which needs the other one, and V_T is the profile of a pair that is not symmetric. All
 else stays as it is.
 
+A round may have two independent parts, the second one the first in the other order (a user moves from one count to
+another). Whoever chooses the second part as the first suggests is no weaker: the two functions change places at every
+part. So the upper end is that of twice as many rounds; from below both parts are chosen at once.
+
 The pair of the largest type at every s, composed T times, is larger: in every round it has the tails of all types.
 """
 
@@ -57,6 +61,8 @@ from .profile import SAME, ProfilePair, ProfilePoints, WorstPair, profile_atoms
 Array = NDArray[np.float64]
 #: Upper bounds on the profiles of types, and on those of the reversed pairs: shape (types, losses).
 Types = tuple[Array, Array]
+#: What is chosen for a round: independent outcomes.
+Choice = tuple[OrderedPair, ...]
 
 POINTS, COARSEST, FINEST = 24.0, 8.0, 300.0  # of the lattice, a scale of one round; the last over rounds^(1/6)
 MISSED = (1e-15, 1e-25, 1e-35, 1e-50, 1e-65, 1e-80, 1e-100, 1e-130, 1e-180, 1e-300)  # what the lattice may leave out
@@ -64,6 +70,7 @@ LONGEST = 650.0  # losses of one round; beyond, the last value holds
 HULL = 300.0  # losses between the ends of hulls
 TABLE = 256  # up to so many rounds a power of two of them is kept, with all rounds on the way
 BLOCK = 1024  # rounds of choices given by their masses that are one strategy; between blocks all tails are there
+FEWER = 128  # as many of them where many types take time
 FFT_CONSTANT = 12.0  # of the rounding of transforms, as in `composition.product`
 # Logarithms of values: what the next tilt may lose, the last of transforms, and the largest of weights.
 TILTED, MOST_TRANSFORMED, STEEPEST = 9.0, 250.0, 600.0
@@ -72,6 +79,7 @@ SEEN, NOISE = 1e4, 1e-3  # times what is missed: values whose relative error by 
 DIRECT_WORK = 1e8  # multiplications up to which transforms are not worth their errors
 CHUNK = 2**20  # numbers in one transform
 TINY = 1e-300  # more than all underflows of one
+SOME = 16  # types of which errors of transforms are looked at
 FEW_ROUNDS = 32  # over which what rounding does to a mean hardly adds up
 LINES = 200.0  # points of a lower end in a scale of all rounds
 
@@ -95,12 +103,13 @@ class Strategy(Pair):
 
     * `types(expm1_eps)`: families of `Types` at growths e^y - 1, each of them proved, and closed under exchange of the
       neighbours. The upper end is theirs.
-    * `choices`, `OrderedPair`s, and with each its reverse: some that may be chosen. The lower end is theirs. If there
-      are none lower atoms are the upper ones, less rounding, and an attack has to tell how far the truth is below.
+    * `choices`, each of them independent `OrderedPair`s, and with each its reverse: some that may be chosen. The lower
+      end is theirs. If there are none lower atoms are the upper ones, less rounding, and an attack has to tell how far
+      the truth is below.
     * `finest`: points of the lattice in a scale, at most.
 
     If its order is the same in all rounds it says whether it is `back`, the other order, which is its `reverse`, and
-    nothing has to be closed under exchange.
+    nothing has to be closed under exchange. If a round has two parts, `parts` are these, and they have the types.
     """
 
     one: Any
@@ -140,7 +149,7 @@ def _atoms(one: Any, rounds: int, wanted: float, missed: float, side: Side) -> A
     if side is Side.LOWER and one.choices:
         lower = _attained(orders, rounds, points, missed)[::way]
         return profile_atoms(lower[0], lower[-1], side)
-    found = _upper_atoms(orders[0].scale / points, proved[::way])
+    found = _upper_atoms(_lattice(orders)[0].scale / points, proved[::way])
     if side is Side.UPPER:
         return found
     less = replace(found, mass=found.mass * SAME, infinity_mass=found.infinity_mass * SAME, total=None)
@@ -169,9 +178,9 @@ class AnyOf(WorstPair):
     finest = FINEST
 
     @cached_property
-    def choices(self) -> tuple[OrderedPair, ...]:
+    def choices(self) -> tuple[Choice, ...]:
         """Each order by itself: a strategy that keeps to it."""
-        return tuple(order for pair in self.pairs for order in pair.ordered[: len(pair.orders)])
+        return tuple((order,) for pair in self.pairs for order in pair.ordered[: len(pair.orders)])
 
     def types(self, expm1_eps: Array) -> list[Types]:
         rows = np.array([[order.upper(expm1_eps) for order in pair.ordered] for pair in self.pairs])
@@ -192,12 +201,10 @@ class InOrder(ProfilePair):
     datasets : what says `worst`, the worst of them at every epsilon, all there is in one round; and over rounds
     `ranges`, pairs in both orders that dominate the datasets of one range each, none if there is nothing to choose, and
     `some` of the datasets.
-    attacked : whether an attack tells how far the truth is below; else a lower end chooses among some of them.
     """
 
     datasets: Any
     back: bool = False
-    attacked: bool = False
     pointwise = False
     finest = POINTS  # there are many types
 
@@ -206,8 +213,8 @@ class InOrder(ProfilePair):
         return replace(self, back=not self.back)
 
     @property
-    def choices(self) -> list[OrderedPair]:
-        return [] if self.attacked else [both[self.back] for both in self.datasets.some]
+    def choices(self) -> list[Choice]:
+        return [(both[self.back],) for both in self.datasets.some]
 
     def types(self, expm1_eps: Array) -> list[Types]:
         way = -1 if self.back else 1
@@ -237,8 +244,49 @@ class InOrder(ProfilePair):
 
     def repeated(self, count: int) -> list[tuple[Pair, int]]:
         if count > 1 and self.datasets.ranges:
-            return in_blocks(self, count, BLOCK)
+            return in_blocks(self, count, FEWER)
         return [(self.datasets.worst.ordered[self.back], count)]
+
+
+@dataclass(frozen=True)
+class BothWays(Pair):
+    """One count in either order at once, independently: as one number rises, another one falls.
+
+    datasets : as `InOrder` has it; and what says `together`, choices of both parts, with each its reverse.
+    attacked : whether an attack tells how far the truth is below; else the lower end is that of these choices.
+    """
+
+    datasets: Any
+    attacked: bool = False
+    reverse = None
+    finest = POINTS
+
+    @cached_property
+    def parts(self) -> tuple[InOrder, InOrder]:
+        one = InOrder(self.datasets)
+        return one, one.reverse
+
+    @property
+    def choices(self) -> list[Choice]:
+        return [] if self.attacked else self.datasets.together
+
+    @property
+    def max_loss(self) -> Bounds:
+        ends = [one.max_loss for one in self.parts]
+        return Bounds((ends[0].lower + ends[1].lower) * (1.0 - 4e-16), (ends[0].upper + ends[1].upper) * (1.0 + 4e-16))
+
+    @property
+    def scale(self) -> float:
+        return math.sqrt(2.0) * self.parts[0].scale
+
+    def atoms(self, sides: Sequence[Side], resolution: Resolution) -> list[Atoms]:
+        return Strategy(self, 1).atoms(sides, resolution)
+
+    def repeated(self, count: int) -> list[tuple[Pair, int]]:
+        if self.datasets.ranges:
+            blocks = in_blocks(self, count, FEWER)
+            return [(Strategy(self, 1) if pair is self else pair, times) for pair, times in blocks]
+        return [part for one in self.parts for part in one.repeated(count)]
 
 
 def _upper_atoms(step: float, values: Sequence[Array]) -> Atoms:
@@ -259,14 +307,29 @@ def _even(points: float, to: Callable[[float], int]) -> float:
 
 def _proved(orders: tuple[Any, ...], rounds: int, points: float, missed: float) -> tuple[float, list[Array]]:
     """The lattice's points in a scale, and upper bounds on V_rounds there, in each order."""
-    known = rounds if rounds > TABLE else 1 << (rounds - 1).bit_length()  # a few tables serve all numbers of rounds
-    points, values = _values(orders, known, points, missed)
-    return points, values[min(rounds, len(values)) - 1]
+    parts = _lattice(orders)
+    steps = rounds * len(parts) // len(orders)
+    known = steps if steps > TABLE else 1 << (steps - 1).bit_length()  # a few tables serve all numbers of rounds
+    points, values = _values(parts, known, points, missed, parts is not orders)
+    found = values[min(steps, len(values)) - 1]
+    if parts is not orders:  # either part may come first
+        found = [_symmetric(np.minimum(*found), parts[0].scale / points)]
+    return points, found
+
+
+def _lattice(orders: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The orders, or the parts of a round, whose laws are put on the lattice."""
+    return orders[0].parts if isinstance(orders[0], BothWays) else orders
 
 
 @lru_cache(maxsize=4)
-def _values(orders: tuple[Any, ...], rounds: int, points: float, missed: float) -> tuple[float, list[list[Array]]]:
-    """Points there is time for; upper bounds on V_1, V_2, ... at losses 0, step, ..., of many rounds on the last."""
+def _values(
+    orders: tuple[Any, ...], rounds: int, points: float, missed: float, turning: bool
+) -> tuple[float, list[list[Array]]]:
+    """Points there is time for; upper bounds on V_1, V_2, ... at losses 0, step, ..., of many rounds on the last.
+
+    turning : whether both orders follow each other.
+    """
     reach, end, slopes = _steered(orders, rounds, missed)
     one = orders[0]
     step = one.scale / points
@@ -277,18 +340,20 @@ def _values(orders: tuple[Any, ...], rounds: int, points: float, missed: float) 
     # Multiplications of direct sums take less time than those of transforms.
     room = WORK[bool(one.choices)] / (sums * (3.0 * TRANSFORM_WORK * len(tilts) or 0.25 * size))
     if room < 1.0 and points > COARSEST:
-        return _values(orders, rounds, _even(points * room ** (1.0 if tilts else 0.5), math.floor), missed)
+        return _values(orders, rounds, _even(points * room ** (1.0 if tilts else 0.5), math.floor), missed, turning)
     places = max(math.ceil(end / step), size)
     games = [_Game(laws, step, places, tilts, Side.UPPER) for laws in every]
     loss, values = step * np.arange(places + 1.0), [np.zeros(places + 1) for _ in games]
+    tops = [float(one.max_loss.upper) * (1.0 + 1e-12) for one in orders]
     found: list[list[Array]] = []
     for done in range(1, rounds + 1):
+        values = values[::-1] if turning else values
         values = [
             game.before(value, float(value[-1]), other, float(other[-1]))
             for game, value, other in zip(games, values, values[::-1], strict=True)
         ]
-        for order, value in zip(orders, values, strict=True):
-            value[loss >= done * float(order.max_loss.upper) * (1.0 + 1e-12)] = 0.0
+        for top, value in zip(tops, values, strict=True):
+            value[loss >= done * (max(tops) if turning else top)] = 0.0
         found = [*found, values] if rounds <= TABLE else [values]
     return points, found
 
@@ -302,8 +367,9 @@ def _steered(orders: tuple[Any, ...], rounds: int, missed: float) -> tuple[float
     scale, top = orders[0].scale, min(max(float(one.max_loss.upper) for one in orders), LONGEST)
     span = -math.log(missed)
     asked = np.append(np.minimum(np.geomspace(scale, max(top, 100.0 * scale), 96), top), top)
-    known = np.max([one.profile(np.expm1(asked), 1e-2, 0.1 * missed / rounds).upper for one in orders], axis=0)
-    reach = float(asked[np.argmax(known <= known[-1] * (1.0 + 1e-6) + missed / rounds)])  # what is at infinity stays
+    known = np.array([one.profile(np.expm1(asked), 1e-2, 0.1 * missed / rounds).upper for one in orders])
+    ended = known <= known[:, -1:] * (1.0 + 1e-6) + missed / rounds  # what is at infinity stays
+    reach = float(asked[np.argmax(ended.all(axis=0))])
     step = scale / COARSEST
     every = _upper_laws(orders, step, reach)
     size = every[0][0].reach
@@ -331,7 +397,8 @@ def _steered(orders: tuple[Any, ...], rounds: int, missed: float) -> tuple[float
 
 def _noisy(laws: list[Laws], step: float, places: int, tilts: tuple[float, ...], rounds: int, missed: float) -> bool:
     """Whether errors of transforms show under these tilts: log V is not concave where single losses are most of it."""
-    upper, lower = (_Game(laws, step, places, tilts, side) for side in (Side.UPPER, Side.LOWER))
+    some = [Laws(*(rows[:: 1 + len(rows) // SOME] for rows in law)) for law in laws]
+    upper, lower = (_Game(some, step, places, tilts, side) for side in (Side.UPPER, Side.LOWER))
     last = value = np.zeros(places + 1)
     for _ in range(rounds):
         last, value = value, upper.before(value, value[-1], value, value[-1])
@@ -365,6 +432,13 @@ def hull(loss: Array, values: Array) -> Array:
     return np.asarray(found * (1.0 + 32.0 * ROUNDOFF))
 
 
+def _symmetric(values: Array, step: float) -> Array:
+    """The largest convex function below bounds on a symmetric pair's profile and what follows from them for s < 1."""
+    loss = step * np.arange(float(values.size))
+    behind = (-np.expm1(-loss[1:]) + np.exp(-loss[1:]) * values[1:]) * (1.0 + 8.0 * ROUNDOFF)
+    return hull(np.append(-loss[:0:-1], loss), np.append(behind[::-1], values))[values.size - 1 :]
+
+
 def lattice_laws(ahead: Array, behind: Array, step: float) -> tuple[Array, Array]:
     """The laws whose profiles join known points: masses of P at losses -M step ... M step, and at infinity.
 
@@ -393,9 +467,10 @@ def _attained(orders: tuple[Any, ...], rounds: int, points: float, missed: float
 
     The points are as far apart as their lines need, which start at an upper value and end at a lower one.
     """
-    scale, proved = orders[0].scale, _proved(orders, rounds, points, missed)[1]
+    parts, proved = _lattice(orders), _proved(orders, rounds, points, missed)[1]
+    scale, times = parts[0].scale, len(parts) // len(orders)
     step, places = scale / points, proved[0].size - 1
-    reach, _, slopes = _steered(orders, rounds, missed)
+    reach, _, slopes = _steered(parts, rounds * times, missed)
     coins = rounds > FEW_ROUNDS
     every = [_labelled(one.choices, step, math.ceil(reach / step), missed / rounds, coins) for one in orders]
     sums = rounds * sum(laws.infinite.size * (places + 2.0 * laws.reach) for laws in every)
@@ -441,22 +516,47 @@ class _Labelled(NamedTuple):
         return int(self.ahead.shape[1] // 2)
 
 
-def _labelled(choices: Sequence[OrderedPair], step: float, reach: int, missed: float, coins: bool) -> _Labelled:
-    """No test takes what is left out, `missed` at most. coins : throw one that keeps the mean, not to the nearest."""
-    known = [pair.losses.atoms(Side.LOWER, pair.truncated_mass, pair.mass_error, missed) for pair in choices]
-    ahead, behind = np.zeros((2, len(known), 2 * reach + 1))
-    for k, (pair, atoms) in enumerate(zip(choices, known, strict=True)):
-        place = np.clip(atoms.loss / step, -float(reach), reach - 1.0)
-        up = place - np.floor(place) if coins else np.rint(place - np.floor(place))
-        doubt = 6.0 * (pair.losses.error + pair.mass_error) + ROUNDOFF * (16.0 + 8.0 * np.abs(atoms.loss))
-        for label, share in ((np.floor(place), 1.0 - up), (np.floor(place) + 1.0, up)):
-            index, mass = label.astype(np.int64) + reach, share * atoms.mass
-            ahead[k] += np.bincount(index, mass, 2 * reach + 1)
-            behind[k] += np.bincount(index, mass * np.exp(label * step - atoms.loss + doubt), 2 * reach + 1)
-        rounding = ROUNDOFF * (16.0 + up.size)
-        ahead[k] *= 1.0 - rounding
-        behind[k] *= 1.0 + rounding
-    return _Labelled(ahead, behind, np.array([atoms.infinity_mass for atoms in known]))
+def _labelled(choices: Sequence[Choice], step: float, reach: int, missed: float, coins: bool) -> _Labelled:
+    """No test takes what is left out, `missed` at most. coins : throw one that keeps the mean, not to the nearest.
+
+    Outcomes of several parts stand at the sums of their multiples.
+    """
+    known = {part: _labels(part, step, reach, missed, coins) for choice in choices for part in choice}
+    rows = []
+    for choice in choices:
+        ahead, behind, infinite = known[choice[0]]
+        for part in choice[1:]:
+            p, q, more = known[part]
+            rounding = ROUNDOFF * (p.size + 2.0)
+            ahead, behind = _together(ahead, p) * (1.0 - rounding), _together(behind, q) * (1.0 + rounding)
+            infinite = (infinite + more * (1.0 - infinite)) * (1.0 - 4.0 * ROUNDOFF)
+        rows.append((ahead, behind, infinite))
+    return _Labelled(*(np.array(column) for column in zip(*rows, strict=True)))
+
+
+def _together(one: Array, other: Array) -> Array:
+    """Their convolution, of nonnegative terms where there are any."""
+    found = np.zeros(one.size + other.size - 1)
+    first, second = np.flatnonzero(one), np.flatnonzero(other)
+    if first.size and second.size:
+        start, end = first[0] + second[0], first[-1] + second[-1] + 1
+        found[start:end] = np.convolve(one[first[0] : first[-1] + 1], other[second[0] : second[-1] + 1])
+    return found
+
+
+def _labels(pair: OrderedPair, step: float, reach: int, missed: float, coins: bool) -> tuple[Array, Array, float]:
+    """One row of `_Labelled`, of a pair alone."""
+    atoms = pair.losses.atoms(Side.LOWER, pair.truncated_mass, pair.mass_error, missed)
+    place = np.clip(atoms.loss / step, -float(reach), reach - 1.0)
+    up = place - np.floor(place) if coins else np.rint(place - np.floor(place))
+    doubt = 6.0 * (pair.losses.error + pair.mass_error) + ROUNDOFF * (16.0 + 8.0 * np.abs(atoms.loss))
+    ahead, behind = np.zeros((2, 2 * reach + 1))
+    for label, share in ((np.floor(place), 1.0 - up), (np.floor(place) + 1.0, up)):
+        index, mass = label.astype(np.int64) + reach, share * atoms.mass
+        ahead += np.bincount(index, mass, 2 * reach + 1)
+        behind += np.bincount(index, mass * np.exp(label * step - atoms.loss + doubt), 2 * reach + 1)
+    rounding = ROUNDOFF * (16.0 + up.size)
+    return ahead * (1.0 - rounding), behind * (1.0 + rounding), atoms.infinity_mass
 
 
 class _Tests:
@@ -559,8 +659,12 @@ class _Sums:
 
         reach, places = self._reach, self._places
         if not self._tilts:
-            means = np.array([np.convolve(whole, one, mode="valid") for one in self._masses])
-            yield slice(None), means * (1.0 + sign * ROUNDOFF * (self._masses.shape[1] + 8.0))
+            size, means = self._masses.shape[1], np.empty((len(self._masses), places + 1))
+            windows = np.lib.stride_tricks.sliding_window_view(whole[::-1], size)[::-1]
+            for first in range(0, places + 1, max(1, CHUNK // size)):
+                part = slice(first, first + max(1, CHUNK // size))
+                means[:, part] = self._masses @ np.ascontiguousarray(windows[part]).T
+            yield slice(None), means * (1.0 + sign * ROUNDOFF * (size + 8.0))
             return
         weight, transform, error = self._tilts[tilt]
         tilted = whole * weight

@@ -18,8 +18,10 @@ bin is published cannot tell the sets with c = 0 apart. Where nothing else is kn
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -27,17 +29,20 @@ from numpy.typing import NDArray
 
 from ..numerics.integer_laws import MISSED, IntegerLaw, binomial_law, negative_binomial_law
 from ..numerics.rounding import ROUNDOFF
-from .discrete import EitherOrder, OrderedPair
+from .discrete import EitherOrder, Losses, OrderedPair
 from .pair import Attacks, Pair
 from .profile import BothOrders, ProfilePair
 from .shifted import losses, shifted, side_by_side
-from .strategy import InOrder
+from .strategy import BothWays, InOrder
 
 Array = NDArray[np.float64]
 
-HIDDEN, SHOWN, PARTS = 16.0, 8.0, 4.0  # deviations below a threshold and above it; ranges in one of them
-NEAR, MOST_RANGES = (5.0, -3.0), 512  # where there are more ranges, and how many at most
+HIDDEN, SHOWN, PARTS = 16.0, 8.0, 8.0  # deviations below a threshold and above it; ranges in one of them
+NEAR, MOST_RANGES = (5.0, -3.0), 256  # where there are more ranges, and how many at most
 MOST_CHOICES, MOST_ATTACKS = 128, 20  # single numbers of users that are chosen among, about, and tried alone
+#: Where the best counts of two bins are looked for, in scales of one; how often each is chosen anew there, and from how
+#: many.
+NEAREST, FARTHEST, PLACES, TURNS, ROUGH = 0.1, 30.0, 64, 2, 16
 FAINT = 1e-4  # scale of an attack over its largest loss; the others give too little away
 MOST_WORK = 2**31  # users times counts below the threshold
 #: Masses below the first are left out; ratios to masses below the second are not trusted. Next to either, what a window
@@ -107,11 +112,7 @@ class Bin:
     @cached_property
     def _seen(self) -> list[tuple[OrderedPair, OrderedPair]]:
         """Those that give away enough, for attacks."""
-
-        def enough(one: OrderedPair) -> bool:
-            return one.scale > FAINT * float(np.abs(one.losses.loss).max(initial=0.0))
-
-        return [both for both in self.some if enough(both[0]) or enough(both[1])]
+        return [both for both in self.some if _enough(both[0]) or _enough(both[1])]
 
     @property
     def attacks(self) -> Attacks:
@@ -120,13 +121,29 @@ class Bin:
 
     @property
     def attacks_on_two(self) -> Attacks:
-        """On two bins: about the strongest c where one user less is, and no larger one where one more is.
+        """On two bins: strategies, next to other rounds single datasets."""
+        singles = [side_by_side(*choice) for choice in _some(self.together)]
+        return _any([one for one in singles if _enough(one)], BothWays(self))
 
-        In one round whoever looks at one bin only, and knows its worst count.
+    @cached_property
+    def together(self) -> list[tuple[OrderedPair, OrderedPair]]:
+        """Counts of two bins, of a user more and of a user less: the best found for each epsilon, and their reverses.
+
+        Either is as good next to the other one as its neighbours are, from the best counts for a smaller epsilon and
+        from the best ones of a few.
         """
-        strongest = max(range(len(self._seen)), key=lambda k: self._seen[k][1].scale, default=0)
-        more, fewer = _some(self._seen[strongest::-1]), _some(self._seen[strongest:])[:3]
-        return _any([side_by_side(one[0], other[1]) for one in more for other in fewer], self.worst)
+        single = [self._range(users, users) for users in self._starts]
+        ways = [[both[k].losses for both in single] for k in (0, 1)]
+        few = list(itertools.product(range(0, len(single), 1 + len(single) // ROUGH), repeat=2))
+        before, found = [0, 0], set()
+        for eps in np.geomspace(NEAREST, FARTHEST, PLACES) * max(both[1].scale for both in single):
+            rough = max(few, key=lambda both, eps=eps: _mean(ways[0], ways[1][both[1]], eps, both[0]))
+            for best in (before, list(rough)):
+                for k in (1, 0) * TURNS:
+                    value = partial(_mean, ways[k], ways[1 - k][best[1 - k]], eps)
+                    best[k] = _climbed(best[k], len(single), value)
+                found |= {(best[0], best[1]), (best[1], best[0])}
+        return [(single[one][0], single[other][1]) for one, other in sorted(found)]
 
     def _range(self, first: int, last: int | None) -> tuple[OrderedPair, OrderedPair]:
         """What dominates c = first, ..., last, and its reverse: the row between them, and what is left then."""
@@ -180,6 +197,27 @@ class Bin:
             held.append(self.rate * float(now[-1]))
         error = self.dummies.error + ROUNDOFF * 4.0 * len(held)
         return 0, IntegerLaw(0, np.array(held), error, 0.0, self.dummies.below, MISSED)
+
+
+def _enough(one: OrderedPair) -> bool:
+    return one.scale > FAINT * float(np.abs(one.losses.loss).max(initial=0.0))
+
+
+def _climbed(start: int, size: int, value: Callable[[int], float]) -> int:
+    """A place in range(size) where `value` is no smaller than at its neighbours, by strides that double."""
+    best, stride = (value(start), start), 1
+    while stride:
+        nexts = [place for place in (best[1] - stride, best[1] + stride) if 0 <= place < size]
+        now = max([(value(place), place) for place in nexts], default=best)
+        best, stride = (now, 2 * stride) if now[0] > best[0] else (best, stride // 2)
+    return best[1]
+
+
+def _mean(some: list[Losses], other: Losses, eps: float, place: int) -> float:
+    """H at e^eps of both outcomes together, one of them the one at a place of `some`: to nearest."""
+    losses = some[place]
+    infinite = losses.infinity_mass * float(other.mass.sum())
+    return float(losses.divergence(eps - other.loss) @ other.mass) + infinite + other.infinity_mass
 
 
 def _from(low: int, masses: Array, first: int) -> Array:
