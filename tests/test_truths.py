@@ -817,9 +817,12 @@ def bins(rate: F, least: int, dummies: dict[int, Any], released: str, most: int 
     return [o.pair_of_views(*pair) for pair in itertools.pairwise(views)]
 
 
-def two_bins(least: int, dummies: dict[int, Any], most: int = 13) -> Iterator[o.Atoms]:
+def two_bins(least: int, dummies: dict[int, Any], counts: Iterable[int] = range(13)) -> Iterator[o.Atoms]:
     """A user leaves one and enters the other, with a coin of its own in each."""
-    pairs = bins(F(1, 2), least, dummies, "counts", most)
+    pairs = [
+        o.pair_of_views(*(o.published(count + more, F(1, 2), least, dummies, False) for more in (0, 1)))
+        for count in counts
+    ]
     for one, two in itertools.product(pairs, repeat=2):
         yield o.product(one, [(q, p) for p, q in two])
 
@@ -1173,14 +1176,17 @@ def test_each_count_of_one_hot_bits_by_itself(name: str, monkeypatch: pytest.Mon
     assert np.all(truth <= upper * (1 + 1e-9) + 1e-15) and np.all(upper <= 1.35 * truth + 2e-12)
 
 
+SOME_COUNTS = (*range(11), 19, 36, 43, 80)  # all that the attacks have
+
+
 @pytest.mark.filterwarnings("ignore::pld_shuffle.AccuracyWarning")  # of deltas next to 0
 @pytest.mark.parametrize(("mechanism", "pairs"), [
-    (Threshold(0.5, 2), partial(two_bins, 2, NO_DUMMIES)),
-    (Threshold(0.5, 3, Binomial(2)), partial(two_bins, 3, o.bernoulli(2, F(1, 2)))),
+    (Threshold(0.5, 2), partial(two_bins, 2, NO_DUMMIES, SOME_COUNTS)),
+    (Threshold(0.5, 3, Binomial(2)), partial(two_bins, 3, o.bernoulli(2, F(1, 2)), SOME_COUNTS)),
     (Threshold(0.5, 2, neighbours="add-or-remove-one"), partial(bins, F(1, 2), 2, NO_DUMMIES, "counts", 30)),
     (Threshold(0.5, 3, Binomial(1), 3, "bins", "zero-out"),
      partial(bins, F(1, 2), 3, o.bernoulli(3, F(1, 2)), "bins", 30)),
-], ids=str)  # fmt: skip
+], ids=["two bins", "two with dummies", "one bin", "whether there is one"])  # fmt: skip
 def test_attacks_on_thresholds_are_datasets(mechanism: Threshold, pairs: Callable[[], Iterable[o.Atoms]]) -> None:
     """Each is one order of two concrete ones, neither more nor less."""
     laws = [composed(atoms, 1) for atoms in pairs()]

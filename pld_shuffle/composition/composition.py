@@ -203,7 +203,8 @@ class Composition:
         """Ledgers with one of several pairs for every round: all, if only one kind of round has several proven ones."""
         several = [pair for pair, _ in self._given if isinstance(pair, kind)]
         if len(several) == 1:
-            parts, strategies = several[0].pairs, ()
+            parts: tuple[Pair, ...] = several[0].pairs
+            strategies: tuple[Pair, ...] = ()
             if isinstance(several[0], Attacks) and (alone := several[0].alone) is not None:
                 # A strategy attains it that sees all other rounds first: if it is one block of rounds.
                 one = alone.pairs[0] if isinstance(alone, BothOrders) else alone

@@ -137,8 +137,8 @@ class Bin:
         few = list(itertools.product(range(0, len(single), 1 + len(single) // ROUGH), repeat=2))
         before, found = [0, 0], set()
         for eps in np.geomspace(NEAREST, FARTHEST, PLACES) * max(both[1].scale for both in single):
-            rough = max(few, key=lambda both, eps=eps: _mean(ways[0], ways[1][both[1]], eps, both[0]))
-            for best in (before, list(rough)):
+            values = [_mean(ways[0], ways[1][other], eps, one) for one, other in few]
+            for best in (before, list(few[int(np.argmax(values))])):
                 for k in (1, 0) * TURNS:
                     value = partial(_mean, ways[k], ways[1 - k][best[1 - k]], eps)
                     best[k] = _climbed(best[k], len(single), value)
