@@ -1102,7 +1102,7 @@ ADAPTIVE = {  # of bits: test_bits.py
         1.001,
         1e-3,
     ),
-    "two bins": Adaptive([(Threshold(0.5, 2), partial(two_bins, 2, NO_DUMMIES, 4))] * 2),
+    "two bins": Adaptive([(Threshold(0.5, 2), partial(two_bins, 2, NO_DUMMIES, range(9)))] * 2),
     **{
         f"one-hot bits, {one} and {zero}": Adaptive([sums_of_bits(one, zero)] * 2, 1.001, 1e-3)
         for one, zero in ((F(3, 4), F(1, 4)), (F(3, 4), F(1, 8)))

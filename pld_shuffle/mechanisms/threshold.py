@@ -13,6 +13,7 @@ from functools import cached_property, partial
 from typing import ClassVar
 
 from ..numerics.validation import choice, positive_int, unit_interval
+from ..pairs.discrete import Together
 from ..pairs.pair import Pair
 from ..pairs.strategy import BothWays
 from ..pairs.thresholds import Bin
@@ -85,7 +86,11 @@ class Threshold(Mechanism):
 
     @cached_property
     def pair(self) -> Pair:  # type: ignore[override]
-        return BothWays(self._bin, attacked=True) if self.neighbours == "replace-one" else self._bin.pair
+        if self.neighbours != "replace-one":
+            return self._bin.pair
+        if self._bin.alone:
+            return Together(tuple((order, 1) for order in self._bin.worst.ordered))
+        return BothWays(self._bin, attacked=True)
 
     @cached_property
     def attack_pair(self) -> Pair:  # type: ignore[override]

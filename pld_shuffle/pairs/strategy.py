@@ -283,10 +283,8 @@ class BothWays(Pair):
         return Strategy(self, 1).atoms(sides, resolution)
 
     def repeated(self, count: int) -> list[tuple[Pair, int]]:
-        if self.datasets.ranges:
-            blocks = in_blocks(self, count, FEWER)
-            return [(Strategy(self, 1) if pair is self else pair, times) for pair, times in blocks]
-        return [part for one in self.parts for part in one.repeated(count)]
+        blocks = in_blocks(self, count, FEWER)
+        return [(Strategy(self, 1) if pair is self else pair, times) for pair, times in blocks]
 
 
 def _upper_atoms(step: float, values: Sequence[Array]) -> Atoms:
@@ -675,4 +673,6 @@ class _Sums:
         for first in range(0, error.size, rows):
             part = slice(first, first + rows)
             mean = fft.irfft(known * transform[part], self._size, axis=1)[:, 2 * reach :][:, : places + 1]
-            yield part, np.maximum(mean + missing[part, None], 0.0) / weight[reach : reach + places + 1]
+            with np.errstate(over="ignore"):  # an infinite upper bound says nothing
+                mean = np.maximum(mean + missing[part, None], 0.0) / weight[reach : reach + places + 1]
+            yield part, mean
