@@ -196,8 +196,11 @@ class Composition:
                 if (part := self._part(choice)) not in parts:
                     parts.append(part)
         found = [heard(part, asked, epsilons) for part in parts]
-        # Of attacks the lower ends count; how far their upper ends are promises nothing.
-        return best_answers(found if proved else [(bounds, []) for bounds, _ in found], least=proved)
+        if not proved:  # of attacks the lower ends count; how far their upper ends are promises nothing
+            found = [
+                (bounds, [one for one in caught if one.category is not AccuracyWarning]) for bounds, caught in found
+            ]
+        return best_answers(found, least=proved)
 
     def _choices(self, kind: type[Several] | type[Attacks], value: float, epsilons: bool) -> list[Ledger]:
         """Ledgers with one of several pairs for every round: all, if only one kind of round has several proven ones."""

@@ -199,20 +199,26 @@ def expect(seconds: float) -> None:
     Kernel.spent += seconds
 
 
+def kernels() -> list[Kernel]:
+    """All that Python calls, with the modules that have them imported, and what else is slow to load."""
+    paths = sorted([*PACKAGE.glob("numerics/*.py"), *PACKAGE.glob("pairs/*.py")])  # all that have kernels
+    names = [".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts) for path in paths]
+    for name in ("scipy.fft", "scipy.special", *names):
+        importlib.import_module(name)
+    return _entries
+
+
 def warm_up() -> None:
     """Load every compiled loop of the package, and compile those that no earlier process has left on this machine.
 
     About half a minute where nothing is kept, half a second otherwise. One line of the log announces the former.
     """
-    paths = sorted([*PACKAGE.glob("numerics/*.py"), *PACKAGE.glob("pairs/*.py")])  # all that have kernels
-    names = [".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts) for path in paths]
-    for name in ("scipy.fft", "scipy.special", *names):  # what else is slow to load
-        importlib.import_module(name)
+    every = kernels()
     with _warming:
-        missing = sum(not kernel.kept for kernel in _entries)
+        missing = sum(not kernel.kept for kernel in every)
         if missing:
             LOG.warning("compiling %d loops, once on this machine; about half a minute", missing)
-        for kernel in _entries:
+        for kernel in every:
             kernel.compiled  # noqa: B018
 
 
