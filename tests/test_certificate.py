@@ -46,7 +46,7 @@ from pld_shuffle.registry import registry_entry
 
 #: An hour of ledgers and forgeries instead of minutes.
 FULL = "PLD_SHUFFLE_FULL" in os.environ
-EACH = 125 if FULL else 15
+EACH = 125 if FULL else 8
 
 Ledger = list[tuple[Any, int]]
 FILE = Path(checker.__file__)

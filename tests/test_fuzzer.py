@@ -68,7 +68,7 @@ def test_a_few_laws_of_each_kind(name: str, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(fuzz, "LATTICES", 1)
     monkeypatch.setattr(fuzz.Case, "ask", lambda case: None)
     found = fuzz.Found()
-    for seed in (1, 3) if name in DEAR else (1, 2, 3):
+    for seed in (1, 4) if name in DEAR else (1, 2, 4):
         fuzz.Case(seed, found, show=False).run()
     assert not found.violations
     assert found.brackets["all"] >= (fuzz.POINTS if name in DEAR else fuzz.READINGS)

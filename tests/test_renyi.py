@@ -119,7 +119,7 @@ def test_finite_pairs_in_either_order_against_sums(seed: int) -> None:
         assert one.upper <= one.lower * (1 + 1e-3)
 
 
-@pytest.mark.parametrize(("n", "eps0"), [(1, 0.2), (1, 1.0), (1, 4.0), (2, 1.0), (3, 0.2), (3, 4.0)])
+@pytest.mark.parametrize(("n", "eps0"), [(1, 0.2), (1, 1.0), (1, 4.0), (2, 1.0), (3, 4.0)])
 def test_shuffled_laplace_against_quadrature(n: int, eps0: float) -> None:
     """All others at 0, the target at 0 or at 1: both orders, by Gauss's rule in the ratios' n dimensions."""
     node, weight = np.polynomial.legendre.leggauss(40)
@@ -159,7 +159,7 @@ def exact_attack(eps0: float, n: int, order: int) -> float:
 
 @pytest.mark.parametrize(
     ("eps0", "n", "tolerance"),
-    [(0.1, 10_000, 0.01), (1.0, 200, 0.1), (1.0, 10_000, 0.02), (1.0, 10**6, 0.01), (2.0, 10_000, 0.03)],
+    [(0.1, 10_000, 0.01), (1.0, 10_000, 0.02), (1.0, 10**6, 0.01), (2.0, 10_000, 0.03)],
 )  # fmt: skip
 def test_shuffled_laplace_of_many_users(eps0: float, n: int, tolerance: float) -> None:
     mechanism = Shuffled(LaplaceNoise(eps0=eps0), n)
@@ -199,7 +199,6 @@ def test_orders_do_not_depend_on_each_other() -> None:
 
 @pytest.mark.parametrize("mechanism", [
     Shuffled(LaplaceNoise(eps0=1.0), 10_000), ShuffledLDP(1.0, 10**6), stronger(4.0, 3_000),
-    pytest.param(Shuffled(LaplaceNoise(eps0=3.0), 20_000), marks=pytest.mark.slow),
 ])  # fmt: skip
 def test_shape_over_orders(mechanism: Mechanism) -> None:
     """Rising, (order - 1) R convex in the order, never above the largest loss, all within the width asked for."""
@@ -213,7 +212,7 @@ def test_shape_over_orders(mechanism: Mechanism) -> None:
         assert low <= 0.5 * (upper[i] * (orders[i] - 1.0) + upper[j] * (orders[j] - 1.0))
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(
     eps0=st.floats(0.05, 8.0), n=st.integers(1, 20_000),
     rate=st.floats(0.001, 1.0), order=st.floats(1.01, 200.0),
@@ -272,7 +271,6 @@ SETTINGS = [
     (general(stronger(3.0, 1_000), 0.01), 1_000, 1e-5, 2.5),
     (ShuffledRR(k=4, n=1_000, gamma=0.25, adversary="weak"), 16, 1e-5, 2.5),
     (stronger(4.0, 5), 2, 1e-9, 2.5),
-    (Shuffled(LaplaceNoise(eps0=1.0), 10_000), 1, 1e-6, 1.5),
     (Shuffled(LaplaceNoise(eps0=1.0), 10_000), 100, 1e-6, 1.5),
     (Shuffled(LaplaceNoise(eps0=1.0), 10**6), 1, 1e-6, 1.25),  # orders in the thousands
     (ShuffledLDP(1.0, 10**6), 1, 1e-6, 1.25),

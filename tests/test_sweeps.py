@@ -308,7 +308,7 @@ def test_killed_and_resumed(tmp_path: Path) -> None:
     rows = sweep(script_plans(), delta=1e-6, output=output, workers=1)
     assert 5 <= len(kept) < len(rows)
     assert output.read_bytes().startswith(b"".join(kept[:-1]))
-    assert agree(rows, sweep(script_plans(), delta=1e-6, workers=1))
+    assert agree(rows[::4], sweep(script_plans()[::4], delta=1e-6, workers=1))
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals")

@@ -61,7 +61,7 @@ def test_poisson_samples_against_dp_accounting() -> None:
 
 
 @pytest.mark.parametrize("noise", [Gaussian(sigma=0.8), Laplace(scale=0.5)])
-@pytest.mark.parametrize("eps", [0.05, 0.3, 1.0])
+@pytest.mark.parametrize("eps", [0.05, 0.3])
 def test_noise_on_a_hidden_cohort_is_attacked_by_two_datasets(noise: Gaussian | Laplace, eps: float) -> None:
     """Two rounds with all others at 0 and the target at 0 or at 1, by summing densities of both outputs."""
     law = norm(scale=0.8) if isinstance(noise, Gaussian) else laplace(scale=0.5)

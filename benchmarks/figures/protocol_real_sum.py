@@ -152,7 +152,7 @@ def main() -> None:
     parser.add_argument("--output", type=Path, default=Path(__file__).parent, help="directory to write to")
     options = parser.parse_args()
     options.output.mkdir(parents=True, exist_ok=True)
-    grid = np.array([1e4, 2e4]) if options.quick else np.geomspace(1e3, 1e9, 13)
+    grid = np.array([1e3, 2e3]) if options.quick else np.geomspace(1e3, 1e9, 13)
     users = [round(n) for n in grid]
     simulated = users[:1] if options.quick else [n for n in users if 10**4 <= n < 10**6]
     draws = 10**5 if options.quick else 2 * 10**7

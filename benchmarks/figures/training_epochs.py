@@ -69,7 +69,7 @@ def main() -> None:
     parser.add_argument("--output", type=Path, default=Path(__file__).parent)
     arguments = parser.parse_args()
     warnings.simplefilter("ignore", AccuracyWarning)
-    sigmas, epochs = ((2.0,), (1, 10)) if arguments.quick else (SIGMAS, EPOCHS)
+    sigmas, epochs = ((0.7, 1.0), (1,)) if arguments.quick else (SIGMAS, EPOCHS)
     rows = []
     for sigma in sigmas:
         for count in epochs:

@@ -172,7 +172,7 @@ def test_laplace_noise_of_two_users_is_a_quadrature(eps0: float) -> None:
             assert found.upper[i] <= (1.0 + 1e-3) * found.lower[i]
 
 
-@pytest.mark.parametrize(("eps0", "n"), [(1.0, 3), (1.0, 10), (0.1, 20), (2.0, MOST_USERS)])
+@pytest.mark.parametrize(("eps0", "n"), [(1.0, 3), (0.1, 8), (2.0, MOST_USERS)])
 def test_it_agrees_with_the_contour(eps0: float, n: int) -> None:
     """The same finite laws, of few cells, so that nothing but sums and lattices differs."""
     expm1_eps = np.expm1(eps0 * np.array([0.05, 0.4, 0.8]))
