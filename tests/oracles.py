@@ -24,7 +24,6 @@ import math
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
-from functools import cache
 from typing import Any
 
 import mpmath
@@ -181,26 +180,6 @@ def cohort_pair(
     return pair_of_views(cohort_view([target_p, *others], cohort), cohort_view([target_q, *others], cohort))
 
 
-@cache
-def _histogram_index(width: int, users: int) -> tuple[np.ndarray, int]:
-    """For every message vector, in C order, the number of its histogram; and how many there are."""
-    messages = np.indices((width,) * users).reshape(users, -1)
-    code = np.zeros(messages.shape[1], dtype=np.int64)
-    for message in range(width):
-        code = code * (users + 1) + (messages == message).sum(axis=0)
-    values, index = np.unique(code, return_inverse=True)
-    return index.reshape(-1), len(values)
-
-
-def shuffled_float(laws: np.ndarray) -> np.ndarray:
-    """Histogram probabilities in float64, over all K^n message vectors; laws has shape (n, K)."""
-    index, size = _histogram_index(laws.shape[1], laws.shape[0])
-    joint = laws[0]
-    for law in laws[1:]:
-        joint = np.multiply.outer(joint, law).reshape(-1)
-    return np.bincount(index, weights=joint, minlength=size)
-
-
 # ---------------------------------------------------------------------------------------------
 # 2. Pairs from the raw formulas, exactly
 # ---------------------------------------------------------------------------------------------
@@ -253,14 +232,6 @@ def reduction(n: int, p: Number, beta: Number, q: Number) -> Atoms:
     """The pair of label counts (a, b, c) of the theorem, beta = TV or a bound on it."""
     target_p, target_q, other = reduction_laws(p, beta, q)
     return shuffled_pair(target_p, target_q, [other] * (n - 1))
-
-
-def third_outcome(n: int, p: Number, beta: Number, q: Number) -> Atoms:
-    """NOT a bound: the published variant in which only the target can show the third label."""
-    alpha = beta / (p - 1)
-    star = 1 - alpha * (p + 1)
-    other = [alpha * p / q, alpha * p / q, 1 - 2 * alpha * p / q]
-    return shuffled_pair([alpha * p, alpha, star], [alpha, alpha * p, star], [other] * (n - 1))
 
 
 def strong(n: int, k: int, gamma: Number, *, conditional: bool = False) -> Atoms:
