@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import ClassVar
 
 from ..numerics.validation import positive_int, real, users
-from ..pairs.bit_pair import BitAttackPair, BitPair, absent_bit_attacks, bit_attacks
+from ..pairs.bit_pair import BitAttackPair, BitPair, bit_attacks
 from ..pairs.bits import LARGEST_BIT_EPS0, BitShares
 from ..pairs.cohort import Cohort
 from ..pairs.pair import Attacks, Pair
@@ -121,6 +121,4 @@ class CountedBits(Mechanism):
         return bit_orders(BitAttackPair(self.n, self.shares, self.bits))
 
     def sampled_attack(self, cohort: Cohort) -> Pair:
-        if cohort.absence > 0.0:
-            return Attacks.of(absent_bit_attacks(self.n, self.shares, cohort))
-        return Attacks.of(bit_attacks(self.n, self.shares, bits=self.bits, rate=cohort.rate))
+        return Attacks.of(bit_attacks(self.n, self.shares, cohort, bits=self.bits))

@@ -16,7 +16,7 @@ import numpy as np
 
 from ..numerics.tuning import LEAST_GAIN
 from ..numerics.validation import choice, users
-from ..pairs.bit_pair import BitAttackPair, absent_bit_attacks, bit_attacks
+from ..pairs.bit_pair import BitAttackPair, bit_attacks
 from ..pairs.bits import LARGEST_BIT_EPS0, BitShares
 from ..pairs.cohort import Cohort
 from ..pairs.coins import CoinMixture, Shown
@@ -33,6 +33,9 @@ MOST_BIT_USERS = 10**9
 MANY_USERS = 1_000  # who come, on average, from which on an absent report may be taken for a neutral one
 HIDDEN = 30.0  # the same number, times this and the squared rate, if that is less
 MANY_COUNTED = 100.0  # reports from which on three-valued randomised response is the worse attack
+HOPELESS = (
+    1.02  # times the delta of clones at one deviation: then, among MANY_USERS, the swap theorem is nowhere better
+)
 ASKED = np.array([0.0, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 20.0])  # deviations
 
 
@@ -104,10 +107,7 @@ class ShuffledLDP(OnCohorts, OfReports):
         counted = self.n * cohort.presence * math.exp(-self.eps0)
         if self.n <= MOST_BIT_USERS and self.eps0 <= LARGEST_BIT_EPS0 and (weak or counted < MANY_COUNTED):
             shares = BitShares.randomized_response(self.eps0)
-            if cohort.absence == 0.0:
-                bits += bit_attacks(self.n, shares, rate=cohort.rate, eps0=self.eps0)
-            else:
-                bits += absent_bit_attacks(self.n, shares, cohort)
+            bits = bit_attacks(self.n, shares, cohort, eps0=self.eps0)
             if weak:
                 return Attacks.of(bits)
         # All others hold the third value, so every report is a coin label or neutral.
@@ -212,11 +212,16 @@ def _contest(pair: AnyLDPPair) -> tuple[bool, float]:
     known = pair.clones.as_profile
     if known is None:
         return False, -1.0
-    labels = known.profile(asked, 0.1 * LEAST_GAIN, 0.0).lower
-    swap = pair.upper(asked, 0.0)
-    wins = bool(np.any(swap < labels * (1.0 - LEAST_GAIN)))
-    surely = (swap < labels * (1.0 - LEAST_GAIN)) | (labels == 0.0)
+    one = asked[1:2]
+    if pair.n >= MANY_USERS and pair.upper(one, 0.0) > HOPELESS * known.profile(one, 1e-3, 0.0).lower:
+        return False, -1.0
+    swap = pair.upper(asked, 0.0) / (1.0 - LEAST_GAIN)
+    for rtol in (1e-3, 0.1 * LEAST_GAIN):
+        labels = known.profile(asked, rtol, 0.0)
+        if np.all((swap < labels.lower) | (swap >= labels.upper)):
+            break
+    surely = (swap < labels.lower) | (labels.lower == 0.0)
     near = math.inf
     if not np.all(surely):
         near = float(ASKED[np.argmin(surely) - 1]) if surely[0] else -1.0
-    return wins, near
+    return bool(np.any(swap < labels.lower)), near

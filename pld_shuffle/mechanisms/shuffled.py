@@ -138,7 +138,7 @@ class Shuffled(OnCohorts, OfReports):
             core = self.core
             return core.attack_pair if cohort.everybody else core.sampled_attack(cohort)
         if self._shares is not None and cohort.absence == 0.0:
-            return Attacks.of(bit_attacks(n, self._shares, rate=cohort.rate, eps0=randomizer.eps0))
+            return Attacks.of(bit_attacks(n, self._shares, cohort, eps0=randomizer.eps0))
         return strongest_attack(randomizer, n, cohort)
 
     def stand_in_attack(self, cohort: Cohort) -> tuple[Pair, Pair] | None:

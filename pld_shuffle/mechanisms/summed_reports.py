@@ -134,7 +134,7 @@ class Summed(Mechanism):
 
     def sampled_attack(self, cohort: Cohort) -> Pair:
         """What one of two sums tells, all others holding neither value."""
-        return Attacks.of(bit_attacks(self.n, self._shares, rate=cohort.rate))
+        return Attacks.of(bit_attacks(self.n, self._shares, cohort))
 
     def assumptions(self) -> dict[str, str]:
         return said(

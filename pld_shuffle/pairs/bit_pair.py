@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from ..numerics.rounding import ROUNDOFF
 from ..numerics.sides import Bounds, Side
 from .bits import LARGEST_GROWTH, BitShares, bit_attack, bit_profile, dataset_profiles
-from .cohort import Cohort, zoned
+from .cohort import ALL_USERS, Cohort, zoned
 from .pair import Atoms, Pair, Resolution
 from .profile import ProfilePair, UpperPair
 from .slots import SlotLaw
@@ -126,44 +126,33 @@ class BitPair(UpperPair):
 
 
 def bit_attacks(
-    n: int, shares: BitShares, *, bits: int = 1, rate: float = 1.0, eps0: float | None = None
-) -> list[BitAttackPair]:
-    """All others hold the target's first value, or its second; the strongest at four deviations comes first.
+    n: int, shares: BitShares, cohort: Cohort = ALL_USERS, *, bits: int = 1, eps0: float | None = None
+) -> list[Pair]:
+    """All others hold the target's first value, or its second.
 
-    Where many bits count it is the strongest wherever it matters, and the only one.
+    Where many bits count the strongest at four deviations is the strongest wherever it matters, and the only one.
 
     eps0 : the largest loss of one report, where it is known exactly.
     """
     orders = [shares] if shares.symmetric else [shares, shares.mirrored]
-    attacks = [
-        BitAttackPair(n, order, bits, rate, all_hold_one=one, eps0=eps0) for order in orders for one in (False, True)
-    ]
-    # Numbers of almost one size are all like one of them.
-    typical = [replace(attack, n=math.ceil(zoned(n)), rate=zoned(rate)) for attack in attacks]
-    far = min(4.0 * typical[0].scale, 0.9 * float(typical[0].max_loss.lower))
-    strengths = [_strength(attack, far) for attack in typical]
-    ranked = [attacks[i] for i in sorted(range(len(attacks)), key=lambda i: -strengths[i])]
-    many = n * bits * min(shares.zero * shares.not_zero, shares.one * shares.not_one) > MANY_ONES
-    return ranked[:1] if many else ranked
+    attacks = [BitAttackPair(n, order, bits, all_hold_one=one, eps0=eps0) for order in orders for one in (False, True)]
+    if n * bits * min(shares.zero * shares.not_zero, shares.one * shares.not_one) > MANY_ONES:
+        # Numbers of almost one size are all like one of them.
+        typical = tuple(replace(attack, n=math.ceil(zoned(n))) for attack in attacks)
+        attacks = [attacks[_strongest(typical, replace(cohort, rate=zoned(cohort.rate)))]]
+    return [attack.sampled(cohort) for attack in attacks]
 
 
 @lru_cache(maxsize=4096)
-def _strength(attack: BitAttackPair, far: float) -> float:
-    """About delta at epsilon `far`."""
-    [law] = attack.atoms([Side.LOWER], Resolution(1.0, truncated_mass=1e-12))
-    return float(law.mass @ np.maximum(0.0, -np.expm1(far - law.loss)))
-
-
-def absent_bit_attacks(n: int, shares: BitShares, cohort: Cohort) -> list[ProfilePair]:
-    """The same for one bit each of users who take part independently (`Cohort.presence`), at two deviations."""
-    orders = [shares] if shares.symmetric else [shares, shares.mirrored]
-    attacks = [
-        BitAttackPair(n, order, all_hold_one=one).slot_law().ordered_pair().sampled(cohort)
-        for order in orders
-        for one in (False, True)
-    ]
-    far = np.expm1([2.0 * max(attack.scale for attack in attacks)])
-    return sorted(attacks, key=lambda attack: -float(attack.profile(far, 1e-3, 0.0).lower[0]))
+def _strongest(attacks: tuple[BitAttackPair, ...], cohort: Cohort) -> int:
+    """The number of the attack with the largest delta at four deviations."""
+    pairs = [attack.sampled(cohort) for attack in attacks]
+    far = min(4.0 * pairs[0].scale, 0.9 * float(pairs[0].max_loss.lower))
+    strengths = []
+    for pair in pairs:
+        [law] = pair.atoms([Side.LOWER], Resolution(1.0, truncated_mass=1e-12))
+        strengths.append(float(law.mass @ np.maximum(0.0, -np.expm1(far - law.loss))))
+    return int(np.argmax(strengths))
 
 
 @dataclass(frozen=True)

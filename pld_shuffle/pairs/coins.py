@@ -28,7 +28,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -487,28 +487,20 @@ class CoinMixture(Pair):
 
     def _separate(self, parts: Components, weight: Array) -> Atoms:
         """Every atom by itself, for few components of few coins."""
-        rate = self.amplification
-        masses, ratios = [np.zeros((0, 2))], [np.zeros(0)]
-        infinity_mass = centre = sum_x = 0.0
-        for m in np.unique(parts.coins).tolist():
-            same = parts.coins == m
-            bias, gap, held = (values[same, None] for values in (parts.bias, parts.gap, weight))
-            heads = np.arange(m // 2 + 1, m + 1)
-            fair = np.array([math.comb(m, a) / 2**m for a in heads.tolist()])
-            if m % 2 == 0:
-                centre += float(held.sum()) * math.comb(m, m // 2) / 2**m
-            x = bias * ((2.0 * heads - m) / m)
-            y = gap + bias * (2.0 * (m - heads) / m)
-            mass = held * fair
-            infinity_mass += float((mass * x)[y <= 0.0].sum())
-            sum_x += float((mass * x).sum())
-            finite = y > 0.0
-            ratios.append(2.0 * rate * x[finite] / y[finite])
-            masses.append(np.stack(((mass * y)[finite], (mass * x)[finite]), axis=1))
-        ratio = np.concatenate(ratios)
+        rate, coins = self.amplification, parts.coins
+        halves = [_fair_coins(m) for m in coins.tolist()]
+        more = coins - coins // 2  # numbers of heads that are more than half
+        m, bias, gap, held = (np.repeat(part, more) for part in (coins, parts.bias, parts.gap, weight))
+        heads = m + 1 + np.arange(m.size) - np.repeat(np.cumsum(more), more)
+        x, y = bias * ((2.0 * heads - m) / m), gap + bias * (2.0 * (m - heads) / m)
+        mass = held * np.concatenate([half[1:] for half in halves])
+        centre = float(weight @ [half[0] for half in halves])
+        infinity_mass, sum_x = float((mass * x)[y <= 0.0].sum()), float((mass * x).sum())
+        finite = y > 0.0
+        ratio = 2.0 * rate * x[finite] / y[finite]
         order = np.argsort(ratio, kind="stable")
         order = order[ratio[order] > 0.0]
-        y, x = np.concatenate(masses)[order].T
+        y, x = (mass * y)[finite][order], (mass * x)[finite][order]
         loss = np.log1p(ratio[order])
         null = parts.null + centre + 2.0 * (1.0 - rate) * sum_x
         return Atoms(
@@ -537,6 +529,14 @@ class CoinMixture(Pair):
             edges: Array = np.expm1(resolution.step * resolution.cells(count + 1)) / (2.0 * rate)
         edges[0] = -1.0
         return edges
+
+
+@lru_cache(maxsize=MOST_SEPARATE)
+def _fair_coins(m: int) -> Array:
+    """Probabilities of m/2 heads among m fair coins, which is 0 if m is odd, and of every number above."""
+    return np.array(
+        [math.comb(m, m // 2) * (1 - m % 2) / 2**m, *(math.comb(m, a) / 2**m for a in range(m // 2 + 1, m + 1))]
+    )
 
 
 def _most_in_a_cell(parts: Components, edges: Array, window: float) -> float:
