@@ -60,13 +60,8 @@ def float_divergence(p: np.ndarray, q: np.ndarray, order: float) -> float:
 
 
 LABELS = [
-    *(
-        ShuffledLDP(eps0, n, a)
-        for a in ("clones", "stronger-clones")
-        for n in (1, 2, 7, 40)
-        for eps0 in (0.1, 1.0, 5.0)
-    ),
-    *(ShuffledRR(k=k, n=n, gamma=0.25, adversary="weak") for k in (2, 3, 4, 10) for n in (1, 2, 15)),
+    *(ShuffledLDP(eps0, n, a) for a in ("clones", "stronger-clones") for n in (1, 7, 40) for eps0 in (0.1, 1.0, 5.0)),
+    *(ShuffledRR(k=k, n=n, gamma=0.25, adversary="weak") for k in (2, 3, 10) for n in (1, 15)),
 ]
 
 
@@ -177,7 +172,13 @@ ENUMERATED = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("name", ENUMERATED)
+#: The first and the last of each kind.
+SOME = {}
+for way in (1, -1):
+    SOME |= {(way, type(asked(TRUTHS[name])[0]), name.split()[0]): name for name in ENUMERATED[::way]}
+
+
+@pytest.mark.parametrize("name", dict.fromkeys(SOME.values()))
 def test_around_the_worst_enumerated_pair(name: str) -> None:
     """The worst dataset at every epsilon may be another one; the pair is above all of them."""
     laws = [composed(atoms, 1) for atoms in TRUTHS[name].pairs()]

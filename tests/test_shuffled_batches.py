@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import random
 from fractions import Fraction
 
 import mpmath
@@ -19,74 +18,6 @@ from pld_shuffle.pairs.allocation import GaussianSteps
 from pld_shuffle.pairs.batches import MANY, BatchesBound, _guest_calls
 from pld_shuffle.pairs.game import CELLS, FINE, lattice, normal, play, step_laws
 from pld_shuffle.pairs.one_type import THINNED, preceded, rate
-
-Law = list[Fraction]
-
-
-def positive(first: Law, second: Law, s: Fraction) -> Fraction:
-    return sum((max(p - s * q, Fraction(0)) for p, q in zip(first, second, strict=True)), Fraction(0))
-
-
-# --- Theorem D with finite laws in place of Gaussian ones, in rationals -------------------------------
-
-
-def protocol(laws: list[Law], records: int, plan: tuple, present: bool) -> Law:
-    """The law of both outputs: two batches of one record out of `records` in random order, record 0 the target.
-
-    plan : for every record its contribution (an index into laws) to the first batch, and to the second one given the
-    first output. The target contributes index 0, or nothing, index 1.
-    """
-    start, later = plan
-    places = list(itertools.permutations(range(records), 2))
-    found = []
-    for a, b in itertools.product(range(len(laws[0])), repeat=2):
-        total = Fraction(0)
-        for i, j in places:
-            own = 0 if present else 1
-            first = own if i == 0 else start[i]
-            second = own if j == 0 else later[j][a]
-            total += laws[first][a] * laws[second][b]
-        found.append(total / len(places))
-    return found
-
-
-def game(laws: list[Law], q: Fraction, s: Fraction, order: tuple[int, int]) -> Fraction:
-    """Theorem D before any envelope: the largest E(q/2 (L_1 + L_2) + (1-q)(1-s))_+, types chosen adaptively."""
-
-    def values(w: int) -> list[tuple[Fraction, Fraction]]:
-        one, two = (laws[i] for i in order)
-        return [(p, (x - s * y) / p) for p, x, y in zip(laws[w], one, two, strict=True)]
-
-    types = [values(w) for w in range(len(laws))]
-
-    def last(gained: Fraction) -> Fraction:
-        rest = (1 - q) * (1 - s)
-        return max(sum(p * max(q / 2 * (gained + x) + rest, Fraction(0)) for p, x in kind) for kind in types)
-
-    return max(sum(p * last(x) for p, x in kind) for kind in types)
-
-
-@pytest.mark.parametrize("left_out", [1, 2])
-def test_the_protocol_lies_below_theorem_d_in_rationals(left_out: int) -> None:
-    rng = random.Random(left_out)
-    records, nearest = 2 + left_out, Fraction(0)
-    for _ in range(150):
-        raw = [[rng.randrange(1, 9) for _ in range(3)] for _ in range(3)]
-        laws = [[Fraction(x, sum(row)) for x in row] for row in raw]
-        same = rng.random() < 0.3
-        start = [rng.randrange(3) for _ in range(records)]
-        later = [[rng.randrange(3) for _ in range(3)] for _ in range(records)]
-        if same:  # all others alike, whatever was seen: the attack
-            start, later = [2] * records, [[2] * 3] * records
-        s, q = Fraction(rng.choice([3, 4, 5, 8]), 3), Fraction(2, records)
-        laws_of = [protocol(laws, records, (start, later), present) for present in (True, False)]
-        for order in ((0, 1), (1, 0)):
-            exact = positive(laws_of[order[0]], laws_of[order[1]], s)
-            bound = game(laws, q, s, order)
-            assert exact <= bound
-            nearest = max(nearest, exact / bound if bound else nearest)
-    assert nearest == 1  # attained
-
 
 # --- the package's bound, with Gaussian noise, by quadrature ----------------------------------------------
 
@@ -278,47 +209,6 @@ def bent(t: np.ndarray, lam: float) -> np.ndarray:
     return np.where(t > 0.0, np.expm1(-lam * np.maximum(t, 0.0)) + lam * np.maximum(t, 0.0), 0.0)
 
 
-@pytest.mark.parametrize("forward", [True, False])
-def test_a_type_that_is_the_worst_for_slow_curvature_is_the_worst_in_a_sum(forward: bool) -> None:
-    """Lists of few values, the type chosen anew after every term, against the one that the condition names."""
-    rng, sign, checked = np.random.default_rng(3), 1.0 if forward else -1.0, 0
-    for _ in range(60):
-        lam, places = float(rng.uniform(0.2, 1.0)), np.linspace(-12.0, 12.0, 481)
-        values, masses = np.sort(rng.uniform(-2.0, 2.0, (3, 3))), rng.dirichlet(np.ones(3), 3)
-        values += -0.1 - np.sum(values * masses, axis=1, keepdims=True)  # all means are -0.1
-        values[0] = (values[0] + 0.1) * 1.6 - 0.1
-
-        def slow(value: np.ndarray, mass: np.ndarray, lam: float = lam, places: np.ndarray = places) -> np.ndarray:
-            if forward:  # every strike
-                return bent(value[:, None] - places, lam).T @ mass
-            away = value[:, None] - places
-            return (np.where(away < 0.0, np.exp(lam * np.minimum(away, 0.0)), 1.0 + lam * away)).T @ mass
-
-        most = [slow(*law) for law in zip(values, masses, strict=True)]
-        if not all(np.all(one <= most[0] + 1e-15) for one in most[1:]):
-            continue
-        checked += 1
-
-        def best(x: float, left: int, values: np.ndarray = values, masses: np.ndarray = masses) -> float:
-            if left == 0:
-                return max(x, 0.0)
-            later = [[best(x + v, left - 1) for v in row] for row in values]
-            return float(max(np.sum(masses * np.array(later), axis=1)))
-
-        ends = np.array(list(itertools.product(values[0], repeat=3))).sum(axis=1)
-        weight = np.array(list(itertools.product(masses[0], repeat=3))).prod(axis=1)
-        for x in (-1.5, 0.0, 0.7):
-            away = x + ends
-            if forward:  # E (away + 1/lam - Y)_+
-                smooth = bent(away + 1.0 / lam, lam) / lam
-            else:  # E (away + Y - 1/lam)_+
-                y = away - 1.0 / lam
-                smooth = np.where(y > 0.0, y + 1.0 / lam, np.exp(np.minimum(lam * y, 0.0)) / lam)
-            assert best(x, 3) <= float(weight @ smooth) + 1e-12
-    assert checked > 5
-    assert sign
-
-
 @pytest.mark.parametrize("noise, eps, forward", [(1.5, 0.0174, True), (4.0, 0.0087, True), (4.0, 0.03, False),
                                                  (1.5, 0.09, False), (10.0, 0.003, True)])  # fmt: skip
 def test_the_worst_direction_by_quadrature_in_the_plane(noise: float, eps: float, forward: bool) -> None:
@@ -394,27 +284,6 @@ def test_terms_before_a_value_are_added_from_above(count: int) -> None:
         assert exact <= upper <= exact * (1 + 1e-6) + 0.5 * smoothing**2 * weights.max() / smoothing
 
 
-def test_the_value_is_convex_in_strike_and_start_jointly() -> None:
-    """A game of three types, one step after the other in rationals: chords between two strikes, whatever the starts."""
-    rng = random.Random(4)
-    for _ in range(150):
-        laws = [[Fraction(rng.randrange(1, 9)) for _ in range(3)] for _ in range(3)]
-        laws = [[x / sum(row) for x in row] for row in laws]
-
-        def value(s: Fraction, start: Fraction, laws: list[Law] = laws, left: int = 2) -> Fraction:
-            if left == 0:
-                return max(start, Fraction(0))
-            target, nobody = laws[0], laws[1]
-            moves = [[(p, (x - s * y) / p) for p, x, y in zip(w, target, nobody, strict=True)] for w in laws]
-            return max(sum(p * value(s, start + move, laws, left - 1) for p, move in kind) for kind in moves)
-
-        one, two = (Fraction(rng.randrange(10, 40), 10) for _ in range(2))
-        first, second = (Fraction(rng.randrange(-30, 30), 10) for _ in range(2))
-        part = Fraction(rng.randrange(1, 8), 8)
-        between = value(one + part * (two - one), first + part * (second - first))
-        assert between <= (1 - part) * value(one, first) + part * value(two, second)
-
-
 @pytest.mark.parametrize("noise, count, order", [(4.0, 1000, 0), (4.0, 1000, 1), (1.6, 101, 0), (1.6, 101, 1)])
 def test_games_at_a_few_strikes_serve_those_between(noise: float, count: int, order: int) -> None:
     """Above the attack everywhere, and little above what a game at the strike itself says."""
@@ -429,52 +298,6 @@ def test_games_at_a_few_strikes_serve_those_between(noise: float, count: int, or
 
 
 # --- Theorem S: every record is used ------------------------------------------------------------------------
-
-
-def adaptive_steps(rng: random.Random, users: int, size: int) -> list:
-    """Laws of every user in both slots: the second one given the first output; user 0 is the target."""
-
-    def law() -> Law:
-        raw = [rng.randrange(1, 9) for _ in range(size)]
-        return [Fraction(x, sum(raw)) for x in raw]
-
-    return [(law(), [law() for _ in range(size)]) for _ in range(users)]
-
-
-def test_the_exchange_of_theorem_s_is_the_protocol_in_rationals() -> None:
-    """Two slots, two users, adaptive: the mixture over J, u and pi' has the protocol's law, u integrated exactly."""
-    rng = random.Random(5)
-    for _ in range(40):
-        size = 3
-        (target, target_later), (other, other_later) = adaptive_steps(rng, 2, size)
-        guest, guest_later = ([min(p, q) for p, q in zip(target, other, strict=True)],
-                              [[min(p, q) for p, q in zip(*rows, strict=True)]
-                               for rows in zip(target_later, other_later, strict=True)])  # fmt: skip
-        v = [x / sum(guest) for x in guest]
-        v_later = [[x / sum(row) for x in row] for row in guest_later]
-        c = 1 / min([sum(guest), *(sum(row) for row in guest_later)])
-        for a, b in itertools.product(range(size), repeat=2):
-            exact = (target[a] * other_later[a][b] + other[a] * target_later[a][b]) / 2
-            # u <= 1/c: density 2 (1 - u); J is the target (others have W^u) or the other user (has V).
-            half = 1 / c
-            found = Fraction(0)
-            for place in (0, 1):  # of the target under pi'
-                r = (target[a], target_later[a][b])
-                w = (other[a], other_later[a][b])
-                guests = (v[a], v_later[a][b])
-                # J = target: the other one, at the other place, has (W - uV)/(1 - u); times 2 (1 - u), over u.
-                alone = r[place] * 2 * (w[1 - place] * half - guests[1 - place] * half**2 / 2)
-                # J = the other one: the target goes to its place, it comes to the target's, with V.
-                moved = r[1 - place] * guests[place] * (2 * half - half**2)
-                found += (alone + moved) / 4
-            # u > 1/c: the least number is above 1/c, so whoever is not J has (W - V/c)/(1 - 1/c), and J, too.
-            rest = (1 - half) ** 2
-            for place in (0, 1):
-                r = (target[a], target_later[a][b])
-                w = (other[a], other_later[a][b])
-                guests = (v[a], v_later[a][b])
-                found += rest / 2 * r[place] * (w[1 - place] - guests[1 - place] / c) / (1 - half)
-            assert found == exact
 
 
 @pytest.mark.parametrize("order", [(1, 0), (0, 1), (1, -1)])
