@@ -1,4 +1,4 @@
-"""Large sizes: a billion users, a million rounds, hundreds of cohorts; and refusing politely.
+"""Large sizes: a billion users and rounds, hundreds of cohorts; and refusing politely.
 
 The truth comes from sums that share neither code nor method with the library (no buckets, no tilt,
 no recurrence over atoms):
@@ -8,7 +8,6 @@ no recurrence over atoms):
           = (1 - alpha) P(A >= c) + (1 + alpha) theta c b(c) / m,
   since (2A - m) b(A) = A b(A) - (A+1) b(A+1) telescopes; every m within 7 standard deviations is
   summed. (The incomplete beta function and the probabilities used agree with 50-digit sums to 1e-12.)
-* rounds with one user: the loss is +-eps0, a lattice law that can be summed exactly;
 * 300 cohorts: every atom, losses shared out linearly on two fine lattices, a plain FFT.
 
 No test here looks at a clock.
@@ -113,28 +112,6 @@ def test_a_billion_users(mechanism: Mechanism) -> None:
         check(accountant.delta_bounds(bounds.upper), truth, DOUBT)
         assert truth <= delta * (1.0 + DOUBT)
     assert round_delta(mechanism, bounds.lower) >= delta * (1.0 - DOUBT)
-
-
-# -- a million rounds ---------------------------------------------------------------------------------
-
-
-def one_user_delta(eps0: float, rounds: int, epsilon: float) -> float:
-    """`rounds` rounds of one user's randomised response: the losses +-eps0 add to (2j - rounds) eps0."""
-    chance = 1.0 / (1.0 + math.exp(-eps0))
-    j = np.arange(math.floor(0.5 * (epsilon / eps0 + rounds)) + 1, rounds - 999, dtype=float)
-    j = j[: round(40.0 * math.sqrt(rounds))]
-    mass = binom.pmf(j, rounds, chance)
-    return math.fsum(mass * -np.expm1(np.minimum(epsilon - (2.0 * j - rounds) * eps0, 0.0)))
-
-
-@pytest.mark.parametrize(("eps0", "rounds"), [(1e-3, 10**6), (4e-3, 10**6), (0.02, 10**5)])
-def test_a_million_rounds_of_one_user(eps0: float, rounds: int) -> None:
-    accountant = Accountant().compose(ShuffledLDP(eps0=eps0, n=1, analysis="stronger-clones"), rounds)
-    for delta in (1e-3, 1e-9, 1e-20):
-        epsilon = accountant.get_epsilon(delta)
-        # Between lattice points of the truth delta is a sum of the same terms: any epsilon will do.
-        truth = one_user_delta(eps0, rounds, epsilon)
-        check(accountant.delta_bounds(epsilon), truth, 1e-8)
 
 
 # -- hundreds of different cohorts -----------------------------------------------------------------------
