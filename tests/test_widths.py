@@ -135,6 +135,10 @@ ROWS: list[Any] = [
         one(Subsampled(CountedBits(1_000, one_if_one=high, one_if_zero=low), dropout_limit=0.2, **hidden), 4)
         for high, low in ((0.5, 0.1), (0.6, 0.4)) for hidden in ({"population": 10_000}, {"rate": 1.0})
     ),
+    # Rounds of which each has several proven pairs, or attacks: the best are chosen for all together.
+    Row([(ShuffledLDP(1.0, n), 4) for n in (30, 40)], width=0.04),
+    Row([(Subsampled(CountedBits(1_000, one_if_one=0.5, one_if_zero=0.1), population=10_000, dropout_limit=lost), 4)
+         for lost in (0.2, 0.3)], width=1.5e-3),
     # Who stands in for an absent target should look like the second dataset: 2.6 and 1.6 by attacks on everybody.
     one(PoissonSampled(Shuffled(BinaryRandomizedResponse(4.0), 1000), 0.1), width=0.03),
     one(PoissonSampled(Shuffled(R.Laplace(eps0=2.0), 1000), 0.1), width=0.25),
