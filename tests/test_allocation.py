@@ -156,6 +156,8 @@ def test_steps_of_one_ratio(steps: int, epochs: int) -> None:
     """What only the contribution can make is seen in every epoch or not; the loss of all else is one number."""
     same = DiscretePair([math.log(0.25), math.log(0.75)], [math.log(0.25), math.log(0.75)])
     assert Accountant().compose(RandomAllocation(same, steps), epochs).delta_bounds(0.0).upper < 1e-12
+    nothing = DiscretePair([math.log(1 / 3), math.log(2 / 3)], [math.log(1 / 3), math.log(2 / 3)], symmetric=False)
+    assert Accountant().compose(RandomAllocation(nothing, steps), epochs).delta_bounds(1.5) == (0.0, 0.0)
     seldom = DiscretePair([math.log(2 / 9), math.log(7 / 9)], [-math.inf, 0.0])
     for eps in (0.0, 0.3, 1.5):
         found = Accountant().compose(RandomAllocation(seldom, steps), epochs).delta_bounds(eps)
@@ -304,7 +306,7 @@ def test_atoms_of_sums_keep_their_side_over_two_epochs(backward: bool, monkeypat
                 mass = np.multiply.outer(atoms.mass, atoms.mass)
                 loss = np.add.outer(atoms.loss, atoms.loss)
                 gained = np.sum(np.maximum(0.0, mass * -np.expm1(math.log(s) - loss)))
-                ends.append(gained + 1.0 - (1.0 - atoms.infinity_mass) ** 2)
+                ends.append(gained + atoms.infinity_mass * (2.0 - atoms.infinity_mass))
             assert ends[0] - 1e-12 <= exact <= ends[1] + 1e-12
             assert ends[0] <= exact * (1 + 1e-12) and ends[1] >= exact * (1 - 1e-12)
             widest = max(widest, ends[1] - ends[0])

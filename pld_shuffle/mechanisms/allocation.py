@@ -118,6 +118,8 @@ class RandomAllocation(Mechanism):
     def pair(self) -> Pair:  # type: ignore[override]
         if self.steps == self.selected and isinstance(self.mechanism, Gaussian):
             return _noise(self.mechanism, self._distance, self.selected, self.selected)
+        if self.mechanism.pair.scale == 0.0:  # steps that tell nothing
+            return self.mechanism.pair
         block: ProfilePair = self._block
         if (backward := self._block.reverse) is not None:
             block = BothOrders((self._block, backward))

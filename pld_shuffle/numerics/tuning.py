@@ -42,7 +42,7 @@ STEP_RTOL = (2e-6, 1e-4)  # of an integral over steps, at least; where single on
 SUMMED_STEPS = (5.0, 50.0, 50)
 # Knots of such a sum: for one round, over the root of the number of doublings, and times that where it was not enough;
 # else at least, at most, and times scale over the distance of points that is asked for: width against speed.
-RATIO_KNOTS = (480.0, 1.7, 300, 4_800, 36.0)
+RATIO_KNOTS = (500.0, 1.7, 300, 4_800, 36.0)
 STEP_POINTS = 2_000  # of a profile of steps in one law: width against speed
 SIZE_ZONE = 0.1  # relative width of cohort sizes among which pairs, and attacks, are compared once: speed
 LEAST_GAIN = 1e-4  # by which the swap theorem must beat stronger clones to be asked: speed against width

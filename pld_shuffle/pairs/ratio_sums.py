@@ -32,7 +32,7 @@ Array = NDArray[np.float64]
 
 FEW = 1024  # steps of a law whose errors would be counted often
 RUN = 64  # sums of one row in one cell that are added before they are added to the others
-FAR, NEAR, OCTAVES = 12.0, 241, 81  # deviations that are looked at evenly, and points there and beyond
+FAR, NEAR, OCTAVES = 12.0, 181, 161  # deviations that are looked at evenly, and points there and beyond
 NOUGHT = 1e-9  # of S/count; octaves end there
 SAME = 1e-12  # relative distance of sums that are one
 SMALLEST, FAINT = 1e-140, 1e5  # factor of a product; and of an epoch, over its drift
