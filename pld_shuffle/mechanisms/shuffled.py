@@ -117,7 +117,7 @@ class Shuffled(OnCohorts, OfReports):
         if not (randomizer.pure and randomizer.eps0 <= LARGEST_EPS0):
             return False  # nothing to tell, or reports that no other value can make
         # Else nobody covers the target often enough.
-        return cohort.rate < 1.0 or n * math.exp(-randomizer.eps0) >= 4.0
+        return cohort.rate < 1.0 or n * math.exp(-randomizer.eps0) >= 1.0
 
     @property
     def _shares(self) -> BitShares | None:

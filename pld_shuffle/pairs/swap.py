@@ -35,7 +35,6 @@ _Types = tuple[Array, Array, Array, Array, Array]
 NOBODY = np.zeros((3, 0))  # no guest
 MOST_RATE = 0.5  # of independent participants, for what is proved by Theorem C; it is rare that all of them come
 FEWEST = 64.0  # of them, on average
-MANY_COME = 1000.0  # of them; then Theorem S is not asked
 LARGEST_BUDGET = 300.0  # beyond it e^eps0 has no room; n is far too small for it anyway
 
 
@@ -62,7 +61,6 @@ def any_ldp_profile(eps0: float, n: int, expm1_eps: Any, *, cohort: Cohort = ALL
     """
     points = np.asarray(expm1_eps, np.float64)
     flat = points.ravel()
-    out = np.zeros(flat.size)
     over = math.expm1(min(eps0, LARGEST_BUDGET)) * (1.0 + 2.0**-51)  # p - 1, rounded up
     present = 1.0 if cohort.certain else cohort.presence
     if eps0 > LARGEST_BUDGET:
@@ -71,18 +69,14 @@ def any_ldp_profile(eps0: float, n: int, expm1_eps: Any, *, cohort: Cohort = ALL
     few = few_come(n, cohort, int(np.count_nonzero(weight)))
     if cohort.rate == 1.0 and not may_win(eps0, n):
         # H_s(R_0||R_1) itself, of binary randomized response.
-        out[:] = np.clip(present * (over - flat) / (over + 2.0) * (1.0 + 2.0**-50), 0.0, 1.0)
-        out = _of_few(n, cohort, hidden, ROUNDED, flat, out) if few else out
-        return out.reshape(points.shape)
-    least: Array = np.ones(flat.size)
-    if independent_users(n, cohort):
-        least = by_coins(n, cohort, hidden, ROUNDED, flat)
-        least[flat >= over * (1.0 + 1e-15)] = (cohort.presence * (1.0 + 1e-15)) ** n
-        if n * cohort.presence > MANY_COME:
-            return least.reshape(points.shape)
-    arrays = hexagon(over, cohort.absence, cohort.certain)
-    max_u = 0.98 * cohort.presence / (present * (1.0 + over)) if cohort.rate == 1.0 else 0.0
-    out = np.minimum(_contour(n, arrays, 3, max_u, cohort.rate_above, ROUNDED, flat), least)
+        out = np.clip(present * (over - flat) / (over + 2.0) * (1.0 + 2.0**-50), 0.0, 1.0)
+    elif independent_users(n, cohort):
+        out = np.minimum(by_coins(n, cohort, hidden, ROUNDED, flat), 1.0)
+        out[flat >= over * (1.0 + 1e-15)] = (cohort.presence * (1.0 + 1e-15)) ** n
+    else:
+        arrays = hexagon(over, cohort.absence, cohort.certain)
+        max_u = 0.98 * cohort.presence / (present * (1.0 + over)) if cohort.rate == 1.0 else 0.0
+        out = _contour(n, arrays, 3, max_u, cohort.rate_above, ROUNDED, flat)
     out = _of_few(n, cohort, hidden, ROUNDED, flat, out) if few else out
     return out.reshape(points.shape)
 
@@ -160,12 +154,9 @@ def typed_profile(
     laws, error = list(types), mass_error
     points = np.asarray(expm1_eps, np.float64)
     flat = points.ravel()
-    bound: Array = np.ones(flat.size)
     if uncovered_user is None and independent_users(n, cohort) and all(np.all(law[3] > 0.0) for law in laws):
         arrays = _type_arrays(laws, 1.0, error)
-        bound = np.minimum(bound, by_coins(n, cohort, arrays, 2.0 * (error + ROUNDED), flat))
-        if n * cohort.presence > MANY_COME:
-            return bound.reshape(points.shape)
+        return np.minimum(by_coins(n, cohort, arrays, 2.0 * (error + ROUNDED), flat), 1.0).reshape(points.shape)
     share = cohort.rate_above
     alone = [] if uncovered_user is None or share < 1.0 else [uncovered_user]
     if cohort.absence > 0.0:
@@ -175,7 +166,7 @@ def typed_profile(
     bare, plain = _given_away([*laws, *alone], flat, relative)
     covered = share < 1.0 or all(np.all(law[2][law[3] == 0.0] == 0.0) for law in laws)
     arrays = _type_arrays(laws, (1.0 - share) / share, error)
-    bound = np.minimum(bound, plain)
+    bound = np.minimum(plain, 1.0)
     if covered:
         max_u = 0.98 / (1.0 + float(np.max(arrays[1]))) if share == 1.0 else 0.0
         hosts, visitor = n, NOBODY

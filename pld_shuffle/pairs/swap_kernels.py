@@ -30,8 +30,7 @@ LAST = 5.0  # nodes through all lobes end where the smoothing has fallen to exp(
 FAR_STEPS = 512  # nodes through all lobes, and bins of u, at most
 NARROW = 0.2  # first bin of u, times n, where lobes matter: they move
 NEGLIGIBLE = 1e-2  # of a sum, what its nodes may leave out before they go on through all lobes
-FAR = -30.0  # log of the sum's moment from which on it may be the better bound itself
-DIFFERENT = 4.0  # how much more u may make of a type's moment
+NEAR, FAR = -2.0, -30.0  # logs of the sum's moment: it may be the better bound itself; lobes are not worth their time
 WINDOWS = 4  # of values, for laws without a heavy one
 POWER = 16  # the window is exp(-(t/window)^POWER); Re t^POWER < 0 on |Im t| = b needs |t| < TURN b
 TURN = 10.21  # 1/sin(pi/32), rounded up
@@ -903,25 +902,27 @@ def joined(before, after, share, later):
 
 @unchecked
 def integral(
-    power, types, early, late, fine, bins, edges, limit, shift, still, least, least_moment, place, known,
-    log_modulus_at_saddle, path, nodes, points, laws,
+    power, types, early, late, fine, bins, edges, limit, shift, place, known, log_modulus_at_saddle, path, nodes,
+    points, few, farther, far_nodes, far_points, laws,
 ):  # fmt: skip
-    """(sum, moment, survive, left): bounds relative to e^level/(pi n), over u up to where (1-u)^n is `survive`.
+    """(sum, left): a bound relative to e^level/(pi n), and the share of it that nodes leave out.
 
-    Without bins, of the types that are `still`, which u does not move; `left` is the share that nodes leave out. With
-    bins, of all; `least` and `least_moment` are those of the still ones. It ends where a bin gives more than `limit`,
-    what is trivial. With place > 0 there is the bound E(sum L)_+ <= M(place)^n/(e place), too; unless `known`, only it.
-    In a bin each is the greatest of all types, and then the smaller of the two counts; for one type alone it may not.
+    Over u in so many bins, and what is trivial, `limit`, beyond the last one or from a bin that gives more; without
+    bins at u = 0 alone. With place > 0 there is the bound E(sum L)_+ <= M(place)^n/(e place), too; unless `known`, only
+    it. In a bin each is the greatest of all types, and then the smaller of the two counts; not for one type alone.
 
     1. At every edge of a bin, the sum over nodes for every type, with |M| enlarged for the interpolation in v.
     2. What the nodes leave out, for the whole bin; what lies far below the largest sum need not be known well.
-    3. The bin: sums interpolated, with the weights' upper bounds; the greatest type.
+    3. If `few` users count, and that is too much, the same integral by the farther nodes.
+    4. The bin: sums interpolated, with the weights' upper bounds; the greatest type.
     """
     n = power.n
     sums = np.full((2, types), math.inf)
     moments = np.full((2, types), math.inf)
+    bows = np.zeros((2, types))
     loss = path.sigma * math.exp((path.end / path.window) ** POWER)
-    answer = 0.0
+    far_loss = farther.sigma * math.exp((farther.end / farther.window) ** POWER)
+    answer, left_out = 0.0, 0.0
     survive = 1.0  # (1-u)^n
     for e in range(bins + 1):
         u = edges[e]
@@ -930,38 +931,40 @@ def integral(
         after = edges[min(e + 1, bins)] / (1.0 - edges[min(e + 1, bins)])
         side = e % 2
         back = 1 - side if bins > 0 else side
-        top, bottom = least, least
+        top, bottom = 0.0, 0.0
         for k in range(types):
             row = side * types + k
             move(v, k, shift, row, laws)
-            if still[k] != (bins == 0) or (k >= early and not u >= late):
+            if k >= early and not u >= late:
                 continue
             if place > 0.0:
                 value_error = rounding_of_values(v, k, shift, place, place, laws)
                 grown = rise(place, row, laws.mass, laws.moved) + place * value_error
                 moments[side, k] = chernoff(n, math.log1p(grown), place, power.level)
             if known:
-                bow = bowing(
+                bows[side, k] = bowing(
                     max(v - before, after - v), before, after, k, laws.weight, laws.excess, laws.value,
                     min(points[0], nodes[0, 0]), max(points[0], nodes[0, 0]),
                 )  # fmt: skip
-                home = log_modulus_at_saddle[k]
+                home, bow = log_modulus_at_saddle[k], bows[side, k]
                 sums[side, k] = type_sum(power, k, row, v, shift, bow, home, path, nodes, points, laws)
                 top = max(top, sums[side, k] if k < early else 0.0)
                 bottom = max(bottom, sums[back, k] if k < early else 0.0)
-        left_out = math.exp(n * math.log1p(-u)) if bins > 0 else 0.0
-        share, later = 1.0, 1.0  # weights of the bin, and of its later edge
-        if e > 0:
+        if e == 0 < bins:
+            continue
+        share, later, survived = 1.0, 1.0, survive  # weights of the bin, and of its later edge
+        if bins > 0:
             run = u - edges[e - 1]
-            share = survive - left_out + 1e-12 * survive
+            survived = math.exp(n * math.log1p(-u))
+            share = survive - survived + 1e-12 * survive
             later = share
             if n * run > 1e-3:
-                later = survive * (1.0 - edges[e - 1]) - left_out * (1.0 - u)
-                later = later / ((n + 1.0) * run) - left_out + 1e-12 * survive
-        left = 0.0
-        part, part_moment = least * share, least_moment * share
+                later = survive * (1.0 - edges[e - 1]) - survived * (1.0 - u)
+                later = later / ((n + 1.0) * run) - survived + 1e-12 * survive
+        left = 1.0
+        part, part_moment = 0.0 if known else math.inf, 0.0 if place > 0.0 else math.inf
         for k in range(types):
-            if e == 0 < bins or still[k] != (bins == 0) or (k >= early and not edges[max(e - 1, 0)] >= late):
+            if k >= early and not edges[max(e - 1, 0)] >= late:
                 continue
             if known:
                 room = min(top - sums[side, k], bottom - sums[back, k])
@@ -969,20 +972,30 @@ def integral(
                 row, other = side * types + k, back * types + k
                 rest = loss * remainder(power, path, row, other, points, log_modulus_at_saddle[k], enough, laws)
                 total = joined(sums[back, k], sums[side, k], share, later) + rest * share
+                if few and rest * share > NEGLIGIBLE * total and total > part:
+                    row, other, home = row + 2 * types, other + 2 * types, log_modulus_at_saddle[k]
+                    one, two = [
+                        type_sum(power, k, r, x, shift, bow, home, farther, far_nodes, far_points, laws)
+                        for r, x, bow in ((other, before, bows[back, k]), (row, v, bows[side, k]))
+                    ]
+                    enough = fine * max(one, two) / far_loss
+                    more = far_loss * remainder(power, farther, row, other, far_points, home, enough, laws)
+                    if joined(one, two, share, later) + more * share < total:
+                        rest, total = more, joined(one, two, share, later) + more * share
                 if not total <= part:
                     part = total
-                    left = rest / total if 0.0 < total < math.inf else 1.0
+                    left = rest * share / total if 0.0 < total < math.inf else 1.0
             moment = joined(moments[back, k], moments[side, k], share, later)
             part_moment = moment if not moment <= part_moment else part_moment
-        if bins == 0:
-            return part if known else math.inf, part_moment if place > 0.0 else math.inf, 0.0, left
-        if e > 0:
-            best = min(part if known else math.inf, part_moment if place > 0.0 else math.inf)
-            if not best < share * limit:
-                break
-            answer += best
-            survive = left_out
-    return answer, answer, survive, 0.0
+        best = min(part, part_moment)
+        if not best < share * limit:
+            break
+        answer += best
+        left_out += left * best
+        survive = survived if bins > 0 else 0.0
+    if survive > 0.0:
+        answer += survive * limit
+    return answer, left_out / answer if answer > 0.0 else 0.0
 
 
 @unchecked
@@ -1032,23 +1045,18 @@ def profile(
     columns = atoms + 1 if coins else atoms
     laws = Laws(
         weight, excess, np.empty((types, atoms)), np.empty((types, atoms)), relative,
-        np.zeros((2 * types, columns)), np.zeros((2 * types, columns)), np.zeros((2 * types, POINTS)),
+        np.zeros((4 * types, columns)), np.zeros((4 * types, columns)), np.zeros((4 * types, POINTS)),
     )  # fmt: skip
     nodes, far_nodes = np.empty((3, STEPS)), np.empty((3, FAR_STEPS))
     points, far_points = np.empty(POINTS), np.empty(POINTS)
     edges = np.zeros(FAR_STEPS + 1)
-    still = [False] * types  # the types that u does not move
     log_modulus_at_saddle = np.empty(types)
-    none = np.empty(1)
     come, share = (rate, 1.0) if coins else (1.0, rate)  # of users, and of the population
     most = 0.0
     for k in range(types):
-        unmoved = True
         for j in range(atoms):
             if weight[k, j] > 0.0:
                 most = max(most, excess[k, j])
-                unmoved = unmoved and excess[k, j] == 0.0
-        still[k] = k < early and (max_u == 0.0 or unmoved)
     full = 1.0 / (1.0 + most)
     trivial, guessed = 0.0, 0.0
     for turn in range(2 * expm1_eps.shape[0]):
@@ -1071,15 +1079,15 @@ def profile(
         place, best = worst_saddle(n, early, best, start, laws.mass, laws.moved)
         late = (1.0 - 1e-12) * full / (1.0 + g) if early < types and max_u > 0.0 else math.inf
         # From here on the moment may be the better bound itself; so it may be where no contour is found.
-        far_out = not coins and n * math.log1p(rise(place, best, laws.mass, laws.moved)) < FAR
+        grown = math.log1p(rise(place, best, laws.mass, laws.moved))
+        at = place if not coins and n * grown < NEAR else 0.0
         period = shortest_period(early, weight, laws.value)
         path = contour(n, place, best, period, False, laws.mass, laws.moved, nodes, points)
         known = path.line < math.inf
-        deviations, low, high = 1.0, place, place
+        low, high = place, place
         if known:
-            deviations = place * path.sigma
             low, high, _, _ = extent(path, nodes, points)
-        elif far_out:
+        elif at > 0.0:
             nodes[0, 0] = place
         else:
             continue
@@ -1095,48 +1103,36 @@ def profile(
             continue
         power = Power(n, n % 2.0 == 1.0, coins, come, pull, level)
         log_scale = level + math.log(share / (math.pi * n))
-        limit = math.exp(min(math.log(trivial) - log_scale, 700.0))
-        if far_out and known and not still[best]:  # is what nodes leave out of one type less than its moment?
-            enough = DIFFERENT * chernoff(n, math.log1p(rise(place, best, laws.mass, laws.moved)), place, level)
-            enough *= math.exp(-((path.end / path.window) ** POWER)) / path.sigma
-            value_error = rounding_of_values(0.0, best, shift, low, high, laws)
-            real_logs(n, best, value_error, points, 0.0, 0, 0.0, none, none, laws)
-            known = remainder(power, path, best, best, points, log_modulus_at_saddle[best], enough, laws) < enough
-        at = place if far_out else 0.0
-        answer, moment, _, left = integral(
-            power, types, early, late, fine, 0, edges, limit, shift, still, 0.0, 0.0, at, known, log_modulus_at_saddle,
-            path, nodes, points, laws,
+        limit = math.log(trivial) - log_scale
+        limit = math.exp(limit) if limit < 700.0 else math.inf
+        bins, horizon, wide = 0, 0.0, 1.0
+        if max_u > 0.0:
+            square = (place * path.sigma) ** 2 if known else 1.0
+            horizon = math.log(trivial) - log_scale + 0.5 * math.log(place * place * (square + 2.0))
+            horizon = max(horizon, 0.0) + (11.0 if atoms <= MANY else 8.5)
+            wide = bin_width(n, early, best, place, fine, path, log_modulus_at_saddle, laws) if known else 1.0
+            bins = bins_of_u(n, wide, min(horizon / n, max_u), full, late, edges)
+        answer, left = integral(
+            power, types, early, late, fine, bins, edges, limit, shift, at, known, log_modulus_at_saddle, path, nodes,
+            points, False, path, nodes, points, laws,
         )  # fmt: skip
-        few = known and left > NEGLIGIBLE  # users that count
-        if few:  # the same integral over the same contour, by more nodes: so for some types alone, too
+        alone = uncovered_user.shape[1] > 0
+        if known and left > NEGLIGIBLE and n * grown > FAR and (atoms <= MANY or max_u == 0.0) and not alone:
+            # Few users count: the same integral over the same contour, by nodes that go on through all lobes.
             set_rows(early, sampled, coins, come, g, laws)
             farther = contour(n, place, best, period, True, laws.mass, laws.moved, far_nodes, far_points)
             set_rows(types, shift, coins, 1.0, g, laws)
             if farther.line < math.inf:
+                if max_u > 0.0:
+                    bins = bins_of_u(n, min(wide, NARROW), min(horizon / n, max_u), full, late, edges)
                 answer = min(answer, integral(
-                    power, types, early, late, fine, 0, edges, limit, shift, still, 0.0, 0.0, 0.0, True,
-                    log_modulus_at_saddle, farther, far_nodes, far_points, laws,
+                    power, types, early, late, fine, bins, edges, limit, shift, at, True, log_modulus_at_saddle, path,
+                    nodes, points, True, farther, far_nodes, far_points, laws,
                 )[0])  # fmt: skip
-        survive = 0.0
-        if max_u == 0.0:
-            answer = min(answer, moment)
-        else:
-            square = deviations * deviations
-            horizon = math.log(trivial) - log_scale + 0.5 * math.log(place * place * (square + 2.0))
-            horizon = max(horizon, 0.0) + (11.0 if atoms <= MANY else 8.5)
-            wide = bin_width(n, early, best, place, fine, path, log_modulus_at_saddle, laws) if known else 1.0
-            wide = min(wide, NARROW) if few else wide
-            bins = bins_of_u(n, wide, min(horizon / n, max_u), full, late, edges)
-            answer, _, survive, _ = integral(
-                power, types, early, late, fine, bins, edges, limit, shift, still, answer, moment, at, known,
-                log_modulus_at_saddle, path, nodes, points, laws,
-            )  # fmt: skip
-        if uncovered_user.shape[1] > 0:
+        if alone:
             answer *= 1.0 + max(
                 0.0, hosted(min(low, place), g, uncovered_user), hosted(max(high, place), g, uncovered_user)
             )
         answer = scaled(answer, log_scale, abs(level) + 2.0 * pull * abs(nodes[0, 0]))
-        if max_u > 0.0:
-            answer += survive * trivial * (1.0 + 4000.0 * ROUNDOFF)
         if answer < out[i]:
             out[i] = answer

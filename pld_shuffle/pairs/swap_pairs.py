@@ -24,6 +24,7 @@ Array = NDArray[np.float64]
 
 GIVEN_AWAY = (5e-3, 2e-4)  # of delta, by types of unbounded noise, whichever is better
 SMALL = 1e-12  # delta where nothing is asked
+PROBED = (0.5, 2.5, 4.5, 8.0)  # deviations where shared laws are compared
 COMPARED = np.concatenate((np.arange(0.0, 9.0, 0.6), 9.0 * 1.5 ** np.arange(30.0)))  # kinds of targets, in scales
 MOST_ASKED = 400  # values of kinds of targets at a time, of more the chords hold: width against speed
 
@@ -123,7 +124,7 @@ class TypedPair(UpperPair):
         """The largest over all kinds of targets."""
 
         def ask(k: int, asked: Array) -> Bounds:
-            bound = self._bound(self._best[k], asked, truncated_mass)
+            bound = self._least(self._best[k], asked, truncated_mass)
             return Bounds(bound, bound)
 
         many = len(self._best) > FEW_PROFILES
@@ -139,22 +140,34 @@ class TypedPair(UpperPair):
 
     @cached_property
     def _chords(self) -> list[Array]:
-        error, cohort, places = self.randomizer.mass_error, self.cohort, self._places[:-1]
-        return [by_moment(types.laws, self.n, places, cohort=cohort, mass_error=4.0 * error) for types in self._best]
+        error, cohort, places = 4.0 * self.randomizer.mass_error, self.cohort, self._places[:-1]
+        return [by_moment(types.laws, self.n, places, cohort=cohort, mass_error=error) for types, *_ in self._best]
 
     @cached_property
-    def _best(self) -> list[Types]:
-        """One of every kind of target, by the bound four deviations out."""
+    def _best(self) -> list[list[Types]]:
+        """Of every kind of target those of the best shared law, at each of `PROBED`; of many kinds at one of them."""
         choices: dict[int, list[Types]] = {}
         for types in self.randomizer.types(self.n):
             # A hidden cohort has no shared law.
             if types.pair not in choices or self.cohort.rate == 1.0:
                 choices.setdefault(types.pair, []).append(types)
-        far = self.blanket.losses_at(4.0)
+        far = self.blanket.losses_at(*(PROBED if len(choices) <= FEW_PROFILES else (4.0,)))
         return [
-            min(options, key=lambda types: float(self._bound(types, far, SMALL)[0])) if len(options) > 1 else options[0]
+            [options[k] for k in np.argmin([self._bound(one, far, SMALL) for one in options], axis=0).tolist()]
+            if len(options) > 1
+            else options
             for options in choices.values()
         ]
+
+    def _least(self, best: list[Types], expm1_eps: Array, truncated_mass: float) -> Array:
+        """By the shared law that is the best near each point; any is proved."""
+        probed, found = self.blanket.losses_at(*PROBED[: len(best)]), np.empty(expm1_eps.size)
+        near = np.searchsorted(np.sqrt(probed[1:] * probed[:-1]), expm1_eps)
+        for types in {id(one): one for one in best}.values():
+            here = np.array([one is types for one in best])[near]
+            if np.any(here):
+                found[here] = self._bound(types, expm1_eps[here], truncated_mass)
+        return found
 
     def _bound(self, types: Types, expm1_eps: Array, truncated_mass: float) -> Array:
         if types.uncovered_user is not None:
@@ -182,7 +195,7 @@ class TypedPair(UpperPair):
     def _given_away(self) -> float:
         """The share of delta that types of unbounded ratios give away."""
         far = self.blanket.losses_at(4.0)
-        [types] = self._best
+        [[types]] = self._best
         return min(GIVEN_AWAY, key=lambda given: float(self._trimmed(types, far, SMALL, given)[0]))
 
     def _trimmed(self, types: Types, expm1_eps: Array, truncated_mass: float, given: float) -> Array:
