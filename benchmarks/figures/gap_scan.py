@@ -3,8 +3,8 @@
 `gap_to_truth.py` shows the usual rounds; this scan goes to the corners: 2 to 10^6 users, eps0 from .1 to 10, 1 to 1,000
 rounds, hidden cohorts that are .001 to .5 of the population, all named randomizers, counted bits, sticky cohorts and
 epochs. First come the cells of a fixed table, then a random order (of one seed) of the grid, so that whatever was
-computed is a fair sample. delta = 1e-6. A cell that takes longer than the limit is listed without numbers. A gap of
-1.005 leaves half a per cent to be gained; inf means that no attack is known.
+computed is a fair sample. delta = 1e-6. A cell that takes more processor seconds than the limit is listed without
+numbers. A gap of 1.005 leaves half a per cent to be gained; inf means that no attack is known.
 
 Run:  python benchmarks/figures/gap_scan.py [--cells 2000] [--seconds 10] [--minutes 60] [--output DIR]
 (writes gap_scan.png and gap_scan.csv, and prints the worst cells of every mechanism)
@@ -118,13 +118,13 @@ def stop(_signal: int, _frame: Any) -> None:
 
 def measured(row: Row, make: Callable[[], Accountant], limit: int) -> Row:
     begin = time.process_time()
-    signal.alarm(limit)
+    signal.setitimer(signal.ITIMER_PROF, limit)
     try:
         bounds = make().epsilon_bounds(DELTA)
     except (TooLong, MemoryError) as error:
         return row._replace(state=type(error).__name__)
     finally:
-        signal.alarm(0)
+        signal.setitimer(signal.ITIMER_PROF, 0.0)
     return row._replace(upper=bounds.upper, attack=bounds.lower, seconds=time.process_time() - begin)
 
 
@@ -182,7 +182,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="proved epsilon over attack in random corners, as PNG and CSV")
     parser.add_argument("--quick", action="store_true", help="six cells of the grid, a second each at most")
     parser.add_argument("--cells", type=int, default=2000, help="of the grid at most")
-    parser.add_argument("--seconds", type=int, default=10, help="for one cell")
+    parser.add_argument("--seconds", type=int, default=10, help="of a processor, for one cell")
     parser.add_argument("--minutes", type=float, default=60.0, help="for all")
     parser.add_argument("--output", type=Path, default=Path(__file__).parent, help="directory to write to")
     options = parser.parse_args()
@@ -190,7 +190,7 @@ def main() -> None:
         options.cells, options.seconds = 6, 1
     options.output.mkdir(parents=True, exist_ok=True)
     warnings.simplefilter("ignore")  # upper ends are certified all the same
-    signal.signal(signal.SIGALRM, stop)
+    signal.signal(signal.SIGPROF, stop)
     end, rows = time.monotonic() + 60.0 * options.minutes, []
     table = [] if options.quick else TABLE
     for what, mechanism, rounds in table:
