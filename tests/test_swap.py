@@ -438,6 +438,35 @@ def test_bounds_by_moments_lie_above_all_datasets(seed):
     assert np.all(truth <= found)
 
 
+def histogram(laws):
+    """Masses of the numbers of the first and the second of three reports, users with these laws."""
+    found = np.zeros((len(laws) + 1, len(laws) + 1))
+    found[0, 0] = 1.0
+    for one, two, three in laws:
+        before, found = found, three * found
+        found[1:] += one * before[:-1]
+        found[:, 1:] += two * before[:, :-1]
+    return found
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_known_laws_of_few_users_are_above_all_datasets_and_near_the_worst(seed):
+    """Three reports, ratios up to e^eps0, 10 to 60 users, whose lobes all count: every number of two other values."""
+    rng = np.random.default_rng(seed)
+    n, eps0 = int(rng.integers(10, 60)), rng.uniform(0.5, 3.0)
+    rows = np.exp(rng.uniform(0.0, eps0, (2, 3)))
+    rows /= rows.sum(axis=1, keepdims=True)
+    s = np.exp(np.log((rows[0] / rows[1]).max()) * np.array([0.01, 0.15, 0.3, 0.5, 0.7]))
+    bound = swap.typed_profile([rows[[0, 1, 0, other]] for other in range(2)], n, s - 1.0, mass_error=1e-15)
+    worst = np.zeros(s.size)
+    for ones in range(0, n, 3 if n > 30 else 1):
+        others = [rows[1]] * ones + [rows[0]] * (n - 1 - ones)
+        p, q = (histogram([*others, row]) for row in rows[:2])
+        worst = np.maximum(worst, [np.maximum(p - at * q, 0.0).sum() for at in s])
+    assert np.all(worst * (1.0 - 1e-12) <= bound)
+    assert np.all(bound[:2] <= 1.09 * worst[:2])  # far out one law that all others cover is too little
+
+
 @pytest.mark.parametrize(("n", "g", "near"), [(500, 0.03, 1.004), (500, 0.005, 1 + 1e-6), (5_000, 0.005, 1.0002)])
 def test_moments_are_those_of_the_theorem(n, g, near):
     """At the smallest of two bounds in 40 digits, X_+ <= e^(xX)/(e x) with the best x and E X_+ <= half of

@@ -26,7 +26,8 @@ var Scorer = {
     const words = sought();
     const named = words.filter((word) => count(word, title)).length;
     const text = PAGE_TEXTS[page] || "";
-    return score + worth + 12 * named + 4 * words.reduce((sum, word) => sum + Math.log2(1 + count(word, text)), 0);
+    const often = (word) => Math.min(count(word, text), 20); // more only says that a page is long
+    return score + worth + 12 * named + 4 * words.reduce((sum, word) => sum + Math.log2(1 + often(word)), 0);
   },
   objNameMatch: 40,
   objPartialMatch: 6,
