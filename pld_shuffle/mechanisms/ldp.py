@@ -33,9 +33,7 @@ MOST_BIT_USERS = 10**9
 MANY_USERS = 1_000  # who come, on average, from which on an absent report may be taken for a neutral one
 HIDDEN = 30.0  # the same number, times this and the squared rate, if that is less
 MANY_COUNTED = 100.0  # reports from which on three-valued randomised response is the worse attack
-HOPELESS = (
-    1.02  # times the delta of clones at one deviation: then, among MANY_USERS, the swap theorem is nowhere better
-)
+HOPELESS = 1.02  # times the delta of clones, at one deviation: then the swap theorem of MANY_USERS wins nowhere
 ASKED = np.array([0.0, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 20.0])  # deviations
 
 

@@ -980,8 +980,9 @@ def integral(
                     ]
                     enough = fine * max(one, two) / far_loss
                     more = far_loss * remainder(power, farther, row, other, far_points, home, enough, laws)
-                    if joined(one, two, share, later) + more * share < total:
-                        rest, total = more, joined(one, two, share, later) + more * share
+                    farther_total = joined(one, two, share, later) + more * share
+                    if farther_total < total:
+                        rest, total = more, farther_total
                 if not total <= part:
                     part = total
                     left = rest * share / total if 0.0 < total < math.inf else 1.0
