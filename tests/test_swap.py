@@ -134,22 +134,21 @@ def moved_laws():
 def certified_integral(n, mass, value, lobes_too):
     """(the bound of the half-line integral, the contour, the nodes' level, its far end) for one law."""
     place = kernels.saddle(float(n), 0, mass, value, 1.0 / math.sqrt(n * np.sum(mass * value**2)))
-    steps = kernels.FAR_STEPS if lobes_too else kernels.STEPS
-    nodes, points = np.empty((3, steps)), np.empty(kernels.POINTS)
     period = 2 * math.pi / np.max(np.abs(value[mass > 0] - value[0, np.argmax(mass)]))
-    path = kernels.contour(float(n), place, 0, period, lobes_too, mass, value, nodes, points)
-    home = math.log1p(kernels.rise(nodes[0, 0], 0, mass, value))
+    path = kernels.contour(float(n), place, 0, period, lobes_too, mass, value)
+    start, points = path.nodes[0, 0], path.points
+    home = math.log1p(kernels.rise(start, 0, mass, value))
     power = kernels.Power(float(n), n % 2 == 1, False, 1.0, 0.0, n * home)
     terms = np.empty((2, kernels.MANY + 1))
     order, longest = 0, 0.0
     if mass.size > kernels.MANY:
-        bend = abs(points[0] - nodes[0, 0])
+        bend = abs(points[0] - start)
         radius = bend + path.end / path.sigma
-        order, longest = kernels.series(float(n), nodes[0, 0], bend, radius, 0, mass, value, *terms)
-    total = kernels.modulus_sum(power, path, nodes, order, longest, 0, mass, value, 0.0, 0.0, home, *terms)
+        order, longest = kernels.series(float(n), start, bend, radius, 0, mass, value, *terms)
+    total = kernels.modulus_sum(power, path, order, longest, 0, mass, value, 0.0, 0.0, home, *terms)
     real = np.array([[math.log1p(kernels.rise(x, 0, mass, value)) for x in points]])
     laws = kernels.Laws(mass, None, None, None, 0.0, mass, value, real)
-    rest = kernels.remainder(power, path, 0, 0, points, home, 1e-6 * total, laws)
+    rest = kernels.remainder(power, path, 0, 0, home, 1e-6 * total, laws)
     return (total + rest) * math.exp((path.end / path.window) ** kernels.POWER), path, n * home, points[0] * path.sigma
 
 

@@ -26,10 +26,11 @@ FINE, STEPS, REACH, MANY, SMALL, PAIRS, LOBES, HEAVY = CONTOUR_WORK
 WIDE, BOW, BOWED, FLAT, LOW, LOWEST, OF_CENTRE, OF_WINDOW = CURVE[:8]
 BLUR_TWO, BLUR_MORE, BLUR_LIGHT, RULE, RULED = CURVE[8:]
 
-LAST = 5.0  # nodes through all lobes end where the smoothing has fallen to exp(-LAST^2/2)
+LAST = 4.0  # nodes through all lobes end where the smoothing has fallen to exp(-LAST^2/2)
 FAR_STEPS = 512  # nodes through all lobes, and bins of u, at most
 NARROW = 0.2  # first bin of u, times n, where lobes matter: they move
 NEGLIGIBLE = 1e-2  # of a sum, what its nodes may leave out before they go on through all lobes
+PASSED = 0.02  # the weight, in such a sum, of what smaller u have added
 NEAR, FAR = -2.0, -30.0  # logs of the sum's moment: it may be the better bound itself; lobes are not worth their time
 WINDOWS = 4  # of values, for laws without a heavy one
 POWER = 16  # the window is exp(-(t/window)^POWER); Re t^POWER < 0 on |Im t| = b needs |t| < TURN b
@@ -50,6 +51,8 @@ class Contour(NamedTuple):
     smoothing: float  # standard deviation of the Gaussian smoothing, times 1/sigma
     heaviest: float  # mass of a value, at z = 0
     line: float  # error of the rule, relative to the greatest |M M*|^(n/2) on the strip
+    nodes: Any  # rows x, y, weight
+    points: Any  # real arguments, see `POINTS`
 
 
 class Power(NamedTuple):
@@ -319,14 +322,12 @@ def real_power(power, one, two, log_modulus_at_saddle):
 
 
 @unchecked
-def modulus_sum(
-    power, path, nodes, order, longest, row, mass, moved, value_error, bow, log_modulus_at_saddle, term, size
-):
-    """Sum of node |M|^n e^(-level), |M| enlarged by slack |z| + bow |z|^2; rows of nodes: x, y, weight.
+def modulus_sum(power, path, order, longest, row, mass, moved, value_error, bow, log_modulus_at_saddle, term, size):
+    """Sum of node |M|^n e^(-level), |M| enlarged by slack |z| + bow |z|^2.
 
     With order > 0 by Taylor's series at the first node, with its remainder, wherever that is small.
     """
-    total = 0.0
+    total, nodes = 0.0, path.nodes
     for i in range(int(path.end / path.step + 1.5)):
         x = nodes[0, i]
         y = nodes[1, i]
@@ -591,8 +592,8 @@ def spread_part(n, path, row, other, mass, moved, low, high, top):
 
 
 @unchecked
-def contour(n, place, row, period, lobes_too, mass, moved, nodes, points):
-    """Choose the contour for the law in `row`, saddle point `place`; fill nodes and points (see `POINTS`).
+def contour(n, place, row, period, lobes_too, mass, moved):
+    """The contour for the law in `row`, saddle point `place`.
 
     lobes_too : nodes go on through all return lobes that the smoothing leaves, on the same contour.
 
@@ -639,7 +640,7 @@ def contour(n, place, row, period, lobes_too, mass, moved, nodes, points):
         strip *= 0.9
     slide = 1.0 - 2.0 * abs(bend) * strip * (bump / width) ** 2
     step = 2.0 * math.pi * strip / (RULE + RULED * strip * strip)
-    count = min(nodes.shape[1], math.ceil(reach / step) + 1)
+    count = min(FAR_STEPS if lobes_too else STEPS, math.ceil(reach / step) + 1)
     end = (count - 1) * step
     line = math.inf
     tilt = 2.83 * abs(bend) * bump * bump / width
@@ -650,7 +651,9 @@ def contour(n, place, row, period, lobes_too, mass, moved, nodes, points):
         line *= 1.0 + 0.5 * tilt * tilt
         line *= math.exp(raised)
         line *= 1.01 / math.expm1(min(2.0 * math.pi * strip / step, 700.0))
-    for j in range(count if line < math.inf else 0):
+    count = count if line < math.inf else 0
+    nodes, points = np.empty((3, count)), np.empty(POINTS)
+    for j in range(count):
         t = j * step
         fall = 1.0 / (1.0 + (t / width) ** 2)
         real = far + bend * fall
@@ -666,7 +669,7 @@ def contour(n, place, row, period, lobes_too, mass, moved, nodes, points):
     points[3] = (far + strip) / sigma
     points[4] = (far + bend * bump - strip) / sigma
     points[5] = (far + bend * bump + strip) / sigma
-    return Contour(sigma, bend, width, step, end, window, smoothing, heaviest, line)
+    return Contour(sigma, bend, width, step, end, window, smoothing, heaviest, line, nodes, points)
 
 
 @unchecked
@@ -681,13 +684,13 @@ def absent_part(power, path, row, low, high, top, enough, laws):
 
 
 @unchecked
-def remainder(power, path, row, other, points, log_modulus_at_saddle, enough, laws):
+def remainder(power, path, row, other, log_modulus_at_saddle, enough, laws):
     """What the evaluated nodes leave out, relative to e^level, for every law between two rows.
 
-    laws.real: bounds on log M at `points`. M is convex in v for real arguments, so its ends bound it. No better
-    bound than `enough` is looked for.
+    laws.real: bounds on log M at the path's points. M is convex in v for real arguments, so its ends bound it. No
+    better bound than `enough` is looked for.
     """
-    real = laws.real
+    real, points = laws.real, path.points
     top = -math.inf
     outer = -math.inf
     for q in range(2):
@@ -833,8 +836,9 @@ def guess(n, types, share, shift, elsewhere, positive, laws):
 
 
 @unchecked
-def extent(path, nodes, points):
+def extent(path):
     """(low, high, bend, radius): all Re z, how far they are from the first node, and how far nodes and points are."""
+    nodes, points = path.nodes, path.points
     low = min(min(points[2], points[4]), min(points[0], nodes[0, 0]))
     high = max(max(points[3], points[5]), max(points[0], nodes[0, 0]))
     bend = abs(points[0] - nodes[0, 0])
@@ -864,22 +868,28 @@ def bin_width(n, early, best, place, fine, path, log_modulus_at_saddle, laws):
 
 
 @unchecked
-def type_sum(power, k, row, v, shift, bow, home, path, nodes, points, laws):
+def lost(path):
+    """The factor of a sum over nodes, for the window and the contour's scale."""
+    return path.sigma * math.exp((path.end / path.window) ** POWER)
+
+
+@unchecked
+def type_sum(power, k, row, v, shift, bow, home, path, laws):
     """The sum over nodes of type k at v, whose law and real logarithms go into a row, as `integral` has it.
 
     bow : error of M over |z|^2, of its interpolation in v.
     """
-    low, high, bend, radius = extent(path, nodes, points)
+    low, high, bend, radius = extent(path)
+    start = path.nodes[0, 0]
     move(v, k, shift, row, laws)
     value_error = rounding_of_values(v, k, shift, low, high, laws)
     term, size = np.empty(MANY + 1), np.empty(MANY + 1)
     order, longest = 0, 0.0
     if laws.mass.shape[1] > MANY:
-        order, longest = series(power.n, nodes[0, 0], bend, radius, row, laws.mass, laws.moved, term, size)
-    real_logs(power.n, row, value_error, points, nodes[0, 0], order, longest, term, size, laws)
-    loss = path.sigma * math.exp((path.end / path.window) ** POWER)
-    return loss * modulus_sum(
-        power, path, nodes, order, longest, row, laws.mass, laws.moved, value_error, bow, home, term, size
+        order, longest = series(power.n, start, bend, radius, row, laws.mass, laws.moved, term, size)
+    real_logs(power.n, row, value_error, path.points, start, order, longest, term, size, laws)
+    return lost(path) * modulus_sum(
+        power, path, order, longest, row, laws.mass, laws.moved, value_error, bow, home, term, size
     )
 
 
@@ -901,27 +911,23 @@ def joined(before, after, share, later):
 
 
 @unchecked
-def integral(
-    power, types, early, late, fine, bins, edges, limit, shift, place, known, log_modulus_at_saddle, path, nodes,
-    points, few, farther, far_nodes, far_points, laws,
-):  # fmt: skip
+def integral(power, types, early, late, fine, edges, limit, shift, place, known, home, path, few, farther, laws):
     """(sum, left): a bound relative to e^level/(pi n), and the share of it that nodes leave out.
 
-    Over u in so many bins, and what is trivial, `limit`, beyond the last one or from a bin that gives more; without
-    bins at u = 0 alone. With place > 0 there is the bound E(sum L)_+ <= M(place)^n/(e place), too; unless `known`, only
-    it. In a bin each is the greatest of all types, and then the smaller of the two counts; not for one type alone.
+    Over u from edge to edge, and what is trivial, `limit`, beyond the last one or from a bin that gives more; with
+    one edge at u = 0 alone. With place > 0 there is the bound E(sum L)_+ <= M(place)^n/(e place), too; unless `known`,
+    only it. In a bin each is the greatest of all types, and then the smaller of the two counts; not for one type alone.
 
     1. At every edge of a bin, the sum over nodes for every type, with |M| enlarged for the interpolation in v.
     2. What the nodes leave out, for the whole bin; what lies far below the largest sum need not be known well.
-    3. If `few` users count, and that is too much, the same integral by the farther nodes.
-    4. The bin: sums interpolated, with the weights' upper bounds; the greatest type.
+    3. The bin: sums interpolated, with the weights' upper bounds.
+    4. If `few` users count, and too much is left out, the greatest type by the farther nodes, until it stays so.
     """
-    n = power.n
-    sums = np.full((2, types), math.inf)
-    moments = np.full((2, types), math.inf)
-    bows = np.zeros((2, types))
-    loss = path.sigma * math.exp((path.end / path.window) ** POWER)
-    far_loss = farther.sigma * math.exp((farther.end / farther.window) ** POWER)
+    n, bins = power.n, edges.shape[0] - 1
+    sums, far_sums, moments = np.full((2, types), math.inf), np.empty((2, types)), np.full((2, types), math.inf)
+    bows, rests, totals = np.zeros((2, types)), np.zeros(types), np.zeros(types)
+    gaining, waiting = np.full(types, few), np.full(types, few)
+    loss, far_loss = lost(path), lost(farther)
     answer, left_out = 0.0, 0.0
     survive = 1.0  # (1-u)^n
     for e in range(bins + 1):
@@ -935,6 +941,7 @@ def integral(
         for k in range(types):
             row = side * types + k
             move(v, k, shift, row, laws)
+            far_sums[side, k] = -1.0  # not known yet
             if k >= early and not u >= late:
                 continue
             if place > 0.0:
@@ -942,12 +949,12 @@ def integral(
                 grown = rise(place, row, laws.mass, laws.moved) + place * value_error
                 moments[side, k] = chernoff(n, math.log1p(grown), place, power.level)
             if known:
+                first, end = path.nodes[0, 0], path.points[0]
                 bows[side, k] = bowing(
                     max(v - before, after - v), before, after, k, laws.weight, laws.excess, laws.value,
-                    min(points[0], nodes[0, 0]), max(points[0], nodes[0, 0]),
+                    min(first, end), max(first, end),
                 )  # fmt: skip
-                home, bow = log_modulus_at_saddle[k], bows[side, k]
-                sums[side, k] = type_sum(power, k, row, v, shift, bow, home, path, nodes, points, laws)
+                sums[side, k] = type_sum(power, k, row, v, shift, bows[side, k], home[k], path, laws)
                 top = max(top, sums[side, k] if k < early else 0.0)
                 bottom = max(bottom, sums[back, k] if k < early else 0.0)
         if e == 0 < bins:
@@ -961,33 +968,38 @@ def integral(
             if n * run > 1e-3:
                 later = survive * (1.0 - edges[e - 1]) - survived * (1.0 - u)
                 later = later / ((n + 1.0) * run) - survived + 1e-12 * survive
-        left = 1.0
-        part, part_moment = 0.0 if known else math.inf, 0.0 if place > 0.0 else math.inf
+        part_moment, worst = 0.0, 0
         for k in range(types):
+            totals[k], waiting[k] = 0.0, gaining[k]
             if k >= early and not edges[max(e - 1, 0)] >= late:
                 continue
             if known:
                 room = min(top - sums[side, k], bottom - sums[back, k])
                 enough = max(fine * max(top, bottom), 0.5 * room) / loss
                 row, other = side * types + k, back * types + k
-                rest = loss * remainder(power, path, row, other, points, log_modulus_at_saddle[k], enough, laws)
-                total = joined(sums[back, k], sums[side, k], share, later) + rest * share
-                if few and rest * share > NEGLIGIBLE * total and total > part:
-                    row, other, home = row + 2 * types, other + 2 * types, log_modulus_at_saddle[k]
-                    one, two = [
-                        type_sum(power, k, r, x, shift, bow, home, farther, far_nodes, far_points, laws)
-                        for r, x, bow in ((other, before, bows[back, k]), (row, v, bows[side, k]))
-                    ]
-                    enough = fine * max(one, two) / far_loss
-                    more = far_loss * remainder(power, farther, row, other, far_points, home, enough, laws)
-                    farther_total = joined(one, two, share, later) + more * share
-                    if farther_total < total:
-                        rest, total = more, farther_total
-                if not total <= part:
-                    part = total
-                    left = rest * share / total if 0.0 < total < math.inf else 1.0
-            moment = joined(moments[back, k], moments[side, k], share, later)
-            part_moment = moment if not moment <= part_moment else part_moment
+                rests[k] = share * loss * remainder(power, path, row, other, home[k], enough, laws)
+                totals[k] = joined(sums[back, k], sums[side, k], share, later) + rests[k]
+                worst = k if totals[k] > totals[worst] else worst
+            part_moment = max(part_moment, joined(moments[back, k], moments[side, k], share, later))
+        while waiting[worst] and rests[worst] > NEGLIGIBLE * (totals[worst] + PASSED * answer):
+            waiting[worst] = False
+            row, other = (2 + side) * types + worst, (2 + back) * types + worst
+            for at, r, x in ((back, other, before), (side, row, v)):
+                if far_sums[at, worst] < 0.0:
+                    bow = bows[at, worst]
+                    far_sums[at, worst] = type_sum(power, worst, r, x, shift, bow, home[worst], farther, laws)
+            one, two = far_sums[back, worst], far_sums[side, worst]
+            enough = fine * max(one, two) / far_loss
+            more = share * far_loss * remainder(power, farther, row, other, home[worst], enough, laws)
+            farther_total = joined(one, two, share, later) + more
+            gaining[worst] = farther_total < totals[worst]  # once they are no better, they are not where u is larger
+            if gaining[worst]:
+                rests[worst], totals[worst] = more, farther_total
+            for k in range(types):
+                worst = k if totals[k] > totals[worst] else worst
+        part = totals[worst] if known else math.inf
+        left = rests[worst] / part if 0.0 < part < math.inf else 1.0
+        part_moment = part_moment if place > 0.0 else math.inf
         best = min(part, part_moment)
         if not best < share * limit:
             break
@@ -1048,8 +1060,6 @@ def profile(
         weight, excess, np.empty((types, atoms)), np.empty((types, atoms)), relative,
         np.zeros((4 * types, columns)), np.zeros((4 * types, columns)), np.zeros((4 * types, POINTS)),
     )  # fmt: skip
-    nodes, far_nodes = np.empty((3, STEPS)), np.empty((3, FAR_STEPS))
-    points, far_points = np.empty(POINTS), np.empty(POINTS)
     edges = np.zeros(FAR_STEPS + 1)
     log_modulus_at_saddle = np.empty(types)
     come, share = (rate, 1.0) if coins else (1.0, rate)  # of users, and of the population
@@ -1083,14 +1093,13 @@ def profile(
         grown = math.log1p(rise(place, best, laws.mass, laws.moved))
         at = place if not coins and n * grown < NEAR else 0.0
         period = shortest_period(early, weight, laws.value)
-        path = contour(n, place, best, period, False, laws.mass, laws.moved, nodes, points)
+        path = contour(n, place, best, period, False, laws.mass, laws.moved)
         known = path.line < math.inf
-        low, high = place, place
+        low, high, first = place, place, place
         if known:
-            low, high, _, _ = extent(path, nodes, points)
-        elif at > 0.0:
-            nodes[0, 0] = place
-        else:
+            low, high, _, _ = extent(path)
+            first = path.nodes[0, 0]
+        elif not at > 0.0:
             continue
         pull = 0.0
         if coins:  # from here on L is centred, and the rest of the exponent is -g n z
@@ -1098,8 +1107,8 @@ def profile(
             pull = g * n
         set_rows(types, shift, coins, 1.0, g, laws)
         for k in range(types):
-            log_modulus_at_saddle[k] = math.log1p(rise(nodes[0, 0], k, laws.mass, laws.moved))
-        level = n * come * log_modulus_at_saddle[best] - pull * nodes[0, 0]
+            log_modulus_at_saddle[k] = math.log1p(rise(first, k, laws.mass, laws.moved))
+        level = n * come * log_modulus_at_saddle[best] - pull * first
         if not level < 700.0:
             continue
         power = Power(n, n % 2.0 == 1.0, coins, come, pull, level)
@@ -1114,26 +1123,26 @@ def profile(
             wide = bin_width(n, early, best, place, fine, path, log_modulus_at_saddle, laws) if known else 1.0
             bins = bins_of_u(n, wide, min(horizon / n, max_u), full, late, edges)
         answer, left = integral(
-            power, types, early, late, fine, bins, edges, limit, shift, at, known, log_modulus_at_saddle, path, nodes,
-            points, False, path, nodes, points, laws,
+            power, types, early, late, fine, edges[: bins + 1], limit, shift, at, known, log_modulus_at_saddle, path,
+            False, path, laws,
         )  # fmt: skip
         alone = uncovered_user.shape[1] > 0
         if known and left > NEGLIGIBLE and n * grown > FAR and (atoms <= MANY or max_u == 0.0) and not alone:
             # Few users count: the same integral over the same contour, by nodes that go on through all lobes.
             set_rows(early, sampled, coins, come, g, laws)
-            farther = contour(n, place, best, period, True, laws.mass, laws.moved, far_nodes, far_points)
+            farther = contour(n, place, best, period, True, laws.mass, laws.moved)
             set_rows(types, shift, coins, 1.0, g, laws)
             if farther.line < math.inf:
                 if max_u > 0.0:
                     bins = bins_of_u(n, min(wide, NARROW), min(horizon / n, max_u), full, late, edges)
                 answer = min(answer, integral(
-                    power, types, early, late, fine, bins, edges, limit, shift, at, True, log_modulus_at_saddle, path,
-                    nodes, points, True, farther, far_nodes, far_points, laws,
+                    power, types, early, late, fine, edges[: bins + 1], limit, shift, at, True, log_modulus_at_saddle,
+                    path, True, farther, laws,
                 )[0])  # fmt: skip
         if alone:
             answer *= 1.0 + max(
                 0.0, hosted(min(low, place), g, uncovered_user), hosted(max(high, place), g, uncovered_user)
             )
-        answer = scaled(answer, log_scale, abs(level) + 2.0 * pull * abs(nodes[0, 0]))
+        answer = scaled(answer, log_scale, abs(level) + 2.0 * pull * abs(first))
         if answer < out[i]:
             out[i] = answer
