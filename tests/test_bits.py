@@ -18,7 +18,7 @@ from test_truths import bit, chosen, cohort, crowd, datasets
 from pld_shuffle import Accountant, CountedBits, ShuffledLDP, Subsampled
 from pld_shuffle.pairs import bit_kernels, bit_pair, strategy
 from pld_shuffle.pairs.bits import BitShares, bit_attack, bit_profile
-from pld_shuffle.pairs.two_counts import TwoCountAttack, TwoCountPair
+from pld_shuffle.pairs.two_counts import TwoCountPair, two_count_attacks
 from pld_shuffle.report import Report
 
 ROUNDING = 1e-13
@@ -170,8 +170,8 @@ def test_two_counts_are_tight(n, eps0):
     shares = BitShares.randomized_response(eps0)
     scale = shares.gap / math.sqrt(n * shares.one * shares.zero)
     expm1_eps = np.expm1(scale * np.array([1.0, 3.0, 6.0]))
-    held = ((0, 0), (n - 1, 0), (0, n - 1))  # all others hold neither value, the old one or the new one
-    lower = np.max([TwoCountAttack(n, shares, *j).profile(expm1_eps, 0.0, 1e-18).lower for j in held], axis=0)
+    attacks = two_count_attacks(n, shares, 3).pairs  # all others hold the old value, the new one or neither
+    lower = np.max([one.profile(expm1_eps, 1e-6, 1e-18).lower for one in attacks], axis=0)
     upper = TwoCountPair(n, shares).upper(expm1_eps, 1e-18)
     assert np.all(lower <= upper) and np.all(upper <= lower * 1.015)
 

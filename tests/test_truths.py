@@ -467,11 +467,11 @@ def bits(n: int, one: F = ONE, zero: F = ZERO, **more: int) -> CountedBits:
     return CountedBits(n, one_if_one=float(one), one_if_zero=float(zero), **more)
 
 
-def one_hot_sums(n: int, one: F, zero: F) -> Iterator[o.Atoms]:
-    """Three values, all data of the others; the third value's sum says nothing about the target."""
+def one_hot_sums(n: int, one: F, zero: F, k: int = 3) -> Iterator[o.Atoms]:
+    """All data of the others; a third value's sum says nothing about the target."""
     held = bit(one), bit(zero)
     for old, new in itertools.product(range(n), repeat=2):
-        if old + new <= n - 1:
+        if old + new <= n - 1 if k > 2 else old + new == n - 1:
             others = [[*[held[0]] * count, *[held[1]] * (n - 1 - count)] for count in (old, new)]
             sums = [
                 together(*(crowd([mine, *rest]) for mine, rest in zip(order, others, strict=True)))
@@ -484,6 +484,25 @@ def one_hot(k: int) -> list[Law]:
     """Reports of all bits."""
     reports = list(itertools.product((0, 1), repeat=k))
     return [[math.prod(BITS[j == x][seen] for j, seen in enumerate(report)) for report in reports] for x in range(k)]
+
+
+def bins_of(laws: Sequence[Law], k: int = 3) -> View:
+    """The sums of one-hot bits, of the first k of them."""
+    width = len(laws[0]).bit_length() - 1
+    found: View = {}
+    for counts, mass in crowd(laws).items():
+        sums = tuple(sum(c for i, c in enumerate(counts) if i >> width - 1 - j & 1) for j in range(min(k, width)))
+        found[sums] = found.get(sums, 0) + mass
+    return found
+
+
+def hidden_bins(laws: Sequence[Law], size: int, rounds: int = 1, k: int = 3) -> View:
+    """In one cohort."""
+    return drawn(laws, size, lambda some: together(*[bins_of(some, k)] * rounds))
+
+
+def counted(k: int, n: int) -> Summed:
+    return Summed(RAPPOR(k=k, noise=0.0, one_if_zero=float(ZERO), one_if_one=float(ONE)), n)
 
 
 TRUTHS |= {
@@ -512,10 +531,14 @@ TRUTHS |= {
         for n in (1, 3)
         for one, zero in ((ONE, ZERO), (ONE, F(1, 4)), (F(7, 8), ZERO), (F(1, 2), F(1, 16)))
     },
-    "hidden cohort of histograms": Truth(  # the general amplification is above, the attack on one sum below
-        Subsampled(Summed(RAPPOR(k=3, noise=0.0, one_if_zero=float(ZERO), one_if_one=float(ONE)), 1), population=2),
-        datasets(one_hot(3), 1, cohort(1)), 1, 0.0,
-    ),
+    "histogram of 3 in two bins": Truth(counted(2, 3), partial(one_hot_sums, 3, ONE, ZERO, 2), 1, 0.999, 1.001),
+    **{
+        f"hidden cohort of {n} of {population}, {k} bins, {rounds} rounds": Truth(
+            StickyCohort(counted(k, n), rounds, population=population),
+            datasets(one_hot(k), population - 1, partial(hidden_bins, size=n, rounds=rounds)), 1, 0.0,
+        )
+        for k, n, population, rounds in ((3, 1, 2, 1), (3, 2, 4, 1), (2, 2, 4, 1), (2, 2, 3, 2))
+    },
 }  # fmt: skip
 
 
@@ -1053,6 +1076,27 @@ def test_attacks_on_schemes_are_datasets(scheme: str, base: str) -> None:
             np.all(ends.lower <= truth * (1.0 + 1e-9) + 1e-15) and np.all(truth <= ends.upper * (1.0 + 1e-9) + 1e-15)
             for truth in truths
         )
+
+
+@pytest.mark.parametrize("k, n, population", [(3, 2, 4), (2, 2, 4), (3, 1, 2), (3, 3, 3)])
+def test_attacks_on_sums_of_bits_are_datasets(k: int, n: int, population: int) -> None:
+    """Others all hold the target's second value, its first one, or a third, whose sum is not looked at; exactly."""
+    rows, truths = one_hot(k), []
+    for held in range(k):
+        seen = partial(hidden_bins, size=n, k=k if held < 2 else 2)
+        [pair] = datasets(rows, population - 1, seen, [(held,) * (population - 1)], (0, 1))()
+        law = composed(pair, 1)
+        truths += [one_order(law), one_order(law[::-1])]
+    attacks = counted(k, n).sampled_attack(Cohort(n / population))
+    assert isinstance(attacks, Attacks) and len(attacks.pairs) == min(k, 3)
+    met = set()
+    for attack in attacks.pairs:
+        found = attack.as_profile.profile(np.expm1(LOSSES), 1e-9, 1e-30)
+        met.add(next(which for which, truth in enumerate(truths) if (
+            np.all(found.lower <= truth * (1 + 1e-12) + 1e-15) and np.all(truth <= found.upper * (1 + 1e-12) + 1e-15)
+            and np.all(found.lower >= truth * (1 - 2e-5) - 1e-12)
+        )))  # fmt: skip
+    assert len(met) == len(attacks.pairs)
 
 
 def worst_of_all(scheme: str, base: str, pairs: Iterable[o.Atoms]) -> Array:

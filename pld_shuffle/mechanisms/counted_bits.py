@@ -19,7 +19,7 @@ from ..pairs.pair import Attacks, Pair
 from ..pairs.profile import Several
 from ..randomizers.base import settle
 from ..randomizers.discrete import DiscreteRandomizer
-from .base import SMALLEST_EPS0, Mechanism, local_epsilon, said
+from .base import SMALLEST_EPS0, OnCohorts, local_epsilon, said
 from .labels import ShuffledRandomizer
 from .ldp import bit_orders
 from .shuffled import Shuffled
@@ -28,7 +28,7 @@ WAYS = ("eps0", "gamma", "one_if_one", "one_if_zero")
 
 
 @dataclass(frozen=True, repr=False)
-class CountedBits(Mechanism):
+class CountedBits(OnCohorts):
     """n users send randomised bits, and only the number of ones is published.
 
     Parameters
@@ -55,6 +55,7 @@ class CountedBits(Mechanism):
     one_if_zero: float | None = None
     bits: int = 1
     rarely: ClassVar[tuple[str, ...]] = ("bits",)
+    any_cohort = False  # several bits have no pair where users may be absent
 
     CHECKS: ClassVar = {"n": users, "bits": positive_int}
 
@@ -94,10 +95,6 @@ class CountedBits(Mechanism):
     @cached_property
     def pair(self) -> BitPair:  # type: ignore[override]
         return BitPair(self.n, self.shares, self.bits)
-
-    @cached_property
-    def attack_pair(self) -> Pair:  # type: ignore[override]
-        return Attacks.of(bit_attacks(self.n, self.shares, bits=self.bits))
 
     def sampled(self, cohort: Cohort) -> Pair:
         """The pair of a hidden cohort: with one bit a user the less of docs/swap.md, Theorem B4, and the coin labels.

@@ -42,7 +42,7 @@ class StickyCohort(OfMechanism):
     independent**: compose the costliest panel's mechanism, without a cohort (docs/people.md, section 3). **Do not
     account for it as `Subsampled` rounds**: below, 1.107 is right, and .045 is wrong.
 
-    Lower ends are those of a concrete attack (the module's) for `ShuffledLDP`, `CountedBits` and named randomizers, of
+    Lower ends are those of a concrete attack (the module's) for `ShuffledLDP`, counted bits and named randomizers, of
     the pair where the mechanism's own are, and otherwise 0. Complexity: about ten compositions of the rounds, and O(1)
     for each point of their profile. Raises ValueError or TypeError naming the argument.
 

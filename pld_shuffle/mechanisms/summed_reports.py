@@ -26,23 +26,14 @@ from ..numerics.integer_laws import IntegerLaw, negative_binomial_law, poisson_l
 from ..numerics.rounding import ROUNDOFF, above, below
 from ..numerics.sides import Bounds
 from ..numerics.validation import users
-from ..pairs.bit_pair import bit_attacks
 from ..pairs.bits import BitShares
 from ..pairs.cohort import Cohort
 from ..pairs.gaussian import GaussianPair
-from ..pairs.pair import Attacks, Pair
+from ..pairs.pair import Pair
 from ..pairs.shifted import shifted
-from ..pairs.two_counts import two_counts
-from ..randomizers import (
-    RAPPOR,
-    DiscreteRandomizer,
-    Gaussian,
-    HadamardResponse,
-    KRandomizedResponse,
-    Laplace,
-    LocalRandomizer,
-    UnaryEncoding,
-)
+from ..pairs.two_counts import TwoCountAttack, two_count_attacks, two_counts
+from ..randomizers import DiscreteRandomizer, Gaussian, HadamardResponse, KRandomizedResponse, Laplace, LocalRandomizer
+from ..randomizers.one_hot import NoisyVector
 from .base import Mechanism, said
 from .shuffled import Shuffled
 
@@ -83,23 +74,22 @@ class Summed(Mechanism):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        bits = isinstance(self.randomizer, UnaryEncoding | RAPPOR)
-        if not (bits or isinstance(self.randomizer, (*SYMBOLS, Gaussian, Laplace))):
+        if not isinstance(self.randomizer, (*SYMBOLS, NoisyVector, Gaussian, Laplace)):
             raise TypeError(
                 f"randomizer must be one whose reports have a sum that is accounted for, got {self.randomizer!r}"
             )
 
     @cached_property
-    def _shares(self) -> BitShares:
-        """Of one bit of a report."""
-        assert isinstance(self.randomizer, UnaryEncoding | RAPPOR)
+    def _bits(self) -> tuple[int, BitShares, int]:
+        """Of sums of bits: users, what happens to a bit, and values."""
+        assert isinstance(self.randomizer, NoisyVector)
         one, not_one, zero, not_zero = self.randomizer.channel
-        return BitShares(one, zero, not_one, not_zero, self.randomizer.tv)
+        return self.n, BitShares(one, zero, not_one, not_zero, self.randomizer.tv), self.randomizer.inputs
 
     @cached_property
     def _counts(self) -> tuple[Pair, Pair]:
         """Of sums of bits, and attacks."""
-        return two_counts(self.n, self._shares)
+        return two_counts(*self._bits)
 
     @cached_property
     def pair(self) -> Pair:  # type: ignore[override]
@@ -129,12 +119,18 @@ class Summed(Mechanism):
     @property
     def unsampled(self) -> str | None:  # type: ignore[override]
         """Sums of bits alone have a proven pair, by general amplification."""
-        bits = isinstance(self.randomizer, UnaryEncoding | RAPPOR)
+        bits = isinstance(self.randomizer, NoisyVector)
         return None if bits else "no pair is known for the sum of a hidden cohort"
 
     def sampled_attack(self, cohort: Cohort) -> Pair:
-        """What one of two sums tells, all others holding neither value."""
-        return Attacks.of(bit_attacks(self.n, self._shares, cohort))
+        """What two sums tell, all others holding one value."""
+        return two_count_attacks(*self._bits, cohort)
+
+    def stand_in_attack(self, cohort: Cohort) -> tuple[Pair, Pair] | None:
+        if not isinstance(self.randomizer, NoisyVector):
+            return None
+        ahead = TwoCountAttack(*self._bits[:2])
+        return ahead, ahead.reverse
 
     def assumptions(self) -> dict[str, str]:
         return said(

@@ -1,8 +1,8 @@
 """Sums of one-hot bits: what two counts at once give away, and the pairs of it.
 
-Every user encodes one value out of k >= 3 in k bits, each sent through `shares`; the view is the k sums of bits. A
-change of value touches two of them, independently: the old value's sum (1 before, 0 after) and the new one's (0
-before, 1 after). j_a and j_b of the others hold these values, j_a + j_b <= n-1. So the pair is a product, and
+Every user encodes one value out of k in k bits, each sent through `shares`; the view is the k sums of bits. A change of
+value touches two of them, independently: the old value's sum (1 before, 0 after) and the new one's (0 before, 1 after).
+j_a and j_b of the others hold these values, j_a + j_b <= n-1, with equality for k = 2. So the pair is a product, and
 
     H_s = sum over atoms of both  p p' (1 - s e^(-l - l'))_+ .
 
@@ -23,10 +23,12 @@ from ..numerics.rounding import ROUNDOFF
 from ..numerics.sides import Bounds, Side
 from .bit_pair import BitPair, rough_scale
 from .bits import BitShares, binomial_pmf, bit_profile
+from .cohort import ALL_USERS, Cohort
 from .discrete import EitherOrder, OrderedPair
 from .pair import Atoms, Attacks, Pair
-from .profile import ProfilePair, UpperPair, points, profile_atoms
+from .profile import HiddenOrder, ProfilePair, UpperPair, points, profile_atoms
 from .shifted import losses, side_by_side, with_attack
+from .slots import SlotLaw
 
 Array = NDArray[np.float64]
 
@@ -44,11 +46,13 @@ class _OfTwoCounts(ProfilePair):
 
     @property
     def max_loss(self) -> Bounds:
-        return _twice(self.shares)
+        """Of the two sums together."""
+        loss = math.log1p(self.shares.gap / self.shares.zero) + math.log1p(self.shares.gap / self.shares.not_one)
+        return Bounds(loss * (1.0 - 64.0 * ROUNDOFF), loss * (1.0 + 64.0 * ROUNDOFF))
 
     @property
     def scale(self) -> float:
-        return _two_scale(self.n, self.shares)
+        return min(math.sqrt(2.0) * rough_scale(self.n, self.shares, 1, 1.0), float(self.max_loss.upper))
 
     @property
     def most_points(self) -> int:
@@ -57,10 +61,11 @@ class _OfTwoCounts(ProfilePair):
 
 @dataclass(frozen=True)
 class TwoCountPair(_OfTwoCounts, UpperPair):
-    """The pair of the sums of n users' one-hot bits, whatever the others hold."""
+    """The pair of the sums of n users' one-hot bits, whatever the others hold; `third`: also neither of two values."""
 
     n: int
     shares: BitShares
+    third: bool = True
     even = True
 
     def repeated(self, count: int) -> list[tuple[Pair, int]]:
@@ -77,7 +82,7 @@ class TwoCountPair(_OfTwoCounts, UpperPair):
         eps, found, law = np.log1p(expm1_eps), np.zeros(expm1_eps.size), partial(_law, self.n, self.shares)
         less = _enough(truncated_mass)
         for part, other in itertools.product(_ranges(self.n - 1), repeat=2):
-            if part[0] + other[0] <= self.n - 1:
+            if part[0] + other[0] <= self.n - 1 and (self.third or part[1] + other[1] >= self.n - 1):
                 old, new = law(part, Side.UPPER, less, False), law(other, Side.UPPER, less, True)
                 found = np.maximum(found, _product(old, new, eps, 1.0))
         return np.asarray(np.minimum(found, 1.0))
@@ -85,32 +90,38 @@ class TwoCountPair(_OfTwoCounts, UpperPair):
 
 @dataclass(frozen=True)
 class TwoCountAttack(_OfTwoCounts):
-    """The pair of two datasets: `old` of the others hold the target's first value, `new` its second one."""
+    """The pair of two datasets whose others all hold the target's second value, or, if `first`, its first one."""
 
     n: int
     shares: BitShares
-    old: int
-    new: int
+    first: bool = False
 
     @property
-    def reverse(self) -> ProfilePair | None:
-        return None if self.old == self.new else replace(self, old=self.new, new=self.old)
+    def reverse(self) -> TwoCountAttack:
+        return replace(self, first=not self.first)
 
     def profile(self, expm1_eps: Array, rtol: float, truncated_mass: float) -> Bounds:
         eps, ends = np.log1p(expm1_eps), []
+        held = ((self.n - 1) * self.first, (self.n - 1) * (not self.first))
         for side, sign in zip(Side, (-1.0, 1.0), strict=True):
             old, new = (
-                _law(self.n, self.shares, (held, held), side, _enough(truncated_mass), reverse)
-                for held, reverse in ((self.old, False), (self.new, True))
+                _law(self.n, self.shares, (ones, ones), side, _enough(truncated_mass), reverse)
+                for ones, reverse in zip(held, (False, True), strict=True)
             )
             ends.append(np.minimum(_product(old, new, eps, sign), 1.0))
         return Bounds(*ends)
 
+    def sampled(self, cohort: Cohort) -> ProfilePair:
+        """Who stands in for an absent target looks like the others."""
+        cohort.require_all_present(self)
+        ahead, back = (self.reverse, self) if self.first else (self, self.reverse)
+        return HiddenOrder(ahead, cohort.rate, back, self.first)
 
-def two_counts(n: int, shares: BitShares) -> tuple[Pair, Pair]:
+
+def two_counts(n: int, shares: BitShares, k: int) -> tuple[Pair, Pair]:
     """The pair of the sums, and attacks: of few users all datasets, exactly, also as they are chosen over rounds."""
     if n > FEW:
-        return TwoCountPair(n, shares), Attacks.of(two_count_attacks(n, shares))
+        return TwoCountPair(n, shares, k > 2), two_count_attacks(n, shares, k)
     laws = [[binomial_pmf(count, chance) for count in range(n + 1)] for chance in shares.chances]
     error = ROUNDOFF * (64.0 * n + 256.0)
     counts = []
@@ -120,27 +131,24 @@ def two_counts(n: int, shares: BitShares) -> tuple[Pair, Pair]:
         counts.append([OrderedPair(losses(*both, error, 0.0), 0.0, error) for both in ((p, q), (q, p))])
     # The reverse of two counts is these counts exchanged.
     pairs = [(side_by_side(counts[a][0], counts[b][1]), side_by_side(counts[b][0], counts[a][1]))
-        for a in range(n) for b in range(a, n - a)]  # fmt: skip
+        for a in range(n) for b in range(a if k > 2 else max(a, n - 1 - a), n - a)]  # fmt: skip
     return with_attack(*(EitherOrder((one.losses, other.losses), mass_error=one.mass_error) for one, other in pairs))
 
 
-def two_count_attacks(n: int, shares: BitShares) -> list[TwoCountAttack]:
-    """Equal others hold neither of the target's values, or one of them; the strongest at four deviations is first."""
-    scale, largest = _two_scale(n, shares), _twice(shares)
-    far = np.expm1([min(4.0 * scale, 0.9 * float(largest.lower))])
-    places = [(0, 0), (n - 1, 0), (0, n - 1)] if n > 1 else [(0, 0)]
-    attacks = [TwoCountAttack(n, shares, *held) for held in places]
-    return sorted(attacks, key=lambda one: -float(one.profile(far, 0.0, 1e-9).lower[0]))
+def two_count_attacks(n: int, shares: BitShares, k: int, cohort: Cohort = ALL_USERS) -> Pair:
+    """Of a cohort: all others hold the target's second value, or the first one, or a third; the strongest is first.
 
-
-def _twice(shares: BitShares) -> Bounds:
-    """The largest losses of the two sums together."""
-    loss = math.log1p(shares.gap / shares.zero) + math.log1p(shares.gap / shares.not_one)
-    return Bounds(loss * (1.0 - 64.0 * ROUNDOFF), loss * (1.0 + 64.0 * ROUNDOFF))
-
-
-def _two_scale(n: int, shares: BitShares) -> float:
-    return min(math.sqrt(2.0) * rough_scale(n, shares, 1, 1.0), float(_twice(shares).upper))
+    The third value's own sum is not looked at. Then each of n users sends two bits, and what they say of the target is
+    a sum of one function of each: two sums say all.
+    """
+    attacks: list[ProfilePair] = [TwoCountAttack(n, shares, first).sampled(cohort) for first in (False, True)]
+    if k > 2 or n == 1:
+        one, zero = (np.array(chance) for chance in shares.chances)
+        first, second, others = (np.outer(*bits).ravel() for bits in ((one, zero), (zero, one), (zero, zero)))
+        attacks.append(SlotLaw(n, first, second, others, True, 16.0 * ROUNDOFF).sampled(cohort).ordered_pair())
+    far = np.expm1([min(4.0 * max(one.scale for one in attacks), 0.9 * float(attacks[0].max_loss.lower))])
+    attacks.sort(key=lambda one: -float(one.profile(far, 1e-3, 1e-9).lower[0]))
+    return Attacks.of(attacks)
 
 
 @lru_cache(maxsize=1024)
