@@ -129,7 +129,7 @@ def certificate(
             f"a certificate needs rounds, a delta in (0, 1) and a finite epsilon, got {len(rounds)} mechanisms,"
             f" delta={delta!r}, epsilon={answer!r}"
         )
-    ledger = rounds_state((_covered(mechanism), count) for mechanism, count in rounds)
+    ledger = rounds_state((covered(mechanism), count) for mechanism, count in rounds)
     pooled = _pooled(rounds)
     known = [(Known.of(pair), count) for _, pair, count in pooled]
     if any(float(pair.max_loss.upper) == 0.0 for _, pair, _ in pooled):
@@ -231,7 +231,8 @@ def _solved(found: Composed, delta: float, answer: float) -> float:
     return float(crossing(excess, wrong, right)) if right[1] <= 0.0 < wrong[1] else math.inf
 
 
-def _covered(mechanism: Mechanism) -> Mechanism:
+def covered(mechanism: Mechanism) -> Mechanism:
+    """The mechanism, if the checker knows it; else ValueError."""
     inner = mechanism
     unequal = False
     while isinstance(inner, (Subsampled, PoissonSampled)):

@@ -16,6 +16,7 @@ import json
 import os
 import re
 import sys
+import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from .accountant import Accountant
     from .trainlog import Rounds, TrainingLog
 
+MINUTE = 60.0  # between two lines of a command that no terminal shows
 GAVE_UP, BAD_INPUT, EXCEEDED, INTERRUPTED, READER_LEFT = 1, 2, 3, 130, 141
 STATUSES = f"""exit status:
   0    an answer
@@ -99,6 +101,7 @@ def _parser() -> _Parser:
             if command.picture:
                 how.add_argument("--plot", metavar="FILE", help=f"draw {command.picture} (.png, .pdf, .svg)")
             one.add_fields("how accurately", "rtol", default=1e-3)
+        one.set_defaults(flags=[*one._option_string_actions])
     return parser
 
 
@@ -122,8 +125,7 @@ def _parsed(argv: Sequence[str] | None) -> argparse.Namespace:
     given = sys.argv[1:] if argv is None else argv
     arguments, unknown = _parser().parse_known_args(given or ["--help"])  # the name alone: what there is
     if unknown:
-        known = ("--plot", "--json", *map(_flag, (*MECHANISM_FIELDS, *fields.QUESTION_FIELDS)))
-        near = difflib.get_close_matches(unknown[0], known, 1)
+        near = difflib.get_close_matches(unknown[0], arguments.flags, 1)
         meant = f"; did you mean {near[0]}?" if near else ""
         raise _BadInput(f"unrecognized arguments: {' '.join(unknown)}{meant}")
     return arguments
@@ -247,6 +249,12 @@ def _account(arguments: argparse.Namespace) -> Found:
         from .trajectory import epsilon_trajectory
 
         composed(accountant, log.rounds)
+    if arguments.certificate:
+        from .certificate import covered
+
+        with _blaming("certificate"):  # before the computation
+            for mechanism, _ in log.rounds:
+                covered(mechanism)
     rows, delta = len(log.rounds), arguments.delta
     report = _log_report(arguments, log)
     with _phase("asking for epsilon"):
@@ -511,13 +519,34 @@ COMMANDS = (
 
 @contextlib.contextmanager
 def _phase(text: str, rows: int = 0) -> Iterator[Callable[[int, int], None]]:
-    """A line on a terminal that says what is being done, with a bar where `rows` are counted; gone afterwards."""
+    """A line on a terminal that says what is being done, with a bar where `rows` are counted; gone afterwards.
+
+    Elsewhere, in a pipe or a job's log, a line every MINUTE.
+    """
     from tqdm import tqdm
 
     form = None if rows else "{desc} ..."
     options = {"unit": "round", "leave": False, "file": sys.stderr, "bar_format": form}
+    now, over = 0, threading.Event()
+
+    def tell(minutes: int = 0) -> None:
+        while not over.wait(MINUTE):
+            minutes += 1
+            counted = f", {now:,} of {rows:,} rounds" if rows else ""
+            print(f"pld-shuffle: {text}: {minutes} min{counted}", file=sys.stderr, flush=True)
+
+    def progress(done: int, total: int) -> None:
+        nonlocal now
+        now = done
+        bar.update(done - bar.n)
+
     with tqdm(desc=text, total=rows or None, disable=None, **options) as bar:
-        yield lambda done, total: bar.update(done - bar.n)
+        if bar.disable:
+            threading.Thread(target=tell, daemon=True).start()
+        try:
+            yield progress
+        finally:
+            over.set()
 
 
 def _one_line(error: BaseException | str) -> str:

@@ -251,7 +251,7 @@ def _analyses(asked: Mechanism) -> Iterator[tuple[str, Adversary, Mechanism]]:
             yield label, covers, pair
             continue
         yield label, covers, asked if pair == whole else Subsampled(pair, rate=asked.rate, analysis=asked.analysis)
-        if label == "stronger clones" and asked.rate < 1.0 and asked.analysis != "general":
+        if label in NUMERICAL and asked.rate < 1.0 and asked.analysis != "general":
             yield f"{label}, general amplification", covers, Subsampled(pair, rate=asked.rate, analysis="general")
 
 

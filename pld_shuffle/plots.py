@@ -126,7 +126,7 @@ def methods_compared(comparison: Comparison, ax: Axes | None = None) -> Axes:
         name = f"{below} {lower_text(least)}"
         ax.axvline(least, color="0.3", linestyle="--", linewidth=1.0, label=name, zorder=1)
     ax.set_xscale("log")
-    ax.set_xlim(0.8 * min(least or shown[0].epsilon, shown[0].epsilon), 2.5 * shown[-1].epsilon)
+    ax.set_xlim(0.8 * min(least or shown[0].epsilon, shown[0].epsilon), 5.0 * shown[-1].epsilon)
     ax.grid(True, alpha=0.3)
     ax.legend(**_LEGEND, loc="upper right")
     return ax
@@ -224,7 +224,7 @@ def draw(path: str | os.PathLike[str], title: str, picture: Callable[..., Axes],
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=_size(what[0]), layout="constrained")
-    ax = picture(*what, ax=figure.add_subplot(), **options)
-    ax.set_title(textwrap.fill(title, TITLE_WIDTH), fontsize="small")
+    picture(*what, ax=figure.add_subplot(), **options)
+    figure.suptitle(textwrap.fill(title, TITLE_WIDTH), fontsize="small")  # as wide as the picture
     with replacing(target) as file:
         figure.savefig(file, format=target.suffix.removeprefix(".").lower(), dpi=150)

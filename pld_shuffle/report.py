@@ -246,10 +246,10 @@ class Report:
         values = self.values
         total = values["total_rounds"]
         source = f" from {values['log']}" if "log" in values else ""
-        yield f"{total:,} {'round' if total == 1 else 'rounds'}{source}"
+        yield f"{total:,} {'round' if total == 1 else 'rounds'}{source}" if total else "A claim"
         for count, text in with_ranges((repr(mechanism), n) for mechanism, n in self.rounds):
             yield f"  {count:,} x {text}"
-        yield from ("", "Assumed")
+        yield from ("", "Assumed") if total else ()
         width = max(map(len, values["assumptions"]), default=0)
         for topic, sentences in values["assumptions"].items():
             for position, sentence in enumerate(sentences):

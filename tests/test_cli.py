@@ -10,6 +10,7 @@ import os
 import re
 import subprocess
 import sys
+import time
 import warnings
 from pathlib import Path
 
@@ -223,6 +224,7 @@ BAD_COMMANDS = [
     ("epsilon --eps0 1 --n 100 --delta", "--delta"),
     ("epsilon --eps0 1 --n 100 --delta 1e-6 --frobnicate", "--frobnicate"),
     ("epsilon --eps0 1 --n 100 --delta 1e-6 --round 3", "--round 3; did you mean --rounds?"),
+    ("account --sample --delta 1e-6 --evry 3", "--evry; did you mean --every?"),
     ("epsilon --eps0 1 --n 100 --delta 2", "--delta: must be in [0, 1], got 2.0"),
     ("epsilon --eps0 1 --n 100 --delta nan", "--delta: expected a number, got 'nan'"),
     ("epsilon --eps0 1 --n 100 --delta=-1e-6", "--delta: must be in [0, 1]"),
@@ -364,6 +366,20 @@ def test_phases_are_for_terminals(monkeypatch):
                 progress(done + 1, 1000)
         shown = stream.getvalue()
         assert all((word in shown) == stream.isatty() for word in ("reading ...", "round", "1000"))
+
+
+def test_where_nobody_watches_there_is_a_line_a_minute(monkeypatch):
+    stream = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", stream)
+    monkeypatch.setattr(cli, "MINUTE", 0.001)
+    with cli._phase("asking", 1000) as progress:
+        progress(7, 1000)
+        while "2 min" not in stream.getvalue():
+            time.sleep(0.001)
+    assert "pld-shuffle: asking: 2 min, 7 of 1,000 rounds\n" in stream.getvalue()
+    said = len(stream.getvalue())
+    time.sleep(0.01)
+    assert len(stream.getvalue()) == said  # the phase is over
 
 
 def test_something_is_said_from_the_first_second(monkeypatch, log):

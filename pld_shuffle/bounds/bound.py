@@ -76,7 +76,7 @@ class Bound(ABC):
         """The bound: eps0 in (0, 200], delta in (0, 1), n users."""
         value = self.formula(local_budget(eps0), failure("delta", delta), count("n", n))
         if not value < math.inf:
-            at = f"eps0 = {eps0!r}, delta = {delta!r}, n = {n!r}"
+            at = f"eps0 = {eps0!r}, delta = {delta:g}, n = {n!r}"
             raise OutOfRange(f"{self.source} gives no epsilon at {at}: it needs {self.needs}")
         return value
 

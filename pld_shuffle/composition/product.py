@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..numerics import kernels
-from ..numerics.lattice import aligned
+from ..numerics.lattice import aligned, fast_length
 from ..numerics.rounding import ROUNDOFF, dot
 from ..numerics.sides import Bounds, Side
 from ..numerics.tuning import BOOKED_SHARE, MANY_ROUNDS, NUMBERS, TRANSFORM_WORK
@@ -94,8 +94,6 @@ class LatticeIntegral:
 
     def _choose_period(self, held: list[_Tilted], most: Array) -> list[Array]:
         """Chernoff's rates, and a period for which aliases are small in the largest product; the laws' moments."""
-        from scipy import fft
-
         c = self.c
         self.rates = np.append(RATES / self._deviation, c)
         self.left = self.rates <= c  # not beyond rate 0
@@ -108,7 +106,7 @@ class LatticeIntegral:
         points = MARGIN * max(least, 4.0 * self._deviation) / self.step
         if not points <= NUMBERS:
             raise TooExpensive
-        self.points = int(fft.next_fast_len(max(16, math.ceil(points)), real=True))
+        self.points = fast_length(max(16, math.ceil(points)))
         return moments
 
     def _choose_nodes(self, held: list[_Tilted], sure: Array) -> None:
@@ -147,13 +145,11 @@ class LatticeIntegral:
 
     def _transform(self, one: _Tilted) -> tuple[Complex, float]:
         """phi around the law's offset at all frequencies but 0, and its error: that of the 2-norm."""
-        from scipy import fft
-
         if self._latest is not None and self._latest[0] is one:
             return self._latest[1:]
         mass = np.roll(_folded(one.mass, self.points), one.first % self.points)
         norm = math.sqrt(dot(mass, mass))
-        found = np.conj(fft.rfft(mass, self.points)[1:])
+        found = np.conj(np.fft.rfft(mass, self.points)[1:])
         error = self.eta * math.sqrt(self.points) * norm * (1.0 + 1e-9)
         self._latest = one, found, error
         return found, error
@@ -295,8 +291,6 @@ class LatticeProducts:
     @cached_property
     def _table(self) -> tuple[Array, Array]:
         """`_sums` at all points of a period by one transform, and its error."""
-        from scipy import fft
-
         held = self._integral
         spectrum = np.zeros((len(self._wave), held.points // 2 + 1), np.complex128)
         spectrum[:, 0] = 1.0
@@ -305,7 +299,7 @@ class LatticeProducts:
             spectrum[:, -1] = 2.0 * spectrum[:, -1].real
         norm = np.sqrt(1.0 + 2.0 * (np.abs(self._wave) ** 2).sum(axis=1))
         error = held.eta * math.sqrt(held.points) * norm * (1.0 + 1e-9)
-        return fft.irfft(spectrum, held.points, axis=1) * held.points, error
+        return np.fft.irfft(spectrum, held.points, axis=1) * held.points, error
 
     def _sums(self, index: Array) -> tuple[Array, Array, Array]:
         """1 + 2 Re sum of the waves, turned back to lattice points `index` and to the next ones; and their error."""

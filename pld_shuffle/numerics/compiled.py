@@ -203,7 +203,7 @@ def kernels() -> list[Kernel]:
     """All that Python calls, with the modules that have them imported, and what else is slow to load."""
     paths = sorted([*PACKAGE.glob("numerics/*.py"), *PACKAGE.glob("pairs/*.py")])  # all that have kernels
     names = [".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts) for path in paths]
-    for name in ("scipy.fft", "scipy.special", *names):
+    for name in ("scipy.special", *names):
         importlib.import_module(name)
     return _entries
 

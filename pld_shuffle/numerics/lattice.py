@@ -127,6 +127,12 @@ def _share_above(cell: Index, offset: Array, width: Array | float, step: float, 
     return np.asarray(np.minimum(1.0, up - error / np.expm1(-width)))
 
 
+def fast_length(least: int) -> int:
+    """The smallest 2^a 3^b 5^c from `least` on; docs/certificates.md, 10, is about transforms of such lengths."""
+    odd = (3**b * 5**c for b in range(16) for c in range(11))
+    return int(min(k << (-(-least // k) - 1).bit_length() for k in odd))
+
+
 @dataclass(frozen=True, eq=False)
 class HockeySums:
     """Masses at (low + i) step and their suffix sums; see the module."""

@@ -51,6 +51,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..numerics.lattice import fast_length
 from ..numerics.rounding import ROUNDOFF
 from ..numerics.sides import Bounds, Side
 from ..numerics.tuning import TRANSFORM_WORK
@@ -636,25 +637,21 @@ class _Sums:
     """
 
     def __init__(self, masses: Array, step: float, places: int, slopes: tuple[float, ...]) -> None:
-        from scipy import fft
-
         self._masses, self._places, self._reach = masses, places, masses.shape[1] // 2
         reach = self._reach
         index = np.arange(-reach, places + reach + 1.0)
-        self._size = int(fft.next_fast_len(index.size, real=True))
+        self._size = fast_length(index.size)
         eta = FFT_CONSTANT * ROUNDOFF * math.log2(self._size)
-        self._tilts: list[tuple[Array, Array, Array]] = []
+        self._tilts: list[tuple[Array, Any, Array]] = []
         for tilt in np.unique(np.minimum(step * np.array(slopes), STEEPEST / (reach + 0.5 * places))):
             error = 4.0 * eta + ROUNDOFF * (16.0 + 8.0 * tilt * (places + 2.0 * reach))
             tilted = masses * np.exp(tilt * np.arange(-reach, reach + 1.0))
             weight = np.exp(tilt * (index - 0.5 * places))
-            self._tilts.append((weight, fft.rfft(tilted, self._size), error * tilted.sum(axis=1)))
+            self._tilts.append((weight, np.fft.rfft(tilted, self._size), error * tilted.sum(axis=1)))
         self.tilts = len(self._tilts) or 1
 
     def under(self, tilt: int, whole: Array, sign: float) -> Iterator[tuple[slice, Array]]:
         """By one of so many `tilts`, some rows after the other. whole : from -M to M steps beyond the last place."""
-        from scipy import fft
-
         reach, places = self._reach, self._places
         if not self._tilts:
             size, means = self._masses.shape[1], np.empty((len(self._masses), places + 1))
@@ -667,12 +664,12 @@ class _Sums:
         weight, transform, error = self._tilts[tilt]
         tilted = whole * weight
         # Squares of tilted values may underflow. What underflows elsewhere is below TINY.
-        known, top = fft.rfft(tilted, self._size), max(float(tilted.max()), TINY)
+        known, top = np.fft.rfft(tilted, self._size), max(float(tilted.max()), TINY)
         missing = sign * ((top * float(np.linalg.norm(tilted / top)) * (1.0 + 1e-9) + TINY) * error + TINY)
         rows = max(1, CHUNK // self._size)
         for first in range(0, error.size, rows):
             part = slice(first, first + rows)
-            mean = fft.irfft(known * transform[part], self._size, axis=1)[:, 2 * reach :][:, : places + 1]
+            mean = np.fft.irfft(known * transform[part], self._size, axis=1)[:, 2 * reach :][:, : places + 1]
             with np.errstate(over="ignore"):  # an infinite upper bound says nothing
                 mean = np.maximum(mean + missing[part, None], 0.0) / weight[reach : reach + places + 1]
             yield part, mean
