@@ -307,6 +307,16 @@ def test_two_bins_have_no_third_value() -> None:
     assert truth * 0.999 <= lower <= truth * (1.0 + 1e-12) and truth * (1.0 - 1e-12) <= upper <= 1.002 * truth
 
 
+@pytest.mark.parametrize(("k", "n", "zero"), [(2, 16, 1e-30), (3, 16, 1e-30), (3, 10, 1e-34)])
+def test_counts_of_few_users_with_masses_below_all_doubles(k: int, n: int, zero: float) -> None:
+    """Ratios of what underflowed were no numbers, and both ends of epsilon 0."""
+    counts = Summed(RAPPOR(k=k, noise=0.0, one_if_zero=zero, one_if_one=0.5), n)
+    # Others hold the second value. The first one's bin has a 1 half of the time if the target holds it, else hardly.
+    least, most = math.log((0.5 - 0.4) / (n * zero)), 2.0 * math.log(0.5 / zero)
+    lower, upper = Accountant().compose(counts).epsilon_bounds(0.4)
+    assert 0.99 * least <= lower <= upper <= most and least <= upper
+
+
 def test_one_round_at_the_smallest_tolerance() -> None:
     """A profile refuses to be asked for less than 1e-9; the search asked for a fiftieth of rtol."""
     shuffled = Shuffled(UnaryEncoding(k=3, eps0=1.0), 20, analysis="blanket")

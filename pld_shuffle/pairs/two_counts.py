@@ -32,7 +32,7 @@ from .slots import SlotLaw
 
 Array = NDArray[np.float64]
 
-FEW = 16  # users of whom all datasets are asked: width against speed
+FEW, LEAST = 16, -650.0  # users of whom all datasets are asked: width against speed; logarithm of the smallest mass
 PIECES = 4  # of either half of the range of ones
 MOST_POINTS = 1_500  # at which the profile is asked for one law
 MISSED = (1e-30, 1e-60, 1e-120, 1e-300)  # what windows may leave out
@@ -120,7 +120,7 @@ class TwoCountAttack(_OfTwoCounts):
 
 def two_counts(n: int, shares: BitShares, k: int) -> tuple[Pair, Pair]:
     """The pair of the sums, and attacks: of few users all datasets, exactly, also as they are chosen over rounds."""
-    if n > FEW:
+    if n > FEW or n * math.log(min(itertools.chain(*shares.chances))) < LEAST:
         return TwoCountPair(n, shares, k > 2), two_count_attacks(n, shares, k)
     laws = [[binomial_pmf(count, chance) for count in range(n + 1)] for chance in shares.chances]
     error = ROUNDOFF * (64.0 * n + 256.0)
