@@ -47,6 +47,8 @@ REFORMED = 3  # times that atoms are formed, for a better saddle point
 FEW_ATOMS = 2_000  # only so small laws are formed again: a larger c asks for far finer ones
 LARGEST_RATE = 1e9
 LARGEST_ANGLE = 6e6  # that `contour_kernels.turns` reduces exactly
+RETURNED = 4  # nodes at a time where products have come back above the floor: speed
+FEW_LAWS = 128  # that may stand for all far from the real line: speed
 NEXT_BALL = 0.9  # share of the last radius that the next ones are tried with
 
 
@@ -191,7 +193,7 @@ class Integral:
         booked = floor / -math.expm1(-square * h * h * last) if ratio < 1.0 else math.inf
         self.work, self._floor = 0.0, floor
         kept: list[tuple[Array, Complex, Array]] = []
-        k, chunk = 1, 8
+        k, chunk, left_out = 1, 8, False
         while k <= last:
             index = np.arange(k, min(k + chunk, last + 1))
             nodes, sizes = self._nodes(np.asarray(index * h, np.float64))
@@ -200,11 +202,12 @@ class Integral:
             behind = self._covered(sizes, float(index[-1]) * h, (last + 0.5) * h)
             jump = int(behind / h * (1.0 - 1e-12)) + 1 - k
             if jump > 0:
+                left_out = True
                 booked += jump * floor
                 k += jump
                 chunk = 1 if jump > chunk else max(1, chunk // 2)
             else:
-                chunk = min(2 * chunk, max(8, k // 4))
+                chunk = min(2 * chunk, RETURNED if left_out else max(8, k // 4))
         y, log_phi, error = (np.concatenate(parts, axis=-1) for parts in zip(*kept, strict=True))
         weight = 1.0 / (1.0 + 1j * y / c) / (1.0 + 1j * y / (c + 1.0))
         turned = np.exp(log_phi + 1j * y * (c + 0.5) * square)
@@ -241,12 +244,15 @@ class Integral:
         """From y, where the laws' |phi| are at most `sizes`, to where all nodes are certainly below the floor.
 
         Nodes are left out in balls: |phi| grows by E|X| times the distance at most, to either side of a station. The
-        first ball is about y; stations follow as long as their balls meet, twice as many at a time.
+        first ball is about y; stations follow as long as their balls meet, twice as many at a time. Only the first laws
+        are asked where they say nearly as much as all.
         """
-        stations, counts, spreads = 1, self._products.least, self._tilted.spreads
+        stations = 1
         while True:
-            radius = self._free(sizes, y)
+            radius, part = self._free(sizes, y), self._free(sizes[:FEW_LAWS], y)
             y += radius
+            if part > 0.5 * radius:
+                radius, sizes = part, sizes[:FEW_LAWS]
             radius *= NEXT_BALL
             if radius < self.h or y >= end:
                 return min(y, end)
@@ -254,8 +260,8 @@ class Integral:
             turns = np.arange(1, 2 * min(stations, left), 2)
             at = np.minimum(y + radius * turns, end)
             self._charge(at.size)
-            most = self._tilted.most(at)
-            log_size = counts @ np.log(np.minimum(1.0, most + radius * spreads[:, None]))
+            most = self._tilted.most(at, sizes.size)
+            log_size = self._log_most(most, radius)
             held = log_size <= math.log(self._floor) - np.log(self._weight(at - radius))
             if not held.all():
                 return y + 2.0 * radius * int(np.argmin(held))
@@ -264,13 +270,17 @@ class Integral:
             y, sizes = float(at[-1]), most[:, -1]
             stations *= 2
 
+    def _log_most(self, sizes: Array, distance: float) -> Array:
+        """log of a bound on the product's |phi| up to that distance from nodes with these sizes of the first laws."""
+        first = sizes.shape[0]
+        grown = sizes + distance * self._tilted.spreads[:first, None]
+        return np.asarray(self._products.least[:first] @ np.log(np.minimum(1.0, grown)))
+
     def _free(self, sizes: Array, y: float) -> float:
         """How far the nodes behind y are certainly below the floor."""
-        counts, spreads = self._products.least, self._tilted.spreads
 
         def log_most(distance: float) -> float:
-            """log of a bound on |phi|^rounds up to that distance."""
-            return float(counts @ np.log(np.minimum(1.0, sizes + distance * spreads)))
+            return float(self._log_most(sizes[:, None], distance)[0])
 
         limit = math.log(self._floor) - math.log(float(self._weight(np.array([y]))[0]))
         if limit >= 0.0:

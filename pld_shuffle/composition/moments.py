@@ -312,16 +312,18 @@ class TiltedLaws:
             found[i], error[i] = law.values(self._c, y)
         return found, error
 
-    def most(self, y: Array) -> Array:
-        """At least |phi| at y, by the bulk of the laws; shape (laws, nodes)."""
-        versine, sine = self._bulk.sums(y)
-        sizes = np.diff(self._bulk.ends, prepend=0)[:, None]
-        error = ROUNDOFF * ((sizes + 16.0) * 4.0 + 16.0 * np.outer(self.spreads, y))
-        found = np.hypot(1.0 - self._outer - versine, sine) + np.abs(self._outer)
-        found += error + self._far + self._flat
+    def most(self, y: Array, laws: int) -> Array:
+        """At least |phi| at y of the first `laws`, by their bulk; shape (laws, nodes)."""
+        bulk, outer = replace(self._bulk, ends=self._bulk.ends[:laws]), self._outer[:laws]
+        versine, sine = bulk.sums(y)
+        sizes = np.diff(bulk.ends, prepend=0)[:, None]
+        error = ROUNDOFF * ((sizes + 16.0) * 4.0 + 16.0 * np.outer(self.spreads[:laws], y))
+        found = np.hypot(1.0 - outer - versine, sine) + np.abs(outer)
+        found += error + self._far[:laws] + self._flat[:laws]
         for i, law in self._closed:
-            log, value_error = law.values(self._c, y)
-            found[i] = np.exp(log.real) + value_error
+            if i < laws:
+                log, value_error = law.values(self._c, y)
+                found[i] = np.exp(log.real) + value_error
         return np.asarray(found)
 
 
