@@ -39,15 +39,17 @@ def answer(eps0, n):
 """
 FIRST = """
 from pld_shuffle import Accountant, Shuffled, ShuffledLDP, Subsampled
-from pld_shuffle.randomizers import BinaryRandomizedResponse, Laplace
+from pld_shuffle.randomizers import BinaryRandomizedResponse, KRandomizedResponse, Laplace
 Accountant().compose({mechanism}, {rounds}).get_epsilon(1e-6)
 """
 STARTS = (
-    ("ShuffledLDP(1.0, 10_000)", 1),
-    ("Subsampled(ShuffledLDP(1.0, 1_000), population=100_000)", 1),
+    ("ShuffledLDP(4.0, 10_000)", 1),
+    ("ShuffledLDP(4.0, 10_000)", 10),
+    ("ShuffledLDP(4.0, 10_000)", 100),
+    ("Subsampled(ShuffledLDP(6.3, 5_000), population=1_000_000)", 2_000),
     ("Shuffled(BinaryRandomizedResponse(1.0), 10_000)", 1),
+    ("Shuffled(KRandomizedResponse(k=4, eps0=2.0), 20_000)", 10),
     ("Shuffled(Laplace(eps0=1.0), 10_000)", 1),
-    ("ShuffledLDP(1.0, 10_000)", 50),
 )
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import difflib
+import io
 import json
 import os
 import re
@@ -525,26 +526,21 @@ def _phase(text: str, rows: int = 0) -> Iterator[Callable[[int, int], None]]:
     """
     from tqdm import tqdm
 
-    form = None if rows else "{desc} ..."
-    options = {"unit": "round", "leave": False, "file": sys.stderr, "bar_format": form}
-    now, over = 0, threading.Event()
+    watched, over = sys.stderr.isatty(), threading.Event()
+    file = sys.stderr if watched else io.StringIO()
 
     def tell(minutes: int = 0) -> None:
         while not over.wait(MINUTE):
             minutes += 1
-            counted = f", {now:,} of {rows:,} rounds" if rows else ""
+            counted = f", {bar.n:,} of {rows:,} rounds" if rows else ""
             print(f"pld-shuffle: {text}: {minutes} min{counted}", file=sys.stderr, flush=True)
 
-    def progress(done: int, total: int) -> None:
-        nonlocal now
-        now = done
-        bar.update(done - bar.n)
-
-    with tqdm(desc=text, total=rows or None, disable=None, **options) as bar:
-        if bar.disable:
+    form = None if rows else "{desc} ..."
+    with tqdm(desc=text, total=rows or None, unit="round", leave=False, file=file, bar_format=form) as bar:
+        if not watched:
             threading.Thread(target=tell, daemon=True).start()
         try:
-            yield progress
+            yield lambda done, total: bar.update(done - bar.n)
         finally:
             over.set()
 

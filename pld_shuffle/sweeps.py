@@ -14,9 +14,9 @@ import numbers
 import os
 import signal
 import sys
+import threading
 import time
-from collections.abc import Generator, Iterable, Iterator, Mapping
-from concurrent.futures import Executor
+from collections.abc import Generator, Iterable, Mapping
 from typing import Any
 
 from .accountant import Accountant
@@ -173,27 +173,23 @@ def _answers(plans: list[Plan], workers: int | None) -> Generator[Row, None, Non
             yield from pool.map(answer, plans[done:])
 
 
-@contextlib.contextmanager
-def _processes(workers: int) -> Iterator[Executor]:
+def _processes(workers: int) -> Any:
     """New processes, which do not run the calling script: it needs no main guard."""
     from loky.process_executor import ProcessPoolExecutor
 
-    with ProcessPoolExecutor(workers, initializer=_start_worker, initargs=(os.getpid(),)) as pool:
-        yield pool
+    return ProcessPoolExecutor(workers, initializer=_start_worker, initargs=(os.getpid(),))
 
 
 def _start_worker(parent: int) -> None:
     """Leave interrupts to the parent process, and end when it ends, however that happens."""
-    import threading
+
+    def end_with_it() -> None:
+        while os.getppid() == parent:
+            time.sleep(0.5)
+        os._exit(1)
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
-
-
-def _end_with(parent: int) -> None:
-    while os.getppid() == parent:
-        time.sleep(0.5)
-    os._exit(1)
+    threading.Thread(target=end_with_it, daemon=True).start()
 
 
 __all__ = ["COLUMNS", "grid", "sweep"]

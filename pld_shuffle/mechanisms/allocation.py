@@ -19,7 +19,7 @@ from ..pairs.discrete import LatticePair, OrderedPair
 from ..pairs.gaussian import GaussianPair
 from ..pairs.pair import Pair
 from ..pairs.profile import BothOrders, ProfilePair
-from .base import ZERO_OUT, Mechanism
+from .base import ZERO_OUT, Mechanism, as_mechanism
 from .central import Gaussian, Laplace
 from .imported import DiscretePair
 from .zero_out import ZeroOut
@@ -78,9 +78,7 @@ class RandomAllocation(Mechanism):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        kind = self.mechanism
-        if not isinstance(kind, Mechanism):
-            raise TypeError(f"mechanism must be a mechanism, one step, got {kind!r}")
+        kind = as_mechanism(self.mechanism)
         if self.selected > self.steps:
             raise ValueError(f"selected must be at most steps = {self.steps}, got {self.selected!r}")
         if isinstance(kind, ZeroOut) and isinstance(kind.mechanism, Gaussian):

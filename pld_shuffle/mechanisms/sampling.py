@@ -20,7 +20,7 @@ from ..numerics.validation import UnlikelyWarning, between, choice, integer_in, 
 from ..pairs.cohort import Cohort
 from ..pairs.pair import Pair
 from ..randomizers.base import settle
-from .base import OUTPUTS_ONLY, Mechanism, OfMechanism, sampling_rate
+from .base import OUTPUTS_ONLY, Mechanism, OfMechanism, as_mechanism, sampling_rate
 
 ANALYSES = ("tightest", "general")
 
@@ -29,7 +29,7 @@ class _Sampled(OfMechanism):
     """A mechanism on a hidden cohort. A new scheme: say which `Cohort` it is, and what it assumes."""
 
     def __post_init__(self) -> None:
-        if not isinstance(self.mechanism, Mechanism) or isinstance(self.mechanism, _Sampled):
+        if isinstance(as_mechanism(self.mechanism), _Sampled):
             raise TypeError(f"mechanism must be a mechanism, not sampled, got {self.mechanism!r}")
         super().__post_init__()
 

@@ -21,7 +21,7 @@ from ..pairs.discrete import LatticePair
 from ..pairs.pair import Pair
 from ..pairs.profile import HiddenOrder
 from ..randomizers.base import settle
-from .base import CONCURRENT, OUTPUTS_ONLY, Mechanism, OfMechanism
+from .base import CONCURRENT, OUTPUTS_ONLY, Mechanism, OfMechanism, as_mechanism
 from .sampling import PoissonSampled, Subsampled, population_and_rate
 
 ATTACK_RTOL = 3e-4  # well inside what one round is asked for: then no law is made of it
@@ -67,7 +67,7 @@ class StickyCohort(OfMechanism):
     def __post_init__(self) -> None:
         super().__post_init__()
         mechanism = self.mechanism
-        if not isinstance(mechanism, Mechanism) or isinstance(mechanism, StickyCohort):
+        if isinstance(as_mechanism(mechanism), StickyCohort):
             raise TypeError(f"mechanism must be a mechanism, one round of it, got {mechanism!r}")
         if not (mechanism.relation == "replace-one" and mechanism.pair.symmetric):
             raise TypeError(f"mechanism must have a symmetric pair for the substitution of one user, got {mechanism!r}")

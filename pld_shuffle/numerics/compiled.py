@@ -33,7 +33,7 @@ import time
 import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from types import FunctionType
+from types import FunctionType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -121,7 +121,7 @@ class Kernel:
             if isinstance(value, Kernel):
                 space[name] = FunctionType(value._function.__code__, space, name)
         if not self._rows:
-            space["np"] = _Views
+            space["np"] = _VIEWS
         return FunctionType(self._function.__code__, space)
 
     @property
@@ -235,19 +235,9 @@ unchecked = functools.partial(Kernel, error_model="numpy")
 reordering = functools.partial(Kernel, fastmath={"reassoc", "contract"})
 
 
-class _Views:
-    """What interpreted kernels have for numpy."""
+def _viewed(make: Any) -> Any:
+    return lambda *given: make(*given).data
 
-    int64 = np.int64
 
-    @staticmethod
-    def empty(shape: Any, dtype: Any = np.float64) -> memoryview:
-        return np.empty(shape, dtype).data
-
-    @staticmethod
-    def zeros(shape: Any, dtype: Any = np.float64) -> memoryview:
-        return np.zeros(shape, dtype).data
-
-    @staticmethod
-    def full(shape: Any, value: float) -> memoryview:
-        return np.full(shape, value).data
+#: What interpreted kernels have for numpy.
+_VIEWS = SimpleNamespace(int64=np.int64, empty=_viewed(np.empty), zeros=_viewed(np.zeros), full=_viewed(np.full))
