@@ -32,7 +32,7 @@ from .slots import SlotLaw, rest_of
 Array = NDArray[np.float64]
 
 # That chords of a profile may err by, in e^eps, relative: of the attack, of the bound, and where less is proved.
-CHORD = 4e-5, 1.5e-4, 8e-4
+CHORD = 1e-5, 8e-5, 8e-4
 # Width of cells, in deviations, and of integrals: a first look, where no games are played, for many points, for one.
 LOOK, MANY, ONE = range(3)
 ACCURACY = (0.15, 1e-2), (0.05, 1e-3), (0.02, 2e-5)
@@ -41,10 +41,11 @@ ROUGH = 1e-2  # of values at a first look
 FIRST_LOOK = 40  # points where the distances of all others are read from
 LEAST_TAIL = 1e-290
 # Games: how far off the envelope is at least, in e^eps, relative; points times steps of the largest one; steps that are
-# played, at least, over sigma^2, and at most; what may be left out, and of the sum of the others; deviations of that
-# sum. Between strikes: how far the logarithm of the profile falls, at most, and over the root of the batches; moves of
-# starts that are tried, over all batches; the least profile, over what may be missed. Of many points with few batches
-# and little noise none is played: that would gain 1 %, in four times the time.
+# played, at least, over sigma^2, and at most, which is that over sigma^-3, too (with little noise Theorem H costs 1 %);
+# what may be left out, and of the sum of the others; deviations of that sum. Between strikes: how far the logarithm of
+# the profile falls, at most, and over the root of the batches; moves of starts that are tried, over all batches; the
+# least profile, over what may be missed. Of many points with few batches and little noise none is played: that would
+# gain 1 %, in four times the time.
 NEAR, LARGEST_GAME, MOST_PLAYED = 0.003, 2e7, (250, 25.0, 1000)
 FLOOR, EXCESS, DEEP = 5e-4, 1e-3, 5.0
 FALL, APART, MOVED, FAINT = 6.0, 0.3, (0.4, 1.8), 1e4
@@ -252,7 +253,8 @@ class BatchesBound(_OneEnd):
     def _last(self, effort: int) -> int:
         """Steps of games, the last ones of all."""
         fewest, each, most = MOST_PLAYED
-        count, usual = self.count - (not self.spare), max(fewest, math.ceil(each * self.steps.sigma**2))
+        sigma, count = self.steps.sigma, self.count - (not self.spare)
+        usual = max(fewest, math.ceil(max(each * sigma**2, most / sigma**3)))
         return count if effort == ONE and count <= most else min(count, usual, most)
 
     def _preceded(
