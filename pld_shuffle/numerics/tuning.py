@@ -33,16 +33,20 @@ MOST_VIEWS = 200_000  # of a slot law, that are listed for its atoms instead of 
 SLOT_POINTS = 6_000  # of a profile whose values each cost a contour, in one law: width against speed
 TYPED_POINTS = 240  # of a profile of a known randomizer's types, half as many for noise: width against speed
 FEW_PROFILES = 24  # profiles under one maximum up to which all are asked, without chords first: speed
-# Of noise in a step, in deviations: for rough values; for many, for one, where that was not enough or single steps may
-# count: width against speed.
-STEP_CELLS = (0.05, 0.02, 0.01, 0.007)
+# Width of cells of noise in a step, in deviations: for rough values; for many; for one, times the root of log(1/delta)
+# and the loss of a step, if above 1; and where single steps may count at most, times the root of the logarithm of the
+# sum: width against speed.
+STEP_CELLS = (0.05, 0.02, 0.065, 0.023)
 STEP_RTOL = (2e-6, 1e-4)  # of an integral over steps, at least; where single ones may count: width against speed
-# Steps times e^(-3 scale^2), scale that of one step's loss, up to which likelihood ratios are summed for one round,
-# too: always, and where single steps may count; and steps up to which they are, whatever the scale is: speed.
-SUMMED_STEPS = (5.0, 50.0, 50)
-# Knots of such a sum: for one round, over the root of the number of doublings, and times that where it was not enough;
-# else at least, at most, and times scale over the distance of points that is asked for: width against speed.
-RATIO_KNOTS = (500.0, 1.7, 300, 4_800, 36.0)
+# Likelihood ratios of one round are summed, too, of so many steps or fewer, or where e^eps - 1 over its scale is more
+# than so much, and than so many roots of the steps: speed.
+SUMMED_STEPS = (50, 10.0, 0.6)
+# Knots of such a sum: for many values of one round, over the root of the number of doublings; at most; of a law at
+# least, and times scale over the distance of points that is asked for: width against speed.
+RATIO_KNOTS = (500.0, 4_800, 300, 36.0)
+# What one such value, and its loss, may err by, relative, and how much less the order with less loss counts (a
+# logarithm); and where that was not enough: width against speed.
+SUM_RTOL = ((4.5e-4, 4.5e-5, 3.5), (2e-4, 4e-5, 0.0))
 STEP_POINTS = 2_000  # of a profile of steps in one law: width against speed
 SIZE_ZONE = 0.1  # relative width of cohort sizes among which pairs, and attacks, are compared once: speed
 LEAST_GAIN = 1e-4  # by which the swap theorem must beat stronger clones to be asked: speed against width

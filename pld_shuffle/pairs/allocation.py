@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from ..numerics.rounding import ROUNDOFF
 from ..numerics.sides import Bounds, Side
-from ..numerics.tuning import RATIO_KNOTS, STEP_CELLS, STEP_POINTS, STEP_RTOL, SUMMED_STEPS
+from ..numerics.tuning import RATIO_KNOTS, STEP_CELLS, STEP_POINTS, STEP_RTOL, SUM_RTOL, SUMMED_STEPS
 from .cohort import Cohort
 from .discrete import OrderedPair
 from .pair import Atoms, Pair, Resolution
@@ -38,9 +38,8 @@ LEGENDRE = 8  # nodes of a cell: their error is below 1e-16 of it where it is at
 WIDEST = 2.0  # a cell's width, in deviations, times the largest slope of an exponent in it
 CENTRAL, LONGEST = ((4.0, 7.5), 6.0)  # deviations around the points with narrow cells; widest over narrowest
 HEAVY = 6.0  # scales beyond which single steps may count
-MANY = 14.0  # doublings, of which more need more knots each
 LOOSE, FINEST = 1e-4, 1e-5  # rtol of values that make do with few cells, or with fewer knots and cells
-CELLS = (4.0, 16.0)  # deviations in cells of a step, as many as knots of a sum: for one value, for a law
+CELL, CELLS = 0.004, 16.0  # width of a step's cells for one value; deviations in as many cells as knots, for a law
 LEAST_STEPS, HIGHEST_SCALE = 10, 3.4  # where the ratio of an epoch is not near 0
 MISSED_SHARE = 2e-5  # of a profile's values that questions allow to be missed
 LEAST_TAIL, USUAL_TAIL = 1e-290, 1e-17
@@ -182,7 +181,7 @@ class StepsLaw:
     count: int
     rate: Bounds = SURE
 
-    def at(self, side: Side, tail: float, cell: float = STEP_CELLS[2]) -> SlotLaw:
+    def at(self, side: Side, tail: float, cell: float = STEP_CELLS[1]) -> SlotLaw:
         """The law on a side, where the target's tail of that mass may be given away; cell : in deviations."""
         return _slot_law(self, side, _power(tail), cell)
 
@@ -208,14 +207,19 @@ class HiddenStepPair(SlotPair):
     def _ratio(self) -> tuple[Steps, bool] | None:
         return self.law.steps.ratio if self.law.rate == SURE else None
 
-    def _sums(self, truncated_mass: float, number: float, alone: bool) -> tuple[dict[Side, RatioLaw], bool]:
-        """Laws of the product of all rounds' ratios, and whether the datasets are exchanged."""
+    def _sums(
+        self, truncated_mass: float, number: float, rtol: tuple[float, float, float] | None = None
+    ) -> tuple[dict[Side, RatioLaw], bool]:
+        """Laws of the product of all rounds' ratios, and whether the datasets are exchanged.
+
+        number : of knots, about; at most, where one value is asked for, and that to `rtol` (`Wanted`).
+        """
         assert self._ratio is not None
         steps, backward = self._ratio
-        log_delta = 2.0 * round(0.5 * math.log(max(truncated_mass, LEAST_TAIL) / MISSED_SHARE))
+        log_delta = math.log(max(truncated_mass, LEAST_TAIL) / MISSED_SHARE)
         top = int(backward and isinstance(steps, PairSteps))
-        tail = _power(0.25 * truncated_mass / self.epochs)
-        wanted = Wanted(max(6.0, -log_delta), log_delta if alone else None, tail / self.epochs)
+        depth, tail = max(6.0, -2.0 * round(0.5 * log_delta)), _power(0.25 * truncated_mass / self.epochs)
+        wanted = Wanted(depth, tail / self.epochs, None if rtol is None else (log_delta, *rtol))
         laws = _ratio_sums(steps, top, self.law.count, tail, round(number), wanted, self.epochs)
         sides = [self.half or side for side in Side]
         return dict(zip(Side, (laws[list(Side).index(side)] for side in sides), strict=True)), backward
@@ -224,26 +228,28 @@ class HiddenStepPair(SlotPair):
         """Whether ratios are summed: contours are cheaper of many steps, and dear of few or where single ones count."""
         if self._ratio is None:
             return False
-        usual, heavy, always = SUMMED_STEPS
-        few = self.law.count * math.exp(-3.0 * self.law.steps.scale**2)
-        few_enough = few <= (heavy if self._heavy(expm1_eps) else usual)
-        return self.epochs > 1 or self.law.count <= always or few_enough
-
-    def _heavy(self, expm1_eps: Array) -> bool:
-        return float(expm1_eps.max()) > HEAVY * self.scale
+        always, least, each = SUMMED_STEPS
+        count, most = self.law.count, float(expm1_eps.max())
+        return self.epochs > 1 or count <= always or most > max(least, each * math.sqrt(count)) * self.scale
 
     def profile(self, expm1_eps: Array, rtol: float, truncated_mass: float) -> Bounds:
         alone = expm1_eps.size == 1
         if self._summed(expm1_eps):
-            each, times, *_ = RATIO_KNOTS
-            doublings = math.log2(2 * self.law.count * self.epochs)
-            number = each * math.sqrt(doublings) * max(1.0, doublings / MANY) ** 0.3
-            number *= 1.0 if rtol >= FINEST else times
-            laws, backward = self._sums(truncated_mass, number, alone)
+            usual, largest, *_ = RATIO_KNOTS
+            number = usual * math.sqrt(math.log2(2 * self.law.count * self.epochs))
+            one = (truncated_mass, largest, SUM_RTOL[int(rtol <= FINEST)])
+            laws, backward = self._sums(*one) if alone else self._sums(truncated_mass, number)
             lower, upper = ([law.profile(side, x, backward) for x in expm1_eps.tolist()] for side, law in laws.items())
             return Bounds(np.array(lower), np.minimum(1.0, upper))
-        tail, heavy = min(0.05, 0.25 * truncated_mass), self._heavy(expm1_eps)
-        cell = STEP_CELLS[0 if rtol >= LOOSE else 1 + alone * (1 + (heavy or rtol < FINEST))]
+        rough, many, each, far = STEP_CELLS
+        tail, most = min(0.05, 0.25 * truncated_mass), float(expm1_eps.max())
+        heavy = most > HEAVY * self.scale
+        cell = rough if rtol >= LOOSE else many
+        if alone and rtol < LOOSE:
+            fall = max(1.0, -math.log(max(tail, LEAST_TAIL) / MISSED_SHARE))
+            cell = each / (math.sqrt(fall) * max(1.0, self.law.steps.scale))
+            cell = min(cell, far / math.sqrt(math.log(math.e + self.law.count * most))) if heavy else cell
+            cell *= 0.5 if rtol <= FINEST else 1.0
         below, above = (self.law.at(self.half or side, tail, cell) for side in Side)
         rtol = max(rtol, STEP_RTOL[heavy])
         found = above.profile(expm1_eps, rtol)
@@ -252,10 +258,10 @@ class HiddenStepPair(SlotPair):
     def atoms(self, sides: Sequence[Side], resolution: Resolution) -> list[Atoms]:
         if self._ratio is None:
             return super().atoms(sides, resolution)
-        _, _, least, most, each = RATIO_KNOTS
+        _, most, least, each = RATIO_KNOTS
         number = min(max(each * self.scale / resolution.points[0], least), most)
         number = 2.0 ** (0.25 * math.ceil(4.0 * math.log2(number)))
-        laws, backward = self._sums(resolution.truncated_mass, number, False)
+        laws, backward = self._sums(resolution.truncated_mass, number)
         return [laws[side].atoms(side, backward, 0.1 * resolution.truncated_mass) for side in sides]
 
     def repeated(self, count: int) -> list[tuple[Pair, int]]:
@@ -295,7 +301,7 @@ def _ratio_sums(
 ) -> list[RatioLaw]:
     laws = []
     for side in Side:
-        masses, error = steps.masses(side, tail, CELLS[int(wanted.log_value is None)] / number)
+        masses, error = steps.masses(side, tail, CELLS / number if wanted.one is None else CELL)
         law = RatioLaw.of(masses, top, error)
         if isinstance(steps, GaussianSteps):
             law = (law.lifted() if side is Side.UPPER else law).settled(1.0, law.error)

@@ -32,7 +32,7 @@ Array = NDArray[np.float64]
 
 FEW = 1024  # steps of a law whose errors would be counted often
 RUN = 64  # sums of one row in one cell that are added before they are added to the others
-FAR, NEAR, OCTAVES = 12.0, 181, 161  # deviations that are looked at evenly, and points there and beyond
+FAR, NEAR, OCTAVES = 12.0, 121, 101  # deviations that are looked at evenly, and points there and beyond
 NOUGHT = 1e-9  # of S/count; octaves end there
 SAME = 1e-12  # relative distance of sums that are one
 SMALLEST, FAINT = 1e-140, 1e5  # factor of a product; and of an epoch, over its drift
@@ -40,6 +40,8 @@ LEAST = 1e-12  # of S/count; smaller ones have an infinite loss in one order, an
 STEEP = 0.2  # distance of logarithms of products that are looked at, at most
 Operation = tuple[int, int, bool]  # two laws, and whether they are multiplied; the result is the next law
 LAST = 4  # times as many knots has a law that nothing is added to: they cost little
+APART = 0.97  # an order of datasets has less loss, if so much
+FEWEST = 100  # knots where their number depends on what is wanted
 EVERYWHERE = (0.1, 0.25)  # of knots that go wherever the logarithm of a value changes: for one s, for all
 
 
@@ -123,9 +125,11 @@ class RatioLaw:
         ends = knots if upper else np.append(knots[0], 0.5 * (knots[1:] + knots[:-1]))
         mass, moment, longest = np.empty(knots.size), np.empty(knots.size), np.zeros(2)
         block = max(4, round(math.sqrt(0.5 * x.size)))  # rows, likewise
-        _added(
-            x, self.mass, y, other.mass, self is other, times, upper, block, ends, mass, moment, longest
-        )  # fmt: skip
+        _added(x, self.mass, y, other.mass, self is other, times, block, ends, mass, moment, longest)
+        if upper:
+            right = np.minimum(mass[:-1], np.maximum(0.0, moment[:-1] / np.diff(ends)))
+            mass[:-1] -= right
+            mass[1:] += right
         held = mass > 0.0
         value = knots[held] if upper else ends[held] + moment[held] / mass[held]
         terms = float(longest.sum()) + x.size / block
@@ -194,68 +198,63 @@ class RatioLaw:
 NOTHING = RatioLaw(0, np.zeros(1), np.ones(1), 0.0, 0.0, 0.0)
 
 
-@kernel("1 1 1 1 b b b i 1 o1 o1 o1", lambda x, p, y, *rest: 4e-7 * x.size * y.size, error_model="numpy")
-def _added(x, p, y, q, same, times, upper, block, ends, mass, moment, longest):
-    """Fill mass of sums or products on knots (upper), or mass and moment, from its end, of cells that begin at `ends`.
+@kernel("1 1 1 1 b b i 1 o1 o1 o1", lambda x, p, y, *rest: 4e-7 * x.size * y.size, error_model="numpy")
+def _added(x, p, y, q, same, times, block, ends, mass, moment, longest):
+    """Fill mass of sums or products, and their moment from its end, in cells that begin at `ends`.
 
     same : y is x, and pairs are taken once. longest : the most sums in a run, up to RUN,
     and the most runs of a block of rows in one cell.
     """
     m = ends.shape[0]
-    block_mass = np.zeros(m)
-    block_moment = np.zeros(m)
-    runs = np.zeros(m)
-    inverse = np.zeros(m)
+    n = y.shape[0]
+    some = np.zeros((m, 3))  # masses, moments and runs of a block
+    edge = np.full(m + 1, math.inf)
     for c in range(m):
+        edge[c] = ends[c]
         mass[c] = 0.0
         moment[c] = 0.0
-        if c < m - 1:
-            inverse[c] = 1.0 / (ends[c + 1] - ends[c])
-    last = m - 2 if upper else m - 1
     start = 0
     lowest = 0
+    most = 0
+    runs = 0.0
     for i in range(x.shape[0]):
         j = i if same else 0
         slope, shift = (x[i], 0.0) if times else (1.0, x[i])
-        while start < last and ends[start + 1] <= slope * y[j] + shift:
+        value = slope * y[j] + shift
+        while edge[start + 1] <= value:
             start += 1
         c = start
         if i % block == 0:
             lowest = start
         weight = 2.0 * p[i] if same else p[i]
-        while j < y.shape[0]:
-            while c < last and ends[c + 1] <= slope * y[j] + shift:
-                c += 1
-            edge = ends[c + 1] if c < last else math.inf
-            first, end = j, min(j + RUN, y.shape[0])
-            total, lever = 0.0, 0.0
-            if same and j == i:  # a pair of equals is there once
-                total, lever = -0.5 * q[j], -0.5 * q[j] * (slope * y[j] + shift - ends[c])
-            while j < end:
-                value = slope * y[j] + shift
-                if value >= edge:
-                    break
+        total = -0.5 * q[j] if same else 0.0  # a pair of equals is there once
+        lever = total * (value - edge[c])
+        while j < n:
+            first = j
+            while j < n and j - first < RUN and value < edge[c + 1]:
                 total += q[j]
-                lever += q[j] * (value - ends[c])
+                lever += q[j] * (value - edge[c])
                 j += 1
-            here = weight * total
-            if upper:
-                right = min(here, max(0.0, weight * lever * inverse[c]))
-                block_mass[c] += here - right
-                block_mass[c + 1] += right
-            else:
-                block_mass[c] += here
-                block_moment[c] += weight * lever
-            longest[0] = max(longest[0], j - first)
-            runs[c] += 1.0
+                if j < n:
+                    value = slope * y[j] + shift
+            some[c, 0] += weight * total
+            some[c, 1] += weight * lever
+            some[c, 2] += 1.0
+            most = max(most, j - first)
+            total = 0.0
+            lever = 0.0
+            while j < n and edge[c + 1] <= value:
+                c += 1
         if i % block == block - 1 or i == x.shape[0] - 1:
-            for k in range(lowest, min(c + 2, m)):
-                mass[k] += block_mass[k]
-                moment[k] += block_moment[k]
-                longest[1] = max(longest[1], 2.0 * runs[k])
-                block_mass[k] = 0.0
-                block_moment[k] = 0.0
-                runs[k] = 0.0
+            for k in range(lowest, c + 1):
+                mass[k] += some[k, 0]
+                moment[k] += some[k, 1]
+                runs = max(runs, some[k, 2])
+                some[k, 0] = 0.0
+                some[k, 1] = 0.0
+                some[k, 2] = 0.0
+    longest[0] = most
+    longest[1] = runs
 
 
 def additions(count: int) -> list[tuple[int, int]]:
@@ -323,25 +322,41 @@ def _log_parts(law: RatioLaw) -> Array:
 class Wanted:
     """What a sum of steps is made for; it decides where knots go, and nothing else.
 
-    depth : log of how far below its largest value E(S - s)_+ still matters, at every s. log_value : of E(S/count - s)_+
-    at the one s that matters instead. tail : what factors of a product may lose at either end.
+    depth : log of how far below its largest value E(S - s)_+ still matters, at every s. tail : what factors of a
+    product may lose at either end. one : if only one s matters, the log of E(S/count - s)_+ there; what that value, and
+    log s, may err by, relative; and how much less, as a logarithm, the order of datasets with less loss counts.
     """
 
     depth: float
-    log_value: float | None = None
     tail: float = 0.0
+    one: tuple[float, float, float, float] | None = None
 
-    def bends(self, law: RatioLaw) -> Array:
-        """f'' of the f whose mean should be known, at every value of the sum."""
+    def bends(self, law: RatioLaw) -> tuple[Array, float]:
+        """f'' of the f whose mean should be known, at every value of the sum, and what that may err by."""
         log_part = _log_parts(law)
-        top = float(log_part.max())
-        if self.log_value is None:
-            log_bend = -np.maximum(log_part - top, -self.depth)
+        top, allowed = float(log_part.max()), 0.0
+        if self.one is None:
+            log_bend = np.minimum(top - log_part, self.depth)
+            log_bend -= log_bend.max()
         else:
-            away = log_part - min(self.log_value + math.log(max(1, law.steps)), top)
-            log_bend = -np.abs(away) - np.maximum(away, 0.0)
-        found: Array = np.abs(np.gradient(log_part, law.value)) * np.exp(log_bend - log_bend.max())
-        return found
+            log_value, rtol, loss_rtol, less = self.one
+            rtol *= 1.0 if law.steps else 0.5  # products err by more than is foreseen
+            value = min(log_value + math.log(max(1, law.steps)), top)
+            away = log_part - value
+            log_bend = -np.abs(away) - np.maximum(away, 0.0) - math.log(1.5)  # its integral is 1 next to one s
+            with np.errstate(divide="ignore", invalid="ignore"):
+                loss = np.abs(np.log(law.ratio))
+                steepness = np.abs(np.gradient(log_part, np.log(loss)))
+            orders = [law.ratio > 1.0, law.ratio <= 1.0]
+            losses = [float(loss[np.argmin(np.where(order, np.abs(away), math.inf))]) for order in orders]
+            if losses[0] < losses[1]:
+                orders.reverse()
+            if min(losses) < APART * max(losses):
+                log_bend[orders[1]] -= less
+            least = float(np.nanmin(np.where(orders[0] & (np.abs(away) < 1.0), steepness, math.inf)))
+            allowed = min(rtol, loss_rtol * max(least, 1.0)) * math.exp(value)
+        found: Array = np.abs(np.gradient(log_part, law.value)) * np.exp(log_bend)
+        return found, allowed
 
 
 def chosen_knots(law: RatioLaw, operations: list[Operation], number: int, wanted: Wanted) -> list[Array]:
@@ -364,7 +379,7 @@ def chosen_knots(law: RatioLaw, operations: list[Operation], number: int, wanted
         grid = _grid(count, low * count, high, deviation * math.sqrt(count))
         laws.append(laws[left].plus(laws[right], grid, Side.UPPER))
     weights = [np.zeros(law.value.size) for law in laws]
-    weights[-1] = wanted.bends(laws[-1])
+    weights[-1], allowed = wanted.bends(laws[-1])
     for k in range(len(laws) - 1, 0, -1):
         left, right, times = operations[k - 1]
         for part, rest in ((left, right), (right, left)):
@@ -372,22 +387,32 @@ def chosen_knots(law: RatioLaw, operations: list[Operation], number: int, wanted
             other = factors[rest] if times else laws[rest]
             found = np.empty(at.size)
             _expected(at, other.value, other.mass, laws[k].value, weights[k], times, found)
-            weights[part] += found
-    everywhere = EVERYWHERE[int(wanted.log_value is None)]
-    numbers = [number] * len(operations) + [number if wanted.log_value is None else LAST * number]
-    return [_spaced(*one, everywhere) for one in zip(laws, weights, numbers, strict=True)]
+            weights[part] += found / max(1, laws[part].steps) ** 2 if times else found
+    parts = [_important(*one) for one in zip(laws, weights, strict=True)]
+    everywhere, last = (EVERYWHERE[1], 1) if wanted.one is None else (EVERYWHERE[0], LAST)
+    if allowed > 0.0:  # 3/24 of these cubes over the squared number, for both sides, as a rule; 2/3 of that is measured
+        cubes = [float(part.sum()) ** 3 for part in parts]
+        enough = (1.0 + everywhere) * math.sqrt((sum(cubes[:-1]) + cubes[-1] / last**2) / (12.0 * allowed))
+        number = min(number, max(FEWEST, math.ceil(enough)))
+    numbers = [number] * len(operations) + [last * number]
+    return [_spaced(*one, everywhere) for one in zip(laws, parts, numbers, strict=True)]
 
 
-def _spaced(law: RatioLaw, weight: Array, number: int, everywhere: float) -> Array:
-    grid, gap = law.value, np.diff(law.value)
-    important = np.cbrt(law.mass / np.gradient(grid) * weight)
+def _important(law: RatioLaw, weight: Array) -> Array:
+    """The density of the best knots, times the distance to the next value."""
+    root = np.cbrt(law.mass / np.gradient(law.value) * weight)
+    found: Array = 0.5 * (root[1:] + root[:-1]) * np.diff(law.value)
+    return found
+
+
+def _spaced(law: RatioLaw, important: Array, number: int, everywhere: float) -> Array:
+    grid = law.value
     if law.steps:
         octaves = np.arcsinh(grid / math.sqrt(float(law.mass @ grid**2)))
         octaves += np.log(np.minimum(1.0, law.ratio) + NOUGHT)
     else:
         loss = np.log(grid)
         octaves = np.arcsinh(loss / math.sqrt(float(law.mass @ loss**2) / float(law.mass.sum())))
-    important = 0.5 * (important[1:] + important[:-1]) * gap
     share = important / important.sum() + everywhere * np.diff(octaves) / (octaves[-1] - octaves[0])
     places = np.append(0.0, np.cumsum(share))
     knots: Array = np.interp(np.linspace(0.0, places[-1], number + 1), places, grid)
@@ -441,7 +466,7 @@ def ratio_sum(laws: Sequence[RatioLaw], count: int, number: int, wanted: Wanted,
     knots = chosen_knots(laws[0], operations, number, wanted)
     found = []
     for side, law in zip(Side, laws, strict=True):
-        if law.value.size > number and wanted.log_value is not None:
+        if law.value.size > knots[0].size and wanted.one is not None:
             given, law = law, law.plus(NOTHING, knots[0], side)
             law = law.settled(total(given.mass), law.error - given.error)
         known = [law]
