@@ -133,7 +133,9 @@ class Integral:
         smoothing = SMOOTHING_SHARE * plan.rtol * plan.share / (c * (c + 1.0))
         tau = 0.0 if square >= smoothing else math.sqrt(smoothing)
         tolerance = BOOKED_SHARE * plan.rtol * min(1.0, plan.share)
-        return cls(laws, square, c, tau, tolerance, plan.step / plan.patience, products)
+        found = cls(laws, square, c, tau, tolerance, plan.step / plan.patience, products)
+        del found._moments, found._tilted  # large, and of no use once the nodes are known
+        return found
 
     # -- aliases -----------------------------------------------------------------------------------
 
@@ -411,6 +413,7 @@ class Contour(Reading):
         for _ in range(REFORMED):
             resolutions = plan.resolutions([item for item in rest if laplace_of(item[0]) is None])
             below, above = zip(*(Rounds.of(pair, count, resolutions) for pair, count in rest), strict=True)
+            del resolutions  # large
             before, c = c, _saddle(above, square.upper, question, c)
             if 0.6 * c < before < 1.6 * c or any(law.size > FEW_ATOMS for law in above):
                 break
