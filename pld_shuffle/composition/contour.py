@@ -102,6 +102,7 @@ class Integral:
         self.laws = laws
         moments = self._moments = Moments(laws)
         self._products = products or Products(moments.counts)
+        self._least = self._products.least
         self._square = variance + tau * tau
         tilted = self._tilted = TiltedLaws(moments, c)
         sums, square = self._products.sums, self._square
@@ -251,11 +252,11 @@ class Integral:
         """
         stations = 1
         while True:
-            radius, part = self._free(sizes, y), self._free(sizes[:FEW_LAWS], y)
+            radius = part = self._free(sizes, y)
+            if sizes.size > FEW_LAWS and (found := self._free(sizes[:FEW_LAWS], y)) > 0.5 * radius:
+                part, sizes = found, sizes[:FEW_LAWS]
             y += radius
-            if part > 0.5 * radius:
-                radius, sizes = part, sizes[:FEW_LAWS]
-            radius *= NEXT_BALL
+            radius = NEXT_BALL * part
             if radius < self.h or y >= end:
                 return min(y, end)
             left = math.ceil(0.5 * (end - y) / radius)
@@ -276,7 +277,7 @@ class Integral:
         """log of a bound on the product's |phi| up to that distance from nodes with these sizes of the first laws."""
         first = sizes.shape[0]
         grown = sizes + distance * self._tilted.spreads[:first, None]
-        return np.asarray(self._products.least[:first] @ np.log(np.minimum(1.0, grown)))
+        return np.asarray(self._least[:first] @ np.log(np.minimum(1.0, grown)))
 
     def _free(self, sizes: Array, y: float) -> float:
         """How far the nodes behind y are certainly below the floor."""
