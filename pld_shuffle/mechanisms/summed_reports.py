@@ -61,6 +61,7 @@ class Summed(Mechanism):
     Raises TypeError for any other randomizer, and ValueError or TypeError naming the argument.
 
     >>> from pld_shuffle import Accountant
+    >>> from pld_shuffle.randomizers import UnaryEncoding
     >>> one_hot = UnaryEncoding(k=16, eps0=4.0)
     >>> spent = [Accountant(0.01).compose(kind(one_hot, 10_000)).get_epsilon(1e-6) for kind in (Summed, Shuffled)]
     >>> [round(epsilon, 3) for epsilon in spent]
