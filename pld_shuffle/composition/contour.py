@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -70,7 +71,7 @@ class Products:
         """The most summands of a sum."""
         return self.first.size + self.law.size
 
-    @property
+    @cached_property
     def least(self) -> Array:
         """How often each law is in the product with the fewest rounds."""
         rows = slice(int(self.ends[0]))
@@ -102,7 +103,6 @@ class Integral:
         self.laws = laws
         moments = self._moments = Moments(laws)
         self._products = products or Products(moments.counts)
-        self._least = self._products.least
         self._square = variance + tau * tau
         tilted = self._tilted = TiltedLaws(moments, c)
         sums, square = self._products.sums, self._square
@@ -277,7 +277,7 @@ class Integral:
         """log of a bound on the product's |phi| up to that distance from nodes with these sizes of the first laws."""
         first = sizes.shape[0]
         grown = sizes + distance * self._tilted.spreads[:first, None]
-        return np.asarray(self._least[:first] @ np.log(np.minimum(1.0, grown)))
+        return np.asarray(self._products.least[:first] @ np.log(np.minimum(1.0, grown)))
 
     def _free(self, sizes: Array, y: float) -> float:
         """How far the nodes behind y are certainly below the floor."""
