@@ -335,8 +335,8 @@ def test_a_range_of_counts_dominates_each_of_them(dummies: Share | None, only_bi
         known = Bin(rate, least, None if dummies is None else dummies.total(1), only_bins)
         single = [known._range(c, c) for c in range(first, 30 if last is None else last + 1)]
         for order, dominating in enumerate(known._range(first, last)):
-            largest = np.max([one[order].upper(growth) for one in single], axis=0)
-            assert np.all(largest * (1 - 1e-8) <= dominating.upper(growth) + 1e-14)
+            largest = np.max([one[order].profile(growth).upper for one in single], axis=0)
+            assert np.all(largest * (1 - 1e-8) <= dominating.profile(growth).upper + 1e-14)
 
 
 # --- sums of local reports ------------------------------------------------------------------------

@@ -129,10 +129,10 @@ class OrderedPair(Pair):
     def symmetric(self) -> bool:
         return False
 
-    def upper(self, expm1_eps: Array) -> Array:
-        """An upper bound on the profile."""
-        found: Array = self.losses.bounds(expm1_eps, self.mass_error).upper + self.truncated_mass
-        return np.minimum(found, 1.0)
+    def profile(self, expm1_eps: Array, rtol: float = 0.0, truncated_mass: float = 0.0) -> Bounds:
+        """Bounds at growths; as exact as masses are known, whatever is asked for."""
+        found = self.losses.bounds(expm1_eps, self.mass_error)
+        return Bounds(found.lower, np.minimum(found.upper + self.truncated_mass, 1.0))
 
     def atoms(self, sides: Sequence[Side], resolution: Resolution) -> list[Atoms]:
         spare = resolution.truncated_mass if self.losses.mass.size > MOST_SEPARATE else 0.0

@@ -328,7 +328,7 @@ class ProfilePair(Pair):
     def pointwise(self) -> bool:
         """Whether one value of the profile is as sharp as a law of many.
 
-        It is not near the largest loss if the profile is a sum of rounded masses, or a composition's.
+        It is not near the largest loss if the profile is a sum of rounded masses.
         """
         return True
 
@@ -487,10 +487,6 @@ class HiddenOrder(ProfilePair):
     @property
     def most_points(self) -> int:
         return self.ahead.most_points
-
-    @property
-    def pointwise(self) -> bool:
-        return self.back is None
 
     @property
     def reverse(self) -> ProfilePair | None:

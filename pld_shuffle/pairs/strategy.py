@@ -184,7 +184,7 @@ class AnyOf(WorstPair):
         return tuple((order,) for pair in self.pairs for order in pair.ordered[: len(pair.orders)])
 
     def types(self, expm1_eps: Array) -> list[Types]:
-        rows = np.array([[order.upper(expm1_eps) for order in pair.ordered] for pair in self.pairs])
+        rows = np.array([[order.profile(expm1_eps).upper for order in pair.ordered] for pair in self.pairs])
         return [(np.concatenate((rows[:, 0], rows[:, 1])), np.concatenate((rows[:, 1], rows[:, 0])))]
 
     @property
@@ -220,7 +220,9 @@ class InOrder(ProfilePair):
     def types(self, expm1_eps: Array) -> list[Types]:
         way = -1 if self.back else 1
         families = self.datasets.ranges, [self.datasets.worst.ordered]
-        known = [np.array([[one.upper(expm1_eps) for one in both[::way]] for both in some]) for some in families]
+        known = [
+            np.array([[one.profile(expm1_eps).upper for one in both[::way]] for both in some]) for some in families
+        ]
         return [(found[:, 0], found[:, 1]) for found in known]
 
     @cached_property

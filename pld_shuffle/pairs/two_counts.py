@@ -15,13 +15,14 @@ import itertools
 import math
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..numerics.rounding import ROUNDOFF
 from ..numerics.sides import Bounds, Side
-from .bit_pair import BitPair, rough_scale
+from .bit_pair import BitAttackPair, BitPair, rough_scale
 from .bits import BitShares, binomial_pmf, bit_profile
 from .cohort import ALL_USERS, Cohort
 from .discrete import EitherOrder, OrderedPair
@@ -100,6 +101,13 @@ class TwoCountAttack(_OfTwoCounts):
     def reverse(self) -> TwoCountAttack:
         return replace(self, first=not self.first)
 
+    def repeated(self, count: int) -> list[tuple[Pair, int]]:
+        """Over several rounds each count by itself: a bit that falls is one that rises, seen as zeros."""
+        if count == 1:
+            return [(self, 1)]
+        orders = [self.shares] if self.shares.symmetric else [self.shares, self.shares.mirrored]
+        return [(BitAttackPair(self.n, order, all_hold_one=self.first), 2 * count // len(orders)) for order in orders]
+
     def profile(self, expm1_eps: Array, rtol: float, truncated_mass: float) -> Bounds:
         eps, ends = np.log1p(expm1_eps), []
         held = ((self.n - 1) * self.first, (self.n - 1) * (not self.first))
@@ -120,19 +128,38 @@ class TwoCountAttack(_OfTwoCounts):
 
 def two_counts(n: int, shares: BitShares, k: int) -> tuple[Pair, Pair]:
     """The pair of the sums, and attacks: of few users all datasets, exactly, also as they are chosen over rounds."""
-    if n > FEW or n * math.log(min(itertools.chain(*shares.chances))) < LEAST:
+    if not _few(n, shares):
         return TwoCountPair(n, shares, k > 2), two_count_attacks(n, shares, k)
-    laws = [[binomial_pmf(count, chance) for count in range(n + 1)] for chance in shares.chances]
-    error = ROUNDOFF * (64.0 * n + 256.0)
-    counts = []
+    error, counts = ROUNDOFF * (64.0 * n + 256.0), []
     for held in range(n):
-        others = np.convolve(laws[0][held], laws[1][n - 1 - held])
-        p, q = (np.convolve(others, target[1]) for target in laws)
-        counts.append([OrderedPair(losses(*both, error, 0.0), 0.0, error) for both in ((p, q), (q, p))])
+        one, zero = _one_count(n, shares, held)
+        counts.append([OrderedPair(losses(p, q, error, 0.0), 0.0, error) for p, q in ((one, zero), (zero, one))])
     # The reverse of two counts is these counts exchanged.
     pairs = [(side_by_side(counts[a][0], counts[b][1]), side_by_side(counts[b][0], counts[a][1]))
         for a in range(n) for b in range(a if k > 2 else max(a, n - 1 - a), n - a)]  # fmt: skip
     return with_attack(*(EitherOrder((one.losses, other.losses), mass_error=one.mass_error) for one, other in pairs))
+
+
+def _few(n: int, shares: BitShares) -> bool:
+    """Whether all counts are listed: none of their masses underflows."""
+    return n <= FEW and n * math.log(min(itertools.chain(*shares.chances))) >= LEAST
+
+
+def _one_count(n: int, shares: BitShares, held: int) -> tuple[Array, Array]:
+    """The laws of one count if the target holds it, and if not; so many of the others do. O(n^2)."""
+    with_one, with_zero = shares.chances
+    others = np.convolve(binomial_pmf(held, with_one), binomial_pmf(n - 1 - held, with_zero))
+    p, q = (np.convolve(others, binomial_pmf(1, chance)) for chance in shares.chances)
+    return p, q
+
+
+def _few_hidden(n: int, shares: BitShares, cohort: Cohort) -> list[OrderedPair]:
+    """The attacks of `TwoCountAttack` on a hidden cohort of few users, as all pairs of counts."""
+    cohort.require_all_present(shares)
+    old, new = _one_count(n, shares, 0), _one_count(n, shares, n - 1)
+    ahead, back = np.outer(old[0], new[1]).ravel(), np.outer(old[1], new[0]).ravel()
+    seen, error = cohort.rate * ahead + (1.0 - cohort.rate) * back, ROUNDOFF * (128.0 * n + 528.0)
+    return [OrderedPair(losses(p, q, error, 0.0), 0.0, error) for p, q in ((seen, back), (back, seen))]
 
 
 def two_count_attacks(n: int, shares: BitShares, k: int, cohort: Cohort = ALL_USERS) -> Pair:
@@ -141,7 +168,11 @@ def two_count_attacks(n: int, shares: BitShares, k: int, cohort: Cohort = ALL_US
     The third value's own sum is not looked at. Then each of n users sends two bits, and what they say of the target is
     a sum of one function of each: two sums say all.
     """
-    attacks: list[ProfilePair] = [TwoCountAttack(n, shares, first).sampled(cohort) for first in (False, True)]
+    attacks: list[Any] = (
+        _few_hidden(n, shares, cohort)
+        if _few(n, shares)
+        else [TwoCountAttack(n, shares, first).sampled(cohort) for first in (False, True)]
+    )
     if k > 2 or n == 1:
         one, zero = (np.array(chance) for chance in shares.chances)
         first, second, others = (np.outer(*bits).ravel() for bits in ((one, zero), (zero, one), (zero, zero)))
