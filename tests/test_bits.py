@@ -135,10 +135,9 @@ def test_attack_atoms_in_rationals(n, all_hold_one, bits, one, zero):
     first, second = (crowd([bit(held) for held in (share, *others)], bits) for share in (one, zero))
     for (_, k), p in first.items():
         q = second[n * bits - k, k]
-        assert abs(attack.p_mass[k] - float(p)) <= attack.mass_error * float(p)
-        assert abs(attack.q_mass[k] - float(q)) <= attack.mass_error * float(q)
-        assert abs(attack.loss[k] - math.log(p / q)) <= attack.loss_error
-    assert attack.mass_error < 1e-12 and attack.loss_error < 1e-12
+        assert abs(attack.losses.mass[k] - float(p)) <= attack.mass_error * float(p)
+        assert abs(attack.losses.loss[k] - math.log(p / q)) <= attack.losses.error
+    assert attack.mass_error < 1e-12 and attack.losses.error < 1e-12
 
 
 @pytest.mark.parametrize("n, ones, bits, rate", [
@@ -149,8 +148,8 @@ def test_attack_and_profile_agree(n, ones, bits, rate):
     shares = BitShares.randomized_response(1.5)
     if ones in (0, n - 1):
         attack = bit_attack(n, shares, ones > 0, bits=bits, rate=rate)
-        assert np.all(np.diff(attack.loss) >= 0) and attack.truncated_mass < 1e-30
-        p, q = attack.p_mass, attack.q_mass
+        assert np.all(np.diff(attack.losses.loss) >= 0) and attack.truncated_mass < 1e-30
+        p, q = attack.losses.mass, attack.losses.mass * np.exp(-attack.losses.loss)
     else:  # no attack, but the profile of one dataset
         laws = [
             stats.binom(bits * count, share).pmf(np.arange(bits * count + 1))

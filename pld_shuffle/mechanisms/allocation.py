@@ -15,7 +15,7 @@ from ..numerics.rounding import above, below
 from ..numerics.sides import Bounds
 from ..numerics.validation import choice, integer_in, positive_int
 from ..pairs.allocation import GaussianSteps, HiddenStepPair, PairSteps, StepsLaw
-from ..pairs.discrete import LatticePair, OrderedPair
+from ..pairs.discrete import NOTHING, OrderedPair
 from ..pairs.gaussian import GaussianPair
 from ..pairs.pair import Pair
 from ..pairs.profile import BothOrders, ProfilePair
@@ -133,7 +133,7 @@ class RandomAllocation(Mechanism):
             return self.pair
         if isinstance(self.mechanism, Gaussian):
             return _noise(self.mechanism, self._distance, self.steps, self.selected)
-        return LatticePair(step=1.0, low=1, masses=(), infinity=0.0)  # nothing
+        return NOTHING
 
     def assumptions(self) -> dict[str, str]:
         blocks = "" if self.selected == 1 else f", by {self.selected} blocks whose composition is revealed"

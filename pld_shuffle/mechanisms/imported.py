@@ -16,7 +16,7 @@ from typing import ClassVar
 import numpy as np
 
 from ..numerics.validation import between, choice, flag, positive_float, positive_int, real_array
-from ..pairs.discrete import EitherOrder, LatticePair, Losses, OrderedPair, checked_pmfs
+from ..pairs.discrete import EitherOrder, Losses, OrderedPair, checked_pmfs
 from ..pairs.pair import Pair
 from ..pairs.profile import ProfilePair, worst
 from ..randomizers.base import settle
@@ -146,7 +146,8 @@ class ImportedPair(Mechanism):
 
     @cached_property
     def pair(self) -> ProfilePair:  # type: ignore[override]
-        one = LatticePair(self.step, self.low, self.masses, self.infinity)
+        loss = self.step * np.arange(self.low, self.low + len(self.masses), dtype=np.float64)
+        one = EitherOrder.mirrored(np.array(self.masses), loss, self.infinity)
         return one if self.reverse is None else worst([one, self.reverse.pair])
 
     def assumptions(self) -> dict[str, str]:

@@ -17,7 +17,7 @@ from typing import ClassVar
 from ..composition.curve import ComposedPair, Curve, HiddenSupremum
 from ..numerics.validation import positive_int
 from ..pairs.cohort import ALL_USERS
-from ..pairs.discrete import LatticePair
+from ..pairs.discrete import NOTHING
 from ..pairs.pair import Pair
 from ..pairs.profile import HiddenOrder
 from ..randomizers.base import settle
@@ -103,7 +103,7 @@ class StickyCohort(OfMechanism):
             return self.pair
         orders = self.mechanism.stand_in_attack(ALL_USERS)
         if orders is None:
-            return LatticePair(1.0, 1, (), 0.0)  # equal laws
+            return NOTHING
         ahead, back = (ComposedPair(Curve(pair, self.rounds, ATTACK_RTOL)) for pair in orders)
         return HiddenOrder(ahead, self.rate, back)
 

@@ -10,25 +10,15 @@ offset): loss = cell * step + offset with 0 <= offset <= step, sorted by loss.
 Rounding of a loss is at most a few ulp; the caller books it (`PLD.loss_error`). An atom may be the sum of several of
 its cell. Its loss is then a mean, and a shift of the loss does not repair the rounding of a mean: a rare atom next to a
 frequent one would vanish in it. `ratio_error` is the error of such a loss; the share that goes up is raised by as much.
-
-Reading: let x' be the next lattice point above eps, d = x' - eps. A mass at x >= x' counts in delta(eps)
-
-    1 - e^(eps - x) = (1 - e^-d) + e^-d (1 - e^(x' - x)).
-
-So two suffix sums at lattice points (`HockeySums`), made once, answer every eps. All terms are nonnegative.
 """
 
 from __future__ import annotations
-
-import math
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from . import kernels
-from .rounding import ROUNDOFF
-from .sides import Bounds, Side
+from .sides import Side
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -131,40 +121,3 @@ def fast_length(least: int) -> int:
     """The smallest 2^a 3^b 5^c from `least` on; docs/certificates.md, 10, is about transforms of such lengths."""
     odd = (3**b * 5**c for b in range(16) for c in range(11))
     return int(min(k << (-(-least // k) - 1).bit_length() for k in odd))
-
-
-@dataclass(frozen=True, eq=False)
-class HockeySums:
-    """Masses at (low + i) step and their suffix sums; see the module."""
-
-    low: int
-    step: float
-    plain: Array
-    hockey: Array
-
-    @classmethod
-    def of(cls, masses: Array, low: int, step: float) -> HockeySums:
-        """O(points)."""
-        plain, hockey = np.zeros(masses.size), np.zeros(masses.size)
-        kernels.hockey_sums(masses, 1.0, -math.expm1(-step), plain, hockey)
-        return cls(low, step, plain, hockey)
-
-    def at(self, expm1_eps: Array) -> Bounds:
-        """Bounds (arrays) on the sum at e^eps = 1 + growth >= 1, rounding included."""
-        size = self.plain.size
-        if size == 0:
-            return Bounds(np.zeros(expm1_eps.shape), np.zeros(expm1_eps.shape))
-        eps = np.log1p(expm1_eps)
-        above = np.clip(np.floor(eps / self.step) + 1.0 - self.low, 0.0, size).astype(np.int64)
-        index = np.minimum(above, size - 1)
-        loss = (self.low + index) * self.step
-        gap = np.where(above < size, loss - eps, 0.0)
-        share = np.exp(-gap)
-        value = np.where(above < size, share * self.hockey[index] - np.expm1(-gap) * self.plain[index], 0.0)
-        # eps and the lattice points are known to an ulp each: the sum falls by at most the mass above per
-        # unit of eps, the last point's included if rounding may have put eps on its other side.
-        near = eps <= loss * (1.0 + 8.0 * ROUNDOFF)
-        beside = self.plain[np.maximum(above - 1, 0)]
-        error = np.where(near, 16.0 * ROUNDOFF * (np.abs(loss) + eps) * beside, 0.0)
-        error = error + 8.0 * ROUNDOFF * (size + 16.0) * value + np.where(near, 1e-300, 0.0)
-        return Bounds(np.maximum(value - error, 0.0), value + error)

@@ -80,9 +80,7 @@ class GaussianSteps:
         """The datasets exchanged."""
         return replace(self, first=self.second, second=self.first)
 
-    @property
-    def max_loss(self) -> Bounds:
-        return Bounds(math.inf, math.inf)
+    max_loss = Bounds(math.inf, math.inf)
 
     @property
     def ratio(self) -> tuple[GaussianSteps, bool] | None:

@@ -369,9 +369,7 @@ class BatchesBound(_OneEnd):
     def scale(self) -> float:  # type: ignore[override]
         return min(self._attack.scale, self._known.scale)
 
-    @property
-    def max_loss(self) -> Bounds:
-        return Bounds(math.inf, math.inf)
+    max_loss = Bounds(math.inf, math.inf)
 
     @property
     def reverse(self) -> BatchesBound | None:

@@ -386,46 +386,47 @@ def split(first, second, others, low, high, pieces):
 
 
 @inner
-def one_epsilon(expm1_eps, bits, one, rest_one, zero, rest_zero, gap, others, low, high, rtol, most, pieces, state):
-    """(lower, upper, evaluations): certified bounds on the supremum over low <= ones <= high."""
+def alone(expm1_eps, bits, zero, gap):
+    """(growth, e^zeta0 - 1, H of a target among nobody, rounded up), -1 where nothing is left.
+
+    Next to the largest loss, up to rounding, the growth is a little smaller: H does not rise.
+    """
     each, denominator, rise = tilt_of(expm1_eps, bits, zero, gap)
     if denominator < -SLACK * U * gap:
-        return 0.0, 0.0, 0
-    hidden = denominator < TOO_NEAR * gap
-    if hidden:  # the largest loss, up to rounding: H does not rise
+        return expm1_eps, 0.0, -1.0
+    if denominator < TOO_NEAR * gap:
         expm1_eps = math.expm1(bits * math.log1p((1.0 - 2.0 * TOO_NEAR) * gap / zero))
         each, denominator, rise = tilt_of(expm1_eps, bits, zero, gap)
     local = denominator * (expm1_eps / each if each > 0.0 else bits)
-    local = min(1.0, local + SLACK * U * gap * bits * (1.0 + expm1_eps))
+    return expm1_eps, rise, min(1.0, local + SLACK * U * gap * bits * (1.0 + expm1_eps))
+
+
+@inner
+def one_epsilon(expm1_eps, bits, one, rest_one, zero, rest_zero, gap, others, low, high, rtol, most, pieces, state):
+    """(lower, upper, evaluations): certified bounds on the supremum over low <= ones <= high."""
+    asked = expm1_eps
+    expm1_eps, rise, local = alone(asked, bits, zero, gap)
+    if local < 0.0:
+        return 0.0, 0.0, 0
     first = tilted(one, rest_one, rise)[2]
     second = tilted(zero, rest_zero, rise)[2]
     count = split(first, second, others, low, high, pieces)
 
     best = 0.0
-    work = 0
     for piece in range(count):
-        if count > 1:
-            table = set_up(
-                expm1_eps, bits, one, rest_one, zero, rest_zero, gap, others, pieces[piece],
-                pieces[piece + 1], state,
-            )  # fmt: skip
-            best = max(best, attained(math.ceil(pieces[piece] / bits), others, table, state))
-            best = max(best, attained(math.floor(pieces[piece + 1] / bits), others, table, state))
-            work += 2
+        left, right = pieces[piece], pieces[piece + 1]
+        table = set_up(expm1_eps, bits, one, rest_one, zero, rest_zero, gap, others, left, right, state)
+        best = max(best, attained(math.ceil(left / bits), others, table, state))
+        best = max(best, attained(math.floor(right / bits), others, table, state))
     upper = 0.0
+    work = 2 * count
     stack = np.empty((128, 4))
     more = bits - 1.0
     for piece in range(count):
-        table = set_up(
-            expm1_eps, bits, one, rest_one, zero, rest_zero, gap, others, pieces[piece], pieces[piece + 1],
-            state,
-        )  # fmt: skip
-        if count == 1:
-            best = max(best, attained(math.ceil(low / bits), others, table, state))
-            best = max(best, attained(math.floor(high / bits), others, table, state))
-            work += 2
         depth = 1
         left, right = pieces[piece], pieces[piece + 1]
+        if count > 1:
+            table = set_up(expm1_eps, bits, one, rest_one, zero, rest_zero, gap, others, left, right, state)
         stack[0, 0], stack[0, 1] = left, right
         stack[0, 2] = envelope(left, others - left + more, table, state)
         stack[0, 3] = envelope(right + more, others - right, table, state)
@@ -462,7 +463,7 @@ def one_epsilon(expm1_eps, bits, one, rest_one, zero, rest_zero, gap, others, lo
             stack[depth + 1, 0], stack[depth + 1, 1] = near, middle
             stack[depth + 1, 2], stack[depth + 1, 3] = ahead, inner
             depth += 2
-    return (0.0 if hidden else min(best, local)), min(upper, local), work
+    return (min(best, local) if expm1_eps == asked else 0.0), min(upper, local), work
 
 
 @inner
@@ -495,16 +496,9 @@ def chord(expm1_eps, bits, one, rest_one, zero, rest_zero, gap, others, pieces, 
 
     The envelope is convex in ones on every piece, so a line above it at all cuts is above it in between.
     """
-    each, denominator, rise = tilt_of(expm1_eps, bits, zero, gap)
-    if denominator < -SLACK * U * gap:
-        return 0.0, 0.0
-    if denominator < TOO_NEAR * gap:  # the largest loss, up to rounding: H does not rise
-        expm1_eps = math.expm1(bits * math.log1p((1.0 - 2.0 * TOO_NEAR) * gap / zero))
-        each, denominator, rise = tilt_of(expm1_eps, bits, zero, gap)
-    local = denominator * (expm1_eps / each if each > 0.0 else bits)
-    local = min(1.0, local + SLACK * U * gap * bits * (1.0 + expm1_eps))
-    if others == 0.0:
-        return local, local
+    expm1_eps, rise, local = alone(expm1_eps, bits, zero, gap)
+    if local < 0.0 or others == 0.0:
+        return max(local, 0.0), max(local, 0.0)
     first = tilted(one, rest_one, rise)[2]
     second = tilted(zero, rest_zero, rise)[2]
     count = split(first, second, others, 0.0, others, pieces)

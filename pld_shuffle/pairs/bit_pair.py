@@ -185,21 +185,12 @@ class BitAttackPair(Pair):
         found = bit_attack(
             self.n, self.shares, self.all_hold_one, bits=self.bits, rate=self.rate, truncated_mass=truncated_mass
         )
+        known, left_out, error = found.losses, found.truncated_mass, found.mass_error
         # Inside the window masses sum to 1: too much for a lower law, and enough for an upper one.
-        factor = {
-            Side.UPPER: 1.0 + found.mass_error,
-            Side.LOWER: (1.0 - found.mass_error) * (1.0 - found.truncated_mass),
-        }
+        totals = {Side.UPPER: (1.0, 1.0 + error), Side.LOWER: (1.0 - left_out, (1.0 - error) * (1.0 - left_out))}
         return [
-            Atoms(
-                found.p_mass * factor[side],
-                found.loss,
-                truncated_mass=found.truncated_mass,
-                loss_error=found.loss_error,
-                total=1.0 if side is Side.UPPER else 1.0 - found.truncated_mass,
-                mass_error=4.0 * found.mass_error,
-            )
-            for side in sides
+            Atoms(known.mass * factor, known.loss, 0.0, left_out, known.error, total=total, mass_error=4.0 * error)
+            for total, factor in (totals[side] for side in sides)
         ]
 
     def sampled(self, cohort: Cohort) -> Pair:

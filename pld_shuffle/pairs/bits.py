@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -26,6 +25,7 @@ from ..numerics.binomial import Trials, binomial_window, counts
 from ..numerics.rounding import ROUNDOFF
 from ..numerics.sides import Bounds
 from ..numerics.validation import positive_float
+from .discrete import Losses, OrderedPair
 
 Array = NDArray[np.float64]
 
@@ -219,25 +219,10 @@ def _equal_others(users: int, shares: BitShares, expm1_eps: Array, bits: int, ra
     return value
 
 
-class BitAttack(NamedTuple):
-    """The exact pair of two datasets, as atoms sorted by loss; an attack, for lower ends.
-
-    loss : log(P/Q), ascending. p_mass, q_mass : masses of P (the target holds 1) and of Q. missed : P-mass
-    without an atom, at most. mass_error : relative, of every mass. loss_error : absolute, of every loss.
-    """
-
-    loss: Array
-    p_mass: Array
-    q_mass: Array
-    truncated_mass: float
-    mass_error: float
-    loss_error: float
-
-
 def bit_attack(
     n: int, shares: BitShares, all_hold_one: bool, *, bits: int = 1, rate: float = 1.0, truncated_mass: float = 1e-40
-) -> BitAttack:
-    """The pair where the n-1 others all hold 1, or all hold 0, and the target 1 under P, 0 under Q.
+) -> OrderedPair:
+    """The exact pair where the n-1 others all hold 1, or all hold 0, and the target 1 under P, 0 under Q: an attack.
 
     The other order is `shares.mirrored` next to others of the other value. rate < 1 : a hidden cohort of a population
     that holds this value. truncated_mass : P-mass that may be left out, in [1e-250, 0.01].
@@ -245,7 +230,7 @@ def bit_attack(
     Source: docs/swap.md, Theorem B4. Cost O(sqrt(n)). Raises MemoryError if that is too much.
 
     >>> attack = bit_attack(3, BitShares.randomized_response(1.0), False)
-    >>> attack.loss.round(4).tolist()
+    >>> attack.losses.loss.round(4).tolist()
     [-1.0, 0.1409, 0.66, 1.0]
     """
     own, rest = (shares.one, shares.not_one) if all_hold_one else (shares.zero, shares.not_zero)
@@ -269,7 +254,7 @@ def bit_attack(
         loss = np.log(p_mass / q_mass)
         loss_error = 2.0 * error + 8.0 * ROUNDOFF * float(np.max(np.abs(loss)))
     order = np.argsort(loss, kind="stable")  # increasing but for rounding
-    return BitAttack(loss[order], p_mass[order], q_mass[order], left_out, error, loss_error)
+    return OrderedPair(Losses(p_mass[order], loss[order], 0.0, loss_error), left_out, error)
 
 
 def _equal_others_loss(users: int, shares: BitShares, all_hold_one: bool, k: Array) -> tuple[Array, float]:

@@ -16,8 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..numerics import kernels
-from ..numerics.lattice import HockeySums
-from ..numerics.rounding import ROUNDOFF, above
+from ..numerics.rounding import ROUNDOFF
 from ..numerics.sides import Bounds, Side
 from ..numerics.validation import real_array
 from .pair import Atoms, Pair, Resolution, completed
@@ -153,6 +152,14 @@ class EitherOrder(ProfilePair):
     mass_error: float = 0.0
     pointwise = False
 
+    @classmethod
+    def mirrored(cls, mass: Array, loss: Array, infinity_mass: float) -> EitherOrder:
+        """The symmetric pair with these P-masses at losses above 0, which ascend, and at infinite loss."""
+        behind = mass * np.exp(-loss)
+        still = max(0.0, 1.0 - math.fsum((infinity_mass, *mass.tolist(), *behind.tolist())))
+        every = np.concatenate((behind[::-1], [still], mass)), np.concatenate((-loss[::-1], [0.0], loss))
+        return cls((Losses(*every, infinity_mass, 4.0 * ROUNDOFF * float(loss.max(initial=0.0))),))
+
     def atoms(self, sides: Sequence[Side], resolution: Resolution) -> list[Atoms]:
         """Of two orders by points of their profile; one order is its own mirror image, and has atoms."""
         if len(self.orders) > 1:
@@ -252,43 +259,8 @@ def _product(first: Atoms, second: Atoms) -> Atoms:
     return Atoms(mass, loss[order], infinity_mass, first.truncated_mass + second.truncated_mass, loss_error)
 
 
-@dataclass(frozen=True)
-class LatticePair(ProfilePair):
-    """The symmetric pair with P-mass masses[i] at loss (low + i) step > 0, `infinity` at infinite loss."""
-
-    step: float
-    low: int
-    masses: tuple[float, ...]
-    infinity: float
-
-    @property
-    def max_loss(self) -> Bounds:
-        if self.infinity > 0.0:
-            return Bounds(math.inf, math.inf)
-        top = above((self.low + len(self.masses) - 1) * self.step) if self.masses else 0.0
-        return Bounds(top * (1.0 - 4e-15), top)
-
-    @property
-    def infinity_mass(self) -> float:
-        return self.infinity * (1.0 - 4.0 * ROUNDOFF)
-
-    @cached_property
-    def scale(self) -> float:  # type: ignore[override]
-        p = np.array(self.masses, np.float64)
-        x = (self.low + np.arange(p.size)) * self.step
-        scale = math.sqrt(float(np.sum(p * x * x * (1.0 + np.exp(-x)))))
-        return max(scale, self.step if self.infinity > 0.0 else 0.0)
-
-    @cached_property
-    def _sums(self) -> HockeySums:
-        return HockeySums.of(np.array(self.masses, np.float64), self.low, self.step)
-
-    def profile(self, expm1_eps: Array, rtol: float, truncated_mass: float) -> Bounds:
-        finite = self._sums.at(expm1_eps)
-        return Bounds(
-            (finite.lower + self.infinity * (1.0 - 2.0 * ROUNDOFF)) * (1.0 - 2.0 * ROUNDOFF),
-            np.minimum((finite.upper + self.infinity) * (1.0 + 4.0 * ROUNDOFF), 1.0),
-        )
+#: Nothing at all is told.
+NOTHING = EitherOrder.mirrored(np.empty(0), np.empty(0), 0.0)
 
 
 def _largest(orders: Sequence[Losses]) -> Bounds:

@@ -31,7 +31,7 @@ from ..numerics.compiled import kernel
 from ..numerics.rounding import ROUNDOFF
 from ..numerics.sides import Bounds, Side
 from .cohort import Cohort
-from .ratio_sums import RatioLaw, additions
+from .ratio_sums import NOTHING, RatioLaw, additions
 from .slots import NoiseLaw, SlotLaw, SlotPair, rest_of
 
 Array = NDArray[np.float64]
@@ -238,9 +238,6 @@ def among_few(pair: SlotPair, below: SlotLaw, above: SlotLaw, *, tailed: bool = 
         return pair
     assert not isinstance(pair.law, FewLaws)
     return replace(pair, law=FewLaws(pair.law, lower, upper, tail))
-
-
-NOTHING = RatioLaw(0, np.zeros(1), np.ones(1), 0.0, 0.0, 0.0)  # the sum of no slots
 
 
 @dataclass(frozen=True, eq=False)

@@ -61,9 +61,7 @@ class GaussianPair(ProfilePair):
     def profile(self, expm1_eps: Array, rtol: float, truncated_mass: float) -> Bounds:
         return gaussian_delta(root(self.square), np.log1p(expm1_eps))
 
-    @property
-    def max_loss(self) -> Bounds:
-        return Bounds(math.inf, math.inf)
+    max_loss = Bounds(math.inf, math.inf)
 
     @property
     def scale(self) -> float:
@@ -175,9 +173,7 @@ class PoissonGaussianPair(ProfilePair):
     far: float
     rate: float
 
-    @property
-    def max_loss(self) -> Bounds:
-        return Bounds(math.inf, math.inf)
+    max_loss = Bounds(math.inf, math.inf)
 
     @cached_property
     def scale(self) -> float:  # type: ignore[override]

@@ -812,8 +812,8 @@ def scaled(answer, exponent, size):
 
 
 @unchecked
-def guess(n, types, share, shift, elsewhere, positive, laws):
-    """(type, x): that of the largest variance, and about its saddle point; `positive` : of those with such a value.
+def guess(n, types, share, shift, elsewhere, laws):
+    """(type, x): that of the largest variance of those with a positive value, and about its saddle point.
 
     1 - share of the mass is `elsewhere`.
     """
@@ -828,7 +828,7 @@ def guess(n, types, share, shift, elsewhere, positive, laws):
             first += share * laws.weight[k, j] * total
             square += share * laws.weight[k, j] * total * total
         square -= first * first
-        if square > spread and not (positive and highest(k, laws.weight, laws.value) + shift <= 0.0):
+        if square > spread and highest(k, laws.weight, laws.value) + shift > 0.0:
             spread = square
             best = k
             start = (math.sqrt(first * first + 8.0 * square / n) - first) / (2.0 * square)
@@ -1069,21 +1069,14 @@ def profile(
             if weight[k, j] > 0.0:
                 most = max(most, excess[k, j])
     full = 1.0 / (1.0 + most)
-    trivial, guessed = 0.0, 0.0
-    for turn in range(2 * expm1_eps.shape[0]):
-        i, second_try = turn // 2, turn % 2 == 1
-        if second_try and out[i] < 0.5 * trivial:
-            continue  # a contour by a type with a positive value was good
+    for i in range(expm1_eps.shape[0]):
         g = expm1_eps[i]
         sampled = -(1.0 - share) * g / share
         shift = sampled
         set_values(g, base, slope, line_error, laws)
         trivial = one_term(rate, shift, g, base, slope, laws)
-        out[i] = min(out[i], trivial) if second_try else trivial
-        best, start = guess(n, early, come, shift, -g, not second_try, laws)
-        if second_try and start == guessed:
-            continue  # the same contour
-        guessed = start
+        out[i] = trivial
+        best, start = guess(n, early, come, shift, -g, laws)
         if not (trivial > 0.0 and 0.0 < start < math.inf and n >= 2.0):
             continue
         set_rows(early, shift, coins, come, g, laws)
