@@ -537,7 +537,7 @@ TRUTHS |= {
             StickyCohort(counted(k, n), rounds, population=population),
             datasets(one_hot(k), population - 1, partial(hidden_bins, size=n, rounds=rounds)), 1, 0.0,
         )
-        for k, n, population, rounds in ((3, 1, 2, 1), (3, 2, 4, 1), (2, 2, 4, 1), (2, 1, 2, 2))
+        for k, n, population, rounds in ((3, 1, 2, 1), (3, 2, 4, 1), (2, 2, 4, 1), (2, 2, 3, 2))
     },
 }  # fmt: skip
 
