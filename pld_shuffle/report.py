@@ -64,16 +64,14 @@ class Report:
     exceeded: bool = False
 
     def __post_init__(self) -> None:
-        from .checkpoint import rounds_state, written
+        from .checkpoint import written
         from .mechanisms.base import attacked
 
-        pooled = ((mechanism, sum(n for _, n in held)) for mechanism, held in groupby(self.rounds, lambda row: row[0]))
         self.values = {
             "schema": SCHEMA,
             "written": written(),
             "command": self.command,
             "total_rounds": sum(count for _, count in self.rounds),
-            "mechanisms": rounds_state(pooled),
             "assumptions": assumptions_of(self.rounds),
             "lower_ends": "attack" if attacked(m for m, _ in self.rounds) else "pair",
             "rtol": self.rtol,
@@ -239,7 +237,10 @@ class Report:
 
     def json(self) -> Any:
         """The report for JSON."""
-        return _json_ready(self.values)
+        from .checkpoint import rounds_state
+
+        pooled = ((mechanism, sum(n for _, n in held)) for mechanism, held in groupby(self.rounds, lambda row: row[0]))
+        return _json_ready(self.values | {"mechanisms": rounds_state(pooled)})
 
     def lines(self) -> Iterator[str]:
         """The report for people."""
