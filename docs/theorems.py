@@ -22,6 +22,7 @@ from test_shuffled_batches import bent
 # --- the reduction to labels (docs/theory.md), on random randomizers ------------------------------
 
 TOLERANCE = 1e-9
+FloatPair = tuple[np.ndarray, np.ndarray]
 
 
 @cache
@@ -44,12 +45,12 @@ def shuffled_float(laws: np.ndarray) -> np.ndarray:
     return np.bincount(index, weights=joint, minlength=size)
 
 
-def worst_gap(large: o.FloatPair, small: o.FloatPair) -> float:
+def worst_gap(large: FloatPair, small: FloatPair) -> float:
     """The largest H_alpha(small) - H_alpha(large) over alpha > 0, per 1 + alpha."""
     seen = large[1] > 0
     alphas = np.unique(large[0][seen] / large[1][seen])
 
-    def profile(pair: o.FloatPair) -> np.ndarray:
+    def profile(pair: FloatPair) -> np.ndarray:
         return np.maximum(pair[0] - alphas[:, None] * pair[1], 0.0).sum(axis=1)
 
     gaps = (profile(small) - profile(large)) / (1.0 + alphas)
@@ -58,7 +59,7 @@ def worst_gap(large: o.FloatPair, small: o.FloatPair) -> float:
     return float(max(gaps.max(), hidden, mirror))
 
 
-def label_pair(n: int, p: float, beta: float, q: float) -> o.FloatPair:
+def label_pair(n: int, p: float, beta: float, q: float) -> FloatPair:
     """The dominating pair, by the same enumeration of message vectors."""
     target_p, target_q, other = np.array(o.reduction_laws(p, beta, q))
     others = [other] * (n - 1)

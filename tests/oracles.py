@@ -1,19 +1,18 @@
 """Slow, exact answers that share neither code nor method with the library.
 
-Three layers, each checked against the one before it in test_oracles.py:
+Three layers. What the library says is compared with each of them:
 
 1. *Protocols*, enumerated. Every user's output law is written down, every message vector (or every
    histogram) is visited, and what the adversary sees is a dictionary view -> probability.
 2. *Pairs*, from the raw formulas: label counts (a, b), (a, b, c), response counts n_1, n_2. A pair
    is a list of atoms (p, q); p and q may be `fractions.Fraction` or `mpmath.mpf` (exact, or to
-   `DIGITS` digits), or two float64 arrays for the medium-sized ones (`*_float`).
+   `DIGITS` digits).
 3. *Composition* without a lattice: products of atom lists, atoms of equal ratio p/q merged. The
    last product is never formed: delta = sum_a p_a H_{alpha q_a / p_a}(B), with the suffix sums of
    the sorted list B ("meet in the middle"), which is exact and costs O(|A| log|B|).
 
 Notation: alpha = e^eps, H_alpha(P||Q) = sum (p - alpha q)_+, e0 = e^eps0, n users with the target.
-Two pairs have the same H for every alpha exactly when their atoms agree after merging equal ratios
-(`canonical`). (P, Q) dominates (P', Q') for every alpha > 0 exactly when it does at the ratios p/q
+(P, Q) dominates (P', Q') for every alpha > 0 exactly when it does at the ratios p/q
 of (P, Q) and in the limits 0 and infinity: between them H(P||Q) is linear, H(P'||Q') convex.
 """
 
@@ -27,13 +26,10 @@ from fractions import Fraction
 from typing import Any
 
 import mpmath
-import numpy as np
 from mpmath import mp, mpf
-from scipy.special import gammaln
 
 Number = Any  # Fraction or mpf
 Atoms = list[tuple[Number, Number]]
-FloatPair = tuple[np.ndarray, np.ndarray]
 
 DIGITS = 60  # working precision; answers are good to well over 30 digits
 mp.dps = DIGITS
@@ -343,24 +339,14 @@ def power(atoms: Atoms, count: int) -> Atoms:
     return result
 
 
-def dominates(large: Atoms, small: Atoms, tolerance: Number = 0, alphas_above: Number | None = None) -> bool:
-    """H(large) >= H(small) - tolerance at every alpha > 0 (or every alpha >= alphas_above)."""
-    return violation(large, small, alphas_above) <= tolerance
-
-
-def violation(large: Atoms, small: Atoms, alphas_above: Number | None = None) -> Number:
-    """The largest H_alpha(small) - H_alpha(large), over alpha > 0 or alpha >= alphas_above."""
+def violation(large: Atoms, small: Atoms) -> Number:
+    """The largest H_alpha(small) - H_alpha(large), over alpha > 0."""
     large, small = canonical(large), canonical(small)
     alphas = [mass_p / mass_q for mass_p, mass_q in large if mass_q != 0]
-    if alphas_above is not None:
-        alphas = [alphas_above, *(alpha for alpha in alphas if alpha > alphas_above)]
     gaps = [hockey_stick(small, alpha) - hockey_stick(large, alpha) for alpha in alphas]
     at_infinity = [sum(p for p, q in pair if q == 0) for pair in (small, large)]
-    gaps.append(at_infinity[0] - at_infinity[1])
-    if alphas_above is None:  # slope at alpha = 0: -(Q-mass where P > 0)
-        covered = [sum(q for p, q in pair if p != 0) for pair in (small, large)]
-        gaps.append(covered[1] - covered[0])
-    return max(gaps)
+    covered = [sum(q for p, q in pair if p != 0) for pair in (large, small)]  # minus the slopes at alpha = 0
+    return max(*gaps, at_infinity[0] - at_infinity[1], covered[0] - covered[1])
 
 
 class Composition:
@@ -421,43 +407,3 @@ def to_mpf(value: Number) -> mpf:
 def exp_of(eps0: float) -> mpf:
     """e^eps0 of exactly this float, to DIGITS digits."""
     return mpmath.exp(mpf(eps0))
-
-
-# ---------------------------------------------------------------------------------------------
-# 4. Medium-sized pairs in float64 (log-gamma, all atoms, nothing bucketed)
-# ---------------------------------------------------------------------------------------------
-
-
-def _log_binomial(trials: int | np.ndarray, successes: np.ndarray, chance: float) -> np.ndarray:
-    trials = np.asarray(trials, dtype=float)
-    ways = gammaln(trials + 1) - gammaln(successes + 1) - gammaln(trials - successes + 1)
-    if chance >= 1.0:
-        return np.where(successes == trials, 0.0, -np.inf)
-    return ways + successes * math.log(chance) + (trials - successes) * math.log1p(-chance)
-
-
-def weak_float(n: int, k: int, gamma: float, least_log: float = math.log(1e-30)) -> FloatPair:
-    """All (B, n_1, n_2): multinomial counts times ((1-gamma) n_1 + gamma (B+1)/k) k/(B+1)."""
-    blankets = np.arange(n, dtype=float)
-    weight = _log_binomial(n - 1, blankets, gamma)
-    blankets, weight = blankets[weight > least_log], weight[weight > least_log]
-    masses_p, masses_q = [], []
-    for size, log_weight in zip(blankets + 1.0, weight, strict=True):
-        pairs = np.arange(size + 1.0)  # n_1 + n_2
-        log_pairs = log_weight + _log_binomial(size, pairs, 2.0 / k)
-        pairs, log_pairs = pairs[log_pairs > least_log], log_pairs[log_pairs > least_log]
-        if not pairs.size:
-            continue
-        first = np.concatenate([np.arange(total + 1.0) for total in pairs])
-        repeats = (pairs + 1.0).astype(int)
-        total = np.repeat(pairs, repeats)
-        chance = np.exp(np.repeat(log_pairs, repeats) + _log_binomial(total, first, 0.5))
-        flat = gamma * size / k
-        masses_p.append(chance * ((1.0 - gamma) * first + flat) * k / size)
-        masses_q.append(chance * ((1.0 - gamma) * (total - first) + flat) * k / size)
-    return np.concatenate(masses_p), np.concatenate(masses_q)
-
-
-def delta_float(pair: FloatPair, epsilon: float) -> float:
-    """One round: sum (p - e^eps q)_+."""
-    return math.fsum(np.maximum(pair[0] - math.exp(epsilon) * pair[1], 0.0))

@@ -102,13 +102,6 @@ def test_two_and_three_gaussian_steps_are_enclosed(noise: float, eps: float, add
         assert found.upper <= found.lower * 1.002 + 1e-13
 
 
-def test_cells_move_both_ends_towards_the_truth() -> None:
-    exact = float(two_steps(1.0, math.exp(1.0), False))
-    wide = value(gaussian(1.0, 2, False), 1.0, 1e-3)
-    near = value(gaussian(1.0, 2, False), 1.0, 1e-7)
-    assert wide.lower < near.lower < exact < near.upper < wide.upper
-
-
 P = [Fraction(5, 12), Fraction(1, 3), Fraction(1, 4)]
 Q = [Fraction(1, 6), Fraction(1, 3), Fraction(1, 2)]
 

@@ -12,13 +12,13 @@ import mpmath
 import numpy as np
 import oracles as o
 import pytest
-from scipy import stats
 from test_truths import bit, chosen, cohort, crowd, datasets
 
-from pld_shuffle import Accountant, CountedBits, ShuffledLDP, Subsampled
+from pld_shuffle import Accountant, CountedBits, Shuffled, ShuffledLDP, Subsampled
 from pld_shuffle.pairs import bit_kernels, bit_pair, strategy
 from pld_shuffle.pairs.bits import BitShares, bit_attack, bit_profile
 from pld_shuffle.pairs.two_counts import TwoCountPair, two_count_attacks
+from pld_shuffle.randomizers import Laplace
 from pld_shuffle.report import Report
 
 ROUNDING = 1e-13
@@ -140,31 +140,7 @@ def test_attack_atoms_in_rationals(n, all_hold_one, bits, one, zero):
     assert attack.mass_error < 1e-12 and attack.losses.error < 1e-12
 
 
-@pytest.mark.parametrize("n, ones, bits, rate", [
-    (1000, 300, 1, 1.0), (1000, 999, 3, 1.0), (500, 0, 1, 0.05), (10**6, 0, 1, 1.0), (10**6, 10**6 - 1, 1, 1.0),
-    (20_000, 10_000, 2, 1.0),
-])  # fmt: skip
-def test_attack_and_profile_agree(n, ones, bits, rate):
-    shares = BitShares.randomized_response(1.5)
-    if ones in (0, n - 1):
-        attack = bit_attack(n, shares, ones > 0, bits=bits, rate=rate)
-        assert np.all(np.diff(attack.losses.loss) >= 0) and attack.truncated_mass < 1e-30
-        p, q = attack.losses.mass, attack.losses.mass * np.exp(-attack.losses.loss)
-    else:  # no attack, but the profile of one dataset
-        laws = [
-            stats.binom(bits * count, share).pmf(np.arange(bits * count + 1))
-            for count, share in ((ones, shares.one), (n - 1 - ones, shares.zero), (1, shares.one), (1, shares.zero))
-        ]
-        p, q = (np.convolve(np.convolve(*laws[:2]), target) for target in laws[2:])
-    assert np.sum(p) == pytest.approx(1, abs=1e-9)
-    for eps in (0.5 * rate * bits * 1.5 / math.sqrt(n), 3.0 / math.sqrt(n) * rate):
-        value = float(np.sum(np.maximum(0.0, p - math.exp(eps) * q)))
-        options = {"rate": rate} if rate < 1 else {"ones": (ones, ones)}
-        lower = bit_profile(n, shares, [math.expm1(eps)], bits=bits, rtol=1e-12, **options).lower[0]
-        assert lower == pytest.approx(value, rel=1e-8) and lower <= value * (1 + 1e-9)
-
-
-@pytest.mark.parametrize("n, eps0", [(1000, 2.0), (10**5, 8.0), pytest.param(10**6, 1.0, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("n, eps0", [(1000, 2.0), (10**6, 1.0)])
 def test_two_counts_are_tight(n, eps0):
     shares = BitShares.randomized_response(eps0)
     scale = shares.gap / math.sqrt(n * shares.one * shares.zero)
@@ -256,6 +232,7 @@ def test_every_mechanism_tells_what_its_attack_spends():
         ShuffledLDP(1.0, 1000, "stronger-clones"),
         Subsampled(ShuffledLDP(1.0, 1000), population=10_000),
         CountedBits(1000, eps0=1.0),
+        Shuffled(Laplace(eps0=1.0), 1000),
     ):
         accountant = Accountant().compose(mechanism, 5)
         bounds = accountant.epsilon_bounds(1e-6)

@@ -162,6 +162,10 @@ REFUSED: list[Row] = [
     (lambda: BinarySum.from_budget(1.0, 1e-6, 100, honest_fraction=0.001), "no honest user"),
     (lambda: epsilon_trajectory([], 1e-6), "rounds"),
     # Central noise and plain pairs.
+    (lambda: randomizers.Laplace(2.0, 3), r"keywords only, got 2.0, 3: randomizers.*\(eps0=.*pld_shuffle.*\(scale=",
+     TypeError),
+    (lambda: LocalGaussian(2.0, 3), r"only, got 2.0, 3: randomizers.*\(sigma=.*pld_shuffle.*\(sigma=", TypeError),
+    *((lambda g=g: randomizers.Laplace(**g), "scale|eps0", TypeError) for g in ({"scale": 2.0}, {})),
     (lambda: Gaussian(1.0), r"Gaussian\(sigma=\.\.\.\) is central noise; randomizers.Gaussian", TypeError),
     (lambda: Laplace(1.0), r"randomizers.Laplace\(eps0=\.\.\.\) is a local randomizer", TypeError),
     (lambda: Subsampled(Gaussian(sigma=1.0), population=10, analysis="general"), "population needs"),

@@ -46,7 +46,7 @@ from pld_shuffle.registry import registry_entry
 
 #: An hour of ledgers and forgeries instead of minutes.
 FULL = "PLD_SHUFFLE_FULL" in os.environ
-EACH = 125 if FULL else 8  # by these, every one of the checks rejects some
+EACH = 125 if FULL else 6  # by these, every one of the checks rejects some
 
 Ledger = list[tuple[Any, int]]
 FILE = Path(checker.__file__)
@@ -139,7 +139,7 @@ def random_ledger(seed: int) -> tuple[Ledger, float]:
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:delta=")  # at least 1/n
 @pytest.mark.filterwarnings("ignore:at delta=")  # an answer may be wider than rtol; what is claimed is proved
-@pytest.mark.parametrize("seed", range(210) if FULL else (1, 2, 3, 4, 6))
+@pytest.mark.parametrize("seed", range(210) if FULL else (1, 2, 3, 6))
 def test_random_ledgers_are_proved(seed: int) -> None:
     ledger, delta = random_ledger(seed)
     accountant = composed_of(ledger)

@@ -10,6 +10,7 @@ import os
 import re
 import subprocess
 import sys
+import threading
 import time
 import warnings
 from pathlib import Path
@@ -326,8 +327,7 @@ def test_a_picture_that_cannot_be_written(capsys, monkeypatch, tmp_path):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("pld_shuffle.plots.replacing", full)
-    command = ["delta", *SMALL, "--epsilon", "0.1", "--plot", str(tmp_path / "x.png")]
-    assert main(command) == 2
+    assert main(["delta", *SMALL, "--epsilon", "0.1", "--plot", str(tmp_path / "x.png")]) == 2
     assert "No space left" in capsys.readouterr().err
 
 
@@ -374,12 +374,12 @@ def test_where_nobody_watches_there_is_a_line_a_minute(monkeypatch):
     monkeypatch.setattr(cli, "MINUTE", 0.001)
     with cli._phase("asking", 1000) as progress:
         progress(7, 1000)
+        [teller] = [thread for thread in threading.enumerate() if "tell" in thread.name]
         while "2 min" not in stream.getvalue():
             time.sleep(0.001)
     assert "pld-shuffle: asking: 2 min, 7 of 1,000 rounds\n" in stream.getvalue()
-    said = len(stream.getvalue())
-    time.sleep(0.01)
-    assert len(stream.getvalue()) == said  # the phase is over
+    teller.join(60.0)
+    assert not teller.is_alive()  # the phase is over
 
 
 def test_something_is_said_from_the_first_second(monkeypatch, log):

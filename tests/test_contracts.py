@@ -296,7 +296,7 @@ def test_all_evaluators_meet(name: str, rounds: int) -> None:
         assert len(found) >= 3
         for (first, a), (second, b) in itertools.combinations(found.items(), 2):
             assert a.lower <= b.upper * (1 + 1e-9) and b.lower <= a.upper * (1 + 1e-9), (first, second, found)
-        if found["accountant"].lower > 0.0:
+        if multiple == 2.5 and found["accountant"].lower > 0.0:
             renyi = RenyiAccountant().compose(mechanism, rounds).get_epsilon(found["accountant"].lower)
             assert eps <= renyi * (1 + 1e-9)
 

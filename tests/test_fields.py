@@ -16,7 +16,6 @@ import numpy as np
 import pytest
 
 from pld_shuffle import (
-    Accountant,
     CountedBits,
     Gaussian,
     Laplace,
@@ -33,7 +32,6 @@ from pld_shuffle import (
     mechanisms,
     randomizers,
     shares,
-    solve,
 )
 from pld_shuffle.fields import (
     COLUMNS,
@@ -213,7 +211,7 @@ def test_near_misses() -> None:
     assert near_miss("counts", taken=["count"]) == "count"
 
 
-# --- solve ----------------------------------------------------------------------------------
+# --- ranges of `solve` -----------------------------------------------------------------------
 
 
 def test_ranges_are_those_of_the_mechanisms() -> None:
@@ -238,26 +236,6 @@ def test_ranges_are_those_of_the_mechanisms() -> None:
         values = values_of(texts_of(flags), COLUMNS)
         for end in ends["eps0"] if "eps0" in values else ():
             mechanism_from_values({**values, "n": 9, "eps0": end})
-
-
-@pytest.mark.parametrize(("parameter", "plan", "epsilon"), [
-    ("n", {"randomizer": "unary-encoding", "k": 16, "eps0": 2.0, "analysis": "blanket"}, 0.5),
-    ("eps0", {"randomizer": "subset-selection", "k": 8, "size": 2, "n": 2000}, 0.5),
-    ("rounds", {"randomizer": "k-rr", "k": 4, "eps0": 1.0, "n": 1000}, 1.0),
-    ("sigma", {"mechanism": "gaussian", "sensitivity": 3.0, "rounds": 10}, 1.0),
-    ("scale", {"mechanism": "laplace", "rounds": 100}, 2.0),
-    ("sigma", {"mechanism": "poisson-gaussian", "rate": 0.01, "norm": 0.1, "rounds": 5}, 1.0),
-    ("rate", {"mechanism": "poisson-gaussian", "sigma": 1.0, "rounds": 5}, 1.0),
-])  # fmt: skip
-def test_solve_on_both_sides(parameter: str, plan: dict[str, Any], epsilon: float) -> None:
-    rtol = 0.02 if plan.get("mechanism") == "laplace" else 1e-3
-    found = solve(parameter, plan, epsilon=epsilon, delta=1e-6, rtol=rtol, value_rtol=1e-2)
-    assert found.achieved.upper <= epsilon and found.tight
-    for value, fits in ((found.value, True), (found.unmet, False)):
-        described = plan | {parameter: value}
-        count = described.pop("rounds", 1)
-        accountant = Accountant(rtol).compose(mechanism_from_values(described), count)
-        assert (accountant.get_epsilon(1e-6) <= epsilon) is fits
 
 
 # --- for people -----------------------------------------------------------------------------

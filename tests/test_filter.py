@@ -416,34 +416,26 @@ def test_a_million_users() -> None:
 # --- the command line ------------------------------------------------------------------------
 
 
-def test_the_command_line_says_whether_a_log_fits(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    log = tmp_path / "log.csv"
-    log.write_text("n,eps0,count\n10000,2,30\n10000,3,5\n10000,2,40\n", encoding="utf-8")
-    asked = ["account", str(log), "--adaptive", "--delta", "1e-6", "--epsilon"]
-    assert main([*asked, "1.2"]) == 0
-    shown = capsys.readouterr().out
-    assert "The log fits" in shown and "earlier outputs" in shown
-    assert main([*asked, "1", "--json"]) == 3
-    found = json.loads(capsys.readouterr().out)["adaptive"]
-    run = PrivacyFilter(1.0, 1e-6).compose(STEP, 30).compose(ShuffledLDP(3.0, 10_000), 5)
-    assert found["refused_row"] == 3
-    assert found["admitted_rounds"] == 35
-    assert found["remaining"] == run.remaining
-    assert main([*asked, "1", "2"]) == 2
-    assert "needs one --epsilon" in capsys.readouterr().err
-
-
-def test_the_command_line_has_an_odometer(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_line_has_a_filter_and_an_odometer(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     log, plan = tmp_path / "log.csv", tmp_path / "plan.csv"
-    log.write_text("n,eps0,count\n10000,2,30\n10000,3,5\n", encoding="utf-8")
+    log.write_text("n,eps0,count\n10000,2,30\n10000,3,5\n10000,2,40\n", encoding="utf-8")
     plan.write_text("n,eps0,count\n10000,2,100\n", encoding="utf-8")
-    asked = ["account", str(log), "--adaptive", "--delta", "1e-6", "--planned", str(plan)]
-    assert main([*asked, "--json"]) == 0
-    shown = json.loads(capsys.readouterr().out)
-    run = PrivacyOdometer.planned([(STEP, 100)], 1e-6).compose(STEP, 30).compose(ShuffledLDP(3.0, 10_000), 5)
-    assert shown["odometer"] == {"epsilon": run.get_epsilon(), "delta": 1e-6, "rounds": 35}
-    assert any("fixed before" in text for text in shown["assumptions"]["analysis"])
-    assert main([*asked, "--epsilon", "1"]) == 2
-    assert "or --planned, a log" in capsys.readouterr().err
-    assert main(["account", str(log), "--delta", "1e-6", "--planned", str(plan)]) == 2
-    assert "goes with --adaptive" in capsys.readouterr().err
+    asked, stronger = ["account", str(log), "--delta", "1e-6"], ShuffledLDP(3.0, 10_000)
+
+    def told(status: int, *more: str) -> str:
+        assert main([*asked, *more]) == status
+        return "".join(capsys.readouterr())
+
+    shown = told(0, "--adaptive", "--epsilon", "1.2")
+    assert "The log fits" in shown and "earlier outputs" in shown
+    found = json.loads(told(3, "--adaptive", "--epsilon", "1", "--json"))["adaptive"]
+    run = PrivacyFilter(1.0, 1e-6).compose(STEP, 30).compose(stronger, 5)
+    assert (found["refused_row"], found["admitted_rounds"], found["remaining"]) == (3, 35, run.remaining)
+    planned = ("--planned", str(plan))
+    found = json.loads(told(0, "--adaptive", *planned, "--json"))
+    odometer = PrivacyOdometer.planned([(STEP, 100)], 1e-6).compose(STEP, 70).compose(stronger, 5)
+    assert found["odometer"] == {"epsilon": odometer.get_epsilon(), "delta": 1e-6, "rounds": 75}
+    assert any("fixed before" in text for text in found["assumptions"]["analysis"])
+    for wrong in (("--epsilon", "1", "2"), (*planned, "--epsilon", "1")):
+        assert "needs one --epsilon, the budget, or --planned, a log" in told(2, "--adaptive", *wrong)
+    assert "goes with --adaptive" in told(2, *planned)

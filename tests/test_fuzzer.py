@@ -55,7 +55,7 @@ def test_a_kind_draws_what_it_names(kind) -> None:
 
 
 #: Kinds of which one lattice takes seconds.
-DEAR = {"sticky", "users_noise", "threshold", "allocation", "shuffled_batches"}
+DEAR = {"sticky", "users_noise", "threshold", "allocation", "shuffled_batches", "summed_reports", "coming_and_going"}
 EACH = [pytest.param(k[0].__name__, marks=[pytest.mark.slow] * (k[0].__name__ in DEAR)) for k in fuzz.KINDS]
 
 
@@ -68,7 +68,7 @@ def test_a_few_laws_of_each_kind(name: str, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(fuzz, "LATTICES", 1)
     monkeypatch.setattr(fuzz.Case, "ask", lambda case: None)
     found = fuzz.Found()
-    for seed in (1, 4) if name in DEAR else (1, 2, 4):
+    for seed in (4,) if name in DEAR else (1, 4):
         fuzz.Case(seed, found, show=False).run()
     assert not found.violations
     assert found.brackets["all"] >= (fuzz.POINTS if name in DEAR else fuzz.READINGS)

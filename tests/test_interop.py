@@ -323,9 +323,7 @@ READ = [
 def test_events_are_read_as_mechanisms(relation: Any, event: Any, mechanism: Any) -> None:
     """Sampling with fixed size and Poisson sampling, for a shuffler and for a curator, in both relations."""
     found = ShufflePrivacyAccountant(relation).compose(event, 7)
-    plain = Accountant().compose(mechanism, 7)
-    assert found.get_epsilon(1e-5) == plain.get_epsilon(1e-5)
-    assert found.get_delta(0.3) == plain.get_delta(0.3)
+    assert found._accountant.ledger == ((mechanism, 7),)
 
 
 LEDGERS = [

@@ -130,7 +130,7 @@ QUERIES: dict[str, tuple[Accountant, Callable[[Accountant], object]]] = {
     "solve": (
         Accountant(),
         lambda _: solve(
-            "eps0", lambda eps0: [(ShuffledLDP(eps0, 1_000), 4)], epsilon=1.0, delta=1e-6
+            "eps0", lambda eps0: [(ShuffledLDP(eps0, 1_000), 4)], epsilon=1.0, delta=1e-6, value_rtol=0.1
         ),
     ),
     "noise": (Accountant().compose(Shuffled(Laplace(eps0=1.0), 100)), lambda a: a.delta_bounds(0.3)),

@@ -254,19 +254,6 @@ def test_trimming_gives_away_what_it_says_and_covers():
     assert_below(rows, largest([short]), moves=(0.0, 0.1), note="trimmed")
 
 
-def test_normal_densities_are_below_the_mixtures_of_two():
-    y = np.linspace(-4, 6, 4001)
-    for sigma, low, high in ((1.0, 0.8, 1.0), (0.5, 1.0, 1.25)):
-        factor, largest_ratio = noise._mean_ratio((high - low) / sigma), 0.0
-        for part in np.linspace(0, 1, 11):
-            x = low + part * (high - low)
-            bells = [np.exp(-(((y - z) / sigma) ** 2) / 2) for z in (x, low, high)]
-            ratio = bells[0] / ((1 - part) * bells[1] + part * bells[2])
-            largest_ratio = max(largest_ratio, float(ratio[bells[0] > 0].max()))
-        assert largest_ratio <= factor
-        assert largest_ratio == pytest.approx(factor, rel=1e-5)
-
-
 def test_binary_response_covers_near_targets():
     """Laplace laws at distance `gap`, and any other user's, from the proof's two inequalities."""
     eps0, gap = 2.0, 0.3

@@ -62,7 +62,7 @@ def test_a_notebook_runs_in_its_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 #: The figures of papers with fewer points than are committed: curves(20), curves(16), panels(16), curves(21).
-FEWER = r"\b(curves|panels)\(\d+\)", r"\1(6)"
+FEWER = r"\b(curves|panels)\(\d+\)", r"\1(3)"
 
 
 @pytest.mark.parametrize(

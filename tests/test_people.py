@@ -18,7 +18,6 @@ from pld_shuffle import (
     DrawnApart,
     Epoch,
     Gaussian,
-    MixedRandomizers,
     MixedRR,
     PoissonGaussian,
     PoissonSampled,
@@ -185,15 +184,6 @@ def test_zero_out_ledgers() -> None:
 
 
 # --- users with randomizers of their own ------------------------------------------------------
-
-
-def test_more_private_others_hide_better() -> None:
-    assert Accountant().compose(MixedRandomizers(1.0, ((1.0, 9),))).get_epsilon(1e-6) == 0.0
-    some = MixedRandomizers(2.0, ((5.0, 500), (math.exp(2.0), 499)))
-    spent = Accountant().compose(some).get_epsilon(1e-6)
-    for q, better in ((5.0, True), (math.exp(2.0), False)):
-        other = Accountant().compose(MixedRandomizers(2.0, ((q, 999),))).get_epsilon(1e-6)
-        assert (other < spent) == better
 
 
 def test_classes_of_budgets() -> None:

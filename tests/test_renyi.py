@@ -9,11 +9,7 @@ from typing import Any
 import numpy as np
 import oracles as o
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from mpmath import mp, mpf, workdps
-from scipy.special import logsumexp
-from scipy.stats import binom
 from test_honesty import exact_atoms
 from test_truths import TRUTHS, asked, composed
 
@@ -60,7 +56,7 @@ def float_divergence(p: np.ndarray, q: np.ndarray, order: float) -> float:
 
 
 LABELS = [
-    *(ShuffledLDP(eps0, n, a) for a in ("clones", "stronger-clones") for n in (1, 7, 40) for eps0 in (0.1, 1.0, 5.0)),
+    *(ShuffledLDP(eps0, n, a) for a in ("clones", "stronger-clones") for n in (1, 20) for eps0 in (0.1, 1.0, 5.0)),
     *(ShuffledRR(k=k, n=n, gamma=0.25, adversary="weak") for k in (2, 3, 10) for n in (1, 15)),
 ]
 
@@ -158,7 +154,7 @@ def exact_attack(eps0: float, n: int, order: int) -> float:
 )  # fmt: skip
 def test_shuffled_laplace_of_many_users(eps0: float, n: int, tolerance: float) -> None:
     mechanism = Shuffled(LaplaceNoise(eps0=eps0), n)
-    for order in (2, 8, 30, 100):
+    for order in (2, 30):
         truth = exact_attack(eps0, n, order)
         upper = renyi.renyi_bounds(mechanism.pair, order).upper
         assert upper >= truth
@@ -172,13 +168,11 @@ ENUMERATED = [
 ]  # fmt: skip
 
 
-#: The first and the last of each kind.
-SOME = {}
-for way in (1, -1):
-    SOME |= {(way, type(asked(TRUTHS[name])[0]), name.split()[0]): name for name in ENUMERATED[::way]}
+#: The last of each kind.
+SOME = {(type(asked(TRUTHS[name])[0]), name.split()[0]): name for name in ENUMERATED}
 
 
-@pytest.mark.parametrize("name", dict.fromkeys(SOME.values()))
+@pytest.mark.parametrize("name", SOME.values())
 def test_around_the_worst_enumerated_pair(name: str) -> None:
     """The worst dataset at every epsilon may be another one; the pair is above all of them."""
     laws = [composed(atoms, 1) for atoms in TRUTHS[name].pairs()]
@@ -211,24 +205,6 @@ def test_shape_over_orders(mechanism: Mechanism) -> None:
         middle = 0.5 * (orders[i] + orders[j])
         low = renyi_bounds(mechanism, middle, rtol=1e-2).lower * (middle - 1.0)
         assert low <= 0.5 * (upper[i] * (orders[i] - 1.0) + upper[j] * (orders[j] - 1.0))
-
-
-@settings(max_examples=10, deadline=None)
-@given(
-    eps0=st.floats(0.05, 8.0), n=st.integers(1, 20_000),
-    rate=st.floats(0.001, 1.0), order=st.floats(1.01, 200.0),
-)  # fmt: skip
-def test_shape(eps0: float, n: int, rate: float, order: float) -> None:
-    """Rising in the order and the rate, at most the largest loss, above the attack by 2-RR."""
-    whole, mechanism = stronger(eps0, n), general(stronger(eps0, n), rate)
-    found, most = renyi_bounds(mechanism, order), renyi_bounds(whole, order).upper
-    assert 0.0 <= found.lower <= found.upper <= mechanism.pair.max_loss.upper * (1 + 1e-14)
-    assert found.lower <= renyi_bounds(mechanism, 1.5 * order).upper and found.lower <= most
-    # The attack by 2-RR, all others at one value: the ratio is 1 + (y/n) (K - n/(p+1)), K binomial.
-    p = math.exp(eps0)
-    y, k = math.expm1(eps0) * (p + 1.0) / p, np.arange(n + 1)
-    logs = binom.logpmf(k, n, 1.0 / (p + 1.0)) + order * np.log1p(y / n * (k - n / (p + 1.0)))
-    assert float(logsumexp(logs)) / (order - 1.0) <= most * (1 + 1e-9) + 1e-11 / (order - 1.0)
 
 
 @pytest.mark.parametrize("adversary", ["strong", "strong-conditional"])
@@ -272,7 +248,6 @@ SETTINGS = [
     (general(stronger(3.0, 1_000), 0.01), 1_000, 1e-5, 2.5),
     (ShuffledRR(k=4, n=1_000, gamma=0.25, adversary="weak"), 16, 1e-5, 2.5),
     (stronger(4.0, 5), 2, 1e-9, 2.5),
-    (Shuffled(LaplaceNoise(eps0=1.0), 10_000), 100, 1e-6, 1.5),
     (Shuffled(LaplaceNoise(eps0=1.0), 10**6), 1, 1e-6, 1.25),  # orders in the thousands
     (ShuffledLDP(1.0, 10**6), 1, 1e-6, 1.25),
 ]
@@ -286,7 +261,7 @@ def test_above_the_tight_accountant(mechanism: Mechanism, rounds: int, delta: fl
     lower = tight.epsilon_bounds(delta).lower
     assert lower <= epsilon <= most * lower
     # The best of all real orders.
-    orders = 1.0 + np.geomspace(0.05, 5000.0, 12)
+    orders = 1.0 + np.geomspace(0.05, 5000.0, 6)
     values = accountant.get_rdp(orders) + np.log1p(-1 / orders)
     assert epsilon <= np.min(values - (math.log(delta) + np.log(orders)) / (orders - 1)) * (1 + 1e-3)
 

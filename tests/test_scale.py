@@ -38,8 +38,6 @@ from pld_shuffle import (
     Side,
     Subsampled,
 )
-from pld_shuffle.composition.plan import Plan
-from pld_shuffle.composition.sketch import Sketch
 from pld_shuffle.pairs.pair import Atoms, Resolution, completed
 
 RTOL = 1e-3
@@ -220,22 +218,6 @@ def test_no_completion_where_loss_zero_has_too_little() -> None:
     assert completed(two, Side.UPPER) is two
     small = Atoms(np.array([0.3, 1e-9, 0.7 + 2e-9]), np.array([-0.8, 0.0, 0.8]))
     assert completed(small, Side.UPPER) is small
-
-
-def test_every_pair_has_its_share_of_the_budget() -> None:
-    """Cells widen delta's bracket by the sum of count step^2, buckets by z^2 width: as one step and width do."""
-    ledger = [
-        (ShuffledLDP(eps0, n, analysis="stronger-clones").pair, count)
-        for eps0, n, count in ((1.0, 10**4, 7), (0.1, 10**6, 1000), (4.0, 300, 1))
-    ]
-    plan = Plan.steered(Sketch(ledger, 1e-20), 3.0, ledger, log_delta=-20.0, rtol=1e-3)
-    found = plan.resolutions(ledger)
-    spent = sum(count * found[pair].step ** 2 for pair, count in ledger)
-    assert 0.8 * 1008 * plan.step**2 < spent <= 1008 * plan.step**2 * (1.0 + 1e-12)
-    shares = [count * pair.scale**2 for pair, count in ledger]
-    widths = [found[pair].size_width for pair, _ in ledger]
-    whole = plan.resolution(plan.step).size_width
-    assert np.dot(shares, widths) == pytest.approx(sum(shares) * whole)
 
 
 def test_largest_losses_beside_far_smaller_ones_enclose_the_truth() -> None:

@@ -6,14 +6,10 @@ import itertools
 import math
 
 import numpy as np
-import oracles as o
 import pytest
 from scipy.special import ndtr
-from test_truths import LOSSES, composed, one_order, random_randomizer
 
 from pld_shuffle import Accountant, Shuffled, ShuffledLDP, ShuffledRandomizer
-from pld_shuffle.composition.composition import Composition
-from pld_shuffle.mechanisms.blanket import attack_law
 from pld_shuffle.pairs.cohort import Cohort
 from pld_shuffle.pairs.swap import typed_profile
 from pld_shuffle.randomizers import (
@@ -25,29 +21,6 @@ from pld_shuffle.randomizers import (
 )
 
 ANALYSES = ("blanket", "reduction", "stronger-clones")
-
-
-ZEROS = DiscreteRandomizer([[0.7, 0.3, 0.0], [0.0, 0.9, 0.1]])
-ATTACKS = [(random_randomizer(seed)[0], n, 0, 1, -1) for seed, n in ((0, 2), (3, 3), (4, 3))]
-ATTACKS += [
-    (ZEROS, n, *values)
-    for n in (1, 2, 4) for values in ((0, 1, 0), (1, 0, 0), (1, 0, 1), (0, 1, 1))
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("case", range(len(ATTACKS)))
-def test_an_attack_is_its_own_two_datasets(case: int) -> None:
-    """Exact on both sides: one order of two concrete datasets, over rounds; infinite losses where masses are 0."""
-    randomizer, n, first, second, others = ATTACKS[case]
-    law = randomizer.law()
-    attack = attack_law(randomizer, n, (first, second, others % len(law))).ordered_pair()
-    atoms = o.shuffled_pair(law[first], law[second], [law[others]] * (n - 1))
-    for rounds in (1, 3) if randomizer is not ZEROS else (1,):
-        truth = one_order(composed(atoms, rounds))
-        lower, upper = Composition([(attack, rounds)], 1e-3).deltas(LOSSES)
-        assert np.all(lower <= truth * (1 + 1e-11) + 1e-14)
-        assert np.all(truth <= upper * (1 + 1e-11) + 1e-14)
-        assert np.all(upper <= 1.001 * lower + 1e-9)
 
 
 def test_gaussian_noise_is_never_pure() -> None:

@@ -10,7 +10,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from pld_shuffle import Accountant, Gaussian, RandomAllocation, ShuffledBatches, ShuffledLDP
+from pld_shuffle import Accountant, Gaussian, RandomAllocation, ShuffledBatches
 from pld_shuffle.numerics.rounding import ROUNDOFF
 from pld_shuffle.numerics.sides import Bounds
 from pld_shuffle.pairs import batches as bounds
@@ -53,7 +53,7 @@ def exact_two_batches(
 def test_two_batches_lie_below_the_bound_and_the_attack_is_attained(size: int, left_out: int) -> None:
     rng = np.random.default_rng(10 * size + left_out)
     records = 2 * size + left_out
-    for trial in range(6):
+    for trial in range(3):
         noise = float(rng.choice([0.7, 1.0, 1.5, 2.5]))
         eps = float(rng.choice([0.05, 0.3, 0.8]))
         z, weight = grid(noise * 1.3 * size)
@@ -190,9 +190,8 @@ def test_no_cell_is_passed_over_that_would_count(noise: float, s: float, forward
 
 @pytest.mark.parametrize(
     "sigma, batches, attack, bound",
-    [(1.0, 1000, 3.7253, 3.7265), (1.0, 10_000, 1.8959, 1.8968), (1.5, 100, 1.9645, 1.9690),
-     (1.5, 1000, 0.60369, 0.60590), (2.0, 100, 0.71846, 0.7284),
-     (4.0, 100, 0.10860, 0.1114), (4.0, 1000, 0.03059, 0.03086)],
+    [(1.0, 1000, 3.7253, 3.7265), (1.5, 100, 1.9645, 1.9690), (2.0, 100, 0.71846, 0.7284),
+     (4.0, 1000, 0.03059, 0.03086)],
 )  # fmt: skip
 def test_numbers_of_the_table(sigma: float, batches: int, attack: float, bound: float) -> None:
     kind = ShuffledBatches(sigma, batches, 1000, batches * 1000 + 1)
@@ -216,7 +215,7 @@ def test_the_worst_direction_by_quadrature_in_the_plane(noise: float, eps: float
     s, excess = math.exp(eps), 1e-7
     lam = rate(noise, forward, s - 1.0, excess)
     assert lam is not None
-    g = np.linspace(-8.0, 10.0, 721)
+    g = np.linspace(-8.0, 10.0, 361)
     weight = np.exp(-0.5 * g * g) / math.sqrt(2.0 * math.pi) * (g[1] - g[0])
     along = 1.0 + noise * g[:, None]
 
@@ -226,7 +225,7 @@ def test_the_worst_direction_by_quadrature_in_the_plane(noise: float, eps: float
         others = np.exp((along - 0.5) / noise**2)
         return ((shown - s) if forward else (s * shown - 1.0)) / others
 
-    cosines = np.linspace(-1.0, 1.0, 21)
+    cosines = np.linspace(-1.0, 1.0, 11)
     laws, mass = [values(c) for c in cosines.tolist()], weight[:, None] * weight
     end = next(y for y in np.geomspace(0.1, 1e3, 400) if np.sum(mass * np.maximum(0.0, -y - laws[-1])) <= excess)
 
@@ -418,10 +417,3 @@ def test_it_costs_more_than_random_allocation_and_replacement_more_than_nothing(
 def test_more_left_out_hides_more() -> None:
     found = [Accountant().compose(ShuffledBatches(2.0, 100, 10, 1000 + r)).get_epsilon(1e-5) for r in (1, 100, 1000)]
     assert found[0] > found[1] > found[2]
-
-
-def test_epochs_are_rounds_and_relations_must_agree() -> None:
-    accountant = Accountant().compose(ShuffledBatches(4.0, 100, 10, 1_001))
-    with pytest.raises(ValueError, match="relation"):
-        accountant.compose(ShuffledLDP(1.0, 1000))
-    assert not accountant.would_exceed(ShuffledBatches(4.0, 100, 10, 1_001), epsilon=1.0, delta=1e-6)

@@ -304,7 +304,7 @@ def test_independent_users_are_attained_by_equal_others(n, eps0, rate, tolerance
     """The mean over how many come of hidden cohorts, exactly."""
     chances = binom.pmf(np.arange(n + 1), n, rate)
     scale = rate * math.expm1(eps0) / math.sqrt(n * rate * math.exp(eps0))
-    for g in np.array([1.0, 3.0, 4.5]) * scale:
+    for g in np.array([1.0, 4.5]) * scale:
         bound = float(swap.any_ldp_profile(eps0, n, [g], cohort=Cohort(presence=rate))[0])
         likely = [k for k in range(1, n) if chances[k] > 1e-14]
         found = sum(chances[k] * np.array(equal_others(k, eps0, k / n, g)) for k in likely)
@@ -424,17 +424,6 @@ def test_bounds_by_moments_lie_above_those_of_the_contour_by_little(cohort, n):
     assert np.all(contour <= moments * (1 + 1e-9))
     if n > 100:
         assert np.all(moments <= np.array([1.4, 3.0, 4.0, 5.0, 6.5]) * contour)
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_bounds_by_moments_lie_above_all_datasets(seed):
-    rng, n, g = np.random.default_rng(seed), 5, [0.0, 0.05, 0.1, 0.2]
-    rows = rng.dirichlet(np.full(3, 5.0), size=3) + 0.1
-    rows /= rows.sum(axis=1, keepdims=True)
-    laws = [rows[[0, 1, 0, other]] for other in range(3)]
-    truth = worst_of(rows.tolist(), g, n - 1)
-    found = swap.by_moment(laws, n, np.array(g), cohort=Cohort(), mass_error=1e-15)
-    assert np.all(truth <= found)
 
 
 def histogram(laws):

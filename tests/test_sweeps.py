@@ -189,8 +189,8 @@ def test_randomizers_as_objects_matrices_and_files(tmp_path: Path) -> None:
 
 
 def test_workers_give_the_same_numbers(tmp_path: Path) -> None:
-    expected = sweep(PLANS, delta=1e-6, workers=1)
-    assert agree(sweep(PLANS, delta=1e-6, workers=2, output=tmp_path / "a.csv"), expected)
+    expected = sweep(PLANS[:3], delta=1e-6, workers=1)
+    assert agree(sweep(PLANS[:3], delta=1e-6, workers=2, output=tmp_path / "a.csv"), expected)
 
 
 class OnlyMap(Executor):
@@ -222,12 +222,12 @@ def test_a_file_is_taken_over_and_extended(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_a_file_torn_anywhere_is_resumed(tmp_path: Path) -> None:
-    """Cut at every 23rd byte: the whole rows are kept, the torn one is computed again."""
+    """Cut at every 61st byte: the whole rows are kept, the torn one is computed again."""
     plans = grid(n=[10, 20, 30], eps0=1.0)
     whole = tmp_path / "whole.csv"
     expected = sweep(plans, delta=0.01, output=whole, workers=1)
     data = whole.read_bytes()
-    for cut in range(0, len(data), 23):
+    for cut in range(0, len(data), 61):
         torn = tmp_path / "torn.csv"
         torn.write_bytes(data[:cut])
         rows = sweep(plans, delta=0.01, output=torn, workers=1)

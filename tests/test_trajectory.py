@@ -91,7 +91,7 @@ def cohorts(count: int) -> list[Mechanism]:
 
 ROUNDS: dict[str, list[tuple[Mechanism, int]]] = {
     "a cohort of its own each": [(mechanism, 1) for mechanism in cohorts(18)],
-    "few users": [(ShuffledLDP(eps0=1.0, n=200 + i), 1) for i in range(12)],
+    "few users": [(ShuffledLDP(eps0=1.0, n=200 + i), 1) for i in range(5)],
     "many rounds at once": [(mechanism, 500) for mechanism in cohorts(6)],
     "some again": [(mechanism, 1 + i % 3) for i, mechanism in enumerate(2 * cohorts(6))],
 }

@@ -92,15 +92,6 @@ def test_the_command_line_says_it_in_one_line(flags: str, text: str, capsys: Any
     assert text in remark and err == f"pld-shuffle: warning: {remark}\n"
 
 
-@pytest.mark.parametrize("randomizer", [local.Laplace(eps0=1.0), local.Gaussian(sigma=1.0)])
-def test_noise_is_attacked_like_everything_else(randomizer: Any) -> None:
-    mechanism = Shuffled(randomizer, 1000)
-    attack = mechanism.attack_bounds(delta=1e-5, rtol=0.01)
-    bracket = Accountant(0.01).compose(mechanism).epsilon_bounds(1e-5)
-    assert attack.lower == pytest.approx(bracket.lower, rel=1e-2)
-    assert 0.0 < attack.lower <= bracket.upper
-
-
 @pytest.mark.parametrize(("ask", "text"), [
     (lambda: Accountant().compose(local.Laplace(eps0=1.0)), r"run is Shuffled\(randomizer, n\)"),
     (lambda: Shuffled(Laplace(scale=1.0), 100), r"randomizers.Laplace\(eps0=\.\.\.\)"),

@@ -1,11 +1,13 @@
 """How near to each other both ends are: one table of ledgers, read by one test. What they contain is asked elsewhere.
 
-Lower ends are attacks. No warning (an error here), unless a row says so.
+Lower ends are attacks. No warning (an error here), unless a row says so. Where a value is printed, by Koskela, Heikkila
+and Honkela or from exact sums outside of this project, the bracket is far narrower than a thousandth, and meets it.
 """
 
 from __future__ import annotations
 
 import math
+from decimal import Decimal
 from typing import Any, NamedTuple
 
 import pytest
@@ -40,7 +42,7 @@ R = randomizers
 
 
 class Row(NamedTuple):
-    """A ledger, the delta that is asked for, and what both ends of epsilon are.
+    """A ledger, the delta that is asked for, and what both ends of epsilon are; or of delta, at an `epsilon`.
 
     width : upper / lower - 1 at most. least, most : of the lower and of the upper end. known : a value of another
     program or before, and how well it is known; the bracket meets it.
@@ -52,6 +54,8 @@ class Row(NamedTuple):
     least: float = 0.0
     most: float = math.inf
     known: tuple[float, float] | None = None
+    epsilon: float | None = None
+    rtol: float = 1e-3
 
 
 def one(mechanism: Mechanism, rounds: int = 1, **more: Any) -> Row:
@@ -64,6 +68,12 @@ def clones(eps0: float, n: int) -> ShuffledLDP:
 
 def weak(k: int, n: int, eps0: float) -> ShuffledRR:
     return ShuffledRR(k, n, eps0=eps0, adversary="weak")
+
+
+def printed(mechanism: Mechanism, rounds: int, text: str, **asked: float) -> Row:
+    """A row whose value is known to half a unit of its last digit, and a little."""
+    value, half = Decimal(text), Decimal(10) ** int(Decimal(text).as_tuple().exponent) * Decimal("0.55")
+    return one(mechanism, rounds, rtol=1e-5, width=2e-5, known=(float(value), float(half / value)), **asked)
 
 
 def geometric(inputs: int) -> DiscreteRandomizer:
@@ -106,11 +116,11 @@ ROWS: list[Any] = [
         for k, eps0, rounds in ((16, 2.0, 8), (16, 2.0, 64), (3, 1.0, 1000), (4, 4.0, 4))
     ),
     one(Shuffled(UnaryEncoding(k=4, eps0=1e-6), 1000, analysis="blanket"), delta=1e-9, most=1e-6),
-    one(Shuffled(geometric(20), 10_000), width=4e-3),
+    one(Shuffled(geometric(12), 10_000), width=4e-3),
     # Few users of noise.
     *(
         one(Shuffled(R.Laplace(eps0=eps0), n), rounds, width=1 / 3, most=rounds * eps0)
-        for eps0, n, rounds in ((1.0, 10, 1), (1.0, 10, 2), (1.0, 10, 1000), (2.0, 3, 5))
+        for eps0, n, rounds in ((1.0, 10, 1), (1.0, 10, 1000), (2.0, 3, 5))
     ),
     *(one(Shuffled(R.Gaussian(sigma=1.0), 3), rounds, width=1 / 3) for rounds in (1, 10)),
     *(
@@ -186,10 +196,7 @@ ROWS: list[Any] = [
         )
         for delta, rounds in ((1e-5, 10), (1e-50, 1))
     ),
-    *(
-        pytest.param(one(SummedNoise(NegativeBinomial(100.0, 0.1), 1), rounds, delta=delta, width=1e-4), marks=HEAVY)
-        for rounds, delta in ((10, 1e-50), (1000, 1e-9))
-    ),
+    pytest.param(one(SummedNoise(NegativeBinomial(100.0, 0.1), 1), 1000, delta=1e-9, width=1e-4), marks=HEAVY),
     pytest.param(one(Threshold(0.105, 20, neighbours="zero-out"), 10, delta=1e-5, least=0.2925, most=0.2928),
                  marks=HEAVY),
     one(Threshold(0.105, 20), 10, delta=1e-5, width=1e-2, least=0.3677, most=0.3713),
@@ -208,6 +215,11 @@ ROWS: list[Any] = [
             Laplace(scale=1e4), PoissonGaussian(1.0, 1e-4),
         )
     ),
+    *(  # sparse losses, alone and with Gaussian noise
+        Row([(clones(eps0, n), rounds), *noise], delta)
+        for n, eps0, rounds in ((20, 4.0, 10), (3, 8.0, 40), (10_000, 14.0, 100), (50, 20.0, 7))
+        for delta in (1e-6, 1e-30) for noise in ([], [(Gaussian(sigma=10.0), 10)])
+    ),
     # Heavy tails, huge crowds, and losses of very different sizes.
     one(PoissonGaussian(0.375, 1.24e-4), 576_000, delta=4.77e-97),
     Row([(PoissonGaussian(0.963, 0.0206), 536_000), (Subsampled(clones(1.9, 20_800), rate=0.0542), 28)], 4.59e-90),
@@ -216,13 +228,69 @@ ROWS: list[Any] = [
     Row([(ShuffledRR(4, 3_160_000_000, eps0=0.0321), 1), (clones(2.12, 27), 8)], 2.16e-55),
     Row([(weak(100, 87_200_000, 0.506), 32), (weak(2, 32, 1.81), 14)], 6.76e-89),
     Row([(Gaussian(sigma=0.375), 16_000), (PoissonGaussian(0.358, 0.266), 1960)], 9.91e-27),
+    # Values that are printed. One round of clones, published and stronger.
+    printed(ShuffledLDP(4.0, 10_000, "clones"), 10, "3.44480e-3", epsilon=1.0),
+    printed(ShuffledLDP(4.0, 10_000, "clones"), 10, "3.3296e-38", epsilon=6.0),
+    *(
+        printed(ShuffledLDP(eps0, n, analysis), 1, value, delta=delta)
+        for n, eps0, delta, *values in (
+            (1_000, 1.0, 1e-6, "0.1824123", "0.1486706"), (10_000, 1.0, 1e-6, "0.0530053", "0.0432062"),
+            (100_000, 4.0, 1e-6, "0.1697697", "0.1181531"), (1_000_000, 4.0, 1e-8, "0.0641968", "0.0450730"),
+            (100_000, 8.0, 1e-6, "2.1886", "1.1766"), (10_000, 4.0, 1e-6, "0.6009", "0.4108"),
+        )
+        for analysis, value in zip(("clones", "stronger-clones"), values, strict=True)
+    ),
+    printed(weak(2, 10_000, 4.0), 1, "0.4108"),
+    # Koskela et al., figure 1. The last is printed as 3.31353e-8 in the theory notes; connect-the-dots on plain atoms
+    # with h = 1e-4, 5e-5, 2.5e-5, extrapolated, gives this.
+    *(
+        printed(clones(4.0, 10_000), rounds, value, epsilon=epsilon)
+        for rounds, *values in (
+            (1, "9.209162e-3", "1.262021e-6", "1.923059e-21"), (4, "4.278778e-2", "2.175990e-3", "3.3135466e-8"),
+        )
+        for epsilon, value in zip((0.1, 0.1 + 0.9 * 20 / 59, 1.0), values, strict=True)
+    ),
+    *(  # k-RR
+        printed(ShuffledRR(k=4, n=1_000, gamma=0.25, adversary=adversary), rounds, value, delta=delta)
+        for adversary, *values in (
+            ("strong", ".530762", "1.074038", "2.255169", "2.838"),
+            ("strong-conditional", ".54733", "1.17464", "2.58666", "3.200"),
+            ("weak", ".389063", ".842216", "1.847519", "2.309"),
+        )
+        for rounds, delta, value in zip((1, 4, 16, 16), (1e-4, 1e-4, 1e-4, 10.0**-5.5), values, strict=True)
+    ),
+    # What the pages say of one cohort that is drawn anew, and of epochs by clones.
+    printed(Subsampled(clones(3.0, 1_000), rate=0.01, analysis="general"), 50, ".0500"),
+    printed(ShuffledLDP(4.0, 10**6, "clones"), 1, ".049"),
+    *(  # hidden cohorts; with one half of the pair only the clones of 10,000 rounds would spend 0.986
+        printed(
+            Subsampled(ShuffledLDP(3.0, 1_000, analysis), population=100_000, analysis="general"), rounds, value,
+            delta=1e-5,
+        )
+        for rounds, *values in (
+            (10, "0.02622", "0.01703"), (100, "0.08872", "0.05949"), (1_000, "0.30947", "0.20898"),
+            (10_000, "1.0874", "0.7328"),
+        )
+        for analysis, value in zip(("clones", "stronger-clones"), values, strict=True)
+    ),
+    *(  # stronger clones' labels of hidden cohorts
+        printed(Subsampled(clones(eps0, n), population=population), rounds, value, delta=delta)
+        for n, population, eps0, rounds, delta, value in (
+            (1000, 10**5, 3.0, 10, 1e-5, "0.015020"), (1000, 10**5, 3.0, 1000, 1e-5, "0.190925"),
+            (1000, 10**5, 3.0, 10**4, 1e-5, "0.669680"), (100, 10**4, 4.0, 1000, 1e-5, "1.21968"),
+            (50, 1000, 4.0, 100, 1e-6, "3.3311"), (5000, 10**6, 6.33981, 2000, 1e-6, "0.423078"),
+            (500, 10**6, 6.0, 2000, 1e-6, "0.102938"), (1000, 10**4, 5.0, 500, 1e-6, "6.03544"),
+            (500, 50_000, 1.0, 1000, 1e-6, "0.062701"), (500, 50_000, 2.0, 1000, 1e-6, "0.16552"),
+            (500, 50_000, 4.0, 1000, 1e-6, "0.58512"), (500, 50_000, 6.0, 1000, 1e-6, "1.7634"),
+        )
+    ),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.rounds!r}"[:150])
 def test_both_ends_are_near_each_other(row: Row) -> None:
-    accountant = composed_of(row.rounds)
-    lower, upper = accountant.epsilon_bounds(row.delta)
+    accountant = composed_of(row.rounds, row.rtol)
+    lower, upper = accountant.epsilon_bounds(row.delta) if row.epsilon is None else accountant.delta_bounds(row.epsilon)
     assert 0.0 < lower <= upper <= lower * (1.0 + row.width)
     assert row.least <= lower and upper <= row.most
     if row.known is not None:

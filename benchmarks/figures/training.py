@@ -88,7 +88,7 @@ def main() -> None:
     parser.add_argument("--output", type=Path, default=Path(__file__).parent)
     arguments = parser.parse_args()
     warnings.simplefilter("ignore", AccuracyWarning)
-    sigmas, batches = ((2.0,), (100, 1_000)) if arguments.quick else (SIGMAS, BATCHES)
+    sigmas, batches = ((2.0,), (10, 100)) if arguments.quick else (SIGMAS, BATCHES)
     rows = [row(sigma, count) for sigma in sigmas for count in batches]
     with (arguments.output / "training.csv").open("w", encoding="utf-8", newline="") as handle:
         writer = csv.DictWriter(handle, COLUMNS)

@@ -11,7 +11,6 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from oracles import mean_part
 from scipy.optimize import brentq
 from scipy.stats import norm
 
@@ -123,20 +122,6 @@ def test_next_to_the_largest_loss():
     largest = math.log1p(66 / 1292 * math.expm1(0.7477887791966863))
     assert np.all(found.lower <= found.upper) and np.all(found.upper <= largest * (1 + 1e-12))
     assert found.lower[0] >= 0.99 * found.upper[0] and found.lower[1] >= largest * (1 - 1e-12)
-
-
-def test_four_reports_of_few_users_are_enumerated():
-    """Three-valued reports and absence, all held by somebody: all sequences of reports."""
-    laws = np.array([[0.4, 0.1, 0.1, 0.4], [0.1, 0.4, 0.1, 0.4], [0.1, 0.1, 0.4, 0.4]])
-    first, second, others = laws
-    n, growth = 9, np.array([0.05, 0.2, 0.45])
-    law = SlotLaw(n, first, second, others, whole=True, error=1e-15)
-    bounds = law.profile(growth, 1e-8)
-    for g, low, high in zip(growth, *bounds, strict=True):
-        value = (first - second - g * second) / others
-        truth = mean_part(value[:3].tolist(), others[:3].tolist(), n, float(value[3]))
-        assert low <= truth * (1 + 1e-10) and truth <= high * (1 + 1e-10)
-        assert high <= low * (1 + 1e-8)
 
 
 def test_views_that_are_left_out_may_say_more_than_those_that_are_listed():

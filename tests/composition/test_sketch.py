@@ -56,20 +56,6 @@ def test_the_saddle_is_clamped_at_zero_and_at_the_largest_loss() -> None:
     assert sketch.saddle_of_delta(0.0) == 0.0
 
 
-@pytest.mark.parametrize("eps", [0.2, 0.8, 2.0])
-def test_the_order_of_delta(eps: float) -> None:
-    """Within a factor e^2 over a dozen decades: enough to choose windows."""
-    one, two = (r.connect_dots(r.atoms(mixture), 5e-3) for mixture, _ in PAIRS)
-    whole = two
-    for law in (two, *[one] * 6):
-        whole = r.compose(whole, law)
-    exact = math.log(r.delta(whole, eps))
-    sketch = Sketch(LEDGER, 1e-60)
-    assert sketch.log_delta(sketch.saddle(eps), eps) == pytest.approx(exact, abs=2.0)
-    tilt = sketch.saddle_of_delta(exact)
-    assert sketch.log_delta(tilt) == pytest.approx(exact, abs=0.1)
-
-
 # --- the plan: steps and windows ---------------------------------------------------------------
 
 
@@ -87,12 +73,3 @@ def test_steps_spend_the_budget_of_the_lattice(plan: Plan) -> None:
         one = replace(plan, rounds=laws)
         spent = laws * one.sensitivity * one.step**2 / 8.0
         assert spent == pytest.approx(0.5 * plan.rtol * plan.lattice_share, rel=1e-12)
-
-
-def test_windows_follow_delta_and_share(plan: Plan) -> None:
-    resolution = plan.resolution(1.0)
-    assert resolution.truncated_mass * plan.rounds <= 0.021 * plan.rtol * math.exp(plan.log_delta)
-    smaller = replace(plan, log_delta=plan.log_delta - 100.0).resolution(1.0)
-    assert smaller.truncated_mass == pytest.approx(resolution.truncated_mass * math.exp(-100.0), rel=1e-9)
-    finer = replace(plan, share=0.25).resolution(1.0)
-    assert finer.size_width < resolution.size_width and finer.truncated_mass < resolution.truncated_mass

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import math
 
-import mpmath as mp
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pld_shuffle.bounds.bound import DeltaBound, OutOfRange, delta_above
 from pld_shuffle.numerics.crossing import NEXT, crossing, first_satisfying
 
 FUNCTIONS = {
@@ -63,7 +61,7 @@ def test_many_crossings_are_those_of_each() -> None:
     np.testing.assert_allclose(found, math.log(1e3) / rates, rtol=1e-8)
 
 
-# --- The one-sided search and the two forms of a bound, against functions whose answers are known ---
+# --- The one-sided search, against functions whose answers are known ---
 
 FALLING = {  # x -> excess, falling through 0 at x = root
     "line": lambda x, root: root - x,
@@ -118,36 +116,3 @@ def test_coarse_tolerance_stays_safe():
     assert excess(found) <= 0
     assert found == pytest.approx(math.pi, rel=1e-5)
     assert len(evaluated) < 60
-
-
-# --- a bound with a known inverse: epsilon = eps0 sqrt(log(1/delta)/n) --------------------------------
-
-
-class ToyDelta(DeltaBound):
-    source = "Toy"
-
-    def curve(self, eps0, n):
-        return lambda epsilon: delta_above(-n * (epsilon / eps0) ** 2)
-
-
-TOY = ToyDelta()
-
-
-@settings(max_examples=60, deadline=None, derandomize=True)
-@given(eps0=st.floats(0.01, 2.9), log_delta=st.floats(-300, -0.1), log_n=st.floats(6.5, 30))
-def test_epsilon_inverts_delta_on_the_safe_side(eps0, log_delta, log_n):
-    delta, n = math.exp(log_delta), round(math.exp(log_n))
-    with mp.workdps(40):
-        exact = float(eps0 * mp.sqrt(-mp.log(delta) / n))
-    if exact > eps0 * (1 - 1e-6):
-        return  # pure local privacy: outside of what the solver looks at
-    epsilon = TOY.epsilon(eps0=eps0, delta=delta, n=n)
-    assert epsilon == pytest.approx(exact, rel=1e-10)
-    # fed back, an answer does not miss the target by a single ulp
-    assert TOY.delta(epsilon=epsilon, eps0=eps0, n=n) <= delta
-    assert math.log(TOY.delta(epsilon=epsilon, eps0=eps0, n=n)) == pytest.approx(log_delta, rel=1e-10, abs=1e-10)
-
-
-def test_messages_name_theorem_range_and_arguments():
-    with pytest.raises(OutOfRange, match=r"^Toy gives no epsilon at eps0 = 1, delta = 1e-09, n = 1: it needs enough"):
-        TOY.epsilon(eps0=1, delta=1e-9, n=1)

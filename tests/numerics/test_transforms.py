@@ -21,10 +21,7 @@ acb, ctx = flint.acb, flint.ctx
 
 TWIDDLE = 7.5  # units of roundoff that a twiddle factor may be off: docs/certificates.md, 10
 PRODUCT = math.sqrt(5.0)  # of a complex product: Brent, Percival, Zimmermann 2007
-SIZES = [
-    16, 18, 20, 24, 25, 27, 30, 64, 75, 81, 96, 125, 240, 243, 256, 360, 625, 1000, 1024, 1500,
-    2304,
-]  # fmt: skip
+SIZES = [16, 18, 20, 24, 25, 27, 30, 64, 75, 81, 96, 125, 240, 243, 256, 360, 625, 1000, 1024]
 
 
 @pytest.fixture(autouse=True)

@@ -11,7 +11,6 @@ import reference as r
 
 from pld_shuffle import ShuffledLDP, ShuffledRandomizer, ShuffledRR, Side, Subsampled
 from pld_shuffle.pairs import coins
-from pld_shuffle.pairs.cohort import Cohort
 from pld_shuffle.pairs.coins import CoinMixture, Components
 from pld_shuffle.pairs.pair import Atoms, Resolution
 
@@ -150,15 +149,3 @@ def test_atoms_of_the_profile_bracket_the_reference(name: str, rate: float, monk
         truth = amplified(eps)
         assert low <= truth * (1.0 + 1e-12) + 1e-13 and truth <= high * (1.0 + 1e-12) + 1e-13
         assert high <= 1.02 * low + 1e-6
-
-
-@pytest.mark.parametrize("participation", [1.0, 1e-3])
-def test_huge_crowds_are_asked_by_their_profile(participation: float) -> None:
-    """10^12 users: few points where crowds would have 10^9 atoms, and a tight bracket of E L^2."""
-    pair = ShuffledLDP(0.5, 10**12, analysis="stronger-clones").pair
-    pair = pair.sampled(Cohort(rate=participation))
-    assert isinstance(pair, CoinMixture)
-    found = pair.atoms([Side.LOWER, Side.UPPER], Resolution(pair.scale / 200.0, truncated_mass=1e-20))
-    low, high = (float(atoms.mass @ atoms.loss**2) for atoms in found)
-    assert found[0].mass.size < 10**5 and low <= high <= 1.001 * low
-    assert math.sqrt(high) == pytest.approx(pair.scale, rel=0.01)
