@@ -152,10 +152,7 @@ class Accountant(Ledger):
     @overload
     def get_delta(self, epsilon: Numbers, *, group: int = ...) -> Array: ...
     def get_delta(self, epsilon: Any, *, group: int = 1) -> Any:
-        """Certified upper bound on delta at `epsilon`; float, or array for an array.
-
-        The upper end of `delta_bounds`; what only its lower end needs is not computed.
-        """
+        """Certified upper bound: the upper end of `delta_bounds`, without what only its lower end needs."""
         return self._answer(DELTA, epsilon, group, both=False)
 
     @overload
@@ -163,10 +160,7 @@ class Accountant(Ledger):
     @overload
     def get_epsilon(self, delta: Numbers, *, group: int = ...) -> Array: ...
     def get_epsilon(self, delta: Any, *, group: int = 1) -> Any:
-        """Certified upper bound on epsilon at `delta`; float, or array for an array.
-
-        The upper end of `epsilon_bounds`; what only its lower end needs is not computed.
-        """
+        """Certified upper bound: the upper end of `epsilon_bounds`, without what only its lower end needs."""
         return self._answer(EPSILON, delta, group, both=False)
 
     def would_exceed(self, mechanism: Mechanism, *, epsilon: float, delta: float, count: int = 1) -> bool:

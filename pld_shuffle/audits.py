@@ -84,13 +84,9 @@ class Audit:
 
 
 def audit(
-    first: Any,
-    second: Any,
-    *,
-    delta: float = 0.0,
-    confidence: float = 0.999,
+    first: Any, second: Any, *, delta: float = 0.0, confidence: float = 0.999,
     proved: Mechanism | Accountant | float | None = None,
-) -> Audit:
+) -> Audit:  # fmt: skip
     """A certified lower bound on epsilon from outputs on two neighbouring datasets.
 
     Parameters
@@ -115,10 +111,9 @@ def audit(
     """
     delta, confidence = _below_one("delta", delta), open_unit("confidence", confidence)
     rows = [_outputs(name, given) for name, given in (("first", first), ("second", second))]
-    if rows[0].shape[1] != rows[1].shape[1]:
-        raise ValueError(
-            f"second must have as many numbers in a row as first, {rows[0].shape[1]}, got {rows[1].shape[1]}"
-        )
+    width, other = (part.shape[1] for part in rows)
+    if width != other:
+        raise ValueError(f"second must have as many numbers in a row as first, {width}, got {other}")
     return _tested(_chosen(rows, delta), delta, confidence, _proved(proved, delta))
 
 

@@ -71,15 +71,9 @@ class Solution:
 
 
 def solve(
-    parameter: str,
-    plan: Mapping[str, Any] | Callable[[Any], Iterable[tuple[Mechanism, int]]],
-    *,
-    epsilon: float,
-    delta: float,
-    rtol: float = 1e-3,
-    value_rtol: float = VALUE_RTOL,
-    bounds: tuple[Number, Number] | Range | None = None,
-) -> Solution:
+    parameter: str, plan: Mapping[str, Any] | Plan, *, epsilon: float, delta: float, rtol: float = 1e-3,
+    value_rtol: float = VALUE_RTOL, bounds: tuple[Number, Number] | Range | None = None,
+) -> Solution:  # fmt: skip
     """The parameter that just meets (epsilon, delta), on the safe side.
 
     Parameters
@@ -106,7 +100,6 @@ def solve(
     if not asked < math.inf:
         raise ValueError(f"epsilon must be finite, got {epsilon!r}")
     allowed = float(probabilities("delta", real("delta", delta)))
-    build: Plan
     if callable(plan):
         sought, build = bounds if isinstance(bounds, Range) else PARAMETERS.get(parameter), plan
         if sought is None:
@@ -117,32 +110,18 @@ def solve(
     sought = _within(sought, bounds)
     questions = _Questions(build, allowed, tolerance("rtol", rtol))
     try:
-        end = safe_end(
-            questions.tight,
-            asked,
-            loose=questions.loose,
-            rtol=value_rtol,
-            **vars(sought),
-            scale=EXPONENTIAL if parameter == "eps0" else LOG,
-        )
+        scale = EXPONENTIAL if parameter == "eps0" else LOG
+        end = safe_end(questions.tight, asked, loose=questions.loose, rtol=value_rtol, **vars(sought), scale=scale)
     except InfeasibleError:
-        low, high = questions.tight(sought.best)
+        low, high = map(float, questions.tight(sought.best))
         raise InfeasibleError(
             f"no {parameter} in [{sought.low!r}, {sought.high!r}] is proven to meet epsilon={asked!r} at"
-            f" delta={allowed!r}: even {parameter}={sought.best!r} spends epsilon in"
-            f" [{float(low)!r}, {float(high)!r}]"
+            f" delta={allowed!r}: even {parameter}={sought.best!r} spends epsilon in [{low!r}, {high!r}]"
         ) from None
     questions.repeat_warnings(end)
+    run = questions.run(end.value)
     return Solution(
-        parameter=parameter,
-        value=end.value,
-        end=sought.end,
-        epsilon=asked,
-        delta=allowed,
-        run=questions.run(end.value),
-        achieved=end.achieved,
-        unmet=end.unmet,
-        unmet_epsilon=end.unmet_bounds,
+        parameter, end.value, sought.end, asked, allowed, run, end.achieved, end.unmet, unmet_epsilon=end.unmet_bounds
     )
 
 

@@ -29,7 +29,7 @@ from .report import Report, deltas_around, row_step
 
 if TYPE_CHECKING:
     from .accountant import Accountant
-    from .trainlog import Rounds, TrainingLog
+    from .trainlog import TrainingLog
 
 MINUTE = 60.0  # between two lines of a command that no terminal shows
 GAVE_UP, BAD_INPUT, EXCEEDED, INTERRUPTED, READER_LEFT = 1, 2, 3, 130, 141
@@ -289,37 +289,24 @@ def _adaptive(arguments: argparse.Namespace) -> Found:
         raise _BadInput("argument --adaptive: needs one --epsilon, the budget, or --planned, a log")
     log = _read_log(arguments.log, arguments.sample)
     report = _log_report(arguments, log)
-    (_odometer if arguments.planned else _filter)(arguments, log.rounds, report)
-    yield report
+    planned = _read_log(arguments.planned).rounds if arguments.planned else None
 
+    from .filter import PrivacyFilter, PrivacyOdometer
 
-def _odometer(arguments: argparse.Namespace, rounds: Rounds, report: Report) -> None:
-    """What is spent whenever one stops, by an odometer for the run that was planned."""
-    from .filter import PrivacyOdometer
-    from .ledger import composed
-
-    planned = _read_log(arguments.planned).rounds
-    with _phase("adding up"), _blaming():
-        odometer = composed(PrivacyOdometer.planned(planned, arguments.delta), rounds)
-        report.add_odometer(odometer, odometer.get_epsilon())
-
-
-def _filter(arguments: argparse.Namespace, rounds: Rounds, report: Report) -> None:
-    """Rows are admitted, one after the other, by a filter."""
-    from .filter import PrivacyFilter
-
-    with _blaming():
-        run = PrivacyFilter(arguments.epsilon[0], arguments.delta)
-    refused = None
-    with _phase("buying rounds", len(rounds)) as progress, _blaming():
-        for row, (mechanism, count) in enumerate(rounds, 1):
-            if not run.admits(mechanism, count):
-                refused = row
+    run: PrivacyFilter | PrivacyOdometer
+    with _phase("adding up rounds", len(log.rounds)) as progress, _blaming():
+        if planned is None:
+            run = PrivacyFilter(arguments.epsilon[0], arguments.delta)
+        else:
+            run = PrivacyOdometer.planned(planned, arguments.delta)
+        for row, entry in enumerate(log.rounds, 1):
+            if isinstance(run, PrivacyFilter) and not run.admits(*entry):
+                report.exceeded = True
                 break
-            run.compose(mechanism, count)
-            progress(row, len(rounds))
-    report.exceeded = refused is not None
-    report.add_adaptive(run, refused)
+            run.compose(*entry)
+            progress(row, len(log.rounds))
+        report.add_adaptive(run, row if report.exceeded else None)
+    yield report
 
 
 def _write_besides(arguments: argparse.Namespace, accountant: Accountant) -> None:

@@ -80,10 +80,7 @@ class Comparison:
 
     def __getitem__(self, name: str) -> Method:
         """The method of that name; KeyError if it is not among the valid ones."""
-        for method in self.methods:
-            if method.name == name:
-                return method
-        raise KeyError(name)
+        return {method.name: method for method in self.methods}[name]
 
     def __repr__(self) -> str:
         lines = [f"epsilon of {self.rounds} x {self.mechanism!r} at delta = {self.delta:g}: valid upper bounds"]

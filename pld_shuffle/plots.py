@@ -1,8 +1,8 @@
 """Pictures of what is certified: epsilon over rounds, privacy curves, methods compared.
 
 Every function takes matplotlib axes (``ax=None`` makes new ones with pyplot) and returns the axes it drew on. The line
-is the upper bound, the safe side. The lower one is drawn where it can be told apart from the line: an attack's dashed,
-a numerical one as the edge of a band. Elsewhere the legend says how near it is.
+is the upper bound, the safe side. The lower one is an attack's, dashed, or a numerical one, the edge of a band; the
+legend says how near it is.
 """
 
 from __future__ import annotations
@@ -32,7 +32,6 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#0
 #: Points of a privacy curve, if they are not given, and characters in a line of a title, at most.
 CURVE_POINTS, TITLE_WIDTH = 60, 80
 
-_LINE = 1 / 200  # of a picture's height: two lines that are nearer look like one
 _NOTHING = 1e-290  # stands for 0 on a logarithmic axis
 _ATTACK = "an attack: no analysis can go below"
 _LEGEND: dict[str, Any] = {"frameon": False, "fontsize": "small"}
@@ -67,12 +66,9 @@ def epsilon_over_rounds(trajectory: Trajectory, ax: Axes | None = None) -> Axes:
 
 
 def privacy_curve(
-    accountant: Accountant,
-    ax: Axes | None = None,
-    *,
-    marks: Sequence[tuple[float, float]] = (),
+    accountant: Accountant, ax: Axes | None = None, *, marks: Sequence[tuple[float, float]] = (),
     target: tuple[float, float] | None = None,
-) -> Axes:
+) -> Axes:  # fmt: skip
     """Delta (on a logarithmic axis) against epsilon, with its bracket.
 
     Epsilon runs from 0 to half as far again as the largest mark, or the target. marks : points (epsilon, delta) to
@@ -157,40 +153,25 @@ def _say_instead(ax: Axes, text: str) -> Axes:
 def _draw_bracket(
     ax: Axes, positions: Any, lower: Any, upper: Any, *, attacked: bool, marker: str | None = None
 ) -> None:
-    """The upper bound as a line, and the lower one if it can be seen. attacked : whether that is an attack's."""
-    colour = COLOURS[0]
-    seen, apart = _tell_apart(ax, lower, upper), _widest(lower, upper)
-    name = "certified upper bound"
-    if not seen and apart:
-        what = "an attack, below which no analysis can go,\nis" if attacked else "the truth is"
-        name = f"{name};\n{what} at most {apart} away"
-    ax.plot(positions, upper, color=colour, marker=marker, markersize=3.5, label=name)
-    if seen:
-        band = None if attacked else f"bracket, truth inside{apart and f' (at most {apart} wide)'}"
-        if attacked:
-            ax.plot(positions, lower, color=colour, linestyle="--", linewidth=1.2, label=_ATTACK)
-        # A lower bound of 0 has no place on a logarithmic axis: its band goes down to the smallest upper bound.
-        down = np.where((lower > 0) | (ax.get_yscale() != "log"), lower, upper.min())
-        ax.fill_between(positions, down, upper, color=colour, alpha=0.3, linewidth=0, label=band)
+    """The upper bound as a line; the lower one dashed if it is an attack's, and the edge of a band."""
+    colour, near = COLOURS[0], _widest(lower, upper)
+    ax.plot(positions, upper, color=colour, marker=marker, markersize=3.5, label="certified upper bound")
+    if attacked:
+        ax.plot(positions, lower, color=colour, linestyle="--", linewidth=1.2, label=f"{_ATTACK}{near}")
+    # A lower bound of 0 has no place on a logarithmic axis: its band goes down to the smallest upper bound.
+    down = np.where((lower > 0) | (ax.get_yscale() != "log"), lower, upper.min())
+    band = None if attacked else f"bracket, truth inside{near}"
+    ax.fill_between(positions, down, upper, color=colour, alpha=0.3, linewidth=0, label=band)
     ax.grid(True, alpha=0.3)
     ax.legend(**_LEGEND)
 
 
-def _tell_apart(ax: Axes, lower: Any, upper: Any) -> bool:
-    """Whether the two ends are further apart somewhere than a line is thick."""
-    if ax.get_yscale() != "log":
-        return bool((upper - lower).max() > _LINE * max(upper.max(), 0.0))
-    if np.any((lower <= 0) & (upper > 0)):
-        return True
-    return bool(np.log(upper / lower).max() > _LINE * np.log(upper.max() / lower.min()))
-
-
 def _widest(lower: Any, upper: Any) -> str:
-    """The largest relative distance of the ends, for a legend; nothing where it is infinite."""
+    """The largest relative distance of the ends, for a legend in brackets; nothing where it is infinite."""
     if not np.all((lower > 0) | (upper == 0)):
         return ""
     widths = np.divide(upper - lower, lower, out=np.zeros_like(upper), where=lower > 0)
-    return f"{100 * widths.max():.2g} %"
+    return f" (at most {100 * widths.max():.2g} % away)"
 
 
 def _mark(ax: Axes, epsilon: float, delta: float, name: str = "") -> None:

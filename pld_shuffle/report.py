@@ -189,20 +189,18 @@ class Report:
             for text, indent in (("; ".join(names) + ":", "  "), (reason, "      ")):
                 self.answers += textwrap.wrap(text, LINE_WIDTH, initial_indent=indent, subsequent_indent=indent)
 
-    def _assume(self, run: PrivacyFilter | PrivacyOdometer) -> None:
+    def add_adaptive(self, run: PrivacyFilter | PrivacyOdometer, refused: int | None) -> None:
+        """What a filter admitted, or an odometer shows. refused : the first row that did not fit, counted from 1."""
+        from .filter import PrivacyOdometer
+
         for topic, sentence in run.assumptions().items():
             self.values["assumptions"].setdefault(topic, []).append(sentence)
-
-    def add_odometer(self, run: PrivacyOdometer, epsilon: float) -> None:
-        """What an odometer shows at the end of a log."""
-        self._assume(run)
-        self.values["odometer"] = {"epsilon": epsilon, "delta": run.delta, "rounds": run.rounds}
-        text = f"Whenever one stops, whatever was seen: epsilon at most {upper_text(epsilon)} at delta = {run.delta:g}"
-        self.answers += ["", text]
-
-    def add_adaptive(self, run: PrivacyFilter, refused: int | None) -> None:
-        """What a filter admitted. refused : the first row that did not fit, counted from 1."""
-        self._assume(run)
+        if isinstance(run, PrivacyOdometer):
+            spent = run.get_epsilon()
+            self.values["odometer"] = {"epsilon": spent, "delta": run.delta, "rounds": run.rounds}
+            text = f"epsilon at most {upper_text(spent)} at delta = {run.delta:g}"
+            self.answers += ["", f"Whenever one stops, whatever was seen: {text}"]
+            return
         self.values["adaptive"] = {
             "epsilon": run.epsilon, "delta": run.delta, "admitted_rounds": run.rounds,
             "refused_row": refused, "remaining": run.remaining,
@@ -226,14 +224,13 @@ class Report:
         if found.proved is not None:
             self.answers.append(f"  proved or claimed: at most {upper_text(found.proved)}")
         likelier, other = ("second", "first") if found.turned else ("first", "second")
+        event = f"an event in {hits:,} of {runs:,} tested runs of the {likelier} dataset"
         self.answers.append(
-            f"  best statistic: {found.statistic}; an event in {hits:,} of {runs:,} tested runs of the"
-            f" {likelier} dataset, and in {others:,} of {other_runs:,} of the {other} one"
+            f"  best statistic: {found.statistic}; {event}, and in {others:,} of {other_runs:,} of the {other} one"
         )
         if found.violated:
-            self.answers.append(
-                "  MORE WAS MEASURED THAN IS PROVED: this is not what was proved, or no neighbouring datasets"
-            )
+            wrong = "this is not what was proved, or no neighbouring datasets"
+            self.answers.append(f"  MORE WAS MEASURED THAN IS PROVED: {wrong}")
 
     def json(self) -> Any:
         """The report for JSON."""

@@ -46,15 +46,9 @@ def grid(**fields: Any) -> list[Row]:
 
 
 def sweep(
-    plans: Iterable[Mapping[str, Any]],
-    *,
-    delta: float | None = None,
-    epsilon: float | None = None,
-    rtol: float = 1e-3,
-    output: str | os.PathLike[str] | None = None,
-    workers: int | None = None,
-    progress: bool | None = None,
-) -> list[Row]:
+    plans: Iterable[Mapping[str, Any]], *, delta: float | None = None, epsilon: float | None = None, rtol: float = 1e-3,
+    output: str | os.PathLike[str] | None = None, workers: int | None = None, progress: bool | None = None,
+) -> list[Row]:  # fmt: skip
     """Certified epsilon (or delta) of every plan, as a table: one dict per plan, in the order of `plans`.
 
     Parameters
@@ -152,7 +146,7 @@ def _values(plan: Mapping[str, Any], place: str, defaults: Mapping[str, Value], 
 
 
 def _row(plan: Plan) -> Row:
-    """The fields of a plan as a table holds them; equal plans have equal ones."""
+    """The fields of a plan as a table holds them."""
     return {name: v if isinstance(v, (int, float, str)) else " ".join(repr(v).split()) for name, v in plan.items()}
 
 

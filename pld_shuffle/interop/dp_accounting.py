@@ -1,10 +1,7 @@
 """Google's dp_accounting (0.4 or later): its distributions, its events, its accountant interface.
 
-* `to_dp_accounting`: a mechanism's upper law as a `PrivacyLossDistribution`, to compose on that side.
-* `from_dp_accounting`: the other way, as a mechanism that our `Accountant` composes.
-* `to_event`: a central mechanism, or an accountant of such, as dp_accounting's own event.
-* `ShufflePrivacyAccountant`: a `PrivacyAccountant` that answers with our certified bounds, for `MechanismEvent` and for
-  central events; so `calibrate_dp_mechanism` works with them.
+`to_dp_accounting` and `from_dp_accounting` take distributions there and back, `to_event` central mechanisms there;
+`ShufflePrivacyAccountant` answers with our certified bounds, so that `calibrate_dp_mechanism` works with them.
 
 Shuffle pairs are for neighbours that differ in one user's value, `NeighboringRelation.REPLACE_ONE`, and so is this
 accountant unless REPLACE_SPECIAL is asked for: one user's record becomes the special, zero record (`ZeroOut`). Under
@@ -166,8 +163,7 @@ def _check_reading(distribution: Any, found: ImportedPair) -> None:
 class MechanismEvent(dp_event.DpEvent):  # type: ignore[misc]
     """One round of a mechanism of this package, for neighbours that differ in one user's value; or a `ZeroOut`.
 
-    Its pair must cover both orders of the two neighbours (ValueError for an ordered pair). The sensitivity of
-    a central mechanism (`Gaussian`, `Laplace`) must be meant for that relation.
+    The sensitivity of a central mechanism must be meant for that relation. ValueError for an ordered pair.
     """
 
     mechanism: Mechanism
@@ -241,7 +237,7 @@ class ShufflePrivacyAccountant(privacy_accountant.PrivacyAccountant):  # type: i
         return found
 
     def get_epsilon(self, target_delta: float) -> float:
-        """Certified upper bound on epsilon at `target_delta`."""
+        """Certified upper bound on epsilon."""
         return self._accountant.get_epsilon(target_delta)
 
     def get_delta(self, target_epsilon: float) -> float:

@@ -98,12 +98,8 @@ class ShufflePrivacyAccountant:
     def get_privacy_spent(self, delta: float | None = None) -> PrivacySpent:
         """The upper bound on epsilon, by default at the target delta, in Flower's form."""
         delta = self._config.target_delta if delta is None else delta
-        return PrivacySpent(
-            epsilon=self.get_epsilon(delta),
-            delta=delta,
-            num_releases=self.num_releases,
-            accounting_method="pld_shuffle",
-        )
+        spent, method = self.get_epsilon(delta), "pld_shuffle"
+        return PrivacySpent(epsilon=spent, delta=delta, num_releases=self.num_releases, accounting_method=method)
 
     def would_exceed(
         self, event: Mechanism | GaussianPrivacyEvent, max_epsilon: float | None = None, count: int = 1
@@ -125,10 +121,7 @@ class ShufflePrivacyAccountant:
         return {**_STATE, "config": self._plain_config(), "ledger": self._accountant.state_dict()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Restore what `state_dict` gave, for the same configuration.
-
-        Raises ValueError, and then nothing has changed.
-        """
+        """Restore what `state_dict` gave, for the same configuration; ValueError, and then nothing has changed."""
         for name, value in {**_STATE, "config": self._plain_config()}.items():
             if name not in state or state[name] != value:
                 raise ValueError(f"state must have {name} {value!r}, got {state.get(name)!r}")
@@ -184,14 +177,9 @@ class ShuffledStrategy(Strategy):  # type: ignore[misc]
     """
 
     def __init__(
-        self,
-        strategy: Strategy,
-        mechanism: Mechanism,
-        accountant: ShufflePrivacyAccountant,
-        *,
-        clients: int | None = None,
-        rng: random.Random | None = None,
-    ) -> None:
+        self, strategy: Strategy, mechanism: Mechanism, accountant: ShufflePrivacyAccountant, *,
+        clients: int | None = None, rng: random.Random | None = None,
+    ) -> None:  # fmt: skip
         super().__init__()
         if not isinstance(accountant, ShufflePrivacyAccountant):
             raise TypeError(f"accountant must be a ShufflePrivacyAccountant, got {accountant!r}")
@@ -227,10 +215,7 @@ class ShuffledStrategy(Strategy):  # type: ignore[misc]
         return bisect_left(range(1, most + 1), True, key=self._exceeded)
 
     def start(self, grid: Grid, initial_arrays: ArrayRecord, num_rounds: int = 3, *args: Any, **kwargs: Any) -> Result:
-        """As the wrapped strategy's, with as many of the rounds as the budget allows.
-
-        Raises PrivacyBudgetExhausted if it allows none.
-        """
+        """The wrapped strategy's, with as many rounds as the budget allows; PrivacyBudgetExhausted if that is none."""
         allowed = self.rounds_left(num_rounds)
         if allowed < num_rounds:
             _log.warning("The budget allows %d of %d rounds.", allowed, num_rounds)
@@ -252,10 +237,8 @@ class ShuffledStrategy(Strategy):  # type: ignore[misc]
         offered = {message.metadata.dst_node_id for message in messages}
         needed = max(_population(self.mechanism), self._clients)
         if len(offered) < len(messages) or len(offered) < needed:
-            raise ValueError(
-                f"strategy must offer one message to each of at least {needed} clients, got"
-                f" {len(messages)} messages to {len(offered)}"
-            )
+            got = f"{len(messages)} messages to {len(offered)}"
+            raise ValueError(f"strategy must offer one message to each of at least {needed} clients, got {got}")
         messages.sort(key=lambda one: one.metadata.dst_node_id)  # so that `rng` decides alone
         cohort = self._rng.sample(messages, self._clients)
         self._asked[server_round] = {message.metadata.dst_node_id for message in cohort}

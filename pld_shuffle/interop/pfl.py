@@ -44,13 +44,9 @@ class ShufflePrivacyCallback(TrainingProcessCallback):  # type: ignore[misc]
     """
 
     def __init__(
-        self,
-        mechanism: Mechanism,
-        *,
-        delta: float,
-        max_epsilon: float | None = None,
+        self, mechanism: Mechanism, *, delta: float, max_epsilon: float | None = None,
         accountant: Accountant | PrivacyFilter | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self._delta = open_unit("delta", delta)
         self._limit = None if max_epsilon is None else positive_float("max_epsilon", max_epsilon)
         self.accountant = Accountant() if accountant is None else accountant
@@ -94,13 +90,8 @@ class ShufflePrivacyCallback(TrainingProcessCallback):  # type: ignore[misc]
         """(whether another iteration could exceed the budget, what has been spent)."""
         self._check_devices(aggregate_metrics, central_iteration)
         self.accountant.compose(self.mechanism)
-        spent = Metrics(
-            [
-                (StringMetricName(EPSILON), self.accountant.get_epsilon(self._delta)),
-                (StringMetricName(DELTA), self._delta),
-            ]
-        )
-        return self._exceeded(), spent
+        spent = {EPSILON: self.accountant.get_epsilon(self._delta), DELTA: self._delta}
+        return self._exceeded(), Metrics([(StringMetricName(name), value) for name, value in spent.items()])
 
     def _exceeded(self) -> bool:
         return self._limit is not None and self.accountant.would_exceed(
