@@ -8,16 +8,15 @@ read where they lie.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..numerics import kernels
 from ..numerics.rounding import ROUNDOFF
 from ..numerics.sides import Bounds, Side
 from ..numerics.tuning import DIRECT_WORK
+from ..pairs.discrete import Losses
 from ..pairs.pair import Pair
 from .aliases import TooExpensive
 from .moments import Rounds
@@ -34,7 +33,7 @@ UNDERFLOW = 1e-290  # more than the products that underflow, in all
 class DirectReading(Reading):
     """Both sides of a composition by direct convolution."""
 
-    def __init__(self, lower: _Side | _OneRound, upper: _Side | _OneRound, plan: Plan) -> None:
+    def __init__(self, lower: _Side, upper: _Side, plan: Plan) -> None:
         self._lower, self._upper, self.stride = lower, upper, 1.0 / plan.rate
         self.infinity = Bounds(lower.infinity * (1.0 - 2e-15), min(1.0, upper.infinity * (1.0 + 2e-15)))
 
@@ -43,13 +42,14 @@ class DirectReading(Reading):
         """The composition of a ledger. Raises TooExpensive or MemoryError."""
         if plan.rounds == 1:
             [(pair, _)] = ledger
-            below, above = Rounds.of(pair, 1, plan.resolutions(ledger))
-            if isinstance(below, Rounds) and isinstance(above, Rounds):
-                return cls(_OneRound(below), _OneRound(above), plan)
+            laws = [law for law in Rounds.of(pair, 1, plan.resolutions(ledger)) if isinstance(law, Rounds)]
+            if laws:
+                one, two = (_Side(law.mass, law.loss, law.loss_error, law.infinity_mass) for law in laws)
+                return cls(one, two, plan)
         resolution = shared_lattice(plan, [pair for pair, _ in ledger])
         both = [formed(pair, (Side.LOWER, Side.UPPER), resolution, plan.max_gap) for pair, _ in ledger]
         counts = [count for _, count in ledger]
-        lower, upper = (_Side(list(zip(laws, counts, strict=True))) for laws in zip(*both, strict=True))
+        lower, upper = (_Side.product(list(zip(laws, counts, strict=True))) for laws in zip(*both, strict=True))
         return cls(lower, upper, plan)
 
     def lowers(self, eps: Array) -> Array:
@@ -60,45 +60,30 @@ class DirectReading(Reading):
         return np.asarray(np.minimum(1.0, found * (1.0 + 1e-15)))
 
 
-class _OneRound:
-    """The atoms of one round on one side."""
-
-    def __init__(self, law: Rounds) -> None:
-        self._law, self.loss_error, self.infinity = law, law.loss_error, law.infinity_mass
-
-    def read(self, eps: Array, sign: float) -> Array:
-        """delta of the finite part, moved by its error in the direction of `sign`. O(atoms) an epsilon."""
-        mass, loss = self._law.mass, self._law.loss
-        relative = ROUNDOFF * (mass.size + 16.0)
-        found = [float(-np.expm1(np.minimum(one - loss, 0.0)) @ mass) for one in eps]
-        return np.maximum(np.array(found) * (1.0 + sign * relative) + sign * UNDERFLOW, 0.0)
-
-
 class _Side:
-    """The product of laws of one side."""
+    """Atoms of one side, sorted by loss, and how far they may be off; terms : that every mass is a sum of."""
 
-    def __init__(self, laws: Sequence[tuple[PLD, int]]) -> None:
+    def __init__(self, mass: Array, loss: Array, loss_error: float, infinity: float, terms: int = 0) -> None:
+        self._atoms, self.loss_error, self.infinity = Losses(mass, loss, 0.0, 0.0), loss_error, infinity
+        self._relative = ROUNDOFF * (2.0 * terms + 8.0 * mass.size + 128.0)
+
+    @classmethod
+    def product(cls, laws: Sequence[tuple[PLD, int]]) -> _Side:
+        """Of laws on one lattice."""
         sizes, counts = np.array([(law.masses.size, count) for law, count in laws], np.float64).T
         if 0.5 * ((sizes @ counts) ** 2 - sizes**2 @ counts) > DIRECT_WORK:
             raise TooExpensive
-        self._step = laws[0][0].step
-        mass, self._low, terms = np.ones(1), 0, 0
+        mass, low, terms = np.ones(1), 0, 0
         for law, count in laws:
             for _ in range(count):
                 terms += min(mass.size, law.masses.size) + 2
                 mass = np.convolve(mass, law.masses)
-                self._low += law.low
-        self._relative = 2.0 * ROUNDOFF * terms + 8.0 * ROUNDOFF * (mass.size + 16.0)
-        self._plain, self._hockey = np.zeros((2, mass.size + 1))
-        kernels.hockey_sums(mass, 1.0, -math.expm1(-self._step), self._plain[:-1], self._hockey[:-1])
-        self.loss_error = sum(law.loss_error * count for law, count in laws) * (1.0 + 1e-9)
-        self.infinity = compose_infinity((law.infinity, count) for law, count in laws)
+                low += law.low
+        loss_error = sum(law.loss_error * count for law, count in laws) * (1.0 + 1e-9)
+        infinity = compose_infinity((law.infinity, count) for law, count in laws)
+        loss: Array = (low + np.arange(mass.size, dtype=np.float64)) * laws[0][0].step
+        return cls(mass, loss, loss_error, infinity, terms)
 
     def read(self, eps: Array, sign: float) -> Array:
         """delta of the finite part, moved by its error in the direction of `sign`."""
-        size = self._plain.size - 1
-        first = np.clip(np.floor(eps / self._step) + 1 - self._low, 0, size).astype(np.int64)
-        gap = np.where(first < size, (self._low + first) * self._step - eps, 0.0)
-        value = -np.expm1(-gap) * self._plain[first] + np.exp(-gap) * self._hockey[first]
-        found = value * (1.0 + sign * self._relative) + sign * UNDERFLOW
-        return np.asarray(np.maximum(found, 0.0))
+        return np.maximum(self._atoms.divergence(eps) * (1.0 + sign * self._relative) + sign * UNDERFLOW, 0.0)

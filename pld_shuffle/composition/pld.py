@@ -17,9 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..numerics.lattice import SNAP, cells_of, place, require_memory
-from ..numerics.rounding import ROUNDOFF, dot
+from ..numerics.rounding import ROUNDOFF
 from ..numerics.sides import Side
 from ..numerics.validation import positive_int, real_array
+from ..pairs.discrete import Losses
 from ..pairs.pair import Atoms, Pair, Resolution
 
 Array = NDArray[np.float64]
@@ -104,17 +105,11 @@ class PLD:
             raise ValueError(f"epsilon must not be nan, got {epsilon!r}")
         upper = self.side is Side.UPPER
         sign = -1.0 if upper else 1.0
-        # Losses may be off by `loss_error`; the sums' rounding is relative.
+        # Losses may be off by `loss_error`; rounding of sums is relative.
         asked = values + sign * (self.loss_error * (1.0 + 1e-9) + 1e-15 * np.abs(values))
-        loss, mass = self.losses, self.masses
-        rounding = 8.0 * ROUNDOFF * (mass.size + 16.0)
-        found = np.full(values.shape, self.infinity)
-        for i in np.ndindex(values.shape):
-            eps = float(asked[i])
-            if eps < math.inf and not (upper and values[i] >= self.max_loss):
-                first = int(np.searchsorted(loss, eps, side="right"))
-                value = dot(mass[first:], -np.expm1(eps - loss[first:]))
-                found[i] += value * (1.0 - sign * rounding)
+        finite = Losses(self.masses, self.losses, 0.0, 0.0).divergence(asked)
+        finite[~(values < (self.max_loss if upper else math.inf))] = 0.0
+        found = self.infinity + finite * (1.0 - sign * ROUNDOFF * (8.0 * self.masses.size + 128.0))
         found = np.minimum(found, 1.0)
         return found if values.ndim else float(found)
 

@@ -11,43 +11,16 @@ import math
 from .compiled import kernel
 
 
-@kernel("i f i i o1", lambda n, p, low, high, out: 1e-6 * out.size)
-def binomial_pmf(n, p, low, high, out):
-    """Fill out[i] with Bin(n, p)(low + i) / Bin(n, p)([low, high]); 0 < p < 1.
-
-    Ratio recurrence outwards from the mode; the scale is the walked sum, never lgamma. The relative
-    rounding error of an entry is at most 5 u (|x - mode| + 2) plus that of the sum.
-    """
-    mode = min(max(int((n + 1) * p), low), high)
-    odds = p / (1.0 - p)
-    out[mode - low] = 1.0
-    total = 1.0
-    value = 1.0
-    for x in range(mode, high):
-        value *= odds * ((n - x) / (x + 1.0))
-        out[x + 1 - low] = value
-        total += value
-    value = 1.0
-    for x in range(mode, low, -1):
-        value *= x / ((n - x + 1.0) * odds)
-        out[x - 1 - low] = value
-        total += value
-    for i in range(high - low + 1):
-        out[i] /= total
-
-
-@kernel("1 k1 1 f f f o1", lambda mass, *rest: 3e-6 * mass.size)
-def merge_upwards(mass, cell, offset, step, tilt, max_gap, out):
+@kernel("1 k1 1 f f o1", lambda mass, *rest: 3e-6 * mass.size)
+def merge_upwards(mass, cell, offset, step, max_gap, out):
     """Lower placement: merge mass so that every merged ratio is exactly a lattice point's.
 
-    Atoms, sorted by loss: atom j has loss (cell[j] step + offset[j]), 0 <= offset <= step, and tilted
-    mass mass[j] = p_j exp(tilt loss). out[i] receives the tilted mass at loss i step. The lowest
-    unconsumed mass is merged with as much of the next higher mass as brings the ratio of the merged
-    atom to the next lattice point (total P- and Q-mass kept: hiding, a lower bound). Where the next
-    mass is farther than `max_gap`, or there is none, the merged atom is rounded down instead.
+    Atoms, sorted by loss: atom j has loss (cell[j] step + offset[j]), 0 <= offset <= step, and mass mass[j]. out[i]
+    receives the mass at loss i step. The lowest unconsumed mass is merged with as much of the next higher mass as
+    brings the ratio of the merged atom to the next lattice point (total P- and Q-mass kept: hiding, a lower bound).
+    Where the next mass is farther than `max_gap`, or there is none, the merged atom is rounded down instead.
     """
     count = mass.shape[0]
-    plain = tilt == 0.0  # and then exp(0) need not be asked for
     j = 0
     remaining = 1.0
     while j < count:
@@ -64,12 +37,9 @@ def merge_upwards(mass, cell, offset, step, tilt, max_gap, out):
         merged = 0.0
         deficit = 0.0
         while j < count and cell[j] < target:
-            below = step - offset[j]
             local = remaining * mass[j]
-            if not plain:
-                local *= math.exp(tilt * below)
             merged += local
-            deficit += local * math.expm1(below)
+            deficit += local * math.expm1(step - offset[j])
             j += 1
             remaining = 1.0
         while deficit > 0.0 and j < count:
@@ -85,8 +55,6 @@ def merge_upwards(mass, cell, offset, step, tilt, max_gap, out):
                 remaining = 1.0
                 continue
             local = remaining * mass[j]
-            if not plain:
-                local *= math.exp(-tilt * above)
             drop = -local * math.expm1(-above)
             if drop <= deficit:
                 merged += local
@@ -99,7 +67,7 @@ def merge_upwards(mass, cell, offset, step, tilt, max_gap, out):
                 remaining *= 1.0 - fraction
                 deficit = 0.0
         if deficit > 1e-14 * step * merged:
-            out[target - 1] += merged * math.exp(-tilt * step)
+            out[target - 1] += merged
         else:
             out[target] += merged
 
@@ -132,20 +100,6 @@ def exponential_sums(mass, rates, out):
             low_down = (low_down + mass[i]) * up
         out[0, j] = low_down + mass[middle] + high_down
         out[1, j] = low_up + mass[middle] + high_up
-
-
-@kernel("1 f f o1 o1", lambda mass, *rest: 1e-6 * mass.size)
-def hockey_sums(mass, fall, drop, plain, hockey):
-    """Suffix sums for delta: plain[j] = sum_i mass[j+i] fall^i and
-    hockey[j] = sum_i mass[j+i] fall^i (1 - (1-drop)^i). All terms nonnegative, so each entry has
-    relative rounding error at most 4 u (mass.size - j)."""
-    above = 0.0
-    above_hockey = 0.0
-    for j in range(mass.shape[0] - 1, -1, -1):
-        above_hockey = fall * (drop * above + (1.0 - drop) * above_hockey)
-        above = mass[j] + fall * above
-        plain[j] = above
-        hockey[j] = above_hockey
 
 
 @kernel("1 1 o1", lambda mass, *rest: 1e-6 * mass.size)

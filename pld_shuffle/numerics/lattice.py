@@ -1,8 +1,7 @@
 """Atoms on a lattice, from both sides (docs/theory.md, section 6).
 
-A law here is tilted mass on the losses ``i * step``: ``mass = p exp(tilt * loss)`` up to a common scale,
-with the Q-mass implied, ``q = p exp(-loss)``; ``tilt = 0`` is the plain P-mass. Atoms come in as (mass, cell,
-offset): loss = cell * step + offset with 0 <= offset <= step, sorted by loss.
+Atoms come in as (mass, cell, offset): loss = cell * step + offset with 0 <= offset <= step, sorted by loss; the Q-mass
+is implied, ``q = p exp(-loss)``.
 
 * Upper, "connect the dots" (Doroshenko et al. 2022): split each atom onto its two neighbours, both masses kept.
 * Lower: merge neighbouring mass so that the merged ratio is a lattice point's (`kernels.merge_upwards`).
@@ -53,16 +52,9 @@ def snap(cell: Index, offset: Array, step: float) -> tuple[Index, Array]:
 
 
 def place(
-    mass: Array,
-    cell: Index,
-    offset: Array,
-    *,
-    step: float,
-    side: Side,
-    tilt: float = 0.0,
-    max_gap: float = np.inf,
+    mass: Array, cell: Index, offset: Array, *, step: float, side: Side, max_gap: float = np.inf,
     ratio_error: Array | None = None,
-) -> tuple[Array, int]:
+) -> tuple[Array, int]:  # fmt: skip
     """Lattice masses and the index of the first one, for atoms sorted by loss.
 
     `side` upper: the result dominates the atoms; lower: it is dominated by them. `max_gap` is the
@@ -73,15 +65,9 @@ def place(
     low = int(cell[0]) - 1
     size = int(cell.max()) - low + 2
     if side is Side.UPPER:
-        up = _share_above(cell, offset, step, step, ratio_error)
-        raised = mass * up * np.exp(tilt * (step - offset))
-        lowered = mass * (1.0 - up) * np.exp(-tilt * offset)
-        index = cell - low
-        split: Array = np.bincount(index, lowered, size).astype(np.float64)
-        split[1:] += np.bincount(index, raised, size)[:-1]
-        return split, low
+        return _shared(mass, cell - low, size, _share_above(cell, offset, step, step, ratio_error)), low
     out = np.zeros(size)
-    kernels.merge_upwards(mass, cell - low, offset, step, tilt, max_gap, out)
+    kernels.merge_upwards(mass, cell - low, offset, step, max_gap, out)
     return out, low
 
 
@@ -95,8 +81,13 @@ def split(mass: Array, loss: Array, *, step: float, knots: Index, ratio_error: A
     index = np.searchsorted(knots, cell, side="right") - 1
     offset = offset + (cell - knots[index]) * step
     up = _share_above(cell, offset, (knots[index + 1] - knots[index]).astype(np.float64) * step, step, ratio_error)
-    found: Array = np.bincount(index, mass * (1.0 - up), knots.size).astype(np.float64)
-    found[1:] += np.bincount(index, mass * up, knots.size)[:-1]
+    return _shared(mass, index, knots.size, up)
+
+
+def _shared(mass: Array, index: Index, size: int, up: Array) -> Array:
+    """Masses at so many points, of which every atom goes to point `index` and, the share `up`, to the next one."""
+    found: Array = np.bincount(index, mass * (1.0 - up), size).astype(np.float64)
+    found[1:] += np.bincount(index, mass * up, size)[:-1]
     return found
 
 
