@@ -21,7 +21,7 @@ from .composition.would_exceed import Budget
 from .ledger import Ledger
 from .mechanisms import Mechanism
 from .numerics.sides import Bounds, Side
-from .numerics.validation import Numbers, Scalar, nonnegatives, probabilities, real, tolerance, user_count
+from .numerics.validation import Numbers, Scalar, nonnegatives, probabilities, real, tolerance, users
 from .pairs.pair import Pair
 from .trainlog import Rounds
 
@@ -227,7 +227,7 @@ class Accountant(Ledger):
 
     def _group(self, group: int) -> int:
         """`group`, checked: ValueError for reports that a round may draw together."""
-        size = user_count(group, "group")
+        size = users("group", group)
         hidden = next((held for held, _ in self.ledger if held.hidden), None)
         if size > 1 and hidden is not None and not isinstance(group, DrawnApart):
             raise ValueError(

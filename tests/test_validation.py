@@ -100,8 +100,8 @@ def test_what_is_no_double_is_refused_by_name(check, bad):
 
 @pytest.mark.parametrize("value", [1e4, np.float64(1e4), np.int32(10_000), 10_000])
 def test_integral_floats_are_integers(value) -> None:
-    found = validation.user_count(value)
+    found = validation.users("n", value)
     assert found == 10_000 and type(found) is int
     for wrong in (2.5, math.nan, math.inf, True, np.True_, "3", None):
         with pytest.raises(TypeError, match="n must be an integer"):
-            validation.user_count(wrong)
+            validation.users("n", wrong)

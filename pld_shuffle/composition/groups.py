@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..numerics.crossing import crossing
 from .composition import Composition
 
 Array = NDArray[np.float64]
@@ -64,23 +65,22 @@ def _delta(composition: Composition, share: float, group: int) -> float:
 
 
 def _epsilon(composition: Composition, allowed: float, group: int) -> float:
-    """Any epsilon whose bound is at most `allowed` is one; found by bisection."""
+    """Any epsilon whose bound is at most `allowed` is one."""
+
+    def excess(share: Any) -> float:
+        return _delta(composition, float(share), group) - allowed
+
     end = composition.max_loss
     if allowed == 0.0:
         return group * end * (1.0 + 4e-16)
-    if _delta(composition, 0.0, group) <= allowed:
+    if excess(0.0) <= 0.0:
         return 0.0
     low, high = 0.0, float(composition.epsilons(allowed).upper)
     if high == math.inf:
         return math.inf
-    while _delta(composition, high, group) > allowed:
+    while excess(high) > 0.0:
         low, high = high, min(max(STRIDE * high, 1e-9), end * (1.0 + 1e-15))
         if group * high > LARGEST and high < end:
             return group * end * (1.0 + 4e-16)
-    while high - low > 1e-9 * high:
-        middle = 0.5 * (low + high)
-        if _delta(composition, middle, group) <= allowed:
-            high = middle
-        else:
-            low = middle
-    return group * high * (1.0 + 4e-16)
+    found = crossing(excess, (low, excess(low)), (high, excess(high)), rtol=1e-9)
+    return group * float(found) * (1.0 + 4e-16)

@@ -32,8 +32,25 @@ def _classes(name: str, given: Any, check: Check) -> Classes:
     return tuple((check(name, value), positive_int("count", count)) for value, count in pairs)
 
 
+class _Mixed(Mechanism):
+    """A target among classes of other users."""
+
+    eps0: float
+    others: Classes
+
+    unsampled = "no pair is known for a hidden cohort of mixed budgets or mixed randomizers"
+
+    @property
+    def users(self) -> int | None:
+        return 1 + sum(count for _, count in self.others)
+
+    @property
+    def _neighbours(self) -> str:
+        return f"{SUBSTITUTION}, one of local budget {self.eps0:g}"
+
+
 @dataclass(frozen=True, repr=False)
-class MixedRR(Mechanism):
+class MixedRR(_Mixed):
     """The target of budget `eps0` among users of other budgets, all of them by k-ary randomised response.
 
     Parameters
@@ -59,8 +76,6 @@ class MixedRR(Mechanism):
     eps0: float
     others: Classes
 
-    unsampled = "no pair is known for a hidden cohort of mixed budgets"
-
     CHECKS: ClassVar = {"k": partial(integer_in, lowest=2), "eps0": local_epsilon}
 
     def __post_init__(self) -> None:
@@ -77,10 +92,6 @@ class MixedRR(Mechanism):
             found[eps0] = cls(k, eps0, others)
         return found
 
-    @property
-    def users(self) -> int | None:
-        return 1 + sum(count for _, count in self.others)
-
     @cached_property
     def pair(self) -> MixedCoins:  # type: ignore[override]
         classes = tuple(LabelClass(count, *self._rates(eps)) for eps, count in self.others)
@@ -90,7 +101,7 @@ class MixedRR(Mechanism):
         return said(
             f"exact pair of {self.k}-ary randomised response by everybody, each class at a budget of its own, for this"
             " adversary",
-            neighbours=f"{SUBSTITUTION}, one of local budget {self.eps0:g}",
+            neighbours=self._neighbours,
             adversary="sees the shuffled reports, and who of the other users answered at random",
             sampling="all users take part; budgets do not depend on the data",
         )
@@ -103,7 +114,7 @@ class MixedRR(Mechanism):
 
 
 @dataclass(frozen=True, repr=False)
-class MixedRandomizers(Mechanism):
+class MixedRandomizers(_Mixed):
     """The target among users who run other randomizers, whose ratios to the target's are known.
 
     Parameters
@@ -129,17 +140,11 @@ class MixedRandomizers(Mechanism):
     others: Classes
     tv: float = 1.0
 
-    unsampled = "no pair is known for a hidden cohort of mixed randomizers"
-
     CHECKS: ClassVar = {"eps0": local_epsilon, "tv": between(0.0, 1.0)}
 
     def __post_init__(self) -> None:
         super().__post_init__()
         settle(self, others=_classes("ratio", self.others, between(1.0, 1e304)))
-
-    @property
-    def users(self) -> int | None:
-        return 1 + sum(count for _, count in self.others)
 
     @cached_property
     def pair(self) -> MixedCoins:  # type: ignore[override]
@@ -165,7 +170,7 @@ class MixedRandomizers(Mechanism):
         return said(
             "(p, beta, q) reduction with a q for each class of users, for every randomizer of the target's"
             f" with eps0={self.eps0:g} and total variation at most {self.tv:g}",
-            neighbours=f"{SUBSTITUTION}, one of local budget {self.eps0:g}",
+            neighbours=self._neighbours,
             sampling="all users take part; who runs which randomizer does not depend on the data",
         )
 

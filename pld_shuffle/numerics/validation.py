@@ -108,7 +108,7 @@ def positive_int(name: str, value: Any, *, least: int = 1) -> int:
     return integer_in(name, value, least)
 
 
-def user_count(value: Any, name: str = "n") -> int:
+def users(name: str, value: Any) -> int:
     """`value` as a number of users, 1 <= value <= MOST_USERS."""
     n = positive_int(name, value)
     if not n <= MOST_USERS:
@@ -182,11 +182,6 @@ class Checked:
         for kind in reversed(type(self).__mro__):
             for name, check in vars(kind).get("CHECKS", {}).items():
                 object.__setattr__(self, name, check(name, getattr(self, name)))
-
-
-def users(name: str, value: Any) -> int:
-    """As `user_count`."""
-    return user_count(value, name)
 
 
 def keywords_only(meant: str) -> Callable[[type[T]], type[T]]:

@@ -45,6 +45,7 @@ class BallsIntoBins(Bins, LinearHistogram, OneMechanism):
 
     dummies: float
 
+    _parameter = "dummies"
     CHECKS: ClassVar = {"dummies": positive_float}
 
     def __post_init__(self) -> None:
@@ -55,10 +56,6 @@ class BallsIntoBins(Bins, LinearHistogram, OneMechanism):
     def _random(self) -> float:
         """gamma."""
         return 0.0
-
-    @classmethod
-    def _at(cls, parameter: float, **design: Any) -> BallsIntoBins:
-        return cls(dummies=parameter, **design)
 
     def _search(self, budget: Budget) -> Range:
         guess = 2.0 * self.k * budget.rounds * -math.log(budget.delta) / budget.epsilon**2

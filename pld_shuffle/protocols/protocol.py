@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from ..accountant import Accountant
 
 P = TypeVar("P", bound="Protocol")
-G = TypeVar("G", bound="GammaNoise")
 Ledger = tuple[tuple[Mechanism, int], ...]
 
 RTOL = 1e-3  # of the accountant's brackets on delta, `Protocol.accountant`'s default
@@ -170,10 +169,13 @@ class Protocol(Checked, ABC):
                 " rounds, or a larger epsilon or delta would help"
             ) from error
 
+    #: The field that is the parameter of noise, where it is one.
+    _parameter: ClassVar[str]
+
     @classmethod
-    @abstractmethod
     def _at(cls: type[P], parameter: float, *_: Any, **design: Any) -> P:
         """The protocol of this design (by keyword: n, honest_fraction and its own) with this noise; 1/2 is some."""
+        return cls(**design | {cls._parameter: parameter})
 
     @abstractmethod
     def _search(self, budget: Budget) -> Range:
@@ -243,6 +245,7 @@ class GammaNoise(Protocol):
 
     gamma: float
 
+    _parameter = "gamma"
     CHECKS: ClassVar = {"gamma": open_unit}
 
     @property
@@ -274,10 +277,6 @@ class GammaNoise(Protocol):
         total = int(self._received(messages, self._messages, self._values).sum())
         parts = self._messages * (self._values - 1)
         return (total / parts - self.n * self.gamma / 2) / (1 - self.gamma)
-
-    @classmethod
-    def _at(cls: type[G], parameter: float, **design: Any) -> G:
-        return cls(gamma=parameter, **design)
 
     def _search(self, budget: Budget) -> Range:
         """The least gamma.

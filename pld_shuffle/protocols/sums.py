@@ -126,7 +126,7 @@ class UnarySum(GammaNoise):
     def _at(cls, parameter: float, *, bits: int | None = None, **design: Any) -> UnarySum:
         if bits is None:
             bits = math.isqrt(integer_in("n", design["n"], 1) - 1) + 1
-        return cls(gamma=parameter, bits=bits, **design)
+        return super()._at(parameter, bits=bits, **design)
 
     def ledger(self, rounds: int = 1) -> Ledger:
         """All bits together for one round of a few; else `message_mechanism`, one position, `bits` times a round."""
