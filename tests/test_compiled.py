@@ -21,10 +21,10 @@ from pld_shuffle import Accountant, ShuffledLDP
 from pld_shuffle.numerics import compiled
 from pld_shuffle.numerics.compiled import Kernel
 from pld_shuffle.pairs import bit_kernels, coin_kernels, contour_kernels, swap_kernels
-from pld_shuffle.pairs.cohort import Cohort
+from pld_shuffle.pairs.cohort import ALL_USERS, Cohort
 from pld_shuffle.pairs.coins import Components, _most_in_a_cell
 from pld_shuffle.pairs.slots import slot_profile
-from pld_shuffle.pairs.swap import NOBODY, any_ldp_profile, hexagon
+from pld_shuffle.pairs.swap import NOBODY, _extreme_types, any_ldp_profile
 
 COMPILED = "from pld_shuffle.numerics import compiled; compiled.LOADING = compiled.COMPILING = -1;"
 ASKED = (
@@ -154,7 +154,7 @@ LAWS = np.array([[0.5, 0.3, 0.2], [0.3, 0.5, 0.2], [0.2, 0.2, 0.1]])
 #: Kernel, arguments in front of the outputs, shapes of the outputs that are compared.
 CASES: list[tuple[Kernel, list[Any], int]] = [
     *(
-        (swap_kernels.profile, [n, *hexagon(np.expm1(e), 0.0), NOBODY, 3, u, rate, coins, 2.0**-50, GROWTH], 1)
+        (swap_kernels.profile, [n, *_extreme_types(e, ALL_USERS), NOBODY, 3, u, rate, coins, 2.0**-50, GROWTH], 1)
         for n in (64.0, 1001.0, 1e9) for e in (0.1, 1.0, 4.0)
         for u, rate, coins in ((0.98 * np.exp(-e), 1.0, False), (0.0, 0.3, False), (0.0, 0.3, True))
     ),

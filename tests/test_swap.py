@@ -23,7 +23,7 @@ from pld_shuffle.mechanisms.blanket import attack_law
 from pld_shuffle.numerics.sides import Bounds
 from pld_shuffle.pairs import slots, swap
 from pld_shuffle.pairs import swap_kernels as kernels
-from pld_shuffle.pairs.cohort import Cohort
+from pld_shuffle.pairs.cohort import ALL_USERS, Cohort
 from pld_shuffle.pairs.profile import largest
 from pld_shuffle.randomizers import Laplace
 from pld_shuffle.randomizers.noise_laws import laplace_types
@@ -111,7 +111,7 @@ def moved_laws():
     """(n, masses, values) of laws as the kernels meet them: lattices, nearly so, and scattered values."""
     for n, eps0, expm1_eps in [(60, 0.3, 0.02), (1000, 0.5, 0.05), (1001, 1.0, 0.1), (10_000, 2.0, 0.1),
                             (10_001, 0.7, 0.0), (10**6, 1.0, 1e-3), (3000, 3.0, 0.4)]:  # fmt: skip
-        weight, _, base, slope, _ = swap.hexagon(math.expm1(eps0), 0.0, False)
+        weight, _, base, slope, _ = swap._extreme_types(eps0, ALL_USERS)
         for k in range(3):
             yield n, weight[k : k + 1], base[k : k + 1] - expm1_eps * slope[k : k + 1]
     rng = np.random.default_rng(7)
@@ -174,7 +174,7 @@ def test_quadrature_is_certified(law):
 @pytest.mark.parametrize("n", [10, 31, 60, 301])
 @pytest.mark.parametrize("eps0", [0.5, 1.0, 2.5])
 def test_quadrature_through_all_lobes(n, eps0):
-    weight, _, base, slope, _ = swap.hexagon(math.expm1(eps0), 0.0, False)
+    weight, _, base, slope, _ = swap._extreme_types(eps0, ALL_USERS)
     for deviations in (1.0, 4.0):
         expm1_eps = min(deviations * math.expm1(eps0) * math.exp(-eps0 / 2) / math.sqrt(n), 0.7 * math.expm1(eps0))
         for k in range(3):
@@ -269,7 +269,7 @@ def test_table_of_one_round(n, eps0, attack, printed):
 
 def equal_others(n, eps0, rate, g):
     """Exact H of the hidden cohort's attacks S1, S2 and T1: all others hold one and the same value."""
-    weight, _, base, slope, _ = swap.hexagon(math.expm1(eps0), 0.0, False)
+    weight, _, base, slope, _ = swap._extreme_types(eps0, ALL_USERS)
     value = base - g * slope
     ones = np.arange(n + 1)
     out = []

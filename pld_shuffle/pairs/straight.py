@@ -29,7 +29,7 @@ from .gaussian import GaussianPair, LaplacePair
 from .pair import Pair
 from .profile import AmplifiedPair, ProfilePair, ProfilePoints, Several
 from .slots import SlotLaw, SlotPair
-from .swap import hexagon
+from .swap import extreme_laws
 from .swap_pairs import AnyLDPPair, stronger_clones
 
 Array = NDArray[np.float64]
@@ -210,11 +210,12 @@ class Known:
 
     def _types(self, u: float) -> list[Slots]:
         assert self.swap is not None
-        cohort, v = self.swap.cohort, u / (1.0 - u)
-        weight, excess, base, slope, _ = hexagon(math.expm1(self.swap.eps0), cohort.absence, False)
-        beta, q = 1.0 - v * excess, cohort.rate
-        rows = zip(weight * beta, q * base / beta, q * slope / beta + (1.0 - q), strict=True)
-        return [Slots(self.swap.n, *(part[row[0] > 0.0] for part in row)) for row in rows]
+        cohort, v, found = self.swap.cohort, u / (1.0 - u), []
+        for law in extreme_laws(self.swap.eps0):
+            first, second, shared, other = cohort.with_absence(law)
+            mass, q = other - v * (shared - other), cohort.rate
+            found.append(Slots(self.swap.n, mass, q * (first - second) / mass, q * second / mass + (1.0 - q)))
+        return found
 
     def _shared_contours(self, expm1_eps: Array, noise: float) -> tuple[Array, Array]:
         """Lines on which the modulus has a small sum, and the largest sum of the types where u is 0.

@@ -30,8 +30,17 @@ from .every_dataset import by_dataset, few_come
 Array = NDArray[np.float64]
 
 ROUNDED = 2.0**-50  # relative error of a mass that took a few operations
-#: (weight, excess, base, slope, wobble) of types of laws, shape (types, points).
+#: (weight, excess, base, slope, line_error) of types of laws, shape (types, points).
 _Types = tuple[Array, Array, Array, Array, Array]
+#: The types S1, S2, T1, S3, T2 of any eps0-LDP randomizers, V = R_0. Every report is a corner of the hexagon that pairs
+#: (R_0, R_1)/W lie in: the powers of p = e^eps0 of both, and of W up to a factor.
+EXTREME = (
+    ((1, 0, 0), (-1, 0, 1)),
+    ((0, 1, 0), (0, -1, 1)),
+    ((1, 0, 0), (0, 1, 0), (-1, -1, 1)),
+    ((1, 1, 0), (-1, -1, 1)),
+    ((1, 1, 0), (-1, 0, 1), (0, -1, 1)),
+)
 NOBODY = np.zeros((3, 0))  # no guest
 MOST_RATE = 0.5  # of independent participants, for what is proved by Theorem C; it is rare that all of them come
 FEWEST = 64.0  # of them, on average
@@ -61,24 +70,26 @@ def any_ldp_profile(eps0: float, n: int, expm1_eps: Any, *, cohort: Cohort = ALL
     """
     points = np.asarray(expm1_eps, np.float64)
     flat = points.ravel()
-    over = math.expm1(min(eps0, LARGEST_BUDGET)) * (1.0 + 2.0**-51)  # p - 1, rounded up
-    present = 1.0 if cohort.certain else cohort.presence
     if eps0 > LARGEST_BUDGET:
         return np.ones(points.shape)
-    weight, *_ = hidden = tuple(part[:3] for part in hexagon(over, 0.0))  # of five types, enough for a hidden cohort
-    few = few_come(n, cohort, int(np.count_nonzero(weight)))
+    over, present = math.expm1(eps0), 1.0 if cohort.certain else cohort.presence
+    still = tuple(part[:3] for part in _extreme_types(eps0, ALL_USERS))  # of five types, enough for a hidden cohort
+    few = few_come(n, cohort, int(np.count_nonzero(still[0])))
     if cohort.rate == 1.0 and not may_win(eps0, n):
         # H_s(R_0||R_1) itself, of binary randomized response.
-        out = np.clip(present * (over - flat) / (over + 2.0) * (1.0 + 2.0**-50), 0.0, 1.0)
+        out = np.clip(present * (over - flat) / (over + 2.0) * (1.0 + ROUNDED), 0.0, 1.0)
     elif independent_users(n, cohort):
-        out = np.minimum(by_coins(n, cohort, hidden, ROUNDED, flat), 1.0)
-        out[flat >= over * (1.0 + 1e-15)] = (cohort.presence * (1.0 + 1e-15)) ** n
+        out = np.minimum(by_coins(n, cohort, still, 2.0 * ROUNDED, flat), 1.0)
     else:
-        arrays = hexagon(over, cohort.absence, cohort.certain)
         max_u = 0.98 * cohort.presence / (present * (1.0 + over)) if cohort.rate == 1.0 else 0.0
-        out = _contour(n, arrays, 3, max_u, cohort.rate_above, ROUNDED, flat)
-    out = _of_few(n, cohort, hidden, ROUNDED, flat, out) if few else out
-    return out.reshape(points.shape)
+        out = _contour(n, _extreme_types(eps0, cohort), 3, max_u, cohort.rate_above, 4.0 * ROUNDED, flat)
+    out = _of_few(n, cohort, still, 2.0 * ROUNDED, flat, out) if few else out
+    return np.where(flat < over * (1.0 + 1e-15), out, 0.0).reshape(points.shape)
+
+
+@lru_cache(maxsize=16)
+def _extreme_types(eps0: float, cohort: Cohort) -> _Types:
+    return _type_arrays([cohort.with_absence(law) for law in extreme_laws(eps0)], 0.0, 2.0 * ROUNDED)
 
 
 def _contour(
@@ -151,13 +162,11 @@ def typed_profile(
     >>> print(f"{float(typed_profile(types, 1000, 0.1)):.3e}")
     7.232e-05
     """
-    laws, error = list(types), mass_error
-    points = np.asarray(expm1_eps, np.float64)
+    points, share, laws, error = np.asarray(expm1_eps, np.float64), cohort.rate_above, list(types), mass_error
     flat = points.ravel()
     if uncovered_user is None and independent_users(n, cohort) and all(np.all(law[3] > 0.0) for law in laws):
         arrays = _type_arrays(laws, 1.0, error)
         return np.minimum(by_coins(n, cohort, arrays, 2.0 * (error + ROUNDED), flat), 1.0).reshape(points.shape)
-    share = cohort.rate_above
     alone = [] if uncovered_user is None or share < 1.0 else [uncovered_user]
     if cohort.absence > 0.0:
         laws, alone = ([cohort.with_absence(law) for law in part] for part in (laws, alone))
@@ -194,32 +203,27 @@ def by_moment(laws: Sequence[Any], n: int, expm1_eps: Array, *, cohort: Cohort, 
     are lost. Both moments are convex in v = u/(1-u) and lie below a chord. What u > 50/n adds is the target's own
     divergence, and so is everything where a report is some user's that another one never makes.
     """
-    several = [cohort.with_absence(np.asarray(law)) for law in laws]
-    most = max(law.shape[1] for law in several)
-    parts = [most + 1 - law.shape[1] for law in several]  # of the last group, so that all have as many
-    even = [
-        np.hstack((law[:, :-1], np.repeat(law[:, -1:] / k, k, axis=1))) for law, k in zip(several, parts, strict=True)
-    ]
-    first, second, shared, other = np.moveaxis(np.array(even), 1, 0)
+    first, second, shared, other = _even([cohort.with_absence(np.asarray(law)) for law in laws])
     share, g = cohort.rate_above, expm1_eps[:, None, None]
     shift = 0.0 if share == 1.0 else (1.0 - share) / share
     relative = 8.0 * (mass_error + ROUNDED) + ROUNDOFF * other.shape[1]
     gain = (first - second) - g * second
     plain = np.max(np.sum(np.maximum(gain, 0.0), axis=2), axis=1) + relative * (2.0 + expm1_eps)
-    if not np.all(other > 0.0):
+    if np.any((first + second + shared)[other == 0.0] > 0.0):
         return np.asarray(np.minimum(plain, 1.0))
-    value, excess = gain / other - g * shift, (shared - other) / other
+    own = np.where(other > 0.0, other, 1.0)
+    value, excess = gain / own - g * shift, (shared - other) / own
     u = min(0.98 / (1.0 + float(excess.max())), 50.0 / n) if share == 1.0 else 0.0
     v = u / (1.0 - u)
     moved = 1.0 - v * excess
-    own = float(n) * np.einsum("kj,ikj->ik", other, value * value)
-    spread = np.maximum(own, n * np.einsum("kj,ikj->ik", other / moved, value * value)).max(axis=1)
+    still = float(n) * np.einsum("kj,ikj->ik", other, value * value)
+    spread = np.maximum(still, n * np.einsum("kj,ikj->ik", other / moved, value * value)).max(axis=1)
     spread = np.maximum(spread, 1e-300)
     mean = -n * expm1_eps * (1.0 + shift)
     root = np.sqrt(mean * mean + spread * (1.0 + relative))
     near = spread / (2.0 * (root - mean)) / n + relative * (2.0 + expm1_eps * (1.0 + shift))
     # About the best x for the type of the largest variance.
-    worst = own.argmax(axis=1)
+    worst = still.argmax(axis=1)
     weight, one = other[worst], np.take_along_axis(value, worst[:, None, None], axis=1)[:, 0]
     saddle = (np.sqrt(mean * mean + 4.0 * spread) - mean) / (2.0 * spread)
     tried = np.array([share_of * saddle for share_of in (0.6, 0.8, 1.0)])
@@ -243,96 +247,62 @@ def by_moment(laws: Sequence[Any], n: int, expm1_eps: Array, *, cohort: Cohort, 
     return np.asarray(np.minimum((share * least + survive * plain) * (1.0 + 1e-9), plain))
 
 
+def _even(laws: Sequence[Array]) -> Array:
+    """The same rows of all laws, shape (4, laws, groups), with as many groups: further ones are empty."""
+    found = np.zeros((4, len(laws), max(law.shape[1] for law in laws)))
+    for k, law in enumerate(laws):
+        found[:, k, : law.shape[1]] = law
+    return found
+
+
 def _given_away(laws: Sequence[Array], expm1_eps: Array, relative: float) -> tuple[Array, Array]:
     """Upper bounds on sum (a - s b)_+ over the reports that no other user makes, and over all of them."""
-    bare, plain = np.zeros(expm1_eps.size), np.zeros(expm1_eps.size)
-    groups = max(law.shape[1] for law in laws) + 1
-    targets = {law[:2].tobytes(): law for law in laws}.values()
-    given = [law[:, law[3] == 0.0] for law in laws if np.any(law[3] == 0.0)]
-    for total, asked in ((bare, given), (plain, targets)):
-        for first, second, *_ in asked:
-            if not np.any(first > 0.0):
-                continue
-            lost = np.maximum(0.0, (first - second) - np.outer(expm1_eps, second))
-            rounding = 4.0 * (relative + ROUNDED * groups) * (1.0 + expm1_eps) * float(np.sum(first + second))
-            np.maximum(total, lost.sum(axis=1) + rounding, out=total)
-    return bare, plain
+    first, second, _, other = _even(list({law[:2].tobytes() + (law[3] > 0.0).tobytes(): law for law in laws}.values()))
+    error, growth, found = 4.0 * (relative + ROUNDED * (other.shape[1] + 1)), expm1_eps[:, None, None], []
+    for a, b in ([np.where(other > 0.0, 0.0, part) for part in (first, second)], (first, second)):
+        shown = np.any(a > 0.0, axis=1)
+        lost = np.maximum(0.0, (a - b) - growth * b).sum(axis=2)
+        lost += error * np.multiply.outer(1.0 + expm1_eps, (a + b).sum(axis=1))
+        found.append((lost * shown).max(axis=1))
+    return found[0], found[1]
 
 
 def _type_arrays(laws: Sequence[Array], shift: float, error: float) -> _Types:
-    """The arrays of types, a group each for what w is short of 1.
+    """The arrays of types, with a group each for what w is short of 1, if there is one.
 
     shift : for a hidden cohort -shift growth is added to every value of L, or growth to centre it; 0 where types are
     moved by u.
     """
-    relative = error + ROUNDED
-    shape = (len(laws), max(law.shape[1] for law in laws) + 1)
-    weight, excess, base, slope = (np.zeros(shape) for _ in range(4))
-    line_error = np.zeros((*shape, 2))
-    for k, (first, second, shared, other) in enumerate(laws):
-        where = np.flatnonzero(other > 0.0)
-        used = np.arange(where.size)
-        own = other[where]
-        weight[k, used] = own
-        base[k, used] = (first - second)[where] / own
-        slope[k, used] = second[where] / own
-        line_error[k, used, 0] = 2.0 * relative * (first + second)[where] / own
-        line_error[k, used, 1] = 2.0 * relative * slope[k, used]
-        if shift == 0.0:
-            excess[k, used] = (shared[where] - own) / own
-        # The rest of W says nothing. Its mass is not needed to more than the error of the sum.
-        rest, rest_error = 1.0 - math.fsum(other), 1.01 * error + ROUNDED * math.sqrt(other.size)
-        if not rest >= -rest_error:
-            raise ValueError(f"w must sum to at most 1 in every type, sums to {1.0 - rest!r}")
-        if rest > rest_error:
-            weight[k, where.size] = rest - rest_error if shift == 0.0 else rest
-            if shift == 0.0:
-                rising = (1.0 - math.fsum(shared)) / rest - 1.0
-                excess[k, where.size] = min(rising, float(np.max(excess[k, used], initial=0.0)))
-            else:
-                line_error[k, where.size, 1] = 3.0 * rest_error / rest * shift
+    first, second, shared, weight = _even(laws)
+    held, rests = weight > 0.0, np.array([1.0 - math.fsum(row) for row in weight.tolist()])
+    first, second, own = np.where(held, first, 0.0), np.where(held, second, 0.0), np.where(held, weight, 1.0)
+    base, slope = (first - second) / own, second / own
+    line_error = 2.0 * (error + ROUNDED) * np.stack([(first + second) / own, slope], axis=2)
+    excess = np.where(held & (shift == 0.0), shared - weight, 0.0) / own
+    # The rest of W says nothing. Its mass is not needed to more than the error of the sum.
+    rest_error = 1.01 * error + ROUNDED * np.sqrt(np.count_nonzero(held, axis=1))
+    if not np.all(rests >= -rest_error):
+        raise ValueError(f"w must sum to at most 1 in every type, sums to {1.0 - rests.min()!r}")
+    spare = rests > rest_error
+    if not np.any(spare):
+        return weight, excess, base, slope, line_error
+    weight, excess, base, slope = (np.pad(part, ((0, 0), (0, 1))) for part in (weight, excess, base, slope))
+    line_error = np.pad(line_error, ((0, 0), (0, 1), (0, 0)))
+    weight[:, -1] = np.where(spare, rests - (rest_error if shift == 0.0 else 0.0), 0.0)
+    if shift == 0.0:
+        rising = np.array([1.0 - math.fsum(row) for row in shared.tolist()])[spare] / rests[spare] - 1.0
+        excess[spare, -1] = np.minimum(rising, excess[spare].max(axis=1))  # its last one is 0
+    else:
+        line_error[spare, -1, 1] = 3.0 * rest_error[spare] / rests[spare] * shift
     return weight, excess, base, slope, line_error
 
 
 @lru_cache(maxsize=16)
-def hexagon(over: float, absent: float, certain: bool = False) -> _Types:
-    """(weight, excess, base, slope, line_error) of S1, S2, T1, S3, T2 with V = R_0; over = e^eps0 - 1.
-
-    absent : the mass of the report "absent" under every law, which is the point (1, 1); if the target is `certain` to
-    be present, (0, 0), and all other points are larger by 1/(1 - absent).
-    A point (a, b) = (R_0/W, R_1/W) has base a - b, slope b and excess a - 1.
-    """
-    p = 1.0 + over
-    down = over / p
-    laws = (
-        {"A": 1.0, "C": p},
-        {"B": 1.0, "D": p},
-        {"A": 1.0, "B": 1.0, "F": p},
-        {"E": 1.0, "F": p},
-        {"E": 1.0, "C": p, "D": p},
-    )
-    points = {
-        "A": (over, over, 1.0),
-        "B": (0.0, -over, p),
-        "C": (-down, -down, 1.0),
-        "D": (0.0, down, 1.0 / p),
-        "E": (over, 0.0, p),
-        "F": (-down, 0.0, 1.0 / p),
-        "absent": (0.0, 0.0, 1.0),
-    }
-    if certain and absent > 0.0:
-        more = 1.0 / (1.0 - absent)
-        points = {k: ((1.0 + v) * more - 1.0, b * more, c * more) for k, (v, b, c) in points.items()}
-        points["absent"] = (-1.0, 0.0, 0.0)
-    shape = (len(laws), 4 if absent else 3)
-    weight, excess, base, slope = (np.zeros(shape) for _ in range(4))
-    for k, law in enumerate(laws):
-        total = sum(law.values())
-        masses = {name: (1.0 - absent) * mass / total for name, mass in law.items()}
-        if absent > 0.0:
-            masses["absent"] = absent
-        for j, (name, mass) in enumerate(masses.items()):
-            weight[k, j] = mass
-            excess[k, j], base[k, j], slope[k, j] = points[name]
-    line_error = ROUNDED * np.abs(np.stack([base, slope], axis=2))
-    return weight, excess, base, slope, line_error
+def extreme_laws(eps0: float) -> list[Array]:
+    """The types of `EXTREME` as `typed_profile` takes them."""
+    found = []
+    for powers in EXTREME:
+        first, second, other = np.exp(eps0 * np.array(powers).T)
+        other /= other.sum()
+        found.append(np.array([first * other, second * other, first * other, other]))
+    return found

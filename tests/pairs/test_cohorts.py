@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from pld_shuffle import Accountant, PoissonSampled, ShuffledLDP, Subsampled
 from pld_shuffle.composition.composition import Composition
-from pld_shuffle.pairs.cohort import Cohort
+from pld_shuffle.pairs.cohort import ALL_USERS, Cohort
 from pld_shuffle.pairs.pair import Pair
 from pld_shuffle.pairs.profile import Several
-from pld_shuffle.pairs.swap import _type_arrays, any_ldp_profile, by_coins, hexagon, typed_profile
+from pld_shuffle.pairs.swap import _extreme_types, _type_arrays, any_ldp_profile, by_coins, typed_profile
 from pld_shuffle.pairs.swap_pairs import AnyLDPPair
 
 Array = NDArray[np.float64]
@@ -89,7 +89,7 @@ def mean_over_coins(eps0: float, counts: dict[str, int], users: int, expm1_eps: 
 
 def all_by_coins(eps0: float, users: int, mean: float, expm1_eps: Array) -> Array:
     """The bound by `swap.by_coins` for every eps0-LDP randomizer."""
-    types = [part[:3] for part in hexagon(math.expm1(eps0) * (1.0 + 2.0**-51), 0.0)]
+    types = [part[:3] for part in _extreme_types(eps0, ALL_USERS)]
     return by_coins(users, Cohort(presence=mean / users), types, 2.0**-50, expm1_eps)
 
 
