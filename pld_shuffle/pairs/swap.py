@@ -72,19 +72,21 @@ def any_ldp_profile(eps0: float, n: int, expm1_eps: Any, *, cohort: Cohort = ALL
     flat = points.ravel()
     if eps0 > LARGEST_BUDGET:
         return np.ones(points.shape)
-    over, present = math.expm1(eps0), 1.0 if cohort.certain else cohort.presence
+    over = math.expm1(eps0) * (1.0 + 2.0**-51)  # p - 1, rounded up
+    share, present = cohort.rate_above, 1.0 if cohort.certain else cohort.presence
+    # H_s(R_0||R_1) itself, of binary randomized response.
+    alone = np.clip(present * (share * over * (1.0 + 2.0**-51) - flat) / (over + 2.0) * (1.0 + ROUNDED), 0.0, 1.0)
     still = tuple(part[:3] for part in _extreme_types(eps0, ALL_USERS))  # of five types, enough for a hidden cohort
     few = few_come(n, cohort, int(np.count_nonzero(still[0])))
     if cohort.rate == 1.0 and not may_win(eps0, n):
-        # H_s(R_0||R_1) itself, of binary randomized response.
-        out = np.clip(present * (over - flat) / (over + 2.0) * (1.0 + ROUNDED), 0.0, 1.0)
+        out = alone
     elif independent_users(n, cohort):
-        out = np.minimum(by_coins(n, cohort, still, 2.0 * ROUNDED, flat), 1.0)
+        out = by_coins(n, cohort, still, 2.0 * ROUNDED, flat)
     else:
         max_u = 0.98 * cohort.presence / (present * (1.0 + over)) if cohort.rate == 1.0 else 0.0
-        out = _contour(n, _extreme_types(eps0, cohort), 3, max_u, cohort.rate_above, 4.0 * ROUNDED, flat)
+        out = _contour(n, _extreme_types(eps0, cohort), 3, max_u, share, 4.0 * ROUNDED, flat)
     out = _of_few(n, cohort, still, 2.0 * ROUNDED, flat, out) if few else out
-    return np.where(flat < over * (1.0 + 1e-15), out, 0.0).reshape(points.shape)
+    return np.minimum(out, alone).reshape(points.shape)
 
 
 @lru_cache(maxsize=16)
