@@ -19,7 +19,7 @@ from ..numerics import kernels
 from ..numerics.rounding import ROUNDOFF
 from ..numerics.sides import Bounds, Side
 from ..numerics.validation import real_array
-from .pair import Atoms, Pair, Resolution, completed
+from .pair import AddedUp, Atoms, Pair, Resolution, completed
 from .profile import ProfilePair
 
 Array = NDArray[np.float64]
@@ -101,6 +101,15 @@ class Losses:
         relative = 2.0 * (self.error + mass_error) + ROUNDOFF * (32.0 + 10.0 * self.mass.size)
         low, high = (self.divergence(eps + sign * shift) + self.infinity_mass for sign in (1.0, -1.0))
         return Bounds(low * (1.0 - relative), high * (1.0 + relative))
+
+    def with_independent(self, other: Losses) -> Losses:
+        """The law of the sum of two independent losses. O(atoms log atoms) for all pairs of atoms."""
+        loss = np.add.outer(self.loss, other.loss).ravel()
+        order = np.argsort(loss, kind="stable")
+        mass = np.multiply.outer(self.mass, other.mass).ravel()[order]
+        infinity_mass = self.infinity_mass + other.infinity_mass * (1.0 - self.infinity_mass)
+        error = self.error + other.error + 4.0 * ROUNDOFF * (1.0 + float(np.abs(loss).max(initial=0.0)))
+        return Losses(mass, loss[order], infinity_mass, error)
 
     @property
     def top(self) -> float:
@@ -219,19 +228,10 @@ class EitherOrder(ProfilePair):
 
 
 @dataclass(frozen=True, eq=False)
-class Together(Pair):
+class Together(AddedUp):
     """Independent outcomes of several pairs, each so many times: their product."""
 
     parts: tuple[tuple[Pair, int], ...]
-
-    @property
-    def max_loss(self) -> Bounds:
-        low, high = (sum(pair.max_loss[end] * count for pair, count in self.parts) for end in (0, 1))
-        return Bounds(low * (1.0 - 4e-15), high * (1.0 + 4e-15))
-
-    @property
-    def scale(self) -> float:
-        return math.sqrt(sum(count * pair.scale**2 for pair, count in self.parts))
 
     def repeated(self, count: int) -> list[tuple[Pair, int]]:
         """The parts themselves: nobody needs the product."""
@@ -251,12 +251,9 @@ def _product(first: Atoms, second: Atoms) -> Atoms:
         raise MemoryError(
             f"a product of {first.mass.size} and {second.mass.size} atoms is over the limit of {MOST_PAIRS}"
         )
-    loss = np.add.outer(first.loss, second.loss).ravel()
-    order = np.argsort(loss, kind="stable")
-    mass = np.multiply.outer(first.mass, second.mass).ravel()[order]
-    infinity_mass = first.infinity_mass + second.infinity_mass - first.infinity_mass * second.infinity_mass
-    loss_error = first.loss_error + second.loss_error + 4.0 * ROUNDOFF * float(np.abs(loss).max())
-    return Atoms(mass, loss[order], infinity_mass, first.truncated_mass + second.truncated_mass, loss_error)
+    one, other = (Losses(law.mass, law.loss, law.infinity_mass, law.loss_error) for law in (first, second))
+    both = one.with_independent(other)
+    return Atoms(both.mass, both.loss, both.infinity_mass, first.truncated_mass + second.truncated_mass, both.error)
 
 
 #: Nothing at all is told.

@@ -180,6 +180,21 @@ class Pair(ABC):
         return None
 
 
+class AddedUp(Pair):
+    """A pair whose loss is at most the sum of those of `parts`, each so many times."""
+
+    parts: tuple[tuple[Pair, int], ...]
+
+    @property
+    def max_loss(self) -> Bounds:
+        low, high = (sum(pair.max_loss[end] * count for pair, count in self.parts) for end in (0, 1))
+        return Bounds(low * (1.0 - 4e-15), high * (1.0 + 4e-15))
+
+    @property
+    def scale(self) -> float:
+        return math.sqrt(sum(count * pair.scale**2 for pair, count in self.parts))
+
+
 @dataclass(frozen=True)
 class Attacks(Pair):
     """Several attacks on one mechanism: no analysis goes below any of them, so an answer may be the largest of theirs.

@@ -87,13 +87,7 @@ def at_most(law: IntegerLaw, step: int, modulus: int) -> tuple[ProfilePair, Pair
 
 def side_by_side(one: OrderedPair, other: OrderedPair) -> OrderedPair:
     """Both outcomes, independent of each other, but for what is truncated."""
-    first, second = one.losses, other.losses
-    loss = np.add.outer(first.loss, second.loss).ravel()
-    order = np.argsort(loss, kind="stable")
-    mass = np.multiply.outer(first.mass, second.mass).ravel()[order]
-    infinite = first.infinity_mass + second.infinity_mass * (1.0 - first.infinity_mass)
-    error = first.error + second.error + 4.0 * ROUNDOFF * (1.0 + float(np.abs(loss).max(initial=0.0)))
-    return OrderedPair(Losses(mass, loss[order], infinite, error), 0.0, one.mass_error + other.mass_error)
+    return OrderedPair(one.losses.with_independent(other.losses), 0.0, one.mass_error + other.mass_error)
 
 
 def losses(p: Array, q: Array, error: float, infinity_mass: float) -> Losses:

@@ -369,16 +369,9 @@ def _rest(counts: NDArray[np.int64]) -> Array:
 
 
 def slot_profile(
-    first: Any,
-    second: Any,
-    blanket: Any,
-    n: int,
-    expm1_eps: Any,
-    *,
-    rtol: float = 1e-6,
-    mass_error: float = 0.0,
+    first: Any, second: Any, blanket: Any, n: int, expm1_eps: Any, *, rtol: float = 1e-6, mass_error: float = 0.0,
     law: bool = False,
-) -> Bounds:
+) -> Bounds:  # fmt: skip
     """Bounds on delta(eps) of the blanket adversary; see the module.
 
     first, second, blanket : masses of the groups of reports under the target's two inputs and under the blanket, shape

@@ -56,7 +56,7 @@ from ..numerics.rounding import ROUNDOFF
 from ..numerics.sides import Bounds, Side
 from ..numerics.tuning import TRANSFORM_WORK
 from .discrete import EitherOrder, OrderedPair
-from .pair import Atoms, Pair, Resolution, completed
+from .pair import AddedUp, Atoms, Pair, Resolution, completed
 from .profile import SAME, ProfilePair, ProfilePoints, WorstPair, profile_atoms
 
 Array = NDArray[np.float64]
@@ -97,7 +97,7 @@ class Laws(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Strategy(Pair):
+class Strategy(AddedUp):
     """`rounds` rounds of a pair whose types are chosen as they go.
 
     one : a `ProfilePair` of one round, whatever its type, that has
@@ -117,13 +117,8 @@ class Strategy(Pair):
     rounds: int
 
     @property
-    def max_loss(self) -> Bounds:
-        low, high = self.one.max_loss
-        return Bounds(self.rounds * low * (1.0 - 4e-16), self.rounds * high * (1.0 + 4e-16))
-
-    @property
-    def scale(self) -> float:
-        return math.sqrt(self.rounds) * float(self.one.scale)
+    def parts(self) -> tuple[tuple[Pair, int], ...]:  # type: ignore[override]
+        return ((self.one, self.rounds),)
 
     @property
     def symmetric(self) -> bool:
@@ -252,7 +247,7 @@ class InOrder(ProfilePair):
 
 
 @dataclass(frozen=True)
-class BothWays(Pair):
+class BothWays(AddedUp):
     """One count in either order at once, independently: as one number rises, another one falls.
 
     datasets : as `InOrder` has it; and what says `together`, choices of both parts, with each its reverse.
@@ -265,22 +260,13 @@ class BothWays(Pair):
     finest = POINTS
 
     @cached_property
-    def parts(self) -> tuple[InOrder, InOrder]:
+    def parts(self) -> tuple[tuple[Pair, int], ...]:  # type: ignore[override]
         one = InOrder(self.datasets)
-        return one, one.reverse
+        return (one, 1), (one.reverse, 1)
 
     @property
     def choices(self) -> list[Choice]:
         return [] if self.attacked else self.datasets.together
-
-    @property
-    def max_loss(self) -> Bounds:
-        ends = [one.max_loss for one in self.parts]
-        return Bounds((ends[0].lower + ends[1].lower) * (1.0 - 4e-16), (ends[0].upper + ends[1].upper) * (1.0 + 4e-16))
-
-    @property
-    def scale(self) -> float:
-        return math.sqrt(2.0) * self.parts[0].scale
 
     def atoms(self, sides: Sequence[Side], resolution: Resolution) -> list[Atoms]:
         return Strategy(self, 1).atoms(sides, resolution)
@@ -320,7 +306,7 @@ def _proved(orders: tuple[Any, ...], rounds: int, points: float, missed: float) 
 
 def _lattice(orders: tuple[Any, ...]) -> tuple[Any, ...]:
     """The orders, or the parts of a round, whose laws are put on the lattice."""
-    return orders[0].parts if isinstance(orders[0], BothWays) else orders
+    return tuple(one for one, _ in orders[0].parts) if isinstance(orders[0], BothWays) else orders
 
 
 @lru_cache(maxsize=4)

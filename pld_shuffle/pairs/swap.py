@@ -133,14 +133,9 @@ def by_coins(users: int, cohort: Cohort, types: Sequence[Array], relative: float
 
 
 def typed_profile(
-    types: Sequence[Any],
-    n: int,
-    expm1_eps: Any,
-    *,
-    cohort: Cohort = ALL_USERS,
-    mass_error: float = 0.0,
+    types: Sequence[Any], n: int, expm1_eps: Any, *, cohort: Cohort = ALL_USERS, mass_error: float = 0.0,
     uncovered_user: Any = None,
-) -> Array:
+) -> Array:  # fmt: skip
     """Upper bound on H_s for targets and other users that are covered by `types`, s = 1 + growth.
 
     types : arrays of shape (4, groups), each with groups of its own: masses of the target's two laws, of V, and of

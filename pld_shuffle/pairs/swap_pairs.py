@@ -183,12 +183,7 @@ class TypedPair(UpperPair):
         # A few operations made the masses of joint laws.
         error = self.randomizer.mass_error * (1.0 if self.randomizer.continuous else 4.0)
         return typed_profile(
-            [np.asarray(law) for law in laws],
-            self.n,
-            expm1_eps,
-            cohort=self.cohort,
-            mass_error=error,
-            uncovered_user=uncovered_user,
+            laws, self.n, expm1_eps, cohort=self.cohort, mass_error=error, uncovered_user=uncovered_user
         )
 
     @cached_property
