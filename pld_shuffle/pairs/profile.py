@@ -542,20 +542,8 @@ class UpperPair(ProfilePair):
         upper = self.upper(expm1_eps, truncated_mass)
         return Bounds(upper, upper)
 
-    @cached_property
-    def _finest(self) -> list[tuple[Resolution, ProfilePoints]]:
-        """As many points as there may be, and what they were made for: a finer lattice gets the same."""
-        return []
-
     def _points(self, resolution: Resolution) -> ProfilePoints:
-        for other, known in self._finest:
-            near = (other.tilt, other.pull) == (resolution.tilt, resolution.pull)
-            if near and other.step >= resolution.step and known.upper[-1] <= resolution.truncated_mass:
-                return known
-        known = super()._points(replace(resolution, truncated_mass=0.1 * resolution.truncated_mass))
-        if known.expm1_eps.size > self.most_points:
-            self._finest[:] = [(resolution, known)]
-        return known
+        return super()._points(replace(resolution, truncated_mass=0.1 * resolution.truncated_mass))
 
     @property
     def encloses(self) -> bool:
