@@ -5,13 +5,11 @@ every round, as outputs suggest. Let there be functions G_k, one for every type 
 
     H_s(every choice) <= sum_k w_k G_k(s)   for all s > 0, the weights w of the choice the same for every s.
 
-With s = e^y let V_0(s) = (1 - s)_+, and let V_t be the best strategy's H_s of t rounds. V_(t-1) is convex, so it is a
-mean of functions (x - s)_+ and a constant, and one round more, first, makes of each of them x H_(s/x). So
+With s = e^y let V_0(s) = (1 - s)_+, and let V_t be the best strategy's H_s of t rounds. Then (docs/swap.md, Theorem M)
 
     V_t(s) <= max over k of  V_(t-1)(inf) + sum_x x V_(t-1)''(x) G_k(s/x),
 
-because a mean of types is at most the largest (docs/swap.md, Theorem M). Exact pairs of all types make it an equality.
-Where several families of types are proved, each of them bounds V_t, and so does the least, point by point.
+an equality for exact pairs of all types. Where several families of types are proved, the least bound holds.
 
 On a lattice of y a polygon through values of V_(t-1) lies above it, and only needs G_k at points of the lattice: the
 sum is a convolution with the masses of the polygon through these, E V_(t-1)(y - L) for L of an upper law.
@@ -24,20 +22,15 @@ whose outcomes have masses p, q at losses l takes the test for y - l, rounded to
 and of all choices the one that is best at y. A test is nearly as good at losses close to its own, so that both ends
 converge like the square of the step.
 
-The class is closed under exchange of the neighbours, so V_t(-y) = 1 - e^-y + e^-y V_t(y), a test for -y takes what the
-reversed one for y does not, and V_T is the profile of a symmetric pair. It composes with everything else, even if
-other rounds lie in between and choose as well: with V^a, V^b of two such lists let W(y) = E V^a(y - L_b); buying a
-round of either list never raises W, since the other list's law is fixed. From below it is what a single list comes to.
-
-Where the order of the neighbours is the same in every round, V_t(-y) = 1 - e^-y + e^-y V'_t(y), V' that of the reversed
-pairs: two functions, each of which needs the other one, and V_T is the profile of a pair that is not symmetric. All
-else stays as it is.
+Below 0, V_t(-y) = 1 - e^-y + e^-y V'_t(y), with V' for the reversed pairs, and a test for -y takes what the reversed
+one for y does not. Where the neighbours may be exchanged V' is V, and V_T the profile of a symmetric pair; where their
+order is the same in every round there are two functions, each of which needs the other one. Either way V_T composes
+with all other rounds, even if these lie in between and choose as well: with V^a, V^b of two such lists let
+W(y) = E V^a(y - L_b); buying a round of either list never raises W, since the other list's law is fixed.
 
 A round may have two independent parts, the second one the first in the other order (a user moves from one count to
 another). Whoever chooses the second part as the first suggests is no weaker: the two functions change places at every
 part. So the upper end is that of twice as many rounds; from below both parts are chosen at once.
-
-The pair of the largest type at every s, composed T times, is larger: in every round it has the tails of all types.
 """
 
 from __future__ import annotations

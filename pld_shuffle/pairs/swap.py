@@ -74,8 +74,10 @@ def any_ldp_profile(eps0: float, n: int, expm1_eps: Any, *, cohort: Cohort = ALL
         return np.ones(points.shape)
     over = math.expm1(eps0) * (1.0 + 2.0**-51)  # p - 1, rounded up
     share, present = cohort.rate_above, 1.0 if cohort.certain else cohort.presence
-    # H_s(R_0||R_1) itself, of binary randomized response.
-    alone = np.clip(present * (share * over * (1.0 + 2.0**-51) - flat) / (over + 2.0) * (1.0 + ROUNDED), 0.0, 1.0)
+    # H_s(R_0||R_1) itself, of binary randomized response; amplified where the target is absent like anybody else.
+    part, whole = (share, 1.0) if cohort.certain else (1.0, share)
+    alone = part * present * (whole * over * (1.0 + 2.0**-51) - flat) / (over + 2.0) * (1.0 + ROUNDED)
+    alone = np.clip(alone, 0.0, 1.0)
     still = tuple(part[:3] for part in _extreme_types(eps0, ALL_USERS))  # of five types, enough for a hidden cohort
     few = few_come(n, cohort, int(np.count_nonzero(still[0])))
     if cohort.rate == 1.0 and not may_win(eps0, n):

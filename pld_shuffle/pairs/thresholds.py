@@ -2,18 +2,13 @@
 
 X_c = Bin(c, p) + D is a bin's count of c users who take part with probability p each, and of D dummies, D log-concave.
 It is published where it is at least K. One user more makes it X_{c+1}. Neither neighbour knows c, so the pair is the
-supremum over all c >= 0. Put the events in a row, the smallest first:
-
-    {X_0 >= t}, t = ..., K + 1, K;   {X_1 >= K}, {X_2 >= K}, ...
-
-Under P, the dataset with the user, c is one more. The best set is always one of these (docs/sums.md, section 4), so the
-supremum is the profile of one pair, whose masses are the differences along the row: with f_c the law of X_c
+supremum over all c >= 0. It is the profile of one pair (docs/sums.md, section 4), with f_c the law of X_c and P that
+of the dataset with the user:
 
     P: f_1(t), t >= K,   and p f_c(K-1), c = 1, 2, ...        Q: f_0(t),   and p f_{c-1}(K-1).
 
-Without dummies this is P[T = c + 1] next to P[T = c], T the number of users until K of them take part: *sample and
-threshold hides a user exactly as well as a negative binomial number does that is moved by one*. Who sees only whether a
-bin is published cannot tell the sets with c = 0 apart. Where nothing else is known there is no c that is worse.
+Without dummies this is P[T = c + 1] next to P[T = c], T the number of users until K of them take part. Who sees only
+whether a bin is published sees the sum of all t.
 """
 
 from __future__ import annotations
