@@ -91,10 +91,10 @@ class Plan:
             return 0.0
         return 2.0 / self.tilt if self.tilt > 0.0 else math.inf
 
-    def resolution(self, step: float, most: int | None = None) -> Resolution:
-        """What laws on that step are formed with; most : rounds they will be used for, if more than `rounds`."""
+    def resolution(self, step: float) -> Resolution:
+        """What laws on that step are formed with."""
         budget = 0.02 * self.rtol * self.share
-        log_truncated_mass = self.log_delta + math.log(budget / (most or self.rounds))
+        log_truncated_mass = self.log_delta + math.log(budget / self.rounds)
         z_square = max(1.0, self.sensitivity * self.variance)
         # Where the lattice takes next to nothing, buckets may take more.
         budget = (0.2 if self.lattice_share == 1.0 else 0.4) * self.rtol * self.share

@@ -19,6 +19,7 @@ from ..numerics.lattice import aligned
 from ..numerics.sides import Side
 from ..numerics.tuning import ALIKE, KEPT, SKETCHED_POINTS
 from ..pairs.pair import Pair, Resolution
+from .moments import Moments, Rounds
 from .pld import PLD, formed
 
 Array = NDArray[np.float64]
@@ -38,19 +39,13 @@ class Sketch:
         pooled = _pooled(ledger)
         laws = [_law(pair, truncated_mass, points) for pair, _ in pooled]
         self._count = np.array([count for _, count in pooled], np.float64)
-        sizes = np.array([law.masses.size for law in laws])
+        self._moments = Moments([_atoms(law) for law in laws])
+        held = self._moments.sizes
         #: Whether most of the lattices' points hold nothing.
-        held = [int(np.count_nonzero(law.masses)) for law in laws]
-        self.sparse = sum(held) < SPARSE * sizes.sum()
+        self.sparse = bool(held.sum() < SPARSE * sum(law.masses.size for law in laws))
         #: Whether all losses are multiples of one, so that a lattice has them as they are.
-        self.regular = len(held) == 1 and held[0] <= 3
-        self._start = np.concatenate(([0], np.cumsum(sizes)[:-1]))
-        self._owner = np.repeat(np.arange(len(laws)), sizes)
-        self._loss = np.concatenate([law.losses for law in laws])
+        self.regular = bool(held.size == 1 and held[0] <= 3)
         self._top = float(self._count @ np.array([law.losses[-1] for law in laws]))
-        with np.errstate(divide="ignore"):
-            log_mass = np.log(np.concatenate([law.masses for law in laws]))
-        self._log_mass = np.maximum(log_mass, -1e5)  # finite, so that a law without mass is harmless
         self.infinity = float(self._count @ np.array([law.infinity for law in laws]))
         self._largest = 40.0 / min(law.step for law in laws)
 
@@ -63,14 +58,8 @@ class Sketch:
 
     def moments(self, tilt: float) -> tuple[float, float, float]:
         """K, K' and K'' at `tilt`."""
-        exponent = self._log_mass + tilt * self._loss
-        peak = np.maximum.reduceat(exponent, self._start)
-        weight = np.exp(exponent - peak[self._owner])
-        total = np.add.reduceat(weight, self._start)
-        mean = np.add.reduceat(weight * self._loss, self._start) / total
-        variance = np.add.reduceat(weight * (self._loss - mean[self._owner]) ** 2, self._start) / total
-        count = self._count
-        return (float(count @ (peak + np.log(total))), float(count @ mean), float(count @ variance))
+        k, mean, variance = (self._moments.slopes(tilt) @ self._count).tolist()
+        return k, mean, variance
 
     def log_delta(self, tilt: float, eps: float | None = None) -> float:
         """Estimate of log delta at `eps`, by default at the saddle point's own epsilon."""
@@ -130,6 +119,13 @@ def _law(pair: Pair, truncated_mass: float, points: float) -> PLD:
     size_width = min(0.1, -1.0 / math.log(truncated_mass))
     resolution = Resolution(step, truncated_mass=truncated_mass, size_width=size_width, bias_width=0.2)
     return formed(pair, [Side.UPPER], resolution)[0]
+
+
+def _atoms(law: PLD) -> Rounds:
+    """The finite masses, one at least: a law without mass is harmless."""
+    held = law.masses > 0.0
+    held[0] |= not held.any()
+    return Rounds(np.maximum(law.masses[held], 1e-300), law.losses[held], law.infinity, law.loss_error, 1)
 
 
 def tilted_sizes(pair: Pair, tilt: float, truncated_mass: float) -> tuple[Array, Array]:
