@@ -5,6 +5,7 @@ Honesty (lower <= truth <= upper) is tested apart from tightness (width).
 
 from __future__ import annotations
 
+import itertools
 import math
 from fractions import Fraction
 
@@ -16,6 +17,7 @@ from test_truths import bit, chosen, cohort, crowd, datasets
 
 from pld_shuffle import Accountant, CountedBits, Shuffled, ShuffledLDP, Subsampled
 from pld_shuffle.pairs import bit_kernels, bit_pair, strategy
+from pld_shuffle.pairs import bits as bits_module
 from pld_shuffle.pairs.bits import BitShares, bit_attack, bit_profile
 from pld_shuffle.pairs.two_counts import TwoCountPair, two_count_attacks
 from pld_shuffle.randomizers import Laplace
@@ -172,6 +174,37 @@ def bits(n, **more):
     return CountedBits(n, one_if_one=float(ONE), one_if_zero=float(ZERO), **more)
 
 
+@pytest.mark.parametrize("n, bits, one, zero", [(40, 1, 0.75, 0.25), (17, 3, 0.75, 0.125), (200, 1, 0.984375, 2.0**-8)])
+@pytest.mark.parametrize("listed, types", [(1024, 1024), (8, 1024), (1024, 8), (16, 4)])
+def test_every_dataset_lies_below_its_range(n, bits, one, zero, listed, types, monkeypatch):
+    """Lemma B6, in both orders; a dataset that is listed alone is next to its bound."""
+    monkeypatch.setattr(bits_module, "LISTED", listed)
+    monkeypatch.setattr(bits_module, "TYPES", types)
+    shares, others = BitShares.of(one, zero), bits * (n - 1)
+    expm1_eps = np.expm1(np.linspace(0.0, 0.9 * bits * math.log(one / zero), 20))
+    known = bits_module.dataset_profiles(n, shares, expm1_eps, bits=bits)
+    alone = min(listed, types) > others
+    assert len(known[0]) == (others + 1 if alone else min(listed, types) + (others % 2 == 0))
+    for j in range(0, others + 1, bits):
+        above = [np.max([one for one, (low, high) in zip(rows, spans(others, listed, types), strict=True)
+            if low <= j <= high], axis=0) for rows in known]  # fmt: skip
+        for found, order, held in ((above[0], shares, j), (above[1], shares.mirrored, others - j)):
+            place = held // bits
+            exact = bit_profile(n, order, expm1_eps, bits=bits, ones=(place, place), rtol=1e-12).lower
+            assert np.all(exact * (1.0 - 1e-12) <= found)
+            if alone:
+                assert np.all(found <= exact * (1.0 + 1e-9) + 1e-14)
+
+
+def spans(last, listed, types):
+    """What a row holds for: ranges of ranges."""
+    fine = bits_module._ranges(last, listed)
+    rows = [(fine[low][0], fine[high][1]) for low, high in bits_module._ranges(len(fine) - 1, types)]
+    assert rows[0][0] == 0 and rows[-1][1] == last and rows == [(last - high, last - low) for low, high in rows[::-1]]
+    assert all(high + 1 == low for (_, high), (low, _) in itertools.pairwise(rows))
+    return rows
+
+
 @pytest.mark.parametrize("bits, one, zero", [(1, 0.75, 0.25), (1, 0.9375, 0.25), (3, 0.75, 0.125), (1, 0.5, 2.0**-9)])
 def test_every_dataset_lies_below_its_mixture_of_two_ends(bits, one, zero):
     """Theorem B5: one mixture for all s, on both sides of 1."""
@@ -209,7 +242,9 @@ def test_every_dataset_lies_below_its_mixture_of_two_ends(bits, one, zero):
 @pytest.mark.parametrize("exact", [True, False])
 def test_strategies_enumerated(n, population, bits, one, zero, rounds, exact, monkeypatch):
     """Others who change from round to round, as the outputs suggest; with all datasets as types, or ends of chords."""
-    monkeypatch.setattr(bit_pair, "MOST_DATASETS", 256 if exact else 0)
+    if not exact:
+        monkeypatch.setattr(bit_pair, "MOST_DATASETS", 0)
+        monkeypatch.setattr(bit_pair, "LEAST_NOISE", 0.0)
     monkeypatch.setattr(strategy, "DIRECT_WORK", 1e8 if rounds == 2 else 0.0)  # by transforms, too
     mechanism = CountedBits(n, one_if_one=float(one), one_if_zero=float(zero), bits=bits)
     if population > n:

@@ -3,8 +3,8 @@
 The view is the number of ones among n users who send r randomised bits each (docs/swap.md).
 
 * `BitPair` has the profile of the supremum over all datasets in both orders (section 4): exact for one round.
-* Over rounds the others may hold what they like in each of them (`strategy.Strategy`). The types are all datasets
-  where these are few, else the ends of a chord over the number of ones (Theorem B5).
+* Over rounds the others may hold what they like in each of them (`strategy.Strategy`). The types are datasets, or
+  ranges of them, where noise is small (Lemma B6), else the ends of a chord over the number of ones (Theorem B5).
 * `BitAttackPair` is the pair of two datasets: an attack.
 """
 
@@ -30,8 +30,8 @@ from .strategy import Types, hull, in_blocks
 Array = NDArray[np.float64]
 
 BLOCK = 256  # rounds whose types are chosen as they go; what is lost between blocks falls like 1 / sqrt(BLOCK)
-MOST_DATASETS = 256  # that are types of their own: width against speed
-FEW = 32  # users whose datasets are types in long blocks: the same
+MOST_DATASETS = 256  # of a hidden cohort, that are types of their own: width against speed
+LEAST_NOISE, MOST_NOISE = 100.0, 1e4  # variance of a count, at the least noisy dataset and at most: the same
 MANY_ONES = 100.0  # variance of their number from which on one attack is enough: speed against width
 
 
@@ -87,13 +87,15 @@ class BitPair(UpperPair):
     def repeated(self, count: int) -> list[tuple[Pair, int]]:
         if self.rate < 1.0 and not self._exact:
             return [(self, count)]
-        return in_blocks(self, count, BLOCK if not self._exact or self.n <= FEW else BLOCK // 4)
+        return in_blocks(self, count, BLOCK)
 
     @property
     def _exact(self) -> bool:
-        """Whether the types are all datasets; else they are the ends of chords."""
-        few = self.bits * self.n < MOST_DATASETS
-        return few and (self.bits == 1 or self.rate == 1.0)
+        """Whether the types are datasets, or ranges of them; else they are the ends of chords, good where noise is."""
+        if self.rate < 1.0:
+            return self.bits == 1 and self.n < MOST_DATASETS
+        noise = sorted(self.n * self.bits * first * second for first, second in self.shares.chances)
+        return noise[0] < LEAST_NOISE and noise[1] < MOST_NOISE
 
     def types(self, expm1_eps: Array) -> list[Types]:
         """All datasets; or one that is above them all, and the ends of chords (Theorem B5)."""

@@ -15,7 +15,9 @@ the two bounds is close enough to the best single j. Proofs: docs/swap.md, "Coun
 
 from __future__ import annotations
 
+import itertools
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -30,6 +32,7 @@ from .discrete import Losses, OrderedPair
 Array = NDArray[np.float64]
 
 MOST = 4_000  # sums per growth; beyond, the bound stays as wide as it is
+TYPES, LISTED = 128, 1024  # of datasets, and ranges of them that are looked at: width against speed
 HALVINGS = 12  # of the range of ones in a hidden cohort
 LARGEST_GROWTH = 1e140  # beyond every ratio of shares
 #: Of randomised response; beyond, shares leave the range that the sums are good for.
@@ -280,33 +283,58 @@ def dataset_profiles(
 ) -> tuple[Array, Array]:
     """Upper bounds on H_s of every dataset's pair, and of the reversed ones; shape (datasets, growths).
 
-    Of all n users j of the others' bits (n - 1) hold 1, j = 0, 1, ... Of a hidden cohort, bits = 1, the n members are
-    known before the target takes a member's place with probability `rate`, and x = 0, ..., n of them hold 1: with the
-    cohort not known, any dataset is a mean of these (docs/swap.md, Theorems M and B4).
+    Of all n users j of the others' bits (n - 1) hold 1, j = 0, 1, ... If these are more than TYPES, a row holds for a
+    range of them, and if more than LISTED, all in a range are one dataset without those users who differ in it: who
+    sees less of them knows less (docs/swap.md, Lemma B6). Of a hidden cohort, bits = 1, the n members are known before
+    the target takes a member's place with probability `rate`, and x = 0, ..., n of them hold 1: with the cohort not
+    known, any dataset is a mean of these (docs/swap.md, Theorems M and B4).
 
-    P(count >= m) - Q(count >= m) is a sum of positive terms.
+    P(count >= m) - Q(count >= m) is a sum of positive terms. O(LISTED (width + growths)), width of a count's window.
     """
     others = bits * n if rate < 1.0 else bits * (n - 1)
-    ones, zeros = ([binomial_pmf(count, pair) for count in range(max(others, bits) + 1)] for pair in shares.chances)
+    ones, zeros = ([binomial_pmf(count, pair) for count in range(bits + 1)] for pair in shares.chances)
     # A^r - B^r over A - B, of the generating functions of r bits.
     between = sum((np.convolve(ones[i], zeros[bits - 1 - i]) for i in range(bits)), np.zeros(bits))
-    error = ROUNDOFF * (64.0 * (others + bits) + 256.0)
+    laws = (
+        _of_cohorts(others, shares, rate)
+        if rate < 1.0
+        else ((*_count(low, others - high, shares), np.zeros(1)) for low, high in _ranges(others, LISTED))
+    )
     found = []
-    for j in range(others + 1):
-        if rate < 1.0:
-            law = np.zeros(others)
-            for share, held in ((j / others, j - 1), (1.0 - j / others, j)):
-                if share > 0.0:
-                    law += share * np.convolve(ones[held], zeros[others - 1 - held])
-            absent = (1.0 - rate) * np.convolve(ones[j], zeros[others - j])
-        else:
-            law, absent = np.convolve(ones[j], zeros[others - j]), np.zeros(1)
+    for law, error, absent in laws:
+        error += ROUNDOFF * (64.0 * bits + 4.0 * law.size + 256.0)
         apart = rate * shares.gap * np.convolve(law, between)
         first, second = (rate * np.convolve(law, one[bits]) + absent for one in (ones, zeros))
         orders = (apart, second), (apart[::-1], first[::-1])
         found.append([_best_tail(*order, error, expm1_eps) for order in orders])
-    ahead, behind = np.array(found).transpose(1, 0, 2)
+    types = [np.max(found[low : high + 1], axis=0) for low, high in _ranges(len(found) - 1, TYPES)]
+    ahead, behind = np.array(types).transpose(1, 0, 2)
     return ahead, behind
+
+
+def _ranges(last: int, most: int) -> list[tuple[int, int]]:
+    """0, ..., last in about `most` ranges (lowest, highest), or all alone; the same counted from the other end."""
+    ends = np.unique(np.linspace(0.0, (last + 1) // 2, most // 2 + 1).astype(np.int64)).tolist()
+    half = [(low, high - 1) for low, high in itertools.pairwise(ends)]
+    middle = [(last // 2, last // 2)] if last % 2 == 0 else []
+    return half + middle + [(last - high, last - low) for low, high in half[::-1]]
+
+
+def _count(ones: int, zeros: int, shares: BitShares) -> tuple[Array, float]:
+    """The law of the number of ones that so many users send, on a window, and its relative error."""
+    known = counts([Trials(ones, shares.one, shares.not_one), Trials(zeros, shares.zero, shares.not_zero)], 1e-300)
+    return known.masses, 4.0 * known.largest_error
+
+
+def _of_cohorts(n: int, shares: BitShares, rate: float) -> Iterator[tuple[Array, float, Array]]:
+    """Of hidden cohorts with 0, ..., n ones: the others' law, its relative error, what comes without the target."""
+    ones, zeros = ([binomial_pmf(count, pair) for count in range(n + 1)] for pair in shares.chances)
+    for j in range(n + 1):
+        law = np.zeros(n)
+        for share, held in ((j / n, j - 1), (1.0 - j / n, j)):
+            if share > 0.0:
+                law += share * np.convolve(ones[held], zeros[n - 1 - held])
+        yield law, ROUNDOFF * 64.0 * n, (1.0 - rate) * np.convolve(ones[j], zeros[n - j])
 
 
 def _best_tail(apart: Array, base: Array, error: float, expm1_eps: Array) -> Array:
