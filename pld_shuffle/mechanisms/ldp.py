@@ -20,9 +20,9 @@ from ..pairs.bit_pair import BitAttackPair, bit_attacks
 from ..pairs.bits import LARGEST_BIT_EPS0, BitShares
 from ..pairs.cohort import Cohort
 from ..pairs.coins import CoinMixture, Shown
-from ..pairs.ordered import OrderedPair
 from ..pairs.pair import Attacks, Pair
 from ..pairs.profile import Several
+from ..pairs.sequence import SequencePair
 from ..pairs.swap import may_win
 from ..pairs.swap_pairs import AnyLDPPair, labels, stronger_clones
 from .base import CONCURRENT, OUTPUTS_ONLY, OfReports, OnCohorts, largest_loss, local_epsilon, said
@@ -177,7 +177,7 @@ class Epoch(OfReports):
         clones = ShuffledLDP(self.eps0, self.n, analysis="stronger-clones").pair
         if self.analysis != "tightest" or not may_win(self.eps0, self.n):
             return clones
-        return Several((OrderedPair(self.eps0, self.n), clones))
+        return Several((SequencePair(self.eps0, self.n), clones))
 
     @cached_property
     def attack_pair(self) -> Pair:  # type: ignore[override]

@@ -11,7 +11,7 @@ import oracles as o
 import pytest
 from test_truths import epochs
 
-from pld_shuffle.pairs.ordered import Law, OrderedPair, dominating, smoothed_call
+from pld_shuffle.pairs.sequence import Law, SequencePair, dominating, smoothed_call
 
 
 def game(p: float, s: float, v: float, n: int) -> float:
@@ -76,7 +76,7 @@ def test_the_call_lies_just_above_the_sum(n: int, lam: float) -> None:
 @pytest.mark.parametrize("p", [2, 9])
 def test_theorem_q_holds_for_epochs(k: int, n: int, size: int, p: int) -> None:
     """By itself, without stronger clones, at several scales of smoothing."""
-    ordered, eps = OrderedPair(math.log(p), n), np.linspace(0.0, 0.99 * math.log(p), 12)
+    ordered, eps = SequencePair(math.log(p), n), np.linspace(0.0, 0.99 * math.log(p), 12)
     bounds = [ordered.bound(np.expm1(eps), lam) for lam in (ordered.smoothing, 0.1, 10.0)]
     for pair in epochs(k, n, size, F(p)):
         truth = np.array([float(o.hockey_stick(pair, F(math.exp(e)))) for e in eps])

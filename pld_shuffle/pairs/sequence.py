@@ -139,7 +139,7 @@ def smoothed_call(law: Law, n: int, growth: Array, lam: float) -> Array:
 
 
 @dataclass(frozen=True)
-class OrderedPair(UpperPair):
+class SequencePair(UpperPair):
     """n users in a hidden order send reports of any eps0-LDP randomizers, each chosen with those before it in view."""
 
     eps0: float
