@@ -196,6 +196,21 @@ def test_every_dataset_lies_below_its_range(n, bits, one, zero, listed, types, m
                 assert np.all(found <= exact * (1.0 + 1e-9) + 1e-14)
 
 
+@pytest.mark.parametrize(
+    "n, one, zero, rate", [(40, 0.75, 0.25, 0.5), (60, 0.5, 2.0**-7, 0.1), (25, 0.9375, 0.25, 0.9)]
+)
+def test_every_hidden_cohort_lies_below_its_range(n, one, zero, rate, monkeypatch):
+    """Lemma B6; rows of a single number of ones are the datasets that are enumerated above."""
+    shares = BitShares.of(one, zero)
+    expm1_eps = np.expm1(np.linspace(0.0, 0.9 * math.log1p(rate * (one / zero - 1.0)), 20))
+    alone = bits_module.dataset_profiles(n, shares, expm1_eps, rate=rate)
+    assert len(alone[0]) == n + 1
+    monkeypatch.setattr(bits_module, "LISTED", 8)
+    for rows, exact in zip(bits_module.dataset_profiles(n, shares, expm1_eps, rate=rate), alone, strict=True):
+        for row, (low, high) in zip(rows, spans(n, 8, 128), strict=True):
+            assert np.all(exact[low : high + 1] <= row * (1.0 + 1e-9))
+
+
 def spans(last, listed, types):
     """What a row holds for: ranges of ranges."""
     fine = bits_module._ranges(last, listed)

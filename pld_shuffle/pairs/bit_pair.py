@@ -30,7 +30,7 @@ from .strategy import Types, hull, in_blocks
 Array = NDArray[np.float64]
 
 BLOCK = 256  # rounds whose types are chosen as they go; what is lost between blocks falls like 1 / sqrt(BLOCK)
-MOST_DATASETS = 256  # of a hidden cohort, that are types of their own: width against speed
+MOST_DATASETS = 256  # of a hidden cohort, that are asked in one round: width against speed
 LEAST_NOISE, MOST_NOISE = 100.0, 1e4  # variance of a count, at the least noisy dataset and at most: the same
 MANY_ONES = 100.0  # variance of their number from which on one attack is enough: speed against width
 
@@ -70,7 +70,7 @@ class BitPair(UpperPair):
         return rough_scale(self.n, self.shares, self.bits, self.rate)
 
     def upper(self, expm1_eps: Array, truncated_mass: float) -> Array:
-        if self.rate < 1.0 and self._exact:
+        if self.rate < 1.0 and self.bits == 1 and self.n < MOST_DATASETS:
             return np.asarray(np.max(self._datasets(expm1_eps), axis=(0, 1)))
         ones = None if self.back is None else (0, self.n - 1)
         found = bit_profile(self.n, self._shares, expm1_eps, bits=self.bits, rate=self.rate, ones=ones)
@@ -92,10 +92,8 @@ class BitPair(UpperPair):
     @property
     def _exact(self) -> bool:
         """Whether the types are datasets, or ranges of them; else they are the ends of chords, good where noise is."""
-        if self.rate < 1.0:
-            return self.bits == 1 and self.n < MOST_DATASETS
         noise = sorted(self.n * self.bits * first * second for first, second in self.shares.chances)
-        return noise[0] < LEAST_NOISE and noise[1] < MOST_NOISE
+        return noise[0] < LEAST_NOISE and noise[1] < MOST_NOISE and (self.bits == 1 or self.rate == 1.0)
 
     def types(self, expm1_eps: Array) -> list[Types]:
         """All datasets; or one that is above them all, and the ends of chords (Theorem B5)."""

@@ -295,18 +295,20 @@ def dataset_profiles(
     ones, zeros = ([binomial_pmf(count, pair) for count in range(bits + 1)] for pair in shares.chances)
     # A^r - B^r over A - B, of the generating functions of r bits.
     between = sum((np.convolve(ones[i], zeros[bits - 1 - i]) for i in range(bits)), np.zeros(bits))
-    laws = (
-        _of_cohorts(others, shares, rate)
-        if rate < 1.0
-        else ((*_count(low, others - high, shares), np.zeros(1)) for low, high in _ranges(others, LISTED))
-    )
     found = []
-    for law, error, absent in laws:
-        error += ROUNDOFF * (64.0 * bits + 4.0 * law.size + 256.0)
-        apart = rate * shares.gap * np.convolve(law, between)
-        first, second = (rate * np.convolve(law, one[bits]) + absent for one in (ones, zeros))
-        orders = (apart, second), (apart[::-1], first[::-1])
-        found.append([_best_tail(*order, error, expm1_eps) for order in orders])
+    for low, high in _ranges(others, LISTED):
+        if rate < 1.0:
+            laws = list(_of_cohorts(n, low, high, shares, rate))
+        else:
+            laws = [(*_count(low, others - high, shares), np.zeros(1))]
+        rows = []
+        for law, error, absent in laws:
+            error += ROUNDOFF * (64.0 * bits + 4.0 * law.size + 256.0)
+            apart = rate * shares.gap * np.convolve(law, between)
+            first, second = (rate * np.convolve(law, one[bits]) + absent for one in (ones, zeros))
+            orders = (apart, second), (apart[::-1], first[::-1])
+            rows.append([_best_tail(*order, error, expm1_eps) for order in orders])
+        found.append(np.max(rows, axis=0))
     types = [np.max(found[low : high + 1], axis=0) for low, high in _ranges(len(found) - 1, TYPES)]
     ahead, behind = np.array(types).transpose(1, 0, 2)
     return ahead, behind
@@ -326,15 +328,22 @@ def _count(ones: int, zeros: int, shares: BitShares) -> tuple[Array, float]:
     return known.masses, 4.0 * known.largest_error
 
 
-def _of_cohorts(n: int, shares: BitShares, rate: float) -> Iterator[tuple[Array, float, Array]]:
-    """Of hidden cohorts with 0, ..., n ones: the others' law, its relative error, what comes without the target."""
-    ones, zeros = ([binomial_pmf(count, pair) for count in range(n + 1)] for pair in shares.chances)
-    for j in range(n + 1):
-        law = np.zeros(n)
-        for share, held in ((j / n, j - 1), (1.0 - j / n, j)):
-            if share > 0.0:
-                law += share * np.convolve(ones[held], zeros[n - 1 - held])
-        yield law, ROUNDOFF * 64.0 * n, (1.0 - rate) * np.convolve(ones[j], zeros[n - j])
+def _of_cohorts(n: int, low: int, high: int, shares: BitShares, rate: float) -> Iterator[tuple[Array, float, Array]]:
+    """Of hidden cohorts with low, ..., high ones: the others' law, its relative error, what comes without the target.
+
+    Of the members whose bits differ in the range one stays, who holds 1 or 0; a target that takes anybody's place of
+    these takes that one's.
+    """
+    kept = [(low + 1, n - high, high), (low, n - high + 1, low)] if low < high else [(low, n - low, low)]
+    one, zero = (binomial_pmf(1, pair) for pair in shares.chances)
+    for ones, zeros, replaced in kept:  # replaced / n : that the target takes the place of a 1
+        law, error = _count(max(ones - 1, 0), max(zeros - 1, 0), shares)
+        if ones and zeros:
+            share = replaced / n
+            mixed, both = share * zero + (1.0 - share) * one, np.convolve(one, zero)
+        else:
+            mixed, both = np.ones(1), one if ones else zero
+        yield np.convolve(law, mixed), error + 16.0 * ROUNDOFF, (1.0 - rate) * np.convolve(law, both)
 
 
 def _best_tail(apart: Array, base: Array, error: float, expm1_eps: Array) -> Array:
