@@ -19,7 +19,7 @@ CURVE = (1.2, 0.55, 0.17, 0.92, 3.3, 2.9, 0.62, 0.095, 1.2, 0.3, 4.5, 16.0, 0.6)
 CONTOUR_WORK = (5e-5, 64, 7.5, 16, 1e-7, 8, 12, 0.1)
 # The integral of a slot law: nodes at most and, with many groups, at least; nodes times groups.
 SLOT_WORK = (60_000.0, 4_000.0, 2e6)
-LOADING = 0.07  # seconds of a process in interpreted loops before compiled ones are loaded, which takes .3
+LOADING = 0.15  # seconds of a process in interpreted loops before compiled ones are loaded, which takes .3
 COMPILING = 2.0  # the same before all are compiled, which takes half a minute, where none are kept
 PAIR_SECONDS = 0.01  # that one more mechanism in a log takes in interpreted loops, at least
 LAWS_PER_OCTAVE = 2  # of Renyi orders, which share laws: speed against width
