@@ -167,7 +167,8 @@ class EitherOrder(ProfilePair):
         behind = mass * np.exp(-loss)
         still = max(0.0, 1.0 - math.fsum((infinity_mass, *mass.tolist(), *behind.tolist())))
         every = np.concatenate((behind[::-1], [still], mass)), np.concatenate((-loss[::-1], [0.0], loss))
-        return cls((Losses(*every, infinity_mass, 4.0 * ROUNDOFF * float(loss.max(initial=0.0))),))
+        error = 4.0 * ROUNDOFF * float(loss.max(initial=0.0))
+        return cls((Losses(*every, infinity_mass, error),), mass_error=8.0 * ROUNDOFF)
 
     def atoms(self, sides: Sequence[Side], resolution: Resolution) -> list[Atoms]:
         """Of two orders by points of their profile; one order is its own mirror image, and has atoms."""
