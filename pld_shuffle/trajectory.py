@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +19,7 @@ from .composition.aliases import TooExpensive
 from .composition.attempts import PATIENCE
 from .composition.composition import Composition, selected
 from .composition.contour import Integral, Products, capped, preferred
-from .composition.moments import MomentFunction, Rounds, laplace_of
+from .composition.moments import MomentFunction, Moments, Rounds, laplace_of
 from .composition.plan import Plan
 from .composition.pld import formed
 from .composition.product import LEAST_DELTA, LatticeIntegral, LatticeProducts, shared_lattice
@@ -40,6 +41,7 @@ Array = NDArray[np.float64]
 DIRECT = 2  # prefixes of up to so many rounds are composed on their own
 FEW_ROUNDS = 8  # up to which a lower end far below the upper one is, too: few losses of few rounds lie off the lattice
 FAR_BELOW = 2e-3  # of epsilon
+RARE = 2.0  # times the logarithm of a normal loss's moment, which is 1 at most without rare losses
 MOVED = 1.0  # of a round's deviation: a tilt that moves its mean by less leaves its law as it is
 
 
@@ -166,10 +168,11 @@ class _Run:
             np.array([count if pair in known else 0.0 for pair, count in self._rows[done:end]]),
             np.array(asked, np.int64) - done,
         )
-        ways: list[Callable[..., Integral | LatticeProducts]] = [self._contour, self._lattice]
+        laws = self._known(plan.tilt, ledger)
+        ways: list[Callable[..., Integral | LatticeProducts]] = [partial(self._contour, laws), self._lattice]
         if preferred(held, sketch):
             ways.pop()
-        elif not self._known(plan, ledger):  # then it has to be faster by as much as forming takes
+        elif not laws:  # then it has to be faster by as much as forming takes
             ways.pop(0)
         for way in ways:
             try:
@@ -179,13 +182,19 @@ class _Run:
             return {row: end for row, end in zip(asked, eps.tolist(), strict=True) if end == end}
         return {}  # they are composed one by one
 
-    def _known(self, plan: Plan, ledger: Pairs) -> Laws:
-        """Laws for more rounds are no coarser, and a tilt that hardly moves one round has hardly shaped its law."""
-        return {pair: self._laws[pair] for pair, _ in ledger if pair in self._laws and plan.tilt * pair.scale < MOVED}
+    def _known(self, tilt: float, ledger: Pairs) -> Laws:
+        """Laws for more rounds are no coarser, and a tilt that hardly moves one round has hardly shaped its law.
 
-    def _contour(self, plan: Plan, ledger: Pairs, products: Products) -> Integral:
+        But they were formed under a smaller tilt. Where this one makes their rare losses count, these are too coarse:
+        then the moment is far above that of a normal loss.
+        """
+        known = {pair: self._laws[pair] for pair, _ in ledger if pair in self._laws and tilt * pair.scale < MOVED}
+        logs = Moments(list(known.values())).log_moments(tilt)[0].tolist() if known else []
+        normal = [0.5 * tilt * (tilt + 1.0) * pair.scale**2 for pair in known]
+        return {pair: known[pair] for pair, log, usual in zip(known, logs, normal, strict=True) if log < RARE * usual}
+
+    def _contour(self, known: Laws, plan: Plan, ledger: Pairs, products: Products) -> Integral:
         """The products by nodes on a contour."""
-        known = self._known(plan, ledger)
         missing = [item for item in ledger if item[0] not in known and laplace_of(item[0]) is None]
         resolutions = plan.resolutions(missing) if missing else {}
         laws = [
