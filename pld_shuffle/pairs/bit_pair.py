@@ -30,8 +30,10 @@ from .strategy import Types, hull, in_blocks
 Array = NDArray[np.float64]
 
 BLOCK = 256  # rounds whose types are chosen as they go; what is lost between blocks falls like 1 / sqrt(BLOCK)
-MOST_DATASETS = 256  # of a hidden cohort, that are asked in one round: width against speed
-LEAST_NOISE, MOST_NOISE = 100.0, 1e4  # variance of a count, at the least noisy dataset and at most: the same
+MOST_DATASETS = 256  # of a hidden cohort, all of which are asked about one round: width against speed
+# Datasets are types where the variance of the count is below the first at the least noisy one, which chords need, and
+# below the second, which windows need, at the noisiest: width against speed.
+LEAST_NOISE, MOST_NOISE = 100.0, 1e4
 MANY_ONES = 100.0  # variance of their number from which on one attack is enough: speed against width
 
 
@@ -85,22 +87,22 @@ class BitPair(UpperPair):
         return replace(self, rate=self.rate * cohort.rate)
 
     def repeated(self, count: int) -> list[tuple[Pair, int]]:
-        if self.rate < 1.0 and not self._exact:
+        if self.rate < 1.0 and not self._listed:
             return [(self, count)]
         return in_blocks(self, count, BLOCK)
 
     @property
-    def _exact(self) -> bool:
-        """Whether the types are datasets, or ranges of them; else they are the ends of chords, good where noise is."""
+    def _listed(self) -> bool:
+        """Whether the types are datasets, or ranges of them. Else they are the ends of chords, which need noise."""
         noise = sorted(self.n * self.bits * first * second for first, second in self.shares.chances)
         return noise[0] < LEAST_NOISE and noise[1] < MOST_NOISE and (self.bits == 1 or self.rate == 1.0)
 
     def types(self, expm1_eps: Array) -> list[Types]:
-        """All datasets; or one that is above them all, and the ends of chords (Theorem B5)."""
+        """Datasets or ranges of them (Lemma B6); or what is above all, and the ends of chords (Theorem B5)."""
         from . import bit_kernels
 
         shares = self._shares
-        if self._exact:
+        if self._listed:
             first, second = self._datasets(expm1_eps)
             if self.back is None and not shares.symmetric:
                 first, second = np.concatenate((first, second)), np.concatenate((second, first))

@@ -281,11 +281,11 @@ def _equal_others_loss(users: int, shares: BitShares, all_hold_one: bool, k: Arr
 def dataset_profiles(
     n: int, shares: BitShares, expm1_eps: Array, *, bits: int = 1, rate: float = 1.0
 ) -> tuple[Array, Array]:
-    """Upper bounds on H_s of every dataset's pair, and of the reversed ones; shape (datasets, growths).
+    """Upper bounds on H_s of types of datasets, and on that of the reversed pairs; shape (types, growths).
 
-    Of all n users j of the others' bits (n - 1) hold 1, j = 0, 1, ... If these are more than TYPES, a row holds for a
-    range of them, and if more than LISTED, all in a range are one dataset without those users who differ in it: who
-    sees less of them knows less (docs/swap.md, Lemma B6). Of a hidden cohort, bits = 1, the n members are known before
+    Of all n users j of the others' bits (n - 1) hold 1, j = 0, 1, ... Up to TYPES datasets are types of their own; of
+    more of them a row is the largest of a range. Beyond LISTED a range is asked as one dataset, that without the users
+    who differ in it (docs/swap.md, Lemma B6). Of a hidden cohort, bits = 1, the n members are known before
     the target takes a member's place with probability `rate`, and x = 0, ..., n of them hold 1: with the cohort not
     known, any dataset is a mean of these (docs/swap.md, Theorems M and B4).
 
@@ -300,7 +300,7 @@ def dataset_profiles(
         if rate < 1.0:
             laws = list(_of_cohorts(n, low, high, shares, rate))
         else:
-            laws = [(*_count(low, others - high, shares), np.zeros(1))]
+            laws = [(*ones_law(low, others - high, shares), np.zeros(1))]
         rows = []
         for law, error, absent in laws:
             error += ROUNDOFF * (64.0 * bits + 4.0 * law.size + 256.0)
@@ -322,8 +322,8 @@ def _ranges(last: int, most: int) -> list[tuple[int, int]]:
     return half + middle + [(last - high, last - low) for low, high in half[::-1]]
 
 
-def _count(ones: int, zeros: int, shares: BitShares) -> tuple[Array, float]:
-    """The law of the number of ones that so many users send, on a window, and its relative error."""
+def ones_law(ones: int, zeros: int, shares: BitShares) -> tuple[Array, float]:
+    """The law of the number of ones that so many bits give, but for tails of 1e-300, and its masses' relative error."""
     known = counts([Trials(ones, shares.one, shares.not_one), Trials(zeros, shares.zero, shares.not_zero)], 1e-300)
     return known.masses, 4.0 * known.largest_error
 
@@ -337,7 +337,7 @@ def _of_cohorts(n: int, low: int, high: int, shares: BitShares, rate: float) -> 
     kept = [(low + 1, n - high, high), (low, n - high + 1, low)] if low < high else [(low, n - low, low)]
     one, zero = (binomial_pmf(1, pair) for pair in shares.chances)
     for ones, zeros, replaced in kept:  # replaced / n : that the target takes the place of a 1
-        law, error = _count(max(ones - 1, 0), max(zeros - 1, 0), shares)
+        law, error = ones_law(max(ones - 1, 0), max(zeros - 1, 0), shares)
         if ones and zeros:
             share = replaced / n
             mixed, both = share * zero + (1.0 - share) * one, np.convolve(one, zero)

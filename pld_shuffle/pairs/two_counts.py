@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from ..numerics.rounding import ROUNDOFF
 from ..numerics.sides import Bounds, Side
 from .bit_pair import BitAttackPair, BitPair, rough_scale
-from .bits import BitShares, binomial_pmf, bit_profile
+from .bits import BitShares, binomial_pmf, bit_profile, ones_law
 from .cohort import ALL_USERS, Cohort
 from .discrete import EitherOrder, OrderedPair
 from .pair import Atoms, Attacks, Pair
@@ -130,9 +130,9 @@ def two_counts(n: int, shares: BitShares, k: int) -> tuple[Pair, Pair]:
     """The pair of the sums, and attacks: of few users all datasets, exactly, also as they are chosen over rounds."""
     if not _few(n, shares):
         return TwoCountPair(n, shares, k > 2), two_count_attacks(n, shares, k)
-    error, counts = ROUNDOFF * (64.0 * n + 256.0), []
+    counts = []
     for held in range(n):
-        one, zero = _one_count(n, shares, held)
+        one, zero, error = _one_count(n, shares, held)
         counts.append([OrderedPair(losses(p, q, error, 0.0), 0.0, error) for p, q in ((one, zero), (zero, one))])
     # The reverse of two counts is these counts exchanged.
     pairs = [(side_by_side(counts[a][0], counts[b][1]), side_by_side(counts[b][0], counts[a][1]))
@@ -145,12 +145,11 @@ def _few(n: int, shares: BitShares) -> bool:
     return n <= FEW and n * math.log(min(itertools.chain(*shares.chances))) >= LEAST
 
 
-def _one_count(n: int, shares: BitShares, held: int) -> tuple[Array, Array]:
-    """The laws of one count if the target holds it, and if not; so many of the others do. O(n^2)."""
-    with_one, with_zero = shares.chances
-    others = np.convolve(binomial_pmf(held, with_one), binomial_pmf(n - 1 - held, with_zero))
+def _one_count(n: int, shares: BitShares, held: int) -> tuple[Array, Array, float]:
+    """The laws of one count if the target holds it, and if not, and their error; so many of the others do. O(n^2)."""
+    others, error = ones_law(held, n - 1 - held, shares)
     p, q = (np.convolve(others, binomial_pmf(1, chance)) for chance in shares.chances)
-    return p, q
+    return p, q, error + ROUNDOFF * (64.0 * n + 256.0)
 
 
 def _few_hidden(n: int, shares: BitShares, cohort: Cohort) -> list[OrderedPair]:
@@ -158,7 +157,7 @@ def _few_hidden(n: int, shares: BitShares, cohort: Cohort) -> list[OrderedPair]:
     cohort.require_all_present(shares)
     old, new = _one_count(n, shares, 0), _one_count(n, shares, n - 1)
     ahead, back = np.outer(old[0], new[1]).ravel(), np.outer(old[1], new[0]).ravel()
-    seen, error = cohort.rate * ahead + (1.0 - cohort.rate) * back, ROUNDOFF * (128.0 * n + 528.0)
+    seen, error = cohort.rate * ahead + (1.0 - cohort.rate) * back, 2.0 * max(old[2], new[2])
     return [OrderedPair(losses(p, q, error, 0.0), 0.0, error) for p, q in ((seen, back), (back, seen))]
 
 
