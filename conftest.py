@@ -1,11 +1,15 @@
 """Bridges to packages that are not installed are not searched for doctests; random tests repeat themselves; slow ones
-come first, so that no process is left alone with one in the end."""
+come first, so that no process is left alone with one in the end; a process multiplies matrices on one core."""
 
+import os
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
+
+# Before numpy is loaded: every core has a process, and threads that wait for each other make it several times slower.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 BRIDGES = {"dp_accounting": "dp_accounting", "flower": "flwr", "opendp": "opendp", "pfl": "pfl"}
 INTEROP = Path(__file__).parent / "pld_shuffle" / "interop"

@@ -635,11 +635,8 @@ class _Sums:
         """By one of so many `tilts`, some rows after the other. whole : from -M to M steps beyond the last place."""
         reach, places = self._reach, self._places
         if not self._tilts:
-            size, means = self._masses.shape[1], np.empty((len(self._masses), places + 1))
-            windows = np.lib.stride_tricks.sliding_window_view(whole[::-1], size)[::-1]
-            for first in range(0, places + 1, max(1, CHUNK // size)):
-                part = slice(first, first + max(1, CHUNK // size))
-                means[:, part] = self._masses @ np.ascontiguousarray(windows[part]).T
+            size = self._masses.shape[1]
+            means = np.array([np.convolve(whole, row, "valid") for row in self._masses])
             yield slice(None), means * (1.0 + sign * ROUNDOFF * (size + 8.0))
             return
         weight, transform, error = self._tilts[tilt]
