@@ -25,13 +25,26 @@ import harness
 from pld_shuffle import (
     Accountant,
     AccuracyWarning,
+    CountedBits,
+    Epoch,
     Gaussian,
     Laplace,
     Mechanism,
+    MixedRR,
     PoissonGaussian,
+    PoissonSampled,
+    RandomAllocation,
+    Shuffled,
+    ShuffledBatches,
     ShuffledLDP,
     ShuffledRR,
+    StickyCohort,
     Subsampled,
+    Summed,
+    SummedNoise,
+    Threshold,
+    randomizers,
+    shares,
 )
 
 MEMORY_MB = 1000.0
@@ -66,6 +79,68 @@ def cohort(draw: random.Random) -> Mechanism:
     return Subsampled(mechanism, rate=logarithmic(draw, 1e-4, 1.0))
 
 
+def summable(draw: random.Random) -> randomizers.LocalRandomizer:
+    budget, k = logarithmic(draw, 0.1, 10.0), draw.choice((3, 4, 16, 100))
+    return draw.choice(
+        (
+            lambda: randomizers.KRandomizedResponse(k=k, eps0=budget),
+            lambda: randomizers.UnaryEncoding(k=k, eps0=budget, variant=draw.choice(("symmetric", "optimised"))),
+            lambda: randomizers.HadamardResponse(k=k, eps0=budget),
+            lambda: randomizers.Laplace(eps0=budget),
+            lambda: randomizers.Gaussian(sigma=logarithmic(draw, 0.5, 5.0)),
+        )
+    )()
+
+
+def named(draw: random.Random) -> randomizers.LocalRandomizer:
+    budget, k = logarithmic(draw, 0.1, 10.0), draw.choice((3, 4, 16, 100))
+    return draw.choice(
+        (
+            lambda: summable(draw),
+            lambda: summable(draw),
+            lambda: randomizers.SubsetSelection(k=k, eps0=budget, size=max(1, round(k / (1.0 + math.exp(budget))))),
+            lambda: randomizers.LocalHashing(k=k, eps0=budget, buckets=min(k, 4)),
+        )
+    )()
+
+
+def hidden(draw: random.Random) -> Mechanism:
+    """Anything that a hidden cohort may send."""
+    n = round(logarithmic(draw, 2, 1e7))
+    inner = draw.choice((Shuffled(named(draw), n), CountedBits(n, eps0=logarithmic(draw, 0.1, 8.0))))
+    if draw.random() < 0.5:
+        return PoissonSampled(inner, rate=logarithmic(draw, 1e-4, 0.5))
+    return Subsampled(inner, population=round(n * logarithmic(draw, 2.0, 1e4)))
+
+
+def sticky(draw: random.Random) -> Mechanism:
+    n = round(logarithmic(draw, 10, 1e6))
+    return StickyCohort(ShuffledLDP(logarithmic(draw, 0.1, 6.0), n), draw.choice((1, 10, 100)), population=n * 100)
+
+
+def batches(draw: random.Random) -> Mechanism:
+    count, size = round(logarithmic(draw, 10, 1e4)), round(logarithmic(draw, 2, 1e3))
+    return ShuffledBatches(logarithmic(draw, 0.5, 5.0), count, size, records=count * size + draw.choice((0, 1, 7)))
+
+
+def noise_share(draw: random.Random) -> shares.Share:
+    scale = logarithmic(draw, 0.5, 100.0)
+    return draw.choice(
+        (
+            shares.Binomial(trials=round(4.0 * scale**2)),
+            shares.Skellam(variance=scale**2),
+            shares.DiscreteGaussian(sigma=scale),
+            shares.DiscreteLaplace(scale=scale),
+            shares.NegativeBinomial(shape=scale, p=0.1),
+            shares.Poisson(mean=scale**2),
+        )
+    )
+
+
+def many(draw: random.Random, most: float = 1e6) -> int:
+    return round(logarithmic(draw, 2, most))
+
+
 def ordinary_log(draw: random.Random) -> list[tuple[Mechanism, int]]:
     """A log as training systems write it: a hidden cohort of its own size in every round, maybe with dropouts."""
     budget, users, dropout = logarithmic(draw, 1.0, 9.0), crowd(draw), draw.choice((0.0, 0.1))
@@ -82,7 +157,38 @@ KINDS: dict[str, Callable[[random.Random], Mechanism]] = {
     "Gaussian": lambda draw: Gaussian(sigma=noise(draw)),
     "Laplace": lambda draw: Laplace(scale=noise(draw)),
     "Poisson": lambda draw: PoissonGaussian(noise(draw), logarithmic(draw, 1e-4, 1.0)),
+    "named": lambda draw: Shuffled(named(draw), many(draw)),
+    "bits": lambda draw: CountedBits(many(draw), eps0=logarithmic(draw, 0.1, 10.0), bits=draw.choice((1, 1, 2, 16))),
+    "uneven bits": lambda draw: CountedBits(
+        many(draw), one_if_one=draw.uniform(0.3, 0.9), one_if_zero=logarithmic(draw, 1e-3, 0.2)
+    ),
+    "hidden": hidden,
+    "sticky": sticky,
+    "epoch": lambda draw: Epoch(logarithmic(draw, 0.1, 6.0), many(draw)),
+    "mixed budgets": lambda draw: MixedRR(
+        draw.choice((2, 4)), draw.uniform(0.5, 6.0), ((draw.uniform(0.5, 4.0), many(draw, 1e5)), (2.0, many(draw, 1e5)))
+    ),
+    "allocation": lambda draw: RandomAllocation(Gaussian(sigma=logarithmic(draw, 0.5, 10.0)), many(draw, 1e5)),
+    "batches": batches,
+    "summed noise": lambda draw: SummedNoise(noise_share(draw), clients=many(draw, 1e4)),
+    "summed reports": lambda draw: Summed(summable(draw), many(draw, 1e5)),
+    "threshold": lambda draw: Threshold(rate=logarithmic(draw, 0.01, 0.5), least=round(logarithmic(draw, 5, 100))),
 }
+#: Of these, rounds beyond a thousand are no ordinary question.
+FEW_ROUNDS = (
+    "named",
+    "bits",
+    "uneven bits",
+    "hidden",
+    "sticky",
+    "epoch",
+    "mixed budgets",
+    "allocation",
+    "batches",
+    "summed noise",
+    "summed reports",
+    "threshold",
+)
 
 
 #: Answered first, so that no case pays for the loading of compiled code.
@@ -103,7 +209,7 @@ def case(seed: int, index: int) -> tuple[list[tuple[Mechanism, int]], float]:
     if draw.random() < LOGS:
         return ordinary_log(draw), logarithmic(draw, 1e-100, 1e-3)
     kinds = draw.choices(sorted(KINDS), k=draw.choice((1, 2)))
-    ledger = [(KINDS[kind](draw), round(logarithmic(draw, 1, 1e6))) for kind in kinds]
+    ledger = [(KINDS[kind](draw), round(logarithmic(draw, 1, 1e3 if kind in FEW_ROUNDS else 1e6))) for kind in kinds]
     return ledger, logarithmic(draw, 1e-100, 1e-3)
 
 

@@ -142,6 +142,22 @@ def test_attack_atoms_in_rationals(n, all_hold_one, bits, one, zero):
     assert attack.mass_error < 1e-12 and attack.losses.error < 1e-12
 
 
+@pytest.mark.parametrize("n, eps0, bits", [(11, 7.96, 16), (30, 8.0, 16), (11, 10.0, 8)])
+def test_a_target_may_have_more_bits_than_others_are_likely_to_report(n, eps0, bits):
+    """The others' window ended before the target's own ones: the attack knew nothing, and masses were negative."""
+    found = Accountant().compose(CountedBits(n, eps0=eps0, bits=bits)).epsilon_bounds(1e-6)
+    with mpmath.workdps(60):
+        zero = 1 / (1 + mpmath.exp(mpmath.mpf(eps0)))
+        others, own, other = (
+            [mpmath.binomial(m, k) * p**k * (1 - p) ** (m - k) for k in range(m + 1)]
+            for m, p in ((bits * (n - 1), zero), (bits, zero), (bits, 1 - zero))
+        )
+        # Zeros of a target whose bits are 1, or are 0, beside others whose bits are 1.
+        pairs = zip(np.convolve(others, own), np.convolve(others, other), strict=True)
+        assert sum(max(p - mpmath.exp(found.lower) * q, 0) for p, q in pairs) > 1e-6
+    assert found.upper - found.lower < 1e-5
+
+
 @pytest.mark.parametrize("n, eps0", [(1000, 2.0), (10**6, 1.0)])
 def test_two_counts_are_tight(n, eps0):
     shares = BitShares.randomized_response(eps0)

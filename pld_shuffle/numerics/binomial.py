@@ -114,15 +114,15 @@ class Counts(NamedTuple):
         return float(max(self.error_at(self.low), self.error_at(self.high)))
 
 
-def counts(classes: Sequence[Trials], truncated_mass: float) -> Counts:
-    """The law of the successes in all trials; each tail holds at most `truncated_mass`.
+def counts(classes: Sequence[Trials], truncated_mass: float, spare: int = 0) -> Counts:
+    """The law of the successes in all trials; each tail holds at most `truncated_mass`, beyond `spare` numbers more.
 
     Every class by itself on its window, and their convolution: all terms are positive, so nothing cancels. Cost
     O(width) for one class, and the product of the widths, which are O(sqrt(count)), for each further one.
     """
     found = Counts(0, np.ones(1), 0, 0.0, 0.0, 0.0, 0.0, 0.0)
     for part in classes:
-        one = _binomial_counts(part, truncated_mass / len(classes))
+        one = _binomial_counts(part, truncated_mass / len(classes), spare)
         if found.high == found.low == 0:
             found = one._replace(
                 error=found.error + one.error, below=found.below + one.below, above=found.above + one.above
@@ -136,11 +136,12 @@ def counts(classes: Sequence[Trials], truncated_mass: float) -> Counts:
     return found
 
 
-def _binomial_counts(trials: Trials, truncated_mass: float) -> Counts:
+def _binomial_counts(trials: Trials, truncated_mass: float, spare: int) -> Counts:
     """The law of one class."""
     count, rare = trials.number, min(trials.probability, trials.rest)
     # The rarer of the two outcomes is the one whose probability keeps its precision.
     low, high = chernoff_window(count, rare, truncated_mass)
+    low, high = max(low - spare, 0), min(high + spare, count)
     masses = binomial_window(count, rare, low, high)
     if rare < trials.probability:
         low, high, masses = count - high, count - low, masses[::-1]

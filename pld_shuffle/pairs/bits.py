@@ -237,7 +237,8 @@ def bit_attack(
     [-1.0, 0.1409, 0.66, 1.0]
     """
     own, rest = (shares.one, shares.not_one) if all_hold_one else (shares.zero, shares.not_zero)
-    others = counts([Trials(bits * (n - 1), own, rest)], truncated_mass)
+    # A target may have more bits than others are likely to report: all that matters is beyond their window then.
+    others = counts([Trials(bits * (n - 1), own, rest)], truncated_mass, spare=bits if bits > 1 else 0)
     with_one, with_zero = (binomial_pmf(bits, pair) for pair in shares.chances)
     if rate < 1.0:
         absent = with_one if all_hold_one else with_zero
@@ -245,13 +246,14 @@ def bit_attack(
     # Only counts to which every part contributes: some are cut at an end of a window that is no end of the range.
     size = others.masses.size
     start, stop = bits if others.below > 0.0 else 0, size if others.above > 0.0 else size + bits
-    p_mass = np.convolve(others.masses, with_one)
-    left_out = 4.0 * truncated_mass + float(np.sum(p_mass[:start]) + np.sum(p_mass[stop:]))
-    p_mass = p_mass[start:stop]
-    q_mass = np.convolve(others.masses, with_zero)[start:stop]
+    p_mass, q_mass = (np.convolve(others.masses, target) for target in (with_one, with_zero))
+    known = np.minimum(p_mass, q_mass) > 1e-290  # else something underflows
+    known[:start] = known[stop:] = False
+    left_out = min(1.0, 4.0 * truncated_mass + float(np.sum(p_mass[~known])))
+    p_mass, q_mass = p_mass[known], q_mass[known]
     error = 2.0 * others.largest_error + 16.0 * ROUNDOFF * (bits + 4.0)
     if bits == 1 and rate == 1.0:
-        k = np.arange(others.low + start, others.low + start + p_mass.size, dtype=np.float64)
+        k = np.arange(others.low, others.low + known.size, dtype=np.float64)[known]
         loss, loss_error = _equal_others_loss(n, shares, all_hold_one, k)
     else:
         loss = np.log(p_mass / q_mass)
