@@ -17,7 +17,6 @@ import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,7 +33,8 @@ Array = NDArray[np.float64]
 
 HIDDEN, SHOWN, PARTS = 16.0, 8.0, 8.0  # deviations below a threshold and above it; ranges in one of them
 NEAR, MOST_RANGES = (5.0, -3.0), 256  # where there are more ranges, and how many at most
-MOST_CHOICES, MOST_ATTACKS = 128, 20  # single numbers of users that are chosen among, about, and tried alone
+MOST_CHOICES = 128  # single numbers of users that are chosen among, about
+TILTS = 0.05, 10.0, 20  # over the scale of losses: between which attacks are tried alone, and how many
 #: Where the best counts of two bins are looked for, in scales of one; how often each is chosen anew there, and from how
 #: many.
 NEAREST, FARTHEST, PLACES, TURNS, ROUGH = 0.1, 30.0, 64, 2, 16
@@ -105,20 +105,24 @@ class Bin:
         return [self._range(users, users) for users in self._starts[:: max(1, len(self._starts) // MOST_CHOICES)]]
 
     @cached_property
-    def _seen(self) -> list[tuple[OrderedPair, OrderedPair]]:
-        """Those that give away enough, for attacks."""
-        return [both for both in self.some if _enough(both[0]) or _enough(both[1])]
+    def _strongest(self) -> list[tuple[OrderedPair, OrderedPair]]:
+        """The single c with the largest moments in either order, under each of some tilts: the best of many rounds."""
+        seen, best = [both for both in self.some if _enough(both[0]) and _enough(both[1])], set()
+        for slope in (np.geomspace(*TILTS) / self.worst.scale).tolist() if seen else ():
+            with np.errstate(over="ignore"):
+                moments = [[float(one.losses.mass @ np.exp(slope * one.losses.loss)) for one in both] for both in seen]
+            best.add(tuple(np.argmax(moments, axis=0).tolist()))
+        return [(seen[one][0], seen[other][1]) for one, other in sorted(best)]
 
     @property
     def attacks(self) -> Attacks:
         """On one bin: strategies, next to other rounds single datasets."""
-        return _any([order for both in _some(self._seen) for order in both], self.pair)
+        return _any([order for both in self._strongest for order in both], self.pair)
 
     @property
     def attacks_on_two(self) -> Attacks:
         """On two bins: strategies, next to other rounds single datasets."""
-        singles = [side_by_side(*choice) for choice in _some(self.together)]
-        return _any([one for one in singles if _enough(one)], BothWays(self))
+        return _any([side_by_side(*both) for both in self._strongest], BothWays(self))
 
     @cached_property
     def together(self) -> list[tuple[OrderedPair, OrderedPair]]:
@@ -231,10 +235,6 @@ def _ordered(p: Array, q: Array, error: float, outside: float, missed: float = 0
         left = missed + p.size * SMALLEST + outside + (0.0 if certain else lone * (1.0 + error))
         found.append(OrderedPair(known, left * (1.0 + 1e-9), error))
     return found[0], found[1]
-
-
-def _some(every: list[Any]) -> list[Any]:
-    return every[:: max(1, len(every) // MOST_ATTACKS)]
 
 
 def _any(found: list[OrderedPair], alone: Pair) -> Attacks:
