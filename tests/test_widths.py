@@ -130,8 +130,11 @@ ROWS: list[Any] = [
     # Bits; others who hold the same value in every round spend nearly what any adaptive choice could.
     *(
         one(CountedBits(n, eps0=eps0), rounds, width=3.5e-3)
-        for n, eps0, rounds in ((1000, 1.0, 64), (10_000, 4.0, 64), (10_000, 4.0, 1000))
+        for n, eps0, rounds in ((1000, 1.0, 64), (10_000, 4.0, 1000))
     ),
+    # Far out, and of two noises of which one is a few counts: 4.1 times the attack, and 1.011.
+    one(CountedBits(300, one_if_one=0.5, one_if_zero=0.01), 16, delta=1e-60, width=2e-3),
+    one(CountedBits(10**9, one_if_one=0.5, one_if_zero=1e-8), 100, width=3e-3),
     *(
         one(mechanism, width=6e-4)
         for mechanism in (

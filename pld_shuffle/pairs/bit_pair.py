@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from ..numerics.rounding import ROUNDOFF
 from ..numerics.sides import Bounds, Side
-from .bits import LARGEST_GROWTH, BitShares, bit_attack, bit_profile, dataset_profiles
+from .bits import LARGEST_GROWTH, LISTED, BitShares, bit_attack, bit_profile, dataset_profiles
 from .cohort import ALL_USERS, Cohort, zoned
 from .pair import Atoms, Pair, Resolution
 from .profile import ProfilePair, UpperPair
@@ -30,10 +30,7 @@ from .strategy import Types, hull, in_blocks
 Array = NDArray[np.float64]
 
 BLOCK = 256  # rounds whose types are chosen as they go; what is lost between blocks falls like 1 / sqrt(BLOCK)
-MOST_DATASETS = 256  # of a hidden cohort, all of which are asked about one round: width against speed
-# Datasets are types where the variance of the count is below the first at the least noisy one, which chords need, and
-# below the second, which windows need, at the noisiest: width against speed.
-LEAST_NOISE, MOST_NOISE = 100.0, 1e4
+LEAST_NOISE = 100.0  # variance of the count at the least noisy dataset, which chords need; below, datasets are types
 MANY_ONES = 100.0  # variance of their number from which on one attack is enough: speed against width
 
 
@@ -72,7 +69,7 @@ class BitPair(UpperPair):
         return rough_scale(self.n, self.shares, self.bits, self.rate)
 
     def upper(self, expm1_eps: Array, truncated_mass: float) -> Array:
-        if self.rate < 1.0 and self.bits == 1 and self.n < MOST_DATASETS:
+        if self.rate < 1.0 and self.bits == 1 and self.n < LISTED:
             return np.asarray(np.max(self._datasets(expm1_eps), axis=(0, 1)))
         ones = None if self.back is None else (0, self.n - 1)
         found = bit_profile(self.n, self._shares, expm1_eps, bits=self.bits, rate=self.rate, ones=ones)
@@ -94,8 +91,8 @@ class BitPair(UpperPair):
     @property
     def _listed(self) -> bool:
         """Whether the types are datasets, or ranges of them. Else they are the ends of chords, which need noise."""
-        noise = sorted(self.n * self.bits * first * second for first, second in self.shares.chances)
-        return noise[0] < LEAST_NOISE and noise[1] < MOST_NOISE and (self.bits == 1 or self.rate == 1.0)
+        noise = min(self.n * self.bits * first * second for first, second in self.shares.chances)
+        return noise < LEAST_NOISE and (self.bits == 1 or self.rate == 1.0)
 
     def types(self, expm1_eps: Array) -> list[Types]:
         """Datasets or ranges of them (Lemma B6); or what is above all, and the ends of chords (Theorem B5)."""

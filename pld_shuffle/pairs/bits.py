@@ -32,7 +32,8 @@ from .discrete import Losses, OrderedPair
 Array = NDArray[np.float64]
 
 MOST = 4_000  # sums per growth; beyond, the bound stays as wide as it is
-TYPES, LISTED = 128, 1024  # of datasets, and ranges of them that are looked at: width against speed
+LISTED = 256  # datasets that are types, or ranges of them: width against speed
+LOUD, MOST_NOISE = 4.0, 1e4  # times the least noise, where ranges become few; variance of the bits kept of one kind
 HALVINGS = 12  # of the range of ones in a hidden cohort
 LARGEST_GROWTH = 1e140  # beyond every ratio of shares
 #: Of randomised response; beyond, shares leave the range that the sums are good for.
@@ -285,11 +286,10 @@ def dataset_profiles(
 ) -> tuple[Array, Array]:
     """Upper bounds on H_s of types of datasets, and on that of the reversed pairs; shape (types, growths).
 
-    Of all n users j of the others' bits (n - 1) hold 1, j = 0, 1, ... Up to TYPES datasets are types of their own; of
-    more of them a row is the largest of a range. Beyond LISTED a range is asked as one dataset, that without the users
-    who differ in it (docs/swap.md, Lemma B6). Of a hidden cohort, bits = 1, the n members are known before
-    the target takes a member's place with probability `rate`, and x = 0, ..., n of them hold 1: with the cohort not
-    known, any dataset is a mean of these (docs/swap.md, Theorems M and B4).
+    Of all n users j of the others' bits (n - 1) hold 1, j = 0, 1, ... Up to LISTED datasets are types of their own; of
+    more of them a range is asked as one dataset, that without the users who differ in it (docs/swap.md, Lemma B6). Of a
+    hidden cohort, bits = 1, the n members are known before the target takes a member's place with probability `rate`,
+    and x = 0, ..., n of them hold 1: the cohort not known, a dataset is a mean of these (Theorems M and B4).
 
     P(count >= m) - Q(count >= m) is a sum of positive terms. O(LISTED (width + growths)), width of a count's window.
     """
@@ -297,8 +297,9 @@ def dataset_profiles(
     ones, zeros = ([binomial_pmf(count, pair) for count in range(bits + 1)] for pair in shares.chances)
     # A^r - B^r over A - B, of the generating functions of r bits.
     between = sum((np.convolve(ones[i], zeros[bits - 1 - i]) for i in range(bits)), np.zeros(bits))
-    found = []
-    for low, high in _ranges(others, LISTED):
+    found, noise = [], [first * second for first, second in shares.chances]
+    for low, high in _ranges(others, LISTED, noise[0] / noise[1]):
+        low, high = min(low, int(MOST_NOISE / noise[0])), max(high, others - int(MOST_NOISE / noise[1]))
         if rate < 1.0:
             laws = list(_of_cohorts(n, low, high, shares, rate))
         else:
@@ -311,17 +312,30 @@ def dataset_profiles(
             orders = (apart, second), (apart[::-1], first[::-1])
             rows.append([_best_tail(*order, error, expm1_eps) for order in orders])
         found.append(np.max(rows, axis=0))
-    types = [np.max(found[low : high + 1], axis=0) for low, high in _ranges(len(found) - 1, TYPES)]
-    ahead, behind = np.array(types).transpose(1, 0, 2)
+    ahead, behind = np.array(found).transpose(1, 0, 2)
     return ahead, behind
 
 
-def _ranges(last: int, most: int) -> list[tuple[int, int]]:
-    """0, ..., last in about `most` ranges (lowest, highest), or all alone; the same counted from the other end."""
-    ends = np.unique(np.linspace(0.0, (last + 1) // 2, most // 2 + 1).astype(np.int64)).tolist()
-    half = [(low, high - 1) for low, high in itertools.pairwise(ends)]
-    middle = [(last // 2, last // 2)] if last % 2 == 0 else []
-    return half + middle + [(last - high, last - low) for low, high in half[::-1]]
+def _ranges(last: int, most: int, noise: float = 1.0) -> list[tuple[int, int]]:
+    """0, ..., last in at most about `most` ranges (lowest, highest), which grow from either end.
+
+    There a few users may be most of one kind's noise. noise : variance of a bit of those who are counted, over that of
+    the others. Most ranges are where that of all is LOUD times the least at most.
+    """
+    if last < most:
+        return [(j, j) for j in range(last + 1)]
+    cut = int(LOUD * last * min(noise, 1.0 / noise))
+    if cut < last:
+        far = [(cut + 1 + low, cut + 1 + high) for low, high in _ranges(last - cut - 1, max(most // 8, 2))]
+        found = _ranges(cut, max(most // 4, 2)) + far
+        return found if noise > 1.0 else [(last - high, last - low) for low, high in found[::-1]]
+    half = (last + 1) // 2
+    place = np.append(0.0, np.geomspace(1.0, half, 4 * most))
+    share = 0.75 * place / half + 0.25 * np.log1p(place) / math.log1p(half)
+    ends = np.unique(np.interp(np.linspace(0.0, 1.0, most // 2 + 1), share, place).astype(np.int64)).tolist()
+    first = [(low, high - 1) for low, high in itertools.pairwise(ends)]
+    middle = [(half, half)] if last % 2 == 0 else []
+    return first + middle + [(last - high, last - low) for low, high in first[::-1]]
 
 
 def ones_law(ones: int, zeros: int, shares: BitShares) -> tuple[Array, float]:

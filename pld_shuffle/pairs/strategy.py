@@ -324,7 +324,11 @@ def _values(
     places = max(math.ceil(end / step), size)
     games = [_Game(laws, step, places, tilts, Side.UPPER) for laws in every]
     loss, values = step * np.arange(places + 1.0), [np.zeros(places + 1) for _ in games]
-    tops = [float(one.max_loss.upper) * (1.0 + 1e-12) for one in orders]
+    # What is left out as infinite is as much at every loss beyond the reach, and is taken off: it must not end.
+    tops = [
+        math.inf if any(law.infinite.any() for law in laws) else float(one.max_loss.upper) * (1.0 + 1e-12)
+        for one, laws in zip(orders, every, strict=True)
+    ]
     found: list[list[Array]] = []
     for done in range(1, rounds + 1):
         values = values[::-1] if turning else values
