@@ -117,6 +117,7 @@ ROWS: list[Any] = [
     ),
     one(Shuffled(UnaryEncoding(k=4, eps0=1e-6), 1000, analysis="blanket"), delta=1e-9, most=1e-6),
     one(Shuffled(geometric(12), 10_000), width=4e-3),
+    one(Shuffled(geometric(18), 10_000), width=2e-3),  # laws of so many inputs are rows of the matrix as they are
     # Few users of noise.
     *(
         one(Shuffled(R.Laplace(eps0=eps0), n), rounds, width=1 / 3, most=rounds * eps0)

@@ -38,6 +38,7 @@ from .sketch import Sketch, sketch_key
 
 MOST_TILTS = 4  # at which attacks are compared
 ROUGH = 0.1  # rtol that shows which order of the neighbouring datasets is the larger one
+FAR_ABOVE = 0.1  # estimates, relative for epsilon, from which on a proven pair is not composed beside the least
 NEAR = 1e4  # ratio of deltas up to which one choice among several pairs serves all
 
 
@@ -214,11 +215,14 @@ class Composition:
                 blocks = [part for pair, count in self._given if pair is several[0] for part in one.repeated(count)]
                 strategies = (alone,) if len(blocks) == 1 and blocks[0][1] == 1 else ()
                 parts = () if strategies and self.rounds <= FEW_ROUNDS else parts  # else lattices are coarse
-            most = max(1, len(parts) // self.rounds)  # estimates are good over many rounds
-            if kind is Attacks and len(parts) > most:
+            if self.rounds > 1 and len(parts) > 1:  # estimates are good over many rounds
                 ledgers = [[(part if p is several[0] else p, n) for p, n in self._given] for part in parts]
-                answers = [estimated(ledger, value, epsilons) for ledger in ledgers]
-                parts = tuple(parts[k] for k in np.argsort(answers)[-most:])
+                answers = np.array([estimated(ledger, value, epsilons) for ledger in ledgers])
+                kept = np.argsort(answers)[-max(1, len(parts) // self.rounds) :]
+                if kind is Several:
+                    least = float(answers.min())
+                    kept = np.flatnonzero(answers <= least + FAR_ABOVE * (least if epsilons else 1.0))
+                parts = tuple(parts[k] for k in kept)
             chosen: list[dict[Pair, Pair]] = [{several[0]: part} for part in (*strategies, *parts)]
         else:
             chosen = [selected(self._given, value, kind, epsilons=epsilons)]

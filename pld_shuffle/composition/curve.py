@@ -41,16 +41,16 @@ class Curve:
         low, high = (float(end) * rounds for end in pair.max_loss)
         self.largest = Bounds(low * _DOWN, high * _UP)
         self.scale = min(math.sqrt(rounds) * pair.scale, high)
-        self._pair, self._rounds = pair, rounds
+        self.pair, self.rounds, self.rtol = pair, rounds, rtol
         self._composition = Composition([(pair, rounds)], rtol)
         self._rungs: list[tuple[float, float, Bounds, Reading | None]] = []
 
     @cached_property
     def infinity_mass(self) -> float:
         """A lower bound on the mass at infinite loss, the limit of the profile."""
-        known = self._pair.as_profile
+        known = self.pair.as_profile
         mass = 0.0 if known is None else known.infinity_mass
-        return -math.expm1(log_finite(mass, self._rounds)) * (1.0 - 1e-14)
+        return -math.expm1(log_finite(mass, self.rounds)) * (1.0 - 1e-14)
 
     def lower(self, expm1_eps: Array, truncated_mass: float) -> Array:
         """Below the profile; good where delta is above `truncated_mass`."""
@@ -103,9 +103,17 @@ class Curve:
 
 @dataclass(frozen=True, eq=False)
 class ComposedPair(ProfilePair):
-    """All rounds of a curve as one pair."""
+    """All rounds of a curve as one pair. Ledgers compose the rounds themselves."""
 
     curve: Curve
+
+    def repeated(self, count: int) -> list[tuple[Pair, int]]:
+        return self.curve.pair.repeated(count * self.curve.rounds)
+
+    @cached_property
+    def reverse(self) -> ComposedPair | None:  # type: ignore[override]
+        behind = getattr(self.curve.pair, "reverse", None)
+        return None if behind is None else ComposedPair(Curve(behind, self.curve.rounds, self.curve.rtol))
 
     @property
     def max_loss(self) -> Bounds:

@@ -1,7 +1,7 @@
 """Whether a ledger stays within a privacy budget: asked round after round, answered mostly from memory.
 
 The idea. Fewer rounds spend less, so a ledger proven to be within the budget proves it for every ledger
-with no larger counts. On a question that memory cannot answer, a ledger that repeats known pairs
+with no larger counts. On a question that memory cannot answer, a ledger of rounds that come twice or more, on average,
 is first asked about with all counts doubled (or grown by less, where that was too much): in a training loop
 that is one question for many rounds. A loose bracket decides where it can, and one of the wanted rtol near
 the boundary. For pairs that have not been seen before, the upper side of the growing product is kept (`Growing`), and
@@ -53,7 +53,8 @@ class Budget:
             return True
         if self._beyond is not None and _covers(counts, self._beyond):
             return False
-        repeated = counts.keys() == self._last
+        # Among many different rounds, one that comes again is no loop.
+        repeated = counts.keys() == self._last and sum(counts.values()) >= 2 * len(counts)
         self._last = set(counts)
         if repeated and self._stride >= STRIDES[0]:
             grown = {item: math.ceil(n * (1.0 + self._stride)) for item, n in counts.items()}

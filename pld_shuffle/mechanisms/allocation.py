@@ -118,10 +118,11 @@ class RandomAllocation(Mechanism):
             return _noise(self.mechanism, self._distance, self.selected, self.selected)
         if self.mechanism.pair.scale == 0.0:  # steps that tell nothing
             return self.mechanism.pair
-        block: ProfilePair = self._block
-        if (backward := self._block.reverse) is not None:
-            block = BothOrders((self._block, backward))
-        return block if self.selected == 1 else ComposedPair(Curve(block, self.selected, BLOCKS_RTOL))
+        one = self._block
+        orders: list[ProfilePair] = [one] if one.reverse is None else [one, one.reverse]
+        if self.selected > 1:
+            orders = [ComposedPair(Curve(order, self.selected, BLOCKS_RTOL)) for order in orders]
+        return orders[0] if len(orders) == 1 else BothOrders(tuple(orders))
 
     @property
     def _distance(self) -> int:

@@ -21,7 +21,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import ClassVar
 
 import numpy as np
@@ -40,8 +40,12 @@ Profile = Callable[[Array], Bounds]
 MAX_POINTS = 20_000
 LOSS_ULPS = 16.0
 LONGEST_DISTANCE = 8.0
-HEAVY = 40.0  # deviations up to which points are spaced for a normal law
+# Deviations up to which points are spaced for a normal law: at least, at most, and for each unit of tilt times scale,
+# which moves such a law.
+HEAVY = (10.0, 40.0, 4.0)
+ROUGH = 1e-3  # relative width of values that only say where points belong
 BELOW, NEAR_END = (0.25, 0.7)  # logarithms: of the end below what is missed, and where a search for it stops
+LOOK = 1e-2  # relative width of values that show which of many profiles are the largest
 CLOSEST = 1e-4  # of the distance between points
 SAME = 1.0 - 2.0**-40  # a lower law may not have more mass than the upper one, rounding included
 # Vertices move by this to the safe side: more than the rounding of the hull's comparisons (6 u of a value).
@@ -63,20 +67,25 @@ class ProfilePoints:
     last_slope: float = 0.0
 
 
-def point_rtol(width: float, scale: float) -> float:
-    """How well points at that distance should be known: well below the second differences, (width/scale)^2."""
-    return min(1e-3, max(1e-7, 0.2 * (width / scale) ** 2))
+def point_rtol(width: float, scale: float, tilt: float) -> float:
+    """How well points at that distance should be known: their errors count about as much as their distance.
+
+    Under the tilt t, cells add (t^2 + t) width^2 / 8 to log M, and relative errors of values themselves times 1 - 1/M,
+    where log M is about (t^2 + t) scale^2 / 2.
+    """
+    grown = max(1.0, 0.5 * tilt * (tilt + 1.0) * scale**2)
+    return min(1e-3, max(1e-7, 0.2 * (width / scale) ** 2 * grown))
 
 
 def points(
     profile: Profile, *, width: float, truncated_mass: float, scale: float, max_loss: float = math.inf,
     infinity: float = 0.0, top_mass: float = 0.0, centre: float | None = None, tilt: float = 0.0,
-    most: int = MAX_POINTS,
+    most: int = MAX_POINTS, rough: Profile | None = None,
 ) -> ProfilePoints:  # fmt: skip
     """The profile at losses from 0 up to where it is below `truncated_mass`, or to max_loss.
 
     `scale` is about one standard deviation of the loss. `width` shrinks so that a finite max_loss is a point,
-    and grows so that there are at most MAX_POINTS.
+    and grows so that there are at most MAX_POINTS. rough : the profile, known well enough to see where its mass is.
     """
 
     largest = min(max_loss, 690.0)
@@ -84,8 +93,9 @@ def points(
     if 0.75 * max_loss < reach and max_loss <= 700.0:
         # A few more points, and what is known of the largest loss counts.
         reach = max_loss
-    if centre is not None and reach > HEAVY * scale:
-        losses = spaced_by_mass(profile, reach, width, scale, tilt, most)
+    low, high, each = HEAVY
+    if centre is not None and reach > min(max(low, each * tilt * scale), high) * scale:
+        losses = spaced_by_mass(rough or profile, reach, width, scale, tilt, most)
     else:
         losses = spaced(reach, width, scale, centre, most)
     slope = 0.0
@@ -150,7 +160,8 @@ def spaced_by_mass(profile: Profile, reach: float, width: float, scale: float, t
 
     Under the tilt, and with the variance within cells that distances of `width` would give.
     """
-    near, far = np.linspace(0.0, 8.0 * scale, 33), np.geomspace(8.0 * scale, reach, 161)[1:]
+    near = np.linspace(0.0, 8.0 * scale, 33)
+    far = np.geomspace(8.0 * scale, reach, 16 + math.ceil(24.0 * math.log(reach / (8.0 * scale))))[1:]
     grid = np.append(near, far)
     expm1_eps = np.expm1(grid)
     slopes = -np.diff(profile(expm1_eps).upper) / np.diff(expm1_eps)
@@ -409,11 +420,14 @@ class ProfilePair(Pair):
     def _points(self, resolution: Resolution) -> ProfilePoints:
         width, centre = resolution.points
         truncated_mass, tilt = resolution.truncated_mass, resolution.tilt
-        rtol = point_rtol(width, self.scale)
+        fine, rough = (
+            partial(self.profile, rtol=rtol, truncated_mass=truncated_mass)
+            for rtol in (point_rtol(width, self.scale, tilt), ROUGH)
+        )
         return points(
-            lambda expm1_eps: self.profile(expm1_eps, rtol, truncated_mass), width=width, truncated_mass=truncated_mass,
-            scale=self.scale, max_loss=self.max_loss.upper, infinity=self.infinity_mass,
-            top_mass=self.top_mass, centre=centre, tilt=tilt, most=self.most_points,
+            fine, width=width, truncated_mass=truncated_mass, scale=self.scale, max_loss=self.max_loss.upper,
+            infinity=self.infinity_mass, top_mass=self.top_mass, centre=centre, tilt=tilt, most=self.most_points,
+            rough=rough,
         )  # fmt: skip
 
     def losses_at(self, *scales: float) -> Array:
@@ -543,7 +557,15 @@ class UpperPair(ProfilePair):
         return Bounds(upper, upper)
 
     def _points(self, resolution: Resolution) -> ProfilePoints:
-        return super()._points(replace(resolution, truncated_mass=0.1 * resolution.truncated_mass))
+        """As many points as there may be serve finer lattices, too: what they miss is little beside delta."""
+        place, missed = (resolution.points[1], resolution.tilt), resolution.truncated_mass
+        kept: tuple[object, float, ProfilePoints] | None = self.__dict__.get("_kept")
+        if kept is not None and kept[0] == place and missed >= 1e-3 * kept[1]:
+            return kept[2]
+        found = super()._points(replace(resolution, truncated_mass=0.1 * missed))
+        if found.expm1_eps.size > self.most_points:
+            self.__dict__["_kept"] = place, missed, found
+        return found
 
     @property
     def encloses(self) -> bool:
@@ -626,19 +648,25 @@ CHORDS = np.append(0.0, 0.6 ** np.arange(20.0, -1.0, -1.0))
 
 def largest(
     expm1_eps: Array, count: int, ask: Callable[[int, Array], Bounds], places: Array, ends: Sequence[Array],
-    most: float = math.inf,
+    most: float = math.inf, look: Callable[[int, Array], Bounds] | None = None,
 ) -> Bounds:  # fmt: skip
     """The largest of many convex profiles; those whose chord is below another one are not asked.
 
     ask : (which, growths) -> bounds. ends : of every profile upper bounds at `places`, the last of which is the growth
     of the largest loss, where nothing is left; empty to ask them all. most : values asked, about. Then upper ends of
-    the rest are their chords.
+    the rest are their chords. look : as ask, rough and cheap; it comes before.
     """
     lower, upper = np.zeros(expm1_eps.size), np.zeros(expm1_eps.size)
     chords = []
     if len(ends):
         ahead = np.append(places[:-1], places[-1] * (1.0 + 1e-12))  # a little beyond, where certainly nothing is left
         chords = [np.interp(expm1_eps, ahead, np.append(end, 0.0)) * (1.0 + 1e-12) for end in ends]
+    known = np.zeros(expm1_eps.size)
+    for k, chord in enumerate(chords):
+        if look is not None and np.any(here := chord > known):
+            found = look(k, expm1_eps[here])
+            known[here] = np.maximum(known[here], found.lower)
+            chord[here] = np.minimum(chord[here], found.upper)
     for k in sorted(range(count), key=lambda k: -chords[k].max() if chords else 0.0):
         here = chords[k] > upper if chords else np.ones(expm1_eps.size, bool)
         if most <= 0.0:
@@ -666,25 +694,26 @@ class WorstPair(ProfilePair):
     pairs: tuple[ProfilePair, ...]
 
     def profile(self, expm1_eps: Array, rtol: float, truncated_mass: float) -> Bounds:
-        def ask(k: int, asked: Array) -> Bounds:
+        def ask(k: int, asked: Array, rtol: float = rtol) -> Bounds:
             return self.pairs[k].profile(asked, rtol, truncated_mass)
 
         top = float(self.max_loss.upper)
         many = len(self.pairs) > FEW_PROFILES and top < 700.0
         places = np.expm1(top * CHORDS) if many else CHORDS
-        return largest(expm1_eps, len(self.pairs), ask, places, self._chords if many else ())
+        look = partial(ask, rtol=LOOK) if many and rtol < LOOK else None
+        return largest(expm1_eps, len(self.pairs), ask, places, self._chords if many else (), look=look)
 
     @cached_property
     def _chords(self) -> list[Array]:
         expm1_eps = np.expm1(float(self.max_loss.upper) * CHORDS[:-1])
         return [pair.profile(expm1_eps, 1e-2, 0.0).upper for pair in self.pairs]
 
-    @property
-    def max_loss(self) -> Bounds:
+    @cached_property
+    def max_loss(self) -> Bounds:  # type: ignore[override]
         return Bounds(*(max(ends) for ends in zip(*(p.max_loss for p in self.pairs), strict=True)))
 
-    @property
-    def scale(self) -> float:
+    @cached_property
+    def scale(self) -> float:  # type: ignore[override]
         return max(pair.scale for pair in self.pairs)
 
     @property

@@ -161,7 +161,8 @@ def typed_profile(
     >>> print(f"{float(typed_profile(types, 1000, 0.1)):.3e}")
     7.232e-05
     """
-    points, share, laws, error = np.asarray(expm1_eps, np.float64), cohort.rate_above, list(types), mass_error
+    points, share, error = np.asarray(expm1_eps, np.float64), cohort.rate_above, mass_error
+    laws = [np.asarray(law) for law in types]
     flat = points.ravel()
     if uncovered_user is None and independent_users(n, cohort) and all(np.all(law[3] > 0.0) for law in laws):
         arrays = _type_arrays(laws, 1.0, error)

@@ -37,6 +37,12 @@ from .noise_laws import (
 )
 
 LEAST_SIGMA = 0.1  # of users' Gaussian noise
+USUAL = 42.0  # logarithm of 1/(a mass that is left out) for which cells of noise are made
+
+
+def _finer(truncated_mass: float) -> float:
+    """How many times as many cells, where less is left out: the variance that they add counts like log(1/delta)."""
+    return max(1.0, math.sqrt(-math.log(truncated_mass) / USUAL)) if truncated_mass > 0.0 else 1.0
 
 
 class Noise(LocalRandomizer):
@@ -70,7 +76,7 @@ class Laplace(Noise):
         self, side: Side = Side.UPPER, truncated_mass: float = 0.0, *, refined: float = 1.0
     ) -> Sequence[FloatArray]:
         """The pair of inputs (0, 1), the worst one; its mirror image is the reversed pair."""
-        cells = round(NOISE_CELLS * refined)
+        cells = round(NOISE_CELLS * refined * _finer(truncated_mass))
         return [laplace_groups(self.eps0, side=side, cells=cells, graded=refined > 1.0)]
 
     def types(self, users: int = 1) -> Iterator[Types]:
@@ -143,7 +149,8 @@ class Gaussian(Noise):
     def slot_laws(
         self, side: Side = Side.UPPER, truncated_mass: float = 0.0, *, refined: float = 1.0
     ) -> Sequence[FloatArray]:
-        tail, cells = max(truncated_mass, least_truncated_mass(self.sigma)), round(2 * NOISE_CELLS * refined)
+        tail = max(truncated_mass, least_truncated_mass(self.sigma))
+        cells = round(2 * NOISE_CELLS * refined * _finer(truncated_mass))
         return [gaussian_groups(self.sigma, side=side, truncated_mass=tail, cells=cells)]
 
     def types(self, users: int = 1) -> Iterator[Types]:
