@@ -210,10 +210,10 @@ def _ranges(others: int) -> list[tuple[int, int]]:
 
     s < 1 and s > 1 have different worst datasets; what that loses goes away with more pieces.
     """
-    cuts = {0, others, others // 2}
+    cuts = {0, others // 2, others, others + 1}
     for power in range(1, PIECES):
         cuts |= {others // 4**power, others - others // 4**power}
-    return list(itertools.pairwise(sorted(cuts))) or [(0, 0)]
+    return [(low, high - 1) for low, high in itertools.pairwise(sorted(cuts))]
 
 
 def _product(first: Atoms, second: Atoms, eps: Array, sign: float) -> Array:
