@@ -72,6 +72,7 @@ WORK = (1e9, 2e10)  # operations of one table, where an attack tells the rest, a
 SEEN, NOISE = 1e4, 1e-3  # times what is missed: values whose relative error by transforms may be so large
 DIRECT_WORK = 1e8  # multiplications up to which transforms are not worth their errors
 CHUNK = 2**20  # numbers in one transform
+FEW_ROWS = 8  # that are summed one by one: in small products of matrices threads mostly wait for each other
 TINY = 1e-300  # more than all underflows of one
 SOME = 16  # types of which errors of transforms are looked at
 FEW_ROUNDS = 32  # over which what rounding does to a mean hardly adds up
@@ -640,7 +641,14 @@ class _Sums:
         reach, places = self._reach, self._places
         if not self._tilts:
             size = self._masses.shape[1]
-            means = np.array([np.convolve(whole, row, "valid") for row in self._masses])
+            if len(self._masses) <= FEW_ROWS:
+                means = np.array([np.convolve(whole, row, "valid") for row in self._masses])
+            else:
+                means = np.empty((len(self._masses), places + 1))
+                windows = np.lib.stride_tricks.sliding_window_view(whole[::-1], size)[::-1]
+                for first in range(0, places + 1, max(1, CHUNK // size)):
+                    part = slice(first, first + max(1, CHUNK // size))
+                    means[:, part] = self._masses @ np.ascontiguousarray(windows[part]).T
             yield slice(None), means * (1.0 + sign * ROUNDOFF * (size + 8.0))
             return
         weight, transform, error = self._tilts[tilt]
