@@ -2,9 +2,11 @@
 come first, so that no process is left alone with one in the end; a process multiplies matrices on one core."""
 
 import os
+from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
+import mpmath
 import pytest
 from hypothesis import settings
 
@@ -23,3 +25,10 @@ settings.load_profile("repeatable")
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_protocol() -> Iterator[None]:
+    """What a test does to mpmath's digits is its own: with hundreds of them, others took forty times as long."""
+    with mpmath.workdps(mpmath.mp.dps):
+        yield
