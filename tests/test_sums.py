@@ -111,6 +111,17 @@ def test_the_law_of_the_sum_is_known_to_what_it_says(name: str) -> None:
             assert abs(mpmath.log(ratio)) <= found.steepest
 
 
+@pytest.mark.parametrize("variance", [3e5, 1e8])
+def test_much_skellam_noise(variance: float) -> None:
+    """Ratios once came from too near an end where nothing is known: 100 rounds were [0, .55], now [.0592, .0592]."""
+    from scipy.special import ive
+
+    found = Skellam(variance).total(1)
+    assert found.error < 1e-6 and found.step < 1e-10
+    for k in (0, 1, round(variance**0.5), round(20 * variance**0.5)):
+        assert found.masses[k - found.low] == pytest.approx(ive(k, variance), rel=found.error + 1e-11)
+
+
 @pytest.mark.parametrize("name", SUMS)
 @pytest.mark.parametrize("sensitivity", [1, 2])
 def test_the_profile_of_the_sum(name: str, sensitivity: int) -> None:

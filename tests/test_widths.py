@@ -200,6 +200,7 @@ ROWS: list[Any] = [
         )
         for delta, rounds in ((1e-5, 10), (1e-50, 1))
     ),
+    one(SummedNoise(shares.Skellam(800.0), 434), 182, width=1e-4),
     pytest.param(one(SummedNoise(NegativeBinomial(100.0, 0.1), 1), 1000, delta=1e-9, width=1e-4), marks=HEAVY),
     pytest.param(one(Threshold(0.105, 20, neighbours="zero-out"), 10, delta=1e-5, least=0.2925, most=0.2928),
                  marks=HEAVY),

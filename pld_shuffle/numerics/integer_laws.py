@@ -97,7 +97,8 @@ def skellam_law(variance: float) -> IntegerLaw:
     reach = _where(
         lambda x: x * math.asinh(x / variance) - x * x / (math.hypot(x, variance) + variance), variance + 40.0
     )
-    end = math.ceil(reach) + 64
+    # The enclosure at the end is wide, and shrinks by about e^(-2k/v) a step.
+    end = math.ceil(reach + 20.0 * variance / reach) + 64
     _require_window(2.0 * end)
     return _symmetric((1.0, half, 0.0), end, (end + 1) / half, (end + 1) / half + 1.0, math.inf)
 
