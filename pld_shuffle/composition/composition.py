@@ -218,8 +218,9 @@ class Composition:
             if self.rounds > 1 and len(parts) > 1:  # estimates are good over many rounds
                 ledgers = [[(part if p is several[0] else p, n) for p, n in self._given] for part in parts]
                 answers = np.array([estimated(ledger, value, epsilons) for ledger in ledgers])
-                kept = np.argsort(answers)[-max(1, len(parts) // self.rounds) :]
-                if kind is Several:
+                if kind is Attacks:
+                    kept = np.argsort(answers)[-max(1, len(parts) // self.rounds) :]
+                else:
                     least = float(answers.min())
                     kept = np.flatnonzero(answers <= least + FAR_ABOVE * (least if epsilons else 1.0))
                 parts = tuple(parts[k] for k in kept)

@@ -112,8 +112,9 @@ class ComposedPair(ProfilePair):
 
     @cached_property
     def reverse(self) -> ComposedPair | None:  # type: ignore[override]
-        behind = getattr(self.curve.pair, "reverse", None)
-        return None if behind is None else ComposedPair(Curve(behind, self.curve.rounds, self.curve.rtol))
+        curve = self.curve
+        behind = curve.pair.reverse if isinstance(curve.pair, ProfilePair) else None
+        return None if behind is None else ComposedPair(Curve(behind, curve.rounds, curve.rtol))
 
     @property
     def max_loss(self) -> Bounds:

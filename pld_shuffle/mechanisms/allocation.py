@@ -118,11 +118,10 @@ class RandomAllocation(Mechanism):
             return _noise(self.mechanism, self._distance, self.selected, self.selected)
         if self.mechanism.pair.scale == 0.0:  # steps that tell nothing
             return self.mechanism.pair
-        one = self._block
-        orders: list[ProfilePair] = [one] if one.reverse is None else [one, one.reverse]
+        one: ProfilePair = self._block
         if self.selected > 1:
-            orders = [ComposedPair(Curve(order, self.selected, BLOCKS_RTOL)) for order in orders]
-        return orders[0] if len(orders) == 1 else BothOrders(tuple(orders))
+            one = ComposedPair(Curve(one, self.selected, BLOCKS_RTOL))
+        return one if one.reverse is None else BothOrders((one, one.reverse))
 
     @property
     def _distance(self) -> int:

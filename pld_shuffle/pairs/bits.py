@@ -239,7 +239,7 @@ def bit_attack(
     """
     own, rest = (shares.one, shares.not_one) if all_hold_one else (shares.zero, shares.not_zero)
     # A target may have more bits than others are likely to report: all that matters is beyond their window then.
-    others = counts([Trials(bits * (n - 1), own, rest)], truncated_mass, spare=bits if bits > 1 else 0)
+    others = counts([Trials(bits * (n - 1), own, rest)], truncated_mass, spare=bits)
     with_one, with_zero = (binomial_pmf(bits, pair) for pair in shares.chances)
     if rate < 1.0:
         absent = with_one if all_hold_one else with_zero
