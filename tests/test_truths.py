@@ -967,8 +967,13 @@ TRUTHS |= {
         for gamma in (F(0), F(1, 4))
     },
     "fake users": Truth(FakeUsers(k=3, n=2, fakes=1, flip=0.25), with_fakes(3, 2, F(1, 4))),
-    "two of five steps": Truth(RandomAllocation(ordered(*STEP), 5, 2), partial(steps, *STEP, 5, 2), 1, 0.0),
-    "two of four steps": Truth(RandomAllocation(ordered(*STEP), 4, 2), partial(steps, *STEP, 4, 2), 1, 0.0),
+    **{
+        f"{selected} of {number} steps, {name}": Truth(
+            RandomAllocation(ordered(*laws), number, selected), partial(steps, *laws, number, selected), 1, least
+        )
+        for name, laws, least in (("plain", STEP, 1 - 1e-9), ("infinite both ways", BEYOND, 0.0))
+        for number, selected in ((4, 2), (5, 2), (5, 4))
+    },
     **{
         f"one of {number} steps {name}": Truth(
             RandomAllocation(ordered(*laws), number), partial(steps, *laws, number), 1, 0.0, 1.0002

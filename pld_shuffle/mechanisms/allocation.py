@@ -6,7 +6,7 @@ Also known as balls-and-bins sampling. The pair is exact for Gaussian steps and 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import ClassVar
 
@@ -17,8 +17,9 @@ from ..numerics.validation import choice, integer_in, positive_int
 from ..pairs.allocation import GaussianSteps, HiddenStepPair, PairSteps, StepsLaw
 from ..pairs.discrete import NOTHING, OrderedPair
 from ..pairs.gaussian import GaussianPair
-from ..pairs.pair import Pair
+from ..pairs.pair import Attacks, Pair
 from ..pairs.profile import BothOrders, ProfilePair
+from ..pairs.selected_steps import selected_steps
 from .base import ZERO_OUT, Mechanism, as_mechanism
 from .central import Gaussian, Laplace
 from .imported import DiscretePair
@@ -27,6 +28,7 @@ from .zero_out import ZeroOut
 RELATIONS = (ZERO_OUT, "replace-one")
 MOST_STEPS = 10**10
 BLOCKS_RTOL = 2e-3  # of the delta of several blocks
+MOST_FOLLOWED = 32  # selected steps of which attacks see more than a sum
 LEAST_SIGMA = 0.1  # of the noise over the sensitivity: with less, masses underflow
 NEIGHBOURS = {
     ZERO_OUT: "one user's contribution, of norm at most the sensitivity, is replaced by nothing (zero-out)",
@@ -131,9 +133,13 @@ class RandomAllocation(Mechanism):
     def attack_pair(self) -> Pair:  # type: ignore[override]
         if self.selected == 1 or isinstance(self.pair, GaussianPair):
             return self.pair
+        found: list[Pair] = []
+        if self.selected <= MOST_FOLLOWED:
+            orders = [order for order in (self._block, self._block.reverse) if order is not None]
+            found += [selected_steps(replace(one.law, count=self.steps), self.selected) for one in orders]
         if isinstance(self.mechanism, Gaussian):
-            return _noise(self.mechanism, self._distance, self.steps, self.selected)
-        return NOTHING
+            found.append(_noise(self.mechanism, self._distance, self.steps, self.selected))
+        return Attacks.of(found) if found else NOTHING
 
     def assumptions(self) -> dict[str, str]:
         blocks = "" if self.selected == 1 else f", by {self.selected} blocks whose composition is revealed"
