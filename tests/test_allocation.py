@@ -84,7 +84,7 @@ def gaussian(noise: float, steps: int, add: bool) -> HiddenStepPair:
     return HiddenStepPair(StepsLaw(GaussianSteps(noise, *((0, 1) if add else (1, 0)), 0), steps))
 
 
-def value(pair: ProfilePair, eps: float, rtol: float = 1e-5) -> Bounds:
+def value(pair: ProfilePair, eps: float, rtol: float = 2e-6) -> Bounds:
     """As a question finds it: asked again, now that the order of the values that matter is known."""
     growth = np.array([math.expm1(eps)])
     about = float(pair.profile(growth, rtol, 1e-11).upper[0])

@@ -24,7 +24,7 @@ MISSED = 1e-3 * TIGHTER  # of delta, that a profile may leave out
 LOOK = 1.0  # rtol of a first search, which finds where to begin
 HARDER = 1e-2  # times as much of rtol, where that was not enough
 SHARPEST = 2e-9  # no profile is asked for less
-NEAR = 0.2  # of the width of delta that a search for epsilon may add
+NEAR = 7.0  # a search may add to the width of delta a part of it like that, and so many times what a profile may
 NEXT = 4e-16  # more than the rounding of expm1 and log1p
 
 
@@ -57,8 +57,9 @@ class OneRound:
         expm1_eps = math.expm1(eps)
         size, found, width = 1e-6, Bounds(0.0, 1.0), math.inf
         for tighter in (1.0, 1.0, HARDER):
-            asked = _Asked(self._pair, tighter * self._rtol, size)
-            found = Bounds(asked.at(expm1_eps * (1.0 + NEXT)).lower, asked.at(expm1_eps * (1.0 - NEXT)).upper)
+            asked = _Asked(self._pair.near(expm1_eps), tighter * self._rtol, size)
+            ends = ((Side.LOWER, 1.0 + NEXT), (Side.UPPER, 1.0 - NEXT))
+            found = Bounds(*(asked.at(expm1_eps * move, side) for side, move in ends))
             width = found.upper / found.lower - 1.0 if found.lower > 0.0 else math.inf
             if width <= self._rtol:
                 break
@@ -69,21 +70,22 @@ class OneRound:
         """Bounds on the smallest eps with delta(eps) <= delta, delta in (0, 1)."""
         if -math.log(delta) > self._faintest:
             return None
-        found, width = Bounds(0.0, 0.0), math.inf
+        found, width, side = Bounds(0.0, 0.0), math.inf, self._pair.side or Side.UPPER
         look = _Asked(self._pair, LOOK, delta)
         place = look.crossing(Side.UPPER)
-        first = None if place is None or place[1] == 0.0 else place[1]
+        first = None if place is None or place[1] == 0.0 else (place[1], look.curve)
         for tighter in (1.0, HARDER):
-            asked = _Asked(self._pair, tighter * self._rtol, delta, look, first)
-            upper, lower = (asked.crossing(self._pair.side or side) for side in (Side.UPPER, Side.LOWER))
+            asked = _Asked(self._pair if first is None else self._pair.near(first[0]), tighter * self._rtol, delta)
+            lower = upper = asked.crossing(side, first)
+            if upper is not None and upper[1] > 0.0 and self._pair.side is None:
+                lower = asked.crossing(Side.LOWER, (upper[1], asked.curve))
             if upper is None or lower is None:
                 return None
             low, high = max(0.0, lower[0]), upper[1]
-            found = Bounds(math.log1p(low) * (1.0 - NEXT), math.log1p(high) * (1.0 + NEXT))
-            least, most = asked.at(high)
-            width = most / least - 1.0 if least > 0.0 else math.inf
-            if found.upper <= found.lower * (1.0 + EPSILON_WIDTH):
-                width = 0.0
+            found, width = Bounds(math.log1p(low) * (1.0 - NEXT), math.log1p(high) * (1.0 + NEXT)), 0.0
+            if found.upper > found.lower * (1.0 + EPSILON_WIDTH):
+                least, most = (asked.at(high, side) for side in Side)
+                width = most / least - 1.0 if least > 0.0 else math.inf
             if width <= self._rtol:
                 break
         return self._judged(found, width)
@@ -93,7 +95,8 @@ class OneRound:
         if not (eps <= LARGEST_LOSS and delta > 0.0):
             return False
         place = math.expm1(eps) * (1.0 - NEXT)
-        return any(_Asked(self._pair, rtol, delta).at(place).upper <= delta for rtol in (LOOK, self._rtol))
+        pair = self._pair.near(place)
+        return any(_Asked(pair, rtol, delta).at(place, Side.UPPER) <= delta for rtol in (LOOK, self._rtol))
 
     def _judged(self, found: Bounds, width: float) -> tuple[Bounds, float] | None:
         final = self._pair.pointwise and self._faintest == math.inf
@@ -101,76 +104,76 @@ class OneRound:
 
 
 class _Asked:
-    """A profile where it is of the order of `delta`, with all that has been asked."""
+    """A profile where it is of the order of `delta`, with all that has been asked: a side alone, where it has a law."""
 
-    def __init__(
-        self, pair: ProfilePair, rtol: float, delta: float, look: _Asked | None = None, first: float | None = None
-    ) -> None:
-        """first : about where it is delta, by a look at it: guesses, and nothing else."""
-        self._pair = pair
-        self._first = first
-        self._guesses = {} if look is None or first is None else {x: bounds.upper for x, bounds in look._known.items()}
+    def __init__(self, pair: ProfilePair, rtol: float, delta: float) -> None:
+        halves = None if pair.side else pair.halves
+        self._pairs = dict(zip(Side, halves or (pair, pair), strict=True))
         self._tolerance = max(TIGHTER * rtol, SHARPEST)
-        self._spent = NEAR * rtol if pair.side and look is not None else 0.0
+        self._spent = NEAR if pair.side or halves else 1.0
         self._delta = delta
         self._top = math.expm1(min(float(pair.max_loss.upper), LARGEST_LOSS)) * (1.0 + NEXT)
-        self._known: dict[float, Bounds] = {}
+        self._known: dict[Side, dict[float, float]] = {side: {} for side in Side}
         self._ends = pair.max_loss.upper < LARGEST_LOSS and pair.infinity_mass == 0.0
+        self.curve: dict[float, float] = {}  # about where the profile is, by the last search
 
-    def at(self, expm1_eps: float) -> Bounds:
+    def at(self, expm1_eps: float, side: Side) -> float:
+        known, pair = self._known, self._pairs[side]
+        if expm1_eps not in known[side]:
+            found = pair.profile(np.array([expm1_eps]), self._tolerance, MISSED * self._delta)
+            for end, value in zip(Side, found, strict=True):
+                if self._pairs[end] is pair:
+                    known[end][expm1_eps] = float(value[0])
         if self._ends and expm1_eps == self._top:
-            return self._known.setdefault(expm1_eps, Bounds(0.0, 0.0))  # whatever rounding leaves
-        if expm1_eps not in self._known:
-            truncated_mass = MISSED * self._delta
-            found = self._pair.profile(np.array([expm1_eps]), self._tolerance, truncated_mass)
-            self._known[expm1_eps] = Bounds(float(found.lower[0]), float(found.upper[0]))
-        return self._known[expm1_eps]
+            known[side][expm1_eps] = 0.0  # whatever rounding leaves
+        return known[side][expm1_eps]
 
     def _width(self, expm1_eps: float) -> float:
-        """Of the bracket there, relative; 0 if nothing is known from below."""
-        lower, upper = self._known[expm1_eps]
-        return upper / lower - 1.0 if lower > 0.0 else 0.0
+        """Of the bracket there, relative; 0 if nothing is known from below, or on one side only."""
+        lower, upper = (self._known[side].get(expm1_eps, 0.0) for side in Side)
+        return upper / lower - 1.0 if upper > lower > 0.0 else 0.0
 
-    def crossing(self, side: Side) -> tuple[float, float] | None:
+    def crossing(self, side: Side, first: tuple[float, dict[float, float]] | None = None) -> tuple[float, float] | None:
         """(bad, good): growths with values above delta and not above it; (0, 0) if 0 is good.
 
-        That of the side, the good one for an upper end, has a value next to delta; or they are hardly apart.
+        That of the side, the good one for an upper end, has a value next to delta; or they are hardly apart. first :
+        where to ask first, and a profile of about that shape, from 0 on: guesses, and nothing else.
         """
-        delta, (index, sign) = self._delta, (1, 1.0) if side is Side.UPPER else (0, -1.0)
-        top = self._top
-        start = self._guesses[0.0] if self._guesses else self.at(0.0)[index]
+        delta, sign, top, values = self._delta, 1.0 if side is Side.UPPER else -1.0, self._top, self._known[side]
+        start = self.at(0.0, side) if first is None else first[1][0.0]
         if start <= delta:
             return 0.0, 0.0
         wanted = _deviations(delta / start)
-        if not any(self._known):  # a small loss feels errors of delta more
-            self._tolerance = max(SHARPEST, self._tolerance * min(1.0, start / delta - 1.0))
-            normal = start * math.sqrt(2.0 * math.pi) * wanted  # as if the loss were normal
-            self.at(min(max(normal, 1e-300) if self._first is None else self._first, top))
-        guesses = {0.0: start}
-        if self._first is not None and self._guesses[self._first] > 0.0:
-            factor = self._known[self._first][index] / self._guesses[self._first]
-            guesses = {expm1_eps: factor * value for expm1_eps, value in self._guesses.items()}
+        if not self.curve:  # a small loss, and a slowly falling delta, feel errors of delta more
+            steep = start / delta - 1.0 if first is None else _steepness(*first)
+            self._tolerance = max(SHARPEST, self._tolerance * min(1.0, steep / NEAR))
+        normal = start * math.sqrt(2.0 * math.pi) * wanted  # as if the loss were normal
+        place, shape = (max(normal, 1e-300), {0.0: start}) if first is None else first
+        value = self.at(min(place, top), side)
+        if first is not None and shape.get(place, 0.0) > 0.0:
+            shape = {expm1_eps: value / shape[place] * known for expm1_eps, known in shape.items()}
         for step in range(MOST_STEPS):
-            values = {expm1_eps: bounds[index] for expm1_eps, bounds in self._known.items()}
             bad = max((expm1_eps for expm1_eps, value in values.items() if value > delta), default=-1.0)
             if bad < 0.0 and step > (6 if sign > 0.0 else 1):  # it may be nowhere above
-                if self.at(0.0)[index] <= delta:
+                if self.at(0.0, side) <= delta:
                     return 0.0, 0.0
                 continue
             good = min((g for g, value in values.items() if value <= delta and g > bad), default=None)
             if good is None and bad >= top:
                 return None
-            spent = max(self._tolerance, self._spent, NEAR * self._width(bad if good is None else good))
+            self.curve = ({0.0: start} if len(values) > 1 else shape) | values
+            spent = self._tolerance if first is None else self._spent * self._tolerance
+            spent = max(spent, self._width(bad if good is None else good) / NEAR)
             if good is not None and (bad >= 0.0 or sign > 0.0):
                 end = values[good if sign > 0.0 else bad]
                 if max(end, delta) <= (1.0 + spent) * min(end, delta) or good - bad <= 1e-14 * good:
                     return bad, good
-            places = {expm1_eps: _deviations(value / start) for expm1_eps, value in (guesses | values).items()}
+            places = {expm1_eps: _deviations(value / start) for expm1_eps, value in self.curve.items()}
             guess = _interpolated(places, wanted + sign * 0.3 * spent / (wanted + 1.25))
             bad = max(bad, 0.0)
             if not bad < guess < (math.inf if good is None else good) or step % 8 == 7:
                 guess = 2.0 * bad + start if good is None else 0.5 * (bad + good)
-            self.at(min(guess, top))
+            self.at(min(guess, top), side)
         return None
 
 
@@ -187,6 +190,15 @@ def _interpolated(places: dict[float, float], wanted: float) -> float:
             bend = ((x - other) / (places[x] - end) - slope) / (places[x] - start)
             guess += (wanted - start) * (wanted - end) * bend
     return guess
+
+
+def _steepness(place: float, shape: dict[float, float]) -> float:
+    """How fast log delta falls with log epsilon at a place, from the next one."""
+    if shape[place] <= 0.0:
+        return math.inf
+    level = math.log(shape[place])
+    _, other = min((abs(math.log(value) - level), x) for x, value in shape.items() if x != place and value > 0.0)
+    return abs(math.log(shape[other]) - level) * place / abs(place - other)
 
 
 def _deviations(ratio: float) -> float:

@@ -33,14 +33,11 @@ MOST_VIEWS = 200_000  # of a slot law, that are listed for its atoms instead of 
 SLOT_POINTS = 6_000  # of a profile whose values each cost a contour, in one law: width against speed
 TYPED_POINTS = 240  # of a profile of a known randomizer's types, half as many for noise: width against speed
 FEW_PROFILES = 24  # profiles under one maximum up to which all are asked, without chords first: speed
-# Width of cells of noise in a step, in deviations: for rough values; for many; for one, times the root of log(1/delta)
-# and the loss of a step, if above 1; and where single steps may count at most, times the root of the logarithm of the
-# sum: width against speed.
-STEP_CELLS = (0.05, 0.02, 0.065, 0.023)
-STEP_RTOL = (2e-6, 1e-4)  # of an integral over steps, at least; where single ones may count: width against speed
-# Likelihood ratios of one round are summed, too, of so many steps or fewer, or where e^eps - 1 over its scale is more
-# than so much, and than so many roots of the steps: speed.
-SUMMED_STEPS = (50, 10.0, 0.6)
+STEP_CELLS = (0.05, 0.02)  # deviations of noise in a cell of a step, for rough values, and for others: width, speed
+STEP_RTOL = 2e-6  # of an integral over steps, at least: width against speed
+# Likelihood ratios of one round are summed, too: of so many steps or fewer, or where e^eps - 1 is more than so many
+# times its scale and the root of the steps: speed.
+SUMMED_STEPS = (20, 25.0)
 # Knots of such a sum: for many values of one round, over the root of the number of doublings; at most; of a law at
 # least, and times scale over the distance of points that is asked for: width against speed.
 RATIO_KNOTS = (500.0, 4_800, 300, 36.0)

@@ -13,9 +13,10 @@ of Gaussian noise around points of a line, whose masses are spread to three vert
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +28,7 @@ from .cohort import Cohort
 from .discrete import OrderedPair
 from .pair import Atoms, Pair, Resolution
 from .profile import ProfilePair
-from .ratio_sums import RatioLaw, Wanted, ratio_sum
+from .ratio_sums import EVERYWHERE, RatioLaw, Wanted, ratio_sum
 from .slots import SlotLaw, SlotPair
 
 Array = NDArray[np.float64]
@@ -37,12 +38,26 @@ FARTHEST = 36.0  # deviations from any of the three points; beyond, masses under
 LEGENDRE = 8  # nodes of a cell: their error is below 1e-16 of it where it is at most WIDEST
 WIDEST = 2.0  # a cell's width, in deviations, times the largest slope of an exponent in it
 CENTRAL, LONGEST = ((4.0, 7.5), 6.0)  # deviations around the points with narrow cells; widest over narrowest
-HEAVY = 6.0  # scales beyond which single steps may count
-LOOSE, FINEST = 1e-4, 1e-5  # rtol of values that make do with few cells, or with fewer knots and cells
+LOOSE, FINEST = 1e-4, 2e-6  # rtol of values that make do with few cells, or want more knots
 CELL, CELLS = 0.004, 16.0  # width of a step's cells for one value; deviations in as many cells as knots, for a law
 LEAST_STEPS, HIGHEST_SCALE = 10, 3.4  # where the ratio of an epoch is not near 0
 MISSED_SHARE = 2e-5  # of a profile's values that questions allow to be missed
+# One value: places that are looked at, points between them, deviations, and points of a lattice; cells of a deviation
+# at most; and of what rtol allows, shares for cells, and for the integral.
+PLACES, FINE, REACH, LATTICE, CLOSEST, SHARES = 801, 8, 8.0, 4096, 1e3, (20.0, 5.0)
 LEAST_TAIL, USUAL_TAIL = 1e-290, 1e-17
+
+
+class Near(NamedTuple):
+    """What cells are wanted for: one value of so many steps at a growth, which they may change by `allowed`, relative.
+
+    rate : the probability that the target is in any step.
+    """
+
+    steps: int
+    rate: float
+    growth: float
+    allowed: float
 
 
 @dataclass(frozen=True)
@@ -57,17 +72,18 @@ class GaussianSteps:
     second: int
     others: int
 
-    def masses(self, side: Side, tail: float, cell: float) -> tuple[Array, float]:
+    def masses(self, side: Side, tail: float, cell: float, near: Near | None = None) -> tuple[Array, float]:
         """Rows (first, second, others) of a law on a side, and the relative error of the masses.
 
-        tail : mass of the target's law that may be given away. cell : width of cells, in deviations.
+        tail : mass of the target's law that may be given away. cell : width of cells, in deviations, if not `near`.
         """
         centres = [self.first, self.second, self.others]
         noise, places = self.sigma, [1 - centre for centre in centres]
         if len(set(centres)) == 2:  # the two points are the outer ones
             noise = 2.0 * self.sigma / (max(centres) - min(centres))
             places = [0 if centre == max(centres) else 2 for centre in centres]
-        edges = _edges(noise, tail, cell)
+        wanted = None if near is None else partial(_near_density, noise, tuple(1.0 - p for p in places), near)
+        edges = _edges(noise, tail, cell, wanted=wanted)
         rows = _spread(noise, edges) if side is Side.UPPER else _merged(noise, edges)
         masses = rows[places]
         if side is Side.UPPER:
@@ -107,7 +123,7 @@ class PairSteps:
     pair: Pair
     backwards: bool = False
 
-    def masses(self, side: Side, tail: float, cell: float) -> tuple[Array, float]:
+    def masses(self, side: Side, tail: float, cell: float, near: Near | None = None) -> tuple[Array, float]:
         """As `GaussianSteps.masses`."""
         upper, pair = side is Side.UPPER, self.pair
         one_order = isinstance(pair, OrderedPair)
@@ -179,9 +195,14 @@ class StepsLaw:
     count: int
     rate: Bounds = SURE
 
-    def at(self, side: Side, tail: float, cell: float = STEP_CELLS[1]) -> SlotLaw:
-        """The law on a side, where the target's tail of that mass may be given away; cell : in deviations."""
-        return _slot_law(self, side, _power(tail), cell)
+    def at(
+        self, side: Side, tail: float, cell: float = STEP_CELLS[1], near: tuple[float, float] | None = None
+    ) -> SlotLaw:
+        """The law on a side, where the target's tail of that mass may be given away; cell : in deviations.
+
+        near : for one value at that growth, which may err by so much.
+        """
+        return _slot_law(self, side, _power(tail), cell, near)
 
     def reversed(self) -> StepsLaw:
         """The datasets exchanged."""
@@ -190,7 +211,7 @@ class StepsLaw:
 
 @dataclass(frozen=True)
 class HiddenStepPair(SlotPair):
-    """One order of a `StepsLaw`; epochs : so many such rounds, one after the other (`repeated`).
+    """One order of a `StepsLaw`; epochs : so many such rounds, one after the other (`repeated`); place : of `near`.
 
     Where the likelihood ratio of a step decides everything the law of their sum is made (`ratio_sums`). One value for
     many steps is the integral of all slot laws.
@@ -198,6 +219,7 @@ class HiddenStepPair(SlotPair):
 
     law: StepsLaw
     epochs: int = 1
+    place: float | None = None
 
     most_points = STEP_POINTS
 
@@ -226,9 +248,9 @@ class HiddenStepPair(SlotPair):
         """Whether ratios are summed: contours are cheaper of many steps, and dear of few or where single ones count."""
         if self._ratio is None:
             return False
-        always, least, each = SUMMED_STEPS
+        always, each = SUMMED_STEPS
         count, most = self.law.count, float(expm1_eps.max())
-        return self.epochs > 1 or count <= always or most > max(least, each * math.sqrt(count)) * self.scale
+        return self.epochs > 1 or count <= always or most > each * math.sqrt(count) * self.scale
 
     def profile(self, expm1_eps: Array, rtol: float, truncated_mass: float) -> Bounds:
         alone = expm1_eps.size == 1
@@ -239,19 +261,16 @@ class HiddenStepPair(SlotPair):
             laws, backward = self._sums(*one) if alone else self._sums(truncated_mass, number)
             lower, upper = ([law.profile(side, x, backward) for x in expm1_eps.tolist()] for side, law in laws.items())
             return Bounds(np.array(lower), np.minimum(1.0, upper))
-        rough, many, each, far = STEP_CELLS
-        tail, most = min(0.05, 0.25 * truncated_mass), float(expm1_eps.max())
-        heavy = most > HEAVY * self.scale
-        cell = rough if rtol >= LOOSE else many
-        if alone and rtol < LOOSE:
-            fall = max(1.0, -math.log(max(tail, LEAST_TAIL) / MISSED_SHARE))
-            cell = each / (math.sqrt(fall) * max(1.0, self.law.steps.scale))
-            cell = min(cell, far / math.sqrt(math.log(math.e + self.law.count * most))) if heavy else cell
-            cell *= 0.5 if rtol <= FINEST else 1.0
-        below, above = (self.law.at(self.half or side, tail, cell) for side in Side)
-        rtol = max(rtol, STEP_RTOL[heavy])
+        near, cell = None, STEP_CELLS[int(rtol < LOOSE)]
+        if rtol < LOOSE:
+            near = None if self.place is None else (self.place, SHARES[0] * rtol)
+            rtol = max(SHARES[1] * rtol, STEP_RTOL)
+        below, above = (self.law.at(self.half or side, min(0.05, 0.25 * truncated_mass), cell, near) for side in Side)
         found = above.profile(expm1_eps, rtol)
         return found if below is above else Bounds(below.profile(expm1_eps, rtol).lower, found.upper)
+
+    def near(self, expm1_eps: float) -> HiddenStepPair:
+        return replace(self, place=expm1_eps)
 
     def atoms(self, sides: Sequence[Side], resolution: Resolution) -> list[Atoms]:
         if self._ratio is None:
@@ -308,8 +327,9 @@ def _ratio_sums(
 
 
 @lru_cache(maxsize=64)
-def _slot_law(law: StepsLaw, side: Side, tail: float, cell: float) -> SlotLaw:
-    masses, error = law.steps.masses(side, tail, cell)
+def _slot_law(law: StepsLaw, side: Side, tail: float, cell: float, near: tuple[float, float] | None) -> SlotLaw:
+    wanted = None if near is None else Near(law.count, float(law.rate.upper), *near)
+    masses, error = law.steps.masses(side, tail, cell, wanted)
     share = float(law.rate.upper if side is Side.UPPER else law.rate.lower)
     return SlotLaw.of(law.count, masses, error, whole=True).sampled(Cohort(share))
 
@@ -319,11 +339,61 @@ def _power(tail: float) -> float:
     return max(LEAST_TAIL, 0.01 ** math.ceil(-0.5 * math.log10(tail if tail > 0.0 else USUAL_TAIL)))
 
 
-def _edges(noise: float, tail: float, cell: float, place: float | None = None) -> Array:
+@lru_cache(maxsize=16)
+@np.errstate(all="ignore")
+def _near_density(noise: float, centres: tuple[float, ...], near: Near, end: float) -> Array:
+    """How many cells in a deviation one value wants, at PLACES from -end to end; centres (first, second, others).
+
+    A cell of width w and Q-mass q changes E(S)_+, S = X_1 + ... + X_k, by k q w^2 f(-X)/12, with the density f of S. So
+    cells are best like (q f(-X))^(-1/3). It steers, and certifies nothing.
+    """
+    count, rate, growth, allowed = near
+    z = np.linspace(-end, end, FINE * (PLACES - 1) + 1)
+    mu, others = 1.0 / noise, centres[2]
+    one, two = (np.exp((c - others) * mu * (z - 0.5 * (c + others) * mu)) for c in centres[:2])
+    x = rate * (one - (1.0 + growth) * two) - (1.0 - rate) * growth
+    slope = rate * mu * ((centres[0] - others) * one - (1.0 + growth) * (centres[1] - others) * two)
+    mass = np.exp(-0.5 * (z - others * mu) ** 2)
+    mass /= mass.sum()
+    # What is some deviations beyond the strike bends nothing, and would be all there is under the tilt.
+    far = count * growth
+    far += REACH * math.sqrt(count * float(mass @ np.minimum(np.abs(x + growth), far + math.sqrt(count) * mu) ** 2))
+    kept = np.abs(x) < far
+    x = np.clip(x, -far, far)
+    tilts = np.geomspace(0.01 / far, 600.0 / max(1e-300, float(x.max())), 61)
+    moments = np.exp(np.outer(tilts, x[::FINE])) @ mass[::FINE] * FINE
+    tilt = float(tilts[np.argmin(count * np.log(moments) - 2.0 * np.log(tilts))])
+    tilted = mass * np.exp(tilt * x)
+    tilted /= tilted.sum()
+    wide = REACH * math.sqrt(count * float(tilted @ x**2))
+    step = (max(far, wide) + wide) / LATTICE
+    place = np.floor(x / step).astype(np.int64)
+    density = _density_of_sum(count, place, x / step - place, tilted)
+    above = np.arange(int(wide / step))
+    value = float(density[: above.size] * np.exp(-tilt * step * above) @ above) * step * step
+    bend = np.cbrt(count * tilted * kept * density[-place % LATTICE] * slope**2 / (value * (z[1] - z[0])))
+    bend += EVERYWHERE[0] * bend.mean()
+    found: Array = (bend * math.sqrt(2.0 * end * float(bend.mean()) / (12.0 * allowed)))[::FINE]
+    return found
+
+
+def _density_of_sum(count: int, place: NDArray[np.int64], share: Array, mass: Array) -> Array:
+    """Masses of a sum on a periodic lattice, roughly; values have `share` at the place above their own."""
+    parts = [np.bincount((place + k) % LATTICE, mass * part, LATTICE) for k, part in enumerate((1.0 - share, share))]
+    log_phi = np.log(np.fft.rfft(parts[0] + parts[1]))
+    # The variance that the lattice adds is taken off again.
+    log_phi += float(mass @ (share * (1.0 - share))) * (1.0 - np.cos(2.0 * math.pi / LATTICE * np.arange(log_phi.size)))
+    found: Array = np.maximum(0.0, np.fft.irfft(np.exp(count * log_phi), LATTICE))
+    return found
+
+
+def _edges(
+    noise: float, tail: float, cell: float, place: float | None = None, wanted: Callable[[float], Array] | None = None
+) -> Array:
     """Ends of cells, in deviations, between the points where all three laws have at most that tail; one is `place`.
 
-    Cells are `cell` wide where the target's likelihood ratio comes from, and up to LONGEST times that elsewhere; none
-    is wider than the quadrature allows.
+    Cells are `cell` wide where the target's likelihood ratio comes from, and up to LONGEST times that elsewhere; or as
+    `wanted` says. None is wider than the quadrature allows.
     """
     from scipy.special import ndtri
 
@@ -332,9 +402,11 @@ def _edges(noise: float, tail: float, cell: float, place: float | None = None) -
     widest = WIDEST / (end + mu)
     width = min(cell, widest)
     longest = min(LONGEST, widest / width)
-    grid = np.linspace(-end, end, 801)
+    grid = np.linspace(-end, end, PLACES)
     away = np.maximum(0.0, np.maximum(-CENTRAL[0] - mu - grid, grid - mu - CENTRAL[1]))
     density = np.maximum(np.exp(-0.25 * away * away), 1.0 / longest) / width
+    if wanted is not None and np.all(np.isfinite(found := wanted(end))):
+        density = np.clip(found, 1.0 / widest, CLOSEST)
     number = np.append(0.0, np.cumsum(0.5 * (density[1:] + density[:-1]) * np.diff(grid)))
     shift = 0.0 if place is None else float(np.interp(place, grid, number)) % 1.0
     at = np.arange(1.0 + shift, number[-1] - 1.0)

@@ -347,6 +347,10 @@ class ProfilePair(Pair):
     def profile(self, expm1_eps: Array, rtol: float, truncated_mass: float) -> Bounds:
         """Bounds (arrays) at growths, rounding included; of relative width rtol, or of width missed, is enough."""
 
+    def near(self, expm1_eps: float) -> ProfilePair:
+        """The same pair, to be asked next to that growth for single values: its laws may be made for them."""
+        return self
+
     @property
     def infinity_mass(self) -> float:
         """A lower bound on the mass at infinite loss, the limit of the profile."""

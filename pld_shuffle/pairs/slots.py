@@ -390,8 +390,7 @@ def slot_profile(
     flat = np.ascontiguousarray(points.ravel())
     lower, upper = np.empty(flat.size), np.empty(flat.size)
     nodes, error = np.empty(flat.size), mass_error
-    said = (masses[0] > 0.0) | (masses[1] > 0.0)
-    law = law and bool(np.all(said))  # what the target never makes says nothing
+    said = law | (masses[0] > 0.0) | (masses[1] > 0.0)  # what the target never makes says nothing
     first, second, hidden = (part[said] for part in masses)
     rest = rest_of(hidden)
     near = FULL * hidden.size
